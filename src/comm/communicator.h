@@ -1,0 +1,52 @@
+// Moving bytes between ranks. Every rank of a communicator makes the same calls in the same order; what differs between
+// ranks is only when. Collectives are in place and always sum. A communicator belongs to one thread of its rank.
+#pragma once
+
+#include "core/dtype.h"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+namespace ddp {
+
+// A span of device memory on the wire; it stays valid and untouched until the collective is waited for.
+struct WireSpan {
+  void* data = nullptr;
+  int64_t count = 0;  // elements; 0 is legal
+  DType dtype = DType::f32;
+
+  static WireSpan of(std::span<float> s) { return {s.data(), static_cast<int64_t>(s.size()), DType::f32}; }
+};
+
+class Communicator {
+ public:
+  using Sequence = uint64_t;  // 1 for the first collective started here, then 2, 3, ...
+
+  virtual ~Communicator() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+
+  // Each starts after the device work issued so far, and returns at once. Collectives run in the order started.
+  // Counts of reduce_scatter and all_gather are multiples of size(); rank r's part is the r-th of size() equal parts.
+  virtual Sequence sum(WireSpan span) = 0;
+  virtual Sequence reduce_scatter(WireSpan span) = 0;  // afterwards this rank's part holds the sum, the rest anything
+  virtual Sequence all_gather(WireSpan span) = 0;      // this rank's part is sent, the others are filled
+  virtual Sequence broadcast(WireSpan span, int root) = 0;
+
+  // Orders later device work after all collectives up to n, without blocking the host. (On the CPU host and device are
+  // one: it returns when they are done.)
+  virtual void wait(Sequence n) = 0;
+
+  // Moves outstanding collectives forward; never blocks. Called by the computing thread between ops.
+  virtual void progress() = 0;
+
+  // Blocking, on a few host numbers, apart from the sequence above.
+  virtual void sum_host(std::span<double> values) = 0;
+  virtual void barrier() = 0;
+
+  // A communicator of the ranks with the same colour, ordered by rank here. Collective over this one.
+  virtual std::unique_ptr<Communicator> split(int colour) = 0;
+};
+
+}  // namespace ddp

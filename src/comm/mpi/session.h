@@ -1,0 +1,44 @@
+// The life of MPI in this process: constructed first in main, destroyed last. Construction grants THREAD_MULTIPLE or
+// throws Error(Exit::communication); it throws Error(Exit::world) where the launcher promised more ranks than there are.
+#pragma once
+
+#include "comm/communicator.h"
+#include "core/error.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace ddp {
+
+enum class Allreduce { automatic, ring };  // MPI's choice, or our own segmented ring
+
+class MpiSession {
+ public:
+  MpiSession(int& argc, char**& argv);
+  ~MpiSession();  // finalises
+  MpiSession(const MpiSession&) = delete;
+  MpiSession& operator=(const MpiSession&) = delete;
+
+  int rank() const;
+  int size() const;
+  int local_rank() const;  // among the ranks of this host
+  int local_size() const;
+  std::string host() const;
+
+  // A communicator over all ranks; it must be destroyed before the session.
+  std::unique_ptr<Communicator> world(Allreduce allreduce);
+
+  // All ranks learn whether any of them failed: where one has, every rank gets the error of the lowest such rank,
+  // marked with its number unless all ranks failed with the same text. Collective.
+  std::optional<Error> agree(const std::optional<Error>& mine);
+
+  // Ends the job on all ranks at once with this exit code; may be called from any thread.
+  [[noreturn]] static void abort(Exit code);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace ddp

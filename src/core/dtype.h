@@ -1,0 +1,13 @@
+// Element types of tensors and of spans on the wire.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ddp {
+
+enum class DType : uint8_t { f32, bf16 };
+
+constexpr size_t size_of(DType type) { return type == DType::f32 ? 4 : 2; }
+
+}  // namespace ddp

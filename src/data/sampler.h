@@ -1,0 +1,37 @@
+// Which samples a rank sees, and when: pure functions of (seed, epoch, dataset size, global batch, weights). Every
+// sample is seen exactly once an epoch; the last global batch of an epoch is short, and a shard may be empty.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace ddp {
+
+struct Range {
+  int64_t begin = 0, end = 0;
+  int64_t size() const { return end - begin; }
+  friend bool operator==(const Range&, const Range&) = default;
+};
+
+// Rank's part of 0..count-1 when it is divided in proportion to `weights` (one for each rank, each > 0). The parts are
+// contiguous, in rank order, disjoint and complete; with equal weights their sizes differ by at most one.
+Range shard_range(int64_t count, int rank, std::span<const double> weights);
+
+enum class Order { shuffled, sequential };
+
+class DistributedSampler {
+ public:
+  DistributedSampler(int64_t samples, int64_t global_batch, Order order, uint64_t seed, int rank,
+                     std::vector<double> weights);
+
+  int64_t samples() const;
+  int64_t steps_per_epoch() const;                    // ceil(samples / global batch)
+  int64_t global_batch_size(int64_t step) const;      // of step 0..steps_per_epoch-1 of an epoch
+  Range shard(int64_t step) const;                    // of this rank, as positions in the epoch's order
+  int64_t sample(int64_t epoch, int64_t position) const;
+  std::vector<int64_t> local_batch_sizes() const;     // the distinct sizes > 0 of this rank's shards, ascending
+
+};
+
+}  // namespace ddp

@@ -1,0 +1,32 @@
+// Sums the flat gradient buffer over all ranks while it is being computed. A bucket is launched when all its parameters
+// have been announced and every bucket before it has been launched: readiness enables, plan order decides.
+#pragma once
+
+#include "comm/communicator.h"
+#include "ddp/bucket_plan.h"
+
+#include <span>
+#include <vector>
+
+namespace ddp {
+
+class Reducer {
+ public:
+  // `flat` has plan.total elements. Plan, communicator and buffer outlive the reducer.
+  Reducer(const BucketPlan& plan, Communicator& communicator, std::span<float> flat);
+
+  void begin();  // a new step: nothing is announced
+
+  // The gradient of `id` is issued and final for this step. The ticket is announced like a parameter, with the id
+  // ticket(). Throws Error(Exit::internal) where it was announced before.
+  void ready(ParameterId id);
+  ParameterId ticket() const;
+
+  // Orders later device work after all buckets. Throws Error(Exit::internal), naming it, where a parameter was never
+  // announced.
+  void finish();
+
+  int launched() const;  // buckets launched in this step
+};
+
+}  // namespace ddp

@@ -1,0 +1,39 @@
+// The few numbers that ride behind the gradients in the last bucket, always f32. All ranks write their part, the sum
+// tells every rank the same. Each per-rank slot is written by its rank and left 0 by the others.
+//
+//   | loss sum | correct | samples | stop[world] | bad[world] | step[world] |
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace ddp {
+
+struct TicketLayout {
+  int world = 1;
+
+  static constexpr int64_t kLossSum = 0, kCorrect = 1, kSamples = 2;
+  static constexpr float kBadLoss = 1;  // values of bad[]: 0 fine, 1 the loss, 2 + b bucket b is not finite
+  static constexpr float bad_bucket(int bucket) { return 2.0f + static_cast<float>(bucket); }
+
+  int64_t elements() const { return 3 + 3 * int64_t{world}; }
+  int64_t stop(int rank) const { return 3 + rank; }
+  int64_t bad(int rank) const { return 3 + world + rank; }
+  int64_t step(int rank) const { return 3 + 2 * world + rank; }
+};
+
+// What a summed ticket says.
+struct Ticket {
+  double loss_sum = 0;  // over the global batch
+  int64_t correct = 0, samples = 0;
+  std::vector<float> stop, bad, step;  // by rank
+};
+
+Ticket read_ticket(std::span<const float> summed, int world);
+
+// Throws Error(Exit::communication) with the values of each rank where a rank is at another step, Error(Exit::numerics)
+// with step, rank and bucket where one has seen NaN or infinity. Step counts over all epochs and rides modulo 2^20.
+void check_ticket(const Ticket& ticket, int64_t step, int64_t expected_samples);
+
+}  // namespace ddp

@@ -1,0 +1,20 @@
+// A view of an activation: it owns nothing and is copied freely. The memory belongs to the arena of the model.
+#pragma once
+
+#include "core/dtype.h"
+#include "core/shape.h"
+#include "device/format.h"
+
+namespace ddp {
+
+struct Tensor {
+  void* data = nullptr;
+  Shape shape;
+  Format format;
+  DType dtype = DType::f32;
+
+  float* f32() const { return static_cast<float*>(data); }
+  int64_t stored() const { return stored_elements(shape, format); }
+};
+
+}  // namespace ddp

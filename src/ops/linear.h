@@ -1,0 +1,32 @@
+// Fully connected layer: y[n,o] = act(b[o] + sum over i of w[o,i] * x[n,i]), with an optional fused ReLU. The input is
+// an image of in = h*w*c features in the order h,w,c (the flatten before it is a view), dense or in lanes; the output
+// is 1 x 1 x out. Weights and their gradients are dense f32 in the order O,I.
+#pragma once
+
+#include "core/shape.h"
+#include "device/tensor.h"
+#include "ops/gradient.h"
+
+namespace ddp {
+
+struct LinearDesc {
+  int64_t in_features = 0;
+  int64_t out_features = 0;
+  Format input_format;
+  bool relu = false;
+  bool input_gradient = true;
+};
+
+// The same rules as Conv2d's (ops/conv2d.h).
+class Linear {
+ public:
+  virtual ~Linear() = default;
+  virtual Format output_format() const = 0;
+  virtual void bind(const float* weight, const float* bias) = 0;
+  virtual void forward(const Tensor& x, const Tensor& y) = 0;
+  virtual void backward_weight(const Tensor& x, const Tensor& y, const Tensor& dy, float* dweight, float* dbias,
+                               Gradient mode) = 0;
+  virtual void backward_input(const Tensor& dy, const Tensor& dx) = 0;
+};
+
+}  // namespace ddp
