@@ -1,0 +1,44 @@
+#include "app/config_file.h"
+
+#include "core/error.h"
+
+#include <CLI/CLI.hpp>
+#include <toml++/toml.h>
+
+namespace ddp {
+namespace {
+
+std::string text_of(const toml::node& node, std::string_view key) {
+  if (const auto text = node.value_exact<std::string>()) return *text;
+  if (const auto flag = node.value_exact<bool>()) return *flag ? "true" : "false";
+  if (const auto whole = node.value_exact<int64_t>()) return fmt::format("{}", *whole);
+  if (const auto number = node.value_exact<double>()) return fmt::format("{}", *number);
+  fail(Exit::usage, "configuration file, line {}: {} must be a number, a string, true, false or an array of them",
+       node.source().begin.line, key);
+}
+
+// Reads with toml++; writing stays CLI11's.
+class TomlReader : public CLI::ConfigTOML {
+ public:
+  std::vector<CLI::ConfigItem> from_config(std::istream& input) const override try {
+    std::vector<CLI::ConfigItem> read;
+    const toml::table table = toml::parse(input);
+    for (const auto& [key, node] : table) {
+      CLI::ConfigItem& item = read.emplace_back();
+      item.name = key.str();
+      if (const toml::array* array = node.as_array())
+        for (const toml::node& entry : *array) item.inputs.push_back(text_of(entry, key.str()));
+      else
+        item.inputs = {text_of(node, key.str())};
+    }
+    return read;
+  } catch (const toml::parse_error& e) {
+    fail(Exit::usage, "configuration file, line {}: {}", e.source().begin.line, e.description());
+  }
+};
+
+}  // namespace
+
+std::shared_ptr<CLI::Config> make_toml_reader() { return std::make_shared<TomlReader>(); }
+
+}  // namespace ddp

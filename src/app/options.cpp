@@ -1,0 +1,119 @@
+#include "app/options.h"
+
+#include "app/config_file.h"
+
+#include <CLI/CLI.hpp>
+
+#include <cmath>
+#include <limits>
+#include <sstream>
+
+namespace ddp {
+namespace {
+
+Init parse_init(const std::string& text) {
+  if (text == "default") return {};
+  const std::string prefix = "normal:";
+  std::istringstream number(text.substr(0, prefix.size()) == prefix ? text.substr(prefix.size()) : "");
+  double stddev = 0;
+  number >> stddev;
+  require(!number.fail() && number.eof() && stddev > 0 && std::isfinite(stddev), Exit::usage,
+          "--init {}: give 'default', or 'normal:S' with a standard deviation S > 0, such as normal:0.01", text);
+  return {Init::Kind::normal, stddev};
+}
+
+// Options whose value is parsed further.
+struct Texts {
+  std::string init = "default", allreduce = "auto";
+};
+
+void declare(CLI::App& app, Options& o, Texts& texts) {
+  constexpr auto kMany = std::numeric_limits<int64_t>::max();
+  const CLI::Range positive(int64_t{1}, kMany), not_negative(int64_t{0}, kMany);
+  const CLI::Range size_mb(1e-6, 1e6);
+  app.option_defaults()->always_capture_default();
+  app.set_config("--config", "", "TOML file with any of these options; the command line wins");
+  app.config_formatter(make_toml_reader());
+  app.allow_config_extras(CLI::config_extras_mode::error);
+
+  app.add_option("--model", o.model, "network")->check(CLI::IsMember({"lenet"}))->group("Task");
+  app.add_option("--dataset", o.dataset, "data set: fashion-mnist or mnist")->group("Task");
+  app.add_option("--data-path", o.data_path, "folder with the four IDX files, gzipped or not")->group("Task");
+  app.add_option("--train-samples", o.train_samples, "train on the first N samples only; 0: all")
+      ->check(not_negative)
+      ->group("Task");
+  app.add_option("--init", texts.init, "initial weights: default (PyTorch's), or normal:S for N(0, S^2)")
+      ->group("Task");
+  app.add_option("--init-from", o.init_from, "initial weights from a safetensors file with PyTorch's names")
+      ->group("Task");
+
+  app.add_option("--batch-size", o.batch_size, "samples of a step over all ranks")->check(positive)->group("Training");
+  app.add_option("--epochs", o.epochs, "epochs")->check(positive)->group("Training");
+  app.add_option("--max-steps", o.max_steps, "stop after N steps; 0: no limit")->check(not_negative)->group("Training");
+  app.add_option("--lr", o.lr, "learning rate, as used")->check(CLI::NonNegativeNumber)->group("Training");
+  app.add_option("--seed", o.seed, "seed of initial weights and order")->group("Training");
+  app.add_option("--eval-every", o.eval_every, "epochs between evaluations; 0: none")
+      ->check(not_negative)
+      ->group("Training");
+
+  app.add_option("--device", o.device, "cpu, cuda or auto")
+      ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
+      ->group("Machine");
+  app.add_option("--threads", o.threads, "computing threads of a rank; 0: its share of the cores")
+      ->check(CLI::Range(0, 1024))
+      ->group("Machine");
+  app.add_option("--rank-weights", o.rank_weights, "relative speed of each rank, such as 2,1")
+      ->delimiter(',')
+      ->group("Machine");
+  app.add_option("--allreduce", texts.allreduce, "auto: MPI's choice; ring: our segmented ring")
+      ->check(CLI::IsMember({"auto", "ring"}))
+      ->group("Machine");
+  app.add_option("--bucket-cap-mb", o.bucket_cap_mb, "largest bucket, MiB")->check(size_mb)->group("Machine");
+  app.add_option("--first-bucket-mb", o.first_bucket_mb, "largest first bucket, MiB")->check(size_mb)->group("Machine");
+
+  app.add_option("--output-dir", o.output_dir, "folder for the results; default: a fresh runs/<time>")->group("Output");
+  app.add_option("--print-freq", o.print_freq, "steps between printed lines; 0: none")
+      ->check(not_negative)
+      ->group("Output");
+  app.add_option("--progress", o.progress, "bar, lines or auto")
+      ->check(CLI::IsMember({"auto", "bar", "lines"}))
+      ->group("Output");
+  app.add_flag("--plan", o.plan, "print buckets, memory and predicted times, and stop")
+      ->configurable(false)
+      ->group("Output");
+  app.add_option("--print-order", o.print_order, "print the order of samples in this epoch, from 1, and stop")
+      ->check(positive)
+      ->default_str("")
+      ->configurable(false)
+      ->group("Output");
+}
+
+}  // namespace
+
+Options parse_options(int argc, char** argv, std::optional<std::string>& answer) {
+  Options o;
+  Texts texts;
+  CLI::App app("Data-parallel training over MPI: mpirun -np N ./ddp_train [options]", "ddp_train");
+  app.set_version_flag("--version", std::string("ddp_train ") + DDP_VERSION);
+  declare(app, o, texts);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& e) {
+    std::ostringstream text;
+    app.exit(e, text, text);
+    answer = text.str();
+    return o;
+  } catch (const CLI::ParseError& e) {
+    fail(Exit::usage, "{}; ddp_train --help lists the options", e.what());
+  }
+  o.init = parse_init(texts.init);
+  o.allreduce = texts.allreduce == "ring" ? Allreduce::ring : Allreduce::automatic;
+  require(o.init_from.empty() || texts.init == "default", Exit::usage, "--init and --init-from exclude each other");
+  require(std::isfinite(o.lr), Exit::usage, "--lr must be finite");
+  for (const double weight : o.rank_weights)
+    require(weight > 0 && std::isfinite(weight), Exit::usage, "--rank-weights must be numbers above 0");
+  o.effective_config = app.config_to_str(true);
+  return o;
+}
+
+}  // namespace ddp

@@ -1,0 +1,169 @@
+#include "app/run.h"
+
+#include "app/factory.h"
+#include "app/options.h"
+#include "app/output_folder.h"
+#include "app/terminal.h"
+#include "app/threads.h"
+#include "core/log.h"
+#include "data/catalog.h"
+#include "data/sampler.h"
+#include "data/subset.h"
+#include "train/plan_report.h"
+#include "train/replica.h"
+#include "train/reporter.h"
+#include "train/state_dict.h"
+#include "train/trainer.h"
+
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <set>
+
+namespace ddp {
+namespace {
+
+// Runs a part of the start-up on every rank; where it fails on any, all ranks throw the same.
+template <class Work>
+auto together(MpiSession& session, Work work) -> decltype(work()) {
+  std::optional<decltype(work())> result;
+  std::optional<Error> error;
+  try {
+    result.emplace(work());
+  } catch (const Error& e) {
+    error = e;
+  } catch (const std::exception& e) {
+    error = Error(Exit::internal, e.what());
+  }
+  if (const auto agreed = session.agree(error)) throw SharedError(*agreed);
+  return std::move(*result);
+}
+
+Datasets load_data(const Options& options) {
+  Datasets data = open_datasets(options.dataset, options.data_path);
+  if (options.train_samples > 0) data.train = std::make_unique<Subset>(std::move(data.train), options.train_samples);
+  return data;
+}
+
+std::vector<double> weights_of_ranks(const Options& options, int world) {
+  if (options.rank_weights.empty()) return std::vector<double>(world, 1.0);
+  require(static_cast<int>(options.rank_weights.size()) == world, Exit::usage,
+          "--rank-weights has {} weights, but there are {} ranks; give one for each", options.rank_weights.size(),
+          world);
+  return options.rank_weights;
+}
+
+std::vector<int64_t> all_batch_sizes(const DistributedSampler& train, const DistributedSampler& test) {
+  std::set<int64_t> sizes;
+  for (const auto* sampler : {&train, &test})
+    for (const int64_t size : sampler->local_batch_sizes()) sizes.insert(size);
+  if (sizes.empty()) sizes.insert(1);  // a rank without samples still has a model
+  return {sizes.begin(), sizes.end()};
+}
+
+void print_order(const DistributedSampler& sampler, int64_t epoch) {
+  for (int64_t i = 0; i < sampler.samples(); ++i) fmt::print("{}\n", sampler.sample(epoch - 1, i));
+}
+
+std::string banner(const Options& o, const Replica& replica, const Datasets& data, const DistributedSampler& sampler,
+                   int threads, const std::filesystem::path& folder) {
+  std::vector<std::string> buckets;
+  for (const Bucket& b : replica.plan.buckets)
+    buckets.push_back(fmt::format("{:.1f}", static_cast<double>(b.count) * 4 / 1024));
+  const int world = replica.communicator.size();
+  return fmt::format(
+      "{} ({} parameters) on {}: {} training and {} test samples\n"
+      "{} rank{} x {} thread{} on {}, allreduce {}, buckets of {} KiB\n"
+      "global batch {}, {} steps an epoch, lr {}, seed {}; results in {}",
+      o.model, replica.plan.gradients, o.dataset, data.train->size(), data.test->size(), world, world == 1 ? "" : "s",
+      threads, threads == 1 ? "" : "s", replica.device.name(), o.allreduce == Allreduce::ring ? "ring" : "auto",
+      fmt::join(buckets, " + "), o.batch_size, sampler.steps_per_epoch(), o.lr, o.seed, folder.string());
+}
+
+void finish(const TrainReport& report, const Replica& replica, const DistributedSampler& sampler, const Log& log,
+            const std::filesystem::path& folder) {
+  const double per_second = static_cast<double>(report.samples) / report.train_seconds;
+  const double per_epoch = static_cast<double>(sampler.samples()) / per_second;
+  const std::string device = replica.device.name();
+  const int world = replica.communicator.size();
+  const std::vector<float> weights = replica.download_weights();
+  if (replica.communicator.rank() != 0) return;
+
+  save_state_dict(folder / "model.safetensors", replica.parameters, weights);
+  nlohmann::ordered_json summary{
+      {"test_accuracy", nullptr}, {"sec_per_epoch", per_epoch}, {"samples_per_second", per_second},
+      {"world_size", world},      {"device", device},           {"parameters", replica.plan.gradients},
+      {"steps", report.steps}};
+  if (report.evaluation) summary["test_accuracy"] = report.evaluation->accuracy();
+  write_text(folder / "summary.json", summary.dump(2) + "\n");
+  const std::string accuracy =
+      report.evaluation ? fmt::format("{:.2f}", report.evaluation->accuracy()) : "not evaluated";
+  log.info("test acc: {}, {:.1f} sec/epoch on {} x {}", accuracy, per_epoch, world, device);
+}
+
+}  // namespace
+
+void run(MpiSession& session, int argc, char** argv) {
+  const Log log(session.rank());
+  std::optional<std::string> answer;
+  const Options options = together(session, [&] { return parse_options(argc, argv, answer); });
+  if (answer) {
+    if (session.rank() == 0) fmt::print("{}", *answer);
+    return;
+  }
+  const auto world = session.world(options.allreduce);
+  const int rank = session.rank();
+
+  const auto rank_weights = together(session, [&] { return weights_of_ranks(options, session.size()); });
+  const Datasets data = together(session, [&] { return load_data(options); });
+  const DistributedSampler train_sampler(data.train->size(), options.batch_size, Order::shuffled, options.seed, rank,
+                                         rank_weights);
+  const DistributedSampler test_sampler(data.test->size(), options.batch_size, Order::sequential, options.seed, rank,
+                                        rank_weights);
+  if (options.print_order > 0) {
+    if (rank == 0) print_order(train_sampler, options.print_order);
+    return;
+  }
+
+  const Threads threads = choose_threads(options.threads, *world, session.host());
+  if (!threads.warning.empty()) log.warn("{}", threads.warning);
+  const Backend backend = together(session, [&] { return make_backend(options, session.local_rank(), threads.count); });
+  const Network network =
+      together(session, [&] { return make_network(options, data.train->image_shape(), data.train->classes()); });
+  Replica replica(network, all_batch_sizes(train_sampler, test_sampler),
+                  {options.bucket_cap_mb, options.first_bucket_mb}, *backend.device, *backend.ops, *world);
+  if (options.plan) {
+    log.info("{}", plan_report(replica, train_sampler));
+    return;
+  }
+
+  replica.load(together(session, [&] {
+    if (!options.init_from.empty()) return load_state_dict(options.init_from, replica.parameters);
+    std::vector<float> weights(replica.plan.gradients);
+    initialize(weights, replica.parameters, options.init, options.seed);
+    return weights;
+  }));
+  replica.check_replicas();
+
+  const auto folder = together(session, [&] {
+    return rank == 0 ? make_output_folder(options.output_dir, options.effective_config) : std::filesystem::path();
+  });
+  log.info("{}", banner(options, replica, data, train_sampler, threads.count, folder));
+
+  const bool bar = options.progress == "bar" || (options.progress == "auto" && output_is_terminal());
+  auto reporter = together(session, [&] {
+    return std::make_unique<Reporter>(ReporterConfig{.speaks = rank == 0,
+                                                     .terminal = bar,
+                                                     .print_freq = options.print_freq,
+                                                     .epochs = options.epochs,
+                                                     .steps_per_epoch = train_sampler.steps_per_epoch(),
+                                                     .metrics = folder / "metrics.jsonl"});
+  });
+  const TrainConfig config{options.epochs, options.max_steps, options.eval_every, options.lr};
+  const TrainReport report = train(config, replica, data, train_sampler, test_sampler, *reporter);
+  reporter.reset();
+  finish(report, replica, train_sampler, log, folder);
+}
+
+}  // namespace ddp

@@ -1,0 +1,116 @@
+#include "train/reporter.h"
+
+#include "core/error.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+namespace ddp {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr auto kRedraw = std::chrono::milliseconds(100);
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+// JSON has no NaN; such a step ends the run before it is reported.
+nlohmann::ordered_json step_event(const StepResult& r) {
+  return {{"event", "step"},
+          {"step", r.step},
+          {"epoch", r.epoch},
+          {"loss", r.loss},
+          {"lr", r.lr},
+          {"samples", r.samples},
+          {"data_ms", r.data_ms},
+          {"compute_ms", r.compute_ms},
+          {"exposed_comm_ms", r.exposed_comm_ms}};
+}
+
+}  // namespace
+
+Reporter::Reporter(const ReporterConfig& config) : config_(config) {
+  if (!config_.speaks) return;
+  file_ = std::fopen(config_.metrics.c_str(), "w");
+  require(file_ != nullptr, Exit::output, "cannot create {}: {}; choose another --output-dir", config_.metrics.string(),
+          std::strerror(errno));
+}
+
+Reporter::~Reporter() {
+  if (file_) std::fclose(file_);
+  if (config_.speaks) clear_progress();
+}
+
+void Reporter::write_line(const std::string& json) {
+  const std::string line = json + "\n";
+  const bool written = std::fwrite(line.data(), 1, line.size(), file_) == line.size();
+  require(written && !std::ferror(file_), Exit::output, "cannot write {}: {}; make room on the disk",
+          config_.metrics.string(), std::strerror(errno));
+}
+
+void Reporter::step(const StepResult& r) {
+  if (!config_.speaks) return;
+  write_line(step_event(r).dump());
+  ++window_.steps;
+  window_.samples += r.samples;
+  window_.data_ms += r.data_ms;
+  window_.compute_ms += r.compute_ms;
+  window_.exposed_comm_ms += r.exposed_comm_ms;
+
+  if (config_.print_freq == 0) return;
+  const int64_t in_epoch = (r.step - 1) % config_.steps_per_epoch + 1;
+  const bool due = config_.terminal ? Clock::now() - drawn_ >= kRedraw
+                                    : in_epoch % config_.print_freq == 0 || in_epoch == config_.steps_per_epoch;
+  if (due) print_progress(r);
+}
+
+void Reporter::print_progress(const StepResult& last) {
+  const int64_t in_epoch = (last.step - 1) % config_.steps_per_epoch + 1;
+  const auto steps = static_cast<double>(window_.steps);
+  std::string line = fmt::format(
+      "epoch {}/{} step {}/{} loss {:.4f} {:.0f} samples/s, ms: data {:.2f} compute {:.2f} exposed comm {:.2f}",
+      last.epoch, config_.epochs, in_epoch, config_.steps_per_epoch, last.loss,
+      static_cast<double>(window_.samples) / seconds_since(window_.start), window_.data_ms / steps,
+      window_.compute_ms / steps, window_.exposed_comm_ms / steps);
+  if (config_.terminal) {
+    constexpr int64_t kBar = 20;
+    const int64_t filled = in_epoch * kBar / config_.steps_per_epoch;
+    line = fmt::format("\r\033[K[{}{}] {}", std::string(filled, '#'), std::string(kBar - filled, '.'), line);
+  } else {
+    line += '\n';
+  }
+  std::fputs(line.c_str(), stdout);
+  std::fflush(stdout);
+  std::fflush(file_);
+  drawn_ = Clock::now();
+  window_ = {};
+}
+
+void Reporter::clear_progress() {
+  if (!config_.terminal || drawn_ == Clock::time_point{}) return;
+  std::fputs("\r\033[K", stdout);
+  std::fflush(stdout);
+}
+
+void Reporter::evaluation(int64_t epoch, const Evaluation& e, double seconds) {
+  if (!config_.speaks) return;
+  write_line(nlohmann::ordered_json{
+      {"event", "eval"},
+      {"epoch", epoch},
+      {"accuracy", e.accuracy()},
+      {"correct", e.correct},
+      {"samples", e.samples},
+      {"loss", e.loss},
+      {"seconds",
+       seconds}}.dump());
+  std::fflush(file_);
+  clear_progress();
+  fmt::print("epoch {}/{} test acc {:.4f} ({}/{} samples evaluated in {:.2f} s), loss {:.4f}\n", epoch, config_.epochs,
+             e.accuracy(), e.samples, e.samples, seconds, e.loss);
+  std::fflush(stdout);
+  window_ = {};
+}
+
+}  // namespace ddp

@@ -1,0 +1,42 @@
+// The whole job on the real data: ten epochs reach the accuracy that PyTorch reaches.
+#include "tests/cli/program.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+namespace ddp::testing {
+namespace {
+
+using nlohmann::json;
+
+double best_of_last_three(int ranks, const std::string& arguments) {
+  const Folder folder;
+  const auto run = folder / "run";
+  const Outcome outcome = shell(fmt::format("timeout -k 5 800 {} -np {} {} --seed 0 --output-dir {} {}", DDP_MPIRUN,
+                                            ranks, DDP_PROGRAM, run.string(), arguments));
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  double best = 0;
+  std::istringstream lines(read_file(run / "metrics.jsonl"));
+  for (std::string line; std::getline(lines, line);) {
+    const json event = json::parse(line);
+    if (event.at("event") == "eval" && event.at("epoch") >= 8) best = std::max<double>(best, event.at("accuracy"));
+  }
+  std::printf("%d ranks %s: best of epochs 8 to 10: %.4f\n", ranks, arguments.c_str(), best);
+  return best;
+}
+
+class Accuracy : public ::testing::TestWithParam<int> {};
+
+TEST_P(Accuracy, FromTheBooksInitialWeights) { EXPECT_GE(best_of_last_three(GetParam(), "--init normal:0.01"), 0.81); }
+
+TEST_P(Accuracy, FromPytorchsInitialWeights) {
+  const json expected = json::parse(read_file(std::string(DDP_EXPECTED) + "/accuracy.json"));
+  EXPECT_NEAR(best_of_last_three(GetParam(), ""), expected.at("default_init_seed0_best_of_last_three").get<double>(),
+              0.01);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, Accuracy, ::testing::Values(1, 2, 4));
+
+}  // namespace
+}  // namespace ddp::testing

@@ -1,0 +1,218 @@
+// Law 1: the world size changes the speed, never the mathematics. Five ranks over MPI, split into worlds of 1 to 5; the
+// ranks outside a world wait. Losses and gradients are compared on rank 0.
+#include "comm/mpi/session.h"
+#include "data/catalog.h"
+#include "data/subset.h"
+#include "device/cpu/device.h"
+#include "nn/models.h"
+#include "ops/cpu/ops.h"
+#include "tests/train/faults.h"
+#include "tests/train/rig.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace ddp::testing {
+namespace {
+
+MpiSession* session = nullptr;
+
+struct WorldCase {
+  int size;
+  std::vector<double> weights;
+};
+
+const std::vector<WorldCase> kWorlds = {{1, {}}, {2, {}}, {3, {}}, {4, {}}, {5, {}}, {2, {3, 1}}};
+
+class Invariance : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    world = session->world(Allreduce::automatic);
+    ASSERT_EQ(world->size(), 5) << "run with mpirun -np 5";
+    whole = open_datasets("fashion-mnist", "").train;
+    device = make_cpu_device();
+    ops = make_cpu_ops(*device, 1);
+  }
+
+  const Network network = lenet({28, 28, 1}, 10);
+
+  // Runs `work` on the first ranks, in a communicator of their own; returns on all when it is done.
+  void in_world(int size, const std::function<void(Communicator&)>& work) {
+    const auto part = world->split(world->rank() < size ? 0 : 1);
+    if (world->rank() < size) work(*part);
+    world->barrier();
+  }
+
+  std::unique_ptr<Communicator> world;
+  std::unique_ptr<Dataset> whole;
+  std::unique_ptr<Device> device;
+  std::unique_ptr<Ops> ops;
+};
+
+// From equal weights, initial and after 50, 200 and 400 steps, one step's gradients agree to 1e-4 of each tensor's norm
+// and the next five losses to 1e-5.
+TEST_F(Invariance, OneStepFromEqualWeights) {
+  constexpr std::array<int64_t, 4> kAfter = {0, 50, 200, 400};
+  struct Expected {
+    std::vector<float> weights, gradients;
+    std::vector<double> losses;
+  };
+  std::vector<Expected> expected(kAfter.size());
+  in_world(1, [&](Communicator& one) {
+    Rig rig({.lr = 0.2}, network, *whole, *device, *ops, one);
+    int64_t at = 0;
+    for (size_t i = 0; i < kAfter.size(); ++i) {
+      rig.losses(at, kAfter[i]);
+      at = kAfter[i];
+      expected[i].weights = rig.replica.download_weights();
+      expected[i].losses = rig.losses(at, at + 1);
+      expected[i].gradients = rig.replica.download_gradients();
+      const auto next = rig.losses(at + 1, at + 6);
+      expected[i].losses.insert(expected[i].losses.end(), next.begin(), next.end());
+      rig.replica.load(expected[i].weights);
+    }
+  });
+
+  for (const auto& [size, weights] : kWorlds) {
+    in_world(size, [&, &rank_weights = weights](Communicator& part) {
+      Rig rig({.lr = 0.2, .rank_weights = rank_weights}, network, *whole, *device, *ops, part);
+      for (size_t i = 0; i < kAfter.size(); ++i) {
+        std::vector<float> start = expected[i].weights;
+        start.resize(rig.replica.plan.gradients);
+        part.wait(part.broadcast(WireSpan::of(start), 0));
+        rig.replica.load(start);
+        std::vector<double> losses = rig.losses(kAfter[i], kAfter[i] + 1);
+        const std::vector<float> gradients = rig.replica.download_gradients();
+        const auto next = rig.losses(kAfter[i] + 1, kAfter[i] + 6);
+        losses.insert(losses.end(), next.begin(), next.end());
+        rig.replica.check_replicas();
+        if (part.rank() != 0) continue;
+        const Distance distance = gradient_distance(rig.replica.parameters, gradients, expected[i].gradients);
+        EXPECT_LE(distance.value, 1e-4) << distance.parameter << " after " << kAfter[i] << " steps, world " << size;
+        EXPECT_LE(loss_distance(losses, expected[i].losses), 1e-5) << "after " << kAfter[i] << " steps, world " << size;
+      }
+    });
+  }
+}
+
+// Free-running at lr 0.02 on 5,000 samples, with a short last batch every 20 steps.
+class FreeRunning : public Invariance {
+ protected:
+  static constexpr int64_t kSteps = 100;
+  static constexpr double kTolerance = 5e-6;
+
+  void SetUp() override {
+    Invariance::SetUp();
+    data = std::make_unique<Subset>(std::move(whole), 5000);
+    in_world(1, [&](Communicator& one) { expected = Rig({}, network, *data, *device, *ops, one).losses(0, kSteps); });
+  }
+
+  // On rank 0; 0 elsewhere.
+  double distance(int size, const std::vector<double>& weights = {},
+                  const std::function<TamperingCommunicator::Hook(const Rig*&)>& hook = {},
+                  const std::function<void(int, Batch&)>& change = {}) {
+    double result = 0;
+    in_world(size, [&](Communicator& part) {
+      const Rig* at = nullptr;
+      TamperingCommunicator tampering(
+          part, hook ? hook(at) : [](WireSpan) { return true; });
+      Rig rig({.rank_weights = weights}, network, *data, *device, *ops, tampering);
+      at = &rig;
+      const auto losses = rig.losses(0, kSteps, [&](Batch& batch) {
+        current = batch;
+        if (change) change(part.rank(), batch);
+      });
+      if (part.rank() == 0) result = loss_distance(losses, expected);
+    });
+    return result;
+  }
+
+  void expect_caught(double d) const {
+    if (world->rank() == 0) {
+      EXPECT_GT(d, kTolerance);
+      std::printf("planted fault: 100 losses off by %.1e\n", d);
+    }
+  }
+
+  std::unique_ptr<Dataset> data;
+  std::vector<double> expected;
+  Batch current;
+};
+
+TEST_F(FreeRunning, LossesAgreeAtEveryWorldSize) {
+  for (const auto& [size, weights] : kWorlds) {
+    const double d = distance(size, weights);
+    EXPECT_LE(d, kTolerance) << "world " << size;
+    if (world->rank() == 0)
+      std::printf("world %d%s: 100 losses within %.1e\n", size, weights.empty() ? "" : " (3,1)", d);
+  }
+}
+
+TEST_F(FreeRunning, CatchesAMeanOfMeans) {
+  const double d = distance(3, {}, [&](const Rig*& rig) {
+    return [&](WireSpan span) {
+      const auto scale =
+          static_cast<float>(static_cast<double>(current.global_size) / (3.0 * static_cast<double>(current.size)));
+      float* begin = static_cast<float*>(span.data);
+      float* end = std::min(begin + span.count, rig->replica.ticket());
+      for (float* g = begin; g < end; ++g) *g *= scale;
+      return true;
+    };
+  });
+  expect_caught(d);
+}
+
+TEST_F(FreeRunning, CatchesABucketThatIsNotSummed) {
+  const double d = distance(3, {}, [](const Rig*& rig) {
+    return
+        [&rig](WireSpan span) { return span.data != rig->replica.gradients() + rig->replica.plan.buckets[1].offset; };
+  });
+  expect_caught(d);
+}
+
+TEST_F(FreeRunning, CatchesARepeatedSample) {
+  std::vector<uint8_t> pixels;
+  std::vector<int32_t> labels;
+  const double d = distance(3, {}, {}, [&](int rank, Batch& batch) {
+    if (rank != 1 || batch.size < 2) return;
+    const int64_t image = data->image_shape().elements();
+    pixels.assign(batch.pixels, batch.pixels + batch.size * image);
+    labels.assign(batch.labels, batch.labels + batch.size);
+    std::memcpy(pixels.data() + image, pixels.data(), image);
+    labels[1] = labels[0];
+    batch.pixels = pixels.data();
+    batch.labels = labels.data();
+  });
+  expect_caught(d);
+}
+
+// A dataset smaller than the global batch, and one with fewer samples than ranks: empty shards take part.
+TEST_F(Invariance, FewSamples) {
+  for (const int64_t samples : {60, 3, 1}) {
+    const Subset few(open_datasets("fashion-mnist", "").train, samples);
+    std::vector<double> expected;
+    in_world(1, [&](Communicator& one) { expected = Rig({}, network, few, *device, *ops, one).losses(0, 10); });
+    for (const int size : {4, 5}) {
+      in_world(size, [&](Communicator& part) {
+        Rig rig({}, network, few, *device, *ops, part);
+        const auto losses = rig.losses(0, 10);
+        rig.replica.check_replicas();
+        if (part.rank() == 0) {
+          EXPECT_LE(loss_distance(losses, expected), 5e-6) << samples << " samples, world " << size;
+        }
+      });
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ddp::testing
+
+int main(int argc, char** argv) {
+  ::testing::InitGoogleTest(&argc, argv);
+  ddp::MpiSession mpi(argc, argv);
+  ddp::testing::session = &mpi;
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,101 @@
+// One rank's trainer, put together as the program does it, with access to single steps.
+#pragma once
+
+#include "data/dataset.h"
+#include "data/loader.h"
+#include "data/sampler.h"
+#include "train/replica.h"
+#include "train/step.h"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+namespace ddp::testing {
+
+struct RigConfig {
+  int64_t batch_size = 256;
+  double lr = 0.02;
+  uint64_t seed = 0;
+  std::vector<double> rank_weights = {};  // empty: equal
+  BucketCaps caps = {};
+};
+
+class Rig {
+ public:
+  Rig(const RigConfig& config, const Network& network, const Dataset& data, Device& device, Ops& ops,
+      Communicator& communicator)
+      : config_(config),
+        data_(data),
+        sampler_(data.size(), config.batch_size, Order::shuffled, config.seed, communicator.rank(),
+                 config.rank_weights.empty() ? std::vector<double>(communicator.size(), 1.0) : config.rank_weights),
+        replica(network, sizes(), config.caps, device, ops, communicator) {
+    std::vector<float> weights(replica.plan.gradients);
+    initialize(weights, replica.parameters, {}, config.seed);
+    replica.load(weights);
+  }
+
+  // The losses of the steps [first, end), counted from 0 over all epochs, from the weights as they are. `change` may
+  // tamper with each batch before it is used.
+  std::vector<double> losses(int64_t first, int64_t end, const std::function<void(Batch&)>& change = {}) {
+    std::vector<double> losses;
+    Step step(replica);
+    Loader loader(data_, sampler_, first, end);
+    for (int64_t k = first; k < end; ++k) {
+      Batch batch = loader.next();
+      if (change) change(batch);
+      if (const auto result = step.run(batch, config_.lr, 0)) losses.push_back(result->loss);
+    }
+    for (const StepResult& result : step.drain()) losses.push_back(result.loss);
+    return losses;
+  }
+
+  const DistributedSampler& sampler() const { return sampler_; }
+
+ private:
+  std::vector<int64_t> sizes() const {
+    const std::vector<int64_t> local = sampler_.local_batch_sizes();
+    return local.empty() ? std::vector<int64_t>{1} : local;
+  }
+
+  RigConfig config_;
+  const Dataset& data_;
+  DistributedSampler sampler_;
+
+ public:
+  Replica replica;
+};
+
+// The largest distance of a parameter's gradients over the norm of the expected ones.
+struct Distance {
+  double value = 0;
+  std::string parameter;
+};
+
+inline Distance gradient_distance(std::span<const Parameter> parameters, std::span<const float> actual,
+                                  std::span<const float> expected) {
+  Distance worst;
+  for (const Parameter& p : parameters) {
+    double difference = 0, norm = 0;
+    for (int64_t i = p.offset; i < p.offset + p.count; ++i) {
+      difference += (double{actual[i]} - expected[i]) * (double{actual[i]} - expected[i]);
+      norm += double{expected[i]} * expected[i];
+    }
+    const double distance = std::sqrt(difference) / std::max(std::sqrt(norm), 1e-12);
+    if (!(distance <= worst.value)) worst = {distance, p.name};
+  }
+  return worst;
+}
+
+inline double loss_distance(std::span<const double> actual, std::span<const double> expected) {
+  if (actual.size() != expected.size()) return INFINITY;
+  double worst = 0;
+  for (size_t i = 0; i < actual.size(); ++i) {
+    const double distance = std::abs(actual[i] - expected[i]) / std::abs(expected[i]);
+    if (!(distance <= worst)) worst = distance;
+  }
+  return worst;
+}
+
+}  // namespace ddp::testing

@@ -1,0 +1,137 @@
+// The step with ranks as threads, over reference ops: clean under the thread sanitizer, and the same mathematics at
+// every world size.
+#include "comm/local/world.h"
+#include "core/error.h"
+#include "data/memory_dataset.h"
+#include "device/cpu/device.h"
+#include "tests/reference/ops.h"
+#include "tests/train/faults.h"
+#include "tests/train/rig.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+namespace ddp::testing {
+namespace {
+
+Network small_network() {
+  return Network("small", {8, 8, 2}).conv2d(3, 3).relu().avg_pool2d(2).flatten().linear(7).relu().linear(4);
+}
+
+MemoryDataset small_data(int64_t samples) {
+  const ImageShape shape{8, 8, 2};
+  std::vector<uint8_t> pixels(samples * shape.elements()), labels(samples);
+  for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<uint8_t>(i * 2654435761u >> 13);
+  for (size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<uint8_t>(i * 40503u >> 5) % 4;
+  return {shape, 4, pixels, labels};
+}
+
+// One thread a rank, each with its own device, ops and communicator.
+void run_world(int size, const std::function<void(Communicator&, Device&, Ops&)>& work) {
+  auto world = make_local_world(size);
+  std::vector<std::thread> ranks;
+  for (auto& communicator : world)
+    ranks.emplace_back([&work, c = communicator.get()] {
+      const auto device = make_cpu_device();
+      const auto ops = make_reference_ops(*device);
+      work(*c, *device, *ops);
+    });
+  for (std::thread& rank : ranks) rank.join();
+}
+
+struct Result {
+  std::vector<double> losses;
+  std::vector<float> gradients, weights;
+};
+
+Result train_world(int size, const RigConfig& config, const Dataset& data, int64_t steps) {
+  Result result;
+  run_world(size, [&](Communicator& c, Device& device, Ops& ops) {
+    Rig rig(config, small_network(), data, device, ops, c);
+    const auto losses = rig.losses(0, steps);
+    rig.replica.check_replicas();
+    if (c.rank() == 0) result = {losses, rig.replica.download_gradients(), rig.replica.download_weights()};
+  });
+  return result;
+}
+
+class Threads : public ::testing::TestWithParam<int> {};
+
+TEST_P(Threads, TrainAsOneRankDoes) {
+  for (const int64_t samples : {50, 3}) {
+    const MemoryDataset data = small_data(samples);
+    const RigConfig config{.batch_size = 16, .lr = 0.1};
+    const Result one = train_world(1, config, data, 12), many = train_world(GetParam(), config, data, 12);
+    EXPECT_LE(loss_distance(many.losses, one.losses), 1e-5);
+    EXPECT_LE(gradient_distance(parameters_of(small_network()), many.gradients, one.gradients).value, 1e-4);
+    EXPECT_NE(one.losses.front(), one.losses.back());
+  }
+}
+
+TEST_P(Threads, WeightsOfRanksDoNotChangeTheMathematics) {
+  const MemoryDataset data = small_data(50);
+  RigConfig config{.batch_size = 16, .lr = 0.1};
+  const Result one = train_world(1, config, data, 12);
+  for (int rank = 0; rank < GetParam(); ++rank) config.rank_weights.push_back(1 + 2 * rank);
+  EXPECT_LE(loss_distance(train_world(GetParam(), config, data, 12).losses, one.losses), 1e-5);
+}
+
+TEST_P(Threads, ANanEndsTheRunOnEveryRankWithItsStep) {
+  const MemoryDataset data = small_data(50);
+  std::vector<std::string> messages(GetParam());
+  run_world(GetParam(), [&](Communicator& c, Device& device, Ops& ops) {
+    Rig rig({.batch_size = 16}, small_network(), data, device, ops, c);
+    const auto before = rig.replica.download_weights();
+    std::vector<float> weights = before;
+    weights[0] = NAN;
+    rig.replica.load(weights);
+    try {
+      rig.losses(0, 5);
+    } catch (const SharedError& e) {
+      EXPECT_EQ(e.code(), Exit::numerics);
+      messages[c.rank()] = e.what();
+    }
+    // The bad step changed nothing.
+    const auto after = rig.replica.download_weights();
+    EXPECT_TRUE(std::equal(before.begin() + 1, before.end(), after.begin() + 1));
+  });
+  for (const std::string& message : messages) {
+    EXPECT_EQ(message, messages[0]);
+    EXPECT_NE(message.find("step 1"), std::string::npos) << message;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Worlds, Threads, ::testing::Values(1, 2, 3, 4));
+
+// Overlap: the first bucket is launched while most gradients are not yet computed.
+TEST(Overlap, FirstBucketLeavesBeforeBackwardHasEnded) {
+  const MemoryDataset data = small_data(16);
+  run_world(2, [&](Communicator& c, Device& device, Ops& ops) {
+    int announced = 0;
+    std::vector<int> announced_at_launch;
+    TamperingCommunicator recording(c, [&](WireSpan) {
+      announced_at_launch.push_back(announced);
+      return true;
+    });
+    Rig rig({.batch_size = 16}, small_network(), data, device, ops, recording);
+    Loader loader(data, rig.sampler(), 0, 1);
+    const Batch& batch = loader.next();
+    Replica& r = rig.replica;
+    r.reducer.begin();
+    r.model.forward_backward({batch.pixels, batch.labels, batch.size}, 1.0f / 16, r.ticket(), [&](int id) {
+      ++announced;
+      r.reducer.ready(id);
+    });
+    r.reducer.ready(r.reducer.ticket());
+    r.reducer.finish();
+    ASSERT_EQ(announced_at_launch.size(), r.plan.buckets.size());
+    EXPECT_GE(announced_at_launch.size(), 3u);
+    EXPECT_EQ(announced_at_launch.front(), r.plan.buckets.front().end);
+    EXPECT_LT(announced_at_launch.front(), announced);
+    EXPECT_EQ(announced_at_launch.back(), announced);
+  });
+}
+
+}  // namespace
+}  // namespace ddp::testing
