@@ -33,6 +33,14 @@ class Error : public std::runtime_error {
   Exit code_;
 };
 
+// Thrown by every rank at the same point with the same text, so that rank 0 alone prints it and all leave in order. Any
+// other error is one rank's own, and ends the job from there.
+class SharedError : public Error {
+ public:
+  using Error::Error;
+  explicit SharedError(const Error& error) : Error(error) {}
+};
+
 template <class... Args>
 [[noreturn]] void fail(Exit code, fmt::format_string<Args...> format, Args&&... args) {
   throw Error(code, fmt::format(format, std::forward<Args>(args)...));

@@ -5,8 +5,13 @@
 #include "data/dataset.h"
 #include "data/sampler.h"
 
+#include <atomic>
+#include <condition_variable>
 #include <cstdint>
-#include <memory>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
 
 namespace ddp {
 
@@ -24,10 +29,38 @@ class Loader {
   // Yields the batches of steps [first, end), counted over all epochs from 0. The data and the sampler outlive it.
   Loader(const Dataset& data, const DistributedSampler& sampler, int64_t first, int64_t end);
   ~Loader();
+  Loader(const Loader&) = delete;
+  Loader& operator=(const Loader&) = delete;
 
   // The next batch; it stays valid until the call after this one. Calling it more often than there are batches is a
   // bug.
   const Batch& next();
+
+ private:
+  struct Slot {
+    std::vector<uint8_t> pixels;
+    std::vector<int32_t> labels;
+    Batch batch;
+  };
+
+  int64_t slots() const { return static_cast<int64_t>(ring_.size()); }
+  void run();
+  bool wait_for_room();
+  void fill(Slot& slot, int64_t step) const;
+
+  const Dataset& data_;
+  const DistributedSampler& sampler_;
+  const int64_t first_, end_;  // steps over all epochs
+  std::vector<Slot> ring_;     // batch i of the range lies in slot i mod slots()
+
+  std::mutex mutex_;  // guards the five below
+  std::condition_variable room_, ready_;
+  int64_t produced_ = 0, taken_ = 0, released_ = 0;  // batches, released_ <= taken_ <= produced_
+  bool producer_sleeps_ = false;
+  std::exception_ptr error_;
+
+  std::atomic<bool> stop_{false};
+  std::thread thread_;  // last: it uses all of the above
 };
 
 }  // namespace ddp

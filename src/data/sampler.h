@@ -26,12 +26,18 @@ class DistributedSampler {
                      std::vector<double> weights);
 
   int64_t samples() const;
-  int64_t steps_per_epoch() const;                    // ceil(samples / global batch)
-  int64_t global_batch_size(int64_t step) const;      // of step 0..steps_per_epoch-1 of an epoch
-  Range shard(int64_t step) const;                    // of this rank, as positions in the epoch's order
+  int64_t steps_per_epoch() const;                // ceil(samples / global batch)
+  int64_t global_batch_size(int64_t step) const;  // of step 0..steps_per_epoch-1 of an epoch
+  Range shard(int64_t step) const;                // of this rank, as positions in the epoch's order
   int64_t sample(int64_t epoch, int64_t position) const;
-  std::vector<int64_t> local_batch_sizes() const;     // the distinct sizes > 0 of this rank's shards, ascending
+  std::vector<int64_t> local_batch_sizes() const;  // the distinct sizes > 0 of this rank's shards, ascending
 
+ private:
+  int64_t samples_, global_batch_;
+  Order order_;
+  uint64_t seed_;
+  int rank_;
+  std::vector<double> weights_;
 };
 
 }  // namespace ddp

@@ -1,0 +1,68 @@
+// Random numbers as a pure function of where they are used: nothing is drawn in sequence, so neither ranks nor threads
+// nor batch sizes can change them.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <numbers>
+
+namespace ddp {
+
+struct Bits128 {
+  uint32_t word[4];
+};
+
+// Philox4x32-10 of Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC 2011): ten rounds
+// turn a counter and a key into 128 random bits. A round multiplies two words of the counter by constants; the high
+// halves of the products, mixed with the other two words and the key, change places with them. The key advances by a
+// Weyl sequence. Plain C++, for host and device.
+constexpr Bits128 philox4x32(Bits128 counter, uint64_t key) {
+  uint32_t k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
+  auto [c0, c1, c2, c3] = counter.word;
+  for (int round = 0; round < 10; ++round) {
+    const uint64_t p0 = uint64_t{0xD2511F53} * c0, p1 = uint64_t{0xCD9E8D57} * c2;
+    c0 = static_cast<uint32_t>(p1 >> 32) ^ c1 ^ k0;
+    c1 = static_cast<uint32_t>(p1);
+    c2 = static_cast<uint32_t>(p0 >> 32) ^ c3 ^ k1;
+    c3 = static_cast<uint32_t>(p0);
+    k0 += 0x9E3779B9;
+    k1 += 0xBB67AE85;
+  }
+  return {{c0, c1, c2, c3}};
+}
+
+// What random numbers are for. Part of the counter: two operations never share numbers. The values are part of what
+// a seed means, so they do not change.
+enum class Operation : uint32_t { initial_weights = 1, shuffle = 2 };
+
+// The numbers of one operation, told apart by `stream` (say, a parameter), then read in any order by index.
+class RandomStream {
+ public:
+  constexpr RandomStream(uint64_t seed, Operation operation, uint32_t stream)
+      : seed_(seed), operation_(operation), stream_(stream) {}
+
+  constexpr Bits128 bits(uint64_t index) const {
+    return philox4x32({{static_cast<uint32_t>(index), static_cast<uint32_t>(index >> 32), stream_,
+                        static_cast<uint32_t>(operation_)}},
+                      seed_);
+  }
+
+  // Uniform in [0, 1), a multiple of 2^-24.
+  constexpr float uniform(uint64_t index) const { return static_cast<float>(bits(index).word[0] >> 8) * 0x1p-24f; }
+
+  // Of mean 0 and variance 1, by Box and Muller's transform. In double, so that the float hardly depends on the
+  // machine's library.
+  float normal(uint64_t index) const {
+    const Bits128 random = bits(index);
+    const double u = (random.word[0] + 1.0) * 0x1p-32;  // (0, 1]: log(u) is finite
+    const double angle = random.word[1] * 0x1p-32 * 2 * std::numbers::pi;
+    return static_cast<float>(std::sqrt(-2 * std::log(u)) * std::cos(angle));
+  }
+
+ private:
+  uint64_t seed_;
+  Operation operation_;
+  uint32_t stream_;
+};
+
+}  // namespace ddp

@@ -1,0 +1,56 @@
+#include "data/catalog.h"
+
+#include "core/error.h"
+#include "data/idx.h"
+
+#include <algorithm>
+#include <string>
+
+namespace ddp {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Entry {
+  std::string_view name, folder, how_to_get;
+};
+
+constexpr Entry kEntries[] = {
+    {"fashion-mnist", "/usr/share/datasets/fashion-mnist", "apt-get install dataset-fashion-mnist"},
+    {"mnist", "", "download the four files from https://ossci-datasets.s3.amazonaws.com/mnist/"},
+};
+constexpr int kClasses = 10;
+constexpr std::string_view kNames =
+    "train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte, each with or "
+    "without .gz";
+
+fs::path find(const Entry& entry, const fs::path& folder, std::string_view stem) {
+  for (const char* suffix : {"", ".gz"}) {
+    fs::path file = folder / fmt::format("{}{}", stem, suffix);
+    if (std::error_code none; fs::exists(file, none)) return file;
+  }
+  fail(Exit::data, "{}: no {} in {}: {}, or give --data-path FOLDER that holds {}", entry.name, stem, folder.string(),
+       entry.how_to_get, kNames);
+}
+
+std::unique_ptr<Dataset> open(const Entry& entry, const fs::path& folder, std::string_view part) {
+  const fs::path images = find(entry, folder, fmt::format("{}-images-idx3-ubyte", part));
+  return read_idx(images, find(entry, folder, fmt::format("{}-labels-idx1-ubyte", part)), kClasses);
+}
+
+}  // namespace
+
+Datasets open_datasets(std::string_view name, const fs::path& path) {
+  const auto entry = std::ranges::find(kEntries, name, &Entry::name);
+  if (entry == std::end(kEntries)) {
+    std::string known;
+    for (const Entry& e : kEntries) known += fmt::format("{}{}", known.empty() ? "" : ", ", e.name);
+    fail(Exit::usage, "unknown dataset {}: choose one of {}", name, known);
+  }
+  const fs::path folder = path.empty() ? fs::path(entry->folder) : path;
+  require(!folder.empty(), Exit::usage, "{} needs --data-path FOLDER: {}; FOLDER holds {}", name, entry->how_to_get,
+          kNames);
+  return {open(*entry, folder, "train"), open(*entry, folder, "t10k")};
+}
+
+}  // namespace ddp

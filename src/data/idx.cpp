@@ -1,0 +1,148 @@
+#include "data/idx.h"
+
+#include "core/error.h"
+#include "data/memory_dataset.h"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace ddp {
+namespace {
+
+// A file as its bytes are once unpacked; zlib passes files that are not gzipped through.
+class Input {
+ public:
+  explicit Input(const std::filesystem::path& path) : name_(path.string()) {
+    errno = 0;
+    file_ = gzopen(name_.c_str(), "rb");
+    require(file_ != nullptr, Exit::data, "{}: cannot open it: {}", name_, std::strerror(errno));
+    gzbuffer(file_, 1 << 18);
+    std::error_code none;  // a file whose size cannot be told is read in more pieces
+    const auto size = std::filesystem::file_size(path, none);
+    if (!none) file_bytes_ = size;
+  }
+  ~Input() { gzclose_r(file_); }
+  Input(const Input&) = delete;
+  Input& operator=(const Input&) = delete;
+
+  const std::string& name() const { return name_; }
+  size_t file_bytes() const { return file_bytes_; }
+
+  // As many of `bytes` as there are.
+  size_t read(uint8_t* to, size_t bytes) {
+    size_t done = 0;
+    while (done < bytes) {
+      const int got = gzread(file_, to + done, static_cast<unsigned>(std::min<size_t>(bytes - done, 1 << 30)));
+      check(got < 0);
+      if (got == 0) break;
+      done += static_cast<size_t>(got);
+    }
+    return done;
+  }
+
+ private:
+  // The end of a gzip stream that breaks off looks to gzread like an end of file; only gzerror knows.
+  void check(bool failed) {
+    int code = Z_OK;
+    const char* text = gzerror(file_, &code);
+    if (code == Z_ERRNO) fail(Exit::data, "{}: cannot read it: {}", name_, std::strerror(errno));
+    if (code == Z_BUF_ERROR)
+      fail(Exit::data, "{}: truncated, its gzip stream breaks off; copy or download the file again", name_);
+    if (failed || code != Z_OK)
+      fail(Exit::data, "{}: corrupt ({}); copy or download the file again", name_,
+           std::string_view(text).substr(std::min(std::string_view(text).size(), name_.size() + 2)));
+  }
+
+  std::string name_;
+  gzFile file_ = nullptr;
+  size_t file_bytes_ = 0;
+};
+
+// IDX: 0, 0, a type (8 is uint8), the number of dimensions; then each dimension, then the elements, all big endian.
+constexpr uint32_t kImages = 0x00000803, kLabels = 0x00000801;
+
+std::string_view kind(uint32_t magic) {
+  if (magic == kImages) return "images";
+  if (magic == kLabels) return "labels";
+  return "something else";
+}
+
+uint32_t read_u32(Input& input) {
+  uint8_t b[4];
+  const size_t found = input.read(b, 4);
+  require(found == 4, Exit::data, "{}: truncated within its header; copy or download the file again", input.name());
+  return uint32_t{b[0]} << 24 | uint32_t{b[1]} << 16 | uint32_t{b[2]} << 8 | uint32_t{b[3]};
+}
+
+void read_magic(Input& input, uint32_t expected) {
+  const uint32_t magic = read_u32(input);
+  require(magic == expected, Exit::data,
+          "{}: holds {}, not {} (an IDX file of {} starts with {:08x}, this one with {:08x})", input.name(),
+          kind(magic), kind(expected), kind(expected), expected, magic);
+}
+
+// Exactly `bytes` up to the end of the file. What the header claims is not believed: memory grows with what was read.
+std::vector<uint8_t> read_rest(Input& input, size_t bytes) {
+  constexpr size_t kPiece = 1 << 20;
+  std::vector<uint8_t> data;
+  size_t found = 0;
+  do {
+    data.resize(std::min(bytes, std::max({kPiece, 2 * found, 3 * input.file_bytes()})));
+    found += input.read(data.data() + found, data.size() - found);
+  } while (found == data.size() && found < bytes);
+  require(found == bytes, Exit::data,
+          "{}: truncated, its header promises {} bytes of data and {} are there; copy or download the file again",
+          input.name(), bytes, found);
+  uint8_t more;  // reading past the end also makes zlib compare the checksum
+  require(input.read(&more, 1) == 0, Exit::data,
+          "{}: goes on after the {} bytes of data that its header promises; copy or download the file again",
+          input.name(), bytes);
+  return data;
+}
+
+std::pair<ImageShape, std::vector<uint8_t>> read_images(Input& input) {
+  read_magic(input, kImages);
+  const uint32_t n = read_u32(input), h = read_u32(input), w = read_u32(input);
+  size_t bytes = 0;
+  const bool overflow = __builtin_mul_overflow(size_t{h} * w, size_t{n}, &bytes) || bytes > size_t{1}
+                                                                                                << 62;  // h * w < 2^64
+  require(n > 0 && h > 0 && w > 0 && !overflow, Exit::data,
+          "{}: its header promises {} images of {} x {} pixels, which cannot be; copy or download the file again",
+          input.name(), n, h, w);
+  return {ImageShape{h, w, 1}, read_rest(input, bytes)};
+}
+
+std::vector<uint8_t> read_labels(Input& input, int classes) {
+  read_magic(input, kLabels);
+  const uint32_t n = read_u32(input);
+  require(n > 0, Exit::data, "{}: its header promises no labels; copy or download the file again", input.name());
+  std::vector<uint8_t> labels = read_rest(input, n);
+  const auto bad = std::find_if(labels.begin(), labels.end(), [&](uint8_t label) { return label >= classes; });
+  require(bad == labels.end(), Exit::data, "{}: the label of sample {} is {}, but there are {} classes, 0 to {}",
+          input.name(), bad - labels.begin(), bad == labels.end() ? 0 : *bad, classes, classes - 1);
+  return labels;
+}
+
+}  // namespace
+
+std::unique_ptr<Dataset> read_idx(const std::filesystem::path& images, const std::filesystem::path& labels,
+                                  int classes) {
+  Input image_file(images), label_file(labels);
+  auto [shape, pixels] = read_images(image_file);
+  std::vector<uint8_t> numbers = read_labels(label_file, classes);
+  const int64_t count = static_cast<int64_t>(pixels.size()) / shape.elements();
+  require(count == static_cast<int64_t>(numbers.size()), Exit::data,
+          "{} holds {} images, but {} holds {} labels: the two files do not belong together", image_file.name(), count,
+          label_file.name(), numbers.size());
+  return std::make_unique<MemoryDataset>(shape, classes, std::move(pixels), std::move(numbers));
+}
+
+}  // namespace ddp

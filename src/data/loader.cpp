@@ -1,0 +1,95 @@
+#include "data/loader.h"
+
+#include "core/error.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <cstddef>
+
+namespace ddp {
+namespace {
+
+// Four slots, more where batches are small: a thread that is woken for every tiny batch costs the computing thread,
+// with which it may share a core, more than the memory.
+constexpr int64_t kMinSlots = 4, kMaxSlots = 64, kRingBytes = 1 << 20;
+
+}  // namespace
+
+Loader::Loader(const Dataset& data, const DistributedSampler& sampler, int64_t first, int64_t end)
+    : data_(data), sampler_(sampler), first_(first), end_(end) {
+  DDP_EXPECT(0 <= first && first <= end && (first == end || sampler.steps_per_epoch() > 0));
+  DDP_EXPECT(sampler.samples() <= data.size());
+  const std::vector<int64_t> sizes = sampler.local_batch_sizes();
+  const int64_t largest = sizes.empty() ? 0 : sizes.back();
+  const int64_t bytes = largest * data.image_shape().elements();
+  ring_.resize(std::clamp(kRingBytes / std::max<int64_t>(bytes, 1), kMinSlots, kMaxSlots));
+  for (Slot& slot : ring_) {
+    slot.pixels.resize(bytes);
+    slot.labels.resize(largest);
+  }
+  if (first < end) thread_ = std::thread(&Loader::run, this);
+}
+
+Loader::~Loader() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  room_.notify_one();
+  if (thread_.joinable()) thread_.join();
+}
+
+// The caller gives back the slot of the batch before, and wakes a sleeping producer only when half of the ring is
+// free: one wake-up then brings several batches.
+const Batch& Loader::next() {
+  std::unique_lock lock(mutex_);
+  DDP_EXPECT(taken_ < end_ - first_);
+  released_ = taken_;
+  if (producer_sleeps_ && 2 * (produced_ - released_) <= slots()) {
+    producer_sleeps_ = false;
+    room_.notify_one();
+  }
+  ready_.wait(lock, [&] { return taken_ < produced_ || error_; });
+  if (taken_ == produced_) std::rethrow_exception(error_);
+  return ring_[taken_++ % slots()].batch;
+}
+
+void Loader::run() {
+  pthread_setname_np(pthread_self(), "loader");
+  try {
+    for (int64_t step = first_; step < end_ && wait_for_room(); ++step) {
+      fill(ring_[(step - first_) % slots()], step);
+      const std::lock_guard lock(mutex_);
+      ++produced_;
+      ready_.notify_one();
+    }
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    error_ = std::current_exception();
+    ready_.notify_one();
+  }
+}
+
+// False when the loader is being destroyed.
+bool Loader::wait_for_room() {
+  std::unique_lock lock(mutex_);
+  producer_sleeps_ = produced_ - released_ == slots();
+  room_.wait(lock, [&] { return stop_ || !producer_sleeps_; });
+  return !stop_;
+}
+
+void Loader::fill(Slot& slot, int64_t step) const {
+  const int64_t epoch = step / sampler_.steps_per_epoch(), step_of_epoch = step % sampler_.steps_per_epoch();
+  const Range shard = sampler_.shard(step_of_epoch);
+  const size_t image = static_cast<size_t>(data_.image_shape().elements());
+  for (int64_t i = 0; i < shard.size() && !stop_; ++i) {
+    const int64_t id = sampler_.sample(epoch, shard.begin + i);
+    data_.read(id, std::span(slot.pixels).subspan(i * image, image));
+    slot.labels[i] = data_.label(id);
+  }
+  slot.batch = {slot.pixels.data(), slot.labels.data(), shard.size(), sampler_.global_batch_size(step_of_epoch), epoch,
+                step_of_epoch};
+}
+
+}  // namespace ddp

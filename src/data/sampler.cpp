@@ -1,0 +1,73 @@
+#include "data/sampler.h"
+
+#include "core/error.h"
+#include "data/permutation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace ddp {
+
+// The cut before rank r is count * (w_0 + ... + w_{r-1}) / (w_0 + ... + w_{n-1}), rounded. Neighbours compute the same
+// cut, so the parts fit without gap or overlap. Sums, quotient and product are each rounded on their own, with nothing
+// a compiler could contract to a fused operation: every machine gets the same cuts.
+Range shard_range(int64_t count, int rank, std::span<const double> weights) {
+  const int world = static_cast<int>(weights.size());
+  DDP_EXPECT(count >= 0 && rank >= 0 && rank < world);
+  double total = 0, before = 0, through = 0;
+  for (int r = 0; r < world; ++r) {
+    DDP_EXPECT(weights[r] > 0 && std::isfinite(weights[r]));
+    if (r == rank) before = total;
+    total += weights[r];
+    if (r == rank) through = total;
+  }
+  const auto cut = [&](double sum) { return std::llround(static_cast<double>(count) * (sum / total)); };
+  return {cut(before), rank == world - 1 ? count : cut(through)};
+}
+
+DistributedSampler::DistributedSampler(int64_t samples, int64_t global_batch, Order order, uint64_t seed, int rank,
+                                       std::vector<double> weights)
+    : samples_(samples),
+      global_batch_(global_batch),
+      order_(order),
+      seed_(seed),
+      rank_(rank),
+      weights_(std::move(weights)) {
+  DDP_EXPECT(samples_ >= 0 && global_batch_ >= 1);
+  shard_range(0, rank_, weights_);  // checks rank and weights
+}
+
+int64_t DistributedSampler::samples() const { return samples_; }
+
+int64_t DistributedSampler::steps_per_epoch() const {
+  return samples_ / global_batch_ + (samples_ % global_batch_ != 0 ? 1 : 0);
+}
+
+int64_t DistributedSampler::global_batch_size(int64_t step) const {
+  DDP_EXPECT(step >= 0 && step < steps_per_epoch());
+  return std::min(global_batch_, samples_ - step * global_batch_);
+}
+
+Range DistributedSampler::shard(int64_t step) const {
+  const Range part = shard_range(global_batch_size(step), rank_, weights_);
+  return {step * global_batch_ + part.begin, step * global_batch_ + part.end};
+}
+
+int64_t DistributedSampler::sample(int64_t epoch, int64_t position) const {
+  DDP_EXPECT(position >= 0 && position < samples_);
+  return order_ == Order::sequential ? position : Permutation(seed_, epoch, samples_)(position);
+}
+
+std::vector<int64_t> DistributedSampler::local_batch_sizes() const {
+  std::vector<int64_t> sizes;
+  if (samples_ == 0) return sizes;
+  const int64_t steps = steps_per_epoch();
+  for (const int64_t step : {int64_t{0}, steps - 1})
+    if (const int64_t size = shard(step).size(); size > 0) sizes.push_back(size);
+  std::sort(sizes.begin(), sizes.end());
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+  return sizes;
+}
+
+}  // namespace ddp

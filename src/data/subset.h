@@ -1,0 +1,36 @@
+// The first samples of a dataset.
+#pragma once
+
+#include "core/error.h"
+#include "data/dataset.h"
+
+#include <utility>
+
+namespace ddp {
+
+class Subset final : public Dataset {
+ public:
+  // Throws Error(Exit::usage) where `whole` holds fewer samples.
+  Subset(std::unique_ptr<Dataset> whole, int64_t samples) : whole_(std::move(whole)), samples_(samples) {
+    require(samples >= 1 && samples <= whole_->size(), Exit::usage,
+            "{} samples were asked for, but the dataset holds {}: ask for 1 to {}", samples, whole_->size(),
+            whole_->size());
+  }
+
+  int64_t size() const override { return samples_; }
+  ImageShape image_shape() const override { return whole_->image_shape(); }
+  int classes() const override { return whole_->classes(); }
+  void read(int64_t index, std::span<uint8_t> pixels) const override { whole_->read(checked(index), pixels); }
+  int32_t label(int64_t index) const override { return whole_->label(checked(index)); }
+
+ private:
+  int64_t checked(int64_t index) const {
+    DDP_EXPECT(index >= 0 && index < samples_);
+    return index;
+  }
+
+  std::unique_ptr<Dataset> whole_;
+  int64_t samples_;
+};
+
+}  // namespace ddp

@@ -1,0 +1,37 @@
+#include "core/log.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace ddp {
+namespace {
+
+struct Output {
+  std::string out, err;
+};
+
+Output output_of(int rank) {
+  ::testing::internal::CaptureStdout();
+  ::testing::internal::CaptureStderr();
+  const Log log(rank);
+  log.info("epoch {}", 3);
+  log.warn("{} samples", 7);
+  std::string err = ::testing::internal::GetCapturedStderr();
+  return {::testing::internal::GetCapturedStdout(), err};
+}
+
+TEST(Log, RankZeroSpeaksAndWarnsPlainly) {
+  const Output output = output_of(0);
+  EXPECT_EQ(output.out, "epoch 3\n");
+  EXPECT_EQ(output.err, "warning: 7 samples\n");
+}
+
+TEST(Log, OtherRanksOnlyWarnAndSayWhoTheyAre) {
+  const Output output = output_of(3);
+  EXPECT_EQ(output.out, "");
+  EXPECT_EQ(output.err, "[rank 3] warning: 7 samples\n");
+}
+
+}  // namespace
+}  // namespace ddp

@@ -1,0 +1,64 @@
+// Writes IDX files for tests into a folder that goes away with the object.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <initializer_list>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace ddp {
+
+using Bytes = std::vector<uint8_t>;
+
+inline Bytes idx_bytes(uint32_t magic, std::initializer_list<uint32_t> dimensions, const Bytes& data) {
+  Bytes bytes;
+  const auto put = [&](uint32_t value) {
+    for (int shift = 24; shift >= 0; shift -= 8) bytes.push_back(static_cast<uint8_t>(value >> shift));
+  };
+  put(magic);
+  for (uint32_t d : dimensions) put(d);
+  bytes.insert(bytes.end(), data.begin(), data.end());
+  return bytes;
+}
+
+class IdxFolder {
+ public:
+  IdxFolder() {
+    std::string name = ::testing::TempDir() + "/idx_XXXXXX";
+    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot make " + name);
+    path_ = name;
+  }
+  ~IdxFolder() { std::filesystem::remove_all(path_); }
+  IdxFolder(const IdxFolder&) = delete;
+  IdxFolder& operator=(const IdxFolder&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+
+  std::filesystem::path plain(const std::string& name, const Bytes& bytes) const {
+    std::ofstream(path_ / name, std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+    return path_ / name;
+  }
+  std::filesystem::path gzipped(const std::string& name, const Bytes& bytes) const {
+    gzFile file = gzopen((path_ / name).c_str(), "wb");
+    gzwrite(file, bytes.data(), static_cast<unsigned>(bytes.size()));
+    gzclose(file);
+    return path_ / name;
+  }
+  Bytes content(const std::filesystem::path& file) const {
+    std::ifstream in(file, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace ddp

@@ -1,0 +1,154 @@
+#include "data/loader.h"
+
+#include "core/error.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+namespace ddp {
+namespace {
+
+// Image i holds i in its first eight bytes; its label is i mod 7. Reading `broken` throws.
+class Numbers final : public Dataset {
+ public:
+  explicit Numbers(int64_t size, int64_t broken = -1, std::chrono::microseconds delay = {})
+      : size_(size), broken_(broken), delay_(delay) {}
+  int64_t size() const override { return size_; }
+  ImageShape image_shape() const override { return {2, 5, 1}; }
+  int classes() const override { return 7; }
+  void read(int64_t index, std::span<uint8_t> pixels) const override {
+    ++reads;
+    if (delay_.count() > 0) std::this_thread::sleep_for(delay_);
+    if (index == broken_) throw std::runtime_error("sample is broken");
+    ASSERT_EQ(pixels.size(), 10u);
+    std::memcpy(pixels.data(), &index, sizeof index);
+  }
+  int32_t label(int64_t index) const override { return static_cast<int32_t>(index % 7); }
+
+  mutable std::atomic<int64_t> reads{0};
+
+ private:
+  int64_t size_, broken_;
+  std::chrono::microseconds delay_;
+};
+
+DistributedSampler sampler(int64_t samples, int64_t batch, int rank = 0, int world = 1, Order order = Order::shuffled) {
+  return {samples, batch, order, 1, rank, std::vector<double>(world, 1.0)};
+}
+
+void expect_batch(const Batch& batch, const DistributedSampler& order, int64_t step) {
+  const int64_t steps = order.steps_per_epoch();
+  const Range shard = order.shard(step % steps);
+  ASSERT_EQ(batch.epoch, step / steps);
+  ASSERT_EQ(batch.step, step % steps);
+  ASSERT_EQ(batch.global_size, order.global_batch_size(step % steps));
+  ASSERT_EQ(batch.size, shard.size());
+  for (int64_t i = 0; i < batch.size; ++i) {
+    int64_t id;
+    std::memcpy(&id, batch.pixels + 10 * i, sizeof id);
+    ASSERT_EQ(id, order.sample(batch.epoch, shard.begin + i));
+    ASSERT_EQ(batch.labels[i], id % 7);
+  }
+}
+
+TEST(Loader, YieldsTheSamplersShardsInOrderOverEpochs) {
+  const Numbers data(103);
+  for (int64_t batch : {1, 8, 50, 256})
+    for (int world : {1, 2, 3})
+      for (int rank = 0; rank < world; ++rank) {
+        const DistributedSampler order = sampler(103, batch, rank, world);
+        const int64_t first = order.steps_per_epoch() / 2, end = 3 * order.steps_per_epoch();
+        Loader loader(data, order, first, end);
+        for (int64_t step = first; step < end; ++step) expect_batch(loader.next(), order, step);
+      }
+}
+
+TEST(Loader, ABatchStaysUntilTheNextCall) {
+  const Numbers data(100'000);
+  const DistributedSampler order = sampler(100'000, 500);
+  Loader loader(data, order, 0, order.steps_per_epoch());
+  for (int64_t step = 0; step < order.steps_per_epoch(); ++step) {
+    const Batch& batch = loader.next();
+    if (step % 20 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));  // the thread fills every free slot
+    expect_batch(batch, order, step);
+  }
+}
+
+TEST(Loader, ASlowDatasetIsWaitedFor) {
+  const Numbers data(20, -1, std::chrono::microseconds(500));
+  const DistributedSampler order = sampler(20, 4);
+  Loader loader(data, order, 0, 5);
+  for (int64_t step = 0; step < 5; ++step) expect_batch(loader.next(), order, step);
+}
+
+TEST(Loader, ReadsAheadButNoFurtherThanItsRing) {
+  const Numbers data(1'000'000);
+  const DistributedSampler order = sampler(1'000'000, 100'000);  // ten batches of a million bytes: four slots
+  Loader loader(data, order, 0, 10);
+  while (data.reads < 400'000) std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(data.reads, 400'000);
+  for (int64_t step = 0; step < 10; ++step) loader.next();
+  EXPECT_EQ(data.reads, 1'000'000);
+}
+
+TEST(Loader, EmptyShards) {
+  const Numbers data(3);
+  for (int rank = 0; rank < 8; ++rank) {
+    const DistributedSampler order = sampler(3, 256, rank, 8);
+    Loader loader(data, order, 0, 200);
+    for (int64_t step = 0; step < 200; ++step) expect_batch(loader.next(), order, step);
+  }
+}
+
+TEST(Loader, EmptyRangesAndOneCallTooMany) {
+  const Numbers data(10), nothing(0);
+  const DistributedSampler order = sampler(10, 4), no_order = sampler(0, 4);
+  EXPECT_THROW(Loader(data, order, 0, 0).next(), Error);
+  EXPECT_THROW(Loader(data, order, 7, 7).next(), Error);
+  EXPECT_THROW(Loader(nothing, no_order, 0, 0).next(), Error);
+  EXPECT_THROW(Loader(nothing, no_order, 0, 1), Error);
+  EXPECT_THROW(Loader(data, order, 2, 1), Error);
+  Loader loader(data, order, 0, 1);
+  loader.next();
+  EXPECT_THROW(loader.next(), Error);
+}
+
+TEST(Loader, WhatReadingThrowsComesOutOfNextAfterTheGoodBatches) {
+  const Numbers data(100, 57);
+  const DistributedSampler order = sampler(100, 10, 0, 1, Order::sequential);
+  Loader loader(data, order, 0, 10);
+  for (int64_t step = 0; step < 5; ++step) expect_batch(loader.next(), order, step);
+  EXPECT_THROW(loader.next(), std::runtime_error);
+  EXPECT_THROW(loader.next(), std::runtime_error);
+}
+
+TEST(Loader, MayBeDestroyedAtAnyTime) {
+  const Numbers quick(1000), slow(1000, -1, std::chrono::microseconds(200)), broken(1000, 0);
+  for (const Numbers* data : {&quick, &slow, &broken})
+    for (int64_t taken : {0, 1, 2, 7}) {
+      const DistributedSampler order = sampler(1000, 8, 0, 1, Order::sequential);
+      Loader loader(*data, order, 0, 1000);
+      for (int64_t i = 0; i < taken && data != &broken; ++i) loader.next();
+      if (taken == 2) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+}
+
+TEST(Loader, DestructionDoesNotWaitForTheRestOfABatch) {
+  const Numbers data(1'000'000, -1, std::chrono::microseconds(100));  // 100 s for the one batch
+  const DistributedSampler order = sampler(1'000'000, 1'000'000);
+  {
+    Loader loader(data, order, 0, 1);
+    while (data.reads == 0) std::this_thread::yield();
+  }
+  EXPECT_LT(data.reads, 1'000'000);
+}
+
+}  // namespace
+}  // namespace ddp
