@@ -21,8 +21,8 @@ struct BucketCaps {
 };
 
 struct Bucket {
-  int64_t offset = 0, count = 0;  // elements of the flat buffer, padding and ticket included
-  ParameterId first = 0, end = 0; // the parameters [first, end)
+  int64_t offset = 0, count = 0;   // elements of the flat buffer, padding and ticket included
+  ParameterId first = 0, end = 0;  // the parameters [first, end)
   friend bool operator==(const Bucket&, const Bucket&) = default;
 };
 

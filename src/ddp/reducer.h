@@ -26,7 +26,18 @@ class Reducer {
   // announced.
   void finish();
 
-  int launched() const;  // buckets launched in this step
+  int launched() const { return launched_; }  // buckets launched in this step
+
+ private:
+  void launch_ready();
+
+  const BucketPlan& plan_;
+  Communicator& communicator_;
+  std::span<float> flat_;
+  std::vector<char> announced_;  // by parameter, the ticket last
+  std::vector<int> missing_;     // announcements, by bucket
+  int launched_ = 0;
+  Communicator::Sequence last_ = 0;
 };
 
 }  // namespace ddp

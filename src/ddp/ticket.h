@@ -23,6 +23,9 @@ struct TicketLayout {
   int64_t step(int rank) const { return 3 + 2 * world + rank; }
 };
 
+// What this rank's ticket holds before the sum; loss sum, correct and bad are added by the device.
+void write_ticket(std::span<float> slots, const TicketLayout& layout, int rank, int64_t samples, int64_t step);
+
 // What a summed ticket says.
 struct Ticket {
   double loss_sum = 0;  // over the global batch
@@ -32,8 +35,9 @@ struct Ticket {
 
 Ticket read_ticket(std::span<const float> summed, int world);
 
-// Throws Error(Exit::communication) with the values of each rank where a rank is at another step, Error(Exit::numerics)
-// with step, rank and bucket where one has seen NaN or infinity. Step counts over all epochs and rides modulo 2^20.
+// Throws SharedError(Exit::communication) with the values of each rank where a rank is at another step,
+// SharedError(Exit::numerics) with step, rank and bucket where one has seen NaN or infinity. Step counts over all
+// epochs and rides modulo 2^20.
 void check_ticket(const Ticket& ticket, int64_t step, int64_t expected_samples);
 
 }  // namespace ddp

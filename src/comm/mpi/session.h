@@ -1,5 +1,6 @@
 // The life of MPI in this process: constructed first in main, destroyed last. Construction grants THREAD_MULTIPLE or
-// throws Error(Exit::communication); it throws Error(Exit::world) where the launcher promised more ranks than there are.
+// throws Error(Exit::communication); it throws Error(Exit::world) where the launcher promised more ranks than there
+// are.
 #pragma once
 
 #include "comm/communicator.h"

@@ -1,0 +1,108 @@
+// Where ranks that are threads meet: each posts its part of the n-th round and goes on; whoever completes a round
+// executes it, one round at a time and in order. Ranks that disagree, and a rank that leaves while others count on it,
+// become an error on all of them.
+#pragma once
+
+#include "core/error.h"
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace ddp {
+
+template <class Post>
+class Meeting {
+ public:
+  using Execute = void (*)(const std::vector<Post>&);  // by rank
+  using Same = bool (*)(const Post&, const Post&);
+  using Describe = std::string (*)(const Post&);
+
+  Meeting(int size, Execute execute, Same same, Describe describe)
+      : execute_(execute), same_(same), describe_(describe), posted_(size), left_(size) {}
+
+  uint64_t post(int rank, const Post& post) {
+    std::unique_lock lock(mutex_);
+    throw_failure(lock);
+    const uint64_t n = ++posted_[rank];
+    if (rounds_.size() < n - done_) rounds_.push_back({.posts = std::vector<Post>(posted_.size())});
+    Round& round = rounds_[n - done_ - 1];
+    if (round.arrived == 0) round.first_rank = rank;
+    round.posts[rank] = post;
+    const Post& first = round.posts[round.first_rank];
+    if (!same_(first, post))
+      fail_all(fmt::format("ranks disagree about collective {}: rank {} started a {}, rank {} a {}", n,
+                           round.first_rank, describe_(first), rank, describe_(post)));
+    for (size_t other = 0; other < left_.size(); ++other)
+      if (left_[other] && posted_[other] < n) fail_left(static_cast<int>(other));
+    throw_failure(lock);
+    if (++round.arrived == std::ssize(posted_) && !working_) work(lock);
+    return n;
+  }
+
+  void wait(uint64_t n) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return done_ >= n || !failure_.empty(); });
+    if (done_ < n) throw_failure(lock);
+  }
+
+  void leave(int rank) {
+    const std::lock_guard lock(mutex_);
+    left_[rank] = true;
+    for (size_t other = 0; other < posted_.size(); ++other)
+      if (posted_[other] > posted_[rank]) fail_left(rank);
+  }
+
+ private:
+  struct Round {
+    std::vector<Post> posts;
+    int64_t arrived = 0;
+    int first_rank = 0;
+  };
+
+  void work(std::unique_lock<std::mutex>& lock) {
+    working_ = true;
+    while (!rounds_.empty() && rounds_.front().arrived == std::ssize(posted_) && failure_.empty()) {
+      const Round& round = rounds_.front();  // stays put while others are added behind it
+      lock.unlock();
+      execute_(round.posts);
+      lock.lock();
+      rounds_.pop_front();
+      ++done_;
+      changed_.notify_all();
+    }
+    working_ = false;
+    changed_.notify_all();
+  }
+
+  void fail_left(int rank) {
+    fail_all(fmt::format("rank {} left after {} collectives while others wait for more", rank, posted_[rank]));
+  }
+  void fail_all(const std::string& text) {
+    if (failure_.empty()) failure_ = text;
+    changed_.notify_all();
+  }
+  // Only when nobody works on memory that the unwinding rank would free.
+  void throw_failure(std::unique_lock<std::mutex>& lock) {
+    if (failure_.empty()) return;
+    changed_.wait(lock, [&] { return !working_; });
+    throw Error(Exit::internal, failure_);
+  }
+
+  const Execute execute_;
+  const Same same_;
+  const Describe describe_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<uint64_t> posted_;  // rounds, by rank
+  std::vector<bool> left_;
+  std::deque<Round> rounds_;  // done_ + 1 first
+  uint64_t done_ = 0;
+  bool working_ = false;
+  std::string failure_;
+};
+
+}  // namespace ddp

@@ -1,0 +1,149 @@
+#include "comm/local/world.h"
+
+#include "comm/add.h"
+#include "comm/collective.h"
+#include "comm/local/meeting.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <utility>
+
+namespace ddp {
+namespace {
+
+void copy_part(const WireSpan& to, const WireSpan& from, int64_t begin, int64_t count) {
+  const size_t width = size_of(to.dtype);
+  if (count > 0 && to.data != from.data)
+    std::memcpy(static_cast<char*>(to.data) + begin * width, static_cast<const char*>(from.data) + begin * width,
+                count * width);
+}
+
+// The elements [begin, begin + count) of all spans become their sum, added in rank order in f32.
+void sum_parts(const std::vector<Collective>& posts, int64_t begin, int64_t count) {
+  std::array<float, 1024> sum;
+  const bool f32 = posts[0].span.dtype == DType::f32;
+  for (int64_t at = begin; at < begin + count; at += std::ssize(sum)) {
+    const int64_t piece = std::min<int64_t>(std::ssize(sum), begin + count - at);
+    sum.fill(0);
+    for (const Collective& post : posts)
+      for (int64_t i = 0; i < piece; ++i)
+        sum[i] += f32 ? static_cast<const float*>(post.span.data)[at + i]
+                      : float_of_bf16(static_cast<const uint16_t*>(post.span.data)[at + i]);
+    for (const Collective& post : posts)
+      for (int64_t i = 0; i < piece; ++i) {
+        if (f32)
+          static_cast<float*>(post.span.data)[at + i] = sum[i];
+        else
+          static_cast<uint16_t*>(post.span.data)[at + i] = bf16_of_float(sum[i]);
+      }
+  }
+}
+
+void execute(const std::vector<Collective>& posts) {
+  const Collective& shape = posts[0];
+  const int64_t count = shape.span.count, part = count / std::ssize(posts);
+  switch (shape.kind) {
+    case Collective::Kind::sum:
+    case Collective::Kind::reduce_scatter: sum_parts(posts, 0, count); break;
+    case Collective::Kind::all_gather:
+      for (const Collective& to : posts)
+        for (int64_t r = 0; r < std::ssize(posts); ++r) copy_part(to.span, posts[r].span, r * part, part);
+      break;
+    case Collective::Kind::broadcast:
+      for (const Collective& to : posts) copy_part(to.span, posts[shape.root].span, 0, count);
+      break;
+  }
+}
+
+void execute(const std::vector<std::span<double>>& posts) {
+  for (size_t i = 0; i < posts[0].size(); ++i) {
+    double sum = 0;
+    for (const auto& values : posts) sum += values[i];
+    for (const auto& values : posts) values[i] = sum;
+  }
+}
+
+bool same_on_all_ranks(const std::span<double>& a, const std::span<double>& b) { return a.size() == b.size(); }
+
+std::string describe(const std::span<double>& values) { return fmt::format("host sum of {}", values.size()); }
+
+struct World {
+  explicit World(int size_)
+      : size(size_),
+        device(size, execute, ddp::same_on_all_ranks, ddp::describe),
+        host(size, execute, same_on_all_ranks, describe) {}
+
+  const int size;
+  Meeting<Collective> device;
+  Meeting<std::span<double>> host;  // apart from the sequence of collectives
+  std::mutex mutex;
+  std::map<std::pair<int, int>, std::shared_ptr<World>> parts;  // by split and colour, while ranks take theirs
+};
+
+class LocalCommunicator final : public Communicator {
+ public:
+  LocalCommunicator(std::shared_ptr<World> world, int rank) : world_(std::move(world)), rank_(rank) {}
+  ~LocalCommunicator() override {
+    world_->device.leave(rank_);
+    world_->host.leave(rank_);
+  }
+
+  int rank() const override { return rank_; }
+  int size() const override { return world_->size; }
+
+  Sequence sum(WireSpan span) override { return start({Collective::Kind::sum, span}); }
+  Sequence reduce_scatter(WireSpan span) override {
+    DDP_EXPECT(span.count % size() == 0);
+    return start({Collective::Kind::reduce_scatter, span});
+  }
+  Sequence all_gather(WireSpan span) override {
+    DDP_EXPECT(span.count % size() == 0);
+    return start({Collective::Kind::all_gather, span});
+  }
+  Sequence broadcast(WireSpan span, int root) override { return start({Collective::Kind::broadcast, span, root}); }
+
+  void wait(Sequence n) override { world_->device.wait(n); }
+  void progress() override {}  // whoever posts last does the work
+  void sum_host(std::span<double> values) override { world_->host.wait(world_->host.post(rank_, values)); }
+  void barrier() override { sum_host({}); }
+
+  std::unique_ptr<Communicator> split(int colour) override {
+    std::vector<double> colours(size());
+    colours[rank_] = colour;
+    sum_host(colours);
+    const auto members = static_cast<int>(std::count(colours.begin(), colours.end(), colour));
+    const auto position = static_cast<int>(std::count(colours.begin(), colours.begin() + rank_, colour));
+    const std::pair key(splits_++, colour);
+    std::shared_ptr<World> part;
+    {
+      const std::lock_guard lock(world_->mutex);
+      auto& shared = world_->parts[key];
+      if (!shared) shared = std::make_shared<World>(members);
+      part = shared;
+    }
+    barrier();
+    const std::lock_guard lock(world_->mutex);
+    world_->parts.erase(key);
+    return std::make_unique<LocalCommunicator>(part, position);
+  }
+
+ private:
+  Sequence start(const Collective& collective) { return world_->device.post(rank_, collective); }
+
+  std::shared_ptr<World> world_;
+  int rank_, splits_ = 0;
+};
+
+}  // namespace
+
+std::vector<std::unique_ptr<Communicator>> make_local_world(int size) {
+  const auto world = std::make_shared<World>(size);
+  std::vector<std::unique_ptr<Communicator>> ranks;
+  for (int rank = 0; rank < size; ++rank) ranks.push_back(std::make_unique<LocalCommunicator>(world, rank));
+  return ranks;
+}
+
+}  // namespace ddp

@@ -1,0 +1,31 @@
+#include "comm/mpi/check.h"
+
+#include "core/error.h"
+
+#include <sched.h>
+
+namespace ddp {
+
+void check_mpi(int code, const char* expression, const char* file, int line) {
+  if (code == MPI_SUCCESS) [[likely]]
+    return;
+  char text[MPI_MAX_ERROR_STRING] = "unknown error";
+  int length = 0, rank = -1;
+  MPI_Error_string(code, text, &length);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  fail(
+      Exit::communication,
+      "rank {}: {} failed: {} ({}:{}). The transport to a peer is broken or a peer has ended: look for the first error "
+      "of another rank, check the network between the hosts, then resume from the last checkpoint",
+      rank, expression, text, file, line);
+}
+
+void complete(MPI_Request& request) {
+  for (int done = 0;;) {
+    DDP_MPI(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
+    if (done) return;
+    sched_yield();
+  }
+}
+
+}  // namespace ddp

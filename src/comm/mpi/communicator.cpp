@@ -1,0 +1,76 @@
+#include "comm/mpi/communicator.h"
+
+#include "comm/mpi/check.h"
+#include "core/error.h"
+
+namespace ddp {
+namespace {
+
+class MpiCommunicator final : public Communicator {
+ public:
+  MpiCommunicator(MPI_Comm parent, Engine& engine, Allreduce allreduce)
+      : engine_(engine), allreduce_(allreduce), lane_(parent, allreduce) {
+    DDP_MPI(MPI_Comm_dup(parent, &host_));
+    DDP_MPI(MPI_Comm_rank(host_, &rank_));
+    DDP_MPI(MPI_Comm_size(host_, &size_));
+    engine_.attach(lane_);
+  }
+  ~MpiCommunicator() override {
+    engine_.detach(lane_);
+    if (lane_.idle()) MPI_Comm_free(&host_);
+  }
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+
+  Sequence sum(WireSpan span) override { return engine_.start(lane_, {Collective::Kind::sum, span}); }
+  Sequence reduce_scatter(WireSpan span) override {
+    DDP_EXPECT(span.count % size_ == 0);
+    return engine_.start(lane_, {Collective::Kind::reduce_scatter, span});
+  }
+  Sequence all_gather(WireSpan span) override {
+    DDP_EXPECT(span.count % size_ == 0);
+    return engine_.start(lane_, {Collective::Kind::all_gather, span});
+  }
+  Sequence broadcast(WireSpan span, int root) override {
+    return engine_.start(lane_, {Collective::Kind::broadcast, span, root});
+  }
+
+  void wait(Sequence n) override { engine_.wait(lane_, n); }
+  void progress() override { engine_.progress(); }
+
+  void sum_host(std::span<double> values) override {
+    MPI_Request request;
+    DDP_MPI(MPI_Iallreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()), MPI_DOUBLE, MPI_SUM, host_,
+                           &request));
+    complete(request);
+  }
+  void barrier() override {
+    MPI_Request request;
+    DDP_MPI(MPI_Ibarrier(host_, &request));
+    complete(request);
+  }
+
+  std::unique_ptr<Communicator> split(int colour) override {
+    MPI_Comm part = MPI_COMM_NULL;
+    DDP_MPI(MPI_Comm_split(host_, colour, rank_, &part));
+    auto communicator = std::make_unique<MpiCommunicator>(part, engine_, allreduce_);
+    DDP_MPI(MPI_Comm_free(&part));
+    return communicator;
+  }
+
+ private:
+  Engine& engine_;
+  Allreduce allreduce_;
+  Lane lane_;
+  MPI_Comm host_ = MPI_COMM_NULL;  // for the calls that stand apart from the sequence
+  int rank_ = 0, size_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> make_mpi_communicator(MPI_Comm parent, Engine& engine, Allreduce allreduce) {
+  return std::make_unique<MpiCommunicator>(parent, engine, allreduce);
+}
+
+}  // namespace ddp

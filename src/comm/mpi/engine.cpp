@@ -1,0 +1,117 @@
+#include "comm/mpi/engine.h"
+
+#include "core/error.h"
+
+#include <sched.h>
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <chrono>
+
+namespace ddp {
+namespace {
+
+using std::chrono::microseconds;
+
+constexpr microseconds kPatience(200);     // without a poll for so long, the thread takes over
+constexpr microseconds kNap(50);           // between its polls then
+constexpr microseconds kLongestNap(1600);  // between its looks while others poll
+
+int64_t now_ns() { return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1); }
+
+}  // namespace
+
+Engine::Engine() : thread_([this] { poll_when_nobody_does(); }) {}
+
+Engine::~Engine() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  wake_.notify_all();
+  thread_.join();
+}
+
+void Engine::attach(Lane& lane) {
+  const std::lock_guard lock(mutex_);
+  lanes_.push_back(&lane);
+}
+
+void Engine::detach(Lane& lane) noexcept {
+  const std::lock_guard lock(mutex_);
+  std::erase(lanes_, &lane);
+  abandoned_ |= !lane.idle();
+}
+
+Communicator::Sequence Engine::start(Lane& lane, const Collective& collective) {
+  Communicator::Sequence n = 0;
+  bool was_busy = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (failure_) std::rethrow_exception(failure_);
+    last_poll_ns_.store(now_ns(), std::memory_order_relaxed);
+    n = lane.push(collective);
+    was_busy = busy_.exchange(true, std::memory_order_relaxed);
+  }
+  if (!was_busy) wake_.notify_one();
+  return n;
+}
+
+void Engine::progress() {
+  if (!busy_.load(std::memory_order_relaxed)) return;
+  last_poll_ns_.store(now_ns(), std::memory_order_relaxed);
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (lock) advance();
+}
+
+void Engine::wait(Lane& lane, Communicator::Sequence n) {
+  DDP_EXPECT(n <= lane.issued());
+  for (;; sched_yield()) {
+    last_poll_ns_.store(now_ns(), std::memory_order_relaxed);
+    const std::lock_guard lock(mutex_);
+    if (lane.completed() >= n) return;
+    advance();
+    if (lane.completed() >= n) return;
+  }
+}
+
+void Engine::advance() {
+  if (failure_) std::rethrow_exception(failure_);
+  try {
+    bool busy = false;
+    for (Lane* const lane : lanes_) {
+      if (!lane->idle()) lane->advance();
+      busy |= !lane->idle();
+    }
+    busy_.store(busy, std::memory_order_relaxed);
+  } catch (...) {
+    failure_ = std::current_exception();
+    throw;
+  }
+}
+
+// Asleep while nothing is outstanding. Else it looks now and then whether the computing thread still polls, ever more
+// rarely while it does, and polls in its place when it does not.
+void Engine::poll_when_nobody_does() {
+  prctl(PR_SET_TIMERSLACK, 1000);  // ns: the default of 50 us would double a nap
+  std::unique_lock lock(mutex_);
+  microseconds nap = kPatience;
+  while (!stop_ && !failure_) {
+    if (!busy_) {
+      wake_.wait(lock, [this] { return stop_ || busy_; });
+      nap = kPatience;
+    }
+    if (wake_.wait_for(lock, nap, [this] { return stop_; })) return;
+    if (now_ns() - last_poll_ns_.load(std::memory_order_relaxed) < std::chrono::nanoseconds(kPatience).count()) {
+      nap = std::min(std::max(2 * nap, kPatience), kLongestNap);
+      continue;
+    }
+    nap = kNap;
+    try {
+      advance();
+    } catch (...) {  // kept in failure_ for the computing thread
+    }
+  }
+}
+
+}  // namespace ddp

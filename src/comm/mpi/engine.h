@@ -1,0 +1,48 @@
+// Moves the collectives of all lanes of this process forward, and never blocks in MPI. Whoever computes polls
+// progress(); where it computes for long without polling, a thread that otherwise sleeps polls in its place. Nobody
+// spins on a core that computes. An error met by that thread is thrown by the next call here.
+#pragma once
+
+#include "comm/mpi/lane.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace ddp {
+
+class Engine {
+ public:
+  Engine();
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  void attach(Lane& lane);
+  void detach(Lane& lane) noexcept;
+
+  Communicator::Sequence start(Lane& lane, const Collective& collective);
+  void progress();
+  void wait(Lane& lane, Communicator::Sequence n);  // gives the core away between tests
+
+  bool abandoned() const { return abandoned_; }  // a lane left with collectives outstanding: MPI cannot finalise
+
+ private:
+  void advance();  // with the mutex held
+  void poll_when_nobody_does();
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::vector<Lane*> lanes_;
+  std::exception_ptr failure_;
+  bool stop_ = false, abandoned_ = false;
+  std::atomic<bool> busy_ = false;         // something is outstanding
+  std::atomic<int64_t> last_poll_ns_ = 0;  // by the computing thread
+  std::thread thread_;
+};
+
+}  // namespace ddp

@@ -1,0 +1,101 @@
+#include "comm/mpi/lane.h"
+
+#include "comm/add.h"
+#include "comm/mpi/check.h"
+#include "core/error.h"
+
+#include <functional>
+#include <limits>
+
+namespace ddp {
+namespace {
+
+void add_bf16(void* in, void* in_out, int* count, MPI_Datatype*) { add(in_out, in, *count, DType::bf16); }
+
+int checked_count(const WireSpan& span) {
+  require(span.count <= std::numeric_limits<int>::max(), Exit::usage,
+          "a collective of {} elements is more than MPI takes in one call: use --allreduce ring", span.count);
+  return static_cast<int>(span.count);
+}
+
+bool overlap(const WireSpan& a, const WireSpan& b) {
+  const auto *const a_begin = static_cast<char*>(a.data), *const b_begin = static_cast<char*>(b.data);
+  const std::less<> before;
+  return before(a_begin, b_begin + b.count * size_of(b.dtype)) && before(b_begin, a_begin + a.count * size_of(a.dtype));
+}
+
+MPI_Datatype type_of(DType dtype) { return dtype == DType::f32 ? MPI_FLOAT : MPI_UINT16_T; }
+
+}  // namespace
+
+Lane::Lane(MPI_Comm parent, Allreduce allreduce) : allreduce_(allreduce), queue_(64) {
+  DDP_MPI(MPI_Comm_dup(parent, &comm_));
+  DDP_MPI(MPI_Op_create(add_bf16, 1, &add_bf16_));
+  for (int i = 0; i < kWindow; ++i) slots_.push_back({.ring = Ring(comm_)});
+}
+
+Lane::~Lane() {
+  if (idle()) {
+    MPI_Op_free(&add_bf16_);
+    MPI_Comm_free(&comm_);
+  } else {
+    for (Slot& slot : slots_) slot.ring.abandon();
+  }
+}
+
+Communicator::Sequence Lane::push(const Collective& next) {
+  if (issued_ - completed_ == queue_.size()) {
+    std::vector<Collective> larger(2 * queue_.size());
+    for (auto n = completed_ + 1; n <= issued_; ++n) larger[n % larger.size()] = queue_[n % queue_.size()];
+    queue_.swap(larger);
+  }
+  ++issued_;
+  queue_[issued_ % queue_.size()] = next;
+  launch_what_may();
+  return issued_;
+}
+
+void Lane::advance() {
+  for (auto n = completed_ + 1; n <= launched_; ++n) {
+    Slot& slot = slot_of(n);
+    if (!slot.done) slot.done = advance(slot);
+  }
+  while (completed_ < launched_ && slot_of(completed_ + 1).done) ++completed_;
+  launch_what_may();
+}
+
+// The next one waits for room in the window, and for those under way that share memory with it.
+void Lane::launch_what_may() {
+  while (launched_ < issued_ && launched_ - completed_ < kWindow) {
+    for (auto n = completed_ + 1; n <= launched_; ++n)
+      if (overlap(collective(n).span, collective(launched_ + 1).span)) return;
+    launch();
+  }
+}
+
+void Lane::launch() {
+  const auto n = ++launched_;
+  const auto& [kind, span, root] = collective(n);
+  Slot& slot = slot_of(n);
+  slot.done = false;
+  slot.in_ring = false;
+  if (kind == Collective::Kind::broadcast) {
+    DDP_MPI(MPI_Ibcast(span.data, checked_count(span), type_of(span.dtype), root, comm_, &slot.request));
+  } else if (kind == Collective::Kind::sum && allreduce_ == Allreduce::automatic) {
+    const MPI_Op op = span.dtype == DType::f32 ? MPI_SUM : add_bf16_;
+    DDP_MPI(
+        MPI_Iallreduce(MPI_IN_PLACE, span.data, checked_count(span), type_of(span.dtype), op, comm_, &slot.request));
+  } else {
+    slot.in_ring = true;
+    slot.ring.start(collective(n), static_cast<int>(n % kWindow));
+  }
+}
+
+bool Lane::advance(Slot& slot) {
+  if (slot.in_ring) return slot.ring.advance();
+  int done = 0;
+  DDP_MPI(MPI_Test(&slot.request, &done, MPI_STATUS_IGNORE));
+  return done;
+}
+
+}  // namespace ddp

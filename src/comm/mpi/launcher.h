@@ -1,0 +1,24 @@
+// What the launcher of this process promised, by its environment: a pure decision.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+namespace ddp {
+
+using Environment = std::map<std::string, std::string>;
+
+struct Promise {
+  int ranks = 0;
+  std::string launcher, variable, remedy;
+};
+
+// Empty where no launcher we know started this process.
+std::optional<Promise> promised_ranks(const Environment& environment);
+
+// Throws Error(Exit::world) with both counts where the launcher promised more ranks than the world has: then this
+// program and its launcher do not speak the same MPI, and every rank would train alone.
+void require_promised_ranks(const Environment& environment, int world_size);
+
+}  // namespace ddp

@@ -1,0 +1,69 @@
+// Our own allreduce in a ring, as a state machine: it never blocks.
+//
+// N ranks sit in a ring; each sends only to the next and receives only from the previous. The span is cut into N
+// chunks, and each chunk into G segments. There are 2(N-1) steps; in step s rank r sends chunk r-1-s and receives chunk
+// r-2-s (modulo N). In the first N-1 steps, the reduce-scatter, it adds what it receives to its own chunk, so that
+// after them chunk r on rank r is the whole sum. In the last N-1 steps, the all-gather, it stores what it receives in
+// place.
+//
+// Item i is segment i mod G of step i / G, and items go over each link in order. What is sent in a step is what was
+// received in the step before, so item i may be sent when item i-G has been received: while one segment is being added,
+// others travel, which is the pipeline. An item of the all-gather is received in place, over the values that were sent
+// as item i-(N-1)G, so it waits until those have left.
+//
+// Each chunk is added up once, along one path, and its sum is copied to the others: all ranks get the same bits. Each
+// rank sends 2(N-1)/N of the span, which no allreduce can undercut.
+#pragma once
+
+#include "comm/collective.h"
+
+#include <mpi.h>
+
+#include <array>
+#include <vector>
+
+namespace ddp {
+
+class Ring {
+ public:
+  explicit Ring(MPI_Comm comm);
+
+  // Sum, reduce_scatter (the first half) or all_gather (the second). All ranks give the same tag; collectives that are
+  // under way at the same time have different ones.
+  void start(const Collective& collective, int tag);
+
+  bool advance();  // true when done
+  void abandon();  // leaves outstanding messages their memory
+
+ private:
+  static constexpr int kWindow = 4;  // messages under way in each direction
+
+  struct Segment {
+    char* data;
+    int bytes;
+    int64_t elements;
+  };
+  Segment segment(int64_t item, int chunk_of_step_0) const;
+  Segment outgoing(int64_t item) const { return segment(item, rank_ - 1); }
+  Segment incoming(int64_t item) const { return segment(item, rank_ - 2); }
+  bool reduces(int64_t item) const { return item < (size_ - 1) * segments_; }
+  char* scratch(int64_t item) { return scratch_.data() + item % kWindow * segment_bytes_; }
+
+  void receive_more();
+  void send_more();
+  void finish_received();
+  void finish_sent();
+
+  MPI_Comm comm_;
+  int rank_ = 0, size_ = 0, tag_ = 0;
+  WireSpan span_;
+  int64_t segments_ = 1;  // G
+  int64_t segment_bytes_ = 0;
+  int64_t first_ = 0, end_ = 0;           // the items of this collective
+  int64_t receiving_ = 0, received_ = 0;  // items before these are posted, done
+  int64_t sending_ = 0, sent_ = 0;
+  std::array<MPI_Request, kWindow> receives_, sends_;
+  std::vector<char> scratch_;  // grows to the largest use and stays
+};
+
+}  // namespace ddp

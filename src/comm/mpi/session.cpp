@@ -1,0 +1,115 @@
+#include "comm/mpi/session.h"
+
+#include "comm/mpi/check.h"
+#include "comm/mpi/communicator.h"
+#include "comm/mpi/engine.h"
+#include "comm/mpi/launcher.h"
+
+#include <mpi.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+
+namespace ddp {
+namespace {
+
+Environment environment_of_process() {
+  Environment environment;
+  for (char** entry = environ; *entry; ++entry)
+    if (const char* const equals = std::strchr(*entry, '='))
+      environment.emplace(std::string(*entry, equals - *entry), equals + 1);
+  return environment;
+}
+
+// Initialises, and finalises at the end unless MPI still uses what an error left behind; it would wait for ever then.
+struct Library {
+  Library(int& argc, char**& argv) {
+    int provided = 0;
+    DDP_MPI(MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided));
+    if (provided == MPI_THREAD_MULTIPLE) return;
+    MPI_Finalize();
+    fail(Exit::communication, "this MPI does not grant MPI_THREAD_MULTIPLE: use one built with it (Open MPI 4 is)");
+  }
+  ~Library() {
+    if (!abandoned) MPI_Finalize();
+  }
+  Library(const Library&) = delete;
+  Library& operator=(const Library&) = delete;
+  bool abandoned = false;
+};
+
+}  // namespace
+
+struct MpiSession::State {
+  State(int& argc, char**& argv) : library(argc, argv) {
+    DDP_MPI(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+    DDP_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
+    DDP_MPI(MPI_Comm_size(MPI_COMM_WORLD, &size));
+    require_promised_ranks(environment_of_process(), size);
+    MPI_Comm host = MPI_COMM_NULL;
+    DDP_MPI(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &host));
+    DDP_MPI(MPI_Comm_rank(host, &local_rank));
+    DDP_MPI(MPI_Comm_size(host, &local_size));
+    DDP_MPI(MPI_Comm_free(&host));
+  }
+  ~State() { library.abandoned = engine.abandoned(); }
+
+  Library library;
+  int rank = 0, size = 0, local_rank = 0, local_size = 0;
+  Engine engine;
+};
+
+MpiSession::MpiSession(int& argc, char**& argv) : state_(std::make_unique<State>(argc, argv)) {}
+MpiSession::~MpiSession() = default;
+
+int MpiSession::rank() const { return state_->rank; }
+int MpiSession::size() const { return state_->size; }
+int MpiSession::local_rank() const { return state_->local_rank; }
+int MpiSession::local_size() const { return state_->local_size; }
+
+std::string MpiSession::host() const {
+  std::array<char, 256> name{};
+  gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+std::unique_ptr<Communicator> MpiSession::world(Allreduce allreduce) {
+  return make_mpi_communicator(MPI_COMM_WORLD, state_->engine, allreduce);
+}
+
+// The lowest failed rank tells its code and text to all, who then compare it with their own.
+std::optional<Error> MpiSession::agree(const std::optional<Error>& mine) {
+  const auto finish = [](MPI_Request request) { complete(request); };
+  MPI_Request request;
+  int first = mine ? state_->rank : state_->size;
+  DDP_MPI(MPI_Iallreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD, &request));
+  finish(request);
+  if (first == state_->size) return std::nullopt;
+
+  std::array<int, 2> head{};
+  if (mine) head = {static_cast<int>(mine->code()), static_cast<int>(std::strlen(mine->what()))};
+  const std::array<int, 2> my_head = head;
+  DDP_MPI(MPI_Ibcast(head.data(), 2, MPI_INT, first, MPI_COMM_WORLD, &request));
+  finish(request);
+  std::string text = mine && my_head == head ? mine->what() : "";
+  const std::string my_text = text;
+  text.resize(head[1]);
+  DDP_MPI(MPI_Ibcast(text.data(), head[1], MPI_CHAR, first, MPI_COMM_WORLD, &request));
+  finish(request);
+
+  int same = mine && my_head == head && my_text == text;
+  DDP_MPI(MPI_Iallreduce(MPI_IN_PLACE, &same, 1, MPI_INT, MPI_LAND, MPI_COMM_WORLD, &request));
+  finish(request);
+  return Error(static_cast<Exit>(head[0]), same ? text : fmt::format("rank {}: {}", first, text));
+}
+
+void MpiSession::abort(Exit code) {
+  int initialised = 0, finalised = 0;
+  MPI_Initialized(&initialised);
+  MPI_Finalized(&finalised);
+  if (initialised && !finalised) MPI_Abort(MPI_COMM_WORLD, static_cast<int>(code));
+  _exit(static_cast<int>(code));
+}
+
+}  // namespace ddp

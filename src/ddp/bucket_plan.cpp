@@ -1,0 +1,90 @@
+#include "ddp/bucket_plan.h"
+
+#include "core/error.h"
+#include "ddp/hash.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace ddp {
+namespace {
+
+constexpr double kElementsPerMb = (1 << 20) / 4.0;  // the buffer is f32
+
+// The end of the longest run of parameters from `begin` that fits `limit` elements; at least one, none past `stop`.
+ParameterId grow(std::span<const int64_t> counts, ParameterId begin, ParameterId stop, double limit) {
+  ParameterId end = begin;
+  auto sum = static_cast<double>(counts[end++]);
+  while (end < stop && sum + static_cast<double>(counts[end]) <= limit) sum += static_cast<double>(counts[end++]);
+  return end;
+}
+
+// The beginning of the last bucket: the longest run that ends at the last parameter and fits, not before `earliest`. It
+// is shortened so that a tensor smaller than the one before it stays with that one: a bias is ready with its weights.
+ParameterId last_begin(std::span<const int64_t> counts, ParameterId earliest, double limit) {
+  const auto end = static_cast<ParameterId>(counts.size());
+  ParameterId longest = end - 1;
+  auto sum = static_cast<double>(counts[longest]);
+  while (longest > earliest && sum + static_cast<double>(counts[longest - 1]) <= limit)
+    sum += static_cast<double>(counts[--longest]);
+  for (ParameterId begin = longest; begin < end; ++begin)
+    if (counts[begin] >= counts[begin - 1]) return begin;
+  return longest;
+}
+
+}  // namespace
+
+// The first bucket is kept small so that communication starts early, the last so that little of it is left when
+// backprop ends. Between them parameters are packed up to the cap.
+BucketPlan plan_buckets(std::span<const int64_t> counts, int world_size, int64_t ticket_elements,
+                        const BucketCaps& caps) {
+  DDP_EXPECT(world_size > 0 && ticket_elements >= 0);
+  require(caps.cap_mb > 0 && caps.first_cap_mb > 0, Exit::usage, "bucket sizes must be above 0 MiB");
+  BucketPlan plan;
+  plan.parameter_counts.assign(counts.begin(), counts.end());
+  plan.parameter_offsets.resize(counts.size());
+  std::exclusive_scan(counts.begin(), counts.end(), plan.parameter_offsets.begin(), int64_t{0});
+  plan.gradients = std::accumulate(counts.begin(), counts.end(), int64_t{0});
+  plan.padded = (plan.gradients + world_size - 1) / world_size * world_size;
+  plan.total = plan.padded + ticket_elements;
+
+  const auto parameters = static_cast<ParameterId>(counts.size());
+  const auto all = static_cast<double>(plan.gradients);
+  const double cap = caps.cap_mb * kElementsPerMb;
+  std::vector<ParameterId> begins{0};
+  if (parameters > 1) {
+    const double first_cap = std::min({caps.first_cap_mb * kElementsPerMb, cap, all / 4});
+    const ParameterId first_end = grow(counts, 0, std::max(1, parameters - 2), first_cap);
+    const ParameterId last = last_begin(counts, std::min(first_end + 1, parameters - 1), std::min(cap, all / 16));
+    for (ParameterId begin = first_end; begin < last; begin = grow(counts, begin, last, cap)) begins.push_back(begin);
+    begins.push_back(last);
+  }
+  for (size_t b = 0; b < begins.size(); ++b) {
+    const bool is_last = b + 1 == begins.size();
+    const ParameterId first = begins[b], end = is_last ? parameters : begins[b + 1];
+    const int64_t from = first < parameters ? plan.parameter_offsets[first] : 0;
+    const int64_t to = is_last ? plan.total : plan.parameter_offsets[end];
+    plan.buckets.push_back({.offset = from, .count = to - from, .first = first, .end = end});
+  }
+  return plan;
+}
+
+int BucketPlan::bucket_of(ParameterId id) const {
+  DDP_EXPECT(id >= 0 && id < static_cast<ParameterId>(parameter_counts.size()));
+  const auto after = std::upper_bound(buckets.begin(), buckets.end(), id,
+                                      [](ParameterId wanted, const Bucket& bucket) { return wanted < bucket.first; });
+  return static_cast<int>(after - buckets.begin()) - 1;
+}
+
+uint64_t BucketPlan::hash() const {
+  Hash hash;
+  for (const int64_t count : parameter_counts) hash.add(static_cast<uint64_t>(count));
+  for (const Bucket& bucket : buckets) {
+    hash.add(static_cast<uint64_t>(bucket.offset));
+    hash.add(static_cast<uint64_t>(bucket.count));
+  }
+  for (const int64_t size : {gradients, padded, total}) hash.add(static_cast<uint64_t>(size));
+  return hash.value();
+}
+
+}  // namespace ddp

@@ -1,0 +1,17 @@
+// FNV-1a over 64-bit words: the same number on every machine.
+#pragma once
+
+#include <cstdint>
+
+namespace ddp {
+
+class Hash {
+ public:
+  void add(uint64_t word) { value_ = (value_ ^ word) * 0x100000001b3; }
+  uint64_t value() const { return value_ ^ (value_ >> 32); }
+
+ private:
+  uint64_t value_ = 0xcbf29ce484222325;
+};
+
+}  // namespace ddp

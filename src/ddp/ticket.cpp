@@ -1,0 +1,62 @@
+#include "ddp/ticket.h"
+
+#include "core/error.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace ddp {
+namespace {
+
+constexpr int64_t kStepModulus = 1 << 20;  // exact in f32, with room to spare
+
+}  // namespace
+
+void write_ticket(std::span<float> slots, const TicketLayout& layout, int rank, int64_t samples, int64_t step) {
+  DDP_EXPECT(std::ssize(slots) == layout.elements() && rank >= 0 && rank < layout.world);
+  std::fill(slots.begin(), slots.end(), 0.0f);
+  slots[TicketLayout::kSamples] = static_cast<float>(samples);
+  slots[layout.step(rank)] = static_cast<float>(step % kStepModulus);
+}
+
+Ticket read_ticket(std::span<const float> summed, int world) {
+  const TicketLayout layout{world};
+  DDP_EXPECT(std::ssize(summed) == layout.elements());
+  const auto slots = [&](int64_t from) {
+    const auto part = summed.subspan(from, world);
+    return std::vector<float>(part.begin(), part.end());
+  };
+  return {.loss_sum = summed[TicketLayout::kLossSum],
+          .correct = std::llround(summed[TicketLayout::kCorrect]),
+          .samples = std::llround(summed[TicketLayout::kSamples]),
+          .stop = slots(layout.stop(0)),
+          .bad = slots(layout.bad(0)),
+          .step = slots(layout.step(0))};
+}
+
+void check_ticket(const Ticket& ticket, int64_t step, int64_t expected_samples) {
+  const auto expected = static_cast<float>(step % kStepModulus);
+  if (std::any_of(ticket.step.begin(), ticket.step.end(), [&](float s) { return s != expected; }))
+    throw SharedError(
+        Exit::communication,
+        fmt::format("ranks are not at the same step: {} is expected, ranks 0 to {} are at {} (modulo {}). "
+                    "This is a bug: please report it; resume from the last checkpoint",
+                    expected, ticket.step.size() - 1, fmt::join(ticket.step, ", "), kStepModulus));
+  for (size_t rank = 0; rank < ticket.bad.size(); ++rank) {
+    const float bad = ticket.bad[rank];
+    if (bad == 0) continue;
+    const std::string what = bad == TicketLayout::kBadLoss
+                                 ? "the loss"
+                                 : fmt::format("a gradient of bucket {}", bad - TicketLayout::bad_bucket(0));
+    throw SharedError(
+        Exit::numerics,
+        fmt::format("NaN or infinity at step {} on rank {}: {}. Lower --lr, or clip gradients", step, rank, what));
+  }
+  if (ticket.samples != expected_samples)
+    throw SharedError(Exit::communication, fmt::format("step {} saw {} samples over all ranks, {} were planned", step,
+                                                       ticket.samples, expected_samples));
+}
+
+}  // namespace ddp

@@ -1,0 +1,236 @@
+// The communicator over MPI, as several processes. Values are small integers, so sums are exact in any order.
+#include "comm/add.h"
+#include "comm/mpi/session.h"
+#include "ddp/replica_check.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+#include <vector>
+
+namespace ddp {
+namespace {
+
+MpiSession* session = nullptr;
+
+int value(int rank, int64_t i, int salt) { return static_cast<int>((i * 7 + rank * 3 + salt) % 11); }
+
+int sum_of_values(int ranks, int64_t i, int salt) {
+  int sum = 0;
+  for (int r = 0; r < ranks; ++r) sum += value(r, i, salt);
+  return sum;
+}
+
+// A span of either type whose elements are read and written as int.
+class Numbers {
+ public:
+  Numbers(DType dtype, int64_t count) : dtype_(dtype), bytes_(count * size_of(dtype)), count_(count) {}
+  Numbers(DType dtype, int64_t count, int rank, int salt) : Numbers(dtype, count) {
+    for (int64_t i = 0; i < count; ++i) set(i, value(rank, i, salt));
+  }
+  WireSpan span() { return {bytes_.data(), count_, dtype_}; }
+  void set(int64_t i, int x) {
+    const auto f = static_cast<float>(x);
+    if (dtype_ == DType::f32)
+      reinterpret_cast<float*>(bytes_.data())[i] = f;
+    else
+      reinterpret_cast<uint16_t*>(bytes_.data())[i] = bf16_of_float(f);
+  }
+  float at(int64_t i) const {
+    return dtype_ == DType::f32 ? reinterpret_cast<const float*>(bytes_.data())[i]
+                                : float_of_bf16(reinterpret_cast<const uint16_t*>(bytes_.data())[i]);
+  }
+
+ private:
+  DType dtype_;
+  std::vector<char> bytes_;
+  int64_t count_;
+};
+
+struct Case {
+  Allreduce allreduce;
+  DType dtype;
+};
+
+class EveryKind : public testing::TestWithParam<Case> {
+ protected:
+  std::unique_ptr<Communicator> comm = session->world(GetParam().allreduce);
+  const DType dtype = GetParam().dtype;
+  const int rank = comm->rank(), size = comm->size();
+};
+
+INSTANTIATE_TEST_SUITE_P(All, EveryKind,
+                         testing::Values(Case{Allreduce::automatic, DType::f32},
+                                         Case{Allreduce::automatic, DType::bf16}, Case{Allreduce::ring, DType::f32},
+                                         Case{Allreduce::ring, DType::bf16}),
+                         [](const auto& instance) {
+                           const Case& c = instance.param;
+                           return std::string(c.allreduce == Allreduce::ring ? "ring" : "automatic") +
+                                  (c.dtype == DType::f32 ? "_f32" : "_bf16");
+                         });
+
+TEST_P(EveryKind, SumsEverySize) {
+  for (const int64_t count : {0, 1, 2, 7, 1000, 65537, 1000003}) {
+    Numbers numbers(dtype, count, rank, 1);
+    comm->wait(comm->sum(numbers.span()));
+    for (int64_t i = 0; i < count; ++i)
+      ASSERT_EQ(numbers.at(i), static_cast<float>(sum_of_values(size, i, 1))) << i << " of " << count;
+  }
+}
+
+TEST_P(EveryKind, ReduceScatterLeavesTheSumInThisRanksPart) {
+  for (const int64_t part : {0, 1, 7, 200003}) {
+    Numbers numbers(dtype, part * size, rank, 2);
+    comm->wait(comm->reduce_scatter(numbers.span()));
+    for (int64_t i = rank * part; i < (rank + 1) * part; ++i)
+      ASSERT_EQ(numbers.at(i), static_cast<float>(sum_of_values(size, i, 2))) << i << " of " << part * size;
+  }
+}
+
+TEST_P(EveryKind, AllGatherFillsTheOthersParts) {
+  for (const int64_t part : {0, 1, 7, 200003}) {
+    Numbers numbers(dtype, part * size);
+    for (int64_t i = rank * part; i < (rank + 1) * part; ++i) numbers.set(i, value(0, i, 3));
+    comm->wait(comm->all_gather(numbers.span()));
+    for (int64_t i = 0; i < part * size; ++i)
+      ASSERT_EQ(numbers.at(i), static_cast<float>(value(0, i, 3))) << i << " of " << part * size;
+  }
+}
+
+TEST_P(EveryKind, ReduceScatterThenAllGatherIsASum) {
+  const int64_t count = 50000 * size;
+  Numbers numbers(dtype, count, rank, 4);
+  comm->reduce_scatter(numbers.span());
+  comm->wait(comm->all_gather(numbers.span()));
+  for (int64_t i = 0; i < count; ++i) ASSERT_EQ(numbers.at(i), static_cast<float>(sum_of_values(size, i, 4))) << i;
+}
+
+TEST_P(EveryKind, BroadcastsFromEveryRoot) {
+  for (int root = 0; root < size; ++root)
+    for (const int64_t count : {0, 1, 7, 300001}) {
+      Numbers numbers(dtype, count, rank, 5);
+      comm->wait(comm->broadcast(numbers.span(), root));
+      for (int64_t i = 0; i < count; ++i)
+        ASSERT_EQ(numbers.at(i), static_cast<float>(value(root, i, 5))) << i << " of " << count;
+    }
+}
+
+TEST_P(EveryKind, ManyAreOutstandingAndRanksPollAtDifferentTimes) {
+  constexpr int kMany = 150;
+  std::vector<Numbers> numbers;
+  for (int k = 0; k < kMany; ++k) numbers.emplace_back(dtype, k * 131 % 5000, rank, k);
+  std::vector<Communicator::Sequence> started;
+  for (int k = 0; k < kMany; ++k) {
+    started.push_back(comm->sum(numbers[k].span()));
+    if ((k + rank) % 3 == 0) comm->progress();
+    if ((k + 5 * rank) % 40 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    if (k == kMany / 2) {  // apart from the sequence
+      std::vector<double> one{1.0, rank * 1.0};
+      comm->sum_host(one);
+      ASSERT_EQ(one[0], size);
+    }
+  }
+  for (int k = 0; k < kMany; ++k) {
+    ASSERT_EQ(started[k], static_cast<Communicator::Sequence>(k + 1));
+    if (k % 10 == 9) comm->wait(started[k]);
+    if (k % 10 != 9) continue;
+    for (int j = k - 9; j <= k; ++j)
+      for (int64_t i = 0; i < j * 131 % 5000; ++i)
+        ASSERT_EQ(numbers[j].at(i), static_cast<float>(sum_of_values(size, i, j))) << "collective " << j;
+  }
+}
+
+TEST_P(EveryKind, AllRanksGetTheSameBits) {
+  std::vector<float> thirds(100003);
+  for (size_t i = 0; i < thirds.size(); ++i) thirds[i] = 1.0f / static_cast<float>(3 + i + rank);
+  comm->wait(comm->sum(WireSpan::of(thirds)));
+  const NamedSpan named{"thirds", thirds};
+  EXPECT_NO_THROW(check_replicas({&named, 1}, *comm));
+}
+
+TEST_P(EveryKind, FinishesWithoutPolling) {
+  Numbers numbers(dtype, 100000, rank, 6);
+  const auto n = comm->sum(numbers.span());
+  for (int i = 0; i < 20; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  comm->wait(n);
+  for (int64_t i = 0; i < 100000; ++i) ASSERT_EQ(numbers.at(i), static_cast<float>(sum_of_values(size, i, 6)));
+}
+
+TEST_P(EveryKind, SplitPartsWorkBesideTheWhole) {
+  Numbers whole(dtype, 70001, rank, 7);
+  const auto n = comm->sum(whole.span());
+  const auto part = comm->split(rank % 2);
+  ASSERT_EQ(part->size(), (size + 1 - rank % 2) / 2);
+  ASSERT_EQ(part->rank(), rank / 2);
+  Numbers numbers(dtype, 1001);
+  for (int64_t i = 0; i < 1001; ++i) numbers.set(i, rank + 1);
+  part->wait(part->sum(numbers.span()));
+  int expected = 0;
+  for (int r = rank % 2; r < size; r += 2) expected += r + 1;
+  for (int64_t i = 0; i < 1001; ++i) ASSERT_EQ(numbers.at(i), static_cast<float>(expected));
+  comm->wait(n);
+  for (int64_t i = 0; i < 70001; ++i) ASSERT_EQ(whole.at(i), static_cast<float>(sum_of_values(size, i, 7)));
+}
+
+TEST(Communicator, SumsHostNumbersAndMeetsAtABarrier) {
+  const auto comm = session->world(Allreduce::automatic);
+  std::vector<double> values{1.0, 0.5 * comm->rank(), 0x1p40};
+  comm->sum_host(values);
+  const int n = comm->size();
+  EXPECT_EQ(values, (std::vector<double>{1.0 * n, 0.25 * n * (n - 1), 0x1p40 * n}));
+  comm->barrier();
+}
+
+TEST(Session, KnowsItsRanksOnThisHost) {
+  EXPECT_EQ(session->local_size(), session->size());  // the tests run on one host
+  EXPECT_EQ(session->local_rank(), session->rank());
+  EXPECT_FALSE(session->host().empty());
+}
+
+TEST(Agree, NothingWhereNobodyFailed) { EXPECT_FALSE(session->agree(std::nullopt)); }
+
+TEST(Agree, TheLowestFailedRankSpeaksForAll) {
+  const int last = session->size() - 1, lower = last / 2;
+  std::optional<Error> mine;
+  if (session->rank() == last) mine.emplace(Exit::data, "a file is missing");
+  if (session->rank() == lower) mine.emplace(Exit::output, "the disk is full");
+  const auto agreed = session->agree(mine);
+  ASSERT_TRUE(agreed);
+  EXPECT_EQ(agreed->code(), Exit::output);
+  const bool alone = session->size() == 1;
+  EXPECT_EQ(agreed->what(), alone ? "the disk is full" : fmt::format("rank {}: the disk is full", lower));
+}
+
+TEST(Agree, TheSameFailureOfAllIsNotMarked) {
+  const auto agreed = session->agree(Error(Exit::usage, "unknown option --frobnicate"));
+  ASSERT_TRUE(agreed);
+  EXPECT_EQ(agreed->code(), Exit::usage);
+  EXPECT_STREQ(agreed->what(), "unknown option --frobnicate");
+}
+
+TEST(Agree, TheSameTextWithAnotherCodeIsMarked) {
+  const auto agreed = session->agree(Error(session->rank() == 0 ? Exit::data : Exit::model, "no"));
+  ASSERT_TRUE(agreed);
+  EXPECT_EQ(agreed->code(), Exit::data);
+  EXPECT_STREQ(agreed->what(), session->size() == 1 ? "no" : "rank 0: no");
+}
+
+}  // namespace
+}  // namespace ddp
+
+int main(int argc, char** argv) {
+  ddp::MpiSession mpi(argc, argv);
+  ddp::session = &mpi;
+  testing::InitGoogleTest(&argc, argv);
+  const char* const expected = std::getenv("DDP_EXPECT_WORLD");
+  if (!expected || std::atoi(expected) != mpi.size()) {
+    fmt::print(stderr, "DDP_EXPECT_WORLD is {}, the world has {} ranks\n", expected ? expected : "not set", mpi.size());
+    return 1;
+  }
+  if (mpi.rank() != 0)
+    delete testing::UnitTest::GetInstance()->listeners().Release(
+        testing::UnitTest::GetInstance()->listeners().default_result_printer());
+  return RUN_ALL_TESTS();
+}

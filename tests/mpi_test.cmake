@@ -1,0 +1,12 @@
+# add_mpi_test(name target ranks...): runs the target under mpirun once for each number of ranks, as name_np<n>. The
+# program finds <n> in DDP_EXPECT_WORLD and must fail unless its world has that size. Tests may share cores.
+function(add_mpi_test name target)
+  foreach(ranks ${ARGN})
+    set(test ${name}_np${ranks})
+    add_test(NAME ${test} COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${ranks} $<TARGET_FILE:${target}>)
+    set_tests_properties(${test} PROPERTIES
+      TIMEOUT 120
+      PROCESSORS ${ranks}
+      ENVIRONMENT "DDP_EXPECT_WORLD=${ranks};OMP_NUM_THREADS=1;OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_rmaps_base_oversubscribe=1;OMPI_MCA_hwloc_base_binding_policy=none")
+  endforeach()
+endfunction()

@@ -1,0 +1,133 @@
+// overlap_probe automatic|ring THRESHOLD: how much of the communication of a step hides under its compute.
+//
+// A step computes gradients for a time T_compute, here asleep in slices, so that ranks may share a core; alone, its
+// buckets take T_comm to be summed. Together they take T_both, and 1 - (T_both - T_compute) / T_comm is hidden. All
+// three are medians of the slowest rank, taken in turns. Fails where less than THRESHOLD is hidden while the computing
+// thread polls; what the engine's own thread hides without polling is printed beside it.
+#include "comm/mpi/session.h"
+#include "core/error.h"
+#include "ddp/reducer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+namespace ddp {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int64_t kParameters = 32, kParameterElements = 64 << 10;  // 8 MiB
+constexpr int kSlicesPerParameter = 8;
+constexpr int kRounds = 15;
+
+class Probe {
+ public:
+  explicit Probe(Communicator& communicator)
+      : communicator_(communicator),
+        sizes_(kParameters, kParameterElements),
+        plan_(plan_buckets(sizes_, communicator.size(), 9, {.cap_mb = 1})),
+        flat_(plan_.total),
+        reducer_(plan_, communicator, flat_) {}
+
+  double communicate() {
+    return timed([&] {
+      reducer_.begin();
+      for (ParameterId id = 0; id <= reducer_.ticket(); ++id) reducer_.ready(id);
+      reducer_.finish();
+    });
+  }
+  double compute(double ms) {
+    return timed([&] { work(ms, false, [](ParameterId) {}); });
+  }
+  double both(double ms, bool polls) {
+    return timed([&] {
+      reducer_.begin();
+      work(ms, polls, [&](ParameterId id) { reducer_.ready(id); });
+      reducer_.ready(reducer_.ticket());
+      reducer_.finish();
+    });
+  }
+  int buckets() const { return static_cast<int>(plan_.buckets.size()); }
+
+ private:
+  // The slowest rank's time in ms, from a common start.
+  template <class Step>
+  double timed(Step step) {
+    communicator_.barrier();
+    const auto start = Clock::now();
+    step();
+    std::vector<double> times(communicator_.size());
+    times[communicator_.rank()] = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+    communicator_.sum_host(times);
+    return *std::max_element(times.begin(), times.end());
+  }
+
+  // Sleeps up to fixed moments of the step, so that polling delays nothing that was not late already.
+  template <class Announce>
+  void work(double ms, bool polls, Announce announce) {
+    const auto start = Clock::now();
+    for (int64_t slice = 1; slice <= kParameters * kSlicesPerParameter; ++slice) {
+      const double until = ms * static_cast<double>(slice) / static_cast<double>(kParameters * kSlicesPerParameter);
+      std::this_thread::sleep_until(
+          start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double, std::milli>(until)));
+      if (polls) communicator_.progress();
+      if (slice % kSlicesPerParameter == 0) announce(static_cast<ParameterId>(slice / kSlicesPerParameter - 1));
+    }
+  }
+
+  Communicator& communicator_;
+  std::vector<int64_t> sizes_;
+  BucketPlan plan_;
+  std::vector<float> flat_;
+  Reducer reducer_;
+};
+
+double median(std::vector<double> times) {
+  std::nth_element(times.begin(), times.begin() + std::ssize(times) / 2, times.end());
+  return times[times.size() / 2];
+}
+
+int run(MpiSession& session, std::string_view kind, double threshold) {
+  require(session.size() > 1, Exit::usage, "overlap needs at least 2 ranks");
+  require(kind == "ring" || kind == "automatic", Exit::usage, "unknown allreduce {}", kind);
+  const auto communicator = session.world(kind == "ring" ? Allreduce::ring : Allreduce::automatic);
+  Probe probe(*communicator);
+  std::vector<double> warm_up;
+  for (int i = 0; i < 5; ++i) warm_up.push_back(probe.communicate());
+  const double work_ms = 1.5 * median(warm_up);
+
+  std::vector<double> compute, communicate, polled, unpolled;
+  for (int i = 0; i < kRounds; ++i) {
+    compute.push_back(probe.compute(work_ms));
+    communicate.push_back(probe.communicate());
+    polled.push_back(probe.both(work_ms, true));
+    unpolled.push_back(probe.both(work_ms, false));
+  }
+  const double alone = median(compute), wire = median(communicate);
+  const auto hidden = [&](const std::vector<double>& times) { return 1 - (median(times) - alone) / wire; };
+  if (session.rank() == 0)
+    fmt::print(
+        "{}: {} buckets, compute {:.1f} ms, communication {:.1f} ms, both {:.1f} ms: {:.1f} % hidden "
+        "({:.1f} % by the engine's own thread); {:.0f} % wanted\n",
+        kind, probe.buckets(), alone, wire, median(polled), 100 * hidden(polled), 100 * hidden(unpolled),
+        100 * threshold);
+  return hidden(polled) >= threshold ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace ddp
+
+int main(int argc, char** argv) {
+  ddp::MpiSession session(argc, argv);
+  if (argc != 3) return static_cast<int>(ddp::Exit::usage);
+  try {
+    return ddp::run(session, argv[1], std::atof(argv[2]));
+  } catch (const ddp::Error& e) {
+    fmt::print(stderr, "overlap_probe: {}\n", e.what());
+    ddp::MpiSession::abort(e.code());
+  }
+}

@@ -1,0 +1,38 @@
+// Runs a function once for each rank of a local world, each in a thread of its own.
+#pragma once
+
+#include "comm/local/world.h"
+
+#include <exception>
+#include <functional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace ddp {
+
+// What each rank threw, null where nothing. A rank's communicator is destroyed when its function ends.
+inline std::vector<std::exception_ptr> try_ranks(int size, const std::function<void(Communicator&)>& function) {
+  auto world = make_local_world(size);
+  std::vector<std::exception_ptr> thrown(size);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < size; ++rank)
+    threads.emplace_back([&, rank, communicator = std::move(world[rank])]() mutable {
+      try {
+        function(*communicator);
+      } catch (...) {
+        thrown[rank] = std::current_exception();
+      }
+      communicator.reset();
+    });
+  for (std::thread& thread : threads) thread.join();
+  return thrown;
+}
+
+// Throws what the lowest failed rank threw.
+inline void run_ranks(int size, const std::function<void(Communicator&)>& function) {
+  for (const std::exception_ptr& e : try_ranks(size, function))
+    if (e) std::rethrow_exception(e);
+}
+
+}  // namespace ddp

@@ -1,0 +1,116 @@
+#include "ddp/bucket_plan.h"
+
+#include "core/error.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <set>
+
+namespace ddp {
+namespace {
+
+constexpr int64_t kElementsPerMb = (1 << 20) / 4;
+
+std::vector<std::vector<int64_t>> sizes_by_bucket(const BucketPlan& plan) {
+  std::vector<std::vector<int64_t>> sizes;
+  for (const Bucket& b : plan.buckets)
+    sizes.emplace_back(plan.parameter_counts.begin() + b.first, plan.parameter_counts.begin() + b.end);
+  return sizes;
+}
+
+TEST(BucketPlan, LeNetHasThree) {
+  const std::vector<int64_t> sizes{1280, 10, 102400, 128, 25000, 50, 180, 20};
+  const BucketPlan plan = plan_buckets(sizes, 4, 15, {});
+  EXPECT_EQ(sizes_by_bucket(plan),
+            (std::vector<std::vector<int64_t>>{{1280, 10}, {102400, 128, 25000, 50}, {180, 20}}));
+  EXPECT_EQ(plan.gradients, 129068);
+  EXPECT_EQ(plan.padded, 129068);
+  EXPECT_EQ(plan.total, 129083);
+  EXPECT_EQ(plan.buckets.back().offset + plan.buckets.back().count, plan.total);
+}
+
+TEST(BucketPlan, PadsToAMultipleOfTheWorldSize) {
+  const std::vector<int64_t> sizes{5, 5, 5};
+  EXPECT_EQ(plan_buckets(sizes, 4, 3, {}).padded, 16);
+  EXPECT_EQ(plan_buckets(sizes, 4, 3, {}).total, 19);
+  EXPECT_EQ(plan_buckets(sizes, 5, 3, {}).padded, 15);
+}
+
+TEST(BucketPlan, SmallModels) {
+  EXPECT_EQ(plan_buckets(std::vector<int64_t>{}, 2, 9, {}).buckets, (std::vector<Bucket>{{0, 9, 0, 0}}));
+  EXPECT_EQ(plan_buckets(std::vector<int64_t>{7}, 2, 9, {}).buckets, (std::vector<Bucket>{{0, 17, 0, 1}}));
+  EXPECT_EQ(plan_buckets(std::vector<int64_t>{7, 1}, 2, 9, {}).buckets,
+            (std::vector<Bucket>{{0, 7, 0, 1}, {7, 10, 1, 2}}));
+  EXPECT_EQ(plan_buckets(std::vector<int64_t>{90, 1, 1}, 1, 0, {}).buckets.size(), 3u);
+  EXPECT_EQ(plan_buckets(std::vector<int64_t>{1, 1, 90}, 1, 0, {}).buckets.size(), 3u);
+}
+
+TEST(BucketPlan, AParameterOverTheCapIsABucketOfItsOwn) {
+  const int64_t mb = kElementsPerMb;
+  const std::vector<int64_t> sizes{mb / 2, mb, mb, 9 * mb, mb, mb, mb / 4};
+  EXPECT_EQ(sizes_by_bucket(plan_buckets(sizes, 1, 0, {})),
+            (std::vector<std::vector<int64_t>>{{mb / 2}, {mb, mb}, {9 * mb}, {mb, mb}, {mb / 4}}));
+}
+
+TEST(BucketPlan, RefusesCapsThatAreNotAboveZero) {
+  EXPECT_THROW(plan_buckets(std::vector<int64_t>{1}, 1, 0, {.cap_mb = 0}), Error);
+}
+
+// The rules of design, as properties of plans of random models.
+TEST(BucketPlan, KeepsItsRulesForRandomModels) {
+  std::mt19937 random(1);
+  const auto pick = [&](int64_t from, int64_t to) { return std::uniform_int_distribution<int64_t>(from, to)(random); };
+  for (int trial = 0; trial < 2000; ++trial) {
+    std::vector<int64_t> sizes(pick(3, 60));
+    for (int64_t& size : sizes) size = pick(0, 3) == 0 ? pick(0, 3 * kElementsPerMb) : pick(0, 600);
+    const BucketCaps caps{.cap_mb = trial % 2 ? 8.0 : 1.5};
+    const auto world = static_cast<int>(pick(1, 9));
+    const BucketPlan plan = plan_buckets(sizes, world, 12, caps);
+    const auto cap = static_cast<int64_t>(caps.cap_mb * static_cast<double>(kElementsPerMb));
+
+    ASSERT_GE(plan.buckets.size(), 3u);
+    ASSERT_EQ(plan.padded % world, 0);
+    ASSERT_LT(plan.padded - plan.gradients, world);
+    int64_t offset = 0;
+    ParameterId parameter = 0;
+    for (size_t b = 0; b < plan.buckets.size(); ++b) {
+      const Bucket& bucket = plan.buckets[b];
+      ASSERT_EQ(bucket.offset, offset);
+      ASSERT_EQ(bucket.first, parameter);
+      ASSERT_GT(bucket.end, bucket.first);
+      int64_t count = 0;
+      for (ParameterId id = bucket.first; id < bucket.end; ++id) {
+        ASSERT_EQ(plan.bucket_of(id), static_cast<int>(b));
+        ASSERT_EQ(plan.parameter_offsets[id], offset + count);
+        count += sizes[id];
+      }
+      const bool last = b + 1 == plan.buckets.size(), alone = bucket.end - bucket.first == 1;
+      const int64_t limit = b == 0 ? std::min({cap, kElementsPerMb, plan.gradients / 4})
+                            : last ? std::min(cap, plan.gradients / 16)
+                                   : cap;
+      if (!alone) {
+        ASSERT_LE(count, limit) << "bucket " << b << " of " << plan.buckets.size();
+      }
+      offset += bucket.count;
+      parameter = bucket.end;
+    }
+    ASSERT_EQ(offset, plan.total);
+    ASSERT_EQ(parameter, static_cast<ParameterId>(sizes.size()));
+  }
+}
+
+TEST(BucketPlan, HashTellsPlansApart) {
+  const std::vector<int64_t> sizes{1280, 10, 102400, 128, 25000, 50, 180, 20},
+      swapped{10, 1280, 102400, 128, 25000, 50, 180, 20};
+  std::set<uint64_t> hashes{plan_buckets(sizes, 2, 9, {}).hash(), plan_buckets(swapped, 2, 9, {}).hash(),
+                            plan_buckets(sizes, 2, 10, {}).hash(), plan_buckets(sizes, 2, 9, {.cap_mb = 0.25}).hash(),
+                            plan_buckets(sizes, 3, 9, {}).hash()};
+  EXPECT_EQ(hashes.size(), 5u);
+  EXPECT_EQ(plan_buckets(sizes, 2, 9, {}).hash(), plan_buckets(sizes, 2, 9, {}).hash());
+  EXPECT_TRUE(hashes.contains(0x67b283e9f48d9d86));  // on every machine
+}
+
+}  // namespace
+}  // namespace ddp

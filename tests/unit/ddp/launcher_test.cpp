@@ -1,0 +1,46 @@
+#include "comm/mpi/launcher.h"
+
+#include "core/error.h"
+
+#include <gtest/gtest.h>
+
+namespace ddp {
+namespace {
+
+TEST(Launcher, NobodyPromisedAnything) {
+  EXPECT_FALSE(promised_ranks({{"HOME", "/root"}}));
+  EXPECT_NO_THROW(require_promised_ranks({}, 1));
+}
+
+TEST(Launcher, MpirunComesBeforeTheStepThatStartedItsDaemons) {
+  const Environment environment{{"OMPI_COMM_WORLD_SIZE", "8"}, {"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_STEP_ID", "0"}};
+  EXPECT_EQ(promised_ranks(environment)->ranks, 8);
+  EXPECT_NO_THROW(require_promised_ranks(environment, 8));
+  EXPECT_THROW(require_promised_ranks(environment, 2), Error);
+}
+
+TEST(Launcher, SrunCountsInsideAStepOnly) {
+  EXPECT_EQ(promised_ranks({{"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_STEP_ID", "3"}})->ranks, 4);
+  EXPECT_FALSE(promised_ranks({{"SLURM_STEP_NUM_TASKS", "4"}}));
+  EXPECT_FALSE(promised_ranks({{"SLURM_NTASKS", "4"}, {"SLURM_JOB_ID", "77"}}));
+}
+
+TEST(Launcher, OtherPmi) { EXPECT_EQ(promised_ranks({{"PMI_SIZE", "3"}})->ranks, 3); }
+
+TEST(Launcher, NonsenseIsNoPromise) { EXPECT_FALSE(promised_ranks({{"OMPI_COMM_WORLD_SIZE", "many"}})); }
+
+TEST(Launcher, TheErrorNamesBothCountsAndTheWayOut) {
+  try {
+    require_promised_ranks({{"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_STEP_ID", "0"}}, 1);
+    FAIL() << "4 ranks were promised, 1 came, and nothing was thrown";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Exit::world);
+    const std::string text = e.what();
+    EXPECT_NE(text.find("promised 4 ranks"), text.npos) << text;
+    EXPECT_NE(text.find("has 1:"), text.npos) << text;
+    EXPECT_NE(text.find("srun --mpi=pmix"), text.npos) << text;
+  }
+}
+
+}  // namespace
+}  // namespace ddp
