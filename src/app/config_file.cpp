@@ -24,12 +24,14 @@ class TomlReader : public CLI::ConfigTOML {
     std::vector<CLI::ConfigItem> read;
     const toml::table table = toml::parse(input);
     for (const auto& [key, node] : table) {
-      CLI::ConfigItem& item = read.emplace_back();
+      CLI::ConfigItem item;
       item.name = key.str();
       if (const toml::array* array = node.as_array())
         for (const toml::node& entry : *array) item.inputs.push_back(text_of(entry, key.str()));
       else
         item.inputs = {text_of(node, key.str())};
+      const bool left_out = item.inputs.size() == 1 && item.inputs[0].empty();  // as the effective configuration has it
+      if (!left_out) read.push_back(std::move(item));
     }
     return read;
   } catch (const toml::parse_error& e) {

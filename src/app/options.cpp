@@ -5,7 +5,6 @@
 #include <CLI/CLI.hpp>
 
 #include <cmath>
-#include <limits>
 #include <sstream>
 
 namespace ddp {
@@ -28,9 +27,6 @@ struct Texts {
 };
 
 void declare(CLI::App& app, Options& o, Texts& texts) {
-  constexpr auto kMany = std::numeric_limits<int64_t>::max();
-  const CLI::Range positive(int64_t{1}, kMany), not_negative(int64_t{0}, kMany);
-  const CLI::Range size_mb(1e-6, 1e6);
   app.option_defaults()->always_capture_default();
   app.set_config("--config", "", "TOML file with any of these options; the command line wins");
   app.config_formatter(make_toml_reader());
@@ -40,40 +36,49 @@ void declare(CLI::App& app, Options& o, Texts& texts) {
   app.add_option("--dataset", o.dataset, "data set: fashion-mnist or mnist")->group("Task");
   app.add_option("--data-path", o.data_path, "folder with the four IDX files, gzipped or not")->group("Task");
   app.add_option("--train-samples", o.train_samples, "train on the first N samples only; 0: all")
-      ->check(not_negative)
+      ->check(CLI::NonNegativeNumber)
       ->group("Task");
   app.add_option("--init", texts.init, "initial weights: default (PyTorch's), or normal:S for N(0, S^2)")
       ->group("Task");
   app.add_option("--init-from", o.init_from, "initial weights from a safetensors file with PyTorch's names")
       ->group("Task");
 
-  app.add_option("--batch-size", o.batch_size, "samples of a step over all ranks")->check(positive)->group("Training");
-  app.add_option("--epochs", o.epochs, "epochs")->check(positive)->group("Training");
-  app.add_option("--max-steps", o.max_steps, "stop after N steps; 0: no limit")->check(not_negative)->group("Training");
+  app.add_option("--batch-size", o.batch_size, "samples of a step over all ranks")
+      ->check(CLI::PositiveNumber)
+      ->group("Training");
+  app.add_option("--epochs", o.epochs, "epochs")->check(CLI::PositiveNumber)->group("Training");
+  app.add_option("--max-steps", o.max_steps, "stop after N steps; 0: no limit")
+      ->check(CLI::NonNegativeNumber)
+      ->group("Training");
   app.add_option("--lr", o.lr, "learning rate, as used")->check(CLI::NonNegativeNumber)->group("Training");
   app.add_option("--seed", o.seed, "seed of initial weights and order")->group("Training");
   app.add_option("--eval-every", o.eval_every, "epochs between evaluations; 0: none")
-      ->check(not_negative)
+      ->check(CLI::NonNegativeNumber)
       ->group("Training");
 
   app.add_option("--device", o.device, "cpu, cuda or auto")
       ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
       ->group("Machine");
   app.add_option("--threads", o.threads, "computing threads of a rank; 0: its share of the cores")
-      ->check(CLI::Range(0, 1024))
+      ->check(CLI::NonNegativeNumber)
       ->group("Machine");
   app.add_option("--rank-weights", o.rank_weights, "relative speed of each rank, such as 2,1")
       ->delimiter(',')
+      ->default_str("")
       ->group("Machine");
   app.add_option("--allreduce", texts.allreduce, "auto: MPI's choice; ring: our segmented ring")
       ->check(CLI::IsMember({"auto", "ring"}))
       ->group("Machine");
-  app.add_option("--bucket-cap-mb", o.bucket_cap_mb, "largest bucket, MiB")->check(size_mb)->group("Machine");
-  app.add_option("--first-bucket-mb", o.first_bucket_mb, "largest first bucket, MiB")->check(size_mb)->group("Machine");
+  app.add_option("--bucket-cap-mb", o.bucket_cap_mb, "largest bucket, MiB")
+      ->check(CLI::PositiveNumber)
+      ->group("Machine");
+  app.add_option("--first-bucket-mb", o.first_bucket_mb, "largest first bucket, MiB")
+      ->check(CLI::PositiveNumber)
+      ->group("Machine");
 
   app.add_option("--output-dir", o.output_dir, "folder for the results; default: a fresh runs/<time>")->group("Output");
   app.add_option("--print-freq", o.print_freq, "steps between printed lines; 0: none")
-      ->check(not_negative)
+      ->check(CLI::NonNegativeNumber)
       ->group("Output");
   app.add_option("--progress", o.progress, "bar, lines or auto")
       ->check(CLI::IsMember({"auto", "bar", "lines"}))
@@ -82,7 +87,7 @@ void declare(CLI::App& app, Options& o, Texts& texts) {
       ->configurable(false)
       ->group("Output");
   app.add_option("--print-order", o.print_order, "print the order of samples in this epoch, from 1, and stop")
-      ->check(positive)
+      ->check(CLI::PositiveNumber)
       ->default_str("")
       ->configurable(false)
       ->group("Output");
@@ -103,6 +108,9 @@ Options parse_options(int argc, char** argv, std::optional<std::string>& answer)
     app.exit(e, text, text);
     answer = text.str();
     return o;
+  } catch (const CLI::ConfigError& e) {
+    fail(Exit::usage, "configuration file: {}; its keys are the long options without dashes, see ddp_train --help",
+         e.what());
   } catch (const CLI::ParseError& e) {
     fail(Exit::usage, "{}; ddp_train --help lists the options", e.what());
   }

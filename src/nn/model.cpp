@@ -27,6 +27,7 @@ Model::Model(const Network& network, std::span<const int64_t> batch_sizes, Devic
     stages_.push_back({std::move(layer), specs[i].output, format, has_gradient});
   }
   plan_memory(batch_sizes.empty() ? 0 : *std::max_element(batch_sizes.begin(), batch_sizes.end()));
+  bind();
 }
 
 // A step runs the stages 0..S-1 at times 0..S-1, the loss at S, and the backward of stage i at 2S-i. A stage's output

@@ -7,9 +7,12 @@
 #include "train/replica.h"
 #include "train/step.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace ddp::testing {
@@ -18,6 +21,7 @@ struct RigConfig {
   int64_t batch_size = 256;
   double lr = 0.02;
   uint64_t seed = 0;
+  Order order = Order::shuffled;
   std::vector<double> rank_weights = {};  // empty: equal
   BucketCaps caps = {};
 };
@@ -28,7 +32,7 @@ class Rig {
       Communicator& communicator)
       : config_(config),
         data_(data),
-        sampler_(data.size(), config.batch_size, Order::shuffled, config.seed, communicator.rank(),
+        sampler_(data.size(), config.batch_size, config.order, config.seed, communicator.rank(),
                  config.rank_weights.empty() ? std::vector<double>(communicator.size(), 1.0) : config.rank_weights),
         replica(network, sizes(), config.caps, device, ops, communicator) {
     std::vector<float> weights(replica.plan.gradients);
