@@ -19,8 +19,8 @@ class Device {
   virtual void* allocate(size_t bytes) = 0;
   virtual void deallocate(void* memory) noexcept = 0;
 
-  // Ordered after the work issued so far. `upload` may return before the copy is done and has then kept no reference
-  // to `host`; `download` returns when `host` is filled.
+  // Ordered after the work issued so far. `upload` keeps no reference to `host`; `download` may return before `host` is
+  // filled, which it is once a mark issued after it has been read, or synchronize() has returned.
   virtual void upload(void* device, const void* host, size_t bytes) = 0;
   virtual void download(void* host, const void* device, size_t bytes) = 0;
   virtual void zero(void* device, size_t bytes) = 0;

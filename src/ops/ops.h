@@ -23,7 +23,10 @@ class Ops {
 
   // The format in which a model's input is best written, given the convolution that reads it first. `first` is null
   // for a model that starts otherwise.
-  virtual Format input_format(const Conv2dDesc* first) const = 0;
+  virtual Format input_format(const Conv2dDesc* first, std::span<const int64_t> batch_sizes) const = 0;
+
+  // The same logical values in another format. Padding as device/format.h says. Not in place.
+  virtual void reorder(const Tensor& from, const Tensor& to) = 0;
 
   // x = pixels / 255. `pixels`: x.shape.n images, contiguous, HWC. Lanes past n become 0.
   virtual void normalize(const uint8_t* pixels, const Tensor& x) = 0;
@@ -44,8 +47,7 @@ class Ops {
   virtual void flag_nonfinite(const float* values, int64_t count, float mark, float* flag) = 0;
 
   // w -= lr * g; nothing where any value of `skip` is not 0. lr and skip live on the device.
-  virtual void sgd(float* w, const float* g, int64_t count, const float* lr,
-                   std::span<const float> skip) = 0;
+  virtual void sgd(float* w, const float* g, int64_t count, const float* lr, std::span<const float> skip) = 0;
 };
 
 }  // namespace ddp

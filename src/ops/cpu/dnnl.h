@@ -1,0 +1,56 @@
+// What oneDNN 2 and 3 spell differently.
+#pragma once
+
+#include <dnnl.hpp>
+
+namespace ddp::onednn {
+
+struct ConvShape {
+  dnnl::memory::desc src, weights, bias, dst;
+  dnnl::memory::dims strides, padding;
+};
+
+inline dnnl::post_ops relu_post_op() {
+  dnnl::post_ops ops;
+#if DNNL_VERSION_MAJOR >= 3
+  ops.append_eltwise(dnnl::algorithm::eltwise_relu, 0.0f, 0.0f);
+#else
+  ops.append_eltwise(1.0f, dnnl::algorithm::eltwise_relu, 0.0f, 0.0f);
+#endif
+  return ops;
+}
+
+inline dnnl::convolution_forward::primitive_desc forward(const dnnl::engine& engine, const ConvShape& s,
+                                                         const dnnl::primitive_attr& attr) {
+  const auto kind = dnnl::prop_kind::forward_training;
+  const auto algorithm = dnnl::algorithm::convolution_direct;
+#if DNNL_VERSION_MAJOR >= 3
+  return {engine, kind, algorithm, s.src, s.weights, s.bias, s.dst, s.strides, s.padding, s.padding, attr};
+#else
+  return {{kind, algorithm, s.src, s.weights, s.bias, s.dst, s.strides, s.padding, s.padding}, attr, engine};
+#endif
+}
+
+inline dnnl::convolution_backward_weights::primitive_desc backward_weights(
+    const dnnl::engine& engine, const ConvShape& s, const dnnl::primitive_attr& attr,
+    const dnnl::convolution_forward::primitive_desc& hint) {
+  const auto algorithm = dnnl::algorithm::convolution_direct;
+#if DNNL_VERSION_MAJOR >= 3
+  return {engine, algorithm, s.src, s.weights, s.bias, s.dst, s.strides, s.padding, s.padding, hint, attr};
+#else
+  return {{algorithm, s.src, s.weights, s.bias, s.dst, s.strides, s.padding, s.padding}, attr, engine, hint};
+#endif
+}
+
+inline dnnl::convolution_backward_data::primitive_desc backward_data(
+    const dnnl::engine& engine, const ConvShape& s, const dnnl::primitive_attr& attr,
+    const dnnl::convolution_forward::primitive_desc& hint) {
+  const auto algorithm = dnnl::algorithm::convolution_direct;
+#if DNNL_VERSION_MAJOR >= 3
+  return {engine, algorithm, s.src, s.weights, s.dst, s.strides, s.padding, s.padding, hint, attr};
+#else
+  return {{algorithm, s.src, s.weights, s.dst, s.strides, s.padding, s.padding}, attr, engine, hint};
+#endif
+}
+
+}  // namespace ddp::onednn

@@ -1,0 +1,186 @@
+#include "ops/cpu/lane_linear.h"
+
+#include "core/error.h"
+#include "device/buffer.h"
+#include "ops/cpu/lane_kernels.h"
+#include "ops/cpu/layout.h"
+
+#include <algorithm>
+
+namespace ddp {
+namespace {
+
+// Forward and input gradient are LaneSums with blocks of samples in the place of pixels. In the weight gradient the
+// sum runs over samples, so vectors run over input features instead: of x as a dense matrix, with dy as the weights.
+class LaneLinear final : public Linear {
+ public:
+  LaneLinear(const Workers& workers, const LinearDesc& desc, std::span<const int64_t> batch_sizes)
+      : workers_(workers),
+        desc_(desc),
+        in_(desc.in_features),
+        out_(desc.out_features),
+        lanes_(desc.input_format.kind == Format::Kind::lanes ? desc.input_format.block : choose_lanes(batch_sizes)),
+        dense_(desc.input_format.kind == Format::Kind::dense),
+        most_(batch_sizes.empty() ? 0 : *std::max_element(batch_sizes.begin(), batch_sizes.end())),
+        row_(ceil_div(in_, lanes_) * lanes_),
+        kernels_(lane_kernels(lanes_)) {
+    Device& device = workers.device;
+    const auto floats = [&](int64_t count) { return Buffer(device, sizeof(float) * count); };
+    forward_weights_ = floats(ceil_div(out_, kTile) * kTile * in_);
+    if (desc.input_gradient) input_weights_ = floats(ceil_div(in_, kTile) * kTile * out_);
+    if (dense_) x_lanes_ = floats(ceil_div(most_, lanes_) * lanes_ * in_);
+    x_rows_ = floats(most_ * row_);
+    dy_rows_ = floats(ceil_div(out_, kTile) * kTile * most_);
+  }
+
+  Format output_format() const override { return Format::lanes(lanes_); }
+
+  void bind(const float* weight, const float* bias) override {
+    bias_ = bias;
+    pack(weight, out_, in_, in_, 1, forward_weights_.as<float>());
+    if (desc_.input_gradient) pack(weight, in_, out_, 1, in_, input_weights_.as<float>());
+  }
+
+  void forward(const Tensor& x, const Tensor& y) override {
+    check(x, y);
+    const float* input = x.f32();
+    if (dense_) {
+      to_lanes(workers_, input, x.shape.n, in_, lanes_, x_lanes_.as<float>());
+      input = x_lanes_.as<float>();
+    }
+    multiply(forward_weights_, input, in_, y.f32(), out_, x.shape.n, bias_, desc_.relu);
+  }
+
+  void backward_weight(const Tensor& x, const Tensor& y, const Tensor& dy, float* dweight, float* dbias,
+                       Gradient mode) override {
+    check(x, dy);
+    const int64_t n = x.shape.n;
+    const bool add = mode == Gradient::add;
+    int64_t row = row_;
+    const float* rows = x_rows_.as<float>();
+    if (dense_ && row_ == in_)
+      rows = x.f32();
+    else if (dense_)
+      workers_.each(n, [&](int64_t i) { std::copy_n(x.f32() + i * in_, in_, x_rows_.as<float>() + i * row_); });
+    else
+      to_dense(workers_, x.f32(), n, in_, lanes_, x_rows_.as<float>(), row_);
+
+    workers_.each(ceil_div(out_, kTile), [&](int64_t tile) {
+      const int64_t o = tile * kTile, outs = std::min<int64_t>(kTile, out_ - o);
+      kernels_.bias_gradient({.y = desc_.relu ? y.f32() + o * lanes_ : nullptr,
+                              .dy = dy.f32() + o * lanes_,
+                              .pixels = ceil_div(n, lanes_),
+                              .pixel = out_ * lanes_,
+                              .outs = static_cast<int>(outs),
+                              .db = dbias + o,
+                              .add = add});
+      float* packed = dy_rows_.as<float>() + tile * most_ * kTile;
+      for (int64_t i = 0; i < n; ++i)
+        for (int64_t r = 0; r < outs; ++r)
+          packed[i * kTile + r] = dy.f32()[(i / lanes_ * out_ + o + r) * lanes_ + i % lanes_];
+
+      LaneSum sum{.x = rows,
+                  .x_pixel = lanes_,
+                  .x_segment = 0,
+                  .x_step = row,
+                  .w = packed,
+                  .w_segment = 0,
+                  .segments = 1,
+                  .count = n,
+                  .pixels = in_ / lanes_,
+                  .y = dweight + o * in_,
+                  .y_pixel = lanes_,
+                  .y_row = in_,
+                  .rows = static_cast<int>(outs),
+                  .bias = nullptr,
+                  .relu = false,
+                  .add = add};
+      kernels_.sum(sum);
+      const int64_t whole = in_ / lanes_ * lanes_;
+      if (whole == in_) return;
+      float rest[kTile][16];
+      sum.x += whole;
+      sum.pixels = 1;
+      sum.y = rest[0];
+      sum.y_row = 16;
+      sum.add = false;
+      kernels_.sum(sum);
+      for (int64_t r = 0; r < outs; ++r)
+        for (int64_t i = whole; i < in_; ++i) {
+          float& to = dweight[(o + r) * in_ + i];
+          to = rest[r][i - whole] + (add ? to : 0.0f);
+        }
+    });
+  }
+
+  void backward_input(const Tensor& dy, const Tensor& dx) override {
+    check(dx, dy);
+    DDP_EXPECT(desc_.input_gradient);
+    multiply(input_weights_, dy.f32(), out_, dense_ ? x_lanes_.as<float>() : dx.f32(), in_, dx.shape.n, nullptr, false);
+    if (dense_) to_dense(workers_, x_lanes_.as<float>(), dx.shape.n, in_, lanes_, dx.f32(), in_);
+  }
+
+ private:
+  // [rows][columns] with the given strides to [row tile][column][kTile].
+  static void pack(const float* weight, int64_t rows, int64_t columns, int64_t row, int64_t column, float* packed) {
+    for (int64_t first = 0; first < rows; first += kTile) {
+      const int64_t count = std::min<int64_t>(kTile, rows - first);
+      for (int64_t k = 0; k < columns; ++k, packed += kTile)
+        for (int64_t r = 0; r < count; ++r) packed[r] = weight[(first + r) * row + k * column];
+    }
+  }
+
+  void check(const Tensor& x, const Tensor& y) const {
+    DDP_EXPECT(x.format == desc_.input_format && y.format == output_format());
+    DDP_EXPECT(x.shape.image.elements() == in_ && y.shape.image.elements() == out_);
+    require(x.shape.n == y.shape.n && x.shape.n <= most_, Exit::internal,
+            "a linear layer planned for up to {} samples was given {}", most_, x.shape.n);
+  }
+
+  void multiply(const Buffer& weights, const float* from, int64_t inputs, float* to, int64_t outputs, int64_t n,
+                const float* bias, bool relu) const {
+    workers_.each(ceil_div(outputs, kTile), [&](int64_t tile) {
+      const int64_t o = tile * kTile;
+      kernels_.sum({.x = from,
+                    .x_pixel = inputs * lanes_,
+                    .x_segment = 0,
+                    .x_step = lanes_,
+                    .w = weights.as<float>() + o * inputs,
+                    .w_segment = 0,
+                    .segments = 1,
+                    .count = inputs,
+                    .pixels = ceil_div(n, lanes_),
+                    .y = to + o * lanes_,
+                    .y_pixel = outputs * lanes_,
+                    .y_row = lanes_,
+                    .rows = static_cast<int>(std::min<int64_t>(kTile, outputs - o)),
+                    .bias = bias ? bias + o : nullptr,
+                    .relu = relu,
+                    .add = false});
+    });
+  }
+
+  Workers workers_;
+  LinearDesc desc_;
+  int64_t in_, out_;
+  int lanes_;
+  bool dense_;
+  int64_t most_;  // samples
+  int64_t row_;   // in_, rounded up to whole vectors
+  const LaneKernels& kernels_;
+  Buffer forward_weights_;  // [output tile][i][kTile]
+  Buffer input_weights_;    // [input tile][o][kTile]
+  Buffer x_lanes_;          // of a dense x, later of its gradient
+  Buffer x_rows_;           // [n][row_]
+  Buffer dy_rows_;          // [output tile][most_][kTile]
+  const float* bias_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<Linear> make_lane_linear(const Workers& workers, const LinearDesc& desc,
+                                         std::span<const int64_t> batch_sizes) {
+  return std::make_unique<LaneLinear>(workers, desc, batch_sizes);
+}
+
+}  // namespace ddp

@@ -1,0 +1,10 @@
+#include "core/error.h"
+#include "ops/cuda/ops.h"
+
+namespace ddp {
+
+std::unique_ptr<Ops> make_cuda_ops(Device&) {
+  fail(Exit::device, "this program was built without CUDA; use --device cpu or install a build with DDP_CUDA=ON");
+}
+
+}  // namespace ddp

@@ -1,0 +1,230 @@
+// LeNet's convolutions on one core: own kernels against oneDNN in alternation, as GFLOP/s and as shares of the measured
+// peaks of multiply-adds and of a well-shaped oneDNN convolution; then whole steps of LeNet, op by op.
+//   conv_bench [rounds]
+#include "device/buffer.h"
+#include "device/cpu/device.h"
+#include "ops/cpu/conv2d.h"
+#include "ops/cpu/lane_kernels.h"
+#include "ops/cpu/layout.h"
+#include "ops/cpu/ops.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <functional>
+#include <limits>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace ddp {
+namespace {
+
+double seconds(const std::function<void()>& work) {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+struct Memory {
+  Memory(Device& device, Shape shape, Format format)
+      : buffer(device, sizeof(float) * stored_elements(shape, format)), tensor{buffer.data(), shape, format} {
+    const int64_t used = tensor.stored();
+    for (int64_t i = 0; i < used; ++i) tensor.f32()[i] = static_cast<float>(i % 17 - 8) / 16;
+  }
+  Buffer buffer;
+  Tensor tensor;
+};
+
+// One convolution with all its memory, ready to run each of its three parts.
+struct Layer {
+  Layer(Device& device, const Conv2dDesc& desc, int64_t n, std::unique_ptr<Conv2d> made)
+      : conv(std::move(made)),
+        x(device, {n, desc.input}, desc.input_format),
+        y(device, {n, conv2d_output(desc)}, conv->output_format()),
+        dy(device, {n, conv2d_output(desc)}, conv->output_format()),
+        dx(device, {n, desc.input}, desc.input_format),
+        w(desc.out_channels * desc.window.kernel * desc.window.kernel * desc.input.c, 0.01f),
+        b(desc.out_channels, 0.1f),
+        dw(w.size()),
+        db(b.size()),
+        flop(2.0 * static_cast<double>(n) * static_cast<double>(conv2d_output(desc).h * conv2d_output(desc).w) *
+             static_cast<double>(w.size())) {
+    conv->bind(w.data(), b.data());
+  }
+  void run(int part) {
+    if (part == 0) conv->forward(x.tensor, y.tensor);
+    if (part == 1) conv->backward_weight(x.tensor, y.tensor, dy.tensor, dw.data(), db.data(), Gradient::overwrite);
+    if (part == 2) conv->backward_input(dy.tensor, dx.tensor);
+  }
+  // The best of `rounds`, each long enough to be timed.
+  double rate(int part) {
+    const int repeats = static_cast<int>(std::max(1.0, 4e8 / flop));
+    return flop * repeats / seconds([&] {
+             for (int i = 0; i < repeats; ++i) run(part);
+           }) /
+           1e9;
+  }
+
+  std::unique_ptr<Conv2d> conv;
+  Memory x, y, dy, dx;
+  std::vector<float> w, b, dw, db;
+  double flop;
+};
+
+// Multiply-adds on registers and first-level cache only: one tile of the own kernel over a short run.
+double peak(int rounds) {
+  const int lanes = widest_lanes();
+  alignas(64) static float x[5 * 16 * 16], y[5 * 5 * 16], w[16 * kTile];
+  LaneSum sum{.x = x,
+              .x_pixel = lanes,
+              .x_segment = 0,
+              .x_step = 5 * lanes,
+              .w = w,
+              .w_segment = 0,
+              .segments = 500,
+              .count = 16,
+              .pixels = 5,
+              .y = y,
+              .y_pixel = 5 * lanes,
+              .y_row = lanes,
+              .rows = kTile,
+              .bias = nullptr,
+              .relu = false,
+              .add = false};
+  double best = 0;
+  for (int i = 0; i < rounds; ++i)
+    best = std::max(best, 20 * 2.0 * 500 * 16 * 25 * lanes / seconds([&] {
+                            for (int k = 0; k < 20; ++k) lane_kernels(lanes).sum(sum);
+                          }) / 1e9);
+  return best;
+}
+
+void compare(Device& device, const char* name, const Conv2dDesc& base, int64_t n, int rounds, double fma, double wide) {
+  const Workers workers{device, 1};
+  const int64_t sizes[] = {n};
+  Conv2dDesc desc = base;
+  desc.input_format = Format::lanes(choose_lanes(sizes));
+  Layer own(device, desc, n, make_lane_conv2d(workers, desc));
+  desc.input_format = {};
+  Layer peer(device, desc, n, make_dnnl_conv2d(workers, desc, sizes));
+  const char* parts[] = {"forward", "weight gradient", "input gradient"};
+  for (int part = 0; part < 3; ++part) {
+    double ours = 0, theirs = 0;
+    for (int i = 0; i < rounds; ++i) {
+      ours = std::max(ours, own.rate(part));
+      theirs = std::max(theirs, peer.rate(part));
+    }
+    fmt::print(
+        "{:6} n={:<4} {:16} own {:6.1f}  oneDNN {:6.1f} GFLOP/s  ratio {:4.2f}  of FMA peak {:3.0f} %  of wide conv "
+        "{:3.0f} %\n",
+        name, n, parts[part], ours, theirs, ours / theirs, 100 * ours / fma, 100 * ours / wide);
+  }
+}
+
+void lenet(Device& device, int64_t n, int rounds) {
+  const auto ops = make_cpu_ops(device, 1);
+  const int64_t sizes[] = {n};
+  Conv2dDesc first{.input = {28, 28, 1},
+                   .input_format = {},
+                   .out_channels = 20,
+                   .window = {3},
+                   .relu = true,
+                   .input_gradient = false};
+  first.input_format = ops->input_format(&first, sizes);
+  const Format f = first.input_format;
+  const Conv2dDesc second{.input = {13, 13, 20}, .input_format = f, .out_channels = 50, .window = {5}, .relu = true};
+  Layer c1(device, first, n, ops->conv2d(first, sizes)), c2(device, second, n, ops->conv2d(second, sizes));
+  const auto p1 = ops->avg_pool2d({{26, 26, 20}, f}, sizes), p2 = ops->avg_pool2d({{9, 9, 50}, f}, sizes);
+  const auto l1 = ops->linear({800, 128, f, true}, sizes), l2 = ops->linear({128, 10, f}, sizes);
+  Memory s2(device, {n, {4, 4, 50}}, f), ds2(device, {n, {4, 4, 50}}, f), h(device, {n, {1, 1, 128}}, f),
+      dh(device, {n, {1, 1, 128}}, f), z(device, {n, {1, 1, 10}}, f), dz(device, {n, {1, 1, 10}}, f);
+  std::vector<float> w1(102400, 0.01f), b1(128), w2(1280, 0.02f), b2(10), dw1(102400), db1(128), dw2(1280), db2(10);
+  std::vector<uint8_t> pixels(n * 784, 77);
+  std::vector<int32_t> labels(n, 3);
+  float stats[2], flag = 0;
+  const float lr = 1e-6f, go[] = {0};
+
+  std::map<std::string, double> spent;
+  const auto timed = [&](const char* name, const std::function<void()>& work) { spent[name] += seconds(work); };
+  const auto step = [&] {
+    timed("bind", [&] {
+      c1.conv->bind(c1.w.data(), c1.b.data());
+      c2.conv->bind(c2.w.data(), c2.b.data());
+      l1->bind(w1.data(), b1.data());
+      l2->bind(w2.data(), b2.data());
+    });
+    timed("normalize", [&] { ops->normalize(pixels.data(), c1.x.tensor); });
+    timed("conv1 forward", [&] { c1.run(0); });
+    timed("pool1 forward", [&] { p1->forward(c1.y.tensor, c2.x.tensor); });
+    timed("conv2 forward", [&] { c2.run(0); });
+    timed("pool2 forward", [&] { p2->forward(c2.y.tensor, s2.tensor); });
+    timed("linear1 forward", [&] { l1->forward(s2.tensor, h.tensor); });
+    timed("linear2 forward", [&] { l2->forward(h.tensor, z.tensor); });
+    timed("softmax", [&] { ops->softmax_cross_entropy_backward(z.tensor, labels.data(), 1, dz.tensor, stats); });
+    timed("linear2 dw",
+          [&] { l2->backward_weight(h.tensor, z.tensor, dz.tensor, dw2.data(), db2.data(), Gradient::overwrite); });
+    timed("linear2 dx", [&] { l2->backward_input(dz.tensor, dh.tensor); });
+    timed("linear1 dw",
+          [&] { l1->backward_weight(s2.tensor, h.tensor, dh.tensor, dw1.data(), db1.data(), Gradient::overwrite); });
+    timed("linear1 dx", [&] { l1->backward_input(dh.tensor, ds2.tensor); });
+    timed("pool2 backward", [&] { p2->backward(ds2.tensor, c2.dy.tensor); });
+    timed("conv2 dw", [&] { c2.run(1); });
+    timed("conv2 dx", [&] { c2.run(2); });
+    timed("pool1 backward", [&] { p1->backward(c2.dx.tensor, c1.dy.tensor); });
+    timed("conv1 dw", [&] { c1.run(1); });
+    timed("update", [&] {
+      ops->flag_nonfinite(dw1.data(), 102400, 1, &flag);
+      ops->flag_nonfinite(c2.dw.data(), 25000, 1, &flag);
+      ops->sgd(w1.data(), dw1.data(), 102400, &lr, go);
+      ops->sgd(c2.w.data(), c2.dw.data(), 25000, &lr, go);
+    });
+  };
+  step();
+  double best = std::numeric_limits<double>::infinity();
+  std::map<std::string, double> parts;
+  const int steps = static_cast<int>(std::max<int64_t>(1, 256 / n));
+  for (int r = 0; r < rounds; ++r) {
+    spent.clear();
+    const double t = seconds([&] {
+                       for (int i = 0; i < steps; ++i) step();
+                     }) /
+                     steps;
+    if (t < best) {
+      best = t;
+      parts = spent;
+    }
+  }
+  fmt::print("\nLeNet, {} samples, {}: {:.0f} samples/s, {:.2f} ms a step\n", n,
+             f.block == 16 ? "lanes(16)" : "lanes(8)", static_cast<double>(n) / best, 1e3 * best);
+  for (const auto& [name, t] : parts)
+    fmt::print("  {:16} {:8.3f} ms  {:4.1f} %\n", name, 1e3 * t / steps, 100 * t / steps / best);
+}
+
+void run(int rounds) {
+  const auto device = make_cpu_device();
+  const auto ops = make_cpu_ops(*device, 1);
+  const double fma = peak(50 * rounds);
+  const int64_t sizes[] = {16};
+  const Conv2dDesc wide{
+      .input = {56, 56, 64}, .input_format = Format::channels(16), .out_channels = 64, .window = {3, 1, 1}};
+  Layer layer(*device, wide, 16, make_dnnl_conv2d(Workers{*device, 1}, wide, sizes));
+  double best = 0;
+  for (int i = 0; i < rounds; ++i) best = std::max(best, layer.rate(0));
+  fmt::print("{}, one thread: FMA peak {:.1f} GFLOP/s, oneDNN 3x3 64->64 forward {:.1f} GFLOP/s\n", device->name(), fma,
+             best);
+  const Conv2dDesc first{.input = {28, 28, 1}, .input_format = {}, .out_channels = 20, .window = {3}, .relu = true};
+  const Conv2dDesc second{.input = {13, 13, 20}, .input_format = {}, .out_channels = 50, .window = {5}, .relu = true};
+  for (const int64_t n : {128, 8}) {
+    compare(*device, "conv1", first, n, rounds, fma, best);
+    compare(*device, "conv2", second, n, rounds, fma, best);
+  }
+  for (const int64_t n : {128, 8}) lenet(*device, n, 2 * rounds);
+}
+
+}  // namespace
+}  // namespace ddp
+
+int main(int count, char** arguments) { ddp::run(count > 1 ? std::atoi(arguments[1]) : 5); }

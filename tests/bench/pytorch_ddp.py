@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""Samples per second of PyTorch's DistributedDataParallel on D2L's LeNet and Fashion-MNIST: the peer of bench/run.
+
+CPU ranks over gloo, eager mode, all images in memory as float tensors (x/255) and no DataLoader: each rank takes its part
+of a global batch from a per-epoch permutation by indexing. Rank r is pinned to its own `--threads` cores. Both memory
+formats can be measured; --memory-format best runs each and keeps the faster. The last line printed is one JSON object.
+"""
+import argparse
+import json
+import os
+import socket
+import statistics
+import sys
+import time
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "parity"))
+from lenet import DATA_PATH, lenet, read_split  # noqa: E402
+
+FORMATS = {"contiguous": torch.contiguous_format, "channels_last": torch.channels_last}
+
+
+def measure(model, data, args, rank, memory_format):
+    """Samples per second over all ranks, one figure for each block of steps."""
+    images, labels = data
+    images = images.to(memory_format=memory_format)
+    model = DistributedDataParallel(model.to(memory_format=memory_format), gradient_as_bucket_view=True)
+    loss_of = nn.CrossEntropyLoss()
+    optimizer = torch.optim.SGD(model.parameters(), lr=args.lr, fused=True)
+    local = args.batch_size // args.ranks
+    steps_per_epoch = len(labels) // args.batch_size
+    generator = torch.Generator().manual_seed(0)
+    block_rates, step = [], 0
+    for block in range(-args.warm_up_blocks, args.blocks):
+        dist.barrier()
+        start = time.perf_counter()
+        for _ in range(args.block_steps):
+            at = step % steps_per_epoch
+            if at == 0:
+                order = torch.randperm(len(labels), generator=generator)
+            first = at * args.batch_size + rank * local
+            index = order[first:first + local]
+            loss = loss_of(model(images[index]), labels[index])
+            optimizer.zero_grad(set_to_none=True)
+            loss.backward()
+            optimizer.step()
+            step += 1
+        dist.barrier()
+        if block >= 0:
+            block_rates.append(args.block_steps * args.batch_size / (time.perf_counter() - start))
+    assert torch.isfinite(loss), "the loss is not finite: this measures nothing"
+    return block_rates
+
+
+def worker(rank, args, port):
+    cores = sorted(os.sched_getaffinity(0))
+    if len(cores) >= args.ranks * args.threads:
+        os.sched_setaffinity(0, cores[rank * args.threads:(rank + 1) * args.threads])
+    torch.set_num_threads(args.threads)
+    torch.manual_seed(0)
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), GLOO_SOCKET_IFNAME="lo")
+    dist.init_process_group("gloo", rank=rank, world_size=args.ranks)
+    data = read_split("train", args.data_path)
+    names = list(FORMATS) if args.memory_format == "best" else [args.memory_format]
+    rates = {name: statistics.median(measure(lenet(), data, args, rank, FORMATS[name])) for name in names}
+    if rank == 0:
+        best = max(rates, key=rates.get)
+        print(json.dumps({
+            "torch": torch.__version__, "ranks": args.ranks, "threads": args.threads, "batch_size": args.batch_size,
+            "memory_format": best, "samples_per_second": round(rates[best], 1),
+            "all": {name: round(rate, 1) for name, rate in rates.items()}}), flush=True)
+    dist.destroy_process_group()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=1, help="per rank")
+    parser.add_argument("--batch-size", type=int, default=256, help="global, as everywhere here")
+    parser.add_argument("--block-steps", type=int, default=100)
+    parser.add_argument("--blocks", type=int, default=5)
+    parser.add_argument("--warm-up-blocks", type=int, default=1)
+    parser.add_argument("--lr", type=float, default=0.02)
+    parser.add_argument("--memory-format", choices=[*FORMATS, "best"], default="best")
+    parser.add_argument("--data-path", default=DATA_PATH)
+    args = parser.parse_args()
+    if args.batch_size % args.ranks:
+        parser.error("--batch-size must be a multiple of --ranks")
+    os.environ["OMP_NUM_THREADS"] = str(args.threads)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    mp.spawn(worker, args=(args, port), nprocs=args.ranks)
+
+
+if __name__ == "__main__":
+    main()
