@@ -1,3 +1,7 @@
+# What mpirun needs to run tests as root, with more ranks than cores.
+set(DDP_MPI_ENVIRONMENT OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+                        OMPI_MCA_hwloc_base_binding_policy=none)
+
 # add_mpi_test(name target ranks...): runs the target under mpirun once for each number of ranks, as name_np<n>. The
 # program finds <n> in DDP_EXPECT_WORLD and must fail unless its world has that size. Tests may share cores.
 function(add_mpi_test name target)
@@ -7,6 +11,6 @@ function(add_mpi_test name target)
     set_tests_properties(${test} PROPERTIES
       TIMEOUT 120
       PROCESSORS ${ranks}
-      ENVIRONMENT "DDP_EXPECT_WORLD=${ranks};OMP_NUM_THREADS=1;OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_rmaps_base_oversubscribe=1;OMPI_MCA_hwloc_base_binding_policy=none")
+      ENVIRONMENT "DDP_EXPECT_WORLD=${ranks};OMP_NUM_THREADS=1;${DDP_MPI_ENVIRONMENT}")
   endforeach()
 endfunction()

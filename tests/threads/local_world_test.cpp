@@ -1,6 +1,6 @@
 #include "comm/add.h"
 #include "core/error.h"
-#include "ranks.h"
+#include "tests/threads/ranks.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 #include "ddp/reducer.h"
 
 #include "core/error.h"
-#include "ranks.h"
+#include "tests/threads/ranks.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 #include "ddp/replica_check.h"
 
 #include "core/error.h"
-#include "ranks.h"
+#include "tests/threads/ranks.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 #include "data/idx.h"
 
-#include "data/expect_error.h"
-#include "data/idx_files.h"
+#include "tests/unit/data/expect_error.h"
+#include "tests/unit/data/idx_files.h"
 
 #include <gtest/gtest.h>
 
