@@ -9,11 +9,17 @@ namespace ddp {
 
 Model::Model(const Network& network, std::span<const int64_t> batch_sizes, Device& device, Ops& ops,
              const float* weights, float* gradients)
-    : device_(device), ops_(ops), weights_(weights), gradients_(gradients), input_image_(network.input()) {
+    : device_(device),
+      ops_(ops),
+      weights_(weights),
+      gradients_(gradients),
+      input_image_(network.input()),
+      read_image_(network.input()) {
   require(network.output().h == 1 && network.output().w == 1, Exit::model,
           "model {} ends in an image, not in one value for each class", network.name());
   const std::vector<Parameter> parameters = parameters_of(network);
-  const std::vector<LayerSpec>& specs = network.layers();
+  const std::vector<LayerSpec> specs = network.trimmed_layers();
+  if (!specs.empty()) read_image_ = specs[0].input;
   const bool conv_first = !specs.empty() && specs[0].kind == LayerSpec::Kind::conv2d;
   const Conv2dDesc first_desc = conv_first ? conv2d_desc(specs[0], true, {}) : Conv2dDesc{};
   input_format_ = ops.input_format(conv_first ? &first_desc : nullptr, batch_sizes);
@@ -39,7 +45,7 @@ void Model::plan_memory(int64_t largest_batch) {
   std::vector<Lifetime> lives;
   int current = 0;  // the life of the value that the stage at hand reads
   std::vector<int> life_of(count), gradient_of(count, -1);
-  lives.push_back({bytes(input_image_, input_format_), -1, 0});
+  lives.push_back({bytes(read_image_, input_format_), -1, 0});
   for (int i = 0; i < count; ++i) {
     const Stage& stage = stages_[i];
     if (stage.layer) {
@@ -72,7 +78,7 @@ void Model::plan_memory(int64_t largest_batch) {
 
 Tensor Model::value(int stage, int64_t n) const {
   char* base = arena_.as<char>();
-  if (stage < 0) return {base + input_offset_, {n, input_image_}, input_format_};
+  if (stage < 0) return {base + input_offset_, {n, read_image_}, input_format_};
   const Stage& s = stages_[stage];
   return {base + s.output, {n, s.image}, s.format};
 }
@@ -89,7 +95,7 @@ void Model::bind() {
 }
 
 void Model::forward(const Samples& samples) {
-  ops_.normalize(samples.pixels, value(-1, samples.size));
+  ops_.normalize(samples.pixels, input_image_, value(-1, samples.size));
   for (int i = 0; i < static_cast<int>(stages_.size()); ++i) {
     if (!stages_[i].layer) continue;
     stages_[i].layer->forward(value(i - 1, samples.size), value(i, samples.size));

@@ -61,7 +61,8 @@ class Model {
   Ops& ops_;
   const float* weights_;
   float* gradients_;
-  ImageShape input_image_;
+  ImageShape input_image_;  // of the samples
+  ImageShape read_image_;   // what the network reads of it, its top left
   Format input_format_;
   int64_t input_offset_ = 0;
   std::vector<Stage> stages_;  // layers and views, in forward order

@@ -3,6 +3,8 @@
 #include "core/error.h"
 #include "ops/pool2d.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace ddp {
@@ -72,6 +74,30 @@ Network& Network::linear(int64_t out_features) {
        .flattened = flattened ? layers_.back().input : in},
       fmt::format("linear {}", out_features));
   return *this;
+}
+
+// From the last of the leading layers that can be trimmed back to the image. Padding sees the border of what it pads,
+// so a padded convolution, and with it all after it, keeps its extents.
+std::vector<LayerSpec> Network::trimmed_layers() const {
+  using Kind = LayerSpec::Kind;
+  const auto trims = [](const LayerSpec& l) {
+    return l.kind == Kind::relu || l.kind == Kind::avg_pool2d || (l.kind == Kind::conv2d && l.window.padding == 0);
+  };
+  std::vector<LayerSpec> trimmed = layers_;
+  const auto end = std::find_if_not(trimmed.begin(), trimmed.end(), trims);
+  if (end == trimmed.begin()) return trimmed;
+  ImageShape needed = std::prev(end)->output;
+  for (auto layer = std::make_reverse_iterator(end); layer != trimmed.rend(); ++layer) {
+    layer->output.h = needed.h;
+    layer->output.w = needed.w;
+    if (layer->kind != Kind::relu) {
+      needed.h = (needed.h - 1) * layer->window.stride + layer->window.kernel;
+      needed.w = (needed.w - 1) * layer->window.stride + layer->window.kernel;
+    }
+    layer->input.h = needed.h;
+    layer->input.w = needed.w;
+  }
+  return trimmed;
 }
 
 }  // namespace ddp

@@ -37,6 +37,11 @@ class Network {
   ImageShape output() const { return layers_.empty() ? input_ : layers_.back().output; }
   const std::vector<LayerSpec>& layers() const { return layers_; }
 
+  // The same layers, each computing only the rows and columns that later layers read: a pooling that leaves out the
+  // last ones makes superfluous what leads to them. The first layer's input is the top left of the image. Results and
+  // gradients are the same. (LeNet on 28 x 28 reads 26 x 26, and its second convolution gives 8 x 8, not 9 x 9.)
+  std::vector<LayerSpec> trimmed_layers() const;
+
  private:
   void add(LayerSpec layer, const std::string& what);
 

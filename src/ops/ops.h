@@ -28,8 +28,9 @@ class Ops {
   // The same logical values in another format. Padding as device/format.h says. Not in place.
   virtual void reorder(const Tensor& from, const Tensor& to) = 0;
 
-  // x = pixels / 255. `pixels`: x.shape.n images, contiguous, HWC. Lanes past n become 0.
-  virtual void normalize(const uint8_t* pixels, const Tensor& x) = 0;
+  // x = pixels / 255. `pixels`: x.shape.n images of the shape `image`, contiguous, HWC; where x is smaller it becomes
+  // their top left part. Lanes past n become 0.
+  virtual void normalize(const uint8_t* pixels, const ImageShape& image, const Tensor& x) = 0;
 
   // y = max(x, 0) and dx = dy * (y > 0), for a ReLU that no op before it can fuse. In place is allowed.
   virtual void relu(const Tensor& x, const Tensor& y) = 0;

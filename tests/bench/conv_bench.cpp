@@ -127,7 +127,7 @@ void compare(Device& device, const char* name, const Conv2dDesc& base, int64_t n
 void lenet(Device& device, int64_t n, int rounds) {
   const auto ops = make_cpu_ops(device, 1);
   const int64_t sizes[] = {n};
-  Conv2dDesc first{.input = {28, 28, 1},
+  Conv2dDesc first{.input = {26, 26, 1},
                    .input_format = {},
                    .out_channels = 20,
                    .window = {3},
@@ -135,9 +135,9 @@ void lenet(Device& device, int64_t n, int rounds) {
                    .input_gradient = false};
   first.input_format = ops->input_format(&first, sizes);
   const Format f = first.input_format;
-  const Conv2dDesc second{.input = {13, 13, 20}, .input_format = f, .out_channels = 50, .window = {5}, .relu = true};
+  const Conv2dDesc second{.input = {12, 12, 20}, .input_format = f, .out_channels = 50, .window = {5}, .relu = true};
   Layer c1(device, first, n, ops->conv2d(first, sizes)), c2(device, second, n, ops->conv2d(second, sizes));
-  const auto p1 = ops->avg_pool2d({{26, 26, 20}, f}, sizes), p2 = ops->avg_pool2d({{9, 9, 50}, f}, sizes);
+  const auto p1 = ops->avg_pool2d({{24, 24, 20}, f}, sizes), p2 = ops->avg_pool2d({{8, 8, 50}, f}, sizes);
   const auto l1 = ops->linear({800, 128, f, true}, sizes), l2 = ops->linear({128, 10, f}, sizes);
   Memory s2(device, {n, {4, 4, 50}}, f), ds2(device, {n, {4, 4, 50}}, f), h(device, {n, {1, 1, 128}}, f),
       dh(device, {n, {1, 1, 128}}, f), z(device, {n, {1, 1, 10}}, f), dz(device, {n, {1, 1, 10}}, f);
@@ -156,7 +156,7 @@ void lenet(Device& device, int64_t n, int rounds) {
       l1->bind(w1.data(), b1.data());
       l2->bind(w2.data(), b2.data());
     });
-    timed("normalize", [&] { ops->normalize(pixels.data(), c1.x.tensor); });
+    timed("normalize", [&] { ops->normalize(pixels.data(), {28, 28, 1}, c1.x.tensor); });
     timed("conv1 forward", [&] { c1.run(0); });
     timed("pool1 forward", [&] { p1->forward(c1.y.tensor, c2.x.tensor); });
     timed("conv2 forward", [&] { c2.run(0); });
@@ -215,8 +215,8 @@ void run(int rounds) {
   for (int i = 0; i < rounds; ++i) best = std::max(best, layer.rate(0));
   fmt::print("{}, one thread: FMA peak {:.1f} GFLOP/s, oneDNN 3x3 64->64 forward {:.1f} GFLOP/s\n", device->name(), fma,
              best);
-  const Conv2dDesc first{.input = {28, 28, 1}, .input_format = {}, .out_channels = 20, .window = {3}, .relu = true};
-  const Conv2dDesc second{.input = {13, 13, 20}, .input_format = {}, .out_channels = 50, .window = {5}, .relu = true};
+  const Conv2dDesc first{.input = {26, 26, 1}, .input_format = {}, .out_channels = 20, .window = {3}, .relu = true};
+  const Conv2dDesc second{.input = {12, 12, 20}, .input_format = {}, .out_channels = 50, .window = {5}, .relu = true};
   for (const int64_t n : {128, 8}) {
     compare(*device, "conv1", first, n, rounds, fma, best);
     compare(*device, "conv2", second, n, rounds, fma, best);

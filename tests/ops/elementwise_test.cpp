@@ -20,12 +20,13 @@ INSTANTIATE_TEST_SUITE_P(Threads, ElementwiseTest, ::testing::Values(1, 2));
 TEST_P(ElementwiseTest, NormalizeScalesPixelsAndClearsThePadding) {
   for (const Format format : kFormats)
     for (const int64_t n : {1, 8, 17}) {
-      const Shape shape{n, {5, 7, 3}};
-      std::vector<uint8_t> pixels(shape.elements());
+      const ImageShape image{7, 8, 3};
+      const Shape shape{n, {5, 7, 3}};  // its top left
+      std::vector<uint8_t> pixels(n * image.elements());
       for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<uint8_t>(i * 37);
       Owned expected(shape, {}), x(shape, format);
-      reference->normalize(pixels.data(), expected.tensor());
-      ops->normalize(pixels.data(), x.tensor());
+      reference->normalize(pixels.data(), image, expected.tensor());
+      ops->normalize(pixels.data(), image, x.tensor());
       expect_close(x.dense(*device), expected.memory, "x", 1e-7);
       expect_padding_zero(x, "x");
     }

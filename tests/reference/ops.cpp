@@ -209,9 +209,13 @@ class ReferenceOps final : public Ops {
     expect_dense(to);
     std::copy_n(from.f32(), from.shape.elements(), to.f32());
   }
-  void normalize(const uint8_t* pixels, const Tensor& x) override {
-    expect_dense(x);
-    for (int64_t i = 0; i < x.shape.elements(); ++i) x.f32()[i] = static_cast<float>(pixels[i] / 255.0);
+  void normalize(const uint8_t* pixels, const ImageShape& image, const Tensor& x) override {
+    const auto& [h, w, c] = x.shape.image;
+    for (int64_t n = 0; n < x.shape.n; ++n)
+      for (int64_t i = 0; i < h; ++i)
+        for (int64_t k = 0; k < w * c; ++k)
+          x.f32()[(n * h + i) * w * c + k] =
+              static_cast<float>(pixels[(n * image.h + i) * image.w * image.c + k] / 255.0);
   }
   void relu(const Tensor& x, const Tensor& y) override {
     for (int64_t i = 0; i < x.shape.elements(); ++i) y.f32()[i] = std::max(x.f32()[i], 0.0f);

@@ -10,24 +10,22 @@
 
 namespace ddp {
 
-void normalize(const Workers& workers, const uint8_t* pixels, const Tensor& x) {
-  const int64_t features = x.shape.image.elements(), n = x.shape.n, lanes = x.format.block;
+void normalize(const Workers& workers, const uint8_t* pixels, const ImageShape& image, const Tensor& x) {
+  const int64_t n = x.shape.n, lanes = x.format.block, rows = x.shape.image.h;
+  const int64_t row = x.shape.image.w * x.shape.image.c, image_row = image.w * image.c;
   const Normalize to_float;
   DDP_EXPECT(x.format.kind != Format::Kind::channels);
-  if (x.format.kind == Format::Kind::dense) {
-    workers.spans(n * features, [&](int64_t first, int64_t end) {
-      for (int64_t i = first; i < end; ++i) x.f32()[i] = to_float(pixels[i]);
-    });
-    return;
-  }
+  DDP_EXPECT(rows <= image.h && x.shape.image.w <= image.w && x.shape.image.c == image.c);
+  // With dense images a block is one sample: one lane.
   workers.each(ceil_div(n, lanes), [&](int64_t b) {
-    float* block = x.f32() + b * features * lanes;
+    float* to = x.f32() + b * rows * row * lanes;
     const int64_t filled = std::min(lanes, n - b * lanes);
-    if (filled < lanes) std::fill_n(block, features * lanes, 0.0f);
-    for (int64_t f0 = 0; f0 < features; f0 += 16)
-      for (int64_t l = 0; l < filled; ++l)
-        for (int64_t f = f0; f < std::min(features, f0 + 16); ++f)
-          block[f * lanes + l] = to_float(pixels[(b * lanes + l) * features + f]);
+    if (filled < lanes) std::fill_n(to, rows * row * lanes, 0.0f);
+    for (int64_t i = 0; i < rows; ++i, to += row * lanes)
+      for (int64_t l = 0; l < filled; ++l) {
+        const uint8_t* from = pixels + (b * lanes + l) * image.elements() + i * image_row;
+        for (int64_t j = 0; j < row; ++j) to[j * lanes + l] = to_float(from[j]);
+      }
   });
 }
 

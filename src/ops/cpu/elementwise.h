@@ -9,7 +9,7 @@
 
 namespace ddp {
 
-void normalize(const Workers& workers, const uint8_t* pixels, const Tensor& x);
+void normalize(const Workers& workers, const uint8_t* pixels, const ImageShape& image, const Tensor& x);
 void relu(const Workers& workers, const Tensor& x, const Tensor& y);
 void relu_backward(const Workers& workers, const Tensor& y, const Tensor& dy, const Tensor& dx);
 void add(const Workers& workers, const float* from, float* to, int64_t count);

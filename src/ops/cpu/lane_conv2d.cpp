@@ -9,6 +9,8 @@
 namespace ddp {
 namespace {
 
+constexpr int64_t kPieceFloats = 64 * 1024;  // of the output, in the second-level cache
+
 struct Range {
   int64_t first, end;
   int64_t size() const { return std::max<int64_t>(0, end - first); }
@@ -33,7 +35,9 @@ class LaneConv2d final : public Conv2d {
         out_(conv2d_output(desc)),
         lanes_(desc.input_format.block),
         kernels_(lane_kernels(lanes_)),
-        forward_weights_(workers.device, sizeof(float) * ceil_div(out_.c, kTile) * kTile * taps() * desc.input.c) {
+        piece_(std::clamp<int64_t>(kPieceFloats / std::max<int64_t>(1, out_.w * out_.c * lanes_), 1, out_.h)),
+        forward_weights_(workers.device, sizeof(float) * ceil_div(out_.c, kTile) * kTile * taps() * desc.input.c),
+        weight_sums_(workers.device, sizeof(float) * out_.c * taps() * desc.input.c * lanes_) {
     if (desc.input_gradient)
       input_weights_ = Buffer(workers.device, sizeof(float) * ceil_div(desc.input.c, kTile) * kTile * taps() * out_.c);
   }
@@ -69,24 +73,30 @@ class LaneConv2d final : public Conv2d {
   void backward_weight(const Tensor& x, const Tensor& y, const Tensor& dy, float* dweight, float* dbias,
                        Gradient mode) override {
     check(x, dy);
-    const int64_t tiles = ceil_div(out_.c, kTile);
-    for (int64_t block = 0; block < blocks(x); ++block) {
-      const bool add = mode == Gradient::add || block > 0;
-      const int64_t at = block * out_.elements() * lanes_;
-      workers_.each(tiles, [&](int64_t tile) {
-        const int64_t o = tile * kTile;
-        const int outs = static_cast<int>(std::min<int64_t>(kTile, out_.c - o));
-        kernels_.bias_gradient({.y = desc_.relu ? y.f32() + at + o * lanes_ : nullptr,
-                                .dy = dy.f32() + at + o * lanes_,
-                                .pixels = out_.h * out_.w,
-                                .pixel = out_.c * lanes_,
-                                .outs = outs,
-                                .db = dbias + o,
-                                .add = add});
-        weight_tile(x.f32() + block * desc_.input.elements() * lanes_, dy.f32() + at + o * lanes_, outs,
-                    dweight + o * taps() * desc_.input.c, add);
-      });
-    }
+    const bool add = mode == Gradient::add;
+    const int64_t tiles = ceil_div(out_.c, kTile), weights = out_.c * taps() * desc_.input.c;
+    std::fill_n(weight_sums_.as<float>(), weights * lanes_, 0.0f);
+    // Piece by piece of the images, so that what the mask has touched is still in the cache, and each piece is summed
+    // by itself first, which keeps rounding small.
+    for (int64_t block = 0; block < blocks(x); ++block)
+      for (int64_t row = 0; row < out_.h; row += piece_) {
+        const int64_t end = std::min(row + piece_, out_.h);
+        const int64_t image = block * out_.elements() * lanes_, at = image + row * out_.w * out_.c * lanes_;
+        workers_.each(tiles, [&](int64_t tile) {
+          const int64_t o = tile * kTile;
+          const int outs = static_cast<int>(std::min<int64_t>(kTile, out_.c - o));
+          kernels_.bias_gradient({.y = desc_.relu ? y.f32() + at + o * lanes_ : nullptr,
+                                  .dy = dy.f32() + at + o * lanes_,
+                                  .pixels = (end - row) * out_.w,
+                                  .pixel = out_.c * lanes_,
+                                  .outs = outs,
+                                  .db = dbias + o,
+                                  .add = add || block > 0 || row > 0});
+          weight_tile(x.f32() + block * desc_.input.elements() * lanes_, dy.f32() + image + o * lanes_, outs,
+                      weight_sums_.as<float>() + o * taps() * desc_.input.c * lanes_, {row, end});
+        });
+      }
+    kernels_.sum_lanes(weight_sums_.as<float>(), weights, dweight, add);
   }
 
   void backward_input(const Tensor& dy, const Tensor& dx) override {
@@ -149,34 +159,34 @@ class LaneConv2d final : public Conv2d {
     }
   }
 
-  void weight_tile(const float* x, const float* dy, int outs, float* dweight, bool add) const {
+  // The output rows `piece` of one block. Without padding the taps of a whole kernel row are neighbours and see the
+  // same columns; with it each kernel column sees its own.
+  void weight_tile(const float* x, const float* dy, int outs, float* sums, Range piece) const {
     const auto& [kernel, stride, padding] = desc_.window;
     const auto& [height, width, in] = desc_.input;
-    const int64_t most = padding == 0 ? kernels_.max_taps : 1;
-    const int64_t groups = ceil_div(kernel, most);
+    const int64_t run = padding == 0 ? kernel * in : in, groups = ceil_div(run, kernels_.max_taps);
     for (int64_t p = 0; p < kernel; ++p) {
-      const Range rows = covered(out_.h, height, stride, p - padding);
-      for (int64_t group = 0; group < groups; ++group) {
-        const int64_t q = kernel * group / groups, taps = kernel * (group + 1) / groups - q;
-        const Range columns = covered(out_.w, width, stride, q + taps - 1 - padding);
-        const bool empty = rows.size() == 0 || columns.size() == 0;
+      Range rows = covered(out_.h, height, stride, p - padding);
+      rows = {std::max(rows.first, piece.first), std::min(rows.end, piece.end)};
+      for (int64_t q = 0; q < (padding == 0 ? 1 : kernel); ++q) {
+        const Range columns = padding == 0 ? Range{0, out_.w} : covered(out_.w, width, stride, q - padding);
+        if (rows.size() == 0 || columns.size() == 0) continue;
         const int64_t i = rows.first * stride + p - padding, j = columns.first * stride + q - padding;
-        for (int64_t c = 0; c < in; ++c)
-          kernels_.weight_gradient({.x = empty ? x : x + ((i * width + j) * in + c) * lanes_,
+        for (int64_t group = 0; group < groups; ++group) {
+          const int64_t tap = run * group / groups, end = run * (group + 1) / groups;
+          kernels_.weight_gradient({.x = x + ((i * width + j) * in + tap) * lanes_,
                                     .x_row = stride * width * in * lanes_,
                                     .x_column = stride * in * lanes_,
-                                    .x_tap = in * lanes_,
                                     .dy = dy + (rows.first * out_.w + columns.first) * out_.c * lanes_,
                                     .dy_row = out_.w * out_.c * lanes_,
                                     .dy_column = out_.c * lanes_,
-                                    .rows = empty ? 0 : rows.size(),
+                                    .rows = rows.size(),
                                     .columns = columns.size(),
                                     .outs = outs,
-                                    .taps = static_cast<int>(taps),
-                                    .dw = dweight + (p * kernel + q) * in + c,
-                                    .dw_out = kernel * kernel * in,
-                                    .dw_tap = in,
-                                    .add = add});
+                                    .taps = static_cast<int>(end - tap),
+                                    .sums = sums + ((p * kernel + q) * in + tap) * lanes_,
+                                    .sums_out = taps() * in * lanes_});
+        }
       }
     }
   }
@@ -219,8 +229,10 @@ class LaneConv2d final : public Conv2d {
   ImageShape out_;
   int lanes_;
   const LaneKernels& kernels_;
+  int64_t piece_;           // rows of the output
   Buffer forward_weights_;  // [output tile][p][q][c][kTile]
   Buffer input_weights_;    // [input tile][q][p][o][kTile]
+  Buffer weight_sums_;      // [out][p][q][c][lane]
   const float* bias_ = nullptr;
 };
 

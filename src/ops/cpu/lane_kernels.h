@@ -23,18 +23,17 @@ struct LaneSum {
   bool relu, add;
 };
 
-// dw[out][tap] = sum over row, column, lane of dy[row][column][out] * x[row][column][tap], for `outs` <= kTile and
-// `taps` <= max_taps; with `add`, is increased by it.
+// sums[out][tap][lane] += sum over row, column of dy[row][column][out][lane] * x[row][column][tap][lane], for `outs` <=
+// kTile and `taps` <= max_taps.
 struct LaneWeightGradient {
   const float* x;
-  long x_row, x_column, x_tap;
-  const float* dy;  // [row][column][out][lane]
+  long x_row, x_column;  // taps are neighbours
+  const float* dy;       // [row][column][out][lane]
   long dy_row, dy_column;
   long rows, columns;
   int outs, taps;
-  float* dw;
-  long dw_out, dw_tap;
-  bool add;
+  float* sums;
+  long sums_out;  // taps are neighbours
 };
 
 // db[out] = sum over pixel, lane of dy[pixel][out]; before that, where `y` is given, dy *= (y > 0) in place.
@@ -52,6 +51,8 @@ struct LaneKernels {
   void (*sum)(const LaneSum&);
   void (*weight_gradient)(const LaneWeightGradient&);
   void (*bias_gradient)(const LaneBiasGradient&);
+  // out[i] = the sum of the lanes of sums[i], or with `add` is increased by it.
+  void (*sum_lanes)(const float* sums, long count, float* out, bool add);
 };
 
 // 16 where the processor has AVX-512, else 8.

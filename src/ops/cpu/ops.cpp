@@ -36,7 +36,9 @@ class CpuOps final : public Ops {
   }
 
   void reorder(const Tensor& from, const Tensor& to) override { ddp::reorder(workers_, from, to); }
-  void normalize(const uint8_t* pixels, const Tensor& x) override { ddp::normalize(workers_, pixels, x); }
+  void normalize(const uint8_t* pixels, const ImageShape& image, const Tensor& x) override {
+    ddp::normalize(workers_, pixels, image, x);
+  }
   void relu(const Tensor& x, const Tensor& y) override { ddp::relu(workers_, x, y); }
   void relu_backward(const Tensor& y, const Tensor& dy, const Tensor& dx) override {
     ddp::relu_backward(workers_, y, dy, dx);
