@@ -30,10 +30,17 @@ class Accuracy : public ::testing::TestWithParam<int> {};
 
 TEST_P(Accuracy, FromTheBooksInitialWeights) { EXPECT_GE(best_of_last_three(GetParam(), "--init normal:0.01"), 0.81); }
 
-TEST_P(Accuracy, FromPytorchsInitialWeights) {
-  const json expected = json::parse(read_file(std::string(DDP_EXPECTED) + "/accuracy.json"));
-  EXPECT_NEAR(best_of_last_three(GetParam(), ""), expected.at("default_init_seed0_best_of_last_three").get<double>(),
-              0.01);
+// default_seed0.safetensors is what --max-steps 1 --lr 0 leaves: PyTorch started from these weights, in three orders.
+TEST_P(Accuracy, FromTheDefaultInitialWeights) {
+  double sum = 0;
+  int runs = 0;
+  for (const json& run : json::parse(read_file(std::string(DDP_EXPECTED) + "/accuracy.json"))) {
+    if (run.at("init") != "default_seed0.safetensors") continue;
+    sum += run.at("best_of_last_three").get<double>();
+    ++runs;
+  }
+  ASSERT_EQ(runs, 3);
+  EXPECT_NEAR(best_of_last_three(GetParam(), ""), sum / runs, 0.01);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, Accuracy, ::testing::Values(1, 2, 4));

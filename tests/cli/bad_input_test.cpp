@@ -45,6 +45,8 @@ struct Case {
   std::function<std::string(const Folder&)> arguments;
 };
 
+void PrintTo(const Case& bad, std::ostream* stream) { *stream << bad.name; }
+
 Case data_case(const std::string& name, Exit code, const std::string& message,
                const std::function<void(const fs::path&)>& spoil, int size = 28) {
   return {name, code, message, [=](const Folder& folder) { return small_data(folder, size, spoil); }};

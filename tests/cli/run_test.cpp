@@ -118,7 +118,7 @@ TEST(Run, PlanPrintsBucketsMemoryAndTimes) {
   EXPECT_NE(outcome.output.find("129068 parameters in 3 buckets"), std::string::npos) << outcome.output;
   EXPECT_NE(outcome.output.find("memory of a rank"), std::string::npos);
   EXPECT_NE(outcome.output.find("predicted step"), std::string::npos);
-  EXPECT_NE(program(2, "--plan --bucket-cap-mb 0.05").output.find("in 4 buckets"), std::string::npos);
+  EXPECT_NE(program(2, "--plan --bucket-cap-mb 0.05").output.find("in 6 buckets"), std::string::npos);
 }
 
 TEST(Run, HelpIsPrintedOnce) {

@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include <fstream>
+#include <map>
 
 namespace ddp::testing {
 namespace {
@@ -34,12 +35,13 @@ uint64_t tensor_index(const std::string& name) {
 }
 
 std::vector<float> parity_weights(std::span<const Parameter> parameters) {
+  const std::map<int, double> scale = {{0, 9}, {3, 180}, {7, 800}, {9, 128}};
   std::vector<float> flat(total_count(parameters));
   for (const Parameter& p : parameters)
     for (int64_t i = 0; i < p.count; ++i) {
       const uint64_t bits = hash(tensor_index(p.name) << 32 | static_cast<uint64_t>(p.pytorch_index(i)));
       const double unit = static_cast<double>(bits >> 11) * 0x1p-53;
-      flat[p.offset + i] = static_cast<float>((2 * unit - 1) / std::sqrt(static_cast<double>(p.fan_in)));
+      flat[p.offset + i] = static_cast<float>((2 * unit - 1) / std::sqrt(scale.at(p.layer)));
     }
   return flat;
 }
