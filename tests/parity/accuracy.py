@@ -3,7 +3,6 @@
 
 One process, batch 256, SGD at 0.2, 10 epochs, reshuffled each epoch. --init is one of
     normal:STD       weights N(0, STD^2), biases zero; drawn anew for each seed
-    parity           the parity weights of lenet.py, a draw of PyTorch's default initialisation; seeds only shuffle
     FILE.safetensors weights by PyTorch's names, as this project writes them; seeds only shuffle
 Each run is one JSON line; --append FILE.json adds the runs to that file too.
 """
@@ -16,13 +15,11 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 
-from lenet import BATCH, DATA_PATH, lenet, read_split, set_parity_weights
+from lenet import BATCH, DATA_PATH, lenet, read_split
 
 
 def initialised(init):
     model = lenet()
-    if init == "parity":
-        return set_parity_weights(model)
     if init.startswith("normal:"):
         for name, parameter in model.named_parameters():
             if name.endswith("bias"):
@@ -60,7 +57,7 @@ def train(args, seed, train_data, test_data):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--init", default="parity")
+    parser.add_argument("--init", required=True)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--lr", type=float, default=0.2)

@@ -76,26 +76,34 @@ class LaneConv2d final : public Conv2d {
     const bool add = mode == Gradient::add;
     const int64_t tiles = ceil_div(out_.c, kTile), weights = out_.c * taps() * desc_.input.c;
     std::fill_n(weight_sums_.as<float>(), weights * lanes_, 0.0f);
-    // Piece by piece of the images, so that what the mask has touched is still in the cache, and each piece is summed
-    // by itself first, which keeps rounding small.
-    for (int64_t block = 0; block < blocks(x); ++block)
-      for (int64_t row = 0; row < out_.h; row += piece_) {
-        const int64_t end = std::min(row + piece_, out_.h);
-        const int64_t image = block * out_.elements() * lanes_, at = image + row * out_.w * out_.c * lanes_;
-        workers_.each(tiles, [&](int64_t tile) {
-          const int64_t o = tile * kTile;
-          const int outs = static_cast<int>(std::min<int64_t>(kTile, out_.c - o));
-          kernels_.bias_gradient({.y = desc_.relu ? y.f32() + at + o * lanes_ : nullptr,
-                                  .dy = dy.f32() + at + o * lanes_,
-                                  .pixels = (end - row) * out_.w,
-                                  .pixel = out_.c * lanes_,
-                                  .outs = outs,
-                                  .db = dbias + o,
-                                  .add = add || block > 0 || row > 0});
-          weight_tile(x.f32() + block * desc_.input.elements() * lanes_, dy.f32() + image + o * lanes_, outs,
-                      weight_sums_.as<float>() + o * taps() * desc_.input.c * lanes_, {row, end});
-        });
-      }
+    const auto tile_of_piece = [&](int64_t block, int64_t row, int64_t tile) {
+      const int64_t o = tile * kTile, end = std::min(row + piece_, out_.h);
+      const int64_t image = block * out_.elements() * lanes_, at = image + row * out_.w * out_.c * lanes_;
+      const int outs = static_cast<int>(std::min<int64_t>(kTile, out_.c - o));
+      kernels_.bias_gradient({.y = desc_.relu ? y.f32() + at + o * lanes_ : nullptr,
+                              .dy = dy.f32() + at + o * lanes_,
+                              .pixels = (end - row) * out_.w,
+                              .pixel = out_.c * lanes_,
+                              .outs = outs,
+                              .db = dbias + o,
+                              .add = add || block > 0 || row > 0});
+      weight_tile(x.f32() + block * desc_.input.elements() * lanes_, dy.f32() + image + o * lanes_, outs,
+                  weight_sums_.as<float>() + o * taps() * desc_.input.c * lanes_, {row, end});
+    };
+    const auto each_piece = [&](const auto& visit) {
+      for (int64_t block = 0; block < blocks(x); ++block)
+        for (int64_t row = 0; row < out_.h; row += piece_) visit(block, row);
+    };
+    // Piece by piece of the images: each is summed by itself first, which keeps rounding small. One thread does all
+    // tiles of a piece while it is in the cache; several share the tiles, and meet only once.
+    if (workers_.threads == 1)
+      each_piece([&](int64_t block, int64_t row) {
+        workers_.each(tiles, [&](int64_t tile) { tile_of_piece(block, row, tile); });
+      });
+    else
+      workers_.each(tiles, [&](int64_t tile) {
+        each_piece([&](int64_t block, int64_t row) { tile_of_piece(block, row, tile); });
+      });
     kernels_.sum_lanes(weight_sums_.as<float>(), weights, dweight, add);
   }
 

@@ -1,34 +1,117 @@
 #include "ops/cpu/parallel.h"
 
-#include <omp.h>
-
+#include <atomic>
 #include <exception>
+#include <thread>
+#include <vector>
 
 namespace ddp {
+namespace {
 
-void Workers::run(int64_t count, void (*item)(void*, int64_t), void* context) const {
-  if (threads == 1 || count < 2) {
-    for (int64_t i = 0; i < count; ++i) {
-      item(context, i);
-      device.poll();
-    }
-    return;
+void pause() {
+#ifdef __x86_64__
+  __builtin_ia32_pause();
+#endif
+}
+
+// Until `value` is no longer `old`: awake for some 20 us, then asleep.
+template <class T>
+void wait_for_change(const std::atomic<T>& value, T old) {
+  for (int i = 0; i < 500; ++i, pause())
+    if (value.load(std::memory_order_acquire) != old) return;
+  value.wait(old, std::memory_order_acquire);
+}
+
+}  // namespace
+
+// The threads besides the caller's. A ticket holds the number of the job and its next item; whoever adds one to the
+// ticket has that item. The caller waits for items only, never for threads: one that the system has put aside, because
+// other processes want its core, holds up nobody. (OpenMP's barrier would, for whole time slices.)
+//
+// Between jobs the ticket is closed: no item is that high. It is closed before the fields of the next job are written,
+// so a late thread that has read new fields with an old ticket fails to take an item.
+class Pool {
+ public:
+  explicit Pool(int threads) {
+    for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { serve(); });
   }
-  std::exception_ptr error;  // of a poll: nothing may leave the region by throwing
-#pragma omp parallel num_threads(threads)
-  {
-    const int64_t thread = omp_get_thread_num(), team = omp_get_num_threads();
-    for (int64_t i = count * thread / team; i < count * (thread + 1) / team; ++i) {
-      item(context, i);
-      if (thread != 0 || error) continue;
+
+  ~Pool() {
+    stop_.store(true, std::memory_order_relaxed);
+    ticket_.fetch_add(kJob, std::memory_order_release);
+    ticket_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+  void run(int64_t count, void (*item)(void*, int64_t), void* context, const Device& device) {
+    const uint64_t job = (ticket_.load(std::memory_order_relaxed) | kClosed) + 1;
+    finished_.store(0, std::memory_order_relaxed);
+    count_.store(static_cast<uint64_t>(count), std::memory_order_release);
+    item_.store(item, std::memory_order_release);
+    context_.store(context, std::memory_order_release);
+    ticket_.store(job, std::memory_order_release);
+    ticket_.notify_all();
+
+    std::exception_ptr error;  // of a poll: the items must be finished before it leaves
+    while (work()) {
+      if (error) continue;
       try {
         device.poll();
       } catch (...) {
         error = std::current_exception();
       }
     }
+    for (int64_t done; (done = finished_.load(std::memory_order_acquire)) != count;) wait_for_change(finished_, done);
+    ticket_.store(job | kClosed, std::memory_order_release);
+    if (error) std::rethrow_exception(error);
   }
-  if (error) std::rethrow_exception(error);
+
+ private:
+  static constexpr uint64_t kClosed = 0xffffffff, kJob = kClosed + 1;
+
+  // Takes and does one item; false where there is none.
+  bool work() {
+    for (;;) {
+      uint64_t ticket = ticket_.load(std::memory_order_acquire);
+      const uint64_t count = count_.load(std::memory_order_acquire), index = ticket & kClosed;
+      const auto item = item_.load(std::memory_order_acquire);
+      void* const context = context_.load(std::memory_order_acquire);
+      if (index >= count) return false;
+      if (!ticket_.compare_exchange_weak(ticket, ticket + 1, std::memory_order_acq_rel)) continue;
+      item(context, static_cast<int64_t>(index));
+      if (finished_.fetch_add(1, std::memory_order_acq_rel) + 1 == static_cast<int64_t>(count)) finished_.notify_one();
+      return true;
+    }
+  }
+
+  void serve() {
+    while (!stop_.load(std::memory_order_relaxed)) {
+      const uint64_t seen = ticket_.load(std::memory_order_acquire);
+      while (work()) {
+      }
+      wait_for_change(ticket_, seen);
+    }
+  }
+
+  std::atomic<uint64_t> ticket_ = kClosed;
+  std::atomic<uint64_t> count_ = 0;
+  std::atomic<void (*)(void*, int64_t)> item_ = nullptr;
+  std::atomic<void*> context_ = nullptr;
+  std::atomic<int64_t> finished_ = 0;
+  std::atomic<bool> stop_ = false;
+  std::vector<std::thread> threads_;
+};
+
+Workers::Workers(Device& device_of_rank, int thread_count) : device(device_of_rank), threads(thread_count) {
+  if (threads > 1) pool_ = std::make_shared<Pool>(threads - 1);
+}
+
+void Workers::run(int64_t count, void (*item)(void*, int64_t), void* context) const {
+  if (pool_ && count > 1) return pool_->run(count, item, context, device);
+  for (int64_t i = 0; i < count; ++i) {
+    item(context, i);
+    device.poll();
+  }
 }
 
 }  // namespace ddp

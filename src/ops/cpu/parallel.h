@@ -1,15 +1,22 @@
-// Static sharing of independent items among the threads of a rank. The calling thread polls the device after each of
-// its items. With one thread no OpenMP region is entered.
+// Sharing independent items among the threads of a rank. Items write to different places, so which thread does which
+// does not show in the result. The calling thread polls the device after each of its items; with one thread no other
+// exists.
 #pragma once
 
 #include "device/device.h"
 
 #include <cstdint>
+#include <memory>
 #include <type_traits>
 
 namespace ddp {
 
+class Pool;
+
+// Copies share their threads. One call runs at a time.
 struct Workers {
+  Workers(Device& device_of_rank, int thread_count);
+
   Device& device;
   int threads;
 
@@ -31,6 +38,8 @@ struct Workers {
 
  private:
   void run(int64_t count, void (*item)(void*, int64_t), void* context) const;
+
+  std::shared_ptr<Pool> pool_;  // null with one thread
 };
 
 }  // namespace ddp
