@@ -36,6 +36,19 @@ TEST(Network, ALayerThatDoesNotFitIsNamed) {
   }
 }
 
+TEST(Network, WhatNoPoolingReadsIsNotComputed) {
+  const auto extents = [](const Network& network) {
+    std::vector<int64_t> heights;
+    for (const LayerSpec& layer : network.trimmed_layers()) heights.push_back(layer.output.h);
+    heights.push_back(network.trimmed_layers().front().input.h);
+    return heights;
+  };
+  EXPECT_EQ(extents(lenet({28, 28, 1}, 10)), (std::vector<int64_t>{24, 24, 12, 8, 8, 4, 1, 1, 1, 1, 26}));
+  EXPECT_EQ(extents(Network("even", {12, 12, 1}).conv2d(2, 5).avg_pool2d(2)), (std::vector<int64_t>{8, 4, 12}));
+  EXPECT_EQ(extents(Network("padded", {9, 9, 1}).conv2d(2, 3, 1, 1).avg_pool2d(2)), (std::vector<int64_t>{9, 4, 9}));
+  EXPECT_EQ(extents(Network("strided", {10, 10, 1}).conv2d(2, 3, 2).avg_pool2d(3)), (std::vector<int64_t>{3, 1, 7}));
+}
+
 // A permutation in both directions; spot values by the definition of the layouts.
 TEST(Parameters, PytorchLayout) {
   const auto parameters = parameters_of(lenet({28, 28, 1}, 10));
