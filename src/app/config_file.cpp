@@ -5,6 +5,8 @@
 #include <CLI/CLI.hpp>
 #include <toml++/toml.h>
 
+#include <sstream>
+
 namespace ddp {
 namespace {
 
@@ -30,8 +32,7 @@ class TomlReader : public CLI::ConfigTOML {
         for (const toml::node& entry : *array) item.inputs.push_back(text_of(entry, key.str()));
       else
         item.inputs = {text_of(node, key.str())};
-      const bool left_out = item.inputs.size() == 1 && item.inputs[0].empty();  // as the effective configuration has it
-      if (!left_out) read.push_back(std::move(item));
+      read.push_back(std::move(item));
     }
     return read;
   } catch (const toml::parse_error& e) {
@@ -42,5 +43,19 @@ class TomlReader : public CLI::ConfigTOML {
 }  // namespace
 
 std::shared_ptr<CLI::Config> make_toml_reader() { return std::make_shared<TomlReader>(); }
+
+std::string toml_entry(const std::string& key, const std::string& value, bool text) {
+  const toml::table entry{{key, value}};
+  bool number = false;
+  if (!text) try {
+      const toml::table parsed = toml::parse(fmt::format("value = {}", value));
+      number = parsed["value"].is_number();
+    } catch (const toml::parse_error&) {  // such as .1 or inf, which command lines take
+    }
+  if (number) return fmt::format("{} = {}\n", key, value);
+  std::ostringstream quoted;
+  quoted << entry << '\n';
+  return quoted.str();
+}
 
 }  // namespace ddp

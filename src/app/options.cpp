@@ -32,7 +32,7 @@ void declare(CLI::App& app, Options& o, Texts& texts) {
   app.config_formatter(make_toml_reader());
   app.allow_config_extras(CLI::config_extras_mode::error);
 
-  app.add_option("--model", o.model, "network")->check(CLI::IsMember({"lenet"}))->group("Task");
+  app.add_option("--model", o.model, "network: lenet")->group("Task");
   app.add_option("--dataset", o.dataset, "data set: fashion-mnist or mnist")->group("Task");
   app.add_option("--data-path", o.data_path, "folder with the four IDX files, gzipped or not")->group("Task");
   app.add_option("--train-samples", o.train_samples, "train on the first N samples only; 0: all")
@@ -93,6 +93,18 @@ void declare(CLI::App& app, Options& o, Texts& texts) {
       ->group("Output");
 }
 
+// What was given or is the default, as a file that --config reads; empty values and actions are left out.
+std::string effective_config(const CLI::App& app) {
+  std::string text = "# The effective configuration of this run; use it again with --config.\n";
+  for (const CLI::Option* option : app.get_options()) {
+    if (!option->get_configurable() || option->get_name() == "--help") continue;
+    std::string value = option->count() == 0 ? option->get_default_str() : "";
+    for (const std::string& part : option->results()) value += (value.empty() ? "" : ",") + part;
+    if (!value.empty()) text += toml_entry(option->get_single_name(), value, option->get_type_name() == "TEXT");
+  }
+  return text;
+}
+
 }  // namespace
 
 Options parse_options(int argc, char** argv, std::optional<std::string>& answer) {
@@ -118,9 +130,12 @@ Options parse_options(int argc, char** argv, std::optional<std::string>& answer)
   o.allreduce = texts.allreduce == "ring" ? Allreduce::ring : Allreduce::automatic;
   require(o.init_from.empty() || texts.init == "default", Exit::usage, "--init and --init-from exclude each other");
   require(std::isfinite(o.lr), Exit::usage, "--lr must be finite");
+  require(std::isfinite(o.bucket_cap_mb) && std::isfinite(o.first_bucket_mb), Exit::usage,
+          "--bucket-cap-mb and --first-bucket-mb must be finite");
+  require(o.epochs <= 1'000'000'000, Exit::usage, "--epochs must be at most 1000000000");
   for (const double weight : o.rank_weights)
-    require(weight > 0 && std::isfinite(weight), Exit::usage, "--rank-weights must be numbers above 0");
-  o.effective_config = app.config_to_str(true);
+    require(weight > 0 && weight <= 1e9, Exit::usage, "--rank-weights must be numbers above 0, at most 1e9");
+  o.effective_config = effective_config(app);
   return o;
 }
 

@@ -14,11 +14,31 @@ namespace fs = std::filesystem;
 
 namespace {
 
+// True where it was not there before.
+bool create(const fs::path& folder) {
+  std::error_code error;
+  const bool created = fs::create_directory(folder, error);
+  require(!error, Exit::output, "cannot create the output folder {}: {}; choose another --output-dir", folder.string(),
+          error.message());
+  return created;
+}
+
 fs::path fresh_folder() {
-  const std::time_t now = std::time(nullptr);
-  const std::string base = fmt::format("runs/{:%Y-%m-%d_%H-%M-%S}", fmt::localtime(now));
+  create("runs");
+  const std::string base = fmt::format("runs/{:%Y-%m-%d_%H-%M-%S}", fmt::localtime(std::time(nullptr)));
   fs::path folder = base;
-  for (int i = 2; fs::exists(folder); ++i) folder = fmt::format("{}_{}", base, i);
+  for (int i = 2; !create(folder); ++i) folder = fmt::format("{}_{}", base, i);
+  return folder;
+}
+
+fs::path named_folder(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  require(!error, Exit::output, "cannot create the output folder {}: {}; choose another --output-dir", folder.string(),
+          error.message());
+  for (const char* name : {"config.toml", "metrics.jsonl", "summary.json", "model.safetensors"})
+    require(!fs::exists(folder / name, error), Exit::output,
+            "{} already holds a run ({}); choose another --output-dir, or remove it", folder.string(), name);
   return folder;
 }
 
@@ -33,14 +53,7 @@ void write_text(const fs::path& path, const std::string& text) {
 }
 
 fs::path make_output_folder(const std::string& wanted, const std::string& config) {
-  const fs::path folder = wanted.empty() ? fresh_folder() : fs::path(wanted);
-  for (const char* name : {"config.toml", "metrics.jsonl", "summary.json"})
-    require(!fs::exists(folder / name), Exit::output,
-            "{} already holds a run ({}); choose another --output-dir, or remove it", folder.string(), name);
-  std::error_code error;
-  fs::create_directories(folder, error);
-  require(!error, Exit::output, "cannot create the output folder {}: {}; choose another --output-dir", folder.string(),
-          error.message());
+  const fs::path folder = wanted.empty() ? fresh_folder() : named_folder(wanted);
   write_text(folder / "config.toml", config);
   return folder;
 }

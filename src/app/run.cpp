@@ -9,6 +9,8 @@
 #include "data/catalog.h"
 #include "data/sampler.h"
 #include "data/subset.h"
+#include "ddp/hash.h"
+#include "ddp/replica_check.h"
 #include "train/plan_report.h"
 #include "train/replica.h"
 #include "train/reporter.h"
@@ -38,6 +40,20 @@ auto together(MpiSession& session, Work work) -> decltype(work()) {
   }
   if (const auto agreed = session.agree(error)) throw SharedError(*agreed);
   return std::move(*result);
+}
+
+uint64_t hash_of(const std::string& text) {
+  Hash hash;
+  for (const char c : text) hash.add(static_cast<unsigned char>(c));
+  return hash.value();
+}
+
+// Of its size and shape, not of its pixels.
+uint64_t hash_of(const Dataset& data) {
+  const auto& [h, w, c] = data.image_shape();
+  Hash hash;
+  for (const int64_t number : {data.size(), h, w, c}) hash.add(static_cast<uint64_t>(number));
+  return hash.value();
 }
 
 Datasets load_data(const Options& options) {
@@ -115,8 +131,10 @@ void run(MpiSession& session, int argc, char** argv) {
   const auto world = session.world(options.allreduce);
   const int rank = session.rank();
 
+  check_same_on_all_ranks(hash_of(options.effective_config), "configuration", *world);
   const auto rank_weights = together(session, [&] { return weights_of_ranks(options, session.size()); });
   const Datasets data = together(session, [&] { return load_data(options); });
+  check_same_on_all_ranks(hash_of(*data.train) ^ hash_of(*data.test) << 1, "data set", *world);
   const DistributedSampler train_sampler(data.train->size(), options.batch_size, Order::shuffled, options.seed, rank,
                                          rank_weights);
   const DistributedSampler test_sampler(data.test->size(), options.batch_size, Order::sequential, options.seed, rank,
@@ -162,6 +180,7 @@ void run(MpiSession& session, int argc, char** argv) {
   });
   const TrainConfig config{options.epochs, options.max_steps, options.eval_every, options.lr};
   const TrainReport report = train(config, replica, data, train_sampler, test_sampler, *reporter);
+  reporter->close();
   reporter.reset();
   finish(report, replica, train_sampler, log, folder);
 }

@@ -50,7 +50,12 @@ Datasets open_datasets(std::string_view name, const fs::path& path) {
   const fs::path folder = path.empty() ? fs::path(entry->folder) : path;
   require(!folder.empty(), Exit::usage, "{} needs --data-path FOLDER: {}; FOLDER holds {}", name, entry->how_to_get,
           kNames);
-  return {open(*entry, folder, "train"), open(*entry, folder, "t10k")};
+  Datasets data{open(*entry, folder, "train"), open(*entry, folder, "t10k")};
+  const ImageShape train = data.train->image_shape(), test = data.test->image_shape();
+  require(train == test, Exit::data,
+          "{}: the training images are {}x{}x{}, the test images {}x{}x{}; the four files must be of one data set",
+          folder.string(), train.h, train.w, train.c, test.h, test.w, test.c);
+  return data;
 }
 
 }  // namespace ddp

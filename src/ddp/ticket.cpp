@@ -42,7 +42,7 @@ void check_ticket(const Ticket& ticket, int64_t step, int64_t expected_samples) 
     throw SharedError(
         Exit::communication,
         fmt::format("ranks are not at the same step: {} is expected, ranks 0 to {} are at {} (modulo {}). "
-                    "This is a bug: please report it; resume from the last checkpoint",
+                    "This is a bug: please report it",
                     expected, ticket.step.size() - 1, fmt::join(ticket.step, ", "), kStepModulus));
   for (size_t rank = 0; rank < ticket.bad.size(); ++rank) {
     const float bad = ticket.bad[rank];
@@ -52,7 +52,7 @@ void check_ticket(const Ticket& ticket, int64_t step, int64_t expected_samples) 
                                  : fmt::format("a gradient of bucket {}", bad - TicketLayout::bad_bucket(0));
     throw SharedError(
         Exit::numerics,
-        fmt::format("NaN or infinity at step {} on rank {}: {}. Lower --lr, or clip gradients", step, rank, what));
+        fmt::format("NaN or infinity at step {} on rank {}: {}. Lower --lr", step, rank, what));
   }
   if (ticket.samples != expected_samples)
     throw SharedError(Exit::communication, fmt::format("step {} saw {} samples over all ranks, {} were planned", step,

@@ -1,4 +1,5 @@
-// The networks that --model knows. A new one is one new file in models/ and one line in each of the two lists.
+// The networks that --model knows. A new one is one new file in models/, a line here, one in app/factory.cpp and
+// one in CMakeLists.txt.
 #pragma once
 
 #include "nn/network.h"

@@ -43,9 +43,10 @@ Network& Network::relu() {
 
 Network& Network::avg_pool2d(int64_t kernel) {
   const AvgPool2dDesc desc{.input = output(), .format = {}, .kernel = kernel, .stride = kernel};
+  const bool fits = desc.input.h >= kernel && desc.input.w >= kernel;
   add({.kind = LayerSpec::Kind::avg_pool2d,
        .input = desc.input,
-       .output = avg_pool2d_output(desc),
+       .output = fits ? avg_pool2d_output(desc) : ImageShape{0, 0, 0},
        .window = {kernel, kernel, 0}},
       fmt::format("average pool {}x{}", kernel, kernel));
   return *this;

@@ -32,7 +32,8 @@ Evaluation evaluate(Replica& replica, const Dataset& data, const DistributedSamp
   const auto samples = std::llround(sums[2]);
   if (samples != data.size())
     throw SharedError(Exit::internal, fmt::format("evaluation saw {} samples of {}", samples, data.size()));
-  return {.correct = std::llround(sums[1]), .samples = samples, .loss = sums[0] / sums[2]};
+  return {
+      .correct = std::llround(sums[1]), .samples = samples, .expected_samples = data.size(), .loss = sums[0] / sums[2]};
 }
 
 }  // namespace ddp

@@ -10,8 +10,9 @@
 namespace ddp {
 
 struct Evaluation {
-  int64_t correct = 0, samples = 0;
-  double loss = 0;  // mean
+  int64_t correct = 0;
+  int64_t samples = 0, expected_samples = 0;  // seen by all ranks together, and in the data set
+  double loss = 0;                            // mean
   double accuracy() const { return static_cast<double>(correct) / static_cast<double>(samples); }
 };
 

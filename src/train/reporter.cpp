@@ -3,10 +3,13 @@
 #include "core/error.h"
 
 #include <nlohmann/json.hpp>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <string>
+#include <utility>
 
 namespace ddp {
 namespace {
@@ -15,6 +18,11 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kRedraw = std::chrono::milliseconds(100);
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+size_t terminal_width() {
+  winsize size{};
+  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col : 80;
+}
 
 // JSON has no NaN; such a step ends the run before it is reported.
 nlohmann::ordered_json step_event(const StepResult& r) {
@@ -39,8 +47,19 @@ Reporter::Reporter(const ReporterConfig& config) : config_(config) {
 }
 
 Reporter::~Reporter() {
-  if (file_) std::fclose(file_);
+  if (file_) std::fclose(file_);  // after an error; else close() has come before
   if (config_.speaks) clear_progress();
+}
+
+void Reporter::flush() {
+  require(std::fflush(file_) == 0, Exit::output, "cannot write {}: {}; make room on the disk", config_.metrics.string(),
+          std::strerror(errno));
+}
+
+void Reporter::close() {
+  if (!file_) return;
+  flush();
+  std::fclose(std::exchange(file_, nullptr));
 }
 
 void Reporter::write_line(const std::string& json) {
@@ -77,13 +96,14 @@ void Reporter::print_progress(const StepResult& last) {
   if (config_.terminal) {
     constexpr int64_t kBar = 20;
     const int64_t filled = in_epoch * kBar / config_.steps_per_epoch;
-    line = fmt::format("\r\033[K[{}{}] {}", std::string(filled, '#'), std::string(kBar - filled, '.'), line);
+    line = fmt::format("[{}{}] {}", std::string(filled, '#'), std::string(kBar - filled, '.'), line);
+    line = "\r\033[K" + line.substr(0, terminal_width() - 1);
   } else {
     line += '\n';
   }
   std::fputs(line.c_str(), stdout);
   std::fflush(stdout);
-  std::fflush(file_);
+  flush();
   drawn_ = Clock::now();
   window_ = {};
 }
@@ -105,10 +125,10 @@ void Reporter::evaluation(int64_t epoch, const Evaluation& e, double seconds) {
       {"loss", e.loss},
       {"seconds",
        seconds}}.dump());
-  std::fflush(file_);
+  flush();
   clear_progress();
   fmt::print("epoch {}/{} test acc {:.4f} ({}/{} samples evaluated in {:.2f} s), loss {:.4f}\n", epoch, config_.epochs,
-             e.accuracy(), e.samples, e.samples, seconds, e.loss);
+             e.accuracy(), e.samples, e.expected_samples, seconds, e.loss);
   std::fflush(stdout);
   window_ = {};
 }

@@ -28,12 +28,16 @@ class Reporter {
   explicit Reporter(const ReporterConfig& config);
   ~Reporter();
 
-  // Both throw Error(Exit::output) where the disk is full. Steps come in order.
+  // All throw Error(Exit::output) where the disk is full. Steps come in order.
   void step(const StepResult& result);
   void evaluation(int64_t epoch, const Evaluation& evaluation, double seconds);
 
+  // At the end of a run that went well.
+  void close();
+
  private:
   void write_line(const std::string& json);
+  void flush();
   void print_progress(const StepResult& last);
   void clear_progress();
 

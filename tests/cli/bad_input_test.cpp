@@ -80,6 +80,10 @@ const std::vector<Case> kCases = {
               [](const fs::path& data) { write(data / kTrainLabels, labels(19, 3)); }),
     data_case(
         "ModelDoesNotFit", Exit::model, "larger", [](const fs::path&) {}, 8),
+    data_case(
+        "PoolDoesNotFit", Exit::model, "larger", [](const fs::path&) {}, 12),
+    data_case("TestImagesOfAnotherShape", Exit::data, "14x14x1",
+              [](const fs::path& data) { write(data / "t10k-images-idx3-ubyte", images(10, 14)); }),
     plain("UnknownOption", Exit::usage, "--frobnicate", "--frobnicate"),
     plain("UnknownValue", Exit::usage, "--model", "--model alexnet"),
     plain("UnknownDataset", Exit::usage, "fashion-mnist", "--dataset cifar"),
@@ -97,6 +101,8 @@ const std::vector<Case> kCases = {
        write(folder / "config.toml", "lr = 0.1\nepochs = = 3\n");
        return "--config " + (folder / "config.toml").string();
      }},
+    plain("BucketCapNotANumber", Exit::usage, "--bucket-cap-mb", "--bucket-cap-mb nan"),
+    plain("OutputNameTooLong", Exit::output, "--output-dir", "--output-dir " + std::string(300, 'x')),
     plain("UnwritableOutput", Exit::output, "--output-dir", "--output-dir /dev/null/run"),
     {"OutputHoldsARun", Exit::output, "already holds a run",
      [](const Folder& folder) {
@@ -134,6 +140,16 @@ INSTANTIATE_TEST_SUITE_P(AnyWorld, BadInput, ::testing::Combine(::testing::Value
                          [](const auto& test) {
                            return fmt::format("{}_{}", std::get<0>(test.param).name, std::get<1>(test.param));
                          });
+
+// Another option on one host would hang the first collective that only some take part in.
+TEST(Launcher, RanksThatDisagree) {
+  for (const std::string other : {"--max-steps 3", "--train-samples 30"}) {
+    const Outcome outcome = shell(fmt::format("timeout -k 5 60 {} -np 1 {} --max-steps 2 : -np 1 {} {}", DDP_MPIRUN,
+                                              DDP_PROGRAM, DDP_PROGRAM, other));
+    EXPECT_EQ(outcome.code, static_cast<int>(Exit::communication)) << outcome.output;
+    EXPECT_EQ(count(outcome.output, "error:"), 1) << outcome.output;
+  }
+}
 
 // A launcher that starts N jobs of one rank instead of one job of N.
 TEST(Launcher, FewerRanksThanPromised) {

@@ -112,6 +112,24 @@ TEST(Run, LeavesItsResults) {
   EXPECT_EQ(events(more, "eval").back().at("correct"), events(run, "eval").back().at("correct"));
 }
 
+// Values that command lines take and TOML does not, and text that looks like a number.
+TEST(Run, ConfigurationsAreReadBack) {
+  const Folder folder;
+  const std::string in_folder = "cd " + (folder / "").string() + " && ", options = " --max-steps 1 --eval-every 0 ";
+  const auto run = [&](const std::string& arguments) {
+    return shell(in_folder + "timeout -k 5 60 " + DDP_PROGRAM + options + arguments);
+  };
+  const Outcome first = run("--lr .1 --seed 18446744073709551615 --rank-weights 2 --output-dir 007");
+  ASSERT_EQ(first.code, 0) << first.output;
+  const Outcome second = run("--config 007/config.toml --output-dir 7e1");
+  ASSERT_EQ(second.code, 0) << second.output;
+  const auto losses = [&](const std::string& name) { return events(folder / name, "step").at(0).at("loss"); };
+  EXPECT_EQ(losses("007"), losses("7e1"));
+  const Outcome refused = run("--config 007/config.toml");
+  EXPECT_EQ(refused.code, 4) << refused.output;
+  EXPECT_NE(refused.output.find("007 already holds a run"), std::string::npos) << refused.output;
+}
+
 TEST(Run, PlanPrintsBucketsMemoryAndTimes) {
   const Outcome outcome = program(2, "--plan");
   ASSERT_EQ(outcome.code, 0) << outcome.output;

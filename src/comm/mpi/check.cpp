@@ -16,7 +16,7 @@ void check_mpi(int code, const char* expression, const char* file, int line) {
   fail(
       Exit::communication,
       "rank {}: {} failed: {} ({}:{}). The transport to a peer is broken or a peer has ended: look for the first error "
-      "of another rank, check the network between the hosts, then resume from the last checkpoint",
+      "of another rank, check the network between the hosts, then start the run again",
       rank, expression, text, file, line);
 }
 

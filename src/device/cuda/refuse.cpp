@@ -4,7 +4,7 @@
 namespace ddp {
 
 std::unique_ptr<Device> make_cuda_device(int) {
-  fail(Exit::device, "this program was built without CUDA; use --device cpu or install a build with DDP_CUDA=ON");
+  fail(Exit::device, "this program was built without CUDA; use --device cpu");
 }
 
 }  // namespace ddp

@@ -4,7 +4,7 @@
 namespace ddp {
 
 std::unique_ptr<Ops> make_cuda_ops(Device&) {
-  fail(Exit::device, "this program was built without CUDA; use --device cpu or install a build with DDP_CUDA=ON");
+  fail(Exit::device, "this program was built without CUDA; use --device cpu");
 }
 
 }  // namespace ddp
