@@ -55,5 +55,5 @@ void require(bool holds, Exit code, fmt::format_string<Args...> format, Args&&..
 }  // namespace ddp
 
 // A precondition between our own parts: a failure is a bug, and names its place.
-#define DDP_EXPECT(condition)                                                                                      \
+#define DDP_EXPECT(condition) \
   ((condition) ? void() : ::ddp::fail(::ddp::Exit::internal, "{}:{}: expected {}", __FILE__, __LINE__, #condition))

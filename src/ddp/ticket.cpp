@@ -50,9 +50,8 @@ void check_ticket(const Ticket& ticket, int64_t step, int64_t expected_samples) 
     const std::string what = bad == TicketLayout::kBadLoss
                                  ? "the loss"
                                  : fmt::format("a gradient of bucket {}", bad - TicketLayout::bad_bucket(0));
-    throw SharedError(
-        Exit::numerics,
-        fmt::format("NaN or infinity at step {} on rank {}: {}. Lower --lr", step, rank, what));
+    throw SharedError(Exit::numerics,
+                      fmt::format("NaN or infinity at step {} on rank {}: {}. Lower --lr", step, rank, what));
   }
   if (ticket.samples != expected_samples)
     throw SharedError(Exit::communication, fmt::format("step {} saw {} samples over all ranks, {} were planned", step,

@@ -1,8 +1,8 @@
 #include "data/catalog.h"
 
+#include "data/subset.h"
 #include "tests/unit/data/expect_error.h"
 #include "tests/unit/data/idx_files.h"
-#include "data/subset.h"
 
 #include <gtest/gtest.h>
 
