@@ -120,11 +120,11 @@ TEST_F(Parity, OneStepAndTheNextLosses) {
   }
 }
 
-// Free-running losses part when a ReLU's input is within rounding of zero, in PyTorch too (make_expected.py). So the
-// first forty agree in every run, all hundred in the best, and in none do they part by more than a few such events
-// explain.
+// Free-running losses part when a ReLU's input is within rounding of zero: PyTorch's own ways of rounding are up to
+// 4e-5 apart in these runs (`spread` in parity.json). So the first forty agree to 1e-5 in every run, all hundred in
+// most, and none parts by more than such events explain; wrong mathematics is off by 1e-2 at once.
 TEST_F(Parity, AHundredLosses) {
-  double best = 1;
+  int agree = 0;
   for (const json& run : expected.at("free_running").at("runs")) {
     const ParityOrder order(*data, run.at("first_batch").get<int64_t>() * 256, 100 * 256);
     Rig rig = rig_on(order, expected.at("free_running").at("lr"));
@@ -134,11 +134,11 @@ TEST_F(Parity, AHundredLosses) {
     const double first_forty = loss_distance(std::span(losses).first(40), std::span(theirs).first(40));
     const double all = loss_distance(losses, theirs);
     EXPECT_LE(first_forty, 1e-5);
-    EXPECT_LE(all, 5e-4);
-    best = std::min(best, all);
+    EXPECT_LE(all, 1e-4);
+    agree += all <= 1e-5;
     std::printf("40 losses within %.1e, 100 losses within %.1e\n", first_forty, all);
   }
-  EXPECT_LE(best, 1e-5);
+  EXPECT_GE(agree, 3);
 }
 
 }  // namespace
