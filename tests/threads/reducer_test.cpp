@@ -3,6 +3,7 @@
 
 #include "core/error.h"
 #include "tests/threads/ranks.h"
+#include "tests/train/faults.h"
 
 #include <gtest/gtest.h>
 
@@ -14,31 +15,6 @@
 namespace ddp {
 namespace {
 
-// Notes what is launched, and passes it on.
-class Recorder final : public Communicator {
- public:
-  explicit Recorder(Communicator& inner) : inner_(inner) {}
-  int rank() const override { return inner_.rank(); }
-  int size() const override { return inner_.size(); }
-  Sequence sum(WireSpan span) override {
-    sums.push_back(span);
-    return inner_.sum(span);
-  }
-  Sequence reduce_scatter(WireSpan span) override { return inner_.reduce_scatter(span); }
-  Sequence all_gather(WireSpan span) override { return inner_.all_gather(span); }
-  Sequence broadcast(WireSpan span, int root) override { return inner_.broadcast(span, root); }
-  void wait(Sequence n) override { inner_.wait(n); }
-  void progress() override { inner_.progress(); }
-  void sum_host(std::span<double> values) override { inner_.sum_host(values); }
-  void barrier() override { inner_.barrier(); }
-  std::unique_ptr<Communicator> split(int colour) override { return inner_.split(colour); }
-
-  std::vector<WireSpan> sums;
-
- private:
-  Communicator& inner_;
-};
-
 constexpr int64_t kTicket = 5;
 constexpr BucketCaps kSmallCaps{.cap_mb = 0.002, .first_cap_mb = 0.001};  // 524 and 262 elements
 
@@ -48,13 +24,17 @@ void fill(std::vector<float>& flat, int rank, int64_t offset, int64_t count, int
   for (int64_t i = offset; i < offset + count; ++i) flat[i] = gradient(rank, i, step);
 }
 
-class ReducerWorlds : public testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(Sizes, ReducerWorlds, testing::Values(1, 2, 3, 4));
+class ReducerWorlds : public ::testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Sizes, ReducerWorlds, ::testing::Values(1, 2, 3, 4));
 
 TEST_P(ReducerWorlds, ScrambledReadinessLaunchesInPlanOrder) {
   const std::vector<int64_t> sizes{0, 1, 33, 7, 0, 2000, 5, 64, 129, 300, 250, 1, 90, 0, 11};  // 2000 is over a bucket
   run_ranks(GetParam(), [&](Communicator& local) {
-    Recorder comm(local);
+    std::vector<WireSpan> sums;
+    testing::TamperingCommunicator comm(local, [&](WireSpan span) {
+      sums.push_back(span);
+      return true;
+    });
     const BucketPlan plan = plan_buckets(sizes, comm.size(), kTicket, kSmallCaps);
     ASSERT_GT(plan.buckets.size(), 4u);
     std::vector<float> flat(plan.total);
@@ -63,7 +43,7 @@ TEST_P(ReducerWorlds, ScrambledReadinessLaunchesInPlanOrder) {
     std::iota(order.begin(), order.end(), 0);
     std::mt19937 random(comm.rank());
     for (int step = 0; step < 20; ++step) {
-      comm.sums.clear();
+      sums.clear();
       std::shuffle(order.begin(), order.end(), random);
       std::fill(flat.begin() + plan.gradients, flat.end(), 0.0f);
       reducer.begin();
@@ -79,10 +59,10 @@ TEST_P(ReducerWorlds, ScrambledReadinessLaunchesInPlanOrder) {
       ASSERT_EQ(reducer.launched(), static_cast<int>(plan.buckets.size()));
       reducer.finish();
 
-      ASSERT_EQ(comm.sums.size(), plan.buckets.size());
+      ASSERT_EQ(sums.size(), plan.buckets.size());
       for (size_t b = 0; b < plan.buckets.size(); ++b) {
-        ASSERT_EQ(comm.sums[b].data, flat.data() + plan.buckets[b].offset);
-        ASSERT_EQ(comm.sums[b].count, plan.buckets[b].count);
+        ASSERT_EQ(sums[b].data, flat.data() + plan.buckets[b].offset);
+        ASSERT_EQ(sums[b].count, plan.buckets[b].count);
       }
       for (int64_t i = 0; i < plan.total; ++i) {
         float expected = 0;

@@ -1,17 +1,15 @@
 // The step with ranks as threads, over reference ops: clean under the thread sanitizer, and the same mathematics at
 // every world size.
-#include "comm/local/world.h"
 #include "core/error.h"
 #include "data/memory_dataset.h"
 #include "device/cpu/device.h"
 #include "nn/models.h"
 #include "tests/reference/ops.h"
+#include "tests/threads/ranks.h"
 #include "tests/train/faults.h"
 #include "tests/train/rig.h"
 
 #include <gtest/gtest.h>
-
-#include <thread>
 
 namespace ddp::testing {
 namespace {
@@ -29,15 +27,11 @@ MemoryDataset small_data(int64_t samples, ImageShape shape = {8, 8, 2}) {
 
 // One thread a rank, each with its own device, ops and communicator.
 void run_world(int size, const std::function<void(Communicator&, Device&, Ops&)>& work) {
-  auto world = make_local_world(size);
-  std::vector<std::thread> ranks;
-  for (auto& communicator : world)
-    ranks.emplace_back([&work, c = communicator.get()] {
-      const auto device = make_cpu_device();
-      const auto ops = make_reference_ops(*device);
-      work(*c, *device, *ops);
-    });
-  for (std::thread& rank : ranks) rank.join();
+  run_ranks(size, [&](Communicator& communicator) {
+    const auto device = make_cpu_device();
+    const auto ops = make_reference_ops(*device);
+    work(communicator, *device, *ops);
+  });
 }
 
 struct Result {
