@@ -15,5 +15,4 @@ RUN /ddp_train/launch/setup run && rm -rf /var/lib/apt/lists/* && useradd --crea
 COPY --from=build /ddp_train/build/cpu/ddp_train /usr/local/bin/
 USER trainer
 WORKDIR /home/trainer
-ENV OMPI_MCA_btl_vader_single_copy_mechanism=none
 CMD ["mpirun", "-np", "2", "--bind-to", "none", "--oversubscribe", "ddp_train"]
