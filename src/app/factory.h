@@ -1,22 +1,31 @@
-// The only place that knows which device, which ops and which network a name stands for.
+// The only place that knows which device, ops, transport and network a name stands for.
 #pragma once
 
 #include "app/options.h"
+#include "comm/communicator.h"
 #include "device/device.h"
 #include "nn/network.h"
 #include "ops/ops.h"
 
 #include <memory>
+#include <string>
 
 namespace ddp {
 
 struct Backend {
   std::unique_ptr<Device> device;
-  std::unique_ptr<Ops> ops;
+  std::string description;  // of the device and its libraries, for the banner
+  std::string precision;
 };
 
-// Throws Error(Exit::device) where --device names what this machine or this build does not have.
-Backend make_backend(const Options& options, int local_rank, int threads);
+// The device of this rank. Collective. Throws Error(Exit::device) where --device names what this machine or this build
+// does not have, Error(Exit::usage) where an option does not go with the device.
+Backend make_backend(const Options& options, MpiSession& session);
+
+std::unique_ptr<Ops> make_ops(const Options& options, const Backend& backend, Communicator& host, int threads);
+
+// Null where `host`, over MPI, serves the device itself. Collective.
+std::unique_ptr<Communicator> make_transport(const Options& options, const Backend& backend, Communicator& host);
 
 Network make_network(const Options& options, ImageShape image, int classes);
 

@@ -69,6 +69,26 @@ void declare(CLI::App& app, Options& o, Texts& texts) {
   app.add_option("--allreduce", texts.allreduce, "auto: MPI's choice; ring: our segmented ring")
       ->check(CLI::IsMember({"auto", "ring"}))
       ->group("Machine");
+  app.add_option("--precision", o.precision, "fp32, tf32 or bf16; auto: tf32 on a GPU, fp32 on a CPU")
+      ->check(CLI::IsMember({"auto", "fp32", "tf32", "bf16"}))
+      ->group("Machine");
+  app.add_option("--transport", o.transport, "nccl or mpi; auto: nccl between GPUs, mpi between CPUs")
+      ->check(CLI::IsMember({"auto", "nccl", "mpi"}))
+      ->group("Machine");
+  app.add_option("--nccl-algo", o.nccl_algo, "auto: NCCL's choice; ring")
+      ->check(CLI::IsMember({"auto", "ring"}))
+      ->group("Machine");
+  app.add_flag("--share-gpu", o.share_gpu, "several ranks may have one GPU: slow, for tests")->group("Machine");
+  app.add_flag("--deterministic", o.deterministic, "the same bits on every run")->group("Machine");
+  app.add_flag("--no-graph", o.no_graph, "issue each step's work anew in place of replaying a CUDA graph")
+      ->group("Machine");
+  app.add_option("--device-data-mb", o.device_data_mb, "a data set larger than this, MiB, streams to the GPU")
+      ->check(CLI::NonNegativeNumber)
+      ->group("Machine");
+  app.add_option("--step-timeout", o.step_timeout,
+                 "seconds after which a step that has not ended ends the job; 0: never")
+      ->check(CLI::NonNegativeNumber)
+      ->group("Machine");
   app.add_option("--bucket-cap-mb", o.bucket_cap_mb, "largest bucket, MiB")
       ->check(CLI::PositiveNumber)
       ->group("Machine");
@@ -132,6 +152,8 @@ Options parse_options(int argc, char** argv, std::optional<std::string>& answer)
   require(std::isfinite(o.lr), Exit::usage, "--lr must be finite");
   require(std::isfinite(o.bucket_cap_mb) && std::isfinite(o.first_bucket_mb), Exit::usage,
           "--bucket-cap-mb and --first-bucket-mb must be finite");
+  require(o.step_timeout <= 1e9, Exit::usage, "--step-timeout must be at most 1e9 seconds");
+  require(o.device_data_mb <= int64_t{1} << 40, Exit::usage, "--device-data-mb must be at most 1099511627776");
   require(o.epochs <= 1'000'000'000, Exit::usage, "--epochs must be at most 1000000000");
   for (const double weight : o.rank_weights)
     require(weight > 0 && weight <= 1e9, Exit::usage, "--rank-weights must be numbers above 0, at most 1e9");

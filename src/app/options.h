@@ -28,6 +28,14 @@ struct Options {
   std::string init_from;
   std::vector<double> rank_weights;  // empty: equal
   Allreduce allreduce = Allreduce::automatic;
+  std::string precision = "auto";
+  std::string transport = "auto";
+  std::string nccl_algo = "auto";
+  bool share_gpu = false;
+  bool deterministic = false;
+  bool no_graph = false;
+  int64_t device_data_mb = 4096;
+  double step_timeout = 300;  // seconds; 0: none
   double bucket_cap_mb = 8;
   double first_bucket_mb = 1;
   std::string output_dir;   // empty: runs/<time>

@@ -21,10 +21,13 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <set>
 
 namespace ddp {
 namespace {
+
+constexpr auto kSpeakingTime = std::chrono::milliseconds(700);  // to print an error and end the job
 
 // Runs a part of the start-up on every rank; where it fails on any, all ranks throw the same.
 template <class Work>
@@ -82,18 +85,30 @@ void print_order(const DistributedSampler& sampler, int64_t epoch) {
   for (int64_t i = 0; i < sampler.samples(); ++i) fmt::print("{}\n", sampler.sample(epoch - 1, i));
 }
 
+// What computes and how ranks communicate: for a CPU one line, for GPUs one for each rank.
+std::string describe_ranks(const Options& o, const Backend& backend, int threads, MpiSession& session) {
+  const int world = session.size();
+  if (backend.device->is_host())
+    return fmt::format("{} rank{} x {} thread{} on {} ({}), allreduce {}", world, world == 1 ? "" : "s", threads,
+                       threads == 1 ? "" : "s", backend.device->name(), backend.description,
+                       o.allreduce == Allreduce::ring ? "ring" : "auto");
+  std::string text;
+  const auto ranks = session.gather(backend.description);
+  for (int r = 0; r < world; ++r) text += fmt::format("rank {} on {}\n", r, ranks[r]);
+  return text + fmt::format("{} rank{} in {}{}{}", world, world == 1 ? "" : "s", backend.precision,
+                            o.deterministic ? ", deterministic" : "", o.no_graph ? ", without graphs" : "");
+}
+
 std::string banner(const Options& o, const Replica& replica, const Datasets& data, const DistributedSampler& sampler,
-                   int threads, const std::filesystem::path& folder) {
+                   const std::string& ranks, const std::filesystem::path& folder) {
   std::vector<std::string> buckets;
   for (const Bucket& b : replica.plan.buckets)
     buckets.push_back(fmt::format("{:.1f}", static_cast<double>(b.count) * 4 / 1024));
-  const int world = replica.communicator.size();
   return fmt::format(
       "{} ({} parameters) on {}: {} training and {} test samples\n"
-      "{} rank{} x {} thread{} on {}, allreduce {}, buckets of {} KiB\n"
+      "{}, buckets of {} KiB\n"
       "global batch {}, {} steps an epoch, lr {}, seed {}; results in {}",
-      o.model, replica.plan.gradients, o.dataset, data.train->size(), data.test->size(), world, world == 1 ? "" : "s",
-      threads, threads == 1 ? "" : "s", replica.device.name(), o.allreduce == Allreduce::ring ? "ring" : "auto",
+      o.model, total_count(replica.parameters), o.dataset, data.train->size(), data.test->size(), ranks,
       fmt::join(buckets, " + "), o.batch_size, sampler.steps_per_epoch(), o.lr, o.seed, folder.string());
 }
 
@@ -109,7 +124,7 @@ void finish(const TrainReport& report, const Replica& replica, const Distributed
   save_state_dict(folder / "model.safetensors", replica.parameters, weights);
   nlohmann::ordered_json summary{
       {"test_accuracy", nullptr}, {"sec_per_epoch", per_epoch}, {"samples_per_second", per_second},
-      {"world_size", world},      {"device", device},           {"parameters", replica.plan.gradients},
+      {"world_size", world},      {"device", device},           {"parameters", total_count(replica.parameters)},
       {"steps", report.steps}};
   if (report.evaluation) summary["test_accuracy"] = report.evaluation->accuracy();
   write_text(folder / "summary.json", summary.dump(2) + "\n");
@@ -144,13 +159,17 @@ void run(MpiSession& session, int argc, char** argv) {
     return;
   }
 
-  const Threads threads = choose_threads(options.threads, *world, session.host());
+  const Backend backend = together(session, [&] { return make_backend(options, session); });
+  const Threads threads =
+      backend.device->is_host() ? choose_threads(options.threads, *world, session.host()) : Threads{};
   if (!threads.warning.empty()) log.warn("{}", threads.warning);
-  const Backend backend = together(session, [&] { return make_backend(options, session.local_rank(), threads.count); });
+  const auto ops = together(session, [&] { return make_ops(options, backend, *world, threads.count); });
+  const auto own_transport = together(session, [&] { return make_transport(options, backend, *world); });
+  Communicator& transport = own_transport ? *own_transport : *world;
   const Network network =
       together(session, [&] { return make_network(options, data.train->image_shape(), data.train->classes()); });
   Replica replica(network, all_batch_sizes(train_sampler, test_sampler),
-                  {options.bucket_cap_mb, options.first_bucket_mb}, *backend.device, *backend.ops, *world);
+                  {options.bucket_cap_mb, options.first_bucket_mb}, *backend.device, *ops, transport);
   if (options.plan) {
     log.info("{}", plan_report(replica, train_sampler));
     return;
@@ -167,7 +186,8 @@ void run(MpiSession& session, int argc, char** argv) {
   const auto folder = together(session, [&] {
     return rank == 0 ? make_output_folder(options.output_dir, options.effective_config) : std::filesystem::path();
   });
-  log.info("{}", banner(options, replica, data, train_sampler, threads.count, folder));
+  const std::string ranks = describe_ranks(options, backend, threads.count, session);
+  log.info("{}", banner(options, replica, data, train_sampler, ranks, folder));
 
   const bool bar = options.progress == "bar" || (options.progress == "auto" && output_is_terminal());
   auto reporter = together(session, [&] {
@@ -178,7 +198,19 @@ void run(MpiSession& session, int argc, char** argv) {
                                                      .steps_per_epoch = train_sampler.steps_per_epoch(),
                                                      .metrics = folder / "metrics.jsonl"});
   });
-  const TrainConfig config{options.epochs, options.max_steps, options.eval_every, options.lr};
+  const auto limit = std::chrono::milliseconds(static_cast<int64_t>(1e3 * options.step_timeout));
+  const TrainConfig config{.epochs = options.epochs,
+                           .max_steps = options.max_steps,
+                           .eval_every = options.eval_every,
+                           .lr = options.lr,
+                           .device_data_bytes = static_cast<size_t>(options.device_data_mb) << 20,
+                           // One after the other, so that the first to speak is the only one.
+                           .step_limit = limit + (limit.count() > 0 ? std::min(rank, 8) * kSpeakingTime : limit),
+                           .give_up = [&](const std::string& text) {
+                             fmt::print(stderr, "ddp_train: [rank {} on {}] error: {}\n", rank, session.host(), text);
+                             std::fflush(stderr);
+                             MpiSession::abort(Exit::communication);
+                           }};
   const TrainReport report = train(config, replica, data, train_sampler, test_sampler, *reporter);
   reporter->close();
   reporter.reset();

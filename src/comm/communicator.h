@@ -3,10 +3,13 @@
 #pragma once
 
 #include "core/dtype.h"
+#include "device/memory.h"
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 
 namespace ddp {
 
@@ -40,6 +43,17 @@ class Communicator {
 
   // Moves outstanding collectives forward; never blocks. Called by the computing thread between ops.
   virtual void progress() = 0;
+
+  // Memory that collectives here are fastest on; null where any will do. It must be given back before this ends.
+  virtual Memory* memory() { return nullptr; }
+
+  // Whether collectives and wait() may be part of what a Recorder runs.
+  virtual bool recordable() const { return false; }
+
+  // From any thread: how many collectives of this rank are done, those of replayed recordings included; and why none
+  // may ever be again, where the transport has failed.
+  virtual Sequence completed() const = 0;
+  virtual std::optional<std::string> failure() const { return std::nullopt; }
 
   // Blocking, on a few host numbers, apart from the sequence above.
   virtual void sum_host(std::span<double> values) = 0;

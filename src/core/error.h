@@ -52,8 +52,9 @@ void require(bool holds, Exit code, fmt::format_string<Args...> format, Args&&..
     fail(code, format, std::forward<Args>(args)...);
 }
 
+[[noreturn]] void fail_expectation(const char* file, int line, const char* condition);
+
 }  // namespace ddp
 
 // A precondition between our own parts: a failure is a bug, and names its place.
-#define DDP_EXPECT(condition) \
-  ((condition) ? void() : ::ddp::fail(::ddp::Exit::internal, "{}:{}: expected {}", __FILE__, __LINE__, #condition))
+#define DDP_EXPECT(condition) ((condition) ? void() : ::ddp::fail_expectation(__FILE__, __LINE__, #condition))

@@ -16,17 +16,19 @@ constexpr int64_t kMinSlots = 4, kMaxSlots = 64, kRingBytes = 1 << 20;
 
 }  // namespace
 
-Loader::Loader(const Dataset& data, const DistributedSampler& sampler, int64_t first, int64_t end)
-    : data_(data), sampler_(sampler), first_(first), end_(end) {
+Loader::Loader(const Dataset& data, const DistributedSampler& sampler, int64_t first, int64_t end, Memory& memory,
+               const LoaderConfig& config)
+    : data_(data), sampler_(sampler), first_(first), end_(end), config_(config) {
   DDP_EXPECT(0 <= first && first <= end && (first == end || sampler.steps_per_epoch() > 0));
   DDP_EXPECT(sampler.samples() <= data.size());
   const std::vector<int64_t> sizes = sampler.local_batch_sizes();
   const int64_t largest = sizes.empty() ? 0 : sizes.back();
   const int64_t bytes = largest * data.image_shape().elements();
-  ring_.resize(std::clamp(kRingBytes / std::max<int64_t>(bytes, 1), kMinSlots, kMaxSlots));
+  ring_.resize(std::clamp(kRingBytes / std::max<int64_t>(bytes, 1), kMinSlots, kMaxSlots) + config.keep - 1);
   for (Slot& slot : ring_) {
-    slot.pixels.resize(bytes);
-    slot.labels.resize(largest);
+    if (config.pixels) slot.pixels = Buffer(memory, bytes);
+    slot.labels = Buffer(memory, largest * sizeof(int32_t));
+    slot.ids = Buffer(memory, largest * sizeof(int32_t));
   }
   if (first < end) thread_ = std::thread(&Loader::run, this);
 }
@@ -40,12 +42,12 @@ Loader::~Loader() {
   if (thread_.joinable()) thread_.join();
 }
 
-// The caller gives back the slot of the batch before, and wakes a sleeping producer only when half of the ring is
-// free: one wake-up then brings several batches.
+// The caller gives back the slot of the oldest batch that was kept, and wakes a sleeping producer only when half of the
+// ring is free: one wake-up then brings several batches.
 const Batch& Loader::next() {
   std::unique_lock lock(mutex_);
   DDP_EXPECT(taken_ < end_ - first_);
-  released_ = taken_;
+  released_ = std::max<int64_t>(0, taken_ + 1 - config_.keep);
   if (producer_sleeps_ && 2 * (produced_ - released_) <= slots()) {
     producer_sleeps_ = false;
     room_.notify_one();
@@ -85,10 +87,16 @@ void Loader::fill(Slot& slot, int64_t step) const {
   const size_t image = static_cast<size_t>(data_.image_shape().elements());
   for (int64_t i = 0; i < shard.size() && !stop_; ++i) {
     const int64_t id = sampler_.sample(epoch, shard.begin + i);
-    data_.read(id, std::span(slot.pixels).subspan(i * image, image));
-    slot.labels[i] = data_.label(id);
+    if (config_.pixels) data_.read(id, {slot.pixels.as<uint8_t>() + i * image, image});
+    slot.labels.as<int32_t>()[i] = data_.label(id);
+    slot.ids.as<int32_t>()[i] = static_cast<int32_t>(id);
   }
-  slot.batch = {slot.pixels.data(), slot.labels.data(), shard.size(), sampler_.global_batch_size(step_of_epoch), epoch,
+  slot.batch = {slot.pixels.as<uint8_t>(),
+                slot.ids.as<int32_t>(),
+                slot.labels.as<int32_t>(),
+                shard.size(),
+                sampler_.global_batch_size(step_of_epoch),
+                epoch,
                 step_of_epoch};
 }
 

@@ -4,6 +4,7 @@
 
 #include "data/dataset.h"
 #include "data/sampler.h"
+#include "device/buffer.h"
 
 #include <atomic>
 #include <condition_variable>
@@ -16,7 +17,8 @@
 namespace ddp {
 
 struct Batch {
-  const uint8_t* pixels = nullptr;  // size images, HWC
+  const uint8_t* pixels = nullptr;  // size images, HWC; null where the loader does not read them
+  const int32_t* ids = nullptr;     // the samples' indices in the data set
   const int32_t* labels = nullptr;
   int64_t size = 0;         // local; may be 0
   int64_t global_size = 0;  // over all ranks
@@ -24,22 +26,28 @@ struct Batch {
   int64_t step = 0;  // within the epoch
 };
 
+struct LoaderConfig {
+  bool pixels = true;  // whether images are read
+  int keep = 1;        // how many batches stay valid, the newest included
+};
+
 class Loader {
  public:
-  // Yields the batches of steps [first, end), counted over all epochs from 0. The data and the sampler outlive it.
-  Loader(const Dataset& data, const DistributedSampler& sampler, int64_t first, int64_t end);
+  // Yields the batches of steps [first, end), counted over all epochs from 0. The data, the
+  // sampler and the memory, in which the ring lies, outlive it.
+  Loader(const Dataset& data, const DistributedSampler& sampler, int64_t first, int64_t end, Memory& memory,
+         const LoaderConfig& config = {});
   ~Loader();
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  // The next batch; it stays valid until the call after this one. Calling it more often than there are batches is a
-  // bug.
+  // The next batch; it stays valid until `keep` more calls have been made. Calling it more often than there are batches
+  // is a bug.
   const Batch& next();
 
  private:
   struct Slot {
-    std::vector<uint8_t> pixels;
-    std::vector<int32_t> labels;
+    Buffer pixels, labels, ids;
     Batch batch;
   };
 
@@ -51,7 +59,8 @@ class Loader {
   const Dataset& data_;
   const DistributedSampler& sampler_;
   const int64_t first_, end_;  // steps over all epochs
-  std::vector<Slot> ring_;     // batch i of the range lies in slot i mod slots()
+  const LoaderConfig config_;
+  std::vector<Slot> ring_;  // batch i of the range lies in slot i mod slots()
 
   std::mutex mutex_;  // guards the five below
   std::condition_variable room_, ready_;

@@ -5,7 +5,9 @@
 #include "comm/communicator.h"
 #include "ddp/bucket_plan.h"
 
+#include <functional>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace ddp {
@@ -14,6 +16,9 @@ class Reducer {
  public:
   // `flat` has plan.total elements. Plan, communicator and buffer outlive the reducer.
   Reducer(const BucketPlan& plan, Communicator& communicator, std::span<float> flat);
+
+  // Called with the number of each bucket before it is launched: its gradients are issued and final.
+  void before_launch(std::function<void(int)> hook) { before_launch_ = std::move(hook); }
 
   void begin();  // a new step: nothing is announced
 
@@ -36,6 +41,7 @@ class Reducer {
   std::span<float> flat_;
   std::vector<char> announced_;  // by parameter, the ticket last
   std::vector<int> missing_;     // announcements, by bucket
+  std::function<void(int)> before_launch_;
   int launched_ = 0;
   Communicator::Sequence last_ = 0;
 };

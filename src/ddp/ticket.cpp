@@ -47,9 +47,9 @@ void check_ticket(const Ticket& ticket, int64_t step, int64_t expected_samples) 
   for (size_t rank = 0; rank < ticket.bad.size(); ++rank) {
     const float bad = ticket.bad[rank];
     if (bad == 0) continue;
-    const std::string what = bad == TicketLayout::kBadLoss
-                                 ? "the loss"
-                                 : fmt::format("a gradient of bucket {}", bad - TicketLayout::bad_bucket(0));
+    const std::string what = std::isfinite(ticket.loss_sum)
+                                 ? fmt::format("a gradient of bucket {}", bad - TicketLayout::bad_bucket(0))
+                                 : "the loss";
     throw SharedError(Exit::numerics,
                       fmt::format("NaN or infinity at step {} on rank {}: {}. Lower --lr", step, rank, what));
   }

@@ -14,8 +14,7 @@ struct TicketLayout {
   int world = 1;
 
   static constexpr int64_t kLossSum = 0, kCorrect = 1, kSamples = 2;
-  static constexpr float kBadLoss = 1;  // values of bad[]: 0 fine, 1 the loss, 2 + b bucket b is not finite
-  static constexpr float bad_bucket(int bucket) { return 2.0f + static_cast<float>(bucket); }
+  static constexpr float bad_bucket(int bucket) { return 1.0f + static_cast<float>(bucket); }  // 0: all is finite
 
   int64_t elements() const { return 3 + 3 * int64_t{world}; }
   int64_t stop(int rank) const { return 3 + rank; }

@@ -1,7 +1,7 @@
-// Owned device memory, move-only. The device outlives its buffers.
+// Owned memory, move-only. Its source outlives it.
 #pragma once
 
-#include "device/device.h"
+#include "device/memory.h"
 
 #include <cstddef>
 #include <utility>
@@ -11,14 +11,14 @@ namespace ddp {
 class Buffer {
  public:
   Buffer() = default;
-  Buffer(Device& device, size_t bytes) : device_(&device), data_(device.allocate(bytes)), bytes_(bytes) {}
+  Buffer(Memory& source, size_t bytes) : source_(&source), data_(source.allocate(bytes)), bytes_(bytes) {}
   Buffer(Buffer&& other) noexcept { swap(other); }
   Buffer& operator=(Buffer&& other) noexcept {
     Buffer(std::move(other)).swap(*this);
     return *this;
   }
   ~Buffer() {
-    if (data_) device_->deallocate(data_);
+    if (data_) source_->deallocate(data_);
   }
 
   void* data() const { return data_; }
@@ -30,12 +30,12 @@ class Buffer {
 
  private:
   void swap(Buffer& other) noexcept {
-    std::swap(device_, other.device_);
+    std::swap(source_, other.source_);
     std::swap(data_, other.data_);
     std::swap(bytes_, other.bytes_);
   }
 
-  Device* device_ = nullptr;
+  Memory* source_ = nullptr;
   void* data_ = nullptr;
   size_t bytes_ = 0;
 };

@@ -1,36 +1,55 @@
 // Where memory lives and how work is ordered. One Device belongs to one rank; all its work runs in the order issued.
+// It is itself the source of its own memory.
 #pragma once
 
+#include "device/memory.h"
+#include "device/recorder.h"
+
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 
 namespace ddp {
 
-class Device {
+class Device : public Memory {
  public:
-  virtual ~Device() = default;
-
   // The processor's name, as the closing line prints it.
   virtual std::string name() const = 0;
 
-  // 64-byte aligned and zeroed; throws Error(Exit::device) with the size when there is not enough. Never in a step.
-  virtual void* allocate(size_t bytes) = 0;
-  virtual void deallocate(void* memory) noexcept = 0;
+  // Whether the host's memory is the device's.
+  virtual bool is_host() const = 0;
 
-  // Ordered after the work issued so far. `upload` keeps no reference to `host`; `download` may return before `host` is
-  // filled, which it is once a mark issued after it has been read, or synchronize() has returned.
+  // Memory of the host that copies from and to without holding up the caller.
+  virtual Memory& host_memory() = 0;
+
+  // Ordered after the work issued so far. Memory of host_memory() must keep still until the copy is done, that is,
+  // until a fence set after it has been passed; any other is done with when the call returns.
   virtual void upload(void* device, const void* host, size_t bytes) = 0;
   virtual void download(void* host, const void* device, size_t bytes) = 0;
+
+  // Ordered before the work issued from now on, but not after earlier work: it may run beside that.
+  virtual void upload_ahead(void* device, const void* host, size_t bytes) = 0;
+
   virtual void zero(void* device, size_t bytes) = 0;
   virtual void synchronize() = 0;
 
-  // Time stamps taken by the device when the work issued so far is done. Slots 0 to kMarks-1, overwritten freely;
-  // reading one waits for it.
-  static constexpr int kMarks = 16;
-  virtual void mark(int slot) = 0;
-  virtual double milliseconds(int from, int to) = 0;
+  // Points in the order of work, in slots 0 to kFences-1 that are set freely anew. `await` blocks the host until the
+  // work issued before the fence was last set is done, `passed` tells whether it is; both are true of a fence never
+  // set.
+  static constexpr int kFences = 32;
+  virtual void fence(int slot) = 0;
+  virtual void await(int slot) = 0;
+  virtual bool passed(int slot) = 0;
+
+  // *nanoseconds, in device memory, becomes the device's clock when the work issued so far is done. Later work does not
+  // wait for it, a later download does.
+  virtual void stamp(int64_t* nanoseconds) = 0;
+
+  // Its recordings hold pointers: destroy it before what they point to.
+  virtual std::unique_ptr<Recorder> recorder() = 0;
 
   // Ops call `poll` between pieces of work of at most a few hundred microseconds; the owner hangs the progress of
   // communication on it. Called only from the rank's own thread.

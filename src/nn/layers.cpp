@@ -86,7 +86,7 @@ class FlattenLayer : public Layer {
   }
 
  private:
-  static Tensor as_dense(void* data, const Tensor& image) { return {data, image.shape, {}}; }
+  static Tensor as_dense(void* data, const Tensor& image) { return {data, image.shape, {}, image.dtype}; }
 
   Ops& ops_;
 };

@@ -41,7 +41,8 @@ Model::Model(const Network& network, std::span<const int64_t> batch_sizes, Devic
 // loss) to its own. Views share the memory of what they view.
 void Model::plan_memory(int64_t largest_batch) {
   const int count = static_cast<int>(stages_.size());
-  const auto bytes = [&](ImageShape image, Format f) { return 4 * stored_elements({largest_batch, image}, f); };
+  const auto width = static_cast<int64_t>(size_of(ops_.activation_dtype()));
+  const auto bytes = [&](ImageShape image, Format f) { return width * stored_elements({largest_batch, image}, f); };
   std::vector<Lifetime> lives;
   int current = 0;  // the life of the value that the stage at hand reads
   std::vector<int> life_of(count), gradient_of(count, -1);
@@ -77,16 +78,18 @@ void Model::plan_memory(int64_t largest_batch) {
 }
 
 Tensor Model::value(int stage, int64_t n) const {
+  const DType dtype = ops_.activation_dtype();
   char* base = arena_.as<char>();
-  if (stage < 0) return {base + input_offset_, {n, read_image_}, input_format_};
+  if (stage < 0) return {base + input_offset_, {n, read_image_}, input_format_, dtype};
   const Stage& s = stages_[stage];
-  return {base + s.output, {n, s.image}, s.format};
+  return {base + s.output, {n, s.image}, s.format, dtype};
 }
 
 Tensor Model::gradient(int stage, int64_t n) const {
   if (stage < 0 || !stages_[stage].has_gradient) return {};
+  const DType dtype = ops_.activation_dtype();
   const Stage& s = stages_[stage];
-  return {arena_.as<char>() + s.gradient, {n, s.image}, s.format};
+  return {arena_.as<char>() + s.gradient, {n, s.image}, s.format, dtype};
 }
 
 void Model::bind() {
@@ -95,7 +98,7 @@ void Model::bind() {
 }
 
 void Model::forward(const Samples& samples) {
-  ops_.normalize(samples.pixels, input_image_, value(-1, samples.size));
+  ops_.normalize(samples, input_image_, value(-1, samples.size));
   for (int i = 0; i < static_cast<int>(stages_.size()); ++i) {
     if (!stages_[i].layer) continue;
     stages_[i].layer->forward(value(i - 1, samples.size), value(i, samples.size));
@@ -107,8 +110,7 @@ void Model::forward_backward(const Samples& samples, float sample_weight, float*
   const int count = static_cast<int>(stages_.size());
   const int64_t n = samples.size;
   forward(samples);
-  ops_.softmax_cross_entropy_backward(value(count - 1, n), samples.labels, sample_weight, gradient(count - 1, n),
-                                      stats);
+  ops_.softmax_cross_entropy_backward(value(count - 1, n), samples, sample_weight, gradient(count - 1, n), stats);
   for (int i = count - 1; i >= 0 && stages_[i].has_gradient; --i) {
     if (!stages_[i].layer) continue;
     stages_[i].layer->backward(value(i - 1, n), value(i, n), gradient(i, n), gradient(i - 1, n), gradients_, announce);
@@ -118,7 +120,7 @@ void Model::forward_backward(const Samples& samples, float sample_weight, float*
 
 void Model::evaluate(const Samples& samples, float* stats) {
   forward(samples);
-  ops_.softmax_cross_entropy(value(static_cast<int>(stages_.size()) - 1, samples.size), samples.labels, stats);
+  ops_.softmax_cross_entropy(value(static_cast<int>(stages_.size()) - 1, samples.size), samples, stats);
 }
 
 }  // namespace ddp

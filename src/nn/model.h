@@ -16,13 +16,6 @@
 
 namespace ddp {
 
-// A shard, on the device: `size` > 0 images of uint8 HWC, and their labels.
-struct Samples {
-  const uint8_t* pixels = nullptr;
-  const int32_t* labels = nullptr;
-  int64_t size = 0;
-};
-
 class Model {
  public:
   // Only the batch sizes given here can be run. `weights` and `gradients` outlive the model.

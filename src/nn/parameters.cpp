@@ -3,6 +3,14 @@
 #include "core/error.h"
 
 namespace ddp {
+namespace {
+
+int64_t round_up(int64_t elements) {
+  constexpr int64_t kAlign = 64 / sizeof(float);
+  return (elements + kAlign - 1) / kAlign * kAlign;
+}
+
+}  // namespace
 
 int64_t Parameter::pytorch_index(int64_t dense) const {
   if (bias) return dense;
@@ -16,7 +24,7 @@ std::vector<Parameter> parameters_of(const Network& network) {
   int64_t offset = 0;
   const auto add = [&](Parameter p) {
     p.offset = offset;
-    offset += p.count;
+    offset = round_up(offset + p.count);
     parameters.push_back(std::move(p));
   };
   for (int i = static_cast<int>(network.layers().size()) - 1; i >= 0; --i) {
@@ -48,7 +56,13 @@ std::vector<Parameter> parameters_of(const Network& network) {
 }
 
 int64_t total_count(std::span<const Parameter> parameters) {
-  return parameters.empty() ? 0 : parameters.back().offset + parameters.back().count;
+  int64_t count = 0;
+  for (const Parameter& p : parameters) count += p.count;
+  return count;
+}
+
+int64_t flat_count(std::span<const Parameter> parameters) {
+  return parameters.empty() ? 0 : round_up(parameters.back().offset + parameters.back().count);
 }
 
 std::vector<float> to_pytorch(const Parameter& p, std::span<const float> flat) {

@@ -1,5 +1,6 @@
 // The parameters of a network, in the order of the flat buffers: the reverse of the forward pass, so that the gradients
-// backprop finishes first lie first. Tensors are dense, O,H,W,I; names and shapes on disk are PyTorch's.
+// backprop finishes first lie first. Tensors are dense, O,H,W,I, and start at multiples of 64 bytes, as tensor cores
+// want them; the gaps stay zero. Names and shapes on disk are PyTorch's.
 #pragma once
 
 #include "nn/network.h"
@@ -29,7 +30,8 @@ struct Parameter {
 // Position in the result is the parameter's id.
 std::vector<Parameter> parameters_of(const Network& network);
 
-int64_t total_count(std::span<const Parameter> parameters);
+int64_t total_count(std::span<const Parameter> parameters);  // of the parameters
+int64_t flat_count(std::span<const Parameter> parameters);   // of the flat buffer that they take, gaps included
 
 // `flat` in our order, and one tensor in PyTorch's.
 std::vector<float> to_pytorch(const Parameter& parameter, std::span<const float> flat);

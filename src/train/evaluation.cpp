@@ -1,39 +1,54 @@
 #include "train/evaluation.h"
 
 #include "core/error.h"
-#include "data/loader.h"
+#include "train/feed.h"
+#include "train/work.h"
 
 #include <array>
 #include <cmath>
-#include <vector>
 
 namespace ddp {
+namespace {
 
-Evaluation evaluate(Replica& replica, const Dataset& data, const DistributedSampler& sampler) {
-  const int64_t steps = sampler.steps_per_epoch();
-  Buffer stats(replica.device, static_cast<size_t>(2 * steps) * sizeof(float));
+constexpr size_t kStatBytes = 2 * sizeof(float);
+
+}  // namespace
+
+Evaluator::Evaluator(Replica& replica, DeviceData& data, const DistributedSampler& sampler)
+    : replica_(replica),
+      data_(data),
+      sampler_(sampler),
+      stats_(replica.device, kStatBytes),
+      host_stats_(replica.device.host_memory(), kStatBytes * static_cast<size_t>(sampler.steps_per_epoch())),
+      recorder_(replica.device.recorder()) {}
+
+Evaluation Evaluator::run() {
+  const int64_t steps = sampler_.steps_per_epoch();
+  float* const stats = host_stats_.as<float>();
   std::array<double, 3> sums{};  // loss, correct, samples
-  Loader loader(data, sampler, 0, steps);
+  Feed feed(data_, sampler_, 0, steps, kEvaluationFences);
   for (int64_t step = 0; step < steps; ++step) {
-    const Batch& batch = loader.next();
-    if (batch.size == 0) continue;
-    replica.model.evaluate({batch.pixels, batch.labels, batch.size}, stats.as<float>() + 2 * step);
-    sums[2] += static_cast<double>(batch.size);
+    const Shard& shard = feed.next();
+    stats[2 * step] = stats[2 * step + 1] = 0;
+    if (shard.batch.size == 0) continue;
+    recorder_->run({.kind = kEvaluationStep, .size = shard.batch.size},
+                   [&] { replica_.model.evaluate(shard.samples, stats_.as<float>()); });
+    replica_.device.download(stats + 2 * step, stats_.data(), kStatBytes);
+    sums[2] += static_cast<double>(shard.batch.size);
   }
-  std::vector<float> host(2 * steps);
-  replica.device.download(host.data(), stats.data(), stats.bytes());
-  replica.device.synchronize();
+  replica_.device.synchronize();
   for (int64_t step = 0; step < steps; ++step) {
-    sums[0] += host[2 * step];
-    sums[1] += host[2 * step + 1];
+    sums[0] += stats[2 * step];
+    sums[1] += stats[2 * step + 1];
   }
-  replica.communicator.sum_host(sums);
+  replica_.communicator.sum_host(sums);
 
   const auto samples = std::llround(sums[2]);
-  if (samples != data.size())
-    throw SharedError(Exit::internal, fmt::format("evaluation saw {} samples of {}", samples, data.size()));
+  const int64_t expected = sampler_.samples();
+  if (samples != expected)
+    throw SharedError(Exit::internal, fmt::format("evaluation saw {} samples of {}", samples, expected));
   return {
-      .correct = std::llround(sums[1]), .samples = samples, .expected_samples = data.size(), .loss = sums[0] / sums[2]};
+      .correct = std::llround(sums[1]), .samples = samples, .expected_samples = expected, .loss = sums[0] / sums[2]};
 }
 
 }  // namespace ddp

@@ -1,11 +1,12 @@
 // Exact distributed evaluation: every sample is counted once, by one rank, and sums and counts are added up.
 #pragma once
 
-#include "data/dataset.h"
 #include "data/sampler.h"
+#include "train/device_data.h"
 #include "train/replica.h"
 
 #include <cstdint>
+#include <memory>
 
 namespace ddp {
 
@@ -16,8 +17,20 @@ struct Evaluation {
   double accuracy() const { return static_cast<double>(correct) / static_cast<double>(samples); }
 };
 
-// Collective. `sampler` is sequential over `data`. Throws SharedError(Exit::internal) unless the ranks together have
-// seen exactly data.size() samples.
-Evaluation evaluate(Replica& replica, const Dataset& data, const DistributedSampler& sampler);
+class Evaluator {
+ public:
+  // `sampler` is sequential over `data`; all of these outlive it.
+  Evaluator(Replica& replica, DeviceData& data, const DistributedSampler& sampler);
+
+  // Collective. Throws SharedError(Exit::internal) unless the ranks together have seen each sample of the data set.
+  Evaluation run();
+
+ private:
+  Replica& replica_;
+  DeviceData& data_;
+  const DistributedSampler& sampler_;
+  Buffer stats_, host_stats_;  // of one step; of all steps
+  std::unique_ptr<Recorder> recorder_;
+};
 
 }  // namespace ddp

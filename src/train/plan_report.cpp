@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <chrono>
 #include <functional>
 #include <vector>
 
@@ -17,11 +17,12 @@ double median_ms(Replica& replica, const std::function<void()>& work) {
   std::vector<double> times;
   for (int i = 0; i <= kRuns; ++i) {
     replica.communicator.barrier();
-    replica.device.mark(0);
+    const auto start = std::chrono::steady_clock::now();
     work();
-    replica.device.mark(1);
+    replica.device.synchronize();
+    const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - start;
     std::vector<double> by_rank(replica.communicator.size());
-    by_rank[replica.communicator.rank()] = replica.device.milliseconds(0, 1);
+    by_rank[replica.communicator.rank()] = taken.count();
     replica.communicator.sum_host(by_rank);
     if (i > 0) times.push_back(*std::max_element(by_rank.begin(), by_rank.end()));
   }
@@ -37,13 +38,13 @@ std::string plan_report(Replica& replica, const DistributedSampler& sampler) {
   const int64_t local = sampler.shard(0).size();
   Buffer pixels(replica.device, static_cast<size_t>(std::max<int64_t>(local, 1) * replica.model.input().elements()));
   Buffer labels(replica.device, static_cast<size_t>(std::max<int64_t>(local, 1)) * sizeof(int32_t));
-  const Samples samples{pixels.as<uint8_t>(), labels.as<int32_t>(), local};
+  const Samples samples{.pixels = pixels.as<uint8_t>(), .labels = labels.as<int32_t>(), .size = local};
 
   const double compute = median_ms(replica, [&] {
     if (local > 0) replica.model.forward_backward(samples, 1.0f, replica.ticket(), [](int) {});
   });
-  std::string text = fmt::format("{} parameters in {} buckets, launched in this order:\n", replica.plan.gradients,
-                                 replica.plan.buckets.size());
+  std::string text = fmt::format("{} parameters in {} buckets, launched in this order:\n",
+                                 total_count(replica.parameters), replica.plan.buckets.size());
   double communication = 0, last = 0;
   for (size_t b = 0; b < replica.plan.buckets.size(); ++b) {
     const Bucket& bucket = replica.plan.buckets[b];

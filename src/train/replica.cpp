@@ -10,7 +10,9 @@ namespace {
 
 BucketPlan plan_for(std::span<const Parameter> parameters, int world, const BucketCaps& caps) {
   std::vector<int64_t> counts;
-  for (const Parameter& p : parameters) counts.push_back(p.count);
+  for (size_t i = 0; i < parameters.size(); ++i)  // with the gap behind it
+    counts.push_back((i + 1 < parameters.size() ? parameters[i + 1].offset : flat_count(parameters)) -
+                     parameters[i].offset);
   return plan_buckets(counts, world, TicketLayout{world}.elements(), caps);
 }
 
@@ -26,8 +28,9 @@ Replica::Replica(const Network& network, std::vector<int64_t> batch_sizes, const
       parameters(parameters_of(network)),
       ticket_layout{communicator_.size()},
       plan(plan_for(parameters, communicator_.size(), caps)),
+      frame(plan, ticket_layout),
       weights_(device_, bytes_of(plan.padded)),
-      gradients_(device_, bytes_of(plan.total)),
+      gradients_(communicator_.memory() ? *communicator_.memory() : device_, bytes_of(frame.end)),
       model(network, batch_sizes, device_, ops_, weights(), gradients()),
       reducer(plan, communicator_, {gradients(), static_cast<size_t>(plan.total)}) {
   check_same_on_all_ranks(plan.hash(), "bucket plan", communicator);

@@ -9,6 +9,7 @@
 #include "device/buffer.h"
 #include "nn/init.h"
 #include "nn/model.h"
+#include "train/frame.h"
 
 #include <cstdint>
 #include <span>
@@ -31,10 +32,11 @@ class Replica {
   const std::vector<Parameter> parameters;
   const TicketLayout ticket_layout;
   const BucketPlan plan;
+  const StepFrame frame;  // behind the gradients
 
   float* weights() const { return weights_.as<float>(); }
   float* gradients() const { return gradients_.as<float>(); }
-  float* ticket() const { return gradients() + plan.padded; }
+  float* ticket() const { return gradients() + frame.ticket; }
 
   // Host copies in flat order, plan.gradients values. Both wait for the device.
   void load(std::span<const float> weights);

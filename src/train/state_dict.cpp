@@ -22,7 +22,7 @@ void save_state_dict(const std::filesystem::path& path, std::span<const Paramete
 
 std::vector<float> load_state_dict(const std::filesystem::path& path, std::span<const Parameter> parameters) {
   auto tensors = read_safetensors(path);
-  std::vector<float> flat(total_count(parameters));
+  std::vector<float> flat(flat_count(parameters));
   for (const Parameter& p : parameters) {
     const auto found = tensors.find(p.name);
     require(found != tensors.end(), Exit::model, "{} has no tensor {}; it is not of this model", path.string(), p.name);

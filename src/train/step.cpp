@@ -3,81 +3,100 @@
 #include "core/error.h"
 
 namespace ddp {
+namespace {
 
-Step::Step(Replica& replica) : replica_(replica), lr_(replica.device, sizeof(float)) {
-  announce_ = [this](ParameterId id) { announce(id); };
-  for (size_t i = 0; i < pending_.size(); ++i) {
-    pending_[i].ticket.resize(replica.ticket_layout.elements());
-    pending_[i].first_mark = static_cast<int>(i) * 4;
-  }
+size_t bytes_of(int64_t floats) { return static_cast<size_t>(floats) * sizeof(float); }
+
+}  // namespace
+
+Step::Step(Replica& replica, Watchdog* watchdog)
+    : replica_(replica), watchdog_(watchdog), recorder_(replica.device.recorder()) {
+  announce_ = [this](ParameterId id) { replica_.reducer.ready(id); };
+  replica.reducer.before_launch([this](int bucket) { check_bucket(bucket); });
+  for (Pending& pending : pending_)
+    pending.frame = Buffer(replica.device.host_memory(), bytes_of(replica.frame.size()));
 }
 
-std::optional<StepResult> Step::run(const Batch& batch, double lr, double data_ms) {
+std::optional<StepResult> Step::run(const Shard& shard, double lr, double data_ms) {
   std::optional<StepResult> earlier;
   if (issued_ - settled_ == kInFlight) earlier = settle();
 
   Replica& r = replica_;
-  Pending& now = pending_[issued_++ % pending_.size()];
-  now.result = {.step = issued_, .epoch = batch.epoch + 1, .lr = lr, .data_ms = data_ms};
-  now.expected_samples = batch.global_size;
-  const auto rate = static_cast<float>(lr);
-  r.device.upload(lr_.data(), &rate, sizeof rate);
+  const int fence = fence_of(issued_);
+  Pending& now = pending_[fence - kStepFences];
+  now.result = {.step = ++issued_, .epoch = shard.batch.epoch + 1, .lr = lr, .data_ms = data_ms};
+  now.expected_samples = shard.batch.global_size;
+  if (watchdog_) watchdog_->started(issued_);
 
-  r.device.mark(now.first_mark);
-  r.reducer.begin();
-  open_ticket(batch);
-  compute_gradients(batch);
-  r.reducer.ready(r.reducer.ticket());
-  r.device.mark(now.first_mark + 1);
-  r.reducer.finish();
-  r.device.mark(now.first_mark + 2);
-
-  const std::span<const float> bad(r.ticket() + r.ticket_layout.bad(0), r.ticket_layout.world);
-  r.ops.sgd(r.weights(), r.gradients(), r.plan.gradients, lr_.as<float>(), bad);
-  r.model.bind();
-  r.device.download(now.ticket.data(), r.ticket(), now.ticket.size() * sizeof(float));
-  r.device.mark(now.first_mark + 3);
+  float* const frame = now.frame.as<float>();
+  write_ticket({frame, static_cast<size_t>(r.ticket_layout.elements())}, r.ticket_layout, r.communicator.rank(),
+               shard.batch.size, issued_);
+  frame[r.frame.lr - r.frame.ticket] = static_cast<float>(lr);
+  r.device.upload(r.ticket(), frame, bytes_of(r.frame.stamps - r.frame.ticket));
+  if (r.communicator.recordable())
+    recorder_->run({.kind = kTrainingStep, .size = shard.batch.global_size}, [&] { compute(shard); });
+  else
+    compute(shard);
+  r.device.download(frame, r.ticket(), bytes_of(r.frame.size()));
+  r.device.fence(fence);
   return earlier;
 }
 
-// This rank's part of the ticket; loss and correct predictions are written behind it by the model.
-void Step::open_ticket(const Batch& batch) {
-  const TicketLayout& layout = replica_.ticket_layout;
-  std::vector<float>& slots = pending_[(issued_ - 1) % pending_.size()].ticket;
-  write_ticket(slots, layout, replica_.communicator.rank(), batch.size, issued_);
-  replica_.device.upload(replica_.ticket(), slots.data(), slots.size() * sizeof(float));
+// The same device work for every step over as many samples: what differs lies in the frame, and in what the samples
+// point to.
+void Step::compute(const Shard& shard) {
+  Replica& r = replica_;
+  auto* const stamps = reinterpret_cast<int64_t*>(r.gradients() + r.frame.stamps);
+  r.device.stamp(stamps);
+  r.reducer.begin();
+  compute_gradients(shard);
+  r.reducer.ready(r.reducer.ticket());
+  r.device.stamp(stamps + 1);
+  r.reducer.finish();
+  r.device.stamp(stamps + 2);
+
+  const std::span<const float> bad(r.ticket() + r.ticket_layout.bad(0), r.ticket_layout.world);
+  r.ops.sgd(r.weights(), r.gradients(), r.plan.gradients, r.gradients() + r.frame.lr, bad);
+  r.model.bind();
+  r.device.stamp(stamps + 3);
 }
 
-void Step::compute_gradients(const Batch& batch) {
+void Step::compute_gradients(const Shard& shard) {
   Replica& r = replica_;
-  if (batch.size == 0) {  // an empty shard adds nothing, and takes part in every collective
-    r.device.zero(r.gradients(), static_cast<size_t>(r.plan.gradients) * sizeof(float));
+  if (shard.batch.size == 0) {  // an empty shard adds nothing, and takes part in every collective
+    r.device.zero(r.gradients(), bytes_of(r.plan.gradients));
     for (ParameterId id = 0; id < r.reducer.ticket(); ++id) r.reducer.ready(id);
     return;
   }
-  loss_checked_ = false;
-  const auto sample_weight = static_cast<float>(1.0 / static_cast<double>(batch.global_size));
-  r.model.forward_backward({batch.pixels, batch.labels, batch.size}, sample_weight, r.ticket(), announce_);
+  const auto sample_weight = static_cast<float>(1.0 / static_cast<double>(shard.batch.global_size));
+  r.model.forward_backward(shard.samples, sample_weight, r.ticket(), announce_);
 }
 
-void Step::announce(ParameterId id) {
+// Before its sum, so that the ticket can tell whose it was.
+void Step::check_bucket(int bucket) {
   Replica& r = replica_;
-  float* const bad = r.ticket() + r.ticket_layout.bad(r.communicator.rank());
-  if (!loss_checked_) r.ops.flag_nonfinite(r.ticket() + TicketLayout::kLossSum, 1, TicketLayout::kBadLoss, bad);
-  loss_checked_ = true;
-  r.ops.flag_nonfinite(r.gradients() + r.plan.parameter_offsets[id], r.plan.parameter_counts[id],
-                       TicketLayout::bad_bucket(r.plan.bucket_of(id)), bad);
-  r.reducer.ready(id);
+  const Bucket& b = r.plan.buckets[bucket];
+  const int64_t end = std::min(b.offset + b.count, r.plan.gradients);
+  r.ops.flag_nonfinite(r.gradients() + b.offset, end - b.offset, TicketLayout::bad_bucket(bucket),
+                       r.ticket() + r.ticket_layout.bad(r.communicator.rank()));
 }
 
 StepResult Step::settle() {
-  Pending& done = pending_[settled_++ % pending_.size()];
-  Device& device = replica_.device;
+  const int fence = fence_of(settled_++);
+  Pending& done = pending_[fence - kStepFences];
+  replica_.device.await(fence);
+  if (watchdog_) watchdog_->ended(settled_);
+
+  const StepFrame& layout = replica_.frame;
+  const float* const frame = done.frame.as<float>();
+  const auto* const stamps = reinterpret_cast<const int64_t*>(frame + layout.stamps - layout.ticket);
+  const auto milliseconds = [&](int from) { return 1e-6 * static_cast<double>(stamps[from + 1] - stamps[from]); };
   StepResult& result = done.result;
-  result.compute_ms = device.milliseconds(done.first_mark, done.first_mark + 1) +
-                      device.milliseconds(done.first_mark + 2, done.first_mark + 3);
-  result.exposed_comm_ms = device.milliseconds(done.first_mark + 1, done.first_mark + 2);
-  const Ticket ticket = read_ticket(done.ticket, replica_.ticket_layout.world);
+  result.compute_ms = milliseconds(0) + milliseconds(2);
+  result.exposed_comm_ms = milliseconds(1);
+
+  const Ticket ticket =
+      read_ticket({frame, static_cast<size_t>(replica_.ticket_layout.elements())}, replica_.ticket_layout.world);
   check_ticket(ticket, result.step, done.expected_samples);
   result.samples = ticket.samples;
   result.loss = ticket.loss_sum / static_cast<double>(ticket.samples);

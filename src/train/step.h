@@ -1,11 +1,14 @@
 // One optimizer step over the global batch, on every rank at once.
 #pragma once
 
-#include "data/loader.h"
+#include "train/feed.h"
 #include "train/replica.h"
+#include "train/watchdog.h"
+#include "train/work.h"
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -22,12 +25,16 @@ struct StepResult {
 
 class Step {
  public:
-  explicit Step(Replica& replica);
+  // The watchdog, which may be null, and the replica outlive the step.
+  explicit Step(Replica& replica, Watchdog* watchdog = nullptr);
+  ~Step() { replica_.reducer.before_launch({}); }
+  Step(const Step&) = delete;
+  Step& operator=(const Step&) = delete;
 
   // Issues the step for this rank's shard and does not wait for its result. Returns that of the step before the last,
   // which every rank acts on alike: it throws where a rank has seen NaN or infinity (Exit::numerics) or is at another
   // step (Exit::communication); both are SharedErrors.
-  std::optional<StepResult> run(const Batch& batch, double lr, double data_ms);
+  std::optional<StepResult> run(const Shard& shard, double lr, double data_ms);
 
   // Waits for the steps still in flight, in order.
   std::vector<StepResult> drain();
@@ -37,21 +44,21 @@ class Step {
   struct Pending {
     StepResult result;
     int64_t expected_samples = 0;
-    std::vector<float> ticket;  // filled by the device
-    int first_mark = 0;
+    Buffer frame;  // of the host
   };
 
-  void compute_gradients(const Batch& batch);
-  void open_ticket(const Batch& batch);
-  void announce(ParameterId id);
+  void compute(const Shard& shard);
+  void compute_gradients(const Shard& shard);
+  void check_bucket(int bucket);
   StepResult settle();
+  int fence_of(int64_t step) const { return kStepFences + static_cast<int>(step % std::ssize(pending_)); }
 
   Replica& replica_;
+  Watchdog* watchdog_;
   Announce announce_;
-  bool loss_checked_ = false;
-  Buffer lr_;
   int64_t issued_ = 0, settled_ = 0;
   std::array<Pending, kInFlight + 1> pending_;
+  std::unique_ptr<Recorder> recorder_;
 };
 
 }  // namespace ddp

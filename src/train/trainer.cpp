@@ -1,13 +1,21 @@
 #include "train/trainer.h"
 
-#include "data/loader.h"
+#include "train/device_data.h"
+#include "train/feed.h"
 #include "train/step.h"
+#include "train/watchdog.h"
+#include "train/work.h"
 
 #include <algorithm>
 #include <chrono>
 
 namespace ddp {
 namespace {
+
+int64_t largest_shard(const DistributedSampler& sampler) {
+  const std::vector<int64_t> sizes = sampler.local_batch_sizes();
+  return sizes.empty() ? 1 : sizes.back();
+}
 
 class Stopwatch {
  public:
@@ -33,13 +41,18 @@ TrainReport train(const TrainConfig& config, Replica& replica, const Datasets& d
     ++report.steps;
   };
 
-  Step step(replica);
-  Loader loader(*data.train, train_sampler, 0, total);
+  DeviceData train_data(replica.device, *data.train, largest_shard(train_sampler), config.device_data_bytes);
+  DeviceData test_data(replica.device, *data.test, largest_shard(test_sampler), config.device_data_bytes);
+  Evaluator evaluator(replica, test_data, test_sampler);
+  Watchdog watchdog({config.step_limit, static_cast<int>(replica.plan.buckets.size()), config.give_up},
+                    replica.communicator);
+  Step step(replica, &watchdog);
+  Feed feed(train_data, train_sampler, 0, total, kTrainingFences);
   Stopwatch epoch_watch;
   for (int64_t k = 0; k < total; ++k) {
     const Stopwatch wait;
-    const Batch& batch = loader.next();
-    if (const auto result = step.run(batch, config.lr, 1e3 * wait.seconds())) settle(*result);
+    const Shard& shard = feed.next();
+    if (const auto result = step.run(shard, config.lr, 1e3 * wait.seconds())) settle(*result);
 
     const bool run_ends = k + 1 == total;
     if (!run_ends && (k + 1) % steps_per_epoch != 0) continue;
@@ -50,7 +63,7 @@ TrainReport train(const TrainConfig& config, Replica& replica, const Datasets& d
     const int64_t epoch = k / steps_per_epoch + 1;
     if (config.eval_every > 0 && (epoch % config.eval_every == 0 || run_ends)) {
       const Stopwatch watch;
-      report.evaluation = evaluate(replica, *data.test, test_sampler);
+      report.evaluation = evaluator.run();
       reporter.evaluation(epoch, *report.evaluation, watch.seconds());
     }
     epoch_watch = {};

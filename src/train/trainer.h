@@ -7,8 +7,12 @@
 #include "train/replica.h"
 #include "train/reporter.h"
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <string>
 
 namespace ddp {
 
@@ -17,6 +21,9 @@ struct TrainConfig {
   int64_t max_steps = 0;   // of the whole run; 0: as many as the epochs have
   int64_t eval_every = 1;  // epochs between evaluations, the end of the run included; 0: none
   double lr = 0.2;
+  size_t device_data_bytes = 0;                          // a data set that takes more is streamed to the device
+  std::chrono::milliseconds step_limit{0};               // after which a step is given up; 0: never
+  std::function<void(const std::string&)> give_up = {};  // from the watchdog's thread; does not return
 };
 
 struct TrainReport {

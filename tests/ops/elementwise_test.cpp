@@ -25,8 +25,8 @@ TEST_P(ElementwiseTest, NormalizeScalesPixelsAndClearsThePadding) {
       std::vector<uint8_t> pixels(n * image.elements());
       for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<uint8_t>(i * 37);
       Owned expected(shape, {}), x(shape, format);
-      reference->normalize(pixels.data(), image, expected.tensor());
-      ops->normalize(pixels.data(), image, x.tensor());
+      reference->normalize({.pixels = pixels.data(), .size = n}, image, expected.tensor());
+      ops->normalize({.pixels = pixels.data(), .size = n}, image, x.tensor());
       expect_close(x.dense(*device), expected.memory, "x", 1e-7);
       expect_padding_zero(x, "x");
     }
@@ -54,10 +54,13 @@ TEST_P(ElementwiseTest, SoftmaxCrossEntropyAgreesWithTheReference) {
       for (int64_t i = 0; i < n; ++i) labels[i] = static_cast<int32_t>(i * 7 % 10);
       Owned logits(*device, shape, format, z), apart(shape, format), r(*device, shape, {}, z), rd(shape, {});
       float stats[2], expected[2], only_stats[2];
-      reference->softmax_cross_entropy_backward(r.tensor(), labels.data(), 0.25f, rd.tensor(), expected);
-      ops->softmax_cross_entropy(logits.tensor(), labels.data(), only_stats);
-      ops->softmax_cross_entropy_backward(logits.tensor(), labels.data(), 0.25f, apart.tensor(), stats);
-      ops->softmax_cross_entropy_backward(logits.tensor(), labels.data(), 0.25f, logits.tensor(), stats);
+      reference->softmax_cross_entropy_backward(r.tensor(), {.labels = labels.data(), .size = n}, 0.25f, rd.tensor(),
+                                                expected);
+      ops->softmax_cross_entropy(logits.tensor(), {.labels = labels.data(), .size = n}, only_stats);
+      ops->softmax_cross_entropy_backward(logits.tensor(), {.labels = labels.data(), .size = n}, 0.25f, apart.tensor(),
+                                          stats);
+      ops->softmax_cross_entropy_backward(logits.tensor(), {.labels = labels.data(), .size = n}, 0.25f, logits.tensor(),
+                                          stats);
       expect_close({stats[0]}, {expected[0]}, "loss");
       EXPECT_EQ(stats[1], expected[1]);
       EXPECT_EQ(stats[0], only_stats[0]);
@@ -73,7 +76,7 @@ TEST_P(ElementwiseTest, SoftmaxIsSafeAtLargeLogits) {
   Owned logits(*device, shape, Format::lanes(8), {1e4f, -1e4f, 0, -1e4f, 1e4f, 1e4f}), d(shape, Format::lanes(8));
   const int32_t labels[] = {1, 2};
   float stats[2];
-  ops->softmax_cross_entropy_backward(logits.tensor(), labels, 1, d.tensor(), stats);
+  ops->softmax_cross_entropy_backward(logits.tensor(), {.labels = labels, .size = 2}, 1, d.tensor(), stats);
   EXPECT_NEAR(stats[0], 2e4 + std::log(2), 1e-2);
   EXPECT_EQ(stats[1], 0);  // the first of equal logits is not the label
   const Values expected = {1, -1, 0, 0, 0.5, -0.5};

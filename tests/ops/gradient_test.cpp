@@ -101,11 +101,12 @@ TEST(ReferenceGradient, SoftmaxMatchesFiniteDifferences) {
   Values z = random_values(5, 1), dz(5);
   const int32_t labels[] = {3};
   float stats[2];
-  ops->softmax_cross_entropy_backward({z.data(), shape, {}}, labels, 1, {dz.data(), shape, {}}, stats);
+  ops->softmax_cross_entropy_backward({z.data(), shape, {}}, {.labels = labels, .size = 1}, 1, {dz.data(), shape, {}},
+                                      stats);
   expect_close(dz,
                differences(z,
                            [&] {
-                             ops->softmax_cross_entropy({z.data(), shape, {}}, labels, stats);
+                             ops->softmax_cross_entropy({z.data(), shape, {}}, {.labels = labels, .size = 1}, stats);
                              return static_cast<double>(stats[0]);
                            }),
                "dlogits", 1e-3);

@@ -36,7 +36,7 @@ uint64_t tensor_index(const std::string& name) {
 
 std::vector<float> parity_weights(std::span<const Parameter> parameters) {
   const std::map<int, double> scale = {{0, 9}, {3, 180}, {7, 800}, {9, 128}};
-  std::vector<float> flat(total_count(parameters));
+  std::vector<float> flat(flat_count(parameters));
   for (const Parameter& p : parameters)
     for (int64_t i = 0; i < p.count; ++i) {
       const uint64_t bits = hash(tensor_index(p.name) << 32 | static_cast<uint64_t>(p.pytorch_index(i)));

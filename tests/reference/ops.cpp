@@ -202,6 +202,7 @@ class ReferenceOps final : public Ops {
   std::unique_ptr<AvgPool2d> avg_pool2d(const AvgPool2dDesc& desc, std::span<const int64_t>) override {
     return std::make_unique<ReferenceAvgPool2d>(device_, desc);
   }
+  DType activation_dtype() const override { return DType::f32; }
   Format input_format(const Conv2dDesc*, std::span<const int64_t>) const override { return {}; }
 
   void reorder(const Tensor& from, const Tensor& to) override {
@@ -209,13 +210,13 @@ class ReferenceOps final : public Ops {
     expect_dense(to);
     std::copy_n(from.f32(), from.shape.elements(), to.f32());
   }
-  void normalize(const uint8_t* pixels, const ImageShape& image, const Tensor& x) override {
+  void normalize(const Samples& samples, const ImageShape& image, const Tensor& x) override {
     const auto& [h, w, c] = x.shape.image;
     for (int64_t n = 0; n < x.shape.n; ++n)
       for (int64_t i = 0; i < h; ++i)
         for (int64_t k = 0; k < w * c; ++k)
           x.f32()[(n * h + i) * w * c + k] =
-              static_cast<float>(pixels[(n * image.h + i) * image.w * image.c + k] / 255.0);
+              static_cast<float>(samples.pixels[(samples.id(n) * image.h + i) * image.w * image.c + k] / 255.0);
   }
   void relu(const Tensor& x, const Tensor& y) override {
     for (int64_t i = 0; i < x.shape.elements(); ++i) y.f32()[i] = std::max(x.f32()[i], 0.0f);
@@ -224,12 +225,12 @@ class ReferenceOps final : public Ops {
     for (int64_t i = 0; i < y.shape.elements(); ++i) dx.f32()[i] = y.f32()[i] > 0 ? dy.f32()[i] : 0.0f;
   }
 
-  void softmax_cross_entropy(const Tensor& logits, const int32_t* labels, float* stats) override {
-    softmax(logits, labels, 0, nullptr, stats);
+  void softmax_cross_entropy(const Tensor& logits, const Samples& samples, float* stats) override {
+    softmax(logits, samples, 0, nullptr, stats);
   }
-  void softmax_cross_entropy_backward(const Tensor& logits, const int32_t* labels, float scale, const Tensor& dlogits,
+  void softmax_cross_entropy_backward(const Tensor& logits, const Samples& samples, float scale, const Tensor& dlogits,
                                       float* stats) override {
-    softmax(logits, labels, scale, dlogits.f32(), stats);
+    softmax(logits, samples, scale, dlogits.f32(), stats);
   }
 
   void flag_nonfinite(const float* values, int64_t count, float mark, float* flag) override {
@@ -241,7 +242,7 @@ class ReferenceOps final : public Ops {
   }
 
  private:
-  void softmax(const Tensor& logits, const int32_t* labels, float scale, float* dlogits, float* stats) {
+  void softmax(const Tensor& logits, const Samples& samples, float scale, float* dlogits, float* stats) {
     expect_dense(logits);
     const int64_t classes = logits.shape.image.c;
     double loss = 0;
@@ -249,14 +250,15 @@ class ReferenceOps final : public Ops {
     for (int64_t n = 0; n < logits.shape.n; ++n) {
       const float* z = logits.f32() + n * classes;
       const float* largest = std::max_element(z, z + classes);
-      const double max = *largest, label = z[labels[n]];
+      const double max = *largest, label = z[samples.labels[samples.id(n)]];
       double sum = 0;
       for (int64_t k = 0; k < classes; ++k) sum += std::exp(z[k] - max);
       loss += std::log(sum) - (label - max);
-      correct += largest - z == labels[n];
+      correct += largest - z == samples.labels[samples.id(n)];
       if (!dlogits) continue;
       for (int64_t k = 0; k < classes; ++k)
-        dlogits[n * classes + k] = static_cast<float>((std::exp(z[k] - max) / sum - (k == labels[n])) * scale);
+        dlogits[n * classes + k] =
+            static_cast<float>((std::exp(z[k] - max) / sum - (k == samples.labels[samples.id(n)])) * scale);
     }
     stats[0] = static_cast<float>(loss);
     stats[1] = static_cast<float>(correct);

@@ -21,6 +21,10 @@ class TamperingCommunicator : public Communicator {
   Sequence all_gather(WireSpan span) override { return inner_.all_gather(span); }
   Sequence broadcast(WireSpan span, int root) override { return inner_.broadcast(span, root); }
   void wait(Sequence n) override { inner_.wait(n); }
+  Sequence completed() const override { return inner_.completed(); }
+  std::optional<std::string> failure() const override { return inner_.failure(); }
+  bool recordable() const override { return inner_.recordable(); }
+  Memory* memory() override { return inner_.memory(); }
   void progress() override { inner_.progress(); }
   void sum_host(std::span<double> values) override { inner_.sum_host(values); }
   void barrier() override { inner_.barrier(); }

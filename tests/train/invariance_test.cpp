@@ -117,7 +117,7 @@ class FreeRunning : public Invariance {
   // On rank 0; 0 elsewhere.
   double distance(int size, const std::vector<double>& weights = {},
                   const std::function<TamperingCommunicator::Hook(const Rig*&)>& hook = {},
-                  const std::function<void(int, Batch&)>& change = {}) {
+                  const std::function<void(int, Shard&)>& change = {}) {
     double result = 0;
     in_world(size, [&](Communicator& part) {
       const Rig* at = nullptr;
@@ -125,9 +125,9 @@ class FreeRunning : public Invariance {
           part, hook ? hook(at) : [](WireSpan) { return true; });
       Rig rig({.seed = kSeed, .rank_weights = weights}, network, *data, *device, *ops, tampering);
       at = &rig;
-      const auto losses = rig.losses(0, kSteps, [&](Batch& batch) {
-        current = batch;
-        if (change) change(part.rank(), batch);
+      const auto losses = rig.losses(0, kSteps, [&](Shard& shard) {
+        current = shard.batch;
+        if (change) change(part.rank(), shard);
       });
       if (part.rank() == 0) result = loss_distance(losses, expected);
     });
@@ -180,15 +180,16 @@ TEST_F(FreeRunning, CatchesABucketThatIsNotSummed) {
 TEST_F(FreeRunning, CatchesARepeatedSample) {
   std::vector<uint8_t> pixels;
   std::vector<int32_t> labels;
-  const double d = distance(3, {}, {}, [&](int rank, Batch& batch) {
+  const double d = distance(3, {}, {}, [&](int rank, Shard& shard) {
+    const Batch& batch = shard.batch;
     if (rank != 1 || batch.size < 2) return;
     const int64_t image = data->image_shape().elements();
     pixels.assign(batch.pixels, batch.pixels + batch.size * image);
     labels.assign(batch.labels, batch.labels + batch.size);
     std::memcpy(pixels.data() + image, pixels.data(), image);
     labels[1] = labels[0];
-    batch.pixels = pixels.data();
-    batch.labels = labels.data();
+    shard.samples.pixels = pixels.data();
+    shard.samples.labels = labels.data();
   });
   expect_caught(d);
 }

@@ -2,8 +2,9 @@
 #pragma once
 
 #include "data/dataset.h"
-#include "data/loader.h"
 #include "data/sampler.h"
+#include "train/device_data.h"
+#include "train/feed.h"
 #include "train/replica.h"
 #include "train/step.h"
 
@@ -24,6 +25,7 @@ struct RigConfig {
   Order order = Order::shuffled;
   std::vector<double> rank_weights = {};  // empty: equal
   BucketCaps caps = {};
+  size_t device_data_bytes = size_t{1} << 30;
 };
 
 class Rig {
@@ -41,21 +43,23 @@ class Rig {
   }
 
   // The losses of the steps [first, end), counted from 0 over all epochs, from the weights as they are. `change` may
-  // tamper with each batch before it is used.
-  std::vector<double> losses(int64_t first, int64_t end, const std::function<void(Batch&)>& change = {}) {
+  // tamper with each shard before it is used.
+  std::vector<double> losses(int64_t first, int64_t end, const std::function<void(Shard&)>& change = {}) {
     std::vector<double> losses;
     Step step(replica);
-    Loader loader(data_, sampler_, first, end);
+    DeviceData data(replica.device, data_, largest(), config_.device_data_bytes);
+    Feed feed(data, sampler_, first, end, kTrainingFences);
     for (int64_t k = first; k < end; ++k) {
-      Batch batch = loader.next();
-      if (change) change(batch);
-      if (const auto result = step.run(batch, config_.lr, 0)) losses.push_back(result->loss);
+      Shard shard = feed.next();
+      if (change) change(shard);
+      if (const auto result = step.run(shard, config_.lr, 0)) losses.push_back(result->loss);
     }
     for (const StepResult& result : step.drain()) losses.push_back(result.loss);
     return losses;
   }
 
   const DistributedSampler& sampler() const { return sampler_; }
+  int64_t largest() const { return sizes().back(); }
 
  private:
   std::vector<int64_t> sizes() const {

@@ -109,11 +109,12 @@ TEST(Overlap, FirstBucketLeavesBeforeBackwardHasEnded) {
       return true;
     });
     Rig rig({.batch_size = 16}, lenet({28, 28, 1}, 4), data, device, ops, recording);
-    Loader loader(data, rig.sampler(), 0, 1);
-    const Batch& batch = loader.next();
+    DeviceData on_device(device, data, rig.largest(), 0);
+    Feed feed(on_device, rig.sampler(), 0, 1, kTrainingFences);
+    const Shard& shard = feed.next();
     Replica& r = rig.replica;
     r.reducer.begin();
-    r.model.forward_backward({batch.pixels, batch.labels, batch.size}, 1.0f / 16, r.ticket(), [&](int id) {
+    r.model.forward_backward(shard.samples, 1.0f / 16, r.ticket(), [&](int id) {
       ++announced;
       r.reducer.ready(id);
     });

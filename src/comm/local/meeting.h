@@ -49,6 +49,11 @@ class Meeting {
     if (done_ < n) throw_failure(lock);
   }
 
+  uint64_t done() const {
+    const std::lock_guard lock(mutex_);
+    return done_;
+  }
+
   void leave(int rank) {
     const std::lock_guard lock(mutex_);
     left_[rank] = true;
@@ -95,7 +100,7 @@ class Meeting {
   const Execute execute_;
   const Same same_;
   const Describe describe_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<uint64_t> posted_;  // rounds, by rank
   std::vector<bool> left_;

@@ -106,6 +106,7 @@ class LocalCommunicator final : public Communicator {
   Sequence broadcast(WireSpan span, int root) override { return start({Collective::Kind::broadcast, span, root}); }
 
   void wait(Sequence n) override { world_->device.wait(n); }
+  Sequence completed() const override { return world_->device.done(); }
   void progress() override {}  // whoever posts last does the work
   void sum_host(std::span<double> values) override { world_->host.wait(world_->host.post(rank_, values)); }
   void barrier() override { sum_host({}); }

@@ -36,6 +36,7 @@ class MpiCommunicator final : public Communicator {
     return engine_.start(lane_, {Collective::Kind::broadcast, span, root});
   }
 
+  Sequence completed() const override { return lane_.completed(); }
   void wait(Sequence n) override { engine_.wait(lane_, n); }
   void progress() override { engine_.progress(); }
 

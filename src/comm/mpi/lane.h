@@ -8,6 +8,7 @@
 #include <mpi.h>
 
 #include <array>
+#include <atomic>
 #include <vector>
 
 namespace ddp {
@@ -24,7 +25,7 @@ class Lane {
   void advance();  // tests what is under way, launches what may follow, returns at once
 
   Communicator::Sequence issued() const { return issued_; }
-  Communicator::Sequence completed() const { return completed_; }
+  Communicator::Sequence completed() const { return completed_; }  // from any thread
   bool idle() const { return completed_ == issued_; }
 
  private:
@@ -46,7 +47,8 @@ class Lane {
   Allreduce allreduce_;
   std::vector<Slot> slots_;
   std::vector<Collective> queue_;  // a ring buffer: collective n at n modulo its size
-  Communicator::Sequence issued_ = 0, launched_ = 0, completed_ = 0;
+  Communicator::Sequence issued_ = 0, launched_ = 0;
+  std::atomic<Communicator::Sequence> completed_ = 0;
 };
 
 }  // namespace ddp

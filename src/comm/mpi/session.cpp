@@ -9,8 +9,11 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <numeric>
+#include <thread>
 
 namespace ddp {
 namespace {
@@ -108,7 +111,24 @@ std::optional<Error> MpiSession::agree(const std::optional<Error>& mine) {
   return Error(static_cast<Exit>(head[0]), same ? text : fmt::format("rank {}: {}", first, text));
 }
 
+std::vector<std::string> MpiSession::gather(const std::string& mine) {
+  std::vector<int> lengths(size()), offsets(size());
+  const auto length = static_cast<int>(mine.size());
+  DDP_MPI(MPI_Allgather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, MPI_COMM_WORLD));
+  std::exclusive_scan(lengths.begin(), lengths.end(), offsets.begin(), 0);
+  std::string all(offsets.back() + lengths.back(), '\0');
+  DDP_MPI(MPI_Allgatherv(mine.data(), length, MPI_CHAR, all.data(), lengths.data(), offsets.data(), MPI_CHAR,
+                         MPI_COMM_WORLD));
+  std::vector<std::string> texts;
+  for (int r = 0; r < size(); ++r) texts.push_back(all.substr(offsets[r], lengths[r]));
+  return texts;
+}
+
 void MpiSession::abort(Exit code) {
+  std::thread([code] {
+    std::this_thread::sleep_for(std::chrono::seconds(2));
+    _exit(static_cast<int>(code));
+  }).detach();
   int initialised = 0, finalised = 0;
   MPI_Initialized(&initialised);
   MPI_Finalized(&finalised);

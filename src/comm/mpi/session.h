@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace ddp {
 
@@ -34,7 +35,11 @@ class MpiSession {
   // marked with its number unless all ranks failed with the same text. Collective.
   std::optional<Error> agree(const std::optional<Error>& mine);
 
-  // Ends the job on all ranks at once with this exit code; may be called from any thread.
+  // Every rank's text, by rank, on all of them. Collective.
+  std::vector<std::string> gather(const std::string& mine);
+
+  // Ends the job on all ranks at once with this exit code, and this process two seconds later whatever MPI does. May be
+  // called from any thread.
   [[noreturn]] static void abort(Exit code);
 
  private:

@@ -4,11 +4,25 @@
 #include "comm/communicator.h"
 #include "device/device.h"
 
+#include <chrono>
 #include <memory>
+#include <string>
 
 namespace ddp {
 
+struct NcclConfig {
+  bool ring = false;                   // only rings; else NCCL chooses
+  bool deterministic = false;          // the same bits on every run
+  bool share_gpu = false;              // several ranks may have one GPU, for tests: slow, over sockets
+  std::chrono::seconds deadline{120};  // for all ranks to come together
+};
+
 // `host` shares the unique id and serves host sums; it and the device outlive the result. Collective over `host`.
-std::unique_ptr<Communicator> make_nccl_communicator(Device& device, Communicator& host);
+// Throws Error(Exit::communication) with NCCL's own text and what to do.
+std::unique_ptr<Communicator> make_nccl_communicator(Device& device, Communicator& host, const NcclConfig& config);
+
+// What the user should see of NCCL: its version, and the NCCL_ variables that are set, such as
+// "NCCL 2.28.9, NCCL_ALGO=Ring".
+std::string describe_nccl();
 
 }  // namespace ddp

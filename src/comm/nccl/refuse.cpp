@@ -2,9 +2,17 @@
 #include "core/error.h"
 
 namespace ddp {
+namespace {
 
-std::unique_ptr<Communicator> make_nccl_communicator(Device&, Communicator&) {
-  fail(Exit::device, "NCCL was asked for, but this program was built without CUDA: build with the preset \"cuda\"");
+constexpr const char* kReason =
+    "NCCL was asked for, but this program was built without CUDA: build the preset \"cuda\"";
+
+}  // namespace
+
+std::unique_ptr<Communicator> make_nccl_communicator(Device&, Communicator&, const NcclConfig&) {
+  fail(Exit::device, kReason);
 }
+
+std::string describe_nccl() { fail(Exit::device, kReason); }
 
 }  // namespace ddp

@@ -2,7 +2,6 @@
 
 #include "core/error.h"
 
-#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -12,6 +11,11 @@ namespace ddp {
 namespace {
 
 constexpr size_t kAlignment = 64;
+
+class Runner final : public Recorder {
+ public:
+  void run(WorkKey, const std::function<void()>& work) override { work(); }
+};
 
 class CpuDevice final : public Device {
  public:
@@ -24,6 +28,9 @@ class CpuDevice final : public Device {
     return "CPU";
   }
 
+  bool is_host() const override { return true; }
+  Memory& host_memory() override { return *this; }
+
   void* allocate(size_t bytes) override {
     const size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
     void* memory = std::aligned_alloc(kAlignment, rounded == 0 ? kAlignment : rounded);
@@ -35,24 +42,27 @@ class CpuDevice final : public Device {
   void deallocate(void* memory) noexcept override { std::free(memory); }
 
   void upload(void* device, const void* host, size_t bytes) override { copy(device, host, bytes); }
+  void upload_ahead(void* device, const void* host, size_t bytes) override { copy(device, host, bytes); }
   void download(void* host, const void* device, size_t bytes) override { copy(host, device, bytes); }
   void zero(void* device, size_t bytes) override {
     if (bytes > 0) std::memset(device, 0, bytes);
   }
   void synchronize() override {}
 
-  void mark(int slot) override { marks_.at(slot) = Clock::now(); }
-  double milliseconds(int from, int to) override {
-    return std::chrono::duration<double, std::milli>(marks_.at(to) - marks_.at(from)).count();
+  void fence(int) override {}
+  void await(int) override {}
+  bool passed(int) override { return true; }
+
+  void stamp(int64_t* nanoseconds) override {
+    *nanoseconds = std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
   }
 
+  std::unique_ptr<Recorder> recorder() override { return std::make_unique<Runner>(); }
+
  private:
-  using Clock = std::chrono::steady_clock;
   static void copy(void* to, const void* from, size_t bytes) {
     if (bytes > 0) std::memcpy(to, from, bytes);
   }
-
-  std::array<Clock::time_point, kMarks> marks_{};
 };
 
 }  // namespace

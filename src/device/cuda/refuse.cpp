@@ -2,9 +2,21 @@
 #include "device/cuda/device.h"
 
 namespace ddp {
+namespace {
 
-std::unique_ptr<Device> make_cuda_device(int) {
-  fail(Exit::device, "this program was built without CUDA; use --device cpu");
+constexpr const char* kReason = "this program was built without CUDA";
+
+}  // namespace
+
+int count_cuda_devices(std::string& why) {
+  why = kReason;
+  return 0;
+}
+
+CudaDeviceInfo cuda_device_info(int) { fail(Exit::device, "{}; use --device cpu", kReason); }
+
+std::unique_ptr<Device> make_cuda_device(const CudaDeviceConfig&) {
+  fail(Exit::device, "{}; use --device cpu", kReason);
 }
 
 }  // namespace ddp

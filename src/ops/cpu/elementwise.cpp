@@ -10,7 +10,7 @@
 
 namespace ddp {
 
-void normalize(const Workers& workers, const uint8_t* pixels, const ImageShape& image, const Tensor& x) {
+void normalize(const Workers& workers, const Samples& samples, const ImageShape& image, const Tensor& x) {
   const int64_t n = x.shape.n, lanes = x.format.block, rows = x.shape.image.h;
   const int64_t row = x.shape.image.w * x.shape.image.c, image_row = image.w * image.c;
   const Normalize to_float;
@@ -23,7 +23,7 @@ void normalize(const Workers& workers, const uint8_t* pixels, const ImageShape& 
     if (filled < lanes) std::fill_n(to, rows * row * lanes, 0.0f);
     for (int64_t i = 0; i < rows; ++i, to += row * lanes)
       for (int64_t l = 0; l < filled; ++l) {
-        const uint8_t* from = pixels + (b * lanes + l) * image.elements() + i * image_row;
+        const uint8_t* from = samples.pixels + samples.id(b * lanes + l) * image.elements() + i * image_row;
         for (int64_t j = 0; j < row; ++j) to[j * lanes + l] = to_float(from[j]);
       }
   });

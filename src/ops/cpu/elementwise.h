@@ -3,13 +3,14 @@
 
 #include "device/tensor.h"
 #include "ops/cpu/parallel.h"
+#include "ops/samples.h"
 
 #include <cstdint>
 #include <span>
 
 namespace ddp {
 
-void normalize(const Workers& workers, const uint8_t* pixels, const ImageShape& image, const Tensor& x);
+void normalize(const Workers& workers, const Samples& samples, const ImageShape& image, const Tensor& x);
 void relu(const Workers& workers, const Tensor& x, const Tensor& y);
 void relu_backward(const Workers& workers, const Tensor& y, const Tensor& dy, const Tensor& dx);
 void add(const Workers& workers, const float* from, float* to, int64_t count);

@@ -31,25 +31,26 @@ class CpuOps final : public Ops {
     return make_avg_pool2d(workers_, desc);
   }
 
+  DType activation_dtype() const override { return DType::f32; }
   Format input_format(const Conv2dDesc* first, std::span<const int64_t> batch_sizes) const override {
     return first && !suits_dnnl(*first) ? Format::lanes(choose_lanes(batch_sizes)) : Format{};
   }
 
   void reorder(const Tensor& from, const Tensor& to) override { ddp::reorder(workers_, from, to); }
-  void normalize(const uint8_t* pixels, const ImageShape& image, const Tensor& x) override {
-    ddp::normalize(workers_, pixels, image, x);
+  void normalize(const Samples& samples, const ImageShape& image, const Tensor& x) override {
+    ddp::normalize(workers_, samples, image, x);
   }
   void relu(const Tensor& x, const Tensor& y) override { ddp::relu(workers_, x, y); }
   void relu_backward(const Tensor& y, const Tensor& dy, const Tensor& dx) override {
     ddp::relu_backward(workers_, y, dy, dx);
   }
-  void softmax_cross_entropy(const Tensor& logits, const int32_t* labels, float* stats) override {
-    ddp::softmax_cross_entropy(logits, labels, 0, nullptr, stats);
+  void softmax_cross_entropy(const Tensor& logits, const Samples& samples, float* stats) override {
+    ddp::softmax_cross_entropy(logits, samples, 0, nullptr, stats);
     workers_.device.poll();
   }
-  void softmax_cross_entropy_backward(const Tensor& logits, const int32_t* labels, float scale, const Tensor& dlogits,
+  void softmax_cross_entropy_backward(const Tensor& logits, const Samples& samples, float scale, const Tensor& dlogits,
                                       float* stats) override {
-    ddp::softmax_cross_entropy(logits, labels, scale, &dlogits, stats);
+    ddp::softmax_cross_entropy(logits, samples, scale, &dlogits, stats);
     workers_.device.poll();
   }
   void flag_nonfinite(const float* values, int64_t count, float mark, float* flag) override {

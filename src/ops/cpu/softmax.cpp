@@ -7,7 +7,7 @@
 
 namespace ddp {
 
-void softmax_cross_entropy(const Tensor& logits, const int32_t* labels, float scale, const Tensor* dlogits,
+void softmax_cross_entropy(const Tensor& logits, const Samples& samples, float scale, const Tensor* dlogits,
                            float* stats) {
   const int64_t n = logits.shape.n, classes = logits.shape.image.c;
   DDP_EXPECT(logits.format.kind != Format::Kind::channels && (!dlogits || dlogits->format == logits.format));
@@ -17,7 +17,7 @@ void softmax_cross_entropy(const Tensor& logits, const int32_t* labels, float sc
   for (int64_t i = 0; i < n; ++i) {
     const int64_t base = i / lanes * lanes * classes + i % lanes;
     const float* z = logits.f32() + base;
-    const int64_t label = labels[i];
+    const int64_t label = samples.labels[samples.id(i)];
     int64_t best = 0;
     for (int64_t k = 1; k < classes; ++k)
       if (z[k * lanes] > z[best * lanes]) best = k;

@@ -3,11 +3,25 @@
 
 #include "device/device.h"
 #include "ops/ops.h"
+#include "ops/precision.h"
 
+#include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
 
 namespace ddp {
 
-std::unique_ptr<Ops> make_cuda_ops(Device& device);
+// Gives every rank the values of rank 0. Collective: all ranks call it as often, with as many values.
+using Agree = std::function<void(std::span<int64_t>)>;
+
+struct CudaOpsConfig {
+  Precision precision = Precision::tf32;
+  bool deterministic = false;  // the same bits on every run
+  Agree agree;                 // null: this rank decides for itself
+};
+
+// `device` is a CUDA device and outlives the result.
+std::unique_ptr<Ops> make_cuda_ops(Device& device, const CudaOpsConfig& config);
 
 }  // namespace ddp

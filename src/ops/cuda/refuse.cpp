@@ -3,7 +3,7 @@
 
 namespace ddp {
 
-std::unique_ptr<Ops> make_cuda_ops(Device&) {
+std::unique_ptr<Ops> make_cuda_ops(Device&, const CudaOpsConfig&) {
   fail(Exit::device, "this program was built without CUDA; use --device cpu");
 }
 

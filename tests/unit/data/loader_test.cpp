@@ -1,6 +1,7 @@
 #include "data/loader.h"
 
 #include "core/error.h"
+#include "device/cpu/device.h"
 
 #include <gtest/gtest.h>
 
@@ -38,6 +39,8 @@ class Numbers final : public Dataset {
   std::chrono::microseconds delay_;
 };
 
+const std::unique_ptr<Device> memory = make_cpu_device();
+
 DistributedSampler sampler(int64_t samples, int64_t batch, int rank = 0, int world = 1, Order order = Order::shuffled) {
   return {samples, batch, order, 1, rank, std::vector<double>(world, 1.0)};
 }
@@ -53,6 +56,7 @@ void expect_batch(const Batch& batch, const DistributedSampler& order, int64_t s
     int64_t id;
     std::memcpy(&id, batch.pixels + 10 * i, sizeof id);
     ASSERT_EQ(id, order.sample(batch.epoch, shard.begin + i));
+    ASSERT_EQ(batch.ids[i], id);
     ASSERT_EQ(batch.labels[i], id % 7);
   }
 }
@@ -64,7 +68,7 @@ TEST(Loader, YieldsTheSamplersShardsInOrderOverEpochs) {
       for (int rank = 0; rank < world; ++rank) {
         const DistributedSampler order = sampler(103, batch, rank, world);
         const int64_t first = order.steps_per_epoch() / 2, end = 3 * order.steps_per_epoch();
-        Loader loader(data, order, first, end);
+        Loader loader(data, order, first, end, *memory);
         for (int64_t step = first; step < end; ++step) expect_batch(loader.next(), order, step);
       }
 }
@@ -72,7 +76,7 @@ TEST(Loader, YieldsTheSamplersShardsInOrderOverEpochs) {
 TEST(Loader, ABatchStaysUntilTheNextCall) {
   const Numbers data(100'000);
   const DistributedSampler order = sampler(100'000, 500);
-  Loader loader(data, order, 0, order.steps_per_epoch());
+  Loader loader(data, order, 0, order.steps_per_epoch(), *memory);
   for (int64_t step = 0; step < order.steps_per_epoch(); ++step) {
     const Batch& batch = loader.next();
     if (step % 20 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));  // the thread fills every free slot
@@ -83,14 +87,14 @@ TEST(Loader, ABatchStaysUntilTheNextCall) {
 TEST(Loader, ASlowDatasetIsWaitedFor) {
   const Numbers data(20, -1, std::chrono::microseconds(500));
   const DistributedSampler order = sampler(20, 4);
-  Loader loader(data, order, 0, 5);
+  Loader loader(data, order, 0, 5, *memory);
   for (int64_t step = 0; step < 5; ++step) expect_batch(loader.next(), order, step);
 }
 
 TEST(Loader, ReadsAheadButNoFurtherThanItsRing) {
   const Numbers data(1'000'000);
   const DistributedSampler order = sampler(1'000'000, 100'000);  // ten batches of a million bytes: four slots
-  Loader loader(data, order, 0, 10);
+  Loader loader(data, order, 0, 10, *memory);
   while (data.reads < 400'000) std::this_thread::yield();
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   EXPECT_EQ(data.reads, 400'000);
@@ -102,7 +106,7 @@ TEST(Loader, EmptyShards) {
   const Numbers data(3);
   for (int rank = 0; rank < 8; ++rank) {
     const DistributedSampler order = sampler(3, 256, rank, 8);
-    Loader loader(data, order, 0, 200);
+    Loader loader(data, order, 0, 200, *memory);
     for (int64_t step = 0; step < 200; ++step) expect_batch(loader.next(), order, step);
   }
 }
@@ -110,12 +114,12 @@ TEST(Loader, EmptyShards) {
 TEST(Loader, EmptyRangesAndOneCallTooMany) {
   const Numbers data(10), nothing(0);
   const DistributedSampler order = sampler(10, 4), no_order = sampler(0, 4);
-  EXPECT_THROW(Loader(data, order, 0, 0).next(), Error);
-  EXPECT_THROW(Loader(data, order, 7, 7).next(), Error);
-  EXPECT_THROW(Loader(nothing, no_order, 0, 0).next(), Error);
-  EXPECT_THROW(Loader(nothing, no_order, 0, 1), Error);
-  EXPECT_THROW(Loader(data, order, 2, 1), Error);
-  Loader loader(data, order, 0, 1);
+  EXPECT_THROW(Loader(data, order, 0, 0, *memory).next(), Error);
+  EXPECT_THROW(Loader(data, order, 7, 7, *memory).next(), Error);
+  EXPECT_THROW(Loader(nothing, no_order, 0, 0, *memory).next(), Error);
+  EXPECT_THROW(Loader(nothing, no_order, 0, 1, *memory), Error);
+  EXPECT_THROW(Loader(data, order, 2, 1, *memory), Error);
+  Loader loader(data, order, 0, 1, *memory);
   loader.next();
   EXPECT_THROW(loader.next(), Error);
 }
@@ -123,7 +127,7 @@ TEST(Loader, EmptyRangesAndOneCallTooMany) {
 TEST(Loader, WhatReadingThrowsComesOutOfNextAfterTheGoodBatches) {
   const Numbers data(100, 57);
   const DistributedSampler order = sampler(100, 10, 0, 1, Order::sequential);
-  Loader loader(data, order, 0, 10);
+  Loader loader(data, order, 0, 10, *memory);
   for (int64_t step = 0; step < 5; ++step) expect_batch(loader.next(), order, step);
   EXPECT_THROW(loader.next(), std::runtime_error);
   EXPECT_THROW(loader.next(), std::runtime_error);
@@ -134,7 +138,7 @@ TEST(Loader, MayBeDestroyedAtAnyTime) {
   for (const Numbers* data : {&quick, &slow, &broken})
     for (int64_t taken : {0, 1, 2, 7}) {
       const DistributedSampler order = sampler(1000, 8, 0, 1, Order::sequential);
-      Loader loader(*data, order, 0, 1000);
+      Loader loader(*data, order, 0, 1000, *memory);
       for (int64_t i = 0; i < taken && data != &broken; ++i) loader.next();
       if (taken == 2) std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
@@ -144,10 +148,33 @@ TEST(Loader, DestructionDoesNotWaitForTheRestOfABatch) {
   const Numbers data(1'000'000, -1, std::chrono::microseconds(100));  // 100 s for the one batch
   const DistributedSampler order = sampler(1'000'000, 1'000'000);
   {
-    Loader loader(data, order, 0, 1);
+    Loader loader(data, order, 0, 1, *memory);
     while (data.reads == 0) std::this_thread::yield();
   }
   EXPECT_LT(data.reads, 1'000'000);
+}
+
+TEST(Loader, KeepsAsManyBatchesAsAsked) {
+  const Numbers data(200);
+  const DistributedSampler order = sampler(200, 10);
+  Loader loader(data, order, 0, 20, *memory, {.pixels = true, .keep = 3});
+  std::vector<Batch> kept;
+  for (int step = 0; step < 20; ++step) {
+    kept.push_back(loader.next());
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // time to overwrite what is not kept
+    for (int k = std::max(0, step - 2); k <= step; ++k) expect_batch(kept[k], order, k);
+  }
+}
+
+TEST(Loader, WithoutPixelsNothingIsRead) {
+  const Numbers data(20);
+  const DistributedSampler order = sampler(20, 10);
+  Loader loader(data, order, 0, 2, *memory, {.pixels = false});
+  const Batch& batch = loader.next();
+  EXPECT_EQ(batch.pixels, nullptr);
+  EXPECT_EQ(batch.ids[3], order.sample(0, 3));
+  loader.next();
+  EXPECT_EQ(data.reads, 0);
 }
 
 }  // namespace

@@ -73,9 +73,11 @@ TEST(Ticket, AMissingSampleIsAnError) {
 
 TEST(Ticket, ABadNumberNamesStepRankAndPlace) {
   Ticket ticket = read_ticket(summed(3, 1, {4, 4, 4}), 3);
-  ticket.bad[2] = TicketLayout::kBadLoss;
+  ticket.bad[2] = TicketLayout::bad_bucket(0);
+  ticket.loss_sum = INFINITY;
   std::string text = thrown(ticket, 4, 3, Exit::numerics);
   EXPECT_NE(text.find("step 4 on rank 2: the loss"), text.npos) << text;
+  ticket.loss_sum = 3;
   ticket.bad[1] = TicketLayout::bad_bucket(6);
   text = thrown(ticket, 4, 3, Exit::numerics);
   EXPECT_NE(text.find("rank 1: a gradient of bucket 6"), text.npos) << text;

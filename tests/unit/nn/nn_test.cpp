@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numeric>
 #include <random>
 
 namespace ddp {
@@ -24,6 +25,18 @@ TEST(Network, LenetHasTheParametersOfTheBook) {
   EXPECT_EQ(names, (std::vector<std::string>{"9.weight", "9.bias", "7.weight", "7.bias", "3.weight", "3.bias",
                                              "0.weight", "0.bias"}));
   EXPECT_EQ(counts, (std::vector<int64_t>{1280, 10, 102400, 128, 25000, 50, 180, 20}));
+}
+
+TEST(Parameters, StartAtMultiplesOf64BytesWithoutOverlap) {
+  const auto parameters = parameters_of(lenet({28, 28, 1}, 10));
+  int64_t end = 0;
+  for (const Parameter& p : parameters) {
+    EXPECT_EQ(p.offset % 16, 0) << p.name;
+    EXPECT_GE(p.offset, end) << p.name;
+    EXPECT_LT(p.offset, end + 16) << p.name;
+    end = p.offset + p.count;
+  }
+  EXPECT_EQ(flat_count(parameters), (end + 15) / 16 * 16);
 }
 
 TEST(Network, ALayerThatDoesNotFitIsNamed) {
@@ -52,8 +65,9 @@ TEST(Network, WhatNoPoolingReadsIsNotComputed) {
 // A permutation in both directions; spot values by the definition of the layouts.
 TEST(Parameters, PytorchLayout) {
   const auto parameters = parameters_of(lenet({28, 28, 1}, 10));
-  std::vector<float> flat(total_count(parameters));
-  for (size_t i = 0; i < flat.size(); ++i) flat[i] = static_cast<float>(i);
+  std::vector<float> flat(flat_count(parameters));
+  for (const Parameter& p : parameters)
+    std::iota(flat.begin() + p.offset, flat.begin() + p.offset + p.count, static_cast<float>(p.offset));
   std::vector<float> back(flat.size());
   for (const Parameter& p : parameters) {
     const auto tensor = to_pytorch(p, flat);
@@ -72,7 +86,7 @@ TEST(Parameters, PytorchLayout) {
 
 TEST(Init, DefaultIsUniformWithPytorchsBound) {
   const auto parameters = parameters_of(lenet({28, 28, 1}, 10));
-  std::vector<float> flat(total_count(parameters)), again(flat.size()), other(flat.size());
+  std::vector<float> flat(flat_count(parameters)), again(flat.size()), other(flat.size());
   initialize(flat, parameters, {}, 3);
   initialize(again, parameters, {}, 3);
   initialize(other, parameters, {}, 4);
@@ -94,7 +108,7 @@ TEST(Init, DefaultIsUniformWithPytorchsBound) {
 
 TEST(Init, NormalHasZeroBiases) {
   const auto parameters = parameters_of(lenet({28, 28, 1}, 10));
-  std::vector<float> flat(total_count(parameters));
+  std::vector<float> flat(flat_count(parameters));
   initialize(flat, parameters, {Init::Kind::normal, 0.01}, 0);
   for (const Parameter& p : parameters) {
     double squares = 0;

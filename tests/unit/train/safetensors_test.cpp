@@ -72,8 +72,9 @@ TEST_F(Safetensors, BrokenFilesAreRefused) {
 
 TEST_F(Safetensors, StateDictMustFitTheModel) {
   const auto parameters = parameters_of(lenet({28, 28, 1}, 10));
-  std::vector<float> flat(total_count(parameters));
-  for (size_t i = 0; i < flat.size(); ++i) flat[i] = static_cast<float>(i) / 7;
+  std::vector<float> flat(flat_count(parameters));
+  for (const Parameter& p : parameters)
+    for (int64_t i = p.offset; i < p.offset + p.count; ++i) flat[i] = static_cast<float>(i) / 7;
   save_state_dict(path, parameters, flat);
   EXPECT_EQ(load_state_dict(path, parameters), flat);
   EXPECT_EQ(read_safetensors(path).at("3.weight").shape, (std::vector<int64_t>{50, 20, 5, 5}));

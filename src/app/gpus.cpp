@@ -1,0 +1,44 @@
+#include "app/gpus.h"
+
+#include "core/error.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace ddp {
+
+std::string choose_device(const std::string& asked, std::span<const int> gpus, const std::string& why) {
+  if (asked == "cpu") return asked;
+  const auto without = std::find(gpus.begin(), gpus.end(), 0);
+  if (without == gpus.end()) return "cuda";
+  const auto having = std::find_if(gpus.begin(), gpus.end(), [](int count) { return count > 0; });
+  require(having == gpus.end(), Exit::device,
+          "rank {} sees a GPU and rank {} sees none; give every rank one, or --device cpu", having - gpus.begin(),
+          without - gpus.begin());
+  require(asked != "cuda", Exit::device, "--device cuda: {}; use --device cpu", why);
+  return "cpu";
+}
+
+int choose_gpu(int local_rank, int visible, bool share) {
+  if (local_rank < visible) return local_rank;
+  if (share || visible == 1) return local_rank % visible;  // one: perhaps each rank's own, which is looked at later
+  fail(
+      Exit::device,
+      "local rank {} has no GPU: this host shows {}; start fewer ranks, or let ranks share with --share-gpu (slow, for "
+      "tests)",
+      local_rank, visible);
+}
+
+void require_gpus_apart(std::span<const RankGpu> ranks) {
+  std::map<std::pair<std::string, std::string>, size_t> taken;
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    const auto [entry, fresh] = taken.try_emplace({ranks[rank].host, ranks[rank].uuid}, rank);
+    require(fresh, Exit::device,
+            "ranks {} and {} have the same GPU ({} on {}); start fewer ranks there, or let them share with --share-gpu "
+            "(slow, for tests)",
+            entry->second, rank, ranks[rank].bus_id, ranks[rank].host);
+  }
+}
+
+}  // namespace ddp

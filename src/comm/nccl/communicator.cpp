@@ -1,0 +1,179 @@
+#include "comm/nccl/communicator.h"
+
+#include "comm/nccl/count.h"
+#include "comm/nccl/environment.h"
+#include "comm/nccl/handle.h"
+#include "comm/nccl/memory.h"
+#include "comm/nccl/poll.h"
+#include "core/error.h"
+#include "device/cuda/handles.h"
+
+#include <array>
+#include <cstdlib>
+#include <utility>
+
+namespace ddp {
+namespace {
+
+ncclDataType_t type_of(const WireSpan& span) { return span.dtype == DType::f32 ? ncclFloat32 : ncclBfloat16; }
+
+// Rank 0's, byte by byte as numbers; a byte survives a sum with zeros.
+ncclUniqueId share_unique_id(Communicator& host) {
+  ncclUniqueId id{};
+  std::array<double, sizeof id.internal> bytes{};
+  if (host.rank() == 0) {
+    if (const auto why = describe_failure(ncclGetUniqueId(&id), nullptr))
+      fail(Exit::communication,
+           "NCCL cannot open a port for the other ranks: {}; set NCCL_SOCKET_IFNAME to a network "
+           "interface that is up",
+           *why);
+    for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<unsigned char>(id.internal[i]);
+  }
+  host.sum_host(bytes);
+  for (size_t i = 0; i < bytes.size(); ++i) id.internal[i] = static_cast<char>(static_cast<unsigned char>(bytes[i]));
+  return id;
+}
+
+// Three streams, all ordered by events, none by the host. Compute is the device's. Communication has its own, of
+// greatest priority; each collective there starts after the compute issued so far. Counting hangs off communication, so
+// that no collective waits for the count of the one before. wait() orders compute after both: so whatever is captured
+// between a first collective and a last wait is a branch that leaves compute and returns to it.
+class NcclCommunicator final : public Communicator {
+ public:
+  NcclCommunicator(Device& device, Communicator& host, std::unique_ptr<Communicator> owned_host,
+                   std::chrono::seconds deadline)
+      : device_(device),
+        host_(host),
+        owned_host_(std::move(owned_host)),
+        deadline_(deadline),
+        compute_(compute_stream(device)),
+        communication_(make_stream(greatest_stream_priority())),
+        counting_(make_stream(greatest_stream_priority())),
+        event_(make_event()),
+        counter_(device),
+        nccl_(share_unique_id(host), host.rank(), host.size(), deadline),
+        memory_(nccl_, streams()) {
+    connect();
+  }
+  ~NcclCommunicator() override {
+    if (idle_within(kGoodbye, streams()) && !nccl_.failure())
+      nccl_.leave();
+    else
+      nccl_.abort();
+  }
+
+  int rank() const override { return host_.rank(); }
+  int size() const override { return host_.size(); }
+
+  Sequence sum(WireSpan span) override {
+    return start("a sum", span, [=, this](ncclComm_t comm) {
+      return ncclAllReduce(span.data, span.data, span.count, type_of(span), ncclSum, comm, communication_.get());
+    });
+  }
+  Sequence reduce_scatter(WireSpan span) override {
+    const int64_t part = part_of(span);
+    return start("a reduce-scatter", span, [=, this](ncclComm_t comm) {
+      return ncclReduceScatter(span.data, my_part(span), part, type_of(span), ncclSum, comm, communication_.get());
+    });
+  }
+  Sequence all_gather(WireSpan span) override {
+    const int64_t part = part_of(span);
+    return start("an all-gather", span, [=, this](ncclComm_t comm) {
+      return ncclAllGather(my_part(span), span.data, part, type_of(span), comm, communication_.get());
+    });
+  }
+  Sequence broadcast(WireSpan span, int root) override {
+    return start("a broadcast", span, [=, this](ncclComm_t comm) {
+      return ncclBroadcast(span.data, span.data, span.count, type_of(span), root, comm, communication_.get());
+    });
+  }
+
+  void wait(Sequence n) override {
+    DDP_EXPECT(n <= started_);
+    if (n <= waited_) return;
+    order_after(compute_, communication_.get(), event_.get());
+    order_after(compute_, counting_.get(), event_.get());
+    waited_ = started_;
+  }
+  void progress() override {}  // the GPU needs no help
+
+  Memory* memory() override { return &memory_; }
+  bool recordable() const override { return true; }
+  Sequence completed() const override { return counter_.value(); }
+  std::optional<std::string> failure() const override { return nccl_.failure(); }
+
+  void sum_host(std::span<double> values) override { host_.sum_host(values); }
+  void barrier() override { host_.barrier(); }
+
+  std::unique_ptr<Communicator> split(int colour) override {
+    auto part = host_.split(colour);
+    Communicator& host = *part;
+    return std::make_unique<NcclCommunicator>(device_, host, std::move(part), deadline_);
+  }
+
+ private:
+  std::vector<cudaStream_t> streams() const { return {compute_, communication_.get(), counting_.get()}; }
+
+  int64_t part_of(const WireSpan& span) const {
+    DDP_EXPECT(span.count % size() == 0);
+    return span.count / size();
+  }
+  void* my_part(const WireSpan& span) const {
+    return static_cast<char*>(span.data) + rank() * part_of(span) * static_cast<int64_t>(size_of(span.dtype));
+  }
+
+  Sequence start(const char* what, const WireSpan& span, const Nccl::Call& call) {
+    order_after(communication_.get(), compute_, event_.get());
+    if (span.count > 0) nccl_.run(what, call);
+    order_after(counting_.get(), communication_.get(), event_.get());
+    counter_.count(counting_.get());
+    return ++started_;
+  }
+
+  // NCCL opens its connections with the first collective: here rather than in the first step.
+  void connect() {
+    Buffer one(device_, sizeof(float));
+    device_.synchronize();
+    try {
+      nccl_.run("the first sum", [&](ncclComm_t comm) {
+        return ncclAllReduce(one.data(), one.data(), 1, ncclFloat32, ncclSum, comm, communication_.get());
+      });
+      require(idle_within(deadline_, streams()), Exit::communication,
+              "NCCL: the first sum: not done after {} s; make sure that the ranks reach each other's GPUs; "
+              "NCCL_DEBUG=INFO shows how they try",
+              deadline_.count());
+    } catch (...) {
+      nccl_.abort();  // before its memory goes
+      throw;
+    }
+  }
+
+  Device& device_;
+  Communicator& host_;
+  const std::unique_ptr<Communicator> owned_host_;  // of a part
+  const std::chrono::seconds deadline_;
+  const cudaStream_t compute_;
+  const CudaStream communication_, counting_;
+  const CudaEvent event_;  // recorded anew each time; who waits keeps what it was when the wait was issued
+  Counter counter_;
+  Nccl nccl_;
+  NcclMemory memory_;
+  Sequence started_ = 0, waited_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> make_nccl_communicator(Device& device, Communicator& host, const NcclConfig& config) {
+  for (const auto& [name, value] : nccl_variables_to_set(config, host.rank(), nccl_variables_of_process()))
+    setenv(name.c_str(), value.c_str(), 1);
+  return std::make_unique<NcclCommunicator>(device, host, nullptr, config.deadline);
+}
+
+std::string describe_nccl() {
+  int version = 0;
+  if (const auto why = describe_failure(ncclGetVersion(&version), nullptr))
+    fail(Exit::communication, "NCCL does not tell its version: {}", *why);
+  return describe_nccl(version, nccl_variables_of_process());
+}
+
+}  // namespace ddp

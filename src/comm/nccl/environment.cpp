@@ -1,0 +1,72 @@
+#include "comm/nccl/environment.h"
+
+#include "core/error.h"
+
+#include <strings.h>
+#include <unistd.h>
+
+#include <cstring>
+
+namespace ddp {
+namespace {
+
+const NcclVariables kRing{{"NCCL_ALGO", "Ring"}};
+const NcclVariables kDeterministic{{"NCCL_ALGO", "Ring"}, {"NCCL_PROTO", "Simple"}, {"NCCL_NVLS_ENABLE", "0"}};
+
+// NCCL refuses two ranks on one GPU of one host, so each rank is given a host of its own. They meet over loopback; few
+// blocks each, as their kernels take turns on the GPU.
+NcclVariables for_a_shared_gpu(int rank) {
+  return {{"NCCL_HOSTID", fmt::format("ddp-rank-{}", rank)},
+          {"NCCL_ALGO", "Ring"},
+          {"NCCL_IB_DISABLE", "1"},
+          {"NCCL_MAX_CTAS", "2"},
+          {"NCCL_MNNVL_ENABLE", "0"},
+          {"NCCL_NET", "Socket"},
+          {"NCCL_NVLS_ENABLE", "0"},
+          {"NCCL_P2P_DISABLE", "1"},
+          {"NCCL_PROTO", "Simple"},
+          {"NCCL_RAS_ENABLE", "0"},
+          {"NCCL_SHM_DISABLE", "1"},
+          {"NCCL_SOCKET_IFNAME", "lo"}};
+}
+
+void demand(const NcclVariables& wanted, const char* why, const NcclVariables& present) {
+  for (const auto& [name, value] : wanted)
+    if (const auto found = present.find(name); found != present.end())
+      require(strcasecmp(found->second.c_str(), value.c_str()) == 0, Exit::usage,
+              "{}={} is set, but {}, which needs {}={}: unset {}, or do not ask for that", name, found->second, why,
+              name, value, name);
+}
+
+}  // namespace
+
+NcclVariables nccl_variables_to_set(const NcclConfig& config, int rank, const NcclVariables& present) {
+  NcclVariables wanted;
+  if (config.ring) {
+    demand(kRing, "only rings were asked for", present);
+    wanted.insert(kRing.begin(), kRing.end());
+  }
+  if (config.deterministic) {
+    demand(kDeterministic, "the same bits on every run were asked for", present);
+    wanted.insert(kDeterministic.begin(), kDeterministic.end());
+  }
+  if (config.share_gpu) wanted.merge(for_a_shared_gpu(rank));
+  std::erase_if(wanted, [&](const auto& variable) { return present.contains(variable.first); });
+  return wanted;
+}
+
+NcclVariables nccl_variables_of_process() {
+  NcclVariables present;
+  for (char** entry = environ; *entry; ++entry)
+    if (const char* const equals = std::strchr(*entry, '='); equals && std::strncmp(*entry, "NCCL_", 5) == 0)
+      present.emplace(std::string(*entry, equals - *entry), equals + 1);
+  return present;
+}
+
+std::string describe_nccl(int version, const NcclVariables& present) {
+  std::string text = fmt::format("NCCL {}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+  for (const auto& [name, value] : present) text += fmt::format(", {}={}", name, value);
+  return text;
+}
+
+}  // namespace ddp

@@ -1,0 +1,26 @@
+// Memory that NCCL allocates itself and knows by registration, so that it is sent from without a copy.
+#pragma once
+
+#include "comm/nccl/handle.h"
+#include "device/memory.h"
+
+#include <map>
+#include <vector>
+
+namespace ddp {
+
+class NcclMemory final : public Memory {
+ public:
+  // `streams`: all that use the memory.
+  NcclMemory(Nccl& nccl, std::vector<cudaStream_t> streams) : nccl_(nccl), streams_(std::move(streams)) {}
+
+  void* allocate(size_t bytes) override;
+  void deallocate(void* memory) noexcept override;
+
+ private:
+  Nccl& nccl_;
+  const std::vector<cudaStream_t> streams_;
+  std::map<void*, void*> registrations_;  // by memory
+};
+
+}  // namespace ddp

@@ -1,0 +1,152 @@
+#include "comm/staged.h"
+
+#include "comm/collective.h"
+#include "core/error.h"
+#include "device/buffer.h"
+
+#include <sched.h>
+
+#include <deque>
+#include <exception>
+#include <map>
+#include <utility>
+
+namespace ddp {
+namespace {
+
+// A collective passes four points, each in the order of starting: it is started (its copy to the host is issued, with a
+// fence behind it), launched (the fence is passed, the host's collective begins on the copy), done there, and returned
+// (its copy to the device is issued). A span has one staging buffer for good. The copy of the next step may be issued
+// into it while the one back from it still waits its turn: the device runs both in the order issued, and the host
+// touches the buffer only when the fence behind the copy to it, and so the copy back before, is passed.
+//
+// Fences may be shared with other staged communicators of the device: a fence set again is passed later, never too
+// soon.
+class StagedCommunicator final : public Communicator {
+ public:
+  StagedCommunicator(Device& device, Communicator& host, std::unique_ptr<Communicator> owned_host, int fences)
+      : device_(device), host_(host), owned_host_(std::move(owned_host)), fences_(fences) {
+    DDP_EXPECT(fences >= 0 && fences + kStagedFences <= Device::kFences);
+  }
+  ~StagedCommunicator() override {
+    try {
+      device_.synchronize();  // copies may be under way
+    } catch (const std::exception&) {
+    }
+  }
+
+  int rank() const override { return host_.rank(); }
+  int size() const override { return host_.size(); }
+
+  Sequence sum(WireSpan span) override { return start({Collective::Kind::sum, span}); }
+  Sequence reduce_scatter(WireSpan span) override {
+    DDP_EXPECT(span.count % size() == 0);
+    return start({Collective::Kind::reduce_scatter, span});
+  }
+  Sequence all_gather(WireSpan span) override {
+    DDP_EXPECT(span.count % size() == 0);
+    return start({Collective::Kind::all_gather, span});
+  }
+  Sequence broadcast(WireSpan span, int root) override { return start({Collective::Kind::broadcast, span, root}); }
+
+  void wait(Sequence n) override {
+    DDP_EXPECT(n <= started_);
+    if (n <= returned_) return;
+    for (progress(); launched_ < n; progress()) sched_yield();
+    host_.wait(at(n).host);
+    for (; returned_ < n; ++returned_) {
+      const Stage& stage = stages_.front();
+      if (const size_t bytes = bytes_of(stage.collective.span))
+        device_.upload(stage.collective.span.data, stage.copy, bytes);
+      stages_.pop_front();
+    }
+  }
+  void progress() override {
+    while (launched_ < started_ && device_.passed(fence_of(launched_ + 1))) launch();
+    host_.progress();
+  }
+
+  Sequence completed() const override { return host_.completed(); }
+  std::optional<std::string> failure() const override { return host_.failure(); }
+
+  void sum_host(std::span<double> values) override { host_.sum_host(values); }
+  void barrier() override { host_.barrier(); }
+
+  std::unique_ptr<Communicator> split(int colour) override {
+    auto part = host_.split(colour);
+    Communicator& host = *part;
+    return std::make_unique<StagedCommunicator>(device_, host, std::move(part), fences_);
+  }
+
+ private:
+  struct Stage {
+    Collective collective;  // on the device
+    void* copy = nullptr;   // on the host
+    Sequence host = 0;      // there, once launched
+  };
+
+  static size_t bytes_of(const WireSpan& span) { return static_cast<size_t>(span.count) * size_of(span.dtype); }
+  Stage& at(Sequence n) { return stages_[n - returned_ - 1]; }
+  int fence_of(Sequence n) const { return fences_ + static_cast<int>(n % kStagedFences); }
+
+  Sequence start(const Collective& collective) {
+    wait_for_overlapping(collective.span);
+    if (started_ - launched_ == kStagedFences) {
+      device_.await(fence_of(launched_ + 1));
+      launch();
+    }
+    const size_t bytes = bytes_of(collective.span);
+    Stage& stage = stages_.emplace_back(Stage{collective, copy_of(collective.span.data, bytes), 0});
+    if (bytes > 0) device_.download(stage.copy, collective.span.data, bytes);
+    device_.fence(fence_of(++started_));
+    progress();
+    return started_;
+  }
+
+  void launch() {
+    Stage& stage = at(++launched_);
+    WireSpan span = stage.collective.span;
+    span.data = stage.copy;
+    switch (stage.collective.kind) {
+      case Collective::Kind::sum: stage.host = host_.sum(span); break;
+      case Collective::Kind::reduce_scatter: stage.host = host_.reduce_scatter(span); break;
+      case Collective::Kind::all_gather: stage.host = host_.all_gather(span); break;
+      case Collective::Kind::broadcast: stage.host = host_.broadcast(span, stage.collective.root); break;
+    }
+  }
+
+  // A collective sees what those started before it left in its span.
+  void wait_for_overlapping(const WireSpan& span) {
+    const auto* const begin = static_cast<const char*>(span.data);
+    const auto* const end = begin + bytes_of(span);
+    Sequence last = returned_;
+    for (Sequence n = returned_ + 1; n <= started_; ++n) {
+      const auto* const other = static_cast<const char*>(at(n).collective.span.data);
+      if (begin < other + bytes_of(at(n).collective.span) && other < end) last = n;
+    }
+    wait(last);
+  }
+
+  void* copy_of(void* data, size_t bytes) {
+    if (bytes == 0) return nullptr;
+    const auto [found, added] = copies_.try_emplace({data, bytes});
+    if (added) found->second = Buffer(device_.host_memory(), bytes);
+    return found->second.data();
+  }
+
+  Device& device_;
+  Communicator& host_;
+  const std::unique_ptr<Communicator> owned_host_;  // of a part
+  const int fences_;
+  std::map<std::pair<void*, size_t>, Buffer> copies_;  // by span: steps repeat the same ones
+  std::deque<Stage> stages_;                           // returned_ + 1 first
+  Sequence started_ = 0, launched_ = 0, returned_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> make_staged_communicator(Device& device, Communicator& host, int fences) {
+  return std::make_unique<StagedCommunicator>(device, host, nullptr, fences);
+}
+
+}  // namespace ddp

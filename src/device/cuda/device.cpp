@@ -1,0 +1,152 @@
+#include "device/cuda/device.h"
+
+#include "core/error.h"
+#include "device/cuda/clock.h"
+#include "device/cuda/handles.h"
+#include "device/cuda/recorder.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstring>
+
+namespace ddp {
+namespace {
+
+class PinnedMemory final : public Memory {
+ public:
+  void* allocate(size_t bytes) override {
+    void* memory = nullptr;
+    DDP_CUDA(cudaHostAlloc(&memory, bytes > 0 ? bytes : 1, cudaHostAllocDefault));
+    std::memset(memory, 0, bytes);
+    return memory;
+  }
+  void deallocate(void* memory) noexcept override { cudaFreeHost(memory); }
+};
+
+class CudaDevice final : public Device {
+ public:
+  explicit CudaDevice(const CudaDeviceConfig& config) : config_(config) {
+    DDP_CUDA(cudaSetDevice(config.index));
+    info_ = cuda_device_info(config.index);
+    compute_ = make_stream(0);
+    ahead_ = make_stream(0);
+    clock_ = make_stream(0);
+    order_ = make_event();
+    for (CudaEvent& fence : fences_) fence = make_event();
+  }
+  ~CudaDevice() override { cudaDeviceSynchronize(); }
+
+  std::string name() const override { return info_.name; }
+  bool is_host() const override { return false; }
+  Memory& host_memory() override { return pinned_; }
+  cudaStream_t compute() const { return compute_.get(); }
+
+  void* allocate(size_t bytes) override {
+    void* memory = nullptr;
+    DDP_CUDA(cudaMalloc(&memory, bytes > 0 ? bytes : 1));
+    zero(memory, bytes);
+    synchronize();
+    return memory;
+  }
+  void deallocate(void* memory) noexcept override { cudaFree(memory); }
+
+  void upload(void* device, const void* host, size_t bytes) override {
+    DDP_CUDA(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, compute()));
+  }
+  void download(void* host, const void* device, size_t bytes) override {
+    join_clock();
+    DDP_CUDA(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, compute()));
+  }
+  void upload_ahead(void* device, const void* host, size_t bytes) override {
+    DDP_CUDA(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, ahead_.get()));
+    order_after(compute(), ahead_.get(), order_.get());
+  }
+  void zero(void* device, size_t bytes) override { DDP_CUDA(cudaMemsetAsync(device, 0, bytes, compute())); }
+  void synchronize() override {
+    join_clock();
+    DDP_CUDA(cudaStreamSynchronize(compute()));
+  }
+
+  void fence(int slot) override { DDP_CUDA(cudaEventRecord(fences_.at(slot).get(), compute())); }
+  void await(int slot) override { DDP_CUDA(cudaEventSynchronize(fences_.at(slot).get())); }
+  bool passed(int slot) override {
+    const cudaError_t state = cudaEventQuery(fences_.at(slot).get());
+    if (state == cudaErrorNotReady) {
+      cudaGetLastError();
+      return false;
+    }
+    DDP_CUDA(state);
+    return true;
+  }
+
+  // On a branch of its own, so that nothing on the way to the weights waits for it.
+  void stamp(int64_t* nanoseconds) override {
+    order_after(clock_.get(), compute(), order_.get());
+    write_clock(clock_.get(), nanoseconds);
+    clock_runs_ = true;
+  }
+
+  std::unique_ptr<Recorder> recorder() override {
+    return make_graph_recorder(compute(), config_.graphs, [this] { join_clock(); });
+  }
+
+ private:
+  void join_clock() {
+    if (clock_runs_) order_after(compute(), clock_.get(), order_.get());
+    clock_runs_ = false;
+  }
+
+  CudaDeviceConfig config_;
+  CudaDeviceInfo info_;
+  PinnedMemory pinned_;
+  CudaStream compute_, ahead_, clock_;
+  CudaEvent order_;
+  std::array<CudaEvent, kFences> fences_;
+  bool clock_runs_ = false;  // a stamp has been issued that compute does not wait for yet
+};
+
+}  // namespace
+
+int count_cuda_devices(std::string& why) {
+  int count = 0;
+  const cudaError_t result = cudaGetDeviceCount(&count);
+  if (result != cudaSuccess) {
+    cudaGetLastError();
+    count = 0;
+    why = result == cudaErrorInsufficientDriver ? "no NVIDIA driver, or one too old for this program"
+                                                : cudaGetErrorString(result);
+  } else if (count == 0) {
+    why = "no NVIDIA GPU is visible";
+  }
+  return count;
+}
+
+CudaDeviceInfo cuda_device_info(int index) {
+  CudaDeviceInfo info;
+  cudaDeviceProp properties{};
+  DDP_CUDA(cudaGetDeviceProperties(&properties, index));
+  info.name = properties.name;
+  for (const char byte : properties.uuid.bytes) info.uuid += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  std::array<char, 64> bus{};
+  DDP_CUDA(cudaDeviceGetPCIBusId(bus.data(), static_cast<int>(bus.size()), index));
+  info.bus_id = bus.data();
+  int driver = 0, runtime = 0;
+  DDP_CUDA(cudaDriverGetVersion(&driver));
+  DDP_CUDA(cudaRuntimeGetVersion(&runtime));
+  info.version =
+      fmt::format("driver {}.{}, CUDA {}.{}", driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
+  return info;
+}
+
+std::unique_ptr<Device> make_cuda_device(const CudaDeviceConfig& config) {
+  return std::make_unique<CudaDevice>(config);
+}
+
+cudaStream_t compute_stream(Device& device) {
+  const auto* const cuda = dynamic_cast<CudaDevice*>(&device);
+  require(cuda != nullptr, Exit::internal, "{} is no CUDA device", device.name());
+  return cuda->compute();
+}
+
+}  // namespace ddp

@@ -1,0 +1,18 @@
+// Convolutions by cuDNN's graph API, in NHWC.
+#pragma once
+
+#include "ops/conv2d.h"
+#include "ops/cuda/context.h"
+
+#include <functional>
+#include <memory>
+#include <span>
+
+namespace ddp {
+
+using Conv2dMaker = std::function<std::unique_ptr<Conv2d>(const Conv2dDesc&, std::span<const int64_t> batch_sizes)>;
+
+// Loads cuDNN; the maker keeps it loaded. The context outlives the maker and what it makes.
+Conv2dMaker make_cudnn(CudaContext& context);
+
+}  // namespace ddp

@@ -1,0 +1,142 @@
+#include "ops/cuda/linear.h"
+
+#include "core/error.h"
+#include "ops/cuda/cublas_matmul.h"
+#include "ops/cuda/elementwise.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <map>
+#include <utility>
+
+namespace ddp {
+namespace {
+
+constexpr size_t kAlgorithmWords = sizeof(cublasLtMatmulAlgo_t) / sizeof(int64_t);
+using AlgorithmWords = std::array<int64_t, kAlgorithmWords>;
+static_assert(sizeof(AlgorithmWords) == sizeof(cublasLtMatmulAlgo_t));
+
+// A row-major matrix of n rows and c columns is a column-major one of c rows. So, with x of i rows, w of i rows and o
+// columns, and y of o rows: y = w^T x, dw = x dy^T, dx = w dy.
+struct Shapes {
+  int64_t in, out;
+  DType activations;
+  bool relu;
+
+  MatmulDesc forward(int64_t n) const {
+    return {.m = out,
+            .n = n,
+            .k = in,
+            .transpose_a = true,
+            .inputs = activations,
+            .output = activations,
+            .bias = true,
+            .relu = relu};
+  }
+  MatmulDesc weight_gradient(int64_t n) const {
+    return {.m = in, .n = out, .k = n, .transpose_b = true, .inputs = activations, .output = DType::f32};
+  }
+  MatmulDesc input_gradient(int64_t n) const {
+    return {.m = in, .n = n, .k = out, .inputs = activations, .output = activations};
+  }
+};
+
+class CublasLinear final : public Linear {
+ public:
+  CublasLinear(std::shared_ptr<cublasLtContext> library, CudaContext& context, const LinearDesc& desc,
+               std::span<const int64_t> batch_sizes)
+      : library_(std::move(library)),
+        context_(context),
+        desc_(desc),
+        shapes_{desc.in_features, desc.out_features, context.activations(), desc.relu} {
+    DDP_EXPECT(desc.input_format == Format{} && !batch_sizes.empty());
+    if (bf16()) {
+      weight_copy_ = Buffer(context.device, desc.in_features * desc.out_features * size_of(DType::bf16));
+      bias_copy_ = Buffer(context.device, desc.out_features * size_of(DType::bf16));
+    }
+    const int64_t largest = *std::max_element(batch_sizes.begin(), batch_sizes.end());
+    plan(forward_, &Shapes::forward, batch_sizes, largest);
+    plan(weight_gradient_, &Shapes::weight_gradient, batch_sizes, largest);
+    if (desc.input_gradient) plan(input_gradient_, &Shapes::input_gradient, batch_sizes, largest);
+    reserve_bias_gradient(context, largest, desc.out_features);
+  }
+
+  Format output_format() const override { return {}; }
+
+  void bind(const float* weight, const float* bias) override {
+    weight_ = weight;
+    bias_ = bias;
+    if (bf16()) {
+      to_bf16(context_, weight, weight_copy_.data(), desc_.in_features * desc_.out_features);
+      to_bf16(context_, bias, bias_copy_.data(), desc_.out_features);
+      weight_ = weight_copy_.data();
+      bias_ = bias_copy_.data();
+    }
+    for (auto& [n, product] : forward_) product.set_bias(bias_);
+  }
+
+  void forward(const Tensor& x, const Tensor& y) override {
+    check(x, y);
+    at(forward_, x).run(weight_, x.data, y.data, false);
+  }
+
+  void backward_weight(const Tensor& x, const Tensor& y, const Tensor& dy, float* dweight, float* dbias,
+                       Gradient mode) override {
+    check(x, dy);
+    bias_gradient(context_, desc_.relu ? y : Tensor{}, dy, dbias, mode);
+    at(weight_gradient_, x).run(x.data, dy.data, dweight, mode == Gradient::add);
+  }
+
+  void backward_input(const Tensor& dy, const Tensor& dx) override {
+    check(dx, dy);
+    at(input_gradient_, dx).run(weight_, dy.data, dx.data, false);
+  }
+
+ private:
+  using Products = std::map<int64_t, Matmul>;  // by batch size
+
+  // Rank 0's algorithm for the largest batch serves all ranks and sizes that it can do.
+  void plan(Products& products, MatmulDesc (Shapes::*shape)(int64_t) const, std::span<const int64_t> batch_sizes,
+            int64_t largest) {
+    const Matmul mine(library_.get(), context_, (shapes_.*shape)(largest), nullptr);
+    auto words = std::bit_cast<AlgorithmWords>(mine.algorithm());
+    if (context_.config.agree) context_.config.agree(words);
+    const auto agreed = std::bit_cast<cublasLtMatmulAlgo_t>(words);
+    for (const int64_t n : batch_sizes) products.try_emplace(n, library_.get(), context_, (shapes_.*shape)(n), &agreed);
+  }
+
+  const Matmul& at(const Products& products, const Tensor& t) const {
+    const auto found = products.find(t.shape.n);
+    require(found != products.end(), Exit::internal, "a linear layer was not planned for {} samples", t.shape.n);
+    return found->second;
+  }
+
+  bool bf16() const { return shapes_.activations == DType::bf16; }
+  void check(const Tensor& x, const Tensor& y) const {
+    DDP_EXPECT(x.shape.n == y.shape.n && x.format == Format{} && y.format == Format{});
+    DDP_EXPECT(x.shape.image.elements() == desc_.in_features && y.shape.image.elements() == desc_.out_features);
+    DDP_EXPECT(x.dtype == shapes_.activations && y.dtype == shapes_.activations);
+  }
+
+  std::shared_ptr<cublasLtContext> library_;
+  CudaContext& context_;
+  LinearDesc desc_;
+  Shapes shapes_;
+  Buffer weight_copy_, bias_copy_;  // in bf16
+  const void *weight_ = nullptr, *bias_ = nullptr;
+  Products forward_, weight_gradient_, input_gradient_;
+};
+
+}  // namespace
+
+LinearMaker make_cublas(CudaContext& context) {
+  cublasLtHandle_t created = nullptr;
+  DDP_CUBLAS(cublasLtCreate(&created));
+  const std::shared_ptr<cublasLtContext> library = CublasLt(created);
+  return [library, &context](const LinearDesc& desc, std::span<const int64_t> batch_sizes) {
+    return std::make_unique<CublasLinear>(library, context, desc, batch_sizes);
+  };
+}
+
+}  // namespace ddp

@@ -1,0 +1,18 @@
+// Linear layers by cuBLASLt, with bias and ReLU in its epilogue.
+#pragma once
+
+#include "ops/cuda/context.h"
+#include "ops/linear.h"
+
+#include <functional>
+#include <memory>
+#include <span>
+
+namespace ddp {
+
+using LinearMaker = std::function<std::unique_ptr<Linear>(const LinearDesc&, std::span<const int64_t> batch_sizes)>;
+
+// Loads cuBLASLt; the maker keeps it loaded. The context outlives the maker and what it makes.
+LinearMaker make_cublas(CudaContext& context);
+
+}  // namespace ddp

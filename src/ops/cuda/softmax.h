@@ -1,0 +1,13 @@
+// Softmax cross-entropy on the GPU, as ops/ops.h says; the sums are in f32, in a fixed order.
+#pragma once
+
+#include "ops/cuda/context.h"
+#include "ops/ops.h"
+
+namespace ddp {
+
+// dlogits null: the loss only.
+void softmax_cross_entropy(CudaContext& context, const Tensor& logits, const Samples& samples, float scale,
+                           const Tensor* dlogits, float* stats);
+
+}  // namespace ddp

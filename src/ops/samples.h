@@ -1,0 +1,18 @@
+// A shard, on the device: `size` > 0 samples. Sample i is image ids[i] of `pixels` and label ids[i] of `labels`, or,
+// where there are no ids, image and label i.
+#pragma once
+
+#include <cstdint>
+
+namespace ddp {
+
+struct Samples {
+  const uint8_t* pixels = nullptr;  // images, HWC, one after another
+  const int32_t* labels = nullptr;
+  const int32_t* ids = nullptr;  // may be null
+  int64_t size = 0;
+
+  int64_t id(int64_t i) const { return ids ? ids[i] : i; }  // on the host, where that is the device
+};
+
+}  // namespace ddp

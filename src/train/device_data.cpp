@@ -1,0 +1,44 @@
+#include "train/device_data.h"
+
+#include <algorithm>
+#include <span>
+#include <vector>
+
+namespace ddp {
+namespace {
+
+DeviceData::Place choose(const Device& device, const Dataset& data, size_t limit_bytes) {
+  if (device.is_host()) return DeviceData::Place::host;
+  const auto bytes = static_cast<size_t>(data.size()) * (data.image_shape().elements() + sizeof(int32_t));
+  return bytes <= limit_bytes ? DeviceData::Place::resident : DeviceData::Place::streamed;
+}
+
+}  // namespace
+
+DeviceData::DeviceData(Device& device_, const Dataset& data_, int64_t largest_, size_t limit_bytes)
+    : device(device_), data(data_), largest(largest_), place(choose(device_, data_, limit_bytes)) {
+  if (place == Place::host) return;
+  const auto images = static_cast<size_t>(place == Place::resident ? data.size() : kRing * largest);
+  pixels_ = Buffer(device, images * data.image_shape().elements());
+  labels_ = Buffer(device, images * sizeof(int32_t));
+  ids_ = Buffer(device, static_cast<size_t>(largest) * sizeof(int32_t));
+  if (place == Place::resident) copy_all();
+}
+
+void DeviceData::copy_all() {
+  constexpr int64_t kPiece = 4096;
+  const auto image = static_cast<size_t>(data.image_shape().elements());
+  std::vector<uint8_t> pixels(std::min(kPiece, data.size()) * image);
+  std::vector<int32_t> labels(std::min(kPiece, data.size()));
+  for (int64_t begin = 0; begin < data.size(); begin += kPiece) {
+    const int64_t count = std::min(kPiece, data.size() - begin);
+    for (int64_t i = 0; i < count; ++i) {
+      data.read(begin + i, std::span(pixels).subspan(i * image, image));
+      labels[i] = data.label(begin + i);
+    }
+    device.upload(this->pixels() + begin * image, pixels.data(), count * image);
+    device.upload(this->labels() + begin, labels.data(), count * sizeof(int32_t));
+  }
+}
+
+}  // namespace ddp

@@ -1,0 +1,52 @@
+// Ends a job that hangs. A thread of its own looks whether the oldest step under way is older than the limit, and
+// whether the transport has failed; then it says what it knows, once, and calls `expired`, which is expected not to
+// return.
+#pragma once
+
+#include "comm/communicator.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+
+namespace ddp {
+
+struct WatchdogConfig {
+  std::chrono::milliseconds limit{0};  // for a step, from its start; 0: none
+  int buckets = 1;                     // collectives of a step
+  std::function<void(const std::string&)> expired;
+};
+
+class Watchdog {
+ public:
+  // The communicator outlives it.
+  Watchdog(const WatchdogConfig& config, const Communicator& communicator);
+  ~Watchdog();
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+
+  // Steps start and end in order, numbered from 1; several may be under way.
+  void started(int64_t step);
+  void ended(int64_t step);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  void watch();
+  std::string finding() const;  // empty: all is well
+
+  const WatchdogConfig config_;
+  const Communicator& communicator_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stop_ = false;
+  int64_t first_ = 0, started_ = 0, ended_ = 0;  // steps; `first_` was started when none was under way
+  Communicator::Sequence before_first_ = 0;      // collectives completed by then
+  Clock::time_point since_;                      // since when the oldest step has been the oldest
+  std::thread thread_;
+};
+
+}  // namespace ddp
