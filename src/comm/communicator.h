@@ -30,7 +30,8 @@ class Communicator {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  // Each starts after the device work issued so far, and returns at once. Collectives run in the order started.
+  // Each starts after the device work issued so far, and returns at once. Collectives run in the order started, so one
+  // may take a span that another has not been waited for.
   // Counts of reduce_scatter and all_gather are multiples of size(); rank r's part is the r-th of size() equal parts.
   virtual Sequence sum(WireSpan span) = 0;
   virtual Sequence reduce_scatter(WireSpan span) = 0;  // afterwards this rank's part holds the sum, the rest anything
@@ -50,8 +51,8 @@ class Communicator {
   // Whether collectives and wait() may be part of what a Recorder runs.
   virtual bool recordable() const { return false; }
 
-  // From any thread: how many collectives of this rank are done, those of replayed recordings included; and why none
-  // may ever be again, where the transport has failed.
+  // From any thread, which must end before this does: how many collectives of this rank are done, those of replayed
+  // recordings included; and why none may ever be again, where the transport has failed.
   virtual Sequence completed() const = 0;
   virtual std::optional<std::string> failure() const { return std::nullopt; }
 

@@ -36,6 +36,15 @@ class Device : public Memory {
   virtual void zero(void* device, size_t bytes) = 0;
   virtual void synchronize() = 0;
 
+  // Before memory that the device may still use is given back: waits, and where that fails there is nothing to wait
+  // for.
+  void quiesce() noexcept {
+    try {
+      synchronize();
+    } catch (...) {
+    }
+  }
+
   // Points in the order of work, in slots 0 to kFences-1 that are set freely anew. `await` blocks the host until the
   // work issued before the fence was last set is done, `passed` tells whether it is; both are true of a fence never
   // set.

@@ -19,7 +19,7 @@ class Recorder {
 
   // Issues `work` to the device. Under one key it must be the same work on the same memory every time, with neither
   // copies from or to the host, nor allocations, nor waits; then only the first calls run it. Where it has collectives,
-  // all ranks make the same calls with the same keys in the same order.
+  // all ranks make the same calls with the same keys in the same order, and the recorder ends before the communicator.
   virtual void run(WorkKey key, const std::function<void()>& work) = 0;
 };
 

@@ -22,6 +22,10 @@ class Feed {
   static constexpr int kFences = DeviceData::kRing;
   Feed(DeviceData& data, const DistributedSampler& sampler, int64_t first, int64_t end, int first_fence);
 
+  ~Feed() { data_.device.quiesce(); }
+  Feed(const Feed&) = delete;
+  Feed& operator=(const Feed&) = delete;
+
   // The next shard, for work that is issued before the call after this one. Waits where the device is kFences shards
   // behind.
   const Shard& next();

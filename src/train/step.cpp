@@ -17,6 +17,11 @@ Step::Step(Replica& replica, Watchdog* watchdog)
     pending.frame = Buffer(replica.device.host_memory(), bytes_of(replica.frame.size()));
 }
 
+Step::~Step() {
+  replica_.device.quiesce();
+  replica_.reducer.before_launch({});
+}
+
 std::optional<StepResult> Step::run(const Shard& shard, double lr, double data_ms) {
   std::optional<StepResult> earlier;
   if (issued_ - settled_ == kInFlight) earlier = settle();

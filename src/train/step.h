@@ -27,7 +27,7 @@ class Step {
  public:
   // The watchdog, which may be null, and the replica outlive the step.
   explicit Step(Replica& replica, Watchdog* watchdog = nullptr);
-  ~Step() { replica_.reducer.before_launch({}); }
+  ~Step();
   Step(const Step&) = delete;
   Step& operator=(const Step&) = delete;
 

@@ -14,7 +14,7 @@ struct NcclConfig {
   bool ring = false;                   // only rings; else NCCL chooses
   bool deterministic = false;          // the same bits on every run
   bool share_gpu = false;              // several ranks may have one GPU, for tests: slow, over sockets
-  std::chrono::seconds deadline{120};  // for all ranks to come together
+  std::chrono::seconds deadline{120};  // for all ranks to come together, and for any one call of NCCL
 };
 
 // `host` shares the unique id and serves host sums; it and the device outlive the result. Collective over `host`.

@@ -5,6 +5,7 @@
 #include "device/memory.h"
 
 #include <map>
+#include <utility>
 #include <vector>
 
 namespace ddp {

@@ -13,7 +13,9 @@ namespace {
 class CudaOps final : public Ops {
  public:
   CudaOps(Device& device, const CudaOpsConfig& config)
-      : context_(device, config), conv2d_(make_cudnn(context_)), linear_(make_cublas(context_)) {}
+      : context_(device, config), conv2d_(make_cudnn(context_)), linear_(make_cublas(context_)) {
+    reserve_softmax(context_);
+  }
 
   std::unique_ptr<Conv2d> conv2d(const Conv2dDesc& desc, std::span<const int64_t> batch_sizes) override {
     return conv2d_(desc, batch_sizes);

@@ -1,0 +1,207 @@
+#include "ops/cuda/conv2d.h"
+
+#include "core/error.h"
+#include "ops/cuda/cudnn_timing.h"
+#include "ops/cuda/elementwise.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <initializer_list>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace ddp {
+namespace {
+
+using cudnn::Choice;
+using cudnn::Graph;
+using cudnn::Pass;
+using cudnn::Plan;
+
+struct Library {
+  explicit Library(cudaStream_t stream) : handle(create()), target(handle.get()) {
+    DDP_CUDNN(cudnnSetStream(handle.get(), stream));
+  }
+
+  std::unique_ptr<cudnnContext, Destroy<cudnnDestroy>> handle;
+  cudnn::Target target;
+
+ private:
+  static cudnnHandle_t create() {
+    cudnnHandle_t created = nullptr;
+    DDP_CUDNN(cudnnCreate(&created));
+    return created;
+  }
+};
+
+const char* name_of(Pass pass) {
+  switch (pass) {
+    case Pass::forward: return "forward pass";
+    case Pass::weight_gradient: return "weight gradient";
+    case Pass::input_gradient: return "input gradient";
+  }
+  return "";
+}
+
+// For each pass one engine is chosen, by its time at the largest batch size on rank 0, and all ranks plan all batch
+// sizes with it; one that does not support it takes the engine that cuDNN recommends. What is recommended is the same
+// on every run and time is not, so deterministic runs are not timed.
+//
+// In f32, cuDNN works on the weights and gradients of the flat buffers. In bf16 it works on a copy of the weights, made
+// when they are bound, and its weight gradient, which it has in bf16 only, goes through scratch memory.
+class CudnnConv2d final : public Conv2d {
+ public:
+  CudnnConv2d(std::shared_ptr<Library> library, CudaContext& context, const Conv2dDesc& desc,
+              std::span<const int64_t> batch_sizes)
+      : library_(std::move(library)),
+        context_(context),
+        desc_(desc),
+        out_(conv2d_output(desc)),
+        weights_count_(out_.c * desc.window.kernel * desc.window.kernel * desc.input.c),
+        rules_{context.config.precision, context.config.deterministic} {
+    DDP_EXPECT(desc.input_format == Format{});
+    for (const int64_t n : batch_sizes)
+      if (n > 0) batch_sizes_.push_back(n);
+
+    forward_ = plans(Pass::forward, choose(Pass::forward));
+    const Choice weight_gradient = choose(Pass::weight_gradient);
+    weight_gradient_ = plans(Pass::weight_gradient, weight_gradient);
+    if (desc.input_gradient) input_gradient_ = plans(Pass::input_gradient, choose(Pass::input_gradient));
+    if (copies()) {
+      scratch_offset_ = aligned(workspace_);
+      workspace_ = scratch_offset_ + weights_count_ * size_of(type());
+      bias_offset_ = aligned(weights_count_ * size_of(type()));
+      copy_ = Buffer(context.device, bias_offset_ + out_.c * size_of(type()));
+    } else {
+      added_weight_gradient_ = plans(Pass::weight_gradient, weight_gradient, true);
+    }
+    context.workspace.reserve(workspace_);
+    for (const int64_t n : batch_sizes_) reserve_bias_gradient(context, n * out_.h * out_.w, out_.c);
+  }
+
+  Format output_format() const override { return {}; }
+
+  void bind(const float* weight, const float* bias) override {
+    if (copies()) {
+      weight_ = copy_.data();
+      bias_ = copy_.as<std::byte>() + bias_offset_;
+      to_bf16(context_, weight, weight_, weights_count_);
+      to_bf16(context_, bias, bias_, out_.c);
+    } else {
+      weight_ = const_cast<float*>(weight);
+      bias_ = const_cast<float*>(bias);
+    }
+  }
+
+  void forward(const Tensor& x, const Tensor& y) override {
+    run(forward_, samples(x, y), {x.data, weight_, y.data, bias_});
+  }
+
+  void backward_weight(const Tensor& x, const Tensor& y, const Tensor& dy, float* dweight, float* dbias,
+                       Gradient mode) override {
+    const int64_t n = samples(x, dy);
+    bias_gradient(context_, desc_.relu ? y : Tensor{}, dy, dbias, mode);
+    if (copies()) {
+      void* scratch = static_cast<std::byte*>(context_.workspace.data()) + scratch_offset_;
+      run(weight_gradient_, n, {x.data, scratch, dy.data});
+      from_bf16(context_, scratch, dweight, weights_count_, mode);
+    } else {
+      run(mode == Gradient::add ? added_weight_gradient_ : weight_gradient_, n, {x.data, dweight, dy.data});
+    }
+  }
+
+  void backward_input(const Tensor& dy, const Tensor& dx) override {
+    DDP_EXPECT(desc_.input_gradient);
+    run(input_gradient_, samples(dx, dy), {dx.data, weight_, dy.data});
+  }
+
+ private:
+  using Plans = std::map<int64_t, Plan>;  // by batch size
+
+  DType type() const { return context_.activations(); }
+  bool copies() const { return type() == DType::bf16; }
+  static int64_t aligned(int64_t bytes) { return (bytes + 255) / 256 * 256; }
+
+  int64_t samples(const Tensor& x, const Tensor& y) const {
+    DDP_EXPECT(x.format == Format{} && y.format == Format{} && x.dtype == type() && y.dtype == type());
+    DDP_EXPECT(x.shape.image == desc_.input && y.shape.image == out_ && x.shape.n == y.shape.n);
+    return x.shape.n;
+  }
+
+  void run(Plans& plans, int64_t n, std::initializer_list<void*> pointers) {
+    const auto found = plans.find(n);
+    require(found != plans.end(), Exit::internal, "a convolution was given {} samples, a batch size not declared", n);
+    found->second.run(library_->handle.get(), std::span(pointers.begin(), pointers.size()), context_.workspace.data());
+  }
+
+  Graph graph(Pass pass, int64_t n, bool add = false) const {
+    return conv_graph(library_->target, desc_, n, type(), pass, add);
+  }
+
+  // Collective, whatever this rank plans.
+  Choice choose(Pass pass) {
+    Choice choice;
+    if (!batch_sizes_.empty()) {
+      const int64_t n = std::ranges::max(batch_sizes_);
+      const size_t timed = rules_.deterministic ? 1 : cudnn::kTimed;
+      std::vector<Plan> found = find_plans(library_->target, graph(pass, n), rules_, timed);
+      if (!found.empty())
+        choice = found[fastest(context_, library_->handle.get(), found, operand_bytes(pass, n))].choice();
+    }
+    if (!context_.config.agree) return choice;
+    cudnn::ChoiceWords words = to_words(choice);
+    context_.config.agree(words);
+    return cudnn::from_words(words);
+  }
+
+  Plans plans(Pass pass, const Choice& choice, bool add = false) {
+    Plans made;
+    for (const int64_t n : batch_sizes_) {
+      if (made.contains(n)) continue;
+      std::optional<Plan> plan = make_plan(library_->target, graph(pass, n, add), rules_, choice);
+      if (!plan)
+        fail(Exit::device,
+             "cuDNN has no plan within {} bytes of workspace for the {} of a {}x{} convolution, {} images of {}x{}x{} "
+             "to {} channels; try another --precision or --batch-size",
+             rules_.workspace, name_of(pass), desc_.window.kernel, desc_.window.kernel, n, desc_.input.h, desc_.input.w,
+             desc_.input.c, out_.c);
+      workspace_ = std::max(workspace_, plan->workspace());
+      made.emplace(n, std::move(*plan));
+    }
+    return made;
+  }
+
+  // In the order of the graph's operands.
+  std::vector<int64_t> operand_bytes(Pass pass, int64_t n) const {
+    std::vector<int64_t> elements{n * desc_.input.elements(), weights_count_, n * out_.elements()};
+    if (pass == Pass::forward) elements.push_back(out_.c);
+    for (int64_t& count : elements) count *= size_of(type());
+    return elements;
+  }
+
+  std::shared_ptr<Library> library_;
+  CudaContext& context_;
+  Conv2dDesc desc_;
+  ImageShape out_;
+  int64_t weights_count_;
+  cudnn::Rules rules_;
+  std::vector<int64_t> batch_sizes_;
+  int64_t workspace_ = 0, scratch_offset_ = 0, bias_offset_ = 0;  // bytes
+
+  Buffer copy_;  // weight and bias in bf16
+  void *weight_ = nullptr, *bias_ = nullptr;
+  Plans forward_, weight_gradient_, added_weight_gradient_, input_gradient_;
+};
+
+}  // namespace
+
+Conv2dMaker make_cudnn(CudaContext& context) {
+  return [&context, library = std::make_shared<Library>(context.stream)](const Conv2dDesc& desc,
+                                                                         std::span<const int64_t> batch_sizes) {
+    return std::make_unique<CudnnConv2d>(library, context, desc, batch_sizes);
+  };
+}
+
+}  // namespace ddp

@@ -1,0 +1,51 @@
+// Which of cuDNN's engines may compute a pass, and how a choice of one travels between ranks. Nothing here needs a GPU.
+#pragma once
+
+#include "ops/precision.h"
+
+#include <cudnn.h>
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace ddp::cudnn {
+
+struct Notes {
+  std::vector<cudnnBackendNumericalNote_t> numerical;
+  std::vector<cudnnBackendBehaviorNote_t> behavior;
+
+  bool has(cudnnBackendNumericalNote_t note) const;
+  bool has(cudnnBackendBehaviorNote_t note) const;
+};
+
+struct Rules {
+  Precision precision = Precision::tf32;
+  bool deterministic = false;
+  int64_t workspace = int64_t{64} << 20;  // bytes at most
+};
+
+// Never engines whose sums are not f32. `compiling`: also those that compile their kernels when first used, which takes
+// long and fails only then.
+bool admissible(const Notes& notes, const Rules& rules, bool compiling);
+
+struct Knob {
+  int64_t type = 0, value = 0;
+  friend bool operator==(const Knob&, const Knob&) = default;
+};
+
+// An engine with its settings, for all batch sizes alike; or none.
+struct Choice {
+  int64_t engine = -1;
+  std::vector<Knob> knobs;
+
+  bool none() const { return engine < 0; }
+  friend bool operator==(const Choice&, const Choice&) = default;
+};
+
+using ChoiceWords = std::array<int64_t, 2 + 2 * CUDNN_KNOB_TYPE_COUNTS>;
+ChoiceWords to_words(const Choice& choice);
+Choice from_words(std::span<const int64_t> words);
+
+}  // namespace ddp::cudnn

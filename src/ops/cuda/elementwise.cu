@@ -1,0 +1,287 @@
+#include "core/error.h"
+#include "ops/cuda/elementwise.h"
+#include "ops/cuda/pack.cuh"
+#include "ops/cuda/reduce.cuh"
+#include "ops/functors.h"
+
+#include <numeric>
+
+namespace ddp {
+namespace {
+
+// body<N>(i) for the elements i to i+N-1: for packs of W while they fit, then one by one.
+template <int W, class Body>
+__device__ void each_pack(int64_t count, const Body& body) {
+  const int64_t packs = count / W, threads = grid_threads();
+  for (int64_t i = grid_thread(); i < packs; i += threads) body.template operator()<W>(i * W);
+  for (int64_t i = packs * W + grid_thread(); i < count; i += threads) body.template operator()<1>(i);
+}
+
+template <class T, int W>
+__global__ void relu_kernel(const T* x, T* y, int64_t count) {
+  each_pack<W>(count, [&]<int N>(int64_t i) {
+    auto values = load<N>(x + i);
+    for (float& v : values.at) v = Relu{}(v);
+    store<N>(y + i, values);
+  });
+}
+
+template <class T, int W>
+__global__ void relu_backward_kernel(const T* y, const T* dy, T* dx, int64_t count) {
+  each_pack<W>(count, [&]<int N>(int64_t i) {
+    const auto outputs = load<N>(y + i);
+    auto gradients = load<N>(dy + i);
+    for (int k = 0; k < N; ++k) gradients.at[k] = ReluGradient{}(outputs.at[k], gradients.at[k]);
+    store<N>(dx + i, gradients);
+  });
+}
+
+template <class From, class To, int W>
+__global__ void convert_kernel(const From* from, To* to, int64_t count) {
+  each_pack<W>(count, [&]<int N>(int64_t i) { store<N>(to + i, load<N>(from + i)); });
+}
+
+template <class T, int W>
+__global__ void add_kernel(const T* from, float* to, int64_t count) {
+  each_pack<W>(count, [&]<int N>(int64_t i) {
+    const auto terms = load<N>(from + i);
+    auto sums = load<N>(to + i);
+    for (int k = 0; k < N; ++k) sums.at[k] += terms.at[k];
+    store<N>(to + i, sums);
+  });
+}
+
+template <int W>
+__global__ void flag_nonfinite_kernel(const uint32_t* bits, int64_t count, float mark, float* flag) {
+  bool any = false;
+  each_pack<W>(count, [&]<int N>(int64_t i) {
+    for (const uint32_t value : load_raw<N>(bits + i).at) any |= IsNonfinite{}(value);
+  });
+  if (any && *flag == 0) *flag = mark;
+}
+
+// The lanes of each warp read `skip` together, so that it may have a value for each of many ranks.
+template <int W>
+__global__ void sgd_kernel(float* w, const float* g, int64_t count, const float* lr, const float* skip, int skips) {
+  const SgdStep step{*lr};
+  float found = 0;
+  for (int i = static_cast<int>(threadIdx.x) % kWarp; i < skips; i += kWarp) found += skip[i] != 0 ? 1.0f : 0.0f;
+  if (sum_over_lanes(found, kWarp) != 0) return;
+  each_pack<W>(count, [&]<int N>(int64_t i) {
+    const auto gradients = load<N>(g + i);
+    auto weights = load<N>(w + i);
+    for (int k = 0; k < N; ++k) weights.at[k] = step(weights.at[k], gradients.at[k]);
+    store<N>(w + i, weights);
+  });
+}
+
+// Rows of the part of an image that is read; lengths in bytes.
+struct Crop {
+  uint32_t row, features;  // of what is read
+  uint32_t image_row;
+  int64_t image;
+};
+
+template <class T, int N>
+__global__ void normalize_kernel(const uint8_t* pixels, const int32_t* ids, Crop crop, uint32_t packs, T* x) {
+  for (uint32_t pack = grid_thread(); pack < packs; pack += grid_threads()) {
+    const uint32_t sample = pack / (crop.features / N), feature = pack % (crop.features / N) * N;
+    const int64_t image = ids ? ids[sample] : static_cast<int64_t>(sample);
+    const uint32_t offset = feature / crop.row * crop.image_row + feature % crop.row;
+    const auto bytes = load_raw<N>(pixels + image * crop.image + offset);
+    Pack<float, N> values;
+    for (int k = 0; k < N; ++k) values.at[k] = Normalize{}(bytes.at[k]);
+    store<N>(x + static_cast<int64_t>(pack) * N, values);
+  }
+}
+
+// The bias gradient sums the columns of a matrix of rows x channels. A block takes `width` neighbouring columns of
+// packs, with its threads in `lanes` rows, and every groups-th set of lanes; it adds up its lanes in a tree. Where
+// there are few rows there is one group, and it writes the result. Else each group writes partial sums
+// [channel][group], which a second kernel adds, one warp a channel. All orders follow from the shape alone.
+struct BiasPlan {
+  int64_t rows;
+  int packs, width, lanes, tiles, groups;  // packs: in a row; tiles: blocks side by side, which cover them
+
+  int64_t partials(int64_t channels) const { return groups > 1 ? channels * groups : 0; }
+};
+
+BiasPlan plan_bias(int64_t rows, int64_t channels, int pack) {
+  constexpr int kNarrow = 8;         // packs
+  constexpr int64_t kFewSteps = 16;  // for which a second kernel does not pay
+  constexpr int64_t kSteps = 4;      // the least for a group
+  constexpr int64_t kMostGroups = 4 * 132;
+  BiasPlan plan{rows, static_cast<int>(channels / pack), 0, 0, 0, 1};
+  const auto tile = [&](int most) {
+    plan.tiles = (plan.packs + most - 1) / most;
+    plan.width = (plan.packs + plan.tiles - 1) / plan.tiles;
+    plan.lanes = kThreads / plan.width;
+    return (rows + plan.lanes - 1) / plan.lanes;
+  };
+  if (tile(kNarrow) <= kFewSteps) return plan;
+  const int64_t steps = tile(kThreads);
+  plan.groups = static_cast<int>(
+      std::clamp<int64_t>((steps + kSteps - 1) / kSteps, 1, std::max<int64_t>(kMostGroups / plan.tiles, 1)));
+  return plan;
+}
+
+template <class T, int N>
+__global__ void bias_kernel(const T* y, T* dy, BiasPlan plan, float* partials, float* dbias, bool add) {
+  __shared__ float sums[N][kThreads];
+  const int thread = threadIdx.x, tile = blockIdx.x % plan.tiles, group = blockIdx.x / plan.tiles;
+  const int lane = thread / plan.width, column = tile * plan.width + thread % plan.width;
+  const bool mine = lane < plan.lanes && column < plan.packs;
+
+  Pack<float, N> sum{};
+  const int64_t first = mine ? static_cast<int64_t>(group) * plan.lanes + lane : plan.rows;
+  for (int64_t row = first; row < plan.rows; row += static_cast<int64_t>(plan.groups) * plan.lanes) {
+    const int64_t i = (row * plan.packs + column) * N;
+    auto gradients = load<N>(dy + i);
+    if (y) {
+      const auto outputs = load<N>(y + i);
+      for (int k = 0; k < N; ++k) gradients.at[k] = ReluGradient{}(outputs.at[k], gradients.at[k]);
+      store<N>(dy + i, gradients);
+    }
+    for (int k = 0; k < N; ++k) sum.at[k] += gradients.at[k];
+  }
+
+  for (int k = 0; k < N; ++k) sums[k][thread] = sum.at[k];
+  for (int lanes = plan.lanes; lanes > 1;) {
+    const int half = (lanes + 1) / 2;
+    __syncthreads();
+    if (lane < lanes - half)
+      for (int k = 0; k < N; ++k) sums[k][thread] += sums[k][thread + half * plan.width];
+    lanes = half;
+  }
+
+  if (!mine || lane > 0) return;
+  for (int k = 0; k < N; ++k) {
+    const int channel = column * N + k;
+    if (plan.groups > 1)
+      partials[static_cast<int64_t>(channel) * plan.groups + group] = sums[k][thread];
+    else
+      dbias[channel] = (add ? dbias[channel] : 0.0f) + sums[k][thread];
+  }
+}
+
+__global__ void add_partials_kernel(const float* partials, int groups, int channels, float* dbias, bool add) {
+  const int channel = grid_thread() / kWarp, lane = grid_thread() % kWarp;
+  if (channel >= channels) return;
+  float sum = 0;
+  for (int group = lane; group < groups; group += kWarp)
+    sum += partials[static_cast<int64_t>(channel) * groups + group];
+  sum = sum_over_lanes(sum, kWarp);
+  if (lane == 0) dbias[channel] = (add ? dbias[channel] : 0.0f) + sum;
+}
+
+template <class T>
+T* data(const Tensor& tensor) {
+  return static_cast<T*>(tensor.data);
+}
+
+// For loops with a tail, only the alignment narrows a pack.
+int width_of(DType type, bool aligned) { return aligned ? pack_width(type, 0) : 1; }
+
+}  // namespace
+
+void normalize(CudaContext& context, const Samples& samples, const ImageShape& image, const Tensor& x) {
+  const ImageShape& part = x.shape.image;
+  DDP_EXPECT(x.format == Format{} && x.shape.n == samples.size);
+  DDP_EXPECT(part.h <= image.h && part.w <= image.w && part.c == image.c);
+  DDP_EXPECT(x.shape.elements() < INT32_MAX && image.elements() < INT32_MAX);
+  const bool whole_rows = part.w == image.w;  // then one run of bytes is all that is read
+  const int64_t row = whole_rows ? part.elements() : part.w * part.c;
+  const int64_t image_row = whole_rows ? image.elements() : image.w * image.c;
+  const Crop crop{static_cast<uint32_t>(row), static_cast<uint32_t>(part.elements()), static_cast<uint32_t>(image_row),
+                  image.elements()};
+  const bool wide = aligned(samples.pixels, x.data);
+  const int width = wide ? pack_width(x.dtype, std::gcd(row, std::gcd(image_row, image.elements()))) : 1;
+  with_packs(x.dtype, width, [&]<class T, int N>() {
+    const int64_t packs = x.shape.elements() / N;
+    launch(context.stream, blocks_over(packs), kThreads, normalize_kernel<T, N>, samples.pixels, samples.ids, crop,
+           packs, data<T>(x));
+  });
+}
+
+void relu(CudaContext& context, const Tensor& x, const Tensor& y) {
+  DDP_EXPECT(x.format == Format{} && y.format == Format{} && x.dtype == y.dtype && x.shape == y.shape);
+  const int64_t count = x.shape.elements();
+  with_packs(x.dtype, width_of(x.dtype, aligned(x.data, y.data)), [&]<class T, int N>() {
+    launch(context.stream, blocks_over(count / N + 1), kThreads, relu_kernel<T, N>, data<T>(x), data<T>(y), count);
+  });
+}
+
+void relu_backward(CudaContext& context, const Tensor& y, const Tensor& dy, const Tensor& dx) {
+  DDP_EXPECT(y.format == Format{} && dy.format == Format{} && dx.format == Format{});
+  DDP_EXPECT(y.dtype == dy.dtype && y.dtype == dx.dtype && y.shape == dy.shape && y.shape == dx.shape);
+  const int64_t count = y.shape.elements();
+  with_packs(y.dtype, width_of(y.dtype, aligned(y.data, dy.data, dx.data)), [&]<class T, int N>() {
+    launch(context.stream, blocks_over(count / N + 1), kThreads, relu_backward_kernel<T, N>, data<T>(y), data<T>(dy),
+           data<T>(dx), count);
+  });
+}
+
+void reserve_bias_gradient(CudaContext& context, int64_t rows, int64_t channels) {
+  for (const DType type : {DType::f32, DType::bf16})
+    context.workspace.reserve(plan_bias(rows, channels, pack_width(type, channels)).partials(channels) * sizeof(float));
+}
+
+void bias_gradient(CudaContext& context, const Tensor& y, const Tensor& dy, float* dbias, Gradient mode) {
+  const int64_t channels = dy.shape.image.c, rows = dy.shape.elements() / channels;
+  const int width = pack_width(dy.dtype, channels);
+  const BiasPlan plan = plan_bias(rows, channels, width);
+  const bool add = mode == Gradient::add;
+  DDP_EXPECT(dy.format == Format{} && aligned(y.data, dy.data));
+  DDP_EXPECT(!y.data || (y.format == Format{} && y.dtype == dy.dtype && y.shape == dy.shape));
+  DDP_EXPECT(context.workspace.bytes() >= plan.partials(channels) * sizeof(float));
+  float* partials = static_cast<float*>(context.workspace.data());
+  with_packs(dy.dtype, width, [&]<class T, int N>() {
+    launch(context.stream, plan.tiles * plan.groups, kThreads, bias_kernel<T, N>, data<T>(y), data<T>(dy), plan,
+           partials, dbias, add);
+  });
+  if (plan.groups > 1)
+    launch(context.stream, blocks_for(channels * kWarp, kThreads), kThreads, add_partials_kernel, partials, plan.groups,
+           channels, dbias, add);
+}
+
+void add(CudaContext& context, const float* from, float* to, int64_t count) {
+  const auto sum = [&]<int N>() {
+    launch(context.stream, blocks_over(count / N + 1), kThreads, add_kernel<float, N>, from, to, count);
+  };
+  aligned(from, to) ? sum.operator()<4>() : sum.operator()<1>();
+}
+
+void to_bf16(CudaContext& context, const float* from, void* to, int64_t count) {
+  const auto convert = [&]<int N>() {
+    launch(context.stream, blocks_over(count / N + 1), kThreads, convert_kernel<float, Bf16, N>, from,
+           static_cast<Bf16*>(to), count);
+  };
+  aligned(from, to) ? convert.operator()<8>() : convert.operator()<1>();
+}
+
+void from_bf16(CudaContext& context, const void* from, float* to, int64_t count, Gradient mode) {
+  const auto convert = [&]<int N>() {
+    launch(context.stream, blocks_over(count / N + 1), kThreads,
+           mode == Gradient::add ? add_kernel<Bf16, N> : convert_kernel<Bf16, float, N>, static_cast<const Bf16*>(from),
+           to, count);
+  };
+  aligned(from, to) ? convert.operator()<8>() : convert.operator()<1>();
+}
+
+void flag_nonfinite(CudaContext& context, const float* values, int64_t count, float mark, float* flag) {
+  const auto look = [&]<int N>() {
+    launch(context.stream, blocks_over(count / N + 1), kThreads, flag_nonfinite_kernel<N>,
+           reinterpret_cast<const uint32_t*>(values), count, mark, flag);
+  };
+  aligned(values) ? look.operator()<4>() : look.operator()<1>();
+}
+
+void sgd(CudaContext& context, float* w, const float* g, int64_t count, const float* lr, std::span<const float> skip) {
+  const auto step = [&]<int N>() {
+    launch(context.stream, blocks_over(count / N + 1), kThreads, sgd_kernel<N>, w, g, count, lr, skip.data(),
+           skip.size());
+  };
+  aligned(w, g) ? step.operator()<4>() : step.operator()<1>();
+}
+
+}  // namespace ddp

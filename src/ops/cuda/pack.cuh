@@ -1,0 +1,86 @@
+// Packs: elements of f32 or bf16 that a thread reads and writes together, at most 16 bytes at once, and computes with
+// as floats.
+#pragma once
+
+#include "core/dtype.h"
+#include "device/cuda/launch.h"
+
+#include <cuda_bf16.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+namespace ddp {
+
+using Bf16 = __nv_bfloat16;
+
+constexpr int kThreads = 256;
+constexpr int64_t kMostBlocks = 2 * 8 * 132;  // two full waves on an H200; kernels loop over what exceeds them
+
+inline int64_t blocks_over(int64_t items) { return std::min(blocks_for(items, kThreads), kMostBlocks); }
+
+__device__ inline unsigned grid_thread() { return blockIdx.x * blockDim.x + threadIdx.x; }
+__device__ inline unsigned grid_threads() { return gridDim.x * blockDim.x; }
+
+template <class T, int N>
+struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Pack {
+  T at[N];
+};
+
+__device__ inline float to_float(float value) { return value; }
+__device__ inline float to_float(Bf16 value) { return __bfloat162float(value); }
+__device__ inline void from_float(float value, float& to) { to = value; }
+__device__ inline void from_float(float value, Bf16& to) { to = __float2bfloat16_rn(value); }
+
+template <int N, class T>
+__device__ Pack<T, N> load_raw(const T* from) {
+  return *reinterpret_cast<const Pack<T, N>*>(from);
+}
+
+template <int N, class T>
+__device__ Pack<float, N> load(const T* from) {
+  const Pack<T, N> raw = load_raw<N>(from);
+  Pack<float, N> values;
+  for (int k = 0; k < N; ++k) values.at[k] = to_float(raw.at[k]);
+  return values;
+}
+
+template <int N, class T>
+__device__ void store(T* to, const Pack<float, N>& values) {
+  Pack<T, N> raw;
+  for (int k = 0; k < N; ++k) from_float(values.at[k], raw.at[k]);
+  *reinterpret_cast<Pack<T, N>*>(to) = raw;
+}
+
+template <class... T>
+bool aligned(const T*... pointers) {
+  return ((reinterpret_cast<uintptr_t>(pointers) % 16 == 0) && ...);
+}
+
+// The most elements that make a pack and divide `count`.
+constexpr int pack_width(DType type, int64_t count) {
+  int width = type == DType::bf16 ? 8 : 4;
+  while (count % width != 0) width /= 2;
+  return width;
+}
+
+// Calls f<T, N>() for the type and a pack's width.
+template <class F>
+void with_packs(DType type, int width, F&& f) {
+  if (type == DType::bf16) {
+    switch (width) {
+      case 8: return f.template operator()<Bf16, 8>();
+      case 4: return f.template operator()<Bf16, 4>();
+      case 2: return f.template operator()<Bf16, 2>();
+      default: return f.template operator()<Bf16, 1>();
+    }
+  }
+  switch (width) {
+    case 4: return f.template operator()<float, 4>();
+    case 2: return f.template operator()<float, 2>();
+    default: return f.template operator()<float, 1>();
+  }
+}
+
+}  // namespace ddp

@@ -1,0 +1,61 @@
+// Ranks as threads, each with an emulated GPU and a communicator over the others.
+#pragma once
+
+#include "comm/nccl/communicator.h"
+#include "comm/staged.h"
+#include "device/buffer.h"
+#include "device/cuda/device.h"
+#include "tests/threads/ranks.h"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+namespace ddp {
+
+enum class Transport { nccl, staged };
+
+// Runs `function` in a local world of this size.
+inline void run_gpus(Transport transport, int size, const std::function<void(Device&, Communicator&)>& function) {
+  run_ranks(size, [&](Communicator& host) {
+    const auto device = make_cuda_device({});
+    const auto communicator = transport == Transport::nccl ? make_nccl_communicator(*device, host, {})
+                                                           : make_staged_communicator(*device, host, 3);
+    function(*device, *communicator);
+  });
+}
+
+inline float value(int rank, size_t i) { return static_cast<float>((i * 5 + static_cast<size_t>(rank) * 3) % 13); }
+inline float sum_of_values(int ranks, size_t i) {
+  float sum = 0;
+  for (int r = 0; r < ranks; ++r) sum += value(r, i);
+  return sum;
+}
+
+// Device memory with a copy on the host that is pinned, so that copies run only when their turn comes.
+template <class T>
+class Array {
+ public:
+  Array(Device& device, size_t count)
+      : device_(device),
+        count_(count),
+        host_(device.host_memory(), count * sizeof(T)),
+        data_(device, count * sizeof(T)) {}
+
+  size_t count() const { return count_; }
+  T& operator[](size_t i) { return host_.as<T>()[i]; }
+  WireSpan span() const {
+    return {data_.data(), static_cast<int64_t>(count_), sizeof(T) == 4 ? DType::f32 : DType::bf16};
+  }
+  void* data() const { return data_.data(); }
+  void upload() { device_.upload(data_.data(), host_.data(), count_ * sizeof(T)); }
+  void download() { device_.download(host_.data(), data_.data(), count_ * sizeof(T)); }
+
+ private:
+  Device& device_;
+  size_t count_;
+  Buffer host_, data_;
+};
+
+}  // namespace ddp

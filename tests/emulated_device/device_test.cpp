@@ -1,0 +1,138 @@
+// The CUDA device over the emulator, which runs streams in any order that events allow.
+#include "device/cuda/device.h"
+
+#include "core/error.h"
+#include "device/buffer.h"
+#include "device/cuda/handles.h"
+#include "device/cuda/launch.h"
+
+#include <emulator/emulator.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <numeric>
+#include <vector>
+
+namespace ddp {
+namespace {
+
+__global__ void add_one(int* values, int count) {
+  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i < count) ++values[i];
+}
+
+class CudaDevice : public testing::TestWithParam<unsigned> {
+ protected:
+  void SetUp() override { emulator::set_seed(GetParam()); }
+
+  static constexpr int kCount = 1000;
+  static constexpr size_t kBytes = kCount * sizeof(int);
+  void bump(int* values) { launch(compute_stream(*device), blocks_for(kCount, 128), 128, add_one, values, kCount); }
+
+  std::unique_ptr<Device> device = make_cuda_device({});
+};
+INSTANTIATE_TEST_SUITE_P(Orders, CudaDevice, testing::Range(0u, 20u));
+
+TEST_P(CudaDevice, AllocatesZeros) {
+  const Buffer memory(*device, kBytes);
+  std::vector<int> values(kCount, 7);
+  device->download(values.data(), memory.data(), kBytes);
+  device->synchronize();
+  EXPECT_EQ(values, std::vector<int>(kCount, 0));
+}
+
+TEST_P(CudaDevice, CopiesAreOrderedWithWork) {
+  const Buffer memory(*device, kBytes), pinned(device->host_memory(), kBytes);
+  auto* const host = pinned.as<int>();
+  std::iota(host, host + kCount, 0);
+  device->upload(memory.data(), host, kBytes);
+  bump(memory.as<int>());
+  device->download(host, memory.data(), kBytes);
+  device->fence(3);
+  device->await(3);
+  EXPECT_TRUE(device->passed(3));
+  for (int i = 0; i < kCount; ++i) ASSERT_EQ(host[i], i + 1);
+}
+
+TEST_P(CudaDevice, AnUploadAheadIsThereForLaterWork) {
+  const Buffer memory(*device, kBytes), pinned(device->host_memory(), kBytes);
+  auto* const host = pinned.as<int>();
+  for (int round = 0; round < 3; ++round) {
+    std::fill_n(host, kCount, round);
+    device->upload_ahead(memory.data(), host, kBytes);
+    bump(memory.as<int>());
+    std::vector<int> values(kCount);
+    device->download(values.data(), memory.data(), kBytes);
+    device->synchronize();
+    ASSERT_EQ(values, std::vector<int>(kCount, round + 1));
+  }
+}
+
+TEST_P(CudaDevice, StampsFollowTheWorkBeforeThemAndAreDownloaded) {
+  const Buffer memory(*device, kBytes), stamps(*device, 3 * sizeof(int64_t)), pinned(device->host_memory(), 24);
+  const auto recorder = device->recorder();
+  for (int round = 0; round < 4; ++round) {  // as it is, captured, replayed
+    recorder->run({}, [&] {
+      for (int i = 0; i < 3; ++i) {
+        bump(memory.as<int>());
+        device->stamp(stamps.as<int64_t>() + i);
+      }
+    });
+    device->download(pinned.data(), stamps.data(), 24);
+    device->fence(0);
+    device->await(0);
+    const auto* const at = pinned.as<int64_t>();
+    EXPECT_GT(at[0], 0);
+    EXPECT_LE(at[0], at[1]);
+    EXPECT_LE(at[1], at[2]);
+  }
+}
+
+TEST_P(CudaDevice, RecordsEachKeyOnceAndReplaysIt) {
+  const Buffer memory(*device, kBytes);
+  const auto recorder = device->recorder();
+  int issued = 0;
+  for (int round = 0; round < 6; ++round)
+    for (const int64_t size : {1, 2})
+      recorder->run({.kind = 0, .size = size}, [&] {
+        ++issued;
+        for (int64_t i = 0; i < size; ++i) bump(memory.as<int>());
+      });
+  EXPECT_EQ(issued, 4);  // each key: once as it is, once captured
+  std::vector<int> values(kCount);
+  device->download(values.data(), memory.data(), kBytes);
+  device->synchronize();
+  EXPECT_EQ(values, std::vector<int>(kCount, 18));
+}
+
+TEST_P(CudaDevice, WithoutGraphsEveryCallIssuesTheWork) {
+  device = make_cuda_device({.index = 0, .graphs = false});
+  const auto recorder = device->recorder();
+  int issued = 0;
+  for (int round = 0; round < 5; ++round) recorder->run({}, [&] { ++issued; });
+  EXPECT_EQ(issued, 5);
+}
+
+TEST_P(CudaDevice, AFailureWhileRecordingLeavesTheDeviceUsable) {
+  const Buffer memory(*device, kBytes);
+  const auto recorder = device->recorder();
+  recorder->run({}, [&] { bump(memory.as<int>()); });
+  EXPECT_THROW(recorder->run({}, [&] { fail(Exit::internal, "on purpose"); }), Error);
+  bump(memory.as<int>());
+  std::vector<int> values(kCount);
+  device->download(values.data(), memory.data(), kBytes);
+  device->synchronize();
+  EXPECT_EQ(values, std::vector<int>(kCount, 2));
+}
+
+TEST(CudaDevices, WithoutAGpuTheReasonIsSaid) {
+  emulator::set_device_count(0);
+  std::string why;
+  EXPECT_EQ(count_cuda_devices(why), 0);
+  EXPECT_FALSE(why.empty());
+  emulator::set_device_count(1);
+  EXPECT_EQ(count_cuda_devices(why), 1);
+}
+
+}  // namespace
+}  // namespace ddp

@@ -1,0 +1,152 @@
+// What the tests of the CUDA kernels share: an emulated device, tensors on it, and a norm to compare by.
+#pragma once
+
+#include "device/buffer.h"
+#include "device/cuda/device.h"
+#include "device/tensor.h"
+#include "ops/cuda/context.h"
+#include "tests/reference/ops.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace ddp::testing {
+
+using Values = std::vector<float>;
+
+// Values in [-1, 1) from a small generator.
+inline Values random_values(int64_t count, uint64_t seed) {
+  Values values(count);
+  uint64_t state = seed * 0x9e3779b97f4a7c15u + 1;
+  for (float& v : values) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    v = static_cast<float>(static_cast<int64_t>(state >> 40) - (1 << 23)) / (1 << 23);
+  }
+  return values;
+}
+
+inline uint16_t bf16_bits(float value) {  // finite values only
+  const auto bits = std::bit_cast<uint32_t>(value);
+  return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+inline float from_bf16_bits(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
+
+inline Values rounded(Values values, DType type) {
+  if (type == DType::bf16)
+    for (float& v : values) v = from_bf16_bits(bf16_bits(v));
+  return values;
+}
+
+inline void expect_close(const Values& actual, const Values& expected, const char* what, double tolerance = 1e-5) {
+  ASSERT_EQ(actual.size(), expected.size()) << what;
+  double error = 0, norm = 0;
+  for (size_t i = 0; i < actual.size(); ++i) {
+    error += std::pow(static_cast<double>(actual[i]) - expected[i], 2);
+    norm += std::pow(static_cast<double>(expected[i]), 2);
+  }
+  EXPECT_LE(std::sqrt(error), tolerance * std::sqrt(norm) + 1e-12) << what;  // also fails on NaN
+}
+
+inline double tolerance_of(DType type) { return type == DType::bf16 ? 1e-2 : 1e-5; }
+
+// Values on the device, with `before` elements before them; what lies before and after them must stay as it is.
+template <class T>
+class OnDevice {
+ public:
+  OnDevice(Device& device, std::vector<T> values, int64_t before = 0)
+      : device_(device), count_(values.size()), before_(before), buffer_(device, bytes()) {
+    std::vector<uint8_t> memory(bytes(), kGuard);
+    std::memcpy(memory.data() + before_ * sizeof(T), values.data(), count_ * sizeof(T));
+    device.upload(buffer_.data(), memory.data(), memory.size());
+  }
+
+  T* data() const { return buffer_.as<T>() + before_; }
+  std::vector<T> values() const {
+    std::vector<uint8_t> memory(bytes());
+    device_.download(memory.data(), buffer_.data(), memory.size());
+    const auto first = memory.begin() + before_ * sizeof(T), end = first + count_ * sizeof(T);
+    const auto kept = [](uint8_t byte) { return byte == kGuard; };
+    EXPECT_TRUE(std::all_of(memory.begin(), first, kept) && std::all_of(end, memory.end(), kept)) << "written beside";
+    std::vector<T> values(count_);
+    std::memcpy(values.data(), memory.data() + before_ * sizeof(T), count_ * sizeof(T));
+    return values;
+  }
+
+ private:
+  static constexpr uint8_t kGuard = 0xff;  // a NaN in f32 and bf16
+  size_t bytes() const { return (before_ + count_) * sizeof(T) + 64; }
+
+  Device& device_;
+  size_t count_, before_;
+  Buffer buffer_;
+};
+
+// A dense tensor on the device; without values NaN, so that an op must write all that it promises.
+class OnDeviceTensor {
+ public:
+  OnDeviceTensor(Device& device, Shape shape, DType type, const Values& values, int64_t before = 0)
+      : shape_(shape),
+        type_(type),
+        memory_(device, encode(values, type), before * static_cast<int64_t>(size_of(type))) {}
+  OnDeviceTensor(Device& device, Shape shape, DType type, int64_t before = 0)
+      : shape_(shape),
+        type_(type),
+        memory_(device, std::vector<uint8_t>(shape.elements() * size_of(type), 0xff),
+                before * static_cast<int64_t>(size_of(type))) {}
+
+  Tensor tensor() const { return {memory_.data(), shape_, {}, type_}; }
+  Values values() const {
+    const std::vector<uint8_t> bytes = memory_.values();
+    Values values(shape_.elements());
+    for (size_t i = 0; i < values.size(); ++i)
+      if (type_ == DType::bf16) {
+        uint16_t bits;
+        std::memcpy(&bits, bytes.data() + i * sizeof bits, sizeof bits);
+        values[i] = from_bf16_bits(bits);
+      } else {
+        std::memcpy(&values[i], bytes.data() + i * sizeof(float), sizeof(float));
+      }
+    return values;
+  }
+
+ private:
+  static std::vector<uint8_t> encode(const Values& values, DType type) {
+    std::vector<uint8_t> bytes(values.size() * size_of(type));
+    for (size_t i = 0; i < values.size(); ++i)
+      if (type == DType::bf16) {
+        const uint16_t bits = bf16_bits(values[i]);
+        std::memcpy(bytes.data() + i * sizeof bits, &bits, sizeof bits);
+      } else {
+        std::memcpy(bytes.data() + i * sizeof(float), &values[i], sizeof(float));
+      }
+    return bytes;
+  }
+
+  Shape shape_;
+  DType type_;
+  OnDevice<uint8_t> memory_;
+};
+
+// For a test class that is run with a type of activations.
+struct EmulatedOps {
+  std::unique_ptr<Device> device = make_cuda_device({});
+  CudaContext context{*device, {}};
+  std::unique_ptr<Ops> reference = make_reference_ops(*device);  // on memory of the host
+};
+
+inline Tensor on_host(Values& values, Shape shape) { return {values.data(), shape, {}, DType::f32}; }
+
+inline const auto kTypes = ::testing::Values(DType::f32, DType::bf16);
+inline std::string type_name(const ::testing::TestParamInfo<DType>& tested) {
+  return tested.param == DType::bf16 ? "bf16" : "f32";
+}
+
+}  // namespace ddp::testing

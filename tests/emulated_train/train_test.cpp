@@ -1,0 +1,182 @@
+// Training on emulated GPUs: streams run in any order that events allow, kernels as compiled for the CPU. The same
+// losses and gradients as one rank on the CPU, recorded and not, over NCCL's stand-in and staged through the host, with
+// the data on the device and streamed to it.
+#include "comm/nccl/communicator.h"
+#include "comm/staged.h"
+#include "core/error.h"
+#include "data/memory_dataset.h"
+#include "device/cpu/device.h"
+#include "device/cuda/device.h"
+#include "nn/models.h"
+#include "ops/cuda/ops.h"
+#include "tests/reference/ops.h"
+#include "tests/threads/ranks.h"
+#include "tests/train/faults.h"
+#include "tests/train/rig.h"
+#include "train/evaluation.h"
+
+#include <emulator/emulator.h>
+#include <gtest/gtest.h>
+
+namespace ddp::testing {
+namespace {
+
+Network small_network() {
+  return Network("small", {8, 8, 2}).conv2d(3, 3).relu().avg_pool2d(2).flatten().linear(7).relu().linear(4);
+}
+
+MemoryDataset small_data(int64_t samples, ImageShape shape = {8, 8, 2}) {
+  std::vector<uint8_t> pixels(samples * shape.elements()), labels(samples);
+  for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<uint8_t>(i * 2654435761u >> 13);
+  for (size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<uint8_t>(i * 40503u >> 5) % 4;
+  return {shape, 4, pixels, labels};
+}
+
+struct GpuWorld {
+  const char* name;
+  int size;
+  bool nccl, graphs, resident;
+};
+
+void PrintTo(const GpuWorld& world, std::ostream* out) { *out << world.name; }
+
+struct Result {
+  std::vector<double> losses;
+  std::vector<float> gradients, weights;
+};
+
+using Work = std::function<void(Communicator&, Device&, Ops&)>;
+
+void on_gpus(const GpuWorld& world, const Work& work) {
+  run_ranks(world.size, [&](Communicator& host) {
+    const auto device = make_cuda_device({.index = 0, .graphs = world.graphs});
+    const auto ops = make_cuda_ops(*device, {.precision = Precision::fp32, .deterministic = true, .agree = {}});
+    const auto communicator = world.nccl ? make_nccl_communicator(*device, host, {})
+                                         : make_staged_communicator(*device, host, kTransportFences);
+    work(*communicator, *device, *ops);
+  });
+}
+
+Result train(const RigConfig& config, const Dataset& data, int64_t steps, Communicator& c, Device& device, Ops& ops) {
+  Rig rig(config, small_network(), data, device, ops, c);
+  Result result{.losses = rig.losses(0, steps), .gradients = {}, .weights = {}};
+  rig.replica.check_replicas();
+  result.gradients = rig.replica.download_gradients();
+  result.weights = rig.replica.download_weights();
+  return result;
+}
+
+Result on_the_cpu(const RigConfig& config, const Dataset& data, int64_t steps) {
+  Result result;
+  run_ranks(1, [&](Communicator& c) {
+    const auto device = make_cpu_device();
+    const auto ops = make_reference_ops(*device);
+    result = train(config, data, steps, c, *device, *ops);
+  });
+  return result;
+}
+
+class EmulatedTraining : public ::testing::TestWithParam<GpuWorld> {};
+
+TEST_P(EmulatedTraining, IsTheMathematicsOfOneRankOnTheCpu) {
+  const GpuWorld& world = GetParam();
+  for (const int64_t samples : {50, 3})  // a short last batch; empty shards
+    for (const uint64_t seed : {0, 1, 2}) {
+      emulator::set_seed(seed);
+      const MemoryDataset data = small_data(samples);
+      const RigConfig config{.batch_size = 16, .lr = 0.1, .device_data_bytes = world.resident ? size_t{1} << 30 : 0};
+      const Result expected = on_the_cpu(config, data, 14);
+      Result actual;
+      on_gpus(world, [&](Communicator& c, Device& device, Ops& ops) {
+        const Result mine = train(config, data, 14, c, device, ops);
+        if (c.rank() == 0) actual = mine;
+      });
+      EXPECT_LE(loss_distance(actual.losses, expected.losses), 1e-5) << samples << " samples, seed " << seed;
+      EXPECT_LE(gradient_distance(parameters_of(small_network()), actual.gradients, expected.gradients).value, 1e-4);
+    }
+}
+
+TEST_P(EmulatedTraining, ANanEndsTheRunOnEveryRank) {
+  const MemoryDataset data = small_data(50);
+  std::vector<std::string> messages(GetParam().size);
+  on_gpus(GetParam(), [&](Communicator& c, Device& device, Ops& ops) {
+    Rig rig({.batch_size = 16}, small_network(), data, device, ops, c);
+    std::vector<float> weights = rig.replica.download_weights();
+    const std::vector<float> before = weights;
+    weights[0] = NAN;
+    rig.replica.load(weights);
+    try {
+      rig.losses(0, 6);
+    } catch (const SharedError& e) {
+      EXPECT_EQ(e.code(), Exit::numerics);
+      messages[c.rank()] = e.what();
+    }
+    const auto after = rig.replica.download_weights();
+    EXPECT_TRUE(std::equal(before.begin() + 1, before.end(), after.begin() + 1));
+  });
+  for (const std::string& message : messages) {
+    EXPECT_EQ(message, messages[0]);
+    EXPECT_NE(message.find("step 1"), std::string::npos) << message;
+  }
+}
+
+TEST_P(EmulatedTraining, EvaluationCountsEverySampleOnce) {
+  const MemoryDataset data = small_data(50);
+  const auto evaluate = [&](Communicator& c, Device& device, Ops& ops) {
+    Rig rig({.batch_size = 16, .order = Order::sequential}, small_network(), data, device, ops, c);
+    DeviceData on_device(device, data, rig.largest(), GetParam().resident ? size_t{1} << 30 : 0);
+    Evaluator evaluator(rig.replica, on_device, rig.sampler());
+    const Evaluation first = evaluator.run(), second = evaluator.run(), third = evaluator.run();
+    EXPECT_EQ(first.correct, second.correct);
+    EXPECT_EQ(first.loss, third.loss);
+    return first;
+  };
+  Evaluation expected, actual;
+  run_ranks(1, [&](Communicator& c) {
+    const auto device = make_cpu_device();
+    const auto ops = make_reference_ops(*device);
+    expected = evaluate(c, *device, *ops);
+  });
+  on_gpus(GetParam(), [&](Communicator& c, Device& device, Ops& ops) {
+    const Evaluation mine = evaluate(c, device, ops);
+    if (c.rank() == 0) actual = mine;
+  });
+  EXPECT_EQ(actual.samples, 50);
+  EXPECT_EQ(actual.correct, expected.correct);
+  EXPECT_NEAR(actual.loss, expected.loss, 1e-5 * expected.loss);
+}
+
+// Planted: a bucket that compute does not wait for must be seen for some order of the streams.
+class ManyRanks : public EmulatedTraining {};
+
+TEST_P(ManyRanks, CatchABucketThatIsNotSummed) {
+  const MemoryDataset data = small_data(50);
+  const RigConfig config{.batch_size = 16, .lr = 0.1};
+  const Result expected = on_the_cpu(config, data, 6);
+  double worst = 0;
+  on_gpus(GetParam(), [&](Communicator& c, Device& device, Ops& ops) {
+    int sums = 0;
+    TamperingCommunicator tampering(c, [&](WireSpan) { return sums++ % 3 != 1; });
+    Rig rig(config, small_network(), data, device, ops, tampering);
+    const auto losses = rig.losses(0, 6);
+    if (c.rank() == 0) worst = loss_distance(losses, expected.losses);
+  });
+  EXPECT_GT(worst, 1e-5);
+}
+
+const GpuWorld kAlone[] = {{"nccl_1", 1, true, true, true}, {"staged_1", 1, false, true, true}};
+const GpuWorld kMany[] = {{"nccl_2", 2, true, true, true},
+                          {"nccl_3", 3, true, true, true},
+                          {"nccl_4_streamed", 4, true, true, false},
+                          {"nccl_2_no_graph", 2, true, false, true},
+                          {"nccl_3_no_graph_streamed", 3, true, false, false},
+                          {"staged_3", 3, false, true, true},
+                          {"staged_4_streamed", 4, false, true, false}};
+std::string name_of(const ::testing::TestParamInfo<GpuWorld>& tested) { return tested.param.name; }
+
+INSTANTIATE_TEST_SUITE_P(Alone, EmulatedTraining, ::testing::ValuesIn(kAlone), name_of);
+INSTANTIATE_TEST_SUITE_P(Many, EmulatedTraining, ::testing::ValuesIn(kMany), name_of);
+INSTANTIATE_TEST_SUITE_P(Many, ManyRanks, ::testing::ValuesIn(kMany), name_of);
+
+}  // namespace
+}  // namespace ddp::testing

@@ -1,0 +1,267 @@
+// Every convolution of every model has plans on an H200 that keep the rules of its precision: asked of cuDNN itself, on
+// a description of the GPU, with neither GPU nor driver. DDP_VERBOSE=1 prints what was found.
+#include "core/error.h"
+#include "nn/layer.h"
+#include "nn/models.h"
+#include "ops/cuda/cudnn_plan.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+namespace ddp::cudnn {
+namespace {
+
+constexpr int64_t kBatchSizes[] = {1, 32, 96, 128, 256};
+
+struct Convolution {
+  std::string name;
+  Conv2dDesc desc;
+};
+
+std::vector<Convolution> lenet_convolutions() {
+  std::vector<Convolution> found;
+  bool first = true;
+  for (const LayerSpec& layer : lenet({28, 28, 1}, 10).trimmed_layers()) {
+    if (layer.kind == LayerSpec::Kind::conv2d)
+      found.push_back({fmt::format("lenet {}", found.size() + 1), conv2d_desc(layer, first, {})});
+    first = false;
+  }
+  return found;
+}
+
+Convolution convolution(std::string name, ImageShape input, int64_t out, Window2d window, bool first = false) {
+  return {std::move(name),
+          {.input = input,
+           .input_format = {},
+           .out_channels = out,
+           .window = window,
+           .relu = false,
+           .input_gradient = !first}};
+}
+
+// ResNet-18 of Dive into Deep Learning on 28 x 28: each shape once.
+std::vector<Convolution> resnet18_convolutions() {
+  std::vector<Convolution> found{convolution("resnet18 first", {28, 28, 1}, 64, {3, 1, 1}, true),
+                                 convolution("resnet18 64", {28, 28, 64}, 64, {3, 1, 1})};
+  int64_t size = 28;
+  for (int64_t channels = 64; channels < 512; channels *= 2) {
+    const int64_t halved = (size + 1) / 2, doubled = 2 * channels;
+    found.push_back(
+        convolution(fmt::format("resnet18 {} halving", doubled), {size, size, channels}, doubled, {3, 2, 1}));
+    found.push_back(
+        convolution(fmt::format("resnet18 {} shortcut", doubled), {size, size, channels}, doubled, {1, 2, 0}));
+    found.push_back(convolution(fmt::format("resnet18 {}", doubled), {halved, halved, doubled}, doubled, {3, 1, 1}));
+    size = halved;
+  }
+  return found;
+}
+
+std::vector<Convolution> keras_convolutions() {
+  return {convolution("keras 1", {28, 28, 1}, 12, {3, 1, 1}, true), convolution("keras 2", {28, 28, 12}, 24, {6, 2, 2}),
+          convolution("keras 3", {14, 14, 24}, 32, {6, 2, 2})};
+}
+
+std::vector<Convolution> convolutions_of(const std::string& model) {
+  if (model == "lenet") return lenet_convolutions();
+  if (model == "resnet18") return resnet18_convolutions();
+  return keras_convolutions();
+}
+
+Target h200() {
+  std::ifstream file(DDP_H200_JSON);
+  require(file.is_open(), Exit::data, "cannot read {}", DDP_H200_JSON);
+  return Target(std::string(std::istreambuf_iterator<char>(file), {}));
+}
+
+struct Kind {
+  const char* name;
+  Pass pass;
+  bool add;
+};
+
+// As the op plans them: in bf16 gradients are added outside cuDNN.
+std::vector<Kind> kinds(const Conv2dDesc& desc, Precision precision) {
+  std::vector<Kind> needed{{"forward", Pass::forward, false}, {"weights", Pass::weight_gradient, false}};
+  if (precision != Precision::bf16) needed.push_back({"weights+", Pass::weight_gradient, true});
+  if (desc.input_gradient) needed.push_back({"input", Pass::input_gradient, false});
+  return needed;
+}
+
+std::string text(const Notes& notes) {
+  std::string marks;
+  if (notes.has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE)) marks += " tensor-cores";
+  if (notes.has(CUDNN_NUMERICAL_NOTE_WINOGRAD)) marks += " winograd";
+  if (notes.has(CUDNN_NUMERICAL_NOTE_FFT)) marks += " fft";
+  if (notes.has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)) marks += " nondeterministic";
+  if (notes.has(CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION)) marks += " compiled-at-run-time";
+  return marks;
+}
+
+// Written apart from admissible(), which it judges.
+void expect_kept(const Plan& plan, const Rules& rules) {
+  EXPECT_GE(plan.workspace(), 0);
+  EXPECT_LE(plan.workspace(), 64 << 20);
+  EXPECT_FALSE(plan.notes().has(CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION));
+  EXPECT_FALSE(plan.notes().has(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION));
+  const bool fp32 = rules.precision == Precision::fp32;
+  EXPECT_FALSE(fp32 && plan.notes().has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE));
+  EXPECT_FALSE(fp32 && plan.notes().has(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS));
+  EXPECT_FALSE(rules.deterministic && plan.notes().has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC));
+}
+
+bool on_tensor_cores(const Plan& plan) { return plan.notes().has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE); }
+
+// One choice for all batch sizes, made at the largest; as the op does, but for timing.
+void expect_plans(const Target& target, const Convolution& conv, const Kind& kind, const char* precision_name,
+                  const Rules& rules) {
+  const DType type = rules.precision == Precision::bf16 ? DType::bf16 : DType::f32;
+  const Graph largest = conv_graph(target, conv.desc, *std::ranges::max_element(kBatchSizes), type, kind.pass);
+  const std::vector<Plan> found = find_plans(target, largest, rules, kTimed);
+  ASSERT_FALSE(found.empty());
+  for (const Plan& plan : found) expect_kept(plan, rules);
+  for (const int64_t n : kBatchSizes) {
+    SCOPED_TRACE(fmt::format("{} samples", n));
+    const Graph graph = conv_graph(target, conv.desc, n, type, kind.pass, kind.add);
+    const auto plan = make_plan(target, graph, rules, found.front().choice());
+    ASSERT_TRUE(plan);
+    expect_kept(*plan, rules);
+    if (std::getenv("DDP_VERBOSE"))
+      fmt::print("{:<20} {:<4}{:<2} {:<8} {:>4} engine {:>3}{} {:>9} bytes{}\n", conv.name, precision_name,
+                 rules.deterministic ? " d" : "", kind.name, n, plan->choice().engine,
+                 plan->choice() == found.front().choice() ? " " : "*", plan->workspace(), text(plan->notes()));
+  }
+}
+
+// Whichever batch size is the largest, cuDNN's own order notwithstanding.
+TEST(Models, HavePlansOnTensorCoresAmongThoseToBeTimed) {
+  const Target target = h200();
+  for (const Convolution& conv : resnet18_convolutions())
+    for (const Precision precision : {Precision::tf32, Precision::bf16})
+      for (const Kind& kind : kinds(conv.desc, precision))
+        for (const int64_t n : {32, 96, 128, 256}) {
+          if (conv.desc.input.c % 8 != 0) continue;
+          SCOPED_TRACE(fmt::format("{} {} {} samples", conv.name, kind.name, n));
+          const DType type = precision == Precision::bf16 ? DType::bf16 : DType::f32;
+          const Graph graph = conv_graph(target, conv.desc, n, type, kind.pass, kind.add);
+          EXPECT_TRUE(std::ranges::any_of(find_plans(target, graph, {precision, false}, kTimed), on_tensor_cores));
+        }
+}
+
+class EveryConvolution : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(EveryConvolution, HasPlans) {
+  const Target target = h200();
+  for (const Convolution& conv : convolutions_of(GetParam()))
+    for (const auto& [name, precision] :
+         {std::pair{"fp32", Precision::fp32}, {"tf32", Precision::tf32}, {"bf16", Precision::bf16}})
+      for (const bool deterministic : {false, true})
+        for (const Kind& kind : kinds(conv.desc, precision)) {
+          SCOPED_TRACE(fmt::format("{} {} {}{}", conv.name, name, kind.name, deterministic ? ", deterministic" : ""));
+          expect_plans(target, conv, kind, name, {precision, deterministic});
+        }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, EveryConvolution, ::testing::Values("lenet", "resnet18", "keras"),
+                         [](const auto& model) { return model.param; });
+
+TEST(Models, IsFoundInLenet) {
+  const std::vector<Convolution> found = lenet_convolutions();
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].desc.input, (ImageShape{26, 26, 1}));
+  EXPECT_FALSE(found[0].desc.input_gradient);
+  EXPECT_EQ(found[1].desc.input, (ImageShape{12, 12, 20}));
+  EXPECT_TRUE(found[1].desc.relu && found[1].desc.input_gradient);
+}
+
+// Precision is what tells fp32 from tf32: the same graph, other engines.
+TEST(Rules, PrecisionDecidesTheEngine) {
+  const Target target = h200();
+  const Graph graph = conv_graph(target, resnet18_convolutions()[1].desc, 128, DType::f32, Pass::forward);
+  const auto tf32 = find_plans(target, graph, {Precision::tf32, false}, 1);
+  const auto fp32 = find_plans(target, graph, {Precision::fp32, false}, 1);
+  ASSERT_TRUE(!tf32.empty() && !fp32.empty());
+  EXPECT_TRUE(on_tensor_cores(tf32[0]));
+  EXPECT_FALSE(on_tensor_cores(fp32[0]));
+}
+
+TEST(Rules, WorkspaceIsBounded) {
+  const Target target = h200();
+  const Graph graph = conv_graph(target, resnet18_convolutions()[1].desc, 256, DType::f32, Pass::weight_gradient);
+  for (const int64_t bound : {int64_t{1} << 30, int64_t{64} << 20, int64_t{1} << 20})
+    for (const Plan& plan : find_plans(target, graph, {Precision::tf32, false, bound}, 100))
+      EXPECT_LE(plan.workspace(), bound);
+  EXPECT_TRUE(find_plans(target, graph, {Precision::tf32, false, -1}, 100).empty());
+  EXPECT_EQ(make_plan(target, graph, {Precision::tf32, false, -1}, {}), std::nullopt);
+}
+
+TEST(Rules, Notes) {
+  const auto allows = [](Notes notes, Rules rules, bool compiling = false) {
+    return admissible(notes, rules, compiling);
+  };
+  const Rules fp32{Precision::fp32, false}, tf32{Precision::tf32, false}, bf16{Precision::bf16, false};
+  for (const Rules& rules : {fp32, tf32, bf16}) {
+    EXPECT_TRUE(allows({}, rules));
+    EXPECT_TRUE(allows({{CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC}, {}}, rules));
+    EXPECT_FALSE(allows({{CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC}, {}}, {rules.precision, true}));
+    EXPECT_FALSE(allows({{CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION}, {}}, rules));
+    EXPECT_FALSE(allows({{}, {CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION}}, rules));
+    EXPECT_TRUE(allows({{}, {CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION}}, rules, true));
+  }
+  for (const auto note : {CUDNN_NUMERICAL_NOTE_TENSOR_CORE, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS}) {
+    EXPECT_FALSE(allows({{note}, {}}, fp32));
+    EXPECT_TRUE(allows({{note}, {}}, tf32));
+    EXPECT_TRUE(allows({{note}, {}}, bf16));
+  }
+}
+
+TEST(Choices, TravelAsWords) {
+  Choice full{7, {}};
+  for (int64_t knob = 0; knob < CUDNN_KNOB_TYPE_COUNTS; ++knob) full.knobs.push_back({knob, -knob});
+  for (const Choice& choice : {Choice{}, Choice{0, {}}, Choice{51, {{2, 16}, {12, -1}}}, full})
+    EXPECT_EQ(from_words(to_words(choice)), choice);
+  EXPECT_TRUE(from_words(to_words({})).none());
+
+  full.knobs.push_back({0, 0});
+  EXPECT_THROW(to_words(full), Error);
+  ChoiceWords words = to_words({});
+  words[1] = CUDNN_KNOB_TYPE_COUNTS + 1;
+  EXPECT_THROW(from_words(words), Error);
+}
+
+TEST(Choices, MakeTheSamePlanAgain) {
+  const Target target = h200();
+  const Graph graph = conv_graph(target, lenet_convolutions()[1].desc, 256, DType::f32, Pass::weight_gradient);
+  const std::vector<Plan> found = find_plans(target, graph, {}, 100);
+  ASSERT_GT(found.size(), 5u);
+  for (const Plan& plan : found) {
+    const auto again = Plan::make(target, graph, from_words(to_words(plan.choice())));
+    ASSERT_TRUE(again);
+    EXPECT_EQ(again->choice(), plan.choice());
+    EXPECT_EQ(again->workspace(), plan.workspace());
+  }
+}
+
+TEST(Choices, FallBackWhereTheyCannotBeUsed) {
+  const Target target = h200();
+  const Graph graph = conv_graph(target, lenet_convolutions()[1].desc, 32, DType::f32, Pass::forward);
+  const Rules rules{Precision::fp32, false};
+  const auto recommended = find_plans(target, graph, rules, 1);
+  const auto forbidden = find_plans(target, graph, {Precision::tf32, false}, 1);
+  ASSERT_TRUE(!recommended.empty() && !forbidden.empty() && on_tensor_cores(forbidden[0]));
+  for (const Choice& choice :
+       {Choice{}, Choice{100000, {}}, Choice{recommended[0].choice().engine, {{2, 100000}}}, forbidden[0].choice()}) {
+    const auto plan = make_plan(target, graph, rules, choice);
+    ASSERT_TRUE(plan);
+    EXPECT_EQ(plan->choice(), recommended[0].choice());
+  }
+}
+
+}  // namespace
+}  // namespace ddp::cudnn
