@@ -1,0 +1,170 @@
+// Streams, events and memory.
+#include "rig.h"
+
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <thread>
+
+namespace ddp {
+namespace {
+
+constexpr uint64_t kSeeds = 200;
+
+// Stream a writes x, stream b reads it; returns how many seeds gave the wrong y.
+int wrong_results(bool ordered) {
+  int wrong = 0;
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    Rig rig(seed);
+    launch(rig.a, 4, 256, set, rig.y, 0.0f);
+    launch(rig.a, 4, 256, set, rig.x, 3.0f);
+    if (ordered) rig.order(rig.b, rig.a, rig.event);
+    launch(rig.b, 4, 256, map, rig.x, rig.y);
+    wrong += rig.read(rig.y)[17] != 7.0f;
+  }
+  return wrong;
+}
+
+TEST(Streams, OnlyEventsOrderThem) {
+  EXPECT_EQ(wrong_results(true), 0);
+  const int wrong = wrong_results(false);
+  EXPECT_GT(wrong, static_cast<int>(kSeeds / 4));
+  EXPECT_LT(wrong, static_cast<int>(kSeeds));
+}
+
+TEST(Streams, NothingRunsBeforeSomebodyWaits) {
+  Rig rig;
+  bool ran = false;
+  emulator::enqueue(rig.a, [&] { ran = true; });
+  EXPECT_FALSE(ran);
+  EXPECT_EQ(cudaStreamSynchronize(rig.a), cudaSuccess);
+  EXPECT_TRUE(ran);
+}
+
+TEST(Streams, QueriesGetThereInTheEnd) {
+  Rig rig;
+  for (int i = 0; i < 50; ++i) launch(rig.a, 1, 32, set, rig.x, 1.0f);
+  EXPECT_EQ(cudaEventRecord(rig.event, rig.a), cudaSuccess);
+  int not_ready = 0;
+  while (cudaEventQuery(rig.event) == cudaErrorNotReady) ++not_ready;
+  EXPECT_GT(not_ready, 0);
+  EXPECT_EQ(cudaStreamQuery(rig.a), cudaSuccess);
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+}
+
+TEST(Streams, TheDefaultStreamWaitsForBlockingOnesOnly) {
+  int wrong = 0;
+  for (uint64_t seed = 0; seed < 50; ++seed) {
+    Rig rig(seed);
+    cudaStream_t blocking = nullptr;
+    ASSERT_EQ(cudaStreamCreate(&blocking), cudaSuccess);
+    launch(blocking, 4, 256, set, rig.x, 1.0f);
+    launch(nullptr, 4, 256, map, rig.x, rig.y);
+    launch(blocking, 4, 256, set, rig.x, 9.0f);
+    EXPECT_EQ(rig.read(rig.y)[0], 3.0f);
+
+    EXPECT_EQ(cudaMemset(rig.x, 0, rig.count * sizeof(float)), cudaSuccess);
+    launch(rig.a, 4, 256, map, rig.x, rig.y);
+    wrong += rig.read(rig.y)[0] != 1.0f;
+    EXPECT_EQ(cudaStreamDestroy(blocking), cudaSuccess);
+  }
+  EXPECT_GT(wrong, 0);
+}
+
+// Each rank's collective waits for the other's; one rank's host waits elsewhere until the other is through.
+TEST(Streams, WorkMayWaitForOtherThreads) {
+  std::atomic<int> first = 0, second = 0;
+  std::atomic<bool> through = false;
+  const auto meet = [](std::atomic<int>& count) {
+    for (++count; count < 2;) std::this_thread::yield();
+  };
+  const auto rank = [&](int self) {
+    cudaStream_t one = nullptr, two = nullptr;
+    EXPECT_EQ(cudaStreamCreateWithFlags(&one, cudaStreamNonBlocking), cudaSuccess);
+    EXPECT_EQ(cudaStreamCreateWithFlags(&two, cudaStreamNonBlocking), cudaSuccess);
+    emulator::enqueue(one, [&] { meet(first); });
+    emulator::enqueue(two, [&] { meet(second); });
+    while (self == 1 && !through) std::this_thread::yield();
+    EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+    through = true;
+    EXPECT_EQ(cudaStreamDestroy(one), cudaSuccess);
+    EXPECT_EQ(cudaStreamDestroy(two), cudaSuccess);
+  };
+  std::thread other(rank, 1);
+  rank(0);
+  other.join();
+}
+
+TEST(Memory, PageableIsReadAtOnceAndPinnedWhenTheCopyRuns) {
+  Rig rig;
+  float* pinned = nullptr;
+  ASSERT_EQ(cudaMallocHost(&pinned, sizeof(float)), cudaSuccess);
+  float pageable = 1;
+  *pinned = 1;
+  ASSERT_EQ(cudaMemcpyAsync(rig.x, &pageable, sizeof(float), cudaMemcpyHostToDevice, rig.a), cudaSuccess);
+  ASSERT_EQ(cudaMemcpyAsync(rig.x + 1, pinned, sizeof(float), cudaMemcpyHostToDevice, rig.a), cudaSuccess);
+  pageable = *pinned = 2;
+  const std::vector<float> values = rig.read(rig.x);
+  EXPECT_EQ(values[0], 1);
+  EXPECT_EQ(values[1], 2);
+  EXPECT_TRUE(std::isnan(values[2]));  // nobody wrote it
+
+  ASSERT_EQ(cudaMemcpyAsync(pinned, rig.x, sizeof(float), cudaMemcpyDeviceToHost, rig.a), cudaSuccess);
+  EXPECT_EQ(*pinned, 2);
+  ASSERT_EQ(cudaMemcpyAsync(&pageable, rig.x, sizeof(float), cudaMemcpyDeviceToHost, rig.a), cudaSuccess);
+  EXPECT_EQ(pageable, 1);
+  EXPECT_EQ(*pinned, 1);
+  EXPECT_EQ(cudaFreeHost(pinned), cudaSuccess);
+}
+
+TEST(Memory, WrongRangesAndDirectionsAreRefused) {
+  Rig rig(1, 16);
+  float host[17];
+  EXPECT_EQ(cudaMemcpy(host, rig.x, sizeof(host), cudaMemcpyDeviceToHost), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaMemcpy(host, rig.x, 4, cudaMemcpyHostToDevice), cudaErrorInvalidMemcpyDirection);
+  EXPECT_EQ(cudaMemset(host, 0, 4), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaFree(host), cudaErrorInvalidValue);
+  emulator::set_memory(size_t{1} << 20);
+  void* large = nullptr;
+  EXPECT_EQ(cudaMalloc(&large, size_t{1} << 20), cudaErrorMemoryAllocation);
+  emulator::set_memory(size_t{1} << 30);
+  EXPECT_STREQ(cudaGetErrorName(cudaGetLastError()), "cudaErrorMemoryAllocation");
+}
+
+TEST(Handles, AreRefusedOnceDestroyed) {
+  cudaStream_t stream = nullptr;
+  cudaEvent_t event = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  ASSERT_EQ(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), cudaSuccess);
+  EXPECT_EQ(cudaEventQuery(event), cudaSuccess);
+  ASSERT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+  EXPECT_EQ(cudaEventRecord(event, stream), cudaErrorInvalidResourceHandle);
+  ASSERT_EQ(cudaEventDestroy(event), cudaSuccess);
+  EXPECT_EQ(cudaEventSynchronize(event), cudaErrorInvalidResourceHandle);
+}
+
+TEST(Devices, AreAsManyAsAskedFor) {
+  emulator::set_device_count(3);
+  int count = 0;
+  EXPECT_EQ(cudaGetDeviceCount(&count), cudaSuccess);
+  EXPECT_EQ(count, 3);
+  EXPECT_EQ(cudaSetDevice(2), cudaSuccess);
+  EXPECT_EQ(cudaSetDevice(3), cudaErrorInvalidDevice);
+  EXPECT_EQ(cudaSetDevice(0), cudaSuccess);
+  cudaDeviceProp first{}, second{};
+  EXPECT_EQ(cudaGetDeviceProperties(&first, 0), cudaSuccess);
+  EXPECT_EQ(cudaGetDeviceProperties(&second, 1), cudaSuccess);
+  EXPECT_STREQ(first.name, "Emulated GPU");
+  EXPECT_NE(std::memcmp(&first.uuid, &second.uuid, sizeof(first.uuid)), 0);
+  char bus_id[16];
+  EXPECT_EQ(cudaDeviceGetPCIBusId(bus_id, sizeof(bus_id), 1), cudaSuccess);
+  EXPECT_STREQ(bus_id, "0000:11:00.0");
+  emulator::set_device_count(0);
+  EXPECT_EQ(cudaGetDeviceCount(&count), cudaErrorNoDevice);
+  emulator::set_device_count(1);
+  cudaGetLastError();
+}
+
+}  // namespace
+}  // namespace ddp

@@ -1,0 +1,106 @@
+// Jumps here go from one stack to another, which the hardened C library takes for a fault.
+#undef _FORTIFY_SOURCE
+
+#include "fiber.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/common_interface_defs.h>
+#endif
+#ifdef __SANITIZE_THREAD__
+#include <sanitizer/tsan_interface.h>
+#endif
+
+namespace emulator {
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr size_t kStackBytes = 256 << 10;
+constexpr bool kSanitized = true;
+#else
+constexpr size_t kStackBytes = 64 << 10;
+constexpr bool kSanitized = false;
+#endif
+
+thread_local Fiber* entering = nullptr;
+[[maybe_unused]] thread_local Fiber* left = nullptr;
+
+}  // namespace
+
+Fiber::Fiber() {
+#ifdef __SANITIZE_THREAD__
+  sanitizer_ = __tsan_get_current_fiber();
+#endif
+}
+
+// The page below the stack is not accessible, so a thread that needs more memory faults.
+Fiber::Fiber(void (*body)()) : body_(body), started_(false), stack_bytes_(kStackBytes) {
+  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  void* mapping = mmap(nullptr, page + kStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapping == MAP_FAILED || mprotect(mapping, page, PROT_NONE) != 0 || getcontext(&context_) != 0) {
+    std::perror("emulator: a fiber's stack");
+    std::abort();
+  }
+  mapping_ = static_cast<char*>(mapping);
+  stack_ = mapping_ + page;
+  context_.uc_stack.ss_sp = stack_;
+  context_.uc_stack.ss_size = kStackBytes;
+  context_.uc_link = nullptr;
+  makecontext(&context_, &Fiber::enter, 0);
+#ifdef __SANITIZE_THREAD__
+  sanitizer_ = __tsan_create_fiber(0);
+#endif
+}
+
+Fiber::~Fiber() {
+  if (!mapping_) return;
+#ifdef __SANITIZE_THREAD__
+  __tsan_destroy_fiber(sanitizer_);
+#endif
+  munmap(mapping_, static_cast<size_t>(sysconf(_SC_PAGESIZE)) + kStackBytes);
+}
+
+void Fiber::enter() {
+  Fiber& self = *entering;
+  arrive(self);
+  self.body_();
+  std::abort();
+}
+
+void Fiber::arrive([[maybe_unused]] Fiber& fiber) {
+#ifdef __SANITIZE_ADDRESS__
+  const void* stack = nullptr;
+  size_t bytes = 0;
+  __sanitizer_finish_switch_fiber(fiber.sanitizer_, &stack, &bytes);
+  left->stack_ = const_cast<void*>(stack);
+  left->stack_bytes_ = bytes;
+#endif
+}
+
+// A context switch of the C library costs two system calls; so it only starts a fiber, and a jump goes on with it. The
+// sanitizers know the former, not the latter.
+void Fiber::switch_to(Fiber& from, Fiber& to) {
+#ifdef __SANITIZE_ADDRESS__
+  left = &from;
+  __sanitizer_start_switch_fiber(&from.sanitizer_, to.stack_, to.stack_bytes_);
+#endif
+#ifdef __SANITIZE_THREAD__
+  __tsan_switch_to_fiber(to.sanitizer_, 0);
+#endif
+  entering = &to;
+  if constexpr (kSanitized) {
+    swapcontext(&from.context_, &to.context_);
+  } else if (_setjmp(from.jump_) == 0) {
+    if (to.started_) _longjmp(to.jump_, 1);
+    to.started_ = true;
+    setcontext(&to.context_);
+  }
+  arrive(from);
+}
+
+}  // namespace emulator

@@ -1,0 +1,249 @@
+// Runs a kernel: its blocks one after another, the threads of a block as lanes.
+//
+// A fiber takes a lane that has not started, runs it to its end, and takes the next. So a kernel whose threads never
+// wait is a loop on one fiber. A lane that waits keeps its fiber, and another goes on: with a lane whose wait is over,
+// else with one that has not started. Where there is neither, the block is done, or it is stuck. Blocks, and lanes, run
+// in ascending or descending order, as the seed has it.
+#include "grid.h"
+
+#include "emulator/emulator.h"
+#include "emulator/threads.h"
+#include "fiber.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <memory>
+#include <utility>
+#include <vector>
+
+constinit thread_local uint3 threadIdx{};
+constinit thread_local uint3 blockIdx{};
+constinit thread_local dim3 blockDim{};
+constinit thread_local dim3 gridDim{};
+
+namespace emulator {
+namespace {
+
+enum class Wait { none, block, warp, returned };
+
+struct Lane {
+  Fiber* fiber = nullptr;
+  Wait wait = Wait::none;
+  WarpOp op{};
+  unsigned mask = 0;
+  int source = 0;
+  uint64_t value = 0;  // given to the warp operation, then got from it
+};
+
+uint3 unflatten(unsigned i, dim3 size) {
+  if (size.y == 1 && size.z == 1) return {i, 0, 0};
+  return {i % size.x, i / size.x % size.y, i / size.x / size.y};
+}
+
+class Grid {
+ public:
+  void run(dim3 grid, dim3 block, const std::function<void()>& thread);
+  uint64_t warp_operation(WarpOp op, unsigned mask, uint64_t value, int source);
+  int block_barrier(bool predicate);
+  int lane_id() const { return static_cast<int>(current_) % warpSize; }
+
+ private:
+  static void serve();
+  bool start_lane();
+  void lane_returned();
+  bool complete_barrier();
+  bool complete_warp(unsigned index);
+  void wake(unsigned index);
+  void park();
+  Fiber& next();
+  void go_to(Fiber& to);
+  [[noreturn]] void stuck(const char* why) const;
+
+  const std::function<void()>* thread_ = nullptr;
+  unsigned count_ = 0, started_ = 0, returned_ = 0;
+  unsigned at_barrier_ = 0, at_warp_ = 0;  // lanes that wait there
+  unsigned current_ = 0;                   // the lane that runs
+  int votes_ = 0, result_ = 0;
+  bool descending_ = false;
+  std::vector<Lane> lanes_;
+  std::deque<unsigned> awake_;  // lanes whose wait is over
+  std::vector<std::unique_ptr<Fiber>> fibers_;
+  std::vector<Fiber*> idle_;
+  std::unique_ptr<Fiber> own_;
+  Fiber* running_ = nullptr;
+};
+
+Grid& this_grid() {
+  thread_local Grid grid;
+  return grid;
+}
+
+void Grid::run(dim3 grid, dim3 block, const std::function<void()>& thread) {
+  if (!own_) own_ = std::make_unique<Fiber>();
+  running_ = own_.get();
+  thread_ = &thread;
+  gridDim = grid;
+  blockDim = block;
+  count_ = block.x * block.y * block.z;
+  const uint64_t order = draw();
+  descending_ = (order & 1) != 0;
+  const unsigned blocks = grid.x * grid.y * grid.z;
+  for (unsigned i = 0; i < blocks; ++i) {
+    blockIdx = unflatten((order & 2) != 0 ? blocks - 1 - i : i, grid);
+    started_ = returned_ = 0;
+    lanes_.assign(count_, Lane{});
+    go_to(next());
+  }
+}
+
+// The body of every fiber.
+void Grid::serve() {
+  Grid& grid = this_grid();
+  for (;;) {
+    while (grid.start_lane()) {
+      (*grid.thread_)();
+      grid.lane_returned();
+    }
+    grid.idle_.push_back(grid.running_);
+    grid.go_to(grid.next());
+  }
+}
+
+bool Grid::start_lane() {
+  if (!awake_.empty() || started_ == count_) return false;
+  current_ = descending_ ? count_ - 1 - started_ : started_;
+  ++started_;
+  threadIdx = unflatten(current_, blockDim);
+  return true;
+}
+
+void Grid::lane_returned() {
+  lanes_[current_].wait = Wait::returned;
+  ++returned_;
+  if (at_barrier_ > 0) complete_barrier();
+  if (at_warp_ == 0) return;
+  const unsigned first = current_ / warpSize * warpSize;
+  for (unsigned i = first; i < std::min(first + warpSize, count_); ++i)
+    if (lanes_[i].wait == Wait::warp) complete_warp(i);
+}
+
+int Grid::block_barrier(bool predicate) {
+  lanes_[current_].wait = Wait::block;
+  ++at_barrier_;
+  votes_ += predicate;
+  if (!complete_barrier()) park();
+  return result_;
+}
+
+bool Grid::complete_barrier() {
+  if (at_barrier_ + returned_ < count_) return false;
+  for (unsigned i = 0; i < count_; ++i)
+    if (lanes_[i].wait == Wait::block) wake(i);
+  at_barrier_ = 0;
+  result_ = std::exchange(votes_, 0);
+  return true;
+}
+
+uint64_t Grid::warp_operation(WarpOp op, unsigned mask, uint64_t value, int source) {
+  Lane& lane = lanes_[current_];
+  lane.wait = Wait::warp;
+  lane.op = op;
+  lane.mask = mask;
+  lane.source = source;
+  lane.value = value;
+  ++at_warp_;
+  if ((mask >> lane_id() & 1) == 0) stuck("a thread's own bit is not in the mask of its warp operation");
+  if (!complete_warp(current_)) park();
+  return lane.value;
+}
+
+// A lane that is not there gives all bits set: NaN.
+bool Grid::complete_warp(unsigned index) {
+  const unsigned first = index / warpSize * warpSize;
+  const Lane like = lanes_[index];
+  std::array<uint64_t, warpSize> values;
+  values.fill(~uint64_t{0});
+  std::array<bool, warpSize> takes_part{};
+  uint64_t ballot = 0;
+  for (unsigned i = 0; i < warpSize && first + i < count_; ++i) {
+    const Lane& lane = lanes_[first + i];
+    if ((like.mask >> i & 1) == 0 || lane.wait == Wait::returned) continue;
+    if (lane.wait != Wait::warp || lane.mask != like.mask || lane.op != like.op) return false;
+    takes_part[i] = true;
+    values[i] = lane.value;
+    ballot |= lane.value << i;
+  }
+  for (unsigned i = 0; i < warpSize; ++i) {
+    if (!takes_part[i]) continue;
+    Lane& lane = lanes_[first + i];
+    if (lane.op == WarpOp::shuffle) lane.value = values[static_cast<size_t>(lane.source)];
+    if (lane.op == WarpOp::ballot) lane.value = ballot;
+    --at_warp_;
+    wake(first + i);
+  }
+  return true;
+}
+
+void Grid::wake(unsigned index) {
+  lanes_[index].wait = Wait::none;
+  if (index != current_) awake_.push_back(index);
+}
+
+void Grid::park() {
+  const unsigned self = current_;
+  lanes_[self].fiber = running_;
+  go_to(next());
+  current_ = self;
+  threadIdx = unflatten(self, blockDim);
+}
+
+Fiber& Grid::next() {
+  if (!awake_.empty()) {
+    const unsigned lane = awake_.front();
+    awake_.pop_front();
+    return *lanes_[lane].fiber;
+  }
+  if (started_ < count_) {
+    if (idle_.empty()) return *fibers_.emplace_back(std::make_unique<Fiber>(&Grid::serve));
+    Fiber& fiber = *idle_.back();
+    idle_.pop_back();
+    return fiber;
+  }
+  if (returned_ < count_) stuck("every thread that has not returned waits");
+  return *own_;
+}
+
+void Grid::go_to(Fiber& to) {
+  Fiber& from = *running_;
+  running_ = &to;
+  Fiber::switch_to(from, to);
+}
+
+void Grid::stuck(const char* why) const {
+  std::fprintf(stderr,
+               "emulator: a kernel is stuck in block (%u, %u, %u) of %u threads: %s; %u at __syncthreads, %u at a warp "
+               "operation, %u have returned\n",
+               blockIdx.x, blockIdx.y, blockIdx.z, count_, why, at_barrier_, at_warp_, returned_);
+  std::abort();
+}
+
+}  // namespace
+
+uint64_t warp_operation(WarpOp op, unsigned mask, uint64_t value, int source) {
+  return this_grid().warp_operation(op, mask, value, source);
+}
+
+int block_barrier(bool predicate) { return this_grid().block_barrier(predicate); }
+int lane_id() { return this_grid().lane_id(); }
+
+void run_grid(dim3 blocks, dim3 threads, const std::function<void()>& thread) {
+  this_grid().run(blocks, threads, thread);
+}
+
+}  // namespace emulator
+
+// The order of memory between this thread and others; the thread sanitizer would not see a fence.
+void __threadfence() { __sync_synchronize(); }

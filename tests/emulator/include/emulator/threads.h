@@ -1,0 +1,120 @@
+// What the threads of a kernel know of each other. Threads of a block are fibers: they really wait, and really
+// exchange.
+#pragma once
+
+#include "emulator/vectors.h"
+
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+
+extern constinit thread_local uint3 threadIdx;
+extern constinit thread_local uint3 blockIdx;
+extern constinit thread_local dim3 blockDim;
+extern constinit thread_local dim3 gridDim;
+constexpr int warpSize = 32;
+
+namespace emulator {
+
+// What a lane gives to a warp operation, and what it gets once all lanes of `mask` that have not returned are there.
+enum class WarpOp { sync, shuffle, ballot };
+uint64_t warp_operation(WarpOp op, unsigned mask, uint64_t value, int source);
+int lane_id();
+// How many threads gave a true `predicate`, once all of the block that have not returned are there.
+int block_barrier(bool predicate);
+
+template <class T>
+T shuffle(unsigned mask, T value, int source) {
+  static_assert(sizeof(T) <= sizeof(uint64_t));
+  uint64_t bits = 0;
+  std::memcpy(&bits, &value, sizeof(T));
+  bits = warp_operation(WarpOp::shuffle, mask, bits, source);
+  std::memcpy(&value, &bits, sizeof(T));
+  return value;
+}
+
+}  // namespace emulator
+
+inline void __syncthreads() { emulator::block_barrier(false); }
+inline int __syncthreads_count(int predicate) { return emulator::block_barrier(predicate != 0); }
+inline int __syncthreads_or(int predicate) { return emulator::block_barrier(predicate != 0) > 0; }
+inline void __syncwarp(unsigned mask = 0xffffffff) { emulator::warp_operation(emulator::WarpOp::sync, mask, 0, 0); }
+inline unsigned __ballot_sync(unsigned mask, int predicate) {
+  return static_cast<unsigned>(emulator::warp_operation(emulator::WarpOp::ballot, mask, predicate != 0, 0));
+}
+inline int __any_sync(unsigned mask, int predicate) { return __ballot_sync(mask, predicate) != 0; }
+inline int __all_sync(unsigned mask, int predicate) { return __ballot_sync(mask, !predicate) == 0; }
+
+// Where the source lies outside the lane's group of `width`, the lane keeps its own value.
+template <class T>
+T __shfl_sync(unsigned mask, T value, int source, int width = warpSize) {
+  const int first = emulator::lane_id() & ~(width - 1);
+  return emulator::shuffle(mask, value, first | (source & (width - 1)));
+}
+template <class T>
+T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = warpSize) {
+  const int lane = emulator::lane_id(), source = lane ^ lane_mask;
+  return emulator::shuffle(mask, value, source < (lane | (width - 1)) + 1 ? source : lane);
+}
+template <class T>
+T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = warpSize) {
+  const int lane = emulator::lane_id(), source = lane + static_cast<int>(delta);
+  return emulator::shuffle(mask, value, source <= (lane | (width - 1)) ? source : lane);
+}
+template <class T>
+T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = warpSize) {
+  const int lane = emulator::lane_id(), source = lane - static_cast<int>(delta);
+  return emulator::shuffle(mask, value, source >= (lane & ~(width - 1)) ? source : lane);
+}
+
+void __threadfence();
+inline void __threadfence_block() { __threadfence(); }
+inline void __threadfence_system() { __threadfence(); }
+
+#define EMULATOR_ATOMICS(type)                                                                            \
+  inline type atomicAdd(type* address, type value) { return std::atomic_ref(*address).fetch_add(value); } \
+  inline type atomicExch(type* address, type value) { return std::atomic_ref(*address).exchange(value); }
+#define EMULATOR_INTEGER_ATOMICS(type)                                                    \
+  EMULATOR_ATOMICS(type)                                                                  \
+  inline type atomicCAS(type* address, type expected, type value) {                       \
+    std::atomic_ref(*address).compare_exchange_strong(expected, value);                   \
+    return expected;                                                                      \
+  }                                                                                       \
+  inline type atomicMax(type* address, type value) {                                      \
+    type old = std::atomic_ref(*address).load();                                          \
+    while (old < value && !std::atomic_ref(*address).compare_exchange_weak(old, value)) { \
+    }                                                                                     \
+    return old;                                                                           \
+  }                                                                                       \
+  inline type atomicMin(type* address, type value) {                                      \
+    type old = std::atomic_ref(*address).load();                                          \
+    while (value < old && !std::atomic_ref(*address).compare_exchange_weak(old, value)) { \
+    }                                                                                     \
+    return old;                                                                           \
+  }                                                                                       \
+  inline type atomicOr(type* address, type value) { return std::atomic_ref(*address).fetch_or(value); }
+EMULATOR_ATOMICS(float)
+EMULATOR_ATOMICS(double)
+EMULATOR_INTEGER_ATOMICS(int)
+EMULATOR_INTEGER_ATOMICS(unsigned)
+EMULATOR_INTEGER_ATOMICS(unsigned long long)
+#undef EMULATOR_ATOMICS
+#undef EMULATOR_INTEGER_ATOMICS
+
+// Other processors see these too; here all do.
+template <class T>
+T atomicAdd_system(T* address, T value) {
+  return atomicAdd(address, value);
+}
+template <class T>
+T atomicExch_system(T* address, T value) {
+  return atomicExch(address, value);
+}
+
+// old >= limit ? 0 : old + 1
+inline unsigned atomicInc(unsigned* address, unsigned limit) {
+  unsigned old = std::atomic_ref(*address).load();
+  while (!std::atomic_ref(*address).compare_exchange_weak(old, old >= limit ? 0 : old + 1)) {
+  }
+  return old;
+}

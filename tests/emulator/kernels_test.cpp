@@ -1,0 +1,210 @@
+// What a kernel's threads do together.
+#include "rig.h"
+
+#include <cuda_bf16.h>
+
+#include <cmath>
+#include <numeric>
+
+namespace ddp {
+namespace {
+
+constexpr int kThreads = 256;
+
+__global__ void reverse(float* x) {
+  __shared__ float tile[kThreads];
+  float* block = x + blockIdx.x * blockDim.x;
+  tile[threadIdx.x] = block[threadIdx.x];
+  __syncthreads();
+  block[threadIdx.x] = tile[blockDim.x - 1 - threadIdx.x];
+}
+
+__global__ void shift_without_waiting(float* x, unsigned by) {
+  __shared__ float tile[kThreads];
+  tile[threadIdx.x] = x[threadIdx.x];
+  x[threadIdx.x] = tile[(threadIdx.x + by) % blockDim.x];
+}
+
+// The last block to finish adds what the others left; it resets the counter.
+__global__ void sum(const float* x, float* partial, unsigned* finished, float* total) {
+  __shared__ float of_warp[kThreads / 32];
+  __shared__ bool last;
+  float value = x[blockIdx.x * blockDim.x + threadIdx.x];
+  for (int distance = 16; distance > 0; distance /= 2) value += __shfl_down_sync(0xffffffff, value, distance);
+  if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = value;
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  for (unsigned i = 1; i < kThreads / 32; ++i) value += of_warp[i];
+  partial[blockIdx.x] = value;
+  __threadfence();
+  last = atomicInc(finished, gridDim.x - 1) == gridDim.x - 1;
+  if (!last) return;
+  value = 0;
+  for (unsigned i = 0; i < gridDim.x; ++i) value += partial[i];
+  *total = value;
+}
+
+__global__ void exchange(int* out) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  int* mine = out + threadIdx.x * 8;
+  mine[0] = __shfl_xor_sync(0xffffffff, lane, 3);
+  mine[1] = __shfl_down_sync(0xffffffff, lane, 5);
+  mine[2] = __shfl_up_sync(0xffffffff, lane, 5);
+  mine[3] = __shfl_sync(0xffffffff, lane, 7);
+  mine[4] = __shfl_sync(0xffffffff, lane, 1, 8);
+  mine[5] = static_cast<int>(__ballot_sync(0xffffffff, lane % 2));
+  mine[6] = __any_sync(0xffffffff, lane == 31) + 10 * __all_sync(0xffffffff, lane < 31);
+  if (lane < 16)
+    mine[7] = __shfl_sync(0x0000ffff, lane, 15);
+  else
+    mine[7] = -1;
+}
+
+__global__ void leave_early(int* out) {
+  if (threadIdx.x >= 40) return;
+  out[threadIdx.x] = __syncthreads_count(threadIdx.x < 10);
+  if (threadIdx.x >= 35) return;
+  const unsigned mask = threadIdx.x < 32 ? 0xffffffff : 0x7;
+  out[threadIdx.x] += 1000 * static_cast<int>(__shfl_sync(mask, threadIdx.x, 0));
+}
+
+__global__ void position(unsigned* out) {
+  const unsigned thread = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
+  const unsigned block = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
+  atomicAdd(&out[block * blockDim.x * blockDim.y * blockDim.z + thread], block * 1000 + thread);
+}
+
+__global__ void half_waits() {
+  if (threadIdx.x < 16)
+    __syncthreads();
+  else
+    __syncwarp();
+}
+
+TEST(Kernels, ThreadsWaitForEachOther) {
+  for (uint64_t seed = 0; seed < 8; ++seed) {
+    Rig rig(seed);
+    std::vector<float> values(rig.count);
+    std::iota(values.begin(), values.end(), 0.0f);
+    ASSERT_EQ(cudaMemcpy(rig.x, values.data(), rig.count * sizeof(float), cudaMemcpyHostToDevice), cudaSuccess);
+    launch(rig.a, 4, kThreads, reverse, rig.x);
+    const std::vector<float> reversed = rig.read(rig.x);
+    for (size_t i = 0; i < rig.count; ++i)
+      ASSERT_EQ(reversed[i], static_cast<float>(i / kThreads * kThreads + kThreads - 1 - i % kThreads));
+  }
+}
+
+// Whether a thread reads what a later one writes or what an earlier one does, as the order of threads changes.
+TEST(Kernels, AMissingWaitShows) {
+  for (const unsigned by : {1, kThreads - 1}) {
+    int seeds_with_many_wrong = 0;
+    for (uint64_t seed = 0; seed < 16; ++seed) {
+      Rig rig(seed);
+      std::vector<float> values(rig.count);
+      std::iota(values.begin(), values.end(), static_cast<float>(1000 * seed));
+      ASSERT_EQ(cudaMemcpy(rig.x, values.data(), rig.count * sizeof(float), cudaMemcpyHostToDevice), cudaSuccess);
+      launch(rig.a, 1, kThreads, shift_without_waiting, rig.x, by);
+      const std::vector<float> shifted = rig.read(rig.x);
+      int wrong = 0;
+      for (unsigned i = 0; i < kThreads; ++i) wrong += shifted[i] != values[(i + by) % kThreads];
+      seeds_with_many_wrong += wrong > kThreads / 2;
+    }
+    EXPECT_GT(seeds_with_many_wrong, 0) << "shifted by " << by;
+  }
+}
+
+TEST(Kernels, ReductionOverBlocks) {
+  Rig rig;
+  unsigned* finished = nullptr;
+  ASSERT_EQ(cudaMalloc(&finished, sizeof(unsigned)), cudaSuccess);
+  ASSERT_EQ(cudaMemset(finished, 0, sizeof(unsigned)), cudaSuccess);
+  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  launch(rig.a, 4, kThreads, set, rig.x, 1.5f);
+  for (int again = 0; again < 2; ++again) {
+    launch(rig.a, 4, kThreads, sum, rig.x, rig.y, finished, rig.y + 100);
+    EXPECT_EQ(rig.read(rig.y)[100], 1024 * 1.5f);
+  }
+  ASSERT_EQ(cudaFree(finished), cudaSuccess);
+}
+
+TEST(Kernels, WarpOperations) {
+  Rig rig;
+  int* out = nullptr;
+  std::vector<int> host(64 * 8);
+  ASSERT_EQ(cudaMalloc(&out, host.size() * sizeof(int)), cudaSuccess);
+  launch(rig.a, 1, 64, exchange, out);
+  ASSERT_EQ(cudaMemcpyAsync(host.data(), out, host.size() * sizeof(int), cudaMemcpyDeviceToHost, rig.a), cudaSuccess);
+  for (int thread = 0; thread < 64; ++thread) {
+    const int lane = thread % 32;
+    const int expected[8] = {lane ^ 3,
+                             lane + 5 < 32 ? lane + 5 : lane,
+                             lane >= 5 ? lane - 5 : lane,
+                             7,
+                             lane / 8 * 8 + 1,
+                             static_cast<int>(0xaaaaaaaa),
+                             1,
+                             lane < 16 ? 15 : -1};
+    for (int i = 0; i < 8; ++i) EXPECT_EQ(host[thread * 8 + i], expected[i]) << "lane " << lane << ", value " << i;
+  }
+  ASSERT_EQ(cudaFree(out), cudaSuccess);
+}
+
+TEST(Kernels, ThreadsThatReturnedAreNotWaitedFor) {
+  Rig rig;
+  int* out = nullptr;
+  std::vector<int> host(40);
+  ASSERT_EQ(cudaMalloc(&out, 40 * sizeof(int)), cudaSuccess);
+  launch(rig.a, 1, 100, leave_early, out);
+  ASSERT_EQ(cudaMemcpyAsync(host.data(), out, 40 * sizeof(int), cudaMemcpyDeviceToHost, rig.a), cudaSuccess);
+  for (int i = 0; i < 40; ++i) EXPECT_EQ(host[i], i < 32 || i >= 35 ? 10 : 32010) << i;
+  ASSERT_EQ(cudaFree(out), cudaSuccess);
+}
+
+TEST(Kernels, EveryPositionRunsOnce) {
+  Rig rig;
+  const dim3 grid(3, 2, 2), block(5, 3, 2);
+  std::vector<unsigned> host(12 * 30);
+  unsigned* out = nullptr;
+  ASSERT_EQ(cudaMalloc(&out, host.size() * sizeof(unsigned)), cudaSuccess);
+  ASSERT_EQ(cudaMemsetAsync(out, 0, host.size() * sizeof(unsigned), rig.a), cudaSuccess);
+  launch(rig.a, grid, block, position, out);
+  ASSERT_EQ(cudaMemcpyAsync(host.data(), out, host.size() * sizeof(unsigned), cudaMemcpyDeviceToHost, rig.a),
+            cudaSuccess);
+  for (unsigned i = 0; i < host.size(); ++i) EXPECT_EQ(host[i], i / 30 * 1000 + i % 30);
+  ASSERT_EQ(cudaFree(out), cudaSuccess);
+
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid;
+  config.blockDim = dim3(1025);
+  EXPECT_EQ(cudaLaunchKernelEx(&config, position, out), cudaErrorInvalidConfiguration);
+  EXPECT_EQ(cudaPeekAtLastError(), cudaErrorInvalidConfiguration);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidConfiguration);
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+}
+
+TEST(KernelsDeathTest, StuckThreadsAreReported) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(
+      {
+        Rig rig;
+        launch(rig.a, 1, 32, half_waits);
+        cudaStreamSynchronize(rig.a);
+      },
+      "stuck in block \\(0, 0, 0\\) of 32 threads.*16 at __syncthreads, 16 at a warp operation, 0 have returned");
+}
+
+TEST(Bf16, RoundsToNearestEven) {
+  EXPECT_EQ(sizeof(__nv_bfloat16), 2u);
+  EXPECT_EQ(__bfloat162float(__float2bfloat16(1.0f)), 1.0f);
+  EXPECT_EQ(__bfloat16_as_ushort(__float2bfloat16(__uint_as_float(0x3f808000))), 0x3f80);  // a tie, to even
+  EXPECT_EQ(__bfloat16_as_ushort(__float2bfloat16(__uint_as_float(0x3f818000))), 0x3f82);
+  EXPECT_EQ(__bfloat16_as_ushort(__float2bfloat16(__uint_as_float(0x3f808001))), 0x3f81);
+  EXPECT_EQ(__bfloat16_as_ushort(__float2bfloat16(__uint_as_float(0x7f7fffff))), 0x7f80);  // becomes infinity
+  EXPECT_TRUE(std::isnan(__bfloat162float(__float2bfloat16(__uint_as_float(0x7f800001)))));
+  const float2 pair = __bfloat1622float2(__floats2bfloat162_rn(-2.0f, 0.5f));
+  EXPECT_EQ(pair.x, -2.0f);
+  EXPECT_EQ(pair.y, 0.5f);
+}
+
+}  // namespace
+}  // namespace ddp

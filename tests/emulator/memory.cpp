@@ -1,0 +1,188 @@
+#include "emulator/emulator.h"
+#include "streams.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+
+namespace emulator {
+namespace {
+
+enum class Kind { pageable, pinned, device };
+
+struct Block {
+  size_t bytes;
+  Kind kind;
+};
+
+struct Memory {
+  std::mutex mutex;
+  std::map<const char*, Block> blocks;
+  size_t total = size_t{139} << 30;
+  size_t used = 0;
+};
+
+Memory& memory() {
+  static Memory& memory = *new Memory;
+  return memory;
+}
+
+// Where the range lies; invalid where it sticks out of an allocation.
+struct Place {
+  Kind kind = Kind::pageable;
+  bool valid = true;
+};
+
+Place place_of(const void* address, size_t bytes) {
+  const std::lock_guard guard(memory().mutex);
+  const char* begin = static_cast<const char*>(address);
+  auto after = memory().blocks.upper_bound(begin);
+  if (after == memory().blocks.begin()) return {};
+  const auto& [start, block] = *std::prev(after);
+  if (begin >= start + block.bytes) return {};
+  return {block.kind, begin + bytes <= start + block.bytes};
+}
+
+cudaError_t refuse() {
+  const auto lock = Scheduler::lock();
+  const cudaError_t error = refuse_in_capture();
+  return error ? report(error) : cudaSuccess;
+}
+
+cudaError_t allocate(void** result, size_t bytes, Kind kind) {
+  if (!result) return report(cudaErrorInvalidValue);
+  *result = nullptr;
+  if (const cudaError_t error = refuse()) return error;
+  if (bytes == 0) return cudaSuccess;
+  const std::lock_guard guard(memory().mutex);
+  if (kind == Kind::device && bytes > memory().total - memory().used) return report(cudaErrorMemoryAllocation);
+  void* address = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  if (!address) return report(cudaErrorMemoryAllocation);
+  std::memset(address, 0xFF, bytes);
+  memory().blocks[static_cast<const char*>(address)] = {bytes, kind};
+  if (kind == Kind::device) memory().used += bytes;
+  *result = address;
+  return cudaSuccess;
+}
+
+cudaError_t deallocate(void* address, Kind kind) {
+  if (!address) return cudaSuccess;
+  if (const cudaError_t error = refuse()) return error;
+  {
+    const std::lock_guard guard(memory().mutex);
+    const auto block = memory().blocks.find(static_cast<const char*>(address));
+    if (block == memory().blocks.end() || block->second.kind != kind) return report(cudaErrorInvalidValue);
+    if (kind == Kind::device) memory().used -= block->second.bytes;
+    memory().blocks.erase(block);
+  }
+  std::free(address);
+  return cudaSuccess;
+}
+
+// Whoever frees memory that copies still use would otherwise break something else, later.
+void expect_valid(const void* address, size_t bytes, Kind kind) {
+  const Place place = place_of(address, bytes);
+  if (place.valid && place.kind == kind) return;
+  std::fprintf(stderr, "emulator: %zu bytes at %p were freed before the work that uses them ran\n", bytes, address);
+  std::abort();
+}
+
+bool matches(cudaMemcpyKind kind, Kind to, Kind from) {
+  const bool to_device = to == Kind::device, from_device = from == Kind::device;
+  switch (kind) {
+    case cudaMemcpyHostToHost: return !to_device && !from_device;
+    case cudaMemcpyHostToDevice: return to_device && !from_device;
+    case cudaMemcpyDeviceToHost: return !to_device && from_device;
+    case cudaMemcpyDeviceToDevice: return to_device && from_device;
+    default: return true;
+  }
+}
+
+}  // namespace
+
+void set_memory(size_t bytes) {
+  const std::lock_guard guard(memory().mutex);
+  memory().total = bytes;
+}
+
+}  // namespace emulator
+
+using namespace emulator;
+
+cudaError_t cudaMalloc(void** result, size_t bytes) { return allocate(result, bytes, Kind::device); }
+cudaError_t cudaMallocHost(void** result, size_t bytes, unsigned) { return allocate(result, bytes, Kind::pinned); }
+cudaError_t cudaHostAlloc(void** result, size_t bytes, unsigned) { return allocate(result, bytes, Kind::pinned); }
+cudaError_t cudaFreeHost(void* address) { return deallocate(address, Kind::pinned); }
+
+// As CUDA does, after the work issued so far.
+cudaError_t cudaFree(void* address) {
+  if (!address) return cudaSuccess;
+  if (const cudaError_t error = cudaDeviceSynchronize()) return error;
+  return deallocate(address, Kind::device);
+}
+
+cudaError_t cudaHostGetDevicePointer(void** device, void* host, unsigned) {
+  if (place_of(host, 1).kind != Kind::pinned) return report(cudaErrorInvalidValue);
+  *device = host;
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
+  const std::lock_guard guard(memory().mutex);
+  *free = memory().total - memory().used;
+  *total = memory().total;
+  return cudaSuccess;
+}
+
+// Pageable memory is done with when the call returns: read at once into a copy, or written after a wait. Other memory
+// is read and written when the copy runs.
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
+  if (bytes == 0) return cudaSuccess;
+  const Place target = place_of(to, bytes), source = place_of(from, bytes);
+  if (!to || !from || !target.valid || !source.valid) return report(cudaErrorInvalidValue);
+  if (!matches(kind, target.kind, source.kind)) return report(cudaErrorInvalidMemcpyDirection);
+  auto lock = Scheduler::lock();
+  const bool pageable = target.kind == Kind::pageable || source.kind == Kind::pageable;
+  if (pageable && stream && is_live(stream) && stream->capture)
+    return report(invalidate(stream->capture, cudaErrorStreamCaptureUnsupported));
+
+  std::shared_ptr<std::vector<char>> staged;
+  if (source.kind == Kind::pageable) {
+    const char* begin = static_cast<const char*>(from);
+    staged = std::make_shared<std::vector<char>>(begin, begin + bytes);
+  }
+  const auto copy = [=] {
+    if (target.kind != Kind::pageable) expect_valid(to, bytes, target.kind);
+    if (!staged) expect_valid(from, bytes, source.kind);
+    std::memmove(to, staged ? staged->data() : from, bytes);
+  };
+  if (target.kind != Kind::pageable) return submit(stream, {copy, false});
+  TaskPtr task;
+  if (const cudaError_t error = submit(stream, {copy, false}, &task)) return error;
+  Scheduler::finish(lock, task);
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
+  if (const cudaError_t error = refuse()) return error;
+  if (const cudaError_t error = cudaMemcpyAsync(to, from, bytes, kind, nullptr)) return error;
+  return cudaStreamSynchronize(nullptr);
+}
+
+cudaError_t cudaMemsetAsync(void* address, int value, size_t bytes, cudaStream_t stream) {
+  if (bytes == 0) return cudaSuccess;
+  const Place place = place_of(address, bytes);
+  if (!place.valid || place.kind == Kind::pageable) return report(cudaErrorInvalidValue);
+  const auto lock = Scheduler::lock();
+  return submit(stream, {[=] {
+                           expect_valid(address, bytes, place.kind);
+                           std::memset(address, value, bytes);
+                         },
+                         false});
+}
+
+cudaError_t cudaMemset(void* address, int value, size_t bytes) {
+  if (const cudaError_t error = refuse()) return error;
+  return cudaMemsetAsync(address, value, bytes, nullptr);
+}

@@ -1,0 +1,150 @@
+#include "streams.h"
+
+#include "emulator/emulator.h"
+
+namespace emulator {
+namespace {
+
+std::set<CUstream_st*>& live_streams() {
+  static auto& streams = *new std::set<CUstream_st*>;
+  return streams;
+}
+
+// A stream keeps its urgency for a while, so that it may overtake others or fall far behind.
+uint64_t urgency(CUstream_st* stream) {
+  if (!stream) return draw();
+  if (draw() % 8 == 0) stream->urgency = draw();
+  return stream->urgency;
+}
+
+std::vector<TaskPtr> tails(const DomainPtr& domain, bool all) {
+  std::vector<TaskPtr> tasks{domain->legacy};
+  for (const CUstream_st* stream : live_streams())
+    if (stream->domain == domain && (all || stream->blocking)) tasks.push_back(stream->last);
+  return tasks;
+}
+
+cudaError_t create(cudaStream_t* stream, unsigned flags, int priority) {
+  if (!stream || (flags & ~cudaStreamNonBlocking) != 0) return report(cudaErrorInvalidValue);
+  const auto lock = Scheduler::lock();
+  *stream = new CUstream_st{this_domain(), flags == cudaStreamDefault, priority, draw(), {}, {}, {}};
+  live_streams().insert(*stream);
+  return cudaSuccess;
+}
+
+}  // namespace
+
+DomainPtr this_domain() {
+  thread_local const DomainPtr domain = std::make_shared<Domain>();
+  return domain;
+}
+
+bool is_live(CUstream_st* stream) { return !stream || live_streams().count(stream) == 1; }
+
+TaskPtr last_of_domain(const DomainPtr& domain) {
+  auto task = std::make_shared<Task>(domain, Work{}, draw());
+  Scheduler::add(task, tails(domain, true));
+  return task;
+}
+
+cudaError_t submit(cudaStream_t stream, Work work, TaskPtr* result, std::vector<TaskPtr> after) {
+  if (!is_live(stream)) return report(cudaErrorInvalidResourceHandle);
+  if (stream && stream->capture) {
+    Capture& capture = *stream->capture;
+    if (capture.invalid) return report(cudaErrorStreamCaptureInvalidated);
+    if (result || !after.empty()) return report(invalidate(stream->capture, cudaErrorStreamCaptureUnsupported));
+    capture.steps.push_back({std::move(work), stream->tail, stream});
+    stream->tail = {capture.steps.size() - 1};
+    return cudaSuccess;
+  }
+  const DomainPtr domain = stream ? stream->domain : this_domain();
+  const auto task = std::make_shared<Task>(domain, std::move(work), urgency(stream));
+  if (!stream) {
+    for (const CUstream_st* other : live_streams())
+      if (other->domain == domain && other->blocking && other->capture)
+        return report(invalidate(other->capture, cudaErrorStreamCaptureImplicit));
+    for (TaskPtr& tail : tails(domain, false)) after.push_back(std::move(tail));
+    domain->legacy = task;
+  } else {
+    after.push_back(stream->last);
+    if (stream->blocking) after.push_back(domain->legacy);
+    stream->last = task;
+  }
+  Scheduler::add(task, after);
+  if (result) *result = task;
+  return cudaSuccess;
+}
+
+void enqueue(cudaStream_t stream, std::function<void()> work) {
+  const auto lock = Scheduler::lock();
+  (void)submit(stream, {std::move(work), true});
+}
+
+}  // namespace emulator
+
+using namespace emulator;
+
+cudaError_t cudaStreamCreate(cudaStream_t* stream) { return create(stream, cudaStreamDefault, 0); }
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) { return create(stream, flags, 0); }
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority) {
+  return create(stream, flags, priority);
+}
+
+cudaError_t cudaStreamGetPriority(cudaStream_t stream, int* priority) {
+  const auto lock = Scheduler::lock();
+  if (!is_live(stream)) return report(cudaErrorInvalidResourceHandle);
+  *priority = stream ? stream->priority : 0;
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  const auto lock = Scheduler::lock();
+  if (!stream || !is_live(stream)) return report(cudaErrorInvalidResourceHandle);
+  if (stream->capture) {
+    invalidate(stream->capture, cudaSuccess);
+    stream->capture->streams.erase(stream);
+  }
+  live_streams().erase(stream);
+  delete stream;
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  auto lock = Scheduler::lock();
+  if (!is_live(stream)) return report(cudaErrorInvalidResourceHandle);
+  if (const cudaError_t error = refuse_in_capture()) return report(error);
+  TaskPtr task;
+  if (const cudaError_t error = submit(stream, {}, &task)) return error;
+  Scheduler::finish(lock, task);
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  auto lock = Scheduler::lock();
+  if (!is_live(stream)) return report(cudaErrorInvalidResourceHandle);
+  if (const cudaError_t error = refuse_in_capture()) return report(error);
+  if (stream && stream->capture) return report(invalidate(stream->capture, cudaErrorStreamCaptureUnsupported));
+  const DomainPtr domain = stream ? stream->domain : this_domain();
+  const TaskPtr last = stream ? stream->last : domain->legacy;
+  Scheduler::nudge(lock, domain.get());
+  return !last || last->done ? cudaSuccess : cudaErrorNotReady;
+}
+
+cudaError_t cudaDeviceSynchronize() {
+  auto lock = Scheduler::lock();
+  if (const cudaError_t error = refuse_in_capture()) return report(error);
+  Scheduler::finish(lock, last_of_domain(this_domain()));
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  if (least) *least = 0;
+  if (greatest) *greatest = -5;
+  return cudaSuccess;
+}
+
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data) {
+  if (!function) return report(cudaErrorInvalidValue);
+  auto lock = Scheduler::lock();
+  return submit(stream, {[function, data] { function(data); }, true});
+}
