@@ -1,6 +1,7 @@
 #include "app/factory.h"
 
 #include "app/gpus.h"
+#include "comm/broadcast_host.h"
 #include "comm/nccl/communicator.h"
 #include "comm/staged.h"
 #include "device/cpu/device.h"
@@ -32,21 +33,6 @@ void require_gpu_options(const Options& o) {
   const bool over_mpi = o.transport == "mpi";
   require(over_mpi || o.allreduce == Allreduce::automatic, Exit::usage, "--allreduce goes with --transport mpi");
   require(!over_mpi || o.nccl_algo == "auto", Exit::usage, "--nccl-algo goes with --transport nccl");
-}
-
-// Rank 0's values for all, exact in doubles by halves.
-Agree agree_over(Communicator& host) {
-  return [&host](std::span<int64_t> values) {
-    std::vector<double> halves(2 * values.size());
-    if (host.rank() == 0)
-      for (size_t i = 0; i < values.size(); ++i) {
-        halves[2 * i] = static_cast<double>(values[i] >> 32);
-        halves[2 * i + 1] = static_cast<double>(values[i] & 0xffffffff);
-      }
-    host.sum_host(halves);
-    for (size_t i = 0; i < values.size(); ++i)
-      values[i] = static_cast<int64_t>(halves[2 * i]) * (int64_t{1} << 32) + static_cast<int64_t>(halves[2 * i + 1]);
-  };
 }
 
 Precision precision_of(const std::string& name) {
@@ -89,7 +75,7 @@ std::unique_ptr<Ops> make_ops(const Options& options, const Backend& backend, Co
   if (backend.device->is_host()) return make_cpu_ops(*backend.device, threads);
   return make_cuda_ops(*backend.device, {.precision = precision_of(backend.precision),
                                          .deterministic = options.deterministic,
-                                         .agree = agree_over(host)});
+                                         .agree = [&host](auto values) { broadcast_host(host, values); }});
 }
 
 std::unique_ptr<Communicator> make_transport(const Options& options, const Backend& backend, Communicator& host) {

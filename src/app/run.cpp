@@ -1,6 +1,7 @@
 #include "app/run.h"
 
 #include "app/factory.h"
+#include "app/fatal.h"
 #include "app/options.h"
 #include "app/output_folder.h"
 #include "app/terminal.h"
@@ -171,7 +172,7 @@ void run(MpiSession& session, int argc, char** argv) {
   Replica replica(network, all_batch_sizes(train_sampler, test_sampler),
                   {options.bucket_cap_mb, options.first_bucket_mb}, *backend.device, *ops, transport);
   if (options.plan) {
-    log.info("{}", plan_report(replica, train_sampler));
+    log.info("{}", or_end_job(session, [&] { return plan_report(replica, train_sampler); }));
     return;
   }
 
@@ -207,11 +208,10 @@ void run(MpiSession& session, int argc, char** argv) {
                            // One after the other, so that the first to speak is the only one.
                            .step_limit = limit + (limit.count() > 0 ? std::min(rank, 8) * kSpeakingTime : limit),
                            .give_up = [&](const std::string& text) {
-                             fmt::print(stderr, "ddp_train: [rank {} on {}] error: {}\n", rank, session.host(), text);
-                             std::fflush(stderr);
-                             MpiSession::abort(Exit::communication);
+                             end_job(session, fmt::format("on {}: {}", session.host(), text), Exit::communication);
                            }};
-  const TrainReport report = train(config, replica, data, train_sampler, test_sampler, *reporter);
+  const TrainReport report =
+      or_end_job(session, [&] { return train(config, replica, data, train_sampler, test_sampler, *reporter); });
   reporter->close();
   reporter.reset();
   finish(report, replica, train_sampler, log, folder);

@@ -57,6 +57,10 @@ class Device : public Memory {
   // wait for it, a later download does.
   virtual void stamp(int64_t* nanoseconds) = 0;
 
+  // For profilers (device/profile_range.h); nested. A device without any ignores them.
+  virtual void begin_range(const char*) noexcept {}
+  virtual void end_range() noexcept {}
+
   // Its recordings hold pointers: destroy it before what they point to.
   virtual std::unique_ptr<Recorder> recorder() = 0;
 

@@ -1,6 +1,7 @@
 #include "nn/model.h"
 
 #include "core/error.h"
+#include "device/profile_range.h"
 #include "nn/arena.h"
 
 #include <algorithm>
@@ -30,7 +31,11 @@ Model::Model(const Network& network, std::span<const int64_t> batch_sizes, Devic
     const bool first = !parameters.empty() && i == parameters.back().layer;
     auto layer = make_layer(specs[i], i, first, format, parameters, ops, batch_sizes);
     if (layer) format = layer->output_format();
-    stages_.push_back({std::move(layer), specs[i].output, format, has_gradient});
+    stages_.push_back({.layer = std::move(layer),
+                       .name = fmt::format("{} {}", i, name_of(specs[i].kind)),
+                       .image = specs[i].output,
+                       .format = format,
+                       .has_gradient = has_gradient});
   }
   plan_memory(batch_sizes.empty() ? 0 : *std::max_element(batch_sizes.begin(), batch_sizes.end()));
   bind();
@@ -101,6 +106,7 @@ void Model::forward(const Samples& samples) {
   ops_.normalize(samples, input_image_, value(-1, samples.size));
   for (int i = 0; i < static_cast<int>(stages_.size()); ++i) {
     if (!stages_[i].layer) continue;
+    const ProfileRange range(device_, stages_[i].name.c_str());
     stages_[i].layer->forward(value(i - 1, samples.size), value(i, samples.size));
     device_.poll();
   }
@@ -113,6 +119,7 @@ void Model::forward_backward(const Samples& samples, float sample_weight, float*
   ops_.softmax_cross_entropy_backward(value(count - 1, n), samples, sample_weight, gradient(count - 1, n), stats);
   for (int i = count - 1; i >= 0 && stages_[i].has_gradient; --i) {
     if (!stages_[i].layer) continue;
+    const ProfileRange range(device_, stages_[i].name.c_str());
     stages_[i].layer->backward(value(i - 1, n), value(i, n), gradient(i, n), gradient(i - 1, n), gradients_, announce);
     device_.poll();
   }

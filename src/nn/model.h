@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace ddp {
@@ -39,6 +40,7 @@ class Model {
  private:
   struct Stage {
     std::unique_ptr<Layer> layer;  // null for a view
+    std::string name;              // "3 conv2d"
     ImageShape image;              // of the output
     Format format;
     bool has_gradient = false;         // the first layer with weights and all after it

@@ -9,6 +9,17 @@
 
 namespace ddp {
 
+const char* name_of(LayerSpec::Kind kind) {
+  switch (kind) {
+    case LayerSpec::Kind::conv2d: return "conv2d";
+    case LayerSpec::Kind::relu: return "relu";
+    case LayerSpec::Kind::avg_pool2d: return "avg_pool2d";
+    case LayerSpec::Kind::flatten: return "flatten";
+    case LayerSpec::Kind::linear: return "linear";
+  }
+  return "layer";
+}
+
 Network::Network(std::string name, ImageShape input) : name_(std::move(name)), input_(input) {}
 
 void Network::add(LayerSpec layer, const std::string& what) {

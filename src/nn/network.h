@@ -22,6 +22,8 @@ struct LayerSpec {
   ImageShape flattened = {};  // linear: the image that its features were flattened from
 };
 
+const char* name_of(LayerSpec::Kind kind);
+
 class Network {
  public:
   Network(std::string name, ImageShape input);

@@ -1,6 +1,7 @@
 #include "train/step.h"
 
 #include "core/error.h"
+#include "device/profile_range.h"
 
 namespace ddp {
 namespace {
@@ -13,6 +14,7 @@ Step::Step(Replica& replica, Watchdog* watchdog)
     : replica_(replica), watchdog_(watchdog), recorder_(replica.device.recorder()) {
   announce_ = [this](ParameterId id) { replica_.reducer.ready(id); };
   replica.reducer.before_launch([this](int bucket) { check_bucket(bucket); });
+  for (size_t b = 0; b < replica.plan.buckets.size(); ++b) bucket_names_.push_back(fmt::format("bucket {}", b));
   for (Pending& pending : pending_)
     pending.frame = Buffer(replica.device.host_memory(), bytes_of(replica.frame.size()));
 }
@@ -51,6 +53,7 @@ std::optional<StepResult> Step::run(const Shard& shard, double lr, double data_m
 // point to.
 void Step::compute(const Shard& shard) {
   Replica& r = replica_;
+  const ProfileRange range(r.device, "step");
   auto* const stamps = reinterpret_cast<int64_t*>(r.gradients() + r.frame.stamps);
   r.device.stamp(stamps);
   r.reducer.begin();
@@ -80,6 +83,7 @@ void Step::compute_gradients(const Shard& shard) {
 // Before its sum, so that the ticket can tell whose it was.
 void Step::check_bucket(int bucket) {
   Replica& r = replica_;
+  const ProfileRange range(r.device, bucket_names_[bucket].c_str());
   const Bucket& b = r.plan.buckets[bucket];
   const int64_t end = std::min(b.offset + b.count, r.plan.gradients);
   r.ops.flag_nonfinite(r.gradients() + b.offset, end - b.offset, TicketLayout::bad_bucket(bucket),

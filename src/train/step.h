@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace ddp {
@@ -56,6 +57,7 @@ class Step {
   Replica& replica_;
   Watchdog* watchdog_;
   Announce announce_;
+  std::vector<std::string> bucket_names_;  // for profilers
   int64_t issued_ = 0, settled_ = 0;
   std::array<Pending, kInFlight + 1> pending_;
   std::unique_ptr<Recorder> recorder_;

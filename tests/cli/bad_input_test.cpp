@@ -118,7 +118,10 @@ const std::vector<Case> kCases = {
      [](const Folder& folder) {
        return "--lr 1e30 --train-samples 1000 --epochs 1 --output-dir " + (folder / "run").string();
      }},
-    plain("NoGpu", Exit::device, "CUDA", "--device cuda"),
+    plain("NoGpu", Exit::device, "use --device cpu", "--device cuda"),
+    plain("GpuOption", Exit::usage, "--nccl-algo", "--device cpu --nccl-algo ring"),
+    plain("GpuPrecision", Exit::usage, "--precision", "--device cpu --precision bf16"),
+    plain("GpuTransport", Exit::usage, "--transport nccl", "--device cpu --transport nccl"),
 };
 
 class BadInput : public ::testing::TestWithParam<std::tuple<Case, int>> {};

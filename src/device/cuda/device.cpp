@@ -6,6 +6,7 @@
 #include "device/cuda/recorder.h"
 
 #include <fmt/format.h>
+#include <nvtx3/nvToolsExt.h>
 
 #include <array>
 #include <cstring>
@@ -86,6 +87,9 @@ class CudaDevice final : public Device {
     write_clock(clock_.get(), nanoseconds);
     clock_runs_ = true;
   }
+
+  void begin_range(const char* name) noexcept override { nvtxRangePushA(name); }
+  void end_range() noexcept override { nvtxRangePop(); }
 
   std::unique_ptr<Recorder> recorder() override {
     return make_graph_recorder(compute(), config_.graphs, [this] { join_clock(); });

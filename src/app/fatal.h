@@ -1,0 +1,34 @@
+// How a run ends on an error: with one message.
+#pragma once
+
+#include "comm/mpi/session.h"
+#include "core/error.h"
+
+#include <string>
+
+namespace ddp {
+
+// "ddp_train: error: ..." on stderr, marked with the rank where `rank` is not negative.
+void print_error(const std::string& what, int rank);
+
+// Prints, and ends the job on all ranks at once.
+[[noreturn]] void end_job(const MpiSession& session, const std::string& what, Exit code);
+
+// Does work that communicates. An error of this rank alone ends the job here, before anything that the others or the
+// device still use is given back; a world of one rank, and an error that all ranks share, leave in order.
+template <class Work>
+auto or_end_job(const MpiSession& session, Work work) -> decltype(work()) {
+  try {
+    return work();
+  } catch (const SharedError&) {
+    throw;
+  } catch (const Error& e) {
+    if (session.size() > 1) end_job(session, e.what(), e.code());
+    throw;
+  } catch (const std::exception& e) {
+    if (session.size() > 1) end_job(session, e.what(), Exit::internal);
+    throw;
+  }
+}
+
+}  // namespace ddp
