@@ -10,18 +10,15 @@ if(NOT DDP_CUDA)
   return()
 endif()
 
-# launch/setup cuda puts the wheels into build/toolkit.
-file(GLOB roots ${DDP_CUDA_ROOT} ${DDP_CUDA_ROOT}/* ${PROJECT_SOURCE_DIR}/build/toolkit/lib/python*/site-packages/nvidia/*
-     /usr/local/cuda)
-if(DEFINED ENV{CUDA_HOME})
-  list(PREPEND roots $ENV{CUDA_HOME})
-endif()
+file(GLOB wheels ${DDP_CUDA_ROOT}/*)
+file(GLOB own_wheels ${PROJECT_SOURCE_DIR}/build/toolkit/lib/python*/site-packages/nvidia/*)  # launch/toolkit's
+set(roots ${DDP_CUDA_ROOT} ${wheels} $ENV{CUDA_HOME} /usr/local/cuda ${own_wheels})
 find_program(DDP_NVCC nvcc HINTS ${roots} PATH_SUFFIXES bin)
 set(missing)
 # part(name what-to-install header libraries...): an imported target DDP::name.
 function(find_part name package header)
   find_path(DDP_${name}_INCLUDE ${header} HINTS ${roots} PATH_SUFFIXES include targets/x86_64-linux/include)
-  find_library(DDP_${name}_LIBRARY NAMES ${ARGN} HINTS ${roots} PATH_SUFFIXES lib64 lib targets/x86_64-linux/lib)
+  find_library(DDP_${name}_LIBRARY NAMES ${ARGN} NAMES_PER_DIR HINTS ${roots} PATH_SUFFIXES lib64 lib targets/x86_64-linux/lib)
   if(DDP_${name}_INCLUDE AND DDP_${name}_LIBRARY)
     add_library(DDP::${name} UNKNOWN IMPORTED GLOBAL)
     set_target_properties(DDP::${name} PROPERTIES IMPORTED_LOCATION ${DDP_${name}_LIBRARY})
@@ -46,7 +43,7 @@ if(missing)
   list(JOIN missing "\n  " text)
   if(DDP_CUDA STREQUAL "ON")
     message(FATAL_ERROR "DDP_CUDA=ON, but these are missing:\n  ${text}\n"
-                        "`launch/setup cuda` installs them from PyPI into build/toolkit; or give -DDDP_CUDA_ROOT=FOLDER.")
+                        "`launch/toolkit install` gets them from PyPI into build/toolkit; or give -DDDP_CUDA_ROOT=FOLDER.")
   endif()
   message(STATUS "Without CUDA; missing: ${text}")
   return()

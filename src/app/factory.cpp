@@ -53,9 +53,7 @@ Backend make_cuda_backend(const Options& options, MpiSession& session, int visib
   Backend backend;
   backend.device = make_cuda_device({.index = index, .graphs = !options.no_graph});
   backend.precision = options.precision == "auto" ? "tf32" : options.precision;
-  const std::string transport = options.transport == "mpi" ? "buckets over MPI" : describe_nccl();
-  backend.description =
-      fmt::format("{}: {} {}, {}, {}", session.host(), info.name, info.bus_id, info.version, transport);
+  backend.description = fmt::format("{}: {} {}, {}", session.host(), info.name, info.bus_id, info.version);
   return backend;
 }
 
@@ -84,6 +82,11 @@ std::unique_ptr<Communicator> make_transport(const Options& options, const Backe
   return make_nccl_communicator(
       *backend.device, host,
       {.ring = options.nccl_algo == "ring", .deterministic = options.deterministic, .share_gpu = options.share_gpu});
+}
+
+std::string describe_transport(const Options& options, const Backend& backend) {
+  if (!backend.device->is_host()) return options.transport == "mpi" ? "buckets over MPI" : describe_nccl();
+  return options.allreduce == Allreduce::ring ? "allreduce ring" : "allreduce auto";
 }
 
 Network make_network(const Options& options, ImageShape image, int classes) {

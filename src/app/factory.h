@@ -14,7 +14,7 @@ namespace ddp {
 
 struct Backend {
   std::unique_ptr<Device> device;
-  std::string description;  // of the device and its libraries, for the banner
+  std::string description;  // of the device and its driver, for the banner
   std::string precision;
 };
 
@@ -26,6 +26,9 @@ std::unique_ptr<Ops> make_ops(const Options& options, const Backend& backend, Co
 
 // Null where `host`, over MPI, serves the device itself. Collective.
 std::unique_ptr<Communicator> make_transport(const Options& options, const Backend& backend, Communicator& host);
+
+// Of this rank, for the banner: NCCL's version and every NCCL_ variable that is set, by the user or by us.
+std::string describe_transport(const Options& options, const Backend& backend);
 
 Network make_network(const Options& options, ImageShape image, int classes);
 

@@ -89,15 +89,16 @@ void print_order(const DistributedSampler& sampler, int64_t epoch) {
 // What computes and how ranks communicate: for a CPU one line, for GPUs one for each rank.
 std::string describe_ranks(const Options& o, const Backend& backend, int threads, MpiSession& session) {
   const int world = session.size();
+  const std::string transport = describe_transport(o, backend),
+                    ranks = world == 1 ? "1 rank" : fmt::format("{} ranks", world);
   if (backend.device->is_host())
-    return fmt::format("{} rank{} x {} thread{} on {} ({}), allreduce {}", world, world == 1 ? "" : "s", threads,
-                       threads == 1 ? "" : "s", backend.device->name(), backend.description,
-                       o.allreduce == Allreduce::ring ? "ring" : "auto");
+    return fmt::format("{} x {} thread{} on {} ({}), {}", ranks, threads, threads == 1 ? "" : "s",
+                       backend.device->name(), backend.description, transport);
   std::string text;
-  const auto ranks = session.gather(backend.description);
-  for (int r = 0; r < world; ++r) text += fmt::format("rank {} on {}\n", r, ranks[r]);
-  return text + fmt::format("{} rank{} in {}{}{}", world, world == 1 ? "" : "s", backend.precision,
-                            o.deterministic ? ", deterministic" : "", o.no_graph ? ", without graphs" : "");
+  const auto descriptions = session.gather(fmt::format("{}, {}", backend.description, transport));
+  for (int r = 0; r < world; ++r) text += fmt::format("rank {} on {}\n", r, descriptions[r]);
+  return text + fmt::format("{} in {}{}{}", ranks, backend.precision, o.deterministic ? ", deterministic" : "",
+                            o.no_graph ? ", without graphs" : "");
 }
 
 std::string banner(const Options& o, const Replica& replica, const Datasets& data, const DistributedSampler& sampler,

@@ -1,0 +1,98 @@
+// With `deterministic`, an op gives the same bits each time, and so does another Ops made alike.
+#include "tests/gpu/rig.h"
+
+#include <functional>
+#include <utility>
+
+namespace ddp::testing {
+namespace {
+
+constexpr int kRepetitions = 20;
+
+using Bits = std::vector<std::vector<char>>;
+
+class DeterminismOnGpu : public ::testing::TestWithParam<Precision> {
+ protected:
+  // `pass` is run on a new Ops for each half of the repetitions.
+  void expect_same_bits(const std::function<std::function<Bits()>(Gpu&)>& make) {
+    Bits first;
+    for (int half = 0; half < 2; ++half) {
+      Gpu gpu(GetParam(), true);
+      const std::function<Bits()> pass = make(gpu);
+      for (int i = 0; i < kRepetitions / 2; ++i) {
+        Bits bits = pass();
+        if (first.empty())
+          first = std::move(bits);
+        else
+          ASSERT_EQ(bits, first) << "repetition " << half * kRepetitions / 2 + i;
+      }
+    }
+  }
+
+  // One pass forward and back of a convolution or a linear layer.
+  template <class Op>
+  static std::function<Bits()> pass_of(Gpu& gpu, std::shared_ptr<Op> op, const Shape& in, const Shape& out,
+                                       int64_t weights) {
+    return [&gpu, op, in, out, weights] {
+      Device& device = *gpu.device;
+      const DType dtype = gpu.ops->activation_dtype();
+      const OnGpu x(device, random_values(in.elements(), 1), dtype), w(device, random_values(weights, 2)),
+          b(device, random_values(out.image.c, 3)), dy(device, random_values(out.elements(), 4), dtype);
+      const OnGpu y(device, out.elements(), dtype), dx(device, in.elements(), dtype), dw(device, weights),
+          db(device, out.image.c);
+      op->bind(w.f32(), b.f32());
+      op->forward(x.tensor(in), y.tensor(out));
+      op->backward_weight(x.tensor(in), y.tensor(out), dy.tensor(out), dw.f32(), db.f32(), Gradient::overwrite);
+      op->backward_input(dy.tensor(out), dx.tensor(in));
+      return Bits{y.bits(), dw.bits(), db.bits(), dx.bits()};
+    };
+  }
+};
+INSTANTIATE_TEST_SUITE_P(All, DeterminismOnGpu, ::testing::ValuesIn(kPrecisions),
+                         [](const auto& tested) { return name_of(tested.param); });
+
+TEST_P(DeterminismOnGpu, Convolution) {
+  const Conv2dDesc descs[] = {
+      {.input = {26, 26, 1}, .input_format = {}, .out_channels = 20, .window = {3}, .relu = true},
+      {.input = {12, 12, 20}, .input_format = {}, .out_channels = 50, .window = {5}, .relu = true},
+      {.input = {8, 8, 64}, .input_format = {}, .out_channels = 128, .window = {3, 1, 1}},
+  };
+  for (const Conv2dDesc& desc : descs) {
+    SCOPED_TRACE(fmt::format("{} to {} channels", desc.input.c, desc.out_channels));
+    const Shape in{256, desc.input}, out{256, conv2d_output(desc)};
+    expect_same_bits([&](Gpu& gpu) {
+      const int64_t sizes[] = {256};
+      const int64_t weights = desc.out_channels * desc.window.kernel * desc.window.kernel * desc.input.c;
+      return pass_of(gpu, std::shared_ptr<Conv2d>(gpu.ops->conv2d(desc, sizes)), in, out, weights);
+    });
+  }
+}
+
+TEST_P(DeterminismOnGpu, Linear) {
+  const LinearDesc desc{.in_features = 800, .out_features = 128, .input_format = {}, .relu = true};
+  const Shape in{256, {1, 1, 800}}, out{256, {1, 1, 128}};
+  expect_same_bits([&](Gpu& gpu) {
+    const int64_t sizes[] = {256};
+    return pass_of(gpu, std::shared_ptr<Linear>(gpu.ops->linear(desc, sizes)), in, out, 800 * 128);
+  });
+}
+
+TEST_P(DeterminismOnGpu, SoftmaxCrossEntropy) {
+  const Shape shape{256, {1, 1, 10}};
+  std::vector<int32_t> labels(256);
+  for (int i = 0; i < 256; ++i) labels[i] = i * 7 % 10;
+  expect_same_bits([&](Gpu& gpu) -> std::function<Bits()> {
+    return [&] {
+      const DType dtype = gpu.ops->activation_dtype();
+      const OnGpu logits(*gpu.device, random_values(shape.elements(), 1), dtype),
+          d(*gpu.device, shape.elements(), dtype), stats(*gpu.device, 2);
+      const Buffer on_gpu = uploaded(*gpu.device, labels);
+      gpu.ops->softmax_cross_entropy_backward(logits.tensor(shape), {.labels = on_gpu.as<int32_t>(), .size = 256},
+                                              1.0f / 256, d.tensor(shape), stats.f32());
+      return Bits{d.bits(), stats.bits()};
+    };
+  });
+}
+
+}  // namespace
+}  // namespace ddp::testing

@@ -1,0 +1,71 @@
+#include "tests/gpu/rig.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace ddp::testing {
+namespace {
+
+constexpr int64_t kMany = 1 << 20;
+
+TEST(DeviceOnGpu, MemoryIsZeroedAndCopiesKeepTheirOrder) {
+  const auto device = make_cuda_device({});
+  Buffer first(*device, kMany * sizeof(float)), host(device->host_memory(), kMany * sizeof(float));
+  EXPECT_EQ(downloaded<float>(*device, first), Values(kMany, 0.0f));
+  float* const values = host.as<float>();
+  std::iota(values, values + kMany, 0.0f);
+  device->upload(first.data(), values, host.bytes());
+  device->fence(0);
+  device->await(0);
+  EXPECT_TRUE(device->passed(0));
+  std::fill(values, values + kMany, -1.0f);
+  device->download(values, first.data(), host.bytes());
+  device->zero(first.data(), first.bytes());
+  device->synchronize();
+  for (int64_t i = 0; i < kMany; ++i) ASSERT_EQ(values[i], static_cast<float>(i));
+  EXPECT_EQ(downloaded<float>(*device, first), Values(kMany, 0.0f));
+}
+
+TEST(DeviceOnGpu, UploadAheadComesBeforeLaterWork) {
+  const auto device = make_cuda_device({});
+  Buffer buffer(*device, kMany * sizeof(float)), host(device->host_memory(), kMany * sizeof(float));
+  std::fill_n(host.as<float>(), kMany, 3.0f);
+  device->upload_ahead(buffer.data(), host.data(), host.bytes());
+  EXPECT_EQ(downloaded<float>(*device, buffer), Values(kMany, 3.0f));
+}
+
+TEST(DeviceOnGpu, StampsGrow) {
+  const auto device = make_cuda_device({});
+  Buffer stamps(*device, 3 * sizeof(int64_t)), work(*device, kMany);
+  for (int i = 0; i < 3; ++i) {
+    device->zero(work.data(), work.bytes());
+    device->stamp(stamps.as<int64_t>() + i);
+  }
+  const auto times = downloaded<int64_t>(*device, stamps);
+  EXPECT_GT(times[0], 0);
+  EXPECT_TRUE(std::is_sorted(times.begin(), times.end()));
+}
+
+// Each run adds the learning rate to every weight.
+TEST(DeviceOnGpu, RecordingsRunEachTimeWithWhatTheMemoryThenHolds) {
+  for (const bool graphs : {true, false}) {
+    const auto device = make_cuda_device({.graphs = graphs});
+    const auto ops = make_cuda_ops(*device, {.precision = Precision::fp32, .agree = {}});
+    const OnGpu w(*device, Values(1000, 0.0f)), g(*device, Values(1000, -1.0f)), lr(*device, Values{1}),
+        skip(*device, Values{0});
+    const auto recorder = device->recorder();
+    const auto step = [&] {
+      recorder->run({.kind = 1, .size = 1000},
+                    [&] { ops->sgd(w.f32(), g.f32(), 1000, lr.f32(), std::span<const float>(skip.f32(), 1)); });
+    };
+    for (int i = 0; i < 5; ++i) step();
+    EXPECT_EQ(w.values(), Values(1000, 5.0f));
+    const float ten = 10;
+    device->upload(lr.f32(), &ten, sizeof ten);
+    step();
+    EXPECT_EQ(w.values(), Values(1000, 15.0f));
+  }
+}
+
+}  // namespace
+}  // namespace ddp::testing

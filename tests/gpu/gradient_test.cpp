@@ -1,0 +1,119 @@
+// Gradients of the GPU's ops in fp32 against central differences of sum(dy * y), which the host adds in double.
+#include "tests/gpu/rig.h"
+
+namespace ddp::testing {
+namespace {
+
+constexpr double kTolerance = 1e-2;
+
+double dot(const Values& a, const Values& b) {
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i) sum += static_cast<double>(a[i]) * b[i];
+  return sum;
+}
+
+// d loss / d values[i] for all i. A power of two as step, so that the perturbed floats are exact.
+template <class Loss>
+Values differences(Values values, const Loss& loss) {
+  constexpr float kStep = 1.0f / 16;
+  Values gradient(values.size());
+  for (size_t i = 0; i < values.size(); ++i) {
+    const float v = values[i], high = v + kStep, low = v - kStep;
+    values[i] = high;
+    const double up = loss(values);
+    values[i] = low;
+    const double down = loss(values);
+    values[i] = v;
+    gradient[i] = static_cast<float>((up - down) / (static_cast<double>(high) - low));
+  }
+  return gradient;
+}
+
+class GradientOnGpu : public ::testing::Test {
+ protected:
+  const Gpu gpu{Precision::fp32};
+  Device& device = *gpu.device;
+
+  // For a convolution or a linear layer.
+  template <class Op>
+  void expect_gradients(Op& op, const Shape& in, const Shape& out, const Values& x, const Values& w, const Values& b) {
+    const Values dy = random_values(out.elements(), 4);
+    const auto loss = [&](const Values& at_x, const Values& at_w, const Values& at_b) {
+      const OnGpu ax(device, at_x), aw(device, at_w), ab(device, at_b), ay(device, out.elements());
+      op.bind(aw.f32(), ab.f32());
+      op.forward(ax.tensor(in), ay.tensor(out));
+      return dot(ay.values(), dy);
+    };
+    const Values expected_dw = differences(w, [&](const Values& v) { return loss(x, v, b); });
+    const Values expected_db = differences(b, [&](const Values& v) { return loss(x, w, v); });
+    const Values expected_dx = differences(x, [&](const Values& v) { return loss(v, w, b); });
+
+    const OnGpu ax(device, x), aw(device, w), ab(device, b), ay(device, out.elements()), ady(device, dy);
+    const OnGpu dw(device, std::ssize(w)), db(device, std::ssize(b)), dx(device, in.elements());
+    op.bind(aw.f32(), ab.f32());
+    op.forward(ax.tensor(in), ay.tensor(out));
+    op.backward_weight(ax.tensor(in), ay.tensor(out), ady.tensor(out), dw.f32(), db.f32(), Gradient::overwrite);
+    op.backward_input(ady.tensor(out), dx.tensor(in));
+    expect_agrees(dw.values(), expected_dw, "dweight", kTolerance);
+    expect_agrees(db.values(), expected_db, "dbias", kTolerance);
+    expect_agrees(dx.values(), expected_dx, "dx", kTolerance);
+  }
+};
+
+TEST_F(GradientOnGpu, Convolution) {
+  for (const Window2d window : {Window2d{3, 1, 0}, Window2d{3, 2, 1}, Window2d{1, 1, 0}, Window2d{5, 1, 2}}) {
+    const Conv2dDesc desc{.input = {6, 5, 2}, .input_format = {}, .out_channels = 3, .window = window};
+    const Shape in{2, desc.input}, out{2, conv2d_output(desc)};
+    const int64_t sizes[] = {2};
+    const auto conv = gpu.ops->conv2d(desc, sizes);
+    expect_gradients(*conv, in, out, random_values(in.elements(), 1),
+                     random_values(6 * window.kernel * window.kernel, 2), random_values(3, 3));
+  }
+}
+
+TEST_F(GradientOnGpu, LinearWithFusedRelu) {
+  const LinearDesc desc{.in_features = 4, .out_features = 6, .input_format = {}, .relu = true};
+  const Shape in{3, {1, 1, 4}}, out{3, {1, 1, 6}};
+  // Weights small beside biases of either sign: no output is near the kink.
+  Values w = random_values(24, 2);
+  for (float& v : w) v *= 0.15f;
+  const int64_t sizes[] = {3};
+  const auto linear = gpu.ops->linear(desc, sizes);
+  expect_gradients(*linear, in, out, random_values(12, 1), w, {1, -1, 1, -1, 1, 1});
+}
+
+TEST_F(GradientOnGpu, Pooling) {
+  for (const int64_t kernel : {2, 3}) {
+    const AvgPool2dDesc desc{{7, 6, 2}, {}, kernel, 2};
+    const Shape in{2, desc.input}, out{2, avg_pool2d_output(desc)};
+    const Values x = random_values(in.elements(), 1), dy = random_values(out.elements(), 2);
+    const int64_t sizes[] = {2};
+    const auto pool = gpu.ops->avg_pool2d(desc, sizes);
+    const OnGpu ady(device, dy), adx(device, in.elements());
+    pool->backward(ady.tensor(out), adx.tensor(in));
+    const Values expected = differences(x, [&](const Values& v) {
+      const OnGpu ax(device, v), ay(device, out.elements());
+      pool->forward(ax.tensor(in), ay.tensor(out));
+      return dot(ay.values(), dy);
+    });
+    expect_agrees(adx.values(), expected, "dx", kTolerance);
+  }
+}
+
+TEST_F(GradientOnGpu, SoftmaxCrossEntropy) {
+  const Shape shape{1, {1, 1, 5}};
+  const Values z = random_values(5, 1);
+  const Buffer labels = uploaded(device, std::vector<int32_t>{3});
+  const Samples samples{.labels = labels.as<int32_t>(), .size = 1};
+  const OnGpu logits(device, z), dz(device, 5), stats(device, 2);
+  gpu.ops->softmax_cross_entropy_backward(logits.tensor(shape), samples, 1, dz.tensor(shape), stats.f32());
+  const Values expected = differences(z, [&](const Values& v) {
+    const OnGpu at(device, v);
+    gpu.ops->softmax_cross_entropy(at.tensor(shape), samples, stats.f32());
+    return static_cast<double>(stats.values()[0]);
+  });
+  expect_agrees(dz.values(), expected, "dlogits", kTolerance);
+}
+
+}  // namespace
+}  // namespace ddp::testing

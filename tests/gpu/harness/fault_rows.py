@@ -1,0 +1,82 @@
+"""Rows that hurt one of two ranks and watch the job end: in time, with a message, with nothing left."""
+import os
+import re
+import signal
+import time
+from pathlib import Path
+
+from process import Process
+from table import Failed, Row
+
+DEADLINE = 10  # seconds, --step-timeout
+GRACE = 15
+OURS = re.compile(r"ddp_train: .*\brank (\d+).*\bstep (\d+).*")
+MPIRUNS = re.compile(r"mpirun noticed that process rank (\d+).*exited on signal.*")
+
+
+def rank_of(pid):
+    for entry in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+        if entry.startswith(b"OMPI_COMM_WORLD_RANK="):
+            return int(entry.split(b"=")[1])
+    return None
+
+
+def wait_for_steps(job, limit):
+    while not re.search(r"epoch 1/\d+ step \d+", job.output()):
+        code = job.wait(0.2)
+        if code is not None:
+            raise Failed(f"ended with exit code {code} before a step was printed", job.output())
+        if job.seconds() > limit:
+            raise Failed(f"no step was printed in {limit:.0f} s", job.output())
+
+
+def ranks_of(job):
+    """{rank: pid}: the children of the mpirun that was started here."""
+    return {rank_of(pid): pid for pid, parent, _ in job.members() if parent == job.popen.pid}
+
+
+def still_there(job):
+    """What is left once the job has had a little time to go."""
+    for _ in range(20):
+        left = job.members()
+        if not left:
+            break
+        time.sleep(0.1)
+    return left
+
+
+def fault(name, signal_number, victim, messages):
+    def work(machine, clock):
+        command = machine.ranks(2, *machine.training(
+            machine.folder / "fault", "--share-gpu", "--precision", "fp32", "--step-timeout", DEADLINE, "--epochs", 10000,
+            "--print-freq", 5))
+        with Process(command, machine.env) as job:
+            wait_for_steps(job, clock.left() - DEADLINE - GRACE)
+            ranks = ranks_of(job)
+            if sorted(ranks) != [0, 1]:
+                raise Failed(f"mpirun's children are {ranks}", job.output())
+            os.kill(ranks[victim], signal_number)
+            hurt = time.monotonic()
+            code = job.wait(DEADLINE + GRACE)
+            seconds = time.monotonic() - hurt
+            if code is None:
+                raise Failed(f"still runs {seconds:.0f} s after rank {victim} was hurt", job.output())
+            left = still_there(job)
+            output = job.output()
+        if left:
+            raise Failed(f"{len(left)} processes left: {left}", output)
+        if code == 0:
+            raise Failed("exit code 0", output)
+        spoke = next((found.group(0) for message in messages if (found := message.search(output))), None)
+        if spoke is None:
+            raise Failed("no message names the rank and the step", output)
+        return f"ended after {seconds:.1f} s with exit code {code}: \"{spoke[:200]}\""
+    return Row("faults", name, 120, work)
+
+
+def rows():
+    # mpirun may kill the others of a killed rank before they can speak; then it names the rank itself.
+    return [fault("kill -9 of rank 1", signal.SIGKILL, 1, [OURS, MPIRUNS]),
+            fault("kill -9 of rank 0", signal.SIGKILL, 0, [OURS, MPIRUNS]),
+            fault("SIGSTOP of rank 1", signal.SIGSTOP, 1, [OURS]),
+            fault("SIGSTOP of rank 0", signal.SIGSTOP, 0, [OURS])]

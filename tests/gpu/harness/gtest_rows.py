@@ -1,0 +1,74 @@
+"""Rows that are suites of gpu_test and gpu_ranks_test. A test prints `figure: NAME = NUMBER` for the table; of several
+with one name the greatest is shown."""
+import math
+import re
+
+from process import run
+from table import Failed, Row, Skipped
+
+
+def figures_of(output):
+    greatest = {}
+    for name, number in re.findall(r"^figure: (.+?) = (\S+)$", output, re.MULTILINE):
+        value = float(number)
+        if name not in greatest or math.isnan(value) or value > greatest[name]:
+            greatest[name] = value
+    return [f"{name} {value:.2g}" for name, value in greatest.items()]
+
+
+def judge(code, output):
+    """The figures of a gtest program's output, or an exception."""
+    count = {word: int(number) for word, number in re.findall(r"^\[  (PASSED|SKIPPED)  ?\] (\d+) tests?", output, re.MULTILINE)}
+    failed = re.findall(r"^\[  FAILED  \] ([^\s,]+)(?:, where.*)?$", output, re.MULTILINE)
+    if code is None:
+        raise Failed("not done in time" + last_test(output), output)
+    if code != 0:
+        names = ", ".join(dict.fromkeys(failed))
+        raise Failed(f"failed: {names[:300]}" if names else f"exit code {code}" + last_test(output), output)
+    if count.get("PASSED", 0) == 0:
+        if count.get("SKIPPED", 0) > 0:
+            raise Skipped(f"{count['SKIPPED']} tests skipped themselves")
+        raise Failed("no test ran", output)
+    skipped = [f"{count['SKIPPED']} skipped"] if count.get("SKIPPED", 0) else []
+    return ", ".join([f"{count['PASSED']} tests", *skipped, *figures_of(output)])
+
+
+def last_test(output):
+    started = re.findall(r"^\[ RUN      \] (\S+)", output, re.MULTILINE)
+    return f" in {started[-1]}" if started else ""
+
+
+def gtest(stage, name, limit, pattern):
+    def work(machine, clock):
+        return judge(*run([machine.gpu_test, f"--gtest_filter={pattern}", "--gtest_color=no"], machine.env, clock.left()))
+    return Row(stage, name, limit, work)
+
+
+def ranks_gtest(name, limit, ranks, pattern):
+    def work(machine, clock):
+        command = machine.ranks(ranks, machine.ranks_test, f"--gtest_filter={pattern}", "--gtest_color=no")
+        return judge(*run(command, {**machine.env, "DDP_EXPECT_WORLD": str(ranks)}, clock.left()))
+    return Row("ranks", f"{name}, {ranks} ranks", limit, work)
+
+
+def ops_rows():
+    rows = [gtest("ops", "device: memory, order, stamps, recordings", 60, "DeviceOnGpu.*")]
+    for precision in ("fp32", "tf32", "bf16"):
+        rows += [gtest("ops", f"convolutions, {precision}", 120, f"*/Conv2dOnGpu.*/{precision}_*"),
+                 gtest("ops", f"linear layers, {precision}", 60, f"*/LinearOnGpu.*/{precision}_*"),
+                 gtest("ops", f"pooling and elementwise, {precision}", 60, f"*/ElementwiseOnGpu.*/{precision}")]
+    return [*rows, gtest("ops", "convolutions of several batch sizes", 60, "Conv2dPlanOnGpu.*"),
+            gtest("ops", "gradients against finite differences, fp32", 60, "GradientOnGpu.*"),
+            gtest("ops", "20 repetitions, the same bits", 120, "*/DeterminismOnGpu.*")]
+
+
+def lenet_rows():
+    return [gtest("lenet", "one step's gradients against the CPU's, after 0, 50, 200 steps", 180, "LenetOnGpu.*"),
+            gtest("lenet", "100 losses against the CPU's", 120, "FreeRunningOnGpu.AHundred*"),
+            gtest("lenet", "graphs on and off, data resident and streamed: the same bits", 90,
+                  "FreeRunningOnGpu.GraphsAndStreamed*")]
+
+
+def ranks_rows(ranks):
+    return [ranks_gtest("collectives are exact", 90, ranks, "*/CommOnGpu.*"),
+            ranks_gtest("training is that of one rank", 150, ranks, "*/RanksOnGpu.*")]

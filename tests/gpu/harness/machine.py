@@ -1,0 +1,136 @@
+"""The machine at hand: where the programs are, how ranks are started, and what the GPU and its libraries are."""
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import tarfile
+import tempfile
+from pathlib import Path
+
+from process import run
+from table import Failed
+
+ROOT = Path(__file__).resolve().parent.parent.parent.parent
+PACK = "runtime.tar.xz"  # what `pack` writes
+MULTIARCH = "usr/lib/x86_64-linux-gnu"
+
+
+def wheel_libraries():
+    """The folders of CUDA's libraries where they came as Python wheels."""
+    spec = importlib.util.find_spec("nvidia")
+    places = list(spec.submodule_search_locations) if spec and spec.submodule_search_locations else []
+    return [str(folder) for place in places for folder in sorted(Path(place).glob("*/lib"))]
+
+
+class Machine:
+    """A context: what it unpacks and writes is gone afterwards."""
+
+    def __init__(self, build, data):
+        self._folder = tempfile.TemporaryDirectory(prefix="gpu-check-")
+        self.folder = Path(self._folder.name)
+        self.env = {**os.environ, "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "4")}
+        build = Path(build).resolve()
+        packed = next((place for place in (build, build / "gpu-pack") if (place / PACK).exists()), None)
+        built = (build / "ddp_train").exists()
+        self.commit = self._commit_of_tree()
+        if packed and not (built and shutil.which("mpirun")):
+            self._unpack(packed / PACK)
+        self.mpirun = shutil.which("mpirun", path=self.env["PATH"])
+        programs = self.folder / "packed" / "bin"
+        self.train = build / "ddp_train" if built else programs / "ddp_train"
+        self.gpu_test, self.ranks_test = ((build / "tests" / "gpu" / name if built else programs / name)
+                                          for name in ("gpu_test", "gpu_ranks_test"))
+        if not data and packed and (packed / "fashion-mnist").exists():
+            data = packed / "fashion-mnist"
+        self.data = Path(data).resolve() if data else None
+        self._set_environment()
+        self.gpus, self.description, self.why = 0, "", ""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._folder.cleanup()
+
+    def _unpack(self, archive):
+        target = self.folder / "packed"
+        target.mkdir()
+        try:
+            with tarfile.open(archive) as tar:
+                tar.extractall(target)
+        except tarfile.CompressionError:  # a Python without lzma
+            subprocess.run(["tar", "-C", target, "-xf", archive], check=True)
+        self.commit = (target / "commit").read_text().strip()
+        self.env.update(OPAL_PREFIX=str(target / "usr"), PMIX_INSTALL_PREFIX=str(target / MULTIARCH / "pmix2"),
+                        PMIX_MCA_pcompress_base_silence_warning="1", OMPI_MCA_plm="isolated",
+                        PATH=f"{target / 'usr/bin'}:{self.env.get('PATH', '')}",
+                        LD_LIBRARY_PATH=f"{target / MULTIARCH}:{self.env.get('LD_LIBRARY_PATH', '')}".rstrip(":"))
+
+    def _set_environment(self):
+        libraries = [self.env.get("LD_LIBRARY_PATH", ""), *wheel_libraries()]
+        self.env["LD_LIBRARY_PATH"] = ":".join(part for part in libraries if part)
+        self.env.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+                        OMPI_MCA_rmaps_base_oversubscribe="1", OMPI_MCA_hwloc_base_binding_policy="none",
+                        OMPI_MCA_btl_vader_single_copy_mechanism="none")
+        if self.data:
+            self.env["DDP_DATA"] = str(self.data)
+
+    @staticmethod
+    def _commit_of_tree():
+        done = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty", "--abbrev=10"], capture_output=True,
+                              text=True) if shutil.which("git") else None
+        return done.stdout.strip() if done and done.returncode == 0 else "unknown"
+
+    def look(self):
+        """Whether there are programs and a GPU; where not, `why` says what is missing."""
+        for program in (self.train, self.gpu_test, self.ranks_test):
+            if not program.exists():
+                self.why = f"{program} is missing: build the preset cuda, or point --build at what tests/gpu/pack wrote"
+                return False
+        if not self.mpirun:
+            self.why = "no mpirun here, and no gpu-pack/ in the build folder (tests/gpu/pack makes it)"
+            return False
+        code, output = run([self.gpu_test, "--machine"], self.env, 90)
+        facts = dict(line[9:].split(" = ", 1) for line in output.splitlines() if line.startswith("machine: "))
+        if code != 0 or "gpu" not in facts:
+            self.why = "no GPU: " + (" ".join(output.split()[:60]) or "gpu_test says nothing")
+            return False
+        self.gpus = int(facts["gpus"])
+        driver = self._driver()
+        self.description = f"{self.gpus} x {facts['gpu']}, {driver}{facts['versions']}, commit {self.commit}"
+        return True
+
+    def _driver(self):
+        if not shutil.which("nvidia-smi"):
+            return ""
+        code, output = run(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"], self.env, 20)
+        return f"driver {output.split()[0]}: " if code == 0 and output.split() else ""
+
+    def ranks(self, count, *command):
+        return [self.mpirun, "-np", count, *command]
+
+    def training(self, folder, *options):
+        """The program and its options, on the GPU; results in `folder`, which is made anew."""
+        shutil.rmtree(folder, ignore_errors=True)
+        data = ["--data-path", self.data] if self.data else []
+        return [self.train, "--device", "cuda", "--progress", "lines", *data, "--output-dir", folder, *options]
+
+    def run(self, command, clock):
+        """The output of a command that must succeed in time."""
+        code, output = run(command, self.env, clock.left())
+        if code is None:
+            raise Failed(f"not done within {clock.seconds:.0f} s", output)
+        if code != 0:
+            raise Failed(f"exit code {code}", output)
+        return output
+
+
+def events(folder, kind):
+    """The lines of metrics.jsonl of this kind."""
+    lines = (folder / "metrics.jsonl").read_text().splitlines()
+    return [event for event in map(json.loads, lines) if event["event"] == kind]
+
+
+def summary(folder):
+    return json.loads((folder / "summary.json").read_text())

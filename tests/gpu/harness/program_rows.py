@@ -1,0 +1,71 @@
+"""Rows that run ddp_train as a user would: its accuracy, its losses with two ranks, and its timeline."""
+import json
+import statistics
+
+from machine import ROOT, events, summary
+from table import Failed, Row, Skipped
+
+# No ReLU of this run comes so close to zero that rounding decides which side it is on.
+SHORT = ["--max-steps", 100, "--lr", 0.02, "--seed", 2, "--train-samples", 5000, "--precision", "fp32", "--eval-every", 0]
+
+
+def expected_accuracy():
+    """What PyTorch reaches on a CPU from the same weights: the best of epochs 8 to 10, mean of its runs."""
+    runs = json.loads((ROOT / "tests" / "parity" / "expected" / "accuracy.json").read_text())
+    return statistics.mean(run["best_of_last_three"] for run in runs if run["init"] == "default_seed0.safetensors")
+
+
+def accuracy(precision):
+    def work(machine, clock):
+        folder = machine.folder / "accuracy"
+        output = machine.run(machine.ranks(1, *machine.training(folder, "--precision", precision, "--epochs", 10)), clock)
+        last = summary(folder)
+        best = max(event["accuracy"] for event in events(folder, "eval") if event["epoch"] >= 8)
+        expected = expected_accuracy()
+        figures = (f"best of epochs 8 to 10 {best:.4f} (expected {expected:.4f} within 0.01), "
+                   f"epoch 10 {last['test_accuracy']:.4f}, {last['sec_per_epoch']:.3f} s an epoch")
+        if abs(best - expected) > 0.01:
+            raise Failed(figures, output)
+        return figures
+    return Row("lenet", f"ddp_train, 10 epochs, {precision}", 60, work)
+
+
+def losses(machine, clock, ranks, *options):
+    folder = machine.folder / "losses"
+    output = machine.run(machine.ranks(ranks, *machine.training(folder, *SHORT, *options)), clock)
+    return [event["loss"] for event in events(folder, "step")], output
+
+
+def two_ranks(transport):
+    def work(machine, clock):
+        alone, _ = losses(machine, clock, 1)
+        together, output = losses(machine, clock, 2, "--share-gpu", "--transport", transport)
+        if len(alone) != 100 or len(together) != 100:
+            raise Failed(f"{len(alone)} and {len(together)} losses in place of 100", output)
+        worst = max(abs(a - b) / abs(a) for a, b in zip(alone, together))
+        if not worst <= 1e-5:
+            raise Failed(f"100 losses differ by up to {worst:.1e}", output)
+        return f"100 losses within {worst:.1e}"
+    return Row("ranks", f"ddp_train, 2 ranks against 1, over {transport}", 60, work)
+
+
+def timeline(machine, clock):
+    if machine.gpus < 2:
+        raise Skipped(f"needs 2 GPUs; this machine has {machine.gpus}")
+    folder = machine.folder / "timeline"
+    machine.run(machine.ranks(2, *machine.training(folder, "--max-steps", 2000, "--eval-every", 0, "--print-freq", 0)), clock)
+    steps = events(folder, "step")[200:]
+    compute, exposed = (statistics.median(step[name] for step in steps) for name in ("compute_ms", "exposed_comm_ms"))
+    return f"2 ranks, a step: compute {compute:.3f} ms, exposed communication {exposed:.3f} ms (medians)"
+
+
+def lenet_rows():
+    return [accuracy(precision) for precision in ("fp32", "tf32", "bf16")]
+
+
+def ranks_rows():
+    return [two_ranks("nccl"), two_ranks("mpi")]
+
+
+def timeline_rows():
+    return [Row("speed", "timeline of a step on 2 GPUs", 60, timeline)]

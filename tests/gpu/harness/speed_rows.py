@@ -1,0 +1,100 @@
+"""Rows that time LeNet at batch 256 with the data on the GPU, ours and PyTorch's in alternation."""
+import json
+import select
+import shutil
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+from machine import summary
+from table import Failed, Row, Skipped
+
+SCRIPT = Path(__file__).resolve().parent.parent / "pytorch_speed.py"
+PAIRS = 5
+STEPS_PER_EPOCH = 235
+FLOOR_US = {"fp32": 57, "tf32": 57, "bf16": 10}  # estimates of what the arithmetic alone takes on an H200
+LIMIT_US, OVER_EAGER = 120, 8
+
+
+class PyTorch:
+    """pytorch_speed.py, which measures once for each line that it reads and answers with a line of JSON."""
+
+    def __init__(self, machine, precision):
+        python = next((p for p in (sys.executable, shutil.which("python3")) if p and subprocess.run(
+            [p, "-c", "import torch, numpy, sys; sys.exit(not torch.cuda.is_available())"], capture_output=True).returncode == 0),
+            None)
+        if python is None:
+            raise Skipped("no Python here has PyTorch with CUDA")
+        data = ["--data-path", machine.data] if machine.data else []
+        self.process = subprocess.Popen([python, SCRIPT, "--precision", precision, *map(str, data)], text=True,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+
+    def measure(self, clock):
+        """{"eager_us", "graph_us", "torch"}."""
+        try:
+            self.process.stdin.write("measure\n")
+            self.process.stdin.flush()
+            answered = select.select([self.process.stdout], [], [], clock.left())[0]
+            line = self.process.stdout.readline() if answered else ""
+        except BrokenPipeError:
+            line = ""
+        if not line:
+            raise Failed("pytorch_speed.py did not answer in time" if self.process.poll() is None else "pytorch_speed.py failed")
+        return json.loads(line)
+
+
+def ours_us(machine, clock, precision):
+    """Microseconds a step: the difference of a long and a short run, so that what comes once is not counted."""
+    seconds = {}
+    for epochs in (2, 42):
+        folder = machine.folder / "speed"
+        machine.run(machine.ranks(1, *machine.training(
+            folder, "--precision", precision, "--lr", 0.02, "--max-steps", epochs * STEPS_PER_EPOCH, "--epochs", epochs,
+            "--print-freq", 0, "--eval-every", 0)), clock)
+        result = summary(folder)
+        if result["steps"] != epochs * STEPS_PER_EPOCH:
+            raise Failed(f"{result['steps']} steps in place of {epochs * STEPS_PER_EPOCH}")
+        seconds[epochs] = result["sec_per_epoch"] * epochs
+    return 1e6 * (seconds[42] - seconds[2]) / (40 * STEPS_PER_EPOCH)
+
+
+def spread(values, digits):
+    return f"{statistics.median(values):.{digits}f} ({min(values):.{digits}f}..{max(values):.{digits}f})"
+
+
+def row(precision):
+    def work(machine, clock):
+        ours, eager, graph = [], [], []
+        with PyTorch(machine, precision) as pytorch:
+            for _ in range(PAIRS):
+                ours.append(ours_us(machine, clock, precision))
+                theirs = pytorch.measure(clock)
+                eager.append(theirs["eager_us"])
+                graph.append(theirs["graph_us"])
+        over_eager = [a / b for a, b in zip(eager, ours)]
+        over_graph = [a / b for a, b in zip(graph, ours)]
+        us, floor = statistics.median(ours), FLOOR_US[precision]
+        figures = (f"{spread(ours, 1)} us a step, {us * STEPS_PER_EPOCH / 1e3:.1f} ms an epoch; PyTorch {theirs['torch']} eager "
+                   f"DDP {statistics.median(eager):.0f} us, ratio {spread(over_eager, 2)}; PyTorch in one CUDA graph "
+                   f"{statistics.median(graph):.1f} us, ratio {spread(over_graph, 2)}; floor {floor} us (estimate), "
+                   f"{100 * floor / us:.0f} % of our step")
+        misses = [text for met, text in (
+            (statistics.median(over_eager) >= OVER_EAGER, f"less than {OVER_EAGER} x eager"),
+            (statistics.median(over_graph) > 1, "behind PyTorch's graph"),
+            (us <= LIMIT_US, f"over {LIMIT_US} us")) if not met]
+        if misses:
+            raise Failed(f"{', '.join(misses)}: {figures}")
+        return figures
+    return Row("speed", f"LeNet, batch 256, {precision}", 115, work)
+
+
+def rows():
+    return [row(precision) for precision in FLOOR_US]

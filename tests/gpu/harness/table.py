@@ -1,0 +1,70 @@
+"""Rows, and the file that shows what became of them."""
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Callable
+
+COLUMNS = "| stage | row | result | figures | seconds |\n| --- | --- | --- | --- | --- |"
+NEVER = "never"
+
+
+class Failed(Exception):
+    """The row failed; `log` is what to look at."""
+
+    def __init__(self, text, log=""):
+        super().__init__(text)
+        self.log = log
+
+
+class Skipped(Exception):
+    """The row cannot run on this machine; the text says why."""
+
+
+@dataclass
+class Row:
+    stage: str
+    name: str
+    limit: float  # seconds
+    work: Callable  # work(machine, clock) returns the figures, or throws Failed or Skipped; `clock` (process.py) counts down
+    result: str = "not run"
+    figures: str = ""
+    seconds: str = ""
+
+    def line(self):
+        cells = [self.stage, self.name, self.result, self.figures, self.seconds]
+        return "| " + " | ".join(" ".join(c.replace("|", "/").split()) for c in cells) + " |"
+
+
+class Results:
+    """The rows of all stages. Those of stages that are not asked for stay as the file has them, with when they ran."""
+
+    def __init__(self, path, rows, asked, fresh):
+        self.path = Path(path)
+        self.rows = rows
+        self.runs = {row.stage: NEVER for row in rows}
+        if not fresh and self.path.exists():
+            self._keep(self.path.read_text(), asked)
+
+    def _keep(self, text, asked):
+        by_name = {(row.stage, row.name): row for row in self.rows if row.stage not in asked}
+        for line in text.splitlines():
+            cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip().strip("|"))]
+            if len(cells) == 2 and cells[0] in self.runs and cells[0] not in asked:
+                self.runs[cells[0]] = cells[1]
+            elif len(cells) == 5 and (row := by_name.get((cells[0], cells[1]))):
+                row.result, row.figures, row.seconds = cells[2:]
+
+    def table(self, rows=None):
+        return "\n".join([COLUMNS, *(row.line() for row in self.rows if rows is None or row in rows)])
+
+    def write(self):
+        ran = any(run != NEVER for run in self.runs.values())
+        text = ["# What ran on a GPU", "",
+                "Written by `tests/gpu/check`, stage by stage; see there what the rows are. `skipped` says why the machine "
+                "could not run a row, `not run` that it was not reached." if ran else
+                "Written by `tests/gpu/check`. No GPU has run it yet.", "",
+                "| stage | last run |", "| --- | --- |",
+                *(f"| {stage} | {run} |" for stage, run in self.runs.items()), "", self.table(), ""]
+        temporary = self.path.with_name(self.path.name + ".new")
+        temporary.write_text("\n".join(text))
+        temporary.replace(self.path)

@@ -1,0 +1,102 @@
+// LeNet trained on the GPU in fp32 against LeNet trained on the CPU, from equal weights and over the same batches.
+#include "comm/local/world.h"
+#include "comm/nccl/communicator.h"
+#include "data/subset.h"
+#include "nn/models.h"
+#include "ops/cpu/ops.h"
+#include "tests/gpu/rig.h"
+#include "tests/gpu/training_data.h"
+#include "tests/train/rig.h"
+
+#include <thread>
+
+namespace ddp::testing {
+namespace {
+
+int cpu_threads() { return static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 8u)); }
+
+// A rank of a world of one.
+struct OnCpu {
+  std::unique_ptr<Device> device = make_cpu_device();
+  std::unique_ptr<Ops> ops = make_cpu_ops(*device, cpu_threads());
+  std::unique_ptr<Communicator> communicator = std::move(make_local_world(1)[0]);
+};
+
+struct OnOneGpu {
+  explicit OnOneGpu(bool graphs = true, bool deterministic = true)
+      : device(make_cuda_device({.graphs = graphs})),
+        ops(make_cuda_ops(*device, {.precision = Precision::fp32, .deterministic = deterministic, .agree = {}})),
+        communicator(make_nccl_communicator(*device, *host, {.deterministic = deterministic})) {}
+
+  std::unique_ptr<Communicator> host = std::move(make_local_world(1)[0]);
+  std::unique_ptr<Device> device;
+  std::unique_ptr<Ops> ops;
+  std::unique_ptr<Communicator> communicator;
+};
+
+class LenetOnGpu : public ::testing::Test {
+ protected:
+  const Network network = lenet({28, 28, 1}, 10);
+};
+
+TEST_F(LenetOnGpu, OneStepsGradientsAreTheCpus) {
+  const auto data = training_data();
+  OnCpu cpu;
+  OnOneGpu gpu;
+  Rig expected({.lr = 0.2}, network, *data, *cpu.device, *cpu.ops, *cpu.communicator);
+  Rig actual({.lr = 0.2}, network, *data, *gpu.device, *gpu.ops, *gpu.communicator);
+  int64_t at = 0;
+  for (const int64_t after : {0, 50, 200}) {
+    expected.losses(at, after);
+    at = after;
+    const std::vector<float> weights = expected.replica.download_weights();
+    expected.losses(after, after + 1);
+    actual.replica.load(weights);
+    const auto losses = actual.losses(after, after + 1);
+    const Distance distance = gradient_distance(expected.replica.parameters, actual.replica.download_gradients(),
+                                                expected.replica.download_gradients());
+    EXPECT_LE(distance.value, 1e-4) << distance.parameter << " after " << after << " steps";
+    print_figure("gradients' error", distance.value);
+    expected.replica.load(weights);
+    ASSERT_EQ(losses.size(), 1u);
+  }
+}
+
+// In the run that seed 2 gives no ReLU comes so close to zero that rounding decides which side it is on
+// (tests/train/invariance_test.cpp).
+class FreeRunningOnGpu : public LenetOnGpu {
+ protected:
+  static constexpr int64_t kSteps = 100;
+  const Subset data{training_data(), 5000};
+
+  std::vector<double> losses(OnOneGpu& gpu, size_t device_data_bytes = size_t{1} << 30) const {
+    Rig rig({.seed = 2, .device_data_bytes = device_data_bytes}, network, data, *gpu.device, *gpu.ops,
+            *gpu.communicator);
+    return rig.losses(0, kSteps);
+  }
+};
+
+TEST_F(FreeRunningOnGpu, AHundredLossesAreTheCpus) {
+  OnCpu cpu;
+  Rig rig({.seed = 2}, network, data, *cpu.device, *cpu.ops, *cpu.communicator);
+  const std::vector<double> expected = rig.losses(0, kSteps);
+  for (const bool deterministic : {true, false}) {
+    OnOneGpu gpu(true, deterministic);
+    const double distance = loss_distance(losses(gpu), expected);
+    EXPECT_LE(distance, 1e-5) << (deterministic ? "deterministic" : "fastest");
+    print_figure("losses' error", distance);
+  }
+}
+
+TEST_F(FreeRunningOnGpu, GraphsAndStreamedDataChangeNoBit) {
+  OnOneGpu with_graphs, without_graphs(false);
+  const std::vector<double> expected = losses(with_graphs);
+  ASSERT_EQ(std::ssize(expected), kSteps);
+  EXPECT_EQ(losses(with_graphs), expected) << "again";
+  EXPECT_EQ(losses(with_graphs, 0), expected) << "streamed";
+  EXPECT_EQ(losses(without_graphs), expected) << "without graphs";
+  EXPECT_EQ(losses(without_graphs, 0), expected) << "streamed, without graphs";
+}
+
+}  // namespace
+}  // namespace ddp::testing

@@ -1,0 +1,121 @@
+// Law 1 on GPUs: N ranks train as one does. Rank 0 computes what one rank gives; the others wait for it.
+#include "data/subset.h"
+#include "nn/models.h"
+#include "tests/gpu/ranks_rig.h"
+#include "tests/gpu/training_data.h"
+#include "tests/train/rig.h"
+
+#include <array>
+#include <functional>
+
+namespace ddp::testing {
+namespace {
+
+class RanksOnGpu : public ::testing::TestWithParam<Transport> {
+ protected:
+  RankOnGpu self{GetParam()};
+  Communicator& world = *self.communicator;
+  const Network network = lenet({28, 28, 1}, 10);
+
+  void on_rank_0_alone(const std::function<void(Communicator&)>& work) {
+    if (world.rank() == 0) {
+      const auto one = std::move(make_local_world(1)[0]);
+      const auto communicator = over_nccl(*self.device, *one);
+      work(*communicator);
+    }
+    self.host->barrier();
+  }
+
+  std::vector<double> even() const { return std::vector<double>(world.size(), 1.0); }
+  std::vector<double> uneven() const {
+    std::vector<double> weights = even();
+    weights[0] = 3;
+    return weights;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(All, RanksOnGpu, ::testing::ValuesIn(kTransports),
+                         [](const auto& tested) { return name_of(tested.param); });
+
+TEST_P(RanksOnGpu, OneStepFromEqualWeights) {
+  constexpr std::array<int64_t, 3> kAfter = {0, 50, 200};
+  struct Expected {
+    std::vector<float> weights, gradients;
+    std::vector<double> losses;
+  };
+  const auto data = training_data();
+  std::array<Expected, kAfter.size()> expected;
+  on_rank_0_alone([&](Communicator& one) {
+    Rig rig({.lr = 0.2}, network, *data, *self.device, *self.ops, one);
+    int64_t at = 0;
+    for (size_t i = 0; i < kAfter.size(); ++i) {
+      rig.losses(at, kAfter[i]);
+      at = kAfter[i];
+      expected[i].weights = rig.replica.download_weights();
+      expected[i].losses = rig.losses(at, at + 1);
+      expected[i].gradients = rig.replica.download_gradients();
+      const auto next = rig.losses(at + 1, at + 6);
+      expected[i].losses.insert(expected[i].losses.end(), next.begin(), next.end());
+      rig.replica.load(expected[i].weights);
+    }
+  });
+
+  for (const std::vector<double>& weights : {even(), uneven()}) {
+    Rig rig({.lr = 0.2, .rank_weights = weights}, network, *data, *self.device, *self.ops, world);
+    for (size_t i = 0; i < kAfter.size(); ++i) {
+      std::vector<float> start = expected[i].weights;
+      start.resize(rig.replica.plan.gradients);
+      self.host->wait(self.host->broadcast(WireSpan::of(start), 0));
+      rig.replica.load(start);
+      std::vector<double> losses = rig.losses(kAfter[i], kAfter[i] + 1);
+      const std::vector<float> gradients = rig.replica.download_gradients();
+      const auto next = rig.losses(kAfter[i] + 1, kAfter[i] + 6);
+      losses.insert(losses.end(), next.begin(), next.end());
+      rig.replica.check_replicas();
+      if (world.rank() != 0) continue;
+      const Distance gradient = gradient_distance(rig.replica.parameters, gradients, expected[i].gradients);
+      const double loss = loss_distance(losses, expected[i].losses);
+      EXPECT_LE(gradient.value, 1e-4) << gradient.parameter << " after " << kAfter[i] << " steps";
+      EXPECT_LE(loss, 1e-5) << "after " << kAfter[i] << " steps";
+      print_figure("gradients' error", gradient.value);
+      print_figure("losses' error", loss);
+    }
+  }
+}
+
+// With a short last batch every 20 steps. For the seed see tests/train/invariance_test.cpp.
+TEST_P(RanksOnGpu, AHundredLossesFreeRunning) {
+  const Subset data(training_data(), 5000);
+  std::vector<double> expected;
+  on_rank_0_alone([&](Communicator& one) {
+    expected = Rig({.seed = 2}, network, data, *self.device, *self.ops, one).losses(0, 100);
+  });
+  for (const size_t resident_bytes : {size_t{1} << 30, size_t{0}}) {
+    Rig rig({.seed = 2, .device_data_bytes = resident_bytes}, network, data, *self.device, *self.ops, world);
+    const auto losses = rig.losses(0, 100);
+    rig.replica.check_replicas();
+    if (world.rank() != 0) continue;
+    const double distance = loss_distance(losses, expected);
+    EXPECT_LE(distance, 1e-5) << (resident_bytes > 0 ? "resident" : "streamed");
+    print_figure("losses' error", distance);
+  }
+}
+
+// Fewer samples than the global batch, and than ranks: empty shards take part in every collective.
+TEST_P(RanksOnGpu, FewSamples) {
+  for (const int64_t samples : {60, 3, 1}) {
+    const Subset few(training_data(), samples);
+    std::vector<double> expected;
+    on_rank_0_alone(
+        [&](Communicator& one) { expected = Rig({}, network, few, *self.device, *self.ops, one).losses(0, 10); });
+    Rig rig({}, network, few, *self.device, *self.ops, world);
+    const auto losses = rig.losses(0, 10);
+    rig.replica.check_replicas();
+    if (world.rank() != 0) continue;
+    const double distance = loss_distance(losses, expected);
+    EXPECT_LE(distance, 1e-5) << samples << " samples";
+    print_figure("losses' error", distance);
+  }
+}
+
+}  // namespace
+}  // namespace ddp::testing
