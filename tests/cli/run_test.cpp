@@ -130,6 +130,30 @@ TEST(Run, ConfigurationsAreReadBack) {
   EXPECT_NE(refused.output.find("007 already holds a run"), std::string::npos) << refused.output;
 }
 
+// On CPUs without asking; the number of threads changes nothing either.
+TEST(Run, TheSameBitsOnEveryRun) {
+  std::set<std::string> weights;
+  for (const std::string options : {"--threads 1", "--threads 1 --deterministic", "--threads 3"}) {
+    const Folder folder;
+    const Outcome outcome =
+        program(2, options + " --max-steps 10 --eval-every 0 --output-dir " + (folder / "run").string());
+    ASSERT_EQ(outcome.code, 0) << outcome.output;
+    weights.insert(read_file(folder / "run" / "model.safetensors"));
+  }
+  EXPECT_EQ(weights.size(), 1u);
+}
+
+// In any build on a machine without a GPU.
+TEST(Run, TakesTheCpuWhereThereIsNoGpuAndSaysSo) {
+  if (shell("nvidia-smi -L").code == 0) GTEST_SKIP() << "this machine has a GPU";
+  const Folder folder;
+  const Outcome outcome = program(1, "--max-steps 1 --eval-every 0 --output-dir " + (folder / "run").string());
+  ASSERT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_EQ(count(outcome.output, "(no NVIDIA driver") + count(outcome.output, "(this program was built without CUDA)"),
+            1)
+      << outcome.output;
+}
+
 TEST(Run, PlanPrintsBucketsMemoryAndTimes) {
   const Outcome outcome = program(2, "--plan");
   ASSERT_EQ(outcome.code, 0) << outcome.output;

@@ -41,7 +41,7 @@ def tests(machine, sanitizer):
 
 
 def training(machine, sanitizer):
-    return machine.ranks(1, *sanitizer, *machine.training(machine.folder / "sanitize", "--max-steps", 3, "--no-graph",
+    return machine.ranks(1, *sanitizer, *machine.training(machine.folder / "sanitize", "--max-steps", 3, "--eval-every", 0, "--no-graph",
                                                           "--train-samples", 512))
 
 

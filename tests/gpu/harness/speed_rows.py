@@ -17,15 +17,18 @@ FLOOR_US = {"fp32": 57, "tf32": 57, "bf16": 10}  # estimates of what the arithme
 LIMIT_US, OVER_EAGER = 120, 8
 
 
+def has_torch(python):
+    code = "import sys; from importlib.util import find_spec; sys.exit(not (find_spec('torch') and find_spec('numpy')))"
+    return subprocess.run([python, "-c", code], capture_output=True).returncode == 0
+
+
 class PyTorch:
     """pytorch_speed.py, which measures once for each line that it reads and answers with a line of JSON."""
 
     def __init__(self, machine, precision):
-        python = next((p for p in (sys.executable, shutil.which("python3")) if p and subprocess.run(
-            [p, "-c", "import torch, numpy, sys; sys.exit(not torch.cuda.is_available())"], capture_output=True).returncode == 0),
-            None)
+        python = next((python for python in (sys.executable, shutil.which("python3")) if python and has_torch(python)), None)
         if python is None:
-            raise Skipped("no Python here has PyTorch with CUDA")
+            raise Skipped("no Python here has PyTorch and NumPy")
         data = ["--data-path", machine.data] if machine.data else []
         self.process = subprocess.Popen([python, SCRIPT, "--precision", precision, *map(str, data)], text=True,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
