@@ -16,8 +16,8 @@ void broadcast_host(Communicator& communicator, std::span<int64_t> values) {
     }
   communicator.sum_host(halves);
   for (size_t i = 0; i < values.size(); ++i)
-    values[i] = std::bit_cast<int64_t>(static_cast<uint64_t>(halves[2 * i]) << 32 |
-                                       static_cast<uint64_t>(halves[2 * i + 1]));
+    values[i] =
+        std::bit_cast<int64_t>(static_cast<uint64_t>(halves[2 * i]) << 32 | static_cast<uint64_t>(halves[2 * i + 1]));
 }
 
 }  // namespace ddp

@@ -6,12 +6,11 @@
 #include "device/tensor.h"
 #include "ops/cuda/context.h"
 #include "tests/reference/ops.h"
+#include "tests/values.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -19,41 +18,6 @@
 #include <vector>
 
 namespace ddp::testing {
-
-using Values = std::vector<float>;
-
-// Values in [-1, 1) from a small generator.
-inline Values random_values(int64_t count, uint64_t seed) {
-  Values values(count);
-  uint64_t state = seed * 0x9e3779b97f4a7c15u + 1;
-  for (float& v : values) {
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    v = static_cast<float>(static_cast<int64_t>(state >> 40) - (1 << 23)) / (1 << 23);
-  }
-  return values;
-}
-
-inline uint16_t bf16_bits(float value) {  // finite values only
-  const auto bits = std::bit_cast<uint32_t>(value);
-  return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-inline float from_bf16_bits(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
-
-inline Values rounded(Values values, DType type) {
-  if (type == DType::bf16)
-    for (float& v : values) v = from_bf16_bits(bf16_bits(v));
-  return values;
-}
-
-inline void expect_close(const Values& actual, const Values& expected, const char* what, double tolerance = 1e-5) {
-  ASSERT_EQ(actual.size(), expected.size()) << what;
-  double error = 0, norm = 0;
-  for (size_t i = 0; i < actual.size(); ++i) {
-    error += std::pow(static_cast<double>(actual[i]) - expected[i], 2);
-    norm += std::pow(static_cast<double>(expected[i]), 2);
-  }
-  EXPECT_LE(std::sqrt(error), tolerance * std::sqrt(norm) + 1e-12) << what;  // also fails on NaN
-}
 
 inline double tolerance_of(DType type) { return type == DType::bf16 ? 1e-2 : 1e-5; }
 
@@ -110,7 +74,7 @@ class OnDeviceTensor {
       if (type_ == DType::bf16) {
         uint16_t bits;
         std::memcpy(&bits, bytes.data() + i * sizeof bits, sizeof bits);
-        values[i] = from_bf16_bits(bits);
+        values[i] = float_of_bf16(bits);
       } else {
         std::memcpy(&values[i], bytes.data() + i * sizeof(float), sizeof(float));
       }
@@ -122,7 +86,7 @@ class OnDeviceTensor {
     std::vector<uint8_t> bytes(values.size() * size_of(type));
     for (size_t i = 0; i < values.size(); ++i)
       if (type == DType::bf16) {
-        const uint16_t bits = bf16_bits(values[i]);
+        const uint16_t bits = bf16_of_float(values[i]);
         std::memcpy(bytes.data() + i * sizeof bits, &bits, sizeof bits);
       } else {
         std::memcpy(bytes.data() + i * sizeof(float), &values[i], sizeof(float));

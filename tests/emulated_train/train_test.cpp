@@ -4,7 +4,6 @@
 #include "comm/nccl/communicator.h"
 #include "comm/staged.h"
 #include "core/error.h"
-#include "data/memory_dataset.h"
 #include "device/cpu/device.h"
 #include "device/cuda/device.h"
 #include "nn/models.h"
@@ -13,6 +12,7 @@
 #include "tests/threads/ranks.h"
 #include "tests/train/faults.h"
 #include "tests/train/rig.h"
+#include "tests/train/small.h"
 #include "train/evaluation.h"
 
 #include <emulator/emulator.h>
@@ -20,17 +20,6 @@
 
 namespace ddp::testing {
 namespace {
-
-Network small_network() {
-  return Network("small", {8, 8, 2}).conv2d(3, 3).relu().avg_pool2d(2).flatten().linear(7).relu().linear(4);
-}
-
-MemoryDataset small_data(int64_t samples, ImageShape shape = {8, 8, 2}) {
-  std::vector<uint8_t> pixels(samples * shape.elements()), labels(samples);
-  for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<uint8_t>(i * 2654435761u >> 13);
-  for (size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<uint8_t>(i * 40503u >> 5) % 4;
-  return {shape, 4, pixels, labels};
-}
 
 struct GpuWorld {
   const char* name;

@@ -1,4 +1,4 @@
-// What the tests of ops share: tensors with memory, values that repeat, and a norm to compare by.
+// What the tests of ops share: tensors with memory.
 #pragma once
 
 #include "device/buffer.h"
@@ -7,6 +7,7 @@
 #include "ops/cpu/layout.h"
 #include "ops/cpu/ops.h"
 #include "tests/reference/ops.h"
+#include "tests/values.h"
 
 #include <gtest/gtest.h>
 
@@ -17,19 +18,6 @@
 #include <vector>
 
 namespace ddp::testing {
-
-using Values = std::vector<float>;
-
-// Values in [-1, 1) from a small generator; some exact zeros.
-inline Values random_values(int64_t count, uint64_t seed) {
-  Values values(count);
-  uint64_t state = seed * 0x9e3779b97f4a7c15u + 1;
-  for (float& v : values) {
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    v = static_cast<float>(static_cast<int64_t>(state >> 40) - (1 << 23)) / (1 << 23);
-  }
-  return values;
-}
 
 // A tensor with memory of its own, filled with NaN unless values are given: an op must write all that it promises.
 class Owned {
@@ -55,16 +43,6 @@ class Owned {
   Shape shape_;
   Format format_;
 };
-
-inline void expect_close(const Values& actual, const Values& expected, const char* what, double tolerance = 1e-5) {
-  ASSERT_EQ(actual.size(), expected.size()) << what;
-  double error = 0, norm = 0;
-  for (size_t i = 0; i < actual.size(); ++i) {
-    error += std::pow(static_cast<double>(actual[i]) - expected[i], 2);
-    norm += std::pow(static_cast<double>(expected[i]), 2);
-  }
-  EXPECT_LE(std::sqrt(error), tolerance * std::sqrt(norm) + 1e-12) << what;  // also fails on NaN
-}
 
 // Lanes past n hold exactly `value`.
 inline void expect_padding_zero(Owned& owned, const char* what) {

@@ -1,29 +1,18 @@
 // The step with ranks as threads, over reference ops: clean under the thread sanitizer, and the same mathematics at
 // every world size.
 #include "core/error.h"
-#include "data/memory_dataset.h"
 #include "device/cpu/device.h"
 #include "nn/models.h"
 #include "tests/reference/ops.h"
 #include "tests/threads/ranks.h"
 #include "tests/train/faults.h"
 #include "tests/train/rig.h"
+#include "tests/train/small.h"
 
 #include <gtest/gtest.h>
 
 namespace ddp::testing {
 namespace {
-
-Network small_network() {
-  return Network("small", {8, 8, 2}).conv2d(3, 3).relu().avg_pool2d(2).flatten().linear(7).relu().linear(4);
-}
-
-MemoryDataset small_data(int64_t samples, ImageShape shape = {8, 8, 2}) {
-  std::vector<uint8_t> pixels(samples * shape.elements()), labels(samples);
-  for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<uint8_t>(i * 2654435761u >> 13);
-  for (size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<uint8_t>(i * 40503u >> 5) % 4;
-  return {shape, 4, pixels, labels};
-}
 
 // One thread a rank, each with its own device, ops and communicator.
 void run_world(int size, const std::function<void(Communicator&, Device&, Ops&)>& work) {

@@ -1,0 +1,23 @@
+// A network and a data set small enough for plain loops.
+#pragma once
+
+#include "data/memory_dataset.h"
+#include "nn/network.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace ddp::testing {
+
+inline Network small_network() {
+  return Network("small", {8, 8, 2}).conv2d(3, 3).relu().avg_pool2d(2).flatten().linear(7).relu().linear(4);
+}
+
+inline MemoryDataset small_data(int64_t samples, ImageShape shape = {8, 8, 2}) {
+  std::vector<uint8_t> pixels(samples * shape.elements()), labels(samples);
+  for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<uint8_t>(i * 2654435761u >> 13);
+  for (size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<uint8_t>(i * 40503u >> 5) % 4;
+  return {shape, 4, pixels, labels};
+}
+
+}  // namespace ddp::testing

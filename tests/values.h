@@ -1,0 +1,44 @@
+// Numbers for tests of ops: values that repeat, rounded as an op's activations are, and a norm to compare by.
+#pragma once
+
+#include "comm/add.h"
+#include "core/dtype.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+namespace ddp::testing {
+
+using Values = std::vector<float>;
+
+// Values in [-1, 1) from a small generator.
+inline Values random_values(int64_t count, uint64_t seed) {
+  Values values(count);
+  uint64_t state = seed * 0x9e3779b97f4a7c15u + 1;
+  for (float& v : values) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    v = static_cast<float>(static_cast<int64_t>(state >> 40) - (1 << 23)) / (1 << 23);
+  }
+  return values;
+}
+
+inline Values rounded(Values values, DType dtype) {
+  if (dtype == DType::bf16)
+    for (float& v : values) v = float_of_bf16(bf16_of_float(v));
+  return values;
+}
+
+inline void expect_close(const Values& actual, const Values& expected, const char* what, double tolerance = 1e-5) {
+  ASSERT_EQ(actual.size(), expected.size()) << what;
+  double error = 0, norm = 0;
+  for (size_t i = 0; i < actual.size(); ++i) {
+    error += std::pow(static_cast<double>(actual[i]) - expected[i], 2);
+    norm += std::pow(static_cast<double>(expected[i]), 2);
+  }
+  EXPECT_LE(std::sqrt(error), tolerance * std::sqrt(norm) + 1e-12) << what;  // also fails on NaN
+}
+
+}  // namespace ddp::testing
