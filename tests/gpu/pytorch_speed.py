@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Microseconds of one training step of D2L's LeNet in PyTorch on a GPU, batch 256: the peer of `check speed`.
 
-One process, all images on the GPU as float tensors (x/255), channels_last, batches taken by index from a permutation of
-each epoch. Measured twice: as users write it, eager, under DistributedDataParallel over NCCL; and with the whole step in
-one CUDA graph, by hand, without DDP. Reads lines from standard input and answers each with one line of JSON.
+One process, all images on the GPU as float tensors (x/255), channels_last, batches taken by index from a permutation
+of each epoch. Measured twice: as users write it, eager, under DistributedDataParallel over NCCL; and with the whole
+step in one CUDA graph, by hand, without DDP. Reads lines from standard input and answers each with one line of JSON.
 """
 import argparse
 import json
@@ -30,7 +30,9 @@ class Trainer:
         self.images, self.labels, self.bf16 = images, labels, bf16
         torch.manual_seed(0)
         model = lenet().cuda().to(memory_format=torch.channels_last)
-        self.model = DistributedDataParallel(model, device_ids=[0], gradient_as_bucket_view=True) if distributed else model
+        if distributed:
+            model = DistributedDataParallel(model, device_ids=[0], gradient_as_bucket_view=True)
+        self.model = model
         self.loss_of = nn.CrossEntropyLoss()
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.02, fused=True)
         self.taken = len(labels)
@@ -65,7 +67,7 @@ class Trainer:
         torch.cuda.current_stream().wait_stream(aside)
         self.optimizer.zero_grad(set_to_none=True)  # so that the captured backward writes gradients and does not add
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, capture_error_mode="thread_local"):  # NCCL's watchdog is another thread
+        with torch.cuda.graph(graph, capture_error_mode="thread_local"):
             loss = self.forward_backward(index)
             self.optimizer.step()
 
@@ -113,7 +115,8 @@ def main():
     eager = Trainer(images, labels, bf16, distributed=True)
     for _ in sys.stdin:
         print(json.dumps({"eager_us": microseconds(eager.eager_step, args.eager_steps),
-                          "graph_us": microseconds(graph_step, args.graph_steps), "torch": torch.__version__}), flush=True)
+                          "graph_us": microseconds(graph_step, args.graph_steps),
+                          "torch": torch.__version__}), flush=True)
     dist.destroy_process_group()
 
 

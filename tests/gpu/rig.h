@@ -56,12 +56,6 @@ inline void expect_agrees(const Values& actual, const Values& expected, const ch
   print_figure("error", relative);
 }
 
-inline Values rounded(Values values, DType dtype) {
-  if (dtype == DType::bf16)
-    for (float& v : values) v = float_of_bf16(bf16_of_float(v));
-  return values;
-}
-
 template <class T>
 Buffer uploaded(Device& device, const std::vector<T>& values) {
   Buffer buffer(device, values.size() * sizeof(T));

@@ -48,8 +48,8 @@ def still_there(job):
 def fault(name, signal_number, victim, messages):
     def work(machine, clock):
         command = machine.ranks(2, *machine.training(
-            machine.folder / "fault", "--share-gpu", "--precision", "fp32", "--step-timeout", DEADLINE, "--epochs", 10000,
-            "--print-freq", 5))
+            machine.folder / "fault", "--share-gpu", "--precision", "fp32", "--step-timeout", DEADLINE,
+            "--epochs", 10000, "--print-freq", 5))
         with Process(command, machine.env) as job:
             wait_for_steps(job, clock.left() - DEADLINE - GRACE)
             ranks = ranks_of(job)

@@ -9,7 +9,7 @@ from table import Failed, Row, Skipped
 
 def figures_of(output):
     greatest = {}
-    for name, number in re.findall(r"^figure: (.+?) = (\S+)$", output, re.MULTILINE):
+    for name, number in re.findall(r"^figure: (.+?) = (\S+)\s*$", output, re.MULTILINE):
         value = float(number)
         if name not in greatest or math.isnan(value) or value > greatest[name]:
             greatest[name] = value
@@ -18,7 +18,8 @@ def figures_of(output):
 
 def judge(code, output):
     """The figures of a gtest program's output, or an exception."""
-    count = {word: int(number) for word, number in re.findall(r"^\[  (PASSED|SKIPPED)  ?\] (\d+) tests?", output, re.MULTILINE)}
+    counted = re.findall(r"^\[  (PASSED|SKIPPED)  ?\] (\d+) tests?", output, re.MULTILINE)
+    count = {word: int(number) for word, number in counted}
     failed = re.findall(r"^\[  FAILED  \] ([^\s,]+)(?:, where.*)?$", output, re.MULTILINE)
     if code is None:
         raise Failed("not done in time" + last_test(output), output)
@@ -40,7 +41,8 @@ def last_test(output):
 
 def gtest(stage, name, limit, pattern):
     def work(machine, clock):
-        return judge(*run([machine.gpu_test, f"--gtest_filter={pattern}", "--gtest_color=no"], machine.env, clock.left()))
+        command = [machine.gpu_test, f"--gtest_filter={pattern}", "--gtest_color=no"]
+        return judge(*run(command, machine.env, clock.left()))
     return Row(stage, name, limit, work)
 
 

@@ -78,9 +78,11 @@ class Machine:
 
     @staticmethod
     def _commit_of_tree():
-        done = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty", "--abbrev=10"], capture_output=True,
-                              text=True) if shutil.which("git") else None
-        return done.stdout.strip() if done and done.returncode == 0 else "unknown"
+        if not shutil.which("git"):
+            return "unknown"
+        done = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty", "--abbrev=10"],
+                              capture_output=True, text=True)
+        return done.stdout.strip() if done.returncode == 0 else "unknown"
 
     def look(self):
         """Whether there are programs and a GPU; where not, `why` says what is missing."""

@@ -6,7 +6,8 @@ from machine import ROOT, events, summary
 from table import Failed, Row, Skipped
 
 # No ReLU of this run comes so close to zero that rounding decides which side it is on.
-SHORT = ["--max-steps", 100, "--lr", 0.02, "--seed", 2, "--train-samples", 5000, "--precision", "fp32", "--eval-every", 0]
+SHORT = ["--max-steps", 100, "--lr", 0.02, "--seed", 2, "--train-samples", 5000, "--precision", "fp32",
+         "--eval-every", 0]
 
 
 def expected_accuracy():
@@ -18,7 +19,8 @@ def expected_accuracy():
 def accuracy(precision):
     def work(machine, clock):
         folder = machine.folder / "accuracy"
-        output = machine.run(machine.ranks(1, *machine.training(folder, "--precision", precision, "--epochs", 10)), clock)
+        command = machine.ranks(1, *machine.training(folder, "--precision", precision, "--epochs", 10))
+        output = machine.run(command, clock)
         last = summary(folder)
         best = max(event["accuracy"] for event in events(folder, "eval") if event["epoch"] >= 8)
         expected = expected_accuracy()
@@ -53,7 +55,8 @@ def timeline(machine, clock):
     if machine.gpus < 2:
         raise Skipped(f"needs 2 GPUs; this machine has {machine.gpus}")
     folder = machine.folder / "timeline"
-    machine.run(machine.ranks(2, *machine.training(folder, "--max-steps", 2000, "--eval-every", 0, "--print-freq", 0)), clock)
+    options = ["--max-steps", 2000, "--eval-every", 0, "--print-freq", 0]
+    machine.run(machine.ranks(2, *machine.training(folder, *options)), clock)
     steps = events(folder, "step")[200:]
     compute, exposed = (statistics.median(step[name] for step in steps) for name in ("compute_ms", "exposed_comm_ms"))
     return f"2 ranks, a step: compute {compute:.3f} ms, exposed communication {exposed:.3f} ms (medians)"

@@ -6,8 +6,8 @@ from process import run
 from table import Failed, Row, Skipped
 
 OWN_KERNELS = "DeviceOnGpu.*:*/ElementwiseOnGpu.*/fp32:*/ElementwiseOnGpu.*/bf16:GradientOnGpu.*"
-REFUSALS = ("Device not supported", "not supported on this", "Unable to find", "Target application terminated before first "
-            "instrumented API call")
+REFUSALS = ("Device not supported", "not supported on this", "Unable to find",
+            "Target application terminated before first instrumented API call")
 FOUND = {"memcheck": re.compile(r"ERROR SUMMARY: (\d+) error"),
          "racecheck": re.compile(r"RACECHECK SUMMARY: (\d+) hazard")}
 
@@ -41,8 +41,8 @@ def tests(machine, sanitizer):
 
 
 def training(machine, sanitizer):
-    return machine.ranks(1, *sanitizer, *machine.training(machine.folder / "sanitize", "--max-steps", 3, "--eval-every", 0, "--no-graph",
-                                                          "--train-samples", 512))
+    options = ["--max-steps", 3, "--eval-every", 0, "--no-graph", "--train-samples", 512]
+    return machine.ranks(1, *sanitizer, *machine.training(machine.folder / "sanitize", *options))
 
 
 def rows():

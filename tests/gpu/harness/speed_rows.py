@@ -26,11 +26,11 @@ class PyTorch:
     """pytorch_speed.py, which measures once for each line that it reads and answers with a line of JSON."""
 
     def __init__(self, machine, precision):
-        python = next((python for python in (sys.executable, shutil.which("python3")) if python and has_torch(python)), None)
-        if python is None:
+        pythons = [python for python in (sys.executable, shutil.which("python3")) if python and has_torch(python)]
+        if not pythons:
             raise Skipped("no Python here has PyTorch and NumPy")
         data = ["--data-path", machine.data] if machine.data else []
-        self.process = subprocess.Popen([python, SCRIPT, "--precision", precision, *map(str, data)], text=True,
+        self.process = subprocess.Popen([pythons[0], SCRIPT, "--precision", precision, *map(str, data)], text=True,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def __enter__(self):
@@ -50,7 +50,8 @@ class PyTorch:
         except BrokenPipeError:
             line = ""
         if not line:
-            raise Failed("pytorch_speed.py did not answer in time" if self.process.poll() is None else "pytorch_speed.py failed")
+            late = self.process.poll() is None
+            raise Failed("pytorch_speed.py did not answer in time" if late else "pytorch_speed.py failed")
         return json.loads(line)
 
 
@@ -85,10 +86,10 @@ def row(precision):
         over_eager = [a / b for a, b in zip(eager, ours)]
         over_graph = [a / b for a, b in zip(graph, ours)]
         us, floor = statistics.median(ours), FLOOR_US[precision]
-        figures = (f"{spread(ours, 1)} us a step, {us * STEPS_PER_EPOCH / 1e3:.1f} ms an epoch; PyTorch {theirs['torch']} eager "
-                   f"DDP {statistics.median(eager):.0f} us, ratio {spread(over_eager, 2)}; PyTorch in one CUDA graph "
-                   f"{statistics.median(graph):.1f} us, ratio {spread(over_graph, 2)}; floor {floor} us (estimate), "
-                   f"{100 * floor / us:.0f} % of our step")
+        figures = (f"{spread(ours, 1)} us a step, {us * STEPS_PER_EPOCH / 1e3:.1f} ms an epoch; PyTorch "
+                   f"{theirs['torch']} eager DDP {statistics.median(eager):.0f} us, ratio {spread(over_eager, 2)}; "
+                   f"PyTorch in one CUDA graph {statistics.median(graph):.1f} us, ratio {spread(over_graph, 2)}; "
+                   f"floor {floor} us (estimate), {100 * floor / us:.0f} % of our step")
         misses = [text for met, text in (
             (statistics.median(over_eager) >= OVER_EAGER, f"less than {OVER_EAGER} x eager"),
             (statistics.median(over_graph) > 1, "behind PyTorch's graph"),

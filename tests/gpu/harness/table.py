@@ -25,7 +25,7 @@ class Row:
     stage: str
     name: str
     limit: float  # seconds
-    work: Callable  # work(machine, clock) returns the figures, or throws Failed or Skipped; `clock` (process.py) counts down
+    work: Callable  # work(machine, clock) returns the figures, or throws Failed or Skipped; see process.Clock
     result: str = "not run"
     figures: str = ""
     seconds: str = ""
@@ -60,8 +60,8 @@ class Results:
     def write(self):
         ran = any(run != NEVER for run in self.runs.values())
         text = ["# What ran on a GPU", "",
-                "Written by `tests/gpu/check`, stage by stage; see there what the rows are. `skipped` says why the machine "
-                "could not run a row, `not run` that it was not reached." if ran else
+                "Written by `tests/gpu/check`, stage by stage; see there what the rows are. `skipped` says why the "
+                "machine could not run a row, `not run` that it was not reached." if ran else
                 "Written by `tests/gpu/check`. No GPU has run it yet.", "",
                 "| stage | last run |", "| --- | --- |",
                 *(f"| {stage} | {run} |" for stage, run in self.runs.items()), "", self.table(), ""]
