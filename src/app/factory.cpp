@@ -1,6 +1,8 @@
 #include "app/factory.h"
 
+#include "app/fatal.h"
 #include "app/gpus.h"
+#include "app/together.h"
 #include "comm/broadcast_host.h"
 #include "comm/nccl/communicator.h"
 #include "comm/staged.h"
@@ -12,6 +14,7 @@
 #include "train/work.h"
 
 #include <cstdlib>
+#include <span>
 #include <vector>
 
 namespace ddp {
@@ -39,22 +42,23 @@ Precision precision_of(const std::string& name) {
   return name == "fp32" ? Precision::fp32 : name == "bf16" ? Precision::bf16 : Precision::tf32;
 }
 
-Backend make_cuda_backend(const Options& options, MpiSession& session, int visible) {
-  require_gpu_options(options);
-  const int index = choose_gpu(session.local_rank(), visible, options.share_gpu);
-  const CudaDeviceInfo info = cuda_device_info(index);
-  if (!options.share_gpu) {
-    const auto hosts = session.gather(session.host()), buses = session.gather(info.bus_id);
-    const auto uuids = session.gather(info.uuid);
-    std::vector<RankGpu> ranks;
-    for (int r = 0; r < session.size(); ++r) ranks.push_back({hosts[r], buses[r], uuids[r]});
-    require_gpus_apart(ranks);
-  }
-  Backend backend;
-  backend.device = make_cuda_device({.index = index, .graphs = !options.no_graph});
-  backend.precision = options.precision == "auto" ? "tf32" : options.precision;
-  backend.description = fmt::format("{}: {} {}, {}", session.host(), info.name, info.bus_id, info.version);
-  return backend;
+Backend make_cuda_backend(const Options& options, MpiSession& session, std::span<const int> visible) {
+  const int index = together(session, [&] {
+    require_gpu_options(options);
+    return choose_gpu(session.local_rank(), visible[session.rank()], options.share_gpu);
+  });
+  const CudaDeviceInfo info = together(session, [&] { return cuda_device_info(index); });
+  const auto hosts = session.gather(session.host()), buses = session.gather(info.bus_id),
+             uuids = session.gather(info.uuid);
+  std::vector<RankGpu> ranks;
+  for (int r = 0; r < session.size(); ++r) ranks.push_back({hosts[r], buses[r], uuids[r]});
+  return together(session, [&] {
+    if (!options.share_gpu) require_gpus_apart(ranks);
+    return Backend{.device = make_cuda_device({.index = index, .graphs = !options.no_graph}),
+                   .description = fmt::format("{}: {} {}, {}, {}", session.host(), info.name, info.bus_id, info.version,
+                                              describe_cuda_ops()),
+                   .precision = options.precision == "auto" ? "tf32" : options.precision};
+  });
 }
 
 }  // namespace
@@ -64,9 +68,12 @@ Backend make_backend(const Options& options, MpiSession& session) {
   const int visible = options.device == "cpu" ? 0 : count_cuda_devices(why);
   std::vector<int> gpus;
   for (const std::string& count : session.gather(fmt::format("{}", visible))) gpus.push_back(std::atoi(count.c_str()));
-  if (choose_device(options.device, gpus, why) == "cuda") return make_cuda_backend(options, session, visible);
-  require_cpu_options(options);
-  return {.device = make_cpu_device(), .description = why, .precision = "fp32"};
+  const std::string device = together(session, [&] { return choose_device(options.device, gpus, why); });
+  if (device == "cuda") return make_cuda_backend(options, session, gpus);
+  return together(session, [&] {
+    require_cpu_options(options);
+    return Backend{.device = make_cpu_device(), .description = why, .precision = "fp32"};
+  });
 }
 
 std::unique_ptr<Ops> make_ops(const Options& options, const Backend& backend, Communicator& host, int threads) {
@@ -76,12 +83,18 @@ std::unique_ptr<Ops> make_ops(const Options& options, const Backend& backend, Co
                                          .agree = [&host](auto values) { broadcast_host(host, values); }});
 }
 
-std::unique_ptr<Communicator> make_transport(const Options& options, const Backend& backend, Communicator& host) {
+std::unique_ptr<Communicator> make_transport(const Options& options, const Backend& backend, MpiSession& session,
+                                             Communicator& host) {
   if (backend.device->is_host()) return nullptr;
   if (options.transport == "mpi") return make_staged_communicator(*backend.device, host, kTransportFences);
-  return make_nccl_communicator(
-      *backend.device, host,
-      {.ring = options.nccl_algo == "ring", .deterministic = options.deterministic, .share_gpu = options.share_gpu});
+  const NcclConfig config{
+      .ring = options.nccl_algo == "ring", .deterministic = options.deterministic, .share_gpu = options.share_gpu};
+  together(session, [&] {
+    set_nccl_variables(config, session.rank());
+    return true;
+  });
+  return or_end_job(
+      session, [&] { return make_nccl_communicator(*backend.device, host, config); }, speaking_turn(session.rank()));
 }
 
 std::string describe_transport(const Options& options, const Backend& backend) {

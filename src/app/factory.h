@@ -18,14 +18,15 @@ struct Backend {
   std::string precision;
 };
 
-// The device of this rank. Collective. Throws Error(Exit::device) where --device names what this machine or this build
-// does not have, Error(Exit::usage) where an option does not go with the device.
+// The device of this rank. Collective. Throws SharedError: Exit::device where --device names what this machine or this
+// build does not have, Exit::usage where an option does not go with the device.
 Backend make_backend(const Options& options, MpiSession& session);
 
 std::unique_ptr<Ops> make_ops(const Options& options, const Backend& backend, Communicator& host, int threads);
 
-// Null where `host`, over MPI, serves the device itself. Collective.
-std::unique_ptr<Communicator> make_transport(const Options& options, const Backend& backend, Communicator& host);
+// Null where `host`, over MPI, serves the device itself. Collective; an error of one rank ends the job.
+std::unique_ptr<Communicator> make_transport(const Options& options, const Backend& backend, MpiSession& session,
+                                             Communicator& host);
 
 // Of this rank, for the banner: NCCL's version and every NCCL_ variable that is set, by the user or by us.
 std::string describe_transport(const Options& options, const Backend& backend);

@@ -1,5 +1,6 @@
 #include "app/fatal.h"
 
+#include <algorithm>
 #include <cstdio>
 
 namespace ddp {
@@ -9,6 +10,8 @@ void print_error(const std::string& what, int rank) {
   fmt::print(stderr, "ddp_train: {}error: {}\n", where, what);
   std::fflush(stderr);
 }
+
+std::chrono::milliseconds speaking_turn(int rank) { return std::min(rank, 8) * std::chrono::milliseconds(700); }
 
 void end_job(const MpiSession& session, const std::string& what, Exit code) {
   print_error(what, session.rank());

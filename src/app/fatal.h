@@ -4,7 +4,9 @@
 #include "comm/mpi/session.h"
 #include "core/error.h"
 
+#include <chrono>
 #include <string>
+#include <thread>
 
 namespace ddp {
 
@@ -14,20 +16,25 @@ void print_error(const std::string& what, int rank);
 // Prints, and ends the job on all ranks at once.
 [[noreturn]] void end_job(const MpiSession& session, const std::string& what, Exit code);
 
+// How long a rank holds back with an error that others may have at the same time: the first to speak ends the job, so
+// that of up to nine ranks only one is heard.
+std::chrono::milliseconds speaking_turn(int rank);
+
 // Does work that communicates. An error of this rank alone ends the job here, before anything that the others or the
 // device still use is given back; a world of one rank, and an error that all ranks share, leave in order.
 template <class Work>
-auto or_end_job(const MpiSession& session, Work work) -> decltype(work()) {
+auto or_end_job(const MpiSession& session, Work work, std::chrono::milliseconds hold_back = {}) -> decltype(work()) {
   try {
     return work();
   } catch (const SharedError&) {
     throw;
   } catch (const Error& e) {
-    if (session.size() > 1) end_job(session, e.what(), e.code());
-    throw;
+    if (session.size() == 1) throw;
+    std::this_thread::sleep_for(hold_back);
+    end_job(session, e.what(), e.code());
   } catch (const std::exception& e) {
-    if (session.size() > 1) end_job(session, e.what(), Exit::internal);
-    throw;
+    if (session.size() == 1) throw;
+    end_job(session, e.what(), Exit::internal);
   }
 }
 

@@ -6,6 +6,7 @@
 #include "app/output_folder.h"
 #include "app/terminal.h"
 #include "app/threads.h"
+#include "app/together.h"
 #include "core/log.h"
 #include "data/catalog.h"
 #include "data/sampler.h"
@@ -23,28 +24,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <set>
 
 namespace ddp {
 namespace {
-
-constexpr auto kSpeakingTime = std::chrono::milliseconds(700);  // to print an error and end the job
-
-// Runs a part of the start-up on every rank; where it fails on any, all ranks throw the same.
-template <class Work>
-auto together(MpiSession& session, Work work) -> decltype(work()) {
-  std::optional<decltype(work())> result;
-  std::optional<Error> error;
-  try {
-    result.emplace(work());
-  } catch (const Error& e) {
-    error = e;
-  } catch (const std::exception& e) {
-    error = Error(Exit::internal, e.what());
-  }
-  if (const auto agreed = session.agree(error)) throw SharedError(*agreed);
-  return std::move(*result);
-}
 
 uint64_t hash_of(const std::string& text) {
   Hash hash;
@@ -161,12 +145,12 @@ void run(MpiSession& session, int argc, char** argv) {
     return;
   }
 
-  const Backend backend = together(session, [&] { return make_backend(options, session); });
+  const Backend backend = make_backend(options, session);
   const Threads threads =
       backend.device->is_host() ? choose_threads(options.threads, *world, session.host()) : Threads{};
   if (!threads.warning.empty()) log.warn("{}", threads.warning);
   const auto ops = together(session, [&] { return make_ops(options, backend, *world, threads.count); });
-  const auto own_transport = together(session, [&] { return make_transport(options, backend, *world); });
+  const auto own_transport = make_transport(options, backend, session, *world);
   Communicator& transport = own_transport ? *own_transport : *world;
   const Network network =
       together(session, [&] { return make_network(options, data.train->image_shape(), data.train->classes()); });
@@ -200,14 +184,13 @@ void run(MpiSession& session, int argc, char** argv) {
                                                      .steps_per_epoch = train_sampler.steps_per_epoch(),
                                                      .metrics = folder / "metrics.jsonl"});
   });
-  const auto limit = std::chrono::milliseconds(static_cast<int64_t>(1e3 * options.step_timeout));
+  const auto limit = std::chrono::milliseconds(std::llround(std::ceil(1e3 * options.step_timeout)));
   const TrainConfig config{.epochs = options.epochs,
                            .max_steps = options.max_steps,
                            .eval_every = options.eval_every,
                            .lr = options.lr,
                            .device_data_bytes = static_cast<size_t>(options.device_data_mb) << 20,
-                           // One after the other, so that the first to speak is the only one.
-                           .step_limit = limit + (limit.count() > 0 ? std::min(rank, 8) * kSpeakingTime : limit),
+                           .step_limit = limit.count() > 0 ? limit + speaking_turn(rank) : limit,
                            .give_up = [&](const std::string& text) {
                              end_job(session, fmt::format("on {}: {}", session.host(), text), Exit::communication);
                            }};

@@ -18,7 +18,7 @@ enum class Exit : int {
   output = 4,         // the output folder cannot be written, or holds another run
   model = 5,          // the model does not fit the data, or the weights do not fit the model
   numerics = 6,       // NaN or infinity in the loss or a gradient
-  device = 7,         // the device that was asked for is not there
+  device = 7,         // the device that was asked for is not there, or fails
   world = 8,          // fewer ranks than the launcher promised
   communication = 9,  // the transport failed, or replicas differ
   stopped = 75,       // saved because asked to stop; please requeue

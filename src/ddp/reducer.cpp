@@ -45,9 +45,9 @@ void Reducer::ready(ParameterId id) {
 
 void Reducer::launch_ready() {
   for (; launched_ < std::ssize(missing_) && missing_[launched_] == 0; ++launched_) {
-    if (before_launch_) before_launch_(launched_);
     const Bucket& bucket = plan_.buckets[launched_];
-    last_ = communicator_.sum(WireSpan::of(flat_.subspan(bucket.offset, bucket.count)));
+    const auto launch = [&] { last_ = communicator_.sum(WireSpan::of(flat_.subspan(bucket.offset, bucket.count))); };
+    around_launch_ ? around_launch_(launched_, launch) : launch();
   }
 }
 

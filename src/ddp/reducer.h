@@ -17,8 +17,10 @@ class Reducer {
   // `flat` has plan.total elements. Plan, communicator and buffer outlive the reducer.
   Reducer(const BucketPlan& plan, Communicator& communicator, std::span<float> flat);
 
-  // Called with the number of each bucket before it is launched: its gradients are issued and final.
-  void before_launch(std::function<void(int)> hook) { before_launch_ = std::move(hook); }
+  // Called with the number of each bucket whose turn it is, when its gradients are issued and final; it calls `launch`
+  // once. Without one, buckets are just launched.
+  using AroundLaunch = std::function<void(int bucket, const std::function<void()>& launch)>;
+  void around_launch(AroundLaunch hook) { around_launch_ = std::move(hook); }
 
   void begin();  // a new step: nothing is announced
 
@@ -41,7 +43,7 @@ class Reducer {
   std::span<float> flat_;
   std::vector<char> announced_;  // by parameter, the ticket last
   std::vector<int> missing_;     // announcements, by bucket
-  std::function<void(int)> before_launch_;
+  AroundLaunch around_launch_;
   int launched_ = 0;
   Communicator::Sequence last_ = 0;
 };

@@ -44,15 +44,17 @@ void check_ticket(const Ticket& ticket, int64_t step, int64_t expected_samples) 
         fmt::format("ranks are not at the same step: {} is expected, ranks 0 to {} are at {} (modulo {}). "
                     "This is a bug: please report it",
                     expected, ticket.step.size() - 1, fmt::join(ticket.step, ", "), kStepModulus));
+  const bool finite_loss = std::isfinite(ticket.loss_sum);
   for (size_t rank = 0; rank < ticket.bad.size(); ++rank) {
     const float bad = ticket.bad[rank];
     if (bad == 0) continue;
-    const std::string what = std::isfinite(ticket.loss_sum)
-                                 ? fmt::format("a gradient of bucket {}", bad - TicketLayout::bad_bucket(0))
-                                 : "the loss";
+    const std::string what =
+        finite_loss ? fmt::format("a gradient of bucket {}", bad - TicketLayout::bad_bucket(0)) : "the loss";
     throw SharedError(Exit::numerics,
                       fmt::format("NaN or infinity at step {} on rank {}: {}. Lower --lr", step, rank, what));
   }
+  if (!finite_loss)  // though all gradients are
+    throw SharedError(Exit::numerics, fmt::format("NaN or infinity at step {}: the loss. Lower --lr", step));
   if (ticket.samples != expected_samples)
     throw SharedError(Exit::communication, fmt::format("step {} saw {} samples over all ranks, {} were planned", step,
                                                        ticket.samples, expected_samples));

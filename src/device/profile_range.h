@@ -1,4 +1,5 @@
-// A named stretch of issued work, for profilers that show where time goes.
+// A named stretch of issued work, for profilers that show where time goes. Inside
+// recorded work it shows when that is issued or captured, not when it is replayed.
 #pragma once
 
 #include "device/device.h"

@@ -6,7 +6,8 @@
 
 namespace ddp {
 
-// What tells one kind of work from another: what it does, and the size of the global batch it does it to.
+// What tells one kind of work from another: what it does, and to how much. For work with collectives both are the same
+// on all ranks, so the size is that of the global batch.
 struct WorkKey {
   int kind = 0;
   int64_t size = 0;

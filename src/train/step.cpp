@@ -13,7 +13,11 @@ size_t bytes_of(int64_t floats) { return static_cast<size_t>(floats) * sizeof(fl
 Step::Step(Replica& replica, Watchdog* watchdog)
     : replica_(replica), watchdog_(watchdog), recorder_(replica.device.recorder()) {
   announce_ = [this](ParameterId id) { replica_.reducer.ready(id); };
-  replica.reducer.before_launch([this](int bucket) { check_bucket(bucket); });
+  replica.reducer.around_launch([this](int bucket, const std::function<void()>& launch) {
+    const ProfileRange range(replica_.device, bucket_names_[bucket].c_str());
+    check_bucket(bucket);
+    launch();
+  });
   for (size_t b = 0; b < replica.plan.buckets.size(); ++b) bucket_names_.push_back(fmt::format("bucket {}", b));
   for (Pending& pending : pending_)
     pending.frame = Buffer(replica.device.host_memory(), bytes_of(replica.frame.size()));
@@ -21,14 +25,15 @@ Step::Step(Replica& replica, Watchdog* watchdog)
 
 Step::~Step() {
   replica_.device.quiesce();
-  replica_.reducer.before_launch({});
+  replica_.reducer.around_launch({});
 }
 
 std::optional<StepResult> Step::run(const Shard& shard, double lr, double data_ms) {
   std::optional<StepResult> earlier;
-  if (issued_ - settled_ == kInFlight) earlier = settle();
+  if (issued_ - settled_ == kStepsInFlight) earlier = settle();
 
   Replica& r = replica_;
+  const ProfileRange range(r.device, "step");
   const int fence = fence_of(issued_);
   Pending& now = pending_[fence - kStepFences];
   now.result = {.step = ++issued_, .epoch = shard.batch.epoch + 1, .lr = lr, .data_ms = data_ms};
@@ -53,7 +58,6 @@ std::optional<StepResult> Step::run(const Shard& shard, double lr, double data_m
 // point to.
 void Step::compute(const Shard& shard) {
   Replica& r = replica_;
-  const ProfileRange range(r.device, "step");
   auto* const stamps = reinterpret_cast<int64_t*>(r.gradients() + r.frame.stamps);
   r.device.stamp(stamps);
   r.reducer.begin();
@@ -83,7 +87,6 @@ void Step::compute_gradients(const Shard& shard) {
 // Before its sum, so that the ticket can tell whose it was.
 void Step::check_bucket(int bucket) {
   Replica& r = replica_;
-  const ProfileRange range(r.device, bucket_names_[bucket].c_str());
   const Bucket& b = r.plan.buckets[bucket];
   const int64_t end = std::min(b.offset + b.count, r.plan.gradients);
   r.ops.flag_nonfinite(r.gradients() + b.offset, end - b.offset, TicketLayout::bad_bucket(bucket),

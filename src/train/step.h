@@ -41,7 +41,6 @@ class Step {
   std::vector<StepResult> drain();
 
  private:
-  static constexpr int kInFlight = 2;
   struct Pending {
     StepResult result;
     int64_t expected_samples = 0;
@@ -52,14 +51,14 @@ class Step {
   void compute_gradients(const Shard& shard);
   void check_bucket(int bucket);
   StepResult settle();
-  int fence_of(int64_t step) const { return kStepFences + static_cast<int>(step % std::ssize(pending_)); }
+  int fence_of(int64_t step) const { return kStepFences + static_cast<int>(step % kStepSlots); }
 
   Replica& replica_;
   Watchdog* watchdog_;
   Announce announce_;
   std::vector<std::string> bucket_names_;  // for profilers
   int64_t issued_ = 0, settled_ = 0;
-  std::array<Pending, kInFlight + 1> pending_;
+  std::array<Pending, kStepSlots> pending_;
   std::unique_ptr<Recorder> recorder_;
 };
 

@@ -59,11 +59,15 @@ TrainReport train(const TrainConfig& config, Replica& replica, const Datasets& d
     for (const StepResult& result : step.drain()) settle(result);
     report.train_seconds += epoch_watch.seconds();
 
+    watchdog.started("the comparison of replicas");
     replica.check_replicas();
+    watchdog.ended();
     const int64_t epoch = k / steps_per_epoch + 1;
     if (config.eval_every > 0 && (epoch % config.eval_every == 0 || run_ends)) {
       const Stopwatch watch;
+      watchdog.started("the evaluation");
       report.evaluation = evaluator.run();
+      watchdog.ended();
       reporter.evaluation(epoch, *report.evaluation, watch.seconds());
     }
     epoch_watch = {};

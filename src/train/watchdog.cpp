@@ -40,6 +40,17 @@ void Watchdog::ended(int64_t step) {
   since_ = Clock::now();
 }
 
+void Watchdog::started(const char* work) {
+  const std::lock_guard lock(mutex_);
+  work_ = work;
+  since_ = Clock::now();
+}
+
+void Watchdog::ended() {
+  const std::lock_guard lock(mutex_);
+  work_ = nullptr;
+}
+
 void Watchdog::watch() {
   std::unique_lock lock(mutex_);
   while (!changed_.wait_for(lock, kLook, [this] { return stop_; })) {
@@ -51,29 +62,28 @@ void Watchdog::watch() {
   }
 }
 
-// A step's collectives follow those of the steps before it, so counting tells which bucket is awaited.
 std::string Watchdog::finding() const {
-  const bool under_way = started_ > ended_;
+  const bool in_step = started_ > ended_;
   const auto failure = communicator_.failure();
   const auto waited = Clock::now() - since_;
-  const bool late = under_way && config_.limit.count() > 0 && waited > config_.limit;
+  const bool late = (in_step || work_) && config_.limit.count() > 0 && waited > config_.limit;
   if (!failure && !late) return "";
 
-  std::string text;
-  if (under_way) {
-    const int64_t step = ended_ + 1;
-    const auto summed =
-        static_cast<int64_t>(communicator_.completed() - before_first_) - (step - first_) * config_.buckets;
-    const std::string bucket = summed < config_.buckets ? fmt::format("bucket {} of {} is not summed",
-                                                                      std::max<int64_t>(summed, 0), config_.buckets)
-                                                        : "all its buckets are summed";
-    text = fmt::format("step {} has not ended after {:.1f} s: {}", step, std::chrono::duration<double>(waited).count(),
-                       bucket);
-  } else {
-    text = "between steps";
-  }
+  std::string text = in_step || work_
+                         ? fmt::format("{} has not ended after {:.1f} s", in_step ? describe_step() : work_,
+                                       std::chrono::duration<double>(waited).count())
+                         : "between steps";
   if (failure) return text + "; the transport failed: " + *failure;
   return text + ". A rank is dead, stopped or cut off; look at the others' messages, or raise --step-timeout";
+}
+
+// A step's collectives follow those of the steps before it, so counting tells which bucket is awaited.
+std::string Watchdog::describe_step() const {
+  const int64_t step = ended_ + 1;
+  const auto summed =
+      static_cast<int64_t>(communicator_.completed() - before_first_) - (step - first_) * config_.buckets;
+  if (summed >= config_.buckets) return fmt::format("step {} (all its buckets are summed)", step);
+  return fmt::format("step {} (bucket {} of {} is not summed)", step, std::max<int64_t>(summed, 0), config_.buckets);
 }
 
 }  // namespace ddp

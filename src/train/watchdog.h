@@ -1,4 +1,4 @@
-// Ends a job that hangs. A thread of its own looks whether the oldest step under way is older than the limit, and
+// Ends a job that hangs. A thread of its own looks whether the oldest work under way is older than the limit, and
 // whether the transport has failed; then it says what it knows, once, and calls `expired`, which is expected not to
 // return.
 #pragma once
@@ -33,16 +33,23 @@ class Watchdog {
   void started(int64_t step);
   void ended(int64_t step);
 
+  // Anything else that waits for other ranks, such as "the evaluation", while no step is under way. The text is a
+  // literal.
+  void started(const char* work);
+  void ended();
+
  private:
   using Clock = std::chrono::steady_clock;
   void watch();
   std::string finding() const;  // empty: all is well
+  std::string describe_step() const;
 
   const WatchdogConfig config_;
   const Communicator& communicator_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool stop_ = false;
+  const char* work_ = nullptr;                   // what is under way where that is no step
   int64_t first_ = 0, started_ = 0, ended_ = 0;  // steps; `first_` was started when none was under way
   Communicator::Sequence before_first_ = 0;      // collectives completed by then
   Clock::time_point since_;                      // since when the oldest step has been the oldest

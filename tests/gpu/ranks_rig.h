@@ -27,7 +27,9 @@ inline std::string name_of(Transport transport) {
 }
 
 inline std::unique_ptr<Communicator> over_nccl(Device& device, Communicator& host) {
-  return make_nccl_communicator(device, host, {.deterministic = true, .share_gpu = true});
+  const NcclConfig config{.deterministic = true, .share_gpu = true};
+  set_nccl_variables(config, session()->rank());
+  return make_nccl_communicator(device, host, config);
 }
 
 // This rank. Its engines are chosen without timing, so that all ranks choose alike.

@@ -98,6 +98,14 @@ TEST_F(WatchdogTest, IsQuietWhileStepsEndInTimeAndBetweenThem) {
   EXPECT_EQ(calls, 0);
 }
 
+TEST_F(WatchdogTest, NamesOtherWork) {
+  Watchdog watchdog(config(100ms), transport);
+  watchdog.started(1);
+  watchdog.ended(1);
+  watchdog.started("the evaluation");
+  EXPECT_NE(text().find("the evaluation has not ended"), std::string::npos);
+}
+
 TEST_F(WatchdogTest, SpeaksOnce) {
   {
     Watchdog watchdog(config(50ms), transport);

@@ -1,5 +1,6 @@
 #include "comm/nccl/communicator.h"
 
+#include "comm/broadcast_host.h"
 #include "comm/nccl/count.h"
 #include "comm/nccl/environment.h"
 #include "comm/nccl/handle.h"
@@ -9,6 +10,7 @@
 #include "device/cuda/handles.h"
 
 #include <array>
+#include <bit>
 #include <cstdlib>
 #include <utility>
 
@@ -17,21 +19,18 @@ namespace {
 
 ncclDataType_t type_of(const WireSpan& span) { return span.dtype == DType::f32 ? ncclFloat32 : ncclBfloat16; }
 
-// Rank 0's, byte by byte as numbers; a byte survives a sum with zeros.
 ncclUniqueId share_unique_id(Communicator& host) {
   ncclUniqueId id{};
-  std::array<double, sizeof id.internal> bytes{};
   if (host.rank() == 0) {
     if (const auto why = describe_failure(ncclGetUniqueId(&id), nullptr))
       fail(Exit::communication,
            "NCCL cannot open a port for the other ranks: {}; set NCCL_SOCKET_IFNAME to a network "
            "interface that is up",
            *why);
-    for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<unsigned char>(id.internal[i]);
   }
-  host.sum_host(bytes);
-  for (size_t i = 0; i < bytes.size(); ++i) id.internal[i] = static_cast<char>(static_cast<unsigned char>(bytes[i]));
-  return id;
+  auto words = std::bit_cast<std::array<int64_t, sizeof id / sizeof(int64_t)>>(id);
+  broadcast_host(host, words);
+  return std::bit_cast<ncclUniqueId>(words);
 }
 
 // Three streams, all ordered by events, none by the host. Compute is the device's. Communication has its own, of
@@ -163,9 +162,12 @@ class NcclCommunicator final : public Communicator {
 
 }  // namespace
 
-std::unique_ptr<Communicator> make_nccl_communicator(Device& device, Communicator& host, const NcclConfig& config) {
-  for (const auto& [name, value] : nccl_variables_to_set(config, host.rank(), nccl_variables_of_process()))
+void set_nccl_variables(const NcclConfig& config, int rank) {
+  for (const auto& [name, value] : nccl_variables_to_set(config, rank, nccl_variables_of_process()))
     setenv(name.c_str(), value.c_str(), 1);
+}
+
+std::unique_ptr<Communicator> make_nccl_communicator(Device& device, Communicator& host, const NcclConfig& config) {
   return std::make_unique<NcclCommunicator>(device, host, nullptr, config.deadline);
 }
 

@@ -17,6 +17,10 @@ struct NcclConfig {
   std::chrono::seconds deadline{120};  // for all ranks to come together, and for any one call of NCCL
 };
 
+// Sets the NCCL_ variables that the configuration asks for, before NCCL is first used. Throws Error(Exit::usage) where
+// one that the user has set contradicts it.
+void set_nccl_variables(const NcclConfig& config, int rank);
+
 // `host` shares the unique id and serves host sums; it and the device outlive the result. Collective over `host`.
 // Throws Error(Exit::communication) with NCCL's own text and what to do.
 std::unique_ptr<Communicator> make_nccl_communicator(Device& device, Communicator& host, const NcclConfig& config);

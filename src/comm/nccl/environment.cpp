@@ -34,8 +34,8 @@ void demand(const NcclVariables& wanted, const char* why, const NcclVariables& p
   for (const auto& [name, value] : wanted)
     if (const auto found = present.find(name); found != present.end())
       require(strcasecmp(found->second.c_str(), value.c_str()) == 0, Exit::usage,
-              "{}={} is set, but {}, which needs {}={}: unset {}, or do not ask for that", name, found->second, why,
-              name, value, name);
+              "{}={} is set, but {}, which needs {}={}: unset it, or leave the option", name, found->second, why, name,
+              value);
 }
 
 }  // namespace
@@ -43,11 +43,11 @@ void demand(const NcclVariables& wanted, const char* why, const NcclVariables& p
 NcclVariables nccl_variables_to_set(const NcclConfig& config, int rank, const NcclVariables& present) {
   NcclVariables wanted;
   if (config.ring) {
-    demand(kRing, "only rings were asked for", present);
+    demand(kRing, "--nccl-algo ring was asked for", present);
     wanted.insert(kRing.begin(), kRing.end());
   }
   if (config.deterministic) {
-    demand(kDeterministic, "the same bits on every run were asked for", present);
+    demand(kDeterministic, "--deterministic was asked for", present);
     wanted.insert(kDeterministic.begin(), kDeterministic.end());
   }
   if (config.share_gpu) wanted.merge(for_a_shared_gpu(rank));

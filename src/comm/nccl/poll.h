@@ -28,9 +28,11 @@ bool poll_for(std::chrono::nanoseconds time, Done&& done) {
 
 // Whether all streams were without work, and without error, within the time.
 inline bool idle_within(std::chrono::nanoseconds time, std::span<const cudaStream_t> streams) {
+  const auto end = std::chrono::steady_clock::now() + time;
   for (const cudaStream_t stream : streams) {
     cudaError_t state = cudaErrorNotReady;
-    poll_for(time, [&] { return (state = cudaStreamQuery(stream)) != cudaErrorNotReady; });
+    poll_for(end - std::chrono::steady_clock::now(),
+             [&] { return (state = cudaStreamQuery(stream)) != cudaErrorNotReady; });
     (void)cudaGetLastError();  // else the next launch would report it
     if (state != cudaSuccess) return false;
   }

@@ -9,6 +9,8 @@ constexpr const char* kReason =
 
 }  // namespace
 
+void set_nccl_variables(const NcclConfig&, int) { fail(Exit::device, kReason); }
+
 std::unique_ptr<Communicator> make_nccl_communicator(Device&, Communicator&, const NcclConfig&) {
   fail(Exit::device, kReason);
 }

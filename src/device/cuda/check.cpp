@@ -8,9 +8,8 @@ void check_cuda(cudaError_t result, const char* call, const char* file, int line
   if (result == cudaSuccess) [[likely]]
     return;
   cudaGetLastError();  // not again at the next call
-  const bool memory = result == cudaErrorMemoryAllocation;
-  fail(Exit::device, "{}:{}: {}: {} ({}){}", file, line, call, cudaGetErrorString(result), cudaGetErrorName(result),
-       memory ? "; use a smaller --batch-size or more ranks" : "");
+  fail(Exit::device, "{}:{}: {}: {} ({}). The GPU or its driver failed: see `nvidia-smi` and the system's log", file,
+       line, call, cudaGetErrorString(result), cudaGetErrorName(result));
 }
 
 }  // namespace ddp

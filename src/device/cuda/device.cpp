@@ -14,11 +14,18 @@
 namespace ddp {
 namespace {
 
+void require_memory(cudaError_t result, size_t bytes, const char* where_and_advice) {
+  if (result == cudaSuccess) return;
+  cudaGetLastError();
+  fail(Exit::device, "cannot allocate {} bytes {} ({})", bytes, where_and_advice, cudaGetErrorString(result));
+}
+
 class PinnedMemory final : public Memory {
  public:
   void* allocate(size_t bytes) override {
     void* memory = nullptr;
-    DDP_CUDA(cudaHostAlloc(&memory, bytes > 0 ? bytes : 1, cudaHostAllocDefault));
+    require_memory(cudaHostAlloc(&memory, bytes > 0 ? bytes : 1, cudaHostAllocDefault), bytes,
+                   "of page-locked memory; use a smaller --batch-size, or raise the limit on locked memory");
     std::memset(memory, 0, bytes);
     return memory;
   }
@@ -45,7 +52,8 @@ class CudaDevice final : public Device {
 
   void* allocate(size_t bytes) override {
     void* memory = nullptr;
-    DDP_CUDA(cudaMalloc(&memory, bytes > 0 ? bytes : 1));
+    require_memory(cudaMalloc(&memory, bytes > 0 ? bytes : 1), bytes,
+                   "on the GPU; use a smaller --batch-size, more ranks, or a smaller --device-data-mb");
     zero(memory, bytes);
     synchronize();
     return memory;
@@ -119,9 +127,10 @@ int count_cuda_devices(std::string& why) {
     cudaGetLastError();
     count = 0;
     why = result == cudaErrorInsufficientDriver ? "no NVIDIA driver, or one too old for this program"
+          : result == cudaErrorNoDevice         ? "no GPU is visible"
                                                 : cudaGetErrorString(result);
   } else if (count == 0) {
-    why = "no NVIDIA GPU is visible";
+    why = "no GPU is visible";
   }
   return count;
 }

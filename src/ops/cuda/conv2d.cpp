@@ -204,4 +204,9 @@ Conv2dMaker make_cudnn(CudaContext& context) {
   };
 }
 
+std::string describe_cudnn() {
+  const size_t version = cudnnGetVersion();  // 91900
+  return fmt::format("cuDNN {}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+}
+
 }  // namespace ddp

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 
 namespace ddp {
 
@@ -14,5 +15,7 @@ using Conv2dMaker = std::function<std::unique_ptr<Conv2d>(const Conv2dDesc&, std
 
 // Loads cuDNN; the maker keeps it loaded. The context outlives the maker and what it makes.
 Conv2dMaker make_cudnn(CudaContext& context);
+
+std::string describe_cudnn();  // "cuDNN 9.19.0"
 
 }  // namespace ddp

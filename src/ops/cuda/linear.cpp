@@ -139,4 +139,9 @@ LinearMaker make_cublas(CudaContext& context) {
   };
 }
 
+std::string describe_cublas() {
+  const size_t version = cublasLtGetVersion();  // 130100
+  return fmt::format("cuBLASLt {}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+}
+
 }  // namespace ddp

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 
 namespace ddp {
 
@@ -14,5 +15,7 @@ using LinearMaker = std::function<std::unique_ptr<Linear>(const LinearDesc&, std
 
 // Loads cuBLASLt; the maker keeps it loaded. The context outlives the maker and what it makes.
 LinearMaker make_cublas(CudaContext& context);
+
+std::string describe_cublas();  // "cuBLASLt 13.1.0"
 
 }  // namespace ddp

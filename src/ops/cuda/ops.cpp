@@ -64,6 +64,8 @@ class CudaOps final : public Ops {
 
 }  // namespace
 
+std::string describe_cuda_ops() { return describe_cudnn() + ", " + describe_cublas(); }
+
 std::unique_ptr<Ops> make_cuda_ops(Device& device, const CudaOpsConfig& config) {
   return std::make_unique<CudaOps>(device, config);
 }

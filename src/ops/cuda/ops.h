@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 
 namespace ddp {
 
@@ -20,6 +21,9 @@ struct CudaOpsConfig {
   bool deterministic = false;  // the same bits on every run
   Agree agree;                 // null: this rank decides for itself
 };
+
+// "cuDNN 9.19.0, cuBLASLt 13.1.0"
+std::string describe_cuda_ops();
 
 // `device` is a CUDA device and outlives the result.
 std::unique_ptr<Ops> make_cuda_ops(Device& device, const CudaOpsConfig& config);

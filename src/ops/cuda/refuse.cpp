@@ -3,6 +3,8 @@
 
 namespace ddp {
 
+std::string describe_cuda_ops() { return "built without CUDA"; }
+
 std::unique_ptr<Ops> make_cuda_ops(Device&, const CudaOpsConfig&) {
   fail(Exit::device, "this program was built without CUDA; use --device cpu");
 }

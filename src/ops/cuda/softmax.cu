@@ -106,6 +106,8 @@ int lanes_for(int64_t classes) {
 
 }  // namespace
 
+void reserve_softmax(CudaContext& context) { context.workspace.reserve(kMostPartials * sizeof(Stats)); }
+
 void softmax_cross_entropy(CudaContext& context, const Tensor& logits, const Samples& samples, float scale,
                            const Tensor* dlogits, float* stats) {
   const int64_t n = logits.shape.n, classes = logits.shape.image.c;

@@ -6,8 +6,7 @@
 
 namespace ddp {
 
-// When plans are made: what it takes of the workspace.
-inline void reserve_softmax(CudaContext& context) { context.workspace.reserve(2048); }
+void reserve_softmax(CudaContext& context);  // when plans are made: what it takes of the workspace
 
 // dlogits null: the loss only.
 void softmax_cross_entropy(CudaContext& context, const Tensor& logits, const Samples& samples, float scale,

@@ -71,6 +71,13 @@ TEST(Ticket, AMissingSampleIsAnError) {
   EXPECT_NE(text.find("20 samples"), text.npos) << text;
 }
 
+TEST(Ticket, AnInfiniteLossIsAnErrorThoughAllGradientsAreFinite) {
+  Ticket ticket = read_ticket(summed(2, 1, {4, 4}), 2);
+  ticket.loss_sum = INFINITY;
+  const std::string text = thrown(ticket, 4, 2, Exit::numerics);
+  EXPECT_NE(text.find("step 4: the loss"), text.npos) << text;
+}
+
 TEST(Ticket, ABadNumberNamesStepRankAndPlace) {
   Ticket ticket = read_ticket(summed(3, 1, {4, 4, 4}), 3);
   ticket.bad[2] = TicketLayout::bad_bucket(0);
