@@ -77,13 +77,12 @@ std::string Watchdog::finding() const {
   return text + ". A rank is dead, stopped or cut off; look at the others' messages, or raise --step-timeout";
 }
 
-// A step's collectives follow those of the steps before it, so counting tells which bucket is awaited.
+// Counting tells which bucket of which step is awaited: the collectives of a step follow those of the step before it.
 std::string Watchdog::describe_step() const {
-  const int64_t step = ended_ + 1;
-  const auto summed =
-      static_cast<int64_t>(communicator_.completed() - before_first_) - (step - first_) * config_.buckets;
-  if (summed >= config_.buckets) return fmt::format("step {} (all its buckets are summed)", step);
-  return fmt::format("step {} (bucket {} of {} is not summed)", step, std::max<int64_t>(summed, 0), config_.buckets);
+  const auto summed = static_cast<int64_t>(communicator_.completed() - before_first_);
+  const int64_t step = first_ + summed / config_.buckets;
+  if (step > started_) return fmt::format("step {} (all its buckets are summed)", started_);
+  return fmt::format("step {} (bucket {} of {} is not summed)", step, summed % config_.buckets, config_.buckets);
 }
 
 }  // namespace ddp

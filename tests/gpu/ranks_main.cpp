@@ -5,12 +5,13 @@
 
 namespace {
 
-// Of a rank other than 0: failures only.
-class FailurePrinter final : public testing::EmptyTestEventListener {
+// Failures of ranks other than 0; and where a rank cannot go on, all end, since the others would wait for it.
+class Failures final : public testing::EmptyTestEventListener {
   void OnTestPartResult(const testing::TestPartResult& result) override {
-    if (result.failed())
+    if (result.failed() && (result.fatally_failed() || ddp::testing::session()->rank() != 0))
       fmt::print(stderr, "[rank {}] {}:{}: {}\n", ddp::testing::session()->rank(),
                  result.file_name() ? result.file_name() : "?", result.line_number(), result.message());
+    if (result.fatally_failed()) ddp::MpiSession::abort(ddp::Exit::internal);
   }
 };
 
@@ -25,10 +26,8 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "DDP_EXPECT_WORLD is {}, the world has {} ranks\n", expected ? expected : "not set", mpi.size());
     return 1;
   }
-  if (mpi.rank() != 0) {
-    auto& listeners = testing::UnitTest::GetInstance()->listeners();
-    delete listeners.Release(listeners.default_result_printer());
-    listeners.Append(new FailurePrinter);
-  }
+  auto& listeners = testing::UnitTest::GetInstance()->listeners();
+  if (mpi.rank() != 0) delete listeners.Release(listeners.default_result_printer());
+  listeners.Append(new Failures);
   return RUN_ALL_TESTS();
 }

@@ -19,9 +19,15 @@ class NcclMemory final : public Memory {
   void deallocate(void* memory) noexcept override;
 
  private:
+  struct Block {
+    bool of_nccl = false;
+    void* registration = nullptr;
+  };
+  static void release(void* memory, const Block& block) noexcept;
+
   Nccl& nccl_;
   const std::vector<cudaStream_t> streams_;
-  std::map<void*, void*> registrations_;  // by memory
+  std::map<void*, Block> blocks_;
 };
 
 }  // namespace ddp

@@ -10,6 +10,8 @@
 
 #include <array>
 #include <cstring>
+#include <iterator>
+#include <map>
 
 namespace ddp {
 namespace {
@@ -27,9 +29,23 @@ class PinnedMemory final : public Memory {
     require_memory(cudaHostAlloc(&memory, bytes > 0 ? bytes : 1, cudaHostAllocDefault), bytes,
                    "of page-locked memory; use a smaller --batch-size, or raise the limit on locked memory");
     std::memset(memory, 0, bytes);
+    blocks_[static_cast<char*>(memory)] = bytes;
     return memory;
   }
-  void deallocate(void* memory) noexcept override { cudaFreeHost(memory); }
+  void deallocate(void* memory) noexcept override {
+    blocks_.erase(static_cast<char*>(memory));
+    cudaFreeHost(memory);
+  }
+  bool owns(const void* memory) const {
+    const auto* const at = static_cast<const char*>(memory);
+    const auto after = blocks_.upper_bound(at);
+    if (after == blocks_.begin()) return false;
+    const auto& [begin, bytes] = *std::prev(after);
+    return at < begin + bytes;
+  }
+
+ private:
+  std::map<const char*, size_t> blocks_;
 };
 
 class CudaDevice final : public Device {
@@ -60,15 +76,13 @@ class CudaDevice final : public Device {
   }
   void deallocate(void* memory) noexcept override { cudaFree(memory); }
 
-  void upload(void* device, const void* host, size_t bytes) override {
-    DDP_CUDA(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, compute()));
-  }
+  void upload(void* device, const void* host, size_t bytes) override { upload(device, host, bytes, compute()); }
   void download(void* host, const void* device, size_t bytes) override {
     join_clock();
     DDP_CUDA(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, compute()));
   }
   void upload_ahead(void* device, const void* host, size_t bytes) override {
-    DDP_CUDA(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, ahead_.get()));
+    upload(device, host, bytes, ahead_.get());
     order_after(compute(), ahead_.get(), order_.get());
   }
   void zero(void* device, size_t bytes) override { DDP_CUDA(cudaMemsetAsync(device, 0, bytes, compute())); }
@@ -104,6 +118,13 @@ class CudaDevice final : public Device {
   }
 
  private:
+  // Memory that is not pinned need not have been read when the call returns: where the GPU can reach it, it may be
+  // later.
+  void upload(void* device, const void* host, size_t bytes, cudaStream_t stream) {
+    DDP_CUDA(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, stream));
+    if (!pinned_.owns(host)) DDP_CUDA(cudaStreamSynchronize(stream));
+  }
+
   void join_clock() {
     if (clock_runs_) order_after(compute(), clock_.get(), order_.get());
     clock_runs_ = false;

@@ -57,7 +57,8 @@ Matmul::Matmul(cublasLtHandle_t library, CudaContext& context, const MatmulDesc&
   choose(wanted);
 }
 
-// In-place reductions, whose order changes from run to run, are never taken.
+// Parts of a split sum are added in f32 and in a fixed order: reductions in place, or in the type of a bf16 output, are
+// never taken.
 void Matmul::choose(const cublasLtMatmulAlgo_t* wanted) {
   cublasLtMatmulHeuristicResult_t found{};
   if (wanted &&
@@ -72,7 +73,7 @@ void Matmul::choose(const cublasLtMatmulAlgo_t* wanted) {
   const std::unique_ptr<cublasLtMatmulPreferenceOpaque_t, Destroy<cublasLtMatmulPreferenceDestroy>> preference(created);
   set(created, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{kWorkspaceBytes});
   set(created, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
-      static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE));
+      static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
   for (const auto attribute : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
                                CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
     set(created, attribute, kAlignment);

@@ -3,6 +3,7 @@
 #include "core/error.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <vector>
 
@@ -18,6 +19,7 @@ CudaEvent make_timer() {
 }  // namespace
 
 // Each plan runs once unmeasured, then in rounds, of which the fastest counts: what disturbs a round only lengthens it.
+// A plan that does not run is left out.
 size_t fastest(CudaContext& context, cudnnHandle_t handle, std::span<Plan> plans, std::span<const int64_t> bytes) {
   DDP_EXPECT(!plans.empty());
   if (plans.size() == 1) return 0;
@@ -33,7 +35,11 @@ size_t fastest(CudaContext& context, cudnnHandle_t handle, std::span<Plan> plans
   size_t best = 0;
   float best_ms = std::numeric_limits<float>::infinity();
   for (size_t i = 0; i < plans.size(); ++i) {
-    plans[i].run(handle, pointers, workspace.data());
+    try {
+      plans[i].run(handle, pointers, workspace.data());
+    } catch (const Error&) {
+      continue;
+    }
     for (int round = 0; round < kRounds; ++round) {
       DDP_CUDA(cudaEventRecord(start.get(), context.stream));
       for (int run = 0; run < kRuns; ++run) plans[i].run(handle, pointers, workspace.data());
@@ -46,6 +52,8 @@ size_t fastest(CudaContext& context, cudnnHandle_t handle, std::span<Plan> plans
       best = i;
     }
   }
+  require(std::isfinite(best_ms), Exit::device, "none of cuDNN's {} plans for a convolution runs on this GPU",
+          plans.size());
   return best;
 }
 

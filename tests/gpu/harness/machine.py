@@ -59,7 +59,7 @@ class Machine:
         try:
             with tarfile.open(archive) as tar:
                 tar.extractall(target)
-        except tarfile.CompressionError:  # a Python without lzma
+        except tarfile.TarError:  # a Python without lzma
             subprocess.run(["tar", "-C", target, "-xf", archive], check=True)
         self.commit = (target / "commit").read_text().strip()
         self.env.update(OPAL_PREFIX=str(target / "usr"), PMIX_INSTALL_PREFIX=str(target / MULTIARCH / "pmix2"),
@@ -73,6 +73,8 @@ class Machine:
         self.env.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
                         OMPI_MCA_rmaps_base_oversubscribe="1", OMPI_MCA_hwloc_base_binding_policy="none",
                         OMPI_MCA_btl_vader_single_copy_mechanism="none")
+        for name, value in (("NCCL_DEBUG", "WARN"), ("CUDNN_LOGLEVEL_DBG", "1"), ("CUBLASLT_LOG_LEVEL", "1")):
+            self.env.setdefault(name, value)  # errors only: a failure says why
         if self.data:
             self.env["DDP_DATA"] = str(self.data)
 
