@@ -2,7 +2,7 @@
 #include "core/error.h"
 #include "device/cpu/device.h"
 #include "ops/cuda/conv2d.h"
-#include "ops/cuda/elementwise.h"
+#include "ops/cuda/bias_gradient.h"
 #include "ops/cuda/linear.h"
 #include "tests/reference/ops.h"
 

@@ -1,6 +1,7 @@
 #include "ops/cuda/conv2d.h"
 
 #include "core/error.h"
+#include "ops/cuda/bias_gradient.h"
 #include "ops/cuda/cudnn_timing.h"
 #include "ops/cuda/elementwise.h"
 

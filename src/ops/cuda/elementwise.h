@@ -14,14 +14,6 @@ void normalize(CudaContext& context, const Samples& samples, const ImageShape& i
 void relu(CudaContext& context, const Tensor& x, const Tensor& y);
 void relu_backward(CudaContext& context, const Tensor& y, const Tensor& dy, const Tensor& dx);
 
-// Where y has data: dy *= (y > 0), in place. Then dbias[c] becomes, or grows by, the sum of dy over all samples and
-// positions, in f32. The order of the sum is fixed: the same bits on every run.
-void bias_gradient(CudaContext& context, const Tensor& y, const Tensor& dy, float* dbias, Gradient mode);
-
-// To be called while plans are made: the workspace that bias_gradient needs for up to `rows` samples x positions.
-void reserve_bias_gradient(CudaContext& context, int64_t rows, int64_t channels);
-
-void add(CudaContext& context, const float* from, float* to, int64_t count);  // to += from
 void to_bf16(CudaContext& context, const float* from, void* to, int64_t count);
 void from_bf16(CudaContext& context, const void* from, float* to, int64_t count, Gradient mode);
 

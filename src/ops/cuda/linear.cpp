@@ -1,6 +1,7 @@
 #include "ops/cuda/linear.h"
 
 #include "core/error.h"
+#include "ops/cuda/bias_gradient.h"
 #include "ops/cuda/cublas_matmul.h"
 #include "ops/cuda/elementwise.h"
 

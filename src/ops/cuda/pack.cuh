@@ -4,6 +4,7 @@
 
 #include "core/dtype.h"
 #include "device/cuda/launch.h"
+#include "device/tensor.h"
 
 #include <cuda_bf16.h>
 
@@ -51,6 +52,11 @@ __device__ void store(T* to, const Pack<float, N>& values) {
   Pack<T, N> raw;
   for (int k = 0; k < N; ++k) from_float(values.at[k], raw.at[k]);
   *reinterpret_cast<Pack<T, N>*>(to) = raw;
+}
+
+template <class T>
+T* data(const Tensor& tensor) {
+  return static_cast<T*>(tensor.data);
 }
 
 template <class... T>
