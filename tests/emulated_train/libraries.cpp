@@ -1,8 +1,8 @@
 // Stands in for cuDNN and cuBLASLt on the emulator: the reference's loops, as work in the stream.
 #include "core/error.h"
 #include "device/cpu/device.h"
-#include "ops/cuda/conv2d.h"
 #include "ops/cuda/bias_gradient.h"
+#include "ops/cuda/conv2d.h"
 #include "ops/cuda/linear.h"
 #include "tests/reference/ops.h"
 
