@@ -5,6 +5,7 @@
 #include "comm/staged.h"
 #include "device/buffer.h"
 #include "device/cuda/device.h"
+#include "tests/threads/rank_values.h"
 #include "tests/threads/ranks.h"
 
 #include <cstdint>
@@ -24,13 +25,6 @@ inline void run_gpus(Transport transport, int size, const std::function<void(Dev
                                                            : make_staged_communicator(*device, host, 3);
     function(*device, *communicator);
   });
-}
-
-inline float value(int rank, size_t i) { return static_cast<float>((i * 5 + static_cast<size_t>(rank) * 3) % 13); }
-inline float sum_of_values(int ranks, size_t i) {
-  float sum = 0;
-  for (int r = 0; r < ranks; ++r) sum += value(r, i);
-  return sum;
 }
 
 // Device memory with a copy on the host that is pinned, so that copies run only when their turn comes.

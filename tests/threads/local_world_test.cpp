@@ -1,5 +1,6 @@
 #include "comm/add.h"
 #include "core/error.h"
+#include "tests/threads/rank_values.h"
 #include "tests/threads/ranks.h"
 
 #include <gtest/gtest.h>
@@ -11,20 +12,6 @@
 
 namespace ddp {
 namespace {
-
-float value(int rank, size_t i) { return static_cast<float>((i * 5 + rank * 3) % 13); }
-
-float sum_of_values(int ranks, size_t i) {
-  float sum = 0;
-  for (int r = 0; r < ranks; ++r) sum += value(r, i);
-  return sum;
-}
-
-std::vector<float> values(int rank, int64_t count) {
-  std::vector<float> v(count);
-  for (size_t i = 0; i < v.size(); ++i) v[i] = value(rank, i);
-  return v;
-}
 
 class LocalWorlds : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Sizes, LocalWorlds, testing::Values(1, 2, 3, 4));

@@ -1,6 +1,7 @@
 #include "comm/staged.h"
 
 #include "device/cpu/device.h"
+#include "tests/threads/rank_values.h"
 #include "tests/threads/ranks.h"
 
 #include <gtest/gtest.h>
@@ -12,20 +13,6 @@
 
 namespace ddp {
 namespace {
-
-float value(int rank, size_t i) { return static_cast<float>((i * 7 + static_cast<size_t>(rank) * 3) % 11); }
-
-std::vector<float> values(int rank, int64_t count) {
-  std::vector<float> v(static_cast<size_t>(count));
-  for (size_t i = 0; i < v.size(); ++i) v[i] = value(rank, i);
-  return v;
-}
-
-float sum_of_values(int ranks, size_t i) {
-  float sum = 0;
-  for (int r = 0; r < ranks; ++r) sum += value(r, i);
-  return sum;
-}
 
 // A device whose fences pass at the third look, so that collectives stay behind.
 class SlowDevice final : public Device {
