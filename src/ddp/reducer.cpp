@@ -37,7 +37,8 @@ ParameterId Reducer::ticket() const { return static_cast<ParameterId>(plan_.para
 
 void Reducer::ready(ParameterId id) {
   DDP_EXPECT(id >= 0 && id <= ticket());
-  require(!announced_[id], Exit::internal, "{} was announced twice in one step", name_of(plan_, id));
+  if (announced_[id]) [[unlikely]]
+    fail(Exit::internal, "{} was announced twice in one step", name_of(plan_, id));
   announced_[id] = 1;
   --missing_[id == ticket() ? missing_.size() - 1 : plan_.bucket_of(id)];
   launch_ready();

@@ -24,10 +24,7 @@ void write_ticket(std::span<float> slots, const TicketLayout& layout, int rank, 
 Ticket read_ticket(std::span<const float> summed, int world) {
   const TicketLayout layout{world};
   DDP_EXPECT(std::ssize(summed) == layout.elements());
-  const auto slots = [&](int64_t from) {
-    const auto part = summed.subspan(from, world);
-    return std::vector<float>(part.begin(), part.end());
-  };
+  const auto slots = [&](int64_t from) { return summed.subspan(from, world); };
   return {.loss_sum = summed[TicketLayout::kLossSum],
           .correct = std::llround(summed[TicketLayout::kCorrect]),
           .samples = std::llround(summed[TicketLayout::kSamples]),

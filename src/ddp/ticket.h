@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
 namespace ddp {
 
@@ -29,7 +28,7 @@ void write_ticket(std::span<float> slots, const TicketLayout& layout, int rank, 
 struct Ticket {
   double loss_sum = 0;  // over the global batch
   int64_t correct = 0, samples = 0;
-  std::vector<float> stop, bad, step;  // by rank
+  std::span<const float> stop, bad, step;  // by rank; views of what was read
 };
 
 Ticket read_ticket(std::span<const float> summed, int world);
