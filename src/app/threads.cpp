@@ -4,17 +4,28 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <cmath>
+#include <fstream>
 #include <functional>
+#include <sstream>
 #include <string_view>
 #include <vector>
 
 namespace ddp {
 
+int cores_within_limit(int cores, const std::string& cpu_max) {
+  double quota = 0, period = 0;
+  if (!(std::istringstream(cpu_max) >> quota >> period) || quota <= 0 || period <= 0) return cores;
+  return std::clamp(static_cast<int>(std::ceil(std::min(quota / period, 1e6))), 1, cores);
+}
+
 Threads choose_threads(int asked, Communicator& world, const std::string& host) {
   cpu_set_t cores;
   CPU_ZERO(&cores);
   sched_getaffinity(0, sizeof cores, &cores);
-  const int usable = std::max(1, CPU_COUNT(&cores));
+  std::string cpu_max;
+  std::getline(std::ifstream("/sys/fs/cgroup/cpu.max"), cpu_max);
+  const int usable = cores_within_limit(std::max(1, CPU_COUNT(&cores)), cpu_max);
 
   // A number for (host, set of cores), exact in a double; every rank's, by rank.
   const std::string_view bits(reinterpret_cast<const char*>(&cores), sizeof cores);

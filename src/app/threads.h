@@ -7,6 +7,10 @@
 
 namespace ddp {
 
+// Of `cores`, those that a container's limit leaves, rounded up: `cpu_max` is what the kernel's cgroup file cpu.max
+// says, "max 100000" or "150000 100000" (microseconds in each period).
+int cores_within_limit(int cores, const std::string& cpu_max);
+
 struct Threads {
   int count = 1;
   std::string warning;  // on rank 0, where ranks must share cores
