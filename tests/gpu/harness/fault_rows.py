@@ -37,7 +37,7 @@ def ranks_of(job):
 
 def still_there(job):
     """What is left once the job has had a little time to go."""
-    for _ in range(100):
+    for _ in range(60):
         left = job.members()
         if not left:
             break
