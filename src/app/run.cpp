@@ -154,8 +154,12 @@ void run(MpiSession& session, int argc, char** argv) {
   Communicator& transport = own_transport ? *own_transport : *world;
   const Network network =
       together(session, [&] { return make_network(options, data.train->image_shape(), data.train->classes()); });
-  Replica replica(network, all_batch_sizes(train_sampler, test_sampler),
-                  {options.bucket_cap_mb, options.first_bucket_mb}, *backend.device, *ops, transport);
+  const auto owned_replica = or_end_job(session, [&] {
+    return std::make_unique<Replica>(network, all_batch_sizes(train_sampler, test_sampler),
+                                     BucketCaps{options.bucket_cap_mb, options.first_bucket_mb}, *backend.device, *ops,
+                                     transport);
+  });
+  Replica& replica = *owned_replica;
   if (options.plan) {
     log.info("{}", or_end_job(session, [&] { return plan_report(replica, train_sampler); }));
     return;
