@@ -182,6 +182,25 @@ TEST(EmulatedStreams, CatchComputeThatDoesNotWait) {
   EXPECT_GT(worst, 1e-5);
 }
 
+// On the emulator nothing runs before the host waits: so what has run shows whether it waited.
+TEST(EmulatedStreams, TheHostRunsTwoStepsAheadOfTheDevice) {
+  const MemoryDataset data = small_data(200);
+  for (const bool graphs : {true, false})
+    on_gpus({"nccl_1", 1, true, graphs, true}, [&](Communicator& c, Device& device, Ops& ops) {
+      Rig rig({.batch_size = 16}, small_network(), data, device, ops, c);
+      DeviceData on_device(device, data, rig.largest(), size_t{1} << 30);
+      Feed feed(on_device, rig.sampler(), 0, 12, kTrainingFences);
+      Step step(rig.replica);
+      for (int k = 0; k < 12; k += 2) {
+        device.synchronize();
+        const auto before = c.completed();
+        step.run(feed.next(), 0.1, 0);
+        step.run(feed.next(), 0.1, 0);
+        EXPECT_EQ(c.completed(), before) << "steps " << k + 1 << " and " << k + 2;
+      }
+    });
+}
+
 const GpuWorld kAlone[] = {{"nccl_1", 1, true, true, true}, {"staged_1", 1, false, true, true}};
 const GpuWorld kMany[] = {{"nccl_2", 2, true, true, true},
                           {"nccl_3", 3, true, true, true},
