@@ -38,23 +38,15 @@ INSTANTIATE_TEST_SUITE_P(All, RanksOnGpu, ::testing::ValuesIn(kTransports),
 
 TEST_P(RanksOnGpu, OneStepFromEqualWeights) {
   constexpr std::array<int64_t, 3> kAfter = {0, 50, 200};
-  struct Expected {
-    std::vector<float> weights, gradients;
-    std::vector<double> losses;
-  };
   const auto data = training_data();
-  std::array<Expected, kAfter.size()> expected;
+  std::array<SixSteps, kAfter.size()> expected;
   on_rank_0_alone([&](Communicator& one) {
     Rig rig({.lr = 0.2}, network, *data, *self.device, *self.ops, one);
     int64_t at = 0;
     for (size_t i = 0; i < kAfter.size(); ++i) {
       rig.losses(at, kAfter[i]);
       at = kAfter[i];
-      expected[i].weights = rig.replica.download_weights();
-      expected[i].losses = rig.losses(at, at + 1);
-      expected[i].gradients = rig.replica.download_gradients();
-      const auto next = rig.losses(at + 1, at + 6);
-      expected[i].losses.insert(expected[i].losses.end(), next.begin(), next.end());
+      expected[i] = six_steps(rig, at);
       rig.replica.load(expected[i].weights);
     }
   });
@@ -66,14 +58,11 @@ TEST_P(RanksOnGpu, OneStepFromEqualWeights) {
       start.resize(rig.replica.plan.gradients);
       self.host->wait(self.host->broadcast(WireSpan::of(start), 0));
       rig.replica.load(start);
-      std::vector<double> losses = rig.losses(kAfter[i], kAfter[i] + 1);
-      const std::vector<float> gradients = rig.replica.download_gradients();
-      const auto next = rig.losses(kAfter[i] + 1, kAfter[i] + 6);
-      losses.insert(losses.end(), next.begin(), next.end());
+      const SixSteps steps = six_steps(rig, kAfter[i]);
       rig.replica.check_replicas();
       if (world.rank() != 0) continue;
-      const Distance gradient = gradient_distance(rig.replica.parameters, gradients, expected[i].gradients);
-      const double loss = loss_distance(losses, expected[i].losses);
+      const Distance gradient = gradient_distance(rig.replica.parameters, steps.gradients, expected[i].gradients);
+      const double loss = loss_distance(steps.losses, expected[i].losses);
       EXPECT_LE(gradient.value, 1e-4) << gradient.parameter << " after " << kAfter[i] << " steps";
       EXPECT_LE(loss, 1e-5) << "after " << kAfter[i] << " steps";
       print_figure("gradients' error", gradient.value);

@@ -55,22 +55,14 @@ class Invariance : public ::testing::Test {
 // and the next five losses to 1e-5.
 TEST_F(Invariance, OneStepFromEqualWeights) {
   constexpr std::array<int64_t, 4> kAfter = {0, 50, 200, 400};
-  struct Expected {
-    std::vector<float> weights, gradients;
-    std::vector<double> losses;
-  };
-  std::vector<Expected> expected(kAfter.size());
+  std::vector<SixSteps> expected(kAfter.size());
   in_world(1, [&](Communicator& one) {
     Rig rig({.lr = 0.2}, network, *whole, *device, *ops, one);
     int64_t at = 0;
     for (size_t i = 0; i < kAfter.size(); ++i) {
       rig.losses(at, kAfter[i]);
       at = kAfter[i];
-      expected[i].weights = rig.replica.download_weights();
-      expected[i].losses = rig.losses(at, at + 1);
-      expected[i].gradients = rig.replica.download_gradients();
-      const auto next = rig.losses(at + 1, at + 6);
-      expected[i].losses.insert(expected[i].losses.end(), next.begin(), next.end());
+      expected[i] = six_steps(rig, at);
       rig.replica.load(expected[i].weights);
     }
   });
@@ -83,15 +75,13 @@ TEST_F(Invariance, OneStepFromEqualWeights) {
         start.resize(rig.replica.plan.gradients);
         part.wait(part.broadcast(WireSpan::of(start), 0));
         rig.replica.load(start);
-        std::vector<double> losses = rig.losses(kAfter[i], kAfter[i] + 1);
-        const std::vector<float> gradients = rig.replica.download_gradients();
-        const auto next = rig.losses(kAfter[i] + 1, kAfter[i] + 6);
-        losses.insert(losses.end(), next.begin(), next.end());
+        const SixSteps steps = six_steps(rig, kAfter[i]);
         rig.replica.check_replicas();
         if (part.rank() != 0) continue;
-        const Distance distance = gradient_distance(rig.replica.parameters, gradients, expected[i].gradients);
+        const Distance distance = gradient_distance(rig.replica.parameters, steps.gradients, expected[i].gradients);
         EXPECT_LE(distance.value, 1e-4) << distance.parameter << " after " << kAfter[i] << " steps, world " << size;
-        EXPECT_LE(loss_distance(losses, expected[i].losses), 1e-5) << "after " << kAfter[i] << " steps, world " << size;
+        EXPECT_LE(loss_distance(steps.losses, expected[i].losses), 1e-5)
+            << "after " << kAfter[i] << " steps, world " << size;
       }
     });
   }

@@ -75,6 +75,22 @@ class Rig {
   Replica replica;
 };
 
+// Six steps: the weights they start from, the first one's gradients, the losses of all.
+struct SixSteps {
+  std::vector<float> weights, gradients;
+  std::vector<double> losses;
+};
+
+inline SixSteps six_steps(Rig& rig, int64_t first) {
+  SixSteps steps;
+  steps.weights = rig.replica.download_weights();
+  steps.losses = rig.losses(first, first + 1);
+  steps.gradients = rig.replica.download_gradients();
+  const auto next = rig.losses(first + 1, first + 6);
+  steps.losses.insert(steps.losses.end(), next.begin(), next.end());
+  return steps;
+}
+
 // The largest distance of a parameter's gradients over the norm of the expected ones.
 struct Distance {
   double value = 0;
