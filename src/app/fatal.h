@@ -34,6 +34,7 @@ auto or_end_job(const MpiSession& session, Work work, std::chrono::milliseconds 
     end_job(session, e.what(), e.code());
   } catch (const std::exception& e) {
     if (session.size() == 1) throw;
+    std::this_thread::sleep_for(hold_back);
     end_job(session, e.what(), Exit::internal);
   }
 }

@@ -10,6 +10,7 @@
 #include "ops/cuda/ops.h"
 #include "tests/reference/ops.h"
 #include "tests/threads/ranks.h"
+#include "tests/train/bad_step.h"
 #include "tests/train/faults.h"
 #include "tests/train/rig.h"
 #include "tests/train/small.h"
@@ -86,27 +87,10 @@ TEST_P(EmulatedTraining, IsTheMathematicsOfOneRankOnTheCpu) {
 }
 
 TEST_P(EmulatedTraining, ANanEndsTheRunOnEveryRank) {
-  const MemoryDataset data = small_data(50);
   std::vector<std::string> messages(GetParam().size);
-  on_gpus(GetParam(), [&](Communicator& c, Device& device, Ops& ops) {
-    Rig rig({.batch_size = 16}, small_network(), data, device, ops, c);
-    std::vector<float> weights = rig.replica.download_weights();
-    const std::vector<float> before = weights;
-    weights[0] = NAN;
-    rig.replica.load(weights);
-    try {
-      rig.losses(0, 6);
-    } catch (const SharedError& e) {
-      EXPECT_EQ(e.code(), Exit::numerics);
-      messages[c.rank()] = e.what();
-    }
-    const auto after = rig.replica.download_weights();
-    EXPECT_TRUE(std::equal(before.begin() + 1, before.end(), after.begin() + 1));
-  });
-  for (const std::string& message : messages) {
-    EXPECT_EQ(message, messages[0]);
-    EXPECT_NE(message.find("step 1"), std::string::npos) << message;
-  }
+  on_gpus(GetParam(),
+          [&](Communicator& c, Device& device, Ops& ops) { messages[c.rank()] = train_from_a_nan(c, device, ops); });
+  expect_one_message_about_step_1(messages);
 }
 
 TEST_P(EmulatedTraining, EvaluationCountsEverySampleOnce) {

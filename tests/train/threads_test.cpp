@@ -5,6 +5,7 @@
 #include "nn/models.h"
 #include "tests/reference/ops.h"
 #include "tests/threads/ranks.h"
+#include "tests/train/bad_step.h"
 #include "tests/train/faults.h"
 #include "tests/train/rig.h"
 #include "tests/train/small.h"
@@ -61,28 +62,10 @@ TEST_P(Threads, WeightsOfRanksDoNotChangeTheMathematics) {
 }
 
 TEST_P(Threads, ANanEndsTheRunOnEveryRankWithItsStep) {
-  const MemoryDataset data = small_data(50);
   std::vector<std::string> messages(GetParam());
-  run_world(GetParam(), [&](Communicator& c, Device& device, Ops& ops) {
-    Rig rig({.batch_size = 16}, small_network(), data, device, ops, c);
-    const auto before = rig.replica.download_weights();
-    std::vector<float> weights = before;
-    weights[0] = NAN;
-    rig.replica.load(weights);
-    try {
-      rig.losses(0, 5);
-    } catch (const SharedError& e) {
-      EXPECT_EQ(e.code(), Exit::numerics);
-      messages[c.rank()] = e.what();
-    }
-    // The bad step changed nothing.
-    const auto after = rig.replica.download_weights();
-    EXPECT_TRUE(std::equal(before.begin() + 1, before.end(), after.begin() + 1));
-  });
-  for (const std::string& message : messages) {
-    EXPECT_EQ(message, messages[0]);
-    EXPECT_NE(message.find("step 1"), std::string::npos) << message;
-  }
+  run_world(GetParam(),
+            [&](Communicator& c, Device& device, Ops& ops) { messages[c.rank()] = train_from_a_nan(c, device, ops); });
+  expect_one_message_about_step_1(messages);
 }
 
 INSTANTIATE_TEST_SUITE_P(Worlds, Threads, ::testing::Values(1, 2, 3, 4));

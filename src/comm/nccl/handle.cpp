@@ -72,19 +72,21 @@ void Nccl::run(const char* what, const Call& call, std::chrono::nanoseconds dead
   fail(Exit::communication, "NCCL: {}: {}; {}", what, text, advice(what, text, size_));
 }
 
-ncclResult_t Nccl::state() const {
-  const std::lock_guard lock(mutex_);
+ncclResult_t Nccl::ask() const {
   ncclResult_t state = ncclSuccess;
   const ncclResult_t asked = ncclCommGetAsyncError(comm_, &state);
   return asked == ncclSuccess ? state : asked;
 }
 
+ncclResult_t Nccl::state() const {
+  const std::lock_guard lock(mutex_);
+  return ask();
+}
+
 std::optional<std::string> Nccl::failure() const {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock || !comm_) return std::nullopt;
-  ncclResult_t state = ncclSuccess;
-  const ncclResult_t asked = ncclCommGetAsyncError(comm_, &state);
-  return describe_failure(asked == ncclSuccess ? state : asked, comm_);
+  return describe_failure(ask(), comm_);
 }
 
 void Nccl::leave() noexcept {

@@ -44,6 +44,7 @@ class Nccl {
 
  private:
   void run(const char* what, const Call& call, std::chrono::nanoseconds deadline);
+  ncclResult_t ask() const;  // with the mutex held
   ncclResult_t state() const;
   void end(ncclResult_t (*how)(ncclComm_t)) noexcept;
 

@@ -1,0 +1,45 @@
+// A step that gives NaN ends the run on every rank alike, and changes no weight.
+#pragma once
+
+#include "core/error.h"
+#include "tests/train/rig.h"
+#include "tests/train/small.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+namespace ddp::testing {
+
+// On each rank; the message that ended the run.
+inline std::string train_from_a_nan(Communicator& communicator, Device& device, Ops& ops) {
+  const MemoryDataset data = small_data(50);
+  Rig rig({.batch_size = 16}, small_network(), data, device, ops, communicator);
+  const auto before = rig.replica.download_weights();
+  std::vector<float> weights = before;
+  weights[0] = NAN;
+  rig.replica.load(weights);
+  std::string message;
+  try {
+    rig.losses(0, 6);
+  } catch (const SharedError& e) {
+    EXPECT_EQ(e.code(), Exit::numerics);
+    message = e.what();
+  }
+  const auto after = rig.replica.download_weights();
+  EXPECT_TRUE(std::equal(before.begin() + 1, before.end(), after.begin() + 1));
+  return message;
+}
+
+// By rank.
+inline void expect_one_message_about_step_1(const std::vector<std::string>& messages) {
+  for (const std::string& message : messages) {
+    EXPECT_EQ(message, messages[0]);
+    EXPECT_NE(message.find("step 1"), std::string::npos) << message;
+  }
+}
+
+}  // namespace ddp::testing
