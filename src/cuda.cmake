@@ -74,3 +74,4 @@ enable_language(CUDA)
 set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
 set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
 set(CMAKE_CUDA_STANDARD 20)
+string(APPEND CMAKE_CUDA_FLAGS " --expt-relaxed-constexpr")  # constexpr functions, such as Philox's, in kernels

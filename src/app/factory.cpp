@@ -8,7 +8,6 @@
 #include "comm/staged.h"
 #include "device/cpu/device.h"
 #include "device/cuda/device.h"
-#include "nn/models.h"
 #include "ops/cpu/ops.h"
 #include "ops/cuda/ops.h"
 #include "train/work.h"
@@ -24,7 +23,7 @@ void require_cpu_options(const Options& o) {
   const auto only_gpu = [](bool given, const char* option) {
     require(!given, Exit::usage, "{} is for GPUs; this run computes on the CPU", option);
   };
-  only_gpu(o.precision != "auto" && o.precision != "fp32", "--precision tf32 or bf16");
+  only_gpu(o.precision == "tf32", "--precision tf32");
   only_gpu(o.transport == "nccl", "--transport nccl");
   only_gpu(o.nccl_algo != "auto", "--nccl-algo");
   only_gpu(o.share_gpu, "--share-gpu");
@@ -33,6 +32,7 @@ void require_cpu_options(const Options& o) {
 
 void require_gpu_options(const Options& o) {
   require(o.threads == 0, Exit::usage, "--threads is for CPUs; this run computes on GPUs");
+  require(!o.direct_conv, Exit::usage, "--conv direct is for CPUs; this run computes on GPUs");
   const bool over_mpi = o.transport == "mpi";
   require(over_mpi || o.allreduce == Allreduce::automatic, Exit::usage, "--allreduce goes with --transport mpi");
   require(!over_mpi || o.nccl_algo == "auto", Exit::usage, "--nccl-algo goes with --transport nccl");
@@ -72,13 +72,18 @@ Backend make_backend(const Options& options, MpiSession& session) {
   if (device == "cuda") return make_cuda_backend(options, session, gpus);
   return together(session, [&] {
     require_cpu_options(options);
-    return Backend{.device = make_cpu_device(), .description = why, .precision = "fp32"};
+    return Backend{.device = make_cpu_device(),
+                   .description = why,
+                   .precision = options.precision == "auto" ? "fp32" : options.precision};
   });
 }
 
 std::unique_ptr<Ops> make_ops(const Options& options, const Backend& backend, Communicator& host, int threads) {
-  if (backend.device->is_host()) return make_cpu_ops(*backend.device, threads);
-  return make_cuda_ops(*backend.device, {.precision = precision_of(backend.precision),
+  const Precision precision = precision_of(backend.precision);
+  if (backend.device->is_host())
+    return make_cpu_ops(*backend.device,
+                        {.threads = threads, .precision = precision, .winograd = !options.direct_conv});
+  return make_cuda_ops(*backend.device, {.precision = precision,
                                          .deterministic = options.deterministic,
                                          .agree = [&host](auto values) { broadcast_host(host, values); }});
 }
@@ -100,11 +105,6 @@ std::unique_ptr<Communicator> make_transport(const Options& options, const Backe
 std::string describe_transport(const Options& options, const Backend& backend) {
   if (!backend.device->is_host()) return options.transport == "mpi" ? "buckets over MPI" : describe_nccl();
   return options.allreduce == Allreduce::ring ? "allreduce ring" : "allreduce auto";
-}
-
-Network make_network(const Options& options, ImageShape image, int classes) {
-  if (options.model == "lenet") return lenet(image, classes);
-  fail(Exit::usage, "--model {}: the models are: lenet", options.model);
 }
 
 }  // namespace ddp

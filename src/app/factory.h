@@ -1,10 +1,9 @@
-// The only place that knows which device, ops, transport and network a name stands for.
+// The only place that knows which device, ops and transport a name stands for.
 #pragma once
 
 #include "app/options.h"
 #include "comm/communicator.h"
 #include "device/device.h"
-#include "nn/network.h"
 #include "ops/ops.h"
 
 #include <memory>
@@ -30,7 +29,5 @@ std::unique_ptr<Communicator> make_transport(const Options& options, const Backe
 
 // Of this rank, for the banner: NCCL's version and every NCCL_ variable that is set, by the user or by us.
 std::string describe_transport(const Options& options, const Backend& backend);
-
-Network make_network(const Options& options, ImageShape image, int classes);
 
 }  // namespace ddp

@@ -2,8 +2,11 @@
 #pragma once
 
 #include "comm/mpi/session.h"
+#include "core/dtype.h"
 #include "core/error.h"
 #include "nn/init.h"
+#include "ops/optimizer.h"
+#include "train/schedule.h"
 
 #include <cstdint>
 #include <optional>
@@ -13,24 +16,47 @@
 namespace ddp {
 
 struct Options {
+  // Task
   std::string model = "lenet";
   std::string dataset = "fashion-mnist";
   std::string data_path;      // empty: where the dataset's package puts it
   int64_t train_samples = 0;  // 0: all
-  std::string device = "auto";
-  int threads = 0;  // of a rank; 0: its share of the cores it may use
-  int64_t batch_size = 256;
-  int64_t epochs = 10;
-  int64_t max_steps = 0;  // 0: no limit
-  double lr = 0.2;
-  uint64_t seed = 0;
   Init init;
   std::string init_from;
+
+  // Training
+  int64_t batch_size = 256;  // of a step over all ranks, in all its micro-batches
+  int64_t accumulate = 1;    // micro-batches of a step
+  int64_t epochs = 10;
+  int64_t max_steps = 0;  // 0: no limit
+  uint64_t seed = 0;
+  int64_t eval_every = 1;  // epochs
+  double label_smoothing = 0;
+  double clip_grad_norm = 0;   // 0: none
+  int64_t skip_bad_steps = 0;  // so many in a row may have NaN or infinity and are left out
+  bool sync_bn = false;
+  bool bn_stats_given = false;
+  bool recompute_bn = false;  // statistics anew from training samples before an evaluation, in place of running ones
+
+  // Optimizer and learning rate
+  OptimizerDesc optimizer;
+  bool no_decay_bias_norm = false;
+  double lr = 0.2;  // as given
+  RateScale lr_scale = RateScale::none;
+  int64_t lr_base_batch = 256;
+  ScheduleDesc schedule;  // its rate is the one used: lr after lr_scale
+
+  // Machine
+  std::string device = "auto";
+  int threads = 0;                   // of a rank; 0: its share of the cores it may use
   std::vector<double> rank_weights;  // empty: equal
   Allreduce allreduce = Allreduce::automatic;
   std::string precision = "auto";
+  bool direct_conv = false;  // no Winograd
   std::string transport = "auto";
   std::string nccl_algo = "auto";
+  DType grad_dtype = DType::f32;  // in which gradients travel
+  int zero = 0;                   // 1: optimizer state in parts
   bool share_gpu = false;
   bool deterministic = false;
   bool no_graph = false;
@@ -38,8 +64,9 @@ struct Options {
   double step_timeout = 300;  // seconds; 0: none
   double bucket_cap_mb = 8;
   double first_bucket_mb = 1;
+
+  // Output
   std::string output_dir;   // empty: runs/<time>
-  int64_t eval_every = 1;   // epochs
   int64_t print_freq = 50;  // steps
   std::string progress = "auto";
   bool plan = false;
@@ -50,6 +77,6 @@ struct Options {
 
 // What the command line and the configuration file say; the command line wins. A request for help or the version is
 // answered with its text in `answer`. Throws Error(Exit::usage).
-Options parse_options(int argc, char** argv, std::optional<std::string>& answer);
+Options parse_options(int argc, const char* const* argv, std::optional<std::string>& answer);
 
 }  // namespace ddp

@@ -13,6 +13,7 @@
 #include "data/subset.h"
 #include "ddp/hash.h"
 #include "ddp/replica_check.h"
+#include "nn/models.h"
 #include "train/plan_report.h"
 #include "train/replica.h"
 #include "train/reporter.h"
@@ -25,7 +26,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <set>
 
 namespace ddp {
 namespace {
@@ -58,12 +58,48 @@ std::vector<double> weights_of_ranks(const Options& options, int world) {
   return options.rank_weights;
 }
 
-std::vector<int64_t> all_batch_sizes(const DistributedSampler& train, const DistributedSampler& test) {
-  std::set<int64_t> sizes;
-  for (const auto* sampler : {&train, &test})
-    for (const int64_t size : sampler->local_batch_sizes()) sizes.insert(size);
-  if (sizes.empty()) sizes.insert(1);  // a rank without samples still has a model
-  return {sizes.begin(), sizes.end()};
+// Evaluation and recomputation take batches of what fits one micro-batch of training.
+Samplers make_samplers(const Options& o, const Datasets& data, int rank, const std::vector<double>& weights) {
+  const int64_t batch = (o.batch_size + o.accumulate - 1) / o.accumulate;
+  const int64_t statistics = std::min(Evaluator::Recomputation::kSamples, data.train->size());
+  const auto sequential = [&](int64_t samples) {
+    return DistributedSampler(samples, batch, Order::sequential, o.seed, rank, weights);
+  };
+  return {.train = DistributedSampler(data.train->size(), o.batch_size, Order::shuffled, o.seed, rank, weights,
+                                      static_cast<int>(o.accumulate)),
+          .test = sequential(data.test->size()),
+          .statistics = sequential(statistics)};
+}
+
+ReplicaConfig replica_config(const Options& o, const Samplers& samplers) {
+  return {.batch_sizes = samplers.batch_sizes(),
+          .caps = {o.bucket_cap_mb, o.first_bucket_mb},
+          .optimizer = o.optimizer,
+          .all_decay = !o.no_decay_bias_norm,
+          .clip_norm = o.clip_grad_norm,
+          .zero = o.zero > 0,
+          .grad_dtype = o.grad_dtype,
+          .sync_norm = o.sync_bn,
+          .label_smoothing = static_cast<float>(o.label_smoothing),
+          .seed = o.seed};
+}
+
+TrainConfig train_config(const Options& o) {
+  return {.epochs = o.epochs,
+          .max_steps = o.max_steps,
+          .eval_every = o.eval_every,
+          .schedule = o.schedule,
+          .step = {.micro_batches = static_cast<int>(o.accumulate), .skip_limit = o.skip_bad_steps},
+          .recompute_norms = o.recompute_bn,
+          .device_data_bytes = static_cast<size_t>(o.device_data_mb) << 20};
+}
+
+Network make_network(const Options& o, const Dataset& data) {
+  Network network = make_model(o.model, data.image_shape(), data.classes());
+  const bool about_norms = o.sync_bn || o.bn_stats_given;
+  require(!about_norms || !norm_states_of(network).empty(), Exit::usage, "--{}: {} has no batch norms",
+          o.sync_bn ? "sync-bn" : "bn-stats", o.model);
+  return network;
 }
 
 void print_order(const DistributedSampler& sampler, int64_t epoch) {
@@ -76,8 +112,9 @@ std::string describe_ranks(const Options& o, const Backend& backend, int threads
   const std::string transport = describe_transport(o, backend),
                     ranks = world == 1 ? "1 rank" : fmt::format("{} ranks", world);
   if (backend.device->is_host())
-    return fmt::format("{} x {} thread{} on {} ({}), {}", ranks, threads, threads == 1 ? "" : "s",
-                       backend.device->name(), backend.description, transport);
+    return fmt::format("{} x {} thread{} on {} ({}), {}{}", ranks, threads, threads == 1 ? "" : "s",
+                       backend.device->name(), backend.description, transport,
+                       backend.precision == "fp32" ? "" : ", " + backend.precision);
   std::string text;
   const auto descriptions = session.gather(fmt::format("{}, {}", backend.description, transport));
   for (int r = 0; r < world; ++r) text += fmt::format("rank {} on {}\n", r, descriptions[r]);
@@ -85,33 +122,57 @@ std::string describe_ranks(const Options& o, const Backend& backend, int threads
                             o.no_graph ? ", without graphs" : "");
 }
 
-std::string banner(const Options& o, const Replica& replica, const Datasets& data, const DistributedSampler& sampler,
+// What a user may not expect of what was asked for.
+std::string remarks(const Options& o, const Replica& replica) {
+  if (replica.norms.empty()) return "";
+  const bool one_rank = replica.communicator.size() == 1;
+  std::string text;
+  if (!o.sync_bn && !one_rank)
+    text +=
+        "\nbatch norms normalise by each rank's part of a batch: results depend on the number of ranks; --sync-bn "
+        "changes that";
+  if (o.accumulate > 1) text += "\nbatch norms normalise by micro-batches: this is not the same as one large batch";
+  return text;
+}
+
+std::string banner(const Options& o, const Replica& replica, const Datasets& data, const Samplers& samplers,
                    const std::string& ranks, const std::filesystem::path& folder) {
   std::vector<std::string> buckets;
   for (const Bucket& b : replica.plan.buckets)
     buckets.push_back(fmt::format("{:.1f}", static_cast<double>(b.count) * 4 / 1024));
+  const std::string micro_batches = o.accumulate == 1 ? "" : fmt::format(" in {} micro-batches", o.accumulate);
   return fmt::format(
       "{} ({} parameters) on {}: {} training and {} test samples\n"
-      "{}, buckets of {} KiB\n"
-      "global batch {}, {} steps an epoch, lr {}, seed {}; results in {}",
+      "{}, buckets of {} KiB{}{}\n"
+      "global batch {}{}, {} steps an epoch, {}, seed {}; results in {}{}",
       o.model, total_count(replica.parameters), o.dataset, data.train->size(), data.test->size(), ranks,
-      fmt::join(buckets, " + "), o.batch_size, sampler.steps_per_epoch(), o.lr, o.seed, folder.string());
+      fmt::join(buckets, " + "), o.grad_dtype == DType::bf16 ? " in bf16" : "",
+      o.zero > 0 ? ", optimizer state in parts" : "", o.batch_size, micro_batches, samplers.train.steps_per_epoch(),
+      describe(o.schedule), o.seed, folder.string(), remarks(o, replica));
 }
 
-void finish(const TrainReport& report, const Replica& replica, const DistributedSampler& sampler, const Log& log,
-            const std::filesystem::path& folder) {
+void finish(const Options& o, const TrainReport& report, const Replica& replica, const DistributedSampler& sampler,
+            const Log& log, const std::filesystem::path& folder) {
   const double per_second = static_cast<double>(report.samples) / report.train_seconds;
   const double per_epoch = static_cast<double>(sampler.samples()) / per_second;
   const std::string device = replica.device.name();
   const int world = replica.communicator.size();
-  const std::vector<float> weights = replica.download_weights();
+  const bool recomputed = report.evaluation && report.evaluation->statistics_samples > 0;
+  const ModelState state{
+      .weights = replica.download_weights(),
+      .statistics = replica.download_state(recomputed ? replica.evaluation_state() : replica.state()),
+      .updates = report.steps - report.skipped};
   if (replica.communicator.rank() != 0) return;
 
-  save_state_dict(folder / "model.safetensors", replica.parameters, weights);
-  nlohmann::ordered_json summary{
-      {"test_accuracy", nullptr}, {"sec_per_epoch", per_epoch}, {"samples_per_second", per_second},
-      {"world_size", world},      {"device", device},           {"parameters", total_count(replica.parameters)},
-      {"steps", report.steps}};
+  save_state_dict(folder / "model.safetensors", replica.parameters, replica.norms, state);
+  nlohmann::ordered_json summary{{"model", o.model},
+                                 {"test_accuracy", nullptr},
+                                 {"sec_per_epoch", per_epoch},
+                                 {"samples_per_second", per_second},
+                                 {"world_size", world},
+                                 {"device", device},
+                                 {"parameters", total_count(replica.parameters)},
+                                 {"steps", report.steps}};
   if (report.evaluation) summary["test_accuracy"] = report.evaluation->accuracy();
   write_text(folder / "summary.json", summary.dump(2) + "\n");
   const std::string accuracy =
@@ -136,12 +197,9 @@ void run(MpiSession& session, int argc, char** argv) {
   const auto rank_weights = together(session, [&] { return weights_of_ranks(options, session.size()); });
   const Datasets data = together(session, [&] { return load_data(options); });
   check_same_on_all_ranks(hash_of(*data.train) ^ hash_of(*data.test) << 1, "data set", *world);
-  const DistributedSampler train_sampler(data.train->size(), options.batch_size, Order::shuffled, options.seed, rank,
-                                         rank_weights);
-  const DistributedSampler test_sampler(data.test->size(), options.batch_size, Order::sequential, options.seed, rank,
-                                        rank_weights);
+  const Samplers samplers = make_samplers(options, data, rank, rank_weights);
   if (options.print_order > 0) {
-    if (rank == 0) print_order(train_sampler, options.print_order);
+    if (rank == 0) print_order(samplers.train, options.print_order);
     return;
   }
 
@@ -152,32 +210,32 @@ void run(MpiSession& session, int argc, char** argv) {
   const auto ops = together(session, [&] { return make_ops(options, backend, *world, threads.count); });
   const auto own_transport = make_transport(options, backend, session, *world);
   Communicator& transport = own_transport ? *own_transport : *world;
-  const Network network =
-      together(session, [&] { return make_network(options, data.train->image_shape(), data.train->classes()); });
+  const Network network = together(session, [&] { return make_network(options, *data.train); });
   const auto owned_replica = or_end_job(session, [&] {
-    return std::make_unique<Replica>(network, all_batch_sizes(train_sampler, test_sampler),
-                                     BucketCaps{options.bucket_cap_mb, options.first_bucket_mb}, *backend.device, *ops,
-                                     transport);
+    return std::make_unique<Replica>(network, replica_config(options, samplers), *backend.device, *ops, transport);
   });
   Replica& replica = *owned_replica;
   if (options.plan) {
-    log.info("{}", or_end_job(session, [&] { return plan_report(replica, train_sampler); }));
+    log.info("{}", or_end_job(session, [&] { return plan_report(replica, samplers.train); }));
     return;
   }
 
-  replica.load(together(session, [&] {
-    if (!options.init_from.empty()) return load_state_dict(options.init_from, replica.parameters);
-    std::vector<float> weights(replica.plan.gradients);
-    initialize(weights, replica.parameters, options.init, options.seed);
-    return weights;
-  }));
+  ModelState initial = together(session, [&] {
+    if (!options.init_from.empty()) return load_state_dict(options.init_from, replica.parameters, replica.norms);
+    ModelState state{.weights = std::vector<float>(replica.plan.gradients), .statistics = initial_state(replica.norms)};
+    initialize(state.weights, replica.parameters, options.init, options.seed);
+    return state;
+  });
+  initial.weights.resize(replica.plan.gradients);
+  replica.load(initial.weights);
+  replica.load_state(initial.statistics);
   replica.check_replicas();
 
   const auto folder = together(session, [&] {
     return rank == 0 ? make_output_folder(options.output_dir, options.effective_config) : std::filesystem::path();
   });
   const std::string ranks = describe_ranks(options, backend, threads.count, session);
-  log.info("{}", banner(options, replica, data, train_sampler, ranks, folder));
+  log.info("{}", banner(options, replica, data, samplers, ranks, folder));
 
   const bool bar = options.progress == "bar" || (options.progress == "auto" && output_is_terminal());
   auto reporter = together(session, [&] {
@@ -185,24 +243,19 @@ void run(MpiSession& session, int argc, char** argv) {
                                                      .terminal = bar,
                                                      .print_freq = options.print_freq,
                                                      .epochs = options.epochs,
-                                                     .steps_per_epoch = train_sampler.steps_per_epoch(),
+                                                     .steps_per_epoch = samplers.train.steps_per_epoch(),
                                                      .metrics = folder / "metrics.jsonl"});
   });
   const auto limit = std::chrono::milliseconds(std::llround(std::ceil(1e3 * options.step_timeout)));
-  const TrainConfig config{.epochs = options.epochs,
-                           .max_steps = options.max_steps,
-                           .eval_every = options.eval_every,
-                           .lr = options.lr,
-                           .device_data_bytes = static_cast<size_t>(options.device_data_mb) << 20,
-                           .step_limit = limit.count() > 0 ? limit + speaking_turn(rank) : limit,
-                           .give_up = [&](const std::string& text) {
-                             end_job(session, fmt::format("on {}: {}", session.host(), text), Exit::communication);
-                           }};
-  const TrainReport report =
-      or_end_job(session, [&] { return train(config, replica, data, train_sampler, test_sampler, *reporter); });
+  TrainConfig config = train_config(options);
+  config.step_limit = limit.count() > 0 ? limit + speaking_turn(rank) : limit;
+  config.give_up = [&](const std::string& text) {
+    end_job(session, fmt::format("on {}: {}", session.host(), text), Exit::communication);
+  };
+  const TrainReport report = or_end_job(session, [&] { return train(config, replica, data, samplers, *reporter); });
   reporter->close();
   reporter.reset();
-  finish(report, replica, train_sampler, log, folder);
+  finish(options, report, replica, samplers.train, log, folder);
 }
 
 }  // namespace ddp

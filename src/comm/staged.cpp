@@ -69,7 +69,7 @@ class StagedCommunicator final : public Communicator {
   std::unique_ptr<Communicator> split(int colour) override {
     auto part = host_.split(colour);
     Communicator& host = *part;
-    return std::make_unique<StagedCommunicator>(device_, host, std::move(part), fences_);
+    return std::make_unique<StagedCommunicator>(device_, host, std::move(part), fences_ + kStagedFences);
   }
 
  private:

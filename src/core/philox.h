@@ -33,7 +33,7 @@ constexpr Bits128 philox4x32(Bits128 counter, uint64_t key) {
 
 // What random numbers are for. Part of the counter: two operations never share numbers. The values are part of what
 // a seed means, so they do not change.
-enum class Operation : uint32_t { initial_weights = 1, shuffle = 2 };
+enum class Operation : uint32_t { initial_weights = 1, shuffle = 2, dropout = 3 };
 
 // The numbers of one operation, told apart by `stream` (say, a parameter), then read in any order by index.
 class RandomStream {

@@ -18,7 +18,11 @@ constexpr int64_t kMinSlots = 4, kMaxSlots = 64, kRingBytes = 1 << 20;
 
 Loader::Loader(const Dataset& data, const DistributedSampler& sampler, int64_t first, int64_t end, Memory& memory,
                const LoaderConfig& config)
-    : data_(data), sampler_(sampler), first_(first), end_(end), config_(config) {
+    : data_(data),
+      sampler_(sampler),
+      first_(first * sampler.micro_batches()),
+      end_(end * sampler.micro_batches()),
+      config_(config) {
   DDP_EXPECT(0 <= first && first <= end && (first == end || sampler.steps_per_epoch() > 0));
   DDP_EXPECT(sampler.samples() <= data.size());
   const std::vector<int64_t> sizes = sampler.local_batch_sizes();
@@ -60,8 +64,8 @@ const Batch& Loader::next() {
 void Loader::run() {
   pthread_setname_np(pthread_self(), "loader");
   try {
-    for (int64_t step = first_; step < end_ && wait_for_room(); ++step) {
-      fill(ring_[(step - first_) % slots()], step);
+    for (int64_t batch = first_; batch < end_ && wait_for_room(); ++batch) {
+      fill(ring_[(batch - first_) % slots()], batch);
       const std::lock_guard lock(mutex_);
       ++produced_;
       ready_.notify_one();
@@ -81,9 +85,11 @@ bool Loader::wait_for_room() {
   return !stop_;
 }
 
-void Loader::fill(Slot& slot, int64_t step) const {
+void Loader::fill(Slot& slot, int64_t batch) const {
+  const int64_t step = batch / sampler_.micro_batches();
+  const int micro = static_cast<int>(batch % sampler_.micro_batches());
   const int64_t epoch = step / sampler_.steps_per_epoch(), step_of_epoch = step % sampler_.steps_per_epoch();
-  const Range shard = sampler_.shard(step_of_epoch);
+  const Range shard = sampler_.shard(step_of_epoch, micro);
   const size_t image = static_cast<size_t>(data_.image_shape().elements());
   for (int64_t i = 0; i < shard.size() && !stop_; ++i) {
     const int64_t id = sampler_.sample(epoch, shard.begin + i);
@@ -91,13 +97,18 @@ void Loader::fill(Slot& slot, int64_t step) const {
     slot.labels.as<int32_t>()[i] = data_.label(id);
     slot.ids.as<int32_t>()[i] = static_cast<int32_t>(id);
   }
-  slot.batch = {slot.pixels.as<uint8_t>(),
-                slot.ids.as<int32_t>(),
-                slot.labels.as<int32_t>(),
-                shard.size(),
-                sampler_.global_batch_size(step_of_epoch),
-                epoch,
-                step_of_epoch};
+  slot.batch = {.pixels = slot.pixels.as<uint8_t>(),
+                .ids = slot.ids.as<int32_t>(),
+                .labels = slot.labels.as<int32_t>(),
+                .size = shard.size(),
+                .global_size = sampler_.micro_batch(step_of_epoch, micro).size(),
+                .step_size = sampler_.global_batch_size(step_of_epoch),
+                .local_step_size = 0,
+                .epoch = epoch,
+                .step = step_of_epoch,
+                .micro = micro};
+  for (int m = 0; m < sampler_.micro_batches(); ++m)
+    slot.batch.local_step_size += sampler_.shard(step_of_epoch, m).size();
 }
 
 }  // namespace ddp

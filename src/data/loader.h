@@ -20,10 +20,13 @@ struct Batch {
   const uint8_t* pixels = nullptr;  // size images, HWC; null where the loader does not read them
   const int32_t* ids = nullptr;     // the samples' indices in the data set
   const int32_t* labels = nullptr;
-  int64_t size = 0;         // local; may be 0
-  int64_t global_size = 0;  // over all ranks
+  int64_t size = 0;             // local; may be 0
+  int64_t global_size = 0;      // over all ranks
+  int64_t step_size = 0;        // of all micro-batches of its step, over all ranks
+  int64_t local_step_size = 0;  // of this rank
   int64_t epoch = 0;
   int64_t step = 0;  // within the epoch
+  int micro = 0;     // which micro-batch of the step
 };
 
 struct LoaderConfig {
@@ -33,8 +36,8 @@ struct LoaderConfig {
 
 class Loader {
  public:
-  // Yields the batches of steps [first, end), counted over all epochs from 0. The data, the
-  // sampler and the memory, in which the ring lies, outlive it.
+  // Yields the batches of steps [first, end), counted over all epochs from 0, every micro-batch by itself. The data,
+  // the sampler and the memory, in which the ring lies, outlive it.
   Loader(const Dataset& data, const DistributedSampler& sampler, int64_t first, int64_t end, Memory& memory,
          const LoaderConfig& config = {});
   ~Loader();
@@ -54,11 +57,11 @@ class Loader {
   int64_t slots() const { return static_cast<int64_t>(ring_.size()); }
   void run();
   bool wait_for_room();
-  void fill(Slot& slot, int64_t step) const;
+  void fill(Slot& slot, int64_t batch) const;
 
   const Dataset& data_;
   const DistributedSampler& sampler_;
-  const int64_t first_, end_;  // steps over all epochs
+  const int64_t first_, end_;  // micro-batches over all epochs
   const LoaderConfig config_;
   std::vector<Slot> ring_;  // batch i of the range lies in slot i mod slots()
 

@@ -27,14 +27,15 @@ Range shard_range(int64_t count, int rank, std::span<const double> weights) {
 }
 
 DistributedSampler::DistributedSampler(int64_t samples, int64_t global_batch, Order order, uint64_t seed, int rank,
-                                       std::vector<double> weights)
+                                       std::vector<double> weights, int micro_batches)
     : samples_(samples),
       global_batch_(global_batch),
       order_(order),
       seed_(seed),
       rank_(rank),
-      weights_(std::move(weights)) {
-  DDP_EXPECT(samples_ >= 0 && global_batch_ >= 1);
+      weights_(std::move(weights)),
+      micro_batches_(micro_batches) {
+  DDP_EXPECT(samples_ >= 0 && global_batch_ >= 1 && micro_batches_ >= 1);
   shard_range(0, rank_, weights_);  // checks rank and weights
 }
 
@@ -49,9 +50,17 @@ int64_t DistributedSampler::global_batch_size(int64_t step) const {
   return std::min(global_batch_, samples_ - step * global_batch_);
 }
 
-Range DistributedSampler::shard(int64_t step) const {
-  const Range part = shard_range(global_batch_size(step), rank_, weights_);
-  return {step * global_batch_ + part.begin, step * global_batch_ + part.end};
+int DistributedSampler::micro_batches() const { return micro_batches_; }
+
+Range DistributedSampler::micro_batch(int64_t step, int micro) const {
+  DDP_EXPECT(micro >= 0 && micro < micro_batches_);
+  const int64_t size = global_batch_size(step), begin = step * global_batch_;
+  return {begin + size * micro / micro_batches_, begin + size * (micro + 1) / micro_batches_};
+}
+
+Range DistributedSampler::shard(int64_t step, int micro) const {
+  const Range whole = micro_batch(step, micro), part = shard_range(whole.size(), rank_, weights_);
+  return {whole.begin + part.begin, whole.begin + part.end};
 }
 
 int64_t DistributedSampler::sample(int64_t epoch, int64_t position) const {
@@ -64,7 +73,8 @@ std::vector<int64_t> DistributedSampler::local_batch_sizes() const {
   if (samples_ == 0) return sizes;
   const int64_t steps = steps_per_epoch();
   for (const int64_t step : {int64_t{0}, steps - 1})
-    if (const int64_t size = shard(step).size(); size > 0) sizes.push_back(size);
+    for (int micro = 0; micro < micro_batches_; ++micro)
+      if (const int64_t size = shard(step, micro).size(); size > 0) sizes.push_back(size);
   std::sort(sizes.begin(), sizes.end());
   sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
   return sizes;

@@ -22,13 +22,17 @@ enum class Order { shuffled, sequential };
 
 class DistributedSampler {
  public:
+  // Each global batch is passed over in `micro_batches` parts of its own, one after another, which are divided among
+  // the ranks each.
   DistributedSampler(int64_t samples, int64_t global_batch, Order order, uint64_t seed, int rank,
-                     std::vector<double> weights);
+                     std::vector<double> weights, int micro_batches = 1);
 
   int64_t samples() const;
-  int64_t steps_per_epoch() const;                // ceil(samples / global batch)
-  int64_t global_batch_size(int64_t step) const;  // of step 0..steps_per_epoch-1 of an epoch
-  Range shard(int64_t step) const;                // of this rank, as positions in the epoch's order
+  int64_t steps_per_epoch() const;  // ceil(samples / global batch)
+  int micro_batches() const;
+  int64_t global_batch_size(int64_t step) const;     // of step 0..steps_per_epoch-1 of an epoch
+  Range micro_batch(int64_t step, int micro) const;  // as positions in the epoch's order
+  Range shard(int64_t step, int micro = 0) const;    // of this rank, the same
   int64_t sample(int64_t epoch, int64_t position) const;
   std::vector<int64_t> local_batch_sizes() const;  // the distinct sizes > 0 of this rank's shards, ascending
 
@@ -38,6 +42,7 @@ class DistributedSampler {
   uint64_t seed_;
   int rank_;
   std::vector<double> weights_;
+  int micro_batches_;
 };
 
 }  // namespace ddp

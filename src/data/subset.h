@@ -1,4 +1,4 @@
-// The first samples of a dataset.
+// The first samples of a dataset, which it owns or which outlives it.
 #pragma once
 
 #include "core/error.h"
@@ -11,17 +11,18 @@ namespace ddp {
 class Subset final : public Dataset {
  public:
   // Throws Error(Exit::usage) where `whole` holds fewer samples.
-  Subset(std::unique_ptr<Dataset> whole, int64_t samples) : whole_(std::move(whole)), samples_(samples) {
-    require(samples >= 1 && samples <= whole_->size(), Exit::usage,
-            "{} samples were asked for, but the dataset holds {}: ask for 1 to {}", samples, whole_->size(),
-            whole_->size());
+  Subset(std::unique_ptr<Dataset> whole, int64_t samples) : Subset(*whole, samples) { owned_ = std::move(whole); }
+  Subset(const Dataset& whole, int64_t samples) : whole_(whole), samples_(samples) {
+    require(samples >= 1 && samples <= whole_.size(), Exit::usage,
+            "{} samples were asked for, but the dataset holds {}: ask for 1 to {}", samples, whole_.size(),
+            whole_.size());
   }
 
   int64_t size() const override { return samples_; }
-  ImageShape image_shape() const override { return whole_->image_shape(); }
-  int classes() const override { return whole_->classes(); }
-  void read(int64_t index, std::span<uint8_t> pixels) const override { whole_->read(checked(index), pixels); }
-  int32_t label(int64_t index) const override { return whole_->label(checked(index)); }
+  ImageShape image_shape() const override { return whole_.image_shape(); }
+  int classes() const override { return whole_.classes(); }
+  void read(int64_t index, std::span<uint8_t> pixels) const override { whole_.read(checked(index), pixels); }
+  int32_t label(int64_t index) const override { return whole_.label(checked(index)); }
 
  private:
   int64_t checked(int64_t index) const {
@@ -29,7 +30,8 @@ class Subset final : public Dataset {
     return index;
   }
 
-  std::unique_ptr<Dataset> whole_;
+  std::unique_ptr<Dataset> owned_;
+  const Dataset& whole_;
   int64_t samples_;
 };
 

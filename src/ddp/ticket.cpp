@@ -33,7 +33,7 @@ Ticket read_ticket(std::span<const float> summed, int world) {
           .step = slots(layout.step(0))};
 }
 
-void check_ticket(const Ticket& ticket, int64_t step, int64_t expected_samples) {
+void check_agreement(const Ticket& ticket, int64_t step, int64_t expected_samples) {
   const auto expected = static_cast<float>(step % kStepModulus);
   if (std::any_of(ticket.step.begin(), ticket.step.end(), [&](float s) { return s != expected; }))
     throw SharedError(
@@ -41,20 +41,22 @@ void check_ticket(const Ticket& ticket, int64_t step, int64_t expected_samples) 
         fmt::format("ranks are not at the same step: {} is expected, ranks 0 to {} are at {} (modulo {}). "
                     "This is a bug: please report it",
                     expected, ticket.step.size() - 1, fmt::join(ticket.step, ", "), kStepModulus));
+  if (ticket.samples != expected_samples)
+    throw SharedError(Exit::communication, fmt::format("step {} saw {} samples over all ranks, {} were planned", step,
+                                                       ticket.samples, expected_samples));
+}
+
+std::optional<BadStep> bad_step(const Ticket& ticket, int64_t step) {
   const bool finite_loss = std::isfinite(ticket.loss_sum);
   for (size_t rank = 0; rank < ticket.bad.size(); ++rank) {
     const float bad = ticket.bad[rank];
     if (bad == 0) continue;
     const std::string what =
         finite_loss ? fmt::format("a gradient of bucket {}", bad - TicketLayout::bad_bucket(0)) : "the loss";
-    throw SharedError(Exit::numerics,
-                      fmt::format("NaN or infinity at step {} on rank {}: {}. Lower --lr", step, rank, what));
+    return BadStep{true, fmt::format("NaN or infinity at step {} on rank {}: {}", step, rank, what)};
   }
-  if (!finite_loss)  // though all gradients are
-    throw SharedError(Exit::numerics, fmt::format("NaN or infinity at step {}: the loss. Lower --lr", step));
-  if (ticket.samples != expected_samples)
-    throw SharedError(Exit::communication, fmt::format("step {} saw {} samples over all ranks, {} were planned", step,
-                                                       ticket.samples, expected_samples));
+  if (finite_loss) return std::nullopt;
+  return BadStep{false, fmt::format("NaN or infinity at step {}: the loss, though all gradients are finite", step)};
 }
 
 }  // namespace ddp

@@ -1,11 +1,13 @@
-// The few numbers that ride behind the gradients in the last bucket, always f32. All ranks write their part, the sum
+// The few numbers of a step that are summed behind the gradients, always f32. All ranks write their part, the sum
 // tells every rank the same. Each per-rank slot is written by its rank and left 0 by the others.
 //
 //   | loss sum | correct | samples | stop[world] | bad[world] | step[world] |
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
 
 namespace ddp {
 
@@ -33,9 +35,15 @@ struct Ticket {
 
 Ticket read_ticket(std::span<const float> summed, int world);
 
-// Throws SharedError(Exit::communication) with the values of each rank where a rank is at another step,
-// SharedError(Exit::numerics) with step, rank and bucket where one has seen NaN or infinity. Step counts over all
-// epochs and rides modulo 2^20.
-void check_ticket(const Ticket& ticket, int64_t step, int64_t expected_samples);
+// Throws SharedError(Exit::communication), with the values of each rank, where a rank is at another step or samples are
+// missing. Step counts over all epochs and rides modulo 2^20.
+void check_agreement(const Ticket& ticket, int64_t step, int64_t expected_samples);
+
+// A step in which a rank has seen NaN or infinity.
+struct BadStep {
+  bool skipped = false;  // a gradient had it, so the weights were left alone
+  std::string text;      // names step, rank and bucket
+};
+std::optional<BadStep> bad_step(const Ticket& ticket, int64_t step);
 
 }  // namespace ddp

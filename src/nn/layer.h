@@ -1,6 +1,7 @@
 // One layer of a model at work: it binds an op to tensors and parameters, and owns neither.
 #pragma once
 
+#include "device/device.h"
 #include "device/tensor.h"
 #include "nn/network.h"
 #include "nn/parameters.h"
@@ -9,35 +10,102 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <utility>
+#include <vector>
 
 namespace ddp {
 
 // Called when the gradient of parameter `id` is issued and final for this step.
 using Announce = std::function<void(int id)>;
 
+// Replaces values on the device by their sums over ranks, for the device work that follows. Called by every rank as
+// often, in the same order, with as many values.
+using SumOverRanks = std::function<void(float* values, int64_t count)>;
+
+// The flat buffers of one rank, on the device. They outlive the model.
+struct ModelMemory {
+  const float* weights = nullptr;
+  float* gradients = nullptr;   // as parameters_of() lays them out
+  float* statistics = nullptr;  // of batch norms: the sums of this rank, as norm_states_of() lays them out
+};
+
+struct ModelConfig {
+  bool sync_norm = false;       // batch norms normalise by the whole global batch in training, not by this rank's part
+  SumOverRanks sum_over_ranks;  // null: there is one rank
+  float label_smoothing = 0;
+  uint64_t seed = 0;  // of dropout
+};
+
+// What all layers have in common in one pass over one shard.
+struct Pass {
+  enum class Kind { train, recompute, evaluate };  // recompute: forward as in training, for its statistics
+  Kind kind = Kind::evaluate;
+  Samples samples;
+  int64_t global_size = 0;              // samples over all ranks
+  Gradient mode = Gradient::overwrite;  // of gradients and statistics
+  const float* state = nullptr;         // running statistics: the centre of sums, and what evaluation normalises by
+  const uint32_t* epoch = nullptr;      // on the device
+  const Announce* announce = nullptr;   // null where more gradients will be added in this step
+};
+
+struct LayerValues {
+  Tensor x, skip, y;  // skip without data where there is none
+};
+
 class Layer {
  public:
+  explicit Layer(std::vector<int> parameters = {}) : parameters_(std::move(parameters)) {}
   virtual ~Layer() = default;
   virtual Format output_format() const = 0;
 
   // What backward reads, for the memory plan.
   virtual bool keeps_input() const = 0;
   virtual bool keeps_output() const = 0;
+  // Whether backward takes the gradient of y in two parts.
+  virtual bool takes_more() const { return false; }
 
   // To be called again whenever the values in `weights` (flat) have changed.
   virtual void bind(const float* weights) { (void)weights; }
-  virtual void forward(const Tensor& x, const Tensor& y) = 0;
+  virtual void forward(const LayerValues& values, const Pass& pass) = 0;
 
-  // Weight gradients, announced; then the input gradient, unless dx has no data. May overwrite dy.
-  virtual void backward(const Tensor& x, const Tensor& y, const Tensor& dy, const Tensor& dx, float* gradients,
-                        const Announce& announce) = 0;
+  // Weight gradients, announced; then the input gradient, unless dx has no data. The gradient of y is dy, or dy + more
+  // where that has data. May overwrite dy, and leaves the gradient of `skip` in it.
+  virtual void backward(const LayerValues& values, const Tensor& more, const Tensor& dy, const Tensor& dx,
+                        const Pass& pass) = 0;
+
+  // The collectives and announcements of the calls above, on a rank whose shard is empty. Gradients stay as they are.
+  virtual void forward_empty(const Pass&) {}
+  virtual void backward_empty(const Pass& pass) { announce(pass); }
+
+ protected:
+  void announce(const Pass& pass) const {
+    if (!pass.announce) return;
+    for (const int id : parameters_) (*pass.announce)(id);
+  }
+
+ private:
+  std::vector<int> parameters_;  // ids, in the order announced
 };
 
-// `first`: no input gradient is wanted. Null for a view.
-std::unique_ptr<Layer> make_layer(const LayerSpec& spec, int index, bool first, Format input_format,
-                                  std::span<const Parameter> parameters, Ops& ops,
-                                  std::span<const int64_t> batch_sizes);
+// What layers are made for.
+struct LayerContext {
+  Ops& ops;
+  Device& device;
+  const ModelConfig& config;
+  const ModelMemory& memory;
+  std::span<const Parameter> parameters;
+  std::span<const int64_t> batch_sizes;
+};
 
-Conv2dDesc conv2d_desc(const LayerSpec& spec, bool first, Format input_format);
+// `input_gradient`: whether dx will be wanted. Null for a view.
+std::unique_ptr<Layer> make_layer(const LayerSpec& spec, int index, bool input_gradient, Format input_format,
+                                  const LayerContext& context);
+std::unique_ptr<Layer> make_batch_norm_layer(const LayerSpec& spec, int index, bool input_gradient, Format format,
+                                             const RunningStatsSpan& span, const LayerContext& context);
+
+Conv2dDesc conv2d_desc(const LayerSpec& spec, bool input_gradient, Format input_format);
+
+// The ids of a layer's parameters, ascending.
+std::vector<int> parameters_of_layer(std::span<const Parameter> parameters, int layer);
 
 }  // namespace ddp

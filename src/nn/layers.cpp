@@ -10,130 +10,174 @@ namespace {
 template <class Op>
 class WeightLayer : public Layer {
  public:
-  WeightLayer(std::unique_ptr<Op> op, bool relu, int weight_id, std::span<const Parameter> parameters)
-      : op_(std::move(op)),
+  WeightLayer(std::unique_ptr<Op> op, bool relu, const std::vector<int>& ids, const LayerContext& context)
+      : Layer(ids),
+        op_(std::move(op)),
         relu_(relu),
-        weight_id_(weight_id),
-        weight_(parameters[weight_id].offset),
-        bias_(parameters[weight_id + 1].offset) {}
+        weight_(context.parameters[ids[0]].offset),
+        bias_(ids.size() > 1 ? context.parameters[ids[1]].offset : -1),
+        gradients_(context.memory.gradients) {}
 
   Format output_format() const override { return op_->output_format(); }
   bool keeps_input() const override { return true; }
   bool keeps_output() const override { return relu_; }
-  void bind(const float* weights) override { op_->bind(weights + weight_, weights + bias_); }
-  void forward(const Tensor& x, const Tensor& y) override { op_->forward(x, y); }
+  void bind(const float* weights) override { op_->bind(weights + weight_, bias_ < 0 ? nullptr : weights + bias_); }
+  void forward(const LayerValues& v, const Pass&) override { op_->forward(v.x, v.y); }
 
-  void backward(const Tensor& x, const Tensor& y, const Tensor& dy, const Tensor& dx, float* gradients,
-                const Announce& announce) override {
-    op_->backward_weight(x, y, dy, gradients + weight_, gradients + bias_, Gradient::overwrite);
-    announce(weight_id_);
-    announce(weight_id_ + 1);
+  void backward(const LayerValues& v, const Tensor&, const Tensor& dy, const Tensor& dx, const Pass& pass) override {
+    op_->backward_weight(v.x, v.y, dy, gradients_ + weight_, bias_ < 0 ? nullptr : gradients_ + bias_, pass.mode);
+    announce(pass);
     if (dx.data) op_->backward_input(dy, dx);
   }
 
  private:
   std::unique_ptr<Op> op_;
   bool relu_;
-  int weight_id_;  // the bias is the next parameter
-  int64_t weight_, bias_;
+  int64_t weight_, bias_;  // offsets; no bias: -1
+  float* gradients_;
 };
 
 class PoolLayer : public Layer {
  public:
-  PoolLayer(std::unique_ptr<AvgPool2d> op, Format format) : op_(std::move(op)), format_(format) {}
+  PoolLayer(std::unique_ptr<Pool2d> op, Format format, bool maximum)
+      : op_(std::move(op)), format_(format), maximum_(maximum) {}
 
+  Format output_format() const override { return format_; }
+  bool keeps_input() const override { return maximum_; }
+  bool keeps_output() const override { return maximum_; }
+  void forward(const LayerValues& v, const Pass&) override { op_->forward(v.x, v.y); }
+  void backward(const LayerValues& v, const Tensor&, const Tensor& dy, const Tensor& dx, const Pass&) override {
+    if (dx.data) op_->backward(v.x, v.y, dy, dx);
+  }
+
+ private:
+  std::unique_ptr<Pool2d> op_;
+  Format format_;
+  bool maximum_;
+};
+
+// What needs no plan: one op forward, one back.
+class SimpleLayer : public Layer {
+ public:
+  SimpleLayer(Ops& ops, Format format) : ops_(ops), format_(format) {}
   Format output_format() const override { return format_; }
   bool keeps_input() const override { return false; }
   bool keeps_output() const override { return false; }
-  void forward(const Tensor& x, const Tensor& y) override { op_->forward(x, y); }
-  void backward(const Tensor&, const Tensor&, const Tensor& dy, const Tensor& dx, float*, const Announce&) override {
-    if (dx.data) op_->backward(dy, dx);
-  }
 
- private:
-  std::unique_ptr<AvgPool2d> op_;
-  Format format_;
-};
-
-class ReluLayer : public Layer {
- public:
-  ReluLayer(Ops& ops, Format format) : ops_(ops), format_(format) {}
-
-  Format output_format() const override { return format_; }
-  bool keeps_input() const override { return false; }
-  bool keeps_output() const override { return true; }
-  void forward(const Tensor& x, const Tensor& y) override { ops_.relu(x, y); }
-  void backward(const Tensor&, const Tensor& y, const Tensor& dy, const Tensor& dx, float*, const Announce&) override {
-    if (dx.data) ops_.relu_backward(y, dy, dx);
-  }
-
- private:
+ protected:
   Ops& ops_;
   Format format_;
 };
 
-// Dense and lanes are flattened by looking at them otherwise; a format blocked by channels must be rearranged.
-class FlattenLayer : public Layer {
+class ReluLayer : public SimpleLayer {
  public:
-  explicit FlattenLayer(Ops& ops) : ops_(ops) {}
+  using SimpleLayer::SimpleLayer;
+  bool keeps_output() const override { return true; }
+  void forward(const LayerValues& v, const Pass&) override { ops_.relu(v.x, v.y); }
+  void backward(const LayerValues& v, const Tensor&, const Tensor& dy, const Tensor& dx, const Pass&) override {
+    if (dx.data) ops_.relu_backward(v.y, dy, dx);
+  }
+};
 
-  Format output_format() const override { return {}; }
-  bool keeps_input() const override { return false; }
-  bool keeps_output() const override { return false; }
-  void forward(const Tensor& x, const Tensor& y) override { ops_.reorder(x, as_dense(y.data, x)); }
-  void backward(const Tensor& x, const Tensor&, const Tensor& dy, const Tensor& dx, float*, const Announce&) override {
-    if (dx.data) ops_.reorder(as_dense(dy.data, x), dx);
+class AddLayer : public SimpleLayer {
+ public:
+  using SimpleLayer::SimpleLayer;
+  void forward(const LayerValues& v, const Pass&) override { ops_.add(v.x, v.skip, v.y); }
+  void backward(const LayerValues&, const Tensor&, const Tensor& dy, const Tensor& dx, const Pass&) override {
+    if (dx.data) ops_.reorder(dy, dx);
+  }
+};
+
+class DropoutLayer : public SimpleLayer {
+ public:
+  DropoutLayer(Ops& ops, Format format, const Dropout& dropout) : SimpleLayer(ops, format), dropout_(dropout) {}
+
+  void forward(const LayerValues& v, const Pass& pass) override {
+    if (pass.kind == Pass::Kind::train)
+      ops_.dropout(at(pass), v.x, pass.samples, v.y);
+    else
+      ops_.reorder(v.x, v.y);
+  }
+  void backward(const LayerValues&, const Tensor&, const Tensor& dy, const Tensor& dx, const Pass& pass) override {
+    if (dx.data) ops_.dropout(at(pass), dy, pass.samples, dx);
+  }
+
+ private:
+  Dropout at(const Pass& pass) const {
+    Dropout dropout = dropout_;
+    dropout.epoch = pass.epoch;
+    return dropout;
+  }
+
+  Dropout dropout_;
+};
+
+// Dense and lanes are flattened by looking at them otherwise; a format blocked by channels must be rearranged.
+class FlattenLayer : public SimpleLayer {
+ public:
+  explicit FlattenLayer(Ops& ops) : SimpleLayer(ops, {}) {}
+
+  void forward(const LayerValues& v, const Pass&) override { ops_.reorder(v.x, as_dense(v.y.data, v.x)); }
+  void backward(const LayerValues& v, const Tensor&, const Tensor& dy, const Tensor& dx, const Pass&) override {
+    if (dx.data) ops_.reorder(as_dense(dy.data, v.x), dx);
   }
 
  private:
   static Tensor as_dense(void* data, const Tensor& image) { return {data, image.shape, {}, image.dtype}; }
-
-  Ops& ops_;
 };
-
-int weight_id_of(int layer, std::span<const Parameter> parameters) {
-  for (size_t id = 0; id < parameters.size(); ++id)
-    if (parameters[id].layer == layer && !parameters[id].bias) return static_cast<int>(id);
-  fail(Exit::internal, "layer {} has no weight among the parameters", layer);
-}
 
 }  // namespace
 
-Conv2dDesc conv2d_desc(const LayerSpec& spec, bool first, Format input_format) {
+std::vector<int> parameters_of_layer(std::span<const Parameter> parameters, int layer) {
+  std::vector<int> ids;
+  for (size_t id = 0; id < parameters.size(); ++id)
+    if (parameters[id].layer == layer) ids.push_back(static_cast<int>(id));
+  return ids;
+}
+
+Conv2dDesc conv2d_desc(const LayerSpec& spec, bool input_gradient, Format input_format) {
   return {.input = spec.input,
           .input_format = input_format,
           .out_channels = spec.output.c,
           .window = spec.window,
+          .bias = spec.bias,
           .relu = spec.relu,
-          .input_gradient = !first};
+          .input_gradient = input_gradient};
 }
 
-std::unique_ptr<Layer> make_layer(const LayerSpec& spec, int index, bool first, Format format,
-                                  std::span<const Parameter> parameters, Ops& ops,
-                                  std::span<const int64_t> batch_sizes) {
-  const bool rearranged = spec.kind == LayerSpec::Kind::flatten && format.kind == Format::Kind::channels;
+std::unique_ptr<Layer> make_layer(const LayerSpec& spec, int index, bool input_gradient, Format format,
+                                  const LayerContext& context) {
+  const bool rearranged = spec.kind == LayerSpec::Kind::flatten && format.kind == Format::Kind::channels &&
+                          (spec.input.h * spec.input.w > 1 || spec.input.c % format.block != 0);
   if (spec.view && !rearranged) return nullptr;
+  Ops& ops = context.ops;
+  const auto ids = parameters_of_layer(context.parameters, index);
   switch (spec.kind) {
     case LayerSpec::Kind::conv2d:
-      return std::make_unique<WeightLayer<Conv2d>>(ops.conv2d(conv2d_desc(spec, first, format), batch_sizes), spec.relu,
-                                                   weight_id_of(index, parameters), parameters);
+      return std::make_unique<WeightLayer<Conv2d>>(
+          ops.conv2d(conv2d_desc(spec, input_gradient, format), context.batch_sizes), spec.relu, ids, context);
     case LayerSpec::Kind::linear: {
       const LinearDesc desc{.in_features = spec.input.c,
                             .out_features = spec.output.c,
                             .input_format = format,
                             .relu = spec.relu,
-                            .input_gradient = !first};
-      return std::make_unique<WeightLayer<Linear>>(ops.linear(desc, batch_sizes), spec.relu,
-                                                   weight_id_of(index, parameters), parameters);
+                            .input_gradient = input_gradient};
+      return std::make_unique<WeightLayer<Linear>>(ops.linear(desc, context.batch_sizes), spec.relu, ids, context);
     }
-    case LayerSpec::Kind::avg_pool2d: {
-      const AvgPool2dDesc desc{spec.input, format, spec.window.kernel, spec.window.stride};
-      return std::make_unique<PoolLayer>(ops.avg_pool2d(desc, batch_sizes), format);
-    }
+    case LayerSpec::Kind::pool2d:
+      return std::make_unique<PoolLayer>(
+          ops.pool2d({.kind = spec.pool, .input = spec.input, .format = format, .window = spec.window},
+                     context.batch_sizes),
+          format, spec.pool == Pool2dDesc::Kind::maximum);
+    case LayerSpec::Kind::dropout:
+      return std::make_unique<DropoutLayer>(
+          ops, format, Dropout{.seed = context.config.seed, .layer = static_cast<uint32_t>(index), .rate = spec.rate});
+    case LayerSpec::Kind::add: return std::make_unique<AddLayer>(ops, format);
     case LayerSpec::Kind::relu: return std::make_unique<ReluLayer>(ops, format);
     case LayerSpec::Kind::flatten: return std::make_unique<FlattenLayer>(ops);
+    case LayerSpec::Kind::batch_norm: break;
   }
-  fail(Exit::internal, "layer {} is of no known kind", index);
+  fail(Exit::internal, "layer {} ({}) cannot be made here", index, name_of(spec.kind));
 }
 
 }  // namespace ddp

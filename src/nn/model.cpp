@@ -2,132 +2,155 @@
 
 #include "core/error.h"
 #include "device/profile_range.h"
-#include "nn/arena.h"
+#include "nn/memory_plan.h"
 
 #include <algorithm>
 
 namespace ddp {
 
-Model::Model(const Network& network, std::span<const int64_t> batch_sizes, Device& device, Ops& ops,
-             const float* weights, float* gradients)
+Model::Model(const Network& network, std::span<const Parameter> parameters, std::span<const int64_t> batch_sizes,
+             Device& device, Ops& ops, const ModelMemory& memory, const ModelConfig& config)
     : device_(device),
       ops_(ops),
-      weights_(weights),
-      gradients_(gradients),
+      memory_(memory),
+      config_(config),
       input_image_(network.input()),
       read_image_(network.input()) {
-  require(network.output().h == 1 && network.output().w == 1, Exit::model,
+  require(!network.layers().empty() && network.output().h == 1 && network.output().w == 1, Exit::model,
           "model {} ends in an image, not in one value for each class", network.name());
-  const std::vector<Parameter> parameters = parameters_of(network);
   const std::vector<LayerSpec> specs = network.trimmed_layers();
-  if (!specs.empty()) read_image_ = specs[0].input;
-  const bool conv_first = !specs.empty() && specs[0].kind == LayerSpec::Kind::conv2d;
-  const Conv2dDesc first_desc = conv_first ? conv2d_desc(specs[0], true, {}) : Conv2dDesc{};
+  const std::vector<NormState> norms = norm_states_of(network);
+  read_image_ = specs[0].input;
+  const bool conv_first = specs[0].kind == LayerSpec::Kind::conv2d;
+  const Conv2dDesc first_desc = conv_first ? conv2d_desc(specs[0], false, {}) : Conv2dDesc{};
   input_format_ = ops.input_format(conv_first ? &first_desc : nullptr, batch_sizes);
 
-  Format format = input_format_;
+  const LayerContext context{ops, device, config_, memory_, parameters, batch_sizes};
+  size_t norm = 0;
   for (int i = 0; i < static_cast<int>(specs.size()); ++i) {
-    const bool has_gradient = !parameters.empty() && i >= parameters.back().layer;
-    const bool first = !parameters.empty() && i == parameters.back().layer;
-    auto layer = make_layer(specs[i], i, first, format, parameters, ops, batch_sizes);
+    const LayerSpec& spec = specs[i];
+    const auto has_gradient = [&](int stage) { return stage >= 0 && stages_[stage].has_gradient; };
+    const auto format_of = [&](int stage) { return stage < 0 ? input_format_ : stages_[stage].format; };
+    const bool input_gradient = has_gradient(spec.from);
+    Format format = format_of(spec.from);
+    DDP_EXPECT(spec.skip == LayerSpec::kNone || format_of(spec.skip) == format);
+    const bool is_norm = spec.kind == LayerSpec::Kind::batch_norm;
+    auto layer = is_norm ? make_batch_norm_layer(spec, i, input_gradient, format, norms[norm++].span, context)
+                         : make_layer(spec, i, input_gradient, format, context);
     if (layer) format = layer->output_format();
-    stages_.push_back({.layer = std::move(layer),
-                       .name = fmt::format("{} {}", i, name_of(specs[i].kind)),
-                       .image = specs[i].output,
-                       .format = format,
-                       .has_gradient = has_gradient});
+    // What is flattened by looking at it otherwise is dense, unless it is in lanes.
+    if (!layer && spec.kind == LayerSpec::Kind::flatten && format.kind == Format::Kind::channels) format = {};
+    stages_.push_back(
+        {.layer = std::move(layer),
+         .name = fmt::format("{} {}", spec.name, name_of(spec.kind)),
+         .from = spec.from,
+         .skip = spec.skip,
+         .image = spec.output,
+         .format = format,
+         .has_gradient = input_gradient || has_gradient(spec.skip) || !parameters_of_layer(parameters, i).empty()});
   }
   plan_memory(batch_sizes.empty() ? 0 : *std::max_element(batch_sizes.begin(), batch_sizes.end()));
   bind();
 }
 
-// A step runs the stages 0..S-1 at times 0..S-1, the loss at S, and the backward of stage i at 2S-i. A stage's output
-// lives from its forward to the last backward that reads it, its gradient from the backward of the next stage (or the
-// loss) to its own. Views share the memory of what they view.
 void Model::plan_memory(int64_t largest_batch) {
-  const int count = static_cast<int>(stages_.size());
   const auto width = static_cast<int64_t>(size_of(ops_.activation_dtype()));
   const auto bytes = [&](ImageShape image, Format f) { return width * stored_elements({largest_batch, image}, f); };
-  std::vector<Lifetime> lives;
-  int current = 0;  // the life of the value that the stage at hand reads
-  std::vector<int> life_of(count), gradient_of(count, -1);
-  lives.push_back({bytes(read_image_, input_format_), -1, 0});
-  for (int i = 0; i < count; ++i) {
-    const Stage& stage = stages_[i];
-    if (stage.layer) {
-      lives[current].last = std::max(lives[current].last, stage.layer->keeps_input() ? 2 * count - i : i);
-      current = static_cast<int>(lives.size());
-      lives.push_back({bytes(stage.image, stage.format), i, stage.layer->keeps_output() ? 2 * count - i : i});
-    }
-    life_of[i] = current;
+  std::vector<PlannedStage> planned;
+  for (const Stage& s : stages_)
+    planned.push_back({.bytes = bytes(s.image, s.format),
+                       .view = !s.layer,
+                       .from = s.from,
+                       .skip = s.skip,
+                       .keeps_input = s.layer && s.layer->keeps_input(),
+                       .keeps_output = s.layer && s.layer->keeps_output(),
+                       .has_gradient = s.has_gradient});
+  MemoryPlan plan = ddp::plan_memory(bytes(read_image_, input_format_), planned);
+  arena_ = Buffer(device_, static_cast<size_t>(plan.bytes));
+  input_offset_ = plan.image;
+  for (size_t i = 0; i < stages_.size(); ++i) {
+    stages_[i].output = plan.value[i];
+    stages_[i].from_gradient = plan.from_gradient[i];
+    stages_[i].gradient = std::move(plan.gradient[i]);
+    if (stages_[i].layer) last_ = static_cast<int>(i);
   }
-  lives[current].last = std::max(lives[current].last, count);
+}
 
-  int reader = count;  // the stage whose backward writes the gradient; `count` is the loss
-  for (int i = count - 1; i >= 0 && stages_[i].has_gradient; --i) {
-    if (!stages_[i].layer) continue;
-    gradient_of[i] = static_cast<int>(lives.size());
-    lives.push_back({bytes(stages_[i].image, stages_[i].format), 2 * count - reader, 2 * count - i});
-    reader = i;
-  }
-
-  const Arena arena = plan_arena(lives);
-  arena_ = Buffer(device_, static_cast<size_t>(arena.bytes));
-  input_offset_ = arena.offsets[0];
-  int owner = -1;
-  for (int i = 0; i < count; ++i) {
-    if (stages_[i].layer) owner = i;
-    stages_[i].output = arena.offsets[life_of[i]];
-    if (stages_[i].has_gradient) stages_[i].gradient = arena.offsets[gradient_of[owner]];
-  }
+Tensor Model::at(int stage, int64_t offset, int64_t n) const {
+  const bool image = stage < 0;
+  return {arena_.as<char>() + offset,
+          {n, image ? read_image_ : stages_[stage].image},
+          image ? input_format_ : stages_[stage].format,
+          ops_.activation_dtype()};
 }
 
 Tensor Model::value(int stage, int64_t n) const {
-  const DType dtype = ops_.activation_dtype();
-  char* base = arena_.as<char>();
-  if (stage < 0) return {base + input_offset_, {n, read_image_}, input_format_, dtype};
-  const Stage& s = stages_[stage];
-  return {base + s.output, {n, s.image}, s.format, dtype};
+  return at(stage, stage < 0 ? input_offset_ : stages_[stage].output, n);
 }
 
-Tensor Model::gradient(int stage, int64_t n) const {
-  if (stage < 0 || !stages_[stage].has_gradient) return {};
-  const DType dtype = ops_.activation_dtype();
-  const Stage& s = stages_[stage];
-  return {arena_.as<char>() + s.gradient, {n, s.image}, s.format, dtype};
+LayerValues Model::values(const Stage& stage, int index, int64_t n) const {
+  return {value(stage.from, n), stage.skip == LayerSpec::kNone ? Tensor{} : value(stage.skip, n), value(index, n)};
 }
 
 void Model::bind() {
   for (const Stage& stage : stages_)
-    if (stage.layer) stage.layer->bind(weights_);
+    if (stage.layer) stage.layer->bind(memory_.weights);
 }
 
-void Model::forward(const Samples& samples) {
-  ops_.normalize(samples, input_image_, value(-1, samples.size));
+void Model::forward(const Pass& pass) {
+  const int64_t n = pass.samples.size;
+  if (n > 0) ops_.normalize(pass.samples, input_image_, value(-1, n));
   for (int i = 0; i < static_cast<int>(stages_.size()); ++i) {
-    if (!stages_[i].layer) continue;
-    const ProfileRange range(device_, stages_[i].name.c_str());
-    stages_[i].layer->forward(value(i - 1, samples.size), value(i, samples.size));
+    const Stage& stage = stages_[i];
+    if (!stage.layer) continue;
+    const ProfileRange range(device_, stage.name.c_str());
+    if (n > 0)
+      stage.layer->forward(values(stage, i, n), pass);
+    else
+      stage.layer->forward_empty(pass);
     device_.poll();
   }
 }
 
-void Model::forward_backward(const Samples& samples, float sample_weight, float* stats, const Announce& announce) {
-  const int count = static_cast<int>(stages_.size());
-  const int64_t n = samples.size;
-  forward(samples);
-  ops_.softmax_cross_entropy_backward(value(count - 1, n), samples, sample_weight, gradient(count - 1, n), stats);
-  for (int i = count - 1; i >= 0 && stages_[i].has_gradient; --i) {
-    if (!stages_[i].layer) continue;
-    const ProfileRange range(device_, stages_[i].name.c_str());
-    stages_[i].layer->backward(value(i - 1, n), value(i, n), gradient(i, n), gradient(i - 1, n), gradients_, announce);
+void Model::backward(int index, const Pass& pass) {
+  const Stage& stage = stages_[index];
+  const int64_t n = pass.samples.size;
+  const Tensor dy = at(index, stage.gradient[0], n);
+  const auto part = [&](size_t p) { return at(index, stage.gradient[p], n); };
+  size_t parts = stage.gradient.size();
+  for (; parts > (stage.layer->takes_more() ? 2u : 1u); --parts) ops_.add(dy, part(parts - 1), dy);
+  stage.layer->backward(values(stage, index, n), parts > 1 ? part(1) : Tensor{}, dy,
+                        stage.from_gradient < 0 ? Tensor{} : at(stage.from, stage.from_gradient, n), pass);
+}
+
+void Model::forward_backward(const Pass& pass, float sample_weight, float* stats) {
+  DDP_EXPECT(pass.kind == Pass::Kind::train);
+  const int64_t n = pass.samples.size;
+  forward(pass);
+  if (n > 0)
+    ops_.softmax_cross_entropy_backward(value(last_, n), pass.samples, sample_weight, config_.label_smoothing,
+                                        at(last_, stages_[last_].gradient[0], n), stats, pass.mode);
+  for (int i = last_; i >= 0; --i) {
+    const Stage& stage = stages_[i];
+    if (!stage.layer || !stage.has_gradient) continue;
+    const ProfileRange range(device_, stage.name.c_str());
+    if (n > 0)
+      backward(i, pass);
+    else
+      stage.layer->backward_empty(pass);
     device_.poll();
   }
 }
 
-void Model::evaluate(const Samples& samples, float* stats) {
-  forward(samples);
-  ops_.softmax_cross_entropy(value(static_cast<int>(stages_.size()) - 1, samples.size), samples, stats);
+void Model::recompute(const Pass& pass) {
+  DDP_EXPECT(pass.kind == Pass::Kind::recompute);
+  forward(pass);
+}
+
+void Model::evaluate(const Pass& pass, float* stats) {
+  DDP_EXPECT(pass.kind == Pass::Kind::evaluate && pass.samples.size > 0);
+  forward(pass);
+  ops_.softmax_cross_entropy(value(last_, pass.samples.size), pass.samples, stats);
 }
 
 }  // namespace ddp

@@ -1,5 +1,5 @@
 // A network planned for a device: its ops, and the memory of its activations and their gradients. The flat buffers of
-// weights and gradients belong to the caller and are laid out as parameters_of() says.
+// weights, gradients and statistics belong to the caller.
 #pragma once
 
 #include "device/buffer.h"
@@ -19,20 +19,25 @@ namespace ddp {
 
 class Model {
  public:
-  // Only the batch sizes given here can be run. `weights` and `gradients` outlive the model.
-  Model(const Network& network, std::span<const int64_t> batch_sizes, Device& device, Ops& ops, const float* weights,
-        float* gradients);
+  // Only the batch sizes given here can be run, and the empty one. `parameters` are the network's.
+  Model(const Network& network, std::span<const Parameter> parameters, std::span<const int64_t> batch_sizes,
+        Device& device, Ops& ops, const ModelMemory& memory, const ModelConfig& config);
 
   // To be called whenever the weights have changed, before they are used again.
   void bind();
 
-  // One pass forward and back. Seeds the loss gradient of every sample with `sample_weight` (one over the size of the
-  // global batch), overwrites all gradients, and announces each parameter when its gradient is final. stats[0] and
-  // stats[1], on the device, become the sum of losses and the number of correct predictions (ops/ops.h).
-  void forward_backward(const Samples& samples, float sample_weight, float* stats, const Announce& announce);
+  // One pass forward and back (pass.kind train). Seeds the loss gradient of every sample with `sample_weight` (one over
+  // the size of the global batch), writes or adds to all gradients and statistics, and announces each parameter when
+  // its gradient is final. stats[0] and stats[1], on the device, are the sum of losses and the number of correct
+  // predictions (ops/ops.h), by the mode of the pass too. Of an empty shard: the collectives and announcements of the
+  // others, in their order; with Gradient::overwrite it zeroes the statistics, but neither gradients nor stats.
+  void forward_backward(const Pass& pass, float sample_weight, float* stats);
 
-  // Forward only; the same stats.
-  void evaluate(const Samples& samples, float* stats);
+  // Forward only (pass.kind recompute): writes or adds to the statistics. Every rank calls it, with an empty shard too.
+  void recompute(const Pass& pass);
+
+  // Forward only (pass.kind evaluate): stats as above, overwritten, of the loss without label smoothing.
+  void evaluate(const Pass& pass, float* stats);
 
   ImageShape input() const { return input_image_; }
   int64_t activation_bytes() const { return static_cast<int64_t>(arena_.bytes()); }
@@ -41,26 +46,32 @@ class Model {
   struct Stage {
     std::unique_ptr<Layer> layer;  // null for a view
     std::string name;              // "3 conv2d"
+    int from = -1, skip = -2;      // stages; -1: the image, -2: none
     ImageShape image;              // of the output
     Format format;
-    bool has_gradient = false;         // the first layer with weights and all after it
-    int64_t output = 0, gradient = 0;  // byte offsets in the arena
+    bool has_gradient = false;           // whether its value depends on parameters
+    int64_t output = 0;                  // byte offsets in the arena
+    int64_t from_gradient = -1;          // where it writes the gradient of its input
+    std::vector<int64_t> gradient = {};  // the parts of the gradient of its output
   };
 
-  Tensor value(int stage, int64_t n) const;     // stage -1 is the network's input
-  Tensor gradient(int stage, int64_t n) const;  // without data where none is wanted
-  void forward(const Samples& samples);
   void plan_memory(int64_t largest_batch);
+  Tensor at(int stage, int64_t offset, int64_t n) const;  // as the value of the stage, at an offset of the arena
+  Tensor value(int stage, int64_t n) const;
+  LayerValues values(const Stage& stage, int index, int64_t n) const;
+  void forward(const Pass& pass);
+  void backward(int index, const Pass& pass);
 
   Device& device_;
   Ops& ops_;
-  const float* weights_;
-  float* gradients_;
+  const ModelMemory memory_;
+  const ModelConfig config_;
   ImageShape input_image_;  // of the samples
   ImageShape read_image_;   // what the network reads of it, its top left
   Format input_format_;
   int64_t input_offset_ = 0;
   std::vector<Stage> stages_;  // layers and views, in forward order
+  int last_ = -1;              // the stage whose value is the logits, and whose gradient the loss writes
   Buffer arena_;
 };
 

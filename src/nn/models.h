@@ -1,11 +1,22 @@
-// The networks that --model knows. A new one is one new file in models/, a line here, one in app/factory.cpp and
-// one in CMakeLists.txt.
+// The networks that --model knows: the files of models/. A new one is one new file there, whose name is that of its
+// function, with - for _ in the option: models/my_net.cpp has Network my_net(ImageShape image, int64_t classes).
 #pragma once
 
 #include "nn/network.h"
 
+#include <span>
+#include <string_view>
+
 namespace ddp {
 
-Network lenet(ImageShape image, int64_t classes);
+struct NamedModel {
+  const char* name;
+  Network (*make)(ImageShape image, int64_t classes);
+};
+
+std::span<const NamedModel> models();  // by name
+
+// Throws Error(Exit::usage), with the names there are, for another, Error(Exit::model) where the images do not fit.
+Network make_model(std::string_view name, ImageShape image, int64_t classes);
 
 }  // namespace ddp

@@ -1,102 +1,181 @@
 #include "nn/network.h"
 
 #include "core/error.h"
-#include "ops/pool2d.h"
 
 #include <algorithm>
 #include <iterator>
 #include <utility>
 
 namespace ddp {
+namespace {
 
-const char* name_of(LayerSpec::Kind kind) {
+using Kind = LayerSpec::Kind;
+
+}  // namespace
+
+const char* name_of(Kind kind) {
   switch (kind) {
-    case LayerSpec::Kind::conv2d: return "conv2d";
-    case LayerSpec::Kind::relu: return "relu";
-    case LayerSpec::Kind::avg_pool2d: return "avg_pool2d";
-    case LayerSpec::Kind::flatten: return "flatten";
-    case LayerSpec::Kind::linear: return "linear";
+    case Kind::conv2d: return "conv2d";
+    case Kind::linear: return "linear";
+    case Kind::batch_norm: return "batch_norm";
+    case Kind::relu: return "relu";
+    case Kind::pool2d: return "pool2d";
+    case Kind::flatten: return "flatten";
+    case Kind::dropout: return "dropout";
+    case Kind::add: return "add";
   }
   return "layer";
 }
 
 Network::Network(std::string name, ImageShape input) : name_(std::move(name)), input_(input) {}
 
-void Network::add(LayerSpec layer, const std::string& what) {
+std::string Network::next_name() {
+  if (given_name_) return prefix_ + *std::exchange(given_name_, std::nullopt);
+  return prefix_ + std::to_string(number_++);
+}
+
+Network& Network::named(std::string name) {
+  given_name_ = std::move(name);
+  return *this;
+}
+
+// Fills in what follows from where the layer stands.
+void Network::add(LayerSpec layer, const std::string& what, bool fits) {
+  layer.name = next_name();
+  layer.from = last_;
+  layer.input = output();
   const auto& [h, w, c] = layer.output;
-  require(
-      h > 0 && w > 0 && c > 0, Exit::model,
-      "model {} does not fit the data: layer {} ({}) cannot take its input of {}x{}x{}; the images are {}x{}x{}, use "
-      "larger ones or another --model",
-      name_, layers_.size(), what, layer.input.h, layer.input.w, layer.input.c, input_.h, input_.w, input_.c);
-  layers_.push_back(layer);
+  require(fits && h > 0 && w > 0 && c > 0, Exit::model,
+          "model {} does not fit the data: layer {} ({}) cannot take its input of {}x{}x{}; the images are {}x{}x{}, "
+          "use larger ones or another --model",
+          name_, layer.name, what, layer.input.h, layer.input.w, layer.input.c, input_.h, input_.w, input_.c);
+  layers_.push_back(std::move(layer));
+  last_ = static_cast<int>(layers_.size()) - 1;
+  forked_ = false;
 }
 
-Network& Network::conv2d(int64_t out_channels, int64_t kernel, int64_t stride, int64_t padding) {
-  const Conv2dDesc desc{
-      .input = output(), .input_format = {}, .out_channels = out_channels, .window = {kernel, stride, padding}};
-  const bool fits = desc.input.h + 2 * padding >= kernel && desc.input.w + 2 * padding >= kernel;
-  add({.kind = LayerSpec::Kind::conv2d,
-       .input = desc.input,
-       .output = fits ? conv2d_output(desc) : ImageShape{0, 0, 0},
-       .window = desc.window},
-      fmt::format("conv2d {}@{}x{}", out_channels, kernel, kernel));
-  return *this;
-}
-
-Network& Network::relu() {
-  const bool fused = !layers_.empty() &&
-                     (layers_.back().kind == LayerSpec::Kind::conv2d || layers_.back().kind == LayerSpec::Kind::linear);
-  if (fused) layers_.back().relu = true;
-  add({.kind = LayerSpec::Kind::relu, .input = output(), .output = output(), .window = {}, .view = fused}, "relu");
-  return *this;
-}
-
-Network& Network::avg_pool2d(int64_t kernel) {
-  const AvgPool2dDesc desc{.input = output(), .format = {}, .kernel = kernel, .stride = kernel};
-  const bool fits = desc.input.h >= kernel && desc.input.w >= kernel;
-  add({.kind = LayerSpec::Kind::avg_pool2d,
-       .input = desc.input,
-       .output = fits ? avg_pool2d_output(desc) : ImageShape{0, 0, 0},
-       .window = {kernel, kernel, 0}},
-      fmt::format("average pool {}x{}", kernel, kernel));
-  return *this;
-}
-
-Network& Network::flatten() {
-  add({.kind = LayerSpec::Kind::flatten,
-       .input = output(),
-       .output = {1, 1, output().elements()},
-       .window = {},
-       .view = true},
-      "flatten");
+Network& Network::conv2d(int64_t out_channels, int64_t kernel, const ConvOptions& options) {
+  const Padding padding = options.same ? same_padding(output(), kernel, options.stride) : options.padding;
+  const Window2d window{kernel, options.stride, padding};
+  add({.kind = Kind::conv2d,
+       .output = window_output(output(), window, out_channels),
+       .window = window,
+       .bias = options.bias},
+      fmt::format("conv2d {}@{}x{}", out_channels, kernel, kernel), window_fits(output(), window));
   return *this;
 }
 
 Network& Network::linear(int64_t out_features) {
   const ImageShape in = output();
   require(in.h == 1 && in.w == 1, Exit::model,
-          "model {}: layer {} (linear) follows an image of {}x{}x{}; put flatten() before it", name_, layers_.size(),
-          in.h, in.w, in.c);
-  const bool flattened = !layers_.empty() && layers_.back().kind == LayerSpec::Kind::flatten;
-  add({.kind = LayerSpec::Kind::linear,
-       .input = in,
-       .output = {1, 1, out_features},
-       .window = {},
-       .flattened = flattened ? layers_.back().input : in},
+          "model {}: a linear layer follows an image of {}x{}x{}; put flatten() before it", name_, in.h, in.w, in.c);
+  const bool flattened = last_ >= 0 && layers_[last_].kind == Kind::flatten;
+  add({.kind = Kind::linear, .output = {1, 1, out_features}, .flattened = flattened ? layers_[last_].input : in},
       fmt::format("linear {}", out_features));
   return *this;
 }
 
+Network& Network::batch_norm(const NormOptions& options) {
+  add({.kind = Kind::batch_norm, .output = output(), .norm = options}, "batch norm");
+  return *this;
+}
+
+// Fused into a layer that nothing else reads, also where a sum is fused into that.
+Network& Network::relu() {
+  int target = last_;
+  if (target >= 0 && layers_[target].kind == Kind::add && layers_[target].view) target = layers_[target].from;
+  const auto takes = [](Kind kind) { return kind == Kind::conv2d || kind == Kind::linear || kind == Kind::batch_norm; };
+  const bool fused = target >= 0 && !forked_ && !layers_[target].relu && takes(layers_[target].kind);
+  if (fused) layers_[target].relu = true;
+  add({.kind = Kind::relu, .output = output(), .view = fused}, "relu");
+  return *this;
+}
+
+void Network::add_pool(Pool2dDesc::Kind kind, const Window2d& window, const std::string& what) {
+  const Pool2dDesc desc{.kind = kind, .input = output(), .format = {}, .window = window};
+  const auto& [top, left, bottom, right] = window.padding;
+  const bool some_padding_only = std::max({top, left, bottom, right}) < window.kernel;  // else a window sees nothing
+  add({.kind = Kind::pool2d, .output = pool2d_output(desc), .window = window, .pool = kind}, what,
+      window_fits(output(), window) && (window.padding.none() || some_padding_only));
+}
+
+Network& Network::avg_pool2d(int64_t kernel) {
+  add_pool(Pool2dDesc::Kind::average, {kernel, kernel, {}}, fmt::format("average pool {}x{}", kernel, kernel));
+  return *this;
+}
+
+Network& Network::max_pool2d(int64_t kernel, int64_t stride, Padding padding) {
+  add_pool(Pool2dDesc::Kind::maximum, {kernel, stride, padding}, fmt::format("max pool {}x{}", kernel, kernel));
+  return *this;
+}
+
+Network& Network::global_avg_pool() {
+  add_pool(Pool2dDesc::Kind::global_average, {}, "global average pool");
+  return *this;
+}
+
+Network& Network::flatten() {
+  add({.kind = Kind::flatten, .output = {1, 1, output().elements()}, .view = true}, "flatten");
+  return *this;
+}
+
+Network& Network::dropout(float rate) {
+  require(rate >= 0 && rate < 1, Exit::model, "model {}: dropout of {}; give a share from 0 to below 1", name_, rate);
+  add({.kind = Kind::dropout, .output = output(), .rate = rate}, "dropout");
+  return *this;
+}
+
+Network& Network::block(const Part& layers) {
+  const std::string prefix = next_name() + ".";
+  const std::string outer = std::exchange(prefix_, prefix);
+  const int number = std::exchange(number_, 0);
+  layers(*this);
+  prefix_ = outer;
+  number_ = number;
+  return *this;
+}
+
+// The shortcut comes first, so that the sum can be fused into a batch norm that ends the main path.
+Network& Network::residual(const Part& main, const Part& shortcut) {
+  return block([&](Network& net) {
+    const int fork = net.last_;
+    net.forked_ = true;
+    shortcut(net);
+    const int skip = std::exchange(net.last_, fork);
+    net.forked_ = true;
+    main(net);
+    require(net.at(skip) == net.output(), Exit::model, "model {}: the two paths of {} end in {}x{}x{} and {}x{}x{}",
+            net.name_, net.prefix_, net.at(skip).h, net.at(skip).w, net.at(skip).c, net.output().h, net.output().w,
+            net.output().c);
+    const bool fused = net.last_ != fork && net.layers_[net.last_].kind == Kind::batch_norm;
+    if (fused) net.layers_[net.last_].skip = skip;
+    net.named("add").add(
+        {.kind = Kind::add, .skip = fused ? LayerSpec::kNone : skip, .output = net.output(), .view = fused}, "add");
+    net.named("relu").relu();
+  });
+}
+
+Network Network::without_dropout() const {
+  Network network = *this;
+  for (LayerSpec& layer : network.layers_) layer.rate = 0;
+  return network;
+}
+
 // From the last of the leading layers that can be trimmed back to the image. Padding sees the border of what it pads,
-// so a padded convolution, and with it all after it, keeps its extents.
+// so a padded convolution, and with it all after it, keeps its extents; so does what two layers read.
 std::vector<LayerSpec> Network::trimmed_layers() const {
-  using Kind = LayerSpec::Kind;
-  const auto trims = [](const LayerSpec& l) {
-    return l.kind == Kind::relu || l.kind == Kind::avg_pool2d || (l.kind == Kind::conv2d && l.window.padding == 0);
-  };
   std::vector<LayerSpec> trimmed = layers_;
-  const auto end = std::find_if_not(trimmed.begin(), trimmed.end(), trims);
+  std::vector<int> readers(trimmed.size(), 0);
+  for (const LayerSpec& l : trimmed)
+    for (const int read : {l.from, l.skip})
+      if (read >= 0) ++readers[read];
+
+  const auto trims = [](const LayerSpec& l) {
+    return l.kind == Kind::relu || (l.kind == Kind::conv2d && l.window.padding.none()) ||
+           (l.kind == Kind::pool2d && l.pool == Pool2dDesc::Kind::average);
+  };
+  auto end = trimmed.begin();
+  while (end != trimmed.end() && trims(*end) && (end == trimmed.begin() || readers[end->from] == 1)) ++end;
   if (end == trimmed.begin()) return trimmed;
   ImageShape needed = std::prev(end)->output;
   for (auto layer = std::make_reverse_iterator(end); layer != trimmed.rend(); ++layer) {

@@ -1,31 +1,26 @@
-// Two-dimensional convolution (cross-correlation) with bias and an optional fused ReLU:
-//   y[n,i,j,o] = act(b[o] + sum over (p,q,c) of w[o,p,q,c] * x[n, i*stride+p-padding, j*stride+q-padding, c])
+// Two-dimensional convolution (cross-correlation) with an optional bias and an optional fused ReLU:
+//   y[n,i,j,o] = act(b[o] + sum over (p,q,c) of w[o,p,q,c] * x[n, i*stride+p-top, j*stride+q-left, c])
 // Weights and their gradients are dense f32 in the order O,H,W,I on every backend.
 #pragma once
 
 #include "core/shape.h"
 #include "device/tensor.h"
 #include "ops/gradient.h"
+#include "ops/window.h"
 
 namespace ddp {
-
-struct Window2d {
-  int64_t kernel = 1, stride = 1, padding = 0;
-};
 
 struct Conv2dDesc {
   ImageShape input;
   Format input_format;
   int64_t out_channels = 0;
   Window2d window;
+  bool bias = true;  // without: bias and dbias are null in the calls
   bool relu = false;
   bool input_gradient = true;  // false for the first layer: backward_input is then never called
 };
 
-inline ImageShape conv2d_output(const Conv2dDesc& d) {
-  const auto extent = [&](int64_t x) { return (x + 2 * d.window.padding - d.window.kernel) / d.window.stride + 1; };
-  return {extent(d.input.h), extent(d.input.w), d.out_channels};
-}
+inline ImageShape conv2d_output(const Conv2dDesc& d) { return window_output(d.input, d.window, d.out_channels); }
 
 // A plan for one shape of image and the batch sizes that were declared when it was made; no call allocates.
 class Conv2d {

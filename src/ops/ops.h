@@ -3,8 +3,11 @@
 // the Ops was made for, and none of them allocates or waits. A batch of 0 samples is never passed.
 #pragma once
 
+#include "ops/batch_norm.h"
 #include "ops/conv2d.h"
+#include "ops/dropout.h"
 #include "ops/linear.h"
+#include "ops/optimizer.h"
 #include "ops/pool2d.h"
 #include "ops/samples.h"
 
@@ -20,7 +23,10 @@ class Ops {
 
   virtual std::unique_ptr<Conv2d> conv2d(const Conv2dDesc& desc, std::span<const int64_t> batch_sizes) = 0;
   virtual std::unique_ptr<Linear> linear(const LinearDesc& desc, std::span<const int64_t> batch_sizes) = 0;
-  virtual std::unique_ptr<AvgPool2d> avg_pool2d(const AvgPool2dDesc& desc, std::span<const int64_t> batch_sizes) = 0;
+  virtual std::unique_ptr<Pool2d> pool2d(const Pool2dDesc& desc, std::span<const int64_t> batch_sizes) = 0;
+  virtual std::unique_ptr<BatchNorm> batch_norm(const BatchNormDesc& desc, std::span<const int64_t> batch_sizes) = 0;
+  virtual std::unique_ptr<RunningStats> running_stats(std::span<const RunningStatsSpan> layers) = 0;
+  virtual std::unique_ptr<Optimizer> optimizer(const OptimizerDesc& desc, std::span<const OptimizerTensor> tensors) = 0;
 
   // The type of activations and of their gradients. Weights and their gradients are f32 always.
   virtual DType activation_dtype() const = 0;
@@ -40,19 +46,34 @@ class Ops {
   virtual void relu(const Tensor& x, const Tensor& y) = 0;
   virtual void relu_backward(const Tensor& y, const Tensor& dy, const Tensor& dx) = 0;
 
+  // y = a + b, of one format and type; y may be either.
+  virtual void add(const Tensor& a, const Tensor& b, const Tensor& y) = 0;
+
+  // For y from x and, with the same arguments, for dx from dy. In place is allowed.
+  virtual void dropout(const Dropout& dropout, const Tensor& x, const Samples& samples, const Tensor& y) = 0;
+
   // Softmax cross-entropy over the channels of `logits` (1 x 1 x classes), in the numerically safe form
   //   loss_i = log(sum_k exp(z_ik - max_i)) - (z_i,label - max_i).
   // stats[0] = sum of loss_i, stats[1] = number of samples whose largest logit (the first of equal ones) is the
-  // label; both overwritten. With dlogits: (softmax - onehot) * scale, 0 in lanes past n; dlogits may be logits.
-  virtual void softmax_cross_entropy(const Tensor& logits, const Samples& samples, float* stats) = 0;
+  // label; `mode` says whether both are overwritten or added to. With dlogits: (softmax - target) * scale, 0 in lanes
+  // past n; dlogits may be logits. The target is (1 - smoothing) * onehot + smoothing / classes, and loss_i then
+  // - sum_k target_ik * log softmax_ik, as in torch.nn.CrossEntropyLoss(label_smoothing).
+  virtual void softmax_cross_entropy(const Tensor& logits, const Samples& samples, float* stats) = 0;  // overwrites
   virtual void softmax_cross_entropy_backward(const Tensor& logits, const Samples& samples, float scale,
-                                              const Tensor& dlogits, float* stats) = 0;
+                                              float smoothing, const Tensor& dlogits, float* stats, Gradient mode) = 0;
 
   // Where values[0..count) holds NaN or infinity and *flag is still 0: *flag = mark.
   virtual void flag_nonfinite(const float* values, int64_t count, float mark, float* flag) = 0;
 
-  // w -= lr * g; nothing where any value of `skip` is not 0. lr and skip live on the device.
-  virtual void sgd(float* w, const float* g, int64_t count, const float* lr, std::span<const float> skip) = 0;
+  // On f32 values of the device, such as parameters, gradients and sums.
+  virtual void put(const float* from, float* to, int64_t count, Gradient mode) = 0;  // to = from, or to += from
+  virtual void to_bf16(const float* from, void* to, int64_t count) = 0;
+  virtual void from_bf16(const void* from, float* to, int64_t count) = 0;
+
+  // *sum = the sum of the squares of values[0..count), or is increased by it. The same bits on every run.
+  virtual void sum_of_squares(const float* values, int64_t count, float* sum, Gradient mode) = 0;
+  // *scale = min(1, limit / (sqrt(*sum) + 1e-6)), as in torch.nn.utils.clip_grad_norm_; 1 where *sum is not finite.
+  virtual void clip_scale(const float* sum, float limit, float* scale) = 0;
 };
 
 }  // namespace ddp

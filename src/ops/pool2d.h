@@ -1,28 +1,37 @@
-// Average pooling without padding: y[n,i,j,c] = mean over the kernel x kernel window at (i*stride, j*stride) of x.
-// Rows and columns that no whole window covers are left out (floor mode), as in PyTorch.
+// Pooling of each channel by itself:
+//   average        y = mean over the window; without padding
+//   maximum        y = the largest value of the window; padding never wins. The gradient goes to the first largest
+//                  value of a window, in the order of rows, then columns, as in PyTorch
+//   global_average y = mean over all positions, 1 x 1; the window is not used
 #pragma once
 
-#include "core/shape.h"
 #include "device/tensor.h"
+#include "ops/window.h"
+
+#include <cstdint>
 
 namespace ddp {
 
-struct AvgPool2dDesc {
+struct Pool2dDesc {
+  enum class Kind : uint8_t { average, maximum, global_average };
+  Kind kind = Kind::average;
   ImageShape input;
   Format format;  // of input and output alike
-  int64_t kernel = 2;
-  int64_t stride = 2;
+  Window2d window = {};
 };
 
-inline ImageShape avg_pool2d_output(const AvgPool2dDesc& d) {
-  return {(d.input.h - d.kernel) / d.stride + 1, (d.input.w - d.kernel) / d.stride + 1, d.input.c};
+inline ImageShape pool2d_output(const Pool2dDesc& d) {
+  if (d.kind == Pool2dDesc::Kind::global_average) return {1, 1, d.input.c};
+  return window_output(d.input, d.window, d.input.c);
 }
 
-class AvgPool2d {
+class Pool2d {
  public:
-  virtual ~AvgPool2d() = default;
+  virtual ~Pool2d() = default;
   virtual void forward(const Tensor& x, const Tensor& y) = 0;
-  virtual void backward(const Tensor& dy, const Tensor& dx) = 0;  // dx is overwritten, uncovered positions with 0
+
+  // dx is overwritten, positions that no window covers with 0. Only maximum reads x and y, which may else lack data.
+  virtual void backward(const Tensor& x, const Tensor& y, const Tensor& dy, const Tensor& dx) = 0;
 };
 
 }  // namespace ddp

@@ -22,6 +22,7 @@ DeviceData::DeviceData(Device& device_, const Dataset& data_, int64_t largest_, 
   pixels_ = Buffer(device, images * data.image_shape().elements());
   labels_ = Buffer(device, images * sizeof(int32_t));
   ids_ = Buffer(device, static_cast<size_t>(largest) * sizeof(int32_t));
+  if (place == Place::streamed) keys_ = Buffer(device, static_cast<size_t>(largest) * sizeof(int32_t));
   if (place == Place::resident) copy_all();
 }
 

@@ -24,14 +24,16 @@ class DeviceData {
   const int64_t largest;
   const Place place;
 
-  // Of images, all or kRing x largest; of their labels; and of one shard's ids. Null on the host.
+  // Of images, all or kRing x largest; of their labels; and of one shard's ids, in this memory and in the data set.
+  // Null on the host.
   uint8_t* pixels() const { return pixels_.as<uint8_t>(); }
   int32_t* labels() const { return labels_.as<int32_t>(); }
   int32_t* ids() const { return ids_.as<int32_t>(); }
+  int32_t* keys() const { return place == Place::streamed ? keys_.as<int32_t>() : ids(); }
 
  private:
   void copy_all();
-  Buffer pixels_, labels_, ids_;
+  Buffer pixels_, labels_, ids_, keys_;
 };
 
 }  // namespace ddp

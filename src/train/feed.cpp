@@ -43,10 +43,11 @@ void Feed::bring() {
   Device& device = data_.device;
   const auto size = static_cast<size_t>(batch.size);
   if (data_.place == DeviceData::Place::host) {
-    shard_.samples = {.pixels = batch.pixels, .labels = batch.labels, .size = batch.size};
+    shard_.samples = {.pixels = batch.pixels, .labels = batch.labels, .keys = batch.ids, .size = batch.size};
     return;
   }
-  shard_.samples = {.pixels = data_.pixels(), .labels = data_.labels(), .ids = data_.ids(), .size = batch.size};
+  shard_.samples = {
+      .pixels = data_.pixels(), .labels = data_.labels(), .ids = data_.ids(), .keys = data_.keys(), .size = batch.size};
   if (data_.place == DeviceData::Place::resident) {
     device.upload(data_.ids(), batch.ids, size * sizeof(int32_t));
     return;
@@ -56,6 +57,7 @@ void Feed::bring() {
   device.upload_ahead(data_.pixels() + slot * data_.largest * image, batch.pixels, size * image);
   device.upload_ahead(data_.labels() + slot * data_.largest, batch.labels, size * sizeof(int32_t));
   device.upload(data_.ids(), ring_ids_[slot].data(), size * sizeof(int32_t));
+  device.upload(data_.keys(), batch.ids, size * sizeof(int32_t));
 }
 
 }  // namespace ddp

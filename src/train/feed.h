@@ -17,8 +17,9 @@ struct Shard {
 
 class Feed {
  public:
-  // Yields the shards of steps [first, end), counted over all epochs from 0. One feed at a time may use `data`, which,
-  // like the sampler, outlives it. Takes the fences of the device from first_fence to first_fence + kFences - 1.
+  // Yields the shards of steps [first, end), counted over all epochs from 0, of each micro-batch its own. One feed at a
+  // time may use `data`, which, like the sampler, outlives it. Takes the fences of the device from first_fence to
+  // first_fence + kFences - 1.
   static constexpr int kFences = DeviceData::kRing;
   Feed(DeviceData& data, const DistributedSampler& sampler, int64_t first, int64_t end, int first_fence);
 

@@ -1,11 +1,13 @@
-// What a step gets from the host and gives back to it, in one copy each way. It begins with the ticket, which is summed
-// with the last bucket, and so lies behind the gradients. Offsets are in floats from the start of the flat gradients.
+// What a step gets from the host and gives back to it, in one copy each way, behind the gradients and the statistics of
+// batch norms. It begins with the ticket, which is summed like them. Offsets are in floats from the start of the flat
+// gradients.
 //
-//   | gradients | padding | ticket | lr | stamps |
+//   | gradients | padding | statistics | ticket | scalars | epoch | stamps |
 #pragma once
 
 #include "ddp/bucket_plan.h"
 #include "ddp/ticket.h"
+#include "ops/optimizer.h"
 
 #include <cstdint>
 
@@ -14,13 +16,19 @@ namespace ddp {
 struct StepFrame {
   static constexpr int kStamps =
       4;  // int64 nanoseconds: step begins, gradients computed, gradients summed, weights updated
+  static constexpr int64_t kScalars = sizeof(OptimizerScalars) / sizeof(float);
 
   StepFrame(const BucketPlan& plan, const TicketLayout& layout)
-      : ticket(plan.padded), lr(plan.padded + layout.elements()), stamps((lr + 2) / 2 * 2), end(stamps + 2 * kStamps) {}
+      : statistics(plan.padded),
+        ticket(plan.total - layout.elements()),
+        scalars(plan.total),
+        epoch(scalars + kScalars),
+        stamps((epoch + 2) / 2 * 2),
+        end(stamps + 2 * kStamps) {}
 
   int64_t size() const { return end - ticket; }
 
-  int64_t ticket, lr, stamps, end;
+  int64_t statistics, ticket, scalars, epoch, stamps, end;
 };
 
 }  // namespace ddp

@@ -38,11 +38,17 @@ std::string plan_report(Replica& replica, const DistributedSampler& sampler) {
   const int64_t local = sampler.shard(0).size();
   Buffer pixels(replica.device, static_cast<size_t>(std::max<int64_t>(local, 1) * replica.model.input().elements()));
   Buffer labels(replica.device, static_cast<size_t>(std::max<int64_t>(local, 1)) * sizeof(int32_t));
-  const Samples samples{.pixels = pixels.as<uint8_t>(), .labels = labels.as<int32_t>(), .size = local};
-
-  const double compute = median_ms(replica, [&] {
-    if (local > 0) replica.model.forward_backward(samples, 1.0f, replica.ticket(), [](int) {});
-  });
+  const Pass pass{.kind = Pass::Kind::train,
+                  .samples = {.pixels = pixels.as<uint8_t>(),
+                              .labels = labels.as<int32_t>(),
+                              .keys = labels.as<int32_t>(),
+                              .size = local},
+                  .global_size = sampler.micro_batch(0, 0).size(),
+                  .mode = Gradient::overwrite,
+                  .state = replica.state(),
+                  .epoch = reinterpret_cast<const uint32_t*>(replica.gradients() + replica.frame.epoch)};
+  const double compute = sampler.micro_batches() *
+                         median_ms(replica, [&] { replica.model.forward_backward(pass, 1.0f, replica.ticket()); });
   std::string text = fmt::format("{} parameters in {} buckets, launched in this order:\n",
                                  total_count(replica.parameters), replica.plan.buckets.size());
   double communication = 0, last = 0;
@@ -55,17 +61,18 @@ std::string plan_report(Replica& replica, const DistributedSampler& sampler) {
     communication += last;
     text += fmt::format("  bucket {}: {:10.1f} KiB, allreduce {:7.3f} ms:", b, kib(bucket.count), last);
     for (ParameterId id = bucket.first; id < bucket.end; ++id) text += " " + replica.parameters[id].name;
-    text += b + 1 == replica.plan.buckets.size() ? " + ticket\n" : "\n";
+    text += b + 1 == replica.plan.buckets.size() ? " + tail\n" : "\n";
   }
+  const double state = static_cast<double>(replica.update.state_bytes()) / 1024;
   const double activations = static_cast<double>(replica.model.activation_bytes()) / 1024;
   text += fmt::format(
-      "memory of a rank: weights {:.1f} KiB, gradients {:.1f} KiB, activations {:.1f} KiB\n"
+      "memory of a rank: weights {:.1f} KiB, gradients {:.1f} KiB, optimizer {:.1f} KiB, activations {:.1f} KiB\n"
       "predicted step: compute {:.2f} ms, communication {:.2f} ms, of which {:.2f} ms (the last bucket) cannot be "
       "hidden: "
       "{:.2f} to {:.2f} ms\n"
       "predicted epoch: {:.1f} to {:.1f} s ({} steps)\n",
-      kib(replica.plan.padded), kib(replica.plan.total), activations, compute, communication, last, compute + last,
-      compute + communication, 1e-3 * static_cast<double>(sampler.steps_per_epoch()) * (compute + last),
+      kib(replica.plan.padded), kib(replica.plan.total), state, activations, compute, communication, last,
+      compute + last, compute + communication, 1e-3 * static_cast<double>(sampler.steps_per_epoch()) * (compute + last),
       1e-3 * static_cast<double>(sampler.steps_per_epoch()) * (compute + communication), sampler.steps_per_epoch());
   return text;
 }

@@ -8,36 +8,83 @@
 namespace ddp {
 namespace {
 
-BucketPlan plan_for(std::span<const Parameter> parameters, int world, const BucketCaps& caps) {
+int64_t alignment(const ReplicaConfig& config, int world) { return config.zero ? scatter_alignment(world) : 1; }
+
+BucketPlan plan_for(std::span<const Parameter> parameters, int64_t multiple, int64_t statistics, int world,
+                    const BucketCaps& caps) {
   std::vector<int64_t> counts;
   for (size_t i = 0; i < parameters.size(); ++i)  // with the gap behind it
-    counts.push_back((i + 1 < parameters.size() ? parameters[i + 1].offset : flat_count(parameters)) -
+    counts.push_back((i + 1 < parameters.size() ? parameters[i + 1].offset : flat_count(parameters, multiple)) -
                      parameters[i].offset);
-  return plan_buckets(counts, world, TicketLayout{world}.elements(), caps);
+  return plan_buckets(counts, world, statistics + TicketLayout{world}.elements(), caps);
+}
+
+std::vector<RunningStatsSpan> spans_of(std::span<const NormState> norms) {
+  std::vector<RunningStatsSpan> spans;
+  for (const NormState& norm : norms) spans.push_back(norm.span);
+  return spans;
 }
 
 size_t bytes_of(int64_t floats) { return static_cast<size_t>(floats) * sizeof(float); }
 
 }  // namespace
 
-Replica::Replica(const Network& network, std::vector<int64_t> batch_sizes, const BucketCaps& caps, Device& device_,
-                 Ops& ops_, Communicator& communicator_)
+Replica::Replica(const Network& network, const ReplicaConfig& config, Device& device_, Ops& ops_,
+                 Communicator& communicator_)
     : device(device_),
       ops(ops_),
       communicator(communicator_),
-      parameters(parameters_of(network)),
+      parameters(parameters_of(network, alignment(config, communicator_.size()))),
+      norms(norm_states_of(network)),
       ticket_layout{communicator_.size()},
-      plan(plan_for(parameters, communicator_.size(), caps)),
+      plan(plan_for(parameters, alignment(config, communicator_.size()), state_count(norms), communicator_.size(),
+                    config.caps)),
       frame(plan, ticket_layout),
       weights_(device_, bytes_of(plan.padded)),
       gradients_(communicator_.memory() ? *communicator_.memory() : device_, bytes_of(frame.end)),
-      model(network, batch_sizes, device_, ops_, weights(), gradients()),
-      reducer(plan, communicator_, {gradients(), static_cast<size_t>(plan.total)}) {
+      state_(device_, bytes_of(state_count(norms))),
+      evaluation_state_(device_, bytes_of(state_count(norms))),
+      shadow_(config.grad_dtype == DType::bf16 ? Buffer(communicator_.memory() ? *communicator_.memory() : device_,
+                                                        static_cast<size_t>(plan.padded) * size_of(DType::bf16))
+                                               : Buffer()),
+      norm_communicator_(norms.empty() || communicator_.size() == 1 ? nullptr : communicator_.split(0)),
+      running_stats_(ops_.running_stats(spans_of(norms))),
+      model(network, parameters, config.batch_sizes, device_, ops_, {weights(), gradients(), statistics()},
+            model_config(config)),
+      reducer(plan, communicator_, {gradients(), static_cast<size_t>(plan.total)}, wire(config)),
+      update({config.optimizer, config.clip_norm, config.zero}, optimizer_tensors(parameters, config.all_decay), plan,
+             device_, ops_, communicator_) {
   check_same_on_all_ranks(plan.hash(), "bucket plan", communicator);
   device.set_poll([this] { communicator.progress(); });
+  load_state(initial_state(norms));
 }
 
 Replica::~Replica() { device.set_poll({}); }
+
+ModelConfig Replica::model_config(const ReplicaConfig& config) {
+  ModelConfig model_config{.sync_norm = config.sync_norm,
+                           .sum_over_ranks = {},
+                           .label_smoothing = config.label_smoothing,
+                           .seed = config.seed};
+  if (norm_communicator_)
+    model_config.sum_over_ranks = [c = norm_communicator_.get()](float* values, int64_t count) {
+      c->wait(c->sum({values, count, DType::f32}));
+    };
+  return model_config;
+}
+
+GradientWire Replica::wire(const ReplicaConfig& config) {
+  GradientWire wire{.dtype = config.grad_dtype, .scatter = config.zero};
+  if (config.grad_dtype == DType::f32) return wire;
+  wire.shadow = shadow_.data();
+  wire.to_shadow = [this](int64_t offset, int64_t count) {
+    ops.to_bf16(gradients() + offset, shadow_.as<uint16_t>() + offset, count);
+  };
+  wire.from_shadow = [this](int64_t offset, int64_t count) {
+    ops.from_bf16(shadow_.as<uint16_t>() + offset, gradients() + offset, count);
+  };
+  return wire;
+}
 
 void Replica::load(std::span<const float> values) {
   DDP_EXPECT(static_cast<int64_t>(values.size()) == plan.gradients);
@@ -45,20 +92,30 @@ void Replica::load(std::span<const float> values) {
   model.bind();
 }
 
-std::vector<float> Replica::download(const float* from) const {
-  std::vector<float> values(plan.gradients);
-  device.download(values.data(), from, bytes_of(plan.gradients));
+void Replica::load_state(std::span<const float> values) {
+  DDP_EXPECT(static_cast<int64_t>(values.size()) == state_count(norms));
+  if (values.empty()) return;
+  device.upload(state(), values.data(), values.size_bytes());
+  device.upload(evaluation_state(), values.data(), values.size_bytes());
+}
+
+std::vector<float> Replica::download(const float* from, int64_t count) const {
+  std::vector<float> values(count);
+  if (count > 0) device.download(values.data(), from, bytes_of(count));
   device.synchronize();
   return values;
 }
 
-std::vector<float> Replica::download_weights() const { return download(weights()); }
-std::vector<float> Replica::download_gradients() const { return download(gradients()); }
+std::vector<float> Replica::download_weights() const { return download(weights(), plan.gradients); }
+std::vector<float> Replica::download_gradients() const { return download(gradients(), plan.gradients); }
+std::vector<float> Replica::download_state(const float* state) const { return download(state, state_count(norms)); }
 
 void Replica::check_replicas() const {
-  const std::vector<float> values = download_weights();
+  const std::vector<float> values = download_weights(), statistics_now = download_state(state());
   std::vector<NamedSpan> named;
   for (const Parameter& p : parameters) named.push_back({p.name, std::span(values).subspan(p.offset, p.count)});
+  for (const NormState& n : norms)
+    named.push_back({n.layer_name, std::span(statistics_now).subspan(n.span.offset, 2 * n.span.channels)});
   ddp::check_replicas(named, communicator);
 }
 

@@ -24,17 +24,25 @@ size_t terminal_width() {
   return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col : 80;
 }
 
-// JSON has no NaN; such a step ends the run before it is reported.
+// JSON has no NaN: the loss of a step that was left out may be null.
 nlohmann::ordered_json step_event(const StepResult& r) {
-  return {{"event", "step"},
-          {"step", r.step},
-          {"epoch", r.epoch},
-          {"loss", r.loss},
-          {"lr", r.lr},
-          {"samples", r.samples},
-          {"data_ms", r.data_ms},
-          {"compute_ms", r.compute_ms},
-          {"exposed_comm_ms", r.exposed_comm_ms}};
+  nlohmann::ordered_json event{{"event", "step"},
+                               {"step", r.step},
+                               {"epoch", r.epoch},
+                               {"loss", r.loss},
+                               {"lr", r.lr},
+                               {"samples", r.samples},
+                               {"data_ms", r.data_ms},
+                               {"compute_ms", r.compute_ms},
+                               {"exposed_comm_ms", r.exposed_comm_ms}};
+  if (!r.skipped.empty()) event["skipped"] = r.skipped;
+  return event;
+}
+
+std::string recomputed(const Evaluation& e) {
+  if (e.statistics_samples == 0) return "";
+  return fmt::format(", after batch norms were recomputed over {} in {:.2f} s", e.statistics_samples,
+                     e.statistics_seconds);
 }
 
 }  // namespace
@@ -72,6 +80,10 @@ void Reporter::write_line(const std::string& json) {
 void Reporter::step(const StepResult& r) {
   if (!config_.speaks) return;
   write_line(step_event(r).dump());
+  if (!r.skipped.empty()) {
+    clear_progress();
+    fmt::print("left out: {}\n", r.skipped);
+  }
   ++window_.steps;
   window_.samples += r.samples;
   window_.data_ms += r.data_ms;
@@ -116,19 +128,20 @@ void Reporter::clear_progress() {
 
 void Reporter::evaluation(int64_t epoch, const Evaluation& e, double seconds) {
   if (!config_.speaks) return;
-  write_line(nlohmann::ordered_json{
-      {"event", "eval"},
-      {"epoch", epoch},
-      {"accuracy", e.accuracy()},
-      {"correct", e.correct},
-      {"samples", e.samples},
-      {"loss", e.loss},
-      {"seconds",
-       seconds}}.dump());
+  write_line(nlohmann::ordered_json{{"event", "eval"},
+                                    {"epoch", epoch},
+                                    {"accuracy", e.accuracy()},
+                                    {"correct", e.correct},
+                                    {"samples", e.samples},
+                                    {"loss", e.loss},
+                                    {"seconds", seconds},
+                                    {"statistics_seconds", e.statistics_seconds}}
+                 .dump());
   flush();
   clear_progress();
-  fmt::print("epoch {}/{} test acc {:.4f} ({}/{} samples evaluated in {:.2f} s), loss {:.4f}\n", epoch, config_.epochs,
-             e.accuracy(), e.samples, e.expected_samples, seconds, e.loss);
+  fmt::print("epoch {}/{} test acc {:.4f} ({}/{} samples evaluated in {:.2f} s{}), loss {:.4f}\n", epoch,
+             config_.epochs, e.accuracy(), e.samples, e.expected_samples, seconds - e.statistics_seconds, recomputed(e),
+             e.loss);
   std::fflush(stdout);
   window_ = {};
 }

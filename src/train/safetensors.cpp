@@ -56,8 +56,8 @@ void write_safetensors(const std::filesystem::path& path, const std::vector<Name
   size_t end = 0;
   for (const NamedTensor& t : tensors) {
     const size_t begin = end;
-    end += t.values.size() * sizeof(float);
-    header[t.name] = {{"dtype", "F32"}, {"shape", t.shape}, {"data_offsets", {begin, end}}};
+    end += t.integer ? sizeof(int64_t) : t.values.size() * sizeof(float);
+    header[t.name] = {{"dtype", t.integer ? "I64" : "F32"}, {"shape", t.shape}, {"data_offsets", {begin, end}}};
   }
   std::string text = header.dump();
   text.append((8 - text.size() % 8) % 8, ' ');
@@ -68,8 +68,10 @@ void write_safetensors(const std::filesystem::path& path, const std::vector<Name
     const File file(temporary);
     write_all(file.get(), &length, sizeof length, temporary);
     write_all(file.get(), text.data(), text.size(), temporary);
-    for (const NamedTensor& t : tensors)
+    for (const NamedTensor& t : tensors) {
       write_all(file.get(), t.values.data(), t.values.size() * sizeof(float), temporary);
+      if (t.integer) write_all(file.get(), &*t.integer, sizeof *t.integer, temporary);
+    }
     require(::fsync(file.get()) == 0, Exit::output, "cannot flush {} to the disk: {}", temporary.string(),
             std::strerror(errno));
   }
@@ -100,16 +102,25 @@ std::map<std::string, NamedTensor> read_safetensors(const std::filesystem::path&
     for (const auto& [name, entry] : header.items()) {
       if (name == "__metadata__") continue;
       const auto dtype = entry.at("dtype").get<std::string>();
-      if (dtype != "F32") broken(fmt::format("tensor {} is {}, only F32 is read", name, dtype));
-      NamedTensor tensor{name, entry.at("shape").get<std::vector<int64_t>>(), {}};
+      const bool integer = dtype == "I64";
+      NamedTensor tensor{name, entry.at("shape").get<std::vector<int64_t>>(), {}, {}};
+      if (dtype != "F32" && !(integer && tensor.shape.empty()))
+        broken(fmt::format("tensor {} is {}, only F32 and single I64 numbers are read", name, dtype));
+      const size_t width = integer ? sizeof(int64_t) : sizeof(float);
       const auto range = entry.at("data_offsets").get<std::vector<uint64_t>>();
       if (range.size() != 2 || range[0] > range[1] || range[1] > data_bytes)
         broken(fmt::format("tensor {} lies outside the file, which may be truncated", name));
-      if ((range[1] - range[0]) != static_cast<uint64_t>(product(tensor.shape)) * sizeof(float))
+      if ((range[1] - range[0]) != static_cast<uint64_t>(product(tensor.shape)) * width)
         broken(fmt::format("tensor {} has another size than its shape", name));
-      tensor.values.resize((range[1] - range[0]) / sizeof(float));
+      void* to = nullptr;
+      if (integer) {
+        to = &tensor.integer.emplace(0);
+      } else {
+        tensor.values.resize((range[1] - range[0]) / width);
+        to = tensor.values.data();
+      }
       file.seekg(static_cast<std::streamoff>(data_begin + range[0]));
-      file.read(reinterpret_cast<char*>(tensor.values.data()), static_cast<std::streamsize>(range[1] - range[0]));
+      file.read(static_cast<char*>(to), static_cast<std::streamsize>(range[1] - range[0]));
       if (!file) broken(fmt::format("tensor {} cannot be read", name));
       tensors.emplace(name, std::move(tensor));
     }

@@ -3,6 +3,9 @@
 #include "core/error.h"
 #include "device/profile_range.h"
 
+#include <chrono>
+#include <cstring>
+
 namespace ddp {
 namespace {
 
@@ -10,8 +13,8 @@ size_t bytes_of(int64_t floats) { return static_cast<size_t>(floats) * sizeof(fl
 
 }  // namespace
 
-Step::Step(Replica& replica, Watchdog* watchdog)
-    : replica_(replica), watchdog_(watchdog), recorder_(replica.device.recorder()) {
+Step::Step(Replica& replica, const StepConfig& config, Watchdog* watchdog)
+    : replica_(replica), config_(config), watchdog_(watchdog), recorder_(replica.device.recorder()) {
   announce_ = [this](ParameterId id) { replica_.reducer.ready(id); };
   replica.reducer.around_launch([this](int bucket, const std::function<void()>& launch) {
     const ProfileRange range(replica_.device, bucket_names_[bucket].c_str());
@@ -28,60 +31,87 @@ Step::~Step() {
   replica_.reducer.around_launch({});
 }
 
-std::optional<StepResult> Step::run(const Shard& shard, double lr, double data_ms) {
+std::optional<StepResult> Step::run(const NextShard& next, double lr) {
   std::optional<StepResult> earlier;
   if (issued_ - settled_ == kStepsInFlight) earlier = settle();
 
   Replica& r = replica_;
   const ProfileRange range(r.device, "step");
-  const int fence = fence_of(issued_);
+  const int fence = fence_of(issued_), last = config_.micro_batches - 1;
   Pending& now = pending_[fence - kStepFences];
-  now.result = {.step = ++issued_, .epoch = shard.batch.epoch + 1, .lr = lr, .data_ms = data_ms};
-  now.expected_samples = shard.batch.global_size;
-  if (watchdog_) watchdog_->started(issued_);
-
-  float* const frame = now.frame.as<float>();
-  write_ticket({frame, static_cast<size_t>(r.ticket_layout.elements())}, r.ticket_layout, r.communicator.rank(),
-               shard.batch.size, issued_);
-  frame[r.frame.lr - r.frame.ticket] = static_cast<float>(lr);
-  r.device.upload(r.ticket(), frame, bytes_of(r.frame.stamps - r.frame.ticket));
-  if (r.communicator.recordable())
-    recorder_->run({.kind = kTrainingStep, .size = shard.batch.global_size}, [&] { compute(shard); });
-  else
-    compute(shard);
-  r.device.download(frame, r.ticket(), bytes_of(r.frame.size()));
+  double data_ms = 0;
+  for (int micro = 0; micro <= last; ++micro) {
+    const auto start = std::chrono::steady_clock::now();
+    const Shard& shard = next();
+    data_ms += std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    DDP_EXPECT(shard.batch.micro == micro);
+    if (micro == 0) begin(now, shard.batch, lr);
+    const bool begins = micro == 0, ends = micro == last;
+    // What is recorded depends on the step's size and on which part of it this is.
+    if (r.communicator.recordable())
+      recorder_->run(
+          {.kind = training_step(begins, ends), .size = shard.batch.step_size * config_.micro_batches + micro},
+          [&] { compute(shard, begins, ends); });
+    else
+      compute(shard, begins, ends);
+  }
+  now.result.data_ms = data_ms;
+  r.device.download(now.frame.as<float>(), r.ticket(), bytes_of(r.frame.size()));
   r.device.fence(fence);
   return earlier;
 }
 
+void Step::begin(Pending& now, const Batch& batch, double lr) {
+  Replica& r = replica_;
+  now.result = {.step = ++issued_, .epoch = batch.epoch + 1, .lr = lr, .skipped = {}};
+  now.expected_samples = batch.step_size;
+  if (watchdog_) watchdog_->started(issued_);
+
+  float* const frame = now.frame.as<float>();
+  write_ticket({frame, static_cast<size_t>(r.ticket_layout.elements())}, r.ticket_layout, r.communicator.rank(),
+               batch.local_step_size, issued_);
+  const OptimizerScalars scalars = r.update.scalars_for(lr, issued_);
+  std::memcpy(frame + r.frame.scalars - r.frame.ticket, &scalars, sizeof scalars);
+  const auto epoch = static_cast<uint32_t>(batch.epoch);
+  std::memcpy(frame + r.frame.epoch - r.frame.ticket, &epoch, sizeof epoch);
+  r.device.upload(r.ticket(), frame, bytes_of(r.frame.stamps - r.frame.ticket));
+}
+
 // The same device work for every step over as many samples: what differs lies in the frame, and in what the samples
 // point to.
-void Step::compute(const Shard& shard) {
+void Step::compute(const Shard& shard, bool begins, bool ends) {
   Replica& r = replica_;
   auto* const stamps = reinterpret_cast<int64_t*>(r.gradients() + r.frame.stamps);
-  r.device.stamp(stamps);
-  r.reducer.begin();
-  compute_gradients(shard);
-  r.reducer.ready(r.reducer.ticket());
+  if (begins) {
+    r.device.stamp(stamps);
+    // An empty shard adds nothing, and takes part in every collective.
+    if (shard.batch.size == 0) r.device.zero(r.gradients(), bytes_of(r.plan.gradients));
+  }
+  if (ends) r.reducer.begin();
+  const Pass pass{.kind = Pass::Kind::train,
+                  .samples = shard.samples,
+                  .global_size = shard.batch.global_size,
+                  .mode = begins ? Gradient::overwrite : Gradient::add,
+                  .state = r.state(),
+                  .epoch = reinterpret_cast<const uint32_t*>(r.gradients() + r.frame.epoch),
+                  .announce = ends ? &announce_ : nullptr};
+  r.model.forward_backward(pass, static_cast<float>(1.0 / static_cast<double>(shard.batch.step_size)), r.ticket());
+  if (!ends) return;
+
+  r.reducer.ready(r.reducer.tail());
   r.device.stamp(stamps + 1);
   r.reducer.finish();
   r.device.stamp(stamps + 2);
-
-  const std::span<const float> bad(r.ticket() + r.ticket_layout.bad(0), r.ticket_layout.world);
-  r.ops.sgd(r.weights(), r.gradients(), r.plan.gradients, r.gradients() + r.frame.lr, bad);
-  r.model.bind();
+  update(shard.batch.step_size);
   r.device.stamp(stamps + 3);
 }
 
-void Step::compute_gradients(const Shard& shard) {
+void Step::update(int64_t samples) {
   Replica& r = replica_;
-  if (shard.batch.size == 0) {  // an empty shard adds nothing, and takes part in every collective
-    r.device.zero(r.gradients(), bytes_of(r.plan.gradients));
-    for (ParameterId id = 0; id < r.reducer.ticket(); ++id) r.reducer.ready(id);
-    return;
-  }
-  const auto sample_weight = static_cast<float>(1.0 / static_cast<double>(shard.batch.global_size));
-  r.model.forward_backward(shard.samples, sample_weight, r.ticket(), announce_);
+  const std::span<const float> bad(r.ticket() + r.ticket_layout.bad(0), r.ticket_layout.world);
+  if (!r.norms.empty()) r.running_stats().update(r.state(), r.statistics(), static_cast<float>(samples), false, bad);
+  r.update.issue(r.weights(), r.gradients(), reinterpret_cast<OptimizerScalars*>(r.gradients() + r.frame.scalars), bad);
+  r.model.bind();
 }
 
 // Before its sum, so that the ticket can tell whose it was.
@@ -109,10 +139,22 @@ StepResult Step::settle() {
 
   const Ticket ticket =
       read_ticket({frame, static_cast<size_t>(replica_.ticket_layout.elements())}, replica_.ticket_layout.world);
-  check_ticket(ticket, result.step, done.expected_samples);
+  check_agreement(ticket, result.step, done.expected_samples);
+  settle_bad_step(ticket, result);
   result.samples = ticket.samples;
   result.loss = ticket.loss_sum / static_cast<double>(ticket.samples);
   return result;
+}
+
+void Step::settle_bad_step(const Ticket& ticket, StepResult& result) {
+  const auto bad = bad_step(ticket, result.step);
+  if (!bad) {
+    skipped_in_a_row_ = 0;
+    return;
+  }
+  if (!bad->skipped || ++skipped_in_a_row_ > config_.skip_limit)
+    throw SharedError(Exit::numerics, bad->text + ". Lower --lr");
+  result.skipped = bad->text;
 }
 
 std::vector<StepResult> Step::drain() {

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,21 +22,28 @@ struct StepResult {
   double loss = 0;    // mean over the global batch, before the update
   double lr = 0;
   int64_t samples = 0;  // of the global batch
+  std::string skipped;  // why the weights were left alone; empty: they were updated
   double data_ms = 0, compute_ms = 0, exposed_comm_ms = 0;
+};
+
+struct StepConfig {
+  int micro_batches = 1;   // of a step, each with shards of its own; their gradients are added, and summed once
+  int64_t skip_limit = 0;  // how many bad steps in a row are left out before one ends the run
 };
 
 class Step {
  public:
   // The watchdog, which may be null, and the replica outlive the step.
-  explicit Step(Replica& replica, Watchdog* watchdog = nullptr);
+  explicit Step(Replica& replica, const StepConfig& config = {}, Watchdog* watchdog = nullptr);
   ~Step();
   Step(const Step&) = delete;
   Step& operator=(const Step&) = delete;
 
-  // Issues the step for this rank's shard and does not wait for its result. Returns that of the step before the last,
-  // which every rank acts on alike: it throws where a rank has seen NaN or infinity (Exit::numerics) or is at another
-  // step (Exit::communication); both are SharedErrors.
-  std::optional<StepResult> run(const Shard& shard, double lr, double data_ms);
+  // Issues the step and does not wait for its result; `next` gives this rank's shards, one for each micro-batch.
+  // Returns the result of the step before the last, which every rank acts on alike: it throws where a rank has seen NaN
+  // or infinity (Exit::numerics) or is at another step (Exit::communication); both are SharedErrors.
+  using NextShard = std::function<const Shard&()>;
+  std::optional<StepResult> run(const NextShard& next, double lr);
 
   // Waits for the steps still in flight, in order.
   std::vector<StepResult> drain();
@@ -47,17 +55,21 @@ class Step {
     Buffer frame;  // of the host
   };
 
-  void compute(const Shard& shard);
-  void compute_gradients(const Shard& shard);
+  void begin(Pending& pending, const Batch& batch, double lr);
+  void compute(const Shard& shard, bool begins, bool ends);
+  void update(int64_t samples);
   void check_bucket(int bucket);
   StepResult settle();
+  void settle_bad_step(const Ticket& ticket, StepResult& result);
   int fence_of(int64_t step) const { return kStepFences + static_cast<int>(step % kStepSlots); }
 
   Replica& replica_;
+  const StepConfig config_;
   Watchdog* watchdog_;
   Announce announce_;
   std::vector<std::string> bucket_names_;  // for profilers
   int64_t issued_ = 0, settled_ = 0;
+  int64_t skipped_in_a_row_ = 0;
   std::array<Pending, kStepSlots> pending_;
   std::unique_ptr<Recorder> recorder_;
 };

@@ -1,13 +1,14 @@
 #include "train/trainer.h"
 
+#include "data/subset.h"
 #include "train/device_data.h"
 #include "train/feed.h"
-#include "train/step.h"
 #include "train/watchdog.h"
 #include "train/work.h"
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 
 namespace ddp {
 namespace {
@@ -28,9 +29,17 @@ class Stopwatch {
 
 }  // namespace
 
-TrainReport train(const TrainConfig& config, Replica& replica, const Datasets& data,
-                  const DistributedSampler& train_sampler, const DistributedSampler& test_sampler, Reporter& reporter) {
-  const int64_t steps_per_epoch = train_sampler.steps_per_epoch();
+std::vector<int64_t> Samplers::batch_sizes() const {
+  std::set<int64_t> sizes;
+  for (const auto* sampler : {&train, &test, &statistics})
+    for (const int64_t size : sampler->local_batch_sizes()) sizes.insert(size);
+  if (sizes.empty()) sizes.insert(1);  // a rank without samples still has a model
+  return {sizes.begin(), sizes.end()};
+}
+
+TrainReport train(const TrainConfig& config, Replica& replica, const Datasets& data, const Samplers& samplers,
+                  Reporter& reporter) {
+  const int64_t steps_per_epoch = samplers.train.steps_per_epoch();
   int64_t total = config.epochs * steps_per_epoch;
   if (config.max_steps > 0) total = std::min(total, config.max_steps);
 
@@ -39,20 +48,28 @@ TrainReport train(const TrainConfig& config, Replica& replica, const Datasets& d
     reporter.step(result);
     report.samples += result.samples;
     ++report.steps;
+    if (!result.skipped.empty()) ++report.skipped;
   };
 
-  DeviceData train_data(replica.device, *data.train, largest_shard(train_sampler), config.device_data_bytes);
-  DeviceData test_data(replica.device, *data.test, largest_shard(test_sampler), config.device_data_bytes);
-  Evaluator evaluator(replica, test_data, test_sampler);
-  Watchdog watchdog({config.step_limit, static_cast<int>(replica.plan.buckets.size()), config.give_up},
-                    replica.communicator);
-  Step step(replica, &watchdog);
-  Feed feed(train_data, train_sampler, 0, total, kTrainingFences);
+  const size_t limit = config.device_data_bytes;
+  DeviceData train_data(replica.device, *data.train, largest_shard(samplers.train), limit);
+  DeviceData test_data(replica.device, *data.test, largest_shard(samplers.test), limit);
+  const Subset statistics(*data.train, samplers.statistics.samples());
+  DeviceData statistics_data(replica.device, statistics, largest_shard(samplers.statistics), limit);
+  Evaluator::Recomputation recomputation(replica, statistics_data, samplers.statistics);
+  const bool recompute = config.recompute_norms && !replica.norms.empty();
+  Evaluator evaluator(replica, test_data, samplers.test, recompute ? &recomputation : nullptr);
+  const int collectives = replica.reducer.collectives() + replica.update.collectives();
+  Watchdog watchdog({config.step_limit, collectives, config.give_up}, replica.communicator);
+  Step step(replica, config.step, &watchdog);
+  Feed feed(train_data, samplers.train, 0, total, kTrainingFences);
+  const Step::NextShard next_shard = [&]() -> const Shard& { return feed.next(); };
   Stopwatch epoch_watch;
   for (int64_t k = 0; k < total; ++k) {
-    const Stopwatch wait;
-    const Shard& shard = feed.next();
-    if (const auto result = step.run(shard, config.lr, 1e3 * wait.seconds())) settle(*result);
+    const int64_t seen =
+        k / steps_per_epoch * samplers.train.samples() + k % steps_per_epoch * samplers.train.global_batch_size(0);
+    const double rate = rate_at(config.schedule, seen, samplers.train.samples());
+    if (const auto result = step.run(next_shard, rate)) settle(*result);
 
     const bool run_ends = k + 1 == total;
     if (!run_ends && (k + 1) % steps_per_epoch != 0) continue;

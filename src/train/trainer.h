@@ -6,6 +6,8 @@
 #include "train/evaluation.h"
 #include "train/replica.h"
 #include "train/reporter.h"
+#include "train/schedule.h"
+#include "train/step.h"
 
 #include <chrono>
 #include <cstddef>
@@ -20,7 +22,9 @@ struct TrainConfig {
   int64_t epochs = 10;
   int64_t max_steps = 0;   // of the whole run; 0: as many as the epochs have
   int64_t eval_every = 1;  // epochs between evaluations, the end of the run included; 0: none
-  double lr = 0.2;
+  ScheduleDesc schedule;   // of the learning rate
+  StepConfig step;
+  bool recompute_norms = false;                          // statistics of batch norms anew before an evaluation
   size_t device_data_bytes = 0;                          // a data set that takes more is streamed to the device
   std::chrono::milliseconds step_limit{0};               // after which a step is given up; 0: never
   std::function<void(const std::string&)> give_up = {};  // from the watchdog's thread; does not return
@@ -29,12 +33,21 @@ struct TrainConfig {
 struct TrainReport {
   std::optional<Evaluation> evaluation;  // the last one
   int64_t steps = 0;
+  int64_t skipped = 0;       // of them, bad ones that left the weights alone
   int64_t samples = 0;       // over all ranks
   double train_seconds = 0;  // evaluation not included
 };
 
-// Collective. The samplers are those of this rank.
-TrainReport train(const TrainConfig& config, Replica& replica, const Datasets& data,
-                  const DistributedSampler& train_sampler, const DistributedSampler& test_sampler, Reporter& reporter);
+// Those of this rank.
+struct Samplers {
+  DistributedSampler train, test;
+  DistributedSampler statistics;  // sequential over the first of the training samples, for recompute_norms
+
+  std::vector<int64_t> batch_sizes() const;  // that occur, at least one
+};
+
+// Collective.
+TrainReport train(const TrainConfig& config, Replica& replica, const Datasets& data, const Samplers& samplers,
+                  Reporter& reporter);
 
 }  // namespace ddp

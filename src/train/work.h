@@ -7,12 +7,14 @@
 
 namespace ddp {
 
-inline constexpr int kTrainingStep = 0, kEvaluationStep = 1;
+// A training step is recorded by micro-batches, which differ in whether they begin and whether they end it.
+inline constexpr int kEvaluationStep = 0, kFirstRecomputation = 1, kRecomputation = 2, kTrainingStep = 3;
+constexpr int training_step(bool begins, bool ends) { return kTrainingStep + (begins ? 1 : 0) + (ends ? 2 : 0); }
 
 inline constexpr int kStepsInFlight = 2, kStepSlots = kStepsInFlight + 1;
 inline constexpr int kStepFences = 0, kTrainingFences = kStepFences + kStepSlots;
 inline constexpr int kEvaluationFences = kTrainingFences + Feed::kFences;
-inline constexpr int kTransportFences = kEvaluationFences + Feed::kFences;
-static_assert(kTransportFences + kStagedFences <= Device::kFences);
+inline constexpr int kTransportFences = kEvaluationFences + Feed::kFences;  // of two communicators
+static_assert(kTransportFences + 2 * kStagedFences <= Device::kFences);
 
 }  // namespace ddp

@@ -1,6 +1,8 @@
-// LeNet's convolutions on one core: own kernels against oneDNN in alternation, as GFLOP/s and as shares of the measured
-// peaks of multiply-adds and of a well-shaped oneDNN convolution; then whole steps of LeNet, op by op.
+// Convolutions on one core, in alternation, in GFLOP/s of the direct algorithm: ResNet-18's by the direct algorithm and
+// by Winograd's, in f32 and bf16; LeNet's by own kernels and by oneDNN, also as shares of the measured peaks of
+// multiply-adds and of the best direct 3x3 convolution. Then LeNet's ops, one by one.
 //   conv_bench [rounds]
+#include "core/bf16.h"
 #include "device/buffer.h"
 #include "device/cpu/device.h"
 #include "ops/cpu/conv2d.h"
@@ -11,6 +13,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <functional>
@@ -29,10 +32,16 @@ double seconds(const std::function<void()>& work) {
 }
 
 struct Memory {
-  Memory(Device& device, Shape shape, Format format)
-      : buffer(device, sizeof(float) * stored_elements(shape, format)), tensor{buffer.data(), shape, format} {
+  Memory(Device& device, Shape shape, Format format, DType dtype = DType::f32)
+      : buffer(device, size_of(dtype) * stored_elements(shape, format)), tensor{buffer.data(), shape, format, dtype} {
     const int64_t used = tensor.stored();
-    for (int64_t i = 0; i < used; ++i) tensor.f32()[i] = static_cast<float>(i % 17 - 8) / 16;
+    for (int64_t i = 0; i < used; ++i) {
+      const float value = static_cast<float>(i % 17 - 8) / 16;
+      if (dtype == DType::bf16)
+        buffer.as<uint16_t>()[i] = bf16_of_float(value);
+      else
+        tensor.f32()[i] = value;
+    }
   }
   Buffer buffer;
   Tensor tensor;
@@ -40,12 +49,12 @@ struct Memory {
 
 // One convolution with all its memory, ready to run each of its three parts.
 struct Layer {
-  Layer(Device& device, const Conv2dDesc& desc, int64_t n, std::unique_ptr<Conv2d> made)
+  Layer(Device& device, const Conv2dDesc& desc, int64_t n, std::unique_ptr<Conv2d> made, DType dtype = DType::f32)
       : conv(std::move(made)),
-        x(device, {n, desc.input}, desc.input_format),
-        y(device, {n, conv2d_output(desc)}, conv->output_format()),
-        dy(device, {n, conv2d_output(desc)}, conv->output_format()),
-        dx(device, {n, desc.input}, desc.input_format),
+        x(device, {n, desc.input}, desc.input_format, dtype),
+        y(device, {n, conv2d_output(desc)}, conv->output_format(), dtype),
+        dy(device, {n, conv2d_output(desc)}, conv->output_format(), dtype),
+        dx(device, {n, desc.input}, desc.input_format, dtype),
         w(desc.out_channels * desc.window.kernel * desc.window.kernel * desc.input.c, 0.01f),
         b(desc.out_channels, 0.1f),
         dw(w.size()),
@@ -109,7 +118,7 @@ void compare(Device& device, const char* name, const Conv2dDesc& base, int64_t n
   desc.input_format = Format::lanes(choose_lanes(sizes));
   Layer own(device, desc, n, make_lane_conv2d(workers, desc));
   desc.input_format = {};
-  Layer peer(device, desc, n, make_dnnl_conv2d(workers, desc, sizes));
+  Layer peer(device, desc, n, make_dnnl_conv2d(workers, {}, desc, sizes));
   const char* parts[] = {"forward", "weight gradient", "input gradient"};
   for (int part = 0; part < 3; ++part) {
     double ours = 0, theirs = 0;
@@ -124,8 +133,66 @@ void compare(Device& device, const char* name, const Conv2dDesc& base, int64_t n
   }
 }
 
+// ResNet-18's convolutions for images of 28 x 28. Returns the rate of the best direct one of 3x3 in f32.
+double resnet(Device& device, int64_t n, int rounds) {
+  struct Kind {
+    int64_t extent, in, out, kernel, stride, times;
+  };
+  constexpr Kind kinds[] = {{28, 1, 64, 3, 1, 1},    {28, 64, 64, 3, 1, 4},   {28, 64, 128, 3, 2, 1},
+                            {28, 64, 128, 1, 2, 1},  {14, 128, 128, 3, 1, 3}, {14, 128, 256, 3, 2, 1},
+                            {14, 128, 256, 1, 2, 1}, {7, 256, 256, 3, 1, 3},  {7, 256, 512, 3, 2, 1},
+                            {7, 256, 512, 1, 2, 1},  {4, 512, 512, 3, 1, 3}};
+  struct Way {
+    const char* name;
+    DType dtype;
+    bool winograd;
+  };
+  constexpr Way ways[] = {{"direct", DType::f32, false},
+                          {"Winograd", DType::f32, true},
+                          {"bf16", DType::bf16, false},
+                          {"bf16 Winograd", DType::bf16, true}};
+  const Workers workers{device, 1};
+  const auto scratch = std::make_shared<Scratch>(device);
+  const int64_t sizes[] = {n};
+  std::array<double, std::size(ways)> total = {};
+  double best_direct = 0;
+  fmt::print("\nResNet-18's convolutions, {} samples: forward, weight gradient, input gradient, in GFLOP/s\n{:28}", n,
+             "");
+  for (const Way& way : ways) fmt::print("{:>16}{:8}", way.name, "");
+  for (const Kind& k : kinds) {
+    Conv2dDesc desc{.input = {k.extent, k.extent, k.in},
+                    .input_format = k.in == 1 ? Format{} : Format::channels(16),
+                    .out_channels = k.out,
+                    .window = {k.kernel, k.stride, k.kernel / 2},
+                    .input_gradient = k.in != 1};
+    std::vector<Layer> layers;
+    for (const Way& way : ways)
+      layers.emplace_back(device, desc, n, make_dnnl_conv2d(workers, {way.dtype, way.winograd, scratch}, desc, sizes),
+                          way.dtype);
+    std::array<std::array<double, 3>, std::size(ways)> rate = {};
+    for (int r = 0; r < rounds; ++r)
+      for (size_t way = 0; way < layers.size(); ++way)
+        for (int part = 0; part < (desc.input_gradient ? 3 : 2); ++part)
+          rate[way][part] = std::max(rate[way][part], layers[way].rate(part));
+    if (k.kernel == 3) best_direct = std::max(best_direct, rate[0][0]);
+    fmt::print("\n{}x {:3} -> {:3} at {:2}, {}x{} / {} ", k.times, k.in, k.out, k.extent, k.kernel, k.kernel, k.stride);
+    for (size_t way = 0; way < layers.size(); ++way) {
+      fmt::print("   ");
+      for (const double gflops : rate[way]) {
+        fmt::print(" {:6.0f}", gflops);
+        if (gflops > 0) total[way] += static_cast<double>(k.times) * layers[way].flop / gflops / 1e9;
+      }
+    }
+  }
+  fmt::print("\nall of them:");
+  for (size_t way = 0; way < total.size(); ++way)
+    fmt::print("  {} {:.1f} samples/s", ways[way].name, static_cast<double>(n) / total[way]);
+  fmt::print("\n");
+  return best_direct;
+}
+
 void lenet(Device& device, int64_t n, int rounds) {
-  const auto ops = make_cpu_ops(device, 1);
+  const auto ops = make_cpu_ops(device, {});
   const int64_t sizes[] = {n};
   Conv2dDesc first{.input = {26, 26, 1},
                    .input_format = {},
@@ -137,15 +204,15 @@ void lenet(Device& device, int64_t n, int rounds) {
   const Format f = first.input_format;
   const Conv2dDesc second{.input = {12, 12, 20}, .input_format = f, .out_channels = 50, .window = {5}, .relu = true};
   Layer c1(device, first, n, ops->conv2d(first, sizes)), c2(device, second, n, ops->conv2d(second, sizes));
-  const auto p1 = ops->avg_pool2d({{24, 24, 20}, f}, sizes), p2 = ops->avg_pool2d({{8, 8, 50}, f}, sizes);
+  const auto p1 = ops->pool2d({.input = {24, 24, 20}, .format = f, .window = {2, 2}}, sizes);
+  const auto p2 = ops->pool2d({.input = {8, 8, 50}, .format = f, .window = {2, 2}}, sizes);
   const auto l1 = ops->linear({800, 128, f, true}, sizes), l2 = ops->linear({128, 10, f}, sizes);
   Memory s2(device, {n, {4, 4, 50}}, f), ds2(device, {n, {4, 4, 50}}, f), h(device, {n, {1, 1, 128}}, f),
       dh(device, {n, {1, 1, 128}}, f), z(device, {n, {1, 1, 10}}, f), dz(device, {n, {1, 1, 10}}, f);
   std::vector<float> w1(102400, 0.01f), b1(128), w2(1280, 0.02f), b2(10), dw1(102400), db1(128), dw2(1280), db2(10);
   std::vector<uint8_t> pixels(n * 784, 77);
   std::vector<int32_t> labels(n, 3);
-  float stats[2], flag = 0;
-  const float lr = 1e-6f, go[] = {0};
+  float stats[2];
 
   std::map<std::string, double> spent;
   const auto timed = [&](const char* name, const std::function<void()>& work) { spent[name] += seconds(work); };
@@ -164,24 +231,19 @@ void lenet(Device& device, int64_t n, int rounds) {
     timed("pool2 forward", [&] { p2->forward(c2.y.tensor, s2.tensor); });
     timed("linear1 forward", [&] { l1->forward(s2.tensor, h.tensor); });
     timed("linear2 forward", [&] { l2->forward(h.tensor, z.tensor); });
-    timed("softmax", [&] { ops->softmax_cross_entropy_backward(z.tensor, samples, 1, dz.tensor, stats); });
+    timed("softmax",
+          [&] { ops->softmax_cross_entropy_backward(z.tensor, samples, 1, 0, dz.tensor, stats, Gradient::overwrite); });
     timed("linear2 dw",
           [&] { l2->backward_weight(h.tensor, z.tensor, dz.tensor, dw2.data(), db2.data(), Gradient::overwrite); });
     timed("linear2 dx", [&] { l2->backward_input(dz.tensor, dh.tensor); });
     timed("linear1 dw",
           [&] { l1->backward_weight(s2.tensor, h.tensor, dh.tensor, dw1.data(), db1.data(), Gradient::overwrite); });
     timed("linear1 dx", [&] { l1->backward_input(dh.tensor, ds2.tensor); });
-    timed("pool2 backward", [&] { p2->backward(ds2.tensor, c2.dy.tensor); });
+    timed("pool2 backward", [&] { p2->backward({}, {}, ds2.tensor, c2.dy.tensor); });
     timed("conv2 dw", [&] { c2.run(1); });
     timed("conv2 dx", [&] { c2.run(2); });
-    timed("pool1 backward", [&] { p1->backward(c2.dx.tensor, c1.dy.tensor); });
+    timed("pool1 backward", [&] { p1->backward({}, {}, c2.dx.tensor, c1.dy.tensor); });
     timed("conv1 dw", [&] { c1.run(1); });
-    timed("update", [&] {
-      ops->flag_nonfinite(dw1.data(), 102400, 1, &flag);
-      ops->flag_nonfinite(c2.dw.data(), 25000, 1, &flag);
-      ops->sgd(w1.data(), dw1.data(), 102400, &lr, go);
-      ops->sgd(c2.w.data(), c2.dw.data(), 25000, &lr, go);
-    });
   };
   step();
   double best = std::numeric_limits<double>::infinity();
@@ -198,7 +260,7 @@ void lenet(Device& device, int64_t n, int rounds) {
       parts = spent;
     }
   }
-  fmt::print("\nLeNet, {} samples, {}: {:.0f} samples/s, {:.2f} ms a step\n", n,
+  fmt::print("\nLeNet without the update, {} samples, {}: {:.0f} samples/s, {:.2f} ms a step\n", n,
              f.block == 16 ? "lanes(16)" : "lanes(8)", static_cast<double>(n) / best, 1e3 * best);
   for (const auto& [name, t] : parts)
     fmt::print("  {:16} {:8.3f} ms  {:4.1f} %\n", name, 1e3 * t / steps, 100 * t / steps / best);
@@ -206,16 +268,10 @@ void lenet(Device& device, int64_t n, int rounds) {
 
 void run(int rounds) {
   const auto device = make_cpu_device();
-  const auto ops = make_cpu_ops(*device, 1);
-  const double fma = peak(50 * rounds);
-  const int64_t sizes[] = {16};
-  const Conv2dDesc wide{
-      .input = {56, 56, 64}, .input_format = Format::channels(16), .out_channels = 64, .window = {3, 1, 1}};
-  Layer layer(*device, wide, 16, make_dnnl_conv2d(Workers{*device, 1}, wide, sizes));
-  double best = 0;
-  for (int i = 0; i < rounds; ++i) best = std::max(best, layer.rate(0));
-  fmt::print("{}, one thread: FMA peak {:.1f} GFLOP/s, oneDNN 3x3 64->64 forward {:.1f} GFLOP/s\n", device->name(), fma,
-             best);
+  const auto ops = make_cpu_ops(*device, {});  // sets the number of threads
+  const double fma = peak(50 * rounds), best = resnet(*device, 64, rounds);
+  fmt::print("\n{}, one thread: multiply-adds {:.1f} GFLOP/s, best direct 3x3 convolution {:.1f}\n\n", device->name(),
+             fma, best);
   const Conv2dDesc first{.input = {26, 26, 1}, .input_format = {}, .out_channels = 20, .window = {3}, .relu = true};
   const Conv2dDesc second{.input = {12, 12, 20}, .input_format = {}, .out_channels = 50, .window = {5}, .relu = true};
   for (const int64_t n : {128, 8}) {

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Samples per second of PyTorch's DistributedDataParallel on D2L's LeNet and Fashion-MNIST: the peer of bench/run.
+"""Samples per second of PyTorch's DistributedDataParallel on Fashion-MNIST: the peer of bench/run.
 
 CPU ranks over gloo, eager mode, all images in memory as float tensors (x/255) and no DataLoader: each rank takes its part
 of a global batch from a per-epoch permutation by indexing. Rank r is pinned to its own `--threads` cores. Both memory
-formats can be measured; --memory-format best runs each and keeps the faster. The last line printed is one JSON object.
+formats can be measured; --memory-format best runs each and keeps the faster. --precision bf16 is torch.autocast around
+forward pass and loss. The last line printed is one JSON object.
 """
 import argparse
 import json
@@ -22,7 +23,10 @@ from torch.nn.parallel import DistributedDataParallel
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "parity"))
 from lenet import DATA_PATH, lenet, read_split  # noqa: E402
+from networks import keras_convnet, resnet18  # noqa: E402
 
+# keras-convnet with PyTorch's own norm: what KerasBatchNorm2d adds to be exact in parity would cost time here.
+MODELS = {"lenet": lenet, "resnet18": resnet18, "keras-convnet": lambda: keras_convnet(nn.BatchNorm2d)}
 FORMATS = {"contiguous": torch.contiguous_format, "channels_last": torch.channels_last}
 
 
@@ -46,7 +50,8 @@ def measure(model, data, args, rank, memory_format):
                 order = torch.randperm(len(labels), generator=generator)
             first = at * args.batch_size + rank * local
             index = order[first:first + local]
-            loss = loss_of(model(images[index]), labels[index])
+            with torch.autocast("cpu", dtype=torch.bfloat16, enabled=args.precision == "bf16"):
+                loss = loss_of(model(images[index]), labels[index])
             optimizer.zero_grad(set_to_none=True)
             loss.backward()
             optimizer.step()
@@ -68,18 +73,21 @@ def worker(rank, args, port):
     dist.init_process_group("gloo", rank=rank, world_size=args.ranks)
     data = read_split("train", args.data_path)
     names = list(FORMATS) if args.memory_format == "best" else [args.memory_format]
-    rates = {name: statistics.median(measure(lenet(), data, args, rank, FORMATS[name])) for name in names}
+    rates = {name: statistics.median(measure(MODELS[args.model](), data, args, rank, FORMATS[name])) for name in names}
     if rank == 0:
         best = max(rates, key=rates.get)
         print(json.dumps({
-            "torch": torch.__version__, "ranks": args.ranks, "threads": args.threads, "batch_size": args.batch_size,
-            "memory_format": best, "samples_per_second": round(rates[best], 1),
+            "torch": torch.__version__, "model": args.model, "precision": args.precision, "ranks": args.ranks,
+            "threads": args.threads, "batch_size": args.batch_size, "memory_format": best,
+            "samples_per_second": round(rates[best], 1),
             "all": {name: round(rate, 1) for name, rate in rates.items()}}), flush=True)
     dist.destroy_process_group()
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", choices=MODELS, default="lenet")
+    parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--threads", type=int, default=1, help="per rank")
     parser.add_argument("--batch-size", type=int, default=256, help="global, as everywhere here")

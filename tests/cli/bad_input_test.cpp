@@ -120,7 +120,11 @@ const std::vector<Case> kCases = {
      }},
     plain("NoGpu", Exit::device, "use --device cpu", "--device cuda"),
     plain("GpuOption", Exit::usage, "--nccl-algo", "--device cpu --nccl-algo ring"),
-    plain("GpuPrecision", Exit::usage, "--precision", "--device cpu --precision bf16"),
+    plain("GpuPrecision", Exit::usage, "--precision", "--device cpu --precision tf32"),
+    plain("NormsOfANetworkWithout", Exit::usage, "lenet has no batch norms", "--sync-bn"),
+    plain("StateInPartsOfWholeTensors", Exit::usage, "--optimizer lars", "--zero 1 --optimizer lars"),
+    {"KernelLargerThanItsInput", Exit::model, "layer 3 (conv2d 24@6x6)",
+     [](const Folder& folder) { return small_data(folder, 5, [](const fs::path&) {}) + " --model keras-convnet"; }},
     plain("GpuTransport", Exit::usage, "--transport nccl", "--device cpu --transport nccl"),
 };
 

@@ -165,7 +165,7 @@ TEST(Run, PlanPrintsBucketsMemoryAndTimes) {
 TEST(Run, HelpIsPrintedOnce) {
   const Outcome outcome = program(3, "--help");
   EXPECT_EQ(outcome.code, 0);
-  EXPECT_EQ(count(outcome.output, "--batch-size"), 1) << outcome.output;
+  EXPECT_EQ(count(outcome.output, "\n  --batch-size "), 1) << outcome.output;
 }
 
 }  // namespace

@@ -13,6 +13,7 @@ namespace {
 
 class EmulatedElementwise : public ::testing::TestWithParam<DType>, public EmulatedOps {
  protected:
+  EmulatedElementwise() : EmulatedOps(GetParam()) {}
   const DType type = GetParam();
 };
 INSTANTIATE_TEST_SUITE_P(Types, EmulatedElementwise, kTypes, type_name);
@@ -37,9 +38,10 @@ TEST_P(EmulatedElementwise, NormalizeGathersAndCrops) {
       const Shape shape{n, part};
       Values expected(shape.elements());
       const OnDeviceTensor x(*device, shape, type);
-      reference->normalize({bytes.data(), nullptr, gathered ? ids.data() : nullptr, n}, image,
+      reference->normalize({.pixels = bytes.data(), .ids = gathered ? ids.data() : nullptr, .size = n}, image,
                            on_host(expected, shape));
-      normalize(context, {pixels.data(), nullptr, gathered ? order.data() : nullptr, n}, image, x.tensor());
+      normalize(context, {.pixels = pixels.data(), .ids = gathered ? order.data() : nullptr, .size = n}, image,
+                x.tensor());
       expect_close(x.values(), rounded(expected, type), "x", type == DType::bf16 ? 1e-3 : 1e-7);
     }
 }
@@ -94,6 +96,9 @@ TEST_P(EmulatedElementwise, BiasGradientMasksAndSums) {
       bias_gradient(context, outputs, ady.tensor(), once.data(), Gradient::overwrite);
       EXPECT_EQ(ady.values(), expected_dy);
       bias_gradient(context, outputs, ady.tensor(), again.data(), Gradient::overwrite);
+      const OnDeviceTensor only_masked(*device, shape, type, dy);
+      bias_gradient(context, outputs, only_masked.tensor(), nullptr, Gradient::overwrite);
+      EXPECT_EQ(only_masked.values(), expected_dy);
       bias_gradient(context, outputs, ady.tensor(), sum.data(), Gradient::add);
       expect_close(once.values(), overwritten, "overwritten");
       expect_close(sum.values(), added, "added");
@@ -101,16 +106,36 @@ TEST_P(EmulatedElementwise, BiasGradientMasksAndSums) {
     }
 }
 
-TEST(EmulatedFlat, ReservingForTheMostRowsServesFewer) {
-  EmulatedOps with;
+TEST_P(EmulatedElementwise, Add) { check_add(tested()); }
+
+class EmulatedFlat : public ::testing::Test, public EmulatedOps {};
+
+TEST_F(EmulatedFlat, PutAndBf16) { check_put_and_bf16(tested()); }
+TEST_F(EmulatedFlat, SumOfSquaresAndClipScale) { check_sum_of_squares_and_clip_scale(tested()); }
+
+TEST_F(EmulatedFlat, ReservingForTheMostRowsServesFewer) {
   const int64_t channels = 20;
-  reserve_bias_gradient(with.context, 6000, channels);
+  reserve_bias_gradient(context, 6000, channels);
   for (const int64_t rows : {1, 40, 800, 830, 2500, 5999}) {
-    const OnDeviceTensor dy(*with.device, {rows, {1, 1, channels}}, DType::f32, Values(rows * channels, 1.0f));
-    const OnDevice<float> dbias(*with.device, Values(channels));
-    bias_gradient(with.context, {}, dy.tensor(), dbias.data(), Gradient::overwrite);
+    const OnDeviceTensor dy(*device, {rows, {1, 1, channels}}, DType::f32, Values(rows * channels, 1.0f));
+    const OnDevice<float> dbias(*device, Values(channels));
+    bias_gradient(context, {}, dy.tensor(), dbias.data(), Gradient::overwrite);
     EXPECT_EQ(dbias.values(), Values(channels, static_cast<float>(rows)));
   }
+}
+
+// A bf16 weight gradient on its way to the f32 one.
+TEST_F(EmulatedFlat, Bf16IsAddedToF32) {
+  for (const int64_t count : {1, 3, 8, 129'068})
+    for (const int64_t before : {0, 1}) {
+      const Values a = rounded(random_values(count, 1), DType::bf16), b = random_values(count, 2);
+      Values sum(count);
+      for (int64_t i = 0; i < count; ++i) sum[i] = a[i] + b[i];
+      const OnDeviceTensor halves(*device, {1, {1, 1, count}}, DType::bf16, a, before);
+      const OnDevice<float> target(*device, b, before);
+      from_bf16(context, halves.tensor().data, target.data(), count, Gradient::add);
+      EXPECT_EQ(target.values(), sum);
+    }
 }
 
 class EmulatedSpans : public ::testing::TestWithParam<int64_t>, public EmulatedOps {
@@ -119,52 +144,6 @@ class EmulatedSpans : public ::testing::TestWithParam<int64_t>, public EmulatedO
 };
 INSTANTIATE_TEST_SUITE_P(Counts, EmulatedSpans, ::testing::Values(1, 3, 8, 129'068),
                          ::testing::PrintToStringParamName());
-
-TEST_P(EmulatedSpans, ConversionsToAndFromBf16) {
-  for (const int64_t before : {0, 1}) {
-    const Values a = random_values(count, 1), b = random_values(count, 2);
-    const Values converted = rounded(a, DType::bf16);
-    Values sum(count);
-    for (int64_t i = 0; i < count; ++i) sum[i] = converted[i] + b[i];
-    const OnDevice<float> from(*device, a, before), back(*device, Values(count), before);
-    const OnDeviceTensor halves(*device, {1, {1, 1, count}}, DType::bf16, before);
-    to_bf16(context, from.data(), halves.tensor().data, count);
-    EXPECT_EQ(halves.values(), converted);
-    from_bf16(context, halves.tensor().data, back.data(), count, Gradient::overwrite);
-    EXPECT_EQ(back.values(), converted);
-    const OnDevice<float> target(*device, b, before);
-    from_bf16(context, halves.tensor().data, target.data(), count, Gradient::add);
-    EXPECT_EQ(target.values(), sum);
-  }
-}
-
-TEST(EmulatedFlat, MoreThanTheGridIsLoopedOver) {
-  EmulatedOps with;
-  const int64_t count = 2'200'001;
-  const OnDevice<float> w(*with.device, Values(count, 1.0f)), g(*with.device, Values(count, 2.0f)),
-      lr(*with.device, {-1});
-  sgd(with.context, w.data(), g.data(), count, lr.data(), {});
-  EXPECT_EQ(w.values(), Values(count, 3.0f));
-}
-
-TEST_P(EmulatedSpans, SgdStepsUnlessAnySkipIsSet) {
-  for (const int64_t before : {0, 1}) {
-    const Values w = random_values(count, 1), g = random_values(count, 2);
-    const float rate = 0.1f;
-    Values expected = w;
-    reference->sgd(expected.data(), g.data(), count, &rate, {});
-    const OnDevice<float> lr(*device, {rate}), weights(*device, w, before), gradients(*device, g, before);
-    Values skips(70);
-    const OnDevice<float> go(*device, skips);
-    skips[65] = 1;
-    const OnDevice<float> skip(*device, skips);
-    sgd(context, weights.data(), gradients.data(), count, lr.data(), {skip.data(), skips.size()});
-    EXPECT_EQ(weights.values(), w);
-    sgd(context, weights.data(), gradients.data(), count, lr.data(), {go.data(), skips.size()});
-    expect_close(weights.values(), expected, "w", 1e-7);
-    sgd(context, weights.data(), gradients.data(), count, lr.data(), {});
-  }
-}
 
 TEST_P(EmulatedSpans, FlagNonfiniteMarksTheFirstFinding) {
   for (const float bad : {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(),

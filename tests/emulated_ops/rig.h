@@ -1,112 +1,29 @@
-// What the tests of the CUDA kernels share: an emulated device, tensors on it, and a norm to compare by.
+// What the tests of the CUDA kernels share: an emulated device and its ops.
 #pragma once
 
-#include "device/buffer.h"
 #include "device/cuda/device.h"
-#include "device/tensor.h"
 #include "ops/cuda/context.h"
-#include "tests/reference/ops.h"
-#include "tests/values.h"
+#include "ops/cuda/ops.h"
+#include "tests/emulated_ops/checks.h"
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstdint>
-#include <cstring>
 #include <memory>
 #include <string>
-#include <vector>
 
 namespace ddp::testing {
 
-inline double tolerance_of(DType type) { return type == DType::bf16 ? 1e-2 : 1e-5; }
-
-// Values on the device, with `before` elements before them; what lies before and after them must stay as it is.
-template <class T>
-class OnDevice {
- public:
-  OnDevice(Device& device, std::vector<T> values, int64_t before = 0)
-      : device_(device), count_(values.size()), before_(before), buffer_(device, bytes()) {
-    std::vector<uint8_t> memory(bytes(), kGuard);
-    std::memcpy(memory.data() + before_ * sizeof(T), values.data(), count_ * sizeof(T));
-    device.upload(buffer_.data(), memory.data(), memory.size());
-  }
-
-  T* data() const { return buffer_.as<T>() + before_; }
-  std::vector<T> values() const {
-    std::vector<uint8_t> memory(bytes());
-    device_.download(memory.data(), buffer_.data(), memory.size());
-    const auto first = memory.begin() + before_ * sizeof(T), end = first + count_ * sizeof(T);
-    const auto kept = [](uint8_t byte) { return byte == kGuard; };
-    EXPECT_TRUE(std::all_of(memory.begin(), first, kept) && std::all_of(end, memory.end(), kept)) << "written beside";
-    std::vector<T> values(count_);
-    std::memcpy(values.data(), memory.data() + before_ * sizeof(T), count_ * sizeof(T));
-    return values;
-  }
-
- private:
-  static constexpr uint8_t kGuard = 0xff;  // a NaN in f32 and bf16
-  size_t bytes() const { return (before_ + count_) * sizeof(T) + 64; }
-
-  Device& device_;
-  size_t count_, before_;
-  Buffer buffer_;
-};
-
-// A dense tensor on the device; without values NaN, so that an op must write all that it promises.
-class OnDeviceTensor {
- public:
-  OnDeviceTensor(Device& device, Shape shape, DType type, const Values& values, int64_t before = 0)
-      : shape_(shape),
-        type_(type),
-        memory_(device, encode(values, type), before * static_cast<int64_t>(size_of(type))) {}
-  OnDeviceTensor(Device& device, Shape shape, DType type, int64_t before = 0)
-      : shape_(shape),
-        type_(type),
-        memory_(device, std::vector<uint8_t>(shape.elements() * size_of(type), 0xff),
-                before * static_cast<int64_t>(size_of(type))) {}
-
-  Tensor tensor() const { return {memory_.data(), shape_, {}, type_}; }
-  Values values() const {
-    const std::vector<uint8_t> bytes = memory_.values();
-    Values values(shape_.elements());
-    for (size_t i = 0; i < values.size(); ++i)
-      if (type_ == DType::bf16) {
-        uint16_t bits;
-        std::memcpy(&bits, bytes.data() + i * sizeof bits, sizeof bits);
-        values[i] = float_of_bf16(bits);
-      } else {
-        std::memcpy(&values[i], bytes.data() + i * sizeof(float), sizeof(float));
-      }
-    return values;
-  }
-
- private:
-  static std::vector<uint8_t> encode(const Values& values, DType type) {
-    std::vector<uint8_t> bytes(values.size() * size_of(type));
-    for (size_t i = 0; i < values.size(); ++i)
-      if (type == DType::bf16) {
-        const uint16_t bits = bf16_of_float(values[i]);
-        std::memcpy(bytes.data() + i * sizeof bits, &bits, sizeof bits);
-      } else {
-        std::memcpy(bytes.data() + i * sizeof(float), &values[i], sizeof(float));
-      }
-    return bytes;
-  }
-
-  Shape shape_;
-  DType type_;
-  OnDevice<uint8_t> memory_;
-};
-
 // For a test class that is run with a type of activations.
 struct EmulatedOps {
-  std::unique_ptr<Device> device = make_cuda_device({});
-  CudaContext context{*device, {}};
-  std::unique_ptr<Ops> reference = make_reference_ops(*device);  // on memory of the host
-};
+  explicit EmulatedOps(DType type = DType::f32)
+      : context(*device, {type == DType::bf16 ? Precision::bf16 : Precision::fp32, false, {}}),
+        ops(make_cuda_ops(*device, context.config)) {}
 
-inline Tensor on_host(Values& values, Shape shape) { return {values.data(), shape, {}, DType::f32}; }
+  std::unique_ptr<Device> device = make_cuda_device({});
+  CudaContext context;                                           // for kernels that are no op by themselves
+  std::unique_ptr<Ops> ops;                                      // with a context of its own
+  std::unique_ptr<Ops> reference = make_reference_ops(*device);  // on memory of the host
+
+  Tested tested() const { return {*device, *ops, *reference, ops->activation_dtype()}; }
+};
 
 inline const auto kTypes = ::testing::Values(DType::f32, DType::bf16);
 inline std::string type_name(const ::testing::TestParamInfo<DType>& tested) {

@@ -11,6 +11,7 @@ namespace {
 
 class EmulatedSoftmax : public ::testing::TestWithParam<DType>, public EmulatedOps {
  protected:
+  EmulatedSoftmax() : EmulatedOps(GetParam()) {}
   const DType type = GetParam();
 };
 INSTANTIATE_TEST_SUITE_P(Types, EmulatedSoftmax, kTypes, type_name);
@@ -26,6 +27,7 @@ TEST_P(EmulatedSoftmax, AgreesWithTheReference) {
     if (workspace) context.workspace.reserve(4096);
     for (const auto& [n, classes] : cases)
       for (const bool gathered : {false, true}) {
+        const float smoothing = gathered ? 0.1f : 0.0f;
         SCOPED_TRACE(fmt::format("{} x {}, gathered {}, workspace {}", n, classes, gathered, workspace));
         const Shape shape{n, {1, 1, classes}};
         Values z = random_values(shape.elements(), n);
@@ -40,24 +42,24 @@ TEST_P(EmulatedSoftmax, AgreesWithTheReference) {
           ids[i] = static_cast<int32_t>(n - 1 - i);
         }
         const OnDevice<int32_t> on_labels(*device, labels), on_ids(*device, ids);
-        const Samples samples{nullptr, on_labels.data(), gathered ? on_ids.data() : nullptr, n};
+        const Samples samples{.labels = on_labels.data(), .ids = gathered ? on_ids.data() : nullptr, .size = n};
         Values expected(shape.elements()), expected_stats(2);
-        reference->softmax_cross_entropy_backward(on_host(z, shape),
-                                                  {nullptr, labels.data(), gathered ? ids.data() : nullptr, n}, 0.25f,
-                                                  on_host(expected, shape), expected_stats.data());
+        reference->softmax_cross_entropy_backward(
+            on_host(z, shape), {.labels = labels.data(), .ids = gathered ? ids.data() : nullptr, .size = n}, 0.25f,
+            smoothing, on_host(expected, shape), expected_stats.data(), Gradient::overwrite);
 
         const OnDeviceTensor logits(*device, shape, type, z), apart(*device, shape, type);
         const Tensor in = logits.tensor(), out = apart.tensor();
-        const OnDevice<float> stats(*device, Values(2, 7.0f)), only(*device, Values(2, 7.0f)), same(*device, Values(2));
-        softmax_cross_entropy(context, in, samples, 0, nullptr, only.data());
-        softmax_cross_entropy(context, in, samples, 0.25f, &out, stats.data());
+        const OnDevice<float> stats(*device, Values(2, 7.0f)), only(*device, Values(2, 7.0f)), same(*device, {2, 3});
+        softmax_cross_entropy(context, in, samples, 0, smoothing, nullptr, only.data(), Gradient::overwrite);
+        softmax_cross_entropy(context, in, samples, 0.25f, smoothing, &out, stats.data(), Gradient::overwrite);
         EXPECT_EQ(logits.values(), z);
-        softmax_cross_entropy(context, in, samples, 0.25f, &in, same.data());
+        softmax_cross_entropy(context, in, samples, 0.25f, smoothing, &in, same.data(), Gradient::add);
         expect_close({stats.values()[0]}, {expected_stats[0]}, "loss");
         EXPECT_EQ(stats.values()[1], expected_stats[1]);
         EXPECT_EQ(stats.values(), only.values());
-        EXPECT_EQ(stats.values(), same.values());
-        expect_close(apart.values(), expected, "dlogits", tolerance_of(type));
+        EXPECT_EQ(same.values(), (Values{stats.values()[0] + 2, stats.values()[1] + 3}));
+        expect_close(apart.values(), expected, "dlogits", tested().tolerance());
         EXPECT_EQ(apart.values(), logits.values());
       }
   }
@@ -76,10 +78,22 @@ TEST_P(EmulatedSoftmax, IsSafeAtLargeLogitsAndTakesTheFirstOfEqualOnes) {
   const OnDevice<int32_t> labels(*device, {1, 33});
   const OnDevice<float> stats(*device, Values(2));
   const Tensor in = logits.tensor();
-  softmax_cross_entropy(context, in, {nullptr, labels.data(), nullptr, 2}, 1, &in, stats.data());
+  softmax_cross_entropy(context, in, {.labels = labels.data(), .size = 2}, 1, 0, &in, stats.data(),
+                        Gradient::overwrite);
   EXPECT_NEAR(stats.values()[0], 32768 + std::log(2), 1e-2);
   EXPECT_EQ(stats.values()[1], 0);
   EXPECT_EQ(logits.values(), expected);
+}
+
+// Without smoothing its share in the loss is none, not 0 times infinity.
+TEST_P(EmulatedSoftmax, ALogitOfMinusInfinityIsAClassThatCannotBe) {
+  const Shape shape{1, {1, 1, 3}};
+  const OnDeviceTensor logits(*device, shape, type, Values{0, -INFINITY, 0});
+  const OnDevice<int32_t> labels(*device, {0});
+  const OnDevice<float> stats(*device, Values(2));
+  softmax_cross_entropy(context, logits.tensor(), {.labels = labels.data(), .size = 1}, 1, 0, nullptr, stats.data(),
+                        Gradient::overwrite);
+  EXPECT_NEAR(stats.values()[0], std::log(2), 1e-6);
 }
 
 TEST_P(EmulatedSoftmax, ANanLogitMakesTheLossNan) {
@@ -87,7 +101,8 @@ TEST_P(EmulatedSoftmax, ANanLogitMakesTheLossNan) {
   OnDeviceTensor logits(*device, shape, type);  // NaN
   const OnDevice<int32_t> labels(*device, {1, 3, 5});
   const OnDevice<float> stats(*device, Values(2));
-  softmax_cross_entropy(context, logits.tensor(), {nullptr, labels.data(), nullptr, 3}, 1, nullptr, stats.data());
+  softmax_cross_entropy(context, logits.tensor(), {.labels = labels.data(), .size = 3}, 1, 0, nullptr, stats.data(),
+                        Gradient::overwrite);
   EXPECT_TRUE(std::isnan(stats.values()[0]));
   EXPECT_EQ(stats.values()[1], 0);
 }

@@ -6,8 +6,9 @@ namespace ddp::testing {
 namespace {
 
 struct Case {
-  int64_t n, h, w, in, out, kernel, stride = 1, padding = 0;
-  bool relu = false;
+  int64_t n, h, w, in, out, kernel, stride = 1;
+  Padding padding = {};
+  bool relu = false, bias = true;
 };
 
 const Case kCases[] = {
@@ -32,6 +33,11 @@ const Case kCases[] = {
     {9, 8, 8, 128, 128, 3, 1, 1},
     {5, 9, 9, 128, 64, 3, 2, 1, true},
     {5, 8, 8, 64, 128, 1, 2},
+    {17, 14, 14, 64, 64, 3, 1, 1, false, false},  // without a bias
+    {5, 9, 7, 12, 24, 3, 1, 1, true, false},
+    {6, 14, 14, 24, 32, 5, 2, {1, 1, 2, 2}, true},  // other padding at the bottom and the right
+    {3, 9, 7, 3, 17, 3, 2, {0, 1, 2, 0}, false, false},
+    {1, 8, 8, 8, 16, 2, 1, {0, 0, 1, 1}},
 };
 
 class Conv2dOnGpu : public ::testing::TestWithParam<std::tuple<Precision, Case>> {};
@@ -47,6 +53,7 @@ TEST_P(Conv2dOnGpu, AgreesWithTheReference) {
                         .input_format = {},
                         .out_channels = c.out,
                         .window = {c.kernel, c.stride, c.padding},
+                        .bias = c.bias,
                         .relu = c.relu};
   const Shape in{c.n, desc.input}, out{c.n, conv2d_output(desc)};
   const int64_t weights = c.out * c.kernel * c.kernel * c.in;
@@ -57,9 +64,10 @@ TEST_P(Conv2dOnGpu, AgreesWithTheReference) {
   Owned rx(*cpu, in, {}, x), ry(out, {}), rdy(*cpu, out, {}, dy), rdx(in, {});
   Values rdw(weights), rdb(c.out);
   const auto reference = make_reference_ops(*cpu)->conv2d(desc, {});
-  reference->bind(w.data(), b.data());
+  reference->bind(w.data(), c.bias ? b.data() : nullptr);
   reference->forward(rx.tensor(), ry.tensor());
-  reference->backward_weight(rx.tensor(), ry.tensor(), rdy.tensor(), rdw.data(), rdb.data(), Gradient::overwrite);
+  reference->backward_weight(rx.tensor(), ry.tensor(), rdy.tensor(), rdw.data(), c.bias ? rdb.data() : nullptr,
+                             Gradient::overwrite);
   reference->backward_input(rdy.tensor(), rdx.tensor());
 
   const OnGpu ax(device, x, dtype), aw(device, w), ab(device, b), ady(device, dy, dtype);
@@ -67,35 +75,37 @@ TEST_P(Conv2dOnGpu, AgreesWithTheReference) {
   const int64_t sizes[] = {c.n, c.n + 1};
   const auto conv = gpu.ops->conv2d(desc, sizes);
   ASSERT_EQ(conv->output_format(), Format{});
-  conv->bind(aw.f32(), ab.f32());
+  conv->bind(aw.f32(), c.bias ? ab.f32() : nullptr);
   conv->forward(ax.tensor(in), ay.tensor(out));
   expect_agrees(ay.values(), ry.memory, "y", tolerance);
 
   // The sign of a y near 0 is rounding's: judge the gradients by the reference's y.
   const OnGpu y(device, ry.memory, dtype), dw(device, weights), db(device, c.out), sum_dw(device, dw0),
       sum_db(device, db0);
-  conv->backward_weight(ax.tensor(in), y.tensor(out), ady.tensor(out), dw.f32(), db.f32(), Gradient::overwrite);
+  conv->backward_weight(ax.tensor(in), y.tensor(out), ady.tensor(out), dw.f32(), c.bias ? db.f32() : nullptr,
+                        Gradient::overwrite);
   conv->backward_input(ady.tensor(out), adx.tensor(in));
   EXPECT_EQ(ady.values(), rdy.memory) << "dy, masked where there is a ReLU";
   expect_agrees(dw.values(), rdw, "dweight", tolerance);
-  expect_agrees(db.values(), rdb, "dbias", tolerance);
+  if (c.bias) expect_agrees(db.values(), rdb, "dbias", tolerance);
   expect_agrees(adx.values(), rdx.memory, "dx", tolerance);
 
-  conv->backward_weight(ax.tensor(in), y.tensor(out), ady.tensor(out), sum_dw.f32(), sum_db.f32(), Gradient::add);
+  conv->backward_weight(ax.tensor(in), y.tensor(out), ady.tensor(out), sum_dw.f32(), c.bias ? sum_db.f32() : nullptr,
+                        Gradient::add);
   for (int64_t i = 0; i < weights; ++i) rdw[i] += dw0[i];
   for (int64_t i = 0; i < c.out; ++i) rdb[i] += db0[i];
   expect_agrees(sum_dw.values(), rdw, "dweight added", tolerance);
-  expect_agrees(sum_db.values(), rdb, "dbias added", tolerance);
+  if (c.bias) expect_agrees(sum_db.values(), rdb, "dbias added", tolerance);
 }
 
+std::string case_name(const ::testing::TestParamInfo<std::tuple<Precision, Case>>& tested) {
+  const auto& [precision, c] = tested.param;
+  const auto& [top, left, bottom, right] = c.padding;
+  return fmt::format("{}_n{}_{}x{}x{}_o{}_k{}_s{}_p{}_{}_{}_{}{}{}", name_of(precision), c.n, c.h, c.w, c.in, c.out,
+                     c.kernel, c.stride, top, left, bottom, right, c.relu ? "_relu" : "", c.bias ? "" : "_unbiased");
+}
 INSTANTIATE_TEST_SUITE_P(All, Conv2dOnGpu,
-                         ::testing::Combine(::testing::ValuesIn(kPrecisions), ::testing::ValuesIn(kCases)),
-                         [](const auto& tested) {
-                           const Case& c = std::get<1>(tested.param);
-                           return fmt::format("{}_n{}_{}x{}x{}_o{}_k{}_s{}_p{}{}", name_of(std::get<0>(tested.param)),
-                                              c.n, c.h, c.w, c.in, c.out, c.kernel, c.stride, c.padding,
-                                              c.relu ? "_relu" : "");
-                         });
+                         ::testing::Combine(::testing::ValuesIn(kPrecisions), ::testing::ValuesIn(kCases)), case_name);
 
 // A plan of several batch sizes runs each of them, with weights that change between calls.
 TEST(Conv2dPlanOnGpu, RunsEveryDeclaredBatchSizeAndReadsNewWeights) {

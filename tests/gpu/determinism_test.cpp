@@ -77,6 +77,39 @@ TEST_P(DeterminismOnGpu, Linear) {
   });
 }
 
+TEST_P(DeterminismOnGpu, BatchNorm) {
+  const BatchNormDesc desc{.input = {28, 28, 64}, .format = {}, .relu = true};
+  const Shape shape{128, desc.input};
+  expect_same_bits([&](Gpu& gpu) -> std::function<Bits()> {
+    const int64_t sizes[] = {128};
+    const std::shared_ptr<BatchNorm> norm = gpu.ops->batch_norm(desc, sizes);
+    return [&gpu, norm, shape] {
+      Device& device = *gpu.device;
+      const DType dtype = gpu.ops->activation_dtype();
+      const OnGpu x(device, random_values(shape.elements(), 1), dtype), y(device, shape.elements(), dtype),
+          dy(device, random_values(shape.elements(), 2), dtype), sums(device, 128), t(device, 128);
+      const float count = 128 * 28 * 28;
+      norm->bind(nullptr, nullptr);
+      norm->sum(x.tensor(shape), nullptr, sums.f32());
+      norm->forward(x.tensor(shape), {}, y.tensor(shape), nullptr, sums.f32(), count);
+      norm->backward_sum(x.tensor(shape), y.tensor(shape), {}, dy.tensor(shape), t.f32());
+      norm->backward(x.tensor(shape), dy.tensor(shape), dy.tensor(shape), t.f32(), count);
+      return Bits{sums.bits(), y.bits(), t.bits(), dy.bits()};
+    };
+  });
+}
+
+TEST_P(DeterminismOnGpu, SumOfSquares) {
+  const int64_t count = 2'000'001;
+  expect_same_bits([&](Gpu& gpu) -> std::function<Bits()> {
+    return [&] {
+      const OnGpu values(*gpu.device, random_values(count, 1)), sum(*gpu.device, 1);
+      gpu.ops->sum_of_squares(values.f32(), count, sum.f32(), Gradient::overwrite);
+      return Bits{sum.bits()};
+    };
+  });
+}
+
 TEST_P(DeterminismOnGpu, SoftmaxCrossEntropy) {
   const Shape shape{256, {1, 1, 10}};
   std::vector<int32_t> labels(256);
@@ -88,7 +121,7 @@ TEST_P(DeterminismOnGpu, SoftmaxCrossEntropy) {
           d(*gpu.device, shape.elements(), dtype), stats(*gpu.device, 2);
       const Buffer on_gpu = uploaded(*gpu.device, labels);
       gpu.ops->softmax_cross_entropy_backward(logits.tensor(shape), {.labels = on_gpu.as<int32_t>(), .size = 256},
-                                              1.0f / 256, d.tensor(shape), stats.f32());
+                                              1.0f / 256, 0.1f, d.tensor(shape), stats.f32(), Gradient::overwrite);
       return Bits{d.bits(), stats.bits()};
     };
   });

@@ -51,17 +51,20 @@ TEST(DeviceOnGpu, RecordingsRunEachTimeWithWhatTheMemoryThenHolds) {
   for (const bool graphs : {true, false}) {
     const auto device = make_cuda_device({.graphs = graphs});
     const auto ops = make_cuda_ops(*device, {.precision = Precision::fp32, .agree = {}});
-    const OnGpu w(*device, Values(1000, 0.0f)), g(*device, Values(1000, -1.0f)), lr(*device, Values{1}),
-        skip(*device, Values{0});
+    const OptimizerTensor tensors[] = {{0, 1000, true}};
+    const auto optimizer = ops->optimizer({}, tensors);
+    const OnGpu w(*device, Values(1000, 0.0f)), g(*device, Values(1000, -1.0f));
+    const Buffer scalars = uploaded<OptimizerScalars>(*device, {{.rate = 1}});
     const auto recorder = device->recorder();
     const auto step = [&] {
-      recorder->run({.kind = 1, .size = 1000},
-                    [&] { ops->sgd(w.f32(), g.f32(), 1000, lr.f32(), std::span<const float>(skip.f32(), 1)); });
+      recorder->run({.kind = 1, .size = 1000}, [&] {
+        optimizer->step({w.f32(), g.f32(), 0, 1000, {}}, scalars.as<OptimizerScalars>(), {});
+      });
     };
     for (int i = 0; i < 5; ++i) step();
     EXPECT_EQ(w.values(), Values(1000, 5.0f));
-    const float ten = 10;
-    device->upload(lr.f32(), &ten, sizeof ten);
+    const OptimizerScalars ten{.rate = 10};
+    device->upload(scalars.data(), &ten, sizeof ten);
     step();
     EXPECT_EQ(w.values(), Values(1000, 15.0f));
   }

@@ -1,8 +1,7 @@
-// Pooling, and the ops that touch each element once.
+// Ops that touch each element once, and softmax.
 #include "tests/gpu/rig.h"
 
 #include <algorithm>
-#include <span>
 
 namespace ddp::testing {
 namespace {
@@ -21,32 +20,6 @@ class ElementwiseOnGpu : public ::testing::TestWithParam<Precision> {
 };
 INSTANTIATE_TEST_SUITE_P(All, ElementwiseOnGpu, ::testing::ValuesIn(kPrecisions),
                          [](const auto& tested) { return name_of(tested.param); });
-
-TEST_P(ElementwiseOnGpu, AveragePooling) {
-  struct Case {
-    int64_t n, h, w, c, kernel, stride;
-  };
-  for (const auto& [n, h, w, c, kernel, stride] :
-       {Case{256, 24, 24, 20, 2, 2}, Case{256, 8, 8, 50, 2, 2}, Case{1, 24, 24, 20, 2, 2}, Case{17, 9, 9, 16, 2, 2},
-        Case{3, 7, 8, 3, 3, 2}, Case{2, 9, 9, 5, 2, 3}, Case{1, 4, 4, 8, 4, 4}, Case{1, 1, 1, 1, 1, 1}}) {
-    SCOPED_TRACE(fmt::format("n{} {}x{}x{} k{} s{}", n, h, w, c, kernel, stride));
-    const AvgPool2dDesc desc{{h, w, c}, {}, kernel, stride};
-    const Shape in{n, desc.input}, out{n, avg_pool2d_output(desc)};
-    const Values x = random(in.elements(), 1), dy = random(out.elements(), 2);
-    Owned rx(*cpu, in, {}, x), ry(out, {}), rdy(*cpu, out, {}, dy), rdx(in, {});
-    const auto judge = reference->avg_pool2d(desc, {});
-    judge->forward(rx.tensor(), ry.tensor());
-    judge->backward(rdy.tensor(), rdx.tensor());
-    const OnGpu ax(device, x, dtype), ay(device, out.elements(), dtype), ady(device, dy, dtype),
-        adx(device, in.elements(), dtype);
-    const int64_t sizes[] = {n};
-    const auto pool = ops.avg_pool2d(desc, sizes);
-    pool->forward(ax.tensor(in), ay.tensor(out));
-    pool->backward(ady.tensor(out), adx.tensor(in));
-    expect_agrees(ay.values(), ry.memory, "y", tolerance);
-    expect_agrees(adx.values(), rdx.memory, "dx", tolerance);
-  }
-}
 
 TEST_P(ElementwiseOnGpu, NormalizeGathersByIdAndTakesTheTopLeft) {
   const ImageShape image{28, 28, 3};
@@ -92,7 +65,8 @@ TEST_P(ElementwiseOnGpu, ReluAndItsGradientAreExact) {
 TEST_P(ElementwiseOnGpu, SoftmaxCrossEntropy) {
   for (const int64_t classes : {2, 10, 100, 1000})
     for (const int64_t n : {1, 5, 17, 96, 256}) {
-      SCOPED_TRACE(fmt::format("{} samples of {} classes", n, classes));
+      const float smoothing = n % 2 == 0 ? 0.1f : 0.0f;
+      SCOPED_TRACE(fmt::format("{} samples of {} classes, smoothing {}", n, classes, smoothing));
       const Shape shape{n, {1, 1, classes}};
       Values z = random(shape.elements(), n);
       for (float& v : z) v *= 2;
@@ -104,19 +78,24 @@ TEST_P(ElementwiseOnGpu, SoftmaxCrossEntropy) {
       Owned r(*cpu, shape, {}, z), rd(shape, {});
       float expected[2];
       reference->softmax_cross_entropy_backward(r.tensor(), {.labels = labels.data(), .ids = ids.data(), .size = n},
-                                                0.25f, rd.tensor(), expected);
+                                                0.25f, smoothing, rd.tensor(), expected, Gradient::overwrite);
       const Buffer device_labels = uploaded(device, labels), device_ids = uploaded(device, ids);
       const Samples samples{.labels = device_labels.as<int32_t>(), .ids = device_ids.as<int32_t>(), .size = n};
       const OnGpu logits(device, z, dtype), apart(device, shape.elements(), dtype), stats(device, 2),
-          only_stats(device, 2);
+          only_stats(device, 2), added(device, Values{2, 3});
       ops.softmax_cross_entropy(logits.tensor(shape), samples, only_stats.f32());
-      ops.softmax_cross_entropy_backward(logits.tensor(shape), samples, 0.25f, apart.tensor(shape), stats.f32());
+      ops.softmax_cross_entropy_backward(logits.tensor(shape), samples, 0.25f, smoothing, apart.tensor(shape),
+                                         stats.f32(), Gradient::overwrite);
       expect_agrees({stats.values()[0]}, {expected[0]}, "loss", 1e-5);
       EXPECT_EQ(stats.values()[1], expected[1]);
-      EXPECT_EQ(stats.values(), only_stats.values());
+      if (smoothing == 0) {
+        EXPECT_EQ(stats.values(), only_stats.values());
+      }
       expect_agrees(apart.values(), rd.memory, "dlogits", tolerance);
-      ops.softmax_cross_entropy_backward(logits.tensor(shape), samples, 0.25f, logits.tensor(shape), stats.f32());
+      ops.softmax_cross_entropy_backward(logits.tensor(shape), samples, 0.25f, smoothing, logits.tensor(shape),
+                                         added.f32(), Gradient::add);
       EXPECT_EQ(logits.values(), apart.values()) << "in place";
+      EXPECT_EQ(added.values(), (Values{stats.values()[0] + 2, stats.values()[1] + 3}));
     }
 }
 
@@ -125,8 +104,8 @@ TEST_P(ElementwiseOnGpu, SoftmaxIsSafeAtLargeLogitsAndTakesTheFirstOfEqualOnes) 
   const OnGpu logits(device, Values{16384, -16384, 0, -16384, 16384, 16384}, dtype), d(device, 6, dtype),
       stats(device, 2);
   const Buffer labels = uploaded(device, std::vector<int32_t>{1, 2});
-  ops.softmax_cross_entropy_backward(logits.tensor(shape), {.labels = labels.as<int32_t>(), .size = 2}, 1,
-                                     d.tensor(shape), stats.f32());
+  ops.softmax_cross_entropy_backward(logits.tensor(shape), {.labels = labels.as<int32_t>(), .size = 2}, 1, 0,
+                                     d.tensor(shape), stats.f32(), Gradient::overwrite);
   EXPECT_NEAR(stats.values()[0], 32768 + std::log(2), 1e-2);
   EXPECT_EQ(stats.values()[1], 0);
   EXPECT_EQ(d.values(), (Values{1, -1, 0, 0, 0.5, -0.5}));
@@ -147,22 +126,6 @@ TEST_P(ElementwiseOnGpu, FlagNonfiniteMarksTheFirstFinding) {
       ops.flag_nonfinite(tainted.f32(), 40001, 4, flag.f32());
       EXPECT_EQ(flag.values()[0], 3);
     }
-}
-
-TEST_P(ElementwiseOnGpu, SgdStepsUnlessAnySkipIsSet) {
-  for (const int64_t count : {1, 255, 40001, 129088}) {
-    const Values w = random_values(count, 1), g = random_values(count, 2);
-    const float lr = 0.1f, go[] = {0, 0, 0};
-    Values expected = w;
-    reference->sgd(expected.data(), g.data(), count, &lr, go);
-    const OnGpu stepped(device, w), gradients(device, g), rate(device, Values{lr}), no_skip(device, Values{0, 0, 0}),
-        skip(device, Values{0, 0, 1});
-    ops.sgd(stepped.f32(), gradients.f32(), count, rate.f32(), std::span<const float>(skip.f32(), 3));
-    EXPECT_EQ(stepped.values(), w);
-    ops.sgd(stepped.f32(), gradients.f32(), count, rate.f32(), std::span<const float>(no_skip.f32(), 3));
-    expect_agrees(stepped.values(), expected, "w", 1e-7);
-    EXPECT_NE(stepped.values(), w);
-  }
 }
 
 TEST_P(ElementwiseOnGpu, ReorderCopies) {

@@ -61,7 +61,8 @@ class GradientOnGpu : public ::testing::Test {
 };
 
 TEST_F(GradientOnGpu, Convolution) {
-  for (const Window2d window : {Window2d{3, 1, 0}, Window2d{3, 2, 1}, Window2d{1, 1, 0}, Window2d{5, 1, 2}}) {
+  for (const Window2d window :
+       {Window2d{3, 1, 0}, Window2d{3, 2, 1}, Window2d{1, 1, 0}, Window2d{5, 1, 2}, Window2d{2, 1, {0, 1, 1, 0}}}) {
     const Conv2dDesc desc{.input = {6, 5, 2}, .input_format = {}, .out_channels = 3, .window = window};
     const Shape in{2, desc.input}, out{2, conv2d_output(desc)};
     const int64_t sizes[] = {2};
@@ -83,14 +84,23 @@ TEST_F(GradientOnGpu, LinearWithFusedRelu) {
 }
 
 TEST_F(GradientOnGpu, Pooling) {
-  for (const int64_t kernel : {2, 3}) {
-    const AvgPool2dDesc desc{{7, 6, 2}, {}, kernel, 2};
-    const Shape in{2, desc.input}, out{2, avg_pool2d_output(desc)};
-    const Values x = random_values(in.elements(), 1), dy = random_values(out.elements(), 2);
+  using enum Pool2dDesc::Kind;
+  for (const auto& [kind, window] : {std::pair{average, Window2d{2, 2}},
+                                     {average, Window2d{3, 2}},
+                                     {maximum, Window2d{2, 2}},
+                                     {maximum, Window2d{3, 2, 1}},
+                                     {global_average, {}}}) {
+    const Pool2dDesc desc{kind, {7, 6, 2}, {}, window};
+    const Shape in{2, desc.input}, out{2, pool2d_output(desc)};
+    // An eighth apart, in an order that is none: no step changes which is the largest.
+    Values x(in.elements());
+    for (int64_t i = 0; i < in.elements(); ++i) x[i] = static_cast<float>(i * 37 % in.elements()) / 4;
+    const Values dy = random_values(out.elements(), 2);
     const int64_t sizes[] = {2};
-    const auto pool = gpu.ops->avg_pool2d(desc, sizes);
-    const OnGpu ady(device, dy), adx(device, in.elements());
-    pool->backward(ady.tensor(out), adx.tensor(in));
+    const auto pool = gpu.ops->pool2d(desc, sizes);
+    const OnGpu on_gpu(device, x), y(device, out.elements()), ady(device, dy), adx(device, in.elements());
+    pool->forward(on_gpu.tensor(in), y.tensor(out));
+    pool->backward(on_gpu.tensor(in), y.tensor(out), ady.tensor(out), adx.tensor(in));
     const Values expected = differences(x, [&](const Values& v) {
       const OnGpu ax(device, v), ay(device, out.elements());
       pool->forward(ax.tensor(in), ay.tensor(out));
@@ -100,13 +110,46 @@ TEST_F(GradientOnGpu, Pooling) {
   }
 }
 
+TEST_F(GradientOnGpu, BatchNorm) {
+  const BatchNormDesc desc{.input = {4, 3, 3}, .format = {}};
+  const Shape shape{6, desc.input};
+  const float count = 6 * 4 * 3;
+  Values x = random_values(shape.elements(), 1);
+  for (float& v : x) v *= 4;
+  const Values dy = random_values(shape.elements(), 2), scale = random_values(3, 3), shift = random_values(3, 4);
+  const int64_t sizes[] = {6};
+  const auto norm = gpu.ops->batch_norm(desc, sizes);
+  const auto loss = [&](const Values& at_x, const Values& at_scale, const Values& at_shift) {
+    const OnGpu ax(device, at_x), ascale(device, at_scale), ashift(device, at_shift), sums(device, 6),
+        ay(device, shape.elements());
+    norm->bind(ascale.f32(), ashift.f32());
+    norm->sum(ax.tensor(shape), nullptr, sums.f32());
+    norm->forward(ax.tensor(shape), {}, ay.tensor(shape), nullptr, sums.f32(), count);
+    return dot(ay.values(), dy);
+  };
+  const Values expected_dscale = differences(scale, [&](const Values& v) { return loss(x, v, shift); });
+  const Values expected_dshift = differences(shift, [&](const Values& v) { return loss(x, scale, v); });
+  const Values expected_dx = differences(x, [&](const Values& v) { return loss(v, scale, shift); });
+
+  loss(x, scale, shift);  // the last forward
+  const OnGpu ax(device, x), ascale(device, scale), ashift(device, shift), ady(device, dy), t(device, 6);
+  norm->bind(ascale.f32(), ashift.f32());
+  norm->backward_sum(ax.tensor(shape), {}, {}, ady.tensor(shape), t.f32());
+  norm->backward(ax.tensor(shape), ady.tensor(shape), ady.tensor(shape), t.f32(), count);
+  const Values gradients = t.values();
+  expect_agrees({gradients.begin(), gradients.begin() + 3}, expected_dshift, "dshift", kTolerance);
+  expect_agrees({gradients.begin() + 3, gradients.end()}, expected_dscale, "dscale", kTolerance);
+  expect_agrees(ady.values(), expected_dx, "dx", kTolerance);
+}
+
 TEST_F(GradientOnGpu, SoftmaxCrossEntropy) {
   const Shape shape{1, {1, 1, 5}};
   const Values z = random_values(5, 1);
   const Buffer labels = uploaded(device, std::vector<int32_t>{3});
   const Samples samples{.labels = labels.as<int32_t>(), .size = 1};
   const OnGpu logits(device, z), dz(device, 5), stats(device, 2);
-  gpu.ops->softmax_cross_entropy_backward(logits.tensor(shape), samples, 1, dz.tensor(shape), stats.f32());
+  gpu.ops->softmax_cross_entropy_backward(logits.tensor(shape), samples, 1, 0, dz.tensor(shape), stats.f32(),
+                                          Gradient::overwrite);
   const Values expected = differences(z, [&](const Values& v) {
     const OnGpu at(device, v);
     gpu.ops->softmax_cross_entropy(at.tensor(shape), samples, stats.f32());

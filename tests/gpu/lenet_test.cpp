@@ -18,7 +18,7 @@ int cpu_threads() { return static_cast<int>(std::clamp(std::thread::hardware_con
 // A rank of a world of one.
 struct OnCpu {
   std::unique_ptr<Device> device = make_cpu_device();
-  std::unique_ptr<Ops> ops = make_cpu_ops(*device, cpu_threads());
+  std::unique_ptr<Ops> ops = make_cpu_ops(*device, {.threads = cpu_threads()});
   std::unique_ptr<Communicator> communicator = std::move(make_local_world(1)[0]);
 };
 
@@ -36,7 +36,7 @@ struct OnOneGpu {
 
 class LenetOnGpu : public ::testing::Test {
  protected:
-  const Network network = lenet({28, 28, 1}, 10);
+  const Network network = make_model("lenet", {28, 28, 1}, 10);
 };
 
 TEST_F(LenetOnGpu, OneStepsGradientsAreTheCpus) {

@@ -15,7 +15,7 @@ class RanksOnGpu : public ::testing::TestWithParam<Transport> {
  protected:
   RankOnGpu self{GetParam()};
   Communicator& world = *self.communicator;
-  const Network network = lenet({28, 28, 1}, 10);
+  const Network network = make_model("lenet", {28, 28, 1}, 10);
 
   void on_rank_0_alone(const std::function<void(Communicator&)>& work) {
     if (world.rank() == 0) {

@@ -76,21 +76,67 @@ TEST(ReferenceGradient, FusedReluMatchesFiniteDifferences) {
 }
 
 TEST(ReferenceGradient, PoolingMatchesFiniteDifferences) {
+  using Kind = Pool2dDesc::Kind;
   const auto device = make_cpu_device();
   const auto ops = make_reference_ops(*device);
-  for (const int64_t kernel : {2, 3}) {
-    const AvgPool2dDesc desc{{7, 6, 2}, {}, kernel, 2};
-    const Shape in{2, desc.input}, out{2, avg_pool2d_output(desc)};
+  for (const Pool2dDesc& desc :
+       {Pool2dDesc{Kind::average, {7, 6, 2}, {}, {2, 2}}, Pool2dDesc{Kind::average, {7, 6, 2}, {}, {3, 2}},
+        Pool2dDesc{Kind::maximum, {7, 6, 2}, {}, {2, 2}}, Pool2dDesc{Kind::maximum, {7, 6, 2}, {}, {3, 2, 1}},
+        Pool2dDesc{Kind::maximum, {6, 6, 2}, {}, {3, 2, {0, 0, 1, 1}}},
+        Pool2dDesc{Kind::global_average, {7, 6, 2}, {}, {}}}) {
+    const Shape in{2, desc.input}, out{2, pool2d_output(desc)};
     Values x = random_values(in.elements(), 1), dy = random_values(out.elements(), 2), y(out.elements()), dx(x);
-    const auto pool = ops->avg_pool2d(desc, {});
-    pool->backward({dy.data(), out, {}}, {dx.data(), in, {}});
-    expect_close(dx,
-                 differences(x,
-                             [&] {
-                               pool->forward({x.data(), in, {}}, {y.data(), out, {}});
-                               return dot(y, dy);
-                             }),
-                 "dx", 1e-4);
+    // No two values so near each other that a step changes which is the largest.
+    for (size_t i = 0; desc.kind == Kind::maximum && i < x.size(); ++i)
+      x[i] = static_cast<float>((i * 37) % x.size()) / 16;
+    const auto pool = ops->pool2d(desc, {});
+    const auto loss = [&] {
+      pool->forward({x.data(), in, {}}, {y.data(), out, {}});
+      return dot(y, dy);
+    };
+    loss();
+    pool->backward({x.data(), in, {}}, {y.data(), out, {}}, {dy.data(), out, {}}, {dx.data(), in, {}});
+    expect_close(dx, differences(x, loss), "dx", 1e-4);
+  }
+}
+
+// Skip, scale and shift keep every output away from the kink of the ReLU.
+TEST(ReferenceGradient, BatchNormMatchesFiniteDifferences) {
+  const auto device = make_cpu_device();
+  const auto ops = make_reference_ops(*device);
+  for (const bool relu : {false, true}) {
+    const Shape shape{3, {2, 3, 4}};
+    const int64_t count = shape.elements();
+    const float samples = 18;
+    Values x = random_values(count, 1), skip(count), scale = {0.5f, -0.25f, 0.75f, 0.5f}, shift = random_values(4, 4),
+           dy = random_values(count, 5), y(count), dx(count), sums(8), backward_sums(8);
+    for (int64_t i = 0; i < count; ++i) skip[i] = i % 3 == 0 ? -5 : 5;
+    const Values center = {0.25f, 0, -1, 0.5f}, masked = [&] {
+      Values kept = dy;
+      for (int64_t i = 0; relu && i < count; i += 3) kept[i] = 0;
+      return kept;
+    }();
+    const auto norm = ops->batch_norm({.input = shape.image, .format = {}, .relu = relu, .add = true}, {});
+    norm->bind(scale.data(), shift.data());
+    const auto tensor = [&](Values& values) { return Tensor{values.data(), shape, {}}; };
+    const auto loss = [&] {
+      norm->sum(tensor(x), center.data(), sums.data());
+      norm->forward(tensor(x), tensor(skip), tensor(y), center.data(), sums.data(), samples);
+      return dot(y, dy);
+    };
+    const Values dx_expected = differences(x, loss), dscale = differences(scale, loss),
+                 dshift = differences(shift, loss), dskip = differences(skip, loss);
+    loss();
+    // The gradient in two parts.
+    Values gradient(count, 0.5f), more = dy;
+    for (float& v : more) v -= 0.5f;
+    norm->backward_sum(tensor(x), tensor(y), tensor(more), tensor(gradient), backward_sums.data());
+    norm->backward(tensor(x), tensor(gradient), tensor(dx), backward_sums.data(), samples);
+    expect_close(gradient, masked, "dy", 1e-6);
+    expect_close(gradient, dskip, "dskip", 1e-4);
+    expect_close({backward_sums.begin(), backward_sums.begin() + 4}, dshift, "dshift", 1e-4);
+    expect_close({backward_sums.begin() + 4, backward_sums.end()}, dscale, "dscale", 1e-4);
+    expect_close(dx, dx_expected, "dx", 1e-3);
   }
 }
 
@@ -98,18 +144,18 @@ TEST(ReferenceGradient, SoftmaxMatchesFiniteDifferences) {
   const auto device = make_cpu_device();
   const auto ops = make_reference_ops(*device);
   const Shape shape{1, {1, 1, 5}};
-  Values z = random_values(5, 1), dz(5);
-  const int32_t labels[] = {3};
-  float stats[2];
-  ops->softmax_cross_entropy_backward({z.data(), shape, {}}, {.labels = labels, .size = 1}, 1, {dz.data(), shape, {}},
-                                      stats);
-  expect_close(dz,
-               differences(z,
-                           [&] {
-                             ops->softmax_cross_entropy({z.data(), shape, {}}, {.labels = labels, .size = 1}, stats);
-                             return static_cast<double>(stats[0]);
-                           }),
-               "dlogits", 1e-3);
+  for (const float smoothing : {0.0f, 0.2f}) {
+    Values z = random_values(5, 1), dz(5), unused(5);
+    const int32_t labels[] = {3};
+    float stats[2];
+    const auto run = [&](Values& to) {
+      ops->softmax_cross_entropy_backward({z.data(), shape, {}}, {.labels = labels, .size = 1}, 1, smoothing,
+                                          {to.data(), shape, {}}, stats, Gradient::overwrite);
+      return static_cast<double>(stats[0]);
+    };
+    run(dz);
+    expect_close(dz, differences(z, [&] { return run(unused); }), "dlogits", 1e-3);
+  }
 }
 
 }  // namespace

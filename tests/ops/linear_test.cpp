@@ -8,72 +8,93 @@ namespace ddp::testing {
 namespace {
 
 struct Case {
-  int64_t n, in, out;
+  int64_t n, h, w, c, out;
   bool relu = false;
 };
 
-const Case kCases[] = {{8, 800, 128, true}, {128, 128, 10},   {17, 30, 7, true},
-                       {1, 1, 1},           {5, 9, 23, true}, {48, 64, 12}};
+const Case kCases[] = {{8, 4, 4, 50, 128, true}, {128, 1, 1, 128, 10},   {17, 2, 3, 5, 7, true},
+                       {1, 1, 1, 1, 1},          {5, 3, 1, 3, 23, true}, {48, 1, 1, 64, 12},
+                       {20, 1, 1, 512, 10},      {3, 2, 2, 16, 9, true}, {33, 1, 1, 24, 6, true}};
+
+// The reference's results from values that bf16 has.
+struct Expected {
+  Expected(Device& device, const Case& c, const LinearDesc& desc, DType dtype)
+      : in{c.n, {c.h, c.w, c.c}},
+        out{c.n, {1, 1, c.out}},
+        x(rounded(random_values(in.elements(), 1), dtype)),
+        w(random_values(desc.in_features * c.out, 2)),
+        b(random_values(c.out, 3)),
+        dy(rounded(random_values(out.elements(), 4), dtype)),
+        dw(w.size()),
+        db(c.out) {
+    Owned rx(device, in, {}, x), ry(out, {}), rdy(device, out, {}, dy), rdx(in, {});
+    const auto reference_ops = make_reference_ops(device);
+    const auto reference = reference_ops->linear(desc, {});
+    reference->bind(w.data(), b.data());
+    reference->forward(rx.tensor(), ry.tensor());
+    reference->backward_weight(rx.tensor(), ry.tensor(), rdy.tensor(), dw.data(), db.data(), Gradient::overwrite);
+    reference->backward_input(rdy.tensor(), rdx.tensor());
+    y = ry.memory;
+    masked = rdy.memory;
+    dx = rdx.memory;
+  }
+
+  Shape in, out;
+  Values x, w, b, dy, dw, db, y, masked, dx;
+};
 
 class LinearTest : public ::testing::TestWithParam<Case> {};
 
 TEST_P(LinearTest, AgreesWithTheReference) {
   const Case c = GetParam();
   const auto device = make_cpu_device();
-  const auto reference_ops = make_reference_ops(*device);
-  LinearDesc desc{.in_features = c.in, .out_features = c.out, .input_format = {}, .relu = c.relu};
-  const Shape in{c.n, {1, 1, c.in}}, out{c.n, {1, 1, c.out}};
-  const int64_t weights = c.in * c.out;
-  const Values x = random_values(in.elements(), 1), w = random_values(weights, 2), b = random_values(c.out, 3),
-               dy = random_values(out.elements(), 4), dw0 = random_values(weights, 5), db0 = random_values(c.out, 6);
-
-  Owned rx(*device, in, {}, x), ry(out, {}), rdy(*device, out, {}, dy), rdx(in, {});
-  Values rdw(weights), rdb(c.out);
-  const auto reference = reference_ops->linear(desc, {});
-  reference->bind(w.data(), b.data());
-  reference->forward(rx.tensor(), ry.tensor());
-  reference->backward_weight(rx.tensor(), ry.tensor(), rdy.tensor(), rdw.data(), rdb.data(), Gradient::overwrite);
-  reference->backward_input(rdy.tensor(), rdx.tensor());
-
-  std::vector<Format> formats = {{}, Format::lanes(8)};
-  if (widest_lanes() == 16) formats.push_back(Format::lanes(16));
-  for (const Format from : formats)
-    for (const int threads : {1, 2}) {
-      SCOPED_TRACE(fmt::format("block {}, {} threads", from.block, threads));
-      const auto ops = make_cpu_ops(*device, threads);
-      desc.input_format = from;
-      const int64_t sizes[] = {c.n, c.n + 3};
-      const auto linear = ops->linear(desc, sizes);
-      const Format to = linear->output_format();
-      Owned ax(*device, in, from, x), ay(out, to), ady(*device, out, to, dy), adx(in, from);
-      Values adw(weights, NAN), adb(c.out, NAN), sum_dw = dw0, sum_db = db0;
-      linear->bind(w.data(), b.data());
-      linear->forward(ax.tensor(), ay.tensor());
-      expect_close(ay.dense(*device), ry.memory, "y");
-      Owned y(*device, out, to, ry.memory);
-      linear->backward_weight(ax.tensor(), y.tensor(), ady.tensor(), adw.data(), adb.data(), Gradient::overwrite);
-      linear->backward_input(ady.tensor(), adx.tensor());
-      expect_close(adw, rdw, "dweight");
-      expect_close(adb, rdb, "dbias");
-      expect_close(adx.dense(*device), rdx.memory, "dx");
-      expect_padding_zero(adx, "dx");
-      linear->backward_weight(ax.tensor(), y.tensor(), ady.tensor(), sum_dw.data(), sum_db.data(), Gradient::add);
-      Values wanted_dw = rdw, wanted_db = rdb;
-      for (int64_t i = 0; i < weights; ++i) wanted_dw[i] += dw0[i];
-      for (int64_t i = 0; i < c.out; ++i) wanted_db[i] += db0[i];
-      expect_close(sum_dw, wanted_dw, "dweight added");
-      expect_close(sum_db, wanted_db, "dbias added");
-    }
+  LinearDesc desc{.in_features = c.h * c.w * c.c, .out_features = c.out, .input_format = {}, .relu = c.relu};
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    const Expected e(*device, c, desc, dtype);
+    for (const Format from : kAllFormats)
+      for (const int threads : {1, 2}) {
+        if (from.kind == Format::Kind::lanes && from.block > widest_lanes()) continue;
+        SCOPED_TRACE(fmt::format("{}, format {}, block {}, {} threads", name_of(dtype), static_cast<int>(from.kind),
+                                 from.block, threads));
+        const auto ops = make_cpu_ops(*device, config_of(dtype, threads));
+        desc.input_format = from;
+        const int64_t sizes[] = {c.n, c.n + 3};
+        const auto linear = ops->linear(desc, sizes);
+        const Format to = linear->output_format();
+        Owned ax(*device, e.in, from, e.x, dtype), ay(e.out, to, dtype), ady(*device, e.out, to, e.dy, dtype),
+            adx(e.in, from, dtype);
+        const Values dw0 = random_values(e.w.size(), 5), db0 = random_values(c.out, 6);
+        Values adw(e.w.size(), NAN), adb(c.out, NAN), sum_dw = dw0, sum_db = db0;
+        linear->bind(e.w.data(), e.b.data());
+        linear->forward(ax.tensor(), ay.tensor());
+        expect_close(ay.dense(*device), e.y, dtype, "y");
+        expect_padding_finite(ay, "y");
+        Owned y(*device, e.out, to, e.y, dtype);
+        linear->backward_weight(ax.tensor(), y.tensor(), ady.tensor(), adw.data(), adb.data(), Gradient::overwrite);
+        linear->backward_input(ady.tensor(), adx.tensor());
+        expect_close(ady.dense(*device), e.masked, "masked dy");
+        expect_close(adw, e.dw, "dweight");
+        expect_close(adb, e.db, "dbias");
+        expect_close(adx.dense(*device), e.dx, dtype, "dx");
+        expect_padding_zero(adx, "dx");
+        linear->backward_weight(ax.tensor(), y.tensor(), ady.tensor(), sum_dw.data(), sum_db.data(), Gradient::add);
+        Values wanted_dw = e.dw, wanted_db = e.db;
+        for (size_t i = 0; i < e.w.size(); ++i) wanted_dw[i] += dw0[i];
+        for (int64_t i = 0; i < c.out; ++i) wanted_db[i] += db0[i];
+        expect_close(sum_dw, wanted_dw, "dweight added");
+        expect_close(sum_db, wanted_db, "dbias added");
+      }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, LinearTest, ::testing::ValuesIn(kCases), [](const auto& tested) {
-  return fmt::format("n{}_{}to{}{}", tested.param.n, tested.param.in, tested.param.out,
-                     tested.param.relu ? "_relu" : "");
+  const Case& c = tested.param;
+  return fmt::format("n{}_{}x{}x{}to{}{}", c.n, c.h, c.w, c.c, c.out, c.relu ? "_relu" : "");
 });
 
 TEST(LinearPlan, RefusesMoreSamplesThanDeclared) {
   const auto device = make_cpu_device();
-  const auto ops = make_cpu_ops(*device, 1);
+  const auto ops = make_cpu_ops(*device, {});
   const int64_t sizes[] = {4};
   const auto linear = ops->linear({.in_features = 3, .out_features = 2, .input_format = {}}, sizes);
   Owned x({5, {1, 1, 3}}, {}), y({5, {1, 1, 2}}, linear->output_format());

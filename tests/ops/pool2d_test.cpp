@@ -5,43 +5,78 @@
 namespace ddp::testing {
 namespace {
 
+using Kind = Pool2dDesc::Kind;
+
 struct Case {
-  int64_t n, h, w, c, kernel, stride;
+  Kind kind;
+  int64_t n, h, w, c;
+  Window2d window = {};
 };
 
-const Case kCases[] = {
-    {5, 26, 26, 20, 2, 2}, {17, 9, 9, 16, 2, 2}, {3, 7, 8, 3, 3, 2}, {2, 9, 9, 5, 2, 3}, {1, 4, 4, 8, 4, 4}};
+const Case kCases[] = {{Kind::average, 5, 26, 26, 20, {2, 2}},
+                       {Kind::average, 17, 9, 9, 16, {2, 2}},
+                       {Kind::average, 3, 7, 8, 3, {3, 2}},
+                       {Kind::average, 2, 9, 9, 5, {2, 3}},
+                       {Kind::average, 1, 4, 4, 8, {4, 4}},
+                       {Kind::maximum, 5, 26, 26, 20, {2, 2}},
+                       {Kind::maximum, 17, 8, 9, 16, {3, 2, 1}},
+                       {Kind::maximum, 3, 7, 8, 3, {3, 1, 1}},
+                       {Kind::maximum, 2, 9, 8, 33, {2, 3, {0, 0, 1, 1}}},
+                       {Kind::maximum, 2, 8, 6, 5, {3, 2, {0, 1, 1, 0}}},
+                       {Kind::maximum, 1, 1, 1, 1, {1, 1}},
+                       {Kind::maximum, 9, 5, 5, 24, {5, 1, 2}},
+                       {Kind::global_average, 5, 7, 6, 20},
+                       {Kind::global_average, 17, 4, 4, 32},
+                       {Kind::global_average, 1, 1, 1, 1}};
 
-class AvgPool2dTest : public ::testing::TestWithParam<Case> {};
+class Pool2dTest : public ::testing::TestWithParam<Case> {};
 
-TEST_P(AvgPool2dTest, AgreesWithTheReference) {
-  const Case c = GetParam();
-  const auto device = make_cpu_device();
-  AvgPool2dDesc desc{{c.h, c.w, c.c}, {}, c.kernel, c.stride};
-  const Shape in{c.n, desc.input}, out{c.n, avg_pool2d_output(desc)};
-  const Values x = random_values(in.elements(), 1), dy = random_values(out.elements(), 2);
-  Owned rx(*device, in, {}, x), ry(out, {}), rdy(*device, out, {}, dy), rdx(in, {});
-  const auto reference = make_reference_ops(*device)->avg_pool2d(desc, {});
-  reference->forward(rx.tensor(), ry.tensor());
-  reference->backward(rdy.tensor(), rdx.tensor());
-  for (const Format format : {Format{}, Format::lanes(8), Format::lanes(16), Format::channels(8), Format::channels(16)})
-    for (const int threads : {1, 2}) {
-      if (format.kind == Format::Kind::channels && c.c % format.block != 0) continue;
-      SCOPED_TRACE(fmt::format("kind {} block {}, {} threads", static_cast<int>(format.kind), format.block, threads));
-      desc.format = format;
-      const auto pool = make_cpu_ops(*device, threads)->avg_pool2d(desc, {});
-      Owned ax(*device, in, format, x), ay(out, format), ady(*device, out, format, dy), adx(in, format);
-      pool->forward(ax.tensor(), ay.tensor());
-      pool->backward(ady.tensor(), adx.tensor());
-      expect_close(ay.dense(*device), ry.memory, "y");
-      expect_close(adx.dense(*device), rdx.memory, "dx");
-      expect_padding_zero(adx, "dx");
-    }
+// Few different values, so that windows have several largest ones; of 3 bits, so that sums are exact in bf16 too.
+Values coarse(int64_t count, uint64_t seed) {
+  Values values = random_values(count, seed);
+  for (float& v : values) v = std::round(v * 4) / 4;
+  return values;
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, AvgPool2dTest, ::testing::ValuesIn(kCases), [](const auto& tested) {
+TEST_P(Pool2dTest, AgreesWithTheReference) {
+  const Case c = GetParam();
+  const auto device = make_cpu_device();
+  Pool2dDesc desc{c.kind, {c.h, c.w, c.c}, {}, c.window};
+  const Shape in{c.n, desc.input}, out{c.n, pool2d_output(desc)};
+  const Values x = coarse(in.elements(), 1), dy = coarse(out.elements(), 2);
+  Owned rx(*device, in, {}, x), ry(out, {}), rdy(*device, out, {}, dy), rdx(in, {});
+  const auto reference = make_reference_ops(*device)->pool2d(desc, {});
+  reference->forward(rx.tensor(), ry.tensor());
+  reference->backward(rx.tensor(), ry.tensor(), rdy.tensor(), rdx.tensor());
+  for (const Format format : kAllFormats)
+    for (const DType dtype : {DType::f32, DType::bf16})
+      for (const int threads : {1, 2}) {
+        SCOPED_TRACE(fmt::format("kind {} block {}, {}, {} threads", static_cast<int>(format.kind), format.block,
+                                 name_of(dtype), threads));
+        desc.format = format;
+        const auto pool = make_cpu_ops(*device, config_of(dtype, threads))->pool2d(desc, {});
+        Owned ax(*device, in, format, x, dtype), ay(out, format, dtype), ady(*device, out, format, dy, dtype),
+            adx(in, format, dtype);
+        pool->forward(ax.tensor(), ay.tensor());
+        expect_close(ay.dense(*device), ry.memory, dtype, "y");
+        const Tensor nothing;
+        const bool reads = c.kind == Kind::maximum;
+        pool->backward(reads ? ax.tensor() : nothing, reads ? ay.tensor() : nothing, ady.tensor(), adx.tensor());
+        expect_close(adx.dense(*device), rdx.memory, dtype, "dx");
+        expect_padding_finite(ay, "y");
+        expect_padding_zero(adx, "dx");
+      }
+}
+
+const char* name_of(Kind kind) {
+  return kind == Kind::average ? "average" : kind == Kind::maximum ? "maximum" : "global";
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, Pool2dTest, ::testing::ValuesIn(kCases), [](const auto& tested) {
   const Case& c = tested.param;
-  return fmt::format("n{}_{}x{}x{}_k{}_s{}", c.n, c.h, c.w, c.c, c.kernel, c.stride);
+  const Padding& p = c.window.padding;
+  return fmt::format("{}_n{}_{}x{}x{}_k{}_s{}_p{}{}{}{}", name_of(c.kind), c.n, c.h, c.w, c.c, c.window.kernel,
+                     c.window.stride, p.top, p.left, p.bottom, p.right);
 });
 
 }  // namespace

@@ -25,53 +25,48 @@ struct Convolution {
   Conv2dDesc desc;
 };
 
-std::vector<Convolution> lenet_convolutions() {
+// As the layers of a model plan them, each shape once.
+std::vector<Convolution> convolutions_of(const Network& model) {
   std::vector<Convolution> found;
-  bool first = true;
-  for (const LayerSpec& layer : lenet({28, 28, 1}, 10).trimmed_layers()) {
-    if (layer.kind == LayerSpec::Kind::conv2d)
-      found.push_back({fmt::format("lenet {}", found.size() + 1), conv2d_desc(layer, first, {})});
-    first = false;
+  for (const LayerSpec& layer : model.trimmed_layers()) {
+    if (layer.kind != LayerSpec::Kind::conv2d) continue;
+    Conv2dDesc desc = conv2d_desc(layer, layer.from != LayerSpec::kImage, {});
+    desc.bias = desc.bias || desc.relu;  // as the op asks
+    const auto& [kernel, stride, padding] = desc.window;
+    const std::string name =
+        fmt::format("{} {}x{}x{} to {} k{} s{} p{},{},{},{}{}{}", model.name(), desc.input.h, desc.input.w,
+                    desc.input.c, desc.out_channels, kernel, stride, padding.top, padding.left, padding.bottom,
+                    padding.right, desc.bias ? " bias" : "", desc.relu ? " relu" : "");
+    if (std::ranges::none_of(found, [&](const Convolution& other) { return other.name == name; }))
+      found.push_back({name, desc});
   }
   return found;
 }
 
-Convolution convolution(std::string name, ImageShape input, int64_t out, Window2d window, bool first = false) {
-  return {std::move(name),
-          {.input = input,
-           .input_format = {},
-           .out_channels = out,
-           .window = window,
-           .relu = false,
-           .input_gradient = !first}};
-}
-
-// ResNet-18 of Dive into Deep Learning on 28 x 28: each shape once.
-std::vector<Convolution> resnet18_convolutions() {
-  std::vector<Convolution> found{convolution("resnet18 first", {28, 28, 1}, 64, {3, 1, 1}, true),
-                                 convolution("resnet18 64", {28, 28, 64}, 64, {3, 1, 1})};
-  int64_t size = 28;
-  for (int64_t channels = 64; channels < 512; channels *= 2) {
-    const int64_t halved = (size + 1) / 2, doubled = 2 * channels;
-    found.push_back(
-        convolution(fmt::format("resnet18 {} halving", doubled), {size, size, channels}, doubled, {3, 2, 1}));
-    found.push_back(
-        convolution(fmt::format("resnet18 {} shortcut", doubled), {size, size, channels}, doubled, {1, 2, 0}));
-    found.push_back(convolution(fmt::format("resnet18 {}", doubled), {halved, halved, doubled}, doubled, {3, 1, 1}));
-    size = halved;
-  }
-  return found;
-}
-
-std::vector<Convolution> keras_convolutions() {
-  return {convolution("keras 1", {28, 28, 1}, 12, {3, 1, 1}, true), convolution("keras 2", {28, 28, 12}, 24, {6, 2, 2}),
-          convolution("keras 3", {14, 14, 24}, 32, {6, 2, 2})};
+// Padding that differs from side to side, with and without a bias.
+Network asymmetric() {
+  Network net("asymmetric", {28, 28, 3});
+  net.conv2d(24, 3, {.stride = 2, .same = true});
+  net.conv2d(32, 5, {.stride = 2, .same = true, .bias = false}).relu();
+  net.conv2d(64, 2, {.same = true, .bias = false});
+  net.conv2d(17, 3, {.padding = {0, 1, 2, 0}}).relu();
+  return net;
 }
 
 std::vector<Convolution> convolutions_of(const std::string& model) {
-  if (model == "lenet") return lenet_convolutions();
-  if (model == "resnet18") return resnet18_convolutions();
-  return keras_convolutions();
+  if (model == "asymmetric") return convolutions_of(asymmetric());
+  const bool photographs = model.starts_with("torchvision");
+  return convolutions_of(photographs ? make_model(model, {224, 224, 3}, 1000) : make_model(model, {28, 28, 1}, 10));
+}
+
+Convolution resnet18_convolution() { return convolutions_of("resnet18")[1]; }
+Convolution lenet_convolution() { return convolutions_of("lenet")[1]; }
+
+std::vector<std::string> models_with_convolutions() {
+  std::vector<std::string> names{"asymmetric"};
+  for (const NamedModel& model : models())
+    if (!convolutions_of(std::string(model.name)).empty()) names.emplace_back(model.name);
+  return names;
 }
 
 Target h200() {
@@ -133,7 +128,7 @@ void expect_plans(const Target& target, const Convolution& conv, const Kind& kin
     ASSERT_TRUE(plan);
     expect_kept(*plan, rules);
     if (std::getenv("DDP_VERBOSE"))
-      fmt::print("{:<20} {:<4}{:<2} {:<8} {:>4} engine {:>3}{} {:>9} bytes{}\n", conv.name, precision_name,
+      fmt::print("{:<60} {:<4}{:<2} {:<8} {:>4} engine {:>3}{} {:>9} bytes{}\n", conv.name, precision_name,
                  rules.deterministic ? " d" : "", kind.name, n, plan->choice().engine,
                  plan->choice() == found.front().choice() ? " " : "*", plan->workspace(), text(plan->notes()));
   }
@@ -142,7 +137,7 @@ void expect_plans(const Target& target, const Convolution& conv, const Kind& kin
 // Whichever batch size is the largest, cuDNN's own order notwithstanding.
 TEST(Models, HavePlansOnTensorCoresAmongThoseToBeTimed) {
   const Target target = h200();
-  for (const Convolution& conv : resnet18_convolutions())
+  for (const Convolution& conv : convolutions_of("resnet18"))
     for (const Precision precision : {Precision::tf32, Precision::bf16})
       for (const Kind& kind : kinds(conv.desc, precision))
         for (const int64_t n : {32, 96, 128, 256}) {
@@ -168,22 +163,31 @@ TEST_P(EveryConvolution, HasPlans) {
         }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, EveryConvolution, ::testing::Values("lenet", "resnet18", "keras"),
-                         [](const auto& model) { return model.param; });
+INSTANTIATE_TEST_SUITE_P(Models, EveryConvolution, ::testing::ValuesIn(models_with_convolutions()),
+                         [](const auto& model) {
+                           std::string name = model.param;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
 
-TEST(Models, IsFoundInLenet) {
-  const std::vector<Convolution> found = lenet_convolutions();
-  ASSERT_EQ(found.size(), 2u);
-  EXPECT_EQ(found[0].desc.input, (ImageShape{26, 26, 1}));
-  EXPECT_FALSE(found[0].desc.input_gradient);
-  EXPECT_EQ(found[1].desc.input, (ImageShape{12, 12, 20}));
-  EXPECT_TRUE(found[1].desc.relu && found[1].desc.input_gradient);
+TEST(Models, AreFoundAsTheyAre) {
+  const std::vector<Convolution> lenet = convolutions_of("lenet"), resnet18 = convolutions_of("resnet18"),
+                                 asymmetric = convolutions_of("asymmetric");
+  ASSERT_EQ(lenet.size(), 2u);
+  EXPECT_EQ(lenet[0].desc.input, (ImageShape{26, 26, 1}));
+  EXPECT_FALSE(lenet[0].desc.input_gradient);
+  EXPECT_EQ(lenet[1].desc.input, (ImageShape{12, 12, 20}));
+  EXPECT_TRUE(lenet[1].desc.relu && lenet[1].desc.input_gradient);
+  EXPECT_EQ(resnet18.size(), 11u);  // the stem, one of the first stage, three of each other one
+  ASSERT_EQ(asymmetric.size(), 4u);
+  EXPECT_EQ(asymmetric[0].desc.window.padding, (Padding{0, 0, 1, 1}));
+  EXPECT_FALSE(asymmetric[2].desc.bias);
 }
 
 // Precision is what tells fp32 from tf32: the same graph, other engines.
 TEST(Rules, PrecisionDecidesTheEngine) {
   const Target target = h200();
-  const Graph graph = conv_graph(target, resnet18_convolutions()[1].desc, 128, DType::f32, Pass::forward);
+  const Graph graph = conv_graph(target, resnet18_convolution().desc, 128, DType::f32, Pass::forward);
   const auto tf32 = find_plans(target, graph, {Precision::tf32, false}, 1);
   const auto fp32 = find_plans(target, graph, {Precision::fp32, false}, 1);
   ASSERT_TRUE(!tf32.empty() && !fp32.empty());
@@ -193,7 +197,7 @@ TEST(Rules, PrecisionDecidesTheEngine) {
 
 TEST(Rules, WorkspaceIsBounded) {
   const Target target = h200();
-  const Graph graph = conv_graph(target, resnet18_convolutions()[1].desc, 256, DType::f32, Pass::weight_gradient);
+  const Graph graph = conv_graph(target, resnet18_convolution().desc, 256, DType::f32, Pass::weight_gradient);
   for (const int64_t bound : {int64_t{1} << 30, int64_t{64} << 20, int64_t{1} << 20})
     for (const Plan& plan : find_plans(target, graph, {Precision::tf32, false, bound}, 100))
       EXPECT_LE(plan.workspace(), bound);
@@ -237,7 +241,7 @@ TEST(Choices, TravelAsWords) {
 
 TEST(Choices, MakeTheSamePlanAgain) {
   const Target target = h200();
-  const Graph graph = conv_graph(target, lenet_convolutions()[1].desc, 256, DType::f32, Pass::weight_gradient);
+  const Graph graph = conv_graph(target, lenet_convolution().desc, 256, DType::f32, Pass::weight_gradient);
   const std::vector<Plan> found = find_plans(target, graph, {}, 100);
   ASSERT_GT(found.size(), 5u);
   for (const Plan& plan : found) {
@@ -250,7 +254,7 @@ TEST(Choices, MakeTheSamePlanAgain) {
 
 TEST(Choices, FallBackWhereTheyCannotBeUsed) {
   const Target target = h200();
-  const Graph graph = conv_graph(target, lenet_convolutions()[1].desc, 32, DType::f32, Pass::forward);
+  const Graph graph = conv_graph(target, lenet_convolution().desc, 32, DType::f32, Pass::forward);
   const Rules rules{Precision::fp32, false};
   const auto recommended = find_plans(target, graph, rules, 1);
   const auto forbidden = find_plans(target, graph, {Precision::tf32, false}, 1);

@@ -59,15 +59,16 @@ int allocations_of(const std::function<void()>& work) {
 TEST(Step, DoesNotAllocate) {
   const MemoryDataset data = small_data(300, {28, 28, 1});
   const auto device = make_cpu_device();
-  const auto ops = make_cpu_ops(*device, 1);
+  const auto ops = make_cpu_ops(*device, {});
   Alone alone;
-  Rig rig({.batch_size = 64}, lenet({28, 28, 1}, 4), data, *device, *ops, alone);
+  Rig rig({.batch_size = 64}, make_model("lenet", {28, 28, 1}, 4), data, *device, *ops, alone);
   DeviceData on_device(*device, data, rig.largest(), 0);
   Feed feed(on_device, rig.sampler(), 0, 40, kTrainingFences);
   Watchdog watchdog({.limit = std::chrono::seconds(60), .buckets = 3, .expired = [](const std::string&) {}}, alone);
-  Step step(rig.replica, &watchdog);
+  Step step(rig.replica, {}, &watchdog);
+  const Step::NextShard next = [&]() -> const Shard& { return feed.next(); };
   for (int i = 0; i < 40; ++i) {  // short batches and new epochs among them
-    const int taken = allocations_of([&] { step.run(feed.next(), 0.01, 0); });
+    const int taken = allocations_of([&] { step.run(next, 0.01); });
     if (i >= 5) {
       EXPECT_EQ(taken, 0) << "in step " << i;
     }

@@ -13,6 +13,28 @@ inline Network small_network() {
   return Network("small", {8, 8, 2}).conv2d(3, 3).relu().avg_pool2d(2).flatten().linear(7).relu().linear(4);
 }
 
+// With batch norms of both kinds, a padded max pooling, sums of two paths and dropout.
+inline Network norm_network(float dropout = 0.3f) {
+  return Network("norms", {8, 8, 2})
+      .conv2d(4, 3, {.padding = 1, .bias = false})
+      .batch_norm()
+      .relu()
+      .max_pool2d(3, 2, 1)
+      .residual(
+          [](Network& main) {
+            main.conv2d(6, 3, {.stride = 2, .same = true}).batch_norm({.scale = false, .unbiased = false}).relu();
+            main.conv2d(6, 3, {.padding = 1}).batch_norm();
+          },
+          [](Network& shortcut) { shortcut.conv2d(6, 1, {.stride = 2}); })
+      .residual([](Network& main) { main.conv2d(6, 3, {.padding = 1}).batch_norm(); }, [](Network&) {})
+      .global_avg_pool()
+      .flatten()
+      .linear(7)
+      .relu()
+      .dropout(dropout)
+      .linear(4);
+}
+
 inline MemoryDataset small_data(int64_t samples, ImageShape shape = {8, 8, 2}) {
   std::vector<uint8_t> pixels(samples * shape.elements()), labels(samples);
   for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<uint8_t>(i * 2654435761u >> 13);

@@ -80,17 +80,23 @@ TEST(Overlap, FirstBucketLeavesBeforeBackwardHasEnded) {
       announced_at_launch.push_back(announced);
       return true;
     });
-    Rig rig({.batch_size = 16}, lenet({28, 28, 1}, 4), data, device, ops, recording);
+    Rig rig({.batch_size = 16}, make_model("lenet", {28, 28, 1}, 4), data, device, ops, recording);
     DeviceData on_device(device, data, rig.largest(), 0);
     Feed feed(on_device, rig.sampler(), 0, 1, kTrainingFences);
     const Shard& shard = feed.next();
     Replica& r = rig.replica;
     r.reducer.begin();
-    r.model.forward_backward(shard.samples, 1.0f / 16, r.ticket(), [&](int id) {
+    const Announce announce = [&](int id) {
       ++announced;
       r.reducer.ready(id);
-    });
-    r.reducer.ready(r.reducer.ticket());
+    };
+    r.model.forward_backward({.kind = Pass::Kind::train,
+                              .samples = shard.samples,
+                              .global_size = 16,
+                              .state = r.state(),
+                              .announce = &announce},
+                             1.0f / 16, r.ticket());
+    r.reducer.ready(r.reducer.tail());
     r.reducer.finish();
     ASSERT_EQ(announced_at_launch.size(), r.plan.buckets.size());
     EXPECT_EQ(announced_at_launch.size(), 3u);

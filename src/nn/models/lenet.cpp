@@ -1,5 +1,5 @@
 // LeNet as in Dive into Deep Learning, "Training on Multiple GPUs": 129,068 parameters on 28 x 28 x 1 images.
-#include "nn/models.h"
+#include "nn/network.h"
 
 namespace ddp {
 

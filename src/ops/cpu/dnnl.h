@@ -6,8 +6,9 @@
 namespace ddp::onednn {
 
 struct ConvShape {
-  dnnl::memory::desc src, weights, bias, dst;
-  dnnl::memory::dims strides, padding;
+  dnnl::algorithm algorithm;
+  dnnl::memory::desc src, weights, bias, dst;  // a bias of no dimensions: none
+  dnnl::memory::dims strides, padding_l, padding_r;
 };
 
 inline dnnl::post_ops relu_post_op() {
@@ -23,33 +24,30 @@ inline dnnl::post_ops relu_post_op() {
 inline dnnl::convolution_forward::primitive_desc forward(const dnnl::engine& engine, const ConvShape& s,
                                                          const dnnl::primitive_attr& attr) {
   const auto kind = dnnl::prop_kind::forward_training;
-  const auto algorithm = dnnl::algorithm::convolution_direct;
 #if DNNL_VERSION_MAJOR >= 3
-  return {engine, kind, algorithm, s.src, s.weights, s.bias, s.dst, s.strides, s.padding, s.padding, attr};
+  return {engine, kind, s.algorithm, s.src, s.weights, s.bias, s.dst, s.strides, s.padding_l, s.padding_r, attr};
 #else
-  return {{kind, algorithm, s.src, s.weights, s.bias, s.dst, s.strides, s.padding, s.padding}, attr, engine};
+  return {{kind, s.algorithm, s.src, s.weights, s.bias, s.dst, s.strides, s.padding_l, s.padding_r}, attr, engine};
 #endif
 }
 
 inline dnnl::convolution_backward_weights::primitive_desc backward_weights(
     const dnnl::engine& engine, const ConvShape& s, const dnnl::primitive_attr& attr,
     const dnnl::convolution_forward::primitive_desc& hint) {
-  const auto algorithm = dnnl::algorithm::convolution_direct;
 #if DNNL_VERSION_MAJOR >= 3
-  return {engine, algorithm, s.src, s.weights, s.bias, s.dst, s.strides, s.padding, s.padding, hint, attr};
+  return {engine, s.algorithm, s.src, s.weights, s.bias, s.dst, s.strides, s.padding_l, s.padding_r, hint, attr};
 #else
-  return {{algorithm, s.src, s.weights, s.bias, s.dst, s.strides, s.padding, s.padding}, attr, engine, hint};
+  return {{s.algorithm, s.src, s.weights, s.bias, s.dst, s.strides, s.padding_l, s.padding_r}, attr, engine, hint};
 #endif
 }
 
 inline dnnl::convolution_backward_data::primitive_desc backward_data(
     const dnnl::engine& engine, const ConvShape& s, const dnnl::primitive_attr& attr,
     const dnnl::convolution_forward::primitive_desc& hint) {
-  const auto algorithm = dnnl::algorithm::convolution_direct;
 #if DNNL_VERSION_MAJOR >= 3
-  return {engine, algorithm, s.src, s.weights, s.dst, s.strides, s.padding, s.padding, hint, attr};
+  return {engine, s.algorithm, s.src, s.weights, s.dst, s.strides, s.padding_l, s.padding_r, hint, attr};
 #else
-  return {{algorithm, s.src, s.weights, s.dst, s.strides, s.padding, s.padding}, attr, engine, hint};
+  return {{s.algorithm, s.src, s.weights, s.dst, s.strides, s.padding_l, s.padding_r}, attr, engine, hint};
 #endif
 }
 

@@ -1,195 +1,158 @@
 #include "core/error.h"
-#include "device/buffer.h"
 #include "ops/cpu/conv2d.h"
-#include "ops/cpu/dnnl.h"
+#include "ops/cpu/conv2d_winograd.h"
+#include "ops/cpu/dnnl_step.h"
 #include "ops/cpu/elementwise.h"
-#include "ops/cpu/layout.h"
 
 #include <algorithm>
+#include <deque>
 #include <map>
-#include <unordered_map>
+#include <memory>
+#include <utility>
 #include <vector>
 
 namespace ddp {
 namespace {
 
 using dnnl::memory;
+using onednn::ConvShape;
+using onednn::describe;
+using onednn::PackedWeights;
+using onednn::Step;
 using Tag = memory::format_tag;
-using Arguments = std::unordered_map<int, memory>;
 
-memory::desc describe(const memory::dims& dims, Tag tag) { return {dims, memory::data_type::f32, tag}; }
+enum Pass { kForward, kWeights, kData };
 
-memory::desc describe(const Shape& shape, Format format) {
-  const memory::dims dims{shape.n, shape.image.c, shape.image.h, shape.image.w};
-  switch (format.kind) {
-    case Format::Kind::dense: return describe(dims, Tag::nhwc);
-    case Format::Kind::lanes: return describe(dims, format.block == 16 ? Tag::Acdb16a : Tag::Acdb8a);
-    case Format::Kind::channels: return describe(dims, format.block == 16 ? Tag::nChw16c : Tag::nChw8c);
-  }
-  fail(Exit::internal, "a tensor of no known format");
+// A pass over many samples runs in slices: what they touch stays in the cache, and the device is polled between them.
+// A slice of the weight gradient costs an addition of all weights, a slice with Winograd's algorithm a transformation
+// of them, so those are larger.
+int64_t slice_of(const Conv2dDesc& desc, int64_t n, Pass pass, bool winograd) {
+  constexpr int64_t kPositions = 8192, kMultiplications = int64_t{1} << 28;
+  if (desc.input_format.kind == Format::Kind::lanes) return n;
+  const ImageShape out = conv2d_output(desc);
+  const int64_t positions = out.h * out.w, taps = desc.window.kernel * desc.window.kernel * desc.input.c;
+  const int64_t samples =
+      winograd || pass == kWeights ? kPositions / positions : kMultiplications / (positions * taps * out.c);
+  return std::clamp<int64_t>(samples, 1, n);
 }
-
-// One oneDNN primitive for one batch size, with the reorders between our formats and those that it wants. An operand
-// is "ours" in memory that a call names, or a copy in memory of this step's own.
-class Step {
- public:
-  Step(const dnnl::engine& engine, dnnl::stream& stream, const Workers& workers)
-      : engine_(engine), stream_(stream), workers_(workers) {}
-
-  void input(int id, const memory::desc& ours, const memory::desc& wanted) { operand(id, ours, wanted, true); }
-  void output(int id, const memory::desc& ours, const memory::desc& wanted) { operand(id, ours, wanted, false); }
-
-  void primitive(dnnl::primitive p, const memory::desc& scratchpad, const Buffer& scratch) {
-    primitive_ = std::move(p);
-    scratch_ = &scratch;
-    arguments_[DNNL_ARG_SCRATCHPAD] = memory(scratchpad, engine_, nullptr);
-  }
-
-  void set(int id, const void* data) { operands_.at(id).ours.set_data_handle(const_cast<void*>(data)); }
-
-  // Inputs other than `id` are left as the last call had them: packed weights are copied only when bound.
-  void pack(int id) { operands_.at(id).copy(stream_); }
-
-  void run(std::initializer_list<int> changed) {
-    for (const int id : changed) {
-      Operand& operand = operands_.at(id);
-      if (operand.is_input && operand.reorders()) {
-        operand.copy(stream_);
-        workers_.device.poll();
-      }
-    }
-    for (auto& [id, operand] : operands_) arguments_[id] = operand.reorders() ? operand.theirs : operand.ours;
-    arguments_[DNNL_ARG_SCRATCHPAD].set_data_handle(scratch_->data());
-    primitive_.execute(stream_, arguments_);
-    workers_.device.poll();
-    for (auto& [id, operand] : operands_)
-      if (!operand.is_input && operand.reorders()) {
-        operand.copy(stream_);
-        workers_.device.poll();
-      }
-    stream_.wait();
-  }
-
- private:
-  struct Operand {
-    memory ours, theirs;
-    bool is_input;
-    Buffer storage;
-    dnnl::reorder move;
-
-    bool reorders() const { return storage.data() != nullptr; }
-    void copy(dnnl::stream& stream) {
-      if (!reorders()) return;
-      if (is_input)
-        move.execute(stream, ours, theirs);
-      else
-        move.execute(stream, theirs, ours);
-    }
-  };
-
-  void operand(int id, const memory::desc& ours, const memory::desc& wanted, bool is_input) {
-    Operand o{memory(ours, engine_, nullptr), {}, is_input, {}, {}};
-    if (ours != wanted) {
-      o.storage = Buffer(workers_.device, wanted.get_size());
-      o.theirs = memory(wanted, engine_, o.storage.data());
-      o.move = is_input ? dnnl::reorder(o.ours, o.theirs) : dnnl::reorder(o.theirs, o.ours);
-    }
-    operands_.emplace(id, std::move(o));
-  }
-
-  dnnl::engine engine_;
-  dnnl::stream& stream_;
-  Workers workers_;
-  std::map<int, Operand> operands_;
-  dnnl::primitive primitive_;
-  const Buffer* scratch_ = nullptr;
-  Arguments arguments_;
-};
-
-struct Steps {
-  Step forward, weights, data;
-};
 
 class DnnlConv2d final : public Conv2d {
  public:
-  DnnlConv2d(const Workers& workers, const Conv2dDesc& desc, std::span<const int64_t> batch_sizes)
-      : workers_(workers), desc_(desc), out_(conv2d_output(desc)), stream_(engine_) {
+  DnnlConv2d(const Workers& workers, const DnnlConfig& config, const Conv2dDesc& desc,
+             std::span<const int64_t> batch_sizes)
+      : config_(config),
+        desc_(desc),
+        out_(conv2d_output(desc)),
+        batch_sizes_(batch_sizes.begin(), batch_sizes.end()),
+        context_(make_context(workers, *config_.scratch)),
+        dense_({out_.c, desc.input.c, desc.window.kernel, desc.window.kernel}, memory::data_type::f32, Tag::ohwi) {
     DDP_EXPECT(!batch_sizes.empty());
-    const int64_t most = *std::max_element(batch_sizes.begin(), batch_sizes.end());
-    output_format_ = preferred_output(most);
-    const int64_t weights = out_.c * desc.window.kernel * desc.window.kernel * desc.input.c;
-    added_ = Buffer(workers.device, sizeof(float) * (weights + out_.c));
-    size_t scratch = 1;
-    for (const int64_t n : batch_sizes)
-      if (n > 0 && !steps_.contains(n)) steps_.emplace(n, plan(n, scratch));
-    scratch_ = Buffer(workers.device, scratch);
+    output_format_ = preferred_output(*std::max_element(batch_sizes.begin(), batch_sizes.end()));
+    for (const int64_t n : batch_sizes) {
+      if (n == 0) continue;
+      for (const Pass pass : {kForward, kWeights, kData}) {
+        if (pass == kData && !desc.input_gradient) continue;
+        each_slice(n, pass, [&](int64_t, int64_t samples, bool winograd) {
+          const Key key{pass, samples, winograd};
+          if (!steps_.contains(key)) steps_.emplace(key, plan(key));
+        });
+      }
+    }
   }
 
   Format output_format() const override { return output_format_; }
 
   void bind(const float* weight, const float* bias) override {
-    for (auto& [n, steps] : steps_) {
-      steps.forward.set(DNNL_ARG_WEIGHTS, weight);
-      steps.forward.set(DNNL_ARG_BIAS, bias);
-      steps.forward.pack(DNNL_ARG_WEIGHTS);
-      if (!desc_.input_gradient) continue;
-      steps.data.set(DNNL_ARG_WEIGHTS, weight);
-      steps.data.pack(DNNL_ARG_WEIGHTS);
-    }
-    stream_.wait();
+    bias_ = bias;
+    for (PackedWeights& packed : packed_) packed.bind(weight);
   }
 
   void forward(const Tensor& x, const Tensor& y) override {
-    Step& step = steps(x, y).forward;
-    step.set(DNNL_ARG_SRC, x.data);
-    step.set(DNNL_ARG_DST, y.data);
-    step.run({DNNL_ARG_SRC});
+    check(x, y);
+    each_slice(x.shape.n, kForward, [&](int64_t first, int64_t samples, bool winograd) {
+      Step& step = steps_.at({kForward, samples, winograd});
+      if (desc_.bias)
+        step.run({{DNNL_ARG_SRC, at(x, first)}, {DNNL_ARG_DST, at(y, first)}, {DNNL_ARG_BIAS, bias_}});
+      else
+        step.run({{DNNL_ARG_SRC, at(x, first)}, {DNNL_ARG_DST, at(y, first)}});
+    });
   }
 
   void backward_weight(const Tensor& x, const Tensor& y, const Tensor& dy, float* dweight, float* dbias,
                        Gradient mode) override {
-    Step& step = steps(x, dy).weights;
-    if (desc_.relu) relu_backward(workers_, y, dy, dy);
-    const int64_t weights = out_.c * desc_.window.kernel * desc_.window.kernel * desc_.input.c;
-    float* to = mode == Gradient::add ? added_.as<float>() : dweight;
-    float* to_bias = mode == Gradient::add ? added_.as<float>() + weights : dbias;
-    step.set(DNNL_ARG_SRC, x.data);
-    step.set(DNNL_ARG_DIFF_DST, dy.data);
-    step.set(DNNL_ARG_DIFF_WEIGHTS, to);
-    step.set(DNNL_ARG_DIFF_BIAS, to_bias);
-    step.run({DNNL_ARG_SRC, DNNL_ARG_DIFF_DST});
-    if (mode == Gradient::overwrite) return;
-    add(workers_, to, dweight, weights);
-    add(workers_, to_bias, dbias, out_.c);
+    check(x, dy);
+    if (desc_.relu) relu_backward(context_.workers, y, dy, dy);
+    each_slice(x.shape.n, kWeights, [&](int64_t first, int64_t samples, bool winograd) {
+      Step& step = steps_.at({kWeights, samples, winograd});
+      const Step::Address src{DNNL_ARG_SRC, at(x, first)}, diff{DNNL_ARG_DIFF_DST, at(dy, first)};
+      const Gradient slice_mode = first == 0 ? mode : Gradient::add;
+      if (desc_.bias)
+        step.run({src, diff, {DNNL_ARG_DIFF_WEIGHTS, dweight}, {DNNL_ARG_DIFF_BIAS, dbias}}, slice_mode);
+      else
+        step.run({src, diff, {DNNL_ARG_DIFF_WEIGHTS, dweight}}, slice_mode);
+    });
   }
 
   void backward_input(const Tensor& dy, const Tensor& dx) override {
+    check(dx, dy);
     DDP_EXPECT(desc_.input_gradient);
-    Step& step = steps(dx, dy).data;
-    step.set(DNNL_ARG_DIFF_DST, dy.data);
-    step.set(DNNL_ARG_DIFF_SRC, dx.data);
-    step.run({DNNL_ARG_DIFF_DST});
+    each_slice(dx.shape.n, kData, [&](int64_t first, int64_t samples, bool winograd) {
+      steps_.at({kData, samples, winograd})
+          .run({{DNNL_ARG_DIFF_DST, at(dy, first)}, {DNNL_ARG_DIFF_SRC, at(dx, first)}});
+    });
   }
 
  private:
-  Steps& steps(const Tensor& x, const Tensor& y) {
-    DDP_EXPECT(x.format == desc_.input_format && y.format == output_format_);
-    DDP_EXPECT(x.shape.image == desc_.input && y.shape.image == out_ && x.shape.n == y.shape.n);
-    const auto found = steps_.find(x.shape.n);
-    require(found != steps_.end(), Exit::internal, "a convolution was given {} samples, a batch size not declared",
-            x.shape.n);
-    return found->second;
+  struct Key {
+    Pass pass;
+    int64_t samples;
+    bool winograd;
+    friend auto operator<=>(const Key&, const Key&) = default;
+  };
+
+  static onednn::Context make_context(const Workers& workers, Scratch& scratch) {
+    const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+    return {workers, engine, dnnl::stream(engine), scratch};
   }
 
-  // Weights are always "any"; `x` and `y` are "any" where the library may choose.
-  onednn::ConvShape shape(int64_t n, Tag x, Tag y) const {
-    const int64_t k = desc_.window.kernel;
-    return {.src = describe({n, desc_.input.c, desc_.input.h, desc_.input.w}, x),
-            .weights = describe({out_.c, desc_.input.c, k, k}, Tag::any),
-            .bias = describe({out_.c}, Tag::x),
-            .dst = describe({n, out_.c, out_.h, out_.w}, y),
-            .strides = {desc_.window.stride, desc_.window.stride},
-            .padding = {desc_.window.padding, desc_.window.padding}};
+  // slice(first sample, samples, winograd)
+  template <class F>
+  void each_slice(int64_t n, Pass pass, F&& slice) const {
+    const bool winograd = config_.winograd && config_.activations == DType::f32 && suits_winograd(desc_, n);
+    const int64_t most = slice_of(desc_, n, pass, winograd);
+    for (int64_t first = 0; first < n; first += most) slice(first, std::min(most, n - first), winograd);
+  }
+
+  void check(const Tensor& x, const Tensor& y) const {
+    DDP_EXPECT(x.format == desc_.input_format && y.format == output_format_);
+    DDP_EXPECT(x.dtype == config_.activations && y.dtype == config_.activations);
+    DDP_EXPECT(x.shape.image == desc_.input && y.shape.image == out_ && x.shape.n == y.shape.n);
+    require(std::find(batch_sizes_.begin(), batch_sizes_.end(), x.shape.n) != batch_sizes_.end(), Exit::internal,
+            "a convolution was given {} samples, a batch size not declared", x.shape.n);
+  }
+
+  // Of the sample `first`, which begins a block where the format has blocks of samples.
+  static void* at(const Tensor& t, int64_t first) {
+    const int64_t elements = stored_elements({first, t.shape.image}, t.format);
+    return static_cast<std::byte*>(t.data) + elements * static_cast<int64_t>(size_of(t.dtype));
+  }
+
+  memory::desc any(const memory::dims& dims, DType dtype) const {
+    return {dims, dtype == DType::bf16 ? memory::data_type::bf16 : memory::data_type::f32, Tag::any};
+  }
+
+  // Weights are always "any", activations where the library may choose.
+  ConvShape shape(int64_t n, Pass pass, bool winograd) const {
+    const auto& [kernel, stride, padding] = desc_.window;
+    const DType weights = pass == kWeights ? DType::f32 : config_.activations;
+    return {.algorithm = winograd ? dnnl::algorithm::convolution_winograd : dnnl::algorithm::convolution_direct,
+            .src = any({n, desc_.input.c, desc_.input.h, desc_.input.w}, config_.activations),
+            .weights = any({out_.c, desc_.input.c, kernel, kernel}, weights),
+            .bias = desc_.bias ? memory::desc({out_.c}, memory::data_type::f32, Tag::x) : memory::desc(),
+            .dst = any({n, out_.c, out_.h, out_.w}, config_.activations),
+            .strides = {stride, stride},
+            .padding_l = {padding.top, padding.left},
+            .padding_r = {padding.bottom, padding.right}};
   }
 
   dnnl::primitive_attr attributes(bool relu) const {
@@ -200,63 +163,127 @@ class DnnlConv2d final : public Conv2d {
   }
 
   Format preferred_output(int64_t n) const {
-    const auto chosen = onednn::forward(engine_, shape(n, Tag::any, Tag::any), attributes(desc_.relu)).dst_desc();
+    const auto chosen = onednn::forward(context_.engine, shape(n, kForward, false), attributes(desc_.relu)).dst_desc();
     for (const Format format : {Format::channels(16), Format::channels(8)})
-      if (chosen == describe({n, out_}, format)) return format;
+      if (chosen == describe({n, out_}, format, config_.activations)) return format;
     return {};
   }
 
-  Steps plan(int64_t n, size_t& scratch) {
-    const auto x = describe({n, desc_.input}, desc_.input_format), y = describe({n, out_}, output_format_);
-    const int64_t k = desc_.window.kernel;
-    const auto w = describe({out_.c, desc_.input.c, k, k}, Tag::ohwi), b = describe({out_.c}, Tag::x);
-    onednn::ConvShape s = shape(n, Tag::any, Tag::any);
-    Steps steps{{engine_, stream_, workers_}, {engine_, stream_, workers_}, {engine_, stream_, workers_}};
-
-    s.dst = y;
-    const auto forward = onednn::forward(engine_, s, attributes(desc_.relu));
-    steps.forward.input(DNNL_ARG_SRC, x, forward.src_desc());
-    steps.forward.input(DNNL_ARG_WEIGHTS, w, forward.weights_desc());
-    steps.forward.input(DNNL_ARG_BIAS, b, b);
-    steps.forward.output(DNNL_ARG_DST, y, forward.dst_desc());
-    steps.forward.primitive(dnnl::convolution_forward(forward), forward.scratchpad_desc(), scratch_);
-    scratch = std::max(scratch, forward.scratchpad_desc().get_size());
-
-    s.dst = describe({n, out_.c, out_.h, out_.w}, Tag::any);
-    const auto weights = onednn::backward_weights(engine_, s, attributes(false), forward);
-    steps.weights.input(DNNL_ARG_SRC, x, weights.src_desc());
-    steps.weights.input(DNNL_ARG_DIFF_DST, y, weights.diff_dst_desc());
-    steps.weights.output(DNNL_ARG_DIFF_WEIGHTS, w, weights.diff_weights_desc());
-    steps.weights.output(DNNL_ARG_DIFF_BIAS, b, b);
-    steps.weights.primitive(dnnl::convolution_backward_weights(weights), weights.scratchpad_desc(), scratch_);
-    scratch = std::max(scratch, weights.scratchpad_desc().get_size());
-    if (!desc_.input_gradient) return steps;
-
-    const auto data = onednn::backward_data(engine_, s, attributes(false), forward);
-    steps.data.input(DNNL_ARG_DIFF_DST, y, data.diff_dst_desc());
-    steps.data.input(DNNL_ARG_WEIGHTS, w, data.weights_desc());
-    steps.data.output(DNNL_ARG_DIFF_SRC, x, data.diff_src_desc());
-    steps.data.primitive(dnnl::convolution_backward_data(data), data.scratchpad_desc(), scratch_);
-    scratch = std::max(scratch, data.scratchpad_desc().get_size());
-    return steps;
+  // Where the library does not have Winograd's algorithm the direct one takes its place.
+  Step plan(const Key& key) {
+    const auto planned = [&](bool winograd) {
+      switch (key.pass) {
+        case kForward: return plan_forward(key.samples, winograd);
+        case kWeights: return plan_weights(key.samples, winograd);
+        case kData: break;
+      }
+      return plan_data(key.samples, winograd);
+    };
+    if (!key.winograd) return planned(false);
+    try {
+      return planned(true);
+    } catch (const dnnl::error& error) {
+      if (error.status != dnnl_unimplemented) throw;
+      return planned(false);
+    }
   }
 
-  Workers workers_;
+  Step plan_forward(int64_t n, bool winograd) {
+    const auto x = describe_x(n), y = describe_y(n);
+    ConvShape s = shape(n, kForward, winograd);
+    s.dst = y;
+    const auto p = onednn::forward(context_.engine, s, attributes(desc_.relu));
+    Step step(context_, dnnl::convolution_forward(p), p.scratchpad_desc());
+    step.input(DNNL_ARG_SRC, x, p.src_desc());
+    step.weights(DNNL_ARG_WEIGHTS, packed(p.weights_desc()));
+    if (desc_.bias) step.input(DNNL_ARG_BIAS, s.bias, s.bias);
+    step.output(DNNL_ARG_DST, y, p.dst_desc());
+    return step;
+  }
+
+  Step plan_weights(int64_t n, bool winograd) {
+    const ConvShape s = shape(n, kWeights, winograd);
+    const auto p = onednn::backward_weights(context_.engine, s, attributes(false), hint(n, winograd));
+    Step step(context_, dnnl::convolution_backward_weights(p), p.scratchpad_desc());
+    step.input(DNNL_ARG_SRC, describe_x(n), p.src_desc());
+    step.input(DNNL_ARG_DIFF_DST, describe_y(n), p.diff_dst_desc());
+    step.gradient(DNNL_ARG_DIFF_WEIGHTS, dense_, p.diff_weights_desc());
+    if (desc_.bias) step.gradient(DNNL_ARG_DIFF_BIAS, s.bias, s.bias);
+    return step;
+  }
+
+  Step plan_data(int64_t n, bool winograd) {
+    const auto p =
+        onednn::backward_data(context_.engine, shape(n, kData, winograd), attributes(false), hint(n, winograd));
+    Step step(context_, dnnl::convolution_backward_data(p), p.scratchpad_desc());
+    step.input(DNNL_ARG_DIFF_DST, describe_y(n), p.diff_dst_desc());
+    step.weights(DNNL_ARG_WEIGHTS, packed(p.weights_desc()));
+    step.output(DNNL_ARG_DIFF_SRC, describe_x(n), p.diff_src_desc());
+    return step;
+  }
+
+  dnnl::convolution_forward::primitive_desc hint(int64_t n, bool winograd) const {
+    return onednn::forward(context_.engine, shape(n, kForward, winograd), attributes(false));
+  }
+
+  memory::desc describe_x(int64_t n) const {
+    return describe({n, desc_.input}, desc_.input_format, config_.activations);
+  }
+  memory::desc describe_y(int64_t n) const { return describe({n, out_}, output_format_, config_.activations); }
+
+  PackedWeights& packed(const memory::desc& wanted) {
+    for (PackedWeights& known : packed_)
+      if (known.desc() == wanted) return known;
+    return packed_.emplace_back(context_, dense_, wanted);
+  }
+
+  DnnlConfig config_;
   Conv2dDesc desc_;
   ImageShape out_;
+  std::vector<int64_t> batch_sizes_;
   Format output_format_;
-  dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
-  dnnl::stream stream_;
-  Buffer scratch_;  // for one primitive at a time
-  Buffer added_;    // weight and bias gradient on their way to be added
-  std::map<int64_t, Steps> steps_;
+  onednn::Context context_;
+  memory::desc dense_;  // of the weights and their gradients
+  std::deque<PackedWeights> packed_;
+  std::map<Key, Step> steps_;
+  const float* bias_ = nullptr;
 };
 
 }  // namespace
 
-std::unique_ptr<Conv2d> make_dnnl_conv2d(const Workers& workers, const Conv2dDesc& desc,
+bool dnnl_offers_bf16() {
+  const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  const memory::desc any({1, 16, 1, 1}, memory::data_type::bf16, Tag::any);
+  const memory::desc weights({16, 16, 1, 1}, memory::data_type::bf16, Tag::any);
+  try {
+    onednn::forward(engine,
+                    {.algorithm = dnnl::algorithm::convolution_direct,
+                     .src = any,
+                     .weights = weights,
+                     .bias = {},
+                     .dst = any,
+                     .strides = {1, 1},
+                     .padding_l = {0, 0},
+                     .padding_r = {0, 0}},
+                    {});
+    return true;
+  } catch (const dnnl::error& error) {
+    if (error.status != dnnl_unimplemented) throw;
+    return false;
+  }
+}
+
+std::unique_ptr<Conv2d> make_dnnl_conv2d(const Workers& workers, const DnnlConfig& config, const Conv2dDesc& desc,
                                          std::span<const int64_t> batch_sizes) {
-  return std::make_unique<DnnlConv2d>(workers, desc, batch_sizes);
+  require(config.activations == DType::f32 || dnnl_offers_bf16(), Exit::usage,
+          "this processor cannot convolve in bf16, for want of AVX-512; use --precision fp32");
+  DnnlConfig shared = config;
+  if (!shared.scratch) shared.scratch = std::make_shared<Scratch>(workers.device);
+  auto conv = std::make_unique<DnnlConv2d>(workers, shared, desc, batch_sizes);
+  const int64_t most = *std::max_element(batch_sizes.begin(), batch_sizes.end());
+  const bool winograd = config.winograd && config.activations == DType::bf16 && suits_bf16_winograd(desc, most);
+  if (!winograd || conv->output_format() != Format::channels(16)) return conv;
+  return make_bf16_winograd(workers, shared.scratch, desc, std::move(conv));
 }
 
 }  // namespace ddp

@@ -1,73 +1,148 @@
 #include "ops/cpu/elementwise.h"
 
 #include "core/error.h"
+#include "ops/cpu/activation.h"
 #include "ops/cpu/layout.h"
-#include "ops/functors.h"
+#include "ops/cpu/stream_kernels.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <cmath>
 #include <cstring>
 
 namespace ddp {
+namespace {
 
-void normalize(const Workers& workers, const Samples& samples, const ImageShape& image, const Tensor& x) {
+std::byte* element(const Tensor& t, int64_t at) {
+  return static_cast<std::byte*>(t.data) + at * static_cast<int64_t>(size_of(t.dtype));
+}
+
+void expect_alike(const Tensor& a, const Tensor& b) {
+  DDP_EXPECT(a.shape.n == b.shape.n && a.stored() == b.stored() && a.format == b.format && a.dtype == b.dtype);
+}
+
+// Dense, where a block is one sample, and lanes.
+template <class T>
+void normalize_rows(const Workers& workers, const Samples& samples, const ImageShape& image, const Tensor& x, T* out) {
   const int64_t n = x.shape.n, lanes = x.format.block, rows = x.shape.image.h;
-  const int64_t row = x.shape.image.w * x.shape.image.c, image_row = image.w * image.c;
-  const Normalize to_float;
-  DDP_EXPECT(x.format.kind != Format::Kind::channels);
-  DDP_EXPECT(rows <= image.h && x.shape.image.w <= image.w && x.shape.image.c == image.c);
-  // With dense images a block is one sample: one lane.
+  const int64_t row = x.shape.image.w * image.c, image_row = image.w * image.c;
   workers.each(ceil_div(n, lanes), [&](int64_t b) {
-    float* to = x.f32() + b * rows * row * lanes;
+    T* to = out + b * rows * row * lanes;
     const int64_t filled = std::min(lanes, n - b * lanes);
-    if (filled < lanes) std::fill_n(to, rows * row * lanes, 0.0f);
+    if (filled < lanes) std::fill_n(to, rows * row * lanes, T{});
     for (int64_t i = 0; i < rows; ++i, to += row * lanes)
       for (int64_t l = 0; l < filled; ++l) {
         const uint8_t* from = samples.pixels + samples.id(b * lanes + l) * image.elements() + i * image_row;
-        for (int64_t j = 0; j < row; ++j) to[j * lanes + l] = to_float(from[j]);
+        for (int64_t j = 0; j < row; ++j) set(to[j * lanes + l], Normalize{}(from[j]));
       }
   });
 }
 
-void relu(const Workers& workers, const Tensor& x, const Tensor& y) {
-  workers.spans(x.stored(), [&](int64_t first, int64_t end) {
-    for (int64_t i = first; i < end; ++i) y.f32()[i] = Relu{}(x.f32()[i]);
+template <class T>
+void normalize_blocks(const Workers& workers, const Samples& samples, const ImageShape& image, const Tensor& x,
+                      T* out) {
+  const auto& [h, w, channels] = x.shape.image;
+  const int64_t block = x.format.block, blocks = ceil_div(channels, block);
+  workers.each(x.shape.n * blocks, [&](int64_t item) {
+    const int64_t first = item % blocks * block, filled = std::min(block, channels - first);
+    const uint8_t* from = samples.pixels + samples.id(item / blocks) * image.elements() + first;
+    T* to = out + item * h * w * block;
+    for (int64_t i = 0; i < h; ++i)
+      for (int64_t j = 0; j < w; ++j, to += block) {
+        for (int64_t c = 0; c < filled; ++c) set(to[c], Normalize{}(from[(i * image.w + j) * channels + c]));
+        std::fill(to + filled, to + block, T{});
+      }
   });
+}
+
+}  // namespace
+
+void normalize(const Workers& workers, const Samples& samples, const ImageShape& image, const Tensor& x) {
+  DDP_EXPECT(x.shape.image.h <= image.h && x.shape.image.w <= image.w && x.shape.image.c == image.c);
+  with_values(x, [&](auto* out) {
+    if (x.format.kind == Format::Kind::channels)
+      normalize_blocks(workers, samples, image, x, out);
+    else
+      normalize_rows(workers, samples, image, x, out);
+  });
+}
+
+void relu(const Workers& workers, const Tensor& x, const Tensor& y) {
+  expect_alike(x, y);
+  const ActivationKernels& kernels = activation_kernels(x.dtype);
+  workers.spans(x.stored(),
+                [&](int64_t first, int64_t end) { kernels.relu(element(x, first), element(y, first), end - first); });
 }
 
 void relu_backward(const Workers& workers, const Tensor& y, const Tensor& dy, const Tensor& dx) {
+  expect_alike(y, dy);
+  expect_alike(y, dx);
+  const ActivationKernels& kernels = activation_kernels(y.dtype);
   workers.spans(y.stored(), [&](int64_t first, int64_t end) {
-    for (int64_t i = first; i < end; ++i) dx.f32()[i] = ReluGradient{}(y.f32()[i], dy.f32()[i]);
+    kernels.relu_backward(element(y, first), element(dy, first), element(dx, first), end - first);
   });
 }
 
-void add(const Workers& workers, const float* from, float* to, int64_t count) {
-  workers.spans(count, [&](int64_t first, int64_t end) {
-    for (int64_t i = first; i < end; ++i) to[i] += from[i];
+void add(const Workers& workers, const Tensor& a, const Tensor& b, const Tensor& y) {
+  expect_alike(a, y);
+  expect_alike(b, y);
+  const ActivationKernels& kernels = activation_kernels(y.dtype);
+  workers.spans(y.stored(), [&](int64_t first, int64_t end) {
+    kernels.add(element(a, first), element(b, first), element(y, first), end - first);
   });
 }
 
 void flag_nonfinite(const Workers& workers, const float* values, int64_t count, float mark, float* flag) {
+  const FloatKernels& kernels = stream_kernels().floats;
   std::atomic<bool> found = false;
   workers.spans(count, [&](int64_t first, int64_t end) {
-    uint32_t any = 0;
-    for (int64_t i = first; i < end; ++i) {
-      uint32_t bits;
-      std::memcpy(&bits, values + i, sizeof bits);
-      any |= IsNonfinite{}(bits) ? 1u : 0u;
-    }
-    if (any) found.store(true, std::memory_order_relaxed);
+    if (kernels.any_nonfinite(values + first, end - first)) found.store(true, std::memory_order_relaxed);
   });
   if (found && *flag == 0) *flag = mark;
 }
 
-void sgd(const Workers& workers, float* w, const float* g, int64_t count, const float* lr,
-         std::span<const float> skip) {
-  if (std::any_of(skip.begin(), skip.end(), [](float value) { return value != 0; })) return;
-  const SgdStep step{*lr};
+void put(const Workers& workers, const float* from, float* to, int64_t count, Gradient mode) {
+  const FloatKernels& kernels = stream_kernels().floats;
   workers.spans(count, [&](int64_t first, int64_t end) {
-    for (int64_t i = first; i < end; ++i) w[i] = step(w[i], g[i]);
+    if (mode == Gradient::add)
+      kernels.add(from + first, to + first, end - first);
+    else
+      std::memcpy(to + first, from + first, sizeof(float) * static_cast<size_t>(end - first));
   });
+}
+
+void to_bf16(const Workers& workers, const float* from, void* to, int64_t count) {
+  const FloatKernels& kernels = stream_kernels().floats;
+  workers.spans(count, [&](int64_t first, int64_t end) {
+    kernels.to_bf16(from + first, static_cast<uint16_t*>(to) + first, end - first);
+  });
+}
+
+void from_bf16(const Workers& workers, const void* from, float* to, int64_t count) {
+  const FloatKernels& kernels = stream_kernels().floats;
+  workers.spans(count, [&](int64_t first, int64_t end) {
+    kernels.from_bf16(static_cast<const uint16_t*>(from) + first, to + first, end - first);
+  });
+}
+
+// The cut into at most kItems pieces depends on the count only, and their sums are added up in order.
+void sum_of_squares(const Workers& workers, const float* values, int64_t count, float* sum, Gradient mode) {
+  constexpr int64_t kItems = 1024, kPiece = 16384;
+  const FloatKernels& kernels = stream_kernels().floats;
+  const int64_t piece = std::max(kPiece, ceil_div(count, kItems)), items = ceil_div(count, piece);
+  std::array<double, kItems> partial;
+  workers.each(items, [&](int64_t item) {
+    partial[static_cast<size_t>(item)] =
+        kernels.sum_of_squares(values + item * piece, std::min(piece, count - item * piece));
+  });
+  double total = mode == Gradient::add ? static_cast<double>(*sum) : 0.0;
+  for (int64_t item = 0; item < items; ++item) total += partial[static_cast<size_t>(item)];
+  *sum = static_cast<float>(total);
+}
+
+void clip_scale(const float* sum, float limit, float* scale) {
+  *scale = std::isfinite(*sum) ? std::min(1.0f, limit / (std::sqrt(*sum) + 1e-6f)) : 1.0f;
 }
 
 }  // namespace ddp

@@ -26,7 +26,7 @@ Range covered(int64_t outputs, int64_t inputs, int64_t stride, int64_t offset) {
 // Convolution over lanes: x[block][h][w][c][lane]. The kernel columns and channels under one output pixel are one
 // contiguous run, so the forward sum of a pixel has one segment for each kernel row. The input gradient is a sum of the
 // same kind for each kernel column q: over kernel rows and output channels, of dy's pixels j, added to dx's pixels
-// j*stride + q - padding. Unlike a convolution of a padded dy it multiplies no zeros.
+// j*stride + q - left. Unlike a convolution of a padded dy it multiplies no zeros.
 class LaneConv2d final : public Conv2d {
  public:
   LaneConv2d(const Workers& workers, const Conv2dDesc& desc)
@@ -80,13 +80,15 @@ class LaneConv2d final : public Conv2d {
       const int64_t o = tile * kTile, end = std::min(row + piece_, out_.h);
       const int64_t image = block * out_.elements() * lanes_, at = image + row * out_.w * out_.c * lanes_;
       const int outs = static_cast<int>(std::min<int64_t>(kTile, out_.c - o));
-      kernels_.bias_gradient({.y = desc_.relu ? y.f32() + at + o * lanes_ : nullptr,
-                              .dy = dy.f32() + at + o * lanes_,
-                              .pixels = (end - row) * out_.w,
-                              .pixel = out_.c * lanes_,
-                              .outs = outs,
-                              .db = dbias + o,
-                              .add = add || block > 0 || row > 0});
+      float unused[kTile];
+      if (desc_.bias || desc_.relu)
+        kernels_.bias_gradient({.y = desc_.relu ? y.f32() + at + o * lanes_ : nullptr,
+                                .dy = dy.f32() + at + o * lanes_,
+                                .pixels = (end - row) * out_.w,
+                                .pixel = out_.c * lanes_,
+                                .outs = outs,
+                                .db = desc_.bias ? dbias + o : unused,
+                                .add = desc_.bias && (add || block > 0 || row > 0)});
       weight_tile(x.f32() + block * desc_.input.elements() * lanes_, dy.f32() + image + o * lanes_, outs,
                   weight_sums_.as<float>() + o * taps() * desc_.input.c * lanes_, {row, end});
     };
@@ -128,16 +130,17 @@ class LaneConv2d final : public Conv2d {
   void forward_row(const float* x, int64_t row, float* y) const {
     const auto& [kernel, stride, padding] = desc_.window;
     const auto& [height, width, in] = desc_.input;
-    const int64_t top = row * stride - padding;
+    const int64_t top = row * stride - padding.top;
     const Range p{std::clamp<int64_t>(-top, 0, kernel), std::clamp<int64_t>(height - top, 0, kernel)};
-    const int64_t whole_first = std::min(ceil_div(padding, stride), out_.w);
-    const int64_t whole_end = width + padding < kernel
-                                  ? whole_first
-                                  : std::clamp<int64_t>((width + padding - kernel) / stride + 1, whole_first, out_.w);
+    const int64_t whole_first = std::min(ceil_div(padding.left, stride), out_.w);
+    const int64_t whole_end =
+        width + padding.left < kernel
+            ? whole_first
+            : std::clamp<int64_t>((width + padding.left - kernel) / stride + 1, whole_first, out_.w);
     const int64_t segment = kernel * in * kTile;
 
     const auto run = [&](int64_t tile, int64_t first, int64_t end) {
-      const int64_t left = first * stride - padding;
+      const int64_t left = first * stride - padding.left;
       const Range q = end - first == 1
                           ? Range{std::clamp<int64_t>(-left, 0, kernel), std::clamp<int64_t>(width - left, 0, kernel)}
                           : Range{0, kernel};
@@ -156,7 +159,7 @@ class LaneConv2d final : public Conv2d {
                     .y_pixel = out_.c * lanes_,
                     .y_row = lanes_,
                     .rows = static_cast<int>(std::min<int64_t>(kTile, out_.c - o)),
-                    .bias = bias_ + o,
+                    .bias = desc_.bias ? bias_ + o : nullptr,
                     .relu = desc_.relu,
                     .add = false});
     };
@@ -167,19 +170,20 @@ class LaneConv2d final : public Conv2d {
     }
   }
 
-  // The output rows `piece` of one block. Without padding the taps of a whole kernel row are neighbours and see the
-  // same columns; with it each kernel column sees its own.
+  // The output rows `piece` of one block. Without padding at the sides the taps of a kernel row are neighbours and see
+  // the same columns; with it each kernel column sees its own.
   void weight_tile(const float* x, const float* dy, int outs, float* sums, Range piece) const {
     const auto& [kernel, stride, padding] = desc_.window;
     const auto& [height, width, in] = desc_.input;
-    const int64_t run = padding == 0 ? kernel * in : in, groups = ceil_div(run, kernels_.max_taps);
+    const bool whole = padding.left == 0 && padding.right == 0;
+    const int64_t run = whole ? kernel * in : in, groups = ceil_div(run, kernels_.max_taps);
     for (int64_t p = 0; p < kernel; ++p) {
-      Range rows = covered(out_.h, height, stride, p - padding);
+      Range rows = covered(out_.h, height, stride, p - padding.top);
       rows = {std::max(rows.first, piece.first), std::min(rows.end, piece.end)};
-      for (int64_t q = 0; q < (padding == 0 ? 1 : kernel); ++q) {
-        const Range columns = padding == 0 ? Range{0, out_.w} : covered(out_.w, width, stride, q - padding);
+      for (int64_t q = 0; q < (whole ? 1 : kernel); ++q) {
+        const Range columns = whole ? Range{0, out_.w} : covered(out_.w, width, stride, q - padding.left);
         if (rows.size() == 0 || columns.size() == 0) continue;
-        const int64_t i = rows.first * stride + p - padding, j = columns.first * stride + q - padding;
+        const int64_t i = rows.first * stride + p - padding.top, j = columns.first * stride + q - padding.left;
         for (int64_t group = 0; group < groups; ++group) {
           const int64_t tap = run * group / groups, end = run * (group + 1) / groups;
           kernels_.weight_gradient({.x = x + ((i * width + j) * in + tap) * lanes_,
@@ -204,13 +208,13 @@ class LaneConv2d final : public Conv2d {
     const auto& [height, width, in] = desc_.input;
     std::fill_n(dx, width * in * lanes_, 0.0f);
     // The kernel rows p that saw this row: from `first` in steps of stride, while the output row goes up by one.
-    const int64_t top_row = std::min(out_.h - 1, (row + padding) / stride);
-    const int64_t first = row + padding - top_row * stride;
+    const int64_t top_row = std::min(out_.h - 1, (row + padding.top) / stride);
+    const int64_t first = row + padding.top - top_row * stride;
     if (first >= kernel) return;
     const int64_t segments = std::min((kernel - 1 - first) / stride + 1, top_row + 1);
     for (int64_t tile = 0; tile < ceil_div(in, kTile); ++tile)
       for (int64_t q = 0; q < kernel; ++q) {
-        const Range columns = covered(out_.w, width, stride, q - padding);
+        const Range columns = covered(out_.w, width, stride, q - padding.left);
         if (columns.size() == 0) continue;
         const int64_t c = tile * kTile;
         kernels_.sum({.x = dy + (top_row * out_.w + columns.first) * out_.c * lanes_,
@@ -222,7 +226,7 @@ class LaneConv2d final : public Conv2d {
                       .segments = segments,
                       .count = out_.c,
                       .pixels = columns.size(),
-                      .y = dx + ((columns.first * stride + q - padding) * in + c) * lanes_,
+                      .y = dx + ((columns.first * stride + q - padding.left) * in + c) * lanes_,
                       .y_pixel = stride * in * lanes_,
                       .y_row = lanes_,
                       .rows = static_cast<int>(std::min<int64_t>(kTile, in - c)),

@@ -14,21 +14,26 @@ namespace {
 // sum runs over samples, so vectors run over input features instead: of x as a dense matrix, with dy as the weights.
 class LaneLinear final : public Linear {
  public:
-  LaneLinear(const Workers& workers, const LinearDesc& desc, std::span<const int64_t> batch_sizes)
+  LaneLinear(const Workers& workers, DType activations, const LinearDesc& desc, std::span<const int64_t> batch_sizes)
       : workers_(workers),
         desc_(desc),
+        activations_(activations),
         in_(desc.in_features),
         out_(desc.out_features),
         lanes_(desc.input_format.kind == Format::Kind::lanes ? desc.input_format.block : choose_lanes(batch_sizes)),
-        dense_(desc.input_format.kind == Format::Kind::dense),
+        x_staged_(activations != DType::f32 || desc.input_format.kind != Format::Kind::lanes),
+        y_staged_(activations != DType::f32),
         most_(batch_sizes.empty() ? 0 : *std::max_element(batch_sizes.begin(), batch_sizes.end())),
         row_(ceil_div(in_, lanes_) * lanes_),
         kernels_(lane_kernels(lanes_)) {
     Device& device = workers.device;
+    const int64_t padded = ceil_div(most_, lanes_) * lanes_;
     const auto floats = [&](int64_t count) { return Buffer(device, sizeof(float) * count); };
     forward_weights_ = floats(ceil_div(out_, kTile) * kTile * in_);
     if (desc.input_gradient) input_weights_ = floats(ceil_div(in_, kTile) * kTile * out_);
-    if (dense_) x_lanes_ = floats(ceil_div(most_, lanes_) * lanes_ * in_);
+    if (x_staged_) x_lanes_ = floats(padded * in_);
+    if (y_staged_) y_lanes_ = floats(padded * out_);
+    if (y_staged_) dy_lanes_ = floats(padded * out_);
     x_rows_ = floats(most_ * row_);
     dy_rows_ = floats(ceil_div(out_, kTile) * kTile * most_);
   }
@@ -43,32 +48,26 @@ class LaneLinear final : public Linear {
 
   void forward(const Tensor& x, const Tensor& y) override {
     check(x, y);
-    const float* input = x.f32();
-    if (dense_) {
-      to_lanes(workers_, input, x.shape.n, in_, lanes_, x_lanes_.as<float>());
-      input = x_lanes_.as<float>();
-    }
-    multiply(forward_weights_, input, in_, y.f32(), out_, x.shape.n, bias_, desc_.relu);
+    const Tensor from = staged(x, x_lanes_, x_staged_), to = in_lanes(y, y_lanes_, y_staged_);
+    multiply(forward_weights_, from.f32(), in_, to.f32(), out_, x.shape.n, bias_, desc_.relu);
+    if (y_staged_) reorder(workers_, to, y);
   }
 
   void backward_weight(const Tensor& x, const Tensor& y, const Tensor& dy, float* dweight, float* dbias,
                        Gradient mode) override {
     check(x, dy);
     const int64_t n = x.shape.n;
-    const bool add = mode == Gradient::add;
-    int64_t row = row_;
-    const float* rows = x_rows_.as<float>();
-    if (dense_ && row_ == in_)
-      rows = x.f32();
-    else if (dense_)
-      workers_.each(n, [&](int64_t i) { std::copy_n(x.f32() + i * in_, in_, x_rows_.as<float>() + i * row_); });
-    else
-      to_dense(workers_, x.f32(), n, in_, lanes_, x_rows_.as<float>(), row_);
+    const bool add = mode == Gradient::add, rows_given = !y_staged_ && row_ == in_ && is_dense(x);
+    const Tensor dy_lanes = staged(dy, dy_lanes_, y_staged_);
+    const float* const y_lanes = desc_.relu ? staged(y, y_lanes_, y_staged_).f32() : nullptr;
+    const float* const rows = rows_given ? x.f32() : x_rows_.as<float>();
+    if (!rows_given)
+      to_dense(workers_, staged(x, x_lanes_, x_staged_).f32(), n, in_, lanes_, x_rows_.as<float>(), row_);
 
     workers_.each(ceil_div(out_, kTile), [&](int64_t tile) {
       const int64_t o = tile * kTile, outs = std::min<int64_t>(kTile, out_ - o);
-      kernels_.bias_gradient({.y = desc_.relu ? y.f32() + o * lanes_ : nullptr,
-                              .dy = dy.f32() + o * lanes_,
+      kernels_.bias_gradient({.y = desc_.relu ? y_lanes + o * lanes_ : nullptr,
+                              .dy = dy_lanes.f32() + o * lanes_,
                               .pixels = ceil_div(n, lanes_),
                               .pixel = out_ * lanes_,
                               .outs = static_cast<int>(outs),
@@ -77,12 +76,12 @@ class LaneLinear final : public Linear {
       float* packed = dy_rows_.as<float>() + tile * most_ * kTile;
       for (int64_t i = 0; i < n; ++i)
         for (int64_t r = 0; r < outs; ++r)
-          packed[i * kTile + r] = dy.f32()[(i / lanes_ * out_ + o + r) * lanes_ + i % lanes_];
+          packed[i * kTile + r] = dy_lanes.f32()[(i / lanes_ * out_ + o + r) * lanes_ + i % lanes_];
 
       LaneSum sum{.x = rows,
                   .x_pixel = lanes_,
                   .x_segment = 0,
-                  .x_step = row,
+                  .x_step = row_,
                   .w = packed,
                   .w_segment = 0,
                   .segments = 1,
@@ -111,13 +110,15 @@ class LaneLinear final : public Linear {
           to = rest[r][i - whole] + (add ? to : 0.0f);
         }
     });
+    if (y_staged_ && desc_.relu) reorder(workers_, dy_lanes, dy);
   }
 
   void backward_input(const Tensor& dy, const Tensor& dx) override {
     check(dx, dy);
     DDP_EXPECT(desc_.input_gradient);
-    multiply(input_weights_, dy.f32(), out_, dense_ ? x_lanes_.as<float>() : dx.f32(), in_, dx.shape.n, nullptr, false);
-    if (dense_) to_dense(workers_, x_lanes_.as<float>(), dx.shape.n, in_, lanes_, dx.f32(), in_);
+    const Tensor from = staged(dy, dy_lanes_, y_staged_), to = in_lanes(dx, x_lanes_, x_staged_);
+    multiply(input_weights_, from.f32(), out_, to.f32(), in_, dx.shape.n, nullptr, false);
+    if (x_staged_) reorder(workers_, to, dx);
   }
 
  private:
@@ -132,9 +133,19 @@ class LaneLinear final : public Linear {
 
   void check(const Tensor& x, const Tensor& y) const {
     DDP_EXPECT(x.format == desc_.input_format && y.format == output_format());
+    DDP_EXPECT(x.dtype == activations_ && y.dtype == activations_);
     DDP_EXPECT(x.shape.image.elements() == in_ && y.shape.image.elements() == out_);
     require(x.shape.n == y.shape.n && x.shape.n <= most_, Exit::internal,
             "a linear layer planned for up to {} samples was given {}", most_, x.shape.n);
+  }
+
+  Tensor in_lanes(const Tensor& t, const Buffer& memory, bool other) const {
+    return other ? Tensor{memory.data(), t.shape, Format::lanes(lanes_)} : t;
+  }
+  Tensor staged(const Tensor& t, const Buffer& memory, bool other) const {
+    const Tensor lanes = in_lanes(t, memory, other);
+    if (other) reorder(workers_, t, lanes);
+    return lanes;
   }
 
   void multiply(const Buffer& weights, const float* from, int64_t inputs, float* to, int64_t outputs, int64_t n,
@@ -162,25 +173,27 @@ class LaneLinear final : public Linear {
 
   Workers workers_;
   LinearDesc desc_;
+  DType activations_;
   int64_t in_, out_;
   int lanes_;
-  bool dense_;
-  int64_t most_;  // samples
-  int64_t row_;   // in_, rounded up to whole vectors
+  bool x_staged_, y_staged_;  // where a tensor is not lanes of f32 already
+  int64_t most_;              // samples
+  int64_t row_;               // in_, rounded up to whole vectors
   const LaneKernels& kernels_;
-  Buffer forward_weights_;  // [output tile][i][kTile]
-  Buffer input_weights_;    // [input tile][o][kTile]
-  Buffer x_lanes_;          // of a dense x, later of its gradient
-  Buffer x_rows_;           // [n][row_]
-  Buffer dy_rows_;          // [output tile][most_][kTile]
+  Buffer forward_weights_;     // [output tile][i][kTile]
+  Buffer input_weights_;       // [input tile][o][kTile]
+  Buffer x_lanes_;             // of x or its gradient
+  Buffer y_lanes_, dy_lanes_;  // of y and its gradient
+  Buffer x_rows_;              // [n][row_]
+  Buffer dy_rows_;             // [output tile][most_][kTile]
   const float* bias_ = nullptr;
 };
 
 }  // namespace
 
-std::unique_ptr<Linear> make_lane_linear(const Workers& workers, const LinearDesc& desc,
+std::unique_ptr<Linear> make_lane_linear(const Workers& workers, DType activations, const LinearDesc& desc,
                                          std::span<const int64_t> batch_sizes) {
-  return std::make_unique<LaneLinear>(workers, desc, batch_sizes);
+  return std::make_unique<LaneLinear>(workers, activations, desc, batch_sizes);
 }
 
 }  // namespace ddp

@@ -1,6 +1,8 @@
-// Fully connected layers over lanes. A dense input is put into lanes first; the output is always in lanes.
+// Fully connected layers over lanes, computed in f32. An input in another format or type is put into lanes of f32
+// first; the output is in lanes, of the input's type.
 #pragma once
 
+#include "core/dtype.h"
 #include "ops/cpu/parallel.h"
 #include "ops/linear.h"
 
@@ -10,7 +12,7 @@
 
 namespace ddp {
 
-std::unique_ptr<Linear> make_lane_linear(const Workers& workers, const LinearDesc& desc,
+std::unique_ptr<Linear> make_lane_linear(const Workers& workers, DType activations, const LinearDesc& desc,
                                          std::span<const int64_t> batch_sizes);
 
 }  // namespace ddp

@@ -1,31 +1,126 @@
 #include "ops/cpu/layout.h"
 
+#include "core/bf16.h"
 #include "core/error.h"
 #include "ops/cpu/lane_kernels.h"
 
 #include <algorithm>
+#include <type_traits>
 
 namespace ddp {
 namespace {
 
-// Where value (n, position, channel) of a tensor lies.
-struct Index {
-  int64_t pixels, channels;
-  Format format;
+// Where the values of one sample lie: within a block of channels, in steps.
+struct Sample {
+  int64_t first, pixel_step, channel_step, block, block_step;
 
-  int64_t operator()(int64_t n, int64_t pixel, int64_t c) const {
-    const int64_t block = format.block;
-    switch (format.kind) {
-      case Format::Kind::lanes: return (((n / block) * pixels + pixel) * channels + c) * block + n % block;
-      case Format::Kind::channels:
-        return ((n * ceil_div(channels, block) + c / block) * pixels + pixel) * block + c % block;
-      case Format::Kind::dense: break;
-    }
-    return (n * pixels + pixel) * channels + c;
-  }
+  int64_t at(int64_t channel) const { return first + channel / block * block_step + channel % block * channel_step; }
 };
 
+Sample sample(const Tensor& t, int64_t n) {
+  const int64_t pixels = t.shape.image.h * t.shape.image.w, channels = t.shape.image.c, block = t.format.block;
+  switch (t.format.kind) {
+    case Format::Kind::lanes:
+      return {n / block * block * pixels * channels + n % block, channels * block, block, channels, 0};
+    case Format::Kind::channels:
+      return {n * pixels * ceil_div(channels, block) * block, block, 1, block, pixels * block};
+    case Format::Kind::dense: break;
+  }
+  return {n * pixels * channels, channels, 1, channels, 0};
+}
+
+float as_float(float value) { return value; }
+float as_float(uint16_t bits) { return float_of_bf16(bits); }
+
+template <class To, class From>
+To convert(From value) {
+  if constexpr (std::is_same_v<To, From>)
+    return value;
+  else if constexpr (std::is_same_v<To, uint16_t>)
+    return bf16_of_float(as_float(value));
+  else
+    return as_float(value);
+}
+
+template <class From, class To>
+void convert_all(const Workers& workers, const From* from, To* to, int64_t count) {
+  workers.spans(count, [&](int64_t first, int64_t end) {
+    for (int64_t i = first; i < end; ++i) to[i] = convert<To>(from[i]);
+  });
+}
+
+template <class From, class To>
+void move(const Workers& workers, const Tensor& from, const Tensor& to) {
+  const int64_t pixels = from.shape.image.h * from.shape.image.w, channels = from.shape.image.c;
+  const From* const source = static_cast<const From*>(from.data);
+  To* const target = static_cast<To*>(to.data);
+  if (to.stored() != to.shape.elements()) std::fill_n(target, to.stored(), To{});
+  workers.each(from.shape.n, [&](int64_t n) {
+    const Sample a = sample(from, n), b = sample(to, n);
+    const int64_t block = std::min(a.block, b.block);
+    for (int64_t c = 0; c < channels; c += block) {
+      const int64_t count = std::min(block, channels - c);
+      const From* x = source + a.at(c);
+      To* y = target + b.at(c);
+      for (int64_t p = 0; p < pixels; ++p, x += a.pixel_step, y += b.pixel_step)
+        if (a.channel_step == 1 && b.channel_step == 1)
+          for (int64_t k = 0; k < count; ++k) y[k] = convert<To>(x[k]);
+        else
+          for (int64_t k = 0; k < count; ++k) y[k * b.channel_step] = convert<To>(x[k * a.channel_step]);
+    }
+  });
+}
+
+// Between [n][features], rows `stride` apart, and lanes; lanes past n become 0.
+template <class From, class To>
+void to_lanes(const Workers& workers, const From* dense, int64_t n, int64_t features, int lanes, To* to) {
+  workers.each(ceil_div(n, lanes), [&](int64_t b) {
+    To* block = to + b * features * lanes;
+    const int64_t filled = std::min<int64_t>(lanes, n - b * lanes);
+    if (filled < lanes) std::fill_n(block, features * lanes, To{});
+    for (int64_t f0 = 0; f0 < features; f0 += 16)
+      for (int64_t l = 0; l < filled; ++l)
+        for (int64_t f = f0; f < std::min(features, f0 + 16); ++f)
+          block[f * lanes + l] = convert<To>(dense[(b * lanes + l) * features + f]);
+  });
+}
+
+template <class From, class To>
+void from_lanes(const Workers& workers, const From* in_lanes, int64_t n, int64_t features, int lanes, To* dense,
+                int64_t stride) {
+  workers.each(ceil_div(n, lanes), [&](int64_t b) {
+    const From* block = in_lanes + b * features * lanes;
+    const int64_t filled = std::min<int64_t>(lanes, n - b * lanes);
+    for (int64_t f0 = 0; f0 < features; f0 += 16)
+      for (int64_t l = 0; l < filled; ++l)
+        for (int64_t f = f0; f < std::min(features, f0 + 16); ++f)
+          dense[(b * lanes + l) * stride + f] = convert<To>(block[f * lanes + l]);
+  });
+}
+
+template <class From, class To>
+void reorder_typed(const Workers& workers, const Tensor& from, const Tensor& to) {
+  using Kind = Format::Kind;
+  const From* const source = static_cast<const From*>(from.data);
+  To* const target = static_cast<To*>(to.data);
+  const int64_t n = from.shape.n, features = from.shape.image.elements();
+  if (from.format == to.format)
+    convert_all(workers, source, target, from.stored());
+  else if (is_dense(from) && to.format.kind == Kind::lanes)
+    to_lanes(workers, source, n, features, to.format.block, target);
+  else if (from.format.kind == Kind::lanes && is_dense(to))
+    from_lanes(workers, source, n, features, from.format.block, target, features);
+  else
+    move<From, To>(workers, from, to);
+}
+
 }  // namespace
+
+bool is_dense(const Tensor& t) {
+  const auto& [h, w, c] = t.shape.image;
+  return t.format.kind == Format::Kind::dense ||
+         (t.format.kind == Format::Kind::channels && h * w == 1 && c % t.format.block == 0);
+}
 
 int choose_lanes(std::span<const int64_t> batch_sizes) {
   if (batch_sizes.empty() || widest_lanes() == 8) return 8;
@@ -35,37 +130,16 @@ int choose_lanes(std::span<const int64_t> batch_sizes) {
 
 void reorder(const Workers& workers, const Tensor& from, const Tensor& to) {
   DDP_EXPECT(from.shape == to.shape);
-  const int64_t n = from.shape.n, pixels = from.shape.image.h * from.shape.image.w, channels = from.shape.image.c;
-  const Index source{pixels, channels, from.format}, target{pixels, channels, to.format};
-  if (to.stored() != to.shape.elements()) std::fill_n(to.f32(), to.stored(), 0.0f);
-  workers.each(n, [&](int64_t i) {
-    for (int64_t p = 0; p < pixels; ++p)
-      for (int64_t c = 0; c < channels; ++c) to.f32()[target(i, p, c)] = from.f32()[source(i, p, c)];
-  });
-}
-
-void to_lanes(const Workers& workers, const float* dense, int64_t n, int64_t features, int lanes, float* to) {
-  workers.each(ceil_div(n, lanes), [&](int64_t b) {
-    float* block = to + b * features * lanes;
-    const int64_t filled = std::min<int64_t>(lanes, n - b * lanes);
-    if (filled < lanes) std::fill_n(block, features * lanes, 0.0f);
-    for (int64_t f0 = 0; f0 < features; f0 += 16)
-      for (int64_t l = 0; l < filled; ++l)
-        for (int64_t f = f0; f < std::min(features, f0 + 16); ++f)
-          block[f * lanes + l] = dense[(b * lanes + l) * features + f];
-  });
+  const bool from_bf16 = from.dtype == DType::bf16, to_bf16 = to.dtype == DType::bf16;
+  if (from_bf16)
+    to_bf16 ? reorder_typed<uint16_t, uint16_t>(workers, from, to) : reorder_typed<uint16_t, float>(workers, from, to);
+  else
+    to_bf16 ? reorder_typed<float, uint16_t>(workers, from, to) : reorder_typed<float, float>(workers, from, to);
 }
 
 void to_dense(const Workers& workers, const float* in_lanes, int64_t n, int64_t features, int lanes, float* dense,
               int64_t stride) {
-  workers.each(ceil_div(n, lanes), [&](int64_t b) {
-    const float* block = in_lanes + b * features * lanes;
-    const int64_t filled = std::min<int64_t>(lanes, n - b * lanes);
-    for (int64_t f0 = 0; f0 < features; f0 += 16)
-      for (int64_t l = 0; l < filled; ++l)
-        for (int64_t f = f0; f < std::min(features, f0 + 16); ++f)
-          dense[(b * lanes + l) * stride + f] = block[f * lanes + l];
-  });
+  from_lanes(workers, in_lanes, n, features, lanes, dense, stride);
 }
 
 }  // namespace ddp

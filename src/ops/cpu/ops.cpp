@@ -1,10 +1,13 @@
 #include "ops/cpu/ops.h"
 
 #include "core/error.h"
+#include "ops/cpu/batch_norm.h"
 #include "ops/cpu/conv2d.h"
+#include "ops/cpu/dropout.h"
 #include "ops/cpu/elementwise.h"
 #include "ops/cpu/lane_linear.h"
 #include "ops/cpu/layout.h"
+#include "ops/cpu/optimizer.h"
 #include "ops/cpu/pool2d.h"
 #include "ops/cpu/softmax.h"
 
@@ -15,25 +18,38 @@ namespace {
 
 class CpuOps final : public Ops {
  public:
-  CpuOps(Device& device, int threads) : workers_{device, threads} {
-    require(threads >= 1, Exit::usage, "{} threads cannot compute; give at least 1", threads);
-    omp_set_num_threads(threads);
+  CpuOps(Device& device, const CpuOpsConfig& config)
+      : workers_{device, config.threads},
+        activations_(config.precision == Precision::bf16 ? DType::bf16 : DType::f32),
+        dnnl_{activations_, config.winograd, std::make_shared<Scratch>(device)} {
+    require(config.threads >= 1, Exit::usage, "{} threads cannot compute; give at least 1", config.threads);
+    require(config.precision != Precision::tf32, Exit::usage, "a CPU computes in fp32 or bf16, not in tf32");
+    omp_set_num_threads(config.threads);
   }
 
   std::unique_ptr<Conv2d> conv2d(const Conv2dDesc& desc, std::span<const int64_t> batch_sizes) override {
-    if (desc.input_format.kind == Format::Kind::lanes && !suits_dnnl(desc)) return make_lane_conv2d(workers_, desc);
-    return make_dnnl_conv2d(workers_, desc, batch_sizes);
+    if (desc.input_format.kind == Format::Kind::lanes && lanes_suit(desc)) return make_lane_conv2d(workers_, desc);
+    return make_dnnl_conv2d(workers_, dnnl_, desc, batch_sizes);
   }
   std::unique_ptr<Linear> linear(const LinearDesc& desc, std::span<const int64_t> batch_sizes) override {
-    return make_lane_linear(workers_, desc, batch_sizes);
+    return make_lane_linear(workers_, activations_, desc, batch_sizes);
   }
-  std::unique_ptr<AvgPool2d> avg_pool2d(const AvgPool2dDesc& desc, std::span<const int64_t>) override {
-    return make_avg_pool2d(workers_, desc);
+  std::unique_ptr<Pool2d> pool2d(const Pool2dDesc& desc, std::span<const int64_t>) override {
+    return make_cpu_pool2d(workers_, activations_, desc);
+  }
+  std::unique_ptr<BatchNorm> batch_norm(const BatchNormDesc& desc, std::span<const int64_t> batch_sizes) override {
+    return make_cpu_batch_norm(workers_, activations_, desc, batch_sizes);
+  }
+  std::unique_ptr<RunningStats> running_stats(std::span<const RunningStatsSpan> layers) override {
+    return make_cpu_running_stats(layers);
+  }
+  std::unique_ptr<Optimizer> optimizer(const OptimizerDesc& desc, std::span<const OptimizerTensor> tensors) override {
+    return make_cpu_optimizer(workers_, desc, tensors);
   }
 
-  DType activation_dtype() const override { return DType::f32; }
+  DType activation_dtype() const override { return activations_; }
   Format input_format(const Conv2dDesc* first, std::span<const int64_t> batch_sizes) const override {
-    return first && !suits_dnnl(*first) ? Format::lanes(choose_lanes(batch_sizes)) : Format{};
+    return first && lanes_suit(*first) ? Format::lanes(choose_lanes(batch_sizes)) : Format{};
   }
 
   void reorder(const Tensor& from, const Tensor& to) override { ddp::reorder(workers_, from, to); }
@@ -44,28 +60,42 @@ class CpuOps final : public Ops {
   void relu_backward(const Tensor& y, const Tensor& dy, const Tensor& dx) override {
     ddp::relu_backward(workers_, y, dy, dx);
   }
-  void softmax_cross_entropy(const Tensor& logits, const Samples& samples, float* stats) override {
-    ddp::softmax_cross_entropy(logits, samples, 0, nullptr, stats);
-    workers_.device.poll();
+  void add(const Tensor& a, const Tensor& b, const Tensor& y) override { ddp::add(workers_, a, b, y); }
+  void dropout(const Dropout& dropout, const Tensor& x, const Samples& samples, const Tensor& y) override {
+    ddp::dropout(workers_, dropout, x, samples, y);
   }
-  void softmax_cross_entropy_backward(const Tensor& logits, const Samples& samples, float scale, const Tensor& dlogits,
-                                      float* stats) override {
-    ddp::softmax_cross_entropy(logits, samples, scale, &dlogits, stats);
-    workers_.device.poll();
+  void softmax_cross_entropy(const Tensor& logits, const Samples& samples, float* stats) override {
+    ddp::softmax_cross_entropy(workers_, logits, samples, 0, 0, nullptr, stats, Gradient::overwrite);
+  }
+  void softmax_cross_entropy_backward(const Tensor& logits, const Samples& samples, float scale, float smoothing,
+                                      const Tensor& dlogits, float* stats, Gradient mode) override {
+    ddp::softmax_cross_entropy(workers_, logits, samples, scale, smoothing, &dlogits, stats, mode);
   }
   void flag_nonfinite(const float* values, int64_t count, float mark, float* flag) override {
     ddp::flag_nonfinite(workers_, values, count, mark, flag);
   }
-  void sgd(float* w, const float* g, int64_t count, const float* lr, std::span<const float> skip) override {
-    ddp::sgd(workers_, w, g, count, lr, skip);
+  void put(const float* from, float* to, int64_t count, Gradient mode) override {
+    ddp::put(workers_, from, to, count, mode);
   }
+  void to_bf16(const float* from, void* to, int64_t count) override { ddp::to_bf16(workers_, from, to, count); }
+  void from_bf16(const void* from, float* to, int64_t count) override { ddp::from_bf16(workers_, from, to, count); }
+  void sum_of_squares(const float* values, int64_t count, float* sum, Gradient mode) override {
+    ddp::sum_of_squares(workers_, values, count, sum, mode);
+  }
+  void clip_scale(const float* sum, float limit, float* scale) override { ddp::clip_scale(sum, limit, scale); }
 
  private:
+  bool lanes_suit(const Conv2dDesc& desc) const { return activations_ == DType::f32 && !suits_dnnl(desc); }
+
   Workers workers_;
+  DType activations_;
+  DnnlConfig dnnl_;
 };
 
 }  // namespace
 
-std::unique_ptr<Ops> make_cpu_ops(Device& device, int threads) { return std::make_unique<CpuOps>(device, threads); }
+std::unique_ptr<Ops> make_cpu_ops(Device& device, const CpuOpsConfig& config) {
+  return std::make_unique<CpuOps>(device, config);
+}
 
 }  // namespace ddp

@@ -2,18 +2,55 @@
 
 #include "core/error.h"
 #include "ops/cpu/layout.h"
+#include "ops/cpu/stream_kernels.h"
 
 #include <algorithm>
 
 namespace ddp {
 namespace {
 
+struct Range {
+  int64_t first, end;
+  int64_t size() const { return end - first; }
+};
+
+// Windows along one side of an image. The average of all is one window of the size of the image.
+struct Side {
+  int64_t kernel, stride, padding, input, output;
+
+  // The places of the image that output i sees.
+  Range seen(int64_t i) const {
+    const int64_t first = i * stride - padding;
+    return {std::max<int64_t>(0, first), std::min(input, first + kernel)};
+  }
+  // The outputs that see place h of the image.
+  Range seeing(int64_t h) const {
+    const int64_t past = h + padding - kernel;  // the last start of a window that ends before h
+    const int64_t first = past < 0 ? 0 : past / stride + 1;
+    return {first, std::max(first, std::min(output, (h + padding) / stride + 1))};
+  }
+};
+
 // Every format is [planes][h][w][inner] with a contiguous inner run: channels, channels x lanes, or a block of
-// channels.
-class CpuAvgPool2d final : public AvgPool2d {
+// channels. Gradients are gathered: each place of dx is written once, from the windows that see it.
+class CpuPool2d final : public Pool2d {
  public:
-  CpuAvgPool2d(const Workers& workers, const AvgPool2dDesc& desc)
-      : workers_(workers), desc_(desc), out_(avg_pool2d_output(desc)) {
+  CpuPool2d(const Workers& workers, DType activations, const Pool2dDesc& desc)
+      : workers_(workers),
+        desc_(desc),
+        type_(activations),
+        kernels_(activation_kernels(activations)),
+        out_(pool2d_output(desc)) {
+    const auto& [kernel, stride, padding] = desc.window;
+    if (desc.kind == Pool2dDesc::Kind::global_average) {
+      rows_ = {desc.input.h, 1, 0, desc.input.h, 1};
+      columns_ = {desc.input.w, 1, 0, desc.input.w, 1};
+    } else {
+      DDP_EXPECT(kernel > std::max({padding.top, padding.left, padding.bottom, padding.right}));
+      DDP_EXPECT(desc.kind == Pool2dDesc::Kind::maximum || padding.none());
+      rows_ = {kernel, stride, padding.top, desc.input.h, out_.h};
+      columns_ = {kernel, stride, padding.left, desc.input.w, out_.w};
+    }
     const int64_t block = desc.format.block;
     switch (desc.format.kind) {
       case Format::Kind::dense: inner_ = desc.input.c; break;
@@ -24,91 +61,89 @@ class CpuAvgPool2d final : public AvgPool2d {
 
   void forward(const Tensor& x, const Tensor& y) override {
     check(x, y);
+    const auto pool = maximum() ? kernels_.pool_maximum : kernels_.pool_average;
     workers_.each(planes(y) * out_.h, [&](int64_t item) {
-      const int64_t plane = item / out_.h, i = item % out_.h;
+      const int64_t plane = item / out_.h;
+      const Range h = rows_.seen(item % out_.h);
       for (int64_t j = 0; j < out_.w; ++j) {
-        float* to = y.f32() + (item * out_.w + j) * inner_;
-        for (int64_t p = 0; p < desc_.kernel; ++p)
-          for (int64_t q = 0; q < desc_.kernel; ++q)
-            accumulate(x.f32() + at(plane, i, j, p, q), to, p + q == 0, p + 1 == desc_.kernel && q + 1 == desc_.kernel);
+        const Range w = columns_.seen(j);
+        pool({.x = element(x, (plane * desc_.input.h + h.first) * desc_.input.w + w.first),
+              .row = desc_.input.w * inner_,
+              .column = inner_,
+              .rows = h.size(),
+              .columns = w.size(),
+              .width = inner_,
+              .scale = scale(),
+              .y = element(y, item * out_.w + j)});
       }
     });
   }
 
-  void backward(const Tensor& dy, const Tensor& dx) override {
+  void backward(const Tensor& x, const Tensor& y, const Tensor& dy, const Tensor& dx) override {
     check(dx, dy);
-    if (desc_.kernel > desc_.stride) return backward_overlapping(dy, dx);
-    const int64_t row = desc_.input.w * inner_;
+    if (maximum()) check(x, y);
     workers_.each(planes(dy) * desc_.input.h, [&](int64_t item) {
-      const int64_t plane = item / desc_.input.h, h = item % desc_.input.h, i = h / desc_.stride;
-      float* to = dx.f32() + item * row;
-      if (i >= out_.h || h % desc_.stride >= desc_.kernel) {
-        std::fill_n(to, row, 0.0f);
-        return;
-      }
+      const int64_t plane = item / desc_.input.h, h = item % desc_.input.h;
+      const Range i = rows_.seeing(h);
       for (int64_t w = 0; w < desc_.input.w; ++w) {
-        const int64_t j = w / desc_.stride;
-        if (j >= out_.w || w % desc_.stride >= desc_.kernel)
-          std::fill_n(to + w * inner_, inner_, 0.0f);
+        const Range j = columns_.seeing(w);
+        const int64_t to = item * desc_.input.w + w;
+        if (maximum())
+          kernels_.pool_maximum_gradient({.x = element(x, plane * desc_.input.h * desc_.input.w),
+                                          .y = element(y, plane * out_.h * out_.w),
+                                          .dy = element(dy, plane * out_.h * out_.w),
+                                          .dx = element(dx, to),
+                                          .h = h,
+                                          .w = w,
+                                          .i0 = i.first,
+                                          .i1 = i.end,
+                                          .j0 = j.first,
+                                          .j1 = j.end,
+                                          .kernel = desc_.window.kernel,
+                                          .stride = desc_.window.stride,
+                                          .top = desc_.window.padding.top,
+                                          .left = desc_.window.padding.left,
+                                          .row_of_x = desc_.input.w,
+                                          .row_of_y = out_.w,
+                                          .width = inner_});
         else
-          spread(dy.f32() + ((plane * out_.h + i) * out_.w + j) * inner_, to + w * inner_);
+          kernels_.pool_average({.x = element(dy, (plane * out_.h + i.first) * out_.w + j.first),
+                                 .row = out_.w * inner_,
+                                 .column = inner_,
+                                 .rows = i.size(),
+                                 .columns = j.size(),
+                                 .width = inner_,
+                                 .scale = scale(),
+                                 .y = element(dx, to)});
       }
     });
   }
 
  private:
-  void backward_overlapping(const Tensor& dy, const Tensor& dx) const {
-    const int64_t plane_size = desc_.input.h * desc_.input.w * inner_;
-    const float scale = this->scale();
-    workers_.each(planes(dy), [&](int64_t plane) {
-      std::fill_n(dx.f32() + plane * plane_size, plane_size, 0.0f);
-      for (int64_t i = 0; i < out_.h; ++i)
-        for (int64_t j = 0; j < out_.w; ++j)
-          for (int64_t p = 0; p < desc_.kernel; ++p)
-            for (int64_t q = 0; q < desc_.kernel; ++q) {
-              const float* from = dy.f32() + ((plane * out_.h + i) * out_.w + j) * inner_;
-              float* to = dx.f32() + at(plane, i, j, p, q);
-              for (int64_t k = 0; k < inner_; ++k) to[k] += from[k] * scale;
-            }
-    });
-  }
-
-  void accumulate(const float* from, float* to, bool first, bool last) const {
-    const float scale = last ? this->scale() : 1.0f;
-    if (first) {
-#pragma omp simd
-      for (int64_t k = 0; k < inner_; ++k) to[k] = from[k] * scale;
-    } else {
-#pragma omp simd
-      for (int64_t k = 0; k < inner_; ++k) to[k] = (to[k] + from[k]) * scale;
-    }
-  }
-  void spread(const float* from, float* to) const {
-    const float scale = this->scale();
-#pragma omp simd
-    for (int64_t k = 0; k < inner_; ++k) to[k] = from[k] * scale;
-  }
-
-  float scale() const { return 1.0f / static_cast<float>(desc_.kernel * desc_.kernel); }
+  bool maximum() const { return desc_.kind == Pool2dDesc::Kind::maximum; }
+  float scale() const { return 1.0f / static_cast<float>(rows_.kernel * columns_.kernel); }
   int64_t planes(const Tensor& t) const { return t.stored() / (t.shape.image.h * t.shape.image.w * inner_); }
-  int64_t at(int64_t plane, int64_t i, int64_t j, int64_t p, int64_t q) const {
-    return ((plane * desc_.input.h + i * desc_.stride + p) * desc_.input.w + j * desc_.stride + q) * inner_;
+  std::byte* element(const Tensor& t, int64_t place) const {
+    return static_cast<std::byte*>(t.data) + place * inner_ * static_cast<int64_t>(size_of(type_));
   }
   void check(const Tensor& x, const Tensor& y) const {
-    DDP_EXPECT(x.format == desc_.format && y.format == desc_.format);
+    DDP_EXPECT(x.format == desc_.format && y.format == desc_.format && x.dtype == type_ && y.dtype == type_);
     DDP_EXPECT(x.shape.image == desc_.input && y.shape.image == out_ && x.shape.n == y.shape.n);
   }
 
   Workers workers_;
-  AvgPool2dDesc desc_;
+  Pool2dDesc desc_;
+  DType type_;
+  const ActivationKernels& kernels_;
   ImageShape out_;
+  Side rows_{}, columns_{};
   int64_t inner_ = 1;
 };
 
 }  // namespace
 
-std::unique_ptr<AvgPool2d> make_avg_pool2d(const Workers& workers, const AvgPool2dDesc& desc) {
-  return std::make_unique<CpuAvgPool2d>(workers, desc);
+std::unique_ptr<Pool2d> make_cpu_pool2d(const Workers& workers, DType activations, const Pool2dDesc& desc) {
+  return std::make_unique<CpuPool2d>(workers, activations, desc);
 }
 
 }  // namespace ddp

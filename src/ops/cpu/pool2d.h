@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/dtype.h"
 #include "ops/cpu/parallel.h"
 #include "ops/pool2d.h"
 
@@ -7,6 +8,6 @@
 
 namespace ddp {
 
-std::unique_ptr<AvgPool2d> make_avg_pool2d(const Workers& workers, const AvgPool2dDesc& desc);
+std::unique_ptr<Pool2d> make_cpu_pool2d(const Workers& workers, DType activations, const Pool2dDesc& desc);
 
 }  // namespace ddp

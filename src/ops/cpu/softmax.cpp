@@ -1,44 +1,88 @@
 #include "ops/cpu/softmax.h"
 
 #include "core/error.h"
+#include "ops/cpu/activation.h"
+#include "ops/cpu/layout.h"
 #include "ops/functors.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace ddp {
+namespace {
 
-void softmax_cross_entropy(const Tensor& logits, const Samples& samples, float scale, const Tensor* dlogits,
-                           float* stats) {
-  const int64_t n = logits.shape.n, classes = logits.shape.image.c;
-  DDP_EXPECT(logits.format.kind != Format::Kind::channels && (!dlogits || dlogits->format == logits.format));
-  const int64_t lanes = logits.format.kind == Format::Kind::lanes ? logits.format.block : 1;
+struct Stats {
   double loss = 0;
   int64_t correct = 0;
-  for (int64_t i = 0; i < n; ++i) {
-    const int64_t base = i / lanes * lanes * classes + i % lanes;
-    const float* z = logits.f32() + base;
-    const int64_t label = samples.labels[samples.id(i)];
-    int64_t best = 0;
-    for (int64_t k = 1; k < classes; ++k)
-      if (z[k * lanes] > z[best * lanes]) best = k;
-    const float max = z[best * lanes];
-    const float shifted_label = z[label * lanes] - max;
-    float sum = 0;
-    for (int64_t k = 0; k < classes; ++k) sum += std::exp(z[k * lanes] - max);
-    loss += std::log(sum) - shifted_label;
-    correct += best == label;
-    if (!dlogits) continue;
-    const float reciprocal = 1.0f / sum;
-    for (int64_t k = 0; k < classes; ++k) {
-      const int64_t at = base + k * lanes;
-      dlogits->f32()[at] = SoftmaxGradient{scale}(std::exp(logits.f32()[at] - max), reciprocal, k == label);
-    }
+};
+
+// One sample, its classes `stride` apart.
+template <class T>
+Stats cross_entropy(const T* z, int64_t classes, int64_t stride, int64_t label, float scale, float smoothing,
+                    T* dlogits) {
+  int64_t best = 0;
+  for (int64_t k = 1; k < classes; ++k)
+    if (get(z[k * stride]) > get(z[best * stride])) best = k;
+  const float max = get(z[best * stride]), label_logit = get(z[label * stride]) - max;
+  float sum = 0, logits = 0;
+  for (int64_t k = 0; k < classes; ++k) {
+    const float shifted = get(z[k * stride]) - max;
+    sum += std::exp(shifted);
+    logits += shifted;
   }
-  if (dlogits)
-    for (int64_t i = n; i % lanes != 0; ++i)
-      for (int64_t k = 0; k < classes; ++k) dlogits->f32()[(i / lanes * classes + k) * lanes + i % lanes] = 0.0f;
-  stats[0] = static_cast<float>(loss);
-  stats[1] = static_cast<float>(correct);
+  const float share = smoothing / static_cast<float>(classes);
+  // The targets add up to 1, so log(sum) has no factor.
+  double loss = std::log(sum) - static_cast<double>(1 - smoothing) * label_logit;
+  if (smoothing > 0) loss -= static_cast<double>(share) * logits;
+  if (dlogits) {
+    const SoftmaxGradient gradient{scale, share, 1 - smoothing + share};
+    const float reciprocal = 1.0f / sum;
+    for (int64_t k = 0; k < classes; ++k)
+      set(dlogits[k * stride], gradient(std::exp(get(z[k * stride]) - max), reciprocal, k == label));
+  }
+  return {loss, best == label};
+}
+
+}  // namespace
+
+// Samples are cut into at most kItems items, whatever the threads; their statistics are added up in order.
+void softmax_cross_entropy(const Workers& workers, const Tensor& logits, const Samples& samples, float scale,
+                           float smoothing, const Tensor* dlogits, float* stats, Gradient mode) {
+  constexpr int64_t kItems = 64;
+  const int64_t n = logits.shape.n, classes = logits.shape.image.c;
+  DDP_EXPECT(logits.format.kind != Format::Kind::channels);
+  DDP_EXPECT(!dlogits || (dlogits->format == logits.format && dlogits->dtype == logits.dtype));
+  const int64_t lanes = logits.format.kind == Format::Kind::lanes ? logits.format.block : 1;
+  const int64_t blocks = ceil_div(n, lanes), blocks_an_item = ceil_div(blocks, kItems);
+  std::array<Stats, kItems> partial;
+  const int64_t items = ceil_div(blocks, blocks_an_item);
+  with_values(logits, [&](auto* z) {
+    using T = std::remove_pointer_t<decltype(z)>;
+    T* const d = dlogits ? static_cast<T*>(dlogits->data) : nullptr;
+    workers.each(items, [&](int64_t item) {
+      Stats sum;
+      const int64_t first = item * blocks_an_item * lanes, end = first + blocks_an_item * lanes;
+      for (int64_t i = first; i < std::min(n, end); ++i) {
+        const int64_t at = i / lanes * lanes * classes + i % lanes, label = samples.labels[samples.id(i)];
+        const Stats one = cross_entropy(z + at, classes, lanes, label, scale, smoothing, d ? d + at : nullptr);
+        sum.loss += one.loss;
+        sum.correct += one.correct;
+      }
+      partial[static_cast<size_t>(item)] = sum;
+    });
+    if (d)
+      for (int64_t i = n; i % lanes != 0; ++i)
+        for (int64_t k = 0; k < classes; ++k) d[(i / lanes * classes + k) * lanes + i % lanes] = T{};
+  });
+  Stats total;
+  for (int64_t item = 0; item < items; ++item) {
+    total.loss += partial[static_cast<size_t>(item)].loss;
+    total.correct += partial[static_cast<size_t>(item)].correct;
+  }
+  const bool add = mode == Gradient::add;
+  stats[0] = static_cast<float>(total.loss) + (add ? stats[0] : 0.0f);
+  stats[1] = static_cast<float>(total.correct) + (add ? stats[1] : 0.0f);
 }
 
 }  // namespace ddp

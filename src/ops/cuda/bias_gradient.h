@@ -9,8 +9,9 @@
 
 namespace ddp {
 
-// Where y has data: dy *= (y > 0), in place. Then dbias[c] becomes, or grows by, the sum of dy over all samples and
-// positions, in f32. The order of the sum is fixed: the same bits on every run. y and dy are 16-byte aligned.
+// Where y has data: dy *= (y > 0), in place. Then, unless dbias is null, dbias[c] becomes, or grows by, the sum of dy
+// over all samples and positions, in f32. The order of the sum is fixed: the same bits on every run. y and dy are
+// 16-byte aligned.
 void bias_gradient(CudaContext& context, const Tensor& y, const Tensor& dy, float* dbias, Gradient mode);
 
 // To be called while plans are made: the workspace that bias_gradient needs for up to `rows` samples x positions.

@@ -52,6 +52,8 @@ const char* name_of(Pass pass) {
 //
 // In f32, cuDNN works on the weights and gradients of the flat buffers. In bf16 it works on a copy of the weights, made
 // when they are bound, and its weight gradient, which it has in bf16 only, goes through scratch memory.
+//
+// cuDNN has a ReLU fused behind a bias only: where there is none, zeros are added.
 class CudnnConv2d final : public Conv2d {
  public:
   CudnnConv2d(std::shared_ptr<Library> library, CudaContext& context, const Conv2dDesc& desc,
@@ -59,6 +61,7 @@ class CudnnConv2d final : public Conv2d {
       : library_(std::move(library)),
         context_(context),
         desc_(desc),
+        adds_bias_(desc.bias || desc.relu),
         out_(conv2d_output(desc)),
         weights_count_(out_.c * desc.window.kernel * desc.window.kernel * desc.input.c),
         rules_{context.config.precision, context.config.deterministic} {
@@ -76,9 +79,11 @@ class CudnnConv2d final : public Conv2d {
       bias_offset_ = aligned(weights_count_ * size_of(type()));
       copy_ = Buffer(context.device, bias_offset_ + out_.c * size_of(type()));
     } else {
+      if (!desc.bias && adds_bias_) zeros_ = Buffer(context.device, out_.c * sizeof(float));
       added_weight_gradient_ = plans(Pass::weight_gradient, weight_gradient, true);
     }
     context.workspace.reserve(workspace_);
+    if (!desc.bias) return;
     for (const int64_t n : batch_sizes_) reserve_bias_gradient(context, n * out_.h * out_.w, out_.c);
   }
 
@@ -89,21 +94,25 @@ class CudnnConv2d final : public Conv2d {
       weight_ = copy_.data();
       bias_ = copy_.as<std::byte>() + bias_offset_;
       to_bf16(context_, weight, weight_, weights_count_);
-      to_bf16(context_, bias, bias_, out_.c);
+      if (desc_.bias) to_bf16(context_, bias, bias_, out_.c);
     } else {
       weight_ = const_cast<float*>(weight);
-      bias_ = const_cast<float*>(bias);
+      bias_ = desc_.bias ? const_cast<float*>(bias) : zeros_.data();
     }
   }
 
   void forward(const Tensor& x, const Tensor& y) override {
-    run(forward_, samples(x, y), {x.data, weight_, y.data, bias_});
+    const int64_t n = samples(x, y);
+    if (adds_bias_)
+      run(forward_, n, {x.data, weight_, y.data, bias_});
+    else
+      run(forward_, n, {x.data, weight_, y.data});
   }
 
   void backward_weight(const Tensor& x, const Tensor& y, const Tensor& dy, float* dweight, float* dbias,
                        Gradient mode) override {
     const int64_t n = samples(x, dy);
-    bias_gradient(context_, desc_.relu ? y : Tensor{}, dy, dbias, mode);
+    bias_gradient(context_, desc_.relu ? y : Tensor{}, dy, desc_.bias ? dbias : nullptr, mode);
     if (copies()) {
       void* scratch = static_cast<std::byte*>(context_.workspace.data()) + scratch_offset_;
       run(weight_gradient_, n, {x.data, scratch, dy.data});
@@ -138,7 +147,9 @@ class CudnnConv2d final : public Conv2d {
   }
 
   Graph graph(Pass pass, int64_t n, bool add = false) const {
-    return conv_graph(library_->target, desc_, n, type(), pass, add);
+    Conv2dDesc desc = desc_;
+    desc.bias = adds_bias_;
+    return conv_graph(library_->target, desc, n, type(), pass, add);
   }
 
   // Collective, whatever this rank plans.
@@ -177,7 +188,7 @@ class CudnnConv2d final : public Conv2d {
   // In the order of the graph's operands.
   std::vector<int64_t> operand_bytes(Pass pass, int64_t n) const {
     std::vector<int64_t> elements{n * desc_.input.elements(), weights_count_, n * out_.elements()};
-    if (pass == Pass::forward) elements.push_back(out_.c);
+    if (pass == Pass::forward && adds_bias_) elements.push_back(out_.c);
     for (int64_t& count : elements) count *= size_of(type());
     return elements;
   }
@@ -185,13 +196,15 @@ class CudnnConv2d final : public Conv2d {
   std::shared_ptr<Library> library_;
   CudaContext& context_;
   Conv2dDesc desc_;
+  bool adds_bias_;
   ImageShape out_;
   int64_t weights_count_;
   cudnn::Rules rules_;
   std::vector<int64_t> batch_sizes_;
   int64_t workspace_ = 0, scratch_offset_ = 0, bias_offset_ = 0;  // bytes
 
-  Buffer copy_;  // weight and bias in bf16
+  Buffer copy_;   // weight and bias in bf16
+  Buffer zeros_;  // a bias where there is none, in f32
   void *weight_ = nullptr, *bias_ = nullptr;
   Plans forward_, weight_gradient_, added_weight_gradient_, input_gradient_;
 };

@@ -34,8 +34,8 @@ Descriptor window(const Window2d& w) {
       .set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_CROSS_CORRELATION)
       .set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, int64_t{2})
       .set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, {w.stride, w.stride})
-      .set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, {w.padding, w.padding})
-      .set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, {w.padding, w.padding})
+      .set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, {w.padding.top, w.padding.left})
+      .set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, {w.padding.bottom, w.padding.right})
       .set(CUDNN_ATTR_CONVOLUTION_DILATIONS, {1, 1})
       .finalize();
 }
@@ -74,10 +74,8 @@ Graph conv_graph(const Target& target, const Conv2dDesc& desc, int64_t n, DType 
 
   switch (pass) {
     case Pass::forward: {
-      const int64_t after_conv = 100, after_bias = 101;
-      const Descriptor products = tensor(after_conv, y_dims, CUDNN_DATA_FLOAT, true);
-      const Descriptor bias = tensor(Operand::bias, {1, out.c, 1, 1}, type);
-      const Descriptor sums = desc.relu ? tensor(after_bias, y_dims, CUDNN_DATA_FLOAT, true) : y;
+      const auto between = [&](int64_t id) { return tensor(id, y_dims, CUDNN_DATA_FLOAT, true); };
+      const Descriptor sums = desc.relu ? between(101) : y, products = desc.bias ? between(100) : sums;
       operations.push_back(Descriptor(CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR)
                                .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, conv)
                                .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, x)
@@ -86,9 +84,12 @@ Graph conv_graph(const Target& target, const Conv2dDesc& desc, int64_t n, DType 
                                .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, 1.0f)
                                .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA, 0.0f)
                                .finalize());
-      operations.push_back(pointwise(CUDNN_POINTWISE_ADD, products, &bias, sums));
+      if (desc.bias) {
+        const Descriptor bias = tensor(Operand::bias, {1, out.c, 1, 1}, type);
+        operations.push_back(pointwise(CUDNN_POINTWISE_ADD, products, &bias, sums));
+        operands.push_back(Operand::bias);
+      }
       if (desc.relu) operations.push_back(pointwise(CUDNN_POINTWISE_RELU_FWD, sums, nullptr, y));
-      operands.push_back(Operand::bias);
       break;
     }
     case Pass::weight_gradient:

@@ -39,8 +39,9 @@ struct Graph {
   std::vector<Operand> operands;
 };
 
-// Forward: bias and, with desc.relu, ReLU are part of it. `add`, for the weight gradient: it grows by the result. Sums
-// are f32. All operands are dense and start at multiples of kAlignment bytes; with less there are half as many plans.
+// Forward: with desc.bias and desc.relu these are part of it. `add`, for the weight gradient: it grows by the result.
+// Sums are f32. All operands are dense and start at multiples of kAlignment bytes; with less there are half as many
+// plans.
 inline constexpr int64_t kAlignment = 16;
 Graph conv_graph(const Target& target, const Conv2dDesc& desc, int64_t n, DType type, Pass pass, bool add = false);
 

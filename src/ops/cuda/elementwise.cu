@@ -1,21 +1,12 @@
 #include "core/error.h"
 #include "ops/cuda/elementwise.h"
 #include "ops/cuda/pack.cuh"
-#include "ops/cuda/reduce.cuh"
 #include "ops/functors.h"
 
 #include <numeric>
 
 namespace ddp {
 namespace {
-
-// body<N>(i) for the elements i to i+N-1: for packs of W while they fit, then one by one.
-template <int W, class Body>
-__device__ void each_pack(int64_t count, const Body& body) {
-  const int64_t packs = count / W, threads = grid_threads();
-  for (int64_t i = grid_thread(); i < packs; i += threads) body.template operator()<W>(i * W);
-  for (int64_t i = packs * W + grid_thread(); i < count; i += threads) body.template operator()<1>(i);
-}
 
 template <class T, int W>
 __global__ void relu_kernel(const T* x, T* y, int64_t count) {
@@ -41,13 +32,13 @@ __global__ void convert_kernel(const From* from, To* to, int64_t count) {
   each_pack<W>(count, [&]<int N>(int64_t i) { store<N>(to + i, load<N>(from + i)); });
 }
 
-template <class T, int W>
-__global__ void add_kernel(const T* from, float* to, int64_t count) {
+template <class A, class B, class Y, int W>
+__global__ void add_kernel(const A* a, const B* b, Y* y, int64_t count) {
   each_pack<W>(count, [&]<int N>(int64_t i) {
-    const auto terms = load<N>(from + i);
-    auto sums = load<N>(to + i);
+    const auto terms = load<N>(b + i);
+    auto sums = load<N>(a + i);
     for (int k = 0; k < N; ++k) sums.at[k] += terms.at[k];
-    store<N>(to + i, sums);
+    store<N>(y + i, sums);
   });
 }
 
@@ -58,21 +49,6 @@ __global__ void flag_nonfinite_kernel(const uint32_t* bits, int64_t count, float
     for (const uint32_t value : load_raw<N>(bits + i).at) any |= IsNonfinite{}(value);
   });
   if (any && *flag == 0) *flag = mark;
-}
-
-// The lanes of each warp read `skip` together, so that it may have a value for each of many ranks.
-template <int W>
-__global__ void sgd_kernel(float* w, const float* g, int64_t count, const float* lr, const float* skip, int skips) {
-  const SgdStep step{*lr};
-  float found = 0;
-  for (int i = static_cast<int>(threadIdx.x) % kWarp; i < skips; i += kWarp) found += skip[i] != 0 ? 1.0f : 0.0f;
-  if (sum_over_lanes(found, kWarp) != 0) return;
-  each_pack<W>(count, [&]<int N>(int64_t i) {
-    const auto gradients = load<N>(g + i);
-    auto weights = load<N>(w + i);
-    for (int k = 0; k < N; ++k) weights.at[k] = step(weights.at[k], gradients.at[k]);
-    store<N>(w + i, weights);
-  });
 }
 
 // Rows of the part of an image that is read; lengths in bytes.
@@ -95,8 +71,17 @@ __global__ void normalize_kernel(const uint8_t* pixels, const int32_t* ids, Crop
   }
 }
 
-// For loops with a tail, only the alignment narrows a pack.
-int width_of(DType type, bool aligned) { return aligned ? pack_width(type, 0) : 1; }
+template <int W, class From, class To>
+void put_as(CudaContext& context, const From* from, To* to, int64_t count, Gradient mode) {
+  const auto start = [&]<int N>() {
+    const int64_t blocks = blocks_over(count / N + 1);
+    if (mode == Gradient::add)
+      launch(context.stream, blocks, kThreads, add_kernel<To, From, To, N>, to, from, to, count);
+    else
+      launch(context.stream, blocks, kThreads, convert_kernel<From, To, N>, from, to, count);
+  };
+  aligned(from, to) ? start.template operator()<W>() : start.template operator()<1>();
+}
 
 }  // namespace
 
@@ -137,21 +122,26 @@ void relu_backward(CudaContext& context, const Tensor& y, const Tensor& dy, cons
   });
 }
 
+void add(CudaContext& context, const Tensor& a, const Tensor& b, const Tensor& y) {
+  DDP_EXPECT(a.format == Format{} && b.format == Format{} && y.format == Format{});
+  DDP_EXPECT(a.dtype == b.dtype && a.dtype == y.dtype && a.shape == b.shape && a.shape == y.shape);
+  const int64_t count = a.shape.elements();
+  with_packs(a.dtype, width_of(a.dtype, aligned(a.data, b.data, y.data)), [&]<class T, int N>() {
+    launch(context.stream, blocks_over(count / N + 1), kThreads, add_kernel<T, T, T, N>, data<T>(a), data<T>(b),
+           data<T>(y), count);
+  });
+}
+
+void put(CudaContext& context, const float* from, float* to, int64_t count, Gradient mode) {
+  put_as<4>(context, from, to, count, mode);
+}
+
 void to_bf16(CudaContext& context, const float* from, void* to, int64_t count) {
-  const auto convert = [&]<int N>() {
-    launch(context.stream, blocks_over(count / N + 1), kThreads, convert_kernel<float, Bf16, N>, from,
-           static_cast<Bf16*>(to), count);
-  };
-  aligned(from, to) ? convert.operator()<8>() : convert.operator()<1>();
+  put_as<8>(context, from, static_cast<Bf16*>(to), count, Gradient::overwrite);
 }
 
 void from_bf16(CudaContext& context, const void* from, float* to, int64_t count, Gradient mode) {
-  const auto convert = [&]<int N>() {
-    launch(context.stream, blocks_over(count / N + 1), kThreads,
-           mode == Gradient::add ? add_kernel<Bf16, N> : convert_kernel<Bf16, float, N>, static_cast<const Bf16*>(from),
-           to, count);
-  };
-  aligned(from, to) ? convert.operator()<8>() : convert.operator()<1>();
+  put_as<8>(context, static_cast<const Bf16*>(from), to, count, mode);
 }
 
 void flag_nonfinite(CudaContext& context, const float* values, int64_t count, float mark, float* flag) {
@@ -160,14 +150,6 @@ void flag_nonfinite(CudaContext& context, const float* values, int64_t count, fl
            reinterpret_cast<const uint32_t*>(values), count, mark, flag);
   };
   aligned(values) ? look.operator()<4>() : look.operator()<1>();
-}
-
-void sgd(CudaContext& context, float* w, const float* g, int64_t count, const float* lr, std::span<const float> skip) {
-  const auto step = [&]<int N>() {
-    launch(context.stream, blocks_over(count / N + 1), kThreads, sgd_kernel<N>, w, g, count, lr, skip.data(),
-           skip.size());
-  };
-  aligned(w, g) ? step.operator()<4>() : step.operator()<1>();
 }
 
 }  // namespace ddp

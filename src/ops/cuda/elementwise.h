@@ -14,10 +14,12 @@ void normalize(CudaContext& context, const Samples& samples, const ImageShape& i
 void relu(CudaContext& context, const Tensor& x, const Tensor& y);
 void relu_backward(CudaContext& context, const Tensor& y, const Tensor& dy, const Tensor& dx);
 
+void add(CudaContext& context, const Tensor& a, const Tensor& b, const Tensor& y);
+
+void put(CudaContext& context, const float* from, float* to, int64_t count, Gradient mode);
 void to_bf16(CudaContext& context, const float* from, void* to, int64_t count);
 void from_bf16(CudaContext& context, const void* from, float* to, int64_t count, Gradient mode);
 
 void flag_nonfinite(CudaContext& context, const float* values, int64_t count, float mark, float* flag);
-void sgd(CudaContext& context, float* w, const float* g, int64_t count, const float* lr, std::span<const float> skip);
 
 }  // namespace ddp

@@ -39,19 +39,38 @@ __device__ Pack<T, N> load_raw(const T* from) {
   return *reinterpret_cast<const Pack<T, N>*>(from);
 }
 
-template <int N, class T>
-__device__ Pack<float, N> load(const T* from) {
-  const Pack<T, N> raw = load_raw<N>(from);
+template <class T, int N>
+__device__ Pack<float, N> to_floats(const Pack<T, N>& raw) {
   Pack<float, N> values;
   for (int k = 0; k < N; ++k) values.at[k] = to_float(raw.at[k]);
   return values;
 }
 
 template <int N, class T>
-__device__ void store(T* to, const Pack<float, N>& values) {
+__device__ Pack<float, N> load(const T* from) {
+  return to_floats(load_raw<N>(from));
+}
+
+// Returns what was stored, which may be rounded.
+template <int N, class T>
+__device__ Pack<T, N> store(T* to, const Pack<float, N>& values) {
   Pack<T, N> raw;
   for (int k = 0; k < N; ++k) from_float(values.at[k], raw.at[k]);
   *reinterpret_cast<Pack<T, N>*>(to) = raw;
+  return raw;
+}
+
+// body<N>(i) for the elements i to i+N-1 of `count`: by `threads` threads in packs of W while they fit, then one by
+// one.
+template <int W, class Body>
+__device__ void each_pack(int64_t count, int64_t thread, int64_t threads, const Body& body) {
+  const int64_t packs = count / W;
+  for (int64_t i = thread; i < packs; i += threads) body.template operator()<W>(i * W);
+  for (int64_t i = packs * W + thread; i < count; i += threads) body.template operator()<1>(i);
+}
+template <int W, class Body>
+__device__ void each_pack(int64_t count, const Body& body) {
+  each_pack<W>(count, grid_thread(), grid_threads(), body);
 }
 
 template <class T>
@@ -70,6 +89,9 @@ constexpr int pack_width(DType type, int64_t count) {
   while (count % width != 0) width /= 2;
   return width;
 }
+
+// For loops with a tail, only the alignment narrows a pack.
+inline int width_of(DType type, bool aligned) { return aligned ? pack_width(type, 0) : 1; }
 
 // Calls f<T, N>() for the type and a pack's width.
 template <class F>

@@ -2,19 +2,45 @@
 #include "ops/cuda/pack.cuh"
 #include "ops/cuda/pool2d.h"
 
+#include <algorithm>
+#include <cmath>
+
 namespace ddp {
 namespace {
 
-// Lengths in positions, but for `packs`: those of a position. Each thread has one pack of channels.
+struct Range {
+  int first, end;
+};
+
+// Along rows or columns: which inputs a window holds, and which windows hold an input.
+struct Axis {
+  int in, out, kernel, stride, padding;
+
+  __device__ Range window(int o) const {
+    const int start = o * stride - padding;
+    return {max(start, 0), min(start + kernel, in)};
+  }
+  __device__ Range windows_over(int i) const {
+    const int past = i + padding - kernel;  // the last start that is too early
+    return {past < 0 ? 0 : past / stride + 1, min((i + padding) / stride + 1, out)};
+  }
+  // Where windows do not overlap: the inputs from the window's own to the next one's, and so every input once.
+  __device__ Range cell(int o) const {
+    return {o > 0 ? o * stride - padding : 0, o + 1 < out ? (o + 1) * stride - padding : in};
+  }
+};
+
+// Each thread has one pack of channels at a time, of `packs` in a position.
 struct PoolShape {
-  uint32_t h, w, out_h, out_w, packs, kernel, stride;
+  Axis rows, columns;
+  int packs;
   float scale;
 
-  __device__ int64_t input(uint32_t n, uint32_t i, uint32_t j, uint32_t pack) const {
-    return ((static_cast<int64_t>(n) * h + i) * w + j) * packs + pack;
+  __device__ int64_t input(int n, int h, int w, int pack) const {
+    return ((static_cast<int64_t>(n) * rows.in + h) * columns.in + w) * packs + pack;
   }
-  __device__ int64_t output(uint32_t n, uint32_t i, uint32_t j, uint32_t pack) const {
-    return ((static_cast<int64_t>(n) * out_h + i) * out_w + j) * packs + pack;
+  __device__ int64_t output(int n, int i, int j, int pack) const {
+    return ((static_cast<int64_t>(n) * rows.out + i) * columns.out + j) * packs + pack;
   }
 };
 
@@ -23,19 +49,20 @@ template <class Body>
 __device__ void each_position(uint32_t count, uint32_t h, uint32_t w, uint32_t packs, const Body& body) {
   for (uint32_t item = grid_thread(); item < count; item += grid_threads()) {
     const uint32_t position = item / packs, row = position / w;
-    body(row / h, row % h, position % w, item % packs);
+    body(static_cast<int>(row / h), static_cast<int>(row % h), static_cast<int>(position % w),
+         static_cast<int>(item % packs));
   }
 }
 
 // K: the kernel where it is known when compiling, so that its loads are issued together; else 0.
-template <class T, int N, uint32_t K>
-__global__ void pool_kernel(const T* x, T* y, PoolShape s, uint32_t count) {
-  const uint32_t kernel = K ? K : s.kernel;
-  each_position(count, s.out_h, s.out_w, s.packs, [&](uint32_t n, uint32_t i, uint32_t j, uint32_t pack) {
+template <class T, int N, int K>
+__global__ void average_kernel(const T* x, T* y, PoolShape s, uint32_t count) {
+  const int height = K ? K : s.rows.kernel, width = K ? K : s.columns.kernel;
+  each_position(count, s.rows.out, s.columns.out, s.packs, [&](int n, int i, int j, int pack) {
     Pack<float, N> sum{};
-    for (uint32_t p = 0; p < kernel; ++p)
-      for (uint32_t q = 0; q < kernel; ++q) {
-        const auto values = load<N>(x + s.input(n, i * s.stride + p, j * s.stride + q, pack) * N);
+    for (int p = 0; p < height; ++p)
+      for (int q = 0; q < width; ++q) {
+        const auto values = load<N>(x + s.input(n, i * s.rows.stride + p, j * s.columns.stride + q, pack) * N);
         for (int k = 0; k < N; ++k) sum.at[k] += values.at[k];
       }
     for (float& v : sum.at) v *= s.scale;
@@ -43,33 +70,82 @@ __global__ void pool_kernel(const T* x, T* y, PoolShape s, uint32_t count) {
   });
 }
 
-// Where windows do not overlap, each output writes its own stride x stride cell; the last ones write up to the edge.
+// The largest values of a window, and their places in x; NaN is larger than any.
+template <int N>
+struct Largest {
+  Pack<float, N> values;
+  int rows[N], columns[N];
+};
+
+template <int N, class T>
+__device__ Largest<N> largest(const T* x, const PoolShape& s, int n, int i, int j, int pack) {
+  const Range rows = s.rows.window(i), columns = s.columns.window(j);
+  Largest<N> found;
+  for (int k = 0; k < N; ++k) {
+    found.values.at[k] = -INFINITY;
+    found.rows[k] = rows.first;
+    found.columns[k] = columns.first;
+  }
+  for (int h = rows.first; h < rows.end; ++h)
+    for (int w = columns.first; w < columns.end; ++w) {
+      const auto values = load<N>(x + s.input(n, h, w, pack) * N);
+      for (int k = 0; k < N; ++k) {
+        const bool larger = values.at[k] > found.values.at[k] || std::isnan(values.at[k]);
+        if (!larger) continue;
+        found.values.at[k] = values.at[k];
+        found.rows[k] = h;
+        found.columns[k] = w;
+      }
+    }
+  return found;
+}
+
 template <class T, int N>
-__global__ void spread_kernel(const T* dy, T* dx, PoolShape s, uint32_t count) {
-  each_position(count, s.out_h, s.out_w, s.packs, [&](uint32_t n, uint32_t i, uint32_t j, uint32_t pack) {
+__global__ void maximum_kernel(const T* x, T* y, PoolShape s, uint32_t count) {
+  each_position(count, s.rows.out, s.columns.out, s.packs, [&](int n, int i, int j, int pack) {
+    store<N>(y + s.output(n, i, j, pack) * N, largest<N>(x, s, n, i, j, pack).values);
+  });
+}
+
+// Where windows do not overlap, each output writes its own cell.
+template <class T, int N>
+__global__ void spread_average_kernel(const T* dy, T* dx, PoolShape s, uint32_t count) {
+  each_position(count, s.rows.out, s.columns.out, s.packs, [&](int n, int i, int j, int pack) {
     auto gradients = load<N>(dy + s.output(n, i, j, pack) * N);
     for (float& v : gradients.at) v *= s.scale;
-    const uint32_t rows = i + 1 < s.out_h ? s.stride : s.h - i * s.stride;
-    const uint32_t columns = j + 1 < s.out_w ? s.stride : s.w - j * s.stride;
-    for (uint32_t p = 0; p < rows; ++p)
-      for (uint32_t q = 0; q < columns; ++q) {
-        const bool covered = p < s.kernel && q < s.kernel;
-        Pack<float, N> shares;
-        for (int k = 0; k < N; ++k) shares.at[k] = covered ? gradients.at[k] : 0.0f;
-        store<N>(dx + s.input(n, i * s.stride + p, j * s.stride + q, pack) * N, shares);
+    const Range rows = s.rows.cell(i), columns = s.columns.cell(j);
+    const Range window_rows = s.rows.window(i), window_columns = s.columns.window(j);
+    for (int h = rows.first; h < rows.end; ++h)
+      for (int w = columns.first; w < columns.end; ++w) {
+        const bool covered = h < window_rows.end && w < window_columns.end;
+        store<N>(dx + s.input(n, h, w, pack) * N, covered ? gradients : Pack<float, N>{});
+      }
+  });
+}
+
+template <class T, int N>
+__global__ void spread_maximum_kernel(const T* x, const T* dy, T* dx, PoolShape s, uint32_t count) {
+  each_position(count, s.rows.out, s.columns.out, s.packs, [&](int n, int i, int j, int pack) {
+    const auto gradients = load<N>(dy + s.output(n, i, j, pack) * N);
+    const Largest<N> found = largest<N>(x, s, n, i, j, pack);
+    const Range rows = s.rows.cell(i), columns = s.columns.cell(j);
+    for (int h = rows.first; h < rows.end; ++h)
+      for (int w = columns.first; w < columns.end; ++w) {
+        Pack<float, N> here;
+        for (int k = 0; k < N; ++k) here.at[k] = h == found.rows[k] && w == found.columns[k] ? gradients.at[k] : 0.0f;
+        store<N>(dx + s.input(n, h, w, pack) * N, here);
       }
   });
 }
 
 // Where they do, each input gathers from the windows that hold it.
 template <class T, int N>
-__global__ void gather_kernel(const T* dy, T* dx, PoolShape s, uint32_t count) {
-  const auto first = [&](uint32_t at) { return at < s.kernel ? 0 : (at - s.kernel) / s.stride + 1; };
-  const auto end = [&](uint32_t at, uint32_t out) { return min(at / s.stride + 1, out); };
-  each_position(count, s.h, s.w, s.packs, [&](uint32_t n, uint32_t h, uint32_t w, uint32_t pack) {
+__global__ void gather_average_kernel(const T* dy, T* dx, PoolShape s, uint32_t count) {
+  each_position(count, s.rows.in, s.columns.in, s.packs, [&](int n, int h, int w, int pack) {
     Pack<float, N> sum{};
-    for (uint32_t i = first(h); i < end(h, s.out_h); ++i)
-      for (uint32_t j = first(w); j < end(w, s.out_w); ++j) {
+    const Range rows = s.rows.windows_over(h), columns = s.columns.windows_over(w);
+    for (int i = rows.first; i < rows.end; ++i)
+      for (int j = columns.first; j < columns.end; ++j) {
         const auto gradients = load<N>(dy + s.output(n, i, j, pack) * N);
         for (int k = 0; k < N; ++k) sum.at[k] += gradients.at[k];
       }
@@ -78,47 +154,101 @@ __global__ void gather_kernel(const T* dy, T* dx, PoolShape s, uint32_t count) {
   });
 }
 
-class CudaAvgPool2d final : public AvgPool2d {
+// Of a window's largest values that input has which is equal to the output, unless an earlier one in it is.
+template <class T, int N>
+__global__ void gather_maximum_kernel(const T* x, const T* y, const T* dy, T* dx, PoolShape s, uint32_t count) {
+  each_position(count, s.rows.in, s.columns.in, s.packs, [&](int n, int h, int w, int pack) {
+    const auto mine = load<N>(x + s.input(n, h, w, pack) * N);
+    Pack<float, N> sum{};
+    const Range over_rows = s.rows.windows_over(h), over_columns = s.columns.windows_over(w);
+    for (int i = over_rows.first; i < over_rows.end; ++i)
+      for (int j = over_columns.first; j < over_columns.end; ++j) {
+        const int64_t at = s.output(n, i, j, pack) * N;
+        const auto outputs = load<N>(y + at);
+        bool first[N], any = false;
+        for (int k = 0; k < N; ++k) {
+          first[k] = mine.at[k] == outputs.at[k];
+          any = any || first[k];
+        }
+        const Range rows = s.rows.window(i), columns = s.columns.window(j);
+        for (int p = rows.first; any && p <= h; ++p)
+          for (int q = columns.first; any && q < (p < h ? columns.end : w); ++q) {
+            const auto earlier = load<N>(x + s.input(n, p, q, pack) * N);
+            any = false;
+            for (int k = 0; k < N; ++k) {
+              first[k] = first[k] && earlier.at[k] != outputs.at[k];
+              any = any || first[k];
+            }
+          }
+        if (!any) continue;
+        const auto gradients = load<N>(dy + at);
+        for (int k = 0; k < N; ++k) sum.at[k] += first[k] ? gradients.at[k] : 0.0f;
+      }
+    store<N>(dx + s.input(n, h, w, pack) * N, sum);
+  });
+}
+
+class CudaPool2d final : public Pool2d {
  public:
-  CudaAvgPool2d(CudaContext& context, const AvgPool2dDesc& desc)
-      : context_(context), desc_(desc), out_(avg_pool2d_output(desc)) {
-    DDP_EXPECT(desc.format == Format{});
-    DDP_EXPECT(desc.kernel > 0 && desc.stride > 0 && out_.h > 0 && out_.w > 0);
+  CudaPool2d(CudaContext& context, const Pool2dDesc& desc) : context_(context), desc_(desc), out_(pool2d_output(desc)) {
+    const Window2d& w = desc.window;
+    DDP_EXPECT(desc.format == Format{} && out_.h > 0 && out_.w > 0);
+    DDP_EXPECT(global() || (w.kernel > 0 && w.stride > 0 && window_fits(desc.input, w)));
+    DDP_EXPECT(maximum() || global() || w.padding.none());
+    // So that every window holds a position.
+    DDP_EXPECT(global() || std::max({w.padding.top, w.padding.left, w.padding.bottom, w.padding.right}) < w.kernel);
   }
 
   void forward(const Tensor& x, const Tensor& y) override {
     check(x, y);
-    each_width(x, y, [&]<class T, int N>(const PoolShape& shape) {
-      start(desc_.kernel == 2 ? pool_kernel<T, N, 2> : pool_kernel<T, N, 0>, x, y, shape, y.shape.elements() / N);
+    each_width(aligned(x.data, y.data), x.dtype, [&]<class T, int N>(const PoolShape& shape) {
+      const bool by_two = desc_.window.kernel == 2 && !global();
+      const auto kernel = maximum() ? maximum_kernel<T, N> : by_two ? average_kernel<T, N, 2> : average_kernel<T, N, 0>;
+      start<N>(y, kernel, data<T>(x), data<T>(y), shape);
     });
   }
 
-  void backward(const Tensor& dy, const Tensor& dx) override {
+  void backward(const Tensor& x, const Tensor& y, const Tensor& dy, const Tensor& dx) override {
     check(dx, dy);
-    const bool overlap = desc_.kernel > desc_.stride;
-    each_width(dx, dy, [&]<class T, int N>(const PoolShape& shape) {
-      start(overlap ? gather_kernel<T, N> : spread_kernel<T, N>, dy, dx, shape,
-            (overlap ? dx : dy).shape.elements() / N);
+    if (maximum()) check(x, y);
+    const bool overlap = !global() && desc_.window.kernel > desc_.window.stride;
+    const Tensor& mine = overlap ? dx : dy;  // what a thread has one pack of
+    const bool wide = aligned(dx.data, dy.data) && (!maximum() || aligned(x.data, y.data));
+    each_width(wide, dx.dtype, [&]<class T, int N>(const PoolShape& shape) {
+      T *gradients = data<T>(dy), *result = data<T>(dx);
+      if (!maximum())
+        start<N>(mine, overlap ? gather_average_kernel<T, N> : spread_average_kernel<T, N>, gradients, result, shape);
+      else if (overlap)
+        start<N>(mine, gather_maximum_kernel<T, N>, data<T>(x), data<T>(y), gradients, result, shape);
+      else
+        start<N>(mine, spread_maximum_kernel<T, N>, data<T>(x), gradients, result, shape);
     });
   }
 
  private:
-  template <class T>
-  void start(void (*kernel)(const T*, T*, PoolShape, uint32_t), const Tensor& from, const Tensor& to,
-             const PoolShape& shape, int64_t count) {
-    launch(context_.stream, blocks_over(count), kThreads, kernel, static_cast<const T*>(from.data),
-           static_cast<T*>(to.data), shape, count);
+  bool maximum() const { return desc_.kind == Pool2dDesc::Kind::maximum; }
+  bool global() const { return desc_.kind == Pool2dDesc::Kind::global_average; }
+
+  template <int N, class Kernel, class... Arguments>
+  void start(const Tensor& mine, Kernel* kernel, const Arguments&... arguments) {
+    const int64_t packs = mine.shape.elements() / N;
+    launch(context_.stream, blocks_over(packs), kThreads, kernel, arguments..., packs);
   }
 
   template <class F>
-  void each_width(const Tensor& x, const Tensor& y, F&& f) {
-    const int width = aligned(x.data, y.data) ? pack_width(x.dtype, out_.c) : 1;
-    const auto u32 = [](int64_t value) { return static_cast<uint32_t>(value); };
-    const PoolShape shape{u32(desc_.input.h),  u32(desc_.input.w),
-                          u32(out_.h),         u32(out_.w),
-                          u32(out_.c / width), u32(desc_.kernel),
-                          u32(desc_.stride),   1.0f / static_cast<float>(desc_.kernel * desc_.kernel)};
-    with_packs(x.dtype, width, [&]<class T, int N>() { f.template operator()<T, N>(shape); });
+  void each_width(bool wide, DType type, F&& f) {
+    const auto axis = [&](int64_t in, int64_t out, int64_t padding) {
+      const Window2d& w = desc_.window;
+      const int64_t kernel = global() ? in : w.kernel, stride = global() ? in : w.stride;
+      return Axis{static_cast<int>(in), static_cast<int>(out), static_cast<int>(kernel), static_cast<int>(stride),
+                  static_cast<int>(global() ? 0 : padding)};
+    };
+    const ImageShape& in = desc_.input;
+    const int width = wide ? pack_width(type, in.c) : 1;
+    PoolShape shape{axis(in.h, out_.h, desc_.window.padding.top), axis(in.w, out_.w, desc_.window.padding.left),
+                    static_cast<int>(in.c / width), 0};
+    shape.scale = 1.0f / static_cast<float>(shape.rows.kernel * shape.columns.kernel);
+    with_packs(type, width, [&]<class T, int N>() { f.template operator()<T, N>(shape); });
   }
 
   void check(const Tensor& x, const Tensor& y) const {
@@ -128,14 +258,14 @@ class CudaAvgPool2d final : public AvgPool2d {
   }
 
   CudaContext& context_;
-  AvgPool2dDesc desc_;
+  Pool2dDesc desc_;
   ImageShape out_;
 };
 
 }  // namespace
 
-std::unique_ptr<AvgPool2d> make_avg_pool2d(CudaContext& context, const AvgPool2dDesc& desc) {
-  return std::make_unique<CudaAvgPool2d>(context, desc);
+std::unique_ptr<Pool2d> make_pool2d(CudaContext& context, const Pool2dDesc& desc) {
+  return std::make_unique<CudaPool2d>(context, desc);
 }
 
 }  // namespace ddp

@@ -1,3 +1,4 @@
+// Pooling on the GPU, as ops/pool2d.h says: dense activations in f32 or bf16.
 #pragma once
 
 #include "ops/cuda/context.h"
@@ -7,6 +8,6 @@
 
 namespace ddp {
 
-std::unique_ptr<AvgPool2d> make_avg_pool2d(CudaContext& context, const AvgPool2dDesc& desc);
+std::unique_ptr<Pool2d> make_pool2d(CudaContext& context, const Pool2dDesc& desc);
 
 }  // namespace ddp

@@ -1,4 +1,4 @@
-// Sums over the threads of a warp, in a fixed order.
+// Sums over threads, in a fixed order.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -12,6 +12,36 @@ constexpr int kWarp = 32;
 __device__ inline float sum_over_lanes(float value, int lanes) {
   for (int offset = lanes / 2; offset > 0; offset /= 2) value += __shfl_xor_sync(0xffffffffu, value, offset);
   return value;
+}
+
+template <int M>
+struct Sums {
+  float at[M];
+};
+
+// In thread 0, each sum over a block of full warps, all of whose threads take part. Once in a kernel.
+template <int M>
+__device__ Sums<M> sum_over_block(const Sums<M>& mine) {
+  __shared__ float of_warps[M][kWarp];
+  const int thread = threadIdx.x;
+  for (int m = 0; m < M; ++m) {
+    const float of_warp = sum_over_lanes(mine.at[m], kWarp);
+    if (thread % kWarp == 0) of_warps[m][thread / kWarp] = of_warp;
+  }
+  __syncthreads();
+  Sums<M> sums{};
+  if (thread == 0)
+    for (int warp = 0; warp < static_cast<int>(blockDim.x) / kWarp; ++warp)
+      for (int m = 0; m < M; ++m) sums.at[m] += of_warps[m][warp];
+  return sums;
+}
+
+// Whether any value is not 0. The lanes of each warp read them together, so that there may be one for each of many
+// ranks. All threads of the warp take part.
+__device__ inline bool any_set(const float* values, int count) {
+  float found = 0;
+  for (int i = static_cast<int>(threadIdx.x) % kWarp; i < count; i += kWarp) found += values[i] != 0 ? 1.0f : 0.0f;
+  return sum_over_lanes(found, kWarp) != 0;
 }
 
 }  // namespace ddp

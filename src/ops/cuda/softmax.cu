@@ -10,41 +10,25 @@ namespace ddp {
 namespace {
 
 constexpr int kBlock = 512;
-constexpr int kWarps = kBlock / kWarp;
 constexpr int64_t kMostPartials = kThreads;  // one for each thread that adds them
 constexpr int64_t kRoundsAlone = 4;          // that one block may take before several and a second kernel are faster
 
-struct Stats {
-  float loss, correct;
-};
+using Stats = Sums<2>;  // loss, correct
 
-// The sum over a block of full warps, in a fixed order; in thread 0.
-__device__ Stats sum_over_block(Stats mine) {
-  __shared__ float losses[kWarps], corrects[kWarps];
-  const int thread = threadIdx.x;
-  const Stats warp{sum_over_lanes(mine.loss, kWarp), sum_over_lanes(mine.correct, kWarp)};
-  if (thread % kWarp == 0) {
-    losses[thread / kWarp] = warp.loss;
-    corrects[thread / kWarp] = warp.correct;
-  }
-  __syncthreads();
-  Stats sum{0, 0};
-  if (thread == 0)
-    for (int w = 0; w < static_cast<int>(blockDim.x) / kWarp; ++w) {
-      sum.loss += losses[w];
-      sum.correct += corrects[w];
-    }
-  return sum;
+__device__ void put_sum(const Stats& mine, Stats& to, bool add) {
+  const Stats sum = sum_over_block(mine);
+  if (threadIdx.x != 0) return;
+  for (int m = 0; m < 2; ++m) to.at[m] = (add ? to.at[m] : 0.0f) + sum.at[m];
 }
 
 // A group of `lanes` neighbouring threads has one sample at a time, each of them every lanes-th class. Each class is
 // read and written by one thread only, so that dlogits may be logits. `stats` has a place for each block.
 template <class T>
 __global__ void softmax_kernel(const T* logits, const int32_t* labels, const int32_t* ids, int64_t samples, int classes,
-                               int lanes, float scale, T* dlogits, Stats* stats) {
+                               int lanes, SoftmaxGradient gradient, T* dlogits, Stats* stats, bool add) {
   const int lane = grid_thread() % lanes, in_warp = kWarp / lanes;
   const int64_t warp = grid_thread() / kWarp, stride = grid_threads() / lanes;
-  Stats mine{0, 0};
+  Stats mine{};
   // All lanes of a warp go round as often, as they exchange values.
   for (int64_t first = warp * in_warp; first < samples; first += stride) {
     const int64_t sample = first + static_cast<int>(threadIdx.x) % kWarp / lanes;
@@ -71,30 +55,33 @@ __global__ void softmax_kernel(const T* logits, const int32_t* labels, const int
       }
     }
 
-    float sum = 0;
-    for (int k = lane; k < mine_end; k += lanes) sum += std::exp(to_float(z[k]) - max);
+    float sum = 0, below_max = 0;
+    for (int k = lane; k < mine_end; k += lanes) {
+      const float difference = to_float(z[k]) - max;
+      sum += std::exp(difference);
+      below_max += difference;
+    }
     sum = sum_over_lanes(sum, lanes);
-    label_logit = sum_over_lanes(label_logit, lanes);
+    const float share = gradient.smoothing_share;
+    float target_logit = (gradient.label_target - share) * (sum_over_lanes(label_logit, lanes) - max);
+    if (share != 0) target_logit += share * sum_over_lanes(below_max, lanes);
     if (lane == 0 && sample < samples) {
-      mine.loss += std::log(sum) - (label_logit - max);
-      mine.correct += best == label ? 1.0f : 0.0f;
+      mine.at[0] += std::log(sum) - target_logit;
+      mine.at[1] += best == label ? 1.0f : 0.0f;
     }
     if (!dlogits) continue;
     const float reciprocal = 1.0f / sum;
     for (int k = lane; k < mine_end; k += lanes) {
-      const float gradient = SoftmaxGradient{scale}(std::exp(to_float(z[k]) - max), reciprocal, k == label);
-      from_float(gradient, dlogits[sample * classes + k]);
+      const float exp_z = std::exp(to_float(z[k]) - max);
+      from_float(gradient(exp_z, reciprocal, k == label), dlogits[sample * classes + k]);
     }
   }
-  const Stats sum = sum_over_block(mine);
-  if (threadIdx.x == 0) stats[blockIdx.x] = sum;
+  put_sum(mine, stats[blockIdx.x], add);
 }
 
-__global__ void add_stats_kernel(const Stats* partials, int count, Stats* stats) {
+__global__ void add_stats_kernel(const Stats* partials, int count, Stats* stats, bool add) {
   const int i = threadIdx.x;
-  const Stats mine = i < count ? partials[i] : Stats{0, 0};
-  const Stats sum = sum_over_block(mine);
-  if (threadIdx.x == 0) *stats = sum;
+  put_sum(i < count ? partials[i] : Stats{}, *stats, add);
 }
 
 // So many that each has at most 8 classes, up to a warp.
@@ -109,7 +96,7 @@ int lanes_for(int64_t classes) {
 void reserve_softmax(CudaContext& context) { context.workspace.reserve(kMostPartials * sizeof(Stats)); }
 
 void softmax_cross_entropy(CudaContext& context, const Tensor& logits, const Samples& samples, float scale,
-                           const Tensor* dlogits, float* stats) {
+                           float smoothing, const Tensor* dlogits, float* stats, Gradient mode) {
   const int64_t n = logits.shape.n, classes = logits.shape.image.c;
   DDP_EXPECT(logits.format == Format{} && logits.shape.image.elements() == classes && samples.size == n);
   DDP_EXPECT(!dlogits || (dlogits->format == Format{} && dlogits->dtype == logits.dtype));
@@ -121,13 +108,16 @@ void softmax_cross_entropy(CudaContext& context, const Tensor& logits, const Sam
   const bool alone = threads <= kRoundsAlone * kBlock || most < 2;
   const int64_t blocks = alone ? 1 : std::min(blocks_for(threads, kThreads), most);
   const int block = alone ? static_cast<int>(std::min<int64_t>(threads, kBlock)) : kThreads;
+  const float share = smoothing / static_cast<float>(classes);
+  const SoftmaxGradient gradient{scale, share, 1 - smoothing + share};
+  const bool add = mode == Gradient::add;
   auto* result = reinterpret_cast<Stats*>(stats);
   auto* partials = alone ? result : static_cast<Stats*>(context.workspace.data());
   with_packs(logits.dtype, 1, [&]<class T, int>() {
     launch(context.stream, blocks, block, softmax_kernel<T>, static_cast<const T*>(logits.data), samples.labels,
-           samples.ids, n, classes, lanes, scale, dlogits ? static_cast<T*>(dlogits->data) : nullptr, partials);
+           samples.ids, n, classes, lanes, gradient, dlogits ? data<T>(*dlogits) : nullptr, partials, alone && add);
   });
-  if (!alone) launch(context.stream, 1, kThreads, add_stats_kernel, partials, blocks, result);
+  if (!alone) launch(context.stream, 1, kThreads, add_stats_kernel, partials, blocks, result, add);
 }
 
 }  // namespace ddp

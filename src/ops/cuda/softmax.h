@@ -10,6 +10,6 @@ void reserve_softmax(CudaContext& context);  // when plans are made: what it tak
 
 // dlogits null: the loss only.
 void softmax_cross_entropy(CudaContext& context, const Tensor& logits, const Samples& samples, float scale,
-                           const Tensor* dlogits, float* stats);
+                           float smoothing, const Tensor* dlogits, float* stats, Gradient mode);
 
 }  // namespace ddp

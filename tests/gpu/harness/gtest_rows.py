@@ -58,7 +58,10 @@ def ops_rows():
     for precision in ("fp32", "tf32", "bf16"):
         rows += [gtest("ops", f"convolutions, {precision}", 120, f"*/Conv2dOnGpu.*/{precision}_*"),
                  gtest("ops", f"linear layers, {precision}", 60, f"*/LinearOnGpu.*/{precision}_*"),
-                 gtest("ops", f"pooling and elementwise, {precision}", 60, f"*/ElementwiseOnGpu.*/{precision}")]
+                 gtest("ops", f"elementwise and softmax, {precision}", 60, f"*/ElementwiseOnGpu.*/{precision}")]
+        if precision != "tf32":
+            rows.append(gtest("ops", f"batch norm, pooling, dropout, optimizers, {precision}", 60,
+                              f"*/ChecksOnGpu.*/{precision}"))
     return [*rows, gtest("ops", "convolutions of several batch sizes", 60, "Conv2dPlanOnGpu.*"),
             gtest("ops", "gradients against finite differences, fp32", 60, "GradientOnGpu.*"),
             gtest("ops", "20 repetitions, the same bits", 120, "*/DeterminismOnGpu.*")]

@@ -6,7 +6,7 @@ from process import run
 from table import Failed, Row, Skipped
 
 OWN_KERNELS = ("DeviceOnGpu.*:*/ElementwiseOnGpu.*/fp32:*/ElementwiseOnGpu.*/bf16:"
-               "GradientOnGpu.Pooling*:GradientOnGpu.Softmax*")
+               "*/ChecksOnGpu.*:GradientOnGpu.Pooling*:GradientOnGpu.BatchNorm*:GradientOnGpu.Softmax*")
 REFUSALS = ("Device not supported", "not supported on this", "Unable to find")
 # Of what is looked at: kernels of namespace ddp. Libraries probe the driver with calls that may fail.
 OURS = ["--kernel-name", "kns=_ZN3ddp", "--report-api-errors", "no"]

@@ -1,11 +1,13 @@
 #include "core/error.h"
 #include "nn/arena.h"
 #include "nn/init.h"
+#include "nn/memory_plan.h"
 #include "nn/models.h"
 #include "nn/parameters.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <random>
@@ -14,7 +16,7 @@ namespace ddp {
 namespace {
 
 TEST(Network, LenetHasTheParametersOfTheBook) {
-  const auto parameters = parameters_of(lenet({28, 28, 1}, 10));
+  const auto parameters = parameters_of(make_model("lenet", {28, 28, 1}, 10));
   EXPECT_EQ(total_count(parameters), 129068);
   std::vector<std::string> names;
   std::vector<int64_t> counts;
@@ -28,7 +30,7 @@ TEST(Network, LenetHasTheParametersOfTheBook) {
 }
 
 TEST(Parameters, StartAtMultiplesOf64BytesWithoutOverlap) {
-  const auto parameters = parameters_of(lenet({28, 28, 1}, 10));
+  const auto parameters = parameters_of(make_model("lenet", {28, 28, 1}, 10));
   int64_t end = 0;
   for (const Parameter& p : parameters) {
     EXPECT_EQ(p.offset % 16, 0) << p.name;
@@ -41,7 +43,7 @@ TEST(Parameters, StartAtMultiplesOf64BytesWithoutOverlap) {
 
 TEST(Network, ALayerThatDoesNotFitIsNamed) {
   try {
-    lenet({8, 8, 1}, 10);
+    make_model("lenet", {8, 8, 1}, 10);
     FAIL();
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), Exit::model);
@@ -56,15 +58,17 @@ TEST(Network, WhatNoPoolingReadsIsNotComputed) {
     heights.push_back(network.trimmed_layers().front().input.h);
     return heights;
   };
-  EXPECT_EQ(extents(lenet({28, 28, 1}, 10)), (std::vector<int64_t>{24, 24, 12, 8, 8, 4, 1, 1, 1, 1, 26}));
+  EXPECT_EQ(extents(make_model("lenet", {28, 28, 1}, 10)), (std::vector<int64_t>{24, 24, 12, 8, 8, 4, 1, 1, 1, 1, 26}));
   EXPECT_EQ(extents(Network("even", {12, 12, 1}).conv2d(2, 5).avg_pool2d(2)), (std::vector<int64_t>{8, 4, 12}));
-  EXPECT_EQ(extents(Network("padded", {9, 9, 1}).conv2d(2, 3, 1, 1).avg_pool2d(2)), (std::vector<int64_t>{9, 4, 9}));
-  EXPECT_EQ(extents(Network("strided", {10, 10, 1}).conv2d(2, 3, 2).avg_pool2d(3)), (std::vector<int64_t>{3, 1, 7}));
+  EXPECT_EQ(extents(Network("padded", {9, 9, 1}).conv2d(2, 3, {.padding = 1}).avg_pool2d(2)),
+            (std::vector<int64_t>{9, 4, 9}));
+  EXPECT_EQ(extents(Network("strided", {10, 10, 1}).conv2d(2, 3, {.stride = 2}).avg_pool2d(3)),
+            (std::vector<int64_t>{3, 1, 7}));
 }
 
 // A permutation in both directions; spot values by the definition of the layouts.
 TEST(Parameters, PytorchLayout) {
-  const auto parameters = parameters_of(lenet({28, 28, 1}, 10));
+  const auto parameters = parameters_of(make_model("lenet", {28, 28, 1}, 10));
   std::vector<float> flat(flat_count(parameters));
   for (const Parameter& p : parameters)
     std::iota(flat.begin() + p.offset, flat.begin() + p.offset + p.count, static_cast<float>(p.offset));
@@ -85,7 +89,7 @@ TEST(Parameters, PytorchLayout) {
 }
 
 TEST(Init, DefaultIsUniformWithPytorchsBound) {
-  const auto parameters = parameters_of(lenet({28, 28, 1}, 10));
+  const auto parameters = parameters_of(make_model("lenet", {28, 28, 1}, 10));
   std::vector<float> flat(flat_count(parameters)), again(flat.size()), other(flat.size());
   initialize(flat, parameters, {}, 3);
   initialize(again, parameters, {}, 3);
@@ -107,18 +111,138 @@ TEST(Init, DefaultIsUniformWithPytorchsBound) {
 }
 
 TEST(Init, NormalHasZeroBiases) {
-  const auto parameters = parameters_of(lenet({28, 28, 1}, 10));
+  const auto parameters = parameters_of(make_model("lenet", {28, 28, 1}, 10));
   std::vector<float> flat(flat_count(parameters));
   initialize(flat, parameters, {Init::Kind::normal, 0.01}, 0);
   for (const Parameter& p : parameters) {
     double squares = 0;
     for (int64_t i = p.offset; i < p.offset + p.count; ++i) squares += double{flat[i]} * flat[i];
     const double deviation = std::sqrt(squares / static_cast<double>(p.count));
-    if (p.bias)
+    if (p.role == Parameter::Role::bias)
       EXPECT_EQ(deviation, 0) << p.name;
     else
       EXPECT_NEAR(deviation, 0.01, 0.002) << p.name;
   }
+}
+
+TEST(Init, GlorotIsUniformWithKerassBound) {
+  const auto parameters = parameters_of(make_model("keras-convnet", {28, 28, 1}, 10));
+  std::vector<float> flat(flat_count(parameters));
+  initialize(flat, parameters, {Init::Kind::glorot, 0}, 1);
+  for (const Parameter& p : parameters) {
+    double largest = 0;
+    for (int64_t i = p.offset; i < p.offset + p.count; ++i) largest = std::max(largest, std::abs(double{flat[i]}));
+    if (p.name == "3.weight") {  // 12 x 6 x 6 to 24 x 6 x 6
+      EXPECT_NEAR(largest, std::sqrt(6.0 / (36 * 12 + 36 * 24)), 1e-4);
+    } else if (p.role != Parameter::Role::weight) {
+      EXPECT_EQ(largest, 0) << p.name;
+    }
+  }
+}
+
+struct Counted {
+  const char* model;
+  ImageShape image;
+  int64_t parameters, norms;  // as PyTorch counts them
+};
+
+TEST(Models, HaveTheParametersOfTheirSources) {
+  for (const auto& [model, image, count, norms] :
+       {Counted{"mlp", {28, 28, 1}, 203530, 0}, Counted{"keras-convnet", {28, 28, 1}, 49242, 3},
+        Counted{"resnet18", {28, 28, 1}, 11175818, 17}, Counted{"torchvision-resnet18", {224, 224, 3}, 11181642, 20},
+        Counted{"torchvision-resnet50", {224, 224, 3}, 23528522, 53}}) {
+    const Network network = make_model(model, image, 10);
+    EXPECT_EQ(network.name(), model);
+    EXPECT_EQ(total_count(parameters_of(network)), count) << model;
+    EXPECT_EQ(std::ssize(norm_states_of(network)), norms) << model;
+  }
+}
+
+TEST(Models, LayersHaveTheNamesOfNestedModules) {
+  const auto has = [](const std::vector<Parameter>& parameters, const std::string& name, std::vector<int64_t> shape) {
+    return std::any_of(parameters.begin(), parameters.end(),
+                       [&](const Parameter& p) { return p.name == name && p.pytorch_shape == shape; });
+  };
+  const auto book = parameters_of(make_model("resnet18", {28, 28, 1}, 10));
+  EXPECT_TRUE(has(book, "resnet_block1.0.conv1.weight", {64, 64, 3, 3}));
+  EXPECT_TRUE(has(book, "resnet_block2.0.conv3.bias", {128}));
+  EXPECT_TRUE(has(book, "resnet_block4.1.bn2.weight", {512}));
+  EXPECT_TRUE(has(book, "fc.1.weight", {10, 512}));
+  const auto torchvision = parameters_of(make_model("torchvision-resnet50", {224, 224, 3}, 10));
+  EXPECT_TRUE(has(torchvision, "layer1.0.downsample.0.weight", {256, 64, 1, 1}));
+  EXPECT_TRUE(has(torchvision, "layer4.2.bn3.bias", {2048}));
+  EXPECT_TRUE(has(torchvision, "fc.weight", {10, 2048}));
+}
+
+// Of a residual block's layers the sum and what follows it are fused into the norm before them, and only into that.
+TEST(Network, ASumAndItsReluAreFusedIntoTheNorm) {
+  const Network network = make_model("resnet18", {28, 28, 1}, 10);
+  int sums = 0;
+  for (const LayerSpec& layer : network.layers()) {
+    if (layer.kind == LayerSpec::Kind::add) {
+      ++sums;
+      const LayerSpec& norm = network.layers()[layer.from];
+      EXPECT_TRUE(layer.view && norm.kind == LayerSpec::Kind::batch_norm && norm.relu && norm.skip >= 0);
+    }
+    EXPECT_TRUE(layer.kind != LayerSpec::Kind::relu || layer.view) << layer.name;
+  }
+  EXPECT_EQ(sums, 8);
+}
+
+TEST(Network, AReluInFrontOfAForkIsNotFusedIntoWhatBothPathsRead) {
+  const Network network =
+      Network("pre-activation", {8, 8, 2})
+          .conv2d(4, 3, {.padding = 1})
+          .residual([](Network& main) { main.relu().conv2d(4, 3, {.padding = 1}); }, [](Network&) {});
+  EXPECT_FALSE(network.layers()[0].relu);
+  EXPECT_EQ(network.layers()[1].kind, LayerSpec::Kind::relu);
+  EXPECT_FALSE(network.layers()[1].view);
+}
+
+TEST(Network, PathsThatDoNotMeetAreRefused) {
+  try {
+    Network("crooked", {8, 8, 2}).residual([](Network& main) { main.conv2d(4, 3); }, [](Network&) {});
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Exit::model);
+    EXPECT_NE(std::string(e.what()).find("8x8x2 and 6x6x4"), std::string::npos) << e.what();
+  }
+}
+
+TEST(Network, WhatDoesNotFitIsRefusedWithTheLayersName) {
+  const auto refused = [](const Network::Part& layers, const char* name) {
+    Network network("small", {4, 4, 1});
+    try {
+      layers(network);
+      ADD_FAILURE() << name;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), Exit::model);
+      EXPECT_NE(std::string(e.what()).find(name), std::string::npos) << e.what();
+    }
+  };
+  refused([](Network& n) { n.conv2d(2, 5); }, "layer 0 (conv2d 2@5x5)");
+  refused([](Network& n) { n.relu().max_pool2d(5, 1); }, "layer 1 (max pool 5x5)");
+  refused([](Network& n) { n.max_pool2d(2, 2, 2); }, "layer 0 (max pool 2x2)");
+  refused([](Network& n) { n.named("head").avg_pool2d(6); }, "layer head (average pool 6x6)");
+  refused([](Network& n) { n.flatten().linear(3).dropout(1); }, "dropout of 1");
+}
+
+// Whatever the graph, values and parts of gradients that are needed at the same time lie apart.
+TEST(MemoryPlan, PartsOfAGradientLieApart) {
+  // 0 -> 1 -> 2 (+ skip 0) -> 3, with 1 and 2 keeping what they read
+  const std::vector<PlannedStage> stages = {
+      {.bytes = 256, .from = -1, .keeps_input = true, .keeps_output = true, .has_gradient = true},
+      {.bytes = 256, .from = 0, .keeps_input = true, .has_gradient = true},
+      {.bytes = 256, .from = 1, .skip = 0, .keeps_input = true, .keeps_output = true, .has_gradient = true},
+      {.bytes = 64, .from = 2, .keeps_input = true, .has_gradient = true}};
+  const MemoryPlan plan = plan_memory(128, stages);
+  ASSERT_EQ(plan.gradient[0].size(), 2u);  // of 2 by the skip, of 1 by its input
+  EXPECT_EQ(plan.gradient[0][0], plan.gradient[2][0]);
+  EXPECT_EQ(plan.gradient[0][1], plan.from_gradient[1]);
+  EXPECT_NE(plan.gradient[0][0], plan.gradient[0][1]);
+  EXPECT_NE(plan.from_gradient[2], plan.gradient[2][0]);
+  EXPECT_EQ(plan.from_gradient[0], -1);
+  for (const int stage : {0, 1, 2}) EXPECT_NE(plan.value[stage], plan.value[(stage + 1) % 3]);
 }
 
 // Values that live at the same time never overlap, and the arena is no larger than the sum and no smaller than the

@@ -59,7 +59,7 @@ TEST_F(Safetensors, RoundTrip) {
 }
 
 TEST_F(Safetensors, BrokenFilesAreRefused) {
-  write_safetensors(path, {{"a", {4}, {1, 2, 3, 4}}});
+  write_safetensors(path, {{"a", {4}, {1, 2, 3, 4}, {}}});
   const std::string good = content();
   expect_refused(good.substr(0, 4), "shorter");
   expect_refused(good.substr(0, 20), "shorter");
@@ -71,18 +71,18 @@ TEST_F(Safetensors, BrokenFilesAreRefused) {
 }
 
 TEST_F(Safetensors, StateDictMustFitTheModel) {
-  const auto parameters = parameters_of(lenet({28, 28, 1}, 10));
+  const auto parameters = parameters_of(make_model("lenet", {28, 28, 1}, 10));
   std::vector<float> flat(flat_count(parameters));
   for (const Parameter& p : parameters)
     for (int64_t i = p.offset; i < p.offset + p.count; ++i) flat[i] = static_cast<float>(i) / 7;
-  save_state_dict(path, parameters, flat);
-  EXPECT_EQ(load_state_dict(path, parameters), flat);
+  save_state_dict(path, parameters, {}, {.weights = flat, .statistics = {}});
+  EXPECT_EQ(load_state_dict(path, parameters, {}).weights, flat);
   EXPECT_EQ(read_safetensors(path).at("3.weight").shape, (std::vector<int64_t>{50, 20, 5, 5}));
   EXPECT_EQ(read_safetensors(path).at("7.weight").shape, (std::vector<int64_t>{128, 800}));
 
-  const auto others = parameters_of(lenet({32, 32, 1}, 10));
+  const auto others = parameters_of(make_model("lenet", {32, 32, 1}, 10));
   try {
-    load_state_dict(path, others);
+    load_state_dict(path, others, {});
     FAIL();
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), Exit::model);
@@ -90,11 +90,30 @@ TEST_F(Safetensors, StateDictMustFitTheModel) {
   }
 }
 
+TEST_F(Safetensors, StateOfNormsIsKeptUnderPytorchsNames) {
+  const Network network = make_model("keras-convnet", {28, 28, 1}, 10);
+  const auto parameters = parameters_of(network);
+  const auto norms = norm_states_of(network);
+  ModelState state{.weights = std::vector<float>(flat_count(parameters)),
+                   .statistics = std::vector<float>(state_count(norms)),
+                   .updates = 468};
+  for (size_t i = 0; i < state.statistics.size(); ++i) state.statistics[i] = static_cast<float>(i) / 3;
+  save_state_dict(path, parameters, norms, state);
+  const auto tensors = read_safetensors(path);
+  EXPECT_EQ(tensors.at("4.running_var").shape, (std::vector<int64_t>{24}));
+  EXPECT_EQ(tensors.at("4.running_var").values[0], state.statistics[2 * 12 + 24]);
+  EXPECT_EQ(tensors.at("4.weight").values, std::vector<float>(24, 1));  // these norms have no scale
+  EXPECT_EQ(tensors.at("7.num_batches_tracked").integer, 468);
+  const ModelState back = load_state_dict(path, parameters, norms);
+  EXPECT_EQ(back.statistics, state.statistics);
+  EXPECT_EQ(back.updates, 468);
+}
+
 TEST_F(Safetensors, AFullDiskIsReported) {
   if (!fs::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
   fs::create_symlink("/dev/full", path.string() + ".tmp");
   try {
-    write_safetensors(path, {{"a", {1}, {1}}});
+    write_safetensors(path, {{"a", {1}, {1}, {}}});
     FAIL();
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), Exit::output);

@@ -1,0 +1,111 @@
+#include "core/error.h"
+#include "device/buffer.h"
+#include "nn/layer.h"
+
+#include <utility>
+
+namespace ddp {
+namespace {
+
+// The sums of this rank go into the statistics, which train adds up over ranks at the end of the step. Where the layer
+// normalises by the global batch, they are also added up at once, forward and backward.
+class BatchNormLayer final : public Layer {
+ public:
+  BatchNormLayer(std::unique_ptr<BatchNorm> op, const LayerSpec& spec, std::vector<int> ids, bool input_gradient,
+                 Format format, const RunningStatsSpan& span, const LayerContext& context)
+      : Layer(ids),
+        op_(std::move(op)),
+        ops_(context.ops),
+        device_(context.device),
+        config_(context.config),
+        gradients_(context.memory.gradients),
+        statistics_(context.memory.statistics + span.offset),
+        scale_(spec.norm.scale ? context.parameters[ids[0]].offset : -1),
+        shift_(context.parameters[ids.back()].offset),
+        span_(span),
+        input_gradient_(input_gradient),
+        relu_(spec.relu),
+        format_(format),
+        sums_(context.device, 2 * floats(2)) {}
+
+  Format output_format() const override { return format_; }
+  bool keeps_input() const override { return true; }
+  bool keeps_output() const override { return relu_; }
+  bool takes_more() const override { return true; }
+
+  void bind(const float* weights) override { op_->bind(scale_ < 0 ? nullptr : weights + scale_, weights + shift_); }
+
+  void forward(const LayerValues& v, const Pass& pass) override {
+    const float* const mean = pass.state + span_.offset;
+    if (pass.kind == Pass::Kind::evaluate) return op_->evaluate(v.x, v.skip, v.y, mean, mean + span_.channels);
+    op_->sum(v.x, mean, forward_sums());
+    ops_.put(forward_sums(), statistics_, 2 * span_.channels, pass.mode);
+    if (global(pass)) sum_over_ranks(forward_sums());
+    op_->forward(v.x, v.skip, v.y, mean, forward_sums(), count(pass));
+  }
+
+  void backward(const LayerValues& v, const Tensor& more, const Tensor& dy, const Tensor& dx,
+                const Pass& pass) override {
+    op_->backward_sum(v.x, v.y, more, dy, backward_sums());
+    ops_.put(backward_sums(), gradients_ + shift_, span_.channels, pass.mode);
+    if (scale_ >= 0) ops_.put(backward_sums() + span_.channels, gradients_ + scale_, span_.channels, pass.mode);
+    announce(pass);
+    if (!dx.data) return;
+    if (global(pass)) sum_over_ranks(backward_sums());
+    op_->backward(v.x, dy, dx, backward_sums(), count(pass));
+  }
+
+  void forward_empty(const Pass& pass) override {
+    if (pass.mode == Gradient::overwrite) device_.zero(statistics_, floats(2));
+    if (!global(pass)) return;
+    device_.zero(forward_sums(), floats(2));
+    sum_over_ranks(forward_sums());
+  }
+
+  void backward_empty(const Pass& pass) override {
+    announce(pass);
+    if (!input_gradient_ || !global(pass)) return;
+    device_.zero(backward_sums(), floats(2));
+    sum_over_ranks(backward_sums());
+  }
+
+ private:
+  size_t floats(int64_t for_each_channel) const { return sizeof(float) * for_each_channel * span_.channels; }
+  float* forward_sums() const { return sums_.as<float>(); }
+  float* backward_sums() const { return sums_.as<float>() + 2 * span_.channels; }
+
+  bool global(const Pass& pass) const {
+    return config_.sum_over_ranks && (config_.sync_norm || pass.kind == Pass::Kind::recompute);
+  }
+  void sum_over_ranks(float* sums) const { config_.sum_over_ranks(sums, 2 * span_.channels); }
+  float count(const Pass& pass) const {
+    return span_.positions * static_cast<float>(global(pass) ? pass.global_size : pass.samples.size);
+  }
+
+  std::unique_ptr<BatchNorm> op_;
+  Ops& ops_;
+  Device& device_;
+  const ModelConfig& config_;
+  float *gradients_, *statistics_;
+  int64_t scale_, shift_;  // offsets; no scale: -1
+  RunningStatsSpan span_;
+  bool input_gradient_, relu_;
+  Format format_;
+  Buffer sums_;  // of the forward pass, then of the backward pass
+};
+
+}  // namespace
+
+std::unique_ptr<Layer> make_batch_norm_layer(const LayerSpec& spec, int index, bool input_gradient, Format format,
+                                             const RunningStatsSpan& span, const LayerContext& context) {
+  const BatchNormDesc desc{.input = spec.input,
+                           .format = format,
+                           .epsilon = spec.norm.epsilon,
+                           .relu = spec.relu,
+                           .add = spec.skip != LayerSpec::kNone};
+  return std::make_unique<BatchNormLayer>(context.ops.batch_norm(desc, context.batch_sizes), spec,
+                                          parameters_of_layer(context.parameters, index), input_gradient, format, span,
+                                          context);
+}
+
+}  // namespace ddp

@@ -1,0 +1,62 @@
+#include "nn/memory_plan.h"
+
+#include <algorithm>
+
+namespace ddp {
+
+MemoryPlan plan_memory(int64_t image_bytes, std::span<const PlannedStage> stages) {
+  const int count = static_cast<int>(stages.size());
+  const auto root = [&](int stage) {
+    while (stage >= 0 && stages[stage].view) stage = stages[stage].from;
+    return stage;
+  };
+  const auto turn = [&](int stage) { return 2 * count - stage; };  // of its backward
+
+  std::vector<Lifetime> lives{{image_bytes, -1, 0}};  // the image, then one for each value that is no view
+  std::vector<int> life_of(count, 0);
+  const auto life = [&](int stage) -> Lifetime& { return lives[stage < 0 ? 0 : life_of[root(stage)]]; };
+  for (int i = 0; i < count; ++i) {
+    const PlannedStage& stage = stages[i];
+    if (stage.view) continue;
+    Lifetime& read = life(stage.from);
+    read.last = std::max(read.last, stage.keeps_input ? turn(i) : i);
+    if (stage.skip >= -1) life(stage.skip).last = std::max(life(stage.skip).last, i);
+    life_of[i] = static_cast<int>(lives.size());
+    lives.push_back({stage.bytes, i, stage.keeps_output ? turn(i) : i});
+  }
+
+  std::vector<std::vector<int>> parts(count);  // lives
+  std::vector<int> written(count, -1);
+  const int last = root(count - 1);
+  if (count > 0) {
+    life(last).last = std::max(life(last).last, count);
+    if (stages[last].has_gradient) {
+      parts[last].push_back(static_cast<int>(lives.size()));
+      lives.push_back({stages[last].bytes, count, turn(last)});
+    }
+  }
+  for (int i = count - 1; i >= 0; --i) {
+    const PlannedStage& stage = stages[i];
+    if (stage.view || !stage.has_gradient) continue;
+    for (const int part : parts[i]) lives[part].last = turn(i);
+    const int from = root(stage.from), skip = stage.skip >= 0 ? root(stage.skip) : -1;
+    if (skip >= 0 && stages[skip].has_gradient) parts[skip].push_back(parts[i][0]);
+    if (from >= 0 && stages[from].has_gradient) {
+      written[i] = static_cast<int>(lives.size());
+      parts[from].push_back(written[i]);
+      lives.push_back({stages[from].bytes, turn(i), turn(i)});
+    }
+  }
+
+  const Arena arena = plan_arena(lives);
+  MemoryPlan plan{.bytes = arena.bytes, .image = arena.offsets[0], .value = {}, .from_gradient = {}, .gradient = {}};
+  plan.gradient.resize(count);
+  for (int i = 0; i < count; ++i) {
+    plan.value.push_back(arena.offsets[root(i) < 0 ? 0 : life_of[root(i)]]);
+    plan.from_gradient.push_back(written[i] < 0 ? -1 : arena.offsets[written[i]]);
+    for (const int part : parts[i]) plan.gradient[i].push_back(arena.offsets[part]);
+  }
+  return plan;
+}
+
+}  // namespace ddp

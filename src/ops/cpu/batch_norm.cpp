@@ -1,0 +1,249 @@
+#include "ops/cpu/batch_norm.h"
+
+#include "core/error.h"
+#include "device/buffer.h"
+#include "ops/cpu/rows.h"
+#include "ops/cpu/stream_kernels.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+namespace ddp {
+namespace {
+
+// Each pass is one kernel over the rows of x (rows.h). The statistics of a channel are repeated for each of its
+// columns; those of columns past c are 0, which keeps the padding of y and dx at 0. A pass that sums writes two partial
+// sums for each item and column; they are added up in double, in the order of items.
+class CpuBatchNorm final : public BatchNorm {
+ public:
+  CpuBatchNorm(const Workers& workers, DType activations, const BatchNormDesc& desc,
+               std::span<const int64_t> batch_sizes)
+      : workers_(workers),
+        desc_(desc),
+        type_(activations),
+        kernels_(activation_kernels(activations)),
+        rows_(desc.input, desc.format),
+        most_(batch_sizes.empty() ? 0 : *std::max_element(batch_sizes.begin(), batch_sizes.end())),
+        statistics_(workers.device, sizeof(float) * kStatistics * rows_.columns()) {
+    int64_t items = 0;
+    for (const int64_t n : batch_sizes) items = std::max(items, rows_.items(n));
+    partials_ = Buffer(workers.device, sizeof(float) * items * 2 * rows_.columns());
+  }
+
+  void bind(const float* scale, const float* shift) override {
+    scale_ = scale;
+    shift_ = shift;
+  }
+
+  void sum(const Tensor& x, const float* center, float* sums) override {
+    check(x);
+    spread(kCenter, [&](int64_t c) { return center ? center[c] : 0.0f; });
+    const int64_t n = x.shape.n;
+    workers_.each(rows_.items(n), [&](int64_t item) {
+      float* partial = clear_partial(item);
+      rows_.each_run(item, n, [&](int64_t at, int64_t rows, int64_t column) {
+        kernels_.norm_sum({.x = element(x, at),
+                           .rows = rows,
+                           .width = rows_.width(),
+                           .center = statistic(kCenter) + column,
+                           .s1 = partial + column,
+                           .s2 = partial + rows_.columns() + column});
+      });
+    });
+    add_partials(n, sums);
+  }
+
+  void forward(const Tensor& x, const Tensor& skip, const Tensor& y, const float* center, const float* sums,
+               float count) override {
+    const int64_t channels = desc_.input.c;
+    const auto shift_of = [&](int64_t c) { return sums[c] / static_cast<double>(count); };
+    spread(kMean, [&](int64_t c) {
+      return static_cast<float>(shift_of(c) + (center ? static_cast<double>(center[c]) : 0.0));
+    });
+    spread(kInverseDeviation, [&](int64_t c) {
+      const double square = sums[channels + c] / static_cast<double>(count) - shift_of(c) * shift_of(c);
+      return inverse_deviation(std::max(square, 0.0));
+    });
+    spread(kFactor, [&](int64_t c) { return scale(c) * statistic(kInverseDeviation)[column_of(c)]; });
+    normalize(x, skip, y, statistic(kMean));
+  }
+
+  void evaluate(const Tensor& x, const Tensor& skip, const Tensor& y, const float* mean,
+                const float* variance) override {
+    spread(kCenter, [&](int64_t c) { return mean[c]; });
+    spread(kFactor, [&](int64_t c) { return scale(c) * inverse_deviation(variance[c]); });
+    normalize(x, skip, y, statistic(kCenter));
+  }
+
+  void backward_sum(const Tensor& x, const Tensor& y, const Tensor& more, const Tensor& dy, float* sums) override {
+    check(x);
+    check(dy);
+    if (desc_.relu) check(y);
+    if (more.data) check(more);
+    const int64_t n = x.shape.n;
+    workers_.each(rows_.items(n), [&](int64_t item) {
+      float* partial = clear_partial(item);
+      rows_.each_run(item, n, [&](int64_t at, int64_t rows, int64_t column) {
+        kernels_.norm_backward_sum({.x = element(x, at),
+                                    .y = desc_.relu ? element(y, at) : nullptr,
+                                    .more = more.data ? element(more, at) : nullptr,
+                                    .dy = element(dy, at),
+                                    .rows = rows,
+                                    .width = rows_.width(),
+                                    .mean = statistic(kMean) + column,
+                                    .t1 = partial + column,
+                                    .t2 = partial + rows_.columns() + column});
+      });
+    });
+    add_partials(n, sums);
+    for (int64_t c = 0; c < desc_.input.c; ++c) sums[desc_.input.c + c] *= statistic(kInverseDeviation)[column_of(c)];
+  }
+
+  void backward(const Tensor& x, const Tensor& dy, const Tensor& dx, const float* sums, float count) override {
+    check(x);
+    check(dy);
+    check(dx);
+    const int64_t n = x.shape.n;
+    spread(kFactor, [&](int64_t c) { return scale(c) * statistic(kInverseDeviation)[column_of(c)]; });
+    spread(kMeanT1, [&](int64_t c) { return sums[c] / count; });
+    spread(kMeanT2, [&](int64_t c) { return sums[desc_.input.c + c] / count; });
+    workers_.each(rows_.items(n), [&](int64_t item) {
+      rows_.each_run(item, n, [&](int64_t at, int64_t rows, int64_t column) {
+        kernels_.norm_backward({.x = element(x, at),
+                                .dy = element(dy, at),
+                                .dx = element(dx, at),
+                                .rows = rows,
+                                .width = rows_.width(),
+                                .mean = statistic(kMean) + column,
+                                .inverse_deviation = statistic(kInverseDeviation) + column,
+                                .factor = statistic(kFactor) + column,
+                                .mean_t1 = statistic(kMeanT1) + column,
+                                .mean_t2 = statistic(kMeanT2) + column});
+        if (rows_.ragged(item, n)) clear_lanes(dx, at, rows * desc_.input.c);
+      });
+    });
+  }
+
+ private:
+  enum Statistic { kMean, kInverseDeviation, kCenter, kFactor, kShift, kMeanT1, kMeanT2, kStatistics };
+
+  void normalize(const Tensor& x, const Tensor& skip, const Tensor& y, const float* mean) {
+    check(x);
+    check(y);
+    if (desc_.add) check(skip);
+    const int64_t n = x.shape.n;
+    spread(kShift, [&](int64_t c) { return shift_ ? shift_[c] : 0.0f; });
+    workers_.each(rows_.items(n), [&](int64_t item) {
+      rows_.each_run(item, n, [&](int64_t at, int64_t rows, int64_t column) {
+        kernels_.norm_forward({.x = element(x, at),
+                               .skip = desc_.add ? element(skip, at) : nullptr,
+                               .y = element(y, at),
+                               .rows = rows,
+                               .width = rows_.width(),
+                               .mean = mean + column,
+                               .factor = statistic(kFactor) + column,
+                               .shift = statistic(kShift) + column,
+                               .relu = desc_.relu});
+      });
+    });
+  }
+
+  float scale(int64_t c) const { return scale_ ? scale_[c] : 1.0f; }
+  float inverse_deviation(double variance) const {
+    return static_cast<float>(1 / std::sqrt(variance + static_cast<double>(desc_.epsilon)));
+  }
+
+  float* statistic(Statistic which) const { return statistics_.as<float>() + which * rows_.columns(); }
+  int64_t column_of(int64_t channel) const { return channel * rows_.lanes(); }
+  template <class F>
+  void spread(Statistic which, F&& value) const {
+    float* to = statistic(which);
+    for (int64_t c = 0; c < desc_.input.c; ++c) std::fill_n(to + column_of(c), rows_.lanes(), value(c));
+  }
+
+  float* partial(int64_t item) const { return partials_.as<float>() + item * 2 * rows_.columns(); }
+  float* clear_partial(int64_t item) const {
+    std::fill_n(partial(item), 2 * rows_.columns(), 0.0f);
+    return partial(item);
+  }
+  void add_partials(int64_t n, float* sums) const {
+    const int64_t items = rows_.items(n), lanes = rows_.lanes(), channels = desc_.input.c;
+    for (int64_t part = 0; part < 2; ++part)
+      for (int64_t c = 0; c < channels; ++c) {
+        double total = 0;
+        for (int64_t item = 0; item < items; ++item) {
+          const float* from = partial(item) + part * rows_.columns() + column_of(c);
+          const int64_t filled = rows_.ragged(item, n) ? rows_.ragged_lanes(n) : lanes;
+          for (int64_t l = 0; l < filled; ++l) total += static_cast<double>(from[l]);
+        }
+        sums[part * channels + c] = static_cast<float>(total);
+      }
+  }
+
+  std::byte* element(const Tensor& t, int64_t at) const {
+    return static_cast<std::byte*>(t.data) + at * static_cast<int64_t>(size_of(type_));
+  }
+  // Of `count` runs of lanes from element `at` on, those past n.
+  void clear_lanes(const Tensor& t, int64_t at, int64_t count) const {
+    const int64_t lanes = rows_.lanes(), filled = rows_.ragged_lanes(t.shape.n);
+    for (int64_t i = 0; i < count; ++i)
+      std::memset(element(t, at + i * lanes + filled), 0, size_of(type_) * static_cast<size_t>(lanes - filled));
+  }
+
+  void check(const Tensor& t) const {
+    DDP_EXPECT(t.format == desc_.format && t.dtype == type_ && t.shape.image == desc_.input);
+    require(t.shape.n <= most_, Exit::internal, "a batch norm planned for up to {} samples was given {}", most_,
+            t.shape.n);
+  }
+
+  Workers workers_;
+  BatchNormDesc desc_;
+  DType type_;
+  const ActivationKernels& kernels_;
+  Rows rows_;
+  int64_t most_;       // samples
+  Buffer statistics_;  // [Statistic][column]
+  Buffer partials_;    // [item][2][column]
+  const float* scale_ = nullptr;
+  const float* shift_ = nullptr;
+};
+
+class CpuRunningStats final : public RunningStats {
+ public:
+  explicit CpuRunningStats(std::span<const RunningStatsSpan> layers) : layers_(layers.begin(), layers.end()) {}
+
+  void update(float* state, const float* sums, float samples, bool replace, std::span<const float> skip) override {
+    if (std::any_of(skip.begin(), skip.end(), [](float value) { return value != 0; })) return;
+    for (const RunningStatsSpan& layer : layers_) {
+      const double count = static_cast<double>(samples) * layer.positions;
+      const float momentum = replace ? 1.0f : layer.momentum;
+      float* mean = state + layer.offset;
+      float* variance = mean + layer.channels;
+      for (int64_t c = 0; c < layer.channels; ++c) {
+        const double m1 = sums[layer.offset + c] / count, m2 = sums[layer.offset + layer.channels + c] / count;
+        double v = std::max(m2 - m1 * m1, 0.0);
+        if (layer.unbiased && count > 1) v *= count / (count - 1);
+        mean[c] += momentum * static_cast<float>(m1);
+        variance[c] = (1 - momentum) * variance[c] + momentum * static_cast<float>(v);
+      }
+    }
+  }
+
+ private:
+  std::vector<RunningStatsSpan> layers_;
+};
+
+}  // namespace
+
+std::unique_ptr<BatchNorm> make_cpu_batch_norm(const Workers& workers, DType activations, const BatchNormDesc& desc,
+                                               std::span<const int64_t> batch_sizes) {
+  return std::make_unique<CpuBatchNorm>(workers, activations, desc, batch_sizes);
+}
+
+std::unique_ptr<RunningStats> make_cpu_running_stats(std::span<const RunningStatsSpan> layers) {
+  return std::make_unique<CpuRunningStats>(layers);
+}
+
+}  // namespace ddp

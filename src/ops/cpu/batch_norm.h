@@ -1,0 +1,17 @@
+#pragma once
+
+#include "core/dtype.h"
+#include "ops/batch_norm.h"
+#include "ops/cpu/parallel.h"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+namespace ddp {
+
+std::unique_ptr<BatchNorm> make_cpu_batch_norm(const Workers& workers, DType activations, const BatchNormDesc& desc,
+                                               std::span<const int64_t> batch_sizes);
+std::unique_ptr<RunningStats> make_cpu_running_stats(std::span<const RunningStatsSpan> layers);
+
+}  // namespace ddp

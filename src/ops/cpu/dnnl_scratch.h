@@ -1,0 +1,28 @@
+// Memory that ops of one rank need only while they run, shared by all of them, as one runs at a time. It grows while
+// plans are made, never in a step.
+#pragma once
+
+#include "device/buffer.h"
+#include "device/device.h"
+
+#include <cstddef>
+
+namespace ddp {
+
+class Scratch {
+ public:
+  explicit Scratch(Device& device) : device_(device) {}
+
+  void reserve(size_t bytes) {
+    if (bytes > buffer_.bytes()) buffer_ = Buffer(device_, bytes);
+  }
+
+  // Moves when more is reserved: ask in every call.
+  std::byte* data() const { return buffer_.as<std::byte>(); }
+
+ private:
+  Device& device_;
+  Buffer buffer_;
+};
+
+}  // namespace ddp

@@ -1,0 +1,144 @@
+#include "ops/cpu/dnnl_step.h"
+
+#include "core/error.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace ddp::onednn {
+namespace {
+
+using dnnl::memory;
+using Tag = memory::format_tag;
+
+constexpr size_t kAlignment = 64;
+
+// A reorder that adds to what is there.
+dnnl::reorder adding(const memory& from, const memory& to) {
+  dnnl::post_ops sum;
+  sum.append_sum(1.0f);
+  dnnl::primitive_attr attr;
+  attr.set_post_ops(sum);
+  return {from, to, attr};
+}
+
+}  // namespace
+
+// One channel is described as nchw, which is the same memory: oneDNN has fast kernels for it and none for nhwc.
+memory::desc describe(const Shape& shape, Format format, DType dtype) {
+  const memory::dims dims{shape.n, shape.image.c, shape.image.h, shape.image.w};
+  const auto tag = [&] {
+    switch (format.kind) {
+      case Format::Kind::dense: return shape.image.c == 1 ? Tag::nchw : Tag::nhwc;
+      case Format::Kind::lanes: return format.block == 16 ? Tag::Acdb16a : Tag::Acdb8a;
+      case Format::Kind::channels: return format.block == 16 ? Tag::nChw16c : Tag::nChw8c;
+    }
+    fail(Exit::internal, "a tensor of no known format");
+  };
+  return {dims, dtype == DType::bf16 ? memory::data_type::bf16 : memory::data_type::f32, tag()};
+}
+
+PackedWeights::PackedWeights(Context& context, const memory::desc& dense, const memory::desc& wanted)
+    : context_(context),
+      wanted_(wanted),
+      storage_(context.workers.device, wanted.get_size()),
+      dense_(dense, context.engine, nullptr),
+      packed_(wanted, context.engine, storage_.data()),
+      move_(dense_, packed_) {}
+
+void PackedWeights::bind(const float* dense) {
+  dense_.set_data_handle(const_cast<float*>(dense));
+  stale_ = true;
+}
+
+const memory& PackedWeights::use() {
+  if (std::exchange(stale_, false)) {
+    move_.execute(context_.stream, dense_, packed_);
+    context_.workers.device.poll();
+  }
+  return packed_;
+}
+
+Step::Step(Context& context, dnnl::primitive primitive, const memory::desc& scratchpad)
+    : context_(&context), primitive_(std::move(primitive)), scratchpad_(scratchpad, context.engine, nullptr) {
+  reserve(scratchpad.get_size());
+  arguments_.push_back({DNNL_ARG_SCRATCHPAD, scratchpad_.get()});
+}
+
+size_t Step::reserve(size_t bytes) {
+  const size_t place = reserved_;
+  reserved_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  context_->scratch.reserve(reserved_);
+  return place;
+}
+
+void Step::add(int id, Role role, const memory::desc& ours, const memory::desc& wanted) {
+  Operand o{.id = id,
+            .role = role,
+            .ours = memory(ours, context_->engine, nullptr),
+            .staged = {},
+            .place = 0,
+            .move = {},
+            .move_adding = {},
+            .packed = nullptr};
+  if (ours != wanted || role == Role::gradient) {
+    o.place = reserve(wanted.get_size());
+    o.staged = memory(wanted, context_->engine, nullptr);
+    o.move = role == Role::input ? dnnl::reorder(o.ours, o.staged) : dnnl::reorder(o.staged, o.ours);
+    if (role == Role::gradient) o.move_adding = adding(o.staged, o.ours);
+  }
+  arguments_.push_back({id, o.is_staged() ? o.staged.get() : o.ours.get()});
+  operands_.push_back(std::move(o));
+}
+
+void Step::input(int id, const memory::desc& ours, const memory::desc& wanted) { add(id, Role::input, ours, wanted); }
+void Step::output(int id, const memory::desc& ours, const memory::desc& wanted) { add(id, Role::output, ours, wanted); }
+void Step::gradient(int id, const memory::desc& ours, const memory::desc& wanted) {
+  add(id, Role::gradient, ours, wanted);
+}
+
+void Step::weights(int id, PackedWeights& packed) {
+  arguments_.push_back({id, nullptr});
+  operands_.push_back({.id = id,
+                       .role = Role::weights,
+                       .ours = {},
+                       .staged = {},
+                       .place = 0,
+                       .move = {},
+                       .move_adding = {},
+                       .packed = &packed});
+}
+
+void Step::run(std::initializer_list<Address> addresses, Gradient mode) {
+  dnnl::stream& stream = context_->stream;
+  const Device& device = context_->workers.device;
+  for (const auto& [id, data] : addresses) {
+    const auto named = [id = id](const Operand& o) { return o.id == id; };
+    const auto operand = std::find_if(operands_.begin(), operands_.end(), named);
+    DDP_EXPECT(operand != operands_.end());
+    operand->ours.set_data_handle(const_cast<void*>(data));
+  }
+  std::byte* const scratch = context_->scratch.data();
+  scratchpad_.set_data_handle(scratch);
+  for (size_t i = 0; i < operands_.size(); ++i) {
+    Operand& o = operands_[i];
+    if (o.packed) arguments_[i + 1].memory = o.packed->use().get();
+    if (!o.is_staged()) continue;
+    o.staged.set_data_handle(scratch + o.place);
+    if (o.role != Role::input) continue;
+    o.move.execute(stream, o.ours, o.staged);
+    device.poll();
+  }
+  dnnl::error::wrap_c_api(
+      dnnl_primitive_execute(primitive_.get(), stream.get(), static_cast<int>(arguments_.size()), arguments_.data()),
+      "a convolution could not be executed");
+  device.poll();
+  for (Operand& o : operands_) {
+    if (!o.is_staged() || o.role == Role::input) continue;
+    (o.role == Role::gradient && mode == Gradient::add ? o.move_adding : o.move).execute(stream, o.staged, o.ours);
+    device.poll();
+  }
+  stream.wait();
+}
+
+}  // namespace ddp::onednn

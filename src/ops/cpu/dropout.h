@@ -1,0 +1,13 @@
+#pragma once
+
+#include "device/tensor.h"
+#include "ops/cpu/parallel.h"
+#include "ops/dropout.h"
+#include "ops/samples.h"
+
+namespace ddp {
+
+// The contract is that of Ops::dropout.
+void dropout(const Workers& workers, const Dropout& dropout, const Tensor& x, const Samples& samples, const Tensor& y);
+
+}  // namespace ddp

@@ -1,0 +1,14 @@
+#pragma once
+
+#include "ops/cpu/parallel.h"
+#include "ops/optimizer.h"
+
+#include <memory>
+#include <span>
+
+namespace ddp {
+
+std::unique_ptr<Optimizer> make_cpu_optimizer(const Workers& workers, const OptimizerDesc& desc,
+                                              std::span<const OptimizerTensor> tensors);
+
+}  // namespace ddp

@@ -1,0 +1,75 @@
+// An activation of any format as rows of `width` columns, each column with one channel's statistics, cut into items
+// for threads. The cut depends on shapes only, so partial sums of items, added up in their order, are the same bits for
+// any number of threads.
+#pragma once
+
+#include "core/shape.h"
+#include "device/format.h"
+#include "ops/cpu/layout.h"
+
+#include <algorithm>
+#include <cstdint>
+
+namespace ddp {
+
+// dense      rows of c channels
+// lanes      rows of c * lanes; those of the last, partly filled block of samples are items of their own: `ragged`
+// channels   rows of a block of channels; row i of block b of a sample belongs to the columns from b * width on
+class Rows {
+ public:
+  Rows(const ImageShape& image, Format format)
+      : format_(format),
+        positions_(image.h * image.w),
+        blocks_(format.kind == Format::Kind::channels ? ceil_div(image.c, format.block) : 1),
+        width_(format.kind == Format::Kind::channels ? format.block
+               : format.kind == Format::Kind::lanes  ? image.c * format.block
+                                                     : image.c),
+        most_(std::max<int64_t>(1, kItem / width_)) {}
+
+  int64_t width() const { return width_; }
+  int64_t columns() const { return blocks_ * width_; }  // of all blocks
+  int64_t lanes() const { return format_.kind == Format::Kind::lanes ? format_.block : 1; }
+
+  int64_t items(int64_t n) const {
+    if (format_.kind == Format::Kind::channels)
+      return positions_ * blocks_ > most_ ? n * parts() : ceil_div(n, samples_an_item());
+    return ceil_div(whole_rows(n), most_) + (ragged_lanes(n) > 0 ? ceil_div(positions_, most_) : 0);
+  }
+
+  bool ragged(int64_t item, int64_t n) const {
+    return format_.kind == Format::Kind::lanes && item >= ceil_div(whole_rows(n), most_);
+  }
+  int64_t ragged_lanes(int64_t n) const { return n % lanes(); }
+
+  // run(offset of the first element, rows, first column), once or more.
+  template <class F>
+  void each_run(int64_t item, int64_t n, F&& run) const {
+    if (format_.kind != Format::Kind::channels) {
+      const bool last = ragged(item, n);
+      const int64_t base = last ? whole_rows(n) : 0, rows = last ? positions_ : whole_rows(n);
+      const int64_t first = (last ? item - ceil_div(whole_rows(n), most_) : item) * most_;
+      run((base + first) * width_, std::min(most_, rows - first), 0);
+      return;
+    }
+    const bool split = positions_ * blocks_ > most_;
+    const int64_t first = split ? item / parts() : item * samples_an_item();
+    const int64_t end = split ? first + 1 : std::min(n, first + samples_an_item());
+    const int64_t piece = split ? ceil_div(positions_, parts()) : positions_;
+    const int64_t row = split ? item % parts() * piece : 0, rows = std::min(piece, positions_ - row);
+    for (int64_t i = first; i < end && rows > 0; ++i)
+      for (int64_t b = 0; b < blocks_; ++b) run(((i * blocks_ + b) * positions_ + row) * width_, rows, b * width_);
+  }
+
+ private:
+  static constexpr int64_t kItem = 64 * 1024;  // elements: some tens of microseconds
+
+  int64_t whole_rows(int64_t n) const { return n / lanes() * positions_; }
+  int64_t samples_an_item() const { return std::max<int64_t>(1, most_ / (positions_ * blocks_)); }
+  int64_t parts() const { return std::min(positions_, ceil_div(positions_ * blocks_, most_)); }
+
+  Format format_;
+  int64_t positions_, blocks_, width_;
+  int64_t most_;  // rows of an item
+};
+
+}  // namespace ddp

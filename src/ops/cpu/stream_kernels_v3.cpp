@@ -1,0 +1,6 @@
+#include "ops/cpu/stream_kernels.inc"
+
+namespace ddp {
+extern const StreamKernels kStreamKernelsV3;
+const StreamKernels kStreamKernelsV3 = kKernels;
+}  // namespace ddp

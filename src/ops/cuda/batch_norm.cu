@@ -1,0 +1,290 @@
+#include "core/error.h"
+#include "ops/cuda/batch_norm.h"
+#include "ops/cuda/columns.cuh"
+#include "ops/cuda/moments.cuh"
+#include "ops/functors.h"
+
+namespace ddp {
+namespace {
+
+// Every kernel works on tiles of columns (ops/cuda/columns.h) of at most 128 bytes, so that the partial sums are few
+// and a thread keeps what it needs of its channels in registers. What is computed for each channel, once for a block,
+// reaches the threads through shared memory.
+constexpr int kTileBytes = 128;
+constexpr int kTileChannels = kTileBytes / 2;
+constexpr int kBlocksAtOnce = 4;  // on a multiprocessor
+
+ColumnPlan plan_of(int64_t rows, int64_t channels, DType type, int pack, bool sums) {
+  return plan_columns(rows, channels / pack, kTileBytes / (pack * static_cast<int>(size_of(type))),
+                      sums ? kFewRows : 0);
+}
+
+// f(channel, channel in the tile): once for each channel of the block's tile, each by a thread of its own.
+template <int N, class F>
+__device__ void each_channel(const ColumnPlan& plan, const ColumnPlace& place, const F& f) {
+  const int thread = threadIdx.x, channel = place.tile * plan.width * N + thread;
+  if (thread < plan.width * N && channel < plan.packs * N) f(channel, thread);
+  __syncthreads();
+}
+
+template <class T, int N>
+struct TwoPacks {
+  Pack<T, N> a, b;
+};
+
+template <class T, int N>
+__global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
+    sum_kernel(const T* x, const float* center, ColumnPlan plan, float* partials, float* out) {
+  const ColumnPlace place(plan);
+  Pack<float, N> centers{}, sums[2] = {};
+  if (center && place.mine)
+    for (int k = 0; k < N; ++k) centers.at[k] = center[place.column * N + k];
+  each_row<N, 4>(
+      plan, place, [&](int64_t i) { return load_raw<N>(x + i); },
+      [&](int64_t, const Pack<T, N>& raw) {
+        const auto values = to_floats(raw);
+        for (int k = 0; k < N; ++k) {
+          const float difference = values.at[k] - centers.at[k];
+          sums[0].at[k] += difference;
+          sums[1].at[k] += difference * difference;
+        }
+      });
+  sum_columns(plan, place, sums, partials, out, false);
+}
+
+// From sums, or given.
+struct Statistics {
+  const float *center, *sums;
+  float count;
+  const float *mean, *variance;
+};
+
+struct Affine {
+  const float *scale, *shift;  // may be null
+  float epsilon;
+};
+
+template <class T, int N>
+__global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
+    forward_kernel(const T* x, const T* skip, T* y, ColumnPlan plan, Statistics from, Affine affine, bool relu,
+                   float* kept) {
+  __shared__ BatchNormForward of_channels[kTileChannels];
+  const ColumnPlace place(plan);
+  const int channels = plan.packs * N;
+  each_channel<N>(plan, place, [&](int c, int in_tile) {
+    const float center = from.center ? from.center[c] : 0.0f;
+    const Moments moments = from.sums ? moments_of(center, from.sums[c], from.sums[channels + c], from.count)
+                                      : Moments{from.mean[c], from.variance[c]};
+    const float inverse_deviation = 1 / std::sqrt(moments.variance + affine.epsilon);
+    of_channels[in_tile] = {moments.mean, (affine.scale ? affine.scale[c] : 1.0f) * inverse_deviation,
+                            affine.shift ? affine.shift[c] : 0.0f};
+    if (kept && place.group == 0) {
+      kept[c] = moments.mean;
+      kept[channels + c] = inverse_deviation;
+    }
+  });
+  BatchNormForward normalize[N] = {};
+  if (place.mine)
+    for (int k = 0; k < N; ++k) normalize[k] = of_channels[threadIdx.x % plan.width * N + k];
+
+  const auto load_packs = [&](int64_t i) {
+    TwoPacks<T, N> packs;
+    packs.a = load_raw<N>(x + i);
+    if (skip) packs.b = load_raw<N>(skip + i);
+    return packs;
+  };
+  each_row<N, 2>(plan, place, load_packs, [&](int64_t i, const TwoPacks<T, N>& packs) {
+    auto values = to_floats(packs.a);
+    for (int k = 0; k < N; ++k) values.at[k] = normalize[k](values.at[k]);
+    if (skip) {
+      const auto more = to_floats(packs.b);
+      for (int k = 0; k < N; ++k) values.at[k] += more.at[k];
+    }
+    if (relu)
+      for (float& v : values.at) v = Relu{}(v);
+    store<N>(y + i, values);
+  });
+}
+
+// The gradients that are summed are those that are stored, so that backward's dx adds up to 0.
+template <class T, int N>
+__global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
+    backward_sum_kernel(const T* x, const T* y, const T* more, T* dy, ColumnPlan plan, const float* kept,
+                        float* partials, float* out) {
+  const ColumnPlace place(plan);
+  Pack<float, N> means{}, sums[2] = {};
+  if (place.mine)
+    for (int k = 0; k < N; ++k) means.at[k] = kept[place.column * N + k];
+  struct Item {
+    Pack<T, N> x, y, more, dy;
+  };
+  const auto load_item = [&](int64_t i) {
+    Item item;
+    item.x = load_raw<N>(x + i);
+    item.dy = load_raw<N>(dy + i);
+    if (y) item.y = load_raw<N>(y + i);
+    if (more) item.more = load_raw<N>(more + i);
+    return item;
+  };
+  each_row<N, 1>(plan, place, load_item, [&](int64_t i, const Item& item) {
+    auto gradients = to_floats(item.dy);
+    if (more) {
+      const auto terms = to_floats(item.more);
+      for (int k = 0; k < N; ++k) gradients.at[k] += terms.at[k];
+    }
+    if (y) {
+      const auto outputs = to_floats(item.y);
+      for (int k = 0; k < N; ++k) gradients.at[k] = ReluGradient{}(outputs.at[k], gradients.at[k]);
+    }
+    if (more || y) gradients = to_floats(store<N>(dy + i, gradients));
+    const auto values = to_floats(item.x);
+    for (int k = 0; k < N; ++k) {
+      sums[0].at[k] += gradients.at[k];
+      sums[1].at[k] += gradients.at[k] * (values.at[k] - means.at[k]);
+    }
+  });
+  if (place.mine)
+    for (int k = 0; k < N; ++k) sums[1].at[k] *= kept[plan.packs * N + place.column * N + k];
+  sum_columns(plan, place, sums, partials, out, false);
+}
+
+template <class T, int N>
+__global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
+    backward_kernel(const T* x, const T* dy, T* dx, ColumnPlan plan, const float* kept, const float* scale,
+                    const float* sums, float count) {
+  __shared__ BatchNormGradient of_channels[kTileChannels];
+  const ColumnPlace place(plan);
+  const int channels = plan.packs * N;
+  each_channel<N>(plan, place, [&](int c, int in_tile) {
+    const float inverse_deviation = kept[channels + c];
+    const float factor = (scale ? scale[c] : 1.0f) * inverse_deviation;
+    of_channels[in_tile] = {kept[c], inverse_deviation * (sums[channels + c] / count), factor, sums[c] / count, 1};
+  });
+  BatchNormGradient gradient[N] = {};
+  if (place.mine)
+    for (int k = 0; k < N; ++k) {
+      gradient[k] = of_channels[threadIdx.x % plan.width * N + k];
+      gradient[k].mean_t2 = 1;  // a part of inverse_deviation already: one register less for each channel
+    }
+  const auto load_packs = [&](int64_t i) { return TwoPacks<T, N>{load_raw<N>(x + i), load_raw<N>(dy + i)}; };
+  each_row<N, 2>(plan, place, load_packs, [&](int64_t i, const TwoPacks<T, N>& packs) {
+    const auto values = to_floats(packs.a);
+    auto gradients = to_floats(packs.b);
+    for (int k = 0; k < N; ++k) gradients.at[k] = gradient[k](values.at[k], gradients.at[k]);
+    store<N>(dx + i, gradients);
+  });
+}
+
+class CudaBatchNorm final : public BatchNorm {
+ public:
+  CudaBatchNorm(CudaContext& context, const BatchNormDesc& desc, std::span<const int64_t> batch_sizes)
+      : context_(context),
+        desc_(desc),
+        channels_(desc.input.c),
+        pack_(pack_width(context.activations(), desc.input.c)),
+        kept_(context.device, 2 * desc.input.c * sizeof(float)) {
+    DDP_EXPECT(desc.format == Format{} && channels_ > 0);
+    for (const int64_t n : batch_sizes) context.workspace.reserve(partials_bytes(plan(n, true)));
+  }
+
+  void bind(const float* scale, const float* shift) override {
+    scale_ = scale;
+    shift_ = shift;
+  }
+
+  void sum(const Tensor& x, const float* center, float* sums) override {
+    check(x);
+    const ColumnPlan columns = plan_of_sums(x);
+    with_packs(x.dtype, pack_, [&]<class T, int N>() {
+      launch(context_.stream, columns.blocks(), kThreads, sum_kernel<T, N>, data<T>(x), center, columns, partials(),
+             sums);
+    });
+    finish(columns, sums);
+  }
+
+  void forward(const Tensor& x, const Tensor& skip, const Tensor& y, const float* center, const float* sums,
+               float count) override {
+    normalize(x, skip, y, {center, sums, count, nullptr, nullptr}, kept_.as<float>());
+  }
+
+  void evaluate(const Tensor& x, const Tensor& skip, const Tensor& y, const float* mean,
+                const float* variance) override {
+    normalize(x, skip, y, {nullptr, nullptr, 0, mean, variance}, nullptr);
+  }
+
+  void backward_sum(const Tensor& x, const Tensor& y, const Tensor& more, const Tensor& dy, float* sums) override {
+    check(x);
+    check(dy);
+    if (desc_.relu) check(y);
+    if (more.data) check(more);
+    const ColumnPlan columns = plan_of_sums(x);
+    with_packs(x.dtype, pack_, [&]<class T, int N>() {
+      launch(context_.stream, columns.blocks(), kThreads, backward_sum_kernel<T, N>, data<T>(x),
+             desc_.relu ? data<T>(y) : nullptr, data<T>(more), data<T>(dy), columns, kept_.as<float>(), partials(),
+             sums);
+    });
+    finish(columns, sums);
+  }
+
+  void backward(const Tensor& x, const Tensor& dy, const Tensor& dx, const float* sums, float count) override {
+    check(x);
+    check(dy);
+    check(dx);
+    const ColumnPlan columns = plan(x.shape.n, false);
+    with_packs(x.dtype, pack_, [&]<class T, int N>() {
+      launch(context_.stream, columns.blocks(), kThreads, backward_kernel<T, N>, data<T>(x), data<T>(dy), data<T>(dx),
+             columns, kept_.as<float>(), scale_, sums, count);
+    });
+  }
+
+ private:
+  ColumnPlan plan(int64_t n, bool sums) const {
+    return plan_of(n * desc_.input.h * desc_.input.w, channels_, context_.activations(), pack_, sums);
+  }
+  size_t partials_bytes(const ColumnPlan& columns) const { return columns.partials(channels_, 2) * sizeof(float); }
+  float* partials() const { return static_cast<float*>(context_.workspace.data()); }
+
+  ColumnPlan plan_of_sums(const Tensor& x) const {
+    const ColumnPlan columns = plan(x.shape.n, true);
+    DDP_EXPECT(context_.workspace.bytes() >= partials_bytes(columns));
+    return columns;
+  }
+
+  void finish(const ColumnPlan& columns, float* sums) {
+    if (columns.groups > 1)
+      add_partials(context_, partials(), columns.groups, 2 * channels_, sums, Gradient::overwrite);
+  }
+
+  void normalize(const Tensor& x, const Tensor& skip, const Tensor& y, const Statistics& from, float* kept) {
+    check(x);
+    check(y);
+    if (desc_.add) check(skip);
+    const ColumnPlan columns = plan(x.shape.n, false);
+    with_packs(x.dtype, pack_, [&]<class T, int N>() {
+      launch(context_.stream, columns.blocks(), kThreads, forward_kernel<T, N>, data<T>(x),
+             desc_.add ? data<T>(skip) : nullptr, data<T>(y), columns, from, Affine{scale_, shift_, desc_.epsilon},
+             desc_.relu, kept);
+    });
+  }
+
+  void check(const Tensor& t) const {
+    DDP_EXPECT(t.format == Format{} && t.dtype == context_.activations() && t.shape.image == desc_.input);
+    DDP_EXPECT(t.data && aligned(t.data));
+  }
+
+  CudaContext& context_;
+  BatchNormDesc desc_;
+  int64_t channels_;
+  int pack_;
+  Buffer kept_;  // of the last forward: [mean][1 / deviation]
+  const float *scale_ = nullptr, *shift_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<BatchNorm> make_batch_norm(CudaContext& context, const BatchNormDesc& desc,
+                                           std::span<const int64_t> batch_sizes) {
+  return std::make_unique<CudaBatchNorm>(context, desc, batch_sizes);
+}
+
+}  // namespace ddp

@@ -1,0 +1,45 @@
+#include "ops/cuda/columns.h"
+#include "ops/cuda/pack.cuh"
+#include "ops/cuda/reduce.cuh"
+
+#include <algorithm>
+
+namespace ddp {
+namespace {
+
+__global__ void add_partials_kernel(const float* partials, int groups, int64_t count, float* sums, bool add) {
+  const int64_t i = grid_thread() / kWarp;
+  const int lane = grid_thread() % kWarp;
+  if (i >= count) return;
+  float sum = 0;
+  for (int group = lane; group < groups; group += kWarp) sum += partials[i * groups + group];
+  sum = sum_over_lanes(sum, kWarp);
+  if (lane == 0) sums[i] = (add ? sums[i] : 0.0f) + sum;
+}
+
+}  // namespace
+
+ColumnPlan plan_columns(int64_t rows, int64_t packs, int widest, int64_t few) {
+  constexpr int kNarrow = 8;                // packs
+  constexpr int64_t kSteps = 4;             // the least for a group
+  constexpr int64_t kMostGroups = 4 * 132;  // half of the threads of an H200
+  ColumnPlan plan{rows, static_cast<int>(packs), 0, 0, 0, 1};
+  const auto steps_of_tiles = [&](int most) {
+    plan.tiles = (plan.packs + most - 1) / most;
+    plan.width = (plan.packs + plan.tiles - 1) / plan.tiles;
+    plan.lanes = kThreads / plan.width;
+    return (rows + plan.lanes - 1) / plan.lanes;
+  };
+  if (steps_of_tiles(std::min(kNarrow, widest)) <= few) return plan;
+  const int64_t steps = steps_of_tiles(widest);
+  plan.groups = static_cast<int>(
+      std::clamp<int64_t>((steps + kSteps - 1) / kSteps, 1, std::max<int64_t>(kMostGroups / plan.tiles, 1)));
+  return plan;
+}
+
+void add_partials(CudaContext& context, const float* partials, int groups, int64_t count, float* sums, Gradient mode) {
+  launch(context.stream, blocks_for(count * kWarp, kThreads), kThreads, add_partials_kernel, partials, groups, count,
+         sums, mode == Gradient::add);
+}
+
+}  // namespace ddp

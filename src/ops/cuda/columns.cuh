@@ -1,0 +1,66 @@
+// What the threads of a kernel over columns (ops/cuda/columns.h) do.
+#pragma once
+
+#include "ops/cuda/columns.h"
+#include "ops/cuda/pack.cuh"
+
+namespace ddp {
+
+// The place of a thread in its block, and of that among the columns.
+struct ColumnPlace {
+  int tile, group, lane, column;  // column: of packs
+  bool mine;                      // whether there is anything there
+
+  __device__ explicit ColumnPlace(const ColumnPlan& plan)
+      : tile(blockIdx.x % plan.tiles),
+        group(blockIdx.x / plan.tiles),
+        lane(threadIdx.x / plan.width),
+        column(tile * plan.width + threadIdx.x % plan.width),
+        mine(lane < plan.lanes && column < plan.packs) {}
+};
+
+// use(i, load(i)) for the packs of a thread, which start at element i, from the first row to the last. U rows are
+// loaded before the first of them is used, so that their loads are under way together.
+template <int N, int U, class Load, class Use>
+__device__ void each_row(const ColumnPlan& plan, const ColumnPlace& place, const Load& load, const Use& use) {
+  const int64_t row = static_cast<int64_t>(plan.packs) * N, end = plan.rows * row;
+  const int64_t first = static_cast<int64_t>(place.group) * plan.lanes + place.lane;
+  const int64_t stride = static_cast<int64_t>(plan.groups) * plan.lanes * row;
+  int64_t i = place.mine ? first * row + static_cast<int64_t>(place.column) * N : end;
+  for (; i + (U - 1) * stride < end; i += U * stride) {
+    decltype(load(i)) items[U];
+    for (int u = 0; u < U; ++u) items[u] = load(i + u * stride);
+    for (int u = 0; u < U; ++u) use(i + u * stride, items[u]);
+  }
+  for (; i < end; i += stride) use(i, load(i));
+}
+
+// Adds up M sums of each column over the lanes of a block in a tree, and leaves them in [sum][channel] `out`, or, where
+// there are several groups, in `partials` [sum][channel][group] for add_partials.
+template <int M, int N>
+__device__ void sum_columns(const ColumnPlan& plan, const ColumnPlace& place, const Pack<float, N> (&mine)[M],
+                            float* partials, float* out, bool add) {
+  __shared__ float sums[M * N][kThreads];
+  const int thread = threadIdx.x, channels = plan.packs * N;
+  for (int m = 0; m < M; ++m)
+    for (int k = 0; k < N; ++k) sums[m * N + k][thread] = mine[m].at[k];
+  for (int lanes = plan.lanes; lanes > 1;) {
+    const int half = (lanes + 1) / 2;
+    __syncthreads();
+    if (place.lane < lanes - half)
+      for (int s = 0; s < M * N; ++s) sums[s][thread] += sums[s][thread + half * plan.width];
+    lanes = half;
+  }
+  if (!place.mine || place.lane > 0) return;
+  for (int m = 0; m < M; ++m)
+    for (int k = 0; k < N; ++k) {
+      const int64_t at = static_cast<int64_t>(m) * channels + place.column * N + k;
+      const float sum = sums[m * N + k][thread];
+      if (plan.groups > 1)
+        partials[at * plan.groups + place.group] = sum;
+      else
+        out[at] = (add ? out[at] : 0.0f) + sum;
+    }
+}
+
+}  // namespace ddp

@@ -1,0 +1,49 @@
+#include "ops/cuda/moments.cuh"
+#include "ops/cuda/pack.cuh"
+#include "ops/cuda/reduce.cuh"
+#include "ops/cuda/running_stats.h"
+
+namespace ddp {
+namespace {
+
+// A block has a layer.
+__global__ void update_kernel(const RunningStatsSpan* layers, float* state, const float* sums, float samples,
+                              bool replace, const float* skip, int skips) {
+  if (any_set(skip, skips)) return;
+  const RunningStatsSpan layer = layers[blockIdx.x];
+  const float count = samples * layer.positions, weight = replace ? 1.0f : layer.momentum;
+  const float correction = layer.unbiased && count > 1 ? count / (count - 1) : 1.0f;
+  float *means = state + layer.offset, *variances = means + layer.channels;
+  const float *s1 = sums + layer.offset, *s2 = s1 + layer.channels;
+  for (int64_t c = threadIdx.x; c < layer.channels; c += kThreads) {
+    const Moments now = moments_of(means[c], s1[c], s2[c], count);
+    means[c] = (1 - weight) * means[c] + weight * now.mean;
+    variances[c] = (1 - weight) * variances[c] + weight * correction * now.variance;
+  }
+}
+
+class CudaRunningStats final : public RunningStats {
+ public:
+  CudaRunningStats(CudaContext& context, std::span<const RunningStatsSpan> layers)
+      : context_(context), count_(std::ssize(layers)), layers_(context.device, layers.size_bytes()) {
+    context.device.upload(layers_.data(), layers.data(), layers.size_bytes());
+  }
+
+  void update(float* state, const float* sums, float samples, bool replace, std::span<const float> skip) override {
+    launch(context_.stream, count_, kThreads, update_kernel, layers_.as<const RunningStatsSpan>(), state, sums, samples,
+           replace, skip.data(), skip.size());
+  }
+
+ private:
+  CudaContext& context_;
+  int64_t count_;
+  Buffer layers_;
+};
+
+}  // namespace
+
+std::unique_ptr<RunningStats> make_running_stats(CudaContext& context, std::span<const RunningStatsSpan> layers) {
+  return std::make_unique<CudaRunningStats>(context, layers);
+}
+
+}  // namespace ddp

@@ -1,0 +1,46 @@
+// A square window that slides over the rows and columns of an image.
+#pragma once
+
+#include "core/shape.h"
+
+#include <cstdint>
+
+namespace ddp {
+
+struct Padding {
+  int64_t top = 0, left = 0, bottom = 0, right = 0;
+
+  constexpr Padding() = default;
+  constexpr Padding(int64_t all) : top(all), left(all), bottom(all), right(all) {}  // NOLINT: meant to convert
+  constexpr Padding(int64_t t, int64_t l, int64_t b, int64_t r) : top(t), left(l), bottom(b), right(r) {}
+  constexpr bool none() const { return *this == Padding{}; }
+  friend constexpr bool operator==(const Padding&, const Padding&) = default;
+};
+
+struct Window2d {
+  int64_t kernel = 1, stride = 1;
+  Padding padding = {};
+};
+
+inline bool window_fits(const ImageShape& in, const Window2d& w) {
+  return in.h + w.padding.top + w.padding.bottom >= w.kernel && in.w + w.padding.left + w.padding.right >= w.kernel;
+}
+
+// Whole windows only: what is left over at the bottom and the right is not covered (floor mode, as in PyTorch).
+inline ImageShape window_output(const ImageShape& in, const Window2d& w, int64_t channels) {
+  return {(in.h + w.padding.top + w.padding.bottom - w.kernel) / w.stride + 1,
+          (in.w + w.padding.left + w.padding.right - w.kernel) / w.stride + 1, channels};
+}
+
+// The padding with which the output has ceil(extent / stride) positions, as "same" does in Keras and TensorFlow: of an
+// odd total the larger half is at the bottom and the right.
+inline Padding same_padding(const ImageShape& in, int64_t kernel, int64_t stride) {
+  const auto total = [&](int64_t extent) {
+    const int64_t needed = ((extent + stride - 1) / stride - 1) * stride + kernel - extent;
+    return needed > 0 ? needed : 0;
+  };
+  const int64_t h = total(in.h), w = total(in.w);
+  return {h / 2, w / 2, h - h / 2, w - w / 2};
+}
+
+}  // namespace ddp

@@ -1,0 +1,128 @@
+"""What the scripts that make the figures in expected/ share: a network stepping in PyTorch in one way of rounding, the
+fingerprint of a tensor, distances, and how figures are written.
+
+A tensor t (networks.py) stands as `norm`, its L2 norm, and 64 random projections:
+    projection[p] = sum over e of (bit p of hash((256 + t) << 32 | e) ? +1 : -1) * value[e],    t, e, hash as there.
+The mean over p of the squares of the differences between two tensors' projections is an unbiased estimate of the squared L2
+norm of their difference, with a relative deviation of 0.18.
+
+`spread` is how far PyTorch's float32 is from its float64 in three ways of rounding (VARIANTS): no tolerance can be below
+it. `tolerances` are three times the worst of it, channels_last left out, and no less than what the caller wants at best.
+PyTorch's channels_last batch norm loses digits in f32: 3e-4 in the outputs of keras-convnet's first norm, where its
+plain one has 1e-6.
+"""
+import json
+
+import numpy as np
+import torch
+from torch import nn
+
+from lenet import element_hashes
+from networks import float_tensors, parity_numbers
+
+VARIANTS = ["float32", "channels_last", "without_onednn"]
+
+
+def projections(t, tensor):
+    values, total = tensor.detach().double().flatten().numpy(), np.zeros(64)
+    hashes = element_hashes(256 + t, len(values))
+    for part in range(0, len(values), 1 << 16):
+        bits = np.unpackbits(hashes[part:part + (1 << 16)].view(np.uint8).reshape(-1, 8), axis=1, bitorder="little")
+        total += values[part:part + (1 << 16)] @ (2.0 * bits - 1)
+    return total
+
+
+class Run:
+    """A network stepping through the parity samples. `optimizer` makes one from the network's named parameters."""
+
+    def __init__(self, make_network, weights, data, batch, optimizer, variant="float64", smoothing=0.0, clip=None):
+        self.dtype = torch.float64 if variant == "float64" else torch.float32
+        self.layout = torch.channels_last if variant == "channels_last" else torch.contiguous_format
+        self.variant, self.data, self.batch, self.smoothing, self.clip = variant, data, batch, smoothing, clip
+        self.model = make_network()
+        self.model.load_state_dict(weights)
+        self.model.to(dtype=self.dtype, memory_format=self.layout)
+        for module in self.model.modules():
+            if isinstance(module, nn.Dropout):
+                module.p = 0.0
+        self.parameters = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
+        self.optimizer = optimizer(self.parameters)
+
+    def loss(self, k):
+        images, labels = self.data.samples(parity_numbers(k, self.batch))
+        with torch.backends.mkldnn.flags(enabled=self.variant != "without_onednn"):
+            outputs = self.model(images.to(self.dtype, memory_format=self.layout))
+            return nn.functional.cross_entropy(outputs, labels, label_smoothing=self.smoothing)
+
+    def step(self, k):
+        self.optimizer.zero_grad()
+        loss = self.loss(k)
+        with torch.backends.mkldnn.flags(enabled=self.variant != "without_onednn"):
+            loss.backward()
+        if self.clip is not None:
+            nn.utils.clip_grad_norm_(self.parameters.values(), self.clip)
+        gradients = {name: p.grad.double().clone() for name, p in self.parameters.items()}
+        self.optimizer.step()
+        return loss.item(), gradients
+
+    def losses(self, batches):
+        return [self.step(k)[0] for k in batches]
+
+    def tensors(self, kind=""):
+        """Copies of the float tensors whose names end so."""
+        return {n: t.double().clone() for n, t in float_tensors(self.model).items() if n.endswith(kind)}
+
+    @torch.no_grad()
+    def evaluate(self, k):
+        self.model.eval()
+        loss = self.loss(k).item()
+        self.model.train()
+        return loss
+
+
+def fingerprints(tensors, index):
+    return {name: {"tensor": index[name], "norm": rounded(tensor.norm(), 9),
+                   "projections": [rounded(p, 7) for p in projections(index[name], tensor)]}
+            for name, tensor in tensors.items()}
+
+
+def loss_distance(got, reference):
+    return max(abs(a - b) / abs(b) for a, b in zip(got, reference, strict=True))
+
+
+def distance(got, reference, floor=0.0):
+    """The worst tensor's distance over its norm, or over the floor where that is larger."""
+    return max([(got[n] - r).norm().item() / max(r.norm().item(), floor) for n, r in reference.items()], default=0.0)
+
+
+def whole_norm(tensors):
+    return torch.stack([t.norm() for t in tensors.values()]).norm().item()
+
+
+def rounded(x, digits):
+    return float(f"{float(x):.{digits}g}")
+
+
+def rounded_spread(spread):
+    return {variant: {what: rounded(x, 2) for what, x in of.items()} for variant, of in spread.items()}
+
+
+def tolerances(spread, least):
+    """For each figure of the spread, by `least`, what an implementation in f32 may be off by."""
+    worst = {what: max(of[what] for variant, of in spread.items() if variant != "channels_last") for what in least}
+    return {what: rounded(max(least[what], 3 * worst[what]), 2) for what in least}
+
+
+def write_json(path, figures):
+    """One line for each innermost object or list, so that a difference can be read."""
+    def text(value, indent):
+        inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else []
+        if not any(isinstance(v, (dict, list)) for v in inner) or (isinstance(value, dict) and "projections" in value):
+            return json.dumps(value)
+        pad, opening, closing = " " * (indent + 1), *("{}" if isinstance(value, dict) else "[]")
+        items = [f"{json.dumps(k)}: {text(v, indent + 1)}" for k, v in value.items()] if isinstance(value, dict) \
+            else [text(v, indent + 1) for v in value]
+        return f"{opening}\n{pad}" + f",\n{pad}".join(items) + f"\n{' ' * indent}{closing}"
+
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text(figures, 0) + "\n")

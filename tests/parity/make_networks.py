@@ -1,0 +1,182 @@
+#!/usr/bin/env python3
+"""Makes expected/networks/CASE.json, the figures that other networks than LeNet are compared with: run it from any
+folder, with the names of cases or none for all (3 minutes on one core). Needs torch and torchvision.
+
+Weights and samples are those of networks.py; dropout is off, norms are in training mode, and the network steps by plain SGD
+at `lr`, on global batches of `batch_size`: first_batch, first_batch + 1, ... Each case has several `states`, by `start`:
+    parity   the parity weights
+    open     the open weights
+    trained  PyTorch's after 50 such steps from the parity weights in float32, with all float tensors rounded to bfloat16
+             precision (so that half of their bits are zero), stored as float32 in the file `weights` beside the figures
+For each of them:
+    losses           mean cross-entropy before each of six successive steps
+    gradients        of the first of them, as fingerprints (figures.py); tensor is t, the place among the float tensors
+    gradient_norm    of all of them together
+    buffers          running_mean and running_var after the first step, as fingerprints
+    evaluation_loss  of first_batch after the six steps, in evaluation mode: with the running statistics
+
+Tensors of small gradients. A convolution's bias before a batch norm has a true gradient of zero: its norm here is rounding
+in float64, below 1e-9 * gradient_norm, and only an absolute tolerance makes sense. The distance of the others is taken over
+max(norm, 1e-3 * gradient_norm). So `spread` has for each way of rounding the worst relative distances in losses, gradients,
+buffers and evaluation_loss, and in zero_gradients the worst norm of a gradient that should be zero, over gradient_norm.
+
+`tolerances` have the same names and follow from it (figures.py).
+
+What the spread says. A ReLU whose input is within rounding of zero changes gradients by 1e-3 to 1e-2 of a tensor's norm,
+and a batch of 32 has ten million ReLUs. So gradients at the parity weights agree to 1e-4 only where batches are small and
+first_batch was searched for a start with a wide margin (--margins); ResNet-50 has none. At the open weights no ReLU is near
+zero. Deep networks with norms also amplify: lr is so small that six losses stay together, yet each step moves the loss by a
+hundredth or more.
+"""
+import argparse
+import sys
+import time
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+from figures import (VARIANTS, Run, distance, fingerprints, loss_distance, rounded, rounded_spread, tolerances,
+                     whole_norm, write_json)
+from networks import NETWORKS, FashionMnist, Noise, float_tensors, parity_numbers, set_parity_weights
+
+FOLDER = Path(__file__).parent / "expected" / "networks"
+TRAINED_STEPS = 50
+LEAST = {"losses": 1e-5, "gradients": 1e-4, "zero_gradients": 1e-6, "buffers": 1e-5, "evaluation_loss": 1e-5}
+CASES = {  # network, image (H, W, C), and for each state: start, batch size, lr, first batch
+    "mlp": ("mlp", (28, 28, 1), [("parity", 32, 0.05, 0), ("trained", 32, 0.05, 50)]),
+    "keras-convnet": ("keras-convnet", (28, 28, 1), [("parity", 32, 0.05, 0), ("trained", 32, 0.05, 50)]),
+    "resnet18": ("resnet18", (28, 28, 1), [
+        ("parity", 2, 1e-4, 290), ("parity", 32, 1e-4, 0), ("open", 8, 1e-5, 0)]),
+    "torchvision-resnet18-28": ("torchvision-resnet18", (28, 28, 1), [("parity", 8, 1e-4, 45)]),
+    "torchvision-resnet18-64": ("torchvision-resnet18", (64, 64, 3), [("parity", 4, 1e-5, 237), ("open", 32, 1e-5, 0)]),
+    "torchvision-resnet50-64": ("torchvision-resnet50", (64, 64, 3), [("parity", 4, 1e-7, 77), ("open", 16, 1e-5, 0)]),
+}
+
+
+def maker(case):
+    network, image, _ = CASES[case]
+    return lambda: NETWORKS[network](image[2])
+
+
+def data_of(case):
+    image = CASES[case][1]
+    return FashionMnist() if image == (28, 28, 1) else Noise(*image)
+
+
+def sgd(lr):
+    return lambda parameters: torch.optim.SGD(parameters.values(), lr=lr)
+
+
+def six_steps(make_network, weights, data, batch, lr, first, variant):
+    run = Run(make_network, weights, data, batch, sgd(lr), variant)
+    loss, gradients = run.step(first)
+    buffers = run.tensors(("running_mean", "running_var"))
+    losses = [loss, *run.losses(range(first + 1, first + 6))]
+    return {"losses": losses, "gradients": gradients, "buffers": buffers, "evaluation_loss": run.evaluate(first)}
+
+
+def spread_of(got, reference):
+    whole = whole_norm(reference["gradients"])
+    zeros = [n for n, g in reference["gradients"].items() if g.norm() <= 1e-9 * whole]
+    others = {n: g for n, g in reference["gradients"].items() if n not in zeros}
+    return {"losses": loss_distance(got["losses"], reference["losses"]),
+            "gradients": distance(got["gradients"], others, 1e-3 * whole),
+            "zero_gradients": max((got["gradients"][n].norm().item() / whole for n in zeros), default=0.0),
+            "buffers": distance(got["buffers"], reference["buffers"]),
+            "evaluation_loss": loss_distance([got["evaluation_loss"]], [reference["evaluation_loss"]])}
+
+
+def expected_of_state(make_network, weights, data, batch, lr, first):
+    reference = six_steps(make_network, weights, data, batch, lr, first, "float64")
+    spread = {v: spread_of(six_steps(make_network, weights, data, batch, lr, first, v), reference) for v in VARIANTS}
+    index = {name: t for t, name in enumerate(float_tensors(make_network()))}
+    return {"losses": [rounded(x, 12) for x in reference["losses"]],
+            "evaluation_loss": rounded(reference["evaluation_loss"], 12),
+            "gradient_norm": rounded(whole_norm(reference["gradients"]), 9),
+            "spread": rounded_spread(spread), "tolerances": tolerances(spread, LEAST),
+            "gradients": fingerprints(reference["gradients"], index),
+            "buffers": fingerprints(reference["buffers"], index)}
+
+
+def trained_weights(make_network, weights, data, batch, lr):
+    run = Run(make_network, weights, data, batch, sgd(lr), "float32")
+    run.losses(range(TRAINED_STEPS))
+    return {n: t.bfloat16().float() if t.is_floating_point() else t for n, t in run.model.state_dict().items()}
+
+
+def make(case):
+    network, image, starts = CASES[case]
+    make_network, data, states = maker(case), data_of(case), []
+    for start, batch, lr, first in starts:
+        state = {"start": start, "batch_size": batch, "lr": lr, "first_batch": first}
+        weights = set_parity_weights(make_network(), shift=8.0 if start == "open" else 0.0).state_dict()
+        if start == "trained":
+            state["weights"] = f"{case}_{TRAINED_STEPS:03}.safetensors"
+            if not (FOLDER / state["weights"]).exists():
+                save_file(trained_weights(make_network, weights, data, batch, lr), FOLDER / state["weights"])
+            weights = load_file(FOLDER / state["weights"])
+        states.append(state | expected_of_state(make_network, weights, data, batch, lr, first))
+    write_json(FOLDER / f"{case}.json",
+               {"torch": torch.__version__, "network": network, "image": list(image), "states": states})
+    return states
+
+
+@torch.no_grad()
+def margin(model, images):
+    """How near to zero the input of a ReLU comes, or two values that compete in a max-pool."""
+    nearest = []
+
+    def relu_margin(_, inputs):
+        nearest.append(inputs[0].abs().min().item())
+
+    def pool_margin(pool, inputs):
+        padded = nn.functional.pad(inputs[0], [pool.padding] * 4, value=-1.0)
+        windows = padded.unfold(2, pool.kernel_size, pool.stride).unfold(3, pool.kernel_size, pool.stride).flatten(4)
+        largest = windows.topk(2).values
+        gaps = largest[..., 0] - largest[..., 1]
+        nearest.append(gaps[gaps > 0].min().item())
+
+    hooks = [module.register_forward_pre_hook(relu_margin if isinstance(module, nn.ReLU) else pool_margin)
+             for module in model.modules() if isinstance(module, (nn.ReLU, nn.MaxPool2d))]
+    model(images)
+    for hook in hooks:
+        hook.remove()
+    return min(nearest)
+
+
+def print_margins(case, candidates):
+    model, data = set_parity_weights(maker(case)()), data_of(case)
+    for batch in sorted({batch for start, batch, *_ in CASES[case][2] if start == "parity"}):
+        margins = {k: margin(model, data.samples(parity_numbers(k, batch))[0]) for k in range(candidates)}
+        best = sorted(margins, key=margins.get)[:-4:-1]
+        print(f"{case}, batches of {batch}:", ", ".join(f"first_batch {k} {margins[k]:.1e}" for k in best), flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("cases", nargs="*", metavar="CASE", help=f"of {', '.join(CASES)}")
+    parser.add_argument("--margins", type=int, metavar="N",
+                        help="only print which of N first batches keep ReLUs farthest from zero at the parity weights")
+    args = parser.parse_args()
+    if unknown := set(args.cases) - set(CASES):
+        sys.exit(f"unknown: {', '.join(sorted(unknown))}; cases are {', '.join(CASES)}")
+    torch.set_num_threads(1)
+    torch.use_deterministic_algorithms(True)
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for case in args.cases or CASES:
+        if args.margins:
+            print_margins(case, args.margins)
+            continue
+        start = time.perf_counter()
+        for state in make(case):
+            print(case, state["start"], state["batch_size"], [f"{x:.4f}" for x in state["losses"]],
+                  f"evaluation {state['evaluation_loss']:.4f}")
+            for variant, spread in state["spread"].items():
+                print(f"    {variant:15} {spread}")
+        print(f"{time.perf_counter() - start:.0f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main()

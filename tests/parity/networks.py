@@ -1,0 +1,161 @@
+"""The networks of --model as PyTorch modules, and their parity weights and samples, generated alike on the C++ side.
+
+Names are those of state_dict. "Float tensors" are its entries but num_batches_tracked, in its order: of a batch norm
+weight, bias, running_mean, running_var. u is a number in [-1, 1) made of the hash of lenet.py (SplitMix64):
+
+    u(t, e) = 2 * (hash(t << 32 | e) >> 11) * 2**-53 - 1      in double, exact
+
+Parity weights. Tensor t is the t-th of the float tensors (from 0; running_mean and running_var count), element e its
+position in PyTorch's own layout (O,I,H,W; rows of a linear layer). In double, rounded to float32 once, at the end:
+
+    convolution and linear, weight and bias   u(t, e) / sqrt(fan_in)
+    batch norm, weight                        1 + 0.25 * u(t, e); in keras-convnet, whose norms have no scale, 1
+    batch norm, bias                          0.25 * u(t, e)
+    running_mean, running_var                 0, 1
+
+fan_in is I*H*W of a convolution's weight and the number of columns of a linear one; a bias has that of its layer's weight.
+(lenet has its own figures, and weights of its own by the same rule: lenet.py takes 180 where fan_in is 500.)
+Open weights are the same but for the norms' biases, 8 larger (float32(8 + 0.25 * u)): no ReLU behind a norm closes.
+
+Parity samples. Sample j of the stream is number (j * 7919) mod 60000 of a data set; with batches of B, global batch k
+holds samples k * B ... k * B + B - 1 of the stream. The data set is Fashion-MNIST's training set for images of 28 x 28 x 1,
+else 60000 images of noise: pixel e of number i (e in the order H,W,C) is hash((2**20 + i) << 32 | e) >> 56, its label
+i mod 10. The network sees pixels/255, without further normalisation.
+"""
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from lenet import DATA_PATH, element_hashes, lenet, read_split
+
+DATASET_SIZE = 60000
+
+
+class KerasBatchNorm2d(nn.BatchNorm2d):
+    """Keras's BatchNormalization(scale=False): the weight stays 1, and the biased variance is what the average keeps."""
+
+    def __init__(self, channels):
+        super().__init__(channels, eps=1e-3, momentum=0.01)
+        self.weight.requires_grad = False
+
+    def forward(self, x):
+        if not self.training:
+            return super().forward(x)
+        with torch.no_grad():
+            variance, mean = torch.var_mean(x, (0, 2, 3), correction=0)
+            self.running_mean.lerp_(mean, self.momentum)
+            self.running_var.lerp_(variance, self.momentum)
+            self.num_batches_tracked += 1
+        return F.batch_norm(x, None, None, self.weight, self.bias, training=True, eps=self.eps)
+
+
+class Residual(nn.Module):
+    """A residual block by D2L's names: 3x3, norm, ReLU, 3x3, norm; the input, through conv3 where there is one; ReLU."""
+
+    def __init__(self, in_channels, out_channels, stride=1, use_conv3=False):
+        super().__init__()
+        self.conv1 = nn.Conv2d(in_channels, out_channels, 3, stride, padding=1)
+        self.conv2 = nn.Conv2d(out_channels, out_channels, 3, padding=1)
+        self.conv3 = nn.Conv2d(in_channels, out_channels, 1, stride) if use_conv3 else None
+        self.bn1 = nn.BatchNorm2d(out_channels)
+        self.bn2 = nn.BatchNorm2d(out_channels)
+        self.relu = nn.ReLU()
+
+    def forward(self, x):
+        y = self.bn2(self.conv2(self.relu(self.bn1(self.conv1(x)))))
+        return self.relu(y + (self.conv3(x) if self.conv3 else x))
+
+
+def resnet18(in_channels=1):
+    """The ResNet-18 of D2L's chapter on several GPUs: a 3x3 stem without pooling, convolutions with biases."""
+    net = nn.Sequential(nn.Conv2d(in_channels, 64, 3, padding=1), nn.BatchNorm2d(64), nn.ReLU())
+    net.add_module("resnet_block1", nn.Sequential(Residual(64, 64), Residual(64, 64)))
+    for number, channels in (2, 128), (3, 256), (4, 512):
+        first = Residual(channels // 2, channels, stride=2, use_conv3=True)
+        net.add_module(f"resnet_block{number}", nn.Sequential(first, Residual(channels, channels)))
+    net.add_module("global_avg_pool", nn.AdaptiveAvgPool2d(1))
+    net.add_module("fc", nn.Sequential(nn.Flatten(), nn.Linear(512, 10)))
+    return net
+
+
+def mlp(inputs=784):
+    return nn.Sequential(nn.Flatten(), nn.Linear(inputs, 256), nn.ReLU(), nn.Linear(256, 10))
+
+
+def keras_convnet(norm=KerasBatchNorm2d, dropout=0.5):
+    """The convnet of Keras's guide to distributed training; its strided 'same' convolution pads symmetrically on 28 x 28."""
+    return nn.Sequential(
+        nn.Conv2d(1, 12, 3, padding=1, bias=False), norm(12), nn.ReLU(),
+        nn.Conv2d(12, 24, 6, stride=2, bias=False), norm(24), nn.ReLU(),
+        nn.Conv2d(24, 32, 6, stride=2, padding=2), norm(32), nn.ReLU(),
+        nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(32, 256), nn.ReLU(), nn.Dropout(dropout), nn.Linear(256, 10))
+
+
+def torchvision_resnet(name, in_channels):
+    import torchvision  # not everyone who needs the other networks has it
+    net = getattr(torchvision.models, name)(num_classes=10)
+    if in_channels != 3:
+        net.conv1 = nn.Conv2d(in_channels, 64, 7, stride=2, padding=3, bias=False)
+    return net
+
+
+NETWORKS = {
+    "lenet": lambda in_channels=1: lenet(),
+    "mlp": lambda in_channels=1: mlp(),
+    "resnet18": resnet18,
+    "keras-convnet": lambda in_channels=1: keras_convnet(),
+    "torchvision-resnet18": lambda in_channels=1: torchvision_resnet("resnet18", in_channels),
+    "torchvision-resnet50": lambda in_channels=1: torchvision_resnet("resnet50", in_channels),
+}
+
+
+def float_tensors(model):
+    """The float tensors by name, in order: live, not copies."""
+    return {name: tensor for name, tensor in model.state_dict().items() if tensor.is_floating_point()}
+
+
+def units(tensor_index, count):
+    return 2 * ((element_hashes(tensor_index, count) >> np.uint64(11)) * 2.0**-53) - 1
+
+
+def set_parity_weights(model, shift=0.0):
+    """The parity weights; the open ones with a shift of 8."""
+    modules = dict(model.named_modules())
+    for t, (name, tensor) in enumerate(float_tensors(model).items()):
+        path, _, kind = name.rpartition(".")
+        layer, u = modules[path], units(t, tensor.numel())
+        if isinstance(layer, nn.BatchNorm2d):
+            scale = 0 if isinstance(layer, KerasBatchNorm2d) else 0.25
+            values = {"weight": 1 + scale * u, "bias": shift + 0.25 * u,
+                      "running_mean": 0 * u, "running_var": 0 * u + 1}[kind]
+        else:
+            values = u / np.sqrt(layer.weight[0].numel())
+        tensor.copy_(torch.from_numpy(values.astype(np.float32)).reshape(tensor.shape))
+    return model
+
+
+class FashionMnist:
+    """The training set as float32 (n,1,28,28) images in [0,1] and labels."""
+
+    def __init__(self, folder=DATA_PATH):
+        self.images, self.labels = read_split("train", folder)
+
+    def samples(self, numbers):
+        return self.images[numbers], self.labels[numbers]
+
+
+class Noise:
+    def __init__(self, height, width, channels):
+        self.shape = height, width, channels
+
+    def samples(self, numbers):
+        pixels = [(element_hashes(2**20 + i, int(np.prod(self.shape))) >> np.uint64(56)).reshape(self.shape)
+                  for i in map(int, numbers)]
+        images = torch.from_numpy(np.stack(pixels).astype(np.float32)).permute(0, 3, 1, 2) / 255
+        return images.contiguous(), numbers % 10
+
+
+def parity_numbers(k, batch):
+    """The numbers of the samples of global batch k."""
+    return torch.from_numpy(np.arange(k * batch, (k + 1) * batch) * 7919 % DATASET_SIZE)

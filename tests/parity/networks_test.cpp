@@ -1,0 +1,142 @@
+// Networks against PyTorch: gradients, running statistics and losses from equal weights. How the figures in
+// expected/networks were made is said in make_networks.py.
+#include "comm/local/world.h"
+#include "data/catalog.h"
+#include "nn/models.h"
+#include "tests/parity/parity.h"
+#include "tests/train/rig.h"
+#include "train/evaluation.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+namespace ddp::testing {
+namespace {
+
+using nlohmann::json;
+
+struct Worst {
+  double relative = 0, zero = 0;  // of a tensor; of gradients that should be zero, over the norm of all gradients
+  std::string tensor;
+};
+
+Worst gradient_distance(const json& state, std::span<const Parameter> parameters, std::span<const float> gradients) {
+  const double whole = state.at("gradient_norm");
+  Worst worst;
+  for (const Parameter& p : parameters) {
+    const json& figures = state.at("gradients").at(p.name);
+    const std::vector<float> gradient = to_pytorch(p, gradients);
+    const double norm = figures.at("norm");
+    if (norm < 1e-9 * whole) {
+      worst.zero = std::max(worst.zero, norm_of(gradient) / whole);
+      continue;
+    }
+    const double distance =
+        projected_distance(gradient, figures.at("tensor"), figures.at("projections")) / std::max(norm, 1e-3 * whole);
+    if (!(distance <= worst.relative)) {
+      worst.relative = distance;
+      worst.tensor = p.name;
+    }
+  }
+  return worst;
+}
+
+double buffer_distance(const json& state, std::span<const NormState> norms, const std::vector<float>& statistics) {
+  double worst = 0;
+  for (const auto& [name, layer, span, scale] : norms)
+    for (const int part : {0, 1}) {
+      const json& figures = state.at("buffers").at(name + (part == 0 ? ".running_mean" : ".running_var"));
+      const auto values = std::span(statistics).subspan(span.offset + part * span.channels, span.channels);
+      worst = std::max(worst, projected_distance(values, figures.at("tensor"), figures.at("projections")) /
+                                  figures.at("norm").get<double>());
+    }
+  return worst;
+}
+
+struct Case {
+  const char* file;
+  bool winograd = true;
+};
+
+void PrintTo(const Case& tested, std::ostream* out) { *out << tested.file << (tested.winograd ? "" : ", direct"); }
+
+class Networks : public ::testing::TestWithParam<Case> {
+ protected:
+  void compare(const json& state) {
+    const int64_t batch = state.at("batch_size"), first = state.at("first_batch");
+    const ParityOrder order(*data, first * batch, 6 * batch);
+    Rig rig({.batch_size = batch, .lr = state.at("lr"), .order = Order::sequential}, network, order, *device, *ops,
+            *world[0]);
+    Replica& r = rig.replica;
+    start_from(state, r);
+    const ParityOrder batch_again(*data, first * batch, batch);
+    const DistributedSampler sequential(batch, batch, Order::sequential, 0, 0, {1.0});
+    DeviceData on_device(*device, batch_again, batch, 0);
+    // At open weights channels have means far from the running means of zero, about which sums would lose digits that
+    // no later step loses: so there the running means are set first.
+    const std::string start = state.at("start");
+    const bool centred = start == "open";
+    if (centred) {
+      Evaluator::Recomputation(r, on_device, sequential).run();
+      r.load_state(r.download_state(r.evaluation_state()));
+    }
+
+    std::vector<double> losses = rig.losses(0, 1);
+    const Worst gradients = gradient_distance(state, r.parameters, r.download_gradients());
+    const double buffers = buffer_distance(state, r.norms, r.download_state(r.state()));
+    const auto next = rig.losses(1, 6);
+    losses.insert(losses.end(), next.begin(), next.end());
+    const double loss = loss_distance(losses, state.at("losses").get<std::vector<double>>());
+    const double evaluated = state.at("evaluation_loss");
+    const double evaluation = std::abs(Evaluator(r, on_device, sequential).run().loss / evaluated - 1);
+
+    std::printf("%s, %s weights, batch %d: gradients within %.1e (zero ones %.1e), ", GetParam().file, start.c_str(),
+                static_cast<int>(batch), gradients.relative, gradients.zero);
+    EXPECT_LE(gradients.relative, 1e-4) << gradients.tensor;
+    EXPECT_LE(gradients.zero, 1e-6);
+    EXPECT_LE(loss, std::max(1e-5, 2 * largest_spread(state, "losses")));
+    if (!centred) {
+      EXPECT_LE(buffers, 1e-5);
+      EXPECT_LE(evaluation, std::max(1e-5, 2 * largest_spread(state, "evaluation_loss")));
+      std::printf("statistics %.1e, evaluation %.1e, ", buffers, evaluation);
+    }
+    std::printf("losses %.1e\n", loss);
+  }
+
+  const json figures = expected_figures(std::string("networks/") + GetParam().file + ".json");
+  const ImageShape image{figures.at("image")[0], figures.at("image")[1], figures.at("image")[2]};
+  const Network network = make_model(figures.at("network").get<std::string>(), image, 10).without_dropout();
+  const std::unique_ptr<Dataset> data = image == ImageShape{28, 28, 1}
+                                            ? std::move(open_datasets("fashion-mnist", "").train)
+                                            : std::make_unique<Noise>(image);
+  const std::unique_ptr<Device> device = make_cpu_device();
+  const std::unique_ptr<Ops> ops = make_cpu_ops(*device, {.winograd = GetParam().winograd});
+  std::vector<std::unique_ptr<Communicator>> world = make_local_world(1);
+};
+
+TEST_P(Networks, OneStepAndTheNextLosses) {
+  int compared = 0;
+  for (const json& state : figures.at("states")) {
+    if (!comparable(state)) continue;
+    compare(state);
+    ++compared;
+  }
+  EXPECT_GT(compared, 0);
+}
+
+const Case kCases[] = {{"mlp"},
+                       {"keras-convnet"},
+                       {"resnet18", false},
+                       {"resnet18", true},
+                       {"torchvision-resnet18-28", false},
+                       {"torchvision-resnet18-64", false},
+                       {"torchvision-resnet18-64", true},
+                       {"torchvision-resnet50-64", true}};
+INSTANTIATE_TEST_SUITE_P(Parity, Networks, ::testing::ValuesIn(kCases), [](const auto& tested) {
+  std::string name = tested.param.file;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name + (tested.param.winograd ? "" : "_direct");
+});
+
+}  // namespace
+}  // namespace ddp::testing

@@ -1,0 +1,91 @@
+// Twenty steps of each optimizer against PyTorch's. How the figures in expected/optimizers.json were made is said in
+// make_optimizers.py.
+#include "comm/local/world.h"
+#include "data/catalog.h"
+#include "nn/models.h"
+#include "tests/parity/parity.h"
+#include "tests/train/rig.h"
+
+#include <gtest/gtest.h>
+
+namespace ddp::testing {
+namespace {
+
+using nlohmann::json;
+
+ReplicaConfig config_of(const json& options) {
+  const std::string name = options.at("optimizer");
+  const auto number = [&](const char* key, double otherwise) {
+    return static_cast<float>(options.value(key, otherwise));
+  };
+  OptimizerDesc optimizer{.kind = name == "sgd"    ? OptimizerDesc::Kind::sgd
+                                  : name == "lars" ? OptimizerDesc::Kind::lars
+                                                   : OptimizerDesc::Kind::adam,
+                          .momentum = number("momentum", 0),
+                          .nesterov = options.value("nesterov", false),
+                          .epsilon = number("eps", 1e-8),
+                          .weight_decay = number("weight_decay", 0),
+                          .decoupled = name == "adamw",
+                          .trust = number("trust", 0.001)};
+  if (options.contains("betas")) {
+    optimizer.beta1 = options.at("betas")[0].get<float>();
+    optimizer.beta2 = options.at("betas")[1].get<float>();
+  }
+  return {.optimizer = optimizer,
+          .all_decay = options.value("decay_biases", true) && name != "lars",
+          .clip_norm = options.value("clip_grad_norm", 0.0),
+          .label_smoothing = number("label_smoothing", 0)};
+}
+
+// In a chain of layers PyTorch's order is that of the layers; a norm has four tensors.
+std::map<std::string, uint64_t> places_in_chain(const Network& network) {
+  using Kind = LayerSpec::Kind;
+  std::map<std::string, uint64_t> places;
+  uint64_t place = 0;
+  for (const LayerSpec& layer : network.layers()) {
+    const bool norm = layer.kind == Kind::batch_norm;
+    if (!norm && layer.kind != Kind::conv2d && layer.kind != Kind::linear) continue;
+    places[layer.name + ".weight"] = place++;
+    if (norm || layer.bias) places[layer.name + ".bias"] = place++;
+    if (norm) place += 2;
+  }
+  return places;
+}
+
+TEST(Optimizers, TwentyStepsOfEachOptimizer) {
+  const auto data = open_datasets("fashion-mnist", "").train;
+  const auto device = make_cpu_device();
+  const auto ops = make_cpu_ops(*device, {});
+  const json figures = expected_figures("optimizers.json");
+  ASSERT_GE(figures.at("runs").size(), 14u);
+  for (const json& run : figures.at("runs")) {
+    const json& options = run.at("options");
+    const int64_t batch = run.at("batch_size");
+    const std::string model = run.at("network"), what = model + " " + options.dump();
+    const Network network = make_model(model, {28, 28, 1}, 10).without_dropout();
+    const ParityOrder order(*data, 0, 20 * batch);
+    const auto world = make_local_world(1);
+    Rig rig({.batch_size = batch, .lr = options.at("lr"), .order = Order::sequential, .replica = config_of(options)},
+            network, order, *device, *ops, *world[0]);
+    Replica& r = rig.replica;
+    const std::vector<float> before = parity_weights(r.parameters, places_in_chain(network), 0);
+    r.load(before);
+    const double losses = loss_distance(rig.losses(0, 20), run.at("losses").get<std::vector<double>>());
+    EXPECT_LE(losses, 1e-5) << what;
+
+    std::vector<float> change = r.download_weights();
+    for (size_t i = 0; i < change.size(); ++i) change[i] -= before[i];
+    double worst = 0;
+    for (const Parameter& p : r.parameters) {
+      if (!run.at("changes").contains(p.name)) continue;
+      const json& tensor = run.at("changes").at(p.name);
+      const double distance = projected_distance(to_pytorch(p, change), tensor.at("tensor"), tensor.at("projections"));
+      worst = std::max(worst, distance / tensor.at("norm").get<double>());
+    }
+    EXPECT_LE(worst, run.at("tolerances").at("changes").get<double>()) << what;
+    std::printf("%s: losses within %.1e, changes of weights within %.1e\n", what.c_str(), losses, worst);
+  }
+}
+
+}  // namespace
+}  // namespace ddp::testing

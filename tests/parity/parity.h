@@ -1,0 +1,144 @@
+// What the comparisons with PyTorch share: numbers made by a hash, weights and samples made of them, and distances
+// between tensors by random projections. networks.py and figures.py say what they are.
+#pragma once
+
+#include "data/dataset.h"
+#include "device/cpu/device.h"
+#include "nn/network.h"
+#include "nn/parameters.h"
+#include "ops/cpu/ops.h"
+#include "train/replica.h"
+#include "train/state_dict.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <fstream>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ddp::testing {
+
+inline nlohmann::json expected_figures(const std::string& file) {
+  return nlohmann::json::parse(std::ifstream(std::string(DDP_EXPECTED) + "/" + file));
+}
+
+inline uint64_t hash(uint64_t x) {
+  uint64_t z = x + 0x9E3779B97F4A7C15;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
+  return z ^ (z >> 31);
+}
+
+inline double unit(uint64_t tensor, uint64_t element) {  // in [-1, 1)
+  return 2 * (static_cast<double>(hash(tensor << 32 | element) >> 11) * 0x1p-53) - 1;
+}
+
+// `places`: of each tensor among the float tensors of PyTorch's state_dict.
+inline std::vector<float> parity_weights(std::span<const Parameter> parameters,
+                                         const std::map<std::string, uint64_t>& places, double shift) {
+  std::vector<float> flat(flat_count(parameters));
+  for (const Parameter& p : parameters)
+    for (int64_t i = 0; i < p.count; ++i) {
+      const double u = unit(places.at(p.name), static_cast<uint64_t>(p.pytorch_index(i)));
+      const double value = p.role == Parameter::Role::norm_scale   ? 1 + 0.25 * u
+                           : p.role == Parameter::Role::norm_shift ? shift + 0.25 * u
+                                                                   : u / std::sqrt(static_cast<double>(p.fan_in));
+      flat[p.offset + i] = static_cast<float>(value);
+    }
+  return flat;
+}
+
+// Samples first, first + 1, ... of the parity order.
+class ParityOrder final : public Dataset {
+ public:
+  ParityOrder(const Dataset& whole, int64_t first, int64_t count) : whole_(whole), first_(first), count_(count) {}
+  int64_t size() const override { return count_; }
+  ImageShape image_shape() const override { return whole_.image_shape(); }
+  int classes() const override { return whole_.classes(); }
+  void read(int64_t i, std::span<uint8_t> pixels) const override { whole_.read(at(i), pixels); }
+  int32_t label(int64_t i) const override { return whole_.label(at(i)); }
+
+ private:
+  int64_t at(int64_t i) const { return (first_ + i) * 7919 % 60000; }
+  const Dataset& whole_;
+  int64_t first_, count_;
+};
+
+class Noise final : public Dataset {
+ public:
+  explicit Noise(ImageShape shape) : shape_(shape) {}
+  int64_t size() const override { return 60000; }
+  ImageShape image_shape() const override { return shape_; }
+  int classes() const override { return 10; }
+  void read(int64_t i, std::span<uint8_t> pixels) const override {
+    for (size_t e = 0; e < pixels.size(); ++e)
+      pixels[e] = static_cast<uint8_t>(hash(((uint64_t{1} << 20) + static_cast<uint64_t>(i)) << 32 | e) >> 56);
+  }
+  int32_t label(int64_t i) const override { return static_cast<int32_t>(i % 10); }
+
+ private:
+  ImageShape shape_;
+};
+
+// The distance of a tensor, in PyTorch's layout, from the one that left the fingerprint.
+inline double projected_distance(std::span<const float> tensor, uint64_t place, const nlohmann::json& projections) {
+  std::array<double, 64> sums{};
+  for (size_t e = 0; e < tensor.size(); ++e) {
+    const uint64_t signs = hash((256 + place) << 32 | e);
+    for (int k = 0; k < 64; ++k) sums[k] += (signs >> k & 1 ? 1.0 : -1.0) * tensor[e];
+  }
+  double squares = 0;
+  for (int k = 0; k < 64; ++k) {
+    const double difference = sums[k] - projections[k].get<double>();
+    squares += difference * difference;
+  }
+  return std::sqrt(squares / 64);
+}
+
+inline double norm_of(std::span<const float> values) {
+  double squares = 0;
+  for (const float value : values) squares += double{value} * value;
+  return std::sqrt(squares);
+}
+
+// Of a state of expected/networks.
+inline std::map<std::string, uint64_t> places_of(const nlohmann::json& state) {
+  std::map<std::string, uint64_t> places;
+  for (const char* kind : {"gradients", "buffers"})
+    for (const auto& [name, figures] : state.at(kind).items()) places[name] = figures.at("tensor");
+  return places;
+}
+
+inline void start_from(const nlohmann::json& state, Replica& replica) {
+  const std::string start = state.at("start");
+  if (start != "trained")
+    return replica.load(parity_weights(replica.parameters, places_of(state), start == "open" ? 8 : 0));
+  const std::string weights = std::string(DDP_EXPECTED) + "/networks/" + state.at("weights").get<std::string>();
+  const ModelState trained = load_state_dict(weights, replica.parameters, replica.norms);
+  replica.load(trained.weights);
+  replica.load_state(trained.statistics);
+}
+
+// How far PyTorch's own ways of rounding are apart.
+inline double largest_spread(const nlohmann::json& state, const char* what) {
+  double largest = 0;
+  for (const auto& [variant, spread] : state.at("spread").items())
+    largest = std::max(largest, spread.at(what).get<double>());
+  return largest;
+}
+
+// Where they are further apart, by ReLUs within rounding of zero, there is nothing to compare with.
+inline bool comparable(const nlohmann::json& state) {
+  const nlohmann::json& spread = state.at("spread");
+  const auto gradients = [&](const char* variant) { return spread.at(variant).at("gradients").get<double>(); };
+  return std::max(gradients("float32"), gradients("without_onednn")) <= 1e-4;
+}
+
+}  // namespace ddp::testing

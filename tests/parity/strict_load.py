@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""Loads what a run has saved into PyTorch's own modules, strictly, and evaluates it there.
+
+    tests/parity/strict_load.py RUN_FOLDER              model.safetensors, summary.json and config.toml of a finished run
+    tests/parity/strict_load.py --model resnet18 FILE   any safetensors file with PyTorch's names
+
+Keys, shapes and types must be those of the network's state_dict (networks.py; torchvision's own constructors for its two),
+num_batches_tracked included: load_state_dict(strict=True) alone would forgive one that is missing. The accuracy on the
+10,000 test images (28 x 28, pixels/255, f32) must be that of summary.json up to --tolerance samples: where two logits are
+within rounding of each other, the order of the sums decides which is larger. That is 2 samples where the run computed in
+f32, 20 in tf32, and 100 in bf16, whose rounding decides more often. A run that was not evaluated is only loaded. Ends with 0, with 1 where something
+differs, and with 77 after saying SKIPPED where torch, safetensors or torchvision is missing.
+"""
+import argparse
+import json
+import sys
+import tomllib
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+
+try:
+    import torch
+    from safetensors.torch import load_file
+
+    from lenet import DATA_PATH, read_split
+    from networks import NETWORKS
+except ImportError as missing:
+    print(f"SKIPPED: {missing}; pip install torch torchvision safetensors numpy")
+    sys.exit(77)
+
+DEFAULT_TOLERANCE = {"fp32": 2, "tf32": 20, "bf16": 100}  # samples
+
+
+def load_strictly(network, file):
+    try:
+        model = NETWORKS[network]()
+    except ImportError as missing:
+        print(f"SKIPPED: {missing}; pip install torchvision")
+        sys.exit(77)
+    expected, got = model.state_dict(), load_file(file)
+    faults = [f"missing {name}" for name in expected.keys() - got.keys()]
+    faults += [f"unexpected {name}" for name in got.keys() - expected.keys()]
+    faults += [f"{name} is {got[name].dtype} {list(got[name].shape)}, not {t.dtype} {list(t.shape)}"
+               for name, t in expected.items() if name in got and (t.dtype, t.shape) != (got[name].dtype, got[name].shape)]
+    if faults:
+        sys.exit(f"{file} is not a {network}:\n  " + "\n  ".join(sorted(faults)))
+    counts = {t.item() for name, t in got.items() if name.endswith("num_batches_tracked")}
+    if len(counts) > 1:
+        sys.exit(f"{file}: norms have seen different numbers of batches: {sorted(counts)}")
+    model.load_state_dict(got, strict=True)
+    return model.eval(), len(got), counts
+
+
+@torch.no_grad()
+def count_correct(model, images, labels):
+    return sum((model(x).argmax(1) == y).sum().item() for x, y in zip(images.split(200), labels.split(200)))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("path", type=Path, metavar="RUN_FOLDER|FILE")
+    parser.add_argument("--model", choices=NETWORKS, help="default: what the run's config.toml says")
+    parser.add_argument("--tolerance", type=int, help="samples")
+    parser.add_argument("--data-path", help="folder with the IDX files, gzipped; default: the run's, or Fashion-MNIST")
+    parser.add_argument("--threads", type=int, default=1)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+
+    folder, config, summary = args.path, {}, {}
+    if folder.is_dir():
+        config = tomllib.loads((folder / "config.toml").read_text())
+        summary = json.loads((folder / "summary.json").read_text())
+    elif not args.model:
+        parser.error("a file alone needs --model")
+    network = args.model or config.get("model", "lenet")
+    model, tensors, counts = load_strictly(network, folder / "model.safetensors" if folder.is_dir() else folder)
+    print(f"{network}: {tensors} tensors loaded strictly" +
+          (f", norms have seen {counts.pop()} batches" if counts else ""), flush=True)
+    ours = summary.get("test_accuracy")
+    if folder.is_dir() and ours is None:
+        print("not evaluated: summary.json has no test_accuracy to compare with")
+        return
+    images, labels = read_split("t10k", args.data_path or config.get("data-path") or DATA_PATH)
+    correct = count_correct(model, images, labels)
+    print(f"{correct}/{len(labels)} correct in PyTorch", flush=True)
+    if ours is None:
+        return
+    precision = config.get("precision", "auto")
+    if precision == "auto":
+        precision = "tf32" if "NVIDIA" in summary.get("device", "") else "fp32"
+    tolerance = args.tolerance if args.tolerance is not None else DEFAULT_TOLERANCE[precision]
+    difference = abs(round(ours * len(labels)) - correct)
+    print(f"summary.json says {round(ours * len(labels))}: {difference} samples apart, {tolerance} allowed")
+    if difference > tolerance:
+        sys.exit(f"the saved weights do not compute what the run did: {ours} there, {correct / len(labels)} here")
+
+
+if __name__ == "__main__":
+    main()

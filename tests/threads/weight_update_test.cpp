@@ -1,0 +1,228 @@
+// The update over ranks that are threads, on the reference ops: ranks that hold parts compute what one that holds all
+// computes.
+#include "train/weight_update.h"
+
+#include "core/error.h"
+#include "device/cpu/device.h"
+#include "tests/reference/ops.h"
+#include "tests/threads/ranks.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <mutex>
+
+namespace ddp {
+namespace {
+
+constexpr int64_t kTail = 5;
+constexpr int kSteps = 5;
+const int64_t kSizes[] = {70, 1, 700, 33, 0, 129, 40, 3};
+
+struct Layout {
+  explicit Layout(int world, bool scatter) {
+    const int64_t unit = scatter ? scatter_alignment(world) : 16;
+    std::vector<int64_t> counts;
+    int64_t offset = 0;
+    for (const int64_t size : kSizes) {
+      counts.push_back((size + unit - 1) / unit * unit);
+      tensors.push_back({.offset = offset, .count = size, .decays = size % 2 == 0});
+      offset += counts.back();
+    }
+    plan = plan_buckets(counts, world, kTail, {.cap_mb = 0.001});
+  }
+
+  // Dense values into the flat buffer, and back.
+  std::vector<float> spread(const std::vector<float>& dense) const {
+    std::vector<float> flat(plan.padded);
+    auto from = dense.begin();
+    for (const OptimizerTensor& t : tensors) {
+      std::copy_n(from, t.count, flat.begin() + t.offset);
+      from += t.count;
+    }
+    return flat;
+  }
+  std::vector<float> gather(const std::vector<float>& flat) const {
+    std::vector<float> dense;
+    for (const OptimizerTensor& t : tensors)
+      dense.insert(dense.end(), flat.begin() + t.offset, flat.begin() + t.offset + t.count);
+    return dense;
+  }
+
+  std::vector<OptimizerTensor> tensors;
+  BucketPlan plan;
+};
+
+std::vector<float> some_values(int seed) {
+  std::vector<float> values;
+  for (const int64_t size : kSizes)
+    for (int64_t i = 0; i < size; ++i)
+      values.push_back(std::sin(static_cast<float>(values.size() * 7 + static_cast<size_t>(seed) * 131)));
+  return values;
+}
+
+struct Outcome {
+  std::vector<float> weights;  // dense
+  std::vector<std::vector<float>> states;
+};
+
+// Steps by one rank of its communicator. The gradients are those that a Reducer leaves: NaN where this rank has no
+// sums.
+Outcome some_steps(const WeightUpdateDesc& desc, Communicator& communicator, const std::vector<float>& skip = {0},
+                   bool reload = false) {
+  const Layout layout(communicator.size(), desc.scatter);
+  const auto device = make_cpu_device();
+  const auto ops = make_reference_ops(*device);
+  const auto make = [&] {
+    return std::make_unique<WeightUpdate>(desc, layout.tensors, layout.plan, *device, *ops, communicator);
+  };
+  auto update = make();
+  std::vector<float> weights = layout.spread(some_values(0));
+  OptimizerScalars scalars;
+  for (int step = 1; step <= kSteps; ++step) {
+    const std::vector<float> summed = layout.spread(some_values(step));
+    std::vector<float> gradients = summed;
+    if (desc.scatter) {
+      std::fill(gradients.begin(), gradients.end(), NAN);
+      for (const Part& part : parts_of(layout.plan, communicator.rank(), communicator.size()))
+        std::copy_n(summed.begin() + part.begin, part.count, gradients.begin() + part.begin);
+    }
+    scalars = update->scalars_for(0.1 / step, step);
+    const auto before = communicator.completed();
+    update->issue(weights.data(), gradients.data(), &scalars, skip);
+    if (communicator.size() == 1) {  // others run ahead of the comparison
+      EXPECT_EQ(static_cast<int>(communicator.completed() - before), update->collectives());
+    }
+    if (!reload) continue;
+    auto next = make();
+    for (int k = 0; k < update->states(); ++k) next->load_state(k, update->download_state(k));
+    update = std::move(next);
+  }
+  Outcome outcome{.weights = layout.gather(weights), .states = {}};
+  for (int k = 0; k < update->states(); ++k) outcome.states.push_back(layout.gather(update->download_state(k)));
+  return outcome;
+}
+
+Outcome alone(WeightUpdateDesc desc, const std::vector<float>& skip = {0}) {
+  desc.scatter = false;
+  Outcome outcome;
+  run_ranks(1, [&](Communicator& one) { outcome = some_steps(desc, one, skip); });
+  return outcome;
+}
+
+void expect_near(const std::vector<float>& actual, const std::vector<float>& expected, float tolerance) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (size_t i = 0; i < actual.size(); ++i)
+    ASSERT_NEAR(actual[i], expected[i], tolerance * std::max(1.0f, std::abs(expected[i]))) << i;
+}
+
+void expect_near(const Outcome& actual, const Outcome& expected, float tolerance) {
+  expect_near(actual.weights, expected.weights, tolerance);
+  ASSERT_EQ(actual.states.size(), expected.states.size());
+  for (size_t k = 0; k < actual.states.size(); ++k) expect_near(actual.states[k], expected.states[k], tolerance);
+}
+
+constexpr OptimizerDesc kPlain{}, kMomentum{.momentum = 0.9f, .nesterov = true, .weight_decay = 1e-2f},
+    kAdam{.kind = OptimizerDesc::Kind::adam, .weight_decay = 1e-2f},
+    kAdamW{.kind = OptimizerDesc::Kind::adam, .weight_decay = 1e-2f, .decoupled = true},
+    kLars{.kind = OptimizerDesc::Kind::lars, .momentum = 0.9f, .weight_decay = 1e-2f};
+
+class WeightUpdates : public ::testing::TestWithParam<std::tuple<int, OptimizerDesc, double>> {
+ protected:
+  WeightUpdateDesc desc() const {
+    return {.optimizer = std::get<1>(GetParam()), .clip_norm = std::get<2>(GetParam()), .scatter = true};
+  }
+};
+INSTANTIATE_TEST_SUITE_P(All, WeightUpdates,
+                         ::testing::Combine(::testing::Values(1, 2, 3, 4),
+                                            ::testing::Values(kPlain, kMomentum, kAdam, kAdamW),
+                                            ::testing::Values(0.0, 3.0)));
+
+TEST_P(WeightUpdates, InPartsAreTheWhole) {
+  const Outcome whole = alone(desc());
+  run_ranks(std::get<0>(GetParam()), [&](Communicator& rank) { expect_near(some_steps(desc(), rank), whole, 1e-6f); });
+}
+
+TEST_P(WeightUpdates, GoOnFromStatesThatWereSaved) {
+  const Outcome whole = alone(desc());
+  run_ranks(std::get<0>(GetParam()),
+            [&](Communicator& rank) { expect_near(some_steps(desc(), rank, {0}, true), whole, 1e-6f); });
+}
+
+TEST_P(WeightUpdates, ABadStepChangesNothing) {
+  run_ranks(std::get<0>(GetParam()), [&](Communicator& rank) {
+    const Outcome outcome = some_steps(desc(), rank, {0, 3, 0});
+    EXPECT_EQ(outcome.weights, some_values(0));
+    for (const auto& state : outcome.states) EXPECT_EQ(state, std::vector<float>(state.size()));
+  });
+}
+
+TEST(WeightUpdate, MovesTheWeights) {
+  for (const OptimizerDesc& optimizer : {kPlain, kMomentum, kAdam, kAdamW, kLars})
+    EXPECT_NE(alone({.optimizer = optimizer}).weights, some_values(0));
+}
+
+TEST(WeightUpdate, ClipsTheNormOfAllGradients) {
+  double squares = 0;
+  for (const float g : some_values(1)) squares += double{g} * g;
+  const auto device = make_cpu_device();
+  const auto ops = make_reference_ops(*device);
+  for (const double limit : {0.0, 0.5, 1e6})
+    run_ranks(2, [&](Communicator& rank) {
+      const Layout layout(2, false);
+      std::vector<float> weights(layout.plan.padded), gradients = layout.spread(some_values(1));
+      WeightUpdate update({.clip_norm = limit}, layout.tensors, layout.plan, *device, *ops, rank);
+      OptimizerScalars scalars = update.scalars_for(1, 1);
+      const std::vector<float> skip(2);
+      update.issue(weights.data(), gradients.data(), &scalars, skip);
+      EXPECT_NEAR(scalars.gradient_scale, limit == 0.5 ? 0.5 / std::sqrt(squares) : 1.0, 1e-6);
+      EXPECT_NEAR(weights[0], -gradients[0] * scalars.gradient_scale, 1e-7);
+    });
+}
+
+TEST(WeightUpdate, StateIsOnlyThePartOfTheRank) {
+  std::mutex mutex;
+  size_t all = 0;
+  run_ranks(4, [&](Communicator& rank) {
+    const Layout layout(4, true);
+    const auto device = make_cpu_device();
+    const auto ops = make_reference_ops(*device);
+    const WeightUpdate part({.optimizer = kAdam, .scatter = true}, layout.tensors, layout.plan, *device, *ops, rank),
+        whole({.optimizer = kAdam}, layout.tensors, layout.plan, *device, *ops, rank);
+    EXPECT_EQ(whole.state_bytes(), 2 * sizeof(float) * static_cast<size_t>(layout.plan.gradients));
+    EXPECT_EQ(part.state_bytes() * 4, 2 * sizeof(float) * static_cast<size_t>(layout.plan.padded));
+    EXPECT_EQ(part.collectives(), std::ssize(layout.plan.buckets));
+    EXPECT_EQ(whole.collectives(), 0);
+    EXPECT_EQ(part.state_name(1), "exp_avg_sq");
+    const std::lock_guard lock(mutex);
+    all += part.state_bytes();
+  });
+  EXPECT_EQ(all, 2 * sizeof(float) * static_cast<size_t>(Layout(4, true).plan.padded));
+}
+
+TEST(WeightUpdate, LarsIsNotScattered) {
+  run_ranks(1, [](Communicator& rank) {
+    const Layout layout(1, true);
+    const auto device = make_cpu_device();
+    const auto ops = make_reference_ops(*device);
+    EXPECT_THROW(WeightUpdate({.optimizer = kLars, .scatter = true}, layout.tensors, layout.plan, *device, *ops, rank),
+                 Error);
+  });
+}
+
+TEST(WeightUpdate, ScalarsOfAdam) {
+  run_ranks(1, [](Communicator& rank) {
+    const Layout layout(1, false);
+    const auto device = make_cpu_device();
+    const auto ops = make_reference_ops(*device);
+    const OptimizerScalars scalars =
+        WeightUpdate({.optimizer = kAdam}, layout.tensors, layout.plan, *device, *ops, rank).scalars_for(0.5, 3);
+    EXPECT_EQ(scalars.rate, 0.5f);
+    EXPECT_NEAR(scalars.correction1, 1 - 0.9 * 0.9 * 0.9, 1e-6);
+    EXPECT_NEAR(scalars.correction2, 1 - std::pow(0.999, 3), 1e-7);
+    EXPECT_EQ(scalars.gradient_scale, 1);
+  });
+}
+
+}  // namespace
+}  // namespace ddp

@@ -1,0 +1,232 @@
+// Networks with batch norms, residual sums and dropout, with ranks as threads over reference ops.
+#include "device/cpu/device.h"
+#include "tests/reference/ops.h"
+#include "tests/threads/ranks.h"
+#include "tests/train/rig.h"
+#include "tests/train/small.h"
+#include "train/evaluation.h"
+#include "train/trainer.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace ddp::testing {
+namespace {
+
+struct Result {
+  std::vector<double> losses;
+  std::vector<float> gradients, weights, state;
+};
+
+void run_world(int size, const std::function<void(Communicator&, Device&, Ops&)>& work) {
+  run_ranks(size, [&](Communicator& communicator) {
+    const auto device = make_cpu_device();
+    const auto ops = make_reference_ops(*device);
+    work(communicator, *device, *ops);
+  });
+}
+
+Result train_world(int size, const RigConfig& config, const Network& network, const Dataset& data, int64_t steps) {
+  Result result;
+  run_world(size, [&](Communicator& c, Device& device, Ops& ops) {
+    Rig rig(config, network, data, device, ops, c);
+    const auto losses = rig.losses(0, steps);
+    rig.replica.check_replicas();
+    const Replica& r = rig.replica;
+    if (c.rank() == 0) result = {losses, r.download_gradients(), r.download_weights(), r.download_state(r.state())};
+  });
+  return result;
+}
+
+double distance(std::span<const float> actual, std::span<const float> expected) {
+  if (actual.size() != expected.size()) return INFINITY;
+  double difference = 0, norm = 0;
+  for (size_t i = 0; i < actual.size(); ++i) {
+    difference += (double{actual[i]} - expected[i]) * (double{actual[i]} - expected[i]);
+    norm += double{expected[i]} * expected[i];
+  }
+  return std::sqrt(difference) / std::max(std::sqrt(norm), 1e-12);
+}
+
+class Norms : public ::testing::TestWithParam<int> {};
+
+// Uneven shards, short last batches, and, with three samples, empty shards.
+TEST_P(Norms, OfTheGlobalBatchMakeTheWorldSizeInvisible) {
+  for (const int64_t samples : {50, 3}) {
+    const MemoryDataset data = small_data(samples);
+    const RigConfig config{.batch_size = 16, .lr = 0.05, .replica = {.sync_norm = true, .seed = 5}};
+    const Result one = train_world(1, config, norm_network(), data, 8);
+    const Result many = train_world(GetParam(), config, norm_network(), data, 8);
+    EXPECT_LE(loss_distance(many.losses, one.losses), 1e-5) << samples;
+    EXPECT_LE(distance(many.gradients, one.gradients), 1e-4) << samples;
+    EXPECT_LE(distance(many.state, one.state), 1e-5) << samples;
+    EXPECT_NE(one.losses.front(), one.losses.back());
+  }
+}
+
+// The running statistics are those of the global batch, though each rank normalises by its own part.
+TEST_P(Norms, OfARanksPartKeepReplicasEqual) {
+  const MemoryDataset data = small_data(50);
+  const RigConfig config{.batch_size = 16, .lr = 0.05};
+  const Result one = train_world(1, config, norm_network(), data, 1);
+  const Result many = train_world(GetParam(), config, norm_network(), data, 1);
+  const int64_t first_norm = 2 * 4;  // whose input does not depend on other norms
+  EXPECT_LE(distance(std::span(many.state).first(first_norm), std::span(one.state).first(first_norm)), 1e-5);
+  if (GetParam() > 1) {
+    EXPECT_GT(distance(many.gradients, one.gradients), 1e-3);
+  }
+}
+
+TEST_P(Norms, MicroBatchesAreTheSameAtEveryWorldSize) {
+  const MemoryDataset data = small_data(50);
+  const RigConfig config{.batch_size = 16, .lr = 0.05, .replica = {.sync_norm = true}, .step = {.micro_batches = 3}};
+  const Result one = train_world(1, config, norm_network(), data, 8);
+  const Result many = train_world(GetParam(), config, norm_network(), data, 8);
+  EXPECT_LE(loss_distance(many.losses, one.losses), 1e-5);
+  EXPECT_LE(distance(many.gradients, one.gradients), 1e-4);
+}
+
+// Without batch statistics they are one large batch. With 3 samples some micro-batches are empty on every rank.
+TEST_P(Norms, MicroBatchesWithoutNormsAreOneBatch) {
+  for (const int64_t samples : {50, 3}) {
+    const MemoryDataset data = small_data(samples);
+    const RigConfig whole{.batch_size = 16, .lr = 0.1},
+        parts{.batch_size = 16, .lr = 0.1, .step = {.micro_batches = 4}};
+    const Result one = train_world(1, whole, small_network(), data, 8);
+    const Result many = train_world(GetParam(), parts, small_network(), data, 8);
+    EXPECT_LE(loss_distance(many.losses, one.losses), 1e-5) << samples;
+    EXPECT_LE(distance(many.weights, one.weights), 1e-5) << samples;
+  }
+}
+
+// After more steps Adam would show rounding: it makes a step of every gradient, also of those that are zero but for
+// rounding, as a bias's before a norm.
+TEST_P(Norms, StateInPartsIsTheSameMathematics) {
+  const MemoryDataset data = small_data(50);
+  struct Case {
+    OptimizerDesc optimizer;
+    int64_t steps;
+  };
+  for (const auto& [optimizer, steps] : {Case{{.kind = OptimizerDesc::Kind::adam, .weight_decay = 0.01f}, 1},
+                                         Case{{.momentum = 0.9f, .nesterov = true, .weight_decay = 0.01f}, 8}}) {
+    RigConfig config{.batch_size = 16,
+                     .lr = 0.01,
+                     .replica = {.optimizer = optimizer, .all_decay = false, .clip_norm = 0.5, .sync_norm = true}};
+    std::vector<std::vector<double>> losses;
+    std::vector<std::vector<float>> weights;
+    for (const bool zero : {false, true}) {
+      config.replica.zero = zero;
+      run_world(GetParam(), [&, &steps = steps](Communicator& c, Device& device, Ops& ops) {
+        Rig rig(config, norm_network(), data, device, ops, c);
+        const auto found = rig.losses(0, steps);
+        rig.replica.check_replicas();
+        if (c.rank() != 0) return;
+        losses.push_back(found);
+        const auto flat = rig.replica.download_weights();
+        auto& dense = weights.emplace_back();
+        for (const Parameter& p : rig.replica.parameters)
+          dense.insert(dense.end(), flat.begin() + p.offset, flat.begin() + p.offset + p.count);
+      });
+    }
+    EXPECT_LE(loss_distance(losses[1], losses[0]), 1e-6);
+    EXPECT_LE(distance(weights[1], weights[0]), 1e-6);
+  }
+}
+
+TEST_P(Norms, Bf16OnTheWireKeepsReplicasEqual) {
+  const MemoryDataset data = small_data(50);
+  RigConfig config{.batch_size = 16, .lr = 0.05, .replica = {.sync_norm = true}};
+  const Result f32 = train_world(GetParam(), config, norm_network(), data, 4);
+  config.replica.grad_dtype = DType::bf16;
+  for (const bool zero : {false, true}) {
+    config.replica.zero = zero;
+    const Result bf16 = train_world(GetParam(), config, norm_network(), data, 4);
+    EXPECT_LE(loss_distance(bf16.losses, f32.losses), 0.02);
+    EXPECT_NE(bf16.losses, f32.losses);
+  }
+}
+
+// Recomputed statistics are the same at every world size, and nothing that training uses changes.
+TEST_P(Norms, RecomputedStatisticsDoNotKnowTheWorldSize) {
+  const MemoryDataset data = small_data(50);
+  const RigConfig config{.batch_size = 16, .lr = 0.05, .replica = {.sync_norm = true}};
+  std::vector<float> expected;
+  double loss = 0;
+  for (const int world : {1, GetParam()})
+    run_world(world, [&](Communicator& c, Device& device, Ops& ops) {
+      Rig rig(config, norm_network(), data, device, ops, c);
+      rig.losses(0, 4);
+      Replica& r = rig.replica;
+      const auto weights = r.download_weights(), state = r.download_state(r.state());
+      const DistributedSampler sequential(data.size(), 16, Order::sequential, 0, c.rank(),
+                                          std::vector<double>(c.size(), 1.0));
+      DeviceData on_device(device, data, rig.largest(), 0);
+      Evaluator::Recomputation recomputation(r, on_device, sequential);
+      const Evaluation evaluation = Evaluator(r, on_device, sequential, &recomputation).run();
+      EXPECT_EQ(r.download_weights(), weights);
+      EXPECT_EQ(r.download_state(r.state()), state);
+      if (c.rank() != 0) return;
+      const auto found = r.download_state(r.evaluation_state());
+      EXPECT_GT(distance(found, state), 0.1);
+      if (world == 1) {
+        expected = found;
+        loss = evaluation.loss;
+      }
+      EXPECT_LE(distance(found, expected), 1e-5);
+      EXPECT_NEAR(evaluation.loss, loss, 1e-5 * loss);
+      EXPECT_EQ(evaluation.statistics_samples, 50);
+    });
+}
+
+INSTANTIATE_TEST_SUITE_P(Worlds, Norms, ::testing::Values(1, 2, 3, 4));
+
+// What dropout leaves out is a matter of seed, epoch and sample.
+TEST(Dropout, FollowsTheSeed) {
+  const MemoryDataset data = small_data(50);
+  RigConfig config{.batch_size = 16, .lr = 0.05, .replica = {.seed = 1}};
+  const Result first = train_world(1, config, norm_network(), data, 3);
+  EXPECT_EQ(train_world(1, config, norm_network(), data, 3).losses, first.losses);
+  config.replica.seed = 2;
+  EXPECT_NE(train_world(1, config, norm_network(), data, 3).losses, first.losses);
+}
+
+// Bad steps leave weights, optimizer and statistics alone, and are counted in a row.
+TEST(BadSteps, AreLeftOutWhereAskedFor) {
+  const MemoryDataset data = small_data(50);
+  for (const int64_t limit : {1, 0})
+    run_world(2, [&](Communicator& c, Device& device, Ops& ops) {
+      const RigConfig config{.batch_size = 16,
+                             .lr = 0.05,
+                             .replica = {.optimizer = {.momentum = 0.9f}, .sync_norm = true},
+                             .step = {.skip_limit = limit}};
+      Rig rig(config, norm_network(), data, device, ops, c);
+      Replica& r = rig.replica;
+      int64_t step = 0;
+      float kept = 0;
+      std::vector<float> before, after;
+      const auto poison = [&](Shard&) {
+        if (step == 2 || step == 5) {
+          before = r.download_weights();
+          kept = std::exchange(r.weights()[0], NAN);
+        }
+        if (step == 3 || step == 6) {
+          r.weights()[0] = kept;
+          after = r.download_weights();
+          EXPECT_EQ(after, before);
+        }
+        r.model.bind();
+        ++step;
+      };
+      if (limit == 0) {
+        EXPECT_THROW(rig.losses(0, 8, poison), SharedError);
+        return;
+      }
+      const auto losses = rig.losses(0, 8, poison);
+      for (int64_t k = 0; k < 8; ++k) EXPECT_EQ(std::isfinite(losses[k]), k != 2 && k != 5) << k;
+      for (const float value : r.download_state(r.state())) EXPECT_TRUE(std::isfinite(value));
+    });
+}
+
+}  // namespace
+}  // namespace ddp::testing

@@ -1,0 +1,216 @@
+#include "app/options.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace ddp {
+namespace {
+
+std::vector<std::string> words(const std::string& line) {
+  std::istringstream stream(line);
+  return {std::istream_iterator<std::string>(stream), {}};
+}
+
+Options parse(const std::string& line, std::string* answered = nullptr) {
+  std::vector<std::string> arguments = words("ddp_train " + line);
+  std::vector<const char*> argv;
+  for (const std::string& argument : arguments) argv.push_back(argument.c_str());
+  std::optional<std::string> answer;
+  const Options options = parse_options(static_cast<int>(argv.size()), argv.data(), answer);
+  if (answered) *answered = answer.value_or("");
+  return options;
+}
+
+std::string refusal(const std::string& line) {
+  try {
+    parse(line);
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Exit::usage) << line;
+    return e.what();
+  }
+  return "nothing was refused";
+}
+
+// The options of a line, as far as they reach the rest of the program, and the file that it is written to.
+Options through_a_file(const Options& options, const std::string& more = "") {
+  const auto file = std::filesystem::path(::testing::TempDir()) / "options_test.toml";
+  std::ofstream(file) << options.effective_config;
+  return parse("--config " + file.string() + " " + more);
+}
+
+// Each with what it needs, away from its default.
+const std::vector<std::string> kLines{
+    "--model resnet18",
+    "--dataset mnist",
+    "--data-path /some/where",
+    "--train-samples 5",
+    "--init normal:0.5",
+    "--init glorot",
+    "--init-from weights.safetensors",
+    "--batch-size 100 --accumulate 4",
+    "--epochs 7",
+    "--max-steps 9",
+    "--seed 3",
+    "--eval-every 0",
+    "--label-smoothing 0.1",
+    "--clip-grad-norm 2.5",
+    "--skip-bad-steps 3",
+    "--sync-bn",
+    "--bn-stats recompute",
+    "--optimizer sgd --momentum 0.9 --nesterov --weight-decay 0.0001 --decay decoupled --no-decay-bias-norm",
+    "--optimizer adam --adam-beta1 0.8 --adam-beta2 0.99 --adam-epsilon 1e-06",
+    "--optimizer adamw --weight-decay 0.01",
+    "--optimizer lars --momentum 0.9 --lars-trust 0.02 --no-decay-bias-norm",
+    "--lr 0.05 --lr-scale sqrt --lr-base-batch 64",
+    "--lr-scheduler step --lr-step-size 2.5 --lr-gamma 0.3",
+    "--lr-scheduler multistep --lr-milestones 3,6.5",
+    "--lr-scheduler multistep --lr-milestones 3",
+    "--lr-scheduler cosineannealinglr --lr-min 0.001",
+    "--lr-scheduler linear --lr-warmup-epochs 2 --lr-warmup-method constant --lr-warmup-decay 0.5",
+    "--device cpu",
+    "--threads 2",
+    "--rank-weights 2,1",
+    "--allreduce ring",
+    "--precision bf16",
+    "--conv direct",
+    "--transport mpi",
+    "--nccl-algo ring",
+    "--grad-dtype bf16",
+    "--zero 1",
+    "--share-gpu",
+    "--deterministic",
+    "--no-graph",
+    "--device-data-mb 12",
+    "--step-timeout 1.5",
+    "--bucket-cap-mb 2.5",
+    "--first-bucket-mb .5",
+    "--output-dir 007",
+    "--print-freq 0",
+    "--progress bar"};
+
+TEST(Options, EveryOptionGoesThroughItsFile) {
+  const Options plain = parse("");
+  for (const std::string& line : kLines) {
+    const Options options = parse(line);
+    EXPECT_NE(options.effective_config, plain.effective_config) << line;
+    EXPECT_EQ(through_a_file(options).effective_config, options.effective_config) << line;
+  }
+  EXPECT_EQ(through_a_file(plain).effective_config, plain.effective_config);
+}
+
+TEST(Options, TheListAboveIsWhole) {
+  std::string help;
+  parse("--help", &help);
+  std::set<std::string> listed{"--help", "--version", "--config", "--plan", "--print-order"};
+  for (const std::string& line : kLines)
+    for (const std::string& word : words(line))
+      if (word.starts_with("--")) listed.insert(word);
+  int options = 0;
+  std::istringstream lines(help);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("  -")) continue;  // what begins further right goes on with a help text
+    const std::string name = words(line.substr(line.find("--")))[0];
+    EXPECT_TRUE(listed.contains(name)) << name;
+    ++options;
+  }
+  EXPECT_EQ(options, std::ssize(listed));
+}
+
+TEST(Options, MeaningsGoThroughTheFileToo) {
+  const Options o = through_a_file(
+      parse("--optimizer sgd --momentum 0.9 --nesterov --weight-decay 5e-4 --decay decoupled --no-decay-bias-norm "
+            "--lr 0.1 --lr-scale linear --batch-size 512 --lr-scheduler multistep --lr-milestones 30,60 --lr-gamma 0.2 "
+            "--lr-warmup-epochs 5 --epochs 90 --grad-dtype bf16 --zero 1 --init glorot"));
+  EXPECT_EQ(o.optimizer.kind, OptimizerDesc::Kind::sgd);
+  EXPECT_EQ(o.optimizer.momentum, 0.9f);
+  EXPECT_EQ(o.optimizer.weight_decay, 5e-4f);
+  EXPECT_TRUE(o.optimizer.nesterov && o.optimizer.decoupled && o.no_decay_bias_norm);
+  EXPECT_EQ(o.schedule.kind, ScheduleDesc::Kind::multi_step);
+  EXPECT_EQ(o.schedule.milestones, (std::vector<double>{30, 60}));
+  EXPECT_DOUBLE_EQ(o.schedule.rate, 0.2);
+  EXPECT_EQ(o.schedule.gamma, 0.2);
+  EXPECT_EQ(o.schedule.total_epochs, 90);
+  EXPECT_EQ(o.schedule.warm_up_epochs, 5);
+  EXPECT_EQ(o.grad_dtype, DType::bf16);
+  EXPECT_EQ(o.zero, 1);
+  EXPECT_EQ(o.init.kind, Init::Kind::glorot);
+}
+
+TEST(Options, OptimizersByName) {
+  const auto desc = [](const std::string& line) { return parse("--optimizer " + line).optimizer; };
+  EXPECT_EQ(desc("adam --weight-decay 0.1").kind, OptimizerDesc::Kind::adam);
+  EXPECT_FALSE(desc("adam --weight-decay 0.1").decoupled);
+  EXPECT_EQ(desc("adamw --weight-decay 0.1").kind, OptimizerDesc::Kind::adam);
+  EXPECT_TRUE(desc("adamw --weight-decay 0.1").decoupled);
+  EXPECT_EQ(desc("lars").kind, OptimizerDesc::Kind::lars);
+  EXPECT_EQ(parse("").optimizer.kind, OptimizerDesc::Kind::sgd);
+}
+
+TEST(Options, TheCommandLineWins) {
+  EXPECT_EQ(through_a_file(parse("--lr 0.5 --epochs 3"), "--lr 0.25").lr, 0.25);
+  EXPECT_EQ(through_a_file(parse("--lr 0.5 --epochs 3"), "--lr 0.25").epochs, 3);
+}
+
+struct Refused {
+  const char* line;
+  std::vector<const char*> names;  // which the text must have
+};
+
+TEST(Options, WhatWouldBeIgnoredIsRefused) {
+  const Refused cases[] = {
+      {"--optimizer adam --momentum 0.9", {"--momentum", "sgd or lars"}},
+      {"--optimizer adam --momentum 0", {"--momentum", "sgd or lars"}},
+      {"--nesterov", {"--nesterov", "--momentum"}},
+      {"--optimizer lars --momentum 0.9 --nesterov", {"--nesterov", "--optimizer sgd"}},
+      {"--decay decoupled", {"--decay", "--weight-decay"}},
+      {"--optimizer adam --weight-decay 1 --decay l2", {"--decay", "--optimizer sgd"}},
+      {"--no-decay-bias-norm", {"--no-decay-bias-norm", "--weight-decay"}},
+      {"--adam-beta1 0.8", {"--adam-beta1", "adam"}},
+      {"--adam-beta2 0.8", {"--adam-beta2", "adam"}},
+      {"--optimizer lars --adam-epsilon 0.8", {"--adam-epsilon", "adam"}},
+      {"--lars-trust 0.1", {"--lars-trust", "lars"}},
+      {"--lr-base-batch 64", {"--lr-base-batch", "--lr-scale"}},
+      {"--lr-step-size 2", {"--lr-step-size", "--lr-scheduler step"}},
+      {"--lr-scheduler cosine --lr-gamma 0.5", {"--lr-gamma", "step or multistep"}},
+      {"--lr-scheduler step --lr-milestones 3", {"--lr-milestones", "multistep"}},
+      {"--lr-scheduler multistep", {"--lr-milestones"}},
+      {"--lr-scheduler multistep --lr-milestones 6,3", {"--lr-milestones", "ascend"}},
+      {"--lr-min 0.01", {"--lr-min", "cosine or linear"}},
+      {"--lr-scheduler cosine --lr-min 0.3", {"--lr-min", "0.2"}},
+      {"--lr-warmup-method linear", {"--lr-warmup-method", "--lr-warmup-epochs"}},
+      {"--lr-warmup-decay 0.1", {"--lr-warmup-decay", "--lr-warmup-epochs"}},
+      {"--lr-warmup-epochs 10", {"--lr-warmup-epochs", "--epochs"}},
+      {"--lr 1e38 --lr-scale linear --batch-size 512 --lr-base-batch 1", {"--lr-scale"}},
+      {"--batch-size 3 --accumulate 4", {"--accumulate", "--batch-size"}},
+      {"--zero 1 --optimizer lars", {"--zero", "lars"}},
+      {"--init default --init-from x", {"--init", "--init-from"}},
+      {"--init normal:-1", {"--init"}},
+      {"--label-smoothing 1.5", {"--label-smoothing"}},
+      {"--clip-grad-norm nan", {"--clip-grad-norm"}},
+      {"--lr inf", {"--lr"}},
+      {"--lr fast", {"--lr"}},
+      {"--momentum -0.1", {"--momentum"}},
+      {"--optimizer adam --adam-beta2 1", {"--adam-beta2"}},
+      {"--optimizer adagrad", {"--optimizer"}},
+      {"--zero 2", {"--zero"}},
+      {"--rank-weights 1,0", {"--rank-weights"}},
+      {"--bucket-cap-mb nan", {"--bucket-cap-mb"}},
+      {"--epochs 0", {"--epochs"}},
+      {"--skip-bad-steps -1", {"--skip-bad-steps"}},
+  };
+  for (const Refused& refused : cases) {
+    const std::string text = refusal(refused.line);
+    for (const char* name : refused.names) EXPECT_NE(text.find(name), text.npos) << refused.line << ": " << text;
+  }
+}
+
+}  // namespace
+}  // namespace ddp
