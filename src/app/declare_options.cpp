@@ -65,11 +65,12 @@ void declare_task(Group group, Options& o, OptionTexts& texts) {
 }
 
 void declare_training(Group group, Options& o, OptionTexts& texts) {
-  group.option("--batch-size", o.batch_size, "samples of a step over all ranks")->check(CLI::PositiveNumber);
+  constexpr int64_t kMost = int64_t{1} << 40;
+  group.option("--batch-size", o.batch_size, "samples of a step over all ranks")->check(CLI::Range(int64_t{1}, kMost));
   group
       .option("--accumulate", o.accumulate,
               "micro-batches in which a step computes its --batch-size samples one after another")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
   group.option("--epochs", o.epochs, "epochs")->check(CLI::Range(int64_t{1}, int64_t{1'000'000'000}));
   group.option("--max-steps", o.max_steps, "stop after N steps; 0: no limit")->check(CLI::NonNegativeNumber);
   group.option("--seed", o.seed, "seed of initial weights, order and dropout");
@@ -80,7 +81,7 @@ void declare_training(Group group, Options& o, OptionTexts& texts) {
       ->check(number(0, kLargest));
   group
       .option("--skip-bad-steps", o.skip_bad_steps,
-              "leave out up to N steps in a row that have NaN or infinity; 0: the first ends the run")
+              "leave out up to N steps in a row with NaN or infinity in a gradient; 0: the first ends the run")
       ->check(CLI::NonNegativeNumber);
   group.flag("--sync-bn", o.sync_bn, "batch-norm statistics over all ranks");
   group

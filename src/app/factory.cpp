@@ -28,6 +28,7 @@ void require_cpu_options(const Options& o) {
   only_gpu(o.nccl_algo != "auto", "--nccl-algo");
   only_gpu(o.share_gpu, "--share-gpu");
   only_gpu(o.no_graph, "--no-graph");
+  only_gpu(o.device_data_mb != Options{}.device_data_mb, "--device-data-mb");
 }
 
 void require_gpu_options(const Options& o) {

@@ -25,6 +25,8 @@ bool at_milestones(const Options& o) { return o.schedule.kind == Schedule::multi
 bool has_end(const Options& o) { return o.schedule.kind == Schedule::cosine || o.schedule.kind == Schedule::linear; }
 
 const Condition kConditions[] = {
+    {"--bn-stats", "is for evaluations: needs an --eval-every above 0",
+     [](const Options& o) { return o.eval_every > 0; }},
     {"--init", "excludes --init-from", [](const Options& o) { return o.init_from.empty(); }},
     {"--momentum", "needs --optimizer sgd or lars", [](const Options& o) { return !is_adam(o); }},
     {"--nesterov", "needs --optimizer sgd and a --momentum above 0",

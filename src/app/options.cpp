@@ -37,7 +37,6 @@ void parse_texts(const OptionTexts& texts, Options& o) {
   o.init = parse_init(texts.init);
   o.allreduce = texts.allreduce == "ring" ? Allreduce::ring : Allreduce::automatic;
   o.grad_dtype = texts.grad_dtype == "bf16" ? DType::bf16 : DType::f32;
-  o.recompute_bn = texts.bn_stats == "recompute";
   o.direct_conv = texts.conv == "direct";
 
   using Kind = OptimizerDesc::Kind;
@@ -90,7 +89,7 @@ Options parse_options(int argc, const char* const* argv, std::optional<std::stri
     fail(Exit::usage, "{}; ddp_train --help lists the options", e.what());
   }
   parse_texts(texts, o);
-  o.bn_stats_given = app.get_option("--bn-stats")->count() > 0;
+  if (app.get_option("--bn-stats")->count() > 0) o.recompute_bn = texts.bn_stats == "recompute";
   require_options_fit(o, [&](const std::string& name) { return app.get_option(name)->count() > 0; });
   o.effective_config = effective_config(app, o);
   return o;

@@ -35,8 +35,8 @@ struct Options {
   double clip_grad_norm = 0;   // 0: none
   int64_t skip_bad_steps = 0;  // so many in a row may have NaN or infinity and are left out
   bool sync_bn = false;
-  bool bn_stats_given = false;
-  bool recompute_bn = false;  // statistics anew from training samples before an evaluation, in place of running ones
+  std::optional<bool> recompute_bn;  // statistics anew from training samples before an evaluation, in place of running
+                                     // ones; not given: yes, where there are batch norms
 
   // Optimizer and learning rate
   OptimizerDesc optimizer;

@@ -1,9 +1,11 @@
 #include "app/run.h"
 
+#include "app/banner.h"
 #include "app/factory.h"
 #include "app/fatal.h"
 #include "app/options.h"
 #include "app/output_folder.h"
+#include "app/results.h"
 #include "app/terminal.h"
 #include "app/threads.h"
 #include "app/together.h"
@@ -19,9 +21,6 @@
 #include "train/reporter.h"
 #include "train/state_dict.h"
 #include "train/trainer.h"
-
-#include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -59,16 +58,19 @@ std::vector<double> weights_of_ranks(const Options& options, int world) {
 }
 
 // Evaluation and recomputation take batches of what fits one micro-batch of training.
-Samplers make_samplers(const Options& o, const Datasets& data, int rank, const std::vector<double>& weights) {
+Samplers make_samplers(const Options& o, const Datasets& data, bool norms, int rank,
+                       const std::vector<double>& weights) {
   const int64_t batch = (o.batch_size + o.accumulate - 1) / o.accumulate;
-  const int64_t statistics = std::min(Evaluator::Recomputation::kSamples, data.train->size());
   const auto sequential = [&](int64_t samples) {
     return DistributedSampler(samples, batch, Order::sequential, o.seed, rank, weights);
   };
-  return {.train = DistributedSampler(data.train->size(), o.batch_size, Order::shuffled, o.seed, rank, weights,
-                                      static_cast<int>(o.accumulate)),
-          .test = sequential(data.test->size()),
-          .statistics = sequential(statistics)};
+  Samplers samplers{.train = DistributedSampler(data.train->size(), o.batch_size, Order::shuffled, o.seed, rank,
+                                                weights, static_cast<int>(o.accumulate)),
+                    .test = sequential(data.test->size()),
+                    .statistics = {}};
+  if (norms && o.recompute_bn.value_or(true))
+    samplers.statistics = sequential(std::min(StatisticsRecomputation::kSamples, data.train->size()));
+  return samplers;
 }
 
 ReplicaConfig replica_config(const Options& o, const Samplers& samplers) {
@@ -90,13 +92,12 @@ TrainConfig train_config(const Options& o) {
           .eval_every = o.eval_every,
           .schedule = o.schedule,
           .step = {.micro_batches = static_cast<int>(o.accumulate), .skip_limit = o.skip_bad_steps},
-          .recompute_norms = o.recompute_bn,
           .device_data_bytes = static_cast<size_t>(o.device_data_mb) << 20};
 }
 
 Network make_network(const Options& o, const Dataset& data) {
   Network network = make_model(o.model, data.image_shape(), data.classes());
-  const bool about_norms = o.sync_bn || o.bn_stats_given;
+  const bool about_norms = o.sync_bn || o.recompute_bn;
   require(!about_norms || !norm_states_of(network).empty(), Exit::usage, "--{}: {} has no batch norms",
           o.sync_bn ? "sync-bn" : "bn-stats", o.model);
   return network;
@@ -104,80 +105,6 @@ Network make_network(const Options& o, const Dataset& data) {
 
 void print_order(const DistributedSampler& sampler, int64_t epoch) {
   for (int64_t i = 0; i < sampler.samples(); ++i) fmt::print("{}\n", sampler.sample(epoch - 1, i));
-}
-
-// What computes and how ranks communicate: for a CPU one line, for GPUs one for each rank.
-std::string describe_ranks(const Options& o, const Backend& backend, int threads, MpiSession& session) {
-  const int world = session.size();
-  const std::string transport = describe_transport(o, backend),
-                    ranks = world == 1 ? "1 rank" : fmt::format("{} ranks", world);
-  if (backend.device->is_host())
-    return fmt::format("{} x {} thread{} on {} ({}), {}{}", ranks, threads, threads == 1 ? "" : "s",
-                       backend.device->name(), backend.description, transport,
-                       backend.precision == "fp32" ? "" : ", " + backend.precision);
-  std::string text;
-  const auto descriptions = session.gather(fmt::format("{}, {}", backend.description, transport));
-  for (int r = 0; r < world; ++r) text += fmt::format("rank {} on {}\n", r, descriptions[r]);
-  return text + fmt::format("{} in {}{}{}", ranks, backend.precision, o.deterministic ? ", deterministic" : "",
-                            o.no_graph ? ", without graphs" : "");
-}
-
-// What a user may not expect of what was asked for.
-std::string remarks(const Options& o, const Replica& replica) {
-  if (replica.norms.empty()) return "";
-  const bool one_rank = replica.communicator.size() == 1;
-  std::string text;
-  if (!o.sync_bn && !one_rank)
-    text +=
-        "\nbatch norms normalise by each rank's part of a batch: results depend on the number of ranks; --sync-bn "
-        "changes that";
-  if (o.accumulate > 1) text += "\nbatch norms normalise by micro-batches: this is not the same as one large batch";
-  return text;
-}
-
-std::string banner(const Options& o, const Replica& replica, const Datasets& data, const Samplers& samplers,
-                   const std::string& ranks, const std::filesystem::path& folder) {
-  std::vector<std::string> buckets;
-  for (const Bucket& b : replica.plan.buckets)
-    buckets.push_back(fmt::format("{:.1f}", static_cast<double>(b.count) * 4 / 1024));
-  const std::string micro_batches = o.accumulate == 1 ? "" : fmt::format(" in {} micro-batches", o.accumulate);
-  return fmt::format(
-      "{} ({} parameters) on {}: {} training and {} test samples\n"
-      "{}, buckets of {} KiB{}{}\n"
-      "global batch {}{}, {} steps an epoch, {}, seed {}; results in {}{}",
-      o.model, total_count(replica.parameters), o.dataset, data.train->size(), data.test->size(), ranks,
-      fmt::join(buckets, " + "), o.grad_dtype == DType::bf16 ? " in bf16" : "",
-      o.zero > 0 ? ", optimizer state in parts" : "", o.batch_size, micro_batches, samplers.train.steps_per_epoch(),
-      describe(o.schedule), o.seed, folder.string(), remarks(o, replica));
-}
-
-void finish(const Options& o, const TrainReport& report, const Replica& replica, const DistributedSampler& sampler,
-            const Log& log, const std::filesystem::path& folder) {
-  const double per_second = static_cast<double>(report.samples) / report.train_seconds;
-  const double per_epoch = static_cast<double>(sampler.samples()) / per_second;
-  const std::string device = replica.device.name();
-  const int world = replica.communicator.size();
-  const bool recomputed = report.evaluation && report.evaluation->statistics_samples > 0;
-  const ModelState state{
-      .weights = replica.download_weights(),
-      .statistics = replica.download_state(recomputed ? replica.evaluation_state() : replica.state()),
-      .updates = report.steps - report.skipped};
-  if (replica.communicator.rank() != 0) return;
-
-  save_state_dict(folder / "model.safetensors", replica.parameters, replica.norms, state);
-  nlohmann::ordered_json summary{{"model", o.model},
-                                 {"test_accuracy", nullptr},
-                                 {"sec_per_epoch", per_epoch},
-                                 {"samples_per_second", per_second},
-                                 {"world_size", world},
-                                 {"device", device},
-                                 {"parameters", total_count(replica.parameters)},
-                                 {"steps", report.steps}};
-  if (report.evaluation) summary["test_accuracy"] = report.evaluation->accuracy();
-  write_text(folder / "summary.json", summary.dump(2) + "\n");
-  const std::string accuracy =
-      report.evaluation ? fmt::format("{:.2f}", report.evaluation->accuracy()) : "not evaluated";
-  log.info("test acc: {}, {:.1f} sec/epoch on {} x {}", accuracy, per_epoch, world, device);
 }
 
 }  // namespace
@@ -197,7 +124,8 @@ void run(MpiSession& session, int argc, char** argv) {
   const auto rank_weights = together(session, [&] { return weights_of_ranks(options, session.size()); });
   const Datasets data = together(session, [&] { return load_data(options); });
   check_same_on_all_ranks(hash_of(*data.train) ^ hash_of(*data.test) << 1, "data set", *world);
-  const Samplers samplers = make_samplers(options, data, rank, rank_weights);
+  const Network network = together(session, [&] { return make_network(options, *data.train); });
+  const Samplers samplers = make_samplers(options, data, !norm_states_of(network).empty(), rank, rank_weights);
   if (options.print_order > 0) {
     if (rank == 0) print_order(samplers.train, options.print_order);
     return;
@@ -210,7 +138,6 @@ void run(MpiSession& session, int argc, char** argv) {
   const auto ops = together(session, [&] { return make_ops(options, backend, *world, threads.count); });
   const auto own_transport = make_transport(options, backend, session, *world);
   Communicator& transport = own_transport ? *own_transport : *world;
-  const Network network = together(session, [&] { return make_network(options, *data.train); });
   const auto owned_replica = or_end_job(session, [&] {
     return std::make_unique<Replica>(network, replica_config(options, samplers), *backend.device, *ops, transport);
   });
@@ -255,7 +182,7 @@ void run(MpiSession& session, int argc, char** argv) {
   const TrainReport report = or_end_job(session, [&] { return train(config, replica, data, samplers, *reporter); });
   reporter->close();
   reporter.reset();
-  finish(options, report, replica, samplers.train, log, folder);
+  write_results(options, report, replica, samplers.train, initial.updates, log, folder);
 }
 
 }  // namespace ddp

@@ -80,4 +80,9 @@ std::vector<int64_t> DistributedSampler::local_batch_sizes() const {
   return sizes;
 }
 
+int64_t DistributedSampler::largest_shard() const {
+  const std::vector<int64_t> sizes = local_batch_sizes();
+  return sizes.empty() ? 1 : sizes.back();
+}
+
 }  // namespace ddp

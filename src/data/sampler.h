@@ -35,6 +35,7 @@ class DistributedSampler {
   Range shard(int64_t step, int micro = 0) const;    // of this rank, the same
   int64_t sample(int64_t epoch, int64_t position) const;
   std::vector<int64_t> local_batch_sizes() const;  // the distinct sizes > 0 of this rank's shards, ascending
+  int64_t largest_shard() const;                   // of them, at least 1
 
  private:
   int64_t samples_, global_batch_;

@@ -59,16 +59,14 @@ void Reducer::ready(ParameterId id) {
 
 void Reducer::launch_ready() {
   for (; launched_ < collectives() && missing_[launched_] == 0; ++launched_) {
-    if (launched_ == std::ssize(plan_.buckets)) {
-      sequence_[launched_] = communicator_.sum(WireSpan::of(flat_.subspan(plan_.padded)));
-      continue;
-    }
     const auto launch = [this] { sequence_[launched_] = start(launched_); };
-    around_launch_ ? around_launch_(launched_, launch) : launch();
+    const bool bucket = launched_ < std::ssize(plan_.buckets);
+    around_launch_&& bucket ? around_launch_(launched_, launch) : launch();
   }
 }
 
 Communicator::Sequence Reducer::start(int b) {
+  if (b == std::ssize(plan_.buckets)) return communicator_.sum(WireSpan::of(flat_.subspan(plan_.padded)));
   const auto [offset, count, first, end] = plan_.buckets[b];
   if (tail_rides_) {
     const bool last = b + 1 == std::ssize(plan_.buckets);
@@ -81,6 +79,8 @@ Communicator::Sequence Reducer::start(int b) {
   }
   return wire_.scatter ? communicator_.reduce_scatter(span) : communicator_.sum(span);
 }
+
+void Reducer::run_alone(int collective) { communicator_.wait(start(collective)); }
 
 void Reducer::finish() {
   const auto never = std::find(announced_.begin(), announced_.end(), 0);

@@ -48,10 +48,15 @@ class Reducer {
 
   int collectives() const { return static_cast<int>(missing_.size()); }  // of a step: the buckets, then the tail's own
   int launched() const { return launched_; }                             // of them in this step
+  bool tail_rides() const { return tail_rides_; }                        // in the last bucket
+  const GradientWire& wire() const { return wire_; }
+
+  // One of the collectives by itself, between steps, waited for: to measure it.
+  void run_alone(int collective);
 
  private:
   void launch_ready();
-  Communicator::Sequence start(int bucket);
+  Communicator::Sequence start(int collective);
 
   const BucketPlan& plan_;
   Communicator& communicator_;

@@ -51,8 +51,10 @@ std::optional<BadStep> bad_step(const Ticket& ticket, int64_t step) {
   for (size_t rank = 0; rank < ticket.bad.size(); ++rank) {
     const float bad = ticket.bad[rank];
     if (bad == 0) continue;
-    const std::string what =
-        finite_loss ? fmt::format("a gradient of bucket {}", bad - TicketLayout::bad_bucket(0)) : "the loss";
+    const std::string what = !finite_loss ? "the loss"
+                             : bad == TicketLayout::kBadStatistics
+                                 ? "the input of a batch norm"
+                                 : fmt::format("a gradient of bucket {}", bad - TicketLayout::bad_bucket(0));
     return BadStep{true, fmt::format("NaN or infinity at step {} on rank {}: {}", step, rank, what)};
   }
   if (finite_loss) return std::nullopt;

@@ -15,6 +15,7 @@ struct TicketLayout {
   int world = 1;
 
   static constexpr int64_t kLossSum = 0, kCorrect = 1, kSamples = 2;
+  static constexpr float kBadStatistics = -1;                                                  // of batch norms
   static constexpr float bad_bucket(int bucket) { return 1.0f + static_cast<float>(bucket); }  // 0: all is finite
 
   int64_t elements() const { return 3 + 3 * int64_t{world}; }

@@ -4,9 +4,12 @@
 #include "device/memory.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 
 namespace ddp {
+
+constexpr size_t bytes_of_floats(int64_t count) { return static_cast<size_t>(count) * sizeof(float); }
 
 class Buffer {
  public:

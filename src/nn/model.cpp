@@ -25,6 +25,7 @@ Model::Model(const Network& network, std::span<const Parameter> parameters, std:
   const Conv2dDesc first_desc = conv_first ? conv2d_desc(specs[0], false, {}) : Conv2dDesc{};
   input_format_ = ops.input_format(conv_first ? &first_desc : nullptr, batch_sizes);
 
+  Format format = input_format_;
   const LayerContext context{ops, device, config_, memory_, parameters, batch_sizes};
   size_t norm = 0;
   for (int i = 0; i < static_cast<int>(specs.size()); ++i) {
@@ -32,8 +33,11 @@ Model::Model(const Network& network, std::span<const Parameter> parameters, std:
     const auto has_gradient = [&](int stage) { return stage >= 0 && stages_[stage].has_gradient; };
     const auto format_of = [&](int stage) { return stage < 0 ? input_format_ : stages_[stage].format; };
     const bool input_gradient = has_gradient(spec.from);
-    Format format = format_of(spec.from);
-    DDP_EXPECT(spec.skip == LayerSpec::kNone || format_of(spec.skip) == format);
+    format = format_of(spec.from);
+    require(spec.skip == LayerSpec::kNone || format_of(spec.skip) == format, Exit::model,
+            "model {}: the two paths that meet in layer {} end in different formats on this device; give the "
+            "convolutions of both channels in multiples of 16, or of neither",
+            network.name(), spec.name);
     const bool is_norm = spec.kind == LayerSpec::Kind::batch_norm;
     auto layer = is_norm ? make_batch_norm_layer(spec, i, input_gradient, format, norms[norm++].span, context)
                          : make_layer(spec, i, input_gradient, format, context);
@@ -49,6 +53,8 @@ Model::Model(const Network& network, std::span<const Parameter> parameters, std:
          .format = format,
          .has_gradient = input_gradient || has_gradient(spec.skip) || !parameters_of_layer(parameters, i).empty()});
   }
+  require(format.kind != Format::Kind::channels, Exit::model, "model {}: put flatten() behind its last layer",
+          network.name());
   plan_memory(batch_sizes.empty() ? 0 : *std::max_element(batch_sizes.begin(), batch_sizes.end()));
   bind();
 }

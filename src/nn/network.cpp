@@ -29,9 +29,12 @@ const char* name_of(Kind kind) {
 
 Network::Network(std::string name, ImageShape input) : name_(std::move(name)), input_(input) {}
 
+std::string Network::coming_name() const { return prefix_ + given_name_.value_or(std::to_string(number_)); }
+
 std::string Network::next_name() {
-  if (given_name_) return prefix_ + *std::exchange(given_name_, std::nullopt);
-  return prefix_ + std::to_string(number_++);
+  std::string name = coming_name();
+  if (!std::exchange(given_name_, std::nullopt)) ++number_;
+  return name;
 }
 
 Network& Network::named(std::string name) {
@@ -68,14 +71,29 @@ Network& Network::conv2d(int64_t out_channels, int64_t kernel, const ConvOptions
 Network& Network::linear(int64_t out_features) {
   const ImageShape in = output();
   require(in.h == 1 && in.w == 1, Exit::model,
-          "model {}: a linear layer follows an image of {}x{}x{}; put flatten() before it", name_, in.h, in.w, in.c);
-  const bool flattened = last_ >= 0 && layers_[last_].kind == Kind::flatten;
-  add({.kind = Kind::linear, .output = {1, 1, out_features}, .flattened = flattened ? layers_[last_].input : in},
+          "model {}: layer {} (linear {}) follows an image of {}x{}x{}; put flatten() before it", name_, coming_name(),
+          out_features, in.h, in.w, in.c);
+  const int flatten = flatten_before();
+  add({.kind = Kind::linear, .output = {1, 1, out_features}, .flattened = flatten >= 0 ? layers_[flatten].input : in},
       fmt::format("linear {}", out_features));
   return *this;
 }
 
+// Whose features the last layer still has, each by itself; -1: none.
+int Network::flatten_before() const {
+  int layer = last_;
+  const auto keeps = [](Kind kind) { return kind == Kind::dropout || kind == Kind::relu || kind == Kind::batch_norm; };
+  while (layer >= 0 && keeps(layers_[layer].kind)) layer = layers_[layer].from;
+  return layer >= 0 && layers_[layer].kind == Kind::flatten ? layer : -1;
+}
+
 Network& Network::batch_norm(const NormOptions& options) {
+  const int flatten = flatten_before();
+  const bool permuted = flatten >= 0 && layers_[flatten].input.h * layers_[flatten].input.w > 1;
+  require(!permuted, Exit::model,
+          "model {}: layer {} (batch norm) follows a flatten of an image, whose features PyTorch orders otherwise; put "
+          "it before the flatten, or behind a linear layer",
+          name_, coming_name());
   add({.kind = Kind::batch_norm, .output = output(), .norm = options}, "batch norm");
   return *this;
 }
@@ -120,7 +138,8 @@ Network& Network::flatten() {
 }
 
 Network& Network::dropout(float rate) {
-  require(rate >= 0 && rate < 1, Exit::model, "model {}: dropout of {}; give a share from 0 to below 1", name_, rate);
+  require(rate >= 0 && rate < 1, Exit::model, "model {}: layer {} (dropout of {}): give a share from 0 to below 1",
+          name_, coming_name(), rate);
   add({.kind = Kind::dropout, .output = output(), .rate = rate}, "dropout");
   return *this;
 }
@@ -165,17 +184,17 @@ Network Network::without_dropout() const {
 // so a padded convolution, and with it all after it, keeps its extents; so does what two layers read.
 std::vector<LayerSpec> Network::trimmed_layers() const {
   std::vector<LayerSpec> trimmed = layers_;
-  std::vector<int> readers(trimmed.size(), 0);
+  std::vector<int> readers(trimmed.size() + 1, 0);  // of the image, then of each layer
   for (const LayerSpec& l : trimmed)
     for (const int read : {l.from, l.skip})
-      if (read >= 0) ++readers[read];
+      if (read != LayerSpec::kNone) ++readers[read + 1];
 
   const auto trims = [](const LayerSpec& l) {
     return l.kind == Kind::relu || (l.kind == Kind::conv2d && l.window.padding.none()) ||
            (l.kind == Kind::pool2d && l.pool == Pool2dDesc::Kind::average);
   };
   auto end = trimmed.begin();
-  while (end != trimmed.end() && trims(*end) && (end == trimmed.begin() || readers[end->from] == 1)) ++end;
+  while (end != trimmed.end() && trims(*end) && readers[end->from + 1] == 1) ++end;
   if (end == trimmed.begin()) return trimmed;
   ImageShape needed = std::prev(end)->output;
   for (auto layer = std::make_reverse_iterator(end); layer != trimmed.rend(); ++layer) {

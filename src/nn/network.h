@@ -90,7 +90,9 @@ class Network {
 
  private:
   ImageShape at(int layer) const { return layer == LayerSpec::kImage ? input_ : layers_[layer].output; }
+  std::string coming_name() const;  // of the next layer
   std::string next_name();
+  int flatten_before() const;
   void add(LayerSpec layer, const std::string& what, bool fits = true);
   void add_pool(Pool2dDesc::Kind kind, const Window2d& window, const std::string& what);
 

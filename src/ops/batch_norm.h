@@ -7,8 +7,9 @@
 //   backward_sum:  dy becomes (dy + more) * (y > 0), t1 = sum of dy, t2 = sum of dy * xhat
 //   backward:  dx = scale / sqrt(var + epsilon) * (dy - t1/count - xhat * t2/count)
 //
-// where count is the number of samples x positions that went into the sums, at least 1; act is a ReLU where `relu`, and
-// skip is added where `add`. The gradient of shift is t1 and that of scale t2, of this rank's samples; that of skip is
+// where count is the number of samples x positions that went into the sums, at least 1; var is 0 where rounding makes
+// it negative; act is a ReLU where `relu`, and skip is added where `add`. t1 and t2 are sums of dy as it was stored,
+// which may have rounded it. The gradient of shift is t1 and that of scale t2, of this rank's samples; that of skip is
 // dy as backward_sum left it. Sums are f32, [s1 of every channel][s2 of every channel]; `center` may be any value near
 // the mean (the running mean), or null for 0, and keeps s2 from losing digits.
 //

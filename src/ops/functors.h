@@ -1,6 +1,9 @@
-// Elementwise mathematics, written once; each backend only launches it.
+// Elementwise mathematics, written once; each backend only launches it. Templates are over float or a vector of floats
+// where they see activations, over float or double where they see sums: a CPU adds those up in double.
 #pragma once
 
+#include "core/philox.h"
+#include "ops/dropout.h"
 #include "ops/host_device.h"
 
 #include <cmath>
@@ -8,13 +11,17 @@
 
 namespace ddp {
 
-struct Relu {
-  DDP_HOST_DEVICE float operator()(float x) const { return x > 0 ? x : 0; }
+template <class T>
+struct ReluOf {
+  DDP_HOST_DEVICE T operator()(T x) const { return x > T{} ? x : T{}; }
 };
+using Relu = ReluOf<float>;
 
-struct ReluGradient {
-  DDP_HOST_DEVICE float operator()(float y, float dy) const { return y > 0 ? dy : 0; }
+template <class T>
+struct ReluGradientOf {
+  DDP_HOST_DEVICE T operator()(T y, T dy) const { return y > T{} ? dy : T{}; }
 };
+using ReluGradient = ReluGradientOf<float>;
 
 struct Normalize {
   DDP_HOST_DEVICE float operator()(uint8_t pixel) const { return static_cast<float>(pixel) * (1.0f / 255.0f); }
@@ -60,6 +67,17 @@ struct AdamRule {
   }
 };
 
+// A tensor's own factor of the rate, from its sums of squares.
+template <class T>
+struct LarsFactorOf {
+  T trust, decay, gradient_scale;
+
+  DDP_HOST_DEVICE T operator()(T weight_squares, T gradient_squares) const {
+    const T w = std::sqrt(weight_squares), g = std::sqrt(gradient_squares) * std::abs(gradient_scale);
+    return w > 0 && g > 0 ? trust * w / (g + decay * w) : T{1};
+  }
+};
+
 // `local` is the tensor's own factor of the rate.
 struct LarsRule {
   float rate, gradient_scale, momentum;
@@ -70,7 +88,41 @@ struct LarsRule {
   }
 };
 
-// Of floats, or of vectors of them.
+// What gradients are multiplied by, from the sum of their squares; 1 where that is infinite or NaN.
+struct ClipScale {
+  float limit;
+  DDP_HOST_DEVICE float operator()(float squares) const {
+    const float scale = limit / (std::sqrt(squares) + 1e-6f);  // of an overflown sum 0
+    return scale < 1 ? scale : 1;
+  }
+};
+
+// A channel's statistics from batch norm's sums. The variance is a difference, which rounding may make negative; NaN
+// stays.
+template <class T>
+struct MomentsOf {
+  T offset, variance;  // the mean minus the center of the sums; over the count
+
+  DDP_HOST_DEVICE MomentsOf(T s1, T s2, T count) : offset(s1 / count), variance(s2 / count - offset * offset) {
+    if (variance < 0) variance = 0;
+  }
+};
+
+// Of one channel, whose mean was the center of the sums.
+template <class T>
+struct RunningStatsRule {
+  T count;
+  float momentum;
+  bool unbiased;
+
+  DDP_HOST_DEVICE void operator()(float& mean, float& variance, float s1, float s2) const {
+    const MomentsOf<T> now(s1, s2, count);
+    const T correction = unbiased && count > 1 ? count / (count - 1) : T{1};
+    mean += momentum * static_cast<float>(now.offset);
+    variance = (1 - momentum) * variance + momentum * static_cast<float>(now.variance * correction);
+  }
+};
+
 template <class T>
 struct BatchNormForwardOf {
   T mean, factor, shift;  // factor = scale / sqrt(var + epsilon)
@@ -94,6 +146,13 @@ struct DropoutFactor {
   float kept;          // 1 / (1 - rate)
   DDP_HOST_DEVICE float operator()(uint32_t word) const { return word >= threshold ? kept : 0.0f; }
 };
+DDP_HOST_DEVICE DropoutFactor dropout_factor(const Dropout& d) {
+  return {static_cast<uint32_t>(static_cast<double>(d.rate) * 0x1p32), 1 / (1 - d.rate)};
+}
+// The last word of the counter that those bits are drawn with.
+DDP_HOST_DEVICE uint32_t dropout_operation(const Dropout& d) {
+  return static_cast<uint32_t>(Operation::dropout) + 256 * d.layer;
+}
 
 // d loss / d logit, given exp(z - max) of one class and the reciprocal of their sum.
 struct SoftmaxGradient {

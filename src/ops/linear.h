@@ -1,6 +1,7 @@
 // Fully connected layer: y[n,o] = act(b[o] + sum over i of w[o,i] * x[n,i]), with an optional fused ReLU. The input is
-// an image of in = h*w*c features in the order h,w,c (the flatten before it is a view), dense or in lanes; the output
-// is 1 x 1 x out. Weights and their gradients are dense f32 in the order O,I.
+// an image of in = h*w*c features in the order h,w,c, dense or in lanes: the flatten before it is a view, but for
+// blocks of channels, which must be put into that order first. The output is 1 x 1 x out. Weights and their gradients
+// are dense f32 in the order O,I.
 #pragma once
 
 #include "core/shape.h"

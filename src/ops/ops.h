@@ -1,6 +1,7 @@
-// The mathematics that a backend offers. Plans (conv2d, linear, pooling) are made once, when the model is built, for
-// the batch sizes that will occur; a call with any other batch size throws. All calls are ordered on the device that
-// the Ops was made for, and none of them allocates or waits. A batch of 0 samples is never passed.
+// The mathematics that a backend offers. Plans are made once, when the model is built: those of layers (conv2d, linear,
+// pool2d, batch_norm) for the batch sizes that will occur, and a call with any other batch size throws; those of
+// flat buffers (running_stats, optimizer) for their tensors. All calls are ordered on the device that the Ops was made
+// for, and none of them allocates or waits. A batch of 0 samples is never passed.
 #pragma once
 
 #include "ops/batch_norm.h"
@@ -72,7 +73,8 @@ class Ops {
 
   // *sum = the sum of the squares of values[0..count), or is increased by it. The same bits on every run.
   virtual void sum_of_squares(const float* values, int64_t count, float* sum, Gradient mode) = 0;
-  // *scale = min(1, limit / (sqrt(*sum) + 1e-6)), as in torch.nn.utils.clip_grad_norm_; 1 where *sum is not finite.
+  // *scale = min(1, limit / (sqrt(*sum) + 1e-6)), as in torch.nn.utils.clip_grad_norm_; so 0 where the sum has
+  // overflown.
   virtual void clip_scale(const float* sum, float limit, float* scale) = 0;
 };
 

@@ -7,9 +7,9 @@
 //   adam       m = b1 * m + (1 - b1) * g, v = b2 * v + (1 - b2) * g^2,
 //              w -= r / (1 - b1^t) * m / (sqrt(v / (1 - b2^t)) + epsilon)   (Kingma and Ba, 2015; torch.optim.Adam, and
 //              AdamW of Loshchilov and Hutter, 2019, where decoupled)
-//   lars       l = trust * |w| / (|g| + d * |w|) of the whole tensor where it decays and both norms are above 0, else
-//   1;
-//              m = momentum * m + r * l * (g + d * w), w -= m           (You, Gitman and Ginsburg, 2017, algorithm 1)
+//   lars       m = momentum * m + r * l * (g + d * w), w -= m, where l = trust * |w| / (|g| + d * |w|) of the whole
+//              tensor if it decays and both norms are above 0, else 1; g is scaled already
+//              (You, Gitman and Ginsburg, 2017, algorithm 1)
 #pragma once
 
 #include <array>
@@ -32,7 +32,8 @@ struct OptimizerDesc {
   int states() const { return kind == Kind::adam ? 2 : kind == Kind::lars || momentum != 0 ? 1 : 0; }
 };
 
-// A tensor of the flat buffer, in elements: they start at multiples of 16 and come in order.
+// A tensor of the flat buffer, in elements: they start at multiples of 16 and come in order. The gaps between them hold
+// 0, in gradients and state as in weights.
 struct OptimizerTensor {
   int64_t offset = 0, count = 0;
   bool decays = true;

@@ -1,7 +1,8 @@
 // Pooling of each channel by itself:
 //   average        y = mean over the window; without padding
-//   maximum        y = the largest value of the window; padding never wins. The gradient goes to the first largest
-//                  value of a window, in the order of rows, then columns, as in PyTorch
+//   maximum        y = the largest value of the window; padding never wins and NaN always does, as in PyTorch. The
+//                  gradient goes to the first largest value of a window, in the order of rows, then columns (as in
+//                  PyTorch, but for a window that holds several NaN); of NaN also the first
 //   global_average y = mean over all positions, 1 x 1; the window is not used
 #pragma once
 

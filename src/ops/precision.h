@@ -1,5 +1,5 @@
-// What the multiplications of convolutions and linear layers are done in. Sums are f32 always, and so are weights,
-// their gradients and what is sent between ranks.
+// What the multiplications of convolutions and linear layers are done in. Sums are f32 always, and so are weights and
+// their gradients; what is sent between ranks is f32 too, unless gradients are sent in bf16.
 #pragma once
 
 #include <cstdint>

@@ -14,8 +14,8 @@
 namespace ddp {
 
 struct StepFrame {
-  static constexpr int kStamps =
-      4;  // int64 nanoseconds: step begins, gradients computed, gradients summed, weights updated
+  // int64 nanoseconds: step begins, gradients computed, gradients summed, weights updated
+  static constexpr int kStamps = 4;
   static constexpr int64_t kScalars = sizeof(OptimizerScalars) / sizeof(float);
 
   StepFrame(const BucketPlan& plan, const TicketLayout& layout)

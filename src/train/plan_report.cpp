@@ -30,6 +30,16 @@ double median_ms(Replica& replica, const std::function<void()>& work) {
   return times[kRuns / 2];
 }
 
+// The update with every weight left alone.
+double gather_ms(Replica& replica) {
+  const Buffer scalars(replica.device, sizeof(OptimizerScalars)), skip(replica.device, sizeof(float));
+  const float one = 1;
+  replica.device.upload(skip.data(), &one, sizeof one);
+  return median_ms(replica, [&] {
+    replica.update.issue(replica.weights(), replica.gradients(), scalars.as<OptimizerScalars>(), {skip.as<float>(), 1});
+  });
+}
+
 double kib(int64_t floats) { return static_cast<double>(floats) * 4 / 1024; }
 
 }  // namespace
@@ -51,28 +61,40 @@ std::string plan_report(Replica& replica, const DistributedSampler& sampler) {
                          median_ms(replica, [&] { replica.model.forward_backward(pass, 1.0f, replica.ticket()); });
   std::string text = fmt::format("{} parameters in {} buckets, launched in this order:\n",
                                  total_count(replica.parameters), replica.plan.buckets.size());
+  const Reducer& reducer = replica.reducer;
+  const int buckets = static_cast<int>(replica.plan.buckets.size());
+  const std::string kind = fmt::format("{}{}", reducer.wire().scatter ? "reduce-scatter" : "allreduce",
+                                       reducer.wire().dtype == DType::bf16 ? " in bf16" : "");
   double communication = 0, last = 0;
-  for (size_t b = 0; b < replica.plan.buckets.size(); ++b) {
-    const Bucket& bucket = replica.plan.buckets[b];
-    last = median_ms(replica, [&] {
-      Communicator& c = replica.communicator;
-      c.wait(c.sum({replica.gradients() + bucket.offset, bucket.count, DType::f32}));
-    });
+  for (int c = 0; c < reducer.collectives(); ++c) {
+    last = median_ms(replica, [&] { replica.reducer.run_alone(c); });
     communication += last;
-    text += fmt::format("  bucket {}: {:10.1f} KiB, allreduce {:7.3f} ms:", b, kib(bucket.count), last);
+    if (c == buckets) {
+      text += fmt::format("  tail:     {:10.1f} KiB, allreduce {:7.3f} ms\n", kib(replica.plan.tail()), last);
+      continue;
+    }
+    const Bucket& bucket = replica.plan.buckets[c];
+    text += fmt::format("  bucket {}: {:10.1f} KiB, {} {:7.3f} ms:", c, kib(bucket.count), kind, last);
     for (ParameterId id = bucket.first; id < bucket.end; ++id) text += " " + replica.parameters[id].name;
-    text += b + 1 == replica.plan.buckets.size() ? " + tail\n" : "\n";
+    text += c + 1 == buckets && reducer.tail_rides() ? " + tail\n" : "\n";
+  }
+  if (replica.update.collectives() > 0) {
+    const double gather = gather_ms(replica);
+    text += fmt::format("  weights put together again in {:.3f} ms\n", gather);
+    communication += gather;
+    last += gather;
   }
   const double state = static_cast<double>(replica.update.state_bytes()) / 1024;
+  const bool halves = reducer.wire().dtype == DType::bf16;  // a copy in bf16 beside them
+  const double gradients = kib(replica.plan.total) + (halves ? kib(replica.plan.padded) / 2 : 0);
   const double activations = static_cast<double>(replica.model.activation_bytes()) / 1024;
   text += fmt::format(
       "memory of a rank: weights {:.1f} KiB, gradients {:.1f} KiB, optimizer {:.1f} KiB, activations {:.1f} KiB\n"
-      "predicted step: compute {:.2f} ms, communication {:.2f} ms, of which {:.2f} ms (the last bucket) cannot be "
-      "hidden: "
-      "{:.2f} to {:.2f} ms\n"
+      "predicted step: compute {:.2f} ms, communication {:.2f} ms, of which {:.2f} ms (what ends it) cannot be "
+      "hidden: {:.2f} to {:.2f} ms\n"
       "predicted epoch: {:.1f} to {:.1f} s ({} steps)\n",
-      kib(replica.plan.padded), kib(replica.plan.total), state, activations, compute, communication, last,
-      compute + last, compute + communication, 1e-3 * static_cast<double>(sampler.steps_per_epoch()) * (compute + last),
+      kib(replica.plan.padded), gradients, state, activations, compute, communication, last, compute + last,
+      compute + communication, 1e-3 * static_cast<double>(sampler.steps_per_epoch()) * (compute + last),
       1e-3 * static_cast<double>(sampler.steps_per_epoch()) * (compute + communication), sampler.steps_per_epoch());
   return text;
 }

@@ -25,8 +25,6 @@ std::vector<RunningStatsSpan> spans_of(std::span<const NormState> norms) {
   return spans;
 }
 
-size_t bytes_of(int64_t floats) { return static_cast<size_t>(floats) * sizeof(float); }
-
 }  // namespace
 
 Replica::Replica(const Network& network, const ReplicaConfig& config, Device& device_, Ops& ops_,
@@ -40,10 +38,10 @@ Replica::Replica(const Network& network, const ReplicaConfig& config, Device& de
       plan(plan_for(parameters, alignment(config, communicator_.size()), state_count(norms), communicator_.size(),
                     config.caps)),
       frame(plan, ticket_layout),
-      weights_(device_, bytes_of(plan.padded)),
-      gradients_(communicator_.memory() ? *communicator_.memory() : device_, bytes_of(frame.end)),
-      state_(device_, bytes_of(state_count(norms))),
-      evaluation_state_(device_, bytes_of(state_count(norms))),
+      weights_(device_, bytes_of_floats(plan.padded)),
+      gradients_(communicator_.memory() ? *communicator_.memory() : device_, bytes_of_floats(frame.end)),
+      state_(device_, bytes_of_floats(state_count(norms))),
+      evaluation_state_(device_, bytes_of_floats(state_count(norms))),
       shadow_(config.grad_dtype == DType::bf16 ? Buffer(communicator_.memory() ? *communicator_.memory() : device_,
                                                         static_cast<size_t>(plan.padded) * size_of(DType::bf16))
                                                : Buffer()),
@@ -101,7 +99,7 @@ void Replica::load_state(std::span<const float> values) {
 
 std::vector<float> Replica::download(const float* from, int64_t count) const {
   std::vector<float> values(count);
-  if (count > 0) device.download(values.data(), from, bytes_of(count));
+  if (count > 0) device.download(values.data(), from, bytes_of_floats(count));
   device.synchronize();
   return values;
 }

@@ -57,6 +57,9 @@ class Replica {
   // Running statistics as norms say, and those that evaluation uses where they are recomputed for it.
   float* state() const { return state_.as<float>(); }
   float* evaluation_state() const { return evaluation_state_.as<float>(); }
+  const Communicator* norm_communicator() const {
+    return norm_communicator_.get();
+  }  // of batch norms' sums; may be null
   RunningStats& running_stats() const { return *running_stats_; }
 
   // Host copies in flat order, plan.gradients values, and state_count(norms) of state. All wait for the device.

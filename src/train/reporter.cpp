@@ -134,7 +134,7 @@ void Reporter::evaluation(int64_t epoch, const Evaluation& e, double seconds) {
                                     {"correct", e.correct},
                                     {"samples", e.samples},
                                     {"loss", e.loss},
-                                    {"seconds", seconds},
+                                    {"seconds", seconds - e.statistics_seconds},
                                     {"statistics_seconds", e.statistics_seconds}}
                  .dump());
   flush();

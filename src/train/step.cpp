@@ -7,11 +7,6 @@
 #include <cstring>
 
 namespace ddp {
-namespace {
-
-size_t bytes_of(int64_t floats) { return static_cast<size_t>(floats) * sizeof(float); }
-
-}  // namespace
 
 Step::Step(Replica& replica, const StepConfig& config, Watchdog* watchdog)
     : replica_(replica), config_(config), watchdog_(watchdog), recorder_(replica.device.recorder()) {
@@ -23,7 +18,7 @@ Step::Step(Replica& replica, const StepConfig& config, Watchdog* watchdog)
   });
   for (size_t b = 0; b < replica.plan.buckets.size(); ++b) bucket_names_.push_back(fmt::format("bucket {}", b));
   for (Pending& pending : pending_)
-    pending.frame = Buffer(replica.device.host_memory(), bytes_of(replica.frame.size()));
+    pending.frame = Buffer(replica.device.host_memory(), bytes_of_floats(replica.frame.size()));
 }
 
 Step::~Step() {
@@ -48,15 +43,16 @@ std::optional<StepResult> Step::run(const NextShard& next, double lr) {
     if (micro == 0) begin(now, shard.batch, lr);
     const bool begins = micro == 0, ends = micro == last;
     // What is recorded depends on the step's size and on which part of it this is.
+    const auto work = [&] { compute(shard, begins, ends); };
     if (r.communicator.recordable())
       recorder_->run(
           {.kind = training_step(begins, ends), .size = shard.batch.step_size * config_.micro_batches + micro},
-          [&] { compute(shard, begins, ends); });
+          std::ref(work));  // by reference: nothing is taken from the heap
     else
-      compute(shard, begins, ends);
+      work();
   }
   now.result.data_ms = data_ms;
-  r.device.download(now.frame.as<float>(), r.ticket(), bytes_of(r.frame.size()));
+  r.device.download(now.frame.as<float>(), r.ticket(), bytes_of_floats(r.frame.size()));
   r.device.fence(fence);
   return earlier;
 }
@@ -74,7 +70,7 @@ void Step::begin(Pending& now, const Batch& batch, double lr) {
   std::memcpy(frame + r.frame.scalars - r.frame.ticket, &scalars, sizeof scalars);
   const auto epoch = static_cast<uint32_t>(batch.epoch);
   std::memcpy(frame + r.frame.epoch - r.frame.ticket, &epoch, sizeof epoch);
-  r.device.upload(r.ticket(), frame, bytes_of(r.frame.stamps - r.frame.ticket));
+  r.device.upload(r.ticket(), frame, bytes_of_floats(r.frame.stamps - r.frame.ticket));
 }
 
 // The same device work for every step over as many samples: what differs lies in the frame, and in what the samples
@@ -84,8 +80,10 @@ void Step::compute(const Shard& shard, bool begins, bool ends) {
   auto* const stamps = reinterpret_cast<int64_t*>(r.gradients() + r.frame.stamps);
   if (begins) {
     r.device.stamp(stamps);
-    // An empty shard adds nothing, and takes part in every collective.
-    if (shard.batch.size == 0) r.device.zero(r.gradients(), bytes_of(r.plan.gradients));
+    // An empty shard adds nothing, and takes part in every collective. What a scatter has left in the gaps between
+    // tensors would stay.
+    if (shard.batch.size == 0 || r.reducer.wire().scatter)
+      r.device.zero(r.gradients(), bytes_of_floats(r.plan.gradients));
   }
   if (ends) r.reducer.begin();
   const Pass pass{.kind = Pass::Kind::train,
@@ -98,6 +96,9 @@ void Step::compute(const Shard& shard, bool begins, bool ends) {
   r.model.forward_backward(pass, static_cast<float>(1.0 / static_cast<double>(shard.batch.step_size)), r.ticket());
   if (!ends) return;
 
+  if (!r.norms.empty())
+    r.ops.flag_nonfinite(r.statistics(), state_count(r.norms), TicketLayout::kBadStatistics,
+                         r.ticket() + r.ticket_layout.bad(r.communicator.rank()));
   r.reducer.ready(r.reducer.tail());
   r.device.stamp(stamps + 1);
   r.reducer.finish();

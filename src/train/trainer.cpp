@@ -1,8 +1,8 @@
 #include "train/trainer.h"
 
-#include "data/subset.h"
 #include "train/device_data.h"
 #include "train/feed.h"
+#include "train/recomputation.h"
 #include "train/watchdog.h"
 #include "train/work.h"
 
@@ -12,11 +12,6 @@
 
 namespace ddp {
 namespace {
-
-int64_t largest_shard(const DistributedSampler& sampler) {
-  const std::vector<int64_t> sizes = sampler.local_batch_sizes();
-  return sizes.empty() ? 1 : sizes.back();
-}
 
 class Stopwatch {
  public:
@@ -31,8 +26,9 @@ class Stopwatch {
 
 std::vector<int64_t> Samplers::batch_sizes() const {
   std::set<int64_t> sizes;
-  for (const auto* sampler : {&train, &test, &statistics})
-    for (const int64_t size : sampler->local_batch_sizes()) sizes.insert(size);
+  for (const auto* sampler : {&train, &test, statistics ? &*statistics : nullptr})
+    if (sampler)
+      for (const int64_t size : sampler->local_batch_sizes()) sizes.insert(size);
   if (sizes.empty()) sizes.insert(1);  // a rank without samples still has a model
   return {sizes.begin(), sizes.end()};
 }
@@ -52,15 +48,15 @@ TrainReport train(const TrainConfig& config, Replica& replica, const Datasets& d
   };
 
   const size_t limit = config.device_data_bytes;
-  DeviceData train_data(replica.device, *data.train, largest_shard(samplers.train), limit);
-  DeviceData test_data(replica.device, *data.test, largest_shard(samplers.test), limit);
-  const Subset statistics(*data.train, samplers.statistics.samples());
-  DeviceData statistics_data(replica.device, statistics, largest_shard(samplers.statistics), limit);
-  Evaluator::Recomputation recomputation(replica, statistics_data, samplers.statistics);
-  const bool recompute = config.recompute_norms && !replica.norms.empty();
-  Evaluator evaluator(replica, test_data, samplers.test, recompute ? &recomputation : nullptr);
-  const int collectives = replica.reducer.collectives() + replica.update.collectives();
-  Watchdog watchdog({config.step_limit, collectives, config.give_up}, replica.communicator);
+  DeviceData train_data(replica.device, *data.train, samplers.train.largest_shard(), limit);
+  DeviceData test_data(replica.device, *data.test, samplers.test.largest_shard(), limit);
+  std::optional<StatisticsRecomputation> recomputation;
+  if (samplers.statistics) recomputation.emplace(replica, *data.train, *samplers.statistics, limit);
+  Evaluator evaluator(replica, test_data, samplers.test, recomputation ? &*recomputation : nullptr);
+  const int buckets = static_cast<int>(replica.plan.buckets.size());
+  const int others = replica.reducer.collectives() - buckets + replica.update.collectives();
+  Watchdog watchdog({config.step_limit, buckets, others, config.give_up}, replica.communicator,
+                    replica.norm_communicator());
   Step step(replica, config.step, &watchdog);
   Feed feed(train_data, samplers.train, 0, total, kTrainingFences);
   const Step::NextShard next_shard = [&]() -> const Shard& { return feed.next(); };
@@ -82,8 +78,7 @@ TrainReport train(const TrainConfig& config, Replica& replica, const Datasets& d
     const int64_t epoch = k / steps_per_epoch + 1;
     if (config.eval_every > 0 && (epoch % config.eval_every == 0 || run_ends)) {
       const Stopwatch watch;
-      watchdog.started("the evaluation");
-      report.evaluation = evaluator.run();
+      report.evaluation = evaluator.run([&] { watchdog.started("a batch of the evaluation"); });
       watchdog.ended();
       reporter.evaluation(epoch, *report.evaluation, watch.seconds());
     }

@@ -24,7 +24,6 @@ struct TrainConfig {
   int64_t eval_every = 1;  // epochs between evaluations, the end of the run included; 0: none
   ScheduleDesc schedule;   // of the learning rate
   StepConfig step;
-  bool recompute_norms = false;                          // statistics of batch norms anew before an evaluation
   size_t device_data_bytes = 0;                          // a data set that takes more is streamed to the device
   std::chrono::milliseconds step_limit{0};               // after which a step is given up; 0: never
   std::function<void(const std::string&)> give_up = {};  // from the watchdog's thread; does not return
@@ -41,7 +40,9 @@ struct TrainReport {
 // Those of this rank.
 struct Samplers {
   DistributedSampler train, test;
-  DistributedSampler statistics;  // sequential over the first of the training samples, for recompute_norms
+  // Sequential over the first of the training samples: where it is given, statistics of batch norms are recomputed
+  // over them before an evaluation.
+  std::optional<DistributedSampler> statistics;
 
   std::vector<int64_t> batch_sizes() const;  // that occur, at least one
 };

@@ -11,8 +11,8 @@ constexpr auto kLook = std::chrono::milliseconds(100);
 
 }  // namespace
 
-Watchdog::Watchdog(const WatchdogConfig& config, const Communicator& communicator)
-    : config_(config), communicator_(communicator), thread_([this] { watch(); }) {}
+Watchdog::Watchdog(const WatchdogConfig& config, const Communicator& communicator, const Communicator* other)
+    : config_(config), communicator_(communicator), other_(other), thread_([this] { watch(); }) {}
 
 Watchdog::~Watchdog() {
   {
@@ -64,7 +64,8 @@ void Watchdog::watch() {
 
 std::string Watchdog::finding() const {
   const bool in_step = started_ > ended_;
-  const auto failure = communicator_.failure();
+  auto failure = communicator_.failure();
+  if (!failure && other_) failure = other_->failure();
   const auto waited = Clock::now() - since_;
   const bool late = (in_step || work_) && config_.limit.count() > 0 && waited > config_.limit;
   if (!failure && !late) return "";
@@ -77,12 +78,15 @@ std::string Watchdog::finding() const {
   return text + ". A rank is dead, stopped or cut off; look at the others' messages, or raise --step-timeout";
 }
 
-// Counting tells which bucket of which step is awaited: the collectives of a step follow those of the step before it.
+// Counting tells which collective of which step is awaited: those of a step follow those of the step before it.
 std::string Watchdog::describe_step() const {
   const auto summed = static_cast<int64_t>(communicator_.completed() - before_first_);
-  const int64_t step = first_ + summed / config_.buckets;
-  if (step > started_) return fmt::format("step {} (all its buckets are summed)", started_);
-  return fmt::format("step {} (bucket {} of {} is not summed)", step, summed % config_.buckets, config_.buckets);
+  const int64_t collectives = config_.buckets + config_.others;
+  const int64_t step = first_ + summed / collectives, at = summed % collectives;
+  if (step > started_) return fmt::format("step {} (all its collectives are done)", started_);
+  if (at < config_.buckets) return fmt::format("step {} (bucket {} of {} is not summed)", step, at, config_.buckets);
+  return fmt::format("step {} (collective {} of {} behind its buckets is not done)", step, at - config_.buckets,
+                     config_.others);
 }
 
 }  // namespace ddp

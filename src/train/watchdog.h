@@ -17,14 +17,16 @@ namespace ddp {
 
 struct WatchdogConfig {
   std::chrono::milliseconds limit{0};  // for a step, from its start; 0: none
-  int buckets = 1;                     // collectives of a step
+  int buckets = 1;                     // of a step
+  int others = 0;                      // collectives of a step that follow its buckets
   std::function<void(const std::string&)> expired;
 };
 
 class Watchdog {
  public:
-  // The communicator outlives it.
-  Watchdog(const WatchdogConfig& config, const Communicator& communicator);
+  // Counts the collectives of `communicator`, and looks for a failure of it and of `other`, which may be null. Both
+  // outlive it.
+  Watchdog(const WatchdogConfig& config, const Communicator& communicator, const Communicator* other = nullptr);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
@@ -46,6 +48,7 @@ class Watchdog {
 
   const WatchdogConfig config_;
   const Communicator& communicator_;
+  const Communicator* other_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool stop_ = false;

@@ -8,8 +8,6 @@
 namespace ddp {
 namespace {
 
-size_t bytes_of(int64_t floats) { return static_cast<size_t>(floats) * sizeof(float); }
-
 std::vector<Part> parts_to_update(const BucketPlan& plan, const Communicator& communicator, bool scatter) {
   if (scatter) return parts_of(plan, communicator.rank(), communicator.size());
   return {{.begin = 0, .count = plan.gradients, .state = 0}};
@@ -29,7 +27,7 @@ WeightUpdate::WeightUpdate(const WeightUpdateDesc& desc, std::span<const Optimiz
       optimizer_(ops.optimizer(desc.optimizer, tensors)) {
   DDP_EXPECT(!desc.scatter || desc.optimizer.kind != OptimizerDesc::Kind::lars);
   for (int k = 0; k < states(); ++k)
-    state_.emplace_back(device, bytes_of(parts_.empty() ? 0 : parts_.back().state + parts_.back().count));
+    state_.emplace_back(device, bytes_of_floats(parts_.empty() ? 0 : parts_.back().state + parts_.back().count));
 }
 
 void WeightUpdate::issue(float* weights, const float* gradients, OptimizerScalars* scalars,
@@ -86,17 +84,17 @@ std::vector<float> WeightUpdate::download_state(int k) {
   DDP_EXPECT(k >= 0 && k < states());
   std::vector<float> values(plan_.gradients);
   if (!desc_.scatter) {
-    device_.download(values.data(), state_[k].data(), bytes_of(plan_.gradients));
+    device_.download(values.data(), state_[k].data(), bytes_of_floats(plan_.gradients));
     device_.synchronize();
     return values;
   }
-  const Buffer whole(device_, bytes_of(plan_.padded));
+  const Buffer whole(device_, bytes_of_floats(plan_.padded));
   auto* const flat = whole.as<float>();
   for (size_t b = 0; b < parts_.size(); ++b) {
     ops_.put(state_[k].as<float>() + parts_[b].state, flat + parts_[b].begin, parts_[b].count, Gradient::overwrite);
     communicator_.wait(communicator_.all_gather({flat + plan_.buckets[b].offset, plan_.buckets[b].count, DType::f32}));
   }
-  device_.download(values.data(), flat, bytes_of(plan_.gradients));
+  device_.download(values.data(), flat, bytes_of_floats(plan_.gradients));
   device_.synchronize();
   return values;
 }
@@ -105,7 +103,7 @@ void WeightUpdate::load_state(int k, std::span<const float> values) {
   DDP_EXPECT(k >= 0 && k < states() && std::ssize(values) == plan_.gradients);
   for (const Part& part : parts_) {
     const int64_t count = std::min(part.count, std::max<int64_t>(plan_.gradients - part.begin, 0));  // less the padding
-    device_.upload(state_[k].as<float>() + part.state, values.data() + part.begin, bytes_of(count));
+    device_.upload(state_[k].as<float>() + part.state, values.data() + part.begin, bytes_of_floats(count));
   }
   device_.synchronize();
 }

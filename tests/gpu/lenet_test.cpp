@@ -1,38 +1,12 @@
 // LeNet trained on the GPU in fp32 against LeNet trained on the CPU, from equal weights and over the same batches.
-#include "comm/local/world.h"
-#include "comm/nccl/communicator.h"
 #include "data/subset.h"
 #include "nn/models.h"
-#include "ops/cpu/ops.h"
-#include "tests/gpu/rig.h"
+#include "tests/gpu/one_rank.h"
 #include "tests/gpu/training_data.h"
 #include "tests/train/rig.h"
 
-#include <thread>
-
 namespace ddp::testing {
 namespace {
-
-int cpu_threads() { return static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 8u)); }
-
-// A rank of a world of one.
-struct OnCpu {
-  std::unique_ptr<Device> device = make_cpu_device();
-  std::unique_ptr<Ops> ops = make_cpu_ops(*device, {.threads = cpu_threads()});
-  std::unique_ptr<Communicator> communicator = std::move(make_local_world(1)[0]);
-};
-
-struct OnOneGpu {
-  explicit OnOneGpu(bool graphs = true, bool deterministic = true)
-      : device(make_cuda_device({.graphs = graphs})),
-        ops(make_cuda_ops(*device, {.precision = Precision::fp32, .deterministic = deterministic, .agree = {}})),
-        communicator(make_nccl_communicator(*device, *host, {.deterministic = deterministic})) {}
-
-  std::unique_ptr<Communicator> host = std::move(make_local_world(1)[0]);
-  std::unique_ptr<Device> device;
-  std::unique_ptr<Ops> ops;
-  std::unique_ptr<Communicator> communicator;
-};
 
 class LenetOnGpu : public ::testing::Test {
  protected:

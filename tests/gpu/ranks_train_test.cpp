@@ -4,6 +4,7 @@
 #include "tests/gpu/ranks_rig.h"
 #include "tests/gpu/training_data.h"
 #include "tests/train/rig.h"
+#include "tests/train/small.h"
 
 #include <array>
 #include <functional>
@@ -103,6 +104,63 @@ TEST_P(RanksOnGpu, FewSamples) {
     const double distance = loss_distance(losses, expected);
     EXPECT_LE(distance, 1e-5) << samples << " samples";
     print_figure("losses' error", distance);
+  }
+}
+
+// Parameter by parameter: with state in parts the flat order has gaps of its own.
+std::vector<float> dense_weights(const Replica& replica) {
+  const std::vector<float> flat = replica.download_weights();
+  std::vector<float> dense;
+  for (const Parameter& p : replica.parameters)
+    dense.insert(dense.end(), flat.begin() + p.offset, flat.begin() + p.offset + p.count);
+  return dense;
+}
+
+double distance(std::span<const float> actual, std::span<const float> expected) {
+  if (actual.size() != expected.size()) return INFINITY;
+  double difference = 0, norm = 0;
+  for (size_t i = 0; i < actual.size(); ++i) {
+    difference += (double{actual[i]} - expected[i]) * (double{actual[i]} - expected[i]);
+    norm += double{expected[i]} * expected[i];
+  }
+  return std::sqrt(difference / norm);
+}
+
+class NormsOverRanksOnGpu : public RanksOnGpu {};
+INSTANTIATE_TEST_SUITE_P(All, NormsOverRanksOnGpu, ::testing::ValuesIn(kTransports),
+                         [](const auto& tested) { return name_of(tested.param); });
+
+// Norms of the global batch, and optimizer state in parts, which one rank alone has whole. Uneven shards, short last
+// batches, and, with three samples, empty shards.
+TEST_P(NormsOverRanksOnGpu, StateInPartsIsTheSameMathematics) {
+  for (const int64_t samples : {50, 3}) {
+    const MemoryDataset data = small_data(samples);
+    RigConfig config{.batch_size = 16,
+                     .lr = 0.05,
+                     .replica = {.optimizer = {.momentum = 0.9f, .nesterov = true, .weight_decay = 0.01f},
+                                 .clip_norm = 0.5,
+                                 .sync_norm = true,
+                                 .seed = 5}};
+    std::vector<double> expected;
+    std::vector<float> expected_weights;
+    on_rank_0_alone([&](Communicator& one) {
+      Rig rig(config, norm_network(), data, *self.device, *self.ops, one);
+      expected = rig.losses(0, 6);
+      expected_weights = dense_weights(rig.replica);
+    });
+    config.replica.zero = true;
+    Rig rig(config, norm_network(), data, *self.device, *self.ops, world);
+    const auto losses = rig.losses(0, 6);
+    rig.replica.check_replicas();
+    const std::vector<float> found = dense_weights(rig.replica);
+    if (world.rank() != 0) continue;
+    // Not the gradients, of which a rank has the sums of its part only.
+    const double weights = distance(found, expected_weights);
+    const double loss = loss_distance(losses, expected);
+    EXPECT_LE(weights, 1e-5) << samples << " samples";
+    EXPECT_LE(loss, 1e-5) << samples << " samples";
+    print_figure("weights' error", weights);
+    print_figure("losses' error", loss);
   }
 }
 

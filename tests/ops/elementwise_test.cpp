@@ -197,7 +197,7 @@ TEST_P(ElementwiseTest, ClipScaleBoundsTheNorm) {
     EXPECT_EQ(scale_of(4, 3), 1);
     EXPECT_NEAR(scale_of(16, 1), 0.25, 1e-6);
     EXPECT_EQ(scale_of(0, 1), 1);
-    EXPECT_EQ(scale_of(INFINITY, 1), 1);
+    EXPECT_EQ(scale_of(INFINITY, 1), 0);
     EXPECT_EQ(scale_of(NAN, 1), 1);
   }
 }

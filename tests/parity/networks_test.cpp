@@ -3,6 +3,7 @@
 #include "comm/local/world.h"
 #include "data/catalog.h"
 #include "nn/models.h"
+#include "tests/parity/centre.h"
 #include "tests/parity/parity.h"
 #include "tests/train/rig.h"
 #include "train/evaluation.h"
@@ -62,47 +63,58 @@ void PrintTo(const Case& tested, std::ostream* out) { *out << tested.file << (te
 
 class Networks : public ::testing::TestWithParam<Case> {
  protected:
+  // Where rounding opens or closes ReLUs there are no gradients to compare with: then the first loss, the statistics
+  // and the evaluation remain, or of a large batch what its first step gives.
   void compare(const json& state) {
     const int64_t batch = state.at("batch_size"), first = state.at("first_batch");
-    const ParityOrder order(*data, first * batch, 6 * batch);
+    const std::string start = state.at("start");
+    const bool whole = comparable(state), six_steps = whole || batch <= kSmallBatch, centred = start == "open";
+    const ParityOrder order(*data, first * batch, 6 * batch), batch_again(*data, first * batch, batch);
     Rig rig({.batch_size = batch, .lr = state.at("lr"), .order = Order::sequential}, network, order, *device, *ops,
             *world[0]);
     Replica& r = rig.replica;
     start_from(state, r);
-    const ParityOrder batch_again(*data, first * batch, batch);
-    const DistributedSampler sequential(batch, batch, Order::sequential, 0, 0, {1.0});
-    DeviceData on_device(*device, batch_again, batch, 0);
-    // At open weights channels have means far from the running means of zero, about which sums would lose digits that
-    // no later step loses: so there the running means are set first.
-    const std::string start = state.at("start");
-    const bool centred = start == "open";
-    if (centred) {
-      Evaluator::Recomputation(r, on_device, sequential).run();
-      r.load_state(r.download_state(r.evaluation_state()));
-    }
+    if (centred) centre_statistics(r, batch_again, batch);
 
+    std::printf("%s, %s weights, batch %d: ", GetParam().file, start.c_str(), static_cast<int>(batch));
+    const std::vector<double> expected = state.at("losses");
     std::vector<double> losses = rig.losses(0, 1);
-    const Worst gradients = gradient_distance(state, r.parameters, r.download_gradients());
-    const double buffers = buffer_distance(state, r.norms, r.download_state(r.state()));
-    const auto next = rig.losses(1, 6);
-    losses.insert(losses.end(), next.begin(), next.end());
-    const double loss = loss_distance(losses, state.at("losses").get<std::vector<double>>());
-    const double evaluated = state.at("evaluation_loss");
-    const double evaluation = std::abs(Evaluator(r, on_device, sequential).run().loss / evaluated - 1);
-
-    std::printf("%s, %s weights, batch %d: gradients within %.1e (zero ones %.1e), ", GetParam().file, start.c_str(),
-                static_cast<int>(batch), gradients.relative, gradients.zero);
-    EXPECT_LE(gradients.relative, 1e-4) << gradients.tensor;
-    EXPECT_LE(gradients.zero, 1e-6);
-    EXPECT_LE(loss, std::max(1e-5, 2 * largest_spread(state, "losses")));
-    if (!centred) {
-      EXPECT_LE(buffers, 1e-5);
-      EXPECT_LE(evaluation, std::max(1e-5, 2 * largest_spread(state, "evaluation_loss")));
-      std::printf("statistics %.1e, evaluation %.1e, ", buffers, evaluation);
+    if (whole) {
+      const Worst gradients = gradient_distance(state, r.parameters, r.download_gradients());
+      EXPECT_LE(gradients.relative, 1e-4) << gradients.tensor;
+      EXPECT_LE(gradients.zero, 1e-6);
+      std::printf("gradients within %.1e (zero ones %.1e), ", gradients.relative, gradients.zero);
+    } else {
+      std::printf("gradients not compared: PyTorch's own ways of rounding are %.1e apart; ", gradient_spread(state));
     }
-    std::printf("losses %.1e\n", loss);
+    if (!centred) {
+      const double buffers = buffer_distance(state, r.norms, r.download_state(r.state()));
+      EXPECT_LE(buffers, whole ? 1e-5 : std::max(1e-5, 2 * largest_spread(state, "buffers")));
+      std::printf("statistics %.1e, ", buffers);
+    }
+    if (six_steps) {
+      const auto next = rig.losses(1, 6);
+      losses.insert(losses.end(), next.begin(), next.end());
+    }
+    if (six_steps && !centred) {
+      DeviceData on_device(*device, batch_again, batch, 0);
+      const DistributedSampler sequential(batch, batch, Order::sequential, 0, 0, {1.0});
+      const double evaluated = state.at("evaluation_loss");
+      const double evaluation = std::abs(Evaluator(r, on_device, sequential).run().loss / evaluated - 1);
+      EXPECT_LE(evaluation, std::max(1e-5, 2 * largest_spread(state, "evaluation_loss")));
+      std::printf("evaluation %.1e, ", evaluation);
+    }
+    const double first_loss = std::abs(losses[0] / expected[0] - 1);
+    EXPECT_LE(first_loss, 1e-5);
+    if (whole) {
+      const double loss = loss_distance(losses, expected);
+      EXPECT_LE(loss, std::max(1e-5, 2 * largest_spread(state, "losses")));
+      std::printf("losses %.1e, ", loss);
+    }
+    std::printf("the first %.1e\n", first_loss);
   }
 
+  static constexpr int64_t kSmallBatch = 8;
   const json figures = expected_figures(std::string("networks/") + GetParam().file + ".json");
   const ImageShape image{figures.at("image")[0], figures.at("image")[1], figures.at("image")[2]};
   const Network network = make_model(figures.at("network").get<std::string>(), image, 10).without_dropout();
@@ -115,13 +127,9 @@ class Networks : public ::testing::TestWithParam<Case> {
 };
 
 TEST_P(Networks, OneStepAndTheNextLosses) {
-  int compared = 0;
-  for (const json& state : figures.at("states")) {
-    if (!comparable(state)) continue;
-    compare(state);
-    ++compared;
-  }
-  EXPECT_GT(compared, 0);
+  const json& states = figures.at("states");
+  for (const json& state : states) compare(state);
+  EXPECT_TRUE(std::any_of(states.begin(), states.end(), comparable));
 }
 
 const Case kCases[] = {{"mlp"},

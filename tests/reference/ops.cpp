@@ -104,7 +104,7 @@ class ReferenceOps final : public Ops {
   }
   void clip_scale(const float* sum, float limit, float* scale) override {
     const double norm = std::sqrt(static_cast<double>(*sum));
-    *scale = std::isfinite(norm) ? static_cast<float>(std::min(1.0, limit / (norm + 1e-6))) : 1.0f;
+    *scale = std::isnan(norm) ? 1.0f : static_cast<float>(std::min(1.0, limit / (norm + 1e-6)));
   }
 
  private:

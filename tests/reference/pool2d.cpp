@@ -2,6 +2,7 @@
 #include "tests/reference/plans.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace ddp::reference {
 namespace {
@@ -60,7 +61,8 @@ class ReferencePool2d final : public Pool2d {
   const float* largest(const Tensor& x, int64_t n, int64_t i, int64_t j, int64_t c) const {
     const float* found = nullptr;
     each_place(i, j, [&](int64_t h, int64_t w) {
-      if (const float* candidate = at(x, n, h, w, c); !found || *candidate > *found) found = candidate;
+      const float* candidate = at(x, n, h, w, c);
+      if (!found || *candidate > *found || (std::isnan(*candidate) && !std::isnan(*found))) found = candidate;
     });
     DDP_EXPECT(found);
     return found;

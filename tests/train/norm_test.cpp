@@ -162,7 +162,7 @@ TEST_P(Norms, RecomputedStatisticsDoNotKnowTheWorldSize) {
       const DistributedSampler sequential(data.size(), 16, Order::sequential, 0, c.rank(),
                                           std::vector<double>(c.size(), 1.0));
       DeviceData on_device(device, data, rig.largest(), 0);
-      Evaluator::Recomputation recomputation(r, on_device, sequential);
+      StatisticsRecomputation recomputation(r, data, sequential, 0);
       const Evaluation evaluation = Evaluator(r, on_device, sequential, &recomputation).run();
       EXPECT_EQ(r.download_weights(), weights);
       EXPECT_EQ(r.download_state(r.state()), state);
@@ -191,15 +191,39 @@ TEST(Dropout, FollowsTheSeed) {
   EXPECT_NE(train_world(1, config, norm_network(), data, 3).losses, first.losses);
 }
 
-// Bad steps leave weights, optimizer and statistics alone, and are counted in a row.
+// Two bad steps in a row are more than one.
+TEST(BadSteps, AreCountedInARow) {
+  const MemoryDataset data = small_data(50);
+  for (const int64_t limit : {1, 2})
+    run_world(2, [&](Communicator& c, Device& device, Ops& ops) {
+      Rig rig({.batch_size = 16, .lr = 0.05, .step = {.skip_limit = limit}}, small_network(), data, device, ops, c);
+      Replica& r = rig.replica;
+      int64_t step = 0;
+      const float kept = r.weights()[0];
+      const auto poison = [&](Shard&) {
+        r.weights()[0] = step == 2 || step == 3 ? NAN : kept;
+        r.model.bind();
+        ++step;
+      };
+      if (limit == 1) {
+        EXPECT_THROW(rig.losses(0, 8, poison), SharedError);
+      } else {
+        EXPECT_EQ(rig.losses(0, 8, poison).size(), 8u);
+      }
+    });
+}
+
+// Bad steps leave weights, optimizer and statistics alone, also where the state is in parts and gradients travel in
+// bf16.
 TEST(BadSteps, AreLeftOutWhereAskedFor) {
   const MemoryDataset data = small_data(50);
   for (const int64_t limit : {1, 0})
     run_world(2, [&](Communicator& c, Device& device, Ops& ops) {
-      const RigConfig config{.batch_size = 16,
-                             .lr = 0.05,
-                             .replica = {.optimizer = {.momentum = 0.9f}, .sync_norm = true},
-                             .step = {.skip_limit = limit}};
+      const RigConfig config{
+          .batch_size = 16,
+          .lr = 0.05,
+          .replica = {.optimizer = {.momentum = 0.9f}, .zero = true, .grad_dtype = DType::bf16, .sync_norm = true},
+          .step = {.skip_limit = limit}};
       Rig rig(config, norm_network(), data, device, ops, c);
       Replica& r = rig.replica;
       int64_t step = 0;

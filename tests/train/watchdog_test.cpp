@@ -39,7 +39,7 @@ class FakeTransport final : public Communicator {
 class WatchdogTest : public ::testing::Test {
  protected:
   WatchdogConfig config(std::chrono::milliseconds limit) {
-    return {limit, 3, [this](const std::string& text) {
+    return {limit, 3, 2, [this](const std::string& text) {
               ++calls;
               said.set_value(text);
             }};
@@ -58,7 +58,7 @@ TEST_F(WatchdogTest, NamesTheStepAndTheBucketThatIsAwaited) {
   Watchdog watchdog(config(250ms), transport);
   watchdog.started(17);
   watchdog.started(18);
-  transport.done += 3;
+  transport.done += 5;
   watchdog.ended(17);
   watchdog.started(19);
   transport.done += 1;
@@ -71,8 +71,23 @@ TEST_F(WatchdogTest, NamesTheStepAndTheBucketThatIsAwaited) {
 TEST_F(WatchdogTest, TellsAHangBehindTheBuckets) {
   Watchdog watchdog(config(150ms), transport);
   watchdog.started(1);
-  transport.done += 3;
-  EXPECT_NE(text().find("all its buckets are summed"), std::string::npos);
+  transport.done += 5;
+  EXPECT_NE(text().find("all its collectives are done"), std::string::npos);
+}
+
+TEST_F(WatchdogTest, TellsWhatFollowsTheBucketsFromThem) {
+  Watchdog watchdog(config(150ms), transport);
+  watchdog.started(1);
+  transport.done += 4;
+  EXPECT_NE(text().find("collective 1 of 2 behind its buckets"), std::string::npos);
+}
+
+TEST_F(WatchdogTest, LooksForAFailureOfTheOtherCommunicatorToo) {
+  FakeTransport other;
+  Watchdog watchdog(config(0ms), transport, &other);
+  watchdog.started(4);
+  other.broken = true;
+  EXPECT_NE(text().find("socket closed"), std::string::npos);
 }
 
 TEST_F(WatchdogTest, SaysWhyTheTransportFailed) {
@@ -90,7 +105,7 @@ TEST_F(WatchdogTest, IsQuietWhileStepsEndInTimeAndBetweenThem) {
     for (int64_t step = 1; step <= 5; ++step) {
       watchdog.started(step);
       std::this_thread::sleep_for(100ms);
-      transport.done += 3;
+      transport.done += 5;
       watchdog.ended(step);
     }
     std::this_thread::sleep_for(500ms);

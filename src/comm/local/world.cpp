@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -42,12 +43,28 @@ void sum_parts(const std::vector<Collective>& posts, int64_t begin, int64_t coun
   }
 }
 
+// What a rank must not count on becomes NaN.
+void spoil(const WireSpan& span, int64_t begin, int64_t end) {
+  for (int64_t i = begin; i < end; ++i) {
+    if (span.dtype == DType::f32)
+      static_cast<float*>(span.data)[i] = std::numeric_limits<float>::quiet_NaN();
+    else
+      static_cast<uint16_t*>(span.data)[i] = 0x7fc0;
+  }
+}
+
 void execute(const std::vector<Collective>& posts) {
   const Collective& shape = posts[0];
   const int64_t count = shape.span.count, part = count / std::ssize(posts);
   switch (shape.kind) {
-    case Collective::Kind::sum:
-    case Collective::Kind::reduce_scatter: sum_parts(posts, 0, count); break;
+    case Collective::Kind::sum: sum_parts(posts, 0, count); break;
+    case Collective::Kind::reduce_scatter:
+      sum_parts(posts, 0, count);
+      for (int64_t r = 0; r < std::ssize(posts); ++r) {
+        spoil(posts[r].span, 0, r * part);
+        spoil(posts[r].span, (r + 1) * part, count);
+      }
+      break;
     case Collective::Kind::all_gather:
       for (const Collective& to : posts)
         for (int64_t r = 0; r < std::ssize(posts); ++r) copy_part(to.span, posts[r].span, r * part, part);

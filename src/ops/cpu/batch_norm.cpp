@@ -4,11 +4,11 @@
 #include "device/buffer.h"
 #include "ops/cpu/rows.h"
 #include "ops/cpu/stream_kernels.h"
+#include "ops/functors.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <vector>
 
 namespace ddp {
 namespace {
@@ -58,14 +58,11 @@ class CpuBatchNorm final : public BatchNorm {
   void forward(const Tensor& x, const Tensor& skip, const Tensor& y, const float* center, const float* sums,
                float count) override {
     const int64_t channels = desc_.input.c;
-    const auto shift_of = [&](int64_t c) { return sums[c] / static_cast<double>(count); };
+    const auto moments = [&](int64_t c) { return MomentsOf<double>(sums[c], sums[channels + c], count); };
     spread(kMean, [&](int64_t c) {
-      return static_cast<float>(shift_of(c) + (center ? static_cast<double>(center[c]) : 0.0));
+      return static_cast<float>(moments(c).offset + (center ? static_cast<double>(center[c]) : 0.0));
     });
-    spread(kInverseDeviation, [&](int64_t c) {
-      const double square = sums[channels + c] / static_cast<double>(count) - shift_of(c) * shift_of(c);
-      return inverse_deviation(std::max(square, 0.0));
-    });
+    spread(kInverseDeviation, [&](int64_t c) { return inverse_deviation(moments(c).variance); });
     spread(kFactor, [&](int64_t c) { return scale(c) * statistic(kInverseDeviation)[column_of(c)]; });
     normalize(x, skip, y, statistic(kMean));
   }
@@ -210,40 +207,11 @@ class CpuBatchNorm final : public BatchNorm {
   const float* shift_ = nullptr;
 };
 
-class CpuRunningStats final : public RunningStats {
- public:
-  explicit CpuRunningStats(std::span<const RunningStatsSpan> layers) : layers_(layers.begin(), layers.end()) {}
-
-  void update(float* state, const float* sums, float samples, bool replace, std::span<const float> skip) override {
-    if (std::any_of(skip.begin(), skip.end(), [](float value) { return value != 0; })) return;
-    for (const RunningStatsSpan& layer : layers_) {
-      const double count = static_cast<double>(samples) * layer.positions;
-      const float momentum = replace ? 1.0f : layer.momentum;
-      float* mean = state + layer.offset;
-      float* variance = mean + layer.channels;
-      for (int64_t c = 0; c < layer.channels; ++c) {
-        const double m1 = sums[layer.offset + c] / count, m2 = sums[layer.offset + layer.channels + c] / count;
-        double v = std::max(m2 - m1 * m1, 0.0);
-        if (layer.unbiased && count > 1) v *= count / (count - 1);
-        mean[c] += momentum * static_cast<float>(m1);
-        variance[c] = (1 - momentum) * variance[c] + momentum * static_cast<float>(v);
-      }
-    }
-  }
-
- private:
-  std::vector<RunningStatsSpan> layers_;
-};
-
 }  // namespace
 
 std::unique_ptr<BatchNorm> make_cpu_batch_norm(const Workers& workers, DType activations, const BatchNormDesc& desc,
                                                std::span<const int64_t> batch_sizes) {
   return std::make_unique<CpuBatchNorm>(workers, activations, desc, batch_sizes);
-}
-
-std::unique_ptr<RunningStats> make_cpu_running_stats(std::span<const RunningStatsSpan> layers) {
-  return std::make_unique<CpuRunningStats>(layers);
 }
 
 }  // namespace ddp

@@ -1,3 +1,4 @@
+// Batch normalisation on the CPU, as ops/batch_norm.h says: any format, f32 or bf16; sums are added up in double.
 #pragma once
 
 #include "core/dtype.h"
@@ -12,6 +13,5 @@ namespace ddp {
 
 std::unique_ptr<BatchNorm> make_cpu_batch_norm(const Workers& workers, DType activations, const BatchNormDesc& desc,
                                                std::span<const int64_t> batch_sizes);
-std::unique_ptr<RunningStats> make_cpu_running_stats(std::span<const RunningStatsSpan> layers);
 
 }  // namespace ddp

@@ -18,8 +18,8 @@ class Factors {
       : seed_(d.seed),
         key_(static_cast<uint32_t>(key)),
         epoch_(*d.epoch),
-        operation_(static_cast<uint32_t>(Operation::dropout) + 256 * d.layer),
-        factor_{static_cast<uint32_t>(static_cast<double>(d.rate) * 0x1p32), 1 / (1 - d.rate)} {}
+        operation_(dropout_operation(d)),
+        factor_(dropout_factor(d)) {}
 
   // f(element, factor) for the elements [first, end), first a multiple of 4.
   template <class F>

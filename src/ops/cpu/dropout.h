@@ -1,3 +1,4 @@
+// Dropout on the CPU, as ops/dropout.h says: any format, f32 or bf16.
 #pragma once
 
 #include "device/tensor.h"

@@ -6,9 +6,7 @@
 #include "ops/cpu/stream_kernels.h"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
-#include <cmath>
 #include <cstring>
 
 namespace ddp {
@@ -124,25 +122,6 @@ void from_bf16(const Workers& workers, const void* from, float* to, int64_t coun
   workers.spans(count, [&](int64_t first, int64_t end) {
     kernels.from_bf16(static_cast<const uint16_t*>(from) + first, to + first, end - first);
   });
-}
-
-// The cut into at most kItems pieces depends on the count only, and their sums are added up in order.
-void sum_of_squares(const Workers& workers, const float* values, int64_t count, float* sum, Gradient mode) {
-  constexpr int64_t kItems = 1024, kPiece = 16384;
-  const FloatKernels& kernels = stream_kernels().floats;
-  const int64_t piece = std::max(kPiece, ceil_div(count, kItems)), items = ceil_div(count, piece);
-  std::array<double, kItems> partial;
-  workers.each(items, [&](int64_t item) {
-    partial[static_cast<size_t>(item)] =
-        kernels.sum_of_squares(values + item * piece, std::min(piece, count - item * piece));
-  });
-  double total = mode == Gradient::add ? static_cast<double>(*sum) : 0.0;
-  for (int64_t item = 0; item < items; ++item) total += partial[static_cast<size_t>(item)];
-  *sum = static_cast<float>(total);
-}
-
-void clip_scale(const float* sum, float limit, float* scale) {
-  *scale = std::isfinite(*sum) ? std::min(1.0f, limit / (std::sqrt(*sum) + 1e-6f)) : 1.0f;
 }
 
 }  // namespace ddp

@@ -19,7 +19,5 @@ void flag_nonfinite(const Workers& workers, const float* values, int64_t count, 
 void put(const Workers& workers, const float* from, float* to, int64_t count, Gradient mode);
 void to_bf16(const Workers& workers, const float* from, void* to, int64_t count);
 void from_bf16(const Workers& workers, const void* from, float* to, int64_t count);
-void sum_of_squares(const Workers& workers, const float* values, int64_t count, float* sum, Gradient mode);
-void clip_scale(const float* sum, float limit, float* scale);
 
 }  // namespace ddp

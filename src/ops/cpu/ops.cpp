@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "ops/cpu/batch_norm.h"
+#include "ops/cpu/clipping.h"
 #include "ops/cpu/conv2d.h"
 #include "ops/cpu/dropout.h"
 #include "ops/cpu/elementwise.h"
@@ -9,6 +10,7 @@
 #include "ops/cpu/layout.h"
 #include "ops/cpu/optimizer.h"
 #include "ops/cpu/pool2d.h"
+#include "ops/cpu/running_stats.h"
 #include "ops/cpu/softmax.h"
 
 #include <omp.h>

@@ -85,17 +85,14 @@ class CpuOptimizer final : public Optimizer {
       piece.weights = kernels_.sum_of_squares(part.weights + piece.offset, piece.count);
       piece.gradients = kernels_.sum_of_squares(part.gradients + piece.offset, piece.count);
     });
+    const LarsFactorOf<double> factor{desc_.trust, desc_.weight_decay, s.gradient_scale};
     for (size_t t = 0; t < tensors_.size(); ++t) {
       double weights = 0, gradients = 0;
       for (int64_t i = first_piece_[t]; i < first_piece_[t + 1]; ++i) {
         weights += pieces_[i].weights;
         gradients += pieces_[i].gradients;
       }
-      weights = std::sqrt(weights);
-      gradients = std::sqrt(gradients) * std::abs(static_cast<double>(s.gradient_scale));
-      const bool adapts = tensors_[t].decays && weights > 0 && gradients > 0;
-      const double decay = desc_.weight_decay;
-      local_[t] = adapts ? static_cast<float>(desc_.trust * weights / (gradients + decay * weights)) : 1.0f;
+      local_[t] = tensors_[t].decays ? static_cast<float>(factor(weights, gradients)) : 1.0f;
     }
   }
 

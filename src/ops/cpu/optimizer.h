@@ -1,3 +1,4 @@
+// The update of the weights on the CPU, as ops/optimizer.h says; with lars, after a pass for the norms of all tensors.
 #pragma once
 
 #include "ops/cpu/parallel.h"

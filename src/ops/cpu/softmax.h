@@ -1,3 +1,4 @@
+// Softmax cross-entropy on the CPU, as ops/ops.h says; the sums are in double, in a fixed order.
 #pragma once
 
 #include "device/tensor.h"

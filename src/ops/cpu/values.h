@@ -75,11 +75,6 @@ inline void store(uint16_t* p, const Vector<L>& v) {
     *reinterpret_cast<typename Pack<L>::LooseHalf*>(p) = __builtin_convertvector(kept >> 16, typename Pack<L>::Half);
 }
 
-template <int L>
-inline Vector<L> relu(const Vector<L>& v) {
-  return v > 0.0f ? v : Vector<L>{};
-}
-
 // f(vector length, k) for the columns of a row: runs of 16, then of 8, then single ones.
 template <class F>
 inline void each_column(long width, F&& f) {

@@ -1,7 +1,6 @@
 #include "core/error.h"
 #include "ops/cuda/batch_norm.h"
 #include "ops/cuda/columns.cuh"
-#include "ops/cuda/moments.cuh"
 #include "ops/functors.h"
 
 namespace ddp {
@@ -72,14 +71,20 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
   const ColumnPlace place(plan);
   const int channels = plan.packs * N;
   each_channel<N>(plan, place, [&](int c, int in_tile) {
-    const float center = from.center ? from.center[c] : 0.0f;
-    const Moments moments = from.sums ? moments_of(center, from.sums[c], from.sums[channels + c], from.count)
-                                      : Moments{from.mean[c], from.variance[c]};
-    const float inverse_deviation = 1 / std::sqrt(moments.variance + affine.epsilon);
-    of_channels[in_tile] = {moments.mean, (affine.scale ? affine.scale[c] : 1.0f) * inverse_deviation,
+    float mean, variance;
+    if (from.sums) {
+      const MomentsOf<float> moments(from.sums[c], from.sums[channels + c], from.count);
+      mean = moments.offset + (from.center ? from.center[c] : 0.0f);
+      variance = moments.variance;
+    } else {
+      mean = from.mean[c];
+      variance = from.variance[c];
+    }
+    const float inverse_deviation = 1 / std::sqrt(variance + affine.epsilon);
+    of_channels[in_tile] = {mean, (affine.scale ? affine.scale[c] : 1.0f) * inverse_deviation,
                             affine.shift ? affine.shift[c] : 0.0f};
     if (kept && place.group == 0) {
-      kept[c] = moments.mean;
+      kept[c] = mean;
       kept[channels + c] = inverse_deviation;
     }
   });

@@ -2,8 +2,7 @@
 #include "ops/cuda/clipping.h"
 #include "ops/cuda/pack.cuh"
 #include "ops/cuda/reduce.cuh"
-
-#include <cmath>
+#include "ops/functors.h"
 
 namespace ddp {
 namespace {
@@ -26,10 +25,7 @@ __global__ void add_squares_kernel(const float* partials, int count, float* sum,
   if (threadIdx.x == 0) *sum = (add ? *sum : 0.0f) + all.at[0];
 }
 
-__global__ void clip_scale_kernel(const float* sum, float limit, float* scale) {
-  const float squares = *sum;
-  *scale = squares < INFINITY ? min(1.0f, limit / (std::sqrt(squares) + 1e-6f)) : 1.0f;  // also 1 for NaN
-}
+__global__ void clip_scale_kernel(const float* sum, float limit, float* scale) { *scale = ClipScale{limit}(*sum); }
 
 }  // namespace
 

@@ -44,12 +44,7 @@ void dropout(CudaContext& context, const Dropout& dropout, const Tensor& x, cons
   DDP_EXPECT(x.format == Format{} && y.format == Format{} && x.dtype == y.dtype && x.shape == y.shape);
   DDP_EXPECT(samples.size == x.shape.n && samples.keys && x.shape.elements() < INT32_MAX);
   DDP_EXPECT(dropout.epoch && dropout.rate >= 0 && dropout.rate < 1);
-  const Randomness random{
-      dropout.seed,
-      dropout.epoch,
-      static_cast<uint32_t>(Operation::dropout) + 256 * dropout.layer,
-      {static_cast<uint32_t>(static_cast<double>(dropout.rate) * 0x1p32), 1 / (1 - dropout.rate)},
-  };
+  const Randomness random{dropout.seed, dropout.epoch, dropout_operation(dropout), dropout_factor(dropout)};
   const int64_t features = x.shape.image.elements();
   with_packs(x.dtype, aligned(x.data, y.data) ? pack_width(x.dtype, features) : 1, [&]<class T, int N>() {
     const int64_t packs = x.shape.elements() / N;

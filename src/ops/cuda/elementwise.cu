@@ -132,6 +132,14 @@ void add(CudaContext& context, const Tensor& a, const Tensor& b, const Tensor& y
   });
 }
 
+void flag_nonfinite(CudaContext& context, const float* values, int64_t count, float mark, float* flag) {
+  const auto look = [&]<int N>() {
+    launch(context.stream, blocks_over(count / N + 1), kThreads, flag_nonfinite_kernel<N>,
+           reinterpret_cast<const uint32_t*>(values), count, mark, flag);
+  };
+  aligned(values) ? look.operator()<4>() : look.operator()<1>();
+}
+
 void put(CudaContext& context, const float* from, float* to, int64_t count, Gradient mode) {
   put_as<4>(context, from, to, count, mode);
 }
@@ -142,14 +150,6 @@ void to_bf16(CudaContext& context, const float* from, void* to, int64_t count) {
 
 void from_bf16(CudaContext& context, const void* from, float* to, int64_t count, Gradient mode) {
   put_as<8>(context, static_cast<const Bf16*>(from), to, count, mode);
-}
-
-void flag_nonfinite(CudaContext& context, const float* values, int64_t count, float mark, float* flag) {
-  const auto look = [&]<int N>() {
-    launch(context.stream, blocks_over(count / N + 1), kThreads, flag_nonfinite_kernel<N>,
-           reinterpret_cast<const uint32_t*>(values), count, mark, flag);
-  };
-  aligned(values) ? look.operator()<4>() : look.operator()<1>();
 }
 
 }  // namespace ddp

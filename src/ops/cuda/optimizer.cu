@@ -120,8 +120,8 @@ __global__ void factors_kernel(const ChunksOfTensor* tensors, int count, const S
     for (int m = 0; m < 2; ++m) sum.at[m] += squares[tensor.first + k].at[m];
   for (float& s : sum.at) s = sum_over_lanes(s, kWarp);
   if (lane > 0) return;
-  const float w = std::sqrt(sum.at[0]), g = std::sqrt(sum.at[1]) * std::abs(scalars->gradient_scale);
-  factors[i] = tensor.decays && w > 0 && g > 0 ? desc.trust * w / (g + desc.weight_decay * w) : 1.0f;
+  const LarsFactorOf<float> factor{desc.trust, desc.weight_decay, scalars->gradient_scale};
+  factors[i] = tensor.decays ? factor(sum.at[0], sum.at[1]) : 1.0f;
 }
 
 template <class T>

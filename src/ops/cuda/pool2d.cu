@@ -70,7 +70,7 @@ __global__ void average_kernel(const T* x, T* y, PoolShape s, uint32_t count) {
   });
 }
 
-// The largest values of a window, and their places in x; NaN is larger than any.
+// The largest values of a window, and the first of their places in x; NaN is larger than any.
 template <int N>
 struct Largest {
   Pack<float, N> values;
@@ -90,7 +90,8 @@ __device__ Largest<N> largest(const T* x, const PoolShape& s, int n, int i, int 
     for (int w = columns.first; w < columns.end; ++w) {
       const auto values = load<N>(x + s.input(n, h, w, pack) * N);
       for (int k = 0; k < N; ++k) {
-        const bool larger = values.at[k] > found.values.at[k] || std::isnan(values.at[k]);
+        const bool larger =
+            values.at[k] > found.values.at[k] || (std::isnan(values.at[k]) && !std::isnan(found.values.at[k]));
         if (!larger) continue;
         found.values.at[k] = values.at[k];
         found.rows[k] = h;
@@ -154,7 +155,10 @@ __global__ void gather_average_kernel(const T* dy, T* dx, PoolShape s, uint32_t 
   });
 }
 
-// Of a window's largest values that input has which is equal to the output, unless an earlier one in it is.
+// Whether a value of a window is as large as its output, which is NaN where any value is.
+__device__ bool is_largest(float value, float output) { return value == output || std::isnan(value); }
+
+// An input has the gradient of those windows whose largest value it is and none before it is.
 template <class T, int N>
 __global__ void gather_maximum_kernel(const T* x, const T* y, const T* dy, T* dx, PoolShape s, uint32_t count) {
   each_position(count, s.rows.in, s.columns.in, s.packs, [&](int n, int h, int w, int pack) {
@@ -167,7 +171,7 @@ __global__ void gather_maximum_kernel(const T* x, const T* y, const T* dy, T* dx
         const auto outputs = load<N>(y + at);
         bool first[N], any = false;
         for (int k = 0; k < N; ++k) {
-          first[k] = mine.at[k] == outputs.at[k];
+          first[k] = is_largest(mine.at[k], outputs.at[k]);
           any = any || first[k];
         }
         const Range rows = s.rows.window(i), columns = s.columns.window(j);
@@ -176,7 +180,7 @@ __global__ void gather_maximum_kernel(const T* x, const T* y, const T* dy, T* dx
             const auto earlier = load<N>(x + s.input(n, p, q, pack) * N);
             any = false;
             for (int k = 0; k < N; ++k) {
-              first[k] = first[k] && earlier.at[k] != outputs.at[k];
+              first[k] = first[k] && !is_largest(earlier.at[k], outputs.at[k]);
               any = any || first[k];
             }
           }

@@ -1,7 +1,7 @@
-#include "ops/cuda/moments.cuh"
 #include "ops/cuda/pack.cuh"
 #include "ops/cuda/reduce.cuh"
 #include "ops/cuda/running_stats.h"
+#include "ops/functors.h"
 
 namespace ddp {
 namespace {
@@ -11,15 +11,10 @@ __global__ void update_kernel(const RunningStatsSpan* layers, float* state, cons
                               bool replace, const float* skip, int skips) {
   if (any_set(skip, skips)) return;
   const RunningStatsSpan layer = layers[blockIdx.x];
-  const float count = samples * layer.positions, weight = replace ? 1.0f : layer.momentum;
-  const float correction = layer.unbiased && count > 1 ? count / (count - 1) : 1.0f;
+  const RunningStatsRule<float> rule{samples * layer.positions, replace ? 1.0f : layer.momentum, layer.unbiased};
   float *means = state + layer.offset, *variances = means + layer.channels;
   const float *s1 = sums + layer.offset, *s2 = s1 + layer.channels;
-  for (int64_t c = threadIdx.x; c < layer.channels; c += kThreads) {
-    const Moments now = moments_of(means[c], s1[c], s2[c], count);
-    means[c] = (1 - weight) * means[c] + weight * now.mean;
-    variances[c] = (1 - weight) * variances[c] + weight * correction * now.variance;
-  }
+  for (int64_t c = threadIdx.x; c < layer.channels; c += kThreads) rule(means[c], variances[c], s1[c], s2[c]);
 }
 
 class CudaRunningStats final : public RunningStats {

@@ -74,6 +74,12 @@ def lenet_rows():
                   "FreeRunningOnGpu.GraphsAndStreamed*")]
 
 
+def networks_rows():
+    return [gtest("networks", f"{model}: six steps against the CPU's, batch norms and dropout, fp32", 120,
+                  f"*/NetworksOnGpu.*/{model.replace('-', '_')}") for model in ("keras-convnet", "resnet18")]
+
+
 def ranks_rows(ranks):
     return [ranks_gtest("collectives are exact", 90, ranks, "*/CommOnGpu.*"),
-            ranks_gtest("training is that of one rank", 150, ranks, "*/RanksOnGpu.*")]
+            ranks_gtest("training is that of one rank", 150, ranks, "*/RanksOnGpu.*"),
+            ranks_gtest("norms of the global batch and optimizer state in parts", 60, ranks, "*/NormsOverRanksOnGpu.*")]

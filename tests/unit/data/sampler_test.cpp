@@ -178,5 +178,23 @@ TEST(DistributedSampler, RefusesStepsAndPositionsThatAreNotThere) {
   EXPECT_THROW(DistributedSampler(10, 4, Order::shuffled, 1, 1, {1}), Error);
 }
 
+// Micro-batches divide each global batch alike at every world size, and ranks divide each of them.
+TEST(MicroBatches, AreDisjointAndComplete) {
+  for (const int world : {1, 2, 3, 5}) {
+    std::vector<int> seen(103, 0);
+    for (int rank = 0; rank < world; ++rank) {
+      const DistributedSampler sampler(103, 20, Order::sequential, 0, rank, std::vector<double>(world, 1.0), 3);
+      for (int64_t step = 0; step < sampler.steps_per_epoch(); ++step)
+        for (int micro = 0; micro < 3; ++micro) {
+          const Range whole = sampler.micro_batch(step, micro), shard = sampler.shard(step, micro);
+          EXPECT_GE(shard.begin, whole.begin);
+          EXPECT_LE(shard.end, whole.end);
+          for (int64_t i = shard.begin; i < shard.end; ++i) ++seen[i];
+        }
+    }
+    EXPECT_EQ(seen, std::vector<int>(103, 1)) << world;
+  }
+}
+
 }  // namespace
 }  // namespace ddp

@@ -199,6 +199,22 @@ TEST(Network, AReluInFrontOfAForkIsNotFusedIntoWhatBothPathsRead) {
   EXPECT_FALSE(network.layers()[1].view);
 }
 
+// The columns of a linear layer stand for the image in front of the flatten, whatever lies between that leaves each
+// feature where it is.
+TEST(Parameters, DropoutBetweenFlattenAndLinearHidesNothing) {
+  const Network plain = Network("plain", {3, 4, 5}).flatten().linear(2);
+  const Network dropped = Network("dropped", {3, 4, 5}).flatten().dropout(0.5f).relu().linear(2);
+  EXPECT_EQ(parameters_of(plain)[0].in, (ImageShape{3, 4, 5}));
+  EXPECT_EQ(parameters_of(dropped)[0].in, (ImageShape{3, 4, 5}));
+}
+
+TEST(Network, ThatBeginsWithAForkReadsTheWholeImage) {
+  const Network network = Network("forked", {28, 28, 1})
+                              .residual([](Network& main) { main.conv2d(4, 3, {.stride = 2, .padding = 1}); },
+                                        [](Network& shortcut) { shortcut.conv2d(4, 1, {.stride = 2}); });
+  EXPECT_EQ(network.trimmed_layers().front().input.h, 28);
+}
+
 TEST(Network, PathsThatDoNotMeetAreRefused) {
   try {
     Network("crooked", {8, 8, 2}).residual([](Network& main) { main.conv2d(4, 3); }, [](Network&) {});
@@ -224,7 +240,9 @@ TEST(Network, WhatDoesNotFitIsRefusedWithTheLayersName) {
   refused([](Network& n) { n.relu().max_pool2d(5, 1); }, "layer 1 (max pool 5x5)");
   refused([](Network& n) { n.max_pool2d(2, 2, 2); }, "layer 0 (max pool 2x2)");
   refused([](Network& n) { n.named("head").avg_pool2d(6); }, "layer head (average pool 6x6)");
-  refused([](Network& n) { n.flatten().linear(3).dropout(1); }, "dropout of 1");
+  refused([](Network& n) { n.flatten().linear(3).dropout(1); }, "layer 2 (dropout of 1)");
+  refused([](Network& n) { n.named("head").linear(3); }, "layer head (linear 3)");
+  refused([](Network& n) { n.flatten().batch_norm(); }, "layer 1 (batch norm)");
 }
 
 // Whatever the graph, values and parts of gradients that are needed at the same time lie apart.

@@ -1,0 +1,23 @@
+// What rank 0 says before a run begins.
+#pragma once
+
+#include "app/factory.h"
+#include "app/options.h"
+#include "comm/mpi/session.h"
+#include "data/dataset.h"
+#include "train/replica.h"
+#include "train/trainer.h"
+
+#include <filesystem>
+#include <string>
+
+namespace ddp {
+
+// What computes and how ranks communicate: for a CPU one line, for GPUs one for each rank. Collective.
+std::string describe_ranks(const Options& options, const Backend& backend, int threads, MpiSession& session);
+
+// `ranks`: the text above.
+std::string banner(const Options& options, const Replica& replica, const Datasets& data, const Samplers& samplers,
+                   const std::string& ranks, const std::filesystem::path& folder);
+
+}  // namespace ddp

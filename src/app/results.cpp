@@ -1,0 +1,40 @@
+#include "app/results.h"
+
+#include "app/output_folder.h"
+#include "train/state_dict.h"
+
+#include <nlohmann/json.hpp>
+
+namespace ddp {
+
+void write_results(const Options& o, const TrainReport& report, const Replica& replica,
+                   const DistributedSampler& sampler, int64_t updates_before, const Log& log,
+                   const std::filesystem::path& folder) {
+  const double per_second = static_cast<double>(report.samples) / report.train_seconds;
+  const double per_epoch = static_cast<double>(sampler.samples()) / per_second;
+  const std::string device = replica.device.name();
+  const int world = replica.communicator.size();
+  const bool recomputed = report.evaluation && report.evaluation->statistics_samples > 0;
+  const ModelState state{
+      .weights = replica.download_weights(),
+      .statistics = replica.download_state(recomputed ? replica.evaluation_state() : replica.state()),
+      .updates = updates_before + report.steps - report.skipped};
+  if (replica.communicator.rank() != 0) return;
+
+  save_state_dict(folder / "model.safetensors", replica.parameters, replica.norms, state);
+  nlohmann::ordered_json summary{{"model", o.model},
+                                 {"test_accuracy", nullptr},
+                                 {"sec_per_epoch", per_epoch},
+                                 {"samples_per_second", per_second},
+                                 {"world_size", world},
+                                 {"device", device},
+                                 {"parameters", total_count(replica.parameters)},
+                                 {"steps", report.steps}};
+  if (report.evaluation) summary["test_accuracy"] = report.evaluation->accuracy();
+  write_text(folder / "summary.json", summary.dump(2) + "\n");
+  const std::string accuracy =
+      report.evaluation ? fmt::format("{:.2f}", report.evaluation->accuracy()) : "not evaluated";
+  log.info("test acc: {}, {:.1f} sec/epoch on {} x {}", accuracy, per_epoch, world, device);
+}
+
+}  // namespace ddp

@@ -1,0 +1,14 @@
+// The norm of gradients, and what to scale them by so that it stays within a limit (ops/ops.h).
+#pragma once
+
+#include "ops/cpu/parallel.h"
+#include "ops/gradient.h"
+
+#include <cstdint>
+
+namespace ddp {
+
+void sum_of_squares(const Workers& workers, const float* values, int64_t count, float* sum, Gradient mode);
+void clip_scale(const float* sum, float limit, float* scale);
+
+}  // namespace ddp

@@ -1,0 +1,45 @@
+#include "train/recomputation.h"
+
+#include "train/feed.h"
+#include "train/work.h"
+
+#include <functional>
+
+namespace ddp {
+
+StatisticsRecomputation::StatisticsRecomputation(Replica& replica, const Dataset& data,
+                                                 const DistributedSampler& sampler, size_t limit_bytes)
+    : replica_(replica),
+      sampler_(sampler),
+      samples_(data, sampler.samples()),
+      data_(replica.device, samples_, sampler.largest_shard(), limit_bytes),
+      recorder_(replica.device.recorder()) {}
+
+void StatisticsRecomputation::run(const std::function<void()>& beat) {
+  Replica& r = replica_;
+  const auto record = [&](WorkKey key, const std::function<void()>& work) {
+    r.communicator.recordable() ? recorder_->run(key, work) : work();
+  };
+  const int64_t steps = sampler_.steps_per_epoch();
+  Feed feed(data_, sampler_, 0, steps, kEvaluationFences);
+  for (int64_t step = 0; step < steps; ++step) {
+    beat();
+    const Shard& shard = feed.next();
+    const bool first = step == 0;
+    record({.kind = first ? kFirstRecomputation : kRecomputation, .size = shard.batch.global_size}, [&] {
+      r.model.recompute({.kind = Pass::Kind::recompute,
+                         .samples = shard.samples,
+                         .global_size = shard.batch.global_size,
+                         .mode = first ? Gradient::overwrite : Gradient::add,
+                         .state = r.state()});
+    });
+    r.device.poll();
+  }
+  const int64_t count = state_count(r.norms);
+  r.communicator.wait(r.communicator.sum({r.statistics(), count, DType::f32}));
+  r.ops.put(r.state(), r.evaluation_state(), count, Gradient::overwrite);  // its means are the centres of the sums
+  r.running_stats().update(r.evaluation_state(), r.statistics(), static_cast<float>(sampler_.samples()), true, {});
+  r.device.synchronize();
+}
+
+}  // namespace ddp

@@ -1,0 +1,36 @@
+// The statistics of all batch norms with the weights as they are, over the first samples of a data set: forward passes
+// in which each global batch is normalised by its own mean and variance, over all ranks, so that the world size does
+// not show. They are put into the replica's evaluation_state; nothing that training uses is changed.
+#pragma once
+
+#include "data/sampler.h"
+#include "data/subset.h"
+#include "train/device_data.h"
+#include "train/replica.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+namespace ddp {
+
+class StatisticsRecomputation {
+ public:
+  static constexpr int64_t kSamples = 12800;  // more change nothing that shows in an accuracy
+
+  // `sampler` is sequential over as many of the samples of `data` as it has. `limit_bytes` as for DeviceData. Replica
+  // and data outlive it.
+  StatisticsRecomputation(Replica& replica, const Dataset& data, const DistributedSampler& sampler, size_t limit_bytes);
+  void run(const std::function<void()>& beat = [] {});  // collective; calls `beat` as it gets on
+  int64_t samples() const { return sampler_.samples(); }
+
+ private:
+  Replica& replica_;
+  const DistributedSampler sampler_;
+  const Subset samples_;
+  DeviceData data_;
+  std::unique_ptr<Recorder> recorder_;
+};
+
+}  // namespace ddp

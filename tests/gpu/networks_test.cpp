@@ -1,0 +1,100 @@
+// Networks with norms on the GPU in fp32 against the CPU, from equal weights, over the same batches and with the same
+// dropout.
+#include "data/subset.h"
+#include "nn/models.h"
+#include "tests/gpu/one_rank.h"
+#include "tests/gpu/training_data.h"
+#include "tests/parity/centre.h"
+#include "tests/train/rig.h"
+#include "train/evaluation.h"
+
+namespace ddp::testing {
+namespace {
+
+struct Case {
+  const char* model;
+  int64_t batch;
+};
+
+void PrintTo(const Case& tested, std::ostream* out) { *out << tested.model; }
+
+class NetworksOnGpu : public ::testing::TestWithParam<Case> {};
+
+// With shifts far above zero no ReLU behind a norm is so close to it that rounding decides which side it is on.
+std::vector<float> open_weights(const Replica& replica) {
+  std::vector<float> weights = replica.download_weights();
+  for (const Parameter& p : replica.parameters)
+    if (p.role == Parameter::Role::norm_shift) std::fill_n(weights.begin() + p.offset, p.count, 8.0f);
+  return weights;
+}
+
+// The largest distance of a mean or a variance over its norm.
+double state_distance(std::span<const NormState> norms, std::span<const float> actual,
+                      std::span<const float> expected) {
+  double worst = 0;
+  for (const NormState& norm : norms)
+    for (int64_t at = norm.span.offset; at < norm.span.offset + 2 * norm.span.channels; at += norm.span.channels) {
+      double difference = 0, whole = 0;
+      for (int64_t i = at; i < at + norm.span.channels; ++i) {
+        difference += (double{actual[i]} - expected[i]) * (double{actual[i]} - expected[i]);
+        whole += double{expected[i]} * expected[i];
+      }
+      const double distance = std::sqrt(difference / whole);
+      if (!(distance <= worst)) worst = distance;
+    }
+  return worst;
+}
+
+struct Outcome {
+  SixSteps steps;
+  std::vector<float> state;
+  double evaluation;
+};
+
+Outcome outcome_of(Rig& rig, const Dataset& first_batch) {
+  Replica& r = rig.replica;
+  Outcome outcome{.steps = six_steps(rig, 0), .state = r.download_state(r.state()), .evaluation = 0};
+  const DistributedSampler sequential(first_batch.size(), first_batch.size(), Order::sequential, 0, 0, {1.0});
+  DeviceData data(r.device, first_batch, first_batch.size(), size_t{1} << 30);
+  outcome.evaluation = Evaluator(r, data, sequential).run().loss;
+  return outcome;
+}
+
+TEST_P(NetworksOnGpu, SixStepsAreTheCpus) {
+  const auto [model, batch] = GetParam();
+  const auto data = training_data();
+  const Subset first_batch(*data, batch);
+  const Network network = make_model(model, {28, 28, 1}, 10);
+  const RigConfig config{.batch_size = batch, .lr = 1e-5, .order = Order::sequential, .replica = {.seed = 5}};
+  OnCpu cpu;
+  OnOneGpu gpu;
+  Rig on_cpu(config, network, *data, *cpu.device, *cpu.ops, *cpu.communicator);
+  Rig on_gpu(config, network, *data, *gpu.device, *gpu.ops, *gpu.communicator);
+  on_cpu.replica.load(open_weights(on_cpu.replica));
+  centre_statistics(on_cpu.replica, first_batch, batch);
+  on_gpu.replica.load(on_cpu.replica.download_weights());
+  on_gpu.replica.load_state(on_cpu.replica.download_state(on_cpu.replica.state()));
+
+  const Outcome expected = outcome_of(on_cpu, first_batch), actual = outcome_of(on_gpu, first_batch);
+  const Distance gradients =
+      gradient_distance(on_cpu.replica.parameters, actual.steps.gradients, expected.steps.gradients);
+  const double losses = loss_distance(actual.steps.losses, expected.steps.losses);
+  const double state = state_distance(on_cpu.replica.norms, actual.state, expected.state);
+  EXPECT_LE(gradients.value, 1e-4) << gradients.parameter;
+  EXPECT_LE(losses, 1e-5);
+  EXPECT_LE(state, 1e-5);
+  EXPECT_NEAR(actual.evaluation, expected.evaluation, 1e-5 * expected.evaluation);
+  print_figure("gradients' error", gradients.value);
+  print_figure("losses' error", losses);
+  print_figure("statistics' error", state);
+}
+
+constexpr Case kCases[] = {{"keras-convnet", 32}, {"resnet18", 8}};
+INSTANTIATE_TEST_SUITE_P(All, NetworksOnGpu, ::testing::ValuesIn(kCases), [](const auto& tested) {
+  std::string name = tested.param.model;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
+
+}  // namespace
+}  // namespace ddp::testing
