@@ -1,6 +1,7 @@
 #include "app/options.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -41,9 +42,11 @@ std::string refusal(const std::string& line) {
 
 // The options of a line, as far as they reach the rest of the program, and the file that it is written to.
 Options through_a_file(const Options& options, const std::string& more = "") {
-  const auto file = std::filesystem::path(::testing::TempDir()) / "options_test.toml";
+  const auto file = std::filesystem::path(::testing::TempDir()) / fmt::format("options_test.{}.toml", ::getpid());
   std::ofstream(file) << options.effective_config;
-  return parse("--config " + file.string() + " " + more);
+  Options read = parse("--config " + file.string() + " " + more);
+  std::filesystem::remove(file);
+  return read;
 }
 
 // Each with what it needs, away from its default.
