@@ -1,10 +1,11 @@
 #include "app/config_file.h"
 
+#include "app/toml.h"
 #include "core/error.h"
 
 #include <CLI/CLI.hpp>
-#include <toml++/toml.h>
 
+#include <istream>
 #include <sstream>
 
 namespace ddp {
@@ -19,21 +20,39 @@ std::string text_of(const toml::node& node, std::string_view key) {
        node.source().begin.line, key);
 }
 
+// toml++ recurses once for each dot of a key: so a file of some hundred thousand dots would overflow the stack.
+std::string read_text(std::istream& input) {
+  constexpr size_t kLongest = 1 << 16;
+  std::string text(kLongest + 1, '\0');
+  input.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(input.gcount()));
+  require(text.size() <= kLongest, Exit::usage, "configuration file: longer than {} bytes, which no list of options is",
+          kLongest);
+  return text;
+}
+
+CLI::ConfigItem item_of(const std::string& key, const toml::node& node) {
+  const auto line = node.source().begin.line;
+  // CLI11 has a use of its own for "++" and "--".
+  require(!key.empty() && key.front() != '-' && key.front() != '+', Exit::usage,
+          "configuration file, line {}: \"{}\": keys are the long options without dashes", line, key);
+  CLI::ConfigItem item;
+  item.name = key;
+  if (const toml::array* array = node.as_array())
+    for (const toml::node& entry : *array) item.inputs.push_back(text_of(entry, key));
+  else
+    item.inputs = {text_of(node, key)};
+  require(!item.inputs.empty(), Exit::usage, "configuration file, line {}: {} is an empty array; leave it out", line,
+          key);
+  return item;
+}
+
 // Reads with toml++; writing stays CLI11's.
 class TomlReader : public CLI::ConfigTOML {
  public:
   std::vector<CLI::ConfigItem> from_config(std::istream& input) const override try {
     std::vector<CLI::ConfigItem> read;
-    const toml::table table = toml::parse(input);
-    for (const auto& [key, node] : table) {
-      CLI::ConfigItem item;
-      item.name = key.str();
-      if (const toml::array* array = node.as_array())
-        for (const toml::node& entry : *array) item.inputs.push_back(text_of(entry, key.str()));
-      else
-        item.inputs = {text_of(node, key.str())};
-      read.push_back(std::move(item));
-    }
+    for (const auto& [key, node] : toml::parse(read_text(input))) read.push_back(item_of(std::string(key.str()), node));
     return read;
   } catch (const toml::parse_error& e) {
     fail(Exit::usage, "configuration file, line {}: {}", e.source().begin.line, e.description());

@@ -10,7 +10,7 @@ class Config;
 
 namespace ddp {
 
-// Throws Error(Exit::usage) with line and reason where a file is not TOML, or nested.
+// Throws Error(Exit::usage) with line and reason where a file is not TOML, nested, or longer than 64 KiB.
 std::shared_ptr<CLI::Config> make_toml_reader();
 
 // A line of such a file. A value that is not `text` stands as a number where TOML knows it as one.

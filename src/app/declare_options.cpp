@@ -144,11 +144,22 @@ void declare_machine(Group group, Options& o, OptionTexts& texts) {
   group.flag("--no-graph", o.no_graph, "issue each step's work anew in place of replaying a CUDA graph");
   group.option("--device-data-mb", o.device_data_mb, "a data set larger than this, MiB, streams to the GPU")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
-  group
-      .option("--step-timeout", o.step_timeout, "seconds after which a step that has not ended ends the job; 0: never")
-      ->check(number(0, 1e9));
+  group.option("--step-timeout", texts.step_timeout,
+               "seconds after which a step that has not ended ends the job; auto: it follows the time that steps take; "
+               "0: never");
+  group.option("--check-every", o.check_every, "steps between comparisons of all ranks' weights; 0: only after epochs")
+      ->check(CLI::NonNegativeNumber);
   group.option("--bucket-cap-mb", o.bucket_cap_mb, "largest bucket, MiB")->check(above_0(1e9));
   group.option("--first-bucket-mb", o.first_bucket_mb, "largest first bucket, MiB")->check(above_0(1e9));
+}
+
+void declare_checkpoints(Group group, Options& o, OptionTexts& texts) {
+  group.option("--save-every", texts.save_every, "how often to save: 100steps, 1epochs, 10min, 30s, or never");
+  group.option("--keep-last", o.keep_last, "checkpoints that are kept; 0: all")->check(CLI::Range(0, 1'000'000));
+  group.flag("--keep-best", o.keep_best, "save after every evaluation that is the best so far, and keep that too");
+  group.option(
+      "--resume", o.resume,
+      "go on from a checkpoint: a run's folder, a checkpoint in it, or auto for --output-dir, which may be new");
 }
 
 void declare_output(Group group, Options& o) {
@@ -159,6 +170,10 @@ void declare_output(Group group, Options& o) {
   group.option("--print-order", o.print_order, "print the order of samples in this epoch, from 1, and stop")
       ->check(CLI::PositiveNumber)
       ->default_str("")
+      ->configurable(false);
+  group
+      .option("--inject", o.inject,
+              "to test: a fault on purpose, such as rank=1,step=17,kind=hang (kill, slow, nan, bitflip, enospc, exit)")
       ->configurable(false);
 }
 
@@ -174,6 +189,7 @@ void declare_options(CLI::App& app, Options& o, OptionTexts& texts) {
   declare_optimizer({app, "Optimizer"}, o, texts);
   declare_schedule({app, "Learning rate"}, o, texts);
   declare_machine({app, "Machine"}, o, texts);
+  declare_checkpoints({app, "Checkpoints"}, o, texts);
   declare_output({app, "Output"}, o);
 }
 

@@ -15,7 +15,7 @@ namespace ddp {
 struct OptionTexts {
   std::string init = "default", allreduce = "auto", optimizer = "sgd", decay = "l2", lr_scheduler = "constant",
               lr_warmup_method = "linear", lr_scale = "none", grad_dtype = "fp32", bn_stats = "recompute",
-              conv = "auto";
+              conv = "auto", save_every = "1epochs", step_timeout = "auto";
 };
 
 // Both are written when the app parses.

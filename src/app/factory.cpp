@@ -3,7 +3,6 @@
 #include "app/fatal.h"
 #include "app/gpus.h"
 #include "app/together.h"
-#include "comm/broadcast_host.h"
 #include "comm/nccl/communicator.h"
 #include "comm/staged.h"
 #include "device/cpu/device.h"
@@ -79,14 +78,15 @@ Backend make_backend(const Options& options, MpiSession& session) {
   });
 }
 
-std::unique_ptr<Ops> make_ops(const Options& options, const Backend& backend, Communicator& host, int threads) {
+std::unique_ptr<Ops> make_ops(const Options& options, const Backend& backend, Communicator& host, int threads,
+                              Choices& choices) {
   const Precision precision = precision_of(backend.precision);
   if (backend.device->is_host())
     return make_cpu_ops(*backend.device,
                         {.threads = threads, .precision = precision, .winograd = !options.direct_conv});
   return make_cuda_ops(*backend.device, {.precision = precision,
                                          .deterministic = options.deterministic,
-                                         .agree = [&host](auto values) { broadcast_host(host, values); }});
+                                         .agree = [&](auto values) { choices.agree(host, values); }});
 }
 
 std::unique_ptr<Communicator> make_transport(const Options& options, const Backend& backend, MpiSession& session,

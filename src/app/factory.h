@@ -1,6 +1,7 @@
 // The only place that knows which device, ops and transport a name stands for.
 #pragma once
 
+#include "app/choices.h"
 #include "app/options.h"
 #include "comm/communicator.h"
 #include "device/device.h"
@@ -21,7 +22,9 @@ struct Backend {
 // build does not have, Exit::usage where an option does not go with the device.
 Backend make_backend(const Options& options, MpiSession& session);
 
-std::unique_ptr<Ops> make_ops(const Options& options, const Backend& backend, Communicator& host, int threads);
+// `host` and `choices` outlive the result.
+std::unique_ptr<Ops> make_ops(const Options& options, const Backend& backend, Communicator& host, int threads,
+                              Choices& choices);
 
 // Null where `host`, over MPI, serves the device itself. Collective; an error of one rank ends the job.
 std::unique_ptr<Communicator> make_transport(const Options& options, const Backend& backend, MpiSession& session,

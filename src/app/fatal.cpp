@@ -13,9 +13,9 @@ void print_error(const std::string& what, int rank) {
 
 std::chrono::milliseconds speaking_turn(int rank) { return std::min(rank, 8) * std::chrono::milliseconds(700); }
 
-void end_job(const MpiSession& session, const std::string& what, Exit code) {
+void end_job(MpiSession& session, const std::string& what, Exit code) {
   print_error(what, session.rank());
-  MpiSession::abort(code);
+  session.end(code);
 }
 
 }  // namespace ddp

@@ -14,7 +14,7 @@ namespace ddp {
 void print_error(const std::string& what, int rank);
 
 // Prints, and ends the job on all ranks at once.
-[[noreturn]] void end_job(const MpiSession& session, const std::string& what, Exit code);
+[[noreturn]] void end_job(MpiSession& session, const std::string& what, Exit code);
 
 // How long a rank holds back with an error that others may have at the same time: the first to speak ends the job, so
 // that of up to nine ranks only one is heard.
@@ -23,7 +23,7 @@ std::chrono::milliseconds speaking_turn(int rank);
 // Does work that communicates. An error of this rank alone ends the job here, before anything that the others or the
 // device still use is given back; a world of one rank, and an error that all ranks share, leave in order.
 template <class Work>
-auto or_end_job(const MpiSession& session, Work work, std::chrono::milliseconds hold_back = {}) -> decltype(work()) {
+auto or_end_job(MpiSession& session, Work work, std::chrono::milliseconds hold_back = {}) -> decltype(work()) {
   try {
     return work();
   } catch (const SharedError&) {

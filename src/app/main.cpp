@@ -1,17 +1,22 @@
 // One process per rank: mpirun -np N ddp_train. All ranks come here, and leave in the same order: files closed,
 // barrier, MPI finalised, exit.
 #include "app/fatal.h"
+#include "app/inspect.h"
 #include "app/run.h"
+#include "app/signals.h"
 
 #include <exception>
 #include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
 
 namespace {
 
-ddp::Exit run_in(ddp::MpiSession& session, int argc, char** argv) {
+ddp::Exit run_in(ddp::MpiSession& session, ddp::Signals& signals, int argc, char** argv) {
   try {
-    ddp::or_end_job(session, [&] { ddp::run(session, argc, argv); });
-    return ddp::Exit::done;
+    return ddp::or_end_job(session, [&] { return ddp::run(session, signals, argc, argv); });
   } catch (const ddp::Error& e) {  // all ranks have it
     if (session.rank() == 0) ddp::print_error(e.what(), -1);
     return e.code();
@@ -21,9 +26,24 @@ ddp::Exit run_in(ddp::MpiSession& session, int argc, char** argv) {
   }
 }
 
+// Without MPI: ddp_train inspect CHECKPOINT.
+int inspect(const std::vector<std::string>& arguments) {
+  try {
+    fmt::print("{}", ddp::inspect(std::span(arguments).subspan(1)));
+    return 0;
+  } catch (const ddp::Error& e) {
+    ddp::print_error(e.what(), -1);
+    return static_cast<int>(e.code());
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  if (!arguments.empty() && arguments[0] == "inspect") return inspect(arguments);
+  ddp::die_with_launcher();
+  ddp::Signals signals;
   std::optional<ddp::MpiSession> session;
   try {
     session.emplace(argc, argv);
@@ -31,7 +51,13 @@ int main(int argc, char** argv) {
     ddp::print_error(e.what(), -1);
     return static_cast<int>(e.code());
   }
-  const ddp::Exit code = run_in(*session, argc, argv);
+  signals.on_second([&](int signal, const std::string& line) {
+    std::this_thread::sleep_for(ddp::speaking_turn(session->rank()));
+    ddp::print_error(line, session->rank());
+    session->end(static_cast<ddp::Exit>(128 + signal));
+  });
+  const ddp::Exit code = run_in(*session, signals, argc, argv);
+  signals.on_second({});
   session.reset();
   return static_cast<int>(code);
 }

@@ -28,6 +28,7 @@ const Condition kConditions[] = {
     {"--bn-stats", "is for evaluations: needs an --eval-every above 0",
      [](const Options& o) { return o.eval_every > 0; }},
     {"--init", "excludes --init-from", [](const Options& o) { return o.init_from.empty(); }},
+    {"--keep-best", "needs an --eval-every above 0", [](const Options& o) { return o.eval_every > 0; }},
     {"--momentum", "needs --optimizer sgd or lars", [](const Options& o) { return !is_adam(o); }},
     {"--nesterov", "needs --optimizer sgd and a --momentum above 0",
      [](const Options& o) { return is_sgd(o) && o.optimizer.momentum > 0; }},
@@ -77,6 +78,10 @@ void require_options_fit(const Options& o, const std::function<bool(const std::s
   require_schedule(o);
   require(o.accumulate <= o.batch_size, Exit::usage, "--accumulate must be at most --batch-size, which is {}",
           o.batch_size);
+  require(o.resume != "auto" || !o.output_dir.empty(), Exit::usage,
+          "--resume auto needs --output-dir: the folder of the run, which may be new");
+  require(o.resume.empty() || o.init_from.empty(), Exit::usage,
+          "--resume excludes --init-from: a run that goes on has its weights");
   require(o.zero == 0 || !is_lars(o), Exit::usage,
           "--zero 1 does not go with --optimizer lars, which needs whole tensors on each rank");
 }

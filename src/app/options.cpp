@@ -33,6 +33,14 @@ ScheduleDesc::Kind parse_scheduler(const std::string& text) {
   return text == "linear" ? Kind::linear : Kind::constant;
 }
 
+std::optional<double> parse_step_timeout(const std::string& text) {
+  if (text == "auto") return std::nullopt;
+  double seconds = 0;
+  require(CLI::detail::lexical_cast(text, seconds) && seconds >= 0 && seconds <= 1e9, Exit::usage,
+          "--step-timeout {}: give auto, or a number of seconds, 0 for none", text);
+  return seconds;
+}
+
 void parse_texts(const OptionTexts& texts, Options& o) {
   o.init = parse_init(texts.init);
   o.allreduce = texts.allreduce == "ring" ? Allreduce::ring : Allreduce::automatic;
@@ -51,20 +59,24 @@ void parse_texts(const OptionTexts& texts, Options& o) {
       texts.lr_warmup_method == "constant" ? ScheduleDesc::WarmUp::constant : ScheduleDesc::WarmUp::linear;
   o.schedule.rate = scaled_rate(o.lr, o.lr_scale, o.batch_size, o.lr_base_batch);
   o.schedule.total_epochs = static_cast<double>(o.epochs);
+  o.save_every = parse_save_every(texts.save_every);
+  o.step_timeout = parse_step_timeout(texts.step_timeout);
 }
 
-// What was given or is the default, as a file that --config reads; empty values, actions and defaults that do not apply
-// are left out.
-std::string effective_config(const CLI::App& app, const Options& options) {
-  std::string text = "# The effective configuration of this run; use it again with --config.\n";
+// What was given or is the default, as a file that --config reads and by name; empty values, actions and defaults that
+// do not apply are left out.
+void note_effective_config(const CLI::App& app, Options& options) {
+  std::string& text = options.effective_config;
+  text = "# The effective configuration of this run; use it again with --config.\n";
   for (const CLI::Option* option : app.get_options()) {
     if (!option->get_configurable() || option->get_name() == "--help") continue;
     if (option->count() == 0 && !option_applies(options, option->get_name())) continue;
     std::string value = option->count() == 0 ? option->get_default_str() : "";
     for (const std::string& part : option->results()) value += (value.empty() ? "" : ",") + part;
-    if (!value.empty()) text += toml_entry(option->get_single_name(), value, option->get_type_name() == "TEXT");
+    if (value.empty()) continue;
+    text += toml_entry(option->get_single_name(), value, option->get_type_name() == "TEXT");
+    options.named[option->get_single_name()] = value;
   }
-  return text;
 }
 
 }  // namespace
@@ -91,7 +103,7 @@ Options parse_options(int argc, const char* const* argv, std::optional<std::stri
   parse_texts(texts, o);
   if (app.get_option("--bn-stats")->count() > 0) o.recompute_bn = texts.bn_stats == "recompute";
   require_options_fit(o, [&](const std::string& name) { return app.get_option(name)->count() > 0; });
-  o.effective_config = effective_config(app, o);
+  note_effective_config(app, o);
   return o;
 }
 

@@ -6,9 +6,11 @@
 #include "core/error.h"
 #include "nn/init.h"
 #include "ops/optimizer.h"
+#include "train/save_schedule.h"
 #include "train/schedule.h"
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -61,9 +63,16 @@ struct Options {
   bool deterministic = false;
   bool no_graph = false;
   int64_t device_data_mb = 4096;
-  double step_timeout = 300;  // seconds; 0: none
+  std::optional<double> step_timeout;  // seconds; 0: none; not given: it follows the time that steps take
+  int64_t check_every = 1000;          // steps between comparisons of replicas; 0: at the end of epochs only
   double bucket_cap_mb = 8;
   double first_bucket_mb = 1;
+
+  // Checkpoints
+  SaveEvery save_every{.epochs = 1};
+  int keep_last = 3;  // 0: all
+  bool keep_best = false;
+  std::string resume;  // "auto", a path, or empty
 
   // Output
   std::string output_dir;   // empty: runs/<time>
@@ -72,7 +81,10 @@ struct Options {
   bool plan = false;
   int64_t print_order = 0;  // an epoch, from 1; 0: not asked for
 
-  std::string effective_config;  // as TOML that --config reads
+  std::string inject;  // a fault on purpose
+
+  std::string effective_config;              // as TOML that --config reads
+  std::map<std::string, std::string> named;  // the same by name of the option, without dashes
 };
 
 // What the command line and the configuration file say; the command line wins. A request for help or the version is

@@ -1,13 +1,19 @@
 #include "app/output_folder.h"
 
+#include "core/durable_file.h"
 #include "core/error.h"
 
+#include <fcntl.h>
 #include <fmt/chrono.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <ctime>
-#include <fstream>
+#include <thread>
+#include <utility>
 
 namespace ddp {
 namespace fs = std::filesystem;
@@ -31,31 +37,46 @@ fs::path fresh_folder() {
   return folder;
 }
 
-fs::path named_folder(const fs::path& folder) {
+fs::path named_folder(const fs::path& folder, bool goes_on) {
   std::error_code error;
   fs::create_directories(folder, error);
   require(!error, Exit::output, "cannot create the output folder {}: {}; choose another --output-dir", folder.string(),
           error.message());
-  for (const char* name : {"config.toml", "metrics.jsonl", "summary.json", "model.safetensors"})
-    require(!fs::exists(folder / name, error), Exit::output,
-            "{} already holds a run ({}); choose another --output-dir, or remove it", folder.string(), name);
+  for (const char* name : {"config.toml", "metrics.jsonl", "summary.json", "model.safetensors", "checkpoints"})
+    require(goes_on || !fs::exists(folder / name, error), Exit::output,
+            "{} already holds a run ({}); go on with it by --resume, choose another --output-dir, or remove it",
+            folder.string(), name);
   return folder;
+}
+
+// The kernel gives it back when the process ends, however it ends. File systems without locks do without.
+int lock(const fs::path& folder, bool patient) {
+  const int file = ::open((folder / ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  require(file >= 0, Exit::output, "cannot write to {}: {}; choose another --output-dir", folder.string(),
+          std::strerror(errno));
+  for (int tenths = 0; ::flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; ++tenths) {
+    if (patient && tenths < 50) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      continue;
+    }
+    ::close(file);
+    fail(Exit::output, "another run still writes to {}; end it first, or choose another --output-dir", folder.string());
+  }
+  return file;
 }
 
 }  // namespace
 
-void write_text(const fs::path& path, const std::string& text) {
-  errno = 0;
-  std::ofstream file(path);
-  file << text << std::flush;
-  require(file.good(), Exit::output, "cannot write {}: {}; choose another --output-dir", path.string(),
-          std::strerror(errno));
+OutputFolder::OutputFolder(const std::string& wanted, bool goes_on, const std::string& config)
+    : path_(wanted.empty() ? fresh_folder() : named_folder(wanted, goes_on)), lock_(lock(path_, goes_on)) {
+  replace_file(path_ / "config.toml", config);
 }
 
-fs::path make_output_folder(const std::string& wanted, const std::string& config) {
-  const fs::path folder = wanted.empty() ? fresh_folder() : named_folder(wanted);
-  write_text(folder / "config.toml", config);
-  return folder;
+OutputFolder::~OutputFolder() {
+  if (lock_ >= 0) ::close(lock_);
 }
+
+OutputFolder::OutputFolder(OutputFolder&& other) noexcept
+    : path_(std::move(other.path_)), lock_(std::exchange(other.lock_, -1)) {}
 
 }  // namespace ddp

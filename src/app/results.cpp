@@ -1,6 +1,6 @@
 #include "app/results.h"
 
-#include "app/output_folder.h"
+#include "core/durable_file.h"
 #include "train/state_dict.h"
 
 #include <nlohmann/json.hpp>
@@ -8,9 +8,10 @@
 namespace ddp {
 
 void write_results(const Options& o, const TrainReport& report, const Replica& replica,
-                   const DistributedSampler& sampler, int64_t updates_before, const Log& log,
-                   const std::filesystem::path& folder) {
-  const double per_second = static_cast<double>(report.samples) / report.train_seconds;
+                   const DistributedSampler& sampler, const Log& log, const std::filesystem::path& folder) {
+  const bool trained = report.samples > 0;  // else the run had ended before it was resumed
+  const double per_second = trained ? static_cast<double>(report.samples) / report.seconds
+                                    : static_cast<double>(report.state.samples) / report.state.train_seconds;
   const double per_epoch = static_cast<double>(sampler.samples()) / per_second;
   const std::string device = replica.device.name();
   const int world = replica.communicator.size();
@@ -18,7 +19,7 @@ void write_results(const Options& o, const TrainReport& report, const Replica& r
   const ModelState state{
       .weights = replica.download_weights(),
       .statistics = replica.download_state(recomputed ? replica.evaluation_state() : replica.state()),
-      .updates = updates_before + report.steps - report.skipped};
+      .updates = report.updates};
   if (replica.communicator.rank() != 0) return;
 
   save_state_dict(folder / "model.safetensors", replica.parameters, replica.norms, state);
@@ -29,9 +30,9 @@ void write_results(const Options& o, const TrainReport& report, const Replica& r
                                  {"world_size", world},
                                  {"device", device},
                                  {"parameters", total_count(replica.parameters)},
-                                 {"steps", report.steps}};
+                                 {"steps", report.state.step}};
   if (report.evaluation) summary["test_accuracy"] = report.evaluation->accuracy();
-  write_text(folder / "summary.json", summary.dump(2) + "\n");
+  replace_file(folder / "summary.json", summary.dump(2) + "\n");
   const std::string accuracy =
       report.evaluation ? fmt::format("{:.2f}", report.evaluation->accuracy()) : "not evaluated";
   log.info("test acc: {}, {:.1f} sec/epoch on {} x {}", accuracy, per_epoch, world, device);

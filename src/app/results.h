@@ -13,9 +13,8 @@
 namespace ddp {
 
 // Writes model.safetensors and summary.json into the folder, and prints the closing line; rank 0 alone does either.
-// `updates_before`: of the running statistics, by earlier runs. Throws Error(Exit::output).
+// Throws Error(Exit::output).
 void write_results(const Options& options, const TrainReport& report, const Replica& replica,
-                   const DistributedSampler& sampler, int64_t updates_before, const Log& log,
-                   const std::filesystem::path& folder);
+                   const DistributedSampler& sampler, const Log& log, const std::filesystem::path& folder);
 
 }  // namespace ddp

@@ -1,11 +1,14 @@
 // The program between the start and the end of MPI.
 #pragma once
 
+#include "app/signals.h"
 #include "comm/mpi/session.h"
+#include "core/error.h"
 
 namespace ddp {
 
-// Errors that every rank has at the same point are thrown as SharedError, any other as Error.
-void run(MpiSession& session, int argc, char** argv);
+// Errors that every rank has at the same point are thrown as SharedError, any other as Error. Returns Exit::done, or
+// Exit::stopped where the run has saved and ended because a signal asked for it.
+Exit run(MpiSession& session, Signals& signals, int argc, char** argv);
 
 }  // namespace ddp

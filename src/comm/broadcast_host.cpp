@@ -1,6 +1,7 @@
 #include "comm/broadcast_host.h"
 
 #include <bit>
+#include <cstring>
 #include <vector>
 
 namespace ddp {
@@ -18,6 +19,23 @@ void broadcast_host(Communicator& communicator, std::span<int64_t> values) {
   for (size_t i = 0; i < values.size(); ++i)
     values[i] =
         std::bit_cast<int64_t>(static_cast<uint64_t>(halves[2 * i]) << 32 | static_cast<uint64_t>(halves[2 * i + 1]));
+}
+
+void broadcast_host(Communicator& communicator, std::vector<float>& values) {
+  int64_t count = std::ssize(values);
+  broadcast_host(communicator, {&count, 1});
+  values.resize(count);
+  communicator.wait(communicator.broadcast(WireSpan::of(values), 0));
+}
+
+void broadcast_host(Communicator& communicator, std::string& text) {
+  int64_t length = std::ssize(text);
+  broadcast_host(communicator, {&length, 1});
+  std::vector<float> words((text.size() + sizeof(float) - 1) / sizeof(float));
+  std::memcpy(words.data(), text.data(), text.size());
+  broadcast_host(communicator, words);
+  text.resize(length);
+  std::memcpy(text.data(), words.data(), length);
 }
 
 }  // namespace ddp

@@ -8,63 +8,90 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
+#include <new>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 namespace ddp {
 namespace {
 
-// A file as its bytes are once unpacked; zlib passes files that are not gzipped through.
+// A file as its bytes are once unpacked, if they begin as gzip's: one gzip member or several.
 class Input {
  public:
-  explicit Input(const std::filesystem::path& path) : name_(path.string()) {
-    errno = 0;
-    file_ = gzopen(name_.c_str(), "rb");
-    require(file_ != nullptr, Exit::data, "{}: cannot open it: {}", name_, std::strerror(errno));
-    gzbuffer(file_, 1 << 18);
-    std::error_code none;  // a file whose size cannot be told is read in more pieces
-    const auto size = std::filesystem::file_size(path, none);
-    if (!none) file_bytes_ = size;
+  explicit Input(const IdxFile& file) : name_(file.name), stream_(file.bytes) {
+    stream_.seekg(0, std::ios::end);
+    file_bytes_ = static_cast<size_t>(std::max<std::streamoff>(stream_.tellg(), 0));
+    stream_.clear();
+    stream_.seekg(0);
+    stream_.clear();
+    packed_ = stream_.peek() == 0x1f;
+    require(!stream_.bad(), Exit::data, "{}: cannot read it: {}", name_, std::strerror(errno));
+    if (!packed_) return;
+    buffer_.resize(std::clamp<size_t>(file_bytes_, 1 << 8, 1 << 18));
+    constexpr int kWindow = 15, kGzip = 16;
+    if (::inflateInit2(&z_, kWindow + kGzip) != Z_OK) throw std::bad_alloc();
   }
-  ~Input() { gzclose_r(file_); }
+  ~Input() {
+    if (packed_) ::inflateEnd(&z_);
+  }
   Input(const Input&) = delete;
   Input& operator=(const Input&) = delete;
 
   const std::string& name() const { return name_; }
-  size_t file_bytes() const { return file_bytes_; }
+  size_t file_bytes() const { return file_bytes_; }  // 0: cannot be told
 
   // As many of `bytes` as there are.
-  size_t read(uint8_t* to, size_t bytes) {
+  size_t read(uint8_t* to, size_t bytes) { return packed_ ? unpack(to, bytes) : copy(to, bytes); }
+
+ private:
+  size_t copy(uint8_t* to, size_t bytes) {
+    stream_.read(reinterpret_cast<char*>(to), static_cast<std::streamsize>(bytes));
+    require(!stream_.bad(), Exit::data, "{}: cannot read it: {}", name_, std::strerror(errno));
+    return static_cast<size_t>(stream_.gcount());
+  }
+
+  size_t unpack(uint8_t* to, size_t bytes) {
     size_t done = 0;
     while (done < bytes) {
-      const int got = gzread(file_, to + done, static_cast<unsigned>(std::min<size_t>(bytes - done, 1 << 30)));
-      check(got < 0);
-      if (got == 0) break;
-      done += static_cast<size_t>(got);
+      if (z_.avail_in == 0) {
+        z_.next_in = buffer_.data();
+        z_.avail_in = static_cast<unsigned>(copy(buffer_.data(), buffer_.size()));
+      }
+      if (member_ended_ && z_.avail_in == 0) break;
+      if (member_ended_) ::inflateReset(&z_);
+      const auto room = static_cast<unsigned>(std::min<size_t>(bytes - done, 1 << 30));
+      z_.next_out = to + done;
+      z_.avail_out = room;
+      const int code = ::inflate(&z_, Z_NO_FLUSH);
+      done += room - z_.avail_out;
+      member_ended_ = code == Z_STREAM_END;
+      require(code != Z_BUF_ERROR, Exit::data,
+              "{}: truncated, its gzip stream breaks off; copy or download the file again", name_);
+      if (code == Z_MEM_ERROR) throw std::bad_alloc();
+      require(code == Z_OK || code == Z_STREAM_END, Exit::data, "{}: corrupt ({}); copy or download the file again",
+              name_, z_.msg ? z_.msg : ::zError(code));
     }
     return done;
   }
 
- private:
-  // The end of a gzip stream that breaks off looks to gzread like an end of file; only gzerror knows.
-  void check(bool failed) {
-    int code = Z_OK;
-    const char* text = gzerror(file_, &code);
-    if (code == Z_ERRNO) fail(Exit::data, "{}: cannot read it: {}", name_, std::strerror(errno));
-    if (code == Z_BUF_ERROR)
-      fail(Exit::data, "{}: truncated, its gzip stream breaks off; copy or download the file again", name_);
-    if (failed || code != Z_OK)
-      fail(Exit::data, "{}: corrupt ({}); copy or download the file again", name_,
-           std::string_view(text).substr(std::min(std::string_view(text).size(), name_.size() + 2)));
-  }
-
   std::string name_;
-  gzFile file_ = nullptr;
+  std::istream& stream_;
   size_t file_bytes_ = 0;
+  bool packed_ = false;
+  bool member_ended_ = false;
+  z_stream z_ = {};
+  std::vector<uint8_t> buffer_;
 };
+
+std::ifstream open(const std::filesystem::path& path) {
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  require(file.is_open(), Exit::data, "{}: cannot open it: {}", path.string(), std::strerror(errno));
+  return file;
+}
 
 // IDX: 0, 0, a type (8 is uint8), the number of dimensions; then each dimension, then the elements, all big endian.
 constexpr uint32_t kImages = 0x00000803, kLabels = 0x00000801;
@@ -91,7 +118,7 @@ void read_magic(Input& input, uint32_t expected) {
 
 // Exactly `bytes` up to the end of the file. What the header claims is not believed: memory grows with what was read.
 std::vector<uint8_t> read_rest(Input& input, size_t bytes) {
-  constexpr size_t kPiece = 1 << 20;
+  constexpr size_t kPiece = 1 << 12;
   std::vector<uint8_t> data;
   size_t found = 0;
   do {
@@ -111,9 +138,9 @@ std::vector<uint8_t> read_rest(Input& input, size_t bytes) {
 std::pair<ImageShape, std::vector<uint8_t>> read_images(Input& input) {
   read_magic(input, kImages);
   const uint32_t n = read_u32(input), h = read_u32(input), w = read_u32(input);
+  constexpr size_t kMost = size_t{1} << 62;
   size_t bytes = 0;
-  const bool overflow = __builtin_mul_overflow(size_t{h} * w, size_t{n}, &bytes) || bytes > size_t{1}
-                                                                                                << 62;  // h * w < 2^64
+  const bool overflow = __builtin_mul_overflow(size_t{h} * w, size_t{n}, &bytes) || bytes > kMost;  // h * w < 2^64
   require(n > 0 && h > 0 && w > 0 && !overflow, Exit::data,
           "{}: its header promises {} images of {} x {} pixels, which cannot be; copy or download the file again",
           input.name(), n, h, w);
@@ -133,8 +160,7 @@ std::vector<uint8_t> read_labels(Input& input, int classes) {
 
 }  // namespace
 
-std::unique_ptr<Dataset> read_idx(const std::filesystem::path& images, const std::filesystem::path& labels,
-                                  int classes) {
+std::unique_ptr<Dataset> read_idx(const IdxFile& images, const IdxFile& labels, int classes) {
   Input image_file(images), label_file(labels);
   auto [shape, pixels] = read_images(image_file);
   std::vector<uint8_t> numbers = read_labels(label_file, classes);
@@ -143,6 +169,12 @@ std::unique_ptr<Dataset> read_idx(const std::filesystem::path& images, const std
           "{} holds {} images, but {} holds {} labels: the two files do not belong together", image_file.name(), count,
           label_file.name(), numbers.size());
   return std::make_unique<MemoryDataset>(shape, classes, std::move(pixels), std::move(numbers));
+}
+
+std::unique_ptr<Dataset> read_idx(const std::filesystem::path& images, const std::filesystem::path& labels,
+                                  int classes) {
+  std::ifstream image_file = open(images), label_file = open(labels);
+  return read_idx({images.string(), image_file}, {labels.string(), label_file}, classes);
 }
 
 }  // namespace ddp

@@ -61,7 +61,10 @@ void Reducer::launch_ready() {
   for (; launched_ < collectives() && missing_[launched_] == 0; ++launched_) {
     const auto launch = [this] { sequence_[launched_] = start(launched_); };
     const bool bucket = launched_ < std::ssize(plan_.buckets);
-    around_launch_&& bucket ? around_launch_(launched_, launch) : launch();
+    if (around_launch_ && bucket)
+      around_launch_(launched_, launch);
+    else
+      launch();
   }
 }
 

@@ -5,7 +5,9 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <bit>
+#include <string>
 #include <vector>
 
 namespace ddp {
@@ -15,6 +17,26 @@ struct NamedHash {
   std::string_view name;
   uint64_t hash;
 };
+
+// The ranks that are not of the majority, where there is one.
+std::vector<int> minority(std::span<const uint64_t> hashes) {
+  const auto has = [&](uint64_t hash) { return std::count(hashes.begin(), hashes.end(), hash); };
+  const auto most =
+      std::max_element(hashes.begin(), hashes.end(), [&](uint64_t a, uint64_t b) { return has(a) < has(b); });
+  std::vector<int> ranks;
+  if (2 * has(*most) <= std::ssize(hashes)) return ranks;
+  for (int rank = 0; rank < std::ssize(hashes); ++rank)
+    if (hashes[rank] != *most) ranks.push_back(rank);
+  return ranks;
+}
+
+std::string difference(std::string_view name, std::span<const uint64_t> hashes) {
+  const std::vector<int> ranks = minority(hashes);
+  const std::string who = ranks.empty() ? ""
+                                        : fmt::format(": rank {} differ{} from the others", fmt::join(ranks, ", "),
+                                                      ranks.size() == 1 ? "s" : "");
+  return fmt::format("{} is not the same on all ranks{} (hashes by rank: {:016x})", name, who, fmt::join(hashes, ", "));
+}
 
 // Every rank writes the halves of its hashes, exact in a double, where the others leave zeros; the sum is a table that
 // all ranks read alike.
@@ -27,14 +49,12 @@ void compare(std::span<const NamedHash> mine, Communicator& communicator) {
     cell(i, communicator.rank())[1] = static_cast<double>(mine[i].hash & 0xffffffff);
   }
   communicator.sum_host(table);
+  std::vector<uint64_t> hashes(world);
   for (size_t i = 0; i < mine.size(); ++i) {
-    std::vector<int> differ;
-    for (int rank = 1; rank < world; ++rank)
-      if (cell(i, rank)[0] != cell(i, 0)[0] || cell(i, rank)[1] != cell(i, 0)[1]) differ.push_back(rank);
-    if (differ.empty()) continue;
-    throw SharedError(Exit::communication,
-                      fmt::format("{} is not the same on all ranks: rank {} differ{} from rank 0", mine[i].name,
-                                  fmt::join(differ, ", "), differ.size() == 1 ? "s" : ""));
+    for (int rank = 0; rank < world; ++rank)
+      hashes[rank] = static_cast<uint64_t>(cell(i, rank)[0]) << 32 | static_cast<uint64_t>(cell(i, rank)[1]);
+    if (std::equal(hashes.begin() + 1, hashes.end(), hashes.begin())) continue;
+    throw SharedError(Exit::communication, difference(mine[i].name, hashes));
   }
 }
 

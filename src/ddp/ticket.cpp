@@ -14,10 +14,12 @@ constexpr int64_t kStepModulus = 1 << 20;  // exact in f32, with room to spare
 
 }  // namespace
 
-void write_ticket(std::span<float> slots, const TicketLayout& layout, int rank, int64_t samples, int64_t step) {
+void write_ticket(std::span<float> slots, const TicketLayout& layout, int rank, int64_t samples, int64_t step,
+                  Request request) {
   DDP_EXPECT(std::ssize(slots) == layout.elements() && rank >= 0 && rank < layout.world);
   std::fill(slots.begin(), slots.end(), 0.0f);
   slots[TicketLayout::kSamples] = static_cast<float>(samples);
+  slots[layout.request(rank)] = static_cast<float>(request);
   slots[layout.step(rank)] = static_cast<float>(step % kStepModulus);
 }
 
@@ -28,10 +30,12 @@ Ticket read_ticket(std::span<const float> summed, int world) {
   return {.loss_sum = summed[TicketLayout::kLossSum],
           .correct = std::llround(summed[TicketLayout::kCorrect]),
           .samples = std::llround(summed[TicketLayout::kSamples]),
-          .stop = slots(layout.stop(0)),
+          .request = slots(layout.request(0)),
           .bad = slots(layout.bad(0)),
           .step = slots(layout.step(0))};
 }
+
+Request Ticket::requested() const { return static_cast<Request>(*std::max_element(request.begin(), request.end())); }
 
 void check_agreement(const Ticket& ticket, int64_t step, int64_t expected_samples) {
   const auto expected = static_cast<float>(step % kStepModulus);

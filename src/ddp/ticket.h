@@ -1,7 +1,7 @@
 // The few numbers of a step that are summed behind the gradients, always f32. All ranks write their part, the sum
 // tells every rank the same. Each per-rank slot is written by its rank and left 0 by the others.
 //
-//   | loss sum | correct | samples | stop[world] | bad[world] | step[world] |
+//   | loss sum | correct | samples | request[world] | bad[world] | step[world] |
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,9 @@
 
 namespace ddp {
 
+// What a rank asks of all; the greatest is heeded.
+enum class Request : uint8_t { none, save, stop };
+
 struct TicketLayout {
   int world = 1;
 
@@ -19,19 +22,22 @@ struct TicketLayout {
   static constexpr float bad_bucket(int bucket) { return 1.0f + static_cast<float>(bucket); }  // 0: all is finite
 
   int64_t elements() const { return 3 + 3 * int64_t{world}; }
-  int64_t stop(int rank) const { return 3 + rank; }
+  int64_t request(int rank) const { return 3 + rank; }
   int64_t bad(int rank) const { return 3 + world + rank; }
   int64_t step(int rank) const { return 3 + 2 * world + rank; }
 };
 
 // What this rank's ticket holds before the sum; loss sum, correct and bad are added by the device.
-void write_ticket(std::span<float> slots, const TicketLayout& layout, int rank, int64_t samples, int64_t step);
+void write_ticket(std::span<float> slots, const TicketLayout& layout, int rank, int64_t samples, int64_t step,
+                  Request request = Request::none);
 
 // What a summed ticket says.
 struct Ticket {
   double loss_sum = 0;  // over the global batch
   int64_t correct = 0, samples = 0;
-  std::span<const float> stop, bad, step;  // by rank; views of what was read
+  std::span<const float> request, bad, step;  // by rank; views of what was read
+
+  Request requested() const;
 };
 
 Ticket read_ticket(std::span<const float> summed, int world);

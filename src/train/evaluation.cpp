@@ -1,11 +1,11 @@
 #include "train/evaluation.h"
 
 #include "core/error.h"
+#include "core/stopwatch.h"
 #include "train/feed.h"
 #include "train/work.h"
 
 #include <array>
-#include <chrono>
 #include <cmath>
 
 namespace ddp {
@@ -25,11 +25,10 @@ Evaluator::Evaluator(Replica& replica, DeviceData& data, const DistributedSample
       host_stats_(replica.device.host_memory(), kStatBytes * static_cast<size_t>(sampler.steps_per_epoch())),
       recorder_(replica.device.recorder()) {}
 
-Evaluation Evaluator::run(const std::function<void()>& beat) {
-  using Clock = std::chrono::steady_clock;
-  const auto start = Clock::now();
-  if (recomputation_) recomputation_->run(beat);
-  const std::chrono::duration<double> recomputed = Clock::now() - start;
+std::optional<Evaluation> Evaluator::run(const std::function<bool()>& go_on) {
+  const Stopwatch watch;
+  if (recomputation_ && !recomputation_->run(go_on)) return std::nullopt;
+  const double recomputed = watch.seconds();
   const float* const state = recomputation_ ? replica_.evaluation_state() : replica_.state();
 
   const int64_t steps = sampler_.steps_per_epoch();
@@ -37,7 +36,7 @@ Evaluation Evaluator::run(const std::function<void()>& beat) {
   std::array<double, 3> sums{};  // loss, correct, samples
   Feed feed(data_, sampler_, 0, steps, kEvaluationFences);
   for (int64_t step = 0; step < steps; ++step) {
-    beat();
+    if (!go_on()) return std::nullopt;
     const Shard& shard = feed.next();
     stats[2 * step] = stats[2 * step + 1] = 0;
     if (shard.batch.size == 0) continue;
@@ -60,12 +59,12 @@ Evaluation Evaluator::run(const std::function<void()>& beat) {
   const int64_t expected = sampler_.samples();
   if (samples != expected)
     throw SharedError(Exit::internal, fmt::format("evaluation saw {} samples of {}", samples, expected));
-  return {.correct = std::llround(sums[1]),
-          .samples = samples,
-          .expected_samples = expected,
-          .loss = sums[0] / sums[2],
-          .statistics_samples = recomputation_ ? recomputation_->samples() : 0,
-          .statistics_seconds = recomputation_ ? recomputed.count() : 0};
+  return Evaluation{.correct = std::llround(sums[1]),
+                    .samples = samples,
+                    .expected_samples = expected,
+                    .loss = sums[0] / sums[2],
+                    .statistics_samples = recomputation_ ? recomputation_->samples() : 0,
+                    .statistics_seconds = recomputation_ ? recomputed : 0};
 }
 
 }  // namespace ddp

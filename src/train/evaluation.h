@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 
 namespace ddp {
 
@@ -28,9 +29,12 @@ class Evaluator {
   Evaluator(Replica& replica, DeviceData& data, const DistributedSampler& sampler,
             StatisticsRecomputation* recomputation = nullptr);
 
-  // Collective. Calls `beat` as it gets on. Throws SharedError(Exit::internal) unless the ranks together have seen each
-  // sample of the data set.
-  Evaluation run(const std::function<void()>& beat = [] {});
+  // Collective. Before each batch `go_on` is asked, which answers all ranks alike; where it says no, nothing is
+  // returned. Throws SharedError(Exit::internal) unless the ranks together have seen each sample of the data set.
+  std::optional<Evaluation> run(const std::function<bool()>& go_on);
+  Evaluation run() {
+    return *run([] { return true; });
+  }
 
  private:
   Replica& replica_;

@@ -1,9 +1,10 @@
 #include "train/plan_report.h"
 
+#include "core/stopwatch.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <functional>
 #include <vector>
 
@@ -17,12 +18,11 @@ double median_ms(Replica& replica, const std::function<void()>& work) {
   std::vector<double> times;
   for (int i = 0; i <= kRuns; ++i) {
     replica.communicator.barrier();
-    const auto start = std::chrono::steady_clock::now();
+    const Stopwatch watch;
     work();
     replica.device.synchronize();
-    const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - start;
     std::vector<double> by_rank(replica.communicator.size());
-    by_rank[replica.communicator.rank()] = taken.count();
+    by_rank[replica.communicator.rank()] = watch.milliseconds();
     replica.communicator.sum_host(by_rank);
     if (i > 0) times.push_back(*std::max_element(by_rank.begin(), by_rank.end()));
   }

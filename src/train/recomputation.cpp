@@ -15,18 +15,15 @@ StatisticsRecomputation::StatisticsRecomputation(Replica& replica, const Dataset
       data_(replica.device, samples_, sampler.largest_shard(), limit_bytes),
       recorder_(replica.device.recorder()) {}
 
-void StatisticsRecomputation::run(const std::function<void()>& beat) {
+bool StatisticsRecomputation::run(const std::function<bool()>& go_on) {
   Replica& r = replica_;
-  const auto record = [&](WorkKey key, const std::function<void()>& work) {
-    r.communicator.recordable() ? recorder_->run(key, work) : work();
-  };
   const int64_t steps = sampler_.steps_per_epoch();
   Feed feed(data_, sampler_, 0, steps, kEvaluationFences);
   for (int64_t step = 0; step < steps; ++step) {
-    beat();
+    if (!go_on()) return false;
     const Shard& shard = feed.next();
     const bool first = step == 0;
-    record({.kind = first ? kFirstRecomputation : kRecomputation, .size = shard.batch.global_size}, [&] {
+    r.run(*recorder_, {.kind = first ? kFirstRecomputation : kRecomputation, .size = shard.batch.global_size}, [&] {
       r.model.recompute({.kind = Pass::Kind::recompute,
                          .samples = shard.samples,
                          .global_size = shard.batch.global_size,
@@ -40,6 +37,7 @@ void StatisticsRecomputation::run(const std::function<void()>& beat) {
   r.ops.put(r.state(), r.evaluation_state(), count, Gradient::overwrite);  // its means are the centres of the sums
   r.running_stats().update(r.evaluation_state(), r.statistics(), static_cast<float>(sampler_.samples()), true, {});
   r.device.synchronize();
+  return true;
 }
 
 }  // namespace ddp

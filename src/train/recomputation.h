@@ -22,7 +22,10 @@ class StatisticsRecomputation {
   // `sampler` is sequential over as many of the samples of `data` as it has. `limit_bytes` as for DeviceData. Replica
   // and data outlive it.
   StatisticsRecomputation(Replica& replica, const Dataset& data, const DistributedSampler& sampler, size_t limit_bytes);
-  void run(const std::function<void()>& beat = [] {});  // collective; calls `beat` as it gets on
+
+  // Collective. Before each batch `go_on` is asked, which answers all ranks alike; where it says no, run() ends there,
+  // returns false, and the evaluation_state is not to be used.
+  bool run(const std::function<bool()>& go_on = [] { return true; });
   int64_t samples() const { return sampler_.samples(); }
 
  private:

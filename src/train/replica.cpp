@@ -85,7 +85,8 @@ GradientWire Replica::wire(const ReplicaConfig& config) {
 }
 
 void Replica::load(std::span<const float> values) {
-  DDP_EXPECT(static_cast<int64_t>(values.size()) == plan.gradients);
+  DDP_EXPECT(std::ssize(values) <= plan.gradients &&
+             std::ssize(values) >= parameters.back().offset + parameters.back().count);
   device.upload(weights(), values.data(), values.size_bytes());
   model.bind();
 }

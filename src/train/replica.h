@@ -7,12 +7,14 @@
 #include "ddp/reducer.h"
 #include "ddp/ticket.h"
 #include "device/buffer.h"
+#include "device/recorder.h"
 #include "nn/init.h"
 #include "nn/model.h"
 #include "train/frame.h"
 #include "train/weight_update.h"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -62,12 +64,18 @@ class Replica {
   }  // of batch norms' sums; may be null
   RunningStats& running_stats() const { return *running_stats_; }
 
-  // Host copies in flat order, plan.gradients values, and state_count(norms) of state. All wait for the device.
+  // Host copies in flat order, plan.gradients values, and state_count(norms) of state. All wait for the device. Weights
+  // may come without the gap behind the last tensor.
   void load(std::span<const float> weights);
   void load_state(std::span<const float> state);
   std::vector<float> download_weights() const;
   std::vector<float> download_gradients() const;
   std::vector<float> download_state(const float* state) const;
+
+  // Runs `work`, recorded where the communicator allows it.
+  void run(Recorder& recorder, WorkKey key, const std::function<void()>& work) const {
+    communicator.recordable() ? recorder.run(key, work) : work();
+  }
 
   // The same bits on every rank, or Error(Exit::communication) that names the tensor and the ranks. Collective.
   void check_replicas() const;

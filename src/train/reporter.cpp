@@ -1,6 +1,8 @@
 #include "train/reporter.h"
 
+#include "core/durable_file.h"
 #include "core/error.h"
+#include "core/log.h"
 
 #include <nlohmann/json.hpp>
 #include <sys/ioctl.h>
@@ -8,6 +10,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <string>
 #include <utility>
 
@@ -45,11 +48,27 @@ std::string recomputed(const Evaluation& e) {
                      e.statistics_seconds);
 }
 
+// The whole lines of events that happened by then.
+std::string kept_events(const ReporterConfig& config) {
+  std::string kept;
+  if (config.done == 0) return kept;
+  std::ifstream file(config.metrics);
+  for (std::string line; std::getline(file, line);) {
+    const auto event = nlohmann::json::parse(line, nullptr, false);
+    if (!event.is_object()) continue;
+    const int64_t step = event.value("step", int64_t{0});
+    const bool anew = config.evaluation_due && step == config.done && event.value("event", "") == "eval";
+    if (step <= config.done && !anew) kept += line + "\n";
+  }
+  return kept;
+}
+
 }  // namespace
 
 Reporter::Reporter(const ReporterConfig& config) : config_(config) {
   if (!config_.speaks) return;
-  file_ = std::fopen(config_.metrics.c_str(), "w");
+  if (config_.done > 0) replace_file(config_.metrics, kept_events(config_));
+  file_ = std::fopen(config_.metrics.c_str(), config_.done > 0 ? "a" : "w");
   require(file_ != nullptr, Exit::output, "cannot create {}: {}; choose another --output-dir", config_.metrics.string(),
           std::strerror(errno));
 }
@@ -59,22 +78,26 @@ Reporter::~Reporter() {
   if (config_.speaks) clear_progress();
 }
 
+void Reporter::give_up_metrics() {
+  failure_ = fmt::format("cannot write {}: {}", config_.metrics.string(), std::strerror(errno));
+  std::fclose(std::exchange(file_, nullptr));
+  Log(0).warn("{}; training goes on without it", failure_);
+}
+
 void Reporter::flush() {
-  require(std::fflush(file_) == 0, Exit::output, "cannot write {}: {}; make room on the disk", config_.metrics.string(),
-          std::strerror(errno));
+  if (file_ && std::fflush(file_) != 0) give_up_metrics();
 }
 
 void Reporter::close() {
-  if (!file_) return;
   flush();
-  std::fclose(std::exchange(file_, nullptr));
+  if (file_) std::fclose(std::exchange(file_, nullptr));
+  require(failure_.empty(), Exit::output, "{}; make room on the disk: what was measured since then is lost", failure_);
 }
 
 void Reporter::write_line(const std::string& json) {
+  if (!file_) return;
   const std::string line = json + "\n";
-  const bool written = std::fwrite(line.data(), 1, line.size(), file_) == line.size();
-  require(written && !std::ferror(file_), Exit::output, "cannot write {}: {}; make room on the disk",
-          config_.metrics.string(), std::strerror(errno));
+  if (std::fwrite(line.data(), 1, line.size(), file_) != line.size() || std::ferror(file_)) give_up_metrics();
 }
 
 void Reporter::step(const StepResult& r) {
@@ -126,10 +149,11 @@ void Reporter::clear_progress() {
   std::fflush(stdout);
 }
 
-void Reporter::evaluation(int64_t epoch, const Evaluation& e, double seconds) {
+void Reporter::evaluation(int64_t epoch, int64_t step, const Evaluation& e, double seconds) {
   if (!config_.speaks) return;
   write_line(nlohmann::ordered_json{{"event", "eval"},
                                     {"epoch", epoch},
+                                    {"step", step},
                                     {"accuracy", e.accuracy()},
                                     {"correct", e.correct},
                                     {"samples", e.samples},
@@ -144,6 +168,21 @@ void Reporter::evaluation(int64_t epoch, const Evaluation& e, double seconds) {
              e.loss);
   std::fflush(stdout);
   window_ = {};
+}
+
+void Reporter::saved(const SaveOutcome& outcome) {
+  if (!config_.speaks) return;
+  clear_progress();
+  if (!outcome.error.empty()) {
+    Log(0).warn("no checkpoint of step {}: {}; training goes on, the one before it is kept", outcome.step,
+                outcome.error);
+    return;
+  }
+  write_line(nlohmann::ordered_json{
+      {"event", "save"}, {"step", outcome.step}, {"path", outcome.path.string()}, {"seconds", outcome.seconds}}
+                 .dump());
+  fmt::print("saved {}\n", outcome.path.string());
+  std::fflush(stdout);
 }
 
 }  // namespace ddp

@@ -1,61 +1,192 @@
 #include "train/safetensors.h"
 
+#include "core/bf16.h"
+#include "core/durable_file.h"
 #include "core/error.h"
 
-#include <fcntl.h>
 #include <nlohmann/json.hpp>
-#include <unistd.h>
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <fstream>
-#include <numeric>
+#include <limits>
+#include <set>
 #include <string_view>
+#include <utility>
 
 namespace ddp {
 namespace {
 
+using nlohmann::json;
+
 static_assert(std::endian::native == std::endian::little, "safetensors data is little-endian");
 
-void write_all(int file, const void* data, size_t bytes, const std::filesystem::path& path) {
-  const char* from = static_cast<const char*>(data);
-  while (bytes > 0) {
-    const ssize_t written = ::write(file, from, bytes);
-    if (written < 0 && errno == EINTR) continue;
-    require(written > 0, Exit::output, "cannot write {}: {}; make room or choose another --output-dir", path.string(),
-            std::strerror(errno));
-    from += written;
-    bytes -= static_cast<size_t>(written);
+// Where a tensor's data lies, in bytes after the header.
+struct Entry {
+  std::string name, dtype;
+  std::vector<int64_t> shape;
+  uint64_t begin = 0, end = 0;
+};
+
+struct Width {
+  const char* dtype;
+  uint64_t bytes;
+};
+constexpr Width kWidths[] = {{"F32", 4}, {"F16", 2}, {"BF16", 2}, {"F64", 8}, {"I64", 8}};
+
+class Broken {
+ public:
+  explicit Broken(const std::string& file) : file_(file) {}
+
+  template <class... Args>
+  [[noreturn]] void operator()(fmt::format_string<Args...> why, Args&&... args) const {
+    fail(Exit::data, "{} is not a safetensors file that can be read: {}", file_,
+         fmt::format(why, std::forward<Args>(args)...));
+  }
+
+ private:
+  const std::string& file_;
+};
+
+// Text of the file, fit for a message.
+std::string shown(const std::string& text) {
+  constexpr size_t kMost = 100;
+  const std::string quoted = json(text).dump(-1, ' ', true);
+  return quoted.size() <= kMost ? quoted : quoted.substr(0, kMost) + "...";
+}
+
+// nlohmann's parser keeps the last of two equal names, and nests as deep as the text does. Here neither is let in.
+json parse_header(const std::string& text, const Broken& broken) {
+  constexpr int kDeepest = 3;  // the header, a tensor, its shape
+  std::set<std::string> names[kDeepest + 1];
+  const auto look = [&](int depth, json::parse_event_t event, json& parsed) {
+    if (event == json::parse_event_t::object_start || event == json::parse_event_t::array_start) {
+      if (depth >= kDeepest) broken("its header is nested too deeply");
+      names[depth + 1].clear();
+    }
+    if (event == json::parse_event_t::key) {
+      const auto& name = parsed.get_ref<const std::string&>();
+      if (!names[depth].insert(name).second) broken("its header has {} twice", shown(name));
+    }
+    return true;
+  };
+  try {
+    json header = json::parse(text, look);
+    if (!header.is_object()) broken("its header is not a JSON object");
+    return header;
+  } catch (const json::parse_error& e) {
+    broken("its header is not JSON, from byte {} on", e.byte);
+  } catch (const json::exception&) {
+    broken("its header has a number that cannot be");
   }
 }
 
-class File {
- public:
-  explicit File(const std::filesystem::path& path) : file_(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644)) {
-    require(file_ >= 0, Exit::output, "cannot create {}: {}; choose another --output-dir", path.string(),
-            std::strerror(errno));
+std::vector<uint64_t> numbers(const json& entry, const char* key, const std::string& name, const Broken& broken) {
+  const auto found = entry.find(key);
+  if (found == entry.end() || !found->is_array()) broken("tensor {} has no list {}", shown(name), key);
+  std::vector<uint64_t> result;
+  for (const json& number : *found) {
+    constexpr uint64_t kMost = std::numeric_limits<int64_t>::max();
+    if (!number.is_number_unsigned() || number.get<uint64_t>() > kMost)
+      broken("tensor {}: {} must hold whole numbers from 0 to 2^63 - 1", shown(name), key);
+    result.push_back(number.get<uint64_t>());
   }
-  ~File() { ::close(file_); }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  int get() const { return file_; }
+  return result;
+}
 
- private:
-  int file_;
-};
+Entry parse_entry(const std::string& name, const json& entry, uint64_t data_bytes, const Broken& broken) {
+  if (!entry.is_object()) broken("tensor {} has no dtype, shape and data_offsets", shown(name));
+  const auto dtype = entry.find("dtype");
+  if (dtype == entry.end() || !dtype->is_string()) broken("tensor {} has no dtype", shown(name));
+  const std::vector<uint64_t> shape = numbers(entry, "shape", name, broken);
+  const std::vector<uint64_t> range = numbers(entry, "data_offsets", name, broken);
+  if (range.size() != 2 || range[0] > range[1] || range[1] > data_bytes)
+    broken("tensor {} lies outside the file, which may be truncated", shown(name));
 
-int64_t product(const std::vector<int64_t>& shape) {
-  return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+  Entry result{name, dtype->get<std::string>(), {shape.begin(), shape.end()}, range[0], range[1]};
+  const auto width = std::find_if(std::begin(kWidths), std::end(kWidths),
+                                  [&](const Width& known) { return result.dtype == known.dtype; });
+  if (width == std::end(kWidths) || (result.dtype == "I64" && !shape.empty()))
+    broken(
+        "tensor {} is {}; what is read is F32, F16, BF16, F64 and single I64 numbers: convert it, in PyTorch with "
+        "tensor.float()",
+        shown(name), shown(result.dtype));
+  uint64_t bytes = width->bytes;
+  for (const uint64_t dimension : shape)
+    if (__builtin_mul_overflow(bytes, dimension, &bytes)) broken("tensor {} has a shape that cannot be", shown(name));
+  if (bytes != range[1] - range[0]) broken("tensor {} has another size than its shape", shown(name));
+  return result;
+}
+
+// In the order of their data, of which they leave nothing out and share nothing: so all of them together are no larger
+// than the file.
+std::vector<Entry> parse_entries(const json& header, uint64_t data_bytes, const Broken& broken) {
+  std::vector<Entry> entries;
+  for (const auto& [name, entry] : header.items())
+    if (name != "__metadata__") entries.push_back(parse_entry(name, entry, data_bytes, broken));
+  std::sort(entries.begin(), entries.end(),
+            [](const Entry& a, const Entry& b) { return std::pair(a.begin, a.end) < std::pair(b.begin, b.end); });
+  uint64_t end = 0;
+  for (const Entry& entry : entries) {
+    if (entry.begin < end) broken("tensor {} overlaps another one", shown(entry.name));
+    if (entry.begin > end) broken("there is a gap before tensor {}", shown(entry.name));
+    end = entry.end;
+  }
+  if (end < data_bytes) broken("it goes on after its last tensor");
+  return entries;
+}
+
+// IEEE's binary16: a sign, 5 bits of exponent, 10 of fraction. Each value is one of f32 too.
+float float_of_f16(uint16_t bits) {
+  const uint32_t sign = uint32_t{bits} >> 15 << 31, exponent = bits >> 10 & 31, fraction = bits & 1023u;
+  if (exponent == 31) return std::bit_cast<float>(sign | 0x7f800000 | fraction << 13);
+  if (exponent == 0) return std::copysign(static_cast<float>(fraction) * 0x1p-24f, std::bit_cast<float>(sign));
+  return std::bit_cast<float>(sign | (exponent + 127 - 15) << 23 | fraction << 13);
+}
+
+template <class Stored, class Convert>
+std::vector<float> converted(std::istream& file, uint64_t bytes, Convert convert) {
+  std::vector<Stored> stored(bytes / sizeof(Stored));
+  file.read(reinterpret_cast<char*>(stored.data()), static_cast<std::streamsize>(bytes));
+  std::vector<float> values(stored.size());
+  std::transform(stored.begin(), stored.end(), values.begin(), convert);
+  return values;
+}
+
+// From where the stream stands.
+NamedTensor read_tensor(std::istream& file, Entry&& entry, const Broken& broken) {
+  NamedTensor tensor{.name = std::move(entry.name), .shape = std::move(entry.shape)};
+  const uint64_t bytes = entry.end - entry.begin;
+  if (entry.dtype == "I64") {
+    file.read(reinterpret_cast<char*>(&tensor.integer.emplace()), sizeof(int64_t));
+  } else if (entry.dtype == "F16") {
+    tensor.values = converted<uint16_t>(file, bytes, float_of_f16);
+  } else if (entry.dtype == "BF16") {
+    tensor.values = converted<uint16_t>(file, bytes, float_of_bf16);
+  } else if (entry.dtype == "F64") {
+    tensor.values = converted<double>(file, bytes, [&](double value) {
+      const bool fits = !std::isfinite(value) || std::abs(value) <= std::numeric_limits<float>::max();
+      if (!fits) broken("tensor {} holds {}, which is too large for F32", shown(tensor.name), value);
+      return static_cast<float>(value);
+    });
+  } else {
+    tensor.values.resize(bytes / sizeof(float));
+    file.read(reinterpret_cast<char*>(tensor.values.data()), static_cast<std::streamsize>(bytes));
+  }
+  if (!file) broken("tensor {} cannot be read", shown(tensor.name));
+  return tensor;
 }
 
 }  // namespace
 
 void write_safetensors(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors) {
-  nlohmann::ordered_json header;
-  size_t end = 0;
+  nlohmann::ordered_json header = nlohmann::ordered_json::object();
+  uint64_t end = 0;
   for (const NamedTensor& t : tensors) {
-    const size_t begin = end;
+    const uint64_t begin = end;
     end += t.integer ? sizeof(int64_t) : t.values.size() * sizeof(float);
     header[t.name] = {{"dtype", t.integer ? "I64" : "F32"}, {"shape", t.shape}, {"data_offsets", {begin, end}}};
   }
@@ -63,69 +194,43 @@ void write_safetensors(const std::filesystem::path& path, const std::vector<Name
   text.append((8 - text.size() % 8) % 8, ' ');
   const uint64_t length = text.size();
 
-  const std::filesystem::path temporary = path.string() + ".tmp";
-  {
-    const File file(temporary);
-    write_all(file.get(), &length, sizeof length, temporary);
-    write_all(file.get(), text.data(), text.size(), temporary);
-    for (const NamedTensor& t : tensors) {
-      write_all(file.get(), t.values.data(), t.values.size() * sizeof(float), temporary);
-      if (t.integer) write_all(file.get(), &*t.integer, sizeof *t.integer, temporary);
-    }
-    require(::fsync(file.get()) == 0, Exit::output, "cannot flush {} to the disk: {}", temporary.string(),
-            std::strerror(errno));
+  std::string content;
+  content.reserve(sizeof length + length + end);
+  content.append(reinterpret_cast<const char*>(&length), sizeof length).append(text);
+  for (const NamedTensor& t : tensors) {
+    content.append(reinterpret_cast<const char*>(t.values.data()), t.values.size() * sizeof(float));
+    if (t.integer) content.append(reinterpret_cast<const char*>(&*t.integer), sizeof *t.integer);
   }
-  std::error_code error;
-  std::filesystem::rename(temporary, path, error);
-  require(!error, Exit::output, "cannot rename {} to {}: {}", temporary.string(), path.string(), error.message());
+  replace_file(path, content);
 }
 
 std::map<std::string, NamedTensor> read_safetensors(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  require(file.good(), Exit::data, "cannot read {}: {}", path.string(), std::strerror(errno));
-  const auto size = static_cast<uint64_t>(file.tellg());
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  file.peek();  // a folder can be opened, too
+  require(file.is_open() && !file.bad(), Exit::data, "cannot read {}: {}", path.string(), std::strerror(errno));
+  return read_safetensors(file, path.string());
+}
+
+std::map<std::string, NamedTensor> read_safetensors(std::istream& file, const std::string& name) {
+  const Broken broken(name);
+  file.clear();
+  const std::streamoff size = file.seekg(0, std::ios::end).tellg();
   file.seekg(0);
-  const auto broken = [&](std::string_view why) {
-    fail(Exit::data, "{} is not a valid safetensors file: {}", path.string(), why);
-  };
+  if (size < 0 || !file) broken("it is not a regular file");
 
   uint64_t length = 0;
-  if (!file.read(reinterpret_cast<char*>(&length), sizeof length) || length > size - sizeof length)
+  if (!file.read(reinterpret_cast<char*>(&length), sizeof length) ||
+      length > static_cast<uint64_t>(size) - sizeof length)
     broken("it is shorter than its header says");
   std::string text(length, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(length));
-  const uint64_t data_begin = sizeof length + length, data_bytes = size - data_begin;
+  if (!file.read(text.data(), static_cast<std::streamsize>(length))) broken("its header cannot be read");
 
   std::map<std::string, NamedTensor> tensors;
-  try {
-    const auto header = nlohmann::json::parse(text);
-    for (const auto& [name, entry] : header.items()) {
-      if (name == "__metadata__") continue;
-      const auto dtype = entry.at("dtype").get<std::string>();
-      const bool integer = dtype == "I64";
-      NamedTensor tensor{name, entry.at("shape").get<std::vector<int64_t>>(), {}, {}};
-      if (dtype != "F32" && !(integer && tensor.shape.empty()))
-        broken(fmt::format("tensor {} is {}, only F32 and single I64 numbers are read", name, dtype));
-      const size_t width = integer ? sizeof(int64_t) : sizeof(float);
-      const auto range = entry.at("data_offsets").get<std::vector<uint64_t>>();
-      if (range.size() != 2 || range[0] > range[1] || range[1] > data_bytes)
-        broken(fmt::format("tensor {} lies outside the file, which may be truncated", name));
-      if ((range[1] - range[0]) != static_cast<uint64_t>(product(tensor.shape)) * width)
-        broken(fmt::format("tensor {} has another size than its shape", name));
-      void* to = nullptr;
-      if (integer) {
-        to = &tensor.integer.emplace(0);
-      } else {
-        tensor.values.resize((range[1] - range[0]) / width);
-        to = tensor.values.data();
-      }
-      file.seekg(static_cast<std::streamoff>(data_begin + range[0]));
-      file.read(static_cast<char*>(to), static_cast<std::streamsize>(range[1] - range[0]));
-      if (!file) broken(fmt::format("tensor {} cannot be read", name));
-      tensors.emplace(name, std::move(tensor));
-    }
-  } catch (const nlohmann::json::exception& e) {
-    broken(e.what());
+  const json header = parse_header(text, broken);
+  for (Entry& entry : parse_entries(header, static_cast<uint64_t>(size) - sizeof length - length, broken)) {
+    NamedTensor tensor = read_tensor(file, std::move(entry), broken);
+    tensors.emplace(tensor.name, std::move(tensor));
   }
   return tensors;
 }

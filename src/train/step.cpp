@@ -1,21 +1,25 @@
 #include "train/step.h"
 
 #include "core/error.h"
+#include "core/stopwatch.h"
 #include "device/profile_range.h"
 
-#include <chrono>
+#include <algorithm>
 #include <cstring>
 
 namespace ddp {
 
-Step::Step(Replica& replica, const StepConfig& config, Watchdog* watchdog)
-    : replica_(replica), config_(config), watchdog_(watchdog), recorder_(replica.device.recorder()) {
+Step::Step(Replica& replica, const StepConfig& config, Progress* progress, Injector* injector)
+    : replica_(replica),
+      config_(config),
+      progress_(progress),
+      injector_(injector),
+      issued_(config.done),
+      settled_(config.done),
+      skipped_in_a_row_(config.skipped_in_a_row),
+      recorder_(replica.device.recorder()) {
   announce_ = [this](ParameterId id) { replica_.reducer.ready(id); };
-  replica.reducer.around_launch([this](int bucket, const std::function<void()>& launch) {
-    const ProfileRange range(replica_.device, bucket_names_[bucket].c_str());
-    check_bucket(bucket);
-    launch();
-  });
+  replica.reducer.around_launch([this](int bucket, const auto& start) { launch(bucket, start); });
   for (size_t b = 0; b < replica.plan.buckets.size(); ++b) bucket_names_.push_back(fmt::format("bucket {}", b));
   for (Pending& pending : pending_)
     pending.frame = Buffer(replica.device.host_memory(), bytes_of_floats(replica.frame.size()));
@@ -32,24 +36,28 @@ std::optional<StepResult> Step::run(const NextShard& next, double lr) {
 
   Replica& r = replica_;
   const ProfileRange range(r.device, "step");
+  const int64_t step = issued_ + 1;
   const int fence = fence_of(issued_), last = config_.micro_batches - 1;
   Pending& now = pending_[fence - kStepFences];
   double data_ms = 0;
   for (int micro = 0; micro <= last; ++micro) {
-    const auto start = std::chrono::steady_clock::now();
+    enter(Phase::data, step);
+    if (injector_ && micro == 0) injector_->before_step(step, r);
+    const Stopwatch watch;
     const Shard& shard = next();
-    data_ms += std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    data_ms += watch.milliseconds();
     DDP_EXPECT(shard.batch.micro == micro);
     if (micro == 0) begin(now, shard.batch, lr);
     const bool begins = micro == 0, ends = micro == last;
     // What is recorded depends on the step's size and on which part of it this is.
     const auto work = [&] { compute(shard, begins, ends); };
-    if (r.communicator.recordable())
-      recorder_->run(
-          {.kind = training_step(begins, ends), .size = shard.batch.step_size * config_.micro_batches + micro},
-          std::ref(work));  // by reference: nothing is taken from the heap
-    else
+    enter(Phase::compute, step);
+    if (injector_ && injector_->unrecorded(step))
       work();
+    else
+      r.run(*recorder_,
+            {.kind = training_step(begins, ends), .size = shard.batch.step_size * config_.micro_batches + micro},
+            std::ref(work));  // by reference: nothing is taken from the heap
   }
   now.result.data_ms = data_ms;
   r.device.download(now.frame.as<float>(), r.ticket(), bytes_of_floats(r.frame.size()));
@@ -61,11 +69,10 @@ void Step::begin(Pending& now, const Batch& batch, double lr) {
   Replica& r = replica_;
   now.result = {.step = ++issued_, .epoch = batch.epoch + 1, .lr = lr, .skipped = {}};
   now.expected_samples = batch.step_size;
-  if (watchdog_) watchdog_->started(issued_);
 
   float* const frame = now.frame.as<float>();
   write_ticket({frame, static_cast<size_t>(r.ticket_layout.elements())}, r.ticket_layout, r.communicator.rank(),
-               batch.local_step_size, issued_);
+               batch.local_step_size, issued_, config_.request ? config_.request() : Request::none);
   const OptimizerScalars scalars = r.update.scalars_for(lr, issued_);
   std::memcpy(frame + r.frame.scalars - r.frame.ticket, &scalars, sizeof scalars);
   const auto epoch = static_cast<uint32_t>(batch.epoch);
@@ -96,12 +103,12 @@ void Step::compute(const Shard& shard, bool begins, bool ends) {
   r.model.forward_backward(pass, static_cast<float>(1.0 / static_cast<double>(shard.batch.step_size)), r.ticket());
   if (!ends) return;
 
-  if (!r.norms.empty())
-    r.ops.flag_nonfinite(r.statistics(), state_count(r.norms), TicketLayout::kBadStatistics,
-                         r.ticket() + r.ticket_layout.bad(r.communicator.rank()));
+  if (!r.norms.empty()) flag_nonfinite(r.statistics(), state_count(r.norms), TicketLayout::kBadStatistics);
   r.reducer.ready(r.reducer.tail());
   r.device.stamp(stamps + 1);
+  enter(Phase::sums, issued_);
   r.reducer.finish();
+  enter(Phase::update, issued_);
   r.device.stamp(stamps + 2);
   update(shard.batch.step_size);
   r.device.stamp(stamps + 3);
@@ -115,20 +122,33 @@ void Step::update(int64_t samples) {
   r.model.bind();
 }
 
-// Before its sum, so that the ticket can tell whose it was.
-void Step::check_bucket(int bucket) {
+// Looked at before its sum, so that the ticket can tell whose it was.
+void Step::launch(int bucket, const std::function<void()>& launch) {
   Replica& r = replica_;
+  const ProfileRange range(r.device, bucket_names_[bucket].c_str());
+  if (injector_) injector_->before_bucket(issued_, bucket, r);
   const Bucket& b = r.plan.buckets[bucket];
   const int64_t end = std::min(b.offset + b.count, r.plan.gradients);
-  r.ops.flag_nonfinite(r.gradients() + b.offset, end - b.offset, TicketLayout::bad_bucket(bucket),
-                       r.ticket() + r.ticket_layout.bad(r.communicator.rank()));
+  flag_nonfinite(r.gradients() + b.offset, end - b.offset, TicketLayout::bad_bucket(bucket));
+  launch();
+  if (progress_) progress_->launched(issued_, bucket);
+}
+
+void Step::flag_nonfinite(const float* values, int64_t count, float what) {
+  Replica& r = replica_;
+  r.ops.flag_nonfinite(values, count, what, r.ticket() + r.ticket_layout.bad(r.communicator.rank()));
+}
+
+void Step::enter(Phase phase, int64_t step) {
+  if (progress_) progress_->enter(phase, step);
 }
 
 StepResult Step::settle() {
+  enter(Phase::device, settled_ + 1);
   const int fence = fence_of(settled_++);
   Pending& done = pending_[fence - kStepFences];
   replica_.device.await(fence);
-  if (watchdog_) watchdog_->ended(settled_);
+  if (progress_) progress_->step_ended(settled_);
 
   const StepFrame& layout = replica_.frame;
   const float* const frame = done.frame.as<float>();
@@ -142,6 +162,7 @@ StepResult Step::settle() {
       read_ticket({frame, static_cast<size_t>(replica_.ticket_layout.elements())}, replica_.ticket_layout.world);
   check_agreement(ticket, result.step, done.expected_samples);
   settle_bad_step(ticket, result);
+  result.request = ticket.requested();
   result.samples = ticket.samples;
   result.loss = ticket.loss_sum / static_cast<double>(ticket.samples);
   return result;

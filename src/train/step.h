@@ -1,9 +1,11 @@
 // One optimizer step over the global batch, on every rank at once.
 #pragma once
 
+#include "ddp/ticket.h"
 #include "train/feed.h"
+#include "train/injection.h"
+#include "train/progress.h"
 #include "train/replica.h"
-#include "train/watchdog.h"
 #include "train/work.h"
 
 #include <array>
@@ -21,20 +23,26 @@ struct StepResult {
   int64_t epoch = 0;  // from 1
   double loss = 0;    // mean over the global batch, before the update
   double lr = 0;
-  int64_t samples = 0;  // of the global batch
-  std::string skipped;  // why the weights were left alone; empty: they were updated
+  int64_t samples = 0;              // of the global batch
+  std::string skipped;              // why the weights were left alone; empty: they were updated
+  Request request = Request::none;  // of any rank, to all
   double data_ms = 0, compute_ms = 0, exposed_comm_ms = 0;
 };
 
 struct StepConfig {
-  int micro_batches = 1;   // of a step, each with shards of its own; their gradients are added, and summed once
-  int64_t skip_limit = 0;  // how many bad steps in a row are left out before one ends the run
+  int micro_batches = 1;         // of a step, each with shards of its own; their gradients are added, and summed once
+  int64_t skip_limit = 0;        // how many bad steps in a row are left out before one ends the run
+  int64_t done = 0;              // steps of this run before the first one here
+  int64_t skipped_in_a_row = 0;  // the last of them
+  std::function<Request()> request =
+      {};  // what this rank asks of all, by this step's ticket; neither blocks nor allocates
 };
 
 class Step {
  public:
-  // The watchdog, which may be null, and the replica outlive the step.
-  explicit Step(Replica& replica, const StepConfig& config = {}, Watchdog* watchdog = nullptr);
+  // All of these outlive the step; progress and injector may be null.
+  explicit Step(Replica& replica, const StepConfig& config = {}, Progress* progress = nullptr,
+                Injector* injector = nullptr);
   ~Step();
   Step(const Step&) = delete;
   Step& operator=(const Step&) = delete;
@@ -48,6 +56,8 @@ class Step {
   // Waits for the steps still in flight, in order.
   std::vector<StepResult> drain();
 
+  int64_t skipped_in_a_row() const { return skipped_in_a_row_; }  // of the steps whose results are known
+
  private:
   struct Pending {
     StepResult result;
@@ -58,18 +68,21 @@ class Step {
   void begin(Pending& pending, const Batch& batch, double lr);
   void compute(const Shard& shard, bool begins, bool ends);
   void update(int64_t samples);
-  void check_bucket(int bucket);
+  void enter(Phase phase, int64_t step);
+  void launch(int bucket, const std::function<void()>& launch);
+  void flag_nonfinite(const float* values, int64_t count, float what);
   StepResult settle();
   void settle_bad_step(const Ticket& ticket, StepResult& result);
   int fence_of(int64_t step) const { return kStepFences + static_cast<int>(step % kStepSlots); }
 
   Replica& replica_;
   const StepConfig config_;
-  Watchdog* watchdog_;
+  Progress* progress_;
+  Injector* injector_;
   Announce announce_;
   std::vector<std::string> bucket_names_;  // for profilers
-  int64_t issued_ = 0, settled_ = 0;
-  int64_t skipped_in_a_row_ = 0;
+  int64_t issued_, settled_;
+  int64_t skipped_in_a_row_;
   std::array<Pending, kStepSlots> pending_;
   std::unique_ptr<Recorder> recorder_;
 };

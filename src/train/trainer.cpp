@@ -1,26 +1,230 @@
 #include "train/trainer.h"
 
+#include "core/stopwatch.h"
 #include "train/device_data.h"
 #include "train/feed.h"
 #include "train/recomputation.h"
-#include "train/watchdog.h"
+#include "train/snapshot.h"
 #include "train/work.h"
 
 #include <algorithm>
-#include <chrono>
+#include <array>
 #include <set>
+#include <utility>
 
 namespace ddp {
 namespace {
 
-class Stopwatch {
+constexpr int64_t kBatchesBetweenQuestions = 8;  // of an evaluation, whether to stop
+
+class Trainer {
  public:
-  double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+  Trainer(const TrainConfig& config, Replica& replica, const Datasets& data, const Samplers& samplers,
+          const Observers& observers);
+  TrainReport run();
 
  private:
-  using Clock = std::chrono::steady_clock;
-  Clock::time_point start_ = Clock::now();
+  StepConfig step_config();
+  Request request() const;
+  bool all_asked_to_stop();  // collective: whether any rank was
+
+  void train_to_end();
+  int64_t samples_before(int64_t step) const;  // of the run
+  void settle(const StepResult& result);
+  bool pauses_after(int64_t step) const;
+  bool compares_at(int64_t step) const;
+  void pause();
+  void evaluate();
+  void save(bool best);
+  void tell_saves();
+  void stop_the_clock();  // and starts it anew
+
+  const TrainConfig& config_;
+  Replica& replica_;
+  const DistributedSampler& sampler_;
+  const Observers& observers_;
+  Progress& progress_;
+  const int64_t steps_per_epoch_, total_;
+
+  DeviceData train_data_, test_data_;
+  std::optional<StatisticsRecomputation> recomputation_;
+  Evaluator evaluator_;
+  Step step_;
+
+  RunState& state_;
+  TrainReport report_;
+  Request requested_ = Request::none;  // by the tickets since the last pause
+  int64_t saved_ = -1;                 // the step of the last save
+  Stopwatch training_, since_save_;
 };
+
+Trainer::Trainer(const TrainConfig& config, Replica& replica, const Datasets& data, const Samplers& samplers,
+                 const Observers& observers)
+    : config_(config),
+      replica_(replica),
+      sampler_(samplers.train),
+      observers_(observers),
+      progress_(observers.progress),
+      steps_per_epoch_(sampler_.steps_per_epoch()),
+      total_(total_steps(config, sampler_)),
+      train_data_(replica.device, *data.train, sampler_.largest_shard(), config.device_data_bytes),
+      test_data_(replica.device, *data.test, samplers.test.largest_shard(), config.device_data_bytes),
+      evaluator_(replica, test_data_, samplers.test,
+                 samplers.statistics
+                     ? &recomputation_.emplace(replica, *data.train, *samplers.statistics, config.device_data_bytes)
+                     : nullptr),
+      step_(replica, step_config(), &progress_, observers.injector),
+      state_(report_.state) {
+  state_ = config.start;
+  if (state_.step > 0) saved_ = state_.step;
+  report_.updates = config.updates;
+  // A run that had ended is evaluated again: its statistics of batch norms are in no checkpoint.
+  if (state_.step > 0 && state_.step >= total_) state_.evaluation_due = config.eval_every > 0;
+}
+
+StepConfig Trainer::step_config() {
+  StepConfig step = config_.step;
+  step.done = config_.start.step;
+  step.skipped_in_a_row = config_.start.skipped_in_a_row;
+  step.request = [this] { return request(); };
+  return step;
+}
+
+Request Trainer::request() const {
+  if (config_.stop_requested()) return Request::stop;
+  const double seconds = config_.save_every.seconds;
+  const bool late = seconds > 0 && replica_.communicator.rank() == 0 && since_save_.seconds() >= seconds;
+  return late ? Request::save : Request::none;
+}
+
+bool Trainer::all_asked_to_stop() {
+  std::array<double, 1> asked{config_.stop_requested() ? 1.0 : 0.0};
+  replica_.communicator.sum_host(asked);
+  return asked[0] > 0;
+}
+
+TrainReport Trainer::run() {
+  report_.stopped = all_asked_to_stop();
+  if (!report_.stopped && state_.evaluation_due) evaluate();
+  if (!report_.stopped) train_to_end();
+  if (report_.stopped || !config_.save_every.never()) save(false);
+  if (observers_.writer) observers_.writer->finish();
+  tell_saves();
+  progress_.enter(Phase::ending, state_.step);
+  return report_;
+}
+
+// Between pauses up to two steps are in flight; in a pause none is.
+void Trainer::train_to_end() {
+  Feed feed(train_data_, sampler_, state_.step, total_, kTrainingFences);
+  const Step::NextShard next_shard = [&]() -> const Shard& { return feed.next(); };
+  training_ = {};
+  for (int64_t k = state_.step; k < total_ && !report_.stopped; ++k) {
+    const double rate = rate_at(config_.schedule, samples_before(k), sampler_.samples());
+    if (const auto result = step_.run(next_shard, rate)) settle(*result);
+    if (pauses_after(k + 1)) pause();
+  }
+  stop_the_clock();
+}
+
+int64_t Trainer::samples_before(int64_t step) const {
+  return step / steps_per_epoch_ * sampler_.samples() + step % steps_per_epoch_ * sampler_.global_batch_size(0);
+}
+
+void Trainer::settle(const StepResult& result) {
+  observers_.reporter.step(result);
+  requested_ = std::max(requested_, result.request);
+  ++state_.step;
+  state_.epoch = state_.step / steps_per_epoch_;
+  state_.cursor = state_.step % steps_per_epoch_ * sampler_.global_batch_size(0);
+  state_.samples += result.samples;
+  report_.samples += result.samples;
+  if (result.skipped.empty())
+    ++report_.updates;
+  else
+    ++state_.skipped;
+}
+
+bool Trainer::pauses_after(int64_t step) const {
+  return requested_ != Request::none || step == total_ || step % steps_per_epoch_ == 0 || compares_at(step) ||
+         config_.save_every.at_step(step);
+}
+
+bool Trainer::compares_at(int64_t step) const { return config_.check_every > 0 && step % config_.check_every == 0; }
+
+void Trainer::pause() {
+  for (const StepResult& result : step_.drain()) settle(result);
+  state_.skipped_in_a_row = step_.skipped_in_a_row();
+  const Request requested = std::exchange(requested_, Request::none);
+  report_.stopped = requested == Request::stop;
+
+  const int64_t step = state_.step, epoch = (step + steps_per_epoch_ - 1) / steps_per_epoch_;
+  const bool run_ends = step == total_, epoch_ends = step % steps_per_epoch_ == 0;
+  if (epoch_ends || run_ends || compares_at(step)) {
+    progress_.enter(Phase::replicas, step);
+    replica_.check_replicas();
+  }
+  if (config_.eval_every > 0 && (run_ends || (epoch_ends && epoch % config_.eval_every == 0))) {
+    state_.evaluation_due = true;
+    if (!report_.stopped) evaluate();
+  }
+  if (requested == Request::save || config_.save_every.at_step(step) ||
+      (epoch_ends && config_.save_every.at_epoch(epoch)))
+    save(false);
+  tell_saves();
+}
+
+void Trainer::evaluate() {
+  stop_the_clock();
+  const Stopwatch watch;
+  int64_t batches = 0;
+  const auto evaluation = evaluator_.run([&] {
+    progress_.enter(Phase::evaluation, state_.step);
+    return ++batches % kBatchesBetweenQuestions != 0 || !all_asked_to_stop();
+  });
+  if (evaluation) {
+    report_.evaluation = evaluation;
+    state_.evaluation_due = false;
+    state_.accuracy = evaluation->accuracy();
+    const bool best = state_.accuracy > state_.best_accuracy;
+    state_.best_accuracy = std::max(state_.best_accuracy, state_.accuracy);
+    const int64_t epoch = (state_.step + steps_per_epoch_ - 1) / steps_per_epoch_;
+    observers_.reporter.evaluation(epoch, state_.step, *evaluation, watch.seconds());
+    training_ = {};
+    if (best && config_.keep_best) save(true);
+  } else {
+    report_.stopped = true;
+    training_ = {};
+  }
+}
+
+// All ranks wait until rank 0 may go on: none is then taken for late while it waits for the disk.
+void Trainer::save(bool best) {
+  if (saved_ == state_.step) return;
+  stop_the_clock();
+  progress_.enter(Phase::saving, state_.step);
+  auto snapshot = take_snapshot(replica_, state_, report_.updates);
+  if (observers_.writer) observers_.writer->save(std::move(*snapshot), best);
+  replica_.communicator.barrier();
+  saved_ = state_.step;
+  since_save_ = {};
+}
+
+void Trainer::stop_the_clock() {
+  const double seconds = std::exchange(training_, {}).seconds();
+  report_.seconds += seconds;
+  state_.train_seconds += seconds;
+}
+
+void Trainer::tell_saves() {
+  if (!observers_.writer) return;
+  for (const SaveOutcome& outcome : observers_.writer->outcomes()) {
+    observers_.reporter.saved(outcome);
+    if (!outcome.error.empty()) continue;
+    report_.checkpoint = outcome.path;
+    report_.checkpoint_step = outcome.step;
+  }
+}
 
 }  // namespace
 
@@ -33,58 +237,14 @@ std::vector<int64_t> Samplers::batch_sizes() const {
   return {sizes.begin(), sizes.end()};
 }
 
+int64_t total_steps(const TrainConfig& config, const DistributedSampler& sampler) {
+  const int64_t all = config.epochs * sampler.steps_per_epoch();
+  return config.max_steps > 0 ? std::min(all, config.max_steps) : all;
+}
+
 TrainReport train(const TrainConfig& config, Replica& replica, const Datasets& data, const Samplers& samplers,
-                  Reporter& reporter) {
-  const int64_t steps_per_epoch = samplers.train.steps_per_epoch();
-  int64_t total = config.epochs * steps_per_epoch;
-  if (config.max_steps > 0) total = std::min(total, config.max_steps);
-
-  TrainReport report;
-  const auto settle = [&](const StepResult& result) {
-    reporter.step(result);
-    report.samples += result.samples;
-    ++report.steps;
-    if (!result.skipped.empty()) ++report.skipped;
-  };
-
-  const size_t limit = config.device_data_bytes;
-  DeviceData train_data(replica.device, *data.train, samplers.train.largest_shard(), limit);
-  DeviceData test_data(replica.device, *data.test, samplers.test.largest_shard(), limit);
-  std::optional<StatisticsRecomputation> recomputation;
-  if (samplers.statistics) recomputation.emplace(replica, *data.train, *samplers.statistics, limit);
-  Evaluator evaluator(replica, test_data, samplers.test, recomputation ? &*recomputation : nullptr);
-  const int buckets = static_cast<int>(replica.plan.buckets.size());
-  const int others = replica.reducer.collectives() - buckets + replica.update.collectives();
-  Watchdog watchdog({config.step_limit, buckets, others, config.give_up}, replica.communicator,
-                    replica.norm_communicator());
-  Step step(replica, config.step, &watchdog);
-  Feed feed(train_data, samplers.train, 0, total, kTrainingFences);
-  const Step::NextShard next_shard = [&]() -> const Shard& { return feed.next(); };
-  Stopwatch epoch_watch;
-  for (int64_t k = 0; k < total; ++k) {
-    const int64_t seen =
-        k / steps_per_epoch * samplers.train.samples() + k % steps_per_epoch * samplers.train.global_batch_size(0);
-    const double rate = rate_at(config.schedule, seen, samplers.train.samples());
-    if (const auto result = step.run(next_shard, rate)) settle(*result);
-
-    const bool run_ends = k + 1 == total;
-    if (!run_ends && (k + 1) % steps_per_epoch != 0) continue;
-    for (const StepResult& result : step.drain()) settle(result);
-    report.train_seconds += epoch_watch.seconds();
-
-    watchdog.started("the comparison of replicas");
-    replica.check_replicas();
-    watchdog.ended();
-    const int64_t epoch = k / steps_per_epoch + 1;
-    if (config.eval_every > 0 && (epoch % config.eval_every == 0 || run_ends)) {
-      const Stopwatch watch;
-      report.evaluation = evaluator.run([&] { watchdog.started("a batch of the evaluation"); });
-      watchdog.ended();
-      reporter.evaluation(epoch, *report.evaluation, watch.seconds());
-    }
-    epoch_watch = {};
-  }
-  return report;
+                  const Observers& observers) {
+  return Trainer(config, replica, data, samplers, observers).run();
 }
 
 }  // namespace ddp

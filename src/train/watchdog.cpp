@@ -1,18 +1,34 @@
 #include "train/watchdog.h"
 
-#include <fmt/format.h>
+#include "core/error.h"
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 namespace ddp {
 namespace {
 
-constexpr auto kLook = std::chrono::milliseconds(100);
+using Time = WatchdogLimits::Time;
+
+constexpr Time kLook(100);
+constexpr Time kSlept(2000);          // a look so much too late
+constexpr Time kTurnOfHost(1000);     // of a host: news of it need half a second
+constexpr Time kTimeToLeave(10'000);  // for all ranks once one has left
+
+constexpr int64_t ns(Time time) { return std::chrono::nanoseconds(time).count(); }
+
+int64_t steady_now_ns() { return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1); }
 
 }  // namespace
 
-Watchdog::Watchdog(const WatchdogConfig& config, const Communicator& communicator, const Communicator* other)
-    : config_(config), communicator_(communicator), other_(other), thread_([this] { watch(); }) {}
+Watchdog::Watchdog(const WatchdogLimits& limits, Progress& progress, std::function<void(const std::string&)> expired)
+    : limits_(limits),
+      progress_(progress),
+      expired_(std::move(expired)),
+      rank_(progress.board().rank()),
+      last_look_ns_(steady_now_ns()),
+      thread_([this] { watch(); }) {}
 
 Watchdog::~Watchdog() {
   {
@@ -23,70 +39,130 @@ Watchdog::~Watchdog() {
   thread_.join();
 }
 
-void Watchdog::started(int64_t step) {
+Watchdog::Following Watchdog::follow(const Communicator& communicator, const Communicator* other, int buckets,
+                                     int others) {
   const std::lock_guard lock(mutex_);
-  if (ended_ == started_) {
-    first_ = step;
-    ended_ = step - 1;
-    before_first_ = communicator_.completed();
-    since_ = Clock::now();
-  }
-  started_ = step;
+  DDP_EXPECT(!communicator_ && buckets > 0);
+  communicator_ = &communicator;
+  other_ = other;
+  buckets_ = buckets;
+  progress_.count(&communicator, buckets + others);
+  return Following(*this);
 }
 
-void Watchdog::ended(int64_t step) {
+void Watchdog::unfollow() {
   const std::lock_guard lock(mutex_);
-  ended_ = step;
-  since_ = Clock::now();
-}
-
-void Watchdog::started(const char* work) {
-  const std::lock_guard lock(mutex_);
-  work_ = work;
-  since_ = Clock::now();
-}
-
-void Watchdog::ended() {
-  const std::lock_guard lock(mutex_);
-  work_ = nullptr;
+  communicator_ = other_ = nullptr;
+  progress_.count(nullptr, 1);
 }
 
 void Watchdog::watch() {
   std::unique_lock lock(mutex_);
   while (!changed_.wait_for(lock, kLook, [this] { return stop_; })) {
-    const std::string text = finding();
+    const std::string text = look();
     if (text.empty()) continue;
     lock.unlock();
-    config_.expired(text);
+    expired_(text);
     return;
   }
 }
 
-std::string Watchdog::finding() const {
-  const bool in_step = started_ > ended_;
-  auto failure = communicator_.failure();
-  if (!failure && other_) failure = other_->failure();
-  const auto waited = Clock::now() - since_;
-  const bool late = (in_step || work_) && config_.limit.count() > 0 && waited > config_.limit;
-  if (!failure && !late) return "";
+// A fault is said when it has been seen at each look of this rank's turn.
+std::string Watchdog::look() {
+  progress_.board().sign_of_life();
+  progress_.tell_collective();
 
-  std::string text = in_step || work_
-                         ? fmt::format("{} has not ended after {:.1f} s", in_step ? describe_step() : work_,
-                                       std::chrono::duration<double>(waited).count())
-                         : "between steps";
-  if (failure) return text + "; the transport failed: " + *failure;
-  return text + ". A rank is dead, stopped or cut off; look at the others' messages, or raise --step-timeout";
+  const int64_t now = steady_now_ns();
+  if (now - std::exchange(last_look_ns_, now) > ns(kLook + kSlept)) awake_since_ns_ = now;
+  const auto seen = views(now);
+  const Fault fault = find(seen, now);
+  if (fault != seen_) {
+    seen_ = fault;
+    seen_since_ns_ = now;
+  }
+  if (fault == Fault::none || now - seen_since_ns_ < ns(turn(fault, seen, now))) return "";
+  if (fault != Fault::failure) return describe(seen, buckets_, limits_, now);
+  return describe(seen[rank_], buckets_, now) + ", the transport failed: " + failure().value_or("");
 }
 
-// Counting tells which collective of which step is awaited: those of a step follow those of the step before it.
-std::string Watchdog::describe_step() const {
-  const auto summed = static_cast<int64_t>(communicator_.completed() - before_first_);
-  const int64_t collectives = config_.buckets + config_.others;
-  const int64_t step = first_ + summed / collectives, at = summed % collectives;
-  if (step > started_) return fmt::format("step {} (all its collectives are done)", started_);
-  if (at < config_.buckets) return fmt::format("step {} (bucket {} of {} is not summed)", step, at, config_.buckets);
-  return fmt::format("step {} (collective {} of {} behind its buckets is not done)", step, at - config_.buckets,
-                     config_.others);
+// Times before this host slept are taken for the time when it woke.
+std::vector<RankView> Watchdog::views(int64_t now_ns) const {
+  const Board& board = progress_.board();
+  std::vector<RankView> views;
+  for (int rank = 0; rank < board.size(); ++rank) {
+    RankView view{.rank = rank,
+                  .host = board.host_of(rank),
+                  .posting = board.read(rank),
+                  .heard_ns = std::clamp(board.heard_ns(rank), std::min(awake_since_ns_, now_ns), now_ns),
+                  .dead = board.dead(rank),
+                  .left = board.left(rank),
+                  .pid = board.pid_of(rank)};
+    Posting& posting = view.posting;
+    posting.since_ns = std::clamp(posting.since_ns, std::min(awake_since_ns_, now_ns), now_ns);
+    if (posting.alive_ns > 0)
+      posting.alive_ns = std::clamp(posting.alive_ns, std::min(awake_since_ns_, now_ns), now_ns);
+    views.push_back(std::move(view));
+  }
+  return views;
+}
+
+std::optional<std::string> Watchdog::failure() const {
+  auto failure = communicator_ ? communicator_->failure() : std::nullopt;
+  if (!failure && other_) failure = other_->failure();
+  return failure;
+}
+
+Watchdog::Fault Watchdog::find(const std::vector<RankView>& views, int64_t now_ns) {
+  if (views[rank_].left) return Fault::none;
+  const bool someone_left = std::any_of(views.begin(), views.end(), [](const RankView& view) { return view.left; });
+  if (someone_left && someone_left_ns_ == 0) someone_left_ns_ = now_ns;
+  if (!someone_left) {
+    if (std::any_of(views.begin(), views.end(), [](const RankView& view) { return view.dead; })) return Fault::death;
+    if (std::any_of(views.begin(), views.end(), [&](const RankView& v) { return unheard(v, now_ns, limits_); }))
+      return Fault::silence;
+  } else if (now_ns - someone_left_ns_ < ns(kTimeToLeave)) {
+    return Fault::none;
+  }
+  if (failure()) return Fault::failure;
+  return late(views, now_ns) ? Fault::lateness : Fault::none;
+}
+
+// Who waits for a rank that starts or saves, and is within its own limit, is not late. (Batches of an evaluation are
+// waited for together, at its end.)
+bool Watchdog::late(const std::vector<RankView>& views, int64_t now_ns) const {
+  const auto phase_of = [](const RankView& view) { return static_cast<Phase>(view.posting.phase); };
+  const auto exceeds = [&](const RankView& view) {
+    const auto limit = limit_of(phase_of(view), limits_, progress_.slowest_step());
+    return limit && now_ns - view.posting.since_ns > ns(*limit);
+  };
+  const auto takes_its_time = [&](const RankView& view) {
+    const bool may = phase_of(view) == Phase::start_up || phase_of(view) == Phase::saving;
+    return may && view.posting.alive_ns > 0 && !view.left && !stopped(view, now_ns, limits_) && !exceeds(view);
+  };
+  const RankView& mine = views[rank_];
+  if (!exceeds(mine)) return false;
+  const bool for_others = waits(mine, buckets_) || phase_of(mine) == Phase::evaluation;
+  return !for_others || std::none_of(views.begin(), views.end(), takes_its_time);
+}
+
+// Death is for the lowest living rank of the host to tell, silence for that of the first host that is heard of.
+std::chrono::milliseconds Watchdog::turn(Fault fault, const std::vector<RankView>& views, int64_t now_ns) const {
+  if (fault == Fault::failure || fault == Fault::lateness) return limits_.hold_back;
+  const std::string& host = views[rank_].host;
+  int here = 0;
+  std::set<std::string> hosts;
+  for (const RankView& view : views) {
+    const bool can_speak =
+        !view.dead && view.posting.alive_ns > 0 && !stopped(view, now_ns, limits_) && !unheard(view, now_ns, limits_);
+    if (view.rank == rank_) break;
+    if (!can_speak) continue;
+    if (view.host == host)
+      ++here;
+    else
+      hosts.insert(view.host);
+  }
+  if (fault == Fault::death) return kLook + here * limits_.turn;
+  return here * limits_.turn + static_cast<int>(hosts.contains(host) ? hosts.size() - 1 : hosts.size()) * kTurnOfHost;
 }
 
 }  // namespace ddp

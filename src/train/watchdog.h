@@ -1,62 +1,81 @@
-// Ends a job that hangs. A thread of its own looks whether the oldest work under way is older than the limit, and
-// whether the transport has failed; then it says what it knows, once, and calls `expired`, which is expected not to
-// return.
+// Ends a job that hangs. A thread of its own looks ten times a second how long this rank has been in its phase, whether
+// a rank of its host has died, whether other hosts are heard of, and whether the transport has failed; then it says,
+// once, which rank is to blame as far as the board tells, and calls `expired`, which is expected not to return.
+//
+// Ranks that see the same take turns, and look again before they speak: the first to speak leaves the board and ends
+// the job, and whoever sees that a rank has left is silent. A look that comes seconds late means that this whole host
+// slept; then all ages start anew.
 #pragma once
 
+#include "comm/board.h"
 #include "comm/communicator.h"
+#include "train/diagnosis.h"
+#include "train/progress.h"
 
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace ddp {
 
-struct WatchdogConfig {
-  std::chrono::milliseconds limit{0};  // for a step, from its start; 0: none
-  int buckets = 1;                     // of a step
-  int others = 0;                      // collectives of a step that follow its buckets
-  std::function<void(const std::string&)> expired;
-};
-
 class Watchdog {
  public:
-  // Counts the collectives of `communicator`, and looks for a failure of it and of `other`, which may be null. Both
-  // outlive it.
-  Watchdog(const WatchdogConfig& config, const Communicator& communicator, const Communicator* other = nullptr);
+  // All outlive it.
+  Watchdog(const WatchdogLimits& limits, Progress& progress, std::function<void(const std::string&)> expired);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
-  // Steps start and end in order, numbered from 1; several may be under way.
-  void started(int64_t step);
-  void ended(int64_t step);
-
-  // Anything else that waits for other ranks, such as "the evaluation", while no step is under way. The text is a
-  // literal.
-  void started(const char* work);
-  void ended();
+  // From now on it counts the collectives of `communicator`, of which a step has `buckets` and then `others`, and looks
+  // for a failure of it and of `other`, which may be null; until the returned guard, which they outlive, ends.
+  class Following;
+  [[nodiscard]] Following follow(const Communicator& communicator, const Communicator* other, int buckets, int others);
 
  private:
-  using Clock = std::chrono::steady_clock;
+  enum class Fault : uint8_t { none, death, silence, failure, lateness };
   void watch();
-  std::string finding() const;  // empty: all is well
-  std::string describe_step() const;
+  std::string look();  // what to say; empty: nothing
+  std::vector<RankView> views(int64_t now_ns) const;
+  std::optional<std::string> failure() const;
+  Fault find(const std::vector<RankView>& views, int64_t now_ns);
+  bool late(const std::vector<RankView>& views, int64_t now_ns) const;
+  std::chrono::milliseconds turn(Fault fault, const std::vector<RankView>& views, int64_t now_ns) const;
+  void unfollow();
 
-  const WatchdogConfig config_;
-  const Communicator& communicator_;
-  const Communicator* other_;
-  mutable std::mutex mutex_;
+  const WatchdogLimits limits_;
+  Progress& progress_;
+  const std::function<void(const std::string&)> expired_;
+  const int rank_;
+
+  std::mutex mutex_;
   std::condition_variable changed_;
   bool stop_ = false;
-  const char* work_ = nullptr;                   // what is under way where that is no step
-  int64_t first_ = 0, started_ = 0, ended_ = 0;  // steps; `first_` was started when none was under way
-  Communicator::Sequence before_first_ = 0;      // collectives completed by then
-  Clock::time_point since_;                      // since when the oldest step has been the oldest
+  const Communicator* communicator_ = nullptr;
+  const Communicator* other_ = nullptr;
+  int buckets_ = 1;
+
+  int64_t last_look_ns_, awake_since_ns_ = 0;
+  int64_t someone_left_ns_ = 0;  // when that was seen first; 0: nobody has
+  Fault seen_ = Fault::none;
+  int64_t seen_since_ns_ = 0;
   std::thread thread_;
+};
+
+class Watchdog::Following {
+ public:
+  explicit Following(Watchdog& watchdog) : watchdog_(&watchdog) {}
+  ~Following() { watchdog_->unfollow(); }
+  Following(const Following&) = delete;
+  Following& operator=(const Following&) = delete;
+
+ private:
+  Watchdog* watchdog_;
 };
 
 }  // namespace ddp

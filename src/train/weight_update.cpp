@@ -100,9 +100,9 @@ std::vector<float> WeightUpdate::download_state(int k) {
 }
 
 void WeightUpdate::load_state(int k, std::span<const float> values) {
-  DDP_EXPECT(k >= 0 && k < states() && std::ssize(values) == plan_.gradients);
+  DDP_EXPECT(k >= 0 && k < states() && std::ssize(values) <= plan_.gradients);
   for (const Part& part : parts_) {
-    const int64_t count = std::min(part.count, std::max<int64_t>(plan_.gradients - part.begin, 0));  // less the padding
+    const int64_t count = std::clamp<int64_t>(std::ssize(values) - part.begin, 0, part.count);
     device_.upload(state_[k].as<float>() + part.state, values.data() + part.begin, bytes_of_floats(count));
   }
   device_.synchronize();

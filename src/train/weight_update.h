@@ -38,10 +38,12 @@ class WeightUpdate {
   // For step 1, 2, ...; a skipped step counts.
   OptimizerScalars scalars_for(double rate, int64_t step) const;
 
-  // The state, by the names that PyTorch's optimizers give it, in the order of the flat buffer: plan.gradients values.
+  // The state, by the names that PyTorch's optimizers give it, in the order of the flat buffer: plan.gradients values;
+  // loaded, they may come without the gap behind the last tensor.
   // Both wait for the device; downloading is collective where it is scattered, and every rank gets the whole.
   int states() const { return desc_.optimizer.states(); }
   std::string_view state_name(int k) const;
+  bool downloads_together() const { return desc_.scatter; }
   std::vector<float> download_state(int k);
   void load_state(int k, std::span<const float> values);
   size_t state_bytes() const;  // of this rank, all states

@@ -33,7 +33,7 @@ inline Outcome shell(const std::string& command) {
 // `ranks` 0: without mpirun. GPUs are hidden.
 inline Outcome program(int ranks, const std::string& arguments) {
   const std::string run = ranks == 0 ? DDP_PROGRAM : fmt::format("{} -np {} {}", DDP_MPIRUN, ranks, DDP_PROGRAM);
-  return shell(fmt::format("CUDA_VISIBLE_DEVICES= timeout -k 5 60 {} {}", run, arguments));
+  return shell(fmt::format("CUDA_VISIBLE_DEVICES= timeout -k 5 150 {} {}", run, arguments));
 }
 
 inline int count(const std::string& text, const std::string& part) {

@@ -1,5 +1,6 @@
 // Law 5: the step does not allocate. Counts what the rank's own thread takes from the heap, over steps of several
 // networks.
+#include "comm/local/board.h"
 #include "device/cpu/device.h"
 #include "nn/models.h"
 #include "ops/cpu/ops.h"
@@ -94,8 +95,9 @@ TEST_P(AStep, DoesNotAllocate) {
   Rig rig({.batch_size = 32, .replica = tested.replica, .step = config}, tested.network, data, *device, *ops, alone);
   DeviceData on_device(*device, data, rig.largest(), 0);
   Feed feed(on_device, rig.sampler(), 0, 16, kTrainingFences);
-  Watchdog watchdog({.limit = std::chrono::seconds(60), .expired = [](const std::string&) {}}, alone);
-  Step step(rig.replica, config, &watchdog);
+  const auto boards = make_local_boards(1);
+  Progress progress(*boards[0]);
+  Step step(rig.replica, config, &progress);
   const Step::NextShard next = [&]() -> const Shard& { return feed.next(); };
   for (int i = 0; i < 16; ++i) {  // short batches and new epochs among them
     const int taken = allocations_of([&] { step.run(next, 0.001); });

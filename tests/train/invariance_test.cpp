@@ -28,6 +28,7 @@ struct WorldCase {
 };
 
 const std::vector<WorldCase> kWorlds = {{1, {}}, {2, {}}, {3, {}}, {4, {}}, {5, {}}, {2, {3, 1}}};
+const std::vector<WorldCase> kFewWorlds = {{1, {}}, {3, {}}, {5, {}}, {2, {3, 1}}};  // where a step takes long
 
 class Invariance : public ::testing::Test {
  protected:
@@ -111,7 +112,7 @@ TEST_P(OtherNetworks, OneStepFromEqualWeights) {
     const Subset first_batch(samples, batch);
     SixSteps expected;
     std::vector<float> centre;  // of the running statistics, as one rank finds it
-    for (const auto& [size, weights] : kWorlds)
+    for (const auto& [size, weights] : kFewWorlds)
       in_world(size, [&, &rank_weights = weights](Communicator& part) {
         config.rank_weights = rank_weights;
         Rig rig(config, net, samples, *device, *ops, part);

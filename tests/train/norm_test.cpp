@@ -1,9 +1,6 @@
 // Networks with batch norms, residual sums and dropout, with ranks as threads over reference ops.
-#include "device/cpu/device.h"
-#include "tests/reference/ops.h"
-#include "tests/threads/ranks.h"
-#include "tests/train/rig.h"
 #include "tests/train/small.h"
+#include "tests/train/world.h"
 #include "train/evaluation.h"
 #include "train/trainer.h"
 
@@ -13,41 +10,6 @@
 
 namespace ddp::testing {
 namespace {
-
-struct Result {
-  std::vector<double> losses;
-  std::vector<float> gradients, weights, state;
-};
-
-void run_world(int size, const std::function<void(Communicator&, Device&, Ops&)>& work) {
-  run_ranks(size, [&](Communicator& communicator) {
-    const auto device = make_cpu_device();
-    const auto ops = make_reference_ops(*device);
-    work(communicator, *device, *ops);
-  });
-}
-
-Result train_world(int size, const RigConfig& config, const Network& network, const Dataset& data, int64_t steps) {
-  Result result;
-  run_world(size, [&](Communicator& c, Device& device, Ops& ops) {
-    Rig rig(config, network, data, device, ops, c);
-    const auto losses = rig.losses(0, steps);
-    rig.replica.check_replicas();
-    const Replica& r = rig.replica;
-    if (c.rank() == 0) result = {losses, r.download_gradients(), r.download_weights(), r.download_state(r.state())};
-  });
-  return result;
-}
-
-double distance(std::span<const float> actual, std::span<const float> expected) {
-  if (actual.size() != expected.size()) return INFINITY;
-  double difference = 0, norm = 0;
-  for (size_t i = 0; i < actual.size(); ++i) {
-    difference += (double{actual[i]} - expected[i]) * (double{actual[i]} - expected[i]);
-    norm += double{expected[i]} * expected[i];
-  }
-  return std::sqrt(difference) / std::max(std::sqrt(norm), 1e-12);
-}
 
 class Norms : public ::testing::TestWithParam<int> {};
 
@@ -123,10 +85,7 @@ TEST_P(Norms, StateInPartsIsTheSameMathematics) {
         rig.replica.check_replicas();
         if (c.rank() != 0) return;
         losses.push_back(found);
-        const auto flat = rig.replica.download_weights();
-        auto& dense = weights.emplace_back();
-        for (const Parameter& p : rig.replica.parameters)
-          dense.insert(dense.end(), flat.begin() + p.offset, flat.begin() + p.offset + p.count);
+        weights.push_back(dense_weights(rig.replica));
       });
     }
     EXPECT_LE(loss_distance(losses[1], losses[0]), 1e-6);

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -48,7 +49,9 @@ class Rig {
   // tamper with each shard before it is used.
   std::vector<double> losses(int64_t first, int64_t end, const std::function<void(Shard&)>& change = {}) {
     std::vector<double> losses;
-    Step step(replica, config_.step);
+    StepConfig step_config = config_.step;
+    step_config.done = first;
+    Step step(replica, step_config);
     DeviceData data(replica.device, data_, largest(), config_.device_data_bytes);
     Feed feed(data, sampler_, first, end, kTrainingFences);
     Shard shard;
@@ -100,6 +103,26 @@ inline SixSteps six_steps(Rig& rig, int64_t first) {
   const auto next = rig.losses(first + 1, first + 6);
   steps.losses.insert(steps.losses.end(), next.begin(), next.end());
   return steps;
+}
+
+// Parameter by parameter: with state in parts the flat order has gaps of its own.
+inline std::vector<float> dense_weights(const Replica& replica) {
+  const std::vector<float> flat = replica.download_weights();
+  std::vector<float> dense;
+  for (const Parameter& p : replica.parameters)
+    dense.insert(dense.end(), flat.begin() + p.offset, flat.begin() + p.offset + p.count);
+  return dense;
+}
+
+// Over the norm of what is expected.
+inline double distance(std::span<const float> actual, std::span<const float> expected) {
+  if (actual.size() != expected.size()) return INFINITY;
+  double difference = 0, norm = 0;
+  for (size_t i = 0; i < actual.size(); ++i) {
+    difference += (double{actual[i]} - expected[i]) * (double{actual[i]} - expected[i]);
+    norm += double{expected[i]} * expected[i];
+  }
+  return std::sqrt(difference) / std::max(std::sqrt(norm), 1e-12);
 }
 
 // The largest distance of a parameter's gradients over the norm of the expected ones. Of a small tensor it is taken

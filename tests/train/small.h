@@ -14,7 +14,7 @@ inline Network small_network() {
 }
 
 // With batch norms of both kinds, a padded max pooling, sums of two paths and dropout.
-inline Network norm_network(float dropout = 0.3f) {
+inline Network norm_network() {
   return Network("norms", {8, 8, 2})
       .conv2d(4, 3, {.padding = 1, .bias = false})
       .batch_norm()
@@ -31,7 +31,7 @@ inline Network norm_network(float dropout = 0.3f) {
       .flatten()
       .linear(7)
       .relu()
-      .dropout(dropout)
+      .dropout(0.3f)
       .linear(4);
 }
 

@@ -1,44 +1,16 @@
 // The step with ranks as threads, over reference ops: clean under the thread sanitizer, and the same mathematics at
 // every world size.
 #include "core/error.h"
-#include "device/cpu/device.h"
 #include "nn/models.h"
-#include "tests/reference/ops.h"
-#include "tests/threads/ranks.h"
 #include "tests/train/bad_step.h"
 #include "tests/train/faults.h"
-#include "tests/train/rig.h"
 #include "tests/train/small.h"
+#include "tests/train/world.h"
 
 #include <gtest/gtest.h>
 
 namespace ddp::testing {
 namespace {
-
-// One thread a rank, each with its own device, ops and communicator.
-void run_world(int size, const std::function<void(Communicator&, Device&, Ops&)>& work) {
-  run_ranks(size, [&](Communicator& communicator) {
-    const auto device = make_cpu_device();
-    const auto ops = make_reference_ops(*device);
-    work(communicator, *device, *ops);
-  });
-}
-
-struct Result {
-  std::vector<double> losses;
-  std::vector<float> gradients, weights;
-};
-
-Result train_world(int size, const RigConfig& config, const Dataset& data, int64_t steps) {
-  Result result;
-  run_world(size, [&](Communicator& c, Device& device, Ops& ops) {
-    Rig rig(config, small_network(), data, device, ops, c);
-    const auto losses = rig.losses(0, steps);
-    rig.replica.check_replicas();
-    if (c.rank() == 0) result = {losses, rig.replica.download_gradients(), rig.replica.download_weights()};
-  });
-  return result;
-}
 
 class Threads : public ::testing::TestWithParam<int> {};
 
@@ -46,7 +18,8 @@ TEST_P(Threads, TrainAsOneRankDoes) {
   for (const int64_t samples : {50, 3}) {
     const MemoryDataset data = small_data(samples);
     const RigConfig config{.batch_size = 16, .lr = 0.1};
-    const Result one = train_world(1, config, data, 12), many = train_world(GetParam(), config, data, 12);
+    const Result one = train_world(1, config, small_network(), data, 12);
+    const Result many = train_world(GetParam(), config, small_network(), data, 12);
     EXPECT_LE(loss_distance(many.losses, one.losses), 1e-5);
     EXPECT_LE(gradient_distance(parameters_of(small_network()), many.gradients, one.gradients).value, 1e-4);
     EXPECT_NE(one.losses.front(), one.losses.back());
@@ -56,9 +29,9 @@ TEST_P(Threads, TrainAsOneRankDoes) {
 TEST_P(Threads, WeightsOfRanksDoNotChangeTheMathematics) {
   const MemoryDataset data = small_data(50);
   RigConfig config{.batch_size = 16, .lr = 0.1};
-  const Result one = train_world(1, config, data, 12);
+  const Result one = train_world(1, config, small_network(), data, 12);
   for (int rank = 0; rank < GetParam(); ++rank) config.rank_weights.push_back(1 + 2 * rank);
-  EXPECT_LE(loss_distance(train_world(GetParam(), config, data, 12).losses, one.losses), 1e-5);
+  EXPECT_LE(loss_distance(train_world(GetParam(), config, small_network(), data, 12).losses, one.losses), 1e-5);
 }
 
 TEST_P(Threads, ANanEndsTheRunOnEveryRankWithItsStep) {

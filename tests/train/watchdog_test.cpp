@@ -1,134 +1,218 @@
-// The watchdog over a communicator that says what the test wants.
+// The watchdogs of ranks that are threads, over a transport that says what the test wants.
 #include "train/watchdog.h"
 
-#include "core/error.h"
+#include "comm/local/board.h"
+#include "tests/train/fake_transport.h"
 
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <future>
+#include <deque>
+#include <thread>
 
 namespace ddp::testing {
 namespace {
 
 using namespace std::chrono_literals;
 
-class FakeTransport final : public Communicator {
- public:
-  int rank() const override { return 1; }
-  int size() const override { return 2; }
-  Sequence sum(WireSpan) override { return 0; }
-  Sequence reduce_scatter(WireSpan) override { return 0; }
-  Sequence all_gather(WireSpan) override { return 0; }
-  Sequence broadcast(WireSpan, int) override { return 0; }
-  void wait(Sequence) override {}
-  void progress() override {}
-  void sum_host(std::span<double>) override {}
-  void barrier() override {}
-  std::unique_ptr<Communicator> split(int) override { return nullptr; }
-  Sequence completed() const override { return done; }
-  std::optional<std::string> failure() const override {
-    return broken ? std::optional<std::string>("remote process exited; NCCL's last error: socket closed")
-                  : std::nullopt;
+const WatchdogLimits kNone{.step = 0s, .start_up = 0s, .saving = 0s};
+WatchdogLimits limit_of_step(std::chrono::milliseconds limit) { return {.step = limit}; }
+
+// Ranks with a board, and watchdogs where the test starts them. What they say is kept in order.
+struct Job {
+  explicit Job(std::vector<std::string> hosts) : faults(static_cast<int>(hosts.size())) {
+    const auto size = static_cast<int>(hosts.size());
+    boards = make_local_boards(size, std::move(hosts), &faults);
+    for (const auto& board : boards) progresses.emplace_back(*board);
   }
+  ~Job() { watchdogs.clear(); }
 
-  std::atomic<Sequence> done = 100;
-  std::atomic<bool> broken = false;
-};
-
-class WatchdogTest : public ::testing::Test {
- protected:
-  WatchdogConfig config(std::chrono::milliseconds limit) {
-    return {limit, 3, 2, [this](const std::string& text) {
-              ++calls;
-              said.set_value(text);
-            }};
+  // As a program's does, it leaves the board when it has spoken.
+  Watchdog& watch(int rank, const WatchdogLimits& limits) {
+    return watchdogs.emplace_back(limits, progresses[rank], [this, rank](const std::string& text) {
+      const std::lock_guard lock(mutex);
+      said.push_back({rank, text});
+      boards[rank]->leave();
+      changed.notify_all();
+    });
   }
   std::string text() {
-    auto future = said.get_future();
-    return future.wait_for(20s) == std::future_status::ready ? future.get() : "nothing was said";
+    std::unique_lock lock(mutex);
+    return changed.wait_for(lock, 30s, [this] { return !said.empty(); }) ? said[0].second : "nothing was said";
+  }
+  size_t times() {
+    const std::lock_guard lock(mutex);
+    return said.size();
+  }
+  int speaker() {
+    const std::lock_guard lock(mutex);
+    return said.empty() ? -1 : said[0].first;
+  }
+  void all_enter(Phase phase, int64_t step) {
+    for (Progress& progress : progresses) progress.enter(phase, step);
   }
 
+  BoardFaults faults;
+  std::vector<std::unique_ptr<Board>> boards;
+  std::deque<Progress> progresses;
+  std::deque<Watchdog> watchdogs;
   FakeTransport transport;
-  std::promise<std::string> said;
-  std::atomic<int> calls = 0;
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<std::pair<int, std::string>> said;
 };
 
-TEST_F(WatchdogTest, NamesTheStepAndTheBucketThatIsAwaited) {
-  Watchdog watchdog(config(250ms), transport);
-  watchdog.started(17);
-  watchdog.started(18);
-  transport.done += 5;
-  watchdog.ended(17);
-  watchdog.started(19);
-  transport.done += 1;
-  const std::string told = text();
-  EXPECT_NE(told.find("step 18 "), told.npos) << told;
-  EXPECT_NE(told.find("bucket 1 of 3"), told.npos) << told;
-  EXPECT_NE(told.find("--step-timeout"), told.npos) << told;
+bool has(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
+#define EXPECT_HAS(text, part) EXPECT_TRUE(has(text, part)) << text
+
+TEST(Watchdog, NamesTheStepAndTheBucketThatIsAwaited) {
+  Job job({"a"});
+  const auto following = job.watch(0, limit_of_step(300ms)).follow(job.transport, nullptr, 3, 2);
+  job.progresses[0].enter(Phase::data, 17);
+  job.progresses[0].enter(Phase::data, 18);
+  job.transport.done += 5 + 1;
+  job.progresses[0].enter(Phase::sums, 18);
+  EXPECT_HAS(job.text(), "rank 0 on host a waits in bucket 1 of step 18 since 0.");
+  EXPECT_HAS(job.text(), "--step-timeout");
 }
 
-TEST_F(WatchdogTest, TellsAHangBehindTheBuckets) {
-  Watchdog watchdog(config(150ms), transport);
-  watchdog.started(1);
-  transport.done += 5;
-  EXPECT_NE(text().find("all its collectives are done"), std::string::npos);
+TEST(Watchdog, NamesTheRankThatOthersWaitFor) {
+  Job job({"a", "b"});
+  job.all_enter(Phase::data, 7);
+  const auto following = job.watch(0, limit_of_step(300ms)).follow(job.transport, nullptr, 3, 0);
+  job.watch(1, kNone);
+  job.progresses[0].enter(Phase::sums, 7);
+  EXPECT_HAS(job.text(), "rank 1 on host b is in the data loader since ");
 }
 
-TEST_F(WatchdogTest, TellsWhatFollowsTheBucketsFromThem) {
-  Watchdog watchdog(config(150ms), transport);
-  watchdog.started(1);
-  transport.done += 4;
-  EXPECT_NE(text().find("collective 1 of 2 behind its buckets"), std::string::npos);
+TEST(Watchdog, ADeadRankIsToldByTheLowestLivingOneOnly) {
+  Job job({"a", "a", "a"});
+  job.all_enter(Phase::data, 17);
+  WatchdogLimits limits = kNone;
+  limits.turn = 1s;
+  for (const int rank : {2, 1}) job.watch(rank, limits);
+  job.faults.dead[0] = true;
+  EXPECT_HAS(job.text(), "rank 0 on host a (pid ");
+  EXPECT_HAS(job.text(), ") has died in step 17, in the data loader");
+  EXPECT_EQ(job.speaker(), 1);
+  std::this_thread::sleep_for(1400ms);
+  EXPECT_EQ(job.times(), 1u);
 }
 
-TEST_F(WatchdogTest, LooksForAFailureOfTheOtherCommunicatorToo) {
+TEST(Watchdog, RanksThatEndAfterOneHasLeftAreNotReported) {
+  Job job({"a", "a", "a"});
+  job.watch(0, limit_of_step(200ms));
+  job.boards[1]->leave();
+  job.faults.dead[1] = true;  // having said why
+  job.faults.dead[2] = true;  // the launcher ended it then
+  job.progresses[0].enter(Phase::sums, 4);
+  std::this_thread::sleep_for(900ms);
+  EXPECT_EQ(job.times(), 0u);
+}
+
+TEST(Watchdog, AHostThatIsCutOffIsToldOnEachSide) {
+  Job job({"a", "a", "b"});
+  WatchdogLimits limits = kNone;
+  limits.unheard = 500ms;
+  limits.turn = 1s;
+  for (const int rank : {1, 0}) job.watch(rank, limits);
+  std::this_thread::sleep_for(300ms);
+  EXPECT_EQ(job.times(), 0u);
+  job.faults.unreachable[2] = true;
+  EXPECT_HAS(job.text(), "host b (rank 2) cannot be reached");
+  EXPECT_EQ(job.speaker(), 0);
+  std::this_thread::sleep_for(1400ms);
+  EXPECT_EQ(job.times(), 1u);
+}
+
+TEST(Watchdog, AStoppedRankIsNamedWhenAnotherIsLate) {
+  Job job({"a", "a"});
+  job.faults.stopped[1] = true;
+  job.progresses[0].enter(Phase::sums, 3);
+  job.watch(0, limit_of_step(4s));
+  job.watch(1, kNone);
+  EXPECT_HAS(job.text(), "rank 1 on host a is stopped: no sign of life for ");
+}
+
+TEST(Watchdog, SaysWhyTheTransportFailed) {
+  Job job({"a"});
+  job.progresses[0].enter(Phase::data, 4);
+  const auto following = job.watch(0, kNone).follow(job.transport, nullptr, 3, 2);
+  job.transport.broken = true;
+  EXPECT_HAS(job.text(), "rank 0 on host a is in the data loader since 0.");
+  EXPECT_HAS(job.text(), "(step 4), the transport failed: remote process exited; NCCL's last error: socket closed");
+}
+
+TEST(Watchdog, LooksForAFailureOfTheOtherCommunicatorToo) {
+  Job job({"a"});
   FakeTransport other;
-  Watchdog watchdog(config(0ms), transport, &other);
-  watchdog.started(4);
+  const auto following = job.watch(0, kNone).follow(job.transport, &other, 3, 2);
   other.broken = true;
-  EXPECT_NE(text().find("socket closed"), std::string::npos);
+  EXPECT_HAS(job.text(), "socket closed");
 }
 
-TEST_F(WatchdogTest, SaysWhyTheTransportFailed) {
-  Watchdog watchdog(config(0ms), transport);
-  watchdog.started(4);
-  transport.broken = true;
-  const std::string told = text();
-  EXPECT_NE(told.find("step 4 "), told.npos) << told;
-  EXPECT_NE(told.find("socket closed"), told.npos) << told;
-}
-
-TEST_F(WatchdogTest, IsQuietWhileStepsEndInTimeAndBetweenThem) {
+TEST(Watchdog, LeavesACommunicatorAloneThatItNoLongerFollows) {
+  Job job({"a"});
+  Watchdog& watchdog = job.watch(0, kNone);
   {
-    Watchdog watchdog(config(300ms), transport);
-    for (int64_t step = 1; step <= 5; ++step) {
-      watchdog.started(step);
-      std::this_thread::sleep_for(100ms);
-      transport.done += 5;
-      watchdog.ended(step);
-    }
-    std::this_thread::sleep_for(500ms);
+    FakeTransport gone;
+    const auto following = watchdog.follow(gone, &gone, 3, 2);
   }
-  EXPECT_EQ(calls, 0);
+  const auto following = watchdog.follow(job.transport, nullptr, 3, 2);
+  std::this_thread::sleep_for(300ms);
+  EXPECT_EQ(job.times(), 0u);
 }
 
-TEST_F(WatchdogTest, NamesOtherWork) {
-  Watchdog watchdog(config(100ms), transport);
-  watchdog.started(1);
-  watchdog.ended(1);
-  watchdog.started("the evaluation");
-  EXPECT_NE(text().find("the evaluation has not ended"), std::string::npos);
+TEST(Watchdog, HoldsBackUntilOthersHaveSpoken) {
+  Job job({"a", "a"});
+  job.all_enter(Phase::sums, 4);
+  WatchdogLimits limits = limit_of_step(200ms);
+  limits.hold_back = 1s;
+  job.watch(0, limits);
+  job.watch(1, limit_of_step(200ms));
+  job.text();
+  EXPECT_EQ(job.speaker(), 1);
+  std::this_thread::sleep_for(1400ms);
+  EXPECT_EQ(job.times(), 1u);
 }
 
-TEST_F(WatchdogTest, SpeaksOnce) {
-  {
-    Watchdog watchdog(config(50ms), transport);
-    watchdog.started(1);
-    text();
-    std::this_thread::sleep_for(300ms);
+TEST(Watchdog, IsQuietWhilePhasesEndInTime) {
+  Job job({"a", "b"});
+  job.watch(1, kNone);
+  const auto following = job.watch(0, limit_of_step(1500ms)).follow(job.transport, nullptr, 3, 2);
+  for (int64_t step = 1; step <= 20; ++step) {
+    job.progresses[0].enter(step % 2 == 0 ? Phase::data : Phase::evaluation, step);
+    std::this_thread::sleep_for(100ms);
   }
-  EXPECT_EQ(calls, 1);
+  job.progresses[0].enter(Phase::saving, 20);
+  std::this_thread::sleep_for(2s);
+  EXPECT_EQ(job.times(), 0u);
+}
+
+TEST(Watchdog, WhoeverWaitsForARankThatSavesIsNotLate) {
+  Job job({"a", "a"});
+  job.watch(1, kNone);
+  job.progresses[1].enter(Phase::saving, 4);
+  job.progresses[0].enter(Phase::sums, 5);
+  job.watch(0, {.step = 200ms});
+  std::this_thread::sleep_for(800ms);
+  EXPECT_EQ(job.times(), 0u);
+  job.progresses[1].enter(Phase::compute, 5);
+  EXPECT_HAS(job.text(), "rank 1 on host a is computing since ");
+}
+
+TEST(Watchdog, StartUpHasALimitOfItsOwn) {
+  Job job({"a"});
+  job.watch(0, {.step = 0s, .start_up = 200ms});
+  EXPECT_HAS(job.text(), "rank 0 on host a has not come out of start-up since 0.");
+}
+
+TEST(Watchdog, SpeaksOnce) {
+  Job job({"a"});
+  job.progresses[0].enter(Phase::data, 1);
+  job.watch(0, limit_of_step(50ms));
+  job.text();
+  std::this_thread::sleep_for(400ms);
+  EXPECT_EQ(job.times(), 1u);
 }
 
 }  // namespace

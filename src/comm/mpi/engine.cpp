@@ -16,6 +16,7 @@ using std::chrono::microseconds;
 constexpr microseconds kPatience(200);     // without a poll for so long, the thread takes over
 constexpr microseconds kNap(50);           // between its polls then
 constexpr microseconds kLongestNap(1600);  // between its looks while others poll
+constexpr microseconds kErrand(100'000);   // between two runs of an errand
 
 int64_t now_ns() { return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1); }
 
@@ -41,6 +42,20 @@ void Engine::detach(Lane& lane) noexcept {
   const std::lock_guard lock(mutex_);
   std::erase(lanes_, &lane);
   abandoned_ |= !lane.idle();
+}
+
+void Engine::attach(Errand& errand) {
+  {
+    const std::lock_guard lock(mutex_);
+    DDP_EXPECT(!errand_);
+    errand_ = &errand;
+  }
+  wake_.notify_one();
+}
+
+void Engine::detach(Errand& errand) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (errand_ == &errand) errand_ = nullptr;
 }
 
 Communicator::Sequence Engine::start(Lane& lane, const Collective& collective) {
@@ -77,6 +92,7 @@ void Engine::wait(Lane& lane, Communicator::Sequence n) {
 
 void Engine::advance() {
   if (failure_) std::rethrow_exception(failure_);
+  run_errand();
   try {
     bool busy = false;
     for (Lane* const lane : lanes_) {
@@ -90,16 +106,29 @@ void Engine::advance() {
   }
 }
 
-// Asleep while nothing is outstanding. Else it looks now and then whether the computing thread still polls, ever more
-// rarely while it does, and polls in its place when it does not.
+void Engine::run_errand() noexcept {
+  if (!errand_) return;
+  const int64_t now = now_ns();
+  if (now < errand_due_ns_) return;
+  errand_due_ns_ = now + std::chrono::nanoseconds(kErrand).count();
+  errand_->run(now);
+}
+
+// Asleep while nothing is outstanding, but for errands. Else it looks now and then whether the computing thread still
+// polls, ever more rarely while it does, and polls in its place when it does not.
 void Engine::poll_when_nobody_does() {
   prctl(PR_SET_TIMERSLACK, 1000);  // ns: the default of 50 us would double a nap
   std::unique_lock lock(mutex_);
   microseconds nap = kPatience;
   while (!stop_ && !failure_) {
+    run_errand();
     if (!busy_) {
-      wake_.wait(lock, [this] { return stop_ || busy_; });
+      if (errand_)
+        wake_.wait_for(lock, 2 * kErrand, [this] { return stop_ || busy_; });
+      else
+        wake_.wait(lock, [this] { return stop_ || busy_ || errand_; });
       nap = kPatience;
+      if (!busy_) continue;
     }
     if (wake_.wait_for(lock, nap, [this] { return stop_; })) return;
     if (now_ns() - last_poll_ns_.load(std::memory_order_relaxed) < std::chrono::nanoseconds(kPatience).count()) {

@@ -15,6 +15,13 @@
 
 namespace ddp {
 
+// What the engine does besides, at least four times a second, whether or not anything is outstanding.
+class Errand {
+ public:
+  virtual ~Errand() = default;
+  virtual void run(int64_t now_ns) noexcept = 0;  // returns at once; of the steady clock
+};
+
 class Engine {
  public:
   Engine();
@@ -24,6 +31,8 @@ class Engine {
 
   void attach(Lane& lane);
   void detach(Lane& lane) noexcept;
+  void attach(Errand& errand);  // one at most
+  void detach(Errand& errand) noexcept;
 
   Communicator::Sequence start(Lane& lane, const Collective& collective);
   void progress();
@@ -32,12 +41,15 @@ class Engine {
   bool abandoned() const { return abandoned_; }  // a lane left with collectives outstanding: MPI cannot finalise
 
  private:
-  void advance();  // with the mutex held
+  void advance();  // with the mutex held, as the next
+  void run_errand() noexcept;
   void poll_when_nobody_does();
 
   std::mutex mutex_;
   std::condition_variable wake_;
   std::vector<Lane*> lanes_;
+  Errand* errand_ = nullptr;
+  int64_t errand_due_ns_ = 0;
   std::exception_ptr failure_;
   bool stop_ = false, abandoned_ = false;
   std::atomic<bool> busy_ = false;         // something is outstanding

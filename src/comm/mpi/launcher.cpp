@@ -2,7 +2,10 @@
 
 #include "core/error.h"
 
+#include <unistd.h>
+
 #include <charconv>
+#include <cstring>
 
 namespace ddp {
 namespace {
@@ -17,6 +20,14 @@ int count_in(const Environment& environment, const std::string& variable) {
 }
 
 }  // namespace
+
+Environment environment_of_process() {
+  Environment environment;
+  for (char** entry = environ; *entry; ++entry)
+    if (const char* const equals = std::strchr(*entry, '='))
+      environment.emplace(std::string(*entry, equals - *entry), equals + 1);
+  return environment;
+}
 
 std::optional<Promise> promised_ranks(const Environment& environment) {
   const std::string mpirun = "OMPI_COMM_WORLD_SIZE", srun = "SLURM_STEP_NUM_TASKS", pmi = "PMI_SIZE";

@@ -9,6 +9,8 @@ namespace ddp {
 
 using Environment = std::map<std::string, std::string>;
 
+Environment environment_of_process();
+
 struct Promise {
   int ranks = 0;
   std::string launcher, variable, remedy;

@@ -1,5 +1,6 @@
 #include "comm/mpi/session.h"
 
+#include "comm/mpi/board.h"
 #include "comm/mpi/check.h"
 #include "comm/mpi/communicator.h"
 #include "comm/mpi/engine.h"
@@ -12,18 +13,18 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <numeric>
 #include <thread>
+#include <utility>
 
 namespace ddp {
 namespace {
 
-Environment environment_of_process() {
-  Environment environment;
-  for (char** entry = environ; *entry; ++entry)
-    if (const char* const equals = std::strchr(*entry, '='))
-      environment.emplace(std::string(*entry, equals - *entry), equals + 1);
-  return environment;
+std::string name_of_host() {
+  std::array<char, 256> name{};
+  gethostname(name.data(), name.size() - 1);
+  return name.data();
 }
 
 // Initialises, and finalises at the end unless MPI still uses what an error left behind; it would wait for ever then.
@@ -46,6 +47,14 @@ struct Library {
   bool abandoned = false;
 };
 
+// Whatever else hangs.
+void exit_soon(Exit code) {
+  std::thread([code] {
+    std::this_thread::sleep_for(std::chrono::seconds(2));
+    _exit(static_cast<int>(code));
+  }).detach();
+}
+
 }  // namespace
 
 struct MpiSession::State {
@@ -58,13 +67,19 @@ struct MpiSession::State {
     DDP_MPI(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &host));
     DDP_MPI(MPI_Comm_rank(host, &local_rank));
     DDP_MPI(MPI_Comm_size(host, &local_size));
+    int first_of_host = rank;
+    DDP_MPI(MPI_Bcast(&first_of_host, 1, MPI_INT, 0, host));
     DDP_MPI(MPI_Comm_free(&host));
+    board = make_mpi_board(MPI_COMM_WORLD, first_of_host, name_of_host(), engine);
   }
   ~State() { library.abandoned = engine.abandoned(); }
 
   Library library;
   int rank = 0, size = 0, local_rank = 0, local_size = 0;
   Engine engine;
+  std::unique_ptr<Board> board;
+  std::mutex ending;
+  std::function<void()> last_words;
 };
 
 MpiSession::MpiSession(int& argc, char**& argv) : state_(std::make_unique<State>(argc, argv)) {}
@@ -75,15 +90,13 @@ int MpiSession::size() const { return state_->size; }
 int MpiSession::local_rank() const { return state_->local_rank; }
 int MpiSession::local_size() const { return state_->local_size; }
 
-std::string MpiSession::host() const {
-  std::array<char, 256> name{};
-  gethostname(name.data(), name.size() - 1);
-  return name.data();
-}
+std::string MpiSession::host() const { return name_of_host(); }
 
 std::unique_ptr<Communicator> MpiSession::world(Allreduce allreduce) {
   return make_mpi_communicator(MPI_COMM_WORLD, state_->engine, allreduce);
 }
+
+Board& MpiSession::board() { return *state_->board; }
 
 // The lowest failed rank tells its code and text to all, who then compare it with their own.
 std::optional<Error> MpiSession::agree(const std::optional<Error>& mine) {
@@ -124,11 +137,23 @@ std::vector<std::string> MpiSession::gather(const std::string& mine) {
   return texts;
 }
 
+void MpiSession::before_end(std::function<void()> last_words) {
+  const std::lock_guard lock(state_->ending);
+  state_->last_words = std::move(last_words);
+}
+
+void MpiSession::end(Exit code) {
+  exit_soon(code);
+  state_->board->leave();
+  {
+    const std::lock_guard lock(state_->ending);
+    if (state_->last_words) state_->last_words();
+  }
+  abort(code);
+}
+
 void MpiSession::abort(Exit code) {
-  std::thread([code] {
-    std::this_thread::sleep_for(std::chrono::seconds(2));
-    _exit(static_cast<int>(code));
-  }).detach();
+  exit_soon(code);
   int initialised = 0, finalised = 0;
   MPI_Initialized(&initialised);
   MPI_Finalized(&finalised);

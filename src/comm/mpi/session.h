@@ -3,9 +3,11 @@
 // are.
 #pragma once
 
+#include "comm/board.h"
 #include "comm/communicator.h"
 #include "core/error.h"
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,6 +33,9 @@ class MpiSession {
   // A communicator over all ranks; it must be destroyed before the session.
   std::unique_ptr<Communicator> world(Allreduce allreduce);
 
+  // What all ranks are doing; it lives as long as the session.
+  Board& board();
+
   // All ranks learn whether any of them failed: where one has, every rank gets the error of the lowest such rank,
   // marked with its number unless all ranks failed with the same text. Collective.
   std::optional<Error> agree(const std::optional<Error>& mine);
@@ -41,6 +46,11 @@ class MpiSession {
   // Ends the job on all ranks at once with this exit code, and this process two seconds later whatever MPI does. May be
   // called from any thread.
   [[noreturn]] static void abort(Exit code);
+
+  // The same for a rank that has said why: first it leaves the board and calls `last_words`, which has those two
+  // seconds.
+  [[noreturn]] void end(Exit code);
+  void before_end(std::function<void()> last_words);  // empty: nothing; returns when a call of an earlier one has ended
 
  private:
   struct State;

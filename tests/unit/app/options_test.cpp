@@ -40,9 +40,20 @@ std::string refusal(const std::string& line) {
   return "nothing was refused";
 }
 
+std::filesystem::path scratch_file() {
+  return std::filesystem::path(::testing::TempDir()) / fmt::format("options_test.{}.toml", ::getpid());
+}
+
+std::string refusal_of_file(const std::string& text) {
+  std::ofstream(scratch_file()) << text;
+  const std::string refused = refusal("--config " + scratch_file().string());
+  std::filesystem::remove(scratch_file());
+  return refused;
+}
+
 // The options of a line, as far as they reach the rest of the program, and the file that it is written to.
 Options through_a_file(const Options& options, const std::string& more = "") {
-  const auto file = std::filesystem::path(::testing::TempDir()) / fmt::format("options_test.{}.toml", ::getpid());
+  const auto file = scratch_file();
   std::ofstream(file) << options.effective_config;
   Options read = parse("--config " + file.string() + " " + more);
   std::filesystem::remove(file);
@@ -95,6 +106,11 @@ const std::vector<std::string> kLines{
     "--step-timeout 1.5",
     "--bucket-cap-mb 2.5",
     "--first-bucket-mb .5",
+    "--check-every 7",
+    "--save-every 10min",
+    "--keep-last 0",
+    "--keep-best",
+    "--resume runs/1",
     "--output-dir 007",
     "--print-freq 0",
     "--progress bar"};
@@ -112,7 +128,7 @@ TEST(Options, EveryOptionGoesThroughItsFile) {
 TEST(Options, TheListAboveIsWhole) {
   std::string help;
   parse("--help", &help);
-  std::set<std::string> listed{"--help", "--version", "--config", "--plan", "--print-order"};
+  std::set<std::string> listed{"--help", "--version", "--config", "--plan", "--print-order", "--inject"};
   for (const std::string& line : kLines)
     for (const std::string& word : words(line))
       if (word.starts_with("--")) listed.insert(word);
@@ -145,6 +161,25 @@ TEST(Options, MeaningsGoThroughTheFileToo) {
   EXPECT_EQ(o.grad_dtype, DType::bf16);
   EXPECT_EQ(o.zero, 1);
   EXPECT_EQ(o.init.kind, Init::Kind::glorot);
+}
+
+TEST(Options, HowOftenToSave) {
+  const auto every = [](const std::string& text) { return parse("--save-every " + text).save_every; };
+  EXPECT_EQ(every("100steps").steps, 100);
+  EXPECT_EQ(every("1step").steps, 1);
+  EXPECT_EQ(every("2epochs").epochs, 2);
+  EXPECT_EQ(every("10min").seconds, 600);
+  EXPECT_EQ(every("1.5s").seconds, 1.5);
+  EXPECT_TRUE(every("never").never());
+  EXPECT_EQ(parse("").save_every.epochs, 1);
+  EXPECT_TRUE(every("100steps").at_step(200) && !every("100steps").at_step(150) && !every("100steps").at_epoch(100));
+  EXPECT_TRUE(every("2epochs").at_epoch(4) && !every("2epochs").at_epoch(3) && !every("2epochs").at_step(4));
+}
+
+TEST(Options, WhatAConfigurationFileMustNotHold) {
+  for (const std::string text : {"lr = \u00e9", "lr = [=]", "-- = 1", "lr = []", "lr = [[1]]", "[lr]", "lr = {}"})
+    EXPECT_NE(refusal_of_file(text).find("configuration file"), std::string::npos) << text;
+  EXPECT_NE(refusal_of_file("#" + std::string(70000, ' ')).find("configuration file"), std::string::npos);
 }
 
 TEST(Options, OptimizersByName) {
@@ -194,6 +229,17 @@ TEST(Options, WhatWouldBeIgnoredIsRefused) {
       {"--lr 1e38 --lr-scale linear --batch-size 512 --lr-base-batch 1", {"--lr-scale"}},
       {"--batch-size 3 --accumulate 4", {"--accumulate", "--batch-size"}},
       {"--zero 1 --optimizer lars", {"--zero", "lars"}},
+      {"--resume auto", {"--resume auto", "--output-dir"}},
+      {"--resume runs/1 --init-from x", {"--resume", "--init-from"}},
+      {"--keep-best --eval-every 0", {"--keep-best", "--eval-every"}},
+      {"--save-every 100", {"--save-every 100", "100steps"}},
+      {"--save-every 0steps", {"--save-every 0steps"}},
+      {"--save-every 1.5epochs", {"--save-every 1.5epochs"}},
+      {"--save-every nanmin", {"--save-every nanmin"}},
+      {"--keep-last -1", {"--keep-last"}},
+      {"--step-timeout -1", {"--step-timeout"}},
+      {"--step-timeout soon", {"--step-timeout soon"}},
+      {"--check-every -1", {"--check-every"}},
       {"--init default --init-from x", {"--init", "--init-from"}},
       {"--init normal:-1", {"--init"}},
       {"--label-smoothing 1.5", {"--label-smoothing"}},

@@ -75,6 +75,21 @@ TEST_F(Idx, ReadsWhatPacksWell) {
   EXPECT_EQ(image, Bytes(32 * 32));
 }
 
+TEST_F(Idx, ReadsGzipStreamsInARow) {
+  const Bytes whole = image_bytes();
+  Bytes packed;
+  for (const Bytes& part :
+       {Bytes(whole.begin(), whole.begin() + 21), Bytes(whole.begin() + 21, whole.end()), Bytes()}) {
+    const Bytes member = folder_.content(folder_.gzipped("part.gz", part));
+    packed.insert(packed.end(), member.begin(), member.end());
+  }
+  EXPECT_EQ(read_idx(folder_.plain("i.gz", packed), folder_.plain("l", label_bytes()), 10)->size(), 3);
+  packed.push_back('x');
+  expect_bad_images(folder_.plain("i.gz", packed), {"its gzip stream breaks off"});
+  packed.push_back('x');
+  expect_bad_images(folder_.plain("i.gz", packed), {"corrupt (incorrect header check)"});
+}
+
 TEST_F(Idx, MissingFile) { expect_bad_images(folder_.path() / "nowhere", {"cannot open it: No such file"}); }
 
 TEST_F(Idx, UnreadableFile) { expect_bad_images(folder_.path(), {"cannot read it: Is a directory"}); }

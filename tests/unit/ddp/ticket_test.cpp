@@ -17,10 +17,9 @@ std::vector<float> summed(int world, int64_t samples_of_each, const std::vector<
   const TicketLayout layout{world};
   std::vector<float> sum(layout.elements()), mine(layout.elements(), std::numeric_limits<float>::quiet_NaN());
   for (int rank = 0; rank < world; ++rank) {
-    write_ticket(mine, layout, rank, samples_of_each, steps[rank]);
+    write_ticket(mine, layout, rank, samples_of_each, steps[rank], rank == 1 ? Request::stop : Request::none);
     mine[TicketLayout::kLossSum] = 1.5f * static_cast<float>(rank);
     mine[TicketLayout::kCorrect] = static_cast<float>(rank);
-    mine[layout.stop(rank)] = rank == 1 ? 1.0f : 0.0f;
     for (size_t i = 0; i < sum.size(); ++i) sum[i] += mine[i];
   }
   return sum;
@@ -41,7 +40,7 @@ TEST(Ticket, SlotsDoNotOverlap) {
   std::vector<int> uses(layout.elements());
   for (const int64_t slot : {TicketLayout::kLossSum, TicketLayout::kCorrect, TicketLayout::kSamples}) ++uses[slot];
   for (int r = 0; r < 3; ++r)
-    for (const int64_t slot : {layout.stop(r), layout.bad(r), layout.step(r)}) ++uses[slot];
+    for (const int64_t slot : {layout.request(r), layout.bad(r), layout.step(r)}) ++uses[slot];
   EXPECT_EQ(uses, std::vector<int>(12, 1));
 }
 
@@ -53,7 +52,8 @@ TEST(Ticket, GoesRound) {
   EXPECT_EQ(ticket.loss_sum, 4.5);
   EXPECT_EQ(ticket.correct, 3);
   EXPECT_EQ(ticket.samples, 300);
-  EXPECT_EQ(copy(ticket.stop), (std::vector<float>{0, 1, 0}));
+  EXPECT_EQ(copy(ticket.request), (std::vector<float>{0, 2, 0}));
+  EXPECT_EQ(ticket.requested(), Request::stop);
   EXPECT_EQ(copy(ticket.bad), (std::vector<float>{0, 0, 0}));
   EXPECT_EQ(copy(ticket.step), (std::vector<float>{7, 7, 7}));
   EXPECT_NO_THROW(check_agreement(ticket, 7, 300));

@@ -249,7 +249,7 @@ TEST(Network, WhatDoesNotFitIsRefusedWithTheLayersName) {
 TEST(MemoryPlan, PartsOfAGradientLieApart) {
   // 0 -> 1 -> 2 (+ skip 0) -> 3, with 1 and 2 keeping what they read
   const std::vector<PlannedStage> stages = {
-      {.bytes = 256, .from = -1, .keeps_input = true, .keeps_output = true, .has_gradient = true},
+      {.bytes = 256, .from = LayerSpec::kImage, .keeps_input = true, .keeps_output = true, .has_gradient = true},
       {.bytes = 256, .from = 0, .keeps_input = true, .has_gradient = true},
       {.bytes = 256, .from = 1, .skip = 0, .keeps_input = true, .keeps_output = true, .has_gradient = true},
       {.bytes = 64, .from = 2, .keeps_input = true, .has_gradient = true}};

@@ -6,8 +6,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <fstream>
+#include <limits>
 
 namespace ddp {
 namespace {
@@ -61,13 +63,104 @@ TEST_F(Safetensors, RoundTrip) {
 TEST_F(Safetensors, BrokenFilesAreRefused) {
   write_safetensors(path, {{"a", {4}, {1, 2, 3, 4}, {}}});
   const std::string good = content();
+  expect_refused("", "shorter");
   expect_refused(good.substr(0, 4), "shorter");
   expect_refused(good.substr(0, 20), "shorter");
   expect_refused(good.substr(0, good.size() - 4), "truncated");
-  expect_refused(with_header("{not json", ""), "parse");
-  expect_refused(with_header(R"({"a":{"dtype":"F16","shape":[2],"data_offsets":[0,4]}})", "1234"), "F16");
-  expect_refused(with_header(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", "1234"), "shape");
-  expect_refused(with_header(R"({"a":{"dtype":"F32","shape":[-1],"data_offsets":[4,0]}})", "1234"), "outside");
+  expect_refused(good + "1234", "goes on after its last tensor");
+  for (const int exponent : {20, 60, 63}) {
+    const uint64_t length = uint64_t{1} << exponent;
+    expect_refused(std::string(reinterpret_cast<const char*>(&length), 8) + "{}", "shorter");
+  }
+  expect_refused(std::string(8, '\xff') + "{}", "shorter");
+}
+
+TEST_F(Safetensors, BrokenHeadersAreRefused) {
+  const auto expect_header_refused = [&](const std::string& json, const std::string& message) {
+    expect_refused(with_header(json, ""), message);
+  };
+  expect_header_refused("", "not JSON");
+  expect_header_refused("{not json", "not JSON, from byte 3 on");
+  expect_header_refused("[]", "not a JSON object");
+  expect_header_refused("{\"\xff\":1}", "not JSON");  // nor is it UTF-8
+  expect_header_refused(std::string(1'000'000, '['), "nested too deeply");
+  expect_header_refused(R"({"a":1e999})", "number");
+  expect_header_refused(R"({"a":{"dtype":"F32","shape":[0],"data_offsets":[0,0]},"a":1})", R"("a" twice)");
+  expect_header_refused(R"({"a":{"dtype":"F32","dtype":"F64","shape":[0],"data_offsets":[0,0]}})", R"("dtype" twice)");
+  expect_header_refused(R"({"a":[]})", R"("a" has no dtype)");
+  expect_header_refused(R"({"a":{"dtype":1,"shape":[],"data_offsets":[0,4]}})", R"("a" has no dtype)");
+  expect_header_refused(R"({"a":{"dtype":"F32","shape":[0]}})", R"("a" has no list data_offsets)");
+  expect_header_refused(R"({"a":{"dtype":"F32","shape":0,"data_offsets":[0,0]}})", R"("a" has no list shape)");
+  expect_header_refused(R"({"\u001b[31m":1})", R"("\u001b[31m")");  // for a terminal
+  const std::string long_name(1'000'000, 'a');
+  expect_header_refused("{\"" + long_name + "\":1}", "aaa... has no dtype");
+}
+
+TEST_F(Safetensors, TensorsThatCannotBeAreRefused) {
+  const auto expect_tensors_refused = [&](const std::string& json, const std::string& message) {
+    expect_refused(with_header(json, "12345678"), message);
+  };
+  const auto tensor = [](const std::string& shape, const std::string& range) {
+    return R"({"a":{"dtype":"F32","shape":)" + shape + R"(,"data_offsets":)" + range + "}}";
+  };
+  expect_tensors_refused(tensor("[3]", "[0,8]"), R"("a" has another size than its shape)");
+  expect_tensors_refused(tensor("[1]", "[8,4]"), "outside");
+  expect_tensors_refused(tensor("[1]", "[8,12]"), "outside");
+  expect_tensors_refused(tensor("[1]", "[18446744073709551612,18446744073709551616]"), "whole numbers");
+  expect_tensors_refused(tensor("[1]", "[0,4,8]"), "outside");
+  for (const char* dimension : {"-1", "2.0", "1e30", "true", "null", "\"2\"", "9223372036854775808"})
+    expect_tensors_refused(tensor(std::string("[") + dimension + "]", "[0,8]"), "shape must hold whole numbers");
+  expect_tensors_refused(tensor("[4611686018427387904,4]", "[0,0]"), "a shape that cannot be");
+  expect_tensors_refused(tensor("[4611686018427387904,4611686018427387904,0]", "[0,0]"), "a shape that cannot be");
+  expect_tensors_refused(tensor("[1]", "[0,4]"), "goes on after its last tensor");
+  expect_tensors_refused(tensor("[1]", "[4,8]"), R"(gap before tensor "a")");
+  expect_tensors_refused(R"({"b":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
+                         R"("a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})",
+                         R"("a" overlaps)");
+}
+
+TEST_F(Safetensors, TypesOfOthersAreRead) {
+  const auto read_one = [&](const std::string& dtype, auto stored) {
+    std::string data(reinterpret_cast<const char*>(stored.data()), stored.size() * sizeof stored[0]);
+    std::ofstream(path, std::ios::binary)
+        << with_header(fmt::format(R"({{"a":{{"dtype":"{}","shape":[{}],"data_offsets":[0,{}]}}}})", dtype,
+                                   stored.size(), data.size()),
+                       data);
+    return read_safetensors(path).at("a").values;
+  };
+  const float infinity = std::numeric_limits<float>::infinity();
+  const auto half = read_one(
+      "F16", std::vector<uint16_t>{0x3c00, 0xc100, 0x7bff, 0x0400, 0x03ff, 0x0001, 0x8000, 0x7c00, 0xfc00, 0x7e00});
+  EXPECT_EQ(std::vector(half.begin(), half.end() - 1),
+            (std::vector<float>{1, -2.5f, 65504, 0x1p-14f, 1023 * 0x1p-24f, 0x1p-24f, -0.0f, infinity, -infinity}));
+  EXPECT_TRUE(std::signbit(half[6]));
+  EXPECT_TRUE(std::isnan(half[9]));
+  EXPECT_EQ(read_one("BF16", std::vector<uint16_t>{0x3f80, 0xc020}), (std::vector<float>{1, -2.5f}));
+  EXPECT_EQ(read_one("F64", std::vector<double>{0.1, -1e30}), (std::vector<float>{0.1f, -1e30f}));
+  EXPECT_EQ(read_one("F64", std::vector<double>{-HUGE_VAL}), std::vector<float>{-infinity});
+  const auto expect_tensor_refused = [&](const std::string& entry, const std::string& data,
+                                         const std::string& message) {
+    expect_refused(with_header(R"({"a":{)" + entry + "}}", data), message);
+  };
+  const double large = 1e300;
+  expect_tensor_refused(R"("dtype":"F64","shape":[],"data_offsets":[0,8])",
+                        {reinterpret_cast<const char*>(&large), sizeof large}, "too large for F32");
+  expect_tensor_refused(R"("dtype":"I32","shape":[2],"data_offsets":[0,8])", "12345678", R"("a" is "I32")");
+  expect_tensor_refused(R"("dtype":"I64","shape":[1],"data_offsets":[0,8])", "12345678", "tensor.float()");
+}
+
+TEST_F(Safetensors, WhatIsNoFileIsRefused) {
+  const auto expect_unreadable = [](const fs::path& what, const std::string& message) {
+    try {
+      read_safetensors(what);
+      ADD_FAILURE() << "accepted";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), Exit::data);
+      EXPECT_NE(std::string(e.what()).find(what.string() + message), std::string::npos) << e.what();
+    }
+  };
+  expect_unreadable(folder, ": Is a directory");
+  expect_unreadable(path, ": No such file or directory");
 }
 
 TEST_F(Safetensors, StateDictMustFitTheModel) {

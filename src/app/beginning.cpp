@@ -1,0 +1,113 @@
+#include "app/beginning.h"
+
+#include "app/resume.h"
+#include "app/together.h"
+#include "comm/broadcast_host.h"
+#include "train/checkpoint.h"
+#include "train/snapshot.h"
+
+#include <string>
+#include <vector>
+
+namespace ddp {
+namespace {
+
+namespace fs = std::filesystem;
+
+Beginning find_on_rank_0(const Options& options, const Log& log) {
+  const bool automatic = options.resume == "auto";
+  const fs::path wanted = automatic ? options.output_dir : options.resume;
+  std::vector<std::string> passed_over;
+  std::optional<FoundCheckpoint> found;
+  if (!automatic || fs::exists(wanted)) found = find_checkpoint(wanted, passed_over);
+  for (const std::string& text : passed_over) log.warn("{}", text);
+  if (found) return {.state = read_run_state(found->path), .checkpoint = found->path, .run_folder = found->run_folder};
+  require(automatic, Exit::data, "{} holds no checkpoint to go on from", wanted.string());
+  log.info("{} holds no checkpoint yet: a new run begins", wanted.string());
+  return {.state = {}, .checkpoint = {}, .run_folder = wanted};
+}
+
+ModelState initial_model(const Options& options, const Replica& replica) {
+  if (!options.init_from.empty()) return load_state_dict(options.init_from, replica.parameters, replica.norms);
+  ModelState state{.weights = std::vector<float>(flat_count(replica.parameters)),
+                   .statistics = initial_state(replica.norms)};
+  initialize(state.weights, replica.parameters, options.init, options.seed);
+  return state;
+}
+
+void broadcast(Communicator& world, Snapshot& snapshot) {
+  broadcast_host(world, snapshot.model.weights);
+  broadcast_host(world, snapshot.model.statistics);
+  broadcast_host(world, {&snapshot.model.updates, 1});
+  for (OptimizerState& state : snapshot.optimizer) broadcast_host(world, state.values);
+}
+
+}  // namespace
+
+// What this run must have in common with one that goes on from its checkpoints.
+RunState identity_of(const Options& o, const Datasets& data, const Backend& backend, int threads, const Replica& r,
+                     const Choices& choices) {
+  const auto& [h, w, c] = data.train->image_shape();
+  RunState state;
+  state.mathematics = mathematics_of(o);
+  state.mathematics["data set"] =
+      fmt::format("{} and {} images of {} x {} x {}", data.train->size(), data.test->size(), h, w, c);
+  state.bits = bits_of(o);
+  state.bits["world size"] = fmt::format("{}", r.communicator.size());
+  state.bits["device"] = r.device.is_host() ? r.device.name() : backend.description;
+  state.bits["precision"] = backend.precision;
+  state.bits["threads of a rank"] = fmt::format("{}", threads);
+  state.bits["bucket plan"] = fmt::format("{:016x}", r.plan.hash());
+  state.choices["ops"] = choices.text();
+  return state;
+}
+
+// Earlier choices hold for the same device, libraries and precision.
+std::string earlier_choices(const Beginning& beginning, const Backend& backend) {
+  const auto was = [&](const char* name) {
+    const auto found = beginning.state.bits.find(name);
+    return found == beginning.state.bits.end() ? "" : found->second;
+  };
+  const auto choices = beginning.state.choices.find("ops");
+  const bool same = was("device") == backend.description && was("precision") == backend.precision;
+  return same && choices != beginning.state.choices.end() ? choices->second : "";
+}
+
+Beginning find_beginning(const Options& options, MpiSession& session, Communicator& world, const Log& log) {
+  if (options.resume.empty()) return {};
+  Beginning beginning =
+      together(session, [&] { return session.rank() == 0 ? find_on_rank_0(options, log) : Beginning(); });
+  std::string state = beginning.checkpoint.empty() ? "" : to_json(beginning.state);
+  broadcast_host(world, state);
+  beginning.goes_on = !state.empty();
+  if (!state.empty()) beginning.state = run_state_from_json(state, "the state of rank 0");
+  return beginning;
+}
+
+int64_t begin(const Options& options, const Beginning& beginning, const RunState& now, Replica& replica,
+              MpiSession& session, Communicator& world, const Log& log) {
+  if (!beginning.goes_on) {
+    const ModelState initial = together(session, [&] { return initial_model(options, replica); });
+    replica.load(initial.weights);
+    replica.load_state(initial.statistics);
+    return initial.updates;
+  }
+  const std::vector<std::string> names = optimizer_state_names(replica);
+  Snapshot snapshot = together(session, [&] {
+    if (session.rank() == 0) {
+      require_same_mathematics(beginning.state, now, beginning.checkpoint.string());
+      return read_checkpoint(beginning.checkpoint, {replica.parameters, replica.norms}, names);
+    }
+    Snapshot empty;
+    for (const std::string& name : names) empty.optimizer.push_back({name, {}});
+    return empty;
+  });
+  broadcast(world, snapshot);
+  restore(replica, snapshot);
+  log.info("resumed from {} at step {}", beginning.checkpoint.string(), beginning.state.step);
+  const std::string different = differing_bits(beginning.state, now);
+  if (!different.empty()) log.info("not bit-identical to a run that was not interrupted: {}", different);
+  return snapshot.model.updates;
+}
+
+}  // namespace ddp

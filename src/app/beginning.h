@@ -1,0 +1,44 @@
+// Where a run begins: at its first step, with initial weights, or where an earlier run has left off.
+#pragma once
+
+#include "app/choices.h"
+#include "app/factory.h"
+#include "app/options.h"
+#include "comm/communicator.h"
+#include "comm/mpi/session.h"
+#include "core/log.h"
+#include "data/dataset.h"
+#include "train/replica.h"
+#include "train/run_state.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+
+namespace ddp {
+
+struct Beginning {
+  RunState state;                    // the same on all ranks; its step is 0 where the run is new
+  std::filesystem::path checkpoint;  // rank 0, of a run that goes on
+  std::filesystem::path run_folder;  // the same: which that run's results are in
+  bool goes_on = false;
+};
+
+// What --resume asks for. Rank 0 reads, all ranks learn. Collective over `world`, whose device is the host. Throws
+// SharedErrors.
+Beginning find_beginning(const Options& options, MpiSession& session, Communicator& world, const Log& log);
+
+// What this run must have in common with one that goes on from its checkpoints.
+RunState identity_of(const Options& options, const Datasets& data, const Backend& backend, int threads,
+                     const Replica& replica, const Choices& choices);
+
+// The choices of algorithms to make again: those of the beginning, where device, libraries and precision are the same.
+std::string earlier_choices(const Beginning& beginning, const Backend& backend);
+
+// Gives the replica its weights and state, those of the checkpoint or initial ones. `now`: this run's
+// identity; throws a SharedError where the beginning does not go with it. Returns how often the running statistics
+// have been updated. Collective.
+int64_t begin(const Options& options, const Beginning& beginning, const RunState& now, Replica& replica,
+              MpiSession& session, Communicator& world, const Log& log);
+
+}  // namespace ddp

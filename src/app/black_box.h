@@ -1,0 +1,45 @@
+// What this rank has been doing of late, written to <run folder>/flight/rank-N.json when the job fails, and on SIGUSR2.
+#pragma once
+
+#include "app/signals.h"
+#include "comm/mpi/session.h"
+#include "train/progress.h"
+
+#include <filesystem>
+#include <mutex>
+#include <utility>
+
+namespace ddp {
+
+class BlackBox {
+ public:
+  // All outlive it.
+  BlackBox(MpiSession& session, Signals& signals, const Progress& progress);
+  ~BlackBox();
+  BlackBox(const BlackBox&) = delete;
+  BlackBox& operator=(const BlackBox&) = delete;
+
+  void set_run_folder(const std::filesystem::path& folder);  // before it, nothing is written
+
+  // Does `work`, and writes where that throws.
+  template <class Work>
+  auto keep(Work work) {
+    try {
+      return work();
+    } catch (...) {
+      write();
+      throw;
+    }
+  }
+
+ private:
+  void write();
+
+  MpiSession& session_;
+  Signals& signals_;
+  const Progress& progress_;
+  std::mutex mutex_;
+  std::filesystem::path folder_;
+};
+
+}  // namespace ddp

@@ -1,0 +1,30 @@
+// What the options mean for each part of a run. All throw Error(Exit::usage) where they do not go with its size, or
+// with the data.
+#pragma once
+
+#include "app/options.h"
+#include "data/dataset.h"
+#include "nn/network.h"
+#include "train/diagnosis.h"
+#include "train/injection.h"
+#include "train/replica.h"
+#include "train/trainer.h"
+
+#include <optional>
+#include <vector>
+
+namespace ddp {
+
+Datasets load_data(const Options& options);
+Network make_network(const Options& options, const Dataset& data);
+std::vector<double> weights_of_ranks(const Options& options, int world);
+
+// `norms`: whether the network has batch norms.
+Samplers make_samplers(const Options& options, const Datasets& data, bool norms, int rank,
+                       const std::vector<double>& weights);
+ReplicaConfig replica_config(const Options& options, const Samplers& samplers);
+TrainConfig train_config(const Options& options);  // where it begins is not in the options
+WatchdogLimits limits_of(const Options& options, int rank);
+std::optional<Injection> injection_of(const Options& options, int world);
+
+}  // namespace ddp

@@ -1,0 +1,110 @@
+#include "app/inspect.h"
+
+#include "core/error.h"
+#include "train/checkpoint.h"
+#include "train/safetensors.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <iterator>
+#include <limits>
+#include <map>
+#include <vector>
+
+namespace ddp {
+namespace fs = std::filesystem;
+
+namespace {
+
+using Out = std::back_insert_iterator<std::string>;
+
+constexpr const char* kUsage = "usage: ddp_train inspect CHECKPOINT | RUN_FOLDER | FILE.safetensors";
+
+std::string summary(const NamedTensor& tensor) {
+  if (tensor.integer) return fmt::format("{:>38}", *tensor.integer);
+  float low = std::numeric_limits<float>::infinity(), high = -low;
+  double squares = 0;
+  int64_t not_finite = 0;
+  for (const float value : tensor.values) {
+    if (!std::isfinite(value)) {
+      ++not_finite;
+      continue;
+    }
+    low = std::min(low, value);
+    high = std::max(high, value);
+    squares += double{value} * value;
+  }
+  if (low > high) low = high = std::numeric_limits<float>::quiet_NaN();
+  std::string text = fmt::format("{:>12.5g} {:>12.5g} {:>12.5g}", low, high, std::sqrt(squares));
+  if (not_finite > 0) text += fmt::format("  {} not finite", not_finite);
+  return text;
+}
+
+void print_tensors(Out out, const fs::path& path) {
+  const auto tensors = read_safetensors(path);
+  size_t width = 6;
+  for (const auto& [name, tensor] : tensors) width = std::max(width, name.size());
+  fmt::format_to(out, "\n{}: {} tensors, {} bytes\n", path.filename().string(), tensors.size(), fs::file_size(path));
+  if (tensors.empty()) return;
+  fmt::format_to(out, "  {:<{}}  dtype  {:<20} {:>12} {:>12} {:>12}\n", "tensor", width, "shape", "min", "max",
+                 "L2 norm");
+  for (const auto& [name, tensor] : tensors)
+    fmt::format_to(out, "  {:<{}}  {:<5}  {:<20} {}\n", name, width, tensor.integer ? "I64" : "F32",
+                   fmt::format("[{}]", fmt::join(tensor.shape, ", ")), summary(tensor));
+}
+
+void print_map(Out out, const char* title, const std::map<std::string, std::string>& map) {
+  if (map.empty()) return;
+  fmt::format_to(out, "\n{}\n", title);
+  for (const auto& [name, value] : map) fmt::format_to(out, "  {} = {}\n", name, value);
+}
+
+void print_state(Out out, const fs::path& checkpoint) {
+  const RunState state = read_run_state(checkpoint);
+  const auto accuracy = [](double value) { return value < 0 ? "none yet" : fmt::format("{:.4f}", value); };
+  fmt::format_to(out, "{}: whole, checksums agree\n", checkpoint.string());
+  fmt::format_to(out, "  step {}, {} samples into epoch {}{}\n", state.step, state.cursor, state.epoch,
+                 state.evaluation_due ? ", evaluation of the last epoch due" : "");
+  fmt::format_to(out, "  {} samples in {:.1f} s of training, {} steps skipped\n", state.samples, state.train_seconds,
+                 state.skipped);
+  fmt::format_to(out, "  accuracy {}, best {}\n", accuracy(state.accuracy), accuracy(state.best_accuracy));
+  print_map(out, "mathematics, which a resumed run must share:", state.mathematics);
+  print_map(out, "bits, without which a resumed run differs by rounding:", state.bits);
+  print_map(out, "choices of algorithms:", state.choices);
+}
+
+bool holds_checkpoints(const fs::path& path) {
+  std::error_code error;
+  return fs::is_directory(path / "checkpoints", error) || !list_checkpoints(path).empty();
+}
+
+fs::path newest_good(Out out, const fs::path& folder) {
+  std::vector<std::string> passed_over;
+  const auto found = find_checkpoint(folder, passed_over);
+  require(found.has_value(), Exit::data, "{} has no checkpoint", folder.string());
+  for (const std::string& reason : passed_over) fmt::format_to(out, "passed over: {}\n", reason);
+  return found->path;
+}
+
+}  // namespace
+
+std::string inspect(std::span<const std::string> arguments) {
+  require(arguments.size() == 1 && !arguments[0].empty() && arguments[0][0] != '-', Exit::usage, "{}", kUsage);
+  fs::path path = arguments[0];
+  std::string text;
+  const Out out(text);
+  std::error_code error;
+  if (fs::is_regular_file(path, error)) {
+    print_tensors(out, path);
+    return text.substr(1);
+  }
+  if (holds_checkpoints(path)) path = newest_good(out, path);
+  print_state(out, path);
+  for (const char* name : {"model.safetensors", "optimizer.safetensors"}) print_tensors(out, path / name);
+  return text;
+}
+
+}  // namespace ddp

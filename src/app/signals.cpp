@@ -1,0 +1,93 @@
+#include "app/signals.h"
+
+#include "comm/mpi/launcher.h"
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <system_error>
+#include <utility>
+
+namespace ddp {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// mpirun and a scheduler may both deliver one request.
+constexpr std::chrono::seconds kSameRequest{1};
+
+sigset_t requests() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGUSR2}) sigaddset(&set, signal);
+  return set;
+}
+
+const char* name_of(int signal) { return signal == SIGTERM ? "SIGTERM" : signal == SIGINT ? "SIGINT" : "SIGUSR1"; }
+
+}  // namespace
+
+Signals::Signals() {
+  const sigset_t set = requests();
+  if (const int error = pthread_sigmask(SIG_BLOCK, &set, nullptr))
+    throw std::system_error(error, std::generic_category(), "pthread_sigmask");
+  ::signal(SIGPIPE, SIG_IGN);
+  thread_ = std::thread([this] { take(); });
+}
+
+Signals::~Signals() {
+  ending_ = true;
+  pthread_kill(thread_.native_handle(), SIGUSR2);  // wakes it
+  thread_.join();
+}
+
+void Signals::on_dump(std::function<void()> dump) {
+  const std::lock_guard lock(callbacks_);
+  dump_ = std::move(dump);
+}
+
+void Signals::on_second(std::function<void(int, const std::string&)> end) {
+  const std::lock_guard lock(callbacks_);
+  end_ = std::move(end);
+}
+
+void Signals::take() {
+  const sigset_t set = requests();
+  Clock::time_point first;
+  for (;;) {
+    int signal = 0;
+    if (sigwait(&set, &signal) != 0) continue;
+    if (ending_) return;
+    if (signal == SIGUSR2) {
+      const std::lock_guard lock(callbacks_);
+      if (dump_) dump_();
+    } else if (!stop_requested()) {
+      first = Clock::now();
+      stop_signal_ = name_of(signal);
+    } else if (Clock::now() - first >= kSameRequest) {
+      end_now(signal);
+    }
+  }
+}
+
+void Signals::end_now(int signal) {
+  const std::string line = fmt::format("ended by a second {}, without saving", name_of(signal));
+  const std::lock_guard lock(callbacks_);
+  if (end_) return end_(signal, line);
+  fmt::print(stderr, "ddp_train: {}\n", line);
+  _exit(128 + signal);
+}
+
+// A launcher that dies before the first line is noticed by MPI_Init, which does not find it.
+void die_with_launcher() {
+  if (!promised_ranks(environment_of_process())) return;
+  const pid_t launcher = getppid();
+  if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() != launcher) raise(SIGKILL);
+}
+
+}  // namespace ddp

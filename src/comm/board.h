@@ -1,0 +1,42 @@
+// What every rank last said of itself, for all others to read at any time, even of a rank that is stopped or dead:
+// nobody has to answer. Ranks of a host share memory; hosts tell each other about twice a second, by messages that
+// nobody waits for.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace ddp {
+
+struct Posting {
+  int64_t step = 0;          // of the phase
+  int32_t phase = 0;         // the caller's
+  int32_t collective = 0;    // of the awaited step: which one is awaited
+  int64_t awaited_step = 0;  // 0: nothing is known of collectives
+  // Of this host's steady clock, also for ranks of other hosts.
+  int64_t since_ns = 0;  // when the phase began
+  int64_t alive_ns = 0;  // the last sign of life; 0: nothing was ever heard of this rank
+};
+
+class Board {
+ public:
+  virtual ~Board() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  virtual const std::string& host_of(int rank) const = 0;
+  virtual int pid_of(int rank) const = 0;  // 0: not known, as for ranks of other hosts
+
+  // Of this rank; neither blocks nor allocates. A phase begins now; its collective is told from any thread.
+  virtual void post(int64_t step, int32_t phase) = 0;
+  virtual void post_collective(int64_t step, int32_t collective) = 0;
+  virtual void sign_of_life() = 0;
+  virtual void leave() = 0;  // this rank ends and has said why, if there was reason to: it is not reported as dead
+
+  // From any thread.
+  virtual Posting read(int rank) const = 0;
+  virtual bool left(int rank) const = 0;
+  virtual bool dead(int rank) const = 0;         // its process, on this host, has ended without leave()
+  virtual int64_t heard_ns(int rank) const = 0;  // when news of its host last came; now for this host
+};
+
+}  // namespace ddp

@@ -1,0 +1,50 @@
+// One rank's words on a board, in memory that threads or processes share. A phase is read with its own beginning or a
+// later one, never with an earlier one, so that nobody looks late who is not.
+#pragma once
+
+#include "comm/board.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+namespace ddp {
+
+inline int64_t steady_ns() { return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1); }
+
+struct BoardCell {  // a cache line
+  std::atomic<int64_t> step, awaited, since_ns, alive_ns, heard_ns;
+  std::atomic<int32_t> phase, pid, left;
+  int32_t unused[3];
+
+  void post(int64_t new_step, int32_t new_phase) { post(new_step, new_phase, steady_ns()); }
+  void post(int64_t new_step, int32_t new_phase, int64_t new_since_ns) {
+    since_ns.store(new_since_ns, std::memory_order_relaxed);
+    step.store(new_step, std::memory_order_relaxed);
+    phase.store(new_phase, std::memory_order_release);
+  }
+  void post_collective(int64_t awaited_step, int32_t collective) {
+    awaited.store(awaited_step << kCollectiveBits | (collective & kCollectiveMask), std::memory_order_relaxed);
+  }
+  void sign_of_life() { alive_ns.store(steady_ns(), std::memory_order_relaxed); }
+
+  Posting read() const {
+    Posting posting;
+    posting.phase = phase.load(std::memory_order_acquire);
+    posting.step = step.load(std::memory_order_relaxed);
+    posting.since_ns = since_ns.load(std::memory_order_relaxed);
+    posting.alive_ns = alive_ns.load(std::memory_order_relaxed);
+    const int64_t both = awaited.load(std::memory_order_relaxed);
+    posting.awaited_step = both >> kCollectiveBits;
+    posting.collective = static_cast<int32_t>(both & kCollectiveMask);
+    return posting;
+  }
+
+ private:
+  static constexpr int kCollectiveBits = 20;
+  static constexpr int64_t kCollectiveMask = (int64_t{1} << kCollectiveBits) - 1;
+};
+static_assert(sizeof(BoardCell) == 64 && std::atomic<int64_t>::is_always_lock_free &&
+              std::atomic<int32_t>::is_always_lock_free);
+
+}  // namespace ddp

@@ -1,0 +1,144 @@
+#include "comm/mpi/board.h"
+
+#include "comm/mpi/board_exchange.h"
+#include "comm/mpi/check.h"
+#include "comm/shared_cells.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <vector>
+
+namespace ddp {
+namespace {
+
+class Group {  // a communicator of our own
+ public:
+  Group(MPI_Comm parent, int colour, int key) { DDP_MPI(MPI_Comm_split(parent, colour, key, &comm_)); }
+  ~Group() {
+    if (comm_ != MPI_COMM_NULL) MPI_Comm_free(&comm_);
+  }
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+  MPI_Comm get() const { return comm_; }
+
+ private:
+  MPI_Comm comm_ = MPI_COMM_NULL;
+};
+
+// Where every rank is. Hosts of the same name are told apart by their lowest rank.
+struct Places {
+  Places(MPI_Comm world, int colour, const std::string& name) {
+    struct Place {
+      int colour;
+      std::array<char, 256> name;
+    };
+    int size = 0;
+    DDP_MPI(MPI_Comm_size(world, &size));
+    Place mine{colour, {}};
+    name.copy(mine.name.data(), mine.name.size() - 1);
+    std::vector<Place> all(size);
+    DDP_MPI(MPI_Allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, world));
+    std::map<std::string, int> colour_of;
+    for (int r = 0; r < size; ++r) {
+      const auto first =
+          std::find_if(all.begin(), all.end(), [&](const Place& p) { return p.colour == all[r].colour; });
+      const auto leader = static_cast<int>(first - all.begin());
+      const bool taken = colour_of.try_emplace(all[r].name.data(), all[r].colour).first->second != all[r].colour;
+      host.push_back(taken ? fmt::format("{}#{}", all[r].name.data(), leader) : all[r].name.data());
+      leader_of.push_back(leader);
+    }
+  }
+  std::vector<std::string> host;
+  std::vector<int> leader_of;
+};
+
+std::unique_ptr<SharedCells> share_cells(MPI_Comm host, int count) {
+  int local_rank = 0;
+  DDP_MPI(MPI_Comm_rank(host, &local_rank));
+  std::unique_ptr<SharedCells> cells;
+  SharedCells::Key key;
+  if (local_rank == 0) {
+    cells = std::make_unique<SharedCells>(count);
+    key = cells->key();
+  }
+  DDP_MPI(MPI_Bcast(&key, sizeof key, MPI_BYTE, 0, host));
+  if (local_rank != 0) cells = std::make_unique<SharedCells>(key, count);
+  return cells;
+}
+
+class MpiBoard final : public Board {
+ public:
+  MpiBoard(MPI_Comm world, int colour, const std::string& name, Engine& engine)
+      : engine_(engine), places_(world, colour, name) {
+    DDP_MPI(MPI_Comm_rank(world, &rank_));
+    const Group host(world, colour, rank_);
+    shared_ = share_cells(host.get(), size());
+    cells_ = shared_->cells();
+    mine().pid = static_cast<int32_t>(getpid());
+    mine().post(0, 0);
+    mine().sign_of_life();
+    DDP_MPI(MPI_Barrier(host.get()));
+    shared_->hide();
+    processes_.resize(size());
+    for (int r = 0; r < size(); ++r)
+      if (here(r) && r != rank_ && cells_[r].pid != 0) processes_[r] = ProcessHandle(cells_[r].pid);
+    exchange_hosts(world);
+  }
+  ~MpiBoard() override {
+    leave();
+    if (!exchange_) return;
+    engine_.detach(*exchange_);
+    exchange_->close(!engine_.abandoned());
+  }
+
+  int rank() const override { return rank_; }
+  int size() const override { return static_cast<int>(places_.host.size()); }
+  const std::string& host_of(int rank) const override { return places_.host[rank]; }
+  int pid_of(int rank) const override { return here(rank) ? cells_[rank].pid.load() : 0; }
+
+  void post(int64_t step, int32_t phase) override { mine().post(step, phase); }
+  void post_collective(int64_t step, int32_t collective) override { mine().post_collective(step, collective); }
+  void sign_of_life() override { mine().sign_of_life(); }
+  void leave() override { mine().left = 1; }
+
+  Posting read(int rank) const override { return cells_[rank].read(); }
+  bool left(int rank) const override { return cells_[rank].left != 0; }
+  bool dead(int rank) const override { return processes_[rank].ended() && !left(rank); }
+  int64_t heard_ns(int rank) const override { return here(rank) ? steady_ns() : cells_[rank].heard_ns.load(); }
+
+ private:
+  BoardCell& mine() { return cells_[rank_]; }
+  bool here(int rank) const { return places_.leader_of[rank] == places_.leader_of[rank_]; }
+
+  // The lowest rank of each host speaks for it.
+  void exchange_hosts(MPI_Comm world) {
+    const auto& leaders = places_.leader_of;
+    if (std::all_of(leaders.begin(), leaders.end(), [](int leader) { return leader == 0; })) return;
+    const bool leads = leaders[rank_] == rank_;
+    MPI_Comm speakers = MPI_COMM_NULL;
+    DDP_MPI(MPI_Comm_split(world, leads ? 0 : MPI_UNDEFINED, rank_, &speakers));
+    if (!leads) return;
+    exchange_.emplace(speakers, leaders, cells_);
+    engine_.attach(*exchange_);
+  }
+
+  Engine& engine_;
+  Places places_;
+  int rank_ = 0;
+  std::unique_ptr<SharedCells> shared_;
+  std::span<BoardCell> cells_;  // by rank
+  std::vector<ProcessHandle> processes_;
+  std::optional<BoardExchange> exchange_;
+};
+
+}  // namespace
+
+std::unique_ptr<Board> make_mpi_board(MPI_Comm world, int host_colour, const std::string& host_name, Engine& engine) {
+  return std::make_unique<MpiBoard>(world, host_colour, host_name, engine);
+}
+
+}  // namespace ddp

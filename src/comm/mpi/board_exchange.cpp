@@ -1,0 +1,143 @@
+#include "comm/mpi/board_exchange.h"
+
+#include "comm/mpi/check.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <thread>
+
+namespace ddp {
+namespace {
+
+constexpr int64_t kSendEvery_ns = 500'000'000;
+constexpr int64_t kFarewell_ns = 2'000'000'000;
+constexpr int kAtOnce = 16;  // messages of one peer
+
+}  // namespace
+
+BoardExchange::BoardExchange(MPI_Comm speakers, std::span<const int> leader_of, std::span<BoardCell> cells)
+    : speakers_(speakers), cells_(cells), peers_(std::make_unique<std::vector<Peer>>()) {
+  DDP_MPI(MPI_Comm_rank(speakers_, &mine_));
+  std::map<int, std::vector<int>> ranks;  // by leader
+  for (int r = 0; r < std::ssize(leader_of); ++r) ranks[leader_of[r]].push_back(r);
+  for (auto& [leader, there] : ranks) peers_->push_back({.ranks = there, .incoming = {}, .outgoing = {}});
+
+  const std::vector<int> here = (*peers_)[mine_].ranks;
+  for (Peer& peer : *peers_) {
+    if (number_of(peer) == mine_) continue;
+    peer.incoming.resize(peer.ranks.size());
+    peer.outgoing.resize(here.size());
+    for (const int r : peer.ranks) {  // all were there a moment ago
+      cells_[r].post(0, 0);
+      cells_[r].sign_of_life();
+      cells_[r].heard_ns = steady_ns();
+    }
+    expect(peer);
+  }
+}
+
+BoardExchange::~BoardExchange() { close(false); }
+
+void BoardExchange::run(int64_t now_ns) noexcept {
+  const bool due = now_ns >= next_send_ns_;
+  if (due) next_send_ns_ = now_ns + kSendEvery_ns;
+  for (Peer& peer : *peers_) {
+    if (number_of(peer) == mine_) continue;
+    receive(peer);
+    if (due) send(peer, false);
+  }
+}
+
+// An error is the end of talking to that host; that it is not heard of is for the watchdog to say.
+bool BoardExchange::works(Peer& peer, int code) {
+  peer.lost |= code != MPI_SUCCESS;
+  return !peer.lost;
+}
+
+void BoardExchange::expect(Peer& peer) {
+  works(peer, MPI_Irecv(peer.incoming.data(), static_cast<int>(peer.incoming.size() * sizeof(Entry)), MPI_BYTE,
+                        number_of(peer), 0, speakers_, &peer.receive));
+}
+
+void BoardExchange::receive(Peer& peer) {
+  for (int i = 0; i < kAtOnce && !peer.lost && !peer.heard_last; ++i) {
+    int done = 0;
+    if (!works(peer, MPI_Test(&peer.receive, &done, MPI_STATUS_IGNORE)) || !done) return;
+    const int64_t now_ns = steady_ns();
+    for (size_t j = 0; j < peer.ranks.size(); ++j) {
+      const Entry& entry = peer.incoming[j];
+      BoardCell& cell = cells_[peer.ranks[j]];
+      cell.post(entry.step, entry.phase, now_ns - entry.since_age_ns);
+      cell.post_collective(entry.awaited_step, entry.collective);
+      cell.alive_ns = entry.alive_age_ns < 0 ? 0 : now_ns - entry.alive_age_ns;
+      cell.heard_ns = now_ns;
+      cell.left = entry.left;
+      peer.heard_last |= entry.last != 0;
+    }
+    if (!peer.heard_last) expect(peer);
+  }
+}
+
+void BoardExchange::send(Peer& peer, bool last) {
+  int done = 0;
+  if (peer.lost || peer.said_last || !works(peer, MPI_Test(&peer.send, &done, MPI_STATUS_IGNORE)) || !done) return;
+  const std::vector<int>& here = (*peers_)[mine_].ranks;
+  std::transform(here.begin(), here.end(), peer.outgoing.begin(),
+                 [&](int rank) { return entry_of(cells_[rank], last); });
+  peer.said_last = last;
+  works(peer, MPI_Isend(peer.outgoing.data(), static_cast<int>(peer.outgoing.size() * sizeof(Entry)), MPI_BYTE,
+                        number_of(peer), 0, speakers_, &peer.send));
+}
+
+BoardExchange::Entry BoardExchange::entry_of(const BoardCell& cell, bool last) const {
+  const Posting posting = cell.read();
+  const int64_t now_ns = steady_ns();
+  return {.step = posting.step,
+          .awaited_step = posting.awaited_step,
+          .since_age_ns = now_ns - posting.since_ns,
+          .alive_age_ns = posting.alive_ns == 0 ? -1 : now_ns - posting.alive_ns,
+          .phase = posting.phase,
+          .collective = posting.collective,
+          .left = cell.left,
+          .last = last};
+}
+
+bool BoardExchange::finished(Peer& peer) {
+  int sent = 0;
+  return number_of(peer) == mine_ ||
+         (peer.said_last && peer.heard_last && works(peer, MPI_Test(&peer.send, &sent, MPI_STATUS_IGNORE)) && sent);
+}
+
+// After a last message in both directions nothing is under way. Without it buffers and communicator are left to MPI.
+void BoardExchange::close(bool politely) noexcept {
+  if (!peers_) return;
+  bool all_finished = false;
+  for (const int64_t begin = steady_ns(); politely && !all_finished && steady_ns() - begin < kFarewell_ns;) {
+    all_finished = true;
+    for (Peer& peer : *peers_) {
+      if (number_of(peer) == mine_) continue;
+      receive(peer);
+      send(peer, true);
+      all_finished &= finished(peer) || peer.lost;
+    }
+    if (!all_finished) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  all_finished = politely && std::all_of(peers_->begin(), peers_->end(), [&](Peer& peer) { return finished(peer); });
+  if (all_finished) {
+    peers_.reset();
+    MPI_Comm_free(&speakers_);
+    return;
+  }
+  for (Peer& peer : *peers_) {
+    if (!politely) continue;
+    if (peer.receive != MPI_REQUEST_NULL) {
+      MPI_Cancel(&peer.receive);
+      MPI_Request_free(&peer.receive);
+    }
+    if (peer.send != MPI_REQUEST_NULL) MPI_Request_free(&peer.send);
+  }
+  static_cast<void>(peers_.release());
+}
+
+}  // namespace ddp

@@ -1,0 +1,91 @@
+#include "comm/shared_cells.h"
+
+#include "core/error.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <random>
+#include <utility>
+
+namespace ddp {
+
+SharedCells::SharedCells(int count) : count_(count), bytes_(sizeof(Head) + count * sizeof(BoardCell)) {
+  file_ = memfd_create("ddp_train board", MFD_CLOEXEC);
+  shared_ = file_ >= 0 && ftruncate(file_, static_cast<off_t>(bytes_)) == 0 && map(file_);
+  if (!shared_) make_private();
+  std::random_device random;
+  head()->mark = uint64_t{random()} << 32 | random();
+}
+
+SharedCells::SharedCells(const Key& key, int count) : count_(count), bytes_(sizeof(Head) + count * sizeof(BoardCell)) {
+  if (key.file >= 0) {
+    const int file = open(fmt::format("/proc/{}/fd/{}", key.pid, key.file).c_str(), O_RDWR | O_CLOEXEC);
+    struct stat status {};
+    const bool fits = file >= 0 && fstat(file, &status) == 0 && status.st_size == static_cast<off_t>(bytes_);
+    shared_ = fits && map(file) && head()->mark == key.mark;
+    if (file >= 0) close(file);
+  }
+  if (!shared_) make_private();
+}
+
+SharedCells::~SharedCells() {
+  hide();
+  munmap(memory_, bytes_);
+}
+
+bool SharedCells::map(int file) {
+  void* const memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (memory == MAP_FAILED) return false;
+  memory_ = memory;
+  return true;
+}
+
+void SharedCells::make_private() {
+  if (memory_) munmap(memory_, bytes_);
+  memory_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory_ == MAP_FAILED) {
+    memory_ = nullptr;
+    throw std::bad_alloc();
+  }
+}
+
+SharedCells::Key SharedCells::key() const { return {getpid(), shared_ ? file_ : -1, head()->mark}; }
+
+void SharedCells::hide() {
+  if (file_ >= 0) close(std::exchange(file_, -1));
+}
+
+std::span<BoardCell> SharedCells::cells() const {
+  return {reinterpret_cast<BoardCell*>(head() + 1), static_cast<size_t>(count_)};
+}
+
+ProcessHandle::ProcessHandle(int pid) {
+  if (pid > 0) file_ = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));  // close-on-exec by itself
+}
+
+ProcessHandle::~ProcessHandle() {
+  if (file_ >= 0) close(file_);
+}
+
+ProcessHandle::ProcessHandle(ProcessHandle&& other) noexcept : file_(std::exchange(other.file_, -1)) {}
+
+ProcessHandle& ProcessHandle::operator=(ProcessHandle&& other) noexcept {
+  std::swap(file_, other.file_);
+  return *this;
+}
+
+bool ProcessHandle::ended() const {
+  pollfd entry{file_, POLLIN, 0};
+  return file_ >= 0 && poll(&entry, 1, 0) == 1;
+}
+
+}  // namespace ddp

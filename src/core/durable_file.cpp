@@ -1,0 +1,92 @@
+#include "core/durable_file.h"
+
+#include "core/error.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+
+namespace ddp {
+namespace fs = std::filesystem;
+
+namespace {
+
+class Descriptor {
+ public:
+  Descriptor(const fs::path& path, int flags) : file_(::open(path.c_str(), flags | O_CLOEXEC, 0644)) {
+    require(file_ >= 0, Exit::output, "cannot open {}: {}; choose another --output-dir", path.string(),
+            std::strerror(errno));
+  }
+  ~Descriptor() { ::close(file_); }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return file_; }
+
+ private:
+  int file_;
+};
+
+void move(const fs::path& from, const fs::path& to) {
+  std::error_code error;
+  fs::rename(from, to, error);
+  require(!error, Exit::output, "cannot rename {} to {}: {}", from.string(), to.string(), error.message());
+}
+
+}  // namespace
+
+void write_durable_file(const fs::path& path, std::string_view content) {
+  const Descriptor file(path, O_WRONLY | O_CREAT | O_TRUNC);
+  while (!content.empty()) {
+    const ssize_t written = ::write(file.get(), content.data(), content.size());
+    if (written < 0 && errno == EINTR) continue;
+    require(written > 0, Exit::output, "cannot write {}: {}; make room or choose another --output-dir", path.string(),
+            std::strerror(errno));
+    content.remove_prefix(static_cast<size_t>(written));
+  }
+  require(::fsync(file.get()) == 0, Exit::output,
+          "cannot flush {} to the disk: {}; make room or choose another --output-dir", path.string(),
+          std::strerror(errno));
+}
+
+void replace_file(const fs::path& path, std::string_view content) {
+  const fs::path temporary = path.string() + ".tmp";
+  write_durable_file(temporary, content);
+  move(temporary, path);
+  flush_folder(path.parent_path().empty() ? fs::path(".") : path.parent_path());
+}
+
+void flush_folder(const fs::path& folder) {
+  const Descriptor file(folder, O_RDONLY | O_DIRECTORY);
+  // EINVAL: this file system has no flushing of folders.
+  require(::fsync(file.get()) == 0 || errno == EINVAL, Exit::output, "cannot flush {} to the disk: {}", folder.string(),
+          std::strerror(errno));
+}
+
+void replace_folder(const fs::path& from, const fs::path& to) {
+  std::error_code error;
+  if (!fs::exists(fs::symlink_status(to, error))) return move(from, to);
+  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0) return;
+  const fs::path aside = from.string() + "-old";
+  move(to, aside);
+  try {
+    move(from, to);
+  } catch (const Error&) {
+    move(aside, to);
+    throw;
+  }
+  move(aside, from);
+}
+
+void replace_link(const fs::path& link, const fs::path& target, const fs::path& temporary) {
+  std::error_code error;
+  fs::create_symlink(target, temporary, error);
+  require(!error, Exit::output, "cannot create the link {}: {}; choose another --output-dir", temporary.string(),
+          error.message());
+  move(temporary, link);
+}
+
+}  // namespace ddp

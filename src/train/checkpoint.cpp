@@ -1,0 +1,150 @@
+#include "train/checkpoint.h"
+
+#include "core/durable_file.h"
+#include "core/error.h"
+#include "train/checkpoint_names.h"
+#include "train/manifest.h"
+#include "train/safetensors.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <map>
+#include <system_error>
+#include <utility>
+
+namespace ddp {
+namespace fs = std::filesystem;
+
+namespace {
+
+const std::array<std::string, 3> kFiles = {"model.safetensors", "optimizer.safetensors", "state.json"};
+
+// A temporary folder, and whatever is in it when this ends.
+class Temporary {
+ public:
+  explicit Temporary(fs::path path) : path_(std::move(path)) {
+    std::error_code error;
+    fs::create_directory(path_, error);
+    require(!error, Exit::output, "cannot create {}: {}; make room or choose another --output-dir", path_.string(),
+            error.message());
+  }
+  ~Temporary() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  Temporary(const Temporary&) = delete;
+  Temporary& operator=(const Temporary&) = delete;
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+void create(const fs::path& folder) {
+  std::error_code error;
+  const bool created = fs::create_directories(folder, error);
+  require(!error, Exit::output, "cannot create {}: {}; choose another --output-dir", folder.string(), error.message());
+  if (created) flush_folder(fs::absolute(folder).parent_path());
+}
+
+void point(const fs::path& folder, const std::string& link, const fs::path& checkpoint) {
+  replace_link(folder / link, checkpoint.filename(), folder / temporary_name(link));
+}
+
+void write_optimizer(const fs::path& path, std::span<const OptimizerState> states,
+                     std::span<const Parameter> parameters) {
+  std::vector<NamedTensor> tensors;
+  for (const OptimizerState& state : states)
+    for (const Parameter& p : parameters) {
+      DDP_EXPECT(p.offset + p.count <= static_cast<int64_t>(state.values.size()));
+      tensors.push_back({p.name + "." + state.name, p.pytorch_shape, to_pytorch(p, state.values)});
+    }
+  write_safetensors(path, tensors);
+}
+
+std::vector<OptimizerState> read_optimizer(const fs::path& path, std::span<const std::string> states,
+                                           std::span<const Parameter> parameters) {
+  auto tensors = read_safetensors(path);
+  std::vector<OptimizerState> result;
+  for (const std::string& name : states) {
+    OptimizerState& state = result.emplace_back(name, std::vector<float>(flat_count(parameters)));
+    for (const Parameter& p : parameters) {
+      const auto found = tensors.find(p.name + "." + name);
+      require(found != tensors.end(), Exit::model, "{} has no tensor {}.{}; it is not of this model and optimizer",
+              path.string(), p.name, name);
+      require(found->second.shape == p.pytorch_shape, Exit::model, "{}: tensor {} has shape [{}], the model needs [{}]",
+              path.string(), found->first, fmt::join(found->second.shape, ", "), fmt::join(p.pytorch_shape, ", "));
+      from_pytorch(p, found->second.values, state.values);
+      tensors.erase(found);
+    }
+  }
+  require(tensors.empty(), Exit::model, "{} has tensor {}, which this model and optimizer do not have", path.string(),
+          tensors.empty() ? "" : tensors.begin()->first);
+  return result;
+}
+
+RunState verified_state(const fs::path& checkpoint) {
+  std::error_code error;
+  require(fs::is_directory(checkpoint, error), Exit::data, "{} is {}", checkpoint.string(),
+          fs::exists(checkpoint, error) ? "a file, not a checkpoint's folder" : "missing");
+  verify_manifest(checkpoint, kFiles);
+  const fs::path path = checkpoint / kFiles[2];
+  std::ifstream file(path, std::ios::binary);
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  require(file.good(), Exit::data, "cannot read {}", path.string());
+  return run_state_from_json(text, path.string());
+}
+
+}  // namespace
+
+// The folder is filled under a temporary name and flushed, then renamed, and only then do links lead to it. So a crash
+// at any moment leaves the checkpoints that there were, and at most something with a temporary name.
+fs::path write_checkpoint(const fs::path& folder, const Snapshot& snapshot, const Tensors& tensors, bool best,
+                          const std::function<void(const fs::path&)>& about_to_write) {
+  const std::string name = checkpoint_name(snapshot.run.step);
+  const fs::path checkpoint = folder / name;
+  try {
+    create(folder);
+    remove_leftovers(folder);
+    const Temporary temporary(folder / temporary_name(name));
+    const auto announce = [&](const std::string& file) {
+      if (about_to_write) about_to_write(temporary.path() / file);
+      return temporary.path() / file;
+    };
+    save_state_dict(announce(kFiles[0]), tensors.parameters, tensors.norms, snapshot.model);
+    write_optimizer(announce(kFiles[1]), snapshot.optimizer, tensors.parameters);
+    write_durable_file(announce(kFiles[2]), to_json(snapshot.run));
+    announce("manifest.json");
+    write_manifest(temporary.path(), kFiles);
+    flush_folder(temporary.path());
+    replace_folder(temporary.path(), checkpoint);
+    flush_folder(folder);
+    point(folder, "latest", checkpoint);
+    if (best) point(folder, "best", checkpoint);
+    flush_folder(folder);
+  } catch (const std::exception& e) {
+    remove_leftovers(folder);
+    const auto* error = dynamic_cast<const Error*>(&e);
+    if (error && error->code() == Exit::output) throw;
+    fail(Exit::output, "cannot write {}: {}; make room or choose another --output-dir", checkpoint.string(), e.what());
+  }
+  return checkpoint;
+}
+
+void verify_checkpoint(const fs::path& checkpoint) { verified_state(checkpoint); }
+
+RunState read_run_state(const fs::path& checkpoint) { return verified_state(checkpoint); }
+
+Snapshot read_checkpoint(const fs::path& checkpoint, const Tensors& tensors,
+                         std::span<const std::string> optimizer_states) {
+  Snapshot snapshot;
+  snapshot.run = verified_state(checkpoint);
+  snapshot.model = load_state_dict(checkpoint / kFiles[0], tensors.parameters, tensors.norms);
+  snapshot.optimizer = read_optimizer(checkpoint / kFiles[1], optimizer_states, tensors.parameters);
+  return snapshot;
+}
+
+}  // namespace ddp

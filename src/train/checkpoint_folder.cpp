@@ -1,0 +1,132 @@
+#include "core/error.h"
+#include "train/checkpoint.h"
+#include "train/checkpoint_names.h"
+
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <set>
+#include <system_error>
+
+namespace ddp {
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* kFolder = "checkpoints";
+
+// The step of a checkpoint's name, -1 of another's.
+int64_t step_of(const std::string& name) {
+  const size_t digits = name.find_first_of("0123456789");
+  if (digits == std::string::npos || name.size() - digits > 18) return -1;
+  const int64_t step = std::strtoll(name.c_str() + digits, nullptr, 10);
+  return checkpoint_name(step) == name ? step : -1;
+}
+
+std::vector<fs::path> entries_of(const fs::path& folder) {
+  std::vector<fs::path> entries;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+    entries.push_back(entry->path());
+  return entries;
+}
+
+// Absolute, without a slash at its end.
+fs::path tidy(const fs::path& path) {
+  const fs::path place = fs::absolute(path).lexically_normal();
+  return place.has_filename() ? place : place.parent_path();
+}
+
+// Where a link leads, whether or not there is something; another path as it is.
+fs::path followed(const fs::path& place) {
+  std::error_code error;
+  const fs::path target = fs::read_symlink(place, error);
+  return error ? place : tidy(place.parent_path() / target);
+}
+
+fs::path run_folder_of(const fs::path& checkpoints) {
+  return checkpoints.filename() == kFolder ? checkpoints.parent_path() : fs::path();
+}
+
+// The first that is good, of some with the newest first.
+std::optional<FoundCheckpoint> first_good(const std::vector<fs::path>& checkpoints,
+                                          std::vector<std::string>& passed_over) {
+  std::vector<std::string> reasons;
+  for (const fs::path& checkpoint : checkpoints) {
+    try {
+      verify_checkpoint(checkpoint);
+      passed_over.insert(passed_over.end(), reasons.begin(), reasons.end());
+      return FoundCheckpoint{checkpoint, run_folder_of(checkpoint.parent_path())};
+    } catch (const Error& e) {
+      reasons.push_back(e.what());
+    }
+  }
+  if (reasons.empty()) return std::nullopt;
+  fail(Exit::data, "no checkpoint in {} is good: {}", checkpoints.front().parent_path().string(),
+       fmt::join(reasons, "; "));
+}
+
+}  // namespace
+
+std::string checkpoint_name(int64_t step) { return fmt::format("step-{:08}", step); }
+
+bool is_checkpoint_name(const std::string& name) { return step_of(name) >= 0; }
+
+std::string temporary_name(const std::string& name) { return fmt::format(".{}.tmp-{}", name, ::getpid()); }
+
+void remove_leftovers(const fs::path& folder) {
+  for (const fs::path& entry : entries_of(folder)) {
+    const std::string name = entry.filename();
+    std::error_code ignored;
+    if (name.starts_with('.') && name.find(".tmp-") != std::string::npos) fs::remove_all(entry, ignored);
+  }
+}
+
+std::vector<fs::path> list_checkpoints(const fs::path& folder) {
+  std::vector<fs::path> checkpoints = entries_of(folder);
+  std::erase_if(checkpoints, [](const fs::path& path) { return !is_checkpoint_name(path.filename()); });
+  std::ranges::sort(checkpoints,
+                    [](const fs::path& a, const fs::path& b) { return step_of(a.filename()) > step_of(b.filename()); });
+  return checkpoints;
+}
+
+// A checkpoint gets a temporary name before it is deleted, so that one with a checkpoint's name is never half gone.
+void prune_checkpoints(const fs::path& folder, int keep_last) {
+  remove_leftovers(folder);
+  if (keep_last <= 0) return;
+  const std::vector<fs::path> checkpoints = list_checkpoints(folder);
+  const std::set<fs::path> linked = {followed(folder / "latest").filename(), followed(folder / "best").filename()};
+  for (size_t i = static_cast<size_t>(keep_last); i < checkpoints.size(); ++i) {
+    const fs::path name = checkpoints[i].filename();
+    if (linked.contains(name)) continue;
+    const fs::path temporary = folder / temporary_name(name);
+    std::error_code error;
+    fs::rename(checkpoints[i], temporary, error);
+    if (!error) fs::remove_all(temporary, error);
+  }
+}
+
+std::optional<FoundCheckpoint> find_checkpoint(const fs::path& wanted, std::vector<std::string>& passed_over) {
+  const fs::path place = tidy(wanted);
+  const fs::path path = followed(place);
+  std::error_code error;
+  const bool named = is_checkpoint_name(path.filename());
+  require(fs::exists(path, error) || (named && path != place), Exit::data,
+          "there is no {}; give --resume a checkpoint or a run's folder", wanted.string());
+  if (named) {
+    std::vector<fs::path> candidates = list_checkpoints(path.parent_path());
+    std::erase_if(candidates,
+                  [&](const fs::path& other) { return step_of(other.filename()) >= step_of(path.filename()); });
+    candidates.insert(candidates.begin(), path);
+    return first_good(candidates, passed_over);
+  }
+  require(fs::is_directory(path, error), Exit::data,
+          "{} is a file; give --resume a checkpoint or a run's folder, or --init-from a file of weights",
+          wanted.string());
+  if (fs::exists(path / "manifest.json", error)) return first_good({path}, passed_over);
+  const bool run = fs::is_directory(path / kFolder, error);
+  return first_good(list_checkpoints(run ? path / kFolder : path), passed_over);
+}
+
+}  // namespace ddp

@@ -1,0 +1,20 @@
+// The names in a folder of checkpoints. Those of temporary files and folders begin with a dot.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+namespace ddp {
+
+std::string checkpoint_name(int64_t step);  // "step-00001234"
+
+bool is_checkpoint_name(const std::string& name);
+
+// ".NAME.tmp-PID"
+std::string temporary_name(const std::string& name);
+
+// Deletes all that has a temporary name, for a run has one writer. Errors are ignored.
+void remove_leftovers(const std::filesystem::path& folder);
+
+}  // namespace ddp

@@ -1,0 +1,53 @@
+#include "train/checkpoint_writer.h"
+
+#include "core/error.h"
+
+#include <chrono>
+#include <system_error>
+#include <utility>
+
+namespace ddp {
+
+CheckpointWriter::CheckpointWriter(CheckpointWriterConfig config, const Tensors& tensors)
+    : config_(std::move(config)), tensors_(tensors) {}
+
+CheckpointWriter::~CheckpointWriter() { finish(); }
+
+void CheckpointWriter::finish() {
+  if (thread_.joinable()) thread_.join();
+}
+
+void CheckpointWriter::save(Snapshot snapshot, bool best) {
+  finish();
+  const int64_t step = snapshot.run.step;
+  try {
+    thread_ = std::thread([this, best, snapshot = std::move(snapshot)] { write(snapshot, best); });
+  } catch (const std::system_error& e) {
+    end({.step = step, .path = {}, .error = fmt::format("cannot start the thread that writes: {}", e.what())});
+  }
+}
+
+void CheckpointWriter::write(const Snapshot& snapshot, bool best) {
+  const auto begin = std::chrono::steady_clock::now();
+  SaveOutcome outcome{.step = snapshot.run.step, .path = {}, .error = {}};
+  try {
+    outcome.path = write_checkpoint(config_.folder, snapshot, tensors_, best, config_.about_to_write);
+    prune_checkpoints(config_.folder, config_.keep_last);
+  } catch (const std::exception& e) {
+    outcome.error = e.what();
+  }
+  outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  end(std::move(outcome));
+}
+
+void CheckpointWriter::end(SaveOutcome outcome) {
+  const std::lock_guard lock(mutex_);
+  ended_.push_back(std::move(outcome));
+}
+
+std::vector<SaveOutcome> CheckpointWriter::outcomes() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(ended_, {});
+}
+
+}  // namespace ddp

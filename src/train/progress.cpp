@@ -1,0 +1,133 @@
+#include "train/progress.h"
+
+#include "core/error.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <system_error>
+
+namespace ddp {
+namespace {
+
+struct PhaseNames {
+  const char* key;
+  const char* text;
+};
+
+PhaseNames names_of(Phase phase) {
+  switch (phase) {
+    case Phase::start_up: return {"start-up", "in start-up"};
+    case Phase::data: return {"data", "in the data loader"};
+    case Phase::compute: return {"compute", "computing"};
+    case Phase::sums: return {"sums", "waiting for sums"};
+    case Phase::update: return {"update", "updating weights"};
+    case Phase::device: return {"device", "waiting for its device"};
+    case Phase::replicas: return {"replicas", "comparing replicas"};
+    case Phase::evaluation: return {"evaluation", "in the evaluation"};
+    case Phase::saving: return {"saving", "saving"};
+    case Phase::ending: return {"ending", "ending"};
+  }
+  return {"unknown", "in an unknown phase"};
+}
+
+bool part_of_step(Phase phase) { return phase >= Phase::data && phase <= Phase::device; }
+
+int64_t now_ns() { return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1); }
+
+}  // namespace
+
+const char* name_of(Phase phase) { return names_of(phase).text; }
+
+Progress::Progress(Board& board) : board_(board) { enter(Phase::start_up, 0); }
+
+void Progress::enter(Phase phase, int64_t step) {
+  board_.post(step, static_cast<int32_t>(phase));
+  const std::lock_guard lock(mutex_);
+  note(now_ns(), step, static_cast<int32_t>(phase), Kind::phase);
+  if (!part_of_step(phase)) last_end_ns_ = 0;
+  if (phase != Phase::data || step <= newest_step_) return;
+  if (communicator_ && newest_step_ == ended_) {
+    first_counted_ = step;
+    completed_before_ = communicator_->completed();
+  }
+  newest_step_ = step;
+}
+
+void Progress::launched(int64_t step, int bucket) {
+  const std::lock_guard lock(mutex_);
+  note(now_ns(), step, bucket, Kind::launched);
+}
+
+void Progress::step_ended(int64_t step) {
+  const std::lock_guard lock(mutex_);
+  const int64_t now = now_ns();
+  note(now, step, 0, Kind::step_ended);
+  if (last_end_ns_ != 0) steps_ns_[measured_++ % kSteps] = now - last_end_ns_;
+  last_end_ns_ = now;
+  ended_ = step;
+}
+
+void Progress::note(int64_t at_ns, int64_t step, int32_t detail, Kind kind) {
+  events_[noted_++ % kEvents] = {at_ns, step, detail, kind};
+}
+
+std::chrono::nanoseconds Progress::slowest_step() const {
+  const std::lock_guard lock(mutex_);
+  return std::chrono::nanoseconds(*std::max_element(steps_ns_.begin(), steps_ns_.end()));
+}
+
+void Progress::count(const Communicator* communicator, int collectives) {
+  DDP_EXPECT(collectives > 0);
+  const std::lock_guard lock(mutex_);
+  communicator_ = communicator;
+  collectives_ = collectives;
+  first_counted_ = 0;
+}
+
+// The collectives of a step follow those of the step before it.
+void Progress::tell_collective() {
+  const std::lock_guard lock(mutex_);
+  if (!communicator_ || first_counted_ == 0) return;
+  const auto done = static_cast<int64_t>(communicator_->completed() - completed_before_);
+  // Those between steps count for none.
+  const int64_t at_most = (newest_step_ + 1 - first_counted_) * collectives_;
+  const int64_t counted = std::min(done, at_most);
+  board_.post_collective(first_counted_ + counted / collectives_, static_cast<int32_t>(counted % collectives_));
+}
+
+std::string Progress::json() const {
+  auto events = nlohmann::json::array();
+  {
+    const std::lock_guard lock(mutex_);
+    const int64_t now = now_ns();
+    for (int64_t i = std::max<int64_t>(0, noted_ - kEvents); i < noted_; ++i) {
+      const Event& event = events_[i % kEvents];
+      nlohmann::json entry = {{"seconds", 1e-9 * static_cast<double>(now - event.at_ns)}, {"step", event.step}};
+      switch (event.kind) {
+        case Kind::phase: entry["event"] = names_of(static_cast<Phase>(event.detail)).key; break;
+        case Kind::step_ended: entry["event"] = "step ended"; break;
+        case Kind::launched: entry["event"] = "launched"; entry["bucket"] = event.detail;
+      }
+      events.push_back(std::move(entry));
+    }
+  }
+  const int rank = board_.rank();
+  return nlohmann::json{{"rank", rank}, {"host", board_.host_of(rank)}, {"events", std::move(events)}}.dump(1);
+}
+
+std::string Progress::write(const std::filesystem::path& path) const {
+  std::error_code code;
+  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), code);
+  if (code) return fmt::format("{} cannot be created: {}", path.parent_path().string(), code.message());
+  errno = 0;
+  std::ofstream file(path, std::ios::trunc);
+  file << json() << '\n';
+  file.close();
+  return file ? "" : fmt::format("{} cannot be written: {}", path.string(), std::strerror(errno));
+}
+
+}  // namespace ddp

@@ -1,0 +1,81 @@
+#include "train/run_state.h"
+
+#include "core/error.h"
+
+#include <nlohmann/json.hpp>
+
+#include <limits>
+
+namespace ddp {
+namespace {
+
+constexpr int kFormat = 1;
+
+// Calls field(name, member) for each field, of a state to be written or read.
+template <class State, class Field>
+void for_each_field(State& state, Field&& field) {
+  field("step", state.step);
+  field("epoch", state.epoch);
+  field("cursor", state.cursor);
+  field("skipped", state.skipped);
+  field("skipped_in_a_row", state.skipped_in_a_row);
+  field("evaluation_due", state.evaluation_due);
+  field("samples", state.samples);
+  field("train_seconds", state.train_seconds);
+  field("accuracy", state.accuracy);
+  field("best_accuracy", state.best_accuracy);
+  field("mathematics", state.mathematics);
+  field("bits", state.bits);
+  field("choices", state.choices);
+}
+
+// JSON has numbers of one kind, and no NaN, which is written as null.
+bool assign(const nlohmann::json& from, int64_t& to) {
+  if (!from.is_number_integer() || from < 0 || from > std::numeric_limits<int64_t>::max()) return false;
+  to = from.get<int64_t>();
+  return true;
+}
+bool assign(const nlohmann::json& from, double& to) {
+  if (!from.is_number() && !from.is_null()) return false;
+  to = from.is_null() ? std::numeric_limits<double>::quiet_NaN() : from.get<double>();
+  return true;
+}
+bool assign(const nlohmann::json& from, bool& to) {
+  if (!from.is_boolean()) return false;
+  to = from.get<bool>();
+  return true;
+}
+bool assign(const nlohmann::json& from, std::map<std::string, std::string>& to) {
+  if (!from.is_object()) return false;
+  for (const auto& [name, value] : from.items()) {
+    if (!value.is_string()) return false;
+    to[name] = value.get<std::string>();
+  }
+  return true;
+}
+
+}  // namespace
+
+std::string to_json(const RunState& state) {
+  nlohmann::ordered_json json;
+  json["format"] = kFormat;
+  for_each_field(state, [&](const char* name, const auto& member) { json[name] = member; });
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+RunState run_state_from_json(const std::string& text, const std::string& file) {
+  RunState state;
+  try {
+    const auto json = nlohmann::json::parse(text);
+    const auto& format = json.at("format");
+    require(format == kFormat, Exit::data, "{} is not of format {}, which this program reads", file, kFormat);
+    for_each_field(state, [&](const char* name, auto& member) {
+      require(assign(json.at(name), member), Exit::data, "{}: \"{}\" has a value that it cannot have", file, name);
+    });
+  } catch (const nlohmann::json::exception& e) {
+    fail(Exit::data, "{} is not a checkpoint's state: {}", file, e.what());
+  }
+  return state;
+}
+
+}  // namespace ddp

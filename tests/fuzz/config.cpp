@@ -1,0 +1,64 @@
+// An input is a configuration file. It goes as far as it is taken: through the reader, to the options of a command
+// line, and, if it is taken as a whole, back into an effective configuration that says the same.
+#include "app/config_file.h"
+#include "app/declare_options.h"
+#include "nn/models.h"
+#include "tests/fuzz/check.h"
+#include "tests/fuzz/memory_file.h"
+
+#include <CLI/CLI.hpp>
+
+#include <sstream>
+#include <string>
+
+namespace ddp {
+
+std::span<const NamedModel> models() {  // for the help, in the place of networks
+  static const NamedModel lenet = {"lenet", nullptr};
+  return {&lenet, 1};
+}
+
+namespace {
+
+// Options are declared once: to do so takes longer than all the rest.
+struct CommandLine {
+  CommandLine() { declare_options(app, options, texts); }
+  CLI::App app;
+  Options options;
+  OptionTexts texts;
+};
+
+bool each_option_is_taken(const std::string& text) {
+  static CommandLine command_line;
+  std::istringstream stream(text);
+  try {
+    command_line.app.parse_from_stream(stream);
+    return true;
+  } catch (const CLI::Error&) {
+    return false;
+  }
+}
+
+std::string effective(const std::string& text) {
+  static MemoryFile file;
+  file.assign(text);
+  const char* arguments[] = {"ddp_train", "--config", file.path()};
+  std::optional<std::string> answer;
+  return parse_options(3, arguments, answer).effective_config;
+}
+
+void read(const std::string& text) {
+  std::istringstream stream(text);
+  if (make_toml_reader()->from_config(stream).empty() || !each_option_is_taken(text)) return;
+  const std::string config = effective(text);
+  check(effective(config) == config, "an effective configuration says what it came from");
+}
+
+}  // namespace
+}  // namespace ddp
+
+int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  ddp::read_or_refuse(ddp::Exit::usage, [&] { ddp::read(text); });
+  return 0;
+}

@@ -1,0 +1,14 @@
+// An input is the manifest.json of a checkpoint. What is read is written as the same text.
+#include "train/manifest.h"
+
+#include "tests/fuzz/check.h"
+
+#include <string>
+
+int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string text(reinterpret_cast<const char*>(data), size), names[] = {"a.safetensors", "state.json"};
+  ddp::read_or_refuse(ddp::Exit::data, [&] {
+    ddp::check(manifest_text(ddp::parse_manifest(text, "file", names)) == text, "a manifest survives being written");
+  });
+  return 0;
+}

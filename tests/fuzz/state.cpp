@@ -1,0 +1,14 @@
+// An input is the state.json of a checkpoint. What is read is written as a text that is read as the same state.
+#include "tests/fuzz/check.h"
+#include "train/run_state.h"
+
+#include <string>
+
+int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  ddp::read_or_refuse(ddp::Exit::data, [&] {
+    const std::string written = to_json(ddp::run_state_from_json(text, "file"));
+    ddp::check(to_json(ddp::run_state_from_json(written, "file")) == written, "a state survives being written");
+  });
+  return 0;
+}

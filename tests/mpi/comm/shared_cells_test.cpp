@@ -1,0 +1,99 @@
+// Cells that processes share, with a forked child as the other rank.
+#include "comm/shared_cells.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <functional>
+#include <thread>
+
+namespace ddp {
+namespace {
+
+using namespace std::chrono_literals;
+
+class Child {
+ public:
+  explicit Child(const std::function<int()>& work) : pid_(fork()) {
+    if (pid_ == 0) _exit(work());
+  }
+  ~Child() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+  int pid() const { return pid_; }
+  int code() const {
+    siginfo_t info{};
+    waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT);
+    return info.si_status;
+  }
+
+ private:
+  pid_t pid_;
+};
+
+TEST(SharedCells, AreSeenByAnotherProcess) {
+  SharedCells mine(3);
+  ASSERT_TRUE(mine.shared());
+  const Child child([key = mine.key()] {
+    SharedCells theirs(key, 3);
+    theirs.cells()[2].post(812, 4);
+    theirs.cells()[2].post_collective(813, 7);
+    return theirs.shared() ? 0 : 1;
+  });
+  ASSERT_EQ(child.code(), 0);
+  const Posting seen = mine.cells()[2].read();
+  EXPECT_EQ(seen.step, 812);
+  EXPECT_EQ(seen.phase, 4);
+  EXPECT_EQ(seen.awaited_step, 813);
+  EXPECT_EQ(seen.collective, 7);
+  EXPECT_GT(seen.since_ns, 0);
+  EXPECT_EQ(mine.cells()[1].read().alive_ns, 0);
+}
+
+TEST(SharedCells, ArePrivateWhereTheyCannotBeShared) {
+  SharedCells mine(3);
+  const auto joined = [](const SharedCells::Key& key, int count) {
+    const SharedCells cells(key, count);
+    cells.cells()[count - 1].post(1, 1);
+    return cells.shared();
+  };
+  EXPECT_TRUE(joined(mine.key(), 3));
+  EXPECT_FALSE(joined({}, 3));
+  EXPECT_FALSE(joined(mine.key(), 4000));
+  SharedCells::Key other = mine.key();
+  other.mark ^= 1;
+  EXPECT_FALSE(joined(other, 3));
+  const SharedCells::Key key = mine.key();
+  mine.hide();
+  EXPECT_FALSE(joined(key, 3));
+  EXPECT_EQ(mine.key().file, -1);
+}
+
+TEST(ProcessHandle, TellsAKilledProcessFromAStoppedOne) {
+  const Child child([] { return pause(); });
+  const ProcessHandle handle(child.pid());
+  EXPECT_FALSE(handle.ended());
+  kill(child.pid(), SIGSTOP);
+  siginfo_t info{};
+  waitid(P_PID, static_cast<id_t>(child.pid()), &info, WSTOPPED);
+  EXPECT_FALSE(handle.ended());
+  kill(child.pid(), SIGKILL);
+  child.code();  // ended, and not reaped
+  EXPECT_TRUE(handle.ended());
+}
+
+TEST(ProcessHandle, OfNobodyHasNotEnded) {
+  EXPECT_FALSE(ProcessHandle().ended());
+  ProcessHandle handle(getpid());
+  EXPECT_FALSE(handle.ended());
+  handle = ProcessHandle();
+  EXPECT_FALSE(handle.ended());
+}
+
+}  // namespace
+}  // namespace ddp

@@ -1,0 +1,225 @@
+// What is said about a board, and how long phases may last.
+#include "train/diagnosis.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace ddp::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int kBuckets = 3;
+constexpr int64_t kNow = 1'000'000'000'000;
+int64_t ago(double seconds) { return kNow - static_cast<int64_t>(seconds * 1e9); }
+
+// Two ranks on each of hosts a, b, c, ..., all alive, in bucket 2 of step 812 for 41 s.
+struct World {
+  explicit World(int size) {
+    for (int rank = 0; rank < size; ++rank) {
+      RankView view;
+      view.rank = rank;
+      view.host = std::string(1, static_cast<char>('a' + rank / 2));
+      view.heard_ns = kNow;
+      view.pid = 100 + rank;
+      view.posting = {.step = 812,
+                      .phase = static_cast<int32_t>(Phase::sums),
+                      .collective = 2,
+                      .awaited_step = 812,
+                      .since_ns = ago(41),
+                      .alive_ns = ago(0.1)};
+      ranks.push_back(view);
+    }
+  }
+  RankView& operator[](int rank) { return ranks[rank]; }
+  void set(int rank, Phase phase, double seconds = 41) {
+    ranks[rank].posting.phase = static_cast<int32_t>(phase);
+    ranks[rank].posting.since_ns = ago(seconds);
+  }
+  std::string text() const { return describe(ranks, kBuckets, {}, kNow); }
+  std::vector<RankView> ranks;
+};
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
+#define EXPECT_HAS(text, part) EXPECT_TRUE(has(text, part)) << text
+#define EXPECT_LACKS(text, part) EXPECT_FALSE(has(text, part)) << text
+
+TEST(Diagnosis, NamesTheRankInTheDataLoaderAndWhereTheOthersWait) {
+  World world(8);
+  world.set(5, Phase::data, 41.04);
+  EXPECT_EQ(world.text(),
+            "rank 5 on host c is in the data loader since 41.0 s; 7 ranks wait in bucket 2 of step 812. Look at that "
+            "rank first, or raise --step-timeout");
+}
+
+TEST(Diagnosis, NamesEveryPhaseThatOthersWaitFor) {
+  for (const auto& [phase, words] : {std::pair{Phase::compute, "is computing since"},
+                                     {Phase::evaluation, "is in the evaluation since"},
+                                     {Phase::saving, "is saving since"},
+                                     {Phase::update, "is updating weights since"},
+                                     {Phase::start_up, "has not come out of start-up since 41.0 s"}}) {
+    World world(4);
+    world.set(2, phase);
+    world[2].posting.awaited_step = phase == Phase::update ? 813 : 0;
+    EXPECT_HAS(world.text(), std::string("rank 2 on host b ") + words);
+    EXPECT_HAS(world.text(), "; 3 ranks wait in bucket 2 of step 812");
+  }
+}
+
+TEST(Diagnosis, NamesAtMostThreeOfManyRanks) {
+  World world(20);
+  for (int rank = 0; rank < 8; ++rank) world.set(rank, Phase::data);
+  EXPECT_HAS(world.text(),
+             "ranks 0 (host a), 1 (host a), 2 (host b) and 5 more are in the data loader since 41.0 s; "
+             "12 ranks wait in bucket 2 of step 812");
+}
+
+TEST(Diagnosis, NamesAHostOnceForRanksThatShareIt) {
+  World world(4);
+  world.set(2, Phase::data);
+  world.set(3, Phase::data);
+  EXPECT_HAS(world.text(), "ranks 2 and 3 on host b are in the data loader");
+}
+
+TEST(Diagnosis, BlamesWhoHasBeenAtItForLongNotWhoMoves) {
+  World world(4);
+  world.set(1, Phase::data, 60);
+  world.set(2, Phase::compute, 0.2);
+  EXPECT_HAS(world.text(), "rank 1 on host a is in the data loader");
+  EXPECT_LACKS(world.text(), "rank 2");
+  world.set(1, Phase::sums, 60);
+  EXPECT_HAS(world.text(), "rank 2 on host b is computing since 0.2 s; 3 ranks wait");
+}
+
+TEST(Diagnosis, AStoppedRankIsToldFromOneThatIsSlow) {
+  World world(4);
+  world.set(1, Phase::compute);
+  world[1].posting.alive_ns = ago(40.5);
+  EXPECT_EQ(
+      world.text(),
+      "rank 1 on host a is stopped: no sign of life for 40.5 s (in step 812, computing); 3 ranks wait in bucket 2 "
+      "of step 812. Look for what has stopped it");
+  world[1].posting.alive_ns = ago(2.9);
+  EXPECT_LACKS(world.text(), "stopped");
+}
+
+TEST(Diagnosis, ADeadRankComesBeforeAllElse) {
+  World world(4);
+  world[1].dead = true;
+  world[1].pid = 123;
+  world[1].posting.step = 17;
+  world.set(1, Phase::data);
+  world[3].posting.alive_ns = ago(50);
+  EXPECT_EQ(world.text(),
+            "rank 1 on host a (pid 123) has died in step 17, in the data loader; the launcher's own message has its "
+            "signal");
+  world[1].posting.step = 0;
+  world.set(1, Phase::start_up);
+  EXPECT_HAS(world.text(), "has died before the first step, in start-up;");
+}
+
+TEST(Diagnosis, AHostThatIsCutOffIsNamedOnceWithItsRanks) {
+  World world(4);
+  for (const int rank : {2, 3}) {
+    world[rank].heard_ns = ago(12);
+    world[rank].posting.alive_ns = ago(12.3);
+  }
+  EXPECT_HAS(world.text(), "host b (ranks 2 and 3) cannot be reached: not heard of for 12.0 s. The network");
+  EXPECT_LACKS(world.text(), "stopped");
+  EXPECT_LACKS(world.text(), "wait in");
+}
+
+TEST(Diagnosis, WhereTheRankThatSpeaksForAHostIsStoppedTheOthersAreNotBlamed) {
+  World world(4);
+  world[0].posting.alive_ns = ago(12);
+  for (const int rank : {2, 3}) world[rank].heard_ns = world[rank].posting.alive_ns = ago(12);
+  EXPECT_HAS(world.text(), "rank 0 on host a is stopped");
+  EXPECT_LACKS(world.text(), "cannot be reached");
+}
+
+TEST(Diagnosis, AllInOneBucketIsTheNetwork) {
+  World world(4);
+  world.set(3, Phase::sums, 40);
+  EXPECT_EQ(world.text(),
+            "all 4 ranks wait in bucket 2 of step 812 since 40.0 s. Look at the network between the hosts, or raise "
+            "--step-timeout");
+}
+
+TEST(Diagnosis, DifferentBucketsAreListedInOrder) {
+  World world(8);
+  world[6].posting.collective = 1;
+  EXPECT_HAS(world.text(), "rank 6 on host d waits in bucket 1 of step 812 and 7 ranks wait in bucket 2 of step 812.");
+}
+
+TEST(Diagnosis, CollectivesBehindTheBucketsAreNotBuckets) {
+  World world(2);
+  for (RankView& view : world.ranks) {
+    view.posting.collective = kBuckets + 1;
+    view.posting.phase = static_cast<int32_t>(Phase::update);
+  }
+  EXPECT_HAS(world.text(), "all 2 ranks wait in collective 1 behind the buckets of step 812");
+}
+
+TEST(Diagnosis, ADeviceWaitsForOthersWhileACollectiveOfItsStepIsAwaited) {
+  World world(2);
+  for (const int rank : {0, 1}) world.set(rank, Phase::device);
+  EXPECT_HAS(world.text(), "all 2 ranks wait in bucket 2 of step 812");
+  world[1].posting.awaited_step = 813;
+  EXPECT_HAS(world.text(),
+             "rank 1 on host a is waiting for its device since 41.0 s (all collectives of step 812 are "
+             "done); rank 0 on host a waits in bucket 2 of step 812");
+}
+
+TEST(Diagnosis, WhereNobodyWaitsTheStepIsTold) {
+  World world(2);
+  for (const int rank : {0, 1}) world.set(rank, Phase::data);
+  EXPECT_HAS(world.text(), "ranks 0 and 1 on host a are in the data loader since 41.0 s (step 812)");
+}
+
+TEST(Diagnosis, ARankThatHasEndedWhileOthersWaitIsNamed) {
+  World world(2);
+  world[1].left = true;
+  world[1].posting.alive_ns = ago(41);
+  EXPECT_HAS(world.text(), "rank 1 on host a has ended; rank 0 on host a waits in bucket 2 of step 812");
+}
+
+TEST(Diagnosis, RanksOfWhichNothingIsKnownAreCountedNotBlamed) {
+  World world(4);
+  for (const int rank : {1, 2, 3}) world[rank].posting = {};
+  EXPECT_HAS(world.text(),
+             "rank 0 on host a waits in bucket 2 of step 812 since 41.0 s; nothing is known of 3 other ranks");
+}
+
+TEST(Diagnosis, NothingIsMissedAndNothingIsUnknownWithoutACount) {
+  World world(2);
+  for (RankView& view : world.ranks) view.posting.awaited_step = 0;
+  EXPECT_HAS(world.text(), "all 2 ranks wait in the sums of step 812 since");
+  for (const int rank : {0, 1}) world.set(rank, Phase::replicas);
+  EXPECT_HAS(world.text(), "all 2 ranks wait in the comparison of replicas since");
+}
+
+TEST(Limits, FollowTheSlowestStep) {
+  const WatchdogLimits limits;
+  EXPECT_EQ(limit_of(Phase::sums, limits, 100ms), 60s);
+  EXPECT_EQ(limit_of(Phase::data, limits, 10s), 200s);
+  EXPECT_EQ(limit_of(Phase::evaluation, limits, 10s), 200s);
+  EXPECT_EQ(limit_of(Phase::compute, limits, 0s), 300s);
+  EXPECT_EQ(limit_of(Phase::start_up, limits, 10s), 300s);
+  EXPECT_EQ(limit_of(Phase::saving, limits, 10s), 600s);
+  EXPECT_EQ(limit_of(Phase::ending, limits, 10s), 600s);
+}
+
+TEST(Limits, AreWhatWasAskedForOrNone) {
+  EXPECT_EQ(limit_of(Phase::sums, {.step = 3s}, 100s), 3s);
+  EXPECT_EQ(limit_of(Phase::sums, {.step = 3s}, 0s), 3s);
+  EXPECT_EQ(limit_of(Phase::sums, {.step = 0s}, 100s), std::nullopt);
+  EXPECT_EQ(limit_of(Phase::start_up, {.start_up = 0s}, 100s), std::nullopt);
+  EXPECT_EQ(limit_of(Phase::sums, {.start_up = 0s}, 0s), std::nullopt);
+  EXPECT_EQ(limit_of(Phase::sums, {.start_up = 10s}, 0s), 60s);
+  EXPECT_EQ(limit_of(Phase::saving, {.saving = 0s}, 100s), std::nullopt);
+}
+
+}  // namespace
+}  // namespace ddp::testing

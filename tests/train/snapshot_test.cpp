@@ -1,0 +1,133 @@
+// A checkpoint of one world is gone on from by another: ranks as threads over reference ops, and the files in between.
+#include "train/snapshot.h"
+
+#include "device/cpu/device.h"
+#include "tests/reference/ops.h"
+#include "tests/threads/ranks.h"
+#include "tests/train/rig.h"
+#include "tests/train/small.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+
+namespace ddp::testing {
+namespace {
+
+constexpr int64_t kSteps = 5;
+
+class Folder {
+ public:
+  Folder() : path_(std::filesystem::temp_directory_path() / fmt::format("ddp-snapshot-{}", ::getpid())) {
+    std::filesystem::remove_all(path_);
+  }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+RigConfig config(OptimizerDesc optimizer, bool zero) {
+  return {
+      .batch_size = 16, .lr = 0.01, .replica = {.optimizer = optimizer, .zero = zero, .sync_norm = true, .seed = 5}};
+}
+
+void run_world(int size, const RigConfig& config, const std::function<void(Rig&, Communicator&)>& work) {
+  const MemoryDataset data = small_data(50);
+  run_ranks(size, [&](Communicator& communicator) {
+    const auto device = make_cpu_device();
+    const auto ops = make_reference_ops(*device);
+    Rig rig(config, norm_network(), data, *device, *ops, communicator);
+    work(rig, communicator);
+  });
+}
+
+// The step after the checkpoint.
+struct NextStep {
+  std::vector<float> gradients, weights, state;
+  double loss = 0;
+};
+
+NextStep next_step(Rig& rig) {
+  const std::vector<double> losses = rig.losses(kSteps, kSteps + 1);
+  const Replica& r = rig.replica;
+  return {r.download_gradients(), r.download_weights(), r.download_state(r.state()), losses[0]};
+}
+
+double distance(std::span<const Parameter> parameters, std::span<const float> actual, std::span<const float> expected) {
+  return gradient_distance(parameters, actual, expected).value;
+}
+
+struct Worlds {
+  int saved, resumed;
+  bool zero_saved, zero_resumed;
+};
+
+class Snapshots : public ::testing::TestWithParam<std::tuple<Worlds, OptimizerDesc::Kind>> {};
+
+TEST_P(Snapshots, AreGoneOnFromByAnyWorld) {
+  const auto [worlds, kind] = GetParam();
+  const OptimizerDesc optimizer{.kind = kind, .momentum = 0.9f};
+  const Folder folder;
+  std::filesystem::path path;
+  NextStep expected;
+  Snapshot saved;
+  run_world(worlds.saved, config(optimizer, worlds.zero_saved), [&](Rig& rig, Communicator& c) {
+    rig.losses(0, kSteps);
+    const auto snapshot = take_snapshot(rig.replica, {.step = kSteps}, kSteps);
+    ASSERT_EQ(snapshot.has_value(), c.rank() == 0);
+    if (snapshot) {
+      saved = *snapshot;
+      path = write_checkpoint(folder.path(), saved, {rig.replica.parameters, rig.replica.norms}, false);
+    }
+    const NextStep next = next_step(rig);
+    if (c.rank() == 0) expected = next;
+  });
+  run_world(worlds.resumed, config(optimizer, worlds.zero_resumed), [&](Rig& rig, Communicator& c) {
+    const Replica& r = rig.replica;
+    restore(rig.replica, read_checkpoint(path, {r.parameters, r.norms}, optimizer_state_names(r)));
+    const auto restored = take_snapshot(rig.replica, {.step = kSteps}, kSteps);
+    const NextStep next = next_step(rig);
+    if (c.rank() != 0) return;
+    // The offsets of parameters depend on the world with optimizer state in parts.
+    const auto mine = parameters_of(norm_network(), worlds.zero_resumed ? scatter_alignment(worlds.resumed) : 1);
+    const auto theirs = parameters_of(norm_network(), worlds.zero_saved ? scatter_alignment(worlds.saved) : 1);
+    const auto as_mine = [&](const std::vector<float>& values) {
+      std::vector<float> moved(next.weights.size());
+      for (size_t i = 0; i < mine.size(); ++i)
+        std::copy_n(values.begin() + theirs[i].offset, mine[i].count, moved.begin() + mine[i].offset);
+      return moved;
+    };
+    EXPECT_EQ(restored->model.weights, as_mine(saved.model.weights));
+    EXPECT_EQ(restored->model.statistics, saved.model.statistics);
+    ASSERT_EQ(restored->optimizer.size(), saved.optimizer.size());
+    for (size_t k = 0; k < saved.optimizer.size(); ++k)
+      EXPECT_EQ(restored->optimizer[k].values, as_mine(saved.optimizer[k].values)) << k;
+
+    EXPECT_NEAR(next.loss, expected.loss, 1e-5 * expected.loss);
+    if (!worlds.zero_saved && !worlds.zero_resumed) {  // else no rank has all sums
+      EXPECT_LE(distance(r.parameters, next.gradients, as_mine(expected.gradients)), 1e-4);
+    }
+    // Adam makes a whole step of a gradient that is zero but for rounding.
+    if (kind == OptimizerDesc::Kind::sgd) {
+      EXPECT_LE(distance(r.parameters, next.weights, as_mine(expected.weights)), 1e-5);
+    }
+    for (size_t i = 0; i < next.state.size(); ++i) EXPECT_NEAR(next.state[i], expected.state[i], 1e-5);
+    if (worlds.saved == worlds.resumed && worlds.zero_saved == worlds.zero_resumed) {
+      EXPECT_EQ(next.weights, expected.weights);
+      EXPECT_EQ(next.state, expected.state);
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Worlds, Snapshots,
+                         ::testing::Combine(::testing::Values(Worlds{2, 2, false, false}, Worlds{2, 3, false, false},
+                                                              Worlds{3, 1, false, false}, Worlds{3, 3, true, true},
+                                                              Worlds{3, 2, true, false}, Worlds{1, 4, false, true}),
+                                            ::testing::Values(OptimizerDesc::Kind::sgd, OptimizerDesc::Kind::adam)));
+
+}  // namespace
+}  // namespace ddp::testing

@@ -1,0 +1,50 @@
+// Trains with ranks as threads over reference ops, and what is compared of it.
+#pragma once
+
+#include "device/cpu/device.h"
+#include "tests/reference/ops.h"
+#include "tests/threads/ranks.h"
+#include "tests/train/rig.h"
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace ddp::testing {
+
+// One thread a rank, each with its own device, ops and communicator.
+inline void run_world(int size, const std::function<void(Communicator&, Device&, Ops&)>& work) {
+  run_ranks(size, [&](Communicator& communicator) {
+    const auto device = make_cpu_device();
+    const auto ops = make_reference_ops(*device);
+    work(communicator, *device, *ops);
+  });
+}
+
+// Of rank 0, after the last step.
+struct Result {
+  std::vector<double> losses;
+  std::vector<float> gradients, weights, state;
+};
+
+// The steps 0 to `steps` - 1 of one rank.
+inline Result train(const RigConfig& config, const Network& network, const Dataset& data, int64_t steps,
+                    Communicator& communicator, Device& device, Ops& ops) {
+  Rig rig(config, network, data, device, ops, communicator);
+  const auto losses = rig.losses(0, steps);
+  const Replica& r = rig.replica;
+  r.check_replicas();
+  return {losses, r.download_gradients(), r.download_weights(), r.download_state(r.state())};
+}
+
+inline Result train_world(int size, const RigConfig& config, const Network& network, const Dataset& data,
+                          int64_t steps) {
+  Result result;
+  run_world(size, [&](Communicator& c, Device& device, Ops& ops) {
+    const Result mine = train(config, network, data, steps, c, device, ops);
+    if (c.rank() == 0) result = mine;
+  });
+  return result;
+}
+
+}  // namespace ddp::testing

@@ -1,0 +1,118 @@
+// A temporary folder of checkpoints, and snapshots to write into it.
+#pragma once
+
+#include "core/error.h"
+#include "train/checkpoint.h"
+#include "train/manifest.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace ddp {
+
+namespace fs = std::filesystem;
+
+inline const std::vector<std::string> kCheckpointFiles = {"model.safetensors", "optimizer.safetensors", "state.json"};
+
+inline std::string content_of(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+inline void put(const fs::path& path, const std::string& content) { std::ofstream(path, std::ios::binary) << content; }
+
+// The error that `call` throws.
+template <class Call>
+Error error_of(Call&& call) {
+  try {
+    call();
+  } catch (const Error& e) {
+    return e;
+  }
+  ADD_FAILURE() << "no error";
+  return {Exit::done, ""};
+}
+
+inline void expect_error(const Error& error, Exit code, const std::string& part) {
+  EXPECT_EQ(error.code(), code) << error.what();
+  EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+}
+
+// A network's values; those of parameters differ everywhere, and gaps are zero.
+struct Weights {
+  std::vector<Parameter> parameters;
+  std::vector<NormState> norms;
+
+  Tensors tensors() const { return {.parameters = parameters, .norms = norms}; }
+  std::vector<float> values(float scale) const {
+    std::vector<float> flat(flat_count(parameters));
+    for (const Parameter& p : parameters)
+      for (int64_t i = 0; i < p.count; ++i)
+        flat[p.offset + i] = scale * static_cast<float>(100'000 * p.layer + 2 * i + (p.pytorch_shape.size() > 1)) / 7;
+    return flat;
+  }
+  Snapshot snapshot(int64_t step) const {
+    const auto scale = static_cast<float>(step);
+    Snapshot snapshot{
+        .model = {.weights = values(scale), .statistics = initial_state(norms), .updates = norms.empty() ? 0 : step},
+        .optimizer = {{"exp_avg", values(-scale)}, {"exp_avg_sq", values(scale / 3)}},
+        .run = {}};
+    for (float& value : snapshot.model.statistics) value += scale;
+    snapshot.run.step = step;
+    snapshot.run.samples = 256 * step;
+    return snapshot;
+  }
+};
+
+// Eight numbers of a linear layer: its files are short enough to flip each bit.
+inline Weights few_weights() {
+  return {.parameters = {{.name = "0.weight",
+                          .layer = 0,
+                          .role = Parameter::Role::weight,
+                          .out = 2,
+                          .in = {1, 1, 3},
+                          .offset = 0,
+                          .count = 6,
+                          .pytorch_shape = {2, 3}},
+                         {.name = "0.bias",
+                          .layer = 0,
+                          .role = Parameter::Role::bias,
+                          .out = 2,
+                          .in = {},
+                          .offset = 16,
+                          .count = 2,
+                          .pytorch_shape = {2}}},
+          .norms = {}};
+}
+
+inline const std::vector<std::string> kAdam = {"exp_avg", "exp_avg_sq"};
+
+class CheckpointFolder : public ::testing::Test {
+ protected:
+  CheckpointFolder() {
+    std::string name = (fs::temp_directory_path() / "ddp-checkpoint-XXXXXX").string();
+    run = ::mkdtemp(name.data());
+    folder = run / "checkpoints";
+  }
+  ~CheckpointFolder() override { fs::remove_all(run); }
+
+  fs::path write(int64_t step, bool best = false) const {
+    return write_checkpoint(folder, weights.snapshot(step), weights.tensors(), best);
+  }
+  Snapshot read(const fs::path& checkpoint) const { return read_checkpoint(checkpoint, weights.tensors(), kAdam); }
+  std::vector<std::string> names() const {  // of all that is in the folder
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(folder)) names.push_back(entry.path().filename());
+    std::ranges::sort(names);
+    return names;
+  }
+
+  const Weights weights = few_weights();
+  fs::path run, folder;
+};
+
+}  // namespace ddp
