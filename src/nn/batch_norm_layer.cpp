@@ -2,6 +2,7 @@
 #include "device/buffer.h"
 #include "nn/layer.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace ddp {
@@ -97,14 +98,17 @@ class BatchNormLayer final : public Layer {
 }  // namespace
 
 std::unique_ptr<Layer> make_batch_norm_layer(const LayerSpec& spec, int index, bool input_gradient, Format format,
-                                             const RunningStatsSpan& span, const LayerContext& context) {
+                                             const LayerContext& context) {
   const BatchNormDesc desc{.input = spec.input,
                            .format = format,
                            .epsilon = spec.norm.epsilon,
                            .relu = spec.relu,
                            .add = spec.skip != LayerSpec::kNone};
+  const auto norm = std::find_if(context.norms.begin(), context.norms.end(),
+                                 [&](const NormState& state) { return state.layer == index; });
+  DDP_EXPECT(norm != context.norms.end());
   return std::make_unique<BatchNormLayer>(context.ops.batch_norm(desc, context.batch_sizes), spec,
-                                          parameters_of_layer(context.parameters, index), input_gradient, format, span,
+                                          ids_of_layer(context.parameters, index), input_gradient, format, norm->span,
                                           context);
 }
 

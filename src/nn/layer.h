@@ -94,6 +94,7 @@ struct LayerContext {
   const ModelConfig& config;
   const ModelMemory& memory;
   std::span<const Parameter> parameters;
+  std::span<const NormState> norms;
   std::span<const int64_t> batch_sizes;
 };
 
@@ -101,11 +102,11 @@ struct LayerContext {
 std::unique_ptr<Layer> make_layer(const LayerSpec& spec, int index, bool input_gradient, Format input_format,
                                   const LayerContext& context);
 std::unique_ptr<Layer> make_batch_norm_layer(const LayerSpec& spec, int index, bool input_gradient, Format format,
-                                             const RunningStatsSpan& span, const LayerContext& context);
+                                             const LayerContext& context);
 
 Conv2dDesc conv2d_desc(const LayerSpec& spec, bool input_gradient, Format input_format);
 
 // The ids of a layer's parameters, ascending.
-std::vector<int> parameters_of_layer(std::span<const Parameter> parameters, int layer);
+std::vector<int> ids_of_layer(std::span<const Parameter> parameters, int layer);
 
 }  // namespace ddp

@@ -128,7 +128,7 @@ class FlattenLayer : public SimpleLayer {
 
 }  // namespace
 
-std::vector<int> parameters_of_layer(std::span<const Parameter> parameters, int layer) {
+std::vector<int> ids_of_layer(std::span<const Parameter> parameters, int layer) {
   std::vector<int> ids;
   for (size_t id = 0; id < parameters.size(); ++id)
     if (parameters[id].layer == layer) ids.push_back(static_cast<int>(id));
@@ -151,7 +151,7 @@ std::unique_ptr<Layer> make_layer(const LayerSpec& spec, int index, bool input_g
                           (spec.input.h * spec.input.w > 1 || spec.input.c % format.block != 0);
   if (spec.view && !rearranged) return nullptr;
   Ops& ops = context.ops;
-  const auto ids = parameters_of_layer(context.parameters, index);
+  const auto ids = ids_of_layer(context.parameters, index);
   switch (spec.kind) {
     case LayerSpec::Kind::conv2d:
       return std::make_unique<WeightLayer<Conv2d>>(
@@ -175,7 +175,7 @@ std::unique_ptr<Layer> make_layer(const LayerSpec& spec, int index, bool input_g
     case LayerSpec::Kind::add: return std::make_unique<AddLayer>(ops, format);
     case LayerSpec::Kind::relu: return std::make_unique<ReluLayer>(ops, format);
     case LayerSpec::Kind::flatten: return std::make_unique<FlattenLayer>(ops);
-    case LayerSpec::Kind::batch_norm: break;
+    case LayerSpec::Kind::batch_norm: return make_batch_norm_layer(spec, index, input_gradient, format, context);
   }
   fail(Exit::internal, "layer {} ({}) cannot be made here", index, name_of(spec.kind));
 }

@@ -20,7 +20,7 @@ MemoryPlan plan_memory(int64_t image_bytes, std::span<const PlannedStage> stages
     if (stage.view) continue;
     Lifetime& read = life(stage.from);
     read.last = std::max(read.last, stage.keeps_input ? turn(i) : i);
-    if (stage.skip >= -1) life(stage.skip).last = std::max(life(stage.skip).last, i);
+    if (stage.skip != LayerSpec::kNone) life(stage.skip).last = std::max(life(stage.skip).last, i);
     life_of[i] = static_cast<int>(lives.size());
     lives.push_back({stage.bytes, i, stage.keeps_output ? turn(i) : i});
   }
@@ -39,7 +39,7 @@ MemoryPlan plan_memory(int64_t image_bytes, std::span<const PlannedStage> stages
     const PlannedStage& stage = stages[i];
     if (stage.view || !stage.has_gradient) continue;
     for (const int part : parts[i]) lives[part].last = turn(i);
-    const int from = root(stage.from), skip = stage.skip >= 0 ? root(stage.skip) : -1;
+    const int from = root(stage.from), skip = stage.skip >= 0 ? root(stage.skip) : LayerSpec::kNone;
     if (skip >= 0 && stages[skip].has_gradient) parts[skip].push_back(parts[i][0]);
     if (from >= 0 && stages[from].has_gradient) {
       written[i] = static_cast<int>(lives.size());

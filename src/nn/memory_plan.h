@@ -2,6 +2,7 @@
 #pragma once
 
 #include "nn/arena.h"
+#include "nn/network.h"
 
 #include <cstdint>
 #include <span>
@@ -9,11 +10,11 @@
 
 namespace ddp {
 
-// A stage writes one value. Inputs are numbers of stages that are no views, or -1 for the image, -2 for none.
+// A stage writes one value. Its inputs are stages, or in their place LayerSpec::kImage or kNone.
 struct PlannedStage {
   int64_t bytes = 0;
   bool view = false;  // its value is that of `from`, in the same memory
-  int from = -1, skip = -2;
+  int from = LayerSpec::kImage, skip = LayerSpec::kNone;
   bool keeps_input = false, keeps_output = false;  // in its backward
   bool has_gradient = false;
 };

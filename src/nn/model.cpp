@@ -8,8 +8,9 @@
 
 namespace ddp {
 
-Model::Model(const Network& network, std::span<const Parameter> parameters, std::span<const int64_t> batch_sizes,
-             Device& device, Ops& ops, const ModelMemory& memory, const ModelConfig& config)
+Model::Model(const Network& network, std::span<const Parameter> parameters, std::span<const NormState> norms,
+             std::span<const int64_t> batch_sizes, Device& device, Ops& ops, const ModelMemory& memory,
+             const ModelConfig& config)
     : device_(device),
       ops_(ops),
       memory_(memory),
@@ -19,15 +20,13 @@ Model::Model(const Network& network, std::span<const Parameter> parameters, std:
   require(!network.layers().empty() && network.output().h == 1 && network.output().w == 1, Exit::model,
           "model {} ends in an image, not in one value for each class", network.name());
   const std::vector<LayerSpec> specs = network.trimmed_layers();
-  const std::vector<NormState> norms = norm_states_of(network);
   read_image_ = specs[0].input;
   const bool conv_first = specs[0].kind == LayerSpec::Kind::conv2d;
   const Conv2dDesc first_desc = conv_first ? conv2d_desc(specs[0], false, {}) : Conv2dDesc{};
   input_format_ = ops.input_format(conv_first ? &first_desc : nullptr, batch_sizes);
 
   Format format = input_format_;
-  const LayerContext context{ops, device, config_, memory_, parameters, batch_sizes};
-  size_t norm = 0;
+  const LayerContext context{ops, device, config_, memory_, parameters, norms, batch_sizes};
   for (int i = 0; i < static_cast<int>(specs.size()); ++i) {
     const LayerSpec& spec = specs[i];
     const auto has_gradient = [&](int stage) { return stage >= 0 && stages_[stage].has_gradient; };
@@ -38,9 +37,7 @@ Model::Model(const Network& network, std::span<const Parameter> parameters, std:
             "model {}: the two paths that meet in layer {} end in different formats on this device; give the "
             "convolutions of both channels in multiples of 16, or of neither",
             network.name(), spec.name);
-    const bool is_norm = spec.kind == LayerSpec::Kind::batch_norm;
-    auto layer = is_norm ? make_batch_norm_layer(spec, i, input_gradient, format, norms[norm++].span, context)
-                         : make_layer(spec, i, input_gradient, format, context);
+    auto layer = make_layer(spec, i, input_gradient, format, context);
     if (layer) format = layer->output_format();
     // What is flattened by looking at it otherwise is dense, unless it is in lanes.
     if (!layer && spec.kind == LayerSpec::Kind::flatten && format.kind == Format::Kind::channels) format = {};
@@ -51,7 +48,7 @@ Model::Model(const Network& network, std::span<const Parameter> parameters, std:
          .skip = spec.skip,
          .image = spec.output,
          .format = format,
-         .has_gradient = input_gradient || has_gradient(spec.skip) || !parameters_of_layer(parameters, i).empty()});
+         .has_gradient = input_gradient || has_gradient(spec.skip) || !ids_of_layer(parameters, i).empty()});
   }
   require(format.kind != Format::Kind::channels, Exit::model, "model {}: put flatten() behind its last layer",
           network.name());
@@ -105,7 +102,7 @@ void Model::bind() {
 
 void Model::forward(const Pass& pass) {
   const int64_t n = pass.samples.size;
-  if (n > 0) ops_.normalize(pass.samples, input_image_, value(-1, n));
+  if (n > 0) ops_.normalize(pass.samples, input_image_, value(LayerSpec::kImage, n));
   for (int i = 0; i < static_cast<int>(stages_.size()); ++i) {
     const Stage& stage = stages_[i];
     if (!stage.layer) continue;

@@ -19,9 +19,10 @@ namespace ddp {
 
 class Model {
  public:
-  // Only the batch sizes given here can be run, and the empty one. `parameters` are the network's.
-  Model(const Network& network, std::span<const Parameter> parameters, std::span<const int64_t> batch_sizes,
-        Device& device, Ops& ops, const ModelMemory& memory, const ModelConfig& config);
+  // Only the batch sizes given here can be run, and the empty one. `parameters` and `norms` are the network's.
+  Model(const Network& network, std::span<const Parameter> parameters, std::span<const NormState> norms,
+        std::span<const int64_t> batch_sizes, Device& device, Ops& ops, const ModelMemory& memory,
+        const ModelConfig& config);
 
   // To be called whenever the weights have changed, before they are used again.
   void bind();
@@ -44,10 +45,10 @@ class Model {
 
  private:
   struct Stage {
-    std::unique_ptr<Layer> layer;  // null for a view
-    std::string name;              // "3 conv2d"
-    int from = -1, skip = -2;      // stages; -1: the image, -2: none
-    ImageShape image;              // of the output
+    std::unique_ptr<Layer> layer;                           // null for a view
+    std::string name;                                       // "3 conv2d"
+    int from = LayerSpec::kImage, skip = LayerSpec::kNone;  // stages
+    ImageShape image;                                       // of the output
     Format format;
     bool has_gradient = false;           // whether its value depends on parameters
     int64_t output = 0;                  // byte offsets in the arena
@@ -70,8 +71,8 @@ class Model {
   ImageShape read_image_;   // what the network reads of it, its top left
   Format input_format_;
   int64_t input_offset_ = 0;
-  std::vector<Stage> stages_;  // layers and views, in forward order
-  int last_ = -1;              // the stage whose value is the logits, and whose gradient the loss writes
+  std::vector<Stage> stages_;     // layers and views, in forward order
+  int last_ = LayerSpec::kImage;  // the stage whose value is the logits, and whose gradient the loss writes
   Buffer arena_;
 };
 

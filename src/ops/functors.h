@@ -88,11 +88,11 @@ struct LarsRule {
   }
 };
 
-// What gradients are multiplied by, from the sum of their squares; 1 where that is infinite or NaN.
+// What gradients are multiplied by, from the sum of their squares: 0 where that is infinite, 1 where it is NaN.
 struct ClipScale {
   float limit;
   DDP_HOST_DEVICE float operator()(float squares) const {
-    const float scale = limit / (std::sqrt(squares) + 1e-6f);  // of an overflown sum 0
+    const float scale = limit / (std::sqrt(squares) + 1e-6f);
     return scale < 1 ? scale : 1;
   }
 };

@@ -47,7 +47,7 @@ Replica::Replica(const Network& network, const ReplicaConfig& config, Device& de
                                                : Buffer()),
       norm_communicator_(norms.empty() || communicator_.size() == 1 ? nullptr : communicator_.split(0)),
       running_stats_(ops_.running_stats(spans_of(norms))),
-      model(network, parameters, config.batch_sizes, device_, ops_, {weights(), gradients(), statistics()},
+      model(network, parameters, norms, config.batch_sizes, device_, ops_, {weights(), gradients(), statistics()},
             model_config(config)),
       reducer(plan, communicator_, {gradients(), static_cast<size_t>(plan.total)}, wire(config)),
       update({config.optimizer, config.clip_norm, config.zero}, optimizer_tensors(parameters, config.all_decay), plan,

@@ -4,16 +4,13 @@
 #include "comm/nccl/communicator.h"
 #include "comm/staged.h"
 #include "core/error.h"
-#include "device/cpu/device.h"
 #include "device/cuda/device.h"
 #include "nn/models.h"
 #include "ops/cuda/ops.h"
-#include "tests/reference/ops.h"
-#include "tests/threads/ranks.h"
 #include "tests/train/bad_step.h"
 #include "tests/train/faults.h"
-#include "tests/train/rig.h"
 #include "tests/train/small.h"
+#include "tests/train/world.h"
 #include "train/evaluation.h"
 
 #include <emulator/emulator.h>
@@ -33,11 +30,6 @@ struct GpuWorld {
 
 void PrintTo(const GpuWorld& world, std::ostream* out) { *out << world.name; }
 
-struct Result {
-  std::vector<double> losses;
-  std::vector<float> gradients, weights;
-};
-
 using Work = std::function<void(Communicator&, Device&, Ops&)>;
 
 void on_gpus(const GpuWorld& world, const Work& work) {
@@ -50,25 +42,6 @@ void on_gpus(const GpuWorld& world, const Work& work) {
   });
 }
 
-Result train(const RigConfig& config, const Dataset& data, int64_t steps, Communicator& c, Device& device, Ops& ops) {
-  Rig rig(config, small_network(), data, device, ops, c);
-  Result result{.losses = rig.losses(0, steps), .gradients = {}, .weights = {}};
-  rig.replica.check_replicas();
-  result.gradients = rig.replica.download_gradients();
-  result.weights = rig.replica.download_weights();
-  return result;
-}
-
-Result on_the_cpu(const RigConfig& config, const Dataset& data, int64_t steps) {
-  Result result;
-  run_ranks(1, [&](Communicator& c) {
-    const auto device = make_cpu_device();
-    const auto ops = make_reference_ops(*device);
-    result = train(config, data, steps, c, *device, *ops);
-  });
-  return result;
-}
-
 class EmulatedTraining : public ::testing::TestWithParam<GpuWorld> {};
 
 TEST_P(EmulatedTraining, IsTheMathematicsOfOneRankOnTheCpu) {
@@ -78,10 +51,10 @@ TEST_P(EmulatedTraining, IsTheMathematicsOfOneRankOnTheCpu) {
       emulator::set_seed(seed);
       const MemoryDataset data = small_data(samples);
       const RigConfig config{.batch_size = 16, .lr = 0.1, .device_data_bytes = world.resident ? size_t{1} << 30 : 0};
-      const Result expected = on_the_cpu(config, data, 14);
+      const Result expected = train_world(1, config, small_network(), data, 14);
       Result actual;
       on_gpus(world, [&](Communicator& c, Device& device, Ops& ops) {
-        const Result mine = train(config, data, 14, c, device, ops);
+        const Result mine = train(config, small_network(), data, 14, c, device, ops);
         if (c.rank() == 0) actual = mine;
       });
       EXPECT_LE(loss_distance(actual.losses, expected.losses), 1e-5) << samples << " samples, seed " << seed;
@@ -113,10 +86,8 @@ TEST_P(EmulatedTraining, NormsMicroBatchesAndPartsOfStateAreTheSameMathematics) 
                      .step = {.micro_batches = micro_batches},
                      .device_data_bytes = world.resident ? size_t{1} << 30 : 0};
     std::vector<double> expected, actual;
-    run_ranks(1, [&](Communicator& c) {
-      const auto device = make_cpu_device();
-      const auto ops = make_reference_ops(*device);
-      expected = Rig(config, norm_network(), data, *device, *ops, c).losses(0, 5);
+    run_world(1, [&](Communicator& c, Device& device, Ops& ops) {
+      expected = Rig(config, norm_network(), data, device, ops, c).losses(0, 5);
     });
     on_gpus(world, [&](Communicator& c, Device& device, Ops& ops) {
       const auto mine = Rig(config, norm_network(), data, device, ops, c).losses(0, 5);
@@ -145,11 +116,7 @@ TEST_P(EmulatedTraining, EvaluationCountsEverySampleOnce) {
     return first;
   };
   Evaluation expected, actual;
-  run_ranks(1, [&](Communicator& c) {
-    const auto device = make_cpu_device();
-    const auto ops = make_reference_ops(*device);
-    expected = evaluate(c, *device, *ops);
-  });
+  run_world(1, [&](Communicator& c, Device& device, Ops& ops) { expected = evaluate(c, device, ops); });
   on_gpus(GetParam(), [&](Communicator& c, Device& device, Ops& ops) {
     const Evaluation mine = evaluate(c, device, ops);
     if (c.rank() == 0) actual = mine;
@@ -165,7 +132,7 @@ class ManyRanks : public EmulatedTraining {};
 TEST_P(ManyRanks, CatchABucketThatIsNotSummed) {
   const MemoryDataset data = small_data(50);
   const RigConfig config{.batch_size = 16, .lr = 0.1};
-  const Result expected = on_the_cpu(config, data, 6);
+  const Result expected = train_world(1, config, small_network(), data, 6);
   double worst = 0;
   on_gpus(GetParam(), [&](Communicator& c, Device& device, Ops& ops) {
     int sums = 0;
@@ -189,7 +156,7 @@ TEST(EmulatedStreams, CatchComputeThatDoesNotWait) {
   const GpuWorld world{"nccl_2_no_graph", 2, true, false, true};
   const MemoryDataset data = small_data(50);
   const RigConfig config{.batch_size = 16, .lr = 0.1};
-  const Result expected = on_the_cpu(config, data, 6);
+  const Result expected = train_world(1, config, small_network(), data, 6);
   std::atomic<bool> caught = false;
   for (uint64_t seed = 0; seed < 20 && !caught; ++seed) {
     emulator::set_seed(seed);

@@ -3,7 +3,6 @@
 
 #include <ucontext.h>
 
-#include <csetjmp>
 #include <cstddef>
 
 namespace emulator {
@@ -26,7 +25,7 @@ class Fiber {
   void (*body_)() = nullptr;
   bool started_ = true;
   ucontext_t context_{};
-  std::jmp_buf jump_;
+  void* jump_[5];
   char* mapping_ = nullptr;
   void* stack_ = nullptr;  // for the sanitizers, as the next two
   size_t stack_bytes_ = 0;

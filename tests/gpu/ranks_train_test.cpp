@@ -107,25 +107,6 @@ TEST_P(RanksOnGpu, FewSamples) {
   }
 }
 
-// Parameter by parameter: with state in parts the flat order has gaps of its own.
-std::vector<float> dense_weights(const Replica& replica) {
-  const std::vector<float> flat = replica.download_weights();
-  std::vector<float> dense;
-  for (const Parameter& p : replica.parameters)
-    dense.insert(dense.end(), flat.begin() + p.offset, flat.begin() + p.offset + p.count);
-  return dense;
-}
-
-double distance(std::span<const float> actual, std::span<const float> expected) {
-  if (actual.size() != expected.size()) return INFINITY;
-  double difference = 0, norm = 0;
-  for (size_t i = 0; i < actual.size(); ++i) {
-    difference += (double{actual[i]} - expected[i]) * (double{actual[i]} - expected[i]);
-    norm += double{expected[i]} * expected[i];
-  }
-  return std::sqrt(difference / norm);
-}
-
 class NormsOverRanksOnGpu : public RanksOnGpu {};
 INSTANTIATE_TEST_SUITE_P(All, NormsOverRanksOnGpu, ::testing::ValuesIn(kTransports),
                          [](const auto& tested) { return name_of(tested.param); });

@@ -3,7 +3,7 @@
 #include "core/error.h"
 #include "ops/cpu/conv2d_winograd.h"
 #include "ops/cpu/lane_kernels.h"
-#include "tests/ops/rig.h"
+#include "tests/ops/expected.h"
 
 #include <fmt/format.h>
 #include <omp.h>
@@ -91,34 +91,6 @@ std::unique_ptr<Conv2d> make(const Path& path, const Workers& workers, const Con
   return make_dnnl_conv2d(workers, {path.dtype, path.winograd, nullptr}, desc, sizes);
 }
 
-// The reference's results from values that bf16 has.
-struct Expected {
-  Expected(Device& device, const Case& c, Conv2dDesc desc, DType dtype)
-      : in{c.n, desc.input},
-        out{c.n, conv2d_output(desc)},
-        x(rounded(random_values(in.elements(), 1), dtype)),
-        w(rounded(random_values(c.out * c.kernel * c.kernel * c.in, 2), dtype)),
-        b(random_values(c.out, 3)),
-        dy(rounded(random_values(out.elements(), 4), dtype)),
-        dw(w.size()),
-        db(c.out) {
-    Owned rx(device, in, {}, x), ry(out, {}), rdy(device, out, {}, dy), rdx(in, {});
-    const auto reference_ops = make_reference_ops(device);
-    const auto reference = reference_ops->conv2d(desc, {});
-    reference->bind(w.data(), c.bias ? b.data() : nullptr);
-    reference->forward(rx.tensor(), ry.tensor());
-    reference->backward_weight(rx.tensor(), ry.tensor(), rdy.tensor(), dw.data(), c.bias ? db.data() : nullptr,
-                               Gradient::overwrite);
-    reference->backward_input(rdy.tensor(), rdx.tensor());
-    y = ry.memory;
-    masked = rdy.memory;
-    dx = rdx.memory;
-  }
-
-  Shape in, out;
-  Values x, w, b, dy, dw, db, y, masked, dx;
-};
-
 class Conv2dTest : public ::testing::TestWithParam<Case> {};
 
 TEST_P(Conv2dTest, AgreesWithTheReference) {
@@ -130,7 +102,12 @@ TEST_P(Conv2dTest, AgreesWithTheReference) {
                   .window = {c.kernel, c.stride, c.padding},
                   .bias = c.bias,
                   .relu = c.relu};
-  const Expected in_f32(*device, c, desc, DType::f32), in_bf16(*device, c, desc, DType::bf16);
+  const auto by_reference = [&](DType dtype) {
+    const Values weights = random_values(c.out * c.kernel * c.kernel * c.in, 2);
+    return Expected(*device, *make_reference_ops(*device)->conv2d(desc, {}), {c.n, desc.input},
+                    {c.n, conv2d_output(desc)}, rounded(weights, dtype), c.bias, dtype);
+  };
+  const Expected in_f32 = by_reference(DType::f32), in_bf16 = by_reference(DType::bf16);
   for (const Path& path : paths(c)) {
     SCOPED_TRACE(path.name);
     const Expected& e = path.dtype == DType::f32 ? in_f32 : in_bf16;

@@ -1,6 +1,6 @@
 #include "core/error.h"
 #include "ops/cpu/lane_kernels.h"
-#include "tests/ops/rig.h"
+#include "tests/ops/expected.h"
 
 #include <fmt/format.h>
 
@@ -16,33 +16,6 @@ const Case kCases[] = {{8, 4, 4, 50, 128, true}, {128, 1, 1, 128, 10},   {17, 2,
                        {1, 1, 1, 1, 1},          {5, 3, 1, 3, 23, true}, {48, 1, 1, 64, 12},
                        {20, 1, 1, 512, 10},      {3, 2, 2, 16, 9, true}, {33, 1, 1, 24, 6, true}};
 
-// The reference's results from values that bf16 has.
-struct Expected {
-  Expected(Device& device, const Case& c, const LinearDesc& desc, DType dtype)
-      : in{c.n, {c.h, c.w, c.c}},
-        out{c.n, {1, 1, c.out}},
-        x(rounded(random_values(in.elements(), 1), dtype)),
-        w(random_values(desc.in_features * c.out, 2)),
-        b(random_values(c.out, 3)),
-        dy(rounded(random_values(out.elements(), 4), dtype)),
-        dw(w.size()),
-        db(c.out) {
-    Owned rx(device, in, {}, x), ry(out, {}), rdy(device, out, {}, dy), rdx(in, {});
-    const auto reference_ops = make_reference_ops(device);
-    const auto reference = reference_ops->linear(desc, {});
-    reference->bind(w.data(), b.data());
-    reference->forward(rx.tensor(), ry.tensor());
-    reference->backward_weight(rx.tensor(), ry.tensor(), rdy.tensor(), dw.data(), db.data(), Gradient::overwrite);
-    reference->backward_input(rdy.tensor(), rdx.tensor());
-    y = ry.memory;
-    masked = rdy.memory;
-    dx = rdx.memory;
-  }
-
-  Shape in, out;
-  Values x, w, b, dy, dw, db, y, masked, dx;
-};
-
 class LinearTest : public ::testing::TestWithParam<Case> {};
 
 TEST_P(LinearTest, AgreesWithTheReference) {
@@ -50,7 +23,8 @@ TEST_P(LinearTest, AgreesWithTheReference) {
   const auto device = make_cpu_device();
   LinearDesc desc{.in_features = c.h * c.w * c.c, .out_features = c.out, .input_format = {}, .relu = c.relu};
   for (const DType dtype : {DType::f32, DType::bf16}) {
-    const Expected e(*device, c, desc, dtype);
+    const Expected e(*device, *make_reference_ops(*device)->linear(desc, {}), {c.n, {c.h, c.w, c.c}},
+                     {c.n, {1, 1, c.out}}, random_values(desc.in_features * c.out, 2), true, dtype);
     for (const Format from : kAllFormats)
       for (const int threads : {1, 2}) {
         if (from.kind == Format::Kind::lanes && from.block > widest_lanes()) continue;

@@ -80,7 +80,7 @@ TEST_F(Parity, OneStepAndTheNextLosses) {
 
 // Free-running losses part when a ReLU's input is within rounding of zero: PyTorch's own ways of rounding are up to
 // 4e-5 apart in these runs (`spread` in parity.json). So the first forty agree to 1e-5 in every run, all hundred in
-// some, and none parts by more than such events explain; wrong mathematics is off by 1e-2 at once.
+// most, and none parts by more than such events explain; wrong mathematics is off by 1e-2 at once.
 TEST_F(Parity, AHundredLosses) {
   int agree = 0;
   for (const json& run : expected.at("free_running").at("runs")) {
@@ -96,7 +96,7 @@ TEST_F(Parity, AHundredLosses) {
     agree += all <= 1e-5;
     std::printf("40 losses within %.1e, 100 losses within %.1e\n", first_forty, all);
   }
-  EXPECT_GE(agree, 2);
+  EXPECT_GE(agree, 3);
 }
 
 }  // namespace

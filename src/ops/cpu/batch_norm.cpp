@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "device/buffer.h"
+#include "ops/cpu/activation.h"
 #include "ops/cpu/rows.h"
 #include "ops/cpu/stream_kernels.h"
 #include "ops/functors.h"
@@ -179,9 +180,6 @@ class CpuBatchNorm final : public BatchNorm {
       }
   }
 
-  std::byte* element(const Tensor& t, int64_t at) const {
-    return static_cast<std::byte*>(t.data) + at * static_cast<int64_t>(size_of(type_));
-  }
   // Of `count` runs of lanes from element `at` on, those past n.
   void clear_lanes(const Tensor& t, int64_t at, int64_t count) const {
     const int64_t lanes = rows_.lanes(), filled = rows_.ragged_lanes(t.shape.n);

@@ -13,7 +13,7 @@
 namespace ddp {
 
 struct DnnlConfig {
-  DType activations = DType::f32;
+  DType activations = DType::f32;    // bf16: where dnnl_offers_bf16()
   bool winograd = true;              // where suits_winograd, or suits_bf16_winograd (conv2d_winograd.h)
   std::shared_ptr<Scratch> scratch;  // of all convolutions of a rank; null: one of its own
 };

@@ -1,4 +1,5 @@
 #include "core/error.h"
+#include "ops/cpu/activation.h"
 #include "ops/cpu/conv2d.h"
 #include "ops/cpu/conv2d_winograd.h"
 #include "ops/cpu/dnnl_step.h"
@@ -133,8 +134,7 @@ class DnnlConv2d final : public Conv2d {
 
   // Of the sample `first`, which begins a block where the format has blocks of samples.
   static void* at(const Tensor& t, int64_t first) {
-    const int64_t elements = stored_elements({first, t.shape.image}, t.format);
-    return static_cast<std::byte*>(t.data) + elements * static_cast<int64_t>(size_of(t.dtype));
+    return element(t, stored_elements({first, t.shape.image}, t.format));
   }
 
   memory::desc any(const memory::dims& dims, DType dtype) const {
@@ -275,8 +275,6 @@ bool dnnl_offers_bf16() {
 
 std::unique_ptr<Conv2d> make_dnnl_conv2d(const Workers& workers, const DnnlConfig& config, const Conv2dDesc& desc,
                                          std::span<const int64_t> batch_sizes) {
-  require(config.activations == DType::f32 || dnnl_offers_bf16(), Exit::usage,
-          "this processor cannot convolve in bf16, for want of AVX-512; use --precision fp32");
   DnnlConfig shared = config;
   if (!shared.scratch) shared.scratch = std::make_shared<Scratch>(workers.device);
   auto conv = std::make_unique<DnnlConv2d>(workers, shared, desc, batch_sizes);

@@ -12,10 +12,6 @@
 namespace ddp {
 namespace {
 
-std::byte* element(const Tensor& t, int64_t at) {
-  return static_cast<std::byte*>(t.data) + at * static_cast<int64_t>(size_of(t.dtype));
-}
-
 void expect_alike(const Tensor& a, const Tensor& b) {
   DDP_EXPECT(a.shape.n == b.shape.n && a.stored() == b.stored() && a.format == b.format && a.dtype == b.dtype);
 }

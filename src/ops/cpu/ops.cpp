@@ -23,6 +23,7 @@ class CpuOps final : public Ops {
   CpuOps(Device& device, const CpuOpsConfig& config)
       : workers_{device, config.threads},
         activations_(config.precision == Precision::bf16 ? DType::bf16 : DType::f32),
+        convolves_(activations_ == DType::f32 || dnnl_offers_bf16()),
         dnnl_{activations_, config.winograd, std::make_shared<Scratch>(device)} {
     require(config.threads >= 1, Exit::usage, "{} threads cannot compute; give at least 1", config.threads);
     require(config.precision != Precision::tf32, Exit::usage, "a CPU computes in fp32 or bf16, not in tf32");
@@ -30,6 +31,8 @@ class CpuOps final : public Ops {
   }
 
   std::unique_ptr<Conv2d> conv2d(const Conv2dDesc& desc, std::span<const int64_t> batch_sizes) override {
+    require(convolves_, Exit::usage,
+            "this processor cannot convolve in bf16, for want of AVX-512; use --precision fp32");
     if (desc.input_format.kind == Format::Kind::lanes && lanes_suit(desc)) return make_lane_conv2d(workers_, desc);
     return make_dnnl_conv2d(workers_, dnnl_, desc, batch_sizes);
   }
@@ -91,6 +94,7 @@ class CpuOps final : public Ops {
 
   Workers workers_;
   DType activations_;
+  bool convolves_;  // in that type
   DnnlConfig dnnl_;
 };
 

@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "ops/cpu/layout.h"
+#include "ops/cpu/optimizer_kernels.h"
 #include "ops/cpu/stream_kernels.h"
 
 #include <algorithm>
@@ -16,7 +17,8 @@ class CpuOptimizer final : public Optimizer {
   CpuOptimizer(const Workers& workers, const OptimizerDesc& desc, std::span<const OptimizerTensor> tensors)
       : workers_(workers),
         desc_(desc),
-        kernels_(stream_kernels().floats),
+        rules_(optimizer_kernels()),
+        floats_(stream_kernels().floats),
         tensors_(tensors.begin(), tensors.end()),
         local_(tensors.size(), 1.0f) {
     for (size_t t = 1; t < tensors_.size(); ++t)
@@ -62,17 +64,17 @@ class CpuOptimizer final : public Optimizer {
     switch (desc_.kind) {
       case OptimizerDesc::Kind::sgd: {
         const SgdRule rule{s.rate, s.gradient_scale, desc_.momentum, desc_.nesterov, desc_.decoupled};
-        if (desc_.states() == 0) return kernels_.sgd(rule, w, g, decay, count);
-        return kernels_.sgd_momentum(rule, w, g, state(0), decay, count);
+        if (desc_.states() == 0) return rules_.sgd(rule, w, g, decay, count);
+        return rules_.sgd_momentum(rule, w, g, state(0), decay, count);
       }
       case OptimizerDesc::Kind::adam: {
         const AdamRule rule{s.rate,        s.gradient_scale, desc_.beta1,   desc_.beta2,
                             desc_.epsilon, s.correction1,    s.correction2, desc_.decoupled};
-        return kernels_.adam(rule, w, g, state(0), state(1), decay, count);
+        return rules_.adam(rule, w, g, state(0), state(1), decay, count);
       }
       case OptimizerDesc::Kind::lars: {
         const LarsRule rule{s.rate, s.gradient_scale, desc_.momentum};
-        return kernels_.lars(rule, w, g, state(0), decay, local_[&tensor - tensors_.data()], count);
+        return rules_.lars(rule, w, g, state(0), decay, local_[&tensor - tensors_.data()], count);
       }
     }
   }
@@ -82,8 +84,8 @@ class CpuOptimizer final : public Optimizer {
     DDP_EXPECT(tensors_.empty() || (part.begin == 0 && part.count >= tensors_.back().offset + tensors_.back().count));
     workers_.each(static_cast<int64_t>(pieces_.size()), [&](int64_t i) {
       Piece& piece = pieces_[i];
-      piece.weights = kernels_.sum_of_squares(part.weights + piece.offset, piece.count);
-      piece.gradients = kernels_.sum_of_squares(part.gradients + piece.offset, piece.count);
+      piece.weights = floats_.sum_of_squares(part.weights + piece.offset, piece.count);
+      piece.gradients = floats_.sum_of_squares(part.gradients + piece.offset, piece.count);
     });
     const LarsFactorOf<double> factor{desc_.trust, desc_.weight_decay, s.gradient_scale};
     for (size_t t = 0; t < tensors_.size(); ++t) {
@@ -98,7 +100,8 @@ class CpuOptimizer final : public Optimizer {
 
   Workers workers_;
   OptimizerDesc desc_;
-  const FloatKernels& kernels_;
+  const OptimizerKernels& rules_;
+  const FloatKernels& floats_;
   std::vector<OptimizerTensor> tensors_;
   std::vector<float> local_;          // of each tensor, its factor of the rate
   std::vector<Piece> pieces_;         // lars: of all tensors

@@ -1,6 +1,7 @@
 #include "ops/cpu/pool2d.h"
 
 #include "core/error.h"
+#include "ops/cpu/activation.h"
 #include "ops/cpu/layout.h"
 #include "ops/cpu/stream_kernels.h"
 
@@ -67,14 +68,14 @@ class CpuPool2d final : public Pool2d {
       const Range h = rows_.seen(item % out_.h);
       for (int64_t j = 0; j < out_.w; ++j) {
         const Range w = columns_.seen(j);
-        pool({.x = element(x, (plane * desc_.input.h + h.first) * desc_.input.w + w.first),
+        pool({.x = at(x, (plane * desc_.input.h + h.first) * desc_.input.w + w.first),
               .row = desc_.input.w * inner_,
               .column = inner_,
               .rows = h.size(),
               .columns = w.size(),
               .width = inner_,
               .scale = scale(),
-              .y = element(y, item * out_.w + j)});
+              .y = at(y, item * out_.w + j)});
       }
     });
   }
@@ -89,10 +90,10 @@ class CpuPool2d final : public Pool2d {
         const Range j = columns_.seeing(w);
         const int64_t to = item * desc_.input.w + w;
         if (maximum())
-          kernels_.pool_maximum_gradient({.x = element(x, plane * desc_.input.h * desc_.input.w),
-                                          .y = element(y, plane * out_.h * out_.w),
-                                          .dy = element(dy, plane * out_.h * out_.w),
-                                          .dx = element(dx, to),
+          kernels_.pool_maximum_gradient({.x = at(x, plane * desc_.input.h * desc_.input.w),
+                                          .y = at(y, plane * out_.h * out_.w),
+                                          .dy = at(dy, plane * out_.h * out_.w),
+                                          .dx = at(dx, to),
                                           .h = h,
                                           .w = w,
                                           .i0 = i.first,
@@ -107,14 +108,14 @@ class CpuPool2d final : public Pool2d {
                                           .row_of_y = out_.w,
                                           .width = inner_});
         else
-          kernels_.pool_average({.x = element(dy, (plane * out_.h + i.first) * out_.w + j.first),
+          kernels_.pool_average({.x = at(dy, (plane * out_.h + i.first) * out_.w + j.first),
                                  .row = out_.w * inner_,
                                  .column = inner_,
                                  .rows = i.size(),
                                  .columns = j.size(),
                                  .width = inner_,
                                  .scale = scale(),
-                                 .y = element(dx, to)});
+                                 .y = at(dx, to)});
       }
     });
   }
@@ -123,9 +124,7 @@ class CpuPool2d final : public Pool2d {
   bool maximum() const { return desc_.kind == Pool2dDesc::Kind::maximum; }
   float scale() const { return 1.0f / static_cast<float>(rows_.kernel * columns_.kernel); }
   int64_t planes(const Tensor& t) const { return t.stored() / (t.shape.image.h * t.shape.image.w * inner_); }
-  std::byte* element(const Tensor& t, int64_t place) const {
-    return static_cast<std::byte*>(t.data) + place * inner_ * static_cast<int64_t>(size_of(type_));
-  }
+  std::byte* at(const Tensor& t, int64_t place) const { return element(t, place * inner_); }
   void check(const Tensor& x, const Tensor& y) const {
     DDP_EXPECT(x.format == desc_.format && y.format == desc_.format && x.dtype == type_ && y.dtype == type_);
     DDP_EXPECT(x.shape.image == desc_.input && y.shape.image == out_ && x.shape.n == y.shape.n);

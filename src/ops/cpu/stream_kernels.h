@@ -77,10 +77,6 @@ struct FloatKernels {
   void (*from_bf16)(const void* from, float* to, long count);
   double (*sum_of_squares)(const float* values, long count);
   bool (*any_nonfinite)(const float* values, long count);
-  void (*sgd)(const SgdRule& rule, float* w, const float* g, float decay, long count);
-  void (*sgd_momentum)(const SgdRule& rule, float* w, const float* g, float* m, float decay, long count);
-  void (*adam)(const AdamRule& rule, float* w, const float* g, float* m, float* v, float decay, long count);
-  void (*lars)(const LarsRule& rule, float* w, const float* g, float* m, float decay, float local, long count);
 };
 
 struct StreamKernels {
