@@ -1,5 +1,6 @@
 #include "app/beginning.h"
 
+#include "app/configs.h"
 #include "app/resume.h"
 #include "app/together.h"
 #include "comm/broadcast_host.h"
@@ -51,10 +52,12 @@ RunState identity_of(const Options& o, const Datasets& data, const Backend& back
   RunState state;
   state.mathematics = mathematics_of(o);
   state.mathematics["data set"] =
-      fmt::format("{} and {} images of {} x {} x {}", data.train->size(), data.test->size(), h, w, c);
+      fmt::format("{} and {} images of {} x {} x {} ({:016x})", data.train->size(), data.test->size(), h, w, c,
+                  fingerprint(*data.train) ^ fingerprint(*data.test) << 1);
   state.bits = bits_of(o);
   state.bits["world size"] = fmt::format("{}", r.communicator.size());
-  state.bits["device"] = r.device.is_host() ? r.device.name() : backend.description;
+  state.bits["device"] = r.device.name();
+  if (!backend.libraries.empty()) state.bits["libraries"] = backend.libraries;
   state.bits["precision"] = backend.precision;
   state.bits["threads of a rank"] = fmt::format("{}", threads);
   state.bits["bucket plan"] = fmt::format("{:016x}", r.plan.hash());
@@ -62,15 +65,18 @@ RunState identity_of(const Options& o, const Datasets& data, const Backend& back
   return state;
 }
 
-// Earlier choices hold for the same device, libraries and precision.
-std::string earlier_choices(const Beginning& beginning, const Backend& backend) {
-  const auto was = [&](const char* name) {
-    const auto found = beginning.state.bits.find(name);
-    return found == beginning.state.bits.end() ? "" : found->second;
+std::string earlier_choices(const Beginning& beginning, const Backend& backend, Communicator& world) {
+  const RunState& state = beginning.state;
+  const auto was = [](const std::map<std::string, std::string>& values, const char* name) {
+    const auto found = values.find(name);
+    return found == values.end() ? std::string() : found->second;
   };
-  const auto choices = beginning.state.choices.find("ops");
-  const bool same = was("device") == backend.description && was("precision") == backend.precision;
-  return same && choices != beginning.state.choices.end() ? choices->second : "";
+  const bool same = was(state.bits, "device") == backend.device->name() &&
+                    was(state.bits, "libraries") == backend.libraries &&
+                    was(state.bits, "precision") == backend.precision;
+  std::string choices = same ? was(state.choices, "ops") : "";
+  broadcast_host(world, choices);
+  return choices;
 }
 
 Beginning find_beginning(const Options& options, MpiSession& session, Communicator& world, const Log& log) {
@@ -107,6 +113,11 @@ int64_t begin(const Options& options, const Beginning& beginning, const RunState
   log.info("resumed from {} at step {}", beginning.checkpoint.string(), beginning.state.step);
   const std::string different = differing_bits(beginning.state, now);
   if (!different.empty()) log.info("not bit-identical to a run that was not interrupted: {}", different);
+  const bool other_parts = beginning.state.bits.at("world size") != now.bits.at("world size");
+  if (other_parts && !replica.norms.empty() && !options.sync_bn)
+    log.warn(
+        "batch norms normalise by each rank's part of a batch, which is another one now: without --sync-bn the curve "
+        "may differ");
   return snapshot.model.updates;
 }
 

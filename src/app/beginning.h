@@ -32,8 +32,9 @@ Beginning find_beginning(const Options& options, MpiSession& session, Communicat
 RunState identity_of(const Options& options, const Datasets& data, const Backend& backend, int threads,
                      const Replica& replica, const Choices& choices);
 
-// The choices of algorithms to make again: those of the beginning, where device, libraries and precision are the same.
-std::string earlier_choices(const Beginning& beginning, const Backend& backend);
+// The choices of algorithms to make again: those of the beginning, where rank 0's device, libraries and precision are
+// the same. Collective over `world`, as above.
+std::string earlier_choices(const Beginning& beginning, const Backend& backend, Communicator& world);
 
 // Gives the replica its weights and state, those of the checkpoint or initial ones. `now`: this run's
 // identity; throws a SharedError where the beginning does not go with it. Returns how often the running statistics

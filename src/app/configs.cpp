@@ -4,6 +4,7 @@
 #include "core/error.h"
 #include "data/catalog.h"
 #include "data/subset.h"
+#include "ddp/hash.h"
 #include "nn/models.h"
 
 #include <algorithm>
@@ -17,6 +18,20 @@ Datasets load_data(const Options& options) {
   Datasets data = open_datasets(options.dataset, options.data_path);
   if (options.train_samples > 0) data.train = std::make_unique<Subset>(std::move(data.train), options.train_samples);
   return data;
+}
+
+uint64_t fingerprint(const Dataset& data) {
+  constexpr int64_t kImages = 256;
+  const auto& [h, w, c] = data.image_shape();
+  Hash hash;
+  for (const int64_t number : {data.size(), h, w, c}) hash.add(static_cast<uint64_t>(number));
+  for (int64_t i = 0; i < data.size(); ++i) hash.add(static_cast<uint64_t>(data.label(i)));
+  std::vector<uint8_t> pixels(data.image_shape().elements());
+  for (int64_t i = 0; i < data.size(); i += std::max<int64_t>(1, data.size() / kImages)) {
+    data.read(i, pixels);
+    for (const uint8_t pixel : pixels) hash.add(pixel);
+  }
+  return hash.value();
 }
 
 Network make_network(const Options& o, const Dataset& data) {
@@ -78,9 +93,21 @@ TrainConfig train_config(const Options& o) {
 
 WatchdogLimits limits_of(const Options& o, int rank) {
   WatchdogLimits limits;
-  if (o.step_timeout) limits.step = std::chrono::milliseconds(std::llround(std::ceil(1e3 * *o.step_timeout)));
+  if (o.step_timeout) {
+    const auto asked = std::chrono::milliseconds(std::llround(std::ceil(1e3 * *o.step_timeout)));
+    limits.step = asked;
+    for (auto* const limit : {&limits.start_up, &limits.saving})
+      *limit = asked.count() == 0 ? asked : std::max(*limit, asked);
+  }
   limits.hold_back = speaking_turn(rank);
   return limits;
+}
+
+void require_it_happens(const Injection& injection, const Options& o, int64_t done, int64_t total) {
+  require(injection.step > done && injection.step <= total, Exit::usage,
+          "--inject {}: this run does the steps from {} to {}", o.inject, done + 1, total);
+  require(injection.kind != Injection::Kind::enospc || !o.save_every.never(), Exit::usage,
+          "--inject {} does not go with --save-every never", o.inject);
 }
 
 std::optional<Injection> injection_of(const Options& options, int world) {

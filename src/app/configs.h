@@ -10,12 +10,14 @@
 #include "train/replica.h"
 #include "train/trainer.h"
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
 namespace ddp {
 
 Datasets load_data(const Options& options);
+uint64_t fingerprint(const Dataset& data);  // of its size, its shape, all labels, and some of its images
 Network make_network(const Options& options, const Dataset& data);
 std::vector<double> weights_of_ranks(const Options& options, int world);
 
@@ -26,5 +28,7 @@ ReplicaConfig replica_config(const Options& options, const Samplers& samplers);
 TrainConfig train_config(const Options& options);  // where it begins is not in the options
 WatchdogLimits limits_of(const Options& options, int rank);
 std::optional<Injection> injection_of(const Options& options, int world);
+// `done` steps of `total` were done before this run.
+void require_it_happens(const Injection& injection, const Options& options, int64_t done, int64_t total);
 
 }  // namespace ddp

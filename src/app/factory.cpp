@@ -57,6 +57,7 @@ Backend make_cuda_backend(const Options& options, MpiSession& session, std::span
     return Backend{.device = make_cuda_device({.index = index, .graphs = !options.no_graph}),
                    .description = fmt::format("{}: {} {}, {}, {}", session.host(), info.name, info.bus_id, info.version,
                                               describe_cuda_ops()),
+                   .libraries = describe_cuda_ops(),
                    .precision = options.precision == "auto" ? "tf32" : options.precision};
   });
 }
@@ -74,6 +75,7 @@ Backend make_backend(const Options& options, MpiSession& session) {
     require_cpu_options(options);
     return Backend{.device = make_cpu_device(),
                    .description = why,
+                   .libraries = {},
                    .precision = options.precision == "auto" ? "fp32" : options.precision};
   });
 }

@@ -15,6 +15,7 @@ namespace ddp {
 struct Backend {
   std::unique_ptr<Device> device;
   std::string description;  // of the device and its driver, for the banner
+  std::string libraries;    // that choose algorithms, with their versions; empty: none do
   std::string precision;
 };
 

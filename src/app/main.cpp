@@ -34,6 +34,9 @@ int inspect(const std::vector<std::string>& arguments) {
   } catch (const ddp::Error& e) {
     ddp::print_error(e.what(), -1);
     return static_cast<int>(e.code());
+  } catch (const std::exception& e) {
+    ddp::print_error(e.what(), -1);
+    return static_cast<int>(ddp::Exit::internal);
   }
 }
 

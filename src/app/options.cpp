@@ -85,6 +85,7 @@ Options parse_options(int argc, const char* const* argv, std::optional<std::stri
   Options o;
   OptionTexts texts;
   CLI::App app("Data-parallel training over MPI: mpirun -np N ./ddp_train [options]", "ddp_train");
+  app.footer("ddp_train inspect PATH prints what is in a checkpoint, a run's newest one, or a safetensors file.");
   app.set_version_flag("--version", std::string("ddp_train ") + DDP_VERSION);
   declare_options(app, o, texts);
   try {

@@ -2,6 +2,7 @@
 
 #include "core/durable_file.h"
 #include "core/error.h"
+#include "train/checkpoint.h"
 
 #include <fcntl.h>
 #include <fmt/chrono.h>
@@ -37,15 +38,27 @@ fs::path fresh_folder() {
   return folder;
 }
 
-fs::path named_folder(const fs::path& folder, bool goes_on) {
+void require_no_more(const fs::path& folder, OutputFolder::May may) {
+  const auto refuse = [&](const char* name) {
+    fail(Exit::output,
+         "{} already holds a run ({}); go on with it by --resume, choose another --output-dir, or remove it",
+         folder.string(), name);
+  };
+  std::error_code error;
+  for (const char* name : {"summary.json", "model.safetensors"})
+    if (fs::exists(folder / name, error)) refuse(name);
+  if (!list_checkpoints(folder / "checkpoints").empty()) refuse("checkpoints");
+  if (may == OutputFolder::May::hold_a_beginning) return;
+  for (const char* name : {"config.toml", "metrics.jsonl", "checkpoints"})
+    if (fs::exists(folder / name, error)) refuse(name);
+}
+
+fs::path named_folder(const fs::path& folder, OutputFolder::May may) {
   std::error_code error;
   fs::create_directories(folder, error);
   require(!error, Exit::output, "cannot create the output folder {}: {}; choose another --output-dir", folder.string(),
           error.message());
-  for (const char* name : {"config.toml", "metrics.jsonl", "summary.json", "model.safetensors", "checkpoints"})
-    require(goes_on || !fs::exists(folder / name, error), Exit::output,
-            "{} already holds a run ({}); go on with it by --resume, choose another --output-dir, or remove it",
-            folder.string(), name);
+  if (may != OutputFolder::May::hold_the_run) require_no_more(folder, may);
   return folder;
 }
 
@@ -67,8 +80,8 @@ int lock(const fs::path& folder, bool patient) {
 
 }  // namespace
 
-OutputFolder::OutputFolder(const std::string& wanted, bool goes_on, const std::string& config)
-    : path_(wanted.empty() ? fresh_folder() : named_folder(wanted, goes_on)), lock_(lock(path_, goes_on)) {
+OutputFolder::OutputFolder(const std::string& wanted, May may, const std::string& config)
+    : path_(wanted.empty() ? fresh_folder() : named_folder(wanted, may)), lock_(lock(path_, may != May::hold_nothing)) {
   replace_file(path_ / "config.toml", config);
 }
 

@@ -8,10 +8,14 @@ namespace ddp {
 
 class OutputFolder {
  public:
+  // What the folder may hold already: nothing of a run, one that was begun but has neither checkpoints nor results, or
+  // the run that goes on.
+  enum class May { hold_nothing, hold_a_beginning, hold_the_run };
+
   // Makes `wanted`, or a fresh runs/<time> where it is empty, takes its lock, and writes config.toml into it. Throws
-  // Error(Exit::output) where the folder cannot be written, where it holds a run already, unless that `goes_on`, or
-  // where another run still writes to it, for which a run that goes on waits a while. Called by rank 0 only.
-  OutputFolder(const std::string& wanted, bool goes_on, const std::string& config);
+  // Error(Exit::output) where the folder cannot be written, where it holds more than it may, or where another run still
+  // writes to it, for which all but a new run wait a while. Called by rank 0 only.
+  OutputFolder(const std::string& wanted, May may, const std::string& config);
   OutputFolder() = default;  // of no path
   ~OutputFolder();           // gives the lock back
   OutputFolder(OutputFolder&& other) noexcept;

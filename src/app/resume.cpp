@@ -51,13 +51,15 @@ template <class Names>
 Named chosen(const Options& options, const Names& names) {
   Named found;
   for (const std::string_view name : names)
-    if (const auto option = options.named.find(std::string(name)); option != options.named.end())
+    if (const auto option = options.named.find(std::string(name));
+        option != options.named.end() && option->second != "false")  // a flag that is not set
       found["--" + option->first] = option->second;
   return found;
 }
 
 bool same_value(const std::string& a, const std::string& b) {
-  if (a == b) return true;
+  const auto whole = [](const std::string& text) { return text.find_first_not_of("0123456789") == text.npos; };
+  if (a == b || (whole(a) && whole(b))) return a == b;
   char *end_a = nullptr, *end_b = nullptr;
   const double number_a = std::strtod(a.c_str(), &end_a), number_b = std::strtod(b.c_str(), &end_b);
   return !a.empty() && !b.empty() && *end_a == 0 && *end_b == 0 && number_a == number_b;

@@ -42,14 +42,6 @@ uint64_t hash_of(const std::string& text) {
   return hash.value();
 }
 
-// Of its size and shape, not of its pixels.
-uint64_t hash_of(const Dataset& data) {
-  const auto& [h, w, c] = data.image_shape();
-  Hash hash;
-  for (const int64_t number : {data.size(), h, w, c}) hash.add(static_cast<uint64_t>(number));
-  return hash.value();
-}
-
 void print_order(const DistributedSampler& sampler, int64_t epoch) {
   for (int64_t i = 0; i < sampler.samples(); ++i) fmt::print("{}\n", sampler.sample(epoch - 1, i));
 }
@@ -73,15 +65,19 @@ void require_newest(const fs::path& checkpoint) {
   }
 }
 
+bool same_folder(const fs::path& a, const fs::path& b) { return fs::weakly_canonical(a) == fs::weakly_canonical(b); }
+
 // The folder of rank 0; the others have none.
 OutputFolder open_folder(const Options& o, const Beginning& beginning, int rank) {
   if (rank != 0) return {};
+  using May = OutputFolder::May;
   const bool elsewhere =
-      beginning.run_folder.empty() ||
-      (!o.output_dir.empty() && fs::weakly_canonical(o.output_dir) != fs::weakly_canonical(beginning.run_folder));
-  if (!elsewhere && !beginning.checkpoint.empty()) require_newest(beginning.checkpoint);
-  return elsewhere ? OutputFolder(o.output_dir, false, o.effective_config)
-                   : OutputFolder(beginning.run_folder.string(), true, o.effective_config);
+      beginning.run_folder.empty() || (!o.output_dir.empty() && !same_folder(o.output_dir, beginning.run_folder));
+  if (elsewhere)
+    return {o.output_dir, o.resume.empty() ? May::hold_nothing : May::hold_a_beginning, o.effective_config};
+  if (beginning.checkpoint.empty()) return {o.output_dir, May::hold_a_beginning, o.effective_config};
+  require_newest(beginning.checkpoint);
+  return {o.output_dir.empty() ? beginning.run_folder.string() : o.output_dir, May::hold_the_run, o.effective_config};
 }
 
 std::unique_ptr<Reporter> make_reporter(const Options& o, const TrainConfig& config, const DistributedSampler& sampler,
@@ -133,7 +129,7 @@ Exit train_as_asked(const Options& options, MpiSession& session, Signals& signal
   const auto rank_weights = together(session, [&] { return weights_of_ranks(options, session.size()); });
   const auto injection = together(session, [&] { return injection_of(options, session.size()); });
   const Datasets data = together(session, [&] { return load_data(options); });
-  check_same_on_all_ranks(hash_of(*data.train) ^ hash_of(*data.test) << 1, "data set", *world);
+  check_same_on_all_ranks(fingerprint(*data.train) ^ fingerprint(*data.test) << 1, "data set", *world);
   const Network network = together(session, [&] { return make_network(options, *data.train); });
   const Samplers samplers = make_samplers(options, data, !norm_states_of(network).empty(), rank, rank_weights);
   if (options.print_order > 0) {
@@ -146,7 +142,7 @@ Exit train_as_asked(const Options& options, MpiSession& session, Signals& signal
       backend.device->is_host() ? choose_threads(options.threads, *world, session.host()) : Threads{};
   if (!threads.warning.empty()) log.warn("{}", threads.warning);
   const Beginning beginning = find_beginning(options, session, *world, log);
-  Choices choices(earlier_choices(beginning, backend));
+  Choices choices(earlier_choices(beginning, backend, *world));
   const auto ops = together(session, [&] { return make_ops(options, backend, *world, threads.count, choices); });
   const auto own_transport = make_transport(options, backend, session, *world);
   Communicator& transport = own_transport ? *own_transport : *world;
@@ -165,6 +161,11 @@ Exit train_as_asked(const Options& options, MpiSession& session, Signals& signal
   config.updates = begin(options, beginning, now, replica, session, *world, log);
   replica.check_replicas();
   config.start = beginning.state;
+  if (injection)
+    together(session, [&] {
+      require_it_happens(*injection, options, config.start.step, total_steps(config, samplers.train));
+      return true;
+    });
   config.start.mathematics = now.mathematics;
   config.start.bits = now.bits;
   config.start.choices = now.choices;
@@ -172,6 +173,10 @@ Exit train_as_asked(const Options& options, MpiSession& session, Signals& signal
   const auto folder = together(session, [&] { return open_folder(options, beginning, rank); });
   std::string path = folder.path().string();
   broadcast_host(*world, path);
+  config.checkpoint = beginning.checkpoint;
+  int64_t saved_there = !beginning.checkpoint.empty() && same_folder(folder.path(), beginning.run_folder);
+  broadcast_host(*world, {&saved_there, 1});
+  config.start_is_saved = saved_there != 0;
   black_box.set_run_folder(path);
   const std::string ranks = describe_ranks(options, backend, threads.count, session);
   log.info("{}", banner(options, replica, data, samplers, ranks, path));

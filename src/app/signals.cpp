@@ -69,6 +69,8 @@ void Signals::take() {
     } else if (!stop_requested()) {
       first = Clock::now();
       stop_signal_ = name_of(signal);
+      const std::lock_guard lock(callbacks_);
+      if (signal == SIGTERM && dump_) dump_();
     } else if (Clock::now() - first >= kSameRequest) {
       end_now(signal);
     }

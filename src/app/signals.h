@@ -1,7 +1,9 @@
 // Signals as requests. They are blocked in all threads and taken by one that waits for them, so nothing is interrupted.
 //
 //   SIGTERM, SIGINT, SIGUSR1   save and stop; again, a second or more after the first: end at once, without saving
-//   SIGUSR2                    write what this rank has been doing
+//   SIGUSR2                    write what this rank has been doing; SIGTERM does so too, as mpirun sends it to the
+//   ranks of
+//                              a job that has failed, a second before it kills them
 //
 // SIGPIPE is ignored: a closed pipe is an error of its write.
 #pragma once

@@ -54,8 +54,14 @@ void write_durable_file(const fs::path& path, std::string_view content) {
 
 void replace_file(const fs::path& path, std::string_view content) {
   const fs::path temporary = path.string() + ".tmp";
-  write_durable_file(temporary, content);
-  move(temporary, path);
+  try {
+    write_durable_file(temporary, content);
+    move(temporary, path);
+  } catch (const Error&) {
+    std::error_code ignored;
+    fs::remove(temporary, ignored);
+    throw;
+  }
   flush_folder(path.parent_path().empty() ? fs::path(".") : path.parent_path());
 }
 

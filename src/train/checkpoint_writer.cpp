@@ -1,8 +1,8 @@
 #include "train/checkpoint_writer.h"
 
 #include "core/error.h"
+#include "core/stopwatch.h"
 
-#include <chrono>
 #include <system_error>
 #include <utility>
 
@@ -28,7 +28,7 @@ void CheckpointWriter::save(Snapshot snapshot, bool best) {
 }
 
 void CheckpointWriter::write(const Snapshot& snapshot, bool best) {
-  const auto begin = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   SaveOutcome outcome{.step = snapshot.run.step, .path = {}, .error = {}};
   try {
     outcome.path = write_checkpoint(config_.folder, snapshot, tensors_, best, config_.about_to_write);
@@ -36,7 +36,7 @@ void CheckpointWriter::write(const Snapshot& snapshot, bool best) {
   } catch (const std::exception& e) {
     outcome.error = e.what();
   }
-  outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  outcome.seconds = watch.seconds();
   end(std::move(outcome));
 }
 

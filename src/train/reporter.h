@@ -39,13 +39,13 @@ class Reporter {
   void step(const StepResult& result);
   void evaluation(int64_t epoch, int64_t step, const Evaluation& evaluation, double seconds);
   void saved(const SaveOutcome& outcome);
+  void flush();  // to the file
 
   // At the end of a run that went well. Throws Error(Exit::output) where the file is not complete.
   void close();
 
  private:
   void write_line(const std::string& json);
-  void flush();
   void give_up_metrics();
   void print_progress(const StepResult& last);
   void clear_progress();

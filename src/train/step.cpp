@@ -42,8 +42,8 @@ std::optional<StepResult> Step::run(const NextShard& next, double lr) {
   double data_ms = 0;
   for (int micro = 0; micro <= last; ++micro) {
     enter(Phase::data, step);
-    if (injector_ && micro == 0) injector_->before_step(step, r);
     const Stopwatch watch;
+    if (injector_ && micro == 0) injector_->before_step(step, r);
     const Shard& shard = next();
     data_ms += watch.milliseconds();
     DDP_EXPECT(shard.batch.micro == micro);

@@ -76,7 +76,12 @@ Trainer::Trainer(const TrainConfig& config, Replica& replica, const Datasets& da
       step_(replica, step_config(), &progress_, observers.injector),
       state_(report_.state) {
   state_ = config.start;
-  if (state_.step > 0) saved_ = state_.step;
+  if (config.start_is_saved) {
+    saved_ = report_.checkpoint_step = state_.step;
+    report_.checkpoint = config.checkpoint;
+  } else {
+    state_.best_accuracy = -1;  // of this folder's checkpoints
+  }
   report_.updates = config.updates;
   // A run that had ended is evaluated again: its statistics of batch norms are in no checkpoint.
   if (state_.step > 0 && state_.step >= total_) state_.evaluation_due = config.eval_every > 0;
@@ -200,9 +205,10 @@ void Trainer::evaluate() {
 
 // All ranks wait until rank 0 may go on: none is then taken for late while it waits for the disk.
 void Trainer::save(bool best) {
-  if (saved_ == state_.step) return;
+  if (saved_ == state_.step && !best) return;
   stop_the_clock();
   progress_.enter(Phase::saving, state_.step);
+  observers_.reporter.flush();  // what a resumed run keeps
   auto snapshot = take_snapshot(replica_, state_, report_.updates);
   if (observers_.writer) observers_.writer->save(std::move(*snapshot), best);
   replica_.communicator.barrier();

@@ -34,8 +34,10 @@ struct TrainConfig {
   bool keep_best = false;   // save after every evaluation that is the best so far
   size_t device_data_bytes = 0;  // a data set that takes more is streamed to the device
 
-  RunState start = {};  // where the run goes on
-  int64_t updates = 0;  // of the running statistics so far
+  RunState start = {};                    // where the run goes on
+  bool start_is_saved = false;            // in the folder that the writer writes to
+  std::filesystem::path checkpoint = {};  // rank 0: that one
+  int64_t updates = 0;                    // of the running statistics so far
 
   // Whether this rank has been asked to stop; from the training thread, often.
   std::function<bool()> stop_requested = [] { return false; };

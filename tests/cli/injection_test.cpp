@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <regex>
+#include <sstream>
 
 namespace ddp::testing {
 namespace {
@@ -86,7 +87,8 @@ TEST_P(Injected, EndsAsDocumented) {
     EXPECT_EQ(count(error, "rank 1 differs from the others"), 1) << output;
   }
   expect_nothing_left(job);
-  const bool by_all = fault.kind == std::string("nan") || fault.kind == std::string("bitflip");
+  const bool by_all =
+      fault.kind == std::string("nan") || fault.kind == std::string("bitflip") || fault.kind == std::string("hang");
   expect_flight_recorders(folder, by_all, ranks, output);
   EXPECT_EQ(checkpoints(folder).front(), "step-00000010") << output;
   for (const std::string& name : checkpoints(folder)) EXPECT_EQ(name.find("tmp"), std::string::npos) << name;
@@ -103,6 +105,13 @@ TEST_P(Survived, ASlowRankSlowsTheJobOnly) {
   const Folder folder;
   Job job(folder, GetParam(), options(folder, "--inject kind=slow,rank=1,step=35"));
   EXPECT_EQ(job.end(), 0) << job.output();
+  std::istringstream lines(read_file(folder / "run" / "metrics.jsonl"));
+  for (std::string line; std::getline(lines, line);) {
+    const auto event = nlohmann::json::parse(line);
+    if (event.at("event") == "step" && event.at("step") >= 36) {  // rank 0 waits for its sums
+      EXPECT_GE(event.at("exposed_comm_ms").get<double>(), 100) << line;
+    }
+  }
   EXPECT_EQ(count(job.output(), "error:"), 0) << job.output();
   expect_nothing_left(job);
 }

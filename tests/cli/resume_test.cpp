@@ -65,7 +65,7 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         Case{"LeNet", 2, "--train-samples 25600", 200, 100},
         Case{"ResNet18Momentum", 2,
-             "--model resnet18 --batch-size 16 --train-samples 320 --lr 0.01 --momentum 0.9 --bn-stats running", 40,
+             "--model resnet18 --batch-size 16 --train-samples 480 --lr 0.01 --momentum 0.9 --bn-stats running", 40,
              20},
         Case{"KerasConvnetAdamDropout", 2,
              "--model keras-convnet --batch-size 16 --train-samples 320 --optimizer adam --lr 0.001 --bn-stats running",

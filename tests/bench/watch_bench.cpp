@@ -1,0 +1,82 @@
+// What ticket, board and watchdog cost a step of LeNet, as ratios of times taken in alternation, on one rank.
+#include "comm/local/board.h"
+#include "comm/local/world.h"
+#include "core/stopwatch.h"
+#include "device/cpu/device.h"
+#include "nn/models.h"
+#include "ops/cpu/ops.h"
+#include "tests/train/rig.h"
+#include "tests/train/small.h"
+#include "train/watchdog.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <vector>
+
+namespace ddp::testing {
+namespace {
+
+constexpr int kSteps = 25, kPairs = 41;  // steps of a half of a pair
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + std::ssize(values) / 2, values.end());
+  return values[values.size() / 2];
+}
+
+void run() {
+  const ImageShape grey{28, 28, 1};
+  const MemoryDataset data = small_data(12800, grey);
+  const auto device = make_cpu_device();
+  const auto ops = make_cpu_ops(*device, {});
+  auto world = make_local_world(1);
+  Rig rig({.batch_size = 128}, make_model("lenet", grey, 4), data, *device, *ops, *world[0]);
+  Replica& r = rig.replica;
+  DeviceData on_device(*device, data, rig.largest(), 0);
+  Feed feed(on_device, rig.sampler(), 0, 2 * kPairs * kSteps, kTrainingFences);
+  const Step::NextShard next = [&]() -> const Shard& { return feed.next(); };
+
+  const auto boards = make_local_boards(1);
+  const auto block = [&](bool watched) {
+    std::optional<Progress> progress;
+    std::optional<Watchdog> watchdog;
+    if (watched) watchdog.emplace(WatchdogLimits{}, progress.emplace(*boards[0]), [](const std::string&) {});
+    Step step(r, {}, watched ? &*progress : nullptr);
+    const Stopwatch watch;
+    for (int i = 0; i < kSteps; ++i) step.run(next, 0.01);
+    step.drain();
+    return watch.milliseconds() / kSteps;
+  };
+  const auto ticket = [&] {
+    std::vector<float> slots(r.ticket_layout.elements());
+    const Stopwatch watch;
+    for (int i = 0; i < kSteps; ++i) {
+      write_ticket(slots, r.ticket_layout, 0, 128, i);
+      for (size_t b = 0; b < r.plan.buckets.size(); ++b) {
+        const Bucket& bucket = r.plan.buckets[b];
+        r.ops.flag_nonfinite(r.gradients() + bucket.offset, bucket.count, 1, slots.data() + r.ticket_layout.bad(0));
+      }
+      const Ticket read = read_ticket(slots, 1);
+      check_agreement(read, i, 128);
+    }
+    return watch.milliseconds() / kSteps;
+  };
+  std::vector<double> steps, ratios, tickets;
+  for (int pair = 0; pair < kPairs; ++pair) {
+    const bool first = pair % 2 == 0;
+    const double a = block(first), b = block(!first), watched = first ? a : b, plain = first ? b : a;
+    steps.push_back(plain);
+    ratios.push_back(watched / plain);
+    tickets.push_back(ticket() / plain);
+  }
+  fmt::print("a step of LeNet at batch 128: {:.2f} ms, median of {} pairs\n", median(steps), kPairs);
+  fmt::print("with board and watchdog: {:.4f} times that\n", median(ratios));
+  fmt::print("ticket and search for NaN: {:.2f} % of a step\n", 100 * median(tickets));
+}
+
+}  // namespace
+}  // namespace ddp::testing
+
+int main() { ddp::testing::run(); }
