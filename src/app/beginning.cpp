@@ -15,17 +15,32 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Searched again once the run that still wrote there has ended.
 Beginning find_on_rank_0(const Options& options, const Log& log) {
+  constexpr int kPatience = 5;  // seconds
   const bool automatic = options.resume == "auto";
   const fs::path wanted = automatic ? options.output_dir : options.resume;
+  Beginning beginning;
   std::vector<std::string> passed_over;
   std::optional<FoundCheckpoint> found;
+  if (automatic && fs::is_directory(wanted)) beginning.lock.emplace(wanted, kPatience);
   if (!automatic || fs::exists(wanted)) found = find_checkpoint(wanted, passed_over);
+  if (found && !automatic && !found->run_folder.empty()) {
+    beginning.lock.emplace(found->run_folder, kPatience);
+    passed_over.clear();
+    found = find_checkpoint(wanted, passed_over);
+  }
   for (const std::string& text : passed_over) log.warn("{}", text);
-  if (found) return {.state = read_run_state(found->path), .checkpoint = found->path, .run_folder = found->run_folder};
+  if (found) {
+    beginning.state = read_run_state(found->path);
+    beginning.checkpoint = found->path;
+    beginning.run_folder = found->run_folder;
+    return beginning;
+  }
   require(automatic, Exit::data, "{} holds no checkpoint to go on from", wanted.string());
   log.info("{} holds no checkpoint yet: a new run begins", wanted.string());
-  return {.state = {}, .checkpoint = {}, .run_folder = wanted};
+  beginning.run_folder = wanted;
+  return beginning;
 }
 
 ModelState initial_model(const Options& options, const Replica& replica) {
@@ -113,8 +128,9 @@ int64_t begin(const Options& options, const Beginning& beginning, const RunState
   log.info("resumed from {} at step {}", beginning.checkpoint.string(), beginning.state.step);
   const std::string different = differing_bits(beginning.state, now);
   if (!different.empty()) log.info("not bit-identical to a run that was not interrupted: {}", different);
-  const bool other_parts = beginning.state.bits.at("world size") != now.bits.at("world size");
-  if (other_parts && !replica.norms.empty() && !options.sync_bn)
+  const bool other_parts =
+      different.find("world size") != different.npos || different.find("--rank-weights") != different.npos;
+  if (session.rank() == 0 && other_parts && !replica.norms.empty() && !options.sync_bn)
     log.warn(
         "batch norms normalise by each rank's part of a batch, which is another one now: without --sync-bn the curve "
         "may differ");

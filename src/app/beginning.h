@@ -3,6 +3,7 @@
 
 #include "app/choices.h"
 #include "app/factory.h"
+#include "app/folder_lock.h"
 #include "app/options.h"
 #include "comm/communicator.h"
 #include "comm/mpi/session.h"
@@ -22,6 +23,7 @@ struct Beginning {
   std::filesystem::path checkpoint;  // rank 0, of a run that goes on
   std::filesystem::path run_folder;  // the same: which that run's results are in
   bool goes_on = false;
+  std::optional<FolderLock> lock = {};  // rank 0: of the run's folder, where there was one
 };
 
 // What --resume asks for. Rank 0 reads, all ranks learn. Collective over `world`, whose device is the host. Throws

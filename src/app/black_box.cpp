@@ -1,13 +1,18 @@
 #include "app/black_box.h"
 
+#include "app/fatal.h"
 #include "core/log.h"
+
+#include <csignal>
 
 namespace ddp {
 
 BlackBox::BlackBox(MpiSession& session, Signals& signals, const Progress& progress)
     : session_(session), signals_(signals), progress_(progress) {
   session_.before_end([this] { write(); });
-  signals_.on_dump([this] { write(); });
+  signals_.on_dump([this](int signal) {
+    if (signal == SIGUSR2 || job_has_failed(session_)) write();
+  });
 }
 
 BlackBox::~BlackBox() {

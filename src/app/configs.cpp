@@ -104,9 +104,11 @@ WatchdogLimits limits_of(const Options& o, int rank) {
 }
 
 void require_it_happens(const Injection& injection, const Options& o, int64_t done, int64_t total) {
-  require(injection.step > done && injection.step <= total, Exit::usage,
+  using Kind = Injection::Kind;
+  const bool lasts = injection.kind == Kind::slow || injection.kind == Kind::enospc;  // from its step on
+  require((lasts || injection.step > done) && injection.step <= total, Exit::usage,
           "--inject {}: this run does the steps from {} to {}", o.inject, done + 1, total);
-  require(injection.kind != Injection::Kind::enospc || !o.save_every.never(), Exit::usage,
+  require(injection.kind != Kind::enospc || !o.save_every.never(), Exit::usage,
           "--inject {} does not go with --save-every never", o.inject);
 }
 

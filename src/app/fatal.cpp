@@ -2,8 +2,18 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 
 namespace ddp {
+namespace {
+
+bool any_other(const MpiSession& session, const std::function<bool(int rank)>& holds) {
+  for (int rank = 0; rank < session.size(); ++rank)
+    if (rank != session.rank() && holds(rank)) return true;
+  return false;
+}
+
+}  // namespace
 
 void print_error(const std::string& what, int rank) {
   const std::string where = rank < 0 ? "" : fmt::format("[rank {}] ", rank);
@@ -13,8 +23,14 @@ void print_error(const std::string& what, int rank) {
 
 std::chrono::milliseconds speaking_turn(int rank) { return std::min(rank, 8) * std::chrono::milliseconds(700); }
 
+bool job_has_failed(MpiSession& session) {
+  const Board& board = session.board();
+  return any_other(session, [&](int rank) { return board.left(rank) || board.dead(rank); });
+}
+
 void end_job(MpiSession& session, const std::string& what, Exit code) {
-  print_error(what, session.rank());
+  const Board& board = session.board();
+  if (!any_other(session, [&](int rank) { return board.left(rank); })) print_error(what, session.rank());
   session.end(code);
 }
 

@@ -13,7 +13,10 @@ namespace ddp {
 // "ddp_train: error: ..." on stderr, marked with the rank where `rank` is not negative.
 void print_error(const std::string& what, int rank);
 
-// Prints, and ends the job on all ranks at once.
+// Whether another rank has ended, with or without a word: then what happens here is no cause any more.
+bool job_has_failed(MpiSession& session);
+
+// Prints, unless another rank has ended with a message, and ends the job on all ranks at once.
 [[noreturn]] void end_job(MpiSession& session, const std::string& what, Exit code);
 
 // How long a rank holds back with an error that others may have at the same time: the first to speak ends the job, so
@@ -30,7 +33,8 @@ auto or_end_job(MpiSession& session, Work work, std::chrono::milliseconds hold_b
     throw;
   } catch (const Error& e) {
     if (session.size() == 1) throw;
-    std::this_thread::sleep_for(hold_back);
+    // A transport that fails does so on many ranks.
+    std::this_thread::sleep_for(e.code() == Exit::communication ? speaking_turn(session.rank()) : hold_back);
     end_job(session, e.what(), e.code());
   } catch (const std::exception& e) {
     if (session.size() == 1) throw;

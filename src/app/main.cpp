@@ -56,6 +56,7 @@ int main(int argc, char** argv) {
   }
   signals.on_second([&](int signal, const std::string& line) {
     std::this_thread::sleep_for(ddp::speaking_turn(session->rank()));
+    if (ddp::job_has_failed(*session)) return;  // mpirun ends what is left of it
     ddp::print_error(line, session->rank());
     session->end(static_cast<ddp::Exit>(128 + signal));
   });

@@ -4,16 +4,9 @@
 #include "core/error.h"
 #include "train/checkpoint.h"
 
-#include <fcntl.h>
 #include <fmt/chrono.h>
-#include <sys/file.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <chrono>
-#include <cstring>
 #include <ctime>
-#include <thread>
 #include <utility>
 
 namespace ddp {
@@ -53,43 +46,20 @@ void require_no_more(const fs::path& folder, OutputFolder::May may) {
     if (fs::exists(folder / name, error)) refuse(name);
 }
 
-fs::path named_folder(const fs::path& folder, OutputFolder::May may) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  require(!error, Exit::output, "cannot create the output folder {}: {}; choose another --output-dir", folder.string(),
-          error.message());
-  if (may != OutputFolder::May::hold_the_run) require_no_more(folder, may);
+fs::path named_folder(const fs::path& folder) {
+  create_durable_folders(folder);
   return folder;
-}
-
-// The kernel gives it back when the process ends, however it ends. File systems without locks do without.
-int lock(const fs::path& folder, bool patient) {
-  const int file = ::open((folder / ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  require(file >= 0, Exit::output, "cannot write to {}: {}; choose another --output-dir", folder.string(),
-          std::strerror(errno));
-  for (int tenths = 0; ::flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; ++tenths) {
-    if (patient && tenths < 50) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(100));
-      continue;
-    }
-    ::close(file);
-    fail(Exit::output, "another run still writes to {}; end it first, or choose another --output-dir", folder.string());
-  }
-  return file;
 }
 
 }  // namespace
 
-OutputFolder::OutputFolder(const std::string& wanted, May may, const std::string& config)
-    : path_(wanted.empty() ? fresh_folder() : named_folder(wanted, may)), lock_(lock(path_, may != May::hold_nothing)) {
+OutputFolder::OutputFolder(const std::string& wanted, May may, const std::string& config,
+                           std::optional<FolderLock> held)
+    : path_(wanted.empty() ? fresh_folder() : named_folder(wanted)), lock_(std::move(held)) {
+  constexpr int kPatience = 5;  // seconds
+  if (!lock_) lock_.emplace(path_, may == May::hold_nothing ? 0 : kPatience);
+  if (may != May::hold_the_run) require_no_more(path_, may);
   replace_file(path_ / "config.toml", config);
 }
-
-OutputFolder::~OutputFolder() {
-  if (lock_ >= 0) ::close(lock_);
-}
-
-OutputFolder::OutputFolder(OutputFolder&& other) noexcept
-    : path_(std::move(other.path_)), lock_(std::exchange(other.lock_, -1)) {}
 
 }  // namespace ddp

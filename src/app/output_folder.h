@@ -1,7 +1,10 @@
 // The folder that holds a run's results. One run at a time writes to it.
 #pragma once
 
+#include "app/folder_lock.h"
+
 #include <filesystem>
+#include <optional>
 #include <string>
 
 namespace ddp {
@@ -12,20 +15,17 @@ class OutputFolder {
   // the run that goes on.
   enum class May { hold_nothing, hold_a_beginning, hold_the_run };
 
-  // Makes `wanted`, or a fresh runs/<time> where it is empty, takes its lock, and writes config.toml into it. Throws
-  // Error(Exit::output) where the folder cannot be written, where it holds more than it may, or where another run still
-  // writes to it, for which all but a new run wait a while. Called by rank 0 only.
-  OutputFolder(const std::string& wanted, May may, const std::string& config);
+  // Makes `wanted`, or a fresh runs/<time> where it is empty, takes its lock unless that is held, and writes
+  // config.toml into it. Throws Error(Exit::output) where the folder cannot be written, where it holds more than it
+  // may, or where another run still writes to it, for which all but a new run wait a while. Called by rank 0 only.
+  OutputFolder(const std::string& wanted, May may, const std::string& config, std::optional<FolderLock> held = {});
   OutputFolder() = default;  // of no path
-  ~OutputFolder();           // gives the lock back
-  OutputFolder(OutputFolder&& other) noexcept;
-  OutputFolder& operator=(OutputFolder&&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
 
  private:
   std::filesystem::path path_;
-  int lock_ = -1;
+  std::optional<FolderLock> lock_;
 };
 
 }  // namespace ddp

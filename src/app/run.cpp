@@ -30,6 +30,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace ddp {
 namespace fs = std::filesystem;
@@ -55,29 +56,36 @@ bool is_whole(const fs::path& checkpoint) {
   }
 }
 
-// Else two runs would share a folder's checkpoints from there on.
+// Else two runs would share a folder's checkpoints from there on. What is newer and broken gets another name, so that
+// it does not count as one of the last.
 void require_newest(const fs::path& checkpoint) {
   for (const fs::path& other : list_checkpoints(checkpoint.parent_path())) {
     if (other.filename() == checkpoint.filename()) return;
     require(!is_whole(other), Exit::output,
             "{} is newer than {}: go on in another --output-dir, or remove what is newer", other.string(),
             checkpoint.string());
+    std::error_code ignored;
+    const fs::path aside = other.parent_path() / ("broken-" + other.filename().string());
+    fs::remove_all(aside, ignored);
+    fs::rename(other, aside, ignored);
   }
 }
 
 bool same_folder(const fs::path& a, const fs::path& b) { return fs::weakly_canonical(a) == fs::weakly_canonical(b); }
 
 // The folder of rank 0; the others have none.
-OutputFolder open_folder(const Options& o, const Beginning& beginning, int rank) {
+OutputFolder open_folder(const Options& o, Beginning& beginning, int rank) {
   if (rank != 0) return {};
   using May = OutputFolder::May;
+  const std::string& config = o.effective_config;
   const bool elsewhere =
       beginning.run_folder.empty() || (!o.output_dir.empty() && !same_folder(o.output_dir, beginning.run_folder));
-  if (elsewhere)
-    return {o.output_dir, o.resume.empty() ? May::hold_nothing : May::hold_a_beginning, o.effective_config};
-  if (beginning.checkpoint.empty()) return {o.output_dir, May::hold_a_beginning, o.effective_config};
+  auto lock = std::exchange(beginning.lock, std::nullopt);
+  if (elsewhere) return {o.output_dir, o.resume.empty() ? May::hold_nothing : May::hold_a_beginning, config};
+  if (beginning.checkpoint.empty()) return {o.output_dir, May::hold_a_beginning, config, std::move(lock)};
   require_newest(beginning.checkpoint);
-  return {o.output_dir.empty() ? beginning.run_folder.string() : o.output_dir, May::hold_the_run, o.effective_config};
+  const std::string folder = o.output_dir.empty() ? beginning.run_folder.string() : o.output_dir;
+  return {folder, May::hold_the_run, config, std::move(lock)};
 }
 
 std::unique_ptr<Reporter> make_reporter(const Options& o, const TrainConfig& config, const DistributedSampler& sampler,
@@ -141,7 +149,7 @@ Exit train_as_asked(const Options& options, MpiSession& session, Signals& signal
   const Threads threads =
       backend.device->is_host() ? choose_threads(options.threads, *world, session.host()) : Threads{};
   if (!threads.warning.empty()) log.warn("{}", threads.warning);
-  const Beginning beginning = find_beginning(options, session, *world, log);
+  Beginning beginning = find_beginning(options, session, *world, log);
   Choices choices(earlier_choices(beginning, backend, *world));
   const auto ops = together(session, [&] { return make_ops(options, backend, *world, threads.count, choices); });
   const auto own_transport = make_transport(options, backend, session, *world);

@@ -46,7 +46,7 @@ Signals::~Signals() {
   thread_.join();
 }
 
-void Signals::on_dump(std::function<void()> dump) {
+void Signals::on_dump(std::function<void(int)> dump) {
   const std::lock_guard lock(callbacks_);
   dump_ = std::move(dump);
 }
@@ -63,14 +63,14 @@ void Signals::take() {
     int signal = 0;
     if (sigwait(&set, &signal) != 0) continue;
     if (ending_) return;
-    if (signal == SIGUSR2) {
+    if (signal == SIGUSR2 || signal == SIGTERM) {
       const std::lock_guard lock(callbacks_);
-      if (dump_) dump_();
-    } else if (!stop_requested()) {
+      if (dump_) dump_(signal);
+    }
+    if (signal == SIGUSR2) continue;
+    if (!stop_requested()) {
       first = Clock::now();
       stop_signal_ = name_of(signal);
-      const std::lock_guard lock(callbacks_);
-      if (signal == SIGTERM && dump_) dump_();
     } else if (Clock::now() - first >= kSameRequest) {
       end_now(signal);
     }

@@ -1,9 +1,9 @@
 // Signals as requests. They are blocked in all threads and taken by one that waits for them, so nothing is interrupted.
 //
 //   SIGTERM, SIGINT, SIGUSR1   save and stop; again, a second or more after the first: end at once, without saving
-//   SIGUSR2                    write what this rank has been doing; SIGTERM does so too, as mpirun sends it to the
-//   ranks of
-//                              a job that has failed, a second before it kills them
+//   SIGUSR2                    write what this rank has been doing
+//
+// mpirun sends SIGTERM to the ranks of a job that has failed too, a second before it kills them.
 //
 // SIGPIPE is ignored: a closed pipe is an error of its write.
 #pragma once
@@ -29,7 +29,7 @@ class Signals {
   const char* stop_signal() const { return stop_signal_; }  // the name of the first, such as "SIGTERM"; null before
 
   // Called from the thread. A setter returns when a call of what was set before has ended.
-  void on_dump(std::function<void()> dump);  // empty: ignored
+  void on_dump(std::function<void(int signal)> dump);  // of SIGUSR2 and every SIGTERM; empty: ignored
   // What a second request does, told its number and the line to print, such as "ended by a second SIGTERM, without
   // saving". Empty, as at first: prints the line and ends this process with 128 and the number.
   void on_second(std::function<void(int signal, const std::string& line)> end);
@@ -41,7 +41,7 @@ class Signals {
   std::atomic<const char*> stop_signal_{nullptr};
   std::atomic<bool> ending_{false};
   std::mutex callbacks_;
-  std::function<void()> dump_;
+  std::function<void(int)> dump_;
   std::function<void(int, const std::string&)> end_;
   std::thread thread_;
 };

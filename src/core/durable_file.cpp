@@ -65,6 +65,17 @@ void replace_file(const fs::path& path, std::string_view content) {
   flush_folder(path.parent_path().empty() ? fs::path(".") : path.parent_path());
 }
 
+void create_durable_folders(const fs::path& folder) {
+  std::error_code error;
+  if (fs::is_directory(folder, error)) return;
+  const fs::path parent = folder.has_parent_path() ? folder.parent_path() : fs::path(".");
+  if (parent != folder) create_durable_folders(parent);
+  fs::create_directory(folder, error);
+  require(!error, Exit::output, "cannot create the folder {}: {}; choose another --output-dir", folder.string(),
+          error.message());
+  flush_folder(parent);
+}
+
 void flush_folder(const fs::path& folder) {
   const Descriptor file(folder, O_RDONLY | O_DIRECTORY);
   // EINVAL: this file system has no flushing of folders.

@@ -13,6 +13,9 @@ void write_durable_file(const std::filesystem::path& path, std::string_view cont
 // At any moment the path has the old content or the new.
 void replace_file(const std::filesystem::path& path, std::string_view content);
 
+// With the folders above it, where they are missing.
+void create_durable_folders(const std::filesystem::path& folder);
+
 // The names in it.
 void flush_folder(const std::filesystem::path& folder);
 

@@ -43,13 +43,6 @@ class Temporary {
   fs::path path_;
 };
 
-void create(const fs::path& folder) {
-  std::error_code error;
-  const bool created = fs::create_directories(folder, error);
-  require(!error, Exit::output, "cannot create {}: {}; choose another --output-dir", folder.string(), error.message());
-  if (created) flush_folder(fs::absolute(folder).parent_path());
-}
-
 void point(const fs::path& folder, const std::string& link, const fs::path& checkpoint) {
   replace_link(folder / link, checkpoint.filename(), folder / temporary_name(link));
 }
@@ -107,7 +100,7 @@ fs::path write_checkpoint(const fs::path& folder, const Snapshot& snapshot, cons
   const std::string name = checkpoint_name(snapshot.run.step);
   const fs::path checkpoint = folder / name;
   try {
-    create(folder);
+    create_durable_folders(folder);
     remove_leftovers(folder);
     const Temporary temporary(folder / temporary_name(name));
     const auto announce = [&](const std::string& file) {

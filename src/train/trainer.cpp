@@ -36,6 +36,7 @@ class Trainer {
   void pause();
   void evaluate();
   void save(bool best);
+  void save_the_end();
   void tell_saves();
   void stop_the_clock();  // and starts it anew
 
@@ -51,10 +52,12 @@ class Trainer {
   Evaluator evaluator_;
   Step step_;
 
-  RunState& state_;
   TrainReport report_;
+  RunState& state_;                    // the report's
   Request requested_ = Request::none;  // by the tickets since the last pause
   int64_t saved_ = -1;                 // the step of the last save
+  // Rank 0: whether the best checkpoint is being saved, and whether that has failed, so that the next save is its.
+  bool saving_best_ = false, best_unsaved_ = false;
   Stopwatch training_, since_save_;
 };
 
@@ -109,14 +112,31 @@ bool Trainer::all_asked_to_stop() {
 }
 
 TrainReport Trainer::run() {
-  report_.stopped = all_asked_to_stop();
-  if (!report_.stopped && state_.evaluation_due) evaluate();
-  if (!report_.stopped) train_to_end();
-  if (report_.stopped || !config_.save_every.never()) save(false);
-  if (observers_.writer) observers_.writer->finish();
-  tell_saves();
+  try {
+    report_.stopped = all_asked_to_stop();
+    if (!report_.stopped && state_.evaluation_due) evaluate();
+    if (!report_.stopped) train_to_end();
+    if (report_.stopped || !config_.save_every.never()) save_the_end();
+  } catch (...) {
+    progress_.enter(Phase::ending, state_.step);  // what is being written is waited for
+    throw;
+  }
   progress_.enter(Phase::ending, state_.step);
   return report_;
+}
+
+// Once more where the last step was saved and that failed: meanwhile there may be room.
+void Trainer::save_the_end() {
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    save(false);
+    progress_.enter(Phase::saving, state_.step);
+    if (observers_.writer) observers_.writer->finish();
+    tell_saves();
+    std::array<double, 1> saved{report_.checkpoint_step == state_.step ? 1.0 : 0.0};  // only rank 0 knows
+    replica_.communicator.sum_host(saved);
+    if (saved[0] > 0) return;
+    saved_ = -1;
+  }
 }
 
 // Between pauses up to two steps are in flight; in a pause none is.
@@ -210,7 +230,12 @@ void Trainer::save(bool best) {
   progress_.enter(Phase::saving, state_.step);
   observers_.reporter.flush();  // what a resumed run keeps
   auto snapshot = take_snapshot(replica_, state_, report_.updates);
-  if (observers_.writer) observers_.writer->save(std::move(*snapshot), best);
+  if (observers_.writer) {
+    observers_.writer->finish();
+    tell_saves();
+    saving_best_ = best || best_unsaved_;
+    observers_.writer->save(std::move(*snapshot), saving_best_);
+  }
   replica_.communicator.barrier();
   saved_ = state_.step;
   since_save_ = {};
@@ -226,6 +251,7 @@ void Trainer::tell_saves() {
   if (!observers_.writer) return;
   for (const SaveOutcome& outcome : observers_.writer->outcomes()) {
     observers_.reporter.saved(outcome);
+    best_unsaved_ = saving_best_ && !outcome.error.empty();
     if (!outcome.error.empty()) continue;
     report_.checkpoint = outcome.path;
     report_.checkpoint_step = outcome.step;

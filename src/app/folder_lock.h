@@ -1,0 +1,22 @@
+// One run at a time writes to a folder.
+#pragma once
+
+#include <filesystem>
+
+namespace ddp {
+
+class FolderLock {
+ public:
+  // Takes the folder's lock, if need be after `patience_seconds`. The kernel gives it back when the process ends,
+  // however it ends. File systems without locks do without. Throws Error(Exit::output) where another run has it or the
+  // folder cannot be written.
+  FolderLock(const std::filesystem::path& folder, int patience_seconds);
+  ~FolderLock();
+  FolderLock(FolderLock&& other) noexcept;
+  FolderLock& operator=(FolderLock&& other) noexcept;
+
+ private:
+  int file_;
+};
+
+}  // namespace ddp
