@@ -81,10 +81,12 @@ std::map<std::string, FileEntry> parse_manifest(const std::string& text, const s
   std::map<std::string, FileEntry> entries;
   try {
     const auto manifest = nlohmann::json::parse(text);
-    const auto format = manifest.at("format").get<int64_t>();
-    require(format == kFormat, Exit::data, "{} is of format {}, this program reads {}", file, format, kFormat);
+    require(manifest.at("format") == kFormat, Exit::data, "{} is not of format {}, which this program reads", file,
+            kFormat);
     for (const std::string& name : names) {
       const auto& entry = manifest.at("files").at(name);
+      require(entry.at("bytes").is_number_unsigned(), Exit::data, "{}: the size of {} is not a whole number", file,
+              name);
       entries[name] = {entry.at("bytes").get<uint64_t>(), entry.at("crc32").get<std::string>()};
     }
     require(manifest_text(entries) == text, Exit::data, "{} does not have its own checksum", file);

@@ -84,8 +84,8 @@ TEST_F(BrokenCheckpoint, ManifestThatIsNone) {
   expect("not JSON", "parse");
   expect("[1, 2]", "not a checkpoint's manifest");
   expect(R"({"format": 1})", "files");
-  expect(R"({"format": 2, "files": {}})", "format 2");
-  expect(R"({"format": "1", "files": {}})", "must be number");
+  expect(R"({"format": 2, "files": {}})", "is not of format 1");
+  expect(R"({"format": "1", "files": {}})", "is not of format 1");
   expect(R"({"format": 1, "files": {"model.safetensors": 3}})", "not a checkpoint's manifest");
   fs::resize_file(checkpoint / "manifest.json", 1 << 30);
   expect_unsound("manifest.json", "1073741824 bytes");
@@ -103,7 +103,10 @@ TEST_F(BrokenCheckpoint, ManifestOfOtherFiles) {
   }
   put(checkpoint / "manifest.json", good);
   put(checkpoint / "manifest.json", replaced("manifest.json", "\"bytes\": ", "\"bytes\": -"));
-  expect_unsound("manifest.json", "checksum");
+  expect_unsound("manifest.json", "not a whole number");
+  put(checkpoint / "manifest.json", good);
+  put(checkpoint / "manifest.json", replaced("manifest.json", "\"bytes\": ", "\"bytes\": 88888888888888888888"));
+  expect_unsound("manifest.json", "not a whole number");
 }
 
 TEST_F(BrokenCheckpoint, PathThatIsNoFolder) {
