@@ -31,10 +31,11 @@ void broadcast_host(Communicator& communicator, std::vector<float>& values) {
 void broadcast_host(Communicator& communicator, std::string& text) {
   int64_t length = std::ssize(text);
   broadcast_host(communicator, {&length, 1});
+  text.resize(length);
+  if (length == 0) return;
   std::vector<float> words((text.size() + sizeof(float) - 1) / sizeof(float));
   std::memcpy(words.data(), text.data(), text.size());
   broadcast_host(communicator, words);
-  text.resize(length);
   std::memcpy(text.data(), words.data(), length);
 }
 
