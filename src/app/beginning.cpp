@@ -1,6 +1,5 @@
 #include "app/beginning.h"
 
-#include "app/configs.h"
 #include "app/resume.h"
 #include "app/together.h"
 #include "comm/broadcast_host.h"
@@ -32,7 +31,7 @@ Beginning find_on_rank_0(const Options& options, const Log& log) {
   }
   for (const std::string& text : passed_over) log.warn("{}", text);
   if (found) {
-    beginning.state = read_run_state(found->path);
+    beginning.state = found->state;
     beginning.checkpoint = found->path;
     beginning.run_folder = found->run_folder;
     return beginning;
@@ -61,14 +60,13 @@ void broadcast(Communicator& world, Snapshot& snapshot) {
 }  // namespace
 
 // What this run must have in common with one that goes on from its checkpoints.
-RunState identity_of(const Options& o, const Datasets& data, const Backend& backend, int threads, const Replica& r,
-                     const Choices& choices) {
+RunState identity_of(const Options& o, const Datasets& data, uint64_t data_fingerprint, const Backend& backend,
+                     int threads, const Replica& r, const Choices& choices) {
   const auto& [h, w, c] = data.train->image_shape();
   RunState state;
   state.mathematics = mathematics_of(o);
-  state.mathematics["data set"] =
-      fmt::format("{} and {} images of {} x {} x {} ({:016x})", data.train->size(), data.test->size(), h, w, c,
-                  fingerprint(*data.train) ^ fingerprint(*data.test) << 1);
+  state.mathematics["data set"] = fmt::format("{} and {} images of {} x {} x {} ({:016x})", data.train->size(),
+                                              data.test->size(), h, w, c, data_fingerprint);
   state.bits = bits_of(o);
   state.bits["world size"] = fmt::format("{}", r.communicator.size());
   state.bits["device"] = r.device.name();

@@ -31,8 +31,8 @@ struct Beginning {
 Beginning find_beginning(const Options& options, MpiSession& session, Communicator& world, const Log& log);
 
 // What this run must have in common with one that goes on from its checkpoints.
-RunState identity_of(const Options& options, const Datasets& data, const Backend& backend, int threads,
-                     const Replica& replica, const Choices& choices);
+RunState identity_of(const Options& options, const Datasets& data, uint64_t data_fingerprint, const Backend& backend,
+                     int threads, const Replica& replica, const Choices& choices);
 
 // The choices of algorithms to make again: those of the beginning, where rank 0's device, libraries and precision are
 // the same. Collective over `world`, as above.

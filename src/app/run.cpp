@@ -137,7 +137,8 @@ Exit train_as_asked(const Options& options, MpiSession& session, Signals& signal
   const auto rank_weights = together(session, [&] { return weights_of_ranks(options, session.size()); });
   const auto injection = together(session, [&] { return injection_of(options, session.size()); });
   const Datasets data = together(session, [&] { return load_data(options); });
-  check_same_on_all_ranks(fingerprint(*data.train) ^ fingerprint(*data.test) << 1, "data set", *world);
+  const uint64_t data_fingerprint = fingerprint(*data.train) ^ fingerprint(*data.test) << 1;
+  check_same_on_all_ranks(data_fingerprint, "data set", *world);
   const Network network = together(session, [&] { return make_network(options, *data.train); });
   const Samplers samplers = make_samplers(options, data, !norm_states_of(network).empty(), rank, rank_weights);
   if (options.print_order > 0) {
@@ -165,7 +166,7 @@ Exit train_as_asked(const Options& options, MpiSession& session, Signals& signal
 
   TrainConfig config = train_config(options);
   config.stop_requested = [&] { return signals.stop_requested(); };
-  const RunState now = identity_of(options, data, backend, threads.count, replica, choices);
+  const RunState now = identity_of(options, data, data_fingerprint, backend, threads.count, replica, choices);
   config.updates = begin(options, beginning, now, replica, session, *world, log);
   replica.check_replicas();
   config.start = beginning.state;

@@ -70,6 +70,7 @@ Snapshot read_checkpoint(const std::filesystem::path& checkpoint, const Tensors&
 struct FoundCheckpoint {
   std::filesystem::path path;
   std::filesystem::path run_folder;  // the folder that holds `checkpoints`; empty where it does not lie in one
+  RunState state;
 };
 std::optional<FoundCheckpoint> find_checkpoint(const std::filesystem::path& wanted,
                                                std::vector<std::string>& passed_over);

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <set>
 #include <system_error>
+#include <utility>
 
 namespace ddp {
 namespace fs = std::filesystem;
@@ -55,9 +56,9 @@ std::optional<FoundCheckpoint> first_good(const std::vector<fs::path>& checkpoin
   std::vector<std::string> reasons;
   for (const fs::path& checkpoint : checkpoints) {
     try {
-      verify_checkpoint(checkpoint);
+      RunState state = read_run_state(checkpoint);
       passed_over.insert(passed_over.end(), reasons.begin(), reasons.end());
-      return FoundCheckpoint{checkpoint, run_folder_of(checkpoint.parent_path())};
+      return FoundCheckpoint{checkpoint, run_folder_of(checkpoint.parent_path()), std::move(state)};
     } catch (const Error& e) {
       reasons.push_back(e.what());
     }
