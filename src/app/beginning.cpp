@@ -4,9 +4,12 @@
 #include "app/together.h"
 #include "comm/broadcast_host.h"
 #include "train/checkpoint.h"
+#include "train/checkpoint_folder.h"
 #include "train/snapshot.h"
 
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace ddp {
@@ -42,6 +45,8 @@ Beginning find_on_rank_0(const Options& options, const Log& log) {
   return beginning;
 }
 
+bool same_folder(const fs::path& a, const fs::path& b) { return fs::weakly_canonical(a) == fs::weakly_canonical(b); }
+
 ModelState initial_model(const Options& options, const Replica& replica) {
   if (!options.init_from.empty()) return load_state_dict(options.init_from, replica.parameters, replica.norms);
   ModelState state{.weights = std::vector<float>(flat_count(replica.parameters)),
@@ -59,7 +64,24 @@ void broadcast(Communicator& world, Snapshot& snapshot) {
 
 }  // namespace
 
-// What this run must have in common with one that goes on from its checkpoints.
+OutputFolder open_folder(const Options& o, Beginning& beginning, int rank) {
+  if (rank != 0) return {};
+  using May = OutputFolder::May;
+  const std::string& config = o.effective_config;
+  const bool elsewhere =
+      beginning.run_folder.empty() || (!o.output_dir.empty() && !same_folder(o.output_dir, beginning.run_folder));
+  auto lock = std::exchange(beginning.lock, std::nullopt);
+  if (elsewhere) return {o.output_dir, o.resume.empty() ? May::hold_nothing : May::hold_a_beginning, config};
+  if (beginning.checkpoint.empty()) return {o.output_dir, May::hold_a_beginning, config, std::move(lock)};
+  require_newest(beginning.checkpoint);
+  const std::string folder = o.output_dir.empty() ? beginning.run_folder.string() : o.output_dir;
+  return {folder, May::hold_the_run, config, std::move(lock)};
+}
+
+bool goes_on_in(const fs::path& folder, const Beginning& beginning) {
+  return !beginning.checkpoint.empty() && same_folder(folder, beginning.run_folder);
+}
+
 RunState identity_of(const Options& o, const Datasets& data, uint64_t data_fingerprint, const Backend& backend,
                      int threads, const Replica& r, const Choices& choices) {
   const auto& [h, w, c] = data.train->image_shape();
@@ -126,9 +148,7 @@ int64_t begin(const Options& options, const Beginning& beginning, const RunState
   log.info("resumed from {} at step {}", beginning.checkpoint.string(), beginning.state.step);
   const std::string different = differing_bits(beginning.state, now);
   if (!different.empty()) log.info("not bit-identical to a run that was not interrupted: {}", different);
-  const bool other_parts =
-      different.find("world size") != different.npos || different.find("--rank-weights") != different.npos;
-  if (session.rank() == 0 && other_parts && !replica.norms.empty() && !options.sync_bn)
+  if (session.rank() == 0 && !same_parts(beginning.state, now) && !replica.norms.empty() && !options.sync_bn)
     log.warn(
         "batch norms normalise by each rank's part of a batch, which is another one now: without --sync-bn the curve "
         "may differ");

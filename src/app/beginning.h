@@ -5,6 +5,7 @@
 #include "app/factory.h"
 #include "app/folder_lock.h"
 #include "app/options.h"
+#include "app/output_folder.h"
 #include "comm/communicator.h"
 #include "comm/mpi/session.h"
 #include "core/log.h"
@@ -29,6 +30,13 @@ struct Beginning {
 // What --resume asks for. Rank 0 reads, all ranks learn. Collective over `world`, whose device is the host. Throws
 // SharedErrors.
 Beginning find_beginning(const Options& options, MpiSession& session, Communicator& world, const Log& log);
+
+// Where the results go: into the run's own folder where it goes on there, else into --output-dir or a fresh one. Rank
+// 0's; the others' has no path. Takes the beginning's lock. Throws Error(Exit::output).
+OutputFolder open_folder(const Options& options, Beginning& beginning, int rank);
+
+// Whether what the run begins from lies in this folder: false on ranks other than 0.
+bool goes_on_in(const std::filesystem::path& folder, const Beginning& beginning);
 
 // What this run must have in common with one that goes on from its checkpoints.
 RunState identity_of(const Options& options, const Datasets& data, uint64_t data_fingerprint, const Backend& backend,

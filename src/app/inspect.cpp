@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "train/checkpoint.h"
+#include "train/checkpoint_folder.h"
 #include "train/safetensors.h"
 
 #include <fmt/ranges.h>
@@ -78,7 +79,7 @@ void print_state(Out out, const fs::path& checkpoint) {
 
 bool holds_checkpoints(const fs::path& path) {
   std::error_code error;
-  return fs::is_directory(path / "checkpoints", error) || !list_checkpoints(path).empty();
+  return fs::is_directory(checkpoints_of(path), error) || !list_checkpoints(path).empty();
 }
 
 fs::path newest_good(Out out, const fs::path& folder) {

@@ -2,7 +2,7 @@
 
 #include "core/durable_file.h"
 #include "core/error.h"
-#include "train/checkpoint.h"
+#include "train/checkpoint_folder.h"
 
 #include <fmt/chrono.h>
 
@@ -40,7 +40,7 @@ void require_no_more(const fs::path& folder, OutputFolder::May may) {
   std::error_code error;
   for (const char* name : {"summary.json", "model.safetensors"})
     if (fs::exists(folder / name, error)) refuse(name);
-  if (!list_checkpoints(folder / "checkpoints").empty()) refuse("checkpoints");
+  if (!list_checkpoints(checkpoints_of(folder)).empty()) refuse("checkpoints");
   if (may == OutputFolder::May::hold_a_beginning) return;
   for (const char* name : {"config.toml", "metrics.jsonl", "checkpoints"})
     if (fs::exists(folder / name, error)) refuse(name);

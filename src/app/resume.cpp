@@ -4,6 +4,7 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <set>
 #include <string_view>
@@ -47,6 +48,8 @@ constexpr std::string_view kMathematics[] = {"model",
 constexpr std::string_view kBits[] = {"rank-weights", "allreduce",  "conv", "transport",
                                       "nccl-algo",    "grad-dtype", "zero", "deterministic"};
 
+constexpr const char* kParts[] = {"world size", "--rank-weights"};
+
 template <class Names>
 Named chosen(const Options& options, const Names& names) {
   Named found;
@@ -65,15 +68,16 @@ bool same_value(const std::string& a, const std::string& b) {
   return !a.empty() && !b.empty() && *end_a == 0 && *end_b == 0 && number_a == number_b;
 }
 
+std::string value_in(const Named& values, const std::string& name) {
+  const auto found = values.find(name);
+  return found == values.end() ? "not set" : found->second;
+}
+
 // "lr was 0.1, is 0.2" for each name that has another value.
 std::vector<std::string> differences(const Named& saved, const Named& now) {
   std::set<std::string> names;
   for (const Named* values : {&saved, &now})
     for (const auto& [name, value] : *values) names.insert(name);
-  const auto value_in = [](const Named& values, const std::string& name) {
-    const auto found = values.find(name);
-    return found == values.end() ? std::string("not set") : found->second;
-  };
   std::vector<std::string> texts;
   for (const std::string& name : names) {
     const std::string before = value_in(saved, name), after = value_in(now, name);
@@ -103,6 +107,11 @@ void require_same_mathematics(const RunState& saved, const RunState& now, const 
   require(changed.empty(), Exit::usage,
           "{} cannot be resumed by this run: {}; give what it was, or begin a new run with its weights by --init-from",
           checkpoint, fmt::join(changed, "; "));
+}
+
+bool same_parts(const RunState& saved, const RunState& now) {
+  return std::ranges::all_of(kParts,
+                             [&](const char* name) { return value_in(saved.bits, name) == value_in(now.bits, name); });
 }
 
 std::string differing_bits(const RunState& saved, const RunState& now) {

@@ -16,6 +16,9 @@ std::map<std::string, std::string> bits_of(const Options& options);
 // Throws Error(Exit::usage) that names every option that would change the mathematics, with both values.
 void require_same_mathematics(const RunState& saved, const RunState& now, const std::string& checkpoint);
 
+// Whether ranks see the same parts of each batch: as many of them, with the same weights.
+bool same_parts(const RunState& saved, const RunState& now);
+
 // What makes the rest of the run differ in rounding, such as "world size was 2, is 3"; empty: nothing.
 std::string differing_bits(const RunState& saved, const RunState& now);
 

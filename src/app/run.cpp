@@ -19,7 +19,7 @@
 #include "data/sampler.h"
 #include "ddp/hash.h"
 #include "ddp/replica_check.h"
-#include "train/checkpoint.h"
+#include "train/checkpoint_folder.h"
 #include "train/plan_report.h"
 #include "train/replica.h"
 #include "train/reporter.h"
@@ -45,47 +45,6 @@ uint64_t hash_of(const std::string& text) {
 
 void print_order(const DistributedSampler& sampler, int64_t epoch) {
   for (int64_t i = 0; i < sampler.samples(); ++i) fmt::print("{}\n", sampler.sample(epoch - 1, i));
-}
-
-bool is_whole(const fs::path& checkpoint) {
-  try {
-    verify_checkpoint(checkpoint);
-    return true;
-  } catch (const Error&) {
-    return false;
-  }
-}
-
-// Else two runs would share a folder's checkpoints from there on. What is newer and broken gets another name, so that
-// it does not count as one of the last.
-void require_newest(const fs::path& checkpoint) {
-  for (const fs::path& other : list_checkpoints(checkpoint.parent_path())) {
-    if (other.filename() == checkpoint.filename()) return;
-    require(!is_whole(other), Exit::output,
-            "{} is newer than {}: go on in another --output-dir, or remove what is newer", other.string(),
-            checkpoint.string());
-    std::error_code ignored;
-    const fs::path aside = other.parent_path() / ("broken-" + other.filename().string());
-    fs::remove_all(aside, ignored);
-    fs::rename(other, aside, ignored);
-  }
-}
-
-bool same_folder(const fs::path& a, const fs::path& b) { return fs::weakly_canonical(a) == fs::weakly_canonical(b); }
-
-// The folder of rank 0; the others have none.
-OutputFolder open_folder(const Options& o, Beginning& beginning, int rank) {
-  if (rank != 0) return {};
-  using May = OutputFolder::May;
-  const std::string& config = o.effective_config;
-  const bool elsewhere =
-      beginning.run_folder.empty() || (!o.output_dir.empty() && !same_folder(o.output_dir, beginning.run_folder));
-  auto lock = std::exchange(beginning.lock, std::nullopt);
-  if (elsewhere) return {o.output_dir, o.resume.empty() ? May::hold_nothing : May::hold_a_beginning, config};
-  if (beginning.checkpoint.empty()) return {o.output_dir, May::hold_a_beginning, config, std::move(lock)};
-  require_newest(beginning.checkpoint);
-  const std::string folder = o.output_dir.empty() ? beginning.run_folder.string() : o.output_dir;
-  return {folder, May::hold_the_run, config, std::move(lock)};
 }
 
 std::unique_ptr<Reporter> make_reporter(const Options& o, const TrainConfig& config, const DistributedSampler& sampler,
@@ -183,7 +142,7 @@ Exit train_as_asked(const Options& options, MpiSession& session, Signals& signal
   std::string path = folder.path().string();
   broadcast_host(*world, path);
   config.checkpoint = beginning.checkpoint;
-  int64_t saved_there = !beginning.checkpoint.empty() && same_folder(folder.path(), beginning.run_folder);
+  int64_t saved_there = goes_on_in(folder.path(), beginning);
   broadcast_host(*world, {&saved_there, 1});
   config.start_is_saved = saved_there != 0;
   black_box.set_run_folder(path);
@@ -195,7 +154,7 @@ Exit train_as_asked(const Options& options, MpiSession& session, Signals& signal
   std::optional<CheckpointWriter> writer;
   const Tensors tensors{replica.parameters, replica.norms};
   if (rank == 0)
-    writer.emplace(CheckpointWriterConfig{.folder = folder.path() / "checkpoints",
+    writer.emplace(CheckpointWriterConfig{.folder = checkpoints_of(folder.path()),
                                           .keep_last = options.keep_last,
                                           .about_to_write = [&](const fs::path& file) { injector.before_write(file); }},
                    tensors);

@@ -8,13 +8,14 @@
 namespace ddp {
 namespace {
 
+using Kind = LayerSpec::Kind;
+
 constexpr int64_t kAlign = 64 / sizeof(float);
 
 int64_t round_up(int64_t elements, int64_t multiple) { return (elements + multiple - 1) / multiple * multiple; }
 
 // The parameters of one layer, without offsets.
 std::vector<Parameter> parameters_of_layer(const LayerSpec& spec, int layer) {
-  using Kind = LayerSpec::Kind;
   const int64_t out = spec.output.c;
   const auto vector = [&](const char* suffix, Parameter::Role role, int64_t fan_in, int64_t fan_out) {
     return Parameter{.name = spec.name + suffix,

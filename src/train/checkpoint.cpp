@@ -79,18 +79,6 @@ std::vector<OptimizerState> read_optimizer(const fs::path& path, std::span<const
   return result;
 }
 
-RunState verified_state(const fs::path& checkpoint) {
-  std::error_code error;
-  require(fs::is_directory(checkpoint, error), Exit::data, "{} is {}", checkpoint.string(),
-          fs::exists(checkpoint, error) ? "a file, not a checkpoint's folder" : "missing");
-  verify_manifest(checkpoint, kFiles);
-  const fs::path path = checkpoint / kFiles[2];
-  std::ifstream file(path, std::ios::binary);
-  const std::string text(std::istreambuf_iterator<char>(file), {});
-  require(file.good(), Exit::data, "cannot read {}", path.string());
-  return run_state_from_json(text, path.string());
-}
-
 }  // namespace
 
 // The folder is filled under a temporary name and flushed, then renamed, and only then do links lead to it. So a crash
@@ -110,7 +98,7 @@ fs::path write_checkpoint(const fs::path& folder, const Snapshot& snapshot, cons
     save_state_dict(announce(kFiles[0]), tensors.parameters, tensors.norms, snapshot.model);
     write_optimizer(announce(kFiles[1]), snapshot.optimizer, tensors.parameters);
     write_durable_file(announce(kFiles[2]), to_json(snapshot.run));
-    announce("manifest.json");
+    announce(kManifestFile);
     write_manifest(temporary.path(), kFiles);
     flush_folder(temporary.path());
     replace_folder(temporary.path(), checkpoint);
@@ -127,14 +115,22 @@ fs::path write_checkpoint(const fs::path& folder, const Snapshot& snapshot, cons
   return checkpoint;
 }
 
-void verify_checkpoint(const fs::path& checkpoint) { verified_state(checkpoint); }
-
-RunState read_run_state(const fs::path& checkpoint) { return verified_state(checkpoint); }
+RunState read_run_state(const fs::path& checkpoint) {
+  std::error_code error;
+  require(fs::is_directory(checkpoint, error), Exit::data, "{} is {}", checkpoint.string(),
+          fs::exists(checkpoint, error) ? "a file, not a checkpoint's folder" : "missing");
+  verify_manifest(checkpoint, kFiles);
+  const fs::path path = checkpoint / kFiles[2];
+  std::ifstream file(path, std::ios::binary);
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  require(file.good(), Exit::data, "cannot read {}", path.string());
+  return run_state_from_json(text, path.string());
+}
 
 Snapshot read_checkpoint(const fs::path& checkpoint, const Tensors& tensors,
                          std::span<const std::string> optimizer_states) {
   Snapshot snapshot;
-  snapshot.run = verified_state(checkpoint);
+  snapshot.run = read_run_state(checkpoint);
   snapshot.model = load_state_dict(checkpoint / kFiles[0], tensors.parameters, tensors.norms);
   snapshot.optimizer = read_optimizer(checkpoint / kFiles[1], optimizer_states, tensors.parameters);
   return snapshot;

@@ -17,7 +17,6 @@
 
 #include <filesystem>
 #include <functional>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -48,31 +47,11 @@ std::filesystem::path write_checkpoint(const std::filesystem::path& folder, cons
                                        const Tensors& tensors, bool best,
                                        const std::function<void(const std::filesystem::path&)>& about_to_write = {});
 
-// The checkpoints of `folder` by name, the newest first; whole or not. None where there is no such folder.
-std::vector<std::filesystem::path> list_checkpoints(const std::filesystem::path& folder);
-
-// Deletes all but the `keep_last` newest and the ones that `latest` and `best` point to, and what interrupted writes
-// have left. 0: none is deleted but such leftovers. Errors are ignored: a folder too many does no harm.
-void prune_checkpoints(const std::filesystem::path& folder, int keep_last);
-
-// Throws Error(Exit::data) that names the file and what is wrong with it where one is missing, not a file, or not of
-// the manifest's size and checksum; Error(Exit::model) where tensors are not the model's. Allocates no more than the
-// files are long.
-void verify_checkpoint(const std::filesystem::path& checkpoint);
-RunState read_run_state(const std::filesystem::path& checkpoint);  // verified first
+// What is in a checkpoint whose files are all of the manifest's size and checksum. Throws Error(Exit::data) that names
+// the file and what is wrong with it where one is not, is missing or is no file; Error(Exit::model) where tensors are
+// not the model's. Allocates no more than the files are long.
+RunState read_run_state(const std::filesystem::path& checkpoint);
 Snapshot read_checkpoint(const std::filesystem::path& checkpoint, const Tensors& tensors,
-                         std::span<const std::string> optimizer_states);  // verified first
-
-// Where `wanted` is a checkpoint, it or the newest good one before it in its folder; where it is a run's folder or its
-// checkpoints, the newest good one. `latest`, `best` and other links stand for what they lead to. Those that are broken
-// are passed over, and told in `passed_over`, a line each. Throws Error(Exit::data) where `wanted` does not exist, or
-// where there are checkpoints and none is good; empty where there is none at all.
-struct FoundCheckpoint {
-  std::filesystem::path path;
-  std::filesystem::path run_folder;  // the folder that holds `checkpoints`; empty where it does not lie in one
-  RunState state;
-};
-std::optional<FoundCheckpoint> find_checkpoint(const std::filesystem::path& wanted,
-                                               std::vector<std::string>& passed_over);
+                         std::span<const std::string> optimizer_states);
 
 }  // namespace ddp

@@ -1,6 +1,9 @@
+#include "train/checkpoint_folder.h"
+
 #include "core/error.h"
 #include "train/checkpoint.h"
 #include "train/checkpoint_names.h"
+#include "train/manifest.h"
 
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -9,6 +12,7 @@
 #include <set>
 #include <system_error>
 #include <utility>
+#include <variant>
 
 namespace ddp {
 namespace fs = std::filesystem;
@@ -24,6 +28,8 @@ int64_t step_of(const std::string& name) {
   const int64_t step = std::strtoll(name.c_str() + digits, nullptr, 10);
   return checkpoint_name(step) == name ? step : -1;
 }
+
+bool is_checkpoint_name(const std::string& name) { return step_of(name) >= 0; }
 
 std::vector<fs::path> entries_of(const fs::path& folder) {
   std::vector<fs::path> entries;
@@ -50,18 +56,26 @@ fs::path run_folder_of(const fs::path& checkpoints) {
   return checkpoints.filename() == kFolder ? checkpoints.parent_path() : fs::path();
 }
 
+// Its state, or the reason why it is not good.
+std::variant<RunState, std::string> state_or_reason(const fs::path& checkpoint) {
+  try {
+    return read_run_state(checkpoint);
+  } catch (const Error& e) {
+    return std::string(e.what());
+  }
+}
+
 // The first that is good, of some with the newest first.
 std::optional<FoundCheckpoint> first_good(const std::vector<fs::path>& checkpoints,
                                           std::vector<std::string>& passed_over) {
   std::vector<std::string> reasons;
   for (const fs::path& checkpoint : checkpoints) {
-    try {
-      RunState state = read_run_state(checkpoint);
+    auto result = state_or_reason(checkpoint);
+    if (auto* const state = std::get_if<RunState>(&result)) {
       passed_over.insert(passed_over.end(), reasons.begin(), reasons.end());
-      return FoundCheckpoint{checkpoint, run_folder_of(checkpoint.parent_path()), std::move(state)};
-    } catch (const Error& e) {
-      reasons.push_back(e.what());
+      return FoundCheckpoint{checkpoint, run_folder_of(checkpoint.parent_path()), std::move(*state)};
     }
+    reasons.push_back(std::get<std::string>(result));
   }
   if (reasons.empty()) return std::nullopt;
   fail(Exit::data, "no checkpoint in {} is good: {}", checkpoints.front().parent_path().string(),
@@ -72,8 +86,6 @@ std::optional<FoundCheckpoint> first_good(const std::vector<fs::path>& checkpoin
 
 std::string checkpoint_name(int64_t step) { return fmt::format("step-{:08}", step); }
 
-bool is_checkpoint_name(const std::string& name) { return step_of(name) >= 0; }
-
 std::string temporary_name(const std::string& name) { return fmt::format(".{}.tmp-{}", name, ::getpid()); }
 
 void remove_leftovers(const fs::path& folder) {
@@ -83,6 +95,8 @@ void remove_leftovers(const fs::path& folder) {
     if (name.starts_with('.') && name.find(".tmp-") != std::string::npos) fs::remove_all(entry, ignored);
   }
 }
+
+fs::path checkpoints_of(const fs::path& run_folder) { return run_folder / kFolder; }
 
 std::vector<fs::path> list_checkpoints(const fs::path& folder) {
   std::vector<fs::path> checkpoints = entries_of(folder);
@@ -125,9 +139,22 @@ std::optional<FoundCheckpoint> find_checkpoint(const fs::path& wanted, std::vect
   require(fs::is_directory(path, error), Exit::data,
           "{} is a file; give --resume a checkpoint or a run's folder, or --init-from a file of weights",
           wanted.string());
-  if (fs::exists(path / "manifest.json", error)) return first_good({path}, passed_over);
-  const bool run = fs::is_directory(path / kFolder, error);
-  return first_good(list_checkpoints(run ? path / kFolder : path), passed_over);
+  if (fs::exists(path / kManifestFile, error)) return first_good({path}, passed_over);
+  const bool run = fs::is_directory(checkpoints_of(path), error);
+  return first_good(list_checkpoints(run ? checkpoints_of(path) : path), passed_over);
+}
+
+void require_newest(const fs::path& checkpoint) {
+  for (const fs::path& other : list_checkpoints(checkpoint.parent_path())) {
+    if (other.filename() == checkpoint.filename()) return;
+    require(std::holds_alternative<std::string>(state_or_reason(other)), Exit::output,
+            "{} is newer than {}: go on in another --output-dir, or remove what is newer", other.string(),
+            checkpoint.string());
+    std::error_code ignored;
+    const fs::path aside = other.parent_path() / ("broken-" + other.filename().string());
+    fs::remove_all(aside, ignored);
+    fs::rename(other, aside, ignored);
+  }
 }
 
 }  // namespace ddp

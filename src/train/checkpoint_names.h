@@ -9,8 +9,6 @@ namespace ddp {
 
 std::string checkpoint_name(int64_t step);  // "step-00001234"
 
-bool is_checkpoint_name(const std::string& name);
-
 // ".NAME.tmp-PID"
 std::string temporary_name(const std::string& name);
 

@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "core/stopwatch.h"
+#include "train/checkpoint_folder.h"
 
 #include <system_error>
 #include <utility>

@@ -20,8 +20,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr const char* kName = "manifest.json";
-constexpr int kFormat = 1;
+constexpr int kManifestFormat = 1;
 constexpr uint64_t kLongestManifest = 1 << 16;
 
 std::string crc_of(const char* data, size_t bytes) {
@@ -69,7 +68,7 @@ std::string read_text(const fs::path& path) {
 // The one text that these entries have: a manifest is sound if it is equal to that of its own entries.
 std::string manifest_text(const std::map<std::string, FileEntry>& entries) {
   nlohmann::ordered_json manifest;
-  manifest["format"] = kFormat;
+  manifest["format"] = kManifestFormat;
   for (const auto& [name, entry] : entries) manifest["files"][name] = {{"bytes", entry.bytes}, {"crc32", entry.crc32}};
   const std::string text = manifest.dump(2);
   manifest["crc32"] = crc_of(text.data(), text.size());
@@ -81,8 +80,8 @@ std::map<std::string, FileEntry> parse_manifest(const std::string& text, const s
   std::map<std::string, FileEntry> entries;
   try {
     const auto manifest = nlohmann::json::parse(text);
-    require(manifest.at("format") == kFormat, Exit::data, "{} is not of format {}, which this program reads", file,
-            kFormat);
+    require(manifest.at("format") == kManifestFormat, Exit::data, "{} is not of format {}, which this program reads",
+            file, kManifestFormat);
     for (const std::string& name : names) {
       const auto& entry = manifest.at("files").at(name);
       require(entry.at("bytes").is_number_unsigned(), Exit::data, "{}: the size of {} is not a whole number", file,
@@ -99,11 +98,11 @@ std::map<std::string, FileEntry> parse_manifest(const std::string& text, const s
 void write_manifest(const fs::path& folder, std::span<const std::string> names) {
   std::map<std::string, FileEntry> entries;
   for (const std::string& name : names) entries[name] = entry_of(folder / name);
-  write_durable_file(folder / kName, manifest_text(entries));
+  write_durable_file(folder / kManifestFile, manifest_text(entries));
 }
 
 void verify_manifest(const fs::path& folder, std::span<const std::string> names) {
-  const fs::path manifest = folder / kName;
+  const fs::path manifest = folder / kManifestFile;
   const auto entries = parse_manifest(read_text(manifest), manifest.string(), names);
   for (const auto& [name, entry] : entries) {
     const fs::path path = folder / name;

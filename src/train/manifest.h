@@ -10,6 +10,8 @@
 
 namespace ddp {
 
+inline constexpr const char* kManifestFile = "manifest.json";
+
 struct FileEntry {
   uint64_t bytes = 0;
   std::string crc32;  // in hexadecimal

@@ -9,7 +9,7 @@
 namespace ddp {
 namespace {
 
-constexpr int kFormat = 1;
+constexpr int kStateFormat = 1;
 
 // Calls field(name, member) for each field, of a state to be written or read.
 template <class State, class Field>
@@ -58,7 +58,7 @@ bool assign(const nlohmann::json& from, std::map<std::string, std::string>& to) 
 
 std::string to_json(const RunState& state) {
   nlohmann::ordered_json json;
-  json["format"] = kFormat;
+  json["format"] = kStateFormat;
   for_each_field(state, [&](const char* name, const auto& member) { json[name] = member; });
   return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
@@ -68,7 +68,7 @@ RunState run_state_from_json(const std::string& text, const std::string& file) {
   try {
     const auto json = nlohmann::json::parse(text);
     const auto& format = json.at("format");
-    require(format == kFormat, Exit::data, "{} is not of format {}, which this program reads", file, kFormat);
+    require(format == kStateFormat, Exit::data, "{} is not of format {}, which this program reads", file, kStateFormat);
     for_each_field(state, [&](const char* name, auto& member) {
       require(assign(json.at(name), member), Exit::data, "{}: \"{}\" has a value that it cannot have", file, name);
     });

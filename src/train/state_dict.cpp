@@ -19,9 +19,9 @@ std::vector<float> values_of(const NormState& norm, std::span<const float> stati
 }
 
 // The tensors of a file, taken out one by one.
-class Tensors {
+class TensorsOfFile {
  public:
-  explicit Tensors(const std::filesystem::path& path) : path_(path.string()), tensors_(read_safetensors(path)) {}
+  explicit TensorsOfFile(const std::filesystem::path& path) : path_(path.string()), tensors_(read_safetensors(path)) {}
 
   NamedTensor take(const std::string& name, const std::vector<int64_t>& shape) {
     const auto found = tensors_.find(name);
@@ -65,7 +65,7 @@ void save_state_dict(const std::filesystem::path& path, std::span<const Paramete
 
 ModelState load_state_dict(const std::filesystem::path& path, std::span<const Parameter> parameters,
                            std::span<const NormState> norms) {
-  Tensors tensors(path);
+  TensorsOfFile tensors(path);
   ModelState state{.weights = std::vector<float>(flat_count(parameters)),
                    .statistics = std::vector<float>(state_count(norms))};
   for (const Parameter& p : parameters) from_pytorch(p, tensors.take(p.name, p.pytorch_shape).values, state.weights);

@@ -1,4 +1,5 @@
 // A run that is killed and resumed is the run that was not.
+#include "tests/cli/few_images.h"
 #include "tests/cli/program.h"
 
 #include <nlohmann/json.hpp>
@@ -15,6 +16,7 @@ namespace fs = std::filesystem;
 struct Case {
   const char* name;
   int ranks;
+  uint32_t samples;
   const char* options;
   int steps, save_every;
   bool evaluates = true;
@@ -38,9 +40,10 @@ std::vector<int64_t> steps_in(const fs::path& run) {
 TEST_P(Resume, AfterAKillEndsWithTheSameBytes) {
   const Case c = GetParam();
   const Folder folder;
+  few_images(folder / "images", c.samples, 500);
   const auto run = [&](const char* name, const std::string& more) {
-    return program(c.ranks, fmt::format("{} --max-steps {} --print-freq 0 --output-dir {} {}", c.options, c.steps,
-                                        (folder / name).string(), more));
+    return program(c.ranks, fmt::format("{} --data-path {} --max-steps {} --print-freq 0 --output-dir {} {}", c.options,
+                                        (folder / "images").string(), c.steps, (folder / name).string(), more));
   };
   const Outcome whole =
       run("whole", c.evaluates ? "--save-every never --eval-every 1000" : "--save-every never --eval-every 0");
@@ -63,17 +66,13 @@ TEST_P(Resume, AfterAKillEndsWithTheSameBytes) {
 INSTANTIATE_TEST_SUITE_P(
     Networks, Resume,
     ::testing::Values(
-        Case{"LeNet", 2, "--train-samples 25600", 200, 100},
-        Case{"ResNet18Momentum", 2,
-             "--model resnet18 --batch-size 16 --train-samples 480 --lr 0.01 --momentum 0.9 --bn-stats running", 40,
-             20},
-        Case{"KerasConvnetAdamDropout", 2,
-             "--model keras-convnet --batch-size 16 --train-samples 320 --optimizer adam --lr 0.001 --bn-stats running",
+        Case{"LeNet", 2, 25600, "", 200, 100},
+        Case{"ResNet18Momentum", 2, 240, "--model resnet18 --batch-size 8 --lr 0.01 --momentum 0.9 --bn-stats running",
              40, 20},
-        Case{"KerasConvnetZero", 3,
-             "--model keras-convnet --batch-size 16 --train-samples 320 --optimizer adam --lr 0.001 --bn-stats running "
-             "--zero 1",
-             40, 20}),
+        Case{"KerasConvnetAdamDropout", 2, 320,
+             "--model keras-convnet --batch-size 16 --optimizer adam --lr 0.001 --bn-stats running", 40, 20},
+        Case{"KerasConvnetZero", 3, 320,
+             "--model keras-convnet --batch-size 16 --optimizer adam --lr 0.001 --bn-stats running --zero 1", 40, 20}),
     [](const auto& test) { return std::string(test.param.name); });
 
 // A short run with checkpoints of steps 10, 20, 30 and 40.

@@ -13,8 +13,8 @@ namespace {
 using namespace std::string_literals;
 
 // Two images of 1 x 2 pixels, two labels.
-const std::string kImages = "\0\0\x08\x03\0\0\0\x02\0\0\0\x01\0\0\0\x02\1\2\3\4"s;
-const std::string kLabels = "\0\0\x08\x01\0\0\0\x02\3\4"s;
+const std::string kImageFile = "\0\0\x08\x03\0\0\0\x02\0\0\0\x01\0\0\0\x02\1\2\3\4"s;
+const std::string kLabelFile = "\0\0\x08\x01\0\0\0\x02\3\4"s;
 constexpr int kClasses = 10;
 
 void read(const std::string& images, const std::string& labels) {
@@ -32,8 +32,8 @@ void read(const std::string& images, const std::string& labels) {
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string bytes(reinterpret_cast<const char*>(data), size);
   const bool packed = size > 0 && data[0] == 0x1f, labels = size > 3 && data[3] == 1;
-  if (packed || !labels) ddp::read_or_refuse(ddp::Exit::data, [&] { ddp::read(bytes, ddp::kLabels); });
-  if (packed || labels) ddp::read_or_refuse(ddp::Exit::data, [&] { ddp::read(ddp::kImages, bytes); });
+  if (packed || !labels) ddp::read_or_refuse(ddp::Exit::data, [&] { ddp::read(bytes, ddp::kLabelFile); });
+  if (packed || labels) ddp::read_or_refuse(ddp::Exit::data, [&] { ddp::read(ddp::kImageFile, bytes); });
   return 0;
 }
 

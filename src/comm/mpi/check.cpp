@@ -1,8 +1,12 @@
 #include "comm/mpi/check.h"
 
 #include "core/error.h"
+#include "core/stopwatch.h"
 
 #include <sched.h>
+
+#include <chrono>
+#include <thread>
 
 namespace ddp {
 
@@ -20,11 +24,17 @@ void check_mpi(int code, const char* expression, const char* file, int line) {
       rank, expression, text, file, line);
 }
 
+// What takes longer than a message needs waits for a rank that computes, perhaps on this core.
 void complete(MPI_Request& request) {
+  constexpr double kMessage = 1e-3;  // seconds
+  const Stopwatch waiting;
   for (int done = 0;;) {
     DDP_MPI(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
     if (done) return;
-    sched_yield();
+    if (waiting.seconds() < kMessage)
+      sched_yield();
+    else
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
 }
 

@@ -23,7 +23,7 @@ class BrokenCheckpoint : public CheckpointFolder {
   }
 
   void expect_unsound(const std::string& file, const std::string& why) const {
-    expect_error(error_of([&] { verify_checkpoint(checkpoint); }), Exit::data, (checkpoint / file).string());
+    expect_error(error_of([&] { read_run_state(checkpoint); }), Exit::data, (checkpoint / file).string());
     expect_error(error_of([&] { read(checkpoint); }), Exit::data, why);
   }
   // Of a file whose checksum is right.
@@ -50,11 +50,11 @@ TEST_F(BrokenCheckpoint, EveryFlippedBitIsFound) {
     ASSERT_LT(good.size(), 1000u) << name;
     for (size_t bit = 0; bit < 8 * good.size(); bit += stride) {
       put_byte(checkpoint / name, bit / 8, static_cast<char>(good[bit / 8] ^ (1 << bit % 8)));
-      const Error error = error_of([&] { verify_checkpoint(checkpoint); });
+      const Error error = error_of([&] { read_run_state(checkpoint); });
       ASSERT_EQ(error.code(), Exit::data) << name << " bit " << bit << ": " << error.what();
       put_byte(checkpoint / name, bit / 8, good[bit / 8]);
     }
-    verify_checkpoint(checkpoint);
+    read_run_state(checkpoint);
   }
 }
 

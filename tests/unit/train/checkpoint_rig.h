@@ -3,6 +3,7 @@
 
 #include "core/error.h"
 #include "train/checkpoint.h"
+#include "train/checkpoint_folder.h"
 #include "train/manifest.h"
 
 #include <gtest/gtest.h>

@@ -147,7 +147,7 @@ TEST_F(Checkpoint, AProcessThatDiesWhileWritingDoesNoHarm) {
                 ::testing::KilledBySignal(SIGKILL), "");
     EXPECT_EQ(names().size(), 3u);  // "latest", step 1 and what is left of the other
     EXPECT_EQ(list_checkpoints(folder), std::vector<fs::path>{folder / "step-00000001"});
-    verify_checkpoint(folder / "latest");
+    read_run_state(folder / "latest");
     write(1);
     EXPECT_EQ(names(), (Names{"latest", "step-00000001"}));
   }
@@ -188,8 +188,8 @@ TEST_F(Checkpoint, PruningKeepsTheNewestAndWhatLinksLeadTo) {
   EXPECT_EQ(names().size(), 2u + 5 + 1);
   prune_checkpoints(folder, 1);
   EXPECT_EQ(names(), (Names{"best", "latest", "step-00000002", "step-00000004", "step-100000000", "step-by-step.txt"}));
-  verify_checkpoint(folder / "latest");
-  verify_checkpoint(folder / "best");
+  read_run_state(folder / "latest");
+  read_run_state(folder / "best");
   prune_checkpoints(run / "nowhere", 1);
 }
 
