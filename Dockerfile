@@ -1,18 +1,36 @@
-# docker build -t ddp_train . && docker run --rm ddp_train       (trains LeNet on two ranks, as an ordinary user)
+# docker build -t ddp_train . && docker run --rm --gpus all ddp_train      one rank on each GPU; without --gpus two CPU ranks
+# docker build -t ddp_train --build-arg DDP_CUDA=OFF . && docker run --rm ddp_train -np 4 --model resnet18      CPU ranks only
+#
+#   BASE       Debian 12, to build in. CUDA's toolkit, cuDNN and NCCL are used where it has them; else they come from PyPI (2 GB)
+#   RUN_BASE   Debian 12, to run in, by default BASE; one without a toolkit keeps the image small
+#   DDP_CUDA   ON, or OFF for a small image that knows no GPU
+#
+# What follows the image's name are the options of launch/run and ddp_train. Results go to /output, which belongs to the user
+# trainer; with a folder of your own there, add --user "$(id -u):$(id -g)". docker stop saves the run first: give it time (-t 60).
 ARG BASE=debian:bookworm-slim
+ARG RUN_BASE=${BASE}
 
 FROM ${BASE} AS build
+ARG DDP_CUDA=ON
 WORKDIR /ddp_train
-COPY launch launch
-RUN launch/setup build
+COPY launch/setup launch/packages.txt launch/toolkit launch/
+RUN launch/setup build && { [ "$DDP_CUDA" != ON ] || launch/toolkit install; }
 COPY CMakeLists.txt CMakePresets.json ./
 COPY src src
-RUN cmake --preset cpu -DBUILD_TESTING=OFF && cmake --build --preset cpu --target ddp_train_program
+RUN cmake --preset cpu -DDDP_CUDA="$DDP_CUDA" -DBUILD_TESTING=OFF && cmake --build --preset cpu --target ddp_train_program
+COPY docker/pack docker/
+RUN docker/pack build/cpu/ddp_train /packed
 
-FROM ${BASE}
-COPY launch /ddp_train/launch
-RUN /ddp_train/launch/setup run && rm -rf /var/lib/apt/lists/* && useradd --create-home trainer
-COPY --from=build /ddp_train/build/cpu/ddp_train /usr/local/bin/
-USER trainer
-WORKDIR /home/trainer
-CMD ["mpirun", "-np", "2", "--bind-to", "none", "--oversubscribe", "ddp_train"]
+FROM ${RUN_BASE}
+COPY launch /opt/ddp_train/launch
+RUN /opt/ddp_train/launch/setup run && rm -rf /var/lib/apt/lists/* && \
+    install -d /data && ln -s /usr/share/datasets/fashion-mnist/* /data/ && \
+    useradd --uid 1000 trainer && install -d -m 1777 -o trainer -g trainer /output
+COPY --from=build /packed /usr/local
+RUN ldconfig
+# What NVIDIA's container runtime brings in where there are GPUs.
+ENV NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility
+USER 1000:1000
+WORKDIR /output
+STOPSIGNAL SIGUSR1
+ENTRYPOINT ["/opt/ddp_train/launch/run"]
