@@ -9,7 +9,13 @@ namespace ddp {
 
 BlackBox::BlackBox(MpiSession& session, Signals& signals, const Progress& progress)
     : session_(session), signals_(signals), progress_(progress) {
-  session_.before_end([this] { write(); });
+  session_.before_end([this](const std::string& why) {
+    {
+      const std::lock_guard lock(mutex_);
+      error_ = why;
+    }
+    write();
+  });
   signals_.on_dump([this](int signal) {
     if (signal == SIGUSR2 || job_has_failed(session_)) write();
   });
@@ -28,7 +34,8 @@ void BlackBox::set_run_folder(const std::filesystem::path& folder) {
 void BlackBox::write() {
   const std::lock_guard lock(mutex_);
   if (folder_.empty()) return;
-  const std::string problem = progress_.write(folder_ / "flight" / fmt::format("rank-{}.json", session_.rank()));
+  const std::string problem =
+      progress_.write(folder_ / "flight" / fmt::format("rank-{}.json", session_.rank()), error_);
   if (!problem.empty()) Log(session_.rank()).warn("{}", problem);
 }
 

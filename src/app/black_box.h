@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <mutex>
+#include <string>
 #include <utility>
 
 namespace ddp {
@@ -40,6 +41,7 @@ class BlackBox {
   const Progress& progress_;
   std::mutex mutex_;
   std::filesystem::path folder_;
+  std::string error_;  // that this rank has told: its output may not get out of a host that is cut off
 };
 
 }  // namespace ddp

@@ -31,7 +31,7 @@ bool job_has_failed(MpiSession& session) {
 void end_job(MpiSession& session, const std::string& what, Exit code) {
   const Board& board = session.board();
   if (!any_other(session, [&](int rank) { return board.left(rank); })) print_error(what, session.rank());
-  session.end(code);
+  session.end(code, what);
 }
 
 }  // namespace ddp

@@ -1,5 +1,6 @@
 // One process per rank: mpirun -np N ddp_train. All ranks come here, and leave in the same order: files closed,
 // barrier, MPI finalised, exit.
+#include "app/doctor/start.h"
 #include "app/fatal.h"
 #include "app/inspect.h"
 #include "app/run.h"
@@ -49,16 +50,18 @@ int main(int argc, char** argv) {
   ddp::Signals signals;
   std::optional<ddp::MpiSession> session;
   try {
+    if (const auto refused = ddp::doctor::refuse_before_mpi(argc, argv)) return static_cast<int>(*refused);
+    const auto limit = ddp::doctor::limit_of_start(argc, argv);
     session.emplace(argc, argv);
   } catch (const ddp::Error& e) {
-    ddp::print_error(e.what(), -1);
+    ddp::doctor::report_start(e, argc, argv);
     return static_cast<int>(e.code());
   }
   signals.on_second([&](int signal, const std::string& line) {
     std::this_thread::sleep_for(ddp::speaking_turn(session->rank()));
     if (ddp::job_has_failed(*session)) return;  // mpirun ends what is left of it
     ddp::print_error(line, session->rank());
-    session->end(static_cast<ddp::Exit>(128 + signal));
+    session->end(static_cast<ddp::Exit>(128 + signal), line);
   });
   const ddp::Exit code = run_in(*session, signals, argc, argv);
   signals.on_second({});

@@ -79,6 +79,8 @@ struct Options {
   int64_t print_freq = 50;  // steps
   std::string progress = "auto";
   bool plan = false;
+  bool doctor = false;
+  bool json = false;        // its report
   int64_t print_order = 0;  // an epoch, from 1; 0: not asked for
 
   std::string inject;  // a fault on purpose

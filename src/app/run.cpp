@@ -5,6 +5,7 @@
 #include "app/black_box.h"
 #include "app/choices.h"
 #include "app/configs.h"
+#include "app/doctor/doctor.h"
 #include "app/factory.h"
 #include "app/fatal.h"
 #include "app/options.h"
@@ -106,12 +107,11 @@ Exit train_as_asked(const Options& options, MpiSession& session, Signals& signal
   }
 
   const Backend backend = make_backend(options, session);
-  const Threads threads =
-      backend.device->is_host() ? choose_threads(options.threads, *world, session.host()) : Threads{};
-  if (!threads.warning.empty()) log.warn("{}", threads.warning);
+  const int threads = backend.device->is_host() ? choose_threads(options.threads, *world, session.host()) : 1;
+  doctor::quick_look(options, session, !backend.device->is_host(), log);
   Beginning beginning = find_beginning(options, session, *world, log);
   Choices choices(earlier_choices(beginning, backend, *world));
-  const auto ops = together(session, [&] { return make_ops(options, backend, *world, threads.count, choices); });
+  const auto ops = together(session, [&] { return make_ops(options, backend, *world, threads, choices); });
   const auto own_transport = make_transport(options, backend, session, *world);
   Communicator& transport = own_transport ? *own_transport : *world;
   const auto owned_replica = or_end_job(session, [&] {
@@ -125,7 +125,7 @@ Exit train_as_asked(const Options& options, MpiSession& session, Signals& signal
 
   TrainConfig config = train_config(options);
   config.stop_requested = [&] { return signals.stop_requested(); };
-  const RunState now = identity_of(options, data, data_fingerprint, backend, threads.count, replica, choices);
+  const RunState now = identity_of(options, data, data_fingerprint, backend, threads, replica, choices);
   config.updates = begin(options, beginning, now, replica, session, *world, log);
   replica.check_replicas();
   config.start = beginning.state;
@@ -146,7 +146,7 @@ Exit train_as_asked(const Options& options, MpiSession& session, Signals& signal
   broadcast_host(*world, {&saved_there, 1});
   config.start_is_saved = saved_there != 0;
   black_box.set_run_folder(path);
-  const std::string ranks = describe_ranks(options, backend, threads.count, session);
+  const std::string ranks = describe_ranks(options, backend, threads, session);
   log.info("{}", banner(options, replica, data, samplers, ranks, path));
 
   const auto reporter = together(session, [&] { return make_reporter(options, config, samplers.train, rank, path); });
@@ -189,6 +189,7 @@ Exit run(MpiSession& session, Signals& signals, int argc, char** argv) {
     if (session.rank() == 0) fmt::print("{}", *answer);
     return Exit::done;
   }
+  if (options.doctor) return doctor::examine(options, session);
   Progress progress(session.board());
   BlackBox black_box(session, signals, progress);
   return black_box.keep([&] { return train_as_asked(options, session, signals, progress, black_box, log); });

@@ -1,4 +1,4 @@
-// How many threads a rank computes with, and whether the ranks of a host have cores to themselves.
+// How many threads a rank computes with.
 #pragma once
 
 #include "comm/communicator.h"
@@ -11,13 +11,11 @@ namespace ddp {
 // says, "max 100000" or "150000 100000" (microseconds in each period).
 int cores_within_limit(int cores, const std::string& cpu_max);
 
-struct Threads {
-  int count = 1;
-  std::string warning;  // on rank 0, where ranks must share cores
-};
+// `asked` threads; where that is 0, a share of the `usable` cores that `ranks` have in common.
+int share_of_cores(int asked, int usable, int ranks);
 
-// `asked` threads; where that is 0, the cores that this rank may use, divided among the ranks that have the same host
-// and the same cores. Collective.
-Threads choose_threads(int asked, Communicator& world, const std::string& host);
+// The threads of this rank, which shares its cores with the ranks that have the same host and the same cores.
+// Collective.
+int choose_threads(int asked, Communicator& world, const std::string& host);
 
 }  // namespace ddp

@@ -74,6 +74,12 @@ std::string step_of(const RankView& view) {
   return view.posting.step == 0 ? "before the first step" : fmt::format("in step {}", view.posting.step);
 }
 
+// Once there is a fault, shorter silence of a host than makes one tells enough.
+bool cut_off(const RankView& view, int64_t now_ns, const WatchdogLimits& limits) {
+  const bool silent = !view.left && view.posting.alive_ns > 0 && now_ns - view.heard_ns > kSilent_ns;
+  return silent || unheard(view, now_ns, limits);
+}
+
 std::string describe_dead(const Ranks& dead) {
   std::vector<std::string> texts;
   for (const RankView* view : dead)
@@ -89,9 +95,9 @@ std::string describe_unheard(const Ranks& ranks, int64_t now_ns) {
   for (const auto& [host, there] : hosts) {
     std::vector<std::string> numbers;
     for (const RankView* view : there) numbers.push_back(fmt::to_string(view->rank));
-    texts.push_back(fmt::format("host {} ({} {}) cannot be reached: not heard of for {:.1f} s", host,
+    texts.push_back(fmt::format("host {} ({} {}) cannot be reached: not heard of for {:.1f} s, then {}", host,
                                 there.size() == 1 ? "rank" : "ranks", list(numbers),
-                                seconds_since(there[0]->heard_ns, now_ns)));
+                                seconds_since(there[0]->heard_ns, now_ns), step_of(*there[0])));
   }
   return list(texts) + ". The network to it is cut, or it is down or suspended: look at it from here, then resume";
 }
@@ -185,7 +191,7 @@ bool unheard(const RankView& view, int64_t now_ns, const WatchdogLimits& limits)
 
 bool stopped(const RankView& view, int64_t now_ns, const WatchdogLimits& limits) {
   return !view.left && !view.dead && view.posting.alive_ns > 0 && now_ns - view.posting.alive_ns > kSilent_ns &&
-         !unheard(view, now_ns, limits);
+         !cut_off(view, now_ns, limits);
 }
 
 const RankView* stopped_speaker(std::span<const RankView> ranks, int64_t now_ns, const WatchdogLimits& limits) {
@@ -204,7 +210,7 @@ std::string describe(const RankView& view, int buckets, int64_t now_ns) {
 }
 
 std::string describe(std::span<const RankView> ranks, int buckets, const WatchdogLimits& limits, int64_t now_ns) {
-  Ranks dead, cut_off, silent, ended, waiting, busy;
+  Ranks dead, unreachable, silent, ended, waiting, busy;
   size_t unknown = 0;
   int64_t longest_ns = 0;
   for (const RankView& view : ranks) {
@@ -214,8 +220,8 @@ std::string describe(std::span<const RankView> ranks, int buckets, const Watchdo
       dead.push_back(&view);
     } else if (view.posting.alive_ns == 0) {
       ++unknown;
-    } else if (unheard(view, now_ns, limits)) {
-      cut_off.push_back(&view);
+    } else if (cut_off(view, now_ns, limits)) {
+      unreachable.push_back(&view);
     } else if (stopped(view, now_ns, limits)) {
       silent.push_back(&view);
     } else {
@@ -225,7 +231,7 @@ std::string describe(std::span<const RankView> ranks, int buckets, const Watchdo
   }
 
   if (!dead.empty()) return describe_dead(dead);
-  if (!cut_off.empty() && !stopped_speaker(ranks, now_ns, limits)) return describe_unheard(cut_off, now_ns);
+  if (!unreachable.empty() && !stopped_speaker(ranks, now_ns, limits)) return describe_unheard(unreachable, now_ns);
 
   const std::string others = describe_waiting(waiting, buckets) +
                              (unknown == 0 ? "" : fmt::format("; nothing is known of {} other ranks", unknown));

@@ -19,7 +19,7 @@ struct WatchdogLimits {
   std::optional<Time> step = {};
   Time start_up{300'000};  // 0: none
   Time saving{600'000};    // of saving and ending; 0: none
-  Time unheard{10'000};    // of another host
+  Time unheard{7'000};     // of another host: mpirun's keepalives in launch/run come later
   Time hold_back{0};       // how long this rank leaves it to others to speak first of what they see too
   Time turn{300};          // of a rank of this host, to speak before the next
 };
@@ -41,7 +41,7 @@ struct RankView {
 // For other ranks: by its phase, and by the collective that it awaits.
 bool waits(const RankView& view, int buckets);
 
-// Without a sign of life for three seconds, on a host that is heard of.
+// Without a sign of life for three seconds, on a host that was heard of since.
 bool stopped(const RankView& view, int64_t now_ns, const WatchdogLimits& limits);
 // On a host that was heard of once, and is no more.
 bool unheard(const RankView& view, int64_t now_ns, const WatchdogLimits& limits);

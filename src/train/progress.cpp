@@ -99,7 +99,7 @@ void Progress::tell_collective() {
   board_.post_collective(first_counted_ + counted / collectives_, static_cast<int32_t>(counted % collectives_));
 }
 
-std::string Progress::json() const {
+std::string Progress::json(const std::string& error) const {
   auto events = nlohmann::json::array();
   {
     const std::lock_guard lock(mutex_);
@@ -116,16 +116,18 @@ std::string Progress::json() const {
     }
   }
   const int rank = board_.rank();
-  return nlohmann::json{{"rank", rank}, {"host", board_.host_of(rank)}, {"events", std::move(events)}}.dump(1);
+  nlohmann::json record{{"rank", rank}, {"host", board_.host_of(rank)}, {"events", std::move(events)}};
+  if (!error.empty()) record["error"] = error;
+  return record.dump(1);
 }
 
-std::string Progress::write(const std::filesystem::path& path) const {
+std::string Progress::write(const std::filesystem::path& path, const std::string& error) const {
   std::error_code code;
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), code);
   if (code) return fmt::format("{} cannot be created: {}", path.parent_path().string(), code.message());
   errno = 0;
   std::ofstream file(path, std::ios::trunc);
-  file << json() << '\n';
+  file << json(error) << '\n';
   file.close();
   return file ? "" : fmt::format("{} cannot be written: {}", path.string(), std::strerror(errno));
 }

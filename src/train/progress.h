@@ -47,11 +47,11 @@ class Progress {
 
   Board& board() { return board_; }
 
-  // The events as JSON: {"rank", "host", "events": [{"seconds", "event", "step", "bucket"}]}, oldest first, with
-  // seconds before now, and the bucket of launches only. write() creates folders and replaces the file; it returns why
-  // it could not.
-  std::string json() const;
-  std::string write(const std::filesystem::path& path) const;
+  // The events as JSON: {"rank", "host", "error", "events": [{"seconds", "event", "step", "bucket"}]}, oldest first,
+  // with seconds before now, the bucket of launches only, and the error that this rank has told, if any. write()
+  // creates folders and replaces the file; it returns why it could not.
+  std::string json(const std::string& error = {}) const;
+  std::string write(const std::filesystem::path& path, const std::string& error = {}) const;
 
  private:
   static constexpr int kEvents = 1000, kSteps = 64;

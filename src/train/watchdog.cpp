@@ -113,16 +113,14 @@ std::optional<std::string> Watchdog::failure() const {
 }
 
 Watchdog::Fault Watchdog::find(const std::vector<RankView>& views, int64_t now_ns) {
+  const auto any = [&](auto&& holds) { return std::any_of(views.begin(), views.end(), holds); };
   if (views[rank_].left) return Fault::none;
-  const bool someone_left = std::any_of(views.begin(), views.end(), [](const RankView& view) { return view.left; });
+  const bool someone_left = any([](const RankView& view) { return view.left; });
+  const bool here = any([&](const RankView& view) { return view.left && view.host == views[rank_].host; });
   if (someone_left && someone_left_ns_ == 0) someone_left_ns_ = now_ns;
-  if (!someone_left) {
-    if (std::any_of(views.begin(), views.end(), [](const RankView& view) { return view.dead; })) return Fault::death;
-    if (std::any_of(views.begin(), views.end(), [&](const RankView& v) { return unheard(v, now_ns, limits_); }))
-      return Fault::silence;
-  } else if (now_ns - someone_left_ns_ < ns(kTimeToLeave)) {
-    return Fault::none;
-  }
+  if (!someone_left && any([](const RankView& view) { return view.dead; })) return Fault::death;
+  if (!here && any([&](const RankView& view) { return unheard(view, now_ns, limits_); })) return Fault::silence;
+  if (someone_left && now_ns - someone_left_ns_ < ns(kTimeToLeave)) return Fault::none;
   if (failure()) return Fault::failure;
   return late(views, now_ns) ? Fault::lateness : Fault::none;
 }

@@ -3,8 +3,8 @@
 // once, which rank is to blame as far as the board tells, and calls `expired`, which is expected not to return.
 //
 // Ranks that see the same take turns, and look again before they speak: the first to speak leaves the board and ends
-// the job, and whoever sees that a rank has left is silent. A look that comes seconds late means that this whole host
-// slept; then all ages start anew.
+// the job, and whoever sees that a rank has left is silent; but a host that is cut off from another ends itself. A look
+// that comes seconds late means that this whole host slept; then all ages start anew.
 #pragma once
 
 #include "comm/board.h"

@@ -126,9 +126,20 @@ TEST(Diagnosis, AHostThatIsCutOffIsNamedOnceWithItsRanks) {
     world[rank].heard_ns = ago(12);
     world[rank].posting.alive_ns = ago(12.3);
   }
-  EXPECT_HAS(world.text(), "host b (ranks 2 and 3) cannot be reached: not heard of for 12.0 s. The network");
+  EXPECT_HAS(world.text(),
+             "host b (ranks 2 and 3) cannot be reached: not heard of for 12.0 s, then in step 812. The network");
   EXPECT_LACKS(world.text(), "stopped");
   EXPECT_LACKS(world.text(), "wait in");
+}
+
+TEST(Diagnosis, AHostThatHasBeenSilentForShorterIsNotStoppedButCutOffToo) {
+  World world(4);
+  world[0].host = "c";
+  for (const auto& [rank, seconds] : {std::pair(0, 6.9), {2, 7.1}, {3, 7.1}})
+    world[rank].heard_ns = world[rank].posting.alive_ns = ago(seconds);
+  EXPECT_HAS(world.text(),
+             "host b (ranks 2 and 3) cannot be reached: not heard of for 7.1 s, then in step 812 and host c");
+  EXPECT_LACKS(world.text(), "stopped");
 }
 
 TEST(Diagnosis, WhereTheRankThatSpeaksForAHostIsStoppedTheOthersAreNotBlamed) {

@@ -124,6 +124,16 @@ TEST(Watchdog, AHostThatIsCutOffIsToldOnEachSide) {
   EXPECT_EQ(job.times(), 1u);
 }
 
+TEST(Watchdog, AHostThatIsCutOffEndsThoughARankOfAnotherHasLeft) {
+  Job job({"a", "b", "c"});
+  WatchdogLimits limits = kNone;
+  limits.unheard = 500ms;
+  job.watch(1, limits);
+  job.boards[2]->leave();  // it has said so
+  job.faults.unreachable[0] = true;
+  EXPECT_HAS(job.text(), "host a (rank 0) cannot be reached");
+}
+
 TEST(Watchdog, AStoppedRankIsNamedWhenAnotherIsLate) {
   Job job({"a", "a"});
   job.faults.stopped[1] = true;

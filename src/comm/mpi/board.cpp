@@ -2,6 +2,7 @@
 
 #include "comm/mpi/board_exchange.h"
 #include "comm/mpi/check.h"
+#include "comm/mpi/host_probe.h"
 #include "comm/shared_cells.h"
 
 #include <unistd.h>
@@ -35,10 +36,11 @@ struct Places {
     struct Place {
       int colour;
       std::array<char, 256> name;
+      HostAddresses addresses;
     };
     int size = 0;
     DDP_MPI(MPI_Comm_size(world, &size));
-    Place mine{colour, {}};
+    Place mine{colour, {}, addresses_of_this_host()};
     name.copy(mine.name.data(), mine.name.size() - 1);
     std::vector<Place> all(size);
     DDP_MPI(MPI_Allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, world));
@@ -50,10 +52,12 @@ struct Places {
       const bool taken = colour_of.try_emplace(all[r].name.data(), all[r].colour).first->second != all[r].colour;
       host.push_back(taken ? fmt::format("{}#{}", all[r].name.data(), leader) : all[r].name.data());
       leader_of.push_back(leader);
+      addresses.push_back(all[r].addresses);
     }
   }
   std::vector<std::string> host;
   std::vector<int> leader_of;
+  std::vector<HostAddresses> addresses;
 };
 
 std::unique_ptr<SharedCells> share_cells(MPI_Comm host, int count) {
@@ -122,7 +126,7 @@ class MpiBoard final : public Board {
     MPI_Comm speakers = MPI_COMM_NULL;
     DDP_MPI(MPI_Comm_split(world, leads ? 0 : MPI_UNDEFINED, rank_, &speakers));
     if (!leads) return;
-    exchange_.emplace(speakers, leaders, cells_);
+    exchange_.emplace(speakers, leaders, places_.addresses, cells_);
     engine_.attach(*exchange_);
   }
 

@@ -12,26 +12,31 @@ namespace {
 
 constexpr int64_t kSendEvery_ns = 500'000'000;
 constexpr int64_t kFarewell_ns = 2'000'000'000;
-constexpr int kAtOnce = 16;  // messages of one peer
+constexpr int64_t kProbeAfter_ns = 1'500'000'000;  // without a message
+constexpr int kAtOnce = 16;                        // messages of one peer
 
 }  // namespace
 
-BoardExchange::BoardExchange(MPI_Comm speakers, std::span<const int> leader_of, std::span<BoardCell> cells)
+BoardExchange::BoardExchange(MPI_Comm speakers, std::span<const int> leader_of,
+                             std::span<const HostAddresses> addresses, std::span<BoardCell> cells)
     : speakers_(speakers), cells_(cells), peers_(std::make_unique<std::vector<Peer>>()) {
   DDP_MPI(MPI_Comm_rank(speakers_, &mine_));
   std::map<int, std::vector<int>> ranks;  // by leader
   for (int r = 0; r < std::ssize(leader_of); ++r) ranks[leader_of[r]].push_back(r);
-  for (auto& [leader, there] : ranks) peers_->push_back({.ranks = there, .incoming = {}, .outgoing = {}});
+  for (auto& [leader, there] : ranks)
+    peers_->push_back({.ranks = there, .incoming = {}, .outgoing = {}, .probe = nullptr});
 
   const std::vector<int> here = (*peers_)[mine_].ranks;
   for (Peer& peer : *peers_) {
     if (number_of(peer) == mine_) continue;
     peer.incoming.resize(peer.ranks.size());
     peer.outgoing.resize(here.size());
+    peer.heard_ns = steady_ns();
+    peer.probe = std::make_unique<HostProbe>(addresses[peer.ranks[0]]);
     for (const int r : peer.ranks) {  // all were there a moment ago
       cells_[r].post(0, 0);
       cells_[r].sign_of_life();
-      cells_[r].heard_ns = steady_ns();
+      cells_[r].heard_ns = peer.heard_ns;
     }
     expect(peer);
   }
@@ -46,6 +51,7 @@ void BoardExchange::run(int64_t now_ns) noexcept {
     if (number_of(peer) == mine_) continue;
     receive(peer);
     if (due) send(peer, false);
+    if (now_ns - peer.heard_ns > kProbeAfter_ns && !peer.heard_last) probe(peer, now_ns);
   }
 }
 
@@ -64,7 +70,7 @@ void BoardExchange::receive(Peer& peer) {
   for (int i = 0; i < kAtOnce && !peer.lost && !peer.heard_last; ++i) {
     int done = 0;
     if (!works(peer, MPI_Test(&peer.receive, &done, MPI_STATUS_IGNORE)) || !done) return;
-    const int64_t now_ns = steady_ns();
+    const int64_t now_ns = peer.heard_ns = steady_ns();
     for (size_t j = 0; j < peer.ranks.size(); ++j) {
       const Entry& entry = peer.incoming[j];
       BoardCell& cell = cells_[peer.ranks[j]];
@@ -88,6 +94,11 @@ void BoardExchange::send(Peer& peer, bool last) {
   peer.said_last = last;
   works(peer, MPI_Isend(peer.outgoing.data(), static_cast<int>(peer.outgoing.size() * sizeof(Entry)), MPI_BYTE,
                         number_of(peer), 0, speakers_, &peer.send));
+}
+
+void BoardExchange::probe(Peer& peer, int64_t now_ns) {
+  if (!peer.probe->answered(now_ns)) return;
+  for (const int rank : peer.ranks) cells_[rank].heard_ns = now_ns;
 }
 
 BoardExchange::Entry BoardExchange::entry_of(const BoardCell& cell, bool last) const {

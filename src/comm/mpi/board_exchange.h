@@ -1,9 +1,11 @@
 // Hosts tell each other what their ranks last said, about twice a second. A host that does not answer holds nobody up:
-// at most one message to each is under way, and whoever cannot be sent to or heard is left alone.
+// at most one message to each is under way, and whoever cannot be sent to or heard is left alone. That the kernel of a
+// host answers is news of the host too, not of its ranks.
 #pragma once
 
 #include "comm/board_cell.h"
 #include "comm/mpi/engine.h"
+#include "comm/mpi/host_probe.h"
 
 #include <mpi.h>
 
@@ -17,8 +19,10 @@ namespace ddp {
 class BoardExchange final : public Errand {
  public:
   // `speakers` has the lowest rank of each host in the order of ranks, and becomes this one's; `leader_of` has that
-  // rank for each rank; the cells, by rank, outlive it. The clocks of hosts differ: messages carry ages.
-  BoardExchange(MPI_Comm speakers, std::span<const int> leader_of, std::span<BoardCell> cells);
+  // rank for each rank; addresses and cells are by rank, and the cells outlive it. The clocks of hosts differ: messages
+  // carry ages.
+  BoardExchange(MPI_Comm speakers, std::span<const int> leader_of, std::span<const HostAddresses> addresses,
+                std::span<BoardCell> cells);
   ~BoardExchange() override;
 
   void run(int64_t now_ns) noexcept override;
@@ -37,6 +41,8 @@ class BoardExchange final : public Errand {
     std::vector<int> ranks;
     std::vector<Entry> incoming, outgoing;
     MPI_Request receive = MPI_REQUEST_NULL, send = MPI_REQUEST_NULL;
+    int64_t heard_ns = 0;  // the last message
+    std::unique_ptr<HostProbe> probe;
     bool lost = false;  // MPI has reported an error
     bool said_last = false, heard_last = false;
   };
@@ -44,6 +50,7 @@ class BoardExchange final : public Errand {
   void expect(Peer& peer);
   void receive(Peer& peer);
   void send(Peer& peer, bool last);
+  void probe(Peer& peer, int64_t now_ns);
   Entry entry_of(const BoardCell& cell, bool last) const;
   bool finished(Peer& peer);
   int number_of(const Peer& peer) const { return static_cast<int>(&peer - peers_->data()); }

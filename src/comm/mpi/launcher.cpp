@@ -10,6 +10,8 @@
 namespace ddp {
 namespace {
 
+constexpr const char* kSrunRemedy = "use srun --mpi=pmix, or mpirun inside sbatch";
+
 int count_in(const Environment& environment, const std::string& variable) {
   const auto found = environment.find(variable);
   if (found == environment.end()) return 0;
@@ -32,10 +34,14 @@ Environment environment_of_process() {
 std::optional<Promise> promised_ranks(const Environment& environment) {
   const std::string mpirun = "OMPI_COMM_WORLD_SIZE", srun = "SLURM_STEP_NUM_TASKS", pmi = "PMI_SIZE";
   const char* const matching = "start it with the mpirun of the MPI it was built with (ldd ddp_train shows which)";
-  if (const int ranks = count_in(environment, mpirun)) return Promise{ranks, "mpirun", mpirun, matching};
+  const auto number = [&](const char* variable) { return count_in(environment, variable); };
+  if (const int ranks = count_in(environment, mpirun))
+    return Promise{
+        ranks, "mpirun", mpirun, matching, number("OMPI_COMM_WORLD_RANK"), number("OMPI_COMM_WORLD_LOCAL_RANK")};
   if (const int ranks = count_in(environment, srun); ranks && environment.contains("SLURM_STEP_ID"))
-    return Promise{ranks, "srun", srun, "use srun --mpi=pmix, or mpirun inside sbatch"};
-  if (const int ranks = count_in(environment, pmi)) return Promise{ranks, "a PMI launcher", pmi, matching};
+    return Promise{ranks, "srun", srun, kSrunRemedy, number("SLURM_PROCID"), number("SLURM_LOCALID")};
+  if (const int ranks = count_in(environment, pmi))
+    return Promise{ranks, "a PMI launcher", pmi, matching, number("PMI_RANK")};
   return std::nullopt;
 }
 
@@ -44,6 +50,23 @@ void require_promised_ranks(const Environment& environment, int world_size) {
   if (!promise || promise->ranks <= world_size) return;
   fail(Exit::world, "{} promised {} ranks ({}), but the MPI world has {}: {}", promise->launcher, promise->ranks,
        promise->variable, world_size, promise->remedy);
+}
+
+void require_pmi(const Environment& environment) {
+  const std::optional<Promise> promise = promised_ranks(environment);
+  if (!promise || promise->launcher != "srun" || promise->ranks < 2) return;
+  for (const auto& [name, value] : environment)
+    if (name.starts_with("PMI_") || name.starts_with("PMIX_")) return;
+  fail(Exit::world,
+       "srun promised {} ranks ({}), but gave them no PMI to find each other by, so that each would be a job of its "
+       "own: {}",
+       promise->ranks, promise->variable, kSrunRemedy);
+}
+
+bool first_at_launch(const Environment& environment) {
+  for (const char* const rank : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"})
+    if (const auto found = environment.find(rank); found != environment.end()) return found->second == "0";
+  return true;
 }
 
 }  // namespace ddp

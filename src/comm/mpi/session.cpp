@@ -1,10 +1,13 @@
 #include "comm/mpi/session.h"
 
+#include "comm/board_cell.h"
 #include "comm/mpi/board.h"
 #include "comm/mpi/check.h"
 #include "comm/mpi/communicator.h"
 #include "comm/mpi/engine.h"
 #include "comm/mpi/launcher.h"
+#include "comm/mpi/mpirun.h"
+#include "comm/mpi/start_guard.h"
 
 #include <mpi.h>
 #include <unistd.h>
@@ -30,6 +33,7 @@ std::string name_of_host() {
 // Initialises, and finalises at the end unless MPI still uses what an error left behind; it would wait for ever then.
 struct Library {
   Library(int& argc, char**& argv) {
+    require_pmi(environment_of_process());
     // Open MPI would copy between the processes of a host by ptrace, which containers forbid and virtual machines make
     // slow: through shared memory, half a megabyte is summed four times faster there. A user's own setting stays.
     setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 0);
@@ -48,17 +52,25 @@ struct Library {
 };
 
 // Whatever else hangs.
-void exit_soon(Exit code) {
-  std::thread([code] {
-    std::this_thread::sleep_for(std::chrono::seconds(2));
+void exit_soon(Exit code, Launcher with = Launcher::other) {
+  std::thread([code, with, at = std::chrono::steady_clock::now() + std::chrono::seconds(2)] {
+    end_launcher(with);
+    std::this_thread::sleep_until(at);
     _exit(static_cast<int>(code));
   }).detach();
+}
+
+bool cut_off_from_any_host(const Board& board) {
+  constexpr int64_t kSilence_ns = 3'000'000'000;
+  for (int r = 0; r < board.size(); ++r)
+    if (!board.left(r) && steady_ns() - board.heard_ns(r) > kSilence_ns) return true;
+  return false;
 }
 
 }  // namespace
 
 struct MpiSession::State {
-  State(int& argc, char**& argv) : library(argc, argv) {
+  State(int& argc, char**& argv) : guard(std::in_place, environment_of_process()), library(argc, argv) {
     DDP_MPI(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
     DDP_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
     DDP_MPI(MPI_Comm_size(MPI_COMM_WORLD, &size));
@@ -71,15 +83,17 @@ struct MpiSession::State {
     DDP_MPI(MPI_Bcast(&first_of_host, 1, MPI_INT, 0, host));
     DDP_MPI(MPI_Comm_free(&host));
     board = make_mpi_board(MPI_COMM_WORLD, first_of_host, name_of_host(), engine);
+    guard.reset();
   }
   ~State() { library.abandoned = engine.abandoned(); }
 
+  std::optional<StartGuard> guard;
   Library library;
   int rank = 0, size = 0, local_rank = 0, local_size = 0;
   Engine engine;
   std::unique_ptr<Board> board;
   std::mutex ending;
-  std::function<void()> last_words;
+  std::function<void(const std::string& why)> last_words;
 };
 
 MpiSession::MpiSession(int& argc, char**& argv) : state_(std::make_unique<State>(argc, argv)) {}
@@ -137,18 +151,20 @@ std::vector<std::string> MpiSession::gather(const std::string& mine) {
   return texts;
 }
 
-void MpiSession::before_end(std::function<void()> last_words) {
+void MpiSession::before_end(std::function<void(const std::string&)> last_words) {
   const std::lock_guard lock(state_->ending);
   state_->last_words = std::move(last_words);
 }
 
-void MpiSession::end(Exit code) {
-  exit_soon(code);
+void MpiSession::end(Exit code, const std::string& why) {
+  const Launcher launcher = cut_off_from_any_host(*state_->board) ? launcher_of_process() : Launcher::other;
+  exit_soon(code, launcher);
   state_->board->leave();
   {
     const std::lock_guard lock(state_->ending);
-    if (state_->last_words) state_->last_words();
+    if (state_->last_words) state_->last_words(why);
   }
+  while (launcher != Launcher::other) std::this_thread::sleep_for(std::chrono::seconds(1));  // to be ended
   abort(code);
 }
 

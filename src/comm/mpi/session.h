@@ -48,9 +48,11 @@ class MpiSession {
   [[noreturn]] static void abort(Exit code);
 
   // The same for a rank that has said why: first it leaves the board and calls `last_words`, which has those two
-  // seconds.
-  [[noreturn]] void end(Exit code);
-  void before_end(std::function<void()> last_words);  // empty: nothing; returns when a call of an earlier one has ended
+  // seconds. Where a host is cut off, mpirun or its daemon on this host is ended with the job, as it would not end, and
+  // this process some seconds later.
+  [[noreturn]] void end(Exit code, const std::string& why);
+  // Empty: nothing; returns when a call of an earlier one has ended.
+  void before_end(std::function<void(const std::string& why)> last_words);
 
  private:
   struct State;

@@ -2,11 +2,13 @@
 #pragma once
 
 #include "comm/communicator.h"
+#include "core/library_version.h"
 #include "device/device.h"
 
 #include <chrono>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace ddp {
 
@@ -28,5 +30,8 @@ std::unique_ptr<Communicator> make_nccl_communicator(Device& device, Communicato
 // What the user should see of NCCL: its version, and the NCCL_ variables that are set, such as
 // "NCCL 2.28.9, NCCL_ALGO=Ring".
 std::string describe_nccl();
+
+// Of NCCL; none where CUDA is not built.
+std::vector<LibraryVersion> nccl_libraries();
 
 }  // namespace ddp

@@ -17,4 +17,6 @@ std::unique_ptr<Communicator> make_nccl_communicator(Device&, Communicator&, con
 
 std::string describe_nccl() { fail(Exit::device, kReason); }
 
+std::vector<LibraryVersion> nccl_libraries() { return {}; }
+
 }  // namespace ddp

@@ -1,5 +1,6 @@
 #include "core/error.h"
 #include "device/cuda/device.h"
+#include "device/cuda/survey.h"
 
 namespace ddp {
 namespace {
@@ -18,5 +19,9 @@ CudaDeviceInfo cuda_device_info(int) { fail(Exit::device, "{}; use --device cpu"
 std::unique_ptr<Device> make_cuda_device(const CudaDeviceConfig&) {
   fail(Exit::device, "{}; use --device cpu", kReason);
 }
+
+LibraryVersion::Number cuda_driver_version() { return {}; }
+std::vector<LibraryVersion> cuda_device_libraries() { return {}; }
+std::vector<std::string> cuda_peers_out_of_reach(int) { return {}; }
 
 }  // namespace ddp

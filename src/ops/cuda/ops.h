@@ -1,6 +1,7 @@
 // The GPU backend. Where CUDA is not built, a twin is linked that throws Error(Exit::device).
 #pragma once
 
+#include "core/library_version.h"
 #include "device/device.h"
 #include "ops/ops.h"
 #include "ops/precision.h"
@@ -10,6 +11,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace ddp {
 
@@ -24,6 +26,9 @@ struct CudaOpsConfig {
 
 // "cuDNN 9.19.0, cuBLASLt 13.1.0"
 std::string describe_cuda_ops();
+
+// Of cuDNN; none where CUDA is not built.
+std::vector<LibraryVersion> cuda_ops_libraries();
 
 // `device` is a CUDA device and outlives the result.
 std::unique_ptr<Ops> make_cuda_ops(Device& device, const CudaOpsConfig& config);

@@ -42,5 +42,27 @@ TEST(Launcher, TheErrorNamesBothCountsAndTheWayOut) {
   }
 }
 
+TEST(Launcher, SrunWithoutPmiIsRefusedBeforeMpiBegins) {
+  Environment environment{{"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_STEP_ID", "0"}};
+  try {
+    require_pmi(environment);
+    FAIL() << "4 tasks know nothing of each other, and nothing was thrown";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Exit::world);
+    EXPECT_NE(std::string(e.what()).find("srun --mpi=pmix"), std::string::npos) << e.what();
+  }
+  environment["SLURM_STEP_NUM_TASKS"] = "1";
+  EXPECT_NO_THROW(require_pmi(environment));
+  EXPECT_NO_THROW(require_pmi({{"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_STEP_ID", "0"}, {"PMIX_RANK", "3"}}));
+  EXPECT_NO_THROW(require_pmi({{"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_STEP_ID", "0"}, {"OMPI_COMM_WORLD_SIZE", "8"}}));
+}
+
+TEST(Launcher, OneSpeaksWhereAllFailAlike) {
+  EXPECT_TRUE(first_at_launch({}));
+  EXPECT_TRUE(first_at_launch({{"SLURM_PROCID", "0"}}));
+  EXPECT_FALSE(first_at_launch({{"SLURM_PROCID", "3"}}));
+  EXPECT_FALSE(first_at_launch({{"SLURM_PROCID", "0"}, {"OMPI_COMM_WORLD_RANK", "2"}}));
+}
+
 }  // namespace
 }  // namespace ddp

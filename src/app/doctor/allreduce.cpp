@@ -1,0 +1,91 @@
+#include "app/doctor/measure.h"
+#include "device/buffer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <vector>
+
+namespace ddp::doctor {
+namespace {
+
+constexpr int64_t kFloats = int64_t{2} << 20;  // 8 MiB, as the largest bucket has by default
+
+// Exact in f32, in whatever order they are added.
+float value(int64_t i, int rank) { return static_cast<float>(i % 61 + rank % 64); }
+
+double seconds_of(Communicator& transport, Device& device, const WireSpan& span) {
+  transport.barrier();
+  const auto begin = std::chrono::steady_clock::now();
+  transport.wait(transport.sum(span));
+  device.synchronize();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+double median_of(int times, Communicator& transport, Device& device, const WireSpan& span) {
+  std::vector<double> seconds;
+  for (int i = 0; i < times; ++i) seconds.push_back(seconds_of(transport, device, span));
+  std::nth_element(seconds.begin(), seconds.begin() + times / 2, seconds.end());
+  return seconds[times / 2];
+}
+
+void check_sum(AllreduceTrial& trial, Device& device, Communicator& transport, float* data) {
+  std::vector<float> host(kFloats);
+  for (int64_t i = 0; i < kFloats; ++i) host[i] = value(i, transport.rank());
+  device.upload(data, host.data(), host.size() * sizeof(float));
+  transport.wait(transport.sum(WireSpan::of({data, host.size()})));
+  device.download(host.data(), data, host.size() * sizeof(float));
+  device.synchronize();
+  std::vector<double> wrong(2 * transport.size());  // expected and got, by rank
+  for (int64_t i = 0; i < kFloats && wrong[2 * transport.rank()] == 0; ++i) {
+    double expected = 0;
+    for (int rank = 0; rank < transport.size(); ++rank) expected += value(i, rank);
+    if (host[i] == static_cast<float>(expected)) continue;
+    wrong[2 * transport.rank()] = expected + 1;  // never 0
+    wrong[2 * transport.rank() + 1] = host[i];
+  }
+  transport.sum_host(wrong);
+  for (int rank = transport.size() - 1; rank >= 0; --rank)
+    if (wrong[2 * rank] != 0) {
+      trial.wrong_rank = rank;
+      trial.expected = wrong[2 * rank] - 1;
+      trial.got = wrong[2 * rank + 1];
+    }
+}
+
+}  // namespace
+
+AllreduceTrial try_allreduce(Device& device, Communicator& transport) {
+  AllreduceTrial trial{.ranks = transport.size(), .bytes = kFloats * static_cast<int64_t>(sizeof(float))};
+  Memory& memory = transport.memory() ? *transport.memory() : static_cast<Memory&>(device);
+  const Buffer buffer(memory, static_cast<size_t>(trial.bytes));
+  auto* const data = buffer.as<float>();
+  check_sum(trial, device, transport, data);
+  device.zero(data, buffer.bytes());  // sums of it stay zero
+  device.synchronize();
+  trial.latency = median_of(50, transport, device, WireSpan::of({data, 1}));
+  const double time = median_of(5, transport, device, WireSpan::of({data, static_cast<size_t>(kFloats)}));
+  trial.bus_bandwidth = bus_bandwidth(trial.bytes, time, trial.ranks);
+  device.synchronize();
+  return trial;
+}
+
+double bus_bandwidth(int64_t bytes, double seconds, int ranks) {
+  return 2.0 * (ranks - 1) / ranks * static_cast<double>(bytes) / seconds;
+}
+
+Findings judge_allreduce(const AllreduceTrial& trial, const std::string& transport) {
+  if (trial.ranks == 1) return {fine("allreduce", "one rank: nothing is summed")};
+  const std::string found =
+      fmt::format("over {}: exact, {:.0f} us for 4 bytes, bus bandwidth {:.2f} GB/s at {:.0f} MiB", transport,
+                  trial.latency * 1e6, trial.bus_bandwidth / 1e9, static_cast<double>(trial.bytes) / (1 << 20));
+  if (trial.wrong_rank < 0) return {fine("allreduce", found)};
+  const bool nccl = transport.starts_with("NCCL");
+  return {fault("allreduce", Exit::communication,
+                fmt::format("over {}: rank {} got {:g} in place of {:g}: the transport corrupts data", transport,
+                            trial.wrong_rank, trial.got, trial.expected),
+                nccl ? "ddp_train --transport mpi" : "ddp_train --allreduce ring")};
+}
+
+}  // namespace ddp::doctor

@@ -1,0 +1,59 @@
+#include "app/doctor/measure.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+#include <limits>
+
+namespace ddp::doctor {
+
+// Between two sums that all ranks take part in, each rank reads its clock: after rank 0 has begun the first, and before
+// it has ended the second. So rank 0's clock was between its two readings, and the shortest round tells most.
+std::vector<ClockOffset> measure_clocks(Communicator& world, const std::function<double()>& clock) {
+  constexpr int kRounds = 20;
+  const auto size = static_cast<size_t>(world.size());
+  std::vector<ClockOffset> offsets(size, {0, std::numeric_limits<double>::infinity()});
+  std::vector<double> readings;
+  for (int round = 0; round < kRounds; ++round) {
+    const double begin = clock();
+    world.barrier();
+    readings.assign(size, 0);
+    readings[world.rank()] = clock();
+    world.sum_host(readings);
+    std::vector<double> mine{world.rank() == 0 ? begin : 0, world.rank() == 0 ? clock() : 0};
+    world.sum_host(mine);
+    const double middle = (mine[0] + mine[1]) / 2, half = (mine[1] - mine[0]) / 2;
+    for (size_t rank = 0; rank < size; ++rank)
+      if (half < offsets[rank].uncertainty) offsets[rank] = {readings[rank] - middle, half};
+  }
+  offsets[0] = {};
+  return offsets;
+}
+
+double clock_of_host() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+Findings judge_clocks(const std::vector<ClockOffset>& offsets, const std::vector<std::string>& hosts) {
+  constexpr double kMost = 1;  // second
+  Findings problems;
+  std::string found = "one host";
+  double widest = -1;
+  for (size_t rank = 0; rank < hosts.size(); ++rank) {
+    bool known = false;
+    for (size_t r = 0; r < rank; ++r) known |= hosts[r] == hosts[rank];
+    if (known || hosts[rank] == hosts[0]) continue;
+    const auto& [seconds, uncertainty] = offsets[rank];
+    const std::string offset =
+        fmt::format("{} is {:+.3f} s (+- {:.3f}) off {}", hosts[rank], seconds, uncertainty, hosts[0]);
+    if (std::abs(seconds) > widest) found = offset;
+    widest = std::max(widest, std::abs(seconds));
+    if (std::abs(seconds) - uncertainty > kMost)
+      problems.push_back(warn("clocks", offset + ": times in logs and files do not compare",
+                              fmt::format("ssh {} chronyc makestep", hosts[rank])));
+  }
+  return with_found(std::move(problems), "clocks", std::move(found));
+}
+
+}  // namespace ddp::doctor

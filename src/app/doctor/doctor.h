@@ -1,0 +1,21 @@
+// ddp_train --doctor: looks at the machine under the launcher and with the options of a run, and says what is wrong and
+// which line mends it; and the part of that which every start can afford.
+#pragma once
+
+#include "app/options.h"
+#include "comm/mpi/session.h"
+#include "core/error.h"
+#include "core/log.h"
+
+namespace ddp::doctor {
+
+// Rank 0 prints. Every check has a limit of its own, --step-timeout if that is given; one that hangs is named, with the
+// rank to blame where that is known, and the job ended. Returns the code of the first fault, Exit::done without one.
+// Collective.
+Exit examine(const Options& options, MpiSession& session);
+
+// Warns of what is wrong with cores, shared memory, interfaces and NCCL's variables. Takes milliseconds, writes
+// nothing. Collective.
+void quick_look(const Options& options, MpiSession& session, bool on_gpus, const Log& log);
+
+}  // namespace ddp::doctor

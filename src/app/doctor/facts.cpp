@@ -1,0 +1,70 @@
+#include "app/doctor/facts.h"
+
+#include "app/doctor/system.h"
+#include "comm/nccl/communicator.h"
+#include "device/cuda/device.h"
+#include "device/cuda/survey.h"
+#include "ops/cuda/ops.h"
+
+#include <fmt/format.h>
+
+#include <exception>
+
+namespace ddp::doctor {
+namespace {
+
+// Those that a judgement may name.
+Environment of_interest(const Environment& all) {
+  Environment some;
+  for (const auto& [name, value] : all)
+    if (name.starts_with("NCCL_") || name.starts_with("OMPI_MCA_btl_") || name.starts_with("OMPI_MCA_oob_"))
+      some.emplace(name, value);
+  return some;
+}
+
+GpuFacts facts_of_gpu(int local_rank) {
+  GpuFacts gpu;
+  gpu.visible = count_cuda_devices(gpu.why);
+  gpu.driver = cuda_driver_version();
+  for (const auto& libraries : {cuda_device_libraries(), cuda_ops_libraries(), nccl_libraries()})
+    gpu.libraries.insert(gpu.libraries.end(), libraries.begin(), libraries.end());
+  if (gpu.visible == 0) return gpu;
+  gpu.index = local_rank % gpu.visible;
+  try {
+    const CudaDeviceInfo info = cuda_device_info(gpu.index);
+    gpu.name = info.name;
+    gpu.bus_id = info.bus_id;
+    gpu.uuid = info.uuid;
+    gpu.out_of_reach = cuda_peers_out_of_reach(gpu.index);
+  } catch (const std::exception& e) {
+    gpu.visible = 0;
+    gpu.why = e.what();
+  }
+  return gpu;
+}
+
+}  // namespace
+
+HostFacts facts_of_host(const Environment& environment) {
+  return {.cores = cores_of_host(),
+          .cpu_max = cpu_limit_of_container(),
+          .memory = shared_memory(environment),
+          .locked_memory = locked_memory_limit(),
+          .rdma = has_rdma(),
+          .container = is_container(),
+          .nvidia_devices = nvidia_devices_on_bus(),
+          .interfaces = network_interfaces()};
+}
+
+RankFacts facts_of_rank(const Options& options, const std::string& host, int local_rank, bool gpus) {
+  const Environment environment = environment_of_process();
+  return {.host = host,
+          .local_rank = local_rank,
+          .threads = options.threads,
+          .cores = cores_of_process(),
+          .environment = of_interest(environment),
+          .here = local_rank == 0 ? facts_of_host(environment) : HostFacts{},
+          .gpu = gpus ? facts_of_gpu(local_rank) : GpuFacts{}};
+}
+
+}  // namespace ddp::doctor

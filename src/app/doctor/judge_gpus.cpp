@@ -1,0 +1,196 @@
+#include "app/doctor/checks.h"
+#include "app/gpus.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+
+namespace ddp::doctor {
+namespace {
+
+using Number = LibraryVersion::Number;
+
+std::string text_of(const Number& n) { return fmt::format("{}.{}.{}", n[0], n[1], n[2]); }
+
+// What a decision of the run itself says against it, without its advice; empty: nothing.
+std::string refusal(const std::function<void()>& decision) {
+  try {
+    decision();
+    return "";
+  } catch (const Error& e) {
+    const std::string text = e.what();
+    return text.substr(0, text.find("; "));
+  }
+}
+
+std::vector<int> visible(Ranks ranks) {
+  std::vector<int> counts;
+  for (const RankFacts& rank : ranks) counts.push_back(rank.gpu.visible);
+  return counts;
+}
+
+std::string why_none(Ranks ranks) {
+  for (const RankFacts& rank : ranks)
+    if (rank.gpu.visible == 0) return rank.gpu.why;
+  return "";
+}
+
+std::string to_get_gpus(const RankFacts& rank) {
+  if (rank.gpu.libraries.empty()) return "launch/build cuda";
+  if (rank.here.container) return "docker run --gpus all";
+  return rank.gpu.driver == Number{} ? "apt-get install nvidia-driver" : "unset CUDA_VISIBLE_DEVICES";
+}
+
+// Within a major version an older driver serves a newer CUDA, up to what is new in it.
+Findings judge_driver(Ranks ranks) {
+  for (const RankFacts& rank : ranks)
+    for (const LibraryVersion& library : rank.gpu.libraries) {
+      if (library.name != "CUDA" || rank.gpu.driver >= library.loaded) continue;
+      const std::string problem =
+          fmt::format("the driver on {} serves CUDA up to {}.{}, and this is CUDA {}.{}", rank.host, rank.gpu.driver[0],
+                      rank.gpu.driver[1], library.loaded[0], library.loaded[1]);
+      const std::string mend = "apt-get install --only-upgrade nvidia-driver";
+      if (rank.gpu.driver[0] < library.loaded[0]) return {fault("versions", Exit::device, problem, mend)};
+      return {warn("versions", problem, mend)};
+    }
+  return {};
+}
+
+Findings judge_absence(Ranks ranks, const Options& options) {
+  const RankFacts& rank = ranks.front();
+  const std::string why = why_none(ranks);
+  const std::string refused = refusal([&] { choose_device(options.device, visible(ranks), why); });
+  const int on_bus = rank.here.nvidia_devices;
+  const Findings driver = rank.gpu.driver == Number{} || options.device == "cpu" ? Findings{} : judge_driver(ranks);
+  if (!driver.empty())
+    return {options.device == "cuda" ? driver.front() : warn("GPUs", driver.front().problem, driver.front().mend)};
+  if (!refused.empty())
+    return {fault("GPUs", Exit::device, refused, on_bus > 0 ? to_get_gpus(rank) : "ddp_train --device cpu")};
+  if (on_bus > 0 && options.device == "auto")
+    return {warn("GPUs",
+                 fmt::format("{} has {} NVIDIA device{}, but the run computes on CPUs: {}", rank.host, on_bus,
+                             on_bus == 1 ? "" : "s", why),
+                 to_get_gpus(rank))};
+  return {};
+}
+
+// As many ranks as there are GPUs for.
+int ranks_with_a_gpu(Ranks ranks) {
+  int count = 0;
+  for (const HostRanks& host : by_host(ranks)) {
+    std::set<std::string> uuids;
+    int most = 0;
+    for (const int rank : host.ranks) {
+      uuids.insert(ranks[rank].gpu.uuid);
+      most = std::max(most, ranks[rank].gpu.visible);
+    }
+    count += std::min(static_cast<int>(host.ranks.size()), std::max(most, static_cast<int>(uuids.size())));
+  }
+  return count;
+}
+
+Findings judge_sharing(Ranks ranks, const Options& options) {
+  if (options.share_gpu) return {};
+  std::vector<RankGpu> taken;
+  std::string refused;
+  for (const RankFacts& rank : ranks) {
+    taken.push_back({rank.host, rank.gpu.bus_id, rank.gpu.uuid});
+    if (refused.empty()) refused = refusal([&] { choose_gpu(rank.local_rank, rank.gpu.visible, false); });
+  }
+  if (refused.empty()) refused = refusal([&] { require_gpus_apart(taken); });
+  if (refused.empty()) return {};
+  return {fault("GPUs", Exit::device, refused, fmt::format("mpirun -np {}", ranks_with_a_gpu(ranks)))};
+}
+
+Findings judge_peers(Ranks ranks) {
+  Findings problems;
+  for (const HostRanks& host : by_host(ranks)) {
+    std::set<std::string> pairs;
+    for (const int a : host.ranks)
+      for (const int b : host.ranks) {
+        const auto& far = ranks[a].gpu.out_of_reach;
+        if (a < b && std::find(far.begin(), far.end(), ranks[b].gpu.bus_id) != far.end())
+          pairs.insert(fmt::format("ranks {} and {}", a, b));
+      }
+    if (!pairs.empty())
+      problems.push_back(warn("GPUs",
+                              fmt::format("on {} the GPUs of {} cannot reach each other directly: NCCL goes through "
+                                          "the host's memory, slower",
+                                          host.host, fmt::join(pairs, ", ")),
+                              "nvidia-smi topo -p2p r"));
+  }
+  return problems;
+}
+
+Findings judge_kinds(Ranks ranks) {
+  std::map<std::string, std::vector<int>> kinds;
+  for (size_t rank = 0; rank < ranks.size(); ++rank) kinds[ranks[rank].gpu.name].push_back(static_cast<int>(rank));
+  if (kinds.size() < 2) return {};
+  std::vector<std::string> each;
+  for (const auto& [name, of] : kinds) each.push_back(fmt::format("{} (ranks {})", name, list_of(of)));
+  return {warn("GPUs", fmt::format("{} train together, at the pace of the slowest", fmt::join(each, " and ")),
+               "ddp_train --rank-weights 2,1")};
+}
+
+Findings judge_libraries(Ranks ranks) {
+  Findings problems;
+  std::set<std::string> said;
+  for (const RankFacts& rank : ranks)
+    for (const auto& [name, compiled, loaded] : rank.gpu.libraries) {
+      if (loaded >= compiled || !said.insert(name).second) continue;
+      const std::string problem = fmt::format("{} on {} is {}, but this program was compiled for {}", name, rank.host,
+                                              text_of(loaded), text_of(compiled));
+      if (loaded[0] < compiled[0])
+        problems.push_back(fault("versions", Exit::device, problem, "launch/build cuda"));
+      else
+        problems.push_back(warn("versions", problem, "launch/build cuda"));
+    }
+  return problems;
+}
+
+std::string found_gpus(Ranks ranks) {
+  std::vector<std::string> each;
+  for (size_t rank = 0; rank < ranks.size(); ++rank)
+    each.push_back(
+        fmt::format("rank {}: {} {} on {}", rank, ranks[rank].gpu.name, ranks[rank].gpu.bus_id, ranks[rank].host));
+  return fmt::format("{}", fmt::join(each, "; "));
+}
+
+std::string found_versions(const GpuFacts& gpu) {
+  std::string text =
+      gpu.driver == Number{} ? "no driver" : fmt::format("driver for CUDA {}.{}", gpu.driver[0], gpu.driver[1]);
+  for (const LibraryVersion& library : gpu.libraries)
+    text += fmt::format(", {} {}", library.name, text_of(library.loaded));
+  return text;
+}
+
+}  // namespace
+
+bool runs_on_gpus(Ranks ranks, const Options& options) {
+  try {
+    return choose_device(options.device, visible(ranks), "") == "cuda";
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+Findings judge_gpus(Ranks ranks, const Options& options) {
+  if (!runs_on_gpus(ranks, options)) {
+    const std::string why = options.device == "cpu" ? "--device cpu" : why_none(ranks);
+    return with_found(judge_absence(ranks, options), "GPUs", fmt::format("none used: {}", why));
+  }
+  Findings problems;
+  for (const Findings& more : {judge_sharing(ranks, options), judge_peers(ranks), judge_kinds(ranks)})
+    problems.insert(problems.end(), more.begin(), more.end());
+  Findings all = with_found(std::move(problems), "GPUs", found_gpus(ranks));
+  Findings versions = judge_driver(ranks);
+  for (const Finding& more : judge_libraries(ranks)) versions.push_back(more);
+  for (const Finding& more : with_found(std::move(versions), "versions", found_versions(ranks.front().gpu)))
+    all.push_back(more);
+  return all;
+}
+
+}  // namespace ddp::doctor

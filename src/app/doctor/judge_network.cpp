@@ -1,0 +1,176 @@
+#include "app/doctor/checks.h"
+
+#include <arpa/inet.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <set>
+#include <sstream>
+
+namespace ddp::doctor {
+namespace {
+
+constexpr char kTcp[] = "OMPI_MCA_btl_tcp_if_include", kOob[] = "OMPI_MCA_oob_tcp_if_include",
+               kNccl[] = "NCCL_SOCKET_IFNAME";
+
+struct Network {
+  uint32_t address = 0, mask = 0;
+  bool holds(uint32_t other) const { return (other & mask) == (address & mask); }
+};
+
+std::optional<Network> network_of(const std::string& text) {  // "10.0.0.1/24"
+  const size_t slash = text.find('/');
+  in_addr address{};
+  int bits = 32;
+  if (slash == std::string::npos || inet_pton(AF_INET, text.substr(0, slash).c_str(), &address) != 1) return {};
+  std::from_chars(text.data() + slash + 1, text.data() + text.size(), bits);
+  return Network{ntohl(address.s_addr), bits <= 0 ? 0 : ~uint32_t{0} << (32 - std::min(bits, 32))};
+}
+
+bool works(const Interface& interface) { return interface.up && !interface.addresses.empty(); }
+bool is_loopback(const Interface& interface) { return interface.name == "lo"; }
+
+std::vector<std::string> items_of(const std::string& text) {
+  std::vector<std::string> items;
+  std::istringstream stream(text);
+  for (std::string item; std::getline(stream, item, ',');)
+    if (!item.empty()) items.push_back(item);
+  return items;
+}
+
+std::string value_of(const RankFacts& rank, const char* variable) {
+  const auto found = rank.environment.find(variable);
+  return found == rank.environment.end() ? "" : found->second;
+}
+
+std::string working(const HostFacts& here) {
+  std::vector<std::string> names;
+  for (const Interface& interface : here.interfaces)
+    if (works(interface) && !is_loopback(interface)) names.push_back(interface.name);
+  return fmt::format("{}", fmt::join(names, ","));
+}
+
+// NCCL takes every interface whose name begins so; "=eth0" means the whole name.
+bool matches(const Interface& interface, std::string item, bool prefix) {
+  if (!prefix) return item.find('/') != std::string::npos ? names_usable(interface, item) : interface.name == item;
+  return item.starts_with("=") ? interface.name == item.substr(1) : interface.name.starts_with(item);
+}
+
+// What is wrong with one item of a variable on one host; empty: nothing.
+std::string wrong_with(const std::string& item, const HostFacts& here, bool prefix) {
+  const auto named = [&](const Interface& i) { return matches(i, item, prefix); };
+  if (std::none_of(here.interfaces.begin(), here.interfaces.end(), named)) return "missing";
+  const auto good = [&](const Interface& i) { return named(i) && works(i); };
+  if (std::any_of(here.interfaces.begin(), here.interfaces.end(), good)) return "";
+  const auto up = [&](const Interface& i) { return named(i) && i.up; };
+  return std::any_of(here.interfaces.begin(), here.interfaces.end(), up) ? "without an address" : "down";
+}
+
+std::string mend_of(const char* variable, const std::string& item, const std::string& wrong, const HostFacts& here) {
+  const std::string others = working(here);
+  if (wrong == "down") return fmt::format("ip link set {} up", item.starts_with("=") ? item.substr(1) : item);
+  if (others.empty()) return fmt::format("unset {}", variable);
+  if (variable == kNccl) return fmt::format("export {}={}", variable, others);
+  const std::string_view name = variable;
+  return fmt::format("mpirun --mca {} {}", name.substr(std::string_view("OMPI_MCA_").size()), others);
+}
+
+// `matters`: whether the run would use what is named.
+Findings judge_named(Ranks ranks, const char* variable, bool matters) {
+  Findings problems;
+  std::set<std::string> said;
+  for (const HostRanks& of_host : by_host(ranks)) {
+    const RankFacts& rank = ranks[of_host.ranks.front()];
+    const std::string value = value_of(rank, variable);
+    if (value.starts_with("^")) continue;
+    for (const std::string& item : items_of(value)) {
+      const std::string wrong = wrong_with(item, rank.here, variable == kNccl);
+      if (wrong.empty() || !said.insert(item).second) continue;
+      const std::string others = working(rank.here);
+      const std::string problem =
+          fmt::format("{}={}: {} is {} on {}, where {}", variable, value, item, wrong, of_host.host,
+                      others.empty() ? "nothing but lo is up" : others + " is up");
+      const std::string mend = mend_of(variable, item, wrong, rank.here);
+      problems.push_back(matters ? fault("interfaces", Exit::communication, problem, mend)
+                                 : warn("interfaces", problem, mend));
+    }
+  }
+  return problems;
+}
+
+struct Place {
+  std::string host, interface;
+  Network network;
+};
+
+std::vector<Place> places(Ranks ranks, const std::vector<HostRanks>& hosts) {
+  std::vector<Place> all;
+  for (const HostRanks& host : hosts)
+    for (const Interface& interface : ranks[host.ranks.front()].here.interfaces)
+      for (const std::string& address : interface.addresses)
+        if (const auto network = network_of(address); network && works(interface) && !is_loopback(interface))
+          all.push_back({host.host, interface.name, *network});
+  return all;
+}
+
+// An address that two hosts have, such as that of a container's bridge, leads nowhere.
+Findings judge_several_hosts(Ranks ranks, const std::vector<HostRanks>& hosts) {
+  Findings problems;
+  const std::vector<Place> all = places(ranks, hosts);
+  std::map<uint32_t, const Place*> owner;
+  std::set<std::string> twice;
+  std::map<uint32_t, std::set<std::string>> hosts_of_network;
+  for (const Place& place : all) {
+    const Place& first = *owner.try_emplace(place.network.address, &place).first->second;
+    if (first.host != place.host) twice.insert(place.interface);
+    hosts_of_network[place.network.address & place.network.mask].insert(place.host);
+  }
+  const bool chosen = !value_of(ranks[0], kTcp).empty() || !value_of(ranks[0], "OMPI_MCA_btl_tcp_if_exclude").empty();
+  for (const std::string& name : twice)
+    if (!chosen)
+      problems.push_back(
+          warn("interfaces",
+               fmt::format("several hosts have the same address on {}: MPI may try to reach them through it, and hang",
+                           name),
+               fmt::format("mpirun --mca btl_tcp_if_exclude lo,{}", fmt::join(twice, ","))));
+  const auto joins_all = [&](const auto& network) { return network.second.size() == hosts.size(); };
+  if (std::none_of(hosts_of_network.begin(), hosts_of_network.end(), joins_all))
+    problems.push_back(warn("interfaces",
+                            "no network is common to all hosts: they reach each other through a router, if at all",
+                            "mpirun --mca btl_tcp_if_include NETWORK/BITS,NETWORK/BITS"));
+  return problems;
+}
+
+}  // namespace
+
+bool names_usable(const Interface& interface, const std::string& item) {
+  if (!works(interface)) return false;
+  if (const auto wanted = network_of(item))
+    return std::any_of(interface.addresses.begin(), interface.addresses.end(), [&](const std::string& address) {
+      const auto network = network_of(address);
+      return network && wanted->holds(network->address);
+    });
+  return interface.name == item;
+}
+
+Findings judge_interfaces(Ranks ranks, bool on_gpus) {
+  const auto hosts = by_host(ranks);
+  const bool several = hosts.size() > 1;
+  Findings problems = judge_named(ranks, kTcp, several);
+  for (const Findings& more : {judge_named(ranks, kOob, several), judge_named(ranks, kNccl, on_gpus),
+                               several ? judge_several_hosts(ranks, hosts) : Findings{}})
+    problems.insert(problems.end(), more.begin(), more.end());
+  std::vector<std::string> seen;
+  for (const HostRanks& host : hosts) {
+    std::vector<std::string> up;
+    for (const Interface& interface : ranks[host.ranks.front()].here.interfaces)
+      if (works(interface) && !is_loopback(interface))
+        up.push_back(fmt::format("{} {}", interface.name, interface.addresses.front()));
+    seen.push_back(fmt::format("{} on {}", up.empty() ? "lo only" : fmt::format("{}", fmt::join(up, ", ")), host.host));
+  }
+  return with_found(std::move(problems), "interfaces", fmt::format("{}", fmt::join(seen, "; ")));
+}
+
+}  // namespace ddp::doctor

@@ -1,0 +1,45 @@
+#include "app/doctor/checks.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace ddp::doctor {
+
+std::vector<HostRanks> by_host(Ranks ranks) {
+  std::vector<HostRanks> hosts;
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    auto host =
+        std::find_if(hosts.begin(), hosts.end(), [&](const HostRanks& h) { return h.host == ranks[rank].host; });
+    if (host == hosts.end()) host = hosts.insert(hosts.end(), {ranks[rank].host, {}});
+    host->ranks.push_back(static_cast<int>(rank));
+  }
+  return hosts;
+}
+
+namespace {
+
+// With the launcher of the MPI that this program was built with.
+std::string with_the_right_launcher(const Promise& promise) {
+  if (promise.launcher == "srun") return fmt::format("srun --mpi=pmix -n {} ddp_train", promise.ranks);
+  return fmt::format("{} -np {} ddp_train", DDP_LAUNCHER, promise.ranks);
+}
+
+}  // namespace
+
+Findings judge_world(Ranks ranks, const std::optional<Promise>& promise) {
+  std::vector<std::string> counts;
+  for (const HostRanks& host : by_host(ranks)) counts.push_back(fmt::format("{} on {}", host.ranks.size(), host.host));
+  const size_t size = ranks.size();
+  std::string found = fmt::format("{} rank{}: {}", size, size == 1 ? "" : "s", fmt::join(counts, ", "));
+  if (!promise) return {fine("world", found + "; no launcher started it: mpirun -np N starts N ranks")};
+  if (promise->ranks > static_cast<int>(size))
+    return with_found({fault("world", Exit::world,
+                             fmt::format("{} promised {} ranks ({}), but the MPI world has {}: each would train alone",
+                                         promise->launcher, promise->ranks, promise->variable, size),
+                             with_the_right_launcher(*promise))},
+                      "world", std::move(found));
+  return {fine("world", fmt::format("{}, as {} promised", found, promise->launcher))};
+}
+
+}  // namespace ddp::doctor

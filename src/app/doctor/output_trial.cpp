@@ -1,0 +1,85 @@
+#include "app/doctor/measure.h"
+#include "core/durable_file.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <string>
+
+namespace ddp::doctor {
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr size_t kBytes = size_t{4} << 20;
+constexpr double kMB = 1e6, kSlow = 10 * kMB;  // a second
+constexpr int64_t kLittle = int64_t{1} << 30;
+
+// Removes what it made, if nothing else has come into it.
+class MissingFolders {
+ public:
+  explicit MissingFolders(const fs::path& folder) {
+    std::error_code error;
+    for (fs::path at = fs::absolute(folder); !fs::exists(at, error) && at.has_relative_path(); at = at.parent_path())
+      missing_.push_back(at);
+  }
+  ~MissingFolders() {
+    std::error_code ignored;
+    for (const fs::path& folder : missing_) fs::remove(folder, ignored);
+  }
+  MissingFolders(const MissingFolders&) = delete;
+  MissingFolders& operator=(const MissingFolders&) = delete;
+
+ private:
+  std::vector<fs::path> missing_;  // the deepest first
+};
+
+}  // namespace
+
+OutputTrial try_output(const fs::path& folder) {
+  OutputTrial trial;
+  trial.folder = folder;
+  const MissingFolders made(folder);
+  const fs::path file = folder / fmt::format(".doctor-{}", getpid());
+  std::error_code error;
+  try {
+    create_durable_folders(folder);
+    trial.free = static_cast<int64_t>(fs::space(folder, error).available);
+    const std::string content(kBytes, 'd');
+    const auto begin = std::chrono::steady_clock::now();
+    write_durable_file(file, content);
+    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
+    trial.bytes_per_second = kBytes / std::max(time.count(), 1e-9);
+  } catch (const Error& e) {
+    const std::string text = e.what();
+    trial.error = text.substr(0, text.rfind("; "));  // its advice is ours to give
+  }
+  fs::remove(file, error);
+  return trial;
+}
+
+Findings judge_output(const OutputTrial& trial) {
+  const std::string folder = trial.folder.string();
+  const char* const elsewhere = "ddp_train --output-dir FOLDER";
+  if (!trial.error.empty())
+    return with_found({fault("output folder", Exit::output, trial.error, elsewhere)}, "output folder",
+                      folder + ": cannot be written");
+  const std::string found = fmt::format("{}: {:.0f} MB/s flushed to the disk, {:.1f} GiB free", folder,
+                                        trial.bytes_per_second / kMB, static_cast<double>(trial.free) / kLittle);
+  Findings problems;
+  if (trial.bytes_per_second < kSlow)
+    problems.push_back(warn("output folder",
+                            fmt::format("{} takes {:.1f} MB/s: training waits where a checkpoint is still being "
+                                        "written when the next is due",
+                                        folder, trial.bytes_per_second / kMB),
+                            "ddp_train --save-every 10min"));
+  if (trial.free < kLittle)
+    problems.push_back(warn("output folder",
+                            fmt::format("{} has {:.2f} GiB free: checkpoints may not fit", folder,
+                                        static_cast<double>(trial.free) / kLittle),
+                            "ddp_train --keep-last 1"));
+  return with_found(std::move(problems), "output folder", found);
+}
+
+}  // namespace ddp::doctor

@@ -1,0 +1,54 @@
+#include "app/doctor/report.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+namespace ddp::doctor {
+namespace {
+
+const char* name_of(Verdict verdict) {
+  return verdict == Verdict::ok ? "ok" : verdict == Verdict::warning ? "warning" : "fault";
+}
+
+auto count(const Findings& findings, Verdict verdict) {
+  return std::count_if(findings.begin(), findings.end(), [&](const Finding& f) { return f.verdict == verdict; });
+}
+
+}  // namespace
+
+std::string row_of(const Finding& f) {
+  std::string text = fmt::format("{:<16} {:<8} {}", f.check, name_of(f.verdict), f.found);
+  text.erase(text.find_last_not_of(' ') + 1);
+  if (f.verdict != Verdict::ok) text += fmt::format("\n{:>16} {}\n{:>16} {}", "wrong:", f.problem, "mend:", f.mend);
+  return text + "\n";
+}
+
+std::string summary_of(const Findings& findings) {
+  const auto faults = count(findings, Verdict::fault), warnings = count(findings, Verdict::warning);
+  return fmt::format("{} fault{}, {} warning{}\n", faults, faults == 1 ? "" : "s", warnings, warnings == 1 ? "" : "s");
+}
+
+std::string json_of(const Findings& findings, int ranks) {
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  for (const Finding& f : findings) {
+    nlohmann::ordered_json one{{"check", f.check}, {"verdict", name_of(f.verdict)}, {"found", f.found}};
+    if (f.verdict != Verdict::ok) one.update({{"problem", f.problem}, {"mend", f.mend}});
+    all.push_back(one);
+  }
+  const nlohmann::ordered_json whole{{"ranks", ranks},
+                                     {"findings", all},
+                                     {"faults", count(findings, Verdict::fault)},
+                                     {"warnings", count(findings, Verdict::warning)},
+                                     {"exit_code", static_cast<int>(code_of(findings))}};
+  return whole.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+Exit code_of(const Findings& findings) {
+  const auto first =
+      std::find_if(findings.begin(), findings.end(), [](const Finding& f) { return f.verdict == Verdict::fault; });
+  return first == findings.end() ? Exit::done : first->code;
+}
+
+}  // namespace ddp::doctor

@@ -1,0 +1,22 @@
+// What the doctor prints: a row for each finding as it comes, or all of them as one JSON object at the end.
+#pragma once
+
+#include "app/doctor/finding.h"
+#include "core/error.h"
+
+#include <string>
+
+namespace ddp::doctor {
+
+// "cores            FAULT    ranks 0-1 on 1 of 2 cores of a", and lines of what is wrong and what mends it.
+std::string row_of(const Finding& finding);
+
+// The last line: "1 fault, 2 warnings".
+std::string summary_of(const Findings& findings);
+
+// {"ranks", "findings": [{"check", "verdict", "found", "problem", "mend"}], "faults", "warnings", "exit_code"}
+std::string json_of(const Findings& findings, int ranks);
+
+Exit code_of(const Findings& findings);  // of the first fault
+
+}  // namespace ddp::doctor

@@ -1,0 +1,108 @@
+#include "app/doctor/rounds.h"
+
+#include "app/configs.h"
+#include "app/doctor/report.h"
+#include "app/doctor/time_limit.h"
+#include "app/fatal.h"
+#include "app/together.h"
+#include "comm/board_cell.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <thread>
+
+namespace ddp::doctor {
+namespace {
+
+// Of a rank in a check, as others see it.
+enum Phase : int32_t { kNotYet, kWorks, kAwaitsOthers, kPhases };
+
+std::optional<Injection> hang_of(const Options& options, MpiSession& session) {
+  return together(session, [&] {
+    const auto injection = injection_of(options, session.size());
+    require(!injection || injection->kind == Injection::Kind::hang, Exit::usage,
+            "--inject: --doctor rehearses kind=hang only, with the number of a check for the step");
+    return injection;
+  });
+}
+
+}  // namespace
+
+Rounds::Rounds(const Options& options, MpiSession& session)
+    : session_(session),
+      speaks_(session.rank() == 0),
+      json_(options.json),
+      limit_given_(options.step_timeout),
+      injection_(hang_of(options, session)) {}
+
+void Rounds::check(const char* name, std::chrono::milliseconds limit, const std::function<Findings()>& work) {
+  if (limit_given_) limit = std::chrono::milliseconds(static_cast<int64_t>(*limit_given_ * 1000));
+  Board& board = session_.board();
+  board.post(++number_, kNotYet);
+  const TimeLimit guard(
+      limit, [&] { board.sign_of_life(); }, [&, limit] { give_up(name, limit); });
+  while (injection_ && injection_->rank == session_.rank() && injection_->step == number_)
+    std::this_thread::sleep_for(std::chrono::hours(1));
+  board.post(number_, kWorks);
+  const Findings findings = work();
+  say(findings);
+  await_others();
+  session_.gather("");  // so that nobody is in the next check while another is in this one
+}
+
+void Rounds::await_others() { session_.board().post(number_, kAwaitsOthers); }
+
+void Rounds::say(const Findings& findings) {
+  const std::lock_guard lock(mutex_);
+  findings_.insert(findings_.end(), findings.begin(), findings.end());
+  if (!speaks_ || json_) return;
+  for (const Finding& finding : findings) fmt::print("{}", row_of(finding));
+  std::fflush(stdout);
+}
+
+void Rounds::tell_the_rest() const {
+  if (!speaks_) return;
+  fmt::print("{}", json_ ? json_of(findings_, session_.size()) : summary_of(findings_));
+  std::fflush(stdout);
+}
+
+bool Rounds::found_fault(const std::string& check) const {
+  const std::lock_guard lock(mutex_);
+  return std::any_of(findings_.begin(), findings_.end(),
+                     [&](const Finding& f) { return f.check == check && f.verdict == Verdict::fault; });
+}
+
+Exit Rounds::end() {
+  Exit code{};
+  {
+    const std::lock_guard lock(mutex_);
+    tell_the_rest();
+    code = code_of(findings_);
+  }
+  return static_cast<Exit>(std::atoi(session_.gather(fmt::format("{}", static_cast<int>(code)))[0].c_str()));
+}
+
+// Rank 0 first: it has the report.
+void Rounds::give_up(const char* name, std::chrono::milliseconds limit) {
+  std::this_thread::sleep_for(speaking_turn(session_.rank()));
+  if (job_has_failed(session_)) return;
+  const Finding finding = hang(name, limit);
+  if (!speaks_) end_job(session_, fmt::format("{}; mend it by: {}", finding.problem, finding.mend), finding.code);
+  say({finding});
+  const std::lock_guard lock(mutex_);
+  tell_the_rest();
+  session_.end(code_of(findings_), finding.problem);
+}
+
+Finding Rounds::hang(const char* name, std::chrono::milliseconds limit) const {
+  const Board& board = session_.board();
+  std::vector<RankState> ranks;
+  for (int rank = 0; rank < board.size(); ++rank) {
+    const Posting posting = board.read(rank);
+    ranks.push_back({board.host_of(rank), board.pid_of(rank), posting.step * kPhases + posting.phase,
+                     static_cast<double>(steady_ns() - posting.alive_ns) / 1e9});
+  }
+  return blame(name, std::chrono::duration<double>(limit).count(), ranks);
+}
+
+}  // namespace ddp::doctor

@@ -1,0 +1,33 @@
+#include "app/doctor/rounds.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace ddp::doctor {
+
+Finding blame(const char* name, double limit_seconds, const std::vector<RankState>& ranks) {
+  constexpr double kSilent = 1.5;  // other hosts are heard of twice a second
+  const auto give_up = [&](const std::string& problem, const std::string& mend) {
+    return with_found({fault(name, Exit::communication, problem, mend)}, name, "no answer").front();
+  };
+  const std::string what = fmt::format("the check \"{}\" has not ended within {:g} s", name, limit_seconds);
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    const RankState& state = ranks[rank];
+    if (state.silent_seconds < kSilent) continue;
+    const std::string who = fmt::format("rank {} on {}", rank, state.host);
+    if (state.pid != 0)
+      return give_up(fmt::format("{}: {} (pid {}) is stopped", what, who, state.pid),
+                     fmt::format("kill -CONT {}", state.pid));
+    return give_up(fmt::format("{}: nothing is heard of {}", what, who), fmt::format("ping {}", state.host));
+  }
+  std::vector<std::string> late;
+  int64_t furthest = 0;
+  for (const RankState& state : ranks) furthest = std::max(furthest, state.progress);
+  for (size_t rank = 0; rank < ranks.size(); ++rank)
+    if (ranks[rank].progress < furthest) late.push_back(fmt::format("rank {} on {}", rank, ranks[rank].host));
+  return give_up(late.empty() ? what : fmt::format("{}: it waits for {}", what, fmt::join(late, ", ")),
+                 fmt::format("ddp_train --doctor --step-timeout {:g}", 10 * std::max(limit_seconds, 1.0)));
+}
+
+}  // namespace ddp::doctor

@@ -1,0 +1,120 @@
+#include "app/doctor/start.h"
+
+#include "app/doctor/checks.h"
+#include "app/doctor/report.h"
+#include "app/fatal.h"
+
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+namespace ddp::doctor {
+namespace {
+
+bool given(const char* option, int argc, char** argv) {
+  return std::any_of(argv + 1, argv + argc, [&](const char* argument) { return std::strcmp(argument, option) == 0; });
+}
+
+void print(Finding finding, int argc, char** argv) {
+  if (finding.found.empty()) finding.found = "MPI was not started";
+  if (!given("--doctor", argc, argv))
+    return print_error(fmt::format("{}; mend it by: {}", finding.problem, finding.mend), -1);
+  if (given("--json", argc, argv)) {
+    fmt::print("{}", json_of({finding}, 0));
+  } else {
+    fmt::print("{}{}", row_of(finding), summary_of({finding}));
+  }
+  std::fflush(stdout);
+}
+
+// Of the ranks that the launcher has started on this host.
+std::vector<int> stopped_processes() {
+  std::vector<int> pids;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
+    std::ifstream file(entry.path() / "stat");
+    std::string line, state;
+    std::getline(file, line);
+    const size_t end_of_name = line.rfind(')');
+    if (end_of_name == std::string::npos) continue;
+    int parent = 0;
+    std::istringstream(line.substr(end_of_name + 1)) >> state >> parent;
+    if (parent == getppid() && state == "T") pids.push_back(std::atoi(entry.path().filename().c_str()));
+  }
+  return pids;
+}
+
+Finding did_not_start(double seconds) {
+  const auto stopped = stopped_processes();
+  const std::string what = fmt::format("MPI has not come up within {:g} s", seconds);
+  if (stopped.empty())
+    return fault("start of MPI", Exit::communication, what + ": some rank has not come, or cannot be reached",
+                 "mpirun --mca btl_base_verbose 30 --mca oob_base_verbose 10");
+  return fault("start of MPI", Exit::communication,
+               fmt::format("{}: stopped on this host: process {}", what, fmt::join(stopped, ", ")),
+               fmt::format("kill -CONT {}", fmt::join(stopped, " ")));
+}
+
+// --step-timeout, if that can be told; what is wrong with the options is said later.
+std::chrono::milliseconds limit_given(int argc, char** argv) {
+  constexpr std::chrono::milliseconds kLimit{60'000};
+  constexpr int kChecks = 5;  // takes as long as so many checks may
+  try {
+    std::optional<std::string> answer;
+    const auto timeout = parse_options(argc, argv, answer).step_timeout;
+    return timeout ? std::chrono::milliseconds(static_cast<int64_t>(*timeout * 1000 * kChecks)) : kLimit;
+  } catch (const Error&) {
+    return kLimit;
+  }
+}
+
+}  // namespace
+
+std::optional<Exit> refuse_before_mpi(int argc, char** argv) {
+  const Environment environment = environment_of_process();
+  const auto promise = promised_ranks(environment);
+  if (!promise || promise->ranks == 1) return std::nullopt;
+  const auto problem = judge_before_mpi(facts_of_host(environment), environment);
+  if (!problem) return std::nullopt;
+  // Whoever ends first ends the job: the first rank speaks at once, else one of another host, and the rest wait for it.
+  constexpr std::chrono::seconds kTurn{8};  // mpirun takes some to end a job on other hosts
+  const bool first = first_at_launch(environment), speaks = promise->local_rank == 0;
+  if (!first) std::this_thread::sleep_for(speaks ? kTurn : 2 * kTurn);
+  if (speaks) print(*problem, argc, argv);
+  return problem->code;
+}
+
+std::unique_ptr<TimeLimit> limit_of_start(int argc, char** argv) {
+  if (!given("--doctor", argc, argv)) return nullptr;
+  const auto limit = limit_given(argc, argv);
+  return std::make_unique<TimeLimit>(limit, nullptr, [=] {
+    const auto promise = promised_ranks(environment_of_process());
+    std::this_thread::sleep_for(speaking_turn(promise ? promise->rank : 0));
+    const Finding finding = did_not_start(std::chrono::duration<double>(limit).count());
+    print(finding, argc, argv);
+    _exit(static_cast<int>(finding.code));
+  });
+}
+
+void report_start(const Error& error, int argc, char** argv) {
+  const auto promise = promised_ranks(environment_of_process());
+  const bool of_world = error.code() == Exit::world;
+  if (of_world ? !first_at_launch(environment_of_process()) : promise && promise->local_rank != 0) return;
+  if (!given("--doctor", argc, argv)) return print_error(error.what(), -1);
+  RankFacts alone;
+  std::array<char, 256> host{};
+  gethostname(host.data(), host.size() - 1);
+  alone.host = host.data();
+  print(of_world ? judge_world({&alone, 1}, promise).front()
+                 : fault("start of MPI", error.code(), error.what(), "ompi_info --parsable | grep thread"),
+        argc, argv);
+}
+
+}  // namespace ddp::doctor

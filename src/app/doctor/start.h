@@ -1,0 +1,22 @@
+// What can be said before there is MPI: that it will not come up, that it does not, or that it came up broken.
+#pragma once
+
+#include "app/doctor/time_limit.h"
+#include "core/error.h"
+
+#include <memory>
+#include <optional>
+
+namespace ddp::doctor {
+
+// Where MPI_Init would fail with a page of its own, prints ours, once, as an error or as --doctor's
+// report; this is the exit code then.
+std::optional<Exit> refuse_before_mpi(int argc, char** argv);
+
+// Under --doctor, ends this process where it is not destroyed in time; else null.
+std::unique_ptr<TimeLimit> limit_of_start(int argc, char** argv);
+
+// Prints an error of MPI's start, once where all ranks have it, as an error or as --doctor's report.
+void report_start(const Error& error, int argc, char** argv);
+
+}  // namespace ddp::doctor

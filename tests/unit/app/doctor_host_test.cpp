@@ -1,0 +1,179 @@
+// The doctor's decisions about ranks, cores and memory.
+#include "app/doctor/system.h"
+#include "tests/unit/app/doctor_fakes.h"
+
+namespace ddp::doctor {
+namespace {
+
+constexpr int64_t kMiB = 1 << 20;
+
+TEST(DoctorWorld, CountsRanksOfHosts) {
+  const auto ranks = healthy(2, 3);
+  const Findings found = judge_world(ranks, Promise{6, "mpirun", "OMPI_COMM_WORLD_SIZE", "", 0, 0});
+  expect_fine(found);
+  EXPECT_EQ(found[0].found, "6 ranks: 3 on a, 3 on b, as mpirun promised");
+  EXPECT_NE(judge_world(healthy(1, 1), std::nullopt)[0].found.find("mpirun -np N"), std::string::npos);
+}
+
+TEST(DoctorWorld, ABrokenPromiseIsAFault) {
+  const auto ranks = healthy(1, 1);
+  const Findings found = judge_world(ranks, Promise{4, "srun", "SLURM_STEP_NUM_TASKS", "", 0, 0});
+  expect_only(found, Verdict::fault, {"srun promised 4 ranks", "SLURM_STEP_NUM_TASKS", "has 1"},
+              "srun --mpi=pmix -n 4 ddp_train", Exit::world);
+}
+
+TEST(DoctorCores, RanksWithCoresOfTheirOwnAreFine) {
+  expect_fine(judge_cores(healthy(2, 4), false, "mpirun"));
+  auto unbound = healthy(1, 4);
+  for (RankFacts& rank : unbound) rank.cores = unbound[0].here.cores;
+  expect_fine(judge_cores(unbound, false, "mpirun"));
+}
+
+TEST(DoctorCores, TwoRanksOnOneCoreWhileOthersAreIdle) {
+  auto ranks = healthy(2, 2);
+  for (const int rank : {2, 3}) ranks[rank].cores = {5};
+  for (const bool on_gpus : {false, true}) {
+    const Findings found = judge_cores(std::span(ranks).subspan(2), on_gpus, "mpirun");
+    expect_only(found, Verdict::fault, {"ranks 0-1 on b share core 5", "cores 0-4,6-7 are idle"},
+                "taskset -c 0-7 mpirun --bind-to none", Exit::device);
+  }
+  EXPECT_EQ(judge_cores(std::span(ranks).subspan(2), false, "srun")[0].mend, "srun --cpu-bind=none");
+}
+
+TEST(DoctorCores, MoreThreadsThanCoresIsAWarning) {
+  auto ranks = healthy(1, 3);
+  ranks[0].here.cores = {0, 1};
+  for (RankFacts& rank : ranks) rank.cores = {0, 1};
+  expect_only(judge_cores(ranks, false, "mpirun"), Verdict::warning,
+              {"ranks 0-2 with 1 thread each on a share cores 0-1"}, "mpirun -np 2");
+  expect_fine(judge_cores(ranks, true, "mpirun"));
+  ranks.pop_back();
+  expect_fine(judge_cores(ranks, false, "mpirun"));
+  for (RankFacts& rank : ranks) rank.threads = 2;
+  expect_only(judge_cores(ranks, false, "mpirun"), Verdict::warning, {"ranks 0-1 with 2 threads each"},
+              "ddp_train --threads 1");
+}
+
+TEST(DoctorCores, AContainersLimitCounts) {
+  auto ranks = healthy(1, 4);
+  for (RankFacts& rank : ranks) rank.cores = ranks[0].here.cores;
+  ranks[0].here.cpu_max = "200000 100000";
+  expect_only(judge_cores(ranks, false, "mpirun"), Verdict::warning,
+              {"ranks 0-3", "share cores 0-7, of which the container may use 2 at a time"}, "mpirun -np 2");
+}
+
+TEST(DoctorCores, HalfAHostLeftIdleIsAWarning) {
+  auto ranks = healthy(1, 2);
+  ranks[0].cores = {0};
+  ranks[1].cores = {1};
+  expect_only(judge_cores(ranks, false, "mpirun"), Verdict::warning, {"bound to cores 0-1", "cores 2-7 are idle"},
+              "taskset -c 0-7 mpirun --bind-to none");
+  expect_fine(judge_cores(ranks, true, "mpirun"));  // the GPUs compute
+  expect_fine(judge_cores(ranks, false, ""));       // nobody but the user bound them
+  ranks[0].here.cpu_max = "300000 100000";          // a container may have no more
+  expect_fine(judge_cores(ranks, false, "mpirun"));
+}
+
+TEST(DoctorSharedMemory, RoomForEverySegmentIsFine) {
+  auto ranks = healthy(1, 4);
+  expect_fine(judge_shared_memory(ranks, false));
+  ranks[0].here.memory.free = ranks[0].here.memory.bytes = 64 * kMiB;
+  expect_fine(judge_shared_memory(ranks, false));
+  auto alone = healthy(2, 1);  // nobody to share with
+  for (RankFacts& rank : alone) rank.here.memory.free = 0;
+  expect_fine(judge_shared_memory(alone, false));
+}
+
+TEST(DoctorSharedMemory, OneMegabyteIsAFault) {
+  auto ranks = healthy(1, 2);
+  ranks[0].here.memory.free = ranks[0].here.memory.bytes = kMiB;
+  expect_only(judge_shared_memory(ranks, false), Verdict::fault, {"/dev/shm has 1 MiB", "2 ranks want 4 MiB"},
+              "mount -o remount,size=1g /dev/shm", Exit::communication);
+  ranks[0].here.container = true;
+  EXPECT_EQ(judge_shared_memory(ranks, false)[0].mend, "docker run --shm-size=1g");
+  ranks[0].here.memory = {"/dev/shm", false, 0, 0, 4 * kMiB};
+  expect_only(judge_shared_memory(ranks, false), Verdict::fault, {"/dev/shm cannot be written"},
+              "docker run --shm-size=1g", Exit::communication);
+}
+
+TEST(DoctorSharedMemory, RoomForSomeSegmentsMayRunOut) {
+  auto ranks = healthy(1, 4);
+  ranks[0].here.memory.free = 11 * kMiB;
+  expect_only(judge_shared_memory(ranks, false), Verdict::warning, {"11.0 free on a", "SIGBUS"},
+              "mount -o remount,size=1g /dev/shm");
+}
+
+TEST(DoctorSharedMemory, NcclWantsMore) {
+  auto ranks = with_gpus(1, 2);
+  ranks[0].here.memory.free = 64 * kMiB;
+  expect_fine(judge_shared_memory(ranks, false));
+  expect_only(judge_shared_memory(ranks, true), Verdict::warning, {"NCCL"}, "mount -o remount,size=1g /dev/shm");
+}
+
+TEST(DoctorLockedMemory, MattersToRdmaOnly) {
+  auto ranks = healthy(1, 2);
+  ranks[0].here.locked_memory = 8 * kMiB;
+  expect_fine(judge_locked_memory(ranks, true));
+  ranks[0].here.rdma = true;
+  expect_only(judge_locked_memory(ranks, true), Verdict::warning, {"8 MiB on a"}, "ulimit -l unlimited");
+  ranks[0].here.locked_memory = -1;
+  expect_fine(judge_locked_memory(ranks, true));
+}
+
+TEST(DoctorBeforeMpi, RanksThatCannotMeetAreToldSo) {
+  HostFacts here = healthy(1, 2)[0].here;
+  Environment environment{{"OMPI_COMM_WORLD_SIZE", "2"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}};
+  EXPECT_FALSE(judge_before_mpi(here, environment));
+  here.memory.free = kMiB;
+  EXPECT_FALSE(judge_before_mpi(here, environment));  // over eth0
+  here.interfaces[1].up = false;
+  const auto found = judge_before_mpi(here, environment);
+  ASSERT_TRUE(found);
+  expect_only({*found}, Verdict::fault, {"/dev/shm", "besides lo"}, "mount -o remount,size=1g /dev/shm",
+              Exit::communication);
+  environment["OMPI_COMM_WORLD_LOCAL_SIZE"] = environment["OMPI_COMM_WORLD_SIZE"] = "1";
+  EXPECT_FALSE(judge_before_mpi(here, environment));
+}
+
+TEST(DoctorBeforeMpi, OtherHostsNeedAnInterface) {
+  HostFacts here = healthy(1, 1)[0].here;
+  Environment environment{{"OMPI_COMM_WORLD_SIZE", "2"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "1"}};
+  EXPECT_FALSE(judge_before_mpi(here, environment));
+  for (const char* good : {"eth0", "nope,eth0", "10.0.0.0/16"}) {
+    environment["OMPI_MCA_btl_tcp_if_include"] = good;
+    EXPECT_FALSE(judge_before_mpi(here, environment)) << good;
+  }
+  for (const char* bad : {"eth1", "nope", "10.1.0.0/16"}) {
+    environment["OMPI_MCA_btl_tcp_if_include"] = bad;
+    const auto found = judge_before_mpi(here, environment);
+    ASSERT_TRUE(found) << bad;
+    expect_only({*found}, Verdict::fault, {bad}, "unset OMPI_MCA_btl_tcp_if_include", Exit::communication);
+  }
+}
+
+TEST(DoctorSystem, ListsAsTheKernelWritesThem) {
+  EXPECT_EQ(parse_list("0-2,5,7-8\n"), (std::vector<int>{0, 1, 2, 5, 7, 8}));
+  EXPECT_EQ(parse_list("3"), std::vector<int>{3});
+  EXPECT_TRUE(parse_list("").empty());
+  EXPECT_EQ(list_of({0, 1, 2, 5, 7, 8}), "0-2,5,7-8");
+  EXPECT_EQ(list_of({}), "");
+}
+
+TEST(DoctorSystem, ThisHostHasCoresAndALoopback) {
+  EXPECT_FALSE(cores_of_process().empty());
+  EXPECT_FALSE(cores_of_host().empty());
+  const auto interfaces = network_interfaces();
+  EXPECT_TRUE(std::any_of(interfaces.begin(), interfaces.end(), [](const auto& i) { return i.name == "lo"; }));
+}
+
+TEST(DoctorFacts, TravelAsText) {
+  const RankFacts sent = with_gpus(1, 2)[1];
+  const RankFacts got = facts_from(to_text(sent));
+  EXPECT_EQ(got.host, sent.host);
+  EXPECT_EQ(got.cores, sent.cores);
+  EXPECT_EQ(got.gpu.uuid, sent.gpu.uuid);
+  EXPECT_EQ(got.gpu.libraries.at(1).loaded, sent.gpu.libraries.at(1).loaded);
+}
+
+}  // namespace
+}  // namespace ddp::doctor

@@ -1,0 +1,183 @@
+// The doctor's trials, and how it reports.
+#include "app/doctor/measure.h"
+#include "app/doctor/report.h"
+#include "app/doctor/rounds.h"
+#include "app/doctor/time_limit.h"
+#include "comm/local/world.h"
+#include "device/cpu/device.h"
+#include "tests/unit/app/doctor_fakes.h"
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <thread>
+
+namespace ddp::doctor {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A transport that changes one value of a sum on its rank.
+class Corrupting final : public Communicator {
+ public:
+  Corrupting(std::unique_ptr<Communicator> inner, bool corrupts) : inner_(std::move(inner)), corrupts_(corrupts) {}
+  int rank() const override { return inner_->rank(); }
+  int size() const override { return inner_->size(); }
+  Sequence sum(WireSpan span) override {
+    const Sequence n = inner_->sum(span);
+    inner_->wait(n);
+    if (corrupts_ && span.count > 12345) static_cast<float*>(span.data)[12345] += 1;
+    return n;
+  }
+  Sequence reduce_scatter(WireSpan span) override { return inner_->reduce_scatter(span); }
+  Sequence all_gather(WireSpan span) override { return inner_->all_gather(span); }
+  Sequence broadcast(WireSpan span, int root) override { return inner_->broadcast(span, root); }
+  void wait(Sequence n) override { inner_->wait(n); }
+  void progress() override { inner_->progress(); }
+  Sequence completed() const override { return inner_->completed(); }
+  void sum_host(std::span<double> values) override { inner_->sum_host(values); }
+  void barrier() override { inner_->barrier(); }
+  std::unique_ptr<Communicator> split(int colour) override { return inner_->split(colour); }
+
+ private:
+  std::unique_ptr<Communicator> inner_;
+  bool corrupts_;
+};
+
+std::vector<AllreduceTrial> trials(int size, int corrupt) {
+  auto world = make_local_world(size);
+  std::vector<AllreduceTrial> all(size);
+  std::vector<std::thread> ranks;
+  for (int rank = 0; rank < size; ++rank)
+    ranks.emplace_back([&, rank] {
+      const auto device = make_cpu_device();
+      Corrupting transport(std::move(world[rank]), rank == corrupt);
+      all[rank] = try_allreduce(*device, transport);
+    });
+  for (std::thread& rank : ranks) rank.join();
+  return all;
+}
+
+TEST(DoctorAllreduce, ExactSums) {
+  for (const AllreduceTrial& trial : trials(3, -1)) {
+    EXPECT_EQ(trial.wrong_rank, -1);
+    EXPECT_GT(trial.latency, 0);
+    expect_fine(judge_allreduce(trial, "MPI"));
+  }
+}
+
+TEST(DoctorAllreduce, AWrongSumNamesItsRank) {
+  for (const AllreduceTrial& trial : trials(3, 2)) {
+    EXPECT_EQ(trial.wrong_rank, 2);
+    EXPECT_EQ(trial.got, trial.expected + 1);
+    expect_only(judge_allreduce(trial, "NCCL 2.28.9"), Verdict::fault, {"rank 2 got", "corrupts"},
+                "ddp_train --transport mpi", Exit::communication);
+  }
+}
+
+TEST(DoctorAllreduce, BusBandwidth) {
+  EXPECT_DOUBLE_EQ(bus_bandwidth(1000, 1, 2), 1000);
+  EXPECT_DOUBLE_EQ(bus_bandwidth(1000, 0.5, 4), 3000);
+  EXPECT_DOUBLE_EQ(bus_bandwidth(1000, 1, 1), 0);
+}
+
+class DoctorOutput : public ::testing::Test {
+ protected:
+  DoctorOutput() {
+    std::string name = (fs::temp_directory_path() / "ddp-doctor-XXXXXX").string();
+    if (!::mkdtemp(name.data())) throw std::runtime_error("mkdtemp");
+    path_ = name;
+  }
+  ~DoctorOutput() override { fs::remove_all(path_); }
+  fs::path path_;
+};
+
+TEST_F(DoctorOutput, NothingIsLeft) {
+  const OutputTrial trial = try_output(path_ / "a" / "b");
+  EXPECT_EQ(trial.error, "");
+  EXPECT_GT(trial.bytes_per_second, 0);
+  EXPECT_GT(trial.free, 0);
+  EXPECT_TRUE(fs::is_empty(path_));
+  fs::create_directory(path_ / "a");
+  std::ofstream(path_ / "a" / "mine") << "x";
+  EXPECT_EQ(try_output(path_ / "a").error, "");
+  EXPECT_EQ(std::distance(fs::directory_iterator(path_ / "a"), {}), 1);
+}
+
+TEST_F(DoctorOutput, AnUnwritableFolderIsNamed) {
+  std::ofstream(path_ / "file") << "x";
+  const OutputTrial trial = try_output(path_ / "file" / "run");
+  expect_only(judge_output(trial), Verdict::fault, {(path_ / "file").string()}, "ddp_train --output-dir FOLDER",
+              Exit::output);
+}
+
+TEST(DoctorOutputJudgement, SlowOrFull) {
+  const int64_t plenty = int64_t{100} << 30;
+  expect_fine(judge_output({"runs", "", 100e6, plenty}));
+  expect_only(judge_output({"runs", "", 5e6, plenty}), Verdict::warning, {"runs takes 5.0 MB/s"},
+              "ddp_train --save-every 10min");
+  expect_only(judge_output({"runs", "", 100e6, 500 << 20}), Verdict::warning, {"0.49 GiB free"},
+              "ddp_train --keep-last 1");
+}
+
+TEST(DoctorHang, BlamesTheOneThatIsStoppedOrBehind) {
+  std::vector<RankState> ranks{{"a", 11, 9, 0.1}, {"a", 12, 9, 0.1}, {"b", 0, 9, 0.4}};
+  EXPECT_EQ(blame("clocks", 20, ranks).problem, "the check \"clocks\" has not ended within 20 s");
+  ranks[2].progress = 8;
+  EXPECT_EQ(blame("clocks", 20, ranks).problem,
+            "the check \"clocks\" has not ended within 20 s: it waits for rank 2 on b");
+  ranks[1].silent_seconds = 19;
+  expect_only({blame("clocks", 20, ranks)}, Verdict::fault, {"rank 1 on a (pid 12) is stopped"}, "kill -CONT 12",
+              Exit::communication);
+  ranks[1].silent_seconds = 0;
+  ranks[2].silent_seconds = 19;
+  expect_only({blame("clocks", 20, ranks)}, Verdict::fault, {"nothing is heard of rank 2 on b"}, "ping b",
+              Exit::communication);
+}
+
+TEST(DoctorHang, ALimitExpiresOnceOrNever) {
+  std::atomic<int> expired = 0, beats = 0;
+  const auto limit = [&](std::chrono::milliseconds time) {
+    return TimeLimit(
+        time, [&] { ++beats; }, [&] { ++expired; });
+  };
+  {
+    const TimeLimit short_one = limit(std::chrono::milliseconds(1));
+    while (expired == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_EQ(expired, 1);
+  EXPECT_GT(beats, 0);
+  { const TimeLimit long_one = limit(std::chrono::hours(1)); }
+  {
+    const TimeLimit none = limit(std::chrono::milliseconds(0));
+    const int before = beats;
+    while (beats < before + 3) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_EQ(expired, 1);
+}
+
+const Findings kFindings{fine("world", "2 ranks"), warn("cores", "too few", "mpirun -np 1"),
+                         fault("output folder", Exit::output, "full", "rm"), fault("GPUs", Exit::device, "none", "x")};
+
+TEST(DoctorReport, TheFirstFaultGivesTheCode) {
+  EXPECT_EQ(code_of(kFindings), Exit::output);
+  EXPECT_EQ(code_of({kFindings[0], kFindings[1]}), Exit::done);
+  EXPECT_EQ(summary_of(kFindings), "2 faults, 1 warning\n");
+}
+
+TEST(DoctorReport, ARowHasWhatIsWrongAndWhatMendsIt) {
+  EXPECT_EQ(row_of(kFindings[0]), "world            ok       2 ranks\n");
+  EXPECT_EQ(row_of(kFindings[1]),
+            "cores            warning\n          wrong: too few\n           mend: mpirun -np 1\n");
+}
+
+TEST(DoctorReport, Json) {
+  const std::string text = json_of(kFindings, 2);
+  for (const char* part :
+       {"\"ranks\": 2", "\"verdict\": \"warning\"", "\"mend\": \"mpirun -np 1\"", "\"faults\": 2", "\"exit_code\": 4"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << " is missing in " << text;
+}
+
+}  // namespace
+}  // namespace ddp::doctor
