@@ -2,13 +2,13 @@
 # docker build -t ddp_train --build-arg DDP_CUDA=OFF . && docker run --rm ddp_train -np 4 --model resnet18      CPU ranks only
 #
 #   BASE       Debian 12, to build in. CUDA's toolkit, cuDNN and NCCL are used where it has them; else they come from PyPI (2 GB)
-#   RUN_BASE   Debian 12, to run in, by default BASE; one without a toolkit keeps the image small
+#   RUN_BASE   Debian 12, to run in: one without a toolkit
 #   DDP_CUDA   ON, or OFF for a small image that knows no GPU
 #
 # What follows the image's name are the options of launch/run and ddp_train. Results go to /output, which belongs to the user
 # trainer; with a folder of your own there, add --user "$(id -u):$(id -g)". docker stop saves the run first: give it time (-t 60).
 ARG BASE=debian:bookworm-slim
-ARG RUN_BASE=${BASE}
+ARG RUN_BASE=debian:bookworm-slim
 
 FROM ${BASE} AS build
 ARG DDP_CUDA=ON
@@ -17,7 +17,8 @@ COPY launch/setup launch/packages.txt launch/toolkit launch/
 RUN launch/setup build && { [ "$DDP_CUDA" != ON ] || launch/toolkit install; }
 COPY CMakeLists.txt CMakePresets.json ./
 COPY src src
-RUN cmake --preset cpu -DDDP_CUDA="$DDP_CUDA" -DBUILD_TESTING=OFF && cmake --build --preset cpu --target ddp_train_program
+RUN cmake --preset cpu -DDDP_CUDA="$DDP_CUDA" -DBUILD_TESTING=OFF -DCMAKE_UNITY_BUILD=ON && \
+    cmake --build --preset cpu --target ddp_train_program
 COPY docker/pack docker/
 RUN docker/pack build/cpu/ddp_train /packed
 

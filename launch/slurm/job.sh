@@ -2,7 +2,7 @@
 # launch/slurm/job.sh: what train.sbatch and train-mpirun.sbatch share; they source it with their arguments.
 #
 # It leaves `root`, the project's folder; `options`, those of ddp_train, with --output-dir runs/slurm-JOB unless the arguments or
-# their --config name one, and --resume auto unless they say what to begin with, which then is for the first start; and
+# their --config name one, and --resume auto unless they have --resume, which then is for the first start; and
 # DDP_TRAIN, the program, unless set: with CUDA where the job has GPUs and it was built. `run_job COMMAND...` then runs the job
 # and ends the script with its exit code, after `scontrol requeue` where Slurm has stopped it:
 #
@@ -16,6 +16,8 @@
 root=$(dirname "$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")")
 
 say() { echo "launch/slurm: $*" >&2; }
+launcher='' pending=''
+trap 'pending=1' USR1 # until there is somebody to pass it on to
 refuse() { # CODE MESSAGE
   [[ ${SLURM_PROCID:-0} != 0 ]] || say "$2"
   exit "$1"
@@ -25,78 +27,31 @@ refuse() { # CODE MESSAGE
 
 options=("$@")
 
-# The last value of an option, given as "--name value" or "--name=value".
-value_of() {
-  local i value=''
-  for ((i = 0; i < ${#options[@]}; ++i)); do
-    case ${options[i]} in
-      "$1") value=${options[i + 1]:-} ;;
-      "$1"=*) value=${options[i]#*=} ;;
-    esac
-  done
-  echo "$value"
-}
-remove_option() {
-  local i kept=()
-  for ((i = 0; i < ${#options[@]}; ++i)); do
-    case ${options[i]} in
-      "$1") ((++i)) ;;
-      "$1"=*) ;;
-      *) kept+=("${options[i]}") ;;
-    esac
-  done
-  options=("${kept[@]}")
-}
-in_config() { # NAME: its value in the file of --config
-  local config
-  config=$(value_of --config)
-  [[ -n $config ]] || return 0
-  sed -nE "s/^[[:space:]]*$1[[:space:]]*=[[:space:]]*[\"']([^\"']*)[\"'].*/\1/p" "$config" 2>/dev/null | tail -n 1
-}
-# The step of the newest checkpoint; -1: none.
-newest_step() {
-  local path newest=-1
-  for path in "$folder"/checkpoints/step-*; do
-    [[ -d $path && $path =~ /step-([0-9]+)$ ]] || continue
-    ((10#${BASH_REMATCH[1]} <= newest)) || newest=$((10#${BASH_REMATCH[1]}))
-  done
-  echo "$newest"
-}
+# shellcheck source=launch/common.sh
+source "$root/launch/common.sh"
 
 nodes=$SLURM_JOB_NUM_NODES gpus=${SLURM_GPUS_ON_NODE:-0} tasks=${SLURM_NTASKS:-0}
 ((tasks > 0)) || refuse 2 "the job has no number of tasks, which are the ranks: sbatch --ntasks-per-node=N"
-if ((tasks < gpus * nodes)) && [[ $(value_of --device) != cpu ]]; then
+if ((tasks < gpus * nodes)) && [[ $(value_of options --device) != cpu && $(in_config options --device) != cpu ]]; then
   refuse 2 "$tasks ranks on $nodes x $gpus GPUs would leave GPUs idle: sbatch --ntasks-per-node=$gpus, or fewer --gpus-per-node"
 fi
 
-builds=(cpu cuda)
-((gpus == 0)) || builds=(cuda cpu)
-for build in "${builds[@]}"; do
-  [[ -n ${DDP_TRAIN:-} || ! -x $root/build/$build/ddp_train ]] || DDP_TRAIN=$root/build/$build/ddp_train
-done
-[[ -n ${DDP_TRAIN:-} ]] || refuse 2 "no ddp_train in $root/build: launch/build cuda (or cpu) builds it, or DDP_TRAIN names it"
-[[ -x $(command -v "$DDP_TRAIN") ]] || refuse 2 "DDP_TRAIN=$DDP_TRAIN cannot be run"
+DDP_TRAIN=$(choose_program "$root" "$gpus") || refuse 2 "$DDP_TRAIN"
 export DDP_TRAIN
 
 restarts=${SLURM_RESTART_COUNT:-0}
-folder=$(value_of --output-dir)
-folder=${folder:-$(in_config output-dir)}
+folder=$(value_of options --output-dir)
+folder=${folder:-$(in_config options --output-dir)}
 if [[ -z $folder ]]; then
   folder=runs/slurm-$SLURM_JOB_ID
   options+=(--output-dir "$folder")
 fi
-began_from=$(newest_step)
+began_from=$(newest_step "$folder")
 if ((restarts > 0)); then
-  remove_option --inject # a rehearsed fault happens once
-  ((began_from < 0)) || remove_option --resume
+  remove_option options --inject # a rehearsed fault happens once
+  ((began_from < 0)) || remove_option options --resume
 fi
-weights=$(value_of --init-from)$(in_config init-from)
-if [[ -n $weights ]] && ((began_from >= 0)); then # the checkpoint has them; an empty option stands before that of a file
-  remove_option --init-from
-  options+=(--init-from '')
-  weights=''
-fi
-if [[ -z $(value_of --resume)$weights ]] && { ((restarts > 0)) || [[ -z $(in_config resume) ]]; }; then
+if [[ -z $(value_of options --resume) ]] && { ((restarts > 0)) || [[ -z $(in_config options --resume) ]]; }; then
   options+=(--resume auto)
 fi
 
@@ -111,17 +66,18 @@ stopped_by_slurm() {
     echo 'was preempted'
     return
   fi
-  end=$(date -d "$(sed -n 's/^EndTime=//p' <<<"$facts")" +%s 2>/dev/null) || return 1 # it has no time limit
+  end=$(sed -n 's/^EndTime=//p' <<<"$facts")
+  { [[ -n $end ]] && end=$(date -d "$end" +%s 2>/dev/null); } || return 1 # it has no time limit
   ((end - EPOCHSECONDS <= ${DDP_REQUEUE_WITHIN:-600})) || return 1
   echo 'has come near its time limit'
 }
 
 end_job() { # CODE
   local why newest go_on
-  newest=$(newest_step)
+  newest=$(newest_step "$folder")
   go_on="the same sbatch with --output-dir $folder goes on from step $newest"
   ((newest >= 0)) || go_on="there is no checkpoint yet"
-  case $1 in 0 | 2 | 3 | 4 | 5 | 6 | 8) exit "$1" ;; esac
+  worth_a_restart "$1" || exit "$1"
   if ! why=$(stopped_by_slurm); then
     why="ended with $1"
     [[ $1 != 75 ]] || why='was asked to stop, neither preempted nor near its time limit'
@@ -140,9 +96,10 @@ end_job() { # CODE
 
 run_job() {
   local code interrupted
-  trap 'interrupted=1; kill -USR1 "$launcher" 2>/dev/null' USR1
+  trap 'interrupted=1 pending=1; [[ -z $launcher ]] || kill -USR1 "$launcher" 2>/dev/null' USR1
   "$@" &
   launcher=$!
+  [[ -z $pending ]] || kill -USR1 "$launcher" 2>/dev/null
   while true; do
     interrupted=''
     wait "$launcher"

@@ -19,16 +19,15 @@ namespace fs = std::filesystem;
 
 // Searched again once the run that still wrote there has ended.
 Beginning find_on_rank_0(const Options& options, const Log& log) {
-  constexpr int kPatience = 5;  // seconds
   const bool automatic = options.resume == "auto";
   const fs::path wanted = automatic ? options.output_dir : options.resume;
   Beginning beginning;
   std::vector<std::string> passed_over;
   std::optional<FoundCheckpoint> found;
-  if (automatic && fs::is_directory(wanted)) beginning.lock.emplace(wanted, kPatience);
+  if (automatic && fs::is_directory(wanted)) beginning.lock.emplace(wanted, FolderLock::kPatience);
   if (!automatic || fs::exists(wanted)) found = find_checkpoint(wanted, passed_over);
   if (found && !automatic && !found->run_folder.empty()) {
-    beginning.lock.emplace(found->run_folder, kPatience);
+    beginning.lock.emplace(found->run_folder, FolderLock::kPatience);
     passed_over.clear();
     found = find_checkpoint(wanted, passed_over);
   }

@@ -168,11 +168,11 @@ void declare_output(Group group, Options& o) {
   group.choice("--progress", o.progress, {"auto", "bar", "lines"}, "how progress is shown");
   group.flag("--plan", o.plan, "print buckets, memory and predicted times, and stop")->configurable(false);
   group
-      .flag(
-          "--doctor", o.doctor,
-          "look at the machine under this launcher and with these options, say what is wrong and which line mends "
-          "it, and stop; --step-timeout is the limit of each check. Exit code 0, or that of the first fault: 4 output "
-          "folder, 7 GPUs, versions or cores, 8 number of ranks, 9 communication, or a check that hangs")
+      .flag("--doctor", o.doctor,
+            "look at the machine under this launcher and with these options, say what is wrong and which line mends "
+            "it, and stop; --step-timeout is the limit of each check. Exit code 0, or that of the first fault: 2 "
+            "options, 3 data, 4 output folder, 5 model, 7 GPUs, versions or cores, 8 number of ranks, 9 communication, "
+            "or a check that hangs")
       ->configurable(false);
   group.flag("--json", o.json, "--doctor's report as one JSON object")->configurable(false);
   group.option("--print-order", o.print_order, "print the order of samples in this epoch, from 1, and stop")

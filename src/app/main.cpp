@@ -7,17 +7,21 @@
 #include "app/signals.h"
 
 #include <exception>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace {
 
-ddp::Exit run_in(ddp::MpiSession& session, ddp::Signals& signals, int argc, char** argv) {
+using Limit = std::unique_ptr<ddp::doctor::TimeLimit>;
+
+ddp::Exit run_in(ddp::MpiSession& session, ddp::Signals& signals, int argc, char** argv, Limit limit) {
   try {
-    return ddp::or_end_job(session, [&] { return ddp::run(session, signals, argc, argv); });
+    return ddp::or_end_job(session, [&] { return ddp::run(session, signals, argc, argv, std::move(limit)); });
   } catch (const ddp::Error& e) {  // all ranks have it
     if (session.rank() == 0) ddp::print_error(e.what(), -1);
     return e.code();
@@ -48,10 +52,11 @@ int main(int argc, char** argv) {
   if (!arguments.empty() && arguments[0] == "inspect") return inspect(arguments);
   ddp::die_with_launcher();
   ddp::Signals signals;
+  Limit limit;
   std::optional<ddp::MpiSession> session;
   try {
     if (const auto refused = ddp::doctor::refuse_before_mpi(argc, argv)) return static_cast<int>(*refused);
-    const auto limit = ddp::doctor::limit_of_start(argc, argv);
+    limit = ddp::doctor::limit_of_start(argc, argv);
     session.emplace(argc, argv);
   } catch (const ddp::Error& e) {
     ddp::doctor::report_start(e, argc, argv);
@@ -63,7 +68,7 @@ int main(int argc, char** argv) {
     ddp::print_error(line, session->rank());
     session->end(static_cast<ddp::Exit>(128 + signal), line);
   });
-  const ddp::Exit code = run_in(*session, signals, argc, argv);
+  const ddp::Exit code = run_in(*session, signals, argc, argv, std::move(limit));
   signals.on_second({});
   session.reset();
   return static_cast<int>(code);

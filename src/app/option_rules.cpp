@@ -83,8 +83,9 @@ void require_options_fit(const Options& o, const std::function<bool(const std::s
           o.batch_size);
   require(o.resume != "auto" || !o.output_dir.empty(), Exit::usage,
           "--resume auto needs --output-dir: the folder of the run, which may be new");
-  require(o.resume.empty() || o.init_from.empty(), Exit::usage,
-          "--resume excludes --init-from: a run that goes on has its weights");
+  require(o.resume.empty() || o.resume == "auto" || o.init_from.empty(), Exit::usage,
+          "--resume {} excludes --init-from: a run that goes on has its weights; --resume auto may begin with some",
+          o.resume);
   require(o.zero == 0 || !is_lars(o), Exit::usage,
           "--zero 1 does not go with --optimizer lars, which needs whole tensors on each rank");
 }

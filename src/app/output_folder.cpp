@@ -56,8 +56,7 @@ fs::path named_folder(const fs::path& folder) {
 OutputFolder::OutputFolder(const std::string& wanted, May may, const std::string& config,
                            std::optional<FolderLock> held)
     : path_(wanted.empty() ? fresh_folder() : named_folder(wanted)), lock_(std::move(held)) {
-  constexpr int kPatience = 5;  // seconds
-  if (!lock_) lock_.emplace(path_, may == May::hold_nothing ? 0 : kPatience);
+  if (!lock_) lock_.emplace(path_, may == May::hold_nothing ? 0 : FolderLock::kPatience);
   if (may != May::hold_the_run) require_no_more(path_, may);
   replace_file(path_ / "config.toml", config);
 }

@@ -181,7 +181,8 @@ Exit train_as_asked(const Options& options, MpiSession& session, Signals& signal
 
 }  // namespace
 
-Exit run(MpiSession& session, Signals& signals, int argc, char** argv) {
+Exit run(MpiSession& session, Signals& signals, int argc, char** argv,
+         std::unique_ptr<doctor::TimeLimit> limit_of_start) {
   const Log log(session.rank());
   std::optional<std::string> answer;
   const Options options = together(session, [&] { return parse_options(argc, argv, answer); });
@@ -189,7 +190,7 @@ Exit run(MpiSession& session, Signals& signals, int argc, char** argv) {
     if (session.rank() == 0) fmt::print("{}", *answer);
     return Exit::done;
   }
-  if (options.doctor) return doctor::examine(options, session);
+  if (options.doctor) return doctor::examine(options, session, std::move(limit_of_start));
   Progress progress(session.board());
   BlackBox black_box(session, signals, progress);
   return black_box.keep([&] { return train_as_asked(options, session, signals, progress, black_box, log); });

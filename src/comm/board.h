@@ -8,6 +8,10 @@
 
 namespace ddp {
 
+// For how long nothing is heard of a host: until it is asked for a sign of life; until it counts as silent; until it
+// cannot be reached. mpirun's keepalives in launch/run come later.
+inline constexpr int64_t kProbeAfter_ns = 1'500'000'000, kSilent_ns = 3'000'000'000, kUnreachable_ns = 7'000'000'000;
+
 struct Posting {
   int64_t step = 0;          // of the phase
   int32_t phase = 0;         // the caller's

@@ -3,14 +3,12 @@
 #pragma once
 
 #include "comm/board.h"
+#include "core/stopwatch.h"
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 
 namespace ddp {
-
-inline int64_t steady_ns() { return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1); }
 
 struct BoardCell {  // a cache line
   std::atomic<int64_t> step, awaited, since_ns, alive_ns, heard_ns;

@@ -1,10 +1,14 @@
-// Time since it was made.
+// The steady clock, which all processes of a host share.
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 
 namespace ddp {
 
+inline int64_t steady_ns() { return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1); }
+
+// Time since it was made.
 class Stopwatch {
  public:
   double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }

@@ -13,7 +13,6 @@ namespace {
 using Time = WatchdogLimits::Time;
 using Ranks = std::vector<const RankView*>;
 
-constexpr int64_t kSilent_ns = 3'000'000'000;
 constexpr size_t kNamed = 3;  // of several ranks or hosts
 
 bool older(int64_t since_ns, int64_t now_ns, Time limit) {
@@ -23,8 +22,6 @@ bool older(int64_t since_ns, int64_t now_ns, Time limit) {
 Phase phase_of(const RankView& view) { return static_cast<Phase>(view.posting.phase); }
 
 double seconds_since(int64_t since_ns, int64_t now_ns) { return 1e-9 * static_cast<double>(now_ns - since_ns); }
-
-bool in_step(Phase phase) { return phase >= Phase::data && phase <= Phase::device; }
 
 // What the rank waits for, where it waits for other ranks; empty where it does not. While a device has not ended a
 // step, or weights are updated, a collective of that step may be what is missing.
@@ -163,7 +160,7 @@ std::string describe_busy(Ranks busy, bool somebody_waits, int64_t now_ns, int64
     groups[{phase_of(*view), view->posting.awaited_step > view->posting.step}].push_back(view);
   std::vector<std::string> texts;
   for (const auto& [key, ranks] : groups)
-    texts.push_back(describe_busy(*ranks[0], ranks, !somebody_waits && in_step(key.first), now_ns));
+    texts.push_back(describe_busy(*ranks[0], ranks, !somebody_waits && part_of_step(key.first), now_ns));
   return list(texts);
 }
 
@@ -205,7 +202,7 @@ const RankView* stopped_speaker(std::span<const RankView> ranks, int64_t now_ns,
 
 std::string describe(const RankView& view, int buckets, int64_t now_ns) {
   const std::string what = awaited(view, buckets);
-  if (what.empty()) return describe_busy(view, {&view}, in_step(phase_of(view)), now_ns);
+  if (what.empty()) return describe_busy(view, {&view}, part_of_step(phase_of(view)), now_ns);
   return fmt::format("{} waits {} since {:.1f} s", name({&view}), what, seconds_since(view.posting.since_ns, now_ns));
 }
 

@@ -17,11 +17,11 @@ struct WatchdogLimits {
   // Of any phase of a step, and of a batch of an evaluation; 0: none; not given: 20 times the slowest step of late, at
   // least a minute, at least start_up before the first.
   std::optional<Time> step = {};
-  Time start_up{300'000};  // 0: none
-  Time saving{600'000};    // of saving and ending; 0: none
-  Time unheard{7'000};     // of another host: mpirun's keepalives in launch/run come later
-  Time hold_back{0};       // how long this rank leaves it to others to speak first of what they see too
-  Time turn{300};          // of a rank of this host, to speak before the next
+  Time start_up{300'000};                     // 0: none
+  Time saving{600'000};                       // of saving and ending; 0: none
+  Time unheard{kUnreachable_ns / 1'000'000};  // of another host
+  Time hold_back{0};  // how long this rank leaves it to others to speak first of what they see too
+  Time turn{300};     // of a rank of this host, to speak before the next
 };
 
 // How long `phase` may last.

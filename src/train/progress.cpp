@@ -1,6 +1,7 @@
 #include "train/progress.h"
 
 #include "core/error.h"
+#include "core/stopwatch.h"
 
 #include <nlohmann/json.hpp>
 
@@ -34,10 +35,6 @@ PhaseNames names_of(Phase phase) {
   return {"unknown", "in an unknown phase"};
 }
 
-bool part_of_step(Phase phase) { return phase >= Phase::data && phase <= Phase::device; }
-
-int64_t now_ns() { return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1); }
-
 }  // namespace
 
 const char* name_of(Phase phase) { return names_of(phase).text; }
@@ -47,7 +44,7 @@ Progress::Progress(Board& board) : board_(board) { enter(Phase::start_up, 0); }
 void Progress::enter(Phase phase, int64_t step) {
   board_.post(step, static_cast<int32_t>(phase));
   const std::lock_guard lock(mutex_);
-  note(now_ns(), step, static_cast<int32_t>(phase), Kind::phase);
+  note(steady_ns(), step, static_cast<int32_t>(phase), Kind::phase);
   if (!part_of_step(phase)) last_end_ns_ = 0;
   if (phase != Phase::data || step <= newest_step_) return;
   if (communicator_ && newest_step_ == ended_) {
@@ -59,12 +56,12 @@ void Progress::enter(Phase phase, int64_t step) {
 
 void Progress::launched(int64_t step, int bucket) {
   const std::lock_guard lock(mutex_);
-  note(now_ns(), step, bucket, Kind::launched);
+  note(steady_ns(), step, bucket, Kind::launched);
 }
 
 void Progress::step_ended(int64_t step) {
   const std::lock_guard lock(mutex_);
-  const int64_t now = now_ns();
+  const int64_t now = steady_ns();
   note(now, step, 0, Kind::step_ended);
   if (last_end_ns_ != 0) steps_ns_[measured_++ % kSteps] = now - last_end_ns_;
   last_end_ns_ = now;
@@ -103,7 +100,7 @@ std::string Progress::json(const std::string& error) const {
   auto events = nlohmann::json::array();
   {
     const std::lock_guard lock(mutex_);
-    const int64_t now = now_ns();
+    const int64_t now = steady_ns();
     for (int64_t i = std::max<int64_t>(0, noted_ - kEvents); i < noted_; ++i) {
       const Event& event = events_[i % kEvents];
       nlohmann::json entry = {{"seconds", 1e-9 * static_cast<double>(now - event.at_ns)}, {"step", event.step}};

@@ -26,6 +26,8 @@ enum class Phase : int32_t {
   saving,      // waits for a snapshot or for the disk
   ending
 };
+
+constexpr bool part_of_step(Phase phase) { return phase >= Phase::data && phase <= Phase::device; }
 const char* name_of(Phase phase);  // such as "in the data loader"
 
 class Progress {

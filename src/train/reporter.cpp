@@ -20,8 +20,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr auto kRedraw = std::chrono::milliseconds(100);
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
 size_t terminal_width() {
   winsize size{};
   return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col : 80;
@@ -126,7 +124,7 @@ void Reporter::print_progress(const StepResult& last) {
   std::string line = fmt::format(
       "epoch {}/{} step {}/{} loss {:.4f} {:.0f} samples/s, ms: data {:.2f} compute {:.2f} exposed comm {:.2f}",
       last.epoch, config_.epochs, in_epoch, config_.steps_per_epoch, last.loss,
-      static_cast<double>(window_.samples) / seconds_since(window_.start), window_.data_ms / steps,
+      static_cast<double>(window_.samples) / window_.watch.seconds(), window_.data_ms / steps,
       window_.compute_ms / steps, window_.exposed_comm_ms / steps);
   if (config_.terminal) {
     constexpr int64_t kBar = 20;

@@ -3,6 +3,7 @@
 // warning says so once, and training goes on without it.
 #pragma once
 
+#include "core/stopwatch.h"
 #include "train/checkpoint_writer.h"
 #include "train/evaluation.h"
 #include "train/step.h"
@@ -56,7 +57,7 @@ class Reporter {
   struct Window {              // since the last printed line
     int64_t steps = 0, samples = 0;
     double data_ms = 0, compute_ms = 0, exposed_comm_ms = 0;
-    std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
+    Stopwatch watch;
   } window_;
   std::chrono::steady_clock::time_point drawn_{};
 };

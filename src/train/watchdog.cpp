@@ -1,6 +1,7 @@
 #include "train/watchdog.h"
 
 #include "core/error.h"
+#include "core/stopwatch.h"
 
 #include <algorithm>
 #include <set>
@@ -18,8 +19,6 @@ constexpr Time kTimeToLeave(10'000);  // for all ranks once one has left
 
 constexpr int64_t ns(Time time) { return std::chrono::nanoseconds(time).count(); }
 
-int64_t steady_now_ns() { return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1); }
-
 }  // namespace
 
 Watchdog::Watchdog(const WatchdogLimits& limits, Progress& progress, std::function<void(const std::string&)> expired)
@@ -27,7 +26,7 @@ Watchdog::Watchdog(const WatchdogLimits& limits, Progress& progress, std::functi
       progress_(progress),
       expired_(std::move(expired)),
       rank_(progress.board().rank()),
-      last_look_ns_(steady_now_ns()),
+      last_look_ns_(steady_ns()),
       thread_([this] { watch(); }) {}
 
 Watchdog::~Watchdog() {
@@ -72,7 +71,7 @@ std::string Watchdog::look() {
   progress_.board().sign_of_life();
   progress_.tell_collective();
 
-  const int64_t now = steady_now_ns();
+  const int64_t now = steady_ns();
   if (now - std::exchange(last_look_ns_, now) > ns(kLook + kSlept)) awake_since_ns_ = now;
   const auto seen = views(now);
   const Fault fault = find(seen, now);
@@ -119,7 +118,11 @@ Watchdog::Fault Watchdog::find(const std::vector<RankView>& views, int64_t now_n
   const bool here = any([&](const RankView& view) { return view.left && view.host == views[rank_].host; });
   if (someone_left && someone_left_ns_ == 0) someone_left_ns_ = now_ns;
   if (!someone_left && any([](const RankView& view) { return view.dead; })) return Fault::death;
-  if (!here && any([&](const RankView& view) { return unheard(view, now_ns, limits_); })) return Fault::silence;
+  // Where the rank that speaks for this host is stopped, no other host is heard of: the usual limit ends that.
+  const auto& speaker =
+      *std::find_if(views.begin(), views.end(), [&](const RankView& view) { return view.host == views[rank_].host; });
+  const bool deaf = here || stopped(speaker, now_ns, limits_);
+  if (!deaf && any([&](const RankView& view) { return unheard(view, now_ns, limits_); })) return Fault::silence;
   if (someone_left && now_ns - someone_left_ns_ < ns(kTimeToLeave)) return Fault::none;
   if (failure()) return Fault::failure;
   return late(views, now_ns) ? Fault::lateness : Fault::none;

@@ -115,7 +115,7 @@ TEST_F(Checkpointed, RefusesWhatWouldChangeTheMathematicsAndNamesIt) {
   refuse("--resume auto --optimizer adam", 2, {"--optimizer was sgd, is adam"});
   refuse("--resume auto", 2, {"--train-samples was 640, is 320"}, 320);
   refuse("--resume " + checkpoint(20).string(), 4, {checkpoint(40).string() + " is newer"});
-  refuse("--resume auto --init-from x.safetensors", 2, {"--resume", "--init-from"});
+  refuse("--resume " + run().string() + " --init-from x.safetensors", 2, {"--resume", "--init-from"});
   refuse("", 4, {"already holds a run"});
   refuse("--resume nowhere", 3, {"nowhere"});
   for (const int step : {10, 20, 30, 40}) fs::resize_file(checkpoint(step) / "state.json", 10);
@@ -164,6 +164,24 @@ TEST(NewRun, ResumeAutoWithoutACheckpointBeginsAndSaysSo) {
   EXPECT_EQ(outcome.code, 0) << outcome.output;
   EXPECT_EQ(count(outcome.output, "holds no checkpoint yet: a new run begins"), 1) << outcome.output;
   EXPECT_EQ(program(2, "--resume auto").code, 2);
+}
+
+// The same command may be given again whatever has happened.
+TEST(NewRun, ResumeAutoMayBeginWithWeights) {
+  const Folder folder;
+  const auto run = [&](const char* name, const std::string& more) {
+    const std::string options = "--train-samples 64 --batch-size 16 --eval-every 0 --print-freq 0 --output-dir ";
+    const Outcome outcome = program(1, options + (folder / name).string() + more);
+    EXPECT_EQ(outcome.code, 0) << outcome.output;
+    return outcome.output;
+  };
+  run("first", " --max-steps 1");
+  const std::string weights = " --resume auto --init-from " + (folder / "first" / "model.safetensors").string();
+  run("straight", weights + " --max-steps 2");
+  EXPECT_EQ(count(run("twice", weights + " --max-steps 1"), "a new run begins"), 1);
+  EXPECT_EQ(count(run("twice", weights + " --max-steps 2"), "resumed from"), 1);
+  EXPECT_TRUE(read_file(folder / "twice" / "model.safetensors") ==
+              read_file(folder / "straight" / "model.safetensors"));
 }
 
 TEST(NewRun, RefusesAFolderThatAnotherRunWritesTo) {

@@ -143,6 +143,18 @@ TEST(Watchdog, AStoppedRankIsNamedWhenAnotherIsLate) {
   EXPECT_HAS(job.text(), "rank 1 on host a is stopped: no sign of life for ");
 }
 
+TEST(Watchdog, AHostWhoseSpeakerIsStoppedDoesNotTakeOthersForCutOff) {
+  Job job({"a", "a", "b"});
+  job.all_enter(Phase::sums, 3);
+  job.boards[2]->sign_of_life();
+  job.faults.stopped[0] = true;
+  job.faults.unreachable[2] = true;  // as far as host a knows
+  WatchdogLimits limits = limit_of_step(5500ms);
+  limits.unheard = 4s;
+  job.watch(1, limits);
+  EXPECT_HAS(job.text(), "rank 0 on host a is stopped: no sign of life for 5.");
+}
+
 TEST(Watchdog, SaysWhyTheTransportFailed) {
   Job job({"a"});
   job.progresses[0].enter(Phase::data, 4);

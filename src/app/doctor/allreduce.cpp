@@ -1,10 +1,10 @@
 #include "app/doctor/measure.h"
+#include "core/stopwatch.h"
 #include "device/buffer.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <vector>
 
 namespace ddp::doctor {
@@ -17,10 +17,10 @@ float value(int64_t i, int rank) { return static_cast<float>(i % 61 + rank % 64)
 
 double seconds_of(Communicator& transport, Device& device, const WireSpan& span) {
   transport.barrier();
-  const auto begin = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   transport.wait(transport.sum(span));
   device.synchronize();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return watch.seconds();
 }
 
 double median_of(int times, Communicator& transport, Device& device, const WireSpan& span) {
@@ -75,17 +75,17 @@ double bus_bandwidth(int64_t bytes, double seconds, int ranks) {
   return 2.0 * (ranks - 1) / ranks * static_cast<double>(bytes) / seconds;
 }
 
-Findings judge_allreduce(const AllreduceTrial& trial, const std::string& transport) {
-  if (trial.ranks == 1) return {fine("allreduce", "one rank: nothing is summed")};
+Findings judge_allreduce(const AllreduceTrial& trial, const std::string& transport, const std::string& mend) {
+  if (trial.ranks == 1) return fine("allreduce", "one rank: nothing is summed");
   const std::string found =
       fmt::format("over {}: exact, {:.0f} us for 4 bytes, bus bandwidth {:.2f} GB/s at {:.0f} MiB", transport,
                   trial.latency * 1e6, trial.bus_bandwidth / 1e9, static_cast<double>(trial.bytes) / (1 << 20));
-  if (trial.wrong_rank < 0) return {fine("allreduce", found)};
-  const bool nccl = transport.starts_with("NCCL");
-  return {fault("allreduce", Exit::communication,
-                fmt::format("over {}: rank {} got {:g} in place of {:g}: the transport corrupts data", transport,
-                            trial.wrong_rank, trial.got, trial.expected),
-                nccl ? "ddp_train --transport mpi" : "ddp_train --allreduce ring")};
+  if (trial.wrong_rank < 0) return fine("allreduce", found);
+  return with_found({fault(Exit::communication,
+                           fmt::format("over {}: rank {} got {:g} in place of {:g}: the transport corrupts data",
+                                       transport, trial.wrong_rank, trial.got, trial.expected),
+                           mend)},
+                    "allreduce", "wrong sums");
 }
 
 }  // namespace ddp::doctor

@@ -1,5 +1,5 @@
 // The doctor's judgements: pure decisions over what was gathered, the same on every rank that makes them. Each gives at
-// least one finding; those of a start (`quick_findings`) only what is wrong.
+// least one finding.
 #pragma once
 
 #include "app/doctor/facts.h"
@@ -7,7 +7,6 @@
 #include "app/options.h"
 #include "comm/mpi/launcher.h"
 
-#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -20,23 +19,22 @@ using Ranks = std::span<const RankFacts>;
 // `promise`: the launcher's, if any. The world's size is that of `ranks`.
 Findings judge_world(Ranks ranks, const std::optional<Promise>& promise);
 
+// `launcher`: for lines that start the ranks in another way; empty: none started them.
+//
 // Where the ranks compute on GPUs, cores matter less: only ranks that share one while others are idle do.
 Findings judge_cores(Ranks ranks, bool on_gpus, const std::string& launcher);
 
 Findings judge_shared_memory(Ranks ranks, bool on_gpus);
 Findings judge_locked_memory(Ranks ranks, bool on_gpus);
-Findings judge_interfaces(Ranks ranks, bool on_gpus);
-Findings judge_nccl_variables(Ranks ranks, const Options& options, bool on_gpus);
+Findings judge_interfaces(Ranks ranks, bool on_gpus, bool with_networks = true);  // or those named by variables only
+Findings judge_nccl_variables(Ranks ranks, const Options& options, bool on_gpus, const std::string& launcher);
 
 // Which device, whose, with which versions.
-Findings judge_gpus(Ranks ranks, const Options& options);
+Findings judge_gpus(Ranks ranks, const Options& options, const std::string& launcher);
 bool runs_on_gpus(Ranks ranks, const Options& options);  // false too where the device is a fault
 
 // What MPI_Init would not survive: this process sees its host, its environment, and nobody else.
 std::optional<Finding> judge_before_mpi(const HostFacts& here, const Environment& environment);
-
-// What is wrong of the above as far as it is known without looking at GPUs.
-Findings quick_findings(Ranks ranks, const Options& options, bool on_gpus, const std::string& launcher);
 
 // The ranks of each host, in the order of their first ranks.
 struct HostRanks {
@@ -45,7 +43,14 @@ struct HostRanks {
 };
 std::vector<HostRanks> by_host(Ranks ranks);
 
-// Whether the variable's value names an interface of this host that can be used. `item`: a name or, for MPI, a network.
+// Whether an item of a variable of MPI's, a name or a network such as 10.0.0.0/24, means this interface, and it can be
+// used.
 bool names_usable(const Interface& interface, const std::string& item);
+
+// "eth0,ib0": the items without the commas.
+std::vector<std::string> items_of(const std::string& text);
+
+// The launcher's command for so many ranks.
+std::string with_ranks(const std::string& launcher, int ranks);
 
 }  // namespace ddp::doctor

@@ -50,7 +50,7 @@ Findings judge_clocks(const std::vector<ClockOffset>& offsets, const std::vector
     if (std::abs(seconds) > widest) found = offset;
     widest = std::max(widest, std::abs(seconds));
     if (std::abs(seconds) - uncertainty > kMost)
-      problems.push_back(warn("clocks", offset + ": times in logs and files do not compare",
+      problems.push_back(warn(offset + ": times in logs and files do not compare",
                               fmt::format("ssh {} chronyc makestep", hosts[rank])));
   }
   return with_found(std::move(problems), "clocks", std::move(found));

@@ -1,20 +1,27 @@
 #include "app/doctor/doctor.h"
 
+#include "app/configs.h"
 #include "app/doctor/checks.h"
 #include "app/doctor/measure.h"
+#include "app/doctor/report.h"
 #include "app/doctor/rounds.h"
 #include "app/factory.h"
+#include "app/together.h"
+#include "ddp/replica_check.h"
 #include "device/cpu/device.h"
 
-#include <algorithm>
 #include <filesystem>
+#include <functional>
+#include <optional>
+#include <utility>
 
 namespace ddp::doctor {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::chrono::seconds kLimit{20}, kLimitOfNccl{150};  // NCCL has limits of its own, and better words
+constexpr std::chrono::seconds kLimit{20}, kLimitOfData{60};
+constexpr std::chrono::seconds kLimitOfNccl{150};  // it has limits of its own, and better words; drivers may sleep
 
 std::string own_facts(const Options& options, MpiSession& session, bool gpus) {
   return to_text(facts_of_rank(options, session.board().host_of(session.rank()), session.local_rank(), gpus));
@@ -26,6 +33,12 @@ std::vector<RankFacts> all_facts(const std::vector<std::string>& texts) {
   return ranks;
 }
 
+Findings joined(const std::vector<Findings>& each) {
+  Findings all;
+  for (const Findings& some : each) all.insert(all.end(), some.begin(), some.end());
+  return all;
+}
+
 std::string launcher_of(const std::optional<Promise>& promise) { return promise ? promise->launcher : ""; }
 
 fs::path folder_of(const Options& o) {
@@ -35,38 +48,79 @@ fs::path folder_of(const Options& o) {
   return path.parent_path().filename() == "checkpoints" ? path.parent_path().parent_path() : path;
 }
 
-Findings examine_host_sums(const Options& options, MpiSession& session) {
+std::string other_allreduce(const Options& options) {
+  return options.allreduce == Allreduce::ring ? "--allreduce auto" : "--allreduce ring";
+}
+
+Findings examine_host_sums(const Options& options, MpiSession& session, bool on_gpus) {
   const auto device = make_cpu_device();
   const auto world = session.world(options.allreduce);
-  return judge_allreduce(try_allreduce(*device, *world),
-                         options.allreduce == Allreduce::ring ? "MPI, our ring" : "MPI");
+  const bool ring = options.allreduce == Allreduce::ring, needs_mpi = on_gpus && options.transport != "mpi";
+  return judge_allreduce(try_allreduce(*device, *world), ring ? "MPI, our ring" : "MPI",
+                         fmt::format("ddp_train {}{}", needs_mpi ? "--transport mpi " : "", other_allreduce(options)));
 }
 
 Findings examine_gpu_sums(const Options& options, MpiSession& session, const Backend& backend) {
   const auto host = session.world(options.allreduce);
   const auto transport = make_transport(options, backend, session, *host);
-  return judge_allreduce(try_allreduce(*backend.device, *transport), describe_transport(options, backend));
+  return judge_allreduce(
+      try_allreduce(*backend.device, *transport), describe_transport(options, backend),
+      fmt::format("ddp_train {}", options.transport == "mpi" ? other_allreduce(options) : "--transport mpi"));
+}
+
+// Findings of `work`, or what it throws on all ranks.
+Findings unless_refused(const char* check, const std::function<Findings()>& work) {
+  try {
+    return work();
+  } catch (const SharedError& error) {
+    Finding refused = error.code() == Exit::data ? fault(Exit::data, error.what(), "ddp_train --data-path FOLDER")
+                                                 : look("ddp_train --help", fault(error.code(), error.what()));
+    return with_found({std::move(refused)}, check, "refused");
+  }
+}
+
+Findings examine_data(const Options& options, MpiSession& session, std::optional<Datasets>& data) {
+  return unless_refused("data", [&] {
+    data = together(session, [&] { return load_data(options); });
+    const auto& [train, test] = *data;
+    const auto world = session.world(Allreduce::automatic);
+    check_same_on_all_ranks(fingerprint(*train) ^ fingerprint(*test) << 1, "data set", *world);
+    const auto [h, w, c] = train->image_shape();
+    return fine("data", fmt::format("{}: {} training and {} test images of {}x{}x{}", options.dataset, train->size(),
+                                    test->size(), h, w, c));
+  });
+}
+
+// Says only what is wrong.
+Findings examine_options(const Options& options, MpiSession& session, const std::optional<Datasets>& data,
+                         const std::function<void()>& make_device) {
+  return unless_refused("options", [&]() -> Findings {
+    together(session, [&] { return weights_of_ranks(options, session.size()); });
+    if (data) together(session, [&] { return make_network(options, *data->train); });
+    make_device();
+    return {};
+  });
 }
 
 }  // namespace
 
-Exit examine(const Options& options, MpiSession& session) {
+Exit examine(const Options& options, MpiSession& session, std::unique_ptr<TimeLimit> limit_of_start) {
   Rounds rounds(options, session);
+  limit_of_start.reset();
   std::vector<RankFacts> ranks;
-  bool on_gpus = false;
-  rounds.check("machine", kLimit, [&] {
+  bool on_gpus = false, gpus_at_fault = false;
+  rounds.check("machine", options.device == "cpu" ? kLimit : kLimitOfNccl, [&] {
     const std::string mine = own_facts(options, session, options.device != "cpu");
     rounds.await_others();
     ranks = all_facts(session.gather(mine));
     on_gpus = runs_on_gpus(ranks, options);
     const auto promise = promised_ranks(environment_of_process());
-    Findings all;
-    for (const Findings& some :
-         {judge_world(ranks, promise), judge_cores(ranks, on_gpus, launcher_of(promise)),
-          judge_shared_memory(ranks, on_gpus), judge_locked_memory(ranks, on_gpus), judge_gpus(ranks, options),
-          judge_nccl_variables(ranks, options, on_gpus), judge_interfaces(ranks, on_gpus)})
-      all.insert(all.end(), some.begin(), some.end());
-    return all;
+    const std::string launcher = launcher_of(promise);
+    const Findings gpus = judge_gpus(ranks, options, launcher);
+    gpus_at_fault = code_of(gpus) != Exit::done;
+    return joined({judge_world(ranks, promise), judge_cores(ranks, on_gpus, launcher),
+                   judge_shared_memory(ranks, on_gpus), judge_locked_memory(ranks, on_gpus), gpus,
+                   judge_nccl_variables(ranks, options, on_gpus, launcher), judge_interfaces(ranks, on_gpus)});
   });
   rounds.check("clocks", kLimit, [&] {
     std::vector<std::string> hosts;
@@ -76,18 +130,16 @@ Exit examine(const Options& options, MpiSession& session) {
   });
   rounds.check("output folder", kLimit,
                [&] { return session.rank() == 0 ? judge_output(try_output(folder_of(options))) : Findings{}; });
-  rounds.check("allreduce", kLimit, [&] { return examine_host_sums(options, session); });
+  std::optional<Datasets> data;
+  rounds.check("data", kLimitOfData, [&] { return examine_data(options, session, data); });
+  rounds.check("allreduce", kLimit, [&] { return examine_host_sums(options, session, on_gpus); });
 
   std::optional<Backend> backend;
-  if (!rounds.found_fault("GPUs"))
-    rounds.check("options", kLimitOfNccl, [&]() -> Findings {
-      try {
-        backend = make_backend(options, session);
-        return {};
-      } catch (const SharedError& error) {
-        return {fault("options", error.code(), error.what(), "ddp_train --help")};
-      }
+  rounds.check("options", kLimitOfNccl, [&] {
+    return examine_options(options, session, data, [&] {
+      if (!gpus_at_fault) backend = make_backend(options, session);
     });
+  });
   if (backend && !backend->device->is_host())
     rounds.check("allreduce", kLimitOfNccl, [&] { return examine_gpu_sums(options, session, *backend); });
   return rounds.end();
@@ -98,8 +150,11 @@ void quick_look(const Options& options, MpiSession& session, bool on_gpus, const
   if (session.rank() != 0) return;
   const std::vector<RankFacts> ranks = all_facts(texts);
   const std::string launcher = launcher_of(promised_ranks(environment_of_process()));
-  for (const Finding& finding : quick_findings(ranks, options, on_gpus, launcher))
-    log.warn("{}: {}; mend it by: {}", finding.check, finding.problem, finding.mend);
+  const Findings findings =
+      joined({judge_cores(ranks, on_gpus, launcher), judge_shared_memory(ranks, on_gpus),
+              judge_nccl_variables(ranks, options, on_gpus, launcher), judge_interfaces(ranks, on_gpus, false)});
+  for (const Finding& finding : findings)
+    if (finding.verdict != Verdict::ok) log.warn("{}: {}", finding.check, line_of(finding));
 }
 
 }  // namespace ddp::doctor

@@ -1,12 +1,11 @@
 #include "app/doctor/facts.h"
 
+#include "app/cores.h"
 #include "app/doctor/system.h"
 #include "comm/nccl/communicator.h"
 #include "device/cuda/device.h"
 #include "device/cuda/survey.h"
 #include "ops/cuda/ops.h"
-
-#include <fmt/format.h>
 
 #include <exception>
 
@@ -17,7 +16,8 @@ namespace {
 Environment of_interest(const Environment& all) {
   Environment some;
   for (const auto& [name, value] : all)
-    if (name.starts_with("NCCL_") || name.starts_with("OMPI_MCA_btl_") || name.starts_with("OMPI_MCA_oob_"))
+    if (name.starts_with("NCCL_") || name.starts_with("OMPI_MCA_btl_") || name.starts_with("OMPI_MCA_oob_") ||
+        name == "SLURM_JOB_ID")
       some.emplace(name, value);
   return some;
 }
@@ -29,13 +29,13 @@ GpuFacts facts_of_gpu(int local_rank) {
   for (const auto& libraries : {cuda_device_libraries(), cuda_ops_libraries(), nccl_libraries()})
     gpu.libraries.insert(gpu.libraries.end(), libraries.begin(), libraries.end());
   if (gpu.visible == 0) return gpu;
-  gpu.index = local_rank % gpu.visible;
+  const int index = local_rank % gpu.visible;
   try {
-    const CudaDeviceInfo info = cuda_device_info(gpu.index);
+    const CudaDeviceInfo info = cuda_device_info(index);
     gpu.name = info.name;
     gpu.bus_id = info.bus_id;
     gpu.uuid = info.uuid;
-    gpu.out_of_reach = cuda_peers_out_of_reach(gpu.index);
+    gpu.out_of_reach = cuda_peers_out_of_reach(index);
   } catch (const std::exception& e) {
     gpu.visible = 0;
     gpu.why = e.what();

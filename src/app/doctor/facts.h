@@ -36,8 +36,8 @@ struct HostFacts {
 };
 
 struct GpuFacts {
-  int visible = 0, index = 0;  // how many; which one this rank takes
-  std::string why;             // none is
+  int visible = 0;  // how many
+  std::string why;  // none is
   std::string name, bus_id, uuid;
   LibraryVersion::Number driver{};
   std::vector<LibraryVersion> libraries;
@@ -61,8 +61,5 @@ RankFacts facts_of_rank(const Options& options, const std::string& host, int loc
 
 std::string to_text(const RankFacts& facts);
 RankFacts facts_from(const std::string& text);
-
-// A list as a user writes it: "0-3,8".
-std::string list_of(const std::vector<int>& numbers);
 
 }  // namespace ddp::doctor

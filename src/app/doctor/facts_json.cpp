@@ -12,7 +12,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Interface, name, up, addresses)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SharedMemory, folder, usable, bytes, free, per_rank)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(HostFacts, cores, cpu_max, memory, locked_memory, rdma, container, nvidia_devices,
                                    interfaces)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GpuFacts, visible, index, why, name, bus_id, uuid, driver, libraries, out_of_reach)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GpuFacts, visible, why, name, bus_id, uuid, driver, libraries, out_of_reach)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankFacts, host, local_rank, threads, cores, environment, here, gpu)
 
 // Bytes that are no UTF-8, as a variable may have them, are replaced.

@@ -17,27 +17,50 @@ struct Finding {
   std::string check;  // "cores"
   Verdict verdict = Verdict::ok;
   std::string found;
-  std::string problem, mend;  // where not ok: what is wrong; a line for the shell, or for the launcher's command
-  Exit code = Exit::done;     // of a fault
+  Exit code = Exit::done;  // of a fault
+  // Where not ok: what is wrong, and a line for the shell or for the launcher's command that mends it; where none is
+  // known to, one that shows more of it, or nothing.
+  std::string problem, mend, look;
 };
 
 using Findings = std::vector<Finding>;
 
-inline Finding fine(const char* check, std::string found) {
-  return {check, Verdict::ok, std::move(found), "", "", Exit::done};
+inline Finding warn(std::string problem, std::string mend = "") {
+  Finding finding;
+  finding.verdict = Verdict::warning;
+  finding.problem = std::move(problem);
+  finding.mend = std::move(mend);
+  return finding;
 }
-inline Finding warn(const char* check, std::string problem, std::string mend) {
-  return {check, Verdict::warning, "", std::move(problem), std::move(mend), Exit::done};
+inline Finding fault(Exit code, std::string problem, std::string mend = "") {
+  Finding finding = warn(std::move(problem), std::move(mend));
+  finding.verdict = Verdict::fault;
+  finding.code = code;
+  return finding;
 }
-inline Finding fault(const char* check, Exit code, std::string problem, std::string mend) {
-  return {check, Verdict::fault, "", std::move(problem), std::move(mend), code};
+inline Finding look(std::string line, Finding finding) {
+  finding.look = std::move(line);
+  return finding;
 }
 
-// What is well, then what is wrong; `found` is said of the first where it says nothing itself.
-inline Findings with_found(Findings problems, const char* check, std::string found) {
-  if (problems.empty()) return {fine(check, std::move(found))};
+// Findings of one check: its problems, of which the first has `found` where it has none of its own; without a problem,
+// that all is well.
+inline Findings with_found(Findings problems, const std::string& check, std::string found) {
+  if (problems.empty()) problems.emplace_back();
   if (problems.front().found.empty()) problems.front().found = std::move(found);
+  for (Finding& finding : problems) finding.check = check;
   return problems;
+}
+inline Finding of_check(const std::string& check, Finding finding) {
+  finding.check = check;
+  return finding;
+}
+inline Findings fine(const std::string& check, std::string found) { return with_found({}, check, std::move(found)); }
+
+// What an error of the run says is wrong, without its advice, which is the doctor's to give.
+inline std::string problem_of(const Error& error) {
+  const std::string text = error.what();
+  return text.substr(0, text.rfind("; "));
 }
 
 }  // namespace ddp::doctor

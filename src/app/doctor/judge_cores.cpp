@@ -1,11 +1,10 @@
+#include "app/cores.h"
 #include "app/doctor/checks.h"
-#include "app/threads.h"
 
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iterator>
-#include <numeric>
 
 namespace ddp::doctor {
 namespace {
@@ -81,20 +80,26 @@ Findings judge_sharing(Ranks ranks, const Sharing& group, const Host& host, cons
   int wanted = 0;
   const std::string threads = threads_of(ranks, group, usable, wanted);
   if (group.ranks.size() > 1 && wanted > usable && !idle.empty() && host.limit > usable)
-    return {fault("cores", Exit::device,
+    return {fault(Exit::device,
                   fmt::format("{} on {} share {}, while {} {} idle", name_of(group.ranks), host.name,
                               name_of_cores(group.cores), name_of_cores(idle), idle.size() == 1 ? "is" : "are"),
                   unbound(host.launcher, host.all))};
   if (wanted <= usable || on_gpus) return {};
   const bool too_many_ranks = static_cast<int>(group.ranks.size()) > usable;
   const int each = std::max(1, usable / static_cast<int>(group.ranks.size()));
-  return {warn("cores",
-               fmt::format("{} with {}{} on {} share {}{}", name_of(group.ranks), threads,
+  return {warn(fmt::format("{} with {}{} on {} share {}{}", name_of(group.ranks), threads,
                            group.ranks.size() == 1 ? "" : " each", host.name, name_of_cores(group.cores),
                            usable < static_cast<int>(group.cores.size())
                                ? fmt::format(", of which the container may use {} at a time", usable)
                                : ""),
-               too_many_ranks ? fmt::format("mpirun -np {}", usable) : fmt::format("ddp_train --threads {}", each))};
+               too_many_ranks ? with_ranks(host.launcher, usable) : fmt::format("ddp_train --threads {}", each))};
+}
+
+// Whether cores that no rank is bound to could be the ranks'. A batch system gives the rest of a host to others.
+bool are_ours(Ranks ranks, const HostRanks& of_host, const std::string& launcher) {
+  const RankFacts& first = ranks[of_host.ranks.front()];
+  return !launcher.empty() && launcher != "srun" && value_in(first.environment, "SLURM_JOB_ID").empty() &&
+         first.threads == 0;
 }
 
 }  // namespace
@@ -115,11 +120,9 @@ Findings judge_cores(Ranks ranks, bool on_gpus, const std::string& launcher) {
     const size_t before = problems.size();
     for (const Sharing& group : sharings(ranks, of_host.ranks))
       std::ranges::move(judge_sharing(ranks, group, host, idle, on_gpus), std::back_inserter(problems));
-    const bool left_alone =
-        !on_gpus && !launcher.empty() && host.limit >= static_cast<int>(bound.size() + of_host.ranks.size());
-    if (problems.size() == before && left_alone && idle.size() >= of_host.ranks.size())
-      problems.push_back(warn("cores",
-                              fmt::format("{} on {} {} bound to {}, while {} {} idle", name_of(of_host.ranks),
+    if (problems.size() == before && !on_gpus && are_ours(ranks, of_host, launcher) && idle.size() >= bound.size() &&
+        host.limit >= static_cast<int>(2 * bound.size()))
+      problems.push_back(warn(fmt::format("{} on {} {} bound to {}, while {} {} idle", name_of(of_host.ranks),
                                           host.name, of_host.ranks.size() == 1 ? "is" : "are", name_of_cores(bound),
                                           name_of_cores(idle), idle.size() == 1 ? "is" : "are"),
                               unbound(launcher, host.all)));

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <map>
 #include <set>
 
 namespace ddp::doctor {
@@ -21,8 +20,7 @@ std::string refusal(const std::function<void()>& decision) {
     decision();
     return "";
   } catch (const Error& e) {
-    const std::string text = e.what();
-    return text.substr(0, text.find("; "));
+    return problem_of(e);
   }
 }
 
@@ -53,25 +51,29 @@ Findings judge_driver(Ranks ranks) {
           fmt::format("the driver on {} serves CUDA up to {}.{}, and this is CUDA {}.{}", rank.host, rank.gpu.driver[0],
                       rank.gpu.driver[1], library.loaded[0], library.loaded[1]);
       const std::string mend = "apt-get install --only-upgrade nvidia-driver";
-      if (rank.gpu.driver[0] < library.loaded[0]) return {fault("versions", Exit::device, problem, mend)};
-      return {warn("versions", problem, mend)};
+      if (rank.gpu.driver[0] < library.loaded[0]) return {fault(Exit::device, problem, mend)};
+      return {warn(problem, mend)};
     }
   return {};
 }
 
 Findings judge_absence(Ranks ranks, const Options& options) {
-  const RankFacts& rank = ranks.front();
+  const auto without = std::ranges::find_if(ranks, [](const RankFacts& r) { return r.gpu.visible == 0; });
+  const RankFacts& rank = without == ranks.end() ? ranks.front() : *without;
   const std::string why = why_none(ranks);
   const std::string refused = refusal([&] { choose_device(options.device, visible(ranks), why); });
-  const int on_bus = rank.here.nvidia_devices;
-  const Findings driver = rank.gpu.driver == Number{} || options.device == "cpu" ? Findings{} : judge_driver(ranks);
-  if (!driver.empty())
-    return {options.device == "cuda" ? driver.front() : warn("GPUs", driver.front().problem, driver.front().mend)};
+  const auto hosts = by_host(ranks);
+  const auto its_host = std::ranges::find_if(hosts, [&](const HostRanks& host) { return host.host == rank.host; });
+  const int on_bus = ranks[its_host->ranks.front()].here.nvidia_devices;
+  const bool none = std::all_of(ranks.begin(), ranks.end(), [](const RankFacts& r) { return r.gpu.visible == 0; });
+  if (none && options.device != "cpu" && rank.gpu.driver != Number{})
+    if (const Findings driver = judge_driver(ranks); !driver.empty())
+      return {refused.empty() ? warn(driver[0].problem, driver[0].mend)
+                              : fault(Exit::device, driver[0].problem, driver[0].mend)};
   if (!refused.empty())
-    return {fault("GPUs", Exit::device, refused, on_bus > 0 ? to_get_gpus(rank) : "ddp_train --device cpu")};
+    return {fault(Exit::device, refused, on_bus > 0 ? to_get_gpus(rank) : "ddp_train --device cpu")};
   if (on_bus > 0 && options.device == "auto")
-    return {warn("GPUs",
-                 fmt::format("{} has {} NVIDIA device{}, but the run computes on CPUs: {}", rank.host, on_bus,
+    return {warn(fmt::format("{} has {} NVIDIA device{}, but the run computes on CPUs: {}", rank.host, on_bus,
                              on_bus == 1 ? "" : "s", why),
                  to_get_gpus(rank))};
   return {};
@@ -92,7 +94,7 @@ int ranks_with_a_gpu(Ranks ranks) {
   return count;
 }
 
-Findings judge_sharing(Ranks ranks, const Options& options) {
+Findings judge_sharing(Ranks ranks, const Options& options, const std::string& launcher) {
   if (options.share_gpu) return {};
   std::vector<RankGpu> taken;
   std::string refused;
@@ -102,7 +104,7 @@ Findings judge_sharing(Ranks ranks, const Options& options) {
   }
   if (refused.empty()) refused = refusal([&] { require_gpus_apart(taken); });
   if (refused.empty()) return {};
-  return {fault("GPUs", Exit::device, refused, fmt::format("mpirun -np {}", ranks_with_a_gpu(ranks)))};
+  return {fault(Exit::device, refused, with_ranks(launcher, ranks_with_a_gpu(ranks)))};
 }
 
 Findings judge_peers(Ranks ranks) {
@@ -116,23 +118,12 @@ Findings judge_peers(Ranks ranks) {
           pairs.insert(fmt::format("ranks {} and {}", a, b));
       }
     if (!pairs.empty())
-      problems.push_back(warn("GPUs",
-                              fmt::format("on {} the GPUs of {} cannot reach each other directly: NCCL goes through "
-                                          "the host's memory, slower",
-                                          host.host, fmt::join(pairs, ", ")),
-                              "nvidia-smi topo -p2p r"));
+      problems.push_back(
+          look("nvidia-smi topo -p2p r", warn(fmt::format("on {} the GPUs of {} cannot reach each other directly: "
+                                                          "NCCL goes through the host's memory, slower",
+                                                          host.host, fmt::join(pairs, ", ")))));
   }
   return problems;
-}
-
-Findings judge_kinds(Ranks ranks) {
-  std::map<std::string, std::vector<int>> kinds;
-  for (size_t rank = 0; rank < ranks.size(); ++rank) kinds[ranks[rank].gpu.name].push_back(static_cast<int>(rank));
-  if (kinds.size() < 2) return {};
-  std::vector<std::string> each;
-  for (const auto& [name, of] : kinds) each.push_back(fmt::format("{} (ranks {})", name, list_of(of)));
-  return {warn("GPUs", fmt::format("{} train together, at the pace of the slowest", fmt::join(each, " and ")),
-               "ddp_train --rank-weights 2,1")};
 }
 
 Findings judge_libraries(Ranks ranks) {
@@ -144,9 +135,9 @@ Findings judge_libraries(Ranks ranks) {
       const std::string problem = fmt::format("{} on {} is {}, but this program was compiled for {}", name, rank.host,
                                               text_of(loaded), text_of(compiled));
       if (loaded[0] < compiled[0])
-        problems.push_back(fault("versions", Exit::device, problem, "launch/build cuda"));
+        problems.push_back(fault(Exit::device, problem, "launch/build cuda"));
       else
-        problems.push_back(warn("versions", problem, "launch/build cuda"));
+        problems.push_back(warn(problem, "launch/build cuda"));
     }
   return problems;
 }
@@ -177,13 +168,13 @@ bool runs_on_gpus(Ranks ranks, const Options& options) {
   }
 }
 
-Findings judge_gpus(Ranks ranks, const Options& options) {
+Findings judge_gpus(Ranks ranks, const Options& options, const std::string& launcher) {
   if (!runs_on_gpus(ranks, options)) {
     const std::string why = options.device == "cpu" ? "--device cpu" : why_none(ranks);
     return with_found(judge_absence(ranks, options), "GPUs", fmt::format("none used: {}", why));
   }
   Findings problems;
-  for (const Findings& more : {judge_sharing(ranks, options), judge_peers(ranks), judge_kinds(ranks)})
+  for (const Findings& more : {judge_sharing(ranks, options, launcher), judge_peers(ranks)})
     problems.insert(problems.end(), more.begin(), more.end());
   Findings all = with_found(std::move(problems), "GPUs", found_gpus(ranks));
   Findings versions = judge_driver(ranks);

@@ -3,12 +3,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace ddp::doctor {
 namespace {
 
 constexpr double kMiB = 1 << 20;
 constexpr int64_t kForNccl = int64_t{256} << 20;  // below it, NCCL's rings between GPUs without peer access may not fit
+constexpr char kTcp[] = "OMPI_MCA_btl_tcp_if_include";
 
 double mib(int64_t bytes) { return static_cast<double>(bytes) / kMiB; }
 
@@ -25,25 +27,16 @@ std::string describe(const SharedMemory& memory) {
 std::string larger(const HostFacts& here) {
   if (here.container) return "docker run --shm-size=1g";
   if (here.memory.folder == "/dev/shm") return "mount -o remount,size=1g /dev/shm";
-  return "mpirun --mca btl_vader_backing_directory /dev/shm";
+  return "unset OMPI_MCA_btl_vader_backing_directory";
 }
 
 bool reaches_itself(const HostFacts& here, const Environment& environment) {
-  const auto named = environment.find("OMPI_MCA_btl_tcp_if_include");
+  const auto items = items_of(value_in(environment, kTcp));
   return std::any_of(here.interfaces.begin(), here.interfaces.end(), [&](const Interface& interface) {
-    if (named == environment.end()) return interface.name != "lo" && names_usable(interface, interface.name);
-    std::string item;
-    for (size_t at = 0; at <= named->second.size(); at = at + item.size() + 1) {
-      item = named->second.substr(at, named->second.find(',', at) - at);
-      if (names_usable(interface, item)) return true;
-    }
-    return false;
+    if (items.empty()) return interface.name != "lo" && names_usable(interface, interface.name);
+    const auto means_it = [&](const std::string& item) { return names_usable(interface, item); };
+    return std::any_of(items.begin(), items.end(), means_it);
   });
-}
-
-int count_in(const Environment& environment, const char* variable) {
-  const auto found = environment.find(variable);
-  return found == environment.end() ? 0 : std::atoi(found->second.c_str());
 }
 
 }  // namespace
@@ -60,19 +53,17 @@ Findings judge_shared_memory(Ranks ranks, bool on_gpus) {
     const std::string wanted = fmt::format("{} ranks want {:.0f} MiB each", count, mib(memory.per_rank));
     if (!holds_a_segment(memory))
       problems.push_back(
-          fault("shared memory", Exit::communication,
+          fault(Exit::communication,
                 fmt::format("{} on {}, and {}: they talk through the network instead, much slower, or die "
                             "of SIGBUS (exit code 135)",
                             describe(memory), host, wanted),
                 larger(here)));
     else if (memory.free < (count - 1) * memory.per_rank)  // ours are there already, empty as yet
-      problems.push_back(warn("shared memory",
-                              fmt::format("{} on {}, and {}: when it is full, a rank dies of SIGBUS (exit code 135)",
+      problems.push_back(warn(fmt::format("{} on {}, and {}: when it is full, a rank dies of SIGBUS (exit code 135)",
                                           describe(memory), host, wanted),
                               larger(here)));
     else if (on_gpus && memory.folder == "/dev/shm" && memory.free < kForNccl)
       problems.push_back(warn(
-          "shared memory",
           fmt::format("{} on {}: NCCL may fail where GPUs cannot reach each other directly", describe(memory), host),
           larger(here)));
   }
@@ -88,8 +79,7 @@ Findings judge_locked_memory(Ranks ranks, bool on_gpus) {
     const std::string limit = fmt::format("{:.0f} MiB on {}", mib(here.locked_memory), host);
     found = limit + (here.rdma ? "" : "; no adapter for RDMA needs more");
     if (here.rdma)
-      problems.push_back(warn("locked memory",
-                              fmt::format("at most {} can be locked: RDMA{} need all of their buffers to be", limit,
+      problems.push_back(warn(fmt::format("at most {} can be locked: RDMA{} need all of their buffers to be", limit,
                                           on_gpus ? " and NCCL over it" : ""),
                               here.container ? "docker run --ulimit memlock=-1" : "ulimit -l unlimited"));
   }
@@ -99,26 +89,32 @@ Findings judge_locked_memory(Ranks ranks, bool on_gpus) {
 // Ranks of one host that have neither shared memory nor a network, and hosts that have no network, are "unreachable" to
 // Open MPI, which ends the job with a page of its own.
 std::optional<Finding> judge_before_mpi(const HostFacts& here, const Environment& environment) {
-  const int world = count_in(environment, "OMPI_COMM_WORLD_SIZE"),
-            local = count_in(environment, "OMPI_COMM_WORLD_LOCAL_SIZE");
+  const auto count = [&](const char* variable) { return std::atoi(value_in(environment, variable).c_str()); };
+  const int world = count("OMPI_COMM_WORLD_SIZE"), local = count("OMPI_COMM_WORLD_LOCAL_SIZE");
+  const auto chosen = [&](const char* variable) { return !value_in(environment, variable).empty(); };
+  if (here.rdma || chosen("OMPI_MCA_pml") || chosen("OMPI_MCA_btl") || chosen("OMPI_MCA_btl_tcp_if_exclude"))
+    return std::nullopt;  // there may be other ways
   if (local > 1 && !holds_a_segment(here.memory) && !reaches_itself(here, environment))
-    return fault("shared memory", Exit::communication,
-                 fmt::format("{}, {} ranks want {:.0f} MiB each there, and there is no network interface that is up "
-                             "besides lo: they cannot reach each other",
-                             describe(here.memory), local, mib(here.memory.per_rank)),
-                 larger(here));
-  if (world > local && local > 0 && !reaches_itself(here, environment)) {
-    const auto named = environment.find("OMPI_MCA_btl_tcp_if_include");
-    if (named == environment.end())
-      return fault("interfaces", Exit::communication,
-                   "there are other hosts, but no network interface besides lo is up and has an address", "ip link");
-    return fault("interfaces", Exit::communication,
-                 fmt::format("OMPI_MCA_btl_tcp_if_include={} names no interface that is up here and has an address, "
-                             "and there are other hosts",
-                             named->second),
-                 "unset OMPI_MCA_btl_tcp_if_include");
-  }
-  return std::nullopt;
+    return of_check(
+        "shared memory",
+        fault(Exit::communication,
+              fmt::format("{}, {} ranks want {:.0f} MiB each there, and there is no network interface that is up "
+                          "besides lo: they cannot reach each other",
+                          describe(here.memory), local, mib(here.memory.per_rank)),
+              larger(here)));
+  if (world <= local || local == 0 || reaches_itself(here, environment)) return std::nullopt;
+  const std::string named = value_in(environment, kTcp);
+  if (named.empty())
+    return of_check("interfaces",
+                    look("ip link", fault(Exit::communication,
+                                          "there are other hosts, but no network interface besides lo is up "
+                                          "and has an address")));
+  return of_check("interfaces",
+                  fault(Exit::communication,
+                        fmt::format("{}={} names no interface that is up here and has an address, and there are other "
+                                    "hosts",
+                                    kTcp, named),
+                        fmt::format("unset {}", kTcp)));
 }
 
 }  // namespace ddp::doctor

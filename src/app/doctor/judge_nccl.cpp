@@ -62,7 +62,7 @@ const Setting kSettings[] = {
 
 }  // namespace
 
-Findings judge_nccl_variables(Ranks ranks, const Options& options, bool on_gpus) {
+Findings judge_nccl_variables(Ranks ranks, const Options& options, bool on_gpus, const std::string& launcher) {
   std::map<std::string, std::vector<std::string>> values;  // by rank, where set
   for (const RankFacts& rank : ranks)
     for (const auto& [name, value] : rank.environment)
@@ -71,7 +71,7 @@ Findings judge_nccl_variables(Ranks ranks, const Options& options, bool on_gpus)
   for (const auto& [name, of_ranks] : values) set.push_back(fmt::format("{}={}", name, of_ranks.front()));
   const std::string found =
       set.empty() ? "none set" : fmt::format("{}{}", fmt::join(set, ", "), on_gpus ? "" : "; not used on CPU ranks");
-  if (!on_gpus || options.transport == "mpi") return {fine("NCCL variables", found)};
+  if (!on_gpus || options.transport == "mpi") return fine("NCCL variables", found);
 
   Situation situation{.options = options, .several_hosts = by_host(ranks).size() > 1};
   situation.rdma = std::any_of(ranks.begin(), ranks.end(), [](const RankFacts& rank) { return rank.here.rdma; });
@@ -79,13 +79,13 @@ Findings judge_nccl_variables(Ranks ranks, const Options& options, bool on_gpus)
   for (const auto& [name, of_ranks] : values) {
     const bool same = of_ranks.size() == ranks.size() &&
                       std::all_of(of_ranks.begin(), of_ranks.end(), [&](const auto& v) { return v == of_ranks[0]; });
-    if (!same && name != "NCCL_HOSTID")
-      problems.push_back(warn("NCCL variables", fmt::format("{} is not the same on all ranks", name),
-                              fmt::format("mpirun -x {}={}", name, of_ranks.front())));
+    if (!same && name != "NCCL_HOSTID" && name != "NCCL_VERSION")  // which images set for themselves
+      problems.push_back(
+          warn(fmt::format("{} is not the same on all ranks", name),
+               fmt::format("{} {}={}", launcher == "srun" ? "export" : "mpirun -x", name, of_ranks.front())));
     for (const Setting& setting : kSettings)
       if (name == setting.variable && !options.share_gpu && setting.hurts(of_ranks.front(), situation))
-        problems.push_back(
-            warn("NCCL variables", fmt::format("{}={}: {}", name, of_ranks.front(), setting.why), "unset " + name));
+        problems.push_back(warn(fmt::format("{}={}: {}", name, of_ranks.front(), setting.why), "unset " + name));
   }
   return with_found(std::move(problems), "NCCL variables", found);
 }

@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <charconv>
 #include <map>
 #include <set>
@@ -13,7 +15,7 @@ namespace ddp::doctor {
 namespace {
 
 constexpr char kTcp[] = "OMPI_MCA_btl_tcp_if_include", kOob[] = "OMPI_MCA_oob_tcp_if_include",
-               kNccl[] = "NCCL_SOCKET_IFNAME";
+               kExclude[] = "OMPI_MCA_btl_tcp_if_exclude", kNccl[] = "NCCL_SOCKET_IFNAME";
 
 struct Network {
   uint32_t address = 0, mask = 0;
@@ -29,21 +31,15 @@ std::optional<Network> network_of(const std::string& text) {  // "10.0.0.1/24"
   return Network{ntohl(address.s_addr), bits <= 0 ? 0 : ~uint32_t{0} << (32 - std::min(bits, 32))};
 }
 
+std::string text_of(const Network& network) {  // "10.0.0.0/24"
+  const in_addr address{htonl(network.address & network.mask)};
+  std::array<char, INET_ADDRSTRLEN> text{};
+  inet_ntop(AF_INET, &address, text.data(), text.size());
+  return fmt::format("{}/{}", text.data(), std::popcount(network.mask));
+}
+
 bool works(const Interface& interface) { return interface.up && !interface.addresses.empty(); }
 bool is_loopback(const Interface& interface) { return interface.name == "lo"; }
-
-std::vector<std::string> items_of(const std::string& text) {
-  std::vector<std::string> items;
-  std::istringstream stream(text);
-  for (std::string item; std::getline(stream, item, ',');)
-    if (!item.empty()) items.push_back(item);
-  return items;
-}
-
-std::string value_of(const RankFacts& rank, const char* variable) {
-  const auto found = rank.environment.find(variable);
-  return found == rank.environment.end() ? "" : found->second;
-}
 
 std::string working(const HostFacts& here) {
   std::vector<std::string> names;
@@ -72,9 +68,7 @@ std::string mend_of(const char* variable, const std::string& item, const std::st
   const std::string others = working(here);
   if (wrong == "down") return fmt::format("ip link set {} up", item.starts_with("=") ? item.substr(1) : item);
   if (others.empty()) return fmt::format("unset {}", variable);
-  if (variable == kNccl) return fmt::format("export {}={}", variable, others);
-  const std::string_view name = variable;
-  return fmt::format("mpirun --mca {} {}", name.substr(std::string_view("OMPI_MCA_").size()), others);
+  return fmt::format("export {}={}", variable, others);
 }
 
 // `matters`: whether the run would use what is named.
@@ -83,18 +77,20 @@ Findings judge_named(Ranks ranks, const char* variable, bool matters) {
   std::set<std::string> said;
   for (const HostRanks& of_host : by_host(ranks)) {
     const RankFacts& rank = ranks[of_host.ranks.front()];
-    const std::string value = value_of(rank, variable);
+    const std::string value = value_in(rank.environment, variable);
     if (value.starts_with("^")) continue;
-    for (const std::string& item : items_of(value)) {
+    const auto items = items_of(value);
+    const auto serves = [&](const std::string& item) { return wrong_with(item, rank.here, variable == kNccl).empty(); };
+    const bool one_serves = std::any_of(items.begin(), items.end(), serves);  // which is enough
+    for (const std::string& item : items) {
       const std::string wrong = wrong_with(item, rank.here, variable == kNccl);
-      if (wrong.empty() || !said.insert(item).second) continue;
+      if (wrong.empty() || (one_serves && wrong == "missing") || !said.insert(item).second) continue;
       const std::string others = working(rank.here);
       const std::string problem =
           fmt::format("{}={}: {} is {} on {}, where {}", variable, value, item, wrong, of_host.host,
                       others.empty() ? "nothing but lo is up" : others + " is up");
       const std::string mend = mend_of(variable, item, wrong, rank.here);
-      problems.push_back(matters ? fault("interfaces", Exit::communication, problem, mend)
-                                 : warn("interfaces", problem, mend));
+      problems.push_back(matters && !one_serves ? fault(Exit::communication, problem, mend) : warn(problem, mend));
     }
   }
   return problems;
@@ -116,34 +112,53 @@ std::vector<Place> places(Ranks ranks, const std::vector<HostRanks>& hosts) {
 }
 
 // An address that two hosts have, such as that of a container's bridge, leads nowhere.
+std::set<uint32_t> addresses_of_two(const std::vector<Place>& all) {
+  std::map<uint32_t, std::string> owner;
+  std::set<uint32_t> twice;
+  for (const auto& [host, interface, network] : all)
+    if (owner.try_emplace(network.address, host).first->second != host) twice.insert(network.address);
+  return twice;
+}
+
 Findings judge_several_hosts(Ranks ranks, const std::vector<HostRanks>& hosts) {
-  Findings problems;
+  const Environment& environment = ranks[0].environment;
+  if (!value_in(environment, kTcp).empty() || !value_in(environment, kExclude).empty()) return {};
   const std::vector<Place> all = places(ranks, hosts);
-  std::map<uint32_t, const Place*> owner;
-  std::set<std::string> twice;
+  const std::set<uint32_t> twice = addresses_of_two(all);
+  std::set<std::string> bridges, networks;
   std::map<uint32_t, std::set<std::string>> hosts_of_network;
-  for (const Place& place : all) {
-    const Place& first = *owner.try_emplace(place.network.address, &place).first->second;
-    if (first.host != place.host) twice.insert(place.interface);
-    hosts_of_network[place.network.address & place.network.mask].insert(place.host);
+  for (const auto& [host, interface, network] : all) {
+    if (twice.contains(network.address)) {
+      bridges.insert(interface);
+      continue;
+    }
+    networks.insert(text_of(network));
+    hosts_of_network[network.address & network.mask].insert(host);
   }
-  const bool chosen = !value_of(ranks[0], kTcp).empty() || !value_of(ranks[0], "OMPI_MCA_btl_tcp_if_exclude").empty();
-  for (const std::string& name : twice)
-    if (!chosen)
-      problems.push_back(
-          warn("interfaces",
-               fmt::format("several hosts have the same address on {}: MPI may try to reach them through it, and hang",
-                           name),
-               fmt::format("mpirun --mca btl_tcp_if_exclude lo,{}", fmt::join(twice, ","))));
   const auto joins_all = [&](const auto& network) { return network.second.size() == hosts.size(); };
-  if (std::none_of(hosts_of_network.begin(), hosts_of_network.end(), joins_all))
-    problems.push_back(warn("interfaces",
-                            "no network is common to all hosts: they reach each other through a router, if at all",
-                            "mpirun --mca btl_tcp_if_include NETWORK/BITS,NETWORK/BITS"));
+  if (std::none_of(hosts_of_network.begin(), hosts_of_network.end(), joins_all)) {
+    Finding apart = warn("no network is common to all hosts: they reach each other through a router, if at all");
+    if (networks.empty()) return {look("ip addr", std::move(apart))};
+    apart.mend = fmt::format("export {}={}", kTcp, fmt::join(networks, ","));
+    return {std::move(apart)};
+  }
+  Findings problems;
+  for (const std::string& name : bridges)
+    problems.push_back(warn(
+        fmt::format("several hosts have the same address on {}: MPI may try to reach them through it, and hang", name),
+        fmt::format("export {}=lo,{}", kExclude, fmt::join(bridges, ","))));
   return problems;
 }
 
 }  // namespace
+
+std::vector<std::string> items_of(const std::string& text) {
+  std::vector<std::string> items;
+  std::istringstream stream(text);
+  for (std::string item; std::getline(stream, item, ',');)
+    if (!item.empty()) items.push_back(item);
+  return items;
+}
 
 bool names_usable(const Interface& interface, const std::string& item) {
   if (!works(interface)) return false;
@@ -155,12 +170,12 @@ bool names_usable(const Interface& interface, const std::string& item) {
   return interface.name == item;
 }
 
-Findings judge_interfaces(Ranks ranks, bool on_gpus) {
+Findings judge_interfaces(Ranks ranks, bool on_gpus, bool with_networks) {
   const auto hosts = by_host(ranks);
   const bool several = hosts.size() > 1;
   Findings problems = judge_named(ranks, kTcp, several);
   for (const Findings& more : {judge_named(ranks, kOob, several), judge_named(ranks, kNccl, on_gpus),
-                               several ? judge_several_hosts(ranks, hosts) : Findings{}})
+                               several && with_networks ? judge_several_hosts(ranks, hosts) : Findings{}})
     problems.insert(problems.end(), more.begin(), more.end());
   std::vector<std::string> seen;
   for (const HostRanks& host : hosts) {

@@ -17,6 +17,10 @@ std::vector<HostRanks> by_host(Ranks ranks) {
   return hosts;
 }
 
+std::string with_ranks(const std::string& launcher, int ranks) {
+  return fmt::format("{} {}", launcher == "srun" ? "srun -n" : "mpirun -np", ranks);
+}
+
 namespace {
 
 // With the launcher of the MPI that this program was built with.
@@ -32,14 +36,14 @@ Findings judge_world(Ranks ranks, const std::optional<Promise>& promise) {
   for (const HostRanks& host : by_host(ranks)) counts.push_back(fmt::format("{} on {}", host.ranks.size(), host.host));
   const size_t size = ranks.size();
   std::string found = fmt::format("{} rank{}: {}", size, size == 1 ? "" : "s", fmt::join(counts, ", "));
-  if (!promise) return {fine("world", found + "; no launcher started it: mpirun -np N starts N ranks")};
+  if (!promise) return fine("world", found + "; no launcher started it: mpirun -np N starts N ranks");
   if (promise->ranks > static_cast<int>(size))
-    return with_found({fault("world", Exit::world,
+    return with_found({fault(Exit::world,
                              fmt::format("{} promised {} ranks ({}), but the MPI world has {}: each would train alone",
                                          promise->launcher, promise->ranks, promise->variable, size),
                              with_the_right_launcher(*promise))},
                       "world", std::move(found));
-  return {fine("world", fmt::format("{}, as {} promised", found, promise->launcher))};
+  return fine("world", fmt::format("{}, as {} promised", found, promise->launcher));
 }
 
 }  // namespace ddp::doctor

@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,7 +39,7 @@ Findings judge_output(const OutputTrial& trial);
 struct AllreduceTrial {
   int ranks = 1;
   double latency = 0;            // seconds, of one float
-  double bus_bandwidth = 0;      // bytes a second; see judge_allreduce
+  double bus_bandwidth = 0;      // bytes a second; see bus_bandwidth()
   int64_t bytes = 0;             // for which
   int wrong_rank = -1;           // the first that got a wrong sum; -1: none
   double expected = 0, got = 0;  // by it
@@ -51,6 +50,7 @@ AllreduceTrial try_allreduce(Device& device, Communicator& transport);
 
 // Bus bandwidth is 2(n-1)/n times bytes over time, as nccl-tests' doc/PERFORMANCE.md defines it.
 double bus_bandwidth(int64_t bytes, double seconds, int ranks);
-Findings judge_allreduce(const AllreduceTrial& trial, const std::string& transport);
+// `mend`: the line that takes another transport.
+Findings judge_allreduce(const AllreduceTrial& trial, const std::string& transport, const std::string& mend);
 
 }  // namespace ddp::doctor

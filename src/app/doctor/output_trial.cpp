@@ -1,10 +1,10 @@
 #include "app/doctor/measure.h"
 #include "core/durable_file.h"
+#include "core/stopwatch.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <string>
 
 namespace ddp::doctor {
@@ -47,13 +47,11 @@ OutputTrial try_output(const fs::path& folder) {
     create_durable_folders(folder);
     trial.free = static_cast<int64_t>(fs::space(folder, error).available);
     const std::string content(kBytes, 'd');
-    const auto begin = std::chrono::steady_clock::now();
+    const Stopwatch watch;
     write_durable_file(file, content);
-    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
-    trial.bytes_per_second = kBytes / std::max(time.count(), 1e-9);
+    trial.bytes_per_second = kBytes / std::max(watch.seconds(), 1e-9);
   } catch (const Error& e) {
-    const std::string text = e.what();
-    trial.error = text.substr(0, text.rfind("; "));  // its advice is ours to give
+    trial.error = problem_of(e);
   }
   fs::remove(file, error);
   return trial;
@@ -63,20 +61,17 @@ Findings judge_output(const OutputTrial& trial) {
   const std::string folder = trial.folder.string();
   const char* const elsewhere = "ddp_train --output-dir FOLDER";
   if (!trial.error.empty())
-    return with_found({fault("output folder", Exit::output, trial.error, elsewhere)}, "output folder",
-                      folder + ": cannot be written");
+    return with_found({fault(Exit::output, trial.error, elsewhere)}, "output folder", folder + ": cannot be written");
   const std::string found = fmt::format("{}: {:.0f} MB/s flushed to the disk, {:.1f} GiB free", folder,
                                         trial.bytes_per_second / kMB, static_cast<double>(trial.free) / kLittle);
   Findings problems;
   if (trial.bytes_per_second < kSlow)
-    problems.push_back(warn("output folder",
-                            fmt::format("{} takes {:.1f} MB/s: training waits where a checkpoint is still being "
+    problems.push_back(warn(fmt::format("{} takes {:.1f} MB/s: training waits where a checkpoint is still being "
                                         "written when the next is due",
                                         folder, trial.bytes_per_second / kMB),
                             "ddp_train --save-every 10min"));
   if (trial.free < kLittle)
-    problems.push_back(warn("output folder",
-                            fmt::format("{} has {:.2f} GiB free: checkpoints may not fit", folder,
+    problems.push_back(warn(fmt::format("{} has {:.2f} GiB free: checkpoints may not fit", folder,
                                         static_cast<double>(trial.free) / kLittle),
                             "ddp_train --keep-last 1"));
   return with_found(std::move(problems), "output folder", found);

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <utility>
 
 namespace ddp::doctor {
 namespace {
@@ -21,8 +22,14 @@ auto count(const Findings& findings, Verdict verdict) {
 std::string row_of(const Finding& f) {
   std::string text = fmt::format("{:<16} {:<8} {}", f.check, name_of(f.verdict), f.found);
   text.erase(text.find_last_not_of(' ') + 1);
-  if (f.verdict != Verdict::ok) text += fmt::format("\n{:>16} {}\n{:>16} {}", "wrong:", f.problem, "mend:", f.mend);
+  for (const auto& [label, line] : {std::pair("wrong:", f.problem), {"mend:", f.mend}, {"look:", f.look}})
+    if (!line.empty()) text += fmt::format("\n{:>16} {}", label, line);
   return text + "\n";
+}
+
+std::string line_of(const Finding& f) {
+  if (!f.mend.empty()) return fmt::format("{}; mend it by: {}", f.problem, f.mend);
+  return f.look.empty() ? f.problem : fmt::format("{}; look with: {}", f.problem, f.look);
 }
 
 std::string summary_of(const Findings& findings) {
@@ -34,7 +41,8 @@ std::string json_of(const Findings& findings, int ranks) {
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   for (const Finding& f : findings) {
     nlohmann::ordered_json one{{"check", f.check}, {"verdict", name_of(f.verdict)}, {"found", f.found}};
-    if (f.verdict != Verdict::ok) one.update({{"problem", f.problem}, {"mend", f.mend}});
+    for (const auto& [key, line] : {std::pair("problem", f.problem), {"mend", f.mend}, {"look", f.look}})
+      if (!line.empty()) one[key] = line;
     all.push_back(one);
   }
   const nlohmann::ordered_json whole{{"ranks", ranks},

@@ -8,13 +8,17 @@
 
 namespace ddp::doctor {
 
-// "cores            FAULT    ranks 0-1 on 1 of 2 cores of a", and lines of what is wrong and what mends it.
+// "cores            fault    ranks 0-1 on 1 of 2 cores of a", and lines of what is wrong and what mends or shows it.
 std::string row_of(const Finding& finding);
+
+// What is wrong and what mends or shows it, in one line: "...; mend it by: ...".
+std::string line_of(const Finding& finding);
 
 // The last line: "1 fault, 2 warnings".
 std::string summary_of(const Findings& findings);
 
-// {"ranks", "findings": [{"check", "verdict", "found", "problem", "mend"}], "faults", "warnings", "exit_code"}
+// {"ranks", "findings": [{"check", "verdict", "found", "problem", "mend" or "look"}], "faults", "warnings",
+// "exit_code"}
 std::string json_of(const Findings& findings, int ranks);
 
 Exit code_of(const Findings& findings);  // of the first fault

@@ -7,7 +7,6 @@
 #include "app/together.h"
 #include "comm/board_cell.h"
 
-#include <algorithm>
 #include <cstdlib>
 #include <thread>
 
@@ -66,12 +65,6 @@ void Rounds::tell_the_rest() const {
   std::fflush(stdout);
 }
 
-bool Rounds::found_fault(const std::string& check) const {
-  const std::lock_guard lock(mutex_);
-  return std::any_of(findings_.begin(), findings_.end(),
-                     [&](const Finding& f) { return f.check == check && f.verdict == Verdict::fault; });
-}
-
 Exit Rounds::end() {
   Exit code{};
   {
@@ -87,7 +80,7 @@ void Rounds::give_up(const char* name, std::chrono::milliseconds limit) {
   std::this_thread::sleep_for(speaking_turn(session_.rank()));
   if (job_has_failed(session_)) return;
   const Finding finding = hang(name, limit);
-  if (!speaks_) end_job(session_, fmt::format("{}; mend it by: {}", finding.problem, finding.mend), finding.code);
+  if (!speaks_) end_job(session_, line_of(finding), finding.code);
   say({finding});
   const std::lock_guard lock(mutex_);
   tell_the_rest();
@@ -96,11 +89,15 @@ void Rounds::give_up(const char* name, std::chrono::milliseconds limit) {
 
 Finding Rounds::hang(const char* name, std::chrono::milliseconds limit) const {
   const Board& board = session_.board();
+  const auto seconds_since = [now_ns = steady_ns()](int64_t ns) { return 1e-9 * static_cast<double>(now_ns - ns); };
   std::vector<RankState> ranks;
   for (int rank = 0; rank < board.size(); ++rank) {
     const Posting posting = board.read(rank);
-    ranks.push_back({board.host_of(rank), board.pid_of(rank), posting.step * kPhases + posting.phase,
-                     static_cast<double>(steady_ns() - posting.alive_ns) / 1e9});
+    const int pid = board.pid_of(rank);
+    const int64_t heard_ns = board.heard_ns(rank), alive_ns = posting.alive_ns;
+    const bool never_heard_of = alive_ns == 0 && pid == 0;
+    ranks.push_back({board.host_of(rank), pid, posting.step * kPhases + posting.phase,
+                     seconds_since(never_heard_of ? heard_ns : alive_ns), seconds_since(heard_ns)});
   }
   return blame(name, std::chrono::duration<double>(limit).count(), ranks);
 }

@@ -27,8 +27,6 @@ class Rounds {
   // Within a check: this rank has done its own part, and waits for the others.
   void await_others();
 
-  bool found_fault(const std::string& check) const;  // by this rank
-
   // Rank 0's verdict, on all ranks. Collective.
   Exit end();
 
@@ -50,9 +48,10 @@ class Rounds {
 // Which rank a check waits for, by what the board tells of it: a pure decision.
 struct RankState {
   std::string host;
-  int pid = 0;
-  int64_t progress = 0;       // grows with each check, and within it
-  double silent_seconds = 0;  // since its last sign of life
+  int pid = 0;                 // 0: not known, as for ranks of other hosts
+  int64_t progress = 0;        // grows with each check, and within it
+  double silent_seconds = 0;   // since its last sign of life
+  double unheard_seconds = 0;  // since news of its host
 };
 Finding blame(const char* name, double limit_seconds, const std::vector<RankState>& ranks);
 

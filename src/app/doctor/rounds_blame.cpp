@@ -7,19 +7,22 @@
 namespace ddp::doctor {
 
 Finding blame(const char* name, double limit_seconds, const std::vector<RankState>& ranks) {
-  constexpr double kSilent = 1.5;  // other hosts are heard of twice a second
+  constexpr double kSilent = 1.5, kNews = 1;  // seconds; other hosts are heard of twice a second
   const auto give_up = [&](const std::string& problem, const std::string& mend) {
-    return with_found({fault(name, Exit::communication, problem, mend)}, name, "no answer").front();
+    return with_found({fault(Exit::communication, problem, mend)}, name, "no answer").front();
   };
   const std::string what = fmt::format("the check \"{}\" has not ended within {:g} s", name, limit_seconds);
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
     const RankState& state = ranks[rank];
     if (state.silent_seconds < kSilent) continue;
     const std::string who = fmt::format("rank {} on {}", rank, state.host);
-    if (state.pid != 0)
-      return give_up(fmt::format("{}: {} (pid {}) is stopped", what, who, state.pid),
-                     fmt::format("kill -CONT {}", state.pid));
-    return give_up(fmt::format("{}: nothing is heard of {}", what, who), fmt::format("ping {}", state.host));
+    if (state.silent_seconds - state.unheard_seconds < kNews)
+      return look("ping " + state.host, give_up(fmt::format("{}: nothing is heard of host {}", what, state.host), ""));
+    if (state.pid == 0)
+      return give_up(fmt::format("{}: {} is stopped", what, who),
+                     fmt::format("ssh {} pkill -CONT ddp_train", state.host));
+    return give_up(fmt::format("{}: {} (pid {}) is stopped", what, who, state.pid),
+                   fmt::format("kill -CONT {}", state.pid));
   }
   std::vector<std::string> late;
   int64_t furthest = 0;

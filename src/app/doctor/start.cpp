@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 namespace ddp::doctor {
 namespace {
@@ -24,8 +25,7 @@ bool given(const char* option, int argc, char** argv) {
 
 void print(Finding finding, int argc, char** argv) {
   if (finding.found.empty()) finding.found = "MPI was not started";
-  if (!given("--doctor", argc, argv))
-    return print_error(fmt::format("{}; mend it by: {}", finding.problem, finding.mend), -1);
+  if (!given("--doctor", argc, argv)) return print_error(line_of(finding), -1);
   if (given("--json", argc, argv)) {
     fmt::print("{}", json_of({finding}, 0));
   } else {
@@ -55,23 +55,34 @@ Finding did_not_start(double seconds) {
   const auto stopped = stopped_processes();
   const std::string what = fmt::format("MPI has not come up within {:g} s", seconds);
   if (stopped.empty())
-    return fault("start of MPI", Exit::communication, what + ": some rank has not come, or cannot be reached",
-                 "mpirun --mca btl_base_verbose 30 --mca oob_base_verbose 10");
-  return fault("start of MPI", Exit::communication,
-               fmt::format("{}: stopped on this host: process {}", what, fmt::join(stopped, ", ")),
-               fmt::format("kill -CONT {}", fmt::join(stopped, " ")));
+    return of_check("start of MPI",
+                    look("export OMPI_MCA_btl_base_verbose=30 OMPI_MCA_oob_base_verbose=10",
+                         fault(Exit::communication, what + ": some rank has not come, or cannot be reached")));
+  return of_check(
+      "start of MPI",
+      fault(Exit::communication, fmt::format("{}: stopped on this host: process {}", what, fmt::join(stopped, ", ")),
+            fmt::format("kill -CONT {}", fmt::join(stopped, " "))));
+}
+
+// Whoever ends first ends the job: the first rank speaks at once, else the first of another host, and the rest wait for
+// it in silence. Whether this one speaks, when its turn has come.
+bool speaks_in_turn(const Environment& environment, const std::optional<Promise>& promise) {
+  constexpr std::chrono::seconds kTurn{8};  // mpirun takes some to end a job on other hosts
+  const bool speaks = !promise || promise->local_rank == 0;
+  if (!first_at_launch(environment)) std::this_thread::sleep_for(speaks ? kTurn : 2 * kTurn);
+  return speaks;
 }
 
 // --step-timeout, if that can be told; what is wrong with the options is said later.
 std::chrono::milliseconds limit_given(int argc, char** argv) {
-  constexpr std::chrono::milliseconds kLimit{60'000};
+  constexpr std::chrono::milliseconds kLimitOfStart{60'000};
   constexpr int kChecks = 5;  // takes as long as so many checks may
   try {
     std::optional<std::string> answer;
     const auto timeout = parse_options(argc, argv, answer).step_timeout;
-    return timeout ? std::chrono::milliseconds(static_cast<int64_t>(*timeout * 1000 * kChecks)) : kLimit;
+    return timeout ? std::chrono::milliseconds(static_cast<int64_t>(*timeout * 1000 * kChecks)) : kLimitOfStart;
   } catch (const Error&) {
-    return kLimit;
+    return kLimitOfStart;
   }
 }
 
@@ -83,11 +94,7 @@ std::optional<Exit> refuse_before_mpi(int argc, char** argv) {
   if (!promise || promise->ranks == 1) return std::nullopt;
   const auto problem = judge_before_mpi(facts_of_host(environment), environment);
   if (!problem) return std::nullopt;
-  // Whoever ends first ends the job: the first rank speaks at once, else one of another host, and the rest wait for it.
-  constexpr std::chrono::seconds kTurn{8};  // mpirun takes some to end a job on other hosts
-  const bool first = first_at_launch(environment), speaks = promise->local_rank == 0;
-  if (!first) std::this_thread::sleep_for(speaks ? kTurn : 2 * kTurn);
-  if (speaks) print(*problem, argc, argv);
+  if (speaks_in_turn(environment, promise)) print(*problem, argc, argv);
   return problem->code;
 }
 
@@ -104,16 +111,18 @@ std::unique_ptr<TimeLimit> limit_of_start(int argc, char** argv) {
 }
 
 void report_start(const Error& error, int argc, char** argv) {
-  const auto promise = promised_ranks(environment_of_process());
-  const bool of_world = error.code() == Exit::world;
-  if (of_world ? !first_at_launch(environment_of_process()) : promise && promise->local_rank != 0) return;
+  const Environment environment = environment_of_process();
+  const auto promise = promised_ranks(environment);
+  const bool of_world = error.code() == Exit::world;  // each rank has a world of its own, and none ends the others
+  if (of_world ? !first_at_launch(environment) : !speaks_in_turn(environment, promise)) return;
   if (!given("--doctor", argc, argv)) return print_error(error.what(), -1);
   RankFacts alone;
   std::array<char, 256> host{};
   gethostname(host.data(), host.size() - 1);
   alone.host = host.data();
-  print(of_world ? judge_world({&alone, 1}, promise).front()
-                 : fault("start of MPI", error.code(), error.what(), "ompi_info --parsable | grep thread"),
+  print(of_world
+            ? judge_world({&alone, 1}, promise).front()
+            : of_check("start of MPI", look("ompi_info --parsable | grep thread", fault(error.code(), error.what()))),
         argc, argv);
 }
 

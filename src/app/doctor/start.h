@@ -9,14 +9,14 @@
 
 namespace ddp::doctor {
 
-// Where MPI_Init would fail with a page of its own, prints ours, once, as an error or as --doctor's
-// report; this is the exit code then.
+// Where MPI_Init would fail with a page of its own, prints ours, as an error or as --doctor's report; this is the exit
+// code then. Once, or where the launcher lets other hosts go on, once on each.
 std::optional<Exit> refuse_before_mpi(int argc, char** argv);
 
-// Under --doctor, ends this process where it is not destroyed in time; else null.
+// Under --doctor, ends this process where it is not destroyed in time, when all ranks are there; else null.
 std::unique_ptr<TimeLimit> limit_of_start(int argc, char** argv);
 
-// Prints an error of MPI's start, once where all ranks have it, as an error or as --doctor's report.
+// Prints an error of MPI's start in the same way.
 void report_start(const Error& error, int argc, char** argv);
 
 }  // namespace ddp::doctor

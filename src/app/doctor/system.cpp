@@ -4,19 +4,17 @@
 #include <fmt/format.h>
 #include <ifaddrs.h>
 #include <net/if.h>
-#include <sched.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <array>
 #include <bit>
-#include <charconv>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <memory>
-#include <sstream>
 
 namespace ddp::doctor {
 namespace fs = std::filesystem;
@@ -30,26 +28,9 @@ std::string line_of(const fs::path& file) {
   return line;
 }
 
-// The file of this process's control group, of either version of the kernel's interface.
-std::string from_group(const std::string& controller, const char* name, const char* old_name) {
-  std::ifstream groups("/proc/self/cgroup");
-  for (std::string line; std::getline(groups, line);) {  // "0::/a/b" or "3:cpuset:/a/b"
-    const size_t first = line.find(':'), second = line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1), path = line.substr(second + 1);
-    const bool old = ("," + controllers + ",").find("," + controller + ",") != std::string::npos;
-    if (!old && !controllers.empty()) continue;
-    const fs::path root = old ? fs::path("/sys/fs/cgroup") / controller : fs::path("/sys/fs/cgroup");
-    for (const std::string& folder : {path, std::string("/")})
-      if (const std::string text = line_of(root.string() + folder + "/" + (old ? old_name : name)); !text.empty())
-        return text;
-  }
-  return "";
-}
-
-const char* or_default(const Environment& environment, const char* variable, const char* otherwise) {
-  const auto found = environment.find(variable);
-  return found == environment.end() || found->second.empty() ? otherwise : found->second.c_str();
+std::string or_default(const Environment& environment, const char* variable, const char* otherwise) {
+  const std::string value = value_in(environment, variable);
+  return value.empty() ? otherwise : value;
 }
 
 int bits_in(const sockaddr* mask, size_t offset, size_t bytes) {
@@ -74,56 +55,9 @@ std::string address_of(const ifaddrs& entry) {
 
 }  // namespace
 
-std::vector<int> parse_list(const std::string& text) {
-  std::vector<int> numbers;
-  std::istringstream stream(text);
-  for (std::string item; std::getline(stream, item, ',');) {
-    int first = 0, last = 0;
-    const char* const end = item.data() + item.size();
-    const auto [rest, error] = std::from_chars(item.data(), end, first);
-    if (error != std::errc()) continue;
-    if (rest == end || *rest != '-' || std::from_chars(rest + 1, end, last).ec != std::errc()) last = first;
-    for (int number = first; number <= last && numbers.size() < CPU_SETSIZE; ++number) numbers.push_back(number);
-  }
-  return numbers;
-}
-
-std::string list_of(const std::vector<int>& numbers) {
-  std::string text;
-  for (size_t i = 0; i < numbers.size();) {
-    size_t end = i + 1;
-    while (end < numbers.size() && numbers[end] == numbers[end - 1] + 1) ++end;
-    text += fmt::format("{}{}", text.empty() ? "" : ",", numbers[i]);
-    if (end > i + 1) text += fmt::format("-{}", numbers[end - 1]);
-    i = end;
-  }
-  return text;
-}
-
-std::vector<int> cores_of_process() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  sched_getaffinity(0, sizeof set, &set);
-  std::vector<int> cores;
-  for (int core = 0; core < CPU_SETSIZE; ++core)
-    if (CPU_ISSET(core, &set)) cores.push_back(core);
-  return cores;
-}
-
-std::vector<int> cores_of_host() {
-  const std::string group = from_group("cpuset", "cpuset.cpus.effective", "cpuset.effective_cpus");
-  return parse_list(group.empty() ? line_of("/sys/devices/system/cpu/online") : group);
-}
-
-std::string cpu_limit_of_container() {
-  const std::string limit = from_group("cpu", "cpu.max", "cpu.cfs_quota_us");
-  if (limit.empty() || limit.find(' ') != std::string::npos) return limit;
-  return limit + " " + from_group("cpu", "cpu.max", "cpu.cfs_period_us");
-}
-
 SharedMemory shared_memory(const Environment& environment) {
   SharedMemory memory{.folder = or_default(environment, "OMPI_MCA_btl_vader_backing_directory", "/dev/shm")};
-  memory.per_rank = std::atoll(or_default(environment, "OMPI_MCA_btl_vader_segment_size", "4194304"));
+  memory.per_rank = std::atoll(or_default(environment, "OMPI_MCA_btl_vader_segment_size", "4194304").c_str());
   struct statvfs status {};
   if (statvfs(memory.folder.c_str(), &status) != 0) return memory;
   memory.usable = access(memory.folder.c_str(), W_OK | X_OK) == 0;

@@ -12,8 +12,7 @@ namespace {
 
 constexpr int64_t kSendEvery_ns = 500'000'000;
 constexpr int64_t kFarewell_ns = 2'000'000'000;
-constexpr int64_t kProbeAfter_ns = 1'500'000'000;  // without a message
-constexpr int kAtOnce = 16;                        // messages of one peer
+constexpr int kAtOnce = 16;  // messages of one peer
 
 }  // namespace
 
@@ -51,6 +50,8 @@ void BoardExchange::run(int64_t now_ns) noexcept {
     if (number_of(peer) == mine_) continue;
     receive(peer);
     if (due) send(peer, false);
+    if (peer.heard_last)  // it has finished, and nothing more will be heard of its other ranks
+      for (const int rank : peer.ranks) cells_[rank].heard_ns = now_ns;
     if (now_ns - peer.heard_ns > kProbeAfter_ns && !peer.heard_last) probe(peer, now_ns);
   }
 }

@@ -1,6 +1,7 @@
 #include "comm/mpi/engine.h"
 
 #include "core/error.h"
+#include "core/stopwatch.h"
 
 #include <sched.h>
 #include <sys/prctl.h>
@@ -17,8 +18,6 @@ constexpr microseconds kPatience(200);     // without a poll for so long, the th
 constexpr microseconds kNap(50);           // between its polls then
 constexpr microseconds kLongestNap(1600);  // between its looks while others poll
 constexpr microseconds kErrand(100'000);   // between two runs of an errand
-
-int64_t now_ns() { return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1); }
 
 }  // namespace
 
@@ -64,7 +63,7 @@ Communicator::Sequence Engine::start(Lane& lane, const Collective& collective) {
   {
     const std::lock_guard lock(mutex_);
     if (failure_) std::rethrow_exception(failure_);
-    last_poll_ns_.store(now_ns(), std::memory_order_relaxed);
+    last_poll_ns_.store(steady_ns(), std::memory_order_relaxed);
     n = lane.push(collective);
     was_busy = busy_.exchange(true, std::memory_order_relaxed);
   }
@@ -74,7 +73,7 @@ Communicator::Sequence Engine::start(Lane& lane, const Collective& collective) {
 
 void Engine::progress() {
   if (!busy_.load(std::memory_order_relaxed)) return;
-  last_poll_ns_.store(now_ns(), std::memory_order_relaxed);
+  last_poll_ns_.store(steady_ns(), std::memory_order_relaxed);
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (lock) advance();
 }
@@ -82,7 +81,7 @@ void Engine::progress() {
 void Engine::wait(Lane& lane, Communicator::Sequence n) {
   DDP_EXPECT(n <= lane.issued());
   for (;; sched_yield()) {
-    last_poll_ns_.store(now_ns(), std::memory_order_relaxed);
+    last_poll_ns_.store(steady_ns(), std::memory_order_relaxed);
     const std::lock_guard lock(mutex_);
     if (lane.completed() >= n) return;
     advance();
@@ -108,7 +107,7 @@ void Engine::advance() {
 
 void Engine::run_errand() noexcept {
   if (!errand_) return;
-  const int64_t now = now_ns();
+  const int64_t now = steady_ns();
   if (now < errand_due_ns_) return;
   errand_due_ns_ = now + std::chrono::nanoseconds(kErrand).count();
   errand_->run(now);
@@ -131,7 +130,7 @@ void Engine::poll_when_nobody_does() {
       if (!busy_) continue;
     }
     if (wake_.wait_for(lock, nap, [this] { return stop_; })) return;
-    if (now_ns() - last_poll_ns_.load(std::memory_order_relaxed) < std::chrono::nanoseconds(kPatience).count()) {
+    if (steady_ns() - last_poll_ns_.load(std::memory_order_relaxed) < std::chrono::nanoseconds(kPatience).count()) {
       nap = std::min(std::max(2 * nap, kPatience), kLongestNap);
       continue;
     }

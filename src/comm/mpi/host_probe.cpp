@@ -14,9 +14,8 @@
 namespace ddp {
 namespace {
 
-constexpr int kPort = 22;  // through which mpirun's remote shell comes: no firewall swallows the question
-constexpr int64_t kAttempt_ns = 2'500'000'000;  // the kernel asks again after one second
-constexpr int64_t kBetween_ns = 500'000'000;
+constexpr int64_t kPatience_ns = 2'500'000'000;  // the kernel repeats a question after one second
+constexpr int64_t kWhileAnswered_ns = 2'000'000'000, kUnanswered_ns = 1'000'000'000;  // between questions
 
 }  // namespace
 
@@ -34,48 +33,60 @@ HostAddresses addresses_of_this_host() {
   return addresses;
 }
 
-HostProbe::HostProbe(const HostAddresses& there) {
+HostProbe::HostProbe(const HostAddresses& there, uint16_t port, uint16_t second_port)
+    : port_(port), second_port_(second_port) {
   const HostAddresses here = addresses_of_this_host();
   for (const uint32_t address : there)
     if (address != 0 && std::find(here.begin(), here.end(), address) == here.end()) addresses_.push_back(address);
-  sockets_.reserve(addresses_.size());
+  open_.reserve(2 * addresses_.size() * (1 + kPatience_ns / kUnanswered_ns));
 }
 
 bool HostProbe::answered(int64_t now_ns) noexcept {
-  if (sockets_.empty() && now_ns - began_ns_ >= kBetween_ns) begin(now_ns);
   bool any = false;
-  std::erase_if(sockets_, [&](int socket) {
-    pollfd state{.fd = socket, .events = POLLOUT, .revents = 0};
-    if (poll(&state, 1, 0) == 0) return false;
+  std::erase_if(open_, [&](const Question& question) {
+    pollfd state{.fd = question.socket, .events = POLLOUT, .revents = 0};
+    const bool late = now_ns - question.asked_ns > kPatience_ns;
+    if (!late && poll(&state, 1, 0) <= 0) return false;
     int error = 0;
     socklen_t size = sizeof error;
-    any |= getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && (error == 0 || error == ECONNREFUSED);
-    close(socket);  // asked again, it would know of no error
+    const bool answer = !late && getsockopt(question.socket, SOL_SOCKET, SO_ERROR, &error, &size) == 0 &&
+                        (error == 0 || error == ECONNREFUSED);
+    any |= answer;
+    port_answers_ |= answer && question.port == port_;
+    close(question.socket);  // asked again, it would know of no error
     return true;
   });
-  if (any || now_ns - began_ns_ > kAttempt_ns) give_up();
+  if (any) {
+    forget();
+    next_ns_ = asked_ns_ + kWhileAnswered_ns;
+  } else if (now_ns >= next_ns_) {
+    ask(port_, now_ns);
+    if (asked_ns_ != 0 && !port_answers_ && second_port_ != port_) ask(second_port_, now_ns);
+    asked_ns_ = now_ns;
+    next_ns_ = now_ns + kUnanswered_ns;
+  }
   return any;
 }
 
-void HostProbe::begin(int64_t now_ns) noexcept {
-  began_ns_ = now_ns;
+void HostProbe::ask(uint16_t port, int64_t now_ns) noexcept {
   for (const uint32_t address : addresses_) {
+    if (open_.size() == open_.capacity()) return;
     const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (socket < 0) continue;
     sockaddr_in to{};
     to.sin_family = AF_INET;
-    to.sin_port = htons(kPort);
+    to.sin_port = htons(port);
     to.sin_addr.s_addr = address;
     if (connect(socket, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0 || errno == EINPROGRESS)
-      sockets_.push_back(socket);
+      open_.push_back({socket, port, now_ns});
     else
       close(socket);
   }
 }
 
-void HostProbe::give_up() noexcept {
-  for (const int socket : sockets_) close(socket);
-  sockets_.clear();
+void HostProbe::forget() noexcept {
+  for (const Question& question : open_) close(question.socket);
+  open_.clear();
 }
 
 }  // namespace ddp

@@ -13,10 +13,8 @@ namespace {
 constexpr const char* kSrunRemedy = "use srun --mpi=pmix, or mpirun inside sbatch";
 
 int count_in(const Environment& environment, const std::string& variable) {
-  const auto found = environment.find(variable);
-  if (found == environment.end()) return 0;
+  const std::string text = value_in(environment, variable);
   int count = 0;
-  const std::string& text = found->second;
   std::from_chars(text.data(), text.data() + text.size(), count);
   return count;
 }
@@ -31,6 +29,11 @@ Environment environment_of_process() {
   return environment;
 }
 
+std::string value_in(const Environment& environment, const std::string& name) {
+  const auto found = environment.find(name);
+  return found == environment.end() ? "" : found->second;
+}
+
 std::optional<Promise> promised_ranks(const Environment& environment) {
   const std::string mpirun = "OMPI_COMM_WORLD_SIZE", srun = "SLURM_STEP_NUM_TASKS", pmi = "PMI_SIZE";
   const char* const matching = "start it with the mpirun of the MPI it was built with (ldd ddp_train shows which)";
@@ -40,8 +43,10 @@ std::optional<Promise> promised_ranks(const Environment& environment) {
         ranks, "mpirun", mpirun, matching, number("OMPI_COMM_WORLD_RANK"), number("OMPI_COMM_WORLD_LOCAL_RANK")};
   if (const int ranks = count_in(environment, srun); ranks && environment.contains("SLURM_STEP_ID"))
     return Promise{ranks, "srun", srun, kSrunRemedy, number("SLURM_PROCID"), number("SLURM_LOCALID")};
-  if (const int ranks = count_in(environment, pmi))
-    return Promise{ranks, "a PMI launcher", pmi, matching, number("PMI_RANK")};
+  if (const int ranks = count_in(environment, pmi)) {
+    const char* const local = environment.contains("MPI_LOCALRANKID") ? "MPI_LOCALRANKID" : "PMI_RANK";
+    return Promise{ranks, "a PMI launcher", pmi, matching, number("PMI_RANK"), number(local)};
+  }
   return std::nullopt;
 }
 
@@ -65,7 +70,7 @@ void require_pmi(const Environment& environment) {
 
 bool first_at_launch(const Environment& environment) {
   for (const char* const rank : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"})
-    if (const auto found = environment.find(rank); found != environment.end()) return found->second == "0";
+    if (const std::string value = value_in(environment, rank); !value.empty()) return value == "0";
   return true;
 }
 

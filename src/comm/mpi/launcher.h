@@ -11,10 +11,12 @@ using Environment = std::map<std::string, std::string>;
 
 Environment environment_of_process();
 
+std::string value_in(const Environment& environment, const std::string& name);  // empty where it is not set
+
 struct Promise {
   int ranks = 0;
   std::string launcher, variable, remedy;
-  int rank = 0, local_rank = 0;  // of this process, as the launcher counts
+  int rank = 0, local_rank = 0;  // of this process and on its host, as the launcher counts
 };
 
 // Empty where no launcher we know started this process.

@@ -13,23 +13,24 @@ namespace ddp {
 
 using std::chrono::milliseconds;
 
-Launcher launcher_of_process() {
+Parent parent_of_process() {
+  using enum Parent::Kind;
+  const pid_t pid = getppid();
   std::string name;
-  std::ifstream file("/proc/" + std::to_string(getppid()) + "/comm");
+  std::ifstream file("/proc/" + std::to_string(pid) + "/comm");
   std::getline(file, name);
-  if (name == "orted") return Launcher::daemon;
-  return name == "mpirun" || name == "mpiexec" || name == "orterun" ? Launcher::mpirun : Launcher::other;
+  const bool is_mpirun = name == "mpirun" || name == "mpiexec" || name == "orterun";
+  return {.kind = name == "orted" ? daemon : is_mpirun ? mpirun : other, .pid = pid};
 }
 
 // Its second SIGTERM ends it by force; the ranks have the second in between.
-void end_launcher(Launcher launcher) noexcept {
-  const pid_t pid = getppid();
-  if (launcher == Launcher::other) return;
-  if (launcher == Launcher::daemon) std::this_thread::sleep_for(milliseconds(4500));
+void end_parent(Parent parent) noexcept {
+  if (parent.kind == Parent::Kind::other) return;
+  if (parent.kind == Parent::Kind::daemon) std::this_thread::sleep_for(milliseconds(4500));
   using Try = std::pair<int, milliseconds>;
   for (const auto& [signal, patience] : {Try(SIGTERM, 1200), Try(SIGTERM, 500), Try(SIGKILL, 100)}) {
-    if (getppid() != pid) return;
-    kill(pid, signal);
+    if (getppid() != parent.pid) return;
+    kill(parent.pid, signal);
     std::this_thread::sleep_for(patience);
   }
 }

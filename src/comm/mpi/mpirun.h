@@ -4,13 +4,17 @@
 
 namespace ddp {
 
-enum class Launcher { other, mpirun, daemon };
+struct Parent {
+  enum class Kind { other, mpirun, daemon } kind = Kind::other;
+  int pid = 0;
+};
 
-Launcher launcher_of_process();
+Parent parent_of_process();
 
 // Ends mpirun in two seconds at most, and with it all ranks of this host, which it asks first (SIGTERM); its exit code
 // is then 1. A daemon has four and a half more: where mpirun runs on a third host and notices the cut by itself, as
-// launch/run lets it, that ends all. Returns where it has not ended.
-void end_launcher(Launcher launcher) noexcept;
+// launch/run lets it, that ends all. Returns where it has not ended. Signals nothing that is no longer this one's
+// parent.
+void end_parent(Parent parent) noexcept;
 
 }  // namespace ddp

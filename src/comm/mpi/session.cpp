@@ -52,18 +52,23 @@ struct Library {
 };
 
 // Whatever else hangs.
-void exit_soon(Exit code, Launcher with = Launcher::other) {
+void exit_soon(Exit code, Parent with = {}) {
   std::thread([code, with, at = std::chrono::steady_clock::now() + std::chrono::seconds(2)] {
-    end_launcher(with);
+    end_parent(with);
     std::this_thread::sleep_until(at);
     _exit(static_cast<int>(code));
   }).detach();
 }
 
+// Where the rank that speaks for this host is stopped, no other host is heard of, and none is to blame.
 bool cut_off_from_any_host(const Board& board) {
-  constexpr int64_t kSilence_ns = 3'000'000'000;
+  int speaker = 0;
+  while (board.host_of(speaker) != board.host_of(board.rank())) ++speaker;
+  const bool stopped =
+      speaker != board.rank() && !board.left(speaker) && steady_ns() - board.read(speaker).alive_ns > kSilent_ns;
+  if (stopped) return false;
   for (int r = 0; r < board.size(); ++r)
-    if (!board.left(r) && steady_ns() - board.heard_ns(r) > kSilence_ns) return true;
+    if (!board.left(r) && steady_ns() - board.heard_ns(r) > kSilent_ns) return true;
   return false;
 }
 
@@ -157,14 +162,14 @@ void MpiSession::before_end(std::function<void(const std::string&)> last_words) 
 }
 
 void MpiSession::end(Exit code, const std::string& why) {
-  const Launcher launcher = cut_off_from_any_host(*state_->board) ? launcher_of_process() : Launcher::other;
-  exit_soon(code, launcher);
+  const Parent parent = cut_off_from_any_host(*state_->board) ? parent_of_process() : Parent{};
+  exit_soon(code, parent);
   state_->board->leave();
   {
     const std::lock_guard lock(state_->ending);
     if (state_->last_words) state_->last_words(why);
   }
-  while (launcher != Launcher::other) std::this_thread::sleep_for(std::chrono::seconds(1));  // to be ended
+  while (parent.kind != Parent::Kind::other) std::this_thread::sleep_for(std::chrono::seconds(1));  // to be ended
   abort(code);
 }
 

@@ -1,32 +1,44 @@
 #include "comm/mpi/start_guard.h"
 
-#include "comm/board_cell.h"
+#include "comm/board.h"
+#include "comm/mpi/host_probe.h"
 #include "comm/mpi/mpirun.h"
 #include "core/error.h"
+#include "core/stopwatch.h"
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <array>
+#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <sstream>
+#include <utility>
 
 namespace ddp {
 namespace {
 
-constexpr int64_t kUnanswered_ns = 7'000'000'000;
+constexpr std::chrono::milliseconds kLook(20);
+constexpr int64_t kSlept_ns = 2'000'000'000;  // between two looks: this host itself was suspended, or this process
+constexpr int64_t kAskMpirun_ns = 4'000'000'000;
 
-// Of "2672033792.0;tcp://10.77.0.1,10.78.0.1:60253".
-std::string addresses_in(const Environment& environment) {
-  const auto uri = environment.find("OMPI_MCA_orte_hnp_uri");
-  if (uri == environment.end()) return "";
-  const std::string& text = uri->second;
+// mpirun's listener: of "2672033792.0;tcp://10.77.0.1,10.78.0.1:60253".
+struct Listener {
+  std::string addresses;  // empty: not known
+  uint16_t port = 0;
+};
+
+Listener listener_in(const Environment& environment) {
+  const std::string text = value_in(environment, "OMPI_MCA_orte_hnp_uri");
   const size_t begin = text.find("tcp://");
-  if (begin == text.npos) return "";
-  const size_t end = text.find_first_of(":;", begin + 6);
-  return end == text.npos ? "" : text.substr(begin + 6, end - begin - 6);
+  const size_t colon = begin == text.npos ? text.npos : text.find(':', begin + 6);
+  Listener listener;
+  if (colon == text.npos) return listener;
+  std::from_chars(text.data() + colon + 1, text.data() + text.size(), listener.port);
+  if (listener.port != 0) listener.addresses = text.substr(begin + 6, colon - begin - 6);
+  return listener;
 }
 
 HostAddresses parse(const std::string& list) {
@@ -40,10 +52,22 @@ HostAddresses parse(const std::string& list) {
   return addresses;
 }
 
+void say(const std::string& addresses, int64_t unanswered_ns) {
+  std::array<char, 256> host{};
+  gethostname(host.data(), host.size() - 1);
+  fmt::print(stderr,
+             "ddp_train: error: on {}: the host of mpirun ({}) cannot be reached in start-up: no answer for {:.1f} s. "
+             "The network to it is cut, or it is down or suspended: look at it from here, then start the run again\n",
+             host.data(), addresses, 1e-9 * static_cast<double>(unanswered_ns));
+}
+
 }  // namespace
 
-StartGuard::StartGuard(const Environment& environment) : addresses_(addresses_in(environment)) {
-  if (!addresses_.empty()) thread_ = std::thread([this] { watch(); });
+StartGuard::StartGuard(const Environment& environment) {
+  const auto [addresses, port] = listener_in(environment);
+  const auto promise = promised_ranks(environment);
+  if (addresses.empty() || (promise && promise->local_rank != 0)) return;
+  thread_ = std::thread([this, addresses, port] { watch(addresses, port); });
 }
 
 StartGuard::~StartGuard() {
@@ -55,22 +79,22 @@ StartGuard::~StartGuard() {
   if (thread_.joinable()) thread_.join();
 }
 
-void StartGuard::watch() {
-  HostProbe probe(parse(addresses_));
+// mpirun itself is asked once the kernel of its host has not answered for four seconds: a firewall may have had enough
+// of the other questions.
+void StartGuard::watch(const std::string& addresses, uint16_t port) {
+  HostProbe host(parse(addresses)), mpirun(parse(addresses), port, port);
   int64_t answered_ns = 0;  // 0: never
+  int64_t last_look_ns = steady_ns();
   std::unique_lock lock(mutex_);
-  while (!changed_.wait_for(lock, std::chrono::milliseconds(20), [this] { return stop_; })) {
+  while (!changed_.wait_for(lock, kLook, [this] { return stop_; })) {
     const int64_t now_ns = steady_ns();
-    if (probe.answered(now_ns)) answered_ns = now_ns;
-    if (answered_ns == 0 || now_ns - answered_ns < kUnanswered_ns) continue;
-    std::array<char, 256> host{};
-    gethostname(host.data(), host.size() - 1);
-    fmt::print(
-        stderr,
-        "ddp_train: error: on {}: the host of mpirun ({}) cannot be reached in start-up: no answer for {:.1f} s. "
-        "The network to it is cut, or it is down or suspended: look at it from here, then start the run again\n",
-        host.data(), addresses_, 1e-9 * static_cast<double>(now_ns - answered_ns));
-    end_launcher(launcher_of_process());
+    const bool slept = now_ns - std::exchange(last_look_ns, now_ns) > kSlept_ns;
+    if (host.answered(now_ns) || (answered_ns != 0 && slept)) answered_ns = now_ns;
+    if (answered_ns == 0 || now_ns - answered_ns < kAskMpirun_ns) continue;
+    if (mpirun.answered(now_ns)) answered_ns = now_ns;
+    if (now_ns - answered_ns < kUnreachable_ns) continue;
+    say(addresses, now_ns - answered_ns);
+    end_parent(parent_of_process());
     _exit(static_cast<int>(Exit::communication));
   }
 }

@@ -1,11 +1,12 @@
 // While MPI starts on a host other than mpirun's: ends this process and its daemon with a message when mpirun's host,
-// having answered, has not done so for seven seconds. Later a Board and a watchdog know more.
+// having answered, has not done so for seven seconds, nor mpirun itself. Only the first rank of a host guards, by the
+// launcher's count; the daemon ends the others. Later a Board and a watchdog know more.
 #pragma once
 
-#include "comm/mpi/host_probe.h"
 #include "comm/mpi/launcher.h"
 
 #include <condition_variable>
+#include <cstdint>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -20,9 +21,8 @@ class StartGuard {
   StartGuard& operator=(const StartGuard&) = delete;
 
  private:
-  void watch();
+  void watch(const std::string& addresses, uint16_t port);  // of mpirun: "10.0.0.1,10.1.0.1"
 
-  std::string addresses_;  // of mpirun's host: "10.0.0.1,10.1.0.1"; empty: not known
   std::mutex mutex_;
   std::condition_variable changed_;
   bool stop_ = false;

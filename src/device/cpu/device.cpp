@@ -1,8 +1,8 @@
 #include "device/cpu/device.h"
 
 #include "core/error.h"
+#include "core/stopwatch.h"
 
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -53,9 +53,7 @@ class CpuDevice final : public Device {
   void await(int) override {}
   bool passed(int) override { return true; }
 
-  void stamp(int64_t* nanoseconds) override {
-    *nanoseconds = std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
-  }
+  void stamp(int64_t* nanoseconds) override { *nanoseconds = steady_ns(); }
 
   std::unique_ptr<Recorder> recorder() override { return std::make_unique<Runner>(); }
 

@@ -162,8 +162,8 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
   const int channels = plan.packs * N;
   each_channel<N>(plan, place, [&](int c, int in_tile) {
     const float inverse_deviation = kept[channels + c];
-    const float factor = (scale ? scale[c] : 1.0f) * inverse_deviation;
-    of_channels[in_tile] = {kept[c], inverse_deviation * (sums[channels + c] / count), factor, sums[c] / count, 1};
+    of_channels[in_tile] = {kept[c], inverse_deviation * (sums[channels + c] / count),
+                            (scale ? scale[c] : 1.0f) * inverse_deviation, sums[c] / count, 1};
   });
   BatchNormGradient gradient[N] = {};
   if (place.mine)

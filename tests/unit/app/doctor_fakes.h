@@ -41,7 +41,6 @@ inline std::vector<RankFacts> with_gpus(int hosts, int of_each) {
   std::vector<RankFacts> ranks = healthy(hosts, of_each);
   for (RankFacts& rank : ranks) {
     rank.gpu.visible = of_each;
-    rank.gpu.index = rank.local_rank;
     rank.gpu.why = "";
     rank.gpu.name = "NVIDIA H200";
     rank.gpu.bus_id = fmt::format("0000:{:02x}:00.0", rank.local_rank + 16);
@@ -58,11 +57,13 @@ inline void expect_fine(const Findings& findings) {
   for (const Finding& f : findings) {
     EXPECT_EQ(f.verdict, Verdict::ok) << f.check << ": " << f.problem;
     EXPECT_FALSE(f.found.empty());
-    EXPECT_EQ(f.problem + f.mend, "");
+    EXPECT_EQ(f.problem + f.mend + f.look, "");
   }
 }
 
-// One of the findings has this verdict, these words in its problem, and this line to mend it; none else is wrong.
+// One of the findings has this verdict, these words in its problem, and this line, which mends it unless it begins with
+// kLook; none else is wrong.
+constexpr char kLook[] = "look: ";
 inline void expect_only(const Findings& findings, Verdict verdict, const std::vector<std::string>& words,
                         const std::string& mend, Exit code = Exit::done) {
   int wrong = 0;
@@ -73,7 +74,7 @@ inline void expect_only(const Findings& findings, Verdict verdict, const std::ve
     EXPECT_EQ(f.code, code) << f.problem;
     for (const std::string& word : words)
       EXPECT_NE(f.problem.find(word), std::string::npos) << word << " is missing in: " << f.problem;
-    EXPECT_EQ(f.mend, mend);
+    EXPECT_EQ(f.look.empty() ? f.mend : kLook + f.look + f.mend, mend);
   }
   EXPECT_EQ(wrong, 1);
 }

@@ -46,6 +46,7 @@ TEST(DoctorCores, MoreThreadsThanCoresIsAWarning) {
   for (RankFacts& rank : ranks) rank.cores = {0, 1};
   expect_only(judge_cores(ranks, false, "mpirun"), Verdict::warning,
               {"ranks 0-2 with 1 thread each on a share cores 0-1"}, "mpirun -np 2");
+  EXPECT_EQ(judge_cores(ranks, false, "srun")[0].mend, "srun -n 2");
   expect_fine(judge_cores(ranks, true, "mpirun"));
   ranks.pop_back();
   expect_fine(judge_cores(ranks, false, "mpirun"));
@@ -70,7 +71,16 @@ TEST(DoctorCores, HalfAHostLeftIdleIsAWarning) {
               "taskset -c 0-7 mpirun --bind-to none");
   expect_fine(judge_cores(ranks, true, "mpirun"));  // the GPUs compute
   expect_fine(judge_cores(ranks, false, ""));       // nobody but the user bound them
-  ranks[0].here.cpu_max = "300000 100000";          // a container may have no more
+  expect_fine(judge_cores(ranks, false, "srun"));   // the others may be other jobs'
+  auto in_a_job = ranks;
+  in_a_job[0].environment["SLURM_JOB_ID"] = "7";
+  expect_fine(judge_cores(in_a_job, false, "mpirun"));
+  ranks[0].threads = 1;  // as asked for
+  expect_fine(judge_cores(ranks, false, "mpirun"));
+  ranks[0].threads = 0;
+  auto rest = healthy(1, 3);  // eight cores, two each, and two left over
+  expect_fine(judge_cores(rest, false, "mpirun"));
+  ranks[0].here.cpu_max = "300000 100000";  // a container may have no more
   expect_fine(judge_cores(ranks, false, "mpirun"));
 }
 
@@ -129,10 +139,22 @@ TEST(DoctorBeforeMpi, RanksThatCannotMeetAreToldSo) {
   here.interfaces[1].up = false;
   const auto found = judge_before_mpi(here, environment);
   ASSERT_TRUE(found);
+  for (const char* other_way : {"OMPI_MCA_pml", "OMPI_MCA_btl", "OMPI_MCA_btl_tcp_if_exclude"}) {
+    environment[other_way] = "x";
+    EXPECT_FALSE(judge_before_mpi(here, environment)) << other_way;
+    environment.erase(other_way);
+  }
   expect_only({*found}, Verdict::fault, {"/dev/shm", "besides lo"}, "mount -o remount,size=1g /dev/shm",
               Exit::communication);
   environment["OMPI_COMM_WORLD_LOCAL_SIZE"] = environment["OMPI_COMM_WORLD_SIZE"] = "1";
   EXPECT_FALSE(judge_before_mpi(here, environment));
+}
+
+TEST(DoctorSharedMemory, ElsewhereThanInItsUsualFolder) {
+  auto ranks = healthy(1, 2);
+  ranks[0].here.memory = {"/full", true, kMiB, kMiB, 4 * kMiB};
+  expect_only(judge_shared_memory(ranks, false), Verdict::fault, {"/full has 1 MiB"},
+              "unset OMPI_MCA_btl_vader_backing_directory", Exit::communication);
 }
 
 TEST(DoctorBeforeMpi, OtherHostsNeedAnInterface) {
@@ -149,19 +171,13 @@ TEST(DoctorBeforeMpi, OtherHostsNeedAnInterface) {
     ASSERT_TRUE(found) << bad;
     expect_only({*found}, Verdict::fault, {bad}, "unset OMPI_MCA_btl_tcp_if_include", Exit::communication);
   }
+  environment.erase("OMPI_MCA_btl_tcp_if_include");
+  here.interfaces.clear();
+  expect_only({judge_before_mpi(here, environment).value()}, Verdict::fault, {"there are other hosts"},
+              kLook + std::string("ip link"), Exit::communication);
 }
 
-TEST(DoctorSystem, ListsAsTheKernelWritesThem) {
-  EXPECT_EQ(parse_list("0-2,5,7-8\n"), (std::vector<int>{0, 1, 2, 5, 7, 8}));
-  EXPECT_EQ(parse_list("3"), std::vector<int>{3});
-  EXPECT_TRUE(parse_list("").empty());
-  EXPECT_EQ(list_of({0, 1, 2, 5, 7, 8}), "0-2,5,7-8");
-  EXPECT_EQ(list_of({}), "");
-}
-
-TEST(DoctorSystem, ThisHostHasCoresAndALoopback) {
-  EXPECT_FALSE(cores_of_process().empty());
-  EXPECT_FALSE(cores_of_host().empty());
+TEST(DoctorSystem, ThisHostHasALoopback) {
   const auto interfaces = network_interfaces();
   EXPECT_TRUE(std::any_of(interfaces.begin(), interfaces.end(), [](const auto& i) { return i.name == "lo"; }));
 }

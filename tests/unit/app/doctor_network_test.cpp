@@ -31,21 +31,27 @@ TEST(DoctorInterfaces, ANamedOneThatIsDown) {
   expect_only(judge_interfaces(one_host, false), Verdict::warning, {"eth1 is down on a"}, "ip link set eth1 up");
 }
 
+TEST(DoctorInterfaces, OneOfAListIsEnough) {
+  expect_fine(judge_interfaces(naming(healthy(2, 1), kTcp, "ib0,eth0"), false));
+  expect_only(judge_interfaces(naming(healthy(2, 1), kTcp, "eth0,eth1"), false), Verdict::warning,
+              {"eth1 is down on a"}, "ip link set eth1 up");
+}
+
 TEST(DoctorInterfaces, ANamedOneThatIsMissingOrWithoutAddress) {
   expect_only(judge_interfaces(naming(healthy(2, 1), kTcp, "ib0"), false), Verdict::fault, {"ib0 is missing on a"},
-              "mpirun --mca btl_tcp_if_include eth0", Exit::communication);
+              "export OMPI_MCA_btl_tcp_if_include=eth0", Exit::communication);
   expect_only(judge_interfaces(naming(healthy(2, 1), "OMPI_MCA_oob_tcp_if_include", "10.1.0.0/16"), false),
-              Verdict::fault, {"10.1.0.0/16 is missing on a"}, "mpirun --mca oob_tcp_if_include eth0",
+              Verdict::fault, {"10.1.0.0/16 is missing on a"}, "export OMPI_MCA_oob_tcp_if_include=eth0",
               Exit::communication);
   auto ranks = naming(healthy(2, 1), kTcp, "eth1");
   for (RankFacts& rank : ranks) rank.here.interfaces[2].up = true;
   expect_only(judge_interfaces(ranks, false), Verdict::fault, {"eth1 is without an address on a"},
-              "mpirun --mca btl_tcp_if_include eth0", Exit::communication);
+              "export OMPI_MCA_btl_tcp_if_include=eth0", Exit::communication);
 }
 
 TEST(DoctorInterfaces, NcclNamesThemByTheirBeginnings) {
   for (const char* good : {"eth", "=eth0", "ib,eth0", "^ib", "^eth1"})
-    expect_fine(judge_interfaces(naming(with_gpus(1, 2), kNccl, good == std::string("ib,eth0") ? "eth0" : good), true));
+    expect_fine(judge_interfaces(naming(with_gpus(1, 2), kNccl, good), true));
   expect_only(judge_interfaces(naming(with_gpus(1, 2), kNccl, "ib"), true), Verdict::fault, {"ib is missing on a"},
               "export NCCL_SOCKET_IFNAME=eth0", Exit::communication);
   expect_only(judge_interfaces(naming(with_gpus(1, 2), kNccl, "=eth"), true), Verdict::fault, {"=eth is missing"},
@@ -58,14 +64,22 @@ TEST(DoctorInterfaces, HostsWithoutACommonNetwork) {
   auto ranks = healthy(2, 1);
   ranks[1].here.interfaces[1].addresses = {"10.0.1.2/24"};
   expect_only(judge_interfaces(ranks, false), Verdict::warning, {"no network is common"},
-              "mpirun --mca btl_tcp_if_include NETWORK/BITS,NETWORK/BITS");
+              "export OMPI_MCA_btl_tcp_if_include=10.0.0.0/24,10.0.1.0/24");
+  expect_fine(judge_interfaces(ranks, false, false));
+  expect_fine(judge_interfaces(naming(ranks, kTcp, "10.0.0.0/23"), false));
+  for (RankFacts& rank : ranks) rank.here.interfaces.push_back({"docker0", true, {"172.17.0.1/16"}});  // leads nowhere
+  expect_only(judge_interfaces(ranks, false), Verdict::warning, {"no network is common"},
+              "export OMPI_MCA_btl_tcp_if_include=10.0.0.0/24,10.0.1.0/24");
+  for (RankFacts& rank : ranks) rank.here.interfaces.resize(1);
+  expect_only(judge_interfaces(ranks, false), Verdict::warning, {"no network is common"},
+              kLook + std::string("ip addr"));
 }
 
 TEST(DoctorInterfaces, ABridgeWithTheSameAddressOnSeveralHosts) {
   auto ranks = healthy(2, 1);
   for (RankFacts& rank : ranks) rank.here.interfaces.push_back({"docker0", true, {"172.17.0.1/16"}});
   expect_only(judge_interfaces(ranks, false), Verdict::warning, {"the same address on docker0"},
-              "mpirun --mca btl_tcp_if_exclude lo,docker0");
+              "export OMPI_MCA_btl_tcp_if_exclude=lo,docker0");
   expect_fine(judge_interfaces(naming(ranks, kTcp, "eth0"), false));
 }
 

@@ -63,7 +63,7 @@ TEST(DoctorAllreduce, ExactSums) {
   for (const AllreduceTrial& trial : trials(3, -1)) {
     EXPECT_EQ(trial.wrong_rank, -1);
     EXPECT_GT(trial.latency, 0);
-    expect_fine(judge_allreduce(trial, "MPI"));
+    expect_fine(judge_allreduce(trial, "MPI", ""));
   }
 }
 
@@ -71,8 +71,8 @@ TEST(DoctorAllreduce, AWrongSumNamesItsRank) {
   for (const AllreduceTrial& trial : trials(3, 2)) {
     EXPECT_EQ(trial.wrong_rank, 2);
     EXPECT_EQ(trial.got, trial.expected + 1);
-    expect_only(judge_allreduce(trial, "NCCL 2.28.9"), Verdict::fault, {"rank 2 got", "corrupts"},
-                "ddp_train --transport mpi", Exit::communication);
+    expect_only(judge_allreduce(trial, "MPI, our ring", "ddp_train --allreduce auto"), Verdict::fault,
+                {"rank 2 got", "corrupts"}, "ddp_train --allreduce auto", Exit::communication);
   }
 }
 
@@ -122,7 +122,7 @@ TEST(DoctorOutputJudgement, SlowOrFull) {
 }
 
 TEST(DoctorHang, BlamesTheOneThatIsStoppedOrBehind) {
-  std::vector<RankState> ranks{{"a", 11, 9, 0.1}, {"a", 12, 9, 0.1}, {"b", 0, 9, 0.4}};
+  std::vector<RankState> ranks{{"a", 11, 9, 0.1, 0}, {"a", 12, 9, 0.1, 0}, {"b", 0, 9, 0.4, 0.3}};
   EXPECT_EQ(blame("clocks", 20, ranks).problem, "the check \"clocks\" has not ended within 20 s");
   ranks[2].progress = 8;
   EXPECT_EQ(blame("clocks", 20, ranks).problem,
@@ -130,10 +130,15 @@ TEST(DoctorHang, BlamesTheOneThatIsStoppedOrBehind) {
   ranks[1].silent_seconds = 19;
   expect_only({blame("clocks", 20, ranks)}, Verdict::fault, {"rank 1 on a (pid 12) is stopped"}, "kill -CONT 12",
               Exit::communication);
-  ranks[1].silent_seconds = 0;
-  ranks[2].silent_seconds = 19;
-  expect_only({blame("clocks", 20, ranks)}, Verdict::fault, {"nothing is heard of rank 2 on b"}, "ping b",
+}
+
+TEST(DoctorHang, ARankOfAnotherHostIsStoppedWhereTheHostIsHeardOf) {
+  std::vector<RankState> ranks{{"a", 11, 9, 0.1, 0}, {"b", 0, 9, 0.4, 0.3}, {"b", 0, 9, 19, 0.3}};
+  expect_only({blame("clocks", 20, ranks)}, Verdict::fault, {"rank 2 on b is stopped"}, "ssh b pkill -CONT ddp_train",
               Exit::communication);
+  ranks[1] = ranks[2] = {"b", 0, 9, 19.1, 19};
+  expect_only({blame("clocks", 20, ranks)}, Verdict::fault, {"nothing is heard of host b"},
+              kLook + std::string("ping b"), Exit::communication);
 }
 
 TEST(DoctorHang, ALimitExpiresOnceOrNever) {
@@ -157,8 +162,18 @@ TEST(DoctorHang, ALimitExpiresOnceOrNever) {
   EXPECT_EQ(expired, 1);
 }
 
-const Findings kFindings{fine("world", "2 ranks"), warn("cores", "too few", "mpirun -np 1"),
-                         fault("output folder", Exit::output, "full", "rm"), fault("GPUs", Exit::device, "none", "x")};
+const Findings kFindings{fine("world", "2 ranks")[0], of_check("cores", warn("too few", "mpirun -np 1")),
+                         of_check("output folder", fault(Exit::output, "full", "rm")),
+                         of_check("GPUs", look("nvidia-smi", fault(Exit::device, "none")))};
+
+TEST(DoctorFinding, BelongsToItsCheck) {
+  const Findings all = with_found({warn("one"), warn("two")}, "cores", "2 of 2");
+  EXPECT_EQ(all[0].check + all[1].check, "corescores");
+  EXPECT_EQ(all[0].found, "2 of 2");
+  EXPECT_EQ(all[1].found, "");
+  EXPECT_EQ(problem_of(Error(Exit::output, "a; b is full; empty it")), "a; b is full");
+  EXPECT_EQ(problem_of(Error(Exit::output, "it is full")), "it is full");
+}
 
 TEST(DoctorReport, TheFirstFaultGivesTheCode) {
   EXPECT_EQ(code_of(kFindings), Exit::output);
@@ -170,12 +185,18 @@ TEST(DoctorReport, ARowHasWhatIsWrongAndWhatMendsIt) {
   EXPECT_EQ(row_of(kFindings[0]), "world            ok       2 ranks\n");
   EXPECT_EQ(row_of(kFindings[1]),
             "cores            warning\n          wrong: too few\n           mend: mpirun -np 1\n");
+  EXPECT_EQ(row_of(kFindings[3]), "GPUs             fault\n          wrong: none\n           look: nvidia-smi\n");
+}
+
+TEST(DoctorReport, ALineHasItToo) {
+  EXPECT_EQ(line_of(kFindings[1]), "too few; mend it by: mpirun -np 1");
+  EXPECT_EQ(line_of(kFindings[3]), "none; look with: nvidia-smi");
 }
 
 TEST(DoctorReport, Json) {
   const std::string text = json_of(kFindings, 2);
-  for (const char* part :
-       {"\"ranks\": 2", "\"verdict\": \"warning\"", "\"mend\": \"mpirun -np 1\"", "\"faults\": 2", "\"exit_code\": 4"})
+  for (const char* part : {"\"ranks\": 2", "\"verdict\": \"warning\"", "\"mend\": \"mpirun -np 1\"",
+                           "\"look\": \"nvidia-smi\"", "\"faults\": 2", "\"exit_code\": 4"})
     EXPECT_NE(text.find(part), std::string::npos) << part << " is missing in " << text;
 }
 

@@ -27,6 +27,14 @@ TEST(Launcher, SrunCountsInsideAStepOnly) {
 
 TEST(Launcher, OtherPmi) { EXPECT_EQ(promised_ranks({{"PMI_SIZE", "3"}})->ranks, 3); }
 
+TEST(Launcher, CountsTheRanksOfAHost) {
+  const auto local_rank = [](const Environment& environment) { return promised_ranks(environment)->local_rank; };
+  EXPECT_EQ(local_rank({{"OMPI_COMM_WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_LOCAL_RANK", "1"}}), 1);
+  EXPECT_EQ(local_rank({{"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_STEP_ID", "0"}, {"SLURM_LOCALID", "2"}}), 2);
+  EXPECT_EQ(local_rank({{"PMI_SIZE", "4"}, {"PMI_RANK", "3"}, {"MPI_LOCALRANKID", "1"}}), 1);
+  EXPECT_EQ(local_rank({{"PMI_SIZE", "4"}, {"PMI_RANK", "3"}}), 3);  // as if there were one host, so that one speaks
+}
+
 TEST(Launcher, NonsenseIsNoPromise) { EXPECT_FALSE(promised_ranks({{"OMPI_COMM_WORLD_SIZE", "many"}})); }
 
 TEST(Launcher, TheErrorNamesBothCountsAndTheWayOut) {
