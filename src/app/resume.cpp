@@ -68,7 +68,7 @@ bool same_value(const std::string& a, const std::string& b) {
   return !a.empty() && !b.empty() && *end_a == 0 && *end_b == 0 && number_a == number_b;
 }
 
-std::string value_in(const Named& values, const std::string& name) {
+std::string kept_in(const Named& values, const std::string& name) {
   const auto found = values.find(name);
   return found == values.end() ? "not set" : found->second;
 }
@@ -80,7 +80,7 @@ std::vector<std::string> differences(const Named& saved, const Named& now) {
     for (const auto& [name, value] : *values) names.insert(name);
   std::vector<std::string> texts;
   for (const std::string& name : names) {
-    const std::string before = value_in(saved, name), after = value_in(now, name);
+    const std::string before = kept_in(saved, name), after = kept_in(now, name);
     if (!same_value(before, after)) texts.push_back(fmt::format("{} was {}, is {}", name, before, after));
   }
   return texts;
@@ -111,7 +111,7 @@ void require_same_mathematics(const RunState& saved, const RunState& now, const 
 
 bool same_parts(const RunState& saved, const RunState& now) {
   return std::ranges::all_of(kParts,
-                             [&](const char* name) { return value_in(saved.bits, name) == value_in(now.bits, name); });
+                             [&](const char* name) { return kept_in(saved.bits, name) == kept_in(now.bits, name); });
 }
 
 std::string differing_bits(const RunState& saved, const RunState& now) {
