@@ -14,6 +14,8 @@
 
 namespace ddp::doctor {
 
+inline constexpr char kTcpInclude[] = "OMPI_MCA_btl_tcp_if_include";  // the interfaces of MPI's messages between hosts
+
 using Ranks = std::span<const RankFacts>;
 
 // `promise`: the launcher's, if any. The world's size is that of `ranks`.

@@ -10,7 +10,6 @@ namespace {
 
 constexpr double kMiB = 1 << 20;
 constexpr int64_t kForNccl = int64_t{256} << 20;  // below it, NCCL's rings between GPUs without peer access may not fit
-constexpr char kTcp[] = "OMPI_MCA_btl_tcp_if_include";
 
 double mib(int64_t bytes) { return static_cast<double>(bytes) / kMiB; }
 
@@ -31,7 +30,7 @@ std::string larger(const HostFacts& here) {
 }
 
 bool reaches_itself(const HostFacts& here, const Environment& environment) {
-  const auto items = items_of(value_in(environment, kTcp));
+  const auto items = items_of(value_in(environment, kTcpInclude));
   return std::any_of(here.interfaces.begin(), here.interfaces.end(), [&](const Interface& interface) {
     if (items.empty()) return interface.name != "lo" && names_usable(interface, interface.name);
     const auto means_it = [&](const std::string& item) { return names_usable(interface, item); };
@@ -103,7 +102,7 @@ std::optional<Finding> judge_before_mpi(const HostFacts& here, const Environment
                           describe(here.memory), local, mib(here.memory.per_rank)),
               larger(here)));
   if (world <= local || local == 0 || reaches_itself(here, environment)) return std::nullopt;
-  const std::string named = value_in(environment, kTcp);
+  const std::string named = value_in(environment, kTcpInclude);
   if (named.empty())
     return of_check("interfaces",
                     look("ip link", fault(Exit::communication,
@@ -113,8 +112,8 @@ std::optional<Finding> judge_before_mpi(const HostFacts& here, const Environment
                   fault(Exit::communication,
                         fmt::format("{}={} names no interface that is up here and has an address, and there are other "
                                     "hosts",
-                                    kTcp, named),
-                        fmt::format("unset {}", kTcp)));
+                                    kTcpInclude, named),
+                        fmt::format("unset {}", kTcpInclude)));
 }
 
 }  // namespace ddp::doctor

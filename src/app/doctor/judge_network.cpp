@@ -14,8 +14,8 @@
 namespace ddp::doctor {
 namespace {
 
-constexpr char kTcp[] = "OMPI_MCA_btl_tcp_if_include", kOob[] = "OMPI_MCA_oob_tcp_if_include",
-               kExclude[] = "OMPI_MCA_btl_tcp_if_exclude", kNccl[] = "NCCL_SOCKET_IFNAME";
+constexpr char kOob[] = "OMPI_MCA_oob_tcp_if_include", kExclude[] = "OMPI_MCA_btl_tcp_if_exclude",
+               kNccl[] = "NCCL_SOCKET_IFNAME";
 
 struct Network {
   uint32_t address = 0, mask = 0;
@@ -122,7 +122,7 @@ std::set<uint32_t> addresses_of_two(const std::vector<Place>& all) {
 
 Findings judge_several_hosts(Ranks ranks, const std::vector<HostRanks>& hosts) {
   const Environment& environment = ranks[0].environment;
-  if (!value_in(environment, kTcp).empty() || !value_in(environment, kExclude).empty()) return {};
+  if (!value_in(environment, kTcpInclude).empty() || !value_in(environment, kExclude).empty()) return {};
   const std::vector<Place> all = places(ranks, hosts);
   const std::set<uint32_t> twice = addresses_of_two(all);
   std::set<std::string> bridges, networks;
@@ -139,7 +139,7 @@ Findings judge_several_hosts(Ranks ranks, const std::vector<HostRanks>& hosts) {
   if (std::none_of(hosts_of_network.begin(), hosts_of_network.end(), joins_all)) {
     Finding apart = warn("no network is common to all hosts: they reach each other through a router, if at all");
     if (networks.empty()) return {look("ip addr", std::move(apart))};
-    apart.mend = fmt::format("export {}={}", kTcp, fmt::join(networks, ","));
+    apart.mend = fmt::format("export {}={}", kTcpInclude, fmt::join(networks, ","));
     return {std::move(apart)};
   }
   Findings problems;
@@ -173,7 +173,7 @@ bool names_usable(const Interface& interface, const std::string& item) {
 Findings judge_interfaces(Ranks ranks, bool on_gpus, bool with_networks) {
   const auto hosts = by_host(ranks);
   const bool several = hosts.size() > 1;
-  Findings problems = judge_named(ranks, kTcp, several);
+  Findings problems = judge_named(ranks, kTcpInclude, several);
   for (const Findings& more : {judge_named(ranks, kOob, several), judge_named(ranks, kNccl, on_gpus),
                                several && with_networks ? judge_several_hosts(ranks, hosts) : Findings{}})
     problems.insert(problems.end(), more.begin(), more.end());
