@@ -1,5 +1,7 @@
 #include "app/cores.h"
 
+#include "core/first_line.h"
+
 #include <fmt/format.h>
 #include <sched.h>
 
@@ -15,13 +17,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-std::string line_of(const fs::path& file) {
-  std::ifstream stream(file);
-  std::string line;
-  std::getline(stream, line);
-  return line;
-}
-
 // The file of this process's control group, of either version of the kernel's interface.
 std::string from_group(const std::string& controller, const char* name, const char* old_name) {
   std::ifstream groups("/proc/self/cgroup");
@@ -33,7 +28,7 @@ std::string from_group(const std::string& controller, const char* name, const ch
     if (!old && !controllers.empty()) continue;
     const fs::path root = old ? fs::path("/sys/fs/cgroup") / controller : fs::path("/sys/fs/cgroup");
     for (const std::string& folder : {path, std::string("/")})
-      if (const std::string text = line_of(root.string() + folder + "/" + (old ? old_name : name)); !text.empty())
+      if (const std::string text = first_line(root.string() + folder + "/" + (old ? old_name : name)); !text.empty())
         return text;
   }
   return "";
@@ -79,7 +74,7 @@ std::vector<int> cores_of_process() {
 
 std::vector<int> cores_of_host() {
   const std::string group = from_group("cpuset", "cpuset.cpus.effective", "cpuset.effective_cpus");
-  return parse_list(group.empty() ? line_of("/sys/devices/system/cpu/online") : group);
+  return parse_list(group.empty() ? first_line("/sys/devices/system/cpu/online") : group);
 }
 
 std::string cpu_limit_of_container() {

@@ -3,16 +3,15 @@
 #include "app/doctor/checks.h"
 #include "app/doctor/report.h"
 #include "app/fatal.h"
+#include "core/first_line.h"
 
 #include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 #include <thread>
 
@@ -39,9 +38,8 @@ std::vector<int> stopped_processes() {
   std::vector<int> pids;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
-    std::ifstream file(entry.path() / "stat");
-    std::string line, state;
-    std::getline(file, line);
+    const std::string line = first_line(entry.path() / "stat");
+    std::string state;
     const size_t end_of_name = line.rfind(')');
     if (end_of_name == std::string::npos) continue;
     int parent = 0;
@@ -117,9 +115,7 @@ void report_start(const Error& error, int argc, char** argv) {
   if (of_world ? !first_at_launch(environment) : !speaks_in_turn(environment, promise)) return;
   if (!given("--doctor", argc, argv)) return print_error(error.what(), -1);
   RankFacts alone;
-  std::array<char, 256> host{};
-  gethostname(host.data(), host.size() - 1);
-  alone.host = host.data();
+  alone.host = name_of_host();
   print(of_world
             ? judge_world({&alone, 1}, promise).front()
             : of_check("start of MPI", look("ompi_info --parsable | grep thread", fault(error.code(), error.what()))),

@@ -1,5 +1,7 @@
 #include "app/doctor/system.h"
 
+#include "core/first_line.h"
+
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <ifaddrs.h>
@@ -12,7 +14,6 @@
 #include <bit>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <memory>
 
@@ -20,13 +21,6 @@ namespace ddp::doctor {
 namespace fs = std::filesystem;
 
 namespace {
-
-std::string line_of(const fs::path& file) {
-  std::ifstream stream(file);
-  std::string line;
-  std::getline(stream, line);
-  return line;
-}
 
 std::string or_default(const Environment& environment, const char* variable, const char* otherwise) {
   const std::string value = value_in(environment, variable);
@@ -87,7 +81,8 @@ int nvidia_devices_on_bus() {
   int count = 0;
   std::error_code error;
   for (const auto& device : fs::directory_iterator("/sys/bus/pci/devices", error))
-    if (line_of(device.path() / "vendor") == "0x10de" && line_of(device.path() / "class").starts_with("0x03")) ++count;
+    if (first_line(device.path() / "vendor") == "0x10de" && first_line(device.path() / "class").starts_with("0x03"))
+      ++count;
   return count;
 }
 

@@ -1,10 +1,11 @@
 #include "comm/mpi/mpirun.h"
 
+#include "core/first_line.h"
+
 #include <signal.h>
 #include <unistd.h>
 
 #include <chrono>
-#include <fstream>
 #include <string>
 #include <thread>
 #include <utility>
@@ -16,9 +17,7 @@ using std::chrono::milliseconds;
 Parent parent_of_process() {
   using enum Parent::Kind;
   const pid_t pid = getppid();
-  std::string name;
-  std::ifstream file("/proc/" + std::to_string(pid) + "/comm");
-  std::getline(file, name);
+  const std::string name = first_line("/proc/" + std::to_string(pid) + "/comm");
   const bool is_mpirun = name == "mpirun" || name == "mpiexec" || name == "orterun";
   return {.kind = name == "orted" ? daemon : is_mpirun ? mpirun : other, .pid = pid};
 }

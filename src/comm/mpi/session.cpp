@@ -24,12 +24,6 @@
 namespace ddp {
 namespace {
 
-std::string name_of_host() {
-  std::array<char, 256> name{};
-  gethostname(name.data(), name.size() - 1);
-  return name.data();
-}
-
 // Initialises, and finalises at the end unless MPI still uses what an error left behind; it would wait for ever then.
 struct Library {
   Library(int& argc, char**& argv) {

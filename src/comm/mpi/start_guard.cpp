@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <array>
 #include <charconv>
 #include <chrono>
 #include <cstdio>
@@ -53,12 +52,10 @@ HostAddresses parse(const std::string& list) {
 }
 
 void say(const std::string& addresses, int64_t unanswered_ns) {
-  std::array<char, 256> host{};
-  gethostname(host.data(), host.size() - 1);
   fmt::print(stderr,
              "ddp_train: error: on {}: the host of mpirun ({}) cannot be reached in start-up: no answer for {:.1f} s. "
              "The network to it is cut, or it is down or suspended: look at it from here, then start the run again\n",
-             host.data(), addresses, 1e-9 * static_cast<double>(unanswered_ns));
+             name_of_host(), addresses, 1e-9 * static_cast<double>(unanswered_ns));
 }
 
 }  // namespace

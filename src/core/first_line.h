@@ -1,0 +1,17 @@
+// The first line of a file, as the kernel's small ones have it; empty where it cannot be read.
+#pragma once
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+namespace ddp {
+
+inline std::string first_line(const std::filesystem::path& file) {
+  std::ifstream stream(file);
+  std::string line;
+  std::getline(stream, line);
+  return line;
+}
+
+}  // namespace ddp
