@@ -16,7 +16,7 @@ using std::chrono::microseconds;
 
 constexpr microseconds kPatience(200);     // without a poll for so long, the thread takes over
 constexpr microseconds kNap(50);           // between its polls then
-constexpr microseconds kLongestNap(1600);  // between its looks while others poll
+constexpr microseconds kLongestNap(6400);  // between its looks while others poll
 constexpr microseconds kErrand(100'000);   // between two runs of an errand
 
 }  // namespace
@@ -59,15 +59,16 @@ void Engine::detach(Errand& errand) noexcept {
 
 Communicator::Sequence Engine::start(Lane& lane, const Collective& collective) {
   Communicator::Sequence n = 0;
-  bool was_busy = false;
+  bool asleep = false;
   {
     const std::lock_guard lock(mutex_);
     if (failure_) std::rethrow_exception(failure_);
     last_poll_ns_.store(steady_ns(), std::memory_order_relaxed);
     n = lane.push(collective);
-    was_busy = busy_.exchange(true, std::memory_order_relaxed);
+    busy_.store(true, std::memory_order_relaxed);
+    asleep = asleep_;
   }
-  if (!was_busy) wake_.notify_one();
+  if (asleep) wake_.notify_one();
   return n;
 }
 
@@ -113,24 +114,29 @@ void Engine::run_errand() noexcept {
   errand_->run(now);
 }
 
-// Asleep while nothing is outstanding, but for errands. Else it looks now and then whether the computing thread still
-// polls, ever more rarely while it does, and polls in its place when it does not.
+// Asleep while nothing has been outstanding for long, but for errands. Else it looks now and then whether the computing
+// thread still polls, ever more rarely while it does, and polls in its place when it does not.
 void Engine::poll_when_nobody_does() {
   prctl(PR_SET_TIMERSLACK, 1000);  // ns: the default of 50 us would double a nap
   std::unique_lock lock(mutex_);
   microseconds nap = kPatience;
+  const auto unpolled_for = [this](microseconds time) {
+    return steady_ns() - last_poll_ns_.load(std::memory_order_relaxed) >= std::chrono::nanoseconds(time).count();
+  };
   while (!stop_ && !failure_) {
     run_errand();
-    if (!busy_) {
+    if (!busy_ && unpolled_for(kErrand)) {
+      asleep_ = true;
       if (errand_)
         wake_.wait_for(lock, 2 * kErrand, [this] { return stop_ || busy_; });
       else
         wake_.wait(lock, [this] { return stop_ || busy_ || errand_; });
+      asleep_ = false;
       nap = kPatience;
-      if (!busy_) continue;
+      continue;
     }
     if (wake_.wait_for(lock, nap, [this] { return stop_; })) return;
-    if (steady_ns() - last_poll_ns_.load(std::memory_order_relaxed) < std::chrono::nanoseconds(kPatience).count()) {
+    if (!busy_ || !unpolled_for(kPatience)) {
       nap = std::min(std::max(2 * nap, kPatience), kLongestNap);
       continue;
     }

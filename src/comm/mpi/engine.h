@@ -52,6 +52,7 @@ class Engine {
   int64_t errand_due_ns_ = 0;
   std::exception_ptr failure_;
   bool stop_ = false, abandoned_ = false;
+  bool asleep_ = false;                    // the thread, until it is notified
   std::atomic<bool> busy_ = false;         // something is outstanding
   std::atomic<int64_t> last_poll_ns_ = 0;  // by the computing thread
   std::thread thread_;
