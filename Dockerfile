@@ -17,7 +17,7 @@ COPY launch/setup launch/packages.txt launch/toolkit launch/
 RUN launch/setup build && { [ "$DDP_CUDA" != ON ] || launch/toolkit install; }
 COPY CMakeLists.txt CMakePresets.json ./
 COPY src src
-RUN cmake --preset cpu -DDDP_CUDA="$DDP_CUDA" -DBUILD_TESTING=OFF -DCMAKE_UNITY_BUILD=ON && \
+RUN cmake --preset cpu -DDDP_CUDA="$DDP_CUDA" -DBUILD_TESTING=OFF && \
     cmake --build --preset cpu --target ddp_train_program
 COPY docker/pack docker/
 RUN docker/pack build/cpu/ddp_train /packed

@@ -19,13 +19,13 @@ class EmulatedElementwise : public ::testing::TestWithParam<DType>, public Emula
 INSTANTIATE_TEST_SUITE_P(Types, EmulatedElementwise, kTypes, type_name);
 
 TEST_P(EmulatedElementwise, NormalizeGathersAndCrops) {
-  struct Case {
+  struct Padded {
     int64_t n;
     ImageShape image, part;
   };
-  const Case cases[] = {{1, {28, 28, 1}, {28, 28, 1}}, {5, {28, 28, 1}, {28, 28, 1}},    {3, {28, 28, 1}, {9, 28, 1}},
-                        {17, {7, 8, 3}, {5, 7, 3}},    {2, {8, 8, 3}, {8, 4, 3}},        {4, {5, 5, 3}, {5, 5, 3}},
-                        {3, {12, 16, 8}, {10, 12, 8}}, {1, {735, 737, 1}, {735, 737, 1}}};  // more than the grid
+  const Padded cases[] = {{1, {28, 28, 1}, {28, 28, 1}}, {5, {28, 28, 1}, {28, 28, 1}},    {3, {28, 28, 1}, {9, 28, 1}},
+                          {17, {7, 8, 3}, {5, 7, 3}},    {2, {8, 8, 3}, {8, 4, 3}},        {4, {5, 5, 3}, {5, 5, 3}},
+                          {3, {12, 16, 8}, {10, 12, 8}}, {1, {735, 737, 1}, {735, 737, 1}}};  // more than the grid
   for (const auto& [n, image, part] : cases)
     for (const bool gathered : {false, true}) {
       SCOPED_TRACE(fmt::format("{} of {}x{}x{}, gathered {}", n, image.h, image.w, image.c, gathered));

@@ -18,10 +18,10 @@ INSTANTIATE_TEST_SUITE_P(Types, EmulatedSoftmax, kTypes, type_name);
 
 // One block at first; with a workspace, several where there is much to do.
 TEST_P(EmulatedSoftmax, AgreesWithTheReference) {
-  struct Case {
+  struct Size {
     int64_t n, classes;
   };
-  const Case cases[] = {{1, 1},    {1, 10},   {5, 10},   {17, 2},    {256, 10}, {255, 33},
+  const Size cases[] = {{1, 1},    {1, 10},   {5, 10},   {17, 2},    {256, 10}, {255, 33},
                         {97, 100}, {3, 1000}, {70, 257}, {1500, 10}, {5000, 3}};
   for (const bool workspace : {false, true}) {
     if (workspace) context.workspace.reserve(4096);

@@ -8,12 +8,12 @@
 namespace ddp::testing {
 namespace {
 
-struct Case {
+struct BatchNormCase {
   int64_t n, h, w, c;
   bool relu = false, add = false, more = false, affine = true, center = true;
 };
 
-const Case kCases[] = {
+const BatchNormCase kBatchNormCases[] = {
     {5, 7, 6, 20, true},
     {17, 3, 3, 16, true, true, true},
     {1, 1, 1, 1, false, false, false, false, false},
@@ -25,7 +25,7 @@ const Case kCases[] = {
     {3, 300, 7, 3, false, false, false},  // few channels
 };
 
-class BatchNormTest : public ::testing::TestWithParam<Case> {};
+class BatchNormTest : public ::testing::TestWithParam<BatchNormCase> {};
 
 // Multiples of 1/64, whose sums of two are exact in bf16.
 Values coarse(int64_t count, uint64_t seed) {
@@ -48,7 +48,7 @@ struct Inputs {
   Values x, skip, more, dy, scale, shift, center, mean, variance;
 };
 
-Inputs inputs(const Case& c, DType dtype) {
+Inputs inputs(const BatchNormCase& c, DType dtype) {
   const int64_t count = c.n * c.h * c.w * c.c;
   return {rounded(shifted(random_values(count, 1), 1), dtype),
           rounded(random_values(count, 2), dtype),
@@ -62,7 +62,7 @@ Inputs inputs(const Case& c, DType dtype) {
 }
 
 // `y_of_relu` is y for the backward calls, so that a value near 0 has the same sign for all.
-Written run(Ops& ops, Device& device, const Case& c, const Inputs& in, Format format, DType dtype,
+Written run(Ops& ops, Device& device, const BatchNormCase& c, const Inputs& in, Format format, DType dtype,
             const Values* y_of_relu) {
   const Shape shape{c.n, {c.h, c.w, c.c}};
   const int64_t sizes[] = {c.n, 2};
@@ -107,7 +107,7 @@ Written run(Ops& ops, Device& device, const Case& c, const Inputs& in, Format fo
 }
 
 TEST_P(BatchNormTest, AgreesWithTheReference) {
-  const Case c = GetParam();
+  const BatchNormCase c = GetParam();
   const auto device = make_cpu_device();
   for (const DType dtype : {DType::f32, DType::bf16}) {
     const Inputs in = inputs(c, dtype);
@@ -134,8 +134,8 @@ TEST_P(BatchNormTest, AgreesWithTheReference) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, BatchNormTest, ::testing::ValuesIn(kCases), [](const auto& tested) {
-  const Case& c = tested.param;
+INSTANTIATE_TEST_SUITE_P(Shapes, BatchNormTest, ::testing::ValuesIn(kBatchNormCases), [](const auto& tested) {
+  const BatchNormCase& c = tested.param;
   return fmt::format("n{}_{}x{}x{}{}{}{}", c.n, c.h, c.w, c.c, c.relu ? "_relu" : "", c.add ? "_add" : "",
                      c.more ? "_more" : "");
 });

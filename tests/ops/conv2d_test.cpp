@@ -13,13 +13,13 @@
 namespace ddp::testing {
 namespace {
 
-struct Case {
+struct Conv2dCase {
   int64_t n, h, w, in, out, kernel, stride = 1;
   Padding padding = {};
   bool relu = false, bias = true;
 };
 
-const Case kCases[] = {
+const Conv2dCase kConv2dCases[] = {
     {8, 28, 28, 1, 20, 3, 1, 0, true},  // LeNet's
     {17, 13, 13, 20, 50, 5, 1, 0, true},
     {48, 13, 13, 20, 50, 5, 1, 0, true},
@@ -62,7 +62,7 @@ struct Path {
   bool winograd = true;
 };
 
-std::vector<Path> paths(const Case& c) {
+std::vector<Path> paths(const Conv2dCase& c) {
   std::vector<Format> formats = {{}};
   for (int lanes = 8; lanes <= widest_lanes(); lanes *= 2) formats.push_back(Format::lanes(lanes));
   for (const int block : {8, 16})
@@ -91,10 +91,10 @@ std::unique_ptr<Conv2d> make(const Path& path, const Workers& workers, const Con
   return make_dnnl_conv2d(workers, {path.dtype, path.winograd, nullptr}, desc, sizes);
 }
 
-class Conv2dTest : public ::testing::TestWithParam<Case> {};
+class Conv2dTest : public ::testing::TestWithParam<Conv2dCase> {};
 
 TEST_P(Conv2dTest, AgreesWithTheReference) {
-  const Case c = GetParam();
+  const Conv2dCase c = GetParam();
   const auto device = make_cpu_device();
   Conv2dDesc desc{.input = {c.h, c.w, c.in},
                   .input_format = {},
@@ -147,14 +147,14 @@ TEST_P(Conv2dTest, AgreesWithTheReference) {
   }
 }
 
-std::string name_of_case(const ::testing::TestParamInfo<Case>& tested) {
-  const Case& c = tested.param;
+std::string name_of_case(const ::testing::TestParamInfo<Conv2dCase>& tested) {
+  const Conv2dCase& c = tested.param;
   const auto& [top, left, bottom, right] = c.padding;
   return fmt::format("n{}_{}x{}x{}_o{}_k{}_s{}_p{}{}{}{}{}{}", c.n, c.h, c.w, c.in, c.out, c.kernel, c.stride, top,
                      left, bottom, right, c.relu ? "_relu" : "", c.bias ? "" : "_nobias");
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, Conv2dTest, ::testing::ValuesIn(kCases), name_of_case);
+INSTANTIATE_TEST_SUITE_P(Shapes, Conv2dTest, ::testing::ValuesIn(kConv2dCases), name_of_case);
 
 TEST(Conv2dPlan, RefusesABatchSizeThatWasNotDeclaredToOneDnn) {
   const auto device = make_cpu_device();

@@ -7,19 +7,19 @@
 namespace ddp::testing {
 namespace {
 
-struct Case {
+struct LinearCase {
   int64_t n, h, w, c, out;
   bool relu = false;
 };
 
-const Case kCases[] = {{8, 4, 4, 50, 128, true}, {128, 1, 1, 128, 10},   {17, 2, 3, 5, 7, true},
-                       {1, 1, 1, 1, 1},          {5, 3, 1, 3, 23, true}, {48, 1, 1, 64, 12},
-                       {20, 1, 1, 512, 10},      {3, 2, 2, 16, 9, true}, {33, 1, 1, 24, 6, true}};
+const LinearCase kLinearCases[] = {{8, 4, 4, 50, 128, true}, {128, 1, 1, 128, 10},   {17, 2, 3, 5, 7, true},
+                                   {1, 1, 1, 1, 1},          {5, 3, 1, 3, 23, true}, {48, 1, 1, 64, 12},
+                                   {20, 1, 1, 512, 10},      {3, 2, 2, 16, 9, true}, {33, 1, 1, 24, 6, true}};
 
-class LinearTest : public ::testing::TestWithParam<Case> {};
+class LinearTest : public ::testing::TestWithParam<LinearCase> {};
 
 TEST_P(LinearTest, AgreesWithTheReference) {
-  const Case c = GetParam();
+  const LinearCase c = GetParam();
   const auto device = make_cpu_device();
   LinearDesc desc{.in_features = c.h * c.w * c.c, .out_features = c.out, .input_format = {}, .relu = c.relu};
   for (const DType dtype : {DType::f32, DType::bf16}) {
@@ -61,8 +61,8 @@ TEST_P(LinearTest, AgreesWithTheReference) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, LinearTest, ::testing::ValuesIn(kCases), [](const auto& tested) {
-  const Case& c = tested.param;
+INSTANTIATE_TEST_SUITE_P(Shapes, LinearTest, ::testing::ValuesIn(kLinearCases), [](const auto& tested) {
+  const LinearCase& c = tested.param;
   return fmt::format("n{}_{}x{}x{}to{}{}", c.n, c.h, c.w, c.c, c.out, c.relu ? "_relu" : "");
 });
 

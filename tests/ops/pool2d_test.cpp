@@ -10,29 +10,29 @@ namespace {
 
 using Kind = Pool2dDesc::Kind;
 
-struct Case {
+struct Pool2dCase {
   Kind kind;
   int64_t n, h, w, c;
   Window2d window = {};
 };
 
-const Case kCases[] = {{Kind::average, 5, 26, 26, 20, {2, 2}},
-                       {Kind::average, 17, 9, 9, 16, {2, 2}},
-                       {Kind::average, 3, 7, 8, 3, {3, 2}},
-                       {Kind::average, 2, 9, 9, 5, {2, 3}},
-                       {Kind::average, 1, 4, 4, 8, {4, 4}},
-                       {Kind::maximum, 5, 26, 26, 20, {2, 2}},
-                       {Kind::maximum, 17, 8, 9, 16, {3, 2, 1}},
-                       {Kind::maximum, 3, 7, 8, 3, {3, 1, 1}},
-                       {Kind::maximum, 2, 9, 8, 33, {2, 3, {0, 0, 1, 1}}},
-                       {Kind::maximum, 2, 8, 6, 5, {3, 2, {0, 1, 1, 0}}},
-                       {Kind::maximum, 1, 1, 1, 1, {1, 1}},
-                       {Kind::maximum, 9, 5, 5, 24, {5, 1, 2}},
-                       {Kind::global_average, 5, 7, 6, 20},
-                       {Kind::global_average, 17, 4, 4, 32},
-                       {Kind::global_average, 1, 1, 1, 1}};
+const Pool2dCase kPool2dCases[] = {{Kind::average, 5, 26, 26, 20, {2, 2}},
+                                   {Kind::average, 17, 9, 9, 16, {2, 2}},
+                                   {Kind::average, 3, 7, 8, 3, {3, 2}},
+                                   {Kind::average, 2, 9, 9, 5, {2, 3}},
+                                   {Kind::average, 1, 4, 4, 8, {4, 4}},
+                                   {Kind::maximum, 5, 26, 26, 20, {2, 2}},
+                                   {Kind::maximum, 17, 8, 9, 16, {3, 2, 1}},
+                                   {Kind::maximum, 3, 7, 8, 3, {3, 1, 1}},
+                                   {Kind::maximum, 2, 9, 8, 33, {2, 3, {0, 0, 1, 1}}},
+                                   {Kind::maximum, 2, 8, 6, 5, {3, 2, {0, 1, 1, 0}}},
+                                   {Kind::maximum, 1, 1, 1, 1, {1, 1}},
+                                   {Kind::maximum, 9, 5, 5, 24, {5, 1, 2}},
+                                   {Kind::global_average, 5, 7, 6, 20},
+                                   {Kind::global_average, 17, 4, 4, 32},
+                                   {Kind::global_average, 1, 1, 1, 1}};
 
-class Pool2dTest : public ::testing::TestWithParam<Case> {};
+class Pool2dTest : public ::testing::TestWithParam<Pool2dCase> {};
 
 // Few different values, so that windows have several largest ones; of 3 bits, so that sums are exact in bf16 too.
 Values coarse(int64_t count, uint64_t seed) {
@@ -48,7 +48,7 @@ Values comparable(Values values) {
   return values;
 }
 
-void expect_agreement(const Case& c, const Values& x) {
+void expect_agreement(const Pool2dCase& c, const Values& x) {
   const auto device = make_cpu_device();
   Pool2dDesc desc{c.kind, {c.h, c.w, c.c}, {}, c.window};
   const Shape in{c.n, desc.input}, out{c.n, pool2d_output(desc)};
@@ -78,13 +78,13 @@ void expect_agreement(const Case& c, const Values& x) {
 }
 
 TEST_P(Pool2dTest, AgreesWithTheReference) {
-  const Case& c = GetParam();
+  const Pool2dCase& c = GetParam();
   expect_agreement(c, coarse(c.n * c.h * c.w * c.c, 1));
 }
 
 // A NaN is the largest value of its windows, some of which hold several.
 TEST(MaximumPooling, OfNanAgreesWithTheReference) {
-  for (const Case& c : kCases) {
+  for (const Pool2dCase& c : kPool2dCases) {
     if (c.kind != Kind::maximum) continue;
     SCOPED_TRACE(fmt::format("n{} {}x{}x{} k{}", c.n, c.h, c.w, c.c, c.window.kernel));
     Values x = coarse(c.n * c.h * c.w * c.c, 1);
@@ -97,8 +97,8 @@ const char* name_of(Kind kind) {
   return kind == Kind::average ? "average" : kind == Kind::maximum ? "maximum" : "global";
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, Pool2dTest, ::testing::ValuesIn(kCases), [](const auto& tested) {
-  const Case& c = tested.param;
+INSTANTIATE_TEST_SUITE_P(Shapes, Pool2dTest, ::testing::ValuesIn(kPool2dCases), [](const auto& tested) {
+  const Pool2dCase& c = tested.param;
   const Padding& p = c.window.padding;
   return fmt::format("{}_n{}_{}x{}x{}_k{}_s{}_p{}{}{}{}", name_of(c.kind), c.n, c.h, c.w, c.c, c.window.kernel,
                      c.window.stride, p.top, p.left, p.bottom, p.right);

@@ -46,7 +46,7 @@ class SlowDevice final : public Device {
   std::vector<int> looks_ = std::vector<int>(kFences);
 };
 
-class StagedWorlds : public testing::TestWithParam<int> {
+class StagedWorlds : public ::testing::TestWithParam<int> {
  protected:
   // Over a device that is done at once, and over one that is not, whose last fences are left to a part.
   void run(const std::function<void(Device&, Communicator&)>& function) {
@@ -62,7 +62,7 @@ class StagedWorlds : public testing::TestWithParam<int> {
     });
   }
 };
-INSTANTIATE_TEST_SUITE_P(Sizes, StagedWorlds, testing::Values(1, 2, 3, 4));
+INSTANTIATE_TEST_SUITE_P(Sizes, StagedWorlds, ::testing::Values(1, 2, 3, 4));
 
 TEST_P(StagedWorlds, SumEverySize) {
   run([](Device&, Communicator& comm) {

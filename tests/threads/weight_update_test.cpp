@@ -15,7 +15,7 @@
 namespace ddp {
 namespace {
 
-constexpr int64_t kTail = 5;
+constexpr int64_t kStatistics = 5;
 constexpr int kSteps = 5;
 const int64_t kSizes[] = {70, 1, 700, 33, 0, 129, 40, 3};
 
@@ -29,7 +29,7 @@ struct Layout {
       tensors.push_back({.offset = offset, .count = size, .decays = size % 2 == 0});
       offset += counts.back();
     }
-    plan = plan_buckets(counts, world, kTail, {.cap_mb = 0.001});
+    plan = plan_buckets(counts, world, kStatistics, {.cap_mb = 0.001});
   }
 
   // Dense values into the flat buffer, and back.

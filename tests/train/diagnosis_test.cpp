@@ -1,6 +1,8 @@
 // What is said about a board, and how long phases may last.
 #include "train/diagnosis.h"
 
+#include "tests/text.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -41,10 +43,6 @@ struct World {
   std::string text() const { return describe(ranks, kBuckets, {}, kNow); }
   std::vector<RankView> ranks;
 };
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
-#define EXPECT_HAS(text, part) EXPECT_TRUE(has(text, part)) << text
-#define EXPECT_LACKS(text, part) EXPECT_FALSE(has(text, part)) << text
 
 TEST(Diagnosis, NamesTheRankInTheDataLoaderAndWhereTheOthersWait) {
   World world(8);

@@ -35,7 +35,7 @@ RigConfig config(OptimizerDesc optimizer, bool zero) {
       .batch_size = 16, .lr = 0.01, .replica = {.optimizer = optimizer, .zero = zero, .sync_norm = true, .seed = 5}};
 }
 
-void run_world(int size, const RigConfig& config, const std::function<void(Rig&, Communicator&)>& work) {
+void run_rigs(int size, const RigConfig& config, const std::function<void(Rig&, Communicator&)>& work) {
   const MemoryDataset data = small_data(50);
   run_ranks(size, [&](Communicator& communicator) {
     const auto device = make_cpu_device();
@@ -75,7 +75,7 @@ TEST_P(Snapshots, AreGoneOnFromByAnyWorld) {
   std::filesystem::path path;
   NextStep expected;
   Snapshot saved;
-  run_world(worlds.saved, config(optimizer, worlds.zero_saved), [&](Rig& rig, Communicator& c) {
+  run_rigs(worlds.saved, config(optimizer, worlds.zero_saved), [&](Rig& rig, Communicator& c) {
     rig.losses(0, kSteps);
     const auto snapshot = take_snapshot(rig.replica, {.step = kSteps}, kSteps);
     ASSERT_EQ(snapshot.has_value(), c.rank() == 0);
@@ -86,7 +86,7 @@ TEST_P(Snapshots, AreGoneOnFromByAnyWorld) {
     const NextStep next = next_step(rig);
     if (c.rank() == 0) expected = next;
   });
-  run_world(worlds.resumed, config(optimizer, worlds.zero_resumed), [&](Rig& rig, Communicator& c) {
+  run_rigs(worlds.resumed, config(optimizer, worlds.zero_resumed), [&](Rig& rig, Communicator& c) {
     const Replica& r = rig.replica;
     restore(rig.replica, read_checkpoint(path, {r.parameters, r.norms}, optimizer_state_names(r)));
     const auto restored = take_snapshot(rig.replica, {.step = kSteps}, kSteps);

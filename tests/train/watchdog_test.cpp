@@ -2,6 +2,7 @@
 #include "train/watchdog.h"
 
 #include "comm/local/board.h"
+#include "tests/text.h"
 #include "tests/train/fake_transport.h"
 
 #include <gtest/gtest.h>
@@ -60,9 +61,6 @@ struct Job {
   std::condition_variable changed;
   std::vector<std::pair<int, std::string>> said;
 };
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
-#define EXPECT_HAS(text, part) EXPECT_TRUE(has(text, part)) << text
 
 TEST(Watchdog, NamesTheStepAndTheBucketThatIsAwaited) {
   Job job({"a"});

@@ -1,0 +1,7 @@
+// What a text is expected to say.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#define EXPECT_HAS(text, part) EXPECT_NE((text).find(part), std::string::npos) << text
+#define EXPECT_LACKS(text, part) EXPECT_EQ((text).find(part), std::string::npos) << text
