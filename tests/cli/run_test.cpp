@@ -64,7 +64,7 @@ TEST(Run, FewSamplesAndFewerSamplesThanRanks) {
     const Folder folder;
     const auto run = folder / "run";
     const Outcome outcome =
-        program(4, fmt::format("--train-samples {} --epochs 3 --output-dir {}", samples, run.string()));
+        program(4, fmt::format("--train-samples {} --epochs 3 --eval-every 3 --output-dir {}", samples, run.string()));
     ASSERT_EQ(outcome.code, 0) << outcome.output;
     EXPECT_EQ(samples_of(events(run, "step")), std::vector<int64_t>(3, samples));
     EXPECT_EQ(events(run, "eval").back().at("samples"), 10000);
