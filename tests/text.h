@@ -3,5 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#define EXPECT_HAS(text, part) EXPECT_NE((text).find(part), std::string::npos) << text
-#define EXPECT_LACKS(text, part) EXPECT_EQ((text).find(part), std::string::npos) << text
+#include <string>
+
+#define EXPECT_HAS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
+#define EXPECT_LACKS(text, part) EXPECT_EQ((text).find(part), std::string::npos) << (text)

@@ -15,11 +15,12 @@
 namespace ddp {
 namespace {
 
-constexpr int64_t kStatistics = 5;
 constexpr int kSteps = 5;
 const int64_t kSizes[] = {70, 1, 700, 33, 0, 129, 40, 3};
 
 struct Layout {
+  static constexpr int64_t kTail = 5;
+
   explicit Layout(int world, bool scatter) {
     const int64_t unit = scatter ? scatter_alignment(world) : 16;
     std::vector<int64_t> counts;
@@ -29,7 +30,7 @@ struct Layout {
       tensors.push_back({.offset = offset, .count = size, .decays = size % 2 == 0});
       offset += counts.back();
     }
-    plan = plan_buckets(counts, world, kStatistics, {.cap_mb = 0.001});
+    plan = plan_buckets(counts, world, kTail, {.cap_mb = 0.001});
   }
 
   // Dense values into the flat buffer, and back.

@@ -16,7 +16,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
 namespace ddp::testing {
 namespace {
@@ -184,10 +183,11 @@ class FreeRunning : public Invariance {
   void SetUp() override {
     Invariance::SetUp();
     data = std::make_unique<Subset>(std::move(whole), 5000);
-    if (!std::exchange(known, true))
-      in_world(1, [&](Communicator& one) {
-        expected = Rig({.seed = kSeed}, network, *data, *device, *ops, one).losses(0, kSteps);
-      });
+    if (known) return;
+    in_world(1, [&](Communicator& one) {
+      expected = Rig({.seed = kSeed}, network, *data, *device, *ops, one).losses(0, kSteps);
+    });
+    known = true;
   }
 
   // On rank 0; 0 elsewhere.

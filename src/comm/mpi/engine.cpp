@@ -16,7 +16,8 @@ using std::chrono::microseconds;
 
 constexpr microseconds kPatience(200);     // without a poll for so long, the thread takes over
 constexpr microseconds kNap(50);           // between its polls then
-constexpr microseconds kLongestNap(6400);  // between its looks while others poll
+constexpr microseconds kLongestNap(6400);  // between its looks while others poll, or nothing is outstanding
+constexpr microseconds kLull(100'000);     // without a poll for so long, with nothing outstanding, it sleeps
 constexpr microseconds kErrand(100'000);   // between two runs of an errand
 
 }  // namespace
@@ -125,10 +126,11 @@ void Engine::poll_when_nobody_does() {
   };
   while (!stop_ && !failure_) {
     run_errand();
-    if (!busy_ && unpolled_for(kErrand)) {
+    if (!busy_ && unpolled_for(kLull)) {
       asleep_ = true;
       if (errand_)
-        wake_.wait_for(lock, 2 * kErrand, [this] { return stop_ || busy_; });
+        wake_.wait_for(lock, std::chrono::nanoseconds(errand_due_ns_ - steady_ns()) + kErrand,
+                       [this] { return stop_ || busy_; });
       else
         wake_.wait(lock, [this] { return stop_ || busy_ || errand_; });
       asleep_ = false;

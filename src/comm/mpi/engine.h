@@ -1,6 +1,8 @@
 // Moves the collectives of all lanes of this process forward, and never blocks in MPI. Whoever computes polls
-// progress(); where it computes for long without polling, a thread that otherwise sleeps polls in its place. Nobody
-// spins on a core that computes. An error met by that thread is thrown by the next call here.
+// progress(); where it computes for long without polling, a thread that otherwise sleeps polls in its place, some
+// milliseconds late where it has just seen others poll: looking more often would cost every other program of the
+// machine its share of the cores (Linux 6.18). Nobody spins on a core that computes. An error met by that thread is
+// thrown by the next call here.
 #pragma once
 
 #include "comm/mpi/lane.h"
@@ -52,7 +54,7 @@ class Engine {
   int64_t errand_due_ns_ = 0;
   std::exception_ptr failure_;
   bool stop_ = false, abandoned_ = false;
-  bool asleep_ = false;                    // the thread, until it is notified
+  bool asleep_ = false;                    // the thread waits for a start
   std::atomic<bool> busy_ = false;         // something is outstanding
   std::atomic<int64_t> last_poll_ns_ = 0;  // by the computing thread
   std::thread thread_;
