@@ -28,12 +28,12 @@ def skip_unless_possible():
         sys.exit(SKIP)
 
 
-def wait_until(condition, what, seconds=60):
-    """What the condition returned; seconds is a ceiling for machines under load, not a promise."""
+def wait_until(condition, what, seconds=120):
+    """What the condition returned; what() is told where it does not come. seconds is a ceiling for machines under load."""
     end = time.monotonic() + seconds
     while not (value := condition()):
         if time.monotonic() > end:
-            raise AssertionError(f"not after {seconds} s: {what}")
+            raise AssertionError(f"not after {seconds} s: {what()}")
         time.sleep(0.1)
     return value
 
@@ -95,7 +95,7 @@ class Cluster:
 
     def wait_for_no_process(self):
         try:
-            wait_until(lambda: not self.processes_of_jobs(), "the end of all processes of the job, on both sides")
+            wait_until(lambda: not self.processes_of_jobs(), lambda: "the end of all processes of the job, on both sides")
         except AssertionError as error:
             raise AssertionError(f"{error}: left are {self.processes_of_jobs()}") from None
 
@@ -132,12 +132,12 @@ class Job:
         return metrics.read_text().count('"event":"step"') if metrics.exists() else 0
 
     def wait_for_step(self, step):
-        wait_until(lambda: self.steps_done() >= step, f"step {step} of job {self.number}:\n{self.said()}")
+        wait_until(lambda: self.steps_done() >= step, lambda: f"step {step} of job {self.number}:\n{self.said()}")
 
     def ended(self):
         return self.fact("JobState") in ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "PREEMPTED", "NODE_FAIL")
 
     def wait(self, seconds=150):
         """Until it has ended and none of its processes is left; its exit code."""
-        wait_until(self.ended, f"the end of job {self.number}:\n{self.said()}", seconds)
+        wait_until(self.ended, lambda: f"the end of job {self.number}:\n{self.said()}", seconds)
         return int(self.fact("ExitCode").split(":")[0])
