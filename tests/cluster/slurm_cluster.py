@@ -6,8 +6,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
+
+from waiting import wait_until
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -26,16 +27,6 @@ def skip_unless_possible():
     if missing:
         print(f"skipped: a private Slurm wants {', '.join(missing)} (launch/setup cluster installs the packages)")
         sys.exit(SKIP)
-
-
-def wait_until(condition, what, seconds=120):
-    """What the condition returned; what() is told where it does not come. seconds is a ceiling for machines under load."""
-    end = time.monotonic() + seconds
-    while not (value := condition()):
-        if time.monotonic() > end:
-            raise AssertionError(f"not after {seconds} s: {what()}")
-        time.sleep(0.1)
-    return value
 
 
 def losses_in(folder):
