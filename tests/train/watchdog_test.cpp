@@ -150,7 +150,7 @@ TEST(Watchdog, AHostWhoseSpeakerIsStoppedDoesNotTakeOthersForCutOff) {
   WatchdogLimits limits = limit_of_step(5500ms);
   limits.unheard = 4s;
   job.watch(1, limits);
-  EXPECT_HAS(job.text(), "rank 0 on host a is stopped: no sign of life for ");
+  EXPECT_HAS(job.text(), "rank 0 on host a is stopped: no sign of life for 5.");
 }
 
 TEST(Watchdog, SaysWhyTheTransportFailed) {
