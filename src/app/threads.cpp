@@ -16,7 +16,7 @@ int choose_threads(int asked, Communicator& world, const std::string& host) {
   const size_t place = std::hash<std::string>()(host + " " + list_of(cores));
   std::vector<double> places(world.size());
   places[world.rank()] = static_cast<double>(place % (size_t{1} << 53));
-  world.sum_host(places);
+  world.all_reduce_host(places);
 
   const auto sharing = static_cast<int>(std::count(places.begin(), places.end(), places[world.rank()]));
   return share_of_cores(asked, usable, sharing);

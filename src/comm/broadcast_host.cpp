@@ -15,7 +15,7 @@ void broadcast_host(Communicator& communicator, std::span<int64_t> values) {
       halves[2 * i] = static_cast<double>(bits >> 32);
       halves[2 * i + 1] = static_cast<double>(bits & 0xffffffff);
     }
-  communicator.sum_host(halves);
+  communicator.all_reduce_host(halves);
   for (size_t i = 0; i < values.size(); ++i)
     values[i] =
         std::bit_cast<int64_t>(static_cast<uint64_t>(halves[2 * i]) << 32 | static_cast<uint64_t>(halves[2 * i + 1]));
@@ -25,7 +25,7 @@ void broadcast_host(Communicator& communicator, std::vector<float>& values) {
   int64_t count = std::ssize(values);
   broadcast_host(communicator, {&count, 1});
   values.resize(count);
-  communicator.wait(communicator.broadcast(WireSpan::of(values), 0));
+  communicator.wait(communicator.broadcast(DeviceSpan::of(values), 0));
 }
 
 void broadcast_host(Communicator& communicator, std::string& text) {

@@ -8,9 +8,9 @@
 namespace ddp {
 
 struct Collective {
-  enum class Kind : uint8_t { sum, reduce_scatter, all_gather, broadcast };
-  Kind kind = Kind::sum;
-  WireSpan span;
+  enum class Kind : uint8_t { all_reduce, reduce_scatter, all_gather, broadcast };
+  Kind kind = Kind::all_reduce;
+  DeviceSpan span;
   int root = 0;  // of a broadcast
 };
 

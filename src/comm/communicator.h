@@ -14,12 +14,12 @@
 namespace ddp {
 
 // A span of device memory on the wire; it stays valid and untouched until the collective is waited for.
-struct WireSpan {
+struct DeviceSpan {
   void* data = nullptr;
   int64_t count = 0;  // elements; 0 is legal
   DType dtype = DType::f32;
 
-  static WireSpan of(std::span<float> s) { return {s.data(), static_cast<int64_t>(s.size()), DType::f32}; }
+  static DeviceSpan of(std::span<float> s) { return {s.data(), static_cast<int64_t>(s.size()), DType::f32}; }
 };
 
 class Communicator {
@@ -33,10 +33,10 @@ class Communicator {
   // Each starts after the device work issued so far, and returns at once. Collectives run in the order started, so one
   // may take a span that another has not been waited for.
   // Counts of reduce_scatter and all_gather are multiples of size(); rank r's part is the r-th of size() equal parts.
-  virtual Sequence sum(WireSpan span) = 0;
-  virtual Sequence reduce_scatter(WireSpan span) = 0;  // afterwards this rank's part holds the sum, the rest anything
-  virtual Sequence all_gather(WireSpan span) = 0;      // this rank's part is sent, the others are filled
-  virtual Sequence broadcast(WireSpan span, int root) = 0;
+  virtual Sequence all_reduce(DeviceSpan span) = 0;
+  virtual Sequence reduce_scatter(DeviceSpan span) = 0;  // afterwards this rank's part holds the sum, the rest anything
+  virtual Sequence all_gather(DeviceSpan span) = 0;      // this rank's part is sent, the others are filled
+  virtual Sequence broadcast(DeviceSpan span, int root) = 0;
 
   // Orders later device work after all collectives up to n, without blocking the host. (On the CPU host and device are
   // one: it returns when they are done.)
@@ -57,7 +57,7 @@ class Communicator {
   virtual std::optional<std::string> failure() const { return std::nullopt; }
 
   // Blocking, on a few host numbers, apart from the sequence above.
-  virtual void sum_host(std::span<double> values) = 0;
+  virtual void all_reduce_host(std::span<double> values) = 0;
   virtual void barrier() = 0;
 
   // A communicator of the ranks with the same colour, ordered by rank here. Collective over this one.

@@ -32,16 +32,16 @@ class StagedCommunicator final : public Communicator {
   int rank() const override { return host_.rank(); }
   int size() const override { return host_.size(); }
 
-  Sequence sum(WireSpan span) override { return start({Collective::Kind::sum, span}); }
-  Sequence reduce_scatter(WireSpan span) override {
+  Sequence all_reduce(DeviceSpan span) override { return start({Collective::Kind::all_reduce, span}); }
+  Sequence reduce_scatter(DeviceSpan span) override {
     DDP_EXPECT(span.count % size() == 0);
     return start({Collective::Kind::reduce_scatter, span});
   }
-  Sequence all_gather(WireSpan span) override {
+  Sequence all_gather(DeviceSpan span) override {
     DDP_EXPECT(span.count % size() == 0);
     return start({Collective::Kind::all_gather, span});
   }
-  Sequence broadcast(WireSpan span, int root) override { return start({Collective::Kind::broadcast, span, root}); }
+  Sequence broadcast(DeviceSpan span, int root) override { return start({Collective::Kind::broadcast, span, root}); }
 
   void wait(Sequence n) override {
     DDP_EXPECT(n <= started_);
@@ -63,7 +63,7 @@ class StagedCommunicator final : public Communicator {
   Sequence completed() const override { return host_.completed(); }
   std::optional<std::string> failure() const override { return host_.failure(); }
 
-  void sum_host(std::span<double> values) override { host_.sum_host(values); }
+  void all_reduce_host(std::span<double> values) override { host_.all_reduce_host(values); }
   void barrier() override { host_.barrier(); }
 
   std::unique_ptr<Communicator> split(int colour) override {
@@ -79,7 +79,7 @@ class StagedCommunicator final : public Communicator {
     Sequence host = 0;      // there, once launched
   };
 
-  static size_t bytes_of(const WireSpan& span) { return static_cast<size_t>(span.count) * size_of(span.dtype); }
+  static size_t bytes_of(const DeviceSpan& span) { return static_cast<size_t>(span.count) * size_of(span.dtype); }
   Stage& at(Sequence n) { return stages_[n - returned_ - 1]; }
   int fence_of(Sequence n) const { return fences_ + static_cast<int>(n % kStagedFences); }
 
@@ -99,10 +99,10 @@ class StagedCommunicator final : public Communicator {
 
   void launch() {
     Stage& stage = at(++launched_);
-    WireSpan span = stage.collective.span;
+    DeviceSpan span = stage.collective.span;
     span.data = stage.copy;
     switch (stage.collective.kind) {
-      case Collective::Kind::sum: stage.host = host_.sum(span); break;
+      case Collective::Kind::all_reduce: stage.host = host_.all_reduce(span); break;
       case Collective::Kind::reduce_scatter: stage.host = host_.reduce_scatter(span); break;
       case Collective::Kind::all_gather: stage.host = host_.all_gather(span); break;
       case Collective::Kind::broadcast: stage.host = host_.broadcast(span, stage.collective.root); break;
@@ -110,7 +110,7 @@ class StagedCommunicator final : public Communicator {
   }
 
   // A collective sees what those started before it left in its span.
-  void wait_for_overlapping(const WireSpan& span) {
+  void wait_for_overlapping(const DeviceSpan& span) {
     const auto* const begin = static_cast<const char*>(span.data);
     const auto* const end = begin + bytes_of(span);
     Sequence last = returned_;

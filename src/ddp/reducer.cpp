@@ -69,18 +69,18 @@ void Reducer::launch_ready() {
 }
 
 Communicator::Sequence Reducer::start(int b) {
-  if (b == std::ssize(plan_.buckets)) return communicator_.sum(WireSpan::of(flat_.subspan(plan_.padded)));
+  if (b == std::ssize(plan_.buckets)) return communicator_.all_reduce(DeviceSpan::of(flat_.subspan(plan_.padded)));
   const auto [offset, count, first, end] = plan_.buckets[b];
   if (tail_rides_) {
     const bool last = b + 1 == std::ssize(plan_.buckets);
-    return communicator_.sum(WireSpan::of(flat_.subspan(offset, count + (last ? plan_.tail() : 0))));
+    return communicator_.all_reduce(DeviceSpan::of(flat_.subspan(offset, count + (last ? plan_.tail() : 0))));
   }
-  WireSpan span = WireSpan::of(flat_.subspan(offset, count));
+  DeviceSpan span = DeviceSpan::of(flat_.subspan(offset, count));
   if (wire_.dtype == DType::bf16) {
     wire_.to_shadow(offset, count);
     span = {static_cast<uint16_t*>(wire_.shadow) + offset, count, DType::bf16};
   }
-  return wire_.scatter ? communicator_.reduce_scatter(span) : communicator_.sum(span);
+  return wire_.scatter ? communicator_.reduce_scatter(span) : communicator_.all_reduce(span);
 }
 
 void Reducer::run_alone(int collective) { communicator_.wait(start(collective)); }

@@ -48,7 +48,7 @@ void compare(std::span<const NamedHash> mine, Communicator& communicator) {
     cell(i, communicator.rank())[0] = static_cast<double>(mine[i].hash >> 32);
     cell(i, communicator.rank())[1] = static_cast<double>(mine[i].hash & 0xffffffff);
   }
-  communicator.sum_host(table);
+  communicator.all_reduce_host(table);
   std::vector<uint64_t> hashes(world);
   for (size_t i = 0; i < mine.size(); ++i) {
     for (int rank = 0; rank < world; ++rank)

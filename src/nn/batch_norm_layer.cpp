@@ -41,7 +41,7 @@ class BatchNormLayer final : public Layer {
     if (pass.kind == Pass::Kind::evaluate) return op_->evaluate(v.x, v.skip, v.y, mean, mean + span_.channels);
     op_->sum(v.x, mean, forward_sums());
     ops_.put(forward_sums(), statistics_, 2 * span_.channels, pass.mode);
-    if (global(pass)) sum_over_ranks(forward_sums());
+    if (global(pass)) all_reduce(forward_sums());
     op_->forward(v.x, v.skip, v.y, mean, forward_sums(), count(pass));
   }
 
@@ -52,7 +52,7 @@ class BatchNormLayer final : public Layer {
     if (scale_ >= 0) ops_.put(backward_sums() + span_.channels, gradients_ + scale_, span_.channels, pass.mode);
     announce(pass);
     if (!dx.data) return;
-    if (global(pass)) sum_over_ranks(backward_sums());
+    if (global(pass)) all_reduce(backward_sums());
     op_->backward(v.x, dy, dx, backward_sums(), count(pass));
   }
 
@@ -60,14 +60,14 @@ class BatchNormLayer final : public Layer {
     if (pass.mode == Gradient::overwrite) device_.zero(statistics_, floats(2));
     if (!global(pass)) return;
     device_.zero(forward_sums(), floats(2));
-    sum_over_ranks(forward_sums());
+    all_reduce(forward_sums());
   }
 
   void backward_empty(const Pass& pass) override {
     announce(pass);
     if (!input_gradient_ || !global(pass)) return;
     device_.zero(backward_sums(), floats(2));
-    sum_over_ranks(backward_sums());
+    all_reduce(backward_sums());
   }
 
  private:
@@ -76,9 +76,9 @@ class BatchNormLayer final : public Layer {
   float* backward_sums() const { return sums_.as<float>() + 2 * span_.channels; }
 
   bool global(const Pass& pass) const {
-    return config_.sum_over_ranks && (config_.sync_norm || pass.kind == Pass::Kind::recompute);
+    return config_.all_reduce && (config_.sync_norm || pass.kind == Pass::Kind::recompute);
   }
-  void sum_over_ranks(float* sums) const { config_.sum_over_ranks(sums, 2 * span_.channels); }
+  void all_reduce(float* sums) const { config_.all_reduce(sums, 2 * span_.channels); }
   float count(const Pass& pass) const {
     return span_.positions * static_cast<float>(global(pass) ? pass.global_size : pass.samples.size);
   }

@@ -20,7 +20,7 @@ using Announce = std::function<void(int id)>;
 
 // Replaces values on the device by their sums over ranks, for the device work that follows. Called by every rank as
 // often, in the same order, with as many values.
-using SumOverRanks = std::function<void(float* values, int64_t count)>;
+using AllReduceFn = std::function<void(float* values, int64_t count)>;
 
 // The flat buffers of one rank, on the device. They outlive the model.
 struct ModelMemory {
@@ -30,8 +30,8 @@ struct ModelMemory {
 };
 
 struct ModelConfig {
-  bool sync_norm = false;       // batch norms normalise by the whole global batch in training, not by this rank's part
-  SumOverRanks sum_over_ranks;  // null: there is one rank
+  bool sync_norm = false;  // batch norms normalise by the whole global batch in training, not by this rank's part
+  AllReduceFn all_reduce;  // null: there is one rank
   float label_smoothing = 0;
   uint64_t seed = 0;  // of dropout
 };

@@ -30,8 +30,8 @@ std::string awaited(const RankView& view, int buckets) {
   const Phase phase = phase_of(view);
   if (phase == Phase::replicas) return "in the comparison of replicas";
   if (phase == Phase::ending) return "for the others to end";
-  if (phase != Phase::sums && phase != Phase::device && phase != Phase::update) return "";
-  if (p.awaited_step == 0) return phase == Phase::sums ? fmt::format("in the sums of step {}", p.step) : "";
+  if (phase != Phase::allreduce && phase != Phase::device && phase != Phase::update) return "";
+  if (p.awaited_step == 0) return phase == Phase::allreduce ? fmt::format("in the sums of step {}", p.step) : "";
   if (p.awaited_step > p.step) return "";
   if (p.collective >= buckets)
     return fmt::format("in collective {} behind the buckets of step {}", p.collective - buckets, p.awaited_step);
@@ -144,7 +144,7 @@ std::string describe_busy(const RankView& view, const Ranks& ranks, bool with_st
     return fmt::format("{} {} not come out of start-up since {:.1f} s", name(ranks), ranks.size() == 1 ? "has" : "have",
                        seconds);
   const Posting& p = view.posting;
-  const bool summed = p.awaited_step > p.step && (phase == Phase::sums || phase == Phase::device);
+  const bool summed = p.awaited_step > p.step && (phase == Phase::allreduce || phase == Phase::device);
   return fmt::format("{} {} {} since {:.1f} s{}", name(ranks), is(ranks), name_of(phase), seconds,
                      summed      ? fmt::format(" (all collectives of step {} are done)", p.step)
                      : with_step ? fmt::format(" (step {})", p.step)

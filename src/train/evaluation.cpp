@@ -53,7 +53,7 @@ std::optional<Evaluation> Evaluator::run(const std::function<bool()>& go_on) {
     sums[0] += stats[2 * step];
     sums[1] += stats[2 * step + 1];
   }
-  replica_.communicator.sum_host(sums);
+  replica_.communicator.all_reduce_host(sums);
 
   const auto samples = std::llround(sums[2]);
   const int64_t expected = sampler_.samples();

@@ -23,7 +23,7 @@ double median_ms(Replica& replica, const std::function<void()>& work) {
     replica.device.synchronize();
     std::vector<double> by_rank(replica.communicator.size());
     by_rank[replica.communicator.rank()] = watch.milliseconds();
-    replica.communicator.sum_host(by_rank);
+    replica.communicator.all_reduce_host(by_rank);
     if (i > 0) times.push_back(*std::max_element(by_rank.begin(), by_rank.end()));
   }
   std::nth_element(times.begin(), times.begin() + kRuns / 2, times.end());

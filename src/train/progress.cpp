@@ -24,7 +24,7 @@ PhaseNames names_of(Phase phase) {
     case Phase::start_up: return {"start-up", "in start-up"};
     case Phase::data: return {"data", "in the data loader"};
     case Phase::compute: return {"compute", "computing"};
-    case Phase::sums: return {"sums", "waiting for sums"};
+    case Phase::allreduce: return {"sums", "waiting for sums"};
     case Phase::update: return {"update", "updating weights"};
     case Phase::device: return {"device", "waiting for its device"};
     case Phase::replicas: return {"replicas", "comparing replicas"};

@@ -18,7 +18,7 @@ enum class Phase : int32_t {
   start_up,
   data,        // waits for the loader
   compute,     // computes, or issues work for the device
-  sums,        // waits for the sums of a step
+  allreduce,   // waits for the sums of a step
   update,      // updates weights, and with state in parts gathers them
   device,      // waits for the device to end a step
   replicas,    // compares replicas: waits for others

@@ -33,7 +33,7 @@ bool StatisticsRecomputation::run(const std::function<bool()>& go_on) {
     r.device.poll();
   }
   const int64_t count = state_count(r.norms);
-  r.communicator.wait(r.communicator.sum({r.statistics(), count, DType::f32}));
+  r.communicator.wait(r.communicator.all_reduce({r.statistics(), count, DType::f32}));
   r.ops.put(r.state(), r.evaluation_state(), count, Gradient::overwrite);  // its means are the centres of the sums
   r.running_stats().update(r.evaluation_state(), r.statistics(), static_cast<float>(sampler_.samples()), true, {});
   r.device.synchronize();

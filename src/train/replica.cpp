@@ -60,13 +60,11 @@ Replica::Replica(const Network& network, const ReplicaConfig& config, Device& de
 Replica::~Replica() { device.set_poll({}); }
 
 ModelConfig Replica::model_config(const ReplicaConfig& config) {
-  ModelConfig model_config{.sync_norm = config.sync_norm,
-                           .sum_over_ranks = {},
-                           .label_smoothing = config.label_smoothing,
-                           .seed = config.seed};
+  ModelConfig model_config{
+      .sync_norm = config.sync_norm, .all_reduce = {}, .label_smoothing = config.label_smoothing, .seed = config.seed};
   if (norm_communicator_)
-    model_config.sum_over_ranks = [c = norm_communicator_.get()](float* values, int64_t count) {
-      c->wait(c->sum({values, count, DType::f32}));
+    model_config.all_reduce = [c = norm_communicator_.get()](float* values, int64_t count) {
+      c->wait(c->all_reduce({values, count, DType::f32}));
     };
   return model_config;
 }

@@ -106,7 +106,7 @@ void Step::compute(const Shard& shard, bool begins, bool ends) {
   if (!r.norms.empty()) flag_nonfinite(r.statistics(), state_count(r.norms), TicketLayout::kBadStatistics);
   r.reducer.ready(r.reducer.tail());
   r.device.stamp(stamps + 1);
-  enter(Phase::sums, issued_);
+  enter(Phase::allreduce, issued_);
   r.reducer.finish();
   enter(Phase::update, issued_);
   r.device.stamp(stamps + 2);

@@ -107,7 +107,7 @@ Request Trainer::request() const {
 
 bool Trainer::all_asked_to_stop() {
   std::array<double, 1> asked{config_.stop_requested() ? 1.0 : 0.0};
-  replica_.communicator.sum_host(asked);
+  replica_.communicator.all_reduce_host(asked);
   return asked[0] > 0;
 }
 
@@ -133,7 +133,7 @@ void Trainer::save_the_end() {
     if (observers_.writer) observers_.writer->finish();
     tell_saves();
     std::array<double, 1> saved{report_.checkpoint_step == state_.step ? 1.0 : 0.0};  // only rank 0 knows
-    replica_.communicator.sum_host(saved);
+    replica_.communicator.all_reduce_host(saved);
     if (saved[0] > 0) return;
     saved_ = -1;
   }

@@ -37,7 +37,7 @@ void WeightUpdate::issue(float* weights, const float* gradients, OptimizerScalar
     for (size_t i = 0; i < parts_.size(); ++i)
       ops_.sum_of_squares(gradients + parts_[i].begin, parts_[i].count, sum,
                           i == 0 ? Gradient::overwrite : Gradient::add);
-    if (desc_.scatter) communicator_.wait(communicator_.sum({sum, 1, DType::f32}));
+    if (desc_.scatter) communicator_.wait(communicator_.all_reduce({sum, 1, DType::f32}));
     ops_.clip_scale(sum, static_cast<float>(desc_.clip_norm), &scalars->gradient_scale);
   }
   if (!desc_.scatter) return update(parts_[0], weights, gradients, scalars, skip);

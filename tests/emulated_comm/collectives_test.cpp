@@ -42,7 +42,7 @@ TEST_P(Collectives, SumsFollowWhatIsBeforeAndPrecedeWhatIsAfter) {
     for (Array<float>& array : arrays) {
       fill(array, comm.rank());
       array.upload();
-      ASSERT_EQ(comm.sum(array.span()), ++last);
+      ASSERT_EQ(comm.all_reduce(array.span()), ++last);
     }
     comm.wait(3);
     comm.wait(last);
@@ -59,7 +59,7 @@ TEST_P(Collectives, SumBf16) {
     Array<uint16_t> array(device, 33);
     for (size_t i = 0; i < array.count(); ++i) array[i] = bf16_of_float(value(comm.rank(), i));
     array.upload();
-    comm.wait(comm.sum(array.span()));
+    comm.wait(comm.all_reduce(array.span()));
     array.download();
     device.synchronize();
     for (size_t i = 0; i < array.count(); ++i) ASSERT_EQ(float_of_bf16(array[i]), sum_of_values(comm.size(), i));
@@ -129,9 +129,9 @@ TEST_P(Collectives, TheSameSpansStepAfterStep) {
     }
     float expected = 1;
     for (int step = 0; step < 4; ++step) {
-      comm.sum(a.span());
+      comm.all_reduce(a.span());
       comm.progress();
-      comm.wait(comm.sum(b.span()));
+      comm.wait(comm.all_reduce(b.span()));
       expected *= static_cast<float>(comm.size());
     }
     a.download();
@@ -145,7 +145,7 @@ TEST_P(Collectives, TheSameSpansStepAfterStep) {
 TEST_P(Collectives, HostNumbersAndParts) {
   run([](Device& device, Communicator& comm) {
     std::vector<double> numbers{1.0, static_cast<double>(comm.rank())};
-    comm.sum_host(numbers);
+    comm.all_reduce_host(numbers);
     const int n = comm.size();
     ASSERT_EQ(numbers, (std::vector<double>{1.0 * n, 0.5 * n * (n - 1)}));
     comm.barrier();
@@ -155,7 +155,7 @@ TEST_P(Collectives, HostNumbersAndParts) {
     Array<float> array(device, 5);
     fill(array, comm.rank());
     array.upload();
-    part->wait(part->sum(array.span()));
+    part->wait(part->all_reduce(array.span()));
     array.download();
     device.synchronize();
     for (size_t i = 0; i < array.count(); ++i) {

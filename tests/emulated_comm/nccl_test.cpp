@@ -50,8 +50,8 @@ TEST_F(Nccl, IsCapturedAndCountsReplays) {
         for (int step = 0; step < 5; ++step)
           recorder->run({1, 5}, [&] {
             device.zero(scratch.data(), scratch.count() * sizeof(float));
-            comm.sum(scratch.span());
-            comm.wait(comm.sum(sum.span()));
+            comm.all_reduce(scratch.span());
+            comm.wait(comm.all_reduce(sum.span()));
           });
         sum.download();
         scratch.download();
@@ -74,7 +74,7 @@ TEST_F(Nccl, ItsMemoryIsZeroedAndIsGivenBack) {
     device.download(&read[0], first.data(), first.bytes());
     device.synchronize();
     for (size_t i = 0; i < read.count(); ++i) ASSERT_EQ(read[i], 0);
-    comm.wait(comm.sum({first.data(), 25, DType::f32}));
+    comm.wait(comm.all_reduce({first.data(), 25, DType::f32}));
   });
 }
 
@@ -123,7 +123,7 @@ TEST_F(Nccl, AFailedRankIsSeenByAll) {
     ASSERT_TRUE(comm.failure());
     EXPECT_TRUE(contains(*comm.failure(), comm.rank() == 1 ? "unhandled system error" : "remote process exited"))
         << *comm.failure();
-    const std::string text = refusal([&] { comm.sum(array.span()); });
+    const std::string text = refusal([&] { comm.all_reduce(array.span()); });
     EXPECT_TRUE(contains(text, "NCCL: a sum: ")) << text;
     EXPECT_TRUE(contains(text, comm.rank() == 1 ? "a planted failure" : "a peer is gone")) << text;
   });
@@ -143,7 +143,7 @@ TEST_F(Nccl, MayBeWatchedFromAnotherThread) {
     });
     Array<float> array(device, 5);
     for (int i = 0; i < 200; ++i) {
-      comm.wait(comm.sum(array.span()));
+      comm.wait(comm.all_reduce(array.span()));
       if (i % 20 == 0) device.synchronize();
     }
     device.synchronize();

@@ -39,7 +39,7 @@ class Array {
 
   size_t count() const { return count_; }
   T& operator[](size_t i) { return host_.as<T>()[i]; }
-  WireSpan span() const {
+  DeviceSpan span() const {
     return {data_.data(), static_cast<int64_t>(count_), sizeof(T) == 4 ? DType::f32 : DType::bf16};
   }
   void* data() const { return data_.data(); }

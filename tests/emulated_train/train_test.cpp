@@ -136,7 +136,7 @@ TEST_P(ManyRanks, CatchABucketThatIsNotSummed) {
   double worst = 0;
   on_gpus(GetParam(), [&](Communicator& c, Device& device, Ops& ops) {
     int sums = 0;
-    TamperingCommunicator tampering(c, [&](WireSpan) { return sums++ % 3 != 1; });
+    TamperingCommunicator tampering(c, [&](DeviceSpan) { return sums++ % 3 != 1; });
     Rig rig(config, small_network(), data, device, ops, tampering);
     const auto losses = rig.losses(0, 6);
     if (c.rank() == 0) worst = loss_distance(losses, expected.losses);
@@ -147,7 +147,7 @@ TEST_P(ManyRanks, CatchABucketThatIsNotSummed) {
 // Compute that does not wait for its buckets: seen for some order of the streams.
 class Hasty final : public TamperingCommunicator {
  public:
-  explicit Hasty(Communicator& inner) : TamperingCommunicator(inner, [](WireSpan) { return true; }) {}
+  explicit Hasty(Communicator& inner) : TamperingCommunicator(inner, [](DeviceSpan) { return true; }) {}
   void wait(Sequence) override {}
 };
 

@@ -47,7 +47,7 @@ class CommOnGpu : public ::testing::TestWithParam<Transport> {
   }
 
   Buffer buffer(int64_t count) { return {memory, static_cast<size_t>(count) * size_of(dtype)}; }
-  WireSpan span(const Buffer& b, int64_t count) const { return {b.data(), count, dtype}; }
+  DeviceSpan span(const Buffer& b, int64_t count) const { return {b.data(), count, dtype}; }
 
   static Values of_rank(int r, int64_t count, int salt) {
     Values values(count);
@@ -69,7 +69,7 @@ TEST_P(CommOnGpu, SumsEverySize) {
     for (const int64_t count : {0, 1, 2, 7, 1000, 65537, 1000003}) {
       const Buffer b = buffer(count);
       put(b, of_rank(rank, count, 1));
-      comm.wait(comm.sum(span(b, count)));
+      comm.wait(comm.all_reduce(span(b, count)));
       ASSERT_EQ(get(b, count), sums(count, 1)) << count;
     }
   });
@@ -127,7 +127,7 @@ TEST_P(CommOnGpu, ManyAreOutstandingAndAreCounted) {
     }
     Communicator::Sequence last = 0;
     for (int k = 0; k < kMany; ++k) {
-      const auto n = comm.sum(span(buffers[k], k * 131));
+      const auto n = comm.all_reduce(span(buffers[k], k * 131));
       ASSERT_TRUE(k == 0 || n == last + 1) << n;
       last = n;
     }
@@ -143,7 +143,7 @@ TEST_P(CommOnGpu, SumsAreOrderedAfterEarlierWorkAndBeforeLaterWork) {
     const Buffer b = buffer(count);
     for (int round = 0; round < 3; ++round) {
       put(b, of_rank(rank, count, round));
-      comm.wait(comm.sum(span(b, count)));
+      comm.wait(comm.all_reduce(span(b, count)));
       ASSERT_EQ(get(b, count), sums(count, round)) << round;
       device.zero(b.data(), b.bytes());
     }
@@ -159,7 +159,7 @@ TEST_P(CommOnGpu, RecordedSumsAreReplayed) {
     const auto before = comm.completed();
     for (int round = 0; round < 5; ++round) {
       put(b, of_rank(rank, count, round));
-      recorder->run({.kind = 7, .size = count}, [&] { comm.wait(comm.sum(span(b, count))); });
+      recorder->run({.kind = 7, .size = count}, [&] { comm.wait(comm.all_reduce(span(b, count))); });
       ASSERT_EQ(get(b, count), sums(count, round)) << "round " << round;
     }
     EXPECT_EQ(comm.completed() - before, 5u);
@@ -171,9 +171,9 @@ TEST_P(CommOnGpu, HostNumbersAreSummedBesideCollectives) {
     const int64_t count = 70001;
     const Buffer b = buffer(count);
     put(b, of_rank(rank, count, 5));
-    const auto n = comm.sum(span(b, count));
+    const auto n = comm.all_reduce(span(b, count));
     std::vector<double> numbers{1.0, 0.5 * rank};
-    comm.sum_host(numbers);
+    comm.all_reduce_host(numbers);
     comm.wait(n);
     EXPECT_EQ(numbers, (std::vector<double>{1.0 * size, 0.25 * size * (size - 1)}));
     EXPECT_EQ(get(b, count), sums(count, 5));

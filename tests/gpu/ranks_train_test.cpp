@@ -57,7 +57,7 @@ TEST_P(RanksOnGpu, OneStepFromEqualWeights) {
     for (size_t i = 0; i < kAfter.size(); ++i) {
       std::vector<float> start = expected[i].weights;
       start.resize(rig.replica.plan.gradients);
-      self.host->wait(self.host->broadcast(WireSpan::of(start), 0));
+      self.host->wait(self.host->broadcast(DeviceSpan::of(start), 0));
       rig.replica.load(start);
       const SixSteps steps = six_steps(rig, kAfter[i]);
       rig.replica.check_replicas();

@@ -62,7 +62,7 @@ class Probe {
     step();
     std::vector<double> times(communicator_.size());
     times[communicator_.rank()] = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-    communicator_.sum_host(times);
+    communicator_.all_reduce_host(times);
     return *std::max_element(times.begin(), times.end());
   }
 

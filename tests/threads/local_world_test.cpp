@@ -20,7 +20,7 @@ TEST_P(LocalWorlds, SumEverySize) {
   run_ranks(GetParam(), [](Communicator& comm) {
     for (const int64_t count : {0, 1, 7, 1023, 1024, 5001}) {
       std::vector<float> v = values(comm.rank(), count);
-      comm.wait(comm.sum(WireSpan::of(v)));
+      comm.wait(comm.all_reduce(DeviceSpan::of(v)));
       for (size_t i = 0; i < v.size(); ++i) ASSERT_EQ(v[i], sum_of_values(comm.size(), i)) << i << " of " << count;
     }
   });
@@ -37,7 +37,7 @@ TEST(Bf16, RoundsToNearestEven) {
 TEST_P(LocalWorlds, SumBf16InF32AndRoundOnce) {
   run_ranks(GetParam(), [](Communicator& comm) {
     std::vector<uint16_t> v{bf16_of_float(comm.rank() == 0 ? 256.0f : 1.0f)};  // 256 + 1 is not a bf16
-    comm.wait(comm.sum({v.data(), 1, DType::bf16}));
+    comm.wait(comm.all_reduce({v.data(), 1, DType::bf16}));
     ASSERT_EQ(v[0], bf16_of_float(256.0f + static_cast<float>(comm.size() - 1)));
   });
 }
@@ -48,7 +48,7 @@ TEST_P(LocalWorlds, ManyAreOutstanding) {
     for (int k = 0; k < 60; ++k) v.push_back(values(comm.rank(), k));
     Communicator::Sequence last = 0;
     for (int k = 0; k < 60; ++k) {
-      ASSERT_EQ(comm.sum(WireSpan::of(v[k])), ++last);
+      ASSERT_EQ(comm.all_reduce(DeviceSpan::of(v[k])), ++last);
       if ((k + comm.rank()) % 17 == 0) std::this_thread::sleep_for(std::chrono::microseconds(200));
     }
     comm.wait(last);
@@ -60,8 +60,8 @@ TEST_P(LocalWorlds, ManyAreOutstanding) {
 TEST_P(LocalWorlds, ReduceScatterThenAllGatherIsASum) {
   run_ranks(GetParam(), [](Communicator& comm) {
     std::vector<float> v = values(comm.rank(), 300 * comm.size());
-    comm.reduce_scatter(WireSpan::of(v));
-    comm.wait(comm.all_gather(WireSpan::of(v)));
+    comm.reduce_scatter(DeviceSpan::of(v));
+    comm.wait(comm.all_gather(DeviceSpan::of(v)));
     for (size_t i = 0; i < v.size(); ++i) ASSERT_EQ(v[i], sum_of_values(comm.size(), i));
   });
 }
@@ -70,7 +70,7 @@ TEST_P(LocalWorlds, BroadcastFromEveryRoot) {
   run_ranks(GetParam(), [](Communicator& comm) {
     for (int root = 0; root < comm.size(); ++root) {
       std::vector<float> v = values(comm.rank(), 100);
-      comm.wait(comm.broadcast(WireSpan::of(v), root));
+      comm.wait(comm.broadcast(DeviceSpan::of(v), root));
       ASSERT_EQ(v, values(root, 100));
     }
   });
@@ -79,7 +79,7 @@ TEST_P(LocalWorlds, BroadcastFromEveryRoot) {
 TEST_P(LocalWorlds, SumHostNumbers) {
   run_ranks(GetParam(), [](Communicator& comm) {
     std::vector<double> v{1.0, static_cast<double>(comm.rank())};
-    comm.sum_host(v);
+    comm.all_reduce_host(v);
     const int n = comm.size();
     ASSERT_EQ(v, (std::vector<double>{1.0 * n, 0.5 * n * (n - 1)}));
     comm.barrier();
@@ -92,7 +92,7 @@ TEST_P(LocalWorlds, SplitByColour) {
       const auto part = comm.split(comm.rank() % 2);
       ASSERT_EQ(part->rank(), comm.rank() / 2);
       std::vector<float> v{static_cast<float>(comm.rank() + 1)};
-      part->wait(part->sum(WireSpan::of(v)));
+      part->wait(part->all_reduce(DeviceSpan::of(v)));
       float expected = 0;
       for (int r = comm.rank() % 2; r < comm.size(); r += 2) expected += static_cast<float>(r + 1);
       ASSERT_EQ(v[0], expected);
@@ -103,7 +103,7 @@ TEST_P(LocalWorlds, SplitByColour) {
 TEST(LocalWorld, ADisagreementIsAnErrorOnAllThatNamesBoth) {
   const auto thrown = try_ranks(3, [](Communicator& comm) {
     std::vector<float> v(comm.rank() == 1 ? 6 : 5);
-    comm.wait(comm.sum(WireSpan::of(v)));
+    comm.wait(comm.all_reduce(DeviceSpan::of(v)));
   });
   for (const std::exception_ptr& e : thrown) {
     ASSERT_TRUE(e);
@@ -118,16 +118,16 @@ TEST(LocalWorld, ADisagreementIsAnErrorOnAllThatNamesBoth) {
 }
 
 TEST(LocalWorld, OtherKindsOfDisagreement) {
-  using Call = std::function<void(Communicator&, WireSpan)>;
-  const Call sum = [](Communicator& c, WireSpan s) { c.wait(c.sum(s)); };
-  const Call sum_bf16 = [](Communicator& c, WireSpan s) { c.wait(c.sum({s.data, s.count, DType::bf16})); };
-  const Call gather = [](Communicator& c, WireSpan s) { c.wait(c.all_gather(s)); };
-  const Call from_0 = [](Communicator& c, WireSpan s) { c.wait(c.broadcast(s, 0)); };
-  const Call from_1 = [](Communicator& c, WireSpan s) { c.wait(c.broadcast(s, 1)); };
+  using Call = std::function<void(Communicator&, DeviceSpan)>;
+  const Call sum = [](Communicator& c, DeviceSpan s) { c.wait(c.all_reduce(s)); };
+  const Call sum_bf16 = [](Communicator& c, DeviceSpan s) { c.wait(c.all_reduce({s.data, s.count, DType::bf16})); };
+  const Call gather = [](Communicator& c, DeviceSpan s) { c.wait(c.all_gather(s)); };
+  const Call from_0 = [](Communicator& c, DeviceSpan s) { c.wait(c.broadcast(s, 0)); };
+  const Call from_1 = [](Communicator& c, DeviceSpan s) { c.wait(c.broadcast(s, 1)); };
   for (const auto& [a, b] : {std::pair{sum, sum_bf16}, {sum, gather}, {from_0, from_1}}) {
     const auto thrown = try_ranks(2, [&](Communicator& comm) {
       std::vector<float> v(8);
-      (comm.rank() == 0 ? a : b)(comm, WireSpan::of(v));
+      (comm.rank() == 0 ? a : b)(comm, DeviceSpan::of(v));
     });
     EXPECT_TRUE(thrown[0] && thrown[1]);
   }
@@ -137,7 +137,7 @@ TEST(LocalWorld, ARankThatLeavesEndsTheWaitOfTheOthers) {
   const auto thrown = try_ranks(3, [](Communicator& comm) {
     std::vector<float> v(5);
     if (comm.rank() == 2) return;
-    comm.wait(comm.sum(WireSpan::of(v)));
+    comm.wait(comm.all_reduce(DeviceSpan::of(v)));
   });
   EXPECT_TRUE(thrown[0] && thrown[1] && !thrown[2]);
 }

@@ -52,13 +52,13 @@ class Witness final : public testing::TamperingCommunicator {
  public:
   struct Seen {
     bool scattered;
-    WireSpan span;
+    DeviceSpan span;
   };
   explicit Witness(Communicator& inner)
-      : TamperingCommunicator(inner, [this](WireSpan span) {
+      : TamperingCommunicator(inner, [this](DeviceSpan span) {
           return seen.push_back({false, span}), true;
         }) {}
-  Sequence reduce_scatter(WireSpan span) override {
+  Sequence reduce_scatter(DeviceSpan span) override {
     seen.push_back({true, span});
     return TamperingCommunicator::reduce_scatter(span);
   }

@@ -68,7 +68,7 @@ TEST_P(StagedWorlds, SumEverySize) {
   run([](Device&, Communicator& comm) {
     for (const int64_t count : {0, 1, 7, 1024, 5001}) {
       std::vector<float> v = values(comm.rank(), count);
-      comm.wait(comm.sum(WireSpan::of(v)));
+      comm.wait(comm.all_reduce(DeviceSpan::of(v)));
       for (size_t i = 0; i < v.size(); ++i) ASSERT_EQ(v[i], sum_of_values(comm.size(), i)) << i << " of " << count;
     }
   });
@@ -81,7 +81,7 @@ TEST_P(StagedWorlds, ManyAreOutstandingAndWaitsAreScrambled) {
     std::vector<Communicator::Sequence> waits;
     for (int k = 0; k < kCollectives; ++k) v.push_back(values(comm.rank(), k));
     for (int k = 0; k < kCollectives; ++k) {
-      ASSERT_EQ(comm.sum(WireSpan::of(v[static_cast<size_t>(k)])), k + 1);
+      ASSERT_EQ(comm.all_reduce(DeviceSpan::of(v[static_cast<size_t>(k)])), k + 1);
       waits.push_back(static_cast<Communicator::Sequence>(k) + 1);
       if ((k + comm.rank()) % 7 == 0) comm.progress();
     }
@@ -98,10 +98,10 @@ TEST_P(StagedWorlds, ManyAreOutstandingAndWaitsAreScrambled) {
 TEST_P(StagedWorlds, OverlappingSpansSeeEachOther) {
   run([](Device&, Communicator& comm) {
     std::vector<float> v = values(comm.rank(), 30 * comm.size());
-    comm.reduce_scatter(WireSpan::of(v));
-    comm.all_gather(WireSpan::of(v));
+    comm.reduce_scatter(DeviceSpan::of(v));
+    comm.all_gather(DeviceSpan::of(v));
     const std::span<float> part = std::span(v).subspan(3, 4);
-    comm.wait(comm.sum(WireSpan::of(part)));
+    comm.wait(comm.all_reduce(DeviceSpan::of(part)));
     for (size_t i = 0; i < v.size(); ++i) {
       const float expected = sum_of_values(comm.size(), i) * static_cast<float>(i >= 3 && i < 7 ? comm.size() : 1);
       ASSERT_EQ(v[i], expected) << i;
@@ -113,15 +113,15 @@ TEST_P(StagedWorlds, BroadcastHostNumbersAndParts) {
   run([](Device&, Communicator& comm) {
     for (int root = 0; root < comm.size(); ++root) {
       std::vector<float> v = values(comm.rank(), 100);
-      comm.wait(comm.broadcast(WireSpan::of(v), root));
+      comm.wait(comm.broadcast(DeviceSpan::of(v), root));
       ASSERT_EQ(v, values(root, 100));
     }
     std::vector<double> one{1.0};
-    comm.sum_host(one);
+    comm.all_reduce_host(one);
     ASSERT_EQ(one[0], comm.size());
     const auto part = comm.split(comm.rank() % 2);
     std::vector<float> v{1.0f};
-    part->wait(part->sum(WireSpan::of(v)));
+    part->wait(part->all_reduce(DeviceSpan::of(v)));
     ASSERT_EQ(v[0], static_cast<float>(part->size()));
   });
 }
@@ -134,7 +134,7 @@ TEST(Staged, WaitsForTheOldestWhereNoFenceIsFree) {
     Communicator::Sequence last = 0;
     for (auto& one : v) {
       for (int slot = 0; slot < kStagedFences; ++slot) device.fence(slot);  // another communicator's: none is passed
-      last = staged->sum(WireSpan::of(one));
+      last = staged->all_reduce(DeviceSpan::of(one));
     }
     EXPECT_GT(device.awaited, 0);
     staged->wait(last);

@@ -36,14 +36,14 @@ class Alone final : public Communicator {
  public:
   int rank() const override { return 0; }
   int size() const override { return 1; }
-  Sequence sum(WireSpan) override { return ++done_; }
-  Sequence reduce_scatter(WireSpan) override { return ++done_; }
-  Sequence all_gather(WireSpan) override { return ++done_; }
-  Sequence broadcast(WireSpan, int) override { return ++done_; }
+  Sequence all_reduce(DeviceSpan) override { return ++done_; }
+  Sequence reduce_scatter(DeviceSpan) override { return ++done_; }
+  Sequence all_gather(DeviceSpan) override { return ++done_; }
+  Sequence broadcast(DeviceSpan, int) override { return ++done_; }
   void wait(Sequence) override {}
   void progress() override {}
   Sequence completed() const override { return done_; }
-  void sum_host(std::span<double>) override {}
+  void all_reduce_host(std::span<double>) override {}
   void barrier() override {}
   std::unique_ptr<Communicator> split(int) override { return std::make_unique<Alone>(); }
 

@@ -27,7 +27,7 @@ struct World {
       view.heard_ns = kNow;
       view.pid = 100 + rank;
       view.posting = {.step = 812,
-                      .phase = static_cast<int32_t>(Phase::sums),
+                      .phase = static_cast<int32_t>(Phase::allreduce),
                       .collective = 2,
                       .awaited_step = 812,
                       .since_ns = ago(41),
@@ -87,7 +87,7 @@ TEST(Diagnosis, BlamesWhoHasBeenAtItForLongNotWhoMoves) {
   world.set(2, Phase::compute, 0.2);
   EXPECT_HAS(world.text(), "rank 1 on host a is in the data loader");
   EXPECT_LACKS(world.text(), "rank 2");
-  world.set(1, Phase::sums, 60);
+  world.set(1, Phase::allreduce, 60);
   EXPECT_HAS(world.text(), "rank 2 on host b is computing since 0.2 s; 3 ranks wait");
 }
 
@@ -150,7 +150,7 @@ TEST(Diagnosis, WhereTheRankThatSpeaksForAHostIsStoppedTheOthersAreNotBlamed) {
 
 TEST(Diagnosis, AllInOneBucketIsTheNetwork) {
   World world(4);
-  world.set(3, Phase::sums, 40);
+  world.set(3, Phase::allreduce, 40);
   EXPECT_EQ(world.text(),
             "all 4 ranks wait in bucket 2 of step 812 since 40.0 s. Look at the network between the hosts, or raise "
             "--step-timeout");
@@ -211,7 +211,7 @@ TEST(Diagnosis, NothingIsMissedAndNothingIsUnknownWithoutACount) {
 
 TEST(Limits, FollowTheSlowestStep) {
   const WatchdogLimits limits;
-  EXPECT_EQ(limit_of(Phase::sums, limits, 100ms), 60s);
+  EXPECT_EQ(limit_of(Phase::allreduce, limits, 100ms), 60s);
   EXPECT_EQ(limit_of(Phase::data, limits, 10s), 200s);
   EXPECT_EQ(limit_of(Phase::evaluation, limits, 10s), 200s);
   EXPECT_EQ(limit_of(Phase::compute, limits, 0s), 300s);
@@ -221,12 +221,12 @@ TEST(Limits, FollowTheSlowestStep) {
 }
 
 TEST(Limits, AreWhatWasAskedForOrNone) {
-  EXPECT_EQ(limit_of(Phase::sums, {.step = 3s}, 100s), 3s);
-  EXPECT_EQ(limit_of(Phase::sums, {.step = 3s}, 0s), 3s);
-  EXPECT_EQ(limit_of(Phase::sums, {.step = 0s}, 100s), std::nullopt);
+  EXPECT_EQ(limit_of(Phase::allreduce, {.step = 3s}, 100s), 3s);
+  EXPECT_EQ(limit_of(Phase::allreduce, {.step = 3s}, 0s), 3s);
+  EXPECT_EQ(limit_of(Phase::allreduce, {.step = 0s}, 100s), std::nullopt);
   EXPECT_EQ(limit_of(Phase::start_up, {.start_up = 0s}, 100s), std::nullopt);
-  EXPECT_EQ(limit_of(Phase::sums, {.start_up = 0s}, 0s), std::nullopt);
-  EXPECT_EQ(limit_of(Phase::sums, {.start_up = 10s}, 0s), 60s);
+  EXPECT_EQ(limit_of(Phase::allreduce, {.start_up = 0s}, 0s), std::nullopt);
+  EXPECT_EQ(limit_of(Phase::allreduce, {.start_up = 10s}, 0s), 60s);
   EXPECT_EQ(limit_of(Phase::saving, {.saving = 0s}, 100s), std::nullopt);
 }
 

@@ -14,13 +14,13 @@ class FakeTransport final : public Communicator {
  public:
   int rank() const override { return 1; }
   int size() const override { return 2; }
-  Sequence sum(WireSpan) override { return 0; }
-  Sequence reduce_scatter(WireSpan) override { return 0; }
-  Sequence all_gather(WireSpan) override { return 0; }
-  Sequence broadcast(WireSpan, int) override { return 0; }
+  Sequence all_reduce(DeviceSpan) override { return 0; }
+  Sequence reduce_scatter(DeviceSpan) override { return 0; }
+  Sequence all_gather(DeviceSpan) override { return 0; }
+  Sequence broadcast(DeviceSpan, int) override { return 0; }
   void wait(Sequence) override {}
   void progress() override {}
-  void sum_host(std::span<double>) override {}
+  void all_reduce_host(std::span<double>) override {}
   void barrier() override {}
   std::unique_ptr<Communicator> split(int) override { return nullptr; }
   Sequence completed() const override { return done; }

@@ -11,22 +11,22 @@ namespace ddp::testing {
 // Passes everything on, but lets a hook see each sum first. Where the hook returns false the sum is left out.
 class TamperingCommunicator : public Communicator {
  public:
-  using Hook = std::function<bool(WireSpan)>;
+  using Hook = std::function<bool(DeviceSpan)>;
   TamperingCommunicator(Communicator& inner, Hook hook) : inner_(inner), hook_(std::move(hook)) {}
 
   int rank() const override { return inner_.rank(); }
   int size() const override { return inner_.size(); }
-  Sequence sum(WireSpan span) override { return hook_(span) ? last_ = inner_.sum(span) : last_; }
-  Sequence reduce_scatter(WireSpan span) override { return inner_.reduce_scatter(span); }
-  Sequence all_gather(WireSpan span) override { return inner_.all_gather(span); }
-  Sequence broadcast(WireSpan span, int root) override { return inner_.broadcast(span, root); }
+  Sequence all_reduce(DeviceSpan span) override { return hook_(span) ? last_ = inner_.all_reduce(span) : last_; }
+  Sequence reduce_scatter(DeviceSpan span) override { return inner_.reduce_scatter(span); }
+  Sequence all_gather(DeviceSpan span) override { return inner_.all_gather(span); }
+  Sequence broadcast(DeviceSpan span, int root) override { return inner_.broadcast(span, root); }
   void wait(Sequence n) override { inner_.wait(n); }
   Sequence completed() const override { return inner_.completed(); }
   std::optional<std::string> failure() const override { return inner_.failure(); }
   bool recordable() const override { return inner_.recordable(); }
   Memory* memory() override { return inner_.memory(); }
   void progress() override { inner_.progress(); }
-  void sum_host(std::span<double> values) override { inner_.sum_host(values); }
+  void all_reduce_host(std::span<double> values) override { inner_.all_reduce_host(values); }
   void barrier() override { inner_.barrier(); }
   std::unique_ptr<Communicator> split(int colour) override { return inner_.split(colour); }
 

@@ -77,7 +77,7 @@ TEST_F(Invariance, OneStepFromEqualWeights) {
       for (size_t i = 0; i < kAfter.size(); ++i) {
         std::vector<float> start = expected[i].weights;
         start.resize(rig.replica.plan.gradients);
-        part.wait(part.broadcast(WireSpan::of(start), 0));
+        part.wait(part.broadcast(DeviceSpan::of(start), 0));
         rig.replica.load(start);
         const SixSteps steps = six_steps(rig, kAfter[i]);
         rig.replica.check_replicas();
@@ -123,7 +123,7 @@ TEST_P(OtherNetworks, OneStepFromEqualWeights) {
           centre = r.download_state(r.state());
         } else if (centred) {
           centre.resize(state_count(r.norms));
-          part.wait(part.broadcast(WireSpan::of(centre), 0));
+          part.wait(part.broadcast(DeviceSpan::of(centre), 0));
           r.load_state(centre);
         }
         const SixSteps found = six_steps(rig, 0);
@@ -198,7 +198,7 @@ class FreeRunning : public Invariance {
     in_world(size, [&](Communicator& part) {
       const Rig* at = nullptr;
       TamperingCommunicator tampering(
-          part, hook ? hook(at) : [](WireSpan) { return true; });
+          part, hook ? hook(at) : [](DeviceSpan) { return true; });
       Rig rig({.seed = kSeed, .rank_weights = weights}, network, *data, *device, *ops, tampering);
       at = &rig;
       const auto losses = rig.losses(0, kSteps, [&](Shard& shard) {
@@ -234,7 +234,7 @@ TEST_F(FreeRunning, LossesAgreeAtEveryWorldSize) {
 
 TEST_F(FreeRunning, CatchesAMeanOfMeans) {
   const double d = distance(3, {}, [&](const Rig*& rig) {
-    return [&](WireSpan span) {
+    return [&](DeviceSpan span) {
       const auto scale =
           static_cast<float>(static_cast<double>(current.global_size) / (3.0 * static_cast<double>(current.size)));
       float* begin = static_cast<float*>(span.data);
@@ -249,7 +249,7 @@ TEST_F(FreeRunning, CatchesAMeanOfMeans) {
 TEST_F(FreeRunning, CatchesABucketThatIsNotSummed) {
   const double d = distance(3, {}, [](const Rig*& rig) {
     return
-        [&rig](WireSpan span) { return span.data != rig->replica.gradients() + rig->replica.plan.buckets[1].offset; };
+        [&rig](DeviceSpan span) { return span.data != rig->replica.gradients() + rig->replica.plan.buckets[1].offset; };
   });
   expect_caught(d);
 }

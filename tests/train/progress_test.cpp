@@ -26,7 +26,7 @@ struct Rank {
   }
   void step(int64_t number) {
     progress.enter(Phase::data, number);
-    progress.enter(Phase::sums, number);
+    progress.enter(Phase::allreduce, number);
     progress.step_ended(number);
   }
 };

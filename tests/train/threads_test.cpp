@@ -49,7 +49,7 @@ TEST(Overlap, FirstBucketLeavesBeforeBackwardHasEnded) {
   run_world(2, [&](Communicator& c, Device& device, Ops& ops) {
     int announced = 0;
     std::vector<int> announced_at_launch;
-    TamperingCommunicator recording(c, [&](WireSpan) {
+    TamperingCommunicator recording(c, [&](DeviceSpan) {
       announced_at_launch.push_back(announced);
       return true;
     });

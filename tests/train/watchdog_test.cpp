@@ -68,7 +68,7 @@ TEST(Watchdog, NamesTheStepAndTheBucketThatIsAwaited) {
   job.progresses[0].enter(Phase::data, 17);
   job.progresses[0].enter(Phase::data, 18);
   job.transport.done += 5 + 1;
-  job.progresses[0].enter(Phase::sums, 18);
+  job.progresses[0].enter(Phase::allreduce, 18);
   EXPECT_HAS(job.text(), "rank 0 on host a waits in bucket 1 of step 18 since 0.");
   EXPECT_HAS(job.text(), "--step-timeout");
 }
@@ -78,7 +78,7 @@ TEST(Watchdog, NamesTheRankThatOthersWaitFor) {
   job.all_enter(Phase::data, 7);
   const auto following = job.watch(0, limit_of_step(300ms)).follow(job.transport, nullptr, 3, 0);
   job.watch(1, kNone);
-  job.progresses[0].enter(Phase::sums, 7);
+  job.progresses[0].enter(Phase::allreduce, 7);
   EXPECT_HAS(job.text(), "rank 1 on host b is in the data loader since ");
 }
 
@@ -102,7 +102,7 @@ TEST(Watchdog, RanksThatEndAfterOneHasLeftAreNotReported) {
   job.boards[1]->leave();
   job.faults.dead[1] = true;  // having said why
   job.faults.dead[2] = true;  // the launcher ended it then
-  job.progresses[0].enter(Phase::sums, 4);
+  job.progresses[0].enter(Phase::allreduce, 4);
   std::this_thread::sleep_for(900ms);
   EXPECT_EQ(job.times(), 0u);
 }
@@ -135,7 +135,7 @@ TEST(Watchdog, AHostThatIsCutOffEndsThoughARankOfAnotherHasLeft) {
 TEST(Watchdog, AStoppedRankIsNamedWhenAnotherIsLate) {
   Job job({"a", "a"});
   job.faults.stopped[1] = true;
-  job.progresses[0].enter(Phase::sums, 3);
+  job.progresses[0].enter(Phase::allreduce, 3);
   job.watch(0, limit_of_step(4s));
   job.watch(1, kNone);
   EXPECT_HAS(job.text(), "rank 1 on host a is stopped: no sign of life for ");
@@ -143,7 +143,7 @@ TEST(Watchdog, AStoppedRankIsNamedWhenAnotherIsLate) {
 
 TEST(Watchdog, AHostWhoseSpeakerIsStoppedDoesNotTakeOthersForCutOff) {
   Job job({"a", "a", "b"});
-  job.all_enter(Phase::sums, 3);
+  job.all_enter(Phase::allreduce, 3);
   job.boards[2]->sign_of_life();
   job.faults.stopped[0] = true;
   job.faults.unreachable[2] = true;  // as far as host a knows
@@ -184,7 +184,7 @@ TEST(Watchdog, LeavesACommunicatorAloneThatItNoLongerFollows) {
 
 TEST(Watchdog, HoldsBackUntilOthersHaveSpoken) {
   Job job({"a", "a"});
-  job.all_enter(Phase::sums, 4);
+  job.all_enter(Phase::allreduce, 4);
   WatchdogLimits limits = limit_of_step(200ms);
   limits.hold_back = 1s;
   job.watch(0, limits);
@@ -212,7 +212,7 @@ TEST(Watchdog, WhoeverWaitsForARankThatSavesIsNotLate) {
   Job job({"a", "a"});
   job.watch(1, kNone);
   job.progresses[1].enter(Phase::saving, 4);
-  job.progresses[0].enter(Phase::sums, 5);
+  job.progresses[0].enter(Phase::allreduce, 5);
   job.watch(0, {.step = 200ms});
   std::this_thread::sleep_for(800ms);
   EXPECT_EQ(job.times(), 0u);

@@ -15,15 +15,15 @@ constexpr int64_t kFloats = int64_t{2} << 20;  // 8 MiB, as the largest bucket h
 // Exact in f32, in whatever order they are added.
 float value(int64_t i, int rank) { return static_cast<float>(i % 61 + rank % 64); }
 
-double seconds_of(Communicator& transport, Device& device, const WireSpan& span) {
+double seconds_of(Communicator& transport, Device& device, const DeviceSpan& span) {
   transport.barrier();
   const Stopwatch watch;
-  transport.wait(transport.sum(span));
+  transport.wait(transport.all_reduce(span));
   device.synchronize();
   return watch.seconds();
 }
 
-double median_of(int times, Communicator& transport, Device& device, const WireSpan& span) {
+double median_of(int times, Communicator& transport, Device& device, const DeviceSpan& span) {
   std::vector<double> seconds;
   for (int i = 0; i < times; ++i) seconds.push_back(seconds_of(transport, device, span));
   std::nth_element(seconds.begin(), seconds.begin() + times / 2, seconds.end());
@@ -34,7 +34,7 @@ void check_sum(AllreduceTrial& trial, Device& device, Communicator& transport, f
   std::vector<float> host(kFloats);
   for (int64_t i = 0; i < kFloats; ++i) host[i] = value(i, transport.rank());
   device.upload(data, host.data(), host.size() * sizeof(float));
-  transport.wait(transport.sum(WireSpan::of({data, host.size()})));
+  transport.wait(transport.all_reduce(DeviceSpan::of({data, host.size()})));
   device.download(host.data(), data, host.size() * sizeof(float));
   device.synchronize();
   std::vector<double> wrong(2 * transport.size());  // expected and got, by rank
@@ -45,7 +45,7 @@ void check_sum(AllreduceTrial& trial, Device& device, Communicator& transport, f
     wrong[2 * transport.rank()] = expected + 1;  // never 0
     wrong[2 * transport.rank() + 1] = host[i];
   }
-  transport.sum_host(wrong);
+  transport.all_reduce_host(wrong);
   for (int rank = transport.size() - 1; rank >= 0; --rank)
     if (wrong[2 * rank] != 0) {
       trial.wrong_rank = rank;
@@ -64,8 +64,8 @@ AllreduceTrial try_allreduce(Device& device, Communicator& transport) {
   check_sum(trial, device, transport, data);
   device.zero(data, buffer.bytes());  // sums of it stay zero
   device.synchronize();
-  trial.latency = median_of(50, transport, device, WireSpan::of({data, 1}));
-  const double time = median_of(5, transport, device, WireSpan::of({data, static_cast<size_t>(kFloats)}));
+  trial.latency = median_of(50, transport, device, DeviceSpan::of({data, 1}));
+  const double time = median_of(5, transport, device, DeviceSpan::of({data, static_cast<size_t>(kFloats)}));
   trial.bus_bandwidth = bus_bandwidth(trial.bytes, time, trial.ranks);
   device.synchronize();
   return trial;

@@ -20,9 +20,9 @@ std::vector<ClockOffset> measure_clocks(Communicator& world, const std::function
     world.barrier();
     readings.assign(size, 0);
     readings[world.rank()] = clock();
-    world.sum_host(readings);
+    world.all_reduce_host(readings);
     std::vector<double> mine{world.rank() == 0 ? begin : 0, world.rank() == 0 ? clock() : 0};
-    world.sum_host(mine);
+    world.all_reduce_host(mine);
     const double middle = (mine[0] + mine[1]) / 2, half = (mine[1] - mine[0]) / 2;
     for (size_t rank = 0; rank < size; ++rank)
       if (half < offsets[rank].uncertainty) offsets[rank] = {readings[rank] - middle, half};

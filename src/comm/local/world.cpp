@@ -15,7 +15,7 @@
 namespace ddp {
 namespace {
 
-void copy_part(const WireSpan& to, const WireSpan& from, int64_t begin, int64_t count) {
+void copy_part(const DeviceSpan& to, const DeviceSpan& from, int64_t begin, int64_t count) {
   const size_t width = size_of(to.dtype);
   if (count > 0 && to.data != from.data)
     std::memcpy(static_cast<char*>(to.data) + begin * width, static_cast<const char*>(from.data) + begin * width,
@@ -44,7 +44,7 @@ void sum_parts(const std::vector<Collective>& posts, int64_t begin, int64_t coun
 }
 
 // What a rank must not count on becomes NaN.
-void spoil(const WireSpan& span, int64_t begin, int64_t end) {
+void spoil(const DeviceSpan& span, int64_t begin, int64_t end) {
   for (int64_t i = begin; i < end; ++i) {
     if (span.dtype == DType::f32)
       static_cast<float*>(span.data)[i] = std::numeric_limits<float>::quiet_NaN();
@@ -57,7 +57,7 @@ void execute(const std::vector<Collective>& posts) {
   const Collective& shape = posts[0];
   const int64_t count = shape.span.count, part = count / std::ssize(posts);
   switch (shape.kind) {
-    case Collective::Kind::sum: sum_parts(posts, 0, count); break;
+    case Collective::Kind::all_reduce: sum_parts(posts, 0, count); break;
     case Collective::Kind::reduce_scatter:
       sum_parts(posts, 0, count);
       for (int64_t r = 0; r < std::ssize(posts); ++r) {
@@ -111,27 +111,27 @@ class LocalCommunicator final : public Communicator {
   int rank() const override { return rank_; }
   int size() const override { return world_->size; }
 
-  Sequence sum(WireSpan span) override { return start({Collective::Kind::sum, span}); }
-  Sequence reduce_scatter(WireSpan span) override {
+  Sequence all_reduce(DeviceSpan span) override { return start({Collective::Kind::all_reduce, span}); }
+  Sequence reduce_scatter(DeviceSpan span) override {
     DDP_EXPECT(span.count % size() == 0);
     return start({Collective::Kind::reduce_scatter, span});
   }
-  Sequence all_gather(WireSpan span) override {
+  Sequence all_gather(DeviceSpan span) override {
     DDP_EXPECT(span.count % size() == 0);
     return start({Collective::Kind::all_gather, span});
   }
-  Sequence broadcast(WireSpan span, int root) override { return start({Collective::Kind::broadcast, span, root}); }
+  Sequence broadcast(DeviceSpan span, int root) override { return start({Collective::Kind::broadcast, span, root}); }
 
   void wait(Sequence n) override { world_->device.wait(n); }
   Sequence completed() const override { return world_->device.done(); }
   void progress() override {}  // whoever posts last does the work
-  void sum_host(std::span<double> values) override { world_->host.wait(world_->host.post(rank_, values)); }
-  void barrier() override { sum_host({}); }
+  void all_reduce_host(std::span<double> values) override { world_->host.wait(world_->host.post(rank_, values)); }
+  void barrier() override { all_reduce_host({}); }
 
   std::unique_ptr<Communicator> split(int colour) override {
     std::vector<double> colours(size());
     colours[rank_] = colour;
-    sum_host(colours);
+    all_reduce_host(colours);
     const auto members = static_cast<int>(std::count(colours.begin(), colours.end(), colour));
     const auto position = static_cast<int>(std::count(colours.begin(), colours.begin() + rank_, colour));
     const std::pair key(splits_++, colour);

@@ -23,16 +23,16 @@ class MpiCommunicator final : public Communicator {
   int rank() const override { return rank_; }
   int size() const override { return size_; }
 
-  Sequence sum(WireSpan span) override { return engine_.start(lane_, {Collective::Kind::sum, span}); }
-  Sequence reduce_scatter(WireSpan span) override {
+  Sequence all_reduce(DeviceSpan span) override { return engine_.start(lane_, {Collective::Kind::all_reduce, span}); }
+  Sequence reduce_scatter(DeviceSpan span) override {
     DDP_EXPECT(span.count % size_ == 0);
     return engine_.start(lane_, {Collective::Kind::reduce_scatter, span});
   }
-  Sequence all_gather(WireSpan span) override {
+  Sequence all_gather(DeviceSpan span) override {
     DDP_EXPECT(span.count % size_ == 0);
     return engine_.start(lane_, {Collective::Kind::all_gather, span});
   }
-  Sequence broadcast(WireSpan span, int root) override {
+  Sequence broadcast(DeviceSpan span, int root) override {
     return engine_.start(lane_, {Collective::Kind::broadcast, span, root});
   }
 
@@ -40,7 +40,7 @@ class MpiCommunicator final : public Communicator {
   void wait(Sequence n) override { engine_.wait(lane_, n); }
   void progress() override { engine_.progress(); }
 
-  void sum_host(std::span<double> values) override {
+  void all_reduce_host(std::span<double> values) override {
     MPI_Request request;
     DDP_MPI(MPI_Iallreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()), MPI_DOUBLE, MPI_SUM, host_,
                            &request));

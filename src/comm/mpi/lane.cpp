@@ -12,13 +12,13 @@ namespace {
 
 void add_bf16(void* in, void* in_out, int* count, MPI_Datatype*) { add(in_out, in, *count, DType::bf16); }
 
-int checked_count(const WireSpan& span) {
+int checked_count(const DeviceSpan& span) {
   require(span.count <= std::numeric_limits<int>::max(), Exit::usage,
           "a collective of {} elements is more than MPI takes in one call: use --allreduce ring", span.count);
   return static_cast<int>(span.count);
 }
 
-bool overlap(const WireSpan& a, const WireSpan& b) {
+bool overlap(const DeviceSpan& a, const DeviceSpan& b) {
   const auto *const a_begin = static_cast<char*>(a.data), *const b_begin = static_cast<char*>(b.data);
   const std::less<> before;
   return before(a_begin, b_begin + b.count * size_of(b.dtype)) && before(b_begin, a_begin + a.count * size_of(a.dtype));
@@ -81,7 +81,7 @@ void Lane::launch() {
   slot.in_ring = false;
   if (kind == Collective::Kind::broadcast) {
     DDP_MPI(MPI_Ibcast(span.data, checked_count(span), type_of(span.dtype), root, comm_, &slot.request));
-  } else if (kind == Collective::Kind::sum && allreduce_ == Allreduce::automatic) {
+  } else if (kind == Collective::Kind::all_reduce && allreduce_ == Allreduce::automatic) {
     const MPI_Op op = span.dtype == DType::f32 ? MPI_SUM : add_bf16_;
     DDP_MPI(
         MPI_Iallreduce(MPI_IN_PLACE, span.data, checked_count(span), type_of(span.dtype), op, comm_, &slot.request));

@@ -56,7 +56,7 @@ class Ring {
 
   MPI_Comm comm_;
   int rank_ = 0, size_ = 0, tag_ = 0;
-  WireSpan span_;
+  DeviceSpan span_;
   int64_t segments_ = 1;  // G
   int64_t segment_bytes_ = 0;
   int64_t first_ = 0, end_ = 0;           // the items of this collective

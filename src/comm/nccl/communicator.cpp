@@ -17,7 +17,7 @@
 namespace ddp {
 namespace {
 
-ncclDataType_t type_of(const WireSpan& span) { return span.dtype == DType::f32 ? ncclFloat32 : ncclBfloat16; }
+ncclDataType_t type_of(const DeviceSpan& span) { return span.dtype == DType::f32 ? ncclFloat32 : ncclBfloat16; }
 
 ncclUniqueId share_unique_id(Communicator& host) {
   ncclUniqueId id{};
@@ -64,24 +64,24 @@ class NcclCommunicator final : public Communicator {
   int rank() const override { return host_.rank(); }
   int size() const override { return host_.size(); }
 
-  Sequence sum(WireSpan span) override {
+  Sequence all_reduce(DeviceSpan span) override {
     return start("a sum", span, [=, this](ncclComm_t comm) {
       return ncclAllReduce(span.data, span.data, span.count, type_of(span), ncclSum, comm, communication_.get());
     });
   }
-  Sequence reduce_scatter(WireSpan span) override {
+  Sequence reduce_scatter(DeviceSpan span) override {
     const int64_t part = part_of(span);
     return start("a reduce-scatter", span, [=, this](ncclComm_t comm) {
       return ncclReduceScatter(span.data, my_part(span), part, type_of(span), ncclSum, comm, communication_.get());
     });
   }
-  Sequence all_gather(WireSpan span) override {
+  Sequence all_gather(DeviceSpan span) override {
     const int64_t part = part_of(span);
     return start("an all-gather", span, [=, this](ncclComm_t comm) {
       return ncclAllGather(my_part(span), span.data, part, type_of(span), comm, communication_.get());
     });
   }
-  Sequence broadcast(WireSpan span, int root) override {
+  Sequence broadcast(DeviceSpan span, int root) override {
     return start("a broadcast", span, [=, this](ncclComm_t comm) {
       return ncclBroadcast(span.data, span.data, span.count, type_of(span), root, comm, communication_.get());
     });
@@ -101,7 +101,7 @@ class NcclCommunicator final : public Communicator {
   Sequence completed() const override { return counter_.value(); }
   std::optional<std::string> failure() const override { return nccl_.failure(); }
 
-  void sum_host(std::span<double> values) override { host_.sum_host(values); }
+  void all_reduce_host(std::span<double> values) override { host_.all_reduce_host(values); }
   void barrier() override { host_.barrier(); }
 
   std::unique_ptr<Communicator> split(int colour) override {
@@ -113,15 +113,15 @@ class NcclCommunicator final : public Communicator {
  private:
   std::vector<cudaStream_t> streams() const { return {compute_, communication_.get(), counting_.get()}; }
 
-  int64_t part_of(const WireSpan& span) const {
+  int64_t part_of(const DeviceSpan& span) const {
     DDP_EXPECT(span.count % size() == 0);
     return span.count / size();
   }
-  void* my_part(const WireSpan& span) const {
+  void* my_part(const DeviceSpan& span) const {
     return static_cast<char*>(span.data) + rank() * part_of(span) * static_cast<int64_t>(size_of(span.dtype));
   }
 
-  Sequence start(const char* what, const WireSpan& span, const Nccl::Call& call) {
+  Sequence start(const char* what, const DeviceSpan& span, const Nccl::Call& call) {
     order_after(communication_.get(), compute_, event_.get());
     if (span.count > 0) nccl_.run(what, call);
     order_after(counting_.get(), communication_.get(), event_.get());

@@ -30,7 +30,7 @@ class Numbers {
   Numbers(DType dtype, int64_t count, int rank, int salt) : Numbers(dtype, count) {
     for (int64_t i = 0; i < count; ++i) set(i, value(rank, i, salt));
   }
-  WireSpan span() { return {bytes_.data(), count_, dtype_}; }
+  DeviceSpan span() { return {bytes_.data(), count_, dtype_}; }
   void set(int64_t i, int x) {
     const auto f = static_cast<float>(x);
     if (dtype_ == DType::f32)
@@ -74,7 +74,7 @@ INSTANTIATE_TEST_SUITE_P(All, EveryKind,
 TEST_P(EveryKind, SumsEverySize) {
   for (const int64_t count : {0, 1, 2, 7, 1000, 65537, 1000003}) {
     Numbers numbers(dtype, count, rank, 1);
-    comm->wait(comm->sum(numbers.span()));
+    comm->wait(comm->all_reduce(numbers.span()));
     for (int64_t i = 0; i < count; ++i)
       ASSERT_EQ(numbers.at(i), static_cast<float>(sum_of_values(size, i, 1))) << i << " of " << count;
   }
@@ -123,12 +123,12 @@ TEST_P(EveryKind, ManyAreOutstandingAndRanksPollAtDifferentTimes) {
   for (int k = 0; k < kMany; ++k) numbers.emplace_back(dtype, k * 131 % 5000, rank, k);
   std::vector<Communicator::Sequence> started;
   for (int k = 0; k < kMany; ++k) {
-    started.push_back(comm->sum(numbers[k].span()));
+    started.push_back(comm->all_reduce(numbers[k].span()));
     if ((k + rank) % 3 == 0) comm->progress();
     if ((k + 5 * rank) % 40 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
     if (k == kMany / 2) {  // apart from the sequence
       std::vector<double> one{1.0, rank * 1.0};
-      comm->sum_host(one);
+      comm->all_reduce_host(one);
       ASSERT_EQ(one[0], size);
     }
   }
@@ -145,14 +145,14 @@ TEST_P(EveryKind, ManyAreOutstandingAndRanksPollAtDifferentTimes) {
 TEST_P(EveryKind, AllRanksGetTheSameBits) {
   std::vector<float> thirds(100003);
   for (size_t i = 0; i < thirds.size(); ++i) thirds[i] = 1.0f / static_cast<float>(3 + i + rank);
-  comm->wait(comm->sum(WireSpan::of(thirds)));
+  comm->wait(comm->all_reduce(DeviceSpan::of(thirds)));
   const NamedSpan named{"thirds", thirds};
   EXPECT_NO_THROW(check_replicas({&named, 1}, *comm));
 }
 
 TEST_P(EveryKind, FinishesWithoutPolling) {
   Numbers numbers(dtype, 100000, rank, 6);
-  const auto n = comm->sum(numbers.span());
+  const auto n = comm->all_reduce(numbers.span());
   for (int i = 0; i < 20; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   comm->wait(n);
   for (int64_t i = 0; i < 100000; ++i) ASSERT_EQ(numbers.at(i), static_cast<float>(sum_of_values(size, i, 6)));
@@ -160,13 +160,13 @@ TEST_P(EveryKind, FinishesWithoutPolling) {
 
 TEST_P(EveryKind, SplitPartsWorkBesideTheWhole) {
   Numbers whole(dtype, 70001, rank, 7);
-  const auto n = comm->sum(whole.span());
+  const auto n = comm->all_reduce(whole.span());
   const auto part = comm->split(rank % 2);
   ASSERT_EQ(part->size(), (size + 1 - rank % 2) / 2);
   ASSERT_EQ(part->rank(), rank / 2);
   Numbers numbers(dtype, 1001);
   for (int64_t i = 0; i < 1001; ++i) numbers.set(i, rank + 1);
-  part->wait(part->sum(numbers.span()));
+  part->wait(part->all_reduce(numbers.span()));
   int expected = 0;
   for (int r = rank % 2; r < size; r += 2) expected += r + 1;
   for (int64_t i = 0; i < 1001; ++i) ASSERT_EQ(numbers.at(i), static_cast<float>(expected));
@@ -177,7 +177,7 @@ TEST_P(EveryKind, SplitPartsWorkBesideTheWhole) {
 TEST(Communicator, SumsHostNumbersAndMeetsAtABarrier) {
   const auto comm = session->world(Allreduce::automatic);
   std::vector<double> values{1.0, 0.5 * comm->rank(), 0x1p40};
-  comm->sum_host(values);
+  comm->all_reduce_host(values);
   const int n = comm->size();
   EXPECT_EQ(values, (std::vector<double>{1.0 * n, 0.25 * n * (n - 1), 0x1p40 * n}));
   comm->barrier();

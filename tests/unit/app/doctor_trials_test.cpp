@@ -24,19 +24,19 @@ class Corrupting final : public Communicator {
   Corrupting(std::unique_ptr<Communicator> inner, bool corrupts) : inner_(std::move(inner)), corrupts_(corrupts) {}
   int rank() const override { return inner_->rank(); }
   int size() const override { return inner_->size(); }
-  Sequence sum(WireSpan span) override {
-    const Sequence n = inner_->sum(span);
+  Sequence all_reduce(DeviceSpan span) override {
+    const Sequence n = inner_->all_reduce(span);
     inner_->wait(n);
     if (corrupts_ && span.count > 12345) static_cast<float*>(span.data)[12345] += 1;
     return n;
   }
-  Sequence reduce_scatter(WireSpan span) override { return inner_->reduce_scatter(span); }
-  Sequence all_gather(WireSpan span) override { return inner_->all_gather(span); }
-  Sequence broadcast(WireSpan span, int root) override { return inner_->broadcast(span, root); }
+  Sequence reduce_scatter(DeviceSpan span) override { return inner_->reduce_scatter(span); }
+  Sequence all_gather(DeviceSpan span) override { return inner_->all_gather(span); }
+  Sequence broadcast(DeviceSpan span, int root) override { return inner_->broadcast(span, root); }
   void wait(Sequence n) override { inner_->wait(n); }
   void progress() override { inner_->progress(); }
   Sequence completed() const override { return inner_->completed(); }
-  void sum_host(std::span<double> values) override { inner_->sum_host(values); }
+  void all_reduce_host(std::span<double> values) override { inner_->all_reduce_host(values); }
   void barrier() override { inner_->barrier(); }
   std::unique_ptr<Communicator> split(int colour) override { return inner_->split(colour); }
 
