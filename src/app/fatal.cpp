@@ -24,13 +24,13 @@ void print_error(const std::string& what, int rank) {
 std::chrono::milliseconds speaking_turn(int rank) { return std::min(rank, 8) * std::chrono::milliseconds(700); }
 
 bool job_has_failed(MpiSession& session) {
-  const Board& board = session.board();
-  return any_other(session, [&](int rank) { return board.left(rank) || board.dead(rank); });
+  const HeartbeatTable& heartbeats = session.heartbeats();
+  return any_other(session, [&](int rank) { return heartbeats.left(rank) || heartbeats.dead(rank); });
 }
 
 void end_job(MpiSession& session, const std::string& what, Exit code) {
-  const Board& board = session.board();
-  if (!any_other(session, [&](int rank) { return board.left(rank); })) print_error(what, session.rank());
+  const HeartbeatTable& heartbeats = session.heartbeats();
+  if (!any_other(session, [&](int rank) { return heartbeats.left(rank); })) print_error(what, session.rank());
   session.end(code, what);
 }
 

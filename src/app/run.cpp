@@ -191,7 +191,7 @@ Exit run(MpiSession& session, Signals& signals, int argc, char** argv,
     return Exit::done;
   }
   if (options.doctor) return doctor::examine(options, session, std::move(limit_of_start));
-  Progress progress(session.board());
+  Progress progress(session.heartbeats());
   BlackBox black_box(session, signals, progress);
   return black_box.keep([&] { return train_as_asked(options, session, signals, progress, black_box, log); });
 }

@@ -19,14 +19,14 @@ bool older(int64_t since_ns, int64_t now_ns, Time limit) {
   return now_ns - since_ns > std::chrono::nanoseconds(limit).count();
 }
 
-Phase phase_of(const RankView& view) { return static_cast<Phase>(view.posting.phase); }
+Phase phase_of(const RankView& view) { return static_cast<Phase>(view.heartbeat.phase); }
 
 double seconds_since(int64_t since_ns, int64_t now_ns) { return 1e-9 * static_cast<double>(now_ns - since_ns); }
 
 // What the rank waits for, where it waits for other ranks; empty where it does not. While a device has not ended a
 // step, or weights are updated, a collective of that step may be what is missing.
 std::string awaited(const RankView& view, int buckets) {
-  const Posting& p = view.posting;
+  const Heartbeat& p = view.heartbeat;
   const Phase phase = phase_of(view);
   if (phase == Phase::replicas) return "in the comparison of replicas";
   if (phase == Phase::ending) return "for the others to end";
@@ -62,18 +62,18 @@ const char* is(const Ranks& ranks) { return ranks.size() == 1 ? "is" : "are"; }
 
 int64_t first_since(const Ranks& ranks) {
   const auto first = std::min_element(ranks.begin(), ranks.end(), [](const RankView* a, const RankView* b) {
-    return a->posting.since_ns < b->posting.since_ns;
+    return a->heartbeat.since_ns < b->heartbeat.since_ns;
   });
-  return (*first)->posting.since_ns;
+  return (*first)->heartbeat.since_ns;
 }
 
 std::string step_of(const RankView& view) {
-  return view.posting.step == 0 ? "before the first step" : fmt::format("in step {}", view.posting.step);
+  return view.heartbeat.step == 0 ? "before the first step" : fmt::format("in step {}", view.heartbeat.step);
 }
 
 // Once there is a fault, shorter silence of a host than makes one tells enough.
 bool cut_off(const RankView& view, int64_t now_ns, const WatchdogLimits& limits) {
-  const bool silent = !view.left && view.posting.alive_ns > 0 && now_ns - view.heard_ns > kSilent_ns;
+  const bool silent = !view.left && view.heartbeat.alive_ns > 0 && now_ns - view.heard_ns > kSilent_ns;
   return silent || unheard(view, now_ns, limits);
 }
 
@@ -103,7 +103,7 @@ std::string describe_stopped(const Ranks& ranks, int64_t now_ns) {
   std::vector<std::string> texts;
   for (const RankView* view : ranks)
     texts.push_back(fmt::format("rank {} on host {} is stopped: no sign of life for {:.1f} s ({}, {})", view->rank,
-                                view->host, seconds_since(view->posting.alive_ns, now_ns), step_of(*view),
+                                view->host, seconds_since(view->heartbeat.alive_ns, now_ns), step_of(*view),
                                 name_of(phase_of(*view))));
   return list(texts);
 }
@@ -112,8 +112,8 @@ std::string describe_stopped(const Ranks& ranks, int64_t now_ns) {
 std::vector<std::pair<std::string, Ranks>> waiting_groups(const Ranks& waiting, int buckets) {
   Ranks ordered = waiting;
   std::stable_sort(ordered.begin(), ordered.end(), [](const RankView* a, const RankView* b) {
-    return std::pair(a->posting.awaited_step, a->posting.collective) <
-           std::pair(b->posting.awaited_step, b->posting.collective);
+    return std::pair(a->heartbeat.awaited_step, a->heartbeat.collective) <
+           std::pair(b->heartbeat.awaited_step, b->heartbeat.collective);
   });
   std::vector<std::pair<std::string, Ranks>> groups;
   for (const RankView* view : ordered) {
@@ -143,7 +143,7 @@ std::string describe_busy(const RankView& view, const Ranks& ranks, bool with_st
   if (phase == Phase::start_up)
     return fmt::format("{} {} not come out of start-up since {:.1f} s", name(ranks), ranks.size() == 1 ? "has" : "have",
                        seconds);
-  const Posting& p = view.posting;
+  const Heartbeat& p = view.heartbeat;
   const bool summed = p.awaited_step > p.step && (phase == Phase::allreduce || phase == Phase::device);
   return fmt::format("{} {} {} since {:.1f} s{}", name(ranks), is(ranks), name_of(phase), seconds,
                      summed      ? fmt::format(" (all collectives of step {} are done)", p.step)
@@ -153,11 +153,11 @@ std::string describe_busy(const RankView& view, const Ranks& ranks, bool with_st
 
 // Of those that do not wait for others, the ones that have been at it for long; all where nobody has.
 std::string describe_busy(Ranks busy, bool somebody_waits, int64_t now_ns, int64_t longest_ns) {
-  const auto moving = [&](const RankView* view) { return 2 * (now_ns - view->posting.since_ns) < longest_ns; };
+  const auto moving = [&](const RankView* view) { return 2 * (now_ns - view->heartbeat.since_ns) < longest_ns; };
   if (!std::all_of(busy.begin(), busy.end(), moving)) std::erase_if(busy, moving);
   std::map<std::pair<Phase, bool>, Ranks> groups;
   for (const RankView* view : busy)
-    groups[{phase_of(*view), view->posting.awaited_step > view->posting.step}].push_back(view);
+    groups[{phase_of(*view), view->heartbeat.awaited_step > view->heartbeat.step}].push_back(view);
   std::vector<std::string> texts;
   for (const auto& [key, ranks] : groups)
     texts.push_back(describe_busy(*ranks[0], ranks, !somebody_waits && part_of_step(key.first), now_ns));
@@ -183,11 +183,11 @@ std::optional<Time> limit_of(Phase phase, const WatchdogLimits& limits, std::chr
 bool waits(const RankView& view, int buckets) { return !awaited(view, buckets).empty(); }
 
 bool unheard(const RankView& view, int64_t now_ns, const WatchdogLimits& limits) {
-  return !view.left && view.posting.alive_ns > 0 && older(view.heard_ns, now_ns, limits.unheard);
+  return !view.left && view.heartbeat.alive_ns > 0 && older(view.heard_ns, now_ns, limits.unheard);
 }
 
 bool stopped(const RankView& view, int64_t now_ns, const WatchdogLimits& limits) {
-  return !view.left && !view.dead && view.posting.alive_ns > 0 && now_ns - view.posting.alive_ns > kSilent_ns &&
+  return !view.left && !view.dead && view.heartbeat.alive_ns > 0 && now_ns - view.heartbeat.alive_ns > kSilent_ns &&
          !cut_off(view, now_ns, limits);
 }
 
@@ -203,7 +203,7 @@ const RankView* stopped_speaker(std::span<const RankView> ranks, int64_t now_ns,
 std::string describe(const RankView& view, int buckets, int64_t now_ns) {
   const std::string what = awaited(view, buckets);
   if (what.empty()) return describe_busy(view, {&view}, part_of_step(phase_of(view)), now_ns);
-  return fmt::format("{} waits {} since {:.1f} s", name({&view}), what, seconds_since(view.posting.since_ns, now_ns));
+  return fmt::format("{} waits {} since {:.1f} s", name({&view}), what, seconds_since(view.heartbeat.since_ns, now_ns));
 }
 
 std::string describe(std::span<const RankView> ranks, int buckets, const WatchdogLimits& limits, int64_t now_ns) {
@@ -215,7 +215,7 @@ std::string describe(std::span<const RankView> ranks, int buckets, const Watchdo
       ended.push_back(&view);
     } else if (view.dead) {
       dead.push_back(&view);
-    } else if (view.posting.alive_ns == 0) {
+    } else if (view.heartbeat.alive_ns == 0) {
       ++unknown;
     } else if (cut_off(view, now_ns, limits)) {
       unreachable.push_back(&view);
@@ -223,7 +223,7 @@ std::string describe(std::span<const RankView> ranks, int buckets, const Watchdo
       silent.push_back(&view);
     } else {
       (waits(view, buckets) ? waiting : busy).push_back(&view);
-      longest_ns = std::max(longest_ns, now_ns - view.posting.since_ns);
+      longest_ns = std::max(longest_ns, now_ns - view.heartbeat.since_ns);
     }
   }
 
@@ -245,9 +245,10 @@ std::string describe(std::span<const RankView> ranks, int buckets, const Watchdo
                               ? fmt::format("all {} ranks wait", ranks.size())
                               : fmt::format("{} {}", name(waiting), waiting.size() == 1 ? "waits" : "wait");
   const auto last = std::max_element(waiting.begin(), waiting.end(), [](const RankView* a, const RankView* b) {
-    return a->posting.since_ns < b->posting.since_ns;
+    return a->heartbeat.since_ns < b->heartbeat.since_ns;
   });
-  return fmt::format("{} {} since {:.1f} s{}{}", all, groups[0].first, seconds_since((*last)->posting.since_ns, now_ns),
+  return fmt::format("{} {} since {:.1f} s{}{}", all, groups[0].first,
+                     seconds_since((*last)->heartbeat.since_ns, now_ns),
                      unknown == 0 ? "" : fmt::format("; nothing is known of {} other ranks", unknown), network);
 }
 

@@ -1,7 +1,7 @@
-// Who is to blame for a job that hangs, as far as the board tells. Pure decisions.
+// Who is to blame for a job that hangs, as far as the heartbeat table tells. Pure decisions.
 #pragma once
 
-#include "comm/board.h"
+#include "comm/heartbeat_table.h"
 #include "train/progress.h"
 
 #include <chrono>
@@ -28,11 +28,11 @@ struct WatchdogLimits {
 std::optional<WatchdogLimits::Time> limit_of(Phase phase, const WatchdogLimits& limits,
                                              std::chrono::nanoseconds slowest_step);
 
-// What a look at the board tells.
+// What a look at the heartbeat table tells.
 struct RankView {
   int rank = 0;
   std::string host;
-  Posting posting;
+  Heartbeat heartbeat;
   int64_t heard_ns = 0;
   bool dead = false, left = false;
   int pid = 0;  // 0: not known

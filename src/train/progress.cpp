@@ -39,10 +39,10 @@ PhaseNames names_of(Phase phase) {
 
 const char* name_of(Phase phase) { return names_of(phase).text; }
 
-Progress::Progress(Board& board) : board_(board) { enter(Phase::start_up, 0); }
+Progress::Progress(HeartbeatTable& heartbeats) : heartbeats_(heartbeats) { enter(Phase::start_up, 0); }
 
 void Progress::enter(Phase phase, int64_t step) {
-  board_.post(step, static_cast<int32_t>(phase));
+  heartbeats_.publish(step, static_cast<int32_t>(phase));
   const std::lock_guard lock(mutex_);
   note(steady_ns(), step, static_cast<int32_t>(phase), Kind::phase);
   if (!part_of_step(phase)) last_end_ns_ = 0;
@@ -93,7 +93,7 @@ void Progress::tell_collective() {
   // Those between steps count for none.
   const int64_t at_most = (newest_step_ + 1 - first_counted_) * collectives_;
   const int64_t counted = std::min(done, at_most);
-  board_.post_collective(first_counted_ + counted / collectives_, static_cast<int32_t>(counted % collectives_));
+  heartbeats_.publish_collective(first_counted_ + counted / collectives_, static_cast<int32_t>(counted % collectives_));
 }
 
 std::string Progress::json(const std::string& error) const {
@@ -112,8 +112,8 @@ std::string Progress::json(const std::string& error) const {
       events.push_back(std::move(entry));
     }
   }
-  const int rank = board_.rank();
-  nlohmann::json record{{"rank", rank}, {"host", board_.host_of(rank)}, {"events", std::move(events)}};
+  const int rank = heartbeats_.rank();
+  nlohmann::json record{{"rank", rank}, {"host", heartbeats_.host_of(rank)}, {"events", std::move(events)}};
   if (!error.empty()) record["error"] = error;
   return record.dump(1);
 }

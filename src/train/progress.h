@@ -1,9 +1,9 @@
-// What this rank is doing, told to all ranks on the board, and the last thousand of such events, kept for a post
-// mortem. Told by the training thread; read by any.
+// What this rank is doing, told to all ranks on the heartbeat table, and the last thousand of such events, kept for a
+// post mortem. Told by the training thread; read by any.
 #pragma once
 
-#include "comm/board.h"
 #include "comm/communicator.h"
+#include "comm/heartbeat_table.h"
 
 #include <array>
 #include <chrono>
@@ -32,7 +32,7 @@ const char* name_of(Phase phase);  // such as "in the data loader"
 
 class Progress {
  public:
-  explicit Progress(Board& board);  // in start_up
+  explicit Progress(HeartbeatTable& heartbeats);  // in start_up
 
   // Neither blocks for long nor allocates. A step begins with its first data phase.
   void enter(Phase phase, int64_t step);
@@ -47,7 +47,7 @@ class Progress {
   void count(const Communicator* communicator, int collectives);
   void tell_collective();  // posts it
 
-  Board& board() { return board_; }
+  HeartbeatTable& heartbeats() { return heartbeats_; }
 
   // The events as JSON: {"rank", "host", "error", "events": [{"seconds", "event", "step", "bucket"}]}, oldest first,
   // with seconds before now, the bucket of launches only, and the error that this rank has told, if any. write()
@@ -65,7 +65,7 @@ class Progress {
   };
   void note(int64_t at_ns, int64_t step, int32_t detail, Kind kind);
 
-  Board& board_;
+  HeartbeatTable& heartbeats_;
   mutable std::mutex mutex_;
   std::array<Event, kEvents> events_{};  // a ring
   int64_t noted_ = 0;

@@ -25,7 +25,7 @@ Watchdog::Watchdog(const WatchdogLimits& limits, Progress& progress, std::functi
     : limits_(limits),
       progress_(progress),
       expired_(std::move(expired)),
-      rank_(progress.board().rank()),
+      rank_(progress.heartbeats().rank()),
       last_look_ns_(steady_ns()),
       thread_([this] { watch(); }) {}
 
@@ -68,7 +68,7 @@ void Watchdog::watch() {
 
 // A fault is said when it has been seen at each look of this rank's turn.
 std::string Watchdog::look() {
-  progress_.board().sign_of_life();
+  progress_.heartbeats().sign_of_life();
   progress_.tell_collective();
 
   const int64_t now = steady_ns();
@@ -86,20 +86,20 @@ std::string Watchdog::look() {
 
 // Times before this host slept are taken for the time when it woke.
 std::vector<RankView> Watchdog::views(int64_t now_ns) const {
-  const Board& board = progress_.board();
+  const HeartbeatTable& heartbeats = progress_.heartbeats();
   std::vector<RankView> views;
-  for (int rank = 0; rank < board.size(); ++rank) {
+  for (int rank = 0; rank < heartbeats.size(); ++rank) {
     RankView view{.rank = rank,
-                  .host = board.host_of(rank),
-                  .posting = board.read(rank),
-                  .heard_ns = std::clamp(board.heard_ns(rank), std::min(awake_since_ns_, now_ns), now_ns),
-                  .dead = board.dead(rank),
-                  .left = board.left(rank),
-                  .pid = board.pid_of(rank)};
-    Posting& posting = view.posting;
-    posting.since_ns = std::clamp(posting.since_ns, std::min(awake_since_ns_, now_ns), now_ns);
-    if (posting.alive_ns > 0)
-      posting.alive_ns = std::clamp(posting.alive_ns, std::min(awake_since_ns_, now_ns), now_ns);
+                  .host = heartbeats.host_of(rank),
+                  .heartbeat = heartbeats.read(rank),
+                  .heard_ns = std::clamp(heartbeats.heard_ns(rank), std::min(awake_since_ns_, now_ns), now_ns),
+                  .dead = heartbeats.dead(rank),
+                  .left = heartbeats.left(rank),
+                  .pid = heartbeats.pid_of(rank)};
+    Heartbeat& heartbeat = view.heartbeat;
+    heartbeat.since_ns = std::clamp(heartbeat.since_ns, std::min(awake_since_ns_, now_ns), now_ns);
+    if (heartbeat.alive_ns > 0)
+      heartbeat.alive_ns = std::clamp(heartbeat.alive_ns, std::min(awake_since_ns_, now_ns), now_ns);
     views.push_back(std::move(view));
   }
   return views;
@@ -131,14 +131,14 @@ Watchdog::Fault Watchdog::find(const std::vector<RankView>& views, int64_t now_n
 // Who waits for a rank that starts or saves, and is within its own limit, is not late. (Batches of an evaluation are
 // waited for together, at its end.)
 bool Watchdog::late(const std::vector<RankView>& views, int64_t now_ns) const {
-  const auto phase_of = [](const RankView& view) { return static_cast<Phase>(view.posting.phase); };
+  const auto phase_of = [](const RankView& view) { return static_cast<Phase>(view.heartbeat.phase); };
   const auto exceeds = [&](const RankView& view) {
     const auto limit = limit_of(phase_of(view), limits_, progress_.slowest_step());
-    return limit && now_ns - view.posting.since_ns > ns(*limit);
+    return limit && now_ns - view.heartbeat.since_ns > ns(*limit);
   };
   const auto takes_its_time = [&](const RankView& view) {
     const bool may = phase_of(view) == Phase::start_up || phase_of(view) == Phase::saving;
-    return may && view.posting.alive_ns > 0 && !view.left && !stopped(view, now_ns, limits_) && !exceeds(view);
+    return may && view.heartbeat.alive_ns > 0 && !view.left && !stopped(view, now_ns, limits_) && !exceeds(view);
   };
   const RankView& mine = views[rank_];
   if (!exceeds(mine)) return false;
@@ -154,7 +154,7 @@ std::chrono::milliseconds Watchdog::turn(Fault fault, const std::vector<RankView
   std::set<std::string> hosts;
   for (const RankView& view : views) {
     const bool can_speak =
-        !view.dead && view.posting.alive_ns > 0 && !stopped(view, now_ns, limits_) && !unheard(view, now_ns, limits_);
+        !view.dead && view.heartbeat.alive_ns > 0 && !stopped(view, now_ns, limits_) && !unheard(view, now_ns, limits_);
     if (view.rank == rank_) break;
     if (!can_speak) continue;
     if (view.host == host)

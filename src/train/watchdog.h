@@ -1,14 +1,15 @@
 // Ends a job that hangs. A thread of its own looks ten times a second how long this rank has been in its phase, whether
 // a rank of its host has died, whether other hosts are heard of, and whether the transport has failed; then it says,
-// once, which rank is to blame as far as the board tells, and calls `expired`, which is expected not to return.
+// once, which rank is to blame as far as the heartbeat table tells, and calls `expired`, which is expected not to
+// return.
 //
-// Ranks that see the same take turns, and look again before they speak: the first to speak leaves the board and ends
-// the job, and whoever sees that a rank has left is silent; but a host that is cut off from another ends itself. A look
-// that comes seconds late means that this whole host slept; then all ages start anew.
+// Ranks that see the same take turns, and look again before they speak: the first to speak leaves the heartbeat table
+// and ends the job, and whoever sees that a rank has left is silent; but a host that is cut off from another ends
+// itself. A look that comes seconds late means that this whole host slept; then all ages start anew.
 #pragma once
 
-#include "comm/board.h"
 #include "comm/communicator.h"
+#include "comm/heartbeat_table.h"
 #include "train/diagnosis.h"
 #include "train/progress.h"
 

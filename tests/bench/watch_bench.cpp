@@ -1,5 +1,5 @@
-// What ticket, board and watchdog cost a step of LeNet, as ratios of times taken in alternation, on one rank.
-#include "comm/local/board.h"
+// What ticket, heartbeat table and watchdog cost a step of LeNet, as ratios of times taken in alternation, on one rank.
+#include "comm/local/heartbeat_table.h"
 #include "comm/local/world.h"
 #include "core/stopwatch.h"
 #include "device/cpu/device.h"
@@ -38,11 +38,11 @@ void run() {
   Feed feed(on_device, rig.sampler(), 0, 2 * kPairs * kSteps, kTrainingFences);
   const Step::NextShard next = [&]() -> const Shard& { return feed.next(); };
 
-  const auto boards = make_local_boards(1);
+  const auto tables = make_local_heartbeat_tables(1);
   const auto block = [&](bool watched) {
     std::optional<Progress> progress;
     std::optional<Watchdog> watchdog;
-    if (watched) watchdog.emplace(WatchdogLimits{}, progress.emplace(*boards[0]), [](const std::string&) {});
+    if (watched) watchdog.emplace(WatchdogLimits{}, progress.emplace(*tables[0]), [](const std::string&) {});
     Step step(r, {}, watched ? &*progress : nullptr);
     const Stopwatch watch;
     for (int i = 0; i < kSteps; ++i) step.run(next, 0.01);
@@ -72,7 +72,7 @@ void run() {
     tickets.push_back(ticket() / plain);
   }
   fmt::print("a step of LeNet at batch 128: {:.2f} ms, median of {} pairs\n", median(steps), kPairs);
-  fmt::print("with board and watchdog: {:.4f} times that\n", median(ratios));
+  fmt::print("with heartbeat table and watchdog: {:.4f} times that\n", median(ratios));
   fmt::print("ticket and search for NaN: {:.2f} % of a step\n", 100 * median(tickets));
 }
 

@@ -1,6 +1,6 @@
 // Law 5: the step does not allocate. Counts what the rank's own thread takes from the heap, over steps of several
 // networks.
-#include "comm/local/board.h"
+#include "comm/local/heartbeat_table.h"
 #include "device/cpu/device.h"
 #include "nn/models.h"
 #include "ops/cpu/ops.h"
@@ -95,8 +95,8 @@ TEST_P(AStep, DoesNotAllocate) {
   Rig rig({.batch_size = 32, .replica = tested.replica, .step = config}, tested.network, data, *device, *ops, alone);
   DeviceData on_device(*device, data, rig.largest(), 0);
   Feed feed(on_device, rig.sampler(), 0, 16, kTrainingFences);
-  const auto boards = make_local_boards(1);
-  Progress progress(*boards[0]);
+  const auto tables = make_local_heartbeat_tables(1);
+  Progress progress(*tables[0]);
   Step step(rig.replica, config, &progress);
   const Step::NextShard next = [&]() -> const Shard& { return feed.next(); };
   for (int i = 0; i < 16; ++i) {  // short batches and new epochs among them

@@ -1,4 +1,4 @@
-// What is said about a board, and how long phases may last.
+// What is said about a heartbeat table, and how long phases may last.
 #include "train/diagnosis.h"
 
 #include "tests/text.h"
@@ -26,19 +26,19 @@ struct World {
       view.host = std::string(1, static_cast<char>('a' + rank / 2));
       view.heard_ns = kNow;
       view.pid = 100 + rank;
-      view.posting = {.step = 812,
-                      .phase = static_cast<int32_t>(Phase::allreduce),
-                      .collective = 2,
-                      .awaited_step = 812,
-                      .since_ns = ago(41),
-                      .alive_ns = ago(0.1)};
+      view.heartbeat = {.step = 812,
+                        .phase = static_cast<int32_t>(Phase::allreduce),
+                        .collective = 2,
+                        .awaited_step = 812,
+                        .since_ns = ago(41),
+                        .alive_ns = ago(0.1)};
       ranks.push_back(view);
     }
   }
   RankView& operator[](int rank) { return ranks[rank]; }
   void set(int rank, Phase phase, double seconds = 41) {
-    ranks[rank].posting.phase = static_cast<int32_t>(phase);
-    ranks[rank].posting.since_ns = ago(seconds);
+    ranks[rank].heartbeat.phase = static_cast<int32_t>(phase);
+    ranks[rank].heartbeat.since_ns = ago(seconds);
   }
   std::string text() const { return describe(ranks, kBuckets, {}, kNow); }
   std::vector<RankView> ranks;
@@ -60,7 +60,7 @@ TEST(Diagnosis, NamesEveryPhaseThatOthersWaitFor) {
                                      {Phase::start_up, "has not come out of start-up since 41.0 s"}}) {
     World world(4);
     world.set(2, phase);
-    world[2].posting.awaited_step = phase == Phase::update ? 813 : 0;
+    world[2].heartbeat.awaited_step = phase == Phase::update ? 813 : 0;
     EXPECT_HAS(world.text(), std::string("rank 2 on host b ") + words);
     EXPECT_HAS(world.text(), "; 3 ranks wait in bucket 2 of step 812");
   }
@@ -94,12 +94,12 @@ TEST(Diagnosis, BlamesWhoHasBeenAtItForLongNotWhoMoves) {
 TEST(Diagnosis, AStoppedRankIsToldFromOneThatIsSlow) {
   World world(4);
   world.set(1, Phase::compute);
-  world[1].posting.alive_ns = ago(40.5);
+  world[1].heartbeat.alive_ns = ago(40.5);
   EXPECT_EQ(
       world.text(),
       "rank 1 on host a is stopped: no sign of life for 40.5 s (in step 812, computing); 3 ranks wait in bucket 2 "
       "of step 812. Look for what has stopped it");
-  world[1].posting.alive_ns = ago(2.9);
+  world[1].heartbeat.alive_ns = ago(2.9);
   EXPECT_LACKS(world.text(), "stopped");
 }
 
@@ -107,13 +107,13 @@ TEST(Diagnosis, ADeadRankComesBeforeAllElse) {
   World world(4);
   world[1].dead = true;
   world[1].pid = 123;
-  world[1].posting.step = 17;
+  world[1].heartbeat.step = 17;
   world.set(1, Phase::data);
-  world[3].posting.alive_ns = ago(50);
+  world[3].heartbeat.alive_ns = ago(50);
   EXPECT_EQ(world.text(),
             "rank 1 on host a (pid 123) has died in step 17, in the data loader; the launcher's own message has its "
             "signal");
-  world[1].posting.step = 0;
+  world[1].heartbeat.step = 0;
   world.set(1, Phase::start_up);
   EXPECT_HAS(world.text(), "has died before the first step, in start-up;");
 }
@@ -122,7 +122,7 @@ TEST(Diagnosis, AHostThatIsCutOffIsNamedOnceWithItsRanks) {
   World world(4);
   for (const int rank : {2, 3}) {
     world[rank].heard_ns = ago(12);
-    world[rank].posting.alive_ns = ago(12.3);
+    world[rank].heartbeat.alive_ns = ago(12.3);
   }
   EXPECT_HAS(world.text(),
              "host b (ranks 2 and 3) cannot be reached: not heard of for 12.0 s, then in step 812. The network");
@@ -134,7 +134,7 @@ TEST(Diagnosis, AHostThatHasBeenSilentForShorterIsNotStoppedButCutOffToo) {
   World world(4);
   world[0].host = "c";
   for (const auto& [rank, seconds] : {std::pair(0, 6.9), {2, 7.1}, {3, 7.1}})
-    world[rank].heard_ns = world[rank].posting.alive_ns = ago(seconds);
+    world[rank].heard_ns = world[rank].heartbeat.alive_ns = ago(seconds);
   EXPECT_HAS(world.text(),
              "host b (ranks 2 and 3) cannot be reached: not heard of for 7.1 s, then in step 812 and host c");
   EXPECT_LACKS(world.text(), "stopped");
@@ -142,8 +142,8 @@ TEST(Diagnosis, AHostThatHasBeenSilentForShorterIsNotStoppedButCutOffToo) {
 
 TEST(Diagnosis, WhereTheRankThatSpeaksForAHostIsStoppedTheOthersAreNotBlamed) {
   World world(4);
-  world[0].posting.alive_ns = ago(12);
-  for (const int rank : {2, 3}) world[rank].heard_ns = world[rank].posting.alive_ns = ago(12);
+  world[0].heartbeat.alive_ns = ago(12);
+  for (const int rank : {2, 3}) world[rank].heard_ns = world[rank].heartbeat.alive_ns = ago(12);
   EXPECT_HAS(world.text(), "rank 0 on host a is stopped");
   EXPECT_LACKS(world.text(), "cannot be reached");
 }
@@ -158,15 +158,15 @@ TEST(Diagnosis, AllInOneBucketIsTheNetwork) {
 
 TEST(Diagnosis, DifferentBucketsAreListedInOrder) {
   World world(8);
-  world[6].posting.collective = 1;
+  world[6].heartbeat.collective = 1;
   EXPECT_HAS(world.text(), "rank 6 on host d waits in bucket 1 of step 812 and 7 ranks wait in bucket 2 of step 812.");
 }
 
 TEST(Diagnosis, CollectivesBehindTheBucketsAreNotBuckets) {
   World world(2);
   for (RankView& view : world.ranks) {
-    view.posting.collective = kBuckets + 1;
-    view.posting.phase = static_cast<int32_t>(Phase::update);
+    view.heartbeat.collective = kBuckets + 1;
+    view.heartbeat.phase = static_cast<int32_t>(Phase::update);
   }
   EXPECT_HAS(world.text(), "all 2 ranks wait in collective 1 behind the buckets of step 812");
 }
@@ -175,7 +175,7 @@ TEST(Diagnosis, ADeviceWaitsForOthersWhileACollectiveOfItsStepIsAwaited) {
   World world(2);
   for (const int rank : {0, 1}) world.set(rank, Phase::device);
   EXPECT_HAS(world.text(), "all 2 ranks wait in bucket 2 of step 812");
-  world[1].posting.awaited_step = 813;
+  world[1].heartbeat.awaited_step = 813;
   EXPECT_HAS(world.text(),
              "rank 1 on host a is waiting for its device since 41.0 s (all collectives of step 812 are "
              "done); rank 0 on host a waits in bucket 2 of step 812");
@@ -190,20 +190,20 @@ TEST(Diagnosis, WhereNobodyWaitsTheStepIsTold) {
 TEST(Diagnosis, ARankThatHasEndedWhileOthersWaitIsNamed) {
   World world(2);
   world[1].left = true;
-  world[1].posting.alive_ns = ago(41);
+  world[1].heartbeat.alive_ns = ago(41);
   EXPECT_HAS(world.text(), "rank 1 on host a has ended; rank 0 on host a waits in bucket 2 of step 812");
 }
 
 TEST(Diagnosis, RanksOfWhichNothingIsKnownAreCountedNotBlamed) {
   World world(4);
-  for (const int rank : {1, 2, 3}) world[rank].posting = {};
+  for (const int rank : {1, 2, 3}) world[rank].heartbeat = {};
   EXPECT_HAS(world.text(),
              "rank 0 on host a waits in bucket 2 of step 812 since 41.0 s; nothing is known of 3 other ranks");
 }
 
 TEST(Diagnosis, NothingIsMissedAndNothingIsUnknownWithoutACount) {
   World world(2);
-  for (RankView& view : world.ranks) view.posting.awaited_step = 0;
+  for (RankView& view : world.ranks) view.heartbeat.awaited_step = 0;
   EXPECT_HAS(world.text(), "all 2 ranks wait in the sums of step 812 since");
   for (const int rank : {0, 1}) world.set(rank, Phase::replicas);
   EXPECT_HAS(world.text(), "all 2 ranks wait in the comparison of replicas since");

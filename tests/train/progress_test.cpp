@@ -1,7 +1,7 @@
 // What a rank tells of itself.
 #include "train/progress.h"
 
-#include "comm/local/board.h"
+#include "comm/local/heartbeat_table.h"
 #include "tests/train/fake_transport.h"
 
 #include <gtest/gtest.h>
@@ -17,10 +17,10 @@ namespace {
 using namespace std::chrono_literals;
 
 struct Rank {
-  std::vector<std::unique_ptr<Board>> boards = make_local_boards(2, {"a", "b"});
-  Progress progress{*boards[0]};
-  Posting seen() const { return boards[1]->read(0); }
-  Posting counted() {
+  std::vector<std::unique_ptr<HeartbeatTable>> tables = make_local_heartbeat_tables(2, {"a", "b"});
+  Progress progress{*tables[0]};
+  Heartbeat seen() const { return tables[1]->read(0); }
+  Heartbeat counted() {
     progress.tell_collective();
     return seen();
   }
@@ -39,9 +39,9 @@ TEST(Progress, OthersSeeThePhase) {
   EXPECT_EQ(rank.seen().phase, static_cast<int32_t>(Phase::data));
   EXPECT_EQ(rank.seen().step, 17);
   EXPECT_GE(rank.seen().since_ns, before);
-  EXPECT_FALSE(rank.boards[1]->left(0));
-  rank.boards[0]->leave();
-  EXPECT_TRUE(rank.boards[1]->left(0));
+  EXPECT_FALSE(rank.tables[1]->left(0));
+  rank.tables[0]->leave();
+  EXPECT_TRUE(rank.tables[1]->left(0));
 }
 
 TEST(Progress, CountingTellsTheCollectiveOfTheStep) {

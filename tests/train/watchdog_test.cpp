@@ -1,7 +1,7 @@
 // The watchdogs of ranks that are threads, over a transport that says what the test wants.
 #include "train/watchdog.h"
 
-#include "comm/local/board.h"
+#include "comm/local/heartbeat_table.h"
 #include "tests/text.h"
 #include "tests/train/fake_transport.h"
 
@@ -18,21 +18,21 @@ using namespace std::chrono_literals;
 const WatchdogLimits kNone{.step = 0s, .start_up = 0s, .saving = 0s};
 WatchdogLimits limit_of_step(std::chrono::milliseconds limit) { return {.step = limit}; }
 
-// Ranks with a board, and watchdogs where the test starts them. What they say is kept in order.
+// Ranks with a heartbeat table, and watchdogs where the test starts them. What they say is kept in order.
 struct Job {
   explicit Job(std::vector<std::string> hosts) : faults(static_cast<int>(hosts.size())) {
     const auto size = static_cast<int>(hosts.size());
-    boards = make_local_boards(size, std::move(hosts), &faults);
-    for (const auto& board : boards) progresses.emplace_back(*board);
+    tables = make_local_heartbeat_tables(size, std::move(hosts), &faults);
+    for (const auto& heartbeats : tables) progresses.emplace_back(*heartbeats);
   }
   ~Job() { watchdogs.clear(); }
 
-  // As a program's does, it leaves the board when it has spoken.
+  // As a program's does, it leaves the heartbeat table when it has spoken.
   Watchdog& watch(int rank, const WatchdogLimits& limits) {
     return watchdogs.emplace_back(limits, progresses[rank], [this, rank](const std::string& text) {
       const std::lock_guard lock(mutex);
       said.push_back({rank, text});
-      boards[rank]->leave();
+      tables[rank]->leave();
       changed.notify_all();
     });
   }
@@ -52,8 +52,8 @@ struct Job {
     for (Progress& progress : progresses) progress.enter(phase, step);
   }
 
-  BoardFaults faults;
-  std::vector<std::unique_ptr<Board>> boards;
+  HeartbeatFaults faults;
+  std::vector<std::unique_ptr<HeartbeatTable>> tables;
   std::deque<Progress> progresses;
   std::deque<Watchdog> watchdogs;
   FakeTransport transport;
@@ -99,7 +99,7 @@ TEST(Watchdog, ADeadRankIsToldByTheLowestLivingOneOnly) {
 TEST(Watchdog, RanksThatEndAfterOneHasLeftAreNotReported) {
   Job job({"a", "a", "a"});
   job.watch(0, limit_of_step(200ms));
-  job.boards[1]->leave();
+  job.tables[1]->leave();
   job.faults.dead[1] = true;  // having said why
   job.faults.dead[2] = true;  // the launcher ended it then
   job.progresses[0].enter(Phase::allreduce, 4);
@@ -127,7 +127,7 @@ TEST(Watchdog, AHostThatIsCutOffEndsThoughARankOfAnotherHasLeft) {
   WatchdogLimits limits = kNone;
   limits.unheard = 500ms;
   job.watch(1, limits);
-  job.boards[2]->leave();  // it has said so
+  job.tables[2]->leave();  // it has said so
   job.faults.unreachable[0] = true;
   EXPECT_HAS(job.text(), "host a (rank 0) cannot be reached");
 }
@@ -144,7 +144,7 @@ TEST(Watchdog, AStoppedRankIsNamedWhenAnotherIsLate) {
 TEST(Watchdog, AHostWhoseSpeakerIsStoppedDoesNotTakeOthersForCutOff) {
   Job job({"a", "a", "b"});
   job.all_enter(Phase::allreduce, 3);
-  job.boards[2]->sign_of_life();
+  job.tables[2]->sign_of_life();
   job.faults.stopped[0] = true;
   job.faults.unreachable[2] = true;  // as far as host a knows
   WatchdogLimits limits = limit_of_step(5500ms);

@@ -24,7 +24,7 @@ constexpr std::chrono::seconds kLimit{20}, kLimitOfData{60};
 constexpr std::chrono::seconds kLimitOfNccl{150};  // it has limits of its own, and better words; drivers may sleep
 
 std::string own_facts(const Options& options, MpiSession& session, bool gpus) {
-  return to_text(facts_of_rank(options, session.board().host_of(session.rank()), session.local_rank(), gpus));
+  return to_text(facts_of_rank(options, session.heartbeats().host_of(session.rank()), session.local_rank(), gpus));
 }
 
 std::vector<RankFacts> all_facts(const std::vector<std::string>& texts) {

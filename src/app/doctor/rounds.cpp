@@ -5,7 +5,7 @@
 #include "app/doctor/time_limit.h"
 #include "app/fatal.h"
 #include "app/together.h"
-#include "comm/board_cell.h"
+#include "comm/heartbeat_slot.h"
 
 #include <cstdlib>
 #include <thread>
@@ -36,20 +36,20 @@ Rounds::Rounds(const Options& options, MpiSession& session)
 
 void Rounds::check(const char* name, std::chrono::milliseconds limit, const std::function<Findings()>& work) {
   if (limit_given_) limit = std::chrono::milliseconds(static_cast<int64_t>(*limit_given_ * 1000));
-  Board& board = session_.board();
-  board.post(++number_, kNotYet);
+  HeartbeatTable& heartbeats = session_.heartbeats();
+  heartbeats.publish(++number_, kNotYet);
   const TimeLimit guard(
-      limit, [&] { board.sign_of_life(); }, [&, limit] { give_up(name, limit); });
+      limit, [&] { heartbeats.sign_of_life(); }, [&, limit] { give_up(name, limit); });
   while (injection_ && injection_->rank == session_.rank() && injection_->step == number_)
     std::this_thread::sleep_for(std::chrono::hours(1));
-  board.post(number_, kWorks);
+  heartbeats.publish(number_, kWorks);
   const Findings findings = work();
   say(findings);
   await_others();
   session_.gather("");  // so that nobody is in the next check while another is in this one
 }
 
-void Rounds::await_others() { session_.board().post(number_, kAwaitsOthers); }
+void Rounds::await_others() { session_.heartbeats().publish(number_, kAwaitsOthers); }
 
 void Rounds::say(const Findings& findings) {
   const std::lock_guard lock(mutex_);
@@ -88,15 +88,15 @@ void Rounds::give_up(const char* name, std::chrono::milliseconds limit) {
 }
 
 Finding Rounds::hang(const char* name, std::chrono::milliseconds limit) const {
-  const Board& board = session_.board();
+  const HeartbeatTable& heartbeats = session_.heartbeats();
   const auto seconds_since = [now_ns = steady_ns()](int64_t ns) { return 1e-9 * static_cast<double>(now_ns - ns); };
   std::vector<RankState> ranks;
-  for (int rank = 0; rank < board.size(); ++rank) {
-    const Posting posting = board.read(rank);
-    const int pid = board.pid_of(rank);
-    const int64_t heard_ns = board.heard_ns(rank), alive_ns = posting.alive_ns;
+  for (int rank = 0; rank < heartbeats.size(); ++rank) {
+    const Heartbeat heartbeat = heartbeats.read(rank);
+    const int pid = heartbeats.pid_of(rank);
+    const int64_t heard_ns = heartbeats.heard_ns(rank), alive_ns = heartbeat.alive_ns;
     const bool never_heard_of = alive_ns == 0 && pid == 0;
-    ranks.push_back({board.host_of(rank), pid, posting.step * kPhases + posting.phase,
+    ranks.push_back({heartbeats.host_of(rank), pid, heartbeat.step * kPhases + heartbeat.phase,
                      seconds_since(never_heard_of ? heard_ns : alive_ns), seconds_since(heard_ns)});
   }
   return blame(name, std::chrono::duration<double>(limit).count(), ranks);

@@ -45,7 +45,7 @@ class Rounds {
   Findings findings_;
 };
 
-// Which rank a check waits for, by what the board tells of it: a pure decision.
+// Which rank a check waits for, by what the heartbeat table tells of it: a pure decision.
 struct RankState {
   std::string host;
   int pid = 0;                 // 0: not known, as for ranks of other hosts

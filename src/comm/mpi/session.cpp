@@ -1,10 +1,10 @@
 #include "comm/mpi/session.h"
 
-#include "comm/board_cell.h"
-#include "comm/mpi/board.h"
+#include "comm/heartbeat_slot.h"
 #include "comm/mpi/check.h"
 #include "comm/mpi/communicator.h"
 #include "comm/mpi/engine.h"
+#include "comm/mpi/heartbeat_table.h"
 #include "comm/mpi/launcher.h"
 #include "comm/mpi/mpirun.h"
 #include "comm/mpi/start_guard.h"
@@ -55,14 +55,14 @@ void exit_soon(Exit code, Parent with = {}) {
 }
 
 // Where the rank that speaks for this host is stopped, no other host is heard of, and none is to blame.
-bool cut_off_from_any_host(const Board& board) {
-  int speaker = 0;
-  while (board.host_of(speaker) != board.host_of(board.rank())) ++speaker;
-  const bool stopped =
-      speaker != board.rank() && !board.left(speaker) && steady_ns() - board.read(speaker).alive_ns > kSilent_ns;
+bool cut_off_from_any_host(const HeartbeatTable& heartbeats) {
+  int leader = 0;
+  while (heartbeats.host_of(leader) != heartbeats.host_of(heartbeats.rank())) ++leader;
+  const bool stopped = leader != heartbeats.rank() && !heartbeats.left(leader) &&
+                       steady_ns() - heartbeats.read(leader).alive_ns > kSilent_ns;
   if (stopped) return false;
-  for (int r = 0; r < board.size(); ++r)
-    if (!board.left(r) && steady_ns() - board.heard_ns(r) > kSilent_ns) return true;
+  for (int r = 0; r < heartbeats.size(); ++r)
+    if (!heartbeats.left(r) && steady_ns() - heartbeats.heard_ns(r) > kSilent_ns) return true;
   return false;
 }
 
@@ -81,7 +81,7 @@ struct MpiSession::State {
     int first_of_host = rank;
     DDP_MPI(MPI_Bcast(&first_of_host, 1, MPI_INT, 0, host));
     DDP_MPI(MPI_Comm_free(&host));
-    board = make_mpi_board(MPI_COMM_WORLD, first_of_host, name_of_host(), engine);
+    heartbeats = make_mpi_heartbeat_table(MPI_COMM_WORLD, first_of_host, name_of_host(), engine);
     guard.reset();
   }
   ~State() { library.abandoned = engine.abandoned(); }
@@ -90,7 +90,7 @@ struct MpiSession::State {
   Library library;
   int rank = 0, size = 0, local_rank = 0, local_size = 0;
   Engine engine;
-  std::unique_ptr<Board> board;
+  std::unique_ptr<HeartbeatTable> heartbeats;
   std::mutex ending;
   std::function<void(const std::string& why)> last_words;
 };
@@ -109,7 +109,7 @@ std::unique_ptr<Communicator> MpiSession::world(Allreduce allreduce) {
   return make_mpi_communicator(MPI_COMM_WORLD, state_->engine, allreduce);
 }
 
-Board& MpiSession::board() { return *state_->board; }
+HeartbeatTable& MpiSession::heartbeats() { return *state_->heartbeats; }
 
 // The lowest failed rank tells its code and text to all, who then compare it with their own.
 std::optional<Error> MpiSession::agree(const std::optional<Error>& mine) {
@@ -156,9 +156,9 @@ void MpiSession::before_end(std::function<void(const std::string&)> last_words) 
 }
 
 void MpiSession::end(Exit code, const std::string& why) {
-  const Parent parent = cut_off_from_any_host(*state_->board) ? parent_of_process() : Parent{};
+  const Parent parent = cut_off_from_any_host(*state_->heartbeats) ? parent_of_process() : Parent{};
   exit_soon(code, parent);
-  state_->board->leave();
+  state_->heartbeats->leave();
   {
     const std::lock_guard lock(state_->ending);
     if (state_->last_words) state_->last_words(why);

@@ -4,8 +4,8 @@
 // message (StartGuard).
 #pragma once
 
-#include "comm/board.h"
 #include "comm/communicator.h"
+#include "comm/heartbeat_table.h"
 #include "core/error.h"
 
 #include <functional>
@@ -35,7 +35,7 @@ class MpiSession {
   std::unique_ptr<Communicator> world(Allreduce allreduce);
 
   // What all ranks are doing; it lives as long as the session.
-  Board& board();
+  HeartbeatTable& heartbeats();
 
   // All ranks learn whether any of them failed: where one has, every rank gets the error of the lowest such rank,
   // marked with its number unless all ranks failed with the same text. Collective.
@@ -48,9 +48,9 @@ class MpiSession {
   // called from any thread.
   [[noreturn]] static void abort(Exit code);
 
-  // The same for a rank that has said why: first it leaves the board and calls `last_words`, which has those two
-  // seconds. Where a host is cut off, mpirun or its daemon on this host is ended with the job, as it would not end, and
-  // this process some seconds later.
+  // The same for a rank that has said why: first it leaves the heartbeat table and calls `last_words`, which has those
+  // two seconds. Where a host is cut off, mpirun or its daemon on this host is ended with the job, as it would not end,
+  // and this process some seconds later.
   [[noreturn]] void end(Exit code, const std::string& why);
   // Empty: nothing; returns when a call of an earlier one has ended.
   void before_end(std::function<void(const std::string& why)> last_words);

@@ -1,6 +1,6 @@
 #include "comm/mpi/start_guard.h"
 
-#include "comm/board.h"
+#include "comm/heartbeat_table.h"
 #include "comm/mpi/host_probe.h"
 #include "comm/mpi/mpirun.h"
 #include "core/error.h"

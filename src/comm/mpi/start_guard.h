@@ -1,6 +1,6 @@
 // While MPI starts on a host other than mpirun's: ends this process and its daemon with a message when mpirun's host,
 // having answered, has not done so for seven seconds, nor mpirun itself. Only the first rank of a host guards, by the
-// launcher's count; the daemon ends the others. Later a Board and a watchdog know more.
+// launcher's count; the daemon ends the others. Later a HeartbeatTable and a watchdog know more.
 #pragma once
 
 #include "comm/mpi/launcher.h"

@@ -1,9 +1,9 @@
-#include "comm/mpi/board.h"
+#include "comm/mpi/heartbeat_table.h"
 
-#include "comm/mpi/board_exchange.h"
 #include "comm/mpi/check.h"
+#include "comm/mpi/heartbeat_exchange.h"
 #include "comm/mpi/host_probe.h"
-#include "comm/shared_cells.h"
+#include "comm/shared_slots.h"
 
 #include <unistd.h>
 
@@ -60,39 +60,39 @@ struct Places {
   std::vector<HostAddresses> addresses;
 };
 
-std::unique_ptr<SharedCells> share_cells(MPI_Comm host, int count) {
+std::unique_ptr<SharedSlots> share_cells(MPI_Comm host, int count) {
   int local_rank = 0;
   DDP_MPI(MPI_Comm_rank(host, &local_rank));
-  std::unique_ptr<SharedCells> cells;
-  SharedCells::Key key;
+  std::unique_ptr<SharedSlots> slots;
+  SharedSlots::Key key;
   if (local_rank == 0) {
-    cells = std::make_unique<SharedCells>(count);
-    key = cells->key();
+    slots = std::make_unique<SharedSlots>(count);
+    key = slots->key();
   }
   DDP_MPI(MPI_Bcast(&key, sizeof key, MPI_BYTE, 0, host));
-  if (local_rank != 0) cells = std::make_unique<SharedCells>(key, count);
-  return cells;
+  if (local_rank != 0) slots = std::make_unique<SharedSlots>(key, count);
+  return slots;
 }
 
-class MpiBoard final : public Board {
+class MpiHeartbeatTable final : public HeartbeatTable {
  public:
-  MpiBoard(MPI_Comm world, int colour, const std::string& name, Engine& engine)
+  MpiHeartbeatTable(MPI_Comm world, int colour, const std::string& name, Engine& engine)
       : engine_(engine), places_(world, colour, name) {
     DDP_MPI(MPI_Comm_rank(world, &rank_));
     const Group host(world, colour, rank_);
     shared_ = share_cells(host.get(), size());
-    cells_ = shared_->cells();
+    slots_ = shared_->slots();
     mine().pid = static_cast<int32_t>(getpid());
-    mine().post(0, 0);
+    mine().publish(0, 0);
     mine().sign_of_life();
     DDP_MPI(MPI_Barrier(host.get()));
     shared_->hide();
     processes_.resize(size());
     for (int r = 0; r < size(); ++r)
-      if (here(r) && r != rank_ && cells_[r].pid != 0) processes_[r] = ProcessHandle(cells_[r].pid);
+      if (here(r) && r != rank_ && slots_[r].pid != 0) processes_[r] = ProcessHandle(slots_[r].pid);
     exchange_hosts(world);
   }
-  ~MpiBoard() override {
+  ~MpiHeartbeatTable() override {
     leave();
     if (!exchange_) return;
     engine_.detach(*exchange_);
@@ -102,47 +102,48 @@ class MpiBoard final : public Board {
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(places_.host.size()); }
   const std::string& host_of(int rank) const override { return places_.host[rank]; }
-  int pid_of(int rank) const override { return here(rank) ? cells_[rank].pid.load() : 0; }
+  int pid_of(int rank) const override { return here(rank) ? slots_[rank].pid.load() : 0; }
 
-  void post(int64_t step, int32_t phase) override { mine().post(step, phase); }
-  void post_collective(int64_t step, int32_t collective) override { mine().post_collective(step, collective); }
+  void publish(int64_t step, int32_t phase) override { mine().publish(step, phase); }
+  void publish_collective(int64_t step, int32_t collective) override { mine().publish_collective(step, collective); }
   void sign_of_life() override { mine().sign_of_life(); }
   void leave() override { mine().left = 1; }
 
-  Posting read(int rank) const override { return cells_[rank].read(); }
-  bool left(int rank) const override { return cells_[rank].left != 0; }
+  Heartbeat read(int rank) const override { return slots_[rank].read(); }
+  bool left(int rank) const override { return slots_[rank].left != 0; }
   bool dead(int rank) const override { return processes_[rank].ended() && !left(rank); }
-  int64_t heard_ns(int rank) const override { return here(rank) ? steady_ns() : cells_[rank].heard_ns.load(); }
+  int64_t heard_ns(int rank) const override { return here(rank) ? steady_ns() : slots_[rank].heard_ns.load(); }
 
  private:
-  BoardCell& mine() { return cells_[rank_]; }
+  HeartbeatSlot& mine() { return slots_[rank_]; }
   bool here(int rank) const { return places_.leader_of[rank] == places_.leader_of[rank_]; }
 
   // The lowest rank of each host speaks for it.
   void exchange_hosts(MPI_Comm world) {
-    const auto& leaders = places_.leader_of;
-    if (std::all_of(leaders.begin(), leaders.end(), [](int leader) { return leader == 0; })) return;
-    const bool leads = leaders[rank_] == rank_;
-    MPI_Comm speakers = MPI_COMM_NULL;
-    DDP_MPI(MPI_Comm_split(world, leads ? 0 : MPI_UNDEFINED, rank_, &speakers));
+    const auto& leader_of = places_.leader_of;
+    if (std::all_of(leader_of.begin(), leader_of.end(), [](int leader) { return leader == 0; })) return;
+    const bool leads = leader_of[rank_] == rank_;
+    MPI_Comm leaders = MPI_COMM_NULL;
+    DDP_MPI(MPI_Comm_split(world, leads ? 0 : MPI_UNDEFINED, rank_, &leaders));
     if (!leads) return;
-    exchange_.emplace(speakers, leaders, places_.addresses, cells_);
+    exchange_.emplace(leaders, leader_of, places_.addresses, slots_);
     engine_.attach(*exchange_);
   }
 
   Engine& engine_;
   Places places_;
   int rank_ = 0;
-  std::unique_ptr<SharedCells> shared_;
-  std::span<BoardCell> cells_;  // by rank
+  std::unique_ptr<SharedSlots> shared_;
+  std::span<HeartbeatSlot> slots_;  // by rank
   std::vector<ProcessHandle> processes_;
-  std::optional<BoardExchange> exchange_;
+  std::optional<HeartbeatExchange> exchange_;
 };
 
 }  // namespace
 
-std::unique_ptr<Board> make_mpi_board(MPI_Comm world, int host_colour, const std::string& host_name, Engine& engine) {
-  return std::make_unique<MpiBoard>(world, host_colour, host_name, engine);
+std::unique_ptr<HeartbeatTable> make_mpi_heartbeat_table(MPI_Comm world, int host_colour, const std::string& host_name,
+                                                         Engine& engine) {
+  return std::make_unique<MpiHeartbeatTable>(world, host_colour, host_name, engine);
 }
 
 }  // namespace ddp

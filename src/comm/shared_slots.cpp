@@ -1,4 +1,4 @@
-#include "comm/shared_cells.h"
+#include "comm/shared_slots.h"
 
 #include "core/error.h"
 
@@ -18,15 +18,16 @@
 
 namespace ddp {
 
-SharedCells::SharedCells(int count) : count_(count), bytes_(sizeof(Head) + count * sizeof(BoardCell)) {
-  file_ = memfd_create("ddp_train board", MFD_CLOEXEC);
+SharedSlots::SharedSlots(int count) : count_(count), bytes_(sizeof(Head) + count * sizeof(HeartbeatSlot)) {
+  file_ = memfd_create("ddp_train heartbeats", MFD_CLOEXEC);
   shared_ = file_ >= 0 && ftruncate(file_, static_cast<off_t>(bytes_)) == 0 && map(file_);
   if (!shared_) make_private();
   std::random_device random;
   head()->mark = uint64_t{random()} << 32 | random();
 }
 
-SharedCells::SharedCells(const Key& key, int count) : count_(count), bytes_(sizeof(Head) + count * sizeof(BoardCell)) {
+SharedSlots::SharedSlots(const Key& key, int count)
+    : count_(count), bytes_(sizeof(Head) + count * sizeof(HeartbeatSlot)) {
   if (key.file >= 0) {
     const int file = open(fmt::format("/proc/{}/fd/{}", key.pid, key.file).c_str(), O_RDWR | O_CLOEXEC);
     struct stat status {};
@@ -37,19 +38,19 @@ SharedCells::SharedCells(const Key& key, int count) : count_(count), bytes_(size
   if (!shared_) make_private();
 }
 
-SharedCells::~SharedCells() {
+SharedSlots::~SharedSlots() {
   hide();
   munmap(memory_, bytes_);
 }
 
-bool SharedCells::map(int file) {
+bool SharedSlots::map(int file) {
   void* const memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   if (memory == MAP_FAILED) return false;
   memory_ = memory;
   return true;
 }
 
-void SharedCells::make_private() {
+void SharedSlots::make_private() {
   if (memory_) munmap(memory_, bytes_);
   memory_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory_ == MAP_FAILED) {
@@ -58,14 +59,14 @@ void SharedCells::make_private() {
   }
 }
 
-SharedCells::Key SharedCells::key() const { return {getpid(), shared_ ? file_ : -1, head()->mark}; }
+SharedSlots::Key SharedSlots::key() const { return {getpid(), shared_ ? file_ : -1, head()->mark}; }
 
-void SharedCells::hide() {
+void SharedSlots::hide() {
   if (file_ >= 0) close(std::exchange(file_, -1));
 }
 
-std::span<BoardCell> SharedCells::cells() const {
-  return {reinterpret_cast<BoardCell*>(head() + 1), static_cast<size_t>(count_)};
+std::span<HeartbeatSlot> SharedSlots::slots() const {
+  return {reinterpret_cast<HeartbeatSlot*>(head() + 1), static_cast<size_t>(count_)};
 }
 
 ProcessHandle::ProcessHandle(int pid) {

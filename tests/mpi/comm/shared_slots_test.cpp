@@ -1,5 +1,5 @@
 // Cells that processes share, with a forked child as the other rank.
-#include "comm/shared_cells.h"
+#include "comm/shared_slots.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -36,39 +36,39 @@ class Child {
   pid_t pid_;
 };
 
-TEST(SharedCells, AreSeenByAnotherProcess) {
-  SharedCells mine(3);
+TEST(SharedSlots, AreSeenByAnotherProcess) {
+  SharedSlots mine(3);
   ASSERT_TRUE(mine.shared());
   const Child child([key = mine.key()] {
-    SharedCells theirs(key, 3);
-    theirs.cells()[2].post(812, 4);
-    theirs.cells()[2].post_collective(813, 7);
+    SharedSlots theirs(key, 3);
+    theirs.slots()[2].publish(812, 4);
+    theirs.slots()[2].publish_collective(813, 7);
     return theirs.shared() ? 0 : 1;
   });
   ASSERT_EQ(child.code(), 0);
-  const Posting seen = mine.cells()[2].read();
+  const Heartbeat seen = mine.slots()[2].read();
   EXPECT_EQ(seen.step, 812);
   EXPECT_EQ(seen.phase, 4);
   EXPECT_EQ(seen.awaited_step, 813);
   EXPECT_EQ(seen.collective, 7);
   EXPECT_GT(seen.since_ns, 0);
-  EXPECT_EQ(mine.cells()[1].read().alive_ns, 0);
+  EXPECT_EQ(mine.slots()[1].read().alive_ns, 0);
 }
 
-TEST(SharedCells, ArePrivateWhereTheyCannotBeShared) {
-  SharedCells mine(3);
-  const auto joined = [](const SharedCells::Key& key, int count) {
-    const SharedCells cells(key, count);
-    cells.cells()[count - 1].post(1, 1);
-    return cells.shared();
+TEST(SharedSlots, ArePrivateWhereTheyCannotBeShared) {
+  SharedSlots mine(3);
+  const auto joined = [](const SharedSlots::Key& key, int count) {
+    const SharedSlots slots(key, count);
+    slots.slots()[count - 1].publish(1, 1);
+    return slots.shared();
   };
   EXPECT_TRUE(joined(mine.key(), 3));
   EXPECT_FALSE(joined({}, 3));
   EXPECT_FALSE(joined(mine.key(), 4000));
-  SharedCells::Key other = mine.key();
+  SharedSlots::Key other = mine.key();
   other.mark ^= 1;
   EXPECT_FALSE(joined(other, 3));
-  const SharedCells::Key key = mine.key();
+  const SharedSlots::Key key = mine.key();
   mine.hide();
   EXPECT_FALSE(joined(key, 3));
   EXPECT_EQ(mine.key().file, -1);

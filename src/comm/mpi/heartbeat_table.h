@@ -1,7 +1,7 @@
-// The board of ranks that are processes.
+// The heartbeat table of ranks that are processes.
 #pragma once
 
-#include "comm/board.h"
+#include "comm/heartbeat_table.h"
 #include "comm/mpi/engine.h"
 
 #include <mpi.h>
@@ -13,6 +13,7 @@ namespace ddp {
 
 // Collective over `world`; ranks of the same colour are on one host, and share memory. The engine outlives the result,
 // whose destruction leaves, and waits up to two seconds for what other hosts say last.
-std::unique_ptr<Board> make_mpi_board(MPI_Comm world, int host_colour, const std::string& host_name, Engine& engine);
+std::unique_ptr<HeartbeatTable> make_mpi_heartbeat_table(MPI_Comm world, int host_colour, const std::string& host_name,
+                                                         Engine& engine);
 
 }  // namespace ddp

@@ -1,4 +1,4 @@
-#include "comm/mpi/board_exchange.h"
+#include "comm/mpi/heartbeat_exchange.h"
 
 #include "comm/mpi/check.h"
 
@@ -16,10 +16,10 @@ constexpr int kAtOnce = 16;  // messages of one peer
 
 }  // namespace
 
-BoardExchange::BoardExchange(MPI_Comm speakers, std::span<const int> leader_of,
-                             std::span<const HostAddresses> addresses, std::span<BoardCell> cells)
-    : speakers_(speakers), cells_(cells), peers_(std::make_unique<std::vector<Peer>>()) {
-  DDP_MPI(MPI_Comm_rank(speakers_, &mine_));
+HeartbeatExchange::HeartbeatExchange(MPI_Comm leaders, std::span<const int> leader_of,
+                                     std::span<const HostAddresses> addresses, std::span<HeartbeatSlot> slots)
+    : leaders_(leaders), slots_(slots), peers_(std::make_unique<std::vector<Peer>>()) {
+  DDP_MPI(MPI_Comm_rank(leaders_, &mine_));
   std::map<int, std::vector<int>> ranks;  // by leader
   for (int r = 0; r < std::ssize(leader_of); ++r) ranks[leader_of[r]].push_back(r);
   for (auto& [leader, there] : ranks)
@@ -33,17 +33,17 @@ BoardExchange::BoardExchange(MPI_Comm speakers, std::span<const int> leader_of,
     peer.heard_ns = steady_ns();
     peer.probe = std::make_unique<HostProbe>(addresses[peer.ranks[0]]);
     for (const int r : peer.ranks) {  // all were there a moment ago
-      cells_[r].post(0, 0);
-      cells_[r].sign_of_life();
-      cells_[r].heard_ns = peer.heard_ns;
+      slots_[r].publish(0, 0);
+      slots_[r].sign_of_life();
+      slots_[r].heard_ns = peer.heard_ns;
     }
     expect(peer);
   }
 }
 
-BoardExchange::~BoardExchange() { close(false); }
+HeartbeatExchange::~HeartbeatExchange() { close(false); }
 
-void BoardExchange::run(int64_t now_ns) noexcept {
+void HeartbeatExchange::run(int64_t now_ns) noexcept {
   const bool due = now_ns >= next_send_ns_;
   if (due) next_send_ns_ = now_ns + kSendEvery_ns;
   for (Peer& peer : *peers_) {
@@ -51,78 +51,78 @@ void BoardExchange::run(int64_t now_ns) noexcept {
     receive(peer);
     if (due) send(peer, false);
     if (peer.heard_last)  // it has finished, and nothing more will be heard of its other ranks
-      for (const int rank : peer.ranks) cells_[rank].heard_ns = now_ns;
+      for (const int rank : peer.ranks) slots_[rank].heard_ns = now_ns;
     if (now_ns - peer.heard_ns > kProbeAfter_ns && !peer.heard_last) probe(peer, now_ns);
   }
 }
 
 // An error is the end of talking to that host; that it is not heard of is for the watchdog to say.
-bool BoardExchange::works(Peer& peer, int code) {
+bool HeartbeatExchange::works(Peer& peer, int code) {
   peer.lost |= code != MPI_SUCCESS;
   return !peer.lost;
 }
 
-void BoardExchange::expect(Peer& peer) {
+void HeartbeatExchange::expect(Peer& peer) {
   works(peer, MPI_Irecv(peer.incoming.data(), static_cast<int>(peer.incoming.size() * sizeof(Entry)), MPI_BYTE,
-                        number_of(peer), 0, speakers_, &peer.receive));
+                        number_of(peer), 0, leaders_, &peer.receive));
 }
 
-void BoardExchange::receive(Peer& peer) {
+void HeartbeatExchange::receive(Peer& peer) {
   for (int i = 0; i < kAtOnce && !peer.lost && !peer.heard_last; ++i) {
     int done = 0;
     if (!works(peer, MPI_Test(&peer.receive, &done, MPI_STATUS_IGNORE)) || !done) return;
     const int64_t now_ns = peer.heard_ns = steady_ns();
     for (size_t j = 0; j < peer.ranks.size(); ++j) {
       const Entry& entry = peer.incoming[j];
-      BoardCell& cell = cells_[peer.ranks[j]];
-      cell.post(entry.step, entry.phase, now_ns - entry.since_age_ns);
-      cell.post_collective(entry.awaited_step, entry.collective);
-      cell.alive_ns = entry.alive_age_ns < 0 ? 0 : now_ns - entry.alive_age_ns;
-      cell.heard_ns = now_ns;
-      cell.left = entry.left;
+      HeartbeatSlot& slot = slots_[peer.ranks[j]];
+      slot.publish(entry.step, entry.phase, now_ns - entry.since_age_ns);
+      slot.publish_collective(entry.awaited_step, entry.collective);
+      slot.alive_ns = entry.alive_age_ns < 0 ? 0 : now_ns - entry.alive_age_ns;
+      slot.heard_ns = now_ns;
+      slot.left = entry.left;
       peer.heard_last |= entry.last != 0;
     }
     if (!peer.heard_last) expect(peer);
   }
 }
 
-void BoardExchange::send(Peer& peer, bool last) {
+void HeartbeatExchange::send(Peer& peer, bool last) {
   int done = 0;
   if (peer.lost || peer.said_last || !works(peer, MPI_Test(&peer.send, &done, MPI_STATUS_IGNORE)) || !done) return;
   const std::vector<int>& here = (*peers_)[mine_].ranks;
   std::transform(here.begin(), here.end(), peer.outgoing.begin(),
-                 [&](int rank) { return entry_of(cells_[rank], last); });
+                 [&](int rank) { return entry_of(slots_[rank], last); });
   peer.said_last = last;
   works(peer, MPI_Isend(peer.outgoing.data(), static_cast<int>(peer.outgoing.size() * sizeof(Entry)), MPI_BYTE,
-                        number_of(peer), 0, speakers_, &peer.send));
+                        number_of(peer), 0, leaders_, &peer.send));
 }
 
-void BoardExchange::probe(Peer& peer, int64_t now_ns) {
+void HeartbeatExchange::probe(Peer& peer, int64_t now_ns) {
   if (!peer.probe->answered(now_ns)) return;
-  for (const int rank : peer.ranks) cells_[rank].heard_ns = now_ns;
+  for (const int rank : peer.ranks) slots_[rank].heard_ns = now_ns;
 }
 
-BoardExchange::Entry BoardExchange::entry_of(const BoardCell& cell, bool last) const {
-  const Posting posting = cell.read();
+HeartbeatExchange::Entry HeartbeatExchange::entry_of(const HeartbeatSlot& slot, bool last) const {
+  const Heartbeat heartbeat = slot.read();
   const int64_t now_ns = steady_ns();
-  return {.step = posting.step,
-          .awaited_step = posting.awaited_step,
-          .since_age_ns = now_ns - posting.since_ns,
-          .alive_age_ns = posting.alive_ns == 0 ? -1 : now_ns - posting.alive_ns,
-          .phase = posting.phase,
-          .collective = posting.collective,
-          .left = cell.left,
+  return {.step = heartbeat.step,
+          .awaited_step = heartbeat.awaited_step,
+          .since_age_ns = now_ns - heartbeat.since_ns,
+          .alive_age_ns = heartbeat.alive_ns == 0 ? -1 : now_ns - heartbeat.alive_ns,
+          .phase = heartbeat.phase,
+          .collective = heartbeat.collective,
+          .left = slot.left,
           .last = last};
 }
 
-bool BoardExchange::finished(Peer& peer) {
+bool HeartbeatExchange::finished(Peer& peer) {
   int sent = 0;
   return number_of(peer) == mine_ ||
          (peer.said_last && peer.heard_last && works(peer, MPI_Test(&peer.send, &sent, MPI_STATUS_IGNORE)) && sent);
 }
 
 // After a last message in both directions nothing is under way. Without it buffers and communicator are left to MPI.
-void BoardExchange::close(bool politely) noexcept {
+void HeartbeatExchange::close(bool politely) noexcept {
   if (!peers_) return;
   bool all_finished = false;
   for (const int64_t begin = steady_ns(); politely && !all_finished && steady_ns() - begin < kFarewell_ns;) {
@@ -138,7 +138,7 @@ void BoardExchange::close(bool politely) noexcept {
   all_finished = politely && std::all_of(peers_->begin(), peers_->end(), [&](Peer& peer) { return finished(peer); });
   if (all_finished) {
     peers_.reset();
-    MPI_Comm_free(&speakers_);
+    MPI_Comm_free(&leaders_);
     return;
   }
   for (Peer& peer : *peers_) {

@@ -1,9 +1,10 @@
-// A board's cells in memory that processes of a host share. It has no name and no file: nothing is left behind,
-// however they end, and neither the size nor the presence of /dev/shm matters. Where it cannot be shared (other users,
-// other process namespaces, no /proc) a process has memory of its own instead, and knows only what it writes itself.
+// A heartbeat table's slots in memory that processes of a host share. It has no name and no file: nothing is left
+// behind, however they end, and neither the size nor the presence of /dev/shm matters. Where it cannot be shared (other
+// users, other process namespaces, no /proc) a process has memory of its own instead, and knows only what it writes
+// itself.
 #pragma once
 
-#include "comm/board_cell.h"
+#include "comm/heartbeat_slot.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -11,23 +12,23 @@
 
 namespace ddp {
 
-class SharedCells {
+class SharedSlots {
  public:
   struct Key {  // for other processes; bytes
     int32_t pid = 0, file = -1;
     uint64_t mark = 0;  // what they must find there
   };
 
-  explicit SharedCells(int count);         // new ones, zeroed
-  SharedCells(const Key& key, int count);  // another process's, which has not hidden them yet, or private ones
-  ~SharedCells();
-  SharedCells(const SharedCells&) = delete;
-  SharedCells& operator=(const SharedCells&) = delete;
+  explicit SharedSlots(int count);         // new ones, zeroed
+  SharedSlots(const Key& key, int count);  // another process's, which has not hidden them yet, or private ones
+  ~SharedSlots();
+  SharedSlots(const SharedSlots&) = delete;
+  SharedSlots& operator=(const SharedSlots&) = delete;
 
   Key key() const;
   void hide();  // nobody can join from now on
   bool shared() const { return shared_; }
-  std::span<BoardCell> cells() const;
+  std::span<HeartbeatSlot> slots() const;
 
  private:
   struct Head {

@@ -3,7 +3,7 @@
 // host answers is news of the host too, not of its ranks.
 #pragma once
 
-#include "comm/board_cell.h"
+#include "comm/heartbeat_slot.h"
 #include "comm/mpi/engine.h"
 #include "comm/mpi/host_probe.h"
 
@@ -16,14 +16,14 @@
 
 namespace ddp {
 
-class BoardExchange final : public Errand {
+class HeartbeatExchange final : public Errand {
  public:
-  // `speakers` has the lowest rank of each host in the order of ranks, and becomes this one's; `leader_of` has that
-  // rank for each rank; addresses and cells are by rank, and the cells outlive it. The clocks of hosts differ: messages
+  // `leaders` has the lowest rank of each host in the order of ranks, and becomes this one's; `leader_of` has that
+  // rank for each rank; addresses and slots are by rank, and the slots outlive it. The clocks of hosts differ: messages
   // carry ages.
-  BoardExchange(MPI_Comm speakers, std::span<const int> leader_of, std::span<const HostAddresses> addresses,
-                std::span<BoardCell> cells);
-  ~BoardExchange() override;
+  HeartbeatExchange(MPI_Comm leaders, std::span<const int> leader_of, std::span<const HostAddresses> addresses,
+                    std::span<HeartbeatSlot> slots);
+  ~HeartbeatExchange() override;
 
   void run(int64_t now_ns) noexcept override;
 
@@ -51,14 +51,14 @@ class BoardExchange final : public Errand {
   void receive(Peer& peer);
   void send(Peer& peer, bool last);
   void probe(Peer& peer, int64_t now_ns);
-  Entry entry_of(const BoardCell& cell, bool last) const;
+  Entry entry_of(const HeartbeatSlot& slot, bool last) const;
   bool finished(Peer& peer);
   int number_of(const Peer& peer) const { return static_cast<int>(&peer - peers_->data()); }
 
-  MPI_Comm speakers_;
+  MPI_Comm leaders_;
   int mine_ = 0;
-  std::span<BoardCell> cells_;
-  std::unique_ptr<std::vector<Peer>> peers_;  // in the order of the speakers, this host included
+  std::span<HeartbeatSlot> slots_;
+  std::unique_ptr<std::vector<Peer>> peers_;  // in the order of the leaders, this host included
   int64_t next_send_ns_ = 0;
 };
 

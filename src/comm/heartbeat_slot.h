@@ -1,0 +1,48 @@
+// One rank's words on a heartbeat table, in memory that threads or processes share. A phase is read with its own
+// beginning or a later one, never with an earlier one, so that nobody looks late who is not.
+#pragma once
+
+#include "comm/heartbeat_table.h"
+#include "core/stopwatch.h"
+
+#include <atomic>
+#include <cstdint>
+
+namespace ddp {
+
+struct HeartbeatSlot {  // a cache line
+  std::atomic<int64_t> step, awaited, since_ns, alive_ns, heard_ns;
+  std::atomic<int32_t> phase, pid, left;
+  int32_t unused[3];
+
+  void publish(int64_t new_step, int32_t new_phase) { publish(new_step, new_phase, steady_ns()); }
+  void publish(int64_t new_step, int32_t new_phase, int64_t new_since_ns) {
+    since_ns.store(new_since_ns, std::memory_order_relaxed);
+    step.store(new_step, std::memory_order_relaxed);
+    phase.store(new_phase, std::memory_order_release);
+  }
+  void publish_collective(int64_t awaited_step, int32_t collective) {
+    awaited.store(awaited_step << kCollectiveBits | (collective & kCollectiveMask), std::memory_order_relaxed);
+  }
+  void sign_of_life() { alive_ns.store(steady_ns(), std::memory_order_relaxed); }
+
+  Heartbeat read() const {
+    Heartbeat heartbeat;
+    heartbeat.phase = phase.load(std::memory_order_acquire);
+    heartbeat.step = step.load(std::memory_order_relaxed);
+    heartbeat.since_ns = since_ns.load(std::memory_order_relaxed);
+    heartbeat.alive_ns = alive_ns.load(std::memory_order_relaxed);
+    const int64_t both = awaited.load(std::memory_order_relaxed);
+    heartbeat.awaited_step = both >> kCollectiveBits;
+    heartbeat.collective = static_cast<int32_t>(both & kCollectiveMask);
+    return heartbeat;
+  }
+
+ private:
+  static constexpr int kCollectiveBits = 20;
+  static constexpr int64_t kCollectiveMask = (int64_t{1} << kCollectiveBits) - 1;
+};
+static_assert(sizeof(HeartbeatSlot) == 64 && std::atomic<int64_t>::is_always_lock_free &&
+              std::atomic<int32_t>::is_always_lock_free);
+
+}  // namespace ddp
