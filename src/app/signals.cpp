@@ -87,7 +87,7 @@ void Signals::end_now(int signal) {
 
 // A launcher that dies before the first line is noticed by MPI_Init, which does not find it.
 void die_with_launcher() {
-  if (!promised_ranks(environment_of_process())) return;
+  if (!expected_world(environment_of_process())) return;
   const pid_t launcher = getppid();
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() != launcher) raise(SIGKILL);
 }

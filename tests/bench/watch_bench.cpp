@@ -1,6 +1,6 @@
 // What ticket, heartbeat table and watchdog cost a step of LeNet, as ratios of times taken in alternation, on one rank.
+#include "comm/local/communicator.h"
 #include "comm/local/heartbeat_table.h"
-#include "comm/local/world.h"
 #include "core/stopwatch.h"
 #include "device/cpu/device.h"
 #include "nn/models.h"
@@ -31,7 +31,7 @@ void run() {
   const MemoryDataset data = small_data(12800, grey);
   const auto device = make_cpu_device();
   const auto ops = make_cpu_ops(*device, {});
-  auto world = make_local_world(1);
+  auto world = make_local_communicators(1);
   Rig rig({.batch_size = 128}, make_model("lenet", grey, 4), data, *device, *ops, *world[0]);
   Replica& r = rig.replica;
   DeviceData on_device(*device, data, rig.largest(), 0);

@@ -1,7 +1,7 @@
 // A rank of a world of one, on the CPU and on a GPU in fp32.
 #pragma once
 
-#include "comm/local/world.h"
+#include "comm/local/communicator.h"
 #include "comm/nccl/communicator.h"
 #include "ops/cpu/ops.h"
 #include "tests/gpu/rig.h"
@@ -17,7 +17,7 @@ inline int cpu_threads() { return static_cast<int>(std::clamp(std::thread::hardw
 struct OnCpu {
   std::unique_ptr<Device> device = make_cpu_device();
   std::unique_ptr<Ops> ops = make_cpu_ops(*device, {.threads = cpu_threads(), .winograd = false});
-  std::unique_ptr<Communicator> communicator = std::move(make_local_world(1)[0]);
+  std::unique_ptr<Communicator> communicator = std::move(make_local_communicators(1)[0]);
 };
 
 struct OnOneGpu {
@@ -26,7 +26,7 @@ struct OnOneGpu {
         ops(make_cuda_ops(*device, {.precision = Precision::fp32, .deterministic = deterministic, .agree = {}})),
         communicator(make_nccl_communicator(*device, *host, {.deterministic = deterministic})) {}
 
-  std::unique_ptr<Communicator> host = std::move(make_local_world(1)[0]);
+  std::unique_ptr<Communicator> host = std::move(make_local_communicators(1)[0]);
   std::unique_ptr<Device> device;
   std::unique_ptr<Ops> ops;
   std::unique_ptr<Communicator> communicator;

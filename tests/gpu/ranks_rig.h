@@ -1,7 +1,7 @@
 // Ranks under mpirun that share the GPUs of this host, each over the transport under test.
 #pragma once
 
-#include "comm/local/world.h"
+#include "comm/local/communicator.h"
 #include "comm/mpi/session.h"
 #include "comm/nccl/communicator.h"
 #include "comm/staged.h"

@@ -20,7 +20,7 @@ class RanksOnGpu : public ::testing::TestWithParam<Transport> {
 
   void on_rank_0_alone(const std::function<void(Communicator&)>& work) {
     if (world.rank() == 0) {
-      const auto one = std::move(make_local_world(1)[0]);
+      const auto one = std::move(make_local_communicators(1)[0]);
       const auto communicator = over_nccl(*self.device, *one);
       work(*communicator);
     }

@@ -1,6 +1,6 @@
 // Networks against PyTorch: gradients, running statistics and losses from equal weights. How the figures in
 // expected/networks were made is said in make_networks.py.
-#include "comm/local/world.h"
+#include "comm/local/communicator.h"
 #include "data/catalog.h"
 #include "nn/models.h"
 #include "tests/parity/centre.h"
@@ -123,7 +123,7 @@ class Networks : public ::testing::TestWithParam<Case> {
                                             : std::make_unique<Noise>(image);
   const std::unique_ptr<Device> device = make_cpu_device();
   const std::unique_ptr<Ops> ops = make_cpu_ops(*device, {.winograd = GetParam().winograd});
-  std::vector<std::unique_ptr<Communicator>> world = make_local_world(1);
+  std::vector<std::unique_ptr<Communicator>> world = make_local_communicators(1);
 };
 
 TEST_P(Networks, OneStepAndTheNextLosses) {

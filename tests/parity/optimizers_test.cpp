@@ -1,6 +1,6 @@
 // Twenty steps of each optimizer against PyTorch's. How the figures in expected/optimizers.json were made is said in
 // make_optimizers.py.
-#include "comm/local/world.h"
+#include "comm/local/communicator.h"
 #include "data/catalog.h"
 #include "nn/models.h"
 #include "tests/parity/parity.h"
@@ -49,7 +49,7 @@ TEST(Optimizers, TwentyStepsOfEachOptimizer) {
     const std::string model = run.at("network"), what = model + " " + options.dump();
     const Network network = make_model(model, {28, 28, 1}, 10).without_dropout();
     const ParityOrder order(*data, 0, 20 * batch);
-    const auto world = make_local_world(1);
+    const auto world = make_local_communicators(1);
     Rig rig({.batch_size = batch, .lr = options.at("lr"), .order = Order::sequential, .replica = config_of(options)},
             network, order, *device, *ops, *world[0]);
     Replica& r = rig.replica;

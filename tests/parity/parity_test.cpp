@@ -2,7 +2,7 @@
 // were made, and what weights, order and projections are, is said in make_expected.py and lenet.py.
 #include "tests/parity/parity.h"
 
-#include "comm/local/world.h"
+#include "comm/local/communicator.h"
 #include "data/catalog.h"
 #include "nn/models.h"
 #include "tests/train/rig.h"
@@ -45,7 +45,7 @@ class Parity : public ::testing::Test {
   const std::unique_ptr<Dataset> data = open_datasets("fashion-mnist", "").train;
   const std::unique_ptr<Device> device = make_cpu_device();
   const std::unique_ptr<Ops> ops = make_cpu_ops(*device, {});
-  std::vector<std::unique_ptr<Communicator>> world = make_local_world(1);
+  std::vector<std::unique_ptr<Communicator>> world = make_local_communicators(1);
 };
 
 TEST_F(Parity, OneStepAndTheNextLosses) {

@@ -1,7 +1,7 @@
 // Runs a function once for each rank of a local world, each in a thread of its own.
 #pragma once
 
-#include "comm/local/world.h"
+#include "comm/local/communicator.h"
 
 #include <exception>
 #include <functional>
@@ -13,7 +13,7 @@ namespace ddp {
 
 // What each rank threw, null where nothing. A rank's communicator is destroyed when its function ends.
 inline std::vector<std::exception_ptr> try_ranks(int size, const std::function<void(Communicator&)>& function) {
-  auto world = make_local_world(size);
+  auto world = make_local_communicators(size);
   std::vector<std::exception_ptr> thrown(size);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < size; ++rank)

@@ -18,8 +18,8 @@ inline constexpr char kTcpInclude[] = "OMPI_MCA_btl_tcp_if_include";  // the int
 
 using Ranks = std::span<const RankFacts>;
 
-// `promise`: the launcher's, if any. The world's size is that of `ranks`.
-Findings judge_world(Ranks ranks, const std::optional<Promise>& promise);
+// `expected`: the launcher's, if any. The world's size is that of `ranks`.
+Findings judge_world(Ranks ranks, const std::optional<ExpectedWorld>& expected);
 
 // `launcher`: for lines that start the ranks in another way; empty: none started them.
 //

@@ -39,7 +39,7 @@ Findings joined(const std::vector<Findings>& each) {
   return all;
 }
 
-std::string launcher_of(const std::optional<Promise>& promise) { return promise ? promise->launcher : ""; }
+std::string launcher_of(const std::optional<ExpectedWorld>& expected) { return expected ? expected->launcher : ""; }
 
 fs::path folder_of(const Options& o) {
   if (!o.output_dir.empty()) return o.output_dir;
@@ -114,11 +114,11 @@ Exit examine(const Options& options, MpiSession& session, std::unique_ptr<TimeLi
     rounds.await_others();
     ranks = all_facts(session.gather(mine));
     on_gpus = runs_on_gpus(ranks, options);
-    const auto promise = promised_ranks(environment_of_process());
-    const std::string launcher = launcher_of(promise);
+    const auto expected = expected_world(environment_of_process());
+    const std::string launcher = launcher_of(expected);
     const Findings gpus = judge_gpus(ranks, options, launcher);
     gpus_at_fault = code_of(gpus) != Exit::done;
-    return joined({judge_world(ranks, promise), judge_cores(ranks, on_gpus, launcher),
+    return joined({judge_world(ranks, expected), judge_cores(ranks, on_gpus, launcher),
                    judge_shared_memory(ranks, on_gpus), judge_locked_memory(ranks, on_gpus), gpus,
                    judge_nccl_variables(ranks, options, on_gpus, launcher), judge_interfaces(ranks, on_gpus)});
   });
@@ -149,7 +149,7 @@ void quick_look(const Options& options, MpiSession& session, bool on_gpus, const
   const auto texts = session.gather(own_facts(options, session, false));
   if (session.rank() != 0) return;
   const std::vector<RankFacts> ranks = all_facts(texts);
-  const std::string launcher = launcher_of(promised_ranks(environment_of_process()));
+  const std::string launcher = launcher_of(expected_world(environment_of_process()));
   const Findings findings =
       joined({judge_cores(ranks, on_gpus, launcher), judge_shared_memory(ranks, on_gpus),
               judge_nccl_variables(ranks, options, on_gpus, launcher), judge_interfaces(ranks, on_gpus, false)});

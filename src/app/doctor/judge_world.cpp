@@ -24,26 +24,26 @@ std::string with_ranks(const std::string& launcher, int ranks) {
 namespace {
 
 // With the launcher of the MPI that this program was built with.
-std::string with_the_right_launcher(const Promise& promise) {
-  if (promise.launcher == "srun") return fmt::format("srun --mpi=pmix -n {} ddp_train", promise.ranks);
-  return fmt::format("{} -np {} ddp_train", DDP_LAUNCHER, promise.ranks);
+std::string with_the_right_launcher(const ExpectedWorld& expected) {
+  if (expected.launcher == "srun") return fmt::format("srun --mpi=pmix -n {} ddp_train", expected.ranks);
+  return fmt::format("{} -np {} ddp_train", DDP_LAUNCHER, expected.ranks);
 }
 
 }  // namespace
 
-Findings judge_world(Ranks ranks, const std::optional<Promise>& promise) {
+Findings judge_world(Ranks ranks, const std::optional<ExpectedWorld>& expected) {
   std::vector<std::string> counts;
   for (const HostRanks& host : by_host(ranks)) counts.push_back(fmt::format("{} on {}", host.ranks.size(), host.host));
   const size_t size = ranks.size();
   std::string found = fmt::format("{} rank{}: {}", size, size == 1 ? "" : "s", fmt::join(counts, ", "));
-  if (!promise) return fine("world", found + "; no launcher started it: mpirun -np N starts N ranks");
-  if (promise->ranks > static_cast<int>(size))
+  if (!expected) return fine("world", found + "; no launcher started it: mpirun -np N starts N ranks");
+  if (expected->ranks > static_cast<int>(size))
     return with_found({fault(Exit::world,
                              fmt::format("{} promised {} ranks ({}), but the MPI world has {}: each would train alone",
-                                         promise->launcher, promise->ranks, promise->variable, size),
-                             with_the_right_launcher(*promise))},
+                                         expected->launcher, expected->ranks, expected->variable, size),
+                             with_the_right_launcher(*expected))},
                       "world", std::move(found));
-  return fine("world", fmt::format("{}, as {} promised", found, promise->launcher));
+  return fine("world", fmt::format("{}, as {} promised", found, expected->launcher));
 }
 
 }  // namespace ddp::doctor

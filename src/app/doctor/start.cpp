@@ -64,9 +64,9 @@ Finding did_not_start(double seconds) {
 
 // Whoever ends first ends the job: the first rank speaks at once, else the first of another host, and the rest wait for
 // it in silence. Whether this one speaks, when its turn has come.
-bool speaks_in_turn(const Environment& environment, const std::optional<Promise>& promise) {
+bool speaks_in_turn(const Environment& environment, const std::optional<ExpectedWorld>& expected) {
   constexpr std::chrono::seconds kTurn{8};  // mpirun takes some to end a job on other hosts
-  const bool speaks = !promise || promise->local_rank == 0;
+  const bool speaks = !expected || expected->local_rank == 0;
   if (!first_at_launch(environment)) std::this_thread::sleep_for(speaks ? kTurn : 2 * kTurn);
   return speaks;
 }
@@ -88,11 +88,11 @@ std::chrono::milliseconds limit_given(int argc, char** argv) {
 
 std::optional<Exit> refuse_before_mpi(int argc, char** argv) {
   const Environment environment = environment_of_process();
-  const auto promise = promised_ranks(environment);
-  if (!promise || promise->ranks == 1) return std::nullopt;
+  const auto expected = expected_world(environment);
+  if (!expected || expected->ranks == 1) return std::nullopt;
   const auto problem = judge_before_mpi(facts_of_host(environment), environment);
   if (!problem) return std::nullopt;
-  if (speaks_in_turn(environment, promise)) print(*problem, argc, argv);
+  if (speaks_in_turn(environment, expected)) print(*problem, argc, argv);
   return problem->code;
 }
 
@@ -100,8 +100,8 @@ std::unique_ptr<TimeLimit> limit_of_start(int argc, char** argv) {
   if (!given("--doctor", argc, argv)) return nullptr;
   const auto limit = limit_given(argc, argv);
   return std::make_unique<TimeLimit>(limit, nullptr, [=] {
-    const auto promise = promised_ranks(environment_of_process());
-    std::this_thread::sleep_for(speaking_turn(promise ? promise->rank : 0));
+    const auto expected = expected_world(environment_of_process());
+    std::this_thread::sleep_for(speaking_turn(expected ? expected->rank : 0));
     const Finding finding = did_not_start(std::chrono::duration<double>(limit).count());
     print(finding, argc, argv);
     _exit(static_cast<int>(finding.code));
@@ -110,14 +110,14 @@ std::unique_ptr<TimeLimit> limit_of_start(int argc, char** argv) {
 
 void report_start(const Error& error, int argc, char** argv) {
   const Environment environment = environment_of_process();
-  const auto promise = promised_ranks(environment);
+  const auto expected = expected_world(environment);
   const bool of_world = error.code() == Exit::world;  // each rank has a world of its own, and none ends the others
-  if (of_world ? !first_at_launch(environment) : !speaks_in_turn(environment, promise)) return;
+  if (of_world ? !first_at_launch(environment) : !speaks_in_turn(environment, expected)) return;
   if (!given("--doctor", argc, argv)) return print_error(error.what(), -1);
   RankFacts alone;
   alone.host = name_of_host();
   print(of_world
-            ? judge_world({&alone, 1}, promise).front()
+            ? judge_world({&alone, 1}, expected).front()
             : of_check("start of MPI", look("ompi_info --parsable | grep thread", fault(error.code(), error.what()))),
         argc, argv);
 }

@@ -8,36 +8,36 @@ namespace {
 
 class MpiCommunicator final : public Communicator {
  public:
-  MpiCommunicator(MPI_Comm parent, Engine& engine, Allreduce allreduce)
-      : engine_(engine), allreduce_(allreduce), lane_(parent, allreduce) {
+  MpiCommunicator(MPI_Comm parent, ProgressEngine& engine, Allreduce allreduce)
+      : engine_(engine), allreduce_(allreduce), queue_(parent, allreduce) {
     DDP_MPI(MPI_Comm_dup(parent, &host_));
     DDP_MPI(MPI_Comm_rank(host_, &rank_));
     DDP_MPI(MPI_Comm_size(host_, &size_));
-    engine_.attach(lane_);
+    engine_.attach(queue_);
   }
   ~MpiCommunicator() override {
-    engine_.detach(lane_);
-    if (lane_.idle()) MPI_Comm_free(&host_);
+    engine_.detach(queue_);
+    if (queue_.idle()) MPI_Comm_free(&host_);
   }
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
 
-  Sequence all_reduce(DeviceSpan span) override { return engine_.start(lane_, {Collective::Kind::all_reduce, span}); }
+  Sequence all_reduce(DeviceSpan span) override { return engine_.start(queue_, {Collective::Kind::all_reduce, span}); }
   Sequence reduce_scatter(DeviceSpan span) override {
     DDP_EXPECT(span.count % size_ == 0);
-    return engine_.start(lane_, {Collective::Kind::reduce_scatter, span});
+    return engine_.start(queue_, {Collective::Kind::reduce_scatter, span});
   }
   Sequence all_gather(DeviceSpan span) override {
     DDP_EXPECT(span.count % size_ == 0);
-    return engine_.start(lane_, {Collective::Kind::all_gather, span});
+    return engine_.start(queue_, {Collective::Kind::all_gather, span});
   }
   Sequence broadcast(DeviceSpan span, int root) override {
-    return engine_.start(lane_, {Collective::Kind::broadcast, span, root});
+    return engine_.start(queue_, {Collective::Kind::broadcast, span, root});
   }
 
-  Sequence completed() const override { return lane_.completed(); }
-  void wait(Sequence n) override { engine_.wait(lane_, n); }
+  Sequence completed() const override { return queue_.completed(); }
+  void wait(Sequence n) override { engine_.wait(queue_, n); }
   void progress() override { engine_.progress(); }
 
   void all_reduce_host(std::span<double> values) override {
@@ -61,16 +61,16 @@ class MpiCommunicator final : public Communicator {
   }
 
  private:
-  Engine& engine_;
+  ProgressEngine& engine_;
   Allreduce allreduce_;
-  Lane lane_;
+  CollectiveQueue queue_;
   MPI_Comm host_ = MPI_COMM_NULL;  // for the calls that stand apart from the sequence
   int rank_ = 0, size_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<Communicator> make_mpi_communicator(MPI_Comm parent, Engine& engine, Allreduce allreduce) {
+std::unique_ptr<Communicator> make_mpi_communicator(MPI_Comm parent, ProgressEngine& engine, Allreduce allreduce) {
   return std::make_unique<MpiCommunicator>(parent, engine, allreduce);
 }
 

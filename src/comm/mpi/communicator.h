@@ -2,7 +2,7 @@
 #pragma once
 
 #include "comm/communicator.h"
-#include "comm/mpi/engine.h"
+#include "comm/mpi/progress_engine.h"
 #include "comm/mpi/session.h"
 
 #include <mpi.h>
@@ -12,6 +12,6 @@
 namespace ddp {
 
 // Collective over `parent`; the engine outlives the result.
-std::unique_ptr<Communicator> make_mpi_communicator(MPI_Comm parent, Engine& engine, Allreduce allreduce);
+std::unique_ptr<Communicator> make_mpi_communicator(MPI_Comm parent, ProgressEngine& engine, Allreduce allreduce);
 
 }  // namespace ddp

@@ -4,8 +4,8 @@
 #pragma once
 
 #include "comm/heartbeat_slot.h"
-#include "comm/mpi/engine.h"
 #include "comm/mpi/host_probe.h"
+#include "comm/mpi/progress_engine.h"
 
 #include <mpi.h>
 
@@ -16,7 +16,7 @@
 
 namespace ddp {
 
-class HeartbeatExchange final : public Errand {
+class HeartbeatExchange final : public PeriodicTask {
  public:
   // `leaders` has the lowest rank of each host in the order of ranks, and becomes this one's; `leader_of` has that
   // rank for each rank; addresses and slots are by rank, and the slots outlive it. The clocks of hosts differ: messages

@@ -76,7 +76,7 @@ std::unique_ptr<SharedSlots> share_cells(MPI_Comm host, int count) {
 
 class MpiHeartbeatTable final : public HeartbeatTable {
  public:
-  MpiHeartbeatTable(MPI_Comm world, int colour, const std::string& name, Engine& engine)
+  MpiHeartbeatTable(MPI_Comm world, int colour, const std::string& name, ProgressEngine& engine)
       : engine_(engine), places_(world, colour, name) {
     DDP_MPI(MPI_Comm_rank(world, &rank_));
     const Group host(world, colour, rank_);
@@ -130,7 +130,7 @@ class MpiHeartbeatTable final : public HeartbeatTable {
     engine_.attach(*exchange_);
   }
 
-  Engine& engine_;
+  ProgressEngine& engine_;
   Places places_;
   int rank_ = 0;
   std::unique_ptr<SharedSlots> shared_;
@@ -142,7 +142,7 @@ class MpiHeartbeatTable final : public HeartbeatTable {
 }  // namespace
 
 std::unique_ptr<HeartbeatTable> make_mpi_heartbeat_table(MPI_Comm world, int host_colour, const std::string& host_name,
-                                                         Engine& engine) {
+                                                         ProgressEngine& engine) {
   return std::make_unique<MpiHeartbeatTable>(world, host_colour, host_name, engine);
 }
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "comm/heartbeat_table.h"
-#include "comm/mpi/engine.h"
+#include "comm/mpi/progress_engine.h"
 
 #include <mpi.h>
 
@@ -14,6 +14,6 @@ namespace ddp {
 // Collective over `world`; ranks of the same colour are on one host, and share memory. The engine outlives the result,
 // whose destruction leaves, and waits up to two seconds for what other hosts say last.
 std::unique_ptr<HeartbeatTable> make_mpi_heartbeat_table(MPI_Comm world, int host_colour, const std::string& host_name,
-                                                         Engine& engine);
+                                                         ProgressEngine& engine);
 
 }  // namespace ddp

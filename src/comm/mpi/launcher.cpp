@@ -41,38 +41,38 @@ std::string value_in(const Environment& environment, const std::string& name) {
   return found == environment.end() ? "" : found->second;
 }
 
-std::optional<Promise> promised_ranks(const Environment& environment) {
+std::optional<ExpectedWorld> expected_world(const Environment& environment) {
   const std::string mpirun = "OMPI_COMM_WORLD_SIZE", srun = "SLURM_STEP_NUM_TASKS", pmi = "PMI_SIZE";
   const char* const matching = "start it with the mpirun of the MPI it was built with (ldd ddp_train shows which)";
   const auto number = [&](const char* variable) { return count_in(environment, variable); };
   if (const int ranks = count_in(environment, mpirun))
-    return Promise{
+    return ExpectedWorld{
         ranks, "mpirun", mpirun, matching, number("OMPI_COMM_WORLD_RANK"), number("OMPI_COMM_WORLD_LOCAL_RANK")};
   if (const int ranks = count_in(environment, srun); ranks && environment.contains("SLURM_STEP_ID"))
-    return Promise{ranks, "srun", srun, kSrunRemedy, number("SLURM_PROCID"), number("SLURM_LOCALID")};
+    return ExpectedWorld{ranks, "srun", srun, kSrunRemedy, number("SLURM_PROCID"), number("SLURM_LOCALID")};
   if (const int ranks = count_in(environment, pmi)) {
     const char* const local = environment.contains("MPI_LOCALRANKID") ? "MPI_LOCALRANKID" : "PMI_RANK";
-    return Promise{ranks, "a PMI launcher", pmi, matching, number("PMI_RANK"), number(local)};
+    return ExpectedWorld{ranks, "a PMI launcher", pmi, matching, number("PMI_RANK"), number(local)};
   }
   return std::nullopt;
 }
 
 void require_promised_ranks(const Environment& environment, int world_size) {
-  const std::optional<Promise> promise = promised_ranks(environment);
-  if (!promise || promise->ranks <= world_size) return;
-  fail(Exit::world, "{} promised {} ranks ({}), but the MPI world has {}: {}", promise->launcher, promise->ranks,
-       promise->variable, world_size, promise->remedy);
+  const std::optional<ExpectedWorld> expected = expected_world(environment);
+  if (!expected || expected->ranks <= world_size) return;
+  fail(Exit::world, "{} promised {} ranks ({}), but the MPI world has {}: {}", expected->launcher, expected->ranks,
+       expected->variable, world_size, expected->remedy);
 }
 
 void require_pmi(const Environment& environment) {
-  const std::optional<Promise> promise = promised_ranks(environment);
-  if (!promise || promise->launcher != "srun" || promise->ranks < 2) return;
+  const std::optional<ExpectedWorld> expected = expected_world(environment);
+  if (!expected || expected->launcher != "srun" || expected->ranks < 2) return;
   for (const auto& [name, value] : environment)
     if (name.starts_with("PMI_") || name.starts_with("PMIX_")) return;
   fail(Exit::world,
        "srun promised {} ranks ({}), but gave them no PMI to find each other by, so that each would be a job of its "
        "own: {}",
-       promise->ranks, promise->variable, kSrunRemedy);
+       expected->ranks, expected->variable, kSrunRemedy);
 }
 
 bool first_at_launch(const Environment& environment) {

@@ -14,14 +14,14 @@ std::string name_of_host();
 
 std::string value_in(const Environment& environment, const std::string& name);  // empty where it is not set
 
-struct Promise {
+struct ExpectedWorld {
   int ranks = 0;
   std::string launcher, variable, remedy;
   int rank = 0, local_rank = 0;  // of this process and on its host, as the launcher counts
 };
 
 // Empty where no launcher we know started this process.
-std::optional<Promise> promised_ranks(const Environment& environment);
+std::optional<ExpectedWorld> expected_world(const Environment& environment);
 
 // Throws Error(Exit::world) with both counts where the launcher promised more ranks than the world has: then this
 // program and its launcher do not speak the same MPI, and every rank would train alone.

@@ -3,11 +3,11 @@
 #include "comm/heartbeat_slot.h"
 #include "comm/mpi/check.h"
 #include "comm/mpi/communicator.h"
-#include "comm/mpi/engine.h"
 #include "comm/mpi/heartbeat_table.h"
 #include "comm/mpi/launcher.h"
 #include "comm/mpi/mpirun.h"
-#include "comm/mpi/start_guard.h"
+#include "comm/mpi/progress_engine.h"
+#include "comm/mpi/startup_watchdog.h"
 
 #include <mpi.h>
 #include <unistd.h>
@@ -69,7 +69,7 @@ bool cut_off_from_any_host(const HeartbeatTable& heartbeats) {
 }  // namespace
 
 struct MpiSession::State {
-  State(int& argc, char**& argv) : guard(std::in_place, environment_of_process()), library(argc, argv) {
+  State(int& argc, char**& argv) : startup_watchdog(std::in_place, environment_of_process()), library(argc, argv) {
     DDP_MPI(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
     DDP_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
     DDP_MPI(MPI_Comm_size(MPI_COMM_WORLD, &size));
@@ -82,14 +82,14 @@ struct MpiSession::State {
     DDP_MPI(MPI_Bcast(&first_of_host, 1, MPI_INT, 0, host));
     DDP_MPI(MPI_Comm_free(&host));
     heartbeats = make_mpi_heartbeat_table(MPI_COMM_WORLD, first_of_host, name_of_host(), engine);
-    guard.reset();
+    startup_watchdog.reset();
   }
   ~State() { library.abandoned = engine.abandoned(); }
 
-  std::optional<StartGuard> guard;
+  std::optional<StartupWatchdog> startup_watchdog;
   Library library;
   int rank = 0, size = 0, local_rank = 0, local_size = 0;
-  Engine engine;
+  ProgressEngine engine;
   std::unique_ptr<HeartbeatTable> heartbeats;
   std::mutex ending;
   std::function<void(const std::string& why)> last_words;

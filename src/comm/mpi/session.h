@@ -1,7 +1,7 @@
 // The life of MPI in this process: constructed first in main, destroyed last. Construction grants THREAD_MULTIPLE or
 // throws Error(Exit::communication); it throws Error(Exit::world) where the launcher promised more ranks than there
 // are, or gave them no way to find each other. Where mpirun's host is cut off meanwhile, it ends the process with a
-// message (StartGuard).
+// message (StartupWatchdog).
 #pragma once
 
 #include "comm/communicator.h"

@@ -56,7 +56,7 @@ class BoardTest : public testing::Test {
     }
   }
 
-  Engine engine;
+  ProgressEngine engine;
   const int rank = session->rank(), size = session->size();
 };
 

@@ -9,7 +9,7 @@ constexpr int64_t kMiB = 1 << 20;
 
 TEST(DoctorWorld, CountsRanksOfHosts) {
   const auto ranks = healthy(2, 3);
-  const Findings found = judge_world(ranks, Promise{6, "mpirun", "OMPI_COMM_WORLD_SIZE", "", 0, 0});
+  const Findings found = judge_world(ranks, ExpectedWorld{6, "mpirun", "OMPI_COMM_WORLD_SIZE", "", 0, 0});
   expect_fine(found);
   EXPECT_EQ(found[0].found, "6 ranks: 3 on a, 3 on b, as mpirun promised");
   EXPECT_NE(judge_world(healthy(1, 1), std::nullopt)[0].found.find("mpirun -np N"), std::string::npos);
@@ -17,7 +17,7 @@ TEST(DoctorWorld, CountsRanksOfHosts) {
 
 TEST(DoctorWorld, ABrokenPromiseIsAFault) {
   const auto ranks = healthy(1, 1);
-  const Findings found = judge_world(ranks, Promise{4, "srun", "SLURM_STEP_NUM_TASKS", "", 0, 0});
+  const Findings found = judge_world(ranks, ExpectedWorld{4, "srun", "SLURM_STEP_NUM_TASKS", "", 0, 0});
   expect_only(found, Verdict::fault, {"srun promised 4 ranks", "SLURM_STEP_NUM_TASKS", "has 1"},
               "srun --mpi=pmix -n 4 ddp_train", Exit::world);
 }

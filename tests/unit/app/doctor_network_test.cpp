@@ -1,6 +1,6 @@
 // The doctor's decisions about interfaces and clocks.
 #include "app/doctor/measure.h"
-#include "comm/local/world.h"
+#include "comm/local/communicator.h"
 #include "tests/unit/app/doctor_fakes.h"
 
 #include <thread>
@@ -93,7 +93,7 @@ TEST(DoctorClocks, OffsetsOfHosts) {
 }
 
 TEST(DoctorClocks, AreMeasuredToTheRoundTrip) {
-  const auto world = make_local_world(3);
+  const auto world = make_local_communicators(3);
   const std::vector<double> ahead{0, 2.5, -7};
   std::vector<std::vector<ClockOffset>> measured(3);
   std::vector<std::thread> ranks;

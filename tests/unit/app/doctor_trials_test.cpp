@@ -3,7 +3,7 @@
 #include "app/doctor/report.h"
 #include "app/doctor/rounds.h"
 #include "app/doctor/time_limit.h"
-#include "comm/local/world.h"
+#include "comm/local/communicator.h"
 #include "device/cpu/device.h"
 #include "tests/unit/app/doctor_fakes.h"
 
@@ -46,7 +46,7 @@ class Corrupting final : public Communicator {
 };
 
 std::vector<AllreduceTrial> trials(int size, int corrupt) {
-  auto world = make_local_world(size);
+  auto world = make_local_communicators(size);
   std::vector<AllreduceTrial> all(size);
   std::vector<std::thread> ranks;
   for (int rank = 0; rank < size; ++rank)

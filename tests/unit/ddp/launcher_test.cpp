@@ -8,34 +8,34 @@ namespace ddp {
 namespace {
 
 TEST(Launcher, NobodyPromisedAnything) {
-  EXPECT_FALSE(promised_ranks({{"HOME", "/root"}}));
+  EXPECT_FALSE(expected_world({{"HOME", "/root"}}));
   EXPECT_NO_THROW(require_promised_ranks({}, 1));
 }
 
 TEST(Launcher, MpirunComesBeforeTheStepThatStartedItsDaemons) {
   const Environment environment{{"OMPI_COMM_WORLD_SIZE", "8"}, {"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_STEP_ID", "0"}};
-  EXPECT_EQ(promised_ranks(environment)->ranks, 8);
+  EXPECT_EQ(expected_world(environment)->ranks, 8);
   EXPECT_NO_THROW(require_promised_ranks(environment, 8));
   EXPECT_THROW(require_promised_ranks(environment, 2), Error);
 }
 
 TEST(Launcher, SrunCountsInsideAStepOnly) {
-  EXPECT_EQ(promised_ranks({{"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_STEP_ID", "3"}})->ranks, 4);
-  EXPECT_FALSE(promised_ranks({{"SLURM_STEP_NUM_TASKS", "4"}}));
-  EXPECT_FALSE(promised_ranks({{"SLURM_NTASKS", "4"}, {"SLURM_JOB_ID", "77"}}));
+  EXPECT_EQ(expected_world({{"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_STEP_ID", "3"}})->ranks, 4);
+  EXPECT_FALSE(expected_world({{"SLURM_STEP_NUM_TASKS", "4"}}));
+  EXPECT_FALSE(expected_world({{"SLURM_NTASKS", "4"}, {"SLURM_JOB_ID", "77"}}));
 }
 
-TEST(Launcher, OtherPmi) { EXPECT_EQ(promised_ranks({{"PMI_SIZE", "3"}})->ranks, 3); }
+TEST(Launcher, OtherPmi) { EXPECT_EQ(expected_world({{"PMI_SIZE", "3"}})->ranks, 3); }
 
 TEST(Launcher, CountsTheRanksOfAHost) {
-  const auto local_rank = [](const Environment& environment) { return promised_ranks(environment)->local_rank; };
+  const auto local_rank = [](const Environment& environment) { return expected_world(environment)->local_rank; };
   EXPECT_EQ(local_rank({{"OMPI_COMM_WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_LOCAL_RANK", "1"}}), 1);
   EXPECT_EQ(local_rank({{"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_STEP_ID", "0"}, {"SLURM_LOCALID", "2"}}), 2);
   EXPECT_EQ(local_rank({{"PMI_SIZE", "4"}, {"PMI_RANK", "3"}, {"MPI_LOCALRANKID", "1"}}), 1);
   EXPECT_EQ(local_rank({{"PMI_SIZE", "4"}, {"PMI_RANK", "3"}}), 3);  // as if there were one host, so that one speaks
 }
 
-TEST(Launcher, NonsenseIsNoPromise) { EXPECT_FALSE(promised_ranks({{"OMPI_COMM_WORLD_SIZE", "many"}})); }
+TEST(Launcher, NonsenseIsNoPromise) { EXPECT_FALSE(expected_world({{"OMPI_COMM_WORLD_SIZE", "many"}})); }
 
 TEST(Launcher, TheErrorNamesBothCountsAndTheWayOut) {
   try {

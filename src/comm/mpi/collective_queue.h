@@ -13,12 +13,12 @@
 
 namespace ddp {
 
-class Lane {
+class CollectiveQueue {
  public:
-  Lane(MPI_Comm parent, Allreduce allreduce);  // collective over the parent; owns a duplicate of it
-  ~Lane();  // with collectives outstanding it leaves MPI what it still uses, and does not wait
-  Lane(const Lane&) = delete;
-  Lane& operator=(const Lane&) = delete;
+  CollectiveQueue(MPI_Comm parent, Allreduce allreduce);  // collective over the parent; owns a duplicate of it
+  ~CollectiveQueue();  // with collectives outstanding it leaves MPI what it still uses, and does not wait
+  CollectiveQueue(const CollectiveQueue&) = delete;
+  CollectiveQueue& operator=(const CollectiveQueue&) = delete;
 
   // Launches it at once where the window has room.
   Communicator::Sequence push(const Collective& next);
@@ -36,7 +36,7 @@ class Lane {
     MPI_Request request = MPI_REQUEST_NULL;
     bool in_ring = false, done = false;
   };
-  void launch_what_may();
+  void launch_eligible();
   void launch();
   bool advance(Slot& slot);
   const Collective& collective(Communicator::Sequence n) const { return queue_[n % queue_.size()]; }

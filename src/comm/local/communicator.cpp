@@ -1,8 +1,8 @@
-#include "comm/local/world.h"
+#include "comm/local/communicator.h"
 
 #include "comm/add.h"
 #include "comm/collective.h"
-#include "comm/local/meeting.h"
+#include "comm/local/rendezvous.h"
 
 #include <algorithm>
 #include <array>
@@ -94,8 +94,8 @@ struct World {
         host(size, execute, same_on_all_ranks, describe) {}
 
   const int size;
-  Meeting<Collective> device;
-  Meeting<std::span<double>> host;  // apart from the sequence of collectives
+  Rendezvous<Collective> device;
+  Rendezvous<std::span<double>> host;  // apart from the sequence of collectives
   std::mutex mutex;
   std::map<std::pair<int, int>, std::shared_ptr<World>> parts;  // by split and colour, while ranks take theirs
 };
@@ -157,7 +157,7 @@ class LocalCommunicator final : public Communicator {
 
 }  // namespace
 
-std::vector<std::unique_ptr<Communicator>> make_local_world(int size) {
+std::vector<std::unique_ptr<Communicator>> make_local_communicators(int size) {
   const auto world = std::make_shared<World>(size);
   std::vector<std::unique_ptr<Communicator>> ranks;
   for (int rank = 0; rank < size; ++rank) ranks.push_back(std::make_unique<LocalCommunicator>(world, rank));

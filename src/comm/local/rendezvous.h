@@ -15,13 +15,13 @@
 namespace ddp {
 
 template <class Post>
-class Meeting {
+class Rendezvous {
  public:
   using Execute = void (*)(const std::vector<Post>&);  // by rank
   using Same = bool (*)(const Post&, const Post&);
   using Describe = std::string (*)(const Post&);
 
-  Meeting(int size, Execute execute, Same same, Describe describe)
+  Rendezvous(int size, Execute execute, Same same, Describe describe)
       : execute_(execute), same_(same), describe_(describe), posted_(size), left_(size) {}
 
   uint64_t post(int rank, const Post& post) {

@@ -1,4 +1,4 @@
-#include "comm/mpi/start_guard.h"
+#include "comm/mpi/startup_watchdog.h"
 
 #include "comm/heartbeat_table.h"
 #include "comm/mpi/host_probe.h"
@@ -60,14 +60,14 @@ void say(const std::string& addresses, int64_t unanswered_ns) {
 
 }  // namespace
 
-StartGuard::StartGuard(const Environment& environment) {
+StartupWatchdog::StartupWatchdog(const Environment& environment) {
   const auto [addresses, port] = listener_in(environment);
-  const auto promise = promised_ranks(environment);
-  if (addresses.empty() || (promise && promise->local_rank != 0)) return;
+  const auto expected = expected_world(environment);
+  if (addresses.empty() || (expected && expected->local_rank != 0)) return;
   thread_ = std::thread([this, addresses, port] { watch(addresses, port); });
 }
 
-StartGuard::~StartGuard() {
+StartupWatchdog::~StartupWatchdog() {
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;
@@ -78,7 +78,7 @@ StartGuard::~StartGuard() {
 
 // mpirun itself is asked once the kernel of its host has not answered for four seconds: a firewall may have had enough
 // of the other questions.
-void StartGuard::watch(const std::string& addresses, uint16_t port) {
+void StartupWatchdog::watch(const std::string& addresses, uint16_t port) {
   HostProbe host(parse(addresses)), mpirun(parse(addresses), port, port);
   int64_t answered_ns = 0;  // 0: never
   int64_t last_look_ns = steady_ns();

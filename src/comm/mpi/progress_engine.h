@@ -1,11 +1,11 @@
-// Moves the collectives of all lanes of this process forward, and never blocks in MPI. Whoever computes polls
+// Moves the collectives of all queues of this process forward, and never blocks in MPI. Whoever computes polls
 // progress(); where it computes for long without polling, a thread that otherwise sleeps polls in its place, some
 // milliseconds late where it has just seen others poll: looking more often would cost every other program of the
 // machine its share of the cores (Linux 6.18). Nobody spins on a core that computes. An error met by that thread is
 // thrown by the next call here.
 #pragma once
 
-#include "comm/mpi/lane.h"
+#include "comm/mpi/collective_queue.h"
 
 #include <atomic>
 #include <condition_variable>
@@ -18,40 +18,40 @@
 namespace ddp {
 
 // What the engine does besides, at least four times a second, whether or not anything is outstanding.
-class Errand {
+class PeriodicTask {
  public:
-  virtual ~Errand() = default;
+  virtual ~PeriodicTask() = default;
   virtual void run(int64_t now_ns) noexcept = 0;  // returns at once; of the steady clock
 };
 
-class Engine {
+class ProgressEngine {
  public:
-  Engine();
-  ~Engine();
-  Engine(const Engine&) = delete;
-  Engine& operator=(const Engine&) = delete;
+  ProgressEngine();
+  ~ProgressEngine();
+  ProgressEngine(const ProgressEngine&) = delete;
+  ProgressEngine& operator=(const ProgressEngine&) = delete;
 
-  void attach(Lane& lane);
-  void detach(Lane& lane) noexcept;
-  void attach(Errand& errand);  // one at most
-  void detach(Errand& errand) noexcept;
+  void attach(CollectiveQueue& queue);
+  void detach(CollectiveQueue& queue) noexcept;
+  void attach(PeriodicTask& task);  // one at most
+  void detach(PeriodicTask& task) noexcept;
 
-  Communicator::Sequence start(Lane& lane, const Collective& collective);
+  Communicator::Sequence start(CollectiveQueue& queue, const Collective& collective);
   void progress();
-  void wait(Lane& lane, Communicator::Sequence n);  // gives the core away between tests
+  void wait(CollectiveQueue& queue, Communicator::Sequence n);  // gives the core away between tests
 
-  bool abandoned() const { return abandoned_; }  // a lane left with collectives outstanding: MPI cannot finalise
+  bool abandoned() const { return abandoned_; }  // a queue left with collectives outstanding: MPI cannot finalise
 
  private:
   void advance();  // with the mutex held, as the next
-  void run_errand() noexcept;
-  void poll_when_nobody_does();
+  void run_task() noexcept;
+  void fallback_poll_loop();
 
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::vector<Lane*> lanes_;
-  Errand* errand_ = nullptr;
-  int64_t errand_due_ns_ = 0;
+  std::vector<CollectiveQueue*> queues_;
+  PeriodicTask* task_ = nullptr;
+  int64_t task_due_ns_ = 0;
   std::exception_ptr failure_;
   bool stop_ = false, abandoned_ = false;
   bool asleep_ = false;                    // the thread waits for a start

@@ -13,12 +13,12 @@
 
 namespace ddp {
 
-class StartGuard {
+class StartupWatchdog {
  public:
-  explicit StartGuard(const Environment& environment);
-  ~StartGuard();
-  StartGuard(const StartGuard&) = delete;
-  StartGuard& operator=(const StartGuard&) = delete;
+  explicit StartupWatchdog(const Environment& environment);
+  ~StartupWatchdog();
+  StartupWatchdog(const StartupWatchdog&) = delete;
+  StartupWatchdog& operator=(const StartupWatchdog&) = delete;
 
  private:
   void watch(const std::string& addresses, uint16_t port);  // of mpirun: "10.0.0.1,10.1.0.1"

@@ -13,10 +13,10 @@
 namespace ddp {
 namespace {
 
-class LocalWorlds : public testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(Sizes, LocalWorlds, testing::Values(1, 2, 3, 4));
+class LocalCommunicators : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Sizes, LocalCommunicators, testing::Values(1, 2, 3, 4));
 
-TEST_P(LocalWorlds, SumEverySize) {
+TEST_P(LocalCommunicators, SumEverySize) {
   run_ranks(GetParam(), [](Communicator& comm) {
     for (const int64_t count : {0, 1, 7, 1023, 1024, 5001}) {
       std::vector<float> v = values(comm.rank(), count);
@@ -34,7 +34,7 @@ TEST(Bf16, RoundsToNearestEven) {
   EXPECT_TRUE(std::isnan(float_of_bf16(bf16_of_float(std::bit_cast<float>(0x7f800001)))));
 }
 
-TEST_P(LocalWorlds, SumBf16InF32AndRoundOnce) {
+TEST_P(LocalCommunicators, SumBf16InF32AndRoundOnce) {
   run_ranks(GetParam(), [](Communicator& comm) {
     std::vector<uint16_t> v{bf16_of_float(comm.rank() == 0 ? 256.0f : 1.0f)};  // 256 + 1 is not a bf16
     comm.wait(comm.all_reduce({v.data(), 1, DType::bf16}));
@@ -42,7 +42,7 @@ TEST_P(LocalWorlds, SumBf16InF32AndRoundOnce) {
   });
 }
 
-TEST_P(LocalWorlds, ManyAreOutstanding) {
+TEST_P(LocalCommunicators, ManyAreOutstanding) {
   run_ranks(GetParam(), [](Communicator& comm) {
     std::vector<std::vector<float>> v;
     for (int k = 0; k < 60; ++k) v.push_back(values(comm.rank(), k));
@@ -57,7 +57,7 @@ TEST_P(LocalWorlds, ManyAreOutstanding) {
   });
 }
 
-TEST_P(LocalWorlds, ReduceScatterThenAllGatherIsASum) {
+TEST_P(LocalCommunicators, ReduceScatterThenAllGatherIsASum) {
   run_ranks(GetParam(), [](Communicator& comm) {
     std::vector<float> v = values(comm.rank(), 300 * comm.size());
     comm.reduce_scatter(DeviceSpan::of(v));
@@ -66,7 +66,7 @@ TEST_P(LocalWorlds, ReduceScatterThenAllGatherIsASum) {
   });
 }
 
-TEST_P(LocalWorlds, BroadcastFromEveryRoot) {
+TEST_P(LocalCommunicators, BroadcastFromEveryRoot) {
   run_ranks(GetParam(), [](Communicator& comm) {
     for (int root = 0; root < comm.size(); ++root) {
       std::vector<float> v = values(comm.rank(), 100);
@@ -76,7 +76,7 @@ TEST_P(LocalWorlds, BroadcastFromEveryRoot) {
   });
 }
 
-TEST_P(LocalWorlds, SumHostNumbers) {
+TEST_P(LocalCommunicators, SumHostNumbers) {
   run_ranks(GetParam(), [](Communicator& comm) {
     std::vector<double> v{1.0, static_cast<double>(comm.rank())};
     comm.all_reduce_host(v);
@@ -86,7 +86,7 @@ TEST_P(LocalWorlds, SumHostNumbers) {
   });
 }
 
-TEST_P(LocalWorlds, SplitByColour) {
+TEST_P(LocalCommunicators, SplitByColour) {
   run_ranks(GetParam(), [](Communicator& comm) {
     for (int again = 0; again < 3; ++again) {
       const auto part = comm.split(comm.rank() % 2);
@@ -100,7 +100,7 @@ TEST_P(LocalWorlds, SplitByColour) {
   });
 }
 
-TEST(LocalWorld, ADisagreementIsAnErrorOnAllThatNamesBoth) {
+TEST(LocalCommunicator, ADisagreementIsAnErrorOnAllThatNamesBoth) {
   const auto thrown = try_ranks(3, [](Communicator& comm) {
     std::vector<float> v(comm.rank() == 1 ? 6 : 5);
     comm.wait(comm.all_reduce(DeviceSpan::of(v)));
@@ -117,7 +117,7 @@ TEST(LocalWorld, ADisagreementIsAnErrorOnAllThatNamesBoth) {
   }
 }
 
-TEST(LocalWorld, OtherKindsOfDisagreement) {
+TEST(LocalCommunicator, OtherKindsOfDisagreement) {
   using Call = std::function<void(Communicator&, DeviceSpan)>;
   const Call sum = [](Communicator& c, DeviceSpan s) { c.wait(c.all_reduce(s)); };
   const Call sum_bf16 = [](Communicator& c, DeviceSpan s) { c.wait(c.all_reduce({s.data, s.count, DType::bf16})); };
@@ -133,7 +133,7 @@ TEST(LocalWorld, OtherKindsOfDisagreement) {
   }
 }
 
-TEST(LocalWorld, ARankThatLeavesEndsTheWaitOfTheOthers) {
+TEST(LocalCommunicator, ARankThatLeavesEndsTheWaitOfTheOthers) {
   const auto thrown = try_ranks(3, [](Communicator& comm) {
     std::vector<float> v(5);
     if (comm.rank() == 2) return;

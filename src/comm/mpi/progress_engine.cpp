@@ -1,4 +1,4 @@
-#include "comm/mpi/engine.h"
+#include "comm/mpi/progress_engine.h"
 
 #include "core/error.h"
 #include "core/stopwatch.h"
@@ -14,17 +14,17 @@ namespace {
 
 using std::chrono::microseconds;
 
-constexpr microseconds kPatience(200);     // without a poll for so long, the thread takes over
-constexpr microseconds kNap(50);           // between its polls then
-constexpr microseconds kLongestNap(6400);  // between its looks while others poll, or nothing is outstanding
-constexpr microseconds kLull(100'000);     // without a poll for so long, with nothing outstanding, it sleeps
-constexpr microseconds kErrand(100'000);   // between two runs of an errand
+constexpr microseconds kPatience(200);        // without a poll for so long, the thread takes over
+constexpr microseconds kNap(50);              // between its polls then
+constexpr microseconds kLongestNap(6400);     // between its looks while others poll, or nothing is outstanding
+constexpr microseconds kLull(100'000);        // without a poll for so long, with nothing outstanding, it sleeps
+constexpr microseconds kTaskPeriod(100'000);  // between two runs of an task
 
 }  // namespace
 
-Engine::Engine() : thread_([this] { poll_when_nobody_does(); }) {}
+ProgressEngine::ProgressEngine() : thread_([this] { fallback_poll_loop(); }) {}
 
-Engine::~Engine() {
+ProgressEngine::~ProgressEngine() {
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;
@@ -33,39 +33,39 @@ Engine::~Engine() {
   thread_.join();
 }
 
-void Engine::attach(Lane& lane) {
+void ProgressEngine::attach(CollectiveQueue& queue) {
   const std::lock_guard lock(mutex_);
-  lanes_.push_back(&lane);
+  queues_.push_back(&queue);
 }
 
-void Engine::detach(Lane& lane) noexcept {
+void ProgressEngine::detach(CollectiveQueue& queue) noexcept {
   const std::lock_guard lock(mutex_);
-  std::erase(lanes_, &lane);
-  abandoned_ |= !lane.idle();
+  std::erase(queues_, &queue);
+  abandoned_ |= !queue.idle();
 }
 
-void Engine::attach(Errand& errand) {
+void ProgressEngine::attach(PeriodicTask& task) {
   {
     const std::lock_guard lock(mutex_);
-    DDP_EXPECT(!errand_);
-    errand_ = &errand;
+    DDP_EXPECT(!task_);
+    task_ = &task;
   }
   wake_.notify_one();
 }
 
-void Engine::detach(Errand& errand) noexcept {
+void ProgressEngine::detach(PeriodicTask& task) noexcept {
   const std::lock_guard lock(mutex_);
-  if (errand_ == &errand) errand_ = nullptr;
+  if (task_ == &task) task_ = nullptr;
 }
 
-Communicator::Sequence Engine::start(Lane& lane, const Collective& collective) {
+Communicator::Sequence ProgressEngine::start(CollectiveQueue& queue, const Collective& collective) {
   Communicator::Sequence n = 0;
   bool asleep = false;
   {
     const std::lock_guard lock(mutex_);
     if (failure_) std::rethrow_exception(failure_);
     last_poll_ns_.store(steady_ns(), std::memory_order_relaxed);
-    n = lane.push(collective);
+    n = queue.push(collective);
     busy_.store(true, std::memory_order_relaxed);
     asleep = asleep_;
   }
@@ -73,32 +73,32 @@ Communicator::Sequence Engine::start(Lane& lane, const Collective& collective) {
   return n;
 }
 
-void Engine::progress() {
+void ProgressEngine::progress() {
   if (!busy_.load(std::memory_order_relaxed)) return;
   last_poll_ns_.store(steady_ns(), std::memory_order_relaxed);
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (lock) advance();
 }
 
-void Engine::wait(Lane& lane, Communicator::Sequence n) {
-  DDP_EXPECT(n <= lane.issued());
+void ProgressEngine::wait(CollectiveQueue& queue, Communicator::Sequence n) {
+  DDP_EXPECT(n <= queue.issued());
   for (;; sched_yield()) {
     last_poll_ns_.store(steady_ns(), std::memory_order_relaxed);
     const std::lock_guard lock(mutex_);
-    if (lane.completed() >= n) return;
+    if (queue.completed() >= n) return;
     advance();
-    if (lane.completed() >= n) return;
+    if (queue.completed() >= n) return;
   }
 }
 
-void Engine::advance() {
+void ProgressEngine::advance() {
   if (failure_) std::rethrow_exception(failure_);
-  run_errand();
+  run_task();
   try {
     bool busy = false;
-    for (Lane* const lane : lanes_) {
-      if (!lane->idle()) lane->advance();
-      busy |= !lane->idle();
+    for (CollectiveQueue* const queue : queues_) {
+      if (!queue->idle()) queue->advance();
+      busy |= !queue->idle();
     }
     busy_.store(busy, std::memory_order_relaxed);
   } catch (...) {
@@ -107,17 +107,17 @@ void Engine::advance() {
   }
 }
 
-void Engine::run_errand() noexcept {
-  if (!errand_) return;
+void ProgressEngine::run_task() noexcept {
+  if (!task_) return;
   const int64_t now = steady_ns();
-  if (now < errand_due_ns_) return;
-  errand_due_ns_ = now + std::chrono::nanoseconds(kErrand).count();
-  errand_->run(now);
+  if (now < task_due_ns_) return;
+  task_due_ns_ = now + std::chrono::nanoseconds(kTaskPeriod).count();
+  task_->run(now);
 }
 
-// Asleep while nothing has been outstanding for long, but for errands. Else it looks now and then whether the computing
+// Asleep while nothing has been outstanding for long, but for tasks. Else it looks now and then whether the computing
 // thread still polls, ever more rarely while it does, and polls in its place when it does not.
-void Engine::poll_when_nobody_does() {
+void ProgressEngine::fallback_poll_loop() {
   prctl(PR_SET_TIMERSLACK, 1000);  // ns: the default of 50 us would double a nap
   std::unique_lock lock(mutex_);
   microseconds nap = kPatience;
@@ -125,14 +125,14 @@ void Engine::poll_when_nobody_does() {
     return steady_ns() - last_poll_ns_.load(std::memory_order_relaxed) >= std::chrono::nanoseconds(time).count();
   };
   while (!stop_ && !failure_) {
-    run_errand();
+    run_task();
     if (!busy_ && unpolled_for(kLull)) {
       asleep_ = true;
-      if (errand_)
-        wake_.wait_for(lock, std::chrono::nanoseconds(errand_due_ns_ - steady_ns()) + kErrand,
+      if (task_)
+        wake_.wait_for(lock, std::chrono::nanoseconds(task_due_ns_ - steady_ns()) + kTaskPeriod,
                        [this] { return stop_ || busy_; });
       else
-        wake_.wait(lock, [this] { return stop_ || busy_ || errand_; });
+        wake_.wait(lock, [this] { return stop_ || busy_ || task_; });
       asleep_ = false;
       nap = kPatience;
       continue;

@@ -1,4 +1,4 @@
-#include "comm/mpi/lane.h"
+#include "comm/mpi/collective_queue.h"
 
 #include "comm/add.h"
 #include "comm/mpi/check.h"
@@ -28,13 +28,13 @@ MPI_Datatype type_of(DType dtype) { return dtype == DType::f32 ? MPI_FLOAT : MPI
 
 }  // namespace
 
-Lane::Lane(MPI_Comm parent, Allreduce allreduce) : allreduce_(allreduce), queue_(64) {
+CollectiveQueue::CollectiveQueue(MPI_Comm parent, Allreduce allreduce) : allreduce_(allreduce), queue_(64) {
   DDP_MPI(MPI_Comm_dup(parent, &comm_));
   DDP_MPI(MPI_Op_create(add_bf16, 1, &add_bf16_));
   for (int i = 0; i < kWindow; ++i) slots_.push_back({.ring = Ring(comm_)});
 }
 
-Lane::~Lane() {
+CollectiveQueue::~CollectiveQueue() {
   if (idle()) {
     MPI_Op_free(&add_bf16_);
     MPI_Comm_free(&comm_);
@@ -43,7 +43,7 @@ Lane::~Lane() {
   }
 }
 
-Communicator::Sequence Lane::push(const Collective& next) {
+Communicator::Sequence CollectiveQueue::push(const Collective& next) {
   if (issued_ - completed_ == queue_.size()) {
     std::vector<Collective> larger(2 * queue_.size());
     for (auto n = completed_ + 1; n <= issued_; ++n) larger[n % larger.size()] = queue_[n % queue_.size()];
@@ -51,21 +51,21 @@ Communicator::Sequence Lane::push(const Collective& next) {
   }
   ++issued_;
   queue_[issued_ % queue_.size()] = next;
-  launch_what_may();
+  launch_eligible();
   return issued_;
 }
 
-void Lane::advance() {
+void CollectiveQueue::advance() {
   for (auto n = completed_ + 1; n <= launched_; ++n) {
     Slot& slot = slot_of(n);
     if (!slot.done) slot.done = advance(slot);
   }
   while (completed_ < launched_ && slot_of(completed_ + 1).done) ++completed_;
-  launch_what_may();
+  launch_eligible();
 }
 
 // The next one waits for room in the window, and for those under way that share memory with it.
-void Lane::launch_what_may() {
+void CollectiveQueue::launch_eligible() {
   while (launched_ < issued_ && launched_ - completed_ < kWindow) {
     for (auto n = completed_ + 1; n <= launched_; ++n)
       if (overlap(collective(n).span, collective(launched_ + 1).span)) return;
@@ -73,7 +73,7 @@ void Lane::launch_what_may() {
   }
 }
 
-void Lane::launch() {
+void CollectiveQueue::launch() {
   const auto n = ++launched_;
   const auto& [kind, span, root] = collective(n);
   Slot& slot = slot_of(n);
@@ -91,7 +91,7 @@ void Lane::launch() {
   }
 }
 
-bool Lane::advance(Slot& slot) {
+bool CollectiveQueue::advance(Slot& slot) {
   if (slot.in_ring) return slot.ring.advance();
   int done = 0;
   DDP_MPI(MPI_Test(&slot.request, &done, MPI_STATUS_IGNORE));
