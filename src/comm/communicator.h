@@ -48,8 +48,8 @@ class Communicator {
   // Memory that collectives here are fastest on; null where any will do. It must be given back before this ends.
   virtual Memory* memory() { return nullptr; }
 
-  // Whether collectives and wait() may be part of what a Recorder runs.
-  virtual bool recordable() const { return false; }
+  // Whether collectives and wait() may be part of what a GraphCache runs.
+  virtual bool capturable() const { return false; }
 
   // From any thread, which must end before this does: how many collectives of this rank are done, those of replayed
   // recordings included; and why none may ever be again, where the transport has failed.

@@ -2,8 +2,8 @@
 // It is itself the source of its own memory.
 #pragma once
 
+#include "device/graph_cache.h"
 #include "device/memory.h"
-#include "device/recorder.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -55,14 +55,14 @@ class Device : public Memory {
 
   // *nanoseconds, in device memory, becomes the device's clock when the work issued so far is done. Later work does not
   // wait for it, a later download does.
-  virtual void stamp(int64_t* nanoseconds) = 0;
+  virtual void timestamp(int64_t* nanoseconds) = 0;
 
   // For profilers (device/profile_range.h); nested. A device without any ignores them.
   virtual void begin_range(const char*) noexcept {}
   virtual void end_range() noexcept {}
 
   // Its recordings hold pointers: destroy it before what they point to.
-  virtual std::unique_ptr<Recorder> recorder() = 0;
+  virtual std::unique_ptr<GraphCache> graph_cache() = 0;
 
   // Ops call `poll` between pieces of work of at most a few hundred microseconds; the owner hangs the progress of
   // communication on it. Called only from the rank's own thread.

@@ -14,12 +14,12 @@
 namespace ddp {
 
 struct Format {
-  enum class Kind : uint8_t { dense, lanes, channels };
+  enum class Kind : uint8_t { dense, batch_interleaved, blocked_channels };
   Kind kind = Kind::dense;
   int block = 1;
 
-  static constexpr Format lanes(int block) { return {Kind::lanes, block}; }
-  static constexpr Format channels(int block) { return {Kind::channels, block}; }
+  static constexpr Format batch_interleaved(int block) { return {Kind::batch_interleaved, block}; }
+  static constexpr Format blocked_channels(int block) { return {Kind::blocked_channels, block}; }
   friend bool operator==(const Format&, const Format&) = default;
 };
 
@@ -28,8 +28,8 @@ constexpr int64_t stored_elements(const Shape& shape, Format format) {
   const auto round_up = [&](int64_t x) { return (x + format.block - 1) / format.block * format.block; };
   const auto& [h, w, c] = shape.image;
   switch (format.kind) {
-    case Format::Kind::lanes: return round_up(shape.n) * h * w * c;
-    case Format::Kind::channels: return shape.n * h * w * round_up(c);
+    case Format::Kind::batch_interleaved: return round_up(shape.n) * h * w * c;
+    case Format::Kind::blocked_channels: return shape.n * h * w * round_up(c);
     case Format::Kind::dense: break;
   }
   return shape.elements();

@@ -147,7 +147,7 @@ Conv2dDesc conv2d_desc(const LayerSpec& spec, bool input_gradient, Format input_
 
 std::unique_ptr<Layer> make_layer(const LayerSpec& spec, int index, bool input_gradient, Format format,
                                   const LayerContext& context) {
-  const bool rearranged = spec.kind == LayerSpec::Kind::flatten && format.kind == Format::Kind::channels &&
+  const bool rearranged = spec.kind == LayerSpec::Kind::flatten && format.kind == Format::Kind::blocked_channels &&
                           (spec.input.h * spec.input.w > 1 || spec.input.c % format.block != 0);
   if (spec.view && !rearranged) return nullptr;
   Ops& ops = context.ops;

@@ -40,7 +40,7 @@ Model::Model(const Network& network, std::span<const Parameter> parameters, std:
     auto layer = make_layer(spec, i, input_gradient, format, context);
     if (layer) format = layer->output_format();
     // What is flattened by looking at it otherwise is dense, unless it is in lanes.
-    if (!layer && spec.kind == LayerSpec::Kind::flatten && format.kind == Format::Kind::channels) format = {};
+    if (!layer && spec.kind == LayerSpec::Kind::flatten && format.kind == Format::Kind::blocked_channels) format = {};
     stages_.push_back(
         {.layer = std::move(layer),
          .name = fmt::format("{} {}", spec.name, name_of(spec.kind)),
@@ -50,7 +50,7 @@ Model::Model(const Network& network, std::span<const Parameter> parameters, std:
          .format = format,
          .has_gradient = input_gradient || has_gradient(spec.skip) || !ids_of_layer(parameters, i).empty()});
   }
-  require(format.kind != Format::Kind::channels, Exit::model, "model {}: put flatten() behind its last layer",
+  require(format.kind != Format::Kind::blocked_channels, Exit::model, "model {}: put flatten() behind its last layer",
           network.name());
   plan_memory(batch_sizes.empty() ? 0 : *std::max_element(batch_sizes.begin(), batch_sizes.end()));
   bind();

@@ -23,7 +23,7 @@ Evaluator::Evaluator(Replica& replica, DeviceData& data, const DistributedSample
       recomputation_(recomputation),
       stats_(replica.device, kStatBytes),
       host_stats_(replica.device.host_memory(), kStatBytes * static_cast<size_t>(sampler.steps_per_epoch())),
-      recorder_(replica.device.recorder()) {}
+      graphs_(replica.device.graph_cache()) {}
 
 std::optional<Evaluation> Evaluator::run(const std::function<bool()>& go_on) {
   const Stopwatch watch;
@@ -44,7 +44,7 @@ std::optional<Evaluation> Evaluator::run(const std::function<bool()>& go_on) {
       replica_.model.evaluate({.kind = Pass::Kind::evaluate, .samples = shard.samples, .state = state},
                               stats_.as<float>());
     };
-    recorder_->run({.kind = kEvaluationStep, .size = shard.batch.size}, std::ref(work));
+    graphs_->run({.kind = kEvaluationStep, .size = shard.batch.size}, std::ref(work));
     replica_.device.download(stats + 2 * step, stats_.data(), kStatBytes);
     sums[2] += static_cast<double>(shard.batch.size);
   }

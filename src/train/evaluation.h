@@ -42,7 +42,7 @@ class Evaluator {
   const DistributedSampler& sampler_;
   StatisticsRecomputation* recomputation_;
   Buffer stats_, host_stats_;  // of one step; of all steps
-  std::unique_ptr<Recorder> recorder_;
+  std::unique_ptr<GraphCache> graphs_;
 };
 
 }  // namespace ddp

@@ -15,7 +15,7 @@ namespace ddp {
 
 struct StepFrame {
   // int64 nanoseconds: step begins, gradients computed, gradients summed, weights updated
-  static constexpr int kStamps = 4;
+  static constexpr int kTimestamps = 4;
   static constexpr int64_t kScalars = sizeof(OptimizerScalars) / sizeof(float);
 
   StepFrame(const BucketPlan& plan, const TicketLayout& layout)
@@ -23,12 +23,12 @@ struct StepFrame {
         ticket(plan.total - layout.elements()),
         scalars(plan.total),
         epoch(scalars + kScalars),
-        stamps((epoch + 2) / 2 * 2),
-        end(stamps + 2 * kStamps) {}
+        timestamps((epoch + 2) / 2 * 2),
+        end(timestamps + 2 * kTimestamps) {}
 
   int64_t size() const { return end - ticket; }
 
-  int64_t statistics, ticket, scalars, epoch, stamps, end;
+  int64_t statistics, ticket, scalars, epoch, timestamps, end;
 };
 
 }  // namespace ddp

@@ -13,7 +13,7 @@ StatisticsRecomputation::StatisticsRecomputation(Replica& replica, const Dataset
       sampler_(sampler),
       samples_(data, sampler.samples()),
       data_(replica.device, samples_, sampler.largest_shard(), limit_bytes),
-      recorder_(replica.device.recorder()) {}
+      graphs_(replica.device.graph_cache()) {}
 
 bool StatisticsRecomputation::run(const std::function<bool()>& go_on) {
   Replica& r = replica_;
@@ -23,7 +23,7 @@ bool StatisticsRecomputation::run(const std::function<bool()>& go_on) {
     if (!go_on()) return false;
     const Shard& shard = feed.next();
     const bool first = step == 0;
-    r.run(*recorder_, {.kind = first ? kFirstRecomputation : kRecomputation, .size = shard.batch.global_size}, [&] {
+    r.run(*graphs_, {.kind = first ? kFirstRecomputation : kRecomputation, .size = shard.batch.global_size}, [&] {
       r.model.recompute({.kind = Pass::Kind::recompute,
                          .samples = shard.samples,
                          .global_size = shard.batch.global_size,

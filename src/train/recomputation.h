@@ -33,7 +33,7 @@ class StatisticsRecomputation {
   const DistributedSampler sampler_;
   const Subset samples_;
   DeviceData data_;
-  std::unique_ptr<Recorder> recorder_;
+  std::unique_ptr<GraphCache> graphs_;
 };
 
 }  // namespace ddp

@@ -7,7 +7,7 @@
 #include "ddp/reducer.h"
 #include "ddp/ticket.h"
 #include "device/buffer.h"
-#include "device/recorder.h"
+#include "device/graph_cache.h"
 #include "nn/init.h"
 #include "nn/model.h"
 #include "train/frame.h"
@@ -73,8 +73,8 @@ class Replica {
   std::vector<float> download_state(const float* state) const;
 
   // Runs `work`, recorded where the communicator allows it.
-  void run(Recorder& recorder, WorkKey key, const std::function<void()>& work) const {
-    communicator.recordable() ? recorder.run(key, work) : work();
+  void run(GraphCache& graphs, GraphKey key, const std::function<void()>& work) const {
+    communicator.capturable() ? graphs.run(key, work) : work();
   }
 
   // The same bits on every rank, or Error(Exit::communication) that names the tensor and the ranks. Collective.

@@ -17,7 +17,7 @@ Step::Step(Replica& replica, const StepConfig& config, Progress* progress, Injec
       issued_(config.done),
       settled_(config.done),
       skipped_in_a_row_(config.skipped_in_a_row),
-      recorder_(replica.device.recorder()) {
+      graphs_(replica.device.graph_cache()) {
   announce_ = [this](ParameterId id) { replica_.reducer.ready(id); };
   replica.reducer.around_launch([this](int bucket, const auto& start) { launch(bucket, start); });
   for (size_t b = 0; b < replica.plan.buckets.size(); ++b) bucket_names_.push_back(fmt::format("bucket {}", b));
@@ -55,7 +55,7 @@ std::optional<StepResult> Step::run(const NextShard& next, double lr) {
     if (injector_ && injector_->unrecorded(step))
       work();
     else
-      r.run(*recorder_,
+      r.run(*graphs_,
             {.kind = training_step(begins, ends), .size = shard.batch.step_size * config_.micro_batches + micro},
             std::ref(work));  // by reference: nothing is taken from the heap
   }
@@ -77,16 +77,16 @@ void Step::begin(Pending& now, const Batch& batch, double lr) {
   std::memcpy(frame + r.frame.scalars - r.frame.ticket, &scalars, sizeof scalars);
   const auto epoch = static_cast<uint32_t>(batch.epoch);
   std::memcpy(frame + r.frame.epoch - r.frame.ticket, &epoch, sizeof epoch);
-  r.device.upload(r.ticket(), frame, bytes_of_floats(r.frame.stamps - r.frame.ticket));
+  r.device.upload(r.ticket(), frame, bytes_of_floats(r.frame.timestamps - r.frame.ticket));
 }
 
 // The same device work for every step over as many samples: what differs lies in the frame, and in what the samples
 // point to.
 void Step::compute(const Shard& shard, bool begins, bool ends) {
   Replica& r = replica_;
-  auto* const stamps = reinterpret_cast<int64_t*>(r.gradients() + r.frame.stamps);
+  auto* const timestamps = reinterpret_cast<int64_t*>(r.gradients() + r.frame.timestamps);
   if (begins) {
-    r.device.stamp(stamps);
+    r.device.timestamp(timestamps);
     // An empty shard adds nothing, and takes part in every collective. What a scatter has left in the gaps between
     // tensors would stay.
     if (shard.batch.size == 0 || r.reducer.wire().scatter)
@@ -105,13 +105,13 @@ void Step::compute(const Shard& shard, bool begins, bool ends) {
 
   if (!r.norms.empty()) flag_nonfinite(r.statistics(), state_count(r.norms), TicketLayout::kBadStatistics);
   r.reducer.ready(r.reducer.tail());
-  r.device.stamp(stamps + 1);
+  r.device.timestamp(timestamps + 1);
   enter(Phase::allreduce, issued_);
   r.reducer.finish();
   enter(Phase::update, issued_);
-  r.device.stamp(stamps + 2);
+  r.device.timestamp(timestamps + 2);
   update(shard.batch.step_size);
-  r.device.stamp(stamps + 3);
+  r.device.timestamp(timestamps + 3);
 }
 
 void Step::update(int64_t samples) {
@@ -152,8 +152,10 @@ StepResult Step::settle() {
 
   const StepFrame& layout = replica_.frame;
   const float* const frame = done.frame.as<float>();
-  const auto* const stamps = reinterpret_cast<const int64_t*>(frame + layout.stamps - layout.ticket);
-  const auto milliseconds = [&](int from) { return 1e-6 * static_cast<double>(stamps[from + 1] - stamps[from]); };
+  const auto* const timestamps = reinterpret_cast<const int64_t*>(frame + layout.timestamps - layout.ticket);
+  const auto milliseconds = [&](int from) {
+    return 1e-6 * static_cast<double>(timestamps[from + 1] - timestamps[from]);
+  };
   StepResult& result = done.result;
   result.compute_ms = milliseconds(0) + milliseconds(2);
   result.exposed_comm_ms = milliseconds(1);

@@ -84,7 +84,7 @@ class Step {
   int64_t issued_, settled_;
   int64_t skipped_in_a_row_;
   std::array<Pending, kStepSlots> pending_;
-  std::unique_ptr<Recorder> recorder_;
+  std::unique_ptr<GraphCache> graphs_;
 };
 
 }  // namespace ddp

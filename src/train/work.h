@@ -1,5 +1,5 @@
-// What the parts of training share on a device: the kinds of work that are recorded (device/recorder.h), and who takes
-// which fences (device/device.h).
+// What the parts of training share on a device: the kinds of work that are recorded (device/graph_cache.h), and who
+// takes which fences (device/device.h).
 #pragma once
 
 #include "comm/staged.h"

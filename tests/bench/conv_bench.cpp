@@ -115,7 +115,7 @@ void compare(Device& device, const char* name, const Conv2dDesc& base, int64_t n
   const Workers workers{device, 1};
   const int64_t sizes[] = {n};
   Conv2dDesc desc = base;
-  desc.input_format = Format::lanes(choose_lanes(sizes));
+  desc.input_format = Format::batch_interleaved(choose_lanes(sizes));
   Layer own(device, desc, n, make_lane_conv2d(workers, desc));
   desc.input_format = {};
   Layer peer(device, desc, n, make_dnnl_conv2d(workers, {}, desc, sizes));
@@ -162,7 +162,7 @@ double resnet(Device& device, int64_t n, int rounds) {
   for (const Way& way : ways) fmt::print("{:>16}{:8}", way.name, "");
   for (const Kind& k : kinds) {
     Conv2dDesc desc{.input = {k.extent, k.extent, k.in},
-                    .input_format = k.in == 1 ? Format{} : Format::channels(16),
+                    .input_format = k.in == 1 ? Format{} : Format::blocked_channels(16),
                     .out_channels = k.out,
                     .window = {k.kernel, k.stride, k.kernel / 2},
                     .input_gradient = k.in != 1};

@@ -42,13 +42,13 @@ TEST_F(Nccl, IsCapturedAndCountsReplays) {
     for (uint64_t seed = 1; seed <= 5; ++seed) {
       emulator::set_seed(seed);
       run_gpus(Transport::nccl, size, [](Device& device, Communicator& comm) {
-        ASSERT_TRUE(comm.recordable());
+        ASSERT_TRUE(comm.capturable());
         Array<float> sum(device, 5), scratch(device, 700), total(device, 5);
         for (size_t i = 0; i < sum.count(); ++i) sum[i] = 1;
         sum.upload();
-        const auto recorder = device.recorder();
+        const auto graphs = device.graph_cache();
         for (int step = 0; step < 5; ++step)
-          recorder->run({1, 5}, [&] {
+          graphs->run({1, 5}, [&] {
             device.zero(scratch.data(), scratch.count() * sizeof(float));
             comm.all_reduce(scratch.span());
             comm.wait(comm.all_reduce(sum.span()));

@@ -69,16 +69,16 @@ TEST_P(CudaDevice, AnUploadAheadIsThereForLaterWork) {
 }
 
 TEST_P(CudaDevice, StampsFollowTheWorkBeforeThemAndAreDownloaded) {
-  const Buffer memory(*device, kBytes), stamps(*device, 3 * sizeof(int64_t)), pinned(device->host_memory(), 24);
-  const auto recorder = device->recorder();
+  const Buffer memory(*device, kBytes), timestamps(*device, 3 * sizeof(int64_t)), pinned(device->host_memory(), 24);
+  const auto graphs = device->graph_cache();
   for (int round = 0; round < 4; ++round) {  // as it is, captured, replayed
-    recorder->run({}, [&] {
+    graphs->run({}, [&] {
       for (int i = 0; i < 3; ++i) {
         bump(memory.as<int>());
-        device->stamp(stamps.as<int64_t>() + i);
+        device->timestamp(timestamps.as<int64_t>() + i);
       }
     });
-    device->download(pinned.data(), stamps.data(), 24);
+    device->download(pinned.data(), timestamps.data(), 24);
     device->fence(0);
     device->await(0);
     const auto* const at = pinned.as<int64_t>();
@@ -90,11 +90,11 @@ TEST_P(CudaDevice, StampsFollowTheWorkBeforeThemAndAreDownloaded) {
 
 TEST_P(CudaDevice, RecordsEachKeyOnceAndReplaysIt) {
   const Buffer memory(*device, kBytes);
-  const auto recorder = device->recorder();
+  const auto graphs = device->graph_cache();
   int issued = 0;
   for (int round = 0; round < 6; ++round)
     for (const int64_t size : {1, 2})
-      recorder->run({.kind = 0, .size = size}, [&] {
+      graphs->run({.kind = 0, .size = size}, [&] {
         ++issued;
         for (int64_t i = 0; i < size; ++i) bump(memory.as<int>());
       });
@@ -107,17 +107,17 @@ TEST_P(CudaDevice, RecordsEachKeyOnceAndReplaysIt) {
 
 TEST_P(CudaDevice, WithoutGraphsEveryCallIssuesTheWork) {
   device = make_cuda_device({.index = 0, .graphs = false});
-  const auto recorder = device->recorder();
+  const auto graphs = device->graph_cache();
   int issued = 0;
-  for (int round = 0; round < 5; ++round) recorder->run({}, [&] { ++issued; });
+  for (int round = 0; round < 5; ++round) graphs->run({}, [&] { ++issued; });
   EXPECT_EQ(issued, 5);
 }
 
 TEST_P(CudaDevice, AFailureWhileRecordingLeavesTheDeviceUsable) {
   const Buffer memory(*device, kBytes);
-  const auto recorder = device->recorder();
-  recorder->run({}, [&] { bump(memory.as<int>()); });
-  EXPECT_THROW(recorder->run({}, [&] { fail(Exit::internal, "on purpose"); }), Error);
+  const auto graphs = device->graph_cache();
+  graphs->run({}, [&] { bump(memory.as<int>()); });
+  EXPECT_THROW(graphs->run({}, [&] { fail(Exit::internal, "on purpose"); }), Error);
   bump(memory.as<int>());
   std::vector<int> values(kCount);
   device->download(values.data(), memory.data(), kBytes);

@@ -36,12 +36,12 @@ TEST(DeviceOnGpu, UploadAheadComesBeforeLaterWork) {
 
 TEST(DeviceOnGpu, StampsGrow) {
   const auto device = make_cuda_device({});
-  Buffer stamps(*device, 3 * sizeof(int64_t)), work(*device, kMany);
+  Buffer timestamps(*device, 3 * sizeof(int64_t)), work(*device, kMany);
   for (int i = 0; i < 3; ++i) {
     device->zero(work.data(), work.bytes());
-    device->stamp(stamps.as<int64_t>() + i);
+    device->timestamp(timestamps.as<int64_t>() + i);
   }
-  const auto times = downloaded<int64_t>(*device, stamps);
+  const auto times = downloaded<int64_t>(*device, timestamps);
   EXPECT_GT(times[0], 0);
   EXPECT_TRUE(std::is_sorted(times.begin(), times.end()));
 }
@@ -55,9 +55,9 @@ TEST(DeviceOnGpu, RecordingsRunEachTimeWithWhatTheMemoryThenHolds) {
     const auto optimizer = ops->optimizer({}, tensors);
     const OnGpu w(*device, Values(1000, 0.0f)), g(*device, Values(1000, -1.0f));
     const Buffer scalars = uploaded<OptimizerScalars>(*device, {{.rate = 1}});
-    const auto recorder = device->recorder();
+    const auto graphs = device->graph_cache();
     const auto step = [&] {
-      recorder->run({.kind = 1, .size = 1000}, [&] {
+      graphs->run({.kind = 1, .size = 1000}, [&] {
         optimizer->step({w.f32(), g.f32(), 0, 1000, {}}, scalars.as<OptimizerScalars>(), {});
       });
     };

@@ -151,15 +151,15 @@ TEST_P(CommOnGpu, SumsAreOrderedAfterEarlierWorkAndBeforeLaterWork) {
 }
 
 TEST_P(CommOnGpu, RecordedSumsAreReplayed) {
-  if (!comm.recordable()) GTEST_SKIP() << "what is staged through the host is not recorded";
+  if (!comm.capturable()) GTEST_SKIP() << "what is staged through the host is not recorded";
   with_each_type([&] {
     const int64_t count = 1001;
     const Buffer b = buffer(count);
-    const auto recorder = device.recorder();
+    const auto graphs = device.graph_cache();
     const auto before = comm.completed();
     for (int round = 0; round < 5; ++round) {
       put(b, of_rank(rank, count, round));
-      recorder->run({.kind = 7, .size = count}, [&] { comm.wait(comm.all_reduce(span(b, count))); });
+      graphs->run({.kind = 7, .size = count}, [&] { comm.wait(comm.all_reduce(span(b, count))); });
       ASSERT_EQ(get(b, count), sums(count, round)) << "round " << round;
     }
     EXPECT_EQ(comm.completed() - before, 5u);

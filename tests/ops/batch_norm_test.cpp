@@ -72,7 +72,7 @@ Written run(Ops& ops, Device& device, const BatchNormCase& c, const Inputs& in, 
   Owned x(device, shape, format, in.x, dtype), skip(device, shape, format, in.skip, dtype), y(shape, format, dtype),
       more(device, shape, format, in.more, dtype), dy(device, shape, format, in.dy, dtype), dx(shape, format, dtype),
       evaluated(shape, format, dtype);
-  if (format.kind == Format::Kind::lanes) {  // activations may hold anything finite past n
+  if (format.kind == Format::Kind::batch_interleaved) {  // activations may hold anything finite past n
     x.each_padding([](float) { return 1000.0f; });
     skip.each_padding([](float) { return -1000.0f; });
   }
@@ -94,7 +94,7 @@ Written run(Ops& ops, Device& device, const BatchNormCase& c, const Inputs& in, 
   norm->backward(x.tensor(), dy.tensor(), dx.tensor(), out.backward_sums.data(), count);
   out.dy = dy.dense(device);
   out.dx = dx.dense(device);
-  if (format.kind == Format::Kind::channels) {
+  if (format.kind == Format::Kind::blocked_channels) {
     expect_padding_zero(y, "y");
     expect_padding_zero(evaluated, "y of evaluation");
   }
@@ -146,9 +146,9 @@ TEST(BatchNorm, CenterKeepsTheDigitsOfTheVariance) {
   const auto ops = make_cpu_ops(*device, {});
   const Shape shape{16, {8, 8, 16}};
   const Values noise = random_values(shape.elements(), 1), center(16, 1000);
-  Owned x(*device, shape, Format::channels(16), shifted(noise, 1000)), y(shape, Format::channels(16));
+  Owned x(*device, shape, Format::blocked_channels(16), shifted(noise, 1000)), y(shape, Format::blocked_channels(16));
   const int64_t sizes[] = {16};
-  const auto norm = ops->batch_norm({.input = shape.image, .format = Format::channels(16)}, sizes);
+  const auto norm = ops->batch_norm({.input = shape.image, .format = Format::blocked_channels(16)}, sizes);
   Values sums(32);
   norm->sum(x.tensor(), center.data(), sums.data());
   norm->forward(x.tensor(), {}, y.tensor(), center.data(), sums.data(), 16 * 64);
@@ -162,7 +162,7 @@ TEST(BatchNorm, SumsOfPartsOfABatchAddUp) {
   const auto ops = make_cpu_ops(*device, {});
   const ImageShape image{5, 4, 24};
   const int64_t sizes[] = {3, 4, 7};
-  const Format format = Format::channels(16);
+  const Format format = Format::blocked_channels(16);
   const auto norm = ops->batch_norm({.input = image, .format = format}, sizes);
   const Values x = random_values(7 * image.elements(), 1);
   const auto sums_of = [&](int64_t first, int64_t n) {

@@ -64,16 +64,16 @@ struct Path {
 
 std::vector<Path> paths(const Conv2dCase& c) {
   std::vector<Format> formats = {{}};
-  for (int lanes = 8; lanes <= widest_lanes(); lanes *= 2) formats.push_back(Format::lanes(lanes));
+  for (int lanes = 8; lanes <= widest_lanes(); lanes *= 2) formats.push_back(Format::batch_interleaved(lanes));
   for (const int block : {8, 16})
-    if (c.in % block == 0) formats.push_back(Format::channels(block));
+    if (c.in % block == 0) formats.push_back(Format::blocked_channels(block));
   const char* kinds[] = {"dense", "lanes", "channels"};
   std::vector<Path> all;
   for (const int threads : {1, 2})
     for (const Format format : formats) {
       const std::string where =
           fmt::format("{} {}, {} threads", kinds[static_cast<int>(format.kind)], format.block, threads);
-      if (format.kind == Format::Kind::lanes) all.push_back({"own, " + where, true, format, threads});
+      if (format.kind == Format::Kind::batch_interleaved) all.push_back({"own, " + where, true, format, threads});
       all.push_back({"oneDNN, " + where, false, format, threads});
       if (dnnl_offers_bf16()) {
         all.push_back({"in bf16, " + where, false, format, threads, DType::bf16});
@@ -171,8 +171,8 @@ TEST(Conv2dPlan, PicksOwnKernelsForLeNetAndOneDnnForWideLayers) {
   const Conv2dDesc lenet{.input = {28, 28, 1}, .input_format = {}, .out_channels = 20, .window = {3}};
   const Conv2dDesc wide{.input = {28, 28, 3}, .input_format = {}, .out_channels = 64, .window = {3}};
   const int64_t eight[] = {8, 3}, many[] = {128, 96};
-  EXPECT_EQ(ops->input_format(&lenet, eight), Format::lanes(8));
-  EXPECT_EQ(ops->input_format(&lenet, many), Format::lanes(widest_lanes()));
+  EXPECT_EQ(ops->input_format(&lenet, eight), Format::batch_interleaved(8));
+  EXPECT_EQ(ops->input_format(&lenet, many), Format::batch_interleaved(widest_lanes()));
   EXPECT_EQ(ops->input_format(&wide, many), Format{});
   EXPECT_EQ(ops->input_format(nullptr, many), Format{});
 }
@@ -184,7 +184,7 @@ TEST(Conv2dPlan, PicksOneDnnForEveryConvolutionInBf16) {
   const Conv2dDesc lenet{.input = {28, 28, 1}, .input_format = {}, .out_channels = 20, .window = {3}};
   const int64_t sizes[] = {128};
   EXPECT_EQ(ops->input_format(&lenet, sizes), Format{});
-  EXPECT_EQ(ops->conv2d(lenet, sizes)->output_format().kind, Format::Kind::channels);
+  EXPECT_EQ(ops->conv2d(lenet, sizes)->output_format().kind, Format::Kind::blocked_channels);
 }
 
 TEST(Conv2dPlan, WinogradIsForWideLayersOfStrideOneWithEnoughTiles) {
@@ -209,7 +209,7 @@ TEST(Conv2dPlan, UsesTheWeightsBoundLastAtEveryBatchSize) {
   const auto device = make_cpu_device();
   const auto ops = make_cpu_ops(*device, {});
   const Conv2dDesc desc{.input = {6, 6, 32},
-                        .input_format = Format::channels(16),
+                        .input_format = Format::blocked_channels(16),
                         .out_channels = 32,
                         .window = {3, 1, 1},
                         .bias = false};
@@ -241,7 +241,7 @@ TEST(Conv2dPlan, PollsTheDeviceBetweenSlices) {
   int polls = 0;
   device->set_poll([&] { ++polls; });
   const Conv2dDesc desc{.input = {32, 32, 32},
-                        .input_format = Format::channels(16),
+                        .input_format = Format::blocked_channels(16),
                         .out_channels = 32,
                         .window = {3, 1, 1},
                         .bias = false};
@@ -258,11 +258,12 @@ TEST(Conv2dPlan, PollsTheDeviceWhileItComputes) {
   const auto device = make_cpu_device();
   int polls = 0;
   device->set_poll([&] { ++polls; });
-  const Conv2dDesc desc{.input = {9, 9, 3}, .input_format = Format::lanes(8), .out_channels = 5, .window = {3}};
+  const Conv2dDesc desc{
+      .input = {9, 9, 3}, .input_format = Format::batch_interleaved(8), .out_channels = 5, .window = {3}};
   const auto conv = make_lane_conv2d(Workers{*device, 1}, desc);
   const Values w(5 * 27, 1.0f), b(5);
   conv->bind(w.data(), b.data());
-  Owned x({16, desc.input}, Format::lanes(8)), y({16, conv2d_output(desc)}, Format::lanes(8));
+  Owned x({16, desc.input}, Format::batch_interleaved(8)), y({16, conv2d_output(desc)}, Format::batch_interleaved(8));
   conv->forward(x.tensor(), y.tensor());
   EXPECT_EQ(polls, 2 * 7);  // once for each row of each block
 }

@@ -9,7 +9,7 @@
 namespace ddp::testing {
 namespace {
 
-const Format kRowFormats[] = {{}, Format::lanes(8), Format::lanes(16)};
+const Format kRowFormats[] = {{}, Format::batch_interleaved(8), Format::batch_interleaved(16)};
 const DType kTypes[] = {DType::f32, DType::bf16};
 
 class ElementwiseTest : public ::testing::TestWithParam<int> {
@@ -44,7 +44,7 @@ TEST_P(ElementwiseTest, NormalizeScalesPixelsAndClearsThePadding) {
 
 TEST_P(ElementwiseTest, ReluItsGradientAndAdd) {
   for (const DType dtype : kTypes)
-    for (const Format format : {Format{}, Format::lanes(8), Format::channels(16)}) {
+    for (const Format format : {Format{}, Format::batch_interleaved(8), Format::blocked_channels(16)}) {
       const Shape shape{5, {40, 40, 9}};
       const Values x = rounded(random_values(shape.elements(), 1), dtype),
                    dy = rounded(random_values(shape.elements(), 2), dtype);
@@ -106,7 +106,8 @@ TEST_P(ElementwiseTest, SoftmaxCrossEntropyAgreesWithTheReference) {
 
 TEST_P(ElementwiseTest, SoftmaxIsSafeAtLargeLogits) {
   const Shape shape{2, {1, 1, 3}};
-  Owned logits(*device, shape, Format::lanes(8), {1e4f, -1e4f, 0, -1e4f, 1e4f, 1e4f}), d(shape, Format::lanes(8));
+  Owned logits(*device, shape, Format::batch_interleaved(8), {1e4f, -1e4f, 0, -1e4f, 1e4f, 1e4f}),
+      d(shape, Format::batch_interleaved(8));
   const int32_t labels[] = {1, 2};
   float stats[2];
   ops->softmax_cross_entropy_backward(logits.tensor(), {.labels = labels, .size = 2}, 1, 0, d.tensor(), stats,

@@ -11,8 +11,9 @@ namespace {
 // Where device/format.h says that a value lies.
 int64_t place(const Tensor& t, int64_t n, int64_t pixel, int64_t c) {
   const int64_t pixels = t.shape.image.h * t.shape.image.w, channels = t.shape.image.c, block = t.format.block;
-  if (t.format.kind == Format::Kind::lanes) return ((n / block * pixels + pixel) * channels + c) * block + n % block;
-  if (t.format.kind == Format::Kind::channels)
+  if (t.format.kind == Format::Kind::batch_interleaved)
+    return ((n / block * pixels + pixel) * channels + c) * block + n % block;
+  if (t.format.kind == Format::Kind::blocked_channels)
     return ((n * ceil_div(channels, block) + c / block) * pixels + pixel) * block + c % block;
   return (n * pixels + pixel) * channels + c;
 }

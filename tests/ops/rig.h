@@ -21,8 +21,11 @@
 
 namespace ddp::testing {
 
-inline const Format kAllFormats[] = {
-    {}, Format::lanes(8), Format::lanes(16), Format::channels(8), Format::channels(16)};
+inline const Format kAllFormats[] = {{},
+                                     Format::batch_interleaved(8),
+                                     Format::batch_interleaved(16),
+                                     Format::blocked_channels(8),
+                                     Format::blocked_channels(16)};
 
 // A tensor with memory of its own, filled with NaN unless values are given: an op must write all that it promises.
 class Owned {
@@ -59,11 +62,11 @@ class Owned {
       else
         half[i] = bf16_of_float(f(float_of_bf16(half[i])));
     };
-    if (format_.kind == Format::Kind::lanes)
+    if (format_.kind == Format::Kind::batch_interleaved)
       for (int64_t n = shape_.n; n % block != 0; ++n)
         for (int64_t e = 0; e < shape_.image.elements(); ++e)
           at((n / block * shape_.image.elements() + e) * block + n % block);
-    if (format_.kind == Format::Kind::channels)
+    if (format_.kind == Format::Kind::blocked_channels)
       for (int64_t n = 0; n < shape_.n; ++n)
         for (int64_t p = 0; p < positions; ++p)
           for (int64_t k = c; k % block != 0; ++k)

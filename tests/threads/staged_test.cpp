@@ -36,8 +36,8 @@ class SlowDevice final : public Device {
     int& looks = looks_.at(static_cast<size_t>(slot));
     return looks == 0 || --looks == 0;
   }
-  void stamp(int64_t* nanoseconds) override { cpu_->stamp(nanoseconds); }
-  std::unique_ptr<Recorder> recorder() override { return cpu_->recorder(); }
+  void timestamp(int64_t* nanoseconds) override { cpu_->timestamp(nanoseconds); }
+  std::unique_ptr<GraphCache> graph_cache() override { return cpu_->graph_cache(); }
 
   int awaited = 0;
 
@@ -146,7 +146,7 @@ TEST(Staged, IsNotRecordedAndTakesAnyMemory) {
   run_ranks(1, [](Communicator& host) {
     const auto device = make_cpu_device();
     const auto staged = make_staged_communicator(*device, host, 0);
-    EXPECT_FALSE(staged->recordable());
+    EXPECT_FALSE(staged->capturable());
     EXPECT_EQ(staged->memory(), nullptr);
     EXPECT_FALSE(staged->failure());
     EXPECT_ANY_THROW(staged->wait(1));

@@ -23,7 +23,7 @@ class TamperingCommunicator : public Communicator {
   void wait(Sequence n) override { inner_.wait(n); }
   Sequence completed() const override { return inner_.completed(); }
   std::optional<std::string> failure() const override { return inner_.failure(); }
-  bool recordable() const override { return inner_.recordable(); }
+  bool capturable() const override { return inner_.capturable(); }
   Memory* memory() override { return inner_.memory(); }
   void progress() override { inner_.progress(); }
   void all_reduce_host(std::span<double> values) override { inner_.all_reduce_host(values); }

@@ -4,7 +4,7 @@
 #include "app/doctor/system.h"
 #include "comm/nccl/communicator.h"
 #include "device/cuda/device.h"
-#include "device/cuda/survey.h"
+#include "device/cuda/device_query.h"
 #include "ops/cuda/ops.h"
 
 #include <exception>

@@ -97,7 +97,7 @@ class NcclCommunicator final : public Communicator {
   void progress() override {}  // the GPU needs no help
 
   Memory* memory() override { return &memory_; }
-  bool recordable() const override { return true; }
+  bool capturable() const override { return true; }
   Sequence completed() const override { return counter_.value(); }
   std::optional<std::string> failure() const override { return nccl_.failure(); }
 

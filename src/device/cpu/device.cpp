@@ -12,9 +12,9 @@ namespace {
 
 constexpr size_t kAlignment = 64;
 
-class Runner final : public Recorder {
+class Runner final : public GraphCache {
  public:
-  void run(WorkKey, const std::function<void()>& work) override { work(); }
+  void run(GraphKey, const std::function<void()>& work) override { work(); }
 };
 
 class CpuDevice final : public Device {
@@ -53,9 +53,9 @@ class CpuDevice final : public Device {
   void await(int) override {}
   bool passed(int) override { return true; }
 
-  void stamp(int64_t* nanoseconds) override { *nanoseconds = steady_ns(); }
+  void timestamp(int64_t* nanoseconds) override { *nanoseconds = steady_ns(); }
 
-  std::unique_ptr<Recorder> recorder() override { return std::make_unique<Runner>(); }
+  std::unique_ptr<GraphCache> graph_cache() override { return std::make_unique<Runner>(); }
 
  private:
   static void copy(void* to, const void* from, size_t bytes) {

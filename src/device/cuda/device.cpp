@@ -2,8 +2,8 @@
 
 #include "core/error.h"
 #include "device/cuda/clock.h"
+#include "device/cuda/graph_cache.h"
 #include "device/cuda/handles.h"
-#include "device/cuda/recorder.h"
 
 #include <fmt/format.h>
 #include <nvtx3/nvToolsExt.h>
@@ -104,7 +104,7 @@ class CudaDevice final : public Device {
   }
 
   // On a branch of its own, so that nothing on the way to the weights waits for it.
-  void stamp(int64_t* nanoseconds) override {
+  void timestamp(int64_t* nanoseconds) override {
     order_after(clock_.get(), compute(), order_.get());
     write_clock(clock_.get(), nanoseconds);
     clock_runs_ = true;
@@ -113,8 +113,8 @@ class CudaDevice final : public Device {
   void begin_range(const char* name) noexcept override { nvtxRangePushA(name); }
   void end_range() noexcept override { nvtxRangePop(); }
 
-  std::unique_ptr<Recorder> recorder() override {
-    return make_graph_recorder(compute(), config_.graphs, [this] { join_clock(); });
+  std::unique_ptr<GraphCache> graph_cache() override {
+    return make_cuda_graph_cache(compute(), config_.graphs, [this] { join_clock(); });
   }
 
  private:

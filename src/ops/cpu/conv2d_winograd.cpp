@@ -132,7 +132,8 @@ class WinogradConv2d final : public Conv2d {
  private:
   void check(const Tensor& x, const Tensor& y) const {
     DDP_EXPECT(x.dtype == DType::bf16 && y.dtype == DType::bf16);
-    DDP_EXPECT(x.format == Format::channels(16) && y.format == Format::channels(16) && x.shape.n == y.shape.n);
+    DDP_EXPECT(x.format == Format::blocked_channels(16) && y.format == Format::blocked_channels(16) &&
+               x.shape.n == y.shape.n);
     DDP_EXPECT(x.shape.image == desc_.input && y.shape.image == conv2d_output(desc_));
   }
 
@@ -150,7 +151,7 @@ bool suits_bf16_winograd(const Conv2dDesc& desc, int64_t n) {
   const auto& [kernel, stride, padding] = desc.window;
   if (kernel != 3 || stride != 1 || std::max({padding.top, padding.left, padding.bottom, padding.right}) > 2)
     return false;
-  if (desc.input_format != Format::channels(16) || desc.input.c % kWinogradOutputs != 0 ||
+  if (desc.input_format != Format::blocked_channels(16) || desc.input.c % kWinogradOutputs != 0 ||
       desc.out_channels % kWinogradOutputs != 0)
     return false;
   const ImageShape out = conv2d_output(desc);
@@ -159,7 +160,7 @@ bool suits_bf16_winograd(const Conv2dDesc& desc, int64_t n) {
 
 std::unique_ptr<Conv2d> make_bf16_winograd(const Workers& workers, std::shared_ptr<Scratch> scratch,
                                            const Conv2dDesc& desc, std::unique_ptr<Conv2d> other) {
-  DDP_EXPECT(other->output_format() == Format::channels(16));
+  DDP_EXPECT(other->output_format() == Format::blocked_channels(16));
   return std::make_unique<WinogradConv2d>(workers, std::move(scratch), desc, std::move(other));
 }
 #else

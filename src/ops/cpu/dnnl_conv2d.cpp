@@ -29,7 +29,7 @@ enum Pass { kForward, kWeights, kData };
 // of them, so those are larger.
 int64_t slice_of(const Conv2dDesc& desc, int64_t n, Pass pass, bool winograd) {
   constexpr int64_t kPositions = 8192, kMultiplications = int64_t{1} << 28;
-  if (desc.input_format.kind == Format::Kind::lanes) return n;
+  if (desc.input_format.kind == Format::Kind::batch_interleaved) return n;
   const ImageShape out = conv2d_output(desc);
   const int64_t positions = out.h * out.w, taps = desc.window.kernel * desc.window.kernel * desc.input.c;
   const int64_t samples =
@@ -164,7 +164,7 @@ class DnnlConv2d final : public Conv2d {
 
   Format preferred_output(int64_t n) const {
     const auto chosen = onednn::forward(context_.engine, shape(n, kForward, false), attributes(desc_.relu)).dst_desc();
-    for (const Format format : {Format::channels(16), Format::channels(8)})
+    for (const Format format : {Format::blocked_channels(16), Format::blocked_channels(8)})
       if (chosen == describe({n, out_}, format, config_.activations)) return format;
     return {};
   }
@@ -280,7 +280,7 @@ std::unique_ptr<Conv2d> make_dnnl_conv2d(const Workers& workers, const DnnlConfi
   auto conv = std::make_unique<DnnlConv2d>(workers, shared, desc, batch_sizes);
   const int64_t most = *std::max_element(batch_sizes.begin(), batch_sizes.end());
   const bool winograd = config.winograd && config.activations == DType::bf16 && suits_bf16_winograd(desc, most);
-  if (!winograd || conv->output_format() != Format::channels(16)) return conv;
+  if (!winograd || conv->output_format() != Format::blocked_channels(16)) return conv;
   return make_bf16_winograd(workers, shared.scratch, desc, std::move(conv));
 }
 

@@ -30,8 +30,8 @@ memory::desc describe(const Shape& shape, Format format, DType dtype) {
   const auto tag = [&] {
     switch (format.kind) {
       case Format::Kind::dense: return shape.image.c == 1 ? Tag::nchw : Tag::nhwc;
-      case Format::Kind::lanes: return format.block == 16 ? Tag::Acdb16a : Tag::Acdb8a;
-      case Format::Kind::channels: return format.block == 16 ? Tag::nChw16c : Tag::nChw8c;
+      case Format::Kind::batch_interleaved: return format.block == 16 ? Tag::Acdb16a : Tag::Acdb8a;
+      case Format::Kind::blocked_channels: return format.block == 16 ? Tag::nChw16c : Tag::nChw8c;
     }
     fail(Exit::internal, "a tensor of no known format");
   };

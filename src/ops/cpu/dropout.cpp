@@ -47,7 +47,7 @@ void drop(const Workers& workers, const Dropout& d, const T* x, const Samples& s
     const int64_t n = item / pieces, first = item % pieces * kPiece, end = std::min(elements, first + kPiece);
     const Factors factors(d, samples.keys[n]);
     const auto put = [&](int64_t at, float factor) { set(y[at], factor == 0 ? 0.0f : get(x[at]) * factor); };
-    if (format.kind != Format::Kind::channels) {
+    if (format.kind != Format::Kind::blocked_channels) {
       const int64_t base = n / block * block * elements + n % block;
       factors.each(first, end, [&](int64_t e, float factor) { put(base + e * block, factor); });
       return;
@@ -68,11 +68,11 @@ void drop(const Workers& workers, const Dropout& d, const T* x, const Samples& s
 template <class T>
 void clear_padding(T* y, const Shape& shape, Format format) {
   const int64_t block = format.block;
-  if (format.kind == Format::Kind::lanes) {
+  if (format.kind == Format::Kind::batch_interleaved) {
     const int64_t elements = shape.image.elements();
     for (int64_t i = shape.n; i % block != 0; ++i)
       for (int64_t e = 0; e < elements; ++e) y[(i / block * elements + e) * block + i % block] = T{};
-  } else if (format.kind == Format::Kind::channels && shape.image.c % block != 0) {
+  } else if (format.kind == Format::Kind::blocked_channels && shape.image.c % block != 0) {
     const int64_t positions = shape.image.h * shape.image.w, blocks = ceil_div(shape.image.c, block);
     for (int64_t n = 0; n < shape.n; ++n)
       for (int64_t p = 0; p < positions; ++p) {

@@ -55,7 +55,7 @@ void normalize_blocks(const Workers& workers, const Samples& samples, const Imag
 void normalize(const Workers& workers, const Samples& samples, const ImageShape& image, const Tensor& x) {
   DDP_EXPECT(x.shape.image.h <= image.h && x.shape.image.w <= image.w && x.shape.image.c == image.c);
   with_values(x, [&](auto* out) {
-    if (x.format.kind == Format::Kind::channels)
+    if (x.format.kind == Format::Kind::blocked_channels)
       normalize_blocks(workers, samples, image, x, out);
     else
       normalize_rows(workers, samples, image, x, out);

@@ -251,7 +251,7 @@ class LaneConv2d final : public Conv2d {
 }  // namespace
 
 std::unique_ptr<Conv2d> make_lane_conv2d(const Workers& workers, const Conv2dDesc& desc) {
-  DDP_EXPECT(desc.input_format.kind == Format::Kind::lanes);
+  DDP_EXPECT(desc.input_format.kind == Format::Kind::batch_interleaved);
   return std::make_unique<LaneConv2d>(workers, desc);
 }
 

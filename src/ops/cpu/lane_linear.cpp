@@ -20,8 +20,9 @@ class LaneLinear final : public Linear {
         activations_(activations),
         in_(desc.in_features),
         out_(desc.out_features),
-        lanes_(desc.input_format.kind == Format::Kind::lanes ? desc.input_format.block : choose_lanes(batch_sizes)),
-        x_staged_(activations != DType::f32 || desc.input_format.kind != Format::Kind::lanes),
+        lanes_(desc.input_format.kind == Format::Kind::batch_interleaved ? desc.input_format.block
+                                                                         : choose_lanes(batch_sizes)),
+        x_staged_(activations != DType::f32 || desc.input_format.kind != Format::Kind::batch_interleaved),
         y_staged_(activations != DType::f32),
         most_(batch_sizes.empty() ? 0 : *std::max_element(batch_sizes.begin(), batch_sizes.end())),
         row_(ceil_div(in_, lanes_) * lanes_),
@@ -38,7 +39,7 @@ class LaneLinear final : public Linear {
     dy_rows_ = floats(ceil_div(out_, kTile) * kTile * most_);
   }
 
-  Format output_format() const override { return Format::lanes(lanes_); }
+  Format output_format() const override { return Format::batch_interleaved(lanes_); }
 
   void bind(const float* weight, const float* bias) override {
     bias_ = bias;
@@ -140,7 +141,7 @@ class LaneLinear final : public Linear {
   }
 
   Tensor in_lanes(const Tensor& t, const Buffer& memory, bool other) const {
-    return other ? Tensor{memory.data(), t.shape, Format::lanes(lanes_)} : t;
+    return other ? Tensor{memory.data(), t.shape, Format::batch_interleaved(lanes_)} : t;
   }
   Tensor staged(const Tensor& t, const Buffer& memory, bool other) const {
     const Tensor lanes = in_lanes(t, memory, other);

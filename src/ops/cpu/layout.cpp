@@ -20,9 +20,9 @@ struct Sample {
 Sample sample(const Tensor& t, int64_t n) {
   const int64_t pixels = t.shape.image.h * t.shape.image.w, channels = t.shape.image.c, block = t.format.block;
   switch (t.format.kind) {
-    case Format::Kind::lanes:
+    case Format::Kind::batch_interleaved:
       return {n / block * block * pixels * channels + n % block, channels * block, block, channels, 0};
-    case Format::Kind::channels:
+    case Format::Kind::blocked_channels:
       return {n * pixels * ceil_div(channels, block) * block, block, 1, block, pixels * block};
     case Format::Kind::dense: break;
   }
@@ -106,9 +106,9 @@ void reorder_typed(const Workers& workers, const Tensor& from, const Tensor& to)
   const int64_t n = from.shape.n, features = from.shape.image.elements();
   if (from.format == to.format)
     convert_all(workers, source, target, from.stored());
-  else if (is_dense(from) && to.format.kind == Kind::lanes)
+  else if (is_dense(from) && to.format.kind == Kind::batch_interleaved)
     to_lanes(workers, source, n, features, to.format.block, target);
-  else if (from.format.kind == Kind::lanes && is_dense(to))
+  else if (from.format.kind == Kind::batch_interleaved && is_dense(to))
     from_lanes(workers, source, n, features, from.format.block, target, features);
   else
     move<From, To>(workers, from, to);
@@ -119,7 +119,7 @@ void reorder_typed(const Workers& workers, const Tensor& from, const Tensor& to)
 bool is_dense(const Tensor& t) {
   const auto& [h, w, c] = t.shape.image;
   return t.format.kind == Format::Kind::dense ||
-         (t.format.kind == Format::Kind::channels && h * w == 1 && c % t.format.block == 0);
+         (t.format.kind == Format::Kind::blocked_channels && h * w == 1 && c % t.format.block == 0);
 }
 
 int choose_lanes(std::span<const int64_t> batch_sizes) {

@@ -33,7 +33,8 @@ class CpuOps final : public Ops {
   std::unique_ptr<Conv2d> conv2d(const Conv2dDesc& desc, std::span<const int64_t> batch_sizes) override {
     require(convolves_, Exit::usage,
             "this processor cannot convolve in bf16, for want of AVX-512; use --precision fp32");
-    if (desc.input_format.kind == Format::Kind::lanes && lanes_suit(desc)) return make_lane_conv2d(workers_, desc);
+    if (desc.input_format.kind == Format::Kind::batch_interleaved && lanes_suit(desc))
+      return make_lane_conv2d(workers_, desc);
     return make_dnnl_conv2d(workers_, dnnl_, desc, batch_sizes);
   }
   std::unique_ptr<Linear> linear(const LinearDesc& desc, std::span<const int64_t> batch_sizes) override {
@@ -54,7 +55,7 @@ class CpuOps final : public Ops {
 
   DType activation_dtype() const override { return activations_; }
   Format input_format(const Conv2dDesc* first, std::span<const int64_t> batch_sizes) const override {
-    return first && lanes_suit(*first) ? Format::lanes(choose_lanes(batch_sizes)) : Format{};
+    return first && lanes_suit(*first) ? Format::batch_interleaved(choose_lanes(batch_sizes)) : Format{};
   }
 
   void reorder(const Tensor& from, const Tensor& to) override { ddp::reorder(workers_, from, to); }

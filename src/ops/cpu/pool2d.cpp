@@ -55,8 +55,8 @@ class CpuPool2d final : public Pool2d {
     const int64_t block = desc.format.block;
     switch (desc.format.kind) {
       case Format::Kind::dense: inner_ = desc.input.c; break;
-      case Format::Kind::lanes: inner_ = desc.input.c * block; break;
-      case Format::Kind::channels: inner_ = block; break;
+      case Format::Kind::batch_interleaved: inner_ = desc.input.c * block; break;
+      case Format::Kind::blocked_channels: inner_ = block; break;
     }
   }
 

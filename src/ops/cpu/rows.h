@@ -20,31 +20,31 @@ class Rows {
   Rows(const ImageShape& image, Format format)
       : format_(format),
         positions_(image.h * image.w),
-        blocks_(format.kind == Format::Kind::channels ? ceil_div(image.c, format.block) : 1),
-        width_(format.kind == Format::Kind::channels ? format.block
-               : format.kind == Format::Kind::lanes  ? image.c * format.block
-                                                     : image.c),
+        blocks_(format.kind == Format::Kind::blocked_channels ? ceil_div(image.c, format.block) : 1),
+        width_(format.kind == Format::Kind::blocked_channels    ? format.block
+               : format.kind == Format::Kind::batch_interleaved ? image.c * format.block
+                                                                : image.c),
         most_(std::max<int64_t>(1, kItem / width_)) {}
 
   int64_t width() const { return width_; }
   int64_t columns() const { return blocks_ * width_; }  // of all blocks
-  int64_t lanes() const { return format_.kind == Format::Kind::lanes ? format_.block : 1; }
+  int64_t lanes() const { return format_.kind == Format::Kind::batch_interleaved ? format_.block : 1; }
 
   int64_t items(int64_t n) const {
-    if (format_.kind == Format::Kind::channels)
+    if (format_.kind == Format::Kind::blocked_channels)
       return positions_ * blocks_ > most_ ? n * parts() : ceil_div(n, samples_an_item());
     return ceil_div(whole_rows(n), most_) + (ragged_lanes(n) > 0 ? ceil_div(positions_, most_) : 0);
   }
 
   bool ragged(int64_t item, int64_t n) const {
-    return format_.kind == Format::Kind::lanes && item >= ceil_div(whole_rows(n), most_);
+    return format_.kind == Format::Kind::batch_interleaved && item >= ceil_div(whole_rows(n), most_);
   }
   int64_t ragged_lanes(int64_t n) const { return n % lanes(); }
 
   // run(offset of the first element, rows, first column), once or more.
   template <class F>
   void each_run(int64_t item, int64_t n, F&& run) const {
-    if (format_.kind != Format::Kind::channels) {
+    if (format_.kind != Format::Kind::blocked_channels) {
       const bool last = ragged(item, n);
       const int64_t base = last ? whole_rows(n) : 0, rows = last ? positions_ : whole_rows(n);
       const int64_t first = (last ? item - ceil_div(whole_rows(n), most_) : item) * most_;

@@ -51,9 +51,9 @@ void softmax_cross_entropy(const Workers& workers, const Tensor& logits, const S
                            float smoothing, const Tensor* dlogits, float* stats, Gradient mode) {
   constexpr int64_t kItems = 64;
   const int64_t n = logits.shape.n, classes = logits.shape.image.c;
-  DDP_EXPECT(logits.format.kind != Format::Kind::channels);
+  DDP_EXPECT(logits.format.kind != Format::Kind::blocked_channels);
   DDP_EXPECT(!dlogits || (dlogits->format == logits.format && dlogits->dtype == logits.dtype));
-  const int64_t lanes = logits.format.kind == Format::Kind::lanes ? logits.format.block : 1;
+  const int64_t lanes = logits.format.kind == Format::Kind::batch_interleaved ? logits.format.block : 1;
   const int64_t blocks = ceil_div(n, lanes), blocks_an_item = ceil_div(blocks, kItems);
   std::array<Stats, kItems> partial;
   const int64_t items = ceil_div(blocks, blocks_an_item);

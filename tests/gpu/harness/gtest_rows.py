@@ -54,7 +54,7 @@ def ranks_gtest(name, limit, ranks, pattern):
 
 
 def ops_rows():
-    rows = [gtest("ops", "device: memory, order, stamps, recordings", 60, "DeviceOnGpu.*")]
+    rows = [gtest("ops", "device: memory, order, timestamps, graphs", 60, "DeviceOnGpu.*")]
     for precision in ("fp32", "tf32", "bf16"):
         rows += [gtest("ops", f"convolutions, {precision}", 120, f"*/Conv2dOnGpu.*/{precision}_*"),
                  gtest("ops", f"linear layers, {precision}", 60, f"*/LinearOnGpu.*/{precision}_*"),

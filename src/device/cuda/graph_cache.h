@@ -3,7 +3,7 @@
 #pragma once
 
 #include "device/cuda/handles.h"
-#include "device/recorder.h"
+#include "device/graph_cache.h"
 
 #include <functional>
 #include <memory>
@@ -12,6 +12,6 @@ namespace ddp {
 
 // `join` is called at the end of the work, to bring branches that other streams took back to `stream`. Without `graphs`
 // every call issues the work.
-std::unique_ptr<Recorder> make_graph_recorder(cudaStream_t stream, bool graphs, std::function<void()> join);
+std::unique_ptr<GraphCache> make_cuda_graph_cache(cudaStream_t stream, bool graphs, std::function<void()> join);
 
 }  // namespace ddp

@@ -1,4 +1,4 @@
-#include "device/cuda/survey.h"
+#include "device/cuda/device_query.h"
 
 #include <cuda_runtime.h>
 

@@ -1,6 +1,6 @@
 #include "core/error.h"
 #include "device/cuda/device.h"
-#include "device/cuda/survey.h"
+#include "device/cuda/device_query.h"
 
 namespace ddp {
 namespace {

@@ -1,4 +1,4 @@
-#include "device/cuda/recorder.h"
+#include "device/cuda/graph_cache.h"
 
 #include <map>
 #include <utility>
@@ -6,25 +6,25 @@
 namespace ddp {
 namespace {
 
-class GraphRecorder final : public Recorder {
+class CudaGraphCache final : public GraphCache {
  public:
-  GraphRecorder(cudaStream_t stream, bool graphs, std::function<void()> join)
+  CudaGraphCache(cudaStream_t stream, bool graphs, std::function<void()> join)
       : stream_(stream), graphs_(graphs), join_(std::move(join)) {}
-  ~GraphRecorder() override { cudaStreamSynchronize(stream_); }  // a graph may still run
+  ~CudaGraphCache() override { cudaStreamSynchronize(stream_); }  // a graph may still run
 
-  void run(WorkKey key, const std::function<void()>& work) override {
-    Recording& recording = recordings_[key];
-    if (!graphs_ || !std::exchange(recording.warm, true)) {
+  void run(GraphKey key, const std::function<void()>& work) override {
+    Entry& entry = entries_[key];
+    if (!graphs_ || !std::exchange(entry.warm, true)) {
       work();
       join_();
       return;
     }
-    if (!recording.graph) recording.graph = capture(work);
-    DDP_CUDA(cudaGraphLaunch(recording.graph.get(), stream_));
+    if (!entry.graph) entry.graph = capture(work);
+    DDP_CUDA(cudaGraphLaunch(entry.graph.get(), stream_));
   }
 
  private:
-  struct Recording {
+  struct Entry {
     bool warm = false;
     CudaGraphExec graph;
   };
@@ -51,13 +51,13 @@ class GraphRecorder final : public Recorder {
   cudaStream_t stream_;
   bool graphs_;
   std::function<void()> join_;
-  std::map<WorkKey, Recording> recordings_;
+  std::map<GraphKey, Entry> entries_;
 };
 
 }  // namespace
 
-std::unique_ptr<Recorder> make_graph_recorder(cudaStream_t stream, bool graphs, std::function<void()> join) {
-  return std::make_unique<GraphRecorder>(stream, graphs, std::move(join));
+std::unique_ptr<GraphCache> make_cuda_graph_cache(cudaStream_t stream, bool graphs, std::function<void()> join) {
+  return std::make_unique<CudaGraphCache>(stream, graphs, std::move(join));
 }
 
 }  // namespace ddp
