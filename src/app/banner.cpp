@@ -9,7 +9,7 @@ namespace {
 
 // What a user may not expect of what was asked for.
 std::string remarks(const Options& o, const Replica& replica) {
-  if (replica.norms.empty()) return "";
+  if (replica.batch_norms.empty()) return "";
   const bool one_rank = replica.communicator.size() == 1;
   std::string text;
   if (!o.sync_bn && !one_rank)

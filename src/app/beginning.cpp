@@ -47,9 +47,9 @@ Beginning find_on_rank_0(const Options& options, const Log& log) {
 bool same_folder(const fs::path& a, const fs::path& b) { return fs::weakly_canonical(a) == fs::weakly_canonical(b); }
 
 ModelState initial_model(const Options& options, const Replica& replica) {
-  if (!options.init_from.empty()) return load_state_dict(options.init_from, replica.parameters, replica.norms);
+  if (!options.init_from.empty()) return load_state_dict(options.init_from, replica.parameters, replica.batch_norms);
   ModelState state{.weights = std::vector<float>(flat_count(replica.parameters)),
-                   .statistics = initial_state(replica.norms)};
+                   .statistics = initial_state(replica.batch_norms)};
   initialize(state.weights, replica.parameters, options.init, options.seed);
   return state;
 }
@@ -136,7 +136,7 @@ int64_t begin(const Options& options, const Beginning& beginning, const RunState
   Snapshot snapshot = together(session, [&] {
     if (session.rank() == 0) {
       require_same_mathematics(beginning.state, now, beginning.checkpoint.string());
-      return read_checkpoint(beginning.checkpoint, {replica.parameters, replica.norms}, names);
+      return read_checkpoint(beginning.checkpoint, {replica.parameters, replica.batch_norms}, names);
     }
     Snapshot empty;
     for (const std::string& name : names) empty.optimizer.push_back({name, {}});
@@ -147,7 +147,7 @@ int64_t begin(const Options& options, const Beginning& beginning, const RunState
   log.info("resumed from {} at step {}", beginning.checkpoint.string(), beginning.state.step);
   const std::string different = differing_bits(beginning.state, now);
   if (!different.empty()) log.info("not bit-identical to a run that was not interrupted: {}", different);
-  if (session.rank() == 0 && !same_parts(beginning.state, now) && !replica.norms.empty() && !options.sync_bn)
+  if (session.rank() == 0 && !same_parts(beginning.state, now) && !replica.batch_norms.empty() && !options.sync_bn)
     log.warn(
         "batch norms normalise by each rank's part of a batch, which is another one now: without --sync-bn the curve "
         "may differ");

@@ -37,7 +37,7 @@ uint64_t fingerprint(const Dataset& data) {
 Network make_network(const Options& o, const Dataset& data) {
   Network network = make_model(o.model, data.image_shape(), data.classes());
   const bool about_norms = o.sync_bn || o.recompute_bn;
-  require(!about_norms || !norm_states_of(network).empty(), Exit::usage, "--{}: {} has no batch norms",
+  require(!about_norms || !batch_norm_states_of(network).empty(), Exit::usage, "--{}: {} has no batch norms",
           o.sync_bn ? "sync-bn" : "bn-stats", o.model);
   return network;
 }
@@ -51,7 +51,7 @@ std::vector<double> weights_of_ranks(const Options& options, int world) {
 }
 
 // Evaluation and recomputation take batches of what fits one micro-batch of training.
-Samplers make_samplers(const Options& o, const Datasets& data, bool norms, int rank,
+Samplers make_samplers(const Options& o, const Datasets& data, bool batch_norms, int rank,
                        const std::vector<double>& weights) {
   const int64_t batch = (o.batch_size + o.accumulate - 1) / o.accumulate;
   const auto sequential = [&](int64_t samples) {
@@ -61,7 +61,7 @@ Samplers make_samplers(const Options& o, const Datasets& data, bool norms, int r
                                                 weights, static_cast<int>(o.accumulate)),
                     .test = sequential(data.test->size()),
                     .statistics = {}};
-  if (norms && o.recompute_bn.value_or(true))
+  if (batch_norms && o.recompute_bn.value_or(true))
     samplers.statistics = sequential(std::min(StatisticsRecomputation::kSamples, data.train->size()));
   return samplers;
 }
@@ -71,10 +71,10 @@ ReplicaConfig replica_config(const Options& o, const Samplers& samplers) {
           .caps = {o.bucket_cap_mb, o.first_bucket_mb},
           .optimizer = o.optimizer,
           .all_decay = !o.no_decay_bias_norm,
-          .clip_norm = o.clip_grad_norm,
+          .max_grad_norm = o.clip_grad_norm,
           .zero = o.zero > 0,
           .grad_dtype = o.grad_dtype,
-          .sync_norm = o.sync_bn,
+          .sync_bn = o.sync_bn,
           .label_smoothing = static_cast<float>(o.label_smoothing),
           .seed = o.seed};
 }

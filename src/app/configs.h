@@ -22,7 +22,7 @@ Network make_network(const Options& options, const Dataset& data);
 std::vector<double> weights_of_ranks(const Options& options, int world);
 
 // `norms`: whether the network has batch norms.
-Samplers make_samplers(const Options& options, const Datasets& data, bool norms, int rank,
+Samplers make_samplers(const Options& options, const Datasets& data, bool batch_norms, int rank,
                        const std::vector<double>& weights);
 ReplicaConfig replica_config(const Options& options, const Samplers& samplers);
 TrainConfig train_config(const Options& options);  // where it begins is not in the options

@@ -22,7 +22,7 @@ void write_results(const Options& o, const TrainReport& report, const Replica& r
       .updates = report.updates};
   if (replica.communicator.rank() != 0) return;
 
-  save_state_dict(folder / "model.safetensors", replica.parameters, replica.norms, state);
+  save_state_dict(folder / "model.safetensors", replica.parameters, replica.batch_norms, state);
   nlohmann::ordered_json summary{{"model", o.model},
                                  {"test_accuracy", nullptr},
                                  {"sec_per_epoch", per_epoch},

@@ -100,7 +100,7 @@ Exit train_as_asked(const Options& options, MpiSession& session, Signals& signal
   const uint64_t data_fingerprint = fingerprint(*data.train) ^ fingerprint(*data.test) << 1;
   check_same_on_all_ranks(data_fingerprint, "data set", *world);
   const Network network = together(session, [&] { return make_network(options, *data.train); });
-  const Samplers samplers = make_samplers(options, data, !norm_states_of(network).empty(), rank, rank_weights);
+  const Samplers samplers = make_samplers(options, data, !batch_norm_states_of(network).empty(), rank, rank_weights);
   if (options.print_order > 0) {
     if (rank == 0) print_order(samplers.train, options.print_order);
     return Exit::done;
@@ -152,7 +152,7 @@ Exit train_as_asked(const Options& options, MpiSession& session, Signals& signal
   const auto reporter = together(session, [&] { return make_reporter(options, config, samplers.train, rank, path); });
   Injector injector(injection, rank);
   std::optional<CheckpointWriter> writer;
-  const Tensors tensors{replica.parameters, replica.norms};
+  const Tensors tensors{replica.parameters, replica.batch_norms};
   if (rank == 0)
     writer.emplace(CheckpointWriterConfig{.folder = checkpoints_of(folder.path()),
                                           .keep_last = options.keep_last,
@@ -160,7 +160,7 @@ Exit train_as_asked(const Options& options, MpiSession& session, Signals& signal
                    tensors);
 
   const TrainReport report = or_end_job(session, [&] {
-    const auto following = watchdog.follow(transport, replica.norm_communicator(),
+    const auto following = watchdog.follow(transport, replica.bn_communicator(),
                                            static_cast<int>(replica.plan.buckets.size()), collectives_behind(replica));
     return train(config, replica, data, samplers,
                  {.reporter = *reporter,

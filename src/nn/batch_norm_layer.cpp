@@ -20,7 +20,7 @@ class BatchNormLayer final : public Layer {
         device_(context.device),
         config_(context.config),
         gradients_(context.memory.gradients),
-        statistics_(context.memory.statistics + span.offset),
+        batch_sums_(context.memory.bn_batch_sums + span.offset),
         scale_(spec.norm.scale ? context.parameters[ids[0]].offset : -1),
         shift_(context.parameters[ids.back()].offset),
         span_(span),
@@ -30,17 +30,17 @@ class BatchNormLayer final : public Layer {
         sums_(context.device, 2 * floats(2)) {}
 
   Format output_format() const override { return format_; }
-  bool keeps_input() const override { return true; }
-  bool keeps_output() const override { return relu_; }
-  bool takes_more() const override { return true; }
+  bool saves_input() const override { return true; }
+  bool saves_output() const override { return relu_; }
+  bool accepts_split_gradient() const override { return true; }
 
   void bind(const float* weights) override { op_->bind(scale_ < 0 ? nullptr : weights + scale_, weights + shift_); }
 
   void forward(const LayerValues& v, const Pass& pass) override {
-    const float* const mean = pass.state + span_.offset;
+    const float* const mean = pass.running_stats + span_.offset;
     if (pass.kind == Pass::Kind::evaluate) return op_->evaluate(v.x, v.skip, v.y, mean, mean + span_.channels);
     op_->sum(v.x, mean, forward_sums());
-    ops_.put(forward_sums(), statistics_, 2 * span_.channels, pass.mode);
+    ops_.copy_or_add(forward_sums(), batch_sums_, 2 * span_.channels, pass.mode);
     if (global(pass)) all_reduce(forward_sums());
     op_->forward(v.x, v.skip, v.y, mean, forward_sums(), count(pass));
   }
@@ -48,8 +48,8 @@ class BatchNormLayer final : public Layer {
   void backward(const LayerValues& v, const Tensor& more, const Tensor& dy, const Tensor& dx,
                 const Pass& pass) override {
     op_->backward_sum(v.x, v.y, more, dy, backward_sums());
-    ops_.put(backward_sums(), gradients_ + shift_, span_.channels, pass.mode);
-    if (scale_ >= 0) ops_.put(backward_sums() + span_.channels, gradients_ + scale_, span_.channels, pass.mode);
+    ops_.copy_or_add(backward_sums(), gradients_ + shift_, span_.channels, pass.mode);
+    if (scale_ >= 0) ops_.copy_or_add(backward_sums() + span_.channels, gradients_ + scale_, span_.channels, pass.mode);
     announce(pass);
     if (!dx.data) return;
     if (global(pass)) all_reduce(backward_sums());
@@ -57,7 +57,7 @@ class BatchNormLayer final : public Layer {
   }
 
   void forward_empty(const Pass& pass) override {
-    if (pass.mode == Gradient::overwrite) device_.zero(statistics_, floats(2));
+    if (pass.mode == Gradient::overwrite) device_.zero(batch_sums_, floats(2));
     if (!global(pass)) return;
     device_.zero(forward_sums(), floats(2));
     all_reduce(forward_sums());
@@ -76,7 +76,7 @@ class BatchNormLayer final : public Layer {
   float* backward_sums() const { return sums_.as<float>() + 2 * span_.channels; }
 
   bool global(const Pass& pass) const {
-    return config_.all_reduce && (config_.sync_norm || pass.kind == Pass::Kind::recompute);
+    return config_.all_reduce && (config_.sync_bn || pass.kind == Pass::Kind::precise_bn);
   }
   void all_reduce(float* sums) const { config_.all_reduce(sums, 2 * span_.channels); }
   float count(const Pass& pass) const {
@@ -87,7 +87,7 @@ class BatchNormLayer final : public Layer {
   Ops& ops_;
   Device& device_;
   const ModelConfig& config_;
-  float *gradients_, *statistics_;
+  float *gradients_, *batch_sums_;
   int64_t scale_, shift_;  // offsets; no scale: -1
   RunningStatsSpan span_;
   bool input_gradient_, relu_;
@@ -104,9 +104,9 @@ std::unique_ptr<Layer> make_batch_norm_layer(const LayerSpec& spec, int index, b
                            .epsilon = spec.norm.epsilon,
                            .relu = spec.relu,
                            .add = spec.skip != LayerSpec::kNone};
-  const auto norm = std::find_if(context.norms.begin(), context.norms.end(),
-                                 [&](const NormState& state) { return state.layer == index; });
-  DDP_EXPECT(norm != context.norms.end());
+  const auto norm = std::find_if(context.batch_norms.begin(), context.batch_norms.end(),
+                                 [&](const BatchNormState& state) { return state.layer == index; });
+  DDP_EXPECT(norm != context.batch_norms.end());
   return std::make_unique<BatchNormLayer>(context.ops.batch_norm(desc, context.batch_sizes), spec,
                                           ids_of_layer(context.parameters, index), input_gradient, format, norm->span,
                                           context);

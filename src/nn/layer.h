@@ -25,12 +25,12 @@ using AllReduceFn = std::function<void(float* values, int64_t count)>;
 // The flat buffers of one rank, on the device. They outlive the model.
 struct ModelMemory {
   const float* weights = nullptr;
-  float* gradients = nullptr;   // as parameters_of() lays them out
-  float* statistics = nullptr;  // of batch norms: the sums of this rank, as norm_states_of() lays them out
+  float* gradients = nullptr;      // as parameters_of() lays them out
+  float* bn_batch_sums = nullptr;  // of batch norms: the sums of this rank, as batch_norm_states_of() lays them out
 };
 
 struct ModelConfig {
-  bool sync_norm = false;  // batch norms normalise by the whole global batch in training, not by this rank's part
+  bool sync_bn = false;    // batch norms normalise by the whole global batch in training, not by this rank's part
   AllReduceFn all_reduce;  // null: there is one rank
   float label_smoothing = 0;
   uint64_t seed = 0;  // of dropout
@@ -38,14 +38,14 @@ struct ModelConfig {
 
 // What all layers have in common in one pass over one shard.
 struct Pass {
-  enum class Kind { train, recompute, evaluate };  // recompute: forward as in training, for its statistics
+  enum class Kind { train, precise_bn, evaluate };  // precise_bn: forward as in training, for its statistics
   Kind kind = Kind::evaluate;
   Samples samples;
-  int64_t global_size = 0;              // samples over all ranks
-  Gradient mode = Gradient::overwrite;  // of gradients and statistics
-  const float* state = nullptr;         // running statistics: the centre of sums, and what evaluation normalises by
-  const uint32_t* epoch = nullptr;      // on the device
-  const Announce* announce = nullptr;   // null where more gradients will be added in this step
+  int64_t global_size = 0;               // samples over all ranks
+  Gradient mode = Gradient::overwrite;   // of gradients and statistics
+  const float* running_stats = nullptr;  // running statistics: the centre of sums, and what evaluation normalises by
+  const uint32_t* epoch = nullptr;       // on the device
+  const Announce* announce = nullptr;    // null where more gradients will be added in this step
 };
 
 struct LayerValues {
@@ -59,10 +59,10 @@ class Layer {
   virtual Format output_format() const = 0;
 
   // What backward reads, for the memory plan.
-  virtual bool keeps_input() const = 0;
-  virtual bool keeps_output() const = 0;
+  virtual bool saves_input() const = 0;
+  virtual bool saves_output() const = 0;
   // Whether backward takes the gradient of y in two parts.
-  virtual bool takes_more() const { return false; }
+  virtual bool accepts_split_gradient() const { return false; }
 
   // To be called again whenever the values in `weights` (flat) have changed.
   virtual void bind(const float* weights) { (void)weights; }
@@ -94,7 +94,7 @@ struct LayerContext {
   const ModelConfig& config;
   const ModelMemory& memory;
   std::span<const Parameter> parameters;
-  std::span<const NormState> norms;
+  std::span<const BatchNormState> batch_norms;
   std::span<const int64_t> batch_sizes;
 };
 

@@ -19,8 +19,8 @@ class WeightLayer : public Layer {
         gradients_(context.memory.gradients) {}
 
   Format output_format() const override { return op_->output_format(); }
-  bool keeps_input() const override { return true; }
-  bool keeps_output() const override { return relu_; }
+  bool saves_input() const override { return true; }
+  bool saves_output() const override { return relu_; }
   void bind(const float* weights) override { op_->bind(weights + weight_, bias_ < 0 ? nullptr : weights + bias_); }
   void forward(const LayerValues& v, const Pass&) override { op_->forward(v.x, v.y); }
 
@@ -43,8 +43,8 @@ class PoolLayer : public Layer {
       : op_(std::move(op)), format_(format), maximum_(maximum) {}
 
   Format output_format() const override { return format_; }
-  bool keeps_input() const override { return maximum_; }
-  bool keeps_output() const override { return maximum_; }
+  bool saves_input() const override { return maximum_; }
+  bool saves_output() const override { return maximum_; }
   void forward(const LayerValues& v, const Pass&) override { op_->forward(v.x, v.y); }
   void backward(const LayerValues& v, const Tensor&, const Tensor& dy, const Tensor& dx, const Pass&) override {
     if (dx.data) op_->backward(v.x, v.y, dy, dx);
@@ -61,8 +61,8 @@ class SimpleLayer : public Layer {
  public:
   SimpleLayer(Ops& ops, Format format) : ops_(ops), format_(format) {}
   Format output_format() const override { return format_; }
-  bool keeps_input() const override { return false; }
-  bool keeps_output() const override { return false; }
+  bool saves_input() const override { return false; }
+  bool saves_output() const override { return false; }
 
  protected:
   Ops& ops_;
@@ -72,7 +72,7 @@ class SimpleLayer : public Layer {
 class ReluLayer : public SimpleLayer {
  public:
   using SimpleLayer::SimpleLayer;
-  bool keeps_output() const override { return true; }
+  bool saves_output() const override { return true; }
   void forward(const LayerValues& v, const Pass&) override { ops_.relu(v.x, v.y); }
   void backward(const LayerValues& v, const Tensor&, const Tensor& dy, const Tensor& dx, const Pass&) override {
     if (dx.data) ops_.relu_backward(v.y, dy, dx);

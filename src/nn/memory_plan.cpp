@@ -19,10 +19,10 @@ MemoryPlan plan_memory(int64_t image_bytes, std::span<const PlannedStage> stages
     const PlannedStage& stage = stages[i];
     if (stage.view) continue;
     Lifetime& read = life(stage.from);
-    read.last = std::max(read.last, stage.keeps_input ? turn(i) : i);
+    read.last = std::max(read.last, stage.saves_input ? turn(i) : i);
     if (stage.skip != LayerSpec::kNone) life(stage.skip).last = std::max(life(stage.skip).last, i);
     life_of[i] = static_cast<int>(lives.size());
-    lives.push_back({stage.bytes, i, stage.keeps_output ? turn(i) : i});
+    lives.push_back({stage.bytes, i, stage.saves_output ? turn(i) : i});
   }
 
   std::vector<std::vector<int>> parts(count);  // lives

@@ -15,7 +15,7 @@ struct PlannedStage {
   int64_t bytes = 0;
   bool view = false;  // its value is that of `from`, in the same memory
   int from = LayerSpec::kImage, skip = LayerSpec::kNone;
-  bool keeps_input = false, keeps_output = false;  // in its backward
+  bool saves_input = false, saves_output = false;  // in its backward
   bool has_gradient = false;
 };
 

@@ -8,7 +8,7 @@
 
 namespace ddp {
 
-Model::Model(const Network& network, std::span<const Parameter> parameters, std::span<const NormState> norms,
+Model::Model(const Network& network, std::span<const Parameter> parameters, std::span<const BatchNormState> batch_norms,
              std::span<const int64_t> batch_sizes, Device& device, Ops& ops, const ModelMemory& memory,
              const ModelConfig& config)
     : device_(device),
@@ -26,7 +26,7 @@ Model::Model(const Network& network, std::span<const Parameter> parameters, std:
   input_format_ = ops.input_format(conv_first ? &first_desc : nullptr, batch_sizes);
 
   Format format = input_format_;
-  const LayerContext context{ops, device, config_, memory_, parameters, norms, batch_sizes};
+  const LayerContext context{ops, device, config_, memory_, parameters, batch_norms, batch_sizes};
   for (int i = 0; i < static_cast<int>(specs.size()); ++i) {
     const LayerSpec& spec = specs[i];
     const auto has_gradient = [&](int stage) { return stage >= 0 && stages_[stage].has_gradient; };
@@ -65,8 +65,8 @@ void Model::plan_memory(int64_t largest_batch) {
                        .view = !s.layer,
                        .from = s.from,
                        .skip = s.skip,
-                       .keeps_input = s.layer && s.layer->keeps_input(),
-                       .keeps_output = s.layer && s.layer->keeps_output(),
+                       .saves_input = s.layer && s.layer->saves_input(),
+                       .saves_output = s.layer && s.layer->saves_output(),
                        .has_gradient = s.has_gradient});
   MemoryPlan plan = ddp::plan_memory(bytes(read_image_, input_format_), planned);
   arena_ = Buffer(device_, static_cast<size_t>(plan.bytes));
@@ -121,7 +121,7 @@ void Model::backward(int index, const Pass& pass) {
   const Tensor dy = at(index, stage.gradient[0], n);
   const auto part = [&](size_t p) { return at(index, stage.gradient[p], n); };
   size_t parts = stage.gradient.size();
-  for (; parts > (stage.layer->takes_more() ? 2u : 1u); --parts) ops_.add(dy, part(parts - 1), dy);
+  for (; parts > (stage.layer->accepts_split_gradient() ? 2u : 1u); --parts) ops_.add(dy, part(parts - 1), dy);
   stage.layer->backward(values(stage, index, n), parts > 1 ? part(1) : Tensor{}, dy,
                         stage.from_gradient < 0 ? Tensor{} : at(stage.from, stage.from_gradient, n), pass);
 }
@@ -145,8 +145,8 @@ void Model::forward_backward(const Pass& pass, float sample_weight, float* stats
   }
 }
 
-void Model::recompute(const Pass& pass) {
-  DDP_EXPECT(pass.kind == Pass::Kind::recompute);
+void Model::precise_bn(const Pass& pass) {
+  DDP_EXPECT(pass.kind == Pass::Kind::precise_bn);
   forward(pass);
 }
 

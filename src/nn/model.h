@@ -20,7 +20,7 @@ namespace ddp {
 class Model {
  public:
   // Only the batch sizes given here can be run, and the empty one. `parameters` and `norms` are the network's.
-  Model(const Network& network, std::span<const Parameter> parameters, std::span<const NormState> norms,
+  Model(const Network& network, std::span<const Parameter> parameters, std::span<const BatchNormState> batch_norms,
         std::span<const int64_t> batch_sizes, Device& device, Ops& ops, const ModelMemory& memory,
         const ModelConfig& config);
 
@@ -34,8 +34,9 @@ class Model {
   // others, in their order; with Gradient::overwrite it zeroes the statistics, but neither gradients nor stats.
   void forward_backward(const Pass& pass, float sample_weight, float* stats);
 
-  // Forward only (pass.kind recompute): writes or adds to the statistics. Every rank calls it, with an empty shard too.
-  void recompute(const Pass& pass);
+  // Forward only (pass.kind precise_bn): writes or adds to the statistics. Every rank calls it, with an empty shard
+  // too.
+  void precise_bn(const Pass& pass);
 
   // Forward only (pass.kind evaluate): stats as above, overwritten, of the loss without label smoothing.
   void evaluate(const Pass& pass, float* stats);

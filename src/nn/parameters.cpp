@@ -97,33 +97,33 @@ void from_pytorch(const Parameter& p, std::span<const float> tensor, std::span<f
   for (int64_t i = 0; i < p.count; ++i) flat[p.offset + i] = tensor[p.pytorch_index(i)];
 }
 
-std::vector<NormState> norm_states_of(const Network& network) {
-  std::vector<NormState> norms;
+std::vector<BatchNormState> batch_norm_states_of(const Network& network) {
+  std::vector<BatchNormState> batch_norms;
   int64_t offset = 0;
   for (int i = 0; i < static_cast<int>(network.layers().size()); ++i) {
     const LayerSpec& spec = network.layers()[i];
     if (spec.kind != LayerSpec::Kind::batch_norm) continue;
     const auto& [h, w, c] = spec.input;
-    norms.push_back({.layer_name = spec.name,
-                     .layer = i,
-                     .span = {.offset = offset,
-                              .channels = c,
-                              .positions = static_cast<float>(h * w),
-                              .momentum = spec.norm.momentum,
-                              .unbiased = spec.norm.unbiased},
-                     .scale = spec.norm.scale});
+    batch_norms.push_back({.layer_name = spec.name,
+                           .layer = i,
+                           .span = {.offset = offset,
+                                    .channels = c,
+                                    .positions = static_cast<float>(h * w),
+                                    .momentum = spec.norm.momentum,
+                                    .unbiased = spec.norm.unbiased},
+                           .scale = spec.norm.scale});
     offset += 2 * c;
   }
-  return norms;
+  return batch_norms;
 }
 
-int64_t state_count(std::span<const NormState> norms) {
-  return norms.empty() ? 0 : norms.back().span.offset + 2 * norms.back().span.channels;
+int64_t state_count(std::span<const BatchNormState> batch_norms) {
+  return batch_norms.empty() ? 0 : batch_norms.back().span.offset + 2 * batch_norms.back().span.channels;
 }
 
-std::vector<float> initial_state(std::span<const NormState> norms) {
-  std::vector<float> state(state_count(norms), 0.0f);
-  for (const auto& [name, layer, span, scale] : norms)
+std::vector<float> initial_state(std::span<const BatchNormState> batch_norms) {
+  std::vector<float> state(state_count(batch_norms), 0.0f);
+  for (const auto& [name, layer, span, scale] : batch_norms)
     std::fill_n(state.begin() + span.offset + span.channels, span.channels, 1.0f);
   return state;
 }

@@ -46,17 +46,17 @@ std::vector<float> to_pytorch(const Parameter& parameter, std::span<const float>
 void from_pytorch(const Parameter& parameter, std::span<const float> tensor, std::span<float> flat);
 
 // The running statistics of a batch norm, which are state, not parameters: they are no gradient's.
-struct NormState {
+struct BatchNormState {
   std::string layer_name;  // PyTorch's: with ".running_mean", ".running_var" and ".num_batches_tracked" behind it
   int layer = 0;           // index in the network
   RunningStatsSpan span;   // of the state's buffer, in floats
   bool scale = true;       // without one PyTorch's tensor "weight" is all 1
 };
 
-std::vector<NormState> norm_states_of(const Network& network);  // in the order of the forward pass
-int64_t state_count(std::span<const NormState> norms);          // floats
+std::vector<BatchNormState> batch_norm_states_of(const Network& network);  // in the order of the forward pass
+int64_t state_count(std::span<const BatchNormState> batch_norms);          // floats
 
 // As they are before training: means 0, variances 1.
-std::vector<float> initial_state(std::span<const NormState> norms);
+std::vector<float> initial_state(std::span<const BatchNormState> batch_norms);
 
 }  // namespace ddp

@@ -67,7 +67,7 @@ class Ops {
   virtual void flag_nonfinite(const float* values, int64_t count, float mark, float* flag) = 0;
 
   // On f32 values of the device, such as parameters, gradients and sums.
-  virtual void put(const float* from, float* to, int64_t count, Gradient mode) = 0;  // to = from, or to += from
+  virtual void copy_or_add(const float* from, float* to, int64_t count, Gradient mode) = 0;  // to = from, or to += from
   virtual void to_bf16(const float* from, void* to, int64_t count) = 0;
   virtual void from_bf16(const void* from, float* to, int64_t count) = 0;
 

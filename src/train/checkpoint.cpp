@@ -95,7 +95,7 @@ fs::path write_checkpoint(const fs::path& folder, const Snapshot& snapshot, cons
       if (about_to_write) about_to_write(temporary.path() / file);
       return temporary.path() / file;
     };
-    save_state_dict(announce(kFiles[0]), tensors.parameters, tensors.norms, snapshot.model);
+    save_state_dict(announce(kFiles[0]), tensors.parameters, tensors.batch_norms, snapshot.model);
     write_optimizer(announce(kFiles[1]), snapshot.optimizer, tensors.parameters);
     write_durable_file(announce(kFiles[2]), to_json(snapshot.run));
     announce(kManifestFile);
@@ -131,7 +131,7 @@ Snapshot read_checkpoint(const fs::path& checkpoint, const Tensors& tensors,
                          std::span<const std::string> optimizer_states) {
   Snapshot snapshot;
   snapshot.run = read_run_state(checkpoint);
-  snapshot.model = load_state_dict(checkpoint / kFiles[0], tensors.parameters, tensors.norms);
+  snapshot.model = load_state_dict(checkpoint / kFiles[0], tensors.parameters, tensors.batch_norms);
   snapshot.optimizer = read_optimizer(checkpoint / kFiles[1], optimizer_states, tensors.parameters);
   return snapshot;
 }

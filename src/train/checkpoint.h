@@ -37,7 +37,7 @@ struct Snapshot {
 // What a checkpoint's tensors are the tensors of. Views.
 struct Tensors {
   std::span<const Parameter> parameters;
-  std::span<const NormState> norms;
+  std::span<const BatchNormState> batch_norms;
 };
 
 // Writes `folder`/step-NNNNNNNN, replacing one of that name, and makes `latest` point to it; `best` too where asked.

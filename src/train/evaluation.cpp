@@ -41,7 +41,7 @@ std::optional<Evaluation> Evaluator::run(const std::function<bool()>& go_on) {
     stats[2 * step] = stats[2 * step + 1] = 0;
     if (shard.batch.size == 0) continue;
     const auto work = [&] {
-      replica_.model.evaluate({.kind = Pass::Kind::evaluate, .samples = shard.samples, .state = state},
+      replica_.model.evaluate({.kind = Pass::Kind::evaluate, .samples = shard.samples, .running_stats = state},
                               stats_.as<float>());
     };
     graphs_->run({.kind = kEvaluationStep, .size = shard.batch.size}, std::ref(work));

@@ -55,7 +55,7 @@ std::string plan_report(Replica& replica, const DistributedSampler& sampler) {
                               .size = local},
                   .global_size = sampler.micro_batch(0, 0).size(),
                   .mode = Gradient::overwrite,
-                  .state = replica.state(),
+                  .running_stats = replica.state(),
                   .epoch = reinterpret_cast<const uint32_t*>(replica.gradients() + replica.frame.epoch)};
   const double compute = sampler.micro_batches() *
                          median_ms(replica, [&] { replica.model.forward_backward(pass, 1.0f, replica.ticket()); });

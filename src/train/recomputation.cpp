@@ -24,17 +24,18 @@ bool StatisticsRecomputation::run(const std::function<bool()>& go_on) {
     const Shard& shard = feed.next();
     const bool first = step == 0;
     r.run(*graphs_, {.kind = first ? kFirstRecomputation : kRecomputation, .size = shard.batch.global_size}, [&] {
-      r.model.recompute({.kind = Pass::Kind::recompute,
-                         .samples = shard.samples,
-                         .global_size = shard.batch.global_size,
-                         .mode = first ? Gradient::overwrite : Gradient::add,
-                         .state = r.state()});
+      r.model.precise_bn({.kind = Pass::Kind::precise_bn,
+                          .samples = shard.samples,
+                          .global_size = shard.batch.global_size,
+                          .mode = first ? Gradient::overwrite : Gradient::add,
+                          .running_stats = r.state()});
     });
     r.device.poll();
   }
-  const int64_t count = state_count(r.norms);
+  const int64_t count = state_count(r.batch_norms);
   r.communicator.wait(r.communicator.all_reduce({r.statistics(), count, DType::f32}));
-  r.ops.put(r.state(), r.evaluation_state(), count, Gradient::overwrite);  // its means are the centres of the sums
+  r.ops.copy_or_add(r.state(), r.evaluation_state(), count,
+                    Gradient::overwrite);  // its means are the centres of the sums
   r.running_stats().update(r.evaluation_state(), r.statistics(), static_cast<float>(sampler_.samples()), true, {});
   r.device.synchronize();
   return true;

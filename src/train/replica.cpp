@@ -19,9 +19,9 @@ BucketPlan plan_for(std::span<const Parameter> parameters, int64_t multiple, int
   return plan_buckets(counts, world, statistics + TicketLayout{world}.elements(), caps);
 }
 
-std::vector<RunningStatsSpan> spans_of(std::span<const NormState> norms) {
+std::vector<RunningStatsSpan> spans_of(std::span<const BatchNormState> batch_norms) {
   std::vector<RunningStatsSpan> spans;
-  for (const NormState& norm : norms) spans.push_back(norm.span);
+  for (const BatchNormState& norm : batch_norms) spans.push_back(norm.span);
   return spans;
 }
 
@@ -33,37 +33,37 @@ Replica::Replica(const Network& network, const ReplicaConfig& config, Device& de
       ops(ops_),
       communicator(communicator_),
       parameters(parameters_of(network, alignment(config, communicator_.size()))),
-      norms(norm_states_of(network)),
+      batch_norms(batch_norm_states_of(network)),
       ticket_layout{communicator_.size()},
-      plan(plan_for(parameters, alignment(config, communicator_.size()), state_count(norms), communicator_.size(),
+      plan(plan_for(parameters, alignment(config, communicator_.size()), state_count(batch_norms), communicator_.size(),
                     config.caps)),
       frame(plan, ticket_layout),
       weights_(device_, bytes_of_floats(plan.padded)),
       gradients_(communicator_.memory() ? *communicator_.memory() : device_, bytes_of_floats(frame.end)),
-      state_(device_, bytes_of_floats(state_count(norms))),
-      evaluation_state_(device_, bytes_of_floats(state_count(norms))),
+      state_(device_, bytes_of_floats(state_count(batch_norms))),
+      evaluation_state_(device_, bytes_of_floats(state_count(batch_norms))),
       shadow_(config.grad_dtype == DType::bf16 ? Buffer(communicator_.memory() ? *communicator_.memory() : device_,
                                                         static_cast<size_t>(plan.padded) * size_of(DType::bf16))
                                                : Buffer()),
-      norm_communicator_(norms.empty() || communicator_.size() == 1 ? nullptr : communicator_.split(0)),
-      running_stats_(ops_.running_stats(spans_of(norms))),
-      model(network, parameters, norms, config.batch_sizes, device_, ops_, {weights(), gradients(), statistics()},
+      bn_communicator_(batch_norms.empty() || communicator_.size() == 1 ? nullptr : communicator_.split(0)),
+      running_stats_(ops_.running_stats(spans_of(batch_norms))),
+      model(network, parameters, batch_norms, config.batch_sizes, device_, ops_, {weights(), gradients(), statistics()},
             model_config(config)),
       reducer(plan, communicator_, {gradients(), static_cast<size_t>(plan.total)}, wire(config)),
-      update({config.optimizer, config.clip_norm, config.zero}, optimizer_tensors(parameters, config.all_decay), plan,
-             device_, ops_, communicator_) {
+      update({config.optimizer, config.max_grad_norm, config.zero}, optimizer_tensors(parameters, config.all_decay),
+             plan, device_, ops_, communicator_) {
   check_same_on_all_ranks(plan.hash(), "bucket plan", communicator);
   device.set_poll([this] { communicator.progress(); });
-  load_state(initial_state(norms));
+  load_state(initial_state(batch_norms));
 }
 
 Replica::~Replica() { device.set_poll({}); }
 
 ModelConfig Replica::model_config(const ReplicaConfig& config) {
   ModelConfig model_config{
-      .sync_norm = config.sync_norm, .all_reduce = {}, .label_smoothing = config.label_smoothing, .seed = config.seed};
-  if (norm_communicator_)
-    model_config.all_reduce = [c = norm_communicator_.get()](float* values, int64_t count) {
+      .sync_bn = config.sync_bn, .all_reduce = {}, .label_smoothing = config.label_smoothing, .seed = config.seed};
+  if (bn_communicator_)
+    model_config.all_reduce = [c = bn_communicator_.get()](float* values, int64_t count) {
       c->wait(c->all_reduce({values, count, DType::f32}));
     };
   return model_config;
@@ -90,7 +90,7 @@ void Replica::load(std::span<const float> values) {
 }
 
 void Replica::load_state(std::span<const float> values) {
-  DDP_EXPECT(static_cast<int64_t>(values.size()) == state_count(norms));
+  DDP_EXPECT(static_cast<int64_t>(values.size()) == state_count(batch_norms));
   if (values.empty()) return;
   device.upload(state(), values.data(), values.size_bytes());
   device.upload(evaluation_state(), values.data(), values.size_bytes());
@@ -105,13 +105,15 @@ std::vector<float> Replica::download(const float* from, int64_t count) const {
 
 std::vector<float> Replica::download_weights() const { return download(weights(), plan.gradients); }
 std::vector<float> Replica::download_gradients() const { return download(gradients(), plan.gradients); }
-std::vector<float> Replica::download_state(const float* state) const { return download(state, state_count(norms)); }
+std::vector<float> Replica::download_state(const float* state) const {
+  return download(state, state_count(batch_norms));
+}
 
 void Replica::check_replicas() const {
   const std::vector<float> values = download_weights(), statistics_now = download_state(state());
   std::vector<NamedSpan> named;
   for (const Parameter& p : parameters) named.push_back({p.name, std::span(values).subspan(p.offset, p.count)});
-  for (const NormState& n : norms)
+  for (const BatchNormState& n : batch_norms)
     named.push_back({n.layer_name, std::span(statistics_now).subspan(n.span.offset, 2 * n.span.channels)});
   ddp::check_replicas(named, communicator);
 }

@@ -26,10 +26,10 @@ struct ReplicaConfig {
   BucketCaps caps = {};
   OptimizerDesc optimizer = {};
   bool all_decay = true;          // weight decay for biases and the parameters of norms too
-  double clip_norm = 0;           // of the gradients together; 0: not clipped
+  double max_grad_norm = 0;       // of the gradients together; 0: not clipped
   bool zero = false;              // optimizer state in parts (ZeRO stage 1)
   DType grad_dtype = DType::f32;  // in which gradients travel
-  bool sync_norm = false;         // batch norms normalise by the global batch
+  bool sync_bn = false;           // batch norms normalise by the global batch
   float label_smoothing = 0;
   uint64_t seed = 0;  // of dropout
 };
@@ -46,7 +46,7 @@ class Replica {
   Ops& ops;
   Communicator& communicator;
   const std::vector<Parameter> parameters;
-  const std::vector<NormState> norms;
+  const std::vector<BatchNormState> batch_norms;
   const TicketLayout ticket_layout;
   const BucketPlan plan;
   const StepFrame frame;  // behind the gradients
@@ -59,9 +59,7 @@ class Replica {
   // Running statistics as norms say, and those that evaluation uses where they are recomputed for it.
   float* state() const { return state_.as<float>(); }
   float* evaluation_state() const { return evaluation_state_.as<float>(); }
-  const Communicator* norm_communicator() const {
-    return norm_communicator_.get();
-  }  // of batch norms' sums; may be null
+  const Communicator* bn_communicator() const { return bn_communicator_.get(); }  // of batch norms' sums; may be null
   RunningStats& running_stats() const { return *running_stats_; }
 
   // Host copies in flat order, plan.gradients values, and state_count(norms) of state. All wait for the device. Weights
@@ -86,7 +84,7 @@ class Replica {
   std::vector<float> download(const float* from, int64_t count) const;
 
   Buffer weights_, gradients_, state_, evaluation_state_, shadow_;
-  std::unique_ptr<Communicator> norm_communicator_;  // null where nothing needs it
+  std::unique_ptr<Communicator> bn_communicator_;  // null where nothing needs it
   std::unique_ptr<RunningStats> running_stats_;
 
  public:

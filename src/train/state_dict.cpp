@@ -13,7 +13,7 @@
 namespace ddp {
 namespace {
 
-std::vector<float> values_of(const NormState& norm, std::span<const float> statistics, int64_t part) {
+std::vector<float> values_of(const BatchNormState& norm, std::span<const float> statistics, int64_t part) {
   const auto first = statistics.begin() + norm.span.offset + part * norm.span.channels;
   return {first, first + norm.span.channels};
 }
@@ -46,14 +46,14 @@ class TensorsOfFile {
 }  // namespace
 
 void save_state_dict(const std::filesystem::path& path, std::span<const Parameter> parameters,
-                     std::span<const NormState> norms, const ModelState& state) {
+                     std::span<const BatchNormState> batch_norms, const ModelState& state) {
   std::vector<const Parameter*> forward;
   for (const Parameter& p : parameters) forward.push_back(&p);
   std::stable_sort(forward.begin(), forward.end(), [](auto* a, auto* b) { return a->layer < b->layer; });
 
   std::vector<NamedTensor> tensors;
   for (const Parameter* p : forward) tensors.push_back({p->name, p->pytorch_shape, to_pytorch(*p, state.weights)});
-  for (const NormState& n : norms) {
+  for (const BatchNormState& n : batch_norms) {
     const std::vector<int64_t> shape{n.span.channels};
     if (!n.scale) tensors.push_back({n.layer_name + ".weight", shape, std::vector<float>(n.span.channels, 1.0f)});
     tensors.push_back({n.layer_name + ".running_mean", shape, values_of(n, state.statistics, 0)});
@@ -64,12 +64,12 @@ void save_state_dict(const std::filesystem::path& path, std::span<const Paramete
 }
 
 ModelState load_state_dict(const std::filesystem::path& path, std::span<const Parameter> parameters,
-                           std::span<const NormState> norms) {
+                           std::span<const BatchNormState> batch_norms) {
   TensorsOfFile tensors(path);
   ModelState state{.weights = std::vector<float>(flat_count(parameters)),
-                   .statistics = std::vector<float>(state_count(norms))};
+                   .statistics = std::vector<float>(state_count(batch_norms))};
   for (const Parameter& p : parameters) from_pytorch(p, tensors.take(p.name, p.pytorch_shape).values, state.weights);
-  for (const NormState& n : norms) {
+  for (const BatchNormState& n : batch_norms) {
     const std::vector<int64_t> shape{n.span.channels};
     if (!n.scale) {
       const auto scale = tensors.take(n.layer_name + ".weight", shape).values;

@@ -18,10 +18,10 @@ struct ModelState {
 
 // Tensors are written in the forward order, as PyTorch does. Throws Error(Exit::output).
 void save_state_dict(const std::filesystem::path& path, std::span<const Parameter> parameters,
-                     std::span<const NormState> norms, const ModelState& state);
+                     std::span<const BatchNormState> batch_norms, const ModelState& state);
 
 // Throws Error(Exit::data) where the file is broken, Error(Exit::model) where names or shapes are not the model's.
 ModelState load_state_dict(const std::filesystem::path& path, std::span<const Parameter> parameters,
-                           std::span<const NormState> norms);
+                           std::span<const BatchNormState> batch_norms);
 
 }  // namespace ddp

@@ -97,13 +97,13 @@ void Step::compute(const Shard& shard, bool begins, bool ends) {
                   .samples = shard.samples,
                   .global_size = shard.batch.global_size,
                   .mode = begins ? Gradient::overwrite : Gradient::add,
-                  .state = r.state(),
+                  .running_stats = r.state(),
                   .epoch = reinterpret_cast<const uint32_t*>(r.gradients() + r.frame.epoch),
                   .announce = ends ? &announce_ : nullptr};
   r.model.forward_backward(pass, static_cast<float>(1.0 / static_cast<double>(shard.batch.step_size)), r.ticket());
   if (!ends) return;
 
-  if (!r.norms.empty()) flag_nonfinite(r.statistics(), state_count(r.norms), TicketLayout::kBadStatistics);
+  if (!r.batch_norms.empty()) flag_nonfinite(r.statistics(), state_count(r.batch_norms), TicketLayout::kBadStatistics);
   r.reducer.ready(r.reducer.tail());
   r.device.timestamp(timestamps + 1);
   enter(Phase::allreduce, issued_);
@@ -117,7 +117,8 @@ void Step::compute(const Shard& shard, bool begins, bool ends) {
 void Step::update(int64_t samples) {
   Replica& r = replica_;
   const std::span<const float> bad(r.ticket() + r.ticket_layout.bad(0), r.ticket_layout.world);
-  if (!r.norms.empty()) r.running_stats().update(r.state(), r.statistics(), static_cast<float>(samples), false, bad);
+  if (!r.batch_norms.empty())
+    r.running_stats().update(r.state(), r.statistics(), static_cast<float>(samples), false, bad);
   r.update.issue(r.weights(), r.gradients(), reinterpret_cast<OptimizerScalars*>(r.gradients() + r.frame.scalars), bad);
   r.model.bind();
 }

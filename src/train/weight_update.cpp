@@ -32,13 +32,13 @@ WeightUpdate::WeightUpdate(const WeightUpdateDesc& desc, std::span<const Optimiz
 
 void WeightUpdate::issue(float* weights, const float* gradients, OptimizerScalars* scalars,
                          std::span<const float> skip) {
-  if (desc_.clip_norm > 0) {
+  if (desc_.max_grad_norm > 0) {
     auto* const sum = square_sum_.as<float>();
     for (size_t i = 0; i < parts_.size(); ++i)
       ops_.sum_of_squares(gradients + parts_[i].begin, parts_[i].count, sum,
                           i == 0 ? Gradient::overwrite : Gradient::add);
     if (desc_.scatter) communicator_.wait(communicator_.all_reduce({sum, 1, DType::f32}));
-    ops_.clip_scale(sum, static_cast<float>(desc_.clip_norm), &scalars->gradient_scale);
+    ops_.clip_scale(sum, static_cast<float>(desc_.max_grad_norm), &scalars->gradient_scale);
   }
   if (!desc_.scatter) return update(parts_[0], weights, gradients, scalars, skip);
 
@@ -59,7 +59,7 @@ void WeightUpdate::update(const Part& part, float* weights, const float* gradien
 }
 
 int WeightUpdate::collectives() const {
-  return desc_.scatter ? static_cast<int>(plan_.buckets.size()) + (desc_.clip_norm > 0 ? 1 : 0) : 0;
+  return desc_.scatter ? static_cast<int>(plan_.buckets.size()) + (desc_.max_grad_norm > 0 ? 1 : 0) : 0;
 }
 
 OptimizerScalars WeightUpdate::scalars_for(double rate, int64_t step) const {
@@ -91,7 +91,8 @@ std::vector<float> WeightUpdate::download_state(int k) {
   const Buffer whole(device_, bytes_of_floats(plan_.padded));
   auto* const flat = whole.as<float>();
   for (size_t b = 0; b < parts_.size(); ++b) {
-    ops_.put(state_[k].as<float>() + parts_[b].state, flat + parts_[b].begin, parts_[b].count, Gradient::overwrite);
+    ops_.copy_or_add(state_[k].as<float>() + parts_[b].state, flat + parts_[b].begin, parts_[b].count,
+                     Gradient::overwrite);
     communicator_.wait(communicator_.all_gather({flat + plan_.buckets[b].offset, plan_.buckets[b].count, DType::f32}));
   }
   device_.download(values.data(), flat, bytes_of_floats(plan_.gradients));

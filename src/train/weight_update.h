@@ -19,8 +19,8 @@ namespace ddp {
 
 struct WeightUpdateDesc {
   OptimizerDesc optimizer = {};
-  double clip_norm = 0;  // of all gradients together; 0: they are not clipped
-  bool scatter = false;  // as the Reducer's wire; not with lars, which needs whole tensors
+  double max_grad_norm = 0;  // of all gradients together; 0: they are not clipped
+  bool scatter = false;      // as the Reducer's wire; not with lars, which needs whole tensors
 };
 
 class WeightUpdate {

@@ -31,12 +31,12 @@ void check_put_and_bf16(const Tested& t) {
       SCOPED_TRACE(fmt::format("{} elements after {}", count, before));
       const Values a = random_values(count, 1), b = random_values(count, 2), narrow = rounded(a, DType::bf16);
       Values sum = b;
-      t.reference.put(a.data(), sum.data(), count, Gradient::add);
+      t.reference.copy_or_add(a.data(), sum.data(), count, Gradient::add);
       const OnDevice<float> from(t.device, a, before), to(t.device, b, before), back(t.device, b, before);
       const OnDeviceTensor halves(t.device, {1, {1, 1, count}}, DType::bf16, before);
-      t.ops.put(from.data(), to.data(), count, Gradient::add);
+      t.ops.copy_or_add(from.data(), to.data(), count, Gradient::add);
       EXPECT_EQ(to.values(), sum);
-      t.ops.put(from.data(), to.data(), count, Gradient::overwrite);
+      t.ops.copy_or_add(from.data(), to.data(), count, Gradient::overwrite);
       EXPECT_EQ(to.values(), a);
       t.ops.to_bf16(from.data(), halves.tensor().data, count);
       EXPECT_EQ(halves.values(), narrow);

@@ -72,10 +72,10 @@ struct Variant {
 // Norms of the global batch, dropout, momentum; micro-batches; optimizer state in parts.
 TEST_P(EmulatedTraining, NormsMicroBatchesAndPartsOfStateAreTheSameMathematics) {
   const GpuWorld& world = GetParam();
-  ReplicaConfig plain{.optimizer = {.momentum = 0.9f, .weight_decay = 1e-3f}, .sync_norm = true, .seed = 3};
+  ReplicaConfig plain{.optimizer = {.momentum = 0.9f, .weight_decay = 1e-3f}, .sync_bn = true, .seed = 3};
   ReplicaConfig parts = plain;
   parts.zero = true;
-  parts.clip_norm = 0.7;
+  parts.max_grad_norm = 0.7;
   for (const auto& [name, samples, replica, micro_batches] :
        {Variant{"plain", 50, plain}, Variant{"plain", 3, plain}, Variant{"micro-batches", 50, plain, 3},
         Variant{"state in parts", 50, parts}}) {

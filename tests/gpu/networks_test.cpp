@@ -29,10 +29,10 @@ std::vector<float> open_weights(const Replica& replica) {
 }
 
 // The largest distance of a mean or a variance over its norm.
-double state_distance(std::span<const NormState> norms, std::span<const float> actual,
+double state_distance(std::span<const BatchNormState> batch_norms, std::span<const float> actual,
                       std::span<const float> expected) {
   double worst = 0;
-  for (const NormState& norm : norms)
+  for (const BatchNormState& norm : batch_norms)
     for (const int64_t at : {norm.span.offset, norm.span.offset + norm.span.channels}) {
       const double d = distance(actual.subspan(at, norm.span.channels), expected.subspan(at, norm.span.channels));
       if (!(d <= worst)) worst = d;
@@ -74,7 +74,7 @@ TEST_P(NetworksOnGpu, SixStepsAreTheCpus) {
   const Distance gradients =
       gradient_distance(on_cpu.replica.parameters, actual.steps.gradients, expected.steps.gradients);
   const double losses = loss_distance(actual.steps.losses, expected.steps.losses);
-  const double state = state_distance(on_cpu.replica.norms, actual.state, expected.state);
+  const double state = state_distance(on_cpu.replica.batch_norms, actual.state, expected.state);
   EXPECT_LE(gradients.value, 1e-4) << gradients.parameter;
   EXPECT_LE(losses, 1e-5);
   EXPECT_LE(state, 1e-5);

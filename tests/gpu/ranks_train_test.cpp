@@ -119,8 +119,8 @@ TEST_P(NormsOverRanksOnGpu, StateInPartsIsTheSameMathematics) {
     RigConfig config{.batch_size = 16,
                      .lr = 0.05,
                      .replica = {.optimizer = {.momentum = 0.9f, .nesterov = true, .weight_decay = 0.01f},
-                                 .clip_norm = 0.5,
-                                 .sync_norm = true,
+                                 .max_grad_norm = 0.5,
+                                 .sync_bn = true,
                                  .seed = 5}};
     std::vector<double> expected;
     std::vector<float> expected_weights;

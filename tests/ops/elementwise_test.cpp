@@ -137,9 +137,9 @@ TEST_P(ElementwiseTest, FlagNonfiniteMarksTheFirstFinding) {
 TEST_P(ElementwiseTest, PutCopiesOrAdds) {
   const Values from = random_values(40001, 1), before = random_values(40001, 2);
   Values copied(40001, NAN), added = before, expected = before;
-  ops->put(from.data(), copied.data(), 40001, Gradient::overwrite);
+  ops->copy_or_add(from.data(), copied.data(), 40001, Gradient::overwrite);
   EXPECT_EQ(copied, from);
-  ops->put(from.data(), added.data(), 40001, Gradient::add);
+  ops->copy_or_add(from.data(), added.data(), 40001, Gradient::add);
   for (size_t i = 0; i < expected.size(); ++i) expected[i] += from[i];
   EXPECT_EQ(added, expected);
 }

@@ -42,9 +42,10 @@ Worst gradient_distance(const json& state, std::span<const Parameter> parameters
   return worst;
 }
 
-double buffer_distance(const json& state, std::span<const NormState> norms, const std::vector<float>& statistics) {
+double buffer_distance(const json& state, std::span<const BatchNormState> batch_norms,
+                       const std::vector<float>& statistics) {
   double worst = 0;
-  for (const auto& [name, layer, span, scale] : norms)
+  for (const auto& [name, layer, span, scale] : batch_norms)
     for (const int part : {0, 1}) {
       const json& figures = state.at("buffers").at(name + (part == 0 ? ".running_mean" : ".running_var"));
       const auto values = std::span(statistics).subspan(span.offset + part * span.channels, span.channels);
@@ -88,7 +89,7 @@ class Networks : public ::testing::TestWithParam<Case> {
       std::printf("gradients not compared: PyTorch's own ways of rounding are %.1e apart; ", gradient_spread(state));
     }
     if (!centred) {
-      const double buffers = buffer_distance(state, r.norms, r.download_state(r.state()));
+      const double buffers = buffer_distance(state, r.batch_norms, r.download_state(r.state()));
       EXPECT_LE(buffers, whole ? 1e-5 : std::max(1e-5, 2 * largest_spread(state, "buffers")));
       std::printf("statistics %.1e, ", buffers);
     }

@@ -33,7 +33,7 @@ ReplicaConfig config_of(const json& options) {
   }
   return {.optimizer = optimizer,
           .all_decay = options.value("decay_biases", true) && name != "lars",
-          .clip_norm = options.value("clip_grad_norm", 0.0),
+          .max_grad_norm = options.value("clip_grad_norm", 0.0),
           .label_smoothing = number("label_smoothing", 0)};
 }
 

@@ -121,7 +121,7 @@ inline void start_from(const nlohmann::json& state, Replica& replica) {
   if (start != "trained")
     return replica.load(parity_weights(replica.parameters, places_of(state), start == "open" ? 8 : 0));
   const std::string weights = std::string(DDP_EXPECTED) + "/networks/" + state.at("weights").get<std::string>();
-  const ModelState trained = load_state_dict(weights, replica.parameters, replica.norms);
+  const ModelState trained = load_state_dict(weights, replica.parameters, replica.batch_norms);
   replica.load(trained.weights);
   replica.load_state(trained.statistics);
 }

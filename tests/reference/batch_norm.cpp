@@ -26,7 +26,7 @@ class ReferenceBatchNorm final : public BatchNorm {
       s1[c] += v;
       s2[c] += v * v;
     });
-    put(s1, s2, sums);
+    copy_or_add(s1, s2, sums);
   }
 
   void forward(const Tensor& x, const Tensor& skip, const Tensor& y, const float* center, const float* sums,
@@ -57,7 +57,7 @@ class ReferenceBatchNorm final : public BatchNorm {
       t1[c] += g;
       t2[c] += g * (x.f32()[i] - mean_[c]) * inverse_deviation_[c];
     });
-    put(t1, t2, sums);
+    copy_or_add(t1, t2, sums);
   }
 
   void backward(const Tensor& x, const Tensor& dy, const Tensor& dx, const float* sums, float count) override {
@@ -80,7 +80,7 @@ class ReferenceBatchNorm final : public BatchNorm {
   void each(const Tensor& t, F&& f) const {
     for (int64_t i = 0; i < t.shape.elements(); ++i) f(i, i % c_);
   }
-  void put(const std::vector<double>& first, const std::vector<double>& second, float* sums) const {
+  void copy_or_add(const std::vector<double>& first, const std::vector<double>& second, float* sums) const {
     for (int64_t c = 0; c < c_; ++c) {
       sums[c] = static_cast<float>(first[c]);
       sums[c_ + c] = static_cast<float>(second[c]);

@@ -88,7 +88,7 @@ class ReferenceOps final : public Ops {
   void flag_nonfinite(const float* values, int64_t count, float mark, float* flag) override {
     if (*flag == 0 && std::any_of(values, values + count, [](float v) { return !std::isfinite(v); })) *flag = mark;
   }
-  void put(const float* from, float* to, int64_t count, Gradient mode) override {
+  void copy_or_add(const float* from, float* to, int64_t count, Gradient mode) override {
     for (int64_t i = 0; i < count; ++i) to[i] = mode == Gradient::add ? to[i] + from[i] : from[i];
   }
   void to_bf16(const float* from, void* to, int64_t count) override {

@@ -131,7 +131,7 @@ constexpr OptimizerDesc kPlain{}, kMomentum{.momentum = 0.9f, .nesterov = true, 
 class WeightUpdates : public ::testing::TestWithParam<std::tuple<int, OptimizerDesc, double>> {
  protected:
   WeightUpdateDesc desc() const {
-    return {.optimizer = std::get<1>(GetParam()), .clip_norm = std::get<2>(GetParam()), .scatter = true};
+    return {.optimizer = std::get<1>(GetParam()), .max_grad_norm = std::get<2>(GetParam()), .scatter = true};
   }
 };
 INSTANTIATE_TEST_SUITE_P(All, WeightUpdates,
@@ -172,7 +172,7 @@ TEST(WeightUpdate, ClipsTheNormOfAllGradients) {
     run_ranks(2, [&](Communicator& rank) {
       const Layout layout(2, false);
       std::vector<float> weights(layout.plan.padded), gradients = layout.spread(some_values(1));
-      WeightUpdate update({.clip_norm = limit}, layout.tensors, layout.plan, *device, *ops, rank);
+      WeightUpdate update({.max_grad_norm = limit}, layout.tensors, layout.plan, *device, *ops, rank);
       OptimizerScalars scalars = update.scalars_for(1, 1);
       const std::vector<float> skip(2);
       update.issue(weights.data(), gradients.data(), &scalars, skip);

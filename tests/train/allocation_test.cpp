@@ -71,12 +71,12 @@ void PrintTo(const Case& tested, std::ostream* out) { *out << tested.name; }
 
 std::vector<Case> cases() {
   const ReplicaConfig everything{.optimizer = {.kind = OptimizerDesc::Kind::adam, .weight_decay = 0.01f},
-                                 .clip_norm = 1,
+                                 .max_grad_norm = 1,
                                  .zero = true,
                                  .grad_dtype = DType::bf16,
-                                 .sync_norm = true,
+                                 .sync_bn = true,
                                  .label_smoothing = 0.1f};
-  const ReplicaConfig lars{.optimizer = {.kind = OptimizerDesc::Kind::lars, .momentum = 0.9f}, .sync_norm = true};
+  const ReplicaConfig lars{.optimizer = {.kind = OptimizerDesc::Kind::lars, .momentum = 0.9f}, .sync_bn = true};
   const ImageShape grey{28, 28, 1};
   return {{"lenet", make_model("lenet", grey, 4), grey, {}, 1},
           {"keras_convnet", make_model("keras-convnet", grey, 4), grey, everything, 2},

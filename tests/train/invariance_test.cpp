@@ -108,7 +108,7 @@ TEST_P(OtherNetworks, OneStepFromEqualWeights) {
     RigConfig config{.batch_size = batch,
                      .lr = state.at("lr"),
                      .order = Order::sequential,
-                     .replica = {.sync_norm = !norm_states_of(net).empty()}};
+                     .replica = {.sync_bn = !batch_norm_states_of(net).empty()}};
     const Subset first_batch(samples, batch);
     SixSteps expected;
     std::vector<float> centre;  // of the running statistics, as one rank finds it
@@ -122,7 +122,7 @@ TEST_P(OtherNetworks, OneStepFromEqualWeights) {
           centre_statistics(r, first_batch, batch);
           centre = r.download_state(r.state());
         } else if (centred) {
-          centre.resize(state_count(r.norms));
+          centre.resize(state_count(r.batch_norms));
           part.wait(part.broadcast(DeviceSpan::of(centre), 0));
           r.load_state(centre);
         }

@@ -17,7 +17,7 @@ class Norms : public ::testing::TestWithParam<int> {};
 TEST_P(Norms, OfTheGlobalBatchMakeTheWorldSizeInvisible) {
   for (const int64_t samples : {50, 3}) {
     const MemoryDataset data = small_data(samples);
-    const RigConfig config{.batch_size = 16, .lr = 0.05, .replica = {.sync_norm = true, .seed = 5}};
+    const RigConfig config{.batch_size = 16, .lr = 0.05, .replica = {.sync_bn = true, .seed = 5}};
     const Result one = train_world(1, config, norm_network(), data, 8);
     const Result many = train_world(GetParam(), config, norm_network(), data, 8);
     EXPECT_LE(loss_distance(many.losses, one.losses), 1e-5) << samples;
@@ -42,7 +42,7 @@ TEST_P(Norms, OfARanksPartKeepReplicasEqual) {
 
 TEST_P(Norms, MicroBatchesAreTheSameAtEveryWorldSize) {
   const MemoryDataset data = small_data(50);
-  const RigConfig config{.batch_size = 16, .lr = 0.05, .replica = {.sync_norm = true}, .step = {.micro_batches = 3}};
+  const RigConfig config{.batch_size = 16, .lr = 0.05, .replica = {.sync_bn = true}, .step = {.micro_batches = 3}};
   const Result one = train_world(1, config, norm_network(), data, 8);
   const Result many = train_world(GetParam(), config, norm_network(), data, 8);
   EXPECT_LE(loss_distance(many.losses, one.losses), 1e-5);
@@ -74,7 +74,7 @@ TEST_P(Norms, StateInPartsIsTheSameMathematics) {
                                          Case{{.momentum = 0.9f, .nesterov = true, .weight_decay = 0.01f}, 8}}) {
     RigConfig config{.batch_size = 16,
                      .lr = 0.01,
-                     .replica = {.optimizer = optimizer, .all_decay = false, .clip_norm = 0.5, .sync_norm = true}};
+                     .replica = {.optimizer = optimizer, .all_decay = false, .max_grad_norm = 0.5, .sync_bn = true}};
     std::vector<std::vector<double>> losses;
     std::vector<std::vector<float>> weights;
     for (const bool zero : {false, true}) {
@@ -95,7 +95,7 @@ TEST_P(Norms, StateInPartsIsTheSameMathematics) {
 
 TEST_P(Norms, Bf16OnTheWireKeepsReplicasEqual) {
   const MemoryDataset data = small_data(50);
-  RigConfig config{.batch_size = 16, .lr = 0.05, .replica = {.sync_norm = true}};
+  RigConfig config{.batch_size = 16, .lr = 0.05, .replica = {.sync_bn = true}};
   const Result f32 = train_world(GetParam(), config, norm_network(), data, 4);
   config.replica.grad_dtype = DType::bf16;
   for (const bool zero : {false, true}) {
@@ -109,7 +109,7 @@ TEST_P(Norms, Bf16OnTheWireKeepsReplicasEqual) {
 // Recomputed statistics are the same at every world size, and nothing that training uses changes.
 TEST_P(Norms, RecomputedStatisticsDoNotKnowTheWorldSize) {
   const MemoryDataset data = small_data(50);
-  const RigConfig config{.batch_size = 16, .lr = 0.05, .replica = {.sync_norm = true}};
+  const RigConfig config{.batch_size = 16, .lr = 0.05, .replica = {.sync_bn = true}};
   std::vector<float> expected;
   double loss = 0;
   for (const int world : {1, GetParam()})
@@ -181,7 +181,7 @@ TEST(BadSteps, AreLeftOutWhereAskedFor) {
       const RigConfig config{
           .batch_size = 16,
           .lr = 0.05,
-          .replica = {.optimizer = {.momentum = 0.9f}, .zero = true, .grad_dtype = DType::bf16, .sync_norm = true},
+          .replica = {.optimizer = {.momentum = 0.9f}, .zero = true, .grad_dtype = DType::bf16, .sync_bn = true},
           .step = {.skip_limit = limit}};
       Rig rig(config, norm_network(), data, device, ops, c);
       Replica& r = rig.replica;

@@ -31,8 +31,7 @@ class Folder {
 };
 
 RigConfig config(OptimizerDesc optimizer, bool zero) {
-  return {
-      .batch_size = 16, .lr = 0.01, .replica = {.optimizer = optimizer, .zero = zero, .sync_norm = true, .seed = 5}};
+  return {.batch_size = 16, .lr = 0.01, .replica = {.optimizer = optimizer, .zero = zero, .sync_bn = true, .seed = 5}};
 }
 
 void run_rigs(int size, const RigConfig& config, const std::function<void(Rig&, Communicator&)>& work) {
@@ -81,14 +80,14 @@ TEST_P(Snapshots, AreGoneOnFromByAnyWorld) {
     ASSERT_EQ(snapshot.has_value(), c.rank() == 0);
     if (snapshot) {
       saved = *snapshot;
-      path = write_checkpoint(folder.path(), saved, {rig.replica.parameters, rig.replica.norms}, false);
+      path = write_checkpoint(folder.path(), saved, {rig.replica.parameters, rig.replica.batch_norms}, false);
     }
     const NextStep next = next_step(rig);
     if (c.rank() == 0) expected = next;
   });
   run_rigs(worlds.resumed, config(optimizer, worlds.zero_resumed), [&](Rig& rig, Communicator& c) {
     const Replica& r = rig.replica;
-    restore(rig.replica, read_checkpoint(path, {r.parameters, r.norms}, optimizer_state_names(r)));
+    restore(rig.replica, read_checkpoint(path, {r.parameters, r.batch_norms}, optimizer_state_names(r)));
     const auto restored = take_snapshot(rig.replica, {.step = kSteps}, kSteps);
     const NextStep next = next_step(rig);
     if (c.rank() != 0) return;

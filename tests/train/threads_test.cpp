@@ -66,7 +66,7 @@ TEST(Overlap, FirstBucketLeavesBeforeBackwardHasEnded) {
     r.model.forward_backward({.kind = Pass::Kind::train,
                               .samples = shard.samples,
                               .global_size = 16,
-                              .state = r.state(),
+                              .running_stats = r.state(),
                               .announce = &announce},
                              1.0f / 16, r.ticket());
     r.reducer.ready(r.reducer.tail());

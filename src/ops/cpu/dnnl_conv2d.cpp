@@ -18,8 +18,8 @@ namespace {
 using dnnl::memory;
 using onednn::ConvShape;
 using onednn::describe;
+using onednn::Execution;
 using onednn::PackedWeights;
-using onednn::Step;
 using Tag = memory::format_tag;
 
 enum Pass { kForward, kWeights, kData };
@@ -71,7 +71,7 @@ class DnnlConv2d final : public Conv2d {
   void forward(const Tensor& x, const Tensor& y) override {
     check(x, y);
     each_slice(x.shape.n, kForward, [&](int64_t first, int64_t samples, bool winograd) {
-      Step& step = steps_.at({kForward, samples, winograd});
+      Execution& step = steps_.at({kForward, samples, winograd});
       if (desc_.bias)
         step.run({{DNNL_ARG_SRC, at(x, first)}, {DNNL_ARG_DST, at(y, first)}, {DNNL_ARG_BIAS, bias_}});
       else
@@ -84,8 +84,8 @@ class DnnlConv2d final : public Conv2d {
     check(x, dy);
     if (desc_.relu) relu_backward(context_.workers, y, dy, dy);
     each_slice(x.shape.n, kWeights, [&](int64_t first, int64_t samples, bool winograd) {
-      Step& step = steps_.at({kWeights, samples, winograd});
-      const Step::Address src{DNNL_ARG_SRC, at(x, first)}, diff{DNNL_ARG_DIFF_DST, at(dy, first)};
+      Execution& step = steps_.at({kWeights, samples, winograd});
+      const Execution::Address src{DNNL_ARG_SRC, at(x, first)}, diff{DNNL_ARG_DIFF_DST, at(dy, first)};
       const Gradient slice_mode = first == 0 ? mode : Gradient::add;
       if (desc_.bias)
         step.run({src, diff, {DNNL_ARG_DIFF_WEIGHTS, dweight}, {DNNL_ARG_DIFF_BIAS, dbias}}, slice_mode);
@@ -170,7 +170,7 @@ class DnnlConv2d final : public Conv2d {
   }
 
   // Where the library does not have Winograd's algorithm the direct one takes its place.
-  Step plan(const Key& key) {
+  Execution plan(const Key& key) {
     const auto planned = [&](bool winograd) {
       switch (key.pass) {
         case kForward: return plan_forward(key.samples, winograd);
@@ -188,12 +188,12 @@ class DnnlConv2d final : public Conv2d {
     }
   }
 
-  Step plan_forward(int64_t n, bool winograd) {
+  Execution plan_forward(int64_t n, bool winograd) {
     const auto x = describe_x(n), y = describe_y(n);
     ConvShape s = shape(n, kForward, winograd);
     s.dst = y;
     const auto p = onednn::forward(context_.engine, s, attributes(desc_.relu));
-    Step step(context_, dnnl::convolution_forward(p), p.scratchpad_desc());
+    Execution step(context_, dnnl::convolution_forward(p), p.scratchpad_desc());
     step.input(DNNL_ARG_SRC, x, p.src_desc());
     step.weights(DNNL_ARG_WEIGHTS, packed(p.weights_desc()));
     if (desc_.bias) step.input(DNNL_ARG_BIAS, s.bias, s.bias);
@@ -201,10 +201,10 @@ class DnnlConv2d final : public Conv2d {
     return step;
   }
 
-  Step plan_weights(int64_t n, bool winograd) {
+  Execution plan_weights(int64_t n, bool winograd) {
     const ConvShape s = shape(n, kWeights, winograd);
     const auto p = onednn::backward_weights(context_.engine, s, attributes(false), hint(n, winograd));
-    Step step(context_, dnnl::convolution_backward_weights(p), p.scratchpad_desc());
+    Execution step(context_, dnnl::convolution_backward_weights(p), p.scratchpad_desc());
     step.input(DNNL_ARG_SRC, describe_x(n), p.src_desc());
     step.input(DNNL_ARG_DIFF_DST, describe_y(n), p.diff_dst_desc());
     step.gradient(DNNL_ARG_DIFF_WEIGHTS, dense_, p.diff_weights_desc());
@@ -212,10 +212,10 @@ class DnnlConv2d final : public Conv2d {
     return step;
   }
 
-  Step plan_data(int64_t n, bool winograd) {
+  Execution plan_data(int64_t n, bool winograd) {
     const auto p =
         onednn::backward_data(context_.engine, shape(n, kData, winograd), attributes(false), hint(n, winograd));
-    Step step(context_, dnnl::convolution_backward_data(p), p.scratchpad_desc());
+    Execution step(context_, dnnl::convolution_backward_data(p), p.scratchpad_desc());
     step.input(DNNL_ARG_DIFF_DST, describe_y(n), p.diff_dst_desc());
     step.weights(DNNL_ARG_WEIGHTS, packed(p.weights_desc()));
     step.output(DNNL_ARG_DIFF_SRC, describe_x(n), p.diff_src_desc());
@@ -245,7 +245,7 @@ class DnnlConv2d final : public Conv2d {
   onednn::Context context_;
   memory::desc dense_;  // of the weights and their gradients
   std::deque<PackedWeights> packed_;
-  std::map<Key, Step> steps_;
+  std::map<Key, Execution> steps_;
   const float* bias_ = nullptr;
 };
 

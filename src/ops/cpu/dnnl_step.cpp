@@ -59,20 +59,20 @@ const memory& PackedWeights::use() {
   return packed_;
 }
 
-Step::Step(Context& context, dnnl::primitive primitive, const memory::desc& scratchpad)
+Execution::Execution(Context& context, dnnl::primitive primitive, const memory::desc& scratchpad)
     : context_(&context), primitive_(std::move(primitive)), scratchpad_(scratchpad, context.engine, nullptr) {
   reserve(scratchpad.get_size());
   arguments_.push_back({DNNL_ARG_SCRATCHPAD, scratchpad_.get()});
 }
 
-size_t Step::reserve(size_t bytes) {
+size_t Execution::reserve(size_t bytes) {
   const size_t place = reserved_;
   reserved_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;
   context_->scratch.reserve(reserved_);
   return place;
 }
 
-void Step::add(int id, Role role, const memory::desc& ours, const memory::desc& wanted) {
+void Execution::add(int id, Role role, const memory::desc& ours, const memory::desc& wanted) {
   Operand o{.id = id,
             .role = role,
             .ours = memory(ours, context_->engine, nullptr),
@@ -91,13 +91,17 @@ void Step::add(int id, Role role, const memory::desc& ours, const memory::desc& 
   operands_.push_back(std::move(o));
 }
 
-void Step::input(int id, const memory::desc& ours, const memory::desc& wanted) { add(id, Role::input, ours, wanted); }
-void Step::output(int id, const memory::desc& ours, const memory::desc& wanted) { add(id, Role::output, ours, wanted); }
-void Step::gradient(int id, const memory::desc& ours, const memory::desc& wanted) {
+void Execution::input(int id, const memory::desc& ours, const memory::desc& wanted) {
+  add(id, Role::input, ours, wanted);
+}
+void Execution::output(int id, const memory::desc& ours, const memory::desc& wanted) {
+  add(id, Role::output, ours, wanted);
+}
+void Execution::gradient(int id, const memory::desc& ours, const memory::desc& wanted) {
   add(id, Role::gradient, ours, wanted);
 }
 
-void Step::weights(int id, PackedWeights& packed) {
+void Execution::weights(int id, PackedWeights& packed) {
   arguments_.push_back({id, nullptr});
   operands_.push_back({.id = id,
                        .role = Role::weights,
@@ -109,7 +113,7 @@ void Step::weights(int id, PackedWeights& packed) {
                        .packed = &packed});
 }
 
-void Step::run(std::initializer_list<Address> addresses, Gradient mode) {
+void Execution::run(std::initializer_list<Address> addresses, Gradient mode) {
   dnnl::stream& stream = context_->stream;
   const Device& device = context_->workers.device;
   for (const auto& [id, data] : addresses) {

@@ -43,10 +43,10 @@ class PackedWeights {
   bool stale_ = false;
 };
 
-class Step {
+class Execution {
  public:
-  Step(Context& context, dnnl::primitive primitive, const dnnl::memory::desc& scratchpad);
-  Step(Step&&) = default;
+  Execution(Context& context, dnnl::primitive primitive, const dnnl::memory::desc& scratchpad);
+  Execution(Execution&&) = default;
 
   void input(int id, const dnnl::memory::desc& ours, const dnnl::memory::desc& wanted);
   void output(int id, const dnnl::memory::desc& ours, const dnnl::memory::desc& wanted);

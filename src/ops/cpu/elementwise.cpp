@@ -96,7 +96,7 @@ void flag_nonfinite(const Workers& workers, const float* values, int64_t count, 
   if (found && *flag == 0) *flag = mark;
 }
 
-void put(const Workers& workers, const float* from, float* to, int64_t count, Gradient mode) {
+void copy_or_add(const Workers& workers, const float* from, float* to, int64_t count, Gradient mode) {
   const FloatKernels& kernels = stream_kernels().floats;
   workers.spans(count, [&](int64_t first, int64_t end) {
     if (mode == Gradient::add)

@@ -16,7 +16,7 @@ void relu_backward(const Workers& workers, const Tensor& y, const Tensor& dy, co
 void add(const Workers& workers, const Tensor& a, const Tensor& b, const Tensor& y);
 
 void flag_nonfinite(const Workers& workers, const float* values, int64_t count, float mark, float* flag);
-void put(const Workers& workers, const float* from, float* to, int64_t count, Gradient mode);
+void copy_or_add(const Workers& workers, const float* from, float* to, int64_t count, Gradient mode);
 void to_bf16(const Workers& workers, const float* from, void* to, int64_t count);
 void from_bf16(const Workers& workers, const void* from, float* to, int64_t count);
 

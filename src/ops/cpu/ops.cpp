@@ -80,8 +80,8 @@ class CpuOps final : public Ops {
   void flag_nonfinite(const float* values, int64_t count, float mark, float* flag) override {
     ddp::flag_nonfinite(workers_, values, count, mark, flag);
   }
-  void put(const float* from, float* to, int64_t count, Gradient mode) override {
-    ddp::put(workers_, from, to, count, mode);
+  void copy_or_add(const float* from, float* to, int64_t count, Gradient mode) override {
+    ddp::copy_or_add(workers_, from, to, count, mode);
   }
   void to_bf16(const float* from, void* to, int64_t count) override { ddp::to_bf16(workers_, from, to, count); }
   void from_bf16(const void* from, float* to, int64_t count) override { ddp::from_bf16(workers_, from, to, count); }

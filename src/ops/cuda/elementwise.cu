@@ -140,7 +140,7 @@ void flag_nonfinite(CudaContext& context, const float* values, int64_t count, fl
   aligned(values) ? look.operator()<4>() : look.operator()<1>();
 }
 
-void put(CudaContext& context, const float* from, float* to, int64_t count, Gradient mode) {
+void copy_or_add(CudaContext& context, const float* from, float* to, int64_t count, Gradient mode) {
   put_as<4>(context, from, to, count, mode);
 }
 

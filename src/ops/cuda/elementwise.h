@@ -16,7 +16,7 @@ void relu_backward(CudaContext& context, const Tensor& y, const Tensor& dy, cons
 void add(CudaContext& context, const Tensor& a, const Tensor& b, const Tensor& y);
 
 void flag_nonfinite(CudaContext& context, const float* values, int64_t count, float mark, float* flag);
-void put(CudaContext& context, const float* from, float* to, int64_t count, Gradient mode);
+void copy_or_add(CudaContext& context, const float* from, float* to, int64_t count, Gradient mode);
 void to_bf16(CudaContext& context, const float* from, void* to, int64_t count);
 void from_bf16(CudaContext& context, const void* from, float* to, int64_t count, Gradient mode);
 

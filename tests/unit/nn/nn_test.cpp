@@ -143,18 +143,18 @@ TEST(Init, GlorotIsUniformWithKerassBound) {
 struct Counted {
   const char* model;
   ImageShape image;
-  int64_t parameters, norms;  // as PyTorch counts them
+  int64_t parameters, batch_norms;  // as PyTorch counts them
 };
 
 TEST(Models, HaveTheParametersOfTheirSources) {
-  for (const auto& [model, image, count, norms] :
+  for (const auto& [model, image, count, batch_norms] :
        {Counted{"mlp", {28, 28, 1}, 203530, 0}, Counted{"keras-convnet", {28, 28, 1}, 49242, 3},
         Counted{"resnet18", {28, 28, 1}, 11175818, 17}, Counted{"torchvision-resnet18", {224, 224, 3}, 11181642, 20},
         Counted{"torchvision-resnet50", {224, 224, 3}, 23528522, 53}}) {
     const Network network = make_model(model, image, 10);
     EXPECT_EQ(network.name(), model);
     EXPECT_EQ(total_count(parameters_of(network)), count) << model;
-    EXPECT_EQ(std::ssize(norm_states_of(network)), norms) << model;
+    EXPECT_EQ(std::ssize(batch_norm_states_of(network)), batch_norms) << model;
   }
 }
 
@@ -249,10 +249,10 @@ TEST(Network, WhatDoesNotFitIsRefusedWithTheLayersName) {
 TEST(MemoryPlan, PartsOfAGradientLieApart) {
   // 0 -> 1 -> 2 (+ skip 0) -> 3, with 1 and 2 keeping what they read
   const std::vector<PlannedStage> stages = {
-      {.bytes = 256, .from = LayerSpec::kImage, .keeps_input = true, .keeps_output = true, .has_gradient = true},
-      {.bytes = 256, .from = 0, .keeps_input = true, .has_gradient = true},
-      {.bytes = 256, .from = 1, .skip = 0, .keeps_input = true, .keeps_output = true, .has_gradient = true},
-      {.bytes = 64, .from = 2, .keeps_input = true, .has_gradient = true}};
+      {.bytes = 256, .from = LayerSpec::kImage, .saves_input = true, .saves_output = true, .has_gradient = true},
+      {.bytes = 256, .from = 0, .saves_input = true, .has_gradient = true},
+      {.bytes = 256, .from = 1, .skip = 0, .saves_input = true, .saves_output = true, .has_gradient = true},
+      {.bytes = 64, .from = 2, .saves_input = true, .has_gradient = true}};
   const MemoryPlan plan = plan_memory(128, stages);
   ASSERT_EQ(plan.gradient[0].size(), 2u);  // of 2 by the skip, of 1 by its input
   EXPECT_EQ(plan.gradient[0][0], plan.gradient[2][0]);

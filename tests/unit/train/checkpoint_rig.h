@@ -46,9 +46,9 @@ inline void expect_error(const Error& error, Exit code, const std::string& part)
 // A network's values; those of parameters differ everywhere, and gaps are zero.
 struct Weights {
   std::vector<Parameter> parameters;
-  std::vector<NormState> norms;
+  std::vector<BatchNormState> batch_norms;
 
-  Tensors tensors() const { return {.parameters = parameters, .norms = norms}; }
+  Tensors tensors() const { return {.parameters = parameters, .batch_norms = batch_norms}; }
   std::vector<float> values(float scale) const {
     std::vector<float> flat(flat_count(parameters));
     for (const Parameter& p : parameters)
@@ -58,10 +58,11 @@ struct Weights {
   }
   Snapshot snapshot(int64_t step) const {
     const auto scale = static_cast<float>(step);
-    Snapshot snapshot{
-        .model = {.weights = values(scale), .statistics = initial_state(norms), .updates = norms.empty() ? 0 : step},
-        .optimizer = {{"exp_avg", values(-scale)}, {"exp_avg_sq", values(scale / 3)}},
-        .run = {}};
+    Snapshot snapshot{.model = {.weights = values(scale),
+                                .statistics = initial_state(batch_norms),
+                                .updates = batch_norms.empty() ? 0 : step},
+                      .optimizer = {{"exp_avg", values(-scale)}, {"exp_avg_sq", values(scale / 3)}},
+                      .run = {}};
     for (float& value : snapshot.model.statistics) value += scale;
     snapshot.run.step = step;
     snapshot.run.samples = 256 * step;
@@ -87,7 +88,7 @@ inline Weights few_weights() {
                           .offset = 16,
                           .count = 2,
                           .pytorch_shape = {2}}},
-          .norms = {}};
+          .batch_norms = {}};
 }
 
 inline const std::vector<std::string> kAdam = {"exp_avg", "exp_avg_sq"};

@@ -18,7 +18,7 @@ using Names = std::vector<std::string>;
 
 Weights weights_of(const char* model, int64_t multiple) {
   const Network network = make_model(model, {28, 28, 1}, 10);
-  return {.parameters = parameters_of(network, multiple), .norms = norm_states_of(network)};
+  return {.parameters = parameters_of(network, multiple), .batch_norms = batch_norm_states_of(network)};
 }
 
 class Checkpoint : public CheckpointFolder {};

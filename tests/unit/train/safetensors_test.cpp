@@ -186,18 +186,18 @@ TEST_F(Safetensors, StateDictMustFitTheModel) {
 TEST_F(Safetensors, StateOfNormsIsKeptUnderPytorchsNames) {
   const Network network = make_model("keras-convnet", {28, 28, 1}, 10);
   const auto parameters = parameters_of(network);
-  const auto norms = norm_states_of(network);
+  const auto batch_norms = batch_norm_states_of(network);
   ModelState state{.weights = std::vector<float>(flat_count(parameters)),
-                   .statistics = std::vector<float>(state_count(norms)),
+                   .statistics = std::vector<float>(state_count(batch_norms)),
                    .updates = 468};
   for (size_t i = 0; i < state.statistics.size(); ++i) state.statistics[i] = static_cast<float>(i) / 3;
-  save_state_dict(path, parameters, norms, state);
+  save_state_dict(path, parameters, batch_norms, state);
   const auto tensors = read_safetensors(path);
   EXPECT_EQ(tensors.at("4.running_var").shape, (std::vector<int64_t>{24}));
   EXPECT_EQ(tensors.at("4.running_var").values[0], state.statistics[2 * 12 + 24]);
   EXPECT_EQ(tensors.at("4.weight").values, std::vector<float>(24, 1));  // these norms have no scale
   EXPECT_EQ(tensors.at("7.num_batches_tracked").integer, 468);
-  const ModelState back = load_state_dict(path, parameters, norms);
+  const ModelState back = load_state_dict(path, parameters, batch_norms);
   EXPECT_EQ(back.statistics, state.statistics);
   EXPECT_EQ(back.updates, 468);
 }
