@@ -85,17 +85,17 @@ RunState identity_of(const Options& o, const Datasets& data, uint64_t data_finge
                      int threads, const Replica& r, const Choices& choices) {
   const auto& [h, w, c] = data.train->image_shape();
   RunState state;
-  state.mathematics = mathematics_of(o);
-  state.mathematics["data set"] = fmt::format("{} and {} images of {} x {} x {} ({:016x})", data.train->size(),
-                                              data.test->size(), h, w, c, data_fingerprint);
-  state.bits = bits_of(o);
-  state.bits["world size"] = fmt::format("{}", r.communicator.size());
-  state.bits["device"] = r.device.name();
-  if (!backend.libraries.empty()) state.bits["libraries"] = backend.libraries;
-  state.bits["precision"] = backend.precision;
-  state.bits["threads of a rank"] = fmt::format("{}", threads);
-  state.bits["bucket plan"] = fmt::format("{:016x}", r.plan.hash());
-  state.choices["ops"] = choices.text();
+  state.affects_results = mathematics_of(o);
+  state.affects_results["data set"] = fmt::format("{} and {} images of {} x {} x {} ({:016x})", data.train->size(),
+                                                  data.test->size(), h, w, c, data_fingerprint);
+  state.affects_rounding = bits_of(o);
+  state.affects_rounding["world size"] = fmt::format("{}", r.communicator.size());
+  state.affects_rounding["device"] = r.device.name();
+  if (!backend.libraries.empty()) state.affects_rounding["libraries"] = backend.libraries;
+  state.affects_rounding["precision"] = backend.precision;
+  state.affects_rounding["threads of a rank"] = fmt::format("{}", threads);
+  state.affects_rounding["bucket plan"] = fmt::format("{:016x}", r.plan.hash());
+  state.autotune["ops"] = choices.text();
   return state;
 }
 
@@ -105,10 +105,10 @@ std::string earlier_choices(const Beginning& beginning, const Backend& backend, 
     const auto found = values.find(name);
     return found == values.end() ? std::string() : found->second;
   };
-  const bool same = was(state.bits, "device") == backend.device->name() &&
-                    was(state.bits, "libraries") == backend.libraries &&
-                    was(state.bits, "precision") == backend.precision;
-  std::string choices = same ? was(state.choices, "ops") : "";
+  const bool same = was(state.affects_rounding, "device") == backend.device->name() &&
+                    was(state.affects_rounding, "libraries") == backend.libraries &&
+                    was(state.affects_rounding, "precision") == backend.precision;
+  std::string choices = same ? was(state.autotune, "ops") : "";
   broadcast_host(world, choices);
   return choices;
 }

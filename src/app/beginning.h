@@ -28,7 +28,7 @@ struct Beginning {
 };
 
 // What --resume asks for. Rank 0 reads, all ranks learn. Collective over `world`, whose device is the host. Throws
-// SharedErrors.
+// CollectiveErrors.
 Beginning find_beginning(const Options& options, MpiSession& session, Communicator& world, const Log& log);
 
 // Where the results go: into the run's own folder where it goes on there, else into --output-dir or a fresh one. Rank
@@ -47,7 +47,7 @@ RunState identity_of(const Options& options, const Datasets& data, uint64_t data
 std::string earlier_choices(const Beginning& beginning, const Backend& backend, Communicator& world);
 
 // Gives the replica its weights and state, those of the checkpoint or initial ones. `now`: this run's
-// identity; throws a SharedError where the beginning does not go with it. Returns how often the running statistics
+// identity; throws a CollectiveError where the beginning does not go with it. Returns how often the running statistics
 // have been updated. Collective.
 int64_t begin(const Options& options, const Beginning& beginning, const RunState& now, Replica& replica,
               MpiSession& session, Communicator& world, const Log& log);

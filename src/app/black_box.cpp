@@ -7,8 +7,8 @@
 
 namespace ddp {
 
-BlackBox::BlackBox(MpiSession& session, Signals& signals, const Progress& progress)
-    : session_(session), signals_(signals), progress_(progress) {
+BlackBox::BlackBox(MpiSession& session, Signals& signals, const PhaseTracker& phases)
+    : session_(session), signals_(signals), phases_(phases) {
   session_.before_end([this](const std::string& why) {
     {
       const std::lock_guard lock(mutex_);
@@ -34,8 +34,7 @@ void BlackBox::set_run_folder(const std::filesystem::path& folder) {
 void BlackBox::write() {
   const std::lock_guard lock(mutex_);
   if (folder_.empty()) return;
-  const std::string problem =
-      progress_.write(folder_ / "flight" / fmt::format("rank-{}.json", session_.rank()), error_);
+  const std::string problem = phases_.write(folder_ / "flight" / fmt::format("rank-{}.json", session_.rank()), error_);
   if (!problem.empty()) Log(session_.rank()).warn("{}", problem);
 }
 

@@ -3,7 +3,7 @@
 
 #include "app/signals.h"
 #include "comm/mpi/session.h"
-#include "train/progress.h"
+#include "train/phase_tracker.h"
 
 #include <filesystem>
 #include <mutex>
@@ -15,7 +15,7 @@ namespace ddp {
 class BlackBox {
  public:
   // All outlive it.
-  BlackBox(MpiSession& session, Signals& signals, const Progress& progress);
+  BlackBox(MpiSession& session, Signals& signals, const PhaseTracker& phases);
   ~BlackBox();
   BlackBox(const BlackBox&) = delete;
   BlackBox& operator=(const BlackBox&) = delete;
@@ -38,7 +38,7 @@ class BlackBox {
 
   MpiSession& session_;
   Signals& signals_;
-  const Progress& progress_;
+  const PhaseTracker& phases_;
   std::mutex mutex_;
   std::filesystem::path folder_;
   std::string error_;  // that this rank has told: its output may not get out of a host that is cut off

@@ -62,7 +62,7 @@ Samplers make_samplers(const Options& o, const Datasets& data, bool batch_norms,
                     .test = sequential(data.test->size()),
                     .statistics = {}};
   if (batch_norms && o.recompute_bn.value_or(true))
-    samplers.statistics = sequential(std::min(StatisticsRecomputation::kSamples, data.train->size()));
+    samplers.statistics = sequential(std::min(PreciseBn::kSamples, data.train->size()));
   return samplers;
 }
 

@@ -19,8 +19,8 @@ struct Backend {
   std::string precision;
 };
 
-// The device of this rank. Collective. Throws SharedError: Exit::device where --device names what this machine or this
-// build does not have, Exit::usage where an option does not go with the device.
+// The device of this rank. Collective. Throws CollectiveError: Exit::device where --device names what this machine or
+// this build does not have, Exit::usage where an option does not go with the device.
 Backend make_backend(const Options& options, MpiSession& session);
 
 // `host` and `choices` outlive the result.

@@ -29,7 +29,7 @@ template <class Work>
 auto or_end_job(MpiSession& session, Work work, std::chrono::milliseconds hold_back = {}) -> decltype(work()) {
   try {
     return work();
-  } catch (const SharedError&) {
+  } catch (const CollectiveError&) {
     throw;
   } catch (const Error& e) {
     if (session.size() == 1) throw;

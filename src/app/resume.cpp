@@ -103,19 +103,20 @@ Named bits_of(const Options& options) {
 }
 
 void require_same_mathematics(const RunState& saved, const RunState& now, const std::string& checkpoint) {
-  const std::vector<std::string> changed = differences(saved.mathematics, now.mathematics);
+  const std::vector<std::string> changed = differences(saved.affects_results, now.affects_results);
   require(changed.empty(), Exit::usage,
           "{} cannot be resumed by this run: {}; give what it was, or begin a new run with its weights by --init-from",
           checkpoint, fmt::join(changed, "; "));
 }
 
 bool same_parts(const RunState& saved, const RunState& now) {
-  return std::ranges::all_of(kParts,
-                             [&](const char* name) { return kept_in(saved.bits, name) == kept_in(now.bits, name); });
+  return std::ranges::all_of(kParts, [&](const char* name) {
+    return kept_in(saved.affects_rounding, name) == kept_in(now.affects_rounding, name);
+  });
 }
 
 std::string differing_bits(const RunState& saved, const RunState& now) {
-  return fmt::format("{}", fmt::join(differences(saved.bits, now.bits), "; "));
+  return fmt::format("{}", fmt::join(differences(saved.affects_rounding, now.affects_rounding), "; "));
 }
 
 }  // namespace ddp

@@ -86,10 +86,10 @@ Exit stopped(MpiSession& session, const Signals& signals, const TrainReport& rep
 }
 
 // The parts of a run, in the order in which they are made.
-Exit train_as_asked(const Options& options, MpiSession& session, Signals& signals, Progress& progress,
+Exit train_as_asked(const Options& options, MpiSession& session, Signals& signals, PhaseTracker& phases,
                     BlackBox& black_box, const Log& log) {
   const int rank = session.rank();
-  Watchdog watchdog(limits_of(options, rank), progress, [&](const std::string& text) {
+  Watchdog watchdog(limits_of(options, rank), phases, [&](const std::string& text) {
     end_job(session, fmt::format("on {}: {}", session.host(), text), Exit::communication);
   });
   const auto world = session.world(options.allreduce);
@@ -134,9 +134,9 @@ Exit train_as_asked(const Options& options, MpiSession& session, Signals& signal
       require_it_happens(*injection, options, config.start.step, total_steps(config, samplers.train));
       return true;
     });
-  config.start.mathematics = now.mathematics;
-  config.start.bits = now.bits;
-  config.start.choices = now.choices;
+  config.start.affects_results = now.affects_results;
+  config.start.affects_rounding = now.affects_rounding;
+  config.start.autotune = now.autotune;
 
   const auto folder = together(session, [&] { return open_folder(options, beginning, rank); });
   std::string path = folder.path().string();
@@ -164,7 +164,7 @@ Exit train_as_asked(const Options& options, MpiSession& session, Signals& signal
                                            static_cast<int>(replica.plan.buckets.size()), collectives_behind(replica));
     return train(config, replica, data, samplers,
                  {.reporter = *reporter,
-                  .progress = progress,
+                  .phases = phases,
                   .writer = writer ? &*writer : nullptr,
                   .injector = injection ? &injector : nullptr});
   });
@@ -191,9 +191,9 @@ Exit run(MpiSession& session, Signals& signals, int argc, char** argv,
     return Exit::done;
   }
   if (options.doctor) return doctor::examine(options, session, std::move(limit_of_start));
-  Progress progress(session.heartbeats());
-  BlackBox black_box(session, signals, progress);
-  return black_box.keep([&] { return train_as_asked(options, session, signals, progress, black_box, log); });
+  PhaseTracker phases(session.heartbeats());
+  BlackBox black_box(session, signals, phases);
+  return black_box.keep([&] { return train_as_asked(options, session, signals, phases, black_box, log); });
 }
 
 }  // namespace ddp

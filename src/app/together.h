@@ -9,7 +9,7 @@
 
 namespace ddp {
 
-// Runs `work` on every rank; where it fails on any, all ranks throw the same SharedError. Collective.
+// Runs `work` on every rank; where it fails on any, all ranks throw the same CollectiveError. Collective.
 template <class Work>
 auto together(MpiSession& session, Work work) -> decltype(work()) {
   std::optional<decltype(work())> result;
@@ -21,7 +21,7 @@ auto together(MpiSession& session, Work work) -> decltype(work()) {
   } catch (const std::exception& e) {
     error = Error(Exit::internal, e.what());
   }
-  if (const auto agreed = session.agree(error)) throw SharedError(*agreed);
+  if (const auto agreed = session.agree(error)) throw CollectiveError(*agreed);
   return std::move(*result);
 }
 

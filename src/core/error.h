@@ -35,10 +35,10 @@ class Error : public std::runtime_error {
 
 // Thrown by every rank at the same point with the same text, so that rank 0 alone prints it and all leave in order. Any
 // other error is one rank's own, and ends the job from there.
-class SharedError : public Error {
+class CollectiveError : public Error {
  public:
   using Error::Error;
-  explicit SharedError(const Error& error) : Error(error) {}
+  explicit CollectiveError(const Error& error) : Error(error) {}
 };
 
 template <class... Args>

@@ -54,7 +54,7 @@ void compare(std::span<const NamedHash> mine, Communicator& communicator) {
     for (int rank = 0; rank < world; ++rank)
       hashes[rank] = static_cast<uint64_t>(cell(i, rank)[0]) << 32 | static_cast<uint64_t>(cell(i, rank)[1]);
     if (std::equal(hashes.begin() + 1, hashes.end(), hashes.begin())) continue;
-    throw SharedError(Exit::communication, difference(mine[i].name, hashes));
+    throw CollectiveError(Exit::communication, difference(mine[i].name, hashes));
   }
 }
 

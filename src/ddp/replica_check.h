@@ -14,8 +14,8 @@ struct NamedSpan {
   std::span<const float> values;
 };
 
-// Throw SharedError(Exit::communication) that names what differs, with the hash of each rank, and where more than half
-// of the ranks agree, those that do not.
+// Throw CollectiveError(Exit::communication) that names what differs, with the hash of each rank, and where more than
+// half of the ranks agree, those that do not.
 void check_same_on_all_ranks(uint64_t hash, std::string_view what, Communicator& communicator);
 void check_replicas(std::span<const NamedSpan> tensors, Communicator& communicator);
 

@@ -40,14 +40,14 @@ Request Ticket::requested() const { return static_cast<Request>(*std::max_elemen
 void check_agreement(const Ticket& ticket, int64_t step, int64_t expected_samples) {
   const auto expected = static_cast<float>(step % kStepModulus);
   if (std::any_of(ticket.step.begin(), ticket.step.end(), [&](float s) { return s != expected; }))
-    throw SharedError(
+    throw CollectiveError(
         Exit::communication,
         fmt::format("ranks are not at the same step: {} is expected, ranks 0 to {} are at {} (modulo {}). "
                     "This is a bug: please report it",
                     expected, ticket.step.size() - 1, fmt::join(ticket.step, ", "), kStepModulus));
   if (ticket.samples != expected_samples)
-    throw SharedError(Exit::communication, fmt::format("step {} saw {} samples over all ranks, {} were planned", step,
-                                                       ticket.samples, expected_samples));
+    throw CollectiveError(Exit::communication, fmt::format("step {} saw {} samples over all ranks, {} were planned",
+                                                           step, ticket.samples, expected_samples));
 }
 
 std::optional<BadStep> bad_step(const Ticket& ticket, int64_t step) {

@@ -42,8 +42,8 @@ struct Ticket {
 
 Ticket read_ticket(std::span<const float> summed, int world);
 
-// Throws SharedError(Exit::communication), with the values of each rank, where a rank is at another step or samples are
-// missing. Step counts over all epochs and rides modulo 2^20.
+// Throws CollectiveError(Exit::communication), with the values of each rank, where a rank is at another step or samples
+// are missing. Step counts over all epochs and rides modulo 2^20.
 void check_agreement(const Ticket& ticket, int64_t step, int64_t expected_samples);
 
 // A step in which a rank has seen NaN or infinity.

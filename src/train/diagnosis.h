@@ -2,7 +2,7 @@
 #pragma once
 
 #include "comm/heartbeat_table.h"
-#include "train/progress.h"
+#include "train/phase_tracker.h"
 
 #include <chrono>
 #include <cstdint>

@@ -15,21 +15,20 @@ constexpr size_t kStatBytes = 2 * sizeof(float);
 
 }  // namespace
 
-Evaluator::Evaluator(Replica& replica, DeviceData& data, const DistributedSampler& sampler,
-                     StatisticsRecomputation* recomputation)
+Evaluator::Evaluator(Replica& replica, DeviceData& data, const DistributedSampler& sampler, PreciseBn* precise_bn)
     : replica_(replica),
       data_(data),
       sampler_(sampler),
-      recomputation_(recomputation),
+      precise_bn_(precise_bn),
       stats_(replica.device, kStatBytes),
       host_stats_(replica.device.host_memory(), kStatBytes * static_cast<size_t>(sampler.steps_per_epoch())),
       graphs_(replica.device.graph_cache()) {}
 
 std::optional<Evaluation> Evaluator::run(const std::function<bool()>& go_on) {
   const Stopwatch watch;
-  if (recomputation_ && !recomputation_->run(go_on)) return std::nullopt;
+  if (precise_bn_ && !precise_bn_->run(go_on)) return std::nullopt;
   const double recomputed = watch.seconds();
-  const float* const state = recomputation_ ? replica_.evaluation_state() : replica_.state();
+  const float* const state = precise_bn_ ? replica_.evaluation_state() : replica_.state();
 
   const int64_t steps = sampler_.steps_per_epoch();
   float* const stats = host_stats_.as<float>();
@@ -58,13 +57,13 @@ std::optional<Evaluation> Evaluator::run(const std::function<bool()>& go_on) {
   const auto samples = std::llround(sums[2]);
   const int64_t expected = sampler_.samples();
   if (samples != expected)
-    throw SharedError(Exit::internal, fmt::format("evaluation saw {} samples of {}", samples, expected));
+    throw CollectiveError(Exit::internal, fmt::format("evaluation saw {} samples of {}", samples, expected));
   return Evaluation{.correct = std::llround(sums[1]),
                     .samples = samples,
                     .expected_samples = expected,
                     .loss = sums[0] / sums[2],
-                    .statistics_samples = recomputation_ ? recomputation_->samples() : 0,
-                    .statistics_seconds = recomputation_ ? recomputed : 0};
+                    .statistics_samples = precise_bn_ ? precise_bn_->samples() : 0,
+                    .statistics_seconds = precise_bn_ ? recomputed : 0};
 }
 
 }  // namespace ddp

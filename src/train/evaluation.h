@@ -3,7 +3,7 @@
 
 #include "data/sampler.h"
 #include "train/device_data.h"
-#include "train/recomputation.h"
+#include "train/precise_bn.h"
 #include "train/replica.h"
 
 #include <cstdint>
@@ -24,13 +24,12 @@ struct Evaluation {
 
 class Evaluator {
  public:
-  // `sampler` is sequential over `data`. With `recomputation` batch norms use its statistics, else the running ones.
+  // `sampler` is sequential over `data`. With `precise_bn` batch norms use its statistics, else the running ones.
   // All of these outlive it.
-  Evaluator(Replica& replica, DeviceData& data, const DistributedSampler& sampler,
-            StatisticsRecomputation* recomputation = nullptr);
+  Evaluator(Replica& replica, DeviceData& data, const DistributedSampler& sampler, PreciseBn* precise_bn = nullptr);
 
   // Collective. Before each batch `go_on` is asked, which answers all ranks alike; where it says no, nothing is
-  // returned. Throws SharedError(Exit::internal) unless the ranks together have seen each sample of the data set.
+  // returned. Throws CollectiveError(Exit::internal) unless the ranks together have seen each sample of the data set.
   std::optional<Evaluation> run(const std::function<bool()>& go_on);
   Evaluation run() {
     return *run([] { return true; });
@@ -40,7 +39,7 @@ class Evaluator {
   Replica& replica_;
   DeviceData& data_;
   const DistributedSampler& sampler_;
-  StatisticsRecomputation* recomputation_;
+  PreciseBn* precise_bn_;
   Buffer stats_, host_stats_;  // of one step; of all steps
   std::unique_ptr<GraphCache> graphs_;
 };

@@ -24,9 +24,9 @@ void for_each_field(State& state, Field&& field) {
   field("train_seconds", state.train_seconds);
   field("accuracy", state.accuracy);
   field("best_accuracy", state.best_accuracy);
-  field("mathematics", state.mathematics);
-  field("bits", state.bits);
-  field("choices", state.choices);
+  field("mathematics", state.affects_results);
+  field("bits", state.affects_rounding);
+  field("choices", state.autotune);
 }
 
 // JSON has numbers of one kind, and no NaN, which is written as null.

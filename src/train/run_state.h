@@ -20,9 +20,10 @@ struct RunState {
   double accuracy = -1;          // of the last evaluation; -1: none yet
   double best_accuracy = -1;     // of all evaluations
 
-  std::map<std::string, std::string> mathematics = {};  // options and data that change what is computed
-  std::map<std::string, std::string> bits = {};     // what changes rounding only: ranks, precision, buckets, versions
-  std::map<std::string, std::string> choices = {};  // of algorithms, by who chose; opaque
+  std::map<std::string, std::string> affects_results = {};  // options and data that change what is computed
+  std::map<std::string, std::string> affects_rounding =
+      {};                                            // what changes rounding only: ranks, precision, buckets, versions
+  std::map<std::string, std::string> autotune = {};  // of algorithms, by who chose; opaque
 };
 
 // As JSON for people too. Numbers come back bit for bit.

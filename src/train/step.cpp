@@ -9,10 +9,10 @@
 
 namespace ddp {
 
-Step::Step(Replica& replica, const StepConfig& config, Progress* progress, Injector* injector)
+Step::Step(Replica& replica, const StepConfig& config, PhaseTracker* phases, Injector* injector)
     : replica_(replica),
       config_(config),
-      progress_(progress),
+      phases_(phases),
       injector_(injector),
       issued_(config.done),
       settled_(config.done),
@@ -132,7 +132,7 @@ void Step::launch(int bucket, const std::function<void()>& launch) {
   const int64_t end = std::min(b.offset + b.count, r.plan.gradients);
   flag_nonfinite(r.gradients() + b.offset, end - b.offset, TicketLayout::bad_bucket(bucket));
   launch();
-  if (progress_) progress_->launched(issued_, bucket);
+  if (phases_) phases_->launched(issued_, bucket);
 }
 
 void Step::flag_nonfinite(const float* values, int64_t count, float what) {
@@ -141,7 +141,7 @@ void Step::flag_nonfinite(const float* values, int64_t count, float what) {
 }
 
 void Step::enter(Phase phase, int64_t step) {
-  if (progress_) progress_->enter(phase, step);
+  if (phases_) phases_->enter(phase, step);
 }
 
 StepResult Step::settle() {
@@ -149,7 +149,7 @@ StepResult Step::settle() {
   const int fence = fence_of(settled_++);
   Pending& done = pending_[fence - kStepFences];
   replica_.device.await(fence);
-  if (progress_) progress_->step_ended(settled_);
+  if (phases_) phases_->step_ended(settled_);
 
   const StepFrame& layout = replica_.frame;
   const float* const frame = done.frame.as<float>();
@@ -178,7 +178,7 @@ void Step::settle_bad_step(const Ticket& ticket, StepResult& result) {
     return;
   }
   if (!bad->skipped || ++skipped_in_a_row_ > config_.skip_limit)
-    throw SharedError(Exit::numerics, bad->text + ". Lower --lr");
+    throw CollectiveError(Exit::numerics, bad->text + ". Lower --lr");
   result.skipped = bad->text;
 }
 

@@ -4,7 +4,7 @@
 #include "ddp/ticket.h"
 #include "train/feed.h"
 #include "train/injection.h"
-#include "train/progress.h"
+#include "train/phase_tracker.h"
 #include "train/replica.h"
 #include "train/work.h"
 
@@ -41,7 +41,7 @@ struct StepConfig {
 class Step {
  public:
   // All of these outlive the step; progress and injector may be null.
-  explicit Step(Replica& replica, const StepConfig& config = {}, Progress* progress = nullptr,
+  explicit Step(Replica& replica, const StepConfig& config = {}, PhaseTracker* phases = nullptr,
                 Injector* injector = nullptr);
   ~Step();
   Step(const Step&) = delete;
@@ -49,7 +49,7 @@ class Step {
 
   // Issues the step and does not wait for its result; `next` gives this rank's shards, one for each micro-batch.
   // Returns the result of the step before the last, which every rank acts on alike: it throws where a rank has seen NaN
-  // or infinity (Exit::numerics) or is at another step (Exit::communication); both are SharedErrors.
+  // or infinity (Exit::numerics) or is at another step (Exit::communication); both are CollectiveErrors.
   using NextShard = std::function<const Shard&()>;
   std::optional<StepResult> run(const NextShard& next, double lr);
 
@@ -77,7 +77,7 @@ class Step {
 
   Replica& replica_;
   const StepConfig config_;
-  Progress* progress_;
+  PhaseTracker* phases_;
   Injector* injector_;
   Announce announce_;
   std::vector<std::string> bucket_names_;  // for profilers

@@ -3,7 +3,7 @@
 #include "core/stopwatch.h"
 #include "train/device_data.h"
 #include "train/feed.h"
-#include "train/recomputation.h"
+#include "train/precise_bn.h"
 #include "train/snapshot.h"
 #include "train/work.h"
 
@@ -15,7 +15,7 @@
 namespace ddp {
 namespace {
 
-constexpr int64_t kBatchesBetweenQuestions = 8;  // of an evaluation, whether to stop
+constexpr int64_t kStopCheckInterval = 8;  // of an evaluation, whether to stop
 
 class Trainer {
  public:
@@ -36,19 +36,19 @@ class Trainer {
   void pause();
   void evaluate();
   void save(bool best);
-  void save_the_end();
-  void tell_saves();
-  void stop_the_clock();  // and starts it anew
+  void save_final();
+  void report_finished_saves();
+  void accumulate_train_time();  // and starts it anew
 
   const TrainConfig& config_;
   Replica& replica_;
   const DistributedSampler& sampler_;
   const Observers& observers_;
-  Progress& progress_;
+  PhaseTracker& phases_;
   const int64_t steps_per_epoch_, total_;
 
   DeviceData train_data_, test_data_;
-  std::optional<StatisticsRecomputation> recomputation_;
+  std::optional<PreciseBn> precise_bn_;
   Evaluator evaluator_;
   Step step_;
 
@@ -67,16 +67,16 @@ Trainer::Trainer(const TrainConfig& config, Replica& replica, const Datasets& da
       replica_(replica),
       sampler_(samplers.train),
       observers_(observers),
-      progress_(observers.progress),
+      phases_(observers.phases),
       steps_per_epoch_(sampler_.steps_per_epoch()),
       total_(total_steps(config, sampler_)),
       train_data_(replica.device, *data.train, sampler_.largest_shard(), config.device_data_bytes),
       test_data_(replica.device, *data.test, samplers.test.largest_shard(), config.device_data_bytes),
       evaluator_(replica, test_data_, samplers.test,
                  samplers.statistics
-                     ? &recomputation_.emplace(replica, *data.train, *samplers.statistics, config.device_data_bytes)
+                     ? &precise_bn_.emplace(replica, *data.train, *samplers.statistics, config.device_data_bytes)
                      : nullptr),
-      step_(replica, step_config(), &progress_, observers.injector),
+      step_(replica, step_config(), &phases_, observers.injector),
       state_(report_.state) {
   state_ = config.start;
   if (config.start_is_saved) {
@@ -116,22 +116,22 @@ TrainReport Trainer::run() {
     report_.stopped = all_asked_to_stop();
     if (!report_.stopped && state_.evaluation_due) evaluate();
     if (!report_.stopped) train_to_end();
-    if (report_.stopped || !config_.save_every.never()) save_the_end();
+    if (report_.stopped || !config_.save_every.never()) save_final();
   } catch (...) {
-    progress_.enter(Phase::ending, state_.step);  // what is being written is waited for
+    phases_.enter(Phase::ending, state_.step);  // what is being written is waited for
     throw;
   }
-  progress_.enter(Phase::ending, state_.step);
+  phases_.enter(Phase::ending, state_.step);
   return report_;
 }
 
 // Once more where the last step was saved and that failed: meanwhile there may be room.
-void Trainer::save_the_end() {
+void Trainer::save_final() {
   for (int attempt = 0; attempt < 2; ++attempt) {
     save(false);
-    progress_.enter(Phase::saving, state_.step);
+    phases_.enter(Phase::saving, state_.step);
     if (observers_.writer) observers_.writer->finish();
-    tell_saves();
+    report_finished_saves();
     std::array<double, 1> saved{report_.checkpoint_step == state_.step ? 1.0 : 0.0};  // only rank 0 knows
     replica_.communicator.all_reduce_host(saved);
     if (saved[0] > 0) return;
@@ -149,7 +149,7 @@ void Trainer::train_to_end() {
     if (const auto result = step_.run(next_shard, rate)) settle(*result);
     if (pauses_after(k + 1)) pause();
   }
-  stop_the_clock();
+  accumulate_train_time();
 }
 
 int64_t Trainer::samples_before(int64_t step) const {
@@ -186,7 +186,7 @@ void Trainer::pause() {
   const int64_t step = state_.step, epoch = (step + steps_per_epoch_ - 1) / steps_per_epoch_;
   const bool run_ends = step == total_, epoch_ends = step % steps_per_epoch_ == 0;
   if (epoch_ends || run_ends || compares_at(step)) {
-    progress_.enter(Phase::replicas, step);
+    phases_.enter(Phase::replicas, step);
     replica_.check_replicas();
   }
   if (config_.eval_every > 0 && (run_ends || (epoch_ends && epoch % config_.eval_every == 0))) {
@@ -196,16 +196,16 @@ void Trainer::pause() {
   if (requested == Request::save || config_.save_every.at_step(step) ||
       (epoch_ends && config_.save_every.at_epoch(epoch)))
     save(false);
-  tell_saves();
+  report_finished_saves();
 }
 
 void Trainer::evaluate() {
-  stop_the_clock();
+  accumulate_train_time();
   const Stopwatch watch;
   int64_t batches = 0;
   const auto evaluation = evaluator_.run([&] {
-    progress_.enter(Phase::evaluation, state_.step);
-    return ++batches % kBatchesBetweenQuestions != 0 || !all_asked_to_stop();
+    phases_.enter(Phase::evaluation, state_.step);
+    return ++batches % kStopCheckInterval != 0 || !all_asked_to_stop();
   });
   if (evaluation) {
     report_.evaluation = evaluation;
@@ -226,13 +226,13 @@ void Trainer::evaluate() {
 // All ranks wait until rank 0 may go on: none is then taken for late while it waits for the disk.
 void Trainer::save(bool best) {
   if (saved_ == state_.step && !best) return;
-  stop_the_clock();
-  progress_.enter(Phase::saving, state_.step);
+  accumulate_train_time();
+  phases_.enter(Phase::saving, state_.step);
   observers_.reporter.flush();  // what a resumed run keeps
   auto snapshot = take_snapshot(replica_, state_, report_.updates);
   if (observers_.writer) {
     observers_.writer->finish();
-    tell_saves();
+    report_finished_saves();
     saving_best_ = best || best_unsaved_;
     observers_.writer->save(std::move(*snapshot), saving_best_);
   }
@@ -241,13 +241,13 @@ void Trainer::save(bool best) {
   since_save_ = {};
 }
 
-void Trainer::stop_the_clock() {
+void Trainer::accumulate_train_time() {
   const double seconds = std::exchange(training_, {}).seconds();
   report_.seconds += seconds;
   state_.train_seconds += seconds;
 }
 
-void Trainer::tell_saves() {
+void Trainer::report_finished_saves() {
   if (!observers_.writer) return;
   for (const SaveOutcome& outcome : observers_.writer->outcomes()) {
     observers_.reporter.saved(outcome);

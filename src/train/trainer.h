@@ -6,7 +6,7 @@
 #include "train/checkpoint_writer.h"
 #include "train/evaluation.h"
 #include "train/injection.h"
-#include "train/progress.h"
+#include "train/phase_tracker.h"
 #include "train/replica.h"
 #include "train/reporter.h"
 #include "train/run_state.h"
@@ -67,7 +67,7 @@ struct Samplers {
 // Whom the run tells how it gets on.
 struct Observers {
   Reporter& reporter;
-  Progress& progress;
+  PhaseTracker& phases;
   CheckpointWriter* writer = nullptr;  // of rank 0; null: nothing is saved
   Injector* injector = nullptr;
 };

@@ -21,11 +21,11 @@ constexpr int64_t ns(Time time) { return std::chrono::nanoseconds(time).count();
 
 }  // namespace
 
-Watchdog::Watchdog(const WatchdogLimits& limits, Progress& progress, std::function<void(const std::string&)> expired)
+Watchdog::Watchdog(const WatchdogLimits& limits, PhaseTracker& phases, std::function<void(const std::string&)> expired)
     : limits_(limits),
-      progress_(progress),
+      phases_(phases),
       expired_(std::move(expired)),
-      rank_(progress.heartbeats().rank()),
+      rank_(phases.heartbeats().rank()),
       last_look_ns_(steady_ns()),
       thread_([this] { watch(); }) {}
 
@@ -45,14 +45,14 @@ Watchdog::Following Watchdog::follow(const Communicator& communicator, const Com
   communicator_ = &communicator;
   other_ = other;
   buckets_ = buckets;
-  progress_.count(&communicator, buckets + others);
+  phases_.count(&communicator, buckets + others);
   return Following(*this);
 }
 
 void Watchdog::unfollow() {
   const std::lock_guard lock(mutex_);
   communicator_ = other_ = nullptr;
-  progress_.count(nullptr, 1);
+  phases_.count(nullptr, 1);
 }
 
 void Watchdog::watch() {
@@ -68,8 +68,8 @@ void Watchdog::watch() {
 
 // A fault is said when it has been seen at each look of this rank's turn.
 std::string Watchdog::look() {
-  progress_.heartbeats().sign_of_life();
-  progress_.tell_collective();
+  phases_.heartbeats().sign_of_life();
+  phases_.publish_collective();
 
   const int64_t now = steady_ns();
   if (now - std::exchange(last_look_ns_, now) > ns(kLook + kSlept)) awake_since_ns_ = now;
@@ -86,7 +86,7 @@ std::string Watchdog::look() {
 
 // Times before this host slept are taken for the time when it woke.
 std::vector<RankView> Watchdog::views(int64_t now_ns) const {
-  const HeartbeatTable& heartbeats = progress_.heartbeats();
+  const HeartbeatTable& heartbeats = phases_.heartbeats();
   std::vector<RankView> views;
   for (int rank = 0; rank < heartbeats.size(); ++rank) {
     RankView view{.rank = rank,
@@ -133,7 +133,7 @@ Watchdog::Fault Watchdog::find(const std::vector<RankView>& views, int64_t now_n
 bool Watchdog::late(const std::vector<RankView>& views, int64_t now_ns) const {
   const auto phase_of = [](const RankView& view) { return static_cast<Phase>(view.heartbeat.phase); };
   const auto exceeds = [&](const RankView& view) {
-    const auto limit = limit_of(phase_of(view), limits_, progress_.slowest_step());
+    const auto limit = limit_of(phase_of(view), limits_, phases_.slowest_step());
     return limit && now_ns - view.heartbeat.since_ns > ns(*limit);
   };
   const auto takes_its_time = [&](const RankView& view) {

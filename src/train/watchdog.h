@@ -11,7 +11,7 @@
 #include "comm/communicator.h"
 #include "comm/heartbeat_table.h"
 #include "train/diagnosis.h"
-#include "train/progress.h"
+#include "train/phase_tracker.h"
 
 #include <chrono>
 #include <condition_variable>
@@ -28,7 +28,7 @@ namespace ddp {
 class Watchdog {
  public:
   // All outlive it.
-  Watchdog(const WatchdogLimits& limits, Progress& progress, std::function<void(const std::string&)> expired);
+  Watchdog(const WatchdogLimits& limits, PhaseTracker& phases, std::function<void(const std::string&)> expired);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
@@ -50,7 +50,7 @@ class Watchdog {
   void unfollow();
 
   const WatchdogLimits limits_;
-  Progress& progress_;
+  PhaseTracker& phases_;
   const std::function<void(const std::string&)> expired_;
   const int rank_;
 

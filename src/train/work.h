@@ -8,7 +8,7 @@
 namespace ddp {
 
 // A training step is recorded by micro-batches, which differ in whether they begin and whether they end it.
-inline constexpr int kEvaluationStep = 0, kFirstRecomputation = 1, kRecomputation = 2, kTrainingStep = 3;
+inline constexpr int kEvaluationStep = 0, kFirstPreciseBn = 1, kPreciseBn = 2, kTrainingStep = 3;
 constexpr int training_step(bool begins, bool ends) { return kTrainingStep + (begins ? 1 : 0) + (ends ? 2 : 0); }
 
 inline constexpr int kStepsInFlight = 2, kStepSlots = kStepsInFlight + 1;

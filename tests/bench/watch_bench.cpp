@@ -40,10 +40,10 @@ void run() {
 
   const auto tables = make_local_heartbeat_tables(1);
   const auto block = [&](bool watched) {
-    std::optional<Progress> progress;
+    std::optional<PhaseTracker> phases;
     std::optional<Watchdog> watchdog;
-    if (watched) watchdog.emplace(WatchdogLimits{}, progress.emplace(*tables[0]), [](const std::string&) {});
-    Step step(r, {}, watched ? &*progress : nullptr);
+    if (watched) watchdog.emplace(WatchdogLimits{}, phases.emplace(*tables[0]), [](const std::string&) {});
+    Step step(r, {}, watched ? &*phases : nullptr);
     const Stopwatch watch;
     for (int i = 0; i < kSteps; ++i) step.run(next, 0.01);
     step.drain();

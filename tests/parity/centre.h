@@ -3,14 +3,14 @@
 #pragma once
 
 #include "data/sampler.h"
-#include "train/recomputation.h"
+#include "train/precise_bn.h"
 
 namespace ddp::testing {
 
 // To the statistics of `data` in batches of `batch`. Of one rank alone.
 inline void centre_statistics(Replica& replica, const Dataset& data, int64_t batch) {
   const DistributedSampler sequential(data.size(), batch, Order::sequential, 0, 0, {1.0});
-  StatisticsRecomputation(replica, data, sequential, 0).run();
+  PreciseBn(replica, data, sequential, 0).run();
   replica.load_state(replica.download_state(replica.evaluation_state()));
 }
 

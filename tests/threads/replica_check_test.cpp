@@ -36,7 +36,7 @@ std::string said(int world, std::vector<int> differing) {
   for (const std::exception_ptr& e : thrown) try {
       if (e) std::rethrow_exception(e);
       texts.insert("");
-    } catch (const SharedError& error) {
+    } catch (const CollectiveError& error) {
       EXPECT_EQ(error.code(), Exit::communication);
       texts.insert(error.what());
     }

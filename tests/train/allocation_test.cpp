@@ -96,8 +96,8 @@ TEST_P(AStep, DoesNotAllocate) {
   DeviceData on_device(*device, data, rig.largest(), 0);
   Feed feed(on_device, rig.sampler(), 0, 16, kTrainingFences);
   const auto tables = make_local_heartbeat_tables(1);
-  Progress progress(*tables[0]);
-  Step step(rig.replica, config, &progress);
+  PhaseTracker phases(*tables[0]);
+  Step step(rig.replica, config, &phases);
   const Step::NextShard next = [&]() -> const Shard& { return feed.next(); };
   for (int i = 0; i < 16; ++i) {  // short batches and new epochs among them
     const int taken = allocations_of([&] { step.run(next, 0.001); });

@@ -25,7 +25,7 @@ inline std::string train_from_a_nan(Communicator& communicator, Device& device, 
   std::string message;
   try {
     rig.losses(0, 6);
-  } catch (const SharedError& e) {
+  } catch (const CollectiveError& e) {
     EXPECT_EQ(e.code(), Exit::numerics);
     message = e.what();
   }

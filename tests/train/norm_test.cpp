@@ -121,8 +121,8 @@ TEST_P(Norms, RecomputedStatisticsDoNotKnowTheWorldSize) {
       const DistributedSampler sequential(data.size(), 16, Order::sequential, 0, c.rank(),
                                           std::vector<double>(c.size(), 1.0));
       DeviceData on_device(device, data, rig.largest(), 0);
-      StatisticsRecomputation recomputation(r, data, sequential, 0);
-      const Evaluation evaluation = Evaluator(r, on_device, sequential, &recomputation).run();
+      PreciseBn precise_bn(r, data, sequential, 0);
+      const Evaluation evaluation = Evaluator(r, on_device, sequential, &precise_bn).run();
       EXPECT_EQ(r.download_weights(), weights);
       EXPECT_EQ(r.download_state(r.state()), state);
       if (c.rank() != 0) return;
@@ -165,7 +165,7 @@ TEST(BadSteps, AreCountedInARow) {
         ++step;
       };
       if (limit == 1) {
-        EXPECT_THROW(rig.losses(0, 8, poison), SharedError);
+        EXPECT_THROW(rig.losses(0, 8, poison), CollectiveError);
       } else {
         EXPECT_EQ(rig.losses(0, 8, poison).size(), 8u);
       }
@@ -202,7 +202,7 @@ TEST(BadSteps, AreLeftOutWhereAskedFor) {
         ++step;
       };
       if (limit == 0) {
-        EXPECT_THROW(rig.losses(0, 8, poison), SharedError);
+        EXPECT_THROW(rig.losses(0, 8, poison), CollectiveError);
         return;
       }
       const auto losses = rig.losses(0, 8, poison);

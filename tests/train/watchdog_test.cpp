@@ -23,13 +23,13 @@ struct Job {
   explicit Job(std::vector<std::string> hosts) : faults(static_cast<int>(hosts.size())) {
     const auto size = static_cast<int>(hosts.size());
     tables = make_local_heartbeat_tables(size, std::move(hosts), &faults);
-    for (const auto& heartbeats : tables) progresses.emplace_back(*heartbeats);
+    for (const auto& heartbeats : tables) trackers.emplace_back(*heartbeats);
   }
   ~Job() { watchdogs.clear(); }
 
   // As a program's does, it leaves the heartbeat table when it has spoken.
   Watchdog& watch(int rank, const WatchdogLimits& limits) {
-    return watchdogs.emplace_back(limits, progresses[rank], [this, rank](const std::string& text) {
+    return watchdogs.emplace_back(limits, trackers[rank], [this, rank](const std::string& text) {
       const std::lock_guard lock(mutex);
       said.push_back({rank, text});
       tables[rank]->leave();
@@ -49,12 +49,12 @@ struct Job {
     return said.empty() ? -1 : said[0].first;
   }
   void all_enter(Phase phase, int64_t step) {
-    for (Progress& progress : progresses) progress.enter(phase, step);
+    for (PhaseTracker& phases : trackers) phases.enter(phase, step);
   }
 
   HeartbeatFaults faults;
   std::vector<std::unique_ptr<HeartbeatTable>> tables;
-  std::deque<Progress> progresses;
+  std::deque<PhaseTracker> trackers;
   std::deque<Watchdog> watchdogs;
   FakeTransport transport;
   std::mutex mutex;
@@ -65,10 +65,10 @@ struct Job {
 TEST(Watchdog, NamesTheStepAndTheBucketThatIsAwaited) {
   Job job({"a"});
   const auto following = job.watch(0, limit_of_step(300ms)).follow(job.transport, nullptr, 3, 2);
-  job.progresses[0].enter(Phase::data, 17);
-  job.progresses[0].enter(Phase::data, 18);
+  job.trackers[0].enter(Phase::data, 17);
+  job.trackers[0].enter(Phase::data, 18);
   job.transport.done += 5 + 1;
-  job.progresses[0].enter(Phase::allreduce, 18);
+  job.trackers[0].enter(Phase::allreduce, 18);
   EXPECT_HAS(job.text(), "rank 0 on host a waits in bucket 1 of step 18 since 0.");
   EXPECT_HAS(job.text(), "--step-timeout");
 }
@@ -78,7 +78,7 @@ TEST(Watchdog, NamesTheRankThatOthersWaitFor) {
   job.all_enter(Phase::data, 7);
   const auto following = job.watch(0, limit_of_step(300ms)).follow(job.transport, nullptr, 3, 0);
   job.watch(1, kNone);
-  job.progresses[0].enter(Phase::allreduce, 7);
+  job.trackers[0].enter(Phase::allreduce, 7);
   EXPECT_HAS(job.text(), "rank 1 on host b is in the data loader since ");
 }
 
@@ -102,7 +102,7 @@ TEST(Watchdog, RanksThatEndAfterOneHasLeftAreNotReported) {
   job.tables[1]->leave();
   job.faults.dead[1] = true;  // having said why
   job.faults.dead[2] = true;  // the launcher ended it then
-  job.progresses[0].enter(Phase::allreduce, 4);
+  job.trackers[0].enter(Phase::allreduce, 4);
   std::this_thread::sleep_for(900ms);
   EXPECT_EQ(job.times(), 0u);
 }
@@ -135,7 +135,7 @@ TEST(Watchdog, AHostThatIsCutOffEndsThoughARankOfAnotherHasLeft) {
 TEST(Watchdog, AStoppedRankIsNamedWhenAnotherIsLate) {
   Job job({"a", "a"});
   job.faults.stopped[1] = true;
-  job.progresses[0].enter(Phase::allreduce, 3);
+  job.trackers[0].enter(Phase::allreduce, 3);
   job.watch(0, limit_of_step(4s));
   job.watch(1, kNone);
   EXPECT_HAS(job.text(), "rank 1 on host a is stopped: no sign of life for ");
@@ -155,7 +155,7 @@ TEST(Watchdog, AHostWhoseSpeakerIsStoppedDoesNotTakeOthersForCutOff) {
 
 TEST(Watchdog, SaysWhyTheTransportFailed) {
   Job job({"a"});
-  job.progresses[0].enter(Phase::data, 4);
+  job.trackers[0].enter(Phase::data, 4);
   const auto following = job.watch(0, kNone).follow(job.transport, nullptr, 3, 2);
   job.transport.broken = true;
   EXPECT_HAS(job.text(), "rank 0 on host a is in the data loader since 0.");
@@ -200,10 +200,10 @@ TEST(Watchdog, IsQuietWhilePhasesEndInTime) {
   job.watch(1, kNone);
   const auto following = job.watch(0, limit_of_step(1500ms)).follow(job.transport, nullptr, 3, 2);
   for (int64_t step = 1; step <= 20; ++step) {
-    job.progresses[0].enter(step % 2 == 0 ? Phase::data : Phase::evaluation, step);
+    job.trackers[0].enter(step % 2 == 0 ? Phase::data : Phase::evaluation, step);
     std::this_thread::sleep_for(100ms);
   }
-  job.progresses[0].enter(Phase::saving, 20);
+  job.trackers[0].enter(Phase::saving, 20);
   std::this_thread::sleep_for(2s);
   EXPECT_EQ(job.times(), 0u);
 }
@@ -211,12 +211,12 @@ TEST(Watchdog, IsQuietWhilePhasesEndInTime) {
 TEST(Watchdog, WhoeverWaitsForARankThatSavesIsNotLate) {
   Job job({"a", "a"});
   job.watch(1, kNone);
-  job.progresses[1].enter(Phase::saving, 4);
-  job.progresses[0].enter(Phase::allreduce, 5);
+  job.trackers[1].enter(Phase::saving, 4);
+  job.trackers[0].enter(Phase::allreduce, 5);
   job.watch(0, {.step = 200ms});
   std::this_thread::sleep_for(800ms);
   EXPECT_EQ(job.times(), 0u);
-  job.progresses[1].enter(Phase::compute, 5);
+  job.trackers[1].enter(Phase::compute, 5);
   EXPECT_HAS(job.text(), "rank 1 on host a is computing since ");
 }
 
@@ -228,7 +228,7 @@ TEST(Watchdog, StartUpHasALimitOfItsOwn) {
 
 TEST(Watchdog, SpeaksOnce) {
   Job job({"a"});
-  job.progresses[0].enter(Phase::data, 1);
+  job.trackers[0].enter(Phase::data, 1);
   job.watch(0, limit_of_step(50ms));
   job.text();
   std::this_thread::sleep_for(400ms);

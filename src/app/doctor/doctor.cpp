@@ -72,7 +72,7 @@ Findings examine_gpu_sums(const Options& options, MpiSession& session, const Bac
 Findings unless_refused(const char* check, const std::function<Findings()>& work) {
   try {
     return work();
-  } catch (const SharedError& error) {
+  } catch (const CollectiveError& error) {
     Finding refused = error.code() == Exit::data ? fault(Exit::data, error.what(), "ddp_train --data-path FOLDER")
                                                  : look("ddp_train --help", fault(error.code(), error.what()));
     return with_found({std::move(refused)}, check, "refused");

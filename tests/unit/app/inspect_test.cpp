@@ -18,8 +18,8 @@ class Inspect : public CheckpointFolder {
     snapshot.run.epoch = 6;
     snapshot.run.cursor = 512;
     snapshot.run.accuracy = 0.8765;
-    snapshot.run.mathematics = {{"lr", "0.2"}};
-    snapshot.run.bits = {{"ranks", "3"}};
+    snapshot.run.affects_results = {{"lr", "0.2"}};
+    snapshot.run.affects_rounding = {{"ranks", "3"}};
     write_checkpoint(folder, snapshot, weights.tensors(), false);
   }
   static std::string inspected(const fs::path& path) { return inspect(std::vector<std::string>{path.string()}); }

@@ -20,8 +20,8 @@ Options parse(std::vector<const char*> arguments) {
 RunState state_of(const std::vector<const char*>& arguments) {
   const Options options = parse(arguments);
   RunState state;
-  state.mathematics = mathematics_of(options);
-  state.bits = bits_of(options);
+  state.affects_results = mathematics_of(options);
+  state.affects_rounding = bits_of(options);
   return state;
 }
 

@@ -28,7 +28,7 @@ std::vector<float> summed(int world, int64_t samples_of_each, const std::vector<
 std::string disagreement(const std::vector<float>& slots, int world, int64_t step, int64_t samples) {
   try {
     check_agreement(read_ticket(slots, world), step, samples);
-  } catch (const SharedError& e) {
+  } catch (const CollectiveError& e) {
     EXPECT_EQ(e.code(), Exit::communication);
     return e.what();
   }
@@ -66,7 +66,7 @@ TEST(Ticket, StepsRideModulo2To20) {
   const Ticket ticket = read_ticket(slots, 2);
   EXPECT_EQ(copy(ticket.step), (std::vector<float>{1048575, 1048575}));
   EXPECT_NO_THROW(check_agreement(ticket, step, 2));
-  EXPECT_THROW(check_agreement(ticket, step + 1, 2), SharedError);
+  EXPECT_THROW(check_agreement(ticket, step + 1, 2), CollectiveError);
 }
 
 TEST(Ticket, ADisagreementNamesTheStepOfEachRank) {

@@ -78,9 +78,9 @@ TEST_F(Checkpoint, RunStateComesBackBitForBit) {
            .train_seconds = 0.1 + 0.2,
            .accuracy = 1.0 / 3,
            .best_accuracy = std::numeric_limits<double>::quiet_NaN(),
-           .mathematics = {{"lr", "0.1"}, {"quote\"", "line\n"}},
-           .bits = {{"ranks", "3"}},
-           .choices = {{"2.forward", ""}}};
+           .affects_results = {{"lr", "0.1"}, {"quote\"", "line\n"}},
+           .affects_rounding = {{"ranks", "3"}},
+           .autotune = {{"2.forward", ""}}};
   const RunState read = read_run_state(write_checkpoint(folder, snapshot, weights.tensors(), false));
   EXPECT_EQ(read.step, saved.step);
   EXPECT_EQ(read.epoch, saved.epoch);
@@ -92,9 +92,9 @@ TEST_F(Checkpoint, RunStateComesBackBitForBit) {
   EXPECT_EQ(read.train_seconds, saved.train_seconds);
   EXPECT_EQ(read.accuracy, saved.accuracy);
   EXPECT_TRUE(std::isnan(read.best_accuracy));
-  EXPECT_EQ(read.mathematics, saved.mathematics);
-  EXPECT_EQ(read.bits, saved.bits);
-  EXPECT_EQ(read.choices, saved.choices);
+  EXPECT_EQ(read.affects_results, saved.affects_results);
+  EXPECT_EQ(read.affects_rounding, saved.affects_rounding);
+  EXPECT_EQ(read.autotune, saved.autotune);
 }
 
 TEST_F(Checkpoint, LinksLeadToTheLatestAndTheBest) {

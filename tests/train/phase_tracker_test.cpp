@@ -1,5 +1,5 @@
 // What a rank tells of itself.
-#include "train/progress.h"
+#include "train/phase_tracker.h"
 
 #include "comm/local/heartbeat_table.h"
 #include "tests/train/fake_transport.h"
@@ -18,24 +18,24 @@ using namespace std::chrono_literals;
 
 struct Rank {
   std::vector<std::unique_ptr<HeartbeatTable>> tables = make_local_heartbeat_tables(2, {"a", "b"});
-  Progress progress{*tables[0]};
+  PhaseTracker phases{*tables[0]};
   Heartbeat seen() const { return tables[1]->read(0); }
   Heartbeat counted() {
-    progress.tell_collective();
+    phases.publish_collective();
     return seen();
   }
   void step(int64_t number) {
-    progress.enter(Phase::data, number);
-    progress.enter(Phase::allreduce, number);
-    progress.step_ended(number);
+    phases.enter(Phase::data, number);
+    phases.enter(Phase::allreduce, number);
+    phases.step_ended(number);
   }
 };
 
-TEST(Progress, OthersSeeThePhase) {
+TEST(PhaseTracker, OthersSeeThePhase) {
   Rank rank;
   EXPECT_EQ(rank.seen().phase, static_cast<int32_t>(Phase::start_up));
   const int64_t before = rank.seen().since_ns;
-  rank.progress.enter(Phase::data, 17);
+  rank.phases.enter(Phase::data, 17);
   EXPECT_EQ(rank.seen().phase, static_cast<int32_t>(Phase::data));
   EXPECT_EQ(rank.seen().step, 17);
   EXPECT_GE(rank.seen().since_ns, before);
@@ -44,16 +44,16 @@ TEST(Progress, OthersSeeThePhase) {
   EXPECT_TRUE(rank.tables[1]->left(0));
 }
 
-TEST(Progress, CountingTellsTheCollectiveOfTheStep) {
+TEST(PhaseTracker, CountingTellsTheCollectiveOfTheStep) {
   Rank rank;
   FakeTransport transport;
-  rank.progress.count(&transport, 5);
+  rank.phases.count(&transport, 5);
   EXPECT_EQ(rank.counted().awaited_step, 0);  // no step has begun
-  rank.progress.enter(Phase::data, 17);
+  rank.phases.enter(Phase::data, 17);
   EXPECT_EQ(rank.counted().awaited_step, 17);
   EXPECT_EQ(rank.counted().collective, 0);
   transport.done += 6;  // one of the next step
-  rank.progress.enter(Phase::data, 18);
+  rank.phases.enter(Phase::data, 18);
   EXPECT_EQ(rank.counted().awaited_step, 18);
   EXPECT_EQ(rank.counted().collective, 1);
   transport.done += 4;
@@ -61,58 +61,58 @@ TEST(Progress, CountingTellsTheCollectiveOfTheStep) {
   EXPECT_EQ(rank.counted().collective, 0);
 }
 
-TEST(Progress, WhatRunsBetweenStepsDoesNotCount) {
+TEST(PhaseTracker, WhatRunsBetweenStepsDoesNotCount) {
   Rank rank;
   FakeTransport transport;
-  rank.progress.count(&transport, 5);
+  rank.phases.count(&transport, 5);
   rank.step(1);
   transport.done += 5 + 3;
   EXPECT_EQ(rank.counted().awaited_step, 2);
   EXPECT_EQ(rank.counted().collective, 0);
-  rank.progress.enter(Phase::data, 2);
+  rank.phases.enter(Phase::data, 2);
   transport.done += 2;
   EXPECT_EQ(rank.counted().awaited_step, 2);
   EXPECT_EQ(rank.counted().collective, 2);
 }
 
-TEST(Progress, ACommunicatorThatIsNoLongerCountedIsLeftAlone) {
+TEST(PhaseTracker, ACommunicatorThatIsNoLongerCountedIsLeftAlone) {
   Rank rank;
   {
     FakeTransport transport;
-    rank.progress.count(&transport, 5);
-    rank.progress.enter(Phase::data, 3);
-    rank.progress.count(nullptr, 1);
+    rank.phases.count(&transport, 5);
+    rank.phases.enter(Phase::data, 3);
+    rank.phases.count(nullptr, 1);
   }
   EXPECT_EQ(rank.counted().awaited_step, 0);
 }
 
-TEST(Progress, OnlyStepsCountForTheSlowestStep) {
+TEST(PhaseTracker, OnlyStepsCountForTheSlowestStep) {
   Rank rank;
-  EXPECT_EQ(rank.progress.slowest_step(), 0ns);
+  EXPECT_EQ(rank.phases.slowest_step(), 0ns);
   rank.step(1);
-  EXPECT_EQ(rank.progress.slowest_step(), 0ns);
+  EXPECT_EQ(rank.phases.slowest_step(), 0ns);
   std::this_thread::sleep_for(150ms);
   rank.step(2);
-  const auto slowest = rank.progress.slowest_step();
+  const auto slowest = rank.phases.slowest_step();
   EXPECT_GE(slowest, 150ms);
-  rank.progress.enter(Phase::saving, 2);
+  rank.phases.enter(Phase::saving, 2);
   std::this_thread::sleep_for(2 * slowest);
   rank.step(3);
-  EXPECT_EQ(rank.progress.slowest_step(), slowest);
+  EXPECT_EQ(rank.phases.slowest_step(), slowest);
   for (int64_t step = 4; step <= 4 + 64; ++step) rank.step(step);
-  EXPECT_LT(rank.progress.slowest_step(), slowest);
+  EXPECT_LT(rank.phases.slowest_step(), slowest);
 }
 
-TEST(Progress, TheLastThousandEventsAreWritten) {
+TEST(PhaseTracker, TheLastThousandEventsAreWritten) {
   Rank rank;
   for (int64_t step = 1; step <= 400; ++step) {
-    rank.progress.enter(Phase::compute, step);
-    rank.progress.launched(step, 2);
-    rank.progress.step_ended(step);
+    rank.phases.enter(Phase::compute, step);
+    rank.phases.launched(step, 2);
+    rank.phases.step_ended(step);
   }
   const auto folder = std::filesystem::temp_directory_path() / ("progress-" + std::to_string(getpid()));
-  EXPECT_EQ(rank.progress.write(folder / "deep" / "rank-0.json"), "");
-  EXPECT_EQ(rank.progress.write(folder / "deep" / "rank-0.json"), "");
+  EXPECT_EQ(rank.phases.write(folder / "deep" / "rank-0.json"), "");
+  EXPECT_EQ(rank.phases.write(folder / "deep" / "rank-0.json"), "");
   std::ifstream file(folder / "deep" / "rank-0.json");
   const auto json = nlohmann::json::parse(file);
   EXPECT_EQ(json["rank"], 0);
@@ -129,8 +129,8 @@ TEST(Progress, TheLastThousandEventsAreWritten) {
   for (size_t i = 1; i < events.size(); ++i) EXPECT_LE(events[i]["seconds"], events[i - 1]["seconds"]);
   EXPECT_GE(events[999]["seconds"], 0);
 
-  EXPECT_NE(rank.progress.write(folder / "deep" / "rank-0.json" / "no"), "");
-  EXPECT_NE(rank.progress.write(folder / "deep").find("cannot be written"), std::string::npos);
+  EXPECT_NE(rank.phases.write(folder / "deep" / "rank-0.json" / "no"), "");
+  EXPECT_NE(rank.phases.write(folder / "deep").find("cannot be written"), std::string::npos);
   std::filesystem::remove_all(folder);
 }
 

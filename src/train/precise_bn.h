@@ -15,13 +15,13 @@
 
 namespace ddp {
 
-class StatisticsRecomputation {
+class PreciseBn {
  public:
   static constexpr int64_t kSamples = 12800;  // more change nothing that shows in an accuracy
 
   // `sampler` is sequential over as many of the samples of `data` as it has. `limit_bytes` as for DeviceData. Replica
   // and data outlive it.
-  StatisticsRecomputation(Replica& replica, const Dataset& data, const DistributedSampler& sampler, size_t limit_bytes);
+  PreciseBn(Replica& replica, const Dataset& data, const DistributedSampler& sampler, size_t limit_bytes);
 
   // Collective. Before each batch `go_on` is asked, which answers all ranks alike; where it says no, run() ends there,
   // returns false, and the evaluation_state is not to be used.

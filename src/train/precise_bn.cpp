@@ -1,4 +1,4 @@
-#include "train/recomputation.h"
+#include "train/precise_bn.h"
 
 #include "train/feed.h"
 #include "train/work.h"
@@ -7,15 +7,14 @@
 
 namespace ddp {
 
-StatisticsRecomputation::StatisticsRecomputation(Replica& replica, const Dataset& data,
-                                                 const DistributedSampler& sampler, size_t limit_bytes)
+PreciseBn::PreciseBn(Replica& replica, const Dataset& data, const DistributedSampler& sampler, size_t limit_bytes)
     : replica_(replica),
       sampler_(sampler),
       samples_(data, sampler.samples()),
       data_(replica.device, samples_, sampler.largest_shard(), limit_bytes),
       graphs_(replica.device.graph_cache()) {}
 
-bool StatisticsRecomputation::run(const std::function<bool()>& go_on) {
+bool PreciseBn::run(const std::function<bool()>& go_on) {
   Replica& r = replica_;
   const int64_t steps = sampler_.steps_per_epoch();
   Feed feed(data_, sampler_, 0, steps, kEvaluationFences);
@@ -23,7 +22,7 @@ bool StatisticsRecomputation::run(const std::function<bool()>& go_on) {
     if (!go_on()) return false;
     const Shard& shard = feed.next();
     const bool first = step == 0;
-    r.run(*graphs_, {.kind = first ? kFirstRecomputation : kRecomputation, .size = shard.batch.global_size}, [&] {
+    r.run(*graphs_, {.kind = first ? kFirstPreciseBn : kPreciseBn, .size = shard.batch.global_size}, [&] {
       r.model.precise_bn({.kind = Pass::Kind::precise_bn,
                           .samples = shard.samples,
                           .global_size = shard.batch.global_size,

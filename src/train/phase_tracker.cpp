@@ -1,4 +1,4 @@
-#include "train/progress.h"
+#include "train/phase_tracker.h"
 
 #include "core/error.h"
 #include "core/stopwatch.h"
@@ -39,9 +39,9 @@ PhaseNames names_of(Phase phase) {
 
 const char* name_of(Phase phase) { return names_of(phase).text; }
 
-Progress::Progress(HeartbeatTable& heartbeats) : heartbeats_(heartbeats) { enter(Phase::start_up, 0); }
+PhaseTracker::PhaseTracker(HeartbeatTable& heartbeats) : heartbeats_(heartbeats) { enter(Phase::start_up, 0); }
 
-void Progress::enter(Phase phase, int64_t step) {
+void PhaseTracker::enter(Phase phase, int64_t step) {
   heartbeats_.publish(step, static_cast<int32_t>(phase));
   const std::lock_guard lock(mutex_);
   note(steady_ns(), step, static_cast<int32_t>(phase), Kind::phase);
@@ -54,12 +54,12 @@ void Progress::enter(Phase phase, int64_t step) {
   newest_step_ = step;
 }
 
-void Progress::launched(int64_t step, int bucket) {
+void PhaseTracker::launched(int64_t step, int bucket) {
   const std::lock_guard lock(mutex_);
   note(steady_ns(), step, bucket, Kind::launched);
 }
 
-void Progress::step_ended(int64_t step) {
+void PhaseTracker::step_ended(int64_t step) {
   const std::lock_guard lock(mutex_);
   const int64_t now = steady_ns();
   note(now, step, 0, Kind::step_ended);
@@ -68,16 +68,16 @@ void Progress::step_ended(int64_t step) {
   ended_ = step;
 }
 
-void Progress::note(int64_t at_ns, int64_t step, int32_t detail, Kind kind) {
+void PhaseTracker::note(int64_t at_ns, int64_t step, int32_t detail, Kind kind) {
   events_[noted_++ % kEvents] = {at_ns, step, detail, kind};
 }
 
-std::chrono::nanoseconds Progress::slowest_step() const {
+std::chrono::nanoseconds PhaseTracker::slowest_step() const {
   const std::lock_guard lock(mutex_);
   return std::chrono::nanoseconds(*std::max_element(steps_ns_.begin(), steps_ns_.end()));
 }
 
-void Progress::count(const Communicator* communicator, int collectives) {
+void PhaseTracker::count(const Communicator* communicator, int collectives) {
   DDP_EXPECT(collectives > 0);
   const std::lock_guard lock(mutex_);
   communicator_ = communicator;
@@ -86,7 +86,7 @@ void Progress::count(const Communicator* communicator, int collectives) {
 }
 
 // The collectives of a step follow those of the step before it.
-void Progress::tell_collective() {
+void PhaseTracker::publish_collective() {
   const std::lock_guard lock(mutex_);
   if (!communicator_ || first_counted_ == 0) return;
   const auto done = static_cast<int64_t>(communicator_->completed() - completed_before_);
@@ -96,7 +96,7 @@ void Progress::tell_collective() {
   heartbeats_.publish_collective(first_counted_ + counted / collectives_, static_cast<int32_t>(counted % collectives_));
 }
 
-std::string Progress::json(const std::string& error) const {
+std::string PhaseTracker::json(const std::string& error) const {
   auto events = nlohmann::json::array();
   {
     const std::lock_guard lock(mutex_);
@@ -118,7 +118,7 @@ std::string Progress::json(const std::string& error) const {
   return record.dump(1);
 }
 
-std::string Progress::write(const std::filesystem::path& path, const std::string& error) const {
+std::string PhaseTracker::write(const std::filesystem::path& path, const std::string& error) const {
   std::error_code code;
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), code);
   if (code) return fmt::format("{} cannot be created: {}", path.parent_path().string(), code.message());

@@ -30,9 +30,9 @@ enum class Phase : int32_t {
 constexpr bool part_of_step(Phase phase) { return phase >= Phase::data && phase <= Phase::device; }
 const char* name_of(Phase phase);  // such as "in the data loader"
 
-class Progress {
+class PhaseTracker {
  public:
-  explicit Progress(HeartbeatTable& heartbeats);  // in start_up
+  explicit PhaseTracker(HeartbeatTable& heartbeats);  // in start_up
 
   // Neither blocks for long nor allocates. A step begins with its first data phase.
   void enter(Phase phase, int64_t step);
@@ -42,10 +42,10 @@ class Progress {
   // Between two ends with nothing but steps between them, of the last 64; 0: none yet.
   std::chrono::nanoseconds slowest_step() const;
 
-  // From now on tell_collective() finds which collective is awaited, by counting those of `communicator`, of which a
+  // From now on publish_collective() finds which collective is awaited, by counting those of `communicator`, of which a
   // step has `collectives`. Null: no longer. The communicator may be used otherwise while no step is under way.
   void count(const Communicator* communicator, int collectives);
-  void tell_collective();  // posts it
+  void publish_collective();  // posts it
 
   HeartbeatTable& heartbeats() { return heartbeats_; }
 
