@@ -1,6 +1,6 @@
 #include "app/configs.h"
 
-#include "app/fatal.h"
+#include "app/abort.h"
 #include "core/error.h"
 #include "data/catalog.h"
 #include "data/subset.h"
@@ -99,7 +99,7 @@ WatchdogLimits limits_of(const Options& o, int rank) {
     for (auto* const limit : {&limits.start_up, &limits.saving})
       *limit = asked.count() == 0 ? asked : std::max(*limit, asked);
   }
-  limits.hold_back = speaking_turn(rank);
+  limits.report_delay = report_delay(rank);
   return limits;
 }
 

@@ -1,8 +1,8 @@
 #include "app/factory.h"
 
-#include "app/fatal.h"
+#include "app/abort.h"
 #include "app/gpus.h"
-#include "app/together.h"
+#include "app/run_on_all_ranks.h"
 #include "comm/nccl/communicator.h"
 #include "comm/staged.h"
 #include "device/cpu/device.h"
@@ -43,16 +43,16 @@ Precision precision_of(const std::string& name) {
 }
 
 Backend make_cuda_backend(const Options& options, MpiSession& session, std::span<const int> visible) {
-  const int index = together(session, [&] {
+  const int index = run_on_all_ranks(session, [&] {
     require_gpu_options(options);
     return choose_gpu(session.local_rank(), visible[session.rank()], options.share_gpu);
   });
-  const CudaDeviceInfo info = together(session, [&] { return cuda_device_info(index); });
+  const CudaDeviceInfo info = run_on_all_ranks(session, [&] { return cuda_device_info(index); });
   const auto hosts = session.gather(session.host()), buses = session.gather(info.bus_id),
              uuids = session.gather(info.uuid);
   std::vector<RankGpu> ranks;
   for (int r = 0; r < session.size(); ++r) ranks.push_back({hosts[r], buses[r], uuids[r]});
-  return together(session, [&] {
+  return run_on_all_ranks(session, [&] {
     if (!options.share_gpu) require_gpus_apart(ranks);
     return Backend{.device = make_cuda_device({.index = index, .graphs = !options.no_graph}),
                    .description = fmt::format("{}: {} {}, {}, {}", session.host(), info.name, info.bus_id, info.version,
@@ -69,9 +69,9 @@ Backend make_backend(const Options& options, MpiSession& session) {
   const int visible = options.device == "cpu" ? 0 : count_cuda_devices(why);
   std::vector<int> gpus;
   for (const std::string& count : session.gather(fmt::format("{}", visible))) gpus.push_back(std::atoi(count.c_str()));
-  const std::string device = together(session, [&] { return choose_device(options.device, gpus, why); });
+  const std::string device = run_on_all_ranks(session, [&] { return choose_device(options.device, gpus, why); });
   if (device == "cuda") return make_cuda_backend(options, session, gpus);
-  return together(session, [&] {
+  return run_on_all_ranks(session, [&] {
     require_cpu_options(options);
     return Backend{.device = make_cpu_device(),
                    .description = why,
@@ -81,14 +81,14 @@ Backend make_backend(const Options& options, MpiSession& session) {
 }
 
 std::unique_ptr<Ops> make_ops(const Options& options, const Backend& backend, Communicator& host, int threads,
-                              Choices& choices) {
+                              AutotuneCache& autotune) {
   const Precision precision = precision_of(backend.precision);
   if (backend.device->is_host())
     return make_cpu_ops(*backend.device,
                         {.threads = threads, .precision = precision, .winograd = !options.direct_conv});
   return make_cuda_ops(*backend.device, {.precision = precision,
                                          .deterministic = options.deterministic,
-                                         .agree = [&](auto values) { choices.agree(host, values); }});
+                                         .agree = [&](auto values) { autotune.agree(host, values); }});
 }
 
 std::unique_ptr<Communicator> make_transport(const Options& options, const Backend& backend, MpiSession& session,
@@ -97,12 +97,12 @@ std::unique_ptr<Communicator> make_transport(const Options& options, const Backe
   if (options.transport == "mpi") return make_staged_communicator(*backend.device, host, kTransportFences);
   const NcclConfig config{
       .ring = options.nccl_algo == "ring", .deterministic = options.deterministic, .share_gpu = options.share_gpu};
-  together(session, [&] {
+  run_on_all_ranks(session, [&] {
     set_nccl_variables(config, session.rank());
     return true;
   });
-  return or_end_job(
-      session, [&] { return make_nccl_communicator(*backend.device, host, config); }, speaking_turn(session.rank()));
+  return abort_on_error(
+      session, [&] { return make_nccl_communicator(*backend.device, host, config); }, report_delay(session.rank()));
 }
 
 std::string describe_transport(const Options& options, const Backend& backend) {

@@ -1,7 +1,7 @@
 // The only place that knows which device, ops and transport a name stands for.
 #pragma once
 
-#include "app/choices.h"
+#include "app/autotune_cache.h"
 #include "app/options.h"
 #include "comm/communicator.h"
 #include "device/device.h"
@@ -23,9 +23,9 @@ struct Backend {
 // this build does not have, Exit::usage where an option does not go with the device.
 Backend make_backend(const Options& options, MpiSession& session);
 
-// `host` and `choices` outlive the result.
+// `host` and `autotune` outlive the result.
 std::unique_ptr<Ops> make_ops(const Options& options, const Backend& backend, Communicator& host, int threads,
-                              Choices& choices);
+                              AutotuneCache& autotune);
 
 // Null where `host`, over MPI, serves the device itself. Collective; an error of one rank ends the job.
 std::unique_ptr<Communicator> make_transport(const Options& options, const Backend& backend, MpiSession& session,

@@ -1,7 +1,7 @@
 // One process per rank: mpirun -np N ddp_train. All ranks come here, and leave in the same order: files closed,
 // barrier, MPI finalised, exit.
+#include "app/abort.h"
 #include "app/doctor/start.h"
-#include "app/fatal.h"
 #include "app/inspect.h"
 #include "app/run.h"
 #include "app/signals.h"
@@ -21,7 +21,7 @@ using Limit = std::unique_ptr<ddp::doctor::TimeLimit>;
 
 ddp::Exit run_in(ddp::MpiSession& session, ddp::Signals& signals, int argc, char** argv, Limit limit) {
   try {
-    return ddp::or_end_job(session, [&] { return ddp::run(session, signals, argc, argv, std::move(limit)); });
+    return ddp::abort_on_error(session, [&] { return ddp::run(session, signals, argc, argv, std::move(limit)); });
   } catch (const ddp::Error& e) {  // all ranks have it
     if (session.rank() == 0) ddp::print_error(e.what(), -1);
     return e.code();
@@ -63,7 +63,7 @@ int main(int argc, char** argv) {
     return static_cast<int>(e.code());
   }
   signals.on_second([&](int signal, const std::string& line) {
-    std::this_thread::sleep_for(ddp::speaking_turn(session->rank()));
+    std::this_thread::sleep_for(ddp::report_delay(session->rank()));
     if (ddp::job_has_failed(*session)) return;  // mpirun ends what is left of it
     ddp::print_error(line, session->rank());
     session->end(static_cast<ddp::Exit>(128 + signal), line);

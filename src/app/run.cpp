@@ -1,19 +1,19 @@
 #include "app/run.h"
 
+#include "app/abort.h"
+#include "app/autotune_cache.h"
 #include "app/banner.h"
-#include "app/beginning.h"
-#include "app/black_box.h"
-#include "app/choices.h"
 #include "app/configs.h"
 #include "app/doctor/doctor.h"
 #include "app/factory.h"
-#include "app/fatal.h"
+#include "app/flight_recorder.h"
 #include "app/options.h"
 #include "app/output_folder.h"
 #include "app/results.h"
+#include "app/resume_point.h"
+#include "app/run_on_all_ranks.h"
 #include "app/terminal.h"
 #include "app/threads.h"
-#include "app/together.h"
 #include "comm/broadcast_host.h"
 #include "core/error.h"
 #include "core/log.h"
@@ -70,7 +70,7 @@ int collectives_behind(const Replica& replica) {
 // Where a run that was asked to stop can be taken up again.
 Exit stopped(MpiSession& session, const Signals& signals, const TrainReport& report, const fs::path& folder,
              const Log& log) {
-  together(session, [&] {
+  run_on_all_ranks(session, [&] {
     require(session.rank() != 0 || report.checkpoint_step == report.state.step, Exit::output,
             "asked to stop, but step {} could not be saved; the last checkpoint of {} is older", report.state.step,
             folder.string());
@@ -87,19 +87,19 @@ Exit stopped(MpiSession& session, const Signals& signals, const TrainReport& rep
 
 // The parts of a run, in the order in which they are made.
 Exit train_as_asked(const Options& options, MpiSession& session, Signals& signals, PhaseTracker& phases,
-                    BlackBox& black_box, const Log& log) {
+                    FlightRecorder& flight_recorder, const Log& log) {
   const int rank = session.rank();
   Watchdog watchdog(limits_of(options, rank), phases, [&](const std::string& text) {
-    end_job(session, fmt::format("on {}: {}", session.host(), text), Exit::communication);
+    abort_job(session, fmt::format("on {}: {}", session.host(), text), Exit::communication);
   });
   const auto world = session.world(options.allreduce);
   check_same_on_all_ranks(hash_of(options.effective_config), "configuration", *world);
-  const auto rank_weights = together(session, [&] { return weights_of_ranks(options, session.size()); });
-  const auto injection = together(session, [&] { return injection_of(options, session.size()); });
-  const Datasets data = together(session, [&] { return load_data(options); });
+  const auto rank_weights = run_on_all_ranks(session, [&] { return weights_of_ranks(options, session.size()); });
+  const auto injection = run_on_all_ranks(session, [&] { return injection_of(options, session.size()); });
+  const Datasets data = run_on_all_ranks(session, [&] { return load_data(options); });
   const uint64_t data_fingerprint = fingerprint(*data.train) ^ fingerprint(*data.test) << 1;
   check_same_on_all_ranks(data_fingerprint, "data set", *world);
-  const Network network = together(session, [&] { return make_network(options, *data.train); });
+  const Network network = run_on_all_ranks(session, [&] { return make_network(options, *data.train); });
   const Samplers samplers = make_samplers(options, data, !batch_norm_states_of(network).empty(), rank, rank_weights);
   if (options.print_order > 0) {
     if (rank == 0) print_order(samplers.train, options.print_order);
@@ -109,28 +109,28 @@ Exit train_as_asked(const Options& options, MpiSession& session, Signals& signal
   const Backend backend = make_backend(options, session);
   const int threads = backend.device->is_host() ? choose_threads(options.threads, *world, session.host()) : 1;
   doctor::quick_look(options, session, !backend.device->is_host(), log);
-  Beginning beginning = find_beginning(options, session, *world, log);
-  Choices choices(earlier_choices(beginning, backend, *world));
-  const auto ops = together(session, [&] { return make_ops(options, backend, *world, threads, choices); });
+  ResumePoint resume_point = find_resume_point(options, session, *world, log);
+  AutotuneCache autotune(earlier_autotune(resume_point, backend, *world));
+  const auto ops = run_on_all_ranks(session, [&] { return make_ops(options, backend, *world, threads, autotune); });
   const auto own_transport = make_transport(options, backend, session, *world);
   Communicator& transport = own_transport ? *own_transport : *world;
-  const auto owned_replica = or_end_job(session, [&] {
+  const auto owned_replica = abort_on_error(session, [&] {
     return std::make_unique<Replica>(network, replica_config(options, samplers), *backend.device, *ops, transport);
   });
   Replica& replica = *owned_replica;
   if (options.plan) {
-    log.info("{}", or_end_job(session, [&] { return plan_report(replica, samplers.train); }));
+    log.info("{}", abort_on_error(session, [&] { return plan_report(replica, samplers.train); }));
     return Exit::done;
   }
 
   TrainConfig config = train_config(options);
   config.stop_requested = [&] { return signals.stop_requested(); };
-  const RunState now = identity_of(options, data, data_fingerprint, backend, threads, replica, choices);
-  config.updates = begin(options, beginning, now, replica, session, *world, log);
+  const RunState now = run_fingerprint(options, data, data_fingerprint, backend, threads, replica, autotune);
+  config.updates = restore_or_initialize(options, resume_point, now, replica, session, *world, log);
   replica.check_replicas();
-  config.start = beginning.state;
+  config.start = resume_point.state;
   if (injection)
-    together(session, [&] {
+    run_on_all_ranks(session, [&] {
       require_it_happens(*injection, options, config.start.step, total_steps(config, samplers.train));
       return true;
     });
@@ -138,18 +138,19 @@ Exit train_as_asked(const Options& options, MpiSession& session, Signals& signal
   config.start.affects_rounding = now.affects_rounding;
   config.start.autotune = now.autotune;
 
-  const auto folder = together(session, [&] { return open_folder(options, beginning, rank); });
+  const auto folder = run_on_all_ranks(session, [&] { return open_folder(options, resume_point, rank); });
   std::string path = folder.path().string();
   broadcast_host(*world, path);
-  config.checkpoint = beginning.checkpoint;
-  int64_t saved_there = goes_on_in(folder.path(), beginning);
+  config.checkpoint = resume_point.checkpoint;
+  int64_t saved_there = is_same_run(folder.path(), resume_point);
   broadcast_host(*world, {&saved_there, 1});
   config.start_is_saved = saved_there != 0;
-  black_box.set_run_folder(path);
+  flight_recorder.set_run_folder(path);
   const std::string ranks = describe_ranks(options, backend, threads, session);
   log.info("{}", banner(options, replica, data, samplers, ranks, path));
 
-  const auto reporter = together(session, [&] { return make_reporter(options, config, samplers.train, rank, path); });
+  const auto reporter =
+      run_on_all_ranks(session, [&] { return make_reporter(options, config, samplers.train, rank, path); });
   Injector injector(injection, rank);
   std::optional<CheckpointWriter> writer;
   const Tensors tensors{replica.parameters, replica.batch_norms};
@@ -159,7 +160,7 @@ Exit train_as_asked(const Options& options, MpiSession& session, Signals& signal
                                           .about_to_write = [&](const fs::path& file) { injector.before_write(file); }},
                    tensors);
 
-  const TrainReport report = or_end_job(session, [&] {
+  const TrainReport report = abort_on_error(session, [&] {
     const auto following = watchdog.follow(transport, replica.bn_communicator(),
                                            static_cast<int>(replica.plan.buckets.size()), collectives_behind(replica));
     return train(config, replica, data, samplers,
@@ -169,10 +170,10 @@ Exit train_as_asked(const Options& options, MpiSession& session, Signals& signal
                   .injector = injection ? &injector : nullptr});
   });
   if (report.stopped) {
-    or_end_job(session, [&] { reporter->close(); });
+    abort_on_error(session, [&] { reporter->close(); });
     return stopped(session, signals, report, path, log);
   }
-  or_end_job(session, [&] {
+  abort_on_error(session, [&] {
     write_results(options, report, replica, samplers.train, log, path);
     reporter->close();
   });
@@ -185,15 +186,16 @@ Exit run(MpiSession& session, Signals& signals, int argc, char** argv,
          std::unique_ptr<doctor::TimeLimit> limit_of_start) {
   const Log log(session.rank());
   std::optional<std::string> answer;
-  const Options options = together(session, [&] { return parse_options(argc, argv, answer); });
+  const Options options = run_on_all_ranks(session, [&] { return parse_options(argc, argv, answer); });
   if (answer) {
     if (session.rank() == 0) fmt::print("{}", *answer);
     return Exit::done;
   }
   if (options.doctor) return doctor::examine(options, session, std::move(limit_of_start));
   PhaseTracker phases(session.heartbeats());
-  BlackBox black_box(session, signals, phases);
-  return black_box.keep([&] { return train_as_asked(options, session, signals, phases, black_box, log); });
+  FlightRecorder flight_recorder(session, signals, phases);
+  return flight_recorder.write_on_error(
+      [&] { return train_as_asked(options, session, signals, phases, flight_recorder, log); });
 }
 
 }  // namespace ddp

@@ -20,8 +20,8 @@ struct WatchdogLimits {
   Time start_up{300'000};                     // 0: none
   Time saving{600'000};                       // of saving and ending; 0: none
   Time unheard{kUnreachable_ns / 1'000'000};  // of another host
-  Time hold_back{0};  // how long this rank leaves it to others to speak first of what they see too
-  Time turn{300};     // of a rank of this host, to speak before the next
+  Time report_delay{0};       // how long this rank leaves it to others to speak first of what they see too
+  Time report_interval{300};  // of a rank of this host, to speak before the next
 };
 
 // How long `phase` may last.

@@ -13,9 +13,9 @@ namespace {
 using Time = WatchdogLimits::Time;
 
 constexpr Time kLook(100);
-constexpr Time kSlept(2000);          // a look so much too late
-constexpr Time kTurnOfHost(1000);     // of a host: news of it need half a second
-constexpr Time kTimeToLeave(10'000);  // for all ranks once one has left
+constexpr Time kSlept(2000);              // a look so much too late
+constexpr Time kReportDelayOfHost(1000);  // of a host: news of it need half a second
+constexpr Time kTimeToLeave(10'000);      // for all ranks once one has left
 
 constexpr int64_t ns(Time time) { return std::chrono::nanoseconds(time).count(); }
 
@@ -79,7 +79,7 @@ std::string Watchdog::look() {
     seen_ = fault;
     seen_since_ns_ = now;
   }
-  if (fault == Fault::none || now - seen_since_ns_ < ns(turn(fault, seen, now))) return "";
+  if (fault == Fault::none || now - seen_since_ns_ < ns(report_delay_of(fault, seen, now))) return "";
   if (fault != Fault::failure) return describe(seen, buckets_, limits_, now);
   return describe(seen[rank_], buckets_, now) + ", the transport failed: " + failure().value_or("");
 }
@@ -147,8 +147,9 @@ bool Watchdog::late(const std::vector<RankView>& views, int64_t now_ns) const {
 }
 
 // Death is for the lowest living rank of the host to tell, silence for that of the first host that is heard of.
-std::chrono::milliseconds Watchdog::turn(Fault fault, const std::vector<RankView>& views, int64_t now_ns) const {
-  if (fault == Fault::failure || fault == Fault::lateness) return limits_.hold_back;
+std::chrono::milliseconds Watchdog::report_delay_of(Fault fault, const std::vector<RankView>& views,
+                                                    int64_t now_ns) const {
+  if (fault == Fault::failure || fault == Fault::lateness) return limits_.report_delay;
   const std::string& host = views[rank_].host;
   int here = 0;
   std::set<std::string> hosts;
@@ -162,8 +163,9 @@ std::chrono::milliseconds Watchdog::turn(Fault fault, const std::vector<RankView
     else
       hosts.insert(view.host);
   }
-  if (fault == Fault::death) return kLook + here * limits_.turn;
-  return here * limits_.turn + static_cast<int>(hosts.contains(host) ? hosts.size() - 1 : hosts.size()) * kTurnOfHost;
+  if (fault == Fault::death) return kLook + here * limits_.report_interval;
+  return here * limits_.report_interval +
+         static_cast<int>(hosts.contains(host) ? hosts.size() - 1 : hosts.size()) * kReportDelayOfHost;
 }
 
 }  // namespace ddp

@@ -46,7 +46,7 @@ class Watchdog {
   std::optional<std::string> failure() const;
   Fault find(const std::vector<RankView>& views, int64_t now_ns);
   bool late(const std::vector<RankView>& views, int64_t now_ns) const;
-  std::chrono::milliseconds turn(Fault fault, const std::vector<RankView>& views, int64_t now_ns) const;
+  std::chrono::milliseconds report_delay_of(Fault fault, const std::vector<RankView>& views, int64_t now_ns) const;
   void unfollow();
 
   const WatchdogLimits limits_;

@@ -225,7 +225,7 @@ TEST(Rules, Notes) {
   }
 }
 
-TEST(Choices, TravelAsWords) {
+TEST(AutotuneCache, TravelAsWords) {
   Choice full{7, {}};
   for (int64_t knob = 0; knob < CUDNN_KNOB_TYPE_COUNTS; ++knob) full.knobs.push_back({knob, -knob});
   for (const Choice& choice : {Choice{}, Choice{0, {}}, Choice{51, {{2, 16}, {12, -1}}}, full})
@@ -239,7 +239,7 @@ TEST(Choices, TravelAsWords) {
   EXPECT_THROW(from_words(words), Error);
 }
 
-TEST(Choices, MakeTheSamePlanAgain) {
+TEST(AutotuneCache, MakeTheSamePlanAgain) {
   const Target target = h200();
   const Graph graph = conv_graph(target, lenet_convolution().desc, 256, DType::f32, Pass::weight_gradient);
   const std::vector<Plan> found = find_plans(target, graph, {}, 100);
@@ -252,7 +252,7 @@ TEST(Choices, MakeTheSamePlanAgain) {
   }
 }
 
-TEST(Choices, FallBackWhereTheyCannotBeUsed) {
+TEST(AutotuneCache, FallBackWhereTheyCannotBeUsed) {
   const Target target = h200();
   const Graph graph = conv_graph(target, lenet_convolution().desc, 32, DType::f32, Pass::forward);
   const Rules rules{Precision::fp32, false};

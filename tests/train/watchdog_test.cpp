@@ -86,7 +86,7 @@ TEST(Watchdog, ADeadRankIsToldByTheLowestLivingOneOnly) {
   Job job({"a", "a", "a"});
   job.all_enter(Phase::data, 17);
   WatchdogLimits limits = kNone;
-  limits.turn = 1s;
+  limits.report_interval = 1s;
   for (const int rank : {2, 1}) job.watch(rank, limits);
   job.faults.dead[0] = true;
   EXPECT_HAS(job.text(), "rank 0 on host a (pid ");
@@ -111,7 +111,7 @@ TEST(Watchdog, AHostThatIsCutOffIsToldOnEachSide) {
   Job job({"a", "a", "b"});
   WatchdogLimits limits = kNone;
   limits.unheard = 500ms;
-  limits.turn = 1s;
+  limits.report_interval = 1s;
   for (const int rank : {1, 0}) job.watch(rank, limits);
   std::this_thread::sleep_for(300ms);
   EXPECT_EQ(job.times(), 0u);
@@ -186,7 +186,7 @@ TEST(Watchdog, HoldsBackUntilOthersHaveSpoken) {
   Job job({"a", "a"});
   job.all_enter(Phase::allreduce, 4);
   WatchdogLimits limits = limit_of_step(200ms);
-  limits.hold_back = 1s;
+  limits.report_delay = 1s;
   job.watch(0, limits);
   job.watch(1, limit_of_step(200ms));
   job.text();

@@ -6,7 +6,7 @@
 #include "app/doctor/report.h"
 #include "app/doctor/rounds.h"
 #include "app/factory.h"
-#include "app/together.h"
+#include "app/run_on_all_ranks.h"
 #include "ddp/replica_check.h"
 #include "device/cpu/device.h"
 
@@ -81,7 +81,7 @@ Findings unless_refused(const char* check, const std::function<Findings()>& work
 
 Findings examine_data(const Options& options, MpiSession& session, std::optional<Datasets>& data) {
   return unless_refused("data", [&] {
-    data = together(session, [&] { return load_data(options); });
+    data = run_on_all_ranks(session, [&] { return load_data(options); });
     const auto& [train, test] = *data;
     const auto world = session.world(Allreduce::automatic);
     check_same_on_all_ranks(fingerprint(*train) ^ fingerprint(*test) << 1, "data set", *world);
@@ -95,8 +95,8 @@ Findings examine_data(const Options& options, MpiSession& session, std::optional
 Findings examine_options(const Options& options, MpiSession& session, const std::optional<Datasets>& data,
                          const std::function<void()>& make_device) {
   return unless_refused("options", [&]() -> Findings {
-    together(session, [&] { return weights_of_ranks(options, session.size()); });
-    if (data) together(session, [&] { return make_network(options, *data->train); });
+    run_on_all_ranks(session, [&] { return weights_of_ranks(options, session.size()); });
+    if (data) run_on_all_ranks(session, [&] { return make_network(options, *data->train); });
     make_device();
     return {};
   });

@@ -1,10 +1,10 @@
 #include "app/doctor/rounds.h"
 
+#include "app/abort.h"
 #include "app/configs.h"
 #include "app/doctor/report.h"
 #include "app/doctor/time_limit.h"
-#include "app/fatal.h"
-#include "app/together.h"
+#include "app/run_on_all_ranks.h"
 #include "comm/heartbeat_slot.h"
 
 #include <cstdlib>
@@ -17,7 +17,7 @@ namespace {
 enum Phase : int32_t { kNotYet, kWorks, kAwaitsOthers, kPhases };
 
 std::optional<Injection> hang_of(const Options& options, MpiSession& session) {
-  return together(session, [&] {
+  return run_on_all_ranks(session, [&] {
     const auto injection = injection_of(options, session.size());
     require(!injection || injection->kind == Injection::Kind::hang, Exit::usage,
             "--inject: --doctor rehearses kind=hang only, with the number of a check for the step");
@@ -77,10 +77,10 @@ Exit Rounds::end() {
 
 // Rank 0 first: it has the report.
 void Rounds::give_up(const char* name, std::chrono::milliseconds limit) {
-  std::this_thread::sleep_for(speaking_turn(session_.rank()));
+  std::this_thread::sleep_for(report_delay(session_.rank()));
   if (job_has_failed(session_)) return;
   const Finding finding = hang(name, limit);
-  if (!speaks_) end_job(session_, line_of(finding), finding.code);
+  if (!speaks_) abort_job(session_, line_of(finding), finding.code);
   say({finding});
   const std::lock_guard lock(mutex_);
   tell_the_rest();

@@ -1,8 +1,8 @@
 #include "app/doctor/start.h"
 
+#include "app/abort.h"
 #include "app/doctor/checks.h"
 #include "app/doctor/report.h"
-#include "app/fatal.h"
 #include "core/first_line.h"
 
 #include <fmt/ranges.h>
@@ -101,7 +101,7 @@ std::unique_ptr<TimeLimit> limit_of_start(int argc, char** argv) {
   const auto limit = limit_given(argc, argv);
   return std::make_unique<TimeLimit>(limit, nullptr, [=] {
     const auto expected = expected_world(environment_of_process());
-    std::this_thread::sleep_for(speaking_turn(expected ? expected->rank : 0));
+    std::this_thread::sleep_for(report_delay(expected ? expected->rank : 0));
     const Finding finding = did_not_start(std::chrono::duration<double>(limit).count());
     print(finding, argc, argv);
     _exit(static_cast<int>(finding.code));

@@ -92,7 +92,7 @@ struct MpiSession::State {
   ProgressEngine engine;
   std::unique_ptr<HeartbeatTable> heartbeats;
   std::mutex ending;
-  std::function<void(const std::string& why)> last_words;
+  std::function<void(const std::string& why)> on_abort;
 };
 
 MpiSession::MpiSession(int& argc, char**& argv) : state_(std::make_unique<State>(argc, argv)) {}
@@ -150,9 +150,9 @@ std::vector<std::string> MpiSession::gather(const std::string& mine) {
   return texts;
 }
 
-void MpiSession::before_end(std::function<void(const std::string&)> last_words) {
+void MpiSession::on_abort(std::function<void(const std::string&)> callback) {
   const std::lock_guard lock(state_->ending);
-  state_->last_words = std::move(last_words);
+  state_->on_abort = std::move(callback);
 }
 
 void MpiSession::end(Exit code, const std::string& why) {
@@ -161,7 +161,7 @@ void MpiSession::end(Exit code, const std::string& why) {
   state_->heartbeats->leave();
   {
     const std::lock_guard lock(state_->ending);
-    if (state_->last_words) state_->last_words(why);
+    if (state_->on_abort) state_->on_abort(why);
   }
   while (parent.kind != Parent::Kind::other) std::this_thread::sleep_for(std::chrono::seconds(1));  // to be ended
   abort(code);

@@ -48,12 +48,12 @@ class MpiSession {
   // called from any thread.
   [[noreturn]] static void abort(Exit code);
 
-  // The same for a rank that has said why: first it leaves the heartbeat table and calls `last_words`, which has those
+  // The same for a rank that has said why: first it leaves the heartbeat table and calls `callback`, which has those
   // two seconds. Where a host is cut off, mpirun or its daemon on this host is ended with the job, as it would not end,
   // and this process some seconds later.
   [[noreturn]] void end(Exit code, const std::string& why);
   // Empty: nothing; returns when a call of an earlier one has ended.
-  void before_end(std::function<void(const std::string& why)> last_words);
+  void on_abort(std::function<void(const std::string& why)> callback);
 
  private:
   struct State;

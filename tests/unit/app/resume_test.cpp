@@ -1,6 +1,6 @@
 #include "app/resume.h"
 
-#include "app/choices.h"
+#include "app/autotune_cache.h"
 #include "core/error.h"
 #include "tests/threads/ranks.h"
 
@@ -55,19 +55,19 @@ TEST(Resume, TellsWhatChangesTheRounding) {
   EXPECT_EQ(differing_bits(state_of({}), state_of({"--lr", "0.3"})), "");
 }
 
-TEST(Choices, AreMadeAgainAsTheyWere) {
+TEST(AutotuneCache, AreMadeAgainAsTheyWere) {
   std::string made;
   const auto agree = [&](const std::string& earlier, int64_t ours) {
     std::vector<int64_t> agreed;
     run_ranks(2, [&](Communicator& comm) {
-      Choices choices(earlier);
+      AutotuneCache autotune(earlier);
       std::array<int64_t, 2> first{ours + comm.rank(), -1};
       std::array<int64_t, 1> second{10 * ours + comm.rank()};
-      choices.agree(comm, first);
-      choices.agree(comm, second);
+      autotune.agree(comm, first);
+      autotune.agree(comm, second);
       if (comm.rank() != 1) return;
       agreed = {first[0], first[1], second[0]};
-      made = choices.text();
+      made = autotune.text();
     });
     return agreed;
   };

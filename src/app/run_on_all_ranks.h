@@ -11,7 +11,7 @@ namespace ddp {
 
 // Runs `work` on every rank; where it fails on any, all ranks throw the same CollectiveError. Collective.
 template <class Work>
-auto together(MpiSession& session, Work work) -> decltype(work()) {
+auto run_on_all_ranks(MpiSession& session, Work work) -> decltype(work()) {
   std::optional<decltype(work())> result;
   std::optional<Error> error;
   try {

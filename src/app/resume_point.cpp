@@ -1,7 +1,7 @@
-#include "app/beginning.h"
+#include "app/resume_point.h"
 
 #include "app/resume.h"
-#include "app/together.h"
+#include "app/run_on_all_ranks.h"
 #include "comm/broadcast_host.h"
 #include "train/checkpoint.h"
 #include "train/checkpoint_folder.h"
@@ -18,30 +18,30 @@ namespace {
 namespace fs = std::filesystem;
 
 // Searched again once the run that still wrote there has ended.
-Beginning find_on_rank_0(const Options& options, const Log& log) {
+ResumePoint find_on_rank_0(const Options& options, const Log& log) {
   const bool automatic = options.resume == "auto";
   const fs::path wanted = automatic ? options.output_dir : options.resume;
-  Beginning beginning;
+  ResumePoint resume_point;
   std::vector<std::string> passed_over;
   std::optional<FoundCheckpoint> found;
-  if (automatic && fs::is_directory(wanted)) beginning.lock.emplace(wanted, FolderLock::kPatience);
+  if (automatic && fs::is_directory(wanted)) resume_point.lock.emplace(wanted, FolderLock::kPatience);
   if (!automatic || fs::exists(wanted)) found = find_checkpoint(wanted, passed_over);
   if (found && !automatic && !found->run_folder.empty()) {
-    beginning.lock.emplace(found->run_folder, FolderLock::kPatience);
+    resume_point.lock.emplace(found->run_folder, FolderLock::kPatience);
     passed_over.clear();
     found = find_checkpoint(wanted, passed_over);
   }
   for (const std::string& text : passed_over) log.warn("{}", text);
   if (found) {
-    beginning.state = found->state;
-    beginning.checkpoint = found->path;
-    beginning.run_folder = found->run_folder;
-    return beginning;
+    resume_point.state = found->state;
+    resume_point.checkpoint = found->path;
+    resume_point.run_folder = found->run_folder;
+    return resume_point;
   }
   require(automatic, Exit::data, "{} holds no checkpoint to go on from", wanted.string());
   log.info("{} holds no checkpoint yet: a new run begins", wanted.string());
-  beginning.run_folder = wanted;
-  return beginning;
+  resume_point.run_folder = wanted;
+  return resume_point;
 }
 
 bool same_folder(const fs::path& a, const fs::path& b) { return fs::weakly_canonical(a) == fs::weakly_canonical(b); }
@@ -63,26 +63,26 @@ void broadcast(Communicator& world, Snapshot& snapshot) {
 
 }  // namespace
 
-OutputFolder open_folder(const Options& o, Beginning& beginning, int rank) {
+OutputFolder open_folder(const Options& o, ResumePoint& resume_point, int rank) {
   if (rank != 0) return {};
   using May = OutputFolder::May;
   const std::string& config = o.effective_config;
   const bool elsewhere =
-      beginning.run_folder.empty() || (!o.output_dir.empty() && !same_folder(o.output_dir, beginning.run_folder));
-  auto lock = std::exchange(beginning.lock, std::nullopt);
+      resume_point.run_folder.empty() || (!o.output_dir.empty() && !same_folder(o.output_dir, resume_point.run_folder));
+  auto lock = std::exchange(resume_point.lock, std::nullopt);
   if (elsewhere) return {o.output_dir, o.resume.empty() ? May::hold_nothing : May::hold_a_beginning, config};
-  if (beginning.checkpoint.empty()) return {o.output_dir, May::hold_a_beginning, config, std::move(lock)};
-  require_newest(beginning.checkpoint);
-  const std::string folder = o.output_dir.empty() ? beginning.run_folder.string() : o.output_dir;
+  if (resume_point.checkpoint.empty()) return {o.output_dir, May::hold_a_beginning, config, std::move(lock)};
+  require_newest(resume_point.checkpoint);
+  const std::string folder = o.output_dir.empty() ? resume_point.run_folder.string() : o.output_dir;
   return {folder, May::hold_the_run, config, std::move(lock)};
 }
 
-bool goes_on_in(const fs::path& folder, const Beginning& beginning) {
-  return !beginning.checkpoint.empty() && same_folder(folder, beginning.run_folder);
+bool is_same_run(const fs::path& folder, const ResumePoint& resume_point) {
+  return !resume_point.checkpoint.empty() && same_folder(folder, resume_point.run_folder);
 }
 
-RunState identity_of(const Options& o, const Datasets& data, uint64_t data_fingerprint, const Backend& backend,
-                     int threads, const Replica& r, const Choices& choices) {
+RunState run_fingerprint(const Options& o, const Datasets& data, uint64_t data_fingerprint, const Backend& backend,
+                         int threads, const Replica& r, const AutotuneCache& autotune) {
   const auto& [h, w, c] = data.train->image_shape();
   RunState state;
   state.affects_results = mathematics_of(o);
@@ -95,12 +95,12 @@ RunState identity_of(const Options& o, const Datasets& data, uint64_t data_finge
   state.affects_rounding["precision"] = backend.precision;
   state.affects_rounding["threads of a rank"] = fmt::format("{}", threads);
   state.affects_rounding["bucket plan"] = fmt::format("{:016x}", r.plan.hash());
-  state.autotune["ops"] = choices.text();
+  state.autotune["ops"] = autotune.text();
   return state;
 }
 
-std::string earlier_choices(const Beginning& beginning, const Backend& backend, Communicator& world) {
-  const RunState& state = beginning.state;
+std::string earlier_autotune(const ResumePoint& resume_point, const Backend& backend, Communicator& world) {
+  const RunState& state = resume_point.state;
   const auto was = [](const std::map<std::string, std::string>& values, const char* name) {
     const auto found = values.find(name);
     return found == values.end() ? std::string() : found->second;
@@ -108,35 +108,35 @@ std::string earlier_choices(const Beginning& beginning, const Backend& backend, 
   const bool same = was(state.affects_rounding, "device") == backend.device->name() &&
                     was(state.affects_rounding, "libraries") == backend.libraries &&
                     was(state.affects_rounding, "precision") == backend.precision;
-  std::string choices = same ? was(state.autotune, "ops") : "";
-  broadcast_host(world, choices);
-  return choices;
+  std::string autotune = same ? was(state.autotune, "ops") : "";
+  broadcast_host(world, autotune);
+  return autotune;
 }
 
-Beginning find_beginning(const Options& options, MpiSession& session, Communicator& world, const Log& log) {
+ResumePoint find_resume_point(const Options& options, MpiSession& session, Communicator& world, const Log& log) {
   if (options.resume.empty()) return {};
-  Beginning beginning =
-      together(session, [&] { return session.rank() == 0 ? find_on_rank_0(options, log) : Beginning(); });
-  std::string state = beginning.checkpoint.empty() ? "" : to_json(beginning.state);
+  ResumePoint resume_point =
+      run_on_all_ranks(session, [&] { return session.rank() == 0 ? find_on_rank_0(options, log) : ResumePoint(); });
+  std::string state = resume_point.checkpoint.empty() ? "" : to_json(resume_point.state);
   broadcast_host(world, state);
-  beginning.goes_on = !state.empty();
-  if (!state.empty()) beginning.state = run_state_from_json(state, "the state of rank 0");
-  return beginning;
+  resume_point.resuming = !state.empty();
+  if (!state.empty()) resume_point.state = run_state_from_json(state, "the state of rank 0");
+  return resume_point;
 }
 
-int64_t begin(const Options& options, const Beginning& beginning, const RunState& now, Replica& replica,
-              MpiSession& session, Communicator& world, const Log& log) {
-  if (!beginning.goes_on) {
-    const ModelState initial = together(session, [&] { return initial_model(options, replica); });
+int64_t restore_or_initialize(const Options& options, const ResumePoint& resume_point, const RunState& now,
+                              Replica& replica, MpiSession& session, Communicator& world, const Log& log) {
+  if (!resume_point.resuming) {
+    const ModelState initial = run_on_all_ranks(session, [&] { return initial_model(options, replica); });
     replica.load(initial.weights);
     replica.load_state(initial.statistics);
     return initial.updates;
   }
   const std::vector<std::string> names = optimizer_state_names(replica);
-  Snapshot snapshot = together(session, [&] {
+  Snapshot snapshot = run_on_all_ranks(session, [&] {
     if (session.rank() == 0) {
-      require_same_mathematics(beginning.state, now, beginning.checkpoint.string());
-      return read_checkpoint(beginning.checkpoint, {replica.parameters, replica.batch_norms}, names);
+      require_same_mathematics(resume_point.state, now, resume_point.checkpoint.string());
+      return read_checkpoint(resume_point.checkpoint, {replica.parameters, replica.batch_norms}, names);
     }
     Snapshot empty;
     for (const std::string& name : names) empty.optimizer.push_back({name, {}});
@@ -144,10 +144,10 @@ int64_t begin(const Options& options, const Beginning& beginning, const RunState
   });
   broadcast(world, snapshot);
   restore(replica, snapshot);
-  log.info("resumed from {} at step {}", beginning.checkpoint.string(), beginning.state.step);
-  const std::string different = differing_bits(beginning.state, now);
+  log.info("resumed from {} at step {}", resume_point.checkpoint.string(), resume_point.state.step);
+  const std::string different = differing_bits(resume_point.state, now);
   if (!different.empty()) log.info("not bit-identical to a run that was not interrupted: {}", different);
-  if (session.rank() == 0 && !same_parts(beginning.state, now) && !replica.batch_norms.empty() && !options.sync_bn)
+  if (session.rank() == 0 && !same_parts(resume_point.state, now) && !replica.batch_norms.empty() && !options.sync_bn)
     log.warn(
         "batch norms normalise by each rank's part of a batch, which is another one now: without --sync-bn the curve "
         "may differ");

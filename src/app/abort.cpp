@@ -1,4 +1,4 @@
-#include "app/fatal.h"
+#include "app/abort.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -21,14 +21,14 @@ void print_error(const std::string& what, int rank) {
   std::fflush(stderr);
 }
 
-std::chrono::milliseconds speaking_turn(int rank) { return std::min(rank, 8) * std::chrono::milliseconds(700); }
+std::chrono::milliseconds report_delay(int rank) { return std::min(rank, 8) * std::chrono::milliseconds(700); }
 
 bool job_has_failed(MpiSession& session) {
   const HeartbeatTable& heartbeats = session.heartbeats();
   return any_other(session, [&](int rank) { return heartbeats.left(rank) || heartbeats.dead(rank); });
 }
 
-void end_job(MpiSession& session, const std::string& what, Exit code) {
+void abort_job(MpiSession& session, const std::string& what, Exit code) {
   const HeartbeatTable& heartbeats = session.heartbeats();
   if (!any_other(session, [&](int rank) { return heartbeats.left(rank); })) print_error(what, session.rank());
   session.end(code, what);

@@ -1,15 +1,15 @@
-#include "app/black_box.h"
+#include "app/flight_recorder.h"
 
-#include "app/fatal.h"
+#include "app/abort.h"
 #include "core/log.h"
 
 #include <csignal>
 
 namespace ddp {
 
-BlackBox::BlackBox(MpiSession& session, Signals& signals, const PhaseTracker& phases)
+FlightRecorder::FlightRecorder(MpiSession& session, Signals& signals, const PhaseTracker& phases)
     : session_(session), signals_(signals), phases_(phases) {
-  session_.before_end([this](const std::string& why) {
+  session_.on_abort([this](const std::string& why) {
     {
       const std::lock_guard lock(mutex_);
       error_ = why;
@@ -21,17 +21,17 @@ BlackBox::BlackBox(MpiSession& session, Signals& signals, const PhaseTracker& ph
   });
 }
 
-BlackBox::~BlackBox() {
+FlightRecorder::~FlightRecorder() {
   signals_.on_dump({});
-  session_.before_end({});
+  session_.on_abort({});
 }
 
-void BlackBox::set_run_folder(const std::filesystem::path& folder) {
+void FlightRecorder::set_run_folder(const std::filesystem::path& folder) {
   const std::lock_guard lock(mutex_);
   folder_ = folder;
 }
 
-void BlackBox::write() {
+void FlightRecorder::write() {
   const std::lock_guard lock(mutex_);
   if (folder_.empty()) return;
   const std::string problem = phases_.write(folder_ / "flight" / fmt::format("rank-{}.json", session_.rank()), error_);

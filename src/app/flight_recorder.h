@@ -12,19 +12,19 @@
 
 namespace ddp {
 
-class BlackBox {
+class FlightRecorder {
  public:
   // All outlive it.
-  BlackBox(MpiSession& session, Signals& signals, const PhaseTracker& phases);
-  ~BlackBox();
-  BlackBox(const BlackBox&) = delete;
-  BlackBox& operator=(const BlackBox&) = delete;
+  FlightRecorder(MpiSession& session, Signals& signals, const PhaseTracker& phases);
+  ~FlightRecorder();
+  FlightRecorder(const FlightRecorder&) = delete;
+  FlightRecorder& operator=(const FlightRecorder&) = delete;
 
   void set_run_folder(const std::filesystem::path& folder);  // before it, nothing is written
 
   // Does `work`, and writes where that throws.
   template <class Work>
-  auto keep(Work work) {
+  auto write_on_error(Work work) {
     try {
       return work();
     } catch (...) {

@@ -11,10 +11,10 @@
 
 namespace ddp {
 
-class Choices {
+class AutotuneCache {
  public:
   // `text`: of an earlier run on the same device with the same libraries, alike on all ranks; empty: there was none.
-  explicit Choices(const std::string& text = "");
+  explicit AutotuneCache(const std::string& text = "");
 
   // Every rank's values become those of the earlier run, or of rank 0 where it made no more. Collective.
   void agree(Communicator& host, std::span<int64_t> values);

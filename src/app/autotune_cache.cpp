@@ -1,4 +1,4 @@
-#include "app/choices.h"
+#include "app/autotune_cache.h"
 
 #include "comm/broadcast_host.h"
 
@@ -9,12 +9,12 @@
 
 namespace ddp {
 
-Choices::Choices(const std::string& text) {
+AutotuneCache::AutotuneCache(const std::string& text) {
   std::istringstream numbers(text);
   for (int64_t number = 0; numbers >> number;) earlier_.push_back(number);
 }
 
-void Choices::agree(Communicator& host, std::span<int64_t> values) {
+void AutotuneCache::agree(Communicator& host, std::span<int64_t> values) {
   if (made_.size() + values.size() <= earlier_.size())
     std::copy_n(earlier_.begin() + std::ssize(made_), values.size(), values.begin());
   else
@@ -22,6 +22,6 @@ void Choices::agree(Communicator& host, std::span<int64_t> values) {
   made_.insert(made_.end(), values.begin(), values.end());
 }
 
-std::string Choices::text() const { return fmt::format("{}", fmt::join(made_, " ")); }
+std::string AutotuneCache::text() const { return fmt::format("{}", fmt::join(made_, " ")); }
 
 }  // namespace ddp
