@@ -108,7 +108,7 @@ Exit train_as_asked(const Options& options, MpiSession& session, Signals& signal
 
   const Backend backend = make_backend(options, session);
   const int threads = backend.device->is_host() ? choose_threads(options.threads, *world, session.host()) : 1;
-  doctor::quick_look(options, session, !backend.device->is_host(), log);
+  doctor::preflight(options, session, !backend.device->is_host(), log);
   ResumePoint resume_point = find_resume_point(options, session, *world, log);
   AutotuneCache autotune(earlier_autotune(resume_point, backend, *world));
   const auto ops = run_on_all_ranks(session, [&] { return make_ops(options, backend, *world, threads, autotune); });

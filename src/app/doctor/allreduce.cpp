@@ -75,7 +75,7 @@ double bus_bandwidth(int64_t bytes, double seconds, int ranks) {
   return 2.0 * (ranks - 1) / ranks * static_cast<double>(bytes) / seconds;
 }
 
-Findings judge_allreduce(const AllreduceTrial& trial, const std::string& transport, const std::string& mend) {
+Findings check_allreduce(const AllreduceTrial& trial, const std::string& transport, const std::string& fix) {
   if (trial.ranks == 1) return fine("allreduce", "one rank: nothing is summed");
   const std::string found =
       fmt::format("over {}: exact, {:.0f} us for 4 bytes, bus bandwidth {:.2f} GB/s at {:.0f} MiB", transport,
@@ -84,7 +84,7 @@ Findings judge_allreduce(const AllreduceTrial& trial, const std::string& transpo
   return with_found({fault(Exit::communication,
                            fmt::format("over {}: rank {} got {:g} in place of {:g}: the transport corrupts data",
                                        transport, trial.wrong_rank, trial.got, trial.expected),
-                           mend)},
+                           fix)},
                     "allreduce", "wrong sums");
 }
 

@@ -19,24 +19,24 @@ inline constexpr char kTcpInclude[] = "OMPI_MCA_btl_tcp_if_include";  // the int
 using Ranks = std::span<const RankFacts>;
 
 // `expected`: the launcher's, if any. The world's size is that of `ranks`.
-Findings judge_world(Ranks ranks, const std::optional<ExpectedWorld>& expected);
+Findings check_world(Ranks ranks, const std::optional<ExpectedWorld>& expected);
 
 // `launcher`: for lines that start the ranks in another way; empty: none started them.
 //
 // Where the ranks compute on GPUs, cores matter less: only ranks that share one while others are idle do.
-Findings judge_cores(Ranks ranks, bool on_gpus, const std::string& launcher);
+Findings check_cores(Ranks ranks, bool on_gpus, const std::string& launcher);
 
-Findings judge_shared_memory(Ranks ranks, bool on_gpus);
-Findings judge_locked_memory(Ranks ranks, bool on_gpus);
-Findings judge_interfaces(Ranks ranks, bool on_gpus, bool with_networks = true);  // or those named by variables only
-Findings judge_nccl_variables(Ranks ranks, const Options& options, bool on_gpus, const std::string& launcher);
+Findings check_shared_memory(Ranks ranks, bool on_gpus);
+Findings check_locked_memory(Ranks ranks, bool on_gpus);
+Findings check_interfaces(Ranks ranks, bool on_gpus, bool with_networks = true);  // or those named by variables only
+Findings check_nccl_variables(Ranks ranks, const Options& options, bool on_gpus, const std::string& launcher);
 
 // Which device, whose, with which versions.
-Findings judge_gpus(Ranks ranks, const Options& options, const std::string& launcher);
+Findings check_gpus(Ranks ranks, const Options& options, const std::string& launcher);
 bool runs_on_gpus(Ranks ranks, const Options& options);  // false too where the device is a fault
 
 // What MPI_Init would not survive: this process sees its host, its environment, and nobody else.
-std::optional<Finding> judge_before_mpi(const HostFacts& here, const Environment& environment);
+std::optional<Finding> check_before_mpi(const HostFacts& here, const Environment& environment);
 
 // The ranks of each host, in the order of their first ranks.
 struct HostRanks {

@@ -35,7 +35,7 @@ double clock_of_host() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-Findings judge_clocks(const std::vector<ClockOffset>& offsets, const std::vector<std::string>& hosts) {
+Findings check_clocks(const std::vector<ClockOffset>& offsets, const std::vector<std::string>& hosts) {
   constexpr double kMost = 1;  // second
   Findings problems;
   std::string found = "one host";

@@ -1,10 +1,10 @@
 #include "app/doctor/doctor.h"
 
 #include "app/configs.h"
+#include "app/doctor/check_runner.h"
 #include "app/doctor/checks.h"
 #include "app/doctor/measure.h"
 #include "app/doctor/report.h"
-#include "app/doctor/rounds.h"
 #include "app/factory.h"
 #include "app/run_on_all_ranks.h"
 #include "ddp/replica_check.h"
@@ -56,14 +56,14 @@ Findings examine_host_sums(const Options& options, MpiSession& session, bool on_
   const auto device = make_cpu_device();
   const auto world = session.world(options.allreduce);
   const bool ring = options.allreduce == Allreduce::ring, needs_mpi = on_gpus && options.transport != "mpi";
-  return judge_allreduce(try_allreduce(*device, *world), ring ? "MPI, our ring" : "MPI",
+  return check_allreduce(try_allreduce(*device, *world), ring ? "MPI, our ring" : "MPI",
                          fmt::format("ddp_train {}{}", needs_mpi ? "--transport mpi " : "", other_allreduce(options)));
 }
 
 Findings examine_gpu_sums(const Options& options, MpiSession& session, const Backend& backend) {
   const auto host = session.world(options.allreduce);
   const auto transport = make_transport(options, backend, session, *host);
-  return judge_allreduce(
+  return check_allreduce(
       try_allreduce(*backend.device, *transport), describe_transport(options, backend),
       fmt::format("ddp_train {}", options.transport == "mpi" ? other_allreduce(options) : "--transport mpi"));
 }
@@ -74,7 +74,7 @@ Findings unless_refused(const char* check, const std::function<Findings()>& work
     return work();
   } catch (const CollectiveError& error) {
     Finding refused = error.code() == Exit::data ? fault(Exit::data, error.what(), "ddp_train --data-path FOLDER")
-                                                 : look("ddp_train --help", fault(error.code(), error.what()));
+                                                 : hint("ddp_train --help", fault(error.code(), error.what()));
     return with_found({std::move(refused)}, check, "refused");
   }
 }
@@ -105,54 +105,54 @@ Findings examine_options(const Options& options, MpiSession& session, const std:
 }  // namespace
 
 Exit examine(const Options& options, MpiSession& session, std::unique_ptr<TimeLimit> limit_of_start) {
-  Rounds rounds(options, session);
+  CheckRunner runner(options, session);
   limit_of_start.reset();
   std::vector<RankFacts> ranks;
   bool on_gpus = false, gpus_at_fault = false;
-  rounds.check("machine", options.device == "cpu" ? kLimit : kLimitOfNccl, [&] {
+  runner.check("machine", options.device == "cpu" ? kLimit : kLimitOfNccl, [&] {
     const std::string mine = own_facts(options, session, options.device != "cpu");
-    rounds.await_others();
+    runner.await_others();
     ranks = all_facts(session.gather(mine));
     on_gpus = runs_on_gpus(ranks, options);
     const auto expected = expected_world(environment_of_process());
     const std::string launcher = launcher_of(expected);
-    const Findings gpus = judge_gpus(ranks, options, launcher);
+    const Findings gpus = check_gpus(ranks, options, launcher);
     gpus_at_fault = code_of(gpus) != Exit::done;
-    return joined({judge_world(ranks, expected), judge_cores(ranks, on_gpus, launcher),
-                   judge_shared_memory(ranks, on_gpus), judge_locked_memory(ranks, on_gpus), gpus,
-                   judge_nccl_variables(ranks, options, on_gpus, launcher), judge_interfaces(ranks, on_gpus)});
+    return joined({check_world(ranks, expected), check_cores(ranks, on_gpus, launcher),
+                   check_shared_memory(ranks, on_gpus), check_locked_memory(ranks, on_gpus), gpus,
+                   check_nccl_variables(ranks, options, on_gpus, launcher), check_interfaces(ranks, on_gpus)});
   });
-  rounds.check("clocks", kLimit, [&] {
+  runner.check("clocks", kLimit, [&] {
     std::vector<std::string> hosts;
     for (const RankFacts& rank : ranks) hosts.push_back(rank.host);
     const auto world = session.world(Allreduce::automatic);
-    return judge_clocks(measure_clocks(*world, clock_of_host), hosts);
+    return check_clocks(measure_clocks(*world, clock_of_host), hosts);
   });
-  rounds.check("output folder", kLimit,
-               [&] { return session.rank() == 0 ? judge_output(try_output(folder_of(options))) : Findings{}; });
+  runner.check("output folder", kLimit,
+               [&] { return session.rank() == 0 ? check_output(try_output(folder_of(options))) : Findings{}; });
   std::optional<Datasets> data;
-  rounds.check("data", kLimitOfData, [&] { return examine_data(options, session, data); });
-  rounds.check("allreduce", kLimit, [&] { return examine_host_sums(options, session, on_gpus); });
+  runner.check("data", kLimitOfData, [&] { return examine_data(options, session, data); });
+  runner.check("allreduce", kLimit, [&] { return examine_host_sums(options, session, on_gpus); });
 
   std::optional<Backend> backend;
-  rounds.check("options", kLimitOfNccl, [&] {
+  runner.check("options", kLimitOfNccl, [&] {
     return examine_options(options, session, data, [&] {
       if (!gpus_at_fault) backend = make_backend(options, session);
     });
   });
   if (backend && !backend->device->is_host())
-    rounds.check("allreduce", kLimitOfNccl, [&] { return examine_gpu_sums(options, session, *backend); });
-  return rounds.end();
+    runner.check("allreduce", kLimitOfNccl, [&] { return examine_gpu_sums(options, session, *backend); });
+  return runner.end();
 }
 
-void quick_look(const Options& options, MpiSession& session, bool on_gpus, const Log& log) {
+void preflight(const Options& options, MpiSession& session, bool on_gpus, const Log& log) {
   const auto texts = session.gather(own_facts(options, session, false));
   if (session.rank() != 0) return;
   const std::vector<RankFacts> ranks = all_facts(texts);
   const std::string launcher = launcher_of(expected_world(environment_of_process()));
   const Findings findings =
-      joined({judge_cores(ranks, on_gpus, launcher), judge_shared_memory(ranks, on_gpus),
-              judge_nccl_variables(ranks, options, on_gpus, launcher), judge_interfaces(ranks, on_gpus, false)});
+      joined({check_cores(ranks, on_gpus, launcher), check_shared_memory(ranks, on_gpus),
+              check_nccl_variables(ranks, options, on_gpus, launcher), check_interfaces(ranks, on_gpus, false)});
   for (const Finding& finding : findings)
     if (finding.verdict != Verdict::ok) log.warn("{}: {}", finding.check, line_of(finding));
 }

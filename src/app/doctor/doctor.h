@@ -19,6 +19,6 @@ Exit examine(const Options& options, MpiSession& session, std::unique_ptr<TimeLi
 
 // Warns of what is wrong with cores, shared memory, interfaces and NCCL's variables. Takes milliseconds, writes
 // nothing. Collective.
-void quick_look(const Options& options, MpiSession& session, bool on_gpus, const Log& log);
+void preflight(const Options& options, MpiSession& session, bool on_gpus, const Log& log);
 
 }  // namespace ddp::doctor

@@ -20,26 +20,26 @@ struct Finding {
   Exit code = Exit::done;  // of a fault
   // Where not ok: what is wrong, and a line for the shell or for the launcher's command that mends it; where none is
   // known to, one that shows more of it, or nothing.
-  std::string problem, mend, look;
+  std::string problem, fix, hint;
 };
 
 using Findings = std::vector<Finding>;
 
-inline Finding warn(std::string problem, std::string mend = "") {
+inline Finding warn(std::string problem, std::string fix = "") {
   Finding finding;
   finding.verdict = Verdict::warning;
   finding.problem = std::move(problem);
-  finding.mend = std::move(mend);
+  finding.fix = std::move(fix);
   return finding;
 }
-inline Finding fault(Exit code, std::string problem, std::string mend = "") {
-  Finding finding = warn(std::move(problem), std::move(mend));
+inline Finding fault(Exit code, std::string problem, std::string fix = "") {
+  Finding finding = warn(std::move(problem), std::move(fix));
   finding.verdict = Verdict::fault;
   finding.code = code;
   return finding;
 }
-inline Finding look(std::string line, Finding finding) {
-  finding.look = std::move(line);
+inline Finding hint(std::string line, Finding finding) {
+  finding.hint = std::move(line);
   return finding;
 }
 

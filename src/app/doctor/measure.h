@@ -22,7 +22,7 @@ struct ClockOffset {
 // By rank, on all ranks. `clock`: seconds since some time that all clocks mean. Collective.
 std::vector<ClockOffset> measure_clocks(Communicator& world, const std::function<double()>& clock);
 double clock_of_host();
-Findings judge_clocks(const std::vector<ClockOffset>& offsets, const std::vector<std::string>& hosts);
+Findings check_clocks(const std::vector<ClockOffset>& offsets, const std::vector<std::string>& hosts);
 
 struct OutputTrial {
   std::filesystem::path folder;
@@ -34,7 +34,7 @@ struct OutputTrial {
 // Writes some MiB into the folder, flushes and removes them; makes the folder, and those above it, where they are
 // missing, and removes them too.
 OutputTrial try_output(const std::filesystem::path& folder);
-Findings judge_output(const OutputTrial& trial);
+Findings check_output(const OutputTrial& trial);
 
 struct AllreduceTrial {
   int ranks = 1;
@@ -50,7 +50,7 @@ AllreduceTrial try_allreduce(Device& device, Communicator& transport);
 
 // Bus bandwidth is 2(n-1)/n times bytes over time, as nccl-tests' doc/PERFORMANCE.md defines it.
 double bus_bandwidth(int64_t bytes, double seconds, int ranks);
-// `mend`: the line that takes another transport.
-Findings judge_allreduce(const AllreduceTrial& trial, const std::string& transport, const std::string& mend);
+// `fix`: the line that takes another transport.
+Findings check_allreduce(const AllreduceTrial& trial, const std::string& transport, const std::string& fix);
 
 }  // namespace ddp::doctor

@@ -57,7 +57,7 @@ OutputTrial try_output(const fs::path& folder) {
   return trial;
 }
 
-Findings judge_output(const OutputTrial& trial) {
+Findings check_output(const OutputTrial& trial) {
   const std::string folder = trial.folder.string();
   const char* const elsewhere = "ddp_train --output-dir FOLDER";
   if (!trial.error.empty())

@@ -22,14 +22,14 @@ auto count(const Findings& findings, Verdict verdict) {
 std::string row_of(const Finding& f) {
   std::string text = fmt::format("{:<16} {:<8} {}", f.check, name_of(f.verdict), f.found);
   text.erase(text.find_last_not_of(' ') + 1);
-  for (const auto& [label, line] : {std::pair("wrong:", f.problem), {"mend:", f.mend}, {"look:", f.look}})
+  for (const auto& [label, line] : {std::pair("wrong:", f.problem), {"mend:", f.fix}, {"look:", f.hint}})
     if (!line.empty()) text += fmt::format("\n{:>16} {}", label, line);
   return text + "\n";
 }
 
 std::string line_of(const Finding& f) {
-  if (!f.mend.empty()) return fmt::format("{}; mend it by: {}", f.problem, f.mend);
-  return f.look.empty() ? f.problem : fmt::format("{}; look with: {}", f.problem, f.look);
+  if (!f.fix.empty()) return fmt::format("{}; mend it by: {}", f.problem, f.fix);
+  return f.hint.empty() ? f.problem : fmt::format("{}; look with: {}", f.problem, f.hint);
 }
 
 std::string summary_of(const Findings& findings) {
@@ -41,7 +41,7 @@ std::string json_of(const Findings& findings, int ranks) {
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   for (const Finding& f : findings) {
     nlohmann::ordered_json one{{"check", f.check}, {"verdict", name_of(f.verdict)}, {"found", f.found}};
-    for (const auto& [key, line] : {std::pair("problem", f.problem), {"mend", f.mend}, {"look", f.look}})
+    for (const auto& [key, line] : {std::pair("problem", f.problem), {"mend", f.fix}, {"look", f.hint}})
       if (!line.empty()) one[key] = line;
     all.push_back(one);
   }

@@ -54,7 +54,7 @@ Finding did_not_start(double seconds) {
   const std::string what = fmt::format("MPI has not come up within {:g} s", seconds);
   if (stopped.empty())
     return of_check("start of MPI",
-                    look("export OMPI_MCA_btl_base_verbose=30 OMPI_MCA_oob_base_verbose=10",
+                    hint("export OMPI_MCA_btl_base_verbose=30 OMPI_MCA_oob_base_verbose=10",
                          fault(Exit::communication, what + ": some rank has not come, or cannot be reached")));
   return of_check(
       "start of MPI",
@@ -90,7 +90,7 @@ std::optional<Exit> refuse_before_mpi(int argc, char** argv) {
   const Environment environment = environment_of_process();
   const auto expected = expected_world(environment);
   if (!expected || expected->ranks == 1) return std::nullopt;
-  const auto problem = judge_before_mpi(facts_of_host(environment), environment);
+  const auto problem = check_before_mpi(facts_of_host(environment), environment);
   if (!problem) return std::nullopt;
   if (speaks_in_turn(environment, expected)) print(*problem, argc, argv);
   return problem->code;
@@ -117,8 +117,8 @@ void report_start(const Error& error, int argc, char** argv) {
   RankFacts alone;
   alone.host = name_of_host();
   print(of_world
-            ? judge_world({&alone, 1}, expected).front()
-            : of_check("start of MPI", look("ompi_info --parsable | grep thread", fault(error.code(), error.what()))),
+            ? check_world({&alone, 1}, expected).front()
+            : of_check("start of MPI", hint("ompi_info --parsable | grep thread", fault(error.code(), error.what()))),
         argc, argv);
 }
 

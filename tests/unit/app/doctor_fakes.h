@@ -57,15 +57,15 @@ inline void expect_fine(const Findings& findings) {
   for (const Finding& f : findings) {
     EXPECT_EQ(f.verdict, Verdict::ok) << f.check << ": " << f.problem;
     EXPECT_FALSE(f.found.empty());
-    EXPECT_EQ(f.problem + f.mend + f.look, "");
+    EXPECT_EQ(f.problem + f.fix + f.hint, "");
   }
 }
 
 // One of the findings has this verdict, these words in its problem, and this line, which mends it unless it begins with
-// kLook; none else is wrong.
-constexpr char kLook[] = "look: ";
+// kHint; none else is wrong.
+constexpr char kHint[] = "look: ";
 inline void expect_only(const Findings& findings, Verdict verdict, const std::vector<std::string>& words,
-                        const std::string& mend, Exit code = Exit::done) {
+                        const std::string& fix, Exit code = Exit::done) {
   int wrong = 0;
   for (const Finding& f : findings) {
     if (f.verdict == Verdict::ok) continue;
@@ -74,7 +74,7 @@ inline void expect_only(const Findings& findings, Verdict verdict, const std::ve
     EXPECT_EQ(f.code, code) << f.problem;
     for (const std::string& word : words)
       EXPECT_NE(f.problem.find(word), std::string::npos) << word << " is missing in: " << f.problem;
-    EXPECT_EQ(f.look.empty() ? f.mend : kLook + f.look + f.mend, mend);
+    EXPECT_EQ(f.hint.empty() ? f.fix : kHint + f.hint + f.fix, fix);
   }
   EXPECT_EQ(wrong, 1);
 }

@@ -1,7 +1,7 @@
 // The doctor's trials, and how it reports.
+#include "app/doctor/check_runner.h"
 #include "app/doctor/measure.h"
 #include "app/doctor/report.h"
-#include "app/doctor/rounds.h"
 #include "app/doctor/time_limit.h"
 #include "comm/local/communicator.h"
 #include "device/cpu/device.h"
@@ -63,7 +63,7 @@ TEST(DoctorAllreduce, ExactSums) {
   for (const AllreduceTrial& trial : trials(3, -1)) {
     EXPECT_EQ(trial.wrong_rank, -1);
     EXPECT_GT(trial.latency, 0);
-    expect_fine(judge_allreduce(trial, "MPI", ""));
+    expect_fine(check_allreduce(trial, "MPI", ""));
   }
 }
 
@@ -71,7 +71,7 @@ TEST(DoctorAllreduce, AWrongSumNamesItsRank) {
   for (const AllreduceTrial& trial : trials(3, 2)) {
     EXPECT_EQ(trial.wrong_rank, 2);
     EXPECT_EQ(trial.got, trial.expected + 1);
-    expect_only(judge_allreduce(trial, "MPI, our ring", "ddp_train --allreduce auto"), Verdict::fault,
+    expect_only(check_allreduce(trial, "MPI, our ring", "ddp_train --allreduce auto"), Verdict::fault,
                 {"rank 2 got", "corrupts"}, "ddp_train --allreduce auto", Exit::communication);
   }
 }
@@ -108,16 +108,16 @@ TEST_F(DoctorOutput, NothingIsLeft) {
 TEST_F(DoctorOutput, AnUnwritableFolderIsNamed) {
   std::ofstream(path_ / "file") << "x";
   const OutputTrial trial = try_output(path_ / "file" / "run");
-  expect_only(judge_output(trial), Verdict::fault, {(path_ / "file").string()}, "ddp_train --output-dir FOLDER",
+  expect_only(check_output(trial), Verdict::fault, {(path_ / "file").string()}, "ddp_train --output-dir FOLDER",
               Exit::output);
 }
 
 TEST(DoctorOutputJudgement, SlowOrFull) {
   const int64_t plenty = int64_t{100} << 30;
-  expect_fine(judge_output({"runs", "", 100e6, plenty}));
-  expect_only(judge_output({"runs", "", 5e6, plenty}), Verdict::warning, {"runs takes 5.0 MB/s"},
+  expect_fine(check_output({"runs", "", 100e6, plenty}));
+  expect_only(check_output({"runs", "", 5e6, plenty}), Verdict::warning, {"runs takes 5.0 MB/s"},
               "ddp_train --save-every 10min");
-  expect_only(judge_output({"runs", "", 100e6, 500 << 20}), Verdict::warning, {"0.49 GiB free"},
+  expect_only(check_output({"runs", "", 100e6, 500 << 20}), Verdict::warning, {"0.49 GiB free"},
               "ddp_train --keep-last 1");
 }
 
@@ -138,7 +138,7 @@ TEST(DoctorHang, ARankOfAnotherHostIsStoppedWhereTheHostIsHeardOf) {
               Exit::communication);
   ranks[1] = ranks[2] = {"b", 0, 9, 19.1, 19};
   expect_only({blame("clocks", 20, ranks)}, Verdict::fault, {"nothing is heard of host b"},
-              kLook + std::string("ping b"), Exit::communication);
+              kHint + std::string("ping b"), Exit::communication);
 }
 
 TEST(DoctorHang, ALimitExpiresOnceOrNever) {
@@ -164,7 +164,7 @@ TEST(DoctorHang, ALimitExpiresOnceOrNever) {
 
 const Findings kFindings{fine("world", "2 ranks")[0], of_check("cores", warn("too few", "mpirun -np 1")),
                          of_check("output folder", fault(Exit::output, "full", "rm")),
-                         of_check("GPUs", look("nvidia-smi", fault(Exit::device, "none")))};
+                         of_check("GPUs", hint("nvidia-smi", fault(Exit::device, "none")))};
 
 TEST(DoctorFinding, BelongsToItsCheck) {
   const Findings all = with_found({warn("one"), warn("two")}, "cores", "2 of 2");

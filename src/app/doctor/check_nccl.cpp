@@ -62,7 +62,7 @@ const Setting kSettings[] = {
 
 }  // namespace
 
-Findings judge_nccl_variables(Ranks ranks, const Options& options, bool on_gpus, const std::string& launcher) {
+Findings check_nccl_variables(Ranks ranks, const Options& options, bool on_gpus, const std::string& launcher) {
   std::map<std::string, std::vector<std::string>> values;  // by rank, where set
   for (const RankFacts& rank : ranks)
     for (const auto& [name, value] : rank.environment)

@@ -24,14 +24,14 @@ std::string with_ranks(const std::string& launcher, int ranks) {
 namespace {
 
 // With the launcher of the MPI that this program was built with.
-std::string with_the_right_launcher(const ExpectedWorld& expected) {
+std::string command_with_right_launcher(const ExpectedWorld& expected) {
   if (expected.launcher == "srun") return fmt::format("srun --mpi=pmix -n {} ddp_train", expected.ranks);
   return fmt::format("{} -np {} ddp_train", DDP_LAUNCHER, expected.ranks);
 }
 
 }  // namespace
 
-Findings judge_world(Ranks ranks, const std::optional<ExpectedWorld>& expected) {
+Findings check_world(Ranks ranks, const std::optional<ExpectedWorld>& expected) {
   std::vector<std::string> counts;
   for (const HostRanks& host : by_host(ranks)) counts.push_back(fmt::format("{} on {}", host.ranks.size(), host.host));
   const size_t size = ranks.size();
@@ -41,7 +41,7 @@ Findings judge_world(Ranks ranks, const std::optional<ExpectedWorld>& expected) 
     return with_found({fault(Exit::world,
                              fmt::format("{} promised {} ranks ({}), but the MPI world has {}: each would train alone",
                                          expected->launcher, expected->ranks, expected->variable, size),
-                             with_the_right_launcher(*expected))},
+                             command_with_right_launcher(*expected))},
                       "world", std::move(found));
   return fine("world", fmt::format("{}, as {} promised", found, expected->launcher));
 }

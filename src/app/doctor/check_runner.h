@@ -16,9 +16,9 @@
 
 namespace ddp::doctor {
 
-class Rounds {
+class CheckRunner {
  public:
-  Rounds(const Options& options, MpiSession& session);
+  CheckRunner(const Options& options, MpiSession& session);
 
   // Does `work`, which all ranks do together. What rank 0 found counts. Where it does not end in time, the job is ended
   // with one message that names the check.
@@ -32,7 +32,7 @@ class Rounds {
 
  private:
   void say(const Findings& findings);
-  void tell_the_rest() const;
+  void report_remaining() const;
   void give_up(const char* name, std::chrono::milliseconds limit);
   Finding hang(const char* name, std::chrono::milliseconds limit) const;
 

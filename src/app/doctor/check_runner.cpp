@@ -1,4 +1,4 @@
-#include "app/doctor/rounds.h"
+#include "app/doctor/check_runner.h"
 
 #include "app/abort.h"
 #include "app/configs.h"
@@ -27,14 +27,14 @@ std::optional<Injection> hang_of(const Options& options, MpiSession& session) {
 
 }  // namespace
 
-Rounds::Rounds(const Options& options, MpiSession& session)
+CheckRunner::CheckRunner(const Options& options, MpiSession& session)
     : session_(session),
       speaks_(session.rank() == 0),
       json_(options.json),
       limit_given_(options.step_timeout),
       injection_(hang_of(options, session)) {}
 
-void Rounds::check(const char* name, std::chrono::milliseconds limit, const std::function<Findings()>& work) {
+void CheckRunner::check(const char* name, std::chrono::milliseconds limit, const std::function<Findings()>& work) {
   if (limit_given_) limit = std::chrono::milliseconds(static_cast<int64_t>(*limit_given_ * 1000));
   HeartbeatTable& heartbeats = session_.heartbeats();
   heartbeats.publish(++number_, kNotYet);
@@ -49,9 +49,9 @@ void Rounds::check(const char* name, std::chrono::milliseconds limit, const std:
   session_.gather("");  // so that nobody is in the next check while another is in this one
 }
 
-void Rounds::await_others() { session_.heartbeats().publish(number_, kAwaitsOthers); }
+void CheckRunner::await_others() { session_.heartbeats().publish(number_, kAwaitsOthers); }
 
-void Rounds::say(const Findings& findings) {
+void CheckRunner::say(const Findings& findings) {
   const std::lock_guard lock(mutex_);
   findings_.insert(findings_.end(), findings.begin(), findings.end());
   if (!speaks_ || json_) return;
@@ -59,35 +59,35 @@ void Rounds::say(const Findings& findings) {
   std::fflush(stdout);
 }
 
-void Rounds::tell_the_rest() const {
+void CheckRunner::report_remaining() const {
   if (!speaks_) return;
   fmt::print("{}", json_ ? json_of(findings_, session_.size()) : summary_of(findings_));
   std::fflush(stdout);
 }
 
-Exit Rounds::end() {
+Exit CheckRunner::end() {
   Exit code{};
   {
     const std::lock_guard lock(mutex_);
-    tell_the_rest();
+    report_remaining();
     code = code_of(findings_);
   }
   return static_cast<Exit>(std::atoi(session_.gather(fmt::format("{}", static_cast<int>(code)))[0].c_str()));
 }
 
 // Rank 0 first: it has the report.
-void Rounds::give_up(const char* name, std::chrono::milliseconds limit) {
+void CheckRunner::give_up(const char* name, std::chrono::milliseconds limit) {
   std::this_thread::sleep_for(report_delay(session_.rank()));
   if (job_has_failed(session_)) return;
   const Finding finding = hang(name, limit);
   if (!speaks_) abort_job(session_, line_of(finding), finding.code);
   say({finding});
   const std::lock_guard lock(mutex_);
-  tell_the_rest();
+  report_remaining();
   session_.end(code_of(findings_), finding.problem);
 }
 
-Finding Rounds::hang(const char* name, std::chrono::milliseconds limit) const {
+Finding CheckRunner::hang(const char* name, std::chrono::milliseconds limit) const {
   const HeartbeatTable& heartbeats = session_.heartbeats();
   const auto seconds_since = [now_ns = steady_ns()](int64_t ns) { return 1e-9 * static_cast<double>(now_ns - ns); };
   std::vector<RankState> ranks;

@@ -43,21 +43,21 @@ std::string to_get_gpus(const RankFacts& rank) {
 }
 
 // Within a major version an older driver serves a newer CUDA, up to what is new in it.
-Findings judge_driver(Ranks ranks) {
+Findings check_driver(Ranks ranks) {
   for (const RankFacts& rank : ranks)
     for (const LibraryVersion& library : rank.gpu.libraries) {
       if (library.name != "CUDA" || rank.gpu.driver >= library.loaded) continue;
       const std::string problem =
           fmt::format("the driver on {} serves CUDA up to {}.{}, and this is CUDA {}.{}", rank.host, rank.gpu.driver[0],
                       rank.gpu.driver[1], library.loaded[0], library.loaded[1]);
-      const std::string mend = "apt-get install --only-upgrade nvidia-driver";
-      if (rank.gpu.driver[0] < library.loaded[0]) return {fault(Exit::device, problem, mend)};
-      return {warn(problem, mend)};
+      const std::string fix = "apt-get install --only-upgrade nvidia-driver";
+      if (rank.gpu.driver[0] < library.loaded[0]) return {fault(Exit::device, problem, fix)};
+      return {warn(problem, fix)};
     }
   return {};
 }
 
-Findings judge_absence(Ranks ranks, const Options& options) {
+Findings check_absence(Ranks ranks, const Options& options) {
   const auto without = std::ranges::find_if(ranks, [](const RankFacts& r) { return r.gpu.visible == 0; });
   const RankFacts& rank = without == ranks.end() ? ranks.front() : *without;
   const std::string why = why_none(ranks);
@@ -67,9 +67,9 @@ Findings judge_absence(Ranks ranks, const Options& options) {
   const int on_bus = ranks[its_host->ranks.front()].here.nvidia_devices;
   const bool none = std::all_of(ranks.begin(), ranks.end(), [](const RankFacts& r) { return r.gpu.visible == 0; });
   if (none && options.device != "cpu" && rank.gpu.driver != Number{})
-    if (const Findings driver = judge_driver(ranks); !driver.empty())
-      return {refused.empty() ? warn(driver[0].problem, driver[0].mend)
-                              : fault(Exit::device, driver[0].problem, driver[0].mend)};
+    if (const Findings driver = check_driver(ranks); !driver.empty())
+      return {refused.empty() ? warn(driver[0].problem, driver[0].fix)
+                              : fault(Exit::device, driver[0].problem, driver[0].fix)};
   if (!refused.empty())
     return {fault(Exit::device, refused, on_bus > 0 ? to_get_gpus(rank) : "ddp_train --device cpu")};
   if (on_bus > 0 && options.device == "auto")
@@ -94,7 +94,7 @@ int ranks_with_a_gpu(Ranks ranks) {
   return count;
 }
 
-Findings judge_sharing(Ranks ranks, const Options& options, const std::string& launcher) {
+Findings check_sharing(Ranks ranks, const Options& options, const std::string& launcher) {
   if (options.share_gpu) return {};
   std::vector<RankGpu> taken;
   std::string refused;
@@ -107,7 +107,7 @@ Findings judge_sharing(Ranks ranks, const Options& options, const std::string& l
   return {fault(Exit::device, refused, with_ranks(launcher, ranks_with_a_gpu(ranks)))};
 }
 
-Findings judge_peers(Ranks ranks) {
+Findings check_peers(Ranks ranks) {
   Findings problems;
   for (const HostRanks& host : by_host(ranks)) {
     std::set<std::string> pairs;
@@ -119,14 +119,14 @@ Findings judge_peers(Ranks ranks) {
       }
     if (!pairs.empty())
       problems.push_back(
-          look("nvidia-smi topo -p2p r", warn(fmt::format("on {} the GPUs of {} cannot reach each other directly: "
+          hint("nvidia-smi topo -p2p r", warn(fmt::format("on {} the GPUs of {} cannot reach each other directly: "
                                                           "NCCL goes through the host's memory, slower",
                                                           host.host, fmt::join(pairs, ", ")))));
   }
   return problems;
 }
 
-Findings judge_libraries(Ranks ranks) {
+Findings check_libraries(Ranks ranks) {
   Findings problems;
   std::set<std::string> said;
   for (const RankFacts& rank : ranks)
@@ -168,17 +168,17 @@ bool runs_on_gpus(Ranks ranks, const Options& options) {
   }
 }
 
-Findings judge_gpus(Ranks ranks, const Options& options, const std::string& launcher) {
+Findings check_gpus(Ranks ranks, const Options& options, const std::string& launcher) {
   if (!runs_on_gpus(ranks, options)) {
     const std::string why = options.device == "cpu" ? "--device cpu" : why_none(ranks);
-    return with_found(judge_absence(ranks, options), "GPUs", fmt::format("none used: {}", why));
+    return with_found(check_absence(ranks, options), "GPUs", fmt::format("none used: {}", why));
   }
   Findings problems;
-  for (const Findings& more : {judge_sharing(ranks, options, launcher), judge_peers(ranks)})
+  for (const Findings& more : {check_sharing(ranks, options, launcher), check_peers(ranks)})
     problems.insert(problems.end(), more.begin(), more.end());
   Findings all = with_found(std::move(problems), "GPUs", found_gpus(ranks));
-  Findings versions = judge_driver(ranks);
-  for (const Finding& more : judge_libraries(ranks)) versions.push_back(more);
+  Findings versions = check_driver(ranks);
+  for (const Finding& more : check_libraries(ranks)) versions.push_back(more);
   for (const Finding& more : with_found(std::move(versions), "versions", found_versions(ranks.front().gpu)))
     all.push_back(more);
   return all;

@@ -75,7 +75,7 @@ std::string threads_of(Ranks ranks, const Sharing& group, int usable, int& wante
   return fmt::format("{} thread{}", most, most == 1 ? "" : "s");
 }
 
-Findings judge_sharing(Ranks ranks, const Sharing& group, const Host& host, const Cores& idle, bool on_gpus) {
+Findings check_sharing(Ranks ranks, const Sharing& group, const Host& host, const Cores& idle, bool on_gpus) {
   const int usable = std::min(static_cast<int>(group.cores.size()), host.limit);
   int wanted = 0;
   const std::string threads = threads_of(ranks, group, usable, wanted);
@@ -104,7 +104,7 @@ bool are_ours(Ranks ranks, const HostRanks& of_host, const std::string& launcher
 
 }  // namespace
 
-Findings judge_cores(Ranks ranks, bool on_gpus, const std::string& launcher) {
+Findings check_cores(Ranks ranks, bool on_gpus, const std::string& launcher) {
   Findings problems;
   std::vector<std::string> seen;
   for (const HostRanks& of_host : by_host(ranks)) {
@@ -119,7 +119,7 @@ Findings judge_cores(Ranks ranks, bool on_gpus, const std::string& launcher) {
         fmt::format("{} on {} of {} cores of {}", name_of(of_host.ranks), bound.size(), host.all.size(), host.name));
     const size_t before = problems.size();
     for (const Sharing& group : sharings(ranks, of_host.ranks))
-      std::ranges::move(judge_sharing(ranks, group, host, idle, on_gpus), std::back_inserter(problems));
+      std::ranges::move(check_sharing(ranks, group, host, idle, on_gpus), std::back_inserter(problems));
     if (problems.size() == before && !on_gpus && are_ours(ranks, of_host, launcher) && idle.size() >= bound.size() &&
         host.limit >= static_cast<int>(2 * bound.size()))
       problems.push_back(warn(fmt::format("{} on {} {} bound to {}, while {} {} idle", name_of(of_host.ranks),

@@ -1,4 +1,4 @@
-#include "app/doctor/rounds.h"
+#include "app/doctor/check_runner.h"
 
 #include <fmt/ranges.h>
 
@@ -8,8 +8,8 @@ namespace ddp::doctor {
 
 Finding blame(const char* name, double limit_seconds, const std::vector<RankState>& ranks) {
   constexpr double kSilent = 1.5, kNews = 1;  // seconds; other hosts are heard of twice a second
-  const auto give_up = [&](const std::string& problem, const std::string& mend) {
-    return with_found({fault(Exit::communication, problem, mend)}, name, "no answer").front();
+  const auto give_up = [&](const std::string& problem, const std::string& fix) {
+    return with_found({fault(Exit::communication, problem, fix)}, name, "no answer").front();
   };
   const std::string what = fmt::format("the check \"{}\" has not ended within {:g} s", name, limit_seconds);
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
@@ -17,7 +17,7 @@ Finding blame(const char* name, double limit_seconds, const std::vector<RankStat
     if (state.silent_seconds < kSilent) continue;
     const std::string who = fmt::format("rank {} on {}", rank, state.host);
     if (state.silent_seconds - state.unheard_seconds < kNews)
-      return look("ping " + state.host, give_up(fmt::format("{}: nothing is heard of host {}", what, state.host), ""));
+      return hint("ping " + state.host, give_up(fmt::format("{}: nothing is heard of host {}", what, state.host), ""));
     if (state.pid == 0)
       return give_up(fmt::format("{}: {} is stopped", what, who),
                      fmt::format("ssh {} pkill -CONT ddp_train", state.host));

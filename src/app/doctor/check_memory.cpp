@@ -40,7 +40,7 @@ bool reaches_itself(const HostFacts& here, const Environment& environment) {
 
 }  // namespace
 
-Findings judge_shared_memory(Ranks ranks, bool on_gpus) {
+Findings check_shared_memory(Ranks ranks, bool on_gpus) {
   Findings problems;
   std::vector<std::string> seen;
   for (const auto& [host, of_host] : by_host(ranks)) {
@@ -69,7 +69,7 @@ Findings judge_shared_memory(Ranks ranks, bool on_gpus) {
   return with_found(std::move(problems), "shared memory", fmt::format("{}", fmt::join(seen, "; ")));
 }
 
-Findings judge_locked_memory(Ranks ranks, bool on_gpus) {
+Findings check_locked_memory(Ranks ranks, bool on_gpus) {
   Findings problems;
   std::string found = "no limit";
   for (const auto& [host, of_host] : by_host(ranks)) {
@@ -87,7 +87,7 @@ Findings judge_locked_memory(Ranks ranks, bool on_gpus) {
 
 // Ranks of one host that have neither shared memory nor a network, and hosts that have no network, are "unreachable" to
 // Open MPI, which ends the job with a page of its own.
-std::optional<Finding> judge_before_mpi(const HostFacts& here, const Environment& environment) {
+std::optional<Finding> check_before_mpi(const HostFacts& here, const Environment& environment) {
   const auto count = [&](const char* variable) { return std::atoi(value_in(environment, variable).c_str()); };
   const int world = count("OMPI_COMM_WORLD_SIZE"), local = count("OMPI_COMM_WORLD_LOCAL_SIZE");
   const auto chosen = [&](const char* variable) { return !value_in(environment, variable).empty(); };
@@ -105,7 +105,7 @@ std::optional<Finding> judge_before_mpi(const HostFacts& here, const Environment
   const std::string named = value_in(environment, kTcpInclude);
   if (named.empty())
     return of_check("interfaces",
-                    look("ip link", fault(Exit::communication,
+                    hint("ip link", fault(Exit::communication,
                                           "there are other hosts, but no network interface besides lo is up "
                                           "and has an address")));
   return of_check("interfaces",

@@ -17,21 +17,21 @@ namespace {
 constexpr char kOob[] = "OMPI_MCA_oob_tcp_if_include", kExclude[] = "OMPI_MCA_btl_tcp_if_exclude",
                kNccl[] = "NCCL_SOCKET_IFNAME";
 
-struct Network {
+struct IpNetwork {
   uint32_t address = 0, mask = 0;
   bool holds(uint32_t other) const { return (other & mask) == (address & mask); }
 };
 
-std::optional<Network> network_of(const std::string& text) {  // "10.0.0.1/24"
+std::optional<IpNetwork> network_of(const std::string& text) {  // "10.0.0.1/24"
   const size_t slash = text.find('/');
   in_addr address{};
   int bits = 32;
   if (slash == std::string::npos || inet_pton(AF_INET, text.substr(0, slash).c_str(), &address) != 1) return {};
   std::from_chars(text.data() + slash + 1, text.data() + text.size(), bits);
-  return Network{ntohl(address.s_addr), bits <= 0 ? 0 : ~uint32_t{0} << (32 - std::min(bits, 32))};
+  return IpNetwork{ntohl(address.s_addr), bits <= 0 ? 0 : ~uint32_t{0} << (32 - std::min(bits, 32))};
 }
 
-std::string text_of(const Network& network) {  // "10.0.0.0/24"
+std::string text_of(const IpNetwork& network) {  // "10.0.0.0/24"
   const in_addr address{htonl(network.address & network.mask)};
   std::array<char, INET_ADDRSTRLEN> text{};
   inet_ntop(AF_INET, &address, text.data(), text.size());
@@ -64,7 +64,7 @@ std::string wrong_with(const std::string& item, const HostFacts& here, bool pref
   return std::any_of(here.interfaces.begin(), here.interfaces.end(), up) ? "without an address" : "down";
 }
 
-std::string mend_of(const char* variable, const std::string& item, const std::string& wrong, const HostFacts& here) {
+std::string fix_for(const char* variable, const std::string& item, const std::string& wrong, const HostFacts& here) {
   const std::string others = working(here);
   if (wrong == "down") return fmt::format("ip link set {} up", item.starts_with("=") ? item.substr(1) : item);
   if (others.empty()) return fmt::format("unset {}", variable);
@@ -72,7 +72,7 @@ std::string mend_of(const char* variable, const std::string& item, const std::st
 }
 
 // `matters`: whether the run would use what is named.
-Findings judge_named(Ranks ranks, const char* variable, bool matters) {
+Findings check_named(Ranks ranks, const char* variable, bool matters) {
   Findings problems;
   std::set<std::string> said;
   for (const HostRanks& of_host : by_host(ranks)) {
@@ -89,8 +89,8 @@ Findings judge_named(Ranks ranks, const char* variable, bool matters) {
       const std::string problem =
           fmt::format("{}={}: {} is {} on {}, where {}", variable, value, item, wrong, of_host.host,
                       others.empty() ? "nothing but lo is up" : others + " is up");
-      const std::string mend = mend_of(variable, item, wrong, rank.here);
-      problems.push_back(matters && !one_serves ? fault(Exit::communication, problem, mend) : warn(problem, mend));
+      const std::string fix = fix_for(variable, item, wrong, rank.here);
+      problems.push_back(matters && !one_serves ? fault(Exit::communication, problem, fix) : warn(problem, fix));
     }
   }
   return problems;
@@ -98,7 +98,7 @@ Findings judge_named(Ranks ranks, const char* variable, bool matters) {
 
 struct Place {
   std::string host, interface;
-  Network network;
+  IpNetwork network;
 };
 
 std::vector<Place> places(Ranks ranks, const std::vector<HostRanks>& hosts) {
@@ -120,7 +120,7 @@ std::set<uint32_t> addresses_of_two(const std::vector<Place>& all) {
   return twice;
 }
 
-Findings judge_several_hosts(Ranks ranks, const std::vector<HostRanks>& hosts) {
+Findings check_several_hosts(Ranks ranks, const std::vector<HostRanks>& hosts) {
   const Environment& environment = ranks[0].environment;
   if (!value_in(environment, kTcpInclude).empty() || !value_in(environment, kExclude).empty()) return {};
   const std::vector<Place> all = places(ranks, hosts);
@@ -138,8 +138,8 @@ Findings judge_several_hosts(Ranks ranks, const std::vector<HostRanks>& hosts) {
   const auto joins_all = [&](const auto& network) { return network.second.size() == hosts.size(); };
   if (std::none_of(hosts_of_network.begin(), hosts_of_network.end(), joins_all)) {
     Finding apart = warn("no network is common to all hosts: they reach each other through a router, if at all");
-    if (networks.empty()) return {look("ip addr", std::move(apart))};
-    apart.mend = fmt::format("export {}={}", kTcpInclude, fmt::join(networks, ","));
+    if (networks.empty()) return {hint("ip addr", std::move(apart))};
+    apart.fix = fmt::format("export {}={}", kTcpInclude, fmt::join(networks, ","));
     return {std::move(apart)};
   }
   Findings problems;
@@ -170,12 +170,12 @@ bool names_usable(const Interface& interface, const std::string& item) {
   return interface.name == item;
 }
 
-Findings judge_interfaces(Ranks ranks, bool on_gpus, bool with_networks) {
+Findings check_interfaces(Ranks ranks, bool on_gpus, bool with_networks) {
   const auto hosts = by_host(ranks);
   const bool several = hosts.size() > 1;
-  Findings problems = judge_named(ranks, kTcpInclude, several);
-  for (const Findings& more : {judge_named(ranks, kOob, several), judge_named(ranks, kNccl, on_gpus),
-                               several && with_networks ? judge_several_hosts(ranks, hosts) : Findings{}})
+  Findings problems = check_named(ranks, kTcpInclude, several);
+  for (const Findings& more : {check_named(ranks, kOob, several), check_named(ranks, kNccl, on_gpus),
+                               several && with_networks ? check_several_hosts(ranks, hosts) : Findings{}})
     problems.insert(problems.end(), more.begin(), more.end());
   std::vector<std::string> seen;
   for (const HostRanks& host : hosts) {
