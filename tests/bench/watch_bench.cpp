@@ -5,7 +5,7 @@
 #include "device/cpu/device.h"
 #include "nn/models.h"
 #include "ops/cpu/ops.h"
-#include "tests/train/rig.h"
+#include "tests/train/fixture.h"
 #include "tests/train/small.h"
 #include "train/watchdog.h"
 
@@ -32,10 +32,10 @@ void run() {
   const auto device = make_cpu_device();
   const auto ops = make_cpu_ops(*device, {});
   auto world = make_local_communicators(1);
-  Rig rig({.batch_size = 128}, make_model("lenet", grey, 4), data, *device, *ops, *world[0]);
-  Replica& r = rig.replica;
-  DeviceData on_device(*device, data, rig.largest(), 0);
-  Feed feed(on_device, rig.sampler(), 0, 2 * kPairs * kSteps, kTrainingFences);
+  Fixture fixture({.batch_size = 128}, make_model("lenet", grey, 4), data, *device, *ops, *world[0]);
+  Replica& r = fixture.replica;
+  DeviceData on_device(*device, data, fixture.largest(), 0);
+  Feed feed(on_device, fixture.sampler(), 0, 2 * kPairs * kSteps, kTrainingFences);
   const Step::NextShard next = [&]() -> const Shard& { return feed.next(); };
 
   const auto tables = make_local_heartbeat_tables(1);

@@ -1,6 +1,6 @@
 #include "comm/add.h"
 #include "emulator/emulator.h"
-#include "tests/emulated_comm/rig.h"
+#include "tests/emulated_comm/fixture.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 #include "core/error.h"
 #include "emulator/emulator.h"
-#include "tests/emulated_comm/rig.h"
+#include "tests/emulated_comm/fixture.h"
 
 #include <gtest/gtest.h>
 #include <nccl.h>

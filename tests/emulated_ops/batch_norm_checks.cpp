@@ -39,12 +39,12 @@ void check(const Tested& t, const Shape& shape, const Variant& v) {
   const Values mean = random_values(channels, 7), variance = positive(random_values(channels, 8));
 
   Values sums(2 * channels), y(count), evaluated(count), t_sums(2 * channels), dx(count);
-  const auto judge = t.reference.batch_norm(desc, {});
-  judge->bind(v.affine ? scale.data() : nullptr, v.affine ? shift.data() : nullptr);
-  judge->sum(on_host(x, shape), v.center ? center.data() : nullptr, sums.data());
-  judge->evaluate(on_host(x, shape), on_host(skip, shape), on_host(evaluated, shape), mean.data(), variance.data());
-  judge->forward(on_host(x, shape), on_host(skip, shape), on_host(y, shape), v.center ? center.data() : nullptr,
-                 sums.data(), samples);
+  const auto reference = t.reference.batch_norm(desc, {});
+  reference->bind(v.affine ? scale.data() : nullptr, v.affine ? shift.data() : nullptr);
+  reference->sum(on_host(x, shape), v.center ? center.data() : nullptr, sums.data());
+  reference->evaluate(on_host(x, shape), on_host(skip, shape), on_host(evaluated, shape), mean.data(), variance.data());
+  reference->forward(on_host(x, shape), on_host(skip, shape), on_host(y, shape), v.center ? center.data() : nullptr,
+                     sums.data(), samples);
 
   const int64_t sizes[] = {shape.n};
   const auto norm = t.ops.batch_norm(desc, sizes);
@@ -71,17 +71,17 @@ void check(const Tested& t, const Shape& shape, const Variant& v) {
   const OnDeviceTensor judged(t.device, shape, t.type, y), ady(t.device, shape, t.type, dy),
       amore(t.device, shape, t.type, more), adx(t.device, shape, t.type);
   const OnDevice<float> at_sums(t.device, Values(2 * channels, std::nanf("")));
-  judge->backward_sum(on_host(x, shape), on_host(y, shape), v.more ? on_host(more, shape) : Tensor{},
-                      on_host(dy, shape), t_sums.data());
+  reference->backward_sum(on_host(x, shape), on_host(y, shape), v.more ? on_host(more, shape) : Tensor{},
+                          on_host(dy, shape), t_sums.data());
   dy = rounded(dy, t.type);
-  judge->backward_sum(on_host(x, shape), on_host(y, shape), {}, on_host(dy, shape), t_sums.data());
+  reference->backward_sum(on_host(x, shape), on_host(y, shape), {}, on_host(dy, shape), t_sums.data());
   norm->backward_sum(ax.tensor(), v.relu ? judged.tensor() : Tensor{}, v.more ? amore.tensor() : Tensor{}, ady.tensor(),
                      at_sums.data());
   EXPECT_EQ(ady.values(), dy);
   expect_sums(at_sums.values(), t_sums, "sums of gradients");
 
   const OnDevice<float> given_t(t.device, t_sums);
-  judge->backward(on_host(x, shape), on_host(dy, shape), on_host(dx, shape), t_sums.data(), samples);
+  reference->backward(on_host(x, shape), on_host(dy, shape), on_host(dx, shape), t_sums.data(), samples);
   norm->backward(ax.tensor(), ady.tensor(), adx.tensor(), given_t.data(), samples);
   norm->backward(ax.tensor(), ady.tensor(), ady.tensor(), given_t.data(), samples);
   expect_close(adx.values(), dx, "dx", t.tolerance());
@@ -123,7 +123,7 @@ void check_batch_norm_of_one_value(const Tested& t) {
 void check_running_stats(const Tested& t) {
   const RunningStatsSpan layers[] = {{0, 3, 1, 0.1f, true}, {6, 300, 49, 0.1f, false}, {608, 17, 784, 0.01f, true}};
   const int64_t total = 642;  // two floats belong to no layer
-  const auto stats = t.ops.running_stats(layers), judge = t.reference.running_stats(layers);
+  const auto stats = t.ops.running_stats(layers), reference = t.reference.running_stats(layers);
   for (const float samples : {1.0f, 50.0f})
     for (const bool replace : {false, true}) {
       SCOPED_TRACE(fmt::format("{} samples, replace {}", samples, replace));
@@ -140,7 +140,7 @@ void check_running_stats(const Tested& t) {
       const Values before = expected;
       stats->update(state.data(), asums.data(), samples, replace, {skip.data(), 4});
       EXPECT_EQ(state.values(), before);
-      judge->update(expected.data(), sums.data(), samples, replace, {});
+      reference->update(expected.data(), sums.data(), samples, replace, {});
       stats->update(state.data(), asums.data(), samples, replace, {go.data(), 40});
       expect_close(state.values(), expected, "state", 1e-6);
       EXPECT_EQ(state.values()[606], before[606]);

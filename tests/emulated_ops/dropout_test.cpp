@@ -1,4 +1,4 @@
-#include "tests/emulated_ops/rig.h"
+#include "tests/emulated_ops/fixture.h"
 
 namespace ddp::testing {
 namespace {

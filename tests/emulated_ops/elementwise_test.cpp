@@ -1,7 +1,7 @@
 #include "ops/cuda/elementwise.h"
 
 #include "ops/cuda/bias_gradient.h"
-#include "tests/emulated_ops/rig.h"
+#include "tests/emulated_ops/fixture.h"
 
 #include <fmt/format.h>
 

@@ -32,7 +32,7 @@ const OptimizerScalars kScalars[] = {{0.1f, 0.1f, 0.001f, 0.5f}, {0.05f, 0.19f, 
 // Two steps with the reference and, part by part, on the device.
 void check(const Tested& t, const OptimizerDesc& desc, std::span<const int64_t> cuts, const std::string& name) {
   SCOPED_TRACE(name);
-  const auto optimizer = t.ops.optimizer(desc, kTensors), judge = t.reference.optimizer(desc, kTensors);
+  const auto optimizer = t.ops.optimizer(desc, kTensors), reference = t.reference.optimizer(desc, kTensors);
   Values w = flat(1);
   std::vector<Values> state(desc.states(), Values(kTotal));
   const OnDevice<float> aw(t.device, w), clear(t.device, Values(3)), set(t.device, {0, 0, 1});
@@ -56,7 +56,7 @@ void check(const Tested& t, const OptimizerDesc& desc, std::span<const int64_t> 
     run(clear);
     OptimizerPart whole{w.data(), g.data(), 0, kTotal, {}};
     for (int s = 0; s < desc.states(); ++s) whole.state[s] = state[s].data();
-    judge->step(whole, &scalars, {});
+    reference->step(whole, &scalars, {});
     expect_close(aw.values(), w, "weights", 1e-6);
     for (int s = 0; s < desc.states(); ++s) {
       Values joined;

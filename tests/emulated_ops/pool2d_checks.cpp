@@ -28,9 +28,9 @@ void check(const Tested& t, Pool2dDesc::Kind kind, const Case& c, const Values& 
                            padding.left, padding.bottom, padding.right));
   const bool reads_inputs = kind == Pool2dDesc::Kind::maximum;
   Values in_x = x, y(out.elements()), dy = t.random(out.elements(), 2), dx(in.elements());
-  const auto judge = t.reference.pool2d(desc, {});
-  judge->forward(on_host(in_x, in), on_host(y, out));
-  judge->backward(on_host(in_x, in), on_host(y, out), on_host(dy, out), on_host(dx, in));
+  const auto reference = t.reference.pool2d(desc, {});
+  reference->forward(on_host(in_x, in), on_host(y, out));
+  reference->backward(on_host(in_x, in), on_host(y, out), on_host(dy, out), on_host(dx, in));
   const int64_t sizes[] = {c.n};
   const auto pool = t.ops.pool2d(desc, sizes);
   for (const int64_t before : {0, 1}) {  // elements, so that all pointers are unaligned

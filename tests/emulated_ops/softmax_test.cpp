@@ -1,6 +1,6 @@
 #include "ops/cuda/softmax.h"
 
-#include "tests/emulated_ops/rig.h"
+#include "tests/emulated_ops/fixture.h"
 
 #include <fmt/format.h>
 

@@ -50,7 +50,8 @@ TEST_P(EmulatedTraining, IsTheMathematicsOfOneRankOnTheCpu) {
     for (const uint64_t seed : {0, 1, 2}) {
       emulator::set_seed(seed);
       const MemoryDataset data = small_data(samples);
-      const RigConfig config{.batch_size = 16, .lr = 0.1, .device_data_bytes = world.resident ? size_t{1} << 30 : 0};
+      const FixtureConfig config{
+          .batch_size = 16, .lr = 0.1, .device_data_bytes = world.resident ? size_t{1} << 30 : 0};
       const Result expected = train_world(1, config, small_network(), data, 14);
       Result actual;
       on_gpus(world, [&](Communicator& c, Device& device, Ops& ops) {
@@ -80,17 +81,17 @@ TEST_P(EmulatedTraining, NormsMicroBatchesAndPartsOfStateAreTheSameMathematics) 
        {Variant{"plain", 50, plain}, Variant{"plain", 3, plain}, Variant{"micro-batches", 50, plain, 3},
         Variant{"state in parts", 50, parts}}) {
     const MemoryDataset data = small_data(samples);
-    RigConfig config{.batch_size = 16,
-                     .lr = 0.02,
-                     .replica = replica,
-                     .step = {.micro_batches = micro_batches},
-                     .device_data_bytes = world.resident ? size_t{1} << 30 : 0};
+    FixtureConfig config{.batch_size = 16,
+                         .lr = 0.02,
+                         .replica = replica,
+                         .step = {.micro_batches = micro_batches},
+                         .device_data_bytes = world.resident ? size_t{1} << 30 : 0};
     std::vector<double> expected, actual;
     run_world(1, [&](Communicator& c, Device& device, Ops& ops) {
-      expected = Rig(config, norm_network(), data, device, ops, c).losses(0, 5);
+      expected = Fixture(config, norm_network(), data, device, ops, c).losses(0, 5);
     });
     on_gpus(world, [&](Communicator& c, Device& device, Ops& ops) {
-      const auto mine = Rig(config, norm_network(), data, device, ops, c).losses(0, 5);
+      const auto mine = Fixture(config, norm_network(), data, device, ops, c).losses(0, 5);
       if (c.rank() == 0) actual = mine;
     });
     EXPECT_LE(loss_distance(actual, expected), 2e-5) << name << ", " << samples << " samples";
@@ -107,9 +108,9 @@ TEST_P(EmulatedTraining, ANanEndsTheRunOnEveryRank) {
 TEST_P(EmulatedTraining, EvaluationCountsEverySampleOnce) {
   const MemoryDataset data = small_data(50);
   const auto evaluate = [&](Communicator& c, Device& device, Ops& ops) {
-    Rig rig({.batch_size = 16, .order = Order::sequential}, small_network(), data, device, ops, c);
-    DeviceData on_device(device, data, rig.largest(), GetParam().resident ? size_t{1} << 30 : 0);
-    Evaluator evaluator(rig.replica, on_device, rig.sampler());
+    Fixture fixture({.batch_size = 16, .order = Order::sequential}, small_network(), data, device, ops, c);
+    DeviceData on_device(device, data, fixture.largest(), GetParam().resident ? size_t{1} << 30 : 0);
+    Evaluator evaluator(fixture.replica, on_device, fixture.sampler());
     const Evaluation first = evaluator.run(), second = evaluator.run(), third = evaluator.run();
     EXPECT_EQ(first.correct, second.correct);
     EXPECT_EQ(first.loss, third.loss);
@@ -131,23 +132,23 @@ class ManyRanks : public EmulatedTraining {};
 
 TEST_P(ManyRanks, CatchABucketThatIsNotSummed) {
   const MemoryDataset data = small_data(50);
-  const RigConfig config{.batch_size = 16, .lr = 0.1};
+  const FixtureConfig config{.batch_size = 16, .lr = 0.1};
   const Result expected = train_world(1, config, small_network(), data, 6);
   double worst = 0;
   on_gpus(GetParam(), [&](Communicator& c, Device& device, Ops& ops) {
     int sums = 0;
-    TamperingCommunicator tampering(c, [&](DeviceSpan) { return sums++ % 3 != 1; });
-    Rig rig(config, small_network(), data, device, ops, tampering);
-    const auto losses = rig.losses(0, 6);
+    FaultyCommunicator tampering(c, [&](DeviceSpan) { return sums++ % 3 != 1; });
+    Fixture fixture(config, small_network(), data, device, ops, tampering);
+    const auto losses = fixture.losses(0, 6);
     if (c.rank() == 0) worst = loss_distance(losses, expected.losses);
   });
   EXPECT_GT(worst, 1e-5);
 }
 
 // Compute that does not wait for its buckets: seen for some order of the streams.
-class Hasty final : public TamperingCommunicator {
+class Hasty final : public FaultyCommunicator {
  public:
-  explicit Hasty(Communicator& inner) : TamperingCommunicator(inner, [](DeviceSpan) { return true; }) {}
+  explicit Hasty(Communicator& inner) : FaultyCommunicator(inner, [](DeviceSpan) { return true; }) {}
   void wait(Sequence) override {}
 };
 
@@ -155,7 +156,7 @@ class Hasty final : public TamperingCommunicator {
 TEST(EmulatedStreams, CatchComputeThatDoesNotWait) {
   const GpuWorld world{"nccl_2_no_graph", 2, true, false, true};
   const MemoryDataset data = small_data(50);
-  const RigConfig config{.batch_size = 16, .lr = 0.1};
+  const FixtureConfig config{.batch_size = 16, .lr = 0.1};
   const Result expected = train_world(1, config, small_network(), data, 6);
   std::atomic<bool> caught = false;
   for (uint64_t seed = 0; seed < 20 && !caught; ++seed) {
@@ -163,8 +164,8 @@ TEST(EmulatedStreams, CatchComputeThatDoesNotWait) {
     on_gpus(world, [&](Communicator& c, Device& device, Ops& ops) {
       Hasty hasty(c);
       try {
-        Rig rig(config, small_network(), data, device, ops, hasty);
-        const auto losses = rig.losses(0, 6);
+        Fixture fixture(config, small_network(), data, device, ops, hasty);
+        const auto losses = fixture.losses(0, 6);
         if (c.rank() == 0 && loss_distance(losses, expected.losses) > 1e-5) caught = true;
       } catch (const Error&) {
         caught = true;
@@ -181,10 +182,10 @@ TEST(EmulatedStreams, TheHostRunsTwoStepsAheadOfTheDevice) {
   const MemoryDataset data = small_data(200);
   for (const bool graphs : {true, false})
     on_gpus({"nccl_1", 1, true, graphs, true}, [&](Communicator& c, Device& device, Ops& ops) {
-      Rig rig({.batch_size = 16}, small_network(), data, device, ops, c);
-      DeviceData on_device(device, data, rig.largest(), size_t{1} << 30);
-      Feed feed(on_device, rig.sampler(), 0, 12, kTrainingFences);
-      Step step(rig.replica);
+      Fixture fixture({.batch_size = 16}, small_network(), data, device, ops, c);
+      DeviceData on_device(device, data, fixture.largest(), size_t{1} << 30);
+      Feed feed(on_device, fixture.sampler(), 0, 12, kTrainingFences);
+      Step step(fixture.replica);
       const Step::NextShard next = [&]() -> const Shard& { return feed.next(); };
       for (int k = 0; k < 12; k += 2) {
         device.synchronize();

@@ -1,5 +1,5 @@
 // Streams, events and memory.
-#include "rig.h"
+#include "fixture.h"
 
 #include <atomic>
 #include <cmath>
@@ -16,12 +16,12 @@ constexpr uint64_t kSeeds = 200;
 int wrong_results(bool ordered) {
   int wrong = 0;
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
-    Rig rig(seed);
-    launch(rig.a, 4, 256, set, rig.y, 0.0f);
-    launch(rig.a, 4, 256, set, rig.x, 3.0f);
-    if (ordered) rig.order(rig.b, rig.a, rig.event);
-    launch(rig.b, 4, 256, map, rig.x, rig.y);
-    wrong += rig.read(rig.y)[17] != 7.0f;
+    Fixture fixture(seed);
+    launch(fixture.a, 4, 256, set, fixture.y, 0.0f);
+    launch(fixture.a, 4, 256, set, fixture.x, 3.0f);
+    if (ordered) fixture.order(fixture.b, fixture.a, fixture.event);
+    launch(fixture.b, 4, 256, map, fixture.x, fixture.y);
+    wrong += fixture.read(fixture.y)[17] != 7.0f;
   }
   return wrong;
 }
@@ -34,39 +34,39 @@ TEST(Streams, OnlyEventsOrderThem) {
 }
 
 TEST(Streams, NothingRunsBeforeSomebodyWaits) {
-  Rig rig;
+  Fixture fixture;
   bool ran = false;
-  emulator::enqueue(rig.a, [&] { ran = true; });
+  emulator::enqueue(fixture.a, [&] { ran = true; });
   EXPECT_FALSE(ran);
-  EXPECT_EQ(cudaStreamSynchronize(rig.a), cudaSuccess);
+  EXPECT_EQ(cudaStreamSynchronize(fixture.a), cudaSuccess);
   EXPECT_TRUE(ran);
 }
 
 TEST(Streams, QueriesGetThereInTheEnd) {
-  Rig rig;
-  for (int i = 0; i < 50; ++i) launch(rig.a, 1, 32, set, rig.x, 1.0f);
-  EXPECT_EQ(cudaEventRecord(rig.event, rig.a), cudaSuccess);
+  Fixture fixture;
+  for (int i = 0; i < 50; ++i) launch(fixture.a, 1, 32, set, fixture.x, 1.0f);
+  EXPECT_EQ(cudaEventRecord(fixture.event, fixture.a), cudaSuccess);
   int not_ready = 0;
-  while (cudaEventQuery(rig.event) == cudaErrorNotReady) ++not_ready;
+  while (cudaEventQuery(fixture.event) == cudaErrorNotReady) ++not_ready;
   EXPECT_GT(not_ready, 0);
-  EXPECT_EQ(cudaStreamQuery(rig.a), cudaSuccess);
+  EXPECT_EQ(cudaStreamQuery(fixture.a), cudaSuccess);
   EXPECT_EQ(cudaGetLastError(), cudaSuccess);
 }
 
 TEST(Streams, TheDefaultStreamWaitsForBlockingOnesOnly) {
   int wrong = 0;
   for (uint64_t seed = 0; seed < 50; ++seed) {
-    Rig rig(seed);
+    Fixture fixture(seed);
     cudaStream_t blocking = nullptr;
     ASSERT_EQ(cudaStreamCreate(&blocking), cudaSuccess);
-    launch(blocking, 4, 256, set, rig.x, 1.0f);
-    launch(nullptr, 4, 256, map, rig.x, rig.y);
-    launch(blocking, 4, 256, set, rig.x, 9.0f);
-    EXPECT_EQ(rig.read(rig.y)[0], 3.0f);
+    launch(blocking, 4, 256, set, fixture.x, 1.0f);
+    launch(nullptr, 4, 256, map, fixture.x, fixture.y);
+    launch(blocking, 4, 256, set, fixture.x, 9.0f);
+    EXPECT_EQ(fixture.read(fixture.y)[0], 3.0f);
 
-    EXPECT_EQ(cudaMemset(rig.x, 0, rig.count * sizeof(float)), cudaSuccess);
-    launch(rig.a, 4, 256, map, rig.x, rig.y);
-    wrong += rig.read(rig.y)[0] != 1.0f;
+    EXPECT_EQ(cudaMemset(fixture.x, 0, fixture.count * sizeof(float)), cudaSuccess);
+    launch(fixture.a, 4, 256, map, fixture.x, fixture.y);
+    wrong += fixture.read(fixture.y)[0] != 1.0f;
     EXPECT_EQ(cudaStreamDestroy(blocking), cudaSuccess);
   }
   EXPECT_GT(wrong, 0);
@@ -97,32 +97,32 @@ TEST(Streams, WorkMayWaitForOtherThreads) {
 }
 
 TEST(Memory, PageableIsReadAtOnceAndPinnedWhenTheCopyRuns) {
-  Rig rig;
+  Fixture fixture;
   float* pinned = nullptr;
   ASSERT_EQ(cudaMallocHost(&pinned, sizeof(float)), cudaSuccess);
   float pageable = 1;
   *pinned = 1;
-  ASSERT_EQ(cudaMemcpyAsync(rig.x, &pageable, sizeof(float), cudaMemcpyHostToDevice, rig.a), cudaSuccess);
-  ASSERT_EQ(cudaMemcpyAsync(rig.x + 1, pinned, sizeof(float), cudaMemcpyHostToDevice, rig.a), cudaSuccess);
+  ASSERT_EQ(cudaMemcpyAsync(fixture.x, &pageable, sizeof(float), cudaMemcpyHostToDevice, fixture.a), cudaSuccess);
+  ASSERT_EQ(cudaMemcpyAsync(fixture.x + 1, pinned, sizeof(float), cudaMemcpyHostToDevice, fixture.a), cudaSuccess);
   pageable = *pinned = 2;
-  const std::vector<float> values = rig.read(rig.x);
+  const std::vector<float> values = fixture.read(fixture.x);
   EXPECT_EQ(values[0], 1);
   EXPECT_EQ(values[1], 2);
   EXPECT_TRUE(std::isnan(values[2]));  // nobody wrote it
 
-  ASSERT_EQ(cudaMemcpyAsync(pinned, rig.x, sizeof(float), cudaMemcpyDeviceToHost, rig.a), cudaSuccess);
+  ASSERT_EQ(cudaMemcpyAsync(pinned, fixture.x, sizeof(float), cudaMemcpyDeviceToHost, fixture.a), cudaSuccess);
   EXPECT_EQ(*pinned, 2);
-  ASSERT_EQ(cudaMemcpyAsync(&pageable, rig.x, sizeof(float), cudaMemcpyDeviceToHost, rig.a), cudaSuccess);
+  ASSERT_EQ(cudaMemcpyAsync(&pageable, fixture.x, sizeof(float), cudaMemcpyDeviceToHost, fixture.a), cudaSuccess);
   EXPECT_EQ(pageable, 1);
   EXPECT_EQ(*pinned, 1);
   EXPECT_EQ(cudaFreeHost(pinned), cudaSuccess);
 }
 
 TEST(Memory, WrongRangesAndDirectionsAreRefused) {
-  Rig rig(1, 16);
+  Fixture fixture(1, 16);
   float host[17];
-  EXPECT_EQ(cudaMemcpy(host, rig.x, sizeof(host), cudaMemcpyDeviceToHost), cudaErrorInvalidValue);
-  EXPECT_EQ(cudaMemcpy(host, rig.x, 4, cudaMemcpyHostToDevice), cudaErrorInvalidMemcpyDirection);
+  EXPECT_EQ(cudaMemcpy(host, fixture.x, sizeof(host), cudaMemcpyDeviceToHost), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaMemcpy(host, fixture.x, 4, cudaMemcpyHostToDevice), cudaErrorInvalidMemcpyDirection);
   EXPECT_EQ(cudaMemset(host, 0, 4), cudaErrorInvalidValue);
   EXPECT_EQ(cudaFree(host), cudaErrorInvalidValue);
   emulator::set_memory(size_t{1} << 20);

@@ -1,5 +1,5 @@
 // What a kernel's threads do together.
-#include "rig.h"
+#include "fixture.h"
 
 #include <cuda_bf16.h>
 
@@ -83,13 +83,13 @@ __global__ void half_waits() {
 
 TEST(Kernels, ThreadsWaitForEachOther) {
   for (uint64_t seed = 0; seed < 8; ++seed) {
-    Rig rig(seed);
-    std::vector<float> values(rig.count);
+    Fixture fixture(seed);
+    std::vector<float> values(fixture.count);
     std::iota(values.begin(), values.end(), 0.0f);
-    ASSERT_EQ(cudaMemcpy(rig.x, values.data(), rig.count * sizeof(float), cudaMemcpyHostToDevice), cudaSuccess);
-    launch(rig.a, 4, kThreads, reverse, rig.x);
-    const std::vector<float> reversed = rig.read(rig.x);
-    for (size_t i = 0; i < rig.count; ++i)
+    ASSERT_EQ(cudaMemcpy(fixture.x, values.data(), fixture.count * sizeof(float), cudaMemcpyHostToDevice), cudaSuccess);
+    launch(fixture.a, 4, kThreads, reverse, fixture.x);
+    const std::vector<float> reversed = fixture.read(fixture.x);
+    for (size_t i = 0; i < fixture.count; ++i)
       ASSERT_EQ(reversed[i], static_cast<float>(i / kThreads * kThreads + kThreads - 1 - i % kThreads));
   }
 }
@@ -99,12 +99,13 @@ TEST(Kernels, AMissingWaitShows) {
   for (const unsigned by : {1, kThreads - 1}) {
     int seeds_with_many_wrong = 0;
     for (uint64_t seed = 0; seed < 16; ++seed) {
-      Rig rig(seed);
-      std::vector<float> values(rig.count);
+      Fixture fixture(seed);
+      std::vector<float> values(fixture.count);
       std::iota(values.begin(), values.end(), static_cast<float>(1000 * seed));
-      ASSERT_EQ(cudaMemcpy(rig.x, values.data(), rig.count * sizeof(float), cudaMemcpyHostToDevice), cudaSuccess);
-      launch(rig.a, 1, kThreads, shift_without_waiting, rig.x, by);
-      const std::vector<float> shifted = rig.read(rig.x);
+      ASSERT_EQ(cudaMemcpy(fixture.x, values.data(), fixture.count * sizeof(float), cudaMemcpyHostToDevice),
+                cudaSuccess);
+      launch(fixture.a, 1, kThreads, shift_without_waiting, fixture.x, by);
+      const std::vector<float> shifted = fixture.read(fixture.x);
       int wrong = 0;
       for (unsigned i = 0; i < kThreads; ++i) wrong += shifted[i] != values[(i + by) % kThreads];
       seeds_with_many_wrong += wrong > kThreads / 2;
@@ -114,26 +115,27 @@ TEST(Kernels, AMissingWaitShows) {
 }
 
 TEST(Kernels, ReductionOverBlocks) {
-  Rig rig;
+  Fixture fixture;
   unsigned* finished = nullptr;
   ASSERT_EQ(cudaMalloc(&finished, sizeof(unsigned)), cudaSuccess);
   ASSERT_EQ(cudaMemset(finished, 0, sizeof(unsigned)), cudaSuccess);
   ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
-  launch(rig.a, 4, kThreads, set, rig.x, 1.5f);
+  launch(fixture.a, 4, kThreads, set, fixture.x, 1.5f);
   for (int again = 0; again < 2; ++again) {
-    launch(rig.a, 4, kThreads, sum, rig.x, rig.y, finished, rig.y + 100);
-    EXPECT_EQ(rig.read(rig.y)[100], 1024 * 1.5f);
+    launch(fixture.a, 4, kThreads, sum, fixture.x, fixture.y, finished, fixture.y + 100);
+    EXPECT_EQ(fixture.read(fixture.y)[100], 1024 * 1.5f);
   }
   ASSERT_EQ(cudaFree(finished), cudaSuccess);
 }
 
 TEST(Kernels, WarpOperations) {
-  Rig rig;
+  Fixture fixture;
   int* out = nullptr;
   std::vector<int> host(64 * 8);
   ASSERT_EQ(cudaMalloc(&out, host.size() * sizeof(int)), cudaSuccess);
-  launch(rig.a, 1, 64, exchange, out);
-  ASSERT_EQ(cudaMemcpyAsync(host.data(), out, host.size() * sizeof(int), cudaMemcpyDeviceToHost, rig.a), cudaSuccess);
+  launch(fixture.a, 1, 64, exchange, out);
+  ASSERT_EQ(cudaMemcpyAsync(host.data(), out, host.size() * sizeof(int), cudaMemcpyDeviceToHost, fixture.a),
+            cudaSuccess);
   for (int thread = 0; thread < 64; ++thread) {
     const int lane = thread % 32;
     const int expected[8] = {lane ^ 3,
@@ -150,25 +152,25 @@ TEST(Kernels, WarpOperations) {
 }
 
 TEST(Kernels, ThreadsThatReturnedAreNotWaitedFor) {
-  Rig rig;
+  Fixture fixture;
   int* out = nullptr;
   std::vector<int> host(40);
   ASSERT_EQ(cudaMalloc(&out, 40 * sizeof(int)), cudaSuccess);
-  launch(rig.a, 1, 100, leave_early, out);
-  ASSERT_EQ(cudaMemcpyAsync(host.data(), out, 40 * sizeof(int), cudaMemcpyDeviceToHost, rig.a), cudaSuccess);
+  launch(fixture.a, 1, 100, leave_early, out);
+  ASSERT_EQ(cudaMemcpyAsync(host.data(), out, 40 * sizeof(int), cudaMemcpyDeviceToHost, fixture.a), cudaSuccess);
   for (int i = 0; i < 40; ++i) EXPECT_EQ(host[i], i < 32 || i >= 35 ? 10 : 32010) << i;
   ASSERT_EQ(cudaFree(out), cudaSuccess);
 }
 
 TEST(Kernels, EveryPositionRunsOnce) {
-  Rig rig;
+  Fixture fixture;
   const dim3 grid(3, 2, 2), block(5, 3, 2);
   std::vector<unsigned> host(12 * 30);
   unsigned* out = nullptr;
   ASSERT_EQ(cudaMalloc(&out, host.size() * sizeof(unsigned)), cudaSuccess);
-  ASSERT_EQ(cudaMemsetAsync(out, 0, host.size() * sizeof(unsigned), rig.a), cudaSuccess);
-  launch(rig.a, grid, block, position, out);
-  ASSERT_EQ(cudaMemcpyAsync(host.data(), out, host.size() * sizeof(unsigned), cudaMemcpyDeviceToHost, rig.a),
+  ASSERT_EQ(cudaMemsetAsync(out, 0, host.size() * sizeof(unsigned), fixture.a), cudaSuccess);
+  launch(fixture.a, grid, block, position, out);
+  ASSERT_EQ(cudaMemcpyAsync(host.data(), out, host.size() * sizeof(unsigned), cudaMemcpyDeviceToHost, fixture.a),
             cudaSuccess);
   for (unsigned i = 0; i < host.size(); ++i) EXPECT_EQ(host[i], i / 30 * 1000 + i % 30);
   ASSERT_EQ(cudaFree(out), cudaSuccess);
@@ -186,9 +188,9 @@ TEST(KernelsDeathTest, StuckThreadsAreReported) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(
       {
-        Rig rig;
-        launch(rig.a, 1, 32, half_waits);
-        cudaStreamSynchronize(rig.a);
+        Fixture fixture;
+        launch(fixture.a, 1, 32, half_waits);
+        cudaStreamSynchronize(fixture.a);
       },
       "stuck in block \\(0, 0, 0\\) of 32 threads.*16 at __syncthreads, 16 at a warp operation, 0 have returned");
 }

@@ -1,7 +1,7 @@
 // What the emulated kernels are checked for (tests/emulated_ops/checks.h), on a GPU.
 #include "tests/emulated_ops/checks.h"
 
-#include "tests/gpu/rig.h"
+#include "tests/gpu/fixture.h"
 
 namespace ddp::testing {
 namespace {

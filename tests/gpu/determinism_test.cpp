@@ -1,5 +1,5 @@
 // With `deterministic`, an op gives the same bits each time, and so does another Ops made alike.
-#include "tests/gpu/rig.h"
+#include "tests/gpu/fixture.h"
 
 #include <functional>
 #include <utility>

@@ -1,5 +1,5 @@
 // Ops that touch each element once, and softmax.
-#include "tests/gpu/rig.h"
+#include "tests/gpu/fixture.h"
 
 #include <algorithm>
 

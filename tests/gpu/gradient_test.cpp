@@ -1,5 +1,5 @@
 // Gradients of the GPU's ops in fp32 against central differences of sum(dy * y), which the host adds in double.
-#include "tests/gpu/rig.h"
+#include "tests/gpu/fixture.h"
 
 namespace ddp::testing {
 namespace {

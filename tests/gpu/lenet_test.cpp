@@ -3,7 +3,7 @@
 #include "nn/models.h"
 #include "tests/gpu/one_rank.h"
 #include "tests/gpu/training_data.h"
-#include "tests/train/rig.h"
+#include "tests/train/fixture.h"
 
 namespace ddp::testing {
 namespace {
@@ -17,8 +17,8 @@ TEST_F(LenetOnGpu, OneStepsGradientsAreTheCpus) {
   const auto data = training_data();
   OnCpu cpu;
   OnOneGpu gpu;
-  Rig expected({.lr = 0.2}, network, *data, *cpu.device, *cpu.ops, *cpu.communicator);
-  Rig actual({.lr = 0.2}, network, *data, *gpu.device, *gpu.ops, *gpu.communicator);
+  Fixture expected({.lr = 0.2}, network, *data, *cpu.device, *cpu.ops, *cpu.communicator);
+  Fixture actual({.lr = 0.2}, network, *data, *gpu.device, *gpu.ops, *gpu.communicator);
   int64_t at = 0;
   for (const int64_t after : {0, 50, 200}) {
     expected.losses(at, after);
@@ -44,16 +44,16 @@ class FreeRunningOnGpu : public LenetOnGpu {
   const Subset data{training_data(), 5000};
 
   std::vector<double> losses(OnOneGpu& gpu, size_t device_data_bytes = size_t{1} << 30) const {
-    Rig rig({.seed = 2, .device_data_bytes = device_data_bytes}, network, data, *gpu.device, *gpu.ops,
-            *gpu.communicator);
-    return rig.losses(0, kSteps);
+    Fixture fixture({.seed = 2, .device_data_bytes = device_data_bytes}, network, data, *gpu.device, *gpu.ops,
+                    *gpu.communicator);
+    return fixture.losses(0, kSteps);
   }
 };
 
 TEST_F(FreeRunningOnGpu, AHundredLossesAreTheCpus) {
   OnCpu cpu;
-  Rig rig({.seed = 2}, network, data, *cpu.device, *cpu.ops, *cpu.communicator);
-  const std::vector<double> expected = rig.losses(0, kSteps);
+  Fixture fixture({.seed = 2}, network, data, *cpu.device, *cpu.ops, *cpu.communicator);
+  const std::vector<double> expected = fixture.losses(0, kSteps);
   for (const bool deterministic : {true, false}) {
     OnOneGpu gpu(true, deterministic);
     const double distance = loss_distance(losses(gpu), expected);

@@ -1,4 +1,4 @@
-#include "tests/gpu/rig.h"
+#include "tests/gpu/fixture.h"
 
 #include <tuple>
 

@@ -5,7 +5,7 @@
 #include "tests/gpu/one_rank.h"
 #include "tests/gpu/training_data.h"
 #include "tests/parity/centre.h"
-#include "tests/train/rig.h"
+#include "tests/train/fixture.h"
 #include "train/evaluation.h"
 
 namespace ddp::testing {
@@ -46,9 +46,9 @@ struct Outcome {
   double evaluation;
 };
 
-Outcome outcome_of(Rig& rig, const Dataset& first_batch) {
-  Replica& r = rig.replica;
-  Outcome outcome{.steps = six_steps(rig, 0), .state = r.download_state(r.state()), .evaluation = 0};
+Outcome outcome_of(Fixture& fixture, const Dataset& first_batch) {
+  Replica& r = fixture.replica;
+  Outcome outcome{.steps = six_steps(fixture, 0), .state = r.download_state(r.state()), .evaluation = 0};
   const DistributedSampler sequential(first_batch.size(), first_batch.size(), Order::sequential, 0, 0, {1.0});
   DeviceData data(r.device, first_batch, first_batch.size(), size_t{1} << 30);
   outcome.evaluation = Evaluator(r, data, sequential).run().loss;
@@ -60,11 +60,11 @@ TEST_P(NetworksOnGpu, SixStepsAreTheCpus) {
   const auto data = training_data();
   const Subset first_batch(*data, batch);
   const Network network = make_model(model, {28, 28, 1}, 10);
-  const RigConfig config{.batch_size = batch, .lr = 1e-5, .order = Order::sequential, .replica = {.seed = 5}};
+  const FixtureConfig config{.batch_size = batch, .lr = 1e-5, .order = Order::sequential, .replica = {.seed = 5}};
   OnCpu cpu;
   OnOneGpu gpu;
-  Rig on_cpu(config, network, *data, *cpu.device, *cpu.ops, *cpu.communicator);
-  Rig on_gpu(config, network, *data, *gpu.device, *gpu.ops, *gpu.communicator);
+  Fixture on_cpu(config, network, *data, *cpu.device, *cpu.ops, *cpu.communicator);
+  Fixture on_gpu(config, network, *data, *gpu.device, *gpu.ops, *gpu.communicator);
   on_cpu.replica.load(open_weights(on_cpu.replica));
   centre_statistics(on_cpu.replica, first_batch, batch);
   on_gpu.replica.load(on_cpu.replica.download_weights());

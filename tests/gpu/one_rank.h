@@ -4,7 +4,7 @@
 #include "comm/local/communicator.h"
 #include "comm/nccl/communicator.h"
 #include "ops/cpu/ops.h"
-#include "tests/gpu/rig.h"
+#include "tests/gpu/fixture.h"
 
 #include <algorithm>
 #include <memory>

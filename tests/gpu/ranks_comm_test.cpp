@@ -1,5 +1,5 @@
 // Collectives of device memory. Values are small integers, so sums are exact in any order.
-#include "tests/gpu/ranks_rig.h"
+#include "tests/gpu/ranks_fixture.h"
 
 #include <functional>
 

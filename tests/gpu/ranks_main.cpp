@@ -1,5 +1,5 @@
 // Run it under mpirun, with the number of ranks in DDP_EXPECT_WORLD.
-#include "tests/gpu/ranks_rig.h"
+#include "tests/gpu/ranks_fixture.h"
 
 #include <cstdlib>
 

@@ -1,9 +1,9 @@
 // Law 1 on GPUs: N ranks train as one does. Rank 0 computes what one rank gives; the others wait for it.
 #include "data/subset.h"
 #include "nn/models.h"
-#include "tests/gpu/ranks_rig.h"
+#include "tests/gpu/ranks_fixture.h"
 #include "tests/gpu/training_data.h"
-#include "tests/train/rig.h"
+#include "tests/train/fixture.h"
 #include "tests/train/small.h"
 
 #include <array>
@@ -42,27 +42,27 @@ TEST_P(RanksOnGpu, OneStepFromEqualWeights) {
   const auto data = training_data();
   std::array<SixSteps, kAfter.size()> expected;
   on_rank_0_alone([&](Communicator& one) {
-    Rig rig({.lr = 0.2}, network, *data, *self.device, *self.ops, one);
+    Fixture fixture({.lr = 0.2}, network, *data, *self.device, *self.ops, one);
     int64_t at = 0;
     for (size_t i = 0; i < kAfter.size(); ++i) {
-      rig.losses(at, kAfter[i]);
+      fixture.losses(at, kAfter[i]);
       at = kAfter[i];
-      expected[i] = six_steps(rig, at);
-      rig.replica.load(expected[i].weights);
+      expected[i] = six_steps(fixture, at);
+      fixture.replica.load(expected[i].weights);
     }
   });
 
   for (const std::vector<double>& weights : {even(), uneven()}) {
-    Rig rig({.lr = 0.2, .rank_weights = weights}, network, *data, *self.device, *self.ops, world);
+    Fixture fixture({.lr = 0.2, .rank_weights = weights}, network, *data, *self.device, *self.ops, world);
     for (size_t i = 0; i < kAfter.size(); ++i) {
       std::vector<float> start = expected[i].weights;
-      start.resize(rig.replica.plan.gradients);
+      start.resize(fixture.replica.plan.gradients);
       self.host->wait(self.host->broadcast(DeviceSpan::of(start), 0));
-      rig.replica.load(start);
-      const SixSteps steps = six_steps(rig, kAfter[i]);
-      rig.replica.check_replicas();
+      fixture.replica.load(start);
+      const SixSteps steps = six_steps(fixture, kAfter[i]);
+      fixture.replica.check_replicas();
       if (world.rank() != 0) continue;
-      const Distance gradient = gradient_distance(rig.replica.parameters, steps.gradients, expected[i].gradients);
+      const Distance gradient = gradient_distance(fixture.replica.parameters, steps.gradients, expected[i].gradients);
       const double loss = loss_distance(steps.losses, expected[i].losses);
       EXPECT_LE(gradient.value, 1e-4) << gradient.parameter << " after " << kAfter[i] << " steps";
       EXPECT_LE(loss, 1e-5) << "after " << kAfter[i] << " steps";
@@ -77,12 +77,12 @@ TEST_P(RanksOnGpu, AHundredLossesFreeRunning) {
   const Subset data(training_data(), 5000);
   std::vector<double> expected;
   on_rank_0_alone([&](Communicator& one) {
-    expected = Rig({.seed = 2}, network, data, *self.device, *self.ops, one).losses(0, 100);
+    expected = Fixture({.seed = 2}, network, data, *self.device, *self.ops, one).losses(0, 100);
   });
   for (const size_t resident_bytes : {size_t{1} << 30, size_t{0}}) {
-    Rig rig({.seed = 2, .device_data_bytes = resident_bytes}, network, data, *self.device, *self.ops, world);
-    const auto losses = rig.losses(0, 100);
-    rig.replica.check_replicas();
+    Fixture fixture({.seed = 2, .device_data_bytes = resident_bytes}, network, data, *self.device, *self.ops, world);
+    const auto losses = fixture.losses(0, 100);
+    fixture.replica.check_replicas();
     if (world.rank() != 0) continue;
     const double distance = loss_distance(losses, expected);
     EXPECT_LE(distance, 1e-5) << (resident_bytes > 0 ? "resident" : "streamed");
@@ -96,10 +96,10 @@ TEST_P(RanksOnGpu, FewSamples) {
     const Subset few(training_data(), samples);
     std::vector<double> expected;
     on_rank_0_alone(
-        [&](Communicator& one) { expected = Rig({}, network, few, *self.device, *self.ops, one).losses(0, 10); });
-    Rig rig({}, network, few, *self.device, *self.ops, world);
-    const auto losses = rig.losses(0, 10);
-    rig.replica.check_replicas();
+        [&](Communicator& one) { expected = Fixture({}, network, few, *self.device, *self.ops, one).losses(0, 10); });
+    Fixture fixture({}, network, few, *self.device, *self.ops, world);
+    const auto losses = fixture.losses(0, 10);
+    fixture.replica.check_replicas();
     if (world.rank() != 0) continue;
     const double distance = loss_distance(losses, expected);
     EXPECT_LE(distance, 1e-5) << samples << " samples";
@@ -116,24 +116,24 @@ INSTANTIATE_TEST_SUITE_P(All, NormsOverRanksOnGpu, ::testing::ValuesIn(kTranspor
 TEST_P(NormsOverRanksOnGpu, StateInPartsIsTheSameMathematics) {
   for (const int64_t samples : {50, 3}) {
     const MemoryDataset data = small_data(samples);
-    RigConfig config{.batch_size = 16,
-                     .lr = 0.05,
-                     .replica = {.optimizer = {.momentum = 0.9f, .nesterov = true, .weight_decay = 0.01f},
-                                 .max_grad_norm = 0.5,
-                                 .sync_bn = true,
-                                 .seed = 5}};
+    FixtureConfig config{.batch_size = 16,
+                         .lr = 0.05,
+                         .replica = {.optimizer = {.momentum = 0.9f, .nesterov = true, .weight_decay = 0.01f},
+                                     .max_grad_norm = 0.5,
+                                     .sync_bn = true,
+                                     .seed = 5}};
     std::vector<double> expected;
     std::vector<float> expected_weights;
     on_rank_0_alone([&](Communicator& one) {
-      Rig rig(config, norm_network(), data, *self.device, *self.ops, one);
-      expected = rig.losses(0, 6);
-      expected_weights = dense_weights(rig.replica);
+      Fixture fixture(config, norm_network(), data, *self.device, *self.ops, one);
+      expected = fixture.losses(0, 6);
+      expected_weights = dense_weights(fixture.replica);
     });
     config.replica.zero = true;
-    Rig rig(config, norm_network(), data, *self.device, *self.ops, world);
-    const auto losses = rig.losses(0, 6);
-    rig.replica.check_replicas();
-    const std::vector<float> found = dense_weights(rig.replica);
+    Fixture fixture(config, norm_network(), data, *self.device, *self.ops, world);
+    const auto losses = fixture.losses(0, 6);
+    fixture.replica.check_replicas();
+    const std::vector<float> found = dense_weights(fixture.replica);
     if (world.rank() != 0) continue;
     // Not the gradients, of which a rank has the sums of its part only.
     const double weights = distance(found, expected_weights);

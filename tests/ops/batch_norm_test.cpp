@@ -1,5 +1,5 @@
 #include "core/error.h"
-#include "tests/ops/rig.h"
+#include "tests/ops/fixture.h"
 
 #include <fmt/format.h>
 

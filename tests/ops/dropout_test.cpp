@@ -1,4 +1,4 @@
-#include "tests/ops/rig.h"
+#include "tests/ops/fixture.h"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // What the reference gives for an op with weights, a convolution or a linear layer, from values that `dtype` has.
 #pragma once
 
-#include "tests/ops/rig.h"
+#include "tests/ops/fixture.h"
 
 #include <utility>
 

@@ -1,5 +1,5 @@
 // The reference's own gradients against central differences of a double loss, sum(dy * y).
-#include "tests/ops/rig.h"
+#include "tests/ops/fixture.h"
 
 namespace ddp::testing {
 namespace {

@@ -1,7 +1,7 @@
 #include "ops/cpu/layout.h"
 
 #include "core/bf16.h"
-#include "tests/ops/rig.h"
+#include "tests/ops/fixture.h"
 
 #include <fmt/format.h>
 

@@ -5,7 +5,7 @@
 #include "nn/models.h"
 #include "tests/parity/centre.h"
 #include "tests/parity/parity.h"
-#include "tests/train/rig.h"
+#include "tests/train/fixture.h"
 #include "train/evaluation.h"
 
 #include <fmt/format.h>
@@ -71,15 +71,15 @@ class Networks : public ::testing::TestWithParam<Case> {
     const std::string start = state.at("start");
     const bool whole = comparable(state), six_steps = whole || batch <= kSmallBatch, centred = start == "open";
     const ParityOrder order(*data, first * batch, 6 * batch), batch_again(*data, first * batch, batch);
-    Rig rig({.batch_size = batch, .lr = state.at("lr"), .order = Order::sequential}, network, order, *device, *ops,
-            *world[0]);
-    Replica& r = rig.replica;
+    Fixture fixture({.batch_size = batch, .lr = state.at("lr"), .order = Order::sequential}, network, order, *device,
+                    *ops, *world[0]);
+    Replica& r = fixture.replica;
     start_from(state, r);
     if (centred) centre_statistics(r, batch_again, batch);
 
     std::printf("%s, %s weights, batch %d: ", GetParam().file, start.c_str(), static_cast<int>(batch));
     const std::vector<double> expected = state.at("losses");
-    std::vector<double> losses = rig.losses(0, 1);
+    std::vector<double> losses = fixture.losses(0, 1);
     if (whole) {
       const Worst gradients = gradient_distance(state, r.parameters, r.download_gradients());
       EXPECT_LE(gradients.relative, 1e-4) << gradients.tensor;
@@ -94,7 +94,7 @@ class Networks : public ::testing::TestWithParam<Case> {
       std::printf("statistics %.1e, ", buffers);
     }
     if (six_steps) {
-      const auto next = rig.losses(1, 6);
+      const auto next = fixture.losses(1, 6);
       losses.insert(losses.end(), next.begin(), next.end());
     }
     if (six_steps && !centred) {

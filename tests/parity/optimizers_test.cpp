@@ -4,7 +4,7 @@
 #include "data/catalog.h"
 #include "nn/models.h"
 #include "tests/parity/parity.h"
-#include "tests/train/rig.h"
+#include "tests/train/fixture.h"
 
 #include <gtest/gtest.h>
 
@@ -50,12 +50,13 @@ TEST(Optimizers, TwentyStepsOfEachOptimizer) {
     const Network network = make_model(model, {28, 28, 1}, 10).without_dropout();
     const ParityOrder order(*data, 0, 20 * batch);
     const auto world = make_local_communicators(1);
-    Rig rig({.batch_size = batch, .lr = options.at("lr"), .order = Order::sequential, .replica = config_of(options)},
-            network, order, *device, *ops, *world[0]);
-    Replica& r = rig.replica;
+    Fixture fixture(
+        {.batch_size = batch, .lr = options.at("lr"), .order = Order::sequential, .replica = config_of(options)},
+        network, order, *device, *ops, *world[0]);
+    Replica& r = fixture.replica;
     const std::vector<float> before = parity_weights(r.parameters, run.at("tensors"), 0);
     r.load(before);
-    const double losses = loss_distance(rig.losses(0, 20), run.at("losses").get<std::vector<double>>());
+    const double losses = loss_distance(fixture.losses(0, 20), run.at("losses").get<std::vector<double>>());
     EXPECT_LE(losses, 1e-5) << what;
 
     std::vector<float> change = r.download_weights();

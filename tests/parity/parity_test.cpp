@@ -5,7 +5,7 @@
 #include "comm/local/communicator.h"
 #include "data/catalog.h"
 #include "nn/models.h"
-#include "tests/train/rig.h"
+#include "tests/train/fixture.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -36,8 +36,8 @@ std::vector<float> lenet_weights(std::span<const Parameter> parameters) {
 
 class Parity : public ::testing::Test {
  protected:
-  Rig rig_on(const Dataset& order, double lr) {
-    return Rig({.batch_size = 256, .lr = lr, .order = Order::sequential}, network, order, *device, *ops, *world[0]);
+  Fixture fixture_on(const Dataset& order, double lr) {
+    return Fixture({.batch_size = 256, .lr = lr, .order = Order::sequential}, network, order, *device, *ops, *world[0]);
   }
 
   const json expected = expected_figures("parity.json");
@@ -52,13 +52,13 @@ TEST_F(Parity, OneStepAndTheNextLosses) {
   for (const json& state : expected.at("states")) {
     const int64_t step = state.at("step");
     const ParityOrder order(*data, state.at("first_batch").get<int64_t>() * 256, 6 * 256);
-    Rig rig = rig_on(order, expected.at("lr"));
-    Replica& replica = rig.replica;
+    Fixture fixture = fixture_on(order, expected.at("lr"));
+    Replica& replica = fixture.replica;
     replica.load(step == 0 ? lenet_weights(replica.parameters)
                            : load_state_dict(fmt::format("{}/weights_{:03}.safetensors", DDP_EXPECTED, step),
                                              replica.parameters, {})
                                  .weights);
-    std::vector<double> losses = rig.losses(0, 1);
+    std::vector<double> losses = fixture.losses(0, 1);
     const std::vector<float> gradients = replica.download_gradients();
     double worst = 0;
     for (const Parameter& p : replica.parameters) {
@@ -69,7 +69,7 @@ TEST_F(Parity, OneStepAndTheNextLosses) {
       EXPECT_LE(distance, 1e-4) << p.name << " after " << step << " steps";
       worst = std::max(worst, distance);
     }
-    const auto next = rig.losses(1, 6);
+    const auto next = fixture.losses(1, 6);
     losses.insert(losses.end(), next.begin(), next.end());
     const double distance = loss_distance(losses, state.at("losses").get<std::vector<double>>());
     EXPECT_LE(distance, 1e-5) << "after " << step << " steps";
@@ -85,9 +85,9 @@ TEST_F(Parity, AHundredLosses) {
   int agree = 0;
   for (const json& run : expected.at("free_running").at("runs")) {
     const ParityOrder order(*data, run.at("first_batch").get<int64_t>() * 256, 100 * 256);
-    Rig rig = rig_on(order, expected.at("free_running").at("lr"));
-    rig.replica.load(lenet_weights(rig.replica.parameters));
-    const std::vector<double> losses = rig.losses(0, 100);
+    Fixture fixture = fixture_on(order, expected.at("free_running").at("lr"));
+    fixture.replica.load(lenet_weights(fixture.replica.parameters));
+    const std::vector<double> losses = fixture.losses(0, 100);
     const auto theirs = run.at("losses").get<std::vector<double>>();
     const double first_forty = loss_distance(std::span(losses).first(40), std::span(theirs).first(40));
     const double all = loss_distance(losses, theirs);

@@ -48,19 +48,19 @@ GradientWire make_wire(const Wire& wire, std::vector<float>& flat, std::vector<u
 }
 
 // Remembers what was summed.
-class Witness final : public testing::TamperingCommunicator {
+class RecordingCommunicator final : public testing::FaultyCommunicator {
  public:
   struct Seen {
     bool scattered;
     DeviceSpan span;
   };
-  explicit Witness(Communicator& inner)
-      : TamperingCommunicator(inner, [this](DeviceSpan span) {
+  explicit RecordingCommunicator(Communicator& inner)
+      : FaultyCommunicator(inner, [this](DeviceSpan span) {
           return seen.push_back({false, span}), true;
         }) {}
   Sequence reduce_scatter(DeviceSpan span) override {
     seen.push_back({true, span});
-    return TamperingCommunicator::reduce_scatter(span);
+    return FaultyCommunicator::reduce_scatter(span);
   }
 
   std::vector<Seen> seen;
@@ -80,7 +80,7 @@ TEST_P(ReducerWorlds, ScrambledReadinessLaunchesInPlanOrder) {
   const int64_t unit = wire.scatter ? scatter_alignment(world) : 1;
   for (int64_t& size : sizes) size = (size + unit - 1) / unit * unit;
   run_ranks(world, [&, wire = wire](Communicator& local) {
-    Witness comm(local);
+    RecordingCommunicator comm(local);
     const BucketPlan plan = plan_buckets(sizes, comm.size(), kTail, kSmallCaps);
     ASSERT_GT(plan.buckets.size(), 4u);
     std::vector<float> flat(plan.total);

@@ -4,7 +4,7 @@
 #include "device/cpu/device.h"
 #include "nn/models.h"
 #include "ops/cpu/ops.h"
-#include "tests/train/rig.h"
+#include "tests/train/fixture.h"
 #include "tests/train/small.h"
 
 #include <gtest/gtest.h>
@@ -92,12 +92,13 @@ TEST_P(AStep, DoesNotAllocate) {
   const auto ops = make_cpu_ops(*device, {});
   Alone alone;
   const StepConfig config{.micro_batches = tested.micro_batches};
-  Rig rig({.batch_size = 32, .replica = tested.replica, .step = config}, tested.network, data, *device, *ops, alone);
-  DeviceData on_device(*device, data, rig.largest(), 0);
-  Feed feed(on_device, rig.sampler(), 0, 16, kTrainingFences);
+  Fixture fixture({.batch_size = 32, .replica = tested.replica, .step = config}, tested.network, data, *device, *ops,
+                  alone);
+  DeviceData on_device(*device, data, fixture.largest(), 0);
+  Feed feed(on_device, fixture.sampler(), 0, 16, kTrainingFences);
   const auto tables = make_local_heartbeat_tables(1);
   PhaseTracker phases(*tables[0]);
-  Step step(rig.replica, config, &phases);
+  Step step(fixture.replica, config, &phases);
   const Step::NextShard next = [&]() -> const Shard& { return feed.next(); };
   for (int i = 0; i < 16; ++i) {  // short batches and new epochs among them
     const int taken = allocations_of([&] { step.run(next, 0.001); });

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/error.h"
-#include "tests/train/rig.h"
+#include "tests/train/fixture.h"
 #include "tests/train/small.h"
 
 #include <gtest/gtest.h>
@@ -17,19 +17,19 @@ namespace ddp::testing {
 // On each rank; the message that ended the run.
 inline std::string train_from_a_nan(Communicator& communicator, Device& device, Ops& ops) {
   const MemoryDataset data = small_data(50);
-  Rig rig({.batch_size = 16}, small_network(), data, device, ops, communicator);
-  const auto before = rig.replica.download_weights();
+  Fixture fixture({.batch_size = 16}, small_network(), data, device, ops, communicator);
+  const auto before = fixture.replica.download_weights();
   std::vector<float> weights = before;
   weights[0] = NAN;
-  rig.replica.load(weights);
+  fixture.replica.load(weights);
   std::string message;
   try {
-    rig.losses(0, 6);
+    fixture.losses(0, 6);
   } catch (const CollectiveError& e) {
     EXPECT_EQ(e.code(), Exit::numerics);
     message = e.what();
   }
-  const auto after = rig.replica.download_weights();
+  const auto after = fixture.replica.download_weights();
   EXPECT_TRUE(std::equal(before.begin() + 1, before.end(), after.begin() + 1));
   return message;
 }

@@ -9,10 +9,10 @@
 namespace ddp::testing {
 
 // Passes everything on, but lets a hook see each sum first. Where the hook returns false the sum is left out.
-class TamperingCommunicator : public Communicator {
+class FaultyCommunicator : public Communicator {
  public:
   using Hook = std::function<bool(DeviceSpan)>;
-  TamperingCommunicator(Communicator& inner, Hook hook) : inner_(inner), hook_(std::move(hook)) {}
+  FaultyCommunicator(Communicator& inner, Hook hook) : inner_(inner), hook_(std::move(hook)) {}
 
   int rank() const override { return inner_.rank(); }
   int size() const override { return inner_.size(); }

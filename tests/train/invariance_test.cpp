@@ -9,7 +9,7 @@
 #include "tests/parity/centre.h"
 #include "tests/parity/parity.h"
 #include "tests/train/faults.h"
-#include "tests/train/rig.h"
+#include "tests/train/fixture.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -61,28 +61,28 @@ TEST_F(Invariance, OneStepFromEqualWeights) {
   constexpr std::array<int64_t, 4> kAfter = {0, 50, 200, 400};
   std::vector<SixSteps> expected(kAfter.size());
   in_world(1, [&](Communicator& one) {
-    Rig rig({.lr = 0.2}, network, *whole, *device, *ops, one);
+    Fixture fixture({.lr = 0.2}, network, *whole, *device, *ops, one);
     int64_t at = 0;
     for (size_t i = 0; i < kAfter.size(); ++i) {
-      rig.losses(at, kAfter[i]);
+      fixture.losses(at, kAfter[i]);
       at = kAfter[i];
-      expected[i] = six_steps(rig, at);
-      rig.replica.load(expected[i].weights);
+      expected[i] = six_steps(fixture, at);
+      fixture.replica.load(expected[i].weights);
     }
   });
 
   for (const auto& [size, weights] : kWorlds) {
     in_world(size, [&, &rank_weights = weights](Communicator& part) {
-      Rig rig({.lr = 0.2, .rank_weights = rank_weights}, network, *whole, *device, *ops, part);
+      Fixture fixture({.lr = 0.2, .rank_weights = rank_weights}, network, *whole, *device, *ops, part);
       for (size_t i = 0; i < kAfter.size(); ++i) {
         std::vector<float> start = expected[i].weights;
-        start.resize(rig.replica.plan.gradients);
+        start.resize(fixture.replica.plan.gradients);
         part.wait(part.broadcast(DeviceSpan::of(start), 0));
-        rig.replica.load(start);
-        const SixSteps steps = six_steps(rig, kAfter[i]);
-        rig.replica.check_replicas();
+        fixture.replica.load(start);
+        const SixSteps steps = six_steps(fixture, kAfter[i]);
+        fixture.replica.check_replicas();
         if (part.rank() != 0) continue;
-        const Distance distance = gradient_distance(rig.replica.parameters, steps.gradients, expected[i].gradients);
+        const Distance distance = gradient_distance(fixture.replica.parameters, steps.gradients, expected[i].gradients);
         EXPECT_LE(distance.value, 1e-4) << distance.parameter << " after " << kAfter[i] << " steps, world " << size;
         EXPECT_LE(loss_distance(steps.losses, expected[i].losses), 1e-5)
             << "after " << kAfter[i] << " steps, world " << size;
@@ -105,18 +105,18 @@ TEST_P(OtherNetworks, OneStepFromEqualWeights) {
     const bool centred = state.at("start") == "open";
     const int64_t batch = state.at("batch_size"), first = state.at("first_batch");
     const ParityOrder samples(*whole, first * batch, 6 * batch);
-    RigConfig config{.batch_size = batch,
-                     .lr = state.at("lr"),
-                     .order = Order::sequential,
-                     .replica = {.sync_bn = !batch_norm_states_of(net).empty()}};
+    FixtureConfig config{.batch_size = batch,
+                         .lr = state.at("lr"),
+                         .order = Order::sequential,
+                         .replica = {.sync_bn = !batch_norm_states_of(net).empty()}};
     const Subset first_batch(samples, batch);
     SixSteps expected;
     std::vector<float> centre;  // of the running statistics, as one rank finds it
     for (const auto& [size, weights] : kFewWorlds)
       in_world(size, [&, &rank_weights = weights](Communicator& part) {
         config.rank_weights = rank_weights;
-        Rig rig(config, net, samples, *device, *ops, part);
-        Replica& r = rig.replica;
+        Fixture fixture(config, net, samples, *device, *ops, part);
+        Replica& r = fixture.replica;
         start_from(state, r);
         if (centred && size == 1) {
           centre_statistics(r, first_batch, batch);
@@ -126,11 +126,11 @@ TEST_P(OtherNetworks, OneStepFromEqualWeights) {
           part.wait(part.broadcast(DeviceSpan::of(centre), 0));
           r.load_state(centre);
         }
-        const SixSteps found = six_steps(rig, 0);
-        rig.replica.check_replicas();
+        const SixSteps found = six_steps(fixture, 0);
+        fixture.replica.check_replicas();
         if (part.size() == 1) expected = found;
         if (part.rank() != 0) return;
-        const Distance distance = gradient_distance(rig.replica.parameters, found.gradients, expected.gradients);
+        const Distance distance = gradient_distance(fixture.replica.parameters, found.gradients, expected.gradients);
         const double losses = loss_distance(found.losses, expected.losses);
         EXPECT_LE(distance.value, 1e-4) << distance.parameter << ", world " << size;
         EXPECT_LE(losses, std::max(1e-5, 2 * largest_spread(state, "losses"))) << "world " << size;
@@ -156,15 +156,15 @@ TEST_F(Invariance, MicroBatchesAreOneLargeBatch) {
     const Network net = make_model(model, {28, 28, 1}, 10);
     SixSteps expected;
     in_world(1, [&](Communicator& one) {
-      Rig rig({}, net, *whole, *device, *ops, one);
-      expected = six_steps(rig, 0);
+      Fixture fixture({}, net, *whole, *device, *ops, one);
+      expected = six_steps(fixture, 0);
     });
     for (const int size : {1, 2, 3, 4})
       in_world(size, [&](Communicator& part) {
-        Rig rig({.step = {.micro_batches = 4}}, net, *whole, *device, *ops, part);
-        const SixSteps found = six_steps(rig, 0);
+        Fixture fixture({.step = {.micro_batches = 4}}, net, *whole, *device, *ops, part);
+        const SixSteps found = six_steps(fixture, 0);
         if (part.rank() != 0) return;
-        EXPECT_LE(gradient_distance(rig.replica.parameters, found.gradients, expected.gradients).value, 1e-4)
+        EXPECT_LE(gradient_distance(fixture.replica.parameters, found.gradients, expected.gradients).value, 1e-4)
             << model << ", world " << size;
         EXPECT_LE(loss_distance(found.losses, expected.losses), 1e-5) << model << ", world " << size;
       });
@@ -185,23 +185,23 @@ class FreeRunning : public Invariance {
     data = std::make_unique<Subset>(std::move(whole), 5000);
     if (known) return;
     in_world(1, [&](Communicator& one) {
-      expected = Rig({.seed = kSeed}, network, *data, *device, *ops, one).losses(0, kSteps);
+      expected = Fixture({.seed = kSeed}, network, *data, *device, *ops, one).losses(0, kSteps);
     });
     known = true;
   }
 
   // On rank 0; 0 elsewhere.
   double distance(int size, const std::vector<double>& weights = {},
-                  const std::function<TamperingCommunicator::Hook(const Rig*&)>& hook = {},
+                  const std::function<FaultyCommunicator::Hook(const Fixture*&)>& hook = {},
                   const std::function<void(int, Shard&)>& change = {}) {
     double result = 0;
     in_world(size, [&](Communicator& part) {
-      const Rig* at = nullptr;
-      TamperingCommunicator tampering(
+      const Fixture* at = nullptr;
+      FaultyCommunicator tampering(
           part, hook ? hook(at) : [](DeviceSpan) { return true; });
-      Rig rig({.seed = kSeed, .rank_weights = weights}, network, *data, *device, *ops, tampering);
-      at = &rig;
-      const auto losses = rig.losses(0, kSteps, [&](Shard& shard) {
+      Fixture fixture({.seed = kSeed, .rank_weights = weights}, network, *data, *device, *ops, tampering);
+      at = &fixture;
+      const auto losses = fixture.losses(0, kSteps, [&](Shard& shard) {
         current = shard.batch;
         if (change) change(part.rank(), shard);
       });
@@ -233,12 +233,12 @@ TEST_F(FreeRunning, LossesAgreeAtEveryWorldSize) {
 }
 
 TEST_F(FreeRunning, CatchesAMeanOfMeans) {
-  const double d = distance(3, {}, [&](const Rig*& rig) {
+  const double d = distance(3, {}, [&](const Fixture*& fixture) {
     return [&](DeviceSpan span) {
       const auto scale =
           static_cast<float>(static_cast<double>(current.global_size) / (3.0 * static_cast<double>(current.size)));
       float* begin = static_cast<float*>(span.data);
-      float* end = std::min(begin + span.count, rig->replica.ticket());
+      float* end = std::min(begin + span.count, fixture->replica.ticket());
       for (float* g = begin; g < end; ++g) *g *= scale;
       return true;
     };
@@ -247,9 +247,10 @@ TEST_F(FreeRunning, CatchesAMeanOfMeans) {
 }
 
 TEST_F(FreeRunning, CatchesABucketThatIsNotSummed) {
-  const double d = distance(3, {}, [](const Rig*& rig) {
-    return
-        [&rig](DeviceSpan span) { return span.data != rig->replica.gradients() + rig->replica.plan.buckets[1].offset; };
+  const double d = distance(3, {}, [](const Fixture*& fixture) {
+    return [&fixture](DeviceSpan span) {
+      return span.data != fixture->replica.gradients() + fixture->replica.plan.buckets[1].offset;
+    };
   });
   expect_caught(d);
 }
@@ -276,12 +277,12 @@ TEST_F(Invariance, FewSamples) {
   for (const int64_t samples : {60, 3, 1}) {
     const Subset few(open_datasets("fashion-mnist", "").train, samples);
     std::vector<double> expected;
-    in_world(1, [&](Communicator& one) { expected = Rig({}, network, few, *device, *ops, one).losses(0, 10); });
+    in_world(1, [&](Communicator& one) { expected = Fixture({}, network, few, *device, *ops, one).losses(0, 10); });
     for (const int size : {4, 5}) {
       in_world(size, [&](Communicator& part) {
-        Rig rig({}, network, few, *device, *ops, part);
-        const auto losses = rig.losses(0, 10);
-        rig.replica.check_replicas();
+        Fixture fixture({}, network, few, *device, *ops, part);
+        const auto losses = fixture.losses(0, 10);
+        fixture.replica.check_replicas();
         if (part.rank() == 0) {
           EXPECT_LE(loss_distance(losses, expected), 5e-6) << samples << " samples, world " << size;
         }

@@ -17,7 +17,7 @@ class Norms : public ::testing::TestWithParam<int> {};
 TEST_P(Norms, OfTheGlobalBatchMakeTheWorldSizeInvisible) {
   for (const int64_t samples : {50, 3}) {
     const MemoryDataset data = small_data(samples);
-    const RigConfig config{.batch_size = 16, .lr = 0.05, .replica = {.sync_bn = true, .seed = 5}};
+    const FixtureConfig config{.batch_size = 16, .lr = 0.05, .replica = {.sync_bn = true, .seed = 5}};
     const Result one = train_world(1, config, norm_network(), data, 8);
     const Result many = train_world(GetParam(), config, norm_network(), data, 8);
     EXPECT_LE(loss_distance(many.losses, one.losses), 1e-5) << samples;
@@ -30,7 +30,7 @@ TEST_P(Norms, OfTheGlobalBatchMakeTheWorldSizeInvisible) {
 // The running statistics are those of the global batch, though each rank normalises by its own part.
 TEST_P(Norms, OfARanksPartKeepReplicasEqual) {
   const MemoryDataset data = small_data(50);
-  const RigConfig config{.batch_size = 16, .lr = 0.05};
+  const FixtureConfig config{.batch_size = 16, .lr = 0.05};
   const Result one = train_world(1, config, norm_network(), data, 1);
   const Result many = train_world(GetParam(), config, norm_network(), data, 1);
   const int64_t first_norm = 2 * 4;  // whose input does not depend on other norms
@@ -42,7 +42,7 @@ TEST_P(Norms, OfARanksPartKeepReplicasEqual) {
 
 TEST_P(Norms, MicroBatchesAreTheSameAtEveryWorldSize) {
   const MemoryDataset data = small_data(50);
-  const RigConfig config{.batch_size = 16, .lr = 0.05, .replica = {.sync_bn = true}, .step = {.micro_batches = 3}};
+  const FixtureConfig config{.batch_size = 16, .lr = 0.05, .replica = {.sync_bn = true}, .step = {.micro_batches = 3}};
   const Result one = train_world(1, config, norm_network(), data, 8);
   const Result many = train_world(GetParam(), config, norm_network(), data, 8);
   EXPECT_LE(loss_distance(many.losses, one.losses), 1e-5);
@@ -53,7 +53,7 @@ TEST_P(Norms, MicroBatchesAreTheSameAtEveryWorldSize) {
 TEST_P(Norms, MicroBatchesWithoutNormsAreOneBatch) {
   for (const int64_t samples : {50, 3}) {
     const MemoryDataset data = small_data(samples);
-    const RigConfig whole{.batch_size = 16, .lr = 0.1},
+    const FixtureConfig whole{.batch_size = 16, .lr = 0.1},
         parts{.batch_size = 16, .lr = 0.1, .step = {.micro_batches = 4}};
     const Result one = train_world(1, whole, small_network(), data, 8);
     const Result many = train_world(GetParam(), parts, small_network(), data, 8);
@@ -72,20 +72,21 @@ TEST_P(Norms, StateInPartsIsTheSameMathematics) {
   };
   for (const auto& [optimizer, steps] : {Case{{.kind = OptimizerDesc::Kind::adam, .weight_decay = 0.01f}, 1},
                                          Case{{.momentum = 0.9f, .nesterov = true, .weight_decay = 0.01f}, 8}}) {
-    RigConfig config{.batch_size = 16,
-                     .lr = 0.01,
-                     .replica = {.optimizer = optimizer, .all_decay = false, .max_grad_norm = 0.5, .sync_bn = true}};
+    FixtureConfig config{
+        .batch_size = 16,
+        .lr = 0.01,
+        .replica = {.optimizer = optimizer, .all_decay = false, .max_grad_norm = 0.5, .sync_bn = true}};
     std::vector<std::vector<double>> losses;
     std::vector<std::vector<float>> weights;
     for (const bool zero : {false, true}) {
       config.replica.zero = zero;
       run_world(GetParam(), [&, &steps = steps](Communicator& c, Device& device, Ops& ops) {
-        Rig rig(config, norm_network(), data, device, ops, c);
-        const auto found = rig.losses(0, steps);
-        rig.replica.check_replicas();
+        Fixture fixture(config, norm_network(), data, device, ops, c);
+        const auto found = fixture.losses(0, steps);
+        fixture.replica.check_replicas();
         if (c.rank() != 0) return;
         losses.push_back(found);
-        weights.push_back(dense_weights(rig.replica));
+        weights.push_back(dense_weights(fixture.replica));
       });
     }
     EXPECT_LE(loss_distance(losses[1], losses[0]), 1e-6);
@@ -95,7 +96,7 @@ TEST_P(Norms, StateInPartsIsTheSameMathematics) {
 
 TEST_P(Norms, Bf16OnTheWireKeepsReplicasEqual) {
   const MemoryDataset data = small_data(50);
-  RigConfig config{.batch_size = 16, .lr = 0.05, .replica = {.sync_bn = true}};
+  FixtureConfig config{.batch_size = 16, .lr = 0.05, .replica = {.sync_bn = true}};
   const Result f32 = train_world(GetParam(), config, norm_network(), data, 4);
   config.replica.grad_dtype = DType::bf16;
   for (const bool zero : {false, true}) {
@@ -109,18 +110,18 @@ TEST_P(Norms, Bf16OnTheWireKeepsReplicasEqual) {
 // Recomputed statistics are the same at every world size, and nothing that training uses changes.
 TEST_P(Norms, RecomputedStatisticsDoNotKnowTheWorldSize) {
   const MemoryDataset data = small_data(50);
-  const RigConfig config{.batch_size = 16, .lr = 0.05, .replica = {.sync_bn = true}};
+  const FixtureConfig config{.batch_size = 16, .lr = 0.05, .replica = {.sync_bn = true}};
   std::vector<float> expected;
   double loss = 0;
   for (const int world : {1, GetParam()})
     run_world(world, [&](Communicator& c, Device& device, Ops& ops) {
-      Rig rig(config, norm_network(), data, device, ops, c);
-      rig.losses(0, 4);
-      Replica& r = rig.replica;
+      Fixture fixture(config, norm_network(), data, device, ops, c);
+      fixture.losses(0, 4);
+      Replica& r = fixture.replica;
       const auto weights = r.download_weights(), state = r.download_state(r.state());
       const DistributedSampler sequential(data.size(), 16, Order::sequential, 0, c.rank(),
                                           std::vector<double>(c.size(), 1.0));
-      DeviceData on_device(device, data, rig.largest(), 0);
+      DeviceData on_device(device, data, fixture.largest(), 0);
       PreciseBn precise_bn(r, data, sequential, 0);
       const Evaluation evaluation = Evaluator(r, on_device, sequential, &precise_bn).run();
       EXPECT_EQ(r.download_weights(), weights);
@@ -143,7 +144,7 @@ INSTANTIATE_TEST_SUITE_P(Worlds, Norms, ::testing::Values(1, 2, 3, 4));
 // What dropout leaves out is a matter of seed, epoch and sample.
 TEST(Dropout, FollowsTheSeed) {
   const MemoryDataset data = small_data(50);
-  RigConfig config{.batch_size = 16, .lr = 0.05, .replica = {.seed = 1}};
+  FixtureConfig config{.batch_size = 16, .lr = 0.05, .replica = {.seed = 1}};
   const Result first = train_world(1, config, norm_network(), data, 3);
   EXPECT_EQ(train_world(1, config, norm_network(), data, 3).losses, first.losses);
   config.replica.seed = 2;
@@ -155,8 +156,9 @@ TEST(BadSteps, AreCountedInARow) {
   const MemoryDataset data = small_data(50);
   for (const int64_t limit : {1, 2})
     run_world(2, [&](Communicator& c, Device& device, Ops& ops) {
-      Rig rig({.batch_size = 16, .lr = 0.05, .step = {.skip_limit = limit}}, small_network(), data, device, ops, c);
-      Replica& r = rig.replica;
+      Fixture fixture({.batch_size = 16, .lr = 0.05, .step = {.skip_limit = limit}}, small_network(), data, device, ops,
+                      c);
+      Replica& r = fixture.replica;
       int64_t step = 0;
       const float kept = r.weights()[0];
       const auto poison = [&](Shard&) {
@@ -165,9 +167,9 @@ TEST(BadSteps, AreCountedInARow) {
         ++step;
       };
       if (limit == 1) {
-        EXPECT_THROW(rig.losses(0, 8, poison), CollectiveError);
+        EXPECT_THROW(fixture.losses(0, 8, poison), CollectiveError);
       } else {
-        EXPECT_EQ(rig.losses(0, 8, poison).size(), 8u);
+        EXPECT_EQ(fixture.losses(0, 8, poison).size(), 8u);
       }
     });
 }
@@ -178,13 +180,13 @@ TEST(BadSteps, AreLeftOutWhereAskedFor) {
   const MemoryDataset data = small_data(50);
   for (const int64_t limit : {1, 0})
     run_world(2, [&](Communicator& c, Device& device, Ops& ops) {
-      const RigConfig config{
+      const FixtureConfig config{
           .batch_size = 16,
           .lr = 0.05,
           .replica = {.optimizer = {.momentum = 0.9f}, .zero = true, .grad_dtype = DType::bf16, .sync_bn = true},
           .step = {.skip_limit = limit}};
-      Rig rig(config, norm_network(), data, device, ops, c);
-      Replica& r = rig.replica;
+      Fixture fixture(config, norm_network(), data, device, ops, c);
+      Replica& r = fixture.replica;
       int64_t step = 0;
       float kept = 0;
       std::vector<float> before, after;
@@ -202,10 +204,10 @@ TEST(BadSteps, AreLeftOutWhereAskedFor) {
         ++step;
       };
       if (limit == 0) {
-        EXPECT_THROW(rig.losses(0, 8, poison), CollectiveError);
+        EXPECT_THROW(fixture.losses(0, 8, poison), CollectiveError);
         return;
       }
-      const auto losses = rig.losses(0, 8, poison);
+      const auto losses = fixture.losses(0, 8, poison);
       for (int64_t k = 0; k < 8; ++k) EXPECT_EQ(std::isfinite(losses[k]), k != 2 && k != 5) << k;
       for (const float value : r.download_state(r.state())) EXPECT_TRUE(std::isfinite(value));
     });

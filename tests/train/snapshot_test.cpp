@@ -4,7 +4,7 @@
 #include "device/cpu/device.h"
 #include "tests/reference/ops.h"
 #include "tests/threads/ranks.h"
-#include "tests/train/rig.h"
+#include "tests/train/fixture.h"
 #include "tests/train/small.h"
 
 #include <gtest/gtest.h>
@@ -30,17 +30,17 @@ class Folder {
   std::filesystem::path path_;
 };
 
-RigConfig config(OptimizerDesc optimizer, bool zero) {
+FixtureConfig config(OptimizerDesc optimizer, bool zero) {
   return {.batch_size = 16, .lr = 0.01, .replica = {.optimizer = optimizer, .zero = zero, .sync_bn = true, .seed = 5}};
 }
 
-void run_rigs(int size, const RigConfig& config, const std::function<void(Rig&, Communicator&)>& work) {
+void run_fixtures(int size, const FixtureConfig& config, const std::function<void(Fixture&, Communicator&)>& work) {
   const MemoryDataset data = small_data(50);
   run_ranks(size, [&](Communicator& communicator) {
     const auto device = make_cpu_device();
     const auto ops = make_reference_ops(*device);
-    Rig rig(config, norm_network(), data, *device, *ops, communicator);
-    work(rig, communicator);
+    Fixture fixture(config, norm_network(), data, *device, *ops, communicator);
+    work(fixture, communicator);
   });
 }
 
@@ -50,9 +50,9 @@ struct NextStep {
   double loss = 0;
 };
 
-NextStep next_step(Rig& rig) {
-  const std::vector<double> losses = rig.losses(kSteps, kSteps + 1);
-  const Replica& r = rig.replica;
+NextStep next_step(Fixture& fixture) {
+  const std::vector<double> losses = fixture.losses(kSteps, kSteps + 1);
+  const Replica& r = fixture.replica;
   return {r.download_gradients(), r.download_weights(), r.download_state(r.state()), losses[0]};
 }
 
@@ -74,22 +74,22 @@ TEST_P(Snapshots, AreGoneOnFromByAnyWorld) {
   std::filesystem::path path;
   NextStep expected;
   Snapshot saved;
-  run_rigs(worlds.saved, config(optimizer, worlds.zero_saved), [&](Rig& rig, Communicator& c) {
-    rig.losses(0, kSteps);
-    const auto snapshot = take_snapshot(rig.replica, {.step = kSteps}, kSteps);
+  run_fixtures(worlds.saved, config(optimizer, worlds.zero_saved), [&](Fixture& fixture, Communicator& c) {
+    fixture.losses(0, kSteps);
+    const auto snapshot = take_snapshot(fixture.replica, {.step = kSteps}, kSteps);
     ASSERT_EQ(snapshot.has_value(), c.rank() == 0);
     if (snapshot) {
       saved = *snapshot;
-      path = write_checkpoint(folder.path(), saved, {rig.replica.parameters, rig.replica.batch_norms}, false);
+      path = write_checkpoint(folder.path(), saved, {fixture.replica.parameters, fixture.replica.batch_norms}, false);
     }
-    const NextStep next = next_step(rig);
+    const NextStep next = next_step(fixture);
     if (c.rank() == 0) expected = next;
   });
-  run_rigs(worlds.resumed, config(optimizer, worlds.zero_resumed), [&](Rig& rig, Communicator& c) {
-    const Replica& r = rig.replica;
-    restore(rig.replica, read_checkpoint(path, {r.parameters, r.batch_norms}, optimizer_state_names(r)));
-    const auto restored = take_snapshot(rig.replica, {.step = kSteps}, kSteps);
-    const NextStep next = next_step(rig);
+  run_fixtures(worlds.resumed, config(optimizer, worlds.zero_resumed), [&](Fixture& fixture, Communicator& c) {
+    const Replica& r = fixture.replica;
+    restore(fixture.replica, read_checkpoint(path, {r.parameters, r.batch_norms}, optimizer_state_names(r)));
+    const auto restored = take_snapshot(fixture.replica, {.step = kSteps}, kSteps);
+    const NextStep next = next_step(fixture);
     if (c.rank() != 0) return;
     // The offsets of parameters depend on the world with optimizer state in parts.
     const auto mine = parameters_of(norm_network(), worlds.zero_resumed ? scatter_alignment(worlds.resumed) : 1);

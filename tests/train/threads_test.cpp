@@ -17,7 +17,7 @@ class Threads : public ::testing::TestWithParam<int> {};
 TEST_P(Threads, TrainAsOneRankDoes) {
   for (const int64_t samples : {50, 3}) {
     const MemoryDataset data = small_data(samples);
-    const RigConfig config{.batch_size = 16, .lr = 0.1};
+    const FixtureConfig config{.batch_size = 16, .lr = 0.1};
     const Result one = train_world(1, config, small_network(), data, 12);
     const Result many = train_world(GetParam(), config, small_network(), data, 12);
     EXPECT_LE(loss_distance(many.losses, one.losses), 1e-5);
@@ -28,7 +28,7 @@ TEST_P(Threads, TrainAsOneRankDoes) {
 
 TEST_P(Threads, WeightsOfRanksDoNotChangeTheMathematics) {
   const MemoryDataset data = small_data(50);
-  RigConfig config{.batch_size = 16, .lr = 0.1};
+  FixtureConfig config{.batch_size = 16, .lr = 0.1};
   const Result one = train_world(1, config, small_network(), data, 12);
   for (int rank = 0; rank < GetParam(); ++rank) config.rank_weights.push_back(1 + 2 * rank);
   EXPECT_LE(loss_distance(train_world(GetParam(), config, small_network(), data, 12).losses, one.losses), 1e-5);
@@ -49,15 +49,15 @@ TEST(Overlap, FirstBucketLeavesBeforeBackwardHasEnded) {
   run_world(2, [&](Communicator& c, Device& device, Ops& ops) {
     int announced = 0;
     std::vector<int> announced_at_launch;
-    TamperingCommunicator recording(c, [&](DeviceSpan) {
+    FaultyCommunicator recording(c, [&](DeviceSpan) {
       announced_at_launch.push_back(announced);
       return true;
     });
-    Rig rig({.batch_size = 16}, make_model("lenet", {28, 28, 1}, 4), data, device, ops, recording);
-    DeviceData on_device(device, data, rig.largest(), 0);
-    Feed feed(on_device, rig.sampler(), 0, 1, kTrainingFences);
+    Fixture fixture({.batch_size = 16}, make_model("lenet", {28, 28, 1}, 4), data, device, ops, recording);
+    DeviceData on_device(device, data, fixture.largest(), 0);
+    Feed feed(on_device, fixture.sampler(), 0, 1, kTrainingFences);
     const Shard& shard = feed.next();
-    Replica& r = rig.replica;
+    Replica& r = fixture.replica;
     r.reducer.begin();
     const Announce announce = [&](int id) {
       ++announced;

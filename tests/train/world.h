@@ -4,7 +4,7 @@
 #include "device/cpu/device.h"
 #include "tests/reference/ops.h"
 #include "tests/threads/ranks.h"
-#include "tests/train/rig.h"
+#include "tests/train/fixture.h"
 
 #include <cstdint>
 #include <functional>
@@ -28,16 +28,16 @@ struct Result {
 };
 
 // The steps 0 to `steps` - 1 of one rank.
-inline Result train(const RigConfig& config, const Network& network, const Dataset& data, int64_t steps,
+inline Result train(const FixtureConfig& config, const Network& network, const Dataset& data, int64_t steps,
                     Communicator& communicator, Device& device, Ops& ops) {
-  Rig rig(config, network, data, device, ops, communicator);
-  const auto losses = rig.losses(0, steps);
-  const Replica& r = rig.replica;
+  Fixture fixture(config, network, data, device, ops, communicator);
+  const auto losses = fixture.losses(0, steps);
+  const Replica& r = fixture.replica;
   r.check_replicas();
   return {losses, r.download_gradients(), r.download_weights(), r.download_state(r.state())};
 }
 
-inline Result train_world(int size, const RigConfig& config, const Network& network, const Dataset& data,
+inline Result train_world(int size, const FixtureConfig& config, const Network& network, const Dataset& data,
                           int64_t steps) {
   Result result;
   run_world(size, [&](Communicator& c, Device& device, Ops& ops) {

@@ -1,6 +1,6 @@
 #include "app/inspect.h"
 
-#include "../train/checkpoint_rig.h"
+#include "../train/checkpoint_fixture.h"
 
 #include <limits>
 

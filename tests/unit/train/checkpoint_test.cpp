@@ -1,6 +1,6 @@
 #include "train/checkpoint.h"
 
-#include "checkpoint_rig.h"
+#include "checkpoint_fixture.h"
 #include "nn/models.h"
 #include "train/safetensors.h"
 

@@ -1,6 +1,6 @@
 #include "train/checkpoint_writer.h"
 
-#include "checkpoint_rig.h"
+#include "checkpoint_fixture.h"
 
 #include <atomic>
 #include <chrono>

@@ -1,4 +1,4 @@
-#include "checkpoint_rig.h"
+#include "checkpoint_fixture.h"
 
 namespace ddp {
 namespace {

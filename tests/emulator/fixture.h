@@ -9,8 +9,8 @@
 
 namespace ddp {
 
-struct Rig {
-  explicit Rig(uint64_t seed = 1, size_t count_ = 1024) : count(count_) {
+struct Fixture {
+  explicit Fixture(uint64_t seed = 1, size_t count_ = 1024) : count(count_) {
     emulator::set_seed(seed);
     EXPECT_EQ(cudaStreamCreateWithPriority(&a, cudaStreamNonBlocking, 0), cudaSuccess);
     EXPECT_EQ(cudaStreamCreateWithPriority(&b, cudaStreamNonBlocking, -1), cudaSuccess);
@@ -19,7 +19,7 @@ struct Rig {
     EXPECT_EQ(cudaMalloc(&x, count * sizeof(float)), cudaSuccess);
     EXPECT_EQ(cudaMalloc(&y, count * sizeof(float)), cudaSuccess);
   }
-  ~Rig() {
+  ~Fixture() {
     EXPECT_EQ(cudaFree(x), cudaSuccess);
     EXPECT_EQ(cudaFree(y), cudaSuccess);
     EXPECT_EQ(cudaEventDestroy(event), cudaSuccess);
@@ -27,8 +27,8 @@ struct Rig {
     EXPECT_EQ(cudaStreamDestroy(a), cudaSuccess);
     EXPECT_EQ(cudaStreamDestroy(b), cudaSuccess);
   }
-  Rig(const Rig&) = delete;
-  Rig& operator=(const Rig&) = delete;
+  Fixture(const Fixture&) = delete;
+  Fixture& operator=(const Fixture&) = delete;
 
   std::vector<float> read(const float* device) const {
     std::vector<float> host(count);

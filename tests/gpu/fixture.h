@@ -6,7 +6,7 @@
 #include "device/buffer.h"
 #include "device/cuda/device.h"
 #include "ops/cuda/ops.h"
-#include "tests/ops/rig.h"
+#include "tests/ops/fixture.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -19,7 +19,7 @@
 
 namespace ddp::testing {
 
-struct RigConfig {
+struct FixtureConfig {
   int64_t batch_size = 256;
   double lr = 0.02;
   uint64_t seed = 0;
@@ -30,10 +30,10 @@ struct RigConfig {
   size_t device_data_bytes = size_t{1} << 30;
 };
 
-class Rig {
+class Fixture {
  public:
-  Rig(const RigConfig& config, const Network& network, const Dataset& data, Device& device, Ops& ops,
-      Communicator& communicator)
+  Fixture(const FixtureConfig& config, const Network& network, const Dataset& data, Device& device, Ops& ops,
+          Communicator& communicator)
       : config_(config),
         data_(data),
         sampler_(data.size(), config.batch_size, config.order, config.seed, communicator.rank(),
@@ -81,7 +81,7 @@ class Rig {
     return local.empty() ? std::vector<int64_t>{1} : local;
   }
 
-  RigConfig config_;
+  FixtureConfig config_;
   const Dataset& data_;
   DistributedSampler sampler_;
 
@@ -95,12 +95,12 @@ struct SixSteps {
   std::vector<double> losses;
 };
 
-inline SixSteps six_steps(Rig& rig, int64_t first) {
+inline SixSteps six_steps(Fixture& fixture, int64_t first) {
   SixSteps steps;
-  steps.weights = rig.replica.download_weights();
-  steps.losses = rig.losses(first, first + 1);
-  steps.gradients = rig.replica.download_gradients();
-  const auto next = rig.losses(first + 1, first + 6);
+  steps.weights = fixture.replica.download_weights();
+  steps.losses = fixture.losses(first, first + 1);
+  steps.gradients = fixture.replica.download_gradients();
+  const auto next = fixture.losses(first + 1, first + 6);
   steps.losses.insert(steps.losses.end(), next.begin(), next.end());
   return steps;
 }

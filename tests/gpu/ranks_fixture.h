@@ -5,7 +5,7 @@
 #include "comm/mpi/session.h"
 #include "comm/nccl/communicator.h"
 #include "comm/staged.h"
-#include "tests/gpu/rig.h"
+#include "tests/gpu/fixture.h"
 #include "train/work.h"
 
 #include <string>
