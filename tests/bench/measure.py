@@ -1,0 +1,63 @@
+"""The bench scripts share this: trainings under mpirun, samples per second, ratios of neighbouring runs, others' load."""
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+
+class Contention:
+    """Cores that processes other than this benchmark's kept busy while it existed: above 0.05 no ratio is worth quoting."""
+
+    def __init__(self):
+        self.start = self.now()
+
+    @staticmethod
+    def now():
+        ticks = list(map(int, Path("/proc/stat").read_text().split("\n")[0].split()[1:9]))
+        busy = (sum(ticks) - ticks[3] - ticks[4]) / os.sysconf("SC_CLK_TCK")  # all but idle and waiting for disks
+        own = sum(os.times()[:4])
+        return busy - own, time.monotonic()
+
+    def cores(self):
+        (busy, at), (busy_before, before) = self.now(), self.start
+        return max(0.0, busy - busy_before) / (at - before)
+
+    def text(self):
+        others = self.cores()
+        return f"Other processes used {others:.2f} cores meanwhile." + (
+            " **These ratios are not valid: run again on an idle machine.**" if others > 0.05 else "")
+
+
+def output_of(command, **environment):
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, env={**os.environ, **environment})
+    if done.returncode:
+        sys.exit(f"failed: {' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def train(program, folder, ranks, threads, options, binding=("--bind-to", "none")):
+    """Runs ddp_train's `program` under mpirun; its results lie in `folder`, which must be new. Ends this program on failure."""
+    output_of(["mpirun", "-np", ranks, *binding, program, "--threads", threads, "--print-freq", 0, "--output-dir", folder,
+               *options],
+              OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMP_NUM_THREADS=str(threads))
+
+
+def samples_per_second(program, folder, model, batch, steps, ranks, threads, options=()):
+    """Of a training with each rank on its own cores; for resnet18 without the first two steps, as its runs have few."""
+    train(program, folder, ranks, threads,
+          ["--model", model, "--batch-size", batch, "--max-steps", steps, "--lr", "0.02", "--eval-every", 0, *options],
+          ["--bind-to", "core", "--map-by", f"slot:PE={threads}"])
+    if model == "lenet":
+        return json.loads(Path(f"{folder}/summary.json").read_text())["samples_per_second"]
+    events = map(json.loads, Path(f"{folder}/metrics.jsonl").read_text().splitlines())
+    steady = [e for e in events if e["event"] == "step"][2:]
+    ms = sum(e["data_ms"] + e["compute_ms"] + e["exposed_comm_ms"] for e in steady)
+    return sum(e["samples"] for e in steady) / ms * 1e3
+
+
+def ratio_text(us, them, digits=2):
+    ratios = [a / b for a, b in zip(us, them, strict=True)]
+    return f"{statistics.median(ratios):.{digits}f} | {min(ratios):.{digits}f} - {max(ratios):.{digits}f}"
