@@ -6,7 +6,7 @@
 
 namespace ddp {
 
-// A sum to which only rank 0 adds. Halves of 32 bits are exact in a double.
+// An all_reduce in which all ranks but rank 0 contribute zeros. A double holds each 32-bit half exactly.
 void broadcast_host(Communicator& communicator, std::span<int64_t> values) {
   std::vector<double> halves(2 * values.size());
   if (communicator.rank() == 0)

@@ -1,4 +1,4 @@
-// Rank 0's numbers for everybody.
+// Broadcasts of host values from rank 0.
 #pragma once
 
 #include "comm/communicator.h"
@@ -10,10 +10,10 @@
 
 namespace ddp {
 
-// Every rank's values become those of rank 0. Collective and blocking; all ranks bring as many.
+// Copies rank 0's values to every rank. Collective and blocking; all ranks pass the same count.
 void broadcast_host(Communicator& communicator, std::span<int64_t> values);
 
-// The same, of any length at rank 0; the communicator's device is the host.
+// As above, and resizes the value to rank 0's length. The device of the communicator must be the host.
 void broadcast_host(Communicator& communicator, std::string& text);
 void broadcast_host(Communicator& communicator, std::vector<float>& values);
 

@@ -1,5 +1,5 @@
-// Moving bytes between ranks. Every rank of a communicator makes the same calls in the same order; what differs between
-// ranks is only when. Collectives are in place and always sum. A communicator belongs to one thread of its rank.
+// Collectives between ranks. Every rank of a communicator makes the same calls in the same order; only the times of the
+// calls differ. Collectives are in place; every reduction is a sum. A communicator belongs to one thread of its rank.
 #pragma once
 
 #include "core/dtype.h"
@@ -13,7 +13,7 @@
 
 namespace ddp {
 
-// A span of device memory on the wire; it stays valid and untouched until the collective is waited for.
+// Device memory of a collective. It must stay valid and untouched until the caller has waited for the collective.
 struct DeviceSpan {
   void* data = nullptr;
   int64_t count = 0;  // elements; 0 is legal
@@ -30,37 +30,39 @@ class Communicator {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  // Each starts after the device work issued so far, and returns at once. Collectives run in the order started, so one
-  // may take a span that another has not been waited for.
-  // Counts of reduce_scatter and all_gather are multiples of size(); rank r's part is the r-th of size() equal parts.
+  // Each call starts a collective after the device work issued so far and returns at once. Collectives run in the order
+  // of their start: a collective may take the span of an earlier one before the caller has waited for that.
+  // reduce_scatter and all_gather divide the span into size() equal parts; rank r has part r. So size() divides count.
   virtual Sequence all_reduce(DeviceSpan span) = 0;
-  virtual Sequence reduce_scatter(DeviceSpan span) = 0;  // afterwards this rank's part holds the sum, the rest anything
-  virtual Sequence all_gather(DeviceSpan span) = 0;      // this rank's part is sent, the others are filled
+  virtual Sequence reduce_scatter(DeviceSpan span) = 0;  // result: the sum in this rank's part; other parts undefined
+  virtual Sequence all_gather(DeviceSpan span) = 0;      // sends this rank's part, fills the parts of the other ranks
   virtual Sequence broadcast(DeviceSpan span, int root) = 0;
 
-  // Orders later device work after all collectives up to n, without blocking the host. (On the CPU host and device are
-  // one: it returns when they are done.)
+  // Orders later device work after all collectives up to n, without blocking the host. On the CPU, host and device are
+  // one: the call returns when the collectives are done.
   virtual void wait(Sequence n) = 0;
 
-  // Moves outstanding collectives forward; never blocks. Called by the computing thread between ops.
+  // Advances outstanding collectives; never blocks. The computing thread calls this between ops.
   virtual void progress() = 0;
 
-  // Memory that collectives here are fastest on; null where any will do. It must be given back before this ends.
+  // The source of memory on which these collectives are fastest; null: any memory is as fast. Release the memory before
+  // the communicator is destroyed.
   virtual Memory* memory() { return nullptr; }
 
-  // Whether collectives and wait() may be part of what a GraphCache runs.
+  // Whether the work of a GraphCache may contain collectives and wait().
   virtual bool capturable() const { return false; }
 
-  // From any thread, which must end before this does: how many collectives of this rank are done, those of replayed
-  // recordings included; and why none may ever be again, where the transport has failed.
+  // Any thread may call these; that thread must end before the communicator is destroyed. completed(): how many
+  // collectives of this rank are done, those of replayed graphs included. failure(): why no collective can complete any
+  // more; nullopt unless the transport has failed.
   virtual Sequence completed() const = 0;
   virtual std::optional<std::string> failure() const { return std::nullopt; }
 
-  // Blocking, on a few host numbers, apart from the sequence above.
+  // Blocking collectives on a few host numbers; they do not count in the sequence above.
   virtual void all_reduce_host(std::span<double> values) = 0;
   virtual void barrier() = 0;
 
-  // A communicator of the ranks with the same colour, ordered by rank here. Collective over this one.
+  // Returns a communicator of the ranks with the same colour, in their order here. Collective over this communicator.
   virtual std::unique_ptr<Communicator> split(int colour) = 0;
 };
 

@@ -1,5 +1,5 @@
-// One rank's words on a heartbeat table, in memory that threads or processes share. A phase is read with its own
-// beginning or a later one, never with an earlier one, so that nobody looks late who is not.
+// The heartbeat of one rank, in memory that threads or processes share. A reader sees a phase with its own start time
+// or a later one, never with an earlier one: a rank that is on time never looks late.
 #pragma once
 
 #include "comm/heartbeat_table.h"
@@ -10,7 +10,7 @@
 
 namespace ddp {
 
-struct HeartbeatSlot {  // a cache line
+struct HeartbeatSlot {  // one cache line
   std::atomic<int64_t> step, awaited, since_ns, alive_ns, heard_ns;
   std::atomic<int32_t> phase, pid, left;
   int32_t unused[3];

@@ -1,6 +1,6 @@
-// What every rank last said of itself, for all others to read at any time, even of a rank that is stopped or dead:
-// nobody has to answer. Ranks of a host share memory; hosts tell each other about twice a second, by messages that
-// nobody waits for.
+// The latest heartbeat of every rank, also of a stopped or dead rank. Any rank can read it at any time: no other rank
+// has to answer. Ranks of one host share memory. Hosts exchange heartbeats about twice a second; no rank waits for
+// them.
 #pragma once
 
 #include <cstdint>
@@ -8,18 +8,18 @@
 
 namespace ddp {
 
-// For how long nothing is heard of a host: until it is asked for a sign of life; until it counts as silent; until it
-// cannot be reached. mpirun's keepalives in launch/run come later.
+// Time without news of a host after which the host is probed, counts as silent, and counts as unreachable. The
+// keepalives that launch/run sets for mpirun take longer.
 inline constexpr int64_t kProbeAfter_ns = 1'500'000'000, kSilent_ns = 3'000'000'000, kUnreachable_ns = 7'000'000'000;
 
 struct Heartbeat {
-  int64_t step = 0;          // of the phase
-  int32_t phase = 0;         // the caller's
-  int32_t collective = 0;    // of the awaited step: which one is awaited
-  int64_t awaited_step = 0;  // 0: nothing is known of collectives
-  // Of this host's steady clock, also for ranks of other hosts.
-  int64_t since_ns = 0;  // when the phase began
-  int64_t alive_ns = 0;  // the last sign of life; 0: nothing was ever heard of this rank
+  int64_t step = 0;          // step of the phase
+  int32_t phase = 0;         // number that the caller of publish() defines
+  int32_t collective = 0;    // index of the awaited collective within awaited_step
+  int64_t awaited_step = 0;  // step of the awaited collective; 0: unknown
+  // Times of this host's steady clock, also for ranks of other hosts.
+  int64_t since_ns = 0;  // start of the phase
+  int64_t alive_ns = 0;  // last sign of life; 0: no heartbeat of this rank has ever come
 };
 
 class HeartbeatTable {
@@ -28,19 +28,20 @@ class HeartbeatTable {
   virtual int rank() const = 0;
   virtual int size() const = 0;
   virtual const std::string& host_of(int rank) const = 0;
-  virtual int pid_of(int rank) const = 0;  // 0: not known, as for ranks of other hosts
+  virtual int pid_of(int rank) const = 0;  // 0: unknown, always so for ranks of other hosts
 
-  // Of this rank; neither blocks nor allocates. A phase begins now; its collective is told from any thread.
+  // These calls write this rank's heartbeat; none blocks or allocates. publish() starts a phase now.
+  // publish_collective() may be called by any thread.
   virtual void publish(int64_t step, int32_t phase) = 0;
   virtual void publish_collective(int64_t step, int32_t collective) = 0;
   virtual void sign_of_life() = 0;
-  virtual void leave() = 0;  // this rank ends and has said why, if there was reason to: it is not reported as dead
+  virtual void leave() = 0;  // this rank ends and has reported any error: other ranks do not report it as dead
 
-  // From any thread.
+  // Any thread may call these.
   virtual Heartbeat read(int rank) const = 0;
-  virtual bool left(int rank) const = 0;
-  virtual bool dead(int rank) const = 0;         // its process, on this host, has ended without leave()
-  virtual int64_t heard_ns(int rank) const = 0;  // when news of its host last came; now for this host
+  virtual bool left(int rank) const = 0;         // the rank has called leave()
+  virtual bool dead(int rank) const = 0;         // the rank's process, on this host, has ended without leave()
+  virtual int64_t heard_ns(int rank) const = 0;  // time of the last news of the rank's host; for this host: now
 };
 
 }  // namespace ddp

@@ -70,7 +70,7 @@ std::span<HeartbeatSlot> SharedSlots::slots() const {
 }
 
 ProcessHandle::ProcessHandle(int pid) {
-  if (pid > 0) file_ = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));  // close-on-exec by itself
+  if (pid > 0) file_ = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));  // always close-on-exec
 }
 
 ProcessHandle::~ProcessHandle() {

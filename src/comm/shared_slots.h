@@ -1,7 +1,6 @@
-// A heartbeat table's slots in memory that processes of a host share. It has no name and no file: nothing is left
-// behind, however they end, and neither the size nor the presence of /dev/shm matters. Where it cannot be shared (other
-// users, other process namespaces, no /proc) a process has memory of its own instead, and knows only what it writes
-// itself.
+// The slots of a heartbeat table in memory that the processes of a host share. The memory is anonymous (memfd): it
+// leaves no file behind, however the processes end, and does not need /dev/shm. If a process cannot map the memory
+// (other user, other process namespace, no /proc), it gets private memory and sees only its own heartbeats.
 #pragma once
 
 #include "comm/heartbeat_slot.h"
@@ -14,19 +13,19 @@ namespace ddp {
 
 class SharedSlots {
  public:
-  struct Key {  // for other processes; bytes
+  struct Key {  // tells other processes how to map the memory; sent as bytes
     int32_t pid = 0, file = -1;
-    uint64_t mark = 0;  // what they must find there
+    uint64_t mark = 0;  // random number at the start of the memory, to recognise it
   };
 
-  explicit SharedSlots(int count);         // new ones, zeroed
-  SharedSlots(const Key& key, int count);  // another process's, which has not hidden them yet, or private ones
+  explicit SharedSlots(int count);         // creates `count` zeroed slots
+  SharedSlots(const Key& key, int count);  // maps another process's slots, before it calls hide(); else private slots
   ~SharedSlots();
   SharedSlots(const SharedSlots&) = delete;
   SharedSlots& operator=(const SharedSlots&) = delete;
 
   Key key() const;
-  void hide();  // nobody can join from now on
+  void hide();  // no other process can map the slots from now on
   bool shared() const { return shared_; }
   std::span<HeartbeatSlot> slots() const;
 
@@ -45,16 +44,16 @@ class SharedSlots {
   bool shared_ = false;
 };
 
-// Whether a process of this host has ended, though it is nobody's child or waits to be reaped. Where the kernel does
-// not tell, none ever has.
+// Tells whether a process of this host has ended, also a process that is not a child of this one or is not yet reaped
+// (pidfd). If the kernel has no pidfd, ended() is always false.
 class ProcessHandle {
  public:
-  explicit ProcessHandle(int pid = 0);  // 0: none
+  explicit ProcessHandle(int pid = 0);  // 0: no process
   ~ProcessHandle();
   ProcessHandle(ProcessHandle&& other) noexcept;
   ProcessHandle& operator=(ProcessHandle&& other) noexcept;
 
-  bool ended() const;  // from any thread
+  bool ended() const;  // any thread may call this
 
  private:
   int file_ = -1;

@@ -13,21 +13,23 @@
 namespace ddp {
 namespace {
 
-// A collective passes four points, each in the order of starting: it is started (its copy to the host is issued, with a
-// fence behind it), launched (the fence is passed, the host's collective begins on the copy), done there, and returned
-// (its copy to the device is issued). A span has one staging buffer for good. The copy of the next step may be issued
-// into it while the one back from it still waits its turn: the device runs both in the order issued, and the host
-// touches the buffer only when the fence behind the copy to it, and so the copy back before, is passed.
+// A collective passes four states; each state keeps the order of the starts:
+//   started    the copy to the host is issued, with a fence behind it
+//   launched   the fence is passed; the host collective has begun on the copy
+//   done       the host collective has completed
+//   returned   the copy back to the device is issued
+// Each span keeps one staging buffer. The next step may issue its copy into the buffer before the copy back from it has
+// run: the device runs both in the order of issue. The host touches the buffer only after the fence behind the copy
+// into it, so the earlier copy back has run too.
 //
-// Fences may be shared with other staged communicators of the device: a fence set again is passed later, never too
-// soon.
+// Staged communicators of one device may share fences: a fence that is set again is passed later, never too early.
 class StagedCommunicator final : public Communicator {
  public:
   StagedCommunicator(Device& device, Communicator& host, std::unique_ptr<Communicator> owned_host, int fences)
       : device_(device), host_(host), owned_host_(std::move(owned_host)), fences_(fences) {
     DDP_EXPECT(fences >= 0 && fences + kStagedFences <= Device::kFences);
   }
-  ~StagedCommunicator() override { device_.quiesce(); }  // copies may be under way
+  ~StagedCommunicator() override { device_.quiesce(); }  // copies may still use the staging buffers
 
   int rank() const override { return host_.rank(); }
   int size() const override { return host_.size(); }
@@ -74,9 +76,9 @@ class StagedCommunicator final : public Communicator {
 
  private:
   struct Stage {
-    Collective collective;  // on the device
-    void* copy = nullptr;   // on the host
-    Sequence host = 0;      // there, once launched
+    Collective collective;  // its span is device memory
+    void* copy = nullptr;   // staging buffer on the host
+    Sequence host = 0;      // number of the host collective, once launched
   };
 
   static size_t bytes_of(const DeviceSpan& span) { return static_cast<size_t>(span.count) * size_of(span.dtype); }
@@ -109,7 +111,7 @@ class StagedCommunicator final : public Communicator {
     }
   }
 
-  // A collective sees what those started before it left in its span.
+  // A collective reads the results of all earlier collectives on its span.
   void wait_for_overlapping(const DeviceSpan& span) {
     const auto* const begin = static_cast<const char*>(span.data);
     const auto* const end = begin + bytes_of(span);
@@ -130,10 +132,10 @@ class StagedCommunicator final : public Communicator {
 
   Device& device_;
   Communicator& host_;
-  const std::unique_ptr<Communicator> owned_host_;  // of a part
-  const int fences_;
-  std::map<std::pair<void*, size_t>, Buffer> copies_;  // by span: steps repeat the same ones
-  std::deque<Stage> stages_;                           // returned_ + 1 first
+  const std::unique_ptr<Communicator> owned_host_;     // host_, if split() made this communicator; else null
+  const int fences_;                                   // first fence slot
+  std::map<std::pair<void*, size_t>, Buffer> copies_;  // staging buffers by span; every step uses the same spans
+  std::deque<Stage> stages_;                           // the first is collective returned_ + 1
   Sequence started_ = 0, launched_ = 0, returned_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// Collectives of device memory over a communicator that knows host memory only: spans are copied to the host, summed
-// there, and copied back. For GPUs where NCCL cannot be used, and as a judge of NCCL.
+// Collectives of device memory over a communicator of host memory: each span is copied to the host, reduced there, and
+// copied back. Use: GPUs without NCCL, and a reference for tests of NCCL.
 #pragma once
 
 #include "comm/communicator.h"
@@ -9,9 +9,9 @@
 
 namespace ddp {
 
-// Copies to the host start with the collective, those back in wait(), which blocks the host until what it waits for has
-// been summed. `host` and the device outlive the result. `fences`: the first of kStagedFences fence slots of the device
-// that it may use.
+// The copy to the host starts with the collective. The copy back starts in wait(), which blocks the host until the host
+// collective is done. `host` and the device must outlive the result. The communicator uses the kStagedFences fence
+// slots of the device that start at `fences`.
 constexpr int kStagedFences = 8;
 std::unique_ptr<Communicator> make_staged_communicator(Device& device, Communicator& host, int fences);
 

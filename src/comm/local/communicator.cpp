@@ -22,7 +22,7 @@ void copy_part(const DeviceSpan& to, const DeviceSpan& from, int64_t begin, int6
                 count * width);
 }
 
-// The elements [begin, begin + count) of all spans become their sum, added in rank order in f32.
+// Replaces the elements [begin, begin + count) of all spans by their sum, added in rank order in f32.
 void sum_parts(const std::vector<Collective>& posts, int64_t begin, int64_t count) {
   std::array<float, 1024> sum;
   const bool f32 = posts[0].span.dtype == DType::f32;
@@ -43,7 +43,7 @@ void sum_parts(const std::vector<Collective>& posts, int64_t begin, int64_t coun
   }
 }
 
-// What a rank must not count on becomes NaN.
+// Fills the undefined parts of a result with NaN, so that a test sees their use.
 void spoil(const DeviceSpan& span, int64_t begin, int64_t end) {
   for (int64_t i = begin; i < end; ++i) {
     if (span.dtype == DType::f32)
@@ -95,9 +95,10 @@ struct World {
 
   const int size;
   Rendezvous<Collective> device;
-  Rendezvous<std::span<double>> host;  // apart from the sequence of collectives
+  Rendezvous<std::span<double>> host;  // host sums, not in the sequence of collectives
   std::mutex mutex;
-  std::map<std::pair<int, int>, std::shared_ptr<World>> parts;  // by split and colour, while ranks take theirs
+  // The worlds of a split() under way, by number of the split and colour.
+  std::map<std::pair<int, int>, std::shared_ptr<World>> parts;
 };
 
 class LocalCommunicator final : public Communicator {
@@ -124,7 +125,7 @@ class LocalCommunicator final : public Communicator {
 
   void wait(Sequence n) override { world_->device.wait(n); }
   Sequence completed() const override { return world_->device.done(); }
-  void progress() override {}  // whoever posts last does the work
+  void progress() override {}  // the last rank to post does the work
   void all_reduce_host(std::span<double> values) override { world_->host.wait(world_->host.post(rank_, values)); }
   void barrier() override { all_reduce_host({}); }
 

@@ -1,4 +1,4 @@
-// A heartbeat table of ranks that are threads of one process, with faults for tests.
+// A heartbeat table for ranks that are threads of one process, with simulated faults for tests.
 #pragma once
 
 #include "comm/heartbeat_table.h"
@@ -11,16 +11,16 @@
 
 namespace ddp {
 
-// What has happened to ranks, as their heartbeat tables tell it. May be changed at any time, from any thread.
+// Simulated faults by rank, as the heartbeat tables report them. Any thread may set them at any time.
 struct HeartbeatFaults {
   explicit HeartbeatFaults(int size) : dead(size), stopped(size), unreachable(size) {}
   std::vector<std::atomic<bool>> dead;
-  std::vector<std::atomic<bool>> stopped;      // what the rank says from now on, signs of life included, is lost
-  std::vector<std::atomic<bool>> unreachable;  // other hosts hear no news of this rank from now on
+  std::vector<std::atomic<bool>> stopped;      // later heartbeats of the rank are lost, signs of life included
+  std::vector<std::atomic<bool>> unreachable;  // other hosts get no more news of the rank
 };
 
-// One heartbeat table for each rank, on hosts of these names, one for each rank; none: all on "local". The faults,
-// which may be null, outlive the heartbeat tables.
+// Returns one heartbeat table for each rank. hosts[r] is the host name of rank r; empty: all ranks are on "local". The
+// faults may be null and must outlive the heartbeat tables.
 std::vector<std::unique_ptr<HeartbeatTable>> make_local_heartbeat_tables(int size, std::vector<std::string> hosts = {},
                                                                          HeartbeatFaults* faults = nullptr);
 

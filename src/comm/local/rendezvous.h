@@ -1,6 +1,6 @@
-// Where ranks that are threads meet: each posts its part of the n-th round and goes on; whoever completes a round
-// executes it, one round at a time and in order. Ranks that disagree, and a rank that leaves while others count on it,
-// become an error on all of them.
+// A rendezvous of ranks that are threads. Each rank posts its part of round n and continues. The last rank to post
+// executes the round; rounds run one at a time and in order. If the posts of a round differ (`Same`), or a rank leaves
+// before a round that others have posted, every rank gets Error(Exit::internal).
 #pragma once
 
 #include "core/error.h"
@@ -17,7 +17,7 @@ namespace ddp {
 template <class Post>
 class Rendezvous {
  public:
-  using Execute = void (*)(const std::vector<Post>&);  // by rank
+  using Execute = void (*)(const std::vector<Post>&);  // posts by rank
   using Same = bool (*)(const Post&, const Post&);
   using Describe = std::string (*)(const Post&);
 
@@ -71,7 +71,7 @@ class Rendezvous {
   void work(std::unique_lock<std::mutex>& lock) {
     working_ = true;
     while (!rounds_.empty() && rounds_.front().arrived == std::ssize(posted_) && failure_.empty()) {
-      const Round& round = rounds_.front();  // stays put while others are added behind it
+      const Round& round = rounds_.front();  // keeps its address while the deque grows at the back
       lock.unlock();
       execute_(round.posts);
       lock.lock();
@@ -90,7 +90,7 @@ class Rendezvous {
     if (failure_.empty()) failure_ = text;
     changed_.notify_all();
   }
-  // Only when nobody works on memory that the unwinding rank would free.
+  // Waits until no rank executes a round: that round uses memory that this rank frees when it unwinds.
   void throw_failure(std::unique_lock<std::mutex>& lock) {
     if (failure_.empty()) return;
     changed_.wait(lock, [&] { return !working_; });
@@ -102,9 +102,9 @@ class Rendezvous {
   const Describe describe_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<uint64_t> posted_;  // rounds, by rank
+  std::vector<uint64_t> posted_;  // number of posted rounds, by rank
   std::vector<bool> left_;
-  std::deque<Round> rounds_;  // done_ + 1 first
+  std::deque<Round> rounds_;  // the first is round done_ + 1
   uint64_t done_ = 0;
   bool working_ = false;
   std::string failure_;

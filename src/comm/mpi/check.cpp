@@ -24,9 +24,9 @@ void check_mpi(int code, const char* expression, const char* file, int line) {
       rank, expression, text, file, line);
 }
 
-// What takes longer than a message needs waits for a rank that computes, perhaps on this core.
+// A request that takes longer than a message needs waits for a rank that computes, perhaps on this core: then sleep.
 void complete(MPI_Request& request) {
-  constexpr double kMessage = 1e-3;  // seconds
+  constexpr double kMessage = 1e-3;  // time of a message in s
   const Stopwatch waiting;
   for (int done = 0;;) {
     DDP_MPI(MPI_Test(&request, &done, MPI_STATUS_IGNORE));

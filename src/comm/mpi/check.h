@@ -1,4 +1,5 @@
-// Every return code of MPI is checked. The message has the call, its place, the rank, MPI's text and what to do.
+// DDP_MPI(call) checks the return code of an MPI call. Throws Error(Exit::communication) with the call, its file and
+// line, the rank, MPI's text and what to do.
 #pragma once
 
 #include <mpi.h>
@@ -7,7 +8,7 @@ namespace ddp {
 
 void check_mpi(int code, const char* expression, const char* file, int line);
 
-// Completes a request while leaving the core to whoever needs it, as ranks may share cores.
+// Blocks until the request is complete; yields the core while it waits, because ranks may share cores.
 void complete(MPI_Request& request);
 
 }  // namespace ddp

@@ -64,7 +64,7 @@ void CollectiveQueue::advance() {
   launch_eligible();
 }
 
-// The next one waits for room in the window, and for those under way that share memory with it.
+// The next collective waits for room in the window and for collectives under way whose spans overlap its span.
 void CollectiveQueue::launch_eligible() {
   while (launched_ < issued_ && launched_ - completed_ < kWindow) {
     for (auto n = completed_ + 1; n <= launched_; ++n)

@@ -1,4 +1,4 @@
-// The collectives of one MPI communicator: a queue, launched and completed in the order given. Not thread-safe.
+// A queue of the collectives of one MPI communicator. They launch and complete in the order of push(). Not thread-safe.
 #pragma once
 
 #include "comm/collective.h"
@@ -15,21 +15,21 @@ namespace ddp {
 
 class CollectiveQueue {
  public:
-  CollectiveQueue(MPI_Comm parent, Allreduce allreduce);  // collective over the parent; owns a duplicate of it
-  ~CollectiveQueue();  // with collectives outstanding it leaves MPI what it still uses, and does not wait
+  CollectiveQueue(MPI_Comm parent, Allreduce allreduce);  // collective over the parent; owns a duplicate of the parent
+  ~CollectiveQueue();  // never waits; with collectives outstanding it leaks the memory that MPI still uses
   CollectiveQueue(const CollectiveQueue&) = delete;
   CollectiveQueue& operator=(const CollectiveQueue&) = delete;
 
-  // Launches it at once where the window has room.
+  // Launches the collective at once if the window has room and no collective under way overlaps its span.
   Communicator::Sequence push(const Collective& next);
-  void advance();  // tests what is under way, launches what may follow, returns at once
+  void advance();  // tests the collectives under way, launches the next ones, returns at once
 
   Communicator::Sequence issued() const { return issued_; }
-  Communicator::Sequence completed() const { return completed_; }  // from any thread
+  Communicator::Sequence completed() const { return completed_; }  // any thread may call this
   bool idle() const { return completed_ == issued_; }
 
  private:
-  static constexpr int kWindow = 2;  // collectives under way at once
+  static constexpr int kWindow = 2;  // largest number of collectives under way
 
   struct Slot {
     Ring ring;
@@ -46,7 +46,7 @@ class CollectiveQueue {
   MPI_Op add_bf16_ = MPI_OP_NULL;
   Allreduce allreduce_;
   std::vector<Slot> slots_;
-  std::vector<Collective> queue_;  // a ring buffer: collective n at n modulo its size
+  std::vector<Collective> queue_;  // ring buffer: collective n is at index n mod size
   Communicator::Sequence issued_ = 0, launched_ = 0;
   std::atomic<Communicator::Sequence> completed_ = 0;
 };

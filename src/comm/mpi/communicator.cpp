@@ -64,7 +64,7 @@ class MpiCommunicator final : public Communicator {
   ProgressEngine& engine_;
   Allreduce allreduce_;
   CollectiveQueue queue_;
-  MPI_Comm host_ = MPI_COMM_NULL;  // for the calls that stand apart from the sequence
+  MPI_Comm host_ = MPI_COMM_NULL;  // for all_reduce_host, barrier and split
   int rank_ = 0, size_ = 0;
 };
 

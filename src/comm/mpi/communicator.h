@@ -1,4 +1,4 @@
-// Ranks as processes, over MPI.
+// A communicator over MPI: each rank is a process.
 #pragma once
 
 #include "comm/communicator.h"
@@ -11,7 +11,7 @@
 
 namespace ddp {
 
-// Collective over `parent`; the engine outlives the result.
+// Collective over `parent`. The engine must outlive the result.
 std::unique_ptr<Communicator> make_mpi_communicator(MPI_Comm parent, ProgressEngine& engine, Allreduce allreduce);
 
 }  // namespace ddp

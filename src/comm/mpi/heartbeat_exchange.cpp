@@ -32,7 +32,7 @@ HeartbeatExchange::HeartbeatExchange(MPI_Comm leaders, std::span<const int> lead
     peer.outgoing.resize(here.size());
     peer.heard_ns = steady_ns();
     peer.probe = std::make_unique<HostProbe>(addresses[peer.ranks[0]]);
-    for (const int r : peer.ranks) {  // all were there a moment ago
+    for (const int r : peer.ranks) {  // all ranks have just taken part in a collective
       slots_[r].publish(0, 0);
       slots_[r].sign_of_life();
       slots_[r].heard_ns = peer.heard_ns;
@@ -50,13 +50,13 @@ void HeartbeatExchange::run(int64_t now_ns) noexcept {
     if (number_of(peer) == mine_) continue;
     receive(peer);
     if (due) send(peer, false);
-    if (peer.heard_last)  // it has finished, and nothing more will be heard of its other ranks
+    if (peer.heard_last)  // the host has closed its exchange and sends no more news of its ranks
       for (const int rank : peer.ranks) slots_[rank].heard_ns = now_ns;
     if (now_ns - peer.heard_ns > kProbeAfter_ns && !peer.heard_last) probe(peer, now_ns);
   }
 }
 
-// An error is the end of talking to that host; that it is not heard of is for the watchdog to say.
+// After an MPI error the exchange ignores that host; the watchdog reports that there is no news of it.
 bool HeartbeatExchange::works(Peer& peer, int code) {
   peer.lost |= code != MPI_SUCCESS;
   return !peer.lost;
@@ -121,7 +121,8 @@ bool HeartbeatExchange::finished(Peer& peer) {
          (peer.said_last && peer.heard_last && works(peer, MPI_Test(&peer.send, &sent, MPI_STATUS_IGNORE)) && sent);
 }
 
-// After a last message in both directions nothing is under way. Without it buffers and communicator are left to MPI.
+// After a last message in both directions nothing is under way. Otherwise MPI may still use the buffers and the
+// communicator: they are leaked.
 void HeartbeatExchange::close(bool politely) noexcept {
   if (!peers_) return;
   bool all_finished = false;

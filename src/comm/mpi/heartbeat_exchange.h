@@ -1,6 +1,7 @@
-// Hosts tell each other what their ranks last said, about twice a second. A host that does not answer holds nobody up:
-// at most one message to each is under way, and whoever cannot be sent to or heard is left alone. That the kernel of a
-// host answers is news of the host too, not of its ranks.
+// Exchanges heartbeats between hosts, about twice a second. The lowest rank of each host, its leader, sends and
+// receives for all ranks of that host. A host that does not answer delays no other host: at most one message to each
+// host is under way, and after an MPI error the exchange ignores that host. An answer of a host's kernel (HostProbe)
+// counts as news of the host, not of its ranks.
 #pragma once
 
 #include "comm/heartbeat_slot.h"
@@ -18,30 +19,30 @@ namespace ddp {
 
 class HeartbeatExchange final : public PeriodicTask {
  public:
-  // `leaders` has the lowest rank of each host in the order of ranks, and becomes this one's; `leader_of` has that
-  // rank for each rank; addresses and slots are by rank, and the slots outlive it. The clocks of hosts differ: messages
-  // carry ages.
+  // `leaders` contains the leaders of all hosts in the order of ranks; the exchange owns and frees it. leader_of[r] is
+  // the leader of rank r's host. Addresses and slots are indexed by rank; the slots must outlive the exchange. The
+  // clocks of hosts differ, so messages carry ages, not times.
   HeartbeatExchange(MPI_Comm leaders, std::span<const int> leader_of, std::span<const HostAddresses> addresses,
                     std::span<HeartbeatSlot> slots);
   ~HeartbeatExchange() override;
 
   void run(int64_t now_ns) noexcept override;
 
-  // Says so to other hosts, and waits up to two seconds for them to do so. What then is still under way is cancelled.
-  // Not politely: it leaves everything to MPI as it is.
+  // Graceful: sends a last message to every other host, waits up to two seconds for theirs, then cancels the messages
+  // that are still under way. Not graceful: leaves messages, buffers and communicator to MPI.
   void close(bool politely) noexcept;
 
  private:
   struct Entry {
-    int64_t step, awaited_step, since_age_ns, alive_age_ns;  // -1: nothing is known of this rank
+    int64_t step, awaited_step, since_age_ns, alive_age_ns;  // alive_age_ns -1: no heartbeat of this rank has come
     int32_t phase, collective, left;
-    int32_t last;  // message from there
+    int32_t last;  // 1: the sender sends nothing after this message
   };
   struct Peer {
     std::vector<int> ranks;
     std::vector<Entry> incoming, outgoing;
     MPI_Request receive = MPI_REQUEST_NULL, send = MPI_REQUEST_NULL;
-    int64_t heard_ns = 0;  // the last message
+    int64_t heard_ns = 0;  // time of the last message
     std::unique_ptr<HostProbe> probe;
     bool lost = false;  // MPI has reported an error
     bool said_last = false, heard_last = false;
@@ -58,7 +59,7 @@ class HeartbeatExchange final : public PeriodicTask {
   MPI_Comm leaders_;
   int mine_ = 0;
   std::span<HeartbeatSlot> slots_;
-  std::unique_ptr<std::vector<Peer>> peers_;  // in the order of the leaders, this host included
+  std::unique_ptr<std::vector<Peer>> peers_;  // in the order of `leaders`, this host included
   int64_t next_send_ns_ = 0;
 };
 

@@ -16,7 +16,7 @@
 namespace ddp {
 namespace {
 
-class Group {  // a communicator of our own
+class Group {  // owner of a split communicator
  public:
   Group(MPI_Comm parent, int colour, int key) { DDP_MPI(MPI_Comm_split(parent, colour, key, &comm_)); }
   ~Group() {
@@ -30,7 +30,7 @@ class Group {  // a communicator of our own
   MPI_Comm comm_ = MPI_COMM_NULL;
 };
 
-// Where every rank is. Hosts of the same name are told apart by their lowest rank.
+// The host of every rank. A second host with the same name gets the suffix "#<its lowest rank>".
 struct Places {
   Places(MPI_Comm world, int colour, const std::string& name) {
     struct Place {
@@ -118,7 +118,7 @@ class MpiHeartbeatTable final : public HeartbeatTable {
   HeartbeatSlot& mine() { return slots_[rank_]; }
   bool here(int rank) const { return places_.leader_of[rank] == places_.leader_of[rank_]; }
 
-  // The lowest rank of each host speaks for it.
+  // The lowest rank of each host exchanges heartbeats with the other hosts.
   void exchange_hosts(MPI_Comm world) {
     const auto& leader_of = places_.leader_of;
     if (std::all_of(leader_of.begin(), leader_of.end(), [](int leader) { return leader == 0; })) return;

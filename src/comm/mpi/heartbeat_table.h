@@ -1,4 +1,4 @@
-// The heartbeat table of ranks that are processes.
+// The heartbeat table for ranks that are processes.
 #pragma once
 
 #include "comm/heartbeat_table.h"
@@ -11,8 +11,8 @@
 
 namespace ddp {
 
-// Collective over `world`; ranks of the same colour are on one host, and share memory. The engine outlives the result,
-// whose destruction leaves, and waits up to two seconds for what other hosts say last.
+// Collective over `world`. Ranks with the same colour are on one host and share memory. The engine must outlive the
+// result. The destructor calls leave() and waits up to two seconds for the last messages of other hosts.
 std::unique_ptr<HeartbeatTable> make_mpi_heartbeat_table(MPI_Comm world, int host_colour, const std::string& host_name,
                                                          ProgressEngine& engine);
 

@@ -14,8 +14,8 @@
 namespace ddp {
 namespace {
 
-constexpr int64_t kPatience_ns = 2'500'000'000;  // the kernel repeats a question after one second
-constexpr int64_t kWhileAnswered_ns = 2'000'000'000, kUnanswered_ns = 1'000'000'000;  // between questions
+constexpr int64_t kPatience_ns = 2'500'000'000;  // time limit of a probe; the kernel repeats its packet after 1 s
+constexpr int64_t kWhileAnswered_ns = 2'000'000'000, kUnanswered_ns = 1'000'000'000;  // time to the next probe
 
 }  // namespace
 
@@ -53,7 +53,7 @@ bool HostProbe::answered(int64_t now_ns) noexcept {
                         (error == 0 || error == ECONNREFUSED);
     any |= answer;
     port_answers_ |= answer && question.port == port_;
-    close(question.socket);  // asked again, it would know of no error
+    close(question.socket);  // getsockopt has cleared the error: the socket cannot be asked again
     return true;
   });
   if (any) {

@@ -1,6 +1,7 @@
-// Whether another host is alive although its ranks say nothing: its kernel answers a TCP connection, which it accepts
-// or refuses, when every process there is stopped, and when the link is so full that news is late. A cut link, a host
-// that is down and one that is suspended do not answer; nor does a firewall that swallows the question.
+// Probes whether another host is alive although its ranks send nothing. The probe is a TCP connection: the host's
+// kernel accepts or refuses it even when every process of the host is stopped, or when the link is so full that
+// heartbeats are late. There is no answer over a cut link, from a host that is down or suspended, or behind a firewall
+// that drops the packets.
 #pragma once
 
 #include <array>
@@ -9,23 +10,23 @@
 
 namespace ddp {
 
-using HostAddresses = std::array<uint32_t, 8>;  // IPv4, in network order; 0: none
+using HostAddresses = std::array<uint32_t, 8>;  // IPv4 addresses in network byte order; 0: unused entry
 
-HostAddresses addresses_of_this_host();
+HostAddresses addresses_of_this_host();  // addresses of interfaces that are up, without loopback
 
 class HostProbe {
  public:
-  static constexpr uint16_t kDiscard = 9;  // served by nobody: a refusal costs no daemon a connection
-  static constexpr uint16_t kSsh = 22;     // which mpirun needs: asked too until the first port has answered once
+  static constexpr uint16_t kDiscard = 9;  // no daemon listens here: a refusal costs no daemon a connection
+  static constexpr uint16_t kSsh = 22;     // mpirun needs it; probed too until the first port has answered once
 
-  // Addresses that this host has too, such as those of bridges for containers, are left out.
+  // Ignores addresses that this host has too, such as those of container bridges.
   explicit HostProbe(const HostAddresses& there, uint16_t port = kDiscard, uint16_t second_port = kSsh);
   ~HostProbe() { forget(); }
   HostProbe(const HostProbe&) = delete;
   HostProbe& operator=(const HostProbe&) = delete;
 
-  // To be called again and again while an answer is wanted: asks two seconds after the last question where that was
-  // answered, else one, and says whether an answer has come. Returns at once.
+  // Returns whether an answer has come since the last call, and sends the next probe when it is due: two seconds after
+  // an answered probe, one second after an unanswered one. Call it periodically; it never blocks.
   bool answered(int64_t now_ns) noexcept;
 
  private:
@@ -40,7 +41,7 @@ class HostProbe {
   const uint16_t port_, second_port_;
   std::vector<uint32_t> addresses_;
   std::vector<Question> open_;
-  int64_t next_ns_ = 0, asked_ns_ = 0;  // 0: never
+  int64_t next_ns_ = 0, asked_ns_ = 0;  // times of the next and of the last probe; 0: none
   bool port_answers_ = false;
 };
 

@@ -1,4 +1,5 @@
-// What the launcher of this process promised, by its environment: a pure decision.
+// What the environment variables of the launcher (mpirun, srun, PMI) say about the job. All functions that take an
+// Environment are pure.
 #pragma once
 
 #include <map>
@@ -12,26 +13,28 @@ using Environment = std::map<std::string, std::string>;
 Environment environment_of_process();
 std::string name_of_host();
 
-std::string value_in(const Environment& environment, const std::string& name);  // empty where it is not set
+std::string value_in(const Environment& environment, const std::string& name);  // empty if the variable is not set
 
 struct ExpectedWorld {
   int ranks = 0;
-  std::string launcher, variable, remedy;
-  int rank = 0, local_rank = 0;  // of this process and on its host, as the launcher counts
+  std::string launcher;          // name
+  std::string variable;          // environment variable with the rank count
+  std::string remedy;            // advice for the user if the MPI world is smaller
+  int rank = 0, local_rank = 0;  // of this process, as the launcher counts
 };
 
-// Empty where no launcher we know started this process.
+// nullopt if no known launcher started this process.
 std::optional<ExpectedWorld> expected_world(const Environment& environment);
 
-// Throws Error(Exit::world) with both counts where the launcher promised more ranks than the world has: then this
-// program and its launcher do not speak the same MPI, and every rank would train alone.
+// Throws Error(Exit::world) with both counts if the launcher promised more ranks than the MPI world has. Then program
+// and launcher use different MPI libraries, and every rank would train alone.
 void require_promised_ranks(const Environment& environment, int world_size);
 
-// Before MPI is initialised: throws the same where srun started several tasks without any PMI, as with --mpi=none. Open
-// MPI would end each of them with a page of text.
+// Throws Error(Exit::world) if srun started several tasks without PMI, as with --mpi=none. Call it before MPI_Init:
+// Open MPI would end each task with a page of text.
 void require_pmi(const Environment& environment);
 
-// Whether this is the process that speaks where all fail alike: the launcher's first, or one without a launcher.
+// Whether this process reports an error that all processes have: rank 0 of the launcher, or the only process.
 bool first_at_launch(const Environment& environment);
 
 }  // namespace ddp

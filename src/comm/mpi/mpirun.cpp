@@ -22,7 +22,7 @@ Parent parent_of_process() {
   return {.kind = name == "orted" ? daemon : is_mpirun ? mpirun : other, .pid = pid};
 }
 
-// Its second SIGTERM ends it by force; the ranks have the second in between.
+// The second SIGTERM ends mpirun by force; the ranks have the time between the two signals to end.
 void end_parent(Parent parent) noexcept {
   if (parent.kind == Parent::Kind::other) return;
   if (parent.kind == Parent::Kind::daemon) std::this_thread::sleep_for(milliseconds(4500));

@@ -1,5 +1,5 @@
-// The launcher that started this process, where that is mpirun or its daemon on this host. Told to abort a job, mpirun
-// waits for the daemons of all hosts: a quarter of an hour for one that cannot be reached.
+// The parent of this process, if it is mpirun or the mpirun daemon of this host. When a job aborts, mpirun waits for
+// the daemons of all hosts: a quarter of an hour for a host that cannot be reached. So a rank ends its parent itself.
 #pragma once
 
 namespace ddp {
@@ -11,10 +11,10 @@ struct Parent {
 
 Parent parent_of_process();
 
-// Ends mpirun in two seconds at most, and with it all ranks of this host, which it asks first (SIGTERM); its exit code
-// is then 1. A daemon has four and a half more: where mpirun runs on a third host and notices the cut by itself, as
-// launch/run lets it, that ends all. Returns where it has not ended. Signals nothing that is no longer this one's
-// parent.
+// Ends mpirun within two seconds, and with it all ranks of this host, to which mpirun sends SIGTERM first; the exit
+// code of mpirun is then 1. A daemon gets 4.5 seconds more before the first signal: mpirun on a third host may notice
+// the cut itself (launch/run sets keepalives for that) and end the whole job. Returns at once for any other parent, and
+// when the parent has not ended after the last signal. Signals no process that is no longer this process's parent.
 void end_parent(Parent parent) noexcept;
 
 }  // namespace ddp

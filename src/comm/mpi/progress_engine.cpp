@@ -14,11 +14,12 @@ namespace {
 
 using std::chrono::microseconds;
 
-constexpr microseconds kPatience(200);        // without a poll for so long, the thread takes over
-constexpr microseconds kNap(50);              // between its polls then
-constexpr microseconds kLongestNap(6400);     // between its looks while others poll, or nothing is outstanding
-constexpr microseconds kLull(100'000);        // without a poll for so long, with nothing outstanding, it sleeps
-constexpr microseconds kTaskPeriod(100'000);  // between two runs of an task
+// Times of the fallback thread.
+constexpr microseconds kPatience(200);        // it polls after this time without a poll of the computing thread
+constexpr microseconds kNap(50);              // its interval between polls
+constexpr microseconds kLongestNap(6400);     // its longest interval between checks
+constexpr microseconds kLull(100'000);        // it sleeps after this time without polls and outstanding collectives
+constexpr microseconds kTaskPeriod(100'000);  // interval between two runs of a task
 
 }  // namespace
 
@@ -115,10 +116,10 @@ void ProgressEngine::run_task() noexcept {
   task_->run(now);
 }
 
-// Asleep while nothing has been outstanding for long, but for tasks. Else it looks now and then whether the computing
-// thread still polls, ever more rarely while it does, and polls in its place when it does not.
+// When no collective has been outstanding for kLull, sleeps until the next start, task runs excepted. Otherwise checks
+// whether the computing thread still polls: if it does, doubles the interval to the next check; if not, polls itself.
 void ProgressEngine::fallback_poll_loop() {
-  prctl(PR_SET_TIMERSLACK, 1000);  // ns: the default of 50 us would double a nap
+  prctl(PR_SET_TIMERSLACK, 1000);  // ns; the default of 50 us would double kNap
   std::unique_lock lock(mutex_);
   microseconds nap = kPatience;
   const auto unpolled_for = [this](microseconds time) {
@@ -145,7 +146,7 @@ void ProgressEngine::fallback_poll_loop() {
     nap = kNap;
     try {
       advance();
-    } catch (...) {  // kept in failure_ for the computing thread
+    } catch (...) {  // advance() has stored the error in failure_ for the computing thread
     }
   }
 }

@@ -1,8 +1,8 @@
-// Moves the collectives of all queues of this process forward, and never blocks in MPI. Whoever computes polls
-// progress(); where it computes for long without polling, a thread that otherwise sleeps polls in its place, some
-// milliseconds late where it has just seen others poll: looking more often would cost every other program of the
-// machine its share of the cores (Linux 6.18). Nobody spins on a core that computes. An error met by that thread is
-// thrown by the next call here.
+// Advances the collectives of all queues of this process and never blocks in MPI. The computing thread polls
+// progress(). When it computes for long without a poll, a fallback thread polls instead. No thread spins on a core that
+// computes: the fallback thread sleeps between its checks, longer while the computing thread polls, so its first poll
+// may come some milliseconds late. More frequent checks would take core time from every other program of the machine
+// (Linux 6.18). After an error in the fallback thread, the next start(), progress() or wait() throws it.
 #pragma once
 
 #include "comm/mpi/collective_queue.h"
@@ -17,11 +17,11 @@
 
 namespace ddp {
 
-// What the engine does besides, at least four times a second, whether or not anything is outstanding.
+// A task that the engine runs at least four times a second, also while no collective is outstanding.
 class PeriodicTask {
  public:
   virtual ~PeriodicTask() = default;
-  virtual void run(int64_t now_ns) noexcept = 0;  // returns at once; of the steady clock
+  virtual void run(int64_t now_ns) noexcept = 0;  // must return at once; now_ns: time of the steady clock
 };
 
 class ProgressEngine {
@@ -33,18 +33,19 @@ class ProgressEngine {
 
   void attach(CollectiveQueue& queue);
   void detach(CollectiveQueue& queue) noexcept;
-  void attach(PeriodicTask& task);  // one at most
+  void attach(PeriodicTask& task);  // at most one task
   void detach(PeriodicTask& task) noexcept;
 
   Communicator::Sequence start(CollectiveQueue& queue, const Collective& collective);
   void progress();
-  void wait(CollectiveQueue& queue, Communicator::Sequence n);  // gives the core away between tests
+  void wait(CollectiveQueue& queue, Communicator::Sequence n);  // yields the core between polls
 
-  bool abandoned() const { return abandoned_; }  // a queue left with collectives outstanding: MPI cannot finalise
+  // Whether a queue was detached with collectives outstanding. Then do not finalise MPI.
+  bool abandoned() const { return abandoned_; }
 
  private:
-  void advance();  // with the mutex held, as the next
-  void run_task() noexcept;
+  void advance();            // needs the mutex
+  void run_task() noexcept;  // needs the mutex
   void fallback_poll_loop();
 
   std::mutex mutex_;
@@ -54,9 +55,9 @@ class ProgressEngine {
   int64_t task_due_ns_ = 0;
   std::exception_ptr failure_;
   bool stop_ = false, abandoned_ = false;
-  bool asleep_ = false;                    // the thread waits for a start
-  std::atomic<bool> busy_ = false;         // something is outstanding
-  std::atomic<int64_t> last_poll_ns_ = 0;  // by the computing thread
+  bool asleep_ = false;                    // the fallback thread sleeps until start() wakes it
+  std::atomic<bool> busy_ = false;         // a collective is outstanding
+  std::atomic<int64_t> last_poll_ns_ = 0;  // time of the computing thread's last poll
   std::thread thread_;
 };
 

@@ -24,12 +24,12 @@
 namespace ddp {
 namespace {
 
-// Initialises, and finalises at the end unless MPI still uses what an error left behind; it would wait for ever then.
+// Initialises and finalises MPI. Does not finalise with collectives outstanding: MPI_Finalize would wait for ever.
 struct Library {
   Library(int& argc, char**& argv) {
     require_pmi(environment_of_process());
-    // Open MPI would copy between the processes of a host by ptrace, which containers forbid and virtual machines make
-    // slow: through shared memory, half a megabyte is summed four times faster there. A user's own setting stays.
+    // By default Open MPI copies between processes of a host with ptrace rights. Containers forbid that; in virtual
+    // machines it is slow: shared memory sums half a megabyte four times faster. The user's own setting wins.
     setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 0);
     int provided = 0;
     DDP_MPI(MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided));
@@ -45,7 +45,7 @@ struct Library {
   bool abandoned = false;
 };
 
-// Whatever else hangs.
+// Ends this process after two seconds even if all other threads hang; first ends the parent `with`.
 void exit_soon(Exit code, Parent with = {}) {
   std::thread([code, with, at = std::chrono::steady_clock::now() + std::chrono::seconds(2)] {
     end_parent(with);
@@ -54,7 +54,8 @@ void exit_soon(Exit code, Parent with = {}) {
   }).detach();
 }
 
-// Where the rank that speaks for this host is stopped, no other host is heard of, and none is to blame.
+// Whether there is no news of another host. False if the leader of this host is stopped: then news of no host comes in,
+// and no other host is at fault.
 bool cut_off_from_any_host(const HeartbeatTable& heartbeats) {
   int leader = 0;
   while (heartbeats.host_of(leader) != heartbeats.host_of(heartbeats.rank())) ++leader;
@@ -111,7 +112,7 @@ std::unique_ptr<Communicator> MpiSession::world(Allreduce allreduce) {
 
 HeartbeatTable& MpiSession::heartbeats() { return *state_->heartbeats; }
 
-// The lowest failed rank tells its code and text to all, who then compare it with their own.
+// The lowest failed rank broadcasts its code and text; every rank compares them with its own.
 std::optional<Error> MpiSession::agree(const std::optional<Error>& mine) {
   const auto finish = [](MPI_Request request) { complete(request); };
   MPI_Request request;
@@ -163,7 +164,7 @@ void MpiSession::end(Exit code, const std::string& why) {
     const std::lock_guard lock(state_->ending);
     if (state_->on_abort) state_->on_abort(why);
   }
-  while (parent.kind != Parent::Kind::other) std::this_thread::sleep_for(std::chrono::seconds(1));  // to be ended
+  while (parent.kind != Parent::Kind::other) std::this_thread::sleep_for(std::chrono::seconds(1));  // exit_soon ends us
   abort(code);
 }
 

@@ -1,7 +1,7 @@
-// The life of MPI in this process: constructed first in main, destroyed last. Construction grants THREAD_MULTIPLE or
-// throws Error(Exit::communication); it throws Error(Exit::world) where the launcher promised more ranks than there
-// are, or gave them no way to find each other. Where mpirun's host is cut off meanwhile, it ends the process with a
-// message (StartupWatchdog).
+// The lifetime of MPI in this process: main constructs the session first and destroys it last. The constructor throws
+// Error(Exit::communication) if MPI does not provide MPI_THREAD_MULTIPLE, and Error(Exit::world) if the launcher
+// promised more ranks than the MPI world has, or gave the ranks no PMI. If mpirun's host is cut off while MPI starts,
+// the process ends with a message (StartupWatchdog).
 #pragma once
 
 #include "comm/communicator.h"
@@ -16,43 +16,43 @@
 
 namespace ddp {
 
-enum class Allreduce { automatic, ring };  // MPI's choice, or our own segmented ring
+enum class Allreduce { automatic, ring };  // MPI's own algorithm; the segmented ring of comm/mpi/ring.h
 
 class MpiSession {
  public:
   MpiSession(int& argc, char**& argv);
-  ~MpiSession();  // finalises
+  ~MpiSession();  // finalises MPI, unless an error left collectives outstanding
   MpiSession(const MpiSession&) = delete;
   MpiSession& operator=(const MpiSession&) = delete;
 
   int rank() const;
   int size() const;
-  int local_rank() const;  // among the ranks of this host
+  int local_rank() const;  // rank among the ranks of this host
   int local_size() const;
   std::string host() const;
 
-  // A communicator over all ranks; it must be destroyed before the session.
+  // A communicator over all ranks. Collective. Destroy the communicator before the session.
   std::unique_ptr<Communicator> world(Allreduce allreduce);
 
-  // What all ranks are doing; it lives as long as the session.
+  // The heartbeat table over all ranks; the session owns it.
   HeartbeatTable& heartbeats();
 
-  // All ranks learn whether any of them failed: where one has, every rank gets the error of the lowest such rank,
-  // marked with its number unless all ranks failed with the same text. Collective.
+  // Agrees on an error: if any rank passes one, every rank gets the error of the lowest failed rank. The text starts
+  // with "rank N: ", unless all ranks failed with the same code and text. Collective.
   std::optional<Error> agree(const std::optional<Error>& mine);
 
-  // Every rank's text, by rank, on all of them. Collective.
+  // The texts of all ranks, by rank, on every rank. Collective.
   std::vector<std::string> gather(const std::string& mine);
 
-  // Ends the job on all ranks at once with this exit code, and this process two seconds later whatever MPI does. May be
-  // called from any thread.
+  // Ends the job on all ranks at once with this exit code. Ends this process after two seconds even if MPI hangs. Any
+  // thread may call this.
   [[noreturn]] static void abort(Exit code);
 
-  // The same for a rank that has said why: first it leaves the heartbeat table and calls `callback`, which has those
-  // two seconds. Where a host is cut off, mpirun or its daemon on this host is ended with the job, as it would not end,
-  // and this process some seconds later.
+  // Like abort(), for a rank that has printed its error `why`. First leaves the heartbeat table and calls the callback
+  // of on_abort(), which must return within the two seconds. If a host is cut off, this also ends mpirun or its daemon
+  // on this host, which would not end by itself; this process then ends some seconds later.
   [[noreturn]] void end(Exit code, const std::string& why);
-  // Empty: nothing; returns when a call of an earlier one has ended.
+  // Sets the callback of end(); an empty callback removes it. Waits until a running callback returns.
   void on_abort(std::function<void(const std::string& why)> callback);
 
  private:

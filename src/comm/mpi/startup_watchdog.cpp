@@ -20,12 +20,12 @@ namespace ddp {
 namespace {
 
 constexpr std::chrono::milliseconds kLook(20);
-constexpr int64_t kSlept_ns = 2'000'000'000;  // between two looks: this host itself was suspended, or this process
+constexpr int64_t kSlept_ns = 2'000'000'000;  // between two checks: this host or this process was suspended
 constexpr int64_t kAskMpirun_ns = 4'000'000'000;
 
-// mpirun's listener: of "2672033792.0;tcp://10.77.0.1,10.78.0.1:60253".
+// The address list and port of mpirun in a URI such as "2672033792.0;tcp://10.77.0.1,10.78.0.1:60253".
 struct Listener {
-  std::string addresses;  // empty: not known
+  std::string addresses;  // empty: unknown
   uint16_t port = 0;
 };
 
@@ -76,8 +76,8 @@ StartupWatchdog::~StartupWatchdog() {
   if (thread_.joinable()) thread_.join();
 }
 
-// mpirun itself is asked once the kernel of its host has not answered for four seconds: a firewall may have had enough
-// of the other questions.
+// After four seconds without an answer of the host's kernel, also probes mpirun's own port: a firewall may have begun
+// to drop the other probes.
 void StartupWatchdog::watch(const std::string& addresses, uint16_t port) {
   HostProbe host(parse(addresses)), mpirun(parse(addresses), port, port);
   int64_t answered_ns = 0;  // 0: never

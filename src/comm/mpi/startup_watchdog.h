@@ -1,6 +1,7 @@
-// While MPI starts on a host other than mpirun's: ends this process and its daemon with a message when mpirun's host,
-// having answered, has not done so for seven seconds, nor mpirun itself. Only the first rank of a host guards, by the
-// launcher's count; the daemon ends the others. Later a HeartbeatTable and a watchdog know more.
+// Watches mpirun's host while MPI starts on another host. When mpirun's host has answered once, and then neither its
+// kernel nor mpirun answers for seven seconds, the watchdog prints a message, ends the mpirun daemon of this host, and
+// ends this process with Exit::communication. Only the first rank of a host watches (local rank 0 of the launcher); the
+// daemon ends the other ranks. After start-up the HeartbeatTable and the Watchdog of train take over.
 #pragma once
 
 #include "comm/mpi/launcher.h"
@@ -21,7 +22,7 @@ class StartupWatchdog {
   StartupWatchdog& operator=(const StartupWatchdog&) = delete;
 
  private:
-  void watch(const std::string& addresses, uint16_t port);  // of mpirun: "10.0.0.1,10.1.0.1"
+  void watch(const std::string& addresses, uint16_t port);  // mpirun's addresses ("10.0.0.1,10.1.0.1") and port
 
   std::mutex mutex_;
   std::condition_variable changed_;

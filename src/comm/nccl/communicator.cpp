@@ -33,10 +33,12 @@ ncclUniqueId share_unique_id(Communicator& host) {
   return std::bit_cast<ncclUniqueId>(words);
 }
 
-// Three streams, all ordered by events, none by the host. Compute is the device's. Communication has its own, of
-// greatest priority; each collective there starts after the compute issued so far. Counting hangs off communication, so
-// that no collective waits for the count of the one before. wait() orders compute after both: so whatever is captured
-// between a first collective and a last wait is a branch that leaves compute and returns to it.
+// Three streams; events order them, never the host:
+//   compute        the device's stream
+//   communication  greatest priority; each collective starts after the compute work issued so far
+//   counting       counts completed collectives; a stream of its own, so no collective waits for the previous count
+// wait() orders compute after both other streams. So in a captured graph the work between the first collective and the
+// last wait() is a branch that leaves compute and joins it again.
 class NcclCommunicator final : public Communicator {
  public:
   NcclCommunicator(Device& device, Communicator& host, std::unique_ptr<Communicator> owned_host,
@@ -94,7 +96,7 @@ class NcclCommunicator final : public Communicator {
     order_after(compute_, counting_.get(), event_.get());
     waited_ = started_;
   }
-  void progress() override {}  // the GPU needs no help
+  void progress() override {}  // the GPU makes progress without the host
 
   Memory* memory() override { return &memory_; }
   bool capturable() const override { return true; }
@@ -129,7 +131,7 @@ class NcclCommunicator final : public Communicator {
     return ++started_;
   }
 
-  // NCCL opens its connections with the first collective: here rather than in the first step.
+  // NCCL opens its connections in the first collective: run one now, not in the first step.
   void connect() {
     Buffer one(device_, sizeof(float));
     device_.synchronize();
@@ -142,18 +144,18 @@ class NcclCommunicator final : public Communicator {
               "NCCL_DEBUG=INFO shows how they try",
               deadline_.count());
     } catch (...) {
-      nccl_.abort();  // before its memory goes
+      nccl_.abort();  // before `one` is freed
       throw;
     }
   }
 
   Device& device_;
   Communicator& host_;
-  const std::unique_ptr<Communicator> owned_host_;  // of a part
+  const std::unique_ptr<Communicator> owned_host_;  // host_, if split() made this communicator; else null
   const std::chrono::seconds deadline_;
   const cudaStream_t compute_;
   const CudaStream communication_, counting_;
-  const CudaEvent event_;  // recorded anew each time; who waits keeps what it was when the wait was issued
+  const CudaEvent event_;  // reused: a wait refers to the last record before it was issued
   Counter counter_;
   Nccl nccl_;
   NcclMemory memory_;

@@ -1,4 +1,5 @@
-// NCCL over the GPUs of the ranks. Where CUDA is not built, a twin is linked that throws Error(Exit::device).
+// A communicator over NCCL: each rank has a GPU. In a build without CUDA (no_nccl.cpp) all functions throw
+// Error(Exit::device), except nccl_libraries().
 #pragma once
 
 #include "comm/communicator.h"
@@ -13,25 +14,24 @@
 namespace ddp {
 
 struct NcclConfig {
-  bool ring = false;                   // only rings; else NCCL chooses
-  bool deterministic = false;          // the same bits on every run
-  bool share_gpu = false;              // several ranks may have one GPU, for tests: slow, over sockets
-  std::chrono::seconds deadline{120};  // for all ranks to come together, and for any one call of NCCL
+  bool ring = false;                   // ring algorithm only; false: NCCL chooses
+  bool deterministic = false;          // same bits on every run
+  bool share_gpu = false;              // several ranks may share a GPU, for tests: slow, over sockets
+  std::chrono::seconds deadline{120};  // time limit of the initialisation of all ranks, and of each NCCL call
 };
 
-// Sets the NCCL_ variables that the configuration asks for, before NCCL is first used. Throws Error(Exit::usage) where
-// one that the user has set contradicts it.
+// Sets the NCCL_ environment variables that `config` needs. Call it before the first use of NCCL. Throws
+// Error(Exit::usage) if a variable that the user has set conflicts with `config`.
 void set_nccl_variables(const NcclConfig& config, int rank);
 
-// `host` shares the unique id and serves host sums; it and the device outlive the result. Collective over `host`.
-// Throws Error(Exit::communication) with NCCL's own text and what to do.
+// Collective over `host`, which broadcasts the unique id and serves host sums; `host` and the device must outlive the
+// result. Throws Error(Exit::communication) with NCCL's text and what to do.
 std::unique_ptr<Communicator> make_nccl_communicator(Device& device, Communicator& host, const NcclConfig& config);
 
-// What the user should see of NCCL: its version, and the NCCL_ variables that are set, such as
-// "NCCL 2.28.9, NCCL_ALGO=Ring".
+// The NCCL version and the NCCL_ variables that are set, for the user: "NCCL 2.28.9, NCCL_ALGO=Ring".
 std::string describe_nccl();
 
-// Of NCCL; none where CUDA is not built.
+// The version of NCCL; empty in a build without CUDA.
 std::vector<LibraryVersion> nccl_libraries();
 
 }  // namespace ddp

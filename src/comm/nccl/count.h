@@ -1,4 +1,4 @@
-// Counts on the device, and is read on the host at any time.
+// A counter of completed work: the device increments it, the host reads it at any time.
 #pragma once
 
 #include "device/buffer.h"
@@ -13,16 +13,15 @@ class Counter {
  public:
   explicit Counter(Device& device);
 
-  // One more once the work in `stream` so far is done. May be captured, and counts whenever it is replayed.
+  // Increments the counter when the work issued to `stream` so far is done. May be captured: each replay increments.
   void count(cudaStream_t stream);
 
-  // From any thread.
-  uint64_t value() const;
+  uint64_t value() const;  // any thread may call this
 
  private:
-  Buffer count_;            // on the device, so that nothing waits for the bus
+  Buffer count_;            // on the device: the increment does not wait for the bus
   Buffer copy_;             // on the host
-  void* mapped_ = nullptr;  // the copy as the device sees it
+  void* mapped_ = nullptr;  // device address of copy_
 };
 
 }  // namespace ddp

@@ -13,8 +13,8 @@ namespace {
 const NcclVariables kRing{{"NCCL_ALGO", "Ring"}};
 const NcclVariables kDeterministic{{"NCCL_ALGO", "Ring"}, {"NCCL_PROTO", "Simple"}, {"NCCL_NVLS_ENABLE", "0"}};
 
-// NCCL refuses two ranks on one GPU of one host, so each rank is given a host of its own. They meet over loopback; few
-// blocks each, as their kernels take turns on the GPU.
+// NCCL refuses two ranks on one GPU of one host, so each rank gets a host id of its own. The ranks communicate over
+// loopback. Each gets few blocks, because the kernels of the ranks take turns on the GPU.
 NcclVariables for_a_shared_gpu(int rank) {
   return {{"NCCL_HOSTID", fmt::format("ddp-rank-{}", rank)},
           {"NCCL_ALGO", "Ring"},

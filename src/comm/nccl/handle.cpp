@@ -23,7 +23,7 @@ std::string advice(const char* what, const std::string& text, int size) {
   return "another rank may have failed first, look for its message; NCCL_DEBUG=INFO tells more";
 }
 
-// Runs what may never return in a thread of its own, and leaves that behind when the time is up.
+// Runs a call that may never return in a thread of its own; detaches the thread after `time`.
 void run_for(std::chrono::seconds time, std::function<void()> call) {
   std::packaged_task<void()> task(std::move(call));
   const std::future<void> done = task.get_future();
@@ -108,10 +108,10 @@ void Nccl::end(ncclResult_t (*how)(ncclComm_t)) noexcept {
     int device = 0;
     DDP_CUDA(cudaGetDevice(&device));
     run_for(kGoodbye, [=] {
-      (void)cudaSetDevice(device);  // else NCCL would wake the first GPU
+      (void)cudaSetDevice(device);  // a new thread has device 0: NCCL would create a context there
       (void)how(comm);
     });
-  } catch (const std::exception&) {  // no thread to be had: the process takes it along
+  } catch (const std::exception&) {  // no thread available: the end of the process frees the communicator
   }
 }
 

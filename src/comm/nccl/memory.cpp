@@ -8,8 +8,8 @@
 
 namespace ddp {
 
-// Where NCCL's own allocation fails, as in virtual machines without the driver's support for it, CUDA's serves: slower
-// on NVLink, else the same.
+// If NCCL's allocation fails, as in virtual machines whose driver does not support it, uses cudaMalloc: slower on
+// NVLink, otherwise the same.
 void* NcclMemory::allocate(size_t bytes) {
   const size_t size = std::max<size_t>(bytes, 1);
   void* memory = nullptr;
@@ -35,12 +35,12 @@ void* NcclMemory::allocate(size_t bytes) {
 
 void NcclMemory::deallocate(void* memory) noexcept {
   const auto found = blocks_.find(memory);
-  if (found == blocks_.end() || !idle_within(kGoodbye, streams_)) return;  // lost rather than pulled away
+  if (found == blocks_.end() || !idle_within(kGoodbye, streams_)) return;  // still in use: leak it
   try {
-    if (found->second.registration)  // null where NCCL saw no use in it
+    if (found->second.registration)  // null if NCCL did not register the memory
       nccl_.run("deregistering memory",
                 [&](ncclComm_t comm) { return ncclCommDeregister(comm, found->second.registration); });
-  } catch (const std::exception&) {  // a broken communicator: its end is near
+  } catch (const std::exception&) {  // the communicator is broken and will be aborted
   }
   release(memory, found->second);
   blocks_.erase(found);

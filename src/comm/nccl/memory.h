@@ -1,4 +1,4 @@
-// Memory that NCCL allocates itself and knows by registration, so that it is sent from without a copy.
+// Memory that NCCL allocates and registers, so that NCCL sends from it without a copy.
 #pragma once
 
 #include "comm/nccl/handle.h"
@@ -12,7 +12,7 @@ namespace ddp {
 
 class NcclMemory final : public Memory {
  public:
-  // `streams`: all that use the memory.
+  // `streams`: all streams that use the memory. `nccl` must outlive this.
   NcclMemory(Nccl& nccl, std::vector<cudaStream_t> streams) : nccl_(nccl), streams_(std::move(streams)) {}
 
   void* allocate(size_t bytes) override;

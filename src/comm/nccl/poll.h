@@ -1,4 +1,4 @@
-// Waiting for what others do, with an end.
+// Polling with a time limit.
 #pragma once
 
 #include "device/cuda/check.h"
@@ -9,7 +9,7 @@
 
 namespace ddp {
 
-// Asks until `done`, or until the time is up: then it is false. It gives the core away between, and soon sleeps.
+// Polls done() until it is true; returns false after `time`. Yields the core between polls, after 1 ms sleeps.
 template <class Done>
 bool poll_for(std::chrono::nanoseconds time, Done&& done) {
   using Clock = std::chrono::steady_clock;
@@ -26,14 +26,14 @@ bool poll_for(std::chrono::nanoseconds time, Done&& done) {
   return true;
 }
 
-// Whether all streams were without work, and without error, within the time.
+// Waits up to `time` until all streams are idle. Returns false on a timeout or a CUDA error.
 inline bool idle_within(std::chrono::nanoseconds time, std::span<const cudaStream_t> streams) {
   const auto end = std::chrono::steady_clock::now() + time;
   for (const cudaStream_t stream : streams) {
     cudaError_t state = cudaErrorNotReady;
     poll_for(end - std::chrono::steady_clock::now(),
              [&] { return (state = cudaStreamQuery(stream)) != cudaErrorNotReady; });
-    (void)cudaGetLastError();  // else the next launch would report it
+    (void)cudaGetLastError();  // clears the error: the next launch would report it
     if (state != cudaSuccess) return false;
   }
   return true;
