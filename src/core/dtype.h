@@ -1,4 +1,4 @@
-// Element types of tensors and of spans on the wire.
+// Element types of tensors and of the spans of collectives.
 #pragma once
 
 #include <cstddef>
@@ -8,6 +8,6 @@ namespace ddp {
 
 enum class DType : uint8_t { f32, bf16 };
 
-constexpr size_t size_of(DType type) { return type == DType::f32 ? 4 : 2; }
+constexpr size_t size_of(DType type) { return type == DType::f32 ? 4 : 2; }  // bytes
 
 }  // namespace ddp

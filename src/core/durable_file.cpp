@@ -78,7 +78,7 @@ void create_durable_folders(const fs::path& folder) {
 
 void flush_folder(const fs::path& folder) {
   const Descriptor file(folder, O_RDONLY | O_DIRECTORY);
-  // EINVAL: this file system has no flushing of folders.
+  // EINVAL: this file system cannot flush folders.
   require(::fsync(file.get()) == 0 || errno == EINVAL, Exit::output, "cannot flush {} to the disk: {}", folder.string(),
           std::strerror(errno));
 }

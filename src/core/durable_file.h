@@ -1,5 +1,5 @@
-// Files, folders and links that a crash of the machine does not take back: once a call has returned, its work is on the
-// disk. All throw Error(Exit::output) with the path and the system's reason.
+// Files, folders and links that survive a crash of the machine. When a call has returned, its result is on the disk,
+// except where the comment says otherwise. All functions throw Error(Exit::output) with the path and the OS error text.
 #pragma once
 
 #include <filesystem>
@@ -7,23 +7,24 @@
 
 namespace ddp {
 
-// Its name may still be lost, until flush_folder.
+// Writes the content of a file. A crash may still lose the name of the file until flush_folder(folder of the file).
 void write_durable_file(const std::filesystem::path& path, std::string_view content);
 
-// At any moment the path has the old content or the new.
+// Replaces the content of a file atomically: at any moment the path has the old content or the new.
 void replace_file(const std::filesystem::path& path, std::string_view content);
 
-// With the folders above it, where they are missing.
+// Creates a folder and its missing parent folders.
 void create_durable_folders(const std::filesystem::path& folder);
 
-// The names in it.
+// Flushes the names of the folder's entries.
 void flush_folder(const std::filesystem::path& folder);
 
-// Renames `from` to `to`. What was at `to` is at `from` afterwards; where the file system can exchange names, as all
-// usual local ones can, there is something whole at `to` at every moment. Not flushed.
+// Renames `from` to `to`; the old `to` is at `from` afterwards. If the file system can exchange names (all usual local
+// ones can), `to` is a complete folder at every moment. Does not flush.
 void replace_folder(const std::filesystem::path& from, const std::filesystem::path& to);
 
-// `link` points to `target`, before or after; `temporary` is a free name in its folder. Not flushed.
+// Atomically makes `link` a symbolic link to `target`. `temporary`: an unused name in the folder of `link`. Does not
+// flush the folder.
 void replace_link(const std::filesystem::path& link, const std::filesystem::path& target,
                   const std::filesystem::path& temporary);
 

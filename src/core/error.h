@@ -1,4 +1,4 @@
-// Errors that end a run, each with the process's exit code. The text names the thing and says what to do.
+// Errors that end a run. Each has the exit code of the process and a text that says what is wrong and what to do.
 #pragma once
 
 #include <fmt/format.h>
@@ -9,19 +9,19 @@
 
 namespace ddp {
 
-// The documented exit codes, one for each kind of failure.
+// The documented exit codes, one for each class of failure.
 enum class Exit : int {
   done = 0,
-  internal = 1,       // a bug of ours
+  internal = 1,       // a bug in this program
   usage = 2,          // an unknown option, a bad value, a bad configuration file
   data = 3,           // missing, truncated, corrupt or mismatched data files
   output = 4,         // the output folder cannot be written, or holds another run
   model = 5,          // the model does not fit the data, or the weights do not fit the model
   numerics = 6,       // NaN or infinity in the loss or a gradient
-  device = 7,         // the device that was asked for is not there, or fails
+  device = 7,         // the requested device is missing or fails
   world = 8,          // fewer ranks than the launcher promised
   communication = 9,  // the transport failed, or replicas differ
-  stopped = 75,       // saved because asked to stop; please requeue
+  stopped = 75,       // saved after a stop signal; requeue the job to continue
 };
 
 class Error : public std::runtime_error {
@@ -33,8 +33,8 @@ class Error : public std::runtime_error {
   Exit code_;
 };
 
-// Thrown by every rank at the same point with the same text, so that rank 0 alone prints it and all leave in order. Any
-// other error is one rank's own, and ends the job from there.
+// An error that every rank throws at the same point with the same text: rank 0 alone prints it, and all ranks end in
+// order. Any other Error belongs to one rank, which aborts the job.
 class CollectiveError : public Error {
  public:
   using Error::Error;
@@ -52,9 +52,9 @@ void require(bool holds, Exit code, fmt::format_string<Args...> format, Args&&..
     fail(code, format, std::forward<Args>(args)...);
 }
 
-[[noreturn]] void fail_expectation(const char* file, int line, const char* condition);
+[[noreturn]] void fail_expectation(const char* file, int line, const char* condition);  // for DDP_EXPECT
 
 }  // namespace ddp
 
-// A precondition between our own parts: a failure is a bug, and names its place.
+// Checks a precondition between parts of this program. A failure is a bug: Error(Exit::internal) with file and line.
 #define DDP_EXPECT(condition) ((condition) ? void() : ::ddp::fail_expectation(__FILE__, __LINE__, #condition))

@@ -1,4 +1,4 @@
-// The first line of a file, as the kernel's small ones have it; empty where it cannot be read.
+// Returns the first line of a file, such as a small file under /proc; empty if the file cannot be read.
 #pragma once
 
 #include <filesystem>

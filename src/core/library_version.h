@@ -1,4 +1,4 @@
-// The version of a library that this program was compiled for, and of the one that it has loaded.
+// The versions of a library: the one this program was compiled with, and the one it has loaded.
 #pragma once
 
 #include <array>
@@ -7,7 +7,7 @@
 namespace ddp {
 
 struct LibraryVersion {
-  using Number = std::array<int, 3>;  // major, minor, patch; all 0: there is none
+  using Number = std::array<int, 3>;  // major, minor, patch; all 0: absent or unknown
 
   std::string name;
   Number compiled{}, loaded{};

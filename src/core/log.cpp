@@ -6,7 +6,7 @@ namespace ddp {
 
 Log::Log(int rank) : rank_(rank) {}
 
-// One write and a flush, so that the lines of ranks that share a terminal do not mix.
+// Writes the line at once and flushes: lines of ranks that share a terminal do not mix.
 void Log::line(std::FILE* stream, std::string_view text) {
   const std::string whole = fmt::format("{}\n", text);
   std::fwrite(whole.data(), 1, whole.size(), stream);

@@ -1,4 +1,4 @@
-// Lines for the user. Rank 0 speaks; the others only warn, marked with their rank.
+// Output lines for the user. Only rank 0 prints info. Every rank prints warnings, with the prefix "[rank N]" if N > 0.
 #pragma once
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
-// Random numbers as a pure function of where they are used: nothing is drawn in sequence, so neither ranks nor threads
-// nor batch sizes can change them.
+// Counter-based random numbers: each number is a pure function of (seed, operation, stream, index), not of a sequence
+// of draws. So ranks, threads and batch sizes cannot change the numbers.
 #pragma once
 
 #include <cmath>
@@ -12,10 +12,10 @@ struct Bits128 {
   uint32_t word[4];
 };
 
-// Philox4x32-10 of Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC 2011): ten rounds
-// turn a counter and a key into 128 random bits. A round multiplies two words of the counter by constants; the high
-// halves of the products, mixed with the other two words and the key, change places with them. The key advances by a
-// Weyl sequence. Plain C++, for host and device.
+// Philox4x32-10 of Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC 2011). Ten rounds
+// turn a counter and a key into 128 random bits. A round multiplies two words of the counter by constants, XORs the
+// high halves of the products with the other two words and the key, and permutes the words. The key advances by a Weyl
+// sequence. Plain C++, for host and device.
 constexpr Bits128 philox4x32(Bits128 counter, uint64_t key) {
   uint32_t k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
   auto [c0, c1, c2, c3] = counter.word;
@@ -31,11 +31,11 @@ constexpr Bits128 philox4x32(Bits128 counter, uint64_t key) {
   return {{c0, c1, c2, c3}};
 }
 
-// What random numbers are for. Part of the counter: two operations never share numbers. The values are part of what
-// a seed means, so they do not change.
+// The use of the random numbers. It is part of the counter, so two operations never share numbers. The values define
+// the meaning of a seed: do not change them.
 enum class Operation : uint32_t { initial_weights = 1, shuffle = 2, dropout = 3 };
 
-// The numbers of one operation, told apart by `stream` (say, a parameter), then read in any order by index.
+// The random numbers of one operation and one `stream` (for example, a parameter), read by index in any order.
 class RandomStream {
  public:
   constexpr RandomStream(uint64_t seed, Operation operation, uint32_t stream)
@@ -47,11 +47,11 @@ class RandomStream {
                       seed_);
   }
 
-  // Uniform in [0, 1), a multiple of 2^-24.
+  // Uniform in [0, 1); a multiple of 2^-24.
   constexpr float uniform(uint64_t index) const { return static_cast<float>(bits(index).word[0] >> 8) * 0x1p-24f; }
 
-  // Of mean 0 and variance 1, by Box and Muller's transform. In double, so that the float hardly depends on the
-  // machine's library.
+  // Normal with mean 0 and variance 1, by the Box-Muller transform. Computed in double, so the float result hardly
+  // depends on the machine's math library.
   float normal(uint64_t index) const {
     const Bits128 random = bits(index);
     const double u = (random.word[0] + 1.0) * 0x1p-32;  // (0, 1]: log(u) is finite

@@ -1,5 +1,5 @@
-// Logical shapes of activations: n samples of h x w positions with c channels, c innermost (NHWC). A vector of
-// features is 1 x 1 x c.
+// Logical shapes of activations: n samples of h x w positions with c channels, c innermost (NHWC). A feature vector
+// has h = w = 1.
 #pragma once
 
 #include <cstdint>

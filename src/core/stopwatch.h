@@ -1,4 +1,4 @@
-// The steady clock, which all processes of a host share.
+// The steady clock; all processes of a host read the same clock.
 #pragma once
 
 #include <chrono>
@@ -8,7 +8,7 @@ namespace ddp {
 
 inline int64_t steady_ns() { return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1); }
 
-// Time since it was made.
+// Measures the time since its construction.
 class Stopwatch {
  public:
   double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
