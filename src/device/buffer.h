@@ -1,4 +1,4 @@
-// Owned memory, move-only. Its source outlives it.
+// Owner of memory from a Memory source, move-only. The source must outlive the buffer.
 #pragma once
 
 #include "device/memory.h"

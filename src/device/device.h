@@ -1,5 +1,5 @@
-// Where memory lives and how work is ordered. One Device belongs to one rank; all its work runs in the order issued.
-// It is itself the source of its own memory.
+// A device owns memory and orders work. Each rank has one Device; its work runs in the order of issue. The device is
+// the source of its own memory.
 #pragma once
 
 #include "device/graph_cache.h"
@@ -16,28 +16,27 @@ namespace ddp {
 
 class Device : public Memory {
  public:
-  // The processor's name, as the closing line prints it.
+  // The name of the processor; the last line of a run prints it.
   virtual std::string name() const = 0;
 
-  // Whether the host's memory is the device's.
+  // Whether host memory is device memory.
   virtual bool is_host() const = 0;
 
-  // Memory of the host that copies from and to without holding up the caller.
+  // Host memory for asynchronous copies (pinned with CUDA).
   virtual Memory& host_memory() = 0;
 
-  // Ordered after the work issued so far. Memory of host_memory() must keep still until the copy is done, that is,
-  // until a fence set after it has been passed; any other is done with when the call returns.
+  // Copies, ordered after the work issued so far. Memory of host_memory() must not change until the copy is done, that
+  // is, until a fence set after the copy is passed. Other host memory is free to change when the call returns.
   virtual void upload(void* device, const void* host, size_t bytes) = 0;
   virtual void download(void* host, const void* device, size_t bytes) = 0;
 
-  // Ordered before the work issued from now on, but not after earlier work: it may run beside that.
+  // Copies before the work issued from now on. Not ordered after earlier work: the copy may run at the same time.
   virtual void upload_ahead(void* device, const void* host, size_t bytes) = 0;
 
   virtual void zero(void* device, size_t bytes) = 0;
   virtual void synchronize() = 0;
 
-  // Before memory that the device may still use is given back: waits, and where that fails there is nothing to wait
-  // for.
+  // Waits before the caller frees memory that the device may still use. Ignores errors: after an error no work runs.
   void quiesce() noexcept {
     try {
       synchronize();
@@ -45,27 +44,27 @@ class Device : public Memory {
     }
   }
 
-  // Points in the order of work, in slots 0 to kFences-1 that are set freely anew. `await` blocks the host until the
-  // work issued before the fence was last set is done, `passed` tells whether it is; both are true of a fence never
-  // set.
+  // A fence marks a point in the order of work. There are slots 0 to kFences-1; a slot can be set again at any time.
+  // await() blocks the host until the work issued before the last fence(slot) is done; passed() tells whether that work
+  // is done. A fence that was never set counts as passed.
   static constexpr int kFences = 32;
   virtual void fence(int slot) = 0;
   virtual void await(int slot) = 0;
   virtual bool passed(int slot) = 0;
 
-  // *nanoseconds, in device memory, becomes the device's clock when the work issued so far is done. Later work does not
-  // wait for it, a later download does.
+  // Writes the device's clock to *nanoseconds, in device memory, when the work issued so far is done. A later download
+  // waits for the write; other later work does not.
   virtual void timestamp(int64_t* nanoseconds) = 0;
 
-  // For profilers (device/profile_range.h); nested. A device without any ignores them.
+  // Nested ranges for profilers (see device/profile_range.h). A device without a profiler ignores them.
   virtual void begin_range(const char*) noexcept {}
   virtual void end_range() noexcept {}
 
-  // Its recordings hold pointers: destroy it before what they point to.
+  // The recorded graphs hold pointers: destroy the cache before the memory that its work uses.
   virtual std::unique_ptr<GraphCache> graph_cache() = 0;
 
-  // Ops call `poll` between pieces of work of at most a few hundred microseconds; the owner hangs the progress of
-  // communication on it. Called only from the rank's own thread.
+  // Ops call poll() between pieces of work of at most a few hundred microseconds. The owner sets a function that
+  // advances communication. Only the rank's own thread calls poll().
   void set_poll(std::function<void()> poll) { poll_ = std::move(poll); }
   void poll() const {
     if (poll_) poll_();

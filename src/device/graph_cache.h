@@ -1,4 +1,4 @@
-// Repeats work. A device that can record it replays the recording in place of issuing it again.
+// Runs repeated work. A device that can capture graphs launches the captured graph instead of issuing the work again.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,8 @@
 
 namespace ddp {
 
-// What tells one kind of work from another: what it does, and to how much. For work with collectives both are the same
-// on all ranks, so the size is that of the global batch.
+// The key of a piece of work: its kind and its size. Work with collectives has the same key on all ranks, so its size
+// is the size of the global batch.
 struct GraphKey {
   int kind = 0;
   int64_t size = 0;
@@ -18,10 +18,10 @@ class GraphCache {
  public:
   virtual ~GraphCache() = default;
 
-  // Issues `work` to the device. Under one key it must be the same work on the same memory every time, with neither
-  // copies from or to the host, nor allocations, nor waits; then only the first calls run it. Where it has collectives,
-  // all ranks make the same calls with the same keys in the same order, and the graph cache ends before the
-  // communicator.
+  // Issues `work` to the device. Work with the same key must be the same work on the same memory in every call, without
+  // host copies, allocations or waits: only the first calls run `work`, later calls may launch its graph. If the work
+  // has collectives, all ranks make the same calls with the same keys in the same order, and the communicator must
+  // outlive the cache.
   virtual void run(GraphKey key, const std::function<void()>& work) = 0;
 };
 

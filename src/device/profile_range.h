@@ -1,5 +1,5 @@
-// A named stretch of issued work, for profilers that show where time goes. Inside
-// recorded work it shows when that is issued or captured, not when it is replayed.
+// A named range of issued work for profilers. Inside the work of a GraphCache, the profiler shows the range when the
+// work is issued or captured, not when its graph is launched.
 #pragma once
 
 #include "device/device.h"

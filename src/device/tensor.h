@@ -1,4 +1,4 @@
-// A view of an activation: it owns nothing and is copied freely. The memory belongs to the arena of the model.
+// A view of an activation; it owns no memory and is cheap to copy. The arena of the model owns the memory.
 #pragma once
 
 #include "core/dtype.h"
@@ -14,7 +14,7 @@ struct Tensor {
   DType dtype = DType::f32;
 
   float* f32() const { return static_cast<float*>(data); }
-  int64_t stored() const { return stored_elements(shape, format); }
+  int64_t stored() const { return stored_elements(shape, format); }  // elements in memory, padding included
 };
 
 }  // namespace ddp

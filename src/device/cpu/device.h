@@ -1,4 +1,4 @@
-// The CPU as a device: work runs in the caller's thread at once, so ordering and synchronisation are free.
+// The CPU as a device: work runs at once in the caller's thread, so ordering and synchronisation do nothing.
 #pragma once
 
 #include "device/device.h"

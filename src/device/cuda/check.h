@@ -1,4 +1,5 @@
-// DDP_CUDA(call): throws Error(Exit::device) with the call, its place and CUDA's own text unless it succeeded.
+// DDP_CUDA(call) checks the result of a CUDA call. On failure it throws Error(Exit::device) with the call, its file and
+// line, and CUDA's text.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -6,7 +6,7 @@
 
 namespace ddp {
 
-// *nanoseconds becomes the GPU's clock when the stream comes to it.
+// Writes the GPU's clock to *nanoseconds, in device memory, in the order of the stream.
 void write_clock(cudaStream_t stream, int64_t* nanoseconds);
 
 }  // namespace ddp

@@ -103,7 +103,7 @@ class CudaDevice final : public Device {
     return true;
   }
 
-  // On a branch of its own, so that nothing on the way to the weights waits for it.
+  // On a stream of its own, so that no work of the step waits for it.
   void timestamp(int64_t* nanoseconds) override {
     order_after(clock_.get(), compute(), order_.get());
     write_clock(clock_.get(), nanoseconds);
@@ -118,8 +118,8 @@ class CudaDevice final : public Device {
   }
 
  private:
-  // Memory that is not pinned need not have been read when the call returns: where the GPU can reach it, it may be
-  // later.
+  // Synchronizes for memory that is not pinned: where the GPU can access pageable memory, the copy may read it after
+  // the call has returned.
   void upload(void* device, const void* host, size_t bytes, cudaStream_t stream) {
     DDP_CUDA(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, stream));
     if (!pinned_.owns(host)) DDP_CUDA(cudaStreamSynchronize(stream));
@@ -136,7 +136,7 @@ class CudaDevice final : public Device {
   CudaStream compute_, ahead_, clock_;
   CudaEvent order_;
   std::array<CudaEvent, kFences> fences_;
-  bool clock_runs_ = false;  // a stamp has been issued that compute does not wait for yet
+  bool clock_runs_ = false;  // clock_ has a timestamp that compute_ is not ordered after
 };
 
 }  // namespace

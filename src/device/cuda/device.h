@@ -1,4 +1,5 @@
-// The GPU that belongs to this rank. Where CUDA is not built, a twin is linked that sees none and refuses to make one.
+// The GPU of this rank. In a build without CUDA (no_cuda.cpp) count_cuda_devices() returns 0, and the other functions
+// throw Error(Exit::device).
 #pragma once
 
 #include "device/device.h"
@@ -8,13 +9,13 @@
 
 namespace ddp {
 
-// How many GPUs this process sees; where that is 0, `why` says why.
+// Returns the number of GPUs that this process sees. If it is 0, `why` gets the reason.
 int count_cuda_devices(std::string& why);
 
 struct CudaDeviceInfo {
   std::string name;     // "NVIDIA H200"
   std::string bus_id;   // "0000:1b:00.0"
-  std::string uuid;     // differs between all GPUs, and between the parts of a divided one
+  std::string uuid;     // hexadecimal; unique for every GPU and every MIG instance
   std::string version;  // "driver 13.0, CUDA 13.0"
 };
 
@@ -23,9 +24,10 @@ CudaDeviceInfo cuda_device_info(int index);
 
 struct CudaDeviceConfig {
   int index = 0;
-  bool graphs = true;  // whether recorders record
+  bool graphs = true;  // whether graph_cache() captures graphs
 };
 
+// Throws Error(Exit::device).
 std::unique_ptr<Device> make_cuda_device(const CudaDeviceConfig& config);
 
 }  // namespace ddp

@@ -9,7 +9,7 @@ namespace {
 
 LibraryVersion::Number number_of(int version) { return {version / 1000, version % 1000 / 10, 0}; }
 
-// CUDA reports an error again at the next call otherwise.
+// Clears an error, because the next CUDA call would report it again.
 bool succeeds(cudaError_t result) {
   if (result != cudaSuccess) cudaGetLastError();
   return result == cudaSuccess;

@@ -1,5 +1,5 @@
-// What is to know about CUDA on this host before any work is given to a GPU. Nothing here throws, or starts work on a
-// GPU. Where CUDA is not built, a twin is linked that knows nothing.
+// Queries about CUDA on this host. No function throws or starts work on a GPU. In a build without CUDA (no_cuda.cpp)
+// all results are empty.
 #pragma once
 
 #include "core/library_version.h"
@@ -9,12 +9,13 @@
 
 namespace ddp {
 
-// The newest CUDA that the driver serves; all 0 where there is no driver.
+// The newest CUDA version that the driver supports; all 0 without a driver.
 LibraryVersion::Number cuda_driver_version();
 
+// The version of the CUDA runtime.
 std::vector<LibraryVersion> cuda_device_libraries();
 
-// The bus ids of the visible GPUs whose memory the one of this index cannot reach directly.
+// The bus ids of the visible GPUs whose memory GPU `index` cannot access directly (peer access).
 std::vector<std::string> cuda_peers_out_of_reach(int index);
 
 }  // namespace ddp

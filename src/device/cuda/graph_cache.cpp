@@ -29,7 +29,7 @@ class CudaGraphCache final : public GraphCache {
     CudaGraphExec graph;
   };
 
-  // In thread-local mode, so that a watchdog's calls do not disturb it.
+  // Thread-local mode: CUDA calls of the watchdog's thread do not break the capture.
   CudaGraphExec capture(const std::function<void()>& work) const {
     cudaGraph_t captured = nullptr;
     DDP_CUDA(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));

@@ -1,5 +1,5 @@
-// Recordings as CUDA graphs. The first call with a key issues the work as it is, which lets libraries load kernels and
-// connect; the second captures it; from then on the graph is launched.
+// A graph cache with CUDA graphs. The first call with a key issues the work, so that libraries load kernels and open
+// connections. The second call captures the work as a graph. That call and all later calls launch the graph.
 #pragma once
 
 #include "device/cuda/handles.h"
@@ -10,8 +10,8 @@
 
 namespace ddp {
 
-// `join` is called at the end of the work, to bring branches that other streams took back to `stream`. Without `graphs`
-// every call issues the work.
+// `join` is called at the end of the work; it orders `stream` after the other streams that the work has used. If
+// `graphs` is false, every call issues the work.
 std::unique_ptr<GraphCache> make_cuda_graph_cache(cudaStream_t stream, bool graphs, std::function<void()> join);
 
 }  // namespace ddp

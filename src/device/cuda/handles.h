@@ -1,4 +1,4 @@
-// Owners of CUDA's handles, and the stream of a device. For the backend folders only.
+// Owners of CUDA handles, and the stream of a device. Only backend folders include this.
 #pragma once
 
 #include "device/cuda/check.h"
@@ -8,7 +8,7 @@
 
 namespace ddp {
 
-// Deleter for a C handle; what destroying returns cannot be acted on.
+// Deleter for a C handle. Ignores the return code: a destructor cannot act on it.
 template <auto destroy>
 struct Destroy {
   template <class T>
@@ -22,14 +22,16 @@ using CudaEvent = std::unique_ptr<CUevent_st, Destroy<cudaEventDestroy>>;
 using CudaGraph = std::unique_ptr<CUgraph_st, Destroy<cudaGraphDestroy>>;
 using CudaGraphExec = std::unique_ptr<CUgraphExec_st, Destroy<cudaGraphExecDestroy>>;
 
+// All functions throw Error(Exit::device) if CUDA fails.
 CudaStream make_stream(int priority);
 int greatest_stream_priority();
-CudaEvent make_event();  // for ordering only: it takes no time stamps
+CudaEvent make_event();  // for ordering only: it takes no timestamps
 
-// The stream on which all work of a CUDA device runs in order. Throws Error(Exit::internal) for any other device.
+// The stream on which the work of a CUDA device runs in order. Throws Error(Exit::internal) for any other device.
 cudaStream_t compute_stream(Device& device);
 
-// Orders what is issued to `later` from now on after what has been issued to `earlier` so far. Both may be captured.
+// Orders the work issued to `later` from now on after the work issued to `earlier` so far. `event` is recorded. Both
+// streams may be in capture.
 void order_after(cudaStream_t later, cudaStream_t earlier, cudaEvent_t event);
 
 }  // namespace ddp

@@ -1,4 +1,5 @@
-// launch(stream, blocks, threads, kernel, arguments...): starts a kernel, checked. Nothing where there are no blocks.
+// launch(stream, blocks, threads, kernel, arguments...) launches a kernel; throws Error(Exit::device) if that fails.
+// Does nothing for 0 blocks.
 #pragma once
 
 #include "device/cuda/check.h"
@@ -17,7 +18,7 @@ void launch(cudaStream_t stream, int64_t blocks, int threads, void (*kernel)(Par
   DDP_CUDA(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...));
 }
 
-// Blocks of `threads` that cover `count` items once.
+// The number of blocks of `threads` threads for one thread per item.
 constexpr int64_t blocks_for(int64_t count, int threads) { return (count + threads - 1) / threads; }
 
 }  // namespace ddp
