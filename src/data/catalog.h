@@ -1,4 +1,4 @@
-// The datasets that a run can name.
+// The datasets that a run can select by name.
 #pragma once
 
 #include "data/dataset.h"
@@ -8,10 +8,10 @@
 
 namespace ddp {
 
-// Opens "fashion-mnist" or "mnist" from the folder `path`, which holds the four files under their usual names, with or
-// without .gz. An empty path means where Debian's package puts Fashion-MNIST. Throws Error(Exit::usage) for another
-// name, or where MNIST comes without a path, and Error(Exit::data) where files are missing (saying how to get them) or
-// broken.
+// Opens "fashion-mnist" or "mnist" from the folder `path`. The folder has the four files under their usual names, with
+// or without .gz. An empty path means the folder of Debian's Fashion-MNIST package. Throws Error(Exit::usage) for an
+// unknown name and for "mnist" without a path. Throws Error(Exit::data) for broken files and for missing files; the
+// text says how to get missing files.
 Datasets open_datasets(std::string_view name, const std::filesystem::path& path);
 
 }  // namespace ddp

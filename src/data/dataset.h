@@ -1,5 +1,5 @@
-// Labelled images of one fixed shape, read by index. Reading is thread-safe. Nothing here assumes that all of it is in
-// memory.
+// A dataset: labelled images of one fixed shape, read by index. Reading is thread-safe. The interface does not assume
+// that the dataset is in memory.
 #pragma once
 
 #include "core/shape.h"
@@ -16,8 +16,9 @@ class Dataset {
   virtual int64_t size() const = 0;
   virtual ImageShape image_shape() const = 0;
   virtual int classes() const = 0;
-  virtual void read(int64_t index, std::span<uint8_t> pixels) const = 0;  // pixels: image_shape().elements(), HWC
-  virtual int32_t label(int64_t index) const = 0;                         // 0 <= label < classes()
+  // Copies image `index`, 0 <= index < size(), to `pixels`: image_shape().elements() values, HWC.
+  virtual void read(int64_t index, std::span<uint8_t> pixels) const = 0;
+  virtual int32_t label(int64_t index) const = 0;  // 0 <= label < classes()
 };
 
 struct Datasets {

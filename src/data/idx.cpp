@@ -18,7 +18,7 @@
 namespace ddp {
 namespace {
 
-// A file as its bytes are once unpacked, if they begin as gzip's: one gzip member or several.
+// The bytes of a file. A gzip file, of one member or several, is unpacked.
 class Input {
  public:
   explicit Input(const IdxFile& file) : name_(file.name), stream_(file.bytes) {
@@ -41,9 +41,9 @@ class Input {
   Input& operator=(const Input&) = delete;
 
   const std::string& name() const { return name_; }
-  size_t file_bytes() const { return file_bytes_; }  // 0: cannot be told
+  size_t file_bytes() const { return file_bytes_; }  // packed size; 0: unknown
 
-  // As many of `bytes` as there are.
+  // Reads up to `bytes` bytes; returns how many there were.
   size_t read(uint8_t* to, size_t bytes) { return packed_ ? unpack(to, bytes) : copy(to, bytes); }
 
  private:
@@ -93,7 +93,8 @@ std::ifstream open(const std::filesystem::path& path) {
   return file;
 }
 
-// IDX: 0, 0, a type (8 is uint8), the number of dimensions; then each dimension, then the elements, all big endian.
+// An IDX file has the bytes 0, 0, the element type (8 is uint8) and the number of dimensions; then the dimensions, then
+// the elements, all big endian.
 constexpr uint32_t kImages = 0x00000803, kLabels = 0x00000801;
 
 std::string_view kind(uint32_t magic) {
@@ -116,7 +117,8 @@ void read_magic(Input& input, uint32_t expected) {
           kind(magic), kind(expected), kind(expected), expected, magic);
 }
 
-// Exactly `bytes` up to the end of the file. What the header claims is not believed: memory grows with what was read.
+// Reads exactly `bytes` bytes, which must end at the end of the file. Does not trust the size in the header: memory
+// grows with the bytes read.
 std::vector<uint8_t> read_rest(Input& input, size_t bytes) {
   constexpr size_t kPiece = 1 << 12;
   std::vector<uint8_t> data;
@@ -128,7 +130,7 @@ std::vector<uint8_t> read_rest(Input& input, size_t bytes) {
   require(found == bytes, Exit::data,
           "{}: truncated, its header promises {} bytes of data and {} are there; copy or download the file again",
           input.name(), bytes, found);
-  uint8_t more;  // reading past the end also makes zlib compare the checksum
+  uint8_t more;  // the read past the end also makes zlib check the checksum
   require(input.read(&more, 1) == 0, Exit::data,
           "{}: goes on after the {} bytes of data that its header promises; copy or download the file again",
           input.name(), bytes);

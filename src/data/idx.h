@@ -1,6 +1,6 @@
-// Reads labelled images from a pair of IDX files, the format of MNIST, gzipped or not. Whatever is wrong with a file
-// throws Error(Exit::data) and names the file: missing, unreadable, of another kind, truncated, too long, corrupt, or
-// not fitting the other one. Memory grows with what is there, not with what a header claims.
+// Reads labelled images from a pair of IDX files (the format of MNIST), gzipped or not. Throws Error(Exit::data) with
+// the name of the file if the file is missing, unreadable, of another kind, truncated, too long or corrupt, or if the
+// two files do not match. Memory grows with the data in the file, not with the size that the header claims.
 #pragma once
 
 #include "data/dataset.h"
@@ -15,7 +15,7 @@ namespace ddp {
 std::unique_ptr<Dataset> read_idx(const std::filesystem::path& images, const std::filesystem::path& labels,
                                   int classes);
 
-// The same from streams, which need not be files.
+// As above, from any streams.
 struct IdxFile {
   std::string name;  // for messages
   std::istream& bytes;

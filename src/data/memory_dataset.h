@@ -1,4 +1,4 @@
-// A dataset that lies in memory.
+// A dataset in memory.
 #pragma once
 
 #include "core/error.h"
@@ -12,7 +12,7 @@ namespace ddp {
 
 class MemoryDataset final : public Dataset {
  public:
-  // pixels: one image after another, HWC; labels: one for each image, 0 <= label < classes.
+  // pixels: the images one after another, HWC. labels: one for each image, 0 <= label < classes.
   MemoryDataset(ImageShape shape, int classes, std::vector<uint8_t> pixels, std::vector<uint8_t> labels)
       : shape_(shape), classes_(classes), pixels_(std::move(pixels)), labels_(std::move(labels)) {
     DDP_EXPECT(static_cast<int64_t>(pixels_.size()) == size() * shape_.elements());

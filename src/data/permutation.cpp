@@ -8,14 +8,17 @@
 
 namespace ddp {
 
-// A Feistel network permutes the numbers of b bits, b the fewest that hold size - 1 (at least two). It splits a number
-// into a high and a low half (unequal by a bit when b is odd) and in turn changes each half by a keyed function of the
-// other: such a round can be undone whatever the function is, so the network is a bijection. A result of `size` or more
-// goes through again ("cycle walking"): that follows a cycle which also holds a result below `size`, as the position
-// was one, so the walk ends and the map stays a bijection; for more than two samples it takes less than two passes on
-// average. The function is built of two multiplications by odd numbers. Its keys are drawn by Philox from (seed, epoch)
-// and advance from round to round by Weyl sequences, as Philox's own do. Halves of a few bits hardly change in a round,
-// so small numbers take more rounds; then even the orders of 3, 4 or 5 samples come out equally likely.
+// A Feistel network permutes the numbers of b bits; b is the smallest number of bits, at least two, for all positions.
+// It splits a number into a high and a low half (unequal by one bit if b is odd). Each round XORs one half with a keyed
+// function of the other half. Every round can be undone, whatever the function is, so the network is a bijection.
+//
+// A result of `size` or more goes through the network again ("cycle walking"). The walk follows a cycle that contains
+// the position, which is below `size`: so the walk ends, and the map stays a bijection. For more than two samples a
+// walk takes less than two passes on average.
+//
+// The function uses two multiplications by odd numbers. Philox draws its keys from (seed, epoch); they advance from
+// round to round by Weyl sequences, as in Philox. Halves of a few bits change little in a round, so small sizes take
+// more rounds; then even the orders of 3, 4 or 5 samples are equally likely.
 namespace {
 
 uint64_t mix(uint64_t half, uint64_t k0, uint64_t k1) {

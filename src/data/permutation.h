@@ -1,4 +1,4 @@
-// A random-access permutation of 0..size-1 keyed by (seed, epoch), in constant memory at any size.
+// A random permutation of 0..size-1, a pure function of (seed, epoch), with random access and constant memory.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@ namespace ddp {
 
 class Permutation {
  public:
-  Permutation(uint64_t seed, int64_t epoch, int64_t size);  // 1 <= size <= 2^62; as cheap as a call
+  Permutation(uint64_t seed, int64_t epoch, int64_t size);  // 1 <= size <= 2^62; as cheap as operator()
   int64_t operator()(int64_t position) const;               // 0 <= position < size
 
  private:

@@ -1,5 +1,5 @@
-// Which samples a rank sees, and when: pure functions of (seed, epoch, dataset size, global batch, weights). Every
-// sample is seen exactly once an epoch; the last global batch of an epoch is short, and a shard may be empty.
+// Assigns samples to steps and ranks: pure functions of (seed, epoch, dataset size, global batch, weights). Every
+// sample is used exactly once an epoch. The last global batch of an epoch may be short, and a shard may be empty.
 #pragma once
 
 #include <cstdint>
@@ -14,28 +14,31 @@ struct Range {
   friend bool operator==(const Range&, const Range&) = default;
 };
 
-// Rank's part of 0..count-1 when it is divided in proportion to `weights` (one for each rank, each > 0). The parts are
-// contiguous, in rank order, disjoint and complete; with equal weights their sizes differ by at most one.
+// Divides 0..count-1 among the ranks in proportion to `weights` (one for each rank, finite and > 0) and returns the
+// part of `rank`. The parts are contiguous, in rank order, disjoint and complete. With equal weights their sizes differ
+// by at most one.
 Range shard_range(int64_t count, int rank, std::span<const double> weights);
 
 enum class Order { shuffled, sequential };
 
 class DistributedSampler {
  public:
-  // Each global batch is passed over in `micro_batches` parts of its own, one after another, which are divided among
-  // the ranks each.
+  // Each global batch is cut into `micro_batches` parts, which a step processes one after another. Each part is divided
+  // among the ranks in proportion to `weights`. global_batch: samples of one optimizer step over all ranks.
   DistributedSampler(int64_t samples, int64_t global_batch, Order order, uint64_t seed, int rank,
                      std::vector<double> weights, int micro_batches = 1);
 
   int64_t samples() const;
   int64_t steps_per_epoch() const;  // ceil(samples / global batch)
   int micro_batches() const;
-  int64_t global_batch_size(int64_t step) const;     // of step 0..steps_per_epoch-1 of an epoch
-  Range micro_batch(int64_t step, int micro) const;  // as positions in the epoch's order
-  Range shard(int64_t step, int micro = 0) const;    // of this rank, the same
-  int64_t sample(int64_t epoch, int64_t position) const;
-  std::vector<int64_t> local_batch_sizes() const;  // the distinct sizes > 0 of this rank's shards, ascending
-  int64_t largest_shard() const;                   // of them, at least 1
+
+  // `step` counts within the epoch, from 0 to steps_per_epoch() - 1.
+  int64_t global_batch_size(int64_t step) const;
+  Range micro_batch(int64_t step, int micro) const;       // positions in the order of the epoch, over all ranks
+  Range shard(int64_t step, int micro = 0) const;         // this rank's positions in the order of the epoch
+  int64_t sample(int64_t epoch, int64_t position) const;  // index in the dataset of the sample at a position
+  std::vector<int64_t> local_batch_sizes() const;         // distinct sizes > 0 of this rank's shards, ascending
+  int64_t largest_shard() const;                          // largest of local_batch_sizes(); 1 if there is none
 
  private:
   int64_t samples_, global_batch_;

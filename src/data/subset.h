@@ -1,4 +1,4 @@
-// The first samples of a dataset, which it owns or which outlives it.
+// The first samples of a dataset. The subset owns the dataset (unique_ptr), or the dataset must outlive it (reference).
 #pragma once
 
 #include "core/error.h"
@@ -10,7 +10,7 @@ namespace ddp {
 
 class Subset final : public Dataset {
  public:
-  // Throws Error(Exit::usage) where `whole` holds fewer samples.
+  // Throws Error(Exit::usage) if `samples` is below 1 or above the size of `whole`.
   Subset(std::unique_ptr<Dataset> whole, int64_t samples) : Subset(*whole, samples) { owned_ = std::move(whole); }
   Subset(const Dataset& whole, int64_t samples) : whole_(whole), samples_(samples) {
     require(samples >= 1 && samples <= whole_.size(), Exit::usage,
