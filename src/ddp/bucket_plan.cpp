@@ -11,7 +11,8 @@ namespace {
 
 constexpr double kElementsPerMb = (1 << 20) / 4.0;  // the buffer is f32
 
-// The end of the longest run of parameters from `begin` that fits `limit` elements; at least one, none past `stop`.
+// Returns the end of the longest run of parameters from `begin` that fits `limit` elements. The run has at least one
+// parameter and ends at `stop` at the latest.
 ParameterId grow(std::span<const int64_t> counts, ParameterId begin, ParameterId stop, double limit) {
   ParameterId end = begin;
   auto sum = static_cast<double>(counts[end++]);
@@ -19,8 +20,9 @@ ParameterId grow(std::span<const int64_t> counts, ParameterId begin, ParameterId
   return end;
 }
 
-// The beginning of the last bucket: the longest run that ends at the last parameter and fits, not before `earliest`. It
-// is shortened so that a tensor smaller than the one before it stays with that one: a bias is ready with its weights.
+// Returns the beginning of the last bucket: the longest run to the last parameter that fits `limit` elements and does
+// not begin before `earliest`. The run is then shortened, if possible, until its first tensor is not smaller than the
+// tensor before it. So a bias stays in the bucket of its weights: both are ready at the same time.
 ParameterId last_begin(std::span<const int64_t> counts, ParameterId earliest, double limit) {
   const auto end = static_cast<ParameterId>(counts.size());
   ParameterId longest = end - 1;
@@ -34,8 +36,8 @@ ParameterId last_begin(std::span<const int64_t> counts, ParameterId earliest, do
 
 }  // namespace
 
-// The first bucket is kept small so that communication starts early, the last so that little of it is left when
-// backprop ends. Between them parameters are packed up to the cap.
+// The first bucket is small, so that communication starts early. The last bucket is small, so that little communication
+// is left when backprop ends. The buckets between them hold as many parameters as fit the cap.
 BucketPlan plan_buckets(std::span<const int64_t> counts, int world_size, int64_t tail_elements,
                         const BucketCaps& caps) {
   DDP_EXPECT(world_size > 0 && tail_elements >= 0);

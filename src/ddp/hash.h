@@ -1,4 +1,4 @@
-// FNV-1a over 64-bit words: the same number on every machine.
+// An FNV-1a hash over 64-bit words, its upper half folded into the lower half: the same value on every machine.
 #pragma once
 
 #include <cstdint>

@@ -18,7 +18,7 @@ struct NamedHash {
   uint64_t hash;
 };
 
-// The ranks that are not of the majority, where there is one.
+// Returns the ranks that differ from the majority; empty without a majority.
 std::vector<int> minority(std::span<const uint64_t> hashes) {
   const auto has = [&](uint64_t hash) { return std::count(hashes.begin(), hashes.end(), hash); };
   const auto most =
@@ -38,8 +38,8 @@ std::string difference(std::string_view name, std::span<const uint64_t> hashes) 
   return fmt::format("{} is not the same on all ranks{} (hashes by rank: {:016x})", name, who, fmt::join(hashes, ", "));
 }
 
-// Every rank writes the halves of its hashes, exact in a double, where the others leave zeros; the sum is a table that
-// all ranks read alike.
+// Each rank writes the 32-bit halves of its hashes, which a double holds exactly, to its own cells and leaves the cells
+// of other ranks 0. The sum is the table of all hashes, equal on all ranks.
 void compare(std::span<const NamedHash> mine, Communicator& communicator) {
   const int world = communicator.size();
   std::vector<double> table(mine.size() * world * 2);

@@ -1,4 +1,4 @@
-// Replicas hold the same bits on every rank; these say so, or who differs. Collective.
+// Checks that the replicas of all ranks have the same bits. Collective.
 #pragma once
 
 #include "comm/communicator.h"
@@ -14,8 +14,8 @@ struct NamedSpan {
   std::span<const float> values;
 };
 
-// Throw CollectiveError(Exit::communication) that names what differs, with the hash of each rank, and where more than
-// half of the ranks agree, those that do not.
+// Both throw CollectiveError(Exit::communication) if hashes differ. The text has the name of the value, the hash of
+// each rank, and, if more than half of the ranks agree, the ranks that differ. `what` names the hashed value.
 void check_same_on_all_ranks(uint64_t hash, std::string_view what, Communicator& communicator);
 void check_replicas(std::span<const NamedSpan> tensors, Communicator& communicator);
 
