@@ -92,7 +92,7 @@ class StagedCommunicator final : public Communicator {
       launch();
     }
     const size_t bytes = bytes_of(collective.span);
-    Stage& stage = stages_.emplace_back(Stage{collective, copy_of(collective.span.data, bytes), 0});
+    Stage& stage = stages_.emplace_back(Stage{collective, staging_buffer(collective.span.data, bytes), 0});
     if (bytes > 0) device_.download(stage.copy, collective.span.data, bytes);
     device_.fence(fence_of(++started_));
     progress();
@@ -123,7 +123,7 @@ class StagedCommunicator final : public Communicator {
     wait(last);
   }
 
-  void* copy_of(void* data, size_t bytes) {
+  void* staging_buffer(void* data, size_t bytes) {
     if (bytes == 0) return nullptr;
     const auto [found, added] = copies_.try_emplace({data, bytes});
     if (added) found->second = Buffer(device_.host_memory(), bytes);

@@ -140,9 +140,9 @@ std::vector<uint8_t> read_rest(Input& input, size_t bytes) {
 std::pair<ImageShape, std::vector<uint8_t>> read_images(Input& input) {
   read_magic(input, kImages);
   const uint32_t n = read_u32(input), h = read_u32(input), w = read_u32(input);
-  constexpr size_t kMost = size_t{1} << 62;
+  constexpr size_t kMaxBytes = size_t{1} << 62;
   size_t bytes = 0;
-  const bool overflow = __builtin_mul_overflow(size_t{h} * w, size_t{n}, &bytes) || bytes > kMost;  // h * w < 2^64
+  const bool overflow = __builtin_mul_overflow(size_t{h} * w, size_t{n}, &bytes) || bytes > kMaxBytes;  // h * w < 2^64
   require(n > 0 && h > 0 && w > 0 && !overflow, Exit::data,
           "{}: its header promises {} images of {} x {} pixels, which cannot be; copy or download the file again",
           input.name(), n, h, w);

@@ -44,7 +44,7 @@ void sum_parts(const std::vector<Collective>& posts, int64_t begin, int64_t coun
 }
 
 // Fills the undefined parts of a result with NaN, so that a test sees their use.
-void spoil(const DeviceSpan& span, int64_t begin, int64_t end) {
+void fill_with_nan(const DeviceSpan& span, int64_t begin, int64_t end) {
   for (int64_t i = begin; i < end; ++i) {
     if (span.dtype == DType::f32)
       static_cast<float*>(span.data)[i] = std::numeric_limits<float>::quiet_NaN();
@@ -61,8 +61,8 @@ void execute(const std::vector<Collective>& posts) {
     case Collective::Kind::reduce_scatter:
       sum_parts(posts, 0, count);
       for (int64_t r = 0; r < std::ssize(posts); ++r) {
-        spoil(posts[r].span, 0, r * part);
-        spoil(posts[r].span, (r + 1) * part, count);
+        fill_with_nan(posts[r].span, 0, r * part);
+        fill_with_nan(posts[r].span, (r + 1) * part, count);
       }
       break;
     case Collective::Kind::all_gather:

@@ -30,34 +30,34 @@ class LocalHeartbeatTable final : public HeartbeatTable {
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(table_->slots.size()); }
   const std::string& host_of(int rank) const override { return table_->hosts[rank]; }
-  int pid_of(int rank) const override { return here(rank) ? getpid() : 0; }
+  int pid_of(int rank) const override { return same_host(rank) ? getpid() : 0; }
 
   void publish(int64_t step, int32_t phase) override {
-    if (!stopped()) mine().publish(step, phase);
+    if (!stopped()) my_slot().publish(step, phase);
   }
   void publish_collective(int64_t step, int32_t collective) override {
-    if (!stopped()) mine().publish_collective(step, collective);
+    if (!stopped()) my_slot().publish_collective(step, collective);
   }
   void sign_of_life() override {
     if (stopped()) return;
-    mine().sign_of_life();
-    if (!table_->faults || !table_->faults->unreachable[rank_]) mine().heard_ns = steady_ns();
+    my_slot().sign_of_life();
+    if (!table_->faults || !table_->faults->unreachable[rank_]) my_slot().heard_ns = steady_ns();
   }
-  void leave() override { mine().left = 1; }
+  void leave() override { my_slot().left = 1; }
 
   Heartbeat read(int rank) const override { return table_->slots[rank].read(); }
   bool left(int rank) const override { return table_->slots[rank].left != 0; }
   bool dead(int rank) const override {
-    return table_->faults && table_->faults->dead[rank] && here(rank) && !left(rank);
+    return table_->faults && table_->faults->dead[rank] && same_host(rank) && !left(rank);
   }
   int64_t heard_ns(int rank) const override {
     const bool cut = table_->faults && table_->faults->unreachable[rank];
-    return cut && !here(rank) ? table_->slots[rank].heard_ns.load() : steady_ns();
+    return cut && !same_host(rank) ? table_->slots[rank].heard_ns.load() : steady_ns();
   }
 
  private:
-  HeartbeatSlot& mine() { return table_->slots[rank_]; }
-  bool here(int rank) const { return table_->hosts[rank] == table_->hosts[rank_]; }
+  HeartbeatSlot& my_slot() { return table_->slots[rank_]; }
+  bool same_host(int rank) const { return table_->hosts[rank] == table_->hosts[rank_]; }
   bool stopped() const { return table_->faults && table_->faults->stopped[rank_]; }
 
   std::shared_ptr<Table> table_;

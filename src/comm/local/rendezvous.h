@@ -39,7 +39,7 @@ class Rendezvous {
     for (size_t other = 0; other < left_.size(); ++other)
       if (left_[other] && posted_[other] < n) fail_left(static_cast<int>(other));
     throw_failure(lock);
-    if (++round.arrived == std::ssize(posted_) && !working_) work(lock);
+    if (++round.arrived == std::ssize(posted_) && !executing_) execute_complete_rounds(lock);
     return n;
   }
 
@@ -68,8 +68,8 @@ class Rendezvous {
     int first_rank = 0;
   };
 
-  void work(std::unique_lock<std::mutex>& lock) {
-    working_ = true;
+  void execute_complete_rounds(std::unique_lock<std::mutex>& lock) {
+    executing_ = true;
     while (!rounds_.empty() && rounds_.front().arrived == std::ssize(posted_) && failure_.empty()) {
       const Round& round = rounds_.front();  // keeps its address while the deque grows at the back
       lock.unlock();
@@ -79,7 +79,7 @@ class Rendezvous {
       ++done_;
       changed_.notify_all();
     }
-    working_ = false;
+    executing_ = false;
     changed_.notify_all();
   }
 
@@ -93,7 +93,7 @@ class Rendezvous {
   // Waits until no rank executes a round: that round uses memory that this rank frees when it unwinds.
   void throw_failure(std::unique_lock<std::mutex>& lock) {
     if (failure_.empty()) return;
-    changed_.wait(lock, [&] { return !working_; });
+    changed_.wait(lock, [&] { return !executing_; });
     throw Error(Exit::internal, failure_);
   }
 
@@ -106,7 +106,7 @@ class Rendezvous {
   std::vector<bool> left_;
   std::deque<Round> rounds_;  // the first is round done_ + 1
   uint64_t done_ = 0;
-  bool working_ = false;
+  bool executing_ = false;
   std::string failure_;
 };
 

@@ -11,23 +11,23 @@ namespace ddp {
 namespace {
 
 constexpr int64_t kSendEvery_ns = 500'000'000;
-constexpr int64_t kFarewell_ns = 2'000'000'000;
-constexpr int kAtOnce = 16;  // messages of one peer
+constexpr int64_t kCloseTimeout_ns = 2'000'000'000;
+constexpr int kMaxMessages = 16;  // messages of one peer
 
 }  // namespace
 
 HeartbeatExchange::HeartbeatExchange(MPI_Comm leaders, std::span<const int> leader_of,
                                      std::span<const HostAddresses> addresses, std::span<HeartbeatSlot> slots)
     : leaders_(leaders), slots_(slots), peers_(std::make_unique<std::vector<Peer>>()) {
-  DDP_MPI(MPI_Comm_rank(leaders_, &mine_));
+  DDP_MPI(MPI_Comm_rank(leaders_, &my_index_));
   std::map<int, std::vector<int>> ranks;  // by leader
   for (int r = 0; r < std::ssize(leader_of); ++r) ranks[leader_of[r]].push_back(r);
-  for (auto& [leader, there] : ranks)
-    peers_->push_back({.ranks = there, .incoming = {}, .outgoing = {}, .probe = nullptr});
+  for (auto& [leader, members] : ranks)
+    peers_->push_back({.ranks = members, .incoming = {}, .outgoing = {}, .probe = nullptr});
 
-  const std::vector<int> here = (*peers_)[mine_].ranks;
+  const std::vector<int> here = (*peers_)[my_index_].ranks;
   for (Peer& peer : *peers_) {
-    if (number_of(peer) == mine_) continue;
+    if (index_of(peer) == my_index_) continue;
     peer.incoming.resize(peer.ranks.size());
     peer.outgoing.resize(here.size());
     peer.heard_ns = steady_ns();
@@ -37,7 +37,7 @@ HeartbeatExchange::HeartbeatExchange(MPI_Comm leaders, std::span<const int> lead
       slots_[r].sign_of_life();
       slots_[r].heard_ns = peer.heard_ns;
     }
-    expect(peer);
+    post_receive(peer);
   }
 }
 
@@ -47,30 +47,30 @@ void HeartbeatExchange::run(int64_t now_ns) noexcept {
   const bool due = now_ns >= next_send_ns_;
   if (due) next_send_ns_ = now_ns + kSendEvery_ns;
   for (Peer& peer : *peers_) {
-    if (number_of(peer) == mine_) continue;
+    if (index_of(peer) == my_index_) continue;
     receive(peer);
     if (due) send(peer, false);
-    if (peer.heard_last)  // the host has closed its exchange and sends no more news of its ranks
+    if (peer.last_received)  // the host has closed its exchange and sends no more news of its ranks
       for (const int rank : peer.ranks) slots_[rank].heard_ns = now_ns;
-    if (now_ns - peer.heard_ns > kProbeAfter_ns && !peer.heard_last) probe(peer, now_ns);
+    if (now_ns - peer.heard_ns > kProbeAfter_ns && !peer.last_received) probe(peer, now_ns);
   }
 }
 
 // After an MPI error the exchange ignores that host; the watchdog reports that there is no news of it.
-bool HeartbeatExchange::works(Peer& peer, int code) {
+bool HeartbeatExchange::succeeded(Peer& peer, int code) {
   peer.lost |= code != MPI_SUCCESS;
   return !peer.lost;
 }
 
-void HeartbeatExchange::expect(Peer& peer) {
-  works(peer, MPI_Irecv(peer.incoming.data(), static_cast<int>(peer.incoming.size() * sizeof(Entry)), MPI_BYTE,
-                        number_of(peer), 0, leaders_, &peer.receive));
+void HeartbeatExchange::post_receive(Peer& peer) {
+  succeeded(peer, MPI_Irecv(peer.incoming.data(), static_cast<int>(peer.incoming.size() * sizeof(Entry)), MPI_BYTE,
+                            index_of(peer), 0, leaders_, &peer.receive));
 }
 
 void HeartbeatExchange::receive(Peer& peer) {
-  for (int i = 0; i < kAtOnce && !peer.lost && !peer.heard_last; ++i) {
+  for (int i = 0; i < kMaxMessages && !peer.lost && !peer.last_received; ++i) {
     int done = 0;
-    if (!works(peer, MPI_Test(&peer.receive, &done, MPI_STATUS_IGNORE)) || !done) return;
+    if (!succeeded(peer, MPI_Test(&peer.receive, &done, MPI_STATUS_IGNORE)) || !done) return;
     const int64_t now_ns = peer.heard_ns = steady_ns();
     for (size_t j = 0; j < peer.ranks.size(); ++j) {
       const Entry& entry = peer.incoming[j];
@@ -80,21 +80,21 @@ void HeartbeatExchange::receive(Peer& peer) {
       slot.alive_ns = entry.alive_age_ns < 0 ? 0 : now_ns - entry.alive_age_ns;
       slot.heard_ns = now_ns;
       slot.left = entry.left;
-      peer.heard_last |= entry.last != 0;
+      peer.last_received |= entry.last != 0;
     }
-    if (!peer.heard_last) expect(peer);
+    if (!peer.last_received) post_receive(peer);
   }
 }
 
 void HeartbeatExchange::send(Peer& peer, bool last) {
   int done = 0;
-  if (peer.lost || peer.said_last || !works(peer, MPI_Test(&peer.send, &done, MPI_STATUS_IGNORE)) || !done) return;
-  const std::vector<int>& here = (*peers_)[mine_].ranks;
+  if (peer.lost || peer.last_sent || !succeeded(peer, MPI_Test(&peer.send, &done, MPI_STATUS_IGNORE)) || !done) return;
+  const std::vector<int>& here = (*peers_)[my_index_].ranks;
   std::transform(here.begin(), here.end(), peer.outgoing.begin(),
                  [&](int rank) { return entry_of(slots_[rank], last); });
-  peer.said_last = last;
-  works(peer, MPI_Isend(peer.outgoing.data(), static_cast<int>(peer.outgoing.size() * sizeof(Entry)), MPI_BYTE,
-                        number_of(peer), 0, leaders_, &peer.send));
+  peer.last_sent = last;
+  succeeded(peer, MPI_Isend(peer.outgoing.data(), static_cast<int>(peer.outgoing.size() * sizeof(Entry)), MPI_BYTE,
+                            index_of(peer), 0, leaders_, &peer.send));
 }
 
 void HeartbeatExchange::probe(Peer& peer, int64_t now_ns) {
@@ -117,33 +117,33 @@ HeartbeatExchange::Entry HeartbeatExchange::entry_of(const HeartbeatSlot& slot, 
 
 bool HeartbeatExchange::finished(Peer& peer) {
   int sent = 0;
-  return number_of(peer) == mine_ ||
-         (peer.said_last && peer.heard_last && works(peer, MPI_Test(&peer.send, &sent, MPI_STATUS_IGNORE)) && sent);
+  return index_of(peer) == my_index_ || (peer.last_sent && peer.last_received &&
+                                         succeeded(peer, MPI_Test(&peer.send, &sent, MPI_STATUS_IGNORE)) && sent);
 }
 
 // After a last message in both directions nothing is under way. Otherwise MPI may still use the buffers and the
 // communicator: they are leaked.
-void HeartbeatExchange::close(bool politely) noexcept {
+void HeartbeatExchange::close(bool graceful) noexcept {
   if (!peers_) return;
   bool all_finished = false;
-  for (const int64_t begin = steady_ns(); politely && !all_finished && steady_ns() - begin < kFarewell_ns;) {
+  for (const int64_t begin = steady_ns(); graceful && !all_finished && steady_ns() - begin < kCloseTimeout_ns;) {
     all_finished = true;
     for (Peer& peer : *peers_) {
-      if (number_of(peer) == mine_) continue;
+      if (index_of(peer) == my_index_) continue;
       receive(peer);
       send(peer, true);
       all_finished &= finished(peer) || peer.lost;
     }
     if (!all_finished) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  all_finished = politely && std::all_of(peers_->begin(), peers_->end(), [&](Peer& peer) { return finished(peer); });
+  all_finished = graceful && std::all_of(peers_->begin(), peers_->end(), [&](Peer& peer) { return finished(peer); });
   if (all_finished) {
     peers_.reset();
     MPI_Comm_free(&leaders_);
     return;
   }
   for (Peer& peer : *peers_) {
-    if (!politely) continue;
+    if (!graceful) continue;
     if (peer.receive != MPI_REQUEST_NULL) {
       MPI_Cancel(&peer.receive);
       MPI_Request_free(&peer.receive);

@@ -30,7 +30,7 @@ class HeartbeatExchange final : public PeriodicTask {
 
   // Graceful: sends a last message to every other host, waits up to two seconds for theirs, then cancels the messages
   // that are still under way. Not graceful: leaves messages, buffers and communicator to MPI.
-  void close(bool politely) noexcept;
+  void close(bool graceful) noexcept;
 
  private:
   struct Entry {
@@ -45,19 +45,19 @@ class HeartbeatExchange final : public PeriodicTask {
     int64_t heard_ns = 0;  // time of the last message
     std::unique_ptr<HostProbe> probe;
     bool lost = false;  // MPI has reported an error
-    bool said_last = false, heard_last = false;
+    bool last_sent = false, last_received = false;
   };
-  bool works(Peer& peer, int code);
-  void expect(Peer& peer);
+  bool succeeded(Peer& peer, int code);
+  void post_receive(Peer& peer);
   void receive(Peer& peer);
   void send(Peer& peer, bool last);
   void probe(Peer& peer, int64_t now_ns);
   Entry entry_of(const HeartbeatSlot& slot, bool last) const;
   bool finished(Peer& peer);
-  int number_of(const Peer& peer) const { return static_cast<int>(&peer - peers_->data()); }
+  int index_of(const Peer& peer) const { return static_cast<int>(&peer - peers_->data()); }
 
   MPI_Comm leaders_;
-  int mine_ = 0;
+  int my_index_ = 0;
   std::span<HeartbeatSlot> slots_;
   std::unique_ptr<std::vector<Peer>> peers_;  // in the order of `leaders`, this host included
   int64_t next_send_ns_ = 0;

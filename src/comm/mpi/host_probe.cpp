@@ -14,8 +14,9 @@
 namespace ddp {
 namespace {
 
-constexpr int64_t kPatience_ns = 2'500'000'000;  // time limit of a probe; the kernel repeats its packet after 1 s
-constexpr int64_t kWhileAnswered_ns = 2'000'000'000, kUnanswered_ns = 1'000'000'000;  // time to the next probe
+constexpr int64_t kAnswerTimeout_ns = 2'500'000'000;  // time limit of a probe; the kernel repeats its packet after 1 s
+constexpr int64_t kAnsweredInterval_ns = 2'000'000'000,
+                  kUnansweredInterval_ns = 1'000'000'000;  // time to the next probe
 
 }  // namespace
 
@@ -33,44 +34,44 @@ HostAddresses addresses_of_this_host() {
   return addresses;
 }
 
-HostProbe::HostProbe(const HostAddresses& there, uint16_t port, uint16_t second_port)
+HostProbe::HostProbe(const HostAddresses& addresses, uint16_t port, uint16_t second_port)
     : port_(port), second_port_(second_port) {
   const HostAddresses here = addresses_of_this_host();
-  for (const uint32_t address : there)
+  for (const uint32_t address : addresses)
     if (address != 0 && std::find(here.begin(), here.end(), address) == here.end()) addresses_.push_back(address);
-  open_.reserve(2 * addresses_.size() * (1 + kPatience_ns / kUnanswered_ns));
+  attempts_.reserve(2 * addresses_.size() * (1 + kAnswerTimeout_ns / kUnansweredInterval_ns));
 }
 
 bool HostProbe::answered(int64_t now_ns) noexcept {
   bool any = false;
-  std::erase_if(open_, [&](const Question& question) {
-    pollfd state{.fd = question.socket, .events = POLLOUT, .revents = 0};
-    const bool late = now_ns - question.asked_ns > kPatience_ns;
+  std::erase_if(attempts_, [&](const Attempt& attempt) {
+    pollfd state{.fd = attempt.socket, .events = POLLOUT, .revents = 0};
+    const bool late = now_ns - attempt.started_ns > kAnswerTimeout_ns;
     if (!late && poll(&state, 1, 0) <= 0) return false;
     int error = 0;
     socklen_t size = sizeof error;
-    const bool answer = !late && getsockopt(question.socket, SOL_SOCKET, SO_ERROR, &error, &size) == 0 &&
+    const bool answer = !late && getsockopt(attempt.socket, SOL_SOCKET, SO_ERROR, &error, &size) == 0 &&
                         (error == 0 || error == ECONNREFUSED);
     any |= answer;
-    port_answers_ |= answer && question.port == port_;
-    close(question.socket);  // getsockopt has cleared the error: the socket cannot be asked again
+    port_answers_ |= answer && attempt.port == port_;
+    close(attempt.socket);  // getsockopt has cleared the error: the socket cannot be queried again
     return true;
   });
   if (any) {
-    forget();
-    next_ns_ = asked_ns_ + kWhileAnswered_ns;
-  } else if (now_ns >= next_ns_) {
-    ask(port_, now_ns);
-    if (asked_ns_ != 0 && !port_answers_ && second_port_ != port_) ask(second_port_, now_ns);
-    asked_ns_ = now_ns;
-    next_ns_ = now_ns + kUnanswered_ns;
+    close_all();
+    next_probe_ns_ = last_probe_ns_ + kAnsweredInterval_ns;
+  } else if (now_ns >= next_probe_ns_) {
+    connect_all(port_, now_ns);
+    if (last_probe_ns_ != 0 && !port_answers_ && second_port_ != port_) connect_all(second_port_, now_ns);
+    last_probe_ns_ = now_ns;
+    next_probe_ns_ = now_ns + kUnansweredInterval_ns;
   }
   return any;
 }
 
-void HostProbe::ask(uint16_t port, int64_t now_ns) noexcept {
+void HostProbe::connect_all(uint16_t port, int64_t now_ns) noexcept {
   for (const uint32_t address : addresses_) {
-    if (open_.size() == open_.capacity()) return;
+    if (attempts_.size() == attempts_.capacity()) return;
     const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (socket < 0) continue;
     sockaddr_in to{};
@@ -78,15 +79,15 @@ void HostProbe::ask(uint16_t port, int64_t now_ns) noexcept {
     to.sin_port = htons(port);
     to.sin_addr.s_addr = address;
     if (connect(socket, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0 || errno == EINPROGRESS)
-      open_.push_back({socket, port, now_ns});
+      attempts_.push_back({socket, port, now_ns});
     else
       close(socket);
   }
 }
 
-void HostProbe::forget() noexcept {
-  for (const Question& question : open_) close(question.socket);
-  open_.clear();
+void HostProbe::close_all() noexcept {
+  for (const Attempt& attempt : attempts_) close(attempt.socket);
+  attempts_.clear();
 }
 
 }  // namespace ddp

@@ -20,8 +20,8 @@ class HostProbe {
   static constexpr uint16_t kSsh = 22;     // mpirun needs it; probed too until the first port has answered once
 
   // Ignores addresses that this host has too, such as those of container bridges.
-  explicit HostProbe(const HostAddresses& there, uint16_t port = kDiscard, uint16_t second_port = kSsh);
-  ~HostProbe() { forget(); }
+  explicit HostProbe(const HostAddresses& addresses, uint16_t port = kDiscard, uint16_t second_port = kSsh);
+  ~HostProbe() { close_all(); }
   HostProbe(const HostProbe&) = delete;
   HostProbe& operator=(const HostProbe&) = delete;
 
@@ -30,18 +30,18 @@ class HostProbe {
   bool answered(int64_t now_ns) noexcept;
 
  private:
-  struct Question {
+  struct Attempt {
     int socket;
     uint16_t port;
-    int64_t asked_ns;
+    int64_t started_ns;
   };
-  void ask(uint16_t port, int64_t now_ns) noexcept;
-  void forget() noexcept;
+  void connect_all(uint16_t port, int64_t now_ns) noexcept;
+  void close_all() noexcept;
 
   const uint16_t port_, second_port_;
   std::vector<uint32_t> addresses_;
-  std::vector<Question> open_;
-  int64_t next_ns_ = 0, asked_ns_ = 0;  // times of the next and of the last probe; 0: none
+  std::vector<Attempt> attempts_;
+  int64_t next_probe_ns_ = 0, last_probe_ns_ = 0;  // times of the next and of the last probe; 0: none
   bool port_answers_ = false;
 };
 

@@ -26,8 +26,8 @@ Parent parent_of_process() {
 void end_parent(Parent parent) noexcept {
   if (parent.kind == Parent::Kind::other) return;
   if (parent.kind == Parent::Kind::daemon) std::this_thread::sleep_for(milliseconds(4500));
-  using Try = std::pair<int, milliseconds>;
-  for (const auto& [signal, patience] : {Try(SIGTERM, 1200), Try(SIGTERM, 500), Try(SIGKILL, 100)}) {
+  using Attempt = std::pair<int, milliseconds>;
+  for (const auto& [signal, patience] : {Attempt(SIGTERM, 1200), Attempt(SIGTERM, 500), Attempt(SIGKILL, 100)}) {
     if (getppid() != parent.pid) return;
     kill(parent.pid, signal);
     std::this_thread::sleep_for(patience);

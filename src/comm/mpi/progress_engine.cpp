@@ -15,11 +15,11 @@ namespace {
 using std::chrono::microseconds;
 
 // Times of the fallback thread.
-constexpr microseconds kPatience(200);        // it polls after this time without a poll of the computing thread
-constexpr microseconds kNap(50);              // its interval between polls
-constexpr microseconds kLongestNap(6400);     // its longest interval between checks
-constexpr microseconds kLull(100'000);        // it sleeps after this time without polls and outstanding collectives
-constexpr microseconds kTaskPeriod(100'000);  // interval between two runs of a task
+constexpr microseconds kFallbackDelay(200);      // it polls after this time without a poll of the computing thread
+constexpr microseconds kPollInterval(50);        // its interval between polls
+constexpr microseconds kMaxCheckInterval(6400);  // its longest interval between checks
+constexpr microseconds kIdleDelay(100'000);      // it sleeps after this time without polls and outstanding collectives
+constexpr microseconds kTaskPeriod(100'000);     // interval between two runs of a task
 
 }  // namespace
 
@@ -116,18 +116,18 @@ void ProgressEngine::run_task() noexcept {
   task_->run(now);
 }
 
-// When no collective has been outstanding for kLull, sleeps until the next start, task runs excepted. Otherwise checks
-// whether the computing thread still polls: if it does, doubles the interval to the next check; if not, polls itself.
+// When no collective has been outstanding for kIdleDelay, sleeps until the next start, task runs excepted. Otherwise
+// checks whether the computing thread still polls: if so, doubles the interval to the next check; if not, polls.
 void ProgressEngine::fallback_poll_loop() {
-  prctl(PR_SET_TIMERSLACK, 1000);  // ns; the default of 50 us would double kNap
+  prctl(PR_SET_TIMERSLACK, 1000);  // ns; the default of 50 us would double kPollInterval
   std::unique_lock lock(mutex_);
-  microseconds nap = kPatience;
+  microseconds interval = kFallbackDelay;
   const auto unpolled_for = [this](microseconds time) {
     return steady_ns() - last_poll_ns_.load(std::memory_order_relaxed) >= std::chrono::nanoseconds(time).count();
   };
   while (!stop_ && !failure_) {
     run_task();
-    if (!busy_ && unpolled_for(kLull)) {
+    if (!busy_ && unpolled_for(kIdleDelay)) {
       asleep_ = true;
       if (task_)
         wake_.wait_for(lock, std::chrono::nanoseconds(task_due_ns_ - steady_ns()) + kTaskPeriod,
@@ -135,15 +135,15 @@ void ProgressEngine::fallback_poll_loop() {
       else
         wake_.wait(lock, [this] { return stop_ || busy_ || task_; });
       asleep_ = false;
-      nap = kPatience;
+      interval = kFallbackDelay;
       continue;
     }
-    if (wake_.wait_for(lock, nap, [this] { return stop_; })) return;
-    if (!busy_ || !unpolled_for(kPatience)) {
-      nap = std::min(std::max(2 * nap, kPatience), kLongestNap);
+    if (wake_.wait_for(lock, interval, [this] { return stop_; })) return;
+    if (!busy_ || !unpolled_for(kFallbackDelay)) {
+      interval = std::min(std::max(2 * interval, kFallbackDelay), kMaxCheckInterval);
       continue;
     }
-    nap = kNap;
+    interval = kPollInterval;
     try {
       advance();
     } catch (...) {  // advance() has stored the error in failure_ for the computing thread

@@ -25,8 +25,8 @@ namespace ddp {
 namespace {
 
 // Initialises and finalises MPI. Does not finalise with collectives outstanding: MPI_Finalize would wait for ever.
-struct Library {
-  Library(int& argc, char**& argv) {
+struct MpiLibrary {
+  MpiLibrary(int& argc, char**& argv) {
     require_pmi(environment_of_process());
     // By default Open MPI copies between processes of a host with ptrace rights. Containers forbid that; in virtual
     // machines it is slow: shared memory sums half a megabyte four times faster. The user's own setting wins.
@@ -37,16 +37,16 @@ struct Library {
     MPI_Finalize();
     fail(Exit::communication, "this MPI does not grant MPI_THREAD_MULTIPLE: use one built with it (Open MPI 4 is)");
   }
-  ~Library() {
+  ~MpiLibrary() {
     if (!abandoned) MPI_Finalize();
   }
-  Library(const Library&) = delete;
-  Library& operator=(const Library&) = delete;
+  MpiLibrary(const MpiLibrary&) = delete;
+  MpiLibrary& operator=(const MpiLibrary&) = delete;
   bool abandoned = false;
 };
 
 // Ends this process after two seconds even if all other threads hang; first ends the parent `with`.
-void exit_soon(Exit code, Parent with = {}) {
+void exit_after_delay(Exit code, Parent with = {}) {
   std::thread([code, with, at = std::chrono::steady_clock::now() + std::chrono::seconds(2)] {
     end_parent(with);
     std::this_thread::sleep_until(at);
@@ -56,7 +56,7 @@ void exit_soon(Exit code, Parent with = {}) {
 
 // Whether there is no news of another host. False if the leader of this host is stopped: then news of no host comes in,
 // and no other host is at fault.
-bool cut_off_from_any_host(const HeartbeatTable& heartbeats) {
+bool cut_off_from_a_host(const HeartbeatTable& heartbeats) {
   int leader = 0;
   while (heartbeats.host_of(leader) != heartbeats.host_of(heartbeats.rank())) ++leader;
   const bool stopped = leader != heartbeats.rank() && !heartbeats.left(leader) &&
@@ -88,11 +88,11 @@ struct MpiSession::State {
   ~State() { library.abandoned = engine.abandoned(); }
 
   std::optional<StartupWatchdog> startup_watchdog;
-  Library library;
+  MpiLibrary library;
   int rank = 0, size = 0, local_rank = 0, local_size = 0;
   ProgressEngine engine;
   std::unique_ptr<HeartbeatTable> heartbeats;
-  std::mutex ending;
+  std::mutex abort_mutex;
   std::function<void(const std::string& why)> on_abort;
 };
 
@@ -152,24 +152,25 @@ std::vector<std::string> MpiSession::gather(const std::string& mine) {
 }
 
 void MpiSession::on_abort(std::function<void(const std::string&)> callback) {
-  const std::lock_guard lock(state_->ending);
+  const std::lock_guard lock(state_->abort_mutex);
   state_->on_abort = std::move(callback);
 }
 
 void MpiSession::end(Exit code, const std::string& why) {
-  const Parent parent = cut_off_from_any_host(*state_->heartbeats) ? parent_of_process() : Parent{};
-  exit_soon(code, parent);
+  const Parent parent = cut_off_from_a_host(*state_->heartbeats) ? parent_of_process() : Parent{};
+  exit_after_delay(code, parent);
   state_->heartbeats->leave();
   {
-    const std::lock_guard lock(state_->ending);
+    const std::lock_guard lock(state_->abort_mutex);
     if (state_->on_abort) state_->on_abort(why);
   }
-  while (parent.kind != Parent::Kind::other) std::this_thread::sleep_for(std::chrono::seconds(1));  // exit_soon ends us
+  while (parent.kind != Parent::Kind::other)
+    std::this_thread::sleep_for(std::chrono::seconds(1));  // exit_after_delay ends us
   abort(code);
 }
 
 void MpiSession::abort(Exit code) {
-  exit_soon(code);
+  exit_after_delay(code);
   int initialised = 0, finalised = 0;
   MPI_Initialized(&initialised);
   MPI_Finalized(&finalised);

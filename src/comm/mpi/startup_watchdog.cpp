@@ -19,9 +19,9 @@
 namespace ddp {
 namespace {
 
-constexpr std::chrono::milliseconds kLook(20);
-constexpr int64_t kSlept_ns = 2'000'000'000;  // between two checks: this host or this process was suspended
-constexpr int64_t kAskMpirun_ns = 4'000'000'000;
+constexpr std::chrono::milliseconds kCheckInterval(20);
+constexpr int64_t kSuspended_ns = 2'000'000'000;  // between two checks: this host or this process was suspended
+constexpr int64_t kProbeMpirun_ns = 4'000'000'000;
 
 // The address list and port of mpirun in a URI such as "2672033792.0;tcp://10.77.0.1,10.78.0.1:60253".
 struct Listener {
@@ -51,7 +51,7 @@ HostAddresses parse(const std::string& list) {
   return addresses;
 }
 
-void say(const std::string& addresses, int64_t unanswered_ns) {
+void report_unreachable(const std::string& addresses, int64_t unanswered_ns) {
   fmt::print(stderr,
              "ddp_train: error: on {}: the host of mpirun ({}) cannot be reached in start-up: no answer for {:.1f} s. "
              "The network to it is cut, or it is down or suspended: look at it from here, then start the run again\n",
@@ -81,16 +81,16 @@ StartupWatchdog::~StartupWatchdog() {
 void StartupWatchdog::watch(const std::string& addresses, uint16_t port) {
   HostProbe host(parse(addresses)), mpirun(parse(addresses), port, port);
   int64_t answered_ns = 0;  // 0: never
-  int64_t last_look_ns = steady_ns();
+  int64_t last_check_ns = steady_ns();
   std::unique_lock lock(mutex_);
-  while (!changed_.wait_for(lock, kLook, [this] { return stop_; })) {
+  while (!changed_.wait_for(lock, kCheckInterval, [this] { return stop_; })) {
     const int64_t now_ns = steady_ns();
-    const bool slept = now_ns - std::exchange(last_look_ns, now_ns) > kSlept_ns;
-    if (host.answered(now_ns) || (answered_ns != 0 && slept)) answered_ns = now_ns;
-    if (answered_ns == 0 || now_ns - answered_ns < kAskMpirun_ns) continue;
+    const bool suspended = now_ns - std::exchange(last_check_ns, now_ns) > kSuspended_ns;
+    if (host.answered(now_ns) || (answered_ns != 0 && suspended)) answered_ns = now_ns;
+    if (answered_ns == 0 || now_ns - answered_ns < kProbeMpirun_ns) continue;
     if (mpirun.answered(now_ns)) answered_ns = now_ns;
     if (now_ns - answered_ns < kUnreachable_ns) continue;
-    say(addresses, now_ns - answered_ns);
+    report_unreachable(addresses, now_ns - answered_ns);
     end_parent(parent_of_process());
     _exit(static_cast<int>(Exit::communication));
   }

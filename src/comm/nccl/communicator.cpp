@@ -57,7 +57,7 @@ class NcclCommunicator final : public Communicator {
     connect();
   }
   ~NcclCommunicator() override {
-    if (idle_within(kGoodbye, streams()) && !nccl_.failure())
+    if (idle_within(kShutdownTimeout, streams()) && !nccl_.failure())
       nccl_.leave();
     else
       nccl_.abort();

@@ -15,7 +15,7 @@ const NcclVariables kDeterministic{{"NCCL_ALGO", "Ring"}, {"NCCL_PROTO", "Simple
 
 // NCCL refuses two ranks on one GPU of one host, so each rank gets a host id of its own. The ranks communicate over
 // loopback. Each gets few blocks, because the kernels of the ranks take turns on the GPU.
-NcclVariables for_a_shared_gpu(int rank) {
+NcclVariables shared_gpu_variables(int rank) {
   return {{"NCCL_HOSTID", fmt::format("ddp-rank-{}", rank)},
           {"NCCL_ALGO", "Ring"},
           {"NCCL_IB_DISABLE", "1"},
@@ -30,7 +30,7 @@ NcclVariables for_a_shared_gpu(int rank) {
           {"NCCL_SOCKET_IFNAME", "lo"}};
 }
 
-void demand(const NcclVariables& wanted, const char* why, const NcclVariables& present) {
+void require_no_conflict(const NcclVariables& wanted, const char* why, const NcclVariables& present) {
   for (const auto& [name, value] : wanted)
     if (const auto found = present.find(name); found != present.end())
       require(strcasecmp(found->second.c_str(), value.c_str()) == 0, Exit::usage,
@@ -43,14 +43,14 @@ void demand(const NcclVariables& wanted, const char* why, const NcclVariables& p
 NcclVariables nccl_variables_to_set(const NcclConfig& config, int rank, const NcclVariables& present) {
   NcclVariables wanted;
   if (config.ring) {
-    demand(kRing, "--nccl-algo ring was asked for", present);
+    require_no_conflict(kRing, "--nccl-algo ring was asked for", present);
     wanted.insert(kRing.begin(), kRing.end());
   }
   if (config.deterministic) {
-    demand(kDeterministic, "--deterministic was asked for", present);
+    require_no_conflict(kDeterministic, "--deterministic was asked for", present);
     wanted.insert(kDeterministic.begin(), kDeterministic.end());
   }
-  if (config.share_gpu) wanted.merge(for_a_shared_gpu(rank));
+  if (config.share_gpu) wanted.merge(shared_gpu_variables(rank));
   std::erase_if(wanted, [&](const auto& variable) { return present.contains(variable.first); });
   return wanted;
 }

@@ -24,7 +24,7 @@ std::string advice(const char* what, const std::string& text, int size) {
 }
 
 // Runs a call that may never return in a thread of its own; detaches the thread after `time`.
-void run_for(std::chrono::seconds time, std::function<void()> call) {
+void run_with_timeout(std::chrono::seconds time, std::function<void()> call) {
   std::packaged_task<void()> task(std::move(call));
   const std::future<void> done = task.get_future();
   std::thread thread(std::move(task));
@@ -72,7 +72,7 @@ void Nccl::run(const char* what, const Call& call, std::chrono::nanoseconds dead
   fail(Exit::communication, "NCCL: {}: {}; {}", what, text, advice(what, text, size_));
 }
 
-ncclResult_t Nccl::ask() const {
+ncclResult_t Nccl::query_state() const {
   ncclResult_t state = ncclSuccess;
   const ncclResult_t asked = ncclCommGetAsyncError(comm_, &state);
   return asked == ncclSuccess ? state : asked;
@@ -80,34 +80,34 @@ ncclResult_t Nccl::ask() const {
 
 ncclResult_t Nccl::state() const {
   const std::lock_guard lock(mutex_);
-  return ask();
+  return query_state();
 }
 
 std::optional<std::string> Nccl::failure() const {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock || !comm_) return std::nullopt;
-  return describe_failure(ask(), comm_);
+  return describe_failure(query_state(), comm_);
 }
 
 void Nccl::leave() noexcept {
   try {
-    run("saying goodbye", ncclCommFinalize, kGoodbye);
+    run("saying goodbye", ncclCommFinalize, kShutdownTimeout);
   } catch (const std::exception&) {
     return abort();
   }
-  end(ncclCommDestroy);
+  destroy(ncclCommDestroy);
 }
 
-void Nccl::abort() noexcept { end(ncclCommAbort); }
+void Nccl::abort() noexcept { destroy(ncclCommAbort); }
 
-void Nccl::end(ncclResult_t (*how)(ncclComm_t)) noexcept {
+void Nccl::destroy(ncclResult_t (*how)(ncclComm_t)) noexcept {
   const std::lock_guard lock(mutex_);
   const ncclComm_t comm = std::exchange(comm_, nullptr);
   if (!comm) return;
   try {
     int device = 0;
     DDP_CUDA(cudaGetDevice(&device));
-    run_for(kGoodbye, [=] {
+    run_with_timeout(kShutdownTimeout, [=] {
       (void)cudaSetDevice(device);  // a new thread has device 0: NCCL would create a context there
       (void)how(comm);
     });

@@ -13,7 +13,7 @@
 namespace ddp {
 
 // How long a rank that ends waits for its GPU and for the other ranks.
-constexpr std::chrono::seconds kGoodbye{5};
+constexpr std::chrono::seconds kShutdownTimeout{5};
 
 // NCCL's text for a failed call; nullopt if the call succeeded or is in progress.
 std::optional<std::string> describe_failure(ncclResult_t result, ncclComm_t comm);
@@ -38,16 +38,16 @@ class Nccl {
   std::optional<std::string> failure() const;
 
   // leave() finalises and destroys the communicator; its streams must be idle, its memory deregistered and its graphs
-  // destroyed. abort() destroys the communicator at once. Neither waits much longer than kGoodbye; after that the end
-  // of the process frees the rest.
+  // destroyed. abort() destroys the communicator at once. Neither waits much longer than kShutdownTimeout; after that
+  // the end of the process frees the rest.
   void leave() noexcept;
   void abort() noexcept;
 
  private:
   void run(const char* what, const Call& call, std::chrono::nanoseconds deadline);
-  ncclResult_t ask() const;  // needs the mutex
+  ncclResult_t query_state() const;  // needs the mutex
   ncclResult_t state() const;
-  void end(ncclResult_t (*how)(ncclComm_t)) noexcept;
+  void destroy(ncclResult_t (*how)(ncclComm_t)) noexcept;
 
   const std::chrono::seconds deadline_;
   const int size_;

@@ -13,8 +13,8 @@ namespace ddp {
 void* NcclMemory::allocate(size_t bytes) {
   const size_t size = std::max<size_t>(bytes, 1);
   void* memory = nullptr;
-  Block block{.of_nccl = ncclMemAlloc(&memory, size) == ncclSuccess};
-  if (!block.of_nccl && cudaMalloc(&memory, size) != cudaSuccess) {
+  Block block{.allocated_by_nccl = ncclMemAlloc(&memory, size) == ncclSuccess};
+  if (!block.allocated_by_nccl && cudaMalloc(&memory, size) != cudaSuccess) {
     cudaGetLastError();
     fail(Exit::device, "cannot allocate {} bytes on the GPU for NCCL: {}; use a smaller --batch-size or more ranks",
          bytes, ncclGetLastError(nullptr));
@@ -22,7 +22,7 @@ void* NcclMemory::allocate(size_t bytes) {
   try {
     DDP_CUDA(cudaMemsetAsync(memory, 0, size, streams_.front()));
     DDP_CUDA(cudaStreamSynchronize(streams_.front()));
-    if (block.of_nccl)
+    if (block.allocated_by_nccl)
       nccl_.run("registering memory",
                 [&](ncclComm_t comm) { return ncclCommRegister(comm, memory, size, &block.registration); });
   } catch (...) {
@@ -35,7 +35,7 @@ void* NcclMemory::allocate(size_t bytes) {
 
 void NcclMemory::deallocate(void* memory) noexcept {
   const auto found = blocks_.find(memory);
-  if (found == blocks_.end() || !idle_within(kGoodbye, streams_)) return;  // still in use: leak it
+  if (found == blocks_.end() || !idle_within(kShutdownTimeout, streams_)) return;  // still in use: leak it
   try {
     if (found->second.registration)  // null if NCCL did not register the memory
       nccl_.run("deregistering memory",
@@ -47,7 +47,7 @@ void NcclMemory::deallocate(void* memory) noexcept {
 }
 
 void NcclMemory::release(void* memory, const Block& block) noexcept {
-  if (block.of_nccl)
+  if (block.allocated_by_nccl)
     (void)ncclMemFree(memory);
   else
     (void)cudaFree(memory);

@@ -20,7 +20,7 @@ class NcclMemory final : public Memory {
 
  private:
   struct Block {
-    bool of_nccl = false;
+    bool allocated_by_nccl = false;
     void* registration = nullptr;
   };
   static void release(void* memory, const Block& block) noexcept;

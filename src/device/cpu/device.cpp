@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kAlignment = 64;
 
-class Runner final : public GraphCache {
+class EagerGraphCache final : public GraphCache {
  public:
   void run(GraphKey, const std::function<void()>& work) override { work(); }
 };
@@ -55,7 +55,7 @@ class CpuDevice final : public Device {
 
   void timestamp(int64_t* nanoseconds) override { *nanoseconds = steady_ns(); }
 
-  std::unique_ptr<GraphCache> graph_cache() override { return std::make_unique<Runner>(); }
+  std::unique_ptr<GraphCache> graph_cache() override { return std::make_unique<EagerGraphCache>(); }
 
  private:
   static void copy(void* to, const void* from, size_t bytes) {

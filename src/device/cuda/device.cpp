@@ -107,7 +107,7 @@ class CudaDevice final : public Device {
   void timestamp(int64_t* nanoseconds) override {
     order_after(clock_.get(), compute(), order_.get());
     write_clock(clock_.get(), nanoseconds);
-    clock_runs_ = true;
+    clock_pending_ = true;
   }
 
   void begin_range(const char* name) noexcept override { nvtxRangePushA(name); }
@@ -126,8 +126,8 @@ class CudaDevice final : public Device {
   }
 
   void join_clock() {
-    if (clock_runs_) order_after(compute(), clock_.get(), order_.get());
-    clock_runs_ = false;
+    if (clock_pending_) order_after(compute(), clock_.get(), order_.get());
+    clock_pending_ = false;
   }
 
   CudaDeviceConfig config_;
@@ -136,7 +136,7 @@ class CudaDevice final : public Device {
   CudaStream compute_, ahead_, clock_;
   CudaEvent order_;
   std::array<CudaEvent, kFences> fences_;
-  bool clock_runs_ = false;  // clock_ has a timestamp that compute_ is not ordered after
+  bool clock_pending_ = false;  // clock_ has a timestamp that compute_ is not ordered after
 };
 
 }  // namespace
