@@ -69,7 +69,7 @@ class Input {
       done += room - z_.avail_out;
       member_ended_ = code == Z_STREAM_END;
       require(code != Z_BUF_ERROR, Exit::data,
-              "{}: truncated, its gzip stream breaks off; copy or download the file again", name_);
+              "{}: truncated, its gzip stream ends early; copy or download the file again", name_);
       if (code == Z_MEM_ERROR) throw std::bad_alloc();
       require(code == Z_OK || code == Z_STREAM_END, Exit::data, "{}: corrupt ({}); copy or download the file again",
               name_, z_.msg ? z_.msg : ::zError(code));
@@ -128,11 +128,11 @@ std::vector<uint8_t> read_rest(Input& input, size_t bytes) {
     found += input.read(data.data() + found, data.size() - found);
   } while (found == data.size() && found < bytes);
   require(found == bytes, Exit::data,
-          "{}: truncated, its header promises {} bytes of data and {} are there; copy or download the file again",
+          "{}: truncated, its header claims {} bytes of data, but it has {}; copy or download the file again",
           input.name(), bytes, found);
   uint8_t more;  // the read past the end also makes zlib check the checksum
   require(input.read(&more, 1) == 0, Exit::data,
-          "{}: goes on after the {} bytes of data that its header promises; copy or download the file again",
+          "{}: too long, it has more than the {} bytes of data that its header claims; copy or download the file again",
           input.name(), bytes);
   return data;
 }
@@ -144,7 +144,7 @@ std::pair<ImageShape, std::vector<uint8_t>> read_images(Input& input) {
   size_t bytes = 0;
   const bool overflow = __builtin_mul_overflow(size_t{h} * w, size_t{n}, &bytes) || bytes > kMaxBytes;  // h * w < 2^64
   require(n > 0 && h > 0 && w > 0 && !overflow, Exit::data,
-          "{}: its header promises {} images of {} x {} pixels, which cannot be; copy or download the file again",
+          "{}: its header claims {} images of {} x {} pixels, which is impossible; copy or download the file again",
           input.name(), n, h, w);
   return {ImageShape{h, w, 1}, read_rest(input, bytes)};
 }
@@ -152,7 +152,7 @@ std::pair<ImageShape, std::vector<uint8_t>> read_images(Input& input) {
 std::vector<uint8_t> read_labels(Input& input, int classes) {
   read_magic(input, kLabels);
   const uint32_t n = read_u32(input);
-  require(n > 0, Exit::data, "{}: its header promises no labels; copy or download the file again", input.name());
+  require(n > 0, Exit::data, "{}: its header claims 0 labels; copy or download the file again", input.name());
   std::vector<uint8_t> labels = read_rest(input, n);
   const auto bad = std::find_if(labels.begin(), labels.end(), [&](uint8_t label) { return label >= classes; });
   require(bad == labels.end(), Exit::data, "{}: the label of sample {} is {}, but there are {} classes, 0 to {}",

@@ -14,8 +14,7 @@ class Subset final : public Dataset {
   Subset(std::unique_ptr<Dataset> whole, int64_t samples) : Subset(*whole, samples) { owned_ = std::move(whole); }
   Subset(const Dataset& whole, int64_t samples) : whole_(whole), samples_(samples) {
     require(samples >= 1 && samples <= whole_.size(), Exit::usage,
-            "{} samples were asked for, but the dataset holds {}: ask for 1 to {}", samples, whole_.size(),
-            whole_.size());
+            "cannot use {} samples: the dataset holds {}; choose 1 to {}", samples, whole_.size(), whole_.size());
   }
 
   int64_t size() const override { return samples_; }

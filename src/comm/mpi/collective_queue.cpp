@@ -14,7 +14,7 @@ void add_bf16(void* in, void* in_out, int* count, MPI_Datatype*) { add(in_out, i
 
 int checked_count(const DeviceSpan& span) {
   require(span.count <= std::numeric_limits<int>::max(), Exit::usage,
-          "a collective of {} elements is more than MPI takes in one call: use --allreduce ring", span.count);
+          "a collective of {} elements is too large for one MPI call: use --allreduce ring", span.count);
   return static_cast<int>(span.count);
 }
 

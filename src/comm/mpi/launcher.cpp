@@ -70,8 +70,8 @@ void require_pmi(const Environment& environment) {
   for (const auto& [name, value] : environment)
     if (name.starts_with("PMI_") || name.starts_with("PMIX_")) return;
   fail(Exit::world,
-       "srun promised {} ranks ({}), but gave them no PMI to find each other by, so that each would be a job of its "
-       "own: {}",
+       "srun promised {} ranks ({}), but gave them no PMI: the ranks cannot find each other, and each would run as its "
+       "own job: {}",
        expected->ranks, expected->variable, kSrunRemedy);
 }
 

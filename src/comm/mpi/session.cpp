@@ -35,7 +35,8 @@ struct MpiLibrary {
     DDP_MPI(MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided));
     if (provided == MPI_THREAD_MULTIPLE) return;
     MPI_Finalize();
-    fail(Exit::communication, "this MPI does not grant MPI_THREAD_MULTIPLE: use one built with it (Open MPI 4 is)");
+    fail(Exit::communication,
+         "this MPI library does not provide MPI_THREAD_MULTIPLE: use one that does, such as Open MPI 4");
   }
   ~MpiLibrary() {
     if (!abandoned) MPI_Finalize();

@@ -52,10 +52,11 @@ HostAddresses parse(const std::string& list) {
 }
 
 void report_unreachable(const std::string& addresses, int64_t unanswered_ns) {
-  fmt::print(stderr,
-             "ddp_train: error: on {}: the host of mpirun ({}) cannot be reached in start-up: no answer for {:.1f} s. "
-             "The network to it is cut, or it is down or suspended: look at it from here, then start the run again\n",
-             name_of_host(), addresses, 1e-9 * static_cast<double>(unanswered_ns));
+  fmt::print(
+      stderr,
+      "ddp_train: error: on {}: the host of mpirun ({}) cannot be reached during start-up: no answer for {:.1f} s. "
+      "The host is down or suspended, or the network to it is cut: check both, then start the run again\n",
+      name_of_host(), addresses, 1e-9 * static_cast<double>(unanswered_ns));
 }
 
 }  // namespace

@@ -67,24 +67,24 @@ class NcclCommunicator final : public Communicator {
   int size() const override { return host_.size(); }
 
   Sequence all_reduce(DeviceSpan span) override {
-    return start("a sum", span, [=, this](ncclComm_t comm) {
+    return start("all-reduce", span, [=, this](ncclComm_t comm) {
       return ncclAllReduce(span.data, span.data, span.count, type_of(span), ncclSum, comm, communication_.get());
     });
   }
   Sequence reduce_scatter(DeviceSpan span) override {
     const int64_t part = part_of(span);
-    return start("a reduce-scatter", span, [=, this](ncclComm_t comm) {
+    return start("reduce-scatter", span, [=, this](ncclComm_t comm) {
       return ncclReduceScatter(span.data, my_part(span), part, type_of(span), ncclSum, comm, communication_.get());
     });
   }
   Sequence all_gather(DeviceSpan span) override {
     const int64_t part = part_of(span);
-    return start("an all-gather", span, [=, this](ncclComm_t comm) {
+    return start("all-gather", span, [=, this](ncclComm_t comm) {
       return ncclAllGather(my_part(span), span.data, part, type_of(span), comm, communication_.get());
     });
   }
   Sequence broadcast(DeviceSpan span, int root) override {
-    return start("a broadcast", span, [=, this](ncclComm_t comm) {
+    return start("broadcast", span, [=, this](ncclComm_t comm) {
       return ncclBroadcast(span.data, span.data, span.count, type_of(span), root, comm, communication_.get());
     });
   }
@@ -136,12 +136,12 @@ class NcclCommunicator final : public Communicator {
     Buffer one(device_, sizeof(float));
     device_.synchronize();
     try {
-      nccl_.run("the first sum", [&](ncclComm_t comm) {
+      nccl_.run("first all-reduce", [&](ncclComm_t comm) {
         return ncclAllReduce(one.data(), one.data(), 1, ncclFloat32, ncclSum, comm, communication_.get());
       });
       require(idle_within(deadline_, streams()), Exit::communication,
-              "NCCL: the first sum: not done after {} s; make sure that the ranks reach each other's GPUs; "
-              "NCCL_DEBUG=INFO shows how they try",
+              "NCCL: first all-reduce: not done after {} s; make sure that the ranks can reach each other's GPUs; "
+              "NCCL_DEBUG=INFO shows the attempts",
               deadline_.count());
     } catch (...) {
       nccl_.abort();  // before `one` is freed
@@ -176,7 +176,7 @@ std::unique_ptr<Communicator> make_nccl_communicator(Device& device, Communicato
 std::string describe_nccl() {
   int version = 0;
   if (const auto why = describe_failure(ncclGetVersion(&version), nullptr))
-    fail(Exit::communication, "NCCL does not tell its version: {}", *why);
+    fail(Exit::communication, "cannot get the NCCL version: {}", *why);
   return describe_nccl(version, nccl_variables_of_process());
 }
 

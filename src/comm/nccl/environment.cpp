@@ -30,12 +30,12 @@ NcclVariables shared_gpu_variables(int rank) {
           {"NCCL_SOCKET_IFNAME", "lo"}};
 }
 
-void require_no_conflict(const NcclVariables& wanted, const char* why, const NcclVariables& present) {
+void require_no_conflict(const NcclVariables& wanted, const char* option, const NcclVariables& present) {
   for (const auto& [name, value] : wanted)
     if (const auto found = present.find(name); found != present.end())
       require(strcasecmp(found->second.c_str(), value.c_str()) == 0, Exit::usage,
-              "{}={} is set, but {}, which needs {}={}: unset it, or leave the option", name, found->second, why, name,
-              value);
+              "{}={} is set, but {} needs {}={}: unset the variable or omit the option", name, found->second, option,
+              name, value);
 }
 
 }  // namespace
@@ -43,11 +43,11 @@ void require_no_conflict(const NcclVariables& wanted, const char* why, const Ncc
 NcclVariables nccl_variables_to_set(const NcclConfig& config, int rank, const NcclVariables& present) {
   NcclVariables wanted;
   if (config.ring) {
-    require_no_conflict(kRing, "--nccl-algo ring was asked for", present);
+    require_no_conflict(kRing, "--nccl-algo ring", present);
     wanted.insert(kRing.begin(), kRing.end());
   }
   if (config.deterministic) {
-    require_no_conflict(kDeterministic, "--deterministic was asked for", present);
+    require_no_conflict(kDeterministic, "--deterministic", present);
     wanted.insert(kDeterministic.begin(), kDeterministic.end());
   }
   if (config.share_gpu) wanted.merge(shared_gpu_variables(rank));

@@ -11,16 +11,16 @@
 namespace ddp {
 namespace {
 
-constexpr const char* kInit = "bringing all ranks together";
+constexpr const char* kInit = "initialisation";
 
 std::string advice(const char* what, const std::string& text, int size) {
   if (text.find("Duplicate GPU") != text.npos) return "give each rank a GPU of its own, or start fewer ranks";
   if (what == kInit)
     return fmt::format(
-        "make sure that all {} ranks run and reach each other over the network that NCCL takes "
-        "(NCCL_SOCKET_IFNAME); NCCL_DEBUG=INFO shows what it tries",
+        "make sure that all {} ranks run and can reach each other over the network that NCCL uses "
+        "(NCCL_SOCKET_IFNAME); NCCL_DEBUG=INFO shows the attempts",
         size);
-  return "another rank may have failed first, look for its message; NCCL_DEBUG=INFO tells more";
+  return "another rank may have failed first: look for its message; NCCL_DEBUG=INFO shows details";
 }
 
 // Runs a call that may never return in a thread of its own; detaches the thread after `time`.
@@ -91,7 +91,7 @@ std::optional<std::string> Nccl::failure() const {
 
 void Nccl::leave() noexcept {
   try {
-    run("saying goodbye", ncclCommFinalize, kShutdownTimeout);
+    run("finalisation", ncclCommFinalize, kShutdownTimeout);
   } catch (const std::exception&) {
     return abort();
   }

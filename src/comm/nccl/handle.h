@@ -30,7 +30,7 @@ class Nccl {
   Nccl& operator=(const Nccl&) = delete;
 
   // Makes an NCCL call and returns when NCCL is done with it; a collective is then issued to its stream, not complete.
-  // `what` names the call in messages: "NCCL: a sum: ...". Throws Error(Exit::communication).
+  // `what` names the call in messages: "NCCL: all-reduce: ...". Throws Error(Exit::communication).
   void run(const char* what, const Call& call) { run(what, call, deadline_); }
 
   // Why no collective can complete any more; nullopt without a failure, and while another thread makes a call. Any

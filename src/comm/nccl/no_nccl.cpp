@@ -4,8 +4,7 @@
 namespace ddp {
 namespace {
 
-constexpr const char* kReason =
-    "NCCL was asked for, but this program was built without CUDA: build the preset \"cuda\"";
+constexpr const char* kReason = "NCCL needs CUDA, but this program was built without CUDA: build the preset \"cuda\"";
 
 }  // namespace
 

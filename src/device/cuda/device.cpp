@@ -179,7 +179,7 @@ std::unique_ptr<Device> make_cuda_device(const CudaDeviceConfig& config) {
 
 cudaStream_t compute_stream(Device& device) {
   const auto* const cuda = dynamic_cast<CudaDevice*>(&device);
-  require(cuda != nullptr, Exit::internal, "{} is no CUDA device", device.name());
+  require(cuda != nullptr, Exit::internal, "{} is not a CUDA device", device.name());
   return cuda->compute();
 }
 

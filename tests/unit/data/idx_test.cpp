@@ -85,7 +85,7 @@ TEST_F(Idx, ReadsGzipStreamsInARow) {
   }
   EXPECT_EQ(read_idx(folder_.plain("i.gz", packed), folder_.plain("l", label_bytes()), 10)->size(), 3);
   packed.push_back('x');
-  expect_bad_images(folder_.plain("i.gz", packed), {"its gzip stream breaks off"});
+  expect_bad_images(folder_.plain("i.gz", packed), {"its gzip stream ends early"});
   packed.push_back('x');
   expect_bad_images(folder_.plain("i.gz", packed), {"corrupt (incorrect header check)"});
 }
@@ -104,23 +104,23 @@ TEST_F(Idx, OtherKindOfFile) {
 TEST_F(Idx, TruncatedFile) {
   Bytes bytes = image_bytes();
   bytes.pop_back();
-  expect_bad_images(folder_.plain("i", bytes), {"truncated", "24 bytes", "23 are there"});
-  expect_bad_images(folder_.gzipped("i.gz", bytes), {"truncated", "24 bytes", "23 are there"});
+  expect_bad_images(folder_.plain("i", bytes), {"truncated", "24 bytes", "it has 23;"});
+  expect_bad_images(folder_.gzipped("i.gz", bytes), {"truncated", "24 bytes", "it has 23;"});
   bytes.resize(16);
-  expect_bad_images(folder_.plain("i", bytes), {"24 bytes", "0 are there"});
+  expect_bad_images(folder_.plain("i", bytes), {"24 bytes", "it has 0;"});
   for (size_t size : {15, 4, 3, 0}) {
     bytes.resize(size);
     expect_bad_images(folder_.plain("i", bytes), {"truncated within its header"});
   }
-  expect_bad_labels(folder_.plain("l", idx_bytes(kLabels, {3}, {1, 2})), {"truncated", "3 bytes", "2 are there"});
+  expect_bad_labels(folder_.plain("l", idx_bytes(kLabels, {3}, {1, 2})), {"truncated", "3 bytes", "it has 2;"});
 }
 
 TEST_F(Idx, TrailingBytes) {
   Bytes bytes = image_bytes();
   bytes.push_back(0);
-  expect_bad_images(folder_.plain("i", bytes), {"goes on after the 24 bytes"});
-  expect_bad_images(folder_.gzipped("i.gz", bytes), {"goes on after the 24 bytes"});
-  expect_bad_labels(folder_.plain("l", idx_bytes(kLabels, {3}, {1, 2, 3, 4})), {"goes on after the 3 bytes"});
+  expect_bad_images(folder_.plain("i", bytes), {"more than the 24 bytes"});
+  expect_bad_images(folder_.gzipped("i.gz", bytes), {"more than the 24 bytes"});
+  expect_bad_labels(folder_.plain("l", idx_bytes(kLabels, {3}, {1, 2, 3, 4})), {"more than the 3 bytes"});
 }
 
 TEST_F(Idx, CorruptGzip) {
@@ -136,7 +136,7 @@ TEST_F(Idx, CorruptGzip) {
   expect_bad_images(folder_.plain("block.gz", wrong_block), {"corrupt (invalid block type)"});
   for (size_t lost : {1, 4, 8, 12}) {
     const Bytes broken(packed.begin(), packed.end() - static_cast<std::ptrdiff_t>(lost));
-    expect_bad_images(folder_.plain("short.gz", broken), {"truncated, its gzip stream breaks off"});
+    expect_bad_images(folder_.plain("short.gz", broken), {"truncated, its gzip stream ends early"});
   }
 }
 
@@ -145,16 +145,16 @@ TEST_F(Idx, AbsurdDimensions) {
   for (const Bytes& bytes :
        {idx_bytes(kImages, {0, 2, 4}, {}), idx_bytes(kImages, {3, 0, 4}, {}), idx_bytes(kImages, {3, 2, 0}, {}),
         idx_bytes(kImages, {most, most, most}, pixels(3)), idx_bytes(kImages, {most, most, 1}, pixels(3))})
-    expect_bad_images(folder_.plain("i", bytes), {"which cannot be"});
-  expect_bad_labels(folder_.plain("l", idx_bytes(kLabels, {0}, {})), {"no labels"});
+    expect_bad_images(folder_.plain("i", bytes), {"which is impossible"});
+  expect_bad_labels(folder_.plain("l", idx_bytes(kLabels, {0}, {})), {"0 labels"});
 }
 
 // 2^62 bytes could never be allocated: what the header claims is not what is asked for.
 TEST_F(Idx, ClaimsAreNotAllocated) {
   expect_bad_images(folder_.plain("i", idx_bytes(kImages, {1u << 30, 1u << 16, 1u << 16}, pixels(3))),
-                    {"promises 4611686018427387904 bytes", "24 are there"});
+                    {"claims 4611686018427387904 bytes", "it has 24;"});
   expect_bad_images(folder_.gzipped("i.gz", idx_bytes(kImages, {1u << 30, 1u << 16, 1u << 16}, pixels(3))),
-                    {"promises 4611686018427387904 bytes", "24 are there"});
+                    {"claims 4611686018427387904 bytes", "it has 24;"});
 }
 
 TEST_F(Idx, LabelOutOfRange) {
