@@ -24,7 +24,7 @@ struct DeviceSpan {
 
 class Communicator {
  public:
-  using Sequence = uint64_t;  // 1 for the first collective started here, then 2, 3, ...
+  using Sequence = uint64_t;  // number of a collective: 1 for the first of this communicator, then 2, 3, ...
 
   virtual ~Communicator() = default;
   virtual int rank() const = 0;

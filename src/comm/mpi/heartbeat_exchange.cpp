@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kSendEvery_ns = 500'000'000;
 constexpr int64_t kCloseTimeout_ns = 2'000'000'000;
-constexpr int kMaxMessages = 16;  // messages of one peer
+constexpr int kMaxMessages = 16;  // largest number of messages from one peer in one call of receive()
 
 }  // namespace
 

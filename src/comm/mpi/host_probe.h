@@ -16,8 +16,9 @@ HostAddresses addresses_of_this_host();  // addresses of interfaces that are up,
 
 class HostProbe {
  public:
-  static constexpr uint16_t kDiscard = 9;  // no daemon listens here: a refusal costs no daemon a connection
-  static constexpr uint16_t kSsh = 22;     // mpirun needs it; probed too until the first port has answered once
+  // No daemon listens on the discard port: a refusal costs no daemon a connection. mpirun needs the ssh port; it is
+  // probed too, from the second probe on, until the discard port has answered once.
+  static constexpr uint16_t kDiscard = 9, kSsh = 22;
 
   // Ignores addresses that this host has too, such as those of container bridges.
   explicit HostProbe(const HostAddresses& addresses, uint16_t port = kDiscard, uint16_t second_port = kSsh);

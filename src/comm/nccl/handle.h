@@ -33,8 +33,8 @@ class Nccl {
   // `what` names the call in messages: "NCCL: all-reduce: ...". Throws Error(Exit::communication).
   void run(const char* what, const Call& call) { run(what, call, deadline_); }
 
-  // Why no collective can complete any more; nullopt without a failure, and while another thread makes a call. Any
-  // thread may call this.
+  // Why no collective can complete any more. nullopt without a failure, while another thread makes a call, and after
+  // leave() or abort(). Any thread may call this.
   std::optional<std::string> failure() const;
 
   // leave() finalises and destroys the communicator; its streams must be idle, its memory deregistered and its graphs
