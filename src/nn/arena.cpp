@@ -20,8 +20,8 @@ Arena plan_arena(std::span<const Lifetime> values) {
   for (const size_t v : by_size) {
     int64_t offset = 0;
     for (const size_t other : placed) {
-      const bool together = values[v].first <= values[other].last && values[other].first <= values[v].last;
-      if (!together) continue;
+      const bool overlap = values[v].first <= values[other].last && values[other].first <= values[v].last;
+      if (!overlap) continue;
       if (offset + rounded(values[v].bytes) <= arena.offsets[other]) break;
       offset = std::max(offset, arena.offsets[other] + rounded(values[other].bytes));
     }

@@ -94,16 +94,16 @@ class DropoutLayer : public SimpleLayer {
 
   void forward(const LayerValues& v, const Pass& pass) override {
     if (pass.kind == Pass::Kind::train)
-      ops_.dropout(at(pass), v.x, pass.samples, v.y);
+      ops_.dropout(dropout_in(pass), v.x, pass.samples, v.y);
     else
       ops_.reorder(v.x, v.y);
   }
   void backward(const LayerValues&, const Tensor&, const Tensor& dy, const Tensor& dx, const Pass& pass) override {
-    if (dx.data) ops_.dropout(at(pass), dy, pass.samples, dx);
+    if (dx.data) ops_.dropout(dropout_in(pass), dy, pass.samples, dx);
   }
 
  private:
-  Dropout at(const Pass& pass) const {
+  Dropout dropout_in(const Pass& pass) const {
     Dropout dropout = dropout_;
     dropout.epoch = pass.epoch;
     return dropout;
@@ -112,7 +112,7 @@ class DropoutLayer : public SimpleLayer {
   Dropout dropout_;
 };
 
-// Dense and lanes are flattened by looking at them otherwise; a format blocked by channels must be rearranged.
+// Dense and lanes are flattened by looking at them otherwise; a format blocked by channels must be reordered.
 class FlattenLayer : public SimpleLayer {
  public:
   explicit FlattenLayer(Ops& ops) : SimpleLayer(ops, {}) {}
@@ -147,9 +147,9 @@ Conv2dDesc conv2d_desc(const LayerSpec& spec, bool input_gradient, Format input_
 
 std::unique_ptr<Layer> make_layer(const LayerSpec& spec, int index, bool input_gradient, Format format,
                                   const LayerContext& context) {
-  const bool rearranged = spec.kind == LayerSpec::Kind::flatten && format.kind == Format::Kind::blocked_channels &&
-                          (spec.input.h * spec.input.w > 1 || spec.input.c % format.block != 0);
-  if (spec.view && !rearranged) return nullptr;
+  const bool reordered = spec.kind == LayerSpec::Kind::flatten && format.kind == Format::Kind::blocked_channels &&
+                         (spec.input.h * spec.input.w > 1 || spec.input.c % format.block != 0);
+  if (spec.view && !reordered) return nullptr;
   Ops& ops = context.ops;
   const auto ids = ids_of_layer(context.parameters, index);
   switch (spec.kind) {

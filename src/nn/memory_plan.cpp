@@ -10,7 +10,7 @@ MemoryPlan plan_memory(int64_t image_bytes, std::span<const PlannedStage> stages
     while (stage >= 0 && stages[stage].view) stage = stages[stage].from;
     return stage;
   };
-  const auto turn = [&](int stage) { return 2 * count - stage; };  // of its backward
+  const auto backward_time = [&](int stage) { return 2 * count - stage; };  // of its backward
 
   std::vector<Lifetime> lives{{image_bytes, -1, 0}};  // the image, then one for each value that is no view
   std::vector<int> life_of(count, 0);
@@ -19,32 +19,32 @@ MemoryPlan plan_memory(int64_t image_bytes, std::span<const PlannedStage> stages
     const PlannedStage& stage = stages[i];
     if (stage.view) continue;
     Lifetime& read = life(stage.from);
-    read.last = std::max(read.last, stage.saves_input ? turn(i) : i);
+    read.last = std::max(read.last, stage.saves_input ? backward_time(i) : i);
     if (stage.skip != LayerSpec::kNone) life(stage.skip).last = std::max(life(stage.skip).last, i);
     life_of[i] = static_cast<int>(lives.size());
-    lives.push_back({stage.bytes, i, stage.saves_output ? turn(i) : i});
+    lives.push_back({stage.bytes, i, stage.saves_output ? backward_time(i) : i});
   }
 
-  std::vector<std::vector<int>> parts(count);  // lives
+  std::vector<std::vector<int>> terms(count);  // lives
   std::vector<int> written(count, -1);
   const int last = root(count - 1);
   if (count > 0) {
     life(last).last = std::max(life(last).last, count);
     if (stages[last].has_gradient) {
-      parts[last].push_back(static_cast<int>(lives.size()));
-      lives.push_back({stages[last].bytes, count, turn(last)});
+      terms[last].push_back(static_cast<int>(lives.size()));
+      lives.push_back({stages[last].bytes, count, backward_time(last)});
     }
   }
   for (int i = count - 1; i >= 0; --i) {
     const PlannedStage& stage = stages[i];
     if (stage.view || !stage.has_gradient) continue;
-    for (const int part : parts[i]) lives[part].last = turn(i);
+    for (const int term : terms[i]) lives[term].last = backward_time(i);
     const int from = root(stage.from), skip = stage.skip >= 0 ? root(stage.skip) : LayerSpec::kNone;
-    if (skip >= 0 && stages[skip].has_gradient) parts[skip].push_back(parts[i][0]);
+    if (skip >= 0 && stages[skip].has_gradient) terms[skip].push_back(terms[i][0]);
     if (from >= 0 && stages[from].has_gradient) {
       written[i] = static_cast<int>(lives.size());
-      parts[from].push_back(written[i]);
-      lives.push_back({stages[from].bytes, turn(i), turn(i)});
+      terms[from].push_back(written[i]);
+      lives.push_back({stages[from].bytes, backward_time(i), backward_time(i)});
     }
   }
 
@@ -54,7 +54,7 @@ MemoryPlan plan_memory(int64_t image_bytes, std::span<const PlannedStage> stages
   for (int i = 0; i < count; ++i) {
     plan.value.push_back(arena.offsets[root(i) < 0 ? 0 : life_of[root(i)]]);
     plan.from_gradient.push_back(written[i] < 0 ? -1 : arena.offsets[written[i]]);
-    for (const int part : parts[i]) plan.gradient[i].push_back(arena.offsets[part]);
+    for (const int term : terms[i]) plan.gradient[i].push_back(arena.offsets[term]);
   }
   return plan;
 }

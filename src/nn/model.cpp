@@ -119,10 +119,10 @@ void Model::backward(int index, const Pass& pass) {
   const Stage& stage = stages_[index];
   const int64_t n = pass.samples.size;
   const Tensor dy = at(index, stage.gradient[0], n);
-  const auto part = [&](size_t p) { return at(index, stage.gradient[p], n); };
-  size_t parts = stage.gradient.size();
-  for (; parts > (stage.layer->accepts_split_gradient() ? 2u : 1u); --parts) ops_.add(dy, part(parts - 1), dy);
-  stage.layer->backward(values(stage, index, n), parts > 1 ? part(1) : Tensor{}, dy,
+  const auto term = [&](size_t t) { return at(index, stage.gradient[t], n); };
+  size_t terms = stage.gradient.size();
+  for (; terms > (stage.layer->accepts_split_gradient() ? 2u : 1u); --terms) ops_.add(dy, term(terms - 1), dy);
+  stage.layer->backward(values(stage, index, n), terms > 1 ? term(1) : Tensor{}, dy,
                         stage.from_gradient < 0 ? Tensor{} : at(stage.from, stage.from_gradient, n), pass);
 }
 

@@ -29,10 +29,10 @@ const char* name_of(Kind kind) {
 
 Network::Network(std::string name, ImageShape input) : name_(std::move(name)), input_(input) {}
 
-std::string Network::coming_name() const { return prefix_ + given_name_.value_or(std::to_string(number_)); }
+std::string Network::peek_name() const { return prefix_ + given_name_.value_or(std::to_string(number_)); }
 
-std::string Network::next_name() {
-  std::string name = coming_name();
+std::string Network::take_name() {
+  std::string name = peek_name();
   if (!std::exchange(given_name_, std::nullopt)) ++number_;
   return name;
 }
@@ -44,7 +44,7 @@ Network& Network::named(std::string name) {
 
 // Fills in what follows from where the layer stands.
 void Network::add(LayerSpec layer, const std::string& what, bool fits) {
-  layer.name = next_name();
+  layer.name = take_name();
   layer.from = last_;
   layer.input = output();
   const auto& [h, w, c] = layer.output;
@@ -71,7 +71,7 @@ Network& Network::conv2d(int64_t out_channels, int64_t kernel, const ConvOptions
 Network& Network::linear(int64_t out_features) {
   const ImageShape in = output();
   require(in.h == 1 && in.w == 1, Exit::model,
-          "model {}: layer {} (linear {}) follows an image of {}x{}x{}; put flatten() before it", name_, coming_name(),
+          "model {}: layer {} (linear {}) follows an image of {}x{}x{}; put flatten() before it", name_, peek_name(),
           out_features, in.h, in.w, in.c);
   const int flatten = flatten_before();
   add({.kind = Kind::linear, .output = {1, 1, out_features}, .flattened = flatten >= 0 ? layers_[flatten].input : in},
@@ -93,7 +93,7 @@ Network& Network::batch_norm(const NormOptions& options) {
   require(!permuted, Exit::model,
           "model {}: layer {} (batch norm) follows a flatten of an image, whose features PyTorch orders otherwise; put "
           "it before the flatten, or behind a linear layer",
-          name_, coming_name());
+          name_, peek_name());
   add({.kind = Kind::batch_norm, .output = output(), .norm = options}, "batch norm");
   return *this;
 }
@@ -139,13 +139,13 @@ Network& Network::flatten() {
 
 Network& Network::dropout(float rate) {
   require(rate >= 0 && rate < 1, Exit::model, "model {}: layer {} (dropout of {}): give a share from 0 to below 1",
-          name_, coming_name(), rate);
+          name_, peek_name(), rate);
   add({.kind = Kind::dropout, .output = output(), .rate = rate}, "dropout");
   return *this;
 }
 
-Network& Network::block(const Part& layers) {
-  const std::string prefix = next_name() + ".";
+Network& Network::block(const AddLayers& layers) {
+  const std::string prefix = take_name() + ".";
   const std::string outer = std::exchange(prefix_, prefix);
   const int number = std::exchange(number_, 0);
   layers(*this);
@@ -155,7 +155,7 @@ Network& Network::block(const Part& layers) {
 }
 
 // The shortcut comes first, so that the sum can be fused into a batch norm that ends the main path.
-Network& Network::residual(const Part& main, const Part& shortcut) {
+Network& Network::residual(const AddLayers& main, const AddLayers& shortcut) {
   return block([&](Network& net) {
     const int fork = net.last_;
     net.forked_ = true;

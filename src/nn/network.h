@@ -70,10 +70,10 @@ class Network {
 
   Network& named(std::string name);  // the next layer, block or sum
 
-  using Part = std::function<void(Network&)>;
-  Network& block(const Part& layers);  // an nn.Sequential inside this one
+  using AddLayers = std::function<void(Network&)>;
+  Network& block(const AddLayers& layers);  // an nn.Sequential inside this one
   // relu(main(x) + shortcut(x)); an empty shortcut is x itself.
-  Network& residual(const Part& main, const Part& shortcut);
+  Network& residual(const AddLayers& main, const AddLayers& shortcut);
 
   const std::string& name() const { return name_; }
   ImageShape input() const { return input_; }
@@ -90,8 +90,8 @@ class Network {
 
  private:
   ImageShape at(int layer) const { return layer == LayerSpec::kImage ? input_ : layers_[layer].output; }
-  std::string coming_name() const;  // of the next layer
-  std::string next_name();
+  std::string peek_name() const;  // of the next layer
+  std::string take_name();
   int flatten_before() const;
   void add(LayerSpec layer, const std::string& what, bool fits = true);
   void add_pool(Pool2dDesc::Kind kind, const Window2d& window, const std::string& what);

@@ -226,7 +226,7 @@ TEST(Network, PathsThatDoNotMeetAreRefused) {
 }
 
 TEST(Network, WhatDoesNotFitIsRefusedWithTheLayersName) {
-  const auto refused = [](const Network::Part& layers, const char* name) {
+  const auto refused = [](const Network::AddLayers& layers, const char* name) {
     Network network("small", {4, 4, 1});
     try {
       layers(network);
