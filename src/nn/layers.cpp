@@ -177,7 +177,7 @@ std::unique_ptr<Layer> make_layer(const LayerSpec& spec, int index, bool input_g
     case LayerSpec::Kind::flatten: return std::make_unique<FlattenLayer>(ops);
     case LayerSpec::Kind::batch_norm: return make_batch_norm_layer(spec, index, input_gradient, format, context);
   }
-  fail(Exit::internal, "layer {} ({}) cannot be made here", index, name_of(spec.kind));
+  fail(Exit::internal, "layer {} has a kind that make_layer() does not know ({})", index, name_of(spec.kind));
 }
 
 }  // namespace ddp

@@ -18,7 +18,7 @@ Model::Model(const Network& network, std::span<const Parameter> parameters, std:
       input_image_(network.input()),
       read_image_(network.input()) {
   require(!network.layers().empty() && network.output().h == 1 && network.output().w == 1, Exit::model,
-          "model {} ends in an image, not in one value for each class", network.name());
+          "model {} ends in an image, not in one value per class", network.name());
   const std::vector<LayerSpec> specs = network.trimmed_layers();
   read_image_ = specs[0].input;
   const bool conv_first = specs[0].kind == LayerSpec::Kind::conv2d;
@@ -34,8 +34,8 @@ Model::Model(const Network& network, std::span<const Parameter> parameters, std:
     const bool input_gradient = has_gradient(spec.from);
     format = format_of(spec.from);
     require(spec.skip == LayerSpec::kNone || format_of(spec.skip) == format, Exit::model,
-            "model {}: the two paths that meet in layer {} end in different formats on this device; give the "
-            "convolutions of both channels in multiples of 16, or of neither",
+            "model {}: the two paths that meet in layer {} end in different memory formats on this device; use "
+            "convolutions with a multiple of 16 output channels on both paths, or on neither",
             network.name(), spec.name);
     auto layer = make_layer(spec, i, input_gradient, format, context);
     if (layer) format = layer->output_format();
@@ -50,7 +50,7 @@ Model::Model(const Network& network, std::span<const Parameter> parameters, std:
          .format = format,
          .has_gradient = input_gradient || has_gradient(spec.skip) || !ids_of_layer(parameters, i).empty()});
   }
-  require(format.kind != Format::Kind::blocked_channels, Exit::model, "model {}: put flatten() behind its last layer",
+  require(format.kind != Format::Kind::blocked_channels, Exit::model, "model {}: add flatten() after the last layer",
           network.name());
   plan_memory(batch_sizes.empty() ? 0 : *std::max_element(batch_sizes.begin(), batch_sizes.end()));
   bind();

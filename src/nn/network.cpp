@@ -49,8 +49,8 @@ void Network::add(LayerSpec layer, const std::string& what, bool fits) {
   layer.input = output();
   const auto& [h, w, c] = layer.output;
   require(fits && h > 0 && w > 0 && c > 0, Exit::model,
-          "model {} does not fit the data: layer {} ({}) cannot take its input of {}x{}x{}; the images are {}x{}x{}, "
-          "use larger ones or another --model",
+          "model {} does not fit the data: layer {} ({}) cannot take an input of {}x{}x{}; the images are {}x{}x{}, "
+          "use larger images or another --model",
           name_, layer.name, what, layer.input.h, layer.input.w, layer.input.c, input_.h, input_.w, input_.c);
   layers_.push_back(std::move(layer));
   last_ = static_cast<int>(layers_.size()) - 1;
@@ -91,8 +91,8 @@ Network& Network::batch_norm(const NormOptions& options) {
   const int flatten = flatten_before();
   const bool permuted = flatten >= 0 && layers_[flatten].input.h * layers_[flatten].input.w > 1;
   require(!permuted, Exit::model,
-          "model {}: layer {} (batch norm) follows a flatten of an image, whose features PyTorch orders otherwise; put "
-          "it before the flatten, or behind a linear layer",
+          "model {}: layer {} (batch norm) follows the flatten of an image, whose features have another order in "
+          "PyTorch; put it before the flatten or after a linear layer",
           name_, peek_name());
   add({.kind = Kind::batch_norm, .output = output(), .norm = options}, "batch norm");
   return *this;
@@ -138,8 +138,8 @@ Network& Network::flatten() {
 }
 
 Network& Network::dropout(float rate) {
-  require(rate >= 0 && rate < 1, Exit::model, "model {}: layer {} (dropout of {}): give a share from 0 to below 1",
-          name_, peek_name(), rate);
+  require(rate >= 0 && rate < 1, Exit::model, "model {}: layer {} (dropout of {}): the rate must be in [0, 1)", name_,
+          peek_name(), rate);
   add({.kind = Kind::dropout, .output = output(), .rate = rate}, "dropout");
   return *this;
 }
@@ -163,9 +163,9 @@ Network& Network::residual(const AddLayers& main, const AddLayers& shortcut) {
     const int skip = std::exchange(net.last_, fork);
     net.forked_ = true;
     main(net);
-    require(net.at(skip) == net.output(), Exit::model, "model {}: the two paths of {} end in {}x{}x{} and {}x{}x{}",
-            net.name_, net.prefix_, net.at(skip).h, net.at(skip).w, net.at(skip).c, net.output().h, net.output().w,
-            net.output().c);
+    require(net.at(skip) == net.output(), Exit::model,
+            "model {}: the two paths of {} have different shapes: {}x{}x{} and {}x{}x{}", net.name_, net.prefix_,
+            net.at(skip).h, net.at(skip).w, net.at(skip).c, net.output().h, net.output().w, net.output().c);
     const bool fused = net.last_ != fork && net.layers_[net.last_].kind == Kind::batch_norm;
     if (fused) net.layers_[net.last_].skip = skip;
     net.named("add").add(
