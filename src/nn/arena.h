@@ -1,4 +1,4 @@
-// Where values that live for a while lie in one block of memory: values that live at the same time do not overlap.
+// Places values in one block of memory. Values whose lifetimes overlap do not share bytes.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,15 @@ namespace ddp {
 
 struct Lifetime {
   int64_t bytes = 0;
-  int first = 0, last = 0;  // the steps of the program at which the value is first written and last read, inclusive
+  int first = 0, last = 0;  // program steps of the first write and of the last read, inclusive
 };
 
 struct Arena {
-  std::vector<int64_t> offsets;  // bytes, multiples of 64, one for each value
+  std::vector<int64_t> offsets;  // in bytes, multiples of 64, one per value
   int64_t bytes = 0;
 };
 
-// Largest first, each at the lowest offset that is free for its whole life.
+// First fit in order of decreasing size: each value gets the lowest offset that is free for its whole lifetime.
 Arena plan_arena(std::span<const Lifetime> values);
 
 }  // namespace ddp

@@ -8,8 +8,8 @@
 namespace ddp {
 namespace {
 
-// The sums of this rank go into the statistics, which train adds up over ranks at the end of the step. Where the layer
-// normalises by the global batch, they are also added up at once, forward and backward.
+// The layer writes this rank's sums to ModelMemory::bn_batch_sums; the trainer sums these over ranks at the end of the
+// step. If the layer normalises by the global batch, it also sums over ranks at once, in forward and in backward.
 class BatchNormLayer final : public Layer {
  public:
   BatchNormLayer(std::unique_ptr<BatchNorm> op, const LayerSpec& spec, std::vector<int> ids, bool input_gradient,
@@ -88,11 +88,11 @@ class BatchNormLayer final : public Layer {
   Device& device_;
   const ModelConfig& config_;
   float *gradients_, *batch_sums_;
-  int64_t scale_, shift_;  // offsets; no scale: -1
+  int64_t scale_, shift_;  // offsets in the flat buffers; scale_ is -1 without a scale
   RunningStatsSpan span_;
   bool input_gradient_, relu_;
   Format format_;
-  Buffer sums_;  // of the forward pass, then of the backward pass
+  Buffer sums_;  // [forward sums][backward sums]
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
-// One layer of a model at work: it binds an op to tensors and parameters, and owns neither.
+// One layer of a planned model. It connects an op to tensors and parameters. It owns the op, but neither the tensors
+// nor the parameters.
 #pragma once
 
 #include "device/device.h"
@@ -15,41 +16,41 @@
 
 namespace ddp {
 
-// Called when the gradient of parameter `id` is issued and final for this step.
+// Called when the work that makes the gradient of parameter `id` final for this step has been issued.
 using Announce = std::function<void(int id)>;
 
-// Replaces values on the device by their sums over ranks, for the device work that follows. Called by every rank as
-// often, in the same order, with as many values.
+// Replaces values on the device by their sums over ranks, ordered before later device work. All ranks make the same
+// calls in the same order, with the same counts.
 using AllReduceFn = std::function<void(float* values, int64_t count)>;
 
-// The flat buffers of one rank, on the device. They outlive the model.
+// The flat buffers of one rank, in device memory. They outlive the model.
 struct ModelMemory {
-  const float* weights = nullptr;
-  float* gradients = nullptr;      // as parameters_of() lays them out
-  float* bn_batch_sums = nullptr;  // of batch norms: the sums of this rank, as batch_norm_states_of() lays them out
+  const float* weights = nullptr;  // in the layout of parameters_of()
+  float* gradients = nullptr;      // in the same layout
+  float* bn_batch_sums = nullptr;  // this rank's sums of all batch norms, in the layout of batch_norm_states_of()
 };
 
 struct ModelConfig {
-  bool sync_bn = false;    // batch norms normalise by the whole global batch in training, not by this rank's part
-  AllReduceFn all_reduce;  // null: there is one rank
+  bool sync_bn = false;    // training normalises by statistics of the global batch, not of this rank's shard
+  AllReduceFn all_reduce;  // null with one rank
   float label_smoothing = 0;
-  uint64_t seed = 0;  // of dropout
+  uint64_t seed = 0;  // seed of dropout
 };
 
-// What all layers have in common in one pass over one shard.
+// Arguments that all layers share in one pass over one shard.
 struct Pass {
-  enum class Kind { train, precise_bn, evaluate };  // precise_bn: forward as in training, for its statistics
+  enum class Kind { train, precise_bn, evaluate };  // precise_bn: a training forward pass that collects statistics
   Kind kind = Kind::evaluate;
   Samples samples;
   int64_t global_size = 0;               // samples over all ranks
-  Gradient mode = Gradient::overwrite;   // of gradients and statistics
-  const float* running_stats = nullptr;  // running statistics: the centre of sums, and what evaluation normalises by
-  const uint32_t* epoch = nullptr;       // on the device
+  Gradient mode = Gradient::overwrite;   // for gradients and batch-norm sums
+  const float* running_stats = nullptr;  // means are the centres of the sums; evaluation normalises by both
+  const uint32_t* epoch = nullptr;       // in device memory
   const Announce* announce = nullptr;    // null where more gradients will be added in this step
 };
 
 struct LayerValues {
-  Tensor x, skip, y;  // skip without data where there is none
+  Tensor x, skip, y;  // skip has no data if the layer has no skip input
 };
 
 class Layer {
@@ -58,22 +59,22 @@ class Layer {
   virtual ~Layer() = default;
   virtual Format output_format() const = 0;
 
-  // What backward reads, for the memory plan.
+  // Whether backward reads x and y. The memory plan uses this.
   virtual bool saves_input() const = 0;
   virtual bool saves_output() const = 0;
-  // Whether backward takes the gradient of y in two parts.
+  // Whether backward accepts the gradient of y as a sum of two tensors.
   virtual bool accepts_split_gradient() const { return false; }
 
-  // To be called again whenever the values in `weights` (flat) have changed.
+  // `weights` is the flat buffer. Call this again after each change of its values.
   virtual void bind(const float* weights) { (void)weights; }
   virtual void forward(const LayerValues& values, const Pass& pass) = 0;
 
-  // Weight gradients, announced; then the input gradient, unless dx has no data. The gradient of y is dy, or dy + more
-  // where that has data. May overwrite dy, and leaves the gradient of `skip` in it.
+  // Computes and announces the weight gradients, then computes the input gradient, unless dx has no data. The gradient
+  // of y is dy, or dy + more if `more` has data. May overwrite dy. Leaves the gradient of `skip` in dy.
   virtual void backward(const LayerValues& values, const Tensor& more, const Tensor& dy, const Tensor& dx,
                         const Pass& pass) = 0;
 
-  // The collectives and announcements of the calls above, on a rank whose shard is empty. Gradients stay as they are.
+  // For a rank whose shard is empty: the same collectives and announcements as above. Gradients are not touched.
   virtual void forward_empty(const Pass&) {}
   virtual void backward_empty(const Pass& pass) { announce(pass); }
 
@@ -87,7 +88,7 @@ class Layer {
   std::vector<int> parameters_;  // ids, in the order announced
 };
 
-// What layers are made for.
+// Arguments of make_layer that all layers share. The references outlive the layers; the spans need not.
 struct LayerContext {
   Ops& ops;
   Device& device;
@@ -98,7 +99,7 @@ struct LayerContext {
   std::span<const int64_t> batch_sizes;
 };
 
-// `input_gradient`: whether dx will be wanted. Null for a view.
+// `input_gradient`: whether backward is called with a dx that has data. Returns null for a view.
 std::unique_ptr<Layer> make_layer(const LayerSpec& spec, int index, bool input_gradient, Format input_format,
                                   const LayerContext& context);
 std::unique_ptr<Layer> make_batch_norm_layer(const LayerSpec& spec, int index, bool input_gradient, Format format,

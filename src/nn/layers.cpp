@@ -6,7 +6,7 @@
 namespace ddp {
 namespace {
 
-// Conv2d and Linear have the same calls, so one layer serves both.
+// One class for both Conv2d and Linear, which have the same member functions.
 template <class Op>
 class WeightLayer : public Layer {
  public:
@@ -33,7 +33,7 @@ class WeightLayer : public Layer {
  private:
   std::unique_ptr<Op> op_;
   bool relu_;
-  int64_t weight_, bias_;  // offsets; no bias: -1
+  int64_t weight_, bias_;  // offsets in the flat buffers; bias_ is -1 without a bias
   float* gradients_;
 };
 
@@ -56,7 +56,7 @@ class PoolLayer : public Layer {
   bool maximum_;
 };
 
-// What needs no plan: one op forward, one back.
+// A layer without a plan: one op forward, one op backward.
 class SimpleLayer : public Layer {
  public:
   SimpleLayer(Ops& ops, Format format) : ops_(ops), format_(format) {}
@@ -112,7 +112,7 @@ class DropoutLayer : public SimpleLayer {
   Dropout dropout_;
 };
 
-// Dense and lanes are flattened by looking at them otherwise; a format blocked by channels must be reordered.
+// Copies an input with blocked channels to the dense format. For other formats a flatten is a view, without a layer.
 class FlattenLayer : public SimpleLayer {
  public:
   explicit FlattenLayer(Ops& ops) : SimpleLayer(ops, {}) {}

@@ -10,9 +10,9 @@ MemoryPlan plan_memory(int64_t image_bytes, std::span<const PlannedStage> stages
     while (stage >= 0 && stages[stage].view) stage = stages[stage].from;
     return stage;
   };
-  const auto backward_time = [&](int stage) { return 2 * count - stage; };  // of its backward
+  const auto backward_time = [&](int stage) { return 2 * count - stage; };
 
-  std::vector<Lifetime> lives{{image_bytes, -1, 0}};  // the image, then one for each value that is no view
+  std::vector<Lifetime> lives{{image_bytes, -1, 0}};  // the image, then each value that is not a view
   std::vector<int> life_of(count, 0);
   const auto life = [&](int stage) -> Lifetime& { return lives[stage < 0 ? 0 : life_of[root(stage)]]; };
   for (int i = 0; i < count; ++i) {
@@ -25,7 +25,7 @@ MemoryPlan plan_memory(int64_t image_bytes, std::span<const PlannedStage> stages
     lives.push_back({stage.bytes, i, stage.saves_output ? backward_time(i) : i});
   }
 
-  std::vector<std::vector<int>> terms(count);  // lives
+  std::vector<std::vector<int>> terms(count);  // of the gradient of each stage's value, as indices into `lives`
   std::vector<int> written(count, -1);
   const int last = root(count - 1);
   if (count > 0) {

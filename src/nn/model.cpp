@@ -39,7 +39,7 @@ Model::Model(const Network& network, std::span<const Parameter> parameters, std:
             network.name(), spec.name);
     auto layer = make_layer(spec, i, input_gradient, format, context);
     if (layer) format = layer->output_format();
-    // What is flattened by looking at it otherwise is dense, unless it is in lanes.
+    // A flatten that is a view yields the dense format, except from a batch-interleaved input.
     if (!layer && spec.kind == LayerSpec::Kind::flatten && format.kind == Format::Kind::blocked_channels) format = {};
     stages_.push_back(
         {.layer = std::move(layer),

@@ -1,5 +1,5 @@
-// A network planned for a device: its ops, and the memory of its activations and their gradients. The flat buffers of
-// weights, gradients and statistics belong to the caller.
+// A network planned for a device. The model owns its ops and the memory of activations and their gradients. The caller
+// owns the flat buffers of weights, gradients and batch-norm sums.
 #pragma once
 
 #include "device/buffer.h"
@@ -19,26 +19,31 @@ namespace ddp {
 
 class Model {
  public:
-  // Only the batch sizes given here can be run, and the empty one. `parameters` and `norms` are the network's.
+  // Later calls run one of these batch sizes, or an empty shard. `parameters` and `batch_norms` belong to `network`.
+  // The device, the ops and the memory outlive the model. Throws Error(Exit::model) if the network does not end in one
+  // value per class, or if two paths that meet have different formats.
   Model(const Network& network, std::span<const Parameter> parameters, std::span<const BatchNormState> batch_norms,
         std::span<const int64_t> batch_sizes, Device& device, Ops& ops, const ModelMemory& memory,
         const ModelConfig& config);
 
-  // To be called whenever the weights have changed, before they are used again.
+  // Call this after each change of the weights, before the next pass.
   void bind();
 
-  // One pass forward and back (pass.kind train). Seeds the loss gradient of every sample with `sample_weight` (one over
-  // the size of the global batch), writes or adds to all gradients and statistics, and announces each parameter when
-  // its gradient is final. stats[0] and stats[1], on the device, are the sum of losses and the number of correct
-  // predictions (ops/ops.h), by the mode of the pass too. Of an empty shard: the collectives and announcements of the
-  // others, in their order; with Gradient::overwrite it zeroes the statistics, but neither gradients nor stats.
+  // Forward and backward pass (pass.kind train). Scales the loss gradient of each sample by `sample_weight` (1 divided
+  // by the size of the global batch). Writes or adds to all gradients and batch-norm sums, and announces each parameter
+  // when its gradient is final. stats[0] and stats[1], in device memory, are the sum of losses and the number of
+  // correct predictions (ops/ops.h); pass.mode holds for them too.
+  //
+  // A rank with an empty shard makes the same collectives and announcements in the same order. With Gradient::overwrite
+  // it zeroes the batch-norm sums, but neither gradients nor stats.
   void forward_backward(const Pass& pass, float sample_weight, float* stats);
 
-  // Forward only (pass.kind precise_bn): writes or adds to the statistics. Every rank calls it, with an empty shard
-  // too.
+  // Forward pass only (pass.kind precise_bn). Writes or adds to the batch-norm sums. A collective call: ranks with an
+  // empty shard call it too.
   void precise_bn(const Pass& pass);
 
-  // Forward only (pass.kind evaluate): stats as above, overwritten, of the loss without label smoothing.
+  // Forward pass only (pass.kind evaluate). Overwrites stats (as above), without label smoothing. The shard must not be
+  // empty.
   void evaluate(const Pass& pass, float* stats);
 
   ImageShape input() const { return input_image_; }
@@ -47,18 +52,18 @@ class Model {
  private:
   struct Stage {
     std::unique_ptr<Layer> layer;                           // null for a view
-    std::string name;                                       // "3 conv2d"
-    int from = LayerSpec::kImage, skip = LayerSpec::kNone;  // stages
-    ImageShape image;                                       // of the output
-    Format format;
-    bool has_gradient = false;           // whether its value depends on parameters
-    int64_t output = 0;                  // byte offsets in the arena
-    int64_t from_gradient = -1;          // where it writes the gradient of its input
-    std::vector<int64_t> gradient = {};  // the parts of the gradient of its output
+    std::string name;                                       // such as "3 conv2d"
+    int from = LayerSpec::kImage, skip = LayerSpec::kNone;  // indices of stages
+    ImageShape image;                                       // shape of the output
+    Format format;                                          // format of the output
+    bool has_gradient = false;                              // whether the output depends on parameters
+    int64_t output = 0;                                     // byte offset in the arena, as the two below
+    int64_t from_gradient = -1;                             // gradient of the input; -1: none
+    std::vector<int64_t> gradient = {};                     // terms whose sum is the gradient of the output
   };
 
   void plan_memory(int64_t largest_batch);
-  Tensor at(int stage, int64_t offset, int64_t n) const;  // as the value of the stage, at an offset of the arena
+  Tensor at(int stage, int64_t offset, int64_t n) const;  // shaped like the stage's output, at `offset` in the arena
   Tensor value(int stage, int64_t n) const;
   LayerValues values(const Stage& stage, int index, int64_t n) const;
   void forward(const Pass& pass);
@@ -68,12 +73,12 @@ class Model {
   Ops& ops_;
   const ModelMemory memory_;
   const ModelConfig config_;
-  ImageShape input_image_;  // of the samples
-  ImageShape read_image_;   // what the network reads of it, its top left
+  ImageShape input_image_;  // shape of the images in the data
+  ImageShape read_image_;   // shape of their top left part, which the network reads
   Format input_format_;
   int64_t input_offset_ = 0;
   std::vector<Stage> stages_;     // layers and views, in forward order
-  int last_ = LayerSpec::kImage;  // the stage whose value is the logits, and whose gradient the loss writes
+  int last_ = LayerSpec::kImage;  // the stage whose output is the logits
   Buffer arena_;
 };
 

@@ -1,5 +1,5 @@
-// The networks that --model knows: the files of models/. A new one is one new file there, whose name is that of its
-// function, with - for _ in the option: models/my_net.cpp has Network my_net(ImageShape image, int64_t classes).
+// The networks that --model accepts: one file each in models/. To add a network, add a file that has the name of its
+// function: models/my_net.cpp defines Network my_net(ImageShape image, int64_t classes), and --model my-net selects it.
 #pragma once
 
 #include "nn/network.h"
@@ -14,9 +14,10 @@ struct NamedModel {
   Network (*make)(ImageShape image, int64_t classes);
 };
 
-std::span<const NamedModel> models();  // by name
+std::span<const NamedModel> models();  // sorted by name
 
-// Throws Error(Exit::usage), with the names there are, for another, Error(Exit::model) where the images do not fit.
+// Throws Error(Exit::usage), with a list of the names, for an unknown name, and Error(Exit::model) if the images do not
+// fit the network.
 Network make_model(std::string_view name, ImageShape image, int64_t classes);
 
 }  // namespace ddp

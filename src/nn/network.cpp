@@ -42,7 +42,7 @@ Network& Network::named(std::string name) {
   return *this;
 }
 
-// Fills in what follows from where the layer stands.
+// Sets the name, the input and the input shape of the layer.
 void Network::add(LayerSpec layer, const std::string& what, bool fits) {
   layer.name = take_name();
   layer.from = last_;
@@ -79,7 +79,7 @@ Network& Network::linear(int64_t out_features) {
   return *this;
 }
 
-// Whose features the last layer still has, each by itself; -1: none.
+// The flatten whose features are still separate in the output of the last layer; -1: none.
 int Network::flatten_before() const {
   int layer = last_;
   const auto keeps = [](Kind kind) { return kind == Kind::dropout || kind == Kind::relu || kind == Kind::batch_norm; };
@@ -98,7 +98,8 @@ Network& Network::batch_norm(const NormOptions& options) {
   return *this;
 }
 
-// Fused into a layer that nothing else reads, also where a sum is fused into that.
+// Fuses the ReLU into the layer before it, unless another path reads that layer. If that layer is a sum that is itself
+// fused into a batch norm, the ReLU goes into the batch norm.
 Network& Network::relu() {
   int target = last_;
   if (target >= 0 && layers_[target].kind == Kind::add && layers_[target].view) target = layers_[target].from;
@@ -112,7 +113,8 @@ Network& Network::relu() {
 void Network::add_pool(Pool2dDesc::Kind kind, const Window2d& window, const std::string& what) {
   const Pool2dDesc desc{.kind = kind, .input = output(), .format = {}, .window = window};
   const auto& [top, left, bottom, right] = window.padding;
-  const bool some_padding_only = std::max({top, left, bottom, right}) < window.kernel;  // else a window sees nothing
+  // Larger padding would make windows that contain nothing but padding.
+  const bool some_padding_only = std::max({top, left, bottom, right}) < window.kernel;
   add({.kind = Kind::pool2d, .output = pool2d_output(desc), .window = window, .pool = kind}, what,
       window_fits(output(), window) && (window.padding.none() || some_padding_only));
 }
@@ -154,7 +156,7 @@ Network& Network::block(const AddLayers& layers) {
   return *this;
 }
 
-// The shortcut comes first, so that the sum can be fused into a batch norm that ends the main path.
+// The shortcut is added first, so that the sum can be fused into a batch norm at the end of the main path.
 Network& Network::residual(const AddLayers& main, const AddLayers& shortcut) {
   return block([&](Network& net) {
     const int fork = net.last_;
@@ -180,11 +182,11 @@ Network Network::without_dropout() const {
   return network;
 }
 
-// From the last of the leading layers that can be trimmed back to the image. Padding sees the border of what it pads,
-// so a padded convolution, and with it all after it, keeps its extents; so does what two layers read.
+// Walks from the last leading layer that can be trimmed back to the image. A padded convolution depends on where its
+// input ends, so it keeps its extents, and so do all layers after it; likewise a value that two layers read.
 std::vector<LayerSpec> Network::trimmed_layers() const {
   std::vector<LayerSpec> trimmed = layers_;
-  std::vector<int> readers(trimmed.size() + 1, 0);  // of the image, then of each layer
+  std::vector<int> readers(trimmed.size() + 1, 0);  // number of readers of the image, then of each layer
   for (const LayerSpec& l : trimmed)
     for (const int read : {l.from, l.skip})
       if (read != LayerSpec::kNone) ++readers[read + 1];

@@ -1,9 +1,11 @@
-// A network as a graph of layers, described before anything is allocated. Each call adds a layer behind the last one;
-// residual() adds two paths and their sum. Shapes are inferred as layers are added; a layer that does not fit its input
-// throws Error(Exit::model) with its name and both.
+// A description of a network as a graph of layers. It allocates no device memory.
 //
-// Layers are named as in the same network written in PyTorch: by their number in the nn.Sequential around them, or by
-// the name that named() gives to the next one, behind the names of the blocks they are in: "layer1.0.conv1".
+// Each call adds a layer after the last one; residual() adds two paths and their sum. Each call infers the output
+// shape. A layer that does not fit its input throws Error(Exit::model) with the name of the layer, its input shape and
+// the image shape.
+//
+// Layer names are those of the same network in PyTorch, such as "layer1.0.conv1": the names of the enclosing blocks,
+// then the name from named(), or else the index in the enclosing nn.Sequential.
 #pragma once
 
 #include "core/shape.h"
@@ -22,31 +24,31 @@ namespace ddp {
 struct ConvOptions {
   int64_t stride = 1;
   Padding padding = {};
-  bool same = false;  // Keras's padding="same" in place of `padding`
+  bool same = false;  // Keras's padding="same"; `padding` is then ignored
   bool bias = true;
 };
 
 struct NormOptions {
   float epsilon = 1e-5f;
-  float momentum = 0.1f;  // the weight of the new statistics in the running ones; Keras's is one minus it
-  bool scale = true;      // whether a trained factor follows the normalisation
-  bool unbiased = true;   // whether the running variance is that of an unbiased estimate; Keras's is not
+  float momentum = 0.1f;  // weight of the batch in the running statistics; Keras's momentum is 1 minus this
+  bool scale = true;      // whether the layer has a trained scale
+  bool unbiased = true;   // whether the running variance is the unbiased estimate; false in Keras
 };
 
 struct LayerSpec {
   enum class Kind { conv2d, linear, batch_norm, relu, pool2d, flatten, dropout, add };
-  static constexpr int kImage = -1, kNone = -2;  // in the place of a layer
+  static constexpr int kImage = -1, kNone = -2;  // values of `from` and `skip` that are no layer
 
   Kind kind;
-  std::string name = {};  // PyTorch's
-  int from = kImage;      // the layer whose output it reads
-  int skip = kNone;       // add, and a batch_norm with one fused into it: the other input
+  std::string name = {};  // as in PyTorch
+  int from = kImage;      // index of the layer whose output this layer reads
+  int skip = kNone;       // second input, of an add or of a batch_norm that contains one
   ImageShape input = {}, output = {};
-  bool relu = false;          // the ReLU that follows is fused into this one: conv2d, linear, batch_norm
-  bool view = false;          // the output is that of `from`, seen otherwise: flatten, or what is fused into `from`
+  bool relu = false;          // conv2d, linear, batch_norm: contains the ReLU that follows
+  bool view = false;          // the output is the memory of `from`: a flatten, or a layer fused into `from`
   Window2d window = {};       // conv2d, pool2d
   bool bias = true;           // conv2d
-  ImageShape flattened = {};  // linear: the image that its features were flattened from
+  ImageShape flattened = {};  // linear: shape of the image before the flatten
   Pool2dDesc::Kind pool = Pool2dDesc::Kind::average;
   NormOptions norm = {};
   float rate = 0;  // dropout
@@ -68,11 +70,11 @@ class Network {
   Network& flatten();
   Network& dropout(float rate);
 
-  Network& named(std::string name);  // the next layer, block or sum
+  Network& named(std::string name);  // names the next layer, block or sum
 
   using AddLayers = std::function<void(Network&)>;
-  Network& block(const AddLayers& layers);  // an nn.Sequential inside this one
-  // relu(main(x) + shortcut(x)); an empty shortcut is x itself.
+  Network& block(const AddLayers& layers);  // a nested nn.Sequential
+  // relu(main(x) + shortcut(x)). A shortcut without layers is the identity.
   Network& residual(const AddLayers& main, const AddLayers& shortcut);
 
   const std::string& name() const { return name_; }
@@ -80,18 +82,18 @@ class Network {
   ImageShape output() const { return at(last_); }
   const std::vector<LayerSpec>& layers() const { return layers_; }
 
-  // The same network with dropout rates of 0, to compare it with others.
+  // A copy with all dropout rates 0, for comparisons.
   Network without_dropout() const;
 
-  // The same layers, each computing only the rows and columns that later layers read: a pooling that leaves out the
-  // last ones makes superfluous what leads to them. The first layer's input is the top left of the image. Results and
-  // gradients are the same. (LeNet on 28 x 28 reads 26 x 26, and its second convolution gives 8 x 8, not 9 x 9.)
+  // The same layers, without the rows and columns that no later layer reads: a pooling whose windows do not cover its
+  // whole input leaves some unread. The first layer then reads the top left part of the image. Results and gradients
+  // do not change. (LeNet on 28 x 28 reads 26 x 26, and its second convolution writes 8 x 8, not 9 x 9.)
   std::vector<LayerSpec> trimmed_layers() const;
 
  private:
   ImageShape at(int layer) const { return layer == LayerSpec::kImage ? input_ : layers_[layer].output; }
-  std::string peek_name() const;  // of the next layer
-  std::string take_name();
+  std::string peek_name() const;  // name of the next layer
+  std::string take_name();        // the same, and moves on to the name after it
   int flatten_before() const;
   void add(LayerSpec layer, const std::string& what, bool fits = true);
   void add_pool(Pool2dDesc::Kind kind, const Window2d& window, const std::string& what);
@@ -99,10 +101,10 @@ class Network {
   std::string name_;
   ImageShape input_;
   std::vector<LayerSpec> layers_;
-  int last_ = LayerSpec::kImage;  // the layer that the next one follows
-  bool forked_ = false;           // another path reads the last layer's output too: nothing is fused into that
-  std::string prefix_;            // of the block at hand
-  int number_ = 0;                // of the next layer in it
+  int last_ = LayerSpec::kImage;  // the layer whose output the next layer reads
+  bool forked_ = false;           // two paths read the output of last_, so nothing is fused into last_
+  std::string prefix_;            // of names in the current block
+  int number_ = 0;                // index of the next layer in the current block
   std::optional<std::string> given_name_;
 };
 

@@ -1,4 +1,5 @@
-// The convnet of Keras's guide "Multi-GPU distributed training with PyTorch": 49,242 parameters on 28 x 28 x 1 images.
+// The convnet of the Keras guide "Multi-GPU distributed training with PyTorch". It has 49,242 parameters on 28 x 28 x 1
+// images.
 #include "nn/network.h"
 
 namespace ddp {

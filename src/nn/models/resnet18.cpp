@@ -1,5 +1,5 @@
-// The ResNet-18 of Dive into Deep Learning, "Concise Implementation for Multiple GPUs": He et al.'s of 2015 with a 3 x
-// 3 stem and no max pooling, and biases in its convolutions. 11,175,818 parameters on 28 x 28 x 1 images.
+// The ResNet-18 of Dive into Deep Learning, "Concise Implementation for Multiple GPUs". Unlike He et al. (2015), it has
+// a 3 x 3 stem, no max pooling, and biases in its convolutions. 11,175,818 parameters on 28 x 28 x 1 images.
 #include "nn/network.h"
 
 #include <fmt/format.h>
