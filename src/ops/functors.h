@@ -78,12 +78,12 @@ struct LarsFactorOf {
   }
 };
 
-// `local` is the tensor's own factor of the rate.
+// `rate_factor` is the tensor's own factor of the rate.
 struct LarsRule {
   float rate, gradient_scale, momentum;
 
-  DDP_HOST_DEVICE void operator()(float& w, float g, float& m, float decay, float local) const {
-    m = momentum * m + rate * local * (g * gradient_scale + decay * w);
+  DDP_HOST_DEVICE void operator()(float& w, float g, float& m, float decay, float rate_factor) const {
+    m = momentum * m + rate * rate_factor * (g * gradient_scale + decay * w);
     w -= m;
   }
 };
@@ -143,8 +143,8 @@ using BatchNormGradient = BatchNormGradientOf<float>;
 // What dropout (ops/dropout.h) multiplies element e of a sample by; `word` is word e % 4 of its random bits.
 struct DropoutFactor {
   uint32_t threshold;  // rate * 2^32
-  float kept;          // 1 / (1 - rate)
-  DDP_HOST_DEVICE float operator()(uint32_t word) const { return word >= threshold ? kept : 0.0f; }
+  float keep_scale;    // 1 / (1 - rate)
+  DDP_HOST_DEVICE float operator()(uint32_t word) const { return word >= threshold ? keep_scale : 0.0f; }
 };
 DDP_HOST_DEVICE DropoutFactor dropout_factor(const Dropout& d) {
   return {static_cast<uint32_t>(static_cast<double>(d.rate) * 0x1p32), 1 / (1 - d.rate)};

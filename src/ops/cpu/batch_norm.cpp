@@ -26,7 +26,7 @@ class CpuBatchNorm final : public BatchNorm {
         type_(activations),
         kernels_(activation_kernels(activations)),
         rows_(desc.input, desc.format),
-        most_(batch_sizes.empty() ? 0 : *std::max_element(batch_sizes.begin(), batch_sizes.end())),
+        max_batch_(batch_sizes.empty() ? 0 : *std::max_element(batch_sizes.begin(), batch_sizes.end())),
         statistics_(workers.device, sizeof(float) * kStatistics * rows_.columns()) {
     int64_t items = 0;
     for (const int64_t n : batch_sizes) items = std::max(items, rows_.items(n));
@@ -40,7 +40,7 @@ class CpuBatchNorm final : public BatchNorm {
 
   void sum(const Tensor& x, const float* center, float* sums) override {
     check(x);
-    spread(kCenter, [&](int64_t c) { return center ? center[c] : 0.0f; });
+    fill_columns(kCenter, [&](int64_t c) { return center ? center[c] : 0.0f; });
     const int64_t n = x.shape.n;
     workers_.each(rows_.items(n), [&](int64_t item) {
       float* partial = clear_partial(item);
@@ -60,18 +60,18 @@ class CpuBatchNorm final : public BatchNorm {
                float count) override {
     const int64_t channels = desc_.input.c;
     const auto moments = [&](int64_t c) { return MomentsOf<double>(sums[c], sums[channels + c], count); };
-    spread(kMean, [&](int64_t c) {
+    fill_columns(kMean, [&](int64_t c) {
       return static_cast<float>(moments(c).offset + (center ? static_cast<double>(center[c]) : 0.0));
     });
-    spread(kInverseDeviation, [&](int64_t c) { return inverse_deviation(moments(c).variance); });
-    spread(kFactor, [&](int64_t c) { return scale(c) * statistic(kInverseDeviation)[column_of(c)]; });
+    fill_columns(kInverseDeviation, [&](int64_t c) { return inverse_deviation(moments(c).variance); });
+    fill_columns(kFactor, [&](int64_t c) { return scale(c) * statistic(kInverseDeviation)[column_of(c)]; });
     normalize(x, skip, y, statistic(kMean));
   }
 
   void evaluate(const Tensor& x, const Tensor& skip, const Tensor& y, const float* mean,
                 const float* variance) override {
-    spread(kCenter, [&](int64_t c) { return mean[c]; });
-    spread(kFactor, [&](int64_t c) { return scale(c) * inverse_deviation(variance[c]); });
+    fill_columns(kCenter, [&](int64_t c) { return mean[c]; });
+    fill_columns(kFactor, [&](int64_t c) { return scale(c) * inverse_deviation(variance[c]); });
     normalize(x, skip, y, statistic(kCenter));
   }
 
@@ -104,9 +104,9 @@ class CpuBatchNorm final : public BatchNorm {
     check(dy);
     check(dx);
     const int64_t n = x.shape.n;
-    spread(kFactor, [&](int64_t c) { return scale(c) * statistic(kInverseDeviation)[column_of(c)]; });
-    spread(kMeanT1, [&](int64_t c) { return sums[c] / count; });
-    spread(kMeanT2, [&](int64_t c) { return sums[desc_.input.c + c] / count; });
+    fill_columns(kFactor, [&](int64_t c) { return scale(c) * statistic(kInverseDeviation)[column_of(c)]; });
+    fill_columns(kMeanT1, [&](int64_t c) { return sums[c] / count; });
+    fill_columns(kMeanT2, [&](int64_t c) { return sums[desc_.input.c + c] / count; });
     workers_.each(rows_.items(n), [&](int64_t item) {
       rows_.each_run(item, n, [&](int64_t at, int64_t rows, int64_t column) {
         kernels_.norm_backward({.x = element(x, at),
@@ -132,7 +132,7 @@ class CpuBatchNorm final : public BatchNorm {
     check(y);
     if (desc_.add) check(skip);
     const int64_t n = x.shape.n;
-    spread(kShift, [&](int64_t c) { return shift_ ? shift_[c] : 0.0f; });
+    fill_columns(kShift, [&](int64_t c) { return shift_ ? shift_[c] : 0.0f; });
     workers_.each(rows_.items(n), [&](int64_t item) {
       rows_.each_run(item, n, [&](int64_t at, int64_t rows, int64_t column) {
         kernels_.norm_forward({.x = element(x, at),
@@ -156,7 +156,7 @@ class CpuBatchNorm final : public BatchNorm {
   float* statistic(Statistic which) const { return statistics_.as<float>() + which * rows_.columns(); }
   int64_t column_of(int64_t channel) const { return channel * rows_.lanes(); }
   template <class F>
-  void spread(Statistic which, F&& value) const {
+  void fill_columns(Statistic which, F&& value) const {
     float* to = statistic(which);
     for (int64_t c = 0; c < desc_.input.c; ++c) std::fill_n(to + column_of(c), rows_.lanes(), value(c));
   }
@@ -189,8 +189,8 @@ class CpuBatchNorm final : public BatchNorm {
 
   void check(const Tensor& t) const {
     DDP_EXPECT(t.format == desc_.format && t.dtype == type_ && t.shape.image == desc_.input);
-    require(t.shape.n <= most_, Exit::internal, "a batch norm planned for up to {} samples was given {}", most_,
-            t.shape.n);
+    require(t.shape.n <= max_batch_, Exit::internal, "a batch norm planned for up to {} samples was given {}",
+            max_batch_, t.shape.n);
   }
 
   Workers workers_;
@@ -198,7 +198,7 @@ class CpuBatchNorm final : public BatchNorm {
   DType type_;
   const ActivationKernels& kernels_;
   Rows rows_;
-  int64_t most_;       // samples
+  int64_t max_batch_;  // samples
   Buffer statistics_;  // [Statistic][column]
   Buffer partials_;    // [item][2][column]
   const float* scale_ = nullptr;

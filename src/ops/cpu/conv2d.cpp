@@ -13,14 +13,14 @@ bool suits_dnnl(const Conv2dDesc& desc) {
 // F(4x4, 3x3) transforms tiles of 4 x 4 outputs: 36 multiplications instead of 144. The transforms of the weights are
 // made in each call and want enough tiles to pay for them.
 bool suits_winograd(const Conv2dDesc& desc, int64_t n) {
-  constexpr int64_t kLeastChannels = 32, kLeastTiles = 24;
+  constexpr int64_t kMinChannels = 32, kMinTiles = 24;
   const Window2d& w = desc.window;
   if (w.kernel != 3 || w.stride != 1) return false;
   if (!w.padding.none() && w.padding != Padding{1}) return false;  // oneDNN 2.6 gets other gradients wrong
   if (desc.input.c % 16 != 0 || desc.out_channels % 16 != 0) return false;
-  if (std::min(desc.input.c, desc.out_channels) < kLeastChannels) return false;
+  if (std::min(desc.input.c, desc.out_channels) < kMinChannels) return false;
   const ImageShape out = conv2d_output(desc);
-  return n * ceil_div(out.h, 4) * ceil_div(out.w, 4) >= kLeastTiles;
+  return n * ceil_div(out.h, 4) * ceil_div(out.w, 4) >= kMinTiles;
 }
 
 }  // namespace ddp

@@ -43,7 +43,8 @@ class WinogradPass {
 
   void run(const Tensor& from, const float* bias, bool relu, const Tensor& to) {
     if (std::exchange(stale_, false)) pack();
-    const int64_t down = ceil_div(to_.h, 2), across = ceil_div(to_.w, 2), tiles = from.shape.n * down * across;
+    const int64_t tile_rows = ceil_div(to_.h, 2), tile_columns = ceil_div(to_.w, 2),
+                  tiles = from.shape.n * tile_rows * tile_columns;
     const int64_t group = kWinogradTiles * workers_.threads;
     for (int64_t start = 0; start < tiles; start += group)
       workers_.each(ceil_div(std::min(group, tiles - start), kWinogradTiles), [&](int64_t i) {
@@ -59,8 +60,8 @@ class WinogradPass {
                         .out = to_.c,
                         .top = top_,
                         .left = left_,
-                        .down = down,
-                        .across = across,
+                        .tile_rows = tile_rows,
+                        .tile_columns = tile_columns,
                         .first = first,
                         .count = std::min(kWinogradTiles, tiles - first),
                         .weights = packed_.as<uint16_t>(),
@@ -96,35 +97,35 @@ class WinogradPass {
 class WinogradConv2d final : public Conv2d {
  public:
   WinogradConv2d(const Workers& workers, std::shared_ptr<Scratch> scratch, const Conv2dDesc& desc,
-                 std::unique_ptr<Conv2d> other)
+                 std::unique_ptr<Conv2d> fallback)
       : scratch_(std::move(scratch)),
         desc_(desc),
-        other_(std::move(other)),
+        fallback_(std::move(fallback)),
         forward_(workers, *scratch_, desc, false),
         data_(workers, *scratch_, desc, true) {}
 
-  Format output_format() const override { return other_->output_format(); }
+  Format output_format() const override { return fallback_->output_format(); }
 
   void bind(const float* weight, const float* bias) override {
     bias_ = bias;
     forward_.bind(weight);
     data_.bind(weight);
-    other_->bind(weight, bias);
+    fallback_->bind(weight, bias);
   }
 
   void forward(const Tensor& x, const Tensor& y) override {
-    if (!suits_bf16_winograd(desc_, x.shape.n)) return other_->forward(x, y);
+    if (!suits_bf16_winograd(desc_, x.shape.n)) return fallback_->forward(x, y);
     check(x, y);
     forward_.run(x, desc_.bias ? bias_ : nullptr, desc_.relu, y);
   }
 
   void backward_weight(const Tensor& x, const Tensor& y, const Tensor& dy, float* dweight, float* dbias,
                        Gradient mode) override {
-    other_->backward_weight(x, y, dy, dweight, dbias, mode);
+    fallback_->backward_weight(x, y, dy, dweight, dbias, mode);
   }
 
   void backward_input(const Tensor& dy, const Tensor& dx) override {
-    if (!suits_bf16_winograd(desc_, dx.shape.n)) return other_->backward_input(dy, dx);
+    if (!suits_bf16_winograd(desc_, dx.shape.n)) return fallback_->backward_input(dy, dx);
     check(dx, dy);
     data_.run(dy, nullptr, false, dx);
   }
@@ -139,7 +140,7 @@ class WinogradConv2d final : public Conv2d {
 
   std::shared_ptr<Scratch> scratch_;
   Conv2dDesc desc_;
-  std::unique_ptr<Conv2d> other_;
+  std::unique_ptr<Conv2d> fallback_;
   WinogradPass forward_, data_;
   const float* bias_ = nullptr;
 };
@@ -147,7 +148,7 @@ class WinogradConv2d final : public Conv2d {
 }  // namespace
 
 bool suits_bf16_winograd(const Conv2dDesc& desc, int64_t n) {
-  constexpr int64_t kLeastTiles = 64;
+  constexpr int64_t kMinTiles = 64;
   const auto& [kernel, stride, padding] = desc.window;
   if (kernel != 3 || stride != 1 || std::max({padding.top, padding.left, padding.bottom, padding.right}) > 2)
     return false;
@@ -155,20 +156,20 @@ bool suits_bf16_winograd(const Conv2dDesc& desc, int64_t n) {
       desc.out_channels % kWinogradOutputs != 0)
     return false;
   const ImageShape out = conv2d_output(desc);
-  return n * ceil_div(out.h, 2) * ceil_div(out.w, 2) >= kLeastTiles && has_avx512_bf16();
+  return n * ceil_div(out.h, 2) * ceil_div(out.w, 2) >= kMinTiles && has_avx512_bf16();
 }
 
 std::unique_ptr<Conv2d> make_bf16_winograd(const Workers& workers, std::shared_ptr<Scratch> scratch,
-                                           const Conv2dDesc& desc, std::unique_ptr<Conv2d> other) {
-  DDP_EXPECT(other->output_format() == Format::blocked_channels(16));
-  return std::make_unique<WinogradConv2d>(workers, std::move(scratch), desc, std::move(other));
+                                           const Conv2dDesc& desc, std::unique_ptr<Conv2d> fallback) {
+  DDP_EXPECT(fallback->output_format() == Format::blocked_channels(16));
+  return std::make_unique<WinogradConv2d>(workers, std::move(scratch), desc, std::move(fallback));
 }
 #else
 bool suits_bf16_winograd(const Conv2dDesc&, int64_t) { return false; }
 
 std::unique_ptr<Conv2d> make_bf16_winograd(const Workers&, std::shared_ptr<Scratch>, const Conv2dDesc&,
-                                           std::unique_ptr<Conv2d> other) {
-  return other;
+                                           std::unique_ptr<Conv2d> fallback) {
+  return fallback;
 }
 #endif
 

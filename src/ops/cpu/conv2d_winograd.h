@@ -16,9 +16,9 @@ namespace ddp {
 // A function of the shape and the processor alone. n samples must have enough tiles to pay for reading the weights.
 bool suits_bf16_winograd(const Conv2dDesc& desc, int64_t n);
 
-// Forward and input gradient this way where n samples suit it; all else by `other`, which reads and writes
+// Forward and input gradient this way where n samples suit it; all else by `fallback`, which reads and writes
 // channels(16).
 std::unique_ptr<Conv2d> make_bf16_winograd(const Workers& workers, std::shared_ptr<Scratch> scratch,
-                                           const Conv2dDesc& desc, std::unique_ptr<Conv2d> other);
+                                           const Conv2dDesc& desc, std::unique_ptr<Conv2d> fallback);
 
 }  // namespace ddp

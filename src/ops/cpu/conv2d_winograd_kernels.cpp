@@ -43,8 +43,9 @@ inline void read_tile(const WinogradBlock& b, const uint16_t* x, long i, long j,
 }
 
 void transform_tile(const WinogradBlock& b, long t) {
-  const long image = (b.first + t) / (b.down * b.across), place = (b.first + t) % (b.down * b.across);
-  const long i = place / b.across * 2 - b.top, j = place % b.across * 2 - b.left;
+  const long image = (b.first + t) / (b.tile_rows * b.tile_columns),
+             place = (b.first + t) % (b.tile_rows * b.tile_columns);
+  const long i = place / b.tile_columns * 2 - b.top, j = place % b.tile_columns * 2 - b.left;
   const bool inside = i >= 0 && j >= 0 && i + 4 <= b.h && j + 4 <= b.w;
   for (long c = 0; c < b.in; c += 16) {
     const uint16_t* x = b.x + (image * b.in + c) * b.h * b.w;
@@ -86,8 +87,9 @@ void multiply(const uint16_t* v, long in, const uint16_t* u, float* products) {
 
 // A'mA with A' = [1 1 1 0; 0 1 -1 -1].
 void write_tile(const WinogradBlock& b, long t, long o) {
-  const long image = (b.first + t) / (b.down * b.across), place = (b.first + t) % (b.down * b.across);
-  const long i = place / b.across * 2, j = place % b.across * 2;
+  const long image = (b.first + t) / (b.tile_rows * b.tile_columns),
+             place = (b.first + t) % (b.tile_rows * b.tile_columns);
+  const long i = place / b.tile_columns * 2, j = place % b.tile_columns * 2;
   for (long half = 0; half < kWinogradOutputs; half += 16) {
     const float* m = b.products + t * kWinogradOutputs + half;
     const auto product = [&](long p, long q) {

@@ -10,16 +10,16 @@ inline constexpr long kWinogradTiles = 48;     // of 2 x 2 outputs, computed tog
 inline constexpr long kWinogradOutputs = 32;   // channels
 inline constexpr long kWinogradProducts = 16;  // of a tile and a pair of channels
 
-// Tiles [first, first + count) of the images in channels(16); tile t is column t % across, row t / across % down of
-// image t / (across * down). `transformed` holds kWinogradProducts * kWinogradTiles * in values, `products`
-// kWinogradProducts * kWinogradTiles * kWinogradOutputs.
+// Tiles [first, first + count) of the images in channels(16); tile t is column t % tile_columns, row t / tile_columns %
+// tile_rows of image t / (tile_columns * tile_rows). `transformed` holds kWinogradProducts * kWinogradTiles * in
+// values, `products` kWinogradProducts * kWinogradTiles * kWinogradOutputs.
 struct WinogradBlock {
   const uint16_t* x;
   long h, w, in;
   uint16_t* y;
   long out_h, out_w, out;
   long top, left;  // padding
-  long down, across;
+  long tile_rows, tile_columns;
   long first, count;
   const uint16_t* weights;  // [out / 32][product][in / 2][32][2]
   const float* bias;        // may be null

@@ -2,7 +2,7 @@
 #include "ops/cpu/activation.h"
 #include "ops/cpu/conv2d.h"
 #include "ops/cpu/conv2d_winograd.h"
-#include "ops/cpu/dnnl_step.h"
+#include "ops/cpu/dnnl_execution.h"
 #include "ops/cpu/elementwise.h"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ enum Pass { kForward, kWeights, kData };
 // A pass over many samples runs in slices: what they touch stays in the cache, and the device is polled between them.
 // A slice of the weight gradient costs an addition of all weights, a slice with Winograd's algorithm a transformation
 // of them, so those are larger.
-int64_t slice_of(const Conv2dDesc& desc, int64_t n, Pass pass, bool winograd) {
+int64_t slice_size(const Conv2dDesc& desc, int64_t n, Pass pass, bool winograd) {
   constexpr int64_t kPositions = 8192, kMultiplications = int64_t{1} << 28;
   if (desc.input_format.kind == Format::Kind::batch_interleaved) return n;
   const ImageShape out = conv2d_output(desc);
@@ -55,7 +55,7 @@ class DnnlConv2d final : public Conv2d {
         if (pass == kData && !desc.input_gradient) continue;
         each_slice(n, pass, [&](int64_t, int64_t samples, bool winograd) {
           const Key key{pass, samples, winograd};
-          if (!steps_.contains(key)) steps_.emplace(key, plan(key));
+          if (!executions_.contains(key)) executions_.emplace(key, plan(key));
         });
       }
     }
@@ -71,11 +71,11 @@ class DnnlConv2d final : public Conv2d {
   void forward(const Tensor& x, const Tensor& y) override {
     check(x, y);
     each_slice(x.shape.n, kForward, [&](int64_t first, int64_t samples, bool winograd) {
-      Execution& step = steps_.at({kForward, samples, winograd});
+      Execution& execution = executions_.at({kForward, samples, winograd});
       if (desc_.bias)
-        step.run({{DNNL_ARG_SRC, at(x, first)}, {DNNL_ARG_DST, at(y, first)}, {DNNL_ARG_BIAS, bias_}});
+        execution.run({{DNNL_ARG_SRC, at(x, first)}, {DNNL_ARG_DST, at(y, first)}, {DNNL_ARG_BIAS, bias_}});
       else
-        step.run({{DNNL_ARG_SRC, at(x, first)}, {DNNL_ARG_DST, at(y, first)}});
+        execution.run({{DNNL_ARG_SRC, at(x, first)}, {DNNL_ARG_DST, at(y, first)}});
     });
   }
 
@@ -84,13 +84,13 @@ class DnnlConv2d final : public Conv2d {
     check(x, dy);
     if (desc_.relu) relu_backward(context_.workers, y, dy, dy);
     each_slice(x.shape.n, kWeights, [&](int64_t first, int64_t samples, bool winograd) {
-      Execution& step = steps_.at({kWeights, samples, winograd});
+      Execution& execution = executions_.at({kWeights, samples, winograd});
       const Execution::Address src{DNNL_ARG_SRC, at(x, first)}, diff{DNNL_ARG_DIFF_DST, at(dy, first)};
       const Gradient slice_mode = first == 0 ? mode : Gradient::add;
       if (desc_.bias)
-        step.run({src, diff, {DNNL_ARG_DIFF_WEIGHTS, dweight}, {DNNL_ARG_DIFF_BIAS, dbias}}, slice_mode);
+        execution.run({src, diff, {DNNL_ARG_DIFF_WEIGHTS, dweight}, {DNNL_ARG_DIFF_BIAS, dbias}}, slice_mode);
       else
-        step.run({src, diff, {DNNL_ARG_DIFF_WEIGHTS, dweight}}, slice_mode);
+        execution.run({src, diff, {DNNL_ARG_DIFF_WEIGHTS, dweight}}, slice_mode);
     });
   }
 
@@ -98,7 +98,7 @@ class DnnlConv2d final : public Conv2d {
     check(dx, dy);
     DDP_EXPECT(desc_.input_gradient);
     each_slice(dx.shape.n, kData, [&](int64_t first, int64_t samples, bool winograd) {
-      steps_.at({kData, samples, winograd})
+      executions_.at({kData, samples, winograd})
           .run({{DNNL_ARG_DIFF_DST, at(dy, first)}, {DNNL_ARG_DIFF_SRC, at(dx, first)}});
     });
   }
@@ -120,7 +120,7 @@ class DnnlConv2d final : public Conv2d {
   template <class F>
   void each_slice(int64_t n, Pass pass, F&& slice) const {
     const bool winograd = config_.winograd && config_.activations == DType::f32 && suits_winograd(desc_, n);
-    const int64_t most = slice_of(desc_, n, pass, winograd);
+    const int64_t most = slice_size(desc_, n, pass, winograd);
     for (int64_t first = 0; first < n; first += most) slice(first, std::min(most, n - first), winograd);
   }
 
@@ -193,33 +193,33 @@ class DnnlConv2d final : public Conv2d {
     ConvShape s = shape(n, kForward, winograd);
     s.dst = y;
     const auto p = onednn::forward(context_.engine, s, attributes(desc_.relu));
-    Execution step(context_, dnnl::convolution_forward(p), p.scratchpad_desc());
-    step.input(DNNL_ARG_SRC, x, p.src_desc());
-    step.weights(DNNL_ARG_WEIGHTS, packed(p.weights_desc()));
-    if (desc_.bias) step.input(DNNL_ARG_BIAS, s.bias, s.bias);
-    step.output(DNNL_ARG_DST, y, p.dst_desc());
-    return step;
+    Execution execution(context_, dnnl::convolution_forward(p), p.scratchpad_desc());
+    execution.input(DNNL_ARG_SRC, x, p.src_desc());
+    execution.weights(DNNL_ARG_WEIGHTS, packed(p.weights_desc()));
+    if (desc_.bias) execution.input(DNNL_ARG_BIAS, s.bias, s.bias);
+    execution.output(DNNL_ARG_DST, y, p.dst_desc());
+    return execution;
   }
 
   Execution plan_weights(int64_t n, bool winograd) {
     const ConvShape s = shape(n, kWeights, winograd);
     const auto p = onednn::backward_weights(context_.engine, s, attributes(false), hint(n, winograd));
-    Execution step(context_, dnnl::convolution_backward_weights(p), p.scratchpad_desc());
-    step.input(DNNL_ARG_SRC, describe_x(n), p.src_desc());
-    step.input(DNNL_ARG_DIFF_DST, describe_y(n), p.diff_dst_desc());
-    step.gradient(DNNL_ARG_DIFF_WEIGHTS, dense_, p.diff_weights_desc());
-    if (desc_.bias) step.gradient(DNNL_ARG_DIFF_BIAS, s.bias, s.bias);
-    return step;
+    Execution execution(context_, dnnl::convolution_backward_weights(p), p.scratchpad_desc());
+    execution.input(DNNL_ARG_SRC, describe_x(n), p.src_desc());
+    execution.input(DNNL_ARG_DIFF_DST, describe_y(n), p.diff_dst_desc());
+    execution.gradient(DNNL_ARG_DIFF_WEIGHTS, dense_, p.diff_weights_desc());
+    if (desc_.bias) execution.gradient(DNNL_ARG_DIFF_BIAS, s.bias, s.bias);
+    return execution;
   }
 
   Execution plan_data(int64_t n, bool winograd) {
     const auto p =
         onednn::backward_data(context_.engine, shape(n, kData, winograd), attributes(false), hint(n, winograd));
-    Execution step(context_, dnnl::convolution_backward_data(p), p.scratchpad_desc());
-    step.input(DNNL_ARG_DIFF_DST, describe_y(n), p.diff_dst_desc());
-    step.weights(DNNL_ARG_WEIGHTS, packed(p.weights_desc()));
-    step.output(DNNL_ARG_DIFF_SRC, describe_x(n), p.diff_src_desc());
-    return step;
+    Execution execution(context_, dnnl::convolution_backward_data(p), p.scratchpad_desc());
+    execution.input(DNNL_ARG_DIFF_DST, describe_y(n), p.diff_dst_desc());
+    execution.weights(DNNL_ARG_WEIGHTS, packed(p.weights_desc()));
+    execution.output(DNNL_ARG_DIFF_SRC, describe_x(n), p.diff_src_desc());
+    return execution;
   }
 
   dnnl::convolution_forward::primitive_desc hint(int64_t n, bool winograd) const {
@@ -245,7 +245,7 @@ class DnnlConv2d final : public Conv2d {
   onednn::Context context_;
   memory::desc dense_;  // of the weights and their gradients
   std::deque<PackedWeights> packed_;
-  std::map<Key, Execution> steps_;
+  std::map<Key, Execution> executions_;
   const float* bias_ = nullptr;
 };
 

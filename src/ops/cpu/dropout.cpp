@@ -39,23 +39,23 @@ class Factors {
 constexpr int64_t kPiece = 4096;  // elements of a sample in an item
 
 template <class T>
-void drop(const Workers& workers, const Dropout& d, const T* x, const Samples& samples, T* y, const Shape& shape,
-          Format format) {
+void apply_dropout(const Workers& workers, const Dropout& d, const T* x, const Samples& samples, T* y,
+                   const Shape& shape, Format format) {
   const int64_t elements = shape.image.elements(), pieces = ceil_div(elements, kPiece);
   const int64_t channels = shape.image.c, positions = shape.image.h * shape.image.w, block = format.block;
   workers.each(shape.n * pieces, [&](int64_t item) {
     const int64_t n = item / pieces, first = item % pieces * kPiece, end = std::min(elements, first + kPiece);
     const Factors factors(d, samples.keys[n]);
-    const auto put = [&](int64_t at, float factor) { set(y[at], factor == 0 ? 0.0f : get(x[at]) * factor); };
+    const auto write = [&](int64_t at, float factor) { set(y[at], factor == 0 ? 0.0f : get(x[at]) * factor); };
     if (format.kind != Format::Kind::blocked_channels) {
       const int64_t base = n / block * block * elements + n % block;
-      factors.each(first, end, [&](int64_t e, float factor) { put(base + e * block, factor); });
+      factors.each(first, end, [&](int64_t e, float factor) { write(base + e * block, factor); });
       return;
     }
     const int64_t base = n * ceil_div(channels, block) * positions * block;
     int64_t p = first / channels, c = first % channels;
     factors.each(first, end, [&](int64_t, float factor) {
-      put(base + (c / block * positions + p) * block + c % block, factor);
+      write(base + (c / block * positions + p) * block + c % block, factor);
       if (++c == channels) {
         c = 0;
         ++p;
@@ -89,7 +89,7 @@ void dropout(const Workers& workers, const Dropout& dropout, const Tensor& x, co
   DDP_EXPECT(samples.keys && dropout.epoch && dropout.rate >= 0 && dropout.rate < 1);
   with_values(x, [&](auto* from) {
     auto* to = static_cast<decltype(from)>(y.data);
-    drop(workers, dropout, from, samples, to, x.shape, x.format);
+    apply_dropout(workers, dropout, from, samples, to, x.shape, x.format);
     clear_padding(to, x.shape, x.format);
   });
 }

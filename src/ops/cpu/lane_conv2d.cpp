@@ -11,13 +11,13 @@ namespace {
 
 constexpr int64_t kPieceFloats = 64 * 1024;  // of the output, in the second-level cache
 
-struct Range {
+struct Interval {
   int64_t first, end;
   int64_t size() const { return std::max<int64_t>(0, end - first); }
 };
 
 // The outputs j in [0, outputs) whose input j*stride + offset lies in [0, inputs).
-Range covered(int64_t outputs, int64_t inputs, int64_t stride, int64_t offset) {
+Interval valid_outputs(int64_t outputs, int64_t inputs, int64_t stride, int64_t offset) {
   const int64_t first = offset < 0 ? ceil_div(-offset, stride) : 0;
   const int64_t end = offset >= inputs ? 0 : (inputs - 1 - offset) / stride + 1;
   return {std::min(first, outputs), std::min(end, outputs)};
@@ -131,7 +131,7 @@ class LaneConv2d final : public Conv2d {
     const auto& [kernel, stride, padding] = desc_.window;
     const auto& [height, width, in] = desc_.input;
     const int64_t top = row * stride - padding.top;
-    const Range p{std::clamp<int64_t>(-top, 0, kernel), std::clamp<int64_t>(height - top, 0, kernel)};
+    const Interval p{std::clamp<int64_t>(-top, 0, kernel), std::clamp<int64_t>(height - top, 0, kernel)};
     const int64_t whole_first = std::min(ceil_div(padding.left, stride), out_.w);
     const int64_t whole_end =
         width + padding.left < kernel
@@ -141,9 +141,9 @@ class LaneConv2d final : public Conv2d {
 
     const auto run = [&](int64_t tile, int64_t first, int64_t end) {
       const int64_t left = first * stride - padding.left;
-      const Range q = end - first == 1
-                          ? Range{std::clamp<int64_t>(-left, 0, kernel), std::clamp<int64_t>(width - left, 0, kernel)}
-                          : Range{0, kernel};
+      const Interval q = end - first == 1 ? Interval{std::clamp<int64_t>(-left, 0, kernel),
+                                                     std::clamp<int64_t>(width - left, 0, kernel)}
+                                          : Interval{0, kernel};
       const bool empty = p.size() == 0 || q.size() == 0;
       const int64_t o = tile * kTile;
       kernels_.sum({.x = empty ? x : x + ((top + p.first) * width + left + q.first) * in * lanes_,
@@ -172,16 +172,16 @@ class LaneConv2d final : public Conv2d {
 
   // The output rows `piece` of one block. Without padding at the sides the taps of a kernel row are neighbours and see
   // the same columns; with it each kernel column sees its own.
-  void weight_tile(const float* x, const float* dy, int outs, float* sums, Range piece) const {
+  void weight_tile(const float* x, const float* dy, int outs, float* sums, Interval piece) const {
     const auto& [kernel, stride, padding] = desc_.window;
     const auto& [height, width, in] = desc_.input;
     const bool whole = padding.left == 0 && padding.right == 0;
     const int64_t run = whole ? kernel * in : in, groups = ceil_div(run, kernels_.max_taps);
     for (int64_t p = 0; p < kernel; ++p) {
-      Range rows = covered(out_.h, height, stride, p - padding.top);
+      Interval rows = valid_outputs(out_.h, height, stride, p - padding.top);
       rows = {std::max(rows.first, piece.first), std::min(rows.end, piece.end)};
       for (int64_t q = 0; q < (whole ? 1 : kernel); ++q) {
-        const Range columns = whole ? Range{0, out_.w} : covered(out_.w, width, stride, q - padding.left);
+        const Interval columns = whole ? Interval{0, out_.w} : valid_outputs(out_.w, width, stride, q - padding.left);
         if (rows.size() == 0 || columns.size() == 0) continue;
         const int64_t i = rows.first * stride + p - padding.top, j = columns.first * stride + q - padding.left;
         for (int64_t group = 0; group < groups; ++group) {
@@ -214,7 +214,7 @@ class LaneConv2d final : public Conv2d {
     const int64_t segments = std::min((kernel - 1 - first) / stride + 1, top_row + 1);
     for (int64_t tile = 0; tile < ceil_div(in, kTile); ++tile)
       for (int64_t q = 0; q < kernel; ++q) {
-        const Range columns = covered(out_.w, width, stride, q - padding.left);
+        const Interval columns = valid_outputs(out_.w, width, stride, q - padding.left);
         if (columns.size() == 0) continue;
         const int64_t c = tile * kTile;
         kernels_.sum({.x = dy + (top_row * out_.w + columns.first) * out_.c * lanes_,

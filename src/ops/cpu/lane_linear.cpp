@@ -24,19 +24,19 @@ class LaneLinear final : public Linear {
                                                                          : choose_lanes(batch_sizes)),
         x_staged_(activations != DType::f32 || desc.input_format.kind != Format::Kind::batch_interleaved),
         y_staged_(activations != DType::f32),
-        most_(batch_sizes.empty() ? 0 : *std::max_element(batch_sizes.begin(), batch_sizes.end())),
+        max_batch_(batch_sizes.empty() ? 0 : *std::max_element(batch_sizes.begin(), batch_sizes.end())),
         row_(ceil_div(in_, lanes_) * lanes_),
         kernels_(lane_kernels(lanes_)) {
     Device& device = workers.device;
-    const int64_t padded = ceil_div(most_, lanes_) * lanes_;
+    const int64_t padded = ceil_div(max_batch_, lanes_) * lanes_;
     const auto floats = [&](int64_t count) { return Buffer(device, sizeof(float) * count); };
     forward_weights_ = floats(ceil_div(out_, kTile) * kTile * in_);
     if (desc.input_gradient) input_weights_ = floats(ceil_div(in_, kTile) * kTile * out_);
     if (x_staged_) x_lanes_ = floats(padded * in_);
     if (y_staged_) y_lanes_ = floats(padded * out_);
     if (y_staged_) dy_lanes_ = floats(padded * out_);
-    x_rows_ = floats(most_ * row_);
-    dy_rows_ = floats(ceil_div(out_, kTile) * kTile * most_);
+    x_rows_ = floats(max_batch_ * row_);
+    dy_rows_ = floats(ceil_div(out_, kTile) * kTile * max_batch_);
   }
 
   Format output_format() const override { return Format::batch_interleaved(lanes_); }
@@ -74,7 +74,7 @@ class LaneLinear final : public Linear {
                               .outs = static_cast<int>(outs),
                               .db = dbias + o,
                               .add = add});
-      float* packed = dy_rows_.as<float>() + tile * most_ * kTile;
+      float* packed = dy_rows_.as<float>() + tile * max_batch_ * kTile;
       for (int64_t i = 0; i < n; ++i)
         for (int64_t r = 0; r < outs; ++r)
           packed[i * kTile + r] = dy_lanes.f32()[(i / lanes_ * out_ + o + r) * lanes_ + i % lanes_];
@@ -136,8 +136,8 @@ class LaneLinear final : public Linear {
     DDP_EXPECT(x.format == desc_.input_format && y.format == output_format());
     DDP_EXPECT(x.dtype == activations_ && y.dtype == activations_);
     DDP_EXPECT(x.shape.image.elements() == in_ && y.shape.image.elements() == out_);
-    require(x.shape.n == y.shape.n && x.shape.n <= most_, Exit::internal,
-            "a linear layer planned for up to {} samples was given {}", most_, x.shape.n);
+    require(x.shape.n == y.shape.n && x.shape.n <= max_batch_, Exit::internal,
+            "a linear layer planned for up to {} samples was given {}", max_batch_, x.shape.n);
   }
 
   Tensor in_lanes(const Tensor& t, const Buffer& memory, bool other) const {
@@ -178,7 +178,7 @@ class LaneLinear final : public Linear {
   int64_t in_, out_;
   int lanes_;
   bool x_staged_, y_staged_;  // where a tensor is not lanes of f32 already
-  int64_t most_;              // samples
+  int64_t max_batch_;         // samples
   int64_t row_;               // in_, rounded up to whole vectors
   const LaneKernels& kernels_;
   Buffer forward_weights_;     // [output tile][i][kTile]
@@ -186,7 +186,7 @@ class LaneLinear final : public Linear {
   Buffer x_lanes_;             // of x or its gradient
   Buffer y_lanes_, dy_lanes_;  // of y and its gradient
   Buffer x_rows_;              // [n][row_]
-  Buffer dy_rows_;             // [output tile][most_][kTile]
+  Buffer dy_rows_;             // [output tile][max_batch_][kTile]
   const float* bias_ = nullptr;
 };
 

@@ -11,13 +11,13 @@ namespace ddp {
 namespace {
 
 // Where the values of one sample lie: within a block of channels, in steps.
-struct Sample {
+struct SampleLayout {
   int64_t first, pixel_step, channel_step, block, block_step;
 
   int64_t at(int64_t channel) const { return first + channel / block * block_step + channel % block * channel_step; }
 };
 
-Sample sample(const Tensor& t, int64_t n) {
+SampleLayout layout_of(const Tensor& t, int64_t n) {
   const int64_t pixels = t.shape.image.h * t.shape.image.w, channels = t.shape.image.c, block = t.format.block;
   switch (t.format.kind) {
     case Format::Kind::batch_interleaved:
@@ -50,13 +50,13 @@ void convert_all(const Workers& workers, const From* from, To* to, int64_t count
 }
 
 template <class From, class To>
-void move(const Workers& workers, const Tensor& from, const Tensor& to) {
+void reorder_strided(const Workers& workers, const Tensor& from, const Tensor& to) {
   const int64_t pixels = from.shape.image.h * from.shape.image.w, channels = from.shape.image.c;
   const From* const source = static_cast<const From*>(from.data);
   To* const target = static_cast<To*>(to.data);
   if (to.stored() != to.shape.elements()) std::fill_n(target, to.stored(), To{});
   workers.each(from.shape.n, [&](int64_t n) {
-    const Sample a = sample(from, n), b = sample(to, n);
+    const SampleLayout a = layout_of(from, n), b = layout_of(to, n);
     const int64_t block = std::min(a.block, b.block);
     for (int64_t c = 0; c < channels; c += block) {
       const int64_t count = std::min(block, channels - c);
@@ -111,7 +111,7 @@ void reorder_typed(const Workers& workers, const Tensor& from, const Tensor& to)
   else if (from.format.kind == Kind::batch_interleaved && is_dense(to))
     from_lanes(workers, source, n, features, from.format.block, target, features);
   else
-    move<From, To>(workers, from, to);
+    reorder_strided<From, To>(workers, from, to);
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ class CpuOps final : public Ops {
   CpuOps(Device& device, const CpuOpsConfig& config)
       : workers_{device, config.threads},
         activations_(config.precision == Precision::bf16 ? DType::bf16 : DType::f32),
-        convolves_(activations_ == DType::f32 || dnnl_offers_bf16()),
+        conv_supported_(activations_ == DType::f32 || dnnl_offers_bf16()),
         dnnl_{activations_, config.winograd, std::make_shared<Scratch>(device)} {
     require(config.threads >= 1, Exit::usage, "{} threads cannot compute; give at least 1", config.threads);
     require(config.precision != Precision::tf32, Exit::usage, "a CPU computes in fp32 or bf16, not in tf32");
@@ -31,9 +31,9 @@ class CpuOps final : public Ops {
   }
 
   std::unique_ptr<Conv2d> conv2d(const Conv2dDesc& desc, std::span<const int64_t> batch_sizes) override {
-    require(convolves_, Exit::usage,
+    require(conv_supported_, Exit::usage,
             "this processor cannot convolve in bf16, for want of AVX-512; use --precision fp32");
-    if (desc.input_format.kind == Format::Kind::batch_interleaved && lanes_suit(desc))
+    if (desc.input_format.kind == Format::Kind::batch_interleaved && uses_lanes(desc))
       return make_lane_conv2d(workers_, desc);
     return make_dnnl_conv2d(workers_, dnnl_, desc, batch_sizes);
   }
@@ -55,7 +55,7 @@ class CpuOps final : public Ops {
 
   DType activation_dtype() const override { return activations_; }
   Format input_format(const Conv2dDesc* first, std::span<const int64_t> batch_sizes) const override {
-    return first && lanes_suit(*first) ? Format::batch_interleaved(choose_lanes(batch_sizes)) : Format{};
+    return first && uses_lanes(*first) ? Format::batch_interleaved(choose_lanes(batch_sizes)) : Format{};
   }
 
   void reorder(const Tensor& from, const Tensor& to) override { ddp::reorder(workers_, from, to); }
@@ -91,11 +91,11 @@ class CpuOps final : public Ops {
   void clip_scale(const float* sum, float limit, float* scale) override { ddp::clip_scale(sum, limit, scale); }
 
  private:
-  bool lanes_suit(const Conv2dDesc& desc) const { return activations_ == DType::f32 && !suits_dnnl(desc); }
+  bool uses_lanes(const Conv2dDesc& desc) const { return activations_ == DType::f32 && !suits_dnnl(desc); }
 
   Workers workers_;
   DType activations_;
-  bool convolves_;  // in that type
+  bool conv_supported_;  // in that type
   DnnlConfig dnnl_;
 };
 

@@ -20,7 +20,7 @@ class CpuOptimizer final : public Optimizer {
         rules_(optimizer_kernels()),
         floats_(stream_kernels().floats),
         tensors_(tensors.begin(), tensors.end()),
-        local_(tensors.size(), 1.0f) {
+        rate_factors_(tensors.size(), 1.0f) {
     for (size_t t = 1; t < tensors_.size(); ++t)
       DDP_EXPECT(tensors_[t].offset >= tensors_[t - 1].offset + tensors_[t - 1].count);
     if (desc.kind != OptimizerDesc::Kind::lars) return;
@@ -34,7 +34,7 @@ class CpuOptimizer final : public Optimizer {
 
   void step(const OptimizerPart& part, const OptimizerScalars* scalars, std::span<const float> skip) override {
     if (std::any_of(skip.begin(), skip.end(), [](float value) { return value != 0; })) return;
-    if (desc_.kind == OptimizerDesc::Kind::lars) find_local_rates(part, *scalars);
+    if (desc_.kind == OptimizerDesc::Kind::lars) find_rate_factors(part, *scalars);
     workers_.spans(part.count, [&](int64_t first, int64_t end) {
       first += part.begin;
       end += part.begin;
@@ -74,13 +74,13 @@ class CpuOptimizer final : public Optimizer {
       }
       case OptimizerDesc::Kind::lars: {
         const LarsRule rule{s.rate, s.gradient_scale, desc_.momentum};
-        return rules_.lars(rule, w, g, state(0), decay, local_[&tensor - tensors_.data()], count);
+        return rules_.lars(rule, w, g, state(0), decay, rate_factors_[&tensor - tensors_.data()], count);
       }
     }
   }
 
   // The norms of each tensor, from sums of pieces that are added up in their order.
-  void find_local_rates(const OptimizerPart& part, const OptimizerScalars& s) {
+  void find_rate_factors(const OptimizerPart& part, const OptimizerScalars& s) {
     DDP_EXPECT(tensors_.empty() || (part.begin == 0 && part.count >= tensors_.back().offset + tensors_.back().count));
     workers_.each(static_cast<int64_t>(pieces_.size()), [&](int64_t i) {
       Piece& piece = pieces_[i];
@@ -94,7 +94,7 @@ class CpuOptimizer final : public Optimizer {
         weights += pieces_[i].weights;
         gradients += pieces_[i].gradients;
       }
-      local_[t] = tensors_[t].decays ? static_cast<float>(factor(weights, gradients)) : 1.0f;
+      rate_factors_[t] = tensors_[t].decays ? static_cast<float>(factor(weights, gradients)) : 1.0f;
     }
   }
 
@@ -103,7 +103,7 @@ class CpuOptimizer final : public Optimizer {
   const OptimizerKernels& rules_;
   const FloatKernels& floats_;
   std::vector<OptimizerTensor> tensors_;
-  std::vector<float> local_;          // of each tensor, its factor of the rate
+  std::vector<float> rate_factors_;   // of each tensor, its factor of the rate
   std::vector<Piece> pieces_;         // lars: of all tensors
   std::vector<int64_t> first_piece_;  // of each tensor, and the end
 };

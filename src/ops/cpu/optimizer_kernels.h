@@ -10,7 +10,7 @@ struct OptimizerKernels {
   void (*sgd)(const SgdRule& rule, float* w, const float* g, float decay, long count);
   void (*sgd_momentum)(const SgdRule& rule, float* w, const float* g, float* m, float decay, long count);
   void (*adam)(const AdamRule& rule, float* w, const float* g, float* m, float* v, float decay, long count);
-  void (*lars)(const LarsRule& rule, float* w, const float* g, float* m, float decay, float local, long count);
+  void (*lars)(const LarsRule& rule, float* w, const float* g, float* m, float decay, float rate_factor, long count);
 };
 
 // The fastest of this processor.

@@ -24,33 +24,33 @@ void wait_for_change(const std::atomic<T>& value, T old) {
 
 }  // namespace
 
-// The threads besides the caller's. A ticket holds the number of the job and its next item; whoever adds one to the
-// ticket has that item. The caller waits for items only, never for threads: one that the system has put aside, because
+// The threads besides the caller's. A cursor holds the number of the job and its next item; whoever adds one to the
+// cursor has that item. The caller waits for items only, never for threads: one that the system has put aside, because
 // other processes want its core, holds up nobody. (OpenMP's barrier would, for whole time slices.)
 //
-// Between jobs the ticket is closed: no item is that high. It is closed before the fields of the next job are written,
-// so a late thread that has read new fields with an old ticket fails to take an item.
-class Pool {
+// Between jobs the cursor is closed: no item is that high. It is closed before the fields of the next job are written,
+// so a late thread that has read new fields with an old cursor fails to take an item.
+class ThreadPool {
  public:
-  explicit Pool(int threads) {
+  explicit ThreadPool(int threads) {
     for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { serve(); });
   }
 
-  ~Pool() {
+  ~ThreadPool() {
     stop_.store(true, std::memory_order_relaxed);
-    ticket_.fetch_add(kJob, std::memory_order_release);
-    ticket_.notify_all();
+    cursor_.fetch_add(kJob, std::memory_order_release);
+    cursor_.notify_all();
     for (std::thread& thread : threads_) thread.join();
   }
 
   void run(int64_t count, void (*item)(void*, int64_t), void* context, const Device& device) {
-    const uint64_t job = (ticket_.load(std::memory_order_relaxed) | kClosed) + 1;
+    const uint64_t job = (cursor_.load(std::memory_order_relaxed) | kClosed) + 1;
     finished_.store(0, std::memory_order_relaxed);
     count_.store(static_cast<uint64_t>(count), std::memory_order_release);
     item_.store(item, std::memory_order_release);
     context_.store(context, std::memory_order_release);
-    ticket_.store(job, std::memory_order_release);
-    ticket_.notify_all();
+    cursor_.store(job, std::memory_order_release);
+    cursor_.notify_all();
 
     std::exception_ptr error;  // of a poll: the items must be finished before it leaves
     while (work()) {
@@ -62,7 +62,7 @@ class Pool {
       }
     }
     for (int64_t done; (done = finished_.load(std::memory_order_acquire)) != count;) wait_for_change(finished_, done);
-    ticket_.store(job | kClosed, std::memory_order_release);
+    cursor_.store(job | kClosed, std::memory_order_release);
     if (error) std::rethrow_exception(error);
   }
 
@@ -72,12 +72,12 @@ class Pool {
   // Takes and does one item; false where there is none.
   bool work() {
     for (;;) {
-      uint64_t ticket = ticket_.load(std::memory_order_acquire);
-      const uint64_t count = count_.load(std::memory_order_acquire), index = ticket & kClosed;
+      uint64_t cursor = cursor_.load(std::memory_order_acquire);
+      const uint64_t count = count_.load(std::memory_order_acquire), index = cursor & kClosed;
       const auto item = item_.load(std::memory_order_acquire);
       void* const context = context_.load(std::memory_order_acquire);
       if (index >= count) return false;
-      if (!ticket_.compare_exchange_weak(ticket, ticket + 1, std::memory_order_acq_rel)) continue;
+      if (!cursor_.compare_exchange_weak(cursor, cursor + 1, std::memory_order_acq_rel)) continue;
       item(context, static_cast<int64_t>(index));
       if (finished_.fetch_add(1, std::memory_order_acq_rel) + 1 == static_cast<int64_t>(count)) finished_.notify_one();
       return true;
@@ -86,14 +86,14 @@ class Pool {
 
   void serve() {
     while (!stop_.load(std::memory_order_relaxed)) {
-      const uint64_t seen = ticket_.load(std::memory_order_acquire);
+      const uint64_t seen = cursor_.load(std::memory_order_acquire);
       while (work()) {
       }
-      wait_for_change(ticket_, seen);
+      wait_for_change(cursor_, seen);
     }
   }
 
-  std::atomic<uint64_t> ticket_ = kClosed;
+  std::atomic<uint64_t> cursor_ = kClosed;
   std::atomic<uint64_t> count_ = 0;
   std::atomic<void (*)(void*, int64_t)> item_ = nullptr;
   std::atomic<void*> context_ = nullptr;
@@ -103,7 +103,7 @@ class Pool {
 };
 
 Workers::Workers(Device& device_of_rank, int thread_count) : device(device_of_rank), threads(thread_count) {
-  if (threads > 1) pool_ = std::make_shared<Pool>(threads - 1);
+  if (threads > 1) pool_ = std::make_shared<ThreadPool>(threads - 1);
 }
 
 void Workers::run(int64_t count, void (*item)(void*, int64_t), void* context) const {

@@ -11,7 +11,7 @@
 
 namespace ddp {
 
-class Pool;
+class ThreadPool;
 
 // Copies share their threads. One call runs at a time.
 struct Workers {
@@ -39,7 +39,7 @@ struct Workers {
  private:
   void run(int64_t count, void (*item)(void*, int64_t), void* context) const;
 
-  std::shared_ptr<Pool> pool_;  // null with one thread
+  std::shared_ptr<ThreadPool> pool_;  // null with one thread
 };
 
 }  // namespace ddp

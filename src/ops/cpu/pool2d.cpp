@@ -10,22 +10,22 @@
 namespace ddp {
 namespace {
 
-struct Range {
+struct Interval {
   int64_t first, end;
   int64_t size() const { return end - first; }
 };
 
 // Windows along one side of an image. The average of all is one window of the size of the image.
-struct Side {
+struct Axis {
   int64_t kernel, stride, padding, input, output;
 
   // The places of the image that output i sees.
-  Range seen(int64_t i) const {
+  Interval inputs_of(int64_t i) const {
     const int64_t first = i * stride - padding;
     return {std::max<int64_t>(0, first), std::min(input, first + kernel)};
   }
   // The outputs that see place h of the image.
-  Range seeing(int64_t h) const {
+  Interval outputs_of(int64_t h) const {
     const int64_t past = h + padding - kernel;  // the last start of a window that ends before h
     const int64_t first = past < 0 ? 0 : past / stride + 1;
     return {first, std::max(first, std::min(output, (h + padding) / stride + 1))};
@@ -65,9 +65,9 @@ class CpuPool2d final : public Pool2d {
     const auto pool = maximum() ? kernels_.pool_maximum : kernels_.pool_average;
     workers_.each(planes(y) * out_.h, [&](int64_t item) {
       const int64_t plane = item / out_.h;
-      const Range h = rows_.seen(item % out_.h);
+      const Interval h = rows_.inputs_of(item % out_.h);
       for (int64_t j = 0; j < out_.w; ++j) {
-        const Range w = columns_.seen(j);
+        const Interval w = columns_.inputs_of(j);
         pool({.x = at(x, (plane * desc_.input.h + h.first) * desc_.input.w + w.first),
               .row = desc_.input.w * inner_,
               .column = inner_,
@@ -85,9 +85,9 @@ class CpuPool2d final : public Pool2d {
     if (maximum()) check(x, y);
     workers_.each(planes(dy) * desc_.input.h, [&](int64_t item) {
       const int64_t plane = item / desc_.input.h, h = item % desc_.input.h;
-      const Range i = rows_.seeing(h);
+      const Interval i = rows_.outputs_of(h);
       for (int64_t w = 0; w < desc_.input.w; ++w) {
-        const Range j = columns_.seeing(w);
+        const Interval j = columns_.outputs_of(w);
         const int64_t to = item * desc_.input.w + w;
         if (maximum())
           kernels_.pool_maximum_gradient({.x = at(x, plane * desc_.input.h * desc_.input.w),
@@ -135,7 +135,7 @@ class CpuPool2d final : public Pool2d {
   DType type_;
   const ActivationKernels& kernels_;
   ImageShape out_;
-  Side rows_{}, columns_{};
+  Axis rows_{}, columns_{};
   int64_t inner_ = 1;
 };
 

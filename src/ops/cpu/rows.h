@@ -24,7 +24,7 @@ class Rows {
         width_(format.kind == Format::Kind::blocked_channels    ? format.block
                : format.kind == Format::Kind::batch_interleaved ? image.c * format.block
                                                                 : image.c),
-        most_(std::max<int64_t>(1, kItem / width_)) {}
+        max_rows_(std::max<int64_t>(1, kItem / width_)) {}
 
   int64_t width() const { return width_; }
   int64_t columns() const { return blocks_ * width_; }  // of all blocks
@@ -32,12 +32,12 @@ class Rows {
 
   int64_t items(int64_t n) const {
     if (format_.kind == Format::Kind::blocked_channels)
-      return positions_ * blocks_ > most_ ? n * parts() : ceil_div(n, samples_an_item());
-    return ceil_div(whole_rows(n), most_) + (ragged_lanes(n) > 0 ? ceil_div(positions_, most_) : 0);
+      return positions_ * blocks_ > max_rows_ ? n * pieces_per_sample() : ceil_div(n, samples_per_item());
+    return ceil_div(whole_rows(n), max_rows_) + (ragged_lanes(n) > 0 ? ceil_div(positions_, max_rows_) : 0);
   }
 
   bool ragged(int64_t item, int64_t n) const {
-    return format_.kind == Format::Kind::batch_interleaved && item >= ceil_div(whole_rows(n), most_);
+    return format_.kind == Format::Kind::batch_interleaved && item >= ceil_div(whole_rows(n), max_rows_);
   }
   int64_t ragged_lanes(int64_t n) const { return n % lanes(); }
 
@@ -47,15 +47,15 @@ class Rows {
     if (format_.kind != Format::Kind::blocked_channels) {
       const bool last = ragged(item, n);
       const int64_t base = last ? whole_rows(n) : 0, rows = last ? positions_ : whole_rows(n);
-      const int64_t first = (last ? item - ceil_div(whole_rows(n), most_) : item) * most_;
-      run((base + first) * width_, std::min(most_, rows - first), 0);
+      const int64_t first = (last ? item - ceil_div(whole_rows(n), max_rows_) : item) * max_rows_;
+      run((base + first) * width_, std::min(max_rows_, rows - first), 0);
       return;
     }
-    const bool split = positions_ * blocks_ > most_;
-    const int64_t first = split ? item / parts() : item * samples_an_item();
-    const int64_t end = split ? first + 1 : std::min(n, first + samples_an_item());
-    const int64_t piece = split ? ceil_div(positions_, parts()) : positions_;
-    const int64_t row = split ? item % parts() * piece : 0, rows = std::min(piece, positions_ - row);
+    const bool split = positions_ * blocks_ > max_rows_;
+    const int64_t first = split ? item / pieces_per_sample() : item * samples_per_item();
+    const int64_t end = split ? first + 1 : std::min(n, first + samples_per_item());
+    const int64_t piece = split ? ceil_div(positions_, pieces_per_sample()) : positions_;
+    const int64_t row = split ? item % pieces_per_sample() * piece : 0, rows = std::min(piece, positions_ - row);
     for (int64_t i = first; i < end && rows > 0; ++i)
       for (int64_t b = 0; b < blocks_; ++b) run(((i * blocks_ + b) * positions_ + row) * width_, rows, b * width_);
   }
@@ -64,12 +64,12 @@ class Rows {
   static constexpr int64_t kItem = 64 * 1024;  // elements: some tens of microseconds
 
   int64_t whole_rows(int64_t n) const { return n / lanes() * positions_; }
-  int64_t samples_an_item() const { return std::max<int64_t>(1, most_ / (positions_ * blocks_)); }
-  int64_t parts() const { return std::min(positions_, ceil_div(positions_ * blocks_, most_)); }
+  int64_t samples_per_item() const { return std::max<int64_t>(1, max_rows_ / (positions_ * blocks_)); }
+  int64_t pieces_per_sample() const { return std::min(positions_, ceil_div(positions_ * blocks_, max_rows_)); }
 
   Format format_;
   int64_t positions_, blocks_, width_;
-  int64_t most_;  // rows of an item
+  int64_t max_rows_;  // rows of an item
 };
 
 }  // namespace ddp

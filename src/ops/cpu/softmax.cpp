@@ -54,15 +54,15 @@ void softmax_cross_entropy(const Workers& workers, const Tensor& logits, const S
   DDP_EXPECT(logits.format.kind != Format::Kind::blocked_channels);
   DDP_EXPECT(!dlogits || (dlogits->format == logits.format && dlogits->dtype == logits.dtype));
   const int64_t lanes = logits.format.kind == Format::Kind::batch_interleaved ? logits.format.block : 1;
-  const int64_t blocks = ceil_div(n, lanes), blocks_an_item = ceil_div(blocks, kItems);
+  const int64_t blocks = ceil_div(n, lanes), blocks_per_item = ceil_div(blocks, kItems);
   std::array<Stats, kItems> partial;
-  const int64_t items = ceil_div(blocks, blocks_an_item);
+  const int64_t items = ceil_div(blocks, blocks_per_item);
   with_values(logits, [&](auto* z) {
     using T = std::remove_pointer_t<decltype(z)>;
     T* const d = dlogits ? static_cast<T*>(dlogits->data) : nullptr;
     workers.each(items, [&](int64_t item) {
       Stats sum;
-      const int64_t first = item * blocks_an_item * lanes, end = first + blocks_an_item * lanes;
+      const int64_t first = item * blocks_per_item * lanes, end = first + blocks_per_item * lanes;
       for (int64_t i = first; i < std::min(n, end); ++i) {
         const int64_t at = i / lanes * lanes * classes + i % lanes, label = samples.labels[samples.id(i)];
         const Stats one = cross_entropy(z + at, classes, lanes, label, scale, smoothing, d ? d + at : nullptr);

@@ -13,7 +13,7 @@ namespace ddp {
 namespace {
 
 template <int L>
-struct Pack {
+struct SimdTypes {
   typedef float Vector __attribute__((vector_size(L * 4)));
   typedef uint32_t Bits __attribute__((vector_size(L * 4)));
   typedef int32_t Signed __attribute__((vector_size(L * 4)));
@@ -23,7 +23,7 @@ struct Pack {
 };
 
 template <>
-struct Pack<1> {
+struct SimdTypes<1> {
   using Vector = float;
   using Bits = uint32_t;
   using Signed = int32_t;
@@ -33,46 +33,47 @@ struct Pack<1> {
 };
 
 template <int L>
-using Vector = typename Pack<L>::Vector;
+using Vector = typename SimdTypes<L>::Vector;
 
 template <int L>
 inline Vector<L> load(const float* p) {
-  return *reinterpret_cast<const typename Pack<L>::LooseVector*>(p);
+  return *reinterpret_cast<const typename SimdTypes<L>::LooseVector*>(p);
 }
 template <int L>
 inline Vector<L> load(const uint16_t* p) {
-  const typename Pack<L>::Half half = *reinterpret_cast<const typename Pack<L>::LooseHalf*>(p);
+  const typename SimdTypes<L>::Half half = *reinterpret_cast<const typename SimdTypes<L>::LooseHalf*>(p);
   if constexpr (L == 1)
     return __builtin_bit_cast(float, uint32_t{half} << 16);
   else
-    return __builtin_bit_cast(Vector<L>, __builtin_convertvector(half, typename Pack<L>::Bits) << 16);
+    return __builtin_bit_cast(Vector<L>, __builtin_convertvector(half, typename SimdTypes<L>::Bits) << 16);
 }
 #ifdef __AVX512F__
 template <>
 inline Vector<16> load<16>(const uint16_t* p) {  // GCC 12 takes four instructions to widen
   const __m256i half = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
-  const auto bits = __builtin_bit_cast(Pack<16>::Bits, _mm512_maskz_cvtepu16_epi32(0xffff, half));
+  const auto bits = __builtin_bit_cast(SimdTypes<16>::Bits, _mm512_maskz_cvtepu16_epi32(0xffff, half));
   return __builtin_bit_cast(Vector<16>, bits << 16);
 }
 #endif
 
 template <int L>
 inline void store(float* p, const Vector<L>& v) {
-  *reinterpret_cast<typename Pack<L>::LooseVector*>(p) = v;
+  *reinterpret_cast<typename SimdTypes<L>::LooseVector*>(p) = v;
 }
 
 // As core/bf16.h: to nearest, ties to even; a NaN stays one.
 template <int L>
 inline void store(uint16_t* p, const Vector<L>& v) {
-  using Bits = typename Pack<L>::Bits;
+  using Bits = typename SimdTypes<L>::Bits;
   const Bits bits = __builtin_bit_cast(Bits, v);
   const Bits rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
-  const auto magnitude = __builtin_bit_cast(typename Pack<L>::Signed, bits & 0x7fffffffu);
+  const auto magnitude = __builtin_bit_cast(typename SimdTypes<L>::Signed, bits & 0x7fffffffu);
   const Bits kept = magnitude > 0x7f800000 ? (bits | 0x400000u) : rounded;
   if constexpr (L == 1)
     *p = static_cast<uint16_t>(kept >> 16);
   else
-    *reinterpret_cast<typename Pack<L>::LooseHalf*>(p) = __builtin_convertvector(kept >> 16, typename Pack<L>::Half);
+    *reinterpret_cast<typename SimdTypes<L>::LooseHalf*>(p) =
+        __builtin_convertvector(kept >> 16, typename SimdTypes<L>::Half);
 }
 
 // f(vector length, k) for the columns of a row: runs of 16, then of 8, then single ones.

@@ -36,7 +36,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
     sum_kernel(const T* x, const float* center, ColumnPlan plan, float* partials, float* out) {
   const ColumnPlace place(plan);
   Pack<float, N> centers{}, sums[2] = {};
-  if (center && place.mine)
+  if (center && place.active)
     for (int k = 0; k < N; ++k) centers.at[k] = center[place.column * N + k];
   each_row<N, 4>(
       plan, place, [&](int64_t i) { return load_raw<N>(x + i); },
@@ -66,8 +66,8 @@ struct Affine {
 template <class T, int N>
 __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
     forward_kernel(const T* x, const T* skip, T* y, ColumnPlan plan, Statistics from, Affine affine, bool relu,
-                   float* kept) {
-  __shared__ BatchNormForward of_channels[kTileChannels];
+                   float* saved) {
+  __shared__ BatchNormForward per_channel[kTileChannels];
   const ColumnPlace place(plan);
   const int channels = plan.packs * N;
   each_channel<N>(plan, place, [&](int c, int in_tile) {
@@ -81,16 +81,16 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
       variance = from.variance[c];
     }
     const float inverse_deviation = 1 / std::sqrt(variance + affine.epsilon);
-    of_channels[in_tile] = {mean, (affine.scale ? affine.scale[c] : 1.0f) * inverse_deviation,
+    per_channel[in_tile] = {mean, (affine.scale ? affine.scale[c] : 1.0f) * inverse_deviation,
                             affine.shift ? affine.shift[c] : 0.0f};
-    if (kept && place.group == 0) {
-      kept[c] = mean;
-      kept[channels + c] = inverse_deviation;
+    if (saved && place.group == 0) {
+      saved[c] = mean;
+      saved[channels + c] = inverse_deviation;
     }
   });
   BatchNormForward normalize[N] = {};
-  if (place.mine)
-    for (int k = 0; k < N; ++k) normalize[k] = of_channels[threadIdx.x % plan.width * N + k];
+  if (place.active)
+    for (int k = 0; k < N; ++k) normalize[k] = per_channel[threadIdx.x % plan.width * N + k];
 
   const auto load_packs = [&](int64_t i) {
     TwoPacks<T, N> packs;
@@ -114,12 +114,12 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
 // The gradients that are summed are those that are stored, so that backward's dx adds up to 0.
 template <class T, int N>
 __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
-    backward_sum_kernel(const T* x, const T* y, const T* more, T* dy, ColumnPlan plan, const float* kept,
+    backward_sum_kernel(const T* x, const T* y, const T* more, T* dy, ColumnPlan plan, const float* saved,
                         float* partials, float* out) {
   const ColumnPlace place(plan);
   Pack<float, N> means{}, sums[2] = {};
-  if (place.mine)
-    for (int k = 0; k < N; ++k) means.at[k] = kept[place.column * N + k];
+  if (place.active)
+    for (int k = 0; k < N; ++k) means.at[k] = saved[place.column * N + k];
   struct Item {
     Pack<T, N> x, y, more, dy;
   };
@@ -148,27 +148,27 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
       sums[1].at[k] += gradients.at[k] * (values.at[k] - means.at[k]);
     }
   });
-  if (place.mine)
-    for (int k = 0; k < N; ++k) sums[1].at[k] *= kept[plan.packs * N + place.column * N + k];
+  if (place.active)
+    for (int k = 0; k < N; ++k) sums[1].at[k] *= saved[plan.packs * N + place.column * N + k];
   sum_columns(plan, place, sums, partials, out, false);
 }
 
 template <class T, int N>
 __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
-    backward_kernel(const T* x, const T* dy, T* dx, ColumnPlan plan, const float* kept, const float* scale,
+    backward_kernel(const T* x, const T* dy, T* dx, ColumnPlan plan, const float* saved, const float* scale,
                     const float* sums, float count) {
-  __shared__ BatchNormGradient of_channels[kTileChannels];
+  __shared__ BatchNormGradient per_channel[kTileChannels];
   const ColumnPlace place(plan);
   const int channels = plan.packs * N;
   each_channel<N>(plan, place, [&](int c, int in_tile) {
-    const float inverse_deviation = kept[channels + c];
-    of_channels[in_tile] = {kept[c], inverse_deviation * (sums[channels + c] / count),
+    const float inverse_deviation = saved[channels + c];
+    per_channel[in_tile] = {saved[c], inverse_deviation * (sums[channels + c] / count),
                             (scale ? scale[c] : 1.0f) * inverse_deviation, sums[c] / count, 1};
   });
   BatchNormGradient gradient[N] = {};
-  if (place.mine)
+  if (place.active)
     for (int k = 0; k < N; ++k) {
-      gradient[k] = of_channels[threadIdx.x % plan.width * N + k];
+      gradient[k] = per_channel[threadIdx.x % plan.width * N + k];
       gradient[k].mean_t2 = 1;  // a part of inverse_deviation already: one register less for each channel
     }
   const auto load_packs = [&](int64_t i) { return TwoPacks<T, N>{load_raw<N>(x + i), load_raw<N>(dy + i)}; };
@@ -187,7 +187,7 @@ class CudaBatchNorm final : public BatchNorm {
         desc_(desc),
         channels_(desc.input.c),
         pack_(pack_width(context.activations(), desc.input.c)),
-        kept_(context.device, 2 * desc.input.c * sizeof(float)) {
+        saved_(context.device, 2 * desc.input.c * sizeof(float)) {
     DDP_EXPECT(desc.format == Format{} && channels_ > 0);
     for (const int64_t n : batch_sizes) context.workspace.reserve(partials_bytes(plan(n, true)));
   }
@@ -209,7 +209,7 @@ class CudaBatchNorm final : public BatchNorm {
 
   void forward(const Tensor& x, const Tensor& skip, const Tensor& y, const float* center, const float* sums,
                float count) override {
-    normalize(x, skip, y, {center, sums, count, nullptr, nullptr}, kept_.as<float>());
+    normalize(x, skip, y, {center, sums, count, nullptr, nullptr}, saved_.as<float>());
   }
 
   void evaluate(const Tensor& x, const Tensor& skip, const Tensor& y, const float* mean,
@@ -225,7 +225,7 @@ class CudaBatchNorm final : public BatchNorm {
     const ColumnPlan columns = plan_of_sums(x);
     with_packs(x.dtype, pack_, [&]<class T, int N>() {
       launch(context_.stream, columns.blocks(), kThreads, backward_sum_kernel<T, N>, data<T>(x),
-             desc_.relu ? data<T>(y) : nullptr, data<T>(more), data<T>(dy), columns, kept_.as<float>(), partials(),
+             desc_.relu ? data<T>(y) : nullptr, data<T>(more), data<T>(dy), columns, saved_.as<float>(), partials(),
              sums);
     });
     finish(columns, sums);
@@ -238,7 +238,7 @@ class CudaBatchNorm final : public BatchNorm {
     const ColumnPlan columns = plan(x.shape.n, false);
     with_packs(x.dtype, pack_, [&]<class T, int N>() {
       launch(context_.stream, columns.blocks(), kThreads, backward_kernel<T, N>, data<T>(x), data<T>(dy), data<T>(dx),
-             columns, kept_.as<float>(), scale_, sums, count);
+             columns, saved_.as<float>(), scale_, sums, count);
     });
   }
 
@@ -260,7 +260,7 @@ class CudaBatchNorm final : public BatchNorm {
       add_partials(context_, partials(), columns.groups, 2 * channels_, sums, Gradient::overwrite);
   }
 
-  void normalize(const Tensor& x, const Tensor& skip, const Tensor& y, const Statistics& from, float* kept) {
+  void normalize(const Tensor& x, const Tensor& skip, const Tensor& y, const Statistics& from, float* saved) {
     check(x);
     check(y);
     if (desc_.add) check(skip);
@@ -268,7 +268,7 @@ class CudaBatchNorm final : public BatchNorm {
     with_packs(x.dtype, pack_, [&]<class T, int N>() {
       launch(context_.stream, columns.blocks(), kThreads, forward_kernel<T, N>, data<T>(x),
              desc_.add ? data<T>(skip) : nullptr, data<T>(y), columns, from, Affine{scale_, shift_, desc_.epsilon},
-             desc_.relu, kept);
+             desc_.relu, saved);
     });
   }
 
@@ -281,7 +281,7 @@ class CudaBatchNorm final : public BatchNorm {
   BatchNormDesc desc_;
   int64_t channels_;
   int pack_;
-  Buffer kept_;  // of the last forward: [mean][1 / deviation]
+  Buffer saved_;  // of the last forward: [mean][1 / deviation]
   const float *scale_ = nullptr, *shift_ = nullptr;
 };
 

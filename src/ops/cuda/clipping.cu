@@ -29,7 +29,7 @@ __global__ void clip_scale_kernel(const float* sum, float limit, float* scale) {
 
 }  // namespace
 
-void reserve_sum_of_squares(CudaContext& context) { context.workspace.reserve(kMostBlocks * sizeof(float)); }
+void reserve_sum_of_squares(CudaContext& context) { context.workspace.reserve(kMaxBlocks * sizeof(float)); }
 
 void sum_of_squares(CudaContext& context, const float* values, int64_t count, float* sum, Gradient mode) {
   const auto start = [&]<int N>() {

@@ -19,21 +19,21 @@ __global__ void add_partials_kernel(const float* partials, int groups, int64_t c
 
 }  // namespace
 
-ColumnPlan plan_columns(int64_t rows, int64_t packs, int widest, int64_t few) {
-  constexpr int kNarrow = 8;                // packs
-  constexpr int64_t kSteps = 4;             // the least for a group
-  constexpr int64_t kMostGroups = 4 * 132;  // half of the threads of an H200
+ColumnPlan plan_columns(int64_t rows, int64_t packs, int max_width, int64_t few_rows) {
+  constexpr int kNarrow = 8;               // packs
+  constexpr int64_t kSteps = 4;            // the least for a group
+  constexpr int64_t kMaxGroups = 4 * 132;  // half of the threads of an H200
   ColumnPlan plan{rows, static_cast<int>(packs), 0, 0, 0, 1};
-  const auto steps_of_tiles = [&](int most) {
-    plan.tiles = (plan.packs + most - 1) / most;
+  const auto steps_of_tiles = [&](int max_tile_width) {
+    plan.tiles = (plan.packs + max_tile_width - 1) / max_tile_width;
     plan.width = (plan.packs + plan.tiles - 1) / plan.tiles;
-    plan.lanes = kThreads / plan.width;
-    return (rows + plan.lanes - 1) / plan.lanes;
+    plan.thread_rows = kThreads / plan.width;
+    return (rows + plan.thread_rows - 1) / plan.thread_rows;
   };
-  if (steps_of_tiles(std::min(kNarrow, widest)) <= few) return plan;
-  const int64_t steps = steps_of_tiles(widest);
+  if (steps_of_tiles(std::min(kNarrow, max_width)) <= few_rows) return plan;
+  const int64_t steps = steps_of_tiles(max_width);
   plan.groups = static_cast<int>(
-      std::clamp<int64_t>((steps + kSteps - 1) / kSteps, 1, std::max<int64_t>(kMostGroups / plan.tiles, 1)));
+      std::clamp<int64_t>((steps + kSteps - 1) / kSteps, 1, std::max<int64_t>(kMaxGroups / plan.tiles, 1)));
   return plan;
 }
 

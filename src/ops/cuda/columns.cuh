@@ -8,15 +8,15 @@ namespace ddp {
 
 // The place of a thread in its block, and of that among the columns.
 struct ColumnPlace {
-  int tile, group, lane, column;  // column: of packs
-  bool mine;                      // whether there is anything there
+  int tile, group, thread_row, column;  // column: of packs
+  bool active;                          // whether there is anything there
 
   __device__ explicit ColumnPlace(const ColumnPlan& plan)
       : tile(blockIdx.x % plan.tiles),
         group(blockIdx.x / plan.tiles),
-        lane(threadIdx.x / plan.width),
+        thread_row(threadIdx.x / plan.width),
         column(tile * plan.width + threadIdx.x % plan.width),
-        mine(lane < plan.lanes && column < plan.packs) {}
+        active(thread_row < plan.thread_rows && column < plan.packs) {}
 };
 
 // use(i, load(i)) for the packs of a thread, which start at element i, from the first row to the last. U rows are
@@ -24,9 +24,9 @@ struct ColumnPlace {
 template <int N, int U, class Load, class Use>
 __device__ void each_row(const ColumnPlan& plan, const ColumnPlace& place, const Load& load, const Use& use) {
   const int64_t row = static_cast<int64_t>(plan.packs) * N, end = plan.rows * row;
-  const int64_t first = static_cast<int64_t>(place.group) * plan.lanes + place.lane;
-  const int64_t stride = static_cast<int64_t>(plan.groups) * plan.lanes * row;
-  int64_t i = place.mine ? first * row + static_cast<int64_t>(place.column) * N : end;
+  const int64_t first = static_cast<int64_t>(place.group) * plan.thread_rows + place.thread_row;
+  const int64_t stride = static_cast<int64_t>(plan.groups) * plan.thread_rows * row;
+  int64_t i = place.active ? first * row + static_cast<int64_t>(place.column) * N : end;
   for (; i + (U - 1) * stride < end; i += U * stride) {
     decltype(load(i)) items[U];
     for (int u = 0; u < U; ++u) items[u] = load(i + u * stride);
@@ -44,14 +44,14 @@ __device__ void sum_columns(const ColumnPlan& plan, const ColumnPlace& place, co
   const int thread = threadIdx.x, channels = plan.packs * N;
   for (int m = 0; m < M; ++m)
     for (int k = 0; k < N; ++k) sums[m * N + k][thread] = mine[m].at[k];
-  for (int lanes = plan.lanes; lanes > 1;) {
-    const int half = (lanes + 1) / 2;
+  for (int rows = plan.thread_rows; rows > 1;) {
+    const int half = (rows + 1) / 2;
     __syncthreads();
-    if (place.lane < lanes - half)
+    if (place.thread_row < rows - half)
       for (int s = 0; s < M * N; ++s) sums[s][thread] += sums[s][thread + half * plan.width];
-    lanes = half;
+    rows = half;
   }
-  if (!place.mine || place.lane > 0) return;
+  if (!place.active || place.thread_row > 0) return;
   for (int m = 0; m < M; ++m)
     for (int k = 0; k < N; ++k) {
       const int64_t at = static_cast<int64_t>(m) * channels + place.column * N + k;

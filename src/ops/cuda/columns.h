@@ -12,16 +12,16 @@ namespace ddp {
 
 struct ColumnPlan {
   int64_t rows;
-  int packs, width, lanes, tiles, groups;  // packs: in a row; tiles: blocks side by side, which cover them
+  int packs, width, thread_rows, tiles, groups;  // packs: in a row; tiles: blocks side by side, which cover them
 
   int64_t blocks() const { return int64_t{tiles} * groups; }
   // Floats of workspace for `sums` sums of each of `channels` columns.
   int64_t partials(int64_t channels, int sums) const { return groups > 1 ? channels * groups * sums : 0; }
 };
 
-// Tiles at most `widest` packs wide. Where narrow ones have no more than `few` rows for each thread, there is one
-// group.
-ColumnPlan plan_columns(int64_t rows, int64_t packs, int widest, int64_t few);
+// Tiles at most `max_width` packs wide. Where narrow ones have no more than `few_rows` rows for each thread, there is
+// one group.
+ColumnPlan plan_columns(int64_t rows, int64_t packs, int max_width, int64_t few_rows);
 
 inline constexpr int64_t kFewRows = 16;  // for which a second kernel, to add what groups left, does not pay
 

@@ -50,10 +50,10 @@ Descriptor& Descriptor::finalize() {
 bool Descriptor::try_finalize() { return cudnnBackendFinalize(state_->raw) == CUDNN_STATUS_SUCCESS; }
 
 std::vector<Descriptor> Descriptor::parts(cudnnBackendAttributeName_t name, cudnnBackendDescriptorType_t type,
-                                          int64_t most) const {
+                                          int64_t max_count) const {
   std::vector<Descriptor> found;
-  for (int64_t i = 0; i < most; ++i) found.emplace_back(type);
-  const int64_t count = get(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, most, handles_of(found).data());
+  for (int64_t i = 0; i < max_count; ++i) found.emplace_back(type);
+  const int64_t count = get(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, max_count, handles_of(found).data());
   found.erase(found.begin() + count, found.end());
   return found;
 }
@@ -64,11 +64,11 @@ Descriptor& Descriptor::set(cudnnBackendAttributeName_t name, cudnnBackendAttrib
   return *this;
 }
 
-int64_t Descriptor::get(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t most,
+int64_t Descriptor::get(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t max_count,
                         void* values) const {
   int64_t count = 0;
-  DDP_CUDNN(cudnnBackendGetAttribute(state_->raw, name, type, most, &count, values));
-  return std::min(count, most);
+  DDP_CUDNN(cudnnBackendGetAttribute(state_->raw, name, type, max_count, &count, values));
+  return std::min(count, max_count);
 }
 
 }  // namespace ddp::cudnn

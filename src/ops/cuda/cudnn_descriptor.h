@@ -80,13 +80,13 @@ class Descriptor {
   }
   // At most `most` values.
   template <class T>
-  std::vector<T> list(cudnnBackendAttributeName_t name, int64_t most) const {
-    std::vector<T> values(most);
-    values.resize(get(name, kAttributeType<T>, most, values.data()));
+  std::vector<T> list(cudnnBackendAttributeName_t name, int64_t max_count) const {
+    std::vector<T> values(max_count);
+    values.resize(get(name, kAttributeType<T>, max_count, values.data()));
     return values;
   }
   std::vector<Descriptor> parts(cudnnBackendAttributeName_t name, cudnnBackendDescriptorType_t type,
-                                int64_t most) const;
+                                int64_t max_count) const;
 
   cudnnBackendDescriptor_t raw() const { return state_->raw; }
 
@@ -99,7 +99,8 @@ class Descriptor {
 
   Descriptor& set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t count,
                   const void* values);
-  int64_t get(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t most, void* values) const;
+  int64_t get(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t max_count,
+              void* values) const;
 
   std::shared_ptr<State> state_;
 };

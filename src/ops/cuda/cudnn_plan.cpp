@@ -30,14 +30,14 @@ Candidate candidate(const Descriptor& config) {
 
 // In the order of cuDNN's own expectation.
 std::vector<Candidate> candidates(const Target& target, const Graph& graph, cudnnBackendHeurMode_t mode) {
-  const int64_t most = 64;
+  const int64_t max_count = 64;
   Descriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
   heuristics.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph.descriptor).set(CUDNN_ATTR_ENGINEHEUR_MODE, mode);
   if (target.description()) heuristics.set(CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, *target.description());
   std::vector<Candidate> found;
   if (!heuristics.try_finalize()) return found;
   for (const Descriptor& config :
-       heuristics.parts(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, most))
+       heuristics.parts(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, max_count))
     found.push_back(candidate(config));
   return found;
 }
@@ -83,27 +83,27 @@ Plan::Plan(Descriptor plan, const Graph& graph, Choice choice, Notes notes)
 // kept.
 void Plan::run(cudnnHandle_t handle, std::span<void* const> pointers, void* workspace) {
   DDP_EXPECT(pointers.size() == operands_.size());
-  if (!pack_ || workspace != packed_workspace_ || !std::ranges::equal(pointers, packed_)) {
+  if (!variant_pack_ || workspace != pack_workspace_ || !std::ranges::equal(pointers, pack_pointers_)) {
     std::vector<int64_t> ids;
     for (const Operand operand : operands_) ids.push_back(static_cast<int64_t>(operand));
     for (void* p : pointers) DDP_EXPECT(p && reinterpret_cast<uintptr_t>(p) % kAlignment == 0);
-    pack_ = Descriptor(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR)
-                .set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, std::span<const int64_t>(ids))
-                .set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, pointers)
-                .set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, workspace)
-                .finalize();
-    packed_.assign(pointers.begin(), pointers.end());
-    packed_workspace_ = workspace;
+    variant_pack_ = Descriptor(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR)
+                        .set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, std::span<const int64_t>(ids))
+                        .set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, pointers)
+                        .set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, workspace)
+                        .finalize();
+    pack_pointers_.assign(pointers.begin(), pointers.end());
+    pack_workspace_ = workspace;
   }
-  DDP_CUDNN(cudnnBackendExecute(handle, plan_.raw(), pack_->raw()));
+  DDP_CUDNN(cudnnBackendExecute(handle, plan_.raw(), variant_pack_->raw()));
 }
 
-std::vector<Plan> find_plans(const Target& target, const Graph& graph, const Rules& rules, size_t most) {
+std::vector<Plan> find_plans(const Target& target, const Graph& graph, const Rules& rules, size_t max_count) {
   std::vector<Plan> plans;
   for (const bool compiling : {false, true})
     for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
       for (const Candidate& c : candidates(target, graph, mode)) {
-        if (plans.size() == most) break;
+        if (plans.size() == max_count) break;
         if (!admissible(c.notes, rules, compiling)) continue;
         std::optional<Plan> plan = Plan::make(target, graph, c.choice);
         if (plan && plan->workspace() <= rules.workspace) plans.push_back(std::move(*plan));

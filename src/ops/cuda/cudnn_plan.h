@@ -32,13 +32,13 @@ class Plan {
   Choice choice_;
   Notes notes_;
   int64_t workspace_;
-  std::optional<Descriptor> pack_;
-  std::vector<void*> packed_;  // what pack_ was made for
-  void* packed_workspace_ = nullptr;
+  std::optional<Descriptor> variant_pack_;
+  std::vector<void*> pack_pointers_;  // what variant_pack_ was made for
+  void* pack_workspace_ = nullptr;
 };
 
 // The first `most` plans that keep the rules, the one that cuDNN expects to be fastest first. Empty: there is none.
-std::vector<Plan> find_plans(const Target& target, const Graph& graph, const Rules& rules, size_t most);
+std::vector<Plan> find_plans(const Target& target, const Graph& graph, const Rules& rules, size_t max_count);
 
 // How many of them are worth timing. The first three can all be plans without tensor cores where the fourth has them.
 inline constexpr size_t kTimed = 6;

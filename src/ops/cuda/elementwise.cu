@@ -72,7 +72,7 @@ __global__ void normalize_kernel(const uint8_t* pixels, const int32_t* ids, Crop
 }
 
 template <int W, class From, class To>
-void put_as(CudaContext& context, const From* from, To* to, int64_t count, Gradient mode) {
+void convert_or_add(CudaContext& context, const From* from, To* to, int64_t count, Gradient mode) {
   const auto start = [&]<int N>() {
     const int64_t blocks = blocks_over(count / N + 1);
     if (mode == Gradient::add)
@@ -133,23 +133,23 @@ void add(CudaContext& context, const Tensor& a, const Tensor& b, const Tensor& y
 }
 
 void flag_nonfinite(CudaContext& context, const float* values, int64_t count, float mark, float* flag) {
-  const auto look = [&]<int N>() {
+  const auto start = [&]<int N>() {
     launch(context.stream, blocks_over(count / N + 1), kThreads, flag_nonfinite_kernel<N>,
            reinterpret_cast<const uint32_t*>(values), count, mark, flag);
   };
-  aligned(values) ? look.operator()<4>() : look.operator()<1>();
+  aligned(values) ? start.operator()<4>() : start.operator()<1>();
 }
 
 void copy_or_add(CudaContext& context, const float* from, float* to, int64_t count, Gradient mode) {
-  put_as<4>(context, from, to, count, mode);
+  convert_or_add<4>(context, from, to, count, mode);
 }
 
 void to_bf16(CudaContext& context, const float* from, void* to, int64_t count) {
-  put_as<8>(context, from, static_cast<Bf16*>(to), count, Gradient::overwrite);
+  convert_or_add<8>(context, from, static_cast<Bf16*>(to), count, Gradient::overwrite);
 }
 
 void from_bf16(CudaContext& context, const void* from, float* to, int64_t count, Gradient mode) {
-  put_as<8>(context, static_cast<const Bf16*>(from), to, count, mode);
+  convert_or_add<8>(context, static_cast<const Bf16*>(from), to, count, mode);
 }
 
 }  // namespace ddp

@@ -16,12 +16,12 @@
 namespace ddp {
 
 // Gives every rank the values of rank 0. Collective: all ranks call it as often, with as many values.
-using Agree = std::function<void(std::span<int64_t>)>;
+using AgreeFn = std::function<void(std::span<int64_t>)>;
 
 struct CudaOpsConfig {
   Precision precision = Precision::tf32;
   bool deterministic = false;  // the same bits on every run
-  Agree agree;                 // null: this rank decides for itself
+  AgreeFn agree;               // null: this rank decides for itself
 };
 
 // "cuDNN 9.19.0, cuBLASLt 13.1.0"

@@ -25,11 +25,11 @@ struct ChunksOfTensor {
 };
 
 // About as many as run at once, a multiple of a block's packs long.
-std::vector<Chunk> cut(std::span<const OptimizerTensor> tensors, float decay) {
+std::vector<Chunk> make_chunks(std::span<const OptimizerTensor> tensors, float decay) {
   constexpr int64_t kRound = kThreads * 4;
   int64_t total = 0;
   for (const OptimizerTensor& t : tensors) total += t.count;
-  const int64_t length = std::max<int64_t>((total / kMostBlocks + kRound - 1) / kRound, 1) * kRound;
+  const int64_t length = std::max<int64_t>((total / kMaxBlocks + kRound - 1) / kRound, 1) * kRound;
   std::vector<Chunk> chunks;
   for (size_t i = 0; i < tensors.size(); ++i) {
     const OptimizerTensor& t = tensors[i];
@@ -47,7 +47,7 @@ __device__ void each_of_block(int64_t begin, int64_t end, const Body& body) {
   each_pack<W>(end - begin, threadIdx.x, blockDim.x, [&]<int N>(int64_t i) { body.template operator()<N>(begin + i); });
 }
 
-struct Part {
+struct KernelArguments {
   float* weights;
   const float* gradients;
   int64_t begin, end;
@@ -59,18 +59,18 @@ struct Part {
 
 // What the weights of a chunk become. `kStates` buffers are read and written beside them.
 template <OptimizerDesc::Kind kKind, int kStates, int W>
-__global__ void update_kernel(const Chunk* chunks, Part part, OptimizerDesc desc, const float* factors) {
-  if (any_set(part.skip, part.skips)) return;
+__global__ void update_kernel(const Chunk* chunks, KernelArguments a, OptimizerDesc desc, const float* factors) {
+  if (any_set(a.skip, a.skips)) return;
   using enum OptimizerDesc::Kind;
   const Chunk chunk = chunks[blockIdx.x];
-  const OptimizerScalars s = *part.scalars;
-  const int64_t begin = max(chunk.begin, part.begin), end = min(chunk.end, part.end);
+  const OptimizerScalars s = *a.scalars;
+  const int64_t begin = max(chunk.begin, a.begin), end = min(chunk.end, a.end);
   each_of_block<W>(begin, end, [&]<int N>(int64_t i) {
-    auto w = load<N>(part.weights + i);
-    const auto g = load<N>(part.gradients + i);
+    auto w = load<N>(a.weights + i);
+    const auto g = load<N>(a.gradients + i);
     Pack<float, N> m, v;
-    if constexpr (kStates > 0) m = load<N>(part.m + i - part.begin);
-    if constexpr (kStates > 1) v = load<N>(part.v + i - part.begin);
+    if constexpr (kStates > 0) m = load<N>(a.m + i - a.begin);
+    if constexpr (kStates > 1) v = load<N>(a.v + i - a.begin);
     for (int k = 0; k < N; ++k) {
       if constexpr (kKind == adam) {
         const AdamRule rule{s.rate,       s.gradient_scale, desc.beta1,    desc.beta2,
@@ -87,9 +87,9 @@ __global__ void update_kernel(const Chunk* chunks, Part part, OptimizerDesc desc
           rule(w.at[k], g.at[k], chunk.decay);
       }
     }
-    store<N>(part.weights + i, w);
-    if constexpr (kStates > 0) store<N>(part.m + i - part.begin, m);
-    if constexpr (kStates > 1) store<N>(part.v + i - part.begin, v);
+    store<N>(a.weights + i, w);
+    if constexpr (kStates > 0) store<N>(a.m + i - a.begin, m);
+    if constexpr (kStates > 1) store<N>(a.v + i - a.begin, v);
   });
 }
 
@@ -136,7 +136,7 @@ class CudaOptimizer final : public Optimizer {
   CudaOptimizer(CudaContext& context, const OptimizerDesc& desc, std::span<const OptimizerTensor> tensors)
       : context_(context),
         desc_(desc),
-        host_chunks_(cut(tensors, desc.weight_decay)),
+        host_chunks_(make_chunks(tensors, desc.weight_decay)),
         chunks_(uploaded(context.device, host_chunks_)) {
     if (desc.kind != OptimizerDesc::Kind::lars) return;
     std::vector<ChunksOfTensor> chunks_of;
@@ -152,17 +152,18 @@ class CudaOptimizer final : public Optimizer {
 
   void step(const OptimizerPart& part, const OptimizerScalars* scalars, std::span<const float> skip) override {
     using enum OptimizerDesc::Kind;
-    const Part on_device{part.weights,  part.gradients, part.begin,  part.begin + part.count,      part.state[0],
-                         part.state[1], scalars,        skip.data(), static_cast<int>(skip.size())};
+    const KernelArguments arguments{
+        part.weights,  part.gradients, part.begin,  part.begin + part.count,      part.state[0],
+        part.state[1], scalars,        skip.data(), static_cast<int>(skip.size())};
     const bool wide = aligned(part.weights, part.gradients, part.state[0], part.state[1]) && part.begin % 4 == 0;
     const auto start = [&]<int W>() {
       if (desc_.kind == adam) {
-        update<W>(update_kernel<adam, 2, W>, on_device);
+        update<W>(update_kernel<adam, 2, W>, arguments);
       } else if (desc_.kind == lars) {
-        find_factors<W>(on_device);
-        update<W>(update_kernel<lars, 1, W>, on_device);
+        find_factors<W>(arguments);
+        update<W>(update_kernel<lars, 1, W>, arguments);
       } else {
-        update<W>(desc_.momentum != 0 ? update_kernel<sgd, 1, W> : update_kernel<sgd, 0, W>, on_device);
+        update<W>(desc_.momentum != 0 ? update_kernel<sgd, 1, W> : update_kernel<sgd, 0, W>, arguments);
       }
     };
     wide ? start.template operator()<4>() : start.template operator()<1>();
@@ -170,22 +171,22 @@ class CudaOptimizer final : public Optimizer {
 
  private:
   template <int W, class Kernel>
-  void update(Kernel* kernel, const Part& part) {
-    const auto first = std::ranges::partition_point(host_chunks_, [&](const Chunk& c) { return c.end <= part.begin; });
-    const auto end = std::ranges::partition_point(host_chunks_, [&](const Chunk& c) { return c.begin < part.end; });
+  void update(Kernel* kernel, const KernelArguments& a) {
+    const auto first = std::ranges::partition_point(host_chunks_, [&](const Chunk& c) { return c.end <= a.begin; });
+    const auto end = std::ranges::partition_point(host_chunks_, [&](const Chunk& c) { return c.begin < a.end; });
     if (first >= end) return;
     launch(context_.stream, end - first, kThreads, kernel, chunks_.as<const Chunk>() + (first - host_chunks_.begin()),
-           part, desc_, factors_.as<const float>());
+           a, desc_, factors_.as<const float>());
   }
 
   template <int W>
-  void find_factors(const Part& part) {
+  void find_factors(const KernelArguments& a) {
     const int64_t tensors = static_cast<int64_t>(factors_.bytes() / sizeof(float));
-    DDP_EXPECT(host_chunks_.empty() || (part.begin <= host_chunks_[0].begin && host_chunks_.back().end <= part.end));
-    launch(context_.stream, std::ssize(host_chunks_), kThreads, squares_kernel<W>, chunks_.as<const Chunk>(),
-           part.weights, part.gradients, squares_.as<Sums<2>>());
+    DDP_EXPECT(host_chunks_.empty() || (a.begin <= host_chunks_[0].begin && host_chunks_.back().end <= a.end));
+    launch(context_.stream, std::ssize(host_chunks_), kThreads, squares_kernel<W>, chunks_.as<const Chunk>(), a.weights,
+           a.gradients, squares_.as<Sums<2>>());
     launch(context_.stream, blocks_for(tensors * kWarp, kThreads), kThreads, factors_kernel,
-           tensors_.as<const ChunksOfTensor>(), tensors, squares_.as<const Sums<2>>(), desc_, part.scalars,
+           tensors_.as<const ChunksOfTensor>(), tensors, squares_.as<const Sums<2>>(), desc_, a.scalars,
            factors_.as<float>());
   }
 

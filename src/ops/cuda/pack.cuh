@@ -17,9 +17,9 @@ namespace ddp {
 using Bf16 = __nv_bfloat16;
 
 constexpr int kThreads = 256;
-constexpr int64_t kMostBlocks = 2 * 8 * 132;  // two full waves on an H200; kernels loop over what exceeds them
+constexpr int64_t kMaxBlocks = 2 * 8 * 132;  // two full waves on an H200; kernels loop over what exceeds them
 
-inline int64_t blocks_over(int64_t items) { return std::min(blocks_for(items, kThreads), kMostBlocks); }
+inline int64_t blocks_over(int64_t items) { return std::min(blocks_for(items, kThreads), kMaxBlocks); }
 
 __device__ inline unsigned grid_thread() { return blockIdx.x * blockDim.x + threadIdx.x; }
 __device__ inline unsigned grid_threads() { return gridDim.x * blockDim.x; }

@@ -8,7 +8,7 @@
 namespace ddp {
 namespace {
 
-struct Range {
+struct Interval {
   int first, end;
 };
 
@@ -16,16 +16,16 @@ struct Range {
 struct Axis {
   int in, out, kernel, stride, padding;
 
-  __device__ Range window(int o) const {
+  __device__ Interval window(int o) const {
     const int start = o * stride - padding;
     return {max(start, 0), min(start + kernel, in)};
   }
-  __device__ Range windows_over(int i) const {
+  __device__ Interval windows_over(int i) const {
     const int past = i + padding - kernel;  // the last start that is too early
     return {past < 0 ? 0 : past / stride + 1, min((i + padding) / stride + 1, out)};
   }
   // Where windows do not overlap: the inputs from the window's own to the next one's, and so every input once.
-  __device__ Range cell(int o) const {
+  __device__ Interval cell(int o) const {
     return {o > 0 ? o * stride - padding : 0, o + 1 < out ? (o + 1) * stride - padding : in};
   }
 };
@@ -79,7 +79,7 @@ struct Largest {
 
 template <int N, class T>
 __device__ Largest<N> largest(const T* x, const PoolShape& s, int n, int i, int j, int pack) {
-  const Range rows = s.rows.window(i), columns = s.columns.window(j);
+  const Interval rows = s.rows.window(i), columns = s.columns.window(j);
   Largest<N> found;
   for (int k = 0; k < N; ++k) {
     found.values.at[k] = -INFINITY;
@@ -114,8 +114,8 @@ __global__ void spread_average_kernel(const T* dy, T* dx, PoolShape s, uint32_t 
   each_position(count, s.rows.out, s.columns.out, s.packs, [&](int n, int i, int j, int pack) {
     auto gradients = load<N>(dy + s.output(n, i, j, pack) * N);
     for (float& v : gradients.at) v *= s.scale;
-    const Range rows = s.rows.cell(i), columns = s.columns.cell(j);
-    const Range window_rows = s.rows.window(i), window_columns = s.columns.window(j);
+    const Interval rows = s.rows.cell(i), columns = s.columns.cell(j);
+    const Interval window_rows = s.rows.window(i), window_columns = s.columns.window(j);
     for (int h = rows.first; h < rows.end; ++h)
       for (int w = columns.first; w < columns.end; ++w) {
         const bool covered = h < window_rows.end && w < window_columns.end;
@@ -129,7 +129,7 @@ __global__ void spread_maximum_kernel(const T* x, const T* dy, T* dx, PoolShape 
   each_position(count, s.rows.out, s.columns.out, s.packs, [&](int n, int i, int j, int pack) {
     const auto gradients = load<N>(dy + s.output(n, i, j, pack) * N);
     const Largest<N> found = largest<N>(x, s, n, i, j, pack);
-    const Range rows = s.rows.cell(i), columns = s.columns.cell(j);
+    const Interval rows = s.rows.cell(i), columns = s.columns.cell(j);
     for (int h = rows.first; h < rows.end; ++h)
       for (int w = columns.first; w < columns.end; ++w) {
         Pack<float, N> here;
@@ -144,7 +144,7 @@ template <class T, int N>
 __global__ void gather_average_kernel(const T* dy, T* dx, PoolShape s, uint32_t count) {
   each_position(count, s.rows.in, s.columns.in, s.packs, [&](int n, int h, int w, int pack) {
     Pack<float, N> sum{};
-    const Range rows = s.rows.windows_over(h), columns = s.columns.windows_over(w);
+    const Interval rows = s.rows.windows_over(h), columns = s.columns.windows_over(w);
     for (int i = rows.first; i < rows.end; ++i)
       for (int j = columns.first; j < columns.end; ++j) {
         const auto gradients = load<N>(dy + s.output(n, i, j, pack) * N);
@@ -164,7 +164,7 @@ __global__ void gather_maximum_kernel(const T* x, const T* y, const T* dy, T* dx
   each_position(count, s.rows.in, s.columns.in, s.packs, [&](int n, int h, int w, int pack) {
     const auto mine = load<N>(x + s.input(n, h, w, pack) * N);
     Pack<float, N> sum{};
-    const Range over_rows = s.rows.windows_over(h), over_columns = s.columns.windows_over(w);
+    const Interval over_rows = s.rows.windows_over(h), over_columns = s.columns.windows_over(w);
     for (int i = over_rows.first; i < over_rows.end; ++i)
       for (int j = over_columns.first; j < over_columns.end; ++j) {
         const int64_t at = s.output(n, i, j, pack) * N;
@@ -174,7 +174,7 @@ __global__ void gather_maximum_kernel(const T* x, const T* y, const T* dy, T* dx
           first[k] = is_largest(mine.at[k], outputs.at[k]);
           any = any || first[k];
         }
-        const Range rows = s.rows.window(i), columns = s.columns.window(j);
+        const Interval rows = s.rows.window(i), columns = s.columns.window(j);
         for (int p = rows.first; any && p <= h; ++p)
           for (int q = columns.first; any && q < (p < h ? columns.end : w); ++q) {
             const auto earlier = load<N>(x + s.input(n, p, q, pack) * N);

@@ -22,17 +22,17 @@ struct Sums {
 // In thread 0, each sum over a block of full warps, all of whose threads take part. Once in a kernel.
 template <int M>
 __device__ Sums<M> sum_over_block(const Sums<M>& mine) {
-  __shared__ float of_warps[M][kWarp];
+  __shared__ float warp_sums[M][kWarp];
   const int thread = threadIdx.x;
   for (int m = 0; m < M; ++m) {
-    const float of_warp = sum_over_lanes(mine.at[m], kWarp);
-    if (thread % kWarp == 0) of_warps[m][thread / kWarp] = of_warp;
+    const float warp_sum = sum_over_lanes(mine.at[m], kWarp);
+    if (thread % kWarp == 0) warp_sums[m][thread / kWarp] = warp_sum;
   }
   __syncthreads();
   Sums<M> sums{};
   if (thread == 0)
     for (int warp = 0; warp < static_cast<int>(blockDim.x) / kWarp; ++warp)
-      for (int m = 0; m < M; ++m) sums.at[m] += of_warps[m][warp];
+      for (int m = 0; m < M; ++m) sums.at[m] += warp_sums[m][warp];
   return sums;
 }
 

@@ -10,12 +10,12 @@ namespace ddp {
 namespace {
 
 constexpr int kBlock = 512;
-constexpr int64_t kMostPartials = kThreads;  // one for each thread that adds them
-constexpr int64_t kRoundsAlone = 4;          // that one block may take before several and a second kernel are faster
+constexpr int64_t kMaxPartials = kThreads;  // one for each thread that adds them
+constexpr int64_t kSingleBlockRounds = 4;   // that one block may take before several and a second kernel are faster
 
 using Stats = Sums<2>;  // loss, correct
 
-__device__ void put_sum(const Stats& mine, Stats& to, bool add) {
+__device__ void store_sum(const Stats& mine, Stats& to, bool add) {
   const Stats sum = sum_over_block(mine);
   if (threadIdx.x != 0) return;
   for (int m = 0; m < 2; ++m) to.at[m] = (add ? to.at[m] : 0.0f) + sum.at[m];
@@ -26,11 +26,11 @@ __device__ void put_sum(const Stats& mine, Stats& to, bool add) {
 template <class T>
 __global__ void softmax_kernel(const T* logits, const int32_t* labels, const int32_t* ids, int64_t samples, int classes,
                                int lanes, SoftmaxGradient gradient, T* dlogits, Stats* stats, bool add) {
-  const int lane = grid_thread() % lanes, in_warp = kWarp / lanes;
+  const int lane = grid_thread() % lanes, samples_per_warp = kWarp / lanes;
   const int64_t warp = grid_thread() / kWarp, stride = grid_threads() / lanes;
   Stats mine{};
   // All lanes of a warp go round as often, as they exchange values.
-  for (int64_t first = warp * in_warp; first < samples; first += stride) {
+  for (int64_t first = warp * samples_per_warp; first < samples; first += stride) {
     const int64_t sample = first + static_cast<int>(threadIdx.x) % kWarp / lanes;
     const int mine_end = sample < samples ? classes : 0;
     const int label = sample < samples ? labels[ids ? ids[sample] : sample] : 0;
@@ -76,12 +76,12 @@ __global__ void softmax_kernel(const T* logits, const int32_t* labels, const int
       from_float(gradient(exp_z, reciprocal, k == label), dlogits[sample * classes + k]);
     }
   }
-  put_sum(mine, stats[blockIdx.x], add);
+  store_sum(mine, stats[blockIdx.x], add);
 }
 
 __global__ void add_stats_kernel(const Stats* partials, int count, Stats* stats, bool add) {
   const int i = threadIdx.x;
-  put_sum(i < count ? partials[i] : Stats{}, *stats, add);
+  store_sum(i < count ? partials[i] : Stats{}, *stats, add);
 }
 
 // So many that each has at most 8 classes, up to a warp.
@@ -93,7 +93,7 @@ int lanes_for(int64_t classes) {
 
 }  // namespace
 
-void reserve_softmax(CudaContext& context) { context.workspace.reserve(kMostPartials * sizeof(Stats)); }
+void reserve_softmax(CudaContext& context) { context.workspace.reserve(kMaxPartials * sizeof(Stats)); }
 
 void softmax_cross_entropy(CudaContext& context, const Tensor& logits, const Samples& samples, float scale,
                            float smoothing, const Tensor* dlogits, float* stats, Gradient mode) {
@@ -104,20 +104,21 @@ void softmax_cross_entropy(CudaContext& context, const Tensor& logits, const Sam
 
   const int lanes = lanes_for(classes);
   const int64_t threads = (n * lanes + kWarp - 1) / kWarp * kWarp;
-  const int64_t most = std::min(kMostPartials, static_cast<int64_t>(context.workspace.bytes() / sizeof(Stats)));
-  const bool alone = threads <= kRoundsAlone * kBlock || most < 2;
-  const int64_t blocks = alone ? 1 : std::min(blocks_for(threads, kThreads), most);
-  const int block = alone ? static_cast<int>(std::min<int64_t>(threads, kBlock)) : kThreads;
+  const int64_t max_blocks = std::min(kMaxPartials, static_cast<int64_t>(context.workspace.bytes() / sizeof(Stats)));
+  const bool single_block = threads <= kSingleBlockRounds * kBlock || max_blocks < 2;
+  const int64_t blocks = single_block ? 1 : std::min(blocks_for(threads, kThreads), max_blocks);
+  const int block = single_block ? static_cast<int>(std::min<int64_t>(threads, kBlock)) : kThreads;
   const float share = smoothing / static_cast<float>(classes);
   const SoftmaxGradient gradient{scale, share, 1 - smoothing + share};
   const bool add = mode == Gradient::add;
   auto* result = reinterpret_cast<Stats*>(stats);
-  auto* partials = alone ? result : static_cast<Stats*>(context.workspace.data());
+  auto* partials = single_block ? result : static_cast<Stats*>(context.workspace.data());
   with_packs(logits.dtype, 1, [&]<class T, int>() {
     launch(context.stream, blocks, block, softmax_kernel<T>, static_cast<const T*>(logits.data), samples.labels,
-           samples.ids, n, classes, lanes, gradient, dlogits ? data<T>(*dlogits) : nullptr, partials, alone && add);
+           samples.ids, n, classes, lanes, gradient, dlogits ? data<T>(*dlogits) : nullptr, partials,
+           single_block && add);
   });
-  if (!alone) launch(context.stream, 1, kThreads, add_stats_kernel, partials, blocks, result, add);
+  if (!single_block) launch(context.stream, 1, kThreads, add_stats_kernel, partials, blocks, result, add);
 }
 
 }  // namespace ddp

@@ -1,4 +1,4 @@
-#include "ops/cpu/dnnl_step.h"
+#include "ops/cpu/dnnl_execution.h"
 
 #include "core/error.h"
 
@@ -14,7 +14,7 @@ using Tag = memory::format_tag;
 constexpr size_t kAlignment = 64;
 
 // A reorder that adds to what is there.
-dnnl::reorder adding(const memory& from, const memory& to) {
+dnnl::reorder adding_reorder(const memory& from, const memory& to) {
   dnnl::post_ops sum;
   sum.append_sum(1.0f);
   dnnl::primitive_attr attr;
@@ -44,7 +44,7 @@ PackedWeights::PackedWeights(Context& context, const memory::desc& dense, const 
       storage_(context.workers.device, wanted.get_size()),
       dense_(dense, context.engine, nullptr),
       packed_(wanted, context.engine, storage_.data()),
-      move_(dense_, packed_) {}
+      reorder_(dense_, packed_) {}
 
 void PackedWeights::bind(const float* dense) {
   dense_.set_data_handle(const_cast<float*>(dense));
@@ -53,7 +53,7 @@ void PackedWeights::bind(const float* dense) {
 
 const memory& PackedWeights::use() {
   if (std::exchange(stale_, false)) {
-    move_.execute(context_.stream, dense_, packed_);
+    reorder_.execute(context_.stream, dense_, packed_);
     context_.workers.device.poll();
   }
   return packed_;
@@ -66,10 +66,10 @@ Execution::Execution(Context& context, dnnl::primitive primitive, const memory::
 }
 
 size_t Execution::reserve(size_t bytes) {
-  const size_t place = reserved_;
+  const size_t scratch_offset = reserved_;
   reserved_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;
   context_->scratch.reserve(reserved_);
-  return place;
+  return scratch_offset;
 }
 
 void Execution::add(int id, Role role, const memory::desc& ours, const memory::desc& wanted) {
@@ -77,15 +77,15 @@ void Execution::add(int id, Role role, const memory::desc& ours, const memory::d
             .role = role,
             .ours = memory(ours, context_->engine, nullptr),
             .staged = {},
-            .place = 0,
-            .move = {},
-            .move_adding = {},
+            .scratch_offset = 0,
+            .reorder = {},
+            .reorder_adding = {},
             .packed = nullptr};
   if (ours != wanted || role == Role::gradient) {
-    o.place = reserve(wanted.get_size());
+    o.scratch_offset = reserve(wanted.get_size());
     o.staged = memory(wanted, context_->engine, nullptr);
-    o.move = role == Role::input ? dnnl::reorder(o.ours, o.staged) : dnnl::reorder(o.staged, o.ours);
-    if (role == Role::gradient) o.move_adding = adding(o.staged, o.ours);
+    o.reorder = role == Role::input ? dnnl::reorder(o.ours, o.staged) : dnnl::reorder(o.staged, o.ours);
+    if (role == Role::gradient) o.reorder_adding = adding_reorder(o.staged, o.ours);
   }
   arguments_.push_back({id, o.is_staged() ? o.staged.get() : o.ours.get()});
   operands_.push_back(std::move(o));
@@ -107,9 +107,9 @@ void Execution::weights(int id, PackedWeights& packed) {
                        .role = Role::weights,
                        .ours = {},
                        .staged = {},
-                       .place = 0,
-                       .move = {},
-                       .move_adding = {},
+                       .scratch_offset = 0,
+                       .reorder = {},
+                       .reorder_adding = {},
                        .packed = &packed});
 }
 
@@ -128,9 +128,9 @@ void Execution::run(std::initializer_list<Address> addresses, Gradient mode) {
     Operand& o = operands_[i];
     if (o.packed) arguments_[i + 1].memory = o.packed->use().get();
     if (!o.is_staged()) continue;
-    o.staged.set_data_handle(scratch + o.place);
+    o.staged.set_data_handle(scratch + o.scratch_offset);
     if (o.role != Role::input) continue;
-    o.move.execute(stream, o.ours, o.staged);
+    o.reorder.execute(stream, o.ours, o.staged);
     device.poll();
   }
   dnnl::error::wrap_c_api(
@@ -139,7 +139,8 @@ void Execution::run(std::initializer_list<Address> addresses, Gradient mode) {
   device.poll();
   for (Operand& o : operands_) {
     if (!o.is_staged() || o.role == Role::input) continue;
-    (o.role == Role::gradient && mode == Gradient::add ? o.move_adding : o.move).execute(stream, o.staged, o.ours);
+    (o.role == Role::gradient && mode == Gradient::add ? o.reorder_adding : o.reorder)
+        .execute(stream, o.staged, o.ours);
     device.poll();
   }
   stream.wait();

@@ -39,7 +39,7 @@ class PackedWeights {
   dnnl::memory::desc wanted_;
   Buffer storage_;
   dnnl::memory dense_, packed_;
-  dnnl::reorder move_;
+  dnnl::reorder reorder_;
   bool stale_ = false;
 };
 
@@ -67,8 +67,8 @@ class Execution {
     int id;
     Role role;
     dnnl::memory ours, staged;  // staged: empty where ours is what the primitive wants
-    size_t place;               // in the scratch
-    dnnl::reorder move, move_adding;
+    size_t scratch_offset;      // in the scratch
+    dnnl::reorder reorder, reorder_adding;
     PackedWeights* packed;
 
     bool is_staged() const { return static_cast<bool>(staged); }
