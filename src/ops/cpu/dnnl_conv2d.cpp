@@ -129,7 +129,7 @@ class DnnlConv2d final : public Conv2d {
     DDP_EXPECT(x.dtype == config_.activations && y.dtype == config_.activations);
     DDP_EXPECT(x.shape.image == desc_.input && y.shape.image == out_ && x.shape.n == y.shape.n);
     require(std::find(batch_sizes_.begin(), batch_sizes_.end(), x.shape.n) != batch_sizes_.end(), Exit::internal,
-            "a convolution was given {} samples, a batch size not declared", x.shape.n);
+            "a convolution was not planned for {} samples", x.shape.n);
   }
 
   // Of the sample `first`, which begins a block where the format has blocks of samples.

@@ -33,7 +33,7 @@ memory::desc describe(const Shape& shape, Format format, DType dtype) {
       case Format::Kind::batch_interleaved: return format.block == 16 ? Tag::Acdb16a : Tag::Acdb8a;
       case Format::Kind::blocked_channels: return format.block == 16 ? Tag::nChw16c : Tag::nChw8c;
     }
-    fail(Exit::internal, "a tensor of no known format");
+    fail(Exit::internal, "unknown tensor format");
   };
   return {dims, dtype == DType::bf16 ? memory::data_type::bf16 : memory::data_type::f32, tag()};
 }
@@ -135,7 +135,7 @@ void Execution::run(std::initializer_list<Address> addresses, Gradient mode) {
   }
   dnnl::error::wrap_c_api(
       dnnl_primitive_execute(primitive_.get(), stream.get(), static_cast<int>(arguments_.size()), arguments_.data()),
-      "a convolution could not be executed");
+      "oneDNN cannot run a convolution");
   device.poll();
   for (Operand& o : operands_) {
     if (!o.is_staged() || o.role == Role::input) continue;

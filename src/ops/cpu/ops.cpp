@@ -25,14 +25,14 @@ class CpuOps final : public Ops {
         activations_(config.precision == Precision::bf16 ? DType::bf16 : DType::f32),
         conv_supported_(activations_ == DType::f32 || dnnl_offers_bf16()),
         dnnl_{activations_, config.winograd, std::make_shared<Scratch>(device)} {
-    require(config.threads >= 1, Exit::usage, "{} threads cannot compute; give at least 1", config.threads);
-    require(config.precision != Precision::tf32, Exit::usage, "a CPU computes in fp32 or bf16, not in tf32");
+    require(config.threads >= 1, Exit::usage, "{} compute threads: use at least 1", config.threads);
+    require(config.precision != Precision::tf32, Exit::usage, "the CPU supports fp32 and bf16, but not tf32");
     omp_set_num_threads(config.threads);
   }
 
   std::unique_ptr<Conv2d> conv2d(const Conv2dDesc& desc, std::span<const int64_t> batch_sizes) override {
     require(conv_supported_, Exit::usage,
-            "this processor cannot convolve in bf16, for want of AVX-512; use --precision fp32");
+            "this processor has no AVX-512, which bf16 convolutions need; use --precision fp32");
     if (desc.input_format.kind == Format::Kind::batch_interleaved && uses_lanes(desc))
       return make_lane_conv2d(workers_, desc);
     return make_dnnl_conv2d(workers_, dnnl_, desc, batch_sizes);

@@ -142,7 +142,7 @@ class CudnnConv2d final : public Conv2d {
 
   void run(Plans& plans, int64_t n, std::initializer_list<void*> pointers) {
     const auto found = plans.find(n);
-    require(found != plans.end(), Exit::internal, "a convolution was given {} samples, a batch size not declared", n);
+    require(found != plans.end(), Exit::internal, "a convolution was not planned for {} samples", n);
     found->second.run(library_->handle.get(), std::span(pointers.begin(), pointers.size()), context_.workspace.data());
   }
 
