@@ -101,7 +101,8 @@ struct ClipScale {
 // stays.
 template <class T>
 struct MomentsOf {
-  T offset, variance;  // the mean minus the center of the sums; over the count
+  T offset;    // the mean minus the center of the sums
+  T variance;  // over the count
 
   DDP_HOST_DEVICE MomentsOf(T s1, T s2, T count) : offset(s1 / count), variance(s2 / count - offset * offset) {
     if (variance < 0) variance = 0;

@@ -8,8 +8,9 @@ namespace ddp {
 
 // The place of a thread in its block, and of that among the columns.
 struct ColumnPlace {
-  int tile, group, thread_row, column;  // column: of packs
-  bool active;                          // whether there is anything there
+  int tile, group, thread_row;
+  int column;   // of packs
+  bool active;  // whether there is anything there
 
   __device__ explicit ColumnPlace(const ColumnPlan& plan)
       : tile(blockIdx.x % plan.tiles),

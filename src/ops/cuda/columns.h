@@ -12,7 +12,11 @@ namespace ddp {
 
 struct ColumnPlan {
   int64_t rows;
-  int packs, width, thread_rows, tiles, groups;  // packs: in a row; tiles: blocks side by side, which cover them
+  int packs;  // in a row
+  int width;
+  int thread_rows;
+  int tiles;  // blocks side by side, which cover the packs
+  int groups;
 
   int64_t blocks() const { return int64_t{tiles} * groups; }
   // Floats of workspace for `sums` sums of each of `channels` columns.
