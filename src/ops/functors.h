@@ -1,5 +1,5 @@
-// Elementwise mathematics, written once; each backend only launches it. Templates are over float or a vector of floats
-// where they see activations, over float or double where they see sums: a CPU adds those up in double.
+// Elementwise formulas that all backends share. T is float or a vector of floats for activations, and float or double
+// for sums, because the CPU sums in double.
 #pragma once
 
 #include "core/philox.h"
@@ -27,7 +27,7 @@ struct Normalize {
   DDP_HOST_DEVICE float operator()(uint8_t pixel) const { return static_cast<float>(pixel) * (1.0f / 255.0f); }
 };
 
-// The rules of ops/optimizer.h for one element. `decay` is 0 for a tensor that does not decay.
+// The update rules of ops/optimizer.h for one element. `decay` is 0 for tensors without weight decay.
 struct SgdRule {
   float rate, gradient_scale, momentum;
   bool nesterov, decoupled;
@@ -37,7 +37,7 @@ struct SgdRule {
     m = momentum * m + d;
     w -= rate * (nesterov ? d + momentum * m : m);
   }
-  DDP_HOST_DEVICE void operator()(float& w, float g, float decay) const {  // momentum 0, without state
+  DDP_HOST_DEVICE void operator()(float& w, float g, float decay) const {  // momentum 0: no state
     const float d = decayed(w, g, decay);
     w -= rate * d;
   }
@@ -67,7 +67,7 @@ struct AdamRule {
   }
 };
 
-// A tensor's own factor of the rate, from its sums of squares.
+// The learning rate factor of one tensor (the local learning rate of LARS), from its sums of squares.
 template <class T>
 struct LarsFactorOf {
   T trust, decay, gradient_scale;
@@ -78,7 +78,7 @@ struct LarsFactorOf {
   }
 };
 
-// `rate_factor` is the tensor's own factor of the rate.
+// `rate_factor` is the result of LarsFactorOf for the tensor, or 1.
 struct LarsRule {
   float rate, gradient_scale, momentum;
 
@@ -88,7 +88,7 @@ struct LarsRule {
   }
 };
 
-// What gradients are multiplied by, from the sum of their squares: 0 where that is infinite, 1 where it is NaN.
+// The factor that clips gradients, from the sum of their squares: 0 for an infinite sum, 1 for NaN.
 struct ClipScale {
   float limit;
   DDP_HOST_DEVICE float operator()(float squares) const {
@@ -97,19 +97,19 @@ struct ClipScale {
   }
 };
 
-// A channel's statistics from batch norm's sums. The variance is a difference, which rounding may make negative; NaN
-// stays.
+// Mean and variance of a channel from the sums of batch norm. Rounding can make the variance negative; it is then set
+// to 0. NaN stays NaN.
 template <class T>
 struct MomentsOf {
-  T offset;    // the mean minus the center of the sums
-  T variance;  // over the count
+  T offset;    // mean minus the center of the sums
+  T variance;  // biased: divided by count
 
   DDP_HOST_DEVICE MomentsOf(T s1, T s2, T count) : offset(s1 / count), variance(s2 / count - offset * offset) {
     if (variance < 0) variance = 0;
   }
 };
 
-// Of one channel, whose mean was the center of the sums.
+// Updates the running statistics of one channel. Its running mean was the center of the sums.
 template <class T>
 struct RunningStatsRule {
   T count;
@@ -131,7 +131,7 @@ struct BatchNormForwardOf {
 };
 using BatchNormForward = BatchNormForwardOf<float>;
 
-// d loss / d x, with t1 and t2 divided by the count already.
+// d loss / d x. mean_t1 and mean_t2 are t1 / count and t2 / count.
 template <class T>
 struct BatchNormGradientOf {
   T mean, inverse_deviation, factor, mean_t1, mean_t2;
@@ -141,7 +141,7 @@ struct BatchNormGradientOf {
 };
 using BatchNormGradient = BatchNormGradientOf<float>;
 
-// What dropout (ops/dropout.h) multiplies element e of a sample by; `word` is word e % 4 of its random bits.
+// The factor of dropout (ops/dropout.h) for element e of a sample. `word` is word e % 4 of its random bits.
 struct DropoutFactor {
   uint32_t threshold;  // rate * 2^32
   float keep_scale;    // 1 / (1 - rate)
@@ -150,12 +150,12 @@ struct DropoutFactor {
 DDP_HOST_DEVICE DropoutFactor dropout_factor(const Dropout& d) {
   return {static_cast<uint32_t>(static_cast<double>(d.rate) * 0x1p32), 1 / (1 - d.rate)};
 }
-// The last word of the counter that those bits are drawn with.
+// The last word of the Philox counter of dropout.
 DDP_HOST_DEVICE uint32_t dropout_operation(const Dropout& d) {
   return static_cast<uint32_t>(Operation::dropout) + 256 * d.layer;
 }
 
-// d loss / d logit, given exp(z - max) of one class and the reciprocal of their sum.
+// d loss / d logit of one class, from its exp(z - max) and the reciprocal of the sum of exp(z - max) over classes.
 struct SoftmaxGradient {
   float scale;
   float smoothing_share = 0;  // smoothing / classes

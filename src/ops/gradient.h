@@ -1,4 +1,4 @@
-// Whether a gradient call replaces what its target holds or adds to it.
+// Whether a call overwrites its result buffer or adds to it.
 #pragma once
 
 namespace ddp {

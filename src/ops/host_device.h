@@ -1,5 +1,5 @@
-// DDP_HOST_DEVICE marks what both backends compile. Always inlined on the host, so that a file compiled for one
-// instruction set never lends its code to another.
+// DDP_HOST_DEVICE marks functions that both backends compile. On the host they are always inlined: the linker must not
+// use a copy that was compiled for another instruction set.
 #pragma once
 
 #ifdef __CUDACC__

@@ -1,7 +1,8 @@
-// Fully connected layer: y[n,o] = act(b[o] + sum over i of w[o,i] * x[n,i]), with an optional fused ReLU. The input is
-// an image of in = h*w*c features in the order h,w,c, dense or in lanes: the flatten before it is a view, but for
-// blocks of channels, which must be put into that order first. The output is 1 x 1 x out. Weights and their gradients
-// are dense f32 in the order O,I.
+// Fully connected layer: y[n,o] = act(b[o] + sum over i of w[o,i] * x[n,i]), with an optional fused ReLU.
+//
+// The input is an image of in = h*w*c features in the order h,w,c. In the dense and the batch-interleaved format, the
+// flatten before it is a view; an input with blocked channels must be reordered first. The output is 1 x 1 x out.
+// Weights and their gradients are dense f32 in the order O,I.
 #pragma once
 
 #include "core/shape.h"
@@ -18,7 +19,7 @@ struct LinearDesc {
   bool input_gradient = true;
 };
 
-// The same rules as Conv2d's (ops/conv2d.h).
+// The calls have the same contracts as those of Conv2d (ops/conv2d.h).
 class Linear {
  public:
   virtual ~Linear() = default;

@@ -1,7 +1,10 @@
-// The mathematics that a backend offers. Plans are made once, when the model is built: those of layers (conv2d, linear,
-// pool2d, batch_norm) for the batch sizes that will occur, and a call with any other batch size throws; those of
-// flat buffers (running_stats, optimizer) for their tensors. All calls are ordered on the device that the Ops was made
-// for, and none of them allocates or waits. A batch of 0 samples is never passed.
+// The operations of a backend.
+//
+// The model makes plans once, when it is built: conv2d, linear, pool2d and batch_norm for a list of batch sizes,
+// running_stats and optimizer for their flat buffers. Callers use planned batch sizes only, of at least one sample;
+// ops that cannot run another size throw Error(Exit::internal).
+//
+// Calls run in order on the device of the Ops. No call allocates or waits.
 #pragma once
 
 #include "ops/batch_norm.h"
@@ -29,52 +32,53 @@ class Ops {
   virtual std::unique_ptr<RunningStats> running_stats(std::span<const RunningStatsSpan> layers) = 0;
   virtual std::unique_ptr<Optimizer> optimizer(const OptimizerDesc& desc, std::span<const OptimizerTensor> tensors) = 0;
 
-  // The type of activations and of their gradients. Weights and their gradients are f32 always.
+  // The type of activations and their gradients. Weights and their gradients are always f32.
   virtual DType activation_dtype() const = 0;
 
-  // The format in which a model's input is best written, given the convolution that reads it first. `first` is null
-  // for a model that starts otherwise.
+  // The best format for the input of a model. `first` is the convolution that reads it, or null if the first layer is
+  // not a convolution.
   virtual Format input_format(const Conv2dDesc* first, std::span<const int64_t> batch_sizes) const = 0;
 
-  // The same logical values in another format. Padding as device/format.h says. Not in place.
+  // Copies values to another format. Padding follows device/format.h. Not in place.
   virtual void reorder(const Tensor& from, const Tensor& to) = 0;
 
-  // x = pixels / 255 for x.shape.n = samples.size images of the shape `image`; where x is smaller it becomes their top
+  // x = pixels / 255 for x.shape.n = samples.size images of shape `image`. If x has a smaller shape, it gets their top
   // left part. Lanes past n become 0.
   virtual void normalize(const Samples& samples, const ImageShape& image, const Tensor& x) = 0;
 
-  // y = max(x, 0) and dx = dy * (y > 0), for a ReLU that no op before it can fuse. In place is allowed.
+  // y = max(x, 0) and dx = dy * (y > 0), for a ReLU that is not fused into another op. In place is allowed.
   virtual void relu(const Tensor& x, const Tensor& y) = 0;
   virtual void relu_backward(const Tensor& y, const Tensor& dy, const Tensor& dx) = 0;
 
-  // y = a + b, of one format and type; y may be either.
+  // y = a + b; all have the same format and type. y may be a or b.
   virtual void add(const Tensor& a, const Tensor& b, const Tensor& y) = 0;
 
-  // For y from x and, with the same arguments, for dx from dy. In place is allowed.
+  // Computes y from x; backward makes the same call with dy and dx. In place is allowed.
   virtual void dropout(const Dropout& dropout, const Tensor& x, const Samples& samples, const Tensor& y) = 0;
 
   // Softmax cross-entropy over the channels of `logits` (1 x 1 x classes), in the numerically safe form
   //   loss_i = log(sum_k exp(z_ik - max_i)) - (z_i,label - max_i).
-  // stats[0] = sum of loss_i, stats[1] = number of samples whose largest logit (the first of equal ones) is the
-  // label; `mode` says whether both are overwritten or added to. With dlogits: (softmax - target) * scale, 0 in lanes
-  // past n; dlogits may be logits. The target is (1 - smoothing) * onehot + smoothing / classes, and loss_i then
-  // - sum_k target_ik * log softmax_ik, as in torch.nn.CrossEntropyLoss(label_smoothing).
+  //
+  // stats[0] = sum of loss_i; stats[1] = number of samples whose largest logit (the first of equal ones) is the label.
+  // `mode` holds for both. dlogits = (softmax - target) * scale, and 0 in lanes past n; dlogits may be logits. With
+  // smoothing, target = (1 - smoothing) * onehot + smoothing / classes and loss_i = - sum_k target_ik * log softmax_ik,
+  // as in torch.nn.CrossEntropyLoss(label_smoothing).
   virtual void softmax_cross_entropy(const Tensor& logits, const Samples& samples, float* stats) = 0;  // overwrites
   virtual void softmax_cross_entropy_backward(const Tensor& logits, const Samples& samples, float scale,
                                               float smoothing, const Tensor& dlogits, float* stats, Gradient mode) = 0;
 
-  // Where values[0..count) holds NaN or infinity and *flag is still 0: *flag = mark.
+  // *flag = mark if values[0..count) contains NaN or infinity and *flag is 0.
   virtual void flag_nonfinite(const float* values, int64_t count, float mark, float* flag) = 0;
 
-  // On f32 values of the device, such as parameters, gradients and sums.
-  virtual void copy_or_add(const float* from, float* to, int64_t count, Gradient mode) = 0;  // to = from, or to += from
+  // For f32 values in device memory, such as parameters, gradients and sums.
+  virtual void copy_or_add(const float* from, float* to, int64_t count, Gradient mode) = 0;  // to = from or to += from
   virtual void to_bf16(const float* from, void* to, int64_t count) = 0;
   virtual void from_bf16(const void* from, float* to, int64_t count) = 0;
 
-  // *sum = the sum of the squares of values[0..count), or is increased by it. The same bits on every run.
+  // Sets *sum to the sum of the squares of values[0..count), or adds it to *sum. The same bits on every run.
   virtual void sum_of_squares(const float* values, int64_t count, float* sum, Gradient mode) = 0;
-  // *scale = min(1, limit / (sqrt(*sum) + 1e-6)), as in torch.nn.utils.clip_grad_norm_; so 0 where the sum has
-  // overflown.
+  // *scale = min(1, limit / (sqrt(*sum) + 1e-6)), as in torch.nn.utils.clip_grad_norm_. It is 0 for an infinite sum and
+  // 1 for NaN.
   virtual void clip_scale(const float* sum, float limit, float* scale) = 0;
 };
 

@@ -1,5 +1,5 @@
-// The update of the weights: one pass over the flat buffers, which reads gradients once and writes weights and state
-// once. With g the gradient times *gradient_scale, d the weight decay (0 for a tensor that does not decay), r the rate:
+// The optimizer step: one pass over the flat buffers, which reads gradients once and writes weights and state once.
+// With g the gradient times gradient_scale, d the weight decay (0 for tensors without it) and r the learning rate:
 //
 //   decay      decoupled: w -= r * d * w first; else g += d * w first
 //   sgd        without momentum: w -= r * g. Else m = momentum * m + g, and w -= r * (nesterov ? g + momentum * m : m)
@@ -7,8 +7,8 @@
 //   adam       m = b1 * m + (1 - b1) * g, v = b2 * v + (1 - b2) * g^2,
 //              w -= r / (1 - b1^t) * m / (sqrt(v / (1 - b2^t)) + epsilon)   (Kingma and Ba, 2015; torch.optim.Adam, and
 //              AdamW of Loshchilov and Hutter, 2019, where decoupled)
-//   lars       m = momentum * m + r * l * (g + d * w), w -= m, where l = trust * |w| / (|g| + d * |w|) of the whole
-//              tensor if it decays and both norms are above 0, else 1; g is scaled already
+//   lars       m = momentum * m + r * l * (g + d * w), w -= m, where l = trust * |w| / (|g| + d * |w|) over the whole
+//              tensor if it has weight decay and both norms are above 0, else l = 1; always coupled
 //              (You, Gitman and Ginsburg, 2017, algorithm 1)
 #pragma once
 
@@ -28,39 +28,40 @@ struct OptimizerDesc {
   bool decoupled = false;
   float trust = 0.001f;
 
-  // Buffers of state beside the weights: m, then v.
+  // Number of state buffers: m, then v.
   int states() const { return kind == Kind::adam ? 2 : kind == Kind::lars || momentum != 0 ? 1 : 0; }
 };
 
-// A tensor of the flat buffer, in elements: they start at multiples of 16 and come in order. The gaps between them hold
-// 0, in gradients and state as in weights.
+// One tensor of the flat buffer, in elements. Tensors are in ascending order and start at multiples of 16. The gaps
+// between them hold 0 in weights, gradients and state.
 struct OptimizerTensor {
   int64_t offset = 0, count = 0;
   bool decays = true;
 };
 
-// What changes from step to step, on the device.
+// The values that change from step to step. They are in device memory.
 struct OptimizerScalars {
   float rate = 0;
   float correction1 = 1, correction2 = 1;  // adam: 1 - b1^t and 1 - b2^t at step t = 1, 2, ...
   float gradient_scale = 1;
 };
 
-// The elements [begin, begin + count) of the flat buffers, begin and end multiples of 16 or the end of the last tensor.
-// `state` holds this part only: state[k][i] belongs to weights[begin + i].
+// The elements [begin, begin + count) of the flat buffers. begin and end are multiples of 16, or the end of the last
+// tensor. `state` holds this part only: state[k][i] belongs to weights[begin + i].
 struct OptimizerPart {
   float* weights = nullptr;          // the whole flat buffer
-  const float* gradients = nullptr;  // the same
+  const float* gradients = nullptr;  // the whole flat buffer
   int64_t begin = 0, count = 0;
   std::array<float*, 2> state = {};
 };
 
-// A plan. lars works on the whole buffer only.
+// A plan. lars accepts only the whole buffer as a part.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
 
-  // Nothing where any value of `skip` is not 0. Scalars and skip live on the device. Gaps between tensors stay 0.
+  // Updates one part. Does nothing if any value of `skip` is not 0. `scalars` and `skip` are in device memory. Gaps
+  // between tensors stay 0.
   virtual void step(const OptimizerPart& part, const OptimizerScalars* scalars, std::span<const float> skip) = 0;
 };
 

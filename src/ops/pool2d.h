@@ -1,9 +1,9 @@
-// Pooling of each channel by itself:
-//   average        y = mean over the window; without padding
-//   maximum        y = the largest value of the window; padding never wins and NaN always does, as in PyTorch. The
-//                  gradient goes to the first largest value of a window, in the order of rows, then columns (as in
-//                  PyTorch, but for a window that holds several NaN); of NaN also the first
-//   global_average y = mean over all positions, 1 x 1; the window is not used
+// Pooling of each channel:
+//   average        y = mean over the window; no padding allowed
+//   maximum        y = largest value of the window, without padding; NaN counts as the largest, as in PyTorch. The
+//                  gradient goes to the first largest value of the window, or to its first NaN, in row-major order.
+//                  (PyTorch differs for windows with several NaN.)
+//   global_average y = mean over all positions, 1 x 1; the window is ignored
 #pragma once
 
 #include "device/tensor.h"
@@ -17,7 +17,7 @@ struct Pool2dDesc {
   enum class Kind : uint8_t { average, maximum, global_average };
   Kind kind = Kind::average;
   ImageShape input;
-  Format format;  // of input and output alike
+  Format format;  // format of input and output
   Window2d window = {};
 };
 
@@ -31,7 +31,8 @@ class Pool2d {
   virtual ~Pool2d() = default;
   virtual void forward(const Tensor& x, const Tensor& y) = 0;
 
-  // dx is overwritten, positions that no window covers with 0. Only maximum reads x and y, which may else lack data.
+  // Overwrites dx; positions outside all windows become 0. Only maximum reads x and y; the other kinds accept tensors
+  // without data.
   virtual void backward(const Tensor& x, const Tensor& y, const Tensor& dy, const Tensor& dx) = 0;
 };
 

@@ -1,5 +1,5 @@
-// What the multiplications of convolutions and linear layers are done in. Sums are f32 always, and so are weights and
-// their gradients; what is sent between ranks is f32 too, unless gradients are sent in bf16.
+// The precision of the multiplications in convolutions and linear layers. Sums, weights and their gradients are always
+// f32. Communication between ranks is f32 too, unless the run sends gradients in bf16.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@ namespace ddp {
 
 enum class Precision : uint8_t {
   fp32,  // f32, no tensor cores
-  tf32,  // f32 in memory, rounded to 10 bits of mantissa for the tensor cores
-  bf16,  // activations and copies of the weights are bf16
+  tf32,  // f32 in memory; tensor cores round inputs to 10 bits of mantissa
+  bf16,  // bf16 activations and bf16 copies of the weights
 };
 
 }  // namespace ddp

@@ -1,4 +1,4 @@
-// A square window that slides over the rows and columns of an image.
+// The sliding square window of convolutions and poolings.
 #pragma once
 
 #include "core/shape.h"
@@ -26,14 +26,15 @@ inline bool window_fits(const ImageShape& in, const Window2d& w) {
   return in.h + w.padding.top + w.padding.bottom >= w.kernel && in.w + w.padding.left + w.padding.right >= w.kernel;
 }
 
-// Whole windows only: what is left over at the bottom and the right is not covered (floor mode, as in PyTorch).
+// Output shape with whole windows only (floor mode, as in PyTorch): windows may leave rows at the bottom and columns at
+// the right uncovered.
 inline ImageShape window_output(const ImageShape& in, const Window2d& w, int64_t channels) {
   return {(in.h + w.padding.top + w.padding.bottom - w.kernel) / w.stride + 1,
           (in.w + w.padding.left + w.padding.right - w.kernel) / w.stride + 1, channels};
 }
 
-// The padding with which the output has ceil(extent / stride) positions, as "same" does in Keras and TensorFlow: of an
-// odd total the larger half is at the bottom and the right.
+// The padding that gives an output of ceil(extent / stride) positions, as "same" in Keras and TensorFlow. An odd total
+// has its larger half at the bottom and the right.
 inline Padding same_padding(const ImageShape& in, int64_t kernel, int64_t stride) {
   const auto total = [&](int64_t extent) {
     const int64_t needed = ((extent + stride - 1) / stride - 1) * stride + kernel - extent;

@@ -14,9 +14,9 @@
 namespace ddp {
 namespace {
 
-// Each pass is one kernel over the rows of x (rows.h). The statistics of a channel are repeated for each of its
-// columns; those of columns past c are 0, which keeps the padding of y and dx at 0. A pass that sums writes two partial
-// sums for each item and column; they are added up in double, in the order of items.
+// Each pass runs one kernel over the rows of x (rows.h). Statistics are stored per column: each column of a channel has
+// a copy. Columns past c have 0, so the padding of y and dx stays 0. A summing pass writes two partial sums per item
+// and column. They are added in double, in the order of items.
 class CpuBatchNorm final : public BatchNorm {
  public:
   CpuBatchNorm(const Workers& workers, DType activations, const BatchNormDesc& desc,
@@ -180,7 +180,7 @@ class CpuBatchNorm final : public BatchNorm {
       }
   }
 
-  // Of `count` runs of lanes from element `at` on, those past n.
+  // Zeroes the lanes past n in `count` groups of lanes, starting at element `at`.
   void clear_lanes(const Tensor& t, int64_t at, int64_t count) const {
     const int64_t lanes = rows_.lanes(), filled = rows_.ragged_lanes(t.shape.n);
     for (int64_t i = 0; i < count; ++i)

@@ -1,4 +1,4 @@
-// Batch normalisation on the CPU, as ops/batch_norm.h says: any format, f32 or bf16; sums are added up in double.
+// Batch normalisation on the CPU (ops/batch_norm.h), for all formats, in f32 or bf16. Partial sums are added in double.
 #pragma once
 
 #include "core/dtype.h"

@@ -9,7 +9,7 @@
 
 namespace ddp {
 
-// The cut into at most kItems pieces depends on the count only, and their sums are added up in order.
+// The split into at most kItems pieces depends on the count only, and their sums are added in order.
 void sum_of_squares(const Workers& workers, const float* values, int64_t count, float* sum, Gradient mode) {
   constexpr int64_t kItems = 1024, kPiece = 16384;
   const FloatKernels& kernels = stream_kernels().floats;

@@ -1,4 +1,4 @@
-// The norm of gradients, and what to scale them by so that it stays within a limit (ops/ops.h).
+// Gradient norm and clip factor on the CPU. The contracts are those of Ops (ops/ops.h).
 #pragma once
 
 #include "ops/cpu/parallel.h"

@@ -10,13 +10,13 @@ bool suits_dnnl(const Conv2dDesc& desc) {
   return desc.out_channels % 16 == 0 && (desc.input.c % 16 == 0 || desc.input.c < 4);
 }
 
-// F(4x4, 3x3) transforms tiles of 4 x 4 outputs: 36 multiplications instead of 144. The transforms of the weights are
-// made in each call and want enough tiles to pay for them.
+// F(4x4, 3x3) computes tiles of 4 x 4 outputs with 36 multiplications instead of 144. Each call transforms the weights,
+// which pays only if there are enough tiles.
 bool suits_winograd(const Conv2dDesc& desc, int64_t n) {
   constexpr int64_t kMinChannels = 32, kMinTiles = 24;
   const Window2d& w = desc.window;
   if (w.kernel != 3 || w.stride != 1) return false;
-  if (!w.padding.none() && w.padding != Padding{1}) return false;  // oneDNN 2.6 gets other gradients wrong
+  if (!w.padding.none() && w.padding != Padding{1}) return false;  // wrong gradients in oneDNN 2.6
   if (desc.input.c % 16 != 0 || desc.out_channels % 16 != 0) return false;
   if (std::min(desc.input.c, desc.out_channels) < kMinChannels) return false;
   const ImageShape out = conv2d_output(desc);

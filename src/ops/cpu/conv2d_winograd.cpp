@@ -15,13 +15,13 @@ namespace {
 
 bool has_avx512_bf16() { return __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512vl"); }
 
-// Of one thread: transformed inputs, then products.
+// Scratch of one thread: transformed inputs, then products.
 int64_t transformed_bytes(int64_t in) { return kWinogradProducts * kWinogradTiles * in * 2; }
 int64_t thread_bytes(int64_t in) {
   return transformed_bytes(in) + kWinogradProducts * kWinogradTiles * kWinogradOutputs * 4;
 }
 
-// act(b + w * x) or, transposed, the input's gradient from the output's.
+// Computes act(b + w * x), or, if `transposed`, the gradient of the input from the gradient of the output.
 class WinogradPass {
  public:
   WinogradPass(const Workers& workers, Scratch& scratch, const Conv2dDesc& desc, bool transposed)

@@ -13,7 +13,7 @@ inline __m512 load(const uint16_t* p) {
 inline __m256i rounded(__m512 v) { return reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(v)); }
 inline void store(uint16_t* p, __m512 v) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), rounded(v)); }
 
-// B'd with B' = [1 0 -1 0; 0 1 1 0; 0 -1 1 0; 0 1 0 -1].
+// to = B'd with B' = [1 0 -1 0; 0 1 1 0; 0 -1 1 0; 0 1 0 -1].
 inline void transform_input(const __m512 (&d)[4], __m512 (&to)[4]) {
   to[0] = d[0] - d[2];
   to[1] = d[1] + d[2];
@@ -21,7 +21,7 @@ inline void transform_input(const __m512 (&d)[4], __m512 (&to)[4]) {
   to[3] = d[1] - d[3];
 }
 
-// Gg with G = [1 0 0; 1/2 1/2 1/2; 1/2 -1/2 1/2; 0 0 1].
+// to = Gg with G = [1 0 0; 1/2 1/2 1/2; 1/2 -1/2 1/2; 0 0 1].
 inline void transform_weights(__m512 g0, __m512 g1, __m512 g2, __m512 (&to)[4]) {
   const __m512 half = _mm512_set1_ps(0.5f), ends = (g0 + g2) * half, middle = g1 * half;
   to[0] = g0;
@@ -62,7 +62,7 @@ void transform_tile(const WinogradBlock& b, long t) {
   }
 }
 
-// products[row][32] = sum over pairs of channels of v[row] * u.
+// products[row][32] = v[row][in] * u[in][32], with two channels in each multiply-add.
 template <int Rows>
 void multiply(const uint16_t* v, long in, const uint16_t* u, float* products) {
   __m512 left[Rows], right[Rows];
@@ -85,7 +85,7 @@ void multiply(const uint16_t* v, long in, const uint16_t* u, float* products) {
   }
 }
 
-// A'mA with A' = [1 1 1 0; 0 1 -1 -1].
+// y = act(A'mA + bias) with A' = [1 1 1 0; 0 1 -1 -1].
 void write_tile(const WinogradBlock& b, long t, long o) {
   const long image = (b.first + t) / (b.tile_rows * b.tile_columns),
              place = (b.first + t) % (b.tile_rows * b.tile_columns);
@@ -108,13 +108,13 @@ void write_tile(const WinogradBlock& b, long t, long o) {
     for (long p = 0; p < 2 && i + p < b.out_h; ++p) {
       const __m512* r = rows[p];
       uint16_t* to = y + ((i + p) * b.out_w + j) * 16;
-      store(to, _mm512_max_ps(least, r[0] + r[1] + r[2] + bias));  // in this order a NaN stays one
+      store(to, _mm512_max_ps(least, r[0] + r[1] + r[2] + bias));  // this order of operands keeps NaN
       if (j + 1 < b.out_w) store(to + 16, _mm512_max_ps(least, r[1] - r[2] - r[3] + bias));
     }
   }
 }
 
-// The 16 products of nine weights in each lane.
+// Transforms a 3 x 3 kernel into 16 factors, in each lane.
 template <class Weight, class Write>
 void transform_weight_tile(const Weight& weight, const Write& write) {
   __m512 columns[3][4], both[4];
@@ -143,7 +143,7 @@ void winograd_block(const WinogradBlock& b) {
   }
 }
 
-// Lanes are input channels; neighbours make a pair.
+// Lanes are input channels. Two adjacent input channels form a pair.
 void winograd_weights(const float* dense, long in, long o, uint16_t* packed) {
   const __m256i pairs = _mm256_setr_epi32(0, 32, 64, 96, 128, 160, 192, 224);
   for (long out = 0; out < kWinogradOutputs; ++out)
@@ -157,7 +157,8 @@ void winograd_weights(const float* dense, long in, long o, uint16_t* packed) {
     }
 }
 
-// Lanes are outputs; those of two neighbouring channels are woven into pairs. The kernel is turned by half a turn.
+// Lanes are output channels of the transposed convolution. Two adjacent input channels are interleaved into pairs. The
+// kernel is rotated by 180 degrees.
 void winograd_transposed_weights(const float* dense, long out, long in, long c, uint16_t* packed) {
   for (long o = 0; o < out; o += 2)
     for (long half = 0; half < kWinogradOutputs; half += 16) {

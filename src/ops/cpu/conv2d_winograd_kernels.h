@@ -1,18 +1,17 @@
-// The inner loops of conv2d_winograd.h, compiled for AVX512_BF16. This header is read by a file compiled with wider
-// instructions: keep inline functions out of it.
+// The inner loops of conv2d_winograd.h, compiled for AVX512_BF16. Files for different instruction sets include this
+// header: do not define inline functions in it.
 #pragma once
 
 #include <cstdint>
 
 namespace ddp {
 
-inline constexpr long kWinogradTiles = 48;     // of 2 x 2 outputs, computed together
-inline constexpr long kWinogradOutputs = 32;   // channels
-inline constexpr long kWinogradProducts = 16;  // of a tile and a pair of channels
+inline constexpr long kWinogradTiles = 48;     // tiles of 2 x 2 outputs in a block
+inline constexpr long kWinogradOutputs = 32;   // output channels that are computed together
+inline constexpr long kWinogradProducts = 16;  // products per tile and pair of channels
 
-// Tiles [first, first + count) of the images in channels(16); tile t is column t % tile_columns, row t / tile_columns %
-// tile_rows of image t / (tile_columns * tile_rows). `transformed` holds kWinogradProducts * kWinogradTiles * in
-// values, `products` kWinogradProducts * kWinogradTiles * kWinogradOutputs.
+// Tiles [first, first + count) of images in blocks of 16 channels. Tile t is in row t / tile_columns % tile_rows and
+// column t % tile_columns of image t / (tile_columns * tile_rows).
 struct WinogradBlock {
   const uint16_t* x;
   long h, w, in;
@@ -24,15 +23,15 @@ struct WinogradBlock {
   const uint16_t* weights;  // [out / 32][product][in / 2][32][2]
   const float* bias;        // may be null
   bool relu;
-  uint16_t* transformed;  // [product][tile][in]
-  float* products;        // [product][tile][32]
+  uint16_t* transformed;  // scratch: [kWinogradProducts][kWinogradTiles][in]
+  float* products;        // scratch: [kWinogradProducts][kWinogradTiles][kWinogradOutputs]
 };
 
 void winograd_block(const WinogradBlock& block);
 
-// Transforms the weights of the outputs [o, o + 32), from dense O,H,W,I of `out` and `in`.
+// Transforms the weights of the output channels [o, o + 32). `dense` is in the order O,H,W,I.
 void winograd_weights(const float* dense, long in, long o, uint16_t* packed);
-// The same of the transposed convolution, whose outputs are the inputs [c, c + 32).
+// The same for the transposed convolution: its output channels are the input channels [c, c + 32).
 void winograd_transposed_weights(const float* dense, long out, long in, long c, uint16_t* packed);
 
 }  // namespace ddp

@@ -1,4 +1,4 @@
-// What oneDNN 2 and 3 spell differently.
+// One interface to the APIs of oneDNN 2 and oneDNN 3.
 #pragma once
 
 #include <dnnl.hpp>
@@ -7,7 +7,7 @@ namespace ddp::onednn {
 
 struct ConvShape {
   dnnl::algorithm algorithm;
-  dnnl::memory::desc src, weights, bias, dst;  // a bias of no dimensions: none
+  dnnl::memory::desc src, weights, bias, dst;  // a bias without dimensions means no bias
   dnnl::memory::dims strides, padding_l, padding_r;
 };
 

@@ -24,9 +24,9 @@ using Tag = memory::format_tag;
 
 enum Pass { kForward, kWeights, kData };
 
-// A pass over many samples runs in slices: what they touch stays in the cache, and the device is polled between them.
-// A slice of the weight gradient costs an addition of all weights, a slice with Winograd's algorithm a transformation
-// of them, so those are larger.
+// The number of samples in a slice. A pass runs in slices, so that data stays in the cache and the device is polled
+// between slices. Slices are larger for the weight gradient, where each slice adds a whole weight tensor, and for
+// Winograd, where each slice transforms the weights.
 int64_t slice_size(const Conv2dDesc& desc, int64_t n, Pass pass, bool winograd) {
   constexpr int64_t kPositions = 8192, kMultiplications = int64_t{1} << 28;
   if (desc.input_format.kind == Format::Kind::batch_interleaved) return n;
@@ -116,7 +116,7 @@ class DnnlConv2d final : public Conv2d {
     return {workers, engine, dnnl::stream(engine), scratch};
   }
 
-  // slice(first sample, samples, winograd)
+  // Calls slice(first sample, samples, winograd) for the slices of n samples.
   template <class F>
   void each_slice(int64_t n, Pass pass, F&& slice) const {
     const bool winograd = config_.winograd && config_.activations == DType::f32 && suits_winograd(desc_, n);
@@ -132,7 +132,7 @@ class DnnlConv2d final : public Conv2d {
             "a convolution was not planned for {} samples", x.shape.n);
   }
 
-  // Of the sample `first`, which begins a block where the format has blocks of samples.
+  // Address of the sample `first`. In a batch-interleaved format, it must be the first sample of a block.
   static void* at(const Tensor& t, int64_t first) {
     return element(t, stored_elements({first, t.shape.image}, t.format));
   }
@@ -141,7 +141,7 @@ class DnnlConv2d final : public Conv2d {
     return {dims, dtype == DType::bf16 ? memory::data_type::bf16 : memory::data_type::f32, Tag::any};
   }
 
-  // Weights are always "any", activations where the library may choose.
+  // All weights and activations have the format "any": oneDNN selects it. Callers replace it where the format is given.
   ConvShape shape(int64_t n, Pass pass, bool winograd) const {
     const auto& [kernel, stride, padding] = desc_.window;
     const DType weights = pass == kWeights ? DType::f32 : config_.activations;
@@ -169,7 +169,7 @@ class DnnlConv2d final : public Conv2d {
     return {};
   }
 
-  // Where the library does not have Winograd's algorithm the direct one takes its place.
+  // Uses the direct algorithm if oneDNN does not implement Winograd's algorithm for this convolution.
   Execution plan(const Key& key) {
     const auto planned = [&](bool winograd) {
       switch (key.pass) {
@@ -243,7 +243,7 @@ class DnnlConv2d final : public Conv2d {
   std::vector<int64_t> batch_sizes_;
   Format output_format_;
   onednn::Context context_;
-  memory::desc dense_;  // of the weights and their gradients
+  memory::desc dense_;  // of the weights and their gradient
   std::deque<PackedWeights> packed_;
   std::map<Key, Execution> executions_;
   const float* bias_ = nullptr;

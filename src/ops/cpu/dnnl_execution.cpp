@@ -13,7 +13,7 @@ using Tag = memory::format_tag;
 
 constexpr size_t kAlignment = 64;
 
-// A reorder that adds to what is there.
+// A reorder that adds to its destination.
 dnnl::reorder adding_reorder(const memory& from, const memory& to) {
   dnnl::post_ops sum;
   sum.append_sum(1.0f);
@@ -24,7 +24,7 @@ dnnl::reorder adding_reorder(const memory& from, const memory& to) {
 
 }  // namespace
 
-// One channel is described as nchw, which is the same memory: oneDNN has fast kernels for it and none for nhwc.
+// With one channel, nchw and nhwc are the same memory. oneDNN has fast kernels for one channel in nchw only.
 memory::desc describe(const Shape& shape, Format format, DType dtype) {
   const memory::dims dims{shape.n, shape.image.c, shape.image.h, shape.image.w};
   const auto tag = [&] {

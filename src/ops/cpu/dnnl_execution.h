@@ -1,5 +1,5 @@
-// One oneDNN primitive for one number of samples, with the reorders between our formats and those that it wants. An
-// operand is "ours", memory that a call names, or is staged: copied to or from a place in the shared scratch.
+// One oneDNN primitive for one batch size, with reorders between our formats and the formats that it needs. If they are
+// equal, the primitive uses the caller's memory ("ours"); if not, the operand is staged: copied to or from the scratch.
 #pragma once
 
 #include "device/format.h"
@@ -14,7 +14,7 @@
 
 namespace ddp::onednn {
 
-// What all steps of a convolution share; it outlives them.
+// Shared by all executions of a convolution, and outlives them.
 struct Context {
   Workers workers;
   dnnl::engine engine;
@@ -24,15 +24,14 @@ struct Context {
 
 dnnl::memory::desc describe(const Shape& shape, Format format, DType dtype);
 
-// A copy of weights in the layout that a primitive wants, shared by all steps that want the same. It is made anew at
-// the first use after the weights have changed.
+// A copy of the weights in the layout that a primitive needs. Executions that need the same layout share it.
 class PackedWeights {
  public:
   PackedWeights(Context& context, const dnnl::memory::desc& dense, const dnnl::memory::desc& wanted);
 
   const dnnl::memory::desc& desc() const { return wanted_; }
-  void bind(const float* dense);
-  const dnnl::memory& use();
+  void bind(const float* dense);  // marks the copy stale; call it after each change of the weights
+  const dnnl::memory& use();      // refreshes a stale copy
 
  private:
   Context& context_;
@@ -50,7 +49,7 @@ class Execution {
 
   void input(int id, const dnnl::memory::desc& ours, const dnnl::memory::desc& wanted);
   void output(int id, const dnnl::memory::desc& ours, const dnnl::memory::desc& wanted);
-  // Staged always, so that it can be added to what is there.
+  // Always staged, so that it can be added to the caller's gradient.
   void gradient(int id, const dnnl::memory::desc& ours, const dnnl::memory::desc& wanted);
   void weights(int id, PackedWeights& packed);
 
@@ -58,7 +57,7 @@ class Execution {
     int id;
     const void* data;
   };
-  // `mode` is for gradients.
+  // Sets the caller's addresses and runs. `mode` holds for gradient operands.
   void run(std::initializer_list<Address> addresses, Gradient mode = Gradient::overwrite);
 
  private:
@@ -66,8 +65,8 @@ class Execution {
   struct Operand {
     int id;
     Role role;
-    dnnl::memory ours, staged;  // staged: empty where ours is what the primitive wants
-    size_t scratch_offset;      // in the scratch
+    dnnl::memory ours, staged;  // staged is empty if the primitive uses `ours`
+    size_t scratch_offset;      // of `staged`, in bytes
     dnnl::reorder reorder, reorder_adding;
     PackedWeights* packed;
 
@@ -79,7 +78,7 @@ class Execution {
   Context* context_;
   dnnl::primitive primitive_;
   dnnl::memory scratchpad_;
-  size_t reserved_ = 0;  // of the scratch
+  size_t reserved_ = 0;  // bytes of the scratch
   std::vector<Operand> operands_;
   std::vector<dnnl_exec_arg_t> arguments_;
 };

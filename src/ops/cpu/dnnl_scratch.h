@@ -1,5 +1,4 @@
-// Memory that ops of one rank need only while they run, shared by all of them, as one runs at a time. It grows while
-// plans are made, never in a step.
+// Scratch memory that all ops of one rank share; one op runs at a time. It grows while plans are made, never in a step.
 #pragma once
 
 #include "device/buffer.h"
@@ -17,7 +16,7 @@ class Scratch {
     if (bytes > buffer_.bytes()) buffer_ = Buffer(device_, bytes);
   }
 
-  // Moves when more is reserved: ask in every call.
+  // Valid until the next reserve.
   std::byte* data() const { return buffer_.as<std::byte>(); }
 
  private:

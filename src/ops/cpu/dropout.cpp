@@ -11,7 +11,7 @@
 namespace ddp {
 namespace {
 
-// The factors of the elements of one sample, in their order.
+// The dropout factors of one sample.
 class Factors {
  public:
   Factors(const Dropout& d, int32_t key)
@@ -21,7 +21,7 @@ class Factors {
         operation_(dropout_operation(d)),
         factor_(dropout_factor(d)) {}
 
-  // f(element, factor) for the elements [first, end), first a multiple of 4.
+  // Calls f(element, factor) for the elements [first, end). `first` is a multiple of 4.
   template <class F>
   void each(int64_t first, int64_t end, F&& f) const {
     for (int64_t e = first; e < end; e += 4) {
@@ -36,7 +36,7 @@ class Factors {
   DropoutFactor factor_;
 };
 
-constexpr int64_t kPiece = 4096;  // elements of a sample in an item
+constexpr int64_t kPiece = 4096;  // elements of a sample per item
 
 template <class T>
 void apply_dropout(const Workers& workers, const Dropout& d, const T* x, const Samples& samples, T* y,
@@ -64,7 +64,7 @@ void apply_dropout(const Workers& workers, const Dropout& d, const T* x, const S
   });
 }
 
-// Lanes past n and channels past c.
+// Zeroes lanes past n and channels past c.
 template <class T>
 void clear_padding(T* y, const Shape& shape, Format format) {
   const int64_t block = format.block;

@@ -1,4 +1,4 @@
-// Dropout on the CPU, as ops/dropout.h says: any format, f32 or bf16.
+// Dropout on the CPU (ops/dropout.h), for all formats, in f32 or bf16.
 #pragma once
 
 #include "device/tensor.h"
@@ -8,7 +8,7 @@
 
 namespace ddp {
 
-// The contract is that of Ops::dropout.
+// Contract: Ops::dropout.
 void dropout(const Workers& workers, const Dropout& dropout, const Tensor& x, const Samples& samples, const Tensor& y);
 
 }  // namespace ddp

@@ -16,7 +16,7 @@ void expect_alike(const Tensor& a, const Tensor& b) {
   DDP_EXPECT(a.shape.n == b.shape.n && a.stored() == b.stored() && a.format == b.format && a.dtype == b.dtype);
 }
 
-// Dense, where a block is one sample, and lanes.
+// For batch-interleaved x, and for dense x, whose block is one sample.
 template <class T>
 void normalize_rows(const Workers& workers, const Samples& samples, const ImageShape& image, const Tensor& x, T* out) {
   const int64_t n = x.shape.n, lanes = x.format.block, rows = x.shape.image.h;

@@ -1,4 +1,4 @@
-// Which instructions this processor has, as levels of x86-64; kernels are compiled for each and chosen at start.
+// The x86-64 level of this processor. Kernels are compiled for each level; the program selects one when it starts.
 #pragma once
 
 namespace ddp {

@@ -9,24 +9,26 @@
 namespace ddp {
 namespace {
 
-constexpr int64_t kPieceFloats = 64 * 1024;  // of the output, in the second-level cache
+constexpr int64_t kPieceFloats = 64 * 1024;  // floats of the output; they fit in the L2 cache
 
 struct Interval {
   int64_t first, end;
   int64_t size() const { return std::max<int64_t>(0, end - first); }
 };
 
-// The outputs j in [0, outputs) whose input j*stride + offset lies in [0, inputs).
+// The outputs j in [0, outputs) whose input j*stride + offset is in [0, inputs).
 Interval valid_outputs(int64_t outputs, int64_t inputs, int64_t stride, int64_t offset) {
   const int64_t first = offset < 0 ? ceil_div(-offset, stride) : 0;
   const int64_t end = offset >= inputs ? 0 : (inputs - 1 - offset) / stride + 1;
   return {std::min(first, outputs), std::min(end, outputs)};
 }
 
-// Convolution over lanes: x[block][h][w][c][lane]. The kernel columns and channels under one output pixel are one
-// contiguous run, so the forward sum of a pixel has one segment for each kernel row. The input gradient is a sum of the
-// same kind for each kernel column q: over kernel rows and output channels, of dy's pixels j, added to dx's pixels
-// j*stride + q - left. Unlike a convolution of a padded dy it multiplies no zeros.
+// Convolution of batch-interleaved activations x[block][h][w][c][lane].
+//
+// The kernel columns and channels under one output pixel are contiguous, so the forward sum of a pixel has one segment
+// per kernel row. The input gradient uses the same kernel, once per kernel column q: it sums over kernel rows and
+// output channels of dy pixel j, and adds the sum to dx pixel j*stride + q - left. It multiplies no zeros, unlike a
+// convolution of a padded dy.
 class LaneConv2d final : public Conv2d {
  public:
   LaneConv2d(const Workers& workers, const Conv2dDesc& desc)
@@ -96,8 +98,8 @@ class LaneConv2d final : public Conv2d {
       for (int64_t block = 0; block < blocks(x); ++block)
         for (int64_t row = 0; row < out_.h; row += piece_) visit(block, row);
     };
-    // Piece by piece of the images: each is summed by itself first, which keeps rounding small. One thread does all
-    // tiles of a piece while it is in the cache; several share the tiles, and meet only once.
+    // The images are summed in pieces, which keeps rounding errors small. A single thread does all tiles of a piece
+    // while the piece is in the cache. Several threads share the tiles, and synchronize only once.
     if (workers_.threads == 1)
       each_piece([&](int64_t block, int64_t row) {
         workers_.each(tiles, [&](int64_t tile) { tile_of_piece(block, row, tile); });
@@ -170,8 +172,8 @@ class LaneConv2d final : public Conv2d {
     }
   }
 
-  // The output rows `piece` of one block. Without padding at the sides the taps of a kernel row are neighbours and see
-  // the same columns; with it each kernel column sees its own.
+  // Adds the output rows `piece` of one block. Without padding at the left and right, all taps of a kernel row use the
+  // same output columns and run together. With padding, each kernel column has its own range of output columns.
   void weight_tile(const float* x, const float* dy, int outs, float* sums, Interval piece) const {
     const auto& [kernel, stride, padding] = desc_.window;
     const auto& [height, width, in] = desc_.input;
@@ -207,7 +209,7 @@ class LaneConv2d final : public Conv2d {
     const auto& [kernel, stride, padding] = desc_.window;
     const auto& [height, width, in] = desc_.input;
     std::fill_n(dx, width * in * lanes_, 0.0f);
-    // The kernel rows p that saw this row: from `first` in steps of stride, while the output row goes up by one.
+    // The kernel rows that read this input row: `first`, first + stride, ... Each step goes to the previous output row.
     const int64_t top_row = std::min(out_.h - 1, (row + padding.top) / stride);
     const int64_t first = row + padding.top - top_row * stride;
     if (first >= kernel) return;

@@ -1,15 +1,15 @@
-// The inner loops over activations in lanes (device/format.h), compiled once for each instruction set. All strides are
-// in floats. This header is read by files compiled with wider instruction sets: keep inline functions out of it.
+// The inner loops over batch-interleaved activations (device/format.h), compiled once for each instruction set. Strides
+// are in floats. Files for different instruction sets include this header: do not define inline functions in it.
 #pragma once
 
 namespace ddp {
 
-// Output channels, or rows of a matrix, that a kernel computes together.
+// Number of output channels or matrix rows that a kernel computes together.
 inline constexpr int kTile = 5;
 
 // For each of `pixels` positions and `rows` <= kTile rows:
 //   y[pixel][row][lane] = act(bias[row] + sum over segment, k of w[segment][k][row] * x[pixel][segment][k][lane])
-// or, with `add`, is increased by it. `w` holds kTile weights for each k, zeros past `rows`.
+// With `add`, the sum also contains the old y. `w` holds kTile weights for each k, with zeros past `rows`.
 struct LaneSum {
   const float* x;
   long x_pixel, x_segment, x_step;
@@ -23,20 +23,21 @@ struct LaneSum {
   bool relu, add;
 };
 
-// sums[out][tap][lane] += sum over row, column of dy[row][column][out][lane] * x[row][column][tap][lane], for `outs` <=
-// kTile and `taps` <= max_taps.
+// sums[out][tap][lane] += sum over row, column of dy[row][column][out][lane] * x[row][column][tap][lane]
+// for `outs` <= kTile outputs and `taps` <= max_taps taps.
 struct LaneWeightGradient {
   const float* x;
-  long x_row, x_column;  // taps are neighbours
+  long x_row, x_column;  // taps are contiguous
   const float* dy;       // [row][column][out][lane]
   long dy_row, dy_column;
   long rows, columns;
   int outs, taps;
   float* sums;
-  long sums_out;  // taps are neighbours
+  long sums_out;  // taps are contiguous
 };
 
-// db[out] = sum over pixel, lane of dy[pixel][out]; before that, where `y` is given, dy *= (y > 0) in place.
+// First dy *= (y > 0) in place, if `y` is not null. Then db[out] = sum over pixel, lane of dy[pixel][out][lane], or,
+// with `add`, db[out] += this sum.
 struct LaneBiasGradient {
   const float* y;  // may be null
   float* dy;
@@ -51,11 +52,11 @@ struct LaneKernels {
   void (*sum)(const LaneSum&);
   void (*weight_gradient)(const LaneWeightGradient&);
   void (*bias_gradient)(const LaneBiasGradient&);
-  // out[i] = the sum of the lanes of sums[i], or with `add` is increased by it.
+  // out[i] = sum over the lanes of sums[i]; with `add`, out[i] += this sum.
   void (*sum_lanes)(const float* sums, long count, float* out, bool add);
 };
 
-// 16 where the processor has AVX-512, else 8.
+// 16 if the processor has AVX-512, else 8.
 int widest_lanes();
 // The fastest kernels of this processor for 8 or 16 lanes.
 const LaneKernels& lane_kernels(int lanes);

@@ -10,8 +10,8 @@
 namespace ddp {
 namespace {
 
-// Forward and input gradient are LaneSums with blocks of samples in the place of pixels. In the weight gradient the
-// sum runs over samples, so vectors run over input features instead: of x as a dense matrix, with dy as the weights.
+// Forward and input gradient use LaneSum, with blocks of samples as pixels. The weight gradient sums over samples, so
+// its vectors run over input features: LaneSum reads x as a dense matrix, with dy as the weights.
 class LaneLinear final : public Linear {
  public:
   LaneLinear(const Workers& workers, DType activations, const LinearDesc& desc, std::span<const int64_t> batch_sizes)
@@ -123,7 +123,7 @@ class LaneLinear final : public Linear {
   }
 
  private:
-  // [rows][columns] with the given strides to [row tile][column][kTile].
+  // Packs [rows][columns], with strides `row` and `column`, to [row tile][column][kTile].
   static void pack(const float* weight, int64_t rows, int64_t columns, int64_t row, int64_t column, float* packed) {
     for (int64_t first = 0; first < rows; first += kTile) {
       const int64_t count = std::min<int64_t>(kTile, rows - first);
@@ -177,14 +177,14 @@ class LaneLinear final : public Linear {
   DType activations_;
   int64_t in_, out_;
   int lanes_;
-  bool x_staged_, y_staged_;  // where a tensor is not lanes of f32 already
-  int64_t max_batch_;         // samples
+  bool x_staged_, y_staged_;  // whether the tensor is copied, because it is not batch-interleaved f32
+  int64_t max_batch_;         // in samples
   int64_t row_;               // in_, rounded up to whole vectors
   const LaneKernels& kernels_;
   Buffer forward_weights_;     // [output tile][i][kTile]
   Buffer input_weights_;       // [input tile][o][kTile]
-  Buffer x_lanes_;             // of x or its gradient
-  Buffer y_lanes_, dy_lanes_;  // of y and its gradient
+  Buffer x_lanes_;             // copy of x or dx
+  Buffer y_lanes_, dy_lanes_;  // copies of y and dy
   Buffer x_rows_;              // [n][row_]
   Buffer dy_rows_;             // [output tile][max_batch_][kTile]
   const float* bias_ = nullptr;

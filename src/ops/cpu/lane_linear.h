@@ -1,5 +1,5 @@
-// Fully connected layers over lanes, computed in f32. An input in another format or type is put into lanes of f32
-// first; the output is in lanes, of the input's type.
+// Fully connected layers on batch-interleaved activations, computed in f32. An input of another format or type is first
+// copied to batch-interleaved f32. The output is batch-interleaved, of type `activations`.
 #pragma once
 
 #include "core/dtype.h"

@@ -10,7 +10,7 @@
 namespace ddp {
 namespace {
 
-// Where the values of one sample lie: within a block of channels, in steps.
+// The layout of one sample: strides over pixels, over channels in a block, and over blocks of channels.
 struct SampleLayout {
   int64_t first, pixel_step, channel_step, block, block_step;
 
@@ -71,7 +71,7 @@ void reorder_strided(const Workers& workers, const Tensor& from, const Tensor& t
   });
 }
 
-// Between [n][features], rows `stride` apart, and lanes; lanes past n become 0.
+// From dense [n][features] to batch-interleaved, and back with dense rows `stride` apart. Lanes past n become 0.
 template <class From, class To>
 void to_lanes(const Workers& workers, const From* dense, int64_t n, int64_t features, int lanes, To* to) {
   workers.each(ceil_div(n, lanes), [&](int64_t b) {

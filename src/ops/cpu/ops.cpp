@@ -95,7 +95,7 @@ class CpuOps final : public Ops {
 
   Workers workers_;
   DType activations_;
-  bool conv_supported_;  // in that type
+  bool conv_supported_;  // convolutions in the type of activations
   DnnlConfig dnnl_;
 };
 

@@ -50,9 +50,9 @@ class CpuOptimizer final : public Optimizer {
  private:
   static constexpr int64_t kPiece = 16384;
 
-  struct Piece {  // of a tensor, with the sums of its squares
-    int64_t offset, count;
-    double weights, gradients;
+  struct Piece {
+    int64_t offset, count;      // part of a tensor, in elements
+    double weights, gradients;  // sums of squares
   };
 
   void update(const OptimizerPart& part, const OptimizerScalars& s, const OptimizerTensor& tensor, int64_t at,
@@ -79,7 +79,7 @@ class CpuOptimizer final : public Optimizer {
     }
   }
 
-  // The norms of each tensor, from sums of pieces that are added up in their order.
+  // Computes the LARS factor of each tensor. Sums of pieces are added in order.
   void find_rate_factors(const OptimizerPart& part, const OptimizerScalars& s) {
     DDP_EXPECT(tensors_.empty() || (part.begin == 0 && part.count >= tensors_.back().offset + tensors_.back().count));
     workers_.each(static_cast<int64_t>(pieces_.size()), [&](int64_t i) {
@@ -103,9 +103,9 @@ class CpuOptimizer final : public Optimizer {
   const OptimizerKernels& rules_;
   const FloatKernels& floats_;
   std::vector<OptimizerTensor> tensors_;
-  std::vector<float> rate_factors_;   // of each tensor, its factor of the rate
-  std::vector<Piece> pieces_;         // lars: of all tensors
-  std::vector<int64_t> first_piece_;  // of each tensor, and the end
+  std::vector<float> rate_factors_;   // one per tensor
+  std::vector<Piece> pieces_;         // lars: pieces of all tensors
+  std::vector<int64_t> first_piece_;  // lars: index of the first piece of each tensor, then the number of pieces
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The update of the weights on the CPU, as ops/optimizer.h says; with lars, after a pass for the norms of all tensors.
+// The optimizer step on the CPU (ops/optimizer.h). lars needs a second pass before it, for the norms of all tensors.
 #pragma once
 
 #include "ops/cpu/parallel.h"

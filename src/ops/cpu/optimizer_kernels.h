@@ -1,5 +1,5 @@
-// The rules of ops/functors.h over contiguous values, compiled for each instruction set, with the same bits from each.
-// This header is read by files compiled with wider instruction sets: keep inline functions out of it.
+// The update rules of ops/functors.h over contiguous values, compiled for each instruction set. All versions give the
+// same bits. Files for different instruction sets include this header: do not define inline functions in it.
 #pragma once
 
 #include "ops/functors.h"
@@ -13,7 +13,7 @@ struct OptimizerKernels {
   void (*lars)(const LarsRule& rule, float* w, const float* g, float* m, float decay, float rate_factor, long count);
 };
 
-// The fastest of this processor.
+// The fastest version for this processor.
 const OptimizerKernels& optimizer_kernels();
 
 }  // namespace ddp

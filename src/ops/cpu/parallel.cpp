@@ -14,7 +14,7 @@ void pause() {
 #endif
 }
 
-// Until `value` is no longer `old`: awake for some 20 us, then asleep.
+// Waits until `value` is not `old`: spins for about 20 us, then sleeps.
 template <class T>
 void wait_for_change(const std::atomic<T>& value, T old) {
   for (int i = 0; i < 500; ++i, pause())
@@ -24,12 +24,14 @@ void wait_for_change(const std::atomic<T>& value, T old) {
 
 }  // namespace
 
-// The threads besides the caller's. A cursor holds the number of the job and its next item; whoever adds one to the
-// cursor has that item. The caller waits for items only, never for threads: one that the system has put aside, because
-// other processes want its core, holds up nobody. (OpenMP's barrier would, for whole time slices.)
+// The worker threads, without the caller's thread.
 //
-// Between jobs the cursor is closed: no item is that high. It is closed before the fields of the next job are written,
-// so a late thread that has read new fields with an old cursor fails to take an item.
+// cursor_ holds the job number (upper 32 bits) and the index of the next item (lower 32 bits). A thread takes an item
+// with a compare-and-swap that increments the cursor. The caller waits for items, not for threads: a thread that the
+// system has preempted does not delay the job. (OpenMP's barrier would wait for it, for whole time slices.)
+//
+// Between jobs, the cursor is closed: its index is larger than any item. It is closed before the fields of the next job
+// are written. If a late thread reads new fields with an old cursor, its compare-and-swap fails.
 class ThreadPool {
  public:
   explicit ThreadPool(int threads) {
@@ -52,7 +54,7 @@ class ThreadPool {
     cursor_.store(job, std::memory_order_release);
     cursor_.notify_all();
 
-    std::exception_ptr error;  // of a poll: the items must be finished before it leaves
+    std::exception_ptr error;  // of a poll; it is rethrown when all items are done
     while (work()) {
       if (error) continue;
       try {
@@ -69,7 +71,7 @@ class ThreadPool {
  private:
   static constexpr uint64_t kClosed = 0xffffffff, kJob = kClosed + 1;
 
-  // Takes and does one item; false where there is none.
+  // Takes and runs one item. Returns false if no item is left.
   bool work() {
     for (;;) {
       uint64_t cursor = cursor_.load(std::memory_order_acquire);

@@ -1,6 +1,5 @@
-// Sharing independent items among the threads of a rank. Items write to different places, so which thread does which
-// does not show in the result. The calling thread polls the device after each of its items; with one thread no other
-// exists.
+// Runs independent items on the threads of a rank. Items write to different places, so the result does not depend on
+// which thread runs an item. The calling thread works too, and polls the device after each of its items.
 #pragma once
 
 #include "device/device.h"
@@ -13,14 +12,15 @@ namespace ddp {
 
 class ThreadPool;
 
-// Copies share their threads. One call runs at a time.
+// Copies share their threads. One call at a time. With one thread, no other thread is started.
 struct Workers {
   Workers(Device& device_of_rank, int thread_count);
 
   Device& device;
   int threads;
 
-  // item(i) for i in [0, count).
+  // Calls item(i) for i in [0, count) and waits for all items. Items must not throw. An error of a poll is rethrown at
+  // the end.
   template <class F>
   void each(int64_t count, F&& item) const {
     using Item = std::remove_reference_t<F>;
@@ -28,7 +28,7 @@ struct Workers {
         count, [](void* f, int64_t i) { (*static_cast<Item*>(f))(i); }, &item);
   }
 
-  // span(first, end) for pieces of [0, count) of 64 KiB of floats.
+  // Calls span(first, end) for pieces of [0, count), each of 64 KiB of floats.
   template <class F>
   void spans(int64_t count, F&& span) const {
     constexpr int64_t kPiece = 16384;

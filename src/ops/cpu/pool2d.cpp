@@ -15,25 +15,25 @@ struct Interval {
   int64_t size() const { return end - first; }
 };
 
-// Windows along one side of an image. The average of all is one window of the size of the image.
+// Windows along one axis of an image. A global average has one window, of the size of the image.
 struct Axis {
   int64_t kernel, stride, padding, input, output;
 
-  // The places of the image that output i sees.
+  // The inputs in the window of output i.
   Interval inputs_of(int64_t i) const {
     const int64_t first = i * stride - padding;
     return {std::max<int64_t>(0, first), std::min(input, first + kernel)};
   }
-  // The outputs that see place h of the image.
+  // The outputs whose windows contain input h.
   Interval outputs_of(int64_t h) const {
-    const int64_t past = h + padding - kernel;  // the last start of a window that ends before h
+    const int64_t past = h + padding - kernel;  // the last start, with padding, of a window that ends before h
     const int64_t first = past < 0 ? 0 : past / stride + 1;
     return {first, std::max(first, std::min(output, (h + padding) / stride + 1))};
   }
 };
 
-// Every format is [planes][h][w][inner] with a contiguous inner run: channels, channels x lanes, or a block of
-// channels. Gradients are gathered: each place of dx is written once, from the windows that see it.
+// All formats are [planes][h][w][inner], where inner is channels, channels x lanes, or a block of channels. Backward
+// gathers: it writes each position of dx once, from all windows that contain it.
 class CpuPool2d final : public Pool2d {
  public:
   CpuPool2d(const Workers& workers, DType activations, const Pool2dDesc& desc)

@@ -1,4 +1,4 @@
-// Pooling on the CPU, as ops/pool2d.h says: any format, f32 or bf16.
+// Pooling on the CPU (ops/pool2d.h), for all formats, in f32 or bf16.
 #pragma once
 
 #include "core/dtype.h"

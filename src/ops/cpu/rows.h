@@ -1,6 +1,6 @@
-// An activation of any format as rows of `width` columns, each column with one channel's statistics, cut into items
-// for threads. The cut depends on shapes only, so partial sums of items, added up in their order, are the same bits for
-// any number of threads.
+// A view of an activation of any format as a matrix: rows of `width` columns, where each column belongs to one channel.
+// The rows are split into items for threads. The split depends on shapes only, so partial sums of items, added in the
+// order of items, have the same bits for any number of threads.
 #pragma once
 
 #include "core/shape.h"
@@ -12,9 +12,10 @@
 
 namespace ddp {
 
-// dense      rows of c channels
-// lanes      rows of c * lanes; those of the last, partly filled block of samples are items of their own: `ragged`
-// channels   rows of a block of channels; row i of block b of a sample belongs to the columns from b * width on
+// dense              one row has c channels
+// batch_interleaved  one row has c * lanes values; the rows of a partly filled last block of samples are in separate
+//                    items, which are `ragged`
+// blocked_channels   one row has one block of channels; rows of block b start at column b * width
 class Rows {
  public:
   Rows(const ImageShape& image, Format format)
@@ -27,7 +28,7 @@ class Rows {
         max_rows_(std::max<int64_t>(1, kItem / width_)) {}
 
   int64_t width() const { return width_; }
-  int64_t columns() const { return blocks_ * width_; }  // of all blocks
+  int64_t columns() const { return blocks_ * width_; }  // in all blocks
   int64_t lanes() const { return format_.kind == Format::Kind::batch_interleaved ? format_.block : 1; }
 
   int64_t items(int64_t n) const {
@@ -41,7 +42,7 @@ class Rows {
   }
   int64_t ragged_lanes(int64_t n) const { return n % lanes(); }
 
-  // run(offset of the first element, rows, first column), once or more.
+  // Calls run(offset of the first element, rows, first column) for each contiguous run of rows of an item.
   template <class F>
   void each_run(int64_t item, int64_t n, F&& run) const {
     if (format_.kind != Format::Kind::blocked_channels) {
@@ -61,7 +62,7 @@ class Rows {
   }
 
  private:
-  static constexpr int64_t kItem = 64 * 1024;  // elements: some tens of microseconds
+  static constexpr int64_t kItem = 64 * 1024;  // elements of an item, for some tens of microseconds of work
 
   int64_t whole_rows(int64_t n) const { return n / lanes() * positions_; }
   int64_t samples_per_item() const { return std::max<int64_t>(1, max_rows_ / (positions_ * blocks_)); }
@@ -69,7 +70,7 @@ class Rows {
 
   Format format_;
   int64_t positions_, blocks_, width_;
-  int64_t max_rows_;  // rows of an item
+  int64_t max_rows_;  // rows of an item at most
 };
 
 }  // namespace ddp

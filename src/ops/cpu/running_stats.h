@@ -1,4 +1,4 @@
-// The update of batch norms' running statistics on the CPU (ops/batch_norm.h).
+// The update of running statistics on the CPU (ops/batch_norm.h).
 #pragma once
 
 #include "ops/batch_norm.h"

@@ -17,7 +17,7 @@ struct Stats {
   int64_t correct = 0;
 };
 
-// One sample, its classes `stride` apart.
+// Loss and gradient of one sample. Its classes are `stride` elements apart.
 template <class T>
 Stats cross_entropy(const T* z, int64_t classes, int64_t stride, int64_t label, float scale, float smoothing,
                     T* dlogits) {
@@ -32,7 +32,7 @@ Stats cross_entropy(const T* z, int64_t classes, int64_t stride, int64_t label, 
     logits += shifted;
   }
   const float share = smoothing / static_cast<float>(classes);
-  // The targets add up to 1, so log(sum) has no factor.
+  // The targets sum to 1, so the factor of log(sum) is 1.
   double loss = std::log(sum) - static_cast<double>(1 - smoothing) * label_logit;
   if (smoothing > 0) loss -= static_cast<double>(share) * logits;
   if (dlogits) {
@@ -46,7 +46,7 @@ Stats cross_entropy(const T* z, int64_t classes, int64_t stride, int64_t label, 
 
 }  // namespace
 
-// Samples are cut into at most kItems items, whatever the threads; their statistics are added up in order.
+// Samples are split into at most kItems items, for any number of threads. The stats of the items are added in order.
 void softmax_cross_entropy(const Workers& workers, const Tensor& logits, const Samples& samples, float scale,
                            float smoothing, const Tensor* dlogits, float* stats, Gradient mode) {
   constexpr int64_t kItems = 64;

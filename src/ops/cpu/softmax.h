@@ -1,4 +1,4 @@
-// Softmax cross-entropy on the CPU, as ops/ops.h says; the sums are in double, in a fixed order.
+// Softmax cross-entropy on the CPU (ops/ops.h). Losses are summed over samples in double, in a fixed order.
 #pragma once
 
 #include "device/tensor.h"
@@ -8,7 +8,7 @@
 
 namespace ddp {
 
-// The contract is that of Ops::softmax_cross_entropy_backward; without dlogits only the statistics.
+// Contract: Ops::softmax_cross_entropy_backward. With null dlogits, only the stats are computed.
 void softmax_cross_entropy(const Workers& workers, const Tensor& logits, const Samples& samples, float scale,
                            float smoothing, const Tensor* dlogits, float* stats, Gradient mode);
 

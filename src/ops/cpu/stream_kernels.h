@@ -1,6 +1,6 @@
-// The inner loops that stream through activations or flat buffers once, compiled for each instruction set. Activations
-// are f32 or bf16 in memory and f32 in registers; a table serves one of the two. Strides and widths are in elements.
-// This header is read by files compiled with wider instruction sets: keep inline functions out of it.
+// The inner loops that read activations or flat buffers once, compiled for each instruction set. Activations are f32 or
+// bf16 in memory and f32 in registers; each table of functions is for one of these types. Strides and widths are in
+// elements. Files for different instruction sets include this header: do not define inline functions in it.
 #pragma once
 
 #include "core/dtype.h"
@@ -8,7 +8,7 @@
 
 namespace ddp {
 
-// Of batch norm (ops/batch_norm.h), for x[rows][width] and statistics of `width` columns. Sums are added to.
+// Batch norm (ops/batch_norm.h) over x[rows][width], with statistics for `width` columns. The kernels add to the sums.
 struct NormSum {
   const void* x;
   long rows, width;
@@ -23,11 +23,11 @@ struct NormForward {
   const float *mean, *factor, *shift;
   bool relu;
 };
-struct NormBackwardSum {  // t2 lacks the factor 1 / sqrt(var + epsilon)
+struct NormBackwardSum {  // t2 is without the factor 1 / sqrt(var + epsilon)
   const void* x;
-  const void* y;     // may be null: no ReLU
+  const void* y;     // null: no ReLU
   const void* more;  // may be null
-  void* dy;          // written only where there is y or more
+  void* dy;          // written only if y or more is not null
   long rows, width;
   const float* mean;
   float *t1, *t2;
@@ -40,7 +40,8 @@ struct NormBackward {
   const float *mean, *inverse_deviation, *factor, *mean_t1, *mean_t2;
 };
 
-// y[k] = scale * the sum, or the largest, over `rows` x `columns` places of x. No places: 0.
+// y[k] = scale * sum (average) or the largest value (maximum) over `rows` x `columns` positions of x. The average of no
+// positions is 0; the maximum needs one.
 struct PoolWindow {
   const void* x;
   long row, column;  // strides
@@ -48,8 +49,8 @@ struct PoolWindow {
   float scale;
   void* y;
 };
-// dx[k] at the place (h, w) of a plane x[..][row_of_x][width]: the dy of those windows, rows i0 to i1 - 1 and columns
-// j0 to j1 - 1 of y[..][row_of_y][width], whose first largest value is there.
+// dx[k] at position (h, w) of the plane x[..][row_of_x][width] = sum of dy over the windows whose first largest value
+// is at (h, w). The windows that contain (h, w) are rows i0 to i1 - 1, columns j0 to j1 - 1 of y[..][row_of_y][width].
 struct PoolMaximumGradient {
   const void *x, *y, *dy;
   void* dx;
@@ -84,7 +85,7 @@ struct StreamKernels {
   FloatKernels floats;
 };
 
-// The fastest of this processor.
+// The fastest version for this processor.
 const StreamKernels& stream_kernels();
 const ActivationKernels& activation_kernels(DType type);
 

@@ -1,5 +1,5 @@
-// Vectors of L floats, and their loads and stores from f32 or bf16 (uint16_t) memory, in plain integer arithmetic that
-// every instruction set has. Read by files compiled for different instruction sets: all of it is local to each.
+// Vectors of L floats, with loads and stores of f32 or bf16 (uint16_t) memory, in integer arithmetic that all
+// instruction sets have. Files for different instruction sets include this header, so all names have internal linkage.
 #pragma once
 
 #include <cstdint>
@@ -49,7 +49,7 @@ inline Vector<L> load(const uint16_t* p) {
 }
 #ifdef __AVX512F__
 template <>
-inline Vector<16> load<16>(const uint16_t* p) {  // GCC 12 takes four instructions to widen
+inline Vector<16> load<16>(const uint16_t* p) {  // the generic version takes four instructions in GCC 12
   const __m256i half = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
   const auto bits = __builtin_bit_cast(SimdTypes<16>::Bits, _mm512_maskz_cvtepu16_epi32(0xffff, half));
   return __builtin_bit_cast(Vector<16>, bits << 16);
@@ -61,7 +61,7 @@ inline void store(float* p, const Vector<L>& v) {
   *reinterpret_cast<typename SimdTypes<L>::LooseVector*>(p) = v;
 }
 
-// As core/bf16.h: to nearest, ties to even; a NaN stays one.
+// Rounds as core/bf16.h: to nearest, ties to even; NaN stays NaN.
 template <int L>
 inline void store(uint16_t* p, const Vector<L>& v) {
   using Bits = typename SimdTypes<L>::Bits;
@@ -76,7 +76,7 @@ inline void store(uint16_t* p, const Vector<L>& v) {
         __builtin_convertvector(kept >> 16, typename SimdTypes<L>::Half);
 }
 
-// f(vector length, k) for the columns of a row: runs of 16, then of 8, then single ones.
+// Calls f(vector length, k) for the columns of a row: vectors of 16, then of 8, then single columns.
 template <class F>
 inline void each_column(long width, F&& f) {
   long k = 0;

@@ -6,19 +6,19 @@
 namespace ddp {
 namespace {
 
-// Every kernel works on tiles of columns (ops/cuda/columns.h) of at most 128 bytes, so that the partial sums are few
-// and a thread keeps what it needs of its channels in registers. What is computed for each channel, once for a block,
-// reaches the threads through shared memory.
+// All kernels work on tiles of columns (ops/cuda/columns.h) of at most 128 bytes. So there are few partial sums, and
+// each thread keeps the values of its channels in registers. Each block computes the values of a channel once, and
+// shares them with its threads in shared memory.
 constexpr int kTileBytes = 128;
 constexpr int kTileChannels = kTileBytes / 2;
-constexpr int kBlocksAtOnce = 4;  // on a multiprocessor
+constexpr int kBlocksAtOnce = 4;  // resident blocks per multiprocessor
 
 ColumnPlan plan_of(int64_t rows, int64_t channels, DType type, int pack, bool sums) {
   return plan_columns(rows, channels / pack, kTileBytes / (pack * static_cast<int>(size_of(type))),
                       sums ? kFewRows : 0);
 }
 
-// f(channel, channel in the tile): once for each channel of the block's tile, each by a thread of its own.
+// Calls f(channel, channel in the tile) for each channel of the block's tile, with one thread per channel.
 template <int N, class F>
 __device__ void each_channel(const ColumnPlan& plan, const ColumnPlace& place, const F& f) {
   const int thread = threadIdx.x, channel = place.tile * plan.width * N + thread;
@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
   sum_columns(plan, place, sums, partials, out, false);
 }
 
-// From sums, or given.
+// Mean and variance: computed from `sums` if that is not null, else given.
 struct Statistics {
   const float *center, *sums;
   float count;
@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
   });
 }
 
-// The gradients that are summed are those that are stored, so that backward's dx adds up to 0.
+// Sums the stored, rounded gradients, so that the dx of the backward pass sums to 0.
 template <class T, int N>
 __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
     backward_sum_kernel(const T* x, const T* y, const T* more, T* dy, ColumnPlan plan, const float* saved,
@@ -169,7 +169,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
   if (place.active)
     for (int k = 0; k < N; ++k) {
       gradient[k] = per_channel[threadIdx.x % plan.width * N + k];
-      gradient[k].mean_t2 = 1;  // a part of inverse_deviation already: one register less for each channel
+      gradient[k].mean_t2 = 1;  // inverse_deviation contains this factor, which saves one register per channel
     }
   const auto load_packs = [&](int64_t i) { return TwoPacks<T, N>{load_raw<N>(x + i), load_raw<N>(dy + i)}; };
   each_row<N, 2>(plan, place, load_packs, [&](int64_t i, const TwoPacks<T, N>& packs) {
@@ -281,7 +281,7 @@ class CudaBatchNorm final : public BatchNorm {
   BatchNormDesc desc_;
   int64_t channels_;
   int pack_;
-  Buffer saved_;  // of the last forward: [mean][1 / deviation]
+  Buffer saved_;  // from the last forward: [mean][1 / sqrt(var + epsilon)]
   const float *scale_ = nullptr, *shift_ = nullptr;
 };
 

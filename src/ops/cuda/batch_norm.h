@@ -1,5 +1,5 @@
-// Batch normalisation on the GPU, as ops/batch_norm.h says: dense activations in f32 or bf16; sums, statistics and
-// arithmetic in f32. All sums are taken in an order that follows from the shape.
+// Batch normalisation on the GPU (ops/batch_norm.h), for dense activations in f32 or bf16. Sums, statistics and
+// arithmetic are f32. The order of all sums depends on the shape only.
 #pragma once
 
 #include "ops/batch_norm.h"

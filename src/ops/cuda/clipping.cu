@@ -7,7 +7,7 @@
 namespace ddp {
 namespace {
 
-// Each block leaves the sum of its share, which follows from the count alone; a second kernel of one block adds them.
+// Each block writes the sum of its share; the shares depend on the count only. A second kernel of one block adds them.
 template <int W>
 __global__ void squares_kernel(const float* values, int64_t count, float* partials) {
   Sums<1> mine{};

@@ -20,8 +20,8 @@ __global__ void add_partials_kernel(const float* partials, int groups, int64_t c
 }  // namespace
 
 ColumnPlan plan_columns(int64_t rows, int64_t packs, int max_width, int64_t few_rows) {
-  constexpr int kNarrow = 8;               // packs
-  constexpr int64_t kSteps = 4;            // the least for a group
+  constexpr int kNarrow = 8;               // packs per tile
+  constexpr int64_t kSteps = 4;            // rows per thread, at least, to add a group
   constexpr int64_t kMaxGroups = 4 * 132;  // half of the threads of an H200
   ColumnPlan plan{rows, static_cast<int>(packs), 0, 0, 0, 1};
   const auto steps_of_tiles = [&](int max_tile_width) {

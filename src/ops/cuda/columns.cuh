@@ -1,4 +1,4 @@
-// What the threads of a kernel over columns (ops/cuda/columns.h) do.
+// Device code for kernels over columns (ops/cuda/columns.h).
 #pragma once
 
 #include "ops/cuda/columns.h"
@@ -6,11 +6,11 @@
 
 namespace ddp {
 
-// The place of a thread in its block, and of that among the columns.
+// The position of a thread in its block, and of the block in the matrix.
 struct ColumnPlace {
   int tile, group, thread_row;
-  int column;   // of packs
-  bool active;  // whether there is anything there
+  int column;   // in packs
+  bool active;  // whether the thread has a column; spare threads do not
 
   __device__ explicit ColumnPlace(const ColumnPlan& plan)
       : tile(blockIdx.x % plan.tiles),
@@ -20,8 +20,8 @@ struct ColumnPlace {
         active(thread_row < plan.thread_rows && column < plan.packs) {}
 };
 
-// use(i, load(i)) for the packs of a thread, which start at element i, from the first row to the last. U rows are
-// loaded before the first of them is used, so that their loads are under way together.
+// Calls use(i, load(i)) for the packs of a thread, in the order of rows; a pack starts at element i. U rows are loaded
+// before the first is used, so that their loads overlap.
 template <int N, int U, class Load, class Use>
 __device__ void each_row(const ColumnPlan& plan, const ColumnPlace& place, const Load& load, const Use& use) {
   const int64_t row = static_cast<int64_t>(plan.packs) * N, end = plan.rows * row;
@@ -36,8 +36,8 @@ __device__ void each_row(const ColumnPlan& plan, const ColumnPlace& place, const
   for (; i < end; i += stride) use(i, load(i));
 }
 
-// Adds up M sums of each column over the lanes of a block in a tree, and leaves them in [sum][channel] `out`, or, where
-// there are several groups, in `partials` [sum][channel][group] for add_partials.
+// Sums M values of each column over the thread rows of a block, as a tree. With one group, the result goes to `out`
+// [sum][channel]. With several groups, it goes to `partials` [sum][channel][group], for add_partials.
 template <int M, int N>
 __device__ void sum_columns(const ColumnPlan& plan, const ColumnPlace& place, const Pack<float, N> (&mine)[M],
                             float* partials, float* out, bool add) {

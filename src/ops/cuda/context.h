@@ -1,4 +1,4 @@
-// What all ops of one rank share. Everything runs on one stream, so one workspace serves all.
+// Shared by all ops of one rank. All work runs on one stream, so all ops share one workspace.
 #pragma once
 
 #include "device/buffer.h"
@@ -9,7 +9,7 @@
 
 namespace ddp {
 
-// Grows while plans are made, and not after.
+// Scratch memory. It grows while plans are made, never in a step.
 class Workspace {
  public:
   explicit Workspace(Memory& memory) : memory_(memory) {}

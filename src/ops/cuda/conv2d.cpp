@@ -46,14 +46,14 @@ const char* name_of(Pass pass) {
   return "";
 }
 
-// For each pass one engine is chosen, by its time at the largest batch size on rank 0, and all ranks plan all batch
-// sizes with it; one that does not support it takes the engine that cuDNN recommends. What is recommended is the same
-// on every run and time is not, so deterministic runs are not timed.
+// For each pass, a rank times cuDNN's engines at its largest batch size. All ranks then use the fastest engine of rank
+// 0, for all batch sizes; if it does not support a batch size, that uses the engine that cuDNN recommends.
+// Deterministic runs do not time, because times differ from run to run and recommendations do not.
 //
-// In f32, cuDNN works on the weights and gradients of the flat buffers. In bf16 it works on a copy of the weights, made
-// when they are bound, and its weight gradient, which it has in bf16 only, goes through scratch memory.
+// In f32, cuDNN uses the weights and gradients in the flat buffers. In bf16, it uses a bf16 copy of the weights, which
+// bind makes, and writes the weight gradient to scratch memory, because it computes that in bf16 only.
 //
-// cuDNN has a ReLU fused behind a bias only: where there is none, zeros are added.
+// cuDNN fuses a ReLU only after a bias. A convolution with a ReLU but no bias adds zeros.
 class CudnnConv2d final : public Conv2d {
  public:
   CudnnConv2d(std::shared_ptr<Library> library, CudaContext& context, const Conv2dDesc& desc,
@@ -152,7 +152,7 @@ class CudnnConv2d final : public Conv2d {
     return conv_graph(library_->target, desc, n, type(), pass, add);
   }
 
-  // Collective, whatever this rank plans.
+  // Collective: all ranks call it, even a rank without batch sizes.
   Choice choose(Pass pass) {
     Choice choice;
     if (!batch_sizes_.empty()) {
@@ -204,7 +204,7 @@ class CudnnConv2d final : public Conv2d {
   int64_t workspace_ = 0, scratch_offset_ = 0, bias_offset_ = 0;  // bytes
 
   Buffer copy_;   // weight and bias in bf16
-  Buffer zeros_;  // a bias where there is none, in f32
+  Buffer zeros_;  // f32 bias for a convolution without one
   void *weight_ = nullptr, *bias_ = nullptr;
   Plans forward_, weight_gradient_, added_weight_gradient_, input_gradient_;
 };

@@ -1,4 +1,4 @@
-// Convolutions by cuDNN's graph API, in NHWC.
+// Convolutions with cuDNN's graph API, in NHWC.
 #pragma once
 
 #include "ops/conv2d.h"
@@ -13,9 +13,9 @@ namespace ddp {
 
 using Conv2dMaker = std::function<std::unique_ptr<Conv2d>(const Conv2dDesc&, std::span<const int64_t> batch_sizes)>;
 
-// Loads cuDNN; the maker keeps it loaded. The context outlives the maker and what it makes.
+// Loads cuDNN; the maker and its convolutions keep it loaded. The context outlives both. Throws Error(Exit::device).
 Conv2dMaker make_cudnn(CudaContext& context);
 
-std::string describe_cudnn();  // "cuDNN 9.19.0"
+std::string describe_cudnn();  // such as "cuDNN 9.19.0"
 
 }  // namespace ddp

@@ -6,7 +6,7 @@ namespace ddp {
 namespace {
 
 constexpr size_t kWorkspaceBytes = size_t{32} << 20;
-constexpr uint32_t kAlignment = 16;  // bytes, of every matrix
+constexpr uint32_t kAlignment = 16;  // of all matrices, in bytes
 
 cudaDataType_t type_of(DType dtype) { return dtype == DType::f32 ? CUDA_R_32F : CUDA_R_16BF; }
 
@@ -57,8 +57,8 @@ Matmul::Matmul(cublasLtHandle_t library, CudaContext& context, const MatmulDesc&
   choose(wanted);
 }
 
-// Parts of a split sum are added in f32 and in a fixed order: reductions in place, or in the type of a bf16 output, are
-// never taken.
+// Split-k partial sums are added in f32, in a fixed order. Reduction schemes that work in place or in the type of a
+// bf16 output are not allowed.
 void Matmul::choose(const cublasLtMatmulAlgo_t* wanted) {
   cublasLtMatmulHeuristicResult_t found{};
   if (wanted &&

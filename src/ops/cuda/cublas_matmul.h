@@ -1,4 +1,5 @@
-// One matrix product by cuBLASLt, planned once. Matrices are column-major: d = op(a) * op(b) (+ d), m x n, over k.
+// A planned matrix product with cuBLASLt: d = op(a) * op(b) (+ d), where op(a) is m x k and op(b) is k x n. Matrices
+// are column-major.
 #pragma once
 
 #include "ops/cuda/context.h"
@@ -10,6 +11,7 @@
 
 namespace ddp {
 
+// Throws Error(Exit::device) with the call, its position and the text of cuBLASLt, unless the call succeeded.
 void check_cublas(cublasStatus_t result, const char* call, const char* file, int line);
 #define DDP_CUBLAS(call) ::ddp::check_cublas((call), #call, __FILE__, __LINE__)
 
@@ -17,18 +19,19 @@ using CublasLt = std::unique_ptr<cublasLtContext, Destroy<cublasLtDestroy>>;
 
 struct MatmulDesc {
   int64_t m = 0, n = 0, k = 0;
-  bool transpose_a = false, transpose_b = false;  // a is k x m, b is n x k in memory
+  bool transpose_a = false, transpose_b = false;  // in memory, a is then k x m, and b is n x k
   DType inputs = DType::f32, output = DType::f32;
-  bool bias = false, relu = false;  // one bias for each row of d, of the type of d
+  bool bias = false, relu = false;  // one bias per row of d, of the type of d; relu needs a bias
 };
 
 class Matmul {
  public:
-  // Plans with `wanted` where that algorithm can do it, else with cuBLASLt's first choice.
+  // Uses the algorithm `wanted` if it supports this product, else the first choice of cuBLASLt. `wanted` may be null.
+  // Throws Error(Exit::device) if there is no algorithm.
   Matmul(cublasLtHandle_t library, CudaContext& context, const MatmulDesc& desc, const cublasLtMatmulAlgo_t* wanted);
 
   const cublasLtMatmulAlgo_t& algorithm() const { return algorithm_; }
-  void set_bias(const void* bias);  // 16-byte aligned, as are all matrices
+  void set_bias(const void* bias);  // bias and all matrices are 16-byte aligned
   void run(const void* a, const void* b, void* d, bool add) const;
 
  private:

@@ -1,4 +1,4 @@
-// Which of cuDNN's engines may compute a pass, and how a choice of one travels between ranks. Nothing here needs a GPU.
+// Which cuDNN engines a pass may use, and the encoding of a choice for communication. This code needs no GPU.
 #pragma once
 
 #include "ops/precision.h"
@@ -23,11 +23,11 @@ struct Notes {
 struct Rules {
   Precision precision = Precision::tf32;
   bool deterministic = false;
-  int64_t workspace = int64_t{64} << 20;  // bytes at most
+  int64_t workspace = int64_t{64} << 20;  // at most, in bytes
 };
 
-// Never engines whose sums are not f32. `compiling`: also those that compile their kernels when first used, which takes
-// long and fails only then.
+// Whether an engine with these notes is allowed. Engines whose sums are not f32 never are. `compiling` allows engines
+// that compile kernels at their first use: this takes long, and errors show only then.
 bool admissible(const Notes& notes, const Rules& rules, bool compiling);
 
 struct Knob {
@@ -35,7 +35,7 @@ struct Knob {
   friend bool operator==(const Knob&, const Knob&) = default;
 };
 
-// An engine with its settings, for all batch sizes alike; or none.
+// An engine and its settings, the same for all batch sizes; or no engine.
 struct Choice {
   int64_t engine = -1;
   std::vector<Knob> knobs;

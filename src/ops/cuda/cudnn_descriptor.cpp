@@ -8,7 +8,7 @@
 namespace ddp::cudnn {
 namespace {
 
-// The text of the last failed call; empty where there is none.
+// The text of the last failed call, or an empty string.
 std::string last_error() {
   char text[1024] = "";
   cudnnGetLastErrorString(text, sizeof text);

@@ -1,4 +1,4 @@
-// The descriptors that cuDNN's graph API is made of. One takes attributes until it is finalized, and can be read after.
+// RAII for the descriptors of cuDNN's graph API. Set attributes before finalize(), and get them after it.
 #pragma once
 
 #include <cudnn.h>
@@ -13,7 +13,7 @@
 
 namespace ddp::cudnn {
 
-// Throws Error(Exit::device) with the call, its place and cuDNN's own text unless it succeeded.
+// Throws Error(Exit::device) with the call, its position and the text of cuDNN, unless the call succeeded.
 void check(cudnnStatus_t status, const char* call, const char* file, int line);
 
 template <class T>
@@ -45,7 +45,8 @@ inline constexpr auto kAttributeType<cudnnBackendNumericalNote_t> = CUDNN_TYPE_N
 template <>
 inline constexpr auto kAttributeType<cudnnBackendBehaviorNote_t> = CUDNN_TYPE_BEHAVIOR_NOTE;
 
-// Shares one descriptor; it and all that were set into it live until the last that shares it ends.
+// A shared reference to one cuDNN descriptor. The descriptor, and all descriptors that were set into it, live as long
+// as the last reference.
 class Descriptor {
  public:
   explicit Descriptor(cudnnBackendDescriptorType_t type);
@@ -70,7 +71,7 @@ class Descriptor {
   }
 
   Descriptor& finalize();
-  bool try_finalize();  // false where cuDNN does not support this
+  bool try_finalize();  // false if cuDNN does not support the descriptor
 
   template <class T>
   T get(cudnnBackendAttributeName_t name) const {
@@ -78,7 +79,7 @@ class Descriptor {
     get(name, kAttributeType<T>, 1, &value);
     return value;
   }
-  // At most `most` values.
+  // Returns at most `max_count` values.
   template <class T>
   std::vector<T> list(cudnnBackendAttributeName_t name, int64_t max_count) const {
     std::vector<T> values(max_count);

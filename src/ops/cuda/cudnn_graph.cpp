@@ -7,11 +7,11 @@
 namespace ddp::cudnn {
 namespace {
 
-using Dims = std::array<int64_t, 4>;  // n, c, h, w, whatever the order in memory
+using Dims = std::array<int64_t, 4>;  // n, c, h, w, for any memory order
 
 cudnnDataType_t data_type(DType type) { return type == DType::f32 ? CUDNN_DATA_FLOAT : CUDNN_DATA_BFLOAT16; }
 
-// Innermost the channels, as everywhere here; virtual ones exist inside a graph only.
+// A tensor with channels innermost. A virtual tensor is an intermediate value of the graph, without memory.
 Descriptor tensor(int64_t id, const Dims& dims, cudnnDataType_t type, bool is_virtual = false) {
   const auto [n, c, h, w] = dims;
   return Descriptor(CUDNN_BACKEND_TENSOR_DESCRIPTOR)

@@ -1,4 +1,4 @@
-// The operations of a convolution as cuDNN's graphs, for one batch size.
+// The passes of a convolution as cuDNN operation graphs, for one batch size.
 #pragma once
 
 #include "core/dtype.h"
@@ -12,8 +12,8 @@
 
 namespace ddp::cudnn {
 
-// For which GPU plans are made: that of a handle, or one described in JSON, for which plans can be made, but not run,
-// where there is none.
+// The GPU that plans are made for: the GPU of a handle, or a GPU described in JSON. For the latter, plans can be made
+// on a machine without a GPU, but not run.
 class Target {
  public:
   explicit Target(cudnnHandle_t handle) : handle_(handle) {}
@@ -29,19 +29,19 @@ class Target {
 
 enum class Pass { forward, weight_gradient, input_gradient };
 
-// A gradient has the operand of what it is the gradient of.
+// A gradient uses the operand of its value: dy is Operand::y.
 enum class Operand : int64_t { x = 1, w, y, bias };
 
-// What a plan is for. Its operands are all of one type: cuDNN's precompiled engines have weights, bias and weight
-// gradient in the type of x and y.
+// An operation graph and its operands. All operands have one type, because cuDNN's precompiled engines need weights,
+// bias and weight gradient in the type of x and y.
 struct Graph {
   Descriptor descriptor;
   std::vector<Operand> operands;
 };
 
-// Forward: with desc.bias and desc.relu these are part of it. `add`, for the weight gradient: it grows by the result.
-// Sums are f32. All operands are dense and start at multiples of kAlignment bytes; with less there are half as many
-// plans.
+// The forward graph includes the bias if desc.bias, and the ReLU if desc.relu. With `add`, the weight gradient is added
+// to its operand. Sums are f32. All operands are dense and start at multiples of kAlignment bytes; a smaller alignment
+// would leave half as many plans.
 inline constexpr int64_t kAlignment = 16;
 Graph conv_graph(const Target& target, const Conv2dDesc& desc, int64_t n, DType type, Pass pass, bool add = false);
 

@@ -28,7 +28,7 @@ Candidate candidate(const Descriptor& config) {
   return found;
 }
 
-// In the order of cuDNN's own expectation.
+// Candidates in the order of the speed that cuDNN expects.
 std::vector<Candidate> candidates(const Target& target, const Graph& graph, cudnnBackendHeurMode_t mode) {
   const int64_t max_count = 64;
   Descriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
@@ -79,8 +79,7 @@ Plan::Plan(Descriptor plan, const Graph& graph, Choice choice, Notes notes)
       notes_(std::move(notes)),
       workspace_(plan_.get<int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE)) {}
 
-// A variant pack cannot change once it is finalized. A step passes the same pointers every time, so the last one is
-// kept.
+// A finalized variant pack cannot change. Steps pass the same pointers every time, so the plan keeps the last pack.
 void Plan::run(cudnnHandle_t handle, std::span<void* const> pointers, void* workspace) {
   DDP_EXPECT(pointers.size() == operands_.size());
   if (!variant_pack_ || workspace != pack_workspace_ || !std::ranges::equal(pointers, pack_pointers_)) {

@@ -1,4 +1,4 @@
-// Plans: a graph, an engine and its settings, ready to run.
+// Execution plans: a graph, an engine and its settings.
 #pragma once
 
 #include "ops/cuda/cudnn_choice.h"
@@ -14,14 +14,14 @@ namespace ddp::cudnn {
 
 class Plan {
  public:
-  // Nothing where this engine, so set, does not support this graph.
+  // Returns nullopt if the engine, with these settings, does not support the graph.
   static std::optional<Plan> make(const Target& target, const Graph& graph, const Choice& choice);
 
   const Choice& choice() const { return choice_; }
   const Notes& notes() const { return notes_; }
-  int64_t workspace() const { return workspace_; }  // bytes
+  int64_t workspace() const { return workspace_; }  // in bytes
 
-  // Issues the work to the handle's stream; it may be captured. Pointers in the order of the graph's operands.
+  // Issues the work to the stream of the handle, which may be capturing. `pointers` follow the order of graph.operands.
   void run(cudnnHandle_t handle, std::span<void* const> pointers, void* workspace);
 
  private:
@@ -33,17 +33,17 @@ class Plan {
   Notes notes_;
   int64_t workspace_;
   std::optional<Descriptor> variant_pack_;
-  std::vector<void*> pack_pointers_;  // what variant_pack_ was made for
+  std::vector<void*> pack_pointers_;  // the pointers in variant_pack_
   void* pack_workspace_ = nullptr;
 };
 
-// The first `most` plans that keep the rules, the one that cuDNN expects to be fastest first. Empty: there is none.
+// At most `max_count` plans that obey the rules, in the order of the speed that cuDNN expects. Empty if there is none.
 std::vector<Plan> find_plans(const Target& target, const Graph& graph, const Rules& rules, size_t max_count);
 
-// How many of them are worth timing. The first three can all be plans without tensor cores where the fourth has them.
+// The number of plans to time. Sometimes the first plan with tensor cores is the fourth.
 inline constexpr size_t kTimed = 6;
 
-// The plan of this choice; where there is none that keeps the rules, the first that does. Nothing: there is none.
+// The plan of this choice if it obeys the rules, else the first plan that does. nullopt if there is none.
 std::optional<Plan> make_plan(const Target& target, const Graph& graph, const Rules& rules, const Choice& choice);
 
 }  // namespace ddp::cudnn

@@ -18,8 +18,8 @@ CudaEvent make_timer() {
 
 }  // namespace
 
-// Each plan runs once unmeasured, then in rounds, of which the fastest counts: what disturbs a round only lengthens it.
-// A plan that does not run is left out.
+// Each plan has one run without measurement, then several rounds. The fastest round counts, because disturbances only
+// make rounds slower. A plan that fails is left out.
 size_t fastest(CudaContext& context, cudnnHandle_t handle, std::span<Plan> plans, std::span<const int64_t> bytes) {
   DDP_EXPECT(!plans.empty());
   if (plans.size() == 1) return 0;

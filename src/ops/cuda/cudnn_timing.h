@@ -1,4 +1,4 @@
-// Chooses among plans by trying them.
+// Selects a plan by its measured time.
 #pragma once
 
 #include "ops/cuda/context.h"
@@ -10,8 +10,8 @@
 
 namespace ddp::cudnn {
 
-// The position of the plan that runs fastest on memory allocated for that and freed again. `bytes` has the size of each
-// of the plans' operands. Waits for the device.
+// The index of the fastest plan. `bytes` has the sizes of the plans' operands. Allocates and frees memory for the test
+// runs, and waits for the device. Throws Error(Exit::device) if no plan of several runs.
 size_t fastest(CudaContext& context, cudnnHandle_t handle, std::span<Plan> plans, std::span<const int64_t> bytes);
 
 }  // namespace ddp::cudnn

@@ -7,7 +7,7 @@
 namespace ddp {
 namespace {
 
-// Not an index into the array, which would take it out of the registers.
+// word[element % 4] without an array index: an index would move the array from registers to memory.
 __device__ uint32_t word_of(const Bits128& bits, uint32_t element) {
   const uint32_t low = element & 1 ? bits.word[1] : bits.word[0], high = element & 1 ? bits.word[3] : bits.word[2];
   return element & 2 ? high : low;

@@ -1,4 +1,4 @@
-// Dropout on the GPU, as ops/dropout.h says.
+// Dropout on the GPU (ops/dropout.h). Contract: Ops::dropout, for dense activations.
 #pragma once
 
 #include "ops/cuda/context.h"

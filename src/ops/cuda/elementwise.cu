@@ -51,9 +51,9 @@ __global__ void flag_nonfinite_kernel(const uint32_t* bits, int64_t count, float
   if (any && *flag == 0) *flag = mark;
 }
 
-// Rows of the part of an image that is read; lengths in bytes.
+// The part of an image that is read. Lengths are in bytes.
 struct Crop {
-  uint32_t row, features;  // of what is read
+  uint32_t row, features;  // a row of the part; the whole part
   uint32_t image_row;
   int64_t image;
 };
@@ -90,7 +90,7 @@ void normalize(CudaContext& context, const Samples& samples, const ImageShape& i
   DDP_EXPECT(x.format == Format{} && x.shape.n == samples.size);
   DDP_EXPECT(part.h <= image.h && part.w <= image.w && part.c == image.c);
   DDP_EXPECT(x.shape.elements() < INT32_MAX && image.elements() < INT32_MAX);
-  const bool whole_rows = part.w == image.w;  // then one run of bytes is all that is read
+  const bool whole_rows = part.w == image.w;  // the part is then one run of bytes
   const int64_t row = whole_rows ? part.elements() : part.w * part.c;
   const int64_t image_row = whole_rows ? image.elements() : image.w * image.c;
   const Crop crop{static_cast<uint32_t>(row), static_cast<uint32_t>(part.elements()), static_cast<uint32_t>(image_row),

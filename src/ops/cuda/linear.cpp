@@ -18,8 +18,8 @@ constexpr size_t kAlgorithmWords = sizeof(cublasLtMatmulAlgo_t) / sizeof(int64_t
 using AlgorithmWords = std::array<int64_t, kAlgorithmWords>;
 static_assert(sizeof(AlgorithmWords) == sizeof(cublasLtMatmulAlgo_t));
 
-// A row-major matrix of n rows and c columns is a column-major one of c rows. So, with x of i rows, w of i rows and o
-// columns, and y of o rows: y = w^T x, dw = x dy^T, dx = w dy.
+// A row-major n x c matrix is a column-major c x n matrix. In column-major terms, x is in x n, w is in x out and y is
+// out x n: y = w^T x, dw = x dy^T, dx = w dy.
 struct Shapes {
   int64_t in, out;
   DType activations;
@@ -97,7 +97,7 @@ class CublasLinear final : public Linear {
  private:
   using Products = std::map<int64_t, Matmul>;  // by batch size
 
-  // Rank 0's algorithm for the largest batch serves all ranks and sizes that it can do.
+  // All ranks use the algorithm that rank 0 selects for the largest batch, for all batch sizes that it supports.
   void plan(Products& products, MatmulDesc (Shapes::*shape)(int64_t) const, std::span<const int64_t> batch_sizes,
             int64_t largest) {
     const Matmul mine(library_.get(), context_, (shapes_.*shape)(largest), nullptr);
@@ -124,7 +124,7 @@ class CublasLinear final : public Linear {
   CudaContext& context_;
   LinearDesc desc_;
   Shapes shapes_;
-  Buffer weight_copy_, bias_copy_;  // in bf16
+  Buffer weight_copy_, bias_copy_;  // bf16 copies
   const void *weight_ = nullptr, *bias_ = nullptr;
   Products forward_, weight_gradient_, input_gradient_;
 };

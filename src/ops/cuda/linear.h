@@ -1,4 +1,4 @@
-// Linear layers by cuBLASLt, with bias and ReLU in its epilogue.
+// Linear layers with cuBLASLt; the epilogue adds the bias and applies the ReLU.
 #pragma once
 
 #include "ops/cuda/context.h"
@@ -13,9 +13,9 @@ namespace ddp {
 
 using LinearMaker = std::function<std::unique_ptr<Linear>(const LinearDesc&, std::span<const int64_t> batch_sizes)>;
 
-// Loads cuBLASLt; the maker keeps it loaded. The context outlives the maker and what it makes.
+// Loads cuBLASLt; the maker and its layers keep it loaded. The context outlives both. Throws Error(Exit::device).
 LinearMaker make_cublas(CudaContext& context);
 
-std::string describe_cublas();  // "cuBLASLt 13.1.0"
+std::string describe_cublas();  // such as "cuBLASLt 13.1.0"
 
 }  // namespace ddp

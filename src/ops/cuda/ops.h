@@ -1,4 +1,5 @@
-// The GPU backend. Where CUDA is not built, a twin is linked that throws Error(Exit::device).
+// The GPU backend: cuDNN, cuBLASLt and our own kernels. A build without CUDA links no_cuda.cpp instead, whose
+// make_cuda_ops throws Error(Exit::device).
 #pragma once
 
 #include "core/library_version.h"
@@ -15,19 +16,19 @@
 
 namespace ddp {
 
-// Gives every rank the values of rank 0. Collective: all ranks call it as often, with as many values.
+// Replaces the values on all ranks by those of rank 0. Collective: all ranks make the same calls with the same counts.
 using AgreeFn = std::function<void(std::span<int64_t>)>;
 
 struct CudaOpsConfig {
   Precision precision = Precision::tf32;
   bool deterministic = false;  // the same bits on every run
-  AgreeFn agree;               // null: this rank decides for itself
+  AgreeFn agree;               // null: this rank selects its own algorithms
 };
 
-// "cuDNN 9.19.0, cuBLASLt 13.1.0"
+// Such as "cuDNN 9.19.0, cuBLASLt 13.1.0", or "built without CUDA".
 std::string describe_cuda_ops();
 
-// Of cuDNN; none where CUDA is not built.
+// The version of cuDNN; empty in a build without CUDA.
 std::vector<LibraryVersion> cuda_ops_libraries();
 
 // `device` is a CUDA device and outlives the result.

@@ -11,8 +11,8 @@
 namespace ddp {
 namespace {
 
-// The tensors are cut into chunks, which never hold parts of two: a block has a chunk, and so one weight decay and one
-// factor. A part leaves out the chunks, and what of the first and the last, lies outside it.
+// The tensors are split into chunks, one per block. A chunk belongs to one tensor, so a block has one weight decay and
+// one rate factor. A step on a part of the buffer launches only its chunks, and clips the first and the last one.
 struct Chunk {
   int64_t begin, end;  // elements of the flat buffer
   float decay;
@@ -24,7 +24,8 @@ struct ChunksOfTensor {
   bool decays;
 };
 
-// About as many as run at once, a multiple of a block's packs long.
+// About as many chunks as blocks can run at once. The length of a chunk is a multiple of the elements that a block
+// processes in one round.
 std::vector<Chunk> make_chunks(std::span<const OptimizerTensor> tensors, float decay) {
   constexpr int64_t kRound = kThreads * 4;
   int64_t total = 0;
@@ -41,7 +42,7 @@ std::vector<Chunk> make_chunks(std::span<const OptimizerTensor> tensors, float d
   return chunks;
 }
 
-// body<N>(i) for the elements of [begin, end), by the threads of one block; begin is a multiple of N.
+// Calls body<N>(i) for the elements [begin, end), with the threads of one block. begin is a multiple of W.
 template <int W, class Body>
 __device__ void each_of_block(int64_t begin, int64_t end, const Body& body) {
   each_pack<W>(end - begin, threadIdx.x, blockDim.x, [&]<int N>(int64_t i) { body.template operator()<N>(begin + i); });
@@ -51,13 +52,13 @@ struct KernelArguments {
   float* weights;
   const float* gradients;
   int64_t begin, end;
-  float *m, *v;  // of the part only
+  float *m, *v;  // state of this part only
   const OptimizerScalars* scalars;
   const float* skip;
   int skips;
 };
 
-// What the weights of a chunk become. `kStates` buffers are read and written beside them.
+// Updates the weights of one chunk per block, and `kStates` state buffers.
 template <OptimizerDesc::Kind kKind, int kStates, int W>
 __global__ void update_kernel(const Chunk* chunks, KernelArguments a, OptimizerDesc desc, const float* factors) {
   if (any_set(a.skip, a.skips)) return;
@@ -93,7 +94,7 @@ __global__ void update_kernel(const Chunk* chunks, KernelArguments a, OptimizerD
   });
 }
 
-// Each chunk's sums of squares of weights and of gradients.
+// The sums of squares of weights and of gradients, for one chunk per block.
 template <int W>
 __global__ void squares_kernel(const Chunk* chunks, const float* weights, const float* gradients, Sums<2>* squares) {
   const Chunk chunk = chunks[blockIdx.x];
@@ -109,7 +110,7 @@ __global__ void squares_kernel(const Chunk* chunks, const float* weights, const 
   if (threadIdx.x == 0) squares[blockIdx.x] = sum;
 }
 
-// A warp has a tensor, and adds its chunks up.
+// The rate factors of LARS. Each warp adds the chunks of one tensor.
 __global__ void factors_kernel(const ChunksOfTensor* tensors, int count, const Sums<2>* squares, OptimizerDesc desc,
                                const OptimizerScalars* scalars, float* factors) {
   const int i = grid_thread() / kWarp, lane = grid_thread() % kWarp;

@@ -1,5 +1,5 @@
-// The update of the weights on the GPU, as ops/optimizer.h says: one kernel for a part; with lars, one for the norms of
-// all tensors and one for their factors before it.
+// The optimizer step on the GPU (ops/optimizer.h): one kernel per part. lars runs two kernels before it: one for the
+// norms of all tensors and one for their rate factors.
 #pragma once
 
 #include "ops/cuda/context.h"

@@ -1,5 +1,5 @@
-// Packs: elements of f32 or bf16 that a thread reads and writes together, at most 16 bytes at once, and computes with
-// as floats.
+// Packs for vectorized memory access: a thread loads and stores a pack of f32 or bf16 elements, in accesses of at most
+// 16 bytes, and computes in f32.
 #pragma once
 
 #include "core/dtype.h"
@@ -17,7 +17,7 @@ namespace ddp {
 using Bf16 = __nv_bfloat16;
 
 constexpr int kThreads = 256;
-constexpr int64_t kMaxBlocks = 2 * 8 * 132;  // two full waves on an H200; kernels loop over what exceeds them
+constexpr int64_t kMaxBlocks = 2 * 8 * 132;  // two full waves on an H200; kernels loop over further elements
 
 inline int64_t blocks_over(int64_t items) { return std::min(blocks_for(items, kThreads), kMaxBlocks); }
 
@@ -51,7 +51,7 @@ __device__ Pack<float, N> load(const T* from) {
   return to_floats(load_raw<N>(from));
 }
 
-// Returns what was stored, which may be rounded.
+// Returns the stored values, which are rounded for bf16.
 template <int N, class T>
 __device__ Pack<T, N> store(T* to, const Pack<float, N>& values) {
   Pack<T, N> raw;
@@ -60,8 +60,7 @@ __device__ Pack<T, N> store(T* to, const Pack<float, N>& values) {
   return raw;
 }
 
-// body<N>(i) for the elements i to i+N-1 of `count`: by `threads` threads in packs of W while they fit, then one by
-// one.
+// Calls body<N>(i) for elements i to i+N-1 of `count`, with `threads` threads: in packs of W, then single elements.
 template <int W, class Body>
 __device__ void each_pack(int64_t count, int64_t thread, int64_t threads, const Body& body) {
   const int64_t packs = count / W;
@@ -83,17 +82,17 @@ bool aligned(const T*... pointers) {
   return ((reinterpret_cast<uintptr_t>(pointers) % 16 == 0) && ...);
 }
 
-// The most elements that make a pack and divide `count`.
+// The largest pack whose width divides `count`, in elements.
 constexpr int pack_width(DType type, int64_t count) {
   int width = type == DType::bf16 ? 8 : 4;
   while (count % width != 0) width /= 2;
   return width;
 }
 
-// For loops with a tail, only the alignment narrows a pack.
+// The pack width for loops that handle a tail: the count does not limit it, only the alignment does.
 inline int width_of(DType type, bool aligned) { return aligned ? pack_width(type, 0) : 1; }
 
-// Calls f<T, N>() for the type and a pack's width.
+// Calls f<T, N>() for the type and the pack width.
 template <class F>
 void with_packs(DType type, int width, F&& f) {
   if (type == DType::bf16) {

@@ -12,7 +12,7 @@ struct Interval {
   int first, end;
 };
 
-// Along rows or columns: which inputs a window holds, and which windows hold an input.
+// Windows along rows or columns: the inputs of a window, and the windows that contain an input.
 struct Axis {
   int in, out, kernel, stride, padding;
 
@@ -21,16 +21,17 @@ struct Axis {
     return {max(start, 0), min(start + kernel, in)};
   }
   __device__ Interval windows_over(int i) const {
-    const int past = i + padding - kernel;  // the last start that is too early
+    const int past = i + padding - kernel;  // the last start, with padding, of a window that ends before i
     return {past < 0 ? 0 : past / stride + 1, min((i + padding) / stride + 1, out)};
   }
-  // Where windows do not overlap: the inputs from the window's own to the next one's, and so every input once.
+  // For windows that do not overlap: the inputs from the start of this window to the start of the next. The cells cover
+  // each input once.
   __device__ Interval cell(int o) const {
     return {o > 0 ? o * stride - padding : 0, o + 1 < out ? (o + 1) * stride - padding : in};
   }
 };
 
-// Each thread has one pack of channels at a time, of `packs` in a position.
+// A thread processes one pack of channels at a time. A position has `packs` packs.
 struct PoolShape {
   Axis rows, columns;
   int packs;
@@ -44,7 +45,7 @@ struct PoolShape {
   }
 };
 
-// body(n, i, j, pack) for all packs of n x h x w positions, of which there are `count`.
+// Calls body(n, i, j, pack) for all packs of n x h x w positions. `count` is the number of packs.
 template <class Body>
 __device__ void each_position(uint32_t count, uint32_t h, uint32_t w, uint32_t packs, const Body& body) {
   for (uint32_t item = grid_thread(); item < count; item += grid_threads()) {
@@ -54,7 +55,7 @@ __device__ void each_position(uint32_t count, uint32_t h, uint32_t w, uint32_t p
   }
 }
 
-// K: the kernel where it is known when compiling, so that its loads are issued together; else 0.
+// K is the kernel size if it is known at compile time, which lets the loads overlap; else 0.
 template <class T, int N, int K>
 __global__ void average_kernel(const T* x, T* y, PoolShape s, uint32_t count) {
   const int height = K ? K : s.rows.kernel, width = K ? K : s.columns.kernel;
@@ -70,7 +71,7 @@ __global__ void average_kernel(const T* x, T* y, PoolShape s, uint32_t count) {
   });
 }
 
-// The largest values of a window, and the first of their places in x; NaN is larger than any.
+// The largest values of a window and their first positions in x. NaN counts as the largest.
 template <int N>
 struct Largest {
   Pack<float, N> values;
@@ -108,7 +109,7 @@ __global__ void maximum_kernel(const T* x, T* y, PoolShape s, uint32_t count) {
   });
 }
 
-// Where windows do not overlap, each output writes its own cell.
+// Scatter kernels, for windows that do not overlap: each output writes its own cell.
 template <class T, int N>
 __global__ void spread_average_kernel(const T* dy, T* dx, PoolShape s, uint32_t count) {
   each_position(count, s.rows.out, s.columns.out, s.packs, [&](int n, int i, int j, int pack) {
@@ -139,7 +140,7 @@ __global__ void spread_maximum_kernel(const T* x, const T* dy, T* dx, PoolShape 
   });
 }
 
-// Where they do, each input gathers from the windows that hold it.
+// Gather kernels, for windows that overlap: each input reads the windows that contain it.
 template <class T, int N>
 __global__ void gather_average_kernel(const T* dy, T* dx, PoolShape s, uint32_t count) {
   each_position(count, s.rows.in, s.columns.in, s.packs, [&](int n, int h, int w, int pack) {
@@ -155,10 +156,10 @@ __global__ void gather_average_kernel(const T* dy, T* dx, PoolShape s, uint32_t 
   });
 }
 
-// Whether a value of a window is as large as its output, which is NaN where any value is.
+// Whether a value of a window equals the output of the window. The output is NaN if any value is NaN.
 __device__ bool is_largest(float value, float output) { return value == output || std::isnan(value); }
 
-// An input has the gradient of those windows whose largest value it is and none before it is.
+// An input gets the gradients of the windows in which it is the first largest value.
 template <class T, int N>
 __global__ void gather_maximum_kernel(const T* x, const T* y, const T* dy, T* dx, PoolShape s, uint32_t count) {
   each_position(count, s.rows.in, s.columns.in, s.packs, [&](int n, int h, int w, int pack) {
@@ -199,7 +200,7 @@ class CudaPool2d final : public Pool2d {
     DDP_EXPECT(desc.format == Format{} && out_.h > 0 && out_.w > 0);
     DDP_EXPECT(global() || (w.kernel > 0 && w.stride > 0 && window_fits(desc.input, w)));
     DDP_EXPECT(maximum() || global() || w.padding.none());
-    // So that every window holds a position.
+    // Then each window contains at least one input.
     DDP_EXPECT(global() || std::max({w.padding.top, w.padding.left, w.padding.bottom, w.padding.right}) < w.kernel);
   }
 
@@ -216,7 +217,7 @@ class CudaPool2d final : public Pool2d {
     check(dx, dy);
     if (maximum()) check(x, y);
     const bool overlap = !global() && desc_.window.kernel > desc_.window.stride;
-    const Tensor& mine = overlap ? dx : dy;  // what a thread has one pack of
+    const Tensor& mine = overlap ? dx : dy;  // each thread processes packs of this tensor
     const bool wide = aligned(dx.data, dy.data) && (!maximum() || aligned(x.data, y.data));
     each_width(wide, dx.dtype, [&]<class T, int N>(const PoolShape& shape) {
       T *gradients = data<T>(dy), *result = data<T>(dx);

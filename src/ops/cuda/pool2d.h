@@ -1,4 +1,4 @@
-// Pooling on the GPU, as ops/pool2d.h says: dense activations in f32 or bf16.
+// Pooling on the GPU (ops/pool2d.h), for dense activations in f32 or bf16.
 #pragma once
 
 #include "ops/cuda/context.h"

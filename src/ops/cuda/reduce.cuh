@@ -7,8 +7,8 @@ namespace ddp {
 
 constexpr int kWarp = 32;
 
-// Every thread gets the sum over its group of `lanes` neighbours, a power of two up to a warp. All threads of the warp
-// take part.
+// Returns to each thread the sum over its group of `lanes` adjacent threads. `lanes` is a power of two, at most a warp.
+// All threads of the warp must call it.
 __device__ inline float sum_over_lanes(float value, int lanes) {
   for (int offset = lanes / 2; offset > 0; offset /= 2) value += __shfl_xor_sync(0xffffffffu, value, offset);
   return value;
@@ -19,7 +19,8 @@ struct Sums {
   float at[M];
 };
 
-// In thread 0, each sum over a block of full warps, all of whose threads take part. Once in a kernel.
+// Returns the sums over the block to thread 0, and zeros to the other threads. The block has full warps, and all
+// threads must call it. Call it once in a kernel.
 template <int M>
 __device__ Sums<M> sum_over_block(const Sums<M>& mine) {
   __shared__ float warp_sums[M][kWarp];
@@ -36,8 +37,8 @@ __device__ Sums<M> sum_over_block(const Sums<M>& mine) {
   return sums;
 }
 
-// Whether any value is not 0. The lanes of each warp read them together, so that there may be one for each of many
-// ranks. All threads of the warp take part.
+// Whether any value is not 0. Each warp reads all values, with all its lanes, so a long array (one value per rank) is
+// fast. All threads of the warp must call it.
 __device__ inline bool any_set(const float* values, int count) {
   float found = 0;
   for (int i = static_cast<int>(threadIdx.x) % kWarp; i < count; i += kWarp) found += values[i] != 0 ? 1.0f : 0.0f;

@@ -6,7 +6,7 @@
 namespace ddp {
 namespace {
 
-// A block has a layer.
+// One block per layer.
 __global__ void update_kernel(const RunningStatsSpan* layers, float* state, const float* sums, float samples,
                               bool replace, const float* skip, int skips) {
   if (any_set(skip, skips)) return;

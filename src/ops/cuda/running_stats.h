@@ -1,4 +1,4 @@
-// The update of batch norms' running statistics on the GPU (ops/batch_norm.h): one kernel for all layers.
+// The update of running statistics on the GPU (ops/batch_norm.h): one kernel for all layers.
 #pragma once
 
 #include "ops/batch_norm.h"

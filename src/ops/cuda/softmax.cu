@@ -10,8 +10,8 @@ namespace ddp {
 namespace {
 
 constexpr int kBlock = 512;
-constexpr int64_t kMaxPartials = kThreads;  // one for each thread that adds them
-constexpr int64_t kSingleBlockRounds = 4;   // that one block may take before several and a second kernel are faster
+constexpr int64_t kMaxPartials = kThreads;  // one per thread of the kernel that adds them
+constexpr int64_t kSingleBlockRounds = 4;   // with more rounds, several blocks and a second kernel are faster
 
 using Stats = Sums<2>;  // loss, correct
 
@@ -21,15 +21,15 @@ __device__ void store_sum(const Stats& mine, Stats& to, bool add) {
   for (int m = 0; m < 2; ++m) to.at[m] = (add ? to.at[m] : 0.0f) + sum.at[m];
 }
 
-// A group of `lanes` neighbouring threads has one sample at a time, each of them every lanes-th class. Each class is
-// read and written by one thread only, so that dlogits may be logits. `stats` has a place for each block.
+// A group of `lanes` adjacent threads processes one sample at a time; each thread has every lanes-th class. Only one
+// thread reads and writes a class, so dlogits may be logits. `stats` has one entry per block.
 template <class T>
 __global__ void softmax_kernel(const T* logits, const int32_t* labels, const int32_t* ids, int64_t samples, int classes,
                                int lanes, SoftmaxGradient gradient, T* dlogits, Stats* stats, bool add) {
   const int lane = grid_thread() % lanes, samples_per_warp = kWarp / lanes;
   const int64_t warp = grid_thread() / kWarp, stride = grid_threads() / lanes;
   Stats mine{};
-  // All lanes of a warp go round as often, as they exchange values.
+  // All lanes of a warp make the same number of rounds, because they exchange values.
   for (int64_t first = warp * samples_per_warp; first < samples; first += stride) {
     const int64_t sample = first + static_cast<int>(threadIdx.x) % kWarp / lanes;
     const int mine_end = sample < samples ? classes : 0;
@@ -84,7 +84,7 @@ __global__ void add_stats_kernel(const Stats* partials, int count, Stats* stats,
   store_sum(i < count ? partials[i] : Stats{}, *stats, add);
 }
 
-// So many that each has at most 8 classes, up to a warp.
+// The number of lanes that gives each lane at most 8 classes, but at most a warp.
 int lanes_for(int64_t classes) {
   int lanes = 1;
   while (lanes < kWarp && classes > 8 * lanes) lanes *= 2;

@@ -1,4 +1,4 @@
-// Softmax cross-entropy on the GPU, as ops/ops.h says; the sums are in f32, in a fixed order.
+// Softmax cross-entropy on the GPU (ops/ops.h). Sums are f32, in a fixed order.
 #pragma once
 
 #include "ops/cuda/context.h"
@@ -6,9 +6,9 @@
 
 namespace ddp {
 
-void reserve_softmax(CudaContext& context);  // when plans are made: what it takes of the workspace
+void reserve_softmax(CudaContext& context);  // reserves its workspace; call it while plans are made
 
-// dlogits null: the loss only.
+// Contract: Ops::softmax_cross_entropy_backward. With null dlogits, only the stats are computed.
 void softmax_cross_entropy(CudaContext& context, const Tensor& logits, const Samples& samples, float scale,
                            float smoothing, const Tensor* dlogits, float* stats, Gradient mode);
 
