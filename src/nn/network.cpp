@@ -87,7 +87,7 @@ int Network::flatten_before() const {
   return layer >= 0 && layers_[layer].kind == Kind::flatten ? layer : -1;
 }
 
-Network& Network::batch_norm(const NormOptions& options) {
+Network& Network::batch_norm(const BatchNormOptions& options) {
   const int flatten = flatten_before();
   const bool permuted = flatten >= 0 && layers_[flatten].input.h * layers_[flatten].input.w > 1;
   require(!permuted, Exit::model,

@@ -28,7 +28,7 @@ struct ConvOptions {
   bool bias = true;
 };
 
-struct NormOptions {
+struct BatchNormOptions {
   float epsilon = 1e-5f;
   float momentum = 0.1f;  // weight of the batch in the running statistics; Keras's momentum is 1 minus this
   bool scale = true;      // whether the layer has a trained scale
@@ -50,7 +50,7 @@ struct LayerSpec {
   bool bias = true;           // conv2d
   ImageShape flattened = {};  // linear: shape of the image before the flatten
   Pool2dDesc::Kind pool = Pool2dDesc::Kind::average;
-  NormOptions norm = {};
+  BatchNormOptions norm = {};
   float rate = 0;  // dropout
 };
 
@@ -62,7 +62,7 @@ class Network {
 
   Network& conv2d(int64_t out_channels, int64_t kernel, const ConvOptions& options = {});
   Network& linear(int64_t out_features);
-  Network& batch_norm(const NormOptions& options = {});
+  Network& batch_norm(const BatchNormOptions& options = {});
   Network& relu();
   Network& avg_pool2d(int64_t kernel);  // stride = kernel
   Network& max_pool2d(int64_t kernel, int64_t stride, Padding padding = {});

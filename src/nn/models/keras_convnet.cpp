@@ -5,7 +5,7 @@
 namespace ddp {
 
 Network keras_convnet(ImageShape image, int64_t classes) {
-  const NormOptions keras{.epsilon = 1e-3f, .momentum = 0.01f, .scale = false, .unbiased = false};
+  const BatchNormOptions keras{.epsilon = 1e-3f, .momentum = 0.01f, .scale = false, .unbiased = false};
   return Network("keras-convnet", image)
       .conv2d(12, 3, {.same = true, .bias = false})
       .batch_norm(keras)
