@@ -72,9 +72,9 @@ void print_state(Out out, const fs::path& checkpoint) {
   fmt::format_to(out, "  {} samples in {:.1f} s of training, {} steps skipped\n", state.samples, state.train_seconds,
                  state.skipped);
   fmt::format_to(out, "  accuracy {}, best {}\n", accuracy(state.accuracy), accuracy(state.best_accuracy));
-  print_map(out, "mathematics, which a resumed run must share:", state.affects_results);
-  print_map(out, "bits, without which a resumed run differs by rounding:", state.affects_rounding);
-  print_map(out, "choices of algorithms:", state.autotune);
+  print_map(out, "affects_results: a resumed run must have the same values", state.affects_results);
+  print_map(out, "affects_rounding: a resumed run with other values differs by rounding", state.affects_rounding);
+  print_map(out, "autotune: the algorithms that timings chose", state.autotune);
 }
 
 bool holds_checkpoints(const fs::path& path) {

@@ -9,11 +9,11 @@
 namespace ddp {
 namespace {
 
-constexpr int kStateFormat = 1;
+constexpr int kStateFormat = 2;  // format 1 has other names for the last three fields
 
-// Calls field(name, member) for each field, of a state to be written or read.
+// Calls field(name, member) for each field of a state that is written or read in this format.
 template <class State, class Field>
-void for_each_field(State& state, Field&& field) {
+void for_each_field(State& state, int format, Field&& field) {
   field("step", state.step);
   field("epoch", state.epoch);
   field("cursor", state.cursor);
@@ -24,9 +24,9 @@ void for_each_field(State& state, Field&& field) {
   field("train_seconds", state.train_seconds);
   field("accuracy", state.accuracy);
   field("best_accuracy", state.best_accuracy);
-  field("mathematics", state.affects_results);
-  field("bits", state.affects_rounding);
-  field("choices", state.autotune);
+  field(format == 1 ? "mathematics" : "affects_results", state.affects_results);
+  field(format == 1 ? "bits" : "affects_rounding", state.affects_rounding);
+  field(format == 1 ? "choices" : "autotune", state.autotune);
 }
 
 // JSON has numbers of one kind, and no NaN, which is written as null.
@@ -59,7 +59,7 @@ bool assign(const nlohmann::json& from, std::map<std::string, std::string>& to) 
 std::string to_json(const RunState& state) {
   nlohmann::ordered_json json;
   json["format"] = kStateFormat;
-  for_each_field(state, [&](const char* name, const auto& member) { json[name] = member; });
+  for_each_field(state, kStateFormat, [&](const char* name, const auto& member) { json[name] = member; });
   return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
@@ -68,8 +68,9 @@ RunState run_state_from_json(const std::string& text, const std::string& file) {
   try {
     const auto json = nlohmann::json::parse(text);
     const auto& format = json.at("format");
-    require(format == kStateFormat, Exit::data, "{} is not of format {}, which this program reads", file, kStateFormat);
-    for_each_field(state, [&](const char* name, auto& member) {
+    require(format == 1 || format == kStateFormat, Exit::data, "{} is not of format 1 or {}, which this program reads",
+            file, kStateFormat);
+    for_each_field(state, format.get<int>(), [&](const char* name, auto& member) {
       require(assign(json.at(name), member), Exit::data, "{}: \"{}\" has a value that it cannot have", file, name);
     });
   } catch (const nlohmann::json::exception& e) {

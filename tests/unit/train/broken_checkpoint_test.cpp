@@ -159,18 +159,20 @@ TEST_F(BrokenCheckpoint, StateWithTheRightChecksum) {
     put(checkpoint / file, good);
     expect_refused(file, replaced(file, from, to), Exit::data, why);
   };
-  for (const char* key : {"format", "step", "epoch", "cursor", "skipped", "skipped_in_a_row", "evaluation_due",
-                          "samples", "train_seconds", "accuracy", "best_accuracy", "mathematics", "bits", "choices"})
+  for (const char* key :
+       {"format", "step", "epoch", "cursor", "skipped", "skipped_in_a_row", "evaluation_due", "samples",
+        "train_seconds", "accuracy", "best_accuracy", "affects_results", "affects_rounding", "autotune"})
     expect(fmt::format("\"{}\":", key), "\"other\":", fmt::format("'{}'", key));
-  expect("\"format\": 1", "\"format\": 2", "is not of format 1");
-  expect("\"format\": 1", "\"format\": " + std::string(200000, '[') + std::string(200000, ']'), "format");
+  expect("\"format\": 2", "\"format\": 3", "is not of format 1 or 2");
+  expect("\"format\": 2", "\"format\": 1", "'mathematics'");
+  expect("\"format\": 2", "\"format\": " + std::string(200000, '[') + std::string(200000, ']'), "format");
   expect("\"step\": 1", "\"step\": -1", "\"step\" has a value that it cannot have");
   expect("\"step\": 1", "\"step\": 1.5", "\"step\"");
   expect("\"step\": 1", "\"step\": 18446744073709551615", "\"step\"");
   expect("\"evaluation_due\": false", "\"evaluation_due\": 0", "\"evaluation_due\"");
   expect("\"accuracy\": -1.0", "\"accuracy\": \"-1.0\"", "\"accuracy\"");
-  expect("\"bits\": {}", "\"bits\": []", "\"bits\"");
-  expect("\"bits\": {}", "\"bits\": {\"ranks\": 3}", "\"bits\"");
+  expect("\"affects_rounding\": {}", "\"affects_rounding\": []", "\"affects_rounding\"");
+  expect("\"affects_rounding\": {}", "\"affects_rounding\": {\"ranks\": 3}", "\"affects_rounding\"");
   expect("{", "", "not a checkpoint's state");
 
   put(checkpoint / file, good);

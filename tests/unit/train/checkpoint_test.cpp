@@ -97,6 +97,22 @@ TEST_F(Checkpoint, RunStateComesBackBitForBit) {
   EXPECT_EQ(read.autotune, saved.autotune);
 }
 
+TEST_F(Checkpoint, RunStateOfFormat1IsRead) {
+  RunState saved{.step = 7, .best_accuracy = 0.25};
+  saved.affects_results = {{"--lr", "0.1"}};
+  saved.affects_rounding = {{"world size", "3"}};
+  saved.autotune = {{"ops", "1 2"}};
+  std::string text = to_json(saved);
+  for (const auto& [now, before] : {std::pair("\"format\": 2", "\"format\": 1"),
+                                    {"affects_results", "mathematics"},
+                                    {"affects_rounding", "bits"},
+                                    {"autotune", "choices"}}) {
+    ASSERT_NE(text.find(now), std::string::npos) << now;
+    text.replace(text.find(now), std::string(now).size(), before);
+  }
+  EXPECT_EQ(to_json(run_state_from_json(text, "state.json")), to_json(saved));
+}
+
 TEST_F(Checkpoint, LinksLeadToTheLatestAndTheBest) {
   write(1, true);
   write(2);
