@@ -9,6 +9,8 @@
 namespace ddp::doctor {
 namespace {
 
+constexpr int kReportFormat = 2;  // format 1 had "mend" for "fix" and "look" for "hint"
+
 const char* name_of(Verdict verdict) {
   return verdict == Verdict::ok ? "ok" : verdict == Verdict::warning ? "warning" : "fault";
 }
@@ -22,14 +24,14 @@ auto count(const Findings& findings, Verdict verdict) {
 std::string row_of(const Finding& f) {
   std::string text = fmt::format("{:<16} {:<8} {}", f.check, name_of(f.verdict), f.found);
   text.erase(text.find_last_not_of(' ') + 1);
-  for (const auto& [label, line] : {std::pair("wrong:", f.problem), {"mend:", f.fix}, {"look:", f.hint}})
+  for (const auto& [label, line] : {std::pair("wrong:", f.problem), {"fix:", f.fix}, {"hint:", f.hint}})
     if (!line.empty()) text += fmt::format("\n{:>16} {}", label, line);
   return text + "\n";
 }
 
 std::string line_of(const Finding& f) {
-  if (!f.fix.empty()) return fmt::format("{}; mend it by: {}", f.problem, f.fix);
-  return f.hint.empty() ? f.problem : fmt::format("{}; look with: {}", f.problem, f.hint);
+  if (!f.fix.empty()) return fmt::format("{}; fix: {}", f.problem, f.fix);
+  return f.hint.empty() ? f.problem : fmt::format("{}; hint: {}", f.problem, f.hint);
 }
 
 std::string summary_of(const Findings& findings) {
@@ -41,11 +43,12 @@ std::string json_of(const Findings& findings, int ranks) {
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   for (const Finding& f : findings) {
     nlohmann::ordered_json one{{"check", f.check}, {"verdict", name_of(f.verdict)}, {"found", f.found}};
-    for (const auto& [key, line] : {std::pair("problem", f.problem), {"mend", f.fix}, {"look", f.hint}})
+    for (const auto& [key, line] : {std::pair("problem", f.problem), {"fix", f.fix}, {"hint", f.hint}})
       if (!line.empty()) one[key] = line;
     all.push_back(one);
   }
-  const nlohmann::ordered_json whole{{"ranks", ranks},
+  const nlohmann::ordered_json whole{{"format", kReportFormat},
+                                     {"ranks", ranks},
                                      {"findings", all},
                                      {"faults", count(findings, Verdict::fault)},
                                      {"warnings", count(findings, Verdict::warning)},

@@ -8,16 +8,16 @@
 
 namespace ddp::doctor {
 
-// "cores            fault    ranks 0-1 on 1 of 2 cores of a", and lines of what is wrong and what mends or shows it.
+// "cores            fault    ranks 0-1 on 1 of 2 cores of a", then a line each for the problem, the fix and the hint.
 std::string row_of(const Finding& finding);
 
-// What is wrong and what mends or shows it, in one line: "...; mend it by: ...".
+// The problem and its fix or hint in one line: "<problem>; fix: <fix>".
 std::string line_of(const Finding& finding);
 
 // The last line: "1 fault, 2 warnings".
 std::string summary_of(const Findings& findings);
 
-// {"ranks", "findings": [{"check", "verdict", "found", "problem", "mend" or "look"}], "faults", "warnings",
+// {"format": 2, "ranks", "findings": [{"check", "verdict", "found", "problem", "fix" or "hint"}], "faults", "warnings",
 // "exit_code"}
 std::string json_of(const Findings& findings, int ranks);
 

@@ -61,9 +61,9 @@ inline void expect_fine(const Findings& findings) {
   }
 }
 
-// One of the findings has this verdict, these words in its problem, and this line, which mends it unless it begins with
-// kHint; none else is wrong.
-constexpr char kHint[] = "look: ";
+// One of the findings has this verdict, these words in its problem, and this fix, or a hint where `fix` begins with
+// kHint. No other finding is wrong.
+constexpr char kHint[] = "hint: ";
 inline void expect_only(const Findings& findings, Verdict verdict, const std::vector<std::string>& words,
                         const std::string& fix, Exit code = Exit::done) {
   int wrong = 0;

@@ -181,22 +181,22 @@ TEST(DoctorReport, TheFirstFaultGivesTheCode) {
   EXPECT_EQ(summary_of(kFindings), "2 faults, 1 warning\n");
 }
 
-TEST(DoctorReport, ARowHasWhatIsWrongAndWhatMendsIt) {
+TEST(DoctorReport, ARowHasTheProblemAndItsFix) {
   EXPECT_EQ(row_of(kFindings[0]), "world            ok       2 ranks\n");
   EXPECT_EQ(row_of(kFindings[1]),
-            "cores            warning\n          wrong: too few\n           mend: mpirun -np 1\n");
-  EXPECT_EQ(row_of(kFindings[3]), "GPUs             fault\n          wrong: none\n           look: nvidia-smi\n");
+            "cores            warning\n          wrong: too few\n            fix: mpirun -np 1\n");
+  EXPECT_EQ(row_of(kFindings[3]), "GPUs             fault\n          wrong: none\n           hint: nvidia-smi\n");
 }
 
 TEST(DoctorReport, ALineHasItToo) {
-  EXPECT_EQ(line_of(kFindings[1]), "too few; mend it by: mpirun -np 1");
-  EXPECT_EQ(line_of(kFindings[3]), "none; look with: nvidia-smi");
+  EXPECT_EQ(line_of(kFindings[1]), "too few; fix: mpirun -np 1");
+  EXPECT_EQ(line_of(kFindings[3]), "none; hint: nvidia-smi");
 }
 
 TEST(DoctorReport, Json) {
   const std::string text = json_of(kFindings, 2);
-  for (const char* part : {"\"ranks\": 2", "\"verdict\": \"warning\"", "\"mend\": \"mpirun -np 1\"",
-                           "\"look\": \"nvidia-smi\"", "\"faults\": 2", "\"exit_code\": 4"})
+  for (const char* part : {"\"format\": 2", "\"ranks\": 2", "\"verdict\": \"warning\"", "\"fix\": \"mpirun -np 1\"",
+                           "\"hint\": \"nvidia-smi\"", "\"faults\": 2", "\"exit_code\": 4"})
     EXPECT_NE(text.find(part), std::string::npos) << part << " is missing in " << text;
 }
 
