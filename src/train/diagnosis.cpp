@@ -29,12 +29,12 @@ std::string awaited(const RankView& view, int buckets) {
   const Heartbeat& p = view.heartbeat;
   const Phase phase = phase_of(view);
   if (phase == Phase::replicas) return "in the comparison of replicas";
-  if (phase == Phase::ending) return "for the others to end";
+  if (phase == Phase::ending) return "for the other ranks to shut down";
   if (phase != Phase::allreduce && phase != Phase::device && phase != Phase::update) return "";
-  if (p.awaited_step == 0) return phase == Phase::allreduce ? fmt::format("in the sums of step {}", p.step) : "";
+  if (p.awaited_step == 0) return phase == Phase::allreduce ? fmt::format("in the allreduce of step {}", p.step) : "";
   if (p.awaited_step > p.step) return "";
   if (p.collective >= buckets)
-    return fmt::format("in collective {} behind the buckets of step {}", p.collective - buckets, p.awaited_step);
+    return fmt::format("in collective {} after the buckets of step {}", p.collective - buckets, p.awaited_step);
   return fmt::format("in bucket {} of step {}", p.collective, p.awaited_step);
 }
 
@@ -58,7 +58,7 @@ std::string name(const Ranks& ranks) {
   return "ranks " + list(names) + (one_host ? " on host " + host : "");
 }
 
-const char* is(const Ranks& ranks) { return ranks.size() == 1 ? "is" : "are"; }
+const char* has(const Ranks& ranks) { return ranks.size() == 1 ? "has" : "have"; }
 
 int64_t first_since(const Ranks& ranks) {
   const auto first = std::min_element(ranks.begin(), ranks.end(), [](const RankView* a, const RankView* b) {
@@ -82,7 +82,7 @@ std::string describe_dead(const Ranks& dead) {
   for (const RankView* view : dead)
     texts.push_back(fmt::format("rank {} on host {} (pid {}) has died {}, {}", view->rank, view->host, view->pid,
                                 step_of(*view), name_of(phase_of(*view))));
-  return list(texts) + "; the launcher's own message has its signal";
+  return list(texts) + "; the launcher's message names the signal";
 }
 
 std::string describe_unheard(const Ranks& ranks, int64_t now_ns) {
@@ -92,11 +92,11 @@ std::string describe_unheard(const Ranks& ranks, int64_t now_ns) {
   for (const auto& [host, there] : hosts) {
     std::vector<std::string> numbers;
     for (const RankView* view : there) numbers.push_back(fmt::to_string(view->rank));
-    texts.push_back(fmt::format("host {} ({} {}) cannot be reached: not heard of for {:.1f} s, then {}", host,
+    texts.push_back(fmt::format("host {} ({} {}) cannot be reached: last heard from {:.1f} s ago, {}", host,
                                 there.size() == 1 ? "rank" : "ranks", list(numbers),
                                 seconds_since(there[0]->heard_ns, now_ns), step_of(*there[0])));
   }
-  return list(texts) + ". The network to it is cut, or it is down or suspended: look at it from here, then resume";
+  return list(texts) + ". The network to it is cut, or it is down or suspended: check it from here, then resume";
 }
 
 std::string describe_stopped(const Ranks& ranks, int64_t now_ns) {
@@ -140,12 +140,9 @@ std::string describe_waiting(const Ranks& waiting, int buckets) {
 std::string describe_busy(const RankView& view, const Ranks& ranks, bool with_step, int64_t now_ns) {
   const double seconds = seconds_since(first_since(ranks), now_ns);
   const Phase phase = phase_of(view);
-  if (phase == Phase::start_up)
-    return fmt::format("{} {} not come out of start-up since {:.1f} s", name(ranks), ranks.size() == 1 ? "has" : "have",
-                       seconds);
   const Heartbeat& p = view.heartbeat;
   const bool summed = p.awaited_step > p.step && (phase == Phase::allreduce || phase == Phase::device);
-  return fmt::format("{} {} {} since {:.1f} s{}", name(ranks), is(ranks), name_of(phase), seconds,
+  return fmt::format("{} {} been {} for {:.1f} s{}", name(ranks), has(ranks), name_of(phase), seconds,
                      summed      ? fmt::format(" (all collectives of step {} are done)", p.step)
                      : with_step ? fmt::format(" (step {})", p.step)
                                  : "");
@@ -203,7 +200,8 @@ const RankView* stopped_speaker(std::span<const RankView> ranks, int64_t now_ns,
 std::string describe(const RankView& view, int buckets, int64_t now_ns) {
   const std::string what = awaited(view, buckets);
   if (what.empty()) return describe_busy(view, {&view}, part_of_step(phase_of(view)), now_ns);
-  return fmt::format("{} waits {} since {:.1f} s", name({&view}), what, seconds_since(view.heartbeat.since_ns, now_ns));
+  return fmt::format("{} has waited {} for {:.1f} s", name({&view}), what,
+                     seconds_since(view.heartbeat.since_ns, now_ns));
 }
 
 std::string describe(std::span<const RankView> ranks, int buckets, const WatchdogLimits& limits, int64_t now_ns) {
@@ -231,25 +229,24 @@ std::string describe(std::span<const RankView> ranks, int buckets, const Watchdo
   if (!unreachable.empty() && !stopped_speaker(ranks, now_ns, limits)) return describe_unheard(unreachable, now_ns);
 
   const std::string others = describe_waiting(waiting, buckets) +
-                             (unknown == 0 ? "" : fmt::format("; nothing is known of {} other ranks", unknown));
-  if (!silent.empty()) return describe_stopped(silent, now_ns) + others + ". Look for what has stopped it";
+                             (unknown == 0 ? "" : fmt::format("; nothing is known about {} other ranks", unknown));
+  if (!silent.empty()) return describe_stopped(silent, now_ns) + others + ". Find out what stopped it";
   const char* const hint = ". Look at that rank first, or raise --step-timeout";
   if (!busy.empty()) return describe_busy(busy, !waiting.empty(), now_ns, longest_ns) + others + hint;
-  if (!ended.empty())
-    return fmt::format("{} {} ended", name(ended), ended.size() == 1 ? "has" : "have") + others + hint;
+  if (!ended.empty()) return fmt::format("{} {} ended", name(ended), has(ended)) + others + hint;
 
   const auto groups = waiting_groups(waiting, buckets);
   const char* const network = ". Look at the network between the hosts, or raise --step-timeout";
   if (groups.size() != 1) return others.substr(std::min<size_t>(others.size(), 2)) + network;
   const std::string all = waiting.size() == ranks.size() && waiting.size() > 1
-                              ? fmt::format("all {} ranks wait", ranks.size())
-                              : fmt::format("{} {}", name(waiting), waiting.size() == 1 ? "waits" : "wait");
+                              ? fmt::format("all {} ranks have", ranks.size())
+                              : fmt::format("{} {}", name(waiting), has(waiting));
   const auto last = std::max_element(waiting.begin(), waiting.end(), [](const RankView* a, const RankView* b) {
     return a->heartbeat.since_ns < b->heartbeat.since_ns;
   });
-  return fmt::format("{} {} since {:.1f} s{}{}", all, groups[0].first,
+  return fmt::format("{} waited {} for {:.1f} s{}{}", all, groups[0].first,
                      seconds_since((*last)->heartbeat.since_ns, now_ns),
-                     unknown == 0 ? "" : fmt::format("; nothing is known of {} other ranks", unknown), network);
+                     unknown == 0 ? "" : fmt::format("; nothing is known about {} other ranks", unknown), network);
 }
 
 }  // namespace ddp

@@ -48,11 +48,11 @@ bool unheard(const RankView& view, int64_t now_ns, const WatchdogLimits& limits)
 // The lowest rank of a host speaks for it: where that rank is stopped, its host hears of no other.
 const RankView* stopped_speaker(std::span<const RankView> ranks, int64_t now_ns, const WatchdogLimits& limits);
 
-// Such as "rank 5 on host b is in the data loader since 41.0 s; 7 ranks wait in bucket 2 of step 812". `buckets` of a
-// step; later collectives are those behind its buckets.
+// Such as "rank 5 on host b has been in the data loader for 41.0 s; 7 ranks wait in bucket 2 of step 812". `buckets` of
+// a step; later collectives are those behind its buckets.
 std::string describe(std::span<const RankView> ranks, int buckets, const WatchdogLimits& limits, int64_t now_ns);
 
-// Of one rank: "rank 5 on host b waits in bucket 2 of step 812 since 41.0 s".
+// Of one rank: "rank 5 on host b has waited in bucket 2 of step 812 for 41.0 s".
 std::string describe(const RankView& view, int buckets, int64_t now_ns);
 
 }  // namespace ddp

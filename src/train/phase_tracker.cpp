@@ -14,6 +14,8 @@
 namespace ddp {
 namespace {
 
+constexpr int kRecordFormat = 2;  // format 1 had "sums" for "allreduce" and "ending" for "shutdown"
+
 struct PhaseNames {
   const char* key;
   const char* text;
@@ -24,13 +26,13 @@ PhaseNames names_of(Phase phase) {
     case Phase::start_up: return {"start-up", "in start-up"};
     case Phase::data: return {"data", "in the data loader"};
     case Phase::compute: return {"compute", "computing"};
-    case Phase::allreduce: return {"sums", "waiting for sums"};
-    case Phase::update: return {"update", "updating weights"};
-    case Phase::device: return {"device", "waiting for its device"};
-    case Phase::replicas: return {"replicas", "comparing replicas"};
+    case Phase::allreduce: return {"allreduce", "waiting for the allreduce"};
+    case Phase::update: return {"update", "updating the weights"};
+    case Phase::device: return {"device", "waiting for the device"};
+    case Phase::replicas: return {"replicas", "comparing the replicas"};
     case Phase::evaluation: return {"evaluation", "in the evaluation"};
     case Phase::saving: return {"saving", "saving"};
-    case Phase::ending: return {"ending", "ending"};
+    case Phase::ending: return {"shutdown", "shutting down"};
   }
   return {"unknown", "in an unknown phase"};
 }
@@ -113,7 +115,8 @@ std::string PhaseTracker::json(const std::string& error) const {
     }
   }
   const int rank = heartbeats_.rank();
-  nlohmann::json record{{"rank", rank}, {"host", heartbeats_.host_of(rank)}, {"events", std::move(events)}};
+  nlohmann::json record{
+      {"format", kRecordFormat}, {"rank", rank}, {"host", heartbeats_.host_of(rank)}, {"events", std::move(events)}};
   if (!error.empty()) record["error"] = error;
   return record.dump(1);
 }

@@ -24,7 +24,7 @@ struct Fault {
 const std::vector<Fault> kFaults{
     {"kill", "rank=1,step=17", "", {9, 137}, {"rank 1 on host .* has died", "step 1[5-8]"}},
     {"exit", "rank=1,step=17", "", {1, 9}, {"rank 1 on host .* has died", "step 1[5-8]"}},
-    {"hang", "rank=1,step=17", "--step-timeout 2", {9}, {"rank 1 on host .* is in the data loader", "step 17"}},
+    {"hang", "rank=1,step=17", "--step-timeout 2", {9}, {"rank 1 on host .* has been in the data loader", "step 17"}},
     {"nan", "rank=1,step=17", "", {6}, {"step 17", "rank 1", "bucket 0"}},
     {"bitflip", "rank=1,step=17", "--check-every 5", {9}, {"9\\.weight is not the same", "hashes by rank"}}};
 
@@ -64,6 +64,7 @@ void expect_flight_recorders(const Folder& folder, bool all, int ranks, const st
     if (!fs::exists(path)) continue;
     ++written;
     const auto recorder = nlohmann::json::parse(read_file(path));
+    EXPECT_EQ(recorder.at("format"), 2);
     EXPECT_EQ(recorder.at("rank"), rank);
     ASSERT_FALSE(recorder.at("events").empty()) << path;
     EXPECT_GE(recorder.at("events").back().at("step").get<int>(), 15) << path;

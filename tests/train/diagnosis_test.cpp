@@ -47,17 +47,18 @@ struct World {
 TEST(Diagnosis, NamesTheRankInTheDataLoaderAndWhereTheOthersWait) {
   World world(8);
   world.set(5, Phase::data, 41.04);
-  EXPECT_EQ(world.text(),
-            "rank 5 on host c is in the data loader since 41.0 s; 7 ranks wait in bucket 2 of step 812. Look at that "
-            "rank first, or raise --step-timeout");
+  EXPECT_EQ(
+      world.text(),
+      "rank 5 on host c has been in the data loader for 41.0 s; 7 ranks wait in bucket 2 of step 812. Look at that "
+      "rank first, or raise --step-timeout");
 }
 
 TEST(Diagnosis, NamesEveryPhaseThatOthersWaitFor) {
-  for (const auto& [phase, words] : {std::pair{Phase::compute, "is computing since"},
-                                     {Phase::evaluation, "is in the evaluation since"},
-                                     {Phase::saving, "is saving since"},
-                                     {Phase::update, "is updating weights since"},
-                                     {Phase::start_up, "has not come out of start-up since 41.0 s"}}) {
+  for (const auto& [phase, words] : {std::pair{Phase::compute, "has been computing for"},
+                                     {Phase::evaluation, "has been in the evaluation for"},
+                                     {Phase::saving, "has been saving for"},
+                                     {Phase::update, "has been updating the weights for"},
+                                     {Phase::start_up, "has been in start-up for 41.0 s"}}) {
     World world(4);
     world.set(2, phase);
     world[2].heartbeat.awaited_step = phase == Phase::update ? 813 : 0;
@@ -70,7 +71,7 @@ TEST(Diagnosis, NamesAtMostThreeOfManyRanks) {
   World world(20);
   for (int rank = 0; rank < 8; ++rank) world.set(rank, Phase::data);
   EXPECT_HAS(world.text(),
-             "ranks 0 (host a), 1 (host a), 2 (host b) and 5 more are in the data loader since 41.0 s; "
+             "ranks 0 (host a), 1 (host a), 2 (host b) and 5 more have been in the data loader for 41.0 s; "
              "12 ranks wait in bucket 2 of step 812");
 }
 
@@ -78,17 +79,17 @@ TEST(Diagnosis, NamesAHostOnceForRanksThatShareIt) {
   World world(4);
   world.set(2, Phase::data);
   world.set(3, Phase::data);
-  EXPECT_HAS(world.text(), "ranks 2 and 3 on host b are in the data loader");
+  EXPECT_HAS(world.text(), "ranks 2 and 3 on host b have been in the data loader");
 }
 
 TEST(Diagnosis, BlamesWhoHasBeenAtItForLongNotWhoMoves) {
   World world(4);
   world.set(1, Phase::data, 60);
   world.set(2, Phase::compute, 0.2);
-  EXPECT_HAS(world.text(), "rank 1 on host a is in the data loader");
+  EXPECT_HAS(world.text(), "rank 1 on host a has been in the data loader");
   EXPECT_LACKS(world.text(), "rank 2");
   world.set(1, Phase::allreduce, 60);
-  EXPECT_HAS(world.text(), "rank 2 on host b is computing since 0.2 s; 3 ranks wait");
+  EXPECT_HAS(world.text(), "rank 2 on host b has been computing for 0.2 s; 3 ranks wait");
 }
 
 TEST(Diagnosis, AStoppedRankIsToldFromOneThatIsSlow) {
@@ -98,7 +99,7 @@ TEST(Diagnosis, AStoppedRankIsToldFromOneThatIsSlow) {
   EXPECT_EQ(
       world.text(),
       "rank 1 on host a is stopped: no sign of life for 40.5 s (in step 812, computing); 3 ranks wait in bucket 2 "
-      "of step 812. Look for what has stopped it");
+      "of step 812. Find out what stopped it");
   world[1].heartbeat.alive_ns = ago(2.9);
   EXPECT_LACKS(world.text(), "stopped");
 }
@@ -111,7 +112,7 @@ TEST(Diagnosis, ADeadRankComesBeforeAllElse) {
   world.set(1, Phase::data);
   world[3].heartbeat.alive_ns = ago(50);
   EXPECT_EQ(world.text(),
-            "rank 1 on host a (pid 123) has died in step 17, in the data loader; the launcher's own message has its "
+            "rank 1 on host a (pid 123) has died in step 17, in the data loader; the launcher's message names the "
             "signal");
   world[1].heartbeat.step = 0;
   world.set(1, Phase::start_up);
@@ -125,7 +126,7 @@ TEST(Diagnosis, AHostThatIsCutOffIsNamedOnceWithItsRanks) {
     world[rank].heartbeat.alive_ns = ago(12.3);
   }
   EXPECT_HAS(world.text(),
-             "host b (ranks 2 and 3) cannot be reached: not heard of for 12.0 s, then in step 812. The network");
+             "host b (ranks 2 and 3) cannot be reached: last heard from 12.0 s ago, in step 812. The network");
   EXPECT_LACKS(world.text(), "stopped");
   EXPECT_LACKS(world.text(), "wait in");
 }
@@ -136,7 +137,7 @@ TEST(Diagnosis, AHostThatHasBeenSilentForShorterIsNotStoppedButCutOffToo) {
   for (const auto& [rank, seconds] : {std::pair(0, 6.9), {2, 7.1}, {3, 7.1}})
     world[rank].heard_ns = world[rank].heartbeat.alive_ns = ago(seconds);
   EXPECT_HAS(world.text(),
-             "host b (ranks 2 and 3) cannot be reached: not heard of for 7.1 s, then in step 812 and host c");
+             "host b (ranks 2 and 3) cannot be reached: last heard from 7.1 s ago, in step 812 and host c");
   EXPECT_LACKS(world.text(), "stopped");
 }
 
@@ -151,9 +152,10 @@ TEST(Diagnosis, WhereTheRankThatSpeaksForAHostIsStoppedTheOthersAreNotBlamed) {
 TEST(Diagnosis, AllInOneBucketIsTheNetwork) {
   World world(4);
   world.set(3, Phase::allreduce, 40);
-  EXPECT_EQ(world.text(),
-            "all 4 ranks wait in bucket 2 of step 812 since 40.0 s. Look at the network between the hosts, or raise "
-            "--step-timeout");
+  EXPECT_EQ(
+      world.text(),
+      "all 4 ranks have waited in bucket 2 of step 812 for 40.0 s. Look at the network between the hosts, or raise "
+      "--step-timeout");
 }
 
 TEST(Diagnosis, DifferentBucketsAreListedInOrder) {
@@ -168,23 +170,23 @@ TEST(Diagnosis, CollectivesBehindTheBucketsAreNotBuckets) {
     view.heartbeat.collective = kBuckets + 1;
     view.heartbeat.phase = static_cast<int32_t>(Phase::update);
   }
-  EXPECT_HAS(world.text(), "all 2 ranks wait in collective 1 behind the buckets of step 812");
+  EXPECT_HAS(world.text(), "all 2 ranks have waited in collective 1 after the buckets of step 812");
 }
 
 TEST(Diagnosis, ADeviceWaitsForOthersWhileACollectiveOfItsStepIsAwaited) {
   World world(2);
   for (const int rank : {0, 1}) world.set(rank, Phase::device);
-  EXPECT_HAS(world.text(), "all 2 ranks wait in bucket 2 of step 812");
+  EXPECT_HAS(world.text(), "all 2 ranks have waited in bucket 2 of step 812");
   world[1].heartbeat.awaited_step = 813;
   EXPECT_HAS(world.text(),
-             "rank 1 on host a is waiting for its device since 41.0 s (all collectives of step 812 are "
+             "rank 1 on host a has been waiting for the device for 41.0 s (all collectives of step 812 are "
              "done); rank 0 on host a waits in bucket 2 of step 812");
 }
 
 TEST(Diagnosis, WhereNobodyWaitsTheStepIsTold) {
   World world(2);
   for (const int rank : {0, 1}) world.set(rank, Phase::data);
-  EXPECT_HAS(world.text(), "ranks 0 and 1 on host a are in the data loader since 41.0 s (step 812)");
+  EXPECT_HAS(world.text(), "ranks 0 and 1 on host a have been in the data loader for 41.0 s (step 812)");
 }
 
 TEST(Diagnosis, ARankThatHasEndedWhileOthersWaitIsNamed) {
@@ -198,15 +200,15 @@ TEST(Diagnosis, RanksOfWhichNothingIsKnownAreCountedNotBlamed) {
   World world(4);
   for (const int rank : {1, 2, 3}) world[rank].heartbeat = {};
   EXPECT_HAS(world.text(),
-             "rank 0 on host a waits in bucket 2 of step 812 since 41.0 s; nothing is known of 3 other ranks");
+             "rank 0 on host a has waited in bucket 2 of step 812 for 41.0 s; nothing is known about 3 other ranks");
 }
 
 TEST(Diagnosis, NothingIsMissedAndNothingIsUnknownWithoutACount) {
   World world(2);
   for (RankView& view : world.ranks) view.heartbeat.awaited_step = 0;
-  EXPECT_HAS(world.text(), "all 2 ranks wait in the sums of step 812 since");
+  EXPECT_HAS(world.text(), "all 2 ranks have waited in the allreduce of step 812 for");
   for (const int rank : {0, 1}) world.set(rank, Phase::replicas);
-  EXPECT_HAS(world.text(), "all 2 ranks wait in the comparison of replicas since");
+  EXPECT_HAS(world.text(), "all 2 ranks have waited in the comparison of replicas for");
 }
 
 TEST(Limits, FollowTheSlowestStep) {

@@ -106,22 +106,24 @@ TEST(PhaseTracker, OnlyStepsCountForTheSlowestStep) {
 TEST(PhaseTracker, TheLastThousandEventsAreWritten) {
   Rank rank;
   for (int64_t step = 1; step <= 400; ++step) {
-    rank.phases.enter(Phase::compute, step);
+    rank.phases.enter(step == 400 ? Phase::allreduce : Phase::compute, step);
     rank.phases.launched(step, 2);
     rank.phases.step_ended(step);
   }
-  const auto folder = std::filesystem::temp_directory_path() / ("progress-" + std::to_string(getpid()));
+  const auto folder = std::filesystem::temp_directory_path() / ("phases-" + std::to_string(getpid()));
   EXPECT_EQ(rank.phases.write(folder / "deep" / "rank-0.json"), "");
   EXPECT_EQ(rank.phases.write(folder / "deep" / "rank-0.json"), "");
   std::ifstream file(folder / "deep" / "rank-0.json");
   const auto json = nlohmann::json::parse(file);
+  EXPECT_EQ(json["format"], 2);
   EXPECT_EQ(json["rank"], 0);
   EXPECT_EQ(json["host"], "a");
   const auto& events = json["events"];
   ASSERT_EQ(events.size(), 1000u);
   EXPECT_EQ(events[0]["step"], 67);
   EXPECT_EQ(events[0]["event"], "step ended");
-  EXPECT_EQ(events[997]["event"], "compute");
+  EXPECT_EQ(events[994]["event"], "compute");
+  EXPECT_EQ(events[997]["event"], "allreduce");
   EXPECT_EQ(events[998]["event"], "launched");
   EXPECT_EQ(events[998]["bucket"], 2);
   EXPECT_EQ(events[999]["step"], 400);

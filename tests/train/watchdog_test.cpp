@@ -69,7 +69,7 @@ TEST(Watchdog, NamesTheStepAndTheBucketThatIsAwaited) {
   job.trackers[0].enter(Phase::data, 18);
   job.transport.done += 5 + 1;
   job.trackers[0].enter(Phase::allreduce, 18);
-  EXPECT_HAS(job.text(), "rank 0 on host a waits in bucket 1 of step 18 since 0.");
+  EXPECT_HAS(job.text(), "rank 0 on host a has waited in bucket 1 of step 18 for 0.");
   EXPECT_HAS(job.text(), "--step-timeout");
 }
 
@@ -79,7 +79,7 @@ TEST(Watchdog, NamesTheRankThatOthersWaitFor) {
   const auto following = job.watch(0, limit_of_step(300ms)).follow(job.transport, nullptr, 3, 0);
   job.watch(1, kNone);
   job.trackers[0].enter(Phase::allreduce, 7);
-  EXPECT_HAS(job.text(), "rank 1 on host b is in the data loader since ");
+  EXPECT_HAS(job.text(), "rank 1 on host b has been in the data loader for ");
 }
 
 TEST(Watchdog, ADeadRankIsToldByTheLowestLivingOneOnly) {
@@ -158,7 +158,7 @@ TEST(Watchdog, SaysWhyTheTransportFailed) {
   job.trackers[0].enter(Phase::data, 4);
   const auto following = job.watch(0, kNone).follow(job.transport, nullptr, 3, 2);
   job.transport.broken = true;
-  EXPECT_HAS(job.text(), "rank 0 on host a is in the data loader since 0.");
+  EXPECT_HAS(job.text(), "rank 0 on host a has been in the data loader for 0.");
   EXPECT_HAS(job.text(), "(step 4), the transport failed: remote process exited; NCCL's last error: socket closed");
 }
 
@@ -217,13 +217,13 @@ TEST(Watchdog, WhoeverWaitsForARankThatSavesIsNotLate) {
   std::this_thread::sleep_for(800ms);
   EXPECT_EQ(job.times(), 0u);
   job.trackers[1].enter(Phase::compute, 5);
-  EXPECT_HAS(job.text(), "rank 1 on host a is computing since ");
+  EXPECT_HAS(job.text(), "rank 1 on host a has been computing for ");
 }
 
 TEST(Watchdog, StartUpHasALimitOfItsOwn) {
   Job job({"a"});
   job.watch(0, {.step = 0s, .start_up = 200ms});
-  EXPECT_HAS(job.text(), "rank 0 on host a has not come out of start-up since 0.");
+  EXPECT_HAS(job.text(), "rank 0 on host a has been in start-up for 0.");
 }
 
 TEST(Watchdog, SpeaksOnce) {
