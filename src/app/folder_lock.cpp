@@ -14,12 +14,12 @@
 
 namespace ddp {
 
-FolderLock::FolderLock(const std::filesystem::path& folder, int patience_seconds)
+FolderLock::FolderLock(const std::filesystem::path& folder, int wait_seconds)
     : file_(::open((folder / ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
   require(file_ >= 0, Exit::output, "cannot write to {}: {}; choose another --output-dir", folder.string(),
           std::strerror(errno));
   for (int tenths = 0; ::flock(file_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; ++tenths) {
-    if (tenths == 10 * patience_seconds) {
+    if (tenths == 10 * wait_seconds) {
       ::close(file_);
       fail(Exit::output, "another run still writes to {}; end it first, or choose another --output-dir",
            folder.string());

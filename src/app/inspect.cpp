@@ -83,10 +83,10 @@ bool holds_checkpoints(const fs::path& path) {
 }
 
 fs::path newest_good(Out out, const fs::path& folder) {
-  std::vector<std::string> passed_over;
-  const auto found = find_checkpoint(folder, passed_over);
+  std::vector<std::string> skipped;
+  const auto found = find_checkpoint(folder, skipped);
   require(found.has_value(), Exit::data, "{} has no checkpoint", folder.string());
-  for (const std::string& reason : passed_over) fmt::format_to(out, "passed over: {}\n", reason);
+  for (const std::string& reason : skipped) fmt::format_to(out, "passed over: {}\n", reason);
   return found->path;
 }
 

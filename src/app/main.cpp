@@ -56,20 +56,20 @@ int main(int argc, char** argv) {
   std::optional<ddp::MpiSession> session;
   try {
     if (const auto refused = ddp::doctor::refuse_before_mpi(argc, argv)) return static_cast<int>(*refused);
-    limit = ddp::doctor::limit_of_start(argc, argv);
+    limit = ddp::doctor::startup_limit(argc, argv);
     session.emplace(argc, argv);
   } catch (const ddp::Error& e) {
-    ddp::doctor::report_start(e, argc, argv);
+    ddp::doctor::report_startup_error(e, argc, argv);
     return static_cast<int>(e.code());
   }
-  signals.on_second([&](int signal, const std::string& line) {
+  signals.on_second_request([&](int signal, const std::string& line) {
     std::this_thread::sleep_for(ddp::report_delay(session->rank()));
     if (ddp::job_has_failed(*session)) return;  // mpirun ends what is left of it
     ddp::print_error(line, session->rank());
     session->end(static_cast<ddp::Exit>(128 + signal), line);
   });
   const ddp::Exit code = run_in(*session, signals, argc, argv, std::move(limit));
-  signals.on_second({});
+  signals.on_second_request({});
   session.reset();
   return static_cast<int>(code);
 }

@@ -31,7 +31,7 @@ fs::path fresh_folder() {
   return folder;
 }
 
-void require_no_more(const fs::path& folder, OutputFolder::May may) {
+void require_allowed(const fs::path& folder, OutputFolder::Content allowed) {
   const auto refuse = [&](const char* name) {
     fail(Exit::output,
          "{} already holds a run ({}); go on with it by --resume, choose another --output-dir, or remove it",
@@ -41,7 +41,7 @@ void require_no_more(const fs::path& folder, OutputFolder::May may) {
   for (const char* name : {"summary.json", "model.safetensors"})
     if (fs::exists(folder / name, error)) refuse(name);
   if (!list_checkpoints(checkpoints_of(folder)).empty()) refuse("checkpoints");
-  if (may == OutputFolder::May::hold_a_beginning) return;
+  if (allowed == OutputFolder::Content::no_results) return;
   for (const char* name : {"config.toml", "metrics.jsonl", "checkpoints"})
     if (fs::exists(folder / name, error)) refuse(name);
 }
@@ -53,11 +53,11 @@ fs::path named_folder(const fs::path& folder) {
 
 }  // namespace
 
-OutputFolder::OutputFolder(const std::string& wanted, May may, const std::string& config,
+OutputFolder::OutputFolder(const std::string& wanted, Content allowed, const std::string& config,
                            std::optional<FolderLock> held)
     : path_(wanted.empty() ? fresh_folder() : named_folder(wanted)), lock_(std::move(held)) {
-  if (!lock_) lock_.emplace(path_, may == May::hold_nothing ? 0 : FolderLock::kPatience);
-  if (may != May::hold_the_run) require_no_more(path_, may);
+  if (!lock_) lock_.emplace(path_, allowed == Content::none ? 0 : FolderLock::kWaitSeconds);
+  if (allowed != Content::same_run) require_allowed(path_, allowed);
   replace_file(path_ / "config.toml", config);
 }
 

@@ -22,16 +22,16 @@ ResumePoint find_on_rank_0(const Options& options, const Log& log) {
   const bool automatic = options.resume == "auto";
   const fs::path wanted = automatic ? options.output_dir : options.resume;
   ResumePoint resume_point;
-  std::vector<std::string> passed_over;
+  std::vector<std::string> skipped;
   std::optional<FoundCheckpoint> found;
-  if (automatic && fs::is_directory(wanted)) resume_point.lock.emplace(wanted, FolderLock::kPatience);
-  if (!automatic || fs::exists(wanted)) found = find_checkpoint(wanted, passed_over);
+  if (automatic && fs::is_directory(wanted)) resume_point.lock.emplace(wanted, FolderLock::kWaitSeconds);
+  if (!automatic || fs::exists(wanted)) found = find_checkpoint(wanted, skipped);
   if (found && !automatic && !found->run_folder.empty()) {
-    resume_point.lock.emplace(found->run_folder, FolderLock::kPatience);
-    passed_over.clear();
-    found = find_checkpoint(wanted, passed_over);
+    resume_point.lock.emplace(found->run_folder, FolderLock::kWaitSeconds);
+    skipped.clear();
+    found = find_checkpoint(wanted, skipped);
   }
-  for (const std::string& text : passed_over) log.warn("{}", text);
+  for (const std::string& text : skipped) log.warn("{}", text);
   if (found) {
     resume_point.state = found->state;
     resume_point.checkpoint = found->path;
@@ -65,16 +65,16 @@ void broadcast(Communicator& world, Snapshot& snapshot) {
 
 OutputFolder open_folder(const Options& o, ResumePoint& resume_point, int rank) {
   if (rank != 0) return {};
-  using May = OutputFolder::May;
+  using Content = OutputFolder::Content;
   const std::string& config = o.effective_config;
   const bool elsewhere =
       resume_point.run_folder.empty() || (!o.output_dir.empty() && !same_folder(o.output_dir, resume_point.run_folder));
   auto lock = std::exchange(resume_point.lock, std::nullopt);
-  if (elsewhere) return {o.output_dir, o.resume.empty() ? May::hold_nothing : May::hold_a_beginning, config};
-  if (resume_point.checkpoint.empty()) return {o.output_dir, May::hold_a_beginning, config, std::move(lock)};
+  if (elsewhere) return {o.output_dir, o.resume.empty() ? Content::none : Content::no_results, config};
+  if (resume_point.checkpoint.empty()) return {o.output_dir, Content::no_results, config, std::move(lock)};
   require_newest(resume_point.checkpoint);
   const std::string folder = o.output_dir.empty() ? resume_point.run_folder.string() : o.output_dir;
-  return {folder, May::hold_the_run, config, std::move(lock)};
+  return {folder, Content::same_run, config, std::move(lock)};
 }
 
 bool is_same_run(const fs::path& folder, const ResumePoint& resume_point) {
@@ -101,14 +101,14 @@ RunState run_fingerprint(const Options& o, const Datasets& data, uint64_t data_f
 
 std::string earlier_autotune(const ResumePoint& resume_point, const Backend& backend, Communicator& world) {
   const RunState& state = resume_point.state;
-  const auto was = [](const std::map<std::string, std::string>& values, const char* name) {
+  const auto saved_value = [](const std::map<std::string, std::string>& values, const char* name) {
     const auto found = values.find(name);
     return found == values.end() ? std::string() : found->second;
   };
-  const bool same = was(state.affects_rounding, "device") == backend.device->name() &&
-                    was(state.affects_rounding, "libraries") == backend.libraries &&
-                    was(state.affects_rounding, "precision") == backend.precision;
-  std::string autotune = same ? was(state.autotune, "ops") : "";
+  const bool same = saved_value(state.affects_rounding, "device") == backend.device->name() &&
+                    saved_value(state.affects_rounding, "libraries") == backend.libraries &&
+                    saved_value(state.affects_rounding, "precision") == backend.precision;
+  std::string autotune = same ? saved_value(state.autotune, "ops") : "";
   broadcast_host(world, autotune);
   return autotune;
 }

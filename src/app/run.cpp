@@ -52,7 +52,7 @@ std::unique_ptr<Reporter> make_reporter(const Options& o, const TrainConfig& con
                                         int rank, const fs::path& folder) {
   const bool bar = o.progress == "bar" || (o.progress == "auto" && output_is_terminal());
   const bool ended = config.start.step >= total_steps(config, sampler);
-  return std::make_unique<Reporter>(ReporterConfig{.speaks = rank == 0,
+  return std::make_unique<Reporter>(ReporterConfig{.enabled = rank == 0,
                                                    .terminal = bar,
                                                    .print_freq = o.print_freq,
                                                    .epochs = o.epochs,
@@ -63,13 +63,13 @@ std::unique_ptr<Reporter> make_reporter(const Options& o, const TrainConfig& con
 }
 
 // Collectives of a step that are no bucket's.
-int collectives_behind(const Replica& replica) {
+int trailing_collectives(const Replica& replica) {
   return replica.reducer.collectives() - static_cast<int>(replica.plan.buckets.size()) + replica.update.collectives();
 }
 
 // Where a run that was asked to stop can be taken up again.
-Exit stopped(MpiSession& session, const Signals& signals, const TrainReport& report, const fs::path& folder,
-             const Log& log) {
+Exit report_stop(MpiSession& session, const Signals& signals, const TrainReport& report, const fs::path& folder,
+                 const Log& log) {
   run_on_all_ranks(session, [&] {
     require(session.rank() != 0 || report.checkpoint_step == report.state.step, Exit::output,
             "asked to stop, but step {} could not be saved; the last checkpoint of {} is older", report.state.step,
@@ -86,8 +86,8 @@ Exit stopped(MpiSession& session, const Signals& signals, const TrainReport& rep
 }
 
 // The parts of a run, in the order in which they are made.
-Exit train_as_asked(const Options& options, MpiSession& session, Signals& signals, PhaseTracker& phases,
-                    FlightRecorder& flight_recorder, const Log& log) {
+Exit run_training(const Options& options, MpiSession& session, Signals& signals, PhaseTracker& phases,
+                  FlightRecorder& flight_recorder, const Log& log) {
   const int rank = session.rank();
   Watchdog watchdog(limits_of(options, rank), phases, [&](const std::string& text) {
     abort_job(session, fmt::format("on {}: {}", session.host(), text), Exit::communication);
@@ -161,8 +161,9 @@ Exit train_as_asked(const Options& options, MpiSession& session, Signals& signal
                    tensors);
 
   const TrainReport report = abort_on_error(session, [&] {
-    const auto following = watchdog.follow(transport, replica.bn_communicator(),
-                                           static_cast<int>(replica.plan.buckets.size()), collectives_behind(replica));
+    const auto monitoring =
+        watchdog.monitor(transport, replica.bn_communicator(), static_cast<int>(replica.plan.buckets.size()),
+                         trailing_collectives(replica));
     return train(config, replica, data, samplers,
                  {.reporter = *reporter,
                   .phases = phases,
@@ -171,7 +172,7 @@ Exit train_as_asked(const Options& options, MpiSession& session, Signals& signal
   });
   if (report.stopped) {
     abort_on_error(session, [&] { reporter->close(); });
-    return stopped(session, signals, report, path, log);
+    return report_stop(session, signals, report, path, log);
   }
   abort_on_error(session, [&] {
     write_results(options, report, replica, samplers.train, log, path);
@@ -183,7 +184,7 @@ Exit train_as_asked(const Options& options, MpiSession& session, Signals& signal
 }  // namespace
 
 Exit run(MpiSession& session, Signals& signals, int argc, char** argv,
-         std::unique_ptr<doctor::TimeLimit> limit_of_start) {
+         std::unique_ptr<doctor::TimeLimit> startup_limit) {
   const Log log(session.rank());
   std::optional<std::string> answer;
   const Options options = run_on_all_ranks(session, [&] { return parse_options(argc, argv, answer); });
@@ -191,11 +192,11 @@ Exit run(MpiSession& session, Signals& signals, int argc, char** argv,
     if (session.rank() == 0) fmt::print("{}", *answer);
     return Exit::done;
   }
-  if (options.doctor) return doctor::examine(options, session, std::move(limit_of_start));
+  if (options.doctor) return doctor::run_doctor(options, session, std::move(startup_limit));
   PhaseTracker phases(session.heartbeats());
   FlightRecorder flight_recorder(session, signals, phases);
   return flight_recorder.write_on_error(
-      [&] { return train_as_asked(options, session, signals, phases, flight_recorder, log); });
+      [&] { return run_training(options, session, signals, phases, flight_recorder, log); });
 }
 
 }  // namespace ddp

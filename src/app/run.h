@@ -13,6 +13,6 @@ namespace ddp {
 // Errors that every rank has at the same point are thrown as CollectiveError, any other as Error. Returns Exit::done,
 // or Exit::stopped where the run has saved and ended because a signal asked for it. `limit_of_start`: the doctor's.
 Exit run(MpiSession& session, Signals& signals, int argc, char** argv,
-         std::unique_ptr<doctor::TimeLimit> limit_of_start);
+         std::unique_ptr<doctor::TimeLimit> startup_limit);
 
 }  // namespace ddp

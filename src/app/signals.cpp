@@ -37,7 +37,7 @@ Signals::Signals() {
   if (const int error = pthread_sigmask(SIG_BLOCK, &set, nullptr))
     throw std::system_error(error, std::generic_category(), "pthread_sigmask");
   ::signal(SIGPIPE, SIG_IGN);
-  thread_ = std::thread([this] { take(); });
+  thread_ = std::thread([this] { wait_for_signals(); });
 }
 
 Signals::~Signals() {
@@ -51,12 +51,12 @@ void Signals::on_dump(std::function<void(int)> dump) {
   dump_ = std::move(dump);
 }
 
-void Signals::on_second(std::function<void(int, const std::string&)> end) {
+void Signals::on_second_request(std::function<void(int, const std::string&)> end) {
   const std::lock_guard lock(callbacks_);
-  end_ = std::move(end);
+  second_request_ = std::move(end);
 }
 
-void Signals::take() {
+void Signals::wait_for_signals() {
   const sigset_t set = requests();
   Clock::time_point first;
   for (;;) {
@@ -80,7 +80,7 @@ void Signals::take() {
 void Signals::end_now(int signal) {
   const std::string line = fmt::format("ended by a second {}, without saving", name_of(signal));
   const std::lock_guard lock(callbacks_);
-  if (end_) return end_(signal, line);
+  if (second_request_) return second_request_(signal, line);
   fmt::print(stderr, "ddp_train: {}\n", line);
   _exit(128 + signal);
 }

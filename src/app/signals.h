@@ -32,17 +32,17 @@ class Signals {
   void on_dump(std::function<void(int signal)> dump);  // of SIGUSR2 and every SIGTERM; empty: ignored
   // What a second request does, told its number and the line to print, such as "ended by a second SIGTERM, without
   // saving". Empty, as at first: prints the line and ends this process with 128 and the number.
-  void on_second(std::function<void(int signal, const std::string& line)> end);
+  void on_second_request(std::function<void(int signal, const std::string& line)> end);
 
  private:
-  void take();
+  void wait_for_signals();
   void end_now(int signal);
 
   std::atomic<const char*> stop_signal_{nullptr};
   std::atomic<bool> ending_{false};
   std::mutex callbacks_;
   std::function<void(int)> dump_;
-  std::function<void(int, const std::string&)> end_;
+  std::function<void(int, const std::string&)> second_request_;
   std::thread thread_;
 };
 

@@ -23,27 +23,27 @@ namespace {
 const std::array<std::string, 3> kFiles = {"model.safetensors", "optimizer.safetensors", "state.json"};
 
 // A temporary folder, and whatever is in it when this ends.
-class Temporary {
+class TemporaryFolder {
  public:
-  explicit Temporary(fs::path path) : path_(std::move(path)) {
+  explicit TemporaryFolder(fs::path path) : path_(std::move(path)) {
     std::error_code error;
     fs::create_directory(path_, error);
     require(!error, Exit::output, "cannot create {}: {}; make room or choose another --output-dir", path_.string(),
             error.message());
   }
-  ~Temporary() {
+  ~TemporaryFolder() {
     std::error_code ignored;
     fs::remove_all(path_, ignored);
   }
-  Temporary(const Temporary&) = delete;
-  Temporary& operator=(const Temporary&) = delete;
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
   const fs::path& path() const { return path_; }
 
  private:
   fs::path path_;
 };
 
-void point(const fs::path& folder, const std::string& link, const fs::path& checkpoint) {
+void point_link(const fs::path& folder, const std::string& link, const fs::path& checkpoint) {
   replace_link(folder / link, checkpoint.filename(), folder / temporary_name(link));
 }
 
@@ -90,21 +90,21 @@ fs::path write_checkpoint(const fs::path& folder, const Snapshot& snapshot, cons
   try {
     create_durable_folders(folder);
     remove_leftovers(folder);
-    const Temporary temporary(folder / temporary_name(name));
-    const auto announce = [&](const std::string& file) {
+    const TemporaryFolder temporary(folder / temporary_name(name));
+    const auto next_file = [&](const std::string& file) {
       if (about_to_write) about_to_write(temporary.path() / file);
       return temporary.path() / file;
     };
-    save_state_dict(announce(kFiles[0]), tensors.parameters, tensors.batch_norms, snapshot.model);
-    write_optimizer(announce(kFiles[1]), snapshot.optimizer, tensors.parameters);
-    write_durable_file(announce(kFiles[2]), to_json(snapshot.run));
-    announce(kManifestFile);
+    save_state_dict(next_file(kFiles[0]), tensors.parameters, tensors.batch_norms, snapshot.model);
+    write_optimizer(next_file(kFiles[1]), snapshot.optimizer, tensors.parameters);
+    write_durable_file(next_file(kFiles[2]), to_json(snapshot.run));
+    next_file(kManifestFile);
     write_manifest(temporary.path(), kFiles);
     flush_folder(temporary.path());
     replace_folder(temporary.path(), checkpoint);
     flush_folder(folder);
-    point(folder, "latest", checkpoint);
-    if (best) point(folder, "best", checkpoint);
+    point_link(folder, "latest", checkpoint);
+    if (best) point_link(folder, "best", checkpoint);
     flush_folder(folder);
   } catch (const std::exception& e) {
     remove_leftovers(folder);

@@ -40,16 +40,16 @@ std::vector<fs::path> entries_of(const fs::path& folder) {
 }
 
 // Absolute, without a slash at its end.
-fs::path tidy(const fs::path& path) {
+fs::path normalized(const fs::path& path) {
   const fs::path place = fs::absolute(path).lexically_normal();
   return place.has_filename() ? place : place.parent_path();
 }
 
 // Where a link leads, whether or not there is something; another path as it is.
-fs::path followed(const fs::path& place) {
+fs::path link_target(const fs::path& place) {
   std::error_code error;
   const fs::path target = fs::read_symlink(place, error);
-  return error ? place : tidy(place.parent_path() / target);
+  return error ? place : normalized(place.parent_path() / target);
 }
 
 fs::path run_folder_of(const fs::path& checkpoints) {
@@ -66,13 +66,12 @@ std::variant<RunState, std::string> state_or_reason(const fs::path& checkpoint) 
 }
 
 // The first that is good, of some with the newest first.
-std::optional<FoundCheckpoint> first_good(const std::vector<fs::path>& checkpoints,
-                                          std::vector<std::string>& passed_over) {
+std::optional<FoundCheckpoint> first_good(const std::vector<fs::path>& checkpoints, std::vector<std::string>& skipped) {
   std::vector<std::string> reasons;
   for (const fs::path& checkpoint : checkpoints) {
     auto result = state_or_reason(checkpoint);
     if (auto* const state = std::get_if<RunState>(&result)) {
-      passed_over.insert(passed_over.end(), reasons.begin(), reasons.end());
+      skipped.insert(skipped.end(), reasons.begin(), reasons.end());
       return FoundCheckpoint{checkpoint, run_folder_of(checkpoint.parent_path()), std::move(*state)};
     }
     reasons.push_back(std::get<std::string>(result));
@@ -111,7 +110,8 @@ void prune_checkpoints(const fs::path& folder, int keep_last) {
   remove_leftovers(folder);
   if (keep_last <= 0) return;
   const std::vector<fs::path> checkpoints = list_checkpoints(folder);
-  const std::set<fs::path> linked = {followed(folder / "latest").filename(), followed(folder / "best").filename()};
+  const std::set<fs::path> linked = {link_target(folder / "latest").filename(),
+                                     link_target(folder / "best").filename()};
   for (size_t i = static_cast<size_t>(keep_last); i < checkpoints.size(); ++i) {
     const fs::path name = checkpoints[i].filename();
     if (linked.contains(name)) continue;
@@ -122,9 +122,9 @@ void prune_checkpoints(const fs::path& folder, int keep_last) {
   }
 }
 
-std::optional<FoundCheckpoint> find_checkpoint(const fs::path& wanted, std::vector<std::string>& passed_over) {
-  const fs::path place = tidy(wanted);
-  const fs::path path = followed(place);
+std::optional<FoundCheckpoint> find_checkpoint(const fs::path& wanted, std::vector<std::string>& skipped) {
+  const fs::path place = normalized(wanted);
+  const fs::path path = link_target(place);
   std::error_code error;
   const bool named = is_checkpoint_name(path.filename());
   require(fs::exists(path, error) || (named && path != place), Exit::data,
@@ -134,14 +134,14 @@ std::optional<FoundCheckpoint> find_checkpoint(const fs::path& wanted, std::vect
     std::erase_if(candidates,
                   [&](const fs::path& other) { return step_of(other.filename()) >= step_of(path.filename()); });
     candidates.insert(candidates.begin(), path);
-    return first_good(candidates, passed_over);
+    return first_good(candidates, skipped);
   }
   require(fs::is_directory(path, error), Exit::data,
           "{} is a file; give --resume a checkpoint or a run's folder, or --init-from a file of weights",
           wanted.string());
-  if (fs::exists(path / kManifestFile, error)) return first_good({path}, passed_over);
+  if (fs::exists(path / kManifestFile, error)) return first_good({path}, skipped);
   const bool run = fs::is_directory(checkpoints_of(path), error);
-  return first_good(list_checkpoints(run ? checkpoints_of(path) : path), passed_over);
+  return first_good(list_checkpoints(run ? checkpoints_of(path) : path), skipped);
 }
 
 void require_newest(const fs::path& checkpoint) {

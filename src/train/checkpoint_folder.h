@@ -29,8 +29,7 @@ struct FoundCheckpoint {
   std::filesystem::path run_folder;  // the folder that holds `checkpoints`; empty where it does not lie in one
   RunState state;
 };
-std::optional<FoundCheckpoint> find_checkpoint(const std::filesystem::path& wanted,
-                                               std::vector<std::string>& passed_over);
+std::optional<FoundCheckpoint> find_checkpoint(const std::filesystem::path& wanted, std::vector<std::string>& skipped);
 
 // For a run that goes on from `checkpoint` in the same folder. Throws Error(Exit::output) where a newer one is good,
 // for two runs would share the folder's checkpoints from there on; one that is broken gets another name, so that it

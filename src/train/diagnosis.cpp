@@ -13,7 +13,7 @@ namespace {
 using Time = WatchdogLimits::Time;
 using Ranks = std::vector<const RankView*>;
 
-constexpr size_t kNamed = 3;  // of several ranks or hosts
+constexpr size_t kMaxListed = 3;  // of several ranks or hosts
 
 bool older(int64_t since_ns, int64_t now_ns, Time limit) {
   return now_ns - since_ns > std::chrono::nanoseconds(limit).count();
@@ -40,7 +40,7 @@ std::string awaited(const RankView& view, int buckets) {
 
 // "a, b, c and 5 more".
 std::string list(const std::vector<std::string>& texts) {
-  const size_t named = std::min(texts.size(), kNamed);
+  const size_t named = std::min(texts.size(), kMaxListed);
   std::string all;
   for (size_t i = 0; i < named; ++i) all += (i == 0 ? "" : i + 1 == texts.size() ? " and " : ", ") + texts[i];
   if (texts.size() > named) all += fmt::format(" and {} more", texts.size() - named);
@@ -74,7 +74,7 @@ std::string step_of(const RankView& view) {
 // Once there is a fault, shorter silence of a host than makes one tells enough.
 bool cut_off(const RankView& view, int64_t now_ns, const WatchdogLimits& limits) {
   const bool silent = !view.left && view.heartbeat.alive_ns > 0 && now_ns - view.heard_ns > kSilent_ns;
-  return silent || unheard(view, now_ns, limits);
+  return silent || host_unreachable(view, now_ns, limits);
 }
 
 std::string describe_dead(const Ranks& dead) {
@@ -85,7 +85,7 @@ std::string describe_dead(const Ranks& dead) {
   return list(texts) + "; the launcher's message names the signal";
 }
 
-std::string describe_unheard(const Ranks& ranks, int64_t now_ns) {
+std::string describe_unreachable(const Ranks& ranks, int64_t now_ns) {
   std::map<std::string, Ranks> hosts;
   for (const RankView* view : ranks) hosts[view->host].push_back(view);
   std::vector<std::string> texts;
@@ -179,8 +179,8 @@ std::optional<Time> limit_of(Phase phase, const WatchdogLimits& limits, std::chr
 
 bool waits(const RankView& view, int buckets) { return !awaited(view, buckets).empty(); }
 
-bool unheard(const RankView& view, int64_t now_ns, const WatchdogLimits& limits) {
-  return !view.left && view.heartbeat.alive_ns > 0 && older(view.heard_ns, now_ns, limits.unheard);
+bool host_unreachable(const RankView& view, int64_t now_ns, const WatchdogLimits& limits) {
+  return !view.left && view.heartbeat.alive_ns > 0 && older(view.heard_ns, now_ns, limits.host_silence);
 }
 
 bool stopped(const RankView& view, int64_t now_ns, const WatchdogLimits& limits) {
@@ -188,7 +188,7 @@ bool stopped(const RankView& view, int64_t now_ns, const WatchdogLimits& limits)
          !cut_off(view, now_ns, limits);
 }
 
-const RankView* stopped_speaker(std::span<const RankView> ranks, int64_t now_ns, const WatchdogLimits& limits) {
+const RankView* stopped_leader(std::span<const RankView> ranks, int64_t now_ns, const WatchdogLimits& limits) {
   for (const RankView& view : ranks) {
     const auto first =
         std::find_if(ranks.begin(), ranks.end(), [&](const RankView& other) { return other.host == view.host; });
@@ -226,7 +226,7 @@ std::string describe(std::span<const RankView> ranks, int buckets, const Watchdo
   }
 
   if (!dead.empty()) return describe_dead(dead);
-  if (!unreachable.empty() && !stopped_speaker(ranks, now_ns, limits)) return describe_unheard(unreachable, now_ns);
+  if (!unreachable.empty() && !stopped_leader(ranks, now_ns, limits)) return describe_unreachable(unreachable, now_ns);
 
   const std::string others = describe_waiting(waiting, buckets) +
                              (unknown == 0 ? "" : fmt::format("; nothing is known about {} other ranks", unknown));

@@ -17,9 +17,9 @@ struct WatchdogLimits {
   // Of any phase of a step, and of a batch of an evaluation; 0: none; not given: 20 times the slowest step of late, at
   // least a minute, at least start_up before the first.
   std::optional<Time> step = {};
-  Time start_up{300'000};                     // 0: none
-  Time saving{600'000};                       // of saving and ending; 0: none
-  Time unheard{kUnreachable_ns / 1'000'000};  // of another host
+  Time start_up{300'000};                          // 0: none
+  Time saving{600'000};                            // of saving and ending; 0: none
+  Time host_silence{kUnreachable_ns / 1'000'000};  // of another host
   Time report_delay{0};       // how long this rank leaves it to others to speak first of what they see too
   Time report_interval{300};  // of a rank of this host, to speak before the next
 };
@@ -44,9 +44,9 @@ bool waits(const RankView& view, int buckets);
 // Without a sign of life for three seconds, on a host that was heard of since.
 bool stopped(const RankView& view, int64_t now_ns, const WatchdogLimits& limits);
 // On a host that was heard of once, and is no more.
-bool unheard(const RankView& view, int64_t now_ns, const WatchdogLimits& limits);
+bool host_unreachable(const RankView& view, int64_t now_ns, const WatchdogLimits& limits);
 // The lowest rank of a host speaks for it: where that rank is stopped, its host hears of no other.
-const RankView* stopped_speaker(std::span<const RankView> ranks, int64_t now_ns, const WatchdogLimits& limits);
+const RankView* stopped_leader(std::span<const RankView> ranks, int64_t now_ns, const WatchdogLimits& limits);
 
 // Such as "rank 5 on host b has been in the data loader for 41.0 s; 7 ranks wait in bucket 2 of step 812". `buckets` of
 // a step; later collectives are those behind its buckets.

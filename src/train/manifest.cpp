@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr int kManifestFormat = 1;
-constexpr uint64_t kLongestManifest = 1 << 16;
+constexpr uint64_t kMaxManifestBytes = 1 << 16;
 
 std::string crc_of(const char* data, size_t bytes) {
   return fmt::format("{:08x}", ::crc32_z(0, reinterpret_cast<const Bytef*>(data), bytes));
@@ -55,7 +55,7 @@ FileEntry entry_of(const fs::path& path) {
 
 std::string read_text(const fs::path& path) {
   const uint64_t bytes = size_of(path);
-  require(bytes <= kLongestManifest, Exit::data, "{} has {} bytes, which no manifest has", path.string(), bytes);
+  require(bytes <= kMaxManifestBytes, Exit::data, "{} has {} bytes, which no manifest has", path.string(), bytes);
   std::string text(bytes, '\0');
   std::ifstream file(path, std::ios::binary);
   require(file.read(text.data(), static_cast<std::streamsize>(bytes)).good(), Exit::data, "cannot read {}",

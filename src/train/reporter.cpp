@@ -64,7 +64,7 @@ std::string kept_events(const ReporterConfig& config) {
 }  // namespace
 
 Reporter::Reporter(const ReporterConfig& config) : config_(config) {
-  if (!config_.speaks) return;
+  if (!config_.enabled) return;
   if (config_.done > 0) replace_file(config_.metrics, kept_events(config_));
   file_ = std::fopen(config_.metrics.c_str(), config_.done > 0 ? "a" : "w");
   require(file_ != nullptr, Exit::output, "cannot create {}: {}; choose another --output-dir", config_.metrics.string(),
@@ -73,7 +73,7 @@ Reporter::Reporter(const ReporterConfig& config) : config_(config) {
 
 Reporter::~Reporter() {
   if (file_) std::fclose(file_);  // after an error; else close() has come before
-  if (config_.speaks) clear_progress();
+  if (config_.enabled) clear_progress();
 }
 
 void Reporter::give_up_metrics() {
@@ -99,7 +99,7 @@ void Reporter::write_line(const std::string& json) {
 }
 
 void Reporter::step(const StepResult& r) {
-  if (!config_.speaks) return;
+  if (!config_.enabled) return;
   write_line(step_event(r).dump());
   if (!r.skipped.empty()) {
     clear_progress();
@@ -148,7 +148,7 @@ void Reporter::clear_progress() {
 }
 
 void Reporter::evaluation(int64_t epoch, int64_t step, const Evaluation& e, double seconds) {
-  if (!config_.speaks) return;
+  if (!config_.enabled) return;
   write_line(nlohmann::ordered_json{{"event", "eval"},
                                     {"epoch", epoch},
                                     {"step", step},
@@ -169,7 +169,7 @@ void Reporter::evaluation(int64_t epoch, int64_t step, const Evaluation& e, doub
 }
 
 void Reporter::saved(const SaveOutcome& outcome) {
-  if (!config_.speaks) return;
+  if (!config_.enabled) return;
   clear_progress();
   if (!outcome.error.empty()) {
     Log(0).warn("no checkpoint of step {}: {}; training goes on, the one before it is kept", outcome.step,

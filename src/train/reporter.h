@@ -19,7 +19,7 @@
 namespace ddp {
 
 struct ReporterConfig {
-  bool speaks = false;      // rank 0
+  bool enabled = false;     // rank 0
   bool terminal = false;    // rewrite one line in place of printing many
   int64_t print_freq = 50;  // steps between printed lines; 0: none
   int64_t epochs = 1, steps_per_epoch = 1;

@@ -37,9 +37,9 @@ struct Width {
 };
 constexpr Width kWidths[] = {{"F32", 4}, {"F16", 2}, {"BF16", 2}, {"F64", 8}, {"I64", 8}};
 
-class Broken {
+class Malformed {
  public:
-  explicit Broken(const std::string& file) : file_(file) {}
+  explicit Malformed(const std::string& file) : file_(file) {}
 
   template <class... Args>
   [[noreturn]] void operator()(fmt::format_string<Args...> why, Args&&... args) const {
@@ -52,90 +52,91 @@ class Broken {
 };
 
 // Text of the file, fit for a message.
-std::string shown(const std::string& text) {
-  constexpr size_t kMost = 100;
-  const std::string quoted = json(text).dump(-1, ' ', true);
-  return quoted.size() <= kMost ? quoted : quoted.substr(0, kMost) + "...";
+std::string in_quotes(const std::string& text) {
+  constexpr size_t kMaxLength = 100;
+  const std::string result = json(text).dump(-1, ' ', true);
+  return result.size() <= kMaxLength ? result : result.substr(0, kMaxLength) + "...";
 }
 
 // nlohmann's parser keeps the last of two equal names, and nests as deep as the text does. Here neither is let in.
-json parse_header(const std::string& text, const Broken& broken) {
-  constexpr int kDeepest = 3;  // the header, a tensor, its shape
-  std::set<std::string> names[kDeepest + 1];
-  const auto look = [&](int depth, json::parse_event_t event, json& parsed) {
+json parse_header(const std::string& text, const Malformed& malformed) {
+  constexpr int kMaxDepth = 3;  // the header, a tensor, its shape
+  std::set<std::string> names[kMaxDepth + 1];
+  const auto on_event = [&](int depth, json::parse_event_t event, json& parsed) {
     if (event == json::parse_event_t::object_start || event == json::parse_event_t::array_start) {
-      if (depth >= kDeepest) broken("its header is nested too deeply");
+      if (depth >= kMaxDepth) malformed("its header is nested too deeply");
       names[depth + 1].clear();
     }
     if (event == json::parse_event_t::key) {
       const auto& name = parsed.get_ref<const std::string&>();
-      if (!names[depth].insert(name).second) broken("its header has {} twice", shown(name));
+      if (!names[depth].insert(name).second) malformed("its header has {} twice", in_quotes(name));
     }
     return true;
   };
   try {
-    json header = json::parse(text, look);
-    if (!header.is_object()) broken("its header is not a JSON object");
+    json header = json::parse(text, on_event);
+    if (!header.is_object()) malformed("its header is not a JSON object");
     return header;
   } catch (const json::parse_error& e) {
-    broken("its header is not JSON, from byte {} on", e.byte);
+    malformed("its header is not JSON, from byte {} on", e.byte);
   } catch (const json::exception&) {
-    broken("its header has a number that cannot be");
+    malformed("its header has a number that cannot be");
   }
 }
 
-std::vector<uint64_t> numbers(const json& entry, const char* key, const std::string& name, const Broken& broken) {
+std::vector<uint64_t> numbers(const json& entry, const char* key, const std::string& name, const Malformed& malformed) {
   const auto found = entry.find(key);
-  if (found == entry.end() || !found->is_array()) broken("tensor {} has no list {}", shown(name), key);
+  if (found == entry.end() || !found->is_array()) malformed("tensor {} has no list {}", in_quotes(name), key);
   std::vector<uint64_t> result;
   for (const json& number : *found) {
-    constexpr uint64_t kMost = std::numeric_limits<int64_t>::max();
-    if (!number.is_number_unsigned() || number.get<uint64_t>() > kMost)
-      broken("tensor {}: {} must hold whole numbers from 0 to 2^63 - 1", shown(name), key);
+    constexpr uint64_t kMaxValue = std::numeric_limits<int64_t>::max();
+    if (!number.is_number_unsigned() || number.get<uint64_t>() > kMaxValue)
+      malformed("tensor {}: {} must hold whole numbers from 0 to 2^63 - 1", in_quotes(name), key);
     result.push_back(number.get<uint64_t>());
   }
   return result;
 }
 
-Entry parse_entry(const std::string& name, const json& entry, uint64_t data_bytes, const Broken& broken) {
-  if (!entry.is_object()) broken("tensor {} has no dtype, shape and data_offsets", shown(name));
+Entry parse_entry(const std::string& name, const json& entry, uint64_t data_bytes, const Malformed& malformed) {
+  if (!entry.is_object()) malformed("tensor {} has no dtype, shape and data_offsets", in_quotes(name));
   const auto dtype = entry.find("dtype");
-  if (dtype == entry.end() || !dtype->is_string()) broken("tensor {} has no dtype", shown(name));
-  const std::vector<uint64_t> shape = numbers(entry, "shape", name, broken);
-  const std::vector<uint64_t> range = numbers(entry, "data_offsets", name, broken);
+  if (dtype == entry.end() || !dtype->is_string()) malformed("tensor {} has no dtype", in_quotes(name));
+  const std::vector<uint64_t> shape = numbers(entry, "shape", name, malformed);
+  const std::vector<uint64_t> range = numbers(entry, "data_offsets", name, malformed);
   if (range.size() != 2 || range[0] > range[1] || range[1] > data_bytes)
-    broken("tensor {} lies outside the file, which may be truncated", shown(name));
+    malformed("tensor {} lies outside the file, which may be truncated", in_quotes(name));
 
   Entry result{name, dtype->get<std::string>(), {shape.begin(), shape.end()}, range[0], range[1]};
   const auto width = std::find_if(std::begin(kWidths), std::end(kWidths),
                                   [&](const Width& known) { return result.dtype == known.dtype; });
   if (width == std::end(kWidths) || (result.dtype == "I64" && !shape.empty()))
-    broken(
+    malformed(
         "tensor {} is {}; what is read is F32, F16, BF16, F64 and single I64 numbers: convert it, in PyTorch with "
         "tensor.float()",
-        shown(name), shown(result.dtype));
+        in_quotes(name), in_quotes(result.dtype));
   uint64_t bytes = width->bytes;
   for (const uint64_t dimension : shape)
-    if (__builtin_mul_overflow(bytes, dimension, &bytes)) broken("tensor {} has a shape that cannot be", shown(name));
-  if (bytes != range[1] - range[0]) broken("tensor {} has another size than its shape", shown(name));
+    if (__builtin_mul_overflow(bytes, dimension, &bytes))
+      malformed("tensor {} has a shape that cannot be", in_quotes(name));
+  if (bytes != range[1] - range[0]) malformed("tensor {} has another size than its shape", in_quotes(name));
   return result;
 }
 
 // In the order of their data, of which they leave nothing out and share nothing: so all of them together are no larger
 // than the file.
-std::vector<Entry> parse_entries(const json& header, uint64_t data_bytes, const Broken& broken) {
+std::vector<Entry> parse_entries(const json& header, uint64_t data_bytes, const Malformed& malformed) {
   std::vector<Entry> entries;
   for (const auto& [name, entry] : header.items())
-    if (name != "__metadata__") entries.push_back(parse_entry(name, entry, data_bytes, broken));
+    if (name != "__metadata__") entries.push_back(parse_entry(name, entry, data_bytes, malformed));
   std::sort(entries.begin(), entries.end(),
             [](const Entry& a, const Entry& b) { return std::pair(a.begin, a.end) < std::pair(b.begin, b.end); });
   uint64_t end = 0;
   for (const Entry& entry : entries) {
-    if (entry.begin < end) broken("tensor {} overlaps another one", shown(entry.name));
-    if (entry.begin > end) broken("there is a gap before tensor {}", shown(entry.name));
+    if (entry.begin < end) malformed("tensor {} overlaps another one", in_quotes(entry.name));
+    if (entry.begin > end) malformed("there is a gap before tensor {}", in_quotes(entry.name));
     end = entry.end;
   }
-  if (end < data_bytes) broken("it goes on after its last tensor");
+  if (end < data_bytes) malformed("it goes on after its last tensor");
   return entries;
 }
 
@@ -157,7 +158,7 @@ std::vector<float> converted(std::istream& file, uint64_t bytes, Convert convert
 }
 
 // From where the stream stands.
-NamedTensor read_tensor(std::istream& file, Entry&& entry, const Broken& broken) {
+NamedTensor read_tensor(std::istream& file, Entry&& entry, const Malformed& malformed) {
   NamedTensor tensor{.name = std::move(entry.name), .shape = std::move(entry.shape)};
   const uint64_t bytes = entry.end - entry.begin;
   if (entry.dtype == "I64") {
@@ -169,14 +170,14 @@ NamedTensor read_tensor(std::istream& file, Entry&& entry, const Broken& broken)
   } else if (entry.dtype == "F64") {
     tensor.values = converted<double>(file, bytes, [&](double value) {
       const bool fits = !std::isfinite(value) || std::abs(value) <= std::numeric_limits<float>::max();
-      if (!fits) broken("tensor {} holds {}, which is too large for F32", shown(tensor.name), value);
+      if (!fits) malformed("tensor {} holds {}, which is too large for F32", in_quotes(tensor.name), value);
       return static_cast<float>(value);
     });
   } else {
     tensor.values.resize(bytes / sizeof(float));
     file.read(reinterpret_cast<char*>(tensor.values.data()), static_cast<std::streamsize>(bytes));
   }
-  if (!file) broken("tensor {} cannot be read", shown(tensor.name));
+  if (!file) malformed("tensor {} cannot be read", in_quotes(tensor.name));
   return tensor;
 }
 
@@ -213,23 +214,23 @@ std::map<std::string, NamedTensor> read_safetensors(const std::filesystem::path&
 }
 
 std::map<std::string, NamedTensor> read_safetensors(std::istream& file, const std::string& name) {
-  const Broken broken(name);
+  const Malformed malformed(name);
   file.clear();
   const std::streamoff size = file.seekg(0, std::ios::end).tellg();
   file.seekg(0);
-  if (size < 0 || !file) broken("it is not a regular file");
+  if (size < 0 || !file) malformed("it is not a regular file");
 
   uint64_t length = 0;
   if (!file.read(reinterpret_cast<char*>(&length), sizeof length) ||
       length > static_cast<uint64_t>(size) - sizeof length)
-    broken("it is shorter than its header says");
+    malformed("it is shorter than its header says");
   std::string text(length, '\0');
-  if (!file.read(text.data(), static_cast<std::streamsize>(length))) broken("its header cannot be read");
+  if (!file.read(text.data(), static_cast<std::streamsize>(length))) malformed("its header cannot be read");
 
   std::map<std::string, NamedTensor> tensors;
-  const json header = parse_header(text, broken);
-  for (Entry& entry : parse_entries(header, static_cast<uint64_t>(size) - sizeof length - length, broken)) {
-    NamedTensor tensor = read_tensor(file, std::move(entry), broken);
+  const json header = parse_header(text, malformed);
+  for (Entry& entry : parse_entries(header, static_cast<uint64_t>(size) - sizeof length - length, malformed)) {
+    NamedTensor tensor = read_tensor(file, std::move(entry), malformed);
     tensors.emplace(tensor.name, std::move(tensor));
   }
   return tensors;

@@ -12,8 +12,8 @@ namespace {
 
 using Time = WatchdogLimits::Time;
 
-constexpr Time kLook(100);
-constexpr Time kSlept(2000);              // a look so much too late
+constexpr Time kCheckInterval(100);
+constexpr Time kSuspended(2000);          // a look so much too late
 constexpr Time kReportDelayOfHost(1000);  // of a host: news of it need half a second
 constexpr Time kTimeToLeave(10'000);      // for all ranks once one has left
 
@@ -26,7 +26,7 @@ Watchdog::Watchdog(const WatchdogLimits& limits, PhaseTracker& phases, std::func
       phases_(phases),
       expired_(std::move(expired)),
       rank_(phases.heartbeats().rank()),
-      last_look_ns_(steady_ns()),
+      last_check_ns_(steady_ns()),
       thread_([this] { watch(); }) {}
 
 Watchdog::~Watchdog() {
@@ -38,18 +38,18 @@ Watchdog::~Watchdog() {
   thread_.join();
 }
 
-Watchdog::Following Watchdog::follow(const Communicator& communicator, const Communicator* other, int buckets,
-                                     int others) {
+Watchdog::MonitorGuard Watchdog::monitor(const Communicator& communicator, const Communicator* other, int buckets,
+                                         int others) {
   const std::lock_guard lock(mutex_);
   DDP_EXPECT(!communicator_ && buckets > 0);
   communicator_ = &communicator;
   other_ = other;
   buckets_ = buckets;
   phases_.count(&communicator, buckets + others);
-  return Following(*this);
+  return MonitorGuard(*this);
 }
 
-void Watchdog::unfollow() {
+void Watchdog::end_monitoring() {
   const std::lock_guard lock(mutex_);
   communicator_ = other_ = nullptr;
   phases_.count(nullptr, 1);
@@ -57,8 +57,8 @@ void Watchdog::unfollow() {
 
 void Watchdog::watch() {
   std::unique_lock lock(mutex_);
-  while (!changed_.wait_for(lock, kLook, [this] { return stop_; })) {
-    const std::string text = look();
+  while (!changed_.wait_for(lock, kCheckInterval, [this] { return stop_; })) {
+    const std::string text = check();
     if (text.empty()) continue;
     lock.unlock();
     expired_(text);
@@ -67,19 +67,19 @@ void Watchdog::watch() {
 }
 
 // A fault is said when it has been seen at each look of this rank's turn.
-std::string Watchdog::look() {
+std::string Watchdog::check() {
   phases_.heartbeats().sign_of_life();
   phases_.publish_collective();
 
   const int64_t now = steady_ns();
-  if (now - std::exchange(last_look_ns_, now) > ns(kLook + kSlept)) awake_since_ns_ = now;
+  if (now - std::exchange(last_check_ns_, now) > ns(kCheckInterval + kSuspended)) awake_since_ns_ = now;
   const auto seen = views(now);
-  const Fault fault = find(seen, now);
-  if (fault != seen_) {
-    seen_ = fault;
-    seen_since_ns_ = now;
+  const Fault fault = find_fault(seen, now);
+  if (fault != fault_) {
+    fault_ = fault;
+    fault_since_ns_ = now;
   }
-  if (fault == Fault::none || now - seen_since_ns_ < ns(report_delay_of(fault, seen, now))) return "";
+  if (fault == Fault::none || now - fault_since_ns_ < ns(report_delay_of(fault, seen, now))) return "";
   if (fault != Fault::failure) return describe(seen, buckets_, limits_, now);
   return describe(seen[rank_], buckets_, now) + ", the transport failed: " + failure().value_or("");
 }
@@ -111,18 +111,19 @@ std::optional<std::string> Watchdog::failure() const {
   return failure;
 }
 
-Watchdog::Fault Watchdog::find(const std::vector<RankView>& views, int64_t now_ns) {
+Watchdog::Fault Watchdog::find_fault(const std::vector<RankView>& views, int64_t now_ns) {
   const auto any = [&](auto&& holds) { return std::any_of(views.begin(), views.end(), holds); };
   if (views[rank_].left) return Fault::none;
   const bool someone_left = any([](const RankView& view) { return view.left; });
-  const bool here = any([&](const RankView& view) { return view.left && view.host == views[rank_].host; });
+  const bool left_here = any([&](const RankView& view) { return view.left && view.host == views[rank_].host; });
   if (someone_left && someone_left_ns_ == 0) someone_left_ns_ = now_ns;
   if (!someone_left && any([](const RankView& view) { return view.dead; })) return Fault::death;
   // Where the rank that speaks for this host is stopped, no other host is heard of: the usual limit ends that.
-  const auto& speaker =
+  const auto& leader =
       *std::find_if(views.begin(), views.end(), [&](const RankView& view) { return view.host == views[rank_].host; });
-  const bool deaf = here || stopped(speaker, now_ns, limits_);
-  if (!deaf && any([&](const RankView& view) { return unheard(view, now_ns, limits_); })) return Fault::silence;
+  const bool hears_no_host = left_here || stopped(leader, now_ns, limits_);
+  if (!hears_no_host && any([&](const RankView& view) { return host_unreachable(view, now_ns, limits_); }))
+    return Fault::silence;
   if (someone_left && now_ns - someone_left_ns_ < ns(kTimeToLeave)) return Fault::none;
   if (failure()) return Fault::failure;
   return late(views, now_ns) ? Fault::lateness : Fault::none;
@@ -136,14 +137,14 @@ bool Watchdog::late(const std::vector<RankView>& views, int64_t now_ns) const {
     const auto limit = limit_of(phase_of(view), limits_, phases_.slowest_step());
     return limit && now_ns - view.heartbeat.since_ns > ns(*limit);
   };
-  const auto takes_its_time = [&](const RankView& view) {
-    const bool may = phase_of(view) == Phase::start_up || phase_of(view) == Phase::saving;
-    return may && view.heartbeat.alive_ns > 0 && !view.left && !stopped(view, now_ns, limits_) && !exceeds(view);
+  const auto slow_within_limit = [&](const RankView& view) {
+    const bool slow_phase = phase_of(view) == Phase::start_up || phase_of(view) == Phase::saving;
+    return slow_phase && view.heartbeat.alive_ns > 0 && !view.left && !stopped(view, now_ns, limits_) && !exceeds(view);
   };
   const RankView& mine = views[rank_];
   if (!exceeds(mine)) return false;
   const bool for_others = waits(mine, buckets_) || phase_of(mine) == Phase::evaluation;
-  return !for_others || std::none_of(views.begin(), views.end(), takes_its_time);
+  return !for_others || std::none_of(views.begin(), views.end(), slow_within_limit);
 }
 
 // Death is for the lowest living rank of the host to tell, silence for that of the first host that is heard of.
@@ -154,16 +155,16 @@ std::chrono::milliseconds Watchdog::report_delay_of(Fault fault, const std::vect
   int here = 0;
   std::set<std::string> hosts;
   for (const RankView& view : views) {
-    const bool can_speak =
-        !view.dead && view.heartbeat.alive_ns > 0 && !stopped(view, now_ns, limits_) && !unheard(view, now_ns, limits_);
+    const bool can_report = !view.dead && view.heartbeat.alive_ns > 0 && !stopped(view, now_ns, limits_) &&
+                            !host_unreachable(view, now_ns, limits_);
     if (view.rank == rank_) break;
-    if (!can_speak) continue;
+    if (!can_report) continue;
     if (view.host == host)
       ++here;
     else
       hosts.insert(view.host);
   }
-  if (fault == Fault::death) return kLook + here * limits_.report_interval;
+  if (fault == Fault::death) return kCheckInterval + here * limits_.report_interval;
   return here * limits_.report_interval +
          static_cast<int>(hosts.contains(host) ? hosts.size() - 1 : hosts.size()) * kReportDelayOfHost;
 }

@@ -35,19 +35,20 @@ class Watchdog {
 
   // From now on it counts the collectives of `communicator`, of which a step has `buckets` and then `others`, and looks
   // for a failure of it and of `other`, which may be null; until the returned guard, which they outlive, ends.
-  class Following;
-  [[nodiscard]] Following follow(const Communicator& communicator, const Communicator* other, int buckets, int others);
+  class MonitorGuard;
+  [[nodiscard]] MonitorGuard monitor(const Communicator& communicator, const Communicator* other, int buckets,
+                                     int others);
 
  private:
   enum class Fault : uint8_t { none, death, silence, failure, lateness };
   void watch();
-  std::string look();  // what to say; empty: nothing
+  std::string check();  // what to say; empty: nothing
   std::vector<RankView> views(int64_t now_ns) const;
   std::optional<std::string> failure() const;
-  Fault find(const std::vector<RankView>& views, int64_t now_ns);
+  Fault find_fault(const std::vector<RankView>& views, int64_t now_ns);
   bool late(const std::vector<RankView>& views, int64_t now_ns) const;
   std::chrono::milliseconds report_delay_of(Fault fault, const std::vector<RankView>& views, int64_t now_ns) const;
-  void unfollow();
+  void end_monitoring();
 
   const WatchdogLimits limits_;
   PhaseTracker& phases_;
@@ -61,19 +62,19 @@ class Watchdog {
   const Communicator* other_ = nullptr;
   int buckets_ = 1;
 
-  int64_t last_look_ns_, awake_since_ns_ = 0;
+  int64_t last_check_ns_, awake_since_ns_ = 0;
   int64_t someone_left_ns_ = 0;  // when that was seen first; 0: nobody has
-  Fault seen_ = Fault::none;
-  int64_t seen_since_ns_ = 0;
+  Fault fault_ = Fault::none;
+  int64_t fault_since_ns_ = 0;
   std::thread thread_;
 };
 
-class Watchdog::Following {
+class Watchdog::MonitorGuard {
  public:
-  explicit Following(Watchdog& watchdog) : watchdog_(&watchdog) {}
-  ~Following() { watchdog_->unfollow(); }
-  Following(const Following&) = delete;
-  Following& operator=(const Following&) = delete;
+  explicit MonitorGuard(Watchdog& watchdog) : watchdog_(&watchdog) {}
+  ~MonitorGuard() { watchdog_->end_monitoring(); }
+  MonitorGuard(const MonitorGuard&) = delete;
+  MonitorGuard& operator=(const MonitorGuard&) = delete;
 
  private:
   Watchdog* watchdog_;

@@ -64,7 +64,7 @@ struct Job {
 
 TEST(Watchdog, NamesTheStepAndTheBucketThatIsAwaited) {
   Job job({"a"});
-  const auto following = job.watch(0, limit_of_step(300ms)).follow(job.transport, nullptr, 3, 2);
+  const auto monitoring = job.watch(0, limit_of_step(300ms)).monitor(job.transport, nullptr, 3, 2);
   job.trackers[0].enter(Phase::data, 17);
   job.trackers[0].enter(Phase::data, 18);
   job.transport.done += 5 + 1;
@@ -76,7 +76,7 @@ TEST(Watchdog, NamesTheStepAndTheBucketThatIsAwaited) {
 TEST(Watchdog, NamesTheRankThatOthersWaitFor) {
   Job job({"a", "b"});
   job.all_enter(Phase::data, 7);
-  const auto following = job.watch(0, limit_of_step(300ms)).follow(job.transport, nullptr, 3, 0);
+  const auto monitoring = job.watch(0, limit_of_step(300ms)).monitor(job.transport, nullptr, 3, 0);
   job.watch(1, kNone);
   job.trackers[0].enter(Phase::allreduce, 7);
   EXPECT_HAS(job.text(), "rank 1 on host b has been in the data loader for ");
@@ -110,7 +110,7 @@ TEST(Watchdog, RanksThatEndAfterOneHasLeftAreNotReported) {
 TEST(Watchdog, AHostThatIsCutOffIsToldOnEachSide) {
   Job job({"a", "a", "b"});
   WatchdogLimits limits = kNone;
-  limits.unheard = 500ms;
+  limits.host_silence = 500ms;
   limits.report_interval = 1s;
   for (const int rank : {1, 0}) job.watch(rank, limits);
   std::this_thread::sleep_for(300ms);
@@ -125,7 +125,7 @@ TEST(Watchdog, AHostThatIsCutOffIsToldOnEachSide) {
 TEST(Watchdog, AHostThatIsCutOffEndsThoughARankOfAnotherHasLeft) {
   Job job({"a", "b", "c"});
   WatchdogLimits limits = kNone;
-  limits.unheard = 500ms;
+  limits.host_silence = 500ms;
   job.watch(1, limits);
   job.tables[2]->leave();  // it has said so
   job.faults.unreachable[0] = true;
@@ -148,7 +148,7 @@ TEST(Watchdog, AHostWhoseSpeakerIsStoppedDoesNotTakeOthersForCutOff) {
   job.faults.stopped[0] = true;
   job.faults.unreachable[2] = true;  // as far as host a knows
   WatchdogLimits limits = limit_of_step(5500ms);
-  limits.unheard = 4s;
+  limits.host_silence = 4s;
   job.watch(1, limits);
   EXPECT_HAS(job.text(), "rank 0 on host a is stopped: no sign of life for 5.");
 }
@@ -156,7 +156,7 @@ TEST(Watchdog, AHostWhoseSpeakerIsStoppedDoesNotTakeOthersForCutOff) {
 TEST(Watchdog, SaysWhyTheTransportFailed) {
   Job job({"a"});
   job.trackers[0].enter(Phase::data, 4);
-  const auto following = job.watch(0, kNone).follow(job.transport, nullptr, 3, 2);
+  const auto monitoring = job.watch(0, kNone).monitor(job.transport, nullptr, 3, 2);
   job.transport.broken = true;
   EXPECT_HAS(job.text(), "rank 0 on host a has been in the data loader for 0.");
   EXPECT_HAS(job.text(), "(step 4), the transport failed: remote process exited; NCCL's last error: socket closed");
@@ -165,7 +165,7 @@ TEST(Watchdog, SaysWhyTheTransportFailed) {
 TEST(Watchdog, LooksForAFailureOfTheOtherCommunicatorToo) {
   Job job({"a"});
   FakeTransport other;
-  const auto following = job.watch(0, kNone).follow(job.transport, &other, 3, 2);
+  const auto monitoring = job.watch(0, kNone).monitor(job.transport, &other, 3, 2);
   other.broken = true;
   EXPECT_HAS(job.text(), "socket closed");
 }
@@ -175,9 +175,9 @@ TEST(Watchdog, LeavesACommunicatorAloneThatItNoLongerFollows) {
   Watchdog& watchdog = job.watch(0, kNone);
   {
     FakeTransport gone;
-    const auto following = watchdog.follow(gone, &gone, 3, 2);
+    const auto monitoring = watchdog.monitor(gone, &gone, 3, 2);
   }
-  const auto following = watchdog.follow(job.transport, nullptr, 3, 2);
+  const auto monitoring = watchdog.monitor(job.transport, nullptr, 3, 2);
   std::this_thread::sleep_for(300ms);
   EXPECT_EQ(job.times(), 0u);
 }
@@ -198,7 +198,7 @@ TEST(Watchdog, HoldsBackUntilOthersHaveSpoken) {
 TEST(Watchdog, IsQuietWhilePhasesEndInTime) {
   Job job({"a", "b"});
   job.watch(1, kNone);
-  const auto following = job.watch(0, limit_of_step(1500ms)).follow(job.transport, nullptr, 3, 2);
+  const auto monitoring = job.watch(0, limit_of_step(1500ms)).monitor(job.transport, nullptr, 3, 2);
   for (int64_t step = 1; step <= 20; ++step) {
     job.trackers[0].enter(step % 2 == 0 ? Phase::data : Phase::evaluation, step);
     std::this_thread::sleep_for(100ms);

@@ -11,7 +11,7 @@ namespace {
 
 using Cores = std::vector<int>;  // ascending
 
-Cores both(const Cores& a, const Cores& b) {
+Cores union_of(const Cores& a, const Cores& b) {
   Cores all;
   std::set_union(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(all));
   return all;
@@ -22,19 +22,19 @@ bool overlap(const Cores& a, const Cores& b) {
 }
 
 // Ranks that are bound to cores of which at least one is another's too, and so on.
-struct Sharing {
+struct SharingGroup {
   std::vector<int> ranks;
   Cores cores;
 };
 
-std::vector<Sharing> sharings(Ranks all, const std::vector<int>& of_host) {
-  std::vector<Sharing> groups;
+std::vector<SharingGroup> sharing_groups(Ranks all, const std::vector<int>& of_host) {
+  std::vector<SharingGroup> groups;
   for (const int rank : of_host) {
-    Sharing merged{{rank}, all[rank].cores};
-    std::erase_if(groups, [&](const Sharing& group) {
+    SharingGroup merged{{rank}, all[rank].cores};
+    std::erase_if(groups, [&](const SharingGroup& group) {
       if (!overlap(group.cores, merged.cores)) return false;
       merged.ranks.insert(merged.ranks.end(), group.ranks.begin(), group.ranks.end());
-      merged.cores = both(group.cores, merged.cores);
+      merged.cores = union_of(group.cores, merged.cores);
       return true;
     });
     std::sort(merged.ranks.begin(), merged.ranks.end());
@@ -52,7 +52,7 @@ std::string name_of_cores(const Cores& cores) {
 }
 
 // Whatever bound them: a shell's affinity, mpirun's default, or Slurm.
-std::string unbound(const std::string& launcher, const Cores& all) {
+std::string unbind_command(const std::string& launcher, const Cores& all) {
   if (launcher == "srun") return "srun --cpu-bind=none";
   return fmt::format("taskset -c {} mpirun --bind-to none", list_of(all));
 }
@@ -64,7 +64,7 @@ struct Host {
   std::string launcher;
 };
 
-std::string threads_of(Ranks ranks, const Sharing& group, int usable, int& wanted) {
+std::string threads_of(Ranks ranks, const SharingGroup& group, int usable, int& wanted) {
   const auto sharing = static_cast<int>(group.ranks.size());
   int most = 0;
   for (const int rank : group.ranks) {
@@ -75,7 +75,7 @@ std::string threads_of(Ranks ranks, const Sharing& group, int usable, int& wante
   return fmt::format("{} thread{}", most, most == 1 ? "" : "s");
 }
 
-Findings check_sharing(Ranks ranks, const Sharing& group, const Host& host, const Cores& idle, bool on_gpus) {
+Findings check_sharing(Ranks ranks, const SharingGroup& group, const Host& host, const Cores& idle, bool on_gpus) {
   const int usable = std::min(static_cast<int>(group.cores.size()), host.limit);
   int wanted = 0;
   const std::string threads = threads_of(ranks, group, usable, wanted);
@@ -83,7 +83,7 @@ Findings check_sharing(Ranks ranks, const Sharing& group, const Host& host, cons
     return {fault(Exit::device,
                   fmt::format("{} on {} share {}, while {} {} idle", name_of(group.ranks), host.name,
                               name_of_cores(group.cores), name_of_cores(idle), idle.size() == 1 ? "is" : "are"),
-                  unbound(host.launcher, host.all))};
+                  unbind_command(host.launcher, host.all))};
   if (wanted <= usable || on_gpus) return {};
   const bool too_many_ranks = static_cast<int>(group.ranks.size()) > usable;
   const int each = std::max(1, usable / static_cast<int>(group.ranks.size()));
@@ -96,7 +96,7 @@ Findings check_sharing(Ranks ranks, const Sharing& group, const Host& host, cons
 }
 
 // Whether cores that no rank is bound to could be the ranks'. A batch system gives the rest of a host to others.
-bool are_ours(Ranks ranks, const HostRanks& of_host, const std::string& launcher) {
+bool may_use_idle_cores(Ranks ranks, const HostRanks& of_host, const std::string& launcher) {
   const RankFacts& first = ranks[of_host.ranks.front()];
   return !launcher.empty() && launcher != "srun" && value_in(first.environment, "SLURM_JOB_ID").empty() &&
          first.threads == 0;
@@ -110,22 +110,22 @@ Findings check_cores(Ranks ranks, bool on_gpus, const std::string& launcher) {
   for (const HostRanks& of_host : by_host(ranks)) {
     const HostFacts& here = ranks[of_host.ranks.front()].here;
     Cores bound;
-    for (const int rank : of_host.ranks) bound = both(bound, ranks[rank].cores);
-    const Host host{of_host.host, both(here.cores, bound),
-                    cores_within_limit(static_cast<int>(both(here.cores, bound).size()), here.cpu_max), launcher};
+    for (const int rank : of_host.ranks) bound = union_of(bound, ranks[rank].cores);
+    const Host host{of_host.host, union_of(here.cores, bound),
+                    cores_within_limit(static_cast<int>(union_of(here.cores, bound).size()), here.cpu_max), launcher};
     Cores idle;
     std::set_difference(host.all.begin(), host.all.end(), bound.begin(), bound.end(), std::back_inserter(idle));
     seen.push_back(
         fmt::format("{} on {} of {} cores of {}", name_of(of_host.ranks), bound.size(), host.all.size(), host.name));
     const size_t before = problems.size();
-    for (const Sharing& group : sharings(ranks, of_host.ranks))
+    for (const SharingGroup& group : sharing_groups(ranks, of_host.ranks))
       std::ranges::move(check_sharing(ranks, group, host, idle, on_gpus), std::back_inserter(problems));
-    if (problems.size() == before && !on_gpus && are_ours(ranks, of_host, launcher) && idle.size() >= bound.size() &&
-        host.limit >= static_cast<int>(2 * bound.size()))
+    if (problems.size() == before && !on_gpus && may_use_idle_cores(ranks, of_host, launcher) &&
+        idle.size() >= bound.size() && host.limit >= static_cast<int>(2 * bound.size()))
       problems.push_back(warn(fmt::format("{} on {} {} bound to {}, while {} {} idle", name_of(of_host.ranks),
                                           host.name, of_host.ranks.size() == 1 ? "is" : "are", name_of_cores(bound),
                                           name_of_cores(idle), idle.size() == 1 ? "is" : "are"),
-                              unbound(launcher, host.all)));
+                              unbind_command(launcher, host.all)));
   }
   return with_found(std::move(problems), "cores", fmt::format("{}", fmt::join(seen, "; ")));
 }

@@ -30,13 +30,13 @@ std::vector<int> visible(Ranks ranks) {
   return counts;
 }
 
-std::string why_none(Ranks ranks) {
+std::string why_no_gpu(Ranks ranks) {
   for (const RankFacts& rank : ranks)
     if (rank.gpu.visible == 0) return rank.gpu.why;
   return "";
 }
 
-std::string to_get_gpus(const RankFacts& rank) {
+std::string gpu_fix(const RankFacts& rank) {
   if (rank.gpu.libraries.empty()) return "launch/build cuda";
   if (rank.here.container) return "docker run --gpus all";
   return rank.gpu.driver == Number{} ? "apt-get install nvidia-driver" : "unset CUDA_VISIBLE_DEVICES";
@@ -60,7 +60,7 @@ Findings check_driver(Ranks ranks) {
 Findings check_absence(Ranks ranks, const Options& options) {
   const auto without = std::ranges::find_if(ranks, [](const RankFacts& r) { return r.gpu.visible == 0; });
   const RankFacts& rank = without == ranks.end() ? ranks.front() : *without;
-  const std::string why = why_none(ranks);
+  const std::string why = why_no_gpu(ranks);
   const std::string refused = refusal([&] { choose_device(options.device, visible(ranks), why); });
   const auto hosts = by_host(ranks);
   const auto its_host = std::ranges::find_if(hosts, [&](const HostRanks& host) { return host.host == rank.host; });
@@ -70,12 +70,11 @@ Findings check_absence(Ranks ranks, const Options& options) {
     if (const Findings driver = check_driver(ranks); !driver.empty())
       return {refused.empty() ? warn(driver[0].problem, driver[0].fix)
                               : fault(Exit::device, driver[0].problem, driver[0].fix)};
-  if (!refused.empty())
-    return {fault(Exit::device, refused, on_bus > 0 ? to_get_gpus(rank) : "ddp_train --device cpu")};
+  if (!refused.empty()) return {fault(Exit::device, refused, on_bus > 0 ? gpu_fix(rank) : "ddp_train --device cpu")};
   if (on_bus > 0 && options.device == "auto")
     return {warn(fmt::format("{} has {} NVIDIA device{}, but the run computes on CPUs: {}", rank.host, on_bus,
                              on_bus == 1 ? "" : "s", why),
-                 to_get_gpus(rank))};
+                 gpu_fix(rank))};
   return {};
 }
 
@@ -128,10 +127,10 @@ Findings check_peers(Ranks ranks) {
 
 Findings check_libraries(Ranks ranks) {
   Findings problems;
-  std::set<std::string> said;
+  std::set<std::string> reported;
   for (const RankFacts& rank : ranks)
     for (const auto& [name, compiled, loaded] : rank.gpu.libraries) {
-      if (loaded >= compiled || !said.insert(name).second) continue;
+      if (loaded >= compiled || !reported.insert(name).second) continue;
       const std::string problem = fmt::format("{} on {} is {}, but this program was compiled for {}", name, rank.host,
                                               text_of(loaded), text_of(compiled));
       if (loaded[0] < compiled[0])
@@ -170,7 +169,7 @@ bool runs_on_gpus(Ranks ranks, const Options& options) {
 
 Findings check_gpus(Ranks ranks, const Options& options, const std::string& launcher) {
   if (!runs_on_gpus(ranks, options)) {
-    const std::string why = options.device == "cpu" ? "--device cpu" : why_none(ranks);
+    const std::string why = options.device == "cpu" ? "--device cpu" : why_no_gpu(ranks);
     return with_found(check_absence(ranks, options), "GPUs", fmt::format("none used: {}", why));
   }
   Findings problems;

@@ -9,12 +9,13 @@ namespace ddp::doctor {
 namespace {
 
 constexpr double kMiB = 1 << 20;
-constexpr int64_t kForNccl = int64_t{256} << 20;  // below it, NCCL's rings between GPUs without peer access may not fit
+constexpr int64_t kNcclBytes = int64_t{256}
+                               << 20;  // below it, NCCL's rings between GPUs without peer access may not fit
 
 double mib(int64_t bytes) { return static_cast<double>(bytes) / kMiB; }
 
 // Open MPI asks for a twentieth more than a segment, and goes without shared memory where that is not free.
-bool holds_a_segment(const SharedMemory& memory) {
+bool has_room_for_segment(const SharedMemory& memory) {
   return memory.usable && memory.free >= memory.per_rank + memory.per_rank / 20;
 }
 
@@ -23,18 +24,18 @@ std::string describe(const SharedMemory& memory) {
   return fmt::format("{} has {:.0f} MiB, {:.1f} free", memory.folder, mib(memory.bytes), mib(memory.free));
 }
 
-std::string larger(const HostFacts& here) {
+std::string enlarge_command(const HostFacts& here) {
   if (here.container) return "docker run --shm-size=1g";
   if (here.memory.folder == "/dev/shm") return "mount -o remount,size=1g /dev/shm";
   return "unset OMPI_MCA_btl_vader_backing_directory";
 }
 
-bool reaches_itself(const HostFacts& here, const Environment& environment) {
+bool has_usable_interface(const HostFacts& here, const Environment& environment) {
   const auto items = items_of(value_in(environment, kTcpInclude));
   return std::any_of(here.interfaces.begin(), here.interfaces.end(), [&](const Interface& interface) {
     if (items.empty()) return interface.name != "lo" && names_usable(interface, interface.name);
-    const auto means_it = [&](const std::string& item) { return names_usable(interface, item); };
-    return std::any_of(items.begin(), items.end(), means_it);
+    const auto names_it = [&](const std::string& item) { return names_usable(interface, item); };
+    return std::any_of(items.begin(), items.end(), names_it);
   });
 }
 
@@ -50,21 +51,21 @@ Findings check_shared_memory(Ranks ranks, bool on_gpus) {
     seen.push_back(fmt::format("{} on {}", describe(memory), host));
     if (count == 1) continue;
     const std::string wanted = fmt::format("{} ranks want {:.0f} MiB each", count, mib(memory.per_rank));
-    if (!holds_a_segment(memory))
+    if (!has_room_for_segment(memory))
       problems.push_back(
           fault(Exit::communication,
                 fmt::format("{} on {}, and {}: they talk through the network instead, much slower, or die "
                             "of SIGBUS (exit code 135)",
                             describe(memory), host, wanted),
-                larger(here)));
+                enlarge_command(here)));
     else if (memory.free < (count - 1) * memory.per_rank)  // ours are there already, empty as yet
       problems.push_back(warn(fmt::format("{} on {}, and {}: when it is full, a rank dies of SIGBUS (exit code 135)",
                                           describe(memory), host, wanted),
-                              larger(here)));
-    else if (on_gpus && memory.folder == "/dev/shm" && memory.free < kForNccl)
+                              enlarge_command(here)));
+    else if (on_gpus && memory.folder == "/dev/shm" && memory.free < kNcclBytes)
       problems.push_back(warn(
           fmt::format("{} on {}: NCCL may fail where GPUs cannot reach each other directly", describe(memory), host),
-          larger(here)));
+          enlarge_command(here)));
   }
   return with_found(std::move(problems), "shared memory", fmt::format("{}", fmt::join(seen, "; ")));
 }
@@ -93,27 +94,27 @@ std::optional<Finding> check_before_mpi(const HostFacts& here, const Environment
   const auto chosen = [&](const char* variable) { return !value_in(environment, variable).empty(); };
   if (here.rdma || chosen("OMPI_MCA_pml") || chosen("OMPI_MCA_btl") || chosen("OMPI_MCA_btl_tcp_if_exclude"))
     return std::nullopt;  // there may be other ways
-  if (local > 1 && !holds_a_segment(here.memory) && !reaches_itself(here, environment))
-    return of_check(
+  if (local > 1 && !has_room_for_segment(here.memory) && !has_usable_interface(here, environment))
+    return for_check(
         "shared memory",
         fault(Exit::communication,
               fmt::format("{}, {} ranks want {:.0f} MiB each there, and there is no network interface that is up "
                           "besides lo: they cannot reach each other",
                           describe(here.memory), local, mib(here.memory.per_rank)),
-              larger(here)));
-  if (world <= local || local == 0 || reaches_itself(here, environment)) return std::nullopt;
+              enlarge_command(here)));
+  if (world <= local || local == 0 || has_usable_interface(here, environment)) return std::nullopt;
   const std::string named = value_in(environment, kTcpInclude);
   if (named.empty())
-    return of_check("interfaces",
-                    hint("ip link", fault(Exit::communication,
-                                          "there are other hosts, but no network interface besides lo is up "
-                                          "and has an address")));
-  return of_check("interfaces",
-                  fault(Exit::communication,
-                        fmt::format("{}={} names no interface that is up here and has an address, and there are other "
-                                    "hosts",
-                                    kTcpInclude, named),
-                        fmt::format("unset {}", kTcpInclude)));
+    return for_check("interfaces",
+                     hint("ip link", fault(Exit::communication,
+                                           "there are other hosts, but no network interface besides lo is up "
+                                           "and has an address")));
+  return for_check("interfaces",
+                   fault(Exit::communication,
+                         fmt::format("{}={} names no interface that is up here and has an address, and there are other "
+                                     "hosts",
+                                     kTcpInclude, named),
+                         fmt::format("unset {}", kTcpInclude)));
 }
 
 }  // namespace ddp::doctor

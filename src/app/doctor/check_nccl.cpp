@@ -14,7 +14,7 @@ struct Situation {
   const Options& options;
   bool several_hosts = false, rdma = false;
 
-  bool rings_wanted() const { return options.nccl_algo == "ring" || options.deterministic; }
+  bool rings_requested() const { return options.nccl_algo == "ring" || options.deterministic; }
 };
 
 bool is(const std::string& value, const char* other) { return strcasecmp(value.c_str(), other) == 0; }
@@ -28,12 +28,12 @@ bool is_few(const std::string& value) {
 // Settings that cost speed, or that only seldom are meant.
 struct Setting {
   const char* variable;
-  bool (*hurts)(const std::string& value, const Situation& s);
+  bool (*is_harmful)(const std::string& value, const Situation& s);
   const char* why;
 };
 
 const Setting kSettings[] = {
-    {"NCCL_ALGO", [](const std::string&, const Situation& s) { return !s.rings_wanted(); },
+    {"NCCL_ALGO", [](const std::string&, const Situation& s) { return !s.rings_requested(); },
      "NCCL may not choose the fastest algorithm for each size; --nccl-algo ring asks for rings"},
     {"NCCL_DEBUG", [](const std::string& value, const Situation&) { return is(value, "TRACE"); },
      "every call is written to the log"},
@@ -47,7 +47,8 @@ const Setting kSettings[] = {
     {"NCCL_NET",
      [](const std::string& value, const Situation& s) { return is(value, "Socket") && s.several_hosts && s.rdma; },
      "hosts talk over TCP though they have adapters for RDMA"},
-    {"NCCL_NVLS_ENABLE", [](const std::string& value, const Situation& s) { return value == "0" && !s.rings_wanted(); },
+    {"NCCL_NVLS_ENABLE",
+     [](const std::string& value, const Situation& s) { return value == "0" && !s.rings_requested(); },
      "the NVSwitch may not sum, which is the fastest where there is one"},
     {"NCCL_P2P_DISABLE", [](const std::string& value, const Situation&) { return is_on(value); },
      "GPUs talk through the host's memory, not directly"},
@@ -71,7 +72,7 @@ Findings check_nccl_variables(Ranks ranks, const Options& options, bool on_gpus,
   for (const auto& [name, of_ranks] : values) set.push_back(fmt::format("{}={}", name, of_ranks.front()));
   const std::string found =
       set.empty() ? "none set" : fmt::format("{}{}", fmt::join(set, ", "), on_gpus ? "" : "; not used on CPU ranks");
-  if (!on_gpus || options.transport == "mpi") return fine("NCCL variables", found);
+  if (!on_gpus || options.transport == "mpi") return all_ok("NCCL variables", found);
 
   Situation situation{.options = options, .several_hosts = by_host(ranks).size() > 1};
   situation.rdma = std::any_of(ranks.begin(), ranks.end(), [](const RankFacts& rank) { return rank.here.rdma; });
@@ -84,7 +85,7 @@ Findings check_nccl_variables(Ranks ranks, const Options& options, bool on_gpus,
           warn(fmt::format("{} is not the same on all ranks", name),
                fmt::format("{} {}={}", launcher == "srun" ? "export" : "mpirun -x", name, of_ranks.front())));
     for (const Setting& setting : kSettings)
-      if (name == setting.variable && !options.share_gpu && setting.hurts(of_ranks.front(), situation))
+      if (name == setting.variable && !options.share_gpu && setting.is_harmful(of_ranks.front(), situation))
         problems.push_back(warn(fmt::format("{}={}: {}", name, of_ranks.front(), setting.why), "unset " + name));
   }
   return with_found(std::move(problems), "NCCL variables", found);

@@ -55,7 +55,7 @@ bool matches(const Interface& interface, std::string item, bool prefix) {
 }
 
 // What is wrong with one item of a variable on one host; empty: nothing.
-std::string wrong_with(const std::string& item, const HostFacts& here, bool prefix) {
+std::string problem_with(const std::string& item, const HostFacts& here, bool prefix) {
   const auto named = [&](const Interface& i) { return matches(i, item, prefix); };
   if (std::none_of(here.interfaces.begin(), here.interfaces.end(), named)) return "missing";
   const auto good = [&](const Interface& i) { return named(i) && works(i); };
@@ -74,17 +74,19 @@ std::string fix_for(const char* variable, const std::string& item, const std::st
 // `matters`: whether the run would use what is named.
 Findings check_named(Ranks ranks, const char* variable, bool matters) {
   Findings problems;
-  std::set<std::string> said;
+  std::set<std::string> reported;
   for (const HostRanks& of_host : by_host(ranks)) {
     const RankFacts& rank = ranks[of_host.ranks.front()];
     const std::string value = value_in(rank.environment, variable);
     if (value.starts_with("^")) continue;
     const auto items = items_of(value);
-    const auto serves = [&](const std::string& item) { return wrong_with(item, rank.here, variable == kNccl).empty(); };
+    const auto serves = [&](const std::string& item) {
+      return problem_with(item, rank.here, variable == kNccl).empty();
+    };
     const bool one_serves = std::any_of(items.begin(), items.end(), serves);  // which is enough
     for (const std::string& item : items) {
-      const std::string wrong = wrong_with(item, rank.here, variable == kNccl);
-      if (wrong.empty() || (one_serves && wrong == "missing") || !said.insert(item).second) continue;
+      const std::string wrong = problem_with(item, rank.here, variable == kNccl);
+      if (wrong.empty() || (one_serves && wrong == "missing") || !reported.insert(item).second) continue;
       const std::string others = working(rank.here);
       const std::string problem =
           fmt::format("{}={}: {} is {} on {}, where {}", variable, value, item, wrong, of_host.host,
@@ -96,13 +98,13 @@ Findings check_named(Ranks ranks, const char* variable, bool matters) {
   return problems;
 }
 
-struct Place {
+struct HostAddress {
   std::string host, interface;
   IpNetwork network;
 };
 
-std::vector<Place> places(Ranks ranks, const std::vector<HostRanks>& hosts) {
-  std::vector<Place> all;
+std::vector<HostAddress> host_addresses(Ranks ranks, const std::vector<HostRanks>& hosts) {
+  std::vector<HostAddress> all;
   for (const HostRanks& host : hosts)
     for (const Interface& interface : ranks[host.ranks.front()].here.interfaces)
       for (const std::string& address : interface.addresses)
@@ -112,23 +114,23 @@ std::vector<Place> places(Ranks ranks, const std::vector<HostRanks>& hosts) {
 }
 
 // An address that two hosts have, such as that of a container's bridge, leads nowhere.
-std::set<uint32_t> addresses_of_two(const std::vector<Place>& all) {
+std::set<uint32_t> duplicate_addresses(const std::vector<HostAddress>& all) {
   std::map<uint32_t, std::string> owner;
-  std::set<uint32_t> twice;
+  std::set<uint32_t> duplicates;
   for (const auto& [host, interface, network] : all)
-    if (owner.try_emplace(network.address, host).first->second != host) twice.insert(network.address);
-  return twice;
+    if (owner.try_emplace(network.address, host).first->second != host) duplicates.insert(network.address);
+  return duplicates;
 }
 
 Findings check_several_hosts(Ranks ranks, const std::vector<HostRanks>& hosts) {
   const Environment& environment = ranks[0].environment;
   if (!value_in(environment, kTcpInclude).empty() || !value_in(environment, kExclude).empty()) return {};
-  const std::vector<Place> all = places(ranks, hosts);
-  const std::set<uint32_t> twice = addresses_of_two(all);
+  const std::vector<HostAddress> all = host_addresses(ranks, hosts);
+  const std::set<uint32_t> duplicates = duplicate_addresses(all);
   std::set<std::string> bridges, networks;
   std::map<uint32_t, std::set<std::string>> hosts_of_network;
   for (const auto& [host, interface, network] : all) {
-    if (twice.contains(network.address)) {
+    if (duplicates.contains(network.address)) {
       bridges.insert(interface);
       continue;
     }

@@ -16,7 +16,7 @@ namespace {
 // Of a rank in a check, as others see it.
 enum Phase : int32_t { kNotYet, kWorks, kAwaitsOthers, kPhases };
 
-std::optional<Injection> hang_of(const Options& options, MpiSession& session) {
+std::optional<Injection> injected_hang(const Options& options, MpiSession& session) {
   return run_on_all_ranks(session, [&] {
     const auto injection = injection_of(options, session.size());
     require(!injection || injection->kind == Injection::Kind::hang, Exit::usage,
@@ -29,38 +29,38 @@ std::optional<Injection> hang_of(const Options& options, MpiSession& session) {
 
 CheckRunner::CheckRunner(const Options& options, MpiSession& session)
     : session_(session),
-      speaks_(session.rank() == 0),
+      is_rank_0_(session.rank() == 0),
       json_(options.json),
       limit_given_(options.step_timeout),
-      injection_(hang_of(options, session)) {}
+      injection_(injected_hang(options, session)) {}
 
 void CheckRunner::check(const char* name, std::chrono::milliseconds limit, const std::function<Findings()>& work) {
   if (limit_given_) limit = std::chrono::milliseconds(static_cast<int64_t>(*limit_given_ * 1000));
   HeartbeatTable& heartbeats = session_.heartbeats();
   heartbeats.publish(++number_, kNotYet);
   const TimeLimit guard(
-      limit, [&] { heartbeats.sign_of_life(); }, [&, limit] { give_up(name, limit); });
+      limit, [&] { heartbeats.sign_of_life(); }, [&, limit] { abort_check(name, limit); });
   while (injection_ && injection_->rank == session_.rank() && injection_->step == number_)
     std::this_thread::sleep_for(std::chrono::hours(1));
   heartbeats.publish(number_, kWorks);
   const Findings findings = work();
-  say(findings);
+  add(findings);
   await_others();
   session_.gather("");  // so that nobody is in the next check while another is in this one
 }
 
 void CheckRunner::await_others() { session_.heartbeats().publish(number_, kAwaitsOthers); }
 
-void CheckRunner::say(const Findings& findings) {
+void CheckRunner::add(const Findings& findings) {
   const std::lock_guard lock(mutex_);
   findings_.insert(findings_.end(), findings.begin(), findings.end());
-  if (!speaks_ || json_) return;
+  if (!is_rank_0_ || json_) return;
   for (const Finding& finding : findings) fmt::print("{}", row_of(finding));
   std::fflush(stdout);
 }
 
 void CheckRunner::report_remaining() const {
-  if (!speaks_) return;
+  if (!is_rank_0_) return;
   fmt::print("{}", json_ ? json_of(findings_, session_.size()) : summary_of(findings_));
   std::fflush(stdout);
 }
@@ -76,18 +76,18 @@ Exit CheckRunner::end() {
 }
 
 // Rank 0 first: it has the report.
-void CheckRunner::give_up(const char* name, std::chrono::milliseconds limit) {
+void CheckRunner::abort_check(const char* name, std::chrono::milliseconds limit) {
   std::this_thread::sleep_for(report_delay(session_.rank()));
   if (job_has_failed(session_)) return;
-  const Finding finding = hang(name, limit);
-  if (!speaks_) abort_job(session_, line_of(finding), finding.code);
-  say({finding});
+  const Finding finding = hang_finding(name, limit);
+  if (!is_rank_0_) abort_job(session_, line_of(finding), finding.code);
+  add({finding});
   const std::lock_guard lock(mutex_);
   report_remaining();
   session_.end(code_of(findings_), finding.problem);
 }
 
-Finding CheckRunner::hang(const char* name, std::chrono::milliseconds limit) const {
+Finding CheckRunner::hang_finding(const char* name, std::chrono::milliseconds limit) const {
   const HeartbeatTable& heartbeats = session_.heartbeats();
   const auto seconds_since = [now_ns = steady_ns()](int64_t ns) { return 1e-9 * static_cast<double>(now_ns - ns); };
   std::vector<RankState> ranks;
@@ -99,7 +99,7 @@ Finding CheckRunner::hang(const char* name, std::chrono::milliseconds limit) con
     ranks.push_back({heartbeats.host_of(rank), pid, heartbeat.step * kPhases + heartbeat.phase,
                      seconds_since(never_heard_of ? heard_ns : alive_ns), seconds_since(heard_ns)});
   }
-  return blame(name, std::chrono::duration<double>(limit).count(), ranks);
+  return diagnose_hang(name, std::chrono::duration<double>(limit).count(), ranks);
 }
 
 }  // namespace ddp::doctor

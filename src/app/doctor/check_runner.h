@@ -31,13 +31,13 @@ class CheckRunner {
   Exit end();
 
  private:
-  void say(const Findings& findings);
+  void add(const Findings& findings);
   void report_remaining() const;
-  void give_up(const char* name, std::chrono::milliseconds limit);
-  Finding hang(const char* name, std::chrono::milliseconds limit) const;
+  void abort_check(const char* name, std::chrono::milliseconds limit);
+  Finding hang_finding(const char* name, std::chrono::milliseconds limit) const;
 
   MpiSession& session_;
-  const bool speaks_, json_;
+  const bool is_rank_0_, json_;
   const std::optional<double> limit_given_;  // seconds
   const std::optional<Injection> injection_;
   int64_t number_ = 0;  // of the check, from 1
@@ -53,6 +53,6 @@ struct RankState {
   double silent_seconds = 0;   // since its last sign of life
   double unheard_seconds = 0;  // since news of its host
 };
-Finding blame(const char* name, double limit_seconds, const std::vector<RankState>& ranks);
+Finding diagnose_hang(const char* name, double limit_seconds, const std::vector<RankState>& ranks);
 
 }  // namespace ddp::doctor

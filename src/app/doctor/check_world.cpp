@@ -36,14 +36,14 @@ Findings check_world(Ranks ranks, const std::optional<ExpectedWorld>& expected) 
   for (const HostRanks& host : by_host(ranks)) counts.push_back(fmt::format("{} on {}", host.ranks.size(), host.host));
   const size_t size = ranks.size();
   std::string found = fmt::format("{} rank{}: {}", size, size == 1 ? "" : "s", fmt::join(counts, ", "));
-  if (!expected) return fine("world", found + "; no launcher started it: mpirun -np N starts N ranks");
+  if (!expected) return all_ok("world", found + "; no launcher started it: mpirun -np N starts N ranks");
   if (expected->ranks > static_cast<int>(size))
     return with_found({fault(Exit::world,
                              fmt::format("{} promised {} ranks ({}), but the MPI world has {}: each would train alone",
                                          expected->launcher, expected->ranks, expected->variable, size),
                              command_with_right_launcher(*expected))},
                       "world", std::move(found));
-  return fine("world", fmt::format("{}, as {} promised", found, expected->launcher));
+  return all_ok("world", fmt::format("{}, as {} promised", found, expected->launcher));
 }
 
 }  // namespace ddp::doctor

@@ -36,10 +36,10 @@ double clock_of_host() {
 }
 
 Findings check_clocks(const std::vector<ClockOffset>& offsets, const std::vector<std::string>& hosts) {
-  constexpr double kMost = 1;  // second
+  constexpr double kMaxOffset = 1;  // second
   Findings problems;
   std::string found = "one host";
-  double widest = -1;
+  double largest = -1;
   for (size_t rank = 0; rank < hosts.size(); ++rank) {
     bool known = false;
     for (size_t r = 0; r < rank; ++r) known |= hosts[r] == hosts[rank];
@@ -47,9 +47,9 @@ Findings check_clocks(const std::vector<ClockOffset>& offsets, const std::vector
     const auto& [seconds, uncertainty] = offsets[rank];
     const std::string offset =
         fmt::format("{} is {:+.3f} s (+- {:.3f}) off {}", hosts[rank], seconds, uncertainty, hosts[0]);
-    if (std::abs(seconds) > widest) found = offset;
-    widest = std::max(widest, std::abs(seconds));
-    if (std::abs(seconds) - uncertainty > kMost)
+    if (std::abs(seconds) > largest) found = offset;
+    largest = std::max(largest, std::abs(seconds));
+    if (std::abs(seconds) - uncertainty > kMaxOffset)
       problems.push_back(warn(offset + ": times in logs and files do not compare",
                               fmt::format("ssh {} chronyc makestep", hosts[rank])));
   }

@@ -41,7 +41,7 @@ Findings joined(const std::vector<Findings>& each) {
 
 std::string launcher_of(const std::optional<ExpectedWorld>& expected) { return expected ? expected->launcher : ""; }
 
-fs::path folder_of(const Options& o) {
+fs::path output_folder_of(const Options& o) {
   if (!o.output_dir.empty()) return o.output_dir;
   if (o.resume.empty()) return "runs";
   const fs::path path = o.resume;
@@ -52,7 +52,7 @@ std::string other_allreduce(const Options& options) {
   return options.allreduce == Allreduce::ring ? "--allreduce auto" : "--allreduce ring";
 }
 
-Findings examine_host_sums(const Options& options, MpiSession& session, bool on_gpus) {
+Findings check_host_allreduce(const Options& options, MpiSession& session, bool on_gpus) {
   const auto device = make_cpu_device();
   const auto world = session.world(options.allreduce);
   const bool ring = options.allreduce == Allreduce::ring, needs_mpi = on_gpus && options.transport != "mpi";
@@ -60,7 +60,7 @@ Findings examine_host_sums(const Options& options, MpiSession& session, bool on_
                          fmt::format("ddp_train {}{}", needs_mpi ? "--transport mpi " : "", other_allreduce(options)));
 }
 
-Findings examine_gpu_sums(const Options& options, MpiSession& session, const Backend& backend) {
+Findings check_gpu_allreduce(const Options& options, MpiSession& session, const Backend& backend) {
   const auto host = session.world(options.allreduce);
   const auto transport = make_transport(options, backend, session, *host);
   return check_allreduce(
@@ -69,7 +69,7 @@ Findings examine_gpu_sums(const Options& options, MpiSession& session, const Bac
 }
 
 // Findings of `work`, or what it throws on all ranks.
-Findings unless_refused(const char* check, const std::function<Findings()>& work) {
+Findings findings_or_refusal(const char* check, const std::function<Findings()>& work) {
   try {
     return work();
   } catch (const CollectiveError& error) {
@@ -79,22 +79,22 @@ Findings unless_refused(const char* check, const std::function<Findings()>& work
   }
 }
 
-Findings examine_data(const Options& options, MpiSession& session, std::optional<Datasets>& data) {
-  return unless_refused("data", [&] {
+Findings check_data(const Options& options, MpiSession& session, std::optional<Datasets>& data) {
+  return findings_or_refusal("data", [&] {
     data = run_on_all_ranks(session, [&] { return load_data(options); });
     const auto& [train, test] = *data;
     const auto world = session.world(Allreduce::automatic);
     check_same_on_all_ranks(fingerprint(*train) ^ fingerprint(*test) << 1, "data set", *world);
     const auto [h, w, c] = train->image_shape();
-    return fine("data", fmt::format("{}: {} training and {} test images of {}x{}x{}", options.dataset, train->size(),
-                                    test->size(), h, w, c));
+    return all_ok("data", fmt::format("{}: {} training and {} test images of {}x{}x{}", options.dataset, train->size(),
+                                      test->size(), h, w, c));
   });
 }
 
 // Says only what is wrong.
-Findings examine_options(const Options& options, MpiSession& session, const std::optional<Datasets>& data,
-                         const std::function<void()>& make_device) {
-  return unless_refused("options", [&]() -> Findings {
+Findings check_options(const Options& options, MpiSession& session, const std::optional<Datasets>& data,
+                       const std::function<void()>& make_device) {
+  return findings_or_refusal("options", [&]() -> Findings {
     run_on_all_ranks(session, [&] { return weights_of_ranks(options, session.size()); });
     if (data) run_on_all_ranks(session, [&] { return make_network(options, *data->train); });
     make_device();
@@ -104,9 +104,9 @@ Findings examine_options(const Options& options, MpiSession& session, const std:
 
 }  // namespace
 
-Exit examine(const Options& options, MpiSession& session, std::unique_ptr<TimeLimit> limit_of_start) {
+Exit run_doctor(const Options& options, MpiSession& session, std::unique_ptr<TimeLimit> startup_limit) {
   CheckRunner runner(options, session);
-  limit_of_start.reset();
+  startup_limit.reset();
   std::vector<RankFacts> ranks;
   bool on_gpus = false, gpus_at_fault = false;
   runner.check("machine", options.device == "cpu" ? kLimit : kLimitOfNccl, [&] {
@@ -129,19 +129,19 @@ Exit examine(const Options& options, MpiSession& session, std::unique_ptr<TimeLi
     return check_clocks(measure_clocks(*world, clock_of_host), hosts);
   });
   runner.check("output folder", kLimit,
-               [&] { return session.rank() == 0 ? check_output(try_output(folder_of(options))) : Findings{}; });
+               [&] { return session.rank() == 0 ? check_output(try_output(output_folder_of(options))) : Findings{}; });
   std::optional<Datasets> data;
-  runner.check("data", kLimitOfData, [&] { return examine_data(options, session, data); });
-  runner.check("allreduce", kLimit, [&] { return examine_host_sums(options, session, on_gpus); });
+  runner.check("data", kLimitOfData, [&] { return check_data(options, session, data); });
+  runner.check("allreduce", kLimit, [&] { return check_host_allreduce(options, session, on_gpus); });
 
   std::optional<Backend> backend;
   runner.check("options", kLimitOfNccl, [&] {
-    return examine_options(options, session, data, [&] {
+    return check_options(options, session, data, [&] {
       if (!gpus_at_fault) backend = make_backend(options, session);
     });
   });
   if (backend && !backend->device->is_host())
-    runner.check("allreduce", kLimitOfNccl, [&] { return examine_gpu_sums(options, session, *backend); });
+    runner.check("allreduce", kLimitOfNccl, [&] { return check_gpu_allreduce(options, session, *backend); });
   return runner.end();
 }
 

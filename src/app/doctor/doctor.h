@@ -15,7 +15,7 @@ namespace ddp::doctor {
 // Rank 0 prints. Every check has a limit of its own, --step-timeout if that is given; one that hangs is named, with the
 // rank to blame where that is known, and the job ended. Returns the code of the first fault, Exit::done without one.
 // Collective. `limit_of_start` ends when the first check begins.
-Exit examine(const Options& options, MpiSession& session, std::unique_ptr<TimeLimit> limit_of_start);
+Exit run_doctor(const Options& options, MpiSession& session, std::unique_ptr<TimeLimit> startup_limit);
 
 // Warns of what is wrong with cores, shared memory, interfaces and NCCL's variables. Takes milliseconds, writes
 // nothing. Collective.

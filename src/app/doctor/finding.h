@@ -51,11 +51,11 @@ inline Findings with_found(Findings problems, const std::string& check, std::str
   for (Finding& finding : problems) finding.check = check;
   return problems;
 }
-inline Finding of_check(const std::string& check, Finding finding) {
+inline Finding for_check(const std::string& check, Finding finding) {
   finding.check = check;
   return finding;
 }
-inline Findings fine(const std::string& check, std::string found) { return with_found({}, check, std::move(found)); }
+inline Findings all_ok(const std::string& check, std::string found) { return with_found({}, check, std::move(found)); }
 
 // What an error of the run says is wrong, without its advice, which is the doctor's to give.
 inline std::string problem_of(const Error& error) {

@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kBytes = size_t{4} << 20;
 constexpr double kMB = 1e6, kSlow = 10 * kMB;  // a second
-constexpr int64_t kLittle = int64_t{1} << 30;
+constexpr int64_t kLowSpace = int64_t{1} << 30;
 
 // Removes what it made, if nothing else has come into it.
 class MissingFolders {
@@ -63,16 +63,16 @@ Findings check_output(const OutputTrial& trial) {
   if (!trial.error.empty())
     return with_found({fault(Exit::output, trial.error, elsewhere)}, "output folder", folder + ": cannot be written");
   const std::string found = fmt::format("{}: {:.0f} MB/s flushed to the disk, {:.1f} GiB free", folder,
-                                        trial.bytes_per_second / kMB, static_cast<double>(trial.free) / kLittle);
+                                        trial.bytes_per_second / kMB, static_cast<double>(trial.free) / kLowSpace);
   Findings problems;
   if (trial.bytes_per_second < kSlow)
     problems.push_back(warn(fmt::format("{} takes {:.1f} MB/s: training waits where a checkpoint is still being "
                                         "written when the next is due",
                                         folder, trial.bytes_per_second / kMB),
                             "ddp_train --save-every 10min"));
-  if (trial.free < kLittle)
+  if (trial.free < kLowSpace)
     problems.push_back(warn(fmt::format("{} has {:.2f} GiB free: checkpoints may not fit", folder,
-                                        static_cast<double>(trial.free) / kLittle),
+                                        static_cast<double>(trial.free) / kLowSpace),
                             "ddp_train --keep-last 1"));
   return with_found(std::move(problems), "output folder", found);
 }

@@ -49,14 +49,14 @@ std::vector<int> stopped_processes() {
   return pids;
 }
 
-Finding did_not_start(double seconds) {
+Finding startup_timeout(double seconds) {
   const auto stopped = stopped_processes();
   const std::string what = fmt::format("MPI has not come up within {:g} s", seconds);
   if (stopped.empty())
-    return of_check("start of MPI",
-                    hint("export OMPI_MCA_btl_base_verbose=30 OMPI_MCA_oob_base_verbose=10",
-                         fault(Exit::communication, what + ": some rank has not come, or cannot be reached")));
-  return of_check(
+    return for_check("start of MPI",
+                     hint("export OMPI_MCA_btl_base_verbose=30 OMPI_MCA_oob_base_verbose=10",
+                          fault(Exit::communication, what + ": some rank has not come, or cannot be reached")));
+  return for_check(
       "start of MPI",
       fault(Exit::communication, fmt::format("{}: stopped on this host: process {}", what, fmt::join(stopped, ", ")),
             fmt::format("kill -CONT {}", fmt::join(stopped, " "))));
@@ -64,15 +64,15 @@ Finding did_not_start(double seconds) {
 
 // Whoever ends first ends the job: the first rank speaks at once, else the first of another host, and the rest wait for
 // it in silence. Whether this one speaks, when its turn has come.
-bool speaks_in_turn(const Environment& environment, const std::optional<ExpectedWorld>& expected) {
+bool wait_for_turn(const Environment& environment, const std::optional<ExpectedWorld>& expected) {
   constexpr std::chrono::seconds kTurn{8};  // mpirun takes some to end a job on other hosts
-  const bool speaks = !expected || expected->local_rank == 0;
-  if (!first_at_launch(environment)) std::this_thread::sleep_for(speaks ? kTurn : 2 * kTurn);
-  return speaks;
+  const bool reports = !expected || expected->local_rank == 0;
+  if (!first_at_launch(environment)) std::this_thread::sleep_for(reports ? kTurn : 2 * kTurn);
+  return reports;
 }
 
 // --step-timeout, if that can be told; what is wrong with the options is said later.
-std::chrono::milliseconds limit_given(int argc, char** argv) {
+std::chrono::milliseconds requested_startup_limit(int argc, char** argv) {
   constexpr std::chrono::milliseconds kLimitOfStart{60'000};
   constexpr int kChecks = 5;  // takes as long as so many checks may
   try {
@@ -92,33 +92,33 @@ std::optional<Exit> refuse_before_mpi(int argc, char** argv) {
   if (!expected || expected->ranks == 1) return std::nullopt;
   const auto problem = check_before_mpi(facts_of_host(environment), environment);
   if (!problem) return std::nullopt;
-  if (speaks_in_turn(environment, expected)) print(*problem, argc, argv);
+  if (wait_for_turn(environment, expected)) print(*problem, argc, argv);
   return problem->code;
 }
 
-std::unique_ptr<TimeLimit> limit_of_start(int argc, char** argv) {
+std::unique_ptr<TimeLimit> startup_limit(int argc, char** argv) {
   if (!given("--doctor", argc, argv)) return nullptr;
-  const auto limit = limit_given(argc, argv);
+  const auto limit = requested_startup_limit(argc, argv);
   return std::make_unique<TimeLimit>(limit, nullptr, [=] {
     const auto expected = expected_world(environment_of_process());
     std::this_thread::sleep_for(report_delay(expected ? expected->rank : 0));
-    const Finding finding = did_not_start(std::chrono::duration<double>(limit).count());
+    const Finding finding = startup_timeout(std::chrono::duration<double>(limit).count());
     print(finding, argc, argv);
     _exit(static_cast<int>(finding.code));
   });
 }
 
-void report_start(const Error& error, int argc, char** argv) {
+void report_startup_error(const Error& error, int argc, char** argv) {
   const Environment environment = environment_of_process();
   const auto expected = expected_world(environment);
   const bool of_world = error.code() == Exit::world;  // each rank has a world of its own, and none ends the others
-  if (of_world ? !first_at_launch(environment) : !speaks_in_turn(environment, expected)) return;
+  if (of_world ? !first_at_launch(environment) : !wait_for_turn(environment, expected)) return;
   if (!given("--doctor", argc, argv)) return print_error(error.what(), -1);
   RankFacts alone;
   alone.host = name_of_host();
   print(of_world
             ? check_world({&alone, 1}, expected).front()
-            : of_check("start of MPI", hint("ompi_info --parsable | grep thread", fault(error.code(), error.what()))),
+            : for_check("start of MPI", hint("ompi_info --parsable | grep thread", fault(error.code(), error.what()))),
         argc, argv);
 }
 

@@ -14,9 +14,9 @@ namespace ddp::doctor {
 std::optional<Exit> refuse_before_mpi(int argc, char** argv);
 
 // Under --doctor, ends this process where it is not destroyed in time, when all ranks are there; else null.
-std::unique_ptr<TimeLimit> limit_of_start(int argc, char** argv);
+std::unique_ptr<TimeLimit> startup_limit(int argc, char** argv);
 
 // Prints an error of MPI's start in the same way.
-void report_start(const Error& error, int argc, char** argv);
+void report_startup_error(const Error& error, int argc, char** argv);
 
 }  // namespace ddp::doctor

@@ -123,21 +123,21 @@ TEST(DoctorOutputJudgement, SlowOrFull) {
 
 TEST(DoctorHang, BlamesTheOneThatIsStoppedOrBehind) {
   std::vector<RankState> ranks{{"a", 11, 9, 0.1, 0}, {"a", 12, 9, 0.1, 0}, {"b", 0, 9, 0.4, 0.3}};
-  EXPECT_EQ(blame("clocks", 20, ranks).problem, "the check \"clocks\" has not ended within 20 s");
+  EXPECT_EQ(diagnose_hang("clocks", 20, ranks).problem, "the check \"clocks\" has not ended within 20 s");
   ranks[2].progress = 8;
-  EXPECT_EQ(blame("clocks", 20, ranks).problem,
+  EXPECT_EQ(diagnose_hang("clocks", 20, ranks).problem,
             "the check \"clocks\" has not ended within 20 s: it waits for rank 2 on b");
   ranks[1].silent_seconds = 19;
-  expect_only({blame("clocks", 20, ranks)}, Verdict::fault, {"rank 1 on a (pid 12) is stopped"}, "kill -CONT 12",
-              Exit::communication);
+  expect_only({diagnose_hang("clocks", 20, ranks)}, Verdict::fault, {"rank 1 on a (pid 12) is stopped"},
+              "kill -CONT 12", Exit::communication);
 }
 
 TEST(DoctorHang, ARankOfAnotherHostIsStoppedWhereTheHostIsHeardOf) {
   std::vector<RankState> ranks{{"a", 11, 9, 0.1, 0}, {"b", 0, 9, 0.4, 0.3}, {"b", 0, 9, 19, 0.3}};
-  expect_only({blame("clocks", 20, ranks)}, Verdict::fault, {"rank 2 on b is stopped"}, "ssh b pkill -CONT ddp_train",
-              Exit::communication);
+  expect_only({diagnose_hang("clocks", 20, ranks)}, Verdict::fault, {"rank 2 on b is stopped"},
+              "ssh b pkill -CONT ddp_train", Exit::communication);
   ranks[1] = ranks[2] = {"b", 0, 9, 19.1, 19};
-  expect_only({blame("clocks", 20, ranks)}, Verdict::fault, {"nothing is heard of host b"},
+  expect_only({diagnose_hang("clocks", 20, ranks)}, Verdict::fault, {"nothing is heard of host b"},
               kHint + std::string("ping b"), Exit::communication);
 }
 
@@ -162,9 +162,9 @@ TEST(DoctorHang, ALimitExpiresOnceOrNever) {
   EXPECT_EQ(expired, 1);
 }
 
-const Findings kFindings{fine("world", "2 ranks")[0], of_check("cores", warn("too few", "mpirun -np 1")),
-                         of_check("output folder", fault(Exit::output, "full", "rm")),
-                         of_check("GPUs", hint("nvidia-smi", fault(Exit::device, "none")))};
+const Findings kFindings{all_ok("world", "2 ranks")[0], for_check("cores", warn("too few", "mpirun -np 1")),
+                         for_check("output folder", fault(Exit::output, "full", "rm")),
+                         for_check("GPUs", hint("nvidia-smi", fault(Exit::device, "none")))};
 
 TEST(DoctorFinding, BelongsToItsCheck) {
   const Findings all = with_found({warn("one"), warn("two")}, "cores", "2 of 2");

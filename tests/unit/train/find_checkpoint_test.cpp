@@ -13,16 +13,16 @@ class FindCheckpoint : public CheckpointFolder {
 
   // The step that is found, and of how many others why they were not.
   int64_t find(const fs::path& wanted, size_t broken) {
-    passed_over.clear();
-    const auto found = find_checkpoint(wanted, passed_over);
-    EXPECT_EQ(passed_over.size(), broken) << wanted;
+    skipped.clear();
+    const auto found = find_checkpoint(wanted, skipped);
+    EXPECT_EQ(skipped.size(), broken) << wanted;
     if (!found) return -1;
     EXPECT_EQ(found->run_folder, run);
     EXPECT_EQ(found->path.parent_path(), folder);
     return read_run_state(found->path).step;
   }
 
-  std::vector<std::string> passed_over;
+  std::vector<std::string> skipped;
 };
 
 TEST_F(FindCheckpoint, ByRunFolderNameOrLink) {
@@ -46,8 +46,8 @@ TEST_F(FindCheckpoint, PassesOverBrokenOnesAndSaysWhy) {
   const std::vector<fs::path> files = {at(4) / "model.safetensors", at(3) / "optimizer.safetensors", at(2)};
   const std::vector<std::string> reasons = {"truncated", "missing", "a file"};
   for (size_t i = 0; i < 3; ++i) {
-    EXPECT_EQ(passed_over[i].rfind(files[i].string() + " ", 0), 0u) << passed_over[i];
-    EXPECT_NE(passed_over[i].find(reasons[i]), std::string::npos) << passed_over[i];
+    EXPECT_EQ(skipped[i].rfind(files[i].string() + " ", 0), 0u) << skipped[i];
+    EXPECT_NE(skipped[i].find(reasons[i]), std::string::npos) << skipped[i];
   }
   EXPECT_EQ(find(at(3), 2), 1);  // no newer one is taken
   EXPECT_EQ(find(folder / "latest", 3), 1);
@@ -62,7 +62,7 @@ TEST_F(FindCheckpoint, ALinkToNothingMeansTheOneBefore) {
 TEST_F(FindCheckpoint, NoneGoodIsAnError) {
   for (const int64_t step : {1, 2, 3, 4}) truncate(step);
   for (const fs::path& wanted : {run, folder, at(4)}) {
-    const Error error = error_of([&] { find_checkpoint(wanted, passed_over); });
+    const Error error = error_of([&] { find_checkpoint(wanted, skipped); });
     expect_error(error, Exit::data, (at(4) / "model.safetensors").string());
     expect_error(error, Exit::data, (at(1) / "model.safetensors").string());
   }
@@ -77,21 +77,21 @@ TEST_F(FindCheckpoint, NoneAtAllIsNotAnError) {
 
 TEST_F(FindCheckpoint, WhatIsNotThereOrAFileIsAnError) {
   for (const fs::path& wanted : {run / "nowhere", folder / "step-00000009", run / "checkpoints" / "worst"})
-    expect_error(error_of([&] { find_checkpoint(wanted, passed_over); }), Exit::data, wanted.string());
+    expect_error(error_of([&] { find_checkpoint(wanted, skipped); }), Exit::data, wanted.string());
   const fs::path file = at(1) / "model.safetensors";
-  expect_error(error_of([&] { find_checkpoint(file, passed_over); }), Exit::data, "--init-from");
+  expect_error(error_of([&] { find_checkpoint(file, skipped); }), Exit::data, "--init-from");
 }
 
 TEST_F(FindCheckpoint, ACopyElsewhereHasNoRunFolder) {
   for (const char* name : {"mine", "step-00000007"}) {
     const fs::path copy = run / name;
     fs::copy(at(3), copy);
-    const auto found = find_checkpoint(copy, passed_over);
+    const auto found = find_checkpoint(copy, skipped);
     ASSERT_TRUE(found);
     EXPECT_EQ(found->path, copy);
     EXPECT_EQ(found->run_folder, "");
     fs::resize_file(copy / "state.json", 3);
-    expect_error(error_of([&] { find_checkpoint(copy, passed_over); }), Exit::data, (copy / "state.json").string());
+    expect_error(error_of([&] { find_checkpoint(copy, skipped); }), Exit::data, (copy / "state.json").string());
   }
 }
 
