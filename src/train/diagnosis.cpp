@@ -13,7 +13,7 @@ namespace {
 using Time = WatchdogLimits::Time;
 using Ranks = std::vector<const RankView*>;
 
-constexpr size_t kMaxListed = 3;  // of several ranks or hosts
+constexpr size_t kMaxListed = 3;  // ranks or hosts in a list
 
 bool older(int64_t since_ns, int64_t now_ns, Time limit) {
   return now_ns - since_ns > std::chrono::nanoseconds(limit).count();
@@ -23,8 +23,8 @@ Phase phase_of(const RankView& view) { return static_cast<Phase>(view.heartbeat.
 
 double seconds_since(int64_t since_ns, int64_t now_ns) { return 1e-9 * static_cast<double>(now_ns - since_ns); }
 
-// What the rank waits for, where it waits for other ranks; empty where it does not. While a device has not ended a
-// step, or weights are updated, a collective of that step may be what is missing.
+// What the rank waits for from other ranks; empty: nothing. A rank that updates weights, or waits for its device, waits
+// for others as long as a collective of its step is not complete.
 std::string awaited(const RankView& view, int buckets) {
   const Heartbeat& p = view.heartbeat;
   const Phase phase = phase_of(view);
@@ -71,7 +71,7 @@ std::string step_of(const RankView& view) {
   return view.heartbeat.step == 0 ? "before the first step" : fmt::format("in step {}", view.heartbeat.step);
 }
 
-// Once there is a fault, shorter silence of a host than makes one tells enough.
+// Once a fault is known, a short silence of a host is enough to count it as cut off.
 bool cut_off(const RankView& view, int64_t now_ns, const WatchdogLimits& limits) {
   const bool silent = !view.left && view.heartbeat.alive_ns > 0 && now_ns - view.heard_ns > kSilent_ns;
   return silent || host_unreachable(view, now_ns, limits);
@@ -108,7 +108,7 @@ std::string describe_stopped(const Ranks& ranks, int64_t now_ns) {
   return list(texts);
 }
 
-// Those that wait, by what they wait for, in the order of collectives.
+// Groups the waiting ranks by what they wait for, in the order of collectives.
 std::vector<std::pair<std::string, Ranks>> waiting_groups(const Ranks& waiting, int buckets) {
   Ranks ordered = waiting;
   std::stable_sort(ordered.begin(), ordered.end(), [](const RankView* a, const RankView* b) {
@@ -148,7 +148,7 @@ std::string describe_busy(const RankView& view, const Ranks& ranks, bool with_st
                                  : "");
 }
 
-// Of those that do not wait for others, the ones that have been at it for long; all where nobody has.
+// Describes the busy ranks that have been in their phase for long (at least half of `longest_ns`), else all busy ranks.
 std::string describe_busy(Ranks busy, bool somebody_waits, int64_t now_ns, int64_t longest_ns) {
   const auto moving = [&](const RankView* view) { return 2 * (now_ns - view->heartbeat.since_ns) < longest_ns; };
   if (!std::all_of(busy.begin(), busy.end(), moving)) std::erase_if(busy, moving);

@@ -1,4 +1,4 @@
-// Who is to blame for a job that hangs, as far as the heartbeat table tells. Pure decisions.
+// Finds the rank or host that makes a job hang, from the heartbeat table. Pure functions.
 #pragma once
 
 #include "comm/heartbeat_table.h"
@@ -14,45 +14,45 @@ namespace ddp {
 
 struct WatchdogLimits {
   using Time = std::chrono::milliseconds;
-  // Of any phase of a step, and of a batch of an evaluation; 0: none; not given: 20 times the slowest step of late, at
-  // least a minute, at least start_up before the first.
+  // Limit of each phase of a step and of each batch of an evaluation; 0: no limit. Not given: 20 times the slowest
+  // recent step and at least 60 s; before the first step, start_up and at least 60 s.
   std::optional<Time> step = {};
-  Time start_up{300'000};                          // 0: none
-  Time saving{600'000};                            // of saving and ending; 0: none
-  Time host_silence{kUnreachable_ns / 1'000'000};  // of another host
-  Time report_delay{0};       // how long this rank leaves it to others to speak first of what they see too
-  Time report_interval{300};  // of a rank of this host, to speak before the next
+  Time start_up{300'000};                          // limit of start_up; 0: no limit
+  Time saving{600'000};                            // limit of saving and of ending; 0: no limit
+  Time host_silence{kUnreachable_ns / 1'000'000};  // another host that is silent for longer is unreachable
+  Time report_delay{0};  // this rank's delay before it reports a failure or a late rank, which others may report too
+  Time report_interval{300};  // delay between the reports of two ranks of one host
 };
 
-// How long `phase` may last.
+// The limit of `phase`; empty: no limit.
 std::optional<WatchdogLimits::Time> limit_of(Phase phase, const WatchdogLimits& limits,
                                              std::chrono::nanoseconds slowest_step);
 
-// What a look at the heartbeat table tells.
+// The state of one rank, as the heartbeat table has it. Times are those of steady_ns().
 struct RankView {
   int rank = 0;
   std::string host;
   Heartbeat heartbeat;
-  int64_t heard_ns = 0;
-  bool dead = false, left = false;
-  int pid = 0;  // 0: not known
+  int64_t heard_ns = 0;             // last news of the rank's host
+  bool dead = false, left = false;  // its process is gone; it has ended on purpose
+  int pid = 0;                      // 0: unknown
 };
 
-// For other ranks: by its phase, and by the collective that it awaits.
+// Whether the rank waits for other ranks, by its phase and by the collective that it waits for.
 bool waits(const RankView& view, int buckets);
 
-// Without a sign of life for three seconds, on a host that was heard of since.
+// Whether the rank has shown no sign of life for 3 s, while its host was heard from.
 bool stopped(const RankView& view, int64_t now_ns, const WatchdogLimits& limits);
-// On a host that was heard of once, and is no more.
+// Whether the rank's host was heard from once and has then been silent for longer than limits.host_silence.
 bool host_unreachable(const RankView& view, int64_t now_ns, const WatchdogLimits& limits);
-// The lowest rank of a host speaks for it: where that rank is stopped, its host hears of no other.
+// The leader (lowest rank) of a host that is stopped; null: none is. A host with a stopped leader hears of no other.
 const RankView* stopped_leader(std::span<const RankView> ranks, int64_t now_ns, const WatchdogLimits& limits);
 
-// Such as "rank 5 on host b has been in the data loader for 41.0 s; 7 ranks wait in bucket 2 of step 812". `buckets` of
-// a step; later collectives are those behind its buckets.
+// Such as "rank 5 on host b has been in the data loader for 41.0 s; 7 ranks wait in bucket 2 of step 812". `buckets`:
+// number of buckets of a step; the collectives after them are counted apart.
 std::string describe(std::span<const RankView> ranks, int buckets, const WatchdogLimits& limits, int64_t now_ns);
 
-// Of one rank: "rank 5 on host b has waited in bucket 2 of step 812 for 41.0 s".
+// For one rank: "rank 5 on host b has waited in bucket 2 of step 812 for 41.0 s".
 std::string describe(const RankView& view, int buckets, int64_t now_ns);
 
 }  // namespace ddp

@@ -87,12 +87,12 @@ void PhaseTracker::count(const Communicator* communicator, int collectives) {
   first_counted_ = 0;
 }
 
-// The collectives of a step follow those of the step before it.
+// Collectives complete in the order of the steps, so that their count gives the step and the collective.
 void PhaseTracker::publish_collective() {
   const std::lock_guard lock(mutex_);
   if (!communicator_ || first_counted_ == 0) return;
   const auto done = static_cast<int64_t>(communicator_->completed() - completed_before_);
-  // Those between steps count for none.
+  // Collectives between steps belong to no step.
   const int64_t at_most = (newest_step_ + 1 - first_counted_) * collectives_;
   const int64_t counted = std::min(done, at_most);
   heartbeats_.publish_collective(first_counted_ + counted / collectives_, static_cast<int32_t>(counted % collectives_));

@@ -1,5 +1,5 @@
-// What this rank is doing, told to all ranks on the heartbeat table, and the last thousand of such events, kept for a
-// post mortem. Told by the training thread; read by any.
+// The current phase of this rank, published in the heartbeat table, and a ring of the last 1000 events for the flight
+// record. The training thread writes; any thread may read.
 #pragma once
 
 #include "comm/communicator.h"
@@ -17,14 +17,14 @@ namespace ddp {
 enum class Phase : int32_t {
   start_up,
   data,        // waits for the loader
-  compute,     // computes, or issues work for the device
-  allreduce,   // waits for the sums of a step
-  update,      // updates weights, and with state in parts gathers them
-  device,      // waits for the device to end a step
-  replicas,    // compares replicas: waits for others
-  evaluation,  // a batch of it
+  compute,     // computes, or submits work to the device
+  allreduce,   // waits for the allreduce of a step
+  update,      // updates the weights; with --zero, gathers them too
+  device,      // waits until the device has finished a step
+  replicas,    // compares the replicas, which waits for the other ranks
+  evaluation,  // computes a batch of an evaluation
   saving,      // waits for a snapshot or for the disk
-  ending
+  ending       // shuts down
 };
 
 constexpr bool part_of_step(Phase phase) { return phase >= Phase::data && phase <= Phase::device; }
@@ -32,20 +32,21 @@ const char* name_of(Phase phase);  // such as "in the data loader"
 
 class PhaseTracker {
  public:
-  explicit PhaseTracker(HeartbeatTable& heartbeats);  // in start_up
+  explicit PhaseTracker(HeartbeatTable& heartbeats);  // enters start_up; `heartbeats` outlives it
 
-  // Neither blocks for long nor allocates. A step begins with its first data phase.
+  // These do not allocate and take a short lock. A step begins with its first data phase.
   void enter(Phase phase, int64_t step);
-  void launched(int64_t step, int bucket);  // of this rank's collectives
-  void step_ended(int64_t step);            // its result is known
+  void launched(int64_t step, int bucket);  // this rank has launched the collective of `bucket`
+  void step_ended(int64_t step);            // the step's result is known
 
-  // Between two ends with nothing but steps between them, of the last 64; 0: none yet.
+  // The longest time between two consecutive step ends with no other phase between them, over the last 64; 0: none yet.
   std::chrono::nanoseconds slowest_step() const;
 
-  // From now on publish_collective() finds which collective is awaited, by counting those of `communicator`, of which a
-  // step has `collectives`. Null: no longer. The communicator may be used otherwise while no step is under way.
+  // publish_collective() publishes the collective that this rank waits for. It counts the completed collectives of
+  // `communicator`; each step has `collectives` of them. Null ends the counting. Between steps the communicator may be
+  // used for other collectives.
   void count(const Communicator* communicator, int collectives);
-  void publish_collective();  // posts it
+  void publish_collective();
 
   HeartbeatTable& heartbeats() { return heartbeats_; }
 
@@ -61,7 +62,7 @@ class PhaseTracker {
   enum class Kind : uint8_t { phase, launched, step_ended };
   struct Event {
     int64_t at_ns, step;
-    int32_t detail;  // the phase or the bucket
+    int32_t detail;  // the phase or the bucket, by `kind`
     Kind kind;
   };
   void note(int64_t at_ns, int64_t step, int32_t detail, Kind kind);
@@ -72,13 +73,13 @@ class PhaseTracker {
   int64_t noted_ = 0;
   std::array<int64_t, kSteps> steps_ns_{};  // a ring
   int64_t measured_ = 0;
-  int64_t last_end_ns_ = 0;              // 0: something else came since
-  int64_t newest_step_ = 0, ended_ = 0;  // begun, ended
+  int64_t last_end_ns_ = 0;              // time of the last step end; 0: another phase came after it
+  int64_t newest_step_ = 0, ended_ = 0;  // the last step that began, that ended
 
   const Communicator* communicator_ = nullptr;
   int collectives_ = 1;
-  int64_t first_counted_ = 0;                    // the step that was begun when none was under way; 0: none yet
-  Communicator::Sequence completed_before_ = 0;  // by then
+  int64_t first_counted_ = 0;                    // the last step that began while no other step ran; 0: none yet
+  Communicator::Sequence completed_before_ = 0;  // collectives completed before that step
 };
 
 }  // namespace ddp

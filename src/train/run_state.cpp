@@ -29,7 +29,7 @@ void for_each_field(State& state, int format, Field&& field) {
   field(format == 1 ? "choices" : "autotune", state.autotune);
 }
 
-// JSON has numbers of one kind, and no NaN, which is written as null.
+// These return false for a JSON value of the wrong kind. JSON has no NaN: null stands for it.
 bool assign(const nlohmann::json& from, int64_t& to) {
   if (!from.is_number_integer() || from < 0 || from > std::numeric_limits<int64_t>::max()) return false;
   to = from.get<int64_t>();

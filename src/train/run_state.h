@@ -1,5 +1,5 @@
-// Where a run stands, besides its weights: a few counters, and what it must have in common with the run that goes on
-// from there. The order of samples, the learning rate and dropout follow from these.
+// The progress of a run, without its weights: counters, and the settings that a resumed run is compared with. The order
+// of samples, the learning rate and dropout follow from these values.
 #pragma once
 
 #include <cstdint>
@@ -9,28 +9,29 @@
 namespace ddp {
 
 struct RunState {
-  int64_t step = 0;              // optimizer steps done, skipped ones included
-  int64_t epoch = 0;             // from 0, of the next step
-  int64_t cursor = 0;            // samples of that epoch that have been seen, over all ranks
-  int64_t skipped = 0;           // of the steps: bad ones that left the weights alone
-  int64_t skipped_in_a_row = 0;  // of them, the last ones
-  bool evaluation_due = false;   // the last step ended an epoch that is still to be evaluated
-  int64_t samples = 0;           // seen so far, over all ranks and epochs
-  double train_seconds = 0;      // evaluations not included
-  double accuracy = -1;          // of the last evaluation; -1: none yet
-  double best_accuracy = -1;     // of all evaluations
+  int64_t step = 0;              // optimizer steps done, skipped steps included
+  int64_t epoch = 0;             // epoch of the next step, from 0
+  int64_t cursor = 0;            // samples of that epoch that all ranks together have seen
+  int64_t skipped = 0;           // bad steps, which left the weights unchanged
+  int64_t skipped_in_a_row = 0;  // bad steps since the last good one
+  bool evaluation_due = false;   // true: the last step ended an epoch whose evaluation is missing
+  int64_t samples = 0;           // samples seen in the run, over all ranks and epochs
+  double train_seconds = 0;      // training time in s, evaluations excluded
+  double accuracy = -1;          // accuracy of the last evaluation; -1: no evaluation yet
+  double best_accuracy = -1;     // best accuracy of all evaluations; -1: no evaluation yet
 
-  std::map<std::string, std::string> affects_results = {};  // options and data that change what is computed
-  std::map<std::string, std::string> affects_rounding =
-      {};                                            // what changes rounding only: ranks, precision, buckets, versions
-  std::map<std::string, std::string> autotune = {};  // of algorithms, by who chose; opaque
+  // By name: the options and data that change results; the settings that change rounding only (ranks, precision,
+  // buckets, versions); the algorithms that timings chose, as opaque texts.
+  std::map<std::string, std::string> affects_results = {};
+  std::map<std::string, std::string> affects_rounding = {};
+  std::map<std::string, std::string> autotune = {};
 };
 
-// As JSON for people too. Numbers come back bit for bit.
+// Readable JSON of format 2. run_state_from_json() restores each number bit for bit.
 std::string to_json(const RunState& state);
 
-// Keys that it does not know are ignored. Throws Error(Exit::data) that names the file and the key where one is missing
-// or has a value that it cannot have.
+// Reads formats 1 and 2 and ignores unknown keys. Throws Error(Exit::data) with the file's name where the format is
+// unknown; with the key's name too where a key is missing or has an invalid value.
 RunState run_state_from_json(const std::string& text, const std::string& file);
 
 }  // namespace ddp

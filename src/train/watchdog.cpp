@@ -13,9 +13,9 @@ namespace {
 using Time = WatchdogLimits::Time;
 
 constexpr Time kCheckInterval(100);
-constexpr Time kSuspended(2000);          // a look so much too late
-constexpr Time kReportDelayOfHost(1000);  // of a host: news of it need half a second
-constexpr Time kTimeToLeave(10'000);      // for all ranks once one has left
+constexpr Time kSuspended(2000);          // a check that is later than this means that the host was suspended
+constexpr Time kReportDelayOfHost(1000);  // delay between the reports of two hosts, whose news takes 0.5 s
+constexpr Time kTimeToLeave(10'000);      // time that all ranks have to leave after the first
 
 constexpr int64_t ns(Time time) { return std::chrono::nanoseconds(time).count(); }
 
@@ -66,7 +66,7 @@ void Watchdog::watch() {
   }
 }
 
-// A fault is said when it has been seen at each look of this rank's turn.
+// A fault is reported when each check has found it for the whole delay of this rank.
 std::string Watchdog::check() {
   phases_.heartbeats().sign_of_life();
   phases_.publish_collective();
@@ -84,7 +84,7 @@ std::string Watchdog::check() {
   return describe(seen[rank_], buckets_, now) + ", the transport failed: " + failure().value_or("");
 }
 
-// Times before this host slept are taken for the time when it woke.
+// Times before a suspension of this host become the time when it resumed.
 std::vector<RankView> Watchdog::views(int64_t now_ns) const {
   const HeartbeatTable& heartbeats = phases_.heartbeats();
   std::vector<RankView> views;
@@ -118,7 +118,7 @@ Watchdog::Fault Watchdog::find_fault(const std::vector<RankView>& views, int64_t
   const bool left_here = any([&](const RankView& view) { return view.left && view.host == views[rank_].host; });
   if (someone_left && someone_left_ns_ == 0) someone_left_ns_ = now_ns;
   if (!someone_left && any([](const RankView& view) { return view.dead; })) return Fault::death;
-  // Where the rank that speaks for this host is stopped, no other host is heard of: the usual limit ends that.
+  // With a stopped leader this host hears from no other host; the limit of the phase ends such a job.
   const auto& leader =
       *std::find_if(views.begin(), views.end(), [&](const RankView& view) { return view.host == views[rank_].host; });
   const bool hears_no_host = left_here || stopped(leader, now_ns, limits_);
@@ -129,8 +129,8 @@ Watchdog::Fault Watchdog::find_fault(const std::vector<RankView>& views, int64_t
   return late(views, now_ns) ? Fault::lateness : Fault::none;
 }
 
-// Who waits for a rank that starts or saves, and is within its own limit, is not late. (Batches of an evaluation are
-// waited for together, at its end.)
+// A rank is not late while it waits for a rank that starts or saves within its own limit. (The ranks wait for each
+// other's evaluation once, at its end.)
 bool Watchdog::late(const std::vector<RankView>& views, int64_t now_ns) const {
   const auto phase_of = [](const RankView& view) { return static_cast<Phase>(view.heartbeat.phase); };
   const auto exceeds = [&](const RankView& view) {
@@ -147,7 +147,7 @@ bool Watchdog::late(const std::vector<RankView>& views, int64_t now_ns) const {
   return !for_others || std::none_of(views.begin(), views.end(), slow_within_limit);
 }
 
-// Death is for the lowest living rank of the host to tell, silence for that of the first host that is heard of.
+// The lowest living rank of a host reports a death first; the first host that can report does so for a silent host.
 std::chrono::milliseconds Watchdog::report_delay_of(Fault fault, const std::vector<RankView>& views,
                                                     int64_t now_ns) const {
   if (fault == Fault::failure || fault == Fault::lateness) return limits_.report_delay;

@@ -1,11 +1,11 @@
-// Ends a job that hangs. A thread of its own looks ten times a second how long this rank has been in its phase, whether
-// a rank of its host has died, whether other hosts are heard of, and whether the transport has failed; then it says,
-// once, which rank is to blame as far as the heartbeat table tells, and calls `expired`, which is expected not to
-// return.
+// Ends a job that hangs. A thread checks ten times a second: the time of this rank in its phase, dead ranks on its
+// host, silent hosts, and a failure of the transport. On a fault it calls `expired` once, with a text that names the
+// rank to blame as far as the heartbeat table shows it. `expired` is expected not to return.
 //
-// Ranks that see the same take turns, and look again before they speak: the first to speak leaves the heartbeat table
-// and ends the job, and whoever sees that a rank has left is silent; but a host that is cut off from another ends
-// itself. A look that comes seconds late means that this whole host slept; then all ages start anew.
+// Several ranks may see the same fault. Each has its own delay before it reports and checks again when the delay is
+// over. The first to report leaves the heartbeat table and ends the job; a rank that sees that another rank has left
+// stays silent. A host that is cut off from another host ends its own ranks. A check that comes more than 2 s late
+// means that this host was suspended; then all ages start again from 0.
 #pragma once
 
 #include "comm/communicator.h"
@@ -27,14 +27,14 @@ namespace ddp {
 
 class Watchdog {
  public:
-  // All outlive it.
+  // `phases` outlives it. `expired` is called from the watchdog's thread.
   Watchdog(const WatchdogLimits& limits, PhaseTracker& phases, std::function<void(const std::string&)> expired);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
-  // From now on it counts the collectives of `communicator`, of which a step has `buckets` and then `others`, and looks
-  // for a failure of it and of `other`, which may be null; until the returned guard, which they outlive, ends.
+  // Counts the collectives of `communicator` (each step has `buckets`, then `others`) and checks it and `other`, which
+  // may be null, for a failure, until the returned guard is destroyed. Both communicators outlive the guard.
   class MonitorGuard;
   [[nodiscard]] MonitorGuard monitor(const Communicator& communicator, const Communicator* other, int buckets,
                                      int others);
@@ -42,7 +42,7 @@ class Watchdog {
  private:
   enum class Fault : uint8_t { none, death, silence, failure, lateness };
   void watch();
-  std::string check();  // what to say; empty: nothing
+  std::string check();  // the text to report; empty: nothing
   std::vector<RankView> views(int64_t now_ns) const;
   std::optional<std::string> failure() const;
   Fault find_fault(const std::vector<RankView>& views, int64_t now_ns);
@@ -63,8 +63,8 @@ class Watchdog {
   int buckets_ = 1;
 
   int64_t last_check_ns_, awake_since_ns_ = 0;
-  int64_t someone_left_ns_ = 0;  // when that was seen first; 0: nobody has
-  Fault fault_ = Fault::none;
+  int64_t someone_left_ns_ = 0;  // when this rank first saw that a rank has left; 0: none has
+  Fault fault_ = Fault::none;    // found by the last check
   int64_t fault_since_ns_ = 0;
   std::thread thread_;
 };
