@@ -22,7 +22,7 @@ namespace {
 
 const std::array<std::string, 3> kFiles = {"model.safetensors", "optimizer.safetensors", "state.json"};
 
-// A temporary folder, and whatever is in it when this ends.
+// A temporary folder. The destructor deletes it with all its content.
 class TemporaryFolder {
  public:
   explicit TemporaryFolder(fs::path path) : path_(std::move(path)) {
@@ -81,8 +81,8 @@ std::vector<OptimizerState> read_optimizer(const fs::path& path, std::span<const
 
 }  // namespace
 
-// The folder is filled under a temporary name and flushed, then renamed, and only then do links lead to it. So a crash
-// at any moment leaves the checkpoints that there were, and at most something with a temporary name.
+// Order: fill a temporary folder, flush it, rename it, then set the links. A crash at any moment leaves the earlier
+// checkpoints intact, and at most one temporary folder.
 fs::path write_checkpoint(const fs::path& folder, const Snapshot& snapshot, const Tensors& tensors, bool best,
                           const std::function<void(const fs::path&)>& about_to_write) {
   const std::string name = checkpoint_name(snapshot.run.step);

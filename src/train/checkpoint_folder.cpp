@@ -21,7 +21,7 @@ namespace {
 
 constexpr const char* kFolder = "checkpoints";
 
-// The step of a checkpoint's name, -1 of another's.
+// The step in a checkpoint's name; -1: another name.
 int64_t step_of(const std::string& name) {
   const size_t digits = name.find_first_of("0123456789");
   if (digits == std::string::npos || name.size() - digits > 18) return -1;
@@ -39,13 +39,13 @@ std::vector<fs::path> entries_of(const fs::path& folder) {
   return entries;
 }
 
-// Absolute, without a slash at its end.
+// An absolute path without a slash at its end.
 fs::path normalized(const fs::path& path) {
   const fs::path place = fs::absolute(path).lexically_normal();
   return place.has_filename() ? place : place.parent_path();
 }
 
-// Where a link leads, whether or not there is something; another path as it is.
+// The target of a link, which need not exist; a path that is no link is returned as it is.
 fs::path link_target(const fs::path& place) {
   std::error_code error;
   const fs::path target = fs::read_symlink(place, error);
@@ -56,7 +56,7 @@ fs::path run_folder_of(const fs::path& checkpoints) {
   return checkpoints.filename() == kFolder ? checkpoints.parent_path() : fs::path();
 }
 
-// Its state, or the reason why it is not good.
+// The checkpoint's state, or the reason why it is broken.
 std::variant<RunState, std::string> state_or_reason(const fs::path& checkpoint) {
   try {
     return read_run_state(checkpoint);
@@ -65,7 +65,7 @@ std::variant<RunState, std::string> state_or_reason(const fs::path& checkpoint) 
   }
 }
 
-// The first that is good, of some with the newest first.
+// The first good checkpoint. Adds a reason to `skipped` for each broken one before it.
 std::optional<FoundCheckpoint> first_good(const std::vector<fs::path>& checkpoints, std::vector<std::string>& skipped) {
   std::vector<std::string> reasons;
   for (const fs::path& checkpoint : checkpoints) {
@@ -105,7 +105,7 @@ std::vector<fs::path> list_checkpoints(const fs::path& folder) {
   return checkpoints;
 }
 
-// A checkpoint gets a temporary name before it is deleted, so that one with a checkpoint's name is never half gone.
+// A checkpoint is renamed to a temporary name before it is deleted: no folder with a checkpoint's name is incomplete.
 void prune_checkpoints(const fs::path& folder, int keep_last) {
   remove_leftovers(folder);
   if (keep_last <= 0) return;

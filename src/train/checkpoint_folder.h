@@ -1,4 +1,4 @@
-// The checkpoints of a run, which lie beside each other in one folder. Rank 0 calls.
+// The folder that holds the checkpoints of a run. Rank 0 calls these functions.
 #pragma once
 
 #include "train/run_state.h"
@@ -10,30 +10,33 @@
 
 namespace ddp {
 
-// Where a run keeps its checkpoints.
+// The folder of a run's checkpoints: `run_folder`/checkpoints.
 std::filesystem::path checkpoints_of(const std::filesystem::path& run_folder);
 
-// Those in `folder` by name, the newest first; whole or not. None where there is no such folder.
+// All paths in `folder` with a checkpoint's name, complete or not, the newest first. Empty without such a folder.
 std::vector<std::filesystem::path> list_checkpoints(const std::filesystem::path& folder);
 
-// Deletes all but the `keep_last` newest and the ones that `latest` and `best` point to, and what interrupted writes
-// have left. 0: none is deleted but such leftovers. Errors are ignored: a folder too many does no harm.
+// Keeps the `keep_last` newest checkpoints and the targets of `latest` and `best`; deletes the others and the leftovers
+// of interrupted writes. keep_last 0 keeps all checkpoints. Ignores errors, since an extra folder does no harm.
 void prune_checkpoints(const std::filesystem::path& folder, int keep_last);
 
-// Where `wanted` is a checkpoint, it or the newest good one before it in its folder; where it is a run's folder or its
-// checkpoints, the newest good one. `latest`, `best` and other links stand for what they lead to. Those that are broken
-// are passed over, and told in `passed_over`, a line each. Throws Error(Exit::data) where `wanted` does not exist, or
-// where there are checkpoints and none is good; empty where there is none at all.
+// Finds a good checkpoint (one that read_run_state() accepts):
+//   `wanted` is a checkpoint                         that one, else the newest good one before it in its folder
+//   `wanted` is another folder with a manifest       that one
+//   `wanted` is a run's folder or its checkpoints    the newest good one
+// Follows `latest`, `best` and other links. `skipped` gets one line for each broken checkpoint that was skipped.
+// Returns nothing where the folder has no checkpoint. Throws Error(Exit::data) where `wanted` does not exist, or where
+// the folder has checkpoints and none is good.
 struct FoundCheckpoint {
   std::filesystem::path path;
-  std::filesystem::path run_folder;  // the folder that holds `checkpoints`; empty where it does not lie in one
+  std::filesystem::path run_folder;  // the run's folder; empty: the checkpoint is not in a folder `checkpoints`
   RunState state;
 };
 std::optional<FoundCheckpoint> find_checkpoint(const std::filesystem::path& wanted, std::vector<std::string>& skipped);
 
-// For a run that goes on from `checkpoint` in the same folder. Throws Error(Exit::output) where a newer one is good,
-// for two runs would share the folder's checkpoints from there on; one that is broken gets another name, so that it
-// does not count as one of the last.
+// Prepares the folder of `checkpoint` for a run that resumes from it in the same folder. Throws Error(Exit::output)
+// where a newer good checkpoint exists, since two runs would then share the folder. Renames a newer broken checkpoint
+// to broken-step-NNNNNNNN, so that it does not count as one of the newest.
 void require_newest(const std::filesystem::path& checkpoint);
 
 }  // namespace ddp

@@ -1,4 +1,4 @@
-// The names in a folder of checkpoints. Those of temporary files and folders begin with a dot.
+// The names in a folder of checkpoints. Names of temporary files and folders begin with a dot.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ std::string checkpoint_name(int64_t step);  // "step-00001234"
 // ".NAME.tmp-PID"
 std::string temporary_name(const std::string& name);
 
-// Deletes all that has a temporary name, for a run has one writer. Errors are ignored.
+// Deletes all files and folders with temporary names, of any process: a run has one writer. Ignores errors.
 void remove_leftovers(const std::filesystem::path& folder);
 
 }  // namespace ddp

@@ -1,5 +1,5 @@
-// Writes checkpoints in a thread of its own, from snapshots, while training goes on. One at a time: the next waits for
-// the last. What fails is told, not thrown: training goes on with the last good checkpoint.
+// Writes checkpoints from snapshots in its own thread, while training continues. It writes one checkpoint at a time. A
+// failed write is reported as an outcome, not thrown: training continues with the last good checkpoint.
 #pragma once
 
 #include "train/checkpoint.h"
@@ -15,30 +15,31 @@
 namespace ddp {
 
 struct CheckpointWriterConfig {
-  std::filesystem::path folder;                                           // "checkpoints" of the run
-  int keep_last = 3;                                                      // 0: all
-  std::function<void(const std::filesystem::path&)> about_to_write = {};  // from the thread; see write_checkpoint
+  std::filesystem::path folder;  // the run's folder of checkpoints
+  int keep_last = 3;             // see prune_checkpoints()
+  std::function<void(const std::filesystem::path&)> about_to_write =
+      {};  // see write_checkpoint(); called in the thread
 };
 
 struct SaveOutcome {
   int64_t step = 0;
-  std::filesystem::path path;  // of the checkpoint
-  std::string error;           // empty: it is on the disk
-  double seconds = 0;
+  std::filesystem::path path;  // path of the checkpoint; empty after an error
+  std::string error;           // empty: the checkpoint is on the disk
+  double seconds = 0;          // duration of the write
 };
 
 class CheckpointWriter {
  public:
-  // The tensors' descriptions outlive it.
+  // The descriptions that `tensors` views outlive it.
   CheckpointWriter(CheckpointWriterConfig config, const Tensors& tensors);
-  ~CheckpointWriter();  // waits for what is being written
+  ~CheckpointWriter();  // calls finish()
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
-  void save(Snapshot snapshot, bool best);  // waits until the last one is written, then returns at once
-  void finish();                            // waits until nothing is being written
+  void save(Snapshot snapshot, bool best);  // waits for the write in progress, starts this one and returns
+  void finish();                            // waits for the write in progress
 
-  // What has ended since the last call, in order; from the thread that saves.
+  // The outcomes since the last call, in order. Called by the thread that calls save().
   std::vector<SaveOutcome> outcomes();
 
  private:

@@ -1,4 +1,4 @@
-// Exact distributed evaluation: every sample is counted once, by one rank, and sums and counts are added up.
+// Exact distributed evaluation: exactly one rank evaluates each sample, and an allreduce adds losses and counts.
 #pragma once
 
 #include "data/sampler.h"
@@ -15,21 +15,22 @@ namespace ddp {
 
 struct Evaluation {
   int64_t correct = 0;
-  int64_t samples = 0, expected_samples = 0;  // seen by all ranks together, and in the data set
-  double loss = 0;                            // mean
-  int64_t statistics_samples = 0;             // that statistics were recomputed over; 0: they are the running ones
-  double statistics_seconds = 0;              // which took so long, the evaluation itself not included
+  int64_t samples = 0, expected_samples = 0;  // samples evaluated by all ranks, samples of the data set
+  double loss = 0;                            // mean over the samples
+  int64_t statistics_samples = 0;             // samples of the recomputed statistics; 0: running statistics were used
+  double statistics_seconds = 0;              // time of that recomputation, evaluation excluded
   double accuracy() const { return static_cast<double>(correct) / static_cast<double>(samples); }
 };
 
 class Evaluator {
  public:
-  // `sampler` is sequential over `data`. With `precise_bn` batch norms use its statistics, else the running ones.
-  // All of these outlive it.
+  // `sampler` is sequential over `data`. Batch norms use the statistics of `precise_bn`, without it the running ones.
+  // All arguments outlive the evaluator.
   Evaluator(Replica& replica, DeviceData& data, const DistributedSampler& sampler, PreciseBn* precise_bn = nullptr);
 
-  // Collective. Before each batch `go_on` is asked, which answers all ranks alike; where it says no, nothing is
-  // returned. Throws CollectiveError(Exit::internal) unless the ranks together have seen each sample of the data set.
+  // Collective. Calls `go_on` before each batch; it returns the same value on all ranks, and false ends the run with no
+  // result. Throws CollectiveError(Exit::internal) unless the ranks together have seen as many samples as the data set
+  // has.
   std::optional<Evaluation> run(const std::function<bool()>& go_on);
   Evaluation run() {
     return *run([] { return true; });
@@ -40,7 +41,7 @@ class Evaluator {
   DeviceData& data_;
   const DistributedSampler& sampler_;
   PreciseBn* precise_bn_;
-  Buffer stats_, host_stats_;  // of one step; of all steps
+  Buffer stats_, host_stats_;  // loss and correct count of one step; of all steps
   std::unique_ptr<GraphCache> graphs_;
 };
 

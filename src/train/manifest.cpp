@@ -65,7 +65,7 @@ std::string read_text(const fs::path& path) {
 
 }  // namespace
 
-// The one text that these entries have: a manifest is sound if it is equal to that of its own entries.
+// Each set of entries has exactly one text: a manifest is valid if it equals the text of its own entries.
 std::string manifest_text(const std::map<std::string, FileEntry>& entries) {
   nlohmann::ordered_json manifest;
   manifest["format"] = kManifestFormat;

@@ -1,5 +1,5 @@
-// The file manifest.json of a checkpoint: size and CRC-32 of its other files, and a CRC-32 of itself, so that no bit of
-// any of them can change unnoticed.
+// The file manifest.json of a checkpoint: the size and CRC-32 of each other file, and a CRC-32 of its own text. A
+// changed bit in any file is found.
 #pragma once
 
 #include <cstdint>
@@ -14,20 +14,21 @@ inline constexpr const char* kManifestFile = "manifest.json";
 
 struct FileEntry {
   uint64_t bytes = 0;
-  std::string crc32;  // in hexadecimal
+  std::string crc32;  // eight hexadecimal digits
 };
 
-// By name. Throws Error(Exit::data) that names the file where the text is not as manifest_text() would be.
+// Entries by file name. `file` is the manifest's name in messages, `names` are the files that it must have. Throws
+// Error(Exit::data) where `text` differs from manifest_text() of its own entries.
 std::map<std::string, FileEntry> parse_manifest(const std::string& text, const std::string& file,
                                                 std::span<const std::string> names);
 std::string manifest_text(const std::map<std::string, FileEntry>& entries);
 
-// Reads back the files of `folder` with these names, and writes its manifest. Throws Error(Exit::data) where one cannot
-// be read, Error(Exit::output) where the manifest cannot be written.
+// Reads the files `names` of `folder` and writes the manifest. Throws Error(Exit::data) where a file cannot be read,
+// Error(Exit::output) where the manifest cannot be written.
 void write_manifest(const std::filesystem::path& folder, std::span<const std::string> names);
 
-// Throws Error(Exit::data) that names the file where the manifest is not as write_manifest would write it for these
-// names, or a file is not as it says. Other files of the folder do not matter.
+// Throws Error(Exit::data) with the file's name where the manifest is invalid, or where a file of `names` is missing or
+// differs from its entry. Ignores other files in the folder.
 void verify_manifest(const std::filesystem::path& folder, std::span<const std::string> names);
 
 }  // namespace ddp

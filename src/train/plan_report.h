@@ -1,4 +1,4 @@
-// What --plan prints: the buckets, the memory of a rank, and the times to expect, measured in a dry run of a few steps.
+// The output of --plan: the buckets, the memory of a rank, and predicted times, from measurements of a few steps.
 #pragma once
 
 #include "data/sampler.h"
@@ -8,7 +8,7 @@
 
 namespace ddp {
 
-// Collective; takes well under a second for small models. Weights are left as they were.
+// Collective; takes well under a second for small models. Leaves the weights unchanged.
 std::string plan_report(Replica& replica, const DistributedSampler& sampler);
 
 }  // namespace ddp

@@ -34,7 +34,7 @@ bool PreciseBn::run(const std::function<bool()>& go_on) {
   const int64_t count = state_count(r.batch_norms);
   r.communicator.wait(r.communicator.all_reduce({r.statistics(), count, DType::f32}));
   r.ops.copy_or_add(r.state(), r.evaluation_state(), count,
-                    Gradient::overwrite);  // its means are the centres of the sums
+                    Gradient::overwrite);  // the update needs the centres of the sums: the running means
   r.running_stats().update(r.evaluation_state(), r.statistics(), static_cast<float>(sampler_.samples()), true, {});
   r.device.synchronize();
   return true;

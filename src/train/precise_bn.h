@@ -1,6 +1,7 @@
-// The statistics of all batch norms with the weights as they are, over the first samples of a data set: forward passes
-// in which each global batch is normalised by its own mean and variance, over all ranks, so that the world size does
-// not show. They are put into the replica's evaluation_state; nothing that training uses is changed.
+// Precise batch norm: recomputes the statistics of all batch norms with the current weights, over the first samples of
+// a data set. Forward passes normalise each global batch by its own mean and variance over all ranks, so that the
+// result does not depend on the world size. The statistics go into the replica's evaluation_state(); training state is
+// not changed.
 #pragma once
 
 #include "data/sampler.h"
@@ -17,14 +18,14 @@ namespace ddp {
 
 class PreciseBn {
  public:
-  static constexpr int64_t kSamples = 12800;  // more change nothing that shows in an accuracy
+  static constexpr int64_t kSamples = 12800;  // more samples do not change the accuracy visibly
 
-  // `sampler` is sequential over as many of the samples of `data` as it has. `limit_bytes` as for DeviceData. Replica
+  // `sampler` is sequential over the first sampler.samples() samples of `data`. `limit_bytes` is DeviceData's. Replica
   // and data outlive it.
   PreciseBn(Replica& replica, const Dataset& data, const DistributedSampler& sampler, size_t limit_bytes);
 
-  // Collective. Before each batch `go_on` is asked, which answers all ranks alike; where it says no, run() ends there,
-  // returns false, and the evaluation_state is not to be used.
+  // Collective. Calls `go_on` before each batch; it returns the same value on all ranks. Where it returns false, run()
+  // returns false at once and the evaluation_state() is not valid.
   bool run(const std::function<bool()>& go_on = [] { return true; });
   int64_t samples() const { return sampler_.samples(); }
 

@@ -25,7 +25,7 @@ size_t terminal_width() {
   return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col : 80;
 }
 
-// JSON has no NaN: the loss of a step that was left out may be null.
+// JSON has no NaN: the loss of a skipped step may be null.
 nlohmann::ordered_json step_event(const StepResult& r) {
   nlohmann::ordered_json event{{"event", "step"},
                                {"step", r.step},
@@ -46,7 +46,7 @@ std::string recomputed(const Evaluation& e) {
                      e.statistics_seconds);
 }
 
-// The whole lines of events that happened by then.
+// The complete lines of the existing file that a resumed run keeps; see ReporterConfig::done.
 std::string kept_events(const ReporterConfig& config) {
   std::string kept;
   if (config.done == 0) return kept;
@@ -72,7 +72,7 @@ Reporter::Reporter(const ReporterConfig& config) : config_(config) {
 }
 
 Reporter::~Reporter() {
-  if (file_) std::fclose(file_);  // after an error; else close() has come before
+  if (file_) std::fclose(file_);  // the run failed, so that close() was not called
   if (config_.enabled) clear_progress();
 }
 

@@ -1,6 +1,6 @@
-// What a run tells its user: lines or a progress display on the terminal, and metrics.jsonl in the output folder. Only
-// rank 0's reporter speaks; the others take the same calls and do nothing. Where metrics.jsonl cannot be written, a
-// warning says so once, and training goes on without it.
+// Reports a run's progress: lines or a progress bar on stdout, and events in metrics.jsonl. Only rank 0's reporter is
+// enabled; on other ranks the calls do nothing. If a write to metrics.jsonl fails, the reporter warns once and training
+// continues without the file.
 #pragma once
 
 #include "core/stopwatch.h"
@@ -19,30 +19,30 @@
 namespace ddp {
 
 struct ReporterConfig {
-  bool enabled = false;     // rank 0
-  bool terminal = false;    // rewrite one line in place of printing many
-  int64_t print_freq = 50;  // steps between printed lines; 0: none
+  bool enabled = false;     // true on rank 0
+  bool terminal = false;    // draws a progress bar instead of printing lines
+  int64_t print_freq = 50;  // steps between printed lines; 0: no lines and no bar
   int64_t epochs = 1, steps_per_epoch = 1;
-  std::filesystem::path metrics;  // metrics.jsonl, which is created
+  std::filesystem::path metrics;  // path of metrics.jsonl
 
-  // Where the run goes on: of a file that is there, the events up to this step are kept (with `evaluation_due`, not the
-  // evaluation of this step), and new ones follow. 0: nothing is kept.
+  // Steps done by a resumed run. The reporter keeps the events of an existing file up to this step (with
+  // `evaluation_due`, without the evaluation of this step) and appends new ones. 0: it creates the file anew.
   int64_t done = 0;
   bool evaluation_due = false;
 };
 
 class Reporter {
  public:
-  // Throws Error(Exit::output) where the file cannot be created.  Steps come in order.
+  // Throws Error(Exit::output) where metrics.jsonl cannot be created.
   explicit Reporter(const ReporterConfig& config);
   ~Reporter();
 
-  void step(const StepResult& result);
+  void step(const StepResult& result);  // in the order of the steps
   void evaluation(int64_t epoch, int64_t step, const Evaluation& evaluation, double seconds);
   void saved(const SaveOutcome& outcome);
-  void flush();  // to the file
+  void flush();  // writes buffered events to the file
 
-  // At the end of a run that went well. Throws Error(Exit::output) where the file is not complete.
+  // Ends a successful run. Throws Error(Exit::output) where metrics.jsonl is not complete.
   void close();
 
  private:
@@ -52,8 +52,8 @@ class Reporter {
   void clear_progress();
 
   ReporterConfig config_;
-  std::FILE* file_ = nullptr;  // null where nothing is written, or no more
-  std::string failure_;        // why no more
+  std::FILE* file_ = nullptr;  // null: not enabled, closed, or a write has failed
+  std::string failure_;        // the reason of a failed write
   struct Window {              // since the last printed line
     int64_t steps = 0, samples = 0;
     double data_ms = 0, compute_ms = 0, exposed_comm_ms = 0;

@@ -24,7 +24,7 @@ using nlohmann::json;
 
 static_assert(std::endian::native == std::endian::little, "safetensors data is little-endian");
 
-// Where a tensor's data lies, in bytes after the header.
+// A tensor of the header. `begin` and `end` are its byte range in the data.
 struct Entry {
   std::string name, dtype;
   std::vector<int64_t> shape;
@@ -51,14 +51,14 @@ class Malformed {
   const std::string& file_;
 };
 
-// Text of the file, fit for a message.
+// Text of the file for a message: quoted, escaped and shortened.
 std::string in_quotes(const std::string& text) {
   constexpr size_t kMaxLength = 100;
   const std::string result = json(text).dump(-1, ' ', true);
   return result.size() <= kMaxLength ? result : result.substr(0, kMaxLength) + "...";
 }
 
-// nlohmann's parser keeps the last of two equal names, and nests as deep as the text does. Here neither is let in.
+// nlohmann's parser accepts equal names (it keeps the last) and any depth of nesting. This function refuses both.
 json parse_header(const std::string& text, const Malformed& malformed) {
   constexpr int kMaxDepth = 3;  // the header, a tensor, its shape
   std::set<std::string> names[kMaxDepth + 1];
@@ -122,8 +122,8 @@ Entry parse_entry(const std::string& name, const json& entry, uint64_t data_byte
   return result;
 }
 
-// In the order of their data, of which they leave nothing out and share nothing: so all of them together are no larger
-// than the file.
+// Returns the entries in the order of their data. They leave no gap and do not overlap, so that all tensors together
+// are no larger than the file.
 std::vector<Entry> parse_entries(const json& header, uint64_t data_bytes, const Malformed& malformed) {
   std::vector<Entry> entries;
   for (const auto& [name, entry] : header.items())
@@ -140,7 +140,7 @@ std::vector<Entry> parse_entries(const json& header, uint64_t data_bytes, const 
   return entries;
 }
 
-// IEEE's binary16: a sign, 5 bits of exponent, 10 of fraction. Each value is one of f32 too.
+// IEEE binary16: a sign bit, 5 exponent bits, 10 fraction bits. The conversion to f32 is exact.
 float float_of_f16(uint16_t bits) {
   const uint32_t sign = uint32_t{bits} >> 15 << 31, exponent = bits >> 10 & 31, fraction = bits & 1023u;
   if (exponent == 31) return std::bit_cast<float>(sign | 0x7f800000 | fraction << 13);
@@ -157,7 +157,7 @@ std::vector<float> converted(std::istream& file, uint64_t bytes, Convert convert
   return values;
 }
 
-// From where the stream stands.
+// Reads a tensor's data from the current position of the stream.
 NamedTensor read_tensor(std::istream& file, Entry&& entry, const Malformed& malformed) {
   NamedTensor tensor{.name = std::move(entry.name), .shape = std::move(entry.shape)};
   const uint64_t bytes = entry.end - entry.begin;
@@ -208,7 +208,7 @@ void write_safetensors(const std::filesystem::path& path, const std::vector<Name
 std::map<std::string, NamedTensor> read_safetensors(const std::filesystem::path& path) {
   errno = 0;
   std::ifstream file(path, std::ios::binary);
-  file.peek();  // a folder can be opened, too
+  file.peek();  // fails for a folder, which can be opened like a file
   require(file.is_open() && !file.bad(), Exit::data, "cannot read {}: {}", path.string(), std::strerror(errno));
   return read_safetensors(file, path.string());
 }

@@ -25,7 +25,7 @@ struct ScheduleDesc {
 
   Kind kind = Kind::constant;
   double rate = 0.2;
-  double total_epochs = 10;  // above warm_up_epochs where cosine or linear
+  double total_epochs = 10;  // must exceed warm_up_epochs for cosine and linear
   double warm_up_epochs = 0;
   WarmUp warm_up = WarmUp::linear;
   double warm_up_factor = 0.01;
@@ -35,13 +35,13 @@ struct ScheduleDesc {
   double min_rate = 0;
 };
 
-// Epochs go on past total_epochs with the last value.
+// The learning rate of the next step. After total_epochs it keeps the last value.
 double rate_at(const ScheduleDesc& desc, int64_t samples_seen, int64_t dataset_size);
 
-// For the banner, such as "lr 0.001, 0.1 after 5 epochs, 0 at the end of epoch 90 (cosine)".
+// Text for the banner, such as "lr 0.001, 0.1 after 5 epochs, 0 at the end of epoch 90 (cosine)".
 std::string describe(const ScheduleDesc& desc);
 
-// How a rate that was tuned for one global batch is made one for another.
+// Scales a rate that was tuned for the global batch size `base_batch` to `batch`: not, by the ratio, or by its root.
 enum class RateScale : uint8_t { none, linear, sqrt };
 double scaled_rate(double rate, RateScale scale, int64_t batch, int64_t base_batch);
 

@@ -1,4 +1,4 @@
-// Between a replica and what a checkpoint holds of it.
+// Copies a replica into a snapshot and back.
 #pragma once
 
 #include "train/checkpoint.h"
@@ -10,11 +10,11 @@
 
 namespace ddp {
 
-// On rank 0 the replica as it is, once the device has come to rest; on the others nothing. Collective. Training state
-// is not touched. `updates`: of the running statistics so far.
+// Returns the replica's state on rank 0, nothing on other ranks. Waits until the device is idle; changes nothing.
+// Collective. `updates`: updates of the running statistics so far.
 std::optional<Snapshot> take_snapshot(Replica& replica, const RunState& run, int64_t updates);
 
-// Of all ranks alike: weights, running statistics and the optimizer's state.
+// Loads weights, running statistics and optimizer state. All ranks give the same snapshot.
 void restore(Replica& replica, const Snapshot& snapshot);
 
 std::vector<std::string> optimizer_state_names(const Replica& replica);

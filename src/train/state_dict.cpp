@@ -18,7 +18,7 @@ std::vector<float> values_of(const BatchNormState& norm, std::span<const float> 
   return {first, first + norm.span.channels};
 }
 
-// The tensors of a file, taken out one by one.
+// The tensors of a file. take() moves one tensor out.
 class TensorsOfFile {
  public:
   explicit TensorsOfFile(const std::filesystem::path& path) : path_(path.string()), tensors_(read_safetensors(path)) {}

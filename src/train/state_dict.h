@@ -1,4 +1,4 @@
-// A model's weights and running statistics as a file with PyTorch's state_dict names and layouts.
+// A model's weights and running statistics as a safetensors file, with the names and layouts of PyTorch's state_dict.
 #pragma once
 
 #include "nn/parameters.h"
@@ -11,16 +11,16 @@
 namespace ddp {
 
 struct ModelState {
-  std::vector<float> weights;     // in the order of the parameters
-  std::vector<float> statistics;  // in the order of the norms
-  int64_t updates = 0;            // of the statistics: PyTorch's num_batches_tracked
+  std::vector<float> weights;     // the flat parameter buffer
+  std::vector<float> statistics;  // running means and variances, at the offsets of the batch norms
+  int64_t updates = 0;            // updates of the statistics: PyTorch's num_batches_tracked
 };
 
-// Tensors are written in the forward order, as PyTorch does. Throws Error(Exit::output).
+// Writes parameters in forward order, as PyTorch does, then the batch norms' statistics. Throws Error(Exit::output).
 void save_state_dict(const std::filesystem::path& path, std::span<const Parameter> parameters,
                      std::span<const BatchNormState> batch_norms, const ModelState& state);
 
-// Throws Error(Exit::data) where the file is broken, Error(Exit::model) where names or shapes are not the model's.
+// Throws Error(Exit::data) where the file is broken, Error(Exit::model) where names or shapes do not match the model.
 ModelState load_state_dict(const std::filesystem::path& path, std::span<const Parameter> parameters,
                            std::span<const BatchNormState> batch_norms);
 

@@ -15,7 +15,7 @@
 namespace ddp {
 namespace {
 
-constexpr int64_t kStopCheckInterval = 8;  // of an evaluation, whether to stop
+constexpr int64_t kStopCheckInterval = 8;  // batches of an evaluation
 
 class Trainer {
  public:
@@ -26,10 +26,10 @@ class Trainer {
  private:
   StepConfig step_config();
   Request request() const;
-  bool all_asked_to_stop();  // collective: whether any rank was
+  bool all_asked_to_stop();  // collective: whether a stop of any rank was requested
 
   void train_to_end();
-  int64_t samples_before(int64_t step) const;  // of the run
+  int64_t samples_before(int64_t step) const;  // samples of the run before `step`
   void settle(const StepResult& result);
   bool pauses_after(int64_t step) const;
   bool compares_at(int64_t step) const;
@@ -38,7 +38,7 @@ class Trainer {
   void save(bool best);
   void save_final();
   void report_finished_saves();
-  void accumulate_train_time();  // and starts it anew
+  void accumulate_train_time();  // restarts the stopwatch too
 
   const TrainConfig& config_;
   Replica& replica_;
@@ -53,10 +53,11 @@ class Trainer {
   Step step_;
 
   TrainReport report_;
-  RunState& state_;                    // the report's
-  Request requested_ = Request::none;  // by the tickets since the last pause
-  int64_t saved_ = -1;                 // the step of the last save
-  // Rank 0: whether the best checkpoint is being saved, and whether that has failed, so that the next save is its.
+  RunState& state_;                    // report_.state
+  Request requested_ = Request::none;  // largest request of the tickets since the last pause
+  int64_t saved_ = -1;                 // step of the last save
+  // Rank 0: whether the save in progress is the best one; whether such a save has failed, so that the next save is
+  // best.
   bool saving_best_ = false, best_unsaved_ = false;
   Stopwatch training_, since_save_;
 };
@@ -83,10 +84,10 @@ Trainer::Trainer(const TrainConfig& config, Replica& replica, const Datasets& da
     saved_ = report_.checkpoint_step = state_.step;
     report_.checkpoint = config.checkpoint;
   } else {
-    state_.best_accuracy = -1;  // of this folder's checkpoints
+    state_.best_accuracy = -1;  // `best` refers to the checkpoints of this folder
   }
   report_.updates = config.updates;
-  // A run that had ended is evaluated again: its statistics of batch norms are in no checkpoint.
+  // A run that had ended is evaluated again: no checkpoint holds the recomputed statistics of its batch norms.
   if (state_.step > 0 && state_.step >= total_) state_.evaluation_due = config.eval_every > 0;
 }
 
@@ -118,14 +119,14 @@ TrainReport Trainer::run() {
     if (!report_.stopped) train_to_end();
     if (report_.stopped || !config_.save_every.never()) save_final();
   } catch (...) {
-    phases_.enter(Phase::ending, state_.step);  // what is being written is waited for
+    phases_.enter(Phase::ending, state_.step);  // the writer's destructor waits for its thread
     throw;
   }
   phases_.enter(Phase::ending, state_.step);
   return report_;
 }
 
-// Once more where the last step was saved and that failed: meanwhile there may be room.
+// Saves a second time if the save of the last step has failed: the disk may have room by then.
 void Trainer::save_final() {
   for (int attempt = 0; attempt < 2; ++attempt) {
     save(false);
@@ -139,7 +140,7 @@ void Trainer::save_final() {
   }
 }
 
-// Between pauses up to two steps are in flight; in a pause none is.
+// Up to two steps are in flight between pauses, none in a pause.
 void Trainer::train_to_end() {
   Feed feed(train_data_, sampler_, state_.step, total_, kTrainingFences);
   const Step::NextShard next_shard = [&]() -> const Shard& { return feed.next(); };
@@ -223,12 +224,13 @@ void Trainer::evaluate() {
   }
 }
 
-// All ranks wait until rank 0 may go on: none is then taken for late while it waits for the disk.
+// All ranks wait at the barrier in phase `saving`, so that the watchdog counts no rank as late while rank 0 waits for
+// the disk.
 void Trainer::save(bool best) {
   if (saved_ == state_.step && !best) return;
   accumulate_train_time();
   phases_.enter(Phase::saving, state_.step);
-  observers_.reporter.flush();  // what a resumed run keeps
+  observers_.reporter.flush();  // a resumed run keeps these events
   auto snapshot = take_snapshot(replica_, state_, report_.updates);
   if (observers_.writer) {
     observers_.writer->finish();
@@ -265,7 +267,7 @@ std::vector<int64_t> Samplers::batch_sizes() const {
   for (const auto* sampler : {&train, &test, statistics ? &*statistics : nullptr})
     if (sampler)
       for (const int64_t size : sampler->local_batch_sizes()) sizes.insert(size);
-  if (sizes.empty()) sizes.insert(1);  // a rank without samples still has a model
+  if (sizes.empty()) sizes.insert(1);  // a rank without samples still builds a model
   return {sizes.begin(), sizes.end()};
 }
 

@@ -1,4 +1,4 @@
-// The run: epochs of steps, an evaluation and a checkpoint now and then, until it has ended or is asked to stop.
+// The training loop: epochs of steps with evaluations and checkpoints, until the run has ended or a stop is requested.
 #pragma once
 
 #include "data/dataset.h"
@@ -25,57 +25,57 @@ namespace ddp {
 
 struct TrainConfig {
   int64_t epochs = 10;
-  int64_t max_steps = 0;    // of the whole run; 0: as many as the epochs have
-  int64_t eval_every = 1;   // epochs between evaluations, the end of the run included; 0: none
-  int64_t check_every = 0;  // steps between comparisons of the replicas, besides those at the end of an epoch; 0: none
-  ScheduleDesc schedule;    // of the learning rate
-  StepConfig step;          // its fields of a run that goes on are set here
-  SaveEvery save_every;     // the end of the run too, unless never
-  bool keep_best = false;   // save after every evaluation that is the best so far
-  size_t device_data_bytes = 0;  // a data set that takes more is streamed to the device
+  int64_t max_steps = 0;    // steps of the whole run; 0: all steps of the epochs
+  int64_t eval_every = 1;   // epochs between evaluations, one more at the end of the run; 0: no evaluation
+  int64_t check_every = 0;  // steps between replica checks, besides those at each epoch's end; 0: no further checks
+  ScheduleDesc schedule;    // learning rate
+  StepConfig step;          // the trainer sets the fields that a resumed run needs
+  SaveEvery save_every;     // unless never, the end of the run is saved too
+  bool keep_best = false;   // saves after each evaluation with a new best accuracy
+  size_t device_data_bytes = 0;  // size limit of a data set on the device; larger ones are streamed
 
-  RunState start = {};                    // where the run goes on
-  bool start_is_saved = false;            // in the folder that the writer writes to
-  std::filesystem::path checkpoint = {};  // rank 0: that one
-  int64_t updates = 0;                    // of the running statistics so far
+  RunState start = {};                    // state at the start of this process; a resumed run's is its checkpoint's
+  bool start_is_saved = false;            // `start` is in a checkpoint of the folder that the writer writes to
+  std::filesystem::path checkpoint = {};  // rank 0: path of that checkpoint
+  int64_t updates = 0;                    // updates of the running statistics so far
 
-  // Whether this rank has been asked to stop; from the training thread, often.
+  // Whether a stop of this rank was requested. The training thread calls it at least once a step.
   std::function<bool()> stop_requested = [] { return false; };
 };
 
 struct TrainReport {
-  std::optional<Evaluation> evaluation;  // of the weights at the end
-  RunState state;                        // there
-  int64_t updates = 0;
-  bool stopped = false;              // as was asked for, before its end
-  std::filesystem::path checkpoint;  // rank 0: the last one on the disk; empty: none was written here
-  int64_t checkpoint_step = -1;      // its
-  int64_t samples = 0;               // over all ranks, here
-  double seconds = 0;                // here, saves included, evaluations not
+  std::optional<Evaluation> evaluation;  // the last evaluation of this process
+  RunState state;                        // state at the end of this process's run
+  int64_t updates = 0;                   // updates of the running statistics in the whole run
+  bool stopped = false;                  // stopped early on request
+  std::filesystem::path checkpoint;      // rank 0: path of the last checkpoint on the disk; empty: none
+  int64_t checkpoint_step = -1;          // step of `checkpoint`; -1: none
+  int64_t samples = 0;                   // samples of this process's run, over all ranks
+  double seconds = 0;  // training time in s of this process's run, saves included, evaluations excluded
 };
 
-// Those of this rank.
+// Samplers of this rank.
 struct Samplers {
   DistributedSampler train, test;
-  // Sequential over the first of the training samples: where it is given, statistics of batch norms are recomputed
-  // over them before an evaluation.
+  // Sequential over the first training samples. If present, precise batch norm statistics are computed over these
+  // samples before each evaluation.
   std::optional<DistributedSampler> statistics;
 
-  std::vector<int64_t> batch_sizes() const;  // that occur, at least one
+  std::vector<int64_t> batch_sizes() const;  // all local batch sizes above 0, at least one size
 };
 
-// Whom the run tells how it gets on.
+// Receivers of the run's progress, and fault injection.
 struct Observers {
   Reporter& reporter;
   PhaseTracker& phases;
-  CheckpointWriter* writer = nullptr;  // of rank 0; null: nothing is saved
+  CheckpointWriter* writer = nullptr;  // rank 0; null elsewhere
   Injector* injector = nullptr;
 };
 
-// That the whole run has.
+// Optimizer steps in the whole run.
 int64_t total_steps(const TrainConfig& config, const DistributedSampler& sampler);
 
-// Collective. A run that is asked to stop saves first.
+// Collective. A requested stop saves a checkpoint first.
 TrainReport train(const TrainConfig& config, Replica& replica, const Datasets& data, const Samplers& samplers,
                   const Observers& observers);
 
