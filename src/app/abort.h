@@ -1,4 +1,4 @@
-// How a run ends on an error: with one message.
+// Ends a job on an error, with one message from all ranks together.
 #pragma once
 
 #include "comm/mpi/session.h"
@@ -10,21 +10,23 @@
 
 namespace ddp {
 
-// "ddp_train: error: ..." on stderr, marked with the rank where `rank` is not negative.
+// Prints "ddp_train: [rank N] error: ..." to stderr, without the rank where `rank` is negative.
 void print_error(const std::string& what, int rank);
 
-// Whether another rank has ended, with or without a word: then what happens here is no cause any more.
+// Whether another rank has ended or died. Errors on this rank are then consequences, not the cause.
 bool job_has_failed(MpiSession& session);
 
-// Prints, unless another rank has ended with a message, and ends the job on all ranks at once.
+// Prints the error, unless another rank has ended with a message, and aborts the job on all ranks.
 [[noreturn]] void abort_job(MpiSession& session, const std::string& what, Exit code);
 
-// How long a rank holds back with an error that others may have at the same time: the first to speak ends the job, so
-// that of up to nine ranks only one is heard.
+// The delay before `rank` reports an error that several ranks may have at the same time: 0.7 s for each lower rank, up
+// to 8. The first rank to report ends the job, so that up to nine ranks print one message.
 std::chrono::milliseconds report_delay(int rank);
 
-// Does work that communicates. An error of this rank alone ends the job here, before anything that the others or the
-// device still use is given back; a world of one rank, and an error that all ranks share, leave in order.
+// Runs `work`, which communicates, and returns its result. An error of this rank alone aborts the job here, before
+// stack unwinding frees memory that other ranks or the device still use. A CollectiveError, which all ranks have, and
+// any error in a world of one rank are thrown on. `delay`: the delay before other errors than Exit::communication are
+// reported.
 template <class Work>
 auto abort_on_error(MpiSession& session, Work work, std::chrono::milliseconds delay = {}) -> decltype(work()) {
   try {
@@ -33,7 +35,7 @@ auto abort_on_error(MpiSession& session, Work work, std::chrono::milliseconds de
     throw;
   } catch (const Error& e) {
     if (session.size() == 1) throw;
-    // A transport that fails does so on many ranks.
+    // A failed transport fails on many ranks at once.
     std::this_thread::sleep_for(e.code() == Exit::communication ? report_delay(session.rank()) : delay);
     abort_job(session, e.what(), e.code());
   } catch (const std::exception& e) {

@@ -1,5 +1,5 @@
-// What rank 0 chose among algorithms by timing them, in the order of the choices, so that a run that goes on takes the
-// same.
+// The algorithms that rank 0 chose by timing, in the order of the choices. A resumed run makes the same choices from
+// them.
 #pragma once
 
 #include "comm/communicator.h"
@@ -13,13 +13,15 @@ namespace ddp {
 
 class AutotuneCache {
  public:
-  // `text`: of an earlier run on the same device with the same libraries, alike on all ranks; empty: there was none.
+  // `text`: text() of an earlier run on the same device with the same libraries; all ranks give the same. Empty: no
+  // earlier run.
   explicit AutotuneCache(const std::string& text = "");
 
-  // Every rank's values become those of the earlier run, or of rank 0 where it made no more. Collective.
+  // Sets `values` on every rank to the next choices of the earlier run; to rank 0's values once those are used up.
+  // Collective.
   void agree(Communicator& host, std::span<int64_t> values);
 
-  std::string text() const;  // of all that was agreed on
+  std::string text() const;  // all values agreed on so far
 
  private:
   std::vector<int64_t> earlier_, made_;

@@ -7,7 +7,7 @@
 namespace ddp {
 namespace {
 
-// What a user may not expect of what was asked for.
+// Effects of the options that a user may not expect.
 std::string remarks(const Options& o, const Replica& replica) {
   if (replica.batch_norms.empty()) return "";
   const bool one_rank = replica.communicator.size() == 1;

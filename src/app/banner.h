@@ -1,4 +1,4 @@
-// What rank 0 says before a run begins.
+// The texts that rank 0 prints before training begins.
 #pragma once
 
 #include "app/factory.h"
@@ -13,10 +13,10 @@
 
 namespace ddp {
 
-// What computes and how ranks communicate: for a CPU one line, for GPUs one for each rank. Collective.
+// The devices and the transport: one line for CPU ranks; for GPUs one line a rank, then a summary. Collective.
 std::string describe_ranks(const Options& options, const Backend& backend, int threads, MpiSession& session);
 
-// `ranks`: the text above.
+// The banner: model, data, buckets, batch, schedule, output folder and remarks. `ranks`: text of describe_ranks().
 std::string banner(const Options& options, const Replica& replica, const Datasets& data, const Samplers& samplers,
                    const std::string& ranks, const std::filesystem::path& folder);
 

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// The file of this process's control group, of either version of the kernel's interface.
+// The first line of a file of this process's control group: `name` in cgroup v2, `old_name` in v1. Empty: no such file.
 std::string from_group(const std::string& controller, const char* name, const char* old_name) {
   std::ifstream groups("/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {  // "0::/a/b" or "3:cpuset:/a/b"

@@ -1,4 +1,4 @@
-// The cores that this process and its host have, and how ranks share them. What the system does not tell is empty.
+// The CPU cores of this process and its host, and how ranks share them. A value that the system does not give is empty.
 #pragma once
 
 #include <string>
@@ -6,19 +6,19 @@
 
 namespace ddp {
 
-std::vector<int> cores_of_process();  // by its affinity
-std::vector<int> cores_of_host();     // of its control group, else all that are online
+std::vector<int> cores_of_process();  // the CPU affinity
+std::vector<int> cores_of_host();     // the cores of the control group; without one, all online cores
 
-// What the kernel's cgroup file cpu.max says: "max 100000", or "150000 100000" (microseconds in each period).
+// The content of the cgroup file cpu.max: "max 100000" (no limit) or "150000 100000" (microseconds in each period).
 std::string cpu_limit_of_container();
 
-// Of `cores`, those that such a limit leaves, rounded up.
+// The number of cores, at most `cores`, that the limit `cpu_max` allows at a time, rounded up.
 int cores_within_limit(int cores, const std::string& cpu_max);
 
-// `asked` threads; where that is 0, a share of the `usable` cores that `ranks` have in common.
+// `asked` threads if above 0, else this rank's share of `usable` cores, which `ranks` ranks use together; at least 1.
 int share_of_cores(int asked, int usable, int ranks);
 
-// "0-3,8", as the kernel writes it, and back.
+// Parses and writes the kernel's list format, such as "0-3,8".
 std::vector<int> parse_list(const std::string& text);
 std::string list_of(const std::vector<int>& numbers);
 

@@ -1,4 +1,5 @@
-// What this rank has been doing of late, written to <run folder>/flight/rank-N.json when the job fails, and on SIGUSR2.
+// Writes this rank's flight record (see PhaseTracker::json) to <run folder>/flight/rank-N.json when the job fails, and
+// on SIGUSR2.
 #pragma once
 
 #include "app/signals.h"
@@ -14,15 +15,15 @@ namespace ddp {
 
 class FlightRecorder {
  public:
-  // All outlive it.
+  // The arguments outlive it.
   FlightRecorder(MpiSession& session, Signals& signals, const PhaseTracker& phases);
   ~FlightRecorder();
   FlightRecorder(const FlightRecorder&) = delete;
   FlightRecorder& operator=(const FlightRecorder&) = delete;
 
-  void set_run_folder(const std::filesystem::path& folder);  // before it, nothing is written
+  void set_run_folder(const std::filesystem::path& folder);  // enables writing
 
-  // Does `work`, and writes where that throws.
+  // Runs `work` and returns its result. Writes the record where `work` throws, and throws on.
   template <class Work>
   auto write_on_error(Work work) {
     try {
@@ -41,7 +42,7 @@ class FlightRecorder {
   const PhaseTracker& phases_;
   std::mutex mutex_;
   std::filesystem::path folder_;
-  std::string error_;  // that this rank has told: its output may not get out of a host that is cut off
+  std::string error_;  // this rank's message; the output of a host that is cut off may be lost
 };
 
 }  // namespace ddp

@@ -1,4 +1,4 @@
-// One run at a time writes to a folder.
+// The lock of an output folder: one run at a time writes to it.
 #pragma once
 
 #include <filesystem>
@@ -7,11 +7,11 @@ namespace ddp {
 
 class FolderLock {
  public:
-  static constexpr int kWaitSeconds = 5;  // seconds: for a run that is about to end
+  static constexpr int kWaitSeconds = 5;  // enough for an earlier run that is about to end
 
-  // Takes the folder's lock, if need be after `patience_seconds`. The kernel gives it back when the process ends,
-  // however it ends. File systems without locks do without. Throws Error(Exit::output) where another run has it or the
-  // folder cannot be written.
+  // Takes the lock and waits for it up to `wait_seconds`. The kernel releases it when the process ends in any way. A
+  // file system without locks gives no protection. Throws Error(Exit::output) where another run still has the lock, or
+  // where the folder cannot be written.
   FolderLock(const std::filesystem::path& folder, int wait_seconds);
   ~FolderLock();
   FolderLock(FolderLock&& other) noexcept;

@@ -22,7 +22,8 @@ std::string choose_device(const std::string& asked, std::span<const int> gpus, c
 
 int choose_gpu(int local_rank, int visible, bool share) {
   if (local_rank < visible) return local_rank;
-  if (share || visible == 1) return local_rank % visible;  // one: perhaps each rank's own, which is looked at later
+  if (share || visible == 1)
+    return local_rank % visible;  // one GPU: perhaps each rank's own; require_gpus_apart() checks that
   fail(
       Exit::device,
       "local rank {} has no GPU: this host shows {}; start fewer ranks, or let ranks share with --share-gpu (slow, for "

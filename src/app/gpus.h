@@ -1,4 +1,4 @@
-// Which GPU a rank takes, and whether ranks share one. Pure decisions.
+// Chooses the device of the run and the GPU of a rank. Pure functions.
 #pragma once
 
 #include <span>
@@ -6,20 +6,20 @@
 
 namespace ddp {
 
-// The device to use: `cpu` or `cuda`. `asked`: --device. `gpus[r]`: how many GPUs rank r sees, `why` says why this rank
-// sees none. Throws Error(Exit::device) where cuda was asked for and a rank has no GPU, or where some ranks have one
-// and others do not.
+// Returns "cpu" or "cuda". `asked`: the value of --device. `gpus[r]`: number of GPUs that rank r sees. `why`: the
+// reason why this rank sees none. Throws Error(Exit::device) where `asked` is cuda and no rank has a GPU, or where only
+// some ranks have one (unless `asked` is cpu).
 std::string choose_device(const std::string& asked, std::span<const int> gpus, const std::string& why);
 
-// The index of the GPU of a rank that sees `visible` > 0 of them: its local rank, or 0 where the launcher shows each
-// rank its own only. Throws Error(Exit::device) where a host has more ranks than GPUs, unless they may share.
+// The GPU's index for a rank that sees `visible` > 0 GPUs: its local rank; 0 where the launcher shows each rank only
+// its own GPU. Throws Error(Exit::device) where a host has more ranks than GPUs and `share` is false.
 int choose_gpu(int local_rank, int visible, bool share);
 
 struct RankGpu {
   std::string host, bus_id, uuid;
 };
 
-// Throws Error(Exit::device) that names both ranks where two have the same GPU. By rank.
+// Throws Error(Exit::device) with the two ranks where two ranks have the same GPU. `ranks` is ordered by rank.
 void require_gpus_apart(std::span<const RankGpu> ranks);
 
 }  // namespace ddp

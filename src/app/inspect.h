@@ -1,4 +1,4 @@
-// ddp_train inspect: what is in a checkpoint, for people. Runs without MPI.
+// ddp_train inspect: prints the content of a checkpoint as text. Runs without MPI.
 #pragma once
 
 #include <span>
@@ -6,8 +6,9 @@
 
 namespace ddp {
 
-// The arguments behind "inspect": one path, of a checkpoint, of a run's folder or its checkpoints (of which the newest
-// good one is meant), or of a safetensors file. Throws Error(Exit::usage), Error(Exit::data) where it is broken.
+// Returns the text for the arguments after "inspect": one path. A checkpoint and a safetensors file stand for
+// themselves; a run's folder, or its folder of checkpoints, stands for its newest good checkpoint. Throws
+// Error(Exit::usage), and Error(Exit::data) where the file or the checkpoint is broken.
 std::string inspect(std::span<const std::string> arguments);
 
 }  // namespace ddp

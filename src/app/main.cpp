@@ -1,5 +1,5 @@
-// One process per rank: mpirun -np N ddp_train. All ranks come here, and leave in the same order: files closed,
-// barrier, MPI finalised, exit.
+// One process per rank: mpirun -np N ddp_train. All ranks end in the same order: close files, barrier, finalise MPI,
+// exit.
 #include "app/abort.h"
 #include "app/doctor/start.h"
 #include "app/inspect.h"
@@ -22,7 +22,7 @@ using Limit = std::unique_ptr<ddp::doctor::TimeLimit>;
 ddp::Exit run_in(ddp::MpiSession& session, ddp::Signals& signals, int argc, char** argv, Limit limit) {
   try {
     return ddp::abort_on_error(session, [&] { return ddp::run(session, signals, argc, argv, std::move(limit)); });
-  } catch (const ddp::Error& e) {  // all ranks have it
+  } catch (const ddp::Error& e) {  // all ranks have this error
     if (session.rank() == 0) ddp::print_error(e.what(), -1);
     return e.code();
   } catch (const std::exception& e) {
@@ -64,7 +64,7 @@ int main(int argc, char** argv) {
   }
   signals.on_second_request([&](int signal, const std::string& line) {
     std::this_thread::sleep_for(ddp::report_delay(session->rank()));
-    if (ddp::job_has_failed(*session)) return;  // mpirun ends what is left of it
+    if (ddp::job_has_failed(*session)) return;  // mpirun ends the other ranks
     ddp::print_error(line, session->rank());
     session->end(static_cast<ddp::Exit>(128 + signal), line);
   });

@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// True where it was not there before.
+// Returns true where the folder is new.
 bool create(const fs::path& folder) {
   std::error_code error;
   const bool created = fs::create_directory(folder, error);

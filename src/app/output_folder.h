@@ -1,4 +1,4 @@
-// The folder that holds a run's results. One run at a time writes to it.
+// The folder of a run's results. One run at a time writes to it.
 #pragma once
 
 #include "app/folder_lock.h"
@@ -11,16 +11,17 @@ namespace ddp {
 
 class OutputFolder {
  public:
-  // What the folder may hold already: nothing of a run, one that was begun but has neither checkpoints nor results, or
-  // the run that goes on.
+  // The content that the folder may have: no files of a run; a run without checkpoints and results; the run that is
+  // resumed, with any content.
   enum class Content { none, no_results, same_run };
 
-  // Makes `wanted`, or a fresh runs/<time> where it is empty, takes its lock unless that is held, and writes
-  // config.toml into it. Throws Error(Exit::output) where the folder cannot be written, where it holds more than it
-  // may, or where another run still writes to it, for which all but a new run wait a while. Called by rank 0 only.
+  // Creates `wanted`, or a new runs/<time> where `wanted` is empty, takes its lock unless `held` is that lock, and
+  // writes `config` to config.toml. Throws Error(Exit::output) where the folder cannot be written, has more than the
+  // allowed content, or is locked by another run; a run with --resume waits FolderLock::kWaitSeconds for the lock,
+  // others do not. Rank 0 only.
   OutputFolder(const std::string& wanted, Content allowed, const std::string& config,
                std::optional<FolderLock> held = {});
-  OutputFolder() = default;  // of no path
+  OutputFolder() = default;  // no folder, empty path
 
   const std::filesystem::path& path() const { return path_; }
 

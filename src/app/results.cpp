@@ -9,7 +9,7 @@ namespace ddp {
 
 void write_results(const Options& o, const TrainReport& report, const Replica& replica,
                    const DistributedSampler& sampler, const Log& log, const std::filesystem::path& folder) {
-  const bool trained = report.samples > 0;  // else the run had ended before it was resumed
+  const bool trained = report.samples > 0;  // false: the run had ended before it was resumed
   const double per_second = trained ? static_cast<double>(report.samples) / report.seconds
                                     : static_cast<double>(report.state.samples) / report.state.train_seconds;
   const double per_epoch = static_cast<double>(sampler.samples()) / per_second;

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Searched again once the run that still wrote there has ended.
+// Searches again under the lock: an earlier run may have written until then.
 ResumePoint find_on_rank_0(const Options& options, const Log& log) {
   const bool automatic = options.resume == "auto";
   const fs::path wanted = automatic ? options.output_dir : options.resume;

@@ -1,4 +1,4 @@
-// Where a run begins: at its first step, with initial weights, or where an earlier run has left off.
+// The start of a run: the first step with initial weights, or a checkpoint of an earlier run.
 #pragma once
 
 #include "app/autotune_cache.h"
@@ -20,35 +20,36 @@
 namespace ddp {
 
 struct ResumePoint {
-  RunState state;                    // the same on all ranks; its step is 0 where the run is new
-  std::filesystem::path checkpoint;  // rank 0, of a run that goes on
-  std::filesystem::path run_folder;  // the same: which that run's results are in
+  RunState state;                    // the same on all ranks; step 0 for a new run
+  std::filesystem::path checkpoint;  // rank 0: the checkpoint to resume from; empty: a new run
+  std::filesystem::path run_folder;  // rank 0: the folder of that run's results; with --resume auto, --output-dir
   bool resuming = false;
-  std::optional<FolderLock> lock = {};  // rank 0: of the run's folder, where there was one
+  std::optional<FolderLock> lock = {};  // rank 0: lock of the run's folder, if the folder exists
 };
 
-// What --resume asks for. Rank 0 reads, all ranks learn. Collective over `world`, whose device is the host. Throws
-// CollectiveErrors.
+// Finds the checkpoint that --resume means: rank 0 reads it and broadcasts its state. Collective over `world`, a
+// communicator of host memory. Throws CollectiveError.
 ResumePoint find_resume_point(const Options& options, MpiSession& session, Communicator& world, const Log& log);
 
-// Where the results go: into the run's own folder where it goes on there, else into --output-dir or a fresh one. Rank
-// 0's; the others' has no path. Takes the beginning's lock. Throws Error(Exit::output).
+// Opens the folder of the results: the resumed run's own folder, unless --output-dir names another one; for a new run
+// --output-dir or a new folder. On ranks other than 0 its path is empty. Takes over `resume_point.lock`. Throws
+// Error(Exit::output).
 OutputFolder open_folder(const Options& options, ResumePoint& resume_point, int rank);
 
-// Whether what the run begins from lies in this folder: false on ranks other than 0.
+// Whether the checkpoint of `resume_point` is of the run in `folder`. False on ranks other than 0.
 bool is_same_run(const std::filesystem::path& folder, const ResumePoint& resume_point);
 
-// What this run must have in common with one that goes on from its checkpoints.
+// The settings of this run that a resumed run is compared with, as a RunState with no counters.
 RunState run_fingerprint(const Options& options, const Datasets& data, uint64_t data_fingerprint,
                          const Backend& backend, int threads, const Replica& replica, const AutotuneCache& autotune);
 
-// The choices of algorithms to make again: those of the beginning, where rank 0's device, libraries and precision are
-// the same. Collective over `world`, as above.
+// The text of the checkpoint's AutotuneCache where rank 0 has the same device, libraries and precision as then; else an
+// empty text. Collective over `world`, as above.
 std::string earlier_autotune(const ResumePoint& resume_point, const Backend& backend, Communicator& world);
 
-// Gives the replica its weights and state, those of the checkpoint or initial ones. `now`: this run's
-// identity; throws a CollectiveError where the beginning does not go with it. Returns how often the running statistics
-// have been updated. Collective.
+// Loads the weights and the state of the checkpoint, or initial ones, into the replica. `now`: this run's
+// run_fingerprint(). Returns the number of updates of the running statistics so far. Collective. Throws CollectiveError
+// where an option of `now` would change the results of the resumed run, or where the checkpoint cannot be read.
 int64_t restore_or_initialize(const Options& options, const ResumePoint& resume_point, const RunState& now,
                               Replica& replica, MpiSession& session, Communicator& world, const Log& log);
 

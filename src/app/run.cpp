@@ -62,12 +62,12 @@ std::unique_ptr<Reporter> make_reporter(const Options& o, const TrainConfig& con
                                                    .evaluation_due = config.start.evaluation_due || ended});
 }
 
-// Collectives of a step that are no bucket's.
+// Number of collectives of a step after its buckets.
 int trailing_collectives(const Replica& replica) {
   return replica.reducer.collectives() - static_cast<int>(replica.plan.buckets.size()) + replica.update.collectives();
 }
 
-// Where a run that was asked to stop can be taken up again.
+// Prints how to resume a stopped run. Throws a CollectiveError where its last step was not saved.
 Exit report_stop(MpiSession& session, const Signals& signals, const TrainReport& report, const fs::path& folder,
                  const Log& log) {
   run_on_all_ranks(session, [&] {
@@ -85,7 +85,7 @@ Exit report_stop(MpiSession& session, const Signals& signals, const TrainReport&
   return Exit::stopped;
 }
 
-// The parts of a run, in the order in which they are made.
+// Builds the parts of a run in order and trains.
 Exit run_training(const Options& options, MpiSession& session, Signals& signals, PhaseTracker& phases,
                   FlightRecorder& flight_recorder, const Log& log) {
   const int rank = session.rank();

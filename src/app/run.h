@@ -1,4 +1,4 @@
-// The program between the start and the end of MPI.
+// The program between MPI's initialisation and its end.
 #pragma once
 
 #include "app/doctor/time_limit.h"
@@ -10,8 +10,9 @@
 
 namespace ddp {
 
-// Errors that every rank has at the same point are thrown as CollectiveError, any other as Error. Returns Exit::done,
-// or Exit::stopped where the run has saved and ended because a signal asked for it. `limit_of_start`: the doctor's.
+// Returns Exit::done, Exit::stopped after a stop on request with a saved checkpoint, or the doctor's exit code. Throws
+// CollectiveError where all ranks have the same error at the same point, else Error. `startup_limit`: the doctor's
+// limit of MPI's start, which ends when its first check begins; null without --doctor.
 Exit run(MpiSession& session, Signals& signals, int argc, char** argv,
          std::unique_ptr<doctor::TimeLimit> startup_limit);
 

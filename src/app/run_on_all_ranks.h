@@ -1,4 +1,4 @@
-// Parts of the start-up that each rank does for itself: without collectives, so that no rank waits for one that failed.
+// Runs local work of the start-up on all ranks and makes them agree on errors.
 #pragma once
 
 #include "comm/mpi/session.h"
@@ -9,7 +9,8 @@
 
 namespace ddp {
 
-// Runs `work` on every rank; where it fails on any, all ranks throw the same CollectiveError. Collective.
+// Runs `work` on every rank and returns its result. Where it throws on any rank, all ranks throw the same
+// CollectiveError. `work` contains no collective, so that no rank waits for one that has failed. Collective.
 template <class Work>
 auto run_on_all_ranks(MpiSession& session, Work work) -> decltype(work()) {
   std::optional<decltype(work())> result;

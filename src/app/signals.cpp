@@ -18,7 +18,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// mpirun and a scheduler may both deliver one request.
+// mpirun and a scheduler may both deliver the same request: signals within this time count as one.
 constexpr std::chrono::seconds kSameRequest{1};
 
 sigset_t requests() {
@@ -42,7 +42,7 @@ Signals::Signals() {
 
 Signals::~Signals() {
   ending_ = true;
-  pthread_kill(thread_.native_handle(), SIGUSR2);  // wakes it
+  pthread_kill(thread_.native_handle(), SIGUSR2);  // wakes the thread
   thread_.join();
 }
 
@@ -85,7 +85,7 @@ void Signals::end_now(int signal) {
   _exit(128 + signal);
 }
 
-// A launcher that dies before the first line is noticed by MPI_Init, which does not find it.
+// If the launcher dies before getppid(), MPI_Init fails, since it does not find the launcher.
 void die_with_launcher() {
   if (!expected_world(environment_of_process())) return;
   const pid_t launcher = getppid();

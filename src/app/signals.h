@@ -1,11 +1,11 @@
-// Signals as requests. They are blocked in all threads and taken by one that waits for them, so nothing is interrupted.
+// Signals as requests. All threads block them; one thread waits for them, so that no system call is interrupted.
 //
-//   SIGTERM, SIGINT, SIGUSR1   save and stop; again, a second or more after the first: end at once, without saving
-//   SIGUSR2                    write what this rank has been doing
+//   SIGTERM, SIGINT, SIGUSR1   save and stop; a second one, at least 1 s after the first: end at once without saving
+//   SIGUSR2                    write the flight record
 //
-// mpirun sends SIGTERM to the ranks of a job that has failed too, a second before it kills them.
+// mpirun also sends SIGTERM to the ranks of a failed job, 1 s before it kills them.
 //
-// SIGPIPE is ignored: a closed pipe is an error of its write.
+// SIGPIPE is ignored: a write to a closed pipe returns an error.
 #pragma once
 
 #include <atomic>
@@ -18,20 +18,20 @@ namespace ddp {
 
 class Signals {
  public:
-  // Before MPI is initialised and any other thread exists.
+  // Construct it before MPI is initialised and before any other thread exists.
   Signals();
   ~Signals();
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
 
-  // From any thread.
+  // Callable from any thread. stop_signal(): the name of the first stop signal, such as "SIGTERM"; null: none yet.
   bool stop_requested() const { return stop_signal() != nullptr; }
-  const char* stop_signal() const { return stop_signal_; }  // the name of the first, such as "SIGTERM"; null before
+  const char* stop_signal() const { return stop_signal_; }
 
-  // Called from the thread. A setter returns when a call of what was set before has ended.
-  void on_dump(std::function<void(int signal)> dump);  // of SIGUSR2 and every SIGTERM; empty: ignored
-  // What a second request does, told its number and the line to print, such as "ended by a second SIGTERM, without
-  // saving". Empty, as at first: prints the line and ends this process with 128 and the number.
+  // The signal thread calls these callbacks. A setter waits until a running call of the old callback has returned.
+  void on_dump(std::function<void(int signal)> dump);  // called on SIGUSR2 and on each SIGTERM; empty: ignored
+  // `end` handles a second stop request. It gets the signal's number and the line to print, such as "ended by a second
+  // SIGTERM, without saving". Empty, the default: prints the line and ends this process with exit code 128 + number.
   void on_second_request(std::function<void(int signal, const std::string& line)> end);
 
  private:
@@ -46,7 +46,7 @@ class Signals {
   std::thread thread_;
 };
 
-// Where a launcher started this process: the kernel kills it when the launcher dies. Call it first in main.
+// Asks the kernel to kill this process when its launcher dies; does nothing without a launcher. Call it first in main.
 void die_with_launcher();
 
 }  // namespace ddp

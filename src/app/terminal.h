@@ -1,9 +1,9 @@
-// Whether the user looks at a terminal.
+// Whether the run's output goes to a terminal.
 #pragma once
 
 namespace ddp {
 
-// mpirun gives every rank a pseudo-terminal whatever its own output is, so under it the parent's output decides.
+// Under mpirun each rank's stdout is a pseudo-terminal; there the stdout of mpirun, the parent process, decides.
 bool output_is_terminal();
 
 }  // namespace ddp

@@ -12,7 +12,7 @@ int choose_threads(int asked, Communicator& world, const std::string& host) {
   const std::vector<int> cores = cores_of_process();
   const int usable = cores_within_limit(std::max(1, static_cast<int>(cores.size())), cpu_limit_of_container());
 
-  // A number for (host, cores), exact in a double; every rank's, by rank.
+  // Each rank's hash of (host, cores), exact in a double, by rank.
   const size_t place = std::hash<std::string>()(host + " " + list_of(cores));
   std::vector<double> places(world.size());
   places[world.rank()] = static_cast<double>(place % (size_t{1} << 53));

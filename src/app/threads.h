@@ -1,4 +1,4 @@
-// How many threads a rank computes with.
+// The number of computing threads of a rank.
 #pragma once
 
 #include "comm/communicator.h"
@@ -7,8 +7,8 @@
 
 namespace ddp {
 
-// The threads of this rank, which shares its cores with the ranks that have the same host and the same cores.
-// Collective.
+// Returns `asked` if above 0, else this rank's share of its cores, which it shares with the ranks on the same host with
+// the same CPU affinity. Collective.
 int choose_threads(int asked, Communicator& world, const std::string& host);
 
 }  // namespace ddp

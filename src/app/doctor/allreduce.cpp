@@ -10,9 +10,9 @@
 namespace ddp::doctor {
 namespace {
 
-constexpr int64_t kFloats = int64_t{2} << 20;  // 8 MiB, as the largest bucket has by default
+constexpr int64_t kFloats = int64_t{2} << 20;  // 8 MiB, the default size limit of the largest bucket
 
-// Exact in f32, in whatever order they are added.
+// Values whose sums are exact in f32 in any order.
 float value(int64_t i, int rank) { return static_cast<float>(i % 61 + rank % 64); }
 
 double seconds_of(Communicator& transport, Device& device, const DeviceSpan& span) {
@@ -37,12 +37,12 @@ void check_sum(AllreduceTrial& trial, Device& device, Communicator& transport, f
   transport.wait(transport.all_reduce(DeviceSpan::of({data, host.size()})));
   device.download(host.data(), data, host.size() * sizeof(float));
   device.synchronize();
-  std::vector<double> wrong(2 * transport.size());  // expected and got, by rank
+  std::vector<double> wrong(2 * transport.size());  // by rank: the expected and the actual sum
   for (int64_t i = 0; i < kFloats && wrong[2 * transport.rank()] == 0; ++i) {
     double expected = 0;
     for (int rank = 0; rank < transport.size(); ++rank) expected += value(i, rank);
     if (host[i] == static_cast<float>(expected)) continue;
-    wrong[2 * transport.rank()] = expected + 1;  // never 0
+    wrong[2 * transport.rank()] = expected + 1;  // + 1: 0 means no wrong sum
     wrong[2 * transport.rank() + 1] = host[i];
   }
   transport.all_reduce_host(wrong);
@@ -62,7 +62,7 @@ AllreduceTrial try_allreduce(Device& device, Communicator& transport) {
   const Buffer buffer(memory, static_cast<size_t>(trial.bytes));
   auto* const data = buffer.as<float>();
   check_sum(trial, device, transport, data);
-  device.zero(data, buffer.bytes());  // sums of it stay zero
+  device.zero(data, buffer.bytes());  // zeros, so that repeated sums do not overflow
   device.synchronize();
   trial.latency = median_of(50, transport, device, DeviceSpan::of({data, 1}));
   const double time = median_of(5, transport, device, DeviceSpan::of({data, static_cast<size_t>(kFloats)}));

@@ -21,7 +21,7 @@ bool overlap(const Cores& a, const Cores& b) {
   return std::any_of(a.begin(), a.end(), [&](int core) { return std::binary_search(b.begin(), b.end(), core); });
 }
 
-// Ranks that are bound to cores of which at least one is another's too, and so on.
+// A connected group of ranks: each shares at least one core with another rank of the group. One rank alone is a group.
 struct SharingGroup {
   std::vector<int> ranks;
   Cores cores;
@@ -51,7 +51,7 @@ std::string name_of_cores(const Cores& cores) {
   return fmt::format("core{} {}", cores.size() == 1 ? "" : "s", list_of(cores));
 }
 
-// Whatever bound them: a shell's affinity, mpirun's default, or Slurm.
+// A command that undoes the binding of ranks, be it by a shell's affinity, by mpirun or by Slurm.
 std::string unbind_command(const std::string& launcher, const Cores& all) {
   if (launcher == "srun") return "srun --cpu-bind=none";
   return fmt::format("taskset -c {} mpirun --bind-to none", list_of(all));
@@ -59,8 +59,8 @@ std::string unbind_command(const std::string& launcher, const Cores& all) {
 
 struct Host {
   std::string name;
-  Cores all;      // that it may use
-  int limit = 0;  // how many of them at a time
+  Cores all;      // cores that its processes may use
+  int limit = 0;  // number of cores at a time that the container allows
   std::string launcher;
 };
 
@@ -95,7 +95,7 @@ Findings check_sharing(Ranks ranks, const SharingGroup& group, const Host& host,
                too_many_ranks ? with_ranks(host.launcher, usable) : fmt::format("ddp_train --threads {}", each))};
 }
 
-// Whether cores that no rank is bound to could be the ranks'. A batch system gives the rest of a host to others.
+// Whether the ranks may use the cores that no rank is bound to. Under a batch system these belong to other jobs.
 bool may_use_idle_cores(Ranks ranks, const HostRanks& of_host, const std::string& launcher) {
   const RankFacts& first = ranks[of_host.ranks.front()];
   return !launcher.empty() && launcher != "srun" && value_in(first.environment, "SLURM_JOB_ID").empty() &&

@@ -14,7 +14,7 @@ using Number = LibraryVersion::Number;
 
 std::string text_of(const Number& n) { return fmt::format("{}.{}.{}", n[0], n[1], n[2]); }
 
-// What a decision of the run itself says against it, without its advice; empty: nothing.
+// The problem that a decision of the run throws, without the advice in its message; empty: it does not throw.
 std::string refusal(const std::function<void()>& decision) {
   try {
     decision();
@@ -42,7 +42,7 @@ std::string gpu_fix(const RankFacts& rank) {
   return rank.gpu.driver == Number{} ? "apt-get install nvidia-driver" : "unset CUDA_VISIBLE_DEVICES";
 }
 
-// Within a major version an older driver serves a newer CUDA, up to what is new in it.
+// An older driver runs a newer CUDA of the same major version, except for its new features.
 Findings check_driver(Ranks ranks) {
   for (const RankFacts& rank : ranks)
     for (const LibraryVersion& library : rank.gpu.libraries) {
@@ -78,7 +78,7 @@ Findings check_absence(Ranks ranks, const Options& options) {
   return {};
 }
 
-// As many ranks as there are GPUs for.
+// The number of ranks that can have a GPU each.
 int ranks_with_a_gpu(Ranks ranks) {
   int count = 0;
   for (const HostRanks& host : by_host(ranks)) {

@@ -9,12 +9,11 @@ namespace ddp::doctor {
 namespace {
 
 constexpr double kMiB = 1 << 20;
-constexpr int64_t kNcclBytes = int64_t{256}
-                               << 20;  // below it, NCCL's rings between GPUs without peer access may not fit
+constexpr int64_t kNcclBytes = int64_t{256} << 20;  // enough for NCCL's buffers between GPUs without peer access
 
 double mib(int64_t bytes) { return static_cast<double>(bytes) / kMiB; }
 
-// Open MPI asks for a twentieth more than a segment, and goes without shared memory where that is not free.
+// Open MPI needs 5 % more than a segment; with less free memory it does not use shared memory.
 bool has_room_for_segment(const SharedMemory& memory) {
   return memory.usable && memory.free >= memory.per_rank + memory.per_rank / 20;
 }
@@ -58,7 +57,7 @@ Findings check_shared_memory(Ranks ranks, bool on_gpus) {
                             "of SIGBUS (exit code 135)",
                             describe(memory), host, wanted),
                 enlarge_command(here)));
-    else if (memory.free < (count - 1) * memory.per_rank)  // ours are there already, empty as yet
+    else if (memory.free < (count - 1) * memory.per_rank)  // this job's segments exist already, but are empty
       problems.push_back(warn(fmt::format("{} on {}, and {}: when it is full, a rank dies of SIGBUS (exit code 135)",
                                           describe(memory), host, wanted),
                               enlarge_command(here)));
@@ -86,14 +85,14 @@ Findings check_locked_memory(Ranks ranks, bool on_gpus) {
   return with_found(std::move(problems), "locked memory", std::move(found));
 }
 
-// Ranks of one host that have neither shared memory nor a network, and hosts that have no network, are "unreachable" to
-// Open MPI, which ends the job with a page of its own.
+// Open MPI ends the job with a long message of its own where ranks of one host have neither shared memory nor a
+// network, and where hosts have no network.
 std::optional<Finding> check_before_mpi(const HostFacts& here, const Environment& environment) {
   const auto count = [&](const char* variable) { return std::atoi(value_in(environment, variable).c_str()); };
   const int world = count("OMPI_COMM_WORLD_SIZE"), local = count("OMPI_COMM_WORLD_LOCAL_SIZE");
   const auto chosen = [&](const char* variable) { return !value_in(environment, variable).empty(); };
   if (here.rdma || chosen("OMPI_MCA_pml") || chosen("OMPI_MCA_btl") || chosen("OMPI_MCA_btl_tcp_if_exclude"))
-    return std::nullopt;  // there may be other ways
+    return std::nullopt;  // MPI may use another transport
   if (local > 1 && !has_room_for_segment(here.memory) && !has_usable_interface(here, environment))
     return for_check(
         "shared memory",

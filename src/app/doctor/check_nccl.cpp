@@ -25,7 +25,7 @@ bool is_few(const std::string& value) {
   return number > 0 && number < 4;
 }
 
-// Settings that cost speed, or that only seldom are meant.
+// Settings that reduce the speed or are rarely intended.
 struct Setting {
   const char* variable;
   bool (*is_harmful)(const std::string& value, const Situation& s);
@@ -64,7 +64,7 @@ const Setting kSettings[] = {
 }  // namespace
 
 Findings check_nccl_variables(Ranks ranks, const Options& options, bool on_gpus, const std::string& launcher) {
-  std::map<std::string, std::vector<std::string>> values;  // by rank, where set
+  std::map<std::string, std::vector<std::string>> values;  // values of the ranks where the variable is set
   for (const RankFacts& rank : ranks)
     for (const auto& [name, value] : rank.environment)
       if (name.starts_with("NCCL_")) values[name].push_back(value);
@@ -80,7 +80,7 @@ Findings check_nccl_variables(Ranks ranks, const Options& options, bool on_gpus,
   for (const auto& [name, of_ranks] : values) {
     const bool same = of_ranks.size() == ranks.size() &&
                       std::all_of(of_ranks.begin(), of_ranks.end(), [&](const auto& v) { return v == of_ranks[0]; });
-    if (!same && name != "NCCL_HOSTID" && name != "NCCL_VERSION")  // which images set for themselves
+    if (!same && name != "NCCL_HOSTID" && name != "NCCL_VERSION")  // container images set these two
       problems.push_back(
           warn(fmt::format("{} is not the same on all ranks", name),
                fmt::format("{} {}={}", launcher == "srun" ? "export" : "mpirun -x", name, of_ranks.front())));

@@ -48,13 +48,13 @@ std::string working(const HostFacts& here) {
   return fmt::format("{}", fmt::join(names, ","));
 }
 
-// NCCL takes every interface whose name begins so; "=eth0" means the whole name.
+// With `prefix`, as for NCCL, an item means all names that begin with it; "=eth0" means exactly eth0.
 bool matches(const Interface& interface, std::string item, bool prefix) {
   if (!prefix) return item.find('/') != std::string::npos ? names_usable(interface, item) : interface.name == item;
   return item.starts_with("=") ? interface.name == item.substr(1) : interface.name.starts_with(item);
 }
 
-// What is wrong with one item of a variable on one host; empty: nothing.
+// The problem of one item of a variable on one host; empty: none.
 std::string problem_with(const std::string& item, const HostFacts& here, bool prefix) {
   const auto named = [&](const Interface& i) { return matches(i, item, prefix); };
   if (std::none_of(here.interfaces.begin(), here.interfaces.end(), named)) return "missing";
@@ -71,7 +71,7 @@ std::string fix_for(const char* variable, const std::string& item, const std::st
   return fmt::format("export {}={}", variable, others);
 }
 
-// `matters`: whether the run would use what is named.
+// `matters`: whether the run uses the interfaces that `variable` names; only then is a problem a fault.
 Findings check_named(Ranks ranks, const char* variable, bool matters) {
   Findings problems;
   std::set<std::string> reported;
@@ -83,7 +83,7 @@ Findings check_named(Ranks ranks, const char* variable, bool matters) {
     const auto serves = [&](const std::string& item) {
       return problem_with(item, rank.here, variable == kNccl).empty();
     };
-    const bool one_serves = std::any_of(items.begin(), items.end(), serves);  // which is enough
+    const bool one_serves = std::any_of(items.begin(), items.end(), serves);  // one usable interface is enough
     for (const std::string& item : items) {
       const std::string wrong = problem_with(item, rank.here, variable == kNccl);
       if (wrong.empty() || (one_serves && wrong == "missing") || !reported.insert(item).second) continue;
@@ -113,7 +113,7 @@ std::vector<HostAddress> host_addresses(Ranks ranks, const std::vector<HostRanks
   return all;
 }
 
-// An address that two hosts have, such as that of a container's bridge, leads nowhere.
+// The addresses that two hosts have, such as that of a container's bridge. They do not connect hosts.
 std::set<uint32_t> duplicate_addresses(const std::vector<HostAddress>& all) {
   std::map<uint32_t, std::string> owner;
   std::set<uint32_t> duplicates;

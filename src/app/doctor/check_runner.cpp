@@ -13,7 +13,7 @@
 namespace ddp::doctor {
 namespace {
 
-// Of a rank in a check, as others see it.
+// A rank's phase in a check, as the heartbeat table has it.
 enum Phase : int32_t { kNotYet, kWorks, kAwaitsOthers, kPhases };
 
 std::optional<Injection> injected_hang(const Options& options, MpiSession& session) {
@@ -46,7 +46,7 @@ void CheckRunner::check(const char* name, std::chrono::milliseconds limit, const
   const Findings findings = work();
   add(findings);
   await_others();
-  session_.gather("");  // so that nobody is in the next check while another is in this one
+  session_.gather("");  // a barrier: no rank begins the next check before all have ended this one
 }
 
 void CheckRunner::await_others() { session_.heartbeats().publish(number_, kAwaitsOthers); }
@@ -75,7 +75,7 @@ Exit CheckRunner::end() {
   return static_cast<Exit>(std::atoi(session_.gather(fmt::format("{}", static_cast<int>(code)))[0].c_str()));
 }
 
-// Rank 0 first: it has the report.
+// Rank 0 reports first, since it has the findings.
 void CheckRunner::abort_check(const char* name, std::chrono::milliseconds limit) {
   std::this_thread::sleep_for(report_delay(session_.rank()));
   if (job_has_failed(session_)) return;

@@ -1,5 +1,4 @@
-// The doctor's rounds: one check after another on all ranks, each under a time limit, with rank 0 telling what it
-// found.
+// Runs the doctor's checks one after another on all ranks, each with a time limit. Rank 0 prints the findings.
 #pragma once
 
 #include "app/doctor/finding.h"
@@ -20,14 +19,14 @@ class CheckRunner {
  public:
   CheckRunner(const Options& options, MpiSession& session);
 
-  // Does `work`, which all ranks do together. What rank 0 found counts. Where it does not end in time, the job is ended
-  // with one message that names the check.
+  // Runs `work` on all ranks; rank 0's findings count. If it does not end within `limit` (--step-timeout, if given,
+  // replaces it), the job ends with one message that names the check. Collective.
   void check(const char* name, std::chrono::milliseconds limit, const std::function<Findings()>& work);
 
-  // Within a check: this rank has done its own part, and waits for the others.
+  // Called within a check: this rank has done its own part and waits for the others.
   void await_others();
 
-  // Rank 0's verdict, on all ranks. Collective.
+  // Prints the end of the report. Returns rank 0's exit code on all ranks. Collective.
   Exit end();
 
  private:
@@ -40,19 +39,21 @@ class CheckRunner {
   const bool is_rank_0_, json_;
   const std::optional<double> limit_given_;  // seconds
   const std::optional<Injection> injection_;
-  int64_t number_ = 0;  // of the check, from 1
+  int64_t number_ = 0;  // number of the current check, from 1
   mutable std::mutex mutex_;
   Findings findings_;
 };
 
-// Which rank a check waits for, by what the heartbeat table tells of it: a pure decision.
+// A rank's state in a check, from the heartbeat table.
 struct RankState {
   std::string host;
-  int pid = 0;                 // 0: not known, as for ranks of other hosts
-  int64_t progress = 0;        // grows with each check, and within it
-  double silent_seconds = 0;   // since its last sign of life
-  double unheard_seconds = 0;  // since news of its host
+  int pid = 0;                 // 0: unknown, as for ranks of other hosts
+  int64_t progress = 0;        // grows with each check and within a check
+  double silent_seconds = 0;   // time since its last sign of life
+  double unheard_seconds = 0;  // time since the last news of its host
 };
+
+// Finds the rank or host that a check waits for. Pure function. `ranks` is ordered by rank.
 Finding diagnose_hang(const char* name, double limit_seconds, const std::vector<RankState>& ranks);
 
 }  // namespace ddp::doctor

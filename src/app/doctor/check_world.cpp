@@ -23,7 +23,7 @@ std::string with_ranks(const std::string& launcher, int ranks) {
 
 namespace {
 
-// With the launcher of the MPI that this program was built with.
+// A command with the launcher of the MPI that this program was built with.
 std::string command_with_right_launcher(const ExpectedWorld& expected) {
   if (expected.launcher == "srun") return fmt::format("srun --mpi=pmix -n {} ddp_train", expected.ranks);
   return fmt::format("{} -np {} ddp_train", DDP_LAUNCHER, expected.ranks);

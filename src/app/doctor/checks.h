@@ -1,5 +1,5 @@
-// The doctor's judgements: pure decisions over what was gathered, the same on every rank that makes them. Each gives at
-// least one finding.
+// The doctor's checks: pure functions of the exchanged facts, with the same result on every rank. Each returns at least
+// one finding.
 #pragma once
 
 #include "app/doctor/facts.h"
@@ -14,28 +14,28 @@
 
 namespace ddp::doctor {
 
-inline constexpr char kTcpInclude[] = "OMPI_MCA_btl_tcp_if_include";  // the interfaces of MPI's messages between hosts
+inline constexpr char kTcpInclude[] = "OMPI_MCA_btl_tcp_if_include";  // the network interfaces of MPI
 
 using Ranks = std::span<const RankFacts>;
 
-// `expected`: the launcher's, if any. The world's size is that of `ranks`.
+// Compares the world's size, ranks.size(), with that of the launcher. `expected`: empty without a launcher.
 Findings check_world(Ranks ranks, const std::optional<ExpectedWorld>& expected);
 
-// `launcher`: for lines that start the ranks in another way; empty: none started them.
-//
-// Where the ranks compute on GPUs, cores matter less: only ranks that share one while others are idle do.
+// Checks how ranks share cores. `launcher`: "mpirun" or "srun", for the text of a fix; empty: no launcher. For GPU
+// ranks only one thing is a problem: ranks that share a core while other cores are idle.
 Findings check_cores(Ranks ranks, bool on_gpus, const std::string& launcher);
 
 Findings check_shared_memory(Ranks ranks, bool on_gpus);
 Findings check_locked_memory(Ranks ranks, bool on_gpus);
-Findings check_interfaces(Ranks ranks, bool on_gpus, bool with_networks = true);  // or those named by variables only
+// Checks the network interfaces that variables name; with `with_networks`, the networks between the hosts too.
+Findings check_interfaces(Ranks ranks, bool on_gpus, bool with_networks = true);
 Findings check_nccl_variables(Ranks ranks, const Options& options, bool on_gpus, const std::string& launcher);
 
-// Which device, whose, with which versions.
+// Checks the GPUs of the ranks, shared GPUs, access between GPUs, and the versions of driver and libraries.
 Findings check_gpus(Ranks ranks, const Options& options, const std::string& launcher);
-bool runs_on_gpus(Ranks ranks, const Options& options);  // false too where the device is a fault
+bool runs_on_gpus(Ranks ranks, const Options& options);  // false too where choose_device() throws
 
-// What MPI_Init would not survive: this process sees its host, its environment, and nobody else.
+// Finds what would make MPI_Init fail, from this process's host and environment alone. Empty: nothing found.
 std::optional<Finding> check_before_mpi(const HostFacts& here, const Environment& environment);
 
 // The ranks of each host, in the order of their first ranks.
@@ -45,14 +45,14 @@ struct HostRanks {
 };
 std::vector<HostRanks> by_host(Ranks ranks);
 
-// Whether an item of a variable of MPI's, a name or a network such as 10.0.0.0/24, means this interface, and it can be
-// used.
+// Whether `item` of an MPI variable (an interface's name, or a network such as 10.0.0.0/24) means this interface, and
+// the interface is up with an address.
 bool names_usable(const Interface& interface, const std::string& item);
 
-// "eth0,ib0": the items without the commas.
+// Splits a list such as "eth0,ib0" at its commas, without empty items.
 std::vector<std::string> items_of(const std::string& text);
 
-// The launcher's command for so many ranks.
+// The launcher's command for `ranks` ranks, such as "mpirun -np 4".
 std::string with_ranks(const std::string& launcher, int ranks);
 
 }  // namespace ddp::doctor

@@ -8,8 +8,9 @@
 
 namespace ddp::doctor {
 
-// Between two sums that all ranks take part in, each rank reads its clock: after rank 0 has begun the first, and before
-// it has ended the second. So rank 0's clock was between its two readings, and the shortest round tells most.
+// Each rank reads its clock between a barrier and an allreduce, so after rank 0 has entered the barrier and before rank
+// 0 has left the allreduce. At that moment rank 0's clock was between its own two readings. The shortest round gives
+// the smallest uncertainty.
 std::vector<ClockOffset> measure_clocks(Communicator& world, const std::function<double()>& clock) {
   constexpr int kRounds = 20;
   const auto size = static_cast<size_t>(world.size());

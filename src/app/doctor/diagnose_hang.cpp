@@ -7,7 +7,7 @@
 namespace ddp::doctor {
 
 Finding diagnose_hang(const char* name, double limit_seconds, const std::vector<RankState>& ranks) {
-  constexpr double kSilent = 1.5, kNews = 1;  // seconds; other hosts are heard of twice a second
+  constexpr double kSilent = 1.5, kNews = 1;  // seconds; news of other hosts comes twice a second
   const auto finding_of = [&](const std::string& problem, const std::string& fix) {
     return with_found({fault(Exit::communication, problem, fix)}, name, "no answer").front();
   };

@@ -21,7 +21,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::chrono::seconds kLimit{20}, kLimitOfData{60};
-constexpr std::chrono::seconds kLimitOfNccl{150};  // it has limits of its own, and better words; drivers may sleep
+constexpr std::chrono::seconds kLimitOfNccl{
+    150};  // above NCCL's own limits, whose messages say more; a sleeping driver starts slowly
 
 std::string own_facts(const Options& options, MpiSession& session, bool gpus) {
   return to_text(facts_of_rank(options, session.heartbeats().host_of(session.rank()), session.local_rank(), gpus));
@@ -68,7 +69,7 @@ Findings check_gpu_allreduce(const Options& options, MpiSession& session, const 
       fmt::format("ddp_train {}", options.transport == "mpi" ? other_allreduce(options) : "--transport mpi"));
 }
 
-// Findings of `work`, or what it throws on all ranks.
+// The findings of `work`, or a fault with the CollectiveError that it throws.
 Findings findings_or_refusal(const char* check, const std::function<Findings()>& work) {
   try {
     return work();
@@ -91,7 +92,7 @@ Findings check_data(const Options& options, MpiSession& session, std::optional<D
   });
 }
 
-// Says only what is wrong.
+// Returns findings for problems only.
 Findings check_options(const Options& options, MpiSession& session, const std::optional<Datasets>& data,
                        const std::function<void()>& make_device) {
   return findings_or_refusal("options", [&]() -> Findings {

@@ -1,5 +1,5 @@
-// ddp_train --doctor: looks at the machine under the launcher and with the options of a run, and says what is wrong and
-// which line mends it; and the part of that which every start can afford.
+// ddp_train --doctor: checks the machine under the launcher and with the options of a run, and prints each problem with
+// a fix. preflight() is the fast part of it, which every start runs.
 #pragma once
 
 #include "app/doctor/time_limit.h"
@@ -12,13 +12,13 @@
 
 namespace ddp::doctor {
 
-// Rank 0 prints. Every check has a limit of its own, --step-timeout if that is given; one that hangs is named, with the
-// rank to blame where that is known, and the job ended. Returns the code of the first fault, Exit::done without one.
-// Collective. `limit_of_start` ends when the first check begins.
+// Rank 0 prints the report. Each check has its own time limit, or --step-timeout if given. A check that hangs ends the
+// job with its name and, if known, the rank to blame. Returns the exit code of the first fault, Exit::done without one.
+// Destroys `startup_limit` when the first check begins. Collective.
 Exit run_doctor(const Options& options, MpiSession& session, std::unique_ptr<TimeLimit> startup_limit);
 
-// Warns of what is wrong with cores, shared memory, interfaces and NCCL's variables. Takes milliseconds, writes
-// nothing. Collective.
+// Logs a warning for each problem with cores, shared memory, named interfaces and NCCL's variables. Takes milliseconds
+// and writes no file. Collective.
 void preflight(const Options& options, MpiSession& session, bool on_gpus, const Log& log);
 
 }  // namespace ddp::doctor

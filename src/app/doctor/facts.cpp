@@ -12,7 +12,7 @@
 namespace ddp::doctor {
 namespace {
 
-// Those that a judgement may name.
+// The variables that checks use.
 Environment of_interest(const Environment& all) {
   Environment some;
   for (const auto& [name, value] : all)

@@ -15,7 +15,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(HostFacts, cores, cpu_max, memory, locked_mem
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GpuFacts, visible, why, name, bus_id, uuid, driver, libraries, out_of_reach)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankFacts, host, local_rank, threads, cores, environment, here, gpu)
 
-// Bytes that are no UTF-8, as a variable may have them, are replaced.
+// Replaces bytes that are not UTF-8, which a variable may have.
 std::string to_text(const RankFacts& facts) {
   return nlohmann::json(facts).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }

@@ -1,4 +1,4 @@
-// What a check of the doctor found, and what mends it.
+// The result of a doctor's check, and helpers that build it.
 #pragma once
 
 #include "core/error.h"
@@ -10,16 +10,16 @@
 
 namespace ddp::doctor {
 
-// A fault: the run fails, or does not use what was meant for it. A warning: it runs, slower or at a risk.
+// fault: the run fails or does not use the hardware meant for it. warning: it runs, but slower or at a risk.
 enum class Verdict : uint8_t { ok, warning, fault };
 
 struct Finding {
-  std::string check;  // "cores"
+  std::string check;  // name of the check, such as "cores"
   Verdict verdict = Verdict::ok;
-  std::string found;
-  Exit code = Exit::done;  // of a fault
-  // Where not ok: what is wrong, and a line for the shell or for the launcher's command that mends it; where none is
-  // known to, one that shows more of it, or nothing.
+  std::string found;       // the observed facts
+  Exit code = Exit::done;  // exit code of a fault
+  // Empty for ok. `problem`: what is wrong. `fix`: a line for the shell or for the launcher's command that repairs it.
+  // `hint`: where no fix is known, a line that shows more about it.
   std::string problem, fix, hint;
 };
 
@@ -43,8 +43,8 @@ inline Finding hint(std::string line, Finding finding) {
   return finding;
 }
 
-// Findings of one check: its problems, of which the first has `found` where it has none of its own; without a problem,
-// that all is well.
+// The findings of one check: its problems, or one finding that is ok. `found` goes into the first finding, unless that
+// has its own.
 inline Findings with_found(Findings problems, const std::string& check, std::string found) {
   if (problems.empty()) problems.emplace_back();
   if (problems.front().found.empty()) problems.front().found = std::move(found);
@@ -57,7 +57,7 @@ inline Finding for_check(const std::string& check, Finding finding) {
 }
 inline Findings all_ok(const std::string& check, std::string found) { return with_found({}, check, std::move(found)); }
 
-// What an error of the run says is wrong, without its advice, which is the doctor's to give.
+// The problem in an error's message, without the advice after its last "; ".
 inline std::string problem_of(const Error& error) {
   const std::string text = error.what();
   return text.substr(0, text.rfind("; "));

@@ -16,7 +16,7 @@ constexpr size_t kBytes = size_t{4} << 20;
 constexpr double kMB = 1e6, kSlow = 10 * kMB;  // a second
 constexpr int64_t kLowSpace = int64_t{1} << 30;
 
-// Removes what it made, if nothing else has come into it.
+// Notes the missing folders of a path. The destructor removes those that are empty.
 class MissingFolders {
  public:
   explicit MissingFolders(const fs::path& folder) {

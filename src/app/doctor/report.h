@@ -1,4 +1,4 @@
-// What the doctor prints: a row for each finding as it comes, or all of them as one JSON object at the end.
+// The doctor's report: a row for each finding when its check ends, or one JSON object at the end.
 #pragma once
 
 #include "app/doctor/finding.h"
@@ -21,6 +21,6 @@ std::string summary_of(const Findings& findings);
 // "exit_code"}
 std::string json_of(const Findings& findings, int ranks);
 
-Exit code_of(const Findings& findings);  // of the first fault
+Exit code_of(const Findings& findings);  // exit code of the first fault; Exit::done: none
 
 }  // namespace ddp::doctor

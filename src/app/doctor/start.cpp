@@ -33,7 +33,7 @@ void print(Finding finding, int argc, char** argv) {
   std::fflush(stdout);
 }
 
-// Of the ranks that the launcher has started on this host.
+// Process ids of the stopped ranks that the launcher has started on this host.
 std::vector<int> stopped_processes() {
   std::vector<int> pids;
   std::error_code error;
@@ -62,19 +62,19 @@ Finding startup_timeout(double seconds) {
             fmt::format("kill -CONT {}", fmt::join(stopped, " "))));
 }
 
-// Whoever ends first ends the job: the first rank speaks at once, else the first of another host, and the rest wait for
-// it in silence. Whether this one speaks, when its turn has come.
+// The first rank to end ends the job. The first rank at launch reports at once; after kTurn the first rank of another
+// host does; the others report nothing and wait. Sleeps until this rank's turn and returns whether it reports.
 bool wait_for_turn(const Environment& environment, const std::optional<ExpectedWorld>& expected) {
-  constexpr std::chrono::seconds kTurn{8};  // mpirun takes some to end a job on other hosts
+  constexpr std::chrono::seconds kTurn{8};  // time that mpirun needs to end a job on other hosts
   const bool reports = !expected || expected->local_rank == 0;
   if (!first_at_launch(environment)) std::this_thread::sleep_for(reports ? kTurn : 2 * kTurn);
   return reports;
 }
 
-// --step-timeout, if that can be told; what is wrong with the options is said later.
+// kChecks times --step-timeout, or the default. An error in the options is reported later.
 std::chrono::milliseconds requested_startup_limit(int argc, char** argv) {
   constexpr std::chrono::milliseconds kLimitOfStart{60'000};
-  constexpr int kChecks = 5;  // takes as long as so many checks may
+  constexpr int kChecks = 5;  // the start may take as long as this many checks
   try {
     std::optional<std::string> answer;
     const auto timeout = parse_options(argc, argv, answer).step_timeout;
@@ -111,7 +111,7 @@ std::unique_ptr<TimeLimit> startup_limit(int argc, char** argv) {
 void report_startup_error(const Error& error, int argc, char** argv) {
   const Environment environment = environment_of_process();
   const auto expected = expected_world(environment);
-  const bool of_world = error.code() == Exit::world;  // each rank has a world of its own, and none ends the others
+  const bool of_world = error.code() == Exit::world;  // each rank has its own world, so that no rank ends the others
   if (of_world ? !first_at_launch(environment) : !wait_for_turn(environment, expected)) return;
   if (!given("--doctor", argc, argv)) return print_error(error.what(), -1);
   RankFacts alone;

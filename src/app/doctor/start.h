@@ -1,4 +1,4 @@
-// What can be said before there is MPI: that it will not come up, that it does not, or that it came up broken.
+// The doctor before MPI runs: MPI_Init would fail, hangs, or has failed.
 #pragma once
 
 #include "app/doctor/time_limit.h"
@@ -9,14 +9,16 @@
 
 namespace ddp::doctor {
 
-// Where MPI_Init would fail with a page of its own, prints ours, as an error or as --doctor's report; this is the exit
-// code then. Once, or where the launcher lets other hosts go on, once on each.
+// Where MPI_Init would fail with a long message of its own, prints a finding instead, as an error or as --doctor's
+// report, and returns the exit code; else returns nothing. One rank prints, or one rank of each host where the launcher
+// lets the other hosts continue.
 std::optional<Exit> refuse_before_mpi(int argc, char** argv);
 
-// Under --doctor, ends this process where it is not destroyed in time, when all ranks are there; else null.
+// The limit of MPI's start under --doctor; null without. Destroy it when all ranks have started: when the time is up,
+// it prints a finding and ends this process.
 std::unique_ptr<TimeLimit> startup_limit(int argc, char** argv);
 
-// Prints an error of MPI's start in the same way.
+// Prints an error of MPI's start in the same form.
 void report_startup_error(const Error& error, int argc, char** argv);
 
 }  // namespace ddp::doctor

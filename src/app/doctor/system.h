@@ -1,4 +1,4 @@
-// Questions to the operating system; what it does not tell is empty.
+// Queries of the operating system. A value that it does not give is empty.
 #pragma once
 
 #include "app/doctor/facts.h"
@@ -9,7 +9,7 @@
 namespace ddp::doctor {
 
 SharedMemory shared_memory(const Environment& environment);
-int64_t locked_memory_limit();  // bytes; -1: none
+int64_t locked_memory_limit();  // in bytes; -1: no limit
 bool has_rdma();
 bool is_container();
 int nvidia_devices_on_bus();

@@ -1,5 +1,6 @@
-// A deadline for work that may hang: a thread of its own beats ten times a second, and calls `expired` once when the
-// time is up, which may end the process. Time for which this process was stopped does not count: others have spoken.
+// A time limit for work that may hang. A thread calls `beat` ten times a second, and `expired`, which may end the
+// process, once when the time is up. Time during which this process was stopped does not count, since another rank
+// reports it.
 #pragma once
 
 #include <chrono>
@@ -12,7 +13,7 @@ namespace ddp::doctor {
 
 class TimeLimit {
  public:
-  // `limit` 0: none. `beat` and `expired` are called from the thread, and not any more once this is destroyed.
+  // `limit` 0: no limit. `beat`: null: nothing to call. The destructor joins the thread: no callback comes after it.
   TimeLimit(std::chrono::milliseconds limit, std::function<void()> beat, std::function<void()> expired);
   ~TimeLimit();
   TimeLimit(const TimeLimit&) = delete;
