@@ -14,9 +14,10 @@ std::string remarks(const Options& o, const Replica& replica) {
   std::string text;
   if (!o.sync_bn && !one_rank)
     text +=
-        "\nbatch norms normalise by each rank's part of a batch: results depend on the number of ranks; --sync-bn "
-        "changes that";
-  if (o.accumulate > 1) text += "\nbatch norms normalise by micro-batches: this is not the same as one large batch";
+        "\nbatch norms normalise over each rank's part of a batch: results depend on the number of ranks; --sync-bn "
+        "prevents this";
+  if (o.accumulate > 1)
+    text += "\nbatch norms normalise over micro-batches: results differ from those of one large batch";
   return text;
 }
 
@@ -49,7 +50,7 @@ std::string banner(const Options& o, const Replica& replica, const Datasets& dat
       "global batch {}{}, {} steps an epoch, {}, seed {}; results in {}{}",
       o.model, total_count(replica.parameters), o.dataset, data.train->size(), data.test->size(), ranks,
       fmt::join(buckets, " + "), o.grad_dtype == DType::bf16 ? " in bf16" : "",
-      o.zero > 0 ? ", optimizer state in parts" : "", o.batch_size, micro_batches, samplers.train.steps_per_epoch(),
+      o.zero > 0 ? ", optimizer state sharded" : "", o.batch_size, micro_batches, samplers.train.steps_per_epoch(),
       describe(o.schedule), o.seed, folder.string(), remarks(o, replica));
 }
 

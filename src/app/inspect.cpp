@@ -66,7 +66,7 @@ void print_map(Out out, const char* title, const std::map<std::string, std::stri
 void print_state(Out out, const fs::path& checkpoint) {
   const RunState state = read_run_state(checkpoint);
   const auto accuracy = [](double value) { return value < 0 ? "none yet" : fmt::format("{:.4f}", value); };
-  fmt::format_to(out, "{}: whole, checksums agree\n", checkpoint.string());
+  fmt::format_to(out, "{}: complete, checksums match\n", checkpoint.string());
   fmt::format_to(out, "  step {}, {} samples into epoch {}{}\n", state.step, state.cursor, state.epoch,
                  state.evaluation_due ? ", evaluation of the last epoch due" : "");
   fmt::format_to(out, "  {} samples in {:.1f} s of training, {} steps skipped\n", state.samples, state.train_seconds,
@@ -86,7 +86,7 @@ fs::path newest_good(Out out, const fs::path& folder) {
   std::vector<std::string> skipped;
   const auto found = find_checkpoint(folder, skipped);
   require(found.has_value(), Exit::data, "{} has no checkpoint", folder.string());
-  for (const std::string& reason : skipped) fmt::format_to(out, "passed over: {}\n", reason);
+  for (const std::string& reason : skipped) fmt::format_to(out, "skipped: {}\n", reason);
   return found->path;
 }
 

@@ -33,8 +33,7 @@ fs::path fresh_folder() {
 
 void require_allowed(const fs::path& folder, OutputFolder::Content allowed) {
   const auto refuse = [&](const char* name) {
-    fail(Exit::output,
-         "{} already holds a run ({}); go on with it by --resume, choose another --output-dir, or remove it",
+    fail(Exit::output, "{} already has a run ({}); resume it with --resume, choose another --output-dir, or remove it",
          folder.string(), name);
   };
   std::error_code error;

@@ -38,8 +38,8 @@ ResumePoint find_on_rank_0(const Options& options, const Log& log) {
     resume_point.run_folder = found->run_folder;
     return resume_point;
   }
-  require(automatic, Exit::data, "{} holds no checkpoint to go on from", wanted.string());
-  log.info("{} holds no checkpoint yet: a new run begins", wanted.string());
+  require(automatic, Exit::data, "{} has no checkpoint to resume from", wanted.string());
+  log.info("{} has no checkpoint yet: a new run begins", wanted.string());
   resume_point.run_folder = wanted;
   return resume_point;
 }
@@ -149,8 +149,8 @@ int64_t restore_or_initialize(const Options& options, const ResumePoint& resume_
   if (!different.empty()) log.info("not bit-identical to a run that was not interrupted: {}", different);
   if (session.rank() == 0 && !same_parts(resume_point.state, now) && !replica.batch_norms.empty() && !options.sync_bn)
     log.warn(
-        "batch norms normalise by each rank's part of a batch, which is another one now: without --sync-bn the curve "
-        "may differ");
+        "batch norms normalise over each rank's part of a batch, and the parts have changed: without --sync-bn the "
+        "loss may differ");
   return snapshot.model.updates;
 }
 

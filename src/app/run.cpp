@@ -72,15 +72,15 @@ Exit report_stop(MpiSession& session, const Signals& signals, const TrainReport&
                  const Log& log) {
   run_on_all_ranks(session, [&] {
     require(session.rank() != 0 || report.checkpoint_step == report.state.step, Exit::output,
-            "asked to stop, but step {} could not be saved; the last checkpoint of {} is older", report.state.step,
-            folder.string());
+            "a stop was requested, but step {} could not be saved; the last checkpoint of {} is older",
+            report.state.step, folder.string());
     return true;
   });
   std::string asked;
   const auto requests = session.gather(signals.stop_requested() ? signals.stop_signal() : "");
   for (int rank = session.size() - 1; rank >= 0; --rank)
     if (!requests[rank].empty()) asked = fmt::format("{} at rank {}", requests[rank], rank);
-  log.info("stopped by {} at step {}: saved {}; go on with --resume {}", asked, report.state.step,
+  log.info("stopped by {} at step {}: saved {}; resume with --resume {}", asked, report.state.step,
            report.checkpoint.string(), folder.string());
   return Exit::stopped;
 }

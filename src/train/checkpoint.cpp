@@ -66,7 +66,7 @@ std::vector<OptimizerState> read_optimizer(const fs::path& path, std::span<const
     OptimizerState& state = result.emplace_back(name, std::vector<float>(flat_count(parameters)));
     for (const Parameter& p : parameters) {
       const auto found = tensors.find(p.name + "." + name);
-      require(found != tensors.end(), Exit::model, "{} has no tensor {}.{}; it is not of this model and optimizer",
+      require(found != tensors.end(), Exit::model, "{} has no tensor {}.{}; it belongs to another model or optimizer",
               path.string(), p.name, name);
       require(found->second.shape == p.pytorch_shape, Exit::model, "{}: tensor {} has shape [{}], the model needs [{}]",
               path.string(), found->first, fmt::join(found->second.shape, ", "), fmt::join(p.pytorch_shape, ", "));
@@ -118,7 +118,7 @@ fs::path write_checkpoint(const fs::path& folder, const Snapshot& snapshot, cons
 RunState read_run_state(const fs::path& checkpoint) {
   std::error_code error;
   require(fs::is_directory(checkpoint, error), Exit::data, "{} is {}", checkpoint.string(),
-          fs::exists(checkpoint, error) ? "a file, not a checkpoint's folder" : "missing");
+          fs::exists(checkpoint, error) ? "a file, not a checkpoint folder" : "missing");
   verify_manifest(checkpoint, kFiles);
   const fs::path path = checkpoint / kFiles[2];
   std::ifstream file(path, std::ios::binary);

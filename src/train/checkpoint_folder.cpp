@@ -148,7 +148,7 @@ void require_newest(const fs::path& checkpoint) {
   for (const fs::path& other : list_checkpoints(checkpoint.parent_path())) {
     if (other.filename() == checkpoint.filename()) return;
     require(std::holds_alternative<std::string>(state_or_reason(other)), Exit::output,
-            "{} is newer than {}: go on in another --output-dir, or remove what is newer", other.string(),
+            "{} is newer than {}: resume into another --output-dir, or remove the newer checkpoint", other.string(),
             checkpoint.string());
     std::error_code ignored;
     const fs::path aside = other.parent_path() / ("broken-" + other.filename().string());

@@ -24,7 +24,7 @@ void CheckpointWriter::save(Snapshot snapshot, bool best) {
   try {
     thread_ = std::thread([this, best, snapshot = std::move(snapshot)] { write(snapshot, best); });
   } catch (const std::system_error& e) {
-    end({.step = step, .path = {}, .error = fmt::format("cannot start the thread that writes: {}", e.what())});
+    end({.step = step, .path = {}, .error = fmt::format("cannot start the writer thread: {}", e.what())});
   }
 }
 

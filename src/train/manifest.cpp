@@ -55,7 +55,7 @@ FileEntry entry_of(const fs::path& path) {
 
 std::string read_text(const fs::path& path) {
   const uint64_t bytes = size_of(path);
-  require(bytes <= kMaxManifestBytes, Exit::data, "{} has {} bytes, which no manifest has", path.string(), bytes);
+  require(bytes <= kMaxManifestBytes, Exit::data, "{} has {} bytes, too many for a manifest", path.string(), bytes);
   std::string text(bytes, '\0');
   std::ifstream file(path, std::ios::binary);
   require(file.read(text.data(), static_cast<std::streamsize>(bytes)).good(), Exit::data, "cannot read {}",
@@ -80,15 +80,15 @@ std::map<std::string, FileEntry> parse_manifest(const std::string& text, const s
   std::map<std::string, FileEntry> entries;
   try {
     const auto manifest = nlohmann::json::parse(text);
-    require(manifest.at("format") == kManifestFormat, Exit::data, "{} is not of format {}, which this program reads",
-            file, kManifestFormat);
+    require(manifest.at("format") == kManifestFormat, Exit::data,
+            "{} has an unknown format; this program reads format {}", file, kManifestFormat);
     for (const std::string& name : names) {
       const auto& entry = manifest.at("files").at(name);
       require(entry.at("bytes").is_number_unsigned(), Exit::data, "{}: the size of {} is not a whole number", file,
               name);
       entries[name] = {entry.at("bytes").get<uint64_t>(), entry.at("crc32").get<std::string>()};
     }
-    require(manifest_text(entries) == text, Exit::data, "{} does not have its own checksum", file);
+    require(manifest_text(entries) == text, Exit::data, "{} does not match its own checksum", file);
   } catch (const nlohmann::json::exception& e) {
     fail(Exit::data, "{} is not a checkpoint's manifest: {}", file, e.what());
   }
@@ -110,7 +110,7 @@ void verify_manifest(const fs::path& folder, std::span<const std::string> names)
     require(bytes == entry.bytes, Exit::data, "{} has {} bytes, its manifest says {}{}", path.string(), bytes,
             entry.bytes, bytes < entry.bytes ? ": it is truncated" : "");
     require(entry_of(path).crc32 == entry.crc32, Exit::data,
-            "{} does not have its manifest's checksum: its content has changed", path.string());
+            "{} does not match the checksum in its manifest: its content has changed", path.string());
   }
 }
 

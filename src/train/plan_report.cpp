@@ -80,7 +80,7 @@ std::string plan_report(Replica& replica, const DistributedSampler& sampler) {
   }
   if (replica.update.collectives() > 0) {
     const double gather = gather_ms(replica);
-    text += fmt::format("  weights put together again in {:.3f} ms\n", gather);
+    text += fmt::format("  weights gathered in {:.3f} ms\n", gather);
     communication += gather;
     last += gather;
   }

@@ -42,7 +42,7 @@ nlohmann::ordered_json step_event(const StepResult& r) {
 
 std::string recomputed(const Evaluation& e) {
   if (e.statistics_samples == 0) return "";
-  return fmt::format(", after batch norms were recomputed over {} in {:.2f} s", e.statistics_samples,
+  return fmt::format(", after batch norms were recomputed over {} samples in {:.2f} s", e.statistics_samples,
                      e.statistics_seconds);
 }
 
@@ -79,7 +79,7 @@ Reporter::~Reporter() {
 void Reporter::give_up_metrics() {
   failure_ = fmt::format("cannot write {}: {}", config_.metrics.string(), std::strerror(errno));
   std::fclose(std::exchange(file_, nullptr));
-  Log(0).warn("{}; training goes on without it", failure_);
+  Log(0).warn("{}; training continues without it", failure_);
 }
 
 void Reporter::flush() {
@@ -89,7 +89,7 @@ void Reporter::flush() {
 void Reporter::close() {
   flush();
   if (file_) std::fclose(std::exchange(file_, nullptr));
-  require(failure_.empty(), Exit::output, "{}; make room on the disk: what was measured since then is lost", failure_);
+  require(failure_.empty(), Exit::output, "{}; make room on the disk: all later events are lost", failure_);
 }
 
 void Reporter::write_line(const std::string& json) {
@@ -103,7 +103,7 @@ void Reporter::step(const StepResult& r) {
   write_line(step_event(r).dump());
   if (!r.skipped.empty()) {
     clear_progress();
-    fmt::print("left out: {}\n", r.skipped);
+    fmt::print("skipped: {}\n", r.skipped);
   }
   ++window_.steps;
   window_.samples += r.samples;
@@ -172,7 +172,7 @@ void Reporter::saved(const SaveOutcome& outcome) {
   if (!config_.enabled) return;
   clear_progress();
   if (!outcome.error.empty()) {
-    Log(0).warn("no checkpoint of step {}: {}; training goes on, the one before it is kept", outcome.step,
+    Log(0).warn("no checkpoint of step {}: {}; training continues, and the previous checkpoint is kept", outcome.step,
                 outcome.error);
     return;
   }

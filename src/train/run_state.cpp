@@ -68,10 +68,10 @@ RunState run_state_from_json(const std::string& text, const std::string& file) {
   try {
     const auto json = nlohmann::json::parse(text);
     const auto& format = json.at("format");
-    require(format == 1 || format == kStateFormat, Exit::data, "{} is not of format 1 or {}, which this program reads",
-            file, kStateFormat);
+    require(format == 1 || format == kStateFormat, Exit::data,
+            "{} has an unknown format; this program reads formats 1 and {}", file, kStateFormat);
     for_each_field(state, format.get<int>(), [&](const char* name, auto& member) {
-      require(assign(json.at(name), member), Exit::data, "{}: \"{}\" has a value that it cannot have", file, name);
+      require(assign(json.at(name), member), Exit::data, "{}: \"{}\" has an invalid value", file, name);
     });
   } catch (const nlohmann::json::exception& e) {
     fail(Exit::data, "{} is not a checkpoint's state: {}", file, e.what());

@@ -43,8 +43,7 @@ class Malformed {
 
   template <class... Args>
   [[noreturn]] void operator()(fmt::format_string<Args...> why, Args&&... args) const {
-    fail(Exit::data, "{} is not a safetensors file that can be read: {}", file_,
-         fmt::format(why, std::forward<Args>(args)...));
+    fail(Exit::data, "{} is not a readable safetensors file: {}", file_, fmt::format(why, std::forward<Args>(args)...));
   }
 
  private:
@@ -80,7 +79,7 @@ json parse_header(const std::string& text, const Malformed& malformed) {
   } catch (const json::parse_error& e) {
     malformed("its header is not JSON, from byte {} on", e.byte);
   } catch (const json::exception&) {
-    malformed("its header has a number that cannot be");
+    malformed("its header has an invalid number");
   }
 }
 
@@ -111,14 +110,13 @@ Entry parse_entry(const std::string& name, const json& entry, uint64_t data_byte
                                   [&](const Width& known) { return result.dtype == known.dtype; });
   if (width == std::end(kWidths) || (result.dtype == "I64" && !shape.empty()))
     malformed(
-        "tensor {} is {}; what is read is F32, F16, BF16, F64 and single I64 numbers: convert it, in PyTorch with "
+        "tensor {} has dtype {}; supported are F32, F16, BF16, F64 and single I64 numbers: convert it, in PyTorch with "
         "tensor.float()",
         in_quotes(name), in_quotes(result.dtype));
   uint64_t bytes = width->bytes;
   for (const uint64_t dimension : shape)
-    if (__builtin_mul_overflow(bytes, dimension, &bytes))
-      malformed("tensor {} has a shape that cannot be", in_quotes(name));
-  if (bytes != range[1] - range[0]) malformed("tensor {} has another size than its shape", in_quotes(name));
+    if (__builtin_mul_overflow(bytes, dimension, &bytes)) malformed("tensor {} has an invalid shape", in_quotes(name));
+  if (bytes != range[1] - range[0]) malformed("tensor {} has a size that does not match its shape", in_quotes(name));
   return result;
 }
 
@@ -132,11 +130,11 @@ std::vector<Entry> parse_entries(const json& header, uint64_t data_bytes, const 
             [](const Entry& a, const Entry& b) { return std::pair(a.begin, a.end) < std::pair(b.begin, b.end); });
   uint64_t end = 0;
   for (const Entry& entry : entries) {
-    if (entry.begin < end) malformed("tensor {} overlaps another one", in_quotes(entry.name));
+    if (entry.begin < end) malformed("tensor {} overlaps another tensor", in_quotes(entry.name));
     if (entry.begin > end) malformed("there is a gap before tensor {}", in_quotes(entry.name));
     end = entry.end;
   }
-  if (end < data_bytes) malformed("it goes on after its last tensor");
+  if (end < data_bytes) malformed("it has data after its last tensor");
   return entries;
 }
 

@@ -25,7 +25,7 @@ class TensorsOfFile {
 
   NamedTensor take(const std::string& name, const std::vector<int64_t>& shape) {
     const auto found = tensors_.find(name);
-    require(found != tensors_.end(), Exit::model, "{} has no tensor {}; it is not of this model", path_, name);
+    require(found != tensors_.end(), Exit::model, "{} has no tensor {}; it belongs to another model", path_, name);
     require(found->second.shape == shape, Exit::model, "{}: tensor {} has shape [{}], the model needs [{}]", path_,
             name, fmt::join(found->second.shape, ", "), fmt::join(shape, ", "));
     NamedTensor tensor = std::move(found->second);
@@ -74,7 +74,7 @@ ModelState load_state_dict(const std::filesystem::path& path, std::span<const Pa
     if (!n.scale) {
       const auto scale = tensors.take(n.layer_name + ".weight", shape).values;
       require(std::all_of(scale.begin(), scale.end(), [](float s) { return s == 1; }), Exit::model,
-              "{}: {}.weight is not all 1, but this model's norms have no scale", path.string(), n.layer_name);
+              "{}: {}.weight is not all 1, but this model's batch norms have no scale", path.string(), n.layer_name);
     }
     const auto first = state.statistics.begin() + n.span.offset;
     std::ranges::copy(tensors.take(n.layer_name + ".running_mean", shape).values, first);

@@ -104,7 +104,7 @@ const std::vector<Case> kCases = {
     plain("BucketCapNotANumber", Exit::usage, "--bucket-cap-mb", "--bucket-cap-mb nan"),
     plain("OutputNameTooLong", Exit::output, "--output-dir", "--output-dir " + std::string(300, 'x')),
     plain("UnwritableOutput", Exit::output, "--output-dir", "--output-dir /dev/null/run"),
-    {"OutputHoldsARun", Exit::output, "already holds a run",
+    {"OutputHoldsARun", Exit::output, "already has a run",
      [](const Folder& folder) {
        write(folder / "metrics.jsonl", "");
        return "--output-dir " + (folder / "").string();

@@ -116,7 +116,7 @@ TEST_F(Checkpointed, RefusesWhatWouldChangeTheMathematicsAndNamesIt) {
   refuse("--resume auto", 2, {"--train-samples was 640, is 320"}, 320);
   refuse("--resume " + checkpoint(20).string(), 4, {checkpoint(40).string() + " is newer"});
   refuse("--resume " + run().string() + " --init-from x.safetensors", 2, {"excludes --init-from"});
-  refuse("", 4, {"already holds a run"});
+  refuse("", 4, {"already has a run"});
   refuse("--resume nowhere", 3, {"nowhere"});
   for (const int step : {10, 20, 30, 40}) fs::resize_file(checkpoint(step) / "state.json", 10);
   refuse("--resume auto", 3, {});
@@ -162,7 +162,7 @@ TEST(NewRun, ResumeAutoWithoutACheckpointBeginsAndSaysSo) {
       program(2, fmt::format("--train-samples 64 --max-steps 1 --eval-every 0 --resume auto --output-dir {}",
                              (folder / "run").string()));
   EXPECT_EQ(outcome.code, 0) << outcome.output;
-  EXPECT_EQ(count(outcome.output, "holds no checkpoint yet: a new run begins"), 1) << outcome.output;
+  EXPECT_EQ(count(outcome.output, "has no checkpoint yet: a new run begins"), 1) << outcome.output;
   EXPECT_EQ(program(2, "--resume auto").code, 2);
 }
 

@@ -127,7 +127,7 @@ TEST(Run, ConfigurationsAreReadBack) {
   EXPECT_EQ(losses("007"), losses("7e1"));
   const Outcome refused = run("--config 007/config.toml");
   EXPECT_EQ(refused.code, 4) << refused.output;
-  EXPECT_NE(refused.output.find("007 already holds a run"), std::string::npos) << refused.output;
+  EXPECT_NE(refused.output.find("007 already has a run"), std::string::npos) << refused.output;
 }
 
 // On CPUs without asking; the number of threads changes nothing either.

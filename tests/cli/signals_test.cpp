@@ -26,7 +26,7 @@ std::string weights(const Folder& folder, const std::string& name) {
 // Of the line that says so; -1: there is none, or more than one.
 int stopped_at(const std::string& output, const std::string& signal) {
   const std::regex line("stopped by " + signal +
-                        " at rank [0-9]+ at step ([0-9]+): saved [^\n]*step-0*([0-9]*); go on with --resume");
+                        " at rank [0-9]+ at step ([0-9]+): saved [^\n]*step-0*([0-9]*); resume with --resume");
   std::smatch found;
   if (count(output, "stopped by") != 1 || !std::regex_search(output, found, line)) return -1;
   EXPECT_EQ(std::stoi(found[1]), found[2].length() ? std::stoi(found[2]) : 0) << output;

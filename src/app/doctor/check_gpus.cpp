@@ -48,8 +48,8 @@ Findings check_driver(Ranks ranks) {
     for (const LibraryVersion& library : rank.gpu.libraries) {
       if (library.name != "CUDA" || rank.gpu.driver >= library.loaded) continue;
       const std::string problem =
-          fmt::format("the driver on {} serves CUDA up to {}.{}, and this is CUDA {}.{}", rank.host, rank.gpu.driver[0],
-                      rank.gpu.driver[1], library.loaded[0], library.loaded[1]);
+          fmt::format("the driver on {} supports CUDA up to {}.{}, and this is CUDA {}.{}", rank.host,
+                      rank.gpu.driver[0], rank.gpu.driver[1], library.loaded[0], library.loaded[1]);
       const std::string fix = "apt-get install --only-upgrade nvidia-driver";
       if (rank.gpu.driver[0] < library.loaded[0]) return {fault(Exit::device, problem, fix)};
       return {warn(problem, fix)};

@@ -53,7 +53,7 @@ Findings check_shared_memory(Ranks ranks, bool on_gpus) {
     if (!has_room_for_segment(memory))
       problems.push_back(
           fault(Exit::communication,
-                fmt::format("{} on {}, and {}: they talk through the network instead, much slower, or die "
+                fmt::format("{} on {}, and {}: they use the network instead, which is much slower, or die "
                             "of SIGBUS (exit code 135)",
                             describe(memory), host, wanted),
                 enlarge_command(here)));
@@ -78,8 +78,8 @@ Findings check_locked_memory(Ranks ranks, bool on_gpus) {
     const std::string limit = fmt::format("{:.0f} MiB on {}", mib(here.locked_memory), host);
     found = limit + (here.rdma ? "" : "; no adapter for RDMA needs more");
     if (here.rdma)
-      problems.push_back(warn(fmt::format("at most {} can be locked: RDMA{} need all of their buffers to be", limit,
-                                          on_gpus ? " and NCCL over it" : ""),
+      problems.push_back(warn(fmt::format("the limit of locked memory is {}: RDMA{} must lock all of its buffers",
+                                          limit, on_gpus ? ", also under NCCL," : ""),
                               here.container ? "docker run --ulimit memlock=-1" : "ulimit -l unlimited"));
   }
   return with_found(std::move(problems), "locked memory", std::move(found));
@@ -110,8 +110,8 @@ std::optional<Finding> check_before_mpi(const HostFacts& here, const Environment
                                            "and has an address")));
   return for_check("interfaces",
                    fault(Exit::communication,
-                         fmt::format("{}={} names no interface that is up here and has an address, and there are other "
-                                     "hosts",
+                         fmt::format("{}={} names no interface that is up here and has an address: other hosts cannot "
+                                     "be reached",
                                      kTcpInclude, named),
                          fmt::format("unset {}", kTcpInclude)));
 }

@@ -139,7 +139,7 @@ Findings check_several_hosts(Ranks ranks, const std::vector<HostRanks>& hosts) {
   }
   const auto joins_all = [&](const auto& network) { return network.second.size() == hosts.size(); };
   if (std::none_of(hosts_of_network.begin(), hosts_of_network.end(), joins_all)) {
-    Finding apart = warn("no network is common to all hosts: they reach each other through a router, if at all");
+    Finding apart = warn("no network is common to all hosts: they need a router to reach each other");
     if (networks.empty()) return {hint("ip addr", std::move(apart))};
     apart.fix = fmt::format("export {}={}", kTcpInclude, fmt::join(networks, ","));
     return {std::move(apart)};

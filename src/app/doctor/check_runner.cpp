@@ -20,7 +20,7 @@ std::optional<Injection> injected_hang(const Options& options, MpiSession& sessi
   return run_on_all_ranks(session, [&] {
     const auto injection = injection_of(options, session.size());
     require(!injection || injection->kind == Injection::Kind::hang, Exit::usage,
-            "--inject: --doctor rehearses kind=hang only, with the number of a check for the step");
+            "--inject: --doctor supports kind=hang only, where the step is the number of a check");
     return injection;
   });
 }

@@ -51,7 +51,7 @@ Findings check_clocks(const std::vector<ClockOffset>& offsets, const std::vector
     if (std::abs(seconds) > largest) found = offset;
     largest = std::max(largest, std::abs(seconds));
     if (std::abs(seconds) - uncertainty > kMaxOffset)
-      problems.push_back(warn(offset + ": times in logs and files do not compare",
+      problems.push_back(warn(offset + ": times in logs and files are not comparable",
                               fmt::format("ssh {} chronyc makestep", hosts[rank])));
   }
   return with_found(std::move(problems), "clocks", std::move(found));

@@ -17,8 +17,7 @@ Finding diagnose_hang(const char* name, double limit_seconds, const std::vector<
     if (state.silent_seconds < kSilent) continue;
     const std::string who = fmt::format("rank {} on {}", rank, state.host);
     if (state.silent_seconds - state.unheard_seconds < kNews)
-      return hint("ping " + state.host,
-                  finding_of(fmt::format("{}: nothing is heard of host {}", what, state.host), ""));
+      return hint("ping " + state.host, finding_of(fmt::format("{}: no news from host {}", what, state.host), ""));
     if (state.pid == 0)
       return finding_of(fmt::format("{}: {} is stopped", what, who),
                         fmt::format("ssh {} pkill -CONT ddp_train", state.host));

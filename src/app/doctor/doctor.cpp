@@ -21,8 +21,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::chrono::seconds kLimit{20}, kLimitOfData{60};
-constexpr std::chrono::seconds kLimitOfNccl{
-    150};  // above NCCL's own limits, whose messages say more; a sleeping driver starts slowly
+// NCCL has its own, shorter limits, whose messages say more; a sleeping driver starts slowly.
+constexpr std::chrono::seconds kLimitOfNccl{150};
 
 std::string own_facts(const Options& options, MpiSession& session, bool gpus) {
   return to_text(facts_of_rank(options, session.heartbeats().host_of(session.rank()), session.local_rank(), gpus));

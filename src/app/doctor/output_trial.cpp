@@ -66,8 +66,8 @@ Findings check_output(const OutputTrial& trial) {
                                         trial.bytes_per_second / kMB, static_cast<double>(trial.free) / kLowSpace);
   Findings problems;
   if (trial.bytes_per_second < kSlow)
-    problems.push_back(warn(fmt::format("{} takes {:.1f} MB/s: training waits where a checkpoint is still being "
-                                        "written when the next is due",
+    problems.push_back(warn(fmt::format("{} writes {:.1f} MB/s: training waits where a checkpoint is due before the "
+                                        "last one is written",
                                         folder, trial.bytes_per_second / kMB),
                             "ddp_train --save-every 10min"));
   if (trial.free < kLowSpace)

@@ -51,11 +51,11 @@ std::vector<int> stopped_processes() {
 
 Finding startup_timeout(double seconds) {
   const auto stopped = stopped_processes();
-  const std::string what = fmt::format("MPI has not come up within {:g} s", seconds);
+  const std::string what = fmt::format("MPI has not started within {:g} s", seconds);
   if (stopped.empty())
     return for_check("start of MPI",
                      hint("export OMPI_MCA_btl_base_verbose=30 OMPI_MCA_oob_base_verbose=10",
-                          fault(Exit::communication, what + ": some rank has not come, or cannot be reached")));
+                          fault(Exit::communication, what + ": a rank has not started, or cannot be reached")));
   return for_check(
       "start of MPI",
       fault(Exit::communication, fmt::format("{}: stopped on this host: process {}", what, fmt::join(stopped, ", ")),

@@ -115,7 +115,7 @@ TEST_F(DoctorOutput, AnUnwritableFolderIsNamed) {
 TEST(DoctorOutputJudgement, SlowOrFull) {
   const int64_t plenty = int64_t{100} << 30;
   expect_fine(check_output({"runs", "", 100e6, plenty}));
-  expect_only(check_output({"runs", "", 5e6, plenty}), Verdict::warning, {"runs takes 5.0 MB/s"},
+  expect_only(check_output({"runs", "", 5e6, plenty}), Verdict::warning, {"runs writes 5.0 MB/s"},
               "ddp_train --save-every 10min");
   expect_only(check_output({"runs", "", 100e6, 500 << 20}), Verdict::warning, {"0.49 GiB free"},
               "ddp_train --keep-last 1");
@@ -137,7 +137,7 @@ TEST(DoctorHang, ARankOfAnotherHostIsStoppedWhereTheHostIsHeardOf) {
   expect_only({diagnose_hang("clocks", 20, ranks)}, Verdict::fault, {"rank 2 on b is stopped"},
               "ssh b pkill -CONT ddp_train", Exit::communication);
   ranks[1] = ranks[2] = {"b", 0, 9, 19.1, 19};
-  expect_only({diagnose_hang("clocks", 20, ranks)}, Verdict::fault, {"nothing is heard of host b"},
+  expect_only({diagnose_hang("clocks", 20, ranks)}, Verdict::fault, {"no news from host b"},
               kHint + std::string("ping b"), Exit::communication);
 }
 

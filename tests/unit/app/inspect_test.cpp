@@ -41,7 +41,7 @@ TEST_F(Inspect, ACheckpoint) {
 TEST_F(Inspect, ARunsNewestGoodOne) {
   fs::remove(write(2) / "state.json");
   for (const fs::path& path : {run, folder})
-    expect_in(inspected(path), {"passed over: " + (folder / "step-00000002" / "state.json").string(), "step 1, 512"});
+    expect_in(inspected(path), {"skipped: " + (folder / "step-00000002" / "state.json").string(), "step 1, 512"});
 }
 
 TEST_F(Inspect, AFileOfWeights) {

@@ -84,8 +84,8 @@ TEST_F(BrokenCheckpoint, ManifestThatIsNone) {
   expect("not JSON", "parse");
   expect("[1, 2]", "not a checkpoint's manifest");
   expect(R"({"format": 1})", "files");
-  expect(R"({"format": 2, "files": {}})", "is not of format 1");
-  expect(R"({"format": "1", "files": {}})", "is not of format 1");
+  expect(R"({"format": 2, "files": {}})", "this program reads format 1");
+  expect(R"({"format": "1", "files": {}})", "this program reads format 1");
   expect(R"({"format": 1, "files": {"model.safetensors": 3}})", "not a checkpoint's manifest");
   fs::resize_file(checkpoint / "manifest.json", 1 << 30);
   expect_unsound("manifest.json", "1073741824 bytes");
@@ -163,10 +163,10 @@ TEST_F(BrokenCheckpoint, StateWithTheRightChecksum) {
        {"format", "step", "epoch", "cursor", "skipped", "skipped_in_a_row", "evaluation_due", "samples",
         "train_seconds", "accuracy", "best_accuracy", "affects_results", "affects_rounding", "autotune"})
     expect(fmt::format("\"{}\":", key), "\"other\":", fmt::format("'{}'", key));
-  expect("\"format\": 2", "\"format\": 3", "is not of format 1 or 2");
+  expect("\"format\": 2", "\"format\": 3", "this program reads formats 1 and 2");
   expect("\"format\": 2", "\"format\": 1", "'mathematics'");
   expect("\"format\": 2", "\"format\": " + std::string(200000, '[') + std::string(200000, ']'), "format");
-  expect("\"step\": 1", "\"step\": -1", "\"step\" has a value that it cannot have");
+  expect("\"step\": 1", "\"step\": -1", "\"step\" has an invalid value");
   expect("\"step\": 1", "\"step\": 1.5", "\"step\"");
   expect("\"step\": 1", "\"step\": 18446744073709551615", "\"step\"");
   expect("\"evaluation_due\": false", "\"evaluation_due\": 0", "\"evaluation_due\"");

@@ -67,7 +67,7 @@ TEST_F(Safetensors, BrokenFilesAreRefused) {
   expect_refused(good.substr(0, 4), "shorter");
   expect_refused(good.substr(0, 20), "shorter");
   expect_refused(good.substr(0, good.size() - 4), "truncated");
-  expect_refused(good + "1234", "goes on after its last tensor");
+  expect_refused(good + "1234", "has data after its last tensor");
   for (const int exponent : {20, 60, 63}) {
     const uint64_t length = uint64_t{1} << exponent;
     expect_refused(std::string(reinterpret_cast<const char*>(&length), 8) + "{}", "shorter");
@@ -103,16 +103,16 @@ TEST_F(Safetensors, TensorsThatCannotBeAreRefused) {
   const auto tensor = [](const std::string& shape, const std::string& range) {
     return R"({"a":{"dtype":"F32","shape":)" + shape + R"(,"data_offsets":)" + range + "}}";
   };
-  expect_tensors_refused(tensor("[3]", "[0,8]"), R"("a" has another size than its shape)");
+  expect_tensors_refused(tensor("[3]", "[0,8]"), R"("a" has a size that does not match its shape)");
   expect_tensors_refused(tensor("[1]", "[8,4]"), "outside");
   expect_tensors_refused(tensor("[1]", "[8,12]"), "outside");
   expect_tensors_refused(tensor("[1]", "[18446744073709551612,18446744073709551616]"), "whole numbers");
   expect_tensors_refused(tensor("[1]", "[0,4,8]"), "outside");
   for (const char* dimension : {"-1", "2.0", "1e30", "true", "null", "\"2\"", "9223372036854775808"})
     expect_tensors_refused(tensor(std::string("[") + dimension + "]", "[0,8]"), "shape must hold whole numbers");
-  expect_tensors_refused(tensor("[4611686018427387904,4]", "[0,0]"), "a shape that cannot be");
-  expect_tensors_refused(tensor("[4611686018427387904,4611686018427387904,0]", "[0,0]"), "a shape that cannot be");
-  expect_tensors_refused(tensor("[1]", "[0,4]"), "goes on after its last tensor");
+  expect_tensors_refused(tensor("[4611686018427387904,4]", "[0,0]"), "an invalid shape");
+  expect_tensors_refused(tensor("[4611686018427387904,4611686018427387904,0]", "[0,0]"), "an invalid shape");
+  expect_tensors_refused(tensor("[1]", "[0,4]"), "has data after its last tensor");
   expect_tensors_refused(tensor("[1]", "[4,8]"), R"(gap before tensor "a")");
   expect_tensors_refused(R"({"b":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
                          R"("a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})",
