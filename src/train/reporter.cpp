@@ -55,8 +55,8 @@ std::string kept_events(const ReporterConfig& config) {
     const auto event = nlohmann::json::parse(line, nullptr, false);
     if (!event.is_object()) continue;
     const int64_t step = event.value("step", int64_t{0});
-    const bool anew = config.evaluation_due && step == config.done && event.value("event", "") == "eval";
-    if (step <= config.done && !anew) kept += line + "\n";
+    const bool repeated = config.evaluation_due && step == config.done && event.value("event", "") == "eval";
+    if (step <= config.done && !repeated) kept += line + "\n";
   }
   return kept;
 }

@@ -26,7 +26,7 @@ struct ReporterConfig {
   std::filesystem::path metrics;  // path of metrics.jsonl
 
   // Steps done by a resumed run. The reporter keeps the events of an existing file up to this step (with
-  // `evaluation_due`, without the evaluation of this step) and appends new ones. 0: it creates the file anew.
+  // `evaluation_due`, without the evaluation of this step) and appends new ones. 0: it creates a new file.
   int64_t done = 0;
   bool evaluation_due = false;
 };

@@ -47,10 +47,10 @@ class CheckRunner {
 // A rank's state in a check, from the heartbeat table.
 struct RankState {
   std::string host;
-  int pid = 0;                 // 0: unknown, as for ranks of other hosts
-  int64_t progress = 0;        // grows with each check and within a check
-  double silent_seconds = 0;   // time since its last sign of life
-  double unheard_seconds = 0;  // time since the last news of its host
+  int pid = 0;                     // 0: unknown, as for ranks of other hosts
+  int64_t progress = 0;            // grows with each check and within a check
+  double silent_seconds = 0;       // time since its last sign of life
+  double host_silent_seconds = 0;  // time since the last news of its host
 };
 
 // Finds the rank or host that a check waits for. Pure function. `ranks` is ordered by rank.

@@ -16,7 +16,7 @@ Finding diagnose_hang(const char* name, double limit_seconds, const std::vector<
     const RankState& state = ranks[rank];
     if (state.silent_seconds < kSilent) continue;
     const std::string who = fmt::format("rank {} on {}", rank, state.host);
-    if (state.silent_seconds - state.unheard_seconds < kNews)
+    if (state.silent_seconds - state.host_silent_seconds < kNews)
       return hint("ping " + state.host, finding_of(fmt::format("{}: no news from host {}", what, state.host), ""));
     if (state.pid == 0)
       return finding_of(fmt::format("{}: {} is stopped", what, who),

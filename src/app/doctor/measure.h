@@ -15,7 +15,7 @@
 namespace ddp::doctor {
 
 struct ClockOffset {
-  double seconds = 0;      // ahead of rank 0's clock
+  double seconds = 0;      // offset ahead of rank 0's clock
   double uncertainty = 0;  // largest error of `seconds`
 };
 

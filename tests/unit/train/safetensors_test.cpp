@@ -145,7 +145,7 @@ TEST_F(Safetensors, TypesOfOthersAreRead) {
   const double large = 1e300;
   expect_tensor_refused(R"("dtype":"F64","shape":[],"data_offsets":[0,8])",
                         {reinterpret_cast<const char*>(&large), sizeof large}, "too large for F32");
-  expect_tensor_refused(R"("dtype":"I32","shape":[2],"data_offsets":[0,8])", "12345678", R"("a" is "I32")");
+  expect_tensor_refused(R"("dtype":"I32","shape":[2],"data_offsets":[0,8])", "12345678", R"("a" has dtype "I32")");
   expect_tensor_refused(R"("dtype":"I64","shape":[1],"data_offsets":[0,8])", "12345678", "tensor.float()");
 }
 
