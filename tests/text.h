@@ -1,4 +1,4 @@
-// What a text is expected to say.
+// Expectations on texts.
 #pragma once
 
 #include <gtest/gtest.h>

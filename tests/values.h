@@ -1,4 +1,4 @@
-// Numbers for tests of ops: values that repeat, rounded as an op's activations are, and a norm to compare by.
+// Values for tests of ops: reproducible random values, rounded to an op's activation type, and a norm for comparisons.
 #pragma once
 
 #include "comm/add.h"
@@ -14,7 +14,7 @@ namespace ddp::testing {
 
 using Values = std::vector<float>;
 
-// Values in [-1, 1) from a small generator.
+// Reproducible random values in [-1, 1).
 inline Values random_values(int64_t count, uint64_t seed) {
   Values values(count);
   uint64_t state = seed * 0x9e3779b97f4a7c15u + 1;

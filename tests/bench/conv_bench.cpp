@@ -1,6 +1,8 @@
-// Convolutions on one core, in alternation, in GFLOP/s of the direct algorithm: ResNet-18's by the direct algorithm and
-// by Winograd's, in f32 and bf16; LeNet's by own kernels and by oneDNN, also as shares of the measured peaks of
-// multiply-adds and of the best direct 3x3 convolution. Then LeNet's ops, one by one.
+// Times convolutions on one core, in alternation. The unit is GFLOP/s of the direct algorithm.
+//   ResNet-18  the direct algorithm and Winograd's, in f32 and bf16
+//   LeNet      our kernels and oneDNN's, also as shares of two measured peaks: FMA, and the best direct 3x3 convolution
+// Then it times each of LeNet's ops.
+//
 //   conv_bench [rounds]
 #include "core/bf16.h"
 #include "device/buffer.h"
@@ -47,7 +49,7 @@ struct Memory {
   Tensor tensor;
 };
 
-// One convolution with all its memory, ready to run each of its three parts.
+// One convolution with its memory. `run` takes the part: 0 forward, 1 weight gradient, 2 input gradient.
 struct Layer {
   Layer(Device& device, const Conv2dDesc& desc, int64_t n, std::unique_ptr<Conv2d> made, DType dtype = DType::f32)
       : conv(std::move(made)),
@@ -68,7 +70,7 @@ struct Layer {
     if (part == 1) conv->backward_weight(x.tensor, y.tensor, dy.tensor, dw.data(), db.data(), Gradient::overwrite);
     if (part == 2) conv->backward_input(dy.tensor, dx.tensor);
   }
-  // The best of `rounds`, each long enough to be timed.
+  // GFLOP/s of one part; it repeats the part until the time is long enough to measure.
   double rate(int part) {
     const int repeats = static_cast<int>(std::max(1.0, 4e8 / flop));
     return flop * repeats / seconds([&] {
@@ -83,7 +85,7 @@ struct Layer {
   double flop;
 };
 
-// Multiply-adds on registers and first-level cache only: one tile of the own kernel over a short run.
+// GFLOP/s of multiply-adds on registers and L1 cache only: one tile of our kernel over a short run.
 double peak(int rounds) {
   const int lanes = widest_lanes();
   alignas(64) static float x[5 * 16 * 16], y[5 * 5 * 16], w[16 * kTile];
@@ -133,8 +135,8 @@ void compare(Device& device, const char* name, const Conv2dDesc& base, int64_t n
   }
 }
 
-// ResNet-18's convolutions for images of 28 x 28. Returns the rate of the best direct one of 3x3 on whole images in
-// f32: on small ones much of what is counted lies outside of the image and is not computed.
+// ResNet-18's convolutions for images of 28 x 28. Returns the rate of the best direct 3x3 convolution on full-size
+// images in f32. Small images do not count: much of their nominal work lies in the padding and is not computed.
 double resnet(Device& device, int64_t n, int rounds) {
   struct Kind {
     int64_t extent, in, out, kernel, stride, times;

@@ -1,4 +1,5 @@
-// What ticket, heartbeat table and watchdog cost a step of LeNet, as ratios of times taken in alternation, on one rank.
+// Measures the cost of ticket, heartbeat table and watchdog in a LeNet step on one rank. The results are ratios of
+// times that were taken in alternation.
 #include "comm/local/communicator.h"
 #include "comm/local/heartbeat_table.h"
 #include "core/stopwatch.h"
@@ -19,7 +20,7 @@
 namespace ddp::testing {
 namespace {
 
-constexpr int kSteps = 25, kPairs = 41;  // steps of a half of a pair
+constexpr int kSteps = 25, kPairs = 41;  // a pair is twice kSteps steps: with and without
 
 double median(std::vector<double> values) {
   std::nth_element(values.begin(), values.begin() + std::ssize(values) / 2, values.end());

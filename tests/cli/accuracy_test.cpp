@@ -1,4 +1,4 @@
-// The whole job on the real data: ten epochs reach the accuracy that PyTorch reaches.
+// A full job on the real data: ten epochs reach PyTorch's accuracy.
 #include "tests/cli/program.h"
 
 #include <nlohmann/json.hpp>
@@ -28,7 +28,7 @@ double best_of_last_three(int ranks, const std::string& arguments) {
 
 TEST(Accuracy, FromTheBooksInitialWeights) { EXPECT_GE(best_of_last_three(1, "--init normal:0.01"), 0.81); }
 
-// default_seed0.safetensors is what --max-steps 1 --lr 0 leaves: PyTorch started from these weights, in three orders.
+// PyTorch started from the weights that `--max-steps 1 --lr 0` saves (default_seed0.safetensors), in three orders.
 TEST(Accuracy, FromTheDefaultInitialWeights) {
   double sum = 0;
   int runs = 0;

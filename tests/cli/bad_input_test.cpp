@@ -1,4 +1,4 @@
-// Bad input gets one clear message, the documented exit code, and no hang, at any rank count.
+// Bad input gives one clear message and the documented exit code, and no hang, at any number of ranks.
 #include "core/error.h"
 #include "tests/cli/program.h"
 
@@ -26,7 +26,7 @@ void write(const fs::path& path, const std::string& content) { std::ofstream(pat
 
 constexpr char kTrainImages[] = "train-images-idx3-ubyte", kTrainLabels[] = "train-labels-idx1-ubyte";
 
-// A small data set in IDX files; `spoil` then makes it bad.
+// The options for a small dataset in IDX files, which `spoil` then damages.
 std::string small_data(const Folder& folder, int size, const std::function<void(const fs::path&)>& spoil) {
   const fs::path data = folder / "data";
   fs::create_directories(data);
@@ -41,7 +41,7 @@ std::string small_data(const Folder& folder, int size, const std::function<void(
 struct Case {
   std::string name;
   Exit code;
-  std::string message;  // a part of it
+  std::string message;  // expected substring
   std::function<std::string(const Folder&)> arguments;
 };
 
@@ -148,7 +148,7 @@ INSTANTIATE_TEST_SUITE_P(AnyWorld, BadInput, ::testing::Combine(::testing::Value
                            return fmt::format("{}_{}", std::get<0>(test.param).name, std::get<1>(test.param));
                          });
 
-// Another option on one host would hang the first collective that only some take part in.
+// If one rank has another option, some ranks skip a collective and the first such collective would hang.
 TEST(Launcher, RanksThatDisagree) {
   for (const std::string other : {"--max-steps 3", "--train-samples 30"}) {
     const Outcome outcome = shell(fmt::format("timeout -k 5 60 {} -np 1 {} --max-steps 2 : -np 1 {} {}", DDP_MPIRUN,
@@ -158,7 +158,7 @@ TEST(Launcher, RanksThatDisagree) {
   }
 }
 
-// A launcher that starts N jobs of one rank instead of one job of N.
+// The launcher starts N jobs of one rank instead of one job of N ranks.
 TEST(Launcher, FewerRanksThanPromised) {
   const Outcome outcome = shell(fmt::format("OMPI_COMM_WORLD_SIZE=4 timeout 60 {} --max-steps 1", DDP_PROGRAM));
   EXPECT_EQ(outcome.code, static_cast<int>(Exit::world)) << outcome.output;

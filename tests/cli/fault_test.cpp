@@ -1,4 +1,4 @@
-// What a job does when a rank is stopped in the middle of training, say by a debugger or a suspended machine.
+// A rank is stopped during training, as a debugger or a suspended machine does.
 #include "core/error.h"
 #include "tests/cli/program.h"
 
@@ -8,7 +8,7 @@
 namespace ddp::testing {
 namespace {
 
-// Starts two ranks that train for long, stops the second when steps have been done, and waits for the end.
+// Starts two ranks on a long run, stops the second one after some steps, and waits for the end of the job.
 TEST(Fault, AStoppedRankIsNamedWithItsStep) {
   const Folder folder;
   const std::string run = (folder / "run").string();

@@ -1,4 +1,4 @@
-// The first images of Fashion-MNIST in a folder of their own, for what would take long on all.
+// A folder with the first images of Fashion-MNIST, for tests that would take long on the full dataset.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 
 namespace ddp::testing {
 
-// Copies the header and the first `count` items, each of `bytes`, of a packed IDX file.
+// Copies the header and the first `count` items of a gzipped IDX file. An item has `bytes` bytes.
 inline void copy_first(const std::filesystem::path& to, const std::string& name, uint32_t count, size_t header,
                        size_t bytes) {
   const std::string from = "/usr/share/datasets/fashion-mnist/" + name + ".gz";

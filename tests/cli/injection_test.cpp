@@ -1,4 +1,5 @@
-// Each fault on purpose, at 2 and 4 ranks: the documented end, one message that names rank and cause, and nothing left.
+// Each injected fault, at 2 and 4 ranks: the documented exit code, one message that names rank and cause, and no
+// processes, shared memory or partial checkpoints left.
 #include "core/error.h"
 #include "tests/cli/job.h"
 
@@ -16,9 +17,9 @@ namespace fs = std::filesystem;
 struct Fault {
   const char* kind;
   const char* where;    // rank and step
-  const char* options;  // besides
+  const char* options;  // additional
   std::vector<int> codes;
-  std::vector<const char*> says;  // regular expressions of the one error's line
+  std::vector<const char*> says;  // regular expressions that the error line matches
 };
 
 const std::vector<Fault> kFaults{
@@ -37,7 +38,7 @@ std::string options(const Folder& folder, const std::string& more) {
       (folder / "run").string(), more);
 }
 
-// By name, sorted.
+// Sorted names.
 std::vector<std::string> checkpoints(const Folder& folder) {
   std::vector<std::string> names;
   for (const auto& entry : fs::directory_iterator(folder / "run" / "checkpoints"))
@@ -56,7 +57,7 @@ std::string error_line(const std::string& output) {
   return std::regex_search(output, found, std::regex("ddp_train: [^\n]*error: [^\n]*")) ? found.str() : "";
 }
 
-// What the ranks that could did last.
+// Every surviving rank wrote its flight record; with `all`, every rank did.
 void expect_flight_recorders(const Folder& folder, bool all, int ranks, const std::string& output) {
   int written = 0;
   for (int rank = 0; rank < ranks; ++rank) {
@@ -109,7 +110,7 @@ TEST_P(Survived, ASlowRankSlowsTheJobOnly) {
   std::istringstream lines(read_file(folder / "run" / "metrics.jsonl"));
   for (std::string line; std::getline(lines, line);) {
     const auto event = nlohmann::json::parse(line);
-    if (event.at("event") == "step" && event.at("step") >= 36) {  // rank 0 waits for its sums
+    if (event.at("event") == "step" && event.at("step") >= 36) {  // rank 0 waits for the slow rank's gradients
       EXPECT_GE(event.at("exposed_comm_ms").get<double>(), 100) << line;
     }
   }

@@ -1,5 +1,5 @@
-// A job of mpirun and its ranks that a test watches, signals and kills. It is a session of its own, so that what is
-// left of it can be told, and its shared memory has a folder of its own.
+// An mpirun job that a test watches, signals and kills. The job has its own process session and its own folder for
+// shared memory, so a test finds everything that the job leaves behind.
 #pragma once
 
 #include "tests/cli/program.h"
@@ -15,7 +15,7 @@
 
 namespace ddp::testing {
 
-// Whether it became so within the time; limits are generous.
+// True if the condition becomes true within the limit. Limits leave a margin for loaded machines.
 template <class Condition>
 bool within(std::chrono::seconds limit, Condition condition) {
   const auto end = std::chrono::steady_clock::now() + limit;
@@ -61,7 +61,7 @@ class Job {
   }
 
   pid_t mpirun() const { return mpirun_; }
-  // Once all have started.
+  // The process id of rank r. Waits until all ranks have started; throws std::runtime_error after 60 s.
   pid_t rank(int r) const {
     std::map<int, pid_t> found;
     within(std::chrono::seconds(60), [&] {
@@ -72,21 +72,21 @@ class Job {
     return found[r];
   }
 
-  // The exit code; 128 and the signal where one ended mpirun; 124 where it did not end.
+  // The exit code of mpirun: 128 + signal if a signal ended it, 124 if it still runs after `limit`.
   int end(std::chrono::seconds limit = std::chrono::seconds(60)) {
     int status = 0;
     if (!within(limit, [&] { return ::waitpid(mpirun_, &status, WNOHANG) == mpirun_; })) return 124;
     return code_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }
 
-  // Some seconds after its end, all of its processes have.
+  // True if all processes of the session end within 10 s.
   bool is_gone() const {
     return within(std::chrono::seconds(10), [&] { return processes().empty(); });
   }
   bool left_memory() const { return !std::filesystem::is_empty(memory_); }
 
  private:
-  // Of the session, zombies not counted, of which killed ranks may become some.
+  // Processes of the session. Zombies do not count: killed ranks may become zombies.
   std::vector<pid_t> processes() const {
     std::vector<pid_t> pids;
     for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
@@ -96,7 +96,7 @@ class Job {
       std::string line, state;
       std::getline(file, line);
       const size_t end_of_name = line.rfind(')');
-      if (end_of_name == std::string::npos) continue;  // it has ended meanwhile
+      if (end_of_name == std::string::npos) continue;  // the process has ended
       std::istringstream fields(line.substr(end_of_name + 1));
       long parent = 0, group = 0, session = 0;
       fields >> state >> parent >> group >> session;

@@ -1,4 +1,4 @@
-// What networks with batch norms reach on real data.
+// Accuracy of networks with batch norms on real data.
 #include "tests/cli/program.h"
 
 #include <nlohmann/json.hpp>
@@ -11,7 +11,7 @@ namespace {
 
 std::string recipe(const std::string& name) { return fmt::format("--config {}/{}.toml", DDP_RECIPES, name); }
 
-// Test accuracies, one for each evaluation.
+// The test accuracy of each evaluation.
 std::vector<double> accuracies(int ranks, const std::string& arguments) {
   const Folder folder;
   const auto run = folder / "run";
@@ -30,7 +30,7 @@ std::vector<double> accuracies(int ranks, const std::string& arguments) {
 
 class KerasConvnet : public ::testing::TestWithParam<int> {};
 
-// The guide's two epochs. With running averages the network swings between 0.5 and 0.97.
+// The two epochs of Keras's guide. With running averages the accuracy varies between 0.5 and 0.97.
 TEST_P(KerasConvnet, ReachesWhatRecomputedStatisticsGiveOnMnist) {
   const char* const mnist = std::getenv("DDP_MNIST");
   if (!mnist) GTEST_SKIP() << "DDP_MNIST names no folder with MNIST's four IDX files";
@@ -48,7 +48,7 @@ TEST_P(KerasConvnet, LearnsFashionMnist) {
   EXPECT_GE(found.back(), 0.80);
 }
 
-// From the same weights and in the same order as PyTorch's run (tests/parity/accuracy_resnet18.py).
+// PyTorch's run has the same weights and the same order of samples (tests/parity/accuracy_resnet18.py).
 TEST(ResNet18, ReachesInSixtyStepsWhatPytorchReaches) {
   const auto pytorch =
       nlohmann::json::parse(read_file(std::string(DDP_EXPECTED) + "/accuracy_resnet18.json")).at("test_accuracy");

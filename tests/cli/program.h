@@ -1,4 +1,4 @@
-// Runs ddp_train as a user would, and gives back what it printed and how it ended.
+// Runs ddp_train as a user does, and returns its output and exit code.
 #pragma once
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@
 namespace ddp::testing {
 
 struct Outcome {
-  int code = -1;  // 124: it hung and was ended
+  int code = -1;  // 124: it hung and was killed
   std::string output;
 };
 
@@ -30,7 +30,7 @@ inline Outcome shell(const std::string& command) {
   return outcome;
 }
 
-// `ranks` 0: without mpirun. GPUs are hidden.
+// Runs without mpirun if `ranks` is 0. Hides the GPUs.
 inline Outcome program(int ranks, const std::string& arguments) {
   const std::string run = ranks == 0 ? DDP_PROGRAM : fmt::format("{} -np {} {}", DDP_MPIRUN, ranks, DDP_PROGRAM);
   return shell(fmt::format("CUDA_VISIBLE_DEVICES= timeout -k 5 150 {} {}", run, arguments));
@@ -50,7 +50,7 @@ inline std::string read_file(const std::filesystem::path& path) {
   return text.str();
 }
 
-// A folder of its own for each test, removed with it.
+// A temporary folder; the destructor removes it.
 class Folder {
  public:
   Folder() {

@@ -1,4 +1,4 @@
-// Each recipe, cut short.
+// Runs a few steps of each recipe.
 #include "tests/cli/program.h"
 
 namespace ddp::testing {

@@ -1,4 +1,4 @@
-// A run that is killed and resumed is the run that was not.
+// A run that is killed and resumed ends with the bytes of an undisturbed run.
 #include "tests/cli/few_images.h"
 #include "tests/cli/program.h"
 
@@ -36,7 +36,8 @@ std::vector<int64_t> steps_in(const fs::path& run) {
   return steps;
 }
 
-// The undisturbed run neither saves nor evaluates before its end, so the bytes also show that those change nothing.
+// The undisturbed run neither saves nor evaluates before its end. So equal bytes also prove that saves and evaluations
+// do not change the result.
 TEST_P(Resume, AfterAKillEndsWithTheSameBytes) {
   const Case c = GetParam();
   const Folder folder;
@@ -75,7 +76,7 @@ INSTANTIATE_TEST_SUITE_P(
              "--model keras-convnet --batch-size 16 --optimizer adam --lr 0.001 --bn-stats running --zero 1", 40, 20}),
     [](const auto& test) { return std::string(test.param.name); });
 
-// A short run with checkpoints of steps 10, 20, 30 and 40.
+// A short run with checkpoints at steps 10, 20, 30 and 40.
 class Checkpointed : public ::testing::Test {
  protected:
   Checkpointed() {
@@ -166,7 +167,7 @@ TEST(NewRun, ResumeAutoWithoutACheckpointBeginsAndSaysSo) {
   EXPECT_EQ(program(2, "--resume auto").code, 2);
 }
 
-// The same command may be given again whatever has happened.
+// The user can repeat the same command in any state of the run.
 TEST(NewRun, ResumeAutoMayBeginWithWeights) {
   const Folder folder;
   const auto run = [&](const char* name, const std::string& more) {

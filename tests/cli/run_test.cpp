@@ -1,4 +1,4 @@
-// What a run leaves behind, and that the world size does not change it.
+// The results of a run, and their independence of the world size.
 #include "tests/cli/program.h"
 
 #include <nlohmann/json.hpp>
@@ -28,7 +28,8 @@ std::vector<int64_t> samples_of(const std::vector<json>& steps) {
   return samples;
 }
 
-// At the default settings, where losses drift apart, the counts, the order and the size of the evaluation do not.
+// At the default settings rounding makes the losses of two world sizes diverge. Step counts, sample order and the size
+// of the evaluation are equal.
 TEST(Run, CountsAndOrderDoNotDependOnTheWorldSize) {
   const Folder folder;
   std::vector<int64_t> expected(235, 256);
@@ -96,7 +97,7 @@ TEST(Run, LeavesItsResults) {
   EXPECT_EQ(summary.at("test_accuracy"), events(run, "eval").back().at("accuracy"));
   EXPECT_EQ(count(outcome.output, "sec/epoch on 2 x " + summary.at("device").get<std::string>()), 1) << outcome.output;
 
-  // The configuration it wrote gives the same run; the command line wins over it.
+  // config.toml reproduces the run; the command line overrides it.
   const std::string config = "--config " + (run / "config.toml").string();
   ASSERT_EQ(program(2, config + " --output-dir " + again.string()).code, 0);
   const auto repeated = events(again, "step");
@@ -104,7 +105,7 @@ TEST(Run, LeavesItsResults) {
   for (size_t i = 0; i < steps.size(); ++i) EXPECT_EQ(steps[i].at("loss"), repeated[i].at("loss"));
   EXPECT_TRUE(read_file(run / "model.safetensors") == read_file(again / "model.safetensors"));
 
-  // The weights it wrote are read again, and are the trained ones.
+  // --init-from loads model.safetensors, and it holds the trained weights.
   const std::string from = " --init-from " + (run / "model.safetensors").string();
   const Outcome continued = program(2, "--max-steps 1 --lr 0 --output-dir " + more.string() + from);
   ASSERT_EQ(continued.code, 0) << continued.output;
@@ -112,7 +113,7 @@ TEST(Run, LeavesItsResults) {
   EXPECT_EQ(events(more, "eval").back().at("correct"), events(run, "eval").back().at("correct"));
 }
 
-// Values that command lines take and TOML does not, and text that looks like a number.
+// Values that a command line accepts and TOML does not, and text that looks like a number.
 TEST(Run, ConfigurationsAreReadBack) {
   const Folder folder;
   const std::string in_folder = "cd " + (folder / "").string() + " && ", options = " --max-steps 1 --eval-every 0 ";
@@ -130,7 +131,7 @@ TEST(Run, ConfigurationsAreReadBack) {
   EXPECT_NE(refused.output.find("007 already has a run"), std::string::npos) << refused.output;
 }
 
-// On CPUs without asking; the number of threads changes nothing either.
+// CPUs are deterministic without --deterministic, at any number of threads.
 TEST(Run, TheSameBitsOnEveryRun) {
   std::set<std::string> weights;
   for (const std::string options : {"--threads 1", "--threads 1 --deterministic", "--threads 3"}) {
@@ -143,7 +144,7 @@ TEST(Run, TheSameBitsOnEveryRun) {
   EXPECT_EQ(weights.size(), 1u);
 }
 
-// In any build on a machine without a GPU.
+// Every build does this on a machine without a GPU.
 TEST(Run, TakesTheCpuWhereThereIsNoGpuAndSaysSo) {
   const Folder folder;
   const Outcome outcome = program(1, "--max-steps 1 --eval-every 0 --output-dir " + (folder / "run").string());

@@ -1,5 +1,5 @@
-// Requests to stop, at one rank or at mpirun, in every phase of a run: all ranks save at the same step, and the run
-// that goes on from there ends with the bytes of one that was never stopped.
+// Signals that ask one rank or mpirun to stop, in every phase of a run: all ranks save at the same step, and the
+// resumed run ends with the bytes of an undisturbed run.
 #include "core/error.h"
 #include "tests/cli/job.h"
 
@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 
 constexpr int kStopped = static_cast<int>(Exit::stopped);
 
-// A run in `folder`/`name`.
+// The options of a run in `folder`/`name`.
 std::string options(const Folder& folder, const std::string& name, const std::string& more) {
   return fmt::format("--train-samples 512 --batch-size 16 --print-freq 1 --max-steps 64 --output-dir {} {}",
                      (folder / name).string(), more);
@@ -23,7 +23,7 @@ std::string weights(const Folder& folder, const std::string& name) {
   return read_file(folder / name / "model.safetensors");
 }
 
-// Of the line that says so; -1: there is none, or more than one.
+// The step in the "stopped by" line; -1 if the output has no such line or several.
 int stopped_at(const std::string& output, const std::string& signal) {
   const std::regex line("stopped by " + signal +
                         " at rank [0-9]+ at step ([0-9]+): saved [^\n]*step-0*([0-9]*); resume with --resume");
@@ -59,7 +59,7 @@ TEST(Signals, InTrainingAllRanksSaveAtTheSameStep) {
   run_undisturbed(folder, more);
   struct Request {
     const char* name;
-    int signal, rank;  // -1: mpirun
+    int signal, rank;  // rank -1 is mpirun
   };
   for (const Request r :
        {Request{"SIGTERM", SIGTERM, 1}, Request{"SIGINT", SIGINT, 0}, Request{"SIGUSR1", SIGUSR1, -1}}) {
@@ -104,14 +104,14 @@ TEST(Signals, InStartUp) {
   expect_same_end(folder, "cut", more);
 }
 
-// A rank that hangs can save nothing.
+// A rank that hangs cannot save.
 TEST(Signals, ASecondOneEndsAtOnce) {
   const Folder folder;
   Job job(folder, 2, options(folder, "run", "--eval-every 0 --step-timeout 0 --inject kind=hang,rank=1,step=5"));
   ASSERT_TRUE(job.says("step 2/32"));
   const pid_t rank = job.rank(0);
   ::kill(rank, SIGTERM);
-  ::kill(rank, SIGTERM);  // the same request
+  ::kill(rank, SIGTERM);  // counts as the same request
   std::this_thread::sleep_for(1500ms);
   EXPECT_EQ(count(job.output(), "without saving"), 0) << job.output();
   ::kill(rank, SIGTERM);

@@ -33,7 +33,7 @@ void fill(Array<float>& array, int rank) {
   for (size_t i = 0; i < array.count(); ++i) array[i] = value(rank, i);
 }
 
-// No host waits between what must be ordered: the copies before and after are the device's.
+// The host does not wait between the operations: the stream alone orders the copies before and after the sum.
 TEST_P(Collectives, SumsFollowWhatIsBeforeAndPrecedeWhatIsAfter) {
   run([](Device& device, Communicator& comm) {
     std::deque<Array<float>> arrays;

@@ -1,4 +1,4 @@
-// Ranks as threads, each with an emulated GPU and a communicator over the others.
+// Ranks as threads; each has an emulated GPU and a communicator.
 #pragma once
 
 #include "comm/nccl/communicator.h"
@@ -17,7 +17,7 @@ namespace ddp {
 
 enum class Transport { nccl, staged };
 
-// Runs `function` in a local world of this size.
+// Runs `function` on every rank of a local world of `size` ranks.
 inline void run_gpus(Transport transport, int size, const std::function<void(Device&, Communicator&)>& function) {
   run_ranks(size, [&](Communicator& host) {
     const auto device = make_cuda_device({});
@@ -27,7 +27,7 @@ inline void run_gpus(Transport transport, int size, const std::function<void(Dev
   });
 }
 
-// Device memory with a copy on the host that is pinned, so that copies run only when their turn comes.
+// Device memory with a pinned host copy. Copies between the two are asynchronous because the host memory is pinned.
 template <class T>
 class Array {
  public:

@@ -16,7 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// The text of the Error(Exit::communication) that `function` throws; empty where it throws none.
+// The text of the Error(Exit::communication) that `function` throws; empty if it does not throw.
 std::string refusal(const std::function<void()>& function) {
   try {
     function();

@@ -1,4 +1,4 @@
-// The CUDA device over the emulator, which runs streams in any order that events allow.
+// The CUDA device on the emulator. The emulator runs streams in any order that events allow.
 #include "device/cuda/device.h"
 
 #include "core/error.h"
@@ -71,7 +71,7 @@ TEST_P(CudaDevice, AnUploadAheadIsThereForLaterWork) {
 TEST_P(CudaDevice, StampsFollowTheWorkBeforeThemAndAreDownloaded) {
   const Buffer memory(*device, kBytes), timestamps(*device, 3 * sizeof(int64_t)), pinned(device->host_memory(), 24);
   const auto graphs = device->graph_cache();
-  for (int round = 0; round < 4; ++round) {  // as it is, captured, replayed
+  for (int round = 0; round < 4; ++round) {  // direct, captured, then replayed
     graphs->run({}, [&] {
       for (int i = 0; i < 3; ++i) {
         bump(memory.as<int>());
@@ -98,7 +98,7 @@ TEST_P(CudaDevice, RecordsEachKeyOnceAndReplaysIt) {
         ++issued;
         for (int64_t i = 0; i < size; ++i) bump(memory.as<int>());
       });
-  EXPECT_EQ(issued, 4);  // each key: once as it is, once captured
+  EXPECT_EQ(issued, 4);  // each of the two keys: once direct, once captured
   std::vector<int> values(kCount);
   device->download(values.data(), memory.data(), kBytes);
   device->synchronize();

@@ -17,7 +17,7 @@ Values positive(Values values) {
   return values;
 }
 
-// s1 and s2 differ in size, so each is judged by its own norm.
+// s1 and s2 differ in magnitude, so each error is relative to its own norm.
 void expect_sums(const Values& actual, const Values& expected, const char* what) {
   const auto half = std::ssize(expected) / 2;
   ASSERT_EQ(actual.size(), expected.size());
@@ -25,11 +25,11 @@ void expect_sums(const Values& actual, const Values& expected, const char* what)
   expect_close({actual.begin() + half, actual.end()}, {expected.begin() + half, expected.end()}, what);
 }
 
-// The two passes over the same inputs, part by part: each part of the device's gets what the reference's part before it
-// gave.
+// Runs both passes on the device and on the reference. Each part on the device gets the reference's result of the part
+// before it as input, so errors do not accumulate.
 void check(const Tested& t, const Shape& shape, const Variant& v) {
   const int64_t count = shape.elements(), channels = shape.image.c;
-  const float samples = static_cast<float>(count / channels + 1);  // of all ranks
+  const float samples = static_cast<float>(count / channels + 1);  // sum over all ranks
   const BatchNormDesc desc{shape.image, {}, 1e-3f, v.relu, v.add};
   Values x = random_values(count, 1), skip = t.random(count, 2), dy = t.random(count, 3), more = t.random(count, 4);
   for (int64_t i = 0; i < count; ++i) x[i] = 2 * x[i] + static_cast<float>(i % channels % 5);
@@ -65,8 +65,8 @@ void check(const Tested& t, const Shape& shape, const Variant& v) {
   expect_close(ay.values(), y, "y", t.tolerance());
   expect_close(ae.values(), evaluated, "y of given statistics", t.tolerance());
 
-  // The sign of a y near 0 is rounding's: the gradients are judged by the reference's y. Its sums are taken of what the
-  // device stores.
+  // Rounding decides the sign of a y near 0, so the gradients use the reference's y. The reference sums the dy that the
+  // device stores, which is rounded.
   y = rounded(y, t.type);
   const OnDeviceTensor judged(t.device, shape, t.type, y), ady(t.device, shape, t.type, dy),
       amore(t.device, shape, t.type, more), adx(t.device, shape, t.type);
@@ -90,7 +90,7 @@ void check(const Tested& t, const Shape& shape, const Variant& v) {
 
 }  // namespace
 
-// From one thread's work to several groups of blocks, and to tiles side by side.
+// Shapes from the work of one thread to several groups of blocks and several tiles.
 void check_batch_norm(const Tested& t) {
   for (const Shape& shape : {Shape{1, {1, 1, 1}}, Shape{1, {1, 1, 64}}, Shape{2, {3, 5, 1}}, Shape{7, {1, 1, 3}},
                              Shape{3, {4, 4, 12}}, Shape{5, {7, 3, 17}}, Shape{300, {1, 1, 10}}, Shape{9, {28, 28, 64}},
@@ -103,7 +103,7 @@ void check_batch_norm(const Tested& t) {
     }
 }
 
-// Its variance is 0, and its normal form 0, to the rounding of a value over the square root of epsilon.
+// The variance of one value is 0. The normalized value is 0 up to rounding, which 1 / sqrt(epsilon) magnifies.
 void check_batch_norm_of_one_value(const Tested& t) {
   const Shape shape{1, {1, 1, 2}};
   const int64_t sizes[] = {1};
@@ -122,14 +122,14 @@ void check_batch_norm_of_one_value(const Tested& t) {
 
 void check_running_stats(const Tested& t) {
   const RunningStatsSpan layers[] = {{0, 3, 1, 0.1f, true}, {6, 300, 49, 0.1f, false}, {608, 17, 784, 0.01f, true}};
-  const int64_t total = 642;  // two floats belong to no layer
+  const int64_t total = 642;  // includes two floats of no layer
   const auto stats = t.ops.running_stats(layers), reference = t.reference.running_stats(layers);
   for (const float samples : {1.0f, 50.0f})
     for (const bool replace : {false, true}) {
       SCOPED_TRACE(fmt::format("{} samples, replace {}", samples, replace));
       Values expected = positive(random_values(total, 1)), sums = random_values(total, 2);
       for (const RunningStatsSpan& layer : layers)
-        for (int64_t c = 0; c < layer.channels; ++c) {  // sums that some samples can have
+        for (int64_t c = 0; c < layer.channels; ++c) {  // sums that real samples can give
           const float count = samples * layer.positions;
           float &s1 = sums[layer.offset + c], &s2 = sums[layer.offset + layer.channels + c];
           s2 = count * s1 * s1 + (count > 1 ? count * std::abs(s2) : 0.0f);

@@ -1,4 +1,4 @@
-// What a device's ops must do, whatever the device: checked on the emulator here, and on a GPU by tests/gpu.
+// Checks of a device's ops. tests/emulated_ops runs them on the emulator, tests/gpu on a GPU.
 #pragma once
 
 #include "ops/ops.h"
@@ -10,14 +10,14 @@ namespace ddp::testing {
 struct Tested {
   Device& device;
   Ops& ops;
-  Ops& reference;  // on memory of the host
-  DType type;      // of activations
+  Ops& reference;  // on host memory
+  DType type;      // activation type
 
   Values random(int64_t count, uint64_t seed) const { return rounded(random_values(count, seed), type); }
   double tolerance() const { return type == DType::bf16 ? 1e-2 : 1e-5; }
 };
 
-// Each against the reference, over shapes that are odd, as small as can be, and larger than the grid.
+// Each compares with the reference, for odd shapes, the smallest shapes, and shapes larger than the grid.
 void check_average_pooling(const Tested& t);
 void check_maximum_pooling(const Tested& t);
 void check_global_average_pooling(const Tested& t);

@@ -25,7 +25,7 @@ TEST_P(EmulatedElementwise, NormalizeGathersAndCrops) {
   };
   const Padded cases[] = {{1, {28, 28, 1}, {28, 28, 1}}, {5, {28, 28, 1}, {28, 28, 1}},    {3, {28, 28, 1}, {9, 28, 1}},
                           {17, {7, 8, 3}, {5, 7, 3}},    {2, {8, 8, 3}, {8, 4, 3}},        {4, {5, 5, 3}, {5, 5, 3}},
-                          {3, {12, 16, 8}, {10, 12, 8}}, {1, {735, 737, 1}, {735, 737, 1}}};  // more than the grid
+                          {3, {12, 16, 8}, {10, 12, 8}}, {1, {735, 737, 1}, {735, 737, 1}}};  // larger than the grid
   for (const auto& [n, image, part] : cases)
     for (const bool gathered : {false, true}) {
       SCOPED_TRACE(fmt::format("{} of {}x{}x{}, gathered {}", n, image.h, image.w, image.c, gathered));
@@ -48,7 +48,7 @@ TEST_P(EmulatedElementwise, NormalizeGathersAndCrops) {
 
 TEST_P(EmulatedElementwise, ReluAndItsGradient) {
   for (const int64_t count : {1, 7, 72005})
-    for (const int64_t before : {0, 1}) {  // elements, so that all pointers are unaligned
+    for (const int64_t before : {0, 1}) {  // 1 element before the data makes all pointers unaligned
       SCOPED_TRACE(fmt::format("{} elements after {}", count, before));
       const Shape shape{1, {1, 1, count}};
       Values x = rounded(random_values(count, 1), type), dy = rounded(random_values(count, 2), type);
@@ -124,7 +124,7 @@ TEST_F(EmulatedFlat, ReservingForTheMostRowsServesFewer) {
   }
 }
 
-// A bf16 weight gradient on its way to the f32 one.
+// The op adds a bf16 weight gradient to the f32 gradient.
 TEST_F(EmulatedFlat, Bf16IsAddedToF32) {
   for (const int64_t count : {1, 3, 8, 129'068})
     for (const int64_t before : {0, 1}) {

@@ -1,4 +1,4 @@
-// What the tests of the CUDA kernels share: an emulated device and its ops.
+// Shared by the tests of the CUDA kernels: an emulated device and its ops.
 #pragma once
 
 #include "device/cuda/device.h"
@@ -11,16 +11,16 @@
 
 namespace ddp::testing {
 
-// For a test class that is run with a type of activations.
+// A base class for tests that have an activation type as parameter.
 struct EmulatedOps {
   explicit EmulatedOps(DType type = DType::f32)
       : context(*device, {type == DType::bf16 ? Precision::bf16 : Precision::fp32, false, {}}),
         ops(make_cuda_ops(*device, context.config)) {}
 
   std::unique_ptr<Device> device = make_cuda_device({});
-  CudaContext context;                                           // for kernels that are no op by themselves
-  std::unique_ptr<Ops> ops;                                      // with a context of its own
-  std::unique_ptr<Ops> reference = make_reference_ops(*device);  // on memory of the host
+  CudaContext context;                                           // for kernels that are not an op
+  std::unique_ptr<Ops> ops;                                      // has its own context
+  std::unique_ptr<Ops> reference = make_reference_ops(*device);  // on host memory
 
   Tested tested() const { return {*device, *ops, *reference, ops->activation_dtype()}; }
 };

@@ -1,4 +1,4 @@
-// Memory on a device, emulated or real, that is filled from the host and read back.
+// Memory on an emulated or real device; tests write and read it from the host.
 #pragma once
 
 #include "core/bf16.h"
@@ -16,7 +16,8 @@
 
 namespace ddp::testing {
 
-// Values on the device, with `before` elements before them; what lies before and after them must stay as it is.
+// Values on the device, `before` elements behind the start of the memory. Guard bytes lie before and after the values;
+// an op must not change the guard bytes.
 template <class T>
 class OnDevice {
  public:
@@ -48,7 +49,7 @@ class OnDevice {
   Buffer buffer_;
 };
 
-// A dense tensor on the device; without values NaN, so that an op must write all that it promises.
+// A dense tensor on the device. Without values it holds NaN, so a test sees every element that an op did not write.
 class OnDeviceTensor {
  public:
   OnDeviceTensor(Device& device, Shape shape, DType type, const Values& values, int64_t before = 0)

@@ -13,7 +13,7 @@ namespace {
 
 using Kind = OptimizerDesc::Kind;
 
-// Odd counts, gaps, one tensor of many blocks.
+// Odd sizes, gaps, and one tensor of many blocks.
 const OptimizerTensor kTensors[] = {{0, 5, true},        {16, 16, false},     {32, 33, true},  {96, 2000, true},
                                     {2096, 1024, false}, {3120, 70001, true}, {73136, 1, true}};
 constexpr int64_t kTotal = 73137;
@@ -29,14 +29,14 @@ Values flat(uint64_t seed) {
 
 const OptimizerScalars kScalars[] = {{0.1f, 0.1f, 0.001f, 0.5f}, {0.05f, 0.19f, 0.002f, 1}};
 
-// Two steps with the reference and, part by part, on the device.
+// Two steps on the reference, and on the device in partitions that end at `cuts`.
 void check(const Tested& t, const OptimizerDesc& desc, std::span<const int64_t> cuts, const std::string& name) {
   SCOPED_TRACE(name);
   const auto optimizer = t.ops.optimizer(desc, kTensors), reference = t.reference.optimizer(desc, kTensors);
   Values w = flat(1);
   std::vector<Values> state(desc.states(), Values(kTotal));
   const OnDevice<float> aw(t.device, w), clear(t.device, Values(3)), set(t.device, {0, 0, 1});
-  std::vector<OnDevice<float>> parts;  // of the states, part by part
+  std::vector<OnDevice<float>> parts;  // optimizer state of each partition
   for (size_t p = 0; p + 1 < cuts.size(); ++p)
     for (int s = 0; s < desc.states(); ++s) parts.emplace_back(t.device, Values(cuts[p + 1] - cuts[p]));
 
@@ -87,7 +87,7 @@ void check_optimizers(const Tested& t) {
   for (const auto& [name, desc] : kDescs) check(t, desc, std::array{int64_t{0}, kTotal}, name);
 }
 
-// Cut inside tensors, inside gaps and between them; one part is empty.
+// Partition edges lie inside tensors, inside gaps and between tensors; one partition is empty.
 void check_optimizer_parts(const Tested& t) {
   const int64_t cuts[] = {0, 16, 80, 80, 1104, 16400, kTotal};
   for (const auto& [name, desc] : kDescs) check(t, desc, cuts, name);
@@ -97,7 +97,7 @@ void check_lars(const Tested& t) {
   const OptimizerDesc desc{.kind = Kind::lars, .momentum = 0.9f, .weight_decay = 0.01f, .trust = 0.02f};
   check(t, desc, std::array{int64_t{0}, kTotal}, "lars");
 
-  // A tensor of zeros, or without gradients, takes the rate as it is.
+  // A tensor whose weights or gradients are all zero has a local rate of 1.
   const OptimizerTensor tensors[] = {{0, 16, true}, {16, 16, true}};
   Values weights(32), gradients(32);
   for (int i = 0; i < 16; ++i) gradients[i] = weights[16 + i] = 1;

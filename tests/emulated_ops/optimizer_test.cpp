@@ -9,7 +9,7 @@ TEST_F(EmulatedOptimizer, EachKind) { check_optimizers(tested()); }
 TEST_F(EmulatedOptimizer, PartByPart) { check_optimizer_parts(tested()); }
 TEST_F(EmulatedOptimizer, Lars) { check_lars(tested()); }
 
-// Chunks grow with the model, so that their number hardly does.
+// The chunk size grows with the model, so the number of chunks stays small.
 TEST_F(EmulatedOptimizer, OfMoreElementsThanTheGrid) {
   const int64_t count = 2'200'001;
   const OptimizerTensor tensors[] = {{0, count, true}};

@@ -13,7 +13,7 @@ struct Case {
   Window2d window;
 };
 
-// With a number for NaN, which is equal to nothing.
+// Replaces NaN, which compares unequal to itself, by a number.
 Values comparable(Values values) {
   std::replace_if(
       values.begin(), values.end(), [](float v) { return std::isnan(v); }, 1e6f);
@@ -33,7 +33,7 @@ void check(const Tested& t, Pool2dDesc::Kind kind, const Case& c, const Values& 
   reference->backward(on_host(in_x, in), on_host(y, out), on_host(dy, out), on_host(dx, in));
   const int64_t sizes[] = {c.n};
   const auto pool = t.ops.pool2d(desc, sizes);
-  for (const int64_t before : {0, 1}) {  // elements, so that all pointers are unaligned
+  for (const int64_t before : {0, 1}) {  // 1 element before the data makes all pointers unaligned
     const OnDeviceTensor ax(t.device, in, t.type, x, before), ay(t.device, out, t.type, before);
     const OnDeviceTensor ady(t.device, out, t.type, dy, before), adx(t.device, in, t.type, before);
     pool->forward(ax.tensor(), ay.tensor());
@@ -49,7 +49,7 @@ void check(const Tested& t, Pool2dDesc::Kind kind, const Case& c, const Values& 
 
 }  // namespace
 
-// LeNet's two, edges that no window covers, windows with gaps between them, windows that overlap.
+// LeNet's two poolings, edges that no window covers, windows with gaps, and overlapping windows.
 void check_average_pooling(const Tested& t) {
   for (const Case& c : {Case{5, 26, 26, 20, {2, 2}},
                         {3, 9, 9, 50, {2, 2}},
@@ -67,8 +67,8 @@ void check_average_pooling(const Tested& t) {
     check(t, Pool2dDesc::Kind::average, c, t.random(c.n * c.h * c.w * c.c, 1));
 }
 
-// Values of few levels, so that most windows hold equal ones, all of them above the padding's 0 or below it, or not;
-// then with NaN here and there, so that windows hold none, one or several.
+// The inputs have few distinct values, so most windows have several maxima; values are above 0 (the padding), below 0,
+// or both. A second pass adds NaN: windows have none, one or several.
 void check_maximum_pooling(const Tested& t) {
   for (const Case& c : {Case{3, 8, 8, 12, {2, 2}},
                         {1, 1, 1, 1, {1, 1}},

@@ -16,7 +16,7 @@ class EmulatedSoftmax : public ::testing::TestWithParam<DType>, public EmulatedO
 };
 INSTANTIATE_TEST_SUITE_P(Types, EmulatedSoftmax, kTypes, type_name);
 
-// One block at first; with a workspace, several where there is much to do.
+// Without a workspace the op runs one block; with a workspace, several blocks if the input is large.
 TEST_P(EmulatedSoftmax, AgreesWithTheReference) {
   struct Size {
     int64_t n, classes;
@@ -66,7 +66,7 @@ TEST_P(EmulatedSoftmax, AgreesWithTheReference) {
 }
 
 TEST_P(EmulatedSoftmax, IsSafeAtLargeLogitsAndTakesTheFirstOfEqualOnes) {
-  const Shape shape{2, {1, 1, 40}};  // lanes of a group share the sample
+  const Shape shape{2, {1, 1, 40}};  // several threads share a sample
   Values z(shape.elements(), -16384.0f), expected(shape.elements());
   z[0] = 16384;
   z[40 + 33] = z[40 + 2] = 16384;
@@ -85,7 +85,7 @@ TEST_P(EmulatedSoftmax, IsSafeAtLargeLogitsAndTakesTheFirstOfEqualOnes) {
   EXPECT_EQ(logits.values(), expected);
 }
 
-// Without smoothing its share in the loss is none, not 0 times infinity.
+// Without smoothing the class adds nothing to the loss; 0 * infinity would be NaN.
 TEST_P(EmulatedSoftmax, ALogitOfMinusInfinityIsAClassThatCannotBe) {
   const Shape shape{1, {1, 1, 3}};
   const OnDeviceTensor logits(*device, shape, type, Values{0, -INFINITY, 0});

@@ -1,4 +1,4 @@
-// Stands in for cuDNN and cuBLASLt on the emulator: the reference's loops, as work in the stream.
+// Replaces cuDNN and cuBLASLt on the emulator: enqueues the reference ops as work in the stream.
 #include "core/error.h"
 #include "device/cpu/device.h"
 #include "ops/cuda/bias_gradient.h"
@@ -19,7 +19,7 @@ int64_t out_of(const LinearDesc& desc) { return desc.out_features; }
 std::unique_ptr<Conv2d> make_reference(Ops& ops, const Conv2dDesc& desc) { return ops.conv2d(desc, {}); }
 std::unique_ptr<Linear> make_reference(Ops& ops, const LinearDesc& desc) { return ops.linear(desc, {}); }
 
-// The op with its ReLU's mask and its bias gradient done by our own kernels, as the real ones do.
+// The op. Our kernels compute the ReLU mask and the bias gradient, as in the real CUDA ops.
 template <class Op, class Desc>
 class Enqueued final : public Op {
  public:

@@ -1,6 +1,6 @@
-// Training on emulated GPUs: streams run in any order that events allow, kernels as compiled for the CPU. The same
-// losses and gradients as one rank on the CPU, recorded and not, over NCCL's stand-in and staged through the host, with
-// the data on the device and streamed to it.
+// Training on emulated GPUs gives the losses and gradients of one rank on the CPU: with and without graphs, over the
+// emulated NCCL and staged through the host, with resident and with streamed data. The emulator runs kernels compiled
+// for the CPU, and streams in any order that events allow.
 #include "comm/nccl/communicator.h"
 #include "comm/staged.h"
 #include "core/error.h"
@@ -65,12 +65,12 @@ TEST_P(EmulatedTraining, IsTheMathematicsOfOneRankOnTheCpu) {
 
 struct Variant {
   const char* name;
-  int64_t samples;  // 3: empty shards
+  int64_t samples;  // 3 gives empty shards
   ReplicaConfig replica;
   int micro_batches = 1;
 };
 
-// Norms of the global batch, dropout, momentum; micro-batches; optimizer state in parts.
+// Synchronized batch norm, dropout and momentum; micro-batches; partitioned optimizer state.
 TEST_P(EmulatedTraining, NormsMicroBatchesAndPartsOfStateAreTheSameMathematics) {
   const GpuWorld& world = GetParam();
   ReplicaConfig plain{.optimizer = {.momentum = 0.9f, .weight_decay = 1e-3f}, .sync_bn = true, .seed = 3};
@@ -127,7 +127,7 @@ TEST_P(EmulatedTraining, EvaluationCountsEverySampleOnce) {
   EXPECT_NEAR(actual.loss, expected.loss, 1e-5 * expected.loss);
 }
 
-// Planted faults. A bucket that is left out:
+// Planted fault: one bucket is not reduced.
 class ManyRanks : public EmulatedTraining {};
 
 TEST_P(ManyRanks, CatchABucketThatIsNotSummed) {
@@ -145,14 +145,14 @@ TEST_P(ManyRanks, CatchABucketThatIsNotSummed) {
   EXPECT_GT(worst, 1e-5);
 }
 
-// Compute that does not wait for its buckets: seen for some order of the streams.
+// Planted fault: the compute stream does not wait for the buckets. At least one order of the streams shows it.
 class Hasty final : public FaultyCommunicator {
  public:
   explicit Hasty(Communicator& inner) : FaultyCommunicator(inner, [](DeviceSpan) { return true; }) {}
   void wait(Sequence) override {}
 };
 
-// Ranks then see different sums, so that one may stop where the other goes on: it takes the other with it.
+// The ranks then see different sums, so one rank may stop while the other continues; the first error ends both.
 TEST(EmulatedStreams, CatchComputeThatDoesNotWait) {
   const GpuWorld world{"nccl_2_no_graph", 2, true, false, true};
   const MemoryDataset data = small_data(50);
@@ -177,7 +177,7 @@ TEST(EmulatedStreams, CatchComputeThatDoesNotWait) {
   EXPECT_TRUE(caught);
 }
 
-// On the emulator nothing runs before the host waits: so what has run shows whether it waited.
+// The emulator runs nothing until the host waits, so the completed work shows whether the host waited.
 TEST(EmulatedStreams, TheHostRunsTwoStepsAheadOfTheDevice) {
   const MemoryDataset data = small_data(200);
   for (const bool graphs : {true, false})

@@ -13,7 +13,7 @@ std::vector<CapturePtr>& captures() {
 
 thread_local cudaStreamCaptureMode thread_mode = cudaStreamCaptureModeGlobal;
 
-// Every step must come before where the origin stands; else a forked stream was not joined.
+// True if every step of the capture precedes the origin stream's last step. If not, a forked stream was not joined.
 bool all_joined(const Capture& capture) {
   std::set<size_t> seen, open = capture.origin->tail;
   while (!open.empty()) {
@@ -29,7 +29,7 @@ void end(Capture& capture) {
     stream->capture = nullptr;
     stream->tail.clear();
   }
-  capture.origin = nullptr;  // events may still know the capture
+  capture.origin = nullptr;  // events may still refer to the capture
   std::erase_if(captures(), [&](const CapturePtr& other) { return other.get() == &capture; });
 }
 
@@ -109,7 +109,8 @@ cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t) {
   return exec ? cudaSuccess : report(cudaErrorInvalidValue);
 }
 
-// One task a step between a first and a last one in the stream; branches compete as streams do.
+// The launch adds a first task, a task for each step, and a last task to the stream. The scheduler orders branches as
+// it orders streams.
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
   if (!exec) return report(cudaErrorInvalidValue);
   const auto lock = Scheduler::lock();
@@ -133,7 +134,7 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
   return cudaSuccess;
 }
 
-// Launches under way go on.
+// Pending launches of the graph continue.
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
   if (!exec) return report(cudaErrorInvalidValue);
   const auto lock = Scheduler::lock();

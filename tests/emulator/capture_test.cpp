@@ -1,4 +1,4 @@
-// Captures, and the graphs they become.
+// Stream captures and their graphs.
 #include "fixture.h"
 
 #include <cmath>
@@ -33,7 +33,7 @@ TEST(Capture, ReplaysForkAndJoin) {
     ASSERT_EQ(cudaStreamEndCapture(fixture.a, &graph), cudaSuccess);
     EXPECT_EQ(cudaStreamIsCapturing(fixture.b, &status), cudaSuccess);
     EXPECT_EQ(status, cudaStreamCaptureStatusNone);
-    EXPECT_TRUE(std::isnan(fixture.read(fixture.x)[0]));  // recorded, not run
+    EXPECT_TRUE(std::isnan(fixture.read(fixture.x)[0]));  // captured, not run
 
     cudaGraphExec_t exec = nullptr;
     ASSERT_EQ(cudaGraphInstantiate(&exec, graph, cudaGraphInstantiateFlagUseNodePriority), cudaSuccess);
@@ -79,7 +79,7 @@ TEST(Capture, AForkThatIsNotJoinedIsRefused) {
   cudaGraph_t graph = nullptr;
   EXPECT_EQ(cudaStreamEndCapture(fixture.a, &graph), cudaErrorStreamCaptureUnjoined);
   EXPECT_EQ(graph, nullptr);
-  launch(fixture.b, 1, 1, set, fixture.x, 4.0f);  // both streams work again
+  launch(fixture.b, 1, 1, set, fixture.x, 4.0f);  // both streams work after the failed capture
   EXPECT_EQ(fixture.read(fixture.x)[0], 4);
 }
 
@@ -109,7 +109,7 @@ void expect_refused(const char* what, cudaError_t expected, const std::function<
   EXPECT_EQ(call(fixture), expected);
   cudaGraph_t graph = nullptr;
   EXPECT_EQ(cudaStreamEndCapture(fixture.a, &graph), cudaErrorStreamCaptureInvalidated);
-  EXPECT_EQ(cudaEventQuery(fixture.event), cudaErrorCapturedEvent);  // nor afterwards
+  EXPECT_EQ(cudaEventQuery(fixture.event), cudaErrorCapturedEvent);  // also after the capture
   cudaGetLastError();
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint64_t kSeeds = 200;
 
-// Stream a writes x, stream b reads it; returns how many seeds gave the wrong y.
+// Stream a writes x and stream b reads it. Returns the number of seeds that gave a wrong y.
 int wrong_results(bool ordered) {
   int wrong = 0;
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
@@ -72,7 +72,8 @@ TEST(Streams, TheDefaultStreamWaitsForBlockingOnesOnly) {
   EXPECT_GT(wrong, 0);
 }
 
-// Each rank's collective waits for the other's; one rank's host waits elsewhere until the other is through.
+// The collective of each rank waits for the other rank's; the host of one rank waits for something else until the other
+// rank has finished.
 TEST(Streams, WorkMayWaitForOtherThreads) {
   std::atomic<int> first = 0, second = 0;
   std::atomic<bool> through = false;
@@ -108,7 +109,7 @@ TEST(Memory, PageableIsReadAtOnceAndPinnedWhenTheCopyRuns) {
   const std::vector<float> values = fixture.read(fixture.x);
   EXPECT_EQ(values[0], 1);
   EXPECT_EQ(values[1], 2);
-  EXPECT_TRUE(std::isnan(values[2]));  // nobody wrote it
+  EXPECT_TRUE(std::isnan(values[2]));  // not written
 
   ASSERT_EQ(cudaMemcpyAsync(pinned, fixture.x, sizeof(float), cudaMemcpyDeviceToHost, fixture.a), cudaSuccess);
   EXPECT_EQ(*pinned, 2);

@@ -9,7 +9,7 @@ std::set<CUevent_st*>& live_events() {
   return events;
 }
 
-// A stream that waits for an event of a capture joins the capture.
+// A stream that waits for a captured event joins the capture.
 cudaError_t wait_in_capture(cudaStream_t stream, CUevent_st& event) {
   const CapturePtr capture = stream ? stream->capture : nullptr;
   if (capture && capture->invalid) return cudaErrorStreamCaptureInvalidated;
@@ -17,7 +17,7 @@ cudaError_t wait_in_capture(cudaStream_t stream, CUevent_st& event) {
     if (!event.task) return cudaSuccess;  // never recorded
     return invalidate(capture, cudaErrorStreamCaptureIsolation);
   }
-  if (event.capture->origin == nullptr) return invalidate(capture, cudaErrorCapturedEvent);  // it has ended
+  if (event.capture->origin == nullptr) return invalidate(capture, cudaErrorCapturedEvent);  // the capture has ended
   if (event.capture->invalid) return cudaErrorStreamCaptureInvalidated;
   if (!stream) return invalidate(event.capture, cudaErrorStreamCaptureImplicit);
   if (capture && capture != event.capture) {

@@ -1,4 +1,4 @@
-// A flow of control with a stack of its own, on the thread that made it.
+// A thread of control with its own stack. It runs on the host thread that created it.
 #pragma once
 
 #include <ucontext.h>
@@ -9,13 +9,13 @@ namespace emulator {
 
 class Fiber {
  public:
-  Fiber();                         // the flow that is running: the thread's own
-  explicit Fiber(void (*body)());  // starts at the first switch to it; must never return
+  Fiber();                         // the host thread's own flow, which is running
+  explicit Fiber(void (*body)());  // body starts at the first switch to the fiber and must not return
   ~Fiber();
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  // Leaves the running fiber `from` and goes on in `to`; returns when somebody switches back.
+  // Suspends the running fiber `from` and resumes `to`. Returns when a fiber switches back to `from`.
   static void switch_to(Fiber& from, Fiber& to);
 
  private:
@@ -27,7 +27,7 @@ class Fiber {
   ucontext_t context_{};
   void* jump_[5];
   char* mapping_ = nullptr;
-  void* stack_ = nullptr;  // for the sanitizers, as the next two
+  void* stack_ = nullptr;  // this and the next two members are for the sanitizers
   size_t stack_bytes_ = 0;
   void* sanitizer_ = nullptr;
 };

@@ -1,4 +1,4 @@
-// What the emulator's tests share.
+// Shared by the emulator's tests.
 #pragma once
 
 #include <cuda_runtime.h>

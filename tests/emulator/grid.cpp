@@ -1,9 +1,9 @@
-// Runs a kernel: its blocks one after another, the threads of a block as lanes.
+// Runs a kernel: one block after another. A thread of a block is a lane.
 //
-// A fiber takes a lane that has not started, runs it to its end, and takes the next. So a kernel whose threads never
-// wait is a loop on one fiber. A lane that waits keeps its fiber, and another goes on: with a lane whose wait is over,
-// else with one that has not started. Where there is neither, the block is done, or it is stuck. Blocks, and lanes, run
-// in ascending or descending order, as the seed has it.
+// A fiber takes a lane that has not started, runs it to its end, and takes the next one. So a kernel whose threads
+// never wait is a loop on one fiber. A lane that waits keeps its fiber; another fiber continues with a lane whose wait
+// is over, or else with a lane that has not started. If there is no such lane, the block is done or stuck. The seed
+// decides whether blocks and lanes run in ascending or descending order.
 #include "grid.h"
 
 #include "emulator/emulator.h"
@@ -35,7 +35,7 @@ struct Lane {
   WarpOp op{};
   unsigned mask = 0;
   int source = 0;
-  uint64_t value = 0;  // given to the warp operation, then got from it
+  uint64_t value = 0;  // input of the warp operation, then its result
 };
 
 uint3 unflatten(unsigned i, dim3 size) {
@@ -64,8 +64,8 @@ class Grid {
 
   const std::function<void()>* thread_ = nullptr;
   unsigned count_ = 0, started_ = 0, returned_ = 0;
-  unsigned at_barrier_ = 0, at_warp_ = 0;  // lanes that wait there
-  unsigned current_ = 0;                   // the lane that runs
+  unsigned at_barrier_ = 0, at_warp_ = 0;  // lanes that wait at a block barrier, at a warp operation
+  unsigned current_ = 0;                   // running lane
   int votes_ = 0, result_ = 0;
   bool descending_ = false;
   std::vector<Lane> lanes_;
@@ -160,7 +160,7 @@ uint64_t Grid::warp_operation(WarpOp op, unsigned mask, uint64_t value, int sour
   return lane.value;
 }
 
-// A lane that is not there gives all bits set: NaN.
+// A missing lane gives a value with all bits set, which is a NaN.
 bool Grid::complete_warp(unsigned index) {
   const unsigned first = index / warpSize * warpSize;
   const Lane like = lanes_[index];
@@ -245,5 +245,5 @@ void run_grid(dim3 blocks, dim3 threads, const std::function<void()>& thread) {
 
 }  // namespace emulator
 
-// The order of memory between this thread and others; the thread sanitizer would not see a fence.
+// A full memory barrier. Not std::atomic_thread_fence, which the thread sanitizer does not see.
 void __threadfence() { __sync_synchronize(); }

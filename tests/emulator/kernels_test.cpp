@@ -1,4 +1,4 @@
-// What a kernel's threads do together.
+// Cooperation of a kernel's threads.
 #include "fixture.h"
 
 #include <cuda_bf16.h>
@@ -25,7 +25,7 @@ __global__ void shift_without_waiting(float* x, unsigned by) {
   x[threadIdx.x] = tile[(threadIdx.x + by) % blockDim.x];
 }
 
-// The last block to finish adds what the others left; it resets the counter.
+// The last block to finish adds the partial sums of all blocks and resets the counter.
 __global__ void sum(const float* x, float* partial, unsigned* finished, float* total) {
   __shared__ float of_warp[kThreads / 32];
   __shared__ bool last;
@@ -94,7 +94,7 @@ TEST(Kernels, ThreadsWaitForEachOther) {
   }
 }
 
-// Whether a thread reads what a later one writes or what an earlier one does, as the order of threads changes.
+// Without the barrier a thread reads a later or an earlier thread's value, depending on the order of threads.
 TEST(Kernels, AMissingWaitShows) {
   for (const unsigned by : {1, kThreads - 1}) {
     int seeds_with_many_wrong = 0;
@@ -198,10 +198,10 @@ TEST(KernelsDeathTest, StuckThreadsAreReported) {
 TEST(Bf16, RoundsToNearestEven) {
   EXPECT_EQ(sizeof(__nv_bfloat16), 2u);
   EXPECT_EQ(__bfloat162float(__float2bfloat16(1.0f)), 1.0f);
-  EXPECT_EQ(__bfloat16_as_ushort(__float2bfloat16(__uint_as_float(0x3f808000))), 0x3f80);  // a tie, to even
+  EXPECT_EQ(__bfloat16_as_ushort(__float2bfloat16(__uint_as_float(0x3f808000))), 0x3f80);  // tie to even
   EXPECT_EQ(__bfloat16_as_ushort(__float2bfloat16(__uint_as_float(0x3f818000))), 0x3f82);
   EXPECT_EQ(__bfloat16_as_ushort(__float2bfloat16(__uint_as_float(0x3f808001))), 0x3f81);
-  EXPECT_EQ(__bfloat16_as_ushort(__float2bfloat16(__uint_as_float(0x7f7fffff))), 0x7f80);  // becomes infinity
+  EXPECT_EQ(__bfloat16_as_ushort(__float2bfloat16(__uint_as_float(0x7f7fffff))), 0x7f80);  // rounds to infinity
   EXPECT_TRUE(std::isnan(__bfloat162float(__float2bfloat16(__uint_as_float(0x7f800001)))));
   const float2 pair = __bfloat1622float2(__floats2bfloat162_rn(-2.0f, 0.5f));
   EXPECT_EQ(pair.x, -2.0f);

@@ -28,7 +28,7 @@ Memory& memory() {
   return memory;
 }
 
-// Where the range lies; invalid where it sticks out of an allocation.
+// The kind of memory of a range; invalid if the range exceeds its allocation.
 struct Place {
   Kind kind = Kind::pageable;
   bool valid = true;
@@ -80,7 +80,7 @@ cudaError_t deallocate(void* address, Kind kind) {
   return cudaSuccess;
 }
 
-// Whoever frees memory that copies still use would otherwise break something else, later.
+// Aborts if a copy uses memory that was freed before the copy ran: the copy would corrupt other data.
 void expect_valid(const void* address, size_t bytes, Kind kind) {
   const Place place = place_of(address, bytes);
   if (place.valid && place.kind == kind) return;
@@ -115,7 +115,7 @@ cudaError_t cudaMallocHost(void** result, size_t bytes, unsigned) { return alloc
 cudaError_t cudaHostAlloc(void** result, size_t bytes, unsigned) { return allocate(result, bytes, Kind::pinned); }
 cudaError_t cudaFreeHost(void* address) { return deallocate(address, Kind::pinned); }
 
-// As CUDA does, after the work issued so far.
+// Frees after all issued work, as CUDA does.
 cudaError_t cudaFree(void* address) {
   if (!address) return cudaSuccess;
   if (const cudaError_t error = cudaDeviceSynchronize()) return error;
@@ -135,8 +135,8 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   return cudaSuccess;
 }
 
-// Pageable memory is done with when the call returns: read at once into a copy, or written after a wait. Other memory
-// is read and written when the copy runs.
+// Pageable memory is free for use when the call returns: the call copies the source at once, or waits and then writes
+// the destination. Other memory is read and written when the copy runs.
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
   if (bytes == 0) return cudaSuccess;
   const Place target = place_of(to, bytes), source = place_of(from, bytes);

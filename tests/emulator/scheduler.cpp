@@ -19,13 +19,13 @@ struct State {
   int running = 0;
 };
 
-// Never destroyed: at exit workers may still wait for tasks that will not come.
+// Never destroyed: at exit worker threads may still wait for tasks.
 State& state() {
   static State& state = *new State;
   return state;
 }
 
-// The most urgent one three times of four, so that one branch can run far ahead of another; else any.
+// Picks the most urgent ready task three times of four, else a random one. So one branch can run far ahead of another.
 TaskPtr pick(const Domain* domain, bool foreign) {
   std::vector<size_t> choice;
   for (size_t i = 0; i < state().ready.size(); ++i)
@@ -84,7 +84,8 @@ void Scheduler::add(const TaskPtr& task, const std::vector<TaskPtr>& after) {
   state().changed.notify_all();
 }
 
-// What others issued is left to them at first; they may be held up elsewhere until this thread goes on.
+// Tasks of other domains are left to their threads for 1 ms. After that this thread runs them too, because their
+// threads may wait for this thread.
 void Scheduler::finish(Lock& lock, const TaskPtr& task) {
   bool help = false;
   while (task && !task->done) {

@@ -1,4 +1,4 @@
-// Runs tasks in the order of their dependencies, and otherwise in an order picked by the seed.
+// Runs tasks in the order of their dependencies. The seed decides the order of independent tasks.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@
 
 namespace emulator {
 
-// The work of one host thread's streams. A thread that waits runs the tasks of its own domain first.
+// The streams of one host thread. A thread that waits runs the tasks of its own domain first.
 struct Domain;
 using DomainPtr = std::shared_ptr<Domain>;
 
 struct Work {
-  std::function<void()> run;  // empty: only a point in the order
-  bool may_block = false;     // it may wait for other threads, so it gets one of its own
+  std::function<void()> run;  // empty: the task only orders other tasks
+  bool may_block = false;     // may wait for other threads, so it runs on its own worker thread
 };
 
 struct Task {
@@ -24,14 +24,14 @@ struct Task {
 
   DomainPtr domain;
   Work work;
-  uint64_t urgency;  // of ready tasks the most urgent runs, mostly
-  int missing = 0;   // dependencies that are not done
+  uint64_t urgency;  // the most urgent ready task runs first in most cases
+  int missing = 0;   // pending dependencies
   std::vector<std::shared_ptr<Task>> next;
   bool done = false;
 };
 using TaskPtr = std::shared_ptr<Task>;
 
-// Its mutex guards the tasks and all of the streams', events' and captures' state; a task runs without it.
+// The scheduler's mutex guards all tasks, streams, events and captures. A task runs without the lock.
 class Scheduler {
  public:
   using Lock = std::unique_lock<std::mutex>;
@@ -39,9 +39,9 @@ class Scheduler {
   static Lock lock();
   static void add(const TaskPtr& task, const std::vector<TaskPtr>& after);
 
-  // Runs tasks until `task` is done; null is done.
+  // Runs tasks until `task` is done. Returns at once if `task` is null.
   static void finish(Lock& lock, const TaskPtr& task);
-  // Runs none, one or a few tasks of the domain, or of others where it has none that is ready.
+  // Runs 0 to 3 ready tasks, of the domain or else of other domains.
   static void nudge(Lock& lock, const Domain* domain);
 };
 

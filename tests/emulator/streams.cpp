@@ -10,7 +10,7 @@ std::set<CUstream_st*>& live_streams() {
   return streams;
 }
 
-// A stream keeps its urgency for a while, so that it may overtake others or fall far behind.
+// A stream keeps its urgency for several tasks, so it can run far ahead of other streams or far behind them.
 uint64_t urgency(CUstream_st* stream) {
   if (!stream) return draw();
   if (draw() % 8 == 0) stream->urgency = draw();

@@ -1,4 +1,4 @@
-// Streams, events and captures behind CUDA's handles. All of it is guarded by the scheduler's mutex.
+// Streams, events and captures behind CUDA's handles. The scheduler's mutex guards them.
 #pragma once
 
 #include "emulator/api.h"
@@ -12,11 +12,11 @@
 
 namespace emulator {
 
-// One step of a capture, and of the graph it becomes.
+// One step of a capture and of its graph.
 struct Recorded {
   Work work;
   std::set<size_t> after;  // indices of earlier steps
-  CUstream_st* lane;       // tells branches apart; never followed
+  CUstream_st* lane;       // identifies the branch; never dereferenced
 };
 using Recording = std::vector<Recorded>;
 
@@ -35,20 +35,20 @@ struct Domain {
 };
 DomainPtr this_domain();
 
-// Adds work to the stream, or to the capture it is in; callers hold the scheduler's lock, as for all that follows. A
-// stream that captures can neither give a task nor come after one.
+// Adds work to the stream, or to the stream's capture. A capturing stream cannot return a task or wait for one. Callers
+// of this and the following functions hold the scheduler's lock.
 cudaError_t submit(cudaStream_t stream, Work work, TaskPtr* task = nullptr, std::vector<TaskPtr> after = {});
-// The task after everything issued by this domain so far.
+// A task that follows all work which the domain has issued.
 TaskPtr last_of_domain(const DomainPtr& domain);
 
-// For calls that may not be made while this thread captures: an error, and the capture is lost.
+// For calls that are not permitted during a capture: returns an error and invalidates the capture.
 cudaError_t refuse_in_capture();
 cudaError_t invalidate(const CapturePtr& capture, cudaError_t error);
 
-bool is_live(CUstream_st* stream);  // the default stream is
+bool is_live(CUstream_st* stream);  // true for the default stream
 bool is_live(CUevent_st* event);
 
-// Remembers the error for cudaGetLastError, and returns it.
+// Stores the error for cudaGetLastError, and returns it.
 cudaError_t report(cudaError_t error);
 
 }  // namespace emulator
@@ -60,13 +60,13 @@ struct CUstream_st {
   uint64_t urgency = 0;
   emulator::TaskPtr last;
   emulator::CapturePtr capture;
-  std::set<size_t> tail;  // what the next step of the capture comes after
+  std::set<size_t> tail;  // capture steps that the next step depends on
 };
 
 struct CUevent_st {
   bool timed;
   emulator::TaskPtr task;
-  emulator::CapturePtr capture;  // set if it was last recorded in a capture
+  emulator::CapturePtr capture;  // set if the last record was in a capture
   std::set<size_t> tail;
 };
 
@@ -76,5 +76,5 @@ struct CUgraph_st {
 
 struct CUgraphExec_st {
   std::shared_ptr<const emulator::Recording> steps;
-  emulator::TaskPtr last;  // launches of one graph follow each other
+  emulator::TaskPtr last;  // end of the last launch; launches of a graph run one after another
 };

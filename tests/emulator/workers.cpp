@@ -15,7 +15,7 @@ struct Workers {
   size_t idle = 0;
 };
 
-// Never destroyed: the threads live until the process ends.
+// Never destroyed: the threads run until the process ends.
 Workers& workers() {
   static Workers& workers = *new Workers;
   return workers;

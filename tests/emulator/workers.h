@@ -1,4 +1,4 @@
-// Threads for work that may wait for other threads. They are made as needed and kept.
+// Worker threads for work that may wait for other threads. They are created on demand and reused.
 #pragma once
 
 #include <functional>

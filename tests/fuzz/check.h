@@ -1,4 +1,4 @@
-// What fuzz targets have in common.
+// Shared by the fuzz targets.
 #pragma once
 
 #include "core/error.h"
@@ -10,14 +10,14 @@
 
 namespace ddp {
 
-// Ends the program, which libFuzzer reports with the input, unless `holds`.
+// Aborts the program unless `holds`. libFuzzer reports the input.
 inline void check(bool holds, const char* what) {
   if (holds) return;
   std::fprintf(stderr, "not so: %s\n", what);
   std::abort();
 }
 
-// A reader may take its input, or refuse it with this code; all else ends the program.
+// Runs a reader, which may accept its input or throw an Error with this code. Anything else ends the program.
 template <class Read>
 void read_or_refuse(Exit code, Read&& read) {
   try {

@@ -1,5 +1,5 @@
-// An input is a configuration file. It goes as far as it is taken: through the reader, to the options of a command
-// line, and, if it is taken as a whole, back into an effective configuration that says the same.
+// An input is a configuration file. It goes through the reader to the options of a command line. If all of it is
+// accepted, the effective configuration that is written from the options must be equivalent.
 #include "app/config_file.h"
 #include "app/declare_options.h"
 #include "nn/models.h"
@@ -13,14 +13,14 @@
 
 namespace ddp {
 
-std::span<const NamedModel> models() {  // for the help, in the place of networks
+std::span<const NamedModel> models() {  // for the help text; replaces nn/models
   static const NamedModel lenet = {"lenet", nullptr};
   return {&lenet, 1};
 }
 
 namespace {
 
-// Options are declared once: to do so takes longer than all the rest.
+// Declares the options once, because the declaration takes longer than a test run.
 struct CommandLine {
   CommandLine() { declare_options(app, options, texts); }
   CLI::App app;

@@ -1,4 +1,4 @@
-// gzip in memory, for mutations of what is packed.
+// gzip in memory, for mutations of compressed content.
 #pragma once
 
 #include <zlib.h>
@@ -11,7 +11,7 @@ namespace ddp {
 
 constexpr int kGzip = 16;
 
-// False where it is not one gzip stream, or unpacks to more than 4 KiB.
+// Returns false if `packed` is not one gzip stream or unpacks to more than 4 KiB.
 inline bool unpack(std::span<const uint8_t> packed, std::vector<uint8_t>& content) {
   if (packed.size() < 2 || packed[0] != 0x1f || packed[1] != 0x8b) return false;
   content.resize(1 << 12);

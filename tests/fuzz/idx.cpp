@@ -1,4 +1,4 @@
-// An input is a file of images, and one of labels, gzipped or not, beside a good file of the other kind.
+// An input is read as an image file and as a label file, gzipped or not, beside a valid file of the other kind.
 #include "data/idx.h"
 
 #include "tests/fuzz/check.h"
@@ -39,7 +39,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
 
 extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t most);
 
-// A changed gzip stream hardly ever has the checksum of its content: so every other time the content is changed.
+// A mutated gzip stream almost never has a valid checksum. So every second mutation changes the unpacked content.
 extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t most, unsigned seed) {
   std::vector<uint8_t> content;
   if (seed % 2 == 0 || !ddp::unpack({data, size}, content)) return LLVMFuzzerMutate(data, size, most);

@@ -1,4 +1,4 @@
-// An input is the manifest.json of a checkpoint. What is read is written as the same text.
+// An input is the manifest.json of a checkpoint. A manifest that is read must be written as the same text.
 #include "train/manifest.h"
 
 #include "tests/fuzz/check.h"

@@ -1,4 +1,4 @@
-// An input is a file.
+// An input is a safetensors file.
 #include "train/safetensors.h"
 
 #include "tests/fuzz/check.h"

@@ -1,4 +1,4 @@
-// An input is the state.json of a checkpoint. What is read is written as a text that is read as the same state.
+// An input is the state.json of a checkpoint. A state that is read, written and read again must be equal.
 #include "tests/fuzz/check.h"
 #include "train/run_state.h"
 

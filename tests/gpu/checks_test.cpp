@@ -1,4 +1,4 @@
-// What the emulated kernels are checked for (tests/emulated_ops/checks.h), on a GPU.
+// Runs the checks of the emulated kernels (tests/emulated_ops/checks.h) on a GPU.
 #include "tests/emulated_ops/checks.h"
 
 #include "tests/gpu/fixture.h"

@@ -12,7 +12,7 @@ struct Case {
 };
 
 const Case kCases[] = {
-    {256, 26, 26, 1, 20, 3, 1, 0, true},  // LeNet's, at its batch size, a half and a short one
+    {256, 26, 26, 1, 20, 3, 1, 0, true},  // LeNet's at full, half and short batch size
     {256, 12, 12, 20, 50, 5, 1, 0, true},
     {128, 12, 12, 20, 50, 5, 1, 0, true},
     {96, 26, 26, 1, 20, 3, 1, 0, true},
@@ -33,9 +33,9 @@ const Case kCases[] = {
     {9, 8, 8, 128, 128, 3, 1, 1},
     {5, 9, 9, 128, 64, 3, 2, 1, true},
     {5, 8, 8, 64, 128, 1, 2},
-    {17, 14, 14, 64, 64, 3, 1, 1, false, false},  // without a bias
+    {17, 14, 14, 64, 64, 3, 1, 1, false, false},  // no bias
     {5, 9, 7, 12, 24, 3, 1, 1, true, false},
-    {6, 14, 14, 24, 32, 5, 2, {1, 1, 2, 2}, true},  // other padding at the bottom and the right
+    {6, 14, 14, 24, 32, 5, 2, {1, 1, 2, 2}, true},  // asymmetric padding
     {3, 9, 7, 3, 17, 3, 2, {0, 1, 2, 0}, false, false},
     {1, 8, 8, 8, 16, 2, 1, {0, 0, 1, 1}},
 };
@@ -79,7 +79,7 @@ TEST_P(Conv2dOnGpu, AgreesWithTheReference) {
   conv->forward(ax.tensor(in), ay.tensor(out));
   expect_agrees(ay.values(), ry.memory, "y", tolerance);
 
-  // The sign of a y near 0 is rounding's: judge the gradients by the reference's y.
+  // Rounding decides the sign of a y near 0, so the gradients use the reference's y.
   const OnGpu y(device, ry.memory, dtype), dw(device, weights), db(device, c.out), sum_dw(device, dw0),
       sum_db(device, db0);
   conv->backward_weight(ax.tensor(in), y.tensor(out), ady.tensor(out), dw.f32(), c.bias ? db.f32() : nullptr,
@@ -107,7 +107,7 @@ std::string case_name(const ::testing::TestParamInfo<std::tuple<Precision, Case>
 INSTANTIATE_TEST_SUITE_P(All, Conv2dOnGpu,
                          ::testing::Combine(::testing::ValuesIn(kPrecisions), ::testing::ValuesIn(kCases)), case_name);
 
-// A plan of several batch sizes runs each of them, with weights that change between calls.
+// One plan runs every declared batch size. The weights change between calls.
 TEST(Conv2dPlanOnGpu, RunsEveryDeclaredBatchSizeAndReadsNewWeights) {
   const auto cpu = make_cpu_device();
   for (const Precision precision : kPrecisions) {

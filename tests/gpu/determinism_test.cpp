@@ -1,4 +1,4 @@
-// With `deterministic`, an op gives the same bits each time, and so does another Ops made alike.
+// With `deterministic`, an op gives the same bits in every run, also on a second Ops object of the same configuration.
 #include "tests/gpu/fixture.h"
 
 #include <functional>
@@ -13,7 +13,7 @@ using Bits = std::vector<std::vector<char>>;
 
 class DeterminismOnGpu : public ::testing::TestWithParam<Precision> {
  protected:
-  // `pass` is run on a new Ops for each half of the repetitions.
+  // Runs the pass that `make` returns many times. Each half of the repetitions has a new Ops object.
   void expect_same_bits(const std::function<std::function<Bits()>(Gpu&)>& make) {
     Bits first;
     for (int half = 0; half < 2; ++half) {
@@ -29,7 +29,7 @@ class DeterminismOnGpu : public ::testing::TestWithParam<Precision> {
     }
   }
 
-  // One pass forward and back of a convolution or a linear layer.
+  // One forward and backward pass of a convolution or a linear layer.
   template <class Op>
   static std::function<Bits()> pass_of(Gpu& gpu, std::shared_ptr<Op> op, const Shape& in, const Shape& out,
                                        int64_t weights) {

@@ -46,7 +46,7 @@ TEST(DeviceOnGpu, StampsGrow) {
   EXPECT_TRUE(std::is_sorted(times.begin(), times.end()));
 }
 
-// Each run adds the learning rate to every weight.
+// The gradient is -1, so each run adds the learning rate to every weight.
 TEST(DeviceOnGpu, RecordingsRunEachTimeWithWhatTheMemoryThenHolds) {
   for (const bool graphs : {true, false}) {
     const auto device = make_cuda_device({.graphs = graphs});

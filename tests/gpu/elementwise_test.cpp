@@ -1,4 +1,4 @@
-// Ops that touch each element once, and softmax.
+// Elementwise ops and softmax.
 #include "tests/gpu/fixture.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// What the tests on a GPU share: the backend, memory that is filled from the host and read back, and a norm to compare
-// by. Values are judged by tests/reference, on inputs rounded as the GPU's are.
+// Shared by the GPU tests: the backend, memory that tests write and read from the host, and a norm for comparisons.
+// tests/reference gives the expected values, for inputs with the GPU's rounding.
 #pragma once
 
 #include "comm/add.h"
@@ -35,13 +35,13 @@ inline std::string name_of(Precision precision) {
   return precision == Precision::fp32 ? "fp32" : precision == Precision::tf32 ? "tf32" : "bf16";
 }
 
-// Of convolutions and linear layers, by norm; and of ops that multiply no matrices.
+// Relative tolerances: of convolutions and linear layers, and of ops without matrix products.
 inline double tolerance_of(Precision precision) {
   return precision == Precision::fp32 ? 1e-5 : precision == Precision::tf32 ? 2e-3 : 2e-2;
 }
 inline double elementwise_tolerance_of(Precision precision) { return precision == Precision::bf16 ? 2e-2 : 1e-5; }
 
-// A line for the table that `check` makes; of several with one name it shows the greatest.
+// Prints a figure for the table of `check`. If several figures have the same name, the table shows the maximum.
 inline void print_figure(const char* name, double value) { std::printf("figure: %s = %.2g\n", name, value); }
 
 inline void expect_agrees(const Values& actual, const Values& expected, const char* what, double tolerance) {
@@ -71,7 +71,8 @@ std::vector<T> downloaded(Device& device, const Buffer& buffer) {
   return values;
 }
 
-// Floats on the GPU in either type: NaN unless values are given, as an op must write all that it promises.
+// An array on the GPU in f32 or bf16. Without values it holds NaN, so a test sees every element that an op did not
+// write.
 class OnGpu {
  public:
   OnGpu(Device& device, const Values& values, DType dtype = DType::f32) : device_(device), dtype_(dtype) {

@@ -1,4 +1,4 @@
-// Gradients of the GPU's ops in fp32 against central differences of sum(dy * y), which the host adds in double.
+// Compares the gradients of the GPU ops in fp32 with central differences of sum(dy * y). The host sums in double.
 #include "tests/gpu/fixture.h"
 
 namespace ddp::testing {
@@ -12,7 +12,7 @@ double dot(const Values& a, const Values& b) {
   return sum;
 }
 
-// d loss / d values[i] for all i. A power of two as step, so that the perturbed floats are exact.
+// d loss / d values[i] for all i. The step is a power of two, so the perturbed floats are exact.
 template <class Loss>
 Values differences(Values values, const Loss& loss) {
   constexpr float kStep = 1.0f / 16;
@@ -34,7 +34,7 @@ class GradientOnGpu : public ::testing::Test {
   const Gpu gpu{Precision::fp32};
   Device& device = *gpu.device;
 
-  // For a convolution or a linear layer.
+  // Compares the gradients of a convolution or a linear layer.
   template <class Op>
   void expect_gradients(Op& op, const Shape& in, const Shape& out, const Values& x, const Values& w, const Values& b) {
     const Values dy = random_values(out.elements(), 4);
@@ -75,7 +75,7 @@ TEST_F(GradientOnGpu, Convolution) {
 TEST_F(GradientOnGpu, LinearWithFusedRelu) {
   const LinearDesc desc{.in_features = 4, .out_features = 6, .input_format = {}, .relu = true};
   const Shape in{3, {1, 1, 4}}, out{3, {1, 1, 6}};
-  // Weights small beside biases of either sign: no output is near the kink.
+  // Weights are small and biases are large with both signs, so no output is near the kink of the ReLU.
   Values w = random_values(24, 2);
   for (float& v : w) v *= 0.15f;
   const int64_t sizes[] = {3};
@@ -92,7 +92,7 @@ TEST_F(GradientOnGpu, Pooling) {
                                      {global_average, {}}}) {
     const Pool2dDesc desc{kind, {7, 6, 2}, {}, window};
     const Shape in{2, desc.input}, out{2, pool2d_output(desc)};
-    // An eighth apart, in an order that is none: no step changes which is the largest.
+    // Values are 1/8 apart in a scrambled order, so no step changes the maximum of a window.
     Values x(in.elements());
     for (int64_t i = 0; i < in.elements(); ++i) x[i] = static_cast<float>(i * 37 % in.elements()) / 4;
     const Values dy = random_values(out.elements(), 2);
@@ -131,7 +131,7 @@ TEST_F(GradientOnGpu, BatchNorm) {
   const Values expected_dshift = differences(shift, [&](const Values& v) { return loss(x, scale, v); });
   const Values expected_dx = differences(x, [&](const Values& v) { return loss(v, scale, shift); });
 
-  loss(x, scale, shift);  // the last forward
+  loss(x, scale, shift);  // the forward pass that the gradients belong to
   const OnGpu ax(device, x), ascale(device, scale), ashift(device, shift), ady(device, dy), t(device, 6);
   norm->bind(ascale.f32(), ashift.f32());
   norm->backward_sum(ax.tensor(shape), {}, {}, ady.tensor(shape), t.f32());

@@ -1,4 +1,4 @@
-// LeNet trained on the GPU in fp32 against LeNet trained on the CPU, from equal weights and over the same batches.
+// Compares LeNet training on the GPU in fp32 with training on the CPU, from equal weights over the same batches.
 #include "data/subset.h"
 #include "nn/models.h"
 #include "tests/gpu/one_rank.h"
@@ -36,8 +36,7 @@ TEST_F(LenetOnGpu, OneStepsGradientsAreTheCpus) {
   }
 }
 
-// In the run that seed 2 gives no ReLU comes so close to zero that rounding decides which side it is on
-// (tests/train/invariance_test.cpp).
+// With seed 2 no ReLU input is so close to zero that rounding decides its sign (tests/train/invariance_test.cpp).
 class FreeRunningOnGpu : public LenetOnGpu {
  protected:
   static constexpr int64_t kSteps = 100;

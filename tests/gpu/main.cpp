@@ -1,4 +1,4 @@
-// gpu_test [gtest options]; or gpu_test --machine, which says what it finds and fails where there is no GPU.
+// gpu_test [gtest options] runs the tests. gpu_test --machine describes the machine, and fails without a GPU.
 #include "comm/nccl/communicator.h"
 #include "device/cuda/device.h"
 #include "ops/cuda/ops.h"

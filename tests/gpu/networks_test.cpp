@@ -1,5 +1,5 @@
-// Networks with norms on the GPU in fp32 against the CPU, from equal weights, over the same batches and with the same
-// dropout.
+// Compares networks with batch norms on the GPU in fp32 with the CPU, from equal weights, over the same batches and
+// with the same dropout.
 #include "data/subset.h"
 #include "nn/models.h"
 #include "tests/gpu/one_rank.h"
@@ -20,7 +20,8 @@ void PrintTo(const Case& tested, std::ostream* out) { *out << tested.model; }
 
 class NetworksOnGpu : public ::testing::TestWithParam<Case> {};
 
-// With shifts far above zero no ReLU behind a norm is so close to it that rounding decides which side it is on.
+// The norms' shifts are far above zero, so no ReLU input behind a norm is so close to zero that rounding decides its
+// sign.
 std::vector<float> open_weights(const Replica& replica) {
   std::vector<float> weights = replica.download_weights();
   for (const Parameter& p : replica.parameters)
@@ -28,7 +29,7 @@ std::vector<float> open_weights(const Replica& replica) {
   return weights;
 }
 
-// The largest distance of a mean or a variance over its norm.
+// The largest relative distance of a running mean or variance.
 double state_distance(std::span<const BatchNormState> batch_norms, std::span<const float> actual,
                       std::span<const float> expected) {
   double worst = 0;

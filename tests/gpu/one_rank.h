@@ -1,4 +1,4 @@
-// A rank of a world of one, on the CPU and on a GPU in fp32.
+// The only rank of a world, on the CPU and on a GPU in fp32.
 #pragma once
 
 #include "comm/local/communicator.h"

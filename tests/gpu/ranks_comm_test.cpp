@@ -1,4 +1,4 @@
-// Collectives of device memory. Values are small integers, so sums are exact in any order.
+// Collectives on device memory. Values are small integers, so sums are exact in any order.
 #include "tests/gpu/ranks_fixture.h"
 
 #include <functional>
@@ -17,7 +17,7 @@ class CommOnGpu : public ::testing::TestWithParam<Transport> {
   const int rank = comm.rank(), size = comm.size();
   Memory& memory = comm.memory() ? *comm.memory() : device;
 
-  // With both types over one communicator, as making one takes long.
+  // Runs the test for f32 and bf16 over one communicator, because creating one takes long.
   void with_each_type(const std::function<void()>& test) {
     for (const DType type : {DType::f32, DType::bf16}) {
       SCOPED_TRACE(type == DType::f32 ? "f32" : "bf16");

@@ -1,4 +1,4 @@
-// Ranks under mpirun that share the GPUs of this host, each over the transport under test.
+// Ranks under mpirun that share the GPUs of this host and use the tested transport.
 #pragma once
 
 #include "comm/local/communicator.h"
@@ -12,7 +12,7 @@
 
 namespace ddp::testing {
 
-// Set by main, which owns it.
+// main sets and owns the session.
 inline MpiSession*& session() {
   static MpiSession* pointer = nullptr;
   return pointer;
@@ -32,7 +32,7 @@ inline std::unique_ptr<Communicator> over_nccl(Device& device, Communicator& hos
   return make_nccl_communicator(device, host, config);
 }
 
-// This rank. Its engines are chosen without timing, so that all ranks choose alike.
+// This rank. It selects engines without timing, so all ranks select the same engines.
 struct RankOnGpu {
   explicit RankOnGpu(Transport transport)
       : device(make_cuda_device({.index = index(), .graphs = transport != Transport::nccl_without_graphs})),

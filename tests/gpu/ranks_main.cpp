@@ -1,11 +1,12 @@
-// Run it under mpirun, with the number of ranks in DDP_EXPECT_WORLD.
+// Run this program under mpirun. DDP_EXPECT_WORLD is the number of ranks.
 #include "tests/gpu/ranks_fixture.h"
 
 #include <cstdlib>
 
 namespace {
 
-// Failures of ranks other than 0; and where a rank cannot go on, all end, since the others would wait for it.
+// Prints the failures of ranks other than 0. After a fatal failure of a rank it ends all ranks, because the others
+// would wait for that rank.
 class Failures final : public testing::EmptyTestEventListener {
   void OnTestPartResult(const testing::TestPartResult& result) override {
     if (result.failed() && (result.fatally_failed() || ddp::testing::session()->rank() != 0))

@@ -1,4 +1,4 @@
-// Law 1 on GPUs: N ranks train as one does. Rank 0 computes what one rank gives; the others wait for it.
+// Law 1 on GPUs: N ranks train as one rank does. Rank 0 computes the result of one rank; the other ranks wait.
 #include "data/subset.h"
 #include "nn/models.h"
 #include "tests/gpu/ranks_fixture.h"
@@ -72,7 +72,7 @@ TEST_P(RanksOnGpu, OneStepFromEqualWeights) {
   }
 }
 
-// With a short last batch every 20 steps. For the seed see tests/train/invariance_test.cpp.
+// Every 20th step has a short batch. tests/train/invariance_test.cpp explains the seed.
 TEST_P(RanksOnGpu, AHundredLossesFreeRunning) {
   const Subset data(training_data(), 5000);
   std::vector<double> expected;
@@ -90,7 +90,7 @@ TEST_P(RanksOnGpu, AHundredLossesFreeRunning) {
   }
 }
 
-// Fewer samples than the global batch, and than ranks: empty shards take part in every collective.
+// Fewer samples than the global batch, and fewer than ranks: ranks with empty shards join every collective.
 TEST_P(RanksOnGpu, FewSamples) {
   for (const int64_t samples : {60, 3, 1}) {
     const Subset few(training_data(), samples);
@@ -111,8 +111,8 @@ class NormsOverRanksOnGpu : public RanksOnGpu {};
 INSTANTIATE_TEST_SUITE_P(All, NormsOverRanksOnGpu, ::testing::ValuesIn(kTransports),
                          [](const auto& tested) { return name_of(tested.param); });
 
-// Norms of the global batch, and optimizer state in parts, which one rank alone has whole. Uneven shards, short last
-// batches, and, with three samples, empty shards.
+// Synchronized batch norm and partitioned optimizer state against one rank with full state. Shards are uneven, last
+// batches short, and with three samples some shards are empty.
 TEST_P(NormsOverRanksOnGpu, StateInPartsIsTheSameMathematics) {
   for (const int64_t samples : {50, 3}) {
     const MemoryDataset data = small_data(samples);
@@ -135,7 +135,7 @@ TEST_P(NormsOverRanksOnGpu, StateInPartsIsTheSameMathematics) {
     fixture.replica.check_replicas();
     const std::vector<float> found = dense_weights(fixture.replica);
     if (world.rank() != 0) continue;
-    // Not the gradients, of which a rank has the sums of its part only.
+    // Gradients are not compared: a rank has the sums of its partition only.
     const double weights = distance(found, expected_weights);
     const double loss = loss_distance(losses, expected);
     EXPECT_LE(weights, 1e-5) << samples << " samples";

@@ -20,14 +20,14 @@ const BatchNormCase kBatchNormCases[] = {
     {4, 1, 1, 5, false, true, true},
     {3, 2, 5, 33, false, false, true, true, false},
     {9, 1, 1, 40, true, true, false, false},
-    {19, 33, 32, 64, true, false, true},  // a sample is several items
-    {33, 16, 16, 24, true, true, true},   // an item is several samples
+    {19, 33, 32, 64, true, false, true},  // several work items per sample
+    {33, 16, 16, 24, true, true, true},   // several samples per work item
     {3, 300, 7, 3, false, false, false},  // few channels
 };
 
 class BatchNormTest : public ::testing::TestWithParam<BatchNormCase> {};
 
-// Multiples of 1/64, whose sums of two are exact in bf16.
+// Multiples of 1/64. A sum of two of them is exact in bf16.
 Values coarse(int64_t count, uint64_t seed) {
   Values values = random_values(count, seed);
   for (float& v : values) v = std::round(v * 64) / 64;
@@ -39,7 +39,7 @@ Values shifted(Values values, float shift) {
   return values;
 }
 
-// All that a training step and an evaluation write.
+// The outputs of a training step and an evaluation.
 struct Written {
   Values sums, y, dy, backward_sums, dx, evaluated;
 };
@@ -61,7 +61,7 @@ Inputs inputs(const BatchNormCase& c, DType dtype) {
           shifted(random_values(c.c, 9), 1.25f)};
 }
 
-// `y_of_relu` is y for the backward calls, so that a value near 0 has the same sign for all.
+// `y_of_relu` replaces y in the backward calls, so a value near 0 has the same sign in all formats.
 Written run(Ops& ops, Device& device, const BatchNormCase& c, const Inputs& in, Format format, DType dtype,
             const Values* y_of_relu) {
   const Shape shape{c.n, {c.h, c.w, c.c}};
@@ -72,7 +72,7 @@ Written run(Ops& ops, Device& device, const BatchNormCase& c, const Inputs& in, 
   Owned x(device, shape, format, in.x, dtype), skip(device, shape, format, in.skip, dtype), y(shape, format, dtype),
       more(device, shape, format, in.more, dtype), dy(device, shape, format, in.dy, dtype), dx(shape, format, dtype),
       evaluated(shape, format, dtype);
-  if (format.kind == Format::Kind::batch_interleaved) {  // activations may hold anything finite past n
+  if (format.kind == Format::Kind::batch_interleaved) {  // activations past n may hold any finite value
     x.each_padding([](float) { return 1000.0f; });
     skip.each_padding([](float) { return -1000.0f; });
   }
@@ -140,7 +140,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, BatchNormTest, ::testing::ValuesIn(kBatchNormCa
                      c.more ? "_more" : "");
 });
 
-// The mean is large beside the deviation: without a center near it, all digits would cancel.
+// The mean is large compared with the deviation. Without a center near the mean, all digits would cancel.
 TEST(BatchNorm, CenterKeepsTheDigitsOfTheVariance) {
   const auto device = make_cpu_device();
   const auto ops = make_cpu_ops(*device, {});
@@ -187,24 +187,25 @@ TEST(BatchNorm, RefusesMoreSamplesThanDeclared) {
   EXPECT_THROW(norm->sum(x.tensor(), nullptr, sums.data()), Error);
 }
 
-class RunningStatsTest : public ::testing::TestWithParam<bool> {  // whether of the reference
+class RunningStatsTest : public ::testing::TestWithParam<bool> {  // true: the reference ops
  protected:
   std::unique_ptr<Device> device = make_cpu_device();
   std::unique_ptr<Ops> ops = GetParam() ? make_reference_ops(*device) : make_cpu_ops(*device, {});
 };
 INSTANTIATE_TEST_SUITE_P(Ops, RunningStatsTest, ::testing::Bool());
 
-// Two layers, the second without a gap after the first; sums of known values.
+// Two layers without a gap between them; sums of known values.
 TEST_P(RunningStatsTest, MoveTowardsTheStatisticsOfTheBatch) {
   const RunningStatsSpan layers[] = {
       {.offset = 0, .channels = 2, .positions = 2, .momentum = 0.1f, .unbiased = true},
       {.offset = 4, .channels = 1, .positions = 1, .momentum = 0.25f, .unbiased = false}};
   const auto stats = ops->running_stats(layers);
-  // means 1 and 0, variances 1 and 4; mean 2, variance 1.
+  // layer 0: means 1 and 0, variances 1 and 4; layer 1: mean 2, variance 1
   const Values before = {1, 0, 1, 4, 2, 1};
-  // 2 samples, 4 values: of layer 0 minus the means (1, 1, 3, 3) and (-2, 2, -2, 2); of layer 1, 2 values (-1, 3).
+  // 2 samples. Values minus the means: layer 0 has (1, 1, 3, 3) and (-2, 2, -2, 2), layer 1 has (-1, 3).
   const Values sums = {8, 0, 20, 16, 2, 10};
-  const Values batch = {3, 0, 4.0f / 3, 16.0f / 3, 3, 4};  // mean, unbiased variance; mean, variance
+  // layer 0: means and unbiased variances; layer 1: mean and biased variance
+  const Values batch = {3, 0, 4.0f / 3, 16.0f / 3, 3, 4};
   const float go[] = {0, 0}, skip[] = {0, 1};
   Values state = before;
   stats->update(state.data(), sums.data(), 2, false, skip);

@@ -37,18 +37,18 @@ const Conv2dCase kConv2dCases[] = {
     {4, 9, 7, 3, 6, 3, 2, {1, 0, 2, 1}},
     {9, 6, 8, 2, 12, 4, 1, {1, 2, 2, 1}, true, false},
     {2, 5, 6, 3, 5, 3, 1, {0, 2, 1, 0}, false, false},
-    {9, 8, 8, 16, 32, 3, 1, 1, true},  // suits oneDNN
+    {9, 8, 8, 16, 32, 3, 1, 1, true},  // oneDNN supports it
     {5, 9, 9, 32, 16, 3, 2, 1},
     {5, 8, 8, 16, 16, 3, 2, {0, 0, 1, 1}, true, false},
     {3, 12, 12, 3, 64, 5, 1, 2, true},
     {7, 28, 28, 1, 64, 3, 1, 1},  // ResNet-18's
     {5, 14, 14, 32, 64, 1, 2, 0, false, false},
-    {1, 28, 28, 32, 32, 3, 1, 1},  // suits Winograd
+    {1, 28, 28, 32, 32, 3, 1, 1},  // Winograd supports it
     {3, 15, 13, 32, 48, 3, 1, 0, true},
     {25, 3, 4, 48, 32, 3, 1, 1, true, false},
-    {2, 14, 14, 32, 32, 3, 1, {0, 1, 1, 0}},      // hardly: not the same padding all around
-    {140, 8, 8, 32, 32, 3, 1, 1, true},           // in slices
-    {9, 7, 5, 64, 96, 3, 1, {2, 0, 1, 2}, true},  // suits it in bf16
+    {2, 14, 14, 32, 32, 3, 1, {0, 1, 1, 0}},      // asymmetric padding, Winograd
+    {140, 8, 8, 32, 32, 3, 1, 1, true},           // several slices
+    {9, 7, 5, 64, 96, 3, 1, {2, 0, 1, 2}, true},  // Winograd in bf16
     {1, 17, 15, 96, 32, 3, 1, 0, false, false},
     {270, 6, 6, 16, 16, 3, 1, 1},
 };
@@ -112,7 +112,7 @@ TEST_P(Conv2dTest, AgreesWithTheReference) {
     SCOPED_TRACE(path.name);
     const Expected& e = path.dtype == DType::f32 ? in_f32 : in_bf16;
     desc.input_format = path.format;
-    // Winograd's algorithm in bf16 rounds before it multiplies.
+    // Winograd in bf16 rounds its transformed inputs.
     const bool coarse = path.dtype == DType::bf16 && path.winograd && suits_bf16_winograd(desc, c.n);
     const auto expect_rounded = [&](const Values& actual, const Values& expected, const char* what) {
       coarse ? expect_close(actual, expected, what, 1e-2) : expect_close(actual, expected, path.dtype, what);
@@ -126,7 +126,7 @@ TEST_P(Conv2dTest, AgreesWithTheReference) {
     conv->bind(e.w.data(), c.bias ? e.b.data() : nullptr);
     conv->forward(ax.tensor(), ay.tensor());
     expect_rounded(ay.dense(*device), e.y, "y");
-    // The sign of a y near 0 is rounding's: judge the gradients by the reference's y.
+    // Rounding decides the sign of a y near 0, so the gradients use the reference's y.
     Owned y(*device, e.out, format, e.y, path.dtype);
     conv->backward_weight(ax.tensor(), y.tensor(), ady.tensor(), adw.data(), c.bias ? adb.data() : nullptr,
                           Gradient::overwrite);
@@ -204,7 +204,7 @@ TEST(Conv2dPlan, WinogradIsForWideLayersOfStrideOneWithEnoughTiles) {
   EXPECT_FALSE(suits(28, 64, 40, {3, 1, 1}, 64));
 }
 
-// Two batch sizes share the packed weights, and the scratch memory moves when another convolution wants more.
+// Two batch sizes share the packed weights. The scratch memory moves when another convolution needs more.
 TEST(Conv2dPlan, UsesTheWeightsBoundLastAtEveryBatchSize) {
   const auto device = make_cpu_device();
   const auto ops = make_cpu_ops(*device, {});
@@ -251,7 +251,7 @@ TEST(Conv2dPlan, PollsTheDeviceBetweenSlices) {
   conv->bind(w.data(), nullptr);
   Owned x({20, desc.input}, desc.input_format), y({20, desc.input}, conv->output_format());
   conv->forward(x.tensor(), y.tensor());
-  EXPECT_GE(polls, 1 + 3);  // the weights, then 8, 8 and 4 samples
+  EXPECT_GE(polls, 1 + 3);  // one for the weights, three for slices of 8, 8 and 4 samples
 }
 
 TEST(Conv2dPlan, PollsTheDeviceWhileItComputes) {
@@ -265,7 +265,7 @@ TEST(Conv2dPlan, PollsTheDeviceWhileItComputes) {
   conv->bind(w.data(), b.data());
   Owned x({16, desc.input}, Format::batch_interleaved(8)), y({16, conv2d_output(desc)}, Format::batch_interleaved(8));
   conv->forward(x.tensor(), y.tensor());
-  EXPECT_EQ(polls, 2 * 7);  // once for each row of each block
+  EXPECT_EQ(polls, 2 * 7);  // one per row of each block
 }
 
 }  // namespace

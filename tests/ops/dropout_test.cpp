@@ -15,7 +15,7 @@ std::vector<int32_t> keys_from(int32_t first, int64_t n) {
 
 class DropoutTest : public ::testing::Test {
  protected:
-  // Of ones, so that what comes out are the factors.
+  // The factors: the input is all ones, so the output is the factors.
   Values factors(const Dropout& d, const std::vector<int32_t>& keys, const ImageShape& image) {
     const Shape shape{static_cast<int64_t>(keys.size()), image};
     Owned x(*device, shape, {}, Values(shape.elements(), 1)), y(shape, {});
@@ -84,7 +84,7 @@ TEST_F(DropoutTest, LayersEpochsAndSeedsDropDifferently) {
   const ImageShape image{1, 1, 512};
   const Values first = factors(dropout, keys, image);
   EXPECT_EQ(factors(dropout, keys, image), first);
-  // Two independent choices agree with probability 0.25^2 + 0.75^2.
+  // Two independent masks agree with probability 0.25^2 + 0.75^2.
   const auto expect_independent = [&](const Values& other) {
     int64_t same = 0;
     for (size_t i = 0; i < first.size(); ++i) same += (first[i] == 0) == (other[i] == 0);

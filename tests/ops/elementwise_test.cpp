@@ -28,7 +28,7 @@ TEST_P(ElementwiseTest, NormalizeScalesPixelsAndClearsThePadding) {
       for (const int64_t n : {1, 8, 17})
         for (const int64_t channels : {3, 19}) {
           const ImageShape image{7, 8, channels};
-          const Shape shape{n, {5, 7, channels}};  // its top left
+          const Shape shape{n, {5, 7, channels}};  // crop at the top left
           std::vector<uint8_t> pixels(n * image.elements());
           for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<uint8_t>(i * 37);
           std::vector<int32_t> ids(n);
@@ -113,7 +113,7 @@ TEST_P(ElementwiseTest, SoftmaxIsSafeAtLargeLogits) {
   ops->softmax_cross_entropy_backward(logits.tensor(), {.labels = labels, .size = 2}, 1, 0, d.tensor(), stats,
                                       Gradient::overwrite);
   EXPECT_NEAR(stats[0], 2e4 + std::log(2), 1e-2);
-  EXPECT_EQ(stats[1], 0);  // the first of equal logits is not the label
+  EXPECT_EQ(stats[1], 0);  // the first of the equal maximum logits is not the label
   const Values expected = {1, -1, 0, 0, 0.5, -0.5};
   EXPECT_EQ(d.dense(*device), expected);
 }
@@ -146,7 +146,7 @@ TEST_P(ElementwiseTest, PutCopiesOrAdds) {
 
 TEST_P(ElementwiseTest, Bf16RoundsToNearestEvenAndKeepsNanAndInfinity) {
   Values values = random_values(40001, 1);
-  // The last two are NaNs that would round to 0 and to infinity.
+  // Plain rounding would turn the last two, both NaN, into 0 and infinity.
   const float special[] = {0,
                            -0.0f,
                            1 + 0x1p-8f,

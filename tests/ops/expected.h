@@ -1,4 +1,4 @@
-// What the reference gives for an op with weights, a convolution or a linear layer, from values that `dtype` has.
+// The reference's results of an op with weights (convolution or linear layer), for inputs rounded to `dtype`.
 #pragma once
 
 #include "tests/ops/fixture.h"
@@ -8,7 +8,7 @@
 namespace ddp::testing {
 
 struct Expected {
-  // `reference`: the op, over dense tensors.
+  // `reference` is the reference op, over dense tensors.
   template <class Op>
   Expected(Device& device, Op& reference, Shape in_, Shape out_, Values weights, bool bias, DType dtype)
       : in(in_),

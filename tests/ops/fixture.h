@@ -1,4 +1,4 @@
-// What the tests of ops share: tensors with memory.
+// Shared by the tests of ops: tensors that own their memory.
 #pragma once
 
 #include "core/bf16.h"
@@ -27,7 +27,7 @@ inline const Format kAllFormats[] = {{},
                                      Format::blocked_channels(8),
                                      Format::blocked_channels(16)};
 
-// A tensor with memory of its own, filled with NaN unless values are given: an op must write all that it promises.
+// A tensor that owns its memory. Without values it holds NaN, so a test sees every element that an op did not write.
 class Owned {
  public:
   Owned(Shape shape, Format format, DType dtype = DType::f32) : shape_(shape), format_(format), dtype_(dtype) {
@@ -52,7 +52,7 @@ class Owned {
     return values;
   }
 
-  // f(value) for the lanes past n and the channels past c; what it returns is stored.
+  // Replaces each value in the lanes past n and the channels past c by f(value).
   template <class F>
   void each_padding(F&& f) {
     const int64_t block = format_.block, c = shape_.image.c, positions = shape_.image.h * shape_.image.w;
@@ -73,8 +73,8 @@ class Owned {
             at(((n * ceil_div(c, block) + k / block) * positions + p) * block + k % block);
   }
 
-  Values memory;               // of f32
-  std::vector<uint16_t> half;  // of bf16
+  Values memory;               // f32 storage
+  std::vector<uint16_t> half;  // bf16 storage
 
  private:
   Shape shape_;
@@ -82,7 +82,7 @@ class Owned {
   DType dtype_;
 };
 
-// Lanes past n and channels past c hold exactly 0.
+// Expects exactly 0 in the lanes past n and the channels past c.
 inline void expect_padding_zero(Owned& owned, const char* what) {
   int64_t wrong = 0;
   owned.each_padding([&](float value) {
@@ -101,7 +101,7 @@ inline void expect_padding_finite(Owned& owned, const char* what) {
   EXPECT_EQ(wrong, 0) << what << " beside its values";
 }
 
-// Within a small part of the norm; bf16 values, besides, each within one unit in the last of its 8 bits.
+// Expects a small error relative to the norm. In bf16 each value must also be within one unit in the last place.
 inline void expect_close(const Values& actual, const Values& expected, DType dtype, const char* what) {
   if (dtype == DType::f32) return expect_close(actual, expected, what);
   ASSERT_EQ(actual.size(), expected.size()) << what;

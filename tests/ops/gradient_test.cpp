@@ -1,4 +1,4 @@
-// The reference's own gradients against central differences of a double loss, sum(dy * y).
+// Compares the gradients of the reference with central differences of the loss sum(dy * y), in double.
 #include "tests/ops/fixture.h"
 
 namespace ddp::testing {
@@ -10,7 +10,7 @@ double dot(const Values& a, const Values& b) {
   return sum;
 }
 
-// d loss / d values[i] for all i. Powers of two as steps, so that the perturbed floats are exact.
+// d loss / d values[i] for all i. Steps are powers of two, so the perturbed floats are exact.
 template <class Loss>
 Values differences(Values& values, Loss&& loss) {
   constexpr float kStep = 1.0f / 64;
@@ -56,7 +56,7 @@ TEST(ReferenceGradient, FusedReluMatchesFiniteDifferences) {
   const auto ops = make_reference_ops(*device);
   const LinearDesc desc{.in_features = 4, .out_features = 6, .input_format = {}, .relu = true};
   const Shape in{3, {1, 1, 4}}, out{3, {1, 1, 6}};
-  // Weights small beside biases of either sign: no output is near the kink.
+  // Weights are small and biases are large with both signs, so no output is near the kink of the ReLU.
   Values x = random_values(12, 1), w = random_values(24, 2), b = {1, -1, 1, -1, 1, 1}, dy = random_values(18, 4), y(18),
          dx(x), dw(w), db(b);
   for (float& v : w) v *= 0.2f;
@@ -86,7 +86,7 @@ TEST(ReferenceGradient, PoolingMatchesFiniteDifferences) {
         Pool2dDesc{Kind::global_average, {7, 6, 2}, {}, {}}}) {
     const Shape in{2, desc.input}, out{2, pool2d_output(desc)};
     Values x = random_values(in.elements(), 1), dy = random_values(out.elements(), 2), y(out.elements()), dx(x);
-    // No two values so near each other that a step changes which is the largest.
+    // All values are so far apart that no step changes the maximum of a window.
     for (size_t i = 0; desc.kind == Kind::maximum && i < x.size(); ++i)
       x[i] = static_cast<float>((i * 37) % x.size()) / 16;
     const auto pool = ops->pool2d(desc, {});
@@ -100,7 +100,7 @@ TEST(ReferenceGradient, PoolingMatchesFiniteDifferences) {
   }
 }
 
-// Skip, scale and shift keep every output away from the kink of the ReLU.
+// Skip, scale and shift keep every output far from the kink of the ReLU.
 TEST(ReferenceGradient, BatchNormMatchesFiniteDifferences) {
   const auto device = make_cpu_device();
   const auto ops = make_reference_ops(*device);
@@ -127,7 +127,7 @@ TEST(ReferenceGradient, BatchNormMatchesFiniteDifferences) {
     const Values dx_expected = differences(x, loss), dscale = differences(scale, loss),
                  dshift = differences(shift, loss), dskip = differences(skip, loss);
     loss();
-    // The gradient in two parts.
+    // The gradient comes in two parts, which the op adds.
     Values gradient(count, 0.5f), more = dy;
     for (float& v : more) v -= 0.5f;
     norm->backward_sum(tensor(x), tensor(y), tensor(more), tensor(gradient), backward_sums.data());

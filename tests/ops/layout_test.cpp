@@ -8,7 +8,7 @@
 namespace ddp::testing {
 namespace {
 
-// Where device/format.h says that a value lies.
+// The position of a value by the definition in device/format.h.
 int64_t place(const Tensor& t, int64_t n, int64_t pixel, int64_t c) {
   const int64_t pixels = t.shape.image.h * t.shape.image.w, channels = t.shape.image.c, block = t.format.block;
   if (t.format.kind == Format::Kind::batch_interleaved)

@@ -22,7 +22,7 @@ const OptimizerDesc kOptimizerCases[] = {
 
 const OptimizerTensor kTensors[] = {
     {0, 1, true}, {16, 40000, true}, {40016, 17, false}, {40048, 64, false}, {40112, 333, true}};
-constexpr int64_t kCount = 40448;  // with a gap at the end
+constexpr int64_t kCount = 40448;  // includes a gap at the end
 
 struct Stepped {
   Values weights, gradients;
@@ -44,7 +44,7 @@ Stepped start(const OptimizerDesc& desc) {
   return run;
 }
 
-// Three steps, in parts that end at `edges`.
+// Three steps, in partitions that end at `edges`.
 Stepped steps(Ops& ops, const OptimizerDesc& desc, std::vector<int64_t> edges = {0, kCount}) {
   Stepped run = start(desc);
   const auto optimizer = ops.optimizer(desc, kTensors);
@@ -88,7 +88,7 @@ TEST_P(OptimizerTest, AgreesWithTheReferenceAtAnyNumberOfThreads) {
 }
 
 TEST_P(OptimizerTest, PartsMakeTheWhole) {
-  if (GetParam().kind == Kind::lars) return;  // it needs the norms of whole tensors
+  if (GetParam().kind == Kind::lars) return;  // needs the norms of whole tensors
   const Stepped whole = steps(*ops, GetParam());
   const Stepped parts = steps(*ops, GetParam(), {0, 16, 16384, 16400, 40032, 40096, kCount});
   EXPECT_EQ(parts.weights, whole.weights);
@@ -117,7 +117,7 @@ INSTANTIATE_TEST_SUITE_P(Rules, OptimizerTest, ::testing::ValuesIn(kOptimizerCas
                      d.decoupled ? "_decoupled" : "");
 });
 
-// One weight, worked out by hand: w = 2, g = 1, rate 0.1, decay 0.5.
+// One weight, for results computed by hand: w = 2, g = 1, rate 0.1, decay 0.5.
 float one_step(const OptimizerDesc& desc, Values state = {}, OptimizerScalars scalars = {.rate = 0.1f},
                bool decays = true) {
   const auto device = make_cpu_device();
@@ -136,7 +136,7 @@ TEST(Optimizer, FollowsTheRulesOfItsHeader) {
   EXPECT_FLOAT_EQ(one_step({}, {}, {.rate = 0.1f, .gradient_scale = 3}), 1.7f);
   EXPECT_FLOAT_EQ(one_step({.momentum = 0.5f}, {4}), 1.7f);                     // m = 3
   EXPECT_FLOAT_EQ(one_step({.momentum = 0.5f, .nesterov = true}, {4}), 1.75f);  // 1 + 0.5 * 3
-  // The first step of Adam goes by the rate, whatever the gradient; decay comes before or beside it.
+  // Adam's first step has the size of the rate for any gradient. Decay is decoupled (AdamW) or part of the gradient.
   const OptimizerScalars first{.rate = 0.1f, .correction1 = 1 - 0.9f, .correction2 = 1 - 0.999f};
   EXPECT_NEAR(one_step({.kind = Kind::adam}, {0, 0}, first), 1.9f, 1e-5);
   EXPECT_NEAR(one_step({.kind = Kind::adam, .weight_decay = 0.5f, .decoupled = true}, {0, 0}, first), 1.8f, 1e-5);

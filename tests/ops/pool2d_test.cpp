@@ -34,14 +34,14 @@ const Pool2dCase kPool2dCases[] = {{Kind::average, 5, 26, 26, 20, {2, 2}},
 
 class Pool2dTest : public ::testing::TestWithParam<Pool2dCase> {};
 
-// Few different values, so that windows have several largest ones; of 3 bits, so that sums are exact in bf16 too.
+// Few distinct values, so windows have several maxima. Values have 3 bits, so sums are exact in bf16.
 Values coarse(int64_t count, uint64_t seed) {
   Values values = random_values(count, seed);
   for (float& v : values) v = std::round(v * 4) / 4;
   return values;
 }
 
-// With a number for NaN, which is equal to nothing.
+// Replaces NaN, which compares unequal to itself, by a number.
 Values comparable(Values values) {
   std::replace_if(
       values.begin(), values.end(), [](float v) { return std::isnan(v); }, 256.0f);
@@ -82,7 +82,7 @@ TEST_P(Pool2dTest, AgreesWithTheReference) {
   expect_agreement(c, coarse(c.n * c.h * c.w * c.c, 1));
 }
 
-// A NaN is the largest value of its windows, some of which hold several.
+// A NaN is the maximum of its windows. Some windows hold several NaNs.
 TEST(MaximumPooling, OfNanAgreesWithTheReference) {
   for (const Pool2dCase& c : kPool2dCases) {
     if (c.kind != Kind::maximum) continue;

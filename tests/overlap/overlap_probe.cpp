@@ -1,9 +1,9 @@
-// overlap_probe automatic|ring THRESHOLD: how much of the communication of a step hides under its compute.
+// overlap_probe automatic|ring THRESHOLD measures the share of a step's communication that overlaps compute.
 //
-// A step computes gradients for a time T_compute, here asleep in slices, so that ranks may share a core; alone, its
-// buckets take T_comm to be summed. Together they take T_both, and 1 - (T_both - T_compute) / T_comm is hidden. All
-// three are medians of the slowest rank, taken in turns. Fails where less than THRESHOLD is hidden while the computing
-// thread polls; what the engine's own thread hides without polling is printed beside it.
+// A step computes gradients for T_compute; the probe sleeps in slices instead, so ranks may share a core. The allreduce
+// of its buckets alone takes T_comm, both together take T_both. The hidden share is 1 - (T_both - T_compute) / T_comm.
+// All three times are medians of the slowest rank, measured in turns. The probe fails if the hidden share is below
+// THRESHOLD while the computing thread polls. It also prints the share that the progress engine's own thread hides.
 #include "comm/mpi/session.h"
 #include "core/error.h"
 #include "ddp/reducer.h"
@@ -54,7 +54,7 @@ class Probe {
   int buckets() const { return static_cast<int>(plan_.buckets.size()); }
 
  private:
-  // The slowest rank's time in ms, from a common start.
+  // The slowest rank's time in ms after a common start.
   template <class Step>
   double timed(Step step) {
     communicator_.barrier();
@@ -66,7 +66,7 @@ class Probe {
     return *std::max_element(times.begin(), times.end());
   }
 
-  // Sleeps up to fixed moments of the step, so that polling delays nothing that was not late already.
+  // Sleeps until fixed times of the step, so polling time does not add to compute time.
   template <class Announce>
   void work(double ms, bool polls, Announce announce) {
     const auto start = Clock::now();

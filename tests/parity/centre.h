@@ -1,5 +1,5 @@
-// Weights at which no ReLU is near zero give channels means far from the running means of zero, about which the sums of
-// a norm would lose digits that no later step loses. So there the running means are set first.
+// Sets the running means before the first step. At the open weights, where no ReLU is near zero, channel means are far
+// from the initial running means of zero. The first step's sums about zero would lose digits; later steps lose none.
 #pragma once
 
 #include "data/sampler.h"
@@ -7,7 +7,7 @@
 
 namespace ddp::testing {
 
-// To the statistics of `data` in batches of `batch`. Of one rank alone.
+// Sets the running statistics to those of `data`, taken in batches of `batch`. For a world of one rank.
 inline void centre_statistics(Replica& replica, const Dataset& data, int64_t batch) {
   const DistributedSampler sequential(data.size(), batch, Order::sequential, 0, 0, {1.0});
   PreciseBn(replica, data, sequential, 0).run();

@@ -1,5 +1,5 @@
-// Twenty steps of each optimizer against PyTorch's. How the figures in expected/optimizers.json were made is said in
-// make_optimizers.py.
+// Compares twenty steps of each optimizer with PyTorch. make_optimizers.py describes the figures in
+// expected/optimizers.json.
 #include "comm/local/communicator.h"
 #include "data/catalog.h"
 #include "nn/models.h"

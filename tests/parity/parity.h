@@ -1,5 +1,5 @@
-// What the comparisons with PyTorch share: numbers made by a hash, weights and samples made of them, and distances
-// between tensors by random projections. networks.py and figures.py say what they are.
+// Shared by the comparisons with PyTorch: hashed numbers, weights and samples made from them, and distances between
+// tensors by random projections. networks.py and figures.py define them.
 #pragma once
 
 #include "data/dataset.h"
@@ -40,7 +40,7 @@ inline double unit(uint64_t tensor, uint64_t element) {  // in [-1, 1)
   return 2 * (static_cast<double>(hash(tensor << 32 | element) >> 11) * 0x1p-53) - 1;
 }
 
-// `places`: of each tensor among the float tensors of PyTorch's state_dict.
+// `places` maps a name to the tensor's index among the float tensors of PyTorch's state_dict.
 inline std::vector<float> parity_weights(std::span<const Parameter> parameters,
                                          const std::map<std::string, uint64_t>& places, double shift) {
   std::vector<float> flat(flat_count(parameters));
@@ -55,7 +55,7 @@ inline std::vector<float> parity_weights(std::span<const Parameter> parameters,
   return flat;
 }
 
-// Samples first, first + 1, ... of the parity order.
+// `count` samples of the parity order, from sample `first`.
 class ParityOrder final : public Dataset {
  public:
   ParityOrder(const Dataset& whole, int64_t first, int64_t count) : whole_(whole), first_(first), count_(count) {}
@@ -87,7 +87,7 @@ class Noise final : public Dataset {
   ImageShape shape_;
 };
 
-// The distance of a tensor, in PyTorch's layout, from the one that left the fingerprint.
+// The estimated L2 distance between a tensor in PyTorch's layout and the tensor of the fingerprint.
 inline double projected_distance(std::span<const float> tensor, uint64_t place, const nlohmann::json& projections) {
   std::array<double, 64> sums{};
   for (size_t e = 0; e < tensor.size(); ++e) {
@@ -108,7 +108,7 @@ inline double norm_of(std::span<const float> values) {
   return std::sqrt(squares);
 }
 
-// Of a state of expected/networks.
+// The index of each tensor in a state of expected/networks.
 inline std::map<std::string, uint64_t> places_of(const nlohmann::json& state) {
   std::map<std::string, uint64_t> places;
   for (const char* kind : {"gradients", "buffers"})
@@ -126,7 +126,7 @@ inline void start_from(const nlohmann::json& state, Replica& replica) {
   replica.load_state(trained.statistics);
 }
 
-// How far PyTorch's own ways of rounding are apart.
+// The largest distance between PyTorch's own ways of rounding.
 inline double largest_spread(const nlohmann::json& state, const char* what) {
   double largest = 0;
   for (const auto& [variant, spread] : state.at("spread").items())
@@ -134,14 +134,14 @@ inline double largest_spread(const nlohmann::json& state, const char* what) {
   return largest;
 }
 
-// Of gradients, without channels_last, whose sums PyTorch takes in another order.
+// The same for gradients, without channels_last, which sums in another order.
 inline double gradient_spread(const nlohmann::json& state) {
   const nlohmann::json& spread = state.at("spread");
   const auto gradients = [&](const char* variant) { return spread.at(variant).at("gradients").get<double>(); };
   return std::max(gradients("float32"), gradients("without_onednn"));
 }
 
-// Where they are further apart, by ReLUs within rounding of zero, there is nothing to compare with.
+// False if rounding flips ReLUs in PyTorch's own runs. Then the gradients have no reference.
 inline bool comparable(const nlohmann::json& state) { return gradient_spread(state) <= 1e-4; }
 
 }  // namespace ddp::testing

@@ -1,5 +1,5 @@
-// One step's gradients, the losses that follow, and a hundred losses, against PyTorch's. How the figures in expected/
-// were made, and what weights, order and projections are, is said in make_expected.py and lenet.py.
+// Compares the gradients of one step, the next losses, and a hundred free-running losses with PyTorch. make_expected.py
+// and lenet.py define the figures in expected/, the weights, the order and the projections.
 #include "tests/parity/parity.h"
 
 #include "comm/local/communicator.h"
@@ -78,9 +78,10 @@ TEST_F(Parity, OneStepAndTheNextLosses) {
   }
 }
 
-// Free-running losses part when a ReLU's input is within rounding of zero: PyTorch's own ways of rounding are up to
-// 4e-5 apart in these runs (`spread` in parity.json). So the first forty agree to 1e-5 in every run, all hundred in
-// most, and none parts by more than such events explain; wrong mathematics is off by 1e-2 at once.
+// Free-running losses diverge when a ReLU input is within rounding of zero. PyTorch's own ways of rounding differ by up
+// to 4e-5 in these runs (`spread` in parity.json). So the first forty losses must agree to 1e-5 in every run, all
+// hundred in most runs, and no run may differ by more than such events explain. Wrong mathematics is off by 1e-2 at
+// once.
 TEST_F(Parity, AHundredLosses) {
   int agree = 0;
   for (const json& run : expected.at("free_running").at("runs")) {

@@ -1,5 +1,5 @@
-// Every convolution of every model has plans on an H200 that keep the rules of its precision: asked of cuDNN itself, on
-// a description of the GPU, with neither GPU nor driver. DDP_VERBOSE=1 prints what was found.
+// Every convolution of every model has cuDNN plans on an H200 that obey the rules of its precision. The tests query
+// cuDNN with a description of the GPU, so they need neither GPU nor driver. DDP_VERBOSE=1 prints the plans.
 #include "core/error.h"
 #include "nn/layer.h"
 #include "nn/models.h"
@@ -25,13 +25,13 @@ struct Convolution {
   Conv2dDesc desc;
 };
 
-// As the layers of a model plan them, each shape once.
+// The distinct convolutions of a model, as its layers describe them.
 std::vector<Convolution> convolutions_of(const Network& model) {
   std::vector<Convolution> found;
   for (const LayerSpec& layer : model.trimmed_layers()) {
     if (layer.kind != LayerSpec::Kind::conv2d) continue;
     Conv2dDesc desc = conv2d_desc(layer, layer.from != LayerSpec::kImage, {});
-    desc.bias = desc.bias || desc.relu;  // as the op asks
+    desc.bias = desc.bias || desc.relu;  // as in the op
     const auto& [kernel, stride, padding] = desc.window;
     const std::string name =
         fmt::format("{} {}x{}x{} to {} k{} s{} p{},{},{},{}{}{}", model.name(), desc.input.h, desc.input.w,
@@ -43,7 +43,7 @@ std::vector<Convolution> convolutions_of(const Network& model) {
   return found;
 }
 
-// Padding that differs from side to side, with and without a bias.
+// Asymmetric padding, with and without a bias.
 Network asymmetric() {
   Network net("asymmetric", {28, 28, 3});
   net.conv2d(24, 3, {.stride = 2, .same = true});
@@ -81,7 +81,7 @@ struct Kind {
   bool add;
 };
 
-// As the op plans them: in bf16 gradients are added outside cuDNN.
+// The passes that the op plans. In bf16 the op adds gradients outside cuDNN.
 std::vector<Kind> kinds(const Conv2dDesc& desc, Precision precision) {
   std::vector<Kind> needed{{"forward", Pass::forward, false}, {"weights", Pass::weight_gradient, false}};
   if (precision != Precision::bf16) needed.push_back({"weights+", Pass::weight_gradient, true});
@@ -99,7 +99,7 @@ std::string text(const Notes& notes) {
   return marks;
 }
 
-// Written apart from admissible(), which it judges.
+// Independent of admissible(), which it checks.
 void expect_kept(const Plan& plan, const Rules& rules) {
   EXPECT_GE(plan.workspace(), 0);
   EXPECT_LE(plan.workspace(), 64 << 20);
@@ -113,7 +113,7 @@ void expect_kept(const Plan& plan, const Rules& rules) {
 
 bool on_tensor_cores(const Plan& plan) { return plan.notes().has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE); }
 
-// One choice for all batch sizes, made at the largest; as the op does, but for timing.
+// Chooses one plan at the largest batch size for all batch sizes, as the op does, but without timing.
 void expect_plans(const Target& target, const Convolution& conv, const Kind& kind, const char* precision_name,
                   const Rules& rules) {
   const DType type = rules.precision == Precision::bf16 ? DType::bf16 : DType::f32;
@@ -134,7 +134,7 @@ void expect_plans(const Target& target, const Convolution& conv, const Kind& kin
   }
 }
 
-// Whichever batch size is the largest, cuDNN's own order notwithstanding.
+// Holds for any largest batch size and does not depend on cuDNN's own order of plans.
 TEST(Models, HavePlansOnTensorCoresAmongThoseToBeTimed) {
   const Target target = h200();
   for (const Convolution& conv : convolutions_of("resnet18"))
@@ -178,13 +178,13 @@ TEST(Models, AreFoundAsTheyAre) {
   EXPECT_FALSE(lenet[0].desc.input_gradient);
   EXPECT_EQ(lenet[1].desc.input, (ImageShape{12, 12, 20}));
   EXPECT_TRUE(lenet[1].desc.relu && lenet[1].desc.input_gradient);
-  EXPECT_EQ(resnet18.size(), 11u);  // the stem, one of the first stage, three of each other one
+  EXPECT_EQ(resnet18.size(), 11u);  // stem: 1, first stage: 1, each of the three other stages: 3
   ASSERT_EQ(asymmetric.size(), 4u);
   EXPECT_EQ(asymmetric[0].desc.window.padding, (Padding{0, 0, 1, 1}));
   EXPECT_FALSE(asymmetric[2].desc.bias);
 }
 
-// Precision is what tells fp32 from tf32: the same graph, other engines.
+// fp32 and tf32 have the same graph; only the precision rule selects different engines.
 TEST(Rules, PrecisionDecidesTheEngine) {
   const Target target = h200();
   const Graph graph = conv_graph(target, resnet18_convolution().desc, 128, DType::f32, Pass::forward);

@@ -97,7 +97,7 @@ class ReferenceConv2d final : public Conv2d {
   const float* bias_ = nullptr;
 };
 
-// A linear layer is a convolution of a 1 x 1 image with `in` channels.
+// A linear layer as a convolution of a 1 x 1 image with `in` channels.
 class ReferenceLinear final : public Linear {
  public:
   ReferenceLinear(const Device& device, const LinearDesc& d)

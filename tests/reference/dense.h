@@ -1,4 +1,4 @@
-// What the reference ops share: dense f32 tensors in plain loops.
+// Shared by the reference ops: loops over dense f32 tensors.
 #pragma once
 
 #include "core/error.h"
@@ -18,7 +18,7 @@ inline void store(float* to, double value, Gradient mode) {
   *to = static_cast<float>(value + (mode == Gradient::add ? *to : 0.0f));
 }
 
-// f(p, q, h, w) for the places of the window at (i, j) that lie in the image, h and w being p and q in the image.
+// Calls f(p, q, h, w) for each position (p, q) of the window at (i, j) that lies in the image, at (h, w).
 template <class Window, class F>
 void each_tap(const ImageShape& image, const Window& window, int64_t i, int64_t j, F&& f) {
   for (int64_t p = 0; p < window.kernel; ++p)

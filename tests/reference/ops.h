@@ -1,5 +1,5 @@
-// Every op in plain loops over dense tensors, summed in double: the judge of both backends. It needs neither oneDNN nor
-// OpenMP, so a model can be trained on it under the thread sanitizer.
+// Every op as plain loops over dense tensors, with sums in double. Both backends are compared with these reference ops.
+// They need neither oneDNN nor OpenMP, so a model can train on them under the thread sanitizer.
 #pragma once
 
 #include "device/device.h"

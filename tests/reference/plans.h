@@ -1,4 +1,4 @@
-// The plans of the reference ops, each in its own file.
+// Factories of the reference ops; each op has its own file.
 #pragma once
 
 #include "device/device.h"

@@ -1,4 +1,4 @@
-// Small integers that differ by rank and element: sums of them are exact in any order.
+// Small integers that differ by rank and element. Their sums are exact in any order.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Runs a function once for each rank of a local world, each in a thread of its own.
+// Runs a function on every rank of a local world, each rank in its own thread.
 #pragma once
 
 #include "comm/local/communicator.h"
@@ -11,7 +11,7 @@
 
 namespace ddp {
 
-// What each rank threw, null where nothing. A rank's communicator is destroyed when its function ends.
+// Returns the exception of each rank, or null. A rank's communicator is destroyed when its function ends.
 inline std::vector<std::exception_ptr> try_ranks(int size, const std::function<void(Communicator&)>& function) {
   auto world = make_local_communicators(size);
   std::vector<std::exception_ptr> thrown(size);
@@ -29,7 +29,7 @@ inline std::vector<std::exception_ptr> try_ranks(int size, const std::function<v
   return thrown;
 }
 
-// Throws what the lowest failed rank threw.
+// Rethrows the exception of the lowest rank that failed.
 inline void run_ranks(int size, const std::function<void(Communicator&)>& function) {
   for (const std::exception_ptr& e : try_ranks(size, function))
     if (e) std::rethrow_exception(e);

@@ -1,4 +1,4 @@
-// The reducer over ranks that are threads. Gradients are small integers, so sums are exact.
+// The reducer, with ranks as threads. Gradients are small integers, so sums are exact.
 #include "ddp/reducer.h"
 
 #include "core/bf16.h"
@@ -26,7 +26,7 @@ void fill(std::vector<float>& flat, int rank, int64_t offset, int64_t count, int
   for (int64_t i = offset; i < offset + count; ++i) flat[i] = gradient(rank, i, step);
 }
 
-// A way to travel, with the shadow and the conversions that the owner of a reducer gives it.
+// A gradient communication setting: data type and sharding. make_wire adds the communication buffer and the casts.
 struct Wire {
   const char* name;
   DType dtype = DType::f32;
@@ -47,7 +47,7 @@ GradientWire make_wire(const Wire& wire, std::vector<float>& flat, std::vector<u
   return made;
 }
 
-// Remembers what was summed.
+// Records the spans that are reduced.
 class RecordingCommunicator final : public testing::FaultyCommunicator {
  public:
   struct Seen {
@@ -76,7 +76,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST_P(ReducerWorlds, ScrambledReadinessLaunchesInPlanOrder) {
   const auto [world, wire] = GetParam();
-  std::vector<int64_t> sizes{0, 1, 33, 7, 0, 2000, 5, 64, 129, 300, 250, 1, 90, 0, 11};  // 2000 is over a bucket
+  std::vector<int64_t> sizes{0, 1, 33, 7, 0, 2000, 5, 64, 129, 300, 250, 1, 90, 0, 11};  // 2000 exceeds a bucket
   const int64_t unit = wire.scatter ? scatter_alignment(world) : 1;
   for (int64_t& size : sizes) size = (size + unit - 1) / unit * unit;
   run_ranks(world, [&, wire = wire](Communicator& local) {
@@ -158,7 +158,7 @@ TEST(Reducer, ATailOfItsOwnWaitsForTheBuckets) {
     EXPECT_EQ(reducer.launched(), 0);
     reducer.ready(0);
     EXPECT_EQ(reducer.launched(), 4);
-    EXPECT_EQ(around, (std::vector<int>{0, 1, 2}));  // not around the tail
+    EXPECT_EQ(around, (std::vector<int>{0, 1, 2}));  // the hook does not see the trailer
     reducer.finish();
   });
 }

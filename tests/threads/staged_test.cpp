@@ -14,7 +14,7 @@
 namespace ddp {
 namespace {
 
-// A device whose fences pass at the third look, so that collectives stay behind.
+// A device whose fences pass at the third query, so collectives are late.
 class SlowDevice final : public Device {
  public:
   std::string name() const override { return "slow"; }
@@ -48,7 +48,8 @@ class SlowDevice final : public Device {
 
 class StagedWorlds : public ::testing::TestWithParam<int> {
  protected:
-  // Over a device that is done at once, and over one that is not, whose last fences are left to a part.
+  // Runs `function` over a device that completes at once, and over a slow device. On the slow device the last
+  // kStagedFences fences stay free for a split communicator.
   void run(const std::function<void(Device&, Communicator&)>& function) {
     run_ranks(GetParam(), [&](Communicator& host) {
       const auto device = make_cpu_device();
@@ -133,7 +134,8 @@ TEST(Staged, WaitsForTheOldestWhereNoFenceIsFree) {
     std::vector<std::vector<float>> v(20, std::vector<float>{2.0f});
     Communicator::Sequence last = 0;
     for (auto& one : v) {
-      for (int slot = 0; slot < kStagedFences; ++slot) device.fence(slot);  // another communicator's: none is passed
+      for (int slot = 0; slot < kStagedFences; ++slot)
+        device.fence(slot);  // fences of another communicator, none passed
       last = staged->all_reduce(DeviceSpan::of(one));
     }
     EXPECT_GT(device.awaited, 0);

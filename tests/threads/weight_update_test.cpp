@@ -1,5 +1,5 @@
-// The update over ranks that are threads, on the reference ops: ranks that hold parts compute what one that holds all
-// computes.
+// The weight update on the reference ops, with ranks as threads. Ranks with partitioned state compute the same weights
+// as one rank with full state.
 #include "train/weight_update.h"
 
 #include "core/error.h"
@@ -33,7 +33,7 @@ struct Layout {
     plan = plan_buckets(counts, world, kTail, {.cap_mb = 0.001});
   }
 
-  // Dense values into the flat buffer, and back.
+  // spread copies dense values into the flat layout; gather copies them back.
   std::vector<float> spread(const std::vector<float>& dense) const {
     std::vector<float> flat(plan.padded);
     auto from = dense.begin();
@@ -63,12 +63,11 @@ std::vector<float> some_values(int seed) {
 }
 
 struct Outcome {
-  std::vector<float> weights;  // dense
+  std::vector<float> weights;  // dense layout
   std::vector<std::vector<float>> states;
 };
 
-// Steps by one rank of its communicator. The gradients are those that a Reducer leaves: NaN where this rank has no
-// sums.
+// Runs kSteps steps on one rank. The gradients are as after a Reducer: NaN outside this rank's partition.
 Outcome some_steps(const WeightUpdateDesc& desc, Communicator& communicator, const std::vector<float>& skip = {0},
                    bool reload = false) {
   const Layout layout(communicator.size(), desc.scatter);
@@ -91,7 +90,7 @@ Outcome some_steps(const WeightUpdateDesc& desc, Communicator& communicator, con
     scalars = update->scalars_for(0.1 / step, step);
     const auto before = communicator.completed();
     update->issue(weights.data(), gradients.data(), &scalars, skip);
-    if (communicator.size() == 1) {  // others run ahead of the comparison
+    if (communicator.size() == 1) {  // with several ranks other ranks may already run the next step
       EXPECT_EQ(static_cast<int>(communicator.completed() - before), update->collectives());
     }
     if (!reload) continue;

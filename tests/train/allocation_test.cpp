@@ -1,4 +1,4 @@
-// Law 5: the step does not allocate. Counts what the rank's own thread takes from the heap, over steps of several
+// Law 5: the step does not allocate. Counts the heap allocations of the rank's own thread, in steps of several
 // networks.
 #include "comm/local/heartbeat_table.h"
 #include "device/cpu/device.h"
@@ -19,7 +19,7 @@ thread_local int allocations = 0;
 
 }  // namespace
 
-// Not inlined: the compiler would see a malloc behind a new.
+// Not inlined: the compiler must not see that operator new calls malloc.
 [[gnu::noinline]] void* operator new(size_t bytes) {
   if (counting) ++allocations;
   if (void* const memory = std::malloc(bytes)) return memory;
@@ -31,7 +31,7 @@ thread_local int allocations = 0;
 namespace ddp::testing {
 namespace {
 
-// A world of one rank, whose collectives are done at once.
+// A world of one rank. Its collectives complete at once.
 class Alone final : public Communicator {
  public:
   int rank() const override { return 0; }
@@ -100,7 +100,7 @@ TEST_P(AStep, DoesNotAllocate) {
   PhaseTracker phases(*tables[0]);
   Step step(fixture.replica, config, &phases);
   const Step::NextShard next = [&]() -> const Shard& { return feed.next(); };
-  for (int i = 0; i < 16; ++i) {  // short batches and new epochs among them
+  for (int i = 0; i < 16; ++i) {  // includes short batches and new epochs
     const int taken = allocations_of([&] { step.run(next, 0.001); });
     if (i >= 5) {
       EXPECT_EQ(taken, 0) << "in step " << i;

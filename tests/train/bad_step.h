@@ -1,4 +1,4 @@
-// A step that gives NaN ends the run on every rank alike, and changes no weight.
+// A step that computes NaN ends the run with the same message on every rank, and changes no weight.
 #pragma once
 
 #include "core/error.h"
@@ -14,7 +14,7 @@
 
 namespace ddp::testing {
 
-// On each rank; the message that ended the run.
+// Trains with a NaN weight. Returns the message that ended the run. Every rank must call it.
 inline std::string train_from_a_nan(Communicator& communicator, Device& device, Ops& ops) {
   const MemoryDataset data = small_data(50);
   Fixture fixture({.batch_size = 16}, small_network(), data, device, ops, communicator);
@@ -34,7 +34,7 @@ inline std::string train_from_a_nan(Communicator& communicator, Device& device, 
   return message;
 }
 
-// By rank.
+// `messages` has one message per rank.
 inline void expect_one_message_about_step_1(const std::vector<std::string>& messages) {
   for (const std::string& message : messages) {
     EXPECT_EQ(message, messages[0]);

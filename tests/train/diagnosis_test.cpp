@@ -1,4 +1,4 @@
-// What is said about a heartbeat table, and how long phases may last.
+// The diagnosis of a heartbeat table, and the time limits of phases.
 #include "train/diagnosis.h"
 
 #include "tests/text.h"
@@ -17,7 +17,7 @@ constexpr int kBuckets = 3;
 constexpr int64_t kNow = 1'000'000'000'000;
 int64_t ago(double seconds) { return kNow - static_cast<int64_t>(seconds * 1e9); }
 
-// Two ranks on each of hosts a, b, c, ..., all alive, in bucket 2 of step 812 for 41 s.
+// Hosts a, b, c, ... with two ranks each. All ranks are alive and have waited in bucket 2 of step 812 for 41 s.
 struct World {
   explicit World(int size) {
     for (int rank = 0; rank < size; ++rank) {

@@ -1,4 +1,4 @@
-// A communicator that says what a test wants.
+// A communicator whose counters and failures a test sets.
 #pragma once
 
 #include "comm/communicator.h"

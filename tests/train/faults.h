@@ -1,4 +1,4 @@
-// Faults to plant: what the invariance tests must catch.
+// Planted faults that the invariance tests must catch.
 #pragma once
 
 #include "comm/communicator.h"
@@ -8,7 +8,7 @@
 
 namespace ddp::testing {
 
-// Passes everything on, but lets a hook see each sum first. Where the hook returns false the sum is left out.
+// A communicator decorator. It calls a hook before each all_reduce; if the hook returns false, it skips the all_reduce.
 class FaultyCommunicator : public Communicator {
  public:
   using Hook = std::function<bool(DeviceSpan)>;

@@ -1,4 +1,4 @@
-// One rank's trainer, put together as the program does it, with access to single steps.
+// The training parts of one rank, built as in the program, with access to single steps.
 #pragma once
 
 #include "data/dataset.h"
@@ -24,8 +24,8 @@ struct FixtureConfig {
   double lr = 0.02;
   uint64_t seed = 0;
   Order order = Order::shuffled;
-  std::vector<double> rank_weights = {};  // empty: equal
-  ReplicaConfig replica = {};             // its batch sizes are the rig's
+  std::vector<double> rank_weights = {};  // empty: equal weights
+  ReplicaConfig replica = {};             // Fixture sets its batch sizes
   StepConfig step = {};
   size_t device_data_bytes = size_t{1} << 30;
 };
@@ -45,8 +45,8 @@ class Fixture {
     replica.load(weights);
   }
 
-  // The losses of the steps [first, end), counted from 0 over all epochs, from the weights as they are. `change` may
-  // tamper with each shard before it is used.
+  // Runs the steps [first, end), counted from 0 over all epochs, from the current weights. Returns their losses.
+  // `change` may modify each shard before the step uses it.
   std::vector<double> losses(int64_t first, int64_t end, const std::function<void(Shard&)>& change = {}) {
     std::vector<double> losses;
     StepConfig step_config = config_.step;
@@ -89,7 +89,7 @@ class Fixture {
   Replica replica;
 };
 
-// Six steps: the weights they start from, the first one's gradients, the losses of all.
+// Six steps: the initial weights, the gradients of the first step, and all losses.
 struct SixSteps {
   std::vector<float> weights, gradients;
   std::vector<double> losses;
@@ -105,7 +105,7 @@ inline SixSteps six_steps(Fixture& fixture, int64_t first) {
   return steps;
 }
 
-// Parameter by parameter: with state in parts the flat order has gaps of its own.
+// The weights without gaps. With partitioned state the flat layout has other gaps.
 inline std::vector<float> dense_weights(const Replica& replica) {
   const std::vector<float> flat = replica.download_weights();
   std::vector<float> dense;
@@ -114,7 +114,7 @@ inline std::vector<float> dense_weights(const Replica& replica) {
   return dense;
 }
 
-// Over the norm of what is expected.
+// The L2 distance over the norm of `expected`.
 inline double distance(std::span<const float> actual, std::span<const float> expected) {
   if (actual.size() != expected.size()) return INFINITY;
   double difference = 0, norm = 0;
@@ -125,8 +125,8 @@ inline double distance(std::span<const float> actual, std::span<const float> exp
   return std::sqrt(difference) / std::max(std::sqrt(norm), 1e-12);
 }
 
-// The largest distance of a parameter's gradients over the norm of the expected ones. Of a small tensor it is taken
-// over a thousandth of the norm of all: the gradient of a bias in front of a norm is zero but for rounding.
+// The largest relative distance of a parameter's gradient. The divisor is the norm of the expected gradient, but at
+// least a thousandth of the norm of all gradients: the gradient of a bias before a norm is only rounding.
 struct Distance {
   double value = 0;
   std::string parameter;

@@ -1,5 +1,5 @@
-// Law 1: the world size changes the speed, never the mathematics. Five ranks over MPI, split into worlds of 1 to 5; the
-// ranks outside a world wait. Losses and gradients are compared on rank 0.
+// Law 1: the world size changes the speed, never the mathematics. Five MPI ranks form worlds of 1 to 5 ranks; ranks
+// outside the world wait. Rank 0 compares losses and gradients.
 #include "comm/mpi/session.h"
 #include "data/catalog.h"
 #include "data/subset.h"
@@ -28,7 +28,7 @@ struct WorldCase {
 };
 
 const std::vector<WorldCase> kWorlds = {{1, {}}, {2, {}}, {3, {}}, {4, {}}, {5, {}}, {2, {3, 1}}};
-const std::vector<WorldCase> kFewWorlds = {{1, {}}, {3, {}}, {5, {}}, {2, {3, 1}}};  // where a step takes long
+const std::vector<WorldCase> kFewWorlds = {{1, {}}, {3, {}}, {5, {}}, {2, {3, 1}}};  // for slow networks
 
 class Invariance : public ::testing::Test {
  protected:
@@ -42,7 +42,7 @@ class Invariance : public ::testing::Test {
 
   const Network network = make_model("lenet", {28, 28, 1}, 10);
 
-  // Runs `work` on the first ranks, in a communicator of their own; returns on all when it is done.
+  // Runs `work` on the first `size` ranks with a communicator of these ranks. Every rank returns when it is done.
   void in_world(int size, const std::function<void(Communicator&)>& work) {
     const auto part = world->split(world->rank() < size ? 0 : 1);
     if (world->rank() < size) work(*part);
@@ -55,8 +55,8 @@ class Invariance : public ::testing::Test {
   std::unique_ptr<Ops> ops;
 };
 
-// From equal weights, initial and after 50, 200 and 400 steps, one step's gradients agree to 1e-4 of each tensor's norm
-// and the next five losses to 1e-5.
+// The runs start from the weights after 0, 50, 200 and 400 steps. The gradients of one step agree to 1e-4 of each
+// tensor's norm, and the next five losses to 1e-5.
 TEST_F(Invariance, OneStepFromEqualWeights) {
   constexpr std::array<int64_t, 4> kAfter = {0, 50, 200, 400};
   std::vector<SixSteps> expected(kAfter.size());
@@ -91,8 +91,8 @@ TEST_F(Invariance, OneStepFromEqualWeights) {
   }
 }
 
-// Other networks, with norms of the global batch, at the states that are compared with PyTorch: there no ReLU is so
-// close to zero that rounding opens or closes it. Batches of two leave most ranks without samples.
+// Other networks with synchronized batch norm, at the states of the PyTorch comparison: there no ReLU input is so close
+// to zero that rounding decides its sign. With batches of two samples most ranks have no samples.
 class OtherNetworks : public Invariance, public ::testing::WithParamInterface<const char*> {};
 
 TEST_P(OtherNetworks, OneStepFromEqualWeights) {
@@ -111,7 +111,7 @@ TEST_P(OtherNetworks, OneStepFromEqualWeights) {
                          .replica = {.sync_bn = !batch_norm_states_of(net).empty()}};
     const Subset first_batch(samples, batch);
     SixSteps expected;
-    std::vector<float> centre;  // of the running statistics, as one rank finds it
+    std::vector<float> centre;  // running statistics of one rank
     for (const auto& [size, weights] : kFewWorlds)
       in_world(size, [&, &rank_weights = weights](Communicator& part) {
         config.rank_weights = rank_weights;
@@ -150,7 +150,7 @@ INSTANTIATE_TEST_SUITE_P(Models, OtherNetworks,
                            return name;
                          });
 
-// Four micro-batches of 64 are one batch of 256.
+// Four micro-batches of 64 samples equal one batch of 256.
 TEST_F(Invariance, MicroBatchesAreOneLargeBatch) {
   for (const char* const model : {"lenet", "mlp"}) {
     const Network net = make_model(model, {28, 28, 1}, 10);
@@ -171,13 +171,13 @@ TEST_F(Invariance, MicroBatchesAreOneLargeBatch) {
   }
 }
 
-// Free-running at lr 0.02 on 5,000 samples, with a short last batch every 20 steps.
+// Free-running losses at lr 0.02 on 5,000 samples; every 20th step has a short batch.
 class FreeRunning : public Invariance {
  protected:
   static constexpr int64_t kSteps = 100;
   static constexpr double kTolerance = 5e-6;
-  // A run in which no ReLU comes so close to zero that rounding decides which side it is on. In others correct worlds
-  // are up to 2e-5 apart.
+  // With this seed no ReLU input is so close to zero that rounding decides its sign. With other seeds correct worlds
+  // differ by up to 2e-5.
   static constexpr uint64_t kSeed = 2;
 
   void SetUp() override {
@@ -190,7 +190,7 @@ class FreeRunning : public Invariance {
     known = true;
   }
 
-  // On rank 0; 0 elsewhere.
+  // The loss distance on rank 0; 0 on other ranks.
   double distance(int size, const std::vector<double>& weights = {},
                   const std::function<FaultyCommunicator::Hook(const Fixture*&)>& hook = {},
                   const std::function<void(int, Shard&)>& change = {}) {
@@ -218,7 +218,7 @@ class FreeRunning : public Invariance {
   }
 
   std::unique_ptr<Dataset> data;
-  static inline std::vector<double> expected;  // of one rank, known after the first of these tests
+  static inline std::vector<double> expected;  // losses of one rank; the first test of the suite sets them
   static inline bool known = false;
   Batch current;
 };
@@ -272,7 +272,7 @@ TEST_F(FreeRunning, CatchesARepeatedSample) {
   expect_caught(d);
 }
 
-// A dataset smaller than the global batch, and one with fewer samples than ranks: empty shards take part.
+// A dataset smaller than the global batch, and one with fewer samples than ranks: ranks with empty shards take part.
 TEST_F(Invariance, FewSamples) {
   for (const int64_t samples : {60, 3, 1}) {
     const Subset few(open_datasets("fashion-mnist", "").train, samples);

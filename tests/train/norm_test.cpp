@@ -1,4 +1,4 @@
-// Networks with batch norms, residual sums and dropout, with ranks as threads over reference ops.
+// Networks with batch norms, residual sums and dropout; ranks are threads on the reference ops.
 #include "tests/train/small.h"
 #include "tests/train/world.h"
 #include "train/evaluation.h"
@@ -13,7 +13,7 @@ namespace {
 
 class Norms : public ::testing::TestWithParam<int> {};
 
-// Uneven shards, short last batches, and, with three samples, empty shards.
+// Shards are uneven, last batches short, and with three samples some shards are empty.
 TEST_P(Norms, OfTheGlobalBatchMakeTheWorldSizeInvisible) {
   for (const int64_t samples : {50, 3}) {
     const MemoryDataset data = small_data(samples);
@@ -27,13 +27,13 @@ TEST_P(Norms, OfTheGlobalBatchMakeTheWorldSizeInvisible) {
   }
 }
 
-// The running statistics are those of the global batch, though each rank normalises by its own part.
+// Each rank normalizes by its own shard; the running statistics are those of the global batch.
 TEST_P(Norms, OfARanksPartKeepReplicasEqual) {
   const MemoryDataset data = small_data(50);
   const FixtureConfig config{.batch_size = 16, .lr = 0.05};
   const Result one = train_world(1, config, norm_network(), data, 1);
   const Result many = train_world(GetParam(), config, norm_network(), data, 1);
-  const int64_t first_norm = 2 * 4;  // whose input does not depend on other norms
+  const int64_t first_norm = 2 * 4;  // state size of the first norm; its input does not depend on other norms
   EXPECT_LE(distance(std::span(many.state).first(first_norm), std::span(one.state).first(first_norm)), 1e-5);
   if (GetParam() > 1) {
     EXPECT_GT(distance(many.gradients, one.gradients), 1e-3);
@@ -49,7 +49,8 @@ TEST_P(Norms, MicroBatchesAreTheSameAtEveryWorldSize) {
   EXPECT_LE(distance(many.gradients, one.gradients), 1e-4);
 }
 
-// Without batch statistics they are one large batch. With 3 samples some micro-batches are empty on every rank.
+// Without batch statistics the micro-batches equal one large batch. With 3 samples some micro-batches are empty on
+// every rank.
 TEST_P(Norms, MicroBatchesWithoutNormsAreOneBatch) {
   for (const int64_t samples : {50, 3}) {
     const MemoryDataset data = small_data(samples);
@@ -62,8 +63,8 @@ TEST_P(Norms, MicroBatchesWithoutNormsAreOneBatch) {
   }
 }
 
-// After more steps Adam would show rounding: it makes a step of every gradient, also of those that are zero but for
-// rounding, as a bias's before a norm.
+// Adam runs few steps, because it makes a full step even of a gradient that is only rounding, such as that of a bias
+// before a norm.
 TEST_P(Norms, StateInPartsIsTheSameMathematics) {
   const MemoryDataset data = small_data(50);
   struct Case {
@@ -107,7 +108,7 @@ TEST_P(Norms, Bf16OnTheWireKeepsReplicasEqual) {
   }
 }
 
-// Recomputed statistics are the same at every world size, and nothing that training uses changes.
+// Recomputed statistics are equal at every world size. The recomputation changes no training state.
 TEST_P(Norms, RecomputedStatisticsDoNotKnowTheWorldSize) {
   const MemoryDataset data = small_data(50);
   const FixtureConfig config{.batch_size = 16, .lr = 0.05, .replica = {.sync_bn = true}};
@@ -141,7 +142,7 @@ TEST_P(Norms, RecomputedStatisticsDoNotKnowTheWorldSize) {
 
 INSTANTIATE_TEST_SUITE_P(Worlds, Norms, ::testing::Values(1, 2, 3, 4));
 
-// What dropout leaves out is a matter of seed, epoch and sample.
+// Seed, epoch and sample decide the dropout mask.
 TEST(Dropout, FollowsTheSeed) {
   const MemoryDataset data = small_data(50);
   FixtureConfig config{.batch_size = 16, .lr = 0.05, .replica = {.seed = 1}};
@@ -151,7 +152,7 @@ TEST(Dropout, FollowsTheSeed) {
   EXPECT_NE(train_world(1, config, norm_network(), data, 3).losses, first.losses);
 }
 
-// Two bad steps in a row are more than one.
+// The limit counts consecutive bad steps.
 TEST(BadSteps, AreCountedInARow) {
   const MemoryDataset data = small_data(50);
   for (const int64_t limit : {1, 2})
@@ -174,8 +175,7 @@ TEST(BadSteps, AreCountedInARow) {
     });
 }
 
-// Bad steps leave weights, optimizer and statistics alone, also where the state is in parts and gradients travel in
-// bf16.
+// A bad step changes no weights, optimizer state or statistics, also with partitioned state and bf16 gradients.
 TEST(BadSteps, AreLeftOutWhereAskedFor) {
   const MemoryDataset data = small_data(50);
   for (const int64_t limit : {1, 0})

@@ -1,4 +1,4 @@
-// What a rank tells of itself.
+// The heartbeats and the flight record of a rank.
 #include "train/phase_tracker.h"
 
 #include "comm/local/heartbeat_table.h"
@@ -48,11 +48,11 @@ TEST(PhaseTracker, CountingTellsTheCollectiveOfTheStep) {
   Rank rank;
   FakeTransport transport;
   rank.phases.count(&transport, 5);
-  EXPECT_EQ(rank.counted().awaited_step, 0);  // no step has begun
+  EXPECT_EQ(rank.counted().awaited_step, 0);  // before the first step
   rank.phases.enter(Phase::data, 17);
   EXPECT_EQ(rank.counted().awaited_step, 17);
   EXPECT_EQ(rank.counted().collective, 0);
-  transport.done += 6;  // one of the next step
+  transport.done += 6;  // includes one collective of the next step
   rank.phases.enter(Phase::data, 18);
   EXPECT_EQ(rank.counted().awaited_step, 18);
   EXPECT_EQ(rank.counted().collective, 1);

@@ -1,4 +1,4 @@
-// A network and a data set small enough for plain loops.
+// A network and a dataset that are small enough for the reference ops.
 #pragma once
 
 #include "data/memory_dataset.h"
@@ -13,7 +13,7 @@ inline Network small_network() {
   return Network("small", {8, 8, 2}).conv2d(3, 3).relu().avg_pool2d(2).flatten().linear(7).relu().linear(4);
 }
 
-// With batch norms of both kinds, a padded max pooling, sums of two paths and dropout.
+// Has batch norms with and without scale, a padded max pooling, residual sums and dropout.
 inline Network norm_network() {
   return Network("norms", {8, 8, 2})
       .conv2d(4, 3, {.padding = 1, .bias = false})

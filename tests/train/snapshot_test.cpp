@@ -1,4 +1,4 @@
-// A checkpoint of one world is gone on from by another: ranks as threads over reference ops, and the files in between.
+// A world of another size resumes from a checkpoint. Ranks are threads on the reference ops; the checkpoint is on disk.
 #include "train/snapshot.h"
 
 #include "device/cpu/device.h"
@@ -91,7 +91,7 @@ TEST_P(Snapshots, AreGoneOnFromByAnyWorld) {
     const auto restored = take_snapshot(fixture.replica, {.step = kSteps}, kSteps);
     const NextStep next = next_step(fixture);
     if (c.rank() != 0) return;
-    // The offsets of parameters depend on the world with optimizer state in parts.
+    // With partitioned optimizer state the offsets of parameters depend on the world size.
     const auto mine = parameters_of(norm_network(), worlds.zero_resumed ? scatter_alignment(worlds.resumed) : 1);
     const auto theirs = parameters_of(norm_network(), worlds.zero_saved ? scatter_alignment(worlds.saved) : 1);
     const auto as_mine = [&](const std::vector<float>& values) {
@@ -107,10 +107,10 @@ TEST_P(Snapshots, AreGoneOnFromByAnyWorld) {
       EXPECT_EQ(restored->optimizer[k].values, as_mine(saved.optimizer[k].values)) << k;
 
     EXPECT_NEAR(next.loss, expected.loss, 1e-5 * expected.loss);
-    if (!worlds.zero_saved && !worlds.zero_resumed) {  // else no rank has all sums
+    if (!worlds.zero_saved && !worlds.zero_resumed) {  // with partitioned state no rank has all gradient sums
       EXPECT_LE(distance(r.parameters, next.gradients, as_mine(expected.gradients)), 1e-4);
     }
-    // Adam makes a whole step of a gradient that is zero but for rounding.
+    // Adam makes a full step even of a gradient that is only rounding.
     if (kind == OptimizerDesc::Kind::sgd) {
       EXPECT_LE(distance(r.parameters, next.weights, as_mine(expected.weights)), 1e-5);
     }

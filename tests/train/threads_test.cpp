@@ -1,5 +1,5 @@
-// The step with ranks as threads, over reference ops: clean under the thread sanitizer, and the same mathematics at
-// every world size.
+// The training step with ranks as threads on the reference ops: no findings of the thread sanitizer, and the same
+// mathematics at every world size.
 #include "core/error.h"
 #include "nn/models.h"
 #include "tests/train/bad_step.h"
@@ -43,7 +43,7 @@ TEST_P(Threads, ANanEndsTheRunOnEveryRankWithItsStep) {
 
 INSTANTIATE_TEST_SUITE_P(Worlds, Threads, ::testing::Values(1, 2, 3, 4));
 
-// Overlap: LeNet's first bucket, at default caps, is launched while most gradients are not yet computed.
+// Overlap: at default caps LeNet's first bucket is launched before most gradients are computed.
 TEST(Overlap, FirstBucketLeavesBeforeBackwardHasEnded) {
   const MemoryDataset data = small_data(16, {28, 28, 1});
   run_world(2, [&](Communicator& c, Device& device, Ops& ops) {

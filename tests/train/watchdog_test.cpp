@@ -1,4 +1,4 @@
-// The watchdogs of ranks that are threads, over a transport that says what the test wants.
+// Watchdogs with ranks as threads, over a fake transport.
 #include "train/watchdog.h"
 
 #include "comm/local/heartbeat_table.h"
@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 const WatchdogLimits kNone{.step = 0s, .start_up = 0s, .saving = 0s};
 WatchdogLimits limit_of_step(std::chrono::milliseconds limit) { return {.step = limit}; }
 
-// Ranks with a heartbeat table, and watchdogs where the test starts them. What they say is kept in order.
+// Ranks with heartbeat tables and optional watchdogs. Keeps the watchdogs' messages in order.
 struct Job {
   explicit Job(std::vector<std::string> hosts) : faults(static_cast<int>(hosts.size())) {
     const auto size = static_cast<int>(hosts.size());
@@ -27,7 +27,7 @@ struct Job {
   }
   ~Job() { watchdogs.clear(); }
 
-  // As a program's does, it leaves the heartbeat table when it has spoken.
+  // Starts a watchdog. Like the program's, it leaves the heartbeat table after its message.
   Watchdog& watch(int rank, const WatchdogLimits& limits) {
     return watchdogs.emplace_back(limits, trackers[rank], [this, rank](const std::string& text) {
       const std::lock_guard lock(mutex);
@@ -100,8 +100,8 @@ TEST(Watchdog, RanksThatEndAfterOneHasLeftAreNotReported) {
   Job job({"a", "a", "a"});
   job.watch(0, limit_of_step(200ms));
   job.tables[1]->leave();
-  job.faults.dead[1] = true;  // having said why
-  job.faults.dead[2] = true;  // the launcher ended it then
+  job.faults.dead[1] = true;  // ended after its message
+  job.faults.dead[2] = true;  // ended by the launcher
   job.trackers[0].enter(Phase::allreduce, 4);
   std::this_thread::sleep_for(900ms);
   EXPECT_EQ(job.times(), 0u);
@@ -127,7 +127,7 @@ TEST(Watchdog, AHostThatIsCutOffEndsThoughARankOfAnotherHasLeft) {
   WatchdogLimits limits = kNone;
   limits.host_silence = 500ms;
   job.watch(1, limits);
-  job.tables[2]->leave();  // it has said so
+  job.tables[2]->leave();  // after its message
   job.faults.unreachable[0] = true;
   EXPECT_HAS(job.text(), "host a (rank 0) cannot be reached");
 }
@@ -146,7 +146,7 @@ TEST(Watchdog, AHostWhoseSpeakerIsStoppedDoesNotTakeOthersForCutOff) {
   job.all_enter(Phase::allreduce, 3);
   job.tables[2]->sign_of_life();
   job.faults.stopped[0] = true;
-  job.faults.unreachable[2] = true;  // as far as host a knows
+  job.faults.unreachable[2] = true;  // as host a sees it
   WatchdogLimits limits = limit_of_step(5500ms);
   limits.host_silence = 4s;
   job.watch(1, limits);

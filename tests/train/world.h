@@ -1,4 +1,4 @@
-// Trains with ranks as threads over reference ops, and what is compared of it.
+// Trains with ranks as threads on the reference ops, and returns the results to compare.
 #pragma once
 
 #include "device/cpu/device.h"
@@ -12,7 +12,7 @@
 
 namespace ddp::testing {
 
-// One thread a rank, each with its own device, ops and communicator.
+// Runs `work` in one thread per rank; each has its own device, ops and communicator.
 inline void run_world(int size, const std::function<void(Communicator&, Device&, Ops&)>& work) {
   run_ranks(size, [&](Communicator& communicator) {
     const auto device = make_cpu_device();
@@ -21,13 +21,13 @@ inline void run_world(int size, const std::function<void(Communicator&, Device&,
   });
 }
 
-// Of rank 0, after the last step.
+// The state of rank 0 after the last step.
 struct Result {
   std::vector<double> losses;
   std::vector<float> gradients, weights, state;
 };
 
-// The steps 0 to `steps` - 1 of one rank.
+// Runs the steps 0 to `steps` - 1 on one rank.
 inline Result train(const FixtureConfig& config, const Network& network, const Dataset& data, int64_t steps,
                     Communicator& communicator, Device& device, Ops& ops) {
   Fixture fixture(config, network, data, device, ops, communicator);

@@ -8,7 +8,7 @@
 
 namespace emulator {
 
-// To the nearest, ties to even; NaN becomes the one NaN that the GPU makes.
+// Rounds to nearest, ties to even. Every NaN becomes the GPU's canonical NaN.
 constexpr uint16_t to_bf16(float value) {
   const auto bits = std::bit_cast<uint32_t>(value);
   if ((bits & 0x7fffffffu) > 0x7f800000u) return 0x7fff;

@@ -1,4 +1,4 @@
-// The part of CUDA's runtime and language that this repository uses, on the CPU. Kernels compile as C++ functions.
+// The part of CUDA's runtime and language that this project uses, on the CPU. Kernels compile as C++ functions.
 #pragma once
 
 #include "emulator/api.h"

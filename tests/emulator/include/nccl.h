@@ -1,6 +1,6 @@
-// The part of NCCL that this repository uses, with its names. Ranks are threads of one process. A communicator must be
-// non-blocking; it is as slow as that allows: every call is done only some questions later, and a collective is in its
-// stream not before. What real NCCL leaves undefined, such as ranks that disagree, ends the process with a message.
+// The part of NCCL that this project uses, under NCCL's names. Ranks are threads of one process. Communicators must be
+// non-blocking. A call completes only after some status queries, and a collective enters its stream no earlier. What
+// NCCL leaves undefined, such as ranks that disagree, aborts the process with a message.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -64,10 +64,10 @@ ncclResult_t ncclBroadcast(const void* from, void* to, size_t count, ncclDataTyp
 
 }  // extern "C"
 
-// Faults to plant, from any thread, in all communicators that are and will be, until reset().
+// Plants faults in all existing and future communicators, until reset(). Any thread may call these functions.
 namespace fake_nccl {
 
-void fail_rank(int rank, ncclResult_t result);  // what it has under way ends undone, as that of its peers
+void fail_rank(int rank, ncclResult_t result);  // aborts pending collectives of the rank and of its peers
 void never_initialise();
 void reset();
 

@@ -1,4 +1,4 @@
-// The communicator over MPI, as several processes. Values are small integers, so sums are exact in any order.
+// The communicator over MPI, with ranks as processes. Values are small integers, so sums are exact in any order.
 #include "comm/add.h"
 #include "comm/mpi/session.h"
 #include "ddp/replica_check.h"
@@ -126,7 +126,7 @@ TEST_P(EveryKind, ManyAreOutstandingAndRanksPollAtDifferentTimes) {
     started.push_back(comm->all_reduce(numbers[k].span()));
     if ((k + rank) % 3 == 0) comm->progress();
     if ((k + 5 * rank) % 40 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    if (k == kMany / 2) {  // apart from the sequence
+    if (k == kMany / 2) {  // not part of the sequence
       std::vector<double> one{1.0, rank * 1.0};
       comm->all_reduce_host(one);
       ASSERT_EQ(one[0], size);

@@ -1,4 +1,4 @@
-// The heartbeat table of ranks that are processes, on one host or on what it takes for two.
+// The heartbeat table, with ranks as processes, on one host or on two simulated hosts.
 #include "comm/mpi/heartbeat_table.h"
 
 #include "comm/mpi/session.h"
@@ -35,7 +35,7 @@ class BoardTest : public testing::Test {
     return make_mpi_heartbeat_table(MPI_COMM_WORLD, leader_of(rank), name, engine);
   }
 
-  // Everybody posts; everybody sees what everybody has posted.
+  // Every rank publishes a heartbeat; every rank reads the heartbeats of all ranks.
   void publish_and_read(HeartbeatTable& heartbeats) {
     const int64_t begin = steady_ns();
     heartbeats.publish(100 + rank, rank);
@@ -108,7 +108,7 @@ TEST_F(BoardTest, AHostThatHasGoneHoldsNobodyUp) {
   publish_and_read(*heartbeats);
   barrier();
   const int gone = leader_of(size - 1);
-  if (rank == gone) heartbeats.reset();  // nobody answers its last words
+  if (rank == gone) heartbeats.reset();  // no rank answers its last message
   EXPECT_TRUE(soon([&] { return !heartbeats || heartbeats->left(gone); }));
   barrier();
 }
@@ -119,7 +119,7 @@ TEST_F(BoardTest, AHostThatHasFinishedIsNotTakenForOneThatIsCutOff) {
   const int gone = leader_of(size - 1);
   if (rank == gone) heartbeats.reset();
   EXPECT_TRUE(soon([&] { return !heartbeats || heartbeats->left(gone); }));
-  std::this_thread::sleep_for(1s);  // its last message is there, and has not let its other rank leave
+  std::this_thread::sleep_for(1s);  // its last message has arrived; its other rank has not left
   if (leader_of(rank) != gone) {
     EXPECT_EQ(heartbeats->left(size - 1), size - 1 == gone);
     const int64_t heard = heartbeats->heard_ns(size - 1);

@@ -1,4 +1,4 @@
-// Cells that processes share, with a forked child as the other rank.
+// Heartbeat slots in shared memory. A forked child process is the other rank.
 #include "comm/shared_slots.h"
 
 #include <gtest/gtest.h>
@@ -83,7 +83,7 @@ TEST(ProcessHandle, TellsAKilledProcessFromAStoppedOne) {
   waitid(P_PID, static_cast<id_t>(child.pid()), &info, WSTOPPED);
   EXPECT_FALSE(handle.ended());
   kill(child.pid(), SIGKILL);
-  child.code();  // ended, and not reaped
+  child.code();  // the child has ended and is a zombie
   EXPECT_TRUE(handle.ended());
 }
 

@@ -1,4 +1,4 @@
-// Healthy ranks, for tests to make ill, and what the doctor says of them.
+// Facts of healthy ranks, which tests then change, and expectations on the doctor's findings.
 #pragma once
 
 #include "app/doctor/checks.h"
@@ -12,7 +12,7 @@
 
 namespace ddp::doctor {
 
-// On hosts a, b, ... of 8 cores, each with as many ranks, which have two cores each to themselves.
+// `hosts` hosts a, b, ... of 8 cores with `of_each` ranks each. Every rank has two cores of its own.
 inline std::vector<RankFacts> healthy(int hosts, int of_each) {
   std::vector<RankFacts> ranks;
   for (int host = 0; host < hosts; ++host)
@@ -36,7 +36,7 @@ inline std::vector<RankFacts> healthy(int hosts, int of_each) {
   return ranks;
 }
 
-// The same, each with a GPU of its own.
+// The same, and every rank has its own GPU.
 inline std::vector<RankFacts> with_gpus(int hosts, int of_each) {
   std::vector<RankFacts> ranks = healthy(hosts, of_each);
   for (RankFacts& rank : ranks) {
@@ -61,8 +61,8 @@ inline void expect_fine(const Findings& findings) {
   }
 }
 
-// One of the findings has this verdict, these words in its problem, and this fix, or a hint where `fix` begins with
-// kHint. No other finding is wrong.
+// Expects exactly one finding that is not ok. It has this verdict, this exit code, these words in its problem, and this
+// line as its fix, or as its hint if the line begins with kHint.
 constexpr char kHint[] = "hint: ";
 inline void expect_only(const Findings& findings, Verdict verdict, const std::vector<std::string>& words,
                         const std::string& fix, Exit code = Exit::done) {

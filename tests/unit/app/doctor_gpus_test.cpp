@@ -1,4 +1,4 @@
-// The doctor's decisions about GPUs, their libraries and NCCL's variables.
+// The doctor's findings about GPUs, their libraries and NCCL's variables.
 #include "tests/unit/app/doctor_fakes.h"
 
 namespace ddp::doctor {
@@ -32,12 +32,12 @@ TEST(DoctorGpus, NoDriver) {
               {"8 NVIDIA devices", "computes on CPUs"}, "apt-get install nvidia-driver");
   ranks[0].here.container = true;
   EXPECT_EQ(check_gpus(ranks, asking_for("auto"), "mpirun")[0].fix, "docker run --gpus all");
-  ranks[0].gpu.libraries.clear();  // built without CUDA
+  ranks[0].gpu.libraries.clear();  // program without CUDA
   EXPECT_EQ(check_gpus(ranks, asking_for("auto"), "mpirun")[0].fix, "launch/build cuda");
 }
 
 TEST(DoctorGpus, ADriverTooOldForThisCuda) {
-  auto ranks = healthy(1, 2);  // it refuses, so no GPU is visible
+  auto ranks = healthy(1, 2);  // the driver rejects this CUDA, so no GPU is visible
   for (RankFacts& rank : ranks) {
     rank.gpu.driver = {12, 4, 0};
     rank.gpu.libraries = {{"CUDA", {13, 0, 0}, {13, 0, 0}}};
@@ -66,7 +66,7 @@ TEST(DoctorGpus, LibrariesOlderThanCompiledFor) {
 
 TEST(DoctorGpus, TwoRanksOnOne) {
   auto ranks = with_gpus(2, 2);
-  ranks[2].gpu.visible = 1;  // the launcher shows them one, the same
+  ranks[2].gpu.visible = 1;  // the launcher shows both ranks the same single GPU
   ranks[3].gpu = ranks[2].gpu;
   expect_only(check_gpus(ranks, asking_for("auto"), "mpirun"), Verdict::fault,
               {"ranks 2 and 3 have the same GPU", "on b"}, "mpirun -np 3", Exit::device);
@@ -96,7 +96,7 @@ TEST(DoctorGpus, SomeRanksWithout) {
 
 TEST(DoctorGpus, PeersOutOfReach) {
   auto ranks = with_gpus(2, 2);
-  ranks[0].gpu.out_of_reach = {"0000:77:00.0"};  // nobody's
+  ranks[0].gpu.out_of_reach = {"0000:77:00.0"};  // a GPU of no rank
   expect_fine(check_gpus(ranks, asking_for("auto"), "mpirun"));
   ranks[2].gpu.out_of_reach = {ranks[3].gpu.bus_id};
   ranks[3].gpu.out_of_reach = {ranks[2].gpu.bus_id};

@@ -1,4 +1,4 @@
-// The doctor's decisions about ranks, cores and memory.
+// The doctor's findings about ranks, cores and memory.
 #include "app/doctor/system.h"
 #include "tests/unit/app/doctor_fakes.h"
 
@@ -69,18 +69,18 @@ TEST(DoctorCores, HalfAHostLeftIdleIsAWarning) {
   ranks[1].cores = {1};
   expect_only(check_cores(ranks, false, "mpirun"), Verdict::warning, {"bound to cores 0-1", "cores 2-7 are idle"},
               "taskset -c 0-7 mpirun --bind-to none");
-  expect_fine(check_cores(ranks, true, "mpirun"));  // the GPUs compute
-  expect_fine(check_cores(ranks, false, ""));       // nobody but the user bound them
-  expect_fine(check_cores(ranks, false, "srun"));   // the others may be other jobs'
+  expect_fine(check_cores(ranks, true, "mpirun"));  // GPUs compute
+  expect_fine(check_cores(ranks, false, ""));       // the user bound the ranks
+  expect_fine(check_cores(ranks, false, "srun"));   // other cores may belong to other jobs
   auto in_a_job = ranks;
   in_a_job[0].environment["SLURM_JOB_ID"] = "7";
   expect_fine(check_cores(in_a_job, false, "mpirun"));
-  ranks[0].threads = 1;  // as asked for
+  ranks[0].threads = 1;  // as requested
   expect_fine(check_cores(ranks, false, "mpirun"));
   ranks[0].threads = 0;
-  auto rest = healthy(1, 3);  // eight cores, two each, and two left over
+  auto rest = healthy(1, 3);  // eight cores, two per rank, two idle
   expect_fine(check_cores(rest, false, "mpirun"));
-  ranks[0].here.cpu_max = "300000 100000";  // a container may have no more
+  ranks[0].here.cpu_max = "300000 100000";  // the container's limit is 3 cores
   expect_fine(check_cores(ranks, false, "mpirun"));
 }
 
@@ -89,7 +89,7 @@ TEST(DoctorSharedMemory, RoomForEverySegmentIsFine) {
   expect_fine(check_shared_memory(ranks, false));
   ranks[0].here.memory.free = ranks[0].here.memory.bytes = 64 * kMiB;
   expect_fine(check_shared_memory(ranks, false));
-  auto alone = healthy(2, 1);  // nobody to share with
+  auto alone = healthy(2, 1);  // one rank per host
   for (RankFacts& rank : alone) rank.here.memory.free = 0;
   expect_fine(check_shared_memory(alone, false));
 }

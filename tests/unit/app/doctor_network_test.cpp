@@ -1,4 +1,4 @@
-// The doctor's decisions about interfaces and clocks.
+// The doctor's findings about interfaces and clocks.
 #include "app/doctor/measure.h"
 #include "comm/local/communicator.h"
 #include "tests/unit/app/doctor_fakes.h"
@@ -27,7 +27,7 @@ TEST(DoctorInterfaces, ANamedOneThatIsDown) {
   const auto two_hosts = naming(healthy(2, 1), kTcp, "eth1");
   expect_only(check_interfaces(two_hosts, false), Verdict::fault, {kTcp + "=eth1", "eth1 is down on a", "eth0 is up"},
               "ip link set eth1 up", Exit::communication);
-  const auto one_host = naming(healthy(1, 2), kTcp, "eth1");  // where MPI needs none
+  const auto one_host = naming(healthy(1, 2), kTcp, "eth1");  // on one host MPI needs no interface
   expect_only(check_interfaces(one_host, false), Verdict::warning, {"eth1 is down on a"}, "ip link set eth1 up");
 }
 
@@ -67,7 +67,7 @@ TEST(DoctorInterfaces, HostsWithoutACommonNetwork) {
               "export OMPI_MCA_btl_tcp_if_include=10.0.0.0/24,10.0.1.0/24");
   expect_fine(check_interfaces(ranks, false, false));
   expect_fine(check_interfaces(naming(ranks, kTcp, "10.0.0.0/23"), false));
-  for (RankFacts& rank : ranks) rank.here.interfaces.push_back({"docker0", true, {"172.17.0.1/16"}});  // leads nowhere
+  for (RankFacts& rank : ranks) rank.here.interfaces.push_back({"docker0", true, {"172.17.0.1/16"}});  // not routed
   expect_only(check_interfaces(ranks, false), Verdict::warning, {"no network is common"},
               "export OMPI_MCA_btl_tcp_if_include=10.0.0.0/24,10.0.1.0/24");
   for (RankFacts& rank : ranks) rank.here.interfaces.resize(1);
@@ -86,7 +86,7 @@ TEST(DoctorInterfaces, ABridgeWithTheSameAddressOnSeveralHosts) {
 TEST(DoctorClocks, OffsetsOfHosts) {
   EXPECT_EQ(check_clocks({{0, 0}, {0.1, 0.1}}, {"a", "a"})[0].found, "one host");
   expect_fine(check_clocks({{0, 0}, {0.9, 0.001}}, {"a", "b"}));
-  expect_fine(check_clocks({{0, 0}, {1.2, 0.5}}, {"a", "b"}));  // perhaps not
+  expect_fine(check_clocks({{0, 0}, {1.2, 0.5}}, {"a", "b"}));  // the true offset may be below 1 s
   for (const double offset : {-3.0, 3.0})
     expect_only(check_clocks({{0, 0}, {0, 0.001}, {offset, 0.001}}, {"a", "b", "c"}), Verdict::warning,
                 {"c is", "3.000 s"}, "ssh c chronyc makestep");

@@ -1,4 +1,4 @@
-// The doctor's trials, and how it reports.
+// The doctor's measurements, and its report.
 #include "app/doctor/check_runner.h"
 #include "app/doctor/measure.h"
 #include "app/doctor/report.h"
@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A transport that changes one value of a sum on its rank.
+// A transport that changes one value of an allreduce on its rank.
 class Corrupting final : public Communicator {
  public:
   Corrupting(std::unique_ptr<Communicator> inner, bool corrupts) : inner_(std::move(inner)), corrupts_(corrupts) {}

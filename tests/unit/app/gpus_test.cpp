@@ -39,7 +39,7 @@ TEST(ChooseDevice, RefusesWhatIsNotThereOrNotEverywhere) {
 
 TEST(ChooseGpu, FollowsTheLocalRank) {
   for (int rank = 0; rank < 8; ++rank) EXPECT_EQ(choose_gpu(rank, 8, false), rank);
-  EXPECT_EQ(choose_gpu(3, 1, false), 0);  // the launcher shows each rank its own
+  EXPECT_EQ(choose_gpu(3, 1, false), 0);  // the launcher shows each rank its own GPU only
   EXPECT_EQ(choose_gpu(5, 2, true), 1);
   EXPECT_NE(refusal([] { choose_gpu(2, 2, false); }).find("--share-gpu"), std::string::npos);
 }

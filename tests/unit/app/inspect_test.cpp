@@ -35,7 +35,7 @@ TEST_F(Inspect, ACheckpoint) {
                    "0.weight.exp_avg_sq", "[2, 3]", "1 not finite"});
   const size_t bias = text.find("0.bias");
   const std::string line = text.substr(bias, text.find('\n', bias) - bias);
-  expect_in(line, {"F32", "[2]", " -3 ", " 4 ", " 5"});  // least, greatest, norm
+  expect_in(line, {"F32", "[2]", " -3 ", " 4 ", " 5"});  // minimum, maximum, norm
 }
 
 TEST_F(Inspect, ARunsNewestGoodOne) {

@@ -51,7 +51,7 @@ std::string refusal_of_file(const std::string& text) {
   return refused;
 }
 
-// The options of a line, as far as they reach the rest of the program, and the file that it is written to.
+// Writes the options to a configuration file and parses the file. Returns the options that the program gets.
 Options through_a_file(const Options& options, const std::string& more = "") {
   const auto file = scratch_file();
   std::ofstream(file) << options.effective_config;
@@ -60,7 +60,7 @@ Options through_a_file(const Options& options, const std::string& more = "") {
   return read;
 }
 
-// Each with what it needs, away from its default.
+// Every option with a value other than its default, and the options that it requires.
 const std::vector<std::string> kLines{
     "--model resnet18",
     "--dataset mnist",
@@ -136,7 +136,7 @@ TEST(Options, TheListAboveIsWhole) {
   int options = 0;
   std::istringstream lines(help);
   for (std::string line; std::getline(lines, line);) {
-    if (!line.starts_with("  -")) continue;  // what begins further right goes on with a help text
+    if (!line.starts_with("  -")) continue;  // a deeper indent continues a help text
     const std::string name = words(line.substr(line.find("--")))[0];
     EXPECT_TRUE(listed.contains(name)) << name;
     ++options;
@@ -200,7 +200,7 @@ TEST(Options, TheCommandLineWins) {
 
 struct Refused {
   const char* line;
-  std::vector<const char*> names;  // which the text must have
+  std::vector<const char*> names;  // names that the message must contain
 };
 
 TEST(Options, WhatWouldBeIgnoredIsRefused) {

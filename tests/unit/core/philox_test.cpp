@@ -12,7 +12,7 @@ namespace {
 
 constexpr bool equal(Bits128 a, Bits128 b) { return std::equal(a.word, a.word + 4, b.word); }
 
-// The known answers that the authors publish with Random123 (kat_vectors, "philox4x32 10").
+// The known answers of Random123, published by the authors of Philox (kat_vectors, "philox4x32 10").
 static_assert(equal(philox4x32({{0, 0, 0, 0}}, 0), {{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}}));
 static_assert(equal(philox4x32({{~0u, ~0u, ~0u, ~0u}}, ~uint64_t{0}),
                     {{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}}));
@@ -20,7 +20,7 @@ static_assert(equal(philox4x32({{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}
                     {{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}}));
 
 TEST(Philox, KnownAnswersAtRunTime) {
-  volatile uint32_t zero = 0;  // not folded by the compiler
+  volatile uint32_t zero = 0;  // prevents constant folding
   const Bits128 bits = philox4x32({{zero, zero, zero, zero}}, zero);
   EXPECT_TRUE(equal(bits, {{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}}));
 }

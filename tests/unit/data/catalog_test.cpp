@@ -14,7 +14,7 @@ namespace {
 
 class Catalog : public ::testing::Test {
  protected:
-  // A folder as "mnist" wants it, of 1 x 1 pixels; the training labels are left out.
+  // Writes the files of "mnist" with images of 1 x 1 pixels, without the training labels.
   void write_all_but_training_labels() const {
     folder_.gzipped("train-images-idx3-ubyte.gz", idx_bytes(0x803, {2, 1, 1}, {5, 6}));
     folder_.plain("t10k-images-idx3-ubyte", idx_bytes(0x803, {1, 1, 1}, {7}));
@@ -54,7 +54,7 @@ TEST_F(Catalog, UnknownNamesListTheKnownOnes) {
   expect_error(Exit::usage, {"unknown dataset cifar", "fashion-mnist, mnist"}, [] { open_datasets("cifar", ""); });
 }
 
-// The real files, of Debian's package dataset-fashion-mnist.
+// The real files of Debian's package dataset-fashion-mnist.
 TEST(FashionMnist, IsWhatItsAuthorsPublished) {
   const Datasets data = open_datasets("fashion-mnist", "");
   EXPECT_EQ(data.train->size(), 60'000);
@@ -71,7 +71,7 @@ TEST(FashionMnist, IsWhatItsAuthorsPublished) {
     data.train->read(i, image);
     for (uint8_t pixel : image) sum += pixel;
   }
-  EXPECT_NEAR(sum / 60'000 / (28 * 28) / 255, 0.2860, 0.00005);  // the mean everybody normalises with
+  EXPECT_NEAR(sum / 60'000 / (28 * 28) / 255, 0.2860, 0.00005);  // the usual mean for normalization
   EXPECT_EQ(data.train->label(0), 9);
   EXPECT_EQ(data.test->label(0), 9);
 }

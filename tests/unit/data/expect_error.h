@@ -10,7 +10,7 @@
 
 namespace ddp {
 
-// `action` throws an Error with this code, whose text holds all the parts.
+// Expects that `action` throws an Error with this code whose text contains all `parts`.
 inline void expect_error(Exit code, std::initializer_list<std::string> parts, const std::function<void()>& action) {
   try {
     action();

@@ -1,4 +1,4 @@
-// Writes IDX files for tests into a folder that goes away with the object.
+// Writes IDX files for tests into a temporary folder. The destructor removes the folder.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 constexpr uint32_t kImages = 0x803, kLabels = 0x801;
 
-// Three images of 2 x 4 pixels, the pixel p of image i being 100 * i + p.
+// Three images of 2 x 4 pixels. Pixel p of image i is 100 * i + p.
 class Idx : public ::testing::Test {
  protected:
   static Bytes pixels(int images) {
@@ -64,7 +64,7 @@ TEST_F(Idx, ReadsPlainAndGzippedFiles) {
   }
 }
 
-// Many times the size of its packed file, so that memory has to grow while it is read.
+// The content is many times larger than the gzipped file, so the reader's memory must grow.
 TEST_F(Idx, ReadsWhatPacksWell) {
   const Bytes zeros(5'000 * 32 * 32);
   const auto data = read_idx(folder_.gzipped("i.gz", idx_bytes(kImages, {5'000, 32, 32}, zeros)),
@@ -149,7 +149,7 @@ TEST_F(Idx, AbsurdDimensions) {
   expect_bad_labels(folder_.plain("l", idx_bytes(kLabels, {0}, {})), {"0 labels"});
 }
 
-// 2^62 bytes could never be allocated: what the header claims is not what is asked for.
+// The header claims 2^62 bytes, which cannot be allocated. So the reader must not allocate what the header claims.
 TEST_F(Idx, ClaimsAreNotAllocated) {
   expect_bad_images(folder_.plain("i", idx_bytes(kImages, {1u << 30, 1u << 16, 1u << 16}, pixels(3))),
                     {"claims 4611686018427387904 bytes", "it has 24;"});

@@ -15,7 +15,7 @@
 namespace ddp {
 namespace {
 
-// Image i holds i in its first eight bytes; its label is i mod 7. Reading `broken` throws.
+// Image i has i in its first eight bytes; its label is i mod 7. Reading image `broken` throws.
 class Numbers final : public Dataset {
  public:
   explicit Numbers(int64_t size, int64_t broken = -1, std::chrono::microseconds delay = {})
@@ -79,7 +79,8 @@ TEST(Loader, ABatchStaysUntilTheNextCall) {
   Loader loader(data, order, 0, order.steps_per_epoch(), *memory);
   for (int64_t step = 0; step < order.steps_per_epoch(); ++step) {
     const Batch& batch = loader.next();
-    if (step % 20 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));  // the thread fills every free slot
+    if (step % 20 == 0)
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));  // time for the thread to fill every free slot
     expect_batch(batch, order, step);
   }
 }
@@ -93,7 +94,7 @@ TEST(Loader, ASlowDatasetIsWaitedFor) {
 
 TEST(Loader, ReadsAheadButNoFurtherThanItsRing) {
   const Numbers data(1'000'000);
-  const DistributedSampler order = sampler(1'000'000, 100'000);  // ten batches of a million bytes: four slots
+  const DistributedSampler order = sampler(1'000'000, 100'000);  // ten batches of a million bytes give four slots
   Loader loader(data, order, 0, 10, *memory);
   while (data.reads < 400'000) std::this_thread::yield();
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -145,7 +146,7 @@ TEST(Loader, MayBeDestroyedAtAnyTime) {
 }
 
 TEST(Loader, DestructionDoesNotWaitForTheRestOfABatch) {
-  const Numbers data(1'000'000, -1, std::chrono::microseconds(100));  // 100 s for the one batch
+  const Numbers data(1'000'000, -1, std::chrono::microseconds(100));  // the batch takes 100 s
   const DistributedSampler order = sampler(1'000'000, 1'000'000);
   {
     Loader loader(data, order, 0, 1, *memory);
@@ -161,7 +162,7 @@ TEST(Loader, KeepsAsManyBatchesAsAsked) {
   std::vector<Batch> kept;
   for (int step = 0; step < 20; ++step) {
     kept.push_back(loader.next());
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // time to overwrite what is not kept
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // time to overwrite a batch that is not kept
     for (int k = std::max(0, step - 2); k <= step; ++k) expect_batch(kept[k], order, k);
   }
 }

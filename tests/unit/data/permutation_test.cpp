@@ -20,7 +20,8 @@ std::vector<int64_t> order(uint64_t seed, int64_t epoch, int64_t size) {
   return result;
 }
 
-// Five standard deviations either side of what equally likely bins give. Inputs are fixed: it never fails by chance.
+// Expects each count within five standard deviations of equally likely bins. Inputs are fixed, so the test cannot fail
+// by chance.
 void expect_uniform(const std::vector<int64_t>& counts, const char* what) {
   double total = 0, chi2 = 0;
   for (int64_t n : counts) total += static_cast<double>(n);
@@ -63,7 +64,7 @@ TEST(Permutation, RefusesWhatItCannotPermute) {
   EXPECT_THROW(Permutation(1, 0, 5)(-1), Error);
 }
 
-// Orders may not change, or old runs could not be resumed. The values come from a program of its own, in Python.
+// The order must not change, because old runs must resume. A separate Python program computed the values.
 TEST(Permutation, IsTheSameOnEveryMachine) {
   EXPECT_EQ(order(1, 0, 10), (std::vector<int64_t>{3, 9, 7, 1, 2, 5, 6, 0, 8, 4}));
   EXPECT_EQ(Permutation(42, 7, 60'000)(0), 53172);

@@ -71,7 +71,7 @@ std::vector<DistributedSampler> samplers(int64_t samples, int64_t batch, const W
   return ranks;
 }
 
-// The samples of an epoch in the order of steps, and within a step in the order of ranks.
+// The samples of an epoch, ordered by step and then by rank.
 std::vector<int64_t> epoch_of(const std::vector<DistributedSampler>& ranks, int64_t epoch) {
   std::vector<int64_t> seen;
   for (int64_t step = 0; step < ranks[0].steps_per_epoch(); ++step) {
@@ -178,7 +178,7 @@ TEST(DistributedSampler, RefusesStepsAndPositionsThatAreNotThere) {
   EXPECT_THROW(DistributedSampler(10, 4, Order::shuffled, 1, 1, {1}), Error);
 }
 
-// Micro-batches divide each global batch alike at every world size, and ranks divide each of them.
+// Micro-batches divide each global batch in the same way at every world size, and ranks divide each micro-batch.
 TEST(MicroBatches, AreDisjointAndComplete) {
   for (const int world : {1, 2, 3, 5}) {
     std::vector<int> seen(103, 0);

@@ -59,7 +59,7 @@ TEST(BucketPlan, RefusesCapsThatAreNotAboveZero) {
   EXPECT_THROW(plan_buckets(std::vector<int64_t>{1}, 1, 0, {.cap_mb = 0}), Error);
 }
 
-// The rules of design, as properties of plans of random models.
+// Checks the bucket rules on plans of random models.
 TEST(BucketPlan, KeepsItsRulesForRandomModels) {
   std::mt19937 random(1);
   const auto pick = [&](int64_t from, int64_t to) { return std::uniform_int_distribution<int64_t>(from, to)(random); };
@@ -141,7 +141,7 @@ TEST(BucketPlan, HashTellsPlansApart) {
                             plan_buckets(sizes, 3, 9, {}).hash()};
   EXPECT_EQ(hashes.size(), 5u);
   EXPECT_EQ(plan_buckets(sizes, 2, 9, {}).hash(), plan_buckets(sizes, 2, 9, {}).hash());
-  EXPECT_TRUE(hashes.contains(0x47c39eb3c6708b61));  // on every machine
+  EXPECT_TRUE(hashes.contains(0x47c39eb3c6708b61));  // equal on every machine
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ TEST(Launcher, CountsTheRanksOfAHost) {
   EXPECT_EQ(local_rank({{"OMPI_COMM_WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_LOCAL_RANK", "1"}}), 1);
   EXPECT_EQ(local_rank({{"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_STEP_ID", "0"}, {"SLURM_LOCALID", "2"}}), 2);
   EXPECT_EQ(local_rank({{"PMI_SIZE", "4"}, {"PMI_RANK", "3"}, {"MPI_LOCALRANKID", "1"}}), 1);
-  EXPECT_EQ(local_rank({{"PMI_SIZE", "4"}, {"PMI_RANK", "3"}}), 3);  // as if there were one host, so that one speaks
+  EXPECT_EQ(local_rank({{"PMI_SIZE", "4"}, {"PMI_RANK", "3"}}), 3);  // as on one host, so one rank reports
 }
 
 TEST(Launcher, NonsenseIsNoPromise) { EXPECT_FALSE(expected_world({{"OMPI_COMM_WORLD_SIZE", "many"}})); }

@@ -12,7 +12,7 @@
 namespace ddp {
 namespace {
 
-// What the sum of all ranks' tickets says, each rank writing its own part.
+// The sum of the tickets of all ranks. Each rank writes its own slots.
 std::vector<float> summed(int world, int64_t samples_of_each, const std::vector<int64_t>& steps) {
   const TicketLayout layout{world};
   std::vector<float> sum(layout.elements()), mine(layout.elements(), std::numeric_limits<float>::quiet_NaN());

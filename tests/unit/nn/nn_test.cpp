@@ -66,7 +66,7 @@ TEST(Network, WhatNoPoolingReadsIsNotComputed) {
             (std::vector<int64_t>{3, 1, 7}));
 }
 
-// A permutation in both directions; spot values by the definition of the layouts.
+// The conversion is a permutation in both directions. Spot values follow the definition of the layouts.
 TEST(Parameters, PytorchLayout) {
   const auto parameters = parameters_of(make_model("lenet", {28, 28, 1}, 10));
   std::vector<float> flat(flat_count(parameters));
@@ -80,7 +80,7 @@ TEST(Parameters, PytorchLayout) {
       const int64_t o = 7, i = 11, h = 2, w = 4;
       EXPECT_EQ(tensor[((o * 20 + i) * 5 + h) * 5 + w], flat[p.offset + ((o * 5 + h) * 5 + w) * 20 + i]);
     }
-    if (p.name == "7.weight") {  // columns stand for 4 x 4 x 50 here, 50 x 4 x 4 there
+    if (p.name == "7.weight") {  // columns are 4 x 4 x 50 here, 50 x 4 x 4 in PyTorch
       const int64_t o = 90, c = 33, h = 1, w = 3;
       EXPECT_EQ(tensor[o * 800 + (c * 4 + h) * 4 + w], flat[p.offset + o * 800 + (h * 4 + w) * 50 + c]);
     }
@@ -143,7 +143,7 @@ TEST(Init, GlorotIsUniformWithKerassBound) {
 struct Counted {
   const char* model;
   ImageShape image;
-  int64_t parameters, batch_norms;  // as PyTorch counts them
+  int64_t parameters, batch_norms;  // PyTorch's counts
 };
 
 TEST(Models, HaveTheParametersOfTheirSources) {
@@ -174,7 +174,7 @@ TEST(Models, LayersHaveTheNamesOfNestedModules) {
   EXPECT_TRUE(has(torchvision, "fc.weight", {10, 2048}));
 }
 
-// Of a residual block's layers the sum and what follows it are fused into the norm before them, and only into that.
+// In a residual block the sum and the ReLU after it are fused into the norm before the sum, and into no other norm.
 TEST(Network, ASumAndItsReluAreFusedIntoTheNorm) {
   const Network network = make_model("resnet18", {28, 28, 1}, 10);
   int sums = 0;
@@ -199,8 +199,8 @@ TEST(Network, AReluInFrontOfAForkIsNotFusedIntoWhatBothPathsRead) {
   EXPECT_FALSE(network.layers()[1].view);
 }
 
-// The columns of a linear layer stand for the image in front of the flatten, whatever lies between that leaves each
-// feature where it is.
+// The columns of a linear layer refer to the image before the flatten, also with layers in between that keep the
+// position of each feature.
 TEST(Parameters, DropoutBetweenFlattenAndLinearHidesNothing) {
   const Network plain = Network("plain", {3, 4, 5}).flatten().linear(2);
   const Network dropped = Network("dropped", {3, 4, 5}).flatten().dropout(0.5f).relu().linear(2);
@@ -245,16 +245,16 @@ TEST(Network, WhatDoesNotFitIsRefusedWithTheLayersName) {
   refused([](Network& n) { n.flatten().batch_norm(); }, "layer 1 (batch norm)");
 }
 
-// Whatever the graph, values and parts of gradients that are needed at the same time lie apart.
+// Values and gradient parts that are needed at the same time do not overlap.
 TEST(MemoryPlan, PartsOfAGradientLieApart) {
-  // 0 -> 1 -> 2 (+ skip 0) -> 3, with 1 and 2 keeping what they read
+  // 0 -> 1 -> 2 (+ skip 0) -> 3; stages 1 and 2 save their inputs
   const std::vector<PlannedStage> stages = {
       {.bytes = 256, .from = LayerSpec::kImage, .saves_input = true, .saves_output = true, .has_gradient = true},
       {.bytes = 256, .from = 0, .saves_input = true, .has_gradient = true},
       {.bytes = 256, .from = 1, .skip = 0, .saves_input = true, .saves_output = true, .has_gradient = true},
       {.bytes = 64, .from = 2, .saves_input = true, .has_gradient = true}};
   const MemoryPlan plan = plan_memory(128, stages);
-  ASSERT_EQ(plan.gradient[0].size(), 2u);  // of 2 by the skip, of 1 by its input
+  ASSERT_EQ(plan.gradient[0].size(), 2u);  // from stage 2 by the skip, from stage 1 by its input
   EXPECT_EQ(plan.gradient[0][0], plan.gradient[2][0]);
   EXPECT_EQ(plan.gradient[0][1], plan.from_gradient[1]);
   EXPECT_NE(plan.gradient[0][0], plan.gradient[0][1]);
@@ -263,8 +263,8 @@ TEST(MemoryPlan, PartsOfAGradientLieApart) {
   for (const int stage : {0, 1, 2}) EXPECT_NE(plan.value[stage], plan.value[(stage + 1) % 3]);
 }
 
-// Values that live at the same time never overlap, and the arena is no larger than the sum and no smaller than the
-// largest set alive.
+// Values that are live at the same time do not overlap. The arena is at most the sum of all values and at least the
+// largest live set.
 TEST(Arena, NeverOverlaps) {
   std::mt19937 random(1);
   for (int round = 0; round < 200; ++round) {

@@ -19,14 +19,14 @@ class BrokenCheckpoint : public CheckpointFolder {
  protected:
   BrokenCheckpoint() : checkpoint(write(1)) {}
   ~BrokenCheckpoint() override {
-    if (!HasFailure()) read(write(1));  // what each test broke can be written anew
+    if (!HasFailure()) read(write(1));  // a new save repairs the checkpoint that the test broke
   }
 
   void expect_unsound(const std::string& file, const std::string& why) const {
     expect_error(error_of([&] { read_run_state(checkpoint); }), Exit::data, (checkpoint / file).string());
     expect_error(error_of([&] { read(checkpoint); }), Exit::data, why);
   }
-  // Of a file whose checksum is right.
+  // Writes a file with a correct checksum and expects that the reader refuses its content.
   void expect_refused(const std::string& file, const std::string& content, Exit code, const std::string& why) const {
     put(checkpoint / file, content);
     write_manifest(checkpoint, kCheckpointFiles);
@@ -45,7 +45,7 @@ class BrokenCheckpoint : public CheckpointFolder {
 
 TEST_F(BrokenCheckpoint, EveryFlippedBitIsFound) {
   for (const std::string& name : kAllFiles) {
-    const size_t stride = name.ends_with(".json") ? 1 : 11;  // all, or a sample
+    const size_t stride = name.ends_with(".json") ? 1 : 11;  // every byte, or a sample
     const std::string good = content_of(checkpoint / name);
     ASSERT_LT(good.size(), 1000u) << name;
     for (size_t bit = 0; bit < 8 * good.size(); bit += stride) {

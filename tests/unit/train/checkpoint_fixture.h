@@ -43,7 +43,7 @@ inline void expect_error(const Error& error, Exit code, const std::string& part)
   EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
 }
 
-// A network's values; those of parameters differ everywhere, and gaps are zero.
+// The values of a network. Every parameter element has a different value; gaps are zero.
 struct Weights {
   std::vector<Parameter> parameters;
   std::vector<BatchNormState> batch_norms;
@@ -70,7 +70,7 @@ struct Weights {
   }
 };
 
-// Eight numbers of a linear layer: its files are short enough to flip each bit.
+// A linear layer with eight weights. Its files are short enough to flip every bit.
 inline Weights few_weights() {
   return {.parameters = {{.name = "0.weight",
                           .layer = 0,
@@ -106,7 +106,7 @@ class CheckpointFolder : public ::testing::Test {
     return write_checkpoint(folder, weights.snapshot(step), weights.tensors(), best);
   }
   Snapshot read(const fs::path& checkpoint) const { return read_checkpoint(checkpoint, weights.tensors(), kAdam); }
-  std::vector<std::string> names() const {  // of all that is in the folder
+  std::vector<std::string> names() const {  // all entries of the folder
     std::vector<std::string> names;
     for (const auto& entry : fs::directory_iterator(folder)) names.push_back(entry.path().filename());
     std::ranges::sort(names);

@@ -161,7 +161,7 @@ TEST_F(Checkpoint, AProcessThatDiesWhileWritingDoesNoHarm) {
     };
     EXPECT_EXIT(write_checkpoint(folder, weights.snapshot(1), weights.tensors(), true, die),
                 ::testing::KilledBySignal(SIGKILL), "");
-    EXPECT_EQ(names().size(), 3u);  // "latest", step 1 and what is left of the other
+    EXPECT_EQ(names().size(), 3u);  // "latest", step 1, and the incomplete checkpoint
     EXPECT_EQ(list_checkpoints(folder), std::vector<fs::path>{folder / "step-00000001"});
     read_run_state(folder / "latest");
     write(1);

@@ -24,7 +24,7 @@ TEST_F(Writer, TrainingGoesOnWhileItWritesAndTheNextSaveWaits) {
   CheckpointWriter writer(
       {.folder = folder, .keep_last = 0, .about_to_write = [gate](const fs::path&) { gate.wait(); }},
       weights.tensors());
-  writer.save(weights.snapshot(1), false);  // would hang here if it waited for the file
+  writer.save(weights.snapshot(1), false);  // hangs here if save waits for the file
   EXPECT_TRUE(writer.outcomes().empty());
   EXPECT_TRUE(list_checkpoints(folder).empty());
 

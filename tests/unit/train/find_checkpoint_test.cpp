@@ -11,7 +11,7 @@ class FindCheckpoint : public CheckpointFolder {
   fs::path at(int64_t step) const { return folder / ("step-0000000" + std::to_string(step)); }
   void truncate(int64_t step) const { fs::resize_file(at(step) / "model.safetensors", 40); }
 
-  // The step that is found, and of how many others why they were not.
+  // Returns the step of the checkpoint that is found. Expects `broken` messages about skipped checkpoints.
   int64_t find(const fs::path& wanted, size_t broken) {
     skipped.clear();
     const auto found = find_checkpoint(wanted, skipped);
@@ -49,7 +49,7 @@ TEST_F(FindCheckpoint, PassesOverBrokenOnesAndSaysWhy) {
     EXPECT_EQ(skipped[i].rfind(files[i].string() + " ", 0), 0u) << skipped[i];
     EXPECT_NE(skipped[i].find(reasons[i]), std::string::npos) << skipped[i];
   }
-  EXPECT_EQ(find(at(3), 2), 1);  // no newer one is taken
+  EXPECT_EQ(find(at(3), 2), 1);  // skips newer checkpoints
   EXPECT_EQ(find(folder / "latest", 3), 1);
 }
 

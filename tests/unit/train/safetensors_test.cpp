@@ -82,7 +82,7 @@ TEST_F(Safetensors, BrokenHeadersAreRefused) {
   expect_header_refused("", "not JSON");
   expect_header_refused("{not json", "not JSON, from byte 3 on");
   expect_header_refused("[]", "not a JSON object");
-  expect_header_refused("{\"\xff\":1}", "not JSON");  // nor is it UTF-8
+  expect_header_refused("{\"\xff\":1}", "not JSON");  // invalid UTF-8
   expect_header_refused(std::string(1'000'000, '['), "nested too deeply");
   expect_header_refused(R"({"a":1e999})", "number");
   expect_header_refused(R"({"a":{"dtype":"F32","shape":[0],"data_offsets":[0,0]},"a":1})", R"("a" twice)");
@@ -91,7 +91,7 @@ TEST_F(Safetensors, BrokenHeadersAreRefused) {
   expect_header_refused(R"({"a":{"dtype":1,"shape":[],"data_offsets":[0,4]}})", R"("a" has no dtype)");
   expect_header_refused(R"({"a":{"dtype":"F32","shape":[0]}})", R"("a" has no list data_offsets)");
   expect_header_refused(R"({"a":{"dtype":"F32","shape":0,"data_offsets":[0,0]}})", R"("a" has no list shape)");
-  expect_header_refused(R"({"\u001b[31m":1})", R"("\u001b[31m")");  // for a terminal
+  expect_header_refused(R"({"\u001b[31m":1})", R"("\u001b[31m")");  // terminal escape codes stay escaped
   const std::string long_name(1'000'000, 'a');
   expect_header_refused("{\"" + long_name + "\":1}", "aaa... has no dtype");
 }
@@ -195,7 +195,7 @@ TEST_F(Safetensors, StateOfNormsIsKeptUnderPytorchsNames) {
   const auto tensors = read_safetensors(path);
   EXPECT_EQ(tensors.at("4.running_var").shape, (std::vector<int64_t>{24}));
   EXPECT_EQ(tensors.at("4.running_var").values[0], state.statistics[2 * 12 + 24]);
-  EXPECT_EQ(tensors.at("4.weight").values, std::vector<float>(24, 1));  // these norms have no scale
+  EXPECT_EQ(tensors.at("4.weight").values, std::vector<float>(24, 1));  // norms without scale
   EXPECT_EQ(tensors.at("7.num_batches_tracked").integer, 468);
   const ModelState back = load_state_dict(path, parameters, batch_norms);
   EXPECT_EQ(back.statistics, state.statistics);

@@ -66,8 +66,8 @@ TEST(Schedule, WarmUpRisesAndTheScheduleBeginsAfterIt) {
   EXPECT_EQ(at(desc, 4), 1);
 }
 
-// The learning rate of each epoch, as torch.optim.lr_scheduler's SequentialLR of LinearLR(start_factor=0.01,
-// total_iters=3) and CosineAnnealingLR(T_max=7, eta_min=0.01) gives it for a rate of 0.5.
+// PyTorch's learning rate of each epoch for a rate of 0.5: torch.optim.lr_scheduler's SequentialLR of
+// LinearLR(start_factor=0.01, total_iters=3) and CosineAnnealingLR(T_max=7, eta_min=0.01).
 TEST(Schedule, IsPyTorchsAtWholeEpochs) {
   const ScheduleDesc desc{.kind = Kind::cosine, .rate = 0.5, .total_epochs = 10, .warm_up_epochs = 3, .min_rate = 0.01};
   const double expected[] = {0.005,

@@ -1,4 +1,4 @@
-// Types and host functions of CUDA's runtime, with its names and values.
+// Types and host functions of CUDA's runtime, with CUDA's names and values.
 #pragma once
 
 #include "emulator/vectors.h"
@@ -142,7 +142,7 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total);
 cudaError_t cudaDeviceSynchronize();
 cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest);
 
-// Device memory is filled with bytes 0xFF, so that floats that nobody wrote are NaN.
+// Fills the memory with bytes 0xFF, so a float that nobody wrote is a NaN.
 cudaError_t cudaMalloc(void** memory, size_t bytes);
 cudaError_t cudaFree(void* memory);
 cudaError_t cudaMallocHost(void** memory, size_t bytes, unsigned flags = cudaHostAllocDefault);
@@ -188,7 +188,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream = nullptr);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaEventQuery(cudaEvent_t event);
-cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end);  // 0
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end);  // always 0
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph);

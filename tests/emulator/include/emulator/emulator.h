@@ -1,8 +1,8 @@
-// What tests may ask of the emulator. Everything here may be called from any thread.
+// The emulator's interface for tests. Any thread may call these functions.
 //
-// Work is a graph of tasks: a stream's tasks run in order, events order tasks of different streams, and nothing else
-// does. Nothing runs when it is issued. When a host thread waits, it runs tasks that are ready, picked by the seed,
-// until what it waits for is done; a query runs none, one or a few.
+// Work is a graph of tasks. A stream's tasks run in order; only events order tasks of different streams. No task runs
+// when it is issued. A host thread that waits runs ready tasks, in an order that the seed decides, until the awaited
+// task is done. A query runs 0 to 3 tasks.
 #pragma once
 
 #include "emulator/api.h"
@@ -13,15 +13,15 @@
 
 namespace emulator {
 
-void set_seed(uint64_t seed);      // 0 at first; the same seed and calls of one thread give the same schedule
-void set_device_count(int count);  // 1 at first
-void set_memory(size_t bytes);     // of each device; cudaMalloc refuses more
+void set_seed(uint64_t seed);      // default 0; the same seed and the same calls of one thread give the same schedule
+void set_device_count(int count);  // default 1
+void set_memory(size_t bytes);     // per device; cudaMalloc fails beyond it
 
-// The next of a sequence that the seed fixes.
+// The next random number of the seed's sequence.
 uint64_t draw();
 
-// Adds host work to the stream as if it were a kernel, capturable too. It may wait for other threads: meanwhile other
-// streams go on.
+// Adds host work to the stream like a kernel; a capture records it too. The work may wait for other threads; other
+// streams continue during the wait.
 void enqueue(cudaStream_t stream, std::function<void()> work);
 
 }  // namespace emulator

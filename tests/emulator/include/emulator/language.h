@@ -1,4 +1,4 @@
-// CUDA's keywords and arithmetic, as far as they differ from C++.
+// CUDA's keywords, and its arithmetic where it differs from C++.
 #pragma once
 
 #include <math.h>  // not <cmath>: kernels use the names of the global namespace
@@ -15,8 +15,8 @@
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
 #define __align__(bytes) __attribute__((aligned(bytes)))
-// Of the thread that runs the block, as several ranks may be threads. It keeps what the last block left there.
-// Alignment goes before it, alignas(16) __shared__, or as __align__(16).
+// Thread-local, because several ranks may be threads. The memory keeps the values of the previous block. Write an
+// alignment as alignas(16) __shared__ or as __align__(16).
 #define __shared__ static thread_local
 
 #define EMULATOR_MIN_MAX(type)                                 \

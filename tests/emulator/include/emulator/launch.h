@@ -1,4 +1,4 @@
-// Kernels are launched with their arguments copied, as CUDA does.
+// Kernel launches. A launch copies the arguments, as CUDA does.
 #pragma once
 
 #include "emulator/api.h"
@@ -14,7 +14,7 @@ struct cudaLaunchAttribute {
 struct cudaLaunchConfig_t {
   dim3 gridDim;
   dim3 blockDim;
-  size_t dynamicSmemBytes;  // 0: there is none here
+  size_t dynamicSmemBytes;  // must be 0: the emulator has no dynamic shared memory
   cudaStream_t stream;
   cudaLaunchAttribute* attrs;
   unsigned numAttrs;

@@ -1,5 +1,5 @@
-// What the threads of a kernel know of each other. Threads of a block are fibers: they really wait, and really
-// exchange.
+// Thread indices, barriers, warp operations and atomics of kernels. Threads of a block are fibers, so barriers and
+// exchanges have their real effect.
 #pragma once
 
 #include "emulator/vectors.h"
@@ -16,11 +16,11 @@ constexpr int warpSize = 32;
 
 namespace emulator {
 
-// What a lane gives to a warp operation, and what it gets once all lanes of `mask` that have not returned are there.
+// A warp operation takes a value of each lane. It completes when all lanes of `mask` that have not returned arrive.
 enum class WarpOp { sync, shuffle, ballot };
 uint64_t warp_operation(WarpOp op, unsigned mask, uint64_t value, int source);
 int lane_id();
-// How many threads gave a true `predicate`, once all of the block that have not returned are there.
+// Returns the number of threads with a true `predicate`. Waits for all threads of the block that have not returned.
 int block_barrier(bool predicate);
 
 template <class T>
@@ -45,7 +45,7 @@ inline unsigned __ballot_sync(unsigned mask, int predicate) {
 inline int __any_sync(unsigned mask, int predicate) { return __ballot_sync(mask, predicate) != 0; }
 inline int __all_sync(unsigned mask, int predicate) { return __ballot_sync(mask, !predicate) == 0; }
 
-// Where the source lies outside the lane's group of `width`, the lane keeps its own value.
+// A lane whose source lies outside its group of `width` lanes keeps its own value.
 template <class T>
 T __shfl_sync(unsigned mask, T value, int source, int width = warpSize) {
   const int first = emulator::lane_id() & ~(width - 1);
@@ -101,7 +101,7 @@ EMULATOR_INTEGER_ATOMICS(unsigned long long)
 #undef EMULATOR_ATOMICS
 #undef EMULATOR_INTEGER_ATOMICS
 
-// Other processors see these too; here all do.
+// System scope on a GPU; here all atomics have it.
 template <class T>
 T atomicAdd_system(T* address, T value) {
   return atomicAdd(address, value);

@@ -1,4 +1,4 @@
-// NVTX without a profiler.
+// NVTX functions that do nothing.
 #pragma once
 
 #include <cstdint>
