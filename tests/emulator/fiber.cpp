@@ -30,8 +30,8 @@ constexpr bool kJumps = true;
 thread_local Fiber* entering = nullptr;
 [[maybe_unused]] thread_local Fiber* left = nullptr;
 
-// A function of its own, as the compiler asks.
-[[noreturn, gnu::noinline, gnu::no_sanitize_address]] void go_on(void** jump) { __builtin_longjmp(jump, 1); }
+// The compiler requires that setjmp and longjmp are in different functions.
+[[noreturn, gnu::noinline, gnu::no_sanitize_address]] void resume(void** jump) { __builtin_longjmp(jump, 1); }
 
 }  // namespace
 
@@ -41,7 +41,7 @@ Fiber::Fiber() {
 #endif
 }
 
-// The page below the stack is not accessible, so a thread that needs more memory faults.
+// The page below the stack is not accessible, so a stack overflow faults.
 Fiber::Fiber(void (*body)()) : body_(body), started_(false), stack_bytes_(kStackBytes) {
   const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   void* mapping = mmap(nullptr, page + kStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -56,7 +56,7 @@ Fiber::Fiber(void (*body)()) : body_(body), started_(false), stack_bytes_(kStack
   context_.uc_link = nullptr;
   makecontext(&context_, &Fiber::enter, 0);
 #ifdef __SANITIZE_ADDRESS__
-  __asan_unpoison_memory_region(stack_, kStackBytes);  // of a stack that lay there before
+  __asan_unpoison_memory_region(stack_, kStackBytes);  // clears the marks of an earlier stack at this address
 #endif
 #ifdef __SANITIZE_THREAD__
   sanitizer_ = __tsan_create_fiber(0);
@@ -88,9 +88,9 @@ void Fiber::arrive([[maybe_unused]] Fiber& fiber) {
 #endif
 }
 
-// A context switch of the C library costs two system calls, and under the address sanitizer the marks of a whole stack;
-// so it only starts a fiber, and a jump goes on with it. It is the compiler's, as the C library's checks that it stays
-// on its stack. The thread sanitizer knows no jumps.
+// The C library's context switch starts a fiber; a jump resumes it. The context switch costs two system calls, and
+// under the address sanitizer it clears the marks of a whole stack. The jump is the compiler's builtin, because the C
+// library's longjmp checks that it stays on its stack. The thread sanitizer does not support jumps.
 [[gnu::no_sanitize_address]] void Fiber::switch_to(Fiber& from, Fiber& to) {
 #ifdef __SANITIZE_ADDRESS__
   left = &from;
@@ -103,7 +103,7 @@ void Fiber::arrive([[maybe_unused]] Fiber& fiber) {
   if constexpr (!kJumps) {
     swapcontext(&from.context_, &to.context_);
   } else if (__builtin_setjmp(from.jump_) == 0) {
-    if (to.started_) go_on(to.jump_);
+    if (to.started_) resume(to.jump_);
     to.started_ = true;
     setcontext(&to.context_);
   }

@@ -23,7 +23,7 @@ struct Process {
   bool never = false;
   std::set<ncclComm_t> alive;
 };
-Process& process() {  // a C interface has nowhere else to keep it
+Process& process() {  // NCCL's C interface has no handle for it
   static Process process;
   return process;
 }
@@ -35,10 +35,10 @@ std::atomic<const char*> last_error = "";
 struct ncclComm {
   std::shared_ptr<World> world;
   int rank = 0;
-  std::function<bool()> pending;    // what is under way; true once done
-  std::thread::id issuer;           // its streams are its own
-  int questions = 0;                // until then
-  std::shared_ptr<int> references;  // one more for each collective in a stream or a graph
+  std::function<bool()> pending;    // pending operation; returns true when it is done
+  std::thread::id issuer;           // thread that issued the pending operation; only it advances the operation
+  int queries = 0;                  // status queries before the pending operation runs
+  std::shared_ptr<int> references;  // use count: one for each collective in a stream or a graph
   std::set<void*> registered;
   bool finalised = false;
   std::atomic<bool> entered = false;
@@ -46,12 +46,12 @@ struct ncclComm {
 
 namespace {
 
-// A rank of a communicator is for one thread at a time.
+// Aborts if two threads use the same rank of a communicator at the same time.
 class Enter {
  public:
   explicit Enter(ncclComm_t comm) : comm_(comm) {
-    insist(comm != nullptr, "no communicator");
-    insist(!comm->entered.exchange(true), "two threads use a communicator at once");
+    check(comm != nullptr, "no communicator");
+    check(!comm->entered.exchange(true), "two threads use a communicator at once");
   }
   ~Enter() { comm_->entered = false; }
 
@@ -80,22 +80,22 @@ ncclResult_t ready(ncclComm_t comm) {
 ncclResult_t begin(ncclComm_t comm, std::function<bool()> work) {
   comm->pending = std::move(work);
   comm->issuer = std::this_thread::get_id();
-  comm->questions = static_cast<int>(emulator::draw() % 4);
+  comm->queries = static_cast<int>(emulator::draw() % 4);
   return ncclInProgress;
 }
 
-ncclResult_t collective(ncclComm_t comm, cudaStream_t stream, const Post& post) {
+ncclResult_t collective(ncclComm_t comm, cudaStream_t stream, const Call& call) {
   const Enter enter(comm);
   if (const ncclResult_t result = ready(comm)) return result;
   return begin(comm, [=] {
-    emulator::enqueue(stream, [world = comm->world, rank = comm->rank, post, reference = comm->references] {
-      world->run(rank, post);
+    emulator::enqueue(stream, [world = comm->world, rank = comm->rank, call, reference = comm->references] {
+      world->run(rank, call);
     });
     return true;
   });
 }
 
-void forget(ncclComm_t comm) {
+void release(ncclComm_t comm) {
   {
     const std::lock_guard lock(process().mutex);
     process().alive.erase(comm);
@@ -134,8 +134,8 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
 }
 
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank, ncclConfig_t* config) {
-  insist(config->blocking == 0, "only non-blocking communicators are played");
-  insist(rank >= 0 && rank < ranks, "no such rank");
+  check(config->blocking == 0, "only non-blocking communicators are emulated");
+  check(rank >= 0 && rank < ranks, "no such rank");
   *comm = new ncclComm;
   const std::lock_guard lock(process().mutex);
   std::weak_ptr<World>& world = process().worlds[std::string(id.internal, sizeof id.internal)];
@@ -152,7 +152,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
   const Enter enter(comm);
   *state = health(comm);
   if (*state != ncclSuccess || !comm->pending) return ncclSuccess;
-  if (comm->issuer == std::this_thread::get_id() && --comm->questions <= 0 && comm->pending()) comm->pending = nullptr;
+  if (comm->issuer == std::this_thread::get_id() && --comm->queries <= 0 && comm->pending()) comm->pending = nullptr;
   *state = comm->pending ? ncclInProgress : ncclSuccess;
   return ncclSuccess;
 }
@@ -160,7 +160,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
 ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   const Enter enter(comm);
   if (const ncclResult_t result = ready(comm)) return result;
-  insist(comm->registered.empty(), "finalised with memory registered");
+  check(comm->registered.empty(), "finalised with memory registered");
   comm->finalised = true;
   return begin(comm, [comm] { return comm->references.use_count() == 1; });
 }
@@ -169,16 +169,16 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   {
     const Enter enter(comm);
     if (const ncclResult_t result = ready(comm)) return result;
-    insist(comm->finalised, "destroyed before it was finalised");
+    check(comm->finalised, "destroyed before it was finalised");
   }
-  forget(comm);
+  release(comm);
   return ncclSuccess;
 }
 
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   if (!comm) return ncclSuccess;
-  comm->world->shatter();
-  forget(comm);
+  comm->world->abort();
+  release(comm);
   return ncclSuccess;
 }
 
@@ -193,7 +193,7 @@ ncclResult_t ncclMemFree(void* memory) {
 ncclResult_t ncclCommRegister(ncclComm_t comm, void* memory, size_t, void** handle) {
   const Enter enter(comm);
   if (const ncclResult_t result = ready(comm)) return result;
-  insist(comm->registered.insert(memory).second, "memory is registered twice");
+  check(comm->registered.insert(memory).second, "memory is registered twice");
   *handle = memory;
   return ncclSuccess;
 }
@@ -201,7 +201,7 @@ ncclResult_t ncclCommRegister(ncclComm_t comm, void* memory, size_t, void** hand
 ncclResult_t ncclCommDeregister(ncclComm_t comm, void* handle) {
   const Enter enter(comm);
   if (const ncclResult_t result = ready(comm)) return result;
-  insist(comm->registered.erase(handle) == 1, "memory is deregistered that is not registered");
+  check(comm->registered.erase(handle) == 1, "memory is deregistered that is not registered");
   return ncclSuccess;
 }
 
@@ -231,7 +231,7 @@ void fail_rank(int rank, ncclResult_t result) {
   const std::lock_guard lock(process().mutex);
   process().failing[rank] = result;
   for (const ncclComm_t comm : process().alive)
-    if (comm->rank == rank) comm->world->shatter();
+    if (comm->rank == rank) comm->world->abort();
 }
 
 void never_initialise() {

@@ -1,5 +1,5 @@
-// Networks against PyTorch: gradients, running statistics and losses from equal weights. How the figures in
-// expected/networks were made is said in make_networks.py.
+// Compares networks with PyTorch: gradients, running statistics and losses from equal weights. make_networks.py
+// describes the figures in expected/networks.
 #include "comm/local/communicator.h"
 #include "data/catalog.h"
 #include "nn/models.h"
@@ -17,7 +17,8 @@ namespace {
 using nlohmann::json;
 
 struct Worst {
-  double relative = 0, zero = 0;  // of a tensor; of gradients that should be zero, over the norm of all gradients
+  double relative = 0;  // largest relative distance of a tensor
+  double zero = 0;      // largest norm of a gradient that should be zero, over the norm of all gradients
   std::string tensor;
 };
 
@@ -64,8 +65,8 @@ void PrintTo(const Case& tested, std::ostream* out) { *out << tested.file << (te
 
 class Networks : public ::testing::TestWithParam<Case> {
  protected:
-  // Where rounding opens or closes ReLUs there are no gradients to compare with: then the first loss, the statistics
-  // and the evaluation remain, or of a large batch what its first step gives.
+  // If rounding flips ReLUs, PyTorch's gradients are no reference. Then the test compares the first loss, the running
+  // statistics and the evaluation; for a large batch only the first step's loss and statistics.
   void compare(const json& state) {
     const int64_t batch = state.at("batch_size"), first = state.at("first_batch");
     const std::string start = state.at("start");

@@ -23,8 +23,8 @@ TEST(ReplicaCheck, EqualReplicasPass) {
   });
 }
 
-// What all ranks throw alike where a bit of conv1.bias differs on some.
-std::string said(int world, std::vector<int> differing) {
+// The message that all ranks throw if one bit of conv1.bias differs on the ranks `differing`.
+std::string error_message(int world, std::vector<int> differing) {
   const auto thrown = try_ranks(world, [&](Communicator& comm) {
     const std::vector<float> weight(100, 0.25f);
     std::vector<float> bias(10, 1.0f);
@@ -46,10 +46,10 @@ std::string said(int world, std::vector<int> differing) {
 
 TEST(ReplicaCheck, OneBitNamesTheTensorAndTheRanksThatAreNotOfTheMajority) {
   const std::string head = "conv1.bias is not the same on all ranks";
-  EXPECT_TRUE(said(5, {1, 3}).starts_with(head + ": rank 1, 3 differ from the others (hashes by rank: "));
-  EXPECT_TRUE(said(3, {0}).starts_with(head + ": rank 0 differs from the others (hashes by rank: "));
-  EXPECT_TRUE(said(2, {1}).starts_with(head + " (hashes by rank: "));
-  EXPECT_TRUE(said(4, {1, 3}).starts_with(head + " (hashes by rank: "));
+  EXPECT_TRUE(error_message(5, {1, 3}).starts_with(head + ": rank 1, 3 differ from the others (hashes by rank: "));
+  EXPECT_TRUE(error_message(3, {0}).starts_with(head + ": rank 0 differs from the others (hashes by rank: "));
+  EXPECT_TRUE(error_message(2, {1}).starts_with(head + " (hashes by rank: "));
+  EXPECT_TRUE(error_message(4, {1, 3}).starts_with(head + " (hashes by rank: "));
 }
 
 TEST(ReplicaCheck, EveryBitOfAHashCounts) {
