@@ -130,7 +130,7 @@ const std::vector<Case> kCases = {
 
 class BadInput : public ::testing::TestWithParam<std::tuple<Case, int>> {};
 
-TEST_P(BadInput, OneMessageAndTheCode) {
+TEST_P(BadInput, GivesOneMessageAndTheExitCode) {
   const auto& [bad, ranks] = GetParam();
   const Folder folder;
   const Outcome outcome = program(ranks, bad.arguments(folder));
@@ -149,7 +149,7 @@ INSTANTIATE_TEST_SUITE_P(AnyWorld, BadInput, ::testing::Combine(::testing::Value
                          });
 
 // If one rank has another option, some ranks skip a collective and the first such collective would hang.
-TEST(Launcher, RanksThatDisagree) {
+TEST(Launcher, RefusesRanksWithDifferentOptions) {
   for (const std::string other : {"--max-steps 3", "--train-samples 30"}) {
     const Outcome outcome = shell(fmt::format("timeout -k 5 60 {} -np 1 {} --max-steps 2 : -np 1 {} {}", DDP_MPIRUN,
                                               DDP_PROGRAM, DDP_PROGRAM, other));
@@ -159,7 +159,7 @@ TEST(Launcher, RanksThatDisagree) {
 }
 
 // The launcher starts N jobs of one rank instead of one job of N ranks.
-TEST(Launcher, FewerRanksThanPromised) {
+TEST(Launcher, RefusesFewerRanksThanExpected) {
   const Outcome outcome = shell(fmt::format("OMPI_COMM_WORLD_SIZE=4 timeout 60 {} --max-steps 1", DDP_PROGRAM));
   EXPECT_EQ(outcome.code, static_cast<int>(Exit::world)) << outcome.output;
   EXPECT_EQ(count(outcome.output, "error:"), 1) << outcome.output;

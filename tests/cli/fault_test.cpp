@@ -9,7 +9,7 @@ namespace ddp::testing {
 namespace {
 
 // Starts two ranks on a long run, stops the second one after some steps, and waits for the end of the job.
-TEST(Fault, AStoppedRankIsNamedWithItsStep) {
+TEST(Fault, ErrorNamesAStoppedRankAndItsStep) {
   const Folder folder;
   const std::string run = (folder / "run").string();
   const Outcome outcome =

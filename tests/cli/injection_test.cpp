@@ -103,7 +103,7 @@ INSTANTIATE_TEST_SUITE_P(Faults, Injected, ::testing::Combine(::testing::ValuesI
 
 class Survived : public ::testing::TestWithParam<int> {};
 
-TEST_P(Survived, ASlowRankSlowsTheJobOnly) {
+TEST_P(Survived, SlowRankOnlySlowsTheJob) {
   const Folder folder;
   Job job(folder, GetParam(), options(folder, "--inject kind=slow,rank=1,step=35"));
   EXPECT_EQ(job.end(), 0) << job.output();
@@ -118,7 +118,7 @@ TEST_P(Survived, ASlowRankSlowsTheJobOnly) {
   expect_nothing_left(job);
 }
 
-TEST_P(Survived, AFullDiskCostsOneCheckpoint) {
+TEST_P(Survived, FullDiskLosesOneCheckpoint) {
   const Folder folder;
   Job job(folder, GetParam(), options(folder, "--inject kind=enospc,step=20"));
   EXPECT_EQ(job.end(), 0) << job.output();
@@ -130,7 +130,7 @@ TEST_P(Survived, AFullDiskCostsOneCheckpoint) {
 
 INSTANTIATE_TEST_SUITE_P(Faults, Survived, ::testing::Values(2, 4), ::testing::PrintToStringParamName());
 
-TEST(Inject, IsRefusedWhereNoRankWouldDoIt) {
+TEST(Inject, IsRefusedIfNoRankMatches) {
   const Folder folder;
   const Outcome outcome = program(2, options(folder, "--inject kind=kill,rank=2"));
   EXPECT_EQ(outcome.code, static_cast<int>(Exit::usage)) << outcome.output;

@@ -31,7 +31,7 @@ std::vector<double> accuracies(int ranks, const std::string& arguments) {
 class KerasConvnet : public ::testing::TestWithParam<int> {};
 
 // The two epochs of Keras's guide. With running averages the accuracy varies between 0.5 and 0.97.
-TEST_P(KerasConvnet, ReachesWhatRecomputedStatisticsGiveOnMnist) {
+TEST_P(KerasConvnet, ReachesTheAccuracyOfRecomputedStatisticsOnMnist) {
   const char* const mnist = std::getenv("DDP_MNIST");
   if (!mnist) GTEST_SKIP() << "DDP_MNIST names no folder with MNIST's four IDX files";
   for (const int seed : {0, 1, 2}) {
@@ -49,7 +49,7 @@ TEST_P(KerasConvnet, LearnsFashionMnist) {
 }
 
 // PyTorch's run has the same weights and the same order of samples (tests/parity/accuracy_resnet18.py).
-TEST(ResNet18, ReachesInSixtyStepsWhatPytorchReaches) {
+TEST(ResNet18, ReachesPytorchsAccuracyInSixtySteps) {
   const auto pytorch =
       nlohmann::json::parse(read_file(std::string(DDP_EXPECTED) + "/accuracy_resnet18.json")).at("test_accuracy");
   const auto found = accuracies(2, "--model resnet18 --batch-size 128 --lr 0.05 --max-steps 60 --seed 0 --sync-bn");

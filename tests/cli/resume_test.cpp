@@ -99,7 +99,7 @@ class Checkpointed : public ::testing::Test {
   Folder folder_;
 };
 
-TEST_F(Checkpointed, FallsBackToTheOneBeforeAndSaysWhichFileIsBroken) {
+TEST_F(Checkpointed, FallsBackToThePreviousCheckpointAndNamesTheBrokenFile) {
   fs::resize_file(checkpoint(40) / "model.safetensors", 1000);
   fs::remove(checkpoint(30) / "optimizer.safetensors");
   const Outcome outcome = program(2, options(60) + "--resume auto");
@@ -110,7 +110,7 @@ TEST_F(Checkpointed, FallsBackToTheOneBeforeAndSaysWhichFileIsBroken) {
       << outcome.output;
 }
 
-TEST_F(Checkpointed, RefusesWhatWouldChangeTheMathematicsAndNamesIt) {
+TEST_F(Checkpointed, RefusesAndNamesChangesOfTheMathematics) {
   refuse("--resume auto --lr 0.1", 2, {"--lr was 0.2, is 0.1"});
   refuse("--resume auto --model mlp --seed 7", 2, {"--model was lenet, is mlp", "--seed was 0, is 7"});
   refuse("--resume auto --optimizer adam", 2, {"--optimizer was sgd, is adam"});
@@ -123,7 +123,7 @@ TEST_F(Checkpointed, RefusesWhatWouldChangeTheMathematicsAndNamesIt) {
   refuse("--resume auto", 3, {});
 }
 
-TEST_F(Checkpointed, GoesOnFromANamedOneInItsOwnRunOrInAnother) {
+TEST_F(Checkpointed, ResumesFromANamedCheckpointInTheSameOrAnotherRun) {
   const std::string other = fmt::format(
       "--train-samples 640 --batch-size 16 --print-freq 0 --eval-every 0 --max-steps 60 --resume {} --output-dir {}",
       checkpoint(20).string(), (folder_ / "other").string());
@@ -140,7 +140,7 @@ TEST_F(Checkpointed, GoesOnFromANamedOneInItsOwnRunOrInAnother) {
   EXPECT_EQ(count(here.output, "results in " + run().string()), 1) << here.output;
 }
 
-TEST_F(Checkpointed, AFinishedRunIsFinishedAgainWithTheSameBytes) {
+TEST_F(Checkpointed, FinishedRunFinishesAgainWithTheSameBytes) {
   const std::string before = read_file(run() / "model.safetensors");
   fs::remove(run() / "model.safetensors");
   const Outcome outcome = program(2, options(40) + "--resume auto");
@@ -148,7 +148,7 @@ TEST_F(Checkpointed, AFinishedRunIsFinishedAgainWithTheSameBytes) {
   EXPECT_TRUE(read_file(run() / "model.safetensors") == before);
 }
 
-TEST_F(Checkpointed, InspectPrintsWhatIsInIt) {
+TEST_F(Checkpointed, InspectPrintsTheContent) {
   const Outcome outcome = shell(fmt::format("{} inspect {}", DDP_PROGRAM, run().string()));
   EXPECT_EQ(outcome.code, 0) << outcome.output;
   for (const char* part : {"step-00000040", "--lr = 0.2", "3.weight", "step 40,"})
@@ -157,7 +157,7 @@ TEST_F(Checkpointed, InspectPrintsWhatIsInIt) {
   EXPECT_EQ(shell(fmt::format("{} inspect", DDP_PROGRAM)).code, 2);
 }
 
-TEST(NewRun, ResumeAutoWithoutACheckpointBeginsAndSaysSo) {
+TEST(NewRun, ResumeAutoWithoutACheckpointStartsANewRun) {
   const Folder folder;
   const Outcome outcome =
       program(2, fmt::format("--train-samples 64 --max-steps 1 --eval-every 0 --resume auto --output-dir {}",
@@ -168,7 +168,7 @@ TEST(NewRun, ResumeAutoWithoutACheckpointBeginsAndSaysSo) {
 }
 
 // The user can repeat the same command in any state of the run.
-TEST(NewRun, ResumeAutoMayBeginWithWeights) {
+TEST(NewRun, ResumeAutoAcceptsInitialWeights) {
   const Folder folder;
   const auto run = [&](const char* name, const std::string& more) {
     const std::string options = "--train-samples 64 --batch-size 16 --eval-every 0 --print-freq 0 --output-dir ";

@@ -60,7 +60,7 @@ TEST(Run, CountsAndOrderDoNotDependOnTheWorldSize) {
   EXPECT_FALSE(program(0, "--print-order 1").output == order);
 }
 
-TEST(Run, FewSamplesAndFewerSamplesThanRanks) {
+TEST(Run, HandlesFewSamplesAndFewerSamplesThanRanks) {
   for (const int samples : {60, 3}) {
     const Folder folder;
     const auto run = folder / "run";
@@ -72,7 +72,7 @@ TEST(Run, FewSamplesAndFewerSamplesThanRanks) {
   }
 }
 
-TEST(Run, LeavesItsResults) {
+TEST(Run, WritesItsResults) {
   const Folder folder;
   const auto run = folder / "run", again = folder / "again", more = folder / "more";
   const Outcome outcome = program(2, "--max-steps 7 --lr 0.125 --seed 5 --allreduce ring --output-dir " + run.string());
@@ -114,7 +114,7 @@ TEST(Run, LeavesItsResults) {
 }
 
 // Values that a command line accepts and TOML does not, and text that looks like a number.
-TEST(Run, ConfigurationsAreReadBack) {
+TEST(Run, ConfigurationRoundTrips) {
   const Folder folder;
   const std::string in_folder = "cd " + (folder / "").string() + " && ", options = " --max-steps 1 --eval-every 0 ";
   const auto run = [&](const std::string& arguments) {
@@ -132,7 +132,7 @@ TEST(Run, ConfigurationsAreReadBack) {
 }
 
 // CPUs are deterministic without --deterministic, at any number of threads.
-TEST(Run, TheSameBitsOnEveryRun) {
+TEST(Run, GivesTheSameBitsOnEveryRun) {
   std::set<std::string> weights;
   for (const std::string options : {"--threads 1", "--threads 1 --deterministic", "--threads 3"}) {
     const Folder folder;
@@ -145,7 +145,7 @@ TEST(Run, TheSameBitsOnEveryRun) {
 }
 
 // Every build does this on a machine without a GPU.
-TEST(Run, TakesTheCpuWhereThereIsNoGpuAndSaysSo) {
+TEST(Run, UsesTheCpuWithoutAGpuAndReportsIt) {
   const Folder folder;
   const Outcome outcome = program(1, "--max-steps 1 --eval-every 0 --output-dir " + (folder / "run").string());
   ASSERT_EQ(outcome.code, 0) << outcome.output;

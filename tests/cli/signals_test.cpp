@@ -71,7 +71,7 @@ TEST(Signals, InTrainingAllRanksSaveAtTheSameStep) {
   }
 }
 
-TEST(Signals, InAnEvaluation) {
+TEST(Signals, StopAnEvaluation) {
   const Folder folder;
   const std::string more = "--model keras-convnet --lr 0.01 --bn-stats recompute ";
   run_undisturbed(folder, more);
@@ -91,7 +91,7 @@ bool heeds(pid_t pid, int signal) {
   return false;
 }
 
-TEST(Signals, InStartUp) {
+TEST(Signals, StopTheStartUp) {
   const Folder folder;
   const std::string more = "--eval-every 0 ";
   run_undisturbed(folder, more);
@@ -105,7 +105,7 @@ TEST(Signals, InStartUp) {
 }
 
 // A rank that hangs cannot save.
-TEST(Signals, ASecondOneEndsAtOnce) {
+TEST(Signals, SecondSignalEndsTheJobAtOnce) {
   const Folder folder;
   Job job(folder, 2, options(folder, "run", "--eval-every 0 --step-timeout 0 --inject kind=hang,rank=1,step=5"));
   ASSERT_TRUE(job.says("step 2/32"));
@@ -120,7 +120,7 @@ TEST(Signals, ASecondOneEndsAtOnce) {
   EXPECT_TRUE(job.is_gone());
 }
 
-TEST(Signals, RanksDieWithMpirun) {
+TEST(Signals, RanksEndWithMpirun) {
   const Folder folder;
   Job job(folder, 2, options(folder, "run", "--eval-every 0 " + kSlow));
   ASSERT_TRUE(job.says("step 3/32"));

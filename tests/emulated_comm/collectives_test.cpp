@@ -34,7 +34,7 @@ void fill(Array<float>& array, int rank) {
 }
 
 // The host does not wait between the operations: the stream alone orders the copies before and after the sum.
-TEST_P(Collectives, SumsFollowWhatIsBeforeAndPrecedeWhatIsAfter) {
+TEST_P(Collectives, SumsAreOrderedAfterEarlierWorkAndBeforeLaterWork) {
   run([](Device& device, Communicator& comm) {
     std::deque<Array<float>> arrays;
     for (const size_t count : {0, 1, 7, 1023, 3, 0, 64, 2, 9, 5, 31, 200}) arrays.emplace_back(device, count);
@@ -66,7 +66,7 @@ TEST_P(Collectives, SumBf16) {
   });
 }
 
-TEST_P(Collectives, ReduceScatterThenAllGatherIsASum) {
+TEST_P(Collectives, ReduceScatterThenAllGatherIsAnAllReduce) {
   run([](Device& device, Communicator& comm) {
     Array<float> array(device, 30 * static_cast<size_t>(comm.size()));
     fill(array, comm.rank());
@@ -120,7 +120,7 @@ TEST_P(Collectives, BroadcastFromEveryRoot) {
   });
 }
 
-TEST_P(Collectives, TheSameSpansStepAfterStep) {
+TEST_P(Collectives, ReuseTheSameSpansInEveryStep) {
   run([](Device& device, Communicator& comm) {
     Array<float> a(device, 10), b(device, 3);
     for (Array<float>* array : {&a, &b}) {
@@ -142,7 +142,7 @@ TEST_P(Collectives, TheSameSpansStepAfterStep) {
   });
 }
 
-TEST_P(Collectives, HostNumbersAndParts) {
+TEST_P(Collectives, SumHostNumbersAndSplit) {
   run([](Device& device, Communicator& comm) {
     std::vector<double> numbers{1.0, static_cast<double>(comm.rank())};
     comm.all_reduce_host(numbers);

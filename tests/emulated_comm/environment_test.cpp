@@ -7,21 +7,21 @@
 namespace ddp {
 namespace {
 
-TEST(NcclEnvironment, NothingAskedNothingSet) {
+TEST(NcclEnvironment, SetsNothingByDefault) {
   EXPECT_TRUE(nccl_variables_to_set({}, 0, {{"NCCL_ALGO", "Tree"}}).empty());
 }
 
-TEST(NcclEnvironment, Ring) {
+TEST(NcclEnvironment, SetsRingVariables) {
   EXPECT_EQ(nccl_variables_to_set({.ring = true}, 3, {}), (NcclVariables{{"NCCL_ALGO", "Ring"}}));
   EXPECT_TRUE(nccl_variables_to_set({.ring = true}, 3, {{"NCCL_ALGO", "ring"}}).empty());
 }
 
-TEST(NcclEnvironment, Deterministic) {
+TEST(NcclEnvironment, SetsDeterministicVariables) {
   EXPECT_EQ(nccl_variables_to_set({.ring = true, .deterministic = true}, 0, {{"NCCL_PROTO", "Simple"}}),
             (NcclVariables{{"NCCL_ALGO", "Ring"}, {"NCCL_NVLS_ENABLE", "0"}}));
 }
 
-TEST(NcclEnvironment, AContradictionNamesBoth) {
+TEST(NcclEnvironment, ContradictionNamesBothSettings) {
   const auto text = [](const NcclConfig& config, const NcclVariables& present) -> std::string {
     try {
       nccl_variables_to_set(config, 0, present);
@@ -39,7 +39,7 @@ TEST(NcclEnvironment, AContradictionNamesBoth) {
   EXPECT_NE(text({.deterministic = true}, {{"NCCL_NVLS_ENABLE", "1"}}), "");
 }
 
-TEST(NcclEnvironment, ASharedGpuGivesEachRankAHostAndLeavesWhatIsSet) {
+TEST(NcclEnvironment, SharedGpuSetsAHostIdPerRankAndKeepsUserValues) {
   const NcclVariables first = nccl_variables_to_set({.share_gpu = true}, 0, {{"NCCL_ALGO", "Tree"}});
   const NcclVariables second = nccl_variables_to_set({.share_gpu = true}, 1, {});
   EXPECT_EQ(first.at("NCCL_SOCKET_IFNAME"), "lo");
@@ -49,7 +49,7 @@ TEST(NcclEnvironment, ASharedGpuGivesEachRankAHostAndLeavesWhatIsSet) {
   EXPECT_NE(first.at("NCCL_HOSTID"), second.at("NCCL_HOSTID"));
 }
 
-TEST(NcclEnvironment, OfTheProcess) {
+TEST(NcclEnvironment, ReadsAndDescribesTheProcessVariables) {
   setenv("NCCL_TEST_A", "x=y", 1);
   setenv("NOT_NCCL_TEST", "1", 1);
   const NcclVariables present = nccl_variables_of_process();

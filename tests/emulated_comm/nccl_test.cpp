@@ -66,7 +66,7 @@ TEST_F(Nccl, IsCapturedAndCountsReplays) {
     }
 }
 
-TEST_F(Nccl, ItsMemoryIsZeroedAndIsGivenBack) {
+TEST_F(Nccl, MemoryIsZeroedAndFreed) {
   run_gpus(Transport::nccl, 2, [](Device& device, Communicator& comm) {
     ASSERT_NE(comm.memory(), nullptr);
     Buffer first(*comm.memory(), 100), none(*comm.memory(), 0);
@@ -78,7 +78,7 @@ TEST_F(Nccl, ItsMemoryIsZeroedAndIsGivenBack) {
   });
 }
 
-TEST_F(Nccl, TooMuchMemoryIsADeviceError) {
+TEST_F(Nccl, OutOfMemoryIsADeviceError) {
   emulator::set_memory(1 << 20);
   run_gpus(Transport::nccl, 1, [](Device&, Communicator& comm) {
     try {
@@ -92,7 +92,7 @@ TEST_F(Nccl, TooMuchMemoryIsADeviceError) {
   emulator::set_memory(size_t{1} << 34);
 }
 
-TEST_F(Nccl, RanksThatDoNotComeEndInTime) {
+TEST_F(Nccl, MissingRanksTimeOut) {
   fake_nccl::never_initialise();
   const auto begin = std::chrono::steady_clock::now();
   run_ranks(1, [](Communicator& host) {
@@ -104,7 +104,7 @@ TEST_F(Nccl, RanksThatDoNotComeEndInTime) {
   EXPECT_GE(std::chrono::steady_clock::now() - begin, 1s);
 }
 
-TEST_F(Nccl, AFailureToComeTogetherHasNcclsWords) {
+TEST_F(Nccl, InitializationErrorHasNcclsMessage) {
   fake_nccl::fail_rank(0, ncclSystemError);
   run_ranks(1, [](Communicator& host) {
     const auto device = make_cuda_device({});
@@ -113,7 +113,7 @@ TEST_F(Nccl, AFailureToComeTogetherHasNcclsWords) {
   });
 }
 
-TEST_F(Nccl, AFailedRankIsSeenByAll) {
+TEST_F(Nccl, AllRanksSeeAFailedRank) {
   run_gpus(Transport::nccl, 2, [](Device& device, Communicator& comm) {
     ASSERT_FALSE(comm.failure());
     Array<float> array(device, 5);
@@ -153,7 +153,7 @@ TEST_F(Nccl, MayBeWatchedFromAnotherThread) {
   });
 }
 
-TEST_F(Nccl, SetsWhatRingsNeedAndRefusesWhatContradicts) {
+TEST_F(Nccl, SetsRingVariablesAndRefusesContradictions) {
   unsetenv("NCCL_ALGO");
   set_nccl_variables({.ring = true}, 0);
   EXPECT_STREQ(std::getenv("NCCL_ALGO"), "Ring");

@@ -54,7 +54,7 @@ TEST_P(CudaDevice, CopiesAreOrderedWithWork) {
   for (int i = 0; i < kCount; ++i) ASSERT_EQ(host[i], i + 1);
 }
 
-TEST_P(CudaDevice, AnUploadAheadIsThereForLaterWork) {
+TEST_P(CudaDevice, LaterWorkSeesAnUploadAhead) {
   const Buffer memory(*device, kBytes), pinned(device->host_memory(), kBytes);
   auto* const host = pinned.as<int>();
   for (int round = 0; round < 3; ++round) {
@@ -68,7 +68,7 @@ TEST_P(CudaDevice, AnUploadAheadIsThereForLaterWork) {
   }
 }
 
-TEST_P(CudaDevice, StampsFollowTheWorkBeforeThemAndAreDownloaded) {
+TEST_P(CudaDevice, TimestampsFollowEarlierWorkAndAreDownloaded) {
   const Buffer memory(*device, kBytes), timestamps(*device, 3 * sizeof(int64_t)), pinned(device->host_memory(), 24);
   const auto graphs = device->graph_cache();
   for (int round = 0; round < 4; ++round) {  // direct, captured, then replayed
@@ -88,7 +88,7 @@ TEST_P(CudaDevice, StampsFollowTheWorkBeforeThemAndAreDownloaded) {
   }
 }
 
-TEST_P(CudaDevice, RecordsEachKeyOnceAndReplaysIt) {
+TEST_P(CudaDevice, CapturesEachKeyOnceAndReplaysIt) {
   const Buffer memory(*device, kBytes);
   const auto graphs = device->graph_cache();
   int issued = 0;
@@ -113,7 +113,7 @@ TEST_P(CudaDevice, WithoutGraphsEveryCallIssuesTheWork) {
   EXPECT_EQ(issued, 5);
 }
 
-TEST_P(CudaDevice, AFailureWhileRecordingLeavesTheDeviceUsable) {
+TEST_P(CudaDevice, FailureDuringCaptureLeavesTheDeviceUsable) {
   const Buffer memory(*device, kBytes);
   const auto graphs = device->graph_cache();
   graphs->run({}, [&] { bump(memory.as<int>()); });
@@ -125,7 +125,7 @@ TEST_P(CudaDevice, AFailureWhileRecordingLeavesTheDeviceUsable) {
   EXPECT_EQ(values, std::vector<int>(kCount, 2));
 }
 
-TEST(CudaDevices, WithoutAGpuTheReasonIsSaid) {
+TEST(CudaDevices, GiveAReasonWithoutAGpu) {
   emulator::set_device_count(0);
   std::string why;
   EXPECT_EQ(count_cuda_devices(why), 0);

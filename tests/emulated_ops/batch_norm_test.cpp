@@ -10,7 +10,7 @@ class EmulatedBatchNorm : public ::testing::TestWithParam<DType>, public Emulate
 INSTANTIATE_TEST_SUITE_P(Types, EmulatedBatchNorm, kTypes, type_name);
 
 TEST_P(EmulatedBatchNorm, AgreesWithTheReference) { check_batch_norm(tested()); }
-TEST_P(EmulatedBatchNorm, OfOneValue) { check_batch_norm_of_one_value(tested()); }
+TEST_P(EmulatedBatchNorm, HandlesOneValue) { check_batch_norm_of_one_value(tested()); }
 
 TEST(EmulatedRunningStats, AgreesWithTheReference) { check_running_stats(EmulatedOps().tested()); }
 

@@ -29,7 +29,7 @@ void check_optimizers(const Tested& t);
 void check_optimizer_parts(const Tested& t);
 void check_lars(const Tested& t);
 void check_add(const Tested& t);
-void check_put_and_bf16(const Tested& t);
+void check_copy_or_add_and_bf16(const Tested& t);
 void check_sum_of_squares_and_clip_scale(const Tested& t);
 
 }  // namespace ddp::testing

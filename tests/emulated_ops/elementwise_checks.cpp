@@ -25,7 +25,7 @@ void check_add(const Tested& t) {
     }
 }
 
-void check_put_and_bf16(const Tested& t) {
+void check_copy_or_add_and_bf16(const Tested& t) {
   for (const int64_t count : {1, 3, 8, 129'068})
     for (const int64_t before : {0, 1}) {
       SCOPED_TRACE(fmt::format("{} elements after {}", count, before));

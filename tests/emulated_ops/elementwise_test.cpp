@@ -46,7 +46,7 @@ TEST_P(EmulatedElementwise, NormalizeGathersAndCrops) {
     }
 }
 
-TEST_P(EmulatedElementwise, ReluAndItsGradient) {
+TEST_P(EmulatedElementwise, ReluAndReluGradient) {
   for (const int64_t count : {1, 7, 72005})
     for (const int64_t before : {0, 1}) {  // 1 element before the data makes all pointers unaligned
       SCOPED_TRACE(fmt::format("{} elements after {}", count, before));
@@ -110,10 +110,10 @@ TEST_P(EmulatedElementwise, Add) { check_add(tested()); }
 
 class EmulatedFlat : public ::testing::Test, public EmulatedOps {};
 
-TEST_F(EmulatedFlat, PutAndBf16) { check_put_and_bf16(tested()); }
+TEST_F(EmulatedFlat, CopyOrAddAndBf16) { check_copy_or_add_and_bf16(tested()); }
 TEST_F(EmulatedFlat, SumOfSquaresAndClipScale) { check_sum_of_squares_and_clip_scale(tested()); }
 
-TEST_F(EmulatedFlat, ReservingForTheMostRowsServesFewer) {
+TEST_F(EmulatedFlat, ReservationForTheMostRowsServesFewerRows) {
   const int64_t channels = 20;
   reserve_bias_gradient(context, 6000, channels);
   for (const int64_t rows : {1, 40, 800, 830, 2500, 5999}) {
@@ -145,7 +145,7 @@ class EmulatedSpans : public ::testing::TestWithParam<int64_t>, public EmulatedO
 INSTANTIATE_TEST_SUITE_P(Counts, EmulatedSpans, ::testing::Values(1, 3, 8, 129'068),
                          ::testing::PrintToStringParamName());
 
-TEST_P(EmulatedSpans, FlagNonfiniteMarksTheFirstFinding) {
+TEST_P(EmulatedSpans, FlagNonfiniteMarksTheFirstNonfiniteValue) {
   for (const float bad : {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(),
                           std::numeric_limits<float>::quiet_NaN()})
     for (const int64_t before : {0, 1}) {

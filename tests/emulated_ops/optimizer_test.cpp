@@ -10,7 +10,7 @@ TEST_F(EmulatedOptimizer, PartByPart) { check_optimizer_parts(tested()); }
 TEST_F(EmulatedOptimizer, Lars) { check_lars(tested()); }
 
 // The chunk size grows with the model, so the number of chunks stays small.
-TEST_F(EmulatedOptimizer, OfMoreElementsThanTheGrid) {
+TEST_F(EmulatedOptimizer, HandlesMoreElementsThanTheGrid) {
   const int64_t count = 2'200'001;
   const OptimizerTensor tensors[] = {{0, count, true}};
   const OnDevice<float> w(*device, Values(count, 1.0f)), g(*device, Values(count, 2.0f));

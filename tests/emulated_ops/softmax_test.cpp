@@ -86,7 +86,7 @@ TEST_P(EmulatedSoftmax, IsSafeAtLargeLogitsAndTakesTheFirstOfEqualOnes) {
 }
 
 // Without smoothing the class adds nothing to the loss; 0 * infinity would be NaN.
-TEST_P(EmulatedSoftmax, ALogitOfMinusInfinityIsAClassThatCannotBe) {
+TEST_P(EmulatedSoftmax, MinusInfinityLogitHasZeroProbability) {
   const Shape shape{1, {1, 1, 3}};
   const OnDeviceTensor logits(*device, shape, type, Values{0, -INFINITY, 0});
   const OnDevice<int32_t> labels(*device, {0});
@@ -96,7 +96,7 @@ TEST_P(EmulatedSoftmax, ALogitOfMinusInfinityIsAClassThatCannotBe) {
   EXPECT_NEAR(stats.values()[0], std::log(2), 1e-6);
 }
 
-TEST_P(EmulatedSoftmax, ANanLogitMakesTheLossNan) {
+TEST_P(EmulatedSoftmax, NanLogitGivesNanLoss) {
   const Shape shape{3, {1, 1, 10}};
   OnDeviceTensor logits(*device, shape, type);  // NaN
   const OnDevice<int32_t> labels(*device, {1, 3, 5});

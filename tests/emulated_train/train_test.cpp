@@ -44,7 +44,7 @@ void on_gpus(const GpuWorld& world, const Work& work) {
 
 class EmulatedTraining : public ::testing::TestWithParam<GpuWorld> {};
 
-TEST_P(EmulatedTraining, IsTheMathematicsOfOneRankOnTheCpu) {
+TEST_P(EmulatedTraining, MatchesOneRankOnTheCpu) {
   const GpuWorld& world = GetParam();
   for (const int64_t samples : {50, 3})  // a short last batch; empty shards
     for (const uint64_t seed : {0, 1, 2}) {
@@ -71,7 +71,7 @@ struct Variant {
 };
 
 // Synchronized batch norm, dropout and momentum; micro-batches; partitioned optimizer state.
-TEST_P(EmulatedTraining, NormsMicroBatchesAndPartsOfStateAreTheSameMathematics) {
+TEST_P(EmulatedTraining, MatchesWithBatchNormMicroBatchesAndPartitionedState) {
   const GpuWorld& world = GetParam();
   ReplicaConfig plain{.optimizer = {.momentum = 0.9f, .weight_decay = 1e-3f}, .sync_bn = true, .seed = 3};
   ReplicaConfig parts = plain;
@@ -98,7 +98,7 @@ TEST_P(EmulatedTraining, NormsMicroBatchesAndPartsOfStateAreTheSameMathematics) 
   }
 }
 
-TEST_P(EmulatedTraining, ANanEndsTheRunOnEveryRank) {
+TEST_P(EmulatedTraining, NanEndsTheRunOnEveryRank) {
   std::vector<std::string> messages(GetParam().size);
   on_gpus(GetParam(),
           [&](Communicator& c, Device& device, Ops& ops) { messages[c.rank()] = train_from_a_nan(c, device, ops); });
@@ -130,7 +130,7 @@ TEST_P(EmulatedTraining, EvaluationCountsEverySampleOnce) {
 // Planted fault: one bucket is not reduced.
 class ManyRanks : public EmulatedTraining {};
 
-TEST_P(ManyRanks, CatchABucketThatIsNotSummed) {
+TEST_P(ManyRanks, CatchAnUnreducedBucket) {
   const MemoryDataset data = small_data(50);
   const FixtureConfig config{.batch_size = 16, .lr = 0.1};
   const Result expected = train_world(1, config, small_network(), data, 6);
@@ -153,7 +153,7 @@ class Hasty final : public FaultyCommunicator {
 };
 
 // The ranks then see different sums, so one rank may stop while the other continues; the first error ends both.
-TEST(EmulatedStreams, CatchComputeThatDoesNotWait) {
+TEST(EmulatedStreams, CatchAMissingWait) {
   const GpuWorld world{"nccl_2_no_graph", 2, true, false, true};
   const MemoryDataset data = small_data(50);
   const FixtureConfig config{.batch_size = 16, .lr = 0.1};
@@ -178,7 +178,7 @@ TEST(EmulatedStreams, CatchComputeThatDoesNotWait) {
 }
 
 // The emulator runs nothing until the host waits, so the completed work shows whether the host waited.
-TEST(EmulatedStreams, TheHostRunsTwoStepsAheadOfTheDevice) {
+TEST(EmulatedStreams, HostRunsTwoStepsAheadOfTheDevice) {
   const MemoryDataset data = small_data(200);
   for (const bool graphs : {true, false})
     on_gpus({"nccl_1", 1, true, graphs, true}, [&](Communicator& c, Device& device, Ops& ops) {

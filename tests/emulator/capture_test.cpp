@@ -72,7 +72,7 @@ TEST(Capture, BranchesOfAGraphAreNotOrdered) {
   EXPECT_LT(wrong, 80);
 }
 
-TEST(Capture, AForkThatIsNotJoinedIsRefused) {
+TEST(Capture, ForkWithoutJoinIsRefused) {
   Fixture fixture;
   ASSERT_EQ(begin(fixture), cudaSuccess);
   fork_and_join(fixture, 3, false);
@@ -83,7 +83,7 @@ TEST(Capture, AForkThatIsNotJoinedIsRefused) {
   EXPECT_EQ(fixture.read(fixture.x)[0], 4);
 }
 
-TEST(Capture, EnqueuedWorkIsCapturedToo) {
+TEST(Capture, EnqueuedHostWorkIsCaptured) {
   Fixture fixture;
   int runs = 0;
   ASSERT_EQ(begin(fixture), cudaSuccess);
@@ -131,7 +131,7 @@ TEST(Capture, CallsThatWaitAllocateOrCopyAreRefused) {
   });
 }
 
-TEST(Capture, OtherThreadsMayWaitMeanwhile) {
+TEST(Capture, OtherThreadsMayWaitDuringACapture) {
   Fixture fixture;
   ASSERT_EQ(cudaEventRecord(fixture.event, fixture.b), cudaSuccess);
   ASSERT_EQ(begin(fixture), cudaSuccess);

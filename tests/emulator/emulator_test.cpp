@@ -33,7 +33,7 @@ TEST(Streams, OnlyEventsOrderThem) {
   EXPECT_LT(wrong, static_cast<int>(kSeeds));
 }
 
-TEST(Streams, NothingRunsBeforeSomebodyWaits) {
+TEST(Streams, NothingRunsBeforeTheHostWaits) {
   Fixture fixture;
   bool ran = false;
   emulator::enqueue(fixture.a, [&] { ran = true; });
@@ -42,7 +42,7 @@ TEST(Streams, NothingRunsBeforeSomebodyWaits) {
   EXPECT_TRUE(ran);
 }
 
-TEST(Streams, QueriesGetThereInTheEnd) {
+TEST(Streams, RepeatedQueriesFinishTheWork) {
   Fixture fixture;
   for (int i = 0; i < 50; ++i) launch(fixture.a, 1, 32, set, fixture.x, 1.0f);
   EXPECT_EQ(cudaEventRecord(fixture.event, fixture.a), cudaSuccess);
@@ -53,7 +53,7 @@ TEST(Streams, QueriesGetThereInTheEnd) {
   EXPECT_EQ(cudaGetLastError(), cudaSuccess);
 }
 
-TEST(Streams, TheDefaultStreamWaitsForBlockingOnesOnly) {
+TEST(Streams, DefaultStreamWaitsForBlockingStreamsOnly) {
   int wrong = 0;
   for (uint64_t seed = 0; seed < 50; ++seed) {
     Fixture fixture(seed);
@@ -97,7 +97,7 @@ TEST(Streams, WorkMayWaitForOtherThreads) {
   other.join();
 }
 
-TEST(Memory, PageableIsReadAtOnceAndPinnedWhenTheCopyRuns) {
+TEST(Memory, PageableIsReadAtTheCallAndPinnedWhenTheCopyRuns) {
   Fixture fixture;
   float* pinned = nullptr;
   ASSERT_EQ(cudaMallocHost(&pinned, sizeof(float)), cudaSuccess);
@@ -133,7 +133,7 @@ TEST(Memory, WrongRangesAndDirectionsAreRefused) {
   EXPECT_STREQ(cudaGetErrorName(cudaGetLastError()), "cudaErrorMemoryAllocation");
 }
 
-TEST(Handles, AreRefusedOnceDestroyed) {
+TEST(Handles, AreRefusedAfterDestruction) {
   cudaStream_t stream = nullptr;
   cudaEvent_t event = nullptr;
   ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
@@ -145,7 +145,7 @@ TEST(Handles, AreRefusedOnceDestroyed) {
   EXPECT_EQ(cudaEventSynchronize(event), cudaErrorInvalidResourceHandle);
 }
 
-TEST(Devices, AreAsManyAsAskedFor) {
+TEST(Devices, CountIsConfigurable) {
   emulator::set_device_count(3);
   int count = 0;
   EXPECT_EQ(cudaGetDeviceCount(&count), cudaSuccess);

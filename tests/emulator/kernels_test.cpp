@@ -95,7 +95,7 @@ TEST(Kernels, ThreadsWaitForEachOther) {
 }
 
 // Without the barrier a thread reads a later or an earlier thread's value, depending on the order of threads.
-TEST(Kernels, AMissingWaitShows) {
+TEST(Kernels, MissingBarrierIsDetected) {
   for (const unsigned by : {1, kThreads - 1}) {
     int seeds_with_many_wrong = 0;
     for (uint64_t seed = 0; seed < 16; ++seed) {
@@ -151,7 +151,7 @@ TEST(Kernels, WarpOperations) {
   ASSERT_EQ(cudaFree(out), cudaSuccess);
 }
 
-TEST(Kernels, ThreadsThatReturnedAreNotWaitedFor) {
+TEST(Kernels, BarriersIgnoreReturnedThreads) {
   Fixture fixture;
   int* out = nullptr;
   std::vector<int> host(40);

@@ -28,7 +28,7 @@ TEST_P(ChecksOnGpu, Optimizers) { check_optimizers(tested()); }
 TEST_P(ChecksOnGpu, OptimizersPartByPart) { check_optimizer_parts(tested()); }
 TEST_P(ChecksOnGpu, Lars) { check_lars(tested()); }
 TEST_P(ChecksOnGpu, Add) { check_add(tested()); }
-TEST_P(ChecksOnGpu, PutAndBf16) { check_put_and_bf16(tested()); }
+TEST_P(ChecksOnGpu, CopyOrAddAndBf16) { check_copy_or_add_and_bf16(tested()); }
 TEST_P(ChecksOnGpu, SumOfSquaresAndClipScale) { check_sum_of_squares_and_clip_scale(tested()); }
 
 }  // namespace

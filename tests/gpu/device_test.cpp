@@ -34,7 +34,7 @@ TEST(DeviceOnGpu, UploadAheadComesBeforeLaterWork) {
   EXPECT_EQ(downloaded<float>(*device, buffer), Values(kMany, 3.0f));
 }
 
-TEST(DeviceOnGpu, StampsGrow) {
+TEST(DeviceOnGpu, TimestampsIncrease) {
   const auto device = make_cuda_device({});
   Buffer timestamps(*device, 3 * sizeof(int64_t)), work(*device, kMany);
   for (int i = 0; i < 3; ++i) {
@@ -47,7 +47,7 @@ TEST(DeviceOnGpu, StampsGrow) {
 }
 
 // The gradient is -1, so each run adds the learning rate to every weight.
-TEST(DeviceOnGpu, RecordingsRunEachTimeWithWhatTheMemoryThenHolds) {
+TEST(DeviceOnGpu, GraphReplaysReadCurrentMemory) {
   for (const bool graphs : {true, false}) {
     const auto device = make_cuda_device({.graphs = graphs});
     const auto ops = make_cuda_ops(*device, {.precision = Precision::fp32, .agree = {}});

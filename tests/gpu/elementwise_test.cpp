@@ -46,7 +46,7 @@ TEST_P(ElementwiseOnGpu, NormalizeGathersByIdAndTakesTheTopLeft) {
       }
 }
 
-TEST_P(ElementwiseOnGpu, ReluAndItsGradientAreExact) {
+TEST_P(ElementwiseOnGpu, ReluAndReluGradientAreExact) {
   for (const Shape& shape : {Shape{1, {1, 1, 1}}, Shape{5, {40, 40, 9}}, Shape{256, {24, 24, 20}}}) {
     const Values x = random(shape.elements(), 1), dy = random(shape.elements(), 2);
     Owned rx(*cpu, shape, {}, x), ry(shape, {}), rdy(*cpu, shape, {}, dy), rdx(shape, {});
@@ -111,7 +111,7 @@ TEST_P(ElementwiseOnGpu, SoftmaxIsSafeAtLargeLogitsAndTakesTheFirstOfEqualOnes) 
   EXPECT_EQ(d.values(), (Values{1, -1, 0, 0, 0.5, -0.5}));
 }
 
-TEST_P(ElementwiseOnGpu, FlagNonfiniteMarksTheFirstFinding) {
+TEST_P(ElementwiseOnGpu, FlagNonfiniteMarksTheFirstNonfiniteValue) {
   for (const float bad : {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(),
                           std::numeric_limits<float>::quiet_NaN()})
     for (const int64_t at : {0, 20000, 40000}) {

@@ -13,7 +13,7 @@ class LenetOnGpu : public ::testing::Test {
   const Network network = make_model("lenet", {28, 28, 1}, 10);
 };
 
-TEST_F(LenetOnGpu, OneStepsGradientsAreTheCpus) {
+TEST_F(LenetOnGpu, GradientsOfOneStepMatchTheCpu) {
   const auto data = training_data();
   OnCpu cpu;
   OnOneGpu gpu;
@@ -49,7 +49,7 @@ class FreeRunningOnGpu : public LenetOnGpu {
   }
 };
 
-TEST_F(FreeRunningOnGpu, AHundredLossesAreTheCpus) {
+TEST_F(FreeRunningOnGpu, HundredLossesMatchTheCpu) {
   OnCpu cpu;
   Fixture fixture({.seed = 2}, network, data, *cpu.device, *cpu.ops, *cpu.communicator);
   const std::vector<double> expected = fixture.losses(0, kSteps);

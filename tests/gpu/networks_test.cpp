@@ -56,7 +56,7 @@ Outcome outcome_of(Fixture& fixture, const Dataset& first_batch) {
   return outcome;
 }
 
-TEST_P(NetworksOnGpu, SixStepsAreTheCpus) {
+TEST_P(NetworksOnGpu, SixStepsMatchTheCpu) {
   const auto [model, batch] = GetParam();
   const auto data = training_data();
   const Subset first_batch(*data, batch);

@@ -116,7 +116,7 @@ TEST_P(CommOnGpu, BroadcastsFromEveryRoot) {
   });
 }
 
-TEST_P(CommOnGpu, ManyAreOutstandingAndAreCounted) {
+TEST_P(CommOnGpu, CountsManyOutstandingCollectives) {
   with_each_type([&] {
     constexpr int kMany = 20;
     const auto before = comm.completed();
@@ -150,7 +150,7 @@ TEST_P(CommOnGpu, SumsAreOrderedAfterEarlierWorkAndBeforeLaterWork) {
   });
 }
 
-TEST_P(CommOnGpu, RecordedSumsAreReplayed) {
+TEST_P(CommOnGpu, CapturedSumsAreReplayed) {
   if (!comm.capturable()) GTEST_SKIP() << "what is staged through the host is not recorded";
   with_each_type([&] {
     const int64_t count = 1001;
@@ -166,7 +166,7 @@ TEST_P(CommOnGpu, RecordedSumsAreReplayed) {
   });
 }
 
-TEST_P(CommOnGpu, HostNumbersAreSummedBesideCollectives) {
+TEST_P(CommOnGpu, HostSumsRunBesideCollectives) {
   with_each_type([&] {
     const int64_t count = 70001;
     const Buffer b = buffer(count);

@@ -37,7 +37,7 @@ class RanksOnGpu : public ::testing::TestWithParam<Transport> {
 INSTANTIATE_TEST_SUITE_P(All, RanksOnGpu, ::testing::ValuesIn(kTransports),
                          [](const auto& tested) { return name_of(tested.param); });
 
-TEST_P(RanksOnGpu, OneStepFromEqualWeights) {
+TEST_P(RanksOnGpu, OneStepMatchesOneRank) {
   constexpr std::array<int64_t, 3> kAfter = {0, 50, 200};
   const auto data = training_data();
   std::array<SixSteps, kAfter.size()> expected;
@@ -73,7 +73,7 @@ TEST_P(RanksOnGpu, OneStepFromEqualWeights) {
 }
 
 // Every 20th step has a short batch. tests/train/invariance_test.cpp explains the seed.
-TEST_P(RanksOnGpu, AHundredLossesFreeRunning) {
+TEST_P(RanksOnGpu, HundredLossesMatchOneRank) {
   const Subset data(training_data(), 5000);
   std::vector<double> expected;
   on_rank_0_alone([&](Communicator& one) {
@@ -91,7 +91,7 @@ TEST_P(RanksOnGpu, AHundredLossesFreeRunning) {
 }
 
 // Fewer samples than the global batch, and fewer than ranks: ranks with empty shards join every collective.
-TEST_P(RanksOnGpu, FewSamples) {
+TEST_P(RanksOnGpu, FewSamplesMatchOneRank) {
   for (const int64_t samples : {60, 3, 1}) {
     const Subset few(training_data(), samples);
     std::vector<double> expected;
@@ -113,7 +113,7 @@ INSTANTIATE_TEST_SUITE_P(All, NormsOverRanksOnGpu, ::testing::ValuesIn(kTranspor
 
 // Synchronized batch norm and partitioned optimizer state against one rank with full state. Shards are uneven, last
 // batches short, and with three samples some shards are empty.
-TEST_P(NormsOverRanksOnGpu, StateInPartsIsTheSameMathematics) {
+TEST_P(NormsOverRanksOnGpu, PartitionedStateMatchesFullState) {
   for (const int64_t samples : {50, 3}) {
     const MemoryDataset data = small_data(samples);
     FixtureConfig config{.batch_size = 16,

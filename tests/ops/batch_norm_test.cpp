@@ -141,7 +141,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, BatchNormTest, ::testing::ValuesIn(kBatchNormCa
 });
 
 // The mean is large compared with the deviation. Without a center near the mean, all digits would cancel.
-TEST(BatchNorm, CenterKeepsTheDigitsOfTheVariance) {
+TEST(BatchNorm, CenterPreservesVariancePrecision) {
   const auto device = make_cpu_device();
   const auto ops = make_cpu_ops(*device, {});
   const Shape shape{16, {8, 8, 16}};
@@ -157,7 +157,7 @@ TEST(BatchNorm, CenterKeepsTheDigitsOfTheVariance) {
   EXPECT_NEAR(squares / static_cast<double>(shape.elements()), 1, 1e-3);
 }
 
-TEST(BatchNorm, SumsOfPartsOfABatchAddUp) {
+TEST(BatchNorm, SumsOfShardsAddUp) {
   const auto device = make_cpu_device();
   const auto ops = make_cpu_ops(*device, {});
   const ImageShape image{5, 4, 24};
@@ -195,7 +195,7 @@ class RunningStatsTest : public ::testing::TestWithParam<bool> {  // true: the r
 INSTANTIATE_TEST_SUITE_P(Ops, RunningStatsTest, ::testing::Bool());
 
 // Two layers without a gap between them; sums of known values.
-TEST_P(RunningStatsTest, MoveTowardsTheStatisticsOfTheBatch) {
+TEST_P(RunningStatsTest, MoveTowardsBatchStatistics) {
   const RunningStatsSpan layers[] = {
       {.offset = 0, .channels = 2, .positions = 2, .momentum = 0.1f, .unbiased = true},
       {.offset = 4, .channels = 1, .positions = 1, .momentum = 0.25f, .unbiased = false}};
@@ -220,7 +220,7 @@ TEST_P(RunningStatsTest, MoveTowardsTheStatisticsOfTheBatch) {
   for (size_t i = 0; i < state.size(); ++i) EXPECT_NEAR(state[i], batch[i], 1e-6) << i;
 }
 
-TEST_P(RunningStatsTest, AVarianceOfOneValueIsZero) {
+TEST_P(RunningStatsTest, VarianceOfOneValueIsZero) {
   const RunningStatsSpan layer[] = {{.offset = 0, .channels = 1}};
   Values state = {2, 5};
   const Values sums = {3, 9};

@@ -156,7 +156,7 @@ std::string name_of_case(const ::testing::TestParamInfo<Conv2dCase>& tested) {
 
 INSTANTIATE_TEST_SUITE_P(Shapes, Conv2dTest, ::testing::ValuesIn(kConv2dCases), name_of_case);
 
-TEST(Conv2dPlan, RefusesABatchSizeThatWasNotDeclaredToOneDnn) {
+TEST(Conv2dPlan, RefusesUndeclaredBatchSizes) {
   const auto device = make_cpu_device();
   const Conv2dDesc desc{.input = {8, 8, 16}, .input_format = {}, .out_channels = 16, .window = {3, 1, 1}};
   const int64_t sizes[] = {4};
@@ -187,7 +187,7 @@ TEST(Conv2dPlan, PicksOneDnnForEveryConvolutionInBf16) {
   EXPECT_EQ(ops->conv2d(lenet, sizes)->output_format().kind, Format::Kind::blocked_channels);
 }
 
-TEST(Conv2dPlan, WinogradIsForWideLayersOfStrideOneWithEnoughTiles) {
+TEST(Conv2dPlan, PicksWinogradForWideLayersOfStrideOneWithEnoughTiles) {
   const auto suits = [](int64_t extent, int64_t in, int64_t out, const Window2d& window, int64_t n) {
     const Conv2dDesc desc{.input = {extent, extent, in}, .input_format = {}, .out_channels = out, .window = window};
     return suits_winograd(desc, n);
@@ -205,7 +205,7 @@ TEST(Conv2dPlan, WinogradIsForWideLayersOfStrideOneWithEnoughTiles) {
 }
 
 // Two batch sizes share the packed weights. The scratch memory moves when another convolution needs more.
-TEST(Conv2dPlan, UsesTheWeightsBoundLastAtEveryBatchSize) {
+TEST(Conv2dPlan, UsesTheLastBoundWeightsAtEveryBatchSize) {
   const auto device = make_cpu_device();
   const auto ops = make_cpu_ops(*device, {});
   const Conv2dDesc desc{.input = {6, 6, 32},

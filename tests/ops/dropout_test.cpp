@@ -29,7 +29,7 @@ class DropoutTest : public ::testing::Test {
   Dropout dropout{.seed = 7, .layer = 2, .rate = 0.25f, .epoch = &epoch};
 };
 
-TEST_F(DropoutTest, EveryFormatDropsTheSame) {
+TEST_F(DropoutTest, DropsTheSameElementsInEveryFormat) {
   const auto reference = make_reference_ops(*device);
   for (const Shape shape : {Shape{5, {3, 2, 20}}, Shape{17, {1, 1, 35}}, Shape{1, {1, 1, 1}}, Shape{3, {20, 20, 13}}}) {
     const std::vector<int32_t> keys = keys_from(100, shape.n);
@@ -54,7 +54,7 @@ TEST_F(DropoutTest, EveryFormatDropsTheSame) {
   }
 }
 
-TEST_F(DropoutTest, ASampleIsTreatedAlikeWhereverItStands) {
+TEST_F(DropoutTest, MaskDoesNotDependOnThePositionInTheBatch) {
   const ImageShape image{2, 3, 7};
   const Values all = factors(dropout, {10, 11, 12, 13}, image), other = factors(dropout, {13, 9, 11}, image);
   const int64_t size = image.elements();
@@ -66,7 +66,7 @@ TEST_F(DropoutTest, ASampleIsTreatedAlikeWhereverItStands) {
   EXPECT_NE(sample(all, 0), sample(all, 1));
 }
 
-TEST_F(DropoutTest, KeepsTheRightShareAndTheMean) {
+TEST_F(DropoutTest, KeepsTheExpectedShareAndTheMean) {
   const auto keys = keys_from(0, 64);
   for (const float rate : {0.0f, 0.1f, 0.5f, 0.9f}) {
     dropout.rate = rate;
@@ -79,7 +79,7 @@ TEST_F(DropoutTest, KeepsTheRightShareAndTheMean) {
   }
 }
 
-TEST_F(DropoutTest, LayersEpochsAndSeedsDropDifferently) {
+TEST_F(DropoutTest, MasksDifferByLayerEpochAndSeed) {
   const auto keys = keys_from(0, 4);
   const ImageShape image{1, 1, 512};
   const Values first = factors(dropout, keys, image);

@@ -42,7 +42,7 @@ TEST_P(ElementwiseTest, NormalizeScalesPixelsAndClearsThePadding) {
         }
 }
 
-TEST_P(ElementwiseTest, ReluItsGradientAndAdd) {
+TEST_P(ElementwiseTest, ReluReluGradientAndAdd) {
   for (const DType dtype : kTypes)
     for (const Format format : {Format{}, Format::batch_interleaved(8), Format::blocked_channels(16)}) {
       const Shape shape{5, {40, 40, 9}};
@@ -118,7 +118,7 @@ TEST_P(ElementwiseTest, SoftmaxIsSafeAtLargeLogits) {
   EXPECT_EQ(d.dense(*device), expected);
 }
 
-TEST_P(ElementwiseTest, FlagNonfiniteMarksTheFirstFinding) {
+TEST_P(ElementwiseTest, FlagNonfiniteMarksTheFirstNonfiniteValue) {
   for (const float bad : {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(),
                           std::numeric_limits<float>::quiet_NaN()})
     for (const int64_t at : {0, 20000, 40000}) {
@@ -134,7 +134,7 @@ TEST_P(ElementwiseTest, FlagNonfiniteMarksTheFirstFinding) {
     }
 }
 
-TEST_P(ElementwiseTest, PutCopiesOrAdds) {
+TEST_P(ElementwiseTest, CopyOrAdd) {
   const Values from = random_values(40001, 1), before = random_values(40001, 2);
   Values copied(40001, NAN), added = before, expected = before;
   ops->copy_or_add(from.data(), copied.data(), 40001, Gradient::overwrite);

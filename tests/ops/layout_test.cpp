@@ -24,7 +24,7 @@ float value_at(const Tensor& t, int64_t i) {
 
 class ReorderTest : public ::testing::TestWithParam<Shape> {};
 
-TEST_P(ReorderTest, PutsEveryValueWhereTheFormatSays) {
+TEST_P(ReorderTest, PlacesEveryValueAsTheFormatDefines) {
   const Shape shape = GetParam();
   const int64_t pixels = shape.image.h * shape.image.w;
   const auto device = make_cpu_device();

@@ -87,7 +87,7 @@ TEST_P(OptimizerTest, AgreesWithTheReferenceAtAnyNumberOfThreads) {
   EXPECT_EQ(threads.state, actual.state);
 }
 
-TEST_P(OptimizerTest, PartsMakeTheWhole) {
+TEST_P(OptimizerTest, PartitionedStepsEqualOneStep) {
   if (GetParam().kind == Kind::lars) return;  // needs the norms of whole tensors
   const Stepped whole = steps(*ops, GetParam());
   const Stepped parts = steps(*ops, GetParam(), {0, 16, 16384, 16400, 40032, 40096, kCount});
@@ -97,7 +97,7 @@ TEST_P(OptimizerTest, PartsMakeTheWhole) {
   expect_close(parts.weights, reference.weights, "weights", 1e-6);
 }
 
-TEST_P(OptimizerTest, DoesNothingWhereAnySkipIsSet) {
+TEST_P(OptimizerTest, DoesNothingIfAnySkipFlagIsSet) {
   Stepped run = start(GetParam());
   const OptimizerScalars scalars{.rate = 0.1f};
   OptimizerPart part{.weights = run.weights.data(), .gradients = run.gradients.data(), .begin = 0, .count = kCount};
@@ -129,7 +129,7 @@ float one_step(const OptimizerDesc& desc, Values state = {}, OptimizerScalars sc
   return w[0];
 }
 
-TEST(Optimizer, FollowsTheRulesOfItsHeader) {
+TEST(Optimizer, FollowsTheDocumentedFormulas) {
   EXPECT_FLOAT_EQ(one_step({.weight_decay = 0.5f}), 1.8f);
   EXPECT_FLOAT_EQ(one_step({.weight_decay = 0.5f}, {}, {.rate = 0.1f}, false), 1.9f);
   EXPECT_FLOAT_EQ(one_step({.weight_decay = 0.5f, .decoupled = true}), 1.8f);

@@ -83,7 +83,7 @@ TEST_P(Pool2dTest, AgreesWithTheReference) {
 }
 
 // A NaN is the maximum of its windows. Some windows hold several NaNs.
-TEST(MaximumPooling, OfNanAgreesWithTheReference) {
+TEST(MaximumPooling, HandlesNanLikeTheReference) {
   for (const Pool2dCase& c : kPool2dCases) {
     if (c.kind != Kind::maximum) continue;
     SCOPED_TRACE(fmt::format("n{} {}x{}x{} k{}", c.n, c.h, c.w, c.c, c.window.kernel));

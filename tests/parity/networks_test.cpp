@@ -128,7 +128,7 @@ class Networks : public ::testing::TestWithParam<Case> {
   std::vector<std::unique_ptr<Communicator>> world = make_local_communicators(1);
 };
 
-TEST_P(Networks, OneStepAndTheNextLosses) {
+TEST_P(Networks, GradientsAndNextLossesMatchPytorch) {
   const json& states = figures.at("states");
   for (const json& state : states) compare(state);
   EXPECT_TRUE(std::any_of(states.begin(), states.end(), comparable));

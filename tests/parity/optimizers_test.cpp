@@ -37,7 +37,7 @@ ReplicaConfig config_of(const json& options) {
           .label_smoothing = number("label_smoothing", 0)};
 }
 
-TEST(Optimizers, TwentyStepsOfEachOptimizer) {
+TEST(Optimizers, TwentyStepsMatchPytorch) {
   const auto data = open_datasets("fashion-mnist", "").train;
   const auto device = make_cpu_device();
   const auto ops = make_cpu_ops(*device, {});

@@ -48,7 +48,7 @@ class Parity : public ::testing::Test {
   std::vector<std::unique_ptr<Communicator>> world = make_local_communicators(1);
 };
 
-TEST_F(Parity, OneStepAndTheNextLosses) {
+TEST_F(Parity, GradientsAndNextLossesMatchPytorch) {
   for (const json& state : expected.at("states")) {
     const int64_t step = state.at("step");
     const ParityOrder order(*data, state.at("first_batch").get<int64_t>() * 256, 6 * 256);
@@ -82,7 +82,7 @@ TEST_F(Parity, OneStepAndTheNextLosses) {
 // to 4e-5 in these runs (`spread` in parity.json). So the first forty losses must agree to 1e-5 in every run, all
 // hundred in most runs, and no run may differ by more than such events explain. Wrong mathematics is off by 1e-2 at
 // once.
-TEST_F(Parity, AHundredLosses) {
+TEST_F(Parity, HundredLossesMatchPytorch) {
   int agree = 0;
   for (const json& run : expected.at("free_running").at("runs")) {
     const ParityOrder order(*data, run.at("first_batch").get<int64_t>() * 256, 100 * 256);

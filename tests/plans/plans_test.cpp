@@ -135,7 +135,7 @@ void expect_plans(const Target& target, const Convolution& conv, const Kind& kin
 }
 
 // Holds for any largest batch size and does not depend on cuDNN's own order of plans.
-TEST(Models, HavePlansOnTensorCoresAmongThoseToBeTimed) {
+TEST(Models, TimedPlansIncludeTensorCores) {
   const Target target = h200();
   for (const Convolution& conv : convolutions_of("resnet18"))
     for (const Precision precision : {Precision::tf32, Precision::bf16})
@@ -170,7 +170,7 @@ INSTANTIATE_TEST_SUITE_P(Models, EveryConvolution, ::testing::ValuesIn(models_wi
                            return name;
                          });
 
-TEST(Models, AreFoundAsTheyAre) {
+TEST(Models, ConvolutionsAreFoundWithTheirShapes) {
   const std::vector<Convolution> lenet = convolutions_of("lenet"), resnet18 = convolutions_of("resnet18"),
                                  asymmetric = convolutions_of("asymmetric");
   ASSERT_EQ(lenet.size(), 2u);
@@ -205,7 +205,7 @@ TEST(Rules, WorkspaceIsBounded) {
   EXPECT_EQ(make_plan(target, graph, {Precision::tf32, false, -1}, {}), std::nullopt);
 }
 
-TEST(Rules, Notes) {
+TEST(Rules, NotesExcludePlans) {
   const auto allows = [](Notes notes, Rules rules, bool compiling = false) {
     return admissible(notes, rules, compiling);
   };
@@ -225,7 +225,7 @@ TEST(Rules, Notes) {
   }
 }
 
-TEST(AutotuneCache, TravelAsWords) {
+TEST(PlanChoice, RoundTripsAsWords) {
   Choice full{7, {}};
   for (int64_t knob = 0; knob < CUDNN_KNOB_TYPE_COUNTS; ++knob) full.knobs.push_back({knob, -knob});
   for (const Choice& choice : {Choice{}, Choice{0, {}}, Choice{51, {{2, 16}, {12, -1}}}, full})
@@ -239,7 +239,7 @@ TEST(AutotuneCache, TravelAsWords) {
   EXPECT_THROW(from_words(words), Error);
 }
 
-TEST(AutotuneCache, MakeTheSamePlanAgain) {
+TEST(PlanChoice, ReproducesThePlan) {
   const Target target = h200();
   const Graph graph = conv_graph(target, lenet_convolution().desc, 256, DType::f32, Pass::weight_gradient);
   const std::vector<Plan> found = find_plans(target, graph, {}, 100);
@@ -252,7 +252,7 @@ TEST(AutotuneCache, MakeTheSamePlanAgain) {
   }
 }
 
-TEST(AutotuneCache, FallBackWhereTheyCannotBeUsed) {
+TEST(PlanChoice, FallsBackToTheRecommendedPlan) {
   const Target target = h200();
   const Graph graph = conv_graph(target, lenet_convolution().desc, 32, DType::f32, Pass::forward);
   const Rules rules{Precision::fp32, false};

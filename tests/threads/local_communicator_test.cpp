@@ -57,7 +57,7 @@ TEST_P(LocalCommunicators, ManyAreOutstanding) {
   });
 }
 
-TEST_P(LocalCommunicators, ReduceScatterThenAllGatherIsASum) {
+TEST_P(LocalCommunicators, ReduceScatterThenAllGatherIsAnAllReduce) {
   run_ranks(GetParam(), [](Communicator& comm) {
     std::vector<float> v = values(comm.rank(), 300 * comm.size());
     comm.reduce_scatter(DeviceSpan::of(v));
@@ -100,7 +100,7 @@ TEST_P(LocalCommunicators, SplitByColour) {
   });
 }
 
-TEST(LocalCommunicator, ADisagreementIsAnErrorOnAllThatNamesBoth) {
+TEST(LocalCommunicator, DisagreementIsAnErrorOnAllRanksThatNamesBothCalls) {
   const auto thrown = try_ranks(3, [](Communicator& comm) {
     std::vector<float> v(comm.rank() == 1 ? 6 : 5);
     comm.wait(comm.all_reduce(DeviceSpan::of(v)));
@@ -117,7 +117,7 @@ TEST(LocalCommunicator, ADisagreementIsAnErrorOnAllThatNamesBoth) {
   }
 }
 
-TEST(LocalCommunicator, OtherKindsOfDisagreement) {
+TEST(LocalCommunicator, DetectsOtherKindsOfDisagreement) {
   using Call = std::function<void(Communicator&, DeviceSpan)>;
   const Call sum = [](Communicator& c, DeviceSpan s) { c.wait(c.all_reduce(s)); };
   const Call sum_bf16 = [](Communicator& c, DeviceSpan s) { c.wait(c.all_reduce({s.data, s.count, DType::bf16})); };
@@ -133,7 +133,7 @@ TEST(LocalCommunicator, OtherKindsOfDisagreement) {
   }
 }
 
-TEST(LocalCommunicator, ARankThatLeavesEndsTheWaitOfTheOthers) {
+TEST(LocalCommunicator, ExitOfARankEndsTheWaitOfTheOthers) {
   const auto thrown = try_ranks(3, [](Communicator& comm) {
     std::vector<float> v(5);
     if (comm.rank() == 2) return;

@@ -142,7 +142,7 @@ TEST_P(ReducerWorlds, ScrambledReadinessLaunchesInPlanOrder) {
   });
 }
 
-TEST(Reducer, ATailOfItsOwnWaitsForTheBuckets) {
+TEST(Reducer, SeparateTrailerWaitsForTheBuckets) {
   run_ranks(1, [](Communicator& comm) {
     const BucketPlan plan = plan_buckets(std::vector<int64_t>{16, 16, 160, 16, 16, 64, 16}, 1, kTail, {});
     std::vector<float> flat(plan.total);
@@ -163,7 +163,7 @@ TEST(Reducer, ATailOfItsOwnWaitsForTheBuckets) {
   });
 }
 
-TEST(Reducer, Bf16NeedsItsShadow) {
+TEST(Reducer, Bf16NeedsACommBuffer) {
   run_ranks(1, [](Communicator& comm) {
     const BucketPlan plan = plan_buckets(std::vector<int64_t>{4, 3, 2}, 1, kTail, {});
     std::vector<float> flat(plan.total);
@@ -171,7 +171,7 @@ TEST(Reducer, Bf16NeedsItsShadow) {
   });
 }
 
-TEST(Reducer, LaunchesABucketAsSoonAsItAndThoseBeforeAreReady) {
+TEST(Reducer, LaunchesABucketOnceItAndEarlierBucketsAreReady) {
   run_ranks(1, [](Communicator& comm) {
     const BucketPlan plan = plan_buckets(std::vector<int64_t>{10, 10, 100, 10, 10, 40, 2}, 1, kTail, {});
     ASSERT_EQ(plan.buckets.size(), 3u);  // 0 1 | 2 3 4 5 | 6 tail
@@ -204,7 +204,7 @@ std::string thrown_by(const std::function<void(Reducer&)>& step) {
   return text;
 }
 
-TEST(Reducer, AnnouncedTwiceNamesTheParameter) {
+TEST(Reducer, ErrorNamesAParameterThatIsReadyTwice) {
   const std::string text = thrown_by([](Reducer& reducer) {
     reducer.ready(1);
     reducer.ready(1);
@@ -213,7 +213,7 @@ TEST(Reducer, AnnouncedTwiceNamesTheParameter) {
   EXPECT_NE(text.find("twice"), text.npos) << text;
 }
 
-TEST(Reducer, NeverAnnouncedNamesTheParameter) {
+TEST(Reducer, ErrorNamesAParameterThatIsNeverReady) {
   const std::string text = thrown_by([](Reducer& reducer) {
     for (const ParameterId id : {0, 1, 3}) reducer.ready(id);
     reducer.finish();
@@ -222,7 +222,7 @@ TEST(Reducer, NeverAnnouncedNamesTheParameter) {
   EXPECT_NE(text.find("never"), text.npos) << text;
 }
 
-TEST(Reducer, AForgottenTailIsNamed) {
+TEST(Reducer, ErrorNamesAMissingTrailer) {
   const std::string text = thrown_by([](Reducer& reducer) {
     for (const ParameterId id : {0, 1, 2}) reducer.ready(id);
     reducer.finish();
@@ -230,7 +230,7 @@ TEST(Reducer, AForgottenTailIsNamed) {
   EXPECT_NE(text.find("the tail was never"), text.npos) << text;
 }
 
-TEST(Reducer, NothingIsReadyBeforeTheFirstBegin) {
+TEST(Reducer, RefusesReadyBeforeTheFirstBegin) {
   run_ranks(1, [](Communicator& comm) {
     const BucketPlan plan = plan_buckets(std::vector<int64_t>{4, 3, 2}, 1, kTail, {});
     std::vector<float> flat(plan.total);

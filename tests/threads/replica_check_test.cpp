@@ -44,7 +44,7 @@ std::string error_message(int world, std::vector<int> differing) {
   return *texts.begin();
 }
 
-TEST(ReplicaCheck, OneBitNamesTheTensorAndTheRanksThatAreNotOfTheMajority) {
+TEST(ReplicaCheck, OneBitNamesTheTensorAndTheMinorityRanks) {
   const std::string head = "conv1.bias is not the same on all ranks";
   EXPECT_TRUE(error_message(5, {1, 3}).starts_with(head + ": rank 1, 3 differ from the others (hashes by rank: "));
   EXPECT_TRUE(error_message(3, {0}).starts_with(head + ": rank 0 differs from the others (hashes by rank: "));

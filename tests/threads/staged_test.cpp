@@ -75,7 +75,7 @@ TEST_P(StagedWorlds, SumEverySize) {
   });
 }
 
-TEST_P(StagedWorlds, ManyAreOutstandingAndWaitsAreScrambled) {
+TEST_P(StagedWorlds, ManyAreOutstandingWithAnyWaitOrder) {
   run([](Device&, Communicator& comm) {
     constexpr int kCollectives = 60;
     std::vector<std::vector<float>> v;
@@ -96,7 +96,7 @@ TEST_P(StagedWorlds, ManyAreOutstandingAndWaitsAreScrambled) {
   });
 }
 
-TEST_P(StagedWorlds, OverlappingSpansSeeEachOther) {
+TEST_P(StagedWorlds, OverlappingSpansAreOrdered) {
   run([](Device&, Communicator& comm) {
     std::vector<float> v = values(comm.rank(), 30 * comm.size());
     comm.reduce_scatter(DeviceSpan::of(v));
@@ -110,7 +110,7 @@ TEST_P(StagedWorlds, OverlappingSpansSeeEachOther) {
   });
 }
 
-TEST_P(StagedWorlds, BroadcastHostNumbersAndParts) {
+TEST_P(StagedWorlds, BroadcastSumHostNumbersAndSplit) {
   run([](Device&, Communicator& comm) {
     for (int root = 0; root < comm.size(); ++root) {
       std::vector<float> v = values(comm.rank(), 100);
@@ -127,7 +127,7 @@ TEST_P(StagedWorlds, BroadcastHostNumbersAndParts) {
   });
 }
 
-TEST(Staged, WaitsForTheOldestWhereNoFenceIsFree) {
+TEST(Staged, WaitsForTheOldestIfNoFenceIsFree) {
   run_ranks(2, [](Communicator& host) {
     SlowDevice device;
     const auto staged = make_staged_communicator(device, host, 0);
@@ -144,7 +144,7 @@ TEST(Staged, WaitsForTheOldestWhereNoFenceIsFree) {
   });
 }
 
-TEST(Staged, IsNotRecordedAndTakesAnyMemory) {
+TEST(Staged, IsNotCapturableAndTakesAnyMemory) {
   run_ranks(1, [](Communicator& host) {
     const auto device = make_cpu_device();
     const auto staged = make_staged_communicator(*device, host, 0);

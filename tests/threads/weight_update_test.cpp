@@ -138,18 +138,18 @@ INSTANTIATE_TEST_SUITE_P(All, WeightUpdates,
                                             ::testing::Values(kPlain, kMomentum, kAdam, kAdamW),
                                             ::testing::Values(0.0, 3.0)));
 
-TEST_P(WeightUpdates, InPartsAreTheWhole) {
+TEST_P(WeightUpdates, PartitionedUpdateEqualsTheWhole) {
   const Outcome whole = alone(desc());
   run_ranks(std::get<0>(GetParam()), [&](Communicator& rank) { expect_near(some_steps(desc(), rank), whole, 1e-6f); });
 }
 
-TEST_P(WeightUpdates, GoOnFromStatesThatWereSaved) {
+TEST_P(WeightUpdates, ResumeFromSavedState) {
   const Outcome whole = alone(desc());
   run_ranks(std::get<0>(GetParam()),
             [&](Communicator& rank) { expect_near(some_steps(desc(), rank, {0}, true), whole, 1e-6f); });
 }
 
-TEST_P(WeightUpdates, ABadStepChangesNothing) {
+TEST_P(WeightUpdates, BadStepChangesNothing) {
   run_ranks(std::get<0>(GetParam()), [&](Communicator& rank) {
     const Outcome outcome = some_steps(desc(), rank, {0, 3, 0});
     EXPECT_EQ(outcome.weights, some_values(0));
@@ -180,7 +180,7 @@ TEST(WeightUpdate, ClipsTheNormOfAllGradients) {
     });
 }
 
-TEST(WeightUpdate, StateIsOnlyThePartOfTheRank) {
+TEST(WeightUpdate, HoldsStateOfItsPartitionOnly) {
   std::mutex mutex;
   size_t all = 0;
   run_ranks(4, [&](Communicator& rank) {
@@ -200,7 +200,7 @@ TEST(WeightUpdate, StateIsOnlyThePartOfTheRank) {
   EXPECT_EQ(all, 2 * sizeof(float) * static_cast<size_t>(Layout(4, true).plan.padded));
 }
 
-TEST(WeightUpdate, LarsIsNotScattered) {
+TEST(WeightUpdate, LarsIsNotSharded) {
   run_ranks(1, [](Communicator& rank) {
     const Layout layout(1, true);
     const auto device = make_cpu_device();
@@ -210,7 +210,7 @@ TEST(WeightUpdate, LarsIsNotScattered) {
   });
 }
 
-TEST(WeightUpdate, ScalarsOfAdam) {
+TEST(WeightUpdate, ComputesAdamScalars) {
   run_ranks(1, [](Communicator& rank) {
     const Layout layout(1, false);
     const auto device = make_cpu_device();

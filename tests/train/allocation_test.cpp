@@ -111,7 +111,7 @@ TEST_P(AStep, DoesNotAllocate) {
 INSTANTIATE_TEST_SUITE_P(Networks, AStep, ::testing::ValuesIn(cases()),
                          [](const auto& tested) { return std::string(tested.param.name); });
 
-TEST(Step, AnAllocationWouldBeSeen) {
+TEST(Step, TestDetectsAnAllocation) {
   EXPECT_EQ(allocations_of([] { std::vector<int>(3).front() = 1; }), 1);
 }
 

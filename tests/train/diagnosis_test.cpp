@@ -82,7 +82,7 @@ TEST(Diagnosis, NamesAHostOnceForRanksThatShareIt) {
   EXPECT_HAS(world.text(), "ranks 2 and 3 on host b have been in the data loader");
 }
 
-TEST(Diagnosis, BlamesWhoHasBeenAtItForLongNotWhoMoves) {
+TEST(Diagnosis, BlamesTheLongestPhaseAndNotRanksThatProgress) {
   World world(4);
   world.set(1, Phase::data, 60);
   world.set(2, Phase::compute, 0.2);
@@ -92,7 +92,7 @@ TEST(Diagnosis, BlamesWhoHasBeenAtItForLongNotWhoMoves) {
   EXPECT_HAS(world.text(), "rank 2 on host b has been computing for 0.2 s; 3 ranks wait");
 }
 
-TEST(Diagnosis, AStoppedRankIsToldFromOneThatIsSlow) {
+TEST(Diagnosis, DistinguishesStoppedFromSlowRanks) {
   World world(4);
   world.set(1, Phase::compute);
   world[1].heartbeat.alive_ns = ago(40.5);
@@ -104,7 +104,7 @@ TEST(Diagnosis, AStoppedRankIsToldFromOneThatIsSlow) {
   EXPECT_LACKS(world.text(), "stopped");
 }
 
-TEST(Diagnosis, ADeadRankComesBeforeAllElse) {
+TEST(Diagnosis, DeadRankComesFirst) {
   World world(4);
   world[1].dead = true;
   world[1].pid = 123;
@@ -119,7 +119,7 @@ TEST(Diagnosis, ADeadRankComesBeforeAllElse) {
   EXPECT_HAS(world.text(), "has died before the first step, in start-up;");
 }
 
-TEST(Diagnosis, AHostThatIsCutOffIsNamedOnceWithItsRanks) {
+TEST(Diagnosis, NamesAnUnreachableHostOnceWithItsRanks) {
   World world(4);
   for (const int rank : {2, 3}) {
     world[rank].heard_ns = ago(12);
@@ -131,7 +131,7 @@ TEST(Diagnosis, AHostThatIsCutOffIsNamedOnceWithItsRanks) {
   EXPECT_LACKS(world.text(), "wait in");
 }
 
-TEST(Diagnosis, AHostThatHasBeenSilentForShorterIsNotStoppedButCutOffToo) {
+TEST(Diagnosis, HostWithAShorterSilenceIsUnreachableAndNotStopped) {
   World world(4);
   world[0].host = "c";
   for (const auto& [rank, seconds] : {std::pair(0, 6.9), {2, 7.1}, {3, 7.1}})
@@ -141,7 +141,7 @@ TEST(Diagnosis, AHostThatHasBeenSilentForShorterIsNotStoppedButCutOffToo) {
   EXPECT_LACKS(world.text(), "stopped");
 }
 
-TEST(Diagnosis, WhereTheRankThatSpeaksForAHostIsStoppedTheOthersAreNotBlamed) {
+TEST(Diagnosis, StoppedHostLeaderHidesNoOtherHosts) {
   World world(4);
   world[0].heartbeat.alive_ns = ago(12);
   for (const int rank : {2, 3}) world[rank].heard_ns = world[rank].heartbeat.alive_ns = ago(12);
@@ -149,7 +149,7 @@ TEST(Diagnosis, WhereTheRankThatSpeaksForAHostIsStoppedTheOthersAreNotBlamed) {
   EXPECT_LACKS(world.text(), "cannot be reached");
 }
 
-TEST(Diagnosis, AllInOneBucketIsTheNetwork) {
+TEST(Diagnosis, BlamesTheNetworkIfAllRanksWaitInOneBucket) {
   World world(4);
   world.set(3, Phase::allreduce, 40);
   EXPECT_EQ(
@@ -164,7 +164,7 @@ TEST(Diagnosis, DifferentBucketsAreListedInOrder) {
   EXPECT_HAS(world.text(), "rank 6 on host d waits in bucket 1 of step 812 and 7 ranks wait in bucket 2 of step 812.");
 }
 
-TEST(Diagnosis, CollectivesBehindTheBucketsAreNotBuckets) {
+TEST(Diagnosis, CollectivesAfterTheBucketsAreNotBuckets) {
   World world(2);
   for (RankView& view : world.ranks) {
     view.heartbeat.collective = kBuckets + 1;
@@ -173,7 +173,7 @@ TEST(Diagnosis, CollectivesBehindTheBucketsAreNotBuckets) {
   EXPECT_HAS(world.text(), "all 2 ranks have waited in collective 1 after the buckets of step 812");
 }
 
-TEST(Diagnosis, ADeviceWaitsForOthersWhileACollectiveOfItsStepIsAwaited) {
+TEST(Diagnosis, DeviceWithAPendingCollectiveWaitsForOthers) {
   World world(2);
   for (const int rank : {0, 1}) world.set(rank, Phase::device);
   EXPECT_HAS(world.text(), "all 2 ranks have waited in bucket 2 of step 812");
@@ -183,27 +183,27 @@ TEST(Diagnosis, ADeviceWaitsForOthersWhileACollectiveOfItsStepIsAwaited) {
              "done); rank 0 on host a waits in bucket 2 of step 812");
 }
 
-TEST(Diagnosis, WhereNobodyWaitsTheStepIsTold) {
+TEST(Diagnosis, NamesTheStepIfNoRankWaits) {
   World world(2);
   for (const int rank : {0, 1}) world.set(rank, Phase::data);
   EXPECT_HAS(world.text(), "ranks 0 and 1 on host a have been in the data loader for 41.0 s (step 812)");
 }
 
-TEST(Diagnosis, ARankThatHasEndedWhileOthersWaitIsNamed) {
+TEST(Diagnosis, NamesARankThatEndedWhileOthersWait) {
   World world(2);
   world[1].left = true;
   world[1].heartbeat.alive_ns = ago(41);
   EXPECT_HAS(world.text(), "rank 1 on host a has ended; rank 0 on host a waits in bucket 2 of step 812");
 }
 
-TEST(Diagnosis, RanksOfWhichNothingIsKnownAreCountedNotBlamed) {
+TEST(Diagnosis, UnknownRanksAreCountedAndNotBlamed) {
   World world(4);
   for (const int rank : {1, 2, 3}) world[rank].heartbeat = {};
   EXPECT_HAS(world.text(),
              "rank 0 on host a has waited in bucket 2 of step 812 for 41.0 s; nothing is known about 3 other ranks");
 }
 
-TEST(Diagnosis, NothingIsMissedAndNothingIsUnknownWithoutACount) {
+TEST(Diagnosis, NamesNoBucketWithoutACollectiveCount) {
   World world(2);
   for (RankView& view : world.ranks) view.heartbeat.awaited_step = 0;
   EXPECT_HAS(world.text(), "all 2 ranks have waited in the allreduce of step 812 for");
@@ -222,7 +222,7 @@ TEST(Limits, FollowTheSlowestStep) {
   EXPECT_EQ(limit_of(Phase::ending, limits, 10s), 600s);
 }
 
-TEST(Limits, AreWhatWasAskedForOrNone) {
+TEST(Limits, AreTheRequestedOnesOrNone) {
   EXPECT_EQ(limit_of(Phase::allreduce, {.step = 3s}, 100s), 3s);
   EXPECT_EQ(limit_of(Phase::allreduce, {.step = 3s}, 0s), 3s);
   EXPECT_EQ(limit_of(Phase::allreduce, {.step = 0s}, 100s), std::nullopt);

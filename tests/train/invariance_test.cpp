@@ -57,7 +57,7 @@ class Invariance : public ::testing::Test {
 
 // The runs start from the weights after 0, 50, 200 and 400 steps. The gradients of one step agree to 1e-4 of each
 // tensor's norm, and the next five losses to 1e-5.
-TEST_F(Invariance, OneStepFromEqualWeights) {
+TEST_F(Invariance, OneStepIsEqualAtEveryWorldSize) {
   constexpr std::array<int64_t, 4> kAfter = {0, 50, 200, 400};
   std::vector<SixSteps> expected(kAfter.size());
   in_world(1, [&](Communicator& one) {
@@ -95,7 +95,7 @@ TEST_F(Invariance, OneStepFromEqualWeights) {
 // to zero that rounding decides its sign. With batches of two samples most ranks have no samples.
 class OtherNetworks : public Invariance, public ::testing::WithParamInterface<const char*> {};
 
-TEST_P(OtherNetworks, OneStepFromEqualWeights) {
+TEST_P(OtherNetworks, OneStepIsEqualAtEveryWorldSize) {
   const nlohmann::json figures = expected_figures(fmt::format("networks/{}.json", GetParam()));
   const Network net = make_model(figures.at("network").get<std::string>(), {28, 28, 1}, 10).without_dropout();
   int compared = 0;
@@ -151,7 +151,7 @@ INSTANTIATE_TEST_SUITE_P(Models, OtherNetworks,
                          });
 
 // Four micro-batches of 64 samples equal one batch of 256.
-TEST_F(Invariance, MicroBatchesAreOneLargeBatch) {
+TEST_F(Invariance, MicroBatchesEqualOneLargeBatch) {
   for (const char* const model : {"lenet", "mlp"}) {
     const Network net = make_model(model, {28, 28, 1}, 10);
     SixSteps expected;
@@ -246,7 +246,7 @@ TEST_F(FreeRunning, CatchesAMeanOfMeans) {
   expect_caught(d);
 }
 
-TEST_F(FreeRunning, CatchesABucketThatIsNotSummed) {
+TEST_F(FreeRunning, CatchesAnUnreducedBucket) {
   const double d = distance(3, {}, [](const Fixture*& fixture) {
     return [&fixture](DeviceSpan span) {
       return span.data != fixture->replica.gradients() + fixture->replica.plan.buckets[1].offset;
@@ -273,7 +273,7 @@ TEST_F(FreeRunning, CatchesARepeatedSample) {
 }
 
 // A dataset smaller than the global batch, and one with fewer samples than ranks: ranks with empty shards take part.
-TEST_F(Invariance, FewSamples) {
+TEST_F(Invariance, FewSamplesGiveEqualLosses) {
   for (const int64_t samples : {60, 3, 1}) {
     const Subset few(open_datasets("fashion-mnist", "").train, samples);
     std::vector<double> expected;

@@ -14,7 +14,7 @@ namespace {
 class Norms : public ::testing::TestWithParam<int> {};
 
 // Shards are uneven, last batches short, and with three samples some shards are empty.
-TEST_P(Norms, OfTheGlobalBatchMakeTheWorldSizeInvisible) {
+TEST_P(Norms, SyncedResultsAreEqualAtEveryWorldSize) {
   for (const int64_t samples : {50, 3}) {
     const MemoryDataset data = small_data(samples);
     const FixtureConfig config{.batch_size = 16, .lr = 0.05, .replica = {.sync_bn = true, .seed = 5}};
@@ -28,7 +28,7 @@ TEST_P(Norms, OfTheGlobalBatchMakeTheWorldSizeInvisible) {
 }
 
 // Each rank normalizes by its own shard; the running statistics are those of the global batch.
-TEST_P(Norms, OfARanksPartKeepReplicasEqual) {
+TEST_P(Norms, LocalNormsKeepReplicasEqual) {
   const MemoryDataset data = small_data(50);
   const FixtureConfig config{.batch_size = 16, .lr = 0.05};
   const Result one = train_world(1, config, norm_network(), data, 1);
@@ -40,7 +40,7 @@ TEST_P(Norms, OfARanksPartKeepReplicasEqual) {
   }
 }
 
-TEST_P(Norms, MicroBatchesAreTheSameAtEveryWorldSize) {
+TEST_P(Norms, MicroBatchesAreEqualAtEveryWorldSize) {
   const MemoryDataset data = small_data(50);
   const FixtureConfig config{.batch_size = 16, .lr = 0.05, .replica = {.sync_bn = true}, .step = {.micro_batches = 3}};
   const Result one = train_world(1, config, norm_network(), data, 8);
@@ -51,7 +51,7 @@ TEST_P(Norms, MicroBatchesAreTheSameAtEveryWorldSize) {
 
 // Without batch statistics the micro-batches equal one large batch. With 3 samples some micro-batches are empty on
 // every rank.
-TEST_P(Norms, MicroBatchesWithoutNormsAreOneBatch) {
+TEST_P(Norms, MicroBatchesWithoutNormsEqualOneBatch) {
   for (const int64_t samples : {50, 3}) {
     const MemoryDataset data = small_data(samples);
     const FixtureConfig whole{.batch_size = 16, .lr = 0.1},
@@ -65,7 +65,7 @@ TEST_P(Norms, MicroBatchesWithoutNormsAreOneBatch) {
 
 // Adam runs few steps, because it makes a full step even of a gradient that is only rounding, such as that of a bias
 // before a norm.
-TEST_P(Norms, StateInPartsIsTheSameMathematics) {
+TEST_P(Norms, PartitionedStateMatchesFullState) {
   const MemoryDataset data = small_data(50);
   struct Case {
     OptimizerDesc optimizer;
@@ -95,7 +95,7 @@ TEST_P(Norms, StateInPartsIsTheSameMathematics) {
   }
 }
 
-TEST_P(Norms, Bf16OnTheWireKeepsReplicasEqual) {
+TEST_P(Norms, Bf16GradientsKeepReplicasEqual) {
   const MemoryDataset data = small_data(50);
   FixtureConfig config{.batch_size = 16, .lr = 0.05, .replica = {.sync_bn = true}};
   const Result f32 = train_world(GetParam(), config, norm_network(), data, 4);
@@ -109,7 +109,7 @@ TEST_P(Norms, Bf16OnTheWireKeepsReplicasEqual) {
 }
 
 // Recomputed statistics are equal at every world size. The recomputation changes no training state.
-TEST_P(Norms, RecomputedStatisticsDoNotKnowTheWorldSize) {
+TEST_P(Norms, RecomputedStatisticsAreEqualAtEveryWorldSize) {
   const MemoryDataset data = small_data(50);
   const FixtureConfig config{.batch_size = 16, .lr = 0.05, .replica = {.sync_bn = true}};
   std::vector<float> expected;
@@ -153,7 +153,7 @@ TEST(Dropout, FollowsTheSeed) {
 }
 
 // The limit counts consecutive bad steps.
-TEST(BadSteps, AreCountedInARow) {
+TEST(BadSteps, LimitCountsConsecutiveSteps) {
   const MemoryDataset data = small_data(50);
   for (const int64_t limit : {1, 2})
     run_world(2, [&](Communicator& c, Device& device, Ops& ops) {
@@ -176,7 +176,7 @@ TEST(BadSteps, AreCountedInARow) {
 }
 
 // A bad step changes no weights, optimizer state or statistics, also with partitioned state and bf16 gradients.
-TEST(BadSteps, AreLeftOutWhereAskedFor) {
+TEST(BadSteps, AreSkippedIfRequested) {
   const MemoryDataset data = small_data(50);
   for (const int64_t limit : {1, 0})
     run_world(2, [&](Communicator& c, Device& device, Ops& ops) {

@@ -44,7 +44,7 @@ TEST(PhaseTracker, OthersSeeThePhase) {
   EXPECT_TRUE(rank.tables[1]->left(0));
 }
 
-TEST(PhaseTracker, CountingTellsTheCollectiveOfTheStep) {
+TEST(PhaseTracker, CountsTheCollectivesOfAStep) {
   Rank rank;
   FakeTransport transport;
   rank.phases.count(&transport, 5);
@@ -61,7 +61,7 @@ TEST(PhaseTracker, CountingTellsTheCollectiveOfTheStep) {
   EXPECT_EQ(rank.counted().collective, 0);
 }
 
-TEST(PhaseTracker, WhatRunsBetweenStepsDoesNotCount) {
+TEST(PhaseTracker, IgnoresCollectivesBetweenSteps) {
   Rank rank;
   FakeTransport transport;
   rank.phases.count(&transport, 5);
@@ -75,7 +75,7 @@ TEST(PhaseTracker, WhatRunsBetweenStepsDoesNotCount) {
   EXPECT_EQ(rank.counted().collective, 2);
 }
 
-TEST(PhaseTracker, ACommunicatorThatIsNoLongerCountedIsLeftAlone) {
+TEST(PhaseTracker, DoesNotUseACommunicatorAfterCountingEnds) {
   Rank rank;
   {
     FakeTransport transport;
@@ -103,7 +103,7 @@ TEST(PhaseTracker, OnlyStepsCountForTheSlowestStep) {
   EXPECT_LT(rank.phases.slowest_step(), slowest);
 }
 
-TEST(PhaseTracker, TheLastThousandEventsAreWritten) {
+TEST(PhaseTracker, WritesTheLastThousandEvents) {
   Rank rank;
   for (int64_t step = 1; step <= 400; ++step) {
     rank.phases.enter(step == 400 ? Phase::allreduce : Phase::compute, step);

@@ -67,7 +67,7 @@ struct Worlds {
 
 class Snapshots : public ::testing::TestWithParam<std::tuple<Worlds, OptimizerDesc::Kind>> {};
 
-TEST_P(Snapshots, AreGoneOnFromByAnyWorld) {
+TEST_P(Snapshots, ResumeAtAnyWorldSize) {
   const auto [worlds, kind] = GetParam();
   const OptimizerDesc optimizer{.kind = kind, .momentum = 0.9f};
   const Folder folder;

@@ -14,7 +14,7 @@ namespace {
 
 class Threads : public ::testing::TestWithParam<int> {};
 
-TEST_P(Threads, TrainAsOneRankDoes) {
+TEST_P(Threads, TrainLikeOneRank) {
   for (const int64_t samples : {50, 3}) {
     const MemoryDataset data = small_data(samples);
     const FixtureConfig config{.batch_size = 16, .lr = 0.1};
@@ -26,7 +26,7 @@ TEST_P(Threads, TrainAsOneRankDoes) {
   }
 }
 
-TEST_P(Threads, WeightsOfRanksDoNotChangeTheMathematics) {
+TEST_P(Threads, RankWeightsDoNotChangeTheMathematics) {
   const MemoryDataset data = small_data(50);
   FixtureConfig config{.batch_size = 16, .lr = 0.1};
   const Result one = train_world(1, config, small_network(), data, 12);
@@ -34,7 +34,7 @@ TEST_P(Threads, WeightsOfRanksDoNotChangeTheMathematics) {
   EXPECT_LE(loss_distance(train_world(GetParam(), config, small_network(), data, 12).losses, one.losses), 1e-5);
 }
 
-TEST_P(Threads, ANanEndsTheRunOnEveryRankWithItsStep) {
+TEST_P(Threads, NanEndsTheRunOnEveryRankAndNamesTheStep) {
   std::vector<std::string> messages(GetParam());
   run_world(GetParam(),
             [&](Communicator& c, Device& device, Ops& ops) { messages[c.rank()] = train_from_a_nan(c, device, ops); });
@@ -44,7 +44,7 @@ TEST_P(Threads, ANanEndsTheRunOnEveryRankWithItsStep) {
 INSTANTIATE_TEST_SUITE_P(Worlds, Threads, ::testing::Values(1, 2, 3, 4));
 
 // Overlap: at default caps LeNet's first bucket is launched before most gradients are computed.
-TEST(Overlap, FirstBucketLeavesBeforeBackwardHasEnded) {
+TEST(Overlap, FirstBucketLaunchesBeforeBackwardEnds) {
   const MemoryDataset data = small_data(16, {28, 28, 1});
   run_world(2, [&](Communicator& c, Device& device, Ops& ops) {
     int announced = 0;

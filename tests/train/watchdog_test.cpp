@@ -62,7 +62,7 @@ struct Job {
   std::vector<std::pair<int, std::string>> said;
 };
 
-TEST(Watchdog, NamesTheStepAndTheBucketThatIsAwaited) {
+TEST(Watchdog, NamesTheStepAndThePendingBucket) {
   Job job({"a"});
   const auto monitoring = job.watch(0, limit_of_step(300ms)).monitor(job.transport, nullptr, 3, 2);
   job.trackers[0].enter(Phase::data, 17);
@@ -82,7 +82,7 @@ TEST(Watchdog, NamesTheRankThatOthersWaitFor) {
   EXPECT_HAS(job.text(), "rank 1 on host b has been in the data loader for ");
 }
 
-TEST(Watchdog, ADeadRankIsToldByTheLowestLivingOneOnly) {
+TEST(Watchdog, OnlyTheLowestLivingRankReportsADeadRank) {
   Job job({"a", "a", "a"});
   job.all_enter(Phase::data, 17);
   WatchdogLimits limits = kNone;
@@ -107,7 +107,7 @@ TEST(Watchdog, RanksThatEndAfterOneHasLeftAreNotReported) {
   EXPECT_EQ(job.times(), 0u);
 }
 
-TEST(Watchdog, AHostThatIsCutOffIsToldOnEachSide) {
+TEST(Watchdog, EachSideReportsAnUnreachableHost) {
   Job job({"a", "a", "b"});
   WatchdogLimits limits = kNone;
   limits.host_silence = 500ms;
@@ -122,7 +122,7 @@ TEST(Watchdog, AHostThatIsCutOffIsToldOnEachSide) {
   EXPECT_EQ(job.times(), 1u);
 }
 
-TEST(Watchdog, AHostThatIsCutOffEndsThoughARankOfAnotherHasLeft) {
+TEST(Watchdog, UnreachableHostIsReportedAfterARankOfAnotherHostLeft) {
   Job job({"a", "b", "c"});
   WatchdogLimits limits = kNone;
   limits.host_silence = 500ms;
@@ -132,7 +132,7 @@ TEST(Watchdog, AHostThatIsCutOffEndsThoughARankOfAnotherHasLeft) {
   EXPECT_HAS(job.text(), "host a (rank 0) cannot be reached");
 }
 
-TEST(Watchdog, AStoppedRankIsNamedWhenAnotherIsLate) {
+TEST(Watchdog, NamesAStoppedRankWhenAnotherIsLate) {
   Job job({"a", "a"});
   job.faults.stopped[1] = true;
   job.trackers[0].enter(Phase::allreduce, 3);
@@ -141,7 +141,7 @@ TEST(Watchdog, AStoppedRankIsNamedWhenAnotherIsLate) {
   EXPECT_HAS(job.text(), "rank 1 on host a is stopped: no sign of life for ");
 }
 
-TEST(Watchdog, AHostWhoseSpeakerIsStoppedDoesNotTakeOthersForCutOff) {
+TEST(Watchdog, HostWithAStoppedLeaderDoesNotReportOthersAsUnreachable) {
   Job job({"a", "a", "b"});
   job.all_enter(Phase::allreduce, 3);
   job.tables[2]->sign_of_life();
@@ -153,7 +153,7 @@ TEST(Watchdog, AHostWhoseSpeakerIsStoppedDoesNotTakeOthersForCutOff) {
   EXPECT_HAS(job.text(), "rank 0 on host a is stopped: no sign of life for 5.");
 }
 
-TEST(Watchdog, SaysWhyTheTransportFailed) {
+TEST(Watchdog, ReportsWhyTheTransportFailed) {
   Job job({"a"});
   job.trackers[0].enter(Phase::data, 4);
   const auto monitoring = job.watch(0, kNone).monitor(job.transport, nullptr, 3, 2);
@@ -162,7 +162,7 @@ TEST(Watchdog, SaysWhyTheTransportFailed) {
   EXPECT_HAS(job.text(), "(step 4), the transport failed: remote process exited; NCCL's last error: socket closed");
 }
 
-TEST(Watchdog, LooksForAFailureOfTheOtherCommunicatorToo) {
+TEST(Watchdog, ChecksTheSecondCommunicatorForFailures) {
   Job job({"a"});
   FakeTransport other;
   const auto monitoring = job.watch(0, kNone).monitor(job.transport, &other, 3, 2);
@@ -170,7 +170,7 @@ TEST(Watchdog, LooksForAFailureOfTheOtherCommunicatorToo) {
   EXPECT_HAS(job.text(), "socket closed");
 }
 
-TEST(Watchdog, LeavesACommunicatorAloneThatItNoLongerFollows) {
+TEST(Watchdog, DoesNotUseACommunicatorThatItNoLongerFollows) {
   Job job({"a"});
   Watchdog& watchdog = job.watch(0, kNone);
   {
@@ -182,7 +182,7 @@ TEST(Watchdog, LeavesACommunicatorAloneThatItNoLongerFollows) {
   EXPECT_EQ(job.times(), 0u);
 }
 
-TEST(Watchdog, HoldsBackUntilOthersHaveSpoken) {
+TEST(Watchdog, DelaysItsReportAfterOthers) {
   Job job({"a", "a"});
   job.all_enter(Phase::allreduce, 4);
   WatchdogLimits limits = limit_of_step(200ms);
@@ -208,7 +208,7 @@ TEST(Watchdog, IsQuietWhilePhasesEndInTime) {
   EXPECT_EQ(job.times(), 0u);
 }
 
-TEST(Watchdog, WhoeverWaitsForARankThatSavesIsNotLate) {
+TEST(Watchdog, RankThatWaitsForASaveIsNotLate) {
   Job job({"a", "a"});
   job.watch(1, kNone);
   job.trackers[1].enter(Phase::saving, 4);
@@ -220,13 +220,13 @@ TEST(Watchdog, WhoeverWaitsForARankThatSavesIsNotLate) {
   EXPECT_HAS(job.text(), "rank 1 on host a has been computing for ");
 }
 
-TEST(Watchdog, StartUpHasALimitOfItsOwn) {
+TEST(Watchdog, StartUpHasItsOwnLimit) {
   Job job({"a"});
   job.watch(0, {.step = 0s, .start_up = 200ms});
   EXPECT_HAS(job.text(), "rank 0 on host a has been in start-up for 0.");
 }
 
-TEST(Watchdog, SpeaksOnce) {
+TEST(Watchdog, ReportsOnce) {
   Job job({"a"});
   job.trackers[0].enter(Phase::data, 1);
   job.watch(0, limit_of_step(50ms));

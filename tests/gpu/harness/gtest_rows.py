@@ -69,7 +69,7 @@ def ops_rows():
 
 def lenet_rows():
     return [gtest("lenet", "one step's gradients against the CPU's, after 0, 50, 200 steps", 180, "LenetOnGpu.*"),
-            gtest("lenet", "100 losses against the CPU's", 120, "FreeRunningOnGpu.AHundred*"),
+            gtest("lenet", "100 losses against the CPU's", 120, "FreeRunningOnGpu.HundredLosses*"),
             gtest("lenet", "graphs on and off, data resident and streamed: the same bits", 90,
                   "FreeRunningOnGpu.GraphsAndStreamed*")]
 

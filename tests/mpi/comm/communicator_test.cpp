@@ -99,7 +99,7 @@ TEST_P(EveryKind, AllGatherFillsTheOthersParts) {
   }
 }
 
-TEST_P(EveryKind, ReduceScatterThenAllGatherIsASum) {
+TEST_P(EveryKind, ReduceScatterThenAllGatherIsAnAllReduce) {
   const int64_t count = 50000 * size;
   Numbers numbers(dtype, count, rank, 4);
   comm->reduce_scatter(numbers.span());
@@ -117,7 +117,7 @@ TEST_P(EveryKind, BroadcastsFromEveryRoot) {
     }
 }
 
-TEST_P(EveryKind, ManyAreOutstandingAndRanksPollAtDifferentTimes) {
+TEST_P(EveryKind, ManyAreOutstandingWithDifferentPollTimes) {
   constexpr int kMany = 150;
   std::vector<Numbers> numbers;
   for (int k = 0; k < kMany; ++k) numbers.emplace_back(dtype, k * 131 % 5000, rank, k);
@@ -158,7 +158,7 @@ TEST_P(EveryKind, FinishesWithoutPolling) {
   for (int64_t i = 0; i < 100000; ++i) ASSERT_EQ(numbers.at(i), static_cast<float>(sum_of_values(size, i, 6)));
 }
 
-TEST_P(EveryKind, SplitPartsWorkBesideTheWhole) {
+TEST_P(EveryKind, SplitCommunicatorsWorkBesideTheWhole) {
   Numbers whole(dtype, 70001, rank, 7);
   const auto n = comm->all_reduce(whole.span());
   const auto part = comm->split(rank % 2);
@@ -174,7 +174,7 @@ TEST_P(EveryKind, SplitPartsWorkBesideTheWhole) {
   for (int64_t i = 0; i < 70001; ++i) ASSERT_EQ(whole.at(i), static_cast<float>(sum_of_values(size, i, 7)));
 }
 
-TEST(Communicator, SumsHostNumbersAndMeetsAtABarrier) {
+TEST(Communicator, SumsHostNumbersAndHasABarrier) {
   const auto comm = session->world(Allreduce::automatic);
   std::vector<double> values{1.0, 0.5 * comm->rank(), 0x1p40};
   comm->all_reduce_host(values);
@@ -183,15 +183,15 @@ TEST(Communicator, SumsHostNumbersAndMeetsAtABarrier) {
   comm->barrier();
 }
 
-TEST(Session, KnowsItsRanksOnThisHost) {
+TEST(Session, CountsRanksOfThisHost) {
   EXPECT_EQ(session->local_size(), session->size());  // the tests run on one host
   EXPECT_EQ(session->local_rank(), session->rank());
   EXPECT_FALSE(session->host().empty());
 }
 
-TEST(Agree, NothingWhereNobodyFailed) { EXPECT_FALSE(session->agree(std::nullopt)); }
+TEST(Agree, NoFailureGivesNoError) { EXPECT_FALSE(session->agree(std::nullopt)); }
 
-TEST(Agree, TheLowestFailedRankSpeaksForAll) {
+TEST(Agree, LowestFailedRankGivesTheError) {
   const int last = session->size() - 1, lower = last / 2;
   std::optional<Error> mine;
   if (session->rank() == last) mine.emplace(Exit::data, "a file is missing");
@@ -203,14 +203,14 @@ TEST(Agree, TheLowestFailedRankSpeaksForAll) {
   EXPECT_EQ(agreed->what(), alone ? "the disk is full" : fmt::format("rank {}: the disk is full", lower));
 }
 
-TEST(Agree, TheSameFailureOfAllIsNotMarked) {
+TEST(Agree, CommonFailureHasNoRankPrefix) {
   const auto agreed = session->agree(Error(Exit::usage, "unknown option --frobnicate"));
   ASSERT_TRUE(agreed);
   EXPECT_EQ(agreed->code(), Exit::usage);
   EXPECT_STREQ(agreed->what(), "unknown option --frobnicate");
 }
 
-TEST(Agree, TheSameTextWithAnotherCodeIsMarked) {
+TEST(Agree, SameTextWithAnotherCodeHasARankPrefix) {
   const auto agreed = session->agree(Error(session->rank() == 0 ? Exit::data : Exit::model, "no"));
   ASSERT_TRUE(agreed);
   EXPECT_EQ(agreed->code(), Exit::data);

@@ -26,7 +26,7 @@ bool soon(const std::function<bool()>& holds) {
   return false;
 }
 
-class BoardTest : public testing::Test {
+class HeartbeatTableTest : public testing::Test {
  protected:
   static int lower_half() { return (session->size() + 1) / 2; }
   static int leader_of(int rank) { return rank < lower_half() ? 0 : lower_half(); }
@@ -60,7 +60,7 @@ class BoardTest : public testing::Test {
   const int rank = session->rank(), size = session->size();
 };
 
-TEST_F(BoardTest, RanksOfAHostSeeEachOther) {
+TEST_F(HeartbeatTableTest, RanksOfAHostSeeEachOther) {
   const auto heartbeats = one_host();
   EXPECT_EQ(heartbeats->rank(), rank);
   EXPECT_EQ(heartbeats->size(), size);
@@ -75,7 +75,7 @@ TEST_F(BoardTest, RanksOfAHostSeeEachOther) {
   barrier();
 }
 
-TEST_F(BoardTest, RanksOfOtherHostsAreSeenWhileNothingIsSummed) {
+TEST_F(HeartbeatTableTest, RanksOfOtherHostsAreSeenWithoutCollectives) {
   const auto heartbeats = two_hosts(rank < lower_half() ? "a" : "b");
   for (int r = 0; r < size; ++r) {
     EXPECT_EQ(heartbeats->host_of(r), r < lower_half() ? "a" : "b");
@@ -89,7 +89,7 @@ TEST_F(BoardTest, RanksOfOtherHostsAreSeenWhileNothingIsSummed) {
   barrier();
 }
 
-TEST_F(BoardTest, ThatARankHasLeftIsSeenByAll) {
+TEST_F(HeartbeatTableTest, AllRanksSeeThatARankHasLeft) {
   const auto heartbeats = two_hosts(rank < lower_half() ? "a" : "b");
   if (rank == size - 1) heartbeats->leave();
   EXPECT_TRUE(soon([&] { return heartbeats->left(size - 1); }));
@@ -97,13 +97,13 @@ TEST_F(BoardTest, ThatARankHasLeftIsSeenByAll) {
   barrier();
 }
 
-TEST_F(BoardTest, HostsOfTheSameNameAreToldApart) {
+TEST_F(HeartbeatTableTest, HostsOfTheSameNameAreDistinguished) {
   const auto heartbeats = two_hosts("same");
   EXPECT_EQ(heartbeats->host_of(0), "same");
   EXPECT_EQ(heartbeats->host_of(size - 1), size == 1 ? "same" : "same#" + std::to_string(lower_half()));
 }
 
-TEST_F(BoardTest, AHostThatHasGoneHoldsNobodyUp) {
+TEST_F(HeartbeatTableTest, LostHostDoesNotBlockOthers) {
   auto heartbeats = two_hosts(rank < lower_half() ? "a" : "b");
   publish_and_read(*heartbeats);
   barrier();
@@ -113,7 +113,7 @@ TEST_F(BoardTest, AHostThatHasGoneHoldsNobodyUp) {
   barrier();
 }
 
-TEST_F(BoardTest, AHostThatHasFinishedIsNotTakenForOneThatIsCutOff) {
+TEST_F(HeartbeatTableTest, FinishedHostIsNotTakenForUnreachable) {
   auto heartbeats = two_hosts(rank < lower_half() ? "a" : "b");
   barrier();
   const int gone = leader_of(size - 1);
@@ -128,7 +128,7 @@ TEST_F(BoardTest, AHostThatHasFinishedIsNotTakenForOneThatIsCutOff) {
   barrier();
 }
 
-TEST_F(BoardTest, ASessionHasOne) {
+TEST_F(HeartbeatTableTest, SessionHasATable) {
   HeartbeatTable& heartbeats = session->heartbeats();
   EXPECT_EQ(heartbeats.rank(), rank);
   EXPECT_EQ(heartbeats.host_of(rank), session->host());

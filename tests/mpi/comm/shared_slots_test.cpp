@@ -36,7 +36,7 @@ class Child {
   pid_t pid_;
 };
 
-TEST(SharedSlots, AreSeenByAnotherProcess) {
+TEST(SharedSlots, AreVisibleToAnotherProcess) {
   SharedSlots mine(3);
   ASSERT_TRUE(mine.shared());
   const Child child([key = mine.key()] {
@@ -55,7 +55,7 @@ TEST(SharedSlots, AreSeenByAnotherProcess) {
   EXPECT_EQ(mine.slots()[1].read().alive_ns, 0);
 }
 
-TEST(SharedSlots, ArePrivateWhereTheyCannotBeShared) {
+TEST(SharedSlots, ArePrivateIfSharingFails) {
   SharedSlots mine(3);
   const auto joined = [](const SharedSlots::Key& key, int count) {
     const SharedSlots slots(key, count);
@@ -74,7 +74,7 @@ TEST(SharedSlots, ArePrivateWhereTheyCannotBeShared) {
   EXPECT_EQ(mine.key().file, -1);
 }
 
-TEST(ProcessHandle, TellsAKilledProcessFromAStoppedOne) {
+TEST(ProcessHandle, DistinguishesKilledFromStoppedProcesses) {
   const Child child([] { return pause(); });
   const ProcessHandle handle(child.pid());
   EXPECT_FALSE(handle.ended());
@@ -87,7 +87,7 @@ TEST(ProcessHandle, TellsAKilledProcessFromAStoppedOne) {
   EXPECT_TRUE(handle.ended());
 }
 
-TEST(ProcessHandle, OfNobodyHasNotEnded) {
+TEST(ProcessHandle, EmptyHandleHasNotEnded) {
   EXPECT_FALSE(ProcessHandle().ended());
   ProcessHandle handle(getpid());
   EXPECT_FALSE(handle.ended());

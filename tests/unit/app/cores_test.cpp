@@ -5,7 +5,7 @@
 namespace ddp {
 namespace {
 
-TEST(Cores, HeedTheLimitOfAContainer) {
+TEST(Cores, RespectTheContainerLimit) {
   EXPECT_EQ(cores_within_limit(8, "max 100000"), 8);
   EXPECT_EQ(cores_within_limit(8, "200000 100000"), 2);
   EXPECT_EQ(cores_within_limit(8, "150000 100000"), 2);
@@ -20,12 +20,12 @@ TEST(Cores, AreSharedByRanks) {
   EXPECT_EQ(share_of_cores(5, 2, 3), 5);
 }
 
-TEST(Cores, ThisProcessHasSomeOfItsHost) {
+TEST(Cores, ProcessAndHostHaveCores) {
   EXPECT_FALSE(cores_of_process().empty());
   EXPECT_FALSE(cores_of_host().empty());
 }
 
-TEST(Cores, ListsAsTheKernelWritesThem) {
+TEST(Cores, ParseAndPrintKernelLists) {
   EXPECT_EQ(parse_list("0-2,5,7-8\n"), (std::vector<int>{0, 1, 2, 5, 7, 8}));
   EXPECT_EQ(parse_list("3"), std::vector<int>{3});
   EXPECT_TRUE(parse_list("").empty());

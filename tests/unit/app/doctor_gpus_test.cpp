@@ -10,7 +10,7 @@ Options asking_for(const std::string& device) {
   return options;
 }
 
-TEST(DoctorGpus, OneForEachRankIsFine) {
+TEST(DoctorGpus, OneGpuPerRankIsOk) {
   const auto ranks = with_gpus(2, 4);
   expect_fine(check_gpus(ranks, asking_for("auto"), "mpirun"));
   EXPECT_TRUE(runs_on_gpus(ranks, asking_for("auto")));
@@ -18,7 +18,7 @@ TEST(DoctorGpus, OneForEachRankIsFine) {
   expect_fine(check_gpus(ranks, asking_for("cpu"), "mpirun"));
 }
 
-TEST(DoctorGpus, NoDriver) {
+TEST(DoctorGpus, ReportsAMissingDriver) {
   auto ranks = healthy(1, 2);
   expect_fine(check_gpus(ranks, asking_for("auto"), "mpirun"));
   expect_only(check_gpus(ranks, asking_for("cuda"), "mpirun"), Verdict::fault, {"--device cuda", "no NVIDIA driver"},
@@ -36,7 +36,7 @@ TEST(DoctorGpus, NoDriver) {
   EXPECT_EQ(check_gpus(ranks, asking_for("auto"), "mpirun")[0].fix, "launch/build cuda");
 }
 
-TEST(DoctorGpus, ADriverTooOldForThisCuda) {
+TEST(DoctorGpus, ReportsADriverTooOldForCuda) {
   auto ranks = healthy(1, 2);  // the driver rejects this CUDA, so no GPU is visible
   for (RankFacts& rank : ranks) {
     rank.gpu.driver = {12, 4, 0};
@@ -52,7 +52,7 @@ TEST(DoctorGpus, ADriverTooOldForThisCuda) {
               {"up to 13.0", "this is CUDA 13.1"}, fix);
 }
 
-TEST(DoctorGpus, LibrariesOlderThanCompiledFor) {
+TEST(DoctorGpus, ReportsOldLibraries) {
   auto ranks = with_gpus(1, 2);
   for (RankFacts& rank : ranks) rank.gpu.libraries[1].loaded = {9, 10, 2};
   expect_only(check_gpus(ranks, asking_for("auto"), "mpirun"), Verdict::warning,
@@ -64,7 +64,7 @@ TEST(DoctorGpus, LibrariesOlderThanCompiledFor) {
   expect_fine(check_gpus(ranks, asking_for("auto"), "mpirun"));
 }
 
-TEST(DoctorGpus, TwoRanksOnOne) {
+TEST(DoctorGpus, ReportsTwoRanksOnOneGpu) {
   auto ranks = with_gpus(2, 2);
   ranks[2].gpu.visible = 1;  // the launcher shows both ranks the same single GPU
   ranks[3].gpu = ranks[2].gpu;
@@ -76,7 +76,7 @@ TEST(DoctorGpus, TwoRanksOnOne) {
   expect_fine(check_gpus(ranks, shared, "mpirun"));
 }
 
-TEST(DoctorGpus, MoreRanksThanGpus) {
+TEST(DoctorGpus, ReportsMoreRanksThanGpus) {
   auto ranks = with_gpus(1, 4);
   for (RankFacts& rank : ranks) {
     rank.gpu.visible = 2;
@@ -86,7 +86,7 @@ TEST(DoctorGpus, MoreRanksThanGpus) {
               "mpirun -np 2", Exit::device);
 }
 
-TEST(DoctorGpus, SomeRanksWithout) {
+TEST(DoctorGpus, ReportsRanksWithoutAGpu) {
   auto ranks = with_gpus(2, 1);
   ranks[1].gpu = healthy(1, 1)[0].gpu;
   for (const char* asked : {"auto", "cuda"})
@@ -94,7 +94,7 @@ TEST(DoctorGpus, SomeRanksWithout) {
                 {"rank 0 sees a GPU and rank 1 sees none"}, "ddp_train --device cpu", Exit::device);
 }
 
-TEST(DoctorGpus, PeersOutOfReach) {
+TEST(DoctorGpus, WarnsOfGpusWithoutPeerAccess) {
   auto ranks = with_gpus(2, 2);
   ranks[0].gpu.out_of_reach = {"0000:77:00.0"};  // a GPU of no rank
   expect_fine(check_gpus(ranks, asking_for("auto"), "mpirun"));
@@ -104,7 +104,7 @@ TEST(DoctorGpus, PeersOutOfReach) {
               {"on b the GPUs of ranks 2 and 3 cannot reach"}, kHint + std::string("nvidia-smi topo -p2p r"));
 }
 
-TEST(DoctorGpus, DifferentOnesAreFine) {
+TEST(DoctorGpus, DifferentGpusAreOk) {
   auto ranks = with_gpus(1, 2);
   ranks[1].gpu.name = "NVIDIA A100";
   expect_fine(check_gpus(ranks, asking_for("auto"), "mpirun"));
@@ -115,7 +115,7 @@ std::vector<RankFacts> with_variable(std::vector<RankFacts> ranks, const std::st
   return ranks;
 }
 
-TEST(DoctorNcclVariables, AreNamed) {
+TEST(DoctorNcclVariables, AreListed) {
   const Options options;
   const Findings found =
       check_nccl_variables(with_variable(with_gpus(1, 2), "NCCL_CROSS_NIC", "1"), options, true, "mpirun");
@@ -124,7 +124,7 @@ TEST(DoctorNcclVariables, AreNamed) {
   EXPECT_EQ(check_nccl_variables(with_gpus(1, 2), options, true, "mpirun")[0].found, "none set");
 }
 
-TEST(DoctorNcclVariables, ThoseThatHurtAreExplained) {
+TEST(DoctorNcclVariables, HarmfulValuesAreExplained) {
   const Options options;
   for (const auto& [name, value] : std::vector<std::pair<std::string, std::string>>{{"NCCL_P2P_DISABLE", "1"},
                                                                                     {"NCCL_SHM_DISABLE", "1"},
@@ -144,7 +144,7 @@ TEST(DoctorNcclVariables, ThoseThatHurtAreExplained) {
     expect_fine(check_nccl_variables(with_variable(with_gpus(1, 2), name, value), options, true, "mpirun"));
 }
 
-TEST(DoctorNcclVariables, WhatTheRunAsksForMayBeSet) {
+TEST(DoctorNcclVariables, RequestedValuesAreOk) {
   Options rings;
   rings.nccl_algo = "ring";
   expect_fine(check_nccl_variables(with_variable(with_gpus(1, 2), "NCCL_ALGO", "Ring"), rings, true, "mpirun"));
@@ -153,7 +153,7 @@ TEST(DoctorNcclVariables, WhatTheRunAsksForMayBeSet) {
   expect_fine(check_nccl_variables(with_variable(with_gpus(1, 2), "NCCL_P2P_DISABLE", "1"), shared, true, "mpirun"));
 }
 
-TEST(DoctorNcclVariables, SeveralHosts) {
+TEST(DoctorNcclVariables, WarnsOfValuesThatHurtBetweenHosts) {
   const Options options;
   auto ranks = with_variable(with_gpus(2, 1), "NCCL_IB_DISABLE", "1");
   expect_fine(check_nccl_variables(ranks, options, true, "mpirun"));
@@ -164,7 +164,7 @@ TEST(DoctorNcclVariables, SeveralHosts) {
               Verdict::warning, {"other hosts"}, "unset NCCL_SOCKET_IFNAME");
 }
 
-TEST(DoctorNcclVariables, MustBeTheSameOnAllRanks) {
+TEST(DoctorNcclVariables, MustBeEqualOnAllRanks) {
   auto ranks = with_gpus(1, 2);
   ranks[1].environment["NCCL_CROSS_NIC"] = "1";
   expect_only(check_nccl_variables(ranks, {}, true, "mpirun"), Verdict::warning, {"NCCL_CROSS_NIC is not the same"},

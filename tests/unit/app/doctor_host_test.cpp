@@ -7,7 +7,7 @@ namespace {
 
 constexpr int64_t kMiB = 1 << 20;
 
-TEST(DoctorWorld, CountsRanksOfHosts) {
+TEST(DoctorWorld, CountsRanksPerHost) {
   const auto ranks = healthy(2, 3);
   const Findings found = check_world(ranks, ExpectedWorld{6, "mpirun", "OMPI_COMM_WORLD_SIZE", "", 0, 0});
   expect_fine(found);
@@ -15,21 +15,21 @@ TEST(DoctorWorld, CountsRanksOfHosts) {
   EXPECT_NE(check_world(healthy(1, 1), std::nullopt)[0].found.find("mpirun -np N"), std::string::npos);
 }
 
-TEST(DoctorWorld, ABrokenPromiseIsAFault) {
+TEST(DoctorWorld, UnexpectedWorldSizeIsAFault) {
   const auto ranks = healthy(1, 1);
   const Findings found = check_world(ranks, ExpectedWorld{4, "srun", "SLURM_STEP_NUM_TASKS", "", 0, 0});
   expect_only(found, Verdict::fault, {"srun promised 4 ranks", "SLURM_STEP_NUM_TASKS", "has 1"},
               "srun --mpi=pmix -n 4 ddp_train", Exit::world);
 }
 
-TEST(DoctorCores, RanksWithCoresOfTheirOwnAreFine) {
+TEST(DoctorCores, SeparateCoresAreOk) {
   expect_fine(check_cores(healthy(2, 4), false, "mpirun"));
   auto unbound = healthy(1, 4);
   for (RankFacts& rank : unbound) rank.cores = unbound[0].here.cores;
   expect_fine(check_cores(unbound, false, "mpirun"));
 }
 
-TEST(DoctorCores, TwoRanksOnOneCoreWhileOthersAreIdle) {
+TEST(DoctorCores, ReportsTwoRanksOnOneCoreBesideIdleCores) {
   auto ranks = healthy(2, 2);
   for (const int rank : {2, 3}) ranks[rank].cores = {5};
   for (const bool on_gpus : {false, true}) {
@@ -55,7 +55,7 @@ TEST(DoctorCores, MoreThreadsThanCoresIsAWarning) {
               "ddp_train --threads 1");
 }
 
-TEST(DoctorCores, AContainersLimitCounts) {
+TEST(DoctorCores, RespectsTheContainerLimit) {
   auto ranks = healthy(1, 4);
   for (RankFacts& rank : ranks) rank.cores = ranks[0].here.cores;
   ranks[0].here.cpu_max = "200000 100000";
@@ -63,7 +63,7 @@ TEST(DoctorCores, AContainersLimitCounts) {
               {"ranks 0-3", "share cores 0-7, of which the container may use 2 at a time"}, "mpirun -np 2");
 }
 
-TEST(DoctorCores, HalfAHostLeftIdleIsAWarning) {
+TEST(DoctorCores, IdleCoresAreAWarning) {
   auto ranks = healthy(1, 2);
   ranks[0].cores = {0};
   ranks[1].cores = {1};
@@ -84,7 +84,7 @@ TEST(DoctorCores, HalfAHostLeftIdleIsAWarning) {
   expect_fine(check_cores(ranks, false, "mpirun"));
 }
 
-TEST(DoctorSharedMemory, RoomForEverySegmentIsFine) {
+TEST(DoctorSharedMemory, RoomForEverySegmentIsOk) {
   auto ranks = healthy(1, 4);
   expect_fine(check_shared_memory(ranks, false));
   ranks[0].here.memory.free = ranks[0].here.memory.bytes = 64 * kMiB;
@@ -106,21 +106,21 @@ TEST(DoctorSharedMemory, OneMegabyteIsAFault) {
               "docker run --shm-size=1g", Exit::communication);
 }
 
-TEST(DoctorSharedMemory, RoomForSomeSegmentsMayRunOut) {
+TEST(DoctorSharedMemory, RoomForSomeSegmentsIsAWarning) {
   auto ranks = healthy(1, 4);
   ranks[0].here.memory.free = 11 * kMiB;
   expect_only(check_shared_memory(ranks, false), Verdict::warning, {"11.0 free on a", "SIGBUS"},
               "mount -o remount,size=1g /dev/shm");
 }
 
-TEST(DoctorSharedMemory, NcclWantsMore) {
+TEST(DoctorSharedMemory, NcclNeedsMore) {
   auto ranks = with_gpus(1, 2);
   ranks[0].here.memory.free = 64 * kMiB;
   expect_fine(check_shared_memory(ranks, false));
   expect_only(check_shared_memory(ranks, true), Verdict::warning, {"NCCL"}, "mount -o remount,size=1g /dev/shm");
 }
 
-TEST(DoctorLockedMemory, MattersToRdmaOnly) {
+TEST(DoctorLockedMemory, MattersForRdmaOnly) {
   auto ranks = healthy(1, 2);
   ranks[0].here.locked_memory = 8 * kMiB;
   expect_fine(check_locked_memory(ranks, true));
@@ -130,7 +130,7 @@ TEST(DoctorLockedMemory, MattersToRdmaOnly) {
   expect_fine(check_locked_memory(ranks, true));
 }
 
-TEST(DoctorBeforeMpi, RanksThatCannotMeetAreToldSo) {
+TEST(DoctorBeforeMpi, ReportsRanksThatCannotConnect) {
   HostFacts here = healthy(1, 2)[0].here;
   Environment environment{{"OMPI_COMM_WORLD_SIZE", "2"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}};
   EXPECT_FALSE(check_before_mpi(here, environment));
@@ -150,7 +150,7 @@ TEST(DoctorBeforeMpi, RanksThatCannotMeetAreToldSo) {
   EXPECT_FALSE(check_before_mpi(here, environment));
 }
 
-TEST(DoctorSharedMemory, ElsewhereThanInItsUsualFolder) {
+TEST(DoctorSharedMemory, ChecksTheBackingFolderOfOpenMpi) {
   auto ranks = healthy(1, 2);
   ranks[0].here.memory = {"/full", true, kMiB, kMiB, 4 * kMiB};
   expect_only(check_shared_memory(ranks, false), Verdict::fault, {"/full has 1 MiB"},
@@ -182,7 +182,7 @@ TEST(DoctorSystem, ThisHostHasALoopback) {
   EXPECT_TRUE(std::any_of(interfaces.begin(), interfaces.end(), [](const auto& i) { return i.name == "lo"; }));
 }
 
-TEST(DoctorFacts, TravelAsText) {
+TEST(DoctorFacts, RoundTripAsText) {
   const RankFacts sent = with_gpus(1, 2)[1];
   const RankFacts got = facts_from(to_text(sent));
   EXPECT_EQ(got.host, sent.host);

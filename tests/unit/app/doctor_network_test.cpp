@@ -15,7 +15,7 @@ std::vector<RankFacts> naming(std::vector<RankFacts> ranks, const std::string& v
 
 const std::string kTcp = "OMPI_MCA_btl_tcp_if_include", kNccl = "NCCL_SOCKET_IFNAME";
 
-TEST(DoctorInterfaces, ThoseThatAreUpAreShown) {
+TEST(DoctorInterfaces, ShowsInterfacesThatAreUp) {
   const Findings found = check_interfaces(healthy(2, 2), false);
   expect_fine(found);
   EXPECT_EQ(found[0].found, "eth0 10.0.0.1/24 on a; eth0 10.0.0.2/24 on b");
@@ -23,7 +23,7 @@ TEST(DoctorInterfaces, ThoseThatAreUpAreShown) {
     expect_fine(check_interfaces(naming(healthy(2, 2), kTcp, good), false));
 }
 
-TEST(DoctorInterfaces, ANamedOneThatIsDown) {
+TEST(DoctorInterfaces, ReportsANamedInterfaceThatIsDown) {
   const auto two_hosts = naming(healthy(2, 1), kTcp, "eth1");
   expect_only(check_interfaces(two_hosts, false), Verdict::fault, {kTcp + "=eth1", "eth1 is down on a", "eth0 is up"},
               "ip link set eth1 up", Exit::communication);
@@ -31,13 +31,13 @@ TEST(DoctorInterfaces, ANamedOneThatIsDown) {
   expect_only(check_interfaces(one_host, false), Verdict::warning, {"eth1 is down on a"}, "ip link set eth1 up");
 }
 
-TEST(DoctorInterfaces, OneOfAListIsEnough) {
+TEST(DoctorInterfaces, OneUsableInterfaceOfAListIsEnough) {
   expect_fine(check_interfaces(naming(healthy(2, 1), kTcp, "ib0,eth0"), false));
   expect_only(check_interfaces(naming(healthy(2, 1), kTcp, "eth0,eth1"), false), Verdict::warning,
               {"eth1 is down on a"}, "ip link set eth1 up");
 }
 
-TEST(DoctorInterfaces, ANamedOneThatIsMissingOrWithoutAddress) {
+TEST(DoctorInterfaces, ReportsANamedInterfaceThatIsMissingOrHasNoAddress) {
   expect_only(check_interfaces(naming(healthy(2, 1), kTcp, "ib0"), false), Verdict::fault, {"ib0 is missing on a"},
               "export OMPI_MCA_btl_tcp_if_include=eth0", Exit::communication);
   expect_only(check_interfaces(naming(healthy(2, 1), "OMPI_MCA_oob_tcp_if_include", "10.1.0.0/16"), false),
@@ -49,7 +49,7 @@ TEST(DoctorInterfaces, ANamedOneThatIsMissingOrWithoutAddress) {
               "export OMPI_MCA_btl_tcp_if_include=eth0", Exit::communication);
 }
 
-TEST(DoctorInterfaces, NcclNamesThemByTheirBeginnings) {
+TEST(DoctorInterfaces, NcclMatchesInterfacesByPrefix) {
   for (const char* good : {"eth", "=eth0", "ib,eth0", "^ib", "^eth1"})
     expect_fine(check_interfaces(naming(with_gpus(1, 2), kNccl, good), true));
   expect_only(check_interfaces(naming(with_gpus(1, 2), kNccl, "ib"), true), Verdict::fault, {"ib is missing on a"},
@@ -60,7 +60,7 @@ TEST(DoctorInterfaces, NcclNamesThemByTheirBeginnings) {
               "ip link set eth1 up");
 }
 
-TEST(DoctorInterfaces, HostsWithoutACommonNetwork) {
+TEST(DoctorInterfaces, ReportsHostsWithoutACommonNetwork) {
   auto ranks = healthy(2, 1);
   ranks[1].here.interfaces[1].addresses = {"10.0.1.2/24"};
   expect_only(check_interfaces(ranks, false), Verdict::warning, {"no network is common"},
@@ -75,7 +75,7 @@ TEST(DoctorInterfaces, HostsWithoutACommonNetwork) {
               kHint + std::string("ip addr"));
 }
 
-TEST(DoctorInterfaces, ABridgeWithTheSameAddressOnSeveralHosts) {
+TEST(DoctorInterfaces, ReportsABridgeAddressOnSeveralHosts) {
   auto ranks = healthy(2, 1);
   for (RankFacts& rank : ranks) rank.here.interfaces.push_back({"docker0", true, {"172.17.0.1/16"}});
   expect_only(check_interfaces(ranks, false), Verdict::warning, {"the same address on docker0"},
@@ -83,7 +83,7 @@ TEST(DoctorInterfaces, ABridgeWithTheSameAddressOnSeveralHosts) {
   expect_fine(check_interfaces(naming(ranks, kTcp, "eth0"), false));
 }
 
-TEST(DoctorClocks, OffsetsOfHosts) {
+TEST(DoctorClocks, WarnsOfClockOffsets) {
   EXPECT_EQ(check_clocks({{0, 0}, {0.1, 0.1}}, {"a", "a"})[0].found, "one host");
   expect_fine(check_clocks({{0, 0}, {0.9, 0.001}}, {"a", "b"}));
   expect_fine(check_clocks({{0, 0}, {1.2, 0.5}}, {"a", "b"}));  // the true offset may be below 1 s
@@ -92,7 +92,7 @@ TEST(DoctorClocks, OffsetsOfHosts) {
                 {"c is", "3.000 s"}, "ssh c chronyc makestep");
 }
 
-TEST(DoctorClocks, AreMeasuredToTheRoundTrip) {
+TEST(DoctorClocks, MeasuresOffsetsWithinTheRoundTrip) {
   const auto world = make_local_communicators(3);
   const std::vector<double> ahead{0, 2.5, -7};
   std::vector<std::vector<ClockOffset>> measured(3);

@@ -59,7 +59,7 @@ std::vector<AllreduceTrial> trials(int size, int corrupt) {
   return all;
 }
 
-TEST(DoctorAllreduce, ExactSums) {
+TEST(DoctorAllreduce, AcceptsExactSums) {
   for (const AllreduceTrial& trial : trials(3, -1)) {
     EXPECT_EQ(trial.wrong_rank, -1);
     EXPECT_GT(trial.latency, 0);
@@ -67,7 +67,7 @@ TEST(DoctorAllreduce, ExactSums) {
   }
 }
 
-TEST(DoctorAllreduce, AWrongSumNamesItsRank) {
+TEST(DoctorAllreduce, WrongSumNamesTheRank) {
   for (const AllreduceTrial& trial : trials(3, 2)) {
     EXPECT_EQ(trial.wrong_rank, 2);
     EXPECT_EQ(trial.got, trial.expected + 1);
@@ -76,7 +76,7 @@ TEST(DoctorAllreduce, AWrongSumNamesItsRank) {
   }
 }
 
-TEST(DoctorAllreduce, BusBandwidth) {
+TEST(DoctorAllreduce, ReportsBusBandwidth) {
   EXPECT_DOUBLE_EQ(bus_bandwidth(1000, 1, 2), 1000);
   EXPECT_DOUBLE_EQ(bus_bandwidth(1000, 0.5, 4), 3000);
   EXPECT_DOUBLE_EQ(bus_bandwidth(1000, 1, 1), 0);
@@ -93,7 +93,7 @@ class DoctorOutput : public ::testing::Test {
   fs::path path_;
 };
 
-TEST_F(DoctorOutput, NothingIsLeft) {
+TEST_F(DoctorOutput, LeavesNoFiles) {
   const OutputTrial trial = try_output(path_ / "a" / "b");
   EXPECT_EQ(trial.error, "");
   EXPECT_GT(trial.bytes_per_second, 0);
@@ -105,14 +105,14 @@ TEST_F(DoctorOutput, NothingIsLeft) {
   EXPECT_EQ(std::distance(fs::directory_iterator(path_ / "a"), {}), 1);
 }
 
-TEST_F(DoctorOutput, AnUnwritableFolderIsNamed) {
+TEST_F(DoctorOutput, NamesAnUnwritableFolder) {
   std::ofstream(path_ / "file") << "x";
   const OutputTrial trial = try_output(path_ / "file" / "run");
   expect_only(check_output(trial), Verdict::fault, {(path_ / "file").string()}, "ddp_train --output-dir FOLDER",
               Exit::output);
 }
 
-TEST(DoctorOutputJudgement, SlowOrFull) {
+TEST(DoctorOutputCheck, WarnsOfASlowOrFullDisk) {
   const int64_t plenty = int64_t{100} << 30;
   expect_fine(check_output({"runs", "", 100e6, plenty}));
   expect_only(check_output({"runs", "", 5e6, plenty}), Verdict::warning, {"runs writes 5.0 MB/s"},
@@ -121,7 +121,7 @@ TEST(DoctorOutputJudgement, SlowOrFull) {
               "ddp_train --keep-last 1");
 }
 
-TEST(DoctorHang, BlamesTheOneThatIsStoppedOrBehind) {
+TEST(DoctorHang, NamesTheStoppedOrSlowestRank) {
   std::vector<RankState> ranks{{"a", 11, 9, 0.1, 0}, {"a", 12, 9, 0.1, 0}, {"b", 0, 9, 0.4, 0.3}};
   EXPECT_EQ(diagnose_hang("clocks", 20, ranks).problem, "the check \"clocks\" has not ended within 20 s");
   ranks[2].progress = 8;
@@ -132,7 +132,7 @@ TEST(DoctorHang, BlamesTheOneThatIsStoppedOrBehind) {
               "kill -CONT 12", Exit::communication);
 }
 
-TEST(DoctorHang, ARankOfAnotherHostIsStoppedWhereTheHostIsHeardOf) {
+TEST(DoctorHang, NamesAStoppedRankOfAReachableHost) {
   std::vector<RankState> ranks{{"a", 11, 9, 0.1, 0}, {"b", 0, 9, 0.4, 0.3}, {"b", 0, 9, 19, 0.3}};
   expect_only({diagnose_hang("clocks", 20, ranks)}, Verdict::fault, {"rank 2 on b is stopped"},
               "ssh b pkill -CONT ddp_train", Exit::communication);
@@ -141,7 +141,7 @@ TEST(DoctorHang, ARankOfAnotherHostIsStoppedWhereTheHostIsHeardOf) {
               kHint + std::string("ping b"), Exit::communication);
 }
 
-TEST(DoctorHang, ALimitExpiresOnceOrNever) {
+TEST(DoctorHang, TimeLimitExpiresOnceOrNever) {
   std::atomic<int> expired = 0, beats = 0;
   const auto limit = [&](std::chrono::milliseconds time) {
     return TimeLimit(
@@ -175,25 +175,25 @@ TEST(DoctorFinding, BelongsToItsCheck) {
   EXPECT_EQ(problem_of(Error(Exit::output, "it is full")), "it is full");
 }
 
-TEST(DoctorReport, TheFirstFaultGivesTheCode) {
+TEST(DoctorReport, FirstFaultSetsTheExitCode) {
   EXPECT_EQ(code_of(kFindings), Exit::output);
   EXPECT_EQ(code_of({kFindings[0], kFindings[1]}), Exit::done);
   EXPECT_EQ(summary_of(kFindings), "2 faults, 1 warning\n");
 }
 
-TEST(DoctorReport, ARowHasTheProblemAndItsFix) {
+TEST(DoctorReport, RowShowsProblemAndFix) {
   EXPECT_EQ(row_of(kFindings[0]), "world            ok       2 ranks\n");
   EXPECT_EQ(row_of(kFindings[1]),
             "cores            warning\n          wrong: too few\n            fix: mpirun -np 1\n");
   EXPECT_EQ(row_of(kFindings[3]), "GPUs             fault\n          wrong: none\n           hint: nvidia-smi\n");
 }
 
-TEST(DoctorReport, ALineHasItToo) {
+TEST(DoctorReport, LineShowsProblemAndFix) {
   EXPECT_EQ(line_of(kFindings[1]), "too few; fix: mpirun -np 1");
   EXPECT_EQ(line_of(kFindings[3]), "none; hint: nvidia-smi");
 }
 
-TEST(DoctorReport, Json) {
+TEST(DoctorReport, WritesJson) {
   const std::string text = json_of(kFindings, 2);
   for (const char* part : {"\"format\": 2", "\"ranks\": 2", "\"verdict\": \"warning\"", "\"fix\": \"mpirun -np 1\"",
                            "\"hint\": \"nvidia-smi\"", "\"faults\": 2", "\"exit_code\": 4"})

@@ -20,7 +20,7 @@ std::string refusal(const std::function<void()>& decision) {
   return "nothing";
 }
 
-TEST(ChooseDevice, TakesTheGpuWhereEveryRankHasOne) {
+TEST(ChooseDevice, PicksTheGpuIfEveryRankHasOne) {
   const std::vector<int> all{8, 8, 1}, none{0, 0};
   EXPECT_EQ(choose_device("auto", all, ""), "cuda");
   EXPECT_EQ(choose_device("cuda", all, ""), "cuda");
@@ -28,7 +28,7 @@ TEST(ChooseDevice, TakesTheGpuWhereEveryRankHasOne) {
   EXPECT_EQ(choose_device("auto", none, "no driver"), "cpu");
 }
 
-TEST(ChooseDevice, RefusesWhatIsNotThereOrNotEverywhere) {
+TEST(ChooseDevice, RefusesAGpuThatARankLacks) {
   const std::vector<int> none{0, 0}, mixed{2, 2, 0};
   EXPECT_NE(refusal([&] { choose_device("cuda", none, "no driver"); }).find("no driver"), std::string::npos);
   for (const std::string asked : {"auto", "cuda"}) {

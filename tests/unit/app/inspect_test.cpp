@@ -28,7 +28,7 @@ class Inspect : public CheckpointFolder {
   }
 };
 
-TEST_F(Inspect, ACheckpoint) {
+TEST_F(Inspect, PrintsACheckpoint) {
   const std::string text = inspected(folder / "latest");
   expect_in(text, {"step 1, 512 samples into epoch 6", "256 samples in", "accuracy 0.8765, best none yet", "lr = 0.2",
                    "ranks = 3", "model.safetensors: 2 tensors", "optimizer.safetensors: 4 tensors",
@@ -38,18 +38,18 @@ TEST_F(Inspect, ACheckpoint) {
   expect_in(line, {"F32", "[2]", " -3 ", " 4 ", " 5"});  // minimum, maximum, norm
 }
 
-TEST_F(Inspect, ARunsNewestGoodOne) {
+TEST_F(Inspect, PrintsTheNewestValidCheckpointOfARun) {
   fs::remove(write(2) / "state.json");
   for (const fs::path& path : {run, folder})
     expect_in(inspected(path), {"skipped: " + (folder / "step-00000002" / "state.json").string(), "step 1, 512"});
 }
 
-TEST_F(Inspect, AFileOfWeights) {
+TEST_F(Inspect, PrintsAWeightsFile) {
   const std::string text = inspected(folder / "latest" / "model.safetensors");
   EXPECT_EQ(text.rfind("model.safetensors: 2 tensors", 0), 0u) << text;
 }
 
-TEST_F(Inspect, WhatIsBrokenOrNotThere) {
+TEST_F(Inspect, ReportsBrokenOrMissingFiles) {
   fs::resize_file(folder / "latest" / "model.safetensors", 50);
   expect_error(error_of([&] { inspected(folder / "latest"); }), Exit::data, "truncated");
   expect_error(error_of([&] { inspected(folder / "latest" / "model.safetensors"); }), Exit::data, "model.safetensors");
@@ -59,7 +59,7 @@ TEST_F(Inspect, WhatIsBrokenOrNotThere) {
   expect_error(error_of([&] { inspected(run / "empty"); }), Exit::data, "has no checkpoint");
 }
 
-TEST_F(Inspect, OnePathAndNoOptions) {
+TEST_F(Inspect, TakesOnePathAndNoOptions) {
   for (const auto& arguments : std::vector<std::vector<std::string>>{{}, {"a", "b"}, {"--all"}, {""}})
     expect_error(error_of([&] { inspect(arguments); }), Exit::usage, "usage: ddp_train inspect");
 }

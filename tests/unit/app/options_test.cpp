@@ -115,7 +115,7 @@ const std::vector<std::string> kLines{
     "--print-freq 0",
     "--progress bar"};
 
-TEST(Options, EveryOptionGoesThroughItsFile) {
+TEST(Options, EveryOptionSurvivesTheConfigurationFile) {
   const Options plain = parse("");
   for (const std::string& line : kLines) {
     const Options options = parse(line);
@@ -125,7 +125,7 @@ TEST(Options, EveryOptionGoesThroughItsFile) {
   EXPECT_EQ(through_a_file(plain).effective_config, plain.effective_config);
 }
 
-TEST(Options, TheListAboveIsWhole) {
+TEST(Options, TestedOptionsAreComplete) {
   std::string help;
   parse("--help", &help);
   std::set<std::string> listed{"--help", "--version", "--config",      "--doctor",
@@ -144,7 +144,7 @@ TEST(Options, TheListAboveIsWhole) {
   EXPECT_EQ(options, std::ssize(listed));
 }
 
-TEST(Options, MeaningsGoThroughTheFileToo) {
+TEST(Options, ParsedValuesSurviveTheConfigurationFile) {
   const Options o = through_a_file(
       parse("--optimizer sgd --momentum 0.9 --nesterov --weight-decay 5e-4 --decay decoupled --no-decay-bias-norm "
             "--lr 0.1 --lr-scale linear --batch-size 512 --lr-scheduler multistep --lr-milestones 30,60 --lr-gamma 0.2 "
@@ -164,7 +164,7 @@ TEST(Options, MeaningsGoThroughTheFileToo) {
   EXPECT_EQ(o.init.kind, Init::Kind::glorot);
 }
 
-TEST(Options, HowOftenToSave) {
+TEST(Options, ParsesSaveEvery) {
   const auto every = [](const std::string& text) { return parse("--save-every " + text).save_every; };
   EXPECT_EQ(every("100steps").steps, 100);
   EXPECT_EQ(every("1step").steps, 1);
@@ -177,13 +177,13 @@ TEST(Options, HowOftenToSave) {
   EXPECT_TRUE(every("2epochs").at_epoch(4) && !every("2epochs").at_epoch(3) && !every("2epochs").at_step(4));
 }
 
-TEST(Options, WhatAConfigurationFileMustNotHold) {
+TEST(Options, RefusesInvalidConfigurationFiles) {
   for (const std::string text : {"lr = \u00e9", "lr = [=]", "-- = 1", "lr = []", "lr = [[1]]", "[lr]", "lr = {}"})
     EXPECT_NE(refusal_of_file(text).find("configuration file"), std::string::npos) << text;
   EXPECT_NE(refusal_of_file("#" + std::string(70000, ' ')).find("configuration file"), std::string::npos);
 }
 
-TEST(Options, OptimizersByName) {
+TEST(Options, SelectsOptimizersByName) {
   const auto desc = [](const std::string& line) { return parse("--optimizer " + line).optimizer; };
   EXPECT_EQ(desc("adam --weight-decay 0.1").kind, OptimizerDesc::Kind::adam);
   EXPECT_FALSE(desc("adam --weight-decay 0.1").decoupled);
@@ -193,7 +193,7 @@ TEST(Options, OptimizersByName) {
   EXPECT_EQ(parse("").optimizer.kind, OptimizerDesc::Kind::sgd);
 }
 
-TEST(Options, TheCommandLineWins) {
+TEST(Options, CommandLineOverridesTheFile) {
   EXPECT_EQ(through_a_file(parse("--lr 0.5 --epochs 3"), "--lr 0.25").lr, 0.25);
   EXPECT_EQ(through_a_file(parse("--lr 0.5 --epochs 3"), "--lr 0.25").epochs, 3);
 }
@@ -203,7 +203,7 @@ struct Refused {
   std::vector<const char*> names;  // names that the message must contain
 };
 
-TEST(Options, WhatWouldBeIgnoredIsRefused) {
+TEST(Options, RefusesOptionsWithoutEffect) {
   const Refused cases[] = {
       {"--optimizer adam --momentum 0.9", {"--momentum", "sgd or lars"}},
       {"--optimizer adam --momentum 0", {"--momentum", "sgd or lars"}},

@@ -35,7 +35,7 @@ std::string refusal(const std::vector<const char*>& saved, const std::vector<con
   return "";
 }
 
-TEST(Resume, RefusesWhatChangesTheMathematics) {
+TEST(Resume, RefusesChangesOfTheMathematics) {
   EXPECT_NE(refusal({"--lr", "0.1"}, {"--lr", "0.3"}).find("--lr was 0.1, is 0.3"), std::string::npos);
   EXPECT_NE(refusal({}, {"--sync-bn"}).find("--sync-bn was not set, is true"), std::string::npos);
   const std::string both = refusal({"--model", "mlp"}, {"--seed", "1"});
@@ -44,18 +44,18 @@ TEST(Resume, RefusesWhatChangesTheMathematics) {
   EXPECT_NE(refusal({"--lr-scheduler", "cosine", "--epochs", "5"}, {"--lr-scheduler", "cosine", "--epochs", "6"}), "");
 }
 
-TEST(Resume, AllowsWhatDoesNot) {
+TEST(Resume, AllowsOtherChanges) {
   EXPECT_EQ(refusal({"--lr", "0.10"}, {"--lr", ".1"}), "");
   EXPECT_EQ(refusal({"--epochs", "5"}, {"--epochs", "6"}), "");
   EXPECT_EQ(refusal({}, {"--zero", "1", "--print-freq", "7", "--save-every", "never", "--max-steps", "3"}), "");
 }
 
-TEST(Resume, TellsWhatChangesTheRounding) {
+TEST(Resume, ReportsChangesOfTheRounding) {
   EXPECT_EQ(differing_bits(state_of({}), state_of({"--zero", "1"})), "--zero was 0, is 1");
   EXPECT_EQ(differing_bits(state_of({}), state_of({"--lr", "0.3"})), "");
 }
 
-TEST(AutotuneCache, AreMadeAgainAsTheyWere) {
+TEST(AutotuneCache, ReproducesEarlierChoices) {
   std::string made;
   const auto agree = [&](const std::string& earlier, int64_t ours) {
     std::vector<int64_t> agreed;

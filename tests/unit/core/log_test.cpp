@@ -21,13 +21,13 @@ Output output_of(int rank) {
   return {::testing::internal::GetCapturedStdout(), err};
 }
 
-TEST(Log, RankZeroSpeaksAndWarnsPlainly) {
+TEST(Log, RankZeroPrintsAndWarnsWithoutPrefix) {
   const Output output = output_of(0);
   EXPECT_EQ(output.out, "epoch 3\n");
   EXPECT_EQ(output.err, "warning: 7 samples\n");
 }
 
-TEST(Log, OtherRanksOnlyWarnAndSayWhoTheyAre) {
+TEST(Log, OtherRanksOnlyWarnWithTheirRank) {
   const Output output = output_of(3);
   EXPECT_EQ(output.out, "");
   EXPECT_EQ(output.err, "[rank 3] warning: 7 samples\n");

@@ -35,7 +35,7 @@ TEST_F(Catalog, OpensAFolderThatMixesPlainAndGzipped) {
   }
 }
 
-TEST_F(Catalog, MissingFilesSayHowToGetThem) {
+TEST_F(Catalog, ErrorSaysHowToGetMissingFiles) {
   const std::string folder = folder_.path().string();
   expect_error(Exit::data,
                {"no train-images-idx3-ubyte in " + folder, "apt-get install dataset-fashion-mnist",
@@ -55,7 +55,7 @@ TEST_F(Catalog, UnknownNamesListTheKnownOnes) {
 }
 
 // The real files of Debian's package dataset-fashion-mnist.
-TEST(FashionMnist, IsWhatItsAuthorsPublished) {
+TEST(FashionMnist, MatchesThePublishedFiles) {
   const Datasets data = open_datasets("fashion-mnist", "");
   EXPECT_EQ(data.train->size(), 60'000);
   EXPECT_EQ(data.test->size(), 10'000);
@@ -76,7 +76,7 @@ TEST(FashionMnist, IsWhatItsAuthorsPublished) {
   EXPECT_EQ(data.test->label(0), 9);
 }
 
-TEST(SubsetOfADataset, HoldsTheFirstSamplesAndNoMore) {
+TEST(SubsetOfADataset, HoldsTheFirstSamplesOnly) {
   const auto whole = [] { return open_datasets("fashion-mnist", "").test; };
   const Subset subset(whole(), 100);
   EXPECT_EQ(subset.size(), 100);

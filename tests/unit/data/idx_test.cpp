@@ -65,7 +65,7 @@ TEST_F(Idx, ReadsPlainAndGzippedFiles) {
 }
 
 // The content is many times larger than the gzipped file, so the reader's memory must grow.
-TEST_F(Idx, ReadsWhatPacksWell) {
+TEST_F(Idx, ReadsHighlyCompressedFiles) {
   const Bytes zeros(5'000 * 32 * 32);
   const auto data = read_idx(folder_.gzipped("i.gz", idx_bytes(kImages, {5'000, 32, 32}, zeros)),
                              folder_.gzipped("l.gz", idx_bytes(kLabels, {5'000}, Bytes(5'000, 1))), 10);
@@ -75,7 +75,7 @@ TEST_F(Idx, ReadsWhatPacksWell) {
   EXPECT_EQ(image, Bytes(32 * 32));
 }
 
-TEST_F(Idx, ReadsGzipStreamsInARow) {
+TEST_F(Idx, ReadsConcatenatedGzipStreams) {
   const Bytes whole = image_bytes();
   Bytes packed;
   for (const Bytes& part :
@@ -150,7 +150,7 @@ TEST_F(Idx, AbsurdDimensions) {
 }
 
 // The header claims 2^62 bytes, which cannot be allocated. So the reader must not allocate what the header claims.
-TEST_F(Idx, ClaimsAreNotAllocated) {
+TEST_F(Idx, ClaimedSizesAreNotAllocated) {
   expect_bad_images(folder_.plain("i", idx_bytes(kImages, {1u << 30, 1u << 16, 1u << 16}, pixels(3))),
                     {"claims 4611686018427387904 bytes", "it has 24;"});
   expect_bad_images(folder_.gzipped("i.gz", idx_bytes(kImages, {1u << 30, 1u << 16, 1u << 16}, pixels(3))),

@@ -73,7 +73,7 @@ TEST(Loader, YieldsTheSamplersShardsInOrderOverEpochs) {
       }
 }
 
-TEST(Loader, ABatchStaysUntilTheNextCall) {
+TEST(Loader, BatchIsValidUntilTheNextCall) {
   const Numbers data(100'000);
   const DistributedSampler order = sampler(100'000, 500);
   Loader loader(data, order, 0, order.steps_per_epoch(), *memory);
@@ -85,14 +85,14 @@ TEST(Loader, ABatchStaysUntilTheNextCall) {
   }
 }
 
-TEST(Loader, ASlowDatasetIsWaitedFor) {
+TEST(Loader, WaitsForASlowDataset) {
   const Numbers data(20, -1, std::chrono::microseconds(500));
   const DistributedSampler order = sampler(20, 4);
   Loader loader(data, order, 0, 5, *memory);
   for (int64_t step = 0; step < 5; ++step) expect_batch(loader.next(), order, step);
 }
 
-TEST(Loader, ReadsAheadButNoFurtherThanItsRing) {
+TEST(Loader, ReadsAheadWithinItsRing) {
   const Numbers data(1'000'000);
   const DistributedSampler order = sampler(1'000'000, 100'000);  // ten batches of a million bytes give four slots
   Loader loader(data, order, 0, 10, *memory);
@@ -125,7 +125,7 @@ TEST(Loader, EmptyRangesAndOneCallTooMany) {
   EXPECT_THROW(loader.next(), Error);
 }
 
-TEST(Loader, WhatReadingThrowsComesOutOfNextAfterTheGoodBatches) {
+TEST(Loader, NextThrowsReadErrorsAfterTheGoodBatches) {
   const Numbers data(100, 57);
   const DistributedSampler order = sampler(100, 10, 0, 1, Order::sequential);
   Loader loader(data, order, 0, 10, *memory);
@@ -155,7 +155,7 @@ TEST(Loader, DestructionDoesNotWaitForTheRestOfABatch) {
   EXPECT_LT(data.reads, 1'000'000);
 }
 
-TEST(Loader, KeepsAsManyBatchesAsAsked) {
+TEST(Loader, KeepsTheRequestedNumberOfBatches) {
   const Numbers data(200);
   const DistributedSampler order = sampler(200, 10);
   Loader loader(data, order, 0, 20, *memory, {.pixels = true, .keep = 3});
@@ -167,7 +167,7 @@ TEST(Loader, KeepsAsManyBatchesAsAsked) {
   }
 }
 
-TEST(Loader, WithoutPixelsNothingIsRead) {
+TEST(Loader, ReadsNothingWithoutPixels) {
   const Numbers data(20);
   const DistributedSampler order = sampler(20, 10);
   Loader loader(data, order, 0, 2, *memory, {.pixels = false});

@@ -57,7 +57,7 @@ TEST(Permutation, HugeSizesStayInRangeAndDoNotRepeat) {
   }
 }
 
-TEST(Permutation, RefusesWhatItCannotPermute) {
+TEST(Permutation, RefusesInvalidSizes) {
   EXPECT_THROW(Permutation(1, 0, 0), Error);
   EXPECT_THROW(Permutation(1, 0, (int64_t{1} << 62) + 1), Error);
   EXPECT_THROW(Permutation(1, 0, 5)(5), Error);
@@ -72,7 +72,7 @@ TEST(Permutation, IsTheSameOnEveryMachine) {
 }
 
 // Two random orders of 60000 agree in one position on average.
-TEST(Permutation, SeedsAndEpochsAreUnrelated) {
+TEST(Permutation, OrdersOfSeedsAndEpochsAreIndependent) {
   const int64_t size = 60'000;
   const std::vector<int64_t> base = order(1, 0, size);
   std::vector<std::vector<int64_t>> others;
@@ -90,7 +90,7 @@ TEST(Permutation, SeedsAndEpochsAreUnrelated) {
   }
 }
 
-TEST(Permutation, NeighboursAreUnrelated) {
+TEST(Permutation, NeighboursAreIndependent) {
   for (int64_t size : {1025, 2048, 5000, 50'001, 60'000, 65'536, 131'073}) {
     const std::vector<int64_t> values = order(3, 1, size);
     for (int64_t lag : {1, 2, 16, 128, 256}) {
@@ -120,7 +120,7 @@ TEST(Permutation, EveryValueIsEquallyLikelyInEveryPosition) {
   }
 }
 
-TEST(Permutation, EveryOrderOfAFewIsEquallyLikely) {
+TEST(Permutation, EveryOrderOfFewElementsIsEquallyLikely) {
   for (int64_t size : {3, 4, 5}) {
     std::map<std::vector<int64_t>, int64_t> counts;
     const int64_t orders = size == 3 ? 6 : size == 4 ? 24 : 120;

@@ -87,7 +87,7 @@ std::vector<int64_t> epoch_of(const std::vector<DistributedSampler>& ranks, int6
   return seen;
 }
 
-TEST(DistributedSampler, EverySampleIsSeenExactlyOnceAnEpochInAnOrderThatTheWorldDoesNotChange) {
+TEST(DistributedSampler, SeesEverySampleOncePerEpochInTheSameOrderAtEveryWorldSize) {
   for (int64_t samples : {1, 3, 60, 100, 255, 256, 257, 1000})
     for (int64_t batch : {1, 7, 64, 256, 5000})
       for (int64_t epoch : {0, 3}) {
@@ -169,7 +169,7 @@ TEST(DistributedSampler, EmptyDatasetHasNoSteps) {
   EXPECT_TRUE(sampler.local_batch_sizes().empty());
 }
 
-TEST(DistributedSampler, RefusesStepsAndPositionsThatAreNotThere) {
+TEST(DistributedSampler, RefusesStepsAndPositionsOutOfRange) {
   const DistributedSampler sampler(10, 4, Order::sequential, 1, 0, {1});
   EXPECT_THROW(sampler.shard(3), Error);
   EXPECT_THROW(sampler.shard(-1), Error);

@@ -20,7 +20,7 @@ std::vector<std::vector<int64_t>> sizes_by_bucket(const BucketPlan& plan) {
   return sizes;
 }
 
-TEST(BucketPlan, LeNetHasThree) {
+TEST(BucketPlan, LeNetHasThreeBuckets) {
   const std::vector<int64_t> sizes{1280, 10, 102400, 128, 25000, 50, 180, 20};
   const BucketPlan plan = plan_buckets(sizes, 4, 15, {});
   EXPECT_EQ(sizes_by_bucket(plan),
@@ -39,7 +39,7 @@ TEST(BucketPlan, PadsToAMultipleOfTheWorldSize) {
   EXPECT_EQ(plan_buckets(sizes, 5, 3, {}).padded, 15);
 }
 
-TEST(BucketPlan, SmallModels) {
+TEST(BucketPlan, HandlesSmallModels) {
   EXPECT_EQ(plan_buckets(std::vector<int64_t>{}, 2, 9, {}).buckets, (std::vector<Bucket>{{0, 0, 0, 0}}));
   EXPECT_EQ(plan_buckets(std::vector<int64_t>{7}, 2, 9, {}).buckets, (std::vector<Bucket>{{0, 8, 0, 1}}));
   EXPECT_EQ(plan_buckets(std::vector<int64_t>{7, 1}, 2, 9, {}).buckets,
@@ -48,14 +48,14 @@ TEST(BucketPlan, SmallModels) {
   EXPECT_EQ(plan_buckets(std::vector<int64_t>{1, 1, 90}, 1, 0, {}).buckets.size(), 3u);
 }
 
-TEST(BucketPlan, AParameterOverTheCapIsABucketOfItsOwn) {
+TEST(BucketPlan, ParameterAboveTheCapGetsItsOwnBucket) {
   const int64_t mb = kElementsPerMb;
   const std::vector<int64_t> sizes{mb / 2, mb, mb, 9 * mb, mb, mb, mb / 4};
   EXPECT_EQ(sizes_by_bucket(plan_buckets(sizes, 1, 0, {})),
             (std::vector<std::vector<int64_t>>{{mb / 2}, {mb, mb}, {9 * mb}, {mb, mb}, {mb / 4}}));
 }
 
-TEST(BucketPlan, RefusesCapsThatAreNotAboveZero) {
+TEST(BucketPlan, RefusesCapsThatAreNotPositive) {
   EXPECT_THROW(plan_buckets(std::vector<int64_t>{1}, 1, 0, {.cap_mb = 0}), Error);
 }
 
@@ -103,7 +103,7 @@ TEST(BucketPlan, KeepsItsRulesForRandomModels) {
   }
 }
 
-TEST(BucketPlan, PartsOfAllRanksCoverTheBucketsAndTheirStatesTheState) {
+TEST(BucketPlan, PartitionsCoverTheBucketsAndTheState) {
   for (const int world : {1, 2, 3, 4, 7}) {
     const int64_t unit = scatter_alignment(world);
     const std::vector<int64_t> sizes{5 * unit, unit, 60 * unit, 0, 3 * unit, 2 * unit};
@@ -127,13 +127,13 @@ TEST(BucketPlan, PartsOfAllRanksCoverTheBucketsAndTheirStatesTheState) {
   }
 }
 
-TEST(BucketPlan, PartsNeedAlignedParameters) {
+TEST(BucketPlan, PartitionsNeedAlignedParameters) {
   EXPECT_THROW(parts_of(plan_buckets(std::vector<int64_t>{32, 16, 32}, 2, 9, {}), 0, 2), Error);
   EXPECT_THROW(parts_of(plan_buckets(std::vector<int64_t>{32, 32, 33}, 2, 9, {}), 0, 2), Error);
   EXPECT_NO_THROW(parts_of(plan_buckets(std::vector<int64_t>{32, 32, 64}, 2, 9, {}), 0, 2));
 }
 
-TEST(BucketPlan, HashTellsPlansApart) {
+TEST(BucketPlan, HashDistinguishesPlans) {
   const std::vector<int64_t> sizes{1280, 10, 102400, 128, 25000, 50, 180, 20},
       swapped{10, 1280, 102400, 128, 25000, 50, 180, 20};
   std::set<uint64_t> hashes{plan_buckets(sizes, 2, 9, {}).hash(), plan_buckets(swapped, 2, 9, {}).hash(),

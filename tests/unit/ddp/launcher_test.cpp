@@ -7,27 +7,27 @@
 namespace ddp {
 namespace {
 
-TEST(Launcher, NobodyPromisedAnything) {
+TEST(Launcher, NoLauncherMeansNoExpectedWorld) {
   EXPECT_FALSE(expected_world({{"HOME", "/root"}}));
   EXPECT_NO_THROW(require_promised_ranks({}, 1));
 }
 
-TEST(Launcher, MpirunComesBeforeTheStepThatStartedItsDaemons) {
+TEST(Launcher, MpirunTakesPrecedenceOverItsSlurmStep) {
   const Environment environment{{"OMPI_COMM_WORLD_SIZE", "8"}, {"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_STEP_ID", "0"}};
   EXPECT_EQ(expected_world(environment)->ranks, 8);
   EXPECT_NO_THROW(require_promised_ranks(environment, 8));
   EXPECT_THROW(require_promised_ranks(environment, 2), Error);
 }
 
-TEST(Launcher, SrunCountsInsideAStepOnly) {
+TEST(Launcher, SrunSetsTheWorldInsideAStepOnly) {
   EXPECT_EQ(expected_world({{"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_STEP_ID", "3"}})->ranks, 4);
   EXPECT_FALSE(expected_world({{"SLURM_STEP_NUM_TASKS", "4"}}));
   EXPECT_FALSE(expected_world({{"SLURM_NTASKS", "4"}, {"SLURM_JOB_ID", "77"}}));
 }
 
-TEST(Launcher, OtherPmi) { EXPECT_EQ(expected_world({{"PMI_SIZE", "3"}})->ranks, 3); }
+TEST(Launcher, ReadsOtherPmiVariables) { EXPECT_EQ(expected_world({{"PMI_SIZE", "3"}})->ranks, 3); }
 
-TEST(Launcher, CountsTheRanksOfAHost) {
+TEST(Launcher, ReadsTheLocalRank) {
   const auto local_rank = [](const Environment& environment) { return expected_world(environment)->local_rank; };
   EXPECT_EQ(local_rank({{"OMPI_COMM_WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_LOCAL_RANK", "1"}}), 1);
   EXPECT_EQ(local_rank({{"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_STEP_ID", "0"}, {"SLURM_LOCALID", "2"}}), 2);
@@ -35,9 +35,9 @@ TEST(Launcher, CountsTheRanksOfAHost) {
   EXPECT_EQ(local_rank({{"PMI_SIZE", "4"}, {"PMI_RANK", "3"}}), 3);  // as on one host, so one rank reports
 }
 
-TEST(Launcher, NonsenseIsNoPromise) { EXPECT_FALSE(expected_world({{"OMPI_COMM_WORLD_SIZE", "many"}})); }
+TEST(Launcher, IgnoresInvalidValues) { EXPECT_FALSE(expected_world({{"OMPI_COMM_WORLD_SIZE", "many"}})); }
 
-TEST(Launcher, TheErrorNamesBothCountsAndTheWayOut) {
+TEST(Launcher, ErrorNamesBothCountsAndTheFix) {
   try {
     require_promised_ranks({{"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_STEP_ID", "0"}}, 1);
     FAIL() << "4 ranks were promised, 1 came, and nothing was thrown";
@@ -50,7 +50,7 @@ TEST(Launcher, TheErrorNamesBothCountsAndTheWayOut) {
   }
 }
 
-TEST(Launcher, SrunWithoutPmiIsRefusedBeforeMpiBegins) {
+TEST(Launcher, RefusesSrunWithoutPmiBeforeMpiInit) {
   Environment environment{{"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_STEP_ID", "0"}};
   try {
     require_pmi(environment);
@@ -65,7 +65,7 @@ TEST(Launcher, SrunWithoutPmiIsRefusedBeforeMpiBegins) {
   EXPECT_NO_THROW(require_pmi({{"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_STEP_ID", "0"}, {"OMPI_COMM_WORLD_SIZE", "8"}}));
 }
 
-TEST(Launcher, OneSpeaksWhereAllFailAlike) {
+TEST(Launcher, OneRankReportsACommonFailure) {
   EXPECT_TRUE(first_at_launch({}));
   EXPECT_TRUE(first_at_launch({{"SLURM_PROCID", "0"}}));
   EXPECT_FALSE(first_at_launch({{"SLURM_PROCID", "3"}}));

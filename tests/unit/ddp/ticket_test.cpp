@@ -46,7 +46,7 @@ TEST(Ticket, SlotsDoNotOverlap) {
 
 std::vector<float> copy(std::span<const float> slots) { return {slots.begin(), slots.end()}; }
 
-TEST(Ticket, GoesRound) {
+TEST(Ticket, RoundTrip) {
   const std::vector<float> slots = summed(3, 100, {7, 7, 7});
   const Ticket ticket = read_ticket(slots, 3);
   EXPECT_EQ(ticket.loss_sum, 4.5);
@@ -60,7 +60,7 @@ TEST(Ticket, GoesRound) {
   EXPECT_FALSE(bad_step(ticket, 7));
 }
 
-TEST(Ticket, StepsRideModulo2To20) {
+TEST(Ticket, StepsAreEncodedModulo2To20) {
   const int64_t step = (int64_t{5} << 20) + 1048575;
   const std::vector<float> slots = summed(2, 1, {step, step});
   const Ticket ticket = read_ticket(slots, 2);
@@ -69,17 +69,17 @@ TEST(Ticket, StepsRideModulo2To20) {
   EXPECT_THROW(check_agreement(ticket, step + 1, 2), CollectiveError);
 }
 
-TEST(Ticket, ADisagreementNamesTheStepOfEachRank) {
+TEST(Ticket, DisagreementNamesTheStepOfEachRank) {
   const std::string text = disagreement(summed(3, 1, {9, 8, 9}), 3, 9, 3);
   EXPECT_NE(text.find("9, 8, 9"), text.npos) << text;
 }
 
-TEST(Ticket, AMissingSampleIsAnError) {
+TEST(Ticket, MissingSampleIsAnError) {
   const std::string text = disagreement(summed(2, 10, {1, 1}), 2, 1, 21);
   EXPECT_NE(text.find("20 samples"), text.npos) << text;
 }
 
-TEST(Ticket, AnInfiniteLossIsBadThoughAllGradientsAreFinite) {
+TEST(Ticket, InfiniteLossIsBadEvenWithFiniteGradients) {
   std::vector<float> slots = summed(2, 1, {4, 4});
   for (const float loss : {INFINITY, -INFINITY, NAN}) {
     slots[TicketLayout::kLossSum] = loss;
@@ -90,7 +90,7 @@ TEST(Ticket, AnInfiniteLossIsBadThoughAllGradientsAreFinite) {
   }
 }
 
-TEST(Ticket, ABadStepNamesItselfRankAndPlace) {
+TEST(Ticket, BadStepNamesStepRankAndLocation) {
   const TicketLayout layout{3};
   std::vector<float> slots = summed(3, 1, {4, 4, 4});
   slots[layout.bad(2)] = TicketLayout::bad_bucket(0);

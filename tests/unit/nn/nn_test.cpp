@@ -41,7 +41,7 @@ TEST(Parameters, StartAtMultiplesOf64BytesWithoutOverlap) {
   EXPECT_EQ(flat_count(parameters), (end + 15) / 16 * 16);
 }
 
-TEST(Network, ALayerThatDoesNotFitIsNamed) {
+TEST(Network, ErrorNumbersTheLayerThatDoesNotFit) {
   try {
     make_model("lenet", {8, 8, 1}, 10);
     FAIL();
@@ -51,7 +51,7 @@ TEST(Network, ALayerThatDoesNotFitIsNamed) {
   }
 }
 
-TEST(Network, WhatNoPoolingReadsIsNotComputed) {
+TEST(Network, SkipsOutputsThatNoPoolingReads) {
   const auto extents = [](const Network& network) {
     std::vector<int64_t> heights;
     for (const LayerSpec& layer : network.trimmed_layers()) heights.push_back(layer.output.h);
@@ -67,7 +67,7 @@ TEST(Network, WhatNoPoolingReadsIsNotComputed) {
 }
 
 // The conversion is a permutation in both directions. Spot values follow the definition of the layouts.
-TEST(Parameters, PytorchLayout) {
+TEST(Parameters, ConvertToAndFromPytorchLayout) {
   const auto parameters = parameters_of(make_model("lenet", {28, 28, 1}, 10));
   std::vector<float> flat(flat_count(parameters));
   for (const Parameter& p : parameters)
@@ -146,7 +146,7 @@ struct Counted {
   int64_t parameters, batch_norms;  // PyTorch's counts
 };
 
-TEST(Models, HaveTheParametersOfTheirSources) {
+TEST(Models, ParameterCountsMatchTheirSources) {
   for (const auto& [model, image, count, batch_norms] :
        {Counted{"mlp", {28, 28, 1}, 203530, 0}, Counted{"keras-convnet", {28, 28, 1}, 49242, 3},
         Counted{"resnet18", {28, 28, 1}, 11175818, 17}, Counted{"torchvision-resnet18", {224, 224, 3}, 11181642, 20},
@@ -175,7 +175,7 @@ TEST(Models, LayersHaveTheNamesOfNestedModules) {
 }
 
 // In a residual block the sum and the ReLU after it are fused into the norm before the sum, and into no other norm.
-TEST(Network, ASumAndItsReluAreFusedIntoTheNorm) {
+TEST(Network, FusesASumAndItsReluIntoTheNorm) {
   const Network network = make_model("resnet18", {28, 28, 1}, 10);
   int sums = 0;
   for (const LayerSpec& layer : network.layers()) {
@@ -189,7 +189,7 @@ TEST(Network, ASumAndItsReluAreFusedIntoTheNorm) {
   EXPECT_EQ(sums, 8);
 }
 
-TEST(Network, AReluInFrontOfAForkIsNotFusedIntoWhatBothPathsRead) {
+TEST(Network, DoesNotFuseAReluBeforeAFork) {
   const Network network =
       Network("pre-activation", {8, 8, 2})
           .conv2d(4, 3, {.padding = 1})
@@ -201,21 +201,21 @@ TEST(Network, AReluInFrontOfAForkIsNotFusedIntoWhatBothPathsRead) {
 
 // The columns of a linear layer refer to the image before the flatten, also with layers in between that keep the
 // position of each feature.
-TEST(Parameters, DropoutBetweenFlattenAndLinearHidesNothing) {
+TEST(Parameters, LinearColumnsFollowTheImageThroughDropout) {
   const Network plain = Network("plain", {3, 4, 5}).flatten().linear(2);
   const Network dropped = Network("dropped", {3, 4, 5}).flatten().dropout(0.5f).relu().linear(2);
   EXPECT_EQ(parameters_of(plain)[0].in, (ImageShape{3, 4, 5}));
   EXPECT_EQ(parameters_of(dropped)[0].in, (ImageShape{3, 4, 5}));
 }
 
-TEST(Network, ThatBeginsWithAForkReadsTheWholeImage) {
+TEST(Network, ReadsTheWholeImageIfItStartsWithAFork) {
   const Network network = Network("forked", {28, 28, 1})
                               .residual([](Network& main) { main.conv2d(4, 3, {.stride = 2, .padding = 1}); },
                                         [](Network& shortcut) { shortcut.conv2d(4, 1, {.stride = 2}); });
   EXPECT_EQ(network.trimmed_layers().front().input.h, 28);
 }
 
-TEST(Network, PathsThatDoNotMeetAreRefused) {
+TEST(Network, RefusesPathsWithDifferentShapes) {
   try {
     Network("crooked", {8, 8, 2}).residual([](Network& main) { main.conv2d(4, 3); }, [](Network&) {});
     FAIL();
@@ -225,7 +225,7 @@ TEST(Network, PathsThatDoNotMeetAreRefused) {
   }
 }
 
-TEST(Network, WhatDoesNotFitIsRefusedWithTheLayersName) {
+TEST(Network, ErrorNamesTheLayerThatDoesNotFit) {
   const auto refused = [](const Network::AddLayers& layers, const char* name) {
     Network network("small", {4, 4, 1});
     try {
@@ -246,7 +246,7 @@ TEST(Network, WhatDoesNotFitIsRefusedWithTheLayersName) {
 }
 
 // Values and gradient parts that are needed at the same time do not overlap.
-TEST(MemoryPlan, PartsOfAGradientLieApart) {
+TEST(MemoryPlan, GradientPartsDoNotOverlap) {
   // 0 -> 1 -> 2 (+ skip 0) -> 3; stages 1 and 2 save their inputs
   const std::vector<PlannedStage> stages = {
       {.bytes = 256, .from = LayerSpec::kImage, .saves_input = true, .saves_output = true, .has_gradient = true},
@@ -265,7 +265,7 @@ TEST(MemoryPlan, PartsOfAGradientLieApart) {
 
 // Values that are live at the same time do not overlap. The arena is at most the sum of all values and at least the
 // largest live set.
-TEST(Arena, NeverOverlaps) {
+TEST(Arena, LiveValuesNeverOverlap) {
   std::mt19937 random(1);
   for (int round = 0; round < 200; ++round) {
     std::vector<Lifetime> values(1 + random() % 20);

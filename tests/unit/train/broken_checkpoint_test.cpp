@@ -43,7 +43,7 @@ class BrokenCheckpoint : public CheckpointFolder {
   const fs::path checkpoint;
 };
 
-TEST_F(BrokenCheckpoint, EveryFlippedBitIsFound) {
+TEST_F(BrokenCheckpoint, EveryFlippedBitIsDetected) {
   for (const std::string& name : kAllFiles) {
     const size_t stride = name.ends_with(".json") ? 1 : 11;  // every byte, or a sample
     const std::string good = content_of(checkpoint / name);
@@ -58,7 +58,7 @@ TEST_F(BrokenCheckpoint, EveryFlippedBitIsFound) {
   }
 }
 
-TEST_F(BrokenCheckpoint, TruncatedMissingOrNotAFile) {
+TEST_F(BrokenCheckpoint, TruncatedMissingAndNonFilesAreRefused) {
   for (const std::string& name : kAllFiles) {
     const std::string good = content_of(checkpoint / name);
     for (const size_t bytes : {size_t{0}, size_t{7}, good.size() - 1}) {
@@ -76,7 +76,7 @@ TEST_F(BrokenCheckpoint, TruncatedMissingOrNotAFile) {
   }
 }
 
-TEST_F(BrokenCheckpoint, ManifestThatIsNone) {
+TEST_F(BrokenCheckpoint, InvalidManifestIsRefused) {
   const auto expect = [&](const std::string& text, const std::string& why) {
     put(checkpoint / "manifest.json", text);
     expect_unsound("manifest.json", why);
@@ -91,7 +91,7 @@ TEST_F(BrokenCheckpoint, ManifestThatIsNone) {
   expect_unsound("manifest.json", "1073741824 bytes");
 }
 
-TEST_F(BrokenCheckpoint, ManifestOfOtherFiles) {
+TEST_F(BrokenCheckpoint, ManifestOfOtherFilesIsRefused) {
   const std::string good = content_of(checkpoint / "manifest.json");
   for (const char* name : {"../model.safetensors", "/etc/passwd", "extra.json"}) {
     put(checkpoint / "manifest.json", good);
@@ -109,13 +109,13 @@ TEST_F(BrokenCheckpoint, ManifestOfOtherFiles) {
   expect_unsound("manifest.json", "not a whole number");
 }
 
-TEST_F(BrokenCheckpoint, PathThatIsNoFolder) {
+TEST_F(BrokenCheckpoint, PathThatIsNotAFolderIsRefused) {
   const fs::path file = checkpoint / "model.safetensors";
   expect_error(error_of([&] { read(file); }), Exit::data, file.string() + " is a file");
   expect_error(error_of([&] { read(run / "nowhere"); }), Exit::data, "missing");
 }
 
-TEST_F(BrokenCheckpoint, ModelsFileWithTheRightChecksum) {
+TEST_F(BrokenCheckpoint, InvalidModelFileWithAValidChecksumIsRefused) {
   const std::string file = "model.safetensors";
   const auto with_header = [](uint64_t length, const std::string& rest) {
     std::string bytes(8, '\0');
@@ -131,7 +131,7 @@ TEST_F(BrokenCheckpoint, ModelsFileWithTheRightChecksum) {
   expect_refused(file, content_of(checkpoint / file), Exit::model, "0.bias");
 }
 
-TEST_F(BrokenCheckpoint, OptimizersFileWithTheRightChecksum) {
+TEST_F(BrokenCheckpoint, InvalidOptimizerFileWithAValidChecksumIsRefused) {
   const std::string file = "optimizer.safetensors";
   const std::vector<NamedTensor> good = {{"0.weight.exp_avg", {2, 3}, std::vector<float>(6)},
                                          {"0.bias.exp_avg", {2}, {1, 2}},
@@ -152,7 +152,7 @@ TEST_F(BrokenCheckpoint, OptimizersFileWithTheRightChecksum) {
   expect(bad, "needs [2]");
 }
 
-TEST_F(BrokenCheckpoint, StateWithTheRightChecksum) {
+TEST_F(BrokenCheckpoint, InvalidStateWithAValidChecksumIsRefused) {
   const std::string file = "state.json";
   const std::string good = content_of(checkpoint / file);
   const auto expect = [&](const std::string& from, const std::string& to, const std::string& why) {

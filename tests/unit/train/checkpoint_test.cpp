@@ -23,7 +23,7 @@ Weights weights_of(const char* model, int64_t multiple) {
 
 class Checkpoint : public CheckpointFolder {};
 
-TEST_F(Checkpoint, RoundTripOfNetworksAndAdamsState) {
+TEST_F(Checkpoint, NetworksAndAdamStateRoundTrip) {
   for (const char* model : {"lenet", "keras-convnet"}) {
     const Weights network = weights_of(model, 1);
     const Snapshot saved = network.snapshot(12);
@@ -41,7 +41,7 @@ TEST_F(Checkpoint, RoundTripOfNetworksAndAdamsState) {
   }
 }
 
-TEST_F(Checkpoint, LoadsIntoABufferOfAnotherAlignment) {
+TEST_F(Checkpoint, LoadsIntoABufferWithAnotherAlignment) {
   const Weights one = weights_of("lenet", 1), three = weights_of("lenet", 48);
   ASSERT_NE(flat_count(one.parameters), flat_count(three.parameters));
   const fs::path path = write_checkpoint(folder, three.snapshot(1), three.tensors(), false);
@@ -58,14 +58,14 @@ TEST_F(Checkpoint, OptimizersTensorsHavePytorchsShapes) {
   EXPECT_EQ(tensors.at("3.weight.exp_avg_sq").shape, (std::vector<int64_t>{50, 20, 5, 5}));
 }
 
-TEST_F(Checkpoint, AnOptimizerWithoutStateIsKept) {
+TEST_F(Checkpoint, OptimizerWithoutStateIsSaved) {
   Snapshot snapshot = weights.snapshot(1);
   snapshot.optimizer.clear();
   const fs::path path = write_checkpoint(folder, snapshot, weights.tensors(), false);
   EXPECT_TRUE(read_checkpoint(path, weights.tensors(), {}).optimizer.empty());
 }
 
-TEST_F(Checkpoint, RunStateComesBackBitForBit) {
+TEST_F(Checkpoint, RunStateRoundTripsBitForBit) {
   Snapshot snapshot = weights.snapshot(7);
   RunState& saved = snapshot.run;
   saved = {.step = 7,
@@ -113,7 +113,7 @@ TEST_F(Checkpoint, RunStateOfFormat1IsRead) {
   EXPECT_EQ(to_json(run_state_from_json(text, "state.json")), to_json(saved));
 }
 
-TEST_F(Checkpoint, LinksLeadToTheLatestAndTheBest) {
+TEST_F(Checkpoint, LinksPointToTheLatestAndTheBest) {
   write(1, true);
   write(2);
   EXPECT_EQ(fs::read_symlink(folder / "latest"), "step-00000002");
@@ -123,7 +123,7 @@ TEST_F(Checkpoint, LinksLeadToTheLatestAndTheBest) {
   EXPECT_EQ(names(), (Names{"best", "latest", "step-00000001", "step-00000002", "step-00000003"}));
 }
 
-TEST_F(Checkpoint, AnotherOfTheSameStepReplacesIt) {
+TEST_F(Checkpoint, SaveOfTheSameStepReplacesTheOldOne) {
   write(5);
   put(folder / "step-00000005" / "notes.txt", "of the first");
   Snapshot second = weights.snapshot(9);
@@ -133,7 +133,7 @@ TEST_F(Checkpoint, AnotherOfTheSameStepReplacesIt) {
   EXPECT_EQ(names(), (Names{"latest", "step-00000005"}));
 }
 
-TEST_F(Checkpoint, AFailureAtAnyFileLeavesTheOldOneAndNothingElse) {
+TEST_F(Checkpoint, FailureAtAnyFileLeavesOnlyTheOldCheckpoint) {
   const fs::path old = write(1);
   for (const char* at : {"model.safetensors", "optimizer.safetensors", "state.json", "manifest.json"}) {
     bool called = false;
@@ -153,7 +153,7 @@ TEST_F(Checkpoint, AFailureAtAnyFileLeavesTheOldOneAndNothingElse) {
   }
 }
 
-TEST_F(Checkpoint, AProcessThatDiesWhileWritingDoesNoHarm) {
+TEST_F(Checkpoint, CrashDuringAWriteKeepsTheOldCheckpoint) {
   write(1);
   for (const char* at : {"model.safetensors", "manifest.json"}) {
     const auto die = [&](const fs::path& path) {
@@ -169,7 +169,7 @@ TEST_F(Checkpoint, AProcessThatDiesWhileWritingDoesNoHarm) {
   }
 }
 
-TEST_F(Checkpoint, AFullDiskIsReported) {
+TEST_F(Checkpoint, FullDiskIsReported) {
   write(1);
   const Weights lenet = weights_of("lenet", 1);
   const auto with_little_room = [&] {
@@ -189,12 +189,12 @@ TEST_F(Checkpoint, AFullDiskIsReported) {
   EXPECT_EQ(names(), (Names{"latest", "step-00000001"}));
 }
 
-TEST_F(Checkpoint, AFolderThatCannotBeIsReported) {
+TEST_F(Checkpoint, FolderThatCannotBeCreatedIsReported) {
   put(folder, "a file");
   expect_error(error_of([&] { write(1); }), Exit::output, folder.string());
 }
 
-TEST_F(Checkpoint, PruningKeepsTheNewestAndWhatLinksLeadTo) {
+TEST_F(Checkpoint, PruningKeepsTheNewestAndTheLinkedCheckpoints) {
   for (const int64_t step : {1, 2, 100'000'000, 30, 4}) write(step, step == 2);
   fs::create_directory(folder / ".step-00000009.tmp-1");
   put(folder / ".step-00000009.tmp-1" / "model.safetensors", "half");

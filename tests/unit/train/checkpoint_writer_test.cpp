@@ -18,7 +18,7 @@ class Writer : public CheckpointFolder {
   }
 };
 
-TEST_F(Writer, TrainingGoesOnWhileItWritesAndTheNextSaveWaits) {
+TEST_F(Writer, TrainingContinuesDuringAWriteAndTheNextSaveWaits) {
   std::promise<void> opened;
   std::shared_future<void> gate = opened.get_future();
   CheckpointWriter writer(
@@ -38,7 +38,7 @@ TEST_F(Writer, TrainingGoesOnWhileItWritesAndTheNextSaveWaits) {
   EXPECT_EQ(fs::read_symlink(folder / "best"), "step-00000002");
 }
 
-TEST_F(Writer, OutcomesAreToldOnceInOrder) {
+TEST_F(Writer, OutcomesAreReportedOnceInOrder) {
   CheckpointWriter writer({.folder = folder}, weights.tensors());
   writer.save(weights.snapshot(1), false);
   writer.save(weights.snapshot(2), false);
@@ -54,14 +54,14 @@ TEST_F(Writer, OutcomesAreToldOnceInOrder) {
   EXPECT_TRUE(writer.outcomes().empty());
 }
 
-TEST_F(Writer, KeepsAsManyAsAsked) {
+TEST_F(Writer, KeepsTheRequestedNumber) {
   CheckpointWriter writer({.folder = folder, .keep_last = 2}, weights.tensors());
   for (const int64_t step : {1, 2, 3, 4, 5}) writer.save(weights.snapshot(step), step == 1);
   writer.finish();
   EXPECT_EQ(steps(), (std::vector<int64_t>{5, 4, 1}));
 }
 
-TEST_F(Writer, AFailureIsToldAndTheNextSaveWorks) {
+TEST_F(Writer, FailureIsReportedAndTheNextSaveWorks) {
   std::atomic<int> calls = 0;
   const auto second_file_fails = [&](const fs::path&) {
     if (++calls == 6) fail(Exit::output, "no room");
@@ -76,7 +76,7 @@ TEST_F(Writer, AFailureIsToldAndTheNextSaveWorks) {
   EXPECT_EQ(steps(), (std::vector<int64_t>{3, 1}));
 }
 
-TEST_F(Writer, ItsEndWaits) {
+TEST_F(Writer, DestructorWaits) {
   {
     CheckpointWriter writer({.folder = folder}, weights.tensors());
     writer.save(weights.snapshot(1), false);

@@ -25,7 +25,7 @@ class FindCheckpoint : public CheckpointFolder {
   std::vector<std::string> skipped;
 };
 
-TEST_F(FindCheckpoint, ByRunFolderNameOrLink) {
+TEST_F(FindCheckpoint, FindsByRunFolderNameOrLink) {
   EXPECT_EQ(find(run, 0), 4);
   EXPECT_EQ(find(folder, 0), 4);
   EXPECT_EQ(find(run.string() + "/", 0), 4);
@@ -37,7 +37,7 @@ TEST_F(FindCheckpoint, ByRunFolderNameOrLink) {
   EXPECT_EQ(find(run / "again", 0), 4);
 }
 
-TEST_F(FindCheckpoint, PassesOverBrokenOnesAndSaysWhy) {
+TEST_F(FindCheckpoint, SkipsBrokenCheckpointsWithAReason) {
   truncate(4);
   fs::remove(at(3) / "optimizer.safetensors");
   fs::remove_all(at(2));
@@ -53,13 +53,13 @@ TEST_F(FindCheckpoint, PassesOverBrokenOnesAndSaysWhy) {
   EXPECT_EQ(find(folder / "latest", 3), 1);
 }
 
-TEST_F(FindCheckpoint, ALinkToNothingMeansTheOneBefore) {
+TEST_F(FindCheckpoint, DanglingLinkMeansThePreviousCheckpoint) {
   fs::remove_all(at(4));
   EXPECT_EQ(find(folder / "latest", 1), 3);
   EXPECT_EQ(find((folder / "latest").string() + "/", 1), 3);
 }
 
-TEST_F(FindCheckpoint, NoneGoodIsAnError) {
+TEST_F(FindCheckpoint, NoValidCheckpointIsAnError) {
   for (const int64_t step : {1, 2, 3, 4}) truncate(step);
   for (const fs::path& wanted : {run, folder, at(4)}) {
     const Error error = error_of([&] { find_checkpoint(wanted, skipped); });
@@ -68,21 +68,21 @@ TEST_F(FindCheckpoint, NoneGoodIsAnError) {
   }
 }
 
-TEST_F(FindCheckpoint, NoneAtAllIsNotAnError) {
+TEST_F(FindCheckpoint, NoCheckpointAtAllIsNotAnError) {
   fs::create_directory(run / "empty");
   EXPECT_EQ(find(run / "empty", 0), -1);
   fs::create_directory(run / "empty" / "checkpoints");
   EXPECT_EQ(find(run / "empty", 0), -1);
 }
 
-TEST_F(FindCheckpoint, WhatIsNotThereOrAFileIsAnError) {
+TEST_F(FindCheckpoint, MissingPathOrFileIsAnError) {
   for (const fs::path& wanted : {run / "nowhere", folder / "step-00000009", run / "checkpoints" / "worst"})
     expect_error(error_of([&] { find_checkpoint(wanted, skipped); }), Exit::data, wanted.string());
   const fs::path file = at(1) / "model.safetensors";
   expect_error(error_of([&] { find_checkpoint(file, skipped); }), Exit::data, "--init-from");
 }
 
-TEST_F(FindCheckpoint, ACopyElsewhereHasNoRunFolder) {
+TEST_F(FindCheckpoint, CopyElsewhereHasNoRunFolder) {
   for (const char* name : {"mine", "step-00000007"}) {
     const fs::path copy = run / name;
     fs::copy(at(3), copy);

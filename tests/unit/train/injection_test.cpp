@@ -12,14 +12,14 @@
 namespace ddp {
 namespace {
 
-TEST(Injection, SaysRankStepAndKind) {
+TEST(Injection, ParsesRankStepAndKind) {
   const Injection injection = parse_injection("rank=3,step=17,kind=hang");
   EXPECT_EQ(injection.rank, 3);
   EXPECT_EQ(injection.step, 17);
   EXPECT_EQ(injection.kind, Injection::Kind::hang);
 }
 
-TEST(Injection, RankAndStepMayBeLeftOut) {
+TEST(Injection, RankAndStepAreOptional) {
   const Injection injection = parse_injection("kind=enospc");
   EXPECT_EQ(injection.rank, 0);
   EXPECT_EQ(injection.step, 1);
@@ -33,7 +33,7 @@ TEST(Injection, KnowsEveryKind) {
   for (const auto& [name, kind] : kinds) EXPECT_EQ(parse_injection("kind=" + name).kind, kind) << name;
 }
 
-TEST(Injection, RefusesWhatItCannotMeanAndNamesIt) {
+TEST(Injection, RefusesInvalidTextAndNamesIt) {
   const std::vector<std::pair<std::string, std::string>> texts{
       {"", "\"\" is not a key"},
       {"rank=1,step=2", "kind is missing"},
@@ -61,7 +61,7 @@ std::string refused(Injector& injector, const std::string& path) {
   return "";
 }
 
-TEST(Injection, TheDiskIsFullForOneCheckpoint) {
+TEST(Injection, FullDiskAffectsOneCheckpoint) {
   Injector injector(parse_injection("step=20,kind=enospc"), 0);
   EXPECT_EQ(refused(injector, "runs/x/checkpoints/.step-00000010.tmp/model.safetensors"), "");
   EXPECT_EQ(refused(injector, "runs/x/weights.safetensors"), "");
@@ -70,7 +70,7 @@ TEST(Injection, TheDiskIsFullForOneCheckpoint) {
   EXPECT_EQ(refused(injector, "runs/x/checkpoints/.step-00000030.tmp/model.safetensors"), "");
 }
 
-TEST(Injection, OtherRanksAreLeftAlone) {
+TEST(Injection, OtherRanksAreUnaffected) {
   Injector injector(parse_injection("step=20,kind=enospc"), 1), none(std::nullopt, 0);
   for (Injector* i : {&injector, &none}) EXPECT_EQ(refused(*i, "checkpoints/step-00000025/model.safetensors"), "");
 }

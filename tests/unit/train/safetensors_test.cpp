@@ -96,7 +96,7 @@ TEST_F(Safetensors, BrokenHeadersAreRefused) {
   expect_header_refused("{\"" + long_name + "\":1}", "aaa... has no dtype");
 }
 
-TEST_F(Safetensors, TensorsThatCannotBeAreRefused) {
+TEST_F(Safetensors, InvalidTensorsAreRefused) {
   const auto expect_tensors_refused = [&](const std::string& json, const std::string& message) {
     expect_refused(with_header(json, "12345678"), message);
   };
@@ -119,7 +119,7 @@ TEST_F(Safetensors, TensorsThatCannotBeAreRefused) {
                          R"("a" overlaps)");
 }
 
-TEST_F(Safetensors, TypesOfOthersAreRead) {
+TEST_F(Safetensors, OtherFloatTypesAreRead) {
   const auto read_one = [&](const std::string& dtype, auto stored) {
     std::string data(reinterpret_cast<const char*>(stored.data()), stored.size() * sizeof stored[0]);
     std::ofstream(path, std::ios::binary)
@@ -149,7 +149,7 @@ TEST_F(Safetensors, TypesOfOthersAreRead) {
   expect_tensor_refused(R"("dtype":"I64","shape":[1],"data_offsets":[0,8])", "12345678", "tensor.float()");
 }
 
-TEST_F(Safetensors, WhatIsNoFileIsRefused) {
+TEST_F(Safetensors, NonFilesAreRefused) {
   const auto expect_unreadable = [](const fs::path& what, const std::string& message) {
     try {
       read_safetensors(what);
@@ -183,7 +183,7 @@ TEST_F(Safetensors, StateDictMustFitTheModel) {
   }
 }
 
-TEST_F(Safetensors, StateOfNormsIsKeptUnderPytorchsNames) {
+TEST_F(Safetensors, BatchNormStateHasPytorchsNames) {
   const Network network = make_model("keras-convnet", {28, 28, 1}, 10);
   const auto parameters = parameters_of(network);
   const auto batch_norms = batch_norm_states_of(network);
@@ -202,7 +202,7 @@ TEST_F(Safetensors, StateOfNormsIsKeptUnderPytorchsNames) {
   EXPECT_EQ(back.updates, 468);
 }
 
-TEST_F(Safetensors, AFullDiskIsReported) {
+TEST_F(Safetensors, FullDiskIsReported) {
   if (!fs::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
   fs::create_symlink("/dev/full", path.string() + ".tmp");
   try {

@@ -20,7 +20,7 @@ TEST(Schedule, ConstantStays) {
   for (const double epoch : {0.0, 0.5, 9.0, 20.0}) EXPECT_EQ(at(desc, epoch), 0.3);
 }
 
-TEST(Schedule, StepFallsBetweenTwoSteps) {
+TEST(Schedule, StepFallsExactlyAtItsStep) {
   const ScheduleDesc desc{.kind = Kind::step, .rate = 0.1, .step_epochs = 3, .gamma = 0.5};
   EXPECT_EQ(rate_at(desc, 3 * kSamples - 1, kSamples), 0.1);
   EXPECT_EQ(rate_at(desc, 3 * kSamples, kSamples), 0.05);
@@ -35,7 +35,7 @@ TEST(Schedule, MultiStepFallsAtItsMilestones) {
   EXPECT_DOUBLE_EQ(at(desc, 8), 0.001);
 }
 
-TEST(Schedule, CosineGoesFromTheRateToTheLeast) {
+TEST(Schedule, CosineFallsFromTheRateToTheMinimum) {
   const ScheduleDesc desc{.kind = Kind::cosine, .rate = 1, .total_epochs = 10, .min_rate = 0.2};
   EXPECT_EQ(at(desc, 0), 1);
   EXPECT_NEAR(at(desc, 2.5), 0.2 + 0.8 * (1 + std::sqrt(0.5)) / 2, 1e-15);
@@ -44,7 +44,7 @@ TEST(Schedule, CosineGoesFromTheRateToTheLeast) {
   EXPECT_DOUBLE_EQ(at(desc, 15), 0.2);
 }
 
-TEST(Schedule, LinearGoesFromTheRateToTheLeast) {
+TEST(Schedule, LinearFallsFromTheRateToTheMinimum) {
   const ScheduleDesc desc{.kind = Kind::linear, .rate = 1, .total_epochs = 10, .min_rate = 0.5};
   EXPECT_EQ(at(desc, 0), 1);
   EXPECT_DOUBLE_EQ(at(desc, 4), 0.8);
@@ -52,7 +52,7 @@ TEST(Schedule, LinearGoesFromTheRateToTheLeast) {
   EXPECT_DOUBLE_EQ(at(desc, 12), 0.5);
 }
 
-TEST(Schedule, WarmUpRisesAndTheScheduleBeginsAfterIt) {
+TEST(Schedule, WarmUpRisesBeforeTheScheduleStarts) {
   ScheduleDesc desc{
       .kind = Kind::step, .rate = 1, .warm_up_epochs = 4, .warm_up_factor = 0.2, .step_epochs = 3, .gamma = 0.5};
   EXPECT_DOUBLE_EQ(at(desc, 0), 0.2);
@@ -68,7 +68,7 @@ TEST(Schedule, WarmUpRisesAndTheScheduleBeginsAfterIt) {
 
 // PyTorch's learning rate of each epoch for a rate of 0.5: torch.optim.lr_scheduler's SequentialLR of
 // LinearLR(start_factor=0.01, total_iters=3) and CosineAnnealingLR(T_max=7, eta_min=0.01).
-TEST(Schedule, IsPyTorchsAtWholeEpochs) {
+TEST(Schedule, MatchesPytorchAtWholeEpochs) {
   const ScheduleDesc desc{.kind = Kind::cosine, .rate = 0.5, .total_epochs = 10, .warm_up_epochs = 3, .min_rate = 0.01};
   const double expected[] = {0.005,
                              0.17,
