@@ -26,15 +26,15 @@ void write(const fs::path& path, const std::string& content) { std::ofstream(pat
 
 constexpr char kTrainImages[] = "train-images-idx3-ubyte", kTrainLabels[] = "train-labels-idx1-ubyte";
 
-// The options for a small dataset in IDX files, which `spoil` then damages.
-std::string small_data(const Folder& folder, int size, const std::function<void(const fs::path&)>& spoil) {
+// The options for a small dataset in IDX files, which `damage` then changes.
+std::string small_data(const Folder& folder, int size, const std::function<void(const fs::path&)>& damage) {
   const fs::path data = folder / "data";
   fs::create_directories(data);
   write(data / kTrainImages, images(20, size));
   write(data / kTrainLabels, labels(20, 3));
   write(data / "t10k-images-idx3-ubyte", images(10, size));
   write(data / "t10k-labels-idx1-ubyte", labels(10, 3));
-  spoil(data);
+  damage(data);
   return "--dataset mnist --data-path " + data.string();
 }
 
@@ -48,8 +48,8 @@ struct Case {
 void PrintTo(const Case& bad, std::ostream* stream) { *stream << bad.name; }
 
 Case data_case(const std::string& name, Exit code, const std::string& message,
-               const std::function<void(const fs::path&)>& spoil, int size = 28) {
-  return {name, code, message, [=](const Folder& folder) { return small_data(folder, size, spoil); }};
+               const std::function<void(const fs::path&)>& damage, int size = 28) {
+  return {name, code, message, [=](const Folder& folder) { return small_data(folder, size, damage); }};
 }
 
 Case plain(const std::string& name, Exit code, const std::string& message, const std::string& arguments) {

@@ -68,15 +68,15 @@ void check(const Tested& t, const Shape& shape, const Variant& v) {
   // Rounding decides the sign of a y near 0, so the gradients use the reference's y. The reference sums the dy that the
   // device stores, which is rounded.
   y = rounded(y, t.type);
-  const OnDeviceTensor judged(t.device, shape, t.type, y), ady(t.device, shape, t.type, dy),
+  const OnDeviceTensor given_y(t.device, shape, t.type, y), ady(t.device, shape, t.type, dy),
       amore(t.device, shape, t.type, more), adx(t.device, shape, t.type);
   const OnDevice<float> at_sums(t.device, Values(2 * channels, std::nanf("")));
   reference->backward_sum(on_host(x, shape), on_host(y, shape), v.more ? on_host(more, shape) : Tensor{},
                           on_host(dy, shape), t_sums.data());
   dy = rounded(dy, t.type);
   reference->backward_sum(on_host(x, shape), on_host(y, shape), {}, on_host(dy, shape), t_sums.data());
-  norm->backward_sum(ax.tensor(), v.relu ? judged.tensor() : Tensor{}, v.more ? amore.tensor() : Tensor{}, ady.tensor(),
-                     at_sums.data());
+  norm->backward_sum(ax.tensor(), v.relu ? given_y.tensor() : Tensor{}, v.more ? amore.tensor() : Tensor{},
+                     ady.tensor(), at_sums.data());
   EXPECT_EQ(ady.values(), dy);
   expect_sums(at_sums.values(), t_sums, "sums of gradients");
 

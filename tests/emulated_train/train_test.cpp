@@ -137,8 +137,8 @@ TEST_P(ManyRanks, CatchAnUnreducedBucket) {
   double worst = 0;
   on_gpus(GetParam(), [&](Communicator& c, Device& device, Ops& ops) {
     int sums = 0;
-    FaultyCommunicator tampering(c, [&](DeviceSpan) { return sums++ % 3 != 1; });
-    Fixture fixture(config, small_network(), data, device, ops, tampering);
+    FaultyCommunicator faulty(c, [&](DeviceSpan) { return sums++ % 3 != 1; });
+    Fixture fixture(config, small_network(), data, device, ops, faulty);
     const auto losses = fixture.losses(0, 6);
     if (c.rank() == 0) worst = loss_distance(losses, expected.losses);
   });
@@ -146,9 +146,9 @@ TEST_P(ManyRanks, CatchAnUnreducedBucket) {
 }
 
 // Planted fault: the compute stream does not wait for the buckets. At least one order of the streams shows it.
-class Hasty final : public FaultyCommunicator {
+class NoWaitCommunicator final : public FaultyCommunicator {
  public:
-  explicit Hasty(Communicator& inner) : FaultyCommunicator(inner, [](DeviceSpan) { return true; }) {}
+  explicit NoWaitCommunicator(Communicator& inner) : FaultyCommunicator(inner, [](DeviceSpan) { return true; }) {}
   void wait(Sequence) override {}
 };
 
@@ -162,9 +162,9 @@ TEST(EmulatedStreams, CatchAMissingWait) {
   for (uint64_t seed = 0; seed < 20 && !caught; ++seed) {
     emulator::set_seed(seed);
     on_gpus(world, [&](Communicator& c, Device& device, Ops& ops) {
-      Hasty hasty(c);
+      NoWaitCommunicator no_wait(c);
       try {
-        Fixture fixture(config, small_network(), data, device, ops, hasty);
+        Fixture fixture(config, small_network(), data, device, ops, no_wait);
         const auto losses = fixture.losses(0, 6);
         if (c.rank() == 0 && loss_distance(losses, expected.losses) > 1e-5) caught = true;
       } catch (const Error&) {

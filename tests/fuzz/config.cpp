@@ -28,7 +28,7 @@ struct CommandLine {
   OptionTexts texts;
 };
 
-bool each_option_is_taken(const std::string& text) {
+bool accepts_each_option(const std::string& text) {
   static CommandLine command_line;
   std::istringstream stream(text);
   try {
@@ -49,7 +49,7 @@ std::string effective(const std::string& text) {
 
 void read(const std::string& text) {
   std::istringstream stream(text);
-  if (make_toml_reader()->from_config(stream).empty() || !each_option_is_taken(text)) return;
+  if (make_toml_reader()->from_config(stream).empty() || !accepts_each_option(text)) return;
   const std::string config = effective(text);
   check(effective(config) == config, "an effective configuration says what it came from");
 }

@@ -100,7 +100,7 @@ std::string text(const Notes& notes) {
 }
 
 // Independent of admissible(), which it checks.
-void expect_kept(const Plan& plan, const Rules& rules) {
+void expect_rules_obeyed(const Plan& plan, const Rules& rules) {
   EXPECT_GE(plan.workspace(), 0);
   EXPECT_LE(plan.workspace(), 64 << 20);
   EXPECT_FALSE(plan.notes().has(CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION));
@@ -120,13 +120,13 @@ void expect_plans(const Target& target, const Convolution& conv, const Kind& kin
   const Graph largest = conv_graph(target, conv.desc, *std::ranges::max_element(kBatchSizes), type, kind.pass);
   const std::vector<Plan> found = find_plans(target, largest, rules, kTimed);
   ASSERT_FALSE(found.empty());
-  for (const Plan& plan : found) expect_kept(plan, rules);
+  for (const Plan& plan : found) expect_rules_obeyed(plan, rules);
   for (const int64_t n : kBatchSizes) {
     SCOPED_TRACE(fmt::format("{} samples", n));
     const Graph graph = conv_graph(target, conv.desc, n, type, kind.pass, kind.add);
     const auto plan = make_plan(target, graph, rules, found.front().choice());
     ASSERT_TRUE(plan);
-    expect_kept(*plan, rules);
+    expect_rules_obeyed(*plan, rules);
     if (std::getenv("DDP_VERBOSE"))
       fmt::print("{:<60} {:<4}{:<2} {:<8} {:>4} engine {:>3}{} {:>9} bytes{}\n", conv.name, precision_name,
                  rules.deterministic ? " d" : "", kind.name, n, plan->choice().engine,

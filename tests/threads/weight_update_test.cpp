@@ -68,8 +68,8 @@ struct Outcome {
 };
 
 // Runs kSteps steps on one rank. The gradients are as after a Reducer: NaN outside this rank's partition.
-Outcome some_steps(const WeightUpdateDesc& desc, Communicator& communicator, const std::vector<float>& skip = {0},
-                   bool reload = false) {
+Outcome run_steps(const WeightUpdateDesc& desc, Communicator& communicator, const std::vector<float>& skip = {0},
+                  bool reload = false) {
   const Layout layout(communicator.size(), desc.scatter);
   const auto device = make_cpu_device();
   const auto ops = make_reference_ops(*device);
@@ -106,7 +106,7 @@ Outcome some_steps(const WeightUpdateDesc& desc, Communicator& communicator, con
 Outcome alone(WeightUpdateDesc desc, const std::vector<float>& skip = {0}) {
   desc.scatter = false;
   Outcome outcome;
-  run_ranks(1, [&](Communicator& one) { outcome = some_steps(desc, one, skip); });
+  run_ranks(1, [&](Communicator& one) { outcome = run_steps(desc, one, skip); });
   return outcome;
 }
 
@@ -140,18 +140,18 @@ INSTANTIATE_TEST_SUITE_P(All, WeightUpdates,
 
 TEST_P(WeightUpdates, PartitionedUpdateEqualsTheWhole) {
   const Outcome whole = alone(desc());
-  run_ranks(std::get<0>(GetParam()), [&](Communicator& rank) { expect_near(some_steps(desc(), rank), whole, 1e-6f); });
+  run_ranks(std::get<0>(GetParam()), [&](Communicator& rank) { expect_near(run_steps(desc(), rank), whole, 1e-6f); });
 }
 
 TEST_P(WeightUpdates, ResumeFromSavedState) {
   const Outcome whole = alone(desc());
   run_ranks(std::get<0>(GetParam()),
-            [&](Communicator& rank) { expect_near(some_steps(desc(), rank, {0}, true), whole, 1e-6f); });
+            [&](Communicator& rank) { expect_near(run_steps(desc(), rank, {0}, true), whole, 1e-6f); });
 }
 
 TEST_P(WeightUpdates, BadStepChangesNothing) {
   run_ranks(std::get<0>(GetParam()), [&](Communicator& rank) {
-    const Outcome outcome = some_steps(desc(), rank, {0, 3, 0});
+    const Outcome outcome = run_steps(desc(), rank, {0, 3, 0});
     EXPECT_EQ(outcome.weights, some_values(0));
     for (const auto& state : outcome.states) EXPECT_EQ(state, std::vector<float>(state.size()));
   });

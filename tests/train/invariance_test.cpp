@@ -197,9 +197,9 @@ class FreeRunning : public Invariance {
     double result = 0;
     in_world(size, [&](Communicator& part) {
       const Fixture* at = nullptr;
-      FaultyCommunicator tampering(
+      FaultyCommunicator faulty(
           part, hook ? hook(at) : [](DeviceSpan) { return true; });
-      Fixture fixture({.seed = kSeed, .rank_weights = weights}, network, *data, *device, *ops, tampering);
+      Fixture fixture({.seed = kSeed, .rank_weights = weights}, network, *data, *device, *ops, faulty);
       at = &fixture;
       const auto losses = fixture.losses(0, kSteps, [&](Shard& shard) {
         current = shard.batch;

@@ -31,22 +31,22 @@ struct Job {
   Watchdog& watch(int rank, const WatchdogLimits& limits) {
     return watchdogs.emplace_back(limits, trackers[rank], [this, rank](const std::string& text) {
       const std::lock_guard lock(mutex);
-      said.push_back({rank, text});
+      reports.push_back({rank, text});
       tables[rank]->leave();
       changed.notify_all();
     });
   }
   std::string text() {
     std::unique_lock lock(mutex);
-    return changed.wait_for(lock, 30s, [this] { return !said.empty(); }) ? said[0].second : "nothing was said";
+    return changed.wait_for(lock, 30s, [this] { return !reports.empty(); }) ? reports[0].second : "no report";
   }
   size_t times() {
     const std::lock_guard lock(mutex);
-    return said.size();
+    return reports.size();
   }
-  int speaker() {
+  int reporter() {
     const std::lock_guard lock(mutex);
-    return said.empty() ? -1 : said[0].first;
+    return reports.empty() ? -1 : reports[0].first;
   }
   void all_enter(Phase phase, int64_t step) {
     for (PhaseTracker& phases : trackers) phases.enter(phase, step);
@@ -59,7 +59,7 @@ struct Job {
   FakeTransport transport;
   std::mutex mutex;
   std::condition_variable changed;
-  std::vector<std::pair<int, std::string>> said;
+  std::vector<std::pair<int, std::string>> reports;
 };
 
 TEST(Watchdog, NamesTheStepAndThePendingBucket) {
@@ -91,7 +91,7 @@ TEST(Watchdog, OnlyTheLowestLivingRankReportsADeadRank) {
   job.faults.dead[0] = true;
   EXPECT_HAS(job.text(), "rank 0 on host a (pid ");
   EXPECT_HAS(job.text(), ") has died in step 17, in the data loader");
-  EXPECT_EQ(job.speaker(), 1);
+  EXPECT_EQ(job.reporter(), 1);
   std::this_thread::sleep_for(1400ms);
   EXPECT_EQ(job.times(), 1u);
 }
@@ -117,7 +117,7 @@ TEST(Watchdog, EachSideReportsAnUnreachableHost) {
   EXPECT_EQ(job.times(), 0u);
   job.faults.unreachable[2] = true;
   EXPECT_HAS(job.text(), "host b (rank 2) cannot be reached");
-  EXPECT_EQ(job.speaker(), 0);
+  EXPECT_EQ(job.reporter(), 0);
   std::this_thread::sleep_for(1400ms);
   EXPECT_EQ(job.times(), 1u);
 }
@@ -190,7 +190,7 @@ TEST(Watchdog, DelaysItsReportAfterOthers) {
   job.watch(0, limits);
   job.watch(1, limit_of_step(200ms));
   job.text();
-  EXPECT_EQ(job.speaker(), 1);
+  EXPECT_EQ(job.reporter(), 1);
   std::this_thread::sleep_for(1400ms);
   EXPECT_EQ(job.times(), 1u);
 }

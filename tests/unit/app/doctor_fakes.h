@@ -52,6 +52,13 @@ inline std::vector<RankFacts> with_gpus(int hosts, int of_each) {
   return ranks;
 }
 
+// The ranks with one more environment variable.
+inline std::vector<RankFacts> with_variable(std::vector<RankFacts> ranks, const std::string& name,
+                                            const std::string& value) {
+  for (RankFacts& rank : ranks) rank.environment[name] = value;
+  return ranks;
+}
+
 inline void expect_fine(const Findings& findings) {
   EXPECT_FALSE(findings.empty());
   for (const Finding& f : findings) {

@@ -4,7 +4,7 @@
 namespace ddp::doctor {
 namespace {
 
-Options asking_for(const std::string& device) {
+Options options_for(const std::string& device) {
   Options options;
   options.device = device;
   return options;
@@ -12,28 +12,28 @@ Options asking_for(const std::string& device) {
 
 TEST(DoctorGpus, OneGpuPerRankIsOk) {
   const auto ranks = with_gpus(2, 4);
-  expect_fine(check_gpus(ranks, asking_for("auto"), "mpirun"));
-  EXPECT_TRUE(runs_on_gpus(ranks, asking_for("auto")));
-  EXPECT_FALSE(runs_on_gpus(ranks, asking_for("cpu")));
-  expect_fine(check_gpus(ranks, asking_for("cpu"), "mpirun"));
+  expect_fine(check_gpus(ranks, options_for("auto"), "mpirun"));
+  EXPECT_TRUE(runs_on_gpus(ranks, options_for("auto")));
+  EXPECT_FALSE(runs_on_gpus(ranks, options_for("cpu")));
+  expect_fine(check_gpus(ranks, options_for("cpu"), "mpirun"));
 }
 
 TEST(DoctorGpus, ReportsAMissingDriver) {
   auto ranks = healthy(1, 2);
-  expect_fine(check_gpus(ranks, asking_for("auto"), "mpirun"));
-  expect_only(check_gpus(ranks, asking_for("cuda"), "mpirun"), Verdict::fault, {"--device cuda", "no NVIDIA driver"},
+  expect_fine(check_gpus(ranks, options_for("auto"), "mpirun"));
+  expect_only(check_gpus(ranks, options_for("cuda"), "mpirun"), Verdict::fault, {"--device cuda", "no NVIDIA driver"},
               "ddp_train --device cpu", Exit::device);
-  EXPECT_FALSE(runs_on_gpus(ranks, asking_for("cuda")));
+  EXPECT_FALSE(runs_on_gpus(ranks, options_for("cuda")));
   ranks[0].here.nvidia_devices = 8;
   ranks[0].gpu.libraries = {{"CUDA", {13, 0, 0}, {13, 0, 0}}};
-  expect_only(check_gpus(ranks, asking_for("cuda"), "mpirun"), Verdict::fault, {"no NVIDIA driver"},
+  expect_only(check_gpus(ranks, options_for("cuda"), "mpirun"), Verdict::fault, {"no NVIDIA driver"},
               "apt-get install nvidia-driver", Exit::device);
-  expect_only(check_gpus(ranks, asking_for("auto"), "mpirun"), Verdict::warning,
+  expect_only(check_gpus(ranks, options_for("auto"), "mpirun"), Verdict::warning,
               {"8 NVIDIA devices", "computes on CPUs"}, "apt-get install nvidia-driver");
   ranks[0].here.container = true;
-  EXPECT_EQ(check_gpus(ranks, asking_for("auto"), "mpirun")[0].fix, "docker run --gpus all");
+  EXPECT_EQ(check_gpus(ranks, options_for("auto"), "mpirun")[0].fix, "docker run --gpus all");
   ranks[0].gpu.libraries.clear();  // program without CUDA
-  EXPECT_EQ(check_gpus(ranks, asking_for("auto"), "mpirun")[0].fix, "launch/build cuda");
+  EXPECT_EQ(check_gpus(ranks, options_for("auto"), "mpirun")[0].fix, "launch/build cuda");
 }
 
 TEST(DoctorGpus, ReportsADriverTooOldForCuda) {
@@ -43,35 +43,35 @@ TEST(DoctorGpus, ReportsADriverTooOldForCuda) {
     rank.gpu.libraries = {{"CUDA", {13, 0, 0}, {13, 0, 0}}};
   }
   const std::string fix = "apt-get install --only-upgrade nvidia-driver";
-  expect_only(check_gpus(ranks, asking_for("cuda"), "mpirun"), Verdict::fault, {"up to 12.4", "this is CUDA 13.0"}, fix,
-              Exit::device);
-  expect_only(check_gpus(ranks, asking_for("auto"), "mpirun"), Verdict::warning, {"up to 12.4"}, fix);
+  expect_only(check_gpus(ranks, options_for("cuda"), "mpirun"), Verdict::fault, {"up to 12.4", "this is CUDA 13.0"},
+              fix, Exit::device);
+  expect_only(check_gpus(ranks, options_for("auto"), "mpirun"), Verdict::warning, {"up to 12.4"}, fix);
   auto within_major = with_gpus(1, 2);
   for (RankFacts& rank : within_major) rank.gpu.libraries[0] = {"CUDA", {13, 1, 0}, {13, 1, 0}};
-  expect_only(check_gpus(within_major, asking_for("auto"), "mpirun"), Verdict::warning,
+  expect_only(check_gpus(within_major, options_for("auto"), "mpirun"), Verdict::warning,
               {"up to 13.0", "this is CUDA 13.1"}, fix);
 }
 
 TEST(DoctorGpus, ReportsOldLibraries) {
   auto ranks = with_gpus(1, 2);
   for (RankFacts& rank : ranks) rank.gpu.libraries[1].loaded = {9, 10, 2};
-  expect_only(check_gpus(ranks, asking_for("auto"), "mpirun"), Verdict::warning,
+  expect_only(check_gpus(ranks, options_for("auto"), "mpirun"), Verdict::warning,
               {"cuDNN on a is 9.10.2", "compiled for 9.19.0"}, "launch/build cuda");
   for (RankFacts& rank : ranks) rank.gpu.libraries[1].loaded = {8, 9, 7};
-  expect_only(check_gpus(ranks, asking_for("auto"), "mpirun"), Verdict::fault, {"cuDNN on a is 8.9.7"},
+  expect_only(check_gpus(ranks, options_for("auto"), "mpirun"), Verdict::fault, {"cuDNN on a is 8.9.7"},
               "launch/build cuda", Exit::device);
   for (RankFacts& rank : ranks) rank.gpu.libraries[1].loaded = {9, 20, 0};
-  expect_fine(check_gpus(ranks, asking_for("auto"), "mpirun"));
+  expect_fine(check_gpus(ranks, options_for("auto"), "mpirun"));
 }
 
 TEST(DoctorGpus, ReportsTwoRanksOnOneGpu) {
   auto ranks = with_gpus(2, 2);
   ranks[2].gpu.visible = 1;  // the launcher shows both ranks the same single GPU
   ranks[3].gpu = ranks[2].gpu;
-  expect_only(check_gpus(ranks, asking_for("auto"), "mpirun"), Verdict::fault,
+  expect_only(check_gpus(ranks, options_for("auto"), "mpirun"), Verdict::fault,
               {"ranks 2 and 3 have the same GPU", "on b"}, "mpirun -np 3", Exit::device);
-  EXPECT_EQ(check_gpus(ranks, asking_for("auto"), "srun")[0].fix, "srun -n 3");
-  Options shared = asking_for("auto");
+  EXPECT_EQ(check_gpus(ranks, options_for("auto"), "srun")[0].fix, "srun -n 3");
+  Options shared = options_for("auto");
   shared.share_gpu = true;
   expect_fine(check_gpus(ranks, shared, "mpirun"));
 }
@@ -82,7 +82,7 @@ TEST(DoctorGpus, ReportsMoreRanksThanGpus) {
     rank.gpu.visible = 2;
     rank.gpu.uuid = std::to_string(rank.local_rank % 2);
   }
-  expect_only(check_gpus(ranks, asking_for("auto"), "mpirun"), Verdict::fault, {"local rank 2 has no GPU", "shows 2"},
+  expect_only(check_gpus(ranks, options_for("auto"), "mpirun"), Verdict::fault, {"local rank 2 has no GPU", "shows 2"},
               "mpirun -np 2", Exit::device);
 }
 
@@ -90,29 +90,24 @@ TEST(DoctorGpus, ReportsRanksWithoutAGpu) {
   auto ranks = with_gpus(2, 1);
   ranks[1].gpu = healthy(1, 1)[0].gpu;
   for (const char* asked : {"auto", "cuda"})
-    expect_only(check_gpus(ranks, asking_for(asked), "mpirun"), Verdict::fault,
+    expect_only(check_gpus(ranks, options_for(asked), "mpirun"), Verdict::fault,
                 {"rank 0 sees a GPU and rank 1 sees none"}, "ddp_train --device cpu", Exit::device);
 }
 
 TEST(DoctorGpus, WarnsOfGpusWithoutPeerAccess) {
   auto ranks = with_gpus(2, 2);
   ranks[0].gpu.out_of_reach = {"0000:77:00.0"};  // a GPU of no rank
-  expect_fine(check_gpus(ranks, asking_for("auto"), "mpirun"));
+  expect_fine(check_gpus(ranks, options_for("auto"), "mpirun"));
   ranks[2].gpu.out_of_reach = {ranks[3].gpu.bus_id};
   ranks[3].gpu.out_of_reach = {ranks[2].gpu.bus_id};
-  expect_only(check_gpus(ranks, asking_for("auto"), "mpirun"), Verdict::warning,
+  expect_only(check_gpus(ranks, options_for("auto"), "mpirun"), Verdict::warning,
               {"on b the GPUs of ranks 2 and 3 cannot reach"}, kHint + std::string("nvidia-smi topo -p2p r"));
 }
 
 TEST(DoctorGpus, DifferentGpusAreOk) {
   auto ranks = with_gpus(1, 2);
   ranks[1].gpu.name = "NVIDIA A100";
-  expect_fine(check_gpus(ranks, asking_for("auto"), "mpirun"));
-}
-
-std::vector<RankFacts> with_variable(std::vector<RankFacts> ranks, const std::string& name, const std::string& value) {
-  for (RankFacts& rank : ranks) rank.environment[name] = value;
-  return ranks;
+  expect_fine(check_gpus(ranks, options_for("auto"), "mpirun"));
 }
 
 TEST(DoctorNcclVariables, AreListed) {
