@@ -1,12 +1,12 @@
-# docker build -t ddp_train . && docker run --rm --gpus all ddp_train      one rank on each GPU; without --gpus two CPU ranks
+# docker build -t ddp_train . && docker run --rm --gpus all ddp_train      one rank per GPU; without --gpus two CPU ranks
 # docker build -t ddp_train --build-arg DDP_CUDA=OFF . && docker run --rm ddp_train -np 4 --model resnet18      CPU ranks only
 #
-#   BASE       Debian 12, to build in. CUDA's toolkit, cuDNN and NCCL are used where it has them; else they come from PyPI (2 GB)
-#   RUN_BASE   Debian 12, to run in: one without a toolkit
-#   DDP_CUDA   ON, or OFF for a small image that knows no GPU
+#   BASE       Debian 12 image for the build. The build uses its CUDA toolkit, cuDNN and NCCL, or gets them from PyPI (2 GB)
+#   RUN_BASE   Debian 12 image to run in, without a toolkit
+#   DDP_CUDA   ON, or OFF for a small image without GPU support
 #
-# What follows the image's name are the options of launch/run and ddp_train. Results go to /output, which belongs to the user
-# trainer; with a folder of your own there, add --user "$(id -u):$(id -g)". docker stop saves the run first: give it time (-t 60).
+# Options of launch/run and ddp_train follow the image's name. Results go to /output, which belongs to the user trainer. To mount
+# your own folder there, add --user "$(id -u):$(id -g)". docker stop saves the run first: give it time (-t 60).
 ARG BASE=debian:bookworm-slim
 ARG RUN_BASE=debian:bookworm-slim
 
@@ -29,7 +29,7 @@ RUN /opt/ddp_train/launch/setup run && rm -rf /var/lib/apt/lists/* && \
     useradd --uid 1000 trainer && install -d -m 1777 -o trainer -g trainer /output
 COPY --from=build /packed /usr/local
 RUN ldconfig
-# What NVIDIA's container runtime brings in where there are GPUs.
+# NVIDIA's container runtime adds these on a host with GPUs.
 ENV NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility
 USER 1000:1000
 WORKDIR /output

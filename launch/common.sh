@@ -1,9 +1,9 @@
 # shellcheck shell=bash
-# Sourced by the scripts that start ddp_train: which program that is, what its options say, and what its ends mean. ARRAY is
-# the name of an array that holds its options, perhaps after a command.
+# Functions for the scripts that start ddp_train: choose the program, read its options, and interpret its exit code. Source
+# this file. ARRAY is the name of an array with the options of ddp_train; a command may precede them.
 
-# $DDP_TRAIN, else what launch/build has built in ROOT, with CUDA where there are GPUs and it was, else what the PATH has. Says
-# what is wrong, and fails, where it cannot be run.
+# Prints the program to run: $DDP_TRAIN, else the build in ROOT (the CUDA build first if GPUS > 0), else ddp_train of the PATH.
+# If there is none that can run, prints the error instead and returns 1.
 choose_program() { # ROOT GPUS
   local candidate program=${DDP_TRAIN:-} builds=("$1"/build/{cpu,cuda}/ddp_train)
   (($2 == 0)) || builds=("$1"/build/{cuda,cpu}/ddp_train)
@@ -11,21 +11,21 @@ choose_program() { # ROOT GPUS
     [[ -n $program || ! -x $candidate ]] || program=$candidate
   done
   if [[ -z $program ]]; then
-    echo "no ddp_train in $1/build: launch/build cpu (or cuda) builds it, or DDP_TRAIN names it"
+    echo "no ddp_train in $1/build: build it with launch/build cpu (or cuda), or set DDP_TRAIN to its path"
     return 1
   elif [[ ! -x $(command -v "$program") ]]; then
-    echo "DDP_TRAIN=$program cannot be run: it is missing or no program; unset it to take what launch/build has built"
+    echo "DDP_TRAIN=$program cannot be run: the file is missing or not executable; unset DDP_TRAIN to use the program of launch/build"
     return 1
   fi
   echo "$program"
 }
 
-# Whether another run of the same might end otherwise than this one did.
+# True if a restart of the same job may succeed after this exit code.
 worth_a_restart() { # CODE
   case $1 in 0 | 2 | 3 | 4 | 5 | 6 | 8 | 126 | 127) return 1 ;; esac
 }
 
-# The last value of an option, given as "--name value" or "--name=value".
+# Prints the last value of an option, which is given as "--name value" or "--name=value".
 value_of() { # ARRAY NAME
   local -n _array=$1
   local i value=''
@@ -51,7 +51,7 @@ remove_option() { # ARRAY NAME
   _array=("${kept[@]}")
 }
 
-# The value of an option in the file that --config names.
+# Prints the value of an option in the file that --config names.
 in_config() { # ARRAY NAME
   local config
   config=$(value_of "$1" --config)
@@ -59,7 +59,7 @@ in_config() { # ARRAY NAME
   sed -nE "s/^[[:space:]]*${2#--}[[:space:]]*=[[:space:]]*[\"']([^\"']*)[\"'].*/\1/p" "$config" 2>/dev/null | tail -n 1
 }
 
-# The step of the newest checkpoint of a run's folder; -1: none.
+# Prints the step of the newest checkpoint in a run's folder; -1 if there is none.
 newest_step() { # FOLDER
   local path newest=-1
   for path in "$1"/checkpoints/step-*; do

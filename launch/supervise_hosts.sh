@@ -1,10 +1,9 @@
 # shellcheck shell=bash
-# Sourced by launch/supervise: the hosts of a job. Uses its `command`, `np_at`, say and refuse, and sets `hosts_at`, which is
-# empty where the command names no hosts.
+# The hosts of a job; launch/supervise sources this file. Uses its `command`, `np_at`, say and refuse. Sets `hosts_at`, the index
+# of the host list in `command`, empty if the command names no hosts.
 #
-# The hosts are those that the command names, in --hosts of launch/run or --host (-H) of mpirun. Before a restart each is
-# asked through the remote shell that mpirun will use, all at a time; those that do not answer are left out, and taken in
-# again when they do.
+# The command names the hosts with --hosts of launch/run or --host (-H) of mpirun. Before a restart the script probes all hosts in
+# parallel through mpirun's remote shell. A restart leaves out hosts that do not answer, and uses them again when they answer.
 
 hosts_at='' all_hosts=() share=1
 probe_limit=10 # seconds
@@ -24,23 +23,23 @@ find_hosts() {
   IFS=, read -ra all_hosts <<<"${command[hosts_at]:-}"
   ((${#all_hosts[@]} > 0)) || refuse "${command[hosts_at - 1]} names no host"
   for entry in "${all_hosts[@]}"; do
-    [[ $entry =~ ^[A-Za-z0-9_.-]+(:[1-9][0-9]{0,5})?$ ]] || refuse "${command[hosts_at - 1]} wants h1:4,h2:4, not \"${command[hosts_at]}\""
+    [[ $entry =~ ^[A-Za-z0-9_.-]+(:[1-9][0-9]{0,5})?$ ]] || refuse "${command[hosts_at - 1]} needs h1:4,h2:4, not \"${command[hosts_at]}\""
   done
 }
 
-# Without -np there are as many ranks as the hosts have room for. An entry without a number takes one, or its share of -np where
-# none has a number.
+# Without -np the number of ranks is the sum of the hosts' slots. An entry without a number has one slot; if no entry has a
+# number, the hosts share -np equally.
 divide_ranks() {
   [[ -n $hosts_at ]] || return 0
   if [[ -z $np_at ]]; then
     command=("${command[@]:0:hosts_at-1}" -np "$(slots_of "${all_hosts[@]}")" "${command[@]:hosts_at-1}")
     np_at=$hosts_at hosts_at=$((hosts_at + 2))
   fi
-  [[ ${command[np_at]} =~ ^[1-9][0-9]{0,5}$ ]] || refuse "-np wants a number of ranks, not \"${command[np_at]}\""
+  [[ ${command[np_at]} =~ ^[1-9][0-9]{0,5}$ ]] || refuse "-np needs a number of ranks, not \"${command[np_at]}\""
   [[ ${command[hosts_at]} == *:* ]] || share=$(((command[np_at] + ${#all_hosts[@]} - 1) / ${#all_hosts[@]}))
 }
 
-# Ranks that those entries, such as h1:4, have room for.
+# Prints the sum of the slots of these entries, such as h1:4.
 slots_of() {
   local entry sum=0
   for entry; do
@@ -52,7 +51,7 @@ slots_of() {
   echo "$sum"
 }
 
-# What ranks are started with on a host, by mpirun's own settings.
+# Prints the remote shell with its arguments that mpirun's settings select.
 remote_shell() {
   local i agent=${OMPI_MCA_plm_rsh_agent:-} arguments=${OMPI_MCA_plm_rsh_args:-}
   for ((i = 0; i + 2 < ${#command[@]}; ++i)); do
@@ -69,7 +68,7 @@ is_here() {
     [[ " $(hostname -I 2>/dev/null) " == *" $1 "* ]]
 }
 
-# Of all hosts, those that answer.
+# Prints the entries of the hosts that answer.
 hosts_that_answer() {
   local entry shell pids=() k=0
   read -ra shell <<<"$(remote_shell)"
@@ -88,7 +87,7 @@ hosts_that_answer() {
 
 in_list() { [[ ",$1," == *",$2,"* ]]; }
 
-# Puts those hosts, and as many ranks as they take, into the command. Fails where they are too few.
+# Sets the answering hosts, and the number of ranks that fit on them, in the command. Fails if the hosts have too few slots.
 choose_hosts() { # WANTED_NP LEAST_NP
   local entry before=${command[hosts_at]} now np
   local answering
@@ -103,8 +102,8 @@ choose_hosts() { # WANTED_NP LEAST_NP
   command[hosts_at]=$now
   command[np_at]=$np
   if ((np < $2)); then
-    say "the hosts that answer have room for $np ranks of at least $2 (--min-np): waits for more"
+    say "the answering hosts have room for $np ranks, fewer than $2 (--min-np): waits for more hosts"
     return 1
   fi
-  [[ $now == "$before" ]] || say "goes on with $now: $np ranks"
+  [[ $now == "$before" ]] || say "continues with $now: $np ranks"
 }

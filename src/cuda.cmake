@@ -1,6 +1,6 @@
-# Finds the CUDA toolkit with cuDNN, cuBLASLt and NCCL, and sets DDP_WITH_CUDA. In NVIDIA's packages they lie in one
-# folder or in the system's; in the wheels of PyPI in folders beside each other below site-packages/nvidia.
-set(DDP_CUDA AUTO CACHE STRING "The CUDA and NCCL backends: ON, OFF, or AUTO: where all that they need is found")
+# Finds the CUDA toolkit with cuDNN, cuBLASLt and NCCL, and sets DDP_WITH_CUDA. NVIDIA's packages install them in one folder or in
+# the system's folders; PyPI's wheels install each in its own folder below site-packages/nvidia.
+set(DDP_CUDA AUTO CACHE STRING "Build the CUDA and NCCL backends: ON, OFF, or AUTO (on if all their parts are found)")
 set_property(CACHE DDP_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(DDP_CUDA_ARCHITECTURES "80-real;90-real;90-virtual" CACHE STRING "GPU architectures, as CMAKE_CUDA_ARCHITECTURES takes them")
 set(DDP_CUDA_ROOT "" CACHE PATH "A folder with the toolkit, or with the wheels' folders (site-packages/nvidia)")
@@ -17,11 +17,11 @@ set(wheels)
 if(DDP_CUDA_ROOT)
   file(GLOB wheels ${DDP_CUDA_ROOT}/*)
 endif()
-file(GLOB own_wheels ${PROJECT_SOURCE_DIR}/build/toolkit/lib/python*/site-packages/nvidia/*)  # launch/toolkit's
+file(GLOB own_wheels ${PROJECT_SOURCE_DIR}/build/toolkit/lib/python*/site-packages/nvidia/*)  # installed by launch/toolkit
 set(roots ${DDP_CUDA_ROOT} ${wheels} $ENV{CUDA_HOME} /usr/local/cuda ${own_wheels})
 find_program(DDP_NVCC nvcc HINTS ${roots} PATH_SUFFIXES bin)
 set(missing)
-# find_part(name what-to-install header libraries...): an imported target DDP::name.
+# find_part(name what-to-install header libraries...): creates the imported target DDP::name, or notes what is missing.
 function(find_part name package header)
   find_path(DDP_${name}_INCLUDE ${header} HINTS ${roots} PATH_SUFFIXES include targets/x86_64-linux/include)
   find_library(DDP_${name}_LIBRARY NAMES ${ARGN} NAMES_PER_DIR HINTS ${roots} PATH_SUFFIXES lib64 lib targets/x86_64-linux/lib)
@@ -55,7 +55,7 @@ if(missing)
   list(JOIN missing "\n  " text)
   if(DDP_CUDA STREQUAL "ON")
     message(FATAL_ERROR "DDP_CUDA=ON, but these are missing:\n  ${text}\n"
-                        "`launch/toolkit install` gets them from PyPI into build/toolkit; or give -DDDP_CUDA_ROOT=FOLDER.")
+                        "`launch/toolkit install` installs them from PyPI into build/toolkit; or give -DDDP_CUDA_ROOT=FOLDER.")
   endif()
   message(STATUS "Without CUDA; missing: ${text}")
   return()
@@ -70,8 +70,8 @@ if(DDP_CCACHE AND NOT CMAKE_CUDA_COMPILER_LAUNCHER)
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${DDP_CCACHE})
 endif()
 enable_language(CUDA)
-# CMake 3.25 does not know that nvcc 12 and later take C++20.
+# CMake 3.25 does not know that nvcc 12 and later support C++20.
 set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
 set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
 set(CMAKE_CUDA_STANDARD 20)
-string(APPEND CMAKE_CUDA_FLAGS " --expt-relaxed-constexpr")  # constexpr functions, such as Philox's, in kernels
+string(APPEND CMAKE_CUDA_FLAGS " --expt-relaxed-constexpr")  # kernels call constexpr functions, such as Philox

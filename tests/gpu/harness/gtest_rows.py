@@ -81,5 +81,5 @@ def networks_rows():
 
 def ranks_rows(ranks):
     return [ranks_gtest("collectives are exact", 90, ranks, "*/CommOnGpu.*"),
-            ranks_gtest("training is that of one rank", 150, ranks, "*/RanksOnGpu.*"),
-            ranks_gtest("norms of the global batch and optimizer state in parts", 60, ranks, "*/NormsOverRanksOnGpu.*")]
+            ranks_gtest("training matches one rank", 150, ranks, "*/RanksOnGpu.*"),
+            ranks_gtest("synchronized batch norm and partitioned optimizer state", 60, ranks, "*/NormsOverRanksOnGpu.*")]

@@ -59,9 +59,9 @@ class Results:
 
     def write(self):
         ran = any(run != NEVER for run in self.runs.values())
-        text = ["# What ran on a GPU", "",
-                "Written by `tests/gpu/check`, stage by stage; see there what the rows are. `skipped` says why the "
-                "machine could not run a row, `not run` that it was not reached." if ran else
+        text = ["# Results on a GPU", "",
+                "Written by `tests/gpu/check`, stage by stage; the script describes the rows. `skipped` gives the reason why "
+                "the machine cannot run a row; `not run` means not reached." if ran else
                 "Written by `tests/gpu/check`. No GPU has run it yet.", "",
                 "| stage | last run |", "| --- | --- |",
                 *(f"| {stage} | {run} |" for stage, run in self.runs.items()), "", self.table(), ""]
