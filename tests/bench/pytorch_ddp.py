@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Samples per second of PyTorch's DistributedDataParallel on Fashion-MNIST: the peer of bench/run.
+"""Samples per second of PyTorch's DistributedDataParallel on Fashion-MNIST: the comparison for bench/run.
 
-CPU ranks over gloo, eager mode, all images in memory as float tensors (x/255) and no DataLoader: each rank takes its part
-of a global batch from a per-epoch permutation by indexing. Rank r is pinned to its own `--threads` cores. Both memory
-formats can be measured; --memory-format best runs each and keeps the faster. --precision bf16 is torch.autocast around
-forward pass and loss. The last line printed is one JSON object.
+CPU ranks over gloo in eager mode. All images are in memory as float tensors (x/255), without a DataLoader: each rank indexes its
+shard of a global batch from a per-epoch permutation. Rank r is pinned to its own `--threads` cores. --memory-format best runs
+both memory formats and keeps the faster one. --precision bf16 is torch.autocast around forward pass and loss. The last output
+line is one JSON object.
 """
 import argparse
 import json
@@ -25,13 +25,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "parity"))
 from lenet import DATA_PATH, lenet, read_split  # noqa: E402
 from networks import keras_convnet, resnet18  # noqa: E402
 
-# keras-convnet with PyTorch's own norm: what KerasBatchNorm2d adds to be exact in parity would cost time here.
+# keras-convnet with PyTorch's own norm: KerasBatchNorm2d does extra work for exact parity, which would cost time here.
 MODELS = {"lenet": lenet, "resnet18": resnet18, "keras-convnet": lambda: keras_convnet(nn.BatchNorm2d)}
 FORMATS = {"contiguous": torch.contiguous_format, "channels_last": torch.channels_last}
 
 
 def measure(model, data, args, rank, memory_format):
-    """Samples per second over all ranks, one figure for each block of steps."""
+    """Samples per second over all ranks, one figure per block of steps."""
     images, labels = data
     images = images.to(memory_format=memory_format)
     model = DistributedDataParallel(model.to(memory_format=memory_format), gradient_as_bucket_view=True)
@@ -90,7 +90,7 @@ def main():
     parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--threads", type=int, default=1, help="per rank")
-    parser.add_argument("--batch-size", type=int, default=256, help="global, as everywhere here")
+    parser.add_argument("--batch-size", type=int, default=256, help="global batch size")
     parser.add_argument("--block-steps", type=int, default=100)
     parser.add_argument("--blocks", type=int, default=5)
     parser.add_argument("--warm-up-blocks", type=int, default=1)

@@ -1,4 +1,4 @@
-"""A private Slurm (tests/cluster/slurm), its jobs, and what they leave behind."""
+"""A private Slurm (tests/cluster/slurm), its jobs, and their results."""
 import json
 import os
 import re
@@ -25,12 +25,12 @@ def skip_unless_possible():
     elif subprocess.run(["unshare", "--net", "--uts", "--ipc", "--mount", "true"], capture_output=True).returncode != 0:
         missing.insert(0, "the right to make namespaces")
     if missing:
-        print(f"skipped: a private Slurm wants {', '.join(missing)} (launch/setup cluster installs the packages)")
+        print(f"skipped: a private Slurm needs {', '.join(missing)} (launch/setup cluster installs the packages)")
         sys.exit(SKIP)
 
 
 def losses_in(folder):
-    """The losses of a run by step; fails where a step is there twice or missing."""
+    """The losses of a run by step. Fails if a step is missing or occurs twice."""
     lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     steps = [line["step"] for line in lines if line["event"] == "step"]
     assert steps == list(range(1, len(steps) + 1)), f"{folder}: steps {steps}"
@@ -42,7 +42,7 @@ def checkpoints_in(folder):
 
 
 class Cluster:
-    """Nodes h1 and h2. Jobs are submitted from `work`, and are told not to use GPUs unless their sbatch options say so."""
+    """Nodes h1 and h2. Jobs start in the folder `work`, without GPUs unless their sbatch options request GPUs."""
 
     def __init__(self):
         self.folder = Path(tempfile.mkdtemp(prefix="ddp-slurm-", dir="/tmp"))
@@ -50,7 +50,7 @@ class Cluster:
         self.work.mkdir()
         kept = {name: value for name, value in os.environ.items()
                 if not name.startswith(("SLURM_", "SBATCH_", "OMPI_", "DDP_"))}
-        # Ranks that wait for a slow one leave the cores to other tests.
+        # Ranks that wait for a slow rank yield their cores to other tests.
         self.environment = {**kept, "DDP_TRAIN": str(PROGRAM), "OMPI_MCA_mpi_yield_when_idle": "1"}
         try:
             self.command("slurm", "up")
@@ -76,7 +76,7 @@ class Cluster:
         return Job(self, number, self.work / f"{name}.out")
 
     def alone(self, ranks, options, name):
-        """The folder of an undisturbed run, by mpirun alone."""
+        """Runs an undisturbed job with mpirun; returns its folder."""
         folder = self.work / name
         subprocess.run(["mpirun", "-np", str(ranks), "--bind-to", "none", "--oversubscribe", PROGRAM, *options,
                         "--output-dir", folder],
@@ -88,10 +88,10 @@ class Cluster:
         try:
             wait_until(lambda: not self.processes_of_jobs(), lambda: "the end of all processes of the job, on both sides")
         except AssertionError as error:
-            raise AssertionError(f"{error}: left are {self.processes_of_jobs()}") from None
+            raise AssertionError(f"{error}: still running: {self.processes_of_jobs()}") from None
 
     def processes_of_jobs(self):
-        """Names of ranks and launchers that run on either host."""
+        """Names of the ranks and launchers that run on both hosts."""
         networks = {os.readlink(f"/proc/{(self.folder / f'{host}.pid').read_text().strip()}/ns/net") for host in ("h1", "h2")}
         found = []
         for process in Path("/proc").glob("[0-9]*"):
@@ -112,7 +112,7 @@ class Job:
         facts = self.cluster.run("scontrol", "show", "job", self.number).stdout
         return re.search(rf"\b{name}=(\S*)", facts).group(1)
 
-    def said(self):
+    def output(self):
         return self.log.read_text() if self.log.exists() else ""
 
     def folder(self):
@@ -123,12 +123,12 @@ class Job:
         return metrics.read_text().count('"event":"step"') if metrics.exists() else 0
 
     def wait_for_step(self, step):
-        wait_until(lambda: self.steps_done() >= step, lambda: f"step {step} of job {self.number}:\n{self.said()}")
+        wait_until(lambda: self.steps_done() >= step, lambda: f"step {step} of job {self.number}:\n{self.output()}")
 
     def ended(self):
         return self.fact("JobState") in ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "PREEMPTED", "NODE_FAIL")
 
     def wait(self, seconds=150):
-        """Until it has ended and none of its processes is left; its exit code."""
-        wait_until(self.ended, lambda: f"the end of job {self.number}:\n{self.said()}", seconds)
+        """Waits until the job and all its processes have ended; returns the exit code."""
+        wait_until(self.ended, lambda: f"the end of job {self.number}:\n{self.output()}", seconds)
         return int(self.fact("ExitCode").split(":")[0])

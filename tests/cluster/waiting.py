@@ -1,9 +1,10 @@
-"""Waiting for what happens in another process."""
+"""Waits for events in another process."""
 import time
 
 
 def wait_until(condition, what, seconds=120):
-    """What the condition returned; what() is told where it does not come. seconds is a ceiling for machines under load."""
+    """Waits until condition() is true and returns its value. After `seconds`, fails with the text of what(). The limit leaves a
+    margin for loaded machines."""
     end = time.monotonic() + seconds
     while not (value := condition()):
         if time.monotonic() > end:

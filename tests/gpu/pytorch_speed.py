@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Microseconds of one training step of D2L's LeNet in PyTorch on a GPU, batch 256: the peer of `check speed`.
+"""Microseconds of one training step of D2L's LeNet in PyTorch on a GPU, batch 256: the comparison for `check speed`.
 
-One process, all images on the GPU as float tensors (x/255), channels_last, batches taken by index from a permutation
-of each epoch. Measured twice: as users write it, eager, under DistributedDataParallel over NCCL; and with the whole
-step in one CUDA graph, by hand, without DDP. Reads lines from standard input and answers each with one line of JSON.
+One process. All images are on the GPU as float tensors (x/255), channels_last; batches are indexed from a permutation of each
+epoch. Measures two variants: eager mode under DistributedDataParallel over NCCL, as users write it; and the full step in one CUDA
+graph, captured by hand, without DDP. Reads lines from standard input and answers each with one line of JSON.
 """
 import argparse
 import json
@@ -24,7 +24,7 @@ from torch.nn.parallel import DistributedDataParallel  # noqa: E402
 
 
 class Trainer:
-    """A model with what a step of it needs; `images` and `labels` lie on the GPU."""
+    """A model with the state of its training steps; `images` and `labels` are on the GPU."""
 
     def __init__(self, images, labels, bf16, distributed):
         self.images, self.labels, self.bf16 = images, labels, bf16
@@ -44,7 +44,7 @@ class Trainer:
         return self.order[self.taken - BATCH:self.taken]
 
     def forward_backward(self, index):
-        # Without the cache of casts, which may not outlive a captured graph.
+        # Disables the cache of casts, because its tensors must not outlive a captured graph.
         with torch.autocast("cuda", dtype=torch.bfloat16, enabled=self.bf16, cache_enabled=False):
             loss = self.loss_of(self.model(self.images[index]), self.labels[index])
         loss.backward()
@@ -57,7 +57,7 @@ class Trainer:
         return loss
 
     def capture(self):
-        """A function that runs the captured step."""
+        """Captures a step; returns a function that replays it."""
         index = self.next_index().clone()
         aside = torch.cuda.Stream()
         aside.wait_stream(torch.cuda.current_stream())
@@ -65,7 +65,7 @@ class Trainer:
             for _ in range(10):
                 self.eager_step()
         torch.cuda.current_stream().wait_stream(aside)
-        self.optimizer.zero_grad(set_to_none=True)  # so that the captured backward writes gradients and does not add
+        self.optimizer.zero_grad(set_to_none=True)  # the captured backward then writes gradients instead of adding
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, capture_error_mode="thread_local"):
             loss = self.forward_backward(index)

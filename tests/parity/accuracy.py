@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Test accuracy of PyTorch on D2L's LeNet and Fashion-MNIST, epoch by epoch: the figures in expected/accuracy.json.
+"""PyTorch's test accuracy of D2L's LeNet on Fashion-MNIST after each epoch: the figures in expected/accuracy.json.
 
 One process, batch 256, SGD at 0.2, 10 epochs, reshuffled each epoch. --init is one of
-    normal:STD       weights N(0, STD^2), biases zero; drawn anew for each seed
-    FILE.safetensors weights by PyTorch's names, as this project writes them; seeds only shuffle
-Each run is one JSON line; --append FILE.json adds the runs to that file too.
+    normal:STD       weights N(0, STD^2), biases zero; each seed draws new weights
+    FILE.safetensors weights with PyTorch's names, as this project writes them; seeds only shuffle
+Prints one JSON line per run; --append FILE.json also adds the runs to that file.
 """
 import argparse
 import json

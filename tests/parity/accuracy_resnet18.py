@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Test accuracy of PyTorch on D2L's ResNet-18 after a few steps in this project's order of samples: one JSON line, to be
-compared within a point with a run of ddp_train from the same weights (losses part in rounding after some steps).
+"""PyTorch's test accuracy of D2L's ResNet-18 after a few steps in this project's order of samples, as one JSON line. A run of
+ddp_train from the same weights must agree within one percentage point (rounding makes losses diverge after some steps).
 
     ddp_train --model resnet18 --batch-size 128 --lr 0 --max-steps 1 --output-dir W    its initial weights, unchanged
     ddp_train --model resnet18 --batch-size 128 --lr 0.05 --max-steps 60 --bn-stats recompute --output-dir R
     ddp_train --model resnet18 --print-order 1 > order
     tests/parity/accuracy_resnet18.py --order order --init W/model.safetensors
 
---init is a safetensors file with PyTorch's names, or `parity` for the weights of networks.py; --save-init FILE writes
-those and stops, for ddp_train --init-from. SGD without momentum, x/255, no augmentation. Running statistics lag
-behind sixty fast steps, so before the evaluation they are recomputed as --bn-stats recompute does: over the first 12,800
-training samples in batches of --batch-size, each batch normalised by itself, mean and unbiased variance taken over all of
-them together. A step of 128 takes about 3.5 s on one core, statistics and evaluation as much as eighty steps.
+--init is a safetensors file with PyTorch's names, or `parity` for the weights of networks.py; --save-init FILE writes these
+weights for ddp_train --init-from, and stops. SGD without momentum, x/255, no augmentation. Running statistics lag behind sixty
+fast steps, so the script recomputes them before the evaluation, as --bn-stats recompute does: over the first 12,800 training
+samples in batches of --batch-size. Each batch is normalized by its own statistics; mean and unbiased variance are over all batches
+together. A step of 128 samples takes about 3.5 s on one core; statistics and evaluation take as long as eighty steps.
 """
 import argparse
 import json
@@ -30,19 +30,19 @@ STATISTICS_SAMPLES = 12_800
 
 @torch.no_grad()
 def recompute_statistics(model, batches):
-    """Mean and variance of every norm's input over all batches, as if they were one."""
+    """Sets every norm's running mean and variance to those of its input over all batches together."""
     sums = {m: torch.zeros(3, m.num_features, dtype=torch.float64) for m in model.modules()
             if isinstance(m, nn.BatchNorm2d)}
 
     def add(norm, inputs):
-        x = inputs[0].double() - norm.running_mean.double().view(1, -1, 1, 1)  # which keeps the squares small
+        x = inputs[0].double() - norm.running_mean.double().view(1, -1, 1, 1)  # keeps the squares small
         sums[norm] += torch.stack([x.sum((0, 2, 3)), x.square().sum((0, 2, 3)),
                                    torch.full_like(sums[norm][2], x.numel() / norm.num_features)])
 
     kept = {name: buffer.clone() for name, buffer in model.named_buffers()}
     hooks = [norm.register_forward_pre_hook(add) for norm in sums]
     for norm in sums:
-        norm.momentum = 0.0  # the centre of the sums stays where it is
+        norm.momentum = 0.0  # keeps the centre of the sums
     model.train()
     for x in batches:
         model(x)

@@ -1,15 +1,14 @@
-"""What the scripts that make the figures in expected/ share: a network stepping in PyTorch in one way of rounding, the
-fingerprint of a tensor, distances, and how figures are written.
+"""Shared by the scripts that make the figures in expected/: PyTorch steps of a network with one way of rounding, the fingerprint of
+a tensor, distances, and the format of the figures.
 
-A tensor t (networks.py) stands as `norm`, its L2 norm, and 64 random projections:
-    projection[p] = sum over e of (bit p of hash((256 + t) << 32 | e) ? +1 : -1) * value[e],    t, e, hash as there.
+The fingerprint of a tensor t (networks.py) has `norm`, its L2 norm, and 64 random projections:
+    projection[p] = sum over e of (bit p of hash((256 + t) << 32 | e) ? +1 : -1) * value[e],    t, e, hash as in networks.py.
 The mean over p of the squares of the differences between two tensors' projections is an unbiased estimate of the squared L2
 norm of their difference, with a relative deviation of 0.18.
 
-`spread` is how far PyTorch's float32 is from its float64 in three ways of rounding (VARIANTS): no tolerance can be below
-it. `tolerances` are three times the worst of it, channels_last left out, and no less than what the caller wants at best.
-PyTorch's channels_last batch norm loses digits in f32: 3e-4 in the outputs of keras-convnet's first norm, where its
-plain one has 1e-6.
+`spread` is the distance of PyTorch's float32 from its float64 in three ways of rounding (VARIANTS): no tolerance can be below it.
+`tolerances` are three times the worst spread without channels_last, and at least the caller's `least`. PyTorch's channels_last
+batch norm loses digits in f32: the error is 3e-4 in the outputs of keras-convnet's first norm; the plain layout has 1e-6.
 """
 import json
 
@@ -33,7 +32,7 @@ def projections(t, tensor):
 
 
 class Run:
-    """A network stepping through the parity samples. `optimizer` makes one from the network's named parameters."""
+    """Runs a network through the parity samples. `optimizer` creates the optimizer from the network's named parameters."""
 
     def __init__(self, make_network, weights, data, batch, optimizer, variant="float64", smoothing=0.0, clip=None):
         self.dtype = torch.float64 if variant == "float64" else torch.float32
@@ -69,7 +68,7 @@ class Run:
         return [self.step(k)[0] for k in batches]
 
     def tensors(self, kind=""):
-        """Copies of the float tensors whose names end so."""
+        """Copies of the float tensors whose names end with `kind`."""
         return {n: t.double().clone() for n, t in float_tensors(self.model).items() if n.endswith(kind)}
 
     @torch.no_grad()
@@ -91,7 +90,7 @@ def loss_distance(got, reference):
 
 
 def distance(got, reference, floor=0.0):
-    """The worst tensor's distance over its norm, or over the floor where that is larger."""
+    """The largest distance of a tensor over its norm, or over `floor` if that is larger."""
     return max([(got[n] - r).norm().item() / max(r.norm().item(), floor) for n, r in reference.items()], default=0.0)
 
 
@@ -108,13 +107,13 @@ def rounded_spread(spread):
 
 
 def tolerances(spread, least):
-    """For each figure of the spread, by `least`, what an implementation in f32 may be off by."""
+    """The permitted error of an f32 implementation, for each figure of the spread; at least `least`."""
     worst = {what: max(of[what] for variant, of in spread.items() if variant != "channels_last") for what in least}
     return {what: rounded(max(least[what], 3 * worst[what]), 2) for what in least}
 
 
 def write_json(path, figures):
-    """One line for each innermost object or list, so that a difference can be read."""
+    """Writes JSON with one line per innermost object or list, so diffs are readable."""
     def text(value, indent):
         inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else []
         if not any(isinstance(v, (dict, list)) for v in inner) or (isinstance(value, dict) and "projections" in value):

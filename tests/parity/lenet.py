@@ -1,4 +1,4 @@
-"""What the Python sides of parity and benchmark share: D2L's LeNet, Fashion-MNIST, and the parity weights.
+"""Shared by the Python sides of parity and benchmark: D2L's LeNet, Fashion-MNIST, and the parity weights.
 
 Parity weights. Tensor t is the t-th of NAMES, element e its position in PyTorch's own layout (O,I,H,W; rows of a linear
 layer). With 64-bit wrap-around arithmetic,
@@ -9,7 +9,7 @@ layer). With 64-bit wrap-around arithmetic,
               return z ^ (z >> 31)                                                      (SplitMix64)
     weight(t, e) = float32((2 * (hash(t << 32 | e) >> 11) * 2**-53 - 1) / sqrt(fan_in))   computed in double
 
-where fan_in stands for 9, 180, 800 and 128 in the four layers, for weights and biases alike.
+where fan_in is 9, 180, 800 and 128 in the four layers, for weights and biases.
 
 Parity order. Sample j of the stream is number (j * 7919) mod 60000 of the training set; global batch k holds samples
 k * 256 ... k * 256 + 255 of the stream. Pixels are x/255, without further normalisation.

@@ -1,23 +1,23 @@
 #!/usr/bin/env python3
-"""Makes the figures in expected/ that the parity test compares with: run it with no argument from any folder.
+"""Makes the figures in expected/ for the parity test. Run it without arguments from any folder.
 
 Weights, order and pixels are those of lenet.py. There are four starting states: the parity weights (state 0), and PyTorch's
-weights after 50, 200 and 400 steps at lr 0.2 from them, rounded to bfloat16 precision and stored as float32 in
-expected/weights_STEP.safetensors (so that half of their bits are zero, and they pack well). From each state, on global
-batches first_batch, first_batch + 1, ...:
+weights after 50, 200 and 400 steps at lr 0.2 from state 0. The latter are rounded to bfloat16 precision and stored as float32 in
+expected/weights_STEP.safetensors; half of their bits are zero, so the files compress well. From each state, on global batches
+first_batch, first_batch + 1, ...:
     losses      mean cross-entropy before each of six successive SGD steps at lr 0.2
-    gradients   of the first of them, for each tensor its L2 norm and 64 random projections:
+    gradients   gradients of the first step; for each tensor its L2 norm and 64 random projections:
                 projection[p] = sum over e of (bit p of hash((256 + t) << 32 | e) ? +1 : -1) * gradient[e],   t, e, hash as
                 in lenet.py. The mean over p of the squares of the differences between two gradients' projections is an
                 unbiased estimate of the squared L2 norm of their difference, with a relative deviation of 0.18.
-and from state 0, `free_running`: the losses before each of 100 steps at lr 0.02, from each of five first_batch.
+and from state 0, `free_running`: the losses before each of 100 steps at lr 0.02, for each of five first_batch.
 
-The figures are PyTorch's in float64 on one thread. `spread` is how far PyTorch's float32 is from them in three ways of rounding
-(VARIANTS): no tolerance can be below it. Of gradients it is the worst tensor's L2 distance over its norm, of losses the worst
-relative difference. It is mostly due to ReLUs whose input is within rounding of zero: their gradient jumps. A single one
-moves a tensor's gradient by 1e-4 or more, and every third batch has one; so FIRST_BATCH was searched for starts that have
-none. Over 100 free-running steps they cannot be avoided: PyTorch agrees with itself to 2e-6 for the first 40, and over all
-within 1e-5 in some runs and 6e-5 in others. So there are five. Wrong mathematics shows in each of them, and at once.
+The figures are PyTorch's in float64 on one thread. `spread` is the distance of PyTorch's float32 from them in three ways of rounding
+(VARIANTS): no tolerance can be below it. For gradients it is the largest L2 distance of a tensor over its norm, for losses the
+largest relative difference. Its main cause are ReLUs whose input is within rounding of zero: their gradient jumps. One such ReLU
+changes a tensor's gradient by 1e-4 or more, and every third batch has one, so FIRST_BATCH has starts without any. In 100
+free-running steps they cannot be avoided: PyTorch agrees with itself to 2e-6 in the first 40 steps, and in all steps to 1e-5 in some
+runs and 6e-5 in others. So there are five runs. Wrong mathematics shows at once in every run.
 """
 import argparse
 import json
@@ -31,13 +31,13 @@ from torch import nn
 from lenet import NAMES, element_hashes, lenet, parity_batch, read_split, set_parity_weights
 
 EXPECTED = Path(__file__).parent / "expected"
-FIRST_BATCH = {0: 0, 50: 58, 200: 214, 400: 422}  # by the number of steps behind the starting weights
+FIRST_BATCH = {0: 0, 50: 58, 200: 214, 400: 422}  # key: number of steps before the starting weights
 FREE_RUNNING_FIRST_BATCH = [20, 100, 140, 220, 280]
 VARIANTS = ["float32", "channels_last", "without_onednn"]
 
 
 class Run:
-    """LeNet stepping through the parity order, in one way of rounding."""
+    """Runs LeNet through the parity order, with one way of rounding."""
 
     def __init__(self, data, weights, lr, variant="float64"):
         dtype = torch.float64 if variant == "float64" else torch.float32
@@ -125,7 +125,7 @@ def free_running(data, first):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--keep-weights", action="store_true", help="start from the weights_*.safetensors that are there")
+    parser.add_argument("--keep-weights", action="store_true", help="start from the existing weights_*.safetensors")
     args = parser.parse_args()
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)

@@ -1,32 +1,31 @@
 #!/usr/bin/env python3
-"""Makes expected/networks/CASE.json, the figures that other networks than LeNet are compared with: run it from any
-folder, with the names of cases or none for all (3 minutes on one core). Needs torch and torchvision.
+"""Makes expected/networks/CASE.json, the expected figures of networks other than LeNet. Run it from any folder, with names of
+cases, or without for all cases (3 minutes on one core). Needs torch and torchvision.
 
-Weights and samples are those of networks.py; dropout is off, norms are in training mode, and the network steps by plain SGD
-at `lr`, on global batches of `batch_size`: first_batch, first_batch + 1, ... Each case has several `states`, by `start`:
+Weights and samples are those of networks.py. Dropout is off, norms are in training mode, and the steps are plain SGD at `lr` on
+global batches of `batch_size`: first_batch, first_batch + 1, ... Each case has several `states`; `start` is one of
     parity   the parity weights
     open     the open weights
-    trained  PyTorch's after 50 such steps from the parity weights in float32, with all float tensors rounded to bfloat16
-             precision (so that half of their bits are zero), stored as float32 in the file `weights` beside the figures
-For each of them:
+    trained  PyTorch's weights after 50 such steps from the parity weights in float32. All float tensors are rounded to bfloat16
+             precision (half of their bits are zero) and stored as float32 in the file `weights` in the same folder
+For each state:
     losses           mean cross-entropy before each of six successive steps
-    gradients        of the first of them, as fingerprints (figures.py); tensor is t, the place among the float tensors
-    gradient_norm    of all of them together
+    gradients        gradients of the first step, as fingerprints (figures.py); `tensor` is t, the index among the float tensors
+    gradient_norm    norm of all gradients together
     buffers          running_mean and running_var after the first step, as fingerprints
-    evaluation_loss  of first_batch after the six steps, in evaluation mode: with the running statistics
+    evaluation_loss  loss of first_batch after the six steps, in evaluation mode: with the running statistics
 
-Tensors of small gradients. A convolution's bias before a batch norm has a true gradient of zero: its norm here is rounding
-in float64, below 1e-9 * gradient_norm, and only an absolute tolerance makes sense. The distance of the others is taken over
-max(norm, 1e-3 * gradient_norm). So `spread` has for each way of rounding the worst relative distances in losses, gradients,
-buffers and evaluation_loss, and in zero_gradients the worst norm of a gradient that should be zero, over gradient_norm.
+Small gradients. The bias of a convolution before a batch norm has a true gradient of zero. Its norm here is float64 rounding,
+below 1e-9 * gradient_norm, so it has an absolute tolerance. The distance of other gradients is relative to
+max(norm, 1e-3 * gradient_norm). For each way of rounding `spread` has the largest relative distance in losses, gradients, buffers
+and evaluation_loss; zero_gradients is the largest norm of a gradient that should be zero, over gradient_norm.
 
-`tolerances` have the same names and follow from it (figures.py).
+`tolerances` have the same names and follow from the spread (figures.py).
 
-What the spread says. A ReLU whose input is within rounding of zero changes gradients by 1e-3 to 1e-2 of a tensor's norm,
-and a batch of 32 has ten million ReLUs. So gradients at the parity weights agree to 1e-4 only where batches are small and
-first_batch was searched for a start with a wide margin (--margins); ResNet-50 has none. At the open weights no ReLU is near
-zero. Deep networks with norms also amplify: lr is so small that six losses stay together, yet each step moves the loss by a
-hundredth or more.
+Meaning of the spread. A ReLU whose input is within rounding of zero changes gradients by 1e-3 to 1e-2 of a tensor's norm, and a
+batch of 32 has ten million ReLUs. So gradients at the parity weights agree to 1e-4 only for small batches with a first_batch that
+has a wide margin (found with --margins); ResNet-50 has none. At the open weights no ReLU is near zero. Deep networks with norms
+also amplify errors: lr is small enough that six losses stay together, but each step changes the loss by a hundredth or more.
 """
 import argparse
 import sys
@@ -125,7 +124,7 @@ def make(case):
 
 @torch.no_grad()
 def margin(model, images):
-    """How near to zero the input of a ReLU comes, or two values that compete in a max-pool."""
+    """The smallest distance of a ReLU input from zero, or of the two largest values in a max-pool window."""
     nearest = []
 
     def relu_margin(_, inputs):
@@ -158,7 +157,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("cases", nargs="*", metavar="CASE", help=f"of {', '.join(CASES)}")
     parser.add_argument("--margins", type=int, metavar="N",
-                        help="only print which of N first batches keep ReLUs farthest from zero at the parity weights")
+                        help="print which of N first batches keep ReLUs farthest from zero at the parity weights, and stop")
     args = parser.parse_args()
     if unknown := set(args.cases) - set(CASES):
         sys.exit(f"unknown: {', '.join(sorted(unknown))}; cases are {', '.join(CASES)}")

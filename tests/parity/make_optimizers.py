@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""Makes expected/optimizers.json: what twenty steps of each optimizer do in PyTorch. Run it with no argument from any
+"""Makes expected/optimizers.json: the results of twenty steps of each optimizer in PyTorch. Run it without arguments from any
 folder.
 
-Weights and samples are those of networks.py: the parity weights, global batches 0 ... 19 of Fashion-MNIST; norms in training
-mode, dropout off. A run has the `network`, its `batch_size`, the `options` that differ from plain SGD, and
+Weights and samples are those of networks.py: the parity weights, global batches 0 ... 19 of Fashion-MNIST. Norms are in training
+mode, dropout is off. A run has the `network`, its `batch_size`, the `options` that differ from plain SGD, and
     tensors  t of each float tensor, by name
-    losses   mean cross-entropy (the smoothed one where labels are) before each of the twenty steps
-    changes  weight after minus weight before them of each trainable tensor, as fingerprints (figures.py); not of a
-             convolution's bias before a norm: its true gradient is zero, and Adam makes steps of what rounding leaves
+    losses   mean cross-entropy (with label smoothing if the options set it) before each of the twenty steps
+    changes  weights after minus weights before the steps of each trainable tensor, as fingerprints (figures.py). The bias of a
+             convolution before a norm is left out: its true gradient is zero, and Adam makes full steps of its rounding errors
     spread, tolerances  of losses and changes (figures.py)
 
 Options, by the names of torch.optim and torch.nn: optimizer, lr, momentum, nesterov, weight_decay, betas, eps,
-clip_grad_norm (torch.nn.utils.clip_grad_norm_), label_smoothing. With decay_biases false the tensors named *.bias do not
-decay; else everything does. lars is not in PyTorch; Lars below is algorithm 1 of You, Gitman and Ginsburg (2017), for biases
-with a local rate of 1 and without decay.
+clip_grad_norm (torch.nn.utils.clip_grad_norm_), label_smoothing. If decay_biases is false, tensors named *.bias do not decay;
+otherwise all tensors decay. PyTorch has no lars; Lars below is algorithm 1 of You, Gitman and Ginsburg (2017), with a local rate
+of 1 and no decay for biases.
 """
 from pathlib import Path
 
@@ -46,7 +46,7 @@ RUNS = [  # network, options
 
 
 class Lars(torch.optim.Optimizer):
-    """l = trust * |w| / (|g| + d * |w|) for tensors that decay, else l = 1 and d = 0;
+    """l = trust * |w| / (|g| + d * |w|) for tensors that decay, otherwise l = 1 and d = 0;
     m = momentum * m + lr * l * (g + d * w);  w = w - m."""
 
     @torch.no_grad()
@@ -90,7 +90,7 @@ def twenty_steps(network, options, data, variant):
 def expected(network, options, data):
     losses, changes = twenty_steps(network, options, data, "float64")
     spread = {}
-    for variant in VARIANTS if network != "mlp" else VARIANTS[:1]:  # the others differ in convolutions
+    for variant in VARIANTS if network != "mlp" else VARIANTS[:1]:  # the other variants differ in convolutions
         other_losses, other_changes = twenty_steps(network, options, data, variant)
         spread[variant] = {"losses": loss_distance(other_losses, losses), "changes": distance(other_changes, changes)}
     index = {name: t for t, name in enumerate(float_tensors(NETWORKS[network]()))}

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Loads what a run has saved into PyTorch's own modules, strictly, and evaluates it there.
+"""Loads the weights of a run strictly into PyTorch's own modules, and evaluates them there.
 
     tests/parity/strict_load.py RUN_FOLDER              model.safetensors, summary.json and config.toml of a finished run
     tests/parity/strict_load.py --model resnet18 FILE   any safetensors file with PyTorch's names
 
-Keys, shapes and types must be those of the network's state_dict (networks.py; torchvision's own constructors for its two),
-num_batches_tracked included: load_state_dict(strict=True) alone would forgive one that is missing. The accuracy on the
-10,000 test images (28 x 28, pixels/255, f32) must be that of summary.json up to --tolerance samples: where two logits are
-within rounding of each other, the order of the sums decides which is larger. That is 2 samples where the run computed in
-f32, 20 in tf32, and 100 in bf16, whose rounding decides more often. A run that was not evaluated is only loaded. Ends with 0, with 1 where something
-differs, and with 77 after saying SKIPPED where torch, safetensors or torchvision is missing.
+Keys, shapes and types must equal those of the network's state_dict (networks.py; torchvision's own constructors for its two
+networks), including num_batches_tracked: load_state_dict(strict=True) alone accepts a missing one. The accuracy on the 10,000 test
+images (28 x 28, pixels/255, f32) must equal that of summary.json up to --tolerance samples: if two logits are within rounding of
+each other, the order of the sums decides. The tolerance is 2 samples for a run in f32, 20 in tf32, and 100 in bf16, whose rounding
+decides more often. A run without evaluation is only loaded. Exits with 0; with 1 after a difference; and with 77 and the word
+SKIPPED if torch, safetensors or torchvision is missing.
 """
 import argparse
 import json
@@ -60,8 +60,8 @@ def count_correct(model, images, labels):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("path", type=Path, metavar="RUN_FOLDER|FILE")
-    parser.add_argument("--model", choices=NETWORKS, help="default: what the run's config.toml says")
-    parser.add_argument("--tolerance", type=int, help="samples")
+    parser.add_argument("--model", choices=NETWORKS, help="default: the model in the run's config.toml")
+    parser.add_argument("--tolerance", type=int, help="permitted difference in samples")
     parser.add_argument("--data-path", help="folder with the IDX files, gzipped; default: the run's, or Fashion-MNIST")
     parser.add_argument("--threads", type=int, default=1)
     args = parser.parse_args()

@@ -1,4 +1,4 @@
-"""Rows that hurt one of two ranks and watch the job end: in time, with a message, with nothing left."""
+"""Rows that kill or stop one of two ranks. The job must end in time, with a message, and leave no process."""
 import os
 import re
 import signal
@@ -31,12 +31,12 @@ def wait_for_steps(job, limit):
 
 
 def ranks_of(job):
-    """{rank: pid}: the children of the mpirun that was started here."""
+    """{rank: pid} of the job's mpirun."""
     return {rank_of(pid): pid for pid, parent, _ in job.members() if parent == job.popen.pid}
 
 
-def still_there(job):
-    """What is left once the job has had a little time to go."""
+def remaining(job):
+    """The processes of the job that are left after six seconds."""
     for _ in range(60):
         left = job.members()
         if not left:
@@ -61,7 +61,7 @@ def fault(name, signal_number, victim, messages):
             seconds = time.monotonic() - hurt
             if code is None:
                 raise Failed(f"still runs {seconds:.0f} s after rank {victim} was hurt", job.output())
-            left = still_there(job)
+            left = remaining(job)
             output = job.output()
         if left:
             raise Failed(f"{len(left)} processes left: {left}", output)
@@ -75,7 +75,7 @@ def fault(name, signal_number, victim, messages):
 
 
 def rows():
-    # mpirun may kill the others of a killed rank before they can speak; then it names the rank itself.
+    # mpirun may kill the other ranks before they can report a killed rank; then mpirun itself names the rank.
     return [fault("kill -9 of rank 1", signal.SIGKILL, 1, [OURS, MPIRUNS]),
             fault("kill -9 of rank 0", signal.SIGKILL, 0, [OURS, MPIRUNS]),
             fault("SIGSTOP of rank 1", signal.SIGSTOP, 1, [OURS]),

@@ -1,5 +1,5 @@
-"""Rows that are suites of gpu_test and gpu_ranks_test. A test prints `figure: NAME = NUMBER` for the table; of several
-with one name the greatest is shown."""
+"""Rows that run suites of gpu_test and gpu_ranks_test. A test prints `figure: NAME = NUMBER` for the table. If several figures
+have the same name, the table shows the maximum."""
 import math
 import re
 
@@ -16,8 +16,8 @@ def figures_of(output):
     return [f"{name} {value:.2g}" for name, value in greatest.items()]
 
 
-def judge(code, output):
-    """The figures of a gtest program's output, or an exception."""
+def result_of(code, output):
+    """The figures in a gtest program's output. Raises Failed or Skipped."""
     counted = re.findall(r"^\[  (PASSED|SKIPPED)  ?\] (\d+) tests?", output, re.MULTILINE)
     count = {word: int(number) for word, number in counted}
     failed = re.findall(r"^\[  FAILED  \] ([^\s,]+)(?:, where.*)?$", output, re.MULTILINE)
@@ -42,14 +42,14 @@ def last_test(output):
 def gtest(stage, name, limit, pattern):
     def work(machine, clock):
         command = [machine.gpu_test, f"--gtest_filter={pattern}", "--gtest_color=no"]
-        return judge(*run(command, machine.env, clock.left()))
+        return result_of(*run(command, machine.env, clock.left()))
     return Row(stage, name, limit, work)
 
 
 def ranks_gtest(name, limit, ranks, pattern):
     def work(machine, clock):
         command = machine.ranks(ranks, machine.ranks_test, f"--gtest_filter={pattern}", "--gtest_color=no")
-        return judge(*run(command, {**machine.env, "DDP_EXPECT_WORLD": str(ranks)}, clock.left()))
+        return result_of(*run(command, {**machine.env, "DDP_EXPECT_WORLD": str(ranks)}, clock.left()))
     return Row("ranks", f"{name}, {ranks} ranks", limit, work)
 
 

@@ -1,4 +1,4 @@
-"""The machine at hand: where the programs are, how ranks are started, and what the GPU and its libraries are."""
+"""This machine: paths of the programs, the command that starts ranks, the GPU and its libraries."""
 import importlib.util
 import json
 import os
@@ -12,19 +12,19 @@ from process import run
 from table import Failed
 
 ROOT = Path(__file__).resolve().parent.parent.parent.parent
-PACK = "runtime.tar.xz"  # what `pack` writes
+PACK = "runtime.tar.xz"  # archive of `pack`
 MULTIARCH = "usr/lib/x86_64-linux-gnu"
 
 
 def wheel_libraries():
-    """The folders of CUDA's libraries where they came as Python wheels."""
+    """The folders of CUDA's libraries that are installed as Python wheels."""
     spec = importlib.util.find_spec("nvidia")
     places = list(spec.submodule_search_locations) if spec and spec.submodule_search_locations else []
     return [str(folder) for place in places for folder in sorted(Path(place).glob("*/lib"))]
 
 
 class Machine:
-    """A context: what it unpacks and writes is gone afterwards."""
+    """A context manager: its end removes all files that it unpacked or wrote."""
 
     def __init__(self, build, data):
         self._folder = tempfile.TemporaryDirectory(prefix="gpu-check-")
@@ -59,7 +59,7 @@ class Machine:
         try:
             with tarfile.open(archive) as tar:
                 tar.extractall(target)
-        except tarfile.TarError:  # a Python without lzma
+        except tarfile.TarError:  # Python without lzma
             subprocess.run(["tar", "-C", target, "-xf", archive], check=True)
         self.commit = (target / "commit").read_text().strip()
         self.env.update(OPAL_PREFIX=str(target / "usr"), PMIX_INSTALL_PREFIX=str(target / MULTIARCH / "pmix2"),
@@ -74,7 +74,7 @@ class Machine:
                         OMPI_MCA_rmaps_base_oversubscribe="1", OMPI_MCA_hwloc_base_binding_policy="none",
                         OMPI_MCA_btl_vader_single_copy_mechanism="none")
         for name, value in (("NCCL_DEBUG", "WARN"), ("CUDNN_LOGLEVEL_DBG", "1"), ("CUBLASLT_LOG_LEVEL", "1")):
-            self.env.setdefault(name, value)  # errors only: a failure says why
+            self.env.setdefault(name, value)  # prints errors only
         if self.data:
             self.env["DDP_DATA"] = str(self.data)
 
@@ -87,7 +87,7 @@ class Machine:
         return done.stdout.strip() if done.returncode == 0 else "unknown"
 
     def look(self):
-        """Whether there are programs and a GPU; where not, `why` says what is missing."""
+        """True if the machine has the programs and a GPU. If not, `why` names what is missing."""
         for program in (self.train, self.gpu_test, self.ranks_test):
             if not program.exists():
                 self.why = f"{program} is missing: build the preset cuda, or point --build at what tests/gpu/pack wrote"
@@ -115,13 +115,13 @@ class Machine:
         return [self.mpirun, "-np", count, *command]
 
     def training(self, folder, *options):
-        """The program and its options, on the GPU; results in `folder`, which is made anew."""
+        """The command that trains on the GPU. Its results go to `folder`, which this recreates."""
         shutil.rmtree(folder, ignore_errors=True)
         data = ["--data-path", self.data] if self.data else []
         return [self.train, "--device", "cuda", "--progress", "lines", *data, "--output-dir", folder, *options]
 
     def run(self, command, clock):
-        """The output of a command that must succeed in time."""
+        """Runs a command, which must succeed in time; returns its output."""
         code, output = run(command, self.env, clock.left())
         if code is None:
             raise Failed(f"not done within {clock.seconds:.0f} s", output)

@@ -1,4 +1,4 @@
-"""Runs programs so that none outlives its row: each in a session of its own, which is searched for what is left."""
+"""Runs programs so that none outlives its row. Each has its own process session; leftover processes of the session are ended."""
 import os
 import signal
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 class Clock:
-    """What is left of a time limit."""
+    """A time limit."""
 
     def __init__(self, seconds):
         self.seconds = seconds
@@ -19,7 +19,7 @@ class Clock:
 
 
 class Process:
-    """A program and all that it starts. Its output goes to a file, so that a child that lives on blocks nobody."""
+    """A program with its child processes. Its output goes to a file, so a surviving child cannot block a reader."""
 
     def __init__(self, command, env):
         self.command = [str(part) for part in command]
@@ -45,7 +45,7 @@ class Process:
         return time.monotonic() - self.started
 
     def wait(self, limit):
-        """The exit code as a shell gives it, or None where it still runs after `limit` seconds."""
+        """The exit code as in a shell, or None if the program still runs after `limit` seconds."""
         try:
             code = self.popen.wait(max(0.0, limit))
         except subprocess.TimeoutExpired:
@@ -53,8 +53,8 @@ class Process:
         return code if code >= 0 else 128 - code
 
     def members(self):
-        """(pid, parent, command) of what runs in this session; zombies do not. Ranks have process groups of their own,
-        but not sessions."""
+        """(pid, parent, command) of the session's processes, without zombies. Ranks have their own process groups, but not their
+        own sessions."""
         found = []
         for entry in Path("/proc").iterdir():
             if not entry.name.isdigit():
@@ -63,15 +63,15 @@ class Process:
                 state, parent, _, session = (entry / "stat").read_text().rpartition(")")[2].split()[:4]
                 command = (entry / "cmdline").read_bytes().split(b"\0")[0].decode(errors="replace")
             except (OSError, ValueError):
-                continue  # it has ended meanwhile
+                continue  # the process has ended
             if int(session) == self.popen.pid and state not in "ZX":
                 found.append((int(entry.name), int(parent), command))
         return found
 
     def end(self):
-        """Ends what is left; the number of processes that had to be killed."""
+        """Ends the remaining processes; returns how many it had to kill."""
         if self.popen.poll() is None:
-            self.popen.terminate()  # mpirun takes its ranks along
+            self.popen.terminate()  # mpirun ends its ranks
             self.wait(5)
         killed = 0
         for _ in range(10):
@@ -90,7 +90,7 @@ class Process:
 
 
 def run(command, env, limit):
-    """(exit code or None where it ran past the limit, output)."""
+    """(exit code or None after the limit, output)."""
     with Process(command, env) as process:
         code = process.wait(limit)
         process.end()

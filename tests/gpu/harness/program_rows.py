@@ -1,17 +1,17 @@
-"""Rows that run ddp_train as a user would: its accuracy, its losses with two ranks, and its timeline."""
+"""Rows that run ddp_train as a user does: its accuracy, its losses with two ranks, and its timeline."""
 import json
 import statistics
 
 from machine import ROOT, events, summary
 from table import Failed, Row, Skipped
 
-# No ReLU of this run comes so close to zero that rounding decides which side it is on.
+# In this run no ReLU input is so close to zero that rounding decides its sign.
 SHORT = ["--max-steps", 100, "--lr", 0.02, "--seed", 2, "--train-samples", 5000, "--precision", "fp32",
          "--deterministic", "--eval-every", 0]
 
 
 def expected_accuracy():
-    """What PyTorch reaches on a CPU from the same weights: the best of epochs 8 to 10, mean of its runs."""
+    """PyTorch's accuracy on a CPU from the same weights: the best of epochs 8 to 10, averaged over its runs."""
     runs = json.loads((ROOT / "tests" / "parity" / "expected" / "accuracy.json").read_text())
     return statistics.mean(run["best_of_last_three"] for run in runs if run["init"] == "default_seed0.safetensors")
 

@@ -1,4 +1,4 @@
-"""Rows under NVIDIA's compute-sanitizer: our own kernels, and a few steps of the whole program."""
+"""Rows under NVIDIA's compute-sanitizer: our own kernels, and a few steps of the full program."""
 import re
 import shutil
 
@@ -8,13 +8,14 @@ from table import Failed, Row, Skipped
 OWN_KERNELS = ("DeviceOnGpu.*:*/ElementwiseOnGpu.*/fp32:*/ElementwiseOnGpu.*/bf16:"
                "*/ChecksOnGpu.*:GradientOnGpu.Pooling*:GradientOnGpu.BatchNorm*:GradientOnGpu.Softmax*")
 REFUSALS = ("Device not supported", "not supported on this", "Unable to find")
-# Of what is looked at: kernels of namespace ddp. Libraries probe the driver with calls that may fail.
+# Checks kernels of namespace ddp only. API errors do not count: libraries probe the driver with calls that may fail.
 OURS = ["--kernel-name", "kns=_ZN3ddp", "--report-api-errors", "no"]
 FOUND = {"memcheck": re.compile(r"ERROR SUMMARY: (\d+) error"),
          "racecheck": re.compile(r"RACECHECK SUMMARY: (\d+) hazard")}
 
 
-def judge(tool, code, output):
+def result_of(tool, code, output):
+    """The summary line of a sanitizer's output. Raises Failed or Skipped."""
     found = FOUND[tool].search(output)
     if code is None:
         raise Failed("not done in time", output)
@@ -34,7 +35,7 @@ def row(tool, name, make_command, limit):
         if not sanitizer:
             raise Skipped("compute-sanitizer is not on this machine")
         command = make_command(machine, [sanitizer, "--tool", tool, "--error-exitcode", 99, *OURS])
-        return judge(tool, *run(command, machine.env, clock.left()))
+        return result_of(tool, *run(command, machine.env, clock.left()))
     return Row("sanitize", f"{tool}: {name}", limit, work)
 
 

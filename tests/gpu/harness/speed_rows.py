@@ -1,4 +1,4 @@
-"""Rows that time LeNet at batch 256 with the data on the GPU, ours and PyTorch's in alternation."""
+"""Rows that time LeNet at batch 256 with the data on the GPU, our program and PyTorch in alternation."""
 import json
 import select
 import shutil
@@ -13,7 +13,7 @@ from table import Failed, Row, Skipped
 SCRIPT = Path(__file__).resolve().parent.parent / "pytorch_speed.py"
 PAIRS = 5
 STEPS_PER_EPOCH = 235
-FLOOR_US = {"fp32": 57, "tf32": 57, "bf16": 10}  # estimates of what the arithmetic alone takes on an H200
+FLOOR_US = {"fp32": 57, "tf32": 57, "bf16": 10}  # estimated time of the arithmetic alone on an H200
 LIMIT_US, OVER_EAGER = 120, 8
 
 
@@ -23,7 +23,7 @@ def has_torch(python):
 
 
 class PyTorch:
-    """pytorch_speed.py, which measures once for each line that it reads and answers with a line of JSON."""
+    """The process of pytorch_speed.py: it measures once for each input line and answers with a line of JSON."""
 
     def __init__(self, machine, precision):
         pythons = [python for python in (sys.executable, shutil.which("python3")) if python and has_torch(python)]
@@ -56,7 +56,7 @@ class PyTorch:
 
 
 def ours_us(machine, clock, precision):
-    """Microseconds a step: the difference of a long and a short run, so that what comes once is not counted."""
+    """Microseconds per step: the difference of a long and a short run, so one-time costs do not count."""
     seconds = {}
     for epochs in (2, 42):
         folder = machine.folder / "speed"

@@ -1,4 +1,4 @@
-"""Rows, and the file that shows what became of them."""
+"""Rows, and the file with their results."""
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +9,7 @@ NEVER = "never"
 
 
 class Failed(Exception):
-    """The row failed; `log` is what to look at."""
+    """The row failed; `log` is the output to look at."""
 
     def __init__(self, text, log=""):
         super().__init__(text)
@@ -17,7 +17,7 @@ class Failed(Exception):
 
 
 class Skipped(Exception):
-    """The row cannot run on this machine; the text says why."""
+    """The row cannot run on this machine; the text is the reason."""
 
 
 @dataclass
@@ -25,7 +25,7 @@ class Row:
     stage: str
     name: str
     limit: float  # seconds
-    work: Callable  # work(machine, clock) returns the figures, or throws Failed or Skipped; see process.Clock
+    work: Callable  # work(machine, clock) returns the figures, or raises Failed or Skipped; see process.Clock
     result: str = "not run"
     figures: str = ""
     seconds: str = ""
@@ -36,7 +36,7 @@ class Row:
 
 
 class Results:
-    """The rows of all stages. Those of stages that are not asked for stay as the file has them, with when they ran."""
+    """The rows of all stages. Stages that are not selected keep their rows and times from the file."""
 
     def __init__(self, path, rows, asked, fresh):
         self.path = Path(path)
