@@ -1,12 +1,12 @@
 # docker build -t ddp_train . && docker run --rm --gpus all ddp_train      one rank per GPU; without --gpus two CPU ranks
-# docker build -t ddp_train --build-arg DDP_CUDA=OFF . && docker run --rm ddp_train -np 4 --model resnet18      CPU ranks only
+# docker build -t ddp_train --build-arg DDP_CUDA=OFF . && docker run --rm ddp_train -np 4      CPU ranks only
 #
-#   BASE       Debian 12 image for the build. The build uses its CUDA toolkit, cuDNN and NCCL, or gets them from PyPI (2 GB)
+#   BASE       Debian 12 image for the build. Its CUDA toolkit, cuDNN and NCCL are used, or those of PyPI (2 GB)
 #   RUN_BASE   Debian 12 image to run in, without a toolkit
 #   DDP_CUDA   ON, or OFF for a small image without GPU support
 #
-# Options of launch/run and ddp_train follow the image's name. Results go to /output, which belongs to the user trainer. To mount
-# your own folder there, add --user "$(id -u):$(id -g)". docker stop saves the run first: give it time (-t 60).
+# Options of launch/run and ddp_train follow the image's name. Results go to /output, which belongs to the user trainer.
+# To mount your own folder there, add --user "$(id -u):$(id -g)". docker stop saves the run first: give it time (-t 60).
 ARG BASE=debian:bookworm-slim
 ARG RUN_BASE=debian:bookworm-slim
 

@@ -1,9 +1,9 @@
 # shellcheck shell=bash
-# Functions for the scripts that start ddp_train: choose the program, read its options, and interpret its exit code. Source
-# this file. ARRAY is the name of an array with the options of ddp_train; a command may precede them.
+# Functions for the scripts that start ddp_train: choose the program, read its options, and interpret its exit code.
+# Source this file. ARRAY is the name of an array with the options of ddp_train; a command may precede them.
 
-# Prints the program to run: $DDP_TRAIN, else the build in ROOT (the CUDA build first if GPUS > 0), else ddp_train of the PATH.
-# If there is none that can run, prints the error instead and returns 1.
+# Prints the program to run: $DDP_TRAIN, else the build in ROOT (the CUDA build first if GPUS > 0), else ddp_train of
+# the PATH. If there is none that can run, prints the error instead and returns 1.
 choose_program() { # ROOT GPUS
   local candidate program=${DDP_TRAIN:-} builds=("$1"/build/{cpu,cuda}/ddp_train)
   (($2 == 0)) || builds=("$1"/build/{cuda,cpu}/ddp_train)

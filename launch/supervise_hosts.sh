@@ -1,9 +1,10 @@
 # shellcheck shell=bash
-# The hosts of a job; launch/supervise sources this file. Uses its `command`, `np_at`, say and refuse. Sets `hosts_at`, the index
-# of the host list in `command`, empty if the command names no hosts.
+# The hosts of a job; launch/supervise sources this file. Uses its `command`, `np_at`, say and refuse. Sets `hosts_at`,
+# the index of the host list in `command`, empty if the command names no hosts.
 #
-# The command names the hosts with --hosts of launch/run or --host (-H) of mpirun. Before a restart the script probes all hosts in
-# parallel through mpirun's remote shell. A restart leaves out hosts that do not answer, and uses them again when they answer.
+# The command names the hosts with --hosts of launch/run or --host (-H) of mpirun. Before a restart the script probes
+# all hosts in parallel through mpirun's remote shell. A restart leaves out hosts that do not answer, and uses them
+# again when they answer.
 
 hosts_at='' all_hosts=() share=1
 probe_limit=10 # seconds
@@ -27,8 +28,8 @@ find_hosts() {
   done
 }
 
-# Without -np the number of ranks is the sum of the hosts' slots. An entry without a number has one slot; if no entry has a
-# number, the hosts share -np equally.
+# Without -np the number of ranks is the sum of the hosts' slots. An entry without a number has one slot; if no entry
+# has a number, the hosts share -np equally.
 divide_ranks() {
   [[ -n $hosts_at ]] || return 0
   if [[ -z $np_at ]]; then
@@ -87,7 +88,8 @@ hosts_that_answer() {
 
 in_list() { [[ ",$1," == *",$2,"* ]]; }
 
-# Sets the answering hosts, and the number of ranks that fit on them, in the command. Fails if the hosts have too few slots.
+# Sets the answering hosts, and the number of ranks that fit on them, in the command. Fails if the hosts have too few
+# slots.
 choose_hosts() { # WANTED_NP LEAST_NP
   local entry before=${command[hosts_at]} now np
   local answering

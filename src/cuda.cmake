@@ -1,5 +1,5 @@
-# Finds the CUDA toolkit with cuDNN, cuBLASLt and NCCL, and sets DDP_WITH_CUDA. NVIDIA's packages install them in one folder or in
-# the system's folders; PyPI's wheels install each in its own folder below site-packages/nvidia.
+# Finds the CUDA toolkit with cuDNN, cuBLASLt and NCCL, and sets DDP_WITH_CUDA. NVIDIA's packages install them in one
+# folder or in the system's folders; PyPI's wheels install each in its own folder below site-packages/nvidia.
 set(DDP_CUDA AUTO CACHE STRING "Build the CUDA and NCCL backends: ON, OFF, or AUTO (on if all their parts are found)")
 set_property(CACHE DDP_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(DDP_CUDA_ARCHITECTURES "80-real;90-real;90-virtual" CACHE STRING "GPU architectures, as CMAKE_CUDA_ARCHITECTURES takes them")

@@ -3,19 +3,19 @@
 #
 # It sets
 #   root       the project's folder
-#   options    the options of ddp_train: the arguments; --output-dir runs/slurm-JOB unless the arguments or their --config set it;
-#              --resume auto unless they set --resume, which applies to the first start only
+#   options    the options of ddp_train: the arguments, and by default --output-dir runs/slurm-JOB and --resume auto;
+#              a --resume in the arguments applies to the first start only
 #   DDP_TRAIN  the program, unless it is set: the CUDA build first if the job has GPUs
 #
-# `run_job COMMAND...` runs the job and ends the script with the job's exit code. It calls `scontrol requeue` first if Slurm
-# stopped the job because it was
+# `run_job COMMAND...` runs the job and ends the script with the job's exit code. It calls `scontrol requeue` first if
+# Slurm stopped the job because it was
 #
 #   preempted              the job has a PreemptTime
 #   near its time limit    within ten minutes, or $DDP_REQUEUE_WITHIN seconds, of the job's EndTime
 #
 # It does not requeue a job that stopped (75) in another case, because then a user asked it to stop; after 1000 restarts
-# ($DDP_MAX_RESTARTS); after a full time limit without a newer checkpoint; if requeueing is forbidden (sbatch --no-requeue); and
-# after an exit code that a restart cannot fix. The script forwards USR1 to COMMAND.
+# ($DDP_MAX_RESTARTS); after a full time limit without a newer checkpoint; if requeueing is forbidden (sbatch
+# --no-requeue); and after an exit code that a restart cannot fix. The script forwards USR1 to COMMAND.
 
 root=$(dirname "$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")")
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Samples per second of PyTorch's DistributedDataParallel on Fashion-MNIST: the comparison for bench/run.
 
-CPU ranks over gloo in eager mode. All images are in memory as float tensors (x/255), without a DataLoader: each rank indexes its
-shard of a global batch from a per-epoch permutation. Rank r is pinned to its own `--threads` cores. --memory-format best runs
-both memory formats and keeps the faster one. --precision bf16 is torch.autocast around forward pass and loss. The last output
-line is one JSON object.
+CPU ranks over gloo in eager mode. All images are in memory as float tensors (x/255), without a DataLoader: each rank
+indexes its shard of a global batch from a per-epoch permutation. Rank r is pinned to its own `--threads` cores.
+--memory-format best runs both memory formats and keeps the faster one. --precision bf16 is torch.autocast around
+forward pass and loss. The last output line is one JSON object.
 """
 import argparse
 import json

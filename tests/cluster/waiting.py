@@ -3,8 +3,8 @@ import time
 
 
 def wait_until(condition, what, seconds=120):
-    """Waits until condition() is true and returns its value. After `seconds`, fails with the text of what(). The limit leaves a
-    margin for loaded machines."""
+    """Waits until condition() is true and returns its value. After `seconds`, fails with the text of what(). The limit
+    leaves a margin for loaded machines."""
     end = time.monotonic() + seconds
     while not (value := condition()):
         if time.monotonic() > end:

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Microseconds of one training step of D2L's LeNet in PyTorch on a GPU, batch 256: the comparison for `check speed`.
 
-One process. All images are on the GPU as float tensors (x/255), channels_last; batches are indexed from a permutation of each
-epoch. Measures two variants: eager mode under DistributedDataParallel over NCCL, as users write it; and the full step in one CUDA
-graph, captured by hand, without DDP. Reads lines from standard input and answers each with one line of JSON.
+One process. All images are on the GPU as float tensors (x/255), channels_last; batches are indexed from a permutation
+of each epoch. Measures two variants: eager mode under DistributedDataParallel over NCCL, as users write it; and the
+full step in one CUDA graph, captured by hand, without DDP. Reads lines from standard input and answers each with one
+line of JSON.
 """
 import argparse
 import json

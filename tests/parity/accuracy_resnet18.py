@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
-"""PyTorch's test accuracy of D2L's ResNet-18 after a few steps in this project's order of samples, as one JSON line. A run of
-ddp_train from the same weights must agree within one percentage point (rounding makes losses diverge after some steps).
+"""PyTorch's test accuracy of D2L's ResNet-18 after a few steps in this project's order of samples, as one JSON line. A
+run of ddp_train from the same weights must agree within one percentage point (rounding makes losses diverge after some
+steps).
 
     ddp_train --model resnet18 --batch-size 128 --lr 0 --max-steps 1 --output-dir W    its initial weights, unchanged
     ddp_train --model resnet18 --batch-size 128 --lr 0.05 --max-steps 60 --bn-stats recompute --output-dir R
     ddp_train --model resnet18 --print-order 1 > order
     tests/parity/accuracy_resnet18.py --order order --init W/model.safetensors
 
---init is a safetensors file with PyTorch's names, or `parity` for the weights of networks.py; --save-init FILE writes these
-weights for ddp_train --init-from, and stops. SGD without momentum, x/255, no augmentation. Running statistics lag behind sixty
-fast steps, so the script recomputes them before the evaluation, as --bn-stats recompute does: over the first 12,800 training
-samples in batches of --batch-size. Each batch is normalized by its own statistics; mean and unbiased variance are over all batches
-together. A step of 128 samples takes about 3.5 s on one core; statistics and evaluation take as long as eighty steps.
+--init is a safetensors file with PyTorch's names, or `parity` for the weights of networks.py; --save-init FILE writes
+these weights for ddp_train --init-from, and stops. SGD without momentum, x/255, no augmentation. Running statistics lag
+behind sixty fast steps, so the script recomputes them before the evaluation, as --bn-stats recompute does: over the
+first 12,800 training samples in batches of --batch-size. Each batch is normalized by its own statistics; mean and
+unbiased variance are over all batches together. A step of 128 samples takes about 3.5 s on one core; statistics and
+evaluation take as long as eighty steps.
 """
 import argparse
 import json

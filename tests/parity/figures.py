@@ -1,14 +1,15 @@
-"""Shared by the scripts that make the figures in expected/: PyTorch steps of a network with one way of rounding, the fingerprint of
-a tensor, distances, and the format of the figures.
+"""Shared by the scripts that make the figures in expected/: PyTorch steps of a network with one way of rounding, the
+fingerprint of a tensor, distances, and the format of the figures.
 
 The fingerprint of a tensor t (networks.py) has `norm`, its L2 norm, and 64 random projections:
     projection[p] = sum over e of (bit p of hash((256 + t) << 32 | e) ? +1 : -1) * value[e],    t, e, hash as in networks.py.
-The mean over p of the squares of the differences between two tensors' projections is an unbiased estimate of the squared L2
-norm of their difference, with a relative deviation of 0.18.
+The mean over p of the squares of the differences between two tensors' projections is an unbiased estimate of the
+squared L2 norm of their difference, with a relative deviation of 0.18.
 
-`spread` is the distance of PyTorch's float32 from its float64 in three ways of rounding (VARIANTS): no tolerance can be below it.
-`tolerances` are three times the worst spread without channels_last, and at least the caller's `least`. PyTorch's channels_last
-batch norm loses digits in f32: the error is 3e-4 in the outputs of keras-convnet's first norm; the plain layout has 1e-6.
+`spread` is the distance of PyTorch's float32 from its float64 in three ways of rounding (VARIANTS): no tolerance can be
+below it. `tolerances` are three times the worst spread without channels_last, and at least the caller's `least`.
+PyTorch's channels_last batch norm loses digits in f32: the error is 3e-4 in the outputs of keras-convnet's first norm;
+the plain layout has 1e-6.
 """
 import json
 
@@ -32,7 +33,7 @@ def projections(t, tensor):
 
 
 class Run:
-    """Runs a network through the parity samples. `optimizer` creates the optimizer from the network's named parameters."""
+    """Runs a network through the parity samples. `optimizer` makes the optimizer from the named parameters."""
 
     def __init__(self, make_network, weights, data, batch, optimizer, variant="float64", smoothing=0.0, clip=None):
         self.dtype = torch.float64 if variant == "float64" else torch.float32

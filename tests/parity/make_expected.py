@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Makes the figures in expected/ for the parity test. Run it without arguments from any folder.
 
-Weights, order and pixels are those of lenet.py. There are four starting states: the parity weights (state 0), and PyTorch's
-weights after 50, 200 and 400 steps at lr 0.2 from state 0. The latter are rounded to bfloat16 precision and stored as float32 in
-expected/weights_STEP.safetensors; half of their bits are zero, so the files compress well. From each state, on global batches
-first_batch, first_batch + 1, ...:
+Weights, order and pixels are those of lenet.py. There are four starting states: the parity weights (state 0), and
+PyTorch's weights after 50, 200 and 400 steps at lr 0.2 from state 0. The latter are rounded to bfloat16 precision and
+stored as float32 in expected/weights_STEP.safetensors; half of their bits are zero, so the files compress well. From
+each state, on global batches first_batch, first_batch + 1, ...:
     losses      mean cross-entropy before each of six successive SGD steps at lr 0.2
     gradients   gradients of the first step; for each tensor its L2 norm and 64 random projections:
                 projection[p] = sum over e of (bit p of hash((256 + t) << 32 | e) ? +1 : -1) * gradient[e],   t, e, hash as
@@ -12,12 +12,13 @@ first_batch, first_batch + 1, ...:
                 unbiased estimate of the squared L2 norm of their difference, with a relative deviation of 0.18.
 and from state 0, `free_running`: the losses before each of 100 steps at lr 0.02, for each of five first_batch.
 
-The figures are PyTorch's in float64 on one thread. `spread` is the distance of PyTorch's float32 from them in three ways of rounding
-(VARIANTS): no tolerance can be below it. For gradients it is the largest L2 distance of a tensor over its norm, for losses the
-largest relative difference. Its main cause are ReLUs whose input is within rounding of zero: their gradient jumps. One such ReLU
-changes a tensor's gradient by 1e-4 or more, and every third batch has one, so FIRST_BATCH has starts without any. In 100
-free-running steps they cannot be avoided: PyTorch agrees with itself to 2e-6 in the first 40 steps, and in all steps to 1e-5 in some
-runs and 6e-5 in others. So there are five runs. Wrong mathematics shows at once in every run.
+The figures are PyTorch's in float64 on one thread. `spread` is the distance of PyTorch's float32 from them in three
+ways of rounding (VARIANTS): no tolerance can be below it. For gradients it is the largest L2 distance of a tensor over
+its norm, for losses the largest relative difference. Its main cause are ReLUs whose input is within rounding of zero:
+their gradient jumps. One such ReLU changes a tensor's gradient by 1e-4 or more, and every third batch has one, so
+FIRST_BATCH has starts without any. In 100 free-running steps they cannot be avoided: PyTorch agrees with itself to 2e-6
+in the first 40 steps, and in all steps to 1e-5 in some runs and 6e-5 in others. So there are five runs. Wrong
+mathematics shows at once in every run.
 """
 import argparse
 import json

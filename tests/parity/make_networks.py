@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Makes expected/networks/CASE.json, the expected figures of networks other than LeNet. Run it from any folder, with names of
-cases, or without for all cases (3 minutes on one core). Needs torch and torchvision.
+"""Makes expected/networks/CASE.json, the expected figures of networks other than LeNet. Run it from any folder, with
+names of cases, or without for all cases (3 minutes on one core). Needs torch and torchvision.
 
-Weights and samples are those of networks.py. Dropout is off, norms are in training mode, and the steps are plain SGD at `lr` on
-global batches of `batch_size`: first_batch, first_batch + 1, ... Each case has several `states`; `start` is one of
+Weights and samples are those of networks.py. Dropout is off, norms are in training mode, and the steps are plain SGD at
+`lr` on global batches of `batch_size`: first_batch, first_batch + 1, ... Each case has several `states`; `start` is one
+of
     parity   the parity weights
     open     the open weights
     trained  PyTorch's weights after 50 such steps from the parity weights in float32. All float tensors are rounded to bfloat16
@@ -15,17 +16,19 @@ For each state:
     buffers          running_mean and running_var after the first step, as fingerprints
     evaluation_loss  loss of first_batch after the six steps, in evaluation mode: with the running statistics
 
-Small gradients. The bias of a convolution before a batch norm has a true gradient of zero. Its norm here is float64 rounding,
-below 1e-9 * gradient_norm, so it has an absolute tolerance. The distance of other gradients is relative to
-max(norm, 1e-3 * gradient_norm). For each way of rounding `spread` has the largest relative distance in losses, gradients, buffers
-and evaluation_loss; zero_gradients is the largest norm of a gradient that should be zero, over gradient_norm.
+Small gradients. The bias of a convolution before a batch norm has a true gradient of zero. Its norm here is float64
+rounding, below 1e-9 * gradient_norm, so it has an absolute tolerance. The distance of other gradients is relative to
+max(norm, 1e-3 * gradient_norm). For each way of rounding `spread` has the largest relative distance in losses,
+gradients, buffers and evaluation_loss; zero_gradients is the largest norm of a gradient that should be zero, over
+gradient_norm.
 
 `tolerances` have the same names and follow from the spread (figures.py).
 
-Meaning of the spread. A ReLU whose input is within rounding of zero changes gradients by 1e-3 to 1e-2 of a tensor's norm, and a
-batch of 32 has ten million ReLUs. So gradients at the parity weights agree to 1e-4 only for small batches with a first_batch that
-has a wide margin (found with --margins); ResNet-50 has none. At the open weights no ReLU is near zero. Deep networks with norms
-also amplify errors: lr is small enough that six losses stay together, but each step changes the loss by a hundredth or more.
+Meaning of the spread. A ReLU whose input is within rounding of zero changes gradients by 1e-3 to 1e-2 of a tensor's
+norm, and a batch of 32 has ten million ReLUs. So gradients at the parity weights agree to 1e-4 only for small batches
+with a first_batch that has a wide margin (found with --margins); ResNet-50 has none. At the open weights no ReLU is
+near zero. Deep networks with norms also amplify errors: lr is small enough that six losses stay together, but each step
+changes the loss by a hundredth or more.
 """
 import argparse
 import sys

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Makes expected/optimizers.json: the results of twenty steps of each optimizer in PyTorch. Run it without arguments from any
-folder.
+"""Makes expected/optimizers.json: the results of twenty steps of each optimizer in PyTorch. Run it without arguments
+from any folder.
 
-Weights and samples are those of networks.py: the parity weights, global batches 0 ... 19 of Fashion-MNIST. Norms are in training
-mode, dropout is off. A run has the `network`, its `batch_size`, the `options` that differ from plain SGD, and
+Weights and samples are those of networks.py: the parity weights, global batches 0 ... 19 of Fashion-MNIST. Norms are in
+training mode, dropout is off. A run has the `network`, its `batch_size`, the `options` that differ from plain SGD, and
     tensors  t of each float tensor, by name
     losses   mean cross-entropy (with label smoothing if the options set it) before each of the twenty steps
     changes  weights after minus weights before the steps of each trainable tensor, as fingerprints (figures.py). The bias of a
@@ -11,9 +11,9 @@ mode, dropout is off. A run has the `network`, its `batch_size`, the `options` t
     spread, tolerances  of losses and changes (figures.py)
 
 Options, by the names of torch.optim and torch.nn: optimizer, lr, momentum, nesterov, weight_decay, betas, eps,
-clip_grad_norm (torch.nn.utils.clip_grad_norm_), label_smoothing. If decay_biases is false, tensors named *.bias do not decay;
-otherwise all tensors decay. PyTorch has no lars; Lars below is algorithm 1 of You, Gitman and Ginsburg (2017), with a local rate
-of 1 and no decay for biases.
+clip_grad_norm (torch.nn.utils.clip_grad_norm_), label_smoothing. If decay_biases is false, tensors named *.bias do not
+decay; otherwise all tensors decay. PyTorch has no lars; Lars below is algorithm 1 of You, Gitman and Ginsburg (2017),
+with a local rate of 1 and no decay for biases.
 """
 from pathlib import Path
 

@@ -1,26 +1,30 @@
-"""The networks of --model as PyTorch modules, with their parity weights and samples. The C++ side generates the same values.
+"""The networks of --model as PyTorch modules, with their parity weights and samples. The C++ side generates the same
+values.
 
-Names are those of state_dict. "Float tensors" are the entries of state_dict except num_batches_tracked, in its order; a batch norm
-has weight, bias, running_mean, running_var. u is a number in [-1, 1) from the hash of lenet.py (SplitMix64):
+Names are those of state_dict. "Float tensors" are the entries of state_dict except num_batches_tracked, in its order; a
+batch norm has weight, bias, running_mean, running_var. u is a number in [-1, 1) from the hash of lenet.py (SplitMix64):
 
     u(t, e) = 2 * (hash(t << 32 | e) >> 11) * 2**-53 - 1      in double, exact
 
-Parity weights. Tensor t is the t-th float tensor (from 0, including running_mean and running_var); e is the position of an element
-in PyTorch's own layout (O,I,H,W; rows of a linear layer). Computed in double and rounded to float32 once, at the end:
+Parity weights. Tensor t is the t-th float tensor (from 0, including running_mean and running_var); e is the position of
+an element in PyTorch's own layout (O,I,H,W; rows of a linear layer). Computed in double and rounded to float32 once, at
+the end:
 
     convolution and linear, weight and bias   u(t, e) / sqrt(fan_in)
     batch norm, weight                        1 + 0.25 * u(t, e); 1 in keras-convnet, whose norms have no scale
     batch norm, bias                          0.25 * u(t, e)
     running_mean, running_var                 0, 1
 
-fan_in is I*H*W of a convolution's weight and the number of columns of a linear layer's weight; a bias has the fan_in of its layer.
-(lenet has its own figures and weights: lenet.py has the same rule, but with 180 in the layer whose fan_in is 500.)
-Open weights differ in the norms' biases, which are 8 larger (float32(8 + 0.25 * u)): no ReLU behind a norm closes.
+fan_in is I*H*W of a convolution's weight and the number of columns of a linear layer's weight; a bias has the fan_in of
+its layer. (lenet has its own figures and weights: lenet.py has the same rule, but with 180 in the layer whose fan_in is
+500.)
+Open weights differ in the norms' biases, which are 8 larger (float32(8 + 0.25 * u)): no ReLU behind a norm
+closes.
 
-Parity samples. Sample j of the stream is number (j * 7919) mod 60000 of a dataset; with batches of B, global batch k has the
-samples k * B ... k * B + B - 1 of the stream. The dataset is Fashion-MNIST's training set for images of 28 x 28 x 1, else 60000
-images of noise: pixel e of image i (e in the order H,W,C) is hash((2**20 + i) << 32 | e) >> 56, and its label is i mod 10. The
-network's input is pixels/255, without further normalization.
+Parity samples. Sample j of the stream is number (j * 7919) mod 60000 of a dataset; with batches of B, global batch k
+has the samples k * B ... k * B + B - 1 of the stream. The dataset is Fashion-MNIST's training set for images of
+28 x 28 x 1, else 60000 images of noise: pixel e of image i (e in the order H,W,C) is hash((2**20 + i) << 32 | e) >> 56, and its
+label is i mod 10. The network's input is pixels/255, without further normalization.
 """
 import numpy as np
 import torch
@@ -33,7 +37,7 @@ DATASET_SIZE = 60000
 
 
 class KerasBatchNorm2d(nn.BatchNorm2d):
-    """Keras's BatchNormalization(scale=False): the weight stays 1, and the running average is of the biased variance."""
+    """Keras's BatchNormalization(scale=False): the weight stays 1; the running average is of the biased variance."""
 
     def __init__(self, channels):
         super().__init__(channels, eps=1e-3, momentum=0.01)
@@ -51,7 +55,8 @@ class KerasBatchNorm2d(nn.BatchNorm2d):
 
 
 class Residual(nn.Module):
-    """A residual block with D2L's names: 3x3, norm, ReLU, 3x3, norm; plus the input, through conv3 if there is one; ReLU."""
+    """A residual block with D2L's names: 3x3, norm, ReLU, 3x3, norm; plus the input, through conv3 if there is one;
+    ReLU."""
 
     def __init__(self, in_channels, out_channels, stride=1, use_conv3=False):
         super().__init__()
@@ -84,7 +89,8 @@ def mlp(inputs=784):
 
 
 def keras_convnet(norm=KerasBatchNorm2d, dropout=0.5):
-    """The convnet of Keras's guide to distributed training. Its strided 'same' convolution pads symmetrically on 28 x 28."""
+    """The convnet of Keras's guide to distributed training. Its strided 'same' convolution pads symmetrically on
+    28 x 28."""
     return nn.Sequential(
         nn.Conv2d(1, 12, 3, padding=1, bias=False), norm(12), nn.ReLU(),
         nn.Conv2d(12, 24, 6, stride=2, bias=False), norm(24), nn.ReLU(),

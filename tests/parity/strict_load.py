@@ -4,12 +4,12 @@
     tests/parity/strict_load.py RUN_FOLDER              model.safetensors, summary.json and config.toml of a finished run
     tests/parity/strict_load.py --model resnet18 FILE   any safetensors file with PyTorch's names
 
-Keys, shapes and types must equal those of the network's state_dict (networks.py; torchvision's own constructors for its two
-networks), including num_batches_tracked: load_state_dict(strict=True) alone accepts a missing one. The accuracy on the 10,000 test
-images (28 x 28, pixels/255, f32) must equal that of summary.json up to --tolerance samples: if two logits are within rounding of
-each other, the order of the sums decides. The tolerance is 2 samples for a run in f32, 20 in tf32, and 100 in bf16, whose rounding
-decides more often. A run without evaluation is only loaded. Exits with 0; with 1 after a difference; and with 77 and the word
-SKIPPED if torch, safetensors or torchvision is missing.
+Keys, shapes and types must equal those of the network's state_dict (networks.py; torchvision's own constructors for its
+two networks), including num_batches_tracked: load_state_dict(strict=True) alone accepts a missing one. The accuracy on
+the 10,000 test images (28 x 28, pixels/255, f32) must equal that of summary.json up to --tolerance samples: if two
+logits are within rounding of each other, the order of the sums decides. The tolerance is 2 samples for a run in f32, 20
+in tf32, and 100 in bf16, whose rounding decides more often. A run without evaluation is only loaded. Exits with 0; with
+1 after a difference; and with 77 and the word SKIPPED if torch, safetensors or torchvision is missing.
 """
 import argparse
 import json

@@ -1,5 +1,5 @@
-"""Rows that run suites of gpu_test and gpu_ranks_test. A test prints `figure: NAME = NUMBER` for the table. If several figures
-have the same name, the table shows the maximum."""
+"""Rows that run suites of gpu_test and gpu_ranks_test. A test prints `figure: NAME = NUMBER` for the table. If several
+figures have the same name, the table shows the maximum."""
 import math
 import re
 

@@ -1,4 +1,5 @@
-"""Runs programs so that none outlives its row. Each has its own process session; leftover processes of the session are ended."""
+"""Runs programs so that none outlives its row. Each has its own process session; leftover processes of the session are
+ended."""
 import os
 import signal
 import subprocess
@@ -53,8 +54,8 @@ class Process:
         return code if code >= 0 else 128 - code
 
     def members(self):
-        """(pid, parent, command) of the session's processes, without zombies. Ranks have their own process groups, but not their
-        own sessions."""
+        """(pid, parent, command) of the session's processes, without zombies. Ranks have their own process groups, but
+        not their own sessions."""
         found = []
         for entry in Path("/proc").iterdir():
             if not entry.name.isdigit():
