@@ -16,17 +16,20 @@
 namespace ddp {
 
 // Called when the gradient of parameter `id` is issued and final for this step.
-using Announce = std::function<void(int id)>;
+using GradientReady = std::function<void(int id)>;
 
 // Replaces values on the device by their sums over ranks, for the device work that follows. Called by every rank as
 // often, in the same order, with as many values.
 using AllReduceFn = std::function<void(float* values, int64_t count)>;
 
-// The flat buffers of one rank, on the device. They outlive the model.
+// The buffers of one rank, on the device. They outlive the model.
 struct ModelMemory {
   const float* weights = nullptr;
   float* gradients = nullptr;      // as parameters_of() lays them out
   float* bn_batch_sums = nullptr;  // of batch norms: the sums of this rank, as batch_norm_states_of() lays them out
+  const float* running_stats = nullptr;  // of batch norms, laid out alike: the centre of the sums in training
+  float* loss_stats = nullptr;           // two values: sum of losses, number of correct predictions
+  const uint32_t* epoch = nullptr;       // one value, for dropout
 };
 
 struct ModelConfig {
@@ -36,16 +39,15 @@ struct ModelConfig {
   uint64_t seed = 0;  // of dropout
 };
 
-// What all layers have in common in one pass over one shard.
+// What all layers have in common in one pass over one batch.
 struct Pass {
   enum class Kind { train, precise_bn, evaluate };  // precise_bn: forward as in training, for its statistics
   Kind kind = Kind::evaluate;
-  Samples samples;
-  int64_t global_size = 0;               // samples over all ranks
+  DeviceBatch batch;
   Gradient mode = Gradient::overwrite;   // of gradients and statistics
   const float* running_stats = nullptr;  // running statistics: the centre of sums, and what evaluation normalises by
   const uint32_t* epoch = nullptr;       // on the device
-  const Announce* announce = nullptr;    // null where more gradients will be added in this step
+  const GradientReady* gradient_ready = nullptr;  // null where a later micro-batch adds to the gradients
 };
 
 struct LayerValues {
@@ -73,14 +75,14 @@ class Layer {
   virtual void backward(const LayerValues& values, const Tensor& more, const Tensor& dy, const Tensor& dx,
                         const Pass& pass) = 0;
 
-  // The collectives and announcements of the calls above, on a rank whose shard is empty. Gradients stay as they are.
+  // The collectives and announcements of the calls above, on a rank whose batch is empty. Gradients stay as they are.
   virtual void forward_empty(const Pass&) {}
   virtual void backward_empty(const Pass& pass) { announce(pass); }
 
  protected:
   void announce(const Pass& pass) const {
-    if (!pass.announce) return;
-    for (const int id : parameters_) (*pass.announce)(id);
+    if (!pass.gradient_ready) return;
+    for (const int id : parameters_) (*pass.gradient_ready)(id);
   }
 
  private:

@@ -27,19 +27,19 @@ class Model {
   // To be called whenever the weights have changed, before they are used again.
   void bind();
 
-  // One pass forward and back (pass.kind train). Seeds the loss gradient of every sample with `sample_weight` (one over
-  // the size of the global batch), writes or adds to all gradients and statistics, and announces each parameter when
-  // its gradient is final. stats[0] and stats[1], on the device, are the sum of losses and the number of correct
-  // predictions (ops/ops.h), by the mode of the pass too. Of an empty shard: the collectives and announcements of the
-  // others, in their order; with Gradient::overwrite it zeroes the statistics, but neither gradients nor stats.
-  void forward_backward(const Pass& pass, float sample_weight, float* stats);
+  // One pass forward and back. The loss is divided as core/batch_plan.h says. The first micro-batch of a step writes
+  // gradients, statistics and loss_stats (ops/ops.h), later ones add to them. Calls `gradient_ready` for each parameter
+  // when its gradient is final; it is empty in all micro-batches but the last.
+  // An empty batch makes the collectives and calls of the others, in their order. As the first micro-batch it zeroes
+  // the statistics, but neither gradients nor loss_stats.
+  void forward_backward(const DeviceBatch& batch, const GradientReady& gradient_ready = {});
 
-  // Forward only (pass.kind precise_bn): writes or adds to the statistics. Every rank calls it, with an empty shard
-  // too.
-  void precise_bn(const Pass& pass);
+  // Forward only, as in training: writes or adds to the statistics. Every rank calls it, with an empty batch too.
+  void recompute(const DeviceBatch& batch, Gradient mode);
 
-  // Forward only (pass.kind evaluate): stats as above, overwritten, of the loss without label smoothing.
-  void evaluate(const Pass& pass, float* stats);
+  // Forward only, normalised by `running_stats`. Overwrites loss_stats; the loss has no label smoothing. The batch is
+  // not empty.
+  void evaluate(const DeviceBatch& batch, const float* running_stats, float* loss_stats);
 
   ImageShape input() const { return input_image_; }
   int64_t activation_bytes() const { return static_cast<int64_t>(arena_.bytes()); }

@@ -6,11 +6,11 @@
 
 #include "ops/batch_norm.h"
 #include "ops/conv2d.h"
+#include "ops/device_batch.h"
 #include "ops/dropout.h"
 #include "ops/linear.h"
 #include "ops/optimizer.h"
 #include "ops/pool2d.h"
-#include "ops/samples.h"
 
 #include <cstdint>
 #include <memory>
@@ -39,9 +39,9 @@ class Ops {
   // The same logical values in another format. Padding as device/format.h says. Not in place.
   virtual void reorder(const Tensor& from, const Tensor& to) = 0;
 
-  // x = pixels / 255 for x.shape.n = samples.size images of the shape `image`; where x is smaller it becomes their top
+  // x = pixels / 255 for x.shape.n = batch.size images of the shape `image`; where x is smaller it becomes their top
   // left part. Lanes past n become 0.
-  virtual void normalize(const Samples& samples, const ImageShape& image, const Tensor& x) = 0;
+  virtual void normalize(const DeviceBatch& batch, const ImageShape& image, const Tensor& x) = 0;
 
   // y = max(x, 0) and dx = dy * (y > 0), for a ReLU that no op before it can fuse. In place is allowed.
   virtual void relu(const Tensor& x, const Tensor& y) = 0;
@@ -51,7 +51,7 @@ class Ops {
   virtual void add(const Tensor& a, const Tensor& b, const Tensor& y) = 0;
 
   // For y from x and, with the same arguments, for dx from dy. In place is allowed.
-  virtual void dropout(const Dropout& dropout, const Tensor& x, const Samples& samples, const Tensor& y) = 0;
+  virtual void dropout(const Dropout& dropout, const Tensor& x, const DeviceBatch& batch, const Tensor& y) = 0;
 
   // Softmax cross-entropy over the channels of `logits` (1 x 1 x classes), in the numerically safe form
   //   loss_i = log(sum_k exp(z_ik - max_i)) - (z_i,label - max_i).
@@ -59,8 +59,8 @@ class Ops {
   // label; `mode` says whether both are overwritten or added to. With dlogits: (softmax - target) * scale, 0 in lanes
   // past n; dlogits may be logits. The target is (1 - smoothing) * onehot + smoothing / classes, and loss_i then
   // - sum_k target_ik * log softmax_ik, as in torch.nn.CrossEntropyLoss(label_smoothing).
-  virtual void softmax_cross_entropy(const Tensor& logits, const Samples& samples, float* stats) = 0;  // overwrites
-  virtual void softmax_cross_entropy_backward(const Tensor& logits, const Samples& samples, float scale,
+  virtual void softmax_cross_entropy(const Tensor& logits, const DeviceBatch& batch, float* stats) = 0;  // overwrites
+  virtual void softmax_cross_entropy_backward(const Tensor& logits, const DeviceBatch& batch, float scale,
                                               float smoothing, const Tensor& dlogits, float* stats, Gradient mode) = 0;
 
   // Where values[0..count) holds NaN or infinity and *flag is still 0: *flag = mark.

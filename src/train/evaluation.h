@@ -2,7 +2,7 @@
 #pragma once
 
 #include "data/sampler.h"
-#include "train/device_data.h"
+#include "train/device_dataset.h"
 #include "train/precise_bn.h"
 #include "train/replica.h"
 
@@ -26,7 +26,7 @@ class Evaluator {
  public:
   // `sampler` is sequential over `data`. With `precise_bn` batch norms use its statistics, else the running ones.
   // All of these outlive it.
-  Evaluator(Replica& replica, DeviceData& data, const DistributedSampler& sampler, PreciseBn* precise_bn = nullptr);
+  Evaluator(Replica& replica, DeviceDataset& data, const DistributedSampler& sampler, PreciseBn* precise_bn = nullptr);
 
   // Collective. Before each batch `go_on` is asked, which answers all ranks alike; where it says no, nothing is
   // returned. Throws CollectiveError(Exit::internal) unless the ranks together have seen each sample of the data set.
@@ -37,7 +37,7 @@ class Evaluator {
 
  private:
   Replica& replica_;
-  DeviceData& data_;
+  DeviceDataset& data_;
   const DistributedSampler& sampler_;
   PreciseBn* precise_bn_;
   Buffer stats_, host_stats_;  // of one step; of all steps

@@ -46,19 +46,14 @@ double kib(int64_t floats) { return static_cast<double>(floats) * 4 / 1024; }
 
 std::string plan_report(Replica& replica, const DistributedSampler& sampler) {
   const int64_t local = sampler.shard(0).size();
-  Buffer pixels(replica.device, static_cast<size_t>(std::max<int64_t>(local, 1) * replica.model.input().elements()));
+  Buffer images(replica.device, static_cast<size_t>(std::max<int64_t>(local, 1) * replica.model.input().elements()));
   Buffer labels(replica.device, static_cast<size_t>(std::max<int64_t>(local, 1)) * sizeof(int32_t));
-  const Pass pass{.kind = Pass::Kind::train,
-                  .samples = {.pixels = pixels.as<uint8_t>(),
-                              .labels = labels.as<int32_t>(),
-                              .keys = labels.as<int32_t>(),
-                              .size = local},
-                  .global_size = sampler.micro_batch(0, 0).size(),
-                  .mode = Gradient::overwrite,
-                  .running_stats = replica.state(),
-                  .epoch = reinterpret_cast<const uint32_t*>(replica.gradients() + replica.frame.epoch)};
-  const double compute = sampler.micro_batches() *
-                         median_ms(replica, [&] { replica.model.forward_backward(pass, 1.0f, replica.ticket()); });
+  const DeviceBatch batch{.images = images.as<uint8_t>(),
+                          .labels = labels.as<int32_t>(),
+                          .keys = labels.as<int32_t>(),
+                          .size = local,
+                          .plan = sampler.plan(0)};
+  const double compute = sampler.micro_batches() * median_ms(replica, [&] { replica.model.forward_backward(batch); });
   std::string text = fmt::format("{} parameters in {} buckets, launched in this order:\n",
                                  total_count(replica.parameters), replica.plan.buckets.size());
   const Reducer& reducer = replica.reducer;

@@ -1,7 +1,7 @@
 #include "train/precise_bn.h"
 
-#include "train/feed.h"
-#include "train/work.h"
+#include "train/fences.h"
+#include "train/prefetcher.h"
 
 #include <functional>
 
@@ -17,18 +17,13 @@ PreciseBn::PreciseBn(Replica& replica, const Dataset& data, const DistributedSam
 bool PreciseBn::run(const std::function<bool()>& go_on) {
   Replica& r = replica_;
   const int64_t steps = sampler_.steps_per_epoch();
-  Feed feed(data_, sampler_, 0, steps, kEvaluationFences);
+  Prefetcher prefetcher(data_, sampler_, 0, steps, kEvaluationFences);
   for (int64_t step = 0; step < steps; ++step) {
     if (!go_on()) return false;
-    const Shard& shard = feed.next();
-    const bool first = step == 0;
-    r.run(*graphs_, {.kind = first ? kFirstPreciseBn : kPreciseBn, .size = shard.batch.global_size}, [&] {
-      r.model.precise_bn({.kind = Pass::Kind::precise_bn,
-                          .samples = shard.samples,
-                          .global_size = shard.batch.global_size,
-                          .mode = first ? Gradient::overwrite : Gradient::add,
-                          .running_stats = r.state()});
-    });
+    const DeviceBatch& batch = prefetcher.next();
+    const Gradient mode = step == 0 ? Gradient::overwrite : Gradient::add;
+    const auto work = [&] { r.model.precise_bn(batch, mode); };
+    r.run(*graphs_, {.kind = static_cast<int>(mode), .size = batch.plan.global_size}, std::ref(work));
     r.device.poll();
   }
   const int64_t count = state_count(r.batch_norms);

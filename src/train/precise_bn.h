@@ -5,7 +5,7 @@
 
 #include "data/sampler.h"
 #include "data/subset.h"
-#include "train/device_data.h"
+#include "train/device_dataset.h"
 #include "train/replica.h"
 
 #include <cstddef>
@@ -19,8 +19,8 @@ class PreciseBn {
  public:
   static constexpr int64_t kSamples = 12800;  // more change nothing that shows in an accuracy
 
-  // `sampler` is sequential over as many of the samples of `data` as it has. `limit_bytes` as for DeviceData. Replica
-  // and data outlive it.
+  // `sampler` is sequential over as many of the samples of `data` as it has. `limit_bytes` as for DeviceDataset.
+  // Replica and data outlive it.
   PreciseBn(Replica& replica, const Dataset& data, const DistributedSampler& sampler, size_t limit_bytes);
 
   // Collective. Before each batch `go_on` is asked, which answers all ranks alike; where it says no, run() ends there,
@@ -32,7 +32,7 @@ class PreciseBn {
   Replica& replica_;
   const DistributedSampler sampler_;
   const Subset samples_;
-  DeviceData data_;
+  DeviceDataset data_;
   std::unique_ptr<GraphCache> graphs_;
 };
 

@@ -30,7 +30,7 @@ Step::~Step() {
   replica_.reducer.around_launch({});
 }
 
-std::optional<StepResult> Step::run(const NextShard& next, double lr) {
+std::optional<StepResult> Step::run(const NextBatch& next, double lr) {
   std::optional<StepResult> earlier;
   if (issued_ - settled_ == kStepsInFlight) earlier = settle();
 
@@ -44,19 +44,18 @@ std::optional<StepResult> Step::run(const NextShard& next, double lr) {
     enter(Phase::data, step);
     const Stopwatch watch;
     if (injector_ && micro == 0) injector_->before_step(step, r);
-    const Shard& shard = next();
+    const DeviceBatch& batch = next();
     data_ms += watch.milliseconds();
-    DDP_EXPECT(shard.batch.micro == micro);
-    if (micro == 0) begin(now, shard.batch, lr);
+    DDP_EXPECT(batch.plan.micro == micro);
+    if (micro == 0) begin(now, batch.plan, lr);
     const bool begins = micro == 0, ends = micro == last;
     // What is recorded depends on the step's size and on which part of it this is.
-    const auto work = [&] { compute(shard, begins, ends); };
+    const auto work = [&] { compute(batch, begins, ends); };
     enter(Phase::compute, step);
     if (injector_ && injector_->unrecorded(step))
       work();
     else
-      r.run(*graphs_,
-            {.kind = training_step(begins, ends), .size = shard.batch.step_size * config_.micro_batches + micro},
+      r.run(*graphs_, {.kind = micro, .size = batch.plan.step_size},
             std::ref(work));  // by reference: nothing is taken from the heap
   }
   now.result.data_ms = data_ms;
@@ -65,7 +64,7 @@ std::optional<StepResult> Step::run(const NextShard& next, double lr) {
   return earlier;
 }
 
-void Step::begin(Pending& now, const Batch& batch, double lr) {
+void Step::begin(Pending& now, const BatchPlan& batch, double lr) {
   Replica& r = replica_;
   now.result = {.step = ++issued_, .epoch = batch.epoch + 1, .lr = lr, .skipped = {}};
   now.expected_samples = batch.step_size;
@@ -82,25 +81,17 @@ void Step::begin(Pending& now, const Batch& batch, double lr) {
 
 // The same device work for every step over as many samples: what differs lies in the frame, and in what the samples
 // point to.
-void Step::compute(const Shard& shard, bool begins, bool ends) {
+void Step::compute(const DeviceBatch& batch, bool begins, bool ends) {
   Replica& r = replica_;
   auto* const timestamps = reinterpret_cast<int64_t*>(r.gradients() + r.frame.timestamps);
   if (begins) {
     r.device.timestamp(timestamps);
     // An empty shard adds nothing, and takes part in every collective. What a scatter has left in the gaps between
     // tensors would stay.
-    if (shard.batch.size == 0 || r.reducer.wire().scatter)
-      r.device.zero(r.gradients(), bytes_of_floats(r.plan.gradients));
+    if (batch.size == 0 || r.reducer.wire().scatter) r.device.zero(r.gradients(), bytes_of_floats(r.plan.gradients));
   }
   if (ends) r.reducer.begin();
-  const Pass pass{.kind = Pass::Kind::train,
-                  .samples = shard.samples,
-                  .global_size = shard.batch.global_size,
-                  .mode = begins ? Gradient::overwrite : Gradient::add,
-                  .running_stats = r.state(),
-                  .epoch = reinterpret_cast<const uint32_t*>(r.gradients() + r.frame.epoch),
-                  .announce = ends ? &announce_ : nullptr};
-  r.model.forward_backward(pass, static_cast<float>(1.0 / static_cast<double>(shard.batch.step_size)), r.ticket());
+  r.model.forward_backward(batch, ends ? announce_ : GradientReady{});
   if (!ends) return;
 
   if (!r.batch_norms.empty()) flag_nonfinite(r.statistics(), state_count(r.batch_norms), TicketLayout::kBadStatistics);
@@ -110,7 +101,7 @@ void Step::compute(const Shard& shard, bool begins, bool ends) {
   r.reducer.finish();
   enter(Phase::update, issued_);
   r.device.timestamp(timestamps + 2);
-  update(shard.batch.step_size);
+  update(batch.plan.step_size);
   r.device.timestamp(timestamps + 3);
 }
 

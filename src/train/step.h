@@ -2,11 +2,11 @@
 #pragma once
 
 #include "ddp/ticket.h"
-#include "train/feed.h"
+#include "train/fences.h"
 #include "train/injection.h"
 #include "train/phase_tracker.h"
+#include "train/prefetcher.h"
 #include "train/replica.h"
-#include "train/work.h"
 
 #include <array>
 #include <cstdint>
@@ -47,11 +47,10 @@ class Step {
   Step(const Step&) = delete;
   Step& operator=(const Step&) = delete;
 
-  // Issues the step and does not wait for its result; `next` gives this rank's shards, one for each micro-batch.
+  // Issues the step and does not wait for its result; `next` gives this rank's batches, one for each micro-batch.
   // Returns the result of the step before the last, which every rank acts on alike: it throws where a rank has seen NaN
   // or infinity (Exit::numerics) or is at another step (Exit::communication); both are CollectiveErrors.
-  using NextShard = std::function<const Shard&()>;
-  std::optional<StepResult> run(const NextShard& next, double lr);
+  std::optional<StepResult> run(const NextBatch& next, double lr);
 
   // Waits for the steps still in flight, in order.
   std::vector<StepResult> drain();
@@ -65,8 +64,8 @@ class Step {
     Buffer frame;  // of the host
   };
 
-  void begin(Pending& pending, const Batch& batch, double lr);
-  void compute(const Shard& shard, bool begins, bool ends);
+  void begin(Pending& pending, const BatchPlan& batch, double lr);
+  void compute(const DeviceBatch& batch, bool begins, bool ends);
   void update(int64_t samples);
   void enter(Phase phase, int64_t step);
   void launch(int bucket, const std::function<void()>& launch);
@@ -79,7 +78,7 @@ class Step {
   const StepConfig config_;
   PhaseTracker* phases_;
   Injector* injector_;
-  Announce announce_;
+  GradientReady announce_;
   std::vector<std::string> bucket_names_;  // for profilers
   int64_t issued_, settled_;
   int64_t skipped_in_a_row_;

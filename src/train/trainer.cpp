@@ -1,11 +1,11 @@
 #include "train/trainer.h"
 
 #include "core/stopwatch.h"
-#include "train/device_data.h"
-#include "train/feed.h"
+#include "train/device_dataset.h"
+#include "train/fences.h"
 #include "train/precise_bn.h"
+#include "train/prefetcher.h"
 #include "train/snapshot.h"
-#include "train/work.h"
 
 #include <algorithm>
 #include <array>
@@ -47,7 +47,7 @@ class Trainer {
   PhaseTracker& phases_;
   const int64_t steps_per_epoch_, total_;
 
-  DeviceData train_data_, test_data_;
+  DeviceDataset train_data_, test_data_;
   std::optional<PreciseBn> precise_bn_;
   Evaluator evaluator_;
   Step step_;
@@ -141,12 +141,12 @@ void Trainer::save_final() {
 
 // Between pauses up to two steps are in flight; in a pause none is.
 void Trainer::train_to_end() {
-  Feed feed(train_data_, sampler_, state_.step, total_, kTrainingFences);
-  const Step::NextShard next_shard = [&]() -> const Shard& { return feed.next(); };
+  Prefetcher prefetcher(train_data_, sampler_, state_.step, total_, kTrainingFences);
+  const NextBatch next_batch = [&]() -> const DeviceBatch& { return prefetcher.next(); };
   training_ = {};
   for (int64_t k = state_.step; k < total_ && !report_.stopped; ++k) {
     const double rate = rate_at(config_.schedule, samples_before(k), sampler_.samples());
-    if (const auto result = step_.run(next_shard, rate)) settle(*result);
+    if (const auto result = step_.run(next_batch, rate)) settle(*result);
     if (pauses_after(k + 1)) pause();
   }
   accumulate_train_time();

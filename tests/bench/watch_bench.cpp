@@ -34,9 +34,9 @@ void run() {
   auto world = make_local_communicators(1);
   Fixture fixture({.batch_size = 128}, make_model("lenet", grey, 4), data, *device, *ops, *world[0]);
   Replica& r = fixture.replica;
-  DeviceData on_device(*device, data, fixture.largest(), 0);
-  Feed feed(on_device, fixture.sampler(), 0, 2 * kPairs * kSteps, kTrainingFences);
-  const Step::NextShard next = [&]() -> const Shard& { return feed.next(); };
+  DeviceDataset on_device(*device, data, fixture.largest(), 0);
+  Prefetcher prefetcher(on_device, fixture.sampler(), 0, 2 * kPairs * kSteps, kTrainingFences);
+  const NextBatch next = [&]() -> const DeviceBatch& { return prefetcher.next(); };
 
   const auto tables = make_local_heartbeat_tables(1);
   const auto block = [&](bool watched) {

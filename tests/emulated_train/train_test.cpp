@@ -109,7 +109,7 @@ TEST_P(EmulatedTraining, EvaluationCountsEverySampleOnce) {
   const MemoryDataset data = small_data(50);
   const auto evaluate = [&](Communicator& c, Device& device, Ops& ops) {
     Fixture fixture({.batch_size = 16, .order = Order::sequential}, small_network(), data, device, ops, c);
-    DeviceData on_device(device, data, fixture.largest(), GetParam().resident ? size_t{1} << 30 : 0);
+    DeviceDataset on_device(device, data, fixture.largest(), GetParam().resident ? size_t{1} << 30 : 0);
     Evaluator evaluator(fixture.replica, on_device, fixture.sampler());
     const Evaluation first = evaluator.run(), second = evaluator.run(), third = evaluator.run();
     EXPECT_EQ(first.correct, second.correct);
@@ -183,10 +183,10 @@ TEST(EmulatedStreams, TheHostRunsTwoStepsAheadOfTheDevice) {
   for (const bool graphs : {true, false})
     on_gpus({"nccl_1", 1, true, graphs, true}, [&](Communicator& c, Device& device, Ops& ops) {
       Fixture fixture({.batch_size = 16}, small_network(), data, device, ops, c);
-      DeviceData on_device(device, data, fixture.largest(), size_t{1} << 30);
-      Feed feed(on_device, fixture.sampler(), 0, 12, kTrainingFences);
+      DeviceDataset on_device(device, data, fixture.largest(), size_t{1} << 30);
+      Prefetcher prefetcher(on_device, fixture.sampler(), 0, 12, kTrainingFences);
       Step step(fixture.replica);
-      const Step::NextShard next = [&]() -> const Shard& { return feed.next(); };
+      const NextBatch next = [&]() -> const DeviceBatch& { return prefetcher.next(); };
       for (int k = 0; k < 12; k += 2) {
         device.synchronize();
         const auto before = c.completed();

@@ -50,7 +50,7 @@ Outcome outcome_of(Fixture& fixture, const Dataset& first_batch) {
   Replica& r = fixture.replica;
   Outcome outcome{.steps = six_steps(fixture, 0), .state = r.download_state(r.state()), .evaluation = 0};
   const DistributedSampler sequential(first_batch.size(), first_batch.size(), Order::sequential, 0, 0, {1.0});
-  DeviceData data(r.device, first_batch, first_batch.size(), size_t{1} << 30);
+  DeviceDataset data(r.device, first_batch, first_batch.size(), size_t{1} << 30);
   outcome.evaluation = Evaluator(r, data, sequential).run().loss;
   return outcome;
 }

@@ -193,7 +193,7 @@ class FreeRunning : public Invariance {
   // On rank 0; 0 elsewhere.
   double distance(int size, const std::vector<double>& weights = {},
                   const std::function<FaultyCommunicator::Hook(const Fixture*&)>& hook = {},
-                  const std::function<void(int, Shard&)>& change = {}) {
+                  const std::function<void(int, DeviceBatch&)>& change = {}) {
     double result = 0;
     in_world(size, [&](Communicator& part) {
       const Fixture* at = nullptr;
@@ -201,9 +201,9 @@ class FreeRunning : public Invariance {
           part, hook ? hook(at) : [](DeviceSpan) { return true; });
       Fixture fixture({.seed = kSeed, .rank_weights = weights}, network, *data, *device, *ops, tampering);
       at = &fixture;
-      const auto losses = fixture.losses(0, kSteps, [&](Shard& shard) {
-        current = shard.batch;
-        if (change) change(part.rank(), shard);
+      const auto losses = fixture.losses(0, kSteps, [&](DeviceBatch& batch) {
+        current = batch.plan;
+        if (change) change(part.rank(), batch);
       });
       if (part.rank() == 0) result = loss_distance(losses, expected);
     });
@@ -220,7 +220,7 @@ class FreeRunning : public Invariance {
   std::unique_ptr<Dataset> data;
   static inline std::vector<double> expected;  // of one rank, known after the first of these tests
   static inline bool known = false;
-  Batch current;
+  BatchPlan current;
 };
 
 TEST_F(FreeRunning, LossesAgreeAtEveryWorldSize) {
@@ -256,18 +256,17 @@ TEST_F(FreeRunning, CatchesABucketThatIsNotSummed) {
 }
 
 TEST_F(FreeRunning, CatchesARepeatedSample) {
-  std::vector<uint8_t> pixels;
+  std::vector<uint8_t> images;
   std::vector<int32_t> labels;
-  const double d = distance(3, {}, {}, [&](int rank, Shard& shard) {
-    const Batch& batch = shard.batch;
+  const double d = distance(3, {}, {}, [&](int rank, DeviceBatch& batch) {
     if (rank != 1 || batch.size < 2) return;
     const int64_t image = data->image_shape().elements();
-    pixels.assign(batch.pixels, batch.pixels + batch.size * image);
+    images.assign(batch.images, batch.images + batch.size * image);
     labels.assign(batch.labels, batch.labels + batch.size);
-    std::memcpy(pixels.data() + image, pixels.data(), image);
+    std::memcpy(images.data() + image, images.data(), image);
     labels[1] = labels[0];
-    shard.samples.pixels = pixels.data();
-    shard.samples.labels = labels.data();
+    batch.images = images.data();
+    batch.labels = labels.data();
   });
   expect_caught(d);
 }

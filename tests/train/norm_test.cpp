@@ -121,7 +121,7 @@ TEST_P(Norms, RecomputedStatisticsDoNotKnowTheWorldSize) {
       const auto weights = r.download_weights(), state = r.download_state(r.state());
       const DistributedSampler sequential(data.size(), 16, Order::sequential, 0, c.rank(),
                                           std::vector<double>(c.size(), 1.0));
-      DeviceData on_device(device, data, fixture.largest(), 0);
+      DeviceDataset on_device(device, data, fixture.largest(), 0);
       PreciseBn precise_bn(r, data, sequential, 0);
       const Evaluation evaluation = Evaluator(r, on_device, sequential, &precise_bn).run();
       EXPECT_EQ(r.download_weights(), weights);
@@ -161,7 +161,7 @@ TEST(BadSteps, AreCountedInARow) {
       Replica& r = fixture.replica;
       int64_t step = 0;
       const float kept = r.weights()[0];
-      const auto poison = [&](Shard&) {
+      const auto poison = [&](DeviceBatch&) {
         r.weights()[0] = step == 2 || step == 3 ? NAN : kept;
         r.model.bind();
         ++step;
@@ -190,7 +190,7 @@ TEST(BadSteps, AreLeftOutWhereAskedFor) {
       int64_t step = 0;
       float kept = 0;
       std::vector<float> before, after;
-      const auto poison = [&](Shard&) {
+      const auto poison = [&](DeviceBatch&) {
         if (step == 2 || step == 5) {
           before = r.download_weights();
           kept = std::exchange(r.weights()[0], NAN);

@@ -54,21 +54,16 @@ TEST(Overlap, FirstBucketLeavesBeforeBackwardHasEnded) {
       return true;
     });
     Fixture fixture({.batch_size = 16}, make_model("lenet", {28, 28, 1}, 4), data, device, ops, recording);
-    DeviceData on_device(device, data, fixture.largest(), 0);
-    Feed feed(on_device, fixture.sampler(), 0, 1, kTrainingFences);
-    const Shard& shard = feed.next();
+    DeviceDataset on_device(device, data, fixture.largest(), 0);
+    Prefetcher prefetcher(on_device, fixture.sampler(), 0, 1, kTrainingFences);
+    const DeviceBatch& batch = prefetcher.next();
     Replica& r = fixture.replica;
     r.reducer.begin();
-    const Announce announce = [&](int id) {
+    const GradientReady gradient_ready = [&](int id) {
       ++announced;
       r.reducer.ready(id);
     };
-    r.model.forward_backward({.kind = Pass::Kind::train,
-                              .samples = shard.samples,
-                              .global_size = 16,
-                              .running_stats = r.state(),
-                              .announce = &announce},
-                             1.0f / 16, r.ticket());
+    r.model.forward_backward(batch, gradient_ready);
     r.reducer.ready(r.reducer.tail());
     r.reducer.finish();
     ASSERT_EQ(announced_at_launch.size(), r.plan.buckets.size());

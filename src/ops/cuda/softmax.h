@@ -9,7 +9,7 @@ namespace ddp {
 void reserve_softmax(CudaContext& context);  // when plans are made: what it takes of the workspace
 
 // dlogits null: the loss only.
-void softmax_cross_entropy(CudaContext& context, const Tensor& logits, const Samples& samples, float scale,
+void softmax_cross_entropy(CudaContext& context, const Tensor& logits, const DeviceBatch& batch, float scale,
                            float smoothing, const Tensor* dlogits, float* stats, Gradient mode);
 
 }  // namespace ddp
