@@ -27,7 +27,8 @@ class Ops {
   virtual std::unique_ptr<Pool2d> pool2d(const Pool2dDesc& desc, std::span<const int64_t> batch_sizes) = 0;
   virtual std::unique_ptr<BatchNorm> batch_norm(const BatchNormDesc& desc, std::span<const int64_t> batch_sizes) = 0;
   virtual std::unique_ptr<RunningStats> running_stats(std::span<const RunningStatsSpan> layers) = 0;
-  virtual std::unique_ptr<Optimizer> optimizer(const OptimizerDesc& desc, std::span<const OptimizerTensor> tensors) = 0;
+  virtual std::unique_ptr<OptimizerOp> optimizer(const OptimizerDesc& desc,
+                                                 std::span<const OptimizerTensor> tensors) = 0;
 
   // The type of activations and of their gradients. Weights and their gradients are f32 always.
   virtual DType activation_dtype() const = 0;

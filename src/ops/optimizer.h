@@ -1,13 +1,14 @@
 // The update of the weights: one pass over the flat buffers, which reads gradients once and writes weights and state
-// once. With g the gradient times *gradient_scale, d the weight decay (0 for a tensor that does not decay), r the rate:
+// once. With g the gradient times *gradient_scale, d the weight decay (0 for a tensor that does not decay):
 //
-//   decay      decoupled: w -= r * d * w first; else g += d * w first
-//   sgd        without momentum: w -= r * g. Else m = momentum * m + g, and w -= r * (nesterov ? g + momentum * m : m)
+//   decay      decoupled: w -= lr * d * w first; else g += d * w first
+//   sgd        without momentum: w -= lr * g. Else m = momentum * m + g, and w -= lr * (nesterov ? g + momentum * m :
+//   m)
 //              (PyTorch's torch.optim.SGD with dampening 0)
 //   adam       m = b1 * m + (1 - b1) * g, v = b2 * v + (1 - b2) * g^2,
-//              w -= r / (1 - b1^t) * m / (sqrt(v / (1 - b2^t)) + epsilon)   (Kingma and Ba, 2015; torch.optim.Adam, and
-//              AdamW of Loshchilov and Hutter, 2019, where decoupled)
-//   lars       m = momentum * m + r * l * (g + d * w), w -= m, where l = trust * |w| / (|g| + d * |w|) of the whole
+//              w -= lr / (1 - b1^t) * m / (sqrt(v / (1 - b2^t)) + epsilon)   (Kingma and Ba, 2015; torch.optim.Adam,
+//              and AdamW of Loshchilov and Hutter, 2019, where decoupled)
+//   lars       m = momentum * m + lr * l * (g + d * w), w -= m, where l = trust * |w| / (|g| + d * |w|) of the whole
 //              tensor if it decays and both norms are above 0, else 1; g is scaled already
 //              (You, Gitman and Ginsburg, 2017, algorithm 1)
 #pragma once
@@ -41,7 +42,7 @@ struct OptimizerTensor {
 
 // What changes from step to step, on the device.
 struct OptimizerScalars {
-  float rate = 0;
+  float lr = 0;
   float correction1 = 1, correction2 = 1;  // adam: 1 - b1^t and 1 - b2^t at step t = 1, 2, ...
   float gradient_scale = 1;
 };
@@ -56,9 +57,9 @@ struct OptimizerPart {
 };
 
 // A plan. lars works on the whole buffer only.
-class Optimizer {
+class OptimizerOp {
  public:
-  virtual ~Optimizer() = default;
+  virtual ~OptimizerOp() = default;
 
   // Nothing where any value of `skip` is not 0. Scalars and skip live on the device. Gaps between tensors stay 0.
   virtual void step(const OptimizerPart& part, const OptimizerScalars* scalars, std::span<const float> skip) = 0;

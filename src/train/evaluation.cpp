@@ -28,7 +28,7 @@ std::optional<Evaluation> Evaluator::run(const std::function<bool()>& go_on) {
   const Stopwatch watch;
   if (precise_bn_ && !precise_bn_->run(go_on)) return std::nullopt;
   const double recomputed = watch.seconds();
-  const float* const state = precise_bn_ ? replica_.evaluation_state() : replica_.state();
+  const float* const running_stats = precise_bn_ ? replica_.eval_stats() : replica_.running_stats();
 
   const int64_t steps = sampler_.steps_per_epoch();
   float* const stats = host_stats_.as<float>();
@@ -39,7 +39,7 @@ std::optional<Evaluation> Evaluator::run(const std::function<bool()>& go_on) {
     const DeviceBatch& batch = prefetcher.next();
     stats[2 * step] = stats[2 * step + 1] = 0;
     if (batch.size == 0) continue;
-    const auto work = [&] { replica_.model.evaluate(batch, state, stats_.as<float>()); };
+    const auto work = [&] { replica_.model.evaluate(batch, running_stats, stats_.as<float>()); };
     graphs_->run({.size = batch.size}, std::ref(work));
     replica_.device.download(stats + 2 * step, stats_.data(), kStatBytes);
     sums[2] += static_cast<double>(batch.size);

@@ -23,14 +23,14 @@ bool PreciseBn::run(const std::function<bool()>& go_on) {
     const DeviceBatch& batch = prefetcher.next();
     const Gradient mode = step == 0 ? Gradient::overwrite : Gradient::add;
     const auto work = [&] { r.model.precise_bn(batch, mode); };
-    r.run(*graphs_, {.kind = static_cast<int>(mode), .size = batch.plan.global_size}, std::ref(work));
+    r.run(graphs_.get(), {.kind = static_cast<int>(mode), .size = batch.plan.global_size}, std::ref(work));
     r.device.poll();
   }
   const int64_t count = state_count(r.batch_norms);
-  r.communicator.wait(r.communicator.all_reduce({r.statistics(), count, DType::f32}));
-  r.ops.copy_or_add(r.state(), r.evaluation_state(), count,
+  r.communicator.wait(r.communicator.all_reduce({r.bn_batch_sums(), count, DType::f32}));
+  r.ops.copy_or_add(r.running_stats(), r.eval_stats(), count,
                     Gradient::overwrite);  // its means are the centres of the sums
-  r.running_stats().update(r.evaluation_state(), r.statistics(), static_cast<float>(sampler_.samples()), true, {});
+  r.running_stats_op->update(r.eval_stats(), r.bn_batch_sums(), static_cast<float>(sampler_.samples()), true, {});
   r.device.synchronize();
   return true;
 }

@@ -1,6 +1,6 @@
 // The statistics of all batch norms with the weights as they are, over the first samples of a data set: forward passes
 // in which each global batch is normalised by its own mean and variance, over all ranks, so that the world size does
-// not show. They are put into the replica's evaluation_state; nothing that training uses is changed.
+// not show. They are put into the replica's eval_stats; nothing that training uses is changed.
 #pragma once
 
 #include "data/sampler.h"
@@ -24,7 +24,7 @@ class PreciseBn {
   PreciseBn(Replica& replica, const Dataset& data, const DistributedSampler& sampler, size_t limit_bytes);
 
   // Collective. Before each batch `go_on` is asked, which answers all ranks alike; where it says no, run() ends there,
-  // returns false, and the evaluation_state is not to be used.
+  // returns false, and the eval_stats is not to be used.
   bool run(const std::function<bool()>& go_on = [] { return true; });
   int64_t samples() const { return sampler_.samples(); }
 

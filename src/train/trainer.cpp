@@ -30,7 +30,7 @@ class Trainer {
 
   void train_to_end();
   int64_t samples_before(int64_t step) const;  // of the run
-  void settle(const StepResult& result);
+  void record(const StepResult& result);
   bool pauses_after(int64_t step) const;
   bool compares_at(int64_t step) const;
   void pause();
@@ -76,7 +76,7 @@ Trainer::Trainer(const TrainConfig& config, Replica& replica, const Datasets& da
                  samplers.statistics
                      ? &precise_bn_.emplace(replica, *data.train, *samplers.statistics, config.device_data_bytes)
                      : nullptr),
-      step_(replica, step_config(), &phases_, observers.injector),
+      step_(replica, step_config(), &phases_),
       state_(report_.state) {
   state_ = config.start;
   if (config.start_is_saved) {
@@ -142,11 +142,11 @@ void Trainer::save_final() {
 // Between pauses up to two steps are in flight; in a pause none is.
 void Trainer::train_to_end() {
   Prefetcher prefetcher(train_data_, sampler_, state_.step, total_, kTrainingFences);
-  const NextBatch next_batch = [&]() -> const DeviceBatch& { return prefetcher.next(); };
+  const NextBatch next_batch = config_.batch_source([&]() -> const DeviceBatch& { return prefetcher.next(); });
   training_ = {};
   for (int64_t k = state_.step; k < total_ && !report_.stopped; ++k) {
-    const double rate = rate_at(config_.schedule, samples_before(k), sampler_.samples());
-    if (const auto result = step_.run(next_batch, rate)) settle(*result);
+    const auto result = step_.run(next_batch, lr_at(config_.schedule, samples_before(k), sampler_.samples()));
+    if (result) record(*result);
     if (pauses_after(k + 1)) pause();
   }
   accumulate_train_time();
@@ -156,7 +156,7 @@ int64_t Trainer::samples_before(int64_t step) const {
   return step / steps_per_epoch_ * sampler_.samples() + step % steps_per_epoch_ * sampler_.global_batch_size(0);
 }
 
-void Trainer::settle(const StepResult& result) {
+void Trainer::record(const StepResult& result) {
   observers_.reporter.step(result);
   requested_ = std::max(requested_, result.request);
   ++state_.step;
@@ -178,7 +178,7 @@ bool Trainer::pauses_after(int64_t step) const {
 bool Trainer::compares_at(int64_t step) const { return config_.check_every > 0 && step % config_.check_every == 0; }
 
 void Trainer::pause() {
-  for (const StepResult& result : step_.drain()) settle(result);
+  for (const StepResult& result : step_.drain()) record(result);
   state_.skipped_in_a_row = step_.skipped_in_a_row();
   const Request requested = std::exchange(requested_, Request::none);
   report_.stopped = requested == Request::stop;

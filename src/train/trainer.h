@@ -5,7 +5,6 @@
 #include "data/sampler.h"
 #include "train/checkpoint_writer.h"
 #include "train/evaluation.h"
-#include "train/injection.h"
 #include "train/phase_tracker.h"
 #include "train/replica.h"
 #include "train/reporter.h"
@@ -39,6 +38,9 @@ struct TrainConfig {
   std::filesystem::path checkpoint = {};  // rank 0: that one
   int64_t updates = 0;                    // of the running statistics so far
 
+  // Decorates the source of the run's batches.
+  std::function<NextBatch(NextBatch)> batch_source = [](NextBatch next) { return next; };
+
   // Whether this rank has been asked to stop; from the training thread, often.
   std::function<bool()> stop_requested = [] { return false; };
 };
@@ -69,7 +71,6 @@ struct Observers {
   Reporter& reporter;
   PhaseTracker& phases;
   CheckpointWriter* writer = nullptr;  // of rank 0; null: nothing is saved
-  Injector* injector = nullptr;
 };
 
 // That the whole run has.

@@ -32,7 +32,7 @@ class ReferenceOps final : public Ops {
   std::unique_ptr<RunningStats> running_stats(std::span<const RunningStatsSpan> layers) override {
     return reference::make_running_stats(layers);
   }
-  std::unique_ptr<Optimizer> optimizer(const OptimizerDesc& desc, std::span<const OptimizerTensor> tensors) override {
+  std::unique_ptr<OptimizerOp> optimizer(const OptimizerDesc& desc, std::span<const OptimizerTensor> tensors) override {
     return reference::make_optimizer(desc, tensors);
   }
   DType activation_dtype() const override { return DType::f32; }

@@ -120,11 +120,11 @@ TEST_P(OtherNetworks, OneStepFromEqualWeights) {
         start_from(state, r);
         if (centred && size == 1) {
           centre_statistics(r, first_batch, batch);
-          centre = r.download_state(r.state());
+          centre = r.download_stats(r.running_stats());
         } else if (centred) {
           centre.resize(state_count(r.batch_norms));
           part.wait(part.broadcast(DeviceSpan::of(centre), 0));
-          r.load_state(centre);
+          r.load_running_stats(centre);
         }
         const SixSteps found = six_steps(fixture, 0);
         fixture.replica.check_replicas();
@@ -238,7 +238,7 @@ TEST_F(FreeRunning, CatchesAMeanOfMeans) {
       const auto scale =
           static_cast<float>(static_cast<double>(current.global_size) / (3.0 * static_cast<double>(current.size)));
       float* begin = static_cast<float*>(span.data);
-      float* end = std::min(begin + span.count, fixture->replica.ticket());
+      float* end = std::min(begin + span.count, fixture->replica.block.ticket().data());
       for (float* g = begin; g < end; ++g) *g *= scale;
       return true;
     };

@@ -118,16 +118,16 @@ TEST_P(Norms, RecomputedStatisticsDoNotKnowTheWorldSize) {
       Fixture fixture(config, norm_network(), data, device, ops, c);
       fixture.losses(0, 4);
       Replica& r = fixture.replica;
-      const auto weights = r.download_weights(), state = r.download_state(r.state());
+      const auto weights = r.download_weights(), state = r.download_stats(r.running_stats());
       const DistributedSampler sequential(data.size(), 16, Order::sequential, 0, c.rank(),
                                           std::vector<double>(c.size(), 1.0));
       DeviceDataset on_device(device, data, fixture.largest(), 0);
       PreciseBn precise_bn(r, data, sequential, 0);
       const Evaluation evaluation = Evaluator(r, on_device, sequential, &precise_bn).run();
       EXPECT_EQ(r.download_weights(), weights);
-      EXPECT_EQ(r.download_state(r.state()), state);
+      EXPECT_EQ(r.download_stats(r.running_stats()), state);
       if (c.rank() != 0) return;
-      const auto found = r.download_state(r.evaluation_state());
+      const auto found = r.download_stats(r.eval_stats());
       EXPECT_GT(distance(found, state), 0.1);
       if (world == 1) {
         expected = found;
@@ -209,7 +209,7 @@ TEST(BadSteps, AreLeftOutWhereAskedFor) {
       }
       const auto losses = fixture.losses(0, 8, poison);
       for (int64_t k = 0; k < 8; ++k) EXPECT_EQ(std::isfinite(losses[k]), k != 2 && k != 5) << k;
-      for (const float value : r.download_state(r.state())) EXPECT_TRUE(std::isfinite(value));
+      for (const float value : r.download_stats(r.running_stats())) EXPECT_TRUE(std::isfinite(value));
     });
 }
 

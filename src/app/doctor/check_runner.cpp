@@ -16,10 +16,10 @@ namespace {
 // Of a rank in a check, as others see it.
 enum Phase : int32_t { kNotYet, kWorks, kAwaitsOthers, kPhases };
 
-std::optional<Injection> hang_of(const Options& options, MpiSession& session) {
+std::optional<FaultInjection> hang_of(const Options& options, MpiSession& session) {
   return run_on_all_ranks(session, [&] {
     const auto injection = injection_of(options, session.size());
-    require(!injection || injection->kind == Injection::Kind::hang, Exit::usage,
+    require(!injection || injection->kind == FaultInjection::Kind::hang, Exit::usage,
             "--inject: --doctor rehearses kind=hang only, with the number of a check for the step");
     return injection;
   });

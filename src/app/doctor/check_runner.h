@@ -5,7 +5,7 @@
 #include "app/doctor/finding.h"
 #include "app/options.h"
 #include "comm/mpi/session.h"
-#include "train/injection.h"
+#include "train/fault_injection.h"
 
 #include <chrono>
 #include <cstdint>
@@ -39,7 +39,7 @@ class CheckRunner {
   MpiSession& session_;
   const bool speaks_, json_;
   const std::optional<double> limit_given_;  // seconds
-  const std::optional<Injection> injection_;
+  const std::optional<FaultInjection> injection_;
   int64_t number_ = 0;  // of the check, from 1
   mutable std::mutex mutex_;
   Findings findings_;

@@ -49,7 +49,7 @@ class CpuOps final : public Ops {
   std::unique_ptr<RunningStats> running_stats(std::span<const RunningStatsSpan> layers) override {
     return make_cpu_running_stats(layers);
   }
-  std::unique_ptr<Optimizer> optimizer(const OptimizerDesc& desc, std::span<const OptimizerTensor> tensors) override {
+  std::unique_ptr<OptimizerOp> optimizer(const OptimizerDesc& desc, std::span<const OptimizerTensor> tensors) override {
     return make_cpu_optimizer(workers_, desc, tensors);
   }
 

@@ -38,7 +38,7 @@ class CudaOps final : public Ops {
   std::unique_ptr<RunningStats> running_stats(std::span<const RunningStatsSpan> layers) override {
     return make_running_stats(context_, layers);
   }
-  std::unique_ptr<Optimizer> optimizer(const OptimizerDesc& desc, std::span<const OptimizerTensor> tensors) override {
+  std::unique_ptr<OptimizerOp> optimizer(const OptimizerDesc& desc, std::span<const OptimizerTensor> tensors) override {
     return make_optimizer(context_, desc, tensors);
   }
 
