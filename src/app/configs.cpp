@@ -103,8 +103,8 @@ WatchdogLimits limits_of(const Options& o, int rank) {
   return limits;
 }
 
-void require_it_happens(const Injection& injection, const Options& o, int64_t done, int64_t total) {
-  using Kind = Injection::Kind;
+void require_it_happens(const FaultInjection& injection, const Options& o, int64_t done, int64_t total) {
+  using Kind = FaultInjection::Kind;
   const bool lasts = injection.kind == Kind::slow || injection.kind == Kind::enospc;  // from its step on
   require((lasts || injection.step > done) && injection.step <= total, Exit::usage,
           "--inject {}: this run does the steps from {} to {}", o.inject, done + 1, total);
@@ -112,9 +112,9 @@ void require_it_happens(const Injection& injection, const Options& o, int64_t do
           "--inject {} does not go with --save-every never", o.inject);
 }
 
-std::optional<Injection> injection_of(const Options& options, int world) {
+std::optional<FaultInjection> injection_of(const Options& options, int world) {
   if (options.inject.empty()) return std::nullopt;
-  const Injection injection = parse_injection(options.inject);
+  const FaultInjection injection = parse_fault_injection(options.inject);
   require(injection.rank < world, Exit::usage, "--inject {}: there are {} ranks", options.inject, world);
   return injection;
 }

@@ -6,7 +6,7 @@
 #include "data/dataset.h"
 #include "nn/network.h"
 #include "train/diagnosis.h"
-#include "train/injection.h"
+#include "train/fault_injection.h"
 #include "train/replica.h"
 #include "train/trainer.h"
 
@@ -27,8 +27,8 @@ Samplers make_samplers(const Options& options, const Datasets& data, bool batch_
 ReplicaConfig replica_config(const Options& options, const Samplers& samplers);
 TrainConfig train_config(const Options& options);  // where it begins is not in the options
 WatchdogLimits limits_of(const Options& options, int rank);
-std::optional<Injection> injection_of(const Options& options, int world);
+std::optional<FaultInjection> injection_of(const Options& options, int world);
 // `done` steps of `total` were done before this run.
-void require_it_happens(const Injection& injection, const Options& options, int64_t done, int64_t total);
+void require_it_happens(const FaultInjection& injection, const Options& options, int64_t done, int64_t total);
 
 }  // namespace ddp

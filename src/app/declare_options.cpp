@@ -118,7 +118,7 @@ void declare_schedule(Group group, Options& o, OptionTexts& texts) {
   group.numbers("--lr-milestones", s.milestones, number(0, kLargest),
                 "epochs of the falls of multistep, counted from the end of the warm-up, such as 30,60");
   group.option("--lr-gamma", s.gamma, "factor of each fall of step and multistep")->check(above_0());
-  group.option("--lr-min", s.min_rate, "rate at the end of cosine and linear")->check(number(0, kLargest));
+  group.option("--lr-min", s.min_lr, "rate at the end of cosine and linear")->check(number(0, kLargest));
   group.option("--lr-warmup-epochs", s.warm_up_epochs, "epochs of warm-up, not necessarily whole ones")
       ->check(number(0, kLargest));
   group.choice("--lr-warmup-method", texts.lr_warmup_method, {"linear", "constant"}, "how the warm-up goes");

@@ -9,7 +9,7 @@
 #include "device/cuda/device.h"
 #include "ops/cpu/ops.h"
 #include "ops/cuda/ops.h"
-#include "train/work.h"
+#include "train/fences.h"
 
 #include <cstdlib>
 #include <span>

@@ -56,14 +56,14 @@ const Condition kConditions[] = {
 
 void require_schedule(const Options& o) {
   const ScheduleDesc& s = o.schedule;
-  require(std::isfinite(static_cast<float>(s.rate)), Exit::usage,
+  require(std::isfinite(static_cast<float>(s.lr)), Exit::usage,
           "--lr times what --lr-scale makes of it must be finite");
   require(!at_milestones(o) || !s.milestones.empty(), Exit::usage,
           "--lr-scheduler multistep needs --lr-milestones, such as 30,60");
   require(std::is_sorted(s.milestones.begin(), s.milestones.end()), Exit::usage, "--lr-milestones must ascend");
   require(s.warm_up_epochs < s.total_epochs || !warms_up(o), Exit::usage,
           "--lr-warmup-epochs must be below --epochs, which is {}", o.epochs);
-  require(!has_end(o) || s.min_rate <= s.rate, Exit::usage, "--lr-min must be at most the rate, which is {:g}", s.rate);
+  require(!has_end(o) || s.min_lr <= s.lr, Exit::usage, "--lr-min must be at most the rate, which is {:g}", s.lr);
 }
 
 }  // namespace

@@ -57,7 +57,7 @@ void parse_texts(const OptionTexts& texts, Options& o) {
   o.schedule.kind = parse_scheduler(texts.lr_scheduler);
   o.schedule.warm_up =
       texts.lr_warmup_method == "constant" ? ScheduleDesc::WarmUp::constant : ScheduleDesc::WarmUp::linear;
-  o.schedule.rate = scaled_rate(o.lr, o.lr_scale, o.batch_size, o.lr_base_batch);
+  o.schedule.lr = scaled_lr(o.lr, o.lr_scale, o.batch_size, o.lr_base_batch);
   o.schedule.total_epochs = static_cast<double>(o.epochs);
   o.save_every = parse_save_every(texts.save_every);
   o.step_timeout = parse_step_timeout(texts.step_timeout);

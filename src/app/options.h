@@ -46,7 +46,7 @@ struct Options {
   double lr = 0.2;  // as given
   RateScale lr_scale = RateScale::none;
   int64_t lr_base_batch = 256;
-  ScheduleDesc schedule;  // its rate is the one used: lr after lr_scale
+  ScheduleDesc schedule;  // its lr is the one used: after lr_scale
 
   // Machine
   std::string device = "auto";

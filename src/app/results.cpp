@@ -18,7 +18,7 @@ void write_results(const Options& o, const TrainReport& report, const Replica& r
   const bool recomputed = report.evaluation && report.evaluation->statistics_samples > 0;
   const ModelState state{
       .weights = replica.download_weights(),
-      .statistics = replica.download_state(recomputed ? replica.evaluation_state() : replica.state()),
+      .statistics = replica.download_stats(recomputed ? replica.eval_stats() : replica.running_stats()),
       .updates = report.updates};
   if (replica.communicator.rank() != 0) return;
 

@@ -129,7 +129,7 @@ int64_t restore_or_initialize(const Options& options, const ResumePoint& resume_
   if (!resume_point.resuming) {
     const ModelState initial = run_on_all_ranks(session, [&] { return initial_model(options, replica); });
     replica.load(initial.weights);
-    replica.load_state(initial.statistics);
+    replica.load_running_stats(initial.statistics);
     return initial.updates;
   }
   const std::vector<std::string> names = optimizer_state_names(replica);

@@ -21,6 +21,7 @@
 #include "ddp/hash.h"
 #include "ddp/replica_check.h"
 #include "train/checkpoint_folder.h"
+#include "train/fault_injection.h"
 #include "train/plan_report.h"
 #include "train/replica.h"
 #include "train/reporter.h"
@@ -64,7 +65,8 @@ std::unique_ptr<Reporter> make_reporter(const Options& o, const TrainConfig& con
 
 // Number of collectives of a step after its buckets.
 int trailing_collectives(const Replica& replica) {
-  return replica.reducer.collectives() - static_cast<int>(replica.plan.buckets.size()) + replica.update.collectives();
+  return replica.reducer.collectives() - static_cast<int>(replica.plan.buckets.size()) +
+         replica.optimizer.collectives();
 }
 
 // Prints how to resume a stopped run. Throws a CollectiveError where its last step was not saved.
@@ -134,6 +136,10 @@ Exit run_training(const Options& options, MpiSession& session, Signals& signals,
       require_it_happens(*injection, options, config.start.step, total_steps(config, samplers.train));
       return true;
     });
+  if (injection)
+    config.batch_source = [&, done = config.start.step](NextBatch next) {
+      return with_fault(*injection, replica, done, std::move(next));
+    };
   config.start.affects_results = now.affects_results;
   config.start.affects_rounding = now.affects_rounding;
   config.start.autotune = now.autotune;
@@ -151,24 +157,20 @@ Exit run_training(const Options& options, MpiSession& session, Signals& signals,
 
   const auto reporter =
       run_on_all_ranks(session, [&] { return make_reporter(options, config, samplers.train, rank, path); });
-  Injector injector(injection, rank);
   std::optional<CheckpointWriter> writer;
   const Tensors tensors{replica.parameters, replica.batch_norms};
   if (rank == 0)
     writer.emplace(CheckpointWriterConfig{.folder = checkpoints_of(folder.path()),
                                           .keep_last = options.keep_last,
-                                          .about_to_write = [&](const fs::path& file) { injector.before_write(file); }},
+                                          .about_to_write = injection ? full_disk(*injection, rank) : nullptr},
                    tensors);
 
   const TrainReport report = abort_on_error(session, [&] {
     const auto monitoring =
-        watchdog.monitor(transport, replica.bn_communicator(), static_cast<int>(replica.plan.buckets.size()),
+        watchdog.monitor(transport, replica.bn_communicator.get(), static_cast<int>(replica.plan.buckets.size()),
                          trailing_collectives(replica));
     return train(config, replica, data, samplers,
-                 {.reporter = *reporter,
-                  .phases = phases,
-                  .writer = writer ? &*writer : nullptr,
-                  .injector = injection ? &injector : nullptr});
+                 {.reporter = *reporter, .phases = phases, .writer = writer ? &*writer : nullptr});
   });
   if (report.stopped) {
     abort_on_error(session, [&] { reporter->close(); });

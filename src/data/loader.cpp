@@ -30,7 +30,7 @@ Loader::Loader(const Dataset& data, const DistributedSampler& sampler, int64_t f
   const int64_t bytes = largest * data.image_shape().elements();
   ring_.resize(std::clamp(kRingBytes / std::max<int64_t>(bytes, 1), kMinSlots, kMaxSlots) + config.keep - 1);
   for (Slot& slot : ring_) {
-    if (config.pixels) slot.pixels = Buffer(memory, bytes);
+    if (config.images) slot.images = Buffer(memory, bytes);
     slot.labels = Buffer(memory, largest * sizeof(int32_t));
     slot.ids = Buffer(memory, largest * sizeof(int32_t));
   }
@@ -48,7 +48,7 @@ Loader::~Loader() {
 
 // The caller gives back the slot of the oldest batch that was kept, and wakes a sleeping producer only when half of the
 // ring is free: one wake-up then brings several batches.
-const Batch& Loader::next() {
+const HostBatch& Loader::next() {
   std::unique_lock lock(mutex_);
   DDP_EXPECT(taken_ < end_ - first_);
   released_ = std::max<int64_t>(0, taken_ + 1 - config_.keep);
@@ -85,30 +85,20 @@ bool Loader::wait_for_room() {
   return !stop_;
 }
 
-void Loader::fill(Slot& slot, int64_t batch) const {
-  const int64_t step = batch / sampler_.micro_batches();
-  const int micro = static_cast<int>(batch % sampler_.micro_batches());
-  const int64_t epoch = step / sampler_.steps_per_epoch(), step_of_epoch = step % sampler_.steps_per_epoch();
-  const Range shard = sampler_.shard(step_of_epoch, micro);
+void Loader::fill(Slot& slot, int64_t number) const {
+  const BatchPlan plan = sampler_.plan(number);
+  const int64_t begin = sampler_.shard(plan.step, plan.micro).begin;
   const size_t image = static_cast<size_t>(data_.image_shape().elements());
-  for (int64_t i = 0; i < shard.size() && !stop_; ++i) {
-    const int64_t id = sampler_.sample(epoch, shard.begin + i);
-    if (config_.pixels) data_.read(id, {slot.pixels.as<uint8_t>() + i * image, image});
+  for (int64_t i = 0; i < plan.size && !stop_; ++i) {
+    const int64_t id = sampler_.sample(plan.epoch, begin + i);
+    if (config_.images) data_.read(id, {slot.images.as<uint8_t>() + i * image, image});
     slot.labels.as<int32_t>()[i] = data_.label(id);
     slot.ids.as<int32_t>()[i] = static_cast<int32_t>(id);
   }
-  slot.batch = {.pixels = slot.pixels.as<uint8_t>(),
-                .ids = slot.ids.as<int32_t>(),
+  slot.batch = {.images = slot.images.as<uint8_t>(),
                 .labels = slot.labels.as<int32_t>(),
-                .size = shard.size(),
-                .global_size = sampler_.micro_batch(step_of_epoch, micro).size(),
-                .step_size = sampler_.global_batch_size(step_of_epoch),
-                .local_step_size = 0,
-                .epoch = epoch,
-                .step = step_of_epoch,
-                .micro = micro};
-  for (int m = 0; m < sampler_.micro_batches(); ++m)
-    slot.batch.local_step_size += sampler_.shard(step_of_epoch, m).size();
+                .ids = slot.ids.as<int32_t>(),
+                .plan = plan};
 }
 
 }  // namespace ddp

@@ -1,4 +1,4 @@
-// Reads a rank's shards ahead of their use, in a thread of its own, into a ring of slots that is allocated once. What
+// Reads a rank's batches ahead of their use, in a thread of its own, into a ring of slots that is allocated once. What
 // the thread throws is thrown again by next().
 #pragma once
 
@@ -16,21 +16,16 @@
 
 namespace ddp {
 
-struct Batch {
-  const uint8_t* pixels = nullptr;  // size images, HWC; null where the loader does not read them
-  const int32_t* ids = nullptr;     // the samples' indices in the data set
+// plan.size samples in the loader's memory.
+struct HostBatch {
+  const uint8_t* images = nullptr;  // HWC; null where the loader does not read them
   const int32_t* labels = nullptr;
-  int64_t size = 0;             // local; may be 0
-  int64_t global_size = 0;      // over all ranks
-  int64_t step_size = 0;        // of all micro-batches of its step, over all ranks
-  int64_t local_step_size = 0;  // of this rank
-  int64_t epoch = 0;
-  int64_t step = 0;  // within the epoch
-  int micro = 0;     // which micro-batch of the step
+  const int32_t* ids = nullptr;  // indices in the data set
+  BatchPlan plan = {};
 };
 
 struct LoaderConfig {
-  bool pixels = true;  // whether images are read
+  bool images = true;  // whether images are read
   int keep = 1;        // how many batches stay valid, the newest included
 };
 
@@ -46,18 +41,18 @@ class Loader {
 
   // The next batch; it stays valid until `keep` more calls have been made. Calling it more often than there are batches
   // is a bug.
-  const Batch& next();
+  const HostBatch& next();
 
  private:
   struct Slot {
-    Buffer pixels, labels, ids;
-    Batch batch;
+    Buffer images, labels, ids;
+    HostBatch batch;
   };
 
   int64_t slots() const { return static_cast<int64_t>(ring_.size()); }
   void run();
   bool wait_for_room();
-  void fill(Slot& slot, int64_t batch) const;
+  void fill(Slot& slot, int64_t number) const;
 
   const Dataset& data_;
   const DistributedSampler& sampler_;

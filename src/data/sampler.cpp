@@ -63,6 +63,19 @@ Range DistributedSampler::shard(int64_t step, int micro) const {
   return {whole.begin + part.begin, whole.begin + part.end};
 }
 
+BatchPlan DistributedSampler::plan(int64_t number) const {
+  const int micro = static_cast<int>(number % micro_batches_);
+  const int64_t step = number / micro_batches_ % steps_per_epoch();
+  BatchPlan plan{.size = shard(step, micro).size(),
+                 .global_size = micro_batch(step, micro).size(),
+                 .step_size = global_batch_size(step),
+                 .epoch = number / micro_batches_ / steps_per_epoch(),
+                 .step = step,
+                 .micro = micro};
+  for (int m = 0; m < micro_batches_; ++m) plan.local_step_size += shard(step, m).size();
+  return plan;
+}
+
 int64_t DistributedSampler::sample(int64_t epoch, int64_t position) const {
   DDP_EXPECT(position >= 0 && position < samples_);
   return order_ == Order::sequential ? position : Permutation(seed_, epoch, samples_)(position);

@@ -2,6 +2,8 @@
 // sample is used exactly once an epoch. The last global batch of an epoch may be short, and a shard may be empty.
 #pragma once
 
+#include "core/batch_plan.h"
+
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -31,14 +33,13 @@ class DistributedSampler {
   int64_t samples() const;
   int64_t steps_per_epoch() const;  // ceil(samples / global batch)
   int micro_batches() const;
-
-  // `step` counts within the epoch, from 0 to steps_per_epoch() - 1.
-  int64_t global_batch_size(int64_t step) const;
-  Range micro_batch(int64_t step, int micro) const;       // positions in the order of the epoch, over all ranks
-  Range shard(int64_t step, int micro = 0) const;         // this rank's positions in the order of the epoch
-  int64_t sample(int64_t epoch, int64_t position) const;  // index in the dataset of the sample at a position
-  std::vector<int64_t> local_batch_sizes() const;         // distinct sizes > 0 of this rank's shards, ascending
-  int64_t largest_shard() const;                          // largest of local_batch_sizes(); 1 if there is none
+  int64_t global_batch_size(int64_t step) const;     // of step 0..steps_per_epoch-1 of an epoch
+  Range micro_batch(int64_t step, int micro) const;  // as positions in the epoch's order
+  Range shard(int64_t step, int micro = 0) const;    // of this rank, the same
+  BatchPlan plan(int64_t micro_batch) const;         // of this rank; micro-batches count over all epochs, from 0
+  int64_t sample(int64_t epoch, int64_t position) const;
+  std::vector<int64_t> local_batch_sizes() const;  // the distinct sizes > 0 of this rank's shards, ascending
+  int64_t largest_shard() const;                   // of them, at least 1
 
  private:
   int64_t samples_, global_batch_;

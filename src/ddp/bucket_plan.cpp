@@ -36,11 +36,11 @@ ParameterId last_begin(std::span<const int64_t> counts, ParameterId earliest, do
 
 }  // namespace
 
-// The first bucket is small, so that communication starts early. The last bucket is small, so that little communication
-// is left when backprop ends. The buckets between them hold as many parameters as fit the cap.
-BucketPlan plan_buckets(std::span<const int64_t> counts, int world_size, int64_t tail_elements,
+// The first bucket is kept small so that communication starts early, the last so that little of it is left when
+// backprop ends. Between them parameters are packed up to the cap.
+BucketPlan plan_buckets(std::span<const int64_t> counts, int world_size, int64_t trailer_elements,
                         const BucketCaps& caps) {
-  DDP_EXPECT(world_size > 0 && tail_elements >= 0);
+  DDP_EXPECT(world_size > 0 && trailer_elements >= 0);
   require(caps.cap_mb > 0 && caps.first_cap_mb > 0, Exit::usage, "bucket sizes must be above 0 MiB");
   BucketPlan plan;
   plan.parameter_counts.assign(counts.begin(), counts.end());
@@ -48,7 +48,7 @@ BucketPlan plan_buckets(std::span<const int64_t> counts, int world_size, int64_t
   std::exclusive_scan(counts.begin(), counts.end(), plan.parameter_offsets.begin(), int64_t{0});
   plan.gradients = std::accumulate(counts.begin(), counts.end(), int64_t{0});
   plan.padded = (plan.gradients + world_size - 1) / world_size * world_size;
-  plan.total = plan.padded + tail_elements;
+  plan.total = plan.padded + trailer_elements;
 
   const auto parameters = static_cast<ParameterId>(counts.size());
   const auto all = static_cast<double>(plan.gradients);
@@ -89,15 +89,15 @@ uint64_t BucketPlan::hash() const {
   return hash.value();
 }
 
-std::vector<Part> parts_of(const BucketPlan& plan, int rank, int world) {
+std::vector<Partition> partitions_of(const BucketPlan& plan, int rank, int world) {
   DDP_EXPECT(world > 0 && rank >= 0 && rank < world);
-  std::vector<Part> parts;
+  std::vector<Partition> partitions;
   for (const Bucket& bucket : plan.buckets) {
-    DDP_EXPECT(bucket.offset % scatter_alignment(world) == 0 && bucket.count % scatter_alignment(world) == 0);
+    DDP_EXPECT(bucket.offset % partition_alignment(world) == 0 && bucket.count % partition_alignment(world) == 0);
     const int64_t count = bucket.count / world;
-    parts.push_back({.begin = bucket.offset + rank * count, .count = count, .state = bucket.offset / world});
+    partitions.push_back({.begin = bucket.offset + rank * count, .count = count, .state = bucket.offset / world});
   }
-  return parts;
+  return partitions;
 }
 
 }  // namespace ddp

@@ -1,7 +1,7 @@
 // The plan that cuts the flat gradient buffer into buckets: a pure function of the parameters' sizes.
 //
-//   | parameter 0 | parameter 1 | ... | parameter P-1 | padding | tail |
-//   | bucket 0    | bucket 1 ...      | last bucket             |      |
+//   | parameter 0 | parameter 1 | ... | parameter P-1 | padding | trailer |
+//   | bucket 0    | bucket 1 ...      | last bucket             |         |
 //
 // Parameters lie in reverse order of the forward pass, so backprop completes bucket 0 first. The tail contains the
 // other numbers that a step sums: batch-norm sums, then the ticket.
@@ -32,30 +32,28 @@ struct BucketPlan {
   std::vector<int64_t> parameter_counts;
   std::vector<Bucket> buckets;  // in launch order
   int64_t gradients = 0;        // elements of all parameters, without padding
-  int64_t padded = 0;           // `gradients` rounded up to a multiple of the world size; the tail starts here
-  int64_t total = 0;            // `padded` and the tail
-  int64_t tail() const { return total - padded; }  // elements of the tail
+  int64_t padded = 0;           // the same rounded up to a multiple of the world size; the trailer starts here
+  int64_t total = 0;            // with the trailer
+  int64_t trailer() const { return total - padded; }
   int bucket_of(ParameterId id) const;
   uint64_t hash() const;  // equal plans have equal hashes, on every machine
 };
 
-// parameter_counts: elements of each parameter in flat-buffer order. The last bucket has at most a sixteenth of all
-// elements, or one parameter. Throws Error(Exit::usage) for a cap of 0 or below.
-BucketPlan plan_buckets(std::span<const int64_t> parameter_counts, int world_size, int64_t tail_elements,
+BucketPlan plan_buckets(std::span<const int64_t> parameter_counts, int world_size, int64_t trailer_elements,
                         const BucketCaps& caps);
 
-// The part of a bucket that a rank keeps when gradients are scattered (ZeRO-1): each of `world` ranks keeps an equal
-// part of every bucket, in rank order. The part and its optimizer state begin at multiples of 64 bytes.
-struct Part {
+// A rank's share of a bucket where the optimizer's state is sharded (ZeRO stage 1): each of `world` ranks has an equal
+// share of every bucket, in rank order. The share, and its state, begin at a multiple of 64 bytes.
+struct Partition {
   int64_t begin = 0, count = 0;  // elements of the flat buffer
-  int64_t state = 0;             // offset in the rank's optimizer state, which holds the rank's parts without gaps
-  friend bool operator==(const Part&, const Part&) = default;
+  int64_t state = 0;             // its first element in the rank's state, where partitions follow one another
+  friend bool operator==(const Partition&, const Partition&) = default;
 };
 
-// With scattered gradients, the count of every parameter, its padding included, must be a multiple of this.
-constexpr int64_t scatter_alignment(int world) { return 16 * int64_t{world}; }
+// Sharding needs the count of every parameter, with the gap behind it, to be a multiple of this.
+constexpr int64_t partition_alignment(int world) { return 16 * int64_t{world}; }
 
-// The rank's part of each bucket. The plan's parameter counts must be multiples of scatter_alignment(world).
-std::vector<Part> parts_of(const BucketPlan& plan, int rank, int world);
+// One for each bucket of a plan whose parameters are aligned so.
+std::vector<Partition> partitions_of(const BucketPlan& plan, int rank, int world);
 
 }  // namespace ddp

@@ -80,7 +80,7 @@ class BatchNormLayer final : public Layer {
   }
   void all_reduce(float* sums) const { config_.all_reduce(sums, 2 * span_.channels); }
   float count(const Pass& pass) const {
-    return span_.positions * static_cast<float>(global(pass) ? pass.global_size : pass.samples.size);
+    return span_.positions * static_cast<float>(global(pass) ? pass.batch.plan.global_size : pass.batch.size);
   }
 
   std::unique_ptr<BatchNorm> op_;

@@ -16,8 +16,8 @@
 
 namespace ddp {
 
-// Called when the work that makes the gradient of parameter `id` final for this step has been issued.
-using Announce = std::function<void(int id)>;
+// Called when the gradient of parameter `id` is issued and final for this step.
+using GradientReady = std::function<void(int id)>;
 
 // Replaces values on the device by their sums over ranks, ordered before later device work. All ranks make the same
 // calls in the same order, with the same counts.
@@ -25,9 +25,12 @@ using AllReduceFn = std::function<void(float* values, int64_t count)>;
 
 // The flat buffers of one rank, in device memory. They outlive the model.
 struct ModelMemory {
-  const float* weights = nullptr;  // in the layout of parameters_of()
-  float* gradients = nullptr;      // in the same layout
-  float* bn_batch_sums = nullptr;  // this rank's sums of all batch norms, in the layout of batch_norm_states_of()
+  const float* weights = nullptr;
+  float* gradients = nullptr;      // as parameters_of() lays them out
+  float* bn_batch_sums = nullptr;  // of batch norms: the sums of this rank, as batch_norm_states_of() lays them out
+  const float* running_stats = nullptr;  // of batch norms, laid out alike: the centre of the sums in training
+  float* loss_stats = nullptr;           // two values: sum of losses, number of correct predictions
+  const uint32_t* epoch = nullptr;       // one value, for dropout
 };
 
 struct ModelConfig {
@@ -41,12 +44,11 @@ struct ModelConfig {
 struct Pass {
   enum class Kind { train, precise_bn, evaluate };  // precise_bn: a training forward pass that collects statistics
   Kind kind = Kind::evaluate;
-  Samples samples;
-  int64_t global_size = 0;               // samples over all ranks
-  Gradient mode = Gradient::overwrite;   // for gradients and batch-norm sums
-  const float* running_stats = nullptr;  // means are the centres of the sums; evaluation normalises by both
-  const uint32_t* epoch = nullptr;       // in device memory
-  const Announce* announce = nullptr;    // null where more gradients will be added in this step
+  DeviceBatch batch;
+  Gradient mode = Gradient::overwrite;   // of gradients and statistics
+  const float* running_stats = nullptr;  // running statistics: the centre of sums, and what evaluation normalises by
+  const uint32_t* epoch = nullptr;       // on the device
+  const GradientReady* gradient_ready = nullptr;  // null where a later micro-batch adds to the gradients
 };
 
 struct LayerValues {
@@ -80,8 +82,8 @@ class Layer {
 
  protected:
   void announce(const Pass& pass) const {
-    if (!pass.announce) return;
-    for (const int id : parameters_) (*pass.announce)(id);
+    if (!pass.gradient_ready) return;
+    for (const int id : parameters_) (*pass.gradient_ready)(id);
   }
 
  private:

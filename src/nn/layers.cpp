@@ -94,12 +94,12 @@ class DropoutLayer : public SimpleLayer {
 
   void forward(const LayerValues& v, const Pass& pass) override {
     if (pass.kind == Pass::Kind::train)
-      ops_.dropout(dropout_in(pass), v.x, pass.samples, v.y);
+      ops_.dropout(dropout_in(pass), v.x, pass.batch, v.y);
     else
       ops_.reorder(v.x, v.y);
   }
   void backward(const LayerValues&, const Tensor&, const Tensor& dy, const Tensor& dx, const Pass& pass) override {
-    if (dx.data) ops_.dropout(dropout_in(pass), dy, pass.samples, dx);
+    if (dx.data) ops_.dropout(dropout_in(pass), dy, pass.batch, dx);
   }
 
  private:

@@ -101,8 +101,8 @@ void Model::bind() {
 }
 
 void Model::forward(const Pass& pass) {
-  const int64_t n = pass.samples.size;
-  if (n > 0) ops_.normalize(pass.samples, input_image_, value(LayerSpec::kImage, n));
+  const int64_t n = pass.batch.size;
+  if (n > 0) ops_.normalize(pass.batch, input_image_, value(LayerSpec::kImage, n));
   for (int i = 0; i < static_cast<int>(stages_.size()); ++i) {
     const Stage& stage = stages_[i];
     if (!stage.layer) continue;
@@ -117,7 +117,7 @@ void Model::forward(const Pass& pass) {
 
 void Model::backward(int index, const Pass& pass) {
   const Stage& stage = stages_[index];
-  const int64_t n = pass.samples.size;
+  const int64_t n = pass.batch.size;
   const Tensor dy = at(index, stage.gradient[0], n);
   const auto term = [&](size_t t) { return at(index, stage.gradient[t], n); };
   size_t terms = stage.gradient.size();
@@ -126,13 +126,20 @@ void Model::backward(int index, const Pass& pass) {
                         stage.from_gradient < 0 ? Tensor{} : at(stage.from, stage.from_gradient, n), pass);
 }
 
-void Model::forward_backward(const Pass& pass, float sample_weight, float* stats) {
-  DDP_EXPECT(pass.kind == Pass::Kind::train);
-  const int64_t n = pass.samples.size;
+void Model::forward_backward(const DeviceBatch& batch, const GradientReady& gradient_ready) {
+  DDP_EXPECT(batch.plan.step_size > 0);
+  const Pass pass{.kind = Pass::Kind::train,
+                  .batch = batch,
+                  .mode = batch.plan.micro == 0 ? Gradient::overwrite : Gradient::add,
+                  .running_stats = memory_.running_stats,
+                  .epoch = memory_.epoch,
+                  .gradient_ready = gradient_ready ? &gradient_ready : nullptr};
+  const int64_t n = batch.size;
   forward(pass);
+  const auto sample_weight = static_cast<float>(1.0 / static_cast<double>(batch.plan.step_size));
   if (n > 0)
-    ops_.softmax_cross_entropy_backward(value(last_, n), pass.samples, sample_weight, config_.label_smoothing,
-                                        at(last_, stages_[last_].gradient[0], n), stats, pass.mode);
+    ops_.softmax_cross_entropy_backward(value(last_, n), batch, sample_weight, config_.label_smoothing,
+                                        at(last_, stages_[last_].gradient[0], n), memory_.loss_stats, pass.mode);
   for (int i = last_; i >= 0; --i) {
     const Stage& stage = stages_[i];
     if (!stage.layer || !stage.has_gradient) continue;
@@ -145,15 +152,14 @@ void Model::forward_backward(const Pass& pass, float sample_weight, float* stats
   }
 }
 
-void Model::precise_bn(const Pass& pass) {
-  DDP_EXPECT(pass.kind == Pass::Kind::precise_bn);
-  forward(pass);
+void Model::precise_bn(const DeviceBatch& batch, Gradient mode) {
+  forward({.kind = Pass::Kind::precise_bn, .batch = batch, .mode = mode, .running_stats = memory_.running_stats});
 }
 
-void Model::evaluate(const Pass& pass, float* stats) {
-  DDP_EXPECT(pass.kind == Pass::Kind::evaluate && pass.samples.size > 0);
-  forward(pass);
-  ops_.softmax_cross_entropy(value(last_, pass.samples.size), pass.samples, stats);
+void Model::evaluate(const DeviceBatch& batch, const float* running_stats, float* loss_stats) {
+  DDP_EXPECT(batch.size > 0);
+  forward({.kind = Pass::Kind::evaluate, .batch = batch, .running_stats = running_stats});
+  ops_.softmax_cross_entropy(value(last_, batch.size), batch, loss_stats);
 }
 
 }  // namespace ddp

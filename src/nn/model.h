@@ -29,22 +29,19 @@ class Model {
   // Call this after each change of the weights, before the next pass.
   void bind();
 
-  // Forward and backward pass (pass.kind train). Scales the loss gradient of each sample by `sample_weight` (1 divided
-  // by the size of the global batch). Writes or adds to all gradients and batch-norm sums, and announces each parameter
-  // when its gradient is final. stats[0] and stats[1], in device memory, are the sum of losses and the number of
-  // correct predictions (ops/ops.h); pass.mode holds for them too.
-  //
-  // A rank with an empty shard makes the same collectives and announcements in the same order. With Gradient::overwrite
-  // it zeroes the batch-norm sums, but neither gradients nor stats.
-  void forward_backward(const Pass& pass, float sample_weight, float* stats);
+  // One pass forward and back. The loss is divided as core/batch_plan.h says. The first micro-batch of a step writes
+  // gradients, statistics and loss_stats (ops/ops.h), later ones add to them. Calls `gradient_ready` for each parameter
+  // when its gradient is final; it is empty in all micro-batches but the last.
+  // An empty batch makes the collectives and calls of the others, in their order. As the first micro-batch it zeroes
+  // the statistics, but neither gradients nor loss_stats.
+  void forward_backward(const DeviceBatch& batch, const GradientReady& gradient_ready = {});
 
-  // Forward pass only (pass.kind precise_bn). Writes or adds to the batch-norm sums. A collective call: ranks with an
-  // empty shard call it too.
-  void precise_bn(const Pass& pass);
+  // Forward only, as in training: writes or adds to the statistics. Every rank calls it, with an empty batch too.
+  void precise_bn(const DeviceBatch& batch, Gradient mode);
 
-  // Forward pass only (pass.kind evaluate). Overwrites stats (as above), without label smoothing. The shard must not be
-  // empty.
-  void evaluate(const Pass& pass, float* stats);
+  // Forward only, normalised by `running_stats`. Overwrites loss_stats; the loss has no label smoothing. The batch is
+  // not empty.
+  void evaluate(const DeviceBatch& batch, const float* running_stats, float* loss_stats);
 
   ImageShape input() const { return input_image_; }
   int64_t activation_bytes() const { return static_cast<int64_t>(arena_.bytes()); }

@@ -29,41 +29,41 @@ struct Normalize {
 
 // The update rules of ops/optimizer.h for one element. `decay` is 0 for tensors without weight decay.
 struct SgdRule {
-  float rate, gradient_scale, momentum;
+  float lr, gradient_scale, momentum;
   bool nesterov, decoupled;
 
   DDP_HOST_DEVICE void operator()(float& w, float g, float& m, float decay) const {
     const float d = decayed(w, g, decay);
     m = momentum * m + d;
-    w -= rate * (nesterov ? d + momentum * m : m);
+    w -= lr * (nesterov ? d + momentum * m : m);
   }
   DDP_HOST_DEVICE void operator()(float& w, float g, float decay) const {  // momentum 0: no state
     const float d = decayed(w, g, decay);
-    w -= rate * d;
+    w -= lr * d;
   }
 
  private:
   DDP_HOST_DEVICE float decayed(float& w, float g, float decay) const {
     g *= gradient_scale;
     if (!decoupled) return g + decay * w;
-    w -= rate * decay * w;
+    w -= lr * decay * w;
     return g;
   }
 };
 
 struct AdamRule {
-  float rate, gradient_scale, beta1, beta2, epsilon, correction1, correction2;
+  float lr, gradient_scale, beta1, beta2, epsilon, correction1, correction2;
   bool decoupled;
 
   DDP_HOST_DEVICE void operator()(float& w, float g, float& m, float& v, float decay) const {
     g *= gradient_scale;
     if (decoupled)
-      w -= rate * decay * w;
+      w -= lr * decay * w;
     else
       g += decay * w;
     m = beta1 * m + (1 - beta1) * g;
     v = beta2 * v + (1 - beta2) * g * g;
-    w -= rate / correction1 * m / (std::sqrt(v / correction2) + epsilon);
+    w -= lr / correction1 * m / (std::sqrt(v / correction2) + epsilon);
   }
 };
 
@@ -80,10 +80,10 @@ struct LarsFactorOf {
 
 // `rate_factor` is the result of LarsFactorOf for the tensor, or 1.
 struct LarsRule {
-  float rate, gradient_scale, momentum;
+  float lr, gradient_scale, momentum;
 
   DDP_HOST_DEVICE void operator()(float& w, float g, float& m, float decay, float rate_factor) const {
-    m = momentum * m + rate * rate_factor * (g * gradient_scale + decay * w);
+    m = momentum * m + lr * rate_factor * (g * gradient_scale + decay * w);
     w -= m;
   }
 };

@@ -9,11 +9,11 @@
 
 #include "ops/batch_norm.h"
 #include "ops/conv2d.h"
+#include "ops/device_batch.h"
 #include "ops/dropout.h"
 #include "ops/linear.h"
 #include "ops/optimizer.h"
 #include "ops/pool2d.h"
-#include "ops/samples.h"
 
 #include <cstdint>
 #include <memory>
@@ -30,7 +30,8 @@ class Ops {
   virtual std::unique_ptr<Pool2d> pool2d(const Pool2dDesc& desc, std::span<const int64_t> batch_sizes) = 0;
   virtual std::unique_ptr<BatchNorm> batch_norm(const BatchNormDesc& desc, std::span<const int64_t> batch_sizes) = 0;
   virtual std::unique_ptr<RunningStats> running_stats(std::span<const RunningStatsSpan> layers) = 0;
-  virtual std::unique_ptr<Optimizer> optimizer(const OptimizerDesc& desc, std::span<const OptimizerTensor> tensors) = 0;
+  virtual std::unique_ptr<OptimizerOp> optimizer(const OptimizerDesc& desc,
+                                                 std::span<const OptimizerTensor> tensors) = 0;
 
   // The type of activations and their gradients. Weights and their gradients are always f32.
   virtual DType activation_dtype() const = 0;
@@ -44,7 +45,7 @@ class Ops {
 
   // x = pixels / 255 for x.shape.n = samples.size images of shape `image`. If x has a smaller shape, it gets their top
   // left part. Lanes past n become 0.
-  virtual void normalize(const Samples& samples, const ImageShape& image, const Tensor& x) = 0;
+  virtual void normalize(const DeviceBatch& batch, const ImageShape& image, const Tensor& x) = 0;
 
   // y = max(x, 0) and dx = dy * (y > 0), for a ReLU that is not fused into another op. In place is allowed.
   virtual void relu(const Tensor& x, const Tensor& y) = 0;
@@ -53,18 +54,17 @@ class Ops {
   // y = a + b; all have the same format and type. y may be a or b.
   virtual void add(const Tensor& a, const Tensor& b, const Tensor& y) = 0;
 
-  // Computes y from x; backward makes the same call with dy and dx. In place is allowed.
-  virtual void dropout(const Dropout& dropout, const Tensor& x, const Samples& samples, const Tensor& y) = 0;
+  // For y from x and, with the same arguments, for dx from dy. In place is allowed.
+  virtual void dropout(const Dropout& dropout, const Tensor& x, const DeviceBatch& batch, const Tensor& y) = 0;
 
   // Softmax cross-entropy over the channels of `logits` (1 x 1 x classes), in the numerically safe form
   //   loss_i = log(sum_k exp(z_ik - max_i)) - (z_i,label - max_i).
-  //
-  // stats[0] = sum of loss_i; stats[1] = number of samples whose largest logit (the first of equal ones) is the label.
-  // `mode` holds for both. dlogits = (softmax - target) * scale, and 0 in lanes past n; dlogits may be logits. With
-  // smoothing, target = (1 - smoothing) * onehot + smoothing / classes and loss_i = - sum_k target_ik * log softmax_ik,
-  // as in torch.nn.CrossEntropyLoss(label_smoothing).
-  virtual void softmax_cross_entropy(const Tensor& logits, const Samples& samples, float* stats) = 0;  // overwrites
-  virtual void softmax_cross_entropy_backward(const Tensor& logits, const Samples& samples, float scale,
+  // stats[0] = sum of loss_i, stats[1] = number of samples whose largest logit (the first of equal ones) is the
+  // label; `mode` says whether both are overwritten or added to. With dlogits: (softmax - target) * scale, 0 in lanes
+  // past n; dlogits may be logits. The target is (1 - smoothing) * onehot + smoothing / classes, and loss_i then
+  // - sum_k target_ik * log softmax_ik, as in torch.nn.CrossEntropyLoss(label_smoothing).
+  virtual void softmax_cross_entropy(const Tensor& logits, const DeviceBatch& batch, float* stats) = 0;  // overwrites
+  virtual void softmax_cross_entropy_backward(const Tensor& logits, const DeviceBatch& batch, float scale,
                                               float smoothing, const Tensor& dlogits, float* stats, Gradient mode) = 0;
 
   // *flag = mark if values[0..count) contains NaN or infinity and *flag is 0.

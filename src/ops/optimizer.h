@@ -1,8 +1,9 @@
 // The optimizer step: one pass over the flat buffers, which reads gradients once and writes weights and state once.
 // With g the gradient times gradient_scale, d the weight decay (0 for tensors without it) and r the learning rate:
 //
-//   decay      decoupled: w -= r * d * w first; else g += d * w first
-//   sgd        without momentum: w -= r * g. Else m = momentum * m + g, and w -= r * (nesterov ? g + momentum * m : m)
+//   decay      decoupled: w -= lr * d * w first; else g += d * w first
+//   sgd        without momentum: w -= lr * g. Else m = momentum * m + g, and w -= lr * (nesterov ? g + momentum * m :
+//   m)
 //              (PyTorch's torch.optim.SGD with dampening 0)
 //   adam       m = b1 * m + (1 - b1) * g, v = b2 * v + (1 - b2) * g^2,
 //              w -= r / (1 - b1^t) * m / (sqrt(v / (1 - b2^t)) + epsilon)   (Kingma and Ba, 2015; torch.optim.Adam, and
@@ -41,7 +42,7 @@ struct OptimizerTensor {
 
 // The values that change from step to step. They are in device memory.
 struct OptimizerScalars {
-  float rate = 0;
+  float lr = 0;
   float correction1 = 1, correction2 = 1;  // adam: 1 - b1^t and 1 - b2^t at step t = 1, 2, ...
   float gradient_scale = 1;
 };
@@ -55,10 +56,10 @@ struct OptimizerPart {
   std::array<float*, 2> state = {};
 };
 
-// A plan. lars accepts only the whole buffer as a part.
-class Optimizer {
+// A plan. lars works on the whole buffer only.
+class OptimizerOp {
  public:
-  virtual ~Optimizer() = default;
+  virtual ~OptimizerOp() = default;
 
   // Updates one part. Does nothing if any value of `skip` is not 0. `scalars` and `skip` are in device memory. Gaps
   // between tensors stay 0.

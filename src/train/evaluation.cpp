@@ -2,8 +2,8 @@
 
 #include "core/error.h"
 #include "core/stopwatch.h"
-#include "train/feed.h"
-#include "train/work.h"
+#include "train/fences.h"
+#include "train/prefetcher.h"
 
 #include <array>
 #include <cmath>
@@ -15,7 +15,7 @@ constexpr size_t kStatBytes = 2 * sizeof(float);
 
 }  // namespace
 
-Evaluator::Evaluator(Replica& replica, DeviceData& data, const DistributedSampler& sampler, PreciseBn* precise_bn)
+Evaluator::Evaluator(Replica& replica, DeviceDataset& data, const DistributedSampler& sampler, PreciseBn* precise_bn)
     : replica_(replica),
       data_(data),
       sampler_(sampler),
@@ -28,24 +28,21 @@ std::optional<Evaluation> Evaluator::run(const std::function<bool()>& go_on) {
   const Stopwatch watch;
   if (precise_bn_ && !precise_bn_->run(go_on)) return std::nullopt;
   const double recomputed = watch.seconds();
-  const float* const state = precise_bn_ ? replica_.evaluation_state() : replica_.state();
+  const float* const running_stats = precise_bn_ ? replica_.eval_stats() : replica_.running_stats();
 
   const int64_t steps = sampler_.steps_per_epoch();
   float* const stats = host_stats_.as<float>();
   std::array<double, 3> sums{};  // loss, correct, samples
-  Feed feed(data_, sampler_, 0, steps, kEvaluationFences);
+  Prefetcher prefetcher(data_, sampler_, 0, steps, kEvaluationFences);
   for (int64_t step = 0; step < steps; ++step) {
     if (!go_on()) return std::nullopt;
-    const Shard& shard = feed.next();
+    const DeviceBatch& batch = prefetcher.next();
     stats[2 * step] = stats[2 * step + 1] = 0;
-    if (shard.batch.size == 0) continue;
-    const auto work = [&] {
-      replica_.model.evaluate({.kind = Pass::Kind::evaluate, .samples = shard.samples, .running_stats = state},
-                              stats_.as<float>());
-    };
-    graphs_->run({.kind = kEvaluationStep, .size = shard.batch.size}, std::ref(work));
+    if (batch.size == 0) continue;
+    const auto work = [&] { replica_.model.evaluate(batch, running_stats, stats_.as<float>()); };
+    graphs_->run({.size = batch.size}, std::ref(work));
     replica_.device.download(stats + 2 * step, stats_.data(), kStatBytes);
-    sums[2] += static_cast<double>(shard.batch.size);
+    sums[2] += static_cast<double>(batch.size);
   }
   replica_.device.synchronize();
   for (int64_t step = 0; step < steps; ++step) {

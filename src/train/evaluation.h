@@ -2,7 +2,7 @@
 #pragma once
 
 #include "data/sampler.h"
-#include "train/device_data.h"
+#include "train/device_dataset.h"
 #include "train/precise_bn.h"
 #include "train/replica.h"
 
@@ -24,9 +24,9 @@ struct Evaluation {
 
 class Evaluator {
  public:
-  // `sampler` is sequential over `data`. Batch norms use the statistics of `precise_bn`, without it the running ones.
-  // All arguments outlive the evaluator.
-  Evaluator(Replica& replica, DeviceData& data, const DistributedSampler& sampler, PreciseBn* precise_bn = nullptr);
+  // `sampler` is sequential over `data`. With `precise_bn` batch norms use its statistics, else the running ones.
+  // All of these outlive it.
+  Evaluator(Replica& replica, DeviceDataset& data, const DistributedSampler& sampler, PreciseBn* precise_bn = nullptr);
 
   // Collective. Calls `go_on` before each batch; it returns the same value on all ranks, and false ends the run with no
   // result. Throws CollectiveError(Exit::internal) unless the ranks together have seen as many samples as the data set
@@ -38,7 +38,7 @@ class Evaluator {
 
  private:
   Replica& replica_;
-  DeviceData& data_;
+  DeviceDataset& data_;
   const DistributedSampler& sampler_;
   PreciseBn* precise_bn_;
   Buffer stats_, host_stats_;  // loss and correct count of one step; of all steps

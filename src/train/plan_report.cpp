@@ -35,9 +35,7 @@ double gather_ms(Replica& replica) {
   const Buffer scalars(replica.device, sizeof(OptimizerScalars)), skip(replica.device, sizeof(float));
   const float one = 1;
   replica.device.upload(skip.data(), &one, sizeof one);
-  return median_ms(replica, [&] {
-    replica.update.issue(replica.weights(), replica.gradients(), scalars.as<OptimizerScalars>(), {skip.as<float>(), 1});
-  });
+  return median_ms(replica, [&] { replica.optimizer.step(scalars.as<OptimizerScalars>(), {skip.as<float>(), 1}); });
 }
 
 double kib(int64_t floats) { return static_cast<double>(floats) * 4 / 1024; }
@@ -46,46 +44,41 @@ double kib(int64_t floats) { return static_cast<double>(floats) * 4 / 1024; }
 
 std::string plan_report(Replica& replica, const DistributedSampler& sampler) {
   const int64_t local = sampler.shard(0).size();
-  Buffer pixels(replica.device, static_cast<size_t>(std::max<int64_t>(local, 1) * replica.model.input().elements()));
+  Buffer images(replica.device, static_cast<size_t>(std::max<int64_t>(local, 1) * replica.model.input().elements()));
   Buffer labels(replica.device, static_cast<size_t>(std::max<int64_t>(local, 1)) * sizeof(int32_t));
-  const Pass pass{.kind = Pass::Kind::train,
-                  .samples = {.pixels = pixels.as<uint8_t>(),
-                              .labels = labels.as<int32_t>(),
-                              .keys = labels.as<int32_t>(),
-                              .size = local},
-                  .global_size = sampler.micro_batch(0, 0).size(),
-                  .mode = Gradient::overwrite,
-                  .running_stats = replica.state(),
-                  .epoch = reinterpret_cast<const uint32_t*>(replica.gradients() + replica.frame.epoch)};
-  const double compute = sampler.micro_batches() *
-                         median_ms(replica, [&] { replica.model.forward_backward(pass, 1.0f, replica.ticket()); });
+  const DeviceBatch batch{.images = images.as<uint8_t>(),
+                          .labels = labels.as<int32_t>(),
+                          .keys = labels.as<int32_t>(),
+                          .size = local,
+                          .plan = sampler.plan(0)};
+  const double compute = sampler.micro_batches() * median_ms(replica, [&] { replica.model.forward_backward(batch); });
   std::string text = fmt::format("{} parameters in {} buckets, launched in this order:\n",
                                  total_count(replica.parameters), replica.plan.buckets.size());
   const Reducer& reducer = replica.reducer;
   const int buckets = static_cast<int>(replica.plan.buckets.size());
-  const std::string kind = fmt::format("{}{}", reducer.wire().scatter ? "reduce-scatter" : "allreduce",
-                                       reducer.wire().dtype == DType::bf16 ? " in bf16" : "");
+  const std::string kind = fmt::format("{}{}", reducer.sharded() ? "reduce-scatter" : "allreduce",
+                                       replica.comm_buffer.data() ? " in bf16" : "");
   double communication = 0, last = 0;
   for (int c = 0; c < reducer.collectives(); ++c) {
     last = median_ms(replica, [&] { replica.reducer.run_alone(c); });
     communication += last;
     if (c == buckets) {
-      text += fmt::format("  tail:     {:10.1f} KiB, allreduce {:7.3f} ms\n", kib(replica.plan.tail()), last);
+      text += fmt::format("  trailer:  {:10.1f} KiB, allreduce {:7.3f} ms\n", kib(replica.plan.trailer()), last);
       continue;
     }
     const Bucket& bucket = replica.plan.buckets[c];
     text += fmt::format("  bucket {}: {:10.1f} KiB, {} {:7.3f} ms:", c, kib(bucket.count), kind, last);
     for (ParameterId id = bucket.first; id < bucket.end; ++id) text += " " + replica.parameters[id].name;
-    text += c + 1 == buckets && reducer.tail_rides() ? " + tail\n" : "\n";
+    text += c + 1 == buckets && reducer.trailer_in_last_bucket() ? " + trailer\n" : "\n";
   }
-  if (replica.update.collectives() > 0) {
+  if (replica.optimizer.collectives() > 0) {
     const double gather = gather_ms(replica);
     text += fmt::format("  weights gathered in {:.3f} ms\n", gather);
     communication += gather;
     last += gather;
   }
-  const double state = static_cast<double>(replica.update.state_bytes()) / 1024;
-  const bool halves = reducer.wire().dtype == DType::bf16;  // a bf16 copy of the gradients
+  const double state = static_cast<double>(replica.optimizer.state_bytes()) / 1024;
+  const bool halves = replica.comm_buffer.data() != nullptr;  // a copy in bf16 beside them
   const double gradients = kib(replica.plan.total) + (halves ? kib(replica.plan.padded) / 2 : 0);
   const double activations = static_cast<double>(replica.model.activation_bytes()) / 1024;
   text += fmt::format(

@@ -1,7 +1,7 @@
 #include "train/precise_bn.h"
 
-#include "train/feed.h"
-#include "train/work.h"
+#include "train/fences.h"
+#include "train/prefetcher.h"
 
 #include <functional>
 
@@ -17,25 +17,20 @@ PreciseBn::PreciseBn(Replica& replica, const Dataset& data, const DistributedSam
 bool PreciseBn::run(const std::function<bool()>& go_on) {
   Replica& r = replica_;
   const int64_t steps = sampler_.steps_per_epoch();
-  Feed feed(data_, sampler_, 0, steps, kEvaluationFences);
+  Prefetcher prefetcher(data_, sampler_, 0, steps, kEvaluationFences);
   for (int64_t step = 0; step < steps; ++step) {
     if (!go_on()) return false;
-    const Shard& shard = feed.next();
-    const bool first = step == 0;
-    r.run(*graphs_, {.kind = first ? kFirstPreciseBn : kPreciseBn, .size = shard.batch.global_size}, [&] {
-      r.model.precise_bn({.kind = Pass::Kind::precise_bn,
-                          .samples = shard.samples,
-                          .global_size = shard.batch.global_size,
-                          .mode = first ? Gradient::overwrite : Gradient::add,
-                          .running_stats = r.state()});
-    });
+    const DeviceBatch& batch = prefetcher.next();
+    const Gradient mode = step == 0 ? Gradient::overwrite : Gradient::add;
+    const auto work = [&] { r.model.precise_bn(batch, mode); };
+    r.run(graphs_.get(), {.kind = static_cast<int>(mode), .size = batch.plan.global_size}, std::ref(work));
     r.device.poll();
   }
   const int64_t count = state_count(r.batch_norms);
-  r.communicator.wait(r.communicator.all_reduce({r.statistics(), count, DType::f32}));
-  r.ops.copy_or_add(r.state(), r.evaluation_state(), count,
-                    Gradient::overwrite);  // the update needs the centres of the sums: the running means
-  r.running_stats().update(r.evaluation_state(), r.statistics(), static_cast<float>(sampler_.samples()), true, {});
+  r.communicator.wait(r.communicator.all_reduce({r.bn_batch_sums(), count, DType::f32}));
+  r.ops.copy_or_add(r.running_stats(), r.eval_stats(), count,
+                    Gradient::overwrite);  // its means are the centres of the sums
+  r.running_stats_op->update(r.eval_stats(), r.bn_batch_sums(), static_cast<float>(sampler_.samples()), true, {});
   r.device.synchronize();
   return true;
 }

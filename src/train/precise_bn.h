@@ -6,7 +6,7 @@
 
 #include "data/sampler.h"
 #include "data/subset.h"
-#include "train/device_data.h"
+#include "train/device_dataset.h"
 #include "train/replica.h"
 
 #include <cstddef>
@@ -33,7 +33,7 @@ class PreciseBn {
   Replica& replica_;
   const DistributedSampler sampler_;
   const Subset samples_;
-  DeviceData data_;
+  DeviceDataset data_;
   std::unique_ptr<GraphCache> graphs_;
 };
 

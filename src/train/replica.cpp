@@ -1,28 +1,62 @@
 #include "train/replica.h"
 
+#include "comm/casting_communicator.h"
 #include "core/error.h"
 #include "ddp/replica_check.h"
-
-#include <utility>
+#include "train/nonfinite_scan.h"
 
 namespace ddp {
 namespace {
 
-int64_t alignment(const ReplicaConfig& config, int world) { return config.zero ? scatter_alignment(world) : 1; }
+int64_t alignment(const ReplicaConfig& config, int world) { return config.zero ? partition_alignment(world) : 1; }
 
-BucketPlan plan_for(std::span<const Parameter> parameters, int64_t multiple, int64_t statistics, int world,
+BucketPlan plan_for(std::span<const Parameter> parameters, int64_t multiple, int64_t bn_batch_sums, int world,
                     const BucketCaps& caps) {
   std::vector<int64_t> counts;
   for (size_t i = 0; i < parameters.size(); ++i)  // with the gap behind it
     counts.push_back((i + 1 < parameters.size() ? parameters[i + 1].offset : flat_count(parameters, multiple)) -
                      parameters[i].offset);
-  return plan_buckets(counts, world, statistics + TicketLayout{world}.elements(), caps);
+  return plan_buckets(counts, world, bn_batch_sums + TicketLayout{world}.elements(), caps);
 }
 
 std::vector<RunningStatsSpan> spans_of(std::span<const BatchNormState> batch_norms) {
   std::vector<RunningStatsSpan> spans;
   for (const BatchNormState& norm : batch_norms) spans.push_back(norm.span);
   return spans;
+}
+
+Memory& comm_memory(Communicator& communicator, Device& device) {
+  return communicator.memory() ? *communicator.memory() : device;
+}
+
+bool in_bf16(const ReplicaConfig& config) { return config.grad_dtype == DType::bf16; }
+
+std::unique_ptr<Communicator> casting_for(const Replica& r) {
+  if (!r.comm_buffer.data()) return nullptr;
+  auto* const comm = r.comm_buffer.as<uint16_t>();
+  return make_casting_communicator(
+      r.communicator,
+      {.gradients = {r.gradients(), static_cast<size_t>(r.plan.padded)},
+       .comm_buffer = comm,
+       .cast_to_comm = [&r, comm](int64_t at, int64_t n) { r.ops.to_bf16(r.gradients() + at, comm + at, n); },
+       .cast_from_comm = [&r, comm](int64_t at, int64_t n) { r.ops.from_bf16(comm + at, r.gradients() + at, n); }});
+}
+
+ModelConfig model_config(const ReplicaConfig& config, Communicator* bn_communicator) {
+  ModelConfig model{
+      .sync_bn = config.sync_bn, .all_reduce = {}, .label_smoothing = config.label_smoothing, .seed = config.seed};
+  if (bn_communicator)
+    model.all_reduce = [bn_communicator](float* values, int64_t count) {
+      bn_communicator->wait(bn_communicator->all_reduce({values, count, DType::f32}));
+    };
+  return model;
+}
+
+std::vector<float> download(Device& device, const float* from, int64_t count) {
+  std::vector<float> values(count);
+  if (count > 0) device.download(values.data(), from, bytes_of_floats(count));
+  device.synchronize();
+  return values;
 }
 
 }  // namespace
@@ -34,52 +68,44 @@ Replica::Replica(const Network& network, const ReplicaConfig& config, Device& de
       communicator(communicator_),
       parameters(parameters_of(network, alignment(config, communicator_.size()))),
       batch_norms(batch_norm_states_of(network)),
-      ticket_layout{communicator_.size()},
       plan(plan_for(parameters, alignment(config, communicator_.size()), state_count(batch_norms), communicator_.size(),
                     config.caps)),
-      frame(plan, ticket_layout),
-      weights_(device_, bytes_of_floats(plan.padded)),
-      gradients_(communicator_.memory() ? *communicator_.memory() : device_, bytes_of_floats(frame.end)),
-      state_(device_, bytes_of_floats(state_count(batch_norms))),
-      evaluation_state_(device_, bytes_of_floats(state_count(batch_norms))),
-      shadow_(config.grad_dtype == DType::bf16 ? Buffer(communicator_.memory() ? *communicator_.memory() : device_,
-                                                        static_cast<size_t>(plan.padded) * size_of(DType::bf16))
-                                               : Buffer()),
-      bn_communicator_(batch_norms.empty() || communicator_.size() == 1 ? nullptr : communicator_.split(0)),
-      running_stats_(ops_.running_stats(spans_of(batch_norms))),
-      model(network, parameters, batch_norms, config.batch_sizes, device_, ops_, {weights(), gradients(), statistics()},
-            model_config(config)),
-      reducer(plan, communicator_, {gradients(), static_cast<size_t>(plan.total)}, wire(config)),
-      update({config.optimizer, config.max_grad_norm, config.zero}, optimizer_tensors(parameters, config.all_decay),
-             plan, device_, ops_, communicator_) {
+      layout(plan, communicator_.size()),
+      weight_buffer(device_, bytes_of_floats(plan.padded)),
+      gradient_buffer(comm_memory(communicator_, device_), bytes_of_floats(layout.end)),
+      comm_buffer(in_bf16(config) ? Buffer(comm_memory(communicator_, device_),
+                                           static_cast<size_t>(plan.padded) * size_of(DType::bf16))
+                                  : Buffer()),
+      running_stats_buffer(device_, bytes_of_floats(state_count(batch_norms))),
+      eval_stats_buffer(device_, bytes_of_floats(state_count(batch_norms))),
+      block(layout.on_device(gradients())),
+      bn_communicator(batch_norms.empty() || communicator_.size() == 1 ? nullptr : communicator_.split(0)),
+      casting(casting_for(*this)),
+      running_stats_op(ops_.running_stats(spans_of(batch_norms))),
+      model(network, parameters, batch_norms, config.batch_sizes, device_, ops_,
+            {weights(), gradients(), bn_batch_sums(), running_stats(), block.loss_stats(), block.epoch()},
+            model_config(config, bn_communicator.get())),
+      reducer(plan, casting ? *casting : communicator_, {gradients(), static_cast<size_t>(plan.total)},
+              {.sharded = config.zero, .trailer_in_last_bucket = !casting}),
+      optimizer({config.optimizer, config.max_grad_norm, config.zero}, optimizer_tensors(parameters, config.all_decay),
+                {plan, weights(), gradients()}, device_, ops_, communicator_) {
   check_same_on_all_ranks(plan.hash(), "bucket plan", communicator);
+  reducer.set_launch_hook(nonfinite_scan(*this));
   device.set_poll([this] { communicator.progress(); });
-  load_state(initial_state(batch_norms));
+  load_running_stats(initial_state(batch_norms));
 }
 
 Replica::~Replica() { device.set_poll({}); }
 
-ModelConfig Replica::model_config(const ReplicaConfig& config) {
-  ModelConfig model_config{
-      .sync_bn = config.sync_bn, .all_reduce = {}, .label_smoothing = config.label_smoothing, .seed = config.seed};
-  if (bn_communicator_)
-    model_config.all_reduce = [c = bn_communicator_.get()](float* values, int64_t count) {
-      c->wait(c->all_reduce({values, count, DType::f32}));
-    };
-  return model_config;
+void Replica::run(GraphCache* graphs, GraphKey key, const std::function<void()>& work) const {
+  graphs&& communicator.capturable() ? graphs->run(key, work) : work();
 }
 
-GradientWire Replica::wire(const ReplicaConfig& config) {
-  GradientWire wire{.dtype = config.grad_dtype, .scatter = config.zero};
-  if (config.grad_dtype == DType::f32) return wire;
-  wire.shadow = shadow_.data();
-  wire.to_shadow = [this](int64_t offset, int64_t count) {
-    ops.to_bf16(gradients() + offset, shadow_.as<uint16_t>() + offset, count);
-  };
-  wire.from_shadow = [this](int64_t offset, int64_t count) {
-    ops.from_bf16(shadow_.as<uint16_t>() + offset, gradients() + offset, count);
-  };
-  return wire;
+void Replica::zero_gradients() const { device.zero(gradients(), bytes_of_floats(plan.gradients)); }
+
+void Replica::update_running_stats(int64_t samples) const {
+  if (batch_norms.empty()) return;
+  running_stats_op->update(running_stats(), bn_batch_sums(), static_cast<float>(samples), false, block.bad());
 }
 
 void Replica::load(std::span<const float> values) {
@@ -89,32 +115,25 @@ void Replica::load(std::span<const float> values) {
   model.bind();
 }
 
-void Replica::load_state(std::span<const float> values) {
+void Replica::load_running_stats(std::span<const float> values) {
   DDP_EXPECT(static_cast<int64_t>(values.size()) == state_count(batch_norms));
   if (values.empty()) return;
-  device.upload(state(), values.data(), values.size_bytes());
-  device.upload(evaluation_state(), values.data(), values.size_bytes());
+  device.upload(running_stats(), values.data(), values.size_bytes());
+  device.upload(eval_stats(), values.data(), values.size_bytes());
 }
 
-std::vector<float> Replica::download(const float* from, int64_t count) const {
-  std::vector<float> values(count);
-  if (count > 0) device.download(values.data(), from, bytes_of_floats(count));
-  device.synchronize();
-  return values;
-}
-
-std::vector<float> Replica::download_weights() const { return download(weights(), plan.gradients); }
-std::vector<float> Replica::download_gradients() const { return download(gradients(), plan.gradients); }
-std::vector<float> Replica::download_state(const float* state) const {
-  return download(state, state_count(batch_norms));
+std::vector<float> Replica::download_weights() const { return download(device, weights(), plan.gradients); }
+std::vector<float> Replica::download_gradients() const { return download(device, gradients(), plan.gradients); }
+std::vector<float> Replica::download_stats(const float* stats) const {
+  return download(device, stats, state_count(batch_norms));
 }
 
 void Replica::check_replicas() const {
-  const std::vector<float> values = download_weights(), statistics_now = download_state(state());
+  const std::vector<float> values = download_weights(), stats = download_stats(running_stats());
   std::vector<NamedSpan> named;
   for (const Parameter& p : parameters) named.push_back({p.name, std::span(values).subspan(p.offset, p.count)});
   for (const BatchNormState& n : batch_norms)
-    named.push_back({n.layer_name, std::span(statistics_now).subspan(n.span.offset, 2 * n.span.channels)});
+    named.push_back({n.layer_name, std::span(stats).subspan(n.span.offset, 2 * n.span.channels)});
   ddp::check_replicas(named, communicator);
 }
 

@@ -5,30 +5,30 @@
 namespace ddp {
 
 std::optional<Snapshot> take_snapshot(Replica& replica, const RunState& run, int64_t updates) {
-  WeightUpdate& update = replica.update;
-  std::vector<OptimizerState> optimizer;
+  Optimizer& optimizer = replica.optimizer;
+  std::vector<OptimizerState> states;
   const bool wanted = replica.communicator.rank() == 0;
-  for (int k = 0; k < update.states(); ++k)
-    if (wanted || update.downloads_together())
-      optimizer.push_back({std::string(update.state_name(k)), update.download_state(k)});
+  for (int k = 0; k < optimizer.states(); ++k)
+    if (wanted || optimizer.downloads_together())
+      states.push_back({std::string(optimizer.state_name(k)), optimizer.download_state(k)});
   if (!wanted) return std::nullopt;
   return Snapshot{.model = {.weights = replica.download_weights(),
-                            .statistics = replica.download_state(replica.state()),
+                            .statistics = replica.download_stats(replica.running_stats()),
                             .updates = updates},
-                  .optimizer = std::move(optimizer),
+                  .optimizer = std::move(states),
                   .run = run};
 }
 
 void restore(Replica& replica, const Snapshot& snapshot) {
-  DDP_EXPECT(std::ssize(snapshot.optimizer) == replica.update.states());
+  DDP_EXPECT(std::ssize(snapshot.optimizer) == replica.optimizer.states());
   replica.load(snapshot.model.weights);
-  replica.load_state(snapshot.model.statistics);
-  for (int k = 0; k < replica.update.states(); ++k) replica.update.load_state(k, snapshot.optimizer[k].values);
+  replica.load_running_stats(snapshot.model.statistics);
+  for (int k = 0; k < replica.optimizer.states(); ++k) replica.optimizer.load_state(k, snapshot.optimizer[k].values);
 }
 
 std::vector<std::string> optimizer_state_names(const Replica& replica) {
   std::vector<std::string> names;
-  for (int k = 0; k < replica.update.states(); ++k) names.emplace_back(replica.update.state_name(k));
+  for (int k = 0; k < replica.optimizer.states(); ++k) names.emplace_back(replica.optimizer.state_name(k));
   return names;
 }
 

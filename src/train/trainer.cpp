@@ -1,11 +1,11 @@
 #include "train/trainer.h"
 
 #include "core/stopwatch.h"
-#include "train/device_data.h"
-#include "train/feed.h"
+#include "train/device_dataset.h"
+#include "train/fences.h"
 #include "train/precise_bn.h"
+#include "train/prefetcher.h"
 #include "train/snapshot.h"
-#include "train/work.h"
 
 #include <algorithm>
 #include <array>
@@ -29,8 +29,8 @@ class Trainer {
   bool all_asked_to_stop();  // collective: whether a stop of any rank was requested
 
   void train_to_end();
-  int64_t samples_before(int64_t step) const;  // samples of the run before `step`
-  void settle(const StepResult& result);
+  int64_t samples_before(int64_t step) const;  // of the run
+  void record(const StepResult& result);
   bool pauses_after(int64_t step) const;
   bool compares_at(int64_t step) const;
   void pause();
@@ -47,7 +47,7 @@ class Trainer {
   PhaseTracker& phases_;
   const int64_t steps_per_epoch_, total_;
 
-  DeviceData train_data_, test_data_;
+  DeviceDataset train_data_, test_data_;
   std::optional<PreciseBn> precise_bn_;
   Evaluator evaluator_;
   Step step_;
@@ -77,7 +77,7 @@ Trainer::Trainer(const TrainConfig& config, Replica& replica, const Datasets& da
                  samplers.statistics
                      ? &precise_bn_.emplace(replica, *data.train, *samplers.statistics, config.device_data_bytes)
                      : nullptr),
-      step_(replica, step_config(), &phases_, observers.injector),
+      step_(replica, step_config(), &phases_),
       state_(report_.state) {
   state_ = config.start;
   if (config.start_is_saved) {
@@ -142,12 +142,12 @@ void Trainer::save_final() {
 
 // Up to two steps are in flight between pauses, none in a pause.
 void Trainer::train_to_end() {
-  Feed feed(train_data_, sampler_, state_.step, total_, kTrainingFences);
-  const Step::NextShard next_shard = [&]() -> const Shard& { return feed.next(); };
+  Prefetcher prefetcher(train_data_, sampler_, state_.step, total_, kTrainingFences);
+  const NextBatch next_batch = config_.batch_source([&]() -> const DeviceBatch& { return prefetcher.next(); });
   training_ = {};
   for (int64_t k = state_.step; k < total_ && !report_.stopped; ++k) {
-    const double rate = rate_at(config_.schedule, samples_before(k), sampler_.samples());
-    if (const auto result = step_.run(next_shard, rate)) settle(*result);
+    const auto result = step_.run(next_batch, lr_at(config_.schedule, samples_before(k), sampler_.samples()));
+    if (result) record(*result);
     if (pauses_after(k + 1)) pause();
   }
   accumulate_train_time();
@@ -157,7 +157,7 @@ int64_t Trainer::samples_before(int64_t step) const {
   return step / steps_per_epoch_ * sampler_.samples() + step % steps_per_epoch_ * sampler_.global_batch_size(0);
 }
 
-void Trainer::settle(const StepResult& result) {
+void Trainer::record(const StepResult& result) {
   observers_.reporter.step(result);
   requested_ = std::max(requested_, result.request);
   ++state_.step;
@@ -179,7 +179,7 @@ bool Trainer::pauses_after(int64_t step) const {
 bool Trainer::compares_at(int64_t step) const { return config_.check_every > 0 && step % config_.check_every == 0; }
 
 void Trainer::pause() {
-  for (const StepResult& result : step_.drain()) settle(result);
+  for (const StepResult& result : step_.drain()) record(result);
   state_.skipped_in_a_row = step_.skipped_in_a_row();
   const Request requested = std::exchange(requested_, Request::none);
   report_.stopped = requested == Request::stop;

@@ -5,7 +5,6 @@
 #include "data/sampler.h"
 #include "train/checkpoint_writer.h"
 #include "train/evaluation.h"
-#include "train/injection.h"
 #include "train/phase_tracker.h"
 #include "train/replica.h"
 #include "train/reporter.h"
@@ -39,7 +38,10 @@ struct TrainConfig {
   std::filesystem::path checkpoint = {};  // rank 0: path of that checkpoint
   int64_t updates = 0;                    // updates of the running statistics so far
 
-  // Whether a stop of this rank was requested. The training thread calls it at least once a step.
+  // Decorates the source of the run's batches.
+  std::function<NextBatch(NextBatch)> batch_source = [](NextBatch next) { return next; };
+
+  // Whether this rank has been asked to stop; from the training thread, often.
   std::function<bool()> stop_requested = [] { return false; };
 };
 
@@ -68,8 +70,7 @@ struct Samplers {
 struct Observers {
   Reporter& reporter;
   PhaseTracker& phases;
-  CheckpointWriter* writer = nullptr;  // rank 0; null elsewhere
-  Injector* injector = nullptr;
+  CheckpointWriter* writer = nullptr;  // of rank 0; null: nothing is saved
 };
 
 // Optimizer steps in the whole run.

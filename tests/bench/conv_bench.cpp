@@ -219,7 +219,8 @@ void lenet(Device& device, int64_t n, int rounds) {
 
   std::map<std::string, double> spent;
   const auto timed = [&](const char* name, const std::function<void()>& work) { spent[name] += seconds(work); };
-  const Samples samples{.pixels = pixels.data(), .labels = labels.data(), .size = static_cast<int64_t>(labels.size())};
+  const DeviceBatch batch{
+      .images = pixels.data(), .labels = labels.data(), .size = static_cast<int64_t>(labels.size())};
   const auto step = [&] {
     timed("bind", [&] {
       c1.conv->bind(c1.w.data(), c1.b.data());
@@ -227,7 +228,7 @@ void lenet(Device& device, int64_t n, int rounds) {
       l1->bind(w1.data(), b1.data());
       l2->bind(w2.data(), b2.data());
     });
-    timed("normalize", [&] { ops->normalize(samples, {28, 28, 1}, c1.x.tensor); });
+    timed("normalize", [&] { ops->normalize(batch, {28, 28, 1}, c1.x.tensor); });
     timed("conv1 forward", [&] { c1.run(0); });
     timed("pool1 forward", [&] { p1->forward(c1.y.tensor, c2.x.tensor); });
     timed("conv2 forward", [&] { c2.run(0); });
@@ -235,7 +236,7 @@ void lenet(Device& device, int64_t n, int rounds) {
     timed("linear1 forward", [&] { l1->forward(s2.tensor, h.tensor); });
     timed("linear2 forward", [&] { l2->forward(h.tensor, z.tensor); });
     timed("softmax",
-          [&] { ops->softmax_cross_entropy_backward(z.tensor, samples, 1, 0, dz.tensor, stats, Gradient::overwrite); });
+          [&] { ops->softmax_cross_entropy_backward(z.tensor, batch, 1, 0, dz.tensor, stats, Gradient::overwrite); });
     timed("linear2 dw",
           [&] { l2->backward_weight(h.tensor, z.tensor, dz.tensor, dw2.data(), db2.data(), Gradient::overwrite); });
     timed("linear2 dx", [&] { l2->backward_input(dz.tensor, dh.tensor); });

@@ -35,9 +35,9 @@ void run() {
   auto world = make_local_communicators(1);
   Fixture fixture({.batch_size = 128}, make_model("lenet", grey, 4), data, *device, *ops, *world[0]);
   Replica& r = fixture.replica;
-  DeviceData on_device(*device, data, fixture.largest(), 0);
-  Feed feed(on_device, fixture.sampler(), 0, 2 * kPairs * kSteps, kTrainingFences);
-  const Step::NextShard next = [&]() -> const Shard& { return feed.next(); };
+  DeviceDataset on_device(*device, data, fixture.largest(), 0);
+  Prefetcher prefetcher(on_device, fixture.sampler(), 0, 2 * kPairs * kSteps, kTrainingFences);
+  const NextBatch next = [&]() -> const DeviceBatch& { return prefetcher.next(); };
 
   const auto tables = make_local_heartbeat_tables(1);
   const auto block = [&](bool watched) {
@@ -51,13 +51,14 @@ void run() {
     return watch.milliseconds() / kSteps;
   };
   const auto ticket = [&] {
-    std::vector<float> slots(r.ticket_layout.elements());
+    const TicketLayout& layout = r.layout.ticket_layout;
+    std::vector<float> slots(layout.elements());
     const Stopwatch watch;
     for (int i = 0; i < kSteps; ++i) {
-      write_ticket(slots, r.ticket_layout, 0, 128, i);
+      write_ticket(slots, layout, 0, 128, i);
       for (size_t b = 0; b < r.plan.buckets.size(); ++b) {
         const Bucket& bucket = r.plan.buckets[b];
-        r.ops.flag_nonfinite(r.gradients() + bucket.offset, bucket.count, 1, slots.data() + r.ticket_layout.bad(0));
+        r.ops.flag_nonfinite(r.gradients() + bucket.offset, bucket.count, 1, slots.data() + layout.bad(0));
       }
       const Ticket read = read_ticket(slots, 1);
       check_agreement(read, i, 128);

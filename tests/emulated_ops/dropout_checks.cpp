@@ -19,13 +19,13 @@ void check_dropout(const Tested& t) {
         const OnDeviceTensor ax(t.device, shape, t.type, x, before), ay(t.device, shape, t.type, before);
         const OnDevice<int32_t> on_keys(t.device, keys);
         const OnDevice<uint32_t> on_epoch(t.device, {epoch});
-        const Samples samples{.keys = on_keys.data(), .size = shape.n};
+        const DeviceBatch batch{.keys = on_keys.data(), .size = shape.n};
         dropout.epoch = on_epoch.data();
-        t.ops.dropout(dropout, ax.tensor(), samples, ay.tensor());
+        t.ops.dropout(dropout, ax.tensor(), batch, ay.tensor());
         const Values y = ay.values();
         for (int64_t i = 0; i < shape.elements(); ++i) ASSERT_EQ(y[i] != 0, expected[i] != 0) << "element " << i;
         expect_close(y, expected, "y", t.tolerance());
-        t.ops.dropout(dropout, ax.tensor(), samples, ax.tensor());
+        t.ops.dropout(dropout, ax.tensor(), batch, ax.tensor());
         EXPECT_EQ(ax.values(), y) << "in place";
       }
 }

@@ -38,9 +38,9 @@ TEST_P(EmulatedElementwise, NormalizeGathersAndCrops) {
       const Shape shape{n, part};
       Values expected(shape.elements());
       const OnDeviceTensor x(*device, shape, type);
-      reference->normalize({.pixels = bytes.data(), .ids = gathered ? ids.data() : nullptr, .size = n}, image,
+      reference->normalize({.images = bytes.data(), .ids = gathered ? ids.data() : nullptr, .size = n}, image,
                            on_host(expected, shape));
-      normalize(context, {.pixels = pixels.data(), .ids = gathered ? order.data() : nullptr, .size = n}, image,
+      normalize(context, {.images = pixels.data(), .ids = gathered ? order.data() : nullptr, .size = n}, image,
                 x.tensor());
       expect_close(x.values(), rounded(expected, type), "x", type == DType::bf16 ? 1e-3 : 1e-7);
     }

@@ -102,7 +102,7 @@ void check_lars(const Tested& t) {
   Values weights(32), gradients(32);
   for (int i = 0; i < 16; ++i) gradients[i] = weights[16 + i] = 1;
   const OnDevice<float> w(t.device, weights), g(t.device, gradients), m(t.device, Values(32));
-  const OnDevice<OptimizerScalars> scalars(t.device, {{.rate = 0.5f}});
+  const OnDevice<OptimizerScalars> scalars(t.device, {{.lr = 0.5f}});
   t.ops.optimizer({.kind = Kind::lars}, tensors)->step({w.data(), g.data(), 0, 32, {m.data()}}, scalars.data(), {});
   for (int i = 0; i < 16; ++i) weights[i] = -0.5f;
   EXPECT_EQ(w.values(), weights);

@@ -14,7 +14,7 @@ TEST_F(EmulatedOptimizer, HandlesMoreElementsThanTheGrid) {
   const int64_t count = 2'200'001;
   const OptimizerTensor tensors[] = {{0, count, true}};
   const OnDevice<float> w(*device, Values(count, 1.0f)), g(*device, Values(count, 2.0f));
-  const OnDevice<OptimizerScalars> scalars(*device, {{.rate = -1}});
+  const OnDevice<OptimizerScalars> scalars(*device, {{.lr = -1}});
   ops->optimizer({}, tensors)->step({w.data(), g.data(), 0, count, {}}, scalars.data(), {});
   EXPECT_EQ(w.values(), Values(count, 3.0f));
 }

@@ -42,7 +42,7 @@ TEST_P(EmulatedSoftmax, AgreesWithTheReference) {
           ids[i] = static_cast<int32_t>(n - 1 - i);
         }
         const OnDevice<int32_t> on_labels(*device, labels), on_ids(*device, ids);
-        const Samples samples{.labels = on_labels.data(), .ids = gathered ? on_ids.data() : nullptr, .size = n};
+        const DeviceBatch batch{.labels = on_labels.data(), .ids = gathered ? on_ids.data() : nullptr, .size = n};
         Values expected(shape.elements()), expected_stats(2);
         reference->softmax_cross_entropy_backward(
             on_host(z, shape), {.labels = labels.data(), .ids = gathered ? ids.data() : nullptr, .size = n}, 0.25f,
@@ -51,10 +51,10 @@ TEST_P(EmulatedSoftmax, AgreesWithTheReference) {
         const OnDeviceTensor logits(*device, shape, type, z), apart(*device, shape, type);
         const Tensor in = logits.tensor(), out = apart.tensor();
         const OnDevice<float> stats(*device, Values(2, 7.0f)), only(*device, Values(2, 7.0f)), same(*device, {2, 3});
-        softmax_cross_entropy(context, in, samples, 0, smoothing, nullptr, only.data(), Gradient::overwrite);
-        softmax_cross_entropy(context, in, samples, 0.25f, smoothing, &out, stats.data(), Gradient::overwrite);
+        softmax_cross_entropy(context, in, batch, 0, smoothing, nullptr, only.data(), Gradient::overwrite);
+        softmax_cross_entropy(context, in, batch, 0.25f, smoothing, &out, stats.data(), Gradient::overwrite);
         EXPECT_EQ(logits.values(), z);
-        softmax_cross_entropy(context, in, samples, 0.25f, smoothing, &in, same.data(), Gradient::add);
+        softmax_cross_entropy(context, in, batch, 0.25f, smoothing, &in, same.data(), Gradient::add);
         expect_close({stats.values()[0]}, {expected_stats[0]}, "loss");
         EXPECT_EQ(stats.values()[1], expected_stats[1]);
         EXPECT_EQ(stats.values(), only.values());

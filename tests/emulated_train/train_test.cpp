@@ -12,6 +12,7 @@
 #include "tests/train/small.h"
 #include "tests/train/world.h"
 #include "train/evaluation.h"
+#include "train/fault_injection.h"
 
 #include <emulator/emulator.h>
 #include <gtest/gtest.h>
@@ -105,11 +106,51 @@ TEST_P(EmulatedTraining, NanEndsTheRunOnEveryRank) {
   expect_one_message_about_step_1(messages);
 }
 
+// Gradients travel in bf16, cast and cast back inside the graph too.
+TEST_P(EmulatedTraining, GradientsInBf16AreNearlyTheSameMathematics) {
+  const GpuWorld& world = GetParam();
+  const MemoryDataset data = small_data(50);
+  for (const bool zero : {false, true}) {
+    FixtureConfig config{.batch_size = 16, .lr = 0.1, .replica = {.zero = zero}};
+    const Result expected = train_world(1, config, small_network(), data, 12);
+    config.replica.grad_dtype = DType::bf16;
+    on_gpus(world, [&](Communicator& c, Device& device, Ops& ops) {
+      const double d =
+          loss_distance(Fixture(config, small_network(), data, device, ops, c).losses(0, 12), expected.losses);
+      EXPECT_LE(d, 5e-3) << (zero ? "sharded" : "whole");
+      EXPECT_GT(d, 1e-7) << "nothing was rounded";
+    });
+  }
+}
+
+// Step 9 would be replayed, and the reducer's hook with it.
+TEST_P(EmulatedTraining, AnInjectedNanIsBlamedOnItsRankAndBucket) {
+  const MemoryDataset data = small_data(64);
+  const int rank = GetParam().size - 1;
+  std::vector<std::string> messages(GetParam().size);
+  on_gpus(GetParam(), [&](Communicator& c, Device& device, Ops& ops) {
+    Fixture fixture({.batch_size = 16}, small_network(), data, device, ops, c);
+    DeviceDataset on_device(device, data, fixture.largest(), size_t{1} << 30);
+    Prefetcher prefetcher(on_device, fixture.sampler(), 0, 12, kTrainingFences);
+    const NextBatch next = with_fault({.rank = rank, .step = 9, .kind = FaultInjection::Kind::nan}, fixture.replica, 0,
+                                      [&]() -> const DeviceBatch& { return prefetcher.next(); });
+    Step step(fixture.replica);
+    try {
+      for (int k = 0; k < 12; ++k) step.run(next, 0.01);
+    } catch (const CollectiveError& e) {
+      messages[c.rank()] = e.what();
+    }
+  });
+  for (const std::string& message : messages)
+    EXPECT_NE(message.find(fmt::format("at step 9 on rank {}: a gradient of bucket 0", rank)), std::string::npos)
+        << message;
+}
+
 TEST_P(EmulatedTraining, EvaluationCountsEverySampleOnce) {
   const MemoryDataset data = small_data(50);
   const auto evaluate = [&](Communicator& c, Device& device, Ops& ops) {
     Fixture fixture({.batch_size = 16, .order = Order::sequential}, small_network(), data, device, ops, c);
-    DeviceData on_device(device, data, fixture.largest(), GetParam().resident ? size_t{1} << 30 : 0);
+    DeviceDataset on_device(device, data, fixture.largest(), GetParam().resident ? size_t{1} << 30 : 0);
     Evaluator evaluator(fixture.replica, on_device, fixture.sampler());
     const Evaluation first = evaluator.run(), second = evaluator.run(), third = evaluator.run();
     EXPECT_EQ(first.correct, second.correct);
@@ -183,10 +224,10 @@ TEST(EmulatedStreams, HostRunsTwoStepsAheadOfTheDevice) {
   for (const bool graphs : {true, false})
     on_gpus({"nccl_1", 1, true, graphs, true}, [&](Communicator& c, Device& device, Ops& ops) {
       Fixture fixture({.batch_size = 16}, small_network(), data, device, ops, c);
-      DeviceData on_device(device, data, fixture.largest(), size_t{1} << 30);
-      Feed feed(on_device, fixture.sampler(), 0, 12, kTrainingFences);
+      DeviceDataset on_device(device, data, fixture.largest(), size_t{1} << 30);
+      Prefetcher prefetcher(on_device, fixture.sampler(), 0, 12, kTrainingFences);
       Step step(fixture.replica);
-      const Step::NextShard next = [&]() -> const Shard& { return feed.next(); };
+      const NextBatch next = [&]() -> const DeviceBatch& { return prefetcher.next(); };
       for (int k = 0; k < 12; k += 2) {
         device.synchronize();
         const auto before = c.completed();

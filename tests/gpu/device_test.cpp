@@ -54,7 +54,7 @@ TEST(DeviceOnGpu, GraphReplaysReadCurrentMemory) {
     const OptimizerTensor tensors[] = {{0, 1000, true}};
     const auto optimizer = ops->optimizer({}, tensors);
     const OnGpu w(*device, Values(1000, 0.0f)), g(*device, Values(1000, -1.0f));
-    const Buffer scalars = uploaded<OptimizerScalars>(*device, {{.rate = 1}});
+    const Buffer scalars = uploaded<OptimizerScalars>(*device, {{.lr = 1}});
     const auto graphs = device->graph_cache();
     const auto step = [&] {
       graphs->run({.kind = 1, .size = 1000}, [&] {
@@ -63,7 +63,7 @@ TEST(DeviceOnGpu, GraphReplaysReadCurrentMemory) {
     };
     for (int i = 0; i < 5; ++i) step();
     EXPECT_EQ(w.values(), Values(1000, 5.0f));
-    const OptimizerScalars ten{.rate = 10};
+    const OptimizerScalars ten{.lr = 10};
     device->upload(scalars.data(), &ten, sizeof ten);
     step();
     EXPECT_EQ(w.values(), Values(1000, 15.0f));

@@ -37,10 +37,10 @@ TEST_P(ElementwiseOnGpu, NormalizeGathersByIdAndTakesTheTopLeft) {
         const Shape shape{n, read};
         Owned expected(shape, {});
         const OnGpu x(device, shape.elements(), dtype);
-        reference->normalize({.pixels = pixels.data(), .ids = by_id ? ids.data() : nullptr, .size = n}, image,
+        reference->normalize({.images = pixels.data(), .ids = by_id ? ids.data() : nullptr, .size = n}, image,
                              expected.tensor());
         ops.normalize(
-            {.pixels = device_pixels.as<uint8_t>(), .ids = by_id ? device_ids.as<int32_t>() : nullptr, .size = n},
+            {.images = device_pixels.as<uint8_t>(), .ids = by_id ? device_ids.as<int32_t>() : nullptr, .size = n},
             image, x.tensor(shape));
         expect_agrees(x.values(), rounded(expected.memory, dtype), "x", tolerance);
       }
@@ -80,11 +80,11 @@ TEST_P(ElementwiseOnGpu, SoftmaxCrossEntropy) {
       reference->softmax_cross_entropy_backward(r.tensor(), {.labels = labels.data(), .ids = ids.data(), .size = n},
                                                 0.25f, smoothing, rd.tensor(), expected, Gradient::overwrite);
       const Buffer device_labels = uploaded(device, labels), device_ids = uploaded(device, ids);
-      const Samples samples{.labels = device_labels.as<int32_t>(), .ids = device_ids.as<int32_t>(), .size = n};
+      const DeviceBatch batch{.labels = device_labels.as<int32_t>(), .ids = device_ids.as<int32_t>(), .size = n};
       const OnGpu logits(device, z, dtype), apart(device, shape.elements(), dtype), stats(device, 2),
           only_stats(device, 2), added(device, Values{2, 3});
-      ops.softmax_cross_entropy(logits.tensor(shape), samples, only_stats.f32());
-      ops.softmax_cross_entropy_backward(logits.tensor(shape), samples, 0.25f, smoothing, apart.tensor(shape),
+      ops.softmax_cross_entropy(logits.tensor(shape), batch, only_stats.f32());
+      ops.softmax_cross_entropy_backward(logits.tensor(shape), batch, 0.25f, smoothing, apart.tensor(shape),
                                          stats.f32(), Gradient::overwrite);
       expect_agrees({stats.values()[0]}, {expected[0]}, "loss", 1e-5);
       EXPECT_EQ(stats.values()[1], expected[1]);
@@ -92,7 +92,7 @@ TEST_P(ElementwiseOnGpu, SoftmaxCrossEntropy) {
         EXPECT_EQ(stats.values(), only_stats.values());
       }
       expect_agrees(apart.values(), rd.memory, "dlogits", tolerance);
-      ops.softmax_cross_entropy_backward(logits.tensor(shape), samples, 0.25f, smoothing, logits.tensor(shape),
+      ops.softmax_cross_entropy_backward(logits.tensor(shape), batch, 0.25f, smoothing, logits.tensor(shape),
                                          added.f32(), Gradient::add);
       EXPECT_EQ(logits.values(), apart.values()) << "in place";
       EXPECT_EQ(added.values(), (Values{stats.values()[0] + 2, stats.values()[1] + 3}));

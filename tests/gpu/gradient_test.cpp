@@ -146,13 +146,13 @@ TEST_F(GradientOnGpu, SoftmaxCrossEntropy) {
   const Shape shape{1, {1, 1, 5}};
   const Values z = random_values(5, 1);
   const Buffer labels = uploaded(device, std::vector<int32_t>{3});
-  const Samples samples{.labels = labels.as<int32_t>(), .size = 1};
+  const DeviceBatch batch{.labels = labels.as<int32_t>(), .size = 1};
   const OnGpu logits(device, z), dz(device, 5), stats(device, 2);
-  gpu.ops->softmax_cross_entropy_backward(logits.tensor(shape), samples, 1, 0, dz.tensor(shape), stats.f32(),
+  gpu.ops->softmax_cross_entropy_backward(logits.tensor(shape), batch, 1, 0, dz.tensor(shape), stats.f32(),
                                           Gradient::overwrite);
   const Values expected = differences(z, [&](const Values& v) {
     const OnGpu at(device, v);
-    gpu.ops->softmax_cross_entropy(at.tensor(shape), samples, stats.f32());
+    gpu.ops->softmax_cross_entropy(at.tensor(shape), batch, stats.f32());
     return static_cast<double>(stats.values()[0]);
   });
   expect_agrees(dz.values(), expected, "dlogits", kTolerance);

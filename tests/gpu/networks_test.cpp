@@ -49,9 +49,9 @@ struct Outcome {
 
 Outcome outcome_of(Fixture& fixture, const Dataset& first_batch) {
   Replica& r = fixture.replica;
-  Outcome outcome{.steps = six_steps(fixture, 0), .state = r.download_state(r.state()), .evaluation = 0};
+  Outcome outcome{.steps = six_steps(fixture, 0), .state = r.download_stats(r.running_stats()), .evaluation = 0};
   const DistributedSampler sequential(first_batch.size(), first_batch.size(), Order::sequential, 0, 0, {1.0});
-  DeviceData data(r.device, first_batch, first_batch.size(), size_t{1} << 30);
+  DeviceDataset data(r.device, first_batch, first_batch.size(), size_t{1} << 30);
   outcome.evaluation = Evaluator(r, data, sequential).run().loss;
   return outcome;
 }
@@ -69,7 +69,7 @@ TEST_P(NetworksOnGpu, SixStepsMatchTheCpu) {
   on_cpu.replica.load(open_weights(on_cpu.replica));
   centre_statistics(on_cpu.replica, first_batch, batch);
   on_gpu.replica.load(on_cpu.replica.download_weights());
-  on_gpu.replica.load_state(on_cpu.replica.download_state(on_cpu.replica.state()));
+  on_gpu.replica.load_running_stats(on_cpu.replica.download_stats(on_cpu.replica.running_stats()));
 
   const Outcome expected = outcome_of(on_cpu, first_batch), actual = outcome_of(on_gpu, first_batch);
   const Distance gradients =

@@ -6,7 +6,7 @@
 #include "comm/nccl/communicator.h"
 #include "comm/staged.h"
 #include "tests/gpu/fixture.h"
-#include "train/work.h"
+#include "train/fences.h"
 
 #include <string>
 

@@ -33,21 +33,21 @@ TEST_F(DropoutTest, DropsTheSameElementsInEveryFormat) {
   const auto reference = make_reference_ops(*device);
   for (const Shape shape : {Shape{5, {3, 2, 20}}, Shape{17, {1, 1, 35}}, Shape{1, {1, 1, 1}}, Shape{3, {20, 20, 13}}}) {
     const std::vector<int32_t> keys = keys_from(100, shape.n);
-    const Samples samples{.keys = keys.data(), .size = shape.n};
+    const DeviceBatch batch{.keys = keys.data(), .size = shape.n};
     for (const DType dtype : {DType::f32, DType::bf16}) {
       const Values x = rounded(random_values(shape.elements(), 1), dtype);
       Owned rx(*device, shape, {}, x), ry(shape, {});
-      reference->dropout(dropout, rx.tensor(), samples, ry.tensor());
+      reference->dropout(dropout, rx.tensor(), batch, ry.tensor());
       for (const Format format : kAllFormats)
         for (const int threads : {1, 2}) {
           SCOPED_TRACE(fmt::format("n {}, kind {} block {}, {}, {} threads", shape.n, static_cast<int>(format.kind),
                                    format.block, name_of(dtype), threads));
           const auto tested = make_cpu_ops(*device, config_of(dtype, threads));
           Owned ax(*device, shape, format, x, dtype), ay(shape, format, dtype);
-          tested->dropout(dropout, ax.tensor(), samples, ay.tensor());
+          tested->dropout(dropout, ax.tensor(), batch, ay.tensor());
           expect_close(ay.dense(*device), ry.memory, dtype, "y");
           expect_padding_zero(ay, "y");
-          tested->dropout(dropout, ax.tensor(), samples, ax.tensor());
+          tested->dropout(dropout, ax.tensor(), batch, ax.tensor());
           EXPECT_EQ(ax.dense(*device), ay.dense(*device)) << "in place";
         }
     }

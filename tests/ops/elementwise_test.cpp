@@ -33,10 +33,10 @@ TEST_P(ElementwiseTest, NormalizeScalesPixelsAndClearsThePadding) {
           for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<uint8_t>(i * 37);
           std::vector<int32_t> ids(n);
           for (int64_t i = 0; i < n; ++i) ids[i] = static_cast<int32_t>(n - 1 - i);
-          const Samples samples{.pixels = pixels.data(), .ids = n == 8 ? ids.data() : nullptr, .size = n};
+          const DeviceBatch batch{.images = pixels.data(), .ids = n == 8 ? ids.data() : nullptr, .size = n};
           Owned expected(shape, {}), x(shape, format, dtype);
-          reference->normalize(samples, image, expected.tensor());
-          ops_of(dtype)->normalize(samples, image, x.tensor());
+          reference->normalize(batch, image, expected.tensor());
+          ops_of(dtype)->normalize(batch, image, x.tensor());
           expect_close(x.dense(*device), expected.memory, dtype, "x");
           expect_padding_zero(x, "x");
         }
@@ -78,22 +78,22 @@ TEST_P(ElementwiseTest, SoftmaxCrossEntropyAgreesWithTheReference) {
           z = rounded(z, dtype);
           std::vector<int32_t> labels(n);
           for (int64_t i = 0; i < n; ++i) labels[i] = static_cast<int32_t>(i * 7 % 10);
-          const Samples samples{.labels = labels.data(), .size = n};
+          const DeviceBatch batch{.labels = labels.data(), .size = n};
           Owned logits(*device, shape, format, z, dtype), apart(shape, format, dtype), r(*device, shape, {}, z),
               rd(shape, {});
           float stats[2], expected[2], only_stats[2], plain[2];
-          reference->softmax_cross_entropy_backward(r.tensor(), samples, 0.25f, smoothing, rd.tensor(), expected,
+          reference->softmax_cross_entropy_backward(r.tensor(), batch, 0.25f, smoothing, rd.tensor(), expected,
                                                     Gradient::overwrite);
-          reference->softmax_cross_entropy(r.tensor(), samples, plain);
+          reference->softmax_cross_entropy(r.tensor(), batch, plain);
           const auto tested = ops_of(dtype);
-          tested->softmax_cross_entropy(logits.tensor(), samples, only_stats);
-          tested->softmax_cross_entropy_backward(logits.tensor(), samples, 0.25f, smoothing, apart.tensor(), stats,
+          tested->softmax_cross_entropy(logits.tensor(), batch, only_stats);
+          tested->softmax_cross_entropy_backward(logits.tensor(), batch, 0.25f, smoothing, apart.tensor(), stats,
                                                  Gradient::overwrite);
           expect_close({stats[0]}, {expected[0]}, "loss");
           EXPECT_EQ(stats[1], expected[1]);
           expect_close({only_stats[0]}, {plain[0]}, "loss alone");
           EXPECT_EQ(only_stats[1], expected[1]);
-          tested->softmax_cross_entropy_backward(logits.tensor(), samples, 0.25f, smoothing, logits.tensor(), stats,
+          tested->softmax_cross_entropy_backward(logits.tensor(), batch, 0.25f, smoothing, logits.tensor(), stats,
                                                  Gradient::add);
           expect_close({stats[0]}, {2 * expected[0]}, "loss, twice");
           EXPECT_EQ(stats[1], 2 * expected[1]);

@@ -51,7 +51,7 @@ Stepped steps(Ops& ops, const OptimizerDesc& desc, std::vector<int64_t> edges = 
   const float skip[] = {0, 0};
   for (int step = 1; step <= 3; ++step) {
     const float t = static_cast<float>(step);
-    const OptimizerScalars scalars{.rate = 0.1f / t,
+    const OptimizerScalars scalars{.lr = 0.1f / t,
                                    .correction1 = 1 - std::pow(desc.beta1, t),
                                    .correction2 = 1 - std::pow(desc.beta2, t),
                                    .gradient_scale = 0.5f};
@@ -99,7 +99,7 @@ TEST_P(OptimizerTest, PartitionedStepsEqualOneStep) {
 
 TEST_P(OptimizerTest, DoesNothingIfAnySkipFlagIsSet) {
   Stepped run = start(GetParam());
-  const OptimizerScalars scalars{.rate = 0.1f};
+  const OptimizerScalars scalars{.lr = 0.1f};
   OptimizerPart part{.weights = run.weights.data(), .gradients = run.gradients.data(), .begin = 0, .count = kCount};
   for (int k = 0; k < GetParam().states(); ++k) part.state[k] = run.state[k].data();
   const float skip[] = {0, 0, 1};
@@ -117,8 +117,8 @@ INSTANTIATE_TEST_SUITE_P(Rules, OptimizerTest, ::testing::ValuesIn(kOptimizerCas
                      d.decoupled ? "_decoupled" : "");
 });
 
-// One weight, for results computed by hand: w = 2, g = 1, rate 0.1, decay 0.5.
-float one_step(const OptimizerDesc& desc, Values state = {}, OptimizerScalars scalars = {.rate = 0.1f},
+// One weight, worked out by hand: w = 2, g = 1, rate 0.1, decay 0.5.
+float one_step(const OptimizerDesc& desc, Values state = {}, OptimizerScalars scalars = {.lr = 0.1f},
                bool decays = true) {
   const auto device = make_cpu_device();
   const OptimizerTensor tensors[] = {{0, 1, decays}};
@@ -131,20 +131,19 @@ float one_step(const OptimizerDesc& desc, Values state = {}, OptimizerScalars sc
 
 TEST(Optimizer, FollowsTheDocumentedFormulas) {
   EXPECT_FLOAT_EQ(one_step({.weight_decay = 0.5f}), 1.8f);
-  EXPECT_FLOAT_EQ(one_step({.weight_decay = 0.5f}, {}, {.rate = 0.1f}, false), 1.9f);
+  EXPECT_FLOAT_EQ(one_step({.weight_decay = 0.5f}, {}, {.lr = 0.1f}, false), 1.9f);
   EXPECT_FLOAT_EQ(one_step({.weight_decay = 0.5f, .decoupled = true}), 1.8f);
-  EXPECT_FLOAT_EQ(one_step({}, {}, {.rate = 0.1f, .gradient_scale = 3}), 1.7f);
+  EXPECT_FLOAT_EQ(one_step({}, {}, {.lr = 0.1f, .gradient_scale = 3}), 1.7f);
   EXPECT_FLOAT_EQ(one_step({.momentum = 0.5f}, {4}), 1.7f);                     // m = 3
   EXPECT_FLOAT_EQ(one_step({.momentum = 0.5f, .nesterov = true}, {4}), 1.75f);  // 1 + 0.5 * 3
-  // Adam's first step has the size of the rate for any gradient. Decay is decoupled (AdamW) or part of the gradient.
-  const OptimizerScalars first{.rate = 0.1f, .correction1 = 1 - 0.9f, .correction2 = 1 - 0.999f};
+  // The first step of Adam goes by the rate, whatever the gradient; decay comes before or beside it.
+  const OptimizerScalars first{.lr = 0.1f, .correction1 = 1 - 0.9f, .correction2 = 1 - 0.999f};
   EXPECT_NEAR(one_step({.kind = Kind::adam}, {0, 0}, first), 1.9f, 1e-5);
   EXPECT_NEAR(one_step({.kind = Kind::adam, .weight_decay = 0.5f, .decoupled = true}, {0, 0}, first), 1.8f, 1e-5);
   EXPECT_NEAR(one_step({.kind = Kind::adam, .weight_decay = 0.5f}, {0, 0}, first), 1.9f, 1e-5);
   // local = 0.5 * 2 / (1 + 0.5 * 2) = 0.5, m = 0.5 * 4 + 0.1 * 0.5 * 2 = 2.1
   EXPECT_NEAR(one_step({.kind = Kind::lars, .momentum = 0.5f, .weight_decay = 0.5f, .trust = 0.5f}, {4}), -0.1f, 1e-6);
-  EXPECT_FLOAT_EQ(one_step({.kind = Kind::lars, .weight_decay = 0.5f, .trust = 0.5f}, {0}, {.rate = 0.1f}, false),
-                  1.9f);
+  EXPECT_FLOAT_EQ(one_step({.kind = Kind::lars, .weight_decay = 0.5f, .trust = 0.5f}, {0}, {.lr = 0.1f}, false), 1.9f);
 }
 
 }  // namespace

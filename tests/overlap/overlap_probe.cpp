@@ -36,7 +36,7 @@ class Probe {
   double communicate() {
     return timed([&] {
       reducer_.begin();
-      for (ParameterId id = 0; id <= reducer_.tail(); ++id) reducer_.ready(id);
+      for (ParameterId id = 0; id < std::ssize(sizes_); ++id) reducer_.ready(id);
       reducer_.finish();
     });
   }
@@ -47,7 +47,6 @@ class Probe {
     return timed([&] {
       reducer_.begin();
       work(ms, polls, [&](ParameterId id) { reducer_.ready(id); });
-      reducer_.ready(reducer_.tail());
       reducer_.finish();
     });
   }

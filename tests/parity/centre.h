@@ -11,7 +11,7 @@ namespace ddp::testing {
 inline void centre_statistics(Replica& replica, const Dataset& data, int64_t batch) {
   const DistributedSampler sequential(data.size(), batch, Order::sequential, 0, 0, {1.0});
   PreciseBn(replica, data, sequential, 0).run();
-  replica.load_state(replica.download_state(replica.evaluation_state()));
+  replica.load_running_stats(replica.download_stats(replica.eval_stats()));
 }
 
 }  // namespace ddp::testing

@@ -90,7 +90,7 @@ class Networks : public ::testing::TestWithParam<Case> {
       std::printf("gradients not compared: PyTorch's own ways of rounding are %.1e apart; ", gradient_spread(state));
     }
     if (!centred) {
-      const double buffers = buffer_distance(state, r.batch_norms, r.download_state(r.state()));
+      const double buffers = buffer_distance(state, r.batch_norms, r.download_stats(r.running_stats()));
       EXPECT_LE(buffers, whole ? 1e-5 : std::max(1e-5, 2 * largest_spread(state, "buffers")));
       std::printf("statistics %.1e, ", buffers);
     }
@@ -99,7 +99,7 @@ class Networks : public ::testing::TestWithParam<Case> {
       losses.insert(losses.end(), next.begin(), next.end());
     }
     if (six_steps && !centred) {
-      DeviceData on_device(*device, batch_again, batch, 0);
+      DeviceDataset on_device(*device, batch_again, batch, 0);
       const DistributedSampler sequential(batch, batch, Order::sequential, 0, 0, {1.0});
       const double evaluated = state.at("evaluation_loss");
       const double evaluation = std::abs(Evaluator(r, on_device, sequential).run().loss / evaluated - 1);

@@ -123,7 +123,7 @@ inline void start_from(const nlohmann::json& state, Replica& replica) {
   const std::string weights = std::string(DDP_EXPECTED) + "/networks/" + state.at("weights").get<std::string>();
   const ModelState trained = load_state_dict(weights, replica.parameters, replica.batch_norms);
   replica.load(trained.weights);
-  replica.load_state(trained.statistics);
+  replica.load_running_stats(trained.statistics);
 }
 
 // The largest distance between PyTorch's own ways of rounding.

@@ -32,7 +32,7 @@ class ReferenceOps final : public Ops {
   std::unique_ptr<RunningStats> running_stats(std::span<const RunningStatsSpan> layers) override {
     return reference::make_running_stats(layers);
   }
-  std::unique_ptr<Optimizer> optimizer(const OptimizerDesc& desc, std::span<const OptimizerTensor> tensors) override {
+  std::unique_ptr<OptimizerOp> optimizer(const OptimizerDesc& desc, std::span<const OptimizerTensor> tensors) override {
     return reference::make_optimizer(desc, tensors);
   }
   DType activation_dtype() const override { return DType::f32; }
@@ -43,14 +43,14 @@ class ReferenceOps final : public Ops {
     expect_dense(to);
     std::copy_n(from.f32(), from.shape.elements(), to.f32());
   }
-  void normalize(const Samples& samples, const ImageShape& image, const Tensor& x) override {
+  void normalize(const DeviceBatch& batch, const ImageShape& image, const Tensor& x) override {
     expect_dense(x);
     const auto& [h, w, c] = x.shape.image;
     for (int64_t n = 0; n < x.shape.n; ++n)
       for (int64_t i = 0; i < h; ++i)
         for (int64_t k = 0; k < w * c; ++k)
           x.f32()[(n * h + i) * w * c + k] =
-              static_cast<float>(samples.pixels[(samples.id(n) * image.h + i) * image.w * image.c + k] / 255.0);
+              static_cast<float>(batch.images[(batch.id(n) * image.h + i) * image.w * image.c + k] / 255.0);
   }
   void relu(const Tensor& x, const Tensor& y) override {
     for (int64_t i = 0; i < x.shape.elements(); ++i) y.f32()[i] = std::max(x.f32()[i], 0.0f);
@@ -61,7 +61,7 @@ class ReferenceOps final : public Ops {
   void add(const Tensor& a, const Tensor& b, const Tensor& y) override {
     for (int64_t i = 0; i < y.shape.elements(); ++i) y.f32()[i] = a.f32()[i] + b.f32()[i];
   }
-  void dropout(const Dropout& dropout, const Tensor& x, const Samples& samples, const Tensor& y) override {
+  void dropout(const Dropout& dropout, const Tensor& x, const DeviceBatch& batch, const Tensor& y) override {
     expect_dense(x);
     expect_dense(y);
     const int64_t elements = x.shape.image.elements();
@@ -69,7 +69,7 @@ class ReferenceOps final : public Ops {
     for (int64_t n = 0; n < x.shape.n; ++n)
       for (int64_t e = 0; e < elements; ++e) {
         const Bits128 random =
-            philox4x32({{static_cast<uint32_t>(e / 4), static_cast<uint32_t>(samples.keys[n]), *dropout.epoch,
+            philox4x32({{static_cast<uint32_t>(e / 4), static_cast<uint32_t>(batch.keys[n]), *dropout.epoch,
                          static_cast<uint32_t>(Operation::dropout) + 256 * dropout.layer}},
                        dropout.seed);
         y.f32()[n * elements + e] =
@@ -77,12 +77,12 @@ class ReferenceOps final : public Ops {
       }
   }
 
-  void softmax_cross_entropy(const Tensor& logits, const Samples& samples, float* stats) override {
-    softmax(logits, samples, 0, 0, nullptr, stats, Gradient::overwrite);
+  void softmax_cross_entropy(const Tensor& logits, const DeviceBatch& batch, float* stats) override {
+    softmax(logits, batch, 0, 0, nullptr, stats, Gradient::overwrite);
   }
-  void softmax_cross_entropy_backward(const Tensor& logits, const Samples& samples, float scale, float smoothing,
+  void softmax_cross_entropy_backward(const Tensor& logits, const DeviceBatch& batch, float scale, float smoothing,
                                       const Tensor& dlogits, float* stats, Gradient mode) override {
-    softmax(logits, samples, scale, smoothing, dlogits.f32(), stats, mode);
+    softmax(logits, batch, scale, smoothing, dlogits.f32(), stats, mode);
   }
 
   void flag_nonfinite(const float* values, int64_t count, float mark, float* flag) override {
@@ -108,8 +108,8 @@ class ReferenceOps final : public Ops {
   }
 
  private:
-  void softmax(const Tensor& logits, const Samples& samples, float scale, float smoothing, float* dlogits, float* stats,
-               Gradient mode) {
+  void softmax(const Tensor& logits, const DeviceBatch& batch, float scale, float smoothing, float* dlogits,
+               float* stats, Gradient mode) {
     expect_dense(logits);
     const int64_t classes = logits.shape.image.c;
     const double share = static_cast<double>(smoothing) / static_cast<double>(classes);
@@ -117,7 +117,7 @@ class ReferenceOps final : public Ops {
     for (int64_t n = 0; n < logits.shape.n; ++n) {
       const float* z = logits.f32() + n * classes;
       const float* largest = std::max_element(z, z + classes);
-      const int64_t label = samples.labels[samples.id(n)], best = largest - z;
+      const int64_t label = batch.labels[batch.id(n)], best = largest - z;
       const double max = *largest;
       double sum = 0;
       for (int64_t k = 0; k < classes; ++k) sum += std::exp(z[k] - max);

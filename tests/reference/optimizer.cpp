@@ -8,7 +8,7 @@
 namespace ddp::reference {
 namespace {
 
-class ReferenceOptimizer final : public Optimizer {
+class ReferenceOptimizer final : public OptimizerOp {
  public:
   ReferenceOptimizer(const OptimizerDesc& desc, std::span<const OptimizerTensor> tensors)
       : d_(desc), tensors_(tensors.begin(), tensors.end()) {}
@@ -25,7 +25,7 @@ class ReferenceOptimizer final : public Optimizer {
  private:
   void update(const OptimizerTensor& t, const OptimizerPart& part, int64_t i, const OptimizerScalars& s,
               double local) const {
-    const double decay = t.decays ? d_.weight_decay : 0.0f, rate = s.rate;
+    const double decay = t.decays ? d_.weight_decay : 0.0f, rate = s.lr;
     double w = part.weights[i], g = static_cast<double>(part.gradients[i]) * s.gradient_scale;
     float* const m = part.state[0] ? part.state[0] + (i - part.begin) : nullptr;
     float* const v = part.state[1] ? part.state[1] + (i - part.begin) : nullptr;
@@ -76,7 +76,7 @@ class ReferenceOptimizer final : public Optimizer {
 
 }  // namespace
 
-std::unique_ptr<Optimizer> make_optimizer(const OptimizerDesc& desc, std::span<const OptimizerTensor> tensors) {
+std::unique_ptr<OptimizerOp> make_optimizer(const OptimizerDesc& desc, std::span<const OptimizerTensor> tensors) {
   return std::make_unique<ReferenceOptimizer>(desc, tensors);
 }
 

@@ -1,6 +1,7 @@
 // The reducer, with ranks as threads. Gradients are small integers, so sums are exact.
 #include "ddp/reducer.h"
 
+#include "comm/casting_communicator.h"
 #include "core/bf16.h"
 #include "core/error.h"
 #include "tests/threads/ranks.h"
@@ -17,7 +18,7 @@
 namespace ddp {
 namespace {
 
-constexpr int64_t kTail = 5;
+constexpr int64_t kTrailer = 5;
 constexpr BucketCaps kSmallCaps{.cap_mb = 0.002, .first_cap_mb = 0.001};  // 524 and 262 elements
 
 float gradient(int rank, int64_t i, int step) { return static_cast<float>((i * 3 + rank * 5 + step) % 17); }
@@ -30,28 +31,35 @@ void fill(std::vector<float>& flat, int rank, int64_t offset, int64_t count, int
 struct Wire {
   const char* name;
   DType dtype = DType::f32;
-  bool scatter = false;
-  bool tail_rides() const { return dtype == DType::f32 && !scatter; }
+  bool sharded = false;
+  bool trailer_in_last_bucket() const { return dtype == DType::f32 && !sharded; }
 };
 
-GradientWire make_wire(const Wire& wire, std::vector<float>& flat, std::vector<uint16_t>& shadow) {
-  GradientWire made{.dtype = wire.dtype, .scatter = wire.scatter};
-  if (wire.dtype == DType::f32) return made;
-  made.shadow = shadow.data();
-  made.to_shadow = [&](int64_t offset, int64_t count) {
-    for (int64_t i = offset; i < offset + count; ++i) shadow[i] = bf16_of_float(flat[i]);
+// As a replica casts. Null for f32.
+std::unique_ptr<Communicator> make_casting(const Wire& wire, Communicator& inner, std::span<float> gradients,
+                                           std::vector<uint16_t>& buffer) {
+  if (wire.dtype == DType::f32) return nullptr;
+  const auto each = [](int64_t offset, int64_t count, auto&& convert) {
+    for (int64_t i = offset; i < offset + count; ++i) convert(i);
   };
-  made.from_shadow = [&](int64_t offset, int64_t count) {
-    for (int64_t i = offset; i < offset + count; ++i) flat[i] = float_of_bf16(shadow[i]);
-  };
-  return made;
+  return make_casting_communicator(
+      inner, {.gradients = gradients,
+              .comm_buffer = buffer.data(),
+              .cast_to_comm =
+                  [=, &buffer](int64_t offset, int64_t count) {
+                    each(offset, count, [&](int64_t i) { buffer[i] = bf16_of_float(gradients[i]); });
+                  },
+              .cast_from_comm =
+                  [=, &buffer](int64_t offset, int64_t count) {
+                    each(offset, count, [&](int64_t i) { gradients[i] = float_of_bf16(buffer[i]); });
+                  }});
 }
 
 // Records the spans that are reduced.
 class RecordingCommunicator final : public testing::FaultyCommunicator {
  public:
   struct Seen {
-    bool scattered;
+    bool sharded;
     DeviceSpan span;
   };
   explicit RecordingCommunicator(Communicator& inner)
@@ -70,30 +78,33 @@ class ReducerWorlds : public ::testing::TestWithParam<std::tuple<int, Wire>> {};
 INSTANTIATE_TEST_SUITE_P(
     Sizes, ReducerWorlds,
     ::testing::Combine(::testing::Values(1, 2, 3, 4),
-                       ::testing::Values(Wire{"f32"}, Wire{"f32scattered", DType::f32, true}, Wire{"bf16", DType::bf16},
-                                         Wire{"bf16scattered", DType::bf16, true})),
+                       ::testing::Values(Wire{"f32"}, Wire{"f32sharded", DType::f32, true}, Wire{"bf16", DType::bf16},
+                                         Wire{"bf16sharded", DType::bf16, true})),
     [](const auto& test) { return fmt::format("{}ranks_{}", std::get<0>(test.param), std::get<1>(test.param).name); });
 
 TEST_P(ReducerWorlds, ScrambledReadinessLaunchesInPlanOrder) {
   const auto [world, wire] = GetParam();
-  std::vector<int64_t> sizes{0, 1, 33, 7, 0, 2000, 5, 64, 129, 300, 250, 1, 90, 0, 11};  // 2000 exceeds a bucket
-  const int64_t unit = wire.scatter ? scatter_alignment(world) : 1;
+  std::vector<int64_t> sizes{0, 1, 33, 7, 0, 2000, 5, 64, 129, 300, 250, 1, 90, 0, 11};  // 2000 is over a bucket
+  const int64_t unit = wire.sharded ? partition_alignment(world) : 1;
   for (int64_t& size : sizes) size = (size + unit - 1) / unit * unit;
   run_ranks(world, [&, wire = wire](Communicator& local) {
     RecordingCommunicator comm(local);
-    const BucketPlan plan = plan_buckets(sizes, comm.size(), kTail, kSmallCaps);
+    const BucketPlan plan = plan_buckets(sizes, comm.size(), kTrailer, kSmallCaps);
     ASSERT_GT(plan.buckets.size(), 4u);
     std::vector<float> flat(plan.total);
-    std::vector<uint16_t> shadow(plan.padded);
-    Reducer reducer(plan, comm, flat, make_wire(wire, flat, shadow));
-    ASSERT_EQ(reducer.collectives(), std::ssize(plan.buckets) + (wire.tail_rides() ? 0 : 1));
-    std::vector<bool> summed(plan.total, !wire.scatter);
+    std::vector<uint16_t> buffer(plan.padded);
+    const auto casting = make_casting(wire, comm, std::span(flat).first(plan.padded), buffer);
+    Reducer reducer(plan, casting ? *casting : comm, flat,
+                    {.sharded = wire.sharded, .trailer_in_last_bucket = !casting});
+    ASSERT_EQ(reducer.trailer_in_last_bucket(), wire.trailer_in_last_bucket());
+    ASSERT_EQ(reducer.collectives(), std::ssize(plan.buckets) + (wire.trailer_in_last_bucket() ? 0 : 1));
+    std::vector<bool> summed(plan.total, !wire.sharded);
     std::fill(summed.begin() + plan.padded, summed.end(), true);
-    if (wire.scatter)
-      for (const Part& part : parts_of(plan, comm.rank(), comm.size()))
+    if (wire.sharded)
+      for (const Partition& part : partitions_of(plan, comm.rank(), comm.size()))
         std::fill_n(summed.begin() + part.begin, part.count, true);
 
-    std::vector<ParameterId> order(sizes.size() + 1);
+    std::vector<ParameterId> order(sizes.size());
     std::iota(order.begin(), order.end(), 0);
     std::mt19937 random(comm.rank());
     for (int step = 0; step < 20; ++step) {
@@ -103,32 +114,31 @@ TEST_P(ReducerWorlds, ScrambledReadinessLaunchesInPlanOrder) {
       reducer.begin();
       ASSERT_EQ(reducer.launched(), 0);
       for (const ParameterId id : order) {
-        if (id == reducer.tail())
-          fill(flat, comm.rank(), plan.padded, kTail, step);
-        else
-          fill(flat, comm.rank(), plan.parameter_offsets[id], plan.parameter_counts[id], step);
+        fill(flat, comm.rank(), plan.parameter_offsets[id], plan.parameter_counts[id], step);
         if (random() % 8 == 0) std::this_thread::sleep_for(std::chrono::microseconds(50));
         reducer.ready(id);
       }
-      ASSERT_EQ(reducer.launched(), reducer.collectives());
+      ASSERT_EQ(reducer.launched(), reducer.collectives() - 1);  // the last waits for the trailer
+      fill(flat, comm.rank(), plan.padded, kTrailer, step);
       reducer.finish();
+      ASSERT_EQ(reducer.launched(), reducer.collectives());
 
       ASSERT_EQ(std::ssize(comm.seen), reducer.collectives());
       for (size_t b = 0; b < plan.buckets.size(); ++b) {
-        const auto& [scattered, span] = comm.seen[b];
+        const auto& [sharded, span] = comm.seen[b];
         const Bucket& bucket = plan.buckets[b];
-        const bool with_tail = wire.tail_rides() && b + 1 == plan.buckets.size();
-        ASSERT_EQ(scattered, wire.scatter);
+        const bool with_trailer = wire.trailer_in_last_bucket() && b + 1 == plan.buckets.size();
+        ASSERT_EQ(sharded, wire.sharded);
         ASSERT_EQ(span.dtype, wire.dtype);
         ASSERT_EQ(span.data, wire.dtype == DType::f32 ? static_cast<void*>(flat.data() + bucket.offset)
-                                                      : static_cast<void*>(shadow.data() + bucket.offset));
-        ASSERT_EQ(span.count, bucket.count + (with_tail ? kTail : 0));
+                                                      : static_cast<void*>(buffer.data() + bucket.offset));
+        ASSERT_EQ(span.count, bucket.count + (with_trailer ? kTrailer : 0));
       }
-      if (!wire.tail_rides()) {
-        const auto& [scattered, span] = comm.seen.back();
-        ASSERT_FALSE(scattered);
+      if (!wire.trailer_in_last_bucket()) {
+        const auto& [sharded, span] = comm.seen.back();
+        ASSERT_FALSE(sharded);
         ASSERT_EQ(span.data, flat.data() + plan.padded);
-        ASSERT_EQ(span.count, kTail);
+        ASSERT_EQ(span.count, kTrailer);
         ASSERT_EQ(span.dtype, DType::f32);
       }
       for (int64_t i = 0; i < plan.total; ++i) {
@@ -142,55 +152,81 @@ TEST_P(ReducerWorlds, ScrambledReadinessLaunchesInPlanOrder) {
   });
 }
 
-TEST(Reducer, SeparateTrailerWaitsForTheBuckets) {
+TEST(Reducer, CallsTheHookForEachLaunchAndThenForTheWait) {
   run_ranks(1, [](Communicator& comm) {
-    const BucketPlan plan = plan_buckets(std::vector<int64_t>{16, 16, 160, 16, 16, 64, 16}, 1, kTail, {});
+    const BucketPlan plan = plan_buckets(std::vector<int64_t>{16, 16, 160, 16, 16, 64, 16}, 1, kTrailer, {});
+    ASSERT_EQ(plan.buckets.size(), 3u);
     std::vector<float> flat(plan.total);
-    std::vector<int> around;
-    Reducer reducer(plan, comm, flat, {.scatter = true});
-    reducer.around_launch([&](int bucket, const std::function<void()>& launch) {
-      around.push_back(bucket);
-      launch();
-    });
-    reducer.begin();
-    reducer.ready(reducer.tail());
-    for (ParameterId id = 1; id < reducer.tail(); ++id) reducer.ready(id);
-    EXPECT_EQ(reducer.launched(), 0);
-    reducer.ready(0);
-    EXPECT_EQ(reducer.launched(), 4);
-    EXPECT_EQ(around, (std::vector<int>{0, 1, 2}));  // the hook does not see the trailer
-    reducer.finish();
+    for (const bool sharded : {false, true}) {
+      std::vector<int> numbers, launched;
+      Reducer reducer(plan, comm, flat, {.sharded = sharded});
+      reducer.set_launch_hook([&](int number, const std::function<void()>& run) {
+        numbers.push_back(number);
+        launched.push_back(reducer.launched());
+        run();
+      });
+      reducer.begin();
+      for (ParameterId id = 1; id < 7; ++id) reducer.ready(id);
+      EXPECT_EQ(reducer.launched(), 0);
+      reducer.ready(0);
+      EXPECT_EQ(reducer.launched(), sharded ? 3 : 2);
+      reducer.finish();
+      const std::vector<int> expected = sharded ? std::vector{0, 1, 2, 3, 4} : std::vector{0, 1, 2, 3};
+      EXPECT_EQ(numbers, expected);
+      EXPECT_EQ(launched, expected);
+    }
   });
 }
 
-TEST(Reducer, Bf16NeedsACommBuffer) {
+// A span that is no gradient travels as it is.
+TEST(CastingCommunicator, LeavesOtherSpansAlone) {
+  run_ranks(2, [](Communicator& local) {
+    RecordingCommunicator comm(local);
+    std::vector<float> flat{1, 2, 3, 4, 1.0f / 3, 5}, elsewhere(2, 1.0f / 3);
+    std::vector<uint16_t> buffer(4);
+    const auto casting = make_casting({"bf16", DType::bf16}, comm, std::span(flat).first(4), buffer);
+    casting->all_reduce(DeviceSpan::of(std::span(flat).first(4)));
+    casting->all_reduce(DeviceSpan::of(std::span(flat).subspan(4)));
+    const auto last = casting->all_reduce(DeviceSpan::of(elsewhere));
+    EXPECT_EQ(last, 3u);
+    casting->wait(last);
+    EXPECT_EQ(flat, (std::vector<float>{2, 4, 6, 8, 2.0f / 3, 10}));
+    EXPECT_EQ(elsewhere, std::vector<float>(2, 2.0f / 3));
+    EXPECT_EQ(comm.seen[0].span.dtype, DType::bf16);
+    EXPECT_EQ(comm.seen[1].span.dtype, DType::f32);
+    EXPECT_EQ(comm.seen[2].span.dtype, DType::f32);
+    EXPECT_THROW(casting->all_reduce(DeviceSpan::of(std::span(flat).subspan(2, 3))), Error);  // gradients and others
+  });
+}
+
+TEST(CastingCommunicator, NeedsItsBuffer) {
   run_ranks(1, [](Communicator& comm) {
-    const BucketPlan plan = plan_buckets(std::vector<int64_t>{4, 3, 2}, 1, kTail, {});
-    std::vector<float> flat(plan.total);
-    EXPECT_THROW(Reducer(plan, comm, flat, {.dtype = DType::bf16}), Error);
+    std::vector<float> flat(4);
+    EXPECT_THROW(make_casting_communicator(comm, {.gradients = flat}), Error);
   });
 }
 
 TEST(Reducer, LaunchesABucketOnceItAndEarlierBucketsAreReady) {
   run_ranks(1, [](Communicator& comm) {
-    const BucketPlan plan = plan_buckets(std::vector<int64_t>{10, 10, 100, 10, 10, 40, 2}, 1, kTail, {});
-    ASSERT_EQ(plan.buckets.size(), 3u);  // 0 1 | 2 3 4 5 | 6 tail
+    const BucketPlan plan = plan_buckets(std::vector<int64_t>{10, 10, 100, 10, 10, 40, 2}, 1, kTrailer, {});
+    ASSERT_EQ(plan.buckets.size(), 3u);  // 0 1 | 2 3 4 5 | 6 trailer
     std::vector<float> flat(plan.total);
     Reducer reducer(plan, comm, flat);
     reducer.begin();
-    for (const auto& [id, launched] : std::vector<std::pair<ParameterId, int>>{
-             {6, 0}, {reducer.tail(), 0}, {1, 0}, {5, 0}, {4, 0}, {0, 1}, {2, 1}, {3, 3}}) {
+    for (const auto& [id, launched] :
+         std::vector<std::pair<ParameterId, int>>{{6, 0}, {1, 0}, {5, 0}, {4, 0}, {0, 1}, {2, 1}, {3, 2}}) {
       reducer.ready(id);
       ASSERT_EQ(reducer.launched(), launched) << "after " << id;
     }
     reducer.finish();
+    EXPECT_EQ(reducer.launched(), 3);
   });
 }
 
 std::string thrown_by(const std::function<void(Reducer&)>& step) {
   std::string text = "nothing was thrown";
   run_ranks(1, [&](Communicator& comm) {
-    const BucketPlan plan = plan_buckets(std::vector<int64_t>{4, 3, 2}, 1, kTail, {});
+    const BucketPlan plan = plan_buckets(std::vector<int64_t>{4, 3, 2}, 1, kTrailer, {});
     std::vector<float> flat(plan.total);
     Reducer reducer(plan, comm, flat);
     reducer.begin();
@@ -215,27 +251,20 @@ TEST(Reducer, ErrorNamesAParameterThatIsReadyTwice) {
 
 TEST(Reducer, ErrorNamesAParameterThatIsNeverReady) {
   const std::string text = thrown_by([](Reducer& reducer) {
-    for (const ParameterId id : {0, 1, 3}) reducer.ready(id);
+    for (const ParameterId id : {0, 1}) reducer.ready(id);
     reducer.finish();
   });
   EXPECT_NE(text.find("parameter 2 (2 elements"), text.npos) << text;
   EXPECT_NE(text.find("never"), text.npos) << text;
 }
 
-TEST(Reducer, ErrorNamesAMissingTrailer) {
-  const std::string text = thrown_by([](Reducer& reducer) {
-    for (const ParameterId id : {0, 1, 2}) reducer.ready(id);
-    reducer.finish();
-  });
-  EXPECT_NE(text.find("the tail was never"), text.npos) << text;
-}
-
 TEST(Reducer, RefusesReadyBeforeTheFirstBegin) {
   run_ranks(1, [](Communicator& comm) {
-    const BucketPlan plan = plan_buckets(std::vector<int64_t>{4, 3, 2}, 1, kTail, {});
+    const BucketPlan plan = plan_buckets(std::vector<int64_t>{4, 3, 2}, 1, kTrailer, {});
     std::vector<float> flat(plan.total);
     Reducer reducer(plan, comm, flat);
     EXPECT_THROW(reducer.ready(0), Error);
+    EXPECT_THROW(reducer.finish(), Error);
     EXPECT_THROW(Reducer(plan, comm, std::span(flat).first(3)), Error);
   });
 }

@@ -94,13 +94,13 @@ TEST_P(AStep, DoesNotAllocate) {
   const StepConfig config{.micro_batches = tested.micro_batches};
   Fixture fixture({.batch_size = 32, .replica = tested.replica, .step = config}, tested.network, data, *device, *ops,
                   alone);
-  DeviceData on_device(*device, data, fixture.largest(), 0);
-  Feed feed(on_device, fixture.sampler(), 0, 16, kTrainingFences);
+  DeviceDataset on_device(*device, data, fixture.largest(), 0);
+  Prefetcher prefetcher(on_device, fixture.sampler(), 0, 16, kTrainingFences);
   const auto tables = make_local_heartbeat_tables(1);
   PhaseTracker phases(*tables[0]);
   Step step(fixture.replica, config, &phases);
-  const Step::NextShard next = [&]() -> const Shard& { return feed.next(); };
-  for (int i = 0; i < 16; ++i) {  // includes short batches and new epochs
+  const NextBatch next = [&]() -> const DeviceBatch& { return prefetcher.next(); };
+  for (int i = 0; i < 16; ++i) {  // short batches and new epochs among them
     const int taken = allocations_of([&] { step.run(next, 0.001); });
     if (i >= 5) {
       EXPECT_EQ(taken, 0) << "in step " << i;

@@ -3,8 +3,8 @@
 
 #include "data/dataset.h"
 #include "data/sampler.h"
-#include "train/device_data.h"
-#include "train/feed.h"
+#include "train/device_dataset.h"
+#include "train/prefetcher.h"
 #include "train/replica.h"
 #include "train/step.h"
 
@@ -45,20 +45,20 @@ class Fixture {
     replica.load(weights);
   }
 
-  // Runs the steps [first, end), counted from 0 over all epochs, from the current weights. Returns their losses.
-  // `change` may modify each shard before the step uses it.
-  std::vector<double> losses(int64_t first, int64_t end, const std::function<void(Shard&)>& change = {}) {
+  // The losses of the steps [first, end), counted from 0 over all epochs, from the weights as they are. `change` may
+  // tamper with each batch before it is used.
+  std::vector<double> losses(int64_t first, int64_t end, const std::function<void(DeviceBatch&)>& change = {}) {
     std::vector<double> losses;
     StepConfig step_config = config_.step;
     step_config.done = first;
     Step step(replica, step_config);
-    DeviceData data(replica.device, data_, largest(), config_.device_data_bytes);
-    Feed feed(data, sampler_, first, end, kTrainingFences);
-    Shard shard;
-    const Step::NextShard next = [&]() -> const Shard& {
-      shard = feed.next();
-      if (change) change(shard);
-      return shard;
+    DeviceDataset data(replica.device, data_, largest(), config_.device_data_bytes);
+    Prefetcher prefetcher(data, sampler_, first, end, kTrainingFences);
+    DeviceBatch batch;
+    const NextBatch next = [&]() -> const DeviceBatch& {
+      batch = prefetcher.next();
+      if (change) change(batch);
+      return batch;
     };
     for (int64_t k = first; k < end; ++k) {
       if (const auto result = step.run(next, config_.lr)) losses.push_back(result->loss);

@@ -120,11 +120,11 @@ TEST_P(OtherNetworks, OneStepIsEqualAtEveryWorldSize) {
         start_from(state, r);
         if (centred && size == 1) {
           centre_statistics(r, first_batch, batch);
-          centre = r.download_state(r.state());
+          centre = r.download_stats(r.running_stats());
         } else if (centred) {
           centre.resize(state_count(r.batch_norms));
           part.wait(part.broadcast(DeviceSpan::of(centre), 0));
-          r.load_state(centre);
+          r.load_running_stats(centre);
         }
         const SixSteps found = six_steps(fixture, 0);
         fixture.replica.check_replicas();
@@ -193,7 +193,7 @@ class FreeRunning : public Invariance {
   // The loss distance on rank 0; 0 on other ranks.
   double distance(int size, const std::vector<double>& weights = {},
                   const std::function<FaultyCommunicator::Hook(const Fixture*&)>& hook = {},
-                  const std::function<void(int, Shard&)>& change = {}) {
+                  const std::function<void(int, DeviceBatch&)>& change = {}) {
     double result = 0;
     in_world(size, [&](Communicator& part) {
       const Fixture* at = nullptr;
@@ -201,9 +201,9 @@ class FreeRunning : public Invariance {
           part, hook ? hook(at) : [](DeviceSpan) { return true; });
       Fixture fixture({.seed = kSeed, .rank_weights = weights}, network, *data, *device, *ops, faulty);
       at = &fixture;
-      const auto losses = fixture.losses(0, kSteps, [&](Shard& shard) {
-        current = shard.batch;
-        if (change) change(part.rank(), shard);
+      const auto losses = fixture.losses(0, kSteps, [&](DeviceBatch& batch) {
+        current = batch.plan;
+        if (change) change(part.rank(), batch);
       });
       if (part.rank() == 0) result = loss_distance(losses, expected);
     });
@@ -220,7 +220,7 @@ class FreeRunning : public Invariance {
   std::unique_ptr<Dataset> data;
   static inline std::vector<double> expected;  // losses of one rank; the first test of the suite sets them
   static inline bool known = false;
-  Batch current;
+  BatchPlan current;
 };
 
 TEST_F(FreeRunning, LossesAgreeAtEveryWorldSize) {
@@ -238,7 +238,7 @@ TEST_F(FreeRunning, CatchesAMeanOfMeans) {
       const auto scale =
           static_cast<float>(static_cast<double>(current.global_size) / (3.0 * static_cast<double>(current.size)));
       float* begin = static_cast<float*>(span.data);
-      float* end = std::min(begin + span.count, fixture->replica.ticket());
+      float* end = std::min(begin + span.count, fixture->replica.block.ticket().data());
       for (float* g = begin; g < end; ++g) *g *= scale;
       return true;
     };
@@ -256,18 +256,17 @@ TEST_F(FreeRunning, CatchesAnUnreducedBucket) {
 }
 
 TEST_F(FreeRunning, CatchesARepeatedSample) {
-  std::vector<uint8_t> pixels;
+  std::vector<uint8_t> images;
   std::vector<int32_t> labels;
-  const double d = distance(3, {}, {}, [&](int rank, Shard& shard) {
-    const Batch& batch = shard.batch;
+  const double d = distance(3, {}, {}, [&](int rank, DeviceBatch& batch) {
     if (rank != 1 || batch.size < 2) return;
     const int64_t image = data->image_shape().elements();
-    pixels.assign(batch.pixels, batch.pixels + batch.size * image);
+    images.assign(batch.images, batch.images + batch.size * image);
     labels.assign(batch.labels, batch.labels + batch.size);
-    std::memcpy(pixels.data() + image, pixels.data(), image);
+    std::memcpy(images.data() + image, images.data(), image);
     labels[1] = labels[0];
-    shard.samples.pixels = pixels.data();
-    shard.samples.labels = labels.data();
+    batch.images = images.data();
+    batch.labels = labels.data();
   });
   expect_caught(d);
 }

@@ -119,16 +119,16 @@ TEST_P(Norms, RecomputedStatisticsAreEqualAtEveryWorldSize) {
       Fixture fixture(config, norm_network(), data, device, ops, c);
       fixture.losses(0, 4);
       Replica& r = fixture.replica;
-      const auto weights = r.download_weights(), state = r.download_state(r.state());
+      const auto weights = r.download_weights(), state = r.download_stats(r.running_stats());
       const DistributedSampler sequential(data.size(), 16, Order::sequential, 0, c.rank(),
                                           std::vector<double>(c.size(), 1.0));
-      DeviceData on_device(device, data, fixture.largest(), 0);
+      DeviceDataset on_device(device, data, fixture.largest(), 0);
       PreciseBn precise_bn(r, data, sequential, 0);
       const Evaluation evaluation = Evaluator(r, on_device, sequential, &precise_bn).run();
       EXPECT_EQ(r.download_weights(), weights);
-      EXPECT_EQ(r.download_state(r.state()), state);
+      EXPECT_EQ(r.download_stats(r.running_stats()), state);
       if (c.rank() != 0) return;
-      const auto found = r.download_state(r.evaluation_state());
+      const auto found = r.download_stats(r.eval_stats());
       EXPECT_GT(distance(found, state), 0.1);
       if (world == 1) {
         expected = found;
@@ -137,6 +137,31 @@ TEST_P(Norms, RecomputedStatisticsAreEqualAtEveryWorldSize) {
       EXPECT_LE(distance(found, expected), 1e-5);
       EXPECT_NEAR(evaluation.loss, loss, 1e-5 * loss);
       EXPECT_EQ(evaluation.statistics_samples, 50);
+    });
+}
+
+// Each launch scans its bucket, the last one the sums of batch norms too, and what was found first stays.
+TEST(NonfiniteScan, MarksThisRanksSlotOfTheTicket) {
+  const MemoryDataset data = small_data(16);
+  for (const bool zero : {false, true})
+    run_world(2, [&](Communicator& c, Device& device, Ops& ops) {
+      Fixture fixture({.batch_size = 16, .replica = {.zero = zero}}, norm_network(), data, device, ops, c);
+      Replica& r = fixture.replica;
+      const auto marks = [&](int number, float& poisoned, float value) {
+        poisoned = value;
+        bool ran = false;
+        r.reducer.launch_hook()(number, [&] { ran = true; });
+        EXPECT_TRUE(ran);
+        poisoned = 0;
+        EXPECT_EQ(r.block.bad()[1 - c.rank()], 0);
+        return std::exchange(r.block.bad()[c.rank()], 0.0f);
+      };
+      const int collectives = r.reducer.collectives(), buckets = static_cast<int>(r.plan.buckets.size());
+      EXPECT_EQ(marks(1, r.gradients()[r.plan.buckets[1].offset], INFINITY), TicketLayout::bad_bucket(1));
+      EXPECT_EQ(marks(1, r.gradients()[r.plan.buckets[0].offset], NAN), 0);
+      EXPECT_EQ(marks(collectives - 1, *r.bn_batch_sums(), NAN), TicketLayout::kBadStatistics);
+      EXPECT_EQ(marks(buckets - 1, *r.bn_batch_sums(), NAN), zero ? 0 : TicketLayout::kBadStatistics);
+      EXPECT_EQ(marks(collectives, *r.bn_batch_sums(), NAN), 0);  // the wait
     });
 }
 
@@ -162,7 +187,7 @@ TEST(BadSteps, LimitCountsConsecutiveSteps) {
       Replica& r = fixture.replica;
       int64_t step = 0;
       const float kept = r.weights()[0];
-      const auto poison = [&](Shard&) {
+      const auto poison = [&](DeviceBatch&) {
         r.weights()[0] = step == 2 || step == 3 ? NAN : kept;
         r.model.bind();
         ++step;
@@ -190,7 +215,7 @@ TEST(BadSteps, AreSkippedIfRequested) {
       int64_t step = 0;
       float kept = 0;
       std::vector<float> before, after;
-      const auto poison = [&](Shard&) {
+      const auto poison = [&](DeviceBatch&) {
         if (step == 2 || step == 5) {
           before = r.download_weights();
           kept = std::exchange(r.weights()[0], NAN);
@@ -209,7 +234,7 @@ TEST(BadSteps, AreSkippedIfRequested) {
       }
       const auto losses = fixture.losses(0, 8, poison);
       for (int64_t k = 0; k < 8; ++k) EXPECT_EQ(std::isfinite(losses[k]), k != 2 && k != 5) << k;
-      for (const float value : r.download_state(r.state())) EXPECT_TRUE(std::isfinite(value));
+      for (const float value : r.download_stats(r.running_stats())) EXPECT_TRUE(std::isfinite(value));
     });
 }
 

@@ -53,7 +53,7 @@ struct NextStep {
 NextStep next_step(Fixture& fixture) {
   const std::vector<double> losses = fixture.losses(kSteps, kSteps + 1);
   const Replica& r = fixture.replica;
-  return {r.download_gradients(), r.download_weights(), r.download_state(r.state()), losses[0]};
+  return {r.download_gradients(), r.download_weights(), r.download_stats(r.running_stats()), losses[0]};
 }
 
 double distance(std::span<const Parameter> parameters, std::span<const float> actual, std::span<const float> expected) {
@@ -91,9 +91,9 @@ TEST_P(Snapshots, ResumeAtAnyWorldSize) {
     const auto restored = take_snapshot(fixture.replica, {.step = kSteps}, kSteps);
     const NextStep next = next_step(fixture);
     if (c.rank() != 0) return;
-    // With partitioned optimizer state the offsets of parameters depend on the world size.
-    const auto mine = parameters_of(norm_network(), worlds.zero_resumed ? scatter_alignment(worlds.resumed) : 1);
-    const auto theirs = parameters_of(norm_network(), worlds.zero_saved ? scatter_alignment(worlds.saved) : 1);
+    // The offsets of parameters depend on the world with optimizer state in parts.
+    const auto mine = parameters_of(norm_network(), worlds.zero_resumed ? partition_alignment(worlds.resumed) : 1);
+    const auto theirs = parameters_of(norm_network(), worlds.zero_saved ? partition_alignment(worlds.saved) : 1);
     const auto as_mine = [&](const std::vector<float>& values) {
       std::vector<float> moved(next.weights.size());
       for (size_t i = 0; i < mine.size(); ++i)

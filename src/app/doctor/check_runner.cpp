@@ -16,10 +16,10 @@ namespace {
 // A rank's phase in a check, as the heartbeat table has it.
 enum Phase : int32_t { kNotYet, kWorks, kAwaitsOthers, kPhases };
 
-std::optional<Injection> injected_hang(const Options& options, MpiSession& session) {
+std::optional<FaultInjection> injected_hang(const Options& options, MpiSession& session) {
   return run_on_all_ranks(session, [&] {
     const auto injection = injection_of(options, session.size());
-    require(!injection || injection->kind == Injection::Kind::hang, Exit::usage,
+    require(!injection || injection->kind == FaultInjection::Kind::hang, Exit::usage,
             "--inject: --doctor supports kind=hang only, where the step is the number of a check");
     return injection;
   });

@@ -4,7 +4,7 @@
 #include "app/doctor/finding.h"
 #include "app/options.h"
 #include "comm/mpi/session.h"
-#include "train/injection.h"
+#include "train/fault_injection.h"
 
 #include <chrono>
 #include <cstdint>
@@ -38,8 +38,8 @@ class CheckRunner {
   MpiSession& session_;
   const bool is_rank_0_, json_;
   const std::optional<double> limit_given_;  // seconds
-  const std::optional<Injection> injection_;
-  int64_t number_ = 0;  // number of the current check, from 1
+  const std::optional<FaultInjection> injection_;
+  int64_t number_ = 0;  // of the check, from 1
   mutable std::mutex mutex_;
   Findings findings_;
 };

@@ -39,13 +39,13 @@ class Factors {
 constexpr int64_t kPiece = 4096;  // elements of a sample per item
 
 template <class T>
-void apply_dropout(const Workers& workers, const Dropout& d, const T* x, const Samples& samples, T* y,
+void apply_dropout(const Workers& workers, const Dropout& d, const T* x, const DeviceBatch& batch, T* y,
                    const Shape& shape, Format format) {
   const int64_t elements = shape.image.elements(), pieces = ceil_div(elements, kPiece);
   const int64_t channels = shape.image.c, positions = shape.image.h * shape.image.w, block = format.block;
   workers.each(shape.n * pieces, [&](int64_t item) {
     const int64_t n = item / pieces, first = item % pieces * kPiece, end = std::min(elements, first + kPiece);
-    const Factors factors(d, samples.keys[n]);
+    const Factors factors(d, batch.keys[n]);
     const auto write = [&](int64_t at, float factor) { set(y[at], factor == 0 ? 0.0f : get(x[at]) * factor); };
     if (format.kind != Format::Kind::blocked_channels) {
       const int64_t base = n / block * block * elements + n % block;
@@ -84,12 +84,13 @@ void clear_padding(T* y, const Shape& shape, Format format) {
 
 }  // namespace
 
-void dropout(const Workers& workers, const Dropout& dropout, const Tensor& x, const Samples& samples, const Tensor& y) {
+void dropout(const Workers& workers, const Dropout& dropout, const Tensor& x, const DeviceBatch& batch,
+             const Tensor& y) {
   DDP_EXPECT(x.shape == y.shape && x.format == y.format && x.dtype == y.dtype);
-  DDP_EXPECT(samples.keys && dropout.epoch && dropout.rate >= 0 && dropout.rate < 1);
+  DDP_EXPECT(batch.keys && dropout.epoch && dropout.rate >= 0 && dropout.rate < 1);
   with_values(x, [&](auto* from) {
     auto* to = static_cast<decltype(from)>(y.data);
-    apply_dropout(workers, dropout, from, samples, to, x.shape, x.format);
+    apply_dropout(workers, dropout, from, batch, to, x.shape, x.format);
     clear_padding(to, x.shape, x.format);
   });
 }

@@ -3,12 +3,13 @@
 
 #include "device/tensor.h"
 #include "ops/cpu/parallel.h"
+#include "ops/device_batch.h"
 #include "ops/dropout.h"
-#include "ops/samples.h"
 
 namespace ddp {
 
-// Contract: Ops::dropout.
-void dropout(const Workers& workers, const Dropout& dropout, const Tensor& x, const Samples& samples, const Tensor& y);
+// The contract is that of Ops::dropout.
+void dropout(const Workers& workers, const Dropout& dropout, const Tensor& x, const DeviceBatch& batch,
+             const Tensor& y);
 
 }  // namespace ddp

@@ -18,7 +18,8 @@ void expect_alike(const Tensor& a, const Tensor& b) {
 
 // For batch-interleaved x, and for dense x, whose block is one sample.
 template <class T>
-void normalize_rows(const Workers& workers, const Samples& samples, const ImageShape& image, const Tensor& x, T* out) {
+void normalize_rows(const Workers& workers, const DeviceBatch& batch, const ImageShape& image, const Tensor& x,
+                    T* out) {
   const int64_t n = x.shape.n, lanes = x.format.block, rows = x.shape.image.h;
   const int64_t row = x.shape.image.w * image.c, image_row = image.w * image.c;
   workers.each(ceil_div(n, lanes), [&](int64_t b) {
@@ -27,20 +28,20 @@ void normalize_rows(const Workers& workers, const Samples& samples, const ImageS
     if (filled < lanes) std::fill_n(to, rows * row * lanes, T{});
     for (int64_t i = 0; i < rows; ++i, to += row * lanes)
       for (int64_t l = 0; l < filled; ++l) {
-        const uint8_t* from = samples.pixels + samples.id(b * lanes + l) * image.elements() + i * image_row;
+        const uint8_t* from = batch.images + batch.id(b * lanes + l) * image.elements() + i * image_row;
         for (int64_t j = 0; j < row; ++j) set(to[j * lanes + l], Normalize{}(from[j]));
       }
   });
 }
 
 template <class T>
-void normalize_blocks(const Workers& workers, const Samples& samples, const ImageShape& image, const Tensor& x,
+void normalize_blocks(const Workers& workers, const DeviceBatch& batch, const ImageShape& image, const Tensor& x,
                       T* out) {
   const auto& [h, w, channels] = x.shape.image;
   const int64_t block = x.format.block, blocks = ceil_div(channels, block);
   workers.each(x.shape.n * blocks, [&](int64_t item) {
     const int64_t first = item % blocks * block, filled = std::min(block, channels - first);
-    const uint8_t* from = samples.pixels + samples.id(item / blocks) * image.elements() + first;
+    const uint8_t* from = batch.images + batch.id(item / blocks) * image.elements() + first;
     T* to = out + item * h * w * block;
     for (int64_t i = 0; i < h; ++i)
       for (int64_t j = 0; j < w; ++j, to += block) {
@@ -52,13 +53,13 @@ void normalize_blocks(const Workers& workers, const Samples& samples, const Imag
 
 }  // namespace
 
-void normalize(const Workers& workers, const Samples& samples, const ImageShape& image, const Tensor& x) {
+void normalize(const Workers& workers, const DeviceBatch& batch, const ImageShape& image, const Tensor& x) {
   DDP_EXPECT(x.shape.image.h <= image.h && x.shape.image.w <= image.w && x.shape.image.c == image.c);
   with_values(x, [&](auto* out) {
     if (x.format.kind == Format::Kind::blocked_channels)
-      normalize_blocks(workers, samples, image, x, out);
+      normalize_blocks(workers, batch, image, x, out);
     else
-      normalize_rows(workers, samples, image, x, out);
+      normalize_rows(workers, batch, image, x, out);
   });
 }
 

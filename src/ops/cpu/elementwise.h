@@ -3,14 +3,14 @@
 
 #include "device/tensor.h"
 #include "ops/cpu/parallel.h"
+#include "ops/device_batch.h"
 #include "ops/gradient.h"
-#include "ops/samples.h"
 
 #include <cstdint>
 
 namespace ddp {
 
-void normalize(const Workers& workers, const Samples& samples, const ImageShape& image, const Tensor& x);
+void normalize(const Workers& workers, const DeviceBatch& batch, const ImageShape& image, const Tensor& x);
 void relu(const Workers& workers, const Tensor& x, const Tensor& y);
 void relu_backward(const Workers& workers, const Tensor& y, const Tensor& dy, const Tensor& dx);
 void add(const Workers& workers, const Tensor& a, const Tensor& b, const Tensor& y);

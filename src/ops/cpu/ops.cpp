@@ -49,7 +49,7 @@ class CpuOps final : public Ops {
   std::unique_ptr<RunningStats> running_stats(std::span<const RunningStatsSpan> layers) override {
     return make_cpu_running_stats(layers);
   }
-  std::unique_ptr<Optimizer> optimizer(const OptimizerDesc& desc, std::span<const OptimizerTensor> tensors) override {
+  std::unique_ptr<OptimizerOp> optimizer(const OptimizerDesc& desc, std::span<const OptimizerTensor> tensors) override {
     return make_cpu_optimizer(workers_, desc, tensors);
   }
 
@@ -59,23 +59,23 @@ class CpuOps final : public Ops {
   }
 
   void reorder(const Tensor& from, const Tensor& to) override { ddp::reorder(workers_, from, to); }
-  void normalize(const Samples& samples, const ImageShape& image, const Tensor& x) override {
-    ddp::normalize(workers_, samples, image, x);
+  void normalize(const DeviceBatch& batch, const ImageShape& image, const Tensor& x) override {
+    ddp::normalize(workers_, batch, image, x);
   }
   void relu(const Tensor& x, const Tensor& y) override { ddp::relu(workers_, x, y); }
   void relu_backward(const Tensor& y, const Tensor& dy, const Tensor& dx) override {
     ddp::relu_backward(workers_, y, dy, dx);
   }
   void add(const Tensor& a, const Tensor& b, const Tensor& y) override { ddp::add(workers_, a, b, y); }
-  void dropout(const Dropout& dropout, const Tensor& x, const Samples& samples, const Tensor& y) override {
-    ddp::dropout(workers_, dropout, x, samples, y);
+  void dropout(const Dropout& dropout, const Tensor& x, const DeviceBatch& batch, const Tensor& y) override {
+    ddp::dropout(workers_, dropout, x, batch, y);
   }
-  void softmax_cross_entropy(const Tensor& logits, const Samples& samples, float* stats) override {
-    ddp::softmax_cross_entropy(workers_, logits, samples, 0, 0, nullptr, stats, Gradient::overwrite);
+  void softmax_cross_entropy(const Tensor& logits, const DeviceBatch& batch, float* stats) override {
+    ddp::softmax_cross_entropy(workers_, logits, batch, 0, 0, nullptr, stats, Gradient::overwrite);
   }
-  void softmax_cross_entropy_backward(const Tensor& logits, const Samples& samples, float scale, float smoothing,
+  void softmax_cross_entropy_backward(const Tensor& logits, const DeviceBatch& batch, float scale, float smoothing,
                                       const Tensor& dlogits, float* stats, Gradient mode) override {
-    ddp::softmax_cross_entropy(workers_, logits, samples, scale, smoothing, &dlogits, stats, mode);
+    ddp::softmax_cross_entropy(workers_, logits, batch, scale, smoothing, &dlogits, stats, mode);
   }
   void flag_nonfinite(const float* values, int64_t count, float mark, float* flag) override {
     ddp::flag_nonfinite(workers_, values, count, mark, flag);

@@ -12,7 +12,7 @@
 namespace ddp {
 namespace {
 
-class CpuOptimizer final : public Optimizer {
+class CpuOptimizer final : public OptimizerOp {
  public:
   CpuOptimizer(const Workers& workers, const OptimizerDesc& desc, std::span<const OptimizerTensor> tensors)
       : workers_(workers),
@@ -63,17 +63,17 @@ class CpuOptimizer final : public Optimizer {
     const float decay = tensor.decays ? desc_.weight_decay : 0.0f;
     switch (desc_.kind) {
       case OptimizerDesc::Kind::sgd: {
-        const SgdRule rule{s.rate, s.gradient_scale, desc_.momentum, desc_.nesterov, desc_.decoupled};
+        const SgdRule rule{s.lr, s.gradient_scale, desc_.momentum, desc_.nesterov, desc_.decoupled};
         if (desc_.states() == 0) return rules_.sgd(rule, w, g, decay, count);
         return rules_.sgd_momentum(rule, w, g, state(0), decay, count);
       }
       case OptimizerDesc::Kind::adam: {
-        const AdamRule rule{s.rate,        s.gradient_scale, desc_.beta1,   desc_.beta2,
+        const AdamRule rule{s.lr,          s.gradient_scale, desc_.beta1,   desc_.beta2,
                             desc_.epsilon, s.correction1,    s.correction2, desc_.decoupled};
         return rules_.adam(rule, w, g, state(0), state(1), decay, count);
       }
       case OptimizerDesc::Kind::lars: {
-        const LarsRule rule{s.rate, s.gradient_scale, desc_.momentum};
+        const LarsRule rule{s.lr, s.gradient_scale, desc_.momentum};
         return rules_.lars(rule, w, g, state(0), decay, rate_factors_[&tensor - tensors_.data()], count);
       }
     }
@@ -110,8 +110,8 @@ class CpuOptimizer final : public Optimizer {
 
 }  // namespace
 
-std::unique_ptr<Optimizer> make_cpu_optimizer(const Workers& workers, const OptimizerDesc& desc,
-                                              std::span<const OptimizerTensor> tensors) {
+std::unique_ptr<OptimizerOp> make_cpu_optimizer(const Workers& workers, const OptimizerDesc& desc,
+                                                std::span<const OptimizerTensor> tensors) {
   return std::make_unique<CpuOptimizer>(workers, desc, tensors);
 }
 

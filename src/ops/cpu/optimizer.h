@@ -9,7 +9,7 @@
 
 namespace ddp {
 
-std::unique_ptr<Optimizer> make_cpu_optimizer(const Workers& workers, const OptimizerDesc& desc,
-                                              std::span<const OptimizerTensor> tensors);
+std::unique_ptr<OptimizerOp> make_cpu_optimizer(const Workers& workers, const OptimizerDesc& desc,
+                                                std::span<const OptimizerTensor> tensors);
 
 }  // namespace ddp

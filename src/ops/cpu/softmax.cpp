@@ -46,8 +46,8 @@ Stats cross_entropy(const T* z, int64_t classes, int64_t stride, int64_t label, 
 
 }  // namespace
 
-// Samples are split into at most kItems items, for any number of threads. The stats of the items are added in order.
-void softmax_cross_entropy(const Workers& workers, const Tensor& logits, const Samples& samples, float scale,
+// Samples are cut into at most kItems items, whatever the threads; their statistics are added up in order.
+void softmax_cross_entropy(const Workers& workers, const Tensor& logits, const DeviceBatch& batch, float scale,
                            float smoothing, const Tensor* dlogits, float* stats, Gradient mode) {
   constexpr int64_t kItems = 64;
   const int64_t n = logits.shape.n, classes = logits.shape.image.c;
@@ -64,7 +64,7 @@ void softmax_cross_entropy(const Workers& workers, const Tensor& logits, const S
       Stats sum;
       const int64_t first = item * blocks_per_item * lanes, end = first + blocks_per_item * lanes;
       for (int64_t i = first; i < std::min(n, end); ++i) {
-        const int64_t at = i / lanes * lanes * classes + i % lanes, label = samples.labels[samples.id(i)];
+        const int64_t at = i / lanes * lanes * classes + i % lanes, label = batch.labels[batch.id(i)];
         const Stats one = cross_entropy(z + at, classes, lanes, label, scale, smoothing, d ? d + at : nullptr);
         sum.loss += one.loss;
         sum.correct += one.correct;

@@ -3,13 +3,13 @@
 
 #include "device/tensor.h"
 #include "ops/cpu/parallel.h"
+#include "ops/device_batch.h"
 #include "ops/gradient.h"
-#include "ops/samples.h"
 
 namespace ddp {
 
-// Contract: Ops::softmax_cross_entropy_backward. With null dlogits, only the stats are computed.
-void softmax_cross_entropy(const Workers& workers, const Tensor& logits, const Samples& samples, float scale,
+// The contract is that of Ops::softmax_cross_entropy_backward; without dlogits only the statistics.
+void softmax_cross_entropy(const Workers& workers, const Tensor& logits, const DeviceBatch& batch, float scale,
                            float smoothing, const Tensor* dlogits, float* stats, Gradient mode);
 
 }  // namespace ddp

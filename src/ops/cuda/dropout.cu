@@ -40,15 +40,15 @@ __global__ void dropout_kernel(const T* x, T* y, const int32_t* keys, Randomness
 
 }  // namespace
 
-void dropout(CudaContext& context, const Dropout& dropout, const Tensor& x, const Samples& samples, const Tensor& y) {
+void dropout(CudaContext& context, const Dropout& dropout, const Tensor& x, const DeviceBatch& batch, const Tensor& y) {
   DDP_EXPECT(x.format == Format{} && y.format == Format{} && x.dtype == y.dtype && x.shape == y.shape);
-  DDP_EXPECT(samples.size == x.shape.n && samples.keys && x.shape.elements() < INT32_MAX);
+  DDP_EXPECT(batch.size == x.shape.n && batch.keys && x.shape.elements() < INT32_MAX);
   DDP_EXPECT(dropout.epoch && dropout.rate >= 0 && dropout.rate < 1);
   const Randomness random{dropout.seed, dropout.epoch, dropout_operation(dropout), dropout_factor(dropout)};
   const int64_t features = x.shape.image.elements();
   with_packs(x.dtype, aligned(x.data, y.data) ? pack_width(x.dtype, features) : 1, [&]<class T, int N>() {
     const int64_t packs = x.shape.elements() / N;
-    launch(context.stream, blocks_over(packs), kThreads, dropout_kernel<T, N>, data<T>(x), data<T>(y), samples.keys,
+    launch(context.stream, blocks_over(packs), kThreads, dropout_kernel<T, N>, data<T>(x), data<T>(y), batch.keys,
            random, features, packs);
   });
 }

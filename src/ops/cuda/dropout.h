@@ -6,6 +6,6 @@
 
 namespace ddp {
 
-void dropout(CudaContext& context, const Dropout& dropout, const Tensor& x, const Samples& samples, const Tensor& y);
+void dropout(CudaContext& context, const Dropout& dropout, const Tensor& x, const DeviceBatch& batch, const Tensor& y);
 
 }  // namespace ddp

@@ -85,9 +85,9 @@ void convert_or_add(CudaContext& context, const From* from, To* to, int64_t coun
 
 }  // namespace
 
-void normalize(CudaContext& context, const Samples& samples, const ImageShape& image, const Tensor& x) {
+void normalize(CudaContext& context, const DeviceBatch& batch, const ImageShape& image, const Tensor& x) {
   const ImageShape& part = x.shape.image;
-  DDP_EXPECT(x.format == Format{} && x.shape.n == samples.size);
+  DDP_EXPECT(x.format == Format{} && x.shape.n == batch.size);
   DDP_EXPECT(part.h <= image.h && part.w <= image.w && part.c == image.c);
   DDP_EXPECT(x.shape.elements() < INT32_MAX && image.elements() < INT32_MAX);
   const bool whole_rows = part.w == image.w;  // the part is then one run of bytes
@@ -95,12 +95,12 @@ void normalize(CudaContext& context, const Samples& samples, const ImageShape& i
   const int64_t image_row = whole_rows ? image.elements() : image.w * image.c;
   const Crop crop{static_cast<uint32_t>(row), static_cast<uint32_t>(part.elements()), static_cast<uint32_t>(image_row),
                   image.elements()};
-  const bool wide = aligned(samples.pixels, x.data);
+  const bool wide = aligned(batch.images, x.data);
   const int width = wide ? pack_width(x.dtype, std::gcd(row, std::gcd(image_row, image.elements()))) : 1;
   with_packs(x.dtype, width, [&]<class T, int N>() {
     const int64_t packs = x.shape.elements() / N;
-    launch(context.stream, blocks_over(packs), kThreads, normalize_kernel<T, N>, samples.pixels, samples.ids, crop,
-           packs, data<T>(x));
+    launch(context.stream, blocks_over(packs), kThreads, normalize_kernel<T, N>, batch.images, batch.ids, crop, packs,
+           data<T>(x));
   });
 }
 

@@ -10,7 +10,7 @@
 
 namespace ddp {
 
-void normalize(CudaContext& context, const Samples& samples, const ImageShape& image, const Tensor& x);
+void normalize(CudaContext& context, const DeviceBatch& batch, const ImageShape& image, const Tensor& x);
 void relu(CudaContext& context, const Tensor& x, const Tensor& y);
 void relu_backward(CudaContext& context, const Tensor& y, const Tensor& dy, const Tensor& dx);
 void add(CudaContext& context, const Tensor& a, const Tensor& b, const Tensor& y);

@@ -74,14 +74,14 @@ __global__ void update_kernel(const Chunk* chunks, KernelArguments a, OptimizerD
     if constexpr (kStates > 1) v = load<N>(a.v + i - a.begin);
     for (int k = 0; k < N; ++k) {
       if constexpr (kKind == adam) {
-        const AdamRule rule{s.rate,       s.gradient_scale, desc.beta1,    desc.beta2,
+        const AdamRule rule{s.lr,         s.gradient_scale, desc.beta1,    desc.beta2,
                             desc.epsilon, s.correction1,    s.correction2, desc.decoupled};
         rule(w.at[k], g.at[k], m.at[k], v.at[k], chunk.decay);
       } else if constexpr (kKind == lars) {
-        const LarsRule rule{s.rate, s.gradient_scale, desc.momentum};
+        const LarsRule rule{s.lr, s.gradient_scale, desc.momentum};
         rule(w.at[k], g.at[k], m.at[k], chunk.decay, factors[chunk.tensor]);
       } else {
-        const SgdRule rule{s.rate, s.gradient_scale, desc.momentum, desc.nesterov, desc.decoupled};
+        const SgdRule rule{s.lr, s.gradient_scale, desc.momentum, desc.nesterov, desc.decoupled};
         if constexpr (kStates > 0)
           rule(w.at[k], g.at[k], m.at[k], chunk.decay);
         else
@@ -132,7 +132,7 @@ Buffer uploaded(Device& device, const std::vector<T>& values) {
   return buffer;
 }
 
-class CudaOptimizer final : public Optimizer {
+class CudaOptimizer final : public OptimizerOp {
  public:
   CudaOptimizer(CudaContext& context, const OptimizerDesc& desc, std::span<const OptimizerTensor> tensors)
       : context_(context),
@@ -199,8 +199,8 @@ class CudaOptimizer final : public Optimizer {
 
 }  // namespace
 
-std::unique_ptr<Optimizer> make_optimizer(CudaContext& context, const OptimizerDesc& desc,
-                                          std::span<const OptimizerTensor> tensors) {
+std::unique_ptr<OptimizerOp> make_optimizer(CudaContext& context, const OptimizerDesc& desc,
+                                            std::span<const OptimizerTensor> tensors) {
   return std::make_unique<CudaOptimizer>(context, desc, tensors);
 }
 

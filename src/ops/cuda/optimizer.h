@@ -10,7 +10,7 @@
 
 namespace ddp {
 
-std::unique_ptr<Optimizer> make_optimizer(CudaContext& context, const OptimizerDesc& desc,
-                                          std::span<const OptimizerTensor> tensors);
+std::unique_ptr<OptimizerOp> make_optimizer(CudaContext& context, const OptimizerDesc& desc,
+                                            std::span<const OptimizerTensor> tensors);
 
 }  // namespace ddp

@@ -95,10 +95,10 @@ int lanes_for(int64_t classes) {
 
 void reserve_softmax(CudaContext& context) { context.workspace.reserve(kMaxPartials * sizeof(Stats)); }
 
-void softmax_cross_entropy(CudaContext& context, const Tensor& logits, const Samples& samples, float scale,
+void softmax_cross_entropy(CudaContext& context, const Tensor& logits, const DeviceBatch& batch, float scale,
                            float smoothing, const Tensor* dlogits, float* stats, Gradient mode) {
   const int64_t n = logits.shape.n, classes = logits.shape.image.c;
-  DDP_EXPECT(logits.format == Format{} && logits.shape.image.elements() == classes && samples.size == n);
+  DDP_EXPECT(logits.format == Format{} && logits.shape.image.elements() == classes && batch.size == n);
   DDP_EXPECT(!dlogits || (dlogits->format == Format{} && dlogits->dtype == logits.dtype));
   DDP_EXPECT(!dlogits || dlogits->shape == logits.shape);
 
@@ -114,8 +114,8 @@ void softmax_cross_entropy(CudaContext& context, const Tensor& logits, const Sam
   auto* result = reinterpret_cast<Stats*>(stats);
   auto* partials = single_block ? result : static_cast<Stats*>(context.workspace.data());
   with_packs(logits.dtype, 1, [&]<class T, int>() {
-    launch(context.stream, blocks, block, softmax_kernel<T>, static_cast<const T*>(logits.data), samples.labels,
-           samples.ids, n, classes, lanes, gradient, dlogits ? data<T>(*dlogits) : nullptr, partials,
+    launch(context.stream, blocks, block, softmax_kernel<T>, static_cast<const T*>(logits.data), batch.labels,
+           batch.ids, n, classes, lanes, gradient, dlogits ? data<T>(*dlogits) : nullptr, partials,
            single_block && add);
   });
   if (!single_block) launch(context.stream, 1, kThreads, add_stats_kernel, partials, blocks, result, add);

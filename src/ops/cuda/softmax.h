@@ -8,8 +8,8 @@ namespace ddp {
 
 void reserve_softmax(CudaContext& context);  // reserves its workspace; call it while plans are made
 
-// Contract: Ops::softmax_cross_entropy_backward. With null dlogits, only the stats are computed.
-void softmax_cross_entropy(CudaContext& context, const Tensor& logits, const Samples& samples, float scale,
+// dlogits null: the loss only.
+void softmax_cross_entropy(CudaContext& context, const Tensor& logits, const DeviceBatch& batch, float scale,
                            float smoothing, const Tensor* dlogits, float* stats, Gradient mode);
 
 }  // namespace ddp

@@ -155,7 +155,7 @@ TEST(Options, ParsedValuesSurviveTheConfigurationFile) {
   EXPECT_TRUE(o.optimizer.nesterov && o.optimizer.decoupled && o.no_decay_bias_norm);
   EXPECT_EQ(o.schedule.kind, ScheduleDesc::Kind::multi_step);
   EXPECT_EQ(o.schedule.milestones, (std::vector<double>{30, 60}));
-  EXPECT_DOUBLE_EQ(o.schedule.rate, 0.2);
+  EXPECT_DOUBLE_EQ(o.schedule.lr, 0.2);
   EXPECT_EQ(o.schedule.gamma, 0.2);
   EXPECT_EQ(o.schedule.total_epochs, 90);
   EXPECT_EQ(o.schedule.warm_up_epochs, 5);

@@ -45,17 +45,17 @@ DistributedSampler sampler(int64_t samples, int64_t batch, int rank = 0, int wor
   return {samples, batch, order, 1, rank, std::vector<double>(world, 1.0)};
 }
 
-void expect_batch(const Batch& batch, const DistributedSampler& order, int64_t step) {
+void expect_batch(const HostBatch& batch, const DistributedSampler& order, int64_t step) {
   const int64_t steps = order.steps_per_epoch();
   const Range shard = order.shard(step % steps);
-  ASSERT_EQ(batch.epoch, step / steps);
-  ASSERT_EQ(batch.step, step % steps);
-  ASSERT_EQ(batch.global_size, order.global_batch_size(step % steps));
-  ASSERT_EQ(batch.size, shard.size());
-  for (int64_t i = 0; i < batch.size; ++i) {
+  ASSERT_EQ(batch.plan.epoch, step / steps);
+  ASSERT_EQ(batch.plan.step, step % steps);
+  ASSERT_EQ(batch.plan.global_size, order.global_batch_size(step % steps));
+  ASSERT_EQ(batch.plan.size, shard.size());
+  for (int64_t i = 0; i < batch.plan.size; ++i) {
     int64_t id;
-    std::memcpy(&id, batch.pixels + 10 * i, sizeof id);
-    ASSERT_EQ(id, order.sample(batch.epoch, shard.begin + i));
+    std::memcpy(&id, batch.images + 10 * i, sizeof id);
+    ASSERT_EQ(id, order.sample(batch.plan.epoch, shard.begin + i));
     ASSERT_EQ(batch.ids[i], id);
     ASSERT_EQ(batch.labels[i], id % 7);
   }
@@ -78,9 +78,8 @@ TEST(Loader, BatchIsValidUntilTheNextCall) {
   const DistributedSampler order = sampler(100'000, 500);
   Loader loader(data, order, 0, order.steps_per_epoch(), *memory);
   for (int64_t step = 0; step < order.steps_per_epoch(); ++step) {
-    const Batch& batch = loader.next();
-    if (step % 20 == 0)
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));  // time for the thread to fill every free slot
+    const HostBatch& batch = loader.next();
+    if (step % 20 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));  // the thread fills every free slot
     expect_batch(batch, order, step);
   }
 }
@@ -158,8 +157,8 @@ TEST(Loader, DestructionDoesNotWaitForTheRestOfABatch) {
 TEST(Loader, KeepsTheRequestedNumberOfBatches) {
   const Numbers data(200);
   const DistributedSampler order = sampler(200, 10);
-  Loader loader(data, order, 0, 20, *memory, {.pixels = true, .keep = 3});
-  std::vector<Batch> kept;
+  Loader loader(data, order, 0, 20, *memory, {.images = true, .keep = 3});
+  std::vector<HostBatch> kept;
   for (int step = 0; step < 20; ++step) {
     kept.push_back(loader.next());
     std::this_thread::sleep_for(std::chrono::milliseconds(1));  // time to overwrite a batch that is not kept
@@ -167,12 +166,12 @@ TEST(Loader, KeepsTheRequestedNumberOfBatches) {
   }
 }
 
-TEST(Loader, ReadsNothingWithoutPixels) {
+TEST(Loader, ReadsNothingWithoutImages) {
   const Numbers data(20);
   const DistributedSampler order = sampler(20, 10);
-  Loader loader(data, order, 0, 2, *memory, {.pixels = false});
-  const Batch& batch = loader.next();
-  EXPECT_EQ(batch.pixels, nullptr);
+  Loader loader(data, order, 0, 2, *memory, {.images = false});
+  const HostBatch& batch = loader.next();
+  EXPECT_EQ(batch.images, nullptr);
   EXPECT_EQ(batch.ids[3], order.sample(0, 3));
   loader.next();
   EXPECT_EQ(data.reads, 0);

@@ -28,7 +28,7 @@ TEST(BucketPlan, LeNetHasThreeBuckets) {
   EXPECT_EQ(plan.gradients, 129068);
   EXPECT_EQ(plan.padded, 129068);
   EXPECT_EQ(plan.total, 129083);
-  EXPECT_EQ(plan.tail(), 15);
+  EXPECT_EQ(plan.trailer(), 15);
   EXPECT_EQ(plan.buckets.back().offset + plan.buckets.back().count, plan.padded);
 }
 
@@ -98,20 +98,20 @@ TEST(BucketPlan, KeepsItsRulesForRandomModels) {
       parameter = bucket.end;
     }
     ASSERT_EQ(offset, plan.padded);
-    ASSERT_EQ(plan.tail(), 12);
+    ASSERT_EQ(plan.trailer(), 12);
     ASSERT_EQ(parameter, static_cast<ParameterId>(sizes.size()));
   }
 }
 
 TEST(BucketPlan, PartitionsCoverTheBucketsAndTheState) {
   for (const int world : {1, 2, 3, 4, 7}) {
-    const int64_t unit = scatter_alignment(world);
+    const int64_t unit = partition_alignment(world);
     const std::vector<int64_t> sizes{5 * unit, unit, 60 * unit, 0, 3 * unit, 2 * unit};
     const BucketPlan plan = plan_buckets(sizes, world, 9, {.cap_mb = 0.001});
     ASSERT_GE(plan.buckets.size(), 3u);
     std::vector<int> uses(plan.padded);
     for (int rank = 0; rank < world; ++rank) {
-      const std::vector<Part> parts = parts_of(plan, rank, world);
+      const std::vector<Partition> parts = partitions_of(plan, rank, world);
       ASSERT_EQ(parts.size(), plan.buckets.size());
       int64_t state = 0;
       for (size_t b = 0; b < parts.size(); ++b) {
@@ -128,9 +128,9 @@ TEST(BucketPlan, PartitionsCoverTheBucketsAndTheState) {
 }
 
 TEST(BucketPlan, PartitionsNeedAlignedParameters) {
-  EXPECT_THROW(parts_of(plan_buckets(std::vector<int64_t>{32, 16, 32}, 2, 9, {}), 0, 2), Error);
-  EXPECT_THROW(parts_of(plan_buckets(std::vector<int64_t>{32, 32, 33}, 2, 9, {}), 0, 2), Error);
-  EXPECT_NO_THROW(parts_of(plan_buckets(std::vector<int64_t>{32, 32, 64}, 2, 9, {}), 0, 2));
+  EXPECT_THROW(partitions_of(plan_buckets(std::vector<int64_t>{32, 16, 32}, 2, 9, {}), 0, 2), Error);
+  EXPECT_THROW(partitions_of(plan_buckets(std::vector<int64_t>{32, 32, 33}, 2, 9, {}), 0, 2), Error);
+  EXPECT_NO_THROW(partitions_of(plan_buckets(std::vector<int64_t>{32, 32, 64}, 2, 9, {}), 0, 2));
 }
 
 TEST(BucketPlan, HashDistinguishesPlans) {

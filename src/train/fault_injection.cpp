@@ -1,4 +1,4 @@
-#include "train/injection.h"
+#include "train/fault_injection.h"
 
 #include "core/error.h"
 #include "train/replica.h"
@@ -13,12 +13,16 @@
 #include <charconv>
 #include <chrono>
 #include <limits>
+#include <memory>
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 
 namespace ddp {
 namespace {
+
+using Kind = FaultInjection::Kind;
 
 constexpr std::array<std::string_view, 7> kKinds{"kill", "hang", "slow", "nan", "bitflip", "enospc", "exit"};
 constexpr std::chrono::milliseconds kSlow{200};
@@ -37,13 +41,13 @@ int64_t number(std::string_view text, std::string_view key, std::string_view val
   return number;
 }
 
-Injection::Kind kind_of(std::string_view text, std::string_view value) {
+Kind kind_of(std::string_view text, std::string_view value) {
   for (size_t i = 0; i < kKinds.size(); ++i)
-    if (value == kKinds[i]) return static_cast<Injection::Kind>(i);
+    if (value == kKinds[i]) return static_cast<Kind>(i);
   refuse(text, fmt::format("there is no kind \"{}\"", value));
 }
 
-// Of the checkpoint that the file belongs to; -1: of none.
+// The step of the checkpoint that the file belongs to; -1: of none.
 int64_t step_in(const std::filesystem::path& path) {
   int64_t step = -1;
   for (const auto& part : path) {
@@ -65,10 +69,24 @@ void flip_a_bit(Replica& replica) {
   replica.model.bind();
 }
 
+void poison(const Replica& replica) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  replica.device.upload(replica.gradients() + replica.plan.buckets[0].offset, &nan, sizeof nan);
+}
+
+void strike(const FaultInjection& fault, int64_t step, Replica& replica) {
+  if (fault.kind == Kind::slow && step >= fault.step) std::this_thread::sleep_for(kSlow);
+  if (step != fault.step) return;
+  if (fault.kind == Kind::kill) raise(SIGKILL);
+  if (fault.kind == Kind::exit) _exit(0);
+  while (fault.kind == Kind::hang) std::this_thread::sleep_for(std::chrono::hours(1));
+  if (fault.kind == Kind::bitflip) flip_a_bit(replica);
+}
+
 }  // namespace
 
-Injection parse_injection(std::string_view text) {
-  Injection injection;
+FaultInjection parse_fault_injection(std::string_view text) {
+  FaultInjection fault;
   std::set<std::string_view> seen;
   for (size_t at = 0; at <= text.size();) {
     const size_t end = std::min(text.find(',', at), text.size());
@@ -79,46 +97,44 @@ Injection parse_injection(std::string_view text) {
     const std::string_view key = item.substr(0, equals), value = item.substr(equals + 1);
     if (!seen.insert(key).second) refuse(text, fmt::format("{} is given twice", key));
     if (key == "rank")
-      injection.rank = static_cast<int>(number(text, key, value, 0, std::numeric_limits<int>::max()));
+      fault.rank = static_cast<int>(number(text, key, value, 0, std::numeric_limits<int>::max()));
     else if (key == "step")
-      injection.step = number(text, key, value, 1, std::numeric_limits<int64_t>::max());
+      fault.step = number(text, key, value, 1, std::numeric_limits<int64_t>::max());
     else if (key == "kind")
-      injection.kind = kind_of(text, value);
+      fault.kind = kind_of(text, value);
     else
       refuse(text, fmt::format("there is no key \"{}\"", key));
   }
   if (!seen.contains("kind")) refuse(text, "kind is missing");
-  if (injection.kind == Injection::Kind::enospc && injection.rank != 0)
+  if (fault.kind == Kind::enospc && fault.rank != 0)
     refuse(text, "rank 0 alone writes checkpoints, so enospc is for rank 0");
-  return injection;
+  return fault;
 }
 
-Injector::Injector(const std::optional<Injection>& injection, int rank) {
-  if (injection && injection->rank == rank) injection_ = injection;
+NextBatch with_fault(const FaultInjection& fault, Replica& replica, int64_t done, NextBatch next) {
+  if (replica.communicator.rank() != fault.rank || fault.kind == Kind::enospc) return next;
+  const auto step = std::make_shared<int64_t>(done);  // the one that is issued
+  if (fault.kind == Kind::nan)
+    replica.reducer.set_launch_hook([&replica, step, at = fault.step, inner = replica.reducer.launch_hook()](
+                                        int number, const std::function<void()>& run) {
+      if (number == 0 && *step == at) poison(replica);
+      inner(number, run);
+    });
+  return [&replica, fault, step, next = std::move(next), batch = DeviceBatch{}]() mutable -> const DeviceBatch& {
+    batch = next();
+    if (batch.plan.micro == 0) strike(fault, ++*step, replica);
+    batch.uncaptured = fault.kind == Kind::nan && *step == fault.step;
+    return batch;
+  };
 }
 
-void Injector::before_step(int64_t step, Replica& replica) const {
-  if (!injection_ || step < injection_->step) return;
-  if (is(Injection::Kind::slow)) std::this_thread::sleep_for(kSlow);
-  if (step > injection_->step) return;
-  if (is(Injection::Kind::kill)) raise(SIGKILL);
-  if (is(Injection::Kind::exit)) _exit(0);
-  while (is(Injection::Kind::hang)) std::this_thread::sleep_for(std::chrono::hours(1));
-  if (is(Injection::Kind::bitflip)) flip_a_bit(replica);
-}
-
-void Injector::before_bucket(int64_t step, int bucket, Replica& replica) const {
-  if (bucket != 0 || !unrecorded(step)) return;
-  const float nan = std::numeric_limits<float>::quiet_NaN();
-  replica.device.upload(replica.gradients() + replica.plan.buckets[0].offset, &nan, sizeof nan);
-}
-
-bool Injector::unrecorded(int64_t step) const { return is(Injection::Kind::nan) && step == injection_->step; }
-
-void Injector::before_write(const std::filesystem::path& path) {
-  if (disk_was_full_ || !is(Injection::Kind::enospc) || step_in(path) < injection_->step) return;
-  disk_was_full_ = true;
-  fail(Exit::output, "{}: No space left on device (injected)", path.string());
+std::function<void(const std::filesystem::path&)> full_disk(const FaultInjection& fault, int rank) {
+  if (rank != fault.rank || fault.kind != Kind::enospc) return {};
+  return [at = fault.step, was_full = false](const std::filesystem::path& path) mutable {
+    if (was_full || step_in(path) < at) return;
+    was_full = true;
+    fail(Exit::output, "{}: No space left on device (injected)", path.string());
+  };
 }
 
 }  // namespace ddp

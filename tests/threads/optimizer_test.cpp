@@ -1,6 +1,6 @@
-// The weight update on the reference ops, with ranks as threads. Ranks with partitioned state compute the same weights
-// as one rank with full state.
-#include "train/weight_update.h"
+// The optimizer over ranks that are threads, on the reference ops: ranks with sharded state compute what one rank with
+// all of it computes.
+#include "train/optimizer.h"
 
 #include "core/error.h"
 #include "device/cpu/device.h"
@@ -21,8 +21,8 @@ const int64_t kSizes[] = {70, 1, 700, 33, 0, 129, 40, 3};
 struct Layout {
   static constexpr int64_t kTail = 5;
 
-  explicit Layout(int world, bool scatter) {
-    const int64_t unit = scatter ? scatter_alignment(world) : 16;
+  explicit Layout(int world, bool sharded) {
+    const int64_t unit = sharded ? partition_alignment(world) : 16;
     std::vector<int64_t> counts;
     int64_t offset = 0;
     for (const int64_t size : kSizes) {
@@ -68,45 +68,46 @@ struct Outcome {
 };
 
 // Runs kSteps steps on one rank. The gradients are as after a Reducer: NaN outside this rank's partition.
-Outcome run_steps(const WeightUpdateDesc& desc, Communicator& communicator, const std::vector<float>& skip = {0},
-                  bool reload = false) {
-  const Layout layout(communicator.size(), desc.scatter);
+Outcome run_steps(const OptimizerConfig& config, Communicator& communicator, const std::vector<float>& skip = {0},
+                   bool reload = false) {
+  const Layout layout(communicator.size(), config.sharded);
   const auto device = make_cpu_device();
   const auto ops = make_reference_ops(*device);
+  std::vector<float> weights = layout.spread(some_values(0)), gradients(layout.plan.padded);
+  const FlatBuffers flat{layout.plan, weights.data(), gradients.data()};
   const auto make = [&] {
-    return std::make_unique<WeightUpdate>(desc, layout.tensors, layout.plan, *device, *ops, communicator);
+    return std::make_unique<Optimizer>(config, layout.tensors, flat, *device, *ops, communicator);
   };
-  auto update = make();
-  std::vector<float> weights = layout.spread(some_values(0));
+  auto optimizer = make();
   OptimizerScalars scalars;
   for (int step = 1; step <= kSteps; ++step) {
     const std::vector<float> summed = layout.spread(some_values(step));
-    std::vector<float> gradients = summed;
-    if (desc.scatter) {
+    std::copy(summed.begin(), summed.end(), gradients.begin());
+    if (config.sharded) {
       std::fill(gradients.begin(), gradients.end(), NAN);
-      for (const Part& part : parts_of(layout.plan, communicator.rank(), communicator.size()))
+      for (const Partition& part : partitions_of(layout.plan, communicator.rank(), communicator.size()))
         std::copy_n(summed.begin() + part.begin, part.count, gradients.begin() + part.begin);
     }
-    scalars = update->scalars_for(0.1 / step, step);
+    scalars = optimizer->scalars_for(0.1 / step, step);
     const auto before = communicator.completed();
-    update->issue(weights.data(), gradients.data(), &scalars, skip);
-    if (communicator.size() == 1) {  // with several ranks other ranks may already run the next step
-      EXPECT_EQ(static_cast<int>(communicator.completed() - before), update->collectives());
+    optimizer->step(&scalars, skip);
+    if (communicator.size() == 1) {  // others run ahead of the comparison
+      EXPECT_EQ(static_cast<int>(communicator.completed() - before), optimizer->collectives());
     }
     if (!reload) continue;
     auto next = make();
-    for (int k = 0; k < update->states(); ++k) next->load_state(k, update->download_state(k));
-    update = std::move(next);
+    for (int k = 0; k < optimizer->states(); ++k) next->load_state(k, optimizer->download_state(k));
+    optimizer = std::move(next);
   }
   Outcome outcome{.weights = layout.gather(weights), .states = {}};
-  for (int k = 0; k < update->states(); ++k) outcome.states.push_back(layout.gather(update->download_state(k)));
+  for (int k = 0; k < optimizer->states(); ++k) outcome.states.push_back(layout.gather(optimizer->download_state(k)));
   return outcome;
 }
 
-Outcome alone(WeightUpdateDesc desc, const std::vector<float>& skip = {0}) {
-  desc.scatter = false;
+Outcome alone(OptimizerConfig config, const std::vector<float>& skip = {0}) {
+  config.sharded = false;
   Outcome outcome;
-  run_ranks(1, [&](Communicator& one) { outcome = run_steps(desc, one, skip); });
+  run_ranks(1, [&](Communicator& one) { outcome = run_steps(config, one, skip); });
   return outcome;
 }
 
@@ -127,42 +128,43 @@ constexpr OptimizerDesc kPlain{}, kMomentum{.momentum = 0.9f, .nesterov = true, 
     kAdamW{.kind = OptimizerDesc::Kind::adam, .weight_decay = 1e-2f, .decoupled = true},
     kLars{.kind = OptimizerDesc::Kind::lars, .momentum = 0.9f, .weight_decay = 1e-2f};
 
-class WeightUpdates : public ::testing::TestWithParam<std::tuple<int, OptimizerDesc, double>> {
+class Optimizers : public ::testing::TestWithParam<std::tuple<int, OptimizerDesc, double>> {
  protected:
-  WeightUpdateDesc desc() const {
-    return {.optimizer = std::get<1>(GetParam()), .max_grad_norm = std::get<2>(GetParam()), .scatter = true};
+  OptimizerConfig config() const {
+    return {.optimizer = std::get<1>(GetParam()), .max_grad_norm = std::get<2>(GetParam()), .sharded = true};
   }
 };
-INSTANTIATE_TEST_SUITE_P(All, WeightUpdates,
+INSTANTIATE_TEST_SUITE_P(All, Optimizers,
                          ::testing::Combine(::testing::Values(1, 2, 3, 4),
                                             ::testing::Values(kPlain, kMomentum, kAdam, kAdamW),
                                             ::testing::Values(0.0, 3.0)));
 
-TEST_P(WeightUpdates, PartitionedUpdateEqualsTheWhole) {
-  const Outcome whole = alone(desc());
-  run_ranks(std::get<0>(GetParam()), [&](Communicator& rank) { expect_near(run_steps(desc(), rank), whole, 1e-6f); });
-}
-
-TEST_P(WeightUpdates, ResumeFromSavedState) {
-  const Outcome whole = alone(desc());
+TEST_P(Optimizers, PartitionedUpdateEqualsTheWhole) {
+  const Outcome whole = alone(config());
   run_ranks(std::get<0>(GetParam()),
-            [&](Communicator& rank) { expect_near(run_steps(desc(), rank, {0}, true), whole, 1e-6f); });
+            [&](Communicator& rank) { expect_near(run_steps(config(), rank), whole, 1e-6f); });
 }
 
-TEST_P(WeightUpdates, BadStepChangesNothing) {
+TEST_P(Optimizers, ResumeFromSavedState) {
+  const Outcome whole = alone(config());
+  run_ranks(std::get<0>(GetParam()),
+            [&](Communicator& rank) { expect_near(run_steps(config(), rank, {0}, true), whole, 1e-6f); });
+}
+
+TEST_P(Optimizers, BadStepChangesNothing) {
   run_ranks(std::get<0>(GetParam()), [&](Communicator& rank) {
-    const Outcome outcome = run_steps(desc(), rank, {0, 3, 0});
+    const Outcome outcome = run_steps(config(), rank, {0, 3, 0});
     EXPECT_EQ(outcome.weights, some_values(0));
     for (const auto& state : outcome.states) EXPECT_EQ(state, std::vector<float>(state.size()));
   });
 }
 
-TEST(WeightUpdate, MovesTheWeights) {
+TEST(Optimizer, MovesTheWeights) {
   for (const OptimizerDesc& optimizer : {kPlain, kMomentum, kAdam, kAdamW, kLars})
     EXPECT_NE(alone({.optimizer = optimizer}).weights, some_values(0));
 }
 
-TEST(WeightUpdate, ClipsTheNormOfAllGradients) {
+TEST(Optimizer, ClipsTheNormOfAllGradients) {
   double squares = 0;
   for (const float g : some_values(1)) squares += double{g} * g;
   const auto device = make_cpu_device();
@@ -171,24 +173,25 @@ TEST(WeightUpdate, ClipsTheNormOfAllGradients) {
     run_ranks(2, [&](Communicator& rank) {
       const Layout layout(2, false);
       std::vector<float> weights(layout.plan.padded), gradients = layout.spread(some_values(1));
-      WeightUpdate update({.max_grad_norm = limit}, layout.tensors, layout.plan, *device, *ops, rank);
-      OptimizerScalars scalars = update.scalars_for(1, 1);
+      Optimizer optimizer({.max_grad_norm = limit}, layout.tensors, {layout.plan, weights.data(), gradients.data()},
+                          *device, *ops, rank);
+      OptimizerScalars scalars = optimizer.scalars_for(1, 1);
       const std::vector<float> skip(2);
-      update.issue(weights.data(), gradients.data(), &scalars, skip);
+      optimizer.step(&scalars, skip);
       EXPECT_NEAR(scalars.gradient_scale, limit == 0.5 ? 0.5 / std::sqrt(squares) : 1.0, 1e-6);
       EXPECT_NEAR(weights[0], -gradients[0] * scalars.gradient_scale, 1e-7);
     });
 }
 
-TEST(WeightUpdate, HoldsStateOfItsPartitionOnly) {
+TEST(Optimizer, HoldsStateOfItsPartitionOnly) {
   std::mutex mutex;
   size_t all = 0;
   run_ranks(4, [&](Communicator& rank) {
     const Layout layout(4, true);
     const auto device = make_cpu_device();
     const auto ops = make_reference_ops(*device);
-    const WeightUpdate part({.optimizer = kAdam, .scatter = true}, layout.tensors, layout.plan, *device, *ops, rank),
-        whole({.optimizer = kAdam}, layout.tensors, layout.plan, *device, *ops, rank);
+    const Optimizer part({.optimizer = kAdam, .sharded = true}, layout.tensors, {layout.plan}, *device, *ops, rank),
+        whole({.optimizer = kAdam}, layout.tensors, {layout.plan}, *device, *ops, rank);
     EXPECT_EQ(whole.state_bytes(), 2 * sizeof(float) * static_cast<size_t>(layout.plan.gradients));
     EXPECT_EQ(part.state_bytes() * 4, 2 * sizeof(float) * static_cast<size_t>(layout.plan.padded));
     EXPECT_EQ(part.collectives(), std::ssize(layout.plan.buckets));
@@ -200,24 +203,24 @@ TEST(WeightUpdate, HoldsStateOfItsPartitionOnly) {
   EXPECT_EQ(all, 2 * sizeof(float) * static_cast<size_t>(Layout(4, true).plan.padded));
 }
 
-TEST(WeightUpdate, LarsIsNotSharded) {
+TEST(Optimizer, LarsIsNotSharded) {
   run_ranks(1, [](Communicator& rank) {
     const Layout layout(1, true);
     const auto device = make_cpu_device();
     const auto ops = make_reference_ops(*device);
-    EXPECT_THROW(WeightUpdate({.optimizer = kLars, .scatter = true}, layout.tensors, layout.plan, *device, *ops, rank),
+    EXPECT_THROW(Optimizer({.optimizer = kLars, .sharded = true}, layout.tensors, {layout.plan}, *device, *ops, rank),
                  Error);
   });
 }
 
-TEST(WeightUpdate, ComputesAdamScalars) {
+TEST(Optimizer, ComputesAdamScalars) {
   run_ranks(1, [](Communicator& rank) {
     const Layout layout(1, false);
     const auto device = make_cpu_device();
     const auto ops = make_reference_ops(*device);
     const OptimizerScalars scalars =
-        WeightUpdate({.optimizer = kAdam}, layout.tensors, layout.plan, *device, *ops, rank).scalars_for(0.5, 3);
-    EXPECT_EQ(scalars.rate, 0.5f);
+        Optimizer({.optimizer = kAdam}, layout.tensors, {layout.plan}, *device, *ops, rank).scalars_for(0.5, 3);
+    EXPECT_EQ(scalars.lr, 0.5f);
     EXPECT_NEAR(scalars.correction1, 1 - 0.9 * 0.9 * 0.9, 1e-6);
     EXPECT_NEAR(scalars.correction2, 1 - std::pow(0.999, 3), 1e-7);
     EXPECT_EQ(scalars.gradient_scale, 1);

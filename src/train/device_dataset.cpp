@@ -1,4 +1,4 @@
-#include "train/device_data.h"
+#include "train/device_dataset.h"
 
 #include <algorithm>
 #include <span>
@@ -7,26 +7,26 @@
 namespace ddp {
 namespace {
 
-DeviceData::Place choose(const Device& device, const Dataset& data, size_t limit_bytes) {
-  if (device.is_host()) return DeviceData::Place::host;
+DeviceDataset::Place choose(const Device& device, const Dataset& data, size_t limit_bytes) {
+  if (device.is_host()) return DeviceDataset::Place::host;
   const auto bytes = static_cast<size_t>(data.size()) * (data.image_shape().elements() + sizeof(int32_t));
-  return bytes <= limit_bytes ? DeviceData::Place::resident : DeviceData::Place::streamed;
+  return bytes <= limit_bytes ? DeviceDataset::Place::resident : DeviceDataset::Place::streamed;
 }
 
 }  // namespace
 
-DeviceData::DeviceData(Device& device_, const Dataset& data_, int64_t largest_, size_t limit_bytes)
+DeviceDataset::DeviceDataset(Device& device_, const Dataset& data_, int64_t largest_, size_t limit_bytes)
     : device(device_), data(data_), largest(largest_), place(choose(device_, data_, limit_bytes)) {
   if (place == Place::host) return;
-  const auto images = static_cast<size_t>(place == Place::resident ? data.size() : kRing * largest);
-  pixels_ = Buffer(device, images * data.image_shape().elements());
-  labels_ = Buffer(device, images * sizeof(int32_t));
+  const auto count = static_cast<size_t>(place == Place::resident ? data.size() : kRing * largest);
+  images_ = Buffer(device, count * data.image_shape().elements());
+  labels_ = Buffer(device, count * sizeof(int32_t));
   ids_ = Buffer(device, static_cast<size_t>(largest) * sizeof(int32_t));
   if (place == Place::streamed) keys_ = Buffer(device, static_cast<size_t>(largest) * sizeof(int32_t));
   if (place == Place::resident) copy_all();
 }
 
-void DeviceData::copy_all() {
+void DeviceDataset::copy_all() {
   constexpr int64_t kPiece = 4096;
   const auto image = static_cast<size_t>(data.image_shape().elements());
   std::vector<uint8_t> pixels(std::min(kPiece, data.size()) * image);
@@ -37,7 +37,7 @@ void DeviceData::copy_all() {
       data.read(begin + i, std::span(pixels).subspan(i * image, image));
       labels[i] = data.label(begin + i);
     }
-    device.upload(this->pixels() + begin * image, pixels.data(), count * image);
+    device.upload(this->images() + begin * image, pixels.data(), count * image);
     device.upload(this->labels() + begin, labels.data(), count * sizeof(int32_t));
   }
 }

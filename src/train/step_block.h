@@ -1,0 +1,62 @@
+// What a step gets from the host and gives back to it, in one copy each way. On the device it lies behind the gradients
+// and the batch-norm sums; it begins with the ticket, which is summed over ranks like them. The host has a copy for
+// each step in flight.
+//
+//   | gradients | padding | batch-norm sums | ticket | scalars | epoch | timestamps |
+//                                           '------------- StepBlock -------------'
+#pragma once
+
+#include "ddp/bucket_plan.h"
+#include "ddp/ticket.h"
+#include "ops/optimizer.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace ddp {
+
+class StepBlock;
+
+// Where the parts lie, in floats from the start of the flat gradients.
+struct StepBlockLayout {
+  StepBlockLayout(const BucketPlan& plan, int world);
+
+  TicketLayout ticket_layout;
+  int64_t bn_batch_sums, ticket, scalars, epoch, timestamps, end;
+
+  StepBlock on_device(float* gradients) const;  // of a buffer with `end` floats
+  size_t host_bytes() const;
+  StepBlock on_host(void* memory) const;  // memory of host_bytes(), aligned to 8 bytes
+};
+
+// A view. Its memory outlives it.
+class StepBlock {
+ public:
+  // The device's clock in nanoseconds when the step begins, has its gradients, has their sums, has new weights.
+  enum Time : uint8_t { kBegin, kGradients, kSums, kWeights, kTimes };
+
+  // `begin` is where the ticket begins.
+  StepBlock(float* begin, const StepBlockLayout& layout) : begin_(begin), layout_(layout) {}
+
+  std::span<float> ticket() const { return {begin_, static_cast<size_t>(layout_.ticket_layout.elements())}; }
+  float* loss_stats() const { return begin_; }  // in the ticket: loss sum, correct predictions
+  std::span<float> bad() const;                 // in the ticket, by rank: not 0 where a rank has seen NaN or infinity
+  OptimizerScalars* scalars() const { return reinterpret_cast<OptimizerScalars*>(at(layout_.scalars)); }
+  uint32_t* epoch() const { return reinterpret_cast<uint32_t*>(at(layout_.epoch)); }  // from 0
+  std::span<int64_t, kTimes> timestamps() const {
+    return std::span<int64_t, kTimes>(reinterpret_cast<int64_t*>(at(layout_.timestamps)), kTimes);
+  }
+
+  std::span<float> inputs() const { return {begin_, at(layout_.timestamps)}; }  // all that the host writes
+  std::span<float> all() const { return {begin_, at(layout_.end)}; }
+  const TicketLayout& ticket_layout() const { return layout_.ticket_layout; }
+
+ private:
+  float* at(int64_t offset) const { return begin_ + (offset - layout_.ticket); }
+
+  float* begin_;
+  StepBlockLayout layout_;
+};
+
+}  // namespace ddp
