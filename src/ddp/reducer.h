@@ -13,8 +13,8 @@
 namespace ddp {
 
 struct ReducerConfig {
-  bool sharded =
-      false;  // afterwards each rank has the sums of its partitions (partitions_of) only, the rest is anything
+  // Whether each rank then has the sums of its partitions only (partitions_of), and anything elsewhere.
+  bool sharded = false;
   // Whether one collective sums the last bucket and the trailer. Otherwise, and where sharded, the trailer has a
   // collective of its own behind the buckets; it is never sharded.
   bool trailer_in_last_bucket = true;
@@ -29,20 +29,22 @@ class Reducer {
   // `flat` has plan.total elements. Plan, communicator and buffer outlive the reducer.
   Reducer(const BucketPlan& plan, Communicator& communicator, std::span<float> flat, const ReducerConfig& config = {});
 
-  void begin();                // a new step: no gradient is ready
-  void ready(ParameterId id);  // its gradient is issued and final for this step; throws Error(Exit::internal) if twice
-  void finish();               // launches the trailer, and orders later device work after all sums; throws
-                               // Error(Exit::internal), naming it, where a parameter was never ready
+  // A new step: no gradient is ready.
+  void begin();
+  // The gradient of `id` is issued and final for this step. Throws Error(Exit::internal) on the second call.
+  void ready(ParameterId id);
+  // Launches the trailer, and orders later device work after all sums. Throws Error(Exit::internal) that names a
+  // parameter whose gradient was not ready.
+  void finish();
 
   const LaunchHook& launch_hook() const { return hook_; }
   void set_launch_hook(LaunchHook hook) { hook_ = std::move(hook); }
 
   bool sharded() const { return config_.sharded; }
   bool trailer_in_last_bucket() const { return config_.trailer_in_last_bucket; }
-  int collectives() const {
-    return static_cast<int>(pending_.size());
-  }                                           // of a step: the buckets, then the trailer's own
-  int launched() const { return launched_; }  // in this step
+  // Collectives of a step: the buckets, and the trailer's own; and how many of them this step has launched.
+  int collectives() const { return static_cast<int>(pending_.size()); }
+  int launched() const { return launched_; }
 
   // Starts one collective between steps and waits for it: to measure it.
   void run_alone(int collective) { communicator_.wait(start(collective)); }

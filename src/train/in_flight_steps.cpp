@@ -14,17 +14,18 @@ InFlightSteps::InFlightSteps(Replica& replica, const StepConfig& config)
   for (Slot& slot : slots_) slot.memory = Buffer(replica.device.host_memory(), replica.layout.host_bytes());
 }
 
-void InFlightSteps::push(const BatchPlan& plan, double lr) {
+StepResult& InFlightSteps::push(const BatchPlan& plan, const OptimizerScalars& scalars) {
   Slot& slot = slot_of(++issued_);
-  slot.result = {.step = issued_, .epoch = plan.epoch + 1, .lr = lr, .skipped = {}};
+  slot.result = {.step = issued_, .epoch = plan.epoch + 1, .skipped = {}};
   slot.expected_samples = plan.step_size;
 
   const StepBlock block = block_of(slot);
   write_ticket(block.ticket(), block.ticket_layout(), replica_.communicator.rank(), plan.local_step_size, issued_,
                request_ ? request_() : Request::none);
-  *block.scalars() = replica_.optimizer.scalars_for(lr, issued_);
+  *block.scalars() = scalars;
   *block.epoch() = static_cast<uint32_t>(plan.epoch);
   replica_.device.upload(replica_.block.ticket().data(), block.ticket().data(), block.inputs().size_bytes());
+  return slot.result;
 }
 
 void InFlightSteps::download(double data_ms) {

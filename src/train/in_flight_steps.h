@@ -25,8 +25,9 @@ class InFlightSteps {
   int64_t retired() const { return retired_; }
   int64_t skipped_in_a_row() const { return skipped_in_a_row_; }  // of the retired steps
 
-  // A new step: its ticket, scalars and epoch go to the device.
-  void push(const BatchPlan& plan, double lr);
+  // A new step, the one after issued(): its ticket, scalars and epoch go to the device. Returns its result, as far as
+  // it is known.
+  StepResult& push(const BatchPlan& plan, const OptimizerScalars& scalars);
 
   // Behind the work of the newest step: its block comes back.
   void download(double data_ms);

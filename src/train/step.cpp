@@ -21,7 +21,7 @@ std::optional<StepResult> Step::run(const NextBatch& next, double lr) {
     const DeviceBatch& batch = next();
     DDP_EXPECT(batch.plan.micro == micro);
     observer_.phase(Phase::compute, step);
-    if (micro == 0) in_flight_.push(batch.plan, lr);
+    if (micro == 0) in_flight_.push(batch.plan, replica_.optimizer.scalars_for(lr, step)).lr = lr;
     const auto work = [&] { compute(batch); };
     // By reference, so that nothing is allocated.
     replica_.run(batch.uncaptured ? nullptr : graphs_.get(), {micro, batch.plan.step_size}, std::ref(work));

@@ -15,8 +15,7 @@ namespace ddp {
 
 class StepObserver {
  public:
-  // `progress` may be null: there are no heartbeats then. Wraps the reducer's launch hook until it ends. Both outlive
-  // it.
+  // Without `progress` there are no heartbeats. Wraps the reducer's launch hook until it ends. Both outlive it.
   StepObserver(Replica& replica, PhaseTracker* phases);
   ~StepObserver();
   StepObserver(const StepObserver&) = delete;

@@ -1,4 +1,4 @@
-// What a step was asked for and what came of it.
+// How steps are made, and the result of one.
 #pragma once
 
 #include "ddp/ticket.h"

@@ -6,6 +6,7 @@
 #include "train/checkpoint_writer.h"
 #include "train/evaluation.h"
 #include "train/phase_tracker.h"
+#include "train/prefetcher.h"
 #include "train/replica.h"
 #include "train/reporter.h"
 #include "train/run_state.h"
