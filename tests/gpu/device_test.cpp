@@ -55,9 +55,9 @@ TEST(DeviceOnGpu, GraphReplaysReadCurrentMemory) {
     const auto optimizer = ops->optimizer({}, tensors);
     const OnGpu w(*device, Values(1000, 0.0f)), g(*device, Values(1000, -1.0f));
     const Buffer scalars = uploaded<OptimizerScalars>(*device, {{.lr = 1}});
-    const auto graphs = device->graph_cache();
+    const auto cache = device->graph_cache();
     const auto step = [&] {
-      graphs->run({.kind = 1, .size = 1000}, [&] {
+      cache->run({.kind = 1, .size = 1000}, [&] {
         optimizer->step({w.f32(), g.f32(), 0, 1000, {}}, scalars.as<OptimizerScalars>(), {});
       });
     };

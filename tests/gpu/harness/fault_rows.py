@@ -56,11 +56,11 @@ def fault(name, signal_number, victim, messages):
             if sorted(ranks) != [0, 1]:
                 raise Failed(f"mpirun's children are {ranks}", job.output())
             os.kill(ranks[victim], signal_number)
-            hurt = time.monotonic()
+            signalled = time.monotonic()
             code = job.wait(DEADLINE + GRACE)
-            seconds = time.monotonic() - hurt
+            seconds = time.monotonic() - signalled
             if code is None:
-                raise Failed(f"still runs {seconds:.0f} s after rank {victim} was hurt", job.output())
+                raise Failed(f"still runs {seconds:.0f} s after the signal to rank {victim}", job.output())
             left = remaining(job)
             output = job.output()
         if left:

@@ -21,7 +21,7 @@ inline void expect_error(Exit code, std::initializer_list<std::string> parts, co
           << "no \"" << part << "\" in: " << error.what();
     return;
   }
-  ADD_FAILURE() << "nothing was thrown";
+  ADD_FAILURE() << "no error was thrown";
 }
 
 }  // namespace ddp
