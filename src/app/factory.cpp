@@ -53,7 +53,7 @@ Backend make_cuda_backend(const Options& options, MpiSession& session, std::span
   std::vector<RankGpu> ranks;
   for (int r = 0; r < session.size(); ++r) ranks.push_back({hosts[r], buses[r], uuids[r]});
   return run_on_all_ranks(session, [&] {
-    if (!options.share_gpu) require_gpus_apart(ranks);
+    if (!options.share_gpu) require_distinct_gpus(ranks);
     return Backend{.device = make_cuda_device({.index = index, .graphs = !options.no_graph}),
                    .description = fmt::format("{}: {} {}, {}, {}", session.host(), info.name, info.bus_id, info.version,
                                               describe_cuda_ops()),

@@ -23,7 +23,7 @@ std::string choose_device(const std::string& asked, std::span<const int> gpus, c
 int choose_gpu(int local_rank, int visible, bool share) {
   if (local_rank < visible) return local_rank;
   if (share || visible == 1)
-    return local_rank % visible;  // one GPU: perhaps each rank's own; require_gpus_apart() checks that
+    return local_rank % visible;  // one GPU: perhaps each rank's own; require_distinct_gpus() checks that
   fail(
       Exit::device,
       "local rank {} has no GPU: this host shows {}; start fewer ranks, or let ranks share with --share-gpu (slow, for "
@@ -31,7 +31,7 @@ int choose_gpu(int local_rank, int visible, bool share) {
       local_rank, visible);
 }
 
-void require_gpus_apart(std::span<const RankGpu> ranks) {
+void require_distinct_gpus(std::span<const RankGpu> ranks) {
   std::map<std::pair<std::string, std::string>, size_t> taken;
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
     const auto [entry, fresh] = taken.try_emplace({ranks[rank].host, ranks[rank].uuid}, rank);

@@ -20,6 +20,6 @@ struct RankGpu {
 };
 
 // Throws Error(Exit::device) with the two ranks where two ranks have the same GPU. `ranks` is ordered by rank.
-void require_gpus_apart(std::span<const RankGpu> ranks);
+void require_distinct_gpus(std::span<const RankGpu> ranks);
 
 }  // namespace ddp

@@ -29,7 +29,7 @@ std::string awaited(const RankView& view, int buckets) {
   const Heartbeat& p = view.heartbeat;
   const Phase phase = phase_of(view);
   if (phase == Phase::replicas) return "in the comparison of replicas";
-  if (phase == Phase::ending) return "for the other ranks to shut down";
+  if (phase == Phase::shutdown) return "for the other ranks to shut down";
   if (phase != Phase::allreduce && phase != Phase::device && phase != Phase::update) return "";
   if (p.awaited_step == 0) return phase == Phase::allreduce ? fmt::format("in the allreduce of step {}", p.step) : "";
   if (p.awaited_step > p.step) return "";
@@ -168,7 +168,7 @@ std::optional<Time> limit_of(Phase phase, const WatchdogLimits& limits, std::chr
   switch (phase) {
     case Phase::start_up: return unless_none(limits.start_up);
     case Phase::saving:
-    case Phase::ending: return unless_none(limits.saving);
+    case Phase::shutdown: return unless_none(limits.saving);
     default: break;
   }
   if (limits.step) return unless_none(*limits.step);

@@ -32,7 +32,7 @@ PhaseNames names_of(Phase phase) {
     case Phase::replicas: return {"replicas", "comparing the replicas"};
     case Phase::evaluation: return {"evaluation", "in the evaluation"};
     case Phase::saving: return {"saving", "saving"};
-    case Phase::ending: return {"shutdown", "shutting down"};
+    case Phase::shutdown: return {"shutdown", "shutting down"};
   }
   return {"unknown", "in an unknown phase"};
 }

@@ -26,7 +26,7 @@ class Trainer {
  private:
   StepConfig step_config();
   Request request() const;
-  bool all_asked_to_stop();  // collective: whether a stop of any rank was requested
+  bool any_rank_asked_to_stop();  // collective: whether a stop of any rank was requested
 
   void train_to_end();
   int64_t samples_before(int64_t step) const;  // of the run
@@ -106,7 +106,7 @@ Request Trainer::request() const {
   return late ? Request::save : Request::none;
 }
 
-bool Trainer::all_asked_to_stop() {
+bool Trainer::any_rank_asked_to_stop() {
   std::array<double, 1> asked{config_.stop_requested() ? 1.0 : 0.0};
   replica_.communicator.all_reduce_host(asked);
   return asked[0] > 0;
@@ -114,15 +114,15 @@ bool Trainer::all_asked_to_stop() {
 
 TrainReport Trainer::run() {
   try {
-    report_.stopped = all_asked_to_stop();
+    report_.stopped = any_rank_asked_to_stop();
     if (!report_.stopped && state_.evaluation_due) evaluate();
     if (!report_.stopped) train_to_end();
     if (report_.stopped || !config_.save_every.never()) save_final();
   } catch (...) {
-    phases_.enter(Phase::ending, state_.step);  // the writer's destructor waits for its thread
+    phases_.enter(Phase::shutdown, state_.step);  // the writer's destructor waits for its thread
     throw;
   }
-  phases_.enter(Phase::ending, state_.step);
+  phases_.enter(Phase::shutdown, state_.step);
   return report_;
 }
 
@@ -206,7 +206,7 @@ void Trainer::evaluate() {
   int64_t batches = 0;
   const auto evaluation = evaluator_.run([&] {
     phases_.enter(Phase::evaluation, state_.step);
-    return ++batches % kStopCheckInterval != 0 || !all_asked_to_stop();
+    return ++batches % kStopCheckInterval != 0 || !any_rank_asked_to_stop();
   });
   if (evaluation) {
     report_.evaluation = evaluation;

@@ -219,7 +219,7 @@ TEST(Limits, FollowTheSlowestStep) {
   EXPECT_EQ(limit_of(Phase::compute, limits, 0s), 300s);
   EXPECT_EQ(limit_of(Phase::start_up, limits, 10s), 300s);
   EXPECT_EQ(limit_of(Phase::saving, limits, 10s), 600s);
-  EXPECT_EQ(limit_of(Phase::ending, limits, 10s), 600s);
+  EXPECT_EQ(limit_of(Phase::shutdown, limits, 10s), 600s);
 }
 
 TEST(Limits, AreTheRequestedOnesOrNone) {

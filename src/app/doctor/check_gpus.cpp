@@ -101,7 +101,7 @@ Findings check_sharing(Ranks ranks, const Options& options, const std::string& l
     taken.push_back({rank.host, rank.gpu.bus_id, rank.gpu.uuid});
     if (refused.empty()) refused = refusal([&] { choose_gpu(rank.local_rank, rank.gpu.visible, false); });
   }
-  if (refused.empty()) refused = refusal([&] { require_gpus_apart(taken); });
+  if (refused.empty()) refused = refusal([&] { require_distinct_gpus(taken); });
   if (refused.empty()) return {};
   return {fault(Exit::device, refused, with_ranks(launcher, ranks_with_a_gpu(ranks)))};
 }

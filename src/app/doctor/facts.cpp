@@ -35,7 +35,7 @@ GpuFacts facts_of_gpu(int local_rank) {
     gpu.name = info.name;
     gpu.bus_id = info.bus_id;
     gpu.uuid = info.uuid;
-    gpu.out_of_reach = cuda_peers_out_of_reach(index);
+    gpu.out_of_reach = unreachable_cuda_peers(index);
   } catch (const std::exception& e) {
     gpu.visible = 0;
     gpu.why = e.what();

@@ -57,7 +57,7 @@ std::optional<ExpectedWorld> expected_world(const Environment& environment) {
   return std::nullopt;
 }
 
-void require_promised_ranks(const Environment& environment, int world_size) {
+void require_expected_ranks(const Environment& environment, int world_size) {
   const std::optional<ExpectedWorld> expected = expected_world(environment);
   if (!expected || expected->ranks <= world_size) return;
   fail(Exit::world, "{} promised {} ranks ({}), but the MPI world has {}: {}", expected->launcher, expected->ranks,

@@ -28,7 +28,7 @@ std::optional<ExpectedWorld> expected_world(const Environment& environment);
 
 // Throws Error(Exit::world) with both counts if the launcher promised more ranks than the MPI world has. Then program
 // and launcher use different MPI libraries, and every rank would train alone.
-void require_promised_ranks(const Environment& environment, int world_size);
+void require_expected_ranks(const Environment& environment, int world_size);
 
 // Throws Error(Exit::world) if srun started several tasks without PMI, as with --mpi=none. Call it before MPI_Init:
 // Open MPI would end each task with a page of text.

@@ -75,7 +75,7 @@ struct MpiSession::State {
     DDP_MPI(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
     DDP_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
     DDP_MPI(MPI_Comm_size(MPI_COMM_WORLD, &size));
-    require_promised_ranks(environment_of_process(), size);
+    require_expected_ranks(environment_of_process(), size);
     MPI_Comm host = MPI_COMM_NULL;
     DDP_MPI(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &host));
     DDP_MPI(MPI_Comm_rank(host, &local_rank));

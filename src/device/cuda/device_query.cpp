@@ -28,7 +28,7 @@ std::vector<LibraryVersion> cuda_device_libraries() {
   return {{"CUDA", number_of(CUDART_VERSION), number_of(version)}};
 }
 
-std::vector<std::string> cuda_peers_out_of_reach(int index) {
+std::vector<std::string> unreachable_cuda_peers(int index) {
   int count = 0;
   if (!succeeds(cudaGetDeviceCount(&count))) count = 0;
   std::vector<std::string> peers;

@@ -16,6 +16,6 @@ LibraryVersion::Number cuda_driver_version();
 std::vector<LibraryVersion> cuda_device_libraries();
 
 // The bus ids of the visible GPUs whose memory GPU `index` cannot access directly (peer access).
-std::vector<std::string> cuda_peers_out_of_reach(int index);
+std::vector<std::string> unreachable_cuda_peers(int index);
 
 }  // namespace ddp

@@ -22,6 +22,6 @@ std::unique_ptr<Device> make_cuda_device(const CudaDeviceConfig&) {
 
 LibraryVersion::Number cuda_driver_version() { return {}; }
 std::vector<LibraryVersion> cuda_device_libraries() { return {}; }
-std::vector<std::string> cuda_peers_out_of_reach(int) { return {}; }
+std::vector<std::string> unreachable_cuda_peers(int) { return {}; }
 
 }  // namespace ddp

@@ -46,9 +46,9 @@ TEST(ChooseGpu, FollowsTheLocalRank) {
 
 TEST(RequireGpusApart, NamesTheRanksThatShare) {
   std::vector<RankGpu> ranks{{"a", "0000:1b:00.0", "x"}, {"a", "0000:1c:00.0", "y"}, {"b", "0000:1b:00.0", "x"}};
-  EXPECT_NO_THROW(require_gpus_apart(ranks));
+  EXPECT_NO_THROW(require_distinct_gpus(ranks));
   ranks.push_back({"a", "0000:1c:00.0", "y"});
-  const std::string text = refusal([&] { require_gpus_apart(ranks); });
+  const std::string text = refusal([&] { require_distinct_gpus(ranks); });
   EXPECT_NE(text.find("ranks 1 and 3"), std::string::npos) << text;
   EXPECT_NE(text.find("0000:1c:00.0 on a"), std::string::npos) << text;
 }

@@ -9,14 +9,14 @@ namespace {
 
 TEST(Launcher, NoLauncherMeansNoExpectedWorld) {
   EXPECT_FALSE(expected_world({{"HOME", "/root"}}));
-  EXPECT_NO_THROW(require_promised_ranks({}, 1));
+  EXPECT_NO_THROW(require_expected_ranks({}, 1));
 }
 
 TEST(Launcher, MpirunTakesPrecedenceOverItsSlurmStep) {
   const Environment environment{{"OMPI_COMM_WORLD_SIZE", "8"}, {"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_STEP_ID", "0"}};
   EXPECT_EQ(expected_world(environment)->ranks, 8);
-  EXPECT_NO_THROW(require_promised_ranks(environment, 8));
-  EXPECT_THROW(require_promised_ranks(environment, 2), Error);
+  EXPECT_NO_THROW(require_expected_ranks(environment, 8));
+  EXPECT_THROW(require_expected_ranks(environment, 2), Error);
 }
 
 TEST(Launcher, SrunSetsTheWorldInsideAStepOnly) {
@@ -39,7 +39,7 @@ TEST(Launcher, IgnoresInvalidValues) { EXPECT_FALSE(expected_world({{"OMPI_COMM_
 
 TEST(Launcher, ErrorNamesBothCountsAndTheFix) {
   try {
-    require_promised_ranks({{"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_STEP_ID", "0"}}, 1);
+    require_expected_ranks({{"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_STEP_ID", "0"}}, 1);
     FAIL() << "no error for 1 rank instead of 4";
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), Exit::world);
