@@ -14,7 +14,7 @@
 namespace ddp {
 
 // What computes and how ranks communicate: for a CPU one line, for GPUs one for each rank. Collective.
-std::string describe_ranks(const Options& options, const Backend& backend, int threads, MpiSession& session);
+std::string describe_ranks(const Backend& backend, int threads, MpiSession& session);
 
 // `ranks`: the text above.
 std::string banner(const Options& options, const Replica& replica, const Datasets& data, const Samplers& samplers,

@@ -1,13 +1,14 @@
 #include "app/resume.h"
 
+#include "app/option_table.h"
 #include "core/error.h"
 
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 #include <set>
-#include <string_view>
 #include <vector>
 
 namespace ddp {
@@ -15,49 +16,26 @@ namespace {
 
 using Named = std::map<std::string, std::string>;
 
-constexpr std::string_view kMathematics[] = {"model",
-                                             "dataset",
-                                             "train-samples",
-                                             "batch-size",
-                                             "accumulate",
-                                             "seed",
-                                             "label-smoothing",
-                                             "clip-grad-norm",
-                                             "sync-bn",
-                                             "optimizer",
-                                             "momentum",
-                                             "nesterov",
-                                             "weight-decay",
-                                             "decay",
-                                             "no-decay-bias-norm",
-                                             "adam-beta1",
-                                             "adam-beta2",
-                                             "adam-epsilon",
-                                             "lars-trust",
-                                             "lr",
-                                             "lr-scale",
-                                             "lr-base-batch",
-                                             "lr-scheduler",
-                                             "lr-step-size",
-                                             "lr-milestones",
-                                             "lr-gamma",
-                                             "lr-min",
-                                             "lr-warmup-epochs",
-                                             "lr-warmup-method",
-                                             "lr-warmup-decay"};
-constexpr std::string_view kBits[] = {"rank-weights", "allreduce",  "conv", "transport",
-                                      "nccl-algo",    "grad-dtype", "zero", "deterministic"};
-
 constexpr const char* kParts[] = {"world size", "--rank-weights"};
 
-template <class Names>
-Named chosen(const Options& options, const Names& names) {
+// The options with this effect, by name, with their values. A flag that is not set and an option without a meaning for
+// this run have no entry.
+Named options_with(Effect effect, const Options& options) {
   Named found;
-  for (const std::string_view name : names)
-    if (const auto option = options.named.find(std::string(name));
-        option != options.named.end() && option->second != "false")  // a flag that is not set
-      found["--" + option->first] = option->second;
+  for (const OptionGroup& group : option_table())
+    for (const OptionRow& row : group.rows) {
+      const OnResume& rule = row.on_resume;
+      if (rule.effect != effect || rule.recorded_as || !rule.condition.met_by(options)) continue;
+      const auto value = options.named.find(row.name);
+      if (value != options.named.end() && value->second != "false") found.insert(*value);
+    }
   return found;
+}
+
+Named defaults_with(Effect effect) {
+  const char* const no_options[] = {"ddp_train"};
+  std::optional<std::string> answer;
+  return options_with(effect, parse_options(1, no_options, answer));
 }
 
 bool same_value(const std::string& a, const std::string& b) {
@@ -73,13 +51,15 @@ std::string kept_in(const Named& values, const std::string& name) {
   return found == values.end() ? "not set" : found->second;
 }
 
-// "lr was 0.1, is 0.2" for each name that has another value.
-std::vector<std::string> differences(const Named& saved, const Named& now) {
+// "--lr was 0.1, is 0.2" for each name that has another value. A state of an older version may lack options to which a
+// later version gave an effect: of `defaults`, only those are compared that it has.
+std::vector<std::string> differences(const Named& saved, const Named& now, const Named& defaults) {
   std::set<std::string> names;
   for (const Named* values : {&saved, &now})
     for (const auto& [name, value] : *values) names.insert(name);
   std::vector<std::string> texts;
   for (const std::string& name : names) {
+    if (defaults.contains(name) && !saved.contains(name)) continue;
     const std::string before = kept_in(saved, name), after = kept_in(now, name);
     if (!same_value(before, after)) texts.push_back(fmt::format("{} was {}, is {}", name, before, after));
   }
@@ -88,24 +68,19 @@ std::vector<std::string> differences(const Named& saved, const Named& now) {
 
 }  // namespace
 
-Named mathematics_of(const Options& options) {
-  Named found = chosen(options, kMathematics);
-  const ScheduleDesc::Kind kind = options.schedule.kind;
-  if (kind == ScheduleDesc::Kind::cosine || kind == ScheduleDesc::Kind::linear)
-    found["--epochs"] = fmt::format("{}", options.epochs);  // the rate falls until then
-  return found;
-}
+Named mathematics_of(const Options& options) { return options_with(Effect::results, options); }
 
 Named bits_of(const Options& options) {
-  Named found = chosen(options, kBits);
+  Named found = options_with(Effect::rounding, options);
   found["version"] = DDP_VERSION;
   return found;
 }
 
 void require_same_mathematics(const RunState& saved, const RunState& now, const std::string& checkpoint) {
-  const std::vector<std::string> changed = differences(saved.affects_results, now.affects_results);
+  const auto changed = differences(saved.affects_results, now.affects_results, defaults_with(Effect::results));
   require(changed.empty(), Exit::usage,
-          "{} cannot be resumed by this run: {}; give what it was, or begin a new run with its weights by --init-from",
+          "{} cannot be resumed by this run: {}; give the earlier values, or begin a new run with its weights by "
+          "--init-from",
           checkpoint, fmt::join(changed, "; "));
 }
 
@@ -116,7 +91,9 @@ bool same_parts(const RunState& saved, const RunState& now) {
 }
 
 std::string differing_bits(const RunState& saved, const RunState& now) {
-  return fmt::format("{}", fmt::join(differences(saved.affects_rounding, now.affects_rounding), "; "));
+  return fmt::format(
+      "{}",
+      fmt::join(differences(saved.affects_rounding, now.affects_rounding, defaults_with(Effect::rounding)), "; "));
 }
 
 }  // namespace ddp

@@ -7,6 +7,7 @@
 #include "train/checkpoint_folder.h"
 #include "train/snapshot.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -19,8 +20,8 @@ namespace fs = std::filesystem;
 
 // Searched again once the run that still wrote there has ended.
 ResumePoint find_on_rank_0(const Options& options, const Log& log) {
-  const bool automatic = options.resume == "auto";
-  const fs::path wanted = automatic ? options.output_dir : options.resume;
+  const bool automatic = options.checkpoint.resume == "auto";
+  const fs::path wanted = automatic ? options.output.dir : options.checkpoint.resume;
   ResumePoint resume_point;
   std::vector<std::string> passed_over;
   std::optional<FoundCheckpoint> found;
@@ -47,10 +48,11 @@ ResumePoint find_on_rank_0(const Options& options, const Log& log) {
 bool same_folder(const fs::path& a, const fs::path& b) { return fs::weakly_canonical(a) == fs::weakly_canonical(b); }
 
 ModelState initial_model(const Options& options, const Replica& replica) {
-  if (!options.init_from.empty()) return load_state_dict(options.init_from, replica.parameters, replica.batch_norms);
+  if (!options.network.init_from.empty())
+    return load_state_dict(options.network.init_from, replica.parameters, replica.batch_norms);
   ModelState state{.weights = std::vector<float>(flat_count(replica.parameters)),
                    .statistics = initial_state(replica.batch_norms)};
-  initialize(state.weights, replica.parameters, options.init, options.seed);
+  initialize(state.weights, replica.parameters, options.network.init, options.seed);
   return state;
 }
 
@@ -68,12 +70,12 @@ OutputFolder open_folder(const Options& o, ResumePoint& resume_point, int rank) 
   using May = OutputFolder::May;
   const std::string& config = o.effective_config;
   const bool elsewhere =
-      resume_point.run_folder.empty() || (!o.output_dir.empty() && !same_folder(o.output_dir, resume_point.run_folder));
+      resume_point.run_folder.empty() || (!o.output.dir.empty() && !same_folder(o.output.dir, resume_point.run_folder));
   auto lock = std::exchange(resume_point.lock, std::nullopt);
-  if (elsewhere) return {o.output_dir, o.resume.empty() ? May::hold_nothing : May::hold_a_beginning, config};
-  if (resume_point.checkpoint.empty()) return {o.output_dir, May::hold_a_beginning, config, std::move(lock)};
+  if (elsewhere) return {o.output.dir, o.checkpoint.resume.empty() ? May::hold_nothing : May::hold_a_beginning, config};
+  if (resume_point.checkpoint.empty()) return {o.output.dir, May::hold_a_beginning, config, std::move(lock)};
   require_newest(resume_point.checkpoint);
-  const std::string folder = o.output_dir.empty() ? resume_point.run_folder.string() : o.output_dir;
+  const std::string folder = o.output.dir.empty() ? resume_point.run_folder.string() : o.output.dir;
   return {folder, May::hold_the_run, config, std::move(lock)};
 }
 
@@ -90,9 +92,7 @@ RunState run_fingerprint(const Options& o, const Datasets& data, uint64_t data_f
                                                   data.test->size(), h, w, c, data_fingerprint);
   state.affects_rounding = bits_of(o);
   state.affects_rounding["world size"] = fmt::format("{}", r.communicator.size());
-  state.affects_rounding["device"] = r.device.name();
-  if (!backend.libraries.empty()) state.affects_rounding["libraries"] = backend.libraries;
-  state.affects_rounding["precision"] = backend.precision;
+  state.affects_rounding.insert(backend.identity.begin(), backend.identity.end());
   state.affects_rounding["threads of a rank"] = fmt::format("{}", threads);
   state.affects_rounding["bucket plan"] = fmt::format("{:016x}", r.plan.hash());
   state.autotune["ops"] = autotune.text();
@@ -101,20 +101,18 @@ RunState run_fingerprint(const Options& o, const Datasets& data, uint64_t data_f
 
 std::string earlier_autotune(const ResumePoint& resume_point, const Backend& backend, Communicator& world) {
   const RunState& state = resume_point.state;
-  const auto was = [](const std::map<std::string, std::string>& values, const char* name) {
-    const auto found = values.find(name);
-    return found == values.end() ? std::string() : found->second;
-  };
-  const bool same = was(state.affects_rounding, "device") == backend.device->name() &&
-                    was(state.affects_rounding, "libraries") == backend.libraries &&
-                    was(state.affects_rounding, "precision") == backend.precision;
-  std::string autotune = same ? was(state.autotune, "ops") : "";
+  const bool same = std::ranges::all_of(backend.identity, [&](const auto& entry) {
+    const auto saved = state.affects_rounding.find(entry.first);
+    return saved != state.affects_rounding.end() && saved->second == entry.second;
+  });
+  const auto ops = state.autotune.find("ops");
+  std::string autotune = same && ops != state.autotune.end() ? ops->second : "";
   broadcast_host(world, autotune);
   return autotune;
 }
 
 ResumePoint find_resume_point(const Options& options, MpiSession& session, Communicator& world, const Log& log) {
-  if (options.resume.empty()) return {};
+  if (options.checkpoint.resume.empty()) return {};
   ResumePoint resume_point =
       run_on_all_ranks(session, [&] { return session.rank() == 0 ? find_on_rank_0(options, log) : ResumePoint(); });
   std::string state = resume_point.checkpoint.empty() ? "" : to_json(resume_point.state);
@@ -147,7 +145,8 @@ int64_t restore_or_initialize(const Options& options, const ResumePoint& resume_
   log.info("resumed from {} at step {}", resume_point.checkpoint.string(), resume_point.state.step);
   const std::string different = differing_bits(resume_point.state, now);
   if (!different.empty()) log.info("not bit-identical to a run that was not interrupted: {}", different);
-  if (session.rank() == 0 && !same_parts(resume_point.state, now) && !replica.batch_norms.empty() && !options.sync_bn)
+  if (session.rank() == 0 && !same_parts(resume_point.state, now) && !replica.batch_norms.empty() &&
+      !options.replica.sync_bn)
     log.warn(
         "batch norms normalise by each rank's part of a batch, which is another one now: without --sync-bn the curve "
         "may differ");

@@ -1,7 +1,7 @@
 // An input is a configuration file. It goes as far as it is taken: through the reader, to the options of a command
 // line, and, if it is taken as a whole, back into an effective configuration that says the same.
 #include "app/config_file.h"
-#include "app/declare_options.h"
+#include "app/option_table.h"
 #include "nn/models.h"
 #include "tests/fuzz/check.h"
 #include "tests/fuzz/memory_file.h"
@@ -20,12 +20,11 @@ std::span<const NamedModel> models() {  // for the help, in the place of network
 
 namespace {
 
-// Options are declared once: to do so takes longer than all the rest.
+// Declared once: this takes longer than all the rest.
 struct CommandLine {
-  CommandLine() { declare_options(app, options, texts); }
+  CommandLine() { declare(app, options); }
   CLI::App app;
   Options options;
-  OptionTexts texts;
 };
 
 bool each_option_is_taken(const std::string& text) {

@@ -1,7 +1,6 @@
 // What there is to know about a rank and its host: plain data that ranks tell each other, gathered without judging it.
 #pragma once
 
-#include "app/options.h"
 #include "comm/mpi/launcher.h"
 #include "core/library_version.h"
 
@@ -56,8 +55,8 @@ struct RankFacts {
 
 HostFacts facts_of_host(const Environment& environment);
 
-// `gpus`: whether to look for them. Where a GPU cannot be asked, `why` says so.
-RankFacts facts_of_rank(const Options& options, const std::string& host, int local_rank, bool gpus);
+// `threads`: --threads. `gpus`: whether to look for GPUs; `why` says why one cannot be asked.
+RankFacts facts_of_rank(int threads, const std::string& host, int local_rank, bool gpus);
 
 std::string to_text(const RankFacts& facts);
 RankFacts facts_from(const std::string& text);

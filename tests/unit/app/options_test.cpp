@@ -149,30 +149,30 @@ TEST(Options, MeaningsGoThroughTheFileToo) {
       parse("--optimizer sgd --momentum 0.9 --nesterov --weight-decay 5e-4 --decay decoupled --no-decay-bias-norm "
             "--lr 0.1 --lr-scale linear --batch-size 512 --lr-scheduler multistep --lr-milestones 30,60 --lr-gamma 0.2 "
             "--lr-warmup-epochs 5 --epochs 90 --grad-dtype bf16 --zero 1 --init glorot"));
-  EXPECT_EQ(o.optimizer.kind, OptimizerDesc::Kind::sgd);
-  EXPECT_EQ(o.optimizer.momentum, 0.9f);
-  EXPECT_EQ(o.optimizer.weight_decay, 5e-4f);
-  EXPECT_TRUE(o.optimizer.nesterov && o.optimizer.decoupled && o.no_decay_bias_norm);
-  EXPECT_EQ(o.schedule.kind, ScheduleDesc::Kind::multi_step);
-  EXPECT_EQ(o.schedule.milestones, (std::vector<double>{30, 60}));
-  EXPECT_DOUBLE_EQ(o.schedule.rate, 0.2);
-  EXPECT_EQ(o.schedule.gamma, 0.2);
-  EXPECT_EQ(o.schedule.total_epochs, 90);
-  EXPECT_EQ(o.schedule.warm_up_epochs, 5);
-  EXPECT_EQ(o.grad_dtype, DType::bf16);
-  EXPECT_EQ(o.zero, 1);
-  EXPECT_EQ(o.init.kind, Init::Kind::glorot);
+  EXPECT_EQ(o.replica.optimizer.kind, OptimizerDesc::Kind::sgd);
+  EXPECT_EQ(o.replica.optimizer.momentum, 0.9f);
+  EXPECT_EQ(o.replica.optimizer.weight_decay, 5e-4f);
+  EXPECT_TRUE(o.replica.optimizer.nesterov && o.replica.optimizer.decoupled && !o.replica.all_decay);
+  EXPECT_EQ(o.train.schedule.kind, ScheduleDesc::Kind::multi_step);
+  EXPECT_EQ(o.train.schedule.milestones, (std::vector<double>{30, 60}));
+  EXPECT_DOUBLE_EQ(o.train.schedule.rate, 0.2);
+  EXPECT_EQ(o.train.schedule.gamma, 0.2);
+  EXPECT_EQ(o.train.schedule.total_epochs, 90);
+  EXPECT_EQ(o.train.schedule.warm_up_epochs, 5);
+  EXPECT_EQ(o.replica.grad_dtype, DType::bf16);
+  EXPECT_TRUE(o.replica.zero);
+  EXPECT_EQ(o.network.init.kind, Init::Kind::glorot);
 }
 
 TEST(Options, HowOftenToSave) {
-  const auto every = [](const std::string& text) { return parse("--save-every " + text).save_every; };
+  const auto every = [](const std::string& text) { return parse("--save-every " + text).train.save_every; };
   EXPECT_EQ(every("100steps").steps, 100);
   EXPECT_EQ(every("1step").steps, 1);
   EXPECT_EQ(every("2epochs").epochs, 2);
   EXPECT_EQ(every("10min").seconds, 600);
   EXPECT_EQ(every("1.5s").seconds, 1.5);
   EXPECT_TRUE(every("never").never());
-  EXPECT_EQ(parse("").save_every.epochs, 1);
+  EXPECT_EQ(parse("").train.save_every.epochs, 1);
   EXPECT_TRUE(every("100steps").at_step(200) && !every("100steps").at_step(150) && !every("100steps").at_epoch(100));
   EXPECT_TRUE(every("2epochs").at_epoch(4) && !every("2epochs").at_epoch(3) && !every("2epochs").at_step(4));
 }
@@ -184,18 +184,18 @@ TEST(Options, WhatAConfigurationFileMustNotHold) {
 }
 
 TEST(Options, OptimizersByName) {
-  const auto desc = [](const std::string& line) { return parse("--optimizer " + line).optimizer; };
+  const auto desc = [](const std::string& line) { return parse("--optimizer " + line).replica.optimizer; };
   EXPECT_EQ(desc("adam --weight-decay 0.1").kind, OptimizerDesc::Kind::adam);
   EXPECT_FALSE(desc("adam --weight-decay 0.1").decoupled);
   EXPECT_EQ(desc("adamw --weight-decay 0.1").kind, OptimizerDesc::Kind::adam);
   EXPECT_TRUE(desc("adamw --weight-decay 0.1").decoupled);
   EXPECT_EQ(desc("lars").kind, OptimizerDesc::Kind::lars);
-  EXPECT_EQ(parse("").optimizer.kind, OptimizerDesc::Kind::sgd);
+  EXPECT_EQ(parse("").replica.optimizer.kind, OptimizerDesc::Kind::sgd);
 }
 
 TEST(Options, TheCommandLineWins) {
-  EXPECT_EQ(through_a_file(parse("--lr 0.5 --epochs 3"), "--lr 0.25").lr, 0.25);
-  EXPECT_EQ(through_a_file(parse("--lr 0.5 --epochs 3"), "--lr 0.25").epochs, 3);
+  EXPECT_EQ(through_a_file(parse("--lr 0.5 --epochs 3"), "--lr 0.25").train.schedule.rate, 0.25);
+  EXPECT_EQ(through_a_file(parse("--lr 0.5 --epochs 3"), "--lr 0.25").train.epochs, 3);
 }
 
 struct Refused {
