@@ -1,34 +1,15 @@
-#include "app/options.h"
+#include "tests/unit/app/option_lines.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
-#include <iterator>
-#include <optional>
-#include <set>
-#include <sstream>
 #include <string>
 #include <vector>
 
 namespace ddp {
 namespace {
-
-std::vector<std::string> words(const std::string& line) {
-  std::istringstream stream(line);
-  return {std::istream_iterator<std::string>(stream), {}};
-}
-
-Options parse(const std::string& line, std::string* answered = nullptr) {
-  std::vector<std::string> arguments = words("ddp_train " + line);
-  std::vector<const char*> argv;
-  for (const std::string& argument : arguments) argv.push_back(argument.c_str());
-  std::optional<std::string> answer;
-  const Options options = parse_options(static_cast<int>(argv.size()), argv.data(), answer);
-  if (answered) *answered = answer.value_or("");
-  return options;
-}
 
 std::string refusal(const std::string& line) {
   try {
@@ -60,61 +41,6 @@ Options through_a_file(const Options& options, const std::string& more = "") {
   return read;
 }
 
-// Each with what it needs, away from its default.
-const std::vector<std::string> kLines{
-    "--model resnet18",
-    "--dataset mnist",
-    "--data-path /some/where",
-    "--train-samples 5",
-    "--init normal:0.5",
-    "--init glorot",
-    "--init-from weights.safetensors",
-    "--batch-size 100 --accumulate 4",
-    "--epochs 7",
-    "--max-steps 9",
-    "--seed 3",
-    "--eval-every 0",
-    "--label-smoothing 0.1",
-    "--clip-grad-norm 2.5",
-    "--skip-bad-steps 3",
-    "--sync-bn",
-    "--bn-stats recompute",
-    "--optimizer sgd --momentum 0.9 --nesterov --weight-decay 0.0001 --decay decoupled --no-decay-bias-norm",
-    "--optimizer adam --adam-beta1 0.8 --adam-beta2 0.99 --adam-epsilon 1e-06",
-    "--optimizer adamw --weight-decay 0.01",
-    "--optimizer lars --momentum 0.9 --lars-trust 0.02 --no-decay-bias-norm",
-    "--lr 0.05 --lr-scale sqrt --lr-base-batch 64",
-    "--lr-scheduler step --lr-step-size 2.5 --lr-gamma 0.3",
-    "--lr-scheduler multistep --lr-milestones 3,6.5",
-    "--lr-scheduler multistep --lr-milestones 3",
-    "--lr-scheduler cosineannealinglr --lr-min 0.001",
-    "--lr-scheduler linear --lr-warmup-epochs 2 --lr-warmup-method constant --lr-warmup-decay 0.5",
-    "--device cpu",
-    "--threads 2",
-    "--rank-weights 2,1",
-    "--allreduce ring",
-    "--precision bf16",
-    "--conv direct",
-    "--transport mpi",
-    "--nccl-algo ring",
-    "--grad-dtype bf16",
-    "--zero 1",
-    "--share-gpu",
-    "--deterministic",
-    "--no-graph",
-    "--device-data-mb 12",
-    "--step-timeout 1.5",
-    "--bucket-cap-mb 2.5",
-    "--first-bucket-mb .5",
-    "--check-every 7",
-    "--save-every 10min",
-    "--keep-last 0",
-    "--keep-best",
-    "--resume runs/1",
-    "--output-dir 007",
-    "--print-freq 0",
-    "--progress bar"};
-
 TEST(Options, EveryOptionGoesThroughItsFile) {
   const Options plain = parse("");
   for (const std::string& line : kLines) {
@@ -123,25 +49,6 @@ TEST(Options, EveryOptionGoesThroughItsFile) {
     EXPECT_EQ(through_a_file(options).effective_config, options.effective_config) << line;
   }
   EXPECT_EQ(through_a_file(plain).effective_config, plain.effective_config);
-}
-
-TEST(Options, TheListAboveIsWhole) {
-  std::string help;
-  parse("--help", &help);
-  std::set<std::string> listed{"--help", "--version", "--config",      "--doctor",
-                               "--json", "--plan",    "--print-order", "--inject"};
-  for (const std::string& line : kLines)
-    for (const std::string& word : words(line))
-      if (word.starts_with("--")) listed.insert(word);
-  int options = 0;
-  std::istringstream lines(help);
-  for (std::string line; std::getline(lines, line);) {
-    if (!line.starts_with("  -")) continue;  // what begins further right goes on with a help text
-    const std::string name = words(line.substr(line.find("--")))[0];
-    EXPECT_TRUE(listed.contains(name)) << name;
-    ++options;
-  }
-  EXPECT_EQ(options, std::ssize(listed));
 }
 
 TEST(Options, MeaningsGoThroughTheFileToo) {
