@@ -1,0 +1,66 @@
+// Runs of commit 26546e9: their config.toml is still read, and their checkpoints are still of the same run.
+#include "app/resume.h"
+#include "tests/unit/app/option_lines.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <set>
+#include <sstream>
+
+namespace ddp {
+namespace {
+
+std::string text_of(const std::string& path) {
+  std::stringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+class OldRun : public ::testing::TestWithParam<const char*> {
+ protected:
+  std::string file(const char* suffix) const {
+    return fmt::format("{}/tests/unit/app/old_runs/{}.{}", DDP_TREE, GetParam(), suffix);
+  }
+  Options options(const std::string& more = "") const { return parse("--config " + file("toml") + " " + more); }
+  RunState saved() const { return run_state_from_json(text_of(file("json")), "state.json"); }
+
+  // Of a run with these options on the data and the machine of the old one.
+  RunState now(const Options& options) const {
+    RunState state = saved();
+    for (auto* const entries : {&state.affects_results, &state.affects_rounding})
+      std::erase_if(*entries, [](const auto& entry) { return entry.first.starts_with("--"); });
+    state.affects_results.merge(mathematics_of(options));
+    state.affects_rounding.merge(bits_of(options));
+    return state;
+  }
+};
+
+std::set<std::string> names_in(const std::map<std::string, std::string>& entries) {
+  std::set<std::string> names;
+  for (const auto& [name, value] : entries) names.insert(name);
+  return names;
+}
+
+TEST_P(OldRun, ConfigurationIsReadAndWrittenAsItWas) { EXPECT_EQ(options().effective_config, text_of(file("toml"))); }
+
+TEST_P(OldRun, GoesOnWithTheSameOptions) {
+  const RunState state = now(options());
+  EXPECT_NO_THROW(require_same_mathematics(saved(), state, "step-2"));
+  EXPECT_EQ(differing_bits(saved(), state), "");
+}
+
+TEST_P(OldRun, IsComparedByTheOptionsItRecordsAndNoOthers) {
+  auto compared = names_in(saved().affects_results);
+  compared.insert("--skip-bad-steps");  // recorded by later versions only
+  EXPECT_EQ(names_in(now(options()).affects_results), compared);
+  EXPECT_EQ(names_in(now(options()).bits), names_in(saved().bits));
+  EXPECT_NO_THROW(require_same_mathematics(saved(), now(options("--skip-bad-steps 5")), "step-2"));
+  EXPECT_THROW(require_same_mathematics(saved(), now(options("--seed 4")), "step-2"), Error);
+}
+
+INSTANTIATE_TEST_SUITE_P(At26546e9, OldRun, ::testing::Values("sgd", "adam", "lars"),
+                         [](const auto& test) { return std::string(test.param); });
+
+}  // namespace
+}  // namespace ddp
