@@ -42,8 +42,8 @@ bool is_same_run(const std::filesystem::path& folder, const ResumePoint& resume_
 RunState run_fingerprint(const Options& options, const Datasets& data, uint64_t data_fingerprint,
                          const Backend& backend, int threads, const Replica& replica, const AutotuneCache& autotune);
 
-// The choices of algorithms to make again: those of the beginning, where rank 0's device, libraries and precision are
-// the same. Collective over `world`, as above.
+// The choices of algorithms to make again: those of the checkpoint if it was made by a backend with the same identity,
+// else empty. Collective.
 std::string earlier_autotune(const ResumePoint& resume_point, const Backend& backend, Communicator& world);
 
 // Gives the replica its weights and state, those of the checkpoint or initial ones. `now`: this run's

@@ -113,6 +113,7 @@ TEST_F(Checkpointed, RefusesWhatWouldChangeTheMathematicsAndNamesIt) {
   refuse("--resume auto --lr 0.1", 2, {"--lr was 0.2, is 0.1"});
   refuse("--resume auto --model mlp --seed 7", 2, {"--model was lenet, is mlp", "--seed was 0, is 7"});
   refuse("--resume auto --optimizer adam", 2, {"--optimizer was sgd, is adam"});
+  refuse("--resume auto --skip-bad-steps 2", 2, {"--skip-bad-steps was 0, is 2"});
   refuse("--resume auto", 2, {"--train-samples was 640, is 320"}, 320);
   refuse("--resume " + checkpoint(20).string(), 4, {checkpoint(40).string() + " is newer"});
   refuse("--resume " + run().string() + " --init-from x.safetensors", 2, {"excludes --init-from"});

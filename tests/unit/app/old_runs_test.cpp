@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
-#include <set>
 #include <sstream>
 
 namespace ddp {
@@ -36,13 +35,12 @@ class OldRun : public ::testing::TestWithParam<const char*> {
   }
 };
 
-std::set<std::string> names_in(const std::map<std::string, std::string>& entries) {
-  std::set<std::string> names;
-  for (const auto& [name, value] : entries) names.insert(name);
-  return names;
+// Options that later versions add are written too.
+TEST_P(OldRun, ConfigurationIsReadAndWrittenAsItWas) {
+  const std::string now = options().effective_config;
+  std::istringstream lines(text_of(file("toml")));
+  for (std::string line; std::getline(lines, line);) EXPECT_NE(now.find(line + "\n"), now.npos) << line;
 }
-
-TEST_P(OldRun, ConfigurationIsReadAndWrittenAsItWas) { EXPECT_EQ(options().effective_config, text_of(file("toml"))); }
 
 TEST_P(OldRun, GoesOnWithTheSameOptions) {
   const RunState state = now(options());
@@ -50,13 +48,18 @@ TEST_P(OldRun, GoesOnWithTheSameOptions) {
   EXPECT_EQ(differing_bits(saved(), state), "");
 }
 
-TEST_P(OldRun, IsComparedByTheOptionsItRecordsAndNoOthers) {
-  auto compared = names_in(saved().affects_results);
-  compared.insert("--skip-bad-steps");  // recorded by later versions only
-  EXPECT_EQ(names_in(now(options()).affects_results), compared);
-  EXPECT_EQ(names_in(now(options()).bits), names_in(saved().bits));
-  EXPECT_NO_THROW(require_same_mathematics(saved(), now(options("--skip-bad-steps 5")), "step-2"));
-  EXPECT_THROW(require_same_mathematics(saved(), now(options("--seed 4")), "step-2"), Error);
+TEST_P(OldRun, IsComparedByAllThatItRecords) {
+  const RunState before = saved(), after = now(options());
+  for (const auto& [name, value] : before.affects_results) EXPECT_TRUE(after.affects_results.contains(name)) << name;
+  for (const auto& [name, value] : before.bits) EXPECT_TRUE(after.bits.contains(name)) << name;
+  EXPECT_THROW(require_same_mathematics(before, now(options("--seed 4")), "step-2"), Error);
+}
+
+TEST_P(OldRun, IsNotComparedByAnOptionThatLaterVersionsRecord) {
+  const RunState after = now(options("--skip-bad-steps 5"));
+  EXPECT_TRUE(after.affects_results.contains("--skip-bad-steps"));
+  EXPECT_NO_THROW(require_same_mathematics(saved(), after, "step-2"));
+  EXPECT_THROW(require_same_mathematics(now(options()), after, "step-2"), Error);
 }
 
 INSTANTIATE_TEST_SUITE_P(At26546e9, OldRun, ::testing::Values("sgd", "adam", "lars"),
