@@ -13,8 +13,8 @@
 
 namespace ddp {
 
-// The devices and the transport: one line for CPU ranks; for GPUs one line a rank, then a summary. Collective.
-std::string describe_ranks(const Options& options, const Backend& backend, int threads, MpiSession& session);
+// What computes and how ranks communicate: for a CPU one line, for GPUs one for each rank. Collective.
+std::string describe_ranks(const Backend& backend, int threads, MpiSession& session);
 
 // The banner: model, data, buckets, batch, schedule, output folder and remarks. `ranks`: text of describe_ranks().
 std::string banner(const Options& options, const Replica& replica, const Datasets& data, const Samplers& samplers,

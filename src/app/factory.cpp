@@ -13,39 +13,42 @@
 
 #include <cstdlib>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace ddp {
 namespace {
 
-void require_cpu_options(const Options& o) {
+void require_cpu_options(const DeviceConfig& config, const TransportConfig& transport) {
   const auto only_gpu = [](bool given, const char* option) {
     require(!given, Exit::usage, "{} is for GPUs; this run computes on the CPU", option);
   };
-  only_gpu(o.precision == "tf32", "--precision tf32");
-  only_gpu(o.transport == "nccl", "--transport nccl");
-  only_gpu(o.nccl_algo != "auto", "--nccl-algo");
-  only_gpu(o.share_gpu, "--share-gpu");
-  only_gpu(o.no_graph, "--no-graph");
-  only_gpu(o.device_data_mb != Options{}.device_data_mb, "--device-data-mb");
+  only_gpu(config.precision == Precision::tf32, "--precision tf32");
+  only_gpu(transport.kind == TransportKind::nccl, "--transport nccl");
+  only_gpu(transport.nccl_ring, "--nccl-algo");
+  only_gpu(config.share_gpu, "--share-gpu");
+  only_gpu(!config.graphs, "--no-graph");
+  only_gpu(config.data_mb != DeviceConfig{}.data_mb, "--device-data-mb");
 }
 
-void require_gpu_options(const Options& o) {
-  require(o.threads == 0, Exit::usage, "--threads is for CPUs; this run computes on GPUs");
-  require(!o.direct_conv, Exit::usage, "--conv direct is for CPUs; this run computes on GPUs");
-  const bool over_mpi = o.transport == "mpi";
-  require(over_mpi || o.allreduce == Allreduce::automatic, Exit::usage, "--allreduce goes with --transport mpi");
-  require(!over_mpi || o.nccl_algo == "auto", Exit::usage, "--nccl-algo goes with --transport nccl");
+void require_gpu_options(const DeviceConfig& config, const TransportConfig& transport) {
+  require(config.threads == 0, Exit::usage, "--threads is for CPUs; this run computes on GPUs");
+  require(config.winograd, Exit::usage, "--conv direct is for CPUs; this run computes on GPUs");
+  const bool over_mpi = transport.kind == TransportKind::mpi;
+  require(over_mpi || transport.allreduce == Allreduce::automatic, Exit::usage, "--allreduce needs --transport mpi");
+  require(!over_mpi || !transport.nccl_ring, Exit::usage, "--nccl-algo needs --transport nccl");
 }
 
-Precision precision_of(const std::string& name) {
-  return name == "fp32" ? Precision::fp32 : name == "bf16" ? Precision::bf16 : Precision::tf32;
+const char* name_of(Precision precision) {
+  return precision == Precision::fp32 ? "fp32" : precision == Precision::bf16 ? "bf16" : "tf32";
 }
 
-Backend make_cuda_backend(const Options& options, MpiSession& session, std::span<const int> visible) {
+Backend make_cuda_backend(DeviceConfig config, const TransportConfig& transport, MpiSession& session,
+                          std::span<const int> visible) {
   const int index = run_on_all_ranks(session, [&] {
-    require_gpu_options(options);
-    return choose_gpu(session.local_rank(), visible[session.rank()], options.share_gpu);
+    require_gpu_options(config, transport);
+    return choose_gpu(session.local_rank(), visible[session.rank()], config.share_gpu);
   });
   const CudaDeviceInfo info = run_on_all_ranks(session, [&] { return cuda_device_info(index); });
   const auto hosts = session.gather(session.host()), buses = session.gather(info.bus_id),
@@ -53,50 +56,64 @@ Backend make_cuda_backend(const Options& options, MpiSession& session, std::span
   std::vector<RankGpu> ranks;
   for (int r = 0; r < session.size(); ++r) ranks.push_back({hosts[r], buses[r], uuids[r]});
   return run_on_all_ranks(session, [&] {
-    if (!options.share_gpu) require_distinct_gpus(ranks);
-    return Backend{.device = make_cuda_device({.index = index, .graphs = !options.no_graph}),
-                   .description = fmt::format("{}: {} {}, {}, {}", session.host(), info.name, info.bus_id, info.version,
-                                              describe_cuda_ops()),
-                   .libraries = describe_cuda_ops(),
-                   .precision = options.precision == "auto" ? "tf32" : options.precision};
+    if (!config.share_gpu) require_distinct_gpus(ranks);
+    const Precision precision = config.precision.emplace(config.precision.value_or(Precision::tf32));
+    auto device = make_cuda_device({.index = index, .graphs = config.graphs});
+    const std::string libraries = describe_cuda_ops(), name = device->name();
+    return Backend{
+        .device = std::move(device),
+        .description =
+            fmt::format("{}: {} {}, {}, {}", session.host(), info.name, info.bus_id, info.version, libraries),
+        .arithmetic = fmt::format("{}{}{}", name_of(precision), config.deterministic ? ", deterministic" : "",
+                                  config.graphs ? "" : ", without graphs"),
+        .identity = {{"device", name}, {"libraries", libraries}, {"precision", name_of(precision)}},
+        .config = config,
+        .transport = transport};
   });
+}
+
+Backend make_cpu_backend(DeviceConfig config, const TransportConfig& transport, const std::string& description) {
+  require_cpu_options(config, transport);
+  const Precision precision = config.precision.emplace(config.precision.value_or(Precision::fp32));
+  auto device = make_cpu_device();
+  const std::string name = device->name();
+  return {.device = std::move(device),
+          .description = description,
+          .arithmetic = precision == Precision::fp32 ? "" : name_of(precision),
+          .identity = {{"device", name}, {"precision", name_of(precision)}},
+          .config = config,
+          .transport = transport};
 }
 
 }  // namespace
 
-Backend make_backend(const Options& options, MpiSession& session) {
+Backend make_backend(const DeviceConfig& config, const TransportConfig& transport, MpiSession& session) {
   std::string why = "--device cpu";
-  const int visible = options.device == "cpu" ? 0 : count_cuda_devices(why);
+  const int visible = config.kind == DeviceKind::cpu ? 0 : count_cuda_devices(why);
   std::vector<int> gpus;
   for (const std::string& count : session.gather(fmt::format("{}", visible))) gpus.push_back(std::atoi(count.c_str()));
-  const std::string device = run_on_all_ranks(session, [&] { return choose_device(options.device, gpus, why); });
-  if (device == "cuda") return make_cuda_backend(options, session, gpus);
-  return run_on_all_ranks(session, [&] {
-    require_cpu_options(options);
-    return Backend{.device = make_cpu_device(),
-                   .description = why,
-                   .libraries = {},
-                   .precision = options.precision == "auto" ? "fp32" : options.precision};
-  });
+  const DeviceKind kind = run_on_all_ranks(session, [&] { return choose_device(config.kind, gpus, why); });
+  if (kind == DeviceKind::cuda) return make_cuda_backend(config, transport, session, gpus);
+  return run_on_all_ranks(session, [&] { return make_cpu_backend(config, transport, why); });
 }
 
-std::unique_ptr<Ops> make_ops(const Options& options, const Backend& backend, Communicator& host, int threads,
-                              AutotuneCache& autotune) {
-  const Precision precision = precision_of(backend.precision);
+std::unique_ptr<Ops> make_ops(const Backend& backend, Communicator& host, int threads, AutotuneCache& autotune) {
+  const DeviceConfig& config = backend.config;
+  const Precision precision = config.precision.value();
   if (backend.device->is_host())
-    return make_cpu_ops(*backend.device,
-                        {.threads = threads, .precision = precision, .winograd = !options.direct_conv});
+    return make_cpu_ops(*backend.device, {.threads = threads, .precision = precision, .winograd = config.winograd});
   return make_cuda_ops(*backend.device, {.precision = precision,
-                                         .deterministic = options.deterministic,
+                                         .deterministic = config.deterministic,
                                          .agree = [&](auto values) { autotune.agree(host, values); }});
 }
 
-std::unique_ptr<Communicator> make_transport(const Options& options, const Backend& backend, MpiSession& session,
-                                             Communicator& host) {
+std::unique_ptr<Communicator> make_transport(const Backend& backend, MpiSession& session, Communicator& host) {
   if (backend.device->is_host()) return nullptr;
-  if (options.transport == "mpi") return make_staged_communicator(*backend.device, host, kTransportFences);
-  const NcclConfig config{
-      .ring = options.nccl_algo == "ring", .deterministic = options.deterministic, .share_gpu = options.share_gpu};
+  const TransportConfig& transport = backend.transport;
+  if (transport.kind == TransportKind::mpi) return make_staged_communicator(*backend.device, host, kTransportFences);
+  const NcclConfig config{.ring = transport.nccl_ring,
+                          .deterministic = backend.config.deterministic,
+                          .share_gpu = backend.config.share_gpu};
   run_on_all_ranks(session, [&] {
     set_nccl_variables(config, session.rank());
     return true;
@@ -105,9 +122,10 @@ std::unique_ptr<Communicator> make_transport(const Options& options, const Backe
       session, [&] { return make_nccl_communicator(*backend.device, host, config); }, report_delay(session.rank()));
 }
 
-std::string describe_transport(const Options& options, const Backend& backend) {
-  if (!backend.device->is_host()) return options.transport == "mpi" ? "buckets over MPI" : describe_nccl();
-  return options.allreduce == Allreduce::ring ? "allreduce ring" : "allreduce auto";
+std::string describe_transport(const Backend& backend) {
+  if (!backend.device->is_host())
+    return backend.transport.kind == TransportKind::mpi ? "buckets over MPI" : describe_nccl();
+  return backend.transport.allreduce == Allreduce::ring ? "allreduce ring" : "allreduce auto";
 }
 
 }  // namespace ddp

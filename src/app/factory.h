@@ -2,11 +2,12 @@
 #pragma once
 
 #include "app/autotune_cache.h"
-#include "app/options.h"
+#include "app/device_config.h"
 #include "comm/communicator.h"
 #include "device/device.h"
 #include "ops/ops.h"
 
+#include <map>
 #include <memory>
 #include <string>
 
@@ -14,24 +15,24 @@ namespace ddp {
 
 struct Backend {
   std::unique_ptr<Device> device;
-  std::string description;  // of the device and its driver, for the banner
-  std::string libraries;    // that choose algorithms, with their versions; empty: none do
-  std::string precision;
+  std::string description;                      // of the device and its driver, for the banner
+  std::string arithmetic;                       // for the banner, where it is not the default of a CPU
+  std::map<std::string, std::string> identity;  // entries of the run state that are equal where bits are equal
+  DeviceConfig config;                          // as asked for, defaults of the device filled in
+  TransportConfig transport;
 };
 
-// The device of this rank. Collective. Throws CollectiveError: Exit::device where --device names what this machine or
-// this build does not have, Exit::usage where an option does not go with the device.
-Backend make_backend(const Options& options, MpiSession& session);
+// The device of this rank. Collective. Throws CollectiveError: Exit::device where this machine or this build lacks the
+// device that was asked for, Exit::usage where an option does not fit the device.
+Backend make_backend(const DeviceConfig& config, const TransportConfig& transport, MpiSession& session);
 
 // `host` and `autotune` outlive the result.
-std::unique_ptr<Ops> make_ops(const Options& options, const Backend& backend, Communicator& host, int threads,
-                              AutotuneCache& autotune);
+std::unique_ptr<Ops> make_ops(const Backend& backend, Communicator& host, int threads, AutotuneCache& autotune);
 
 // Null where `host`, over MPI, serves the device itself. Collective; an error of one rank ends the job.
-std::unique_ptr<Communicator> make_transport(const Options& options, const Backend& backend, MpiSession& session,
-                                             Communicator& host);
+std::unique_ptr<Communicator> make_transport(const Backend& backend, MpiSession& session, Communicator& host);
 
 // Of this rank, for the banner: NCCL's version and every NCCL_ variable that is set, by the user or by us.
-std::string describe_transport(const Options& options, const Backend& backend);
+std::string describe_transport(const Backend& backend);
 
 }  // namespace ddp

@@ -8,16 +8,16 @@
 
 namespace ddp {
 
-std::string choose_device(const std::string& asked, std::span<const int> gpus, const std::string& why) {
-  if (asked == "cpu") return asked;
+DeviceKind choose_device(DeviceKind asked, std::span<const int> gpus, const std::string& why) {
+  if (asked == DeviceKind::cpu) return asked;
   const auto without = std::find(gpus.begin(), gpus.end(), 0);
-  if (without == gpus.end()) return "cuda";
+  if (without == gpus.end()) return DeviceKind::cuda;
   const auto having = std::find_if(gpus.begin(), gpus.end(), [](int count) { return count > 0; });
   require(having == gpus.end(), Exit::device,
           "rank {} sees a GPU and rank {} sees none; give every rank one, or --device cpu", having - gpus.begin(),
           without - gpus.begin());
-  require(asked != "cuda", Exit::device, "--device cuda: {}; use --device cpu", why);
-  return "cpu";
+  require(asked != DeviceKind::cuda, Exit::device, "--device cuda: {}; use --device cpu", why);
+  return DeviceKind::cpu;
 }
 
 int choose_gpu(int local_rank, int visible, bool share) {

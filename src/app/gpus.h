@@ -1,15 +1,17 @@
 // Chooses the device of the run and the GPU of a rank. Pure functions.
 #pragma once
 
+#include "app/device_config.h"
+
 #include <span>
 #include <string>
 
 namespace ddp {
 
-// Returns "cpu" or "cuda". `asked`: the value of --device. `gpus[r]`: number of GPUs that rank r sees. `why`: the
-// reason why this rank sees none. Throws Error(Exit::device) where `asked` is cuda and no rank has a GPU, or where only
-// some ranks have one (unless `asked` is cpu).
-std::string choose_device(const std::string& asked, std::span<const int> gpus, const std::string& why);
+// The device to use: cpu or cuda. `asked`: --device. `gpus[r]`: the number of GPUs that rank r sees. `why`: the reason
+// that this rank sees none. Throws Error(Exit::device) if cuda was asked for and a rank has no GPU, or if some ranks
+// have one and others do not.
+DeviceKind choose_device(DeviceKind asked, std::span<const int> gpus, const std::string& why);
 
 // The GPU's index for a rank that sees `visible` > 0 GPUs: its local rank; 0 where the launcher shows each rank only
 // its own GPU. Throws Error(Exit::device) where a host has more ranks than GPUs and `share` is false.

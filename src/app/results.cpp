@@ -7,7 +7,7 @@
 
 namespace ddp {
 
-void write_results(const Options& o, const TrainReport& report, const Replica& replica,
+void write_results(const std::string& model, const TrainReport& report, const Replica& replica,
                    const DistributedSampler& sampler, const Log& log, const std::filesystem::path& folder) {
   const bool trained = report.samples > 0;  // false: the run had ended before it was resumed
   const double per_second = trained ? static_cast<double>(report.samples) / report.seconds
@@ -23,7 +23,7 @@ void write_results(const Options& o, const TrainReport& report, const Replica& r
   if (replica.communicator.rank() != 0) return;
 
   save_state_dict(folder / "model.safetensors", replica.parameters, replica.batch_norms, state);
-  nlohmann::ordered_json summary{{"model", o.model},
+  nlohmann::ordered_json summary{{"model", model},
                                  {"test_accuracy", nullptr},
                                  {"sec_per_epoch", per_epoch},
                                  {"samples_per_second", per_second},

@@ -1,7 +1,6 @@
 // The results of a finished run.
 #pragma once
 
-#include "app/options.h"
 #include "core/log.h"
 #include "data/sampler.h"
 #include "train/replica.h"
@@ -9,12 +8,13 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 
 namespace ddp {
 
-// Rank 0 writes model.safetensors and summary.json to the folder and prints the last line. All ranks call it. Throws
-// Error(Exit::output).
-void write_results(const Options& options, const TrainReport& report, const Replica& replica,
+// Writes model.safetensors and summary.json into the folder, and prints the closing line; rank 0 alone does either.
+// Throws Error(Exit::output).
+void write_results(const std::string& model, const TrainReport& report, const Replica& replica,
                    const DistributedSampler& sampler, const Log& log, const std::filesystem::path& folder);
 
 }  // namespace ddp

@@ -1,5 +1,6 @@
 #include "app/resume.h"
 
+#include "app/option_table.h"
 #include "core/error.h"
 
 #include <fmt/ranges.h>
@@ -7,7 +8,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <set>
-#include <string_view>
 #include <vector>
 
 namespace ddp {
@@ -15,48 +15,19 @@ namespace {
 
 using Named = std::map<std::string, std::string>;
 
-constexpr std::string_view kMathematics[] = {"model",
-                                             "dataset",
-                                             "train-samples",
-                                             "batch-size",
-                                             "accumulate",
-                                             "seed",
-                                             "label-smoothing",
-                                             "clip-grad-norm",
-                                             "sync-bn",
-                                             "optimizer",
-                                             "momentum",
-                                             "nesterov",
-                                             "weight-decay",
-                                             "decay",
-                                             "no-decay-bias-norm",
-                                             "adam-beta1",
-                                             "adam-beta2",
-                                             "adam-epsilon",
-                                             "lars-trust",
-                                             "lr",
-                                             "lr-scale",
-                                             "lr-base-batch",
-                                             "lr-scheduler",
-                                             "lr-step-size",
-                                             "lr-milestones",
-                                             "lr-gamma",
-                                             "lr-min",
-                                             "lr-warmup-epochs",
-                                             "lr-warmup-method",
-                                             "lr-warmup-decay"};
-constexpr std::string_view kBits[] = {"rank-weights", "allreduce",  "conv", "transport",
-                                      "nccl-algo",    "grad-dtype", "zero", "deterministic"};
+constexpr const char* kShardEntries[] = {"world size", "--rank-weights"};
 
-constexpr const char* kParts[] = {"world size", "--rank-weights"};
-
-template <class Names>
-Named chosen(const Options& options, const Names& names) {
+// The options with this effect, by name, with their values. A flag that is not set and an option without a meaning for
+// this run have no entry.
+Named options_with(Effect effect, const Options& options) {
   Named found;
-  for (const std::string_view name : names)
-    if (const auto option = options.named.find(std::string(name));
-        option != options.named.end() && option->second != "false")  // a flag that is not set
-      found["--" + option->first] = option->second;
+  for (const OptionGroup& group : option_table())
+    for (const OptionRow& row : group.rows) {
+      const OnResume& rule = row.on_resume;
+      if (rule.effect != effect || rule.recorded_as || !rule.condition.met_by(options)) continue;
+      const auto value = options.named.find(row.name);
+      if (value != options.named.end() && value->second != "false") found.insert(*value);
+    }
   return found;
 }
 
@@ -68,19 +39,19 @@ bool same_value(const std::string& a, const std::string& b) {
   return !a.empty() && !b.empty() && *end_a == 0 && *end_b == 0 && number_a == number_b;
 }
 
-std::string kept_in(const Named& values, const std::string& name) {
+std::string value_in(const Named& values, const std::string& name) {
   const auto found = values.find(name);
   return found == values.end() ? "not set" : found->second;
 }
 
-// "lr was 0.1, is 0.2" for each name that has another value.
+// "--lr was 0.1, is 0.2" for each name that has another value.
 std::vector<std::string> differences(const Named& saved, const Named& now) {
   std::set<std::string> names;
   for (const Named* values : {&saved, &now})
     for (const auto& [name, value] : *values) names.insert(name);
   std::vector<std::string> texts;
   for (const std::string& name : names) {
-    const std::string before = kept_in(saved, name), after = kept_in(now, name);
+    const std::string before = value_in(saved, name), after = value_in(now, name);
     if (!same_value(before, after)) texts.push_back(fmt::format("{} was {}, is {}", name, before, after));
   }
   return texts;
@@ -88,34 +59,29 @@ std::vector<std::string> differences(const Named& saved, const Named& now) {
 
 }  // namespace
 
-Named mathematics_of(const Options& options) {
-  Named found = chosen(options, kMathematics);
-  const ScheduleDesc::Kind kind = options.schedule.kind;
-  if (kind == ScheduleDesc::Kind::cosine || kind == ScheduleDesc::Kind::linear)
-    found["--epochs"] = fmt::format("{}", options.epochs);  // the rate falls until then
-  return found;
-}
+Named results_options(const Options& options) { return options_with(Effect::results, options); }
 
-Named bits_of(const Options& options) {
-  Named found = chosen(options, kBits);
+Named rounding_options(const Options& options) {
+  Named found = options_with(Effect::rounding, options);
   found["version"] = DDP_VERSION;
   return found;
 }
 
-void require_same_mathematics(const RunState& saved, const RunState& now, const std::string& checkpoint) {
-  const std::vector<std::string> changed = differences(saved.affects_results, now.affects_results);
+void require_same_results(const RunState& saved, const RunState& now, const std::string& checkpoint) {
+  const auto changed = differences(saved.affects_results, now.affects_results);
   require(changed.empty(), Exit::usage,
-          "{} cannot be resumed by this run: {}; give what it was, or begin a new run with its weights by --init-from",
+          "{} cannot be resumed by this run: {}; give the earlier values, or begin a new run with its weights by "
+          "--init-from",
           checkpoint, fmt::join(changed, "; "));
 }
 
-bool same_parts(const RunState& saved, const RunState& now) {
-  return std::ranges::all_of(kParts, [&](const char* name) {
-    return kept_in(saved.affects_rounding, name) == kept_in(now.affects_rounding, name);
+bool same_shards(const RunState& saved, const RunState& now) {
+  return std::ranges::all_of(kShardEntries, [&](const char* name) {
+    return value_in(saved.affects_rounding, name) == value_in(now.affects_rounding, name);
   });
 }
 
-std::string differing_bits(const RunState& saved, const RunState& now) {
+std::string rounding_differences(const RunState& saved, const RunState& now) {
   return fmt::format("{}", fmt::join(differences(saved.affects_rounding, now.affects_rounding), "; "));
 }
 

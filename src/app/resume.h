@@ -1,4 +1,4 @@
-// Whether a run may go on from another's state: a pure decision.
+// Whether a run may continue from the state of another: a pure decision.
 #pragma once
 
 #include "app/options.h"
@@ -9,17 +9,17 @@
 
 namespace ddp {
 
-// Of these options, what changes what is computed, and what but its rounding, by name.
-std::map<std::string, std::string> mathematics_of(const Options& options);
-std::map<std::string, std::string> bits_of(const Options& options);
+// The options whose rows say that they affect results, and those that affect rounding only, by name.
+std::map<std::string, std::string> results_options(const Options& options);
+std::map<std::string, std::string> rounding_options(const Options& options);
 
-// Throws Error(Exit::usage) that names every option that would change the mathematics, with both values.
-void require_same_mathematics(const RunState& saved, const RunState& now, const std::string& checkpoint);
+// Throws Error(Exit::usage) that names every option that would change the results, with both values.
+void require_same_results(const RunState& saved, const RunState& now, const std::string& checkpoint);
 
-// Whether ranks see the same parts of each batch: as many of them, with the same weights.
-bool same_parts(const RunState& saved, const RunState& now);
+// Whether the world size and the weights of ranks are the same, so that each rank has the same part of each batch.
+bool same_shards(const RunState& saved, const RunState& now);
 
-// What makes the rest of the run differ in rounding, such as "world size was 2, is 3"; empty: nothing.
-std::string differing_bits(const RunState& saved, const RunState& now);
+// The entries that make the rest of the run differ in rounding, such as "world size was 2, is 3"; empty: none.
+std::string rounding_differences(const RunState& saved, const RunState& now);
 
 }  // namespace ddp

@@ -7,6 +7,7 @@
 #include "train/checkpoint_folder.h"
 #include "train/snapshot.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -19,8 +20,8 @@ namespace fs = std::filesystem;
 
 // Searches again under the lock: an earlier run may have written until then.
 ResumePoint find_on_rank_0(const Options& options, const Log& log) {
-  const bool automatic = options.resume == "auto";
-  const fs::path wanted = automatic ? options.output_dir : options.resume;
+  const bool automatic = options.checkpoint.resume == "auto";
+  const fs::path wanted = automatic ? options.output.dir : options.checkpoint.resume;
   ResumePoint resume_point;
   std::vector<std::string> skipped;
   std::optional<FoundCheckpoint> found;
@@ -47,10 +48,11 @@ ResumePoint find_on_rank_0(const Options& options, const Log& log) {
 bool same_folder(const fs::path& a, const fs::path& b) { return fs::weakly_canonical(a) == fs::weakly_canonical(b); }
 
 ModelState initial_model(const Options& options, const Replica& replica) {
-  if (!options.init_from.empty()) return load_state_dict(options.init_from, replica.parameters, replica.batch_norms);
+  if (!options.network.init_from.empty())
+    return load_state_dict(options.network.init_from, replica.parameters, replica.batch_norms);
   ModelState state{.weights = std::vector<float>(flat_count(replica.parameters)),
                    .statistics = initial_state(replica.batch_norms)};
-  initialize(state.weights, replica.parameters, options.init, options.seed);
+  initialize(state.weights, replica.parameters, options.network.init, options.seed);
   return state;
 }
 
@@ -68,12 +70,12 @@ OutputFolder open_folder(const Options& o, ResumePoint& resume_point, int rank) 
   using Content = OutputFolder::Content;
   const std::string& config = o.effective_config;
   const bool elsewhere =
-      resume_point.run_folder.empty() || (!o.output_dir.empty() && !same_folder(o.output_dir, resume_point.run_folder));
+      resume_point.run_folder.empty() || (!o.output.dir.empty() && !same_folder(o.output.dir, resume_point.run_folder));
   auto lock = std::exchange(resume_point.lock, std::nullopt);
-  if (elsewhere) return {o.output_dir, o.resume.empty() ? Content::none : Content::no_results, config};
-  if (resume_point.checkpoint.empty()) return {o.output_dir, Content::no_results, config, std::move(lock)};
+  if (elsewhere) return {o.output.dir, o.checkpoint.resume.empty() ? Content::none : Content::no_results, config};
+  if (resume_point.checkpoint.empty()) return {o.output.dir, Content::no_results, config, std::move(lock)};
   require_newest(resume_point.checkpoint);
-  const std::string folder = o.output_dir.empty() ? resume_point.run_folder.string() : o.output_dir;
+  const std::string folder = o.output.dir.empty() ? resume_point.run_folder.string() : o.output.dir;
   return {folder, Content::same_run, config, std::move(lock)};
 }
 
@@ -85,14 +87,12 @@ RunState run_fingerprint(const Options& o, const Datasets& data, uint64_t data_f
                          int threads, const Replica& r, const AutotuneCache& autotune) {
   const auto& [h, w, c] = data.train->image_shape();
   RunState state;
-  state.affects_results = mathematics_of(o);
+  state.affects_results = results_options(o);
   state.affects_results["data set"] = fmt::format("{} and {} images of {} x {} x {} ({:016x})", data.train->size(),
                                                   data.test->size(), h, w, c, data_fingerprint);
-  state.affects_rounding = bits_of(o);
+  state.affects_rounding = rounding_options(o);
   state.affects_rounding["world size"] = fmt::format("{}", r.communicator.size());
-  state.affects_rounding["device"] = r.device.name();
-  if (!backend.libraries.empty()) state.affects_rounding["libraries"] = backend.libraries;
-  state.affects_rounding["precision"] = backend.precision;
+  state.affects_rounding.insert(backend.identity.begin(), backend.identity.end());
   state.affects_rounding["threads of a rank"] = fmt::format("{}", threads);
   state.affects_rounding["bucket plan"] = fmt::format("{:016x}", r.plan.hash());
   state.autotune["ops"] = autotune.text();
@@ -101,20 +101,18 @@ RunState run_fingerprint(const Options& o, const Datasets& data, uint64_t data_f
 
 std::string earlier_autotune(const ResumePoint& resume_point, const Backend& backend, Communicator& world) {
   const RunState& state = resume_point.state;
-  const auto saved_value = [](const std::map<std::string, std::string>& values, const char* name) {
-    const auto found = values.find(name);
-    return found == values.end() ? std::string() : found->second;
-  };
-  const bool same = saved_value(state.affects_rounding, "device") == backend.device->name() &&
-                    saved_value(state.affects_rounding, "libraries") == backend.libraries &&
-                    saved_value(state.affects_rounding, "precision") == backend.precision;
-  std::string autotune = same ? saved_value(state.autotune, "ops") : "";
+  const bool same = std::ranges::all_of(backend.identity, [&](const auto& entry) {
+    const auto saved = state.affects_rounding.find(entry.first);
+    return saved != state.affects_rounding.end() && saved->second == entry.second;
+  });
+  const auto ops = state.autotune.find("ops");
+  std::string autotune = same && ops != state.autotune.end() ? ops->second : "";
   broadcast_host(world, autotune);
   return autotune;
 }
 
 ResumePoint find_resume_point(const Options& options, MpiSession& session, Communicator& world, const Log& log) {
-  if (options.resume.empty()) return {};
+  if (options.checkpoint.resume.empty()) return {};
   ResumePoint resume_point =
       run_on_all_ranks(session, [&] { return session.rank() == 0 ? find_on_rank_0(options, log) : ResumePoint(); });
   std::string state = resume_point.checkpoint.empty() ? "" : to_json(resume_point.state);
@@ -135,7 +133,7 @@ int64_t restore_or_initialize(const Options& options, const ResumePoint& resume_
   const std::vector<std::string> names = optimizer_state_names(replica);
   Snapshot snapshot = run_on_all_ranks(session, [&] {
     if (session.rank() == 0) {
-      require_same_mathematics(resume_point.state, now, resume_point.checkpoint.string());
+      require_same_results(resume_point.state, now, resume_point.checkpoint.string());
       return read_checkpoint(resume_point.checkpoint, {replica.parameters, replica.batch_norms}, names);
     }
     Snapshot empty;
@@ -145,9 +143,10 @@ int64_t restore_or_initialize(const Options& options, const ResumePoint& resume_
   broadcast(world, snapshot);
   restore(replica, snapshot);
   log.info("resumed from {} at step {}", resume_point.checkpoint.string(), resume_point.state.step);
-  const std::string different = differing_bits(resume_point.state, now);
+  const std::string different = rounding_differences(resume_point.state, now);
   if (!different.empty()) log.info("not bit-identical to a run that was not interrupted: {}", different);
-  if (session.rank() == 0 && !same_parts(resume_point.state, now) && !replica.batch_norms.empty() && !options.sync_bn)
+  if (session.rank() == 0 && !same_shards(resume_point.state, now) && !replica.batch_norms.empty() &&
+      !options.replica.sync_bn)
     log.warn(
         "batch norms normalise over each rank's part of a batch, and the parts have changed: without --sync-bn the "
         "loss may differ");

@@ -3,17 +3,21 @@
 #include "app/abort.h"
 #include "app/autotune_cache.h"
 #include "app/banner.h"
-#include "app/configs.h"
 #include "app/doctor/doctor.h"
 #include "app/factory.h"
 #include "app/flight_recorder.h"
+#include "app/injection.h"
+#include "app/load_data.h"
+#include "app/make_network.h"
 #include "app/options.h"
 #include "app/output_folder.h"
 #include "app/results.h"
 #include "app/resume_point.h"
 #include "app/run_on_all_ranks.h"
+#include "app/samplers.h"
 #include "app/terminal.h"
 #include "app/threads.h"
+#include "app/watchdog_limits.h"
 #include "comm/broadcast_host.h"
 #include "core/error.h"
 #include "core/log.h"
@@ -49,14 +53,15 @@ void print_order(const DistributedSampler& sampler, int64_t epoch) {
   for (int64_t i = 0; i < sampler.samples(); ++i) fmt::print("{}\n", sampler.sample(epoch - 1, i));
 }
 
-std::unique_ptr<Reporter> make_reporter(const Options& o, const TrainConfig& config, const DistributedSampler& sampler,
-                                        int rank, const fs::path& folder) {
-  const bool bar = o.progress == "bar" || (o.progress == "auto" && output_is_terminal());
+std::unique_ptr<Reporter> make_reporter(const OutputConfig& output, const TrainConfig& config,
+                                        const DistributedSampler& sampler, int rank, const fs::path& folder) {
+  using Show = OutputConfig::ProgressDisplay;
+  const bool bar = output.progress == Show::bar || (output.progress == Show::automatic && output_is_terminal());
   const bool ended = config.start.step >= total_steps(config, sampler);
   return std::make_unique<Reporter>(ReporterConfig{.enabled = rank == 0,
                                                    .terminal = bar,
-                                                   .print_freq = o.print_freq,
-                                                   .epochs = o.epochs,
+                                                   .print_freq = output.print_freq,
+                                                   .epochs = config.epochs,
                                                    .steps_per_epoch = sampler.steps_per_epoch(),
                                                    .metrics = folder / "metrics.jsonl",
                                                    .done = config.start.step,
@@ -91,41 +96,44 @@ Exit report_stop(MpiSession& session, const Signals& signals, const TrainReport&
 Exit run_training(const Options& options, MpiSession& session, Signals& signals, PhaseTracker& phases,
                   FlightRecorder& flight_recorder, const Log& log) {
   const int rank = session.rank();
-  Watchdog watchdog(limits_of(options, rank), phases, [&](const std::string& text) {
+  Watchdog watchdog(limits_of(options.step_timeout, rank), phases, [&](const std::string& text) {
     abort_job(session, fmt::format("on {}: {}", session.host(), text), Exit::communication);
   });
-  const auto world = session.world(options.allreduce);
+  const auto world = session.world(options.transport.allreduce);
   check_same_on_all_ranks(hash_of(options.effective_config), "configuration", *world);
   const auto rank_weights = run_on_all_ranks(session, [&] { return weights_of_ranks(options, session.size()); });
-  const auto injection = run_on_all_ranks(session, [&] { return injection_of(options, session.size()); });
-  const Datasets data = run_on_all_ranks(session, [&] { return load_data(options); });
-  const uint64_t data_fingerprint = fingerprint(*data.train) ^ fingerprint(*data.test) << 1;
+  const auto injection = run_on_all_ranks(session, [&] { return injection_of(options.inject, session.size()); });
+  const Datasets data = run_on_all_ranks(session, [&] { return load_data(options.data); });
+  const uint64_t data_fingerprint = fingerprint(data);
   check_same_on_all_ranks(data_fingerprint, "data set", *world);
   const Network network = run_on_all_ranks(session, [&] { return make_network(options, *data.train); });
   const Samplers samplers = make_samplers(options, data, !batch_norm_states_of(network).empty(), rank, rank_weights);
-  if (options.print_order > 0) {
-    if (rank == 0) print_order(samplers.train, options.print_order);
+  if (options.action.print_order) {
+    if (rank == 0) print_order(samplers.train, *options.action.print_order);
     return Exit::done;
   }
 
-  const Backend backend = make_backend(options, session);
-  const int threads = backend.device->is_host() ? choose_threads(options.threads, *world, session.host()) : 1;
+  const Backend backend = make_backend(options.device, options.transport, session);
+  const int threads = backend.device->is_host() ? choose_threads(options.device.threads, *world, session.host()) : 1;
   doctor::preflight(options, session, !backend.device->is_host(), log);
   ResumePoint resume_point = find_resume_point(options, session, *world, log);
   AutotuneCache autotune(earlier_autotune(resume_point, backend, *world));
-  const auto ops = run_on_all_ranks(session, [&] { return make_ops(options, backend, *world, threads, autotune); });
-  const auto own_transport = make_transport(options, backend, session, *world);
+  const auto ops = run_on_all_ranks(session, [&] { return make_ops(backend, *world, threads, autotune); });
+  const auto own_transport = make_transport(backend, session, *world);
   Communicator& transport = own_transport ? *own_transport : *world;
-  const auto owned_replica = abort_on_error(session, [&] {
-    return std::make_unique<Replica>(network, replica_config(options, samplers), *backend.device, *ops, transport);
-  });
+  ReplicaConfig replica_config = options.replica;
+  replica_config.batch_sizes = samplers.batch_sizes();
+  replica_config.seed = options.seed;
+  const auto owned_replica = abort_on_error(
+      session, [&] { return std::make_unique<Replica>(network, replica_config, *backend.device, *ops, transport); });
   Replica& replica = *owned_replica;
-  if (options.plan) {
+  if (options.action.plan) {
     log.info("{}", abort_on_error(session, [&] { return plan_report(replica, samplers.train); }));
     return Exit::done;
   }
 
-  TrainConfig config = train_config(options);
+  TrainConfig config = options.train;
+  config.device_data_bytes = static_cast<size_t>(options.device.data_mb) << 20;
   config.stop_requested = [&] { return signals.stop_requested(); };
   const RunState now = run_fingerprint(options, data, data_fingerprint, backend, threads, replica, autotune);
   config.updates = restore_or_initialize(options, resume_point, now, replica, session, *world, log);
@@ -133,7 +141,8 @@ Exit run_training(const Options& options, MpiSession& session, Signals& signals,
   config.start = resume_point.state;
   if (injection)
     run_on_all_ranks(session, [&] {
-      require_it_happens(*injection, options, config.start.step, total_steps(config, samplers.train));
+      require_it_happens(*injection, options.inject, config.save_every, config.start.step,
+                         total_steps(config, samplers.train));
       return true;
     });
   if (injection)
@@ -152,16 +161,16 @@ Exit run_training(const Options& options, MpiSession& session, Signals& signals,
   broadcast_host(*world, {&saved_there, 1});
   config.start_is_saved = saved_there != 0;
   flight_recorder.set_run_folder(path);
-  const std::string ranks = describe_ranks(options, backend, threads, session);
+  const std::string ranks = describe_ranks(backend, threads, session);
   log.info("{}", banner(options, replica, data, samplers, ranks, path));
 
   const auto reporter =
-      run_on_all_ranks(session, [&] { return make_reporter(options, config, samplers.train, rank, path); });
+      run_on_all_ranks(session, [&] { return make_reporter(options.output, config, samplers.train, rank, path); });
   std::optional<CheckpointWriter> writer;
   const Tensors tensors{replica.parameters, replica.batch_norms};
   if (rank == 0)
     writer.emplace(CheckpointWriterConfig{.folder = checkpoints_of(folder.path()),
-                                          .keep_last = options.keep_last,
+                                          .keep_last = options.checkpoint.keep_last,
                                           .about_to_write = injection ? full_disk(*injection, rank) : nullptr},
                    tensors);
 
@@ -177,7 +186,7 @@ Exit run_training(const Options& options, MpiSession& session, Signals& signals,
     return report_stop(session, signals, report, path, log);
   }
   abort_on_error(session, [&] {
-    write_results(options, report, replica, samplers.train, log, path);
+    write_results(options.network.name, report, replica, samplers.train, log, path);
     reporter->close();
   });
   return Exit::done;
@@ -194,7 +203,7 @@ Exit run(MpiSession& session, Signals& signals, int argc, char** argv,
     if (session.rank() == 0) fmt::print("{}", *answer);
     return Exit::done;
   }
-  if (options.doctor) return doctor::run_doctor(options, session, std::move(startup_limit));
+  if (options.action.doctor) return doctor::run_doctor(options, session, std::move(startup_limit));
   PhaseTracker phases(session.heartbeats());
   FlightRecorder flight_recorder(session, signals, phases);
   return flight_recorder.write_on_error(

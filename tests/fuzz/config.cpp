@@ -1,7 +1,7 @@
 // An input is a configuration file. It goes through the reader to the options of a command line. If all of it is
 // accepted, the effective configuration that is written from the options must be equivalent.
 #include "app/config_file.h"
-#include "app/declare_options.h"
+#include "app/option_table.h"
 #include "nn/models.h"
 #include "tests/fuzz/check.h"
 #include "tests/fuzz/memory_file.h"
@@ -22,10 +22,9 @@ namespace {
 
 // Declares the options once, because the declaration takes longer than a test run.
 struct CommandLine {
-  CommandLine() { declare_options(app, options, texts); }
+  CommandLine() { declare(app, options); }
   CLI::App app;
   Options options;
-  OptionTexts texts;
 };
 
 bool accepts_each_option(const std::string& text) {

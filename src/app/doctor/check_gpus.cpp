@@ -57,21 +57,21 @@ Findings check_driver(Ranks ranks) {
   return {};
 }
 
-Findings check_absence(Ranks ranks, const Options& options) {
+Findings check_absence(Ranks ranks, DeviceKind asked) {
   const auto without = std::ranges::find_if(ranks, [](const RankFacts& r) { return r.gpu.visible == 0; });
   const RankFacts& rank = without == ranks.end() ? ranks.front() : *without;
   const std::string why = why_no_gpu(ranks);
-  const std::string refused = refusal([&] { choose_device(options.device, visible(ranks), why); });
+  const std::string refused = refusal([&] { choose_device(asked, visible(ranks), why); });
   const auto hosts = by_host(ranks);
   const auto its_host = std::ranges::find_if(hosts, [&](const HostRanks& host) { return host.host == rank.host; });
   const int on_bus = ranks[its_host->ranks.front()].here.nvidia_devices;
   const bool none = std::all_of(ranks.begin(), ranks.end(), [](const RankFacts& r) { return r.gpu.visible == 0; });
-  if (none && options.device != "cpu" && rank.gpu.driver != Number{})
+  if (none && asked != DeviceKind::cpu && rank.gpu.driver != Number{})
     if (const Findings driver = check_driver(ranks); !driver.empty())
       return {refused.empty() ? warn(driver[0].problem, driver[0].fix)
                               : fault(Exit::device, driver[0].problem, driver[0].fix)};
   if (!refused.empty()) return {fault(Exit::device, refused, on_bus > 0 ? gpu_fix(rank) : "ddp_train --device cpu")};
-  if (on_bus > 0 && options.device == "auto")
+  if (on_bus > 0 && asked == DeviceKind::automatic)
     return {warn(fmt::format("{} has {} NVIDIA device{}, but the run computes on CPUs: {}", rank.host, on_bus,
                              on_bus == 1 ? "" : "s", why),
                  gpu_fix(rank))};
@@ -93,8 +93,8 @@ int ranks_with_a_gpu(Ranks ranks) {
   return count;
 }
 
-Findings check_sharing(Ranks ranks, const Options& options, const std::string& launcher) {
-  if (options.share_gpu) return {};
+Findings check_sharing(Ranks ranks, const DeviceConfig& device, const std::string& launcher) {
+  if (device.share_gpu) return {};
   std::vector<RankGpu> taken;
   std::string refused;
   for (const RankFacts& rank : ranks) {
@@ -159,21 +159,21 @@ std::string found_versions(const GpuFacts& gpu) {
 
 }  // namespace
 
-bool runs_on_gpus(Ranks ranks, const Options& options) {
+bool runs_on_gpus(Ranks ranks, DeviceKind asked) {
   try {
-    return choose_device(options.device, visible(ranks), "") == "cuda";
+    return choose_device(asked, visible(ranks), "") == DeviceKind::cuda;
   } catch (const Error&) {
     return false;
   }
 }
 
-Findings check_gpus(Ranks ranks, const Options& options, const std::string& launcher) {
-  if (!runs_on_gpus(ranks, options)) {
-    const std::string why = options.device == "cpu" ? "--device cpu" : why_no_gpu(ranks);
-    return with_found(check_absence(ranks, options), "GPUs", fmt::format("none used: {}", why));
+Findings check_gpus(Ranks ranks, const DeviceConfig& device, const std::string& launcher) {
+  if (!runs_on_gpus(ranks, device.kind)) {
+    const std::string why = device.kind == DeviceKind::cpu ? "--device cpu" : why_no_gpu(ranks);
+    return with_found(check_absence(ranks, device.kind), "GPUs", fmt::format("none used: {}", why));
   }
   Findings problems;
-  for (const Findings& more : {check_sharing(ranks, options, launcher), check_peers(ranks)})
+  for (const Findings& more : {check_sharing(ranks, device, launcher), check_peers(ranks)})
     problems.insert(problems.end(), more.begin(), more.end());
   Findings all = with_found(std::move(problems), "GPUs", found_gpus(ranks));
   Findings versions = check_driver(ranks);

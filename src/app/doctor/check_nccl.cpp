@@ -11,10 +11,11 @@ namespace ddp::doctor {
 namespace {
 
 struct Situation {
-  const Options& options;
+  const DeviceConfig& device;
+  const TransportConfig& transport;
   bool several_hosts = false, rdma = false;
 
-  bool rings_requested() const { return options.nccl_algo == "ring" || options.deterministic; }
+  bool rings_requested() const { return transport.nccl_ring || device.deterministic; }
 };
 
 bool is(const std::string& value, const char* other) { return strcasecmp(value.c_str(), other) == 0; }
@@ -51,8 +52,8 @@ const Setting kSettings[] = {
      [](const std::string& value, const Situation& s) { return value == "0" && !s.rings_requested(); },
      "reductions in the NVSwitch are off, the fastest way where there is one"},
     {"NCCL_P2P_DISABLE", [](const std::string& value, const Situation&) { return is_on(value); },
-     "GPUs communicate through the host's memory, not directly"},
-    {"NCCL_PROTO", [](const std::string&, const Situation& s) { return !s.options.deterministic; },
+     "GPUs talk through the host's memory, not directly"},
+    {"NCCL_PROTO", [](const std::string&, const Situation& s) { return !s.device.deterministic; },
      "NCCL may not choose the fastest protocol for each size"},
     {"NCCL_SHM_DISABLE", [](const std::string& value, const Situation&) { return is_on(value); },
      "GPUs that cannot reach each other directly communicate over sockets"},
@@ -63,8 +64,9 @@ const Setting kSettings[] = {
 
 }  // namespace
 
-Findings check_nccl_variables(Ranks ranks, const Options& options, bool on_gpus, const std::string& launcher) {
-  std::map<std::string, std::vector<std::string>> values;  // values of the ranks where the variable is set
+Findings check_nccl_variables(Ranks ranks, const DeviceConfig& device, const TransportConfig& transport, bool on_gpus,
+                              const std::string& launcher) {
+  std::map<std::string, std::vector<std::string>> values;  // by rank, where set
   for (const RankFacts& rank : ranks)
     for (const auto& [name, value] : rank.environment)
       if (name.starts_with("NCCL_")) values[name].push_back(value);
@@ -72,9 +74,9 @@ Findings check_nccl_variables(Ranks ranks, const Options& options, bool on_gpus,
   for (const auto& [name, of_ranks] : values) set.push_back(fmt::format("{}={}", name, of_ranks.front()));
   const std::string found =
       set.empty() ? "none set" : fmt::format("{}{}", fmt::join(set, ", "), on_gpus ? "" : "; not used on CPU ranks");
-  if (!on_gpus || options.transport == "mpi") return all_ok("NCCL variables", found);
+  if (!on_gpus || transport.kind == TransportKind::mpi) return all_ok("NCCL variables", found);
 
-  Situation situation{.options = options, .several_hosts = by_host(ranks).size() > 1};
+  Situation situation{.device = device, .transport = transport, .several_hosts = by_host(ranks).size() > 1};
   situation.rdma = std::any_of(ranks.begin(), ranks.end(), [](const RankFacts& rank) { return rank.here.rdma; });
   Findings problems;
   for (const auto& [name, of_ranks] : values) {
@@ -85,7 +87,7 @@ Findings check_nccl_variables(Ranks ranks, const Options& options, bool on_gpus,
           warn(fmt::format("{} is not the same on all ranks", name),
                fmt::format("{} {}={}", launcher == "srun" ? "export" : "mpirun -x", name, of_ranks.front())));
     for (const Setting& setting : kSettings)
-      if (name == setting.variable && !options.share_gpu && setting.is_harmful(of_ranks.front(), situation))
+      if (name == setting.variable && !device.share_gpu && setting.is_harmful(of_ranks.front(), situation))
         problems.push_back(warn(fmt::format("{}={}: {}", name, of_ranks.front(), setting.why), "unset " + name));
   }
   return with_found(std::move(problems), "NCCL variables", found);

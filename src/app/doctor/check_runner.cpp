@@ -1,9 +1,9 @@
 #include "app/doctor/check_runner.h"
 
 #include "app/abort.h"
-#include "app/configs.h"
 #include "app/doctor/report.h"
 #include "app/doctor/time_limit.h"
+#include "app/injection.h"
 #include "app/run_on_all_ranks.h"
 #include "comm/heartbeat_slot.h"
 
@@ -16,9 +16,9 @@ namespace {
 // A rank's phase in a check, as the heartbeat table has it.
 enum Phase : int32_t { kNotYet, kWorks, kAwaitsOthers, kPhases };
 
-std::optional<FaultInjection> injected_hang(const Options& options, MpiSession& session) {
+std::optional<FaultInjection> injected_hang(const std::string& text, MpiSession& session) {
   return run_on_all_ranks(session, [&] {
-    const auto injection = injection_of(options, session.size());
+    const auto injection = injection_of(text, session.size());
     require(!injection || injection->kind == FaultInjection::Kind::hang, Exit::usage,
             "--inject: --doctor supports kind=hang only, where the step is the number of a check");
     return injection;
@@ -30,9 +30,9 @@ std::optional<FaultInjection> injected_hang(const Options& options, MpiSession& 
 CheckRunner::CheckRunner(const Options& options, MpiSession& session)
     : session_(session),
       is_rank_0_(session.rank() == 0),
-      json_(options.json),
+      json_(options.action.json),
       limit_given_(options.step_timeout),
-      injection_(injected_hang(options, session)) {}
+      injection_(injected_hang(options.inject, session)) {}
 
 void CheckRunner::check(const char* name, std::chrono::milliseconds limit, const std::function<Findings()>& work) {
   if (limit_given_) limit = std::chrono::milliseconds(static_cast<int64_t>(*limit_given_ * 1000));

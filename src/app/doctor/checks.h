@@ -2,9 +2,9 @@
 // one finding.
 #pragma once
 
+#include "app/device_config.h"
 #include "app/doctor/facts.h"
 #include "app/doctor/finding.h"
-#include "app/options.h"
 #include "comm/mpi/launcher.h"
 
 #include <optional>
@@ -27,13 +27,13 @@ Findings check_cores(Ranks ranks, bool on_gpus, const std::string& launcher);
 
 Findings check_shared_memory(Ranks ranks, bool on_gpus);
 Findings check_locked_memory(Ranks ranks, bool on_gpus);
-// Checks the network interfaces that variables name; with `with_networks`, the networks between the hosts too.
-Findings check_interfaces(Ranks ranks, bool on_gpus, bool with_networks = true);
-Findings check_nccl_variables(Ranks ranks, const Options& options, bool on_gpus, const std::string& launcher);
+Findings check_interfaces(Ranks ranks, bool on_gpus, bool with_networks = true);  // or those named by variables only
+Findings check_nccl_variables(Ranks ranks, const DeviceConfig& device, const TransportConfig& transport, bool on_gpus,
+                              const std::string& launcher);
 
-// Checks the GPUs of the ranks, shared GPUs, access between GPUs, and the versions of driver and libraries.
-Findings check_gpus(Ranks ranks, const Options& options, const std::string& launcher);
-bool runs_on_gpus(Ranks ranks, const Options& options);  // false too where choose_device() throws
+// Which device, whose, with which versions.
+Findings check_gpus(Ranks ranks, const DeviceConfig& device, const std::string& launcher);
+bool runs_on_gpus(Ranks ranks, DeviceKind asked);  // false too where the device is a fault
 
 // Finds what would make MPI_Init fail, from this process's host and environment alone. Empty: nothing found.
 std::optional<Finding> check_before_mpi(const HostFacts& here, const Environment& environment);

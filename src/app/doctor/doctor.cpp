@@ -1,12 +1,14 @@
 #include "app/doctor/doctor.h"
 
-#include "app/configs.h"
 #include "app/doctor/check_runner.h"
 #include "app/doctor/checks.h"
 #include "app/doctor/measure.h"
 #include "app/doctor/report.h"
 #include "app/factory.h"
+#include "app/load_data.h"
+#include "app/make_network.h"
 #include "app/run_on_all_ranks.h"
+#include "app/samplers.h"
 #include "ddp/replica_check.h"
 #include "device/cpu/device.h"
 
@@ -24,8 +26,8 @@ constexpr std::chrono::seconds kLimit{20}, kLimitOfData{60};
 // NCCL has its own, shorter limits, whose messages say more; a sleeping driver starts slowly.
 constexpr std::chrono::seconds kLimitOfNccl{150};
 
-std::string own_facts(const Options& options, MpiSession& session, bool gpus) {
-  return to_text(facts_of_rank(options, session.heartbeats().host_of(session.rank()), session.local_rank(), gpus));
+std::string own_facts(int threads, MpiSession& session, bool gpus) {
+  return to_text(facts_of_rank(threads, session.heartbeats().host_of(session.rank()), session.local_rank(), gpus));
 }
 
 std::vector<RankFacts> all_facts(const std::vector<std::string>& texts) {
@@ -43,30 +45,31 @@ Findings joined(const std::vector<Findings>& each) {
 std::string launcher_of(const std::optional<ExpectedWorld>& expected) { return expected ? expected->launcher : ""; }
 
 fs::path output_folder_of(const Options& o) {
-  if (!o.output_dir.empty()) return o.output_dir;
-  if (o.resume.empty()) return "runs";
-  const fs::path path = o.resume;
+  if (!o.output.dir.empty()) return o.output.dir;
+  if (o.checkpoint.resume.empty()) return "runs";
+  const fs::path path = o.checkpoint.resume;
   return path.parent_path().filename() == "checkpoints" ? path.parent_path().parent_path() : path;
 }
 
-std::string other_allreduce(const Options& options) {
-  return options.allreduce == Allreduce::ring ? "--allreduce auto" : "--allreduce ring";
+std::string other_allreduce(const TransportConfig& config) {
+  return config.allreduce == Allreduce::ring ? "--allreduce auto" : "--allreduce ring";
 }
 
-Findings check_host_allreduce(const Options& options, MpiSession& session, bool on_gpus) {
+Findings check_host_allreduce(const TransportConfig& config, MpiSession& session, bool on_gpus) {
   const auto device = make_cpu_device();
-  const auto world = session.world(options.allreduce);
-  const bool ring = options.allreduce == Allreduce::ring, needs_mpi = on_gpus && options.transport != "mpi";
+  const auto world = session.world(config.allreduce);
+  const bool ring = config.allreduce == Allreduce::ring, needs_mpi = on_gpus && config.kind != TransportKind::mpi;
   return check_allreduce(try_allreduce(*device, *world), ring ? "MPI, our ring" : "MPI",
-                         fmt::format("ddp_train {}{}", needs_mpi ? "--transport mpi " : "", other_allreduce(options)));
+                         fmt::format("ddp_train {}{}", needs_mpi ? "--transport mpi " : "", other_allreduce(config)));
 }
 
-Findings check_gpu_allreduce(const Options& options, MpiSession& session, const Backend& backend) {
-  const auto host = session.world(options.allreduce);
-  const auto transport = make_transport(options, backend, session, *host);
+Findings check_gpu_allreduce(MpiSession& session, const Backend& backend) {
+  const TransportConfig& config = backend.transport;
+  const auto host = session.world(config.allreduce);
+  const auto transport = make_transport(backend, session, *host);
   return check_allreduce(
-      try_allreduce(*backend.device, *transport), describe_transport(options, backend),
-      fmt::format("ddp_train {}", options.transport == "mpi" ? other_allreduce(options) : "--transport mpi"));
+      try_allreduce(*backend.device, *transport), describe_transport(backend),
+      fmt::format("ddp_train {}", config.kind == TransportKind::mpi ? other_allreduce(config) : "--transport mpi"));
 }
 
 // The findings of `work`, or a fault with the CollectiveError that it throws.
@@ -80,14 +83,14 @@ Findings findings_or_refusal(const char* check, const std::function<Findings()>&
   }
 }
 
-Findings check_data(const Options& options, MpiSession& session, std::optional<Datasets>& data) {
+Findings check_data(const DataConfig& config, MpiSession& session, std::optional<Datasets>& data) {
   return findings_or_refusal("data", [&] {
-    data = run_on_all_ranks(session, [&] { return load_data(options); });
+    data = run_on_all_ranks(session, [&] { return load_data(config); });
     const auto& [train, test] = *data;
     const auto world = session.world(Allreduce::automatic);
-    check_same_on_all_ranks(fingerprint(*train) ^ fingerprint(*test) << 1, "data set", *world);
+    check_same_on_all_ranks(fingerprint(*data), "data set", *world);
     const auto [h, w, c] = train->image_shape();
-    return all_ok("data", fmt::format("{}: {} training and {} test images of {}x{}x{}", options.dataset, train->size(),
+    return all_ok("data", fmt::format("{}: {} training and {} test images of {}x{}x{}", config.name, train->size(),
                                       test->size(), h, w, c));
   });
 }
@@ -110,18 +113,19 @@ Exit run_doctor(const Options& options, MpiSession& session, std::unique_ptr<Tim
   startup_limit.reset();
   std::vector<RankFacts> ranks;
   bool on_gpus = false, gpus_at_fault = false;
-  runner.check("machine", options.device == "cpu" ? kLimit : kLimitOfNccl, [&] {
-    const std::string mine = own_facts(options, session, options.device != "cpu");
+  runner.check("machine", options.device.kind == DeviceKind::cpu ? kLimit : kLimitOfNccl, [&] {
+    const std::string mine = own_facts(options.device.threads, session, options.device.kind != DeviceKind::cpu);
     runner.await_others();
     ranks = all_facts(session.gather(mine));
-    on_gpus = runs_on_gpus(ranks, options);
+    on_gpus = runs_on_gpus(ranks, options.device.kind);
     const auto expected = expected_world(environment_of_process());
     const std::string launcher = launcher_of(expected);
-    const Findings gpus = check_gpus(ranks, options, launcher);
+    const Findings gpus = check_gpus(ranks, options.device, launcher);
     gpus_at_fault = code_of(gpus) != Exit::done;
     return joined({check_world(ranks, expected), check_cores(ranks, on_gpus, launcher),
                    check_shared_memory(ranks, on_gpus), check_locked_memory(ranks, on_gpus), gpus,
-                   check_nccl_variables(ranks, options, on_gpus, launcher), check_interfaces(ranks, on_gpus)});
+                   check_nccl_variables(ranks, options.device, options.transport, on_gpus, launcher),
+                   check_interfaces(ranks, on_gpus)});
   });
   runner.check("clocks", kLimit, [&] {
     std::vector<std::string> hosts;
@@ -132,28 +136,28 @@ Exit run_doctor(const Options& options, MpiSession& session, std::unique_ptr<Tim
   runner.check("output folder", kLimit,
                [&] { return session.rank() == 0 ? check_output(try_output(output_folder_of(options))) : Findings{}; });
   std::optional<Datasets> data;
-  runner.check("data", kLimitOfData, [&] { return check_data(options, session, data); });
-  runner.check("allreduce", kLimit, [&] { return check_host_allreduce(options, session, on_gpus); });
+  runner.check("data", kLimitOfData, [&] { return check_data(options.data, session, data); });
+  runner.check("allreduce", kLimit, [&] { return check_host_allreduce(options.transport, session, on_gpus); });
 
   std::optional<Backend> backend;
   runner.check("options", kLimitOfNccl, [&] {
     return check_options(options, session, data, [&] {
-      if (!gpus_at_fault) backend = make_backend(options, session);
+      if (!gpus_at_fault) backend = make_backend(options.device, options.transport, session);
     });
   });
   if (backend && !backend->device->is_host())
-    runner.check("allreduce", kLimitOfNccl, [&] { return check_gpu_allreduce(options, session, *backend); });
+    runner.check("allreduce", kLimitOfNccl, [&] { return check_gpu_allreduce(session, *backend); });
   return runner.end();
 }
 
 void preflight(const Options& options, MpiSession& session, bool on_gpus, const Log& log) {
-  const auto texts = session.gather(own_facts(options, session, false));
+  const auto texts = session.gather(own_facts(options.device.threads, session, false));
   if (session.rank() != 0) return;
   const std::vector<RankFacts> ranks = all_facts(texts);
   const std::string launcher = launcher_of(expected_world(environment_of_process()));
-  const Findings findings =
-      joined({check_cores(ranks, on_gpus, launcher), check_shared_memory(ranks, on_gpus),
-              check_nccl_variables(ranks, options, on_gpus, launcher), check_interfaces(ranks, on_gpus, false)});
+  const Findings findings = joined({check_cores(ranks, on_gpus, launcher), check_shared_memory(ranks, on_gpus),
+                                    check_nccl_variables(ranks, options.device, options.transport, on_gpus, launcher),
+                                    check_interfaces(ranks, on_gpus, false)});
   for (const Finding& finding : findings)
     if (finding.verdict != Verdict::ok) log.warn("{}: {}", finding.check, line_of(finding));
 }

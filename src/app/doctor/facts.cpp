@@ -56,11 +56,11 @@ HostFacts facts_of_host(const Environment& environment) {
           .interfaces = network_interfaces()};
 }
 
-RankFacts facts_of_rank(const Options& options, const std::string& host, int local_rank, bool gpus) {
+RankFacts facts_of_rank(int threads, const std::string& host, int local_rank, bool gpus) {
   const Environment environment = environment_of_process();
   return {.host = host,
           .local_rank = local_rank,
-          .threads = options.threads,
+          .threads = threads,
           .cores = cores_of_process(),
           .environment = of_interest(environment),
           .here = local_rank == 0 ? facts_of_host(environment) : HostFacts{},

@@ -1,7 +1,6 @@
 // Facts about a rank and its host: plain data that all ranks exchange. The checks judge them.
 #pragma once
 
-#include "app/options.h"
 #include "comm/mpi/launcher.h"
 #include "core/library_version.h"
 
@@ -56,8 +55,8 @@ struct RankFacts {
 
 HostFacts facts_of_host(const Environment& environment);
 
-// `gpus`: whether to query GPUs. Where a query fails, gpu.visible is 0 and gpu.why has the reason.
-RankFacts facts_of_rank(const Options& options, const std::string& host, int local_rank, bool gpus);
+// `threads`: --threads. `gpus`: whether to look for GPUs; `why` says why one cannot be asked.
+RankFacts facts_of_rank(int threads, const std::string& host, int local_rank, bool gpus);
 
 // As text for a gather, and back.
 std::string to_text(const RankFacts& facts);

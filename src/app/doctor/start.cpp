@@ -3,6 +3,7 @@
 #include "app/abort.h"
 #include "app/doctor/checks.h"
 #include "app/doctor/report.h"
+#include "app/options.h"
 #include "core/first_line.h"
 
 #include <fmt/ranges.h>

@@ -22,16 +22,16 @@ std::string refusal(const std::function<void()>& decision) {
 
 TEST(ChooseDevice, PicksTheGpuIfEveryRankHasOne) {
   const std::vector<int> all{8, 8, 1}, none{0, 0};
-  EXPECT_EQ(choose_device("auto", all, ""), "cuda");
-  EXPECT_EQ(choose_device("cuda", all, ""), "cuda");
-  EXPECT_EQ(choose_device("cpu", all, ""), "cpu");
-  EXPECT_EQ(choose_device("auto", none, "no driver"), "cpu");
+  EXPECT_EQ(choose_device(DeviceKind::automatic, all, ""), DeviceKind::cuda);
+  EXPECT_EQ(choose_device(DeviceKind::cuda, all, ""), DeviceKind::cuda);
+  EXPECT_EQ(choose_device(DeviceKind::cpu, all, ""), DeviceKind::cpu);
+  EXPECT_EQ(choose_device(DeviceKind::automatic, none, "no driver"), DeviceKind::cpu);
 }
 
 TEST(ChooseDevice, RefusesAGpuThatARankLacks) {
   const std::vector<int> none{0, 0}, mixed{2, 2, 0};
-  EXPECT_NE(refusal([&] { choose_device("cuda", none, "no driver"); }).find("no driver"), std::string::npos);
-  for (const std::string asked : {"auto", "cuda"}) {
+  EXPECT_NE(refusal([&] { choose_device(DeviceKind::cuda, none, "no driver"); }).find("no driver"), std::string::npos);
+  for (const DeviceKind asked : {DeviceKind::automatic, DeviceKind::cuda}) {
     const std::string text = refusal([&] { choose_device(asked, mixed, ""); });
     EXPECT_NE(text.find("rank 0 sees a GPU and rank 2 sees none"), std::string::npos) << text;
   }

@@ -1,34 +1,15 @@
-#include "app/options.h"
+#include "tests/unit/app/option_lines.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
-#include <iterator>
-#include <optional>
-#include <set>
-#include <sstream>
 #include <string>
 #include <vector>
 
 namespace ddp {
 namespace {
-
-std::vector<std::string> words(const std::string& line) {
-  std::istringstream stream(line);
-  return {std::istream_iterator<std::string>(stream), {}};
-}
-
-Options parse(const std::string& line, std::string* answered = nullptr) {
-  std::vector<std::string> arguments = words("ddp_train " + line);
-  std::vector<const char*> argv;
-  for (const std::string& argument : arguments) argv.push_back(argument.c_str());
-  std::optional<std::string> answer;
-  const Options options = parse_options(static_cast<int>(argv.size()), argv.data(), answer);
-  if (answered) *answered = answer.value_or("");
-  return options;
-}
 
 std::string refusal(const std::string& line) {
   try {
@@ -60,61 +41,6 @@ Options through_a_file(const Options& options, const std::string& more = "") {
   return read;
 }
 
-// Every option with a value other than its default, and the options that it requires.
-const std::vector<std::string> kLines{
-    "--model resnet18",
-    "--dataset mnist",
-    "--data-path /some/where",
-    "--train-samples 5",
-    "--init normal:0.5",
-    "--init glorot",
-    "--init-from weights.safetensors",
-    "--batch-size 100 --accumulate 4",
-    "--epochs 7",
-    "--max-steps 9",
-    "--seed 3",
-    "--eval-every 0",
-    "--label-smoothing 0.1",
-    "--clip-grad-norm 2.5",
-    "--skip-bad-steps 3",
-    "--sync-bn",
-    "--bn-stats recompute",
-    "--optimizer sgd --momentum 0.9 --nesterov --weight-decay 0.0001 --decay decoupled --no-decay-bias-norm",
-    "--optimizer adam --adam-beta1 0.8 --adam-beta2 0.99 --adam-epsilon 1e-06",
-    "--optimizer adamw --weight-decay 0.01",
-    "--optimizer lars --momentum 0.9 --lars-trust 0.02 --no-decay-bias-norm",
-    "--lr 0.05 --lr-scale sqrt --lr-base-batch 64",
-    "--lr-scheduler step --lr-step-size 2.5 --lr-gamma 0.3",
-    "--lr-scheduler multistep --lr-milestones 3,6.5",
-    "--lr-scheduler multistep --lr-milestones 3",
-    "--lr-scheduler cosineannealinglr --lr-min 0.001",
-    "--lr-scheduler linear --lr-warmup-epochs 2 --lr-warmup-method constant --lr-warmup-decay 0.5",
-    "--device cpu",
-    "--threads 2",
-    "--rank-weights 2,1",
-    "--allreduce ring",
-    "--precision bf16",
-    "--conv direct",
-    "--transport mpi",
-    "--nccl-algo ring",
-    "--grad-dtype bf16",
-    "--zero 1",
-    "--share-gpu",
-    "--deterministic",
-    "--no-graph",
-    "--device-data-mb 12",
-    "--step-timeout 1.5",
-    "--bucket-cap-mb 2.5",
-    "--first-bucket-mb .5",
-    "--check-every 7",
-    "--save-every 10min",
-    "--keep-last 0",
-    "--keep-best",
-    "--resume runs/1",
-    "--output-dir 007",
-    "--print-freq 0",
-    "--progress bar"};
-
 TEST(Options, EveryOptionSurvivesTheConfigurationFile) {
   const Options plain = parse("");
   for (const std::string& line : kLines) {
@@ -125,54 +51,35 @@ TEST(Options, EveryOptionSurvivesTheConfigurationFile) {
   EXPECT_EQ(through_a_file(plain).effective_config, plain.effective_config);
 }
 
-TEST(Options, TestedOptionsAreComplete) {
-  std::string help;
-  parse("--help", &help);
-  std::set<std::string> listed{"--help", "--version", "--config",      "--doctor",
-                               "--json", "--plan",    "--print-order", "--inject"};
-  for (const std::string& line : kLines)
-    for (const std::string& word : words(line))
-      if (word.starts_with("--")) listed.insert(word);
-  int options = 0;
-  std::istringstream lines(help);
-  for (std::string line; std::getline(lines, line);) {
-    if (!line.starts_with("  -")) continue;  // a deeper indent continues a help text
-    const std::string name = words(line.substr(line.find("--")))[0];
-    EXPECT_TRUE(listed.contains(name)) << name;
-    ++options;
-  }
-  EXPECT_EQ(options, std::ssize(listed));
-}
-
 TEST(Options, ParsedValuesSurviveTheConfigurationFile) {
   const Options o = through_a_file(
       parse("--optimizer sgd --momentum 0.9 --nesterov --weight-decay 5e-4 --decay decoupled --no-decay-bias-norm "
             "--lr 0.1 --lr-scale linear --batch-size 512 --lr-scheduler multistep --lr-milestones 30,60 --lr-gamma 0.2 "
             "--lr-warmup-epochs 5 --epochs 90 --grad-dtype bf16 --zero 1 --init glorot"));
-  EXPECT_EQ(o.optimizer.kind, OptimizerDesc::Kind::sgd);
-  EXPECT_EQ(o.optimizer.momentum, 0.9f);
-  EXPECT_EQ(o.optimizer.weight_decay, 5e-4f);
-  EXPECT_TRUE(o.optimizer.nesterov && o.optimizer.decoupled && o.no_decay_bias_norm);
-  EXPECT_EQ(o.schedule.kind, ScheduleDesc::Kind::multi_step);
-  EXPECT_EQ(o.schedule.milestones, (std::vector<double>{30, 60}));
-  EXPECT_DOUBLE_EQ(o.schedule.lr, 0.2);
-  EXPECT_EQ(o.schedule.gamma, 0.2);
-  EXPECT_EQ(o.schedule.total_epochs, 90);
-  EXPECT_EQ(o.schedule.warm_up_epochs, 5);
-  EXPECT_EQ(o.grad_dtype, DType::bf16);
-  EXPECT_EQ(o.zero, 1);
-  EXPECT_EQ(o.init.kind, Init::Kind::glorot);
+  EXPECT_EQ(o.replica.optimizer.kind, OptimizerDesc::Kind::sgd);
+  EXPECT_EQ(o.replica.optimizer.momentum, 0.9f);
+  EXPECT_EQ(o.replica.optimizer.weight_decay, 5e-4f);
+  EXPECT_TRUE(o.replica.optimizer.nesterov && o.replica.optimizer.decoupled && !o.replica.all_decay);
+  EXPECT_EQ(o.train.schedule.kind, ScheduleDesc::Kind::multi_step);
+  EXPECT_EQ(o.train.schedule.milestones, (std::vector<double>{30, 60}));
+  EXPECT_DOUBLE_EQ(o.train.schedule.lr, 0.2);
+  EXPECT_EQ(o.train.schedule.gamma, 0.2);
+  EXPECT_EQ(o.train.schedule.total_epochs, 90);
+  EXPECT_EQ(o.train.schedule.warm_up_epochs, 5);
+  EXPECT_EQ(o.replica.grad_dtype, DType::bf16);
+  EXPECT_TRUE(o.replica.zero);
+  EXPECT_EQ(o.network.init.kind, Init::Kind::glorot);
 }
 
 TEST(Options, ParsesSaveEvery) {
-  const auto every = [](const std::string& text) { return parse("--save-every " + text).save_every; };
+  const auto every = [](const std::string& text) { return parse("--save-every " + text).train.save_every; };
   EXPECT_EQ(every("100steps").steps, 100);
   EXPECT_EQ(every("1step").steps, 1);
   EXPECT_EQ(every("2epochs").epochs, 2);
   EXPECT_EQ(every("10min").seconds, 600);
   EXPECT_EQ(every("1.5s").seconds, 1.5);
   EXPECT_TRUE(every("never").never());
-  EXPECT_EQ(parse("").save_every.epochs, 1);
+  EXPECT_EQ(parse("").train.save_every.epochs, 1);
   EXPECT_TRUE(every("100steps").at_step(200) && !every("100steps").at_step(150) && !every("100steps").at_epoch(100));
   EXPECT_TRUE(every("2epochs").at_epoch(4) && !every("2epochs").at_epoch(3) && !every("2epochs").at_step(4));
 }
@@ -184,18 +91,18 @@ TEST(Options, RefusesInvalidConfigurationFiles) {
 }
 
 TEST(Options, SelectsOptimizersByName) {
-  const auto desc = [](const std::string& line) { return parse("--optimizer " + line).optimizer; };
+  const auto desc = [](const std::string& line) { return parse("--optimizer " + line).replica.optimizer; };
   EXPECT_EQ(desc("adam --weight-decay 0.1").kind, OptimizerDesc::Kind::adam);
   EXPECT_FALSE(desc("adam --weight-decay 0.1").decoupled);
   EXPECT_EQ(desc("adamw --weight-decay 0.1").kind, OptimizerDesc::Kind::adam);
   EXPECT_TRUE(desc("adamw --weight-decay 0.1").decoupled);
   EXPECT_EQ(desc("lars").kind, OptimizerDesc::Kind::lars);
-  EXPECT_EQ(parse("").optimizer.kind, OptimizerDesc::Kind::sgd);
+  EXPECT_EQ(parse("").replica.optimizer.kind, OptimizerDesc::Kind::sgd);
 }
 
 TEST(Options, CommandLineOverridesTheFile) {
-  EXPECT_EQ(through_a_file(parse("--lr 0.5 --epochs 3"), "--lr 0.25").lr, 0.25);
-  EXPECT_EQ(through_a_file(parse("--lr 0.5 --epochs 3"), "--lr 0.25").epochs, 3);
+  EXPECT_EQ(through_a_file(parse("--lr 0.5 --epochs 3"), "--lr 0.25").train.schedule.lr, 0.25);
+  EXPECT_EQ(through_a_file(parse("--lr 0.5 --epochs 3"), "--lr 0.25").train.epochs, 3);
 }
 
 struct Refused {

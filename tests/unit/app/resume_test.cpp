@@ -20,14 +20,14 @@ Options parse(std::vector<const char*> arguments) {
 RunState state_of(const std::vector<const char*>& arguments) {
   const Options options = parse(arguments);
   RunState state;
-  state.affects_results = mathematics_of(options);
-  state.affects_rounding = bits_of(options);
+  state.affects_results = results_options(options);
+  state.affects_rounding = rounding_options(options);
   return state;
 }
 
 std::string refusal(const std::vector<const char*>& saved, const std::vector<const char*>& now) {
   try {
-    require_same_mathematics(state_of(saved), state_of(now), "step-7");
+    require_same_results(state_of(saved), state_of(now), "step-7");
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), Exit::usage);
     return e.what();
@@ -51,8 +51,8 @@ TEST(Resume, AllowsOtherChanges) {
 }
 
 TEST(Resume, ReportsChangesOfTheRounding) {
-  EXPECT_EQ(differing_bits(state_of({}), state_of({"--zero", "1"})), "--zero was 0, is 1");
-  EXPECT_EQ(differing_bits(state_of({}), state_of({"--lr", "0.3"})), "");
+  EXPECT_EQ(rounding_differences(state_of({}), state_of({"--zero", "1"})), "--zero was 0, is 1");
+  EXPECT_EQ(rounding_differences(state_of({}), state_of({"--lr", "0.3"})), "");
 }
 
 TEST(AutotuneCache, ReproducesEarlierChoices) {

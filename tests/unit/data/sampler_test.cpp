@@ -12,9 +12,9 @@
 namespace ddp {
 namespace {
 
-using Weights = std::vector<double>;
+using RankWeights = std::vector<double>;
 
-std::vector<int64_t> part_sizes(int64_t count, const Weights& weights) {
+std::vector<int64_t> part_sizes(int64_t count, const RankWeights& weights) {
   std::vector<int64_t> sizes;
   for (int rank = 0; rank < static_cast<int>(weights.size()); ++rank)
     sizes.push_back(shard_range(count, rank, weights).size());
@@ -22,9 +22,9 @@ std::vector<int64_t> part_sizes(int64_t count, const Weights& weights) {
 }
 
 TEST(ShardRange, PartsAreContiguousDisjointAndComplete) {
-  for (const Weights& weights :
-       {Weights{1}, Weights{1, 1}, Weights{2, 1}, Weights{1, 1, 1}, Weights{0.1, 0.1, 0.1, 0.1}, Weights{1e-9, 1, 1e9},
-        Weights{0.3, 0.3, 0.4}, Weights(7, 1 / 3.0), Weights(64, 1)})
+  for (const RankWeights& weights :
+       {RankWeights{1}, RankWeights{1, 1}, RankWeights{2, 1}, RankWeights{1, 1, 1}, RankWeights{0.1, 0.1, 0.1, 0.1},
+        RankWeights{1e-9, 1, 1e9}, RankWeights{0.3, 0.3, 0.4}, RankWeights(7, 1 / 3.0), RankWeights(64, 1)})
     for (int64_t count : {0, 1, 2, 3, 5, 60, 63, 64, 65, 255, 256, 257, 10'000, 60'000}) {
       int64_t end = 0;
       for (int rank = 0; rank < static_cast<int>(weights.size()); ++rank) {
@@ -41,7 +41,7 @@ TEST(ShardRange, EqualWeightsDifferByAtMostOne) {
   for (double weight : {1.0, 0.1, 1 / 3.0, 7e20})
     for (int world = 1; world <= 33; ++world)
       for (int64_t count = 0; count <= 300; ++count) {
-        const auto sizes = part_sizes(count, Weights(world, weight));
+        const auto sizes = part_sizes(count, RankWeights(world, weight));
         const auto [least, most] = std::minmax_element(sizes.begin(), sizes.end());
         ASSERT_LE(*most - *least, 1) << count << " over " << world << " of weight " << weight;
       }
@@ -56,14 +56,14 @@ TEST(ShardRange, FollowsTheWeights) {
 }
 
 TEST(ShardRange, RefusesBadWeightsAndRanks) {
-  EXPECT_THROW(shard_range(4, 0, Weights{0, 1}), Error);
-  EXPECT_THROW(shard_range(4, 0, Weights{-1, 2}), Error);
-  EXPECT_THROW(shard_range(4, 0, Weights{std::numeric_limits<double>::infinity(), 2}), Error);
-  EXPECT_THROW(shard_range(4, 2, Weights{1, 1}), Error);
-  EXPECT_THROW(shard_range(4, -1, Weights{1, 1}), Error);
+  EXPECT_THROW(shard_range(4, 0, RankWeights{0, 1}), Error);
+  EXPECT_THROW(shard_range(4, 0, RankWeights{-1, 2}), Error);
+  EXPECT_THROW(shard_range(4, 0, RankWeights{std::numeric_limits<double>::infinity(), 2}), Error);
+  EXPECT_THROW(shard_range(4, 2, RankWeights{1, 1}), Error);
+  EXPECT_THROW(shard_range(4, -1, RankWeights{1, 1}), Error);
 }
 
-std::vector<DistributedSampler> samplers(int64_t samples, int64_t batch, const Weights& weights,
+std::vector<DistributedSampler> samplers(int64_t samples, int64_t batch, const RankWeights& weights,
                                          Order order = Order::shuffled, uint64_t seed = 1) {
   std::vector<DistributedSampler> ranks;
   for (int rank = 0; rank < static_cast<int>(weights.size()); ++rank)
@@ -92,8 +92,8 @@ TEST(DistributedSampler, SeesEverySampleOncePerEpochInTheSameOrderAtEveryWorldSi
     for (int64_t batch : {1, 7, 64, 256, 5000})
       for (int64_t epoch : {0, 3}) {
         const std::vector<int64_t> alone = epoch_of(samplers(samples, batch, {1}), epoch);
-        for (const Weights& weights :
-             {Weights{1, 1}, Weights{1, 1, 1}, Weights(4, 1), Weights(8, 1), Weights{2, 1}, Weights{0.2, 1, 3}})
+        for (const RankWeights& weights : {RankWeights{1, 1}, RankWeights{1, 1, 1}, RankWeights(4, 1),
+                                           RankWeights(8, 1), RankWeights{2, 1}, RankWeights{0.2, 1, 3}})
           ASSERT_EQ(epoch_of(samplers(samples, batch, weights), epoch), alone)
               << samples << " samples, batch " << batch << ", " << weights.size() << " ranks";
         std::vector<int64_t> sorted = alone, all(samples);
@@ -139,7 +139,7 @@ TEST(DistributedSampler, DatasetSmallerThanABatch) {
 }
 
 TEST(DistributedSampler, FewerSamplesThanRanksLeavesShardsEmpty) {
-  const auto ranks = samplers(3, 256, Weights(8, 1));
+  const auto ranks = samplers(3, 256, RankWeights(8, 1));
   int empty = 0;
   for (const DistributedSampler& rank : ranks) {
     EXPECT_EQ(rank.steps_per_epoch(), 1);
@@ -152,7 +152,7 @@ TEST(DistributedSampler, FewerSamplesThanRanksLeavesShardsEmpty) {
 TEST(DistributedSampler, LocalBatchSizesAreThoseOfTheShards) {
   for (int64_t samples : {1, 5, 100, 257, 1000})
     for (int64_t batch : {1, 7, 256})
-      for (const Weights& weights : {Weights{1}, Weights{1, 1, 1}, Weights{2, 1}, Weights(16, 1)})
+      for (const RankWeights& weights : {RankWeights{1}, RankWeights{1, 1, 1}, RankWeights{2, 1}, RankWeights(16, 1)})
         for (const DistributedSampler& rank : samplers(samples, batch, weights)) {
           std::vector<int64_t> sizes;
           for (int64_t step = 0; step < rank.steps_per_epoch(); ++step)

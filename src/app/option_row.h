@@ -1,0 +1,121 @@
+// The declaration of one option. The command line, --help, README's table, config.toml and the comparison on resume
+// all come from it.
+#pragma once
+
+#include "app/options.h"
+
+#include <CLI/CLI.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace ddp {
+
+constexpr double kLargestFloat = 1e38;  // finite as f32
+
+using Predicate = bool (*)(const Options&);
+
+// What another value of an option changes in the weights that the rest of a resumed run computes.
+enum class Effect : uint8_t {
+  results,   // more than rounding: the resumed run is refused
+  rounding,  // rounding only: the resumed run says so
+  nothing,
+};
+
+struct Condition {
+  const char* sentence = "";  // "needs --optimizer sgd"
+  Predicate holds = nullptr;  // null: always
+
+  bool met_by(const Options& options) const { return !holds || holds(options); }
+};
+
+// There is no default: a row without an effect does not compile.
+struct OnResume {
+  constexpr OnResume(Effect e, Condition only = {}) : effect(e), condition(only) {}
+  constexpr OnResume(Effect e, const char* entry) : effect(e), recorded_as(entry) {}
+
+  Effect effect;
+  Condition condition = {};           // without it the option has no effect
+  const char* recorded_as = nullptr;  // the entry of the run state that is compared in place of the option; null: none
+};
+
+// Where the value of an option goes: declares the option to `app`, which then writes the value to `options`.
+using Target = std::function<CLI::Option*(CLI::App& app, const std::string& name, Options& options)>;
+
+struct OptionRow {
+  const char* name;  // "--lr"
+  Target target;
+  OnResume on_resume;
+  std::string help;
+  CLI::Validator check = {};  // of the value alone
+  // Without it the option has no meaning: it is refused if given, and config.toml leaves it out.
+  Condition condition = {};
+  // What is wrong with the value beside other options, such as "must be below --epochs"; empty: nothing.
+  std::string (*conflict)(const Options&) = nullptr;
+  bool configurable = true;  // may stand in a configuration file
+
+  std::string text() const;  // help and condition
+};
+
+struct OptionGroup {
+  const char* name;
+  std::vector<OptionRow> rows;
+};
+
+// A number, a list of numbers, a text or a flag. `place`: auto&(Options&).
+template <class Place>
+Target to(Place place) {
+  using Value = std::remove_reference_t<decltype(place(std::declval<Options&>()))>;
+  return [=](CLI::App& app, const std::string& name, Options& options) -> CLI::Option* {
+    Value& value = place(options);
+    if constexpr (std::is_same_v<Value, bool>) return app.add_flag(name, value);
+    CLI::Option* const option = app.add_option(name, value);
+    if constexpr (std::is_same_v<Value, std::vector<double>>) option->delimiter(',')->default_str("");
+    return option;
+  };
+}
+
+// A flag that makes its bool false.
+template <class Place>
+Target to_false(Place place) {
+  return [=](CLI::App& app, const std::string& name, Options& options) {
+    return app.add_flag_function(name, [&options, place](int64_t count) { place(options) = count <= 0; });
+  };
+}
+
+// A value of type Given, of which `set(Options&, const Given&)` makes more. It may throw Error(Exit::usage).
+template <class Given, class Set>
+Target through(const char* default_value, Set set) {
+  return [=](CLI::App& app, const std::string& name, Options& options) {
+    return app.add_option_function<Given>(name, [&options, set](const Given& given) { set(options, given); })
+        ->default_str(default_value);
+  };
+}
+
+// One of these values, each under its name. `place`: auto&(Options&).
+template <class Value, class Place>
+Target one_of(const std::vector<std::pair<std::string, Value>>& values, Place place) {
+  return [=](CLI::App& app, const std::string& name, Options& options) {
+    const auto set = [&options, values, place](const std::string& given) {
+      for (const auto& [text, value] : values)
+        if (text == given) place(options) = value;
+    };
+    std::vector<std::string> names;
+    std::string default_name;
+    for (const auto& [text, value] : values) {
+      if (place(options) == value && default_name.empty()) default_name = text;
+      names.push_back(text);
+    }
+    return app.add_option_function<std::string>(name, set)->check(CLI::IsMember(names))->default_str(default_name);
+  };
+}
+
+// CLI11's own checks of ranges let NaN pass.
+CLI::Validator number(double from, double to);
+CLI::Validator above_0(double to);
+
+}  // namespace ddp

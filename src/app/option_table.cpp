@@ -1,0 +1,253 @@
+#include "app/option_table.h"
+
+#include "app/config_file.h"
+#include "nn/models.h"
+
+#include <fmt/ranges.h>
+
+#include <cmath>
+#include <sstream>
+
+namespace ddp {
+namespace {
+
+constexpr int64_t kMost = int64_t{1} << 40;
+
+std::string names_of_networks() {
+  std::vector<const char*> names;
+  for (const NamedModel& model : models()) names.push_back(model.name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+void set_init(Options& o, const std::string& text) {
+  const std::string prefix = "normal:";
+  Init& init = o.network.init;
+  if (text == "default") {
+    init = {};
+  } else if (text == "glorot") {
+    init = {.kind = Init::Kind::glorot};
+  } else {
+    std::istringstream number(text.starts_with(prefix) ? text.substr(prefix.size()) : "");
+    init.kind = Init::Kind::normal;
+    number >> init.stddev;
+    require(!number.fail() && number.eof() && init.stddev > 0 && std::isfinite(init.stddev), Exit::usage,
+            "--init {}: give 'default', 'glorot', or 'normal:S' with a standard deviation S > 0, such as normal:0.01",
+            text);
+  }
+}
+
+bool evaluates(const Options& o) { return o.train.eval_every > 0; }
+bool is_no_doctor(const Options& o) { return !o.action.doctor; }
+bool rate_depends_on_epochs(const Options& o) {
+  using Kind = ScheduleDesc::Kind;
+  return o.train.schedule.kind == Kind::cosine || o.train.schedule.kind == Kind::linear;
+}
+
+std::string conflict_of_accumulate(const Options& o) {
+  const bool fits = o.train.step.micro_batches <= o.batch.size;
+  return fits ? "" : fmt::format("must be at most --batch-size, which is {}", o.batch.size);
+}
+
+std::string conflict_of_resume(const Options& o) {
+  const std::string& resume = o.checkpoint.resume;
+  if (resume == "auto" && o.output.dir.empty()) return "auto needs --output-dir: the folder of the run, new or not";
+  if (resume.empty() || resume == "auto" || o.network.init_from.empty()) return "";
+  return fmt::format(
+      "{} excludes --init-from: the checkpoint has the weights; only --resume auto may begin a run with others",
+      resume);
+}
+
+OptionGroup task_options() {
+  return {
+      "Task",
+      {{.name = "--model",
+        .target = to([](Options & o) -> auto& { return o.network.name; }),
+        .on_resume = Effect::results,
+        .help = "network: " + names_of_networks()},
+       {.name = "--dataset",
+        .target = to([](Options & o) -> auto& { return o.data.name; }),
+        .on_resume = Effect::results,
+        .help = "data set: fashion-mnist or mnist"},
+       {.name = "--data-path",
+        .target = to([](Options & o) -> auto& { return o.data.path; }),
+        .on_resume = {Effect::results, "data set"},
+        .help = "folder with the four IDX files, gzipped or not; default: the folder of Debian's package"},
+       {.name = "--train-samples",
+        .target = to([](Options & o) -> auto& { return o.data.train_samples; }),
+        .on_resume = Effect::results,
+        .help = "train on the first N samples only; 0: all",
+        .check = CLI::NonNegativeNumber},
+       {.name = "--init",
+        .target = through<std::string>("default", set_init),
+        .on_resume = Effect::nothing,
+        .help = "initial weights: default (PyTorch's), normal:S for N(0, S^2) with zero biases, or glorot (Keras's)",
+        .condition = {"excludes --init-from", [](const Options& o) { return o.network.init_from.empty(); }}},
+       {.name = "--init-from",
+        .target = to([](Options & o) -> auto& { return o.network.init_from; }),
+        .on_resume = Effect::nothing,
+        .help = "initial weights from a safetensors file with PyTorch's names"}}};
+}
+
+OptionGroup training_options() {
+  return {
+      "Training",
+      {{.name = "--batch-size",
+        .target = to([](Options & o) -> auto& { return o.batch.size; }),
+        .on_resume = Effect::results,
+        .help = "samples of a step over all ranks",
+        .check = CLI::Range(int64_t{1}, kMost)},
+       {.name = "--accumulate",
+        .target = to([](Options & o) -> auto& { return o.train.step.micro_batches; }),
+        .on_resume = Effect::results,
+        .help = "micro-batches of a step: they divide the --batch-size samples and share one communication",
+        .check = CLI::Range(1, 1 << 20),
+        .conflict = conflict_of_accumulate},
+       {.name = "--epochs",
+        .target = to([](Options & o) -> auto& { return o.train.epochs; }),
+        .on_resume = {Effect::results, {"with --lr-scheduler cosine or linear", rate_depends_on_epochs}},
+        .help = "epochs of the run",
+        .check = CLI::Range(int64_t{1}, int64_t{1'000'000'000})},
+       {.name = "--max-steps",
+        .target = to([](Options & o) -> auto& { return o.train.max_steps; }),
+        .on_resume = Effect::nothing,
+        .help = "stop after N steps of the run; 0: no limit",
+        .check = CLI::NonNegativeNumber},
+       {.name = "--seed",
+        .target = to([](Options & o) -> auto& { return o.seed; }),
+        .on_resume = Effect::results,
+        .help = "seed of initial weights, order of samples and dropout"},
+       {.name = "--eval-every",
+        .target = to([](Options & o) -> auto& { return o.train.eval_every; }),
+        .on_resume = Effect::nothing,
+        .help = "epochs between evaluations; 0: none",
+        .check = CLI::NonNegativeNumber},
+       {.name = "--label-smoothing",
+        .target = to([](Options & o) -> auto& { return o.replica.label_smoothing; }),
+        .on_resume = Effect::results,
+        .help = "share of the target that is spread over all classes, in training",
+        .check = number(0, 1)},
+       {.name = "--clip-grad-norm",
+        .target = to([](Options & o) -> auto& { return o.replica.max_grad_norm; }),
+        .on_resume = Effect::results,
+        .help = "largest norm of all gradients together; 0: no limit",
+        .check = number(0, kLargestFloat)},
+       {.name = "--skip-bad-steps",
+        .target = to([](Options & o) -> auto& { return o.train.step.skip_limit; }),
+        .on_resume = Effect::nothing,
+        .help = "tolerate up to N consecutive steps with NaN or infinity in a gradient: such a step leaves the weights "
+                "as they are; 0: the first one ends the run",
+        .check = CLI::NonNegativeNumber},
+       {.name = "--sync-bn",
+        .target = to([](Options & o) -> auto& { return o.replica.sync_bn; }),
+        .on_resume = Effect::results,
+        .help = "batch norms normalise by the global batch, so that the number of ranks changes no result"},
+       {.name = "--bn-stats",
+        .target = one_of<bool>(
+            {{"running", false}, {"recompute", true}}, [](Options & o) -> auto& { return o.network.recompute_bn; }),
+        .on_resume = Effect::nothing,
+        .help = "batch-norm statistics of an evaluation: running averages, or recomputed with the present weights from "
+                "up to 12800 training samples; default: recompute",
+        .condition = {"needs --eval-every above 0", evaluates}}}};
+}
+
+OptionGroup checkpoint_options() {
+  return {"Checkpoints",
+          {{.name = "--save-every",
+            .target = through<std::string>(
+                "1epochs", [](Options& o, const std::string& text) { o.train.save_every = parse_save_every(text); }),
+            .on_resume = Effect::nothing,
+            .help = "time between checkpoints: 100steps, 1epochs, 10min, 30s, or never"},
+           {.name = "--keep-last",
+            .target = to([](Options & o) -> auto& { return o.checkpoint.keep_last; }),
+            .on_resume = Effect::nothing,
+            .help = "number of checkpoints to keep; 0: all",
+            .check = CLI::Range(0, 1'000'000)},
+           {.name = "--keep-best",
+            .target = to([](Options & o) -> auto& { return o.train.keep_best; }),
+            .on_resume = Effect::nothing,
+            .help = "save after each evaluation with the best accuracy so far, and keep that checkpoint too",
+            .condition = {"needs --eval-every above 0", evaluates}},
+           {.name = "--resume",
+            .target = to([](Options & o) -> auto& { return o.checkpoint.resume; }),
+            .on_resume = Effect::nothing,
+            .help = "continue from a run's folder, from a checkpoint in it, or with auto from --output-dir, which may "
+                    "be new",
+            .conflict = conflict_of_resume}}};
+}
+
+OptionGroup output_options() {
+  using Display = OutputConfig::ProgressDisplay;
+  return {
+      "Output",
+      {{.name = "--output-dir",
+        .target = to([](Options & o) -> auto& { return o.output.dir; }),
+        .on_resume = Effect::nothing,
+        .help = "folder for the results, refused if it holds a run unless --resume continues that; default: a new "
+                "folder in runs/, named by the time"},
+       {.name = "--print-freq",
+        .target = to([](Options & o) -> auto& { return o.output.print_freq; }),
+        .on_resume = Effect::nothing,
+        .help = "steps between printed lines; 0: none",
+        .check = CLI::NonNegativeNumber},
+       {.name = "--progress",
+        .target = one_of<Display>(
+            {{"auto", Display::automatic}, {"bar", Display::bar}, {"lines", Display::lines}},
+            [](Options & o) -> auto& { return o.output.progress; }),
+        .on_resume = Effect::nothing,
+        .help = "how to show progress; auto: a bar on a terminal, else lines"},
+       {.name = "--plan",
+        .target = to([](Options & o) -> auto& { return o.action.plan; }),
+        .on_resume = Effect::nothing,
+        .help = "print buckets, memory and predicted times, and stop",
+        .condition = {"excludes --doctor", is_no_doctor},
+        .configurable = false},
+       {.name = "--doctor",
+        .target = to([](Options & o) -> auto& { return o.action.doctor; }),
+        .on_resume = Effect::nothing,
+        .help = "check the machine under this launcher and with these options, print each problem with the command "
+                "that fixes it, and stop; --step-timeout limits each check. Exit code 0, or that of the first fault: 2 "
+                "options, 3 data, 4 output folder, 5 model, 7 GPUs, versions or cores, 8 number of ranks, 9 "
+                "communication, or a check that hangs",
+        .configurable = false},
+       {.name = "--json",
+        .target = to([](Options & o) -> auto& { return o.action.json; }),
+        .on_resume = Effect::nothing,
+        .help = "print the doctor's report as one JSON object",
+        .condition = {"needs --doctor", [](const Options& o) { return o.action.doctor; }},
+        .configurable = false},
+       {.name = "--print-order",
+        .target = to([](Options & o) -> auto& { return o.action.print_order; }),
+        .on_resume = Effect::nothing,
+        .help = "print the order of samples in this epoch, from 1, and stop",
+        .check = CLI::PositiveNumber,
+        .condition = {"excludes --doctor", is_no_doctor},
+        .configurable = false},
+       {.name = "--inject",
+        .target = to([](Options & o) -> auto& { return o.inject; }),
+        .on_resume = Effect::nothing,
+        .help = "rehearse a fault, such as rank=1,step=17,kind=hang (kill, slow, nan, bitflip, enospc, exit)",
+        .configurable = false}}};
+}
+
+}  // namespace
+
+const std::vector<OptionGroup>& option_table() {
+  static const std::vector<OptionGroup> table{task_options(),          training_options(), optimizer_options(),
+                                              learning_rate_options(), machine_options(),  checkpoint_options(),
+                                              output_options()};
+  return table;
+}
+
+void declare(CLI::App& app, Options& options) {
+  app.option_defaults()->always_capture_default();
+  app.set_config("--config", "", "TOML file with any of these options; the command line wins");
+  app.config_formatter(make_toml_reader());
+  app.allow_config_extras(CLI::config_extras_mode::error);
+  for (const OptionGroup& group : option_table())
+    for (const OptionRow& row : group.rows) {
+      CLI::Option* const option = row.target(app, row.name, options);
+      option->description(row.text())->group(group.name)->configurable(row.configurable)->check(row.check);
+    }
+}
+
+}  // namespace ddp

@@ -1,0 +1,22 @@
+// All options, each declared in one row: option_table.cpp, option_table_optimizer.cpp and option_table_machine.cpp.
+#pragma once
+
+#include "app/option_row.h"
+
+#include <vector>
+
+namespace ddp {
+
+// In the order of --help, README and config.toml.
+const std::vector<OptionGroup>& option_table();
+
+// Makes `app` know each row, its help and its default, and --config. Parsing then writes to `options`.
+void declare(CLI::App& app, Options& options);
+
+// The groups of the other files, and what the learning rate takes from the options of other groups once all are parsed.
+OptionGroup optimizer_options();
+OptionGroup learning_rate_options();
+void complete_schedule(Options& options);
+OptionGroup machine_options();
+
+}  // namespace ddp

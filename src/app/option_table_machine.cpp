@@ -1,0 +1,126 @@
+// Where to compute and how ranks communicate. The factory checks what depends on the device that is found.
+#include "app/option_table.h"
+
+namespace ddp {
+namespace {
+
+constexpr double kMostMiB = 1e9;
+
+void set_step_timeout(Options& o, const std::string& text) {
+  constexpr double kMostSeconds = 1e9;
+  double seconds = 0;
+  const bool automatic = text == "auto";
+  require(automatic || (CLI::detail::lexical_cast(text, seconds) && seconds >= 0 && seconds <= kMostSeconds),
+          Exit::usage, "--step-timeout {}: give auto, or a number of seconds, 0 for no limit", text);
+  o.step_timeout = automatic ? std::nullopt : std::optional(seconds);
+}
+
+std::string conflict_of_zero(const Options& o) {
+  const bool lars = o.replica.optimizer.kind == OptimizerDesc::Kind::lars;
+  return o.replica.zero && lars ? "1 excludes --optimizer lars, which needs whole tensors on each rank" : "";
+}
+
+}  // namespace
+
+OptionGroup machine_options() {
+  return {
+      "Machine",
+      {{.name = "--device",
+        .target = one_of<DeviceKind>(
+            {{"auto", DeviceKind::automatic}, {"cpu", DeviceKind::cpu}, {"cuda", DeviceKind::cuda}},
+            [](Options & o) -> auto& { return o.device.kind; }),
+        .on_resume = {Effect::rounding, "device"},
+        .help = "where to compute; auto: GPUs if every rank has one, the CPU if none has, else an error"},
+       {.name = "--threads",
+        .target = to([](Options & o) -> auto& { return o.device.threads; }),
+        .on_resume = {Effect::rounding, "threads of a rank"},
+        .help = "computing threads of a CPU rank; 0: its share of the cores",
+        .check = CLI::NonNegativeNumber},
+       {.name = "--rank-weights",
+        .target = to([](Options & o) -> auto& { return o.batch.rank_weights; }),
+        .on_resume = Effect::rounding,
+        .help = "relative speed of each rank, such as 2,1; default: equal",
+        .check = above_0(1e9)},
+       {.name = "--allreduce",
+        .target = one_of<Allreduce>(
+            {{"auto", Allreduce::automatic}, {"ring", Allreduce::ring}},
+            [](Options & o) -> auto& { return o.transport.allreduce; }),
+        .on_resume = Effect::rounding,
+        .help = "allreduce over MPI; auto: MPI's choice; ring: the segmented ring of this program"},
+       {.name = "--precision",
+        .target = one_of<std::optional<Precision>>(
+            {{"auto", std::nullopt}, {"fp32", Precision::fp32}, {"tf32", Precision::tf32}, {"bf16", Precision::bf16}},
+            [](Options & o) -> auto& { return o.device.precision; }),
+        .on_resume = {Effect::rounding, "precision"},
+        .help = "precision of multiplications; weights and sums are f32; auto: tf32 on a GPU, fp32 on a CPU; bf16 on a "
+                "CPU needs AVX-512"},
+       {.name = "--conv",
+        .target = one_of<bool>(
+            {{"auto", true}, {"direct", false}}, [](Options & o) -> auto& { return o.device.winograd; }),
+        .on_resume = Effect::rounding,
+        .help = "convolutions on a CPU; auto: Winograd's algorithm where it is faster; direct: never"},
+       {.name = "--transport",
+        .target = one_of<TransportKind>(
+            {{"auto", TransportKind::automatic}, {"nccl", TransportKind::nccl}, {"mpi", TransportKind::mpi}},
+            [](Options & o) -> auto& { return o.transport.kind; }),
+        .on_resume = Effect::rounding,
+        .help =
+            "transport of gradients; mpi: from a GPU through host memory; auto: nccl between GPUs, mpi between CPUs"},
+       {.name = "--nccl-algo",
+        .target = one_of<bool>(
+            {{"auto", false}, {"ring", true}}, [](Options & o) -> auto& { return o.transport.nccl_ring; }),
+        .on_resume = Effect::rounding,
+        .help = "algorithm of NCCL; auto: NCCL's choice; NCCL_ variables of the environment hold too"},
+       {.name = "--grad-dtype",
+        .target = one_of<DType>(
+            {{"fp32", DType::f32}, {"bf16", DType::bf16}}, [](Options & o) -> auto& { return o.replica.grad_dtype; }),
+        .on_resume = Effect::rounding,
+        .help = "type of gradients in communication; bf16 halves the bytes"},
+       {.name = "--zero",
+        .target = one_of<bool>(
+            {{"0", false}, {"1", true}}, [](Options & o) -> auto& { return o.replica.zero; }),
+        .on_resume = Effect::rounding,
+        .help = "1: each rank keeps only a part of the optimizer's state (ZeRO stage 1)",
+        .conflict = conflict_of_zero},
+       {.name = "--share-gpu",
+        .target = to([](Options & o) -> auto& { return o.device.share_gpu; }),
+        .on_resume = Effect::rounding,
+        .help = "several ranks may use one GPU: slow, for tests"},
+       {.name = "--deterministic",
+        .target = to([](Options & o) -> auto& { return o.device.deterministic; }),
+        .on_resume = Effect::rounding,
+        .help = "the same bits on every run; on a CPU always true for one number of threads"},
+       {.name = "--no-graph",
+        .target = to_false([](Options & o) -> auto& { return o.device.graphs; }),
+        .on_resume = Effect::nothing,
+        .help = "launch each step's work anew instead of replaying a CUDA graph"},
+       {.name = "--device-data-mb",
+        .target = to([](Options & o) -> auto& { return o.device.data_mb; }),
+        .on_resume = Effect::nothing,
+        .help = "largest data set, MiB, that stays on a GPU; a larger one streams to it",
+        .check = CLI::Range(int64_t{0}, int64_t{1} << 40)},
+       {.name = "--step-timeout",
+        .target = through<std::string>("auto", set_step_timeout),
+        .on_resume = Effect::nothing,
+        .help =
+            "longest time, s, of a step's phase or of a batch of an evaluation before the job ends with the rank to "
+            "blame; auto: 20 times the slowest recent step, at least 60; 0: no limit. Start-up may take 300 s and a "
+            "save 600 s, or this time if it is longer"},
+       {.name = "--check-every",
+        .target = to([](Options & o) -> auto& { return o.train.check_every; }),
+        .on_resume = Effect::nothing,
+        .help = "steps between comparisons of all ranks' weights, besides those after each epoch; 0: none",
+        .check = CLI::NonNegativeNumber},
+       {.name = "--bucket-cap-mb",
+        .target = to([](Options & o) -> auto& { return o.replica.caps.cap_mb; }),
+        .on_resume = {Effect::rounding, "bucket plan"},
+        .help = "largest bucket of gradients, MiB",
+        .check = above_0(kMostMiB)},
+       {.name = "--first-bucket-mb",
+        .target = to([](Options & o) -> auto& { return o.replica.caps.first_cap_mb; }),
+        .on_resume = {Effect::rounding, "bucket plan"},
+        .help = "largest first bucket, MiB",
+        .check = above_0(kMostMiB)}}};
+}
+
+}  // namespace ddp

@@ -1,0 +1,206 @@
+// The update of the weights and the learning rate.
+#include "app/option_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace ddp {
+namespace {
+
+using Optimizer = OptimizerDesc::Kind;
+using Schedule = ScheduleDesc::Kind;
+
+bool is_adam(const Options& o) { return o.replica.optimizer.kind == Optimizer::adam; }
+bool is_sgd(const Options& o) { return o.replica.optimizer.kind == Optimizer::sgd; }
+bool is_lars(const Options& o) { return o.replica.optimizer.kind == Optimizer::lars; }
+bool decays(const Options& o) { return o.replica.optimizer.weight_decay > 0; }
+
+constexpr Condition kOfAdam{"needs --optimizer adam or adamw", is_adam};
+
+// adamw is adam with decoupled decay. A configuration file may have --decay before --optimizer.
+void set_optimizer(Options& o, const std::string& name) {
+  o.replica.optimizer.kind = name == "sgd" ? Optimizer::sgd : name == "lars" ? Optimizer::lars : Optimizer::adam;
+  if (name == "adamw") o.replica.optimizer.decoupled = true;
+}
+
+bool warms_up(const Options& o) { return o.train.schedule.warm_up_epochs > 0; }
+bool in_steps(const Options& o) { return o.train.schedule.kind == Schedule::step; }
+bool at_milestones(const Options& o) { return o.train.schedule.kind == Schedule::multi_step; }
+bool has_end(const Options& o) {
+  return o.train.schedule.kind == Schedule::cosine || o.train.schedule.kind == Schedule::linear;
+}
+
+std::string conflict_of_milestones(const Options& o) {
+  const std::vector<double>& epochs = o.train.schedule.milestones;
+  if (at_milestones(o) && epochs.empty()) return "must be given with --lr-scheduler multistep, such as 30,60";
+  return std::ranges::is_sorted(epochs) ? "" : "must ascend";
+}
+
+}  // namespace
+
+OptionGroup optimizer_options() {
+  return {
+      "Optimizer",
+      {{.name = "--optimizer",
+        .target = through<std::string>("sgd", set_optimizer),
+        .on_resume = Effect::results,
+        .help = "rule that updates the weights",
+        .check = CLI::IsMember(std::vector<std::string>{"sgd", "adam", "adamw", "lars"})},
+       {.name = "--momentum",
+        .target = to([](Options & o) -> auto& { return o.replica.optimizer.momentum; }),
+        .on_resume = Effect::results,
+        .help = "momentum factor",
+        .check = number(0, 1),
+        .condition = {"needs --optimizer sgd or lars", [](const Options& o) { return !is_adam(o); }}},
+       {.name = "--nesterov",
+        .target = to([](Options & o) -> auto& { return o.replica.optimizer.nesterov; }),
+        .on_resume = Effect::results,
+        .help = "Nesterov's momentum",
+        .condition = {"needs --optimizer sgd and --momentum above 0",
+                      [](const Options& o) { return is_sgd(o) && o.replica.optimizer.momentum > 0; }}},
+       {.name = "--weight-decay",
+        .target = to([](Options & o) -> auto& { return o.replica.optimizer.weight_decay; }),
+        .on_resume = Effect::results,
+        .help = "weight decay; adamw decouples it from the gradient",
+        .check = number(0, kLargestFloat)},
+       {.name = "--decay",
+        .target = one_of<bool>(
+            {{"l2", false}, {"decoupled", true}}, [](Options & o) -> auto& { return o.replica.optimizer.decoupled; }),
+        .on_resume = Effect::results,
+        .help = "add the weight decay to the gradient (l2), or subtract it from the weights (decoupled)",
+        .condition = {"needs --optimizer sgd and --weight-decay above 0",
+                      [](const Options& o) { return is_sgd(o) && decays(o); }}},
+       {.name = "--no-decay-bias-norm",
+        .target = to_false([](Options & o) -> auto& { return o.replica.all_decay; }),
+        .on_resume = Effect::results,
+        .help = "biases and norm parameters have no weight decay, and lars does not adapt their rate",
+        .condition = {"needs --weight-decay above 0, or --optimizer lars",
+                      [](const Options& o) { return decays(o) || is_lars(o); }}},
+       {.name = "--adam-beta1",
+        .target = to([](Options & o) -> auto& { return o.replica.optimizer.beta1; }),
+        .on_resume = Effect::results,
+        .help = "decay rate of the first moment",
+        .check = number(0, 0.999999),
+        .condition = kOfAdam},
+       {.name = "--adam-beta2",
+        .target = to([](Options & o) -> auto& { return o.replica.optimizer.beta2; }),
+        .on_resume = Effect::results,
+        .help = "decay rate of the second moment",
+        .check = number(0, 0.999999),
+        .condition = kOfAdam},
+       {.name = "--adam-epsilon",
+        .target = to([](Options & o) -> auto& { return o.replica.optimizer.epsilon; }),
+        .on_resume = Effect::results,
+        .help = "term added to the denominator",
+        .check = number(0, 1),
+        .condition = kOfAdam},
+       {.name = "--lars-trust",
+        .target = to([](Options & o) -> auto& { return o.replica.optimizer.trust; }),
+        .on_resume = Effect::results,
+        .help = "trust coefficient",
+        .check = above_0(kLargestFloat),
+        .condition = {"needs --optimizer lars", is_lars}}}};
+}
+
+OptionGroup learning_rate_options() {
+  return {"Learning rate",
+          {{.name = "--lr",
+            .target = to([](Options & o) -> auto& { return o.train.schedule.lr; }),
+            .on_resume = Effect::results,
+            .help = "learning rate, multiplied only by --lr-scale",
+            .check = number(0, kLargestFloat),
+            .conflict = [](const Options& o) -> std::string {
+              return std::isfinite(static_cast<float>(o.train.schedule.lr)) ? "" : "times --lr-scale must be finite";
+            }},
+           {.name = "--lr-scale",
+            .target = one_of<RateScale>(
+                {{"none", RateScale::none}, {"linear", RateScale::linear}, {"sqrt", RateScale::sqrt}},
+                [](Options & o) -> auto& { return o.lr_scaling.kind; }),
+            .on_resume = Effect::results,
+            .help = "multiply --lr by --batch-size / --lr-base-batch, or by the square root of that"},
+           {.name = "--lr-base-batch",
+            .target = to([](Options & o) -> auto& { return o.lr_scaling.base_batch; }),
+            .on_resume = Effect::results,
+            .help = "global batch for which --lr is right",
+            .check = CLI::PositiveNumber,
+            .condition = {"needs --lr-scale linear or sqrt",
+                          [](const Options& o) { return o.lr_scaling.kind != RateScale::none; }}},
+           {.name = "--lr-scheduler",
+            .target = one_of<Schedule>(
+                {{"constant", Schedule::constant},
+                 {"step", Schedule::step},
+                 {"steplr", Schedule::step},
+                 {"multistep", Schedule::multi_step},
+                 {"multisteplr", Schedule::multi_step},
+                 {"cosine", Schedule::cosine},
+                 {"cosineannealinglr", Schedule::cosine},
+                 {"linear", Schedule::linear}},
+                [](Options & o) -> auto& { return o.train.schedule.kind; }),
+            .on_resume = Effect::results,
+            .help = "schedule of the learning rate after the warm-up"},
+           {.name = "--lr-step-size",
+            .target = to([](Options & o) -> auto& { return o.train.schedule.step_epochs; }),
+            .on_resume = Effect::results,
+            .help = "epochs between two reductions",
+            .check = above_0(kLargestFloat),
+            .condition = {"needs --lr-scheduler step", in_steps}},
+           {.name = "--lr-milestones",
+            .target = to([](Options & o) -> auto& { return o.train.schedule.milestones; }),
+            .on_resume = Effect::results,
+            .help = "epochs of the reductions, counted from the end of the warm-up, such as 30,60",
+            .check = number(0, kLargestFloat),
+            .condition = {"needs --lr-scheduler multistep", at_milestones},
+            .conflict = conflict_of_milestones},
+           {.name = "--lr-gamma",
+            .target = to([](Options & o) -> auto& { return o.train.schedule.gamma; }),
+            .on_resume = Effect::results,
+            .help = "factor of each reduction",
+            .check = above_0(kLargestFloat),
+            .condition = {"needs --lr-scheduler step or multistep",
+                          [](const Options& o) { return in_steps(o) || at_milestones(o); }}},
+           {.name = "--lr-min",
+            .target = to([](Options & o) -> auto& { return o.train.schedule.min_lr; }),
+            .on_resume = Effect::results,
+            .help = "learning rate at the end of the last epoch",
+            .check = number(0, kLargestFloat),
+            .condition = {"needs --lr-scheduler cosine or linear", has_end},
+            .conflict = [](const Options& o) -> std::string {
+              const ScheduleDesc& s = o.train.schedule;
+              return !has_end(o) || s.min_lr <= s.lr ? ""
+                                                     : fmt::format("must be at most the rate, which is {:g}", s.lr);
+            }},
+           {.name = "--lr-warmup-epochs",
+            .target = to([](Options & o) -> auto& { return o.train.schedule.warm_up_epochs; }),
+            .on_resume = Effect::results,
+            .help = "epochs of warm-up; fractions are allowed",
+            .check = number(0, kLargestFloat),
+            .conflict = [](const Options& o) -> std::string {
+              const ScheduleDesc& s = o.train.schedule;
+              return !warms_up(o) || s.warm_up_epochs < s.total_epochs
+                         ? ""
+                         : fmt::format("must be below --epochs, which is {}", o.train.epochs);
+            }},
+           {.name = "--lr-warmup-method",
+            .target = one_of<ScheduleDesc::WarmUp>(
+                {{"linear", ScheduleDesc::WarmUp::linear}, {"constant", ScheduleDesc::WarmUp::constant}},
+                [](Options & o) -> auto& { return o.train.schedule.warm_up; }),
+            .on_resume = Effect::results,
+            .help = "the rate rises linearly during the warm-up, or stays constant until its end",
+            .condition = {"needs --lr-warmup-epochs above 0", warms_up}},
+           {.name = "--lr-warmup-decay",
+            .target = to([](Options & o) -> auto& { return o.train.schedule.warm_up_factor; }),
+            .on_resume = Effect::results,
+            .help = "factor of the rate at the start of the warm-up",
+            .check = number(0, 1),
+            .condition = {"needs --lr-warmup-epochs above 0", warms_up}}}};
+}
+
+void complete_schedule(Options& o) {
+  ScheduleDesc& schedule = o.train.schedule;
+  schedule.total_epochs = static_cast<double>(o.train.epochs);
+  schedule.lr = scaled_lr(schedule.lr, o.lr_scaling.kind, o.batch.size, o.lr_scaling.base_batch);
+}
+
+}  // namespace ddp

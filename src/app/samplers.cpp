@@ -1,0 +1,34 @@
+#include "app/samplers.h"
+
+#include "core/error.h"
+
+#include <algorithm>
+
+namespace ddp {
+
+std::vector<double> weights_of_ranks(const Options& options, int world) {
+  const std::vector<double>& weights = options.batch.rank_weights;
+  if (weights.empty()) return std::vector<double>(world, 1.0);
+  require(static_cast<int>(weights.size()) == world, Exit::usage,
+          "--rank-weights has {} weights, but there are {} ranks; give one for each", weights.size(), world);
+  return weights;
+}
+
+// Evaluation and the recomputation of statistics take batches of the size of a micro-batch of training.
+Samplers make_samplers(const Options& o, const Datasets& data, bool batch_norms, int rank,
+                       const std::vector<double>& weights) {
+  const int micro_batches = o.train.step.micro_batches;
+  const int64_t batch = (o.batch.size + micro_batches - 1) / micro_batches;
+  const auto sequential = [&](int64_t samples) {
+    return DistributedSampler(samples, batch, Order::sequential, o.seed, rank, weights);
+  };
+  Samplers samplers{.train = DistributedSampler(data.train->size(), o.batch.size, Order::shuffled, o.seed, rank,
+                                                weights, micro_batches),
+                    .test = sequential(data.test->size()),
+                    .statistics = {}};
+  if (batch_norms && o.network.recompute_bn.value_or(true))
+    samplers.statistics = sequential(std::min(PreciseBn::kSamples, data.train->size()));
+  return samplers;
+}
+
+}  // namespace ddp

@@ -1,0 +1,84 @@
+// Command lines for tests of options.
+#pragma once
+
+#include "app/options.h"
+
+#include <iterator>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace ddp {
+
+inline std::vector<std::string> words(const std::string& line) {
+  std::istringstream stream(line);
+  return {std::istream_iterator<std::string>(stream), {}};
+}
+
+inline Options parse(const std::string& line, std::string* answered = nullptr) {
+  std::vector<std::string> arguments = words("ddp_train " + line);
+  std::vector<const char*> argv;
+  for (const std::string& argument : arguments) argv.push_back(argument.c_str());
+  std::optional<std::string> answer;
+  const Options options = parse_options(static_cast<int>(argv.size()), argv.data(), answer);
+  if (answered) *answered = answer.value_or("");
+  return options;
+}
+
+// Each configurable option with a value that is not its default, and with the options that it needs.
+inline const std::vector<std::string> kLines{
+    "--model resnet18",
+    "--dataset mnist",
+    "--data-path /some/where",
+    "--train-samples 5",
+    "--init normal:0.5",
+    "--init glorot",
+    "--init-from weights.safetensors",
+    "--batch-size 100 --accumulate 4",
+    "--epochs 7",
+    "--max-steps 9",
+    "--seed 3",
+    "--eval-every 0",
+    "--label-smoothing 0.1",
+    "--clip-grad-norm 2.5",
+    "--skip-bad-steps 3",
+    "--sync-bn",
+    "--bn-stats recompute",
+    "--optimizer sgd --momentum 0.9 --nesterov --weight-decay 0.0001 --decay decoupled --no-decay-bias-norm",
+    "--optimizer adam --adam-beta1 0.8 --adam-beta2 0.99 --adam-epsilon 1e-06",
+    "--optimizer adamw --weight-decay 0.01",
+    "--optimizer lars --momentum 0.9 --lars-trust 0.02 --no-decay-bias-norm",
+    "--lr 0.05 --lr-scale sqrt --lr-base-batch 64",
+    "--lr-scheduler step --lr-step-size 2.5 --lr-gamma 0.3",
+    "--lr-scheduler multistep --lr-milestones 3,6.5",
+    "--lr-scheduler multistep --lr-milestones 3",
+    "--lr-scheduler cosineannealinglr --lr-min 0.001 --epochs 7",
+    "--lr-scheduler linear --lr-warmup-epochs 2 --lr-warmup-method constant --lr-warmup-decay 0.5",
+    "--device cpu",
+    "--threads 2",
+    "--rank-weights 2,1",
+    "--allreduce ring",
+    "--precision bf16",
+    "--conv direct",
+    "--transport mpi",
+    "--nccl-algo ring",
+    "--grad-dtype bf16",
+    "--zero 1",
+    "--share-gpu",
+    "--deterministic",
+    "--no-graph",
+    "--device-data-mb 12",
+    "--step-timeout 1.5",
+    "--bucket-cap-mb 2.5",
+    "--first-bucket-mb .5",
+    "--check-every 7",
+    "--save-every 10min",
+    "--keep-last 0",
+    "--keep-best",
+    "--resume runs/1",
+    "--output-dir 007",
+    "--print-freq 0",
+    "--progress bar"};
+
+}  // namespace ddp
