@@ -1,5 +1,6 @@
 #include "app/results.h"
 
+#include "app/run_on_all_ranks.h"
 #include "core/durable_file.h"
 #include "train/state_dict.h"
 
@@ -36,6 +37,23 @@ void write_results(const std::string& model, const TrainReport& report, const Re
   const std::string accuracy =
       report.evaluation ? fmt::format("{:.2f}", report.evaluation->accuracy()) : "not evaluated";
   log.info("test acc: {}, {:.1f} sec/epoch on {} x {}", accuracy, per_epoch, world, device);
+}
+
+Exit report_stop(MpiSession& session, const Signals& signals, const TrainReport& report,
+                 const std::filesystem::path& folder, const Log& log) {
+  run_on_all_ranks(session, [&] {
+    require(session.rank() != 0 || report.checkpoint_step == report.state.step, Exit::output,
+            "a stop was requested, but step {} could not be saved; the last checkpoint of {} is older",
+            report.state.step, folder.string());
+    return true;
+  });
+  std::string asked;
+  const auto requests = session.gather(signals.stop_requested() ? signals.stop_signal() : "");
+  for (int rank = session.size() - 1; rank >= 0; --rank)
+    if (!requests[rank].empty()) asked = fmt::format("{} at rank {}", requests[rank], rank);
+  log.info("stopped by {} at step {}: saved {}; resume with --resume {}", asked, report.state.step,
+           report.checkpoint.string(), folder.string());
+  return Exit::stopped;
 }
 
 }  // namespace ddp

@@ -1,6 +1,9 @@
-// The results of a finished run.
+// The end of a run: the results of a finished one, or how to resume a stopped one.
 #pragma once
 
+#include "app/signals.h"
+#include "comm/mpi/session.h"
+#include "core/error.h"
 #include "core/log.h"
 #include "data/sampler.h"
 #include "train/replica.h"
@@ -16,5 +19,10 @@ namespace ddp {
 // Throws Error(Exit::output).
 void write_results(const std::string& model, const TrainReport& report, const Replica& replica,
                    const DistributedSampler& sampler, const Log& log, const std::filesystem::path& folder);
+
+// Prints which signal stopped the run and how to resume it. Returns Exit::stopped. Throws CollectiveError(Exit::output)
+// where the last step was not saved. Collective.
+Exit report_stop(MpiSession& session, const Signals& signals, const TrainReport& report,
+                 const std::filesystem::path& folder, const Log& log);
 
 }  // namespace ddp

@@ -9,13 +9,13 @@
 #include "app/injection.h"
 #include "app/load_data.h"
 #include "app/make_network.h"
+#include "app/make_reporter.h"
 #include "app/options.h"
 #include "app/output_folder.h"
 #include "app/results.h"
 #include "app/resume_point.h"
 #include "app/run_on_all_ranks.h"
 #include "app/samplers.h"
-#include "app/terminal.h"
 #include "app/threads.h"
 #include "app/watchdog_limits.h"
 #include "comm/broadcast_host.h"
@@ -53,43 +53,10 @@ void print_order(const DistributedSampler& sampler, int64_t epoch) {
   for (int64_t i = 0; i < sampler.samples(); ++i) fmt::print("{}\n", sampler.sample(epoch - 1, i));
 }
 
-std::unique_ptr<Reporter> make_reporter(const OutputConfig& output, const TrainConfig& config,
-                                        const DistributedSampler& sampler, int rank, const fs::path& folder) {
-  using Show = OutputConfig::ProgressDisplay;
-  const bool bar = output.progress == Show::bar || (output.progress == Show::automatic && output_is_terminal());
-  const bool ended = config.start.step >= total_steps(config, sampler);
-  return std::make_unique<Reporter>(ReporterConfig{.enabled = rank == 0,
-                                                   .terminal = bar,
-                                                   .print_freq = output.print_freq,
-                                                   .epochs = config.epochs,
-                                                   .steps_per_epoch = sampler.steps_per_epoch(),
-                                                   .metrics = folder / "metrics.jsonl",
-                                                   .done = config.start.step,
-                                                   .evaluation_due = config.start.evaluation_due || ended});
-}
-
 // Number of collectives of a step after its buckets.
 int trailing_collectives(const Replica& replica) {
   return replica.reducer.collectives() - static_cast<int>(replica.plan.buckets.size()) +
          replica.optimizer.collectives();
-}
-
-// Prints how to resume a stopped run. Throws a CollectiveError where its last step was not saved.
-Exit report_stop(MpiSession& session, const Signals& signals, const TrainReport& report, const fs::path& folder,
-                 const Log& log) {
-  run_on_all_ranks(session, [&] {
-    require(session.rank() != 0 || report.checkpoint_step == report.state.step, Exit::output,
-            "a stop was requested, but step {} could not be saved; the last checkpoint of {} is older",
-            report.state.step, folder.string());
-    return true;
-  });
-  std::string asked;
-  const auto requests = session.gather(signals.stop_requested() ? signals.stop_signal() : "");
-  for (int rank = session.size() - 1; rank >= 0; --rank)
-    if (!requests[rank].empty()) asked = fmt::format("{} at rank {}", requests[rank], rank);
-  log.info("stopped by {} at step {}: saved {}; resume with --resume {}", asked, report.state.step,
-           report.checkpoint.string(), folder.string());
-  return Exit::stopped;
 }
 
 // Builds the parts of a run in order and trains.

@@ -69,7 +69,7 @@ struct Outcome {
 
 // Runs kSteps steps on one rank. The gradients are as after a Reducer: NaN outside this rank's partition.
 Outcome run_steps(const OptimizerConfig& config, Communicator& communicator, const std::vector<float>& skip = {0},
-                   bool reload = false) {
+                  bool reload = false) {
   const Layout layout(communicator.size(), config.sharded);
   const auto device = make_cpu_device();
   const auto ops = make_reference_ops(*device);
@@ -141,8 +141,7 @@ INSTANTIATE_TEST_SUITE_P(All, Optimizers,
 
 TEST_P(Optimizers, PartitionedUpdateEqualsTheWhole) {
   const Outcome whole = alone(config());
-  run_ranks(std::get<0>(GetParam()),
-            [&](Communicator& rank) { expect_near(run_steps(config(), rank), whole, 1e-6f); });
+  run_ranks(std::get<0>(GetParam()), [&](Communicator& rank) { expect_near(run_steps(config(), rank), whole, 1e-6f); });
 }
 
 TEST_P(Optimizers, ResumeFromSavedState) {

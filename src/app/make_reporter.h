@@ -1,0 +1,20 @@
+// The reporter of a run, as the options of the output want it.
+#pragma once
+
+#include "app/options.h"
+#include "data/sampler.h"
+#include "train/reporter.h"
+#include "train/trainer.h"
+
+#include <filesystem>
+#include <memory>
+
+namespace ddp {
+
+// Rank 0's reporter prints and writes metrics.jsonl into `folder`; the other ranks' reporters are disabled. --progress
+// auto shows a bar where the output goes to a terminal. Throws Error(Exit::output).
+std::unique_ptr<Reporter> make_reporter(const OutputConfig& output, const TrainConfig& config,
+                                        const DistributedSampler& sampler, int rank,
+                                        const std::filesystem::path& folder);
+
+}  // namespace ddp
