@@ -20,7 +20,7 @@ class PreciseBn {
  public:
   static constexpr int64_t kSamples = 12800;  // more samples do not change the accuracy visibly
 
-  // `sampler` is sequential over the first sampler.samples() samples of `data`. `limit_bytes` is DeviceData's. Replica
+  // `sampler` is sequential over the first sampler.samples() samples of `data`. `limit_bytes`: see DeviceDataset. Replica
   // and data outlive it.
   PreciseBn(Replica& replica, const Dataset& data, const DistributedSampler& sampler, size_t limit_bytes);
 

@@ -66,15 +66,15 @@ class Probe {
   }
 
   // Sleeps until fixed times of the step, so polling time does not add to compute time.
-  template <class Announce>
-  void work(double ms, bool polls, Announce announce) {
+  template <class GradientReady>
+  void work(double ms, bool polls, GradientReady gradient_ready) {
     const auto start = Clock::now();
     for (int64_t slice = 1; slice <= kParameters * kSlicesPerParameter; ++slice) {
       const double until = ms * static_cast<double>(slice) / static_cast<double>(kParameters * kSlicesPerParameter);
       std::this_thread::sleep_until(
           start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double, std::milli>(until)));
       if (polls) communicator_.progress();
-      if (slice % kSlicesPerParameter == 0) announce(static_cast<ParameterId>(slice / kSlicesPerParameter - 1));
+      if (slice % kSlicesPerParameter == 0) gradient_ready(static_cast<ParameterId>(slice / kSlicesPerParameter - 1));
     }
   }
 
