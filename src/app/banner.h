@@ -13,7 +13,7 @@
 
 namespace ddp {
 
-// What computes and how ranks communicate: for a CPU one line, for GPUs one for each rank. Collective.
+// The devices and the transport: one line for CPU ranks; for GPUs one line for each rank, then a summary. Collective.
 std::string describe_ranks(const Backend& backend, int threads, MpiSession& session);
 
 // The banner: model, data, buckets, batch, schedule, output folder and remarks. `ranks`: text of describe_ranks().

@@ -1,4 +1,4 @@
-// Which device computes and how its ranks communicate, as the options say. The factory makes them.
+// The requested device and transport. app/factory.h makes them.
 #pragma once
 
 #include "comm/mpi/session.h"
@@ -14,19 +14,19 @@ enum class TransportKind : uint8_t { automatic, nccl, mpi };
 
 struct DeviceConfig {
   DeviceKind kind = DeviceKind::automatic;
-  int threads = 0;                          // of a CPU rank; 0: its share of the cores
-  std::optional<Precision> precision = {};  // none: the default of the device
-  bool winograd = true;                     // on a CPU, for 3x3 convolutions
+  int threads = 0;                          // computing threads of a CPU rank; 0: its share of the cores
+  std::optional<Precision> precision = {};  // none: the device's default
+  bool winograd = true;                     // CPU: Winograd's algorithm for 3x3 convolutions
   bool deterministic = false;
   bool share_gpu = false;
   bool graphs = true;
-  int64_t data_mb = 4096;  // MiB; a larger data set streams to the GPU
+  int64_t data_mb = 4096;  // size limit of a data set on the GPU in MiB; a larger one is streamed
 };
 
 struct TransportConfig {
   TransportKind kind = TransportKind::automatic;
-  Allreduce allreduce = Allreduce::automatic;  // over MPI
-  bool nccl_ring = false;                      // only rings; else NCCL chooses
+  Allreduce allreduce = Allreduce::automatic;  // algorithm over MPI
+  bool nccl_ring = false;                      // false: NCCL chooses the algorithm
 };
 
 }  // namespace ddp

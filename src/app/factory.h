@@ -1,4 +1,4 @@
-// The only place that knows which device, ops and transport a name stands for.
+// Makes device, ops and transport from their configs. Only this file knows which classes they are.
 #pragma once
 
 #include "app/autotune_cache.h"
@@ -15,24 +15,26 @@ namespace ddp {
 
 struct Backend {
   std::unique_ptr<Device> device;
-  std::string description;                      // of the device and its driver, for the banner
-  std::string arithmetic;                       // for the banner, where it is not the default of a CPU
-  std::map<std::string, std::string> identity;  // entries of the run state that are equal where bits are equal
-  DeviceConfig config;                          // as asked for, defaults of the device filled in
+  std::string description;                      // for the banner: GPU, driver and libraries; CPU: the reason to use it
+  std::string arithmetic;                       // for the banner: precision and modes; empty: a CPU's default
+  std::map<std::string, std::string> identity;  // entries of RunState::affects_rounding
+  DeviceConfig config;                          // the requested config with the device's defaults filled in
   TransportConfig transport;
 };
 
-// The device of this rank. Collective. Throws CollectiveError: Exit::device where this machine or this build lacks the
-// device that was asked for, Exit::usage where an option does not fit the device.
+// Makes the device of this rank. Collective. Throws CollectiveError: Exit::device if this machine or this build lacks
+// the requested device, Exit::usage if an option does not fit the device.
 Backend make_backend(const DeviceConfig& config, const TransportConfig& transport, MpiSession& session);
 
 // `host` and `autotune` outlive the result.
 std::unique_ptr<Ops> make_ops(const Backend& backend, Communicator& host, int threads, AutotuneCache& autotune);
 
-// Null where `host`, over MPI, serves the device itself. Collective; an error of one rank ends the job.
+// Returns null for a CPU: `host`, which is over MPI, then serves the device itself. Collective. A failure to connect on
+// one rank ends the job.
 std::unique_ptr<Communicator> make_transport(const Backend& backend, MpiSession& session, Communicator& host);
 
-// Of this rank, for the banner: NCCL's version and every NCCL_ variable that is set, by the user or by us.
+// This rank's transport for the banner. With NCCL: its version and every NCCL_ variable that the user or this program
+// has set.
 std::string describe_transport(const Backend& backend);
 
 }  // namespace ddp

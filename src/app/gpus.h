@@ -8,9 +8,9 @@
 
 namespace ddp {
 
-// The device to use: cpu or cuda. `asked`: --device. `gpus[r]`: the number of GPUs that rank r sees. `why`: the reason
-// that this rank sees none. Throws Error(Exit::device) if cuda was asked for and a rank has no GPU, or if some ranks
-// have one and others do not.
+// Returns cpu or cuda. `asked`: --device. `gpus[r]`: the number of GPUs that rank r sees. `why`: the reason why this
+// rank sees none. Throws Error(Exit::device) if `asked` is cuda and a rank has no GPU, or if some ranks have a GPU and
+// others do not, unless `asked` is cpu.
 DeviceKind choose_device(DeviceKind asked, std::span<const int> gpus, const std::string& why);
 
 // The GPU's index for a rank that sees `visible` > 0 GPUs: its local rank; 0 where the launcher shows each rank only

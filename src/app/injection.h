@@ -10,10 +10,12 @@
 
 namespace ddp {
 
-// None for an empty text. Throws Error(Exit::usage) for a broken text or a rank that does not exist.
+// Parses --inject. Returns nullopt for an empty text. Throws Error(Exit::usage) for an invalid text, or for a rank
+// outside the world of `world` ranks.
 std::optional<FaultInjection> injection_of(const std::string& text, int world);
 
-// Throws Error(Exit::usage) where the run, which does the steps from done + 1 to total, would never have the fault.
+// Throws Error(Exit::usage) if the fault cannot occur in the steps from done + 1 to total, or if it is enospc and the
+// run saves no checkpoints.
 void require_it_happens(const FaultInjection& injection, const std::string& text, const SaveEvery& save_every,
                         int64_t done, int64_t total);
 

@@ -7,8 +7,8 @@
 
 namespace ddp {
 
-// Throws Error: Exit::usage for an unknown name, or for an option of batch norms where the network has none;
-// Exit::model where the images do not fit.
+// Throws Error: Exit::usage for an unknown name, or for a batch-norm option if the network has no batch norms;
+// Exit::model if the images do not fit the network.
 Network make_network(const Options& options, const Dataset& data);
 
 }  // namespace ddp

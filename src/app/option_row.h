@@ -19,10 +19,10 @@ constexpr double kLargestFloat = 1e38;  // finite as f32
 
 using Predicate = bool (*)(const Options&);
 
-// What another value of an option changes in the weights that the rest of a resumed run computes.
+// How another value of an option on resume changes the weights of the rest of the run.
 enum class Effect : uint8_t {
-  results,   // more than rounding: the resumed run is refused
-  rounding,  // rounding only: the resumed run says so
+  results,   // by more than rounding: the program refuses the resume
+  rounding,  // by rounding only: the resumed run logs the difference
   nothing,
 };
 
@@ -33,17 +33,17 @@ struct Condition {
   bool met_by(const Options& options) const { return !holds || holds(options); }
 };
 
-// There is no default: a row without an effect does not compile.
+// The comparison of an option on resume. It has no default: a row without an effect does not compile.
 struct OnResume {
   constexpr OnResume(Effect e, Condition only = {}) : effect(e), condition(only) {}
   constexpr OnResume(Effect e, const char* entry) : effect(e), recorded_as(entry) {}
 
   Effect effect;
-  Condition condition = {};           // without it the option has no effect
-  const char* recorded_as = nullptr;  // the entry of the run state that is compared in place of the option; null: none
+  Condition condition = {};           // while it is not met, the option has no effect
+  const char* recorded_as = nullptr;  // entry of the run state that is compared instead of the option; null: none
 };
 
-// Where the value of an option goes: declares the option to `app`, which then writes the value to `options`.
+// Declares the option to `app`. Parsing then writes the value to its field of `options`.
 using Target = std::function<CLI::Option*(CLI::App& app, const std::string& name, Options& options)>;
 
 struct OptionRow {
@@ -51,12 +51,12 @@ struct OptionRow {
   Target target;
   OnResume on_resume;
   std::string help;
-  CLI::Validator check = {};  // of the value alone
-  // Without it the option has no meaning: it is refused if given, and config.toml leaves it out.
+  CLI::Validator check = {};  // checks the value alone
+  // While it is not met, the option has no meaning: the program refuses it if given, and config.toml omits it.
   Condition condition = {};
-  // What is wrong with the value beside other options, such as "must be below --epochs"; empty: nothing.
+  // Text of a conflict with other options, such as "must be below --epochs"; empty: no conflict.
   std::string (*conflict)(const Options&) = nullptr;
-  bool configurable = true;  // may stand in a configuration file
+  bool configurable = true;  // whether a configuration file may have it
 
   std::string text() const;  // help and condition
 };
@@ -66,7 +66,7 @@ struct OptionGroup {
   std::vector<OptionRow> rows;
 };
 
-// A number, a list of numbers, a text or a flag. `place`: auto&(Options&).
+// A number, a list of numbers, a text or a flag. `place`, an auto&(Options&), returns the field.
 template <class Place>
 Target to(Place place) {
   using Value = std::remove_reference_t<decltype(place(std::declval<Options&>()))>;
@@ -79,7 +79,7 @@ Target to(Place place) {
   };
 }
 
-// A flag that makes its bool false.
+// A flag that sets its bool to false.
 template <class Place>
 Target to_false(Place place) {
   return [=](CLI::App& app, const std::string& name, Options& options) {
@@ -87,7 +87,7 @@ Target to_false(Place place) {
   };
 }
 
-// A value of type Given, of which `set(Options&, const Given&)` makes more. It may throw Error(Exit::usage).
+// A value of type Given that `set(Options&, const Given&)` parses further. `set` may throw Error(Exit::usage).
 template <class Given, class Set>
 Target through(const char* default_value, Set set) {
   return [=](CLI::App& app, const std::string& name, Options& options) {
@@ -96,7 +96,7 @@ Target through(const char* default_value, Set set) {
   };
 }
 
-// One of these values, each under its name. `place`: auto&(Options&).
+// One of these values, by its name. `place`, an auto&(Options&), returns the field.
 template <class Value, class Place>
 Target one_of(const std::vector<std::pair<std::string, Value>>& values, Place place) {
   return [=](CLI::App& app, const std::string& name, Options& options) {
@@ -114,7 +114,7 @@ Target one_of(const std::vector<std::pair<std::string, Value>>& values, Place pl
   };
 }
 
-// CLI11's own checks of ranges let NaN pass.
+// Checks of a range, [from, to] and (0, to]. Both refuse NaN, which CLI11's own range checks accept.
 CLI::Validator number(double from, double to);
 CLI::Validator above_0(double to);
 

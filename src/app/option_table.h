@@ -10,10 +10,11 @@ namespace ddp {
 // In the order of --help, README and config.toml.
 const std::vector<OptionGroup>& option_table();
 
-// Makes `app` know each row, its help and its default, and --config. Parsing then writes to `options`.
+// Declares each row with its help and its default, and --config, to `app`. Parsing then writes to `options`.
 void declare(CLI::App& app, Options& options);
 
-// The groups of the other files, and what the learning rate takes from the options of other groups once all are parsed.
+// The groups of the other files. complete_schedule() runs after parsing: it sets the fields of the schedule that depend
+// on options of other groups.
 OptionGroup optimizer_options();
 OptionGroup learning_rate_options();
 void complete_schedule(Options& options);

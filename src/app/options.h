@@ -1,5 +1,5 @@
-// Everything a user can ask for, in the configs of the parts that use it. option_table.h has a row for each option.
-// Names of options follow torchvision's train.py, except that --batch-size is global.
+// All options of a run, in the configs of the classes that use them. option_table.h has a row for each option. The
+// names of options follow torchvision's train.py, except that --batch-size is global.
 #pragma once
 
 #include "app/device_config.h"
@@ -19,22 +19,22 @@ namespace ddp {
 struct NetworkConfig {
   std::string name = "lenet";
   Init init = {};
-  std::string init_from = {};             // a safetensors file; empty: initial weights
-  std::optional<bool> recompute_bn = {};  // statistics for evaluations; none: where there are batch norms
+  std::string init_from = {};             // safetensors file with the initial weights; empty: `init`
+  std::optional<bool> recompute_bn = {};  // recompute the statistics before evaluations; none: if there are batch norms
 };
 
 struct BatchConfig {
-  int64_t size = 256;                     // of a step, over all ranks and micro-batches
-  std::vector<double> rank_weights = {};  // empty: equal
+  int64_t size = 256;                     // samples of a step, over all ranks and micro-batches
+  std::vector<double> rank_weights = {};  // relative speed of each rank; empty: equal
 };
 
 struct RateScaling {
   RateScale kind = RateScale::none;
-  int64_t base_batch = 256;
+  int64_t base_batch = 256;  // global batch size for which --lr is right
 };
 
 struct CheckpointConfig {
-  int keep_last = 3;        // 0: all
+  int keep_last = 3;        // number of checkpoints to keep; 0: all
   std::string resume = {};  // "auto", a path, or empty
 };
 
@@ -45,12 +45,12 @@ struct OutputConfig {
   ProgressDisplay progress = ProgressDisplay::automatic;
 };
 
-// What to do in place of a training run.
+// Actions that replace a training run.
 struct ActionConfig {
   bool plan = false;
   bool doctor = false;
-  bool json = false;                        // the doctor's report
-  std::optional<int64_t> print_order = {};  // an epoch, from 1
+  bool json = false;                        // prints the doctor's report as JSON
+  std::optional<int64_t> print_order = {};  // epoch, from 1
 };
 
 struct Options {
@@ -60,7 +60,7 @@ struct Options {
   uint64_t seed = 0;
   RateScaling lr_scaling;
   ReplicaConfig replica;  // without batch sizes and seed
-  // Without the state to start from.
+  // Without the state at the start of the run.
   TrainConfig train{.check_every = 1000, .schedule = {}, .step = {}, .save_every = {.epochs = 1}};
   DeviceConfig device;
   TransportConfig transport;
@@ -68,9 +68,9 @@ struct Options {
   CheckpointConfig checkpoint;
   OutputConfig output;
   ActionConfig action;
-  std::string inject;  // a fault to rehearse
+  std::string inject;  // fault to inject; empty: none
 
-  std::string effective_config;              // TOML that --config reads
+  std::string effective_config;              // as TOML that --config reads
   std::map<std::string, std::string> named;  // the same values as text, such as "--lr" -> "0.2"
 };
 

@@ -15,8 +15,8 @@
 
 namespace ddp {
 
-// Writes model.safetensors and summary.json into the folder, and prints the closing line; rank 0 alone does either.
-// Throws Error(Exit::output).
+// Rank 0 writes model.safetensors and summary.json to the folder and prints the last line. All ranks call it. Throws
+// Error(Exit::output).
 void write_results(const std::string& model, const TrainReport& report, const Replica& replica,
                    const DistributedSampler& sampler, const Log& log, const std::filesystem::path& folder);
 

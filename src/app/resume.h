@@ -9,17 +9,18 @@
 
 namespace ddp {
 
-// The options whose rows say that they affect results, and those that affect rounding only, by name.
+// Values by name of the options whose rows have the effect results, and of those with the effect rounding.
 std::map<std::string, std::string> results_options(const Options& options);
 std::map<std::string, std::string> rounding_options(const Options& options);
 
 // Throws Error(Exit::usage) that names every option that would change the results, with both values.
 void require_same_results(const RunState& saved, const RunState& now, const std::string& checkpoint);
 
-// Whether the world size and the weights of ranks are the same, so that each rank has the same part of each batch.
+// Whether world size and rank weights are equal. Each rank then has the same shard of each batch.
 bool same_shards(const RunState& saved, const RunState& now);
 
-// The entries that make the rest of the run differ in rounding, such as "world size was 2, is 3"; empty: none.
+// Text of the differences that change the rounding of the rest of the run, such as "world size was 2, is 3"; empty:
+// none.
 std::string rounding_differences(const RunState& saved, const RunState& now);
 
 }  // namespace ddp

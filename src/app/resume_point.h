@@ -36,20 +36,20 @@ ResumePoint find_resume_point(const Options& options, MpiSession& session, Commu
 // Error(Exit::output).
 OutputFolder open_folder(const Options& options, ResumePoint& resume_point, int rank);
 
-// Whether the checkpoint of `resume_point` is of the run in `folder`. False on ranks other than 0.
+// Whether the checkpoint of `resume_point` belongs to the run in `folder`. False on ranks other than 0.
 bool is_same_run(const std::filesystem::path& folder, const ResumePoint& resume_point);
 
 // The settings of this run that a resumed run is compared with, as a RunState with no counters.
 RunState run_fingerprint(const Options& options, const Datasets& data, uint64_t data_fingerprint,
                          const Backend& backend, int threads, const Replica& replica, const AutotuneCache& autotune);
 
-// The text of the checkpoint's AutotuneCache where rank 0 has the same device, libraries and precision as then; else an
-// empty text. Collective over `world`, as above.
+// The text of the checkpoint's AutotuneCache if rank 0 has the same device, libraries and precision as at the
+// checkpoint; else an empty text. Collective over `world`, a communicator of host memory.
 std::string earlier_autotune(const ResumePoint& resume_point, const Backend& backend, Communicator& world);
 
-// Loads the weights and the state of the checkpoint, or initial ones, into the replica. `now`: this run's
-// run_fingerprint(). Returns the number of updates of the running statistics so far. Collective. Throws CollectiveError
-// where an option of `now` would change the results of the resumed run, or where the checkpoint cannot be read.
+// Loads the checkpoint, or the initial weights and state, into the replica. `now`: this run's run_fingerprint().
+// Returns the number of updates of the running statistics so far. Collective. Throws CollectiveError if an option of
+// `now` would change the results of the resumed run, or if the checkpoint cannot be read.
 int64_t restore_or_initialize(const Options& options, const ResumePoint& resume_point, const RunState& now,
                               Replica& replica, MpiSession& session, Communicator& world, const Log& log);
 

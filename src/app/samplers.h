@@ -1,4 +1,4 @@
-// Which samples a rank sees in training, in an evaluation, and before one for the statistics of batch norms.
+// The samplers of a rank: for training, for evaluation, and for the batch-norm statistics of an evaluation.
 #pragma once
 
 #include "app/options.h"
@@ -9,10 +9,10 @@
 
 namespace ddp {
 
-// --rank-weights, or 1 for each rank. Throws Error(Exit::usage) where there are not as many weights as ranks.
+// --rank-weights, or 1 for each rank. Throws Error(Exit::usage) if the number of weights is not the world size.
 std::vector<double> weights_of_ranks(const Options& options, int world);
 
-// The samplers of this rank. `norms`: whether the network has batch norms.
+// The samplers of this rank. `batch_norms`: whether the network has batch norms.
 Samplers make_samplers(const Options& options, const Datasets& data, bool batch_norms, int rank,
                        const std::vector<double>& weights);
 

@@ -7,8 +7,8 @@
 
 namespace ddp {
 
-// `step_timeout`: --step-timeout in seconds, 0 for no limit; none: automatic. It also limits start-up and saves where
-// it is longer than their own limits.
+// `step_timeout`: --step-timeout in seconds; 0: no limits; none: automatic. A time longer than the limits of start-up
+// and of saves replaces these too.
 WatchdogLimits limits_of(std::optional<double> step_timeout, int rank);
 
 }  // namespace ddp

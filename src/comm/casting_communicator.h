@@ -1,5 +1,5 @@
-// Sends gradients in bf16 over a communicator that sums what it is given. A decorator: sums and reduce-scatters of f32
-// spans inside `gradients` travel in `comm_buffer`; every other span travels as it is.
+// A decorator that sends gradients in bf16. all_reduce() and reduce_scatter() of an f32 span inside `gradients` run on
+// its bf16 copy in `comm_buffer`. All other collectives go to the inner communicator unchanged.
 #pragma once
 
 #include "comm/communicator.h"
@@ -12,15 +12,16 @@
 namespace ddp {
 
 struct GradientCast {
-  std::span<float> gradients;       // on the device
-  uint16_t* comm_buffer = nullptr;  // bf16 of the device, as many elements, at the same offsets
+  std::span<float> gradients;       // in device memory
+  uint16_t* comm_buffer = nullptr;  // bf16 in device memory: gradients.size() elements, same offsets
 
-  // Issue the conversion of [offset, offset + count) to the buffer, and back from it.
+  // Issue the cast of the elements [offset, offset + count) to comm_buffer, and back to `gradients`.
   std::function<void(int64_t offset, int64_t count)> cast_to_comm = {}, cast_from_comm = {};
 };
 
-// A span is cast to the buffer when its collective starts. wait() casts back what the collective left on this rank: of
-// a reduce-scatter this rank's part. Sequence numbers are those of `inner`, which outlives the result.
+// The start of a collective casts its span to the buffer. wait() casts the result back: for an all-reduce the whole
+// span, for a reduce-scatter this rank's part. A span that begins in `gradients` must end there. Sequence numbers are
+// those of `inner`, which outlives the result.
 std::unique_ptr<Communicator> make_casting_communicator(Communicator& inner, GradientCast cast);
 
 }  // namespace ddp

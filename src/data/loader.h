@@ -1,5 +1,5 @@
-// Reads a rank's batches ahead of their use, in a thread of its own, into a ring of slots that is allocated once. What
-// the thread throws is thrown again by next().
+// Reads a rank's batches ahead of their use, in its own thread, into a ring of slots that is allocated once. next()
+// rethrows an exception of the thread.
 #pragma once
 
 #include "data/dataset.h"
@@ -16,7 +16,7 @@
 
 namespace ddp {
 
-// plan.size samples in the loader's memory.
+// A batch of plan.size samples in the loader's memory.
 struct HostBatch {
   const uint8_t* images = nullptr;  // HWC; null where the loader does not read them
   const int32_t* labels = nullptr;
@@ -26,21 +26,20 @@ struct HostBatch {
 
 struct LoaderConfig {
   bool images = true;  // whether images are read
-  int keep = 1;        // how many batches stay valid, the newest included
+  int keep = 1;        // number of batches that stay valid, the newest included
 };
 
 class Loader {
  public:
-  // Yields the batches of steps [first, end), counted over all epochs from 0, every micro-batch by itself. The data,
-  // the sampler and the memory, in which the ring lies, outlive it.
+  // Yields the batches of steps [first, end), counted over all epochs from 0; each micro-batch is a batch. The ring
+  // lies in `memory`. Data, sampler and memory outlive the loader.
   Loader(const Dataset& data, const DistributedSampler& sampler, int64_t first, int64_t end, Memory& memory,
          const LoaderConfig& config = {});
   ~Loader();
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  // The next batch; it stays valid until `keep` more calls have been made. Calling it more often than there are batches
-  // is a bug.
+  // The next batch. It stays valid until `keep` more calls. A call after the last batch throws Error(Exit::internal).
   const HostBatch& next();
 
  private:
@@ -58,9 +57,9 @@ class Loader {
   const DistributedSampler& sampler_;
   const int64_t first_, end_;  // micro-batches over all epochs
   const LoaderConfig config_;
-  std::vector<Slot> ring_;  // batch i of the range lies in slot i mod slots()
+  std::vector<Slot> ring_;  // batch i of [first_, end_) is in slot i mod slots()
 
-  std::mutex mutex_;  // guards the five below
+  std::mutex mutex_;  // guards the members below, up to error_
   std::condition_variable room_, ready_;
   int64_t produced_ = 0, taken_ = 0, released_ = 0;  // batches, released_ <= taken_ <= produced_
   bool producer_sleeps_ = false;

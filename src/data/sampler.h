@@ -17,29 +17,31 @@ struct Range {
 };
 
 // Divides 0..count-1 among the ranks in proportion to `weights` (one for each rank, finite and > 0) and returns the
-// part of `rank`. The parts are contiguous, in rank order, disjoint and complete. With equal weights their sizes differ
-// by at most one.
+// shard of `rank`. The shards are contiguous, in rank order, disjoint and complete. With equal weights their sizes
+// differ by at most one.
 Range shard_range(int64_t count, int rank, std::span<const double> weights);
 
 enum class Order { shuffled, sequential };
 
 class DistributedSampler {
  public:
-  // Each global batch is cut into `micro_batches` parts, which a step processes one after another. Each part is divided
-  // among the ranks in proportion to `weights`. global_batch: samples of one optimizer step over all ranks.
+  // Each global batch is cut into `micro_batches` micro-batches, which a step processes one after another. Each is
+  // divided among the ranks in proportion to `weights`. global_batch: samples of one optimizer step over all ranks.
   DistributedSampler(int64_t samples, int64_t global_batch, Order order, uint64_t seed, int rank,
                      std::vector<double> weights, int micro_batches = 1);
 
   int64_t samples() const;
   int64_t steps_per_epoch() const;  // ceil(samples / global batch)
   int micro_batches() const;
-  int64_t global_batch_size(int64_t step) const;     // of step 0..steps_per_epoch-1 of an epoch
-  Range micro_batch(int64_t step, int micro) const;  // as positions in the epoch's order
-  Range shard(int64_t step, int micro = 0) const;    // of this rank, the same
-  BatchPlan plan(int64_t micro_batch) const;         // of this rank; micro-batches count over all epochs, from 0
-  int64_t sample(int64_t epoch, int64_t position) const;
-  std::vector<int64_t> local_batch_sizes() const;  // the distinct sizes > 0 of this rank's shards, ascending
-  int64_t largest_shard() const;                   // of them, at least 1
+
+  // `step` counts within the epoch, from 0 to steps_per_epoch() - 1.
+  int64_t global_batch_size(int64_t step) const;
+  Range micro_batch(int64_t step, int micro) const;       // positions in the order of the epoch, over all ranks
+  Range shard(int64_t step, int micro = 0) const;         // this rank's positions in the order of the epoch
+  BatchPlan plan(int64_t micro_batch) const;              // `micro_batch` counts over all epochs, from 0
+  int64_t sample(int64_t epoch, int64_t position) const;  // index in the data set
+  std::vector<int64_t> local_batch_sizes() const;         // distinct sizes > 0 of this rank's shards, ascending
+  int64_t largest_shard() const;                          // largest of local_batch_sizes(); 1 if there is none
 
  private:
   int64_t samples_, global_batch_;

@@ -3,8 +3,8 @@
 //   | parameter 0 | parameter 1 | ... | parameter P-1 | padding | trailer |
 //   | bucket 0    | bucket 1 ...      | last bucket             |         |
 //
-// Parameters lie in reverse order of the forward pass, so backprop completes bucket 0 first. The tail contains the
-// other numbers that a step sums: batch-norm sums, then the ticket.
+// Parameters lie in reverse order of the forward pass, so backprop completes bucket 0 first. The trailer contains
+// the other numbers that a step sums: batch-norm sums, then the ticket.
 #pragma once
 
 #include <cstdint>
@@ -32,28 +32,30 @@ struct BucketPlan {
   std::vector<int64_t> parameter_counts;
   std::vector<Bucket> buckets;  // in launch order
   int64_t gradients = 0;        // elements of all parameters, without padding
-  int64_t padded = 0;           // the same rounded up to a multiple of the world size; the trailer starts here
-  int64_t total = 0;            // with the trailer
-  int64_t trailer() const { return total - padded; }
+  int64_t padded = 0;           // `gradients` rounded up to a multiple of the world size; the trailer starts here
+  int64_t total = 0;            // `padded` and the trailer
+  int64_t trailer() const { return total - padded; }  // elements of the trailer
   int bucket_of(ParameterId id) const;
   uint64_t hash() const;  // equal plans have equal hashes, on every machine
 };
 
+// parameter_counts: elements of each parameter in flat-buffer order. The last bucket has at most a sixteenth of all
+// elements, or one parameter. Throws Error(Exit::usage) for a cap of 0 or below.
 BucketPlan plan_buckets(std::span<const int64_t> parameter_counts, int world_size, int64_t trailer_elements,
                         const BucketCaps& caps);
 
-// A rank's share of a bucket where the optimizer's state is sharded (ZeRO stage 1): each of `world` ranks has an equal
-// share of every bucket, in rank order. The share, and its state, begin at a multiple of 64 bytes.
+// The part of a bucket that a rank updates when optimizer state is sharded (ZeRO stage 1): each of `world` ranks has an
+// equal partition of every bucket, in rank order. The partition and its state begin at multiples of 64 bytes.
 struct Partition {
   int64_t begin = 0, count = 0;  // elements of the flat buffer
-  int64_t state = 0;             // its first element in the rank's state, where partitions follow one another
+  int64_t state = 0;             // offset in the rank's optimizer state, which holds its partitions without gaps
   friend bool operator==(const Partition&, const Partition&) = default;
 };
 
-// Sharding needs the count of every parameter, with the gap behind it, to be a multiple of this.
+// With sharded state, the count of every parameter, its padding included, must be a multiple of this.
 constexpr int64_t partition_alignment(int world) { return 16 * int64_t{world}; }
 
-// One for each bucket of a plan whose parameters are aligned so.
+// The rank's partition of each bucket. The plan's parameter counts must be multiples of partition_alignment(world).
 std::vector<Partition> partitions_of(const BucketPlan& plan, int rank, int world);
 
 }  // namespace ddp

@@ -13,15 +13,15 @@
 namespace ddp {
 
 struct ReducerConfig {
-  // Whether each rank then has the sums of its partitions only (partitions_of), and anything elsewhere.
+  // Reduce-scatter: afterwards each rank has the sums of its partitions (partitions_of); other gradients are undefined.
   bool sharded = false;
-  // Whether one collective sums the last bucket and the trailer. Otherwise, and where sharded, the trailer has a
-  // collective of its own behind the buckets; it is never sharded.
+  // One collective sums the last bucket and the trailer. If false, or with `sharded`, the trailer has its own
+  // all-reduce after the buckets.
   bool trailer_in_last_bucket = true;
 };
 
-// Called once for each launch and for the wait behind them, with a number: the collectives count from 0, the wait has
-// the number collectives(). It calls `run` once.
+// Called for each launch, with the number of the collective from 0, and for the wait after all launches, with the
+// number collectives(). The hook calls `run` once.
 using LaunchHook = std::function<void(int number, const std::function<void()>& run)>;
 
 class Reducer {
@@ -29,12 +29,12 @@ class Reducer {
   // `flat` has plan.total elements. Plan, communicator and buffer outlive the reducer.
   Reducer(const BucketPlan& plan, Communicator& communicator, std::span<float> flat, const ReducerConfig& config = {});
 
-  // A new step: no gradient is ready.
+  // Begins a step: no gradient is ready.
   void begin();
-  // The gradient of `id` is issued and final for this step. Throws Error(Exit::internal) on the second call.
+  // The gradient of `id` is issued and final for this step. Throws Error(Exit::internal) on a second call in the step.
   void ready(ParameterId id);
-  // Launches the trailer, and orders later device work after all sums. Throws Error(Exit::internal) that names a
-  // parameter whose gradient was not ready.
+  // Launches the collective of the trailer and orders later device work after all sums. Throws Error(Exit::internal)
+  // that names the parameter if a gradient is not ready.
   void finish();
 
   const LaunchHook& launch_hook() const { return hook_; }
@@ -42,11 +42,11 @@ class Reducer {
 
   bool sharded() const { return config_.sharded; }
   bool trailer_in_last_bucket() const { return config_.trailer_in_last_bucket; }
-  // Collectives of a step: the buckets, and the trailer's own; and how many of them this step has launched.
+  // Number of collectives of a step: one for each bucket, then the trailer's own, if any.
   int collectives() const { return static_cast<int>(pending_.size()); }
-  int launched() const { return launched_; }
+  int launched() const { return launched_; }  // number of collectives that this step has launched
 
-  // Starts one collective between steps and waits for it: to measure it.
+  // Runs one collective between steps and waits for it, to measure it.
   void run_alone(int collective) { communicator_.wait(start(collective)); }
 
  private:
@@ -60,7 +60,7 @@ class Reducer {
   const std::span<float> flat_;
   const ReducerConfig config_;
   std::vector<char> announced_;  // by parameter, the trailer last
-  std::vector<int> pending_;     // announcements that a collective waits for
+  std::vector<int> pending_;     // by collective: announcements that it waits for
   LaunchHook hook_;
   Communicator::Sequence last_ = 0;
   int launched_ = 0;

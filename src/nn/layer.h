@@ -25,30 +25,30 @@ using AllReduceFn = std::function<void(float* values, int64_t count)>;
 
 // The flat buffers of one rank, in device memory. They outlive the model.
 struct ModelMemory {
-  const float* weights = nullptr;
-  float* gradients = nullptr;      // as parameters_of() lays them out
-  float* bn_batch_sums = nullptr;  // of batch norms: the sums of this rank, as batch_norm_states_of() lays them out
-  const float* running_stats = nullptr;  // of batch norms, laid out alike: the centre of the sums in training
+  const float* weights = nullptr;        // in the layout of parameters_of()
+  float* gradients = nullptr;            // in the same layout
+  float* bn_batch_sums = nullptr;        // this rank's sums of all batch norms, in the layout of batch_norm_states_of()
+  const float* running_stats = nullptr;  // of all batch norms, in the same layout; means are the centres of the sums
   float* loss_stats = nullptr;           // two values: sum of losses, number of correct predictions
   const uint32_t* epoch = nullptr;       // one value, for dropout
 };
 
 struct ModelConfig {
-  bool sync_bn = false;    // training normalises by statistics of the global batch, not of this rank's shard
+  bool sync_bn = false;    // training normalises over the micro-batch of all ranks, not over this rank's shard
   AllReduceFn all_reduce;  // null with one rank
   float label_smoothing = 0;
   uint64_t seed = 0;  // seed of dropout
 };
 
-// Arguments that all layers share in one pass over one shard.
+// Arguments that all layers share in one pass over one batch.
 struct Pass {
   enum class Kind { train, precise_bn, evaluate };  // precise_bn: a training forward pass that collects statistics
   Kind kind = Kind::evaluate;
   DeviceBatch batch;
-  Gradient mode = Gradient::overwrite;   // of gradients and statistics
-  const float* running_stats = nullptr;  // running statistics: the centre of sums, and what evaluation normalises by
-  const uint32_t* epoch = nullptr;       // on the device
-  const GradientReady* gradient_ready = nullptr;  // null where a later micro-batch adds to the gradients
+  Gradient mode = Gradient::overwrite;            // for gradients, batch-norm sums and loss_stats
+  const float* running_stats = nullptr;           // means are the centres of the sums; evaluation normalises by both
+  const uint32_t* epoch = nullptr;                // in device memory
+  const GradientReady* gradient_ready = nullptr;  // null if a later micro-batch adds to the gradients
 };
 
 struct LayerValues {
@@ -76,7 +76,7 @@ class Layer {
   virtual void backward(const LayerValues& values, const Tensor& more, const Tensor& dy, const Tensor& dx,
                         const Pass& pass) = 0;
 
-  // For a rank whose shard is empty: the same collectives and announcements as above. Gradients are not touched.
+  // For a rank with an empty batch: the same collectives and announcements as above. Gradients are not touched.
   virtual void forward_empty(const Pass&) {}
   virtual void backward_empty(const Pass& pass) { announce(pass); }
 

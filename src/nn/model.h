@@ -19,7 +19,7 @@ namespace ddp {
 
 class Model {
  public:
-  // Later calls run one of these batch sizes, or an empty shard. `parameters` and `batch_norms` belong to `network`.
+  // Later calls run batches of these sizes, or empty ones. `parameters` and `batch_norms` belong to `network`.
   // The device, the ops and the memory outlive the model. Throws Error(Exit::model) if the network does not end in one
   // value per class, or if two paths that meet have different formats.
   Model(const Network& network, std::span<const Parameter> parameters, std::span<const BatchNormState> batch_norms,
@@ -29,18 +29,20 @@ class Model {
   // Call this after each change of the weights, before the next pass.
   void bind();
 
-  // One pass forward and back. The loss is divided as core/batch_plan.h says. The first micro-batch of a step writes
-  // gradients, statistics and loss_stats (ops/ops.h), later ones add to them. Calls `gradient_ready` for each parameter
-  // when its gradient is final; it is empty in all micro-batches but the last.
-  // An empty batch makes the collectives and calls of the others, in their order. As the first micro-batch it zeroes
-  // the statistics, but neither gradients nor loss_stats.
+  // Forward and backward pass. The loss is the sum over samples, divided by batch.plan.step_size. The first micro-batch
+  // of a step overwrites gradients, batch-norm sums and loss_stats (ops/ops.h); later ones add to them. Calls
+  // `gradient_ready` for each parameter when its gradient is final. Only the last micro-batch of a step has one.
+  //
+  // A rank with an empty batch makes the same collectives and calls in the same order. In the first micro-batch it
+  // zeroes the batch-norm sums, but neither gradients nor loss_stats.
   void forward_backward(const DeviceBatch& batch, const GradientReady& gradient_ready = {});
 
-  // Forward only, as in training: writes or adds to the statistics. Every rank calls it, with an empty batch too.
+  // Forward pass only, as in training. Overwrites the batch-norm sums or adds to them. Collective: ranks with an empty
+  // batch call it too.
   void precise_bn(const DeviceBatch& batch, Gradient mode);
 
-  // Forward only, normalised by `running_stats`. Overwrites loss_stats; the loss has no label smoothing. The batch is
-  // not empty.
+  // Forward pass only; batch norms normalise by `running_stats`. Overwrites loss_stats, without label smoothing. The
+  // batch must not be empty.
   void evaluate(const DeviceBatch& batch, const float* running_stats, float* loss_stats);
 
   ImageShape input() const { return input_image_; }

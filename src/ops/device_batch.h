@@ -1,5 +1,5 @@
-// This rank's part of a micro-batch, in device memory. Sample i is image ids[i] of `images` and label ids[i] of
-// `labels`, or image and label i where `ids` is null.
+// This rank's shard of a micro-batch, in device memory. Sample i has image ids[i] of `images` and label ids[i] of
+// `labels`, or image and label i if `ids` is null.
 #pragma once
 
 #include "core/batch_plan.h"
@@ -12,13 +12,13 @@ struct DeviceBatch {
   const uint8_t* images = nullptr;  // HWC, one after another
   const int32_t* labels = nullptr;
   const int32_t* ids = nullptr;   // null is legal
-  const int32_t* keys = nullptr;  // indices in the data set: the randomness of dropout is keyed by them
+  const int32_t* keys = nullptr;  // indices in the data set, the keys of dropout's random numbers
   int64_t size = 0;               // samples; ops need at least 1
 
   BatchPlan plan = {};      // ops ignore it
-  bool uncaptured = false;  // true: the work on it is issued anew, never replayed from a graph
+  bool uncaptured = false;  // true: work on this batch is issued, not replayed from a graph
 
-  int64_t id(int64_t i) const { return ids ? ids[i] : i; }  // where the device is the host
+  int64_t id(int64_t i) const { return ids ? ids[i] : i; }  // only if the device is the host
 };
 
 }  // namespace ddp

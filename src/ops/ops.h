@@ -43,7 +43,7 @@ class Ops {
   // Copies values to another format. Padding follows device/format.h. Not in place.
   virtual void reorder(const Tensor& from, const Tensor& to) = 0;
 
-  // x = pixels / 255 for x.shape.n = samples.size images of shape `image`. If x has a smaller shape, it gets their top
+  // x = pixels / 255 for x.shape.n = batch.size images of shape `image`. If x has a smaller shape, it gets their top
   // left part. Lanes past n become 0.
   virtual void normalize(const DeviceBatch& batch, const ImageShape& image, const Tensor& x) = 0;
 
@@ -54,15 +54,15 @@ class Ops {
   // y = a + b; all have the same format and type. y may be a or b.
   virtual void add(const Tensor& a, const Tensor& b, const Tensor& y) = 0;
 
-  // For y from x and, with the same arguments, for dx from dy. In place is allowed.
+  // Computes y from x; backward makes the same call with dy and dx. In place is allowed.
   virtual void dropout(const Dropout& dropout, const Tensor& x, const DeviceBatch& batch, const Tensor& y) = 0;
 
   // Softmax cross-entropy over the channels of `logits` (1 x 1 x classes), in the numerically safe form
   //   loss_i = log(sum_k exp(z_ik - max_i)) - (z_i,label - max_i).
-  // stats[0] = sum of loss_i, stats[1] = number of samples whose largest logit (the first of equal ones) is the
-  // label; `mode` says whether both are overwritten or added to. With dlogits: (softmax - target) * scale, 0 in lanes
-  // past n; dlogits may be logits. The target is (1 - smoothing) * onehot + smoothing / classes, and loss_i then
-  // - sum_k target_ik * log softmax_ik, as in torch.nn.CrossEntropyLoss(label_smoothing).
+  // stats[0] = sum of loss_i; stats[1] = number of samples whose largest logit (the first of equal ones) is the label.
+  // `mode` holds for both. dlogits = (softmax - target) * scale, and 0 in lanes past n; dlogits may be logits. With
+  // smoothing, target = (1 - smoothing) * onehot + smoothing / classes and loss_i = - sum_k target_ik * log softmax_ik,
+  // as in torch.nn.CrossEntropyLoss(label_smoothing).
   virtual void softmax_cross_entropy(const Tensor& logits, const DeviceBatch& batch, float* stats) = 0;  // overwrites
   virtual void softmax_cross_entropy_backward(const Tensor& logits, const DeviceBatch& batch, float scale,
                                               float smoothing, const Tensor& dlogits, float* stats, Gradient mode) = 0;

@@ -1,14 +1,14 @@
 // The optimizer step: one pass over the flat buffers, which reads gradients once and writes weights and state once.
-// With g the gradient times gradient_scale, d the weight decay (0 for tensors without it) and r the learning rate:
+// With g the gradient times gradient_scale, d the weight decay (0 for tensors without it) and lr the learning rate:
 //
 //   decay      decoupled: w -= lr * d * w first; else g += d * w first
-//   sgd        without momentum: w -= lr * g. Else m = momentum * m + g, and w -= lr * (nesterov ? g + momentum * m :
-//   m)
+//   sgd        without momentum: w -= lr * g
+//              else m = momentum * m + g, w -= lr * (nesterov ? g + momentum * m : m)
 //              (PyTorch's torch.optim.SGD with dampening 0)
 //   adam       m = b1 * m + (1 - b1) * g, v = b2 * v + (1 - b2) * g^2,
-//              w -= r / (1 - b1^t) * m / (sqrt(v / (1 - b2^t)) + epsilon)   (Kingma and Ba, 2015; torch.optim.Adam, and
-//              AdamW of Loshchilov and Hutter, 2019, where decoupled)
-//   lars       m = momentum * m + r * l * (g + d * w), w -= m, where l = trust * |w| / (|g| + d * |w|) over the whole
+//              w -= lr / (1 - b1^t) * m / (sqrt(v / (1 - b2^t)) + epsilon)   (Kingma and Ba, 2015; torch.optim.Adam,
+//              and AdamW of Loshchilov and Hutter, 2019, where decoupled)
+//   lars       m = momentum * m + lr * l * (g + d * w), w -= m, where l = trust * |w| / (|g| + d * |w|) over the whole
 //              tensor if it has weight decay and both norms are above 0, else l = 1; always coupled
 //              (You, Gitman and Ginsburg, 2017, algorithm 1)
 #pragma once
@@ -56,7 +56,7 @@ struct OptimizerPart {
   std::array<float*, 2> state = {};
 };
 
-// A plan. lars works on the whole buffer only.
+// A plan. lars accepts only the whole buffer as a part.
 class OptimizerOp {
  public:
   virtual ~OptimizerOp() = default;

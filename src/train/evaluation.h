@@ -24,13 +24,13 @@ struct Evaluation {
 
 class Evaluator {
  public:
-  // `sampler` is sequential over `data`. With `precise_bn` batch norms use its statistics, else the running ones.
-  // All of these outlive it.
+  // `sampler` is sequential over `data`. Batch norms use the statistics of `precise_bn`, without it the running ones.
+  // All arguments outlive the evaluator.
   Evaluator(Replica& replica, DeviceDataset& data, const DistributedSampler& sampler, PreciseBn* precise_bn = nullptr);
 
-  // Collective. Calls `go_on` before each batch; it returns the same value on all ranks, and false ends the run with no
-  // result. Throws CollectiveError(Exit::internal) unless the ranks together have seen as many samples as the data set
-  // has.
+  // Collective. Calls `go_on` before each batch; it returns the same value on all ranks. If it returns false, run()
+  // ends and returns nullopt. Throws CollectiveError(Exit::internal) if the ranks together have not seen as many
+  // samples as the data set has.
   std::optional<Evaluation> run(const std::function<bool()>& go_on);
   Evaluation run() {
     return *run([] { return true; });
@@ -41,7 +41,7 @@ class Evaluator {
   DeviceDataset& data_;
   const DistributedSampler& sampler_;
   PreciseBn* precise_bn_;
-  Buffer stats_, host_stats_;  // loss and correct count of one step; of all steps
+  Buffer stats_, host_stats_;  // loss and correct count: of one step on the device; of each step on the host
   std::unique_ptr<GraphCache> graphs_;
 };
 

@@ -1,5 +1,5 @@
-// Faults on purpose, to rehearse what a run does about them. A testing aid: decorators of what a run uses anyway, so
-// that no part of training knows of faults.
+// Injects faults, to test the reactions of a run. Decorators of the batch source, the launch hook and the checkpoint
+// writer inject them, so the code of training has no branch for faults.
 #pragma once
 
 #include "train/prefetcher.h"
@@ -13,7 +13,7 @@ namespace ddp {
 
 struct Replica;
 
-// What --inject says: rank=3,step=17,kind=hang
+// The value of --inject, such as rank=3,step=17,kind=hang.
 struct FaultInjection {
   enum class Kind : uint8_t { kill, hang, slow, nan, bitflip, enospc, exit };
   int rank = 0;
@@ -21,18 +21,19 @@ struct FaultInjection {
   Kind kind = Kind::kill;
 };
 
-// Rank and step are optional. Throws Error(Exit::usage) that names what is wrong with the text.
+// Rank and step are optional. Throws Error(Exit::usage) that names the mistake in the text.
 FaultInjection parse_fault_injection(std::string_view text);
 
-// Wraps the source of a run's batches, from step done + 1 on. When a step gets its first batch: kill ends the process
-// with SIGKILL, exit with _exit(0), hang sleeps for ever, slow sleeps 200 ms in this and every later step, bitflip
-// flips a bit of a weight on the device. nan wraps the launch hook of the replica's reducer too, and puts NaN into the
-// first bucket of the step before the hook scans it; no graph replays that step. On another rank: `next` itself.
+// Returns `next`, the source of batches from step done + 1 on, with the fault; on another rank `next` itself. When the
+// step of the fault gets its first batch: kill ends the process with SIGKILL, exit with _exit(0), hang sleeps forever,
+// slow sleeps 200 ms in this and every later step, bitflip flips a bit of a weight on the device. nan also wraps the
+// launch hook of the replica's reducer and puts NaN into the first bucket of the step before that hook runs. No graph
+// replays that step. The replica outlives the result.
 NextBatch with_fault(const FaultInjection& fault, Replica& replica, int64_t done, NextBatch next);
 
 // For CheckpointWriterConfig::about_to_write: enospc throws Error(Exit::output) once, for the first file of a
-// checkpoint of its step or a later one. The path has a folder such as "step-00001234". Empty for other kinds and
-// ranks.
+// checkpoint of its step or of a later one. The path contains a folder such as "step-00001234". Returns an empty
+// function for other kinds and ranks.
 std::function<void(const std::filesystem::path&)> full_disk(const FaultInjection& fault, int rank);
 
 }  // namespace ddp

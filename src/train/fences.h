@@ -1,4 +1,4 @@
-// Who takes which fence slots of a device (device/device.h).
+// The fence slots (device/device.h) of each user in train and of the transport.
 #pragma once
 
 #include "comm/staged.h"
@@ -9,7 +9,8 @@ namespace ddp {
 inline constexpr int kStepsInFlight = 2, kStepSlots = kStepsInFlight + 1;
 inline constexpr int kStepFences = 0, kTrainingFences = kStepFences + kStepSlots;
 inline constexpr int kEvaluationFences = kTrainingFences + Prefetcher::kFences;
-inline constexpr int kTransportFences = kEvaluationFences + Prefetcher::kFences;  // of two communicators
+inline constexpr int kTransportFences =
+    kEvaluationFences + Prefetcher::kFences;  // kStagedFences each for two communicators
 static_assert(kTransportFences + 2 * kStagedFences <= Device::kFences);
 
 }  // namespace ddp

@@ -1,5 +1,5 @@
-// The steps that are issued and whose results are not read yet: at most kStepsInFlight, in order. Each has a copy of
-// the step's block on the host.
+// The issued steps whose results the host has not read yet: at most kStepsInFlight, in order. Each has a copy of the
+// StepBlock on the host.
 #pragma once
 
 #include "device/buffer.h"
@@ -23,25 +23,26 @@ class InFlightSteps {
   bool empty() const { return issued_ == retired_; }
   int64_t issued() const { return issued_; }
   int64_t retired() const { return retired_; }
-  int64_t skipped_in_a_row() const { return skipped_in_a_row_; }  // of the retired steps
+  int64_t skipped_in_a_row() const { return skipped_in_a_row_; }  // up to retired()
 
-  // A new step, the one after issued(): its ticket, scalars and epoch go to the device. Returns its result, as far as
-  // it is known.
+  // Begins step issued() + 1: uploads its ticket, scalars and epoch. Returns its result with step and epoch; retire()
+  // sets the other fields, except lr, which the caller sets.
   StepResult& push(const BatchPlan& plan, const OptimizerScalars& scalars);
 
-  // Behind the work of the newest step: its block comes back.
+  // Downloads the block of the newest step, after all of its work was issued. `data_ms`: StepResult::data_ms.
   void download(double data_ms);
 
-  void await_oldest();  // blocks until the device has ended the oldest step
+  void await_oldest();  // blocks until the device has finished the oldest step
 
-  // The result of the oldest step, which has been awaited. Every rank gets the same result, or the same
-  // CollectiveError: a rank is at another step (Exit::communication), or more steps in a row than skip_limit had NaN or
-  // infinity (Exit::numerics).
+  // Returns the result of the oldest step; call await_oldest() first. Every rank gets the same loss, samples, request
+  // and `skipped`, or throws the same CollectiveError: Exit::communication if a rank is at another step or samples are
+  // missing; Exit::numerics if the loss is not finite although all gradients are, or if more than skip_limit
+  // consecutive steps were bad.
   StepResult retire();
 
  private:
   struct Slot {
-    Buffer memory;  // of the host
+    Buffer memory;  // of the block, on the host
     StepResult result;
     int64_t expected_samples = 0;
   };

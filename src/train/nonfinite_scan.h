@@ -1,5 +1,5 @@
-// Looks for NaN and infinity in what this rank is about to sum. A launch hook: it looks before the sum, so that the
-// ticket can tell whose they were.
+// Searches this rank's gradients and batch-norm sums for NaN and infinity. A launch hook, because it must run before
+// the sum over ranks: so the ticket can name the rank.
 #pragma once
 
 #include "ddp/reducer.h"
@@ -8,8 +8,8 @@ namespace ddp {
 
 struct Replica;
 
-// Marks this rank's slot of the ticket with the first bucket, or the batch norms, in which a value is not finite. The
-// replica outlives the hook.
+// Before each launch, marks this rank's `bad` slot of the ticket with the bucket, or with kBadStatistics, in which a
+// value is not finite; the first mark stays. The replica outlives the hook.
 LaunchHook nonfinite_scan(const Replica& replica);
 
 }  // namespace ddp

@@ -1,6 +1,5 @@
-// What a step does after its gradients are summed: it clips them and updates the weights. Where sharded (ZeRO stage 1),
-// each rank holds the optimizer's state of its partitions only, updates these, and the ranks gather the weights. It
-// owns the state.
+// Clips the summed gradients and updates the weights. Owns the optimizer's state. If sharded (ZeRO stage 1), each rank
+// holds the state of its partitions only and updates only these; then the ranks gather the weights.
 #pragma once
 
 #include "comm/communicator.h"
@@ -19,8 +18,8 @@ namespace ddp {
 
 struct OptimizerConfig {
   OptimizerDesc optimizer = {};
-  double max_grad_norm = 0;  // of all gradients together; 0: they are not clipped
-  bool sharded = false;      // as the Reducer is; not with lars, which needs whole tensors
+  double max_grad_norm = 0;  // largest norm of all gradients together; 0: no clipping
+  bool sharded = false;      // as ReducerConfig::sharded; not with lars, which needs whole tensors
 };
 
 // The flat buffers of one rank, on the device: plan.padded elements each.
@@ -32,28 +31,29 @@ struct FlatBuffers {
 
 class Optimizer {
  public:
-  // State is zero. The tensors lie where the plan's parameters do. Buffers, plan, device, ops and communicator outlive
-  // this.
+  // State is zero. Tensor i lies at the offset of the plan's parameter i. Buffers, plan, device, ops and communicator
+  // outlive the optimizer.
   Optimizer(const OptimizerConfig& config, std::span<const OptimizerTensor> tensors, const FlatBuffers& flat,
             Device& device, Ops& ops, Communicator& communicator);
 
-  // Issues the update, ordered after the sums; a graph may capture it. `scalars` and `skip` lie on the device; clipping
-  // overwrites gradient_scale. Where a value of `skip` is not 0, on all ranks alike, weights and state stay.
+  // Issues the update, ordered after the device work so far; a graph may capture it. `scalars` and `skip` are in device
+  // memory; clipping overwrites gradient_scale. If a value of `skip` is not 0, weights and state do not change; `skip`
+  // is equal on all ranks. Collective if sharded.
   void step(OptimizerScalars* scalars, std::span<const float> skip);
-  int collectives() const;  // that step() starts
+  int collectives() const;  // number of collectives that step() starts
 
-  // For step 1, 2, ...; a skipped step counts.
+  // `step` is 1, 2, ...; a skipped step counts.
   OptimizerScalars scalars_for(double lr, int64_t step) const;
 
-  // The state, by the names that PyTorch's optimizers give it, in the order of the flat buffer: plan.gradients values;
-  // loaded, they may come without the gap behind the last tensor.
-  // Both wait for the device; downloading is collective where it is scattered, and every rank gets the whole.
+  // State buffer k, with its name in PyTorch's optimizers: plan.gradients values in the order of the flat buffer.
+  // load_state() also accepts values without the gap after the last tensor. Both wait for the device. If sharded,
+  // download_state() is collective and every rank gets the whole buffer.
   int states() const { return config_.optimizer.states(); }
   std::string_view state_name(int k) const;
   bool downloads_together() const { return config_.sharded; }
   std::vector<float> download_state(int k);
   void load_state(int k, std::span<const float> values);
-  size_t state_bytes() const;  // of this rank, all states
+  size_t state_bytes() const;  // of all state buffers of this rank
 
  private:
   void update(const Partition& partition, const OptimizerScalars* scalars, std::span<const float> skip);

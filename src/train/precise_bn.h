@@ -1,7 +1,7 @@
 // Precise batch norm: recomputes the statistics of all batch norms with the current weights, over the first samples of
 // a data set. Forward passes normalise each global batch by its own mean and variance over all ranks, so that the
-// result does not depend on the world size. The statistics go into the replica's evaluation_state(); training state is
-// not changed.
+// result does not depend on the world size. The statistics go into the replica's eval_stats(). No training state
+// changes.
 #pragma once
 
 #include "data/sampler.h"
@@ -20,12 +20,12 @@ class PreciseBn {
  public:
   static constexpr int64_t kSamples = 12800;  // more samples do not change the accuracy visibly
 
-  // `sampler` is sequential over the first sampler.samples() samples of `data`. `limit_bytes`: see DeviceDataset. Replica
-  // and data outlive it.
+  // `sampler` is sequential over the first sampler.samples() samples of `data`. `limit_bytes`: see DeviceDataset.
+  // Replica and data outlive this object.
   PreciseBn(Replica& replica, const Dataset& data, const DistributedSampler& sampler, size_t limit_bytes);
 
-  // Collective. Calls `go_on` before each batch; it returns the same value on all ranks. Where it returns false, run()
-  // returns false at once and the evaluation_state() is not valid.
+  // Collective. Calls `go_on` before each batch; it returns the same value on all ranks. If it returns false, run()
+  // returns false at once and eval_stats() is not valid.
   bool run(const std::function<bool()>& go_on = [] { return true; });
   int64_t samples() const { return sampler_.samples(); }
 

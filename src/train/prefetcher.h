@@ -16,8 +16,9 @@ using NextBatch = std::function<const DeviceBatch&()>;
 
 class Prefetcher {
  public:
-  // Yields the micro-batches of steps [first, end), counted over all epochs from 0. One prefetcher at a time may use
-  // `data`. Data and sampler outlive it. Takes the fences of the device from first_fence to first_fence + kFences - 1.
+  // Yields the batches of steps [first, end), counted over all epochs from 0; each micro-batch is a batch. Only one
+  // prefetcher at a time may use `data`. Data and sampler outlive the prefetcher. Uses the device's fences from
+  // first_fence to first_fence + kFences - 1.
   static constexpr int kFences = DeviceDataset::kRing;
   Prefetcher(DeviceDataset& data, const DistributedSampler& sampler, int64_t first, int64_t end, int first_fence);
 
@@ -25,8 +26,8 @@ class Prefetcher {
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;
 
-  // The next batch, for work that is issued before the next call. Waits where the device is kFences batches behind. The
-  // memory is the same for every batch, except on the host.
+  // The next batch, for work that is issued before the next call. Waits if the device is kFences batches behind. Every
+  // batch has the same device memory, except if the device is the host.
   const DeviceBatch& next();
 
  private:
@@ -36,7 +37,7 @@ class Prefetcher {
   Loader loader_;
   int first_fence_;
   int64_t taken_ = 0;
-  std::array<Buffer, DeviceDataset::kRing> ring_ids_;  // streamed: where in the ring the samples of a slot lie
+  std::array<Buffer, DeviceDataset::kRing> ring_ids_;  // streamed: positions in the ring of the samples of each slot
   DeviceBatch batch_;
 };
 

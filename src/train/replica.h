@@ -25,12 +25,12 @@ struct ReplicaConfig {
   BucketCaps caps = {};
   OptimizerDesc optimizer = {};
   bool all_decay = true;          // weight decay for biases and the parameters of norms too
-  double max_grad_norm = 0;       // of the gradients together; 0: not clipped
+  double max_grad_norm = 0;       // largest norm of all gradients together; 0: no clipping
   bool zero = false;              // optimizer state is sharded (ZeRO stage 1)
-  DType grad_dtype = DType::f32;  // of gradients on their way to other ranks
-  bool sync_bn = false;           // batch norms normalise by the global batch
+  DType grad_dtype = DType::f32;  // type of gradients in communication
+  bool sync_bn = false;           // batch norms normalise over the shards of all ranks
   float label_smoothing = 0;
-  uint64_t seed = 0;  // of dropout
+  uint64_t seed = 0;  // seed of dropout
 };
 
 struct Replica {
@@ -47,15 +47,16 @@ struct Replica {
   const std::vector<Parameter> parameters;
   const std::vector<BatchNormState> batch_norms;
   const BucketPlan plan;
-  const StepBlockLayout layout;  // behind the gradients
+  const StepBlockLayout layout;  // of `block`, after the gradients
 
   const Buffer weight_buffer, gradient_buffer;
-  const Buffer comm_buffer;  // gradients in bf16, on their way; without data where they travel in f32
+  const Buffer comm_buffer;  // gradients in bf16 for communication; no data if grad_dtype is f32
   const Buffer running_stats_buffer, eval_stats_buffer;
   const StepBlock block;  // in gradient_buffer
 
-  const std::unique_ptr<Communicator> bn_communicator;  // for the sums of batch norms; null where nothing needs it
-  const std::unique_ptr<Communicator> casting;          // over `communicator`; null where gradients travel in f32
+  const std::unique_ptr<Communicator>
+      bn_communicator;  // for the sums of batch norms; null without batch norms or with one rank
+  const std::unique_ptr<Communicator> casting;  // bf16 gradients over `communicator`; null if grad_dtype is f32
   const std::unique_ptr<RunningStats> running_stats_op;
 
   Model model;
@@ -66,25 +67,28 @@ struct Replica {
   float* gradients() const { return gradient_buffer.as<float>(); }
   float* bn_batch_sums() const { return gradients() + layout.bn_batch_sums; }
 
-  // Running statistics as `norms` says, and those that evaluation uses where they are recomputed for it.
+  // Running statistics in the layout of `batch_norms`, and the statistics that PreciseBn computes for evaluations.
   float* running_stats() const { return running_stats_buffer.as<float>(); }
   float* eval_stats() const { return eval_stats_buffer.as<float>(); }
 
-  // Issues the work. A graph of `graphs` replays it where `graphs` is not null and the communicator allows it.
+  // Issues the work: through `graphs` if it is not null and the communicator is capturable().
   void run(GraphCache* graphs, GraphKey key, const std::function<void()>& work) const;
   void zero_gradients() const;
-  // From the summed statistics of a step over `samples`. Skipped like the optimizer's step.
+  // Updates the running statistics from the batch-norm sums of a step with `samples` samples over all ranks. Skipped
+  // like the optimizer's step.
   void update_running_stats(int64_t samples) const;
 
-  // Host copies in flat order: plan.gradients values, and state_count(norms) of running statistics. All wait for the
-  // device. Weights may come without the gap behind the last tensor.
+  // Host copies in flat order: plan.gradients weights or gradients, state_count(batch_norms) statistics. Downloads wait
+  // for the device. load() also accepts weights without the gap after the last tensor. load_running_stats() sets both
+  // statistics.
   void load(std::span<const float> weights);
   void load_running_stats(std::span<const float> stats);
   std::vector<float> download_weights() const;
   std::vector<float> download_gradients() const;
   std::vector<float> download_stats(const float* stats) const;
 
-  // The same bits on every rank, or Error(Exit::communication) that names the tensor and the ranks. Collective.
+  // Compares weights and running statistics over ranks. Collective. Throws Error(Exit::communication) that names the
+  // tensor and the ranks if bits differ.
   void check_replicas() const;
 };
 

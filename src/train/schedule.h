@@ -25,7 +25,7 @@ struct ScheduleDesc {
 
   Kind kind = Kind::constant;
   double lr = 0.2;
-  double total_epochs = 10;  // above warm_up_epochs where cosine or linear
+  double total_epochs = 10;  // must exceed warm_up_epochs for cosine and linear
   double warm_up_epochs = 0;
   WarmUp warm_up = WarmUp::linear;
   double warm_up_factor = 0.01;
@@ -35,7 +35,7 @@ struct ScheduleDesc {
   double min_lr = 0;
 };
 
-// Epochs go on past total_epochs with the last value.
+// The learning rate of the next step. After total_epochs it keeps the last value.
 double lr_at(const ScheduleDesc& desc, int64_t samples_seen, int64_t dataset_size);
 
 // Text for the banner, such as "lr 0.001, 0.1 after 5 epochs, 0 at the end of epoch 90 (cosine)".

@@ -13,17 +13,17 @@ namespace ddp {
 
 class Step {
  public:
-  // Replica and progress outlive the step; progress may be null.
+  // Replica and phases outlive the step; phases may be null.
   explicit Step(Replica& replica, const StepConfig& config = {}, PhaseTracker* phases = nullptr);
 
-  // Issues the step, with a batch of `next` for each micro-batch, and does not wait for its result. Neither allocates
-  // nor waits but for the step before the last, whose result it returns; throws as InFlightSteps::retire() does.
+  // Issues the next step; calls `next` once for each micro-batch. Does not allocate. Waits only for the step two steps
+  // before, and returns its result, or nullopt if there is none. Throws as InFlightSteps::retire() does.
   std::optional<StepResult> run(const NextBatch& next, double lr);
 
   // Waits for the steps in flight, and returns their results in order.
   std::vector<StepResult> drain();
 
-  int64_t skipped_in_a_row() const { return in_flight_.skipped_in_a_row(); }  // of the steps whose results are known
+  int64_t skipped_in_a_row() const { return in_flight_.skipped_in_a_row(); }  // up to the last step with a known result
 
  private:
   void compute(const DeviceBatch& batch);

@@ -1,6 +1,6 @@
-// What a step gets from the host and gives back to it, in one copy each way. On the device it lies behind the gradients
-// and the batch-norm sums; it begins with the ticket, which is summed over ranks like them. The host has a copy for
-// each step in flight.
+// The numbers that host and device exchange in a step, in one copy each way. On the device the block lies after the
+// gradients and the batch-norm sums. It begins with the ticket, which is summed over ranks with them. The host has a
+// copy for each step in flight.
 //
 //   | gradients | padding | batch-norm sums | ticket | scalars | epoch | timestamps |
 //                                           '------------- StepBlock -------------'
@@ -18,14 +18,14 @@ namespace ddp {
 
 class StepBlock;
 
-// Where the parts lie, in floats from the start of the flat gradients.
+// Offsets in floats from the start of the flat gradients.
 struct StepBlockLayout {
   StepBlockLayout(const BucketPlan& plan, int world);
 
   TicketLayout ticket_layout;
   int64_t bn_batch_sums, ticket, scalars, epoch, timestamps, end;
 
-  StepBlock on_device(float* gradients) const;  // of a buffer with `end` floats
+  StepBlock on_device(float* gradients) const;  // `gradients` has `end` floats
   size_t host_bytes() const;
   StepBlock on_host(void* memory) const;  // memory of host_bytes(), aligned to 8 bytes
 };
@@ -33,22 +33,22 @@ struct StepBlockLayout {
 // A view. Its memory outlives it.
 class StepBlock {
  public:
-  // The device's clock in nanoseconds when the step begins, has its gradients, has their sums, has new weights.
+  // Device time in ns: the step begins, gradients are computed, gradients are summed, weights are updated.
   enum Time : uint8_t { kBegin, kGradients, kSums, kWeights, kTimes };
 
-  // `begin` is where the ticket begins.
+  // `begin`: start of the ticket.
   StepBlock(float* begin, const StepBlockLayout& layout) : begin_(begin), layout_(layout) {}
 
   std::span<float> ticket() const { return {begin_, static_cast<size_t>(layout_.ticket_layout.elements())}; }
   float* loss_stats() const { return begin_; }  // in the ticket: loss sum, correct predictions
-  std::span<float> bad() const;                 // in the ticket, by rank: not 0 where a rank has seen NaN or infinity
+  std::span<float> bad() const;                 // in the ticket, by rank: not 0 if the rank has NaN or infinity
   OptimizerScalars* scalars() const { return reinterpret_cast<OptimizerScalars*>(at(layout_.scalars)); }
   uint32_t* epoch() const { return reinterpret_cast<uint32_t*>(at(layout_.epoch)); }  // from 0
   std::span<int64_t, kTimes> timestamps() const {
     return std::span<int64_t, kTimes>(reinterpret_cast<int64_t*>(at(layout_.timestamps)), kTimes);
   }
 
-  std::span<float> inputs() const { return {begin_, at(layout_.timestamps)}; }  // all that the host writes
+  std::span<float> inputs() const { return {begin_, at(layout_.timestamps)}; }  // the fields that the host writes
   std::span<float> all() const { return {begin_, at(layout_.end)}; }
   const TicketLayout& ticket_layout() const { return layout_.ticket_layout; }
 

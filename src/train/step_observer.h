@@ -1,5 +1,5 @@
-// Tells what a step does, as it is done: to the other ranks (heartbeat), to the profiler (a named range), and to the
-// step's block (timestamps of the device). It observes the reducer's launches as a launch hook.
+// Reports the phases of a step: to the other ranks (heartbeat), to the profiler (named ranges) and to the StepBlock
+// (device timestamps). It observes the reducer's launches as a launch hook.
 #pragma once
 
 #include "core/stopwatch.h"
@@ -15,20 +15,21 @@ namespace ddp {
 
 class StepObserver {
  public:
-  // Without `progress` there are no heartbeats. Wraps the reducer's launch hook until it ends. Both outlive it.
+  // Null `phases`: no heartbeats. Wraps the reducer's launch hook and restores it at destruction. Replica and phases
+  // outlive the observer.
   StepObserver(Replica& replica, PhaseTracker* phases);
   ~StepObserver();
   StepObserver(const StepObserver&) = delete;
   StepObserver& operator=(const StepObserver&) = delete;
 
-  // The phase that begins. The reducer's wait enters Phase::allreduce, and then Phase::update.
+  // Begins a phase. The reducer's wait begins Phase::allreduce, and its end Phase::update.
   void phase(Phase phase, int64_t step);
-  void retired(int64_t step);  // the device has ended the step
+  void retired(int64_t step);  // the device has finished the step
 
-  // A point in the order of device work; may be captured.
+  // Issues a device timestamp; a graph may capture it.
   void timestamp(StepBlock::Time time);
 
-  // The end of the step's issue. Returns how long it was in Phase::data.
+  // Ends the step on the host. Returns the step's time in Phase::data, in ms.
   double end_step();
 
  private:

@@ -39,10 +39,10 @@ struct TrainConfig {
   std::filesystem::path checkpoint = {};  // rank 0: path of that checkpoint
   int64_t updates = 0;                    // updates of the running statistics so far
 
-  // Decorates the source of the run's batches.
+  // Decorates the source of the run's batches, for fault injection.
   std::function<NextBatch(NextBatch)> batch_source = [](NextBatch next) { return next; };
 
-  // Whether this rank has been asked to stop; from the training thread, often.
+  // Whether a stop of this rank was requested. The training thread calls it at least once a step.
   std::function<bool()> stop_requested = [] { return false; };
 };
 
@@ -67,11 +67,11 @@ struct Samplers {
   std::vector<int64_t> batch_sizes() const;  // all local batch sizes above 0, at least one size
 };
 
-// Receivers of the run's progress, and fault injection.
+// Receivers of the run's events, phases and snapshots.
 struct Observers {
   Reporter& reporter;
   PhaseTracker& phases;
-  CheckpointWriter* writer = nullptr;  // of rank 0; null: nothing is saved
+  CheckpointWriter* writer = nullptr;  // of rank 0; null on other ranks, or to save nothing
 };
 
 // Optimizer steps in the whole run.

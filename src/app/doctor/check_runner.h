@@ -39,7 +39,7 @@ class CheckRunner {
   const bool is_rank_0_, json_;
   const std::optional<double> limit_given_;  // seconds
   const std::optional<FaultInjection> injection_;
-  int64_t number_ = 0;  // of the check, from 1
+  int64_t number_ = 0;  // number of the current check, from 1
   mutable std::mutex mutex_;
   Findings findings_;
 };

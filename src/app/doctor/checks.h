@@ -27,13 +27,14 @@ Findings check_cores(Ranks ranks, bool on_gpus, const std::string& launcher);
 
 Findings check_shared_memory(Ranks ranks, bool on_gpus);
 Findings check_locked_memory(Ranks ranks, bool on_gpus);
-Findings check_interfaces(Ranks ranks, bool on_gpus, bool with_networks = true);  // or those named by variables only
+// Checks the network interfaces that variables name; with `with_networks`, the networks between the hosts too.
+Findings check_interfaces(Ranks ranks, bool on_gpus, bool with_networks = true);
 Findings check_nccl_variables(Ranks ranks, const DeviceConfig& device, const TransportConfig& transport, bool on_gpus,
                               const std::string& launcher);
 
-// Which device, whose, with which versions.
+// Checks the GPUs of the ranks, shared GPUs, access between GPUs, and the versions of driver and libraries.
 Findings check_gpus(Ranks ranks, const DeviceConfig& device, const std::string& launcher);
-bool runs_on_gpus(Ranks ranks, DeviceKind asked);  // false too where the device is a fault
+bool runs_on_gpus(Ranks ranks, DeviceKind asked);  // false too where choose_device() throws
 
 // Finds what would make MPI_Init fail, from this process's host and environment alone. Empty: nothing found.
 std::optional<Finding> check_before_mpi(const HostFacts& here, const Environment& environment);

@@ -8,7 +8,7 @@
 
 namespace ddp {
 
-// The contract is that of Ops::dropout.
+// Contract: Ops::dropout.
 void dropout(const Workers& workers, const Dropout& dropout, const Tensor& x, const DeviceBatch& batch,
              const Tensor& y);
 

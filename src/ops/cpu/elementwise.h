@@ -1,4 +1,4 @@
-// Elementwise operations on the CPU. The contracts are those of Ops (ops/ops.h).
+// Elementwise operations on the CPU. Contracts: class Ops (ops/ops.h).
 #pragma once
 
 #include "device/tensor.h"

@@ -8,7 +8,7 @@
 
 namespace ddp {
 
-// The contract is that of Ops::softmax_cross_entropy_backward; without dlogits only the statistics.
+// Contract: Ops::softmax_cross_entropy_backward. With null dlogits, only `stats` is computed.
 void softmax_cross_entropy(const Workers& workers, const Tensor& logits, const DeviceBatch& batch, float scale,
                            float smoothing, const Tensor* dlogits, float* stats, Gradient mode);
 

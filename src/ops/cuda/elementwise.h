@@ -1,5 +1,5 @@
-// Elementwise operations on the GPU. The contracts are those of Ops (ops/ops.h); from_bf16 can also add. Activations
-// are dense, in f32 or bf16; parameters and their gradients are f32.
+// Elementwise operations on the GPU. Contracts: class Ops (ops/ops.h); from_bf16 can also add. Activations are dense,
+// in f32 or bf16; parameters and their gradients are f32.
 #pragma once
 
 #include "ops/cuda/context.h"

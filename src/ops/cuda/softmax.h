@@ -8,7 +8,7 @@ namespace ddp {
 
 void reserve_softmax(CudaContext& context);  // reserves its workspace; call it while plans are made
 
-// dlogits null: the loss only.
+// Contract: Ops::softmax_cross_entropy_backward. With null dlogits, only `stats` is computed.
 void softmax_cross_entropy(CudaContext& context, const Tensor& logits, const DeviceBatch& batch, float scale,
                            float smoothing, const Tensor* dlogits, float* stats, Gradient mode);
 
