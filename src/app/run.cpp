@@ -59,14 +59,18 @@ int trailing_collectives(const Replica& replica) {
          replica.optimizer.collectives();
 }
 
-// Builds the parts of a run in order and trains.
+// Builds the parts of a run in order and trains. Each part is freed on return, in reverse order; main() ends MPI later.
+//
+// run_on_all_ranks: each rank works alone; where one fails, all ranks throw the same error.
+// abort_on_error: the ranks communicate; an error of one rank aborts the job (MPI_Abort), so that no rank is left
+// waiting.
 Exit run_training(const Options& options, MpiSession& session, Signals& signals, PhaseTracker& phases,
                   FlightRecorder& flight_recorder, const Log& log) {
   const int rank = session.rank();
   Watchdog watchdog(limits_of(options.step_timeout, rank), phases, [&](const std::string& text) {
     abort_job(session, fmt::format("on {}: {}", session.host(), text), Exit::communication);
   });
-  const auto world = session.world(options.transport.allreduce);
+  const std::unique_ptr<Communicator> world = session.world(options.transport.allreduce);
   check_same_on_all_ranks(hash_of(options.effective_config), "configuration", *world);
   const auto rank_weights = run_on_all_ranks(session, [&] { return weights_of_ranks(options, session.size()); });
   const auto injection = run_on_all_ranks(session, [&] { return injection_of(options.inject, session.size()); });

@@ -42,7 +42,8 @@ class Communicator {
   // one: the call returns when the collectives are done.
   virtual void wait(Sequence n) = 0;
 
-  // Advances outstanding collectives; never blocks. The computing thread calls this between ops.
+  // Advances outstanding collectives; never blocks. The computing thread calls this between ops
+  // (Device::poll).
   virtual void progress() = 0;
 
   // The source of memory on which these collectives are fastest; null: any memory is as fast. Release the memory before

@@ -15,6 +15,7 @@ std::string name_of(const BucketPlan& plan, ParameterId id) {
 
 }  // namespace
 
+// All is announced until begin(), so that ready() outside of a step fails.
 Reducer::Reducer(const BucketPlan& plan, Communicator& communicator, std::span<float> flat, const ReducerConfig& config)
     : plan_(plan),
       communicator_(communicator),
@@ -30,7 +31,7 @@ void Reducer::begin() {
   std::fill(announced_.begin(), announced_.end(), char{0});
   std::fill(pending_.begin(), pending_.end(), 0);
   for (size_t b = 0; b < plan_.buckets.size(); ++b) pending_[b] = plan_.buckets[b].end - plan_.buckets[b].first;
-  ++pending_.back();  // the trailer
+  ++pending_.back();  // the trailer: batch-norm sums and the ticket, which finish() announces
   launched_ = 0;
 }
 

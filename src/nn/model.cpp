@@ -120,7 +120,7 @@ void Model::backward(int index, const Pass& pass) {
   const int64_t n = pass.batch.size;
   const Tensor dy = at(index, stage.gradient[0], n);
   const auto term = [&](size_t t) { return at(index, stage.gradient[t], n); };
-  size_t terms = stage.gradient.size();
+  size_t terms = stage.gradient.size();  // buffers whose sum is the gradient of the stage's output
   for (; terms > (stage.layer->accepts_split_gradient() ? 2u : 1u); --terms) ops_.add(dy, term(terms - 1), dy);
   stage.layer->backward(values(stage, index, n), terms > 1 ? term(1) : Tensor{}, dy,
                         stage.from_gradient < 0 ? Tensor{} : at(stage.from, stage.from_gradient, n), pass);
@@ -136,6 +136,7 @@ void Model::forward_backward(const DeviceBatch& batch, const GradientReady& grad
                   .gradient_ready = gradient_ready ? &gradient_ready : nullptr};
   const int64_t n = batch.size;
   forward(pass);
+  // step_size counts the samples of the whole step: all ranks, all micro-batches. Nothing else divides the loss.
   const auto sample_weight = static_cast<float>(1.0 / static_cast<double>(batch.plan.step_size));
   if (n > 0)
     ops_.softmax_cross_entropy_backward(value(last_, n), batch, sample_weight, config_.label_smoothing,
@@ -147,8 +148,8 @@ void Model::forward_backward(const DeviceBatch& batch, const GradientReady& grad
     if (n > 0)
       backward(i, pass);
     else
-      stage.layer->backward_empty(pass);
-    device_.poll();
+      stage.layer->backward_empty(pass);  // the same collectives and calls of gradient_ready
+    device_.poll();                       // moves the collectives forward
   }
 }
 

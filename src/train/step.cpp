@@ -30,8 +30,12 @@ std::optional<StepResult> Step::run(const NextBatch& next, double lr) {
   return finished;
 }
 
-// The same device work for every step of the same size: what differs lies in the step's block and in what the batch
-// points to. A graph may replay it.
+// Steps of equal size issue equal device work, so a graph may replay it. The values that differ are in the memory of
+// the batch and in the step's block: ticket, optimizer scalars, epoch (step_block.h).
+//
+// The launch hook marks block.bad() where this rank has NaN or infinity, before the sum. The sums give all ranks the
+// same marks. Where one is set, optimizer.step() changes nothing on any rank. The host reads the marks when it retires
+// the step, two steps later: it ends the run or reports a skipped step.
 void Step::compute(const DeviceBatch& batch) {
   auto& model = replica_.model;
   auto& reducer = replica_.reducer;
@@ -41,7 +45,7 @@ void Step::compute(const DeviceBatch& batch) {
 
   if (batch.plan.micro == 0) {
     observer_.timestamp(StepBlock::kBegin);
-    // An empty batch writes no gradients. Sharded sums leave anything in the gaps between tensors.
+    // An empty batch writes no gradients. Sharded sums leave undefined values in the gaps between tensors.
     if (batch.size == 0 || reducer.sharded()) replica_.zero_gradients();
   }
   if (batch.plan.micro + 1 < micro_batches_) return model.forward_backward(batch);

@@ -32,7 +32,7 @@ void Ring::start(const Collective& collective, int tag) {
   first_ = collective.kind == Collective::Kind::all_gather ? half : 0;
   end_ = collective.kind == Collective::Kind::reduce_scatter ? half : 2 * half;
   receiving_ = received_ = sending_ = sent_ = first_;
-  if (first_ < half && std::ssize(scratch_) < kWindow * segment_bytes_) scratch_.resize(kWindow * segment_bytes_);
+  if (first_ < half && std::ssize(scratch_) < kMessages * segment_bytes_) scratch_.resize(kMessages * segment_bytes_);
   receive_more();
   send_more();
 }
@@ -56,27 +56,27 @@ Ring::Segment Ring::segment(int64_t item, int chunk_of_step_0) const {
 
 void Ring::receive_more() {
   const int previous = (rank_ + size_ - 1) % size_;
-  for (; receiving_ < std::min(end_, received_ + kWindow); ++receiving_) {
+  for (; receiving_ < std::min(end_, received_ + kMessages); ++receiving_) {
     const auto [data, bytes, elements] = incoming(receiving_);
     if (!reduces(receiving_) && sent_ <= receiving_ - (size_ - 1) * segments_) return;
     void* const to = reduces(receiving_) ? scratch(receiving_) : data;
-    DDP_MPI(MPI_Irecv(to, bytes, MPI_BYTE, previous, tag_, comm_, &receives_[receiving_ % kWindow]));
+    DDP_MPI(MPI_Irecv(to, bytes, MPI_BYTE, previous, tag_, comm_, &receives_[receiving_ % kMessages]));
   }
 }
 
 void Ring::send_more() {
   const int next = (rank_ + 1) % size_;
-  for (; sending_ < std::min(end_, sent_ + kWindow); ++sending_) {
+  for (; sending_ < std::min(end_, sent_ + kMessages); ++sending_) {
     if (sending_ >= first_ + segments_ && received_ <= sending_ - segments_) return;
     const auto [data, bytes, elements] = outgoing(sending_);
-    DDP_MPI(MPI_Isend(data, bytes, MPI_BYTE, next, tag_, comm_, &sends_[sending_ % kWindow]));
+    DDP_MPI(MPI_Isend(data, bytes, MPI_BYTE, next, tag_, comm_, &sends_[sending_ % kMessages]));
   }
 }
 
 void Ring::finish_received() {
   for (const int64_t posted = receiving_; received_ < posted; ++received_) {
     int done = 0;
-    DDP_MPI(MPI_Test(&receives_[received_ % kWindow], &done, MPI_STATUS_IGNORE));
+    DDP_MPI(MPI_Test(&receives_[received_ % kMessages], &done, MPI_STATUS_IGNORE));
     if (!done) return;
     const auto [data, bytes, elements] = incoming(received_);
     if (reduces(received_)) add(data, scratch(received_), elements, span_.dtype);
@@ -86,7 +86,7 @@ void Ring::finish_received() {
 void Ring::finish_sent() {
   for (const int64_t posted = sending_; sent_ < posted; ++sent_) {
     int done = 0;
-    DDP_MPI(MPI_Test(&sends_[sent_ % kWindow], &done, MPI_STATUS_IGNORE));
+    DDP_MPI(MPI_Test(&sends_[sent_ % kMessages], &done, MPI_STATUS_IGNORE));
     if (!done) return;
   }
 }

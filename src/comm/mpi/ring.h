@@ -2,9 +2,9 @@
 //
 // N ranks sit in a ring; each sends only to the next and receives only from the previous. The span is cut into N
 // chunks, and each chunk into G segments. There are 2(N-1) steps; in step s rank r sends chunk r-1-s and receives chunk
-// r-2-s (modulo N). In the first N-1 steps, the reduce-scatter, it adds what it receives to its own chunk, so that
-// after them chunk r on rank r is the whole sum. In the last N-1 steps, the all-gather, it stores what it receives in
-// place.
+// r-2-s (modulo N). In the first N-1 steps, the reduce-scatter, it adds what it receives to its own values of that
+// chunk, so that after them chunk r on rank r is the whole sum. In the last N-1 steps, the all-gather, it stores what
+// it receives in place.
 //
 // Item i is segment i mod G of step i / G, and items go over each link in order. What is sent in a step is what was
 // received in the step before, so item i may be sent when item i-G has been received: while one segment is being added,
@@ -36,7 +36,7 @@ class Ring {
   void abandon();  // leaves outstanding messages their memory
 
  private:
-  static constexpr int kWindow = 4;  // messages under way in each direction
+  static constexpr int kMessages = 4;  // messages under way in each direction
 
   struct Segment {
     char* data;
@@ -47,7 +47,7 @@ class Ring {
   Segment outgoing(int64_t item) const { return segment(item, rank_ - 1); }
   Segment incoming(int64_t item) const { return segment(item, rank_ - 2); }
   bool reduces(int64_t item) const { return item < (size_ - 1) * segments_; }
-  char* scratch(int64_t item) { return scratch_.data() + item % kWindow * segment_bytes_; }
+  char* scratch(int64_t item) { return scratch_.data() + item % kMessages * segment_bytes_; }
 
   void receive_more();
   void send_more();
@@ -62,7 +62,7 @@ class Ring {
   int64_t first_ = 0, end_ = 0;           // the items of this collective
   int64_t receiving_ = 0, received_ = 0;  // items before these are posted, done
   int64_t sending_ = 0, sent_ = 0;
-  std::array<MPI_Request, kWindow> receives_, sends_;
+  std::array<MPI_Request, kMessages> receives_, sends_;
   std::vector<char> scratch_;  // grows to the largest use and stays
 };
 
