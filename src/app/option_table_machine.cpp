@@ -1,4 +1,5 @@
-// Where to compute and how ranks communicate. The factory checks what depends on the device that is found.
+// Options of devices, communication, the watchdog and buckets. app/factory.cpp refuses options that do not fit the
+// device in use.
 #include "app/option_table.h"
 
 namespace ddp {

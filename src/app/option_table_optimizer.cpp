@@ -1,4 +1,4 @@
-// The update of the weights and the learning rate.
+// Options of the optimizer and of the learning rate.
 #include "app/option_table.h"
 
 #include <fmt/format.h>
@@ -19,7 +19,8 @@ bool decays(const Options& o) { return o.replica.optimizer.weight_decay > 0; }
 
 constexpr Condition kOfAdam{"needs --optimizer adam or adamw", is_adam};
 
-// adamw is adam with decoupled decay. A configuration file may have --decay before --optimizer.
+// adamw is adam with decoupled decay. Other optimizers leave `decoupled` alone: a configuration file may have --decay
+// before --optimizer.
 void set_optimizer(Options& o, const std::string& name) {
   o.replica.optimizer.kind = name == "sgd" ? Optimizer::sgd : name == "lars" ? Optimizer::lars : Optimizer::adam;
   if (name == "adamw") o.replica.optimizer.decoupled = true;

@@ -27,7 +27,8 @@ void require_rows_fit(const CLI::App& app, const Options& o) {
   });
 }
 
-// Given values and defaults, without empty ones and without the defaults of rows that do not apply.
+// Sets effective_config and named to given values and defaults. Omits empty values, and the default of a row whose
+// condition is not met.
 void note_effective_config(const CLI::App& app, Options& o) {
   std::string& text = o.effective_config;
   text = "# The effective configuration of this run; use it again with --config.\n";

@@ -17,8 +17,8 @@ using Named = std::map<std::string, std::string>;
 
 constexpr const char* kShardEntries[] = {"world size", "--rank-weights"};
 
-// The options with this effect, by name, with their values. A flag that is not set and an option without a meaning for
-// this run have no entry.
+// Values by name of the options with this effect. A flag that is not set has no entry, nor has an option whose
+// condition is not met.
 Named options_with(Effect effect, const Options& options) {
   Named found;
   for (const OptionGroup& group : option_table())
@@ -44,7 +44,7 @@ std::string value_in(const Named& values, const std::string& name) {
   return found == values.end() ? "not set" : found->second;
 }
 
-// "--lr was 0.1, is 0.2" for each name that has another value.
+// Such as "--lr was 0.1, is 0.2" for each name with different values.
 std::vector<std::string> differences(const Named& saved, const Named& now) {
   std::set<std::string> names;
   for (const Named* values : {&saved, &now})

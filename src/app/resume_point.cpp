@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Searches again under the lock: an earlier run may have written until then.
+// Searches again under the lock, because an earlier run may have saved a checkpoint before it released the lock.
 ResumePoint find_on_rank_0(const Options& options, const Log& log) {
   const bool automatic = options.checkpoint.resume == "auto";
   const fs::path wanted = automatic ? options.output.dir : options.checkpoint.resume;

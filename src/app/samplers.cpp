@@ -14,7 +14,7 @@ std::vector<double> weights_of_ranks(const Options& options, int world) {
   return weights;
 }
 
-// Evaluation and the recomputation of statistics take batches of the size of a micro-batch of training.
+// Evaluation and PreciseBn use the batch size of a micro-batch of training.
 Samplers make_samplers(const Options& o, const Datasets& data, bool batch_norms, int rank,
                        const std::vector<double>& weights) {
   const int micro_batches = o.train.step.micro_batches;

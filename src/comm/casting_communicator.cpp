@@ -48,7 +48,7 @@ class CastingCommunicator final : public Communicator {
   std::unique_ptr<Communicator> split(int colour) override { return inner_.split(colour); }
 
  private:
-  // What is cast back when its collective has been waited for.
+  // Elements to cast back after the wait for their collective.
   struct Pending {
     Sequence sequence;
     int64_t offset, count;
@@ -73,7 +73,7 @@ class CastingCommunicator final : public Communicator {
 
   Communicator& inner_;
   const GradientCast cast_;
-  std::vector<Pending> pending_;  // in the order started; its memory is kept from step to step
+  std::vector<Pending> pending_;  // in start order; keeps its memory from step to step
 };
 
 }  // namespace

@@ -10,8 +10,8 @@
 namespace ddp {
 namespace {
 
-// Four slots, more where batches are small: a thread that is woken for every tiny batch costs the computing thread,
-// with which it may share a core, more than the memory.
+// Four slots, more for small batches: a larger ring costs less than waking the loader's thread for every small batch,
+// because it may share a core with the computing thread.
 constexpr int64_t kMinSlots = 4, kMaxSlots = 64, kRingBytes = 1 << 20;
 
 }  // namespace
@@ -46,8 +46,8 @@ Loader::~Loader() {
   if (thread_.joinable()) thread_.join();
 }
 
-// The caller gives back the slot of the oldest batch that was kept, and wakes a sleeping producer only when half of the
-// ring is free: one wake-up then brings several batches.
+// Frees the slot of the oldest kept batch. Wakes a sleeping producer only when half of the ring is free: one wake-up
+// then gives several batches.
 const HostBatch& Loader::next() {
   std::unique_lock lock(mutex_);
   DDP_EXPECT(taken_ < end_ - first_);
@@ -77,7 +77,7 @@ void Loader::run() {
   }
 }
 
-// False when the loader is being destroyed.
+// Returns false if the loader is being destroyed.
 bool Loader::wait_for_room() {
   std::unique_lock lock(mutex_);
   producer_sleeps_ = produced_ - released_ == slots();

@@ -10,7 +10,7 @@
 namespace ddp {
 
 // The cut before rank r is count * (w_0 + ... + w_{r-1}) / (w_0 + ... + w_{n-1}), rounded. Neighbouring ranks compute
-// the same cut, so the parts have no gap and no overlap. Sums, quotient and product are rounded separately, and the
+// the same cut, so the shards have no gap and no overlap. Sums, quotient and product are rounded separately, and the
 // compiler cannot contract them to a fused operation: every machine gets the same cuts.
 Range shard_range(int64_t count, int rank, std::span<const double> weights) {
   const int world = static_cast<int>(weights.size());

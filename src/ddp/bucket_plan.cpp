@@ -36,8 +36,8 @@ ParameterId last_begin(std::span<const int64_t> counts, ParameterId earliest, do
 
 }  // namespace
 
-// The first bucket is kept small so that communication starts early, the last so that little of it is left when
-// backprop ends. Between them parameters are packed up to the cap.
+// The first bucket is small, so that communication starts early. The last bucket is small, so that little communication
+// is left when backprop ends. The buckets between them hold as many parameters as fit the cap.
 BucketPlan plan_buckets(std::span<const int64_t> counts, int world_size, int64_t trailer_elements,
                         const BucketCaps& caps) {
   DDP_EXPECT(world_size > 0 && trailer_elements >= 0);

@@ -8,8 +8,9 @@
 namespace ddp {
 namespace {
 
-// The layer writes this rank's sums to ModelMemory::bn_batch_sums; the trainer sums these over ranks at the end of the
-// step. If the layer normalises by the global batch, it also sums over ranks at once, in forward and in backward.
+// The layer writes this rank's sums to ModelMemory::bn_batch_sums; the reducer, or PreciseBn, sums these over ranks
+// later. If the layer normalises over the shards of all ranks, it also sums over ranks at once, in forward and in
+// backward.
 class BatchNormLayer final : public Layer {
  public:
   BatchNormLayer(std::unique_ptr<BatchNorm> op, const LayerSpec& spec, std::vector<int> ids, bool input_gradient,

@@ -42,7 +42,7 @@ void Optimizer::step(OptimizerScalars* scalars, std::span<const float> skip) {
   }
   if (!config_.sharded) return update(partitions_[0], scalars, skip);
 
-  // A bucket's weights travel while the next bucket's are updated.
+  // The gather of a bucket's weights overlaps with the update of the next bucket.
   Communicator::Sequence last = 0;
   for (size_t b = 0; b < partitions_.size(); ++b) {
     update(partitions_[b], scalars, skip);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kRuns = 5;
 
-// The median over kRuns runs of the slowest rank's time, in ms; one more run before them warms up.
+// The median over kRuns runs of the slowest rank's time in ms, after one warm-up run.
 double median_ms(Replica& replica, const std::function<void()>& work) {
   std::vector<double> times;
   for (int i = 0; i <= kRuns; ++i) {
@@ -30,7 +30,7 @@ double median_ms(Replica& replica, const std::function<void()>& work) {
   return times[kRuns / 2];
 }
 
-// The time of an update that skips every weight, in ms: that of the gather alone.
+// The time in ms of the gather of weights alone: of an update that skips all weights.
 double gather_ms(Replica& replica) {
   const Buffer scalars(replica.device, sizeof(OptimizerScalars)), skip(replica.device, sizeof(float));
   const float one = 1;
@@ -78,7 +78,7 @@ std::string plan_report(Replica& replica, const DistributedSampler& sampler) {
     last += gather;
   }
   const double state = static_cast<double>(replica.optimizer.state_bytes()) / 1024;
-  const bool halves = replica.comm_buffer.data() != nullptr;  // a copy in bf16 beside them
+  const bool halves = replica.comm_buffer.data() != nullptr;  // a bf16 copy of the gradients
   const double gradients = kib(replica.plan.total) + (halves ? kib(replica.plan.padded) / 2 : 0);
   const double activations = static_cast<double>(replica.model.activation_bytes()) / 1024;
   text += fmt::format(

@@ -29,7 +29,7 @@ bool PreciseBn::run(const std::function<bool()>& go_on) {
   const int64_t count = state_count(r.batch_norms);
   r.communicator.wait(r.communicator.all_reduce({r.bn_batch_sums(), count, DType::f32}));
   r.ops.copy_or_add(r.running_stats(), r.eval_stats(), count,
-                    Gradient::overwrite);  // its means are the centres of the sums
+                    Gradient::overwrite);  // the update needs the centres of the sums: the running means
   r.running_stats_op->update(r.eval_stats(), r.bn_batch_sums(), static_cast<float>(sampler_.samples()), true, {});
   r.device.synchronize();
   return true;

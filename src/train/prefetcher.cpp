@@ -27,8 +27,8 @@ Prefetcher::Prefetcher(DeviceDataset& data, const DistributedSampler& sampler, i
   }
 }
 
-// A fence behind the work on each batch guards what that work reads: the loader's slot, kept for kFences batches, and
-// the device's ring of as many.
+// A fence after the work on each batch protects the memory that the work reads: the loader's slot, kept for kFences
+// batches, and the batch's slot in the device's ring of kFences slots.
 const DeviceBatch& Prefetcher::next() {
   Device& device = data_.device;
   if (taken_ > 0) device.fence(first_fence_ + static_cast<int>((taken_ - 1) % kFences));

@@ -13,7 +13,7 @@ int64_t alignment(const ReplicaConfig& config, int world) { return config.zero ?
 BucketPlan plan_for(std::span<const Parameter> parameters, int64_t multiple, int64_t bn_batch_sums, int world,
                     const BucketCaps& caps) {
   std::vector<int64_t> counts;
-  for (size_t i = 0; i < parameters.size(); ++i)  // with the gap behind it
+  for (size_t i = 0; i < parameters.size(); ++i)  // counts include the gap after the parameter
     counts.push_back((i + 1 < parameters.size() ? parameters[i + 1].offset : flat_count(parameters, multiple)) -
                      parameters[i].offset);
   return plan_buckets(counts, world, bn_batch_sums + TicketLayout{world}.elements(), caps);

@@ -9,7 +9,7 @@
 namespace ddp {
 namespace {
 
-// After the warm-up, u epochs on.
+// The learning rate u epochs after the warm-up.
 double main_lr(const ScheduleDesc& d, double u) {
   const double span = d.total_epochs - d.warm_up_epochs, share = span > 0 ? std::min(u / span, 1.0) : 1.0;
   switch (d.kind) {
@@ -45,7 +45,7 @@ std::string describe(const ScheduleDesc& d) {
   if (d.warm_up_epochs > 0) text += fmt::format(", {:.4g} after {:g} epochs", main_lr(d, 0), d.warm_up_epochs);
   if (d.kind == ScheduleDesc::Kind::constant) return text;
   const bool falls_at_once = d.kind == ScheduleDesc::Kind::step || d.kind == ScheduleDesc::Kind::multi_step;
-  const double end = falls_at_once ? std::nextafter(d.total_epochs, 0) : d.total_epochs;  // before a last, unused fall
+  const double end = falls_at_once ? std::nextafter(d.total_epochs, 0) : d.total_epochs;  // no step uses a fall there
   return text + fmt::format(", {:.4g} at the end of epoch {:g} ({})", lr_after(d, end), d.total_epochs,
                             kNames[static_cast<int>(d.kind)]);
 }

@@ -23,7 +23,7 @@ std::optional<StepResult> Step::run(const NextBatch& next, double lr) {
     observer_.phase(Phase::compute, step);
     if (micro == 0) in_flight_.push(batch.plan, replica_.optimizer.scalars_for(lr, step)).lr = lr;
     const auto work = [&] { compute(batch); };
-    // By reference, so that nothing is allocated.
+    // std::ref, so that std::function allocates no copy.
     replica_.run(batch.uncaptured ? nullptr : graphs_.get(), {micro, batch.plan.step_size}, std::ref(work));
   }
   in_flight_.download(observer_.end_step());

@@ -21,7 +21,7 @@ StepBlockLayout::StepBlockLayout(const BucketPlan& plan, int world)
 
 StepBlock StepBlockLayout::on_device(float* gradients) const { return {gradients + ticket, *this}; }
 
-// The ticket begins at the same place between two timestamps as on the device, so that timestamps are aligned there
+// On the host the ticket has the same offset from an 8-byte boundary as on the device, so timestamps are aligned there
 // too.
 size_t StepBlockLayout::host_bytes() const {
   return sizeof(float) * static_cast<size_t>(ticket % kFloatsOfTime + end - ticket);

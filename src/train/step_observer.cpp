@@ -51,7 +51,7 @@ void StepObserver::observe(int number, const std::function<void()>& run) {
     phase(Phase::update, step_);
     return;
   }
-  if (number >= std::ssize(bucket_names_)) return inner_(number, run);  // the trailer's own
+  if (number >= std::ssize(bucket_names_)) return inner_(number, run);  // the trailer's own collective
   const ProfileRange range(replica_.device, bucket_names_[number].c_str());
   inner_(number, run);
   if (phases_) phases_->launched(step_, number);

@@ -29,7 +29,7 @@ class Trainer {
   bool any_rank_asked_to_stop();  // collective: whether a stop of any rank was requested
 
   void train_to_end();
-  int64_t samples_before(int64_t step) const;  // of the run
+  int64_t samples_before(int64_t step) const;  // samples of the run before `step`
   void record(const StepResult& result);
   bool pauses_after(int64_t step) const;
   bool compares_at(int64_t step) const;

@@ -106,7 +106,7 @@ TEST_P(EmulatedTraining, NanEndsTheRunOnEveryRank) {
   expect_one_message_about_step_1(messages);
 }
 
-// Gradients travel in bf16, cast and cast back inside the graph too.
+// The graphs contain the casts of the gradients to bf16 and back.
 TEST_P(EmulatedTraining, GradientsInBf16AreNearlyTheSameMathematics) {
   const GpuWorld& world = GetParam();
   const MemoryDataset data = small_data(50);
@@ -123,7 +123,7 @@ TEST_P(EmulatedTraining, GradientsInBf16AreNearlyTheSameMathematics) {
   }
 }
 
-// Step 9 would be replayed, and the reducer's hook with it.
+// A replay of step 9 would not call the reducer's hook, so the injection must prevent it.
 TEST_P(EmulatedTraining, AnInjectedNanIsBlamedOnItsRankAndBucket) {
   const MemoryDataset data = small_data(64);
   const int rank = GetParam().size - 1;

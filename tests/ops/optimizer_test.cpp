@@ -136,7 +136,7 @@ TEST(Optimizer, FollowsTheDocumentedFormulas) {
   EXPECT_FLOAT_EQ(one_step({}, {}, {.lr = 0.1f, .gradient_scale = 3}), 1.7f);
   EXPECT_FLOAT_EQ(one_step({.momentum = 0.5f}, {4}), 1.7f);                     // m = 3
   EXPECT_FLOAT_EQ(one_step({.momentum = 0.5f, .nesterov = true}, {4}), 1.75f);  // 1 + 0.5 * 3
-  // The first step of Adam goes by the rate, whatever the gradient; decay comes before or beside it.
+  // The first step of Adam is lr for any gradient. Weight decay is decoupled, or part of the gradient.
   const OptimizerScalars first{.lr = 0.1f, .correction1 = 1 - 0.9f, .correction2 = 1 - 0.999f};
   EXPECT_NEAR(one_step({.kind = Kind::adam}, {0, 0}, first), 1.9f, 1e-5);
   EXPECT_NEAR(one_step({.kind = Kind::adam, .weight_decay = 0.5f, .decoupled = true}, {0, 0}, first), 1.8f, 1e-5);

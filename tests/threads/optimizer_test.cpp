@@ -1,5 +1,5 @@
-// The optimizer over ranks that are threads, on the reference ops: ranks with sharded state compute what one rank with
-// all of it computes.
+// The optimizer with ranks as threads, on the reference ops: ranks with sharded state compute the weights that one rank
+// with the whole state computes.
 #include "train/optimizer.h"
 
 #include "core/error.h"

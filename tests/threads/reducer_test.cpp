@@ -27,7 +27,7 @@ void fill(std::vector<float>& flat, int rank, int64_t offset, int64_t count, int
   for (int64_t i = offset; i < offset + count; ++i) flat[i] = gradient(rank, i, step);
 }
 
-// A gradient communication setting: data type and sharding. make_wire adds the communication buffer and the casts.
+// A setting of gradient communication: data type and sharding.
 struct Wire {
   const char* name;
   DType dtype = DType::f32;
@@ -35,7 +35,7 @@ struct Wire {
   bool trailer_in_last_bucket() const { return dtype == DType::f32 && !sharded; }
 };
 
-// As a replica casts. Null for f32.
+// A CastingCommunicator as a replica makes it; null for f32. `buffer`: comm_buffer.
 std::unique_ptr<Communicator> make_casting(const Wire& wire, Communicator& inner, std::span<float> gradients,
                                            std::vector<uint16_t>& buffer) {
   if (wire.dtype == DType::f32) return nullptr;
@@ -118,7 +118,7 @@ TEST_P(ReducerWorlds, ScrambledReadinessLaunchesInPlanOrder) {
         if (random() % 8 == 0) std::this_thread::sleep_for(std::chrono::microseconds(50));
         reducer.ready(id);
       }
-      ASSERT_EQ(reducer.launched(), reducer.collectives() - 1);  // the last waits for the trailer
+      ASSERT_EQ(reducer.launched(), reducer.collectives() - 1);  // the last collective waits for the trailer
       fill(flat, comm.rank(), plan.padded, kTrailer, step);
       reducer.finish();
       ASSERT_EQ(reducer.launched(), reducer.collectives());
@@ -178,7 +178,7 @@ TEST(Reducer, CallsTheHookForEachLaunchAndThenForTheWait) {
   });
 }
 
-// A span that is no gradient travels as it is.
+// A span outside of the gradients is not cast.
 TEST(CastingCommunicator, LeavesOtherSpansAlone) {
   run_ranks(2, [](Communicator& local) {
     RecordingCommunicator comm(local);
@@ -195,7 +195,7 @@ TEST(CastingCommunicator, LeavesOtherSpansAlone) {
     EXPECT_EQ(comm.seen[0].span.dtype, DType::bf16);
     EXPECT_EQ(comm.seen[1].span.dtype, DType::f32);
     EXPECT_EQ(comm.seen[2].span.dtype, DType::f32);
-    EXPECT_THROW(casting->all_reduce(DeviceSpan::of(std::span(flat).subspan(2, 3))), Error);  // gradients and others
+    EXPECT_THROW(casting->all_reduce(DeviceSpan::of(std::span(flat).subspan(2, 3))), Error);  // crosses the end
   });
 }
 

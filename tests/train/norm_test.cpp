@@ -140,7 +140,7 @@ TEST_P(Norms, RecomputedStatisticsAreEqualAtEveryWorldSize) {
     });
 }
 
-// Each launch scans its bucket, the last one the sums of batch norms too, and what was found first stays.
+// Each launch scans its bucket; the last launch also scans the batch-norm sums.
 TEST(NonfiniteScan, MarksThisRanksSlotOfTheTicket) {
   const MemoryDataset data = small_data(16);
   for (const bool zero : {false, true})
@@ -161,7 +161,7 @@ TEST(NonfiniteScan, MarksThisRanksSlotOfTheTicket) {
       EXPECT_EQ(marks(1, r.gradients()[r.plan.buckets[0].offset], NAN), 0);
       EXPECT_EQ(marks(collectives - 1, *r.bn_batch_sums(), NAN), TicketLayout::kBadStatistics);
       EXPECT_EQ(marks(buckets - 1, *r.bn_batch_sums(), NAN), zero ? 0 : TicketLayout::kBadStatistics);
-      EXPECT_EQ(marks(collectives, *r.bn_batch_sums(), NAN), 0);  // the wait
+      EXPECT_EQ(marks(collectives, *r.bn_batch_sums(), NAN), 0);  // the wait scans nothing
     });
 }
 

@@ -91,7 +91,7 @@ TEST_P(Snapshots, ResumeAtAnyWorldSize) {
     const auto restored = take_snapshot(fixture.replica, {.step = kSteps}, kSteps);
     const NextStep next = next_step(fixture);
     if (c.rank() != 0) return;
-    // The offsets of parameters depend on the world with optimizer state in parts.
+    // With partitioned optimizer state the offsets of parameters depend on the world size.
     const auto mine = parameters_of(norm_network(), worlds.zero_resumed ? partition_alignment(worlds.resumed) : 1);
     const auto theirs = parameters_of(norm_network(), worlds.zero_saved ? partition_alignment(worlds.saved) : 1);
     const auto as_mine = [&](const std::vector<float>& values) {

@@ -1,5 +1,5 @@
 // The training step with ranks as threads on the reference ops: no findings of the thread sanitizer, and the same
-// mathematics at every world size.
+// results at every world size.
 #include "core/error.h"
 #include "nn/models.h"
 #include "tests/train/bad_step.h"
@@ -34,7 +34,7 @@ TEST_P(Threads, RankWeightsDoNotChangeTheMathematics) {
   EXPECT_LE(loss_distance(train_world(GetParam(), config, small_network(), data, 12).losses, one.losses), 1e-5);
 }
 
-// Step numbers of 1001 and more are not exact in bf16: a ticket that was cast would disagree about them.
+// Step numbers above 1000 are not all exact in bf16: with a ticket in bf16, check_agreement() would throw.
 TEST_P(Threads, TicketStaysF32WithBf16Gradients) {
   const MemoryDataset data = small_data(50);
   for (const bool zero : {false, true})

@@ -14,7 +14,7 @@ using Number = LibraryVersion::Number;
 
 std::string text_of(const Number& n) { return fmt::format("{}.{}.{}", n[0], n[1], n[2]); }
 
-// The problem that a decision of the run throws, without the advice in its message; empty: it does not throw.
+// The problem in the message of the Error that `decision` throws, without its advice; empty: it does not throw.
 std::string refusal(const std::function<void()>& decision) {
   try {
     decision();
@@ -78,7 +78,7 @@ Findings check_absence(Ranks ranks, DeviceKind asked) {
   return {};
 }
 
-// The number of ranks that can have a GPU each.
+// The largest number of ranks with which each rank has its own GPU.
 int ranks_with_a_gpu(Ranks ranks) {
   int count = 0;
   for (const HostRanks& host : by_host(ranks)) {

@@ -66,7 +66,7 @@ const Setting kSettings[] = {
 
 Findings check_nccl_variables(Ranks ranks, const DeviceConfig& device, const TransportConfig& transport, bool on_gpus,
                               const std::string& launcher) {
-  std::map<std::string, std::vector<std::string>> values;  // by rank, where set
+  std::map<std::string, std::vector<std::string>> values;  // values of the ranks where the variable is set
   for (const RankFacts& rank : ranks)
     for (const auto& [name, value] : rank.environment)
       if (name.starts_with("NCCL_")) values[name].push_back(value);

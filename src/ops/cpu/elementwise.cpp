@@ -16,7 +16,7 @@ void expect_alike(const Tensor& a, const Tensor& b) {
   DDP_EXPECT(a.shape.n == b.shape.n && a.stored() == b.stored() && a.format == b.format && a.dtype == b.dtype);
 }
 
-// For batch-interleaved x, and for dense x, whose block is one sample.
+// For batch-interleaved x, and for dense x, which has blocks of one sample.
 template <class T>
 void normalize_rows(const Workers& workers, const DeviceBatch& batch, const ImageShape& image, const Tensor& x,
                     T* out) {

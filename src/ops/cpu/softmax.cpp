@@ -46,7 +46,7 @@ Stats cross_entropy(const T* z, int64_t classes, int64_t stride, int64_t label, 
 
 }  // namespace
 
-// Samples are cut into at most kItems items, whatever the threads; their statistics are added up in order.
+// Samples are split into at most kItems items, for any number of threads. The stats of the items are added in order.
 void softmax_cross_entropy(const Workers& workers, const Tensor& logits, const DeviceBatch& batch, float scale,
                            float smoothing, const Tensor* dlogits, float* stats, Gradient mode) {
   constexpr int64_t kItems = 64;

@@ -53,7 +53,7 @@ __global__ void flag_nonfinite_kernel(const uint32_t* bits, int64_t count, float
 
 // The part of an image that is read. Lengths are in bytes.
 struct Crop {
-  uint32_t row, features;  // a row of the part; the whole part
+  uint32_t row, features;  // of a row of the part; of the whole part
   uint32_t image_row;
   int64_t image;
 };

@@ -92,7 +92,7 @@ TEST(DoctorGpus, ReportsRanksWithoutAGpu) {
 
 TEST(DoctorGpus, WarnsOfGpusWithoutPeerAccess) {
   auto ranks = with_gpus(2, 2);
-  ranks[0].gpu.out_of_reach = {"0000:77:00.0"};  // nobody's
+  ranks[0].gpu.out_of_reach = {"0000:77:00.0"};  // the GPU of no rank
   expect_fine(check_gpus(ranks, options_for(DeviceKind::automatic), "mpirun"));
   ranks[2].gpu.out_of_reach = {ranks[3].gpu.bus_id};
   ranks[3].gpu.out_of_reach = {ranks[2].gpu.bus_id};

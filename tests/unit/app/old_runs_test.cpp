@@ -1,4 +1,4 @@
-// Runs of commit 26546e9: their config.toml is still read, and their checkpoints are still of the same run.
+// Runs of commit 26546e9: the program still reads their config.toml and still resumes their checkpoints.
 #include "app/resume.h"
 #include "tests/unit/app/option_lines.h"
 
@@ -24,7 +24,7 @@ class OldRun : public ::testing::TestWithParam<const char*> {
   Options options(const std::string& more = "") const { return parse("--config " + file("toml") + " " + more); }
   RunState saved() const { return run_state_from_json(text_of(file("json")), "state.json"); }
 
-  // Of a run with these options on the data and the machine of the old one.
+  // The state of a run with these options, and with the data and the machine of the old run.
   RunState now(const Options& options) const {
     RunState state = saved();
     for (auto* const entries : {&state.affects_results, &state.affects_rounding})
@@ -35,7 +35,7 @@ class OldRun : public ::testing::TestWithParam<const char*> {
   }
 };
 
-// Options that later versions add are written too.
+// The new file may also have options of later versions.
 TEST_P(OldRun, ConfigurationIsReadAndWrittenUnchanged) {
   const std::string now = options().effective_config;
   std::istringstream lines(text_of(file("toml")));

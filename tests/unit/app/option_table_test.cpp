@@ -1,5 +1,5 @@
-// Each row of the option table reaches --help, README, config.toml and the comparison on resume. README's table is
-// written from the rows by
+// Each row of the option table reaches --help, README, config.toml and the comparison on resume. This command writes
+// README's table from the rows:
 //
 //   DDP_WRITE_README=1 build/cpu/tests/unit/unit_test --gtest_filter=OptionTable.EqualsTheTableOfTheReadme
 #include "app/option_table.h"
@@ -54,7 +54,7 @@ TEST(OptionTable, EachConfigurableRowIsInTheEffectiveConfiguration) {
   }
 }
 
-// A table of which an effect is missing does not compile.
+// A row without an effect does not compile.
 template <class Row>
 concept CompletesWithoutEffect = requires {
   Row{.name = "--new", .target = Target(), .help = ""};
@@ -110,7 +110,7 @@ std::string on_resume(const OnResume& rule) {
   return rule.condition.holds ? fmt::format("same {}", with_code(rule.condition.sentence)) : "same";
 }
 
-// CLI11's name of the type has the choices, as in TEXT:{auto,ring}.
+// The choices are in CLI11's type name, such as TEXT:{auto,ring}.
 std::string choices_of(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   const size_t open = type.find('{');

@@ -13,7 +13,7 @@ struct Case {
   int64_t bn_batch_sums;
 };
 
-// An odd and an even place of the ticket.
+// The ticket has odd and even offsets.
 const std::vector<Case> kCases = {{{10, 20, 7}, 1, 0}, {{10, 20, 8}, 1, 0}, {{64, 3}, 2, 5}, {{64, 3}, 3, 128}};
 
 TEST(StepBlock, ItsPartsFollowOneAnotherBehindTheTrailer) {
