@@ -110,7 +110,7 @@ TEST_F(Checkpointed, FallsBackToThePreviousCheckpointAndNamesTheBrokenFile) {
       << outcome.output;
 }
 
-TEST_F(Checkpointed, RefusesAndNamesChangesOfTheMathematics) {
+TEST_F(Checkpointed, RefusesOptionsThatChangeTheResults) {
   refuse("--resume auto --lr 0.1", 2, {"--lr was 0.2, is 0.1"});
   refuse("--resume auto --model mlp --seed 7", 2, {"--model was lenet, is mlp", "--seed was 0, is 7"});
   refuse("--resume auto --optimizer adam", 2, {"--optimizer was sgd, is adam"});

@@ -65,7 +65,7 @@ TEST_P(EmulatedSoftmax, AgreesWithTheReference) {
   }
 }
 
-TEST_P(EmulatedSoftmax, IsSafeAtLargeLogitsAndTakesTheFirstOfEqualOnes) {
+TEST_P(EmulatedSoftmax, IsSafeAtLargeLogitsAndPredictsTheFirstMaximum) {
   const Shape shape{2, {1, 1, 40}};  // several threads share a sample
   Values z(shape.elements(), -16384.0f), expected(shape.elements());
   z[0] = 16384;

@@ -107,7 +107,7 @@ TEST_P(EmulatedTraining, NanEndsTheRunOnEveryRank) {
 }
 
 // The graphs contain the casts of the gradients to bf16 and back.
-TEST_P(EmulatedTraining, GradientsInBf16AreNearlyTheSameMathematics) {
+TEST_P(EmulatedTraining, Bf16GradientsGiveNearlyTheSameLosses) {
   const GpuWorld& world = GetParam();
   const MemoryDataset data = small_data(50);
   for (const bool zero : {false, true}) {
@@ -124,7 +124,7 @@ TEST_P(EmulatedTraining, GradientsInBf16AreNearlyTheSameMathematics) {
 }
 
 // A replay of step 9 would not call the reducer's hook, so the injection must prevent it.
-TEST_P(EmulatedTraining, AnInjectedNanIsBlamedOnItsRankAndBucket) {
+TEST_P(EmulatedTraining, ErrorNamesRankAndBucketOfAnInjectedNan) {
   const MemoryDataset data = small_data(64);
   const int rank = GetParam().size - 1;
   std::vector<std::string> messages(GetParam().size);

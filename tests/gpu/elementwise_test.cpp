@@ -21,7 +21,7 @@ class ElementwiseOnGpu : public ::testing::TestWithParam<Precision> {
 INSTANTIATE_TEST_SUITE_P(All, ElementwiseOnGpu, ::testing::ValuesIn(kPrecisions),
                          [](const auto& tested) { return name_of(tested.param); });
 
-TEST_P(ElementwiseOnGpu, NormalizeGathersByIdAndTakesTheTopLeft) {
+TEST_P(ElementwiseOnGpu, NormalizeGathersByIdAndCrops) {
   const ImageShape image{28, 28, 3};
   const int64_t images = 300;
   std::vector<uint8_t> pixels(images * image.elements());
@@ -99,7 +99,7 @@ TEST_P(ElementwiseOnGpu, SoftmaxCrossEntropy) {
     }
 }
 
-TEST_P(ElementwiseOnGpu, SoftmaxIsSafeAtLargeLogitsAndTakesTheFirstOfEqualOnes) {
+TEST_P(ElementwiseOnGpu, SoftmaxIsSafeAtLargeLogitsAndPredictsTheFirstMaximum) {
   const Shape shape{2, {1, 1, 3}};
   const OnGpu logits(device, Values{16384, -16384, 0, -16384, 16384, 16384}, dtype), d(device, 6, dtype),
       stats(device, 2);

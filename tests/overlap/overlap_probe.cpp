@@ -106,13 +106,13 @@ int run(MpiSession& session, std::string_view kind, double threshold) {
     polled.push_back(probe.both(work_ms, true));
     unpolled.push_back(probe.both(work_ms, false));
   }
-  const double alone = median(compute), wire = median(communicate);
-  const auto hidden = [&](const std::vector<double>& times) { return 1 - (median(times) - alone) / wire; };
+  const double alone = median(compute), communication = median(communicate);
+  const auto hidden = [&](const std::vector<double>& times) { return 1 - (median(times) - alone) / communication; };
   if (session.rank() == 0)
     fmt::print(
         "{}: {} buckets, compute {:.1f} ms, communication {:.1f} ms, both {:.1f} ms: {:.1f} % hidden "
         "({:.1f} % by the engine's own thread); {:.0f} % wanted\n",
-        kind, probe.buckets(), alone, wire, median(polled), 100 * hidden(polled), 100 * hidden(unpolled),
+        kind, probe.buckets(), alone, communication, median(polled), 100 * hidden(polled), 100 * hidden(unpolled),
         100 * threshold);
   return hidden(polled) >= threshold ? 0 : 1;
 }

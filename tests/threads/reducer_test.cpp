@@ -28,7 +28,7 @@ void fill(std::vector<float>& flat, int rank, int64_t offset, int64_t count, int
 }
 
 // A setting of gradient communication: data type and sharding.
-struct Wire {
+struct Setting {
   const char* name;
   DType dtype = DType::f32;
   bool sharded = false;
@@ -36,9 +36,9 @@ struct Wire {
 };
 
 // A CastingCommunicator as a replica makes it; null for f32. `buffer`: comm_buffer.
-std::unique_ptr<Communicator> make_casting(const Wire& wire, Communicator& inner, std::span<float> gradients,
+std::unique_ptr<Communicator> make_casting(const Setting& setting, Communicator& inner, std::span<float> gradients,
                                            std::vector<uint16_t>& buffer) {
-  if (wire.dtype == DType::f32) return nullptr;
+  if (setting.dtype == DType::f32) return nullptr;
   const auto each = [](int64_t offset, int64_t count, auto&& convert) {
     for (int64_t i = offset; i < offset + count; ++i) convert(i);
   };
@@ -74,33 +74,33 @@ class RecordingCommunicator final : public testing::FaultyCommunicator {
   std::vector<Seen> seen;
 };
 
-class ReducerWorlds : public ::testing::TestWithParam<std::tuple<int, Wire>> {};
+class ReducerWorlds : public ::testing::TestWithParam<std::tuple<int, Setting>> {};
 INSTANTIATE_TEST_SUITE_P(
     Sizes, ReducerWorlds,
     ::testing::Combine(::testing::Values(1, 2, 3, 4),
-                       ::testing::Values(Wire{"f32"}, Wire{"f32sharded", DType::f32, true}, Wire{"bf16", DType::bf16},
-                                         Wire{"bf16sharded", DType::bf16, true})),
+                       ::testing::Values(Setting{"f32"}, Setting{"f32sharded", DType::f32, true},
+                                         Setting{"bf16", DType::bf16}, Setting{"bf16sharded", DType::bf16, true})),
     [](const auto& test) { return fmt::format("{}ranks_{}", std::get<0>(test.param), std::get<1>(test.param).name); });
 
 TEST_P(ReducerWorlds, ScrambledReadinessLaunchesInPlanOrder) {
-  const auto [world, wire] = GetParam();
+  const auto [world, setting] = GetParam();
   std::vector<int64_t> sizes{0, 1, 33, 7, 0, 2000, 5, 64, 129, 300, 250, 1, 90, 0, 11};  // 2000 is over a bucket
-  const int64_t unit = wire.sharded ? partition_alignment(world) : 1;
+  const int64_t unit = setting.sharded ? partition_alignment(world) : 1;
   for (int64_t& size : sizes) size = (size + unit - 1) / unit * unit;
-  run_ranks(world, [&, wire = wire](Communicator& local) {
+  run_ranks(world, [&, setting = setting](Communicator& local) {
     RecordingCommunicator comm(local);
     const BucketPlan plan = plan_buckets(sizes, comm.size(), kTrailer, kSmallCaps);
     ASSERT_GT(plan.buckets.size(), 4u);
     std::vector<float> flat(plan.total);
     std::vector<uint16_t> buffer(plan.padded);
-    const auto casting = make_casting(wire, comm, std::span(flat).first(plan.padded), buffer);
+    const auto casting = make_casting(setting, comm, std::span(flat).first(plan.padded), buffer);
     Reducer reducer(plan, casting ? *casting : comm, flat,
-                    {.sharded = wire.sharded, .trailer_in_last_bucket = !casting});
-    ASSERT_EQ(reducer.trailer_in_last_bucket(), wire.trailer_in_last_bucket());
-    ASSERT_EQ(reducer.collectives(), std::ssize(plan.buckets) + (wire.trailer_in_last_bucket() ? 0 : 1));
-    std::vector<bool> summed(plan.total, !wire.sharded);
+                    {.sharded = setting.sharded, .trailer_in_last_bucket = !casting});
+    ASSERT_EQ(reducer.trailer_in_last_bucket(), setting.trailer_in_last_bucket());
+    ASSERT_EQ(reducer.collectives(), std::ssize(plan.buckets) + (setting.trailer_in_last_bucket() ? 0 : 1));
+    std::vector<bool> summed(plan.total, !setting.sharded);
     std::fill(summed.begin() + plan.padded, summed.end(), true);
-    if (wire.sharded)
+    if (setting.sharded)
       for (const Partition& part : partitions_of(plan, comm.rank(), comm.size()))
         std::fill_n(summed.begin() + part.begin, part.count, true);
 
@@ -127,14 +127,14 @@ TEST_P(ReducerWorlds, ScrambledReadinessLaunchesInPlanOrder) {
       for (size_t b = 0; b < plan.buckets.size(); ++b) {
         const auto& [sharded, span] = comm.seen[b];
         const Bucket& bucket = plan.buckets[b];
-        const bool with_trailer = wire.trailer_in_last_bucket() && b + 1 == plan.buckets.size();
-        ASSERT_EQ(sharded, wire.sharded);
-        ASSERT_EQ(span.dtype, wire.dtype);
-        ASSERT_EQ(span.data, wire.dtype == DType::f32 ? static_cast<void*>(flat.data() + bucket.offset)
-                                                      : static_cast<void*>(buffer.data() + bucket.offset));
+        const bool with_trailer = setting.trailer_in_last_bucket() && b + 1 == plan.buckets.size();
+        ASSERT_EQ(sharded, setting.sharded);
+        ASSERT_EQ(span.dtype, setting.dtype);
+        ASSERT_EQ(span.data, setting.dtype == DType::f32 ? static_cast<void*>(flat.data() + bucket.offset)
+                                                         : static_cast<void*>(buffer.data() + bucket.offset));
         ASSERT_EQ(span.count, bucket.count + (with_trailer ? kTrailer : 0));
       }
-      if (!wire.trailer_in_last_bucket()) {
+      if (!setting.trailer_in_last_bucket()) {
         const auto& [sharded, span] = comm.seen.back();
         ASSERT_FALSE(sharded);
         ASSERT_EQ(span.data, flat.data() + plan.padded);

@@ -26,7 +26,7 @@ TEST_P(Threads, TrainLikeOneRank) {
   }
 }
 
-TEST_P(Threads, RankWeightsDoNotChangeTheMathematics) {
+TEST_P(Threads, RankWeightsDoNotChangeTheLosses) {
   const MemoryDataset data = small_data(50);
   FixtureConfig config{.batch_size = 16, .lr = 0.1};
   const Result one = train_world(1, config, small_network(), data, 12);

@@ -44,7 +44,7 @@ TEST(ChooseGpu, FollowsTheLocalRank) {
   EXPECT_NE(refusal([] { choose_gpu(2, 2, false); }).find("--share-gpu"), std::string::npos);
 }
 
-TEST(RequireGpusApart, NamesTheRanksThatShare) {
+TEST(RequireDistinctGpus, NamesTheRanksThatShare) {
   std::vector<RankGpu> ranks{{"a", "0000:1b:00.0", "x"}, {"a", "0000:1c:00.0", "y"}, {"b", "0000:1b:00.0", "x"}};
   EXPECT_NO_THROW(require_distinct_gpus(ranks));
   ranks.push_back({"a", "0000:1c:00.0", "y"});

@@ -151,7 +151,7 @@ TEST(OptionTable, EqualsTheTableOfTheReadme) {
     std::ofstream(path) << readme;
   } else {
     EXPECT_EQ(readme.substr(begin, to - begin), readme_table())
-        << "write it anew: DDP_WRITE_README=1 build/cpu/tests/unit/unit_test "
+        << "write it again: DDP_WRITE_README=1 build/cpu/tests/unit/unit_test "
            "--gtest_filter=OptionTable.EqualsTheTableOfTheReadme";
   }
 }

@@ -114,7 +114,7 @@ TEST(DistributedSampler, OrderDependsOnSeedAndEpochUnlessSequential) {
   EXPECT_NE(base, all);
 }
 
-TEST(DistributedSampler, TheGlobalBatchDoesNotChangeTheOrder) {
+TEST(DistributedSampler, GlobalBatchDoesNotChangeTheOrder) {
   EXPECT_EQ(epoch_of(samplers(1000, 64, {1, 1}), 2), epoch_of(samplers(1000, 7, {1, 1, 1}), 2));
 }
 

@@ -16,7 +16,7 @@ struct Case {
 // The ticket has odd and even offsets.
 const std::vector<Case> kCases = {{{10, 20, 7}, 1, 0}, {{10, 20, 8}, 1, 0}, {{64, 3}, 2, 5}, {{64, 3}, 3, 128}};
 
-TEST(StepBlock, ItsPartsFollowOneAnotherBehindTheTrailer) {
+TEST(StepBlock, LayoutPlacesTheFieldsInOrder) {
   for (const auto& [parameters, world, bn_batch_sums] : kCases) {
     const int64_t slots = TicketLayout{world}.elements();
     const BucketPlan plan = plan_buckets(parameters, world, bn_batch_sums + slots, {});
@@ -30,7 +30,7 @@ TEST(StepBlock, ItsPartsFollowOneAnotherBehindTheTrailer) {
   }
 }
 
-TEST(StepBlock, TheHostsCopyHasTheSamePartsAtTheSamePlaces) {
+TEST(StepBlock, HostCopyHasTheLayoutOfTheDevice) {
   for (const auto& [parameters, world, bn_batch_sums] : kCases) {
     const BucketPlan plan = plan_buckets(parameters, world, bn_batch_sums + TicketLayout{world}.elements(), {});
     const StepBlockLayout layout(plan, world);
