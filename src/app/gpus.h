@@ -13,15 +13,15 @@ namespace ddp {
 // others do not, unless `asked` is cpu.
 DeviceKind choose_device(DeviceKind asked, std::span<const int> gpus, const std::string& why);
 
-// The GPU's index for a rank that sees `visible` > 0 GPUs: its local rank; 0 where the launcher shows each rank only
-// its own GPU. Throws Error(Exit::device) where a host has more ranks than GPUs and `share` is false.
+// The GPU's index for a rank that sees `visible` > 0 GPUs: its local rank; 0 if the launcher shows each rank only
+// its own GPU. Throws Error(Exit::device) if a host has more ranks than GPUs and `share` is false.
 int choose_gpu(int local_rank, int visible, bool share);
 
 struct RankGpu {
   std::string host, bus_id, uuid;
 };
 
-// Throws Error(Exit::device) with the two ranks where two ranks have the same GPU. `ranks` is ordered by rank.
+// Throws Error(Exit::device) that names the two ranks if two ranks have the same GPU. `ranks` is ordered by rank.
 void require_distinct_gpus(std::span<const RankGpu> ranks);
 
 }  // namespace ddp

@@ -18,7 +18,7 @@ namespace ddp {
 
 // A batch of plan.size samples in the loader's memory.
 struct HostBatch {
-  const uint8_t* images = nullptr;  // HWC; null where the loader does not read them
+  const uint8_t* images = nullptr;  // HWC; null if LoaderConfig::images is false
   const int32_t* labels = nullptr;
   const int32_t* ids = nullptr;  // indices in the data set
   BatchPlan plan = {};

@@ -7,7 +7,7 @@
 //              (PyTorch's torch.optim.SGD with dampening 0)
 //   adam       m = b1 * m + (1 - b1) * g, v = b2 * v + (1 - b2) * g^2,
 //              w -= lr / (1 - b1^t) * m / (sqrt(v / (1 - b2^t)) + epsilon)   (Kingma and Ba, 2015; torch.optim.Adam,
-//              and AdamW of Loshchilov and Hutter, 2019, where decoupled)
+//              and AdamW of Loshchilov and Hutter, 2019, if decoupled)
 //   lars       m = momentum * m + lr * l * (g + d * w), w -= m, where l = trust * |w| / (|g| + d * |w|) over the whole
 //              tensor if it has weight decay and both norms are above 0, else l = 1; always coupled
 //              (You, Gitman and Ginsburg, 2017, algorithm 1)

@@ -9,8 +9,7 @@ namespace ddp {
 inline constexpr int kStepsInFlight = 2, kStepSlots = kStepsInFlight + 1;
 inline constexpr int kStepFences = 0, kTrainingFences = kStepFences + kStepSlots;
 inline constexpr int kEvaluationFences = kTrainingFences + Prefetcher::kFences;
-inline constexpr int kTransportFences =
-    kEvaluationFences + Prefetcher::kFences;  // kStagedFences each for two communicators
+inline constexpr int kTransportFences = kEvaluationFences + Prefetcher::kFences;  // of two staged communicators
 static_assert(kTransportFences + 2 * kStagedFences <= Device::kFences);
 
 }  // namespace ddp

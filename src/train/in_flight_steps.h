@@ -25,8 +25,8 @@ class InFlightSteps {
   int64_t retired() const { return retired_; }
   int64_t skipped_in_a_row() const { return skipped_in_a_row_; }  // up to retired()
 
-  // Begins step issued() + 1: uploads its ticket, scalars and epoch. Returns its result with step and epoch; retire()
-  // sets the other fields, except lr, which the caller sets.
+  // Begins step issued() + 1: uploads its ticket, scalars and epoch. Returns its result with step and epoch; the
+  // caller sets lr; download() and retire() set the other fields.
   StepResult& push(const BatchPlan& plan, const OptimizerScalars& scalars);
 
   // Downloads the block of the newest step, after all of its work was issued. `data_ms`: StepResult::data_ms.

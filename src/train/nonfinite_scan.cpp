@@ -11,7 +11,7 @@ LaunchHook nonfinite_scan(const Replica& replica) {
     const auto scan = [&](const float* values, int64_t count, float mark) {
       r.ops.flag_nonfinite(values, count, mark, &r.block.bad()[r.communicator.rank()]);
     };
-    // Batch-norm sums travel with the ticket, in the last collective.
+    // The last collective contains the trailer: the batch-norm sums and the ticket.
     if (number + 1 == r.reducer.collectives() && !r.batch_norms.empty())
       scan(r.bn_batch_sums(), state_count(r.batch_norms), TicketLayout::kBadStatistics);
     if (number < std::ssize(r.plan.buckets)) {

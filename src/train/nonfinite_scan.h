@@ -8,8 +8,8 @@ namespace ddp {
 
 struct Replica;
 
-// Before each launch, marks this rank's `bad` slot of the ticket with the bucket, or with kBadStatistics, in which a
-// value is not finite; the first mark stays. The replica outlives the hook.
+// Before each launch: if a value of its bucket or batch-norm sums is not finite, sets this rank's `bad` slot of the
+// ticket to the bucket's mark or to kBadStatistics. The first mark stays. The replica outlives the hook.
 LaunchHook nonfinite_scan(const Replica& replica);
 
 }  // namespace ddp

@@ -1,5 +1,5 @@
 // One rank's copy of the model: the flat buffers of weights and gradients, the running statistics of its batch norms,
-// the bucket plan, the model, the reducer that sums gradients, and the optimizer. All ranks build it alike.
+// the bucket plan, the model, the reducer that sums gradients, and the optimizer. All ranks build the same.
 #pragma once
 
 #include "comm/communicator.h"
@@ -54,9 +54,8 @@ struct Replica {
   const Buffer running_stats_buffer, eval_stats_buffer;
   const StepBlock block;  // in gradient_buffer
 
-  const std::unique_ptr<Communicator>
-      bn_communicator;  // for the sums of batch norms; null without batch norms or with one rank
-  const std::unique_ptr<Communicator> casting;  // bf16 gradients over `communicator`; null if grad_dtype is f32
+  const std::unique_ptr<Communicator> bn_communicator;  // for batch-norm sums; null without them or with one rank
+  const std::unique_ptr<Communicator> casting;          // bf16 gradients over `communicator`; null if grad_dtype is f32
   const std::unique_ptr<RunningStats> running_stats_op;
 
   Model model;

@@ -16,8 +16,9 @@ class Step {
   // Replica and phases outlive the step; phases may be null.
   explicit Step(Replica& replica, const StepConfig& config = {}, PhaseTracker* phases = nullptr);
 
-  // Issues the next step; calls `next` once for each micro-batch. Does not allocate. Waits only for the step two steps
-  // before, and returns its result, or nullopt if there is none. Throws as InFlightSteps::retire() does.
+  // Issues the next step; calls `next` once for each micro-batch. Does not allocate. Apart from `next`, waits only for
+  // the step two steps before, and returns its result, or nullopt if there is none. Throws as InFlightSteps::retire()
+  // does.
   std::optional<StepResult> run(const NextBatch& next, double lr);
 
   // Waits for the steps in flight, and returns their results in order.

@@ -34,7 +34,7 @@ Findings check_nccl_variables(Ranks ranks, const DeviceConfig& device, const Tra
 
 // Checks the GPUs of the ranks, shared GPUs, access between GPUs, and the versions of driver and libraries.
 Findings check_gpus(Ranks ranks, const DeviceConfig& device, const std::string& launcher);
-bool runs_on_gpus(Ranks ranks, DeviceKind asked);  // false too where choose_device() throws
+bool runs_on_gpus(Ranks ranks, DeviceKind asked);  // also false if choose_device() throws
 
 // Finds what would make MPI_Init fail, from this process's host and environment alone. Empty: nothing found.
 std::optional<Finding> check_before_mpi(const HostFacts& here, const Environment& environment);

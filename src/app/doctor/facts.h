@@ -55,7 +55,7 @@ struct RankFacts {
 
 HostFacts facts_of_host(const Environment& environment);
 
-// `threads`: --threads. `gpus`: whether to query GPUs. Where a query fails, gpu.visible is 0 and gpu.why has the
+// `threads`: --threads. `gpus`: whether to query GPUs. If a query fails, gpu.visible is 0 and gpu.why has the
 // reason.
 RankFacts facts_of_rank(int threads, const std::string& host, int local_rank, bool gpus);
 
