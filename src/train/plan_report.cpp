@@ -83,8 +83,8 @@ std::string plan_report(Replica& replica, const DistributedSampler& sampler) {
   const double activations = static_cast<double>(replica.model.activation_bytes()) / 1024;
   text += fmt::format(
       "memory of a rank: weights {:.1f} KiB, gradients {:.1f} KiB, optimizer {:.1f} KiB, activations {:.1f} KiB\n"
-      "predicted step: compute {:.2f} ms, communication {:.2f} ms, of which {:.2f} ms (what ends it) cannot be "
-      "hidden: {:.2f} to {:.2f} ms\n"
+      "predicted step: compute {:.2f} ms, communication {:.2f} ms, of which {:.2f} ms (after the last gradient) "
+      "cannot be hidden: {:.2f} to {:.2f} ms\n"
       "predicted epoch: {:.1f} to {:.1f} s ({} steps)\n",
       kib(replica.plan.padded), gradients, state, activations, compute, communication, last, compute + last,
       compute + communication, 1e-3 * static_cast<double>(sampler.steps_per_epoch()) * (compute + last),
