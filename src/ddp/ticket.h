@@ -1,5 +1,5 @@
-// The few numbers of a step that are summed behind the gradients, always f32. All ranks write their part, the sum
-// tells every rank the same. Each per-rank slot is written by its rank and left 0 by the others.
+// The ticket: a few f32 numbers of a step that are summed with the gradients. Each rank writes its values, and the sums
+// give all ranks the same values. A slot with [world] has one element for each rank; the other ranks write 0 there.
 //
 //   | loss sum | correct | samples | request[world] | bad[world] | step[world] |
 #pragma once
@@ -11,15 +11,16 @@
 
 namespace ddp {
 
-// What a rank asks of all; the greatest is heeded.
+// A rank's request to all ranks; the maximum wins.
 enum class Request : uint8_t { none, save, stop };
 
 struct TicketLayout {
   int world = 1;
 
   static constexpr int64_t kLossSum = 0, kCorrect = 1, kSamples = 2;
-  static constexpr float kBadStatistics = -1;                                                  // of batch norms
-  static constexpr float bad_bucket(int bucket) { return 1.0f + static_cast<float>(bucket); }  // 0: all is finite
+  static constexpr float kBadStatistics = -1;  // mark in `bad`: NaN or infinity in batch-norm sums
+  // Mark in `bad`: NaN or infinity in a gradient of this bucket. 0: all values are finite.
+  static constexpr float bad_bucket(int bucket) { return 1.0f + static_cast<float>(bucket); }
 
   int64_t elements() const { return 3 + 3 * int64_t{world}; }
   int64_t request(int rank) const { return 3 + rank; }
@@ -27,28 +28,29 @@ struct TicketLayout {
   int64_t step(int rank) const { return 3 + 2 * world + rank; }
 };
 
-// What this rank's ticket holds before the sum; loss sum, correct and bad are added by the device.
+// Writes this rank's ticket before the sum. The device adds loss sum, correct and bad. `samples`: of this rank.
+// `step`: optimizer steps over all epochs, from 1.
 void write_ticket(std::span<float> slots, const TicketLayout& layout, int rank, int64_t samples, int64_t step,
                   Request request = Request::none);
 
-// What a summed ticket says.
+// A summed ticket.
 struct Ticket {
-  double loss_sum = 0;  // over the global batch
+  double loss_sum = 0;  // over the samples of the step
   int64_t correct = 0, samples = 0;
-  std::span<const float> request, bad, step;  // by rank; views of what was read
+  std::span<const float> request, bad, step;  // by rank; views of the span that was read
 
   Request requested() const;
 };
 
 Ticket read_ticket(std::span<const float> summed, int world);
 
-// Throws CollectiveError(Exit::communication), with the values of each rank, where a rank is at another step or samples
-// are missing. Step counts over all epochs and rides modulo 2^20.
+// Throws CollectiveError(Exit::communication) if a rank is at another step or samples are missing; the text has the
+// values of each rank. The ticket holds the step modulo 2^20.
 void check_agreement(const Ticket& ticket, int64_t step, int64_t expected_samples);
 
-// A step in which a rank has seen NaN or infinity.
+// A step with NaN or infinity on some rank.
 struct BadStep {
-  bool skipped = false;  // a gradient had it, so the weights were left alone
+  bool skipped = false;  // a rank marked it, so the weights did not change
   std::string text;      // names step, rank and bucket
 };
 std::optional<BadStep> bad_step(const Ticket& ticket, int64_t step);

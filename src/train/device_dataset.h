@@ -1,5 +1,5 @@
-// A data set as the device sees it: on the host where that is the device, else as a whole in the device's memory, or,
-// where that would take more than the limit, as a ring of batches through which it streams.
+// A data set for a device. If the device is the host, the data stay where they are. Otherwise all data are copied to
+// the device; if they take more than the limit, batches stream through a ring of buffers on the device.
 #pragma once
 
 #include "data/dataset.h"
@@ -16,7 +16,8 @@ class DeviceDataset {
   enum class Place { host, resident, streamed };
   static constexpr int kRing = 3;  // batches
 
-  // `largest`: samples of the largest batch of this rank. Data set and device outlive it.
+  // `largest`: samples of this rank's largest batch. `limit_bytes`: largest data set that is copied as a whole. Device
+  // and data set outlive this object.
   DeviceDataset(Device& device, const Dataset& data, int64_t largest, size_t limit_bytes);
 
   Device& device;
@@ -24,8 +25,8 @@ class DeviceDataset {
   const int64_t largest;
   const Place place;
 
-  // All images, or kRing x largest; their labels; the ids of one batch in this memory, and in the data set. Null on the
-  // host.
+  // Device memory; null on the host. Images and labels of the whole data set, or of kRing x largest samples. `ids`: the
+  // samples of one batch as positions in this memory. `keys`: the same samples as indices in the data set.
   uint8_t* images() const { return images_.as<uint8_t>(); }
   int32_t* labels() const { return labels_.as<int32_t>(); }
   int32_t* ids() const { return ids_.as<int32_t>(); }
