@@ -20,20 +20,19 @@ std::string text_of(const toml::node& node, std::string_view key) {
        node.source().begin.line, key);
 }
 
-// toml++ recurses once for each dot of a key: so a file of some hundred thousand dots would overflow the stack.
+// toml++ recurses for each dot of a key. The limit keeps a file of many dots from overflowing the stack.
 std::string read_text(std::istream& input) {
   constexpr size_t kLongest = 1 << 16;
   std::string text(kLongest + 1, '\0');
   input.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<size_t>(input.gcount()));
-  require(text.size() <= kLongest, Exit::usage, "configuration file: longer than {} bytes, which no list of options is",
-          kLongest);
+  require(text.size() <= kLongest, Exit::usage, "configuration file: longer than {} bytes, the limit", kLongest);
   return text;
 }
 
 CLI::ConfigItem item_of(const std::string& key, const toml::node& node) {
   const auto line = node.source().begin.line;
-  // CLI11 has a use of its own for "++" and "--".
+  // CLI11 gives "++" and "--" another meaning.
   require(!key.empty() && key.front() != '-' && key.front() != '+', Exit::usage,
           "configuration file, line {}: \"{}\": keys are the long options without dashes", line, key);
   CLI::ConfigItem item;
@@ -47,7 +46,7 @@ CLI::ConfigItem item_of(const std::string& key, const toml::node& node) {
   return item;
 }
 
-// Reads with toml++; writing stays CLI11's.
+// Reads with toml++.
 class TomlReader : public CLI::ConfigTOML {
  public:
   std::vector<CLI::ConfigItem> from_config(std::istream& input) const override try {

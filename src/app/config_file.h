@@ -10,10 +10,11 @@ class Config;
 
 namespace ddp {
 
-// Throws Error(Exit::usage) with line and reason where a file is not TOML, nested, or longer than 64 KiB.
+// Reads a file. Throws Error(Exit::usage) with the line and the reason if the file is not TOML, has tables, or is
+// longer than 64 KiB.
 std::shared_ptr<CLI::Config> make_toml_reader();
 
-// A line of such a file. A value that is not `text` stands as a number where TOML knows it as one.
+// A line of a configuration file. A value that is no `text` is written as a number if TOML reads it as a number.
 std::string toml_entry(const std::string& key, const std::string& value, bool text);
 
 }  // namespace ddp

@@ -38,10 +38,6 @@ void set_init(Options& o, const std::string& text) {
 
 bool evaluates(const Options& o) { return o.train.eval_every > 0; }
 bool is_no_doctor(const Options& o) { return !o.action.doctor; }
-bool rate_depends_on_epochs(const Options& o) {
-  using Kind = ScheduleDesc::Kind;
-  return o.train.schedule.kind == Kind::cosine || o.train.schedule.kind == Kind::linear;
-}
 
 std::string conflict_of_accumulate(const Options& o) {
   const bool fits = o.train.step.micro_batches <= o.batch.size;

@@ -13,6 +13,9 @@ const std::vector<OptionGroup>& option_table();
 // Declares each row with its help and its default, and --config, to `app`. Parsing then writes to `options`.
 void declare(CLI::App& app, Options& options);
 
+// Whether the learning rate depends on --epochs.
+bool rate_depends_on_epochs(const Options& options);
+
 // The groups of the other files. complete_schedule() runs after parsing: it sets the fields of the schedule that depend
 // on options of other groups.
 OptionGroup optimizer_options();

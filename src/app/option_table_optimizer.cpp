@@ -29,9 +29,6 @@ void set_optimizer(Options& o, const std::string& name) {
 bool warms_up(const Options& o) { return o.train.schedule.warm_up_epochs > 0; }
 bool in_steps(const Options& o) { return o.train.schedule.kind == Schedule::step; }
 bool at_milestones(const Options& o) { return o.train.schedule.kind == Schedule::multi_step; }
-bool has_end(const Options& o) {
-  return o.train.schedule.kind == Schedule::cosine || o.train.schedule.kind == Schedule::linear;
-}
 
 std::string conflict_of_milestones(const Options& o) {
   const std::vector<double>& epochs = o.train.schedule.milestones;
@@ -40,6 +37,10 @@ std::string conflict_of_milestones(const Options& o) {
 }
 
 }  // namespace
+
+bool rate_depends_on_epochs(const Options& o) {
+  return o.train.schedule.kind == Schedule::cosine || o.train.schedule.kind == Schedule::linear;
+}
 
 OptionGroup optimizer_options() {
   return {
@@ -166,11 +167,12 @@ OptionGroup learning_rate_options() {
             .on_resume = Effect::results,
             .help = "learning rate at the end of the last epoch",
             .check = number(0, kLargestFloat),
-            .condition = {"needs --lr-scheduler cosine or linear", has_end},
+            .condition = {"needs --lr-scheduler cosine or linear", rate_depends_on_epochs},
             .conflict = [](const Options& o) -> std::string {
               const ScheduleDesc& s = o.train.schedule;
-              return !has_end(o) || s.min_lr <= s.lr ? ""
-                                                     : fmt::format("must be at most the rate, which is {:g}", s.lr);
+              return !rate_depends_on_epochs(o) || s.min_lr <= s.lr
+                         ? ""
+                         : fmt::format("must be at most the rate, which is {:g}", s.lr);
             }},
            {.name = "--lr-warmup-epochs",
             .target = to([](Options & o) -> auto& { return o.train.schedule.warm_up_epochs; }),

@@ -110,16 +110,16 @@ Exit run_training(const Options& options, MpiSession& session, Signals& signals,
   config.updates = restore_or_initialize(options, resume_point, now, replica, session, *world, log);
   replica.check_replicas();
   config.start = resume_point.state;
-  if (injection)
+  if (injection) {
     run_on_all_ranks(session, [&] {
       require_it_happens(*injection, options.inject, config.save_every, config.start.step,
                          total_steps(config, samplers.train));
       return true;
     });
-  if (injection)
     config.batch_source = [&, done = config.start.step](NextBatch next) {
       return with_fault(*injection, replica, done, std::move(next));
     };
+  }
   config.start.affects_results = now.affects_results;
   config.start.affects_rounding = now.affects_rounding;
   config.start.autotune = now.autotune;

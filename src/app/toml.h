@@ -1,6 +1,6 @@
-// toml++, whose version 3.3 takes for granted what broken files do not keep to. It asserts that a key begins as one,
-// which "[=]" does not, though it checks that again right after; and it tells the compiler that of all letters up to
-// U+0499 outside of strings there are only spaces. Here both are tested for, and an error of the file.
+// toml++ without two assumptions of version 3.3 that broken files violate. It asserts that a key starts with a key
+// character; "[=]" does not, and the next check of toml++ reports it. It tells the compiler that no letter up to U+0499
+// except spaces occurs outside of strings. With these macros such a letter is an error of the file.
 #pragma once
 
 #define TOML_ASSERT(expression) static_assert(true)

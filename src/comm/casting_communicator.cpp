@@ -12,6 +12,7 @@ class CastingCommunicator final : public Communicator {
  public:
   CastingCommunicator(Communicator& inner, GradientCast cast) : inner_(inner), cast_(std::move(cast)) {
     DDP_EXPECT(cast_.comm_buffer && cast_.cast_to_comm && cast_.cast_from_comm);
+    pending_.reserve(kReserved);
   }
 
   Sequence all_reduce(DeviceSpan span) override {
@@ -48,8 +49,10 @@ class CastingCommunicator final : public Communicator {
   std::unique_ptr<Communicator> split(int colour) override { return inner_.split(colour); }
 
  private:
+  static constexpr size_t kReserved = 256;  // collectives, so that a step does not allocate
+
   // Elements to cast back after the wait for their collective.
-  struct Pending {
+  struct CastBack {
     Sequence sequence;
     int64_t offset, count;
   };
@@ -73,7 +76,7 @@ class CastingCommunicator final : public Communicator {
 
   Communicator& inner_;
   const GradientCast cast_;
-  std::vector<Pending> pending_;  // in start order; keeps its memory from step to step
+  std::vector<CastBack> pending_;  // in start order; keeps its memory from step to step
 };
 
 }  // namespace

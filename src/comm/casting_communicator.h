@@ -21,7 +21,8 @@ struct GradientCast {
 
 // The start of a collective casts its span to the buffer. wait() casts the result back: for an all-reduce the whole
 // span, for a reduce-scatter this rank's part. A span that begins in `gradients` must end there. Sequence numbers are
-// those of `inner`, which outlives the result.
+// those of `inner`, which outlives the result. Unlike other communicators: wait for a gradient span before another
+// collective uses it.
 std::unique_ptr<Communicator> make_casting_communicator(Communicator& inner, GradientCast cast);
 
 }  // namespace ddp

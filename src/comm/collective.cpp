@@ -12,7 +12,7 @@ std::string describe(const Collective& collective) {
   const auto& [kind, span, root] = collective;
   const char* const type = span.dtype == DType::f32 ? "f32" : "bf16";
   switch (kind) {
-    case Collective::Kind::all_reduce: return fmt::format("sum of {} {}", span.count, type);
+    case Collective::Kind::all_reduce: return fmt::format("all_reduce of {} {}", span.count, type);
     case Collective::Kind::reduce_scatter: return fmt::format("reduce_scatter of {} {}", span.count, type);
     case Collective::Kind::all_gather: return fmt::format("all_gather of {} {}", span.count, type);
     case Collective::Kind::broadcast: break;

@@ -17,7 +17,7 @@ struct Collective {
 // Whether kind, count, dtype and root are equal, as the posts of two ranks for one collective must be.
 bool same_on_all_ranks(const Collective& a, const Collective& b);
 
-// Text for messages: "sum of 1024 f32".
+// Text for messages: "all_reduce of 1024 f32".
 std::string describe(const Collective& collective);
 
 }  // namespace ddp

@@ -56,7 +56,7 @@ std::optional<BadStep> bad_step(const Ticket& ticket, int64_t step) {
     const float bad = ticket.bad[rank];
     if (bad == 0) continue;
     const std::string what = !finite_loss ? "the loss"
-                             : bad == TicketLayout::kBadStatistics
+                             : bad == TicketLayout::kBadBnSums
                                  ? "the input of a batch norm"
                                  : fmt::format("a gradient of bucket {}", bad - TicketLayout::bad_bucket(0));
     return BadStep{true, fmt::format("NaN or infinity at step {} on rank {}: {}", step, rank, what)};

@@ -18,7 +18,7 @@ struct TicketLayout {
   int world = 1;
 
   static constexpr int64_t kLossSum = 0, kCorrect = 1, kSamples = 2;
-  static constexpr float kBadStatistics = -1;  // mark in `bad`: NaN or infinity in batch-norm sums
+  static constexpr float kBadBnSums = -1;  // mark in `bad`: NaN or infinity in batch-norm sums
   // Mark in `bad`: NaN or infinity in a gradient of this bucket. 0: all values are finite.
   static constexpr float bad_bucket(int bucket) { return 1.0f + static_cast<float>(bucket); }
 

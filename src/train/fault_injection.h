@@ -1,5 +1,6 @@
 // Injects faults, to test the reactions of a run. Decorators of the batch source, the launch hook and the checkpoint
-// writer inject them, so the code of training has no branch for faults.
+// writer inject them. Training itself knows only that a batch may ask not to be
+// captured in a graph.
 #pragma once
 
 #include "train/prefetcher.h"

@@ -13,7 +13,7 @@ LaunchHook nonfinite_scan(const Replica& replica) {
     };
     // The last collective contains the trailer: the batch-norm sums and the ticket.
     if (number + 1 == r.reducer.collectives() && !r.batch_norms.empty())
-      scan(r.bn_batch_sums(), state_count(r.batch_norms), TicketLayout::kBadStatistics);
+      scan(r.bn_batch_sums(), state_count(r.batch_norms), TicketLayout::kBadBnSums);
     if (number < std::ssize(r.plan.buckets)) {
       const Bucket& bucket = r.plan.buckets[number];
       const int64_t end = std::min(bucket.offset + bucket.count, r.plan.gradients);

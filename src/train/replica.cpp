@@ -98,7 +98,10 @@ Replica::Replica(const Network& network, const ReplicaConfig& config, Device& de
 Replica::~Replica() { device.set_poll({}); }
 
 void Replica::run(GraphCache* graphs, GraphKey key, const std::function<void()>& work) const {
-  graphs&& communicator.capturable() ? graphs->run(key, work) : work();
+  if (graphs != nullptr && communicator.capturable())
+    graphs->run(key, work);
+  else
+    work();
 }
 
 void Replica::zero_gradients() const { device.zero(gradients(), bytes_of_floats(plan.gradients)); }

@@ -8,6 +8,7 @@
 #include "train/replica.h"
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 

@@ -39,7 +39,8 @@ struct TrainConfig {
   std::filesystem::path checkpoint = {};  // rank 0: path of that checkpoint
   int64_t updates = 0;                    // updates of the running statistics so far
 
-  // Decorates the source of the run's batches, for fault injection.
+  // Decorates the source of the run's batches, for fault injection. Called once, after the Step is constructed: the
+  // decorator may wrap the launch hook, which the end of the Step restores.
   std::function<NextBatch(NextBatch)> batch_source = [](NextBatch next) { return next; };
 
   // Whether a stop of this rank was requested. The training thread calls it at least once a step.

@@ -111,8 +111,8 @@ TEST(LocalCommunicator, DisagreementIsAnErrorOnAllRanksThatNamesBothCalls) {
       std::rethrow_exception(e);
     } catch (const Error& error) {
       const std::string text = error.what();
-      EXPECT_NE(text.find("sum of 5 f32"), text.npos) << text;
-      EXPECT_NE(text.find("sum of 6 f32"), text.npos) << text;
+      EXPECT_NE(text.find("all_reduce of 5 f32"), text.npos) << text;
+      EXPECT_NE(text.find("all_reduce of 6 f32"), text.npos) << text;
     }
   }
 }

@@ -159,8 +159,8 @@ TEST(NonfiniteScan, MarksThisRanksSlotOfTheTicket) {
       const int collectives = r.reducer.collectives(), buckets = static_cast<int>(r.plan.buckets.size());
       EXPECT_EQ(marks(1, r.gradients()[r.plan.buckets[1].offset], INFINITY), TicketLayout::bad_bucket(1));
       EXPECT_EQ(marks(1, r.gradients()[r.plan.buckets[0].offset], NAN), 0);
-      EXPECT_EQ(marks(collectives - 1, *r.bn_batch_sums(), NAN), TicketLayout::kBadStatistics);
-      EXPECT_EQ(marks(buckets - 1, *r.bn_batch_sums(), NAN), zero ? 0 : TicketLayout::kBadStatistics);
+      EXPECT_EQ(marks(collectives - 1, *r.bn_batch_sums(), NAN), TicketLayout::kBadBnSums);
+      EXPECT_EQ(marks(buckets - 1, *r.bn_batch_sums(), NAN), zero ? 0 : TicketLayout::kBadBnSums);
       EXPECT_EQ(marks(collectives, *r.bn_batch_sums(), NAN), 0);  // the wait scans nothing
     });
 }

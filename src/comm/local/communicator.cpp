@@ -85,7 +85,7 @@ void execute(const std::vector<std::span<double>>& posts) {
 
 bool same_on_all_ranks(const std::span<double>& a, const std::span<double>& b) { return a.size() == b.size(); }
 
-std::string describe(const std::span<double>& values) { return fmt::format("host sum of {}", values.size()); }
+std::string describe(const std::span<double>& values) { return fmt::format("all_reduce_host of {}", values.size()); }
 
 struct World {
   explicit World(int size_)

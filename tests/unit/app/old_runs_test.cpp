@@ -1,4 +1,5 @@
 // Runs of commit 26546e9: the program still reads their config.toml and still resumes their checkpoints.
+#include "app/option_table.h"
 #include "app/resume.h"
 #include "tests/unit/app/option_lines.h"
 
@@ -53,6 +54,16 @@ TEST_P(OldRun, IsComparedByEachRecordedEntry) {
   for (const auto& [name, value] : before.affects_results) EXPECT_TRUE(after.affects_results.contains(name)) << name;
   for (const auto& [name, value] : before.affects_rounding) EXPECT_TRUE(after.affects_rounding.contains(name)) << name;
   EXPECT_THROW(require_same_results(before, now(options("--seed 4")), "step-2"), Error);
+}
+
+TEST_P(OldRun, HasTheEntriesThatRowsNameAsRecorded) {
+  const RunState state = saved();
+  for (const OptionGroup& group : option_table())
+    for (const OptionRow& row : group.rows) {
+      const char* const entry = row.on_resume.recorded_as;
+      EXPECT_TRUE(!entry || state.affects_results.contains(entry) || state.affects_rounding.contains(entry))
+          << row.name;
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(At26546e9, OldRun, ::testing::Values("sgd", "adam", "lars"),
