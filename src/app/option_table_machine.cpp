@@ -94,7 +94,7 @@ OptionGroup machine_options() {
        {.name = "--no-graph",
         .target = to_false([](Options & o) -> auto& { return o.device.graphs; }),
         .on_resume = Effect::nothing,
-        .help = "launch each step's work anew instead of replaying a CUDA graph"},
+        .help = "launch the kernels of each step one by one, not as a CUDA graph"},
        {.name = "--device-data-mb",
         .target = to([](Options & o) -> auto& { return o.device.data_mb; }),
         .on_resume = Effect::nothing,
