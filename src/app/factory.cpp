@@ -114,10 +114,7 @@ std::unique_ptr<Communicator> make_transport(const Backend& backend, MpiSession&
   const NcclConfig config{.ring = transport.nccl_ring,
                           .deterministic = backend.config.deterministic,
                           .share_gpu = backend.config.share_gpu};
-  run_on_all_ranks(session, [&] {
-    set_nccl_variables(config, session.rank());
-    return true;
-  });
+  run_on_all_ranks(session, [&] { set_nccl_variables(config, session.rank()); });
   return abort_on_error(
       session, [&] { return make_nccl_communicator(*backend.device, host, config); }, report_delay(session.rank()));
 }

@@ -10,6 +10,13 @@ namespace ddp {
 // In the order of --help, README and config.toml.
 const std::vector<OptionGroup>& option_table();
 
+// Calls visit(row) for each row, in the same order.
+template <class Visit>
+void for_each_row(const Visit& visit) {
+  for (const OptionGroup& group : option_table())
+    for (const OptionRow& row : group.rows) visit(row);
+}
+
 // Declares each row with its help and its default, and --config, to `app`. Parsing then writes to `options`.
 void declare(CLI::App& app, Options& options);
 

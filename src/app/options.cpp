@@ -10,12 +10,6 @@
 namespace ddp {
 namespace {
 
-template <class Visit>
-void for_each_row(const Visit& visit) {
-  for (const OptionGroup& group : option_table())
-    for (const OptionRow& row : group.rows) visit(row);
-}
-
 void require_rows_fit(const CLI::App& app, const Options& o) {
   for_each_row([&](const OptionRow& row) {
     require(row.condition.met_by(o) || app.get_option(row.name)->count() == 0, Exit::usage, "{} {}", row.name,

@@ -45,7 +45,6 @@ Exit report_stop(MpiSession& session, const Signals& signals, const TrainReport&
     require(session.rank() != 0 || report.checkpoint_step == report.state.step, Exit::output,
             "a stop was requested, but step {} could not be saved; the last checkpoint of {} is older",
             report.state.step, folder.string());
-    return true;
   });
   std::string asked;
   const auto requests = session.gather(signals.stop_requested() ? signals.stop_signal() : "");

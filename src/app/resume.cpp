@@ -21,13 +21,12 @@ constexpr const char* kShardEntries[] = {"world size", "--rank-weights"};
 // condition is not met.
 Named options_with(Effect effect, const Options& options) {
   Named found;
-  for (const OptionGroup& group : option_table())
-    for (const OptionRow& row : group.rows) {
-      const OnResume& rule = row.on_resume;
-      if (rule.effect != effect || rule.recorded_as || !rule.condition.met_by(options)) continue;
-      const auto value = options.named.find(row.name);
-      if (value != options.named.end() && value->second != "false") found.insert(*value);
-    }
+  for_each_row([&](const OptionRow& row) {
+    const OnResume& rule = row.on_resume;
+    if (rule.effect != effect || rule.recorded_as || !rule.condition.met_by(options)) return;
+    const auto value = options.named.find(row.name);
+    if (value != options.named.end() && value->second != "false") found.insert(*value);
+  });
   return found;
 }
 

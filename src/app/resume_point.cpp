@@ -3,6 +3,7 @@
 #include "app/resume.h"
 #include "app/run_on_all_ranks.h"
 #include "comm/broadcast_host.h"
+#include "nn/init.h"
 #include "train/checkpoint.h"
 #include "train/checkpoint_folder.h"
 #include "train/snapshot.h"

@@ -114,7 +114,6 @@ Exit run_training(const Options& options, MpiSession& session, Signals& signals,
     run_on_all_ranks(session, [&] {
       require_it_happens(*injection, options.inject, config.save_every, config.start.step,
                          total_steps(config, samplers.train));
-      return true;
     });
     config.batch_source = [&, done = config.start.step](NextBatch next) {
       return with_fault(*injection, replica, done, std::move(next));

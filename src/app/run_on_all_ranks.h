@@ -5,7 +5,9 @@
 #include "core/error.h"
 
 #include <optional>
+#include <type_traits>
 #include <utility>
+#include <variant>
 
 namespace ddp {
 
@@ -13,17 +15,21 @@ namespace ddp {
 // CollectiveError. `work` contains no collective, so that no rank waits for one that has failed. Collective.
 template <class Work>
 auto run_on_all_ranks(MpiSession& session, Work work) -> decltype(work()) {
-  std::optional<decltype(work())> result;
+  constexpr bool kReturns = !std::is_void_v<decltype(work())>;
+  std::optional<std::conditional_t<kReturns, decltype(work()), std::monostate>> result;
   std::optional<Error> error;
   try {
-    result.emplace(work());
+    if constexpr (kReturns)
+      result.emplace(work());
+    else
+      work();
   } catch (const Error& e) {
     error = e;
   } catch (const std::exception& e) {
     error = Error(Exit::internal, e.what());
   }
   if (const auto agreed = session.agree(error)) throw CollectiveError(*agreed);
-  return std::move(*result);
+  if constexpr (kReturns) return std::move(*result);
 }
 
 }  // namespace ddp

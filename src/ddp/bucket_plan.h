@@ -17,7 +17,7 @@ namespace ddp {
 using ParameterId = int;  // position in the flat buffer, 0 first
 
 struct BucketCaps {
-  double cap_mb = 8;        // largest bucket in MiB; a larger parameter is a bucket of its own
+  double cap_mb = 8;        // largest bucket in MiB; a larger parameter has its own bucket
   double first_cap_mb = 1;  // largest bucket 0 in MiB; bucket 0 is also at most a quarter of all bytes
 };
 

@@ -7,7 +7,6 @@
 #include "ddp/reducer.h"
 #include "device/buffer.h"
 #include "device/graph_cache.h"
-#include "nn/init.h"
 #include "nn/model.h"
 #include "train/optimizer.h"
 #include "train/step_block.h"

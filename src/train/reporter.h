@@ -6,7 +6,7 @@
 #include "core/stopwatch.h"
 #include "train/checkpoint_writer.h"
 #include "train/evaluation.h"
-#include "train/step.h"
+#include "train/step_result.h"
 
 #include <chrono>
 #include <cstdint>

@@ -6,6 +6,7 @@
 #include "train/precise_bn.h"
 #include "train/prefetcher.h"
 #include "train/snapshot.h"
+#include "train/step.h"
 
 #include <algorithm>
 #include <array>

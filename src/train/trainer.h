@@ -12,7 +12,7 @@
 #include "train/run_state.h"
 #include "train/save_schedule.h"
 #include "train/schedule.h"
-#include "train/step.h"
+#include "train/step_result.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -3,6 +3,7 @@
 
 #include "data/dataset.h"
 #include "data/sampler.h"
+#include "nn/init.h"
 #include "train/device_dataset.h"
 #include "train/prefetcher.h"
 #include "train/replica.h"

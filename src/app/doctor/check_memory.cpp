@@ -85,7 +85,7 @@ Findings check_locked_memory(Ranks ranks, bool on_gpus) {
   return with_found(std::move(problems), "locked memory", std::move(found));
 }
 
-// Open MPI ends the job with a long message of its own where ranks of one host have neither shared memory nor a
+// Open MPI ends the job with its own long message where ranks of one host have neither shared memory nor a
 // network, and where hosts have no network.
 std::optional<Finding> check_before_mpi(const HostFacts& here, const Environment& environment) {
   const auto count = [&](const char* variable) { return std::atoi(value_in(environment, variable).c_str()); };

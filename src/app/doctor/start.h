@@ -9,7 +9,7 @@
 
 namespace ddp::doctor {
 
-// Where MPI_Init would fail with a long message of its own, prints a finding instead, as an error or as --doctor's
+// Where MPI_Init would fail with its own long message, prints a finding instead, as an error or as --doctor's
 // report, and returns the exit code; else returns nothing. One rank prints, or one rank of each host where the launcher
 // lets the other hosts continue.
 std::optional<Exit> refuse_before_mpi(int argc, char** argv);

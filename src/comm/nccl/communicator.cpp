@@ -36,7 +36,7 @@ ncclUniqueId share_unique_id(Communicator& host) {
 // Three streams; events order them, never the host:
 //   compute        the device's stream
 //   communication  greatest priority; each collective starts after the compute work issued so far
-//   counting       counts completed collectives; a stream of its own, so no collective waits for the previous count
+//   counting       counts completed collectives; a separate stream, so no collective waits for the previous count
 // wait() orders compute after both other streams. So in a captured graph the work between the first collective and the
 // last wait() is a branch that leaves compute and joins it again.
 class NcclCommunicator final : public Communicator {

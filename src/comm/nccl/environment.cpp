@@ -13,7 +13,7 @@ namespace {
 const NcclVariables kRing{{"NCCL_ALGO", "Ring"}};
 const NcclVariables kDeterministic{{"NCCL_ALGO", "Ring"}, {"NCCL_PROTO", "Simple"}, {"NCCL_NVLS_ENABLE", "0"}};
 
-// NCCL refuses two ranks on one GPU of one host, so each rank gets a host id of its own. The ranks communicate over
+// NCCL refuses two ranks on one GPU of one host, so each rank gets its own host id. The ranks communicate over
 // loopback. Each gets few blocks, because the kernels of the ranks take turns on the GPU.
 NcclVariables shared_gpu_variables(int rank) {
   return {{"NCCL_HOSTID", fmt::format("ddp-rank-{}", rank)},

@@ -23,7 +23,7 @@ std::string advice(const char* what, const std::string& text, int size) {
   return "another rank may have failed first: look for its message; NCCL_DEBUG=INFO shows details";
 }
 
-// Runs a call that may never return in a thread of its own; detaches the thread after `time`.
+// Runs a call that may never return in a separate thread; detaches the thread after `time`.
 void run_with_timeout(std::chrono::seconds time, std::function<void()> call) {
   std::packaged_task<void()> task(std::move(call));
   const std::future<void> done = task.get_future();

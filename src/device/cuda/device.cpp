@@ -103,7 +103,7 @@ class CudaDevice final : public Device {
     return true;
   }
 
-  // On a stream of its own, so that no work of the step waits for it.
+  // On a separate stream, so that no work of the step waits for it.
   void timestamp(int64_t* nanoseconds) override {
     order_after(clock_.get(), compute(), order_.get());
     write_clock(clock_.get(), nanoseconds);

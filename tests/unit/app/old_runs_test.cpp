@@ -58,12 +58,10 @@ TEST_P(OldRun, IsComparedByEachRecordedEntry) {
 
 TEST_P(OldRun, HasTheEntriesThatRowsNameAsRecorded) {
   const RunState state = saved();
-  for (const OptionGroup& group : option_table())
-    for (const OptionRow& row : group.rows) {
-      const char* const entry = row.on_resume.recorded_as;
-      EXPECT_TRUE(!entry || state.affects_results.contains(entry) || state.affects_rounding.contains(entry))
-          << row.name;
-    }
+  for_each_row([&](const OptionRow& row) {
+    const char* const entry = row.on_resume.recorded_as;
+    EXPECT_TRUE(!entry || state.affects_results.contains(entry) || state.affects_rounding.contains(entry)) << row.name;
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(At26546e9, OldRun, ::testing::Values("sgd", "adam", "lars"),

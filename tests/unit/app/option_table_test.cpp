@@ -22,7 +22,7 @@ namespace {
 
 std::vector<OptionRow> all_rows() {
   std::vector<OptionRow> rows;
-  for (const OptionGroup& group : option_table()) rows.insert(rows.end(), group.rows.begin(), group.rows.end());
+  for_each_row([&](const OptionRow& row) { rows.push_back(row); });
   return rows;
 }
 
