@@ -1,7 +1,7 @@
 // Finds the rank or host that makes a job hang, from the heartbeat table. Pure functions.
 #pragma once
 
-#include "comm/heartbeat_table.h"
+#include "comm/heartbeat/heartbeat_table.h"
 #include "train/phase_tracker.h"
 
 #include <chrono>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "comm/communicator.h"
-#include "comm/heartbeat_table.h"
+#include "comm/heartbeat/heartbeat_table.h"
 
 #include <array>
 #include <chrono>

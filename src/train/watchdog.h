@@ -9,7 +9,7 @@
 #pragma once
 
 #include "comm/communicator.h"
-#include "comm/heartbeat_table.h"
+#include "comm/heartbeat/heartbeat_table.h"
 #include "train/diagnosis.h"
 #include "train/phase_tracker.h"
 

@@ -5,7 +5,7 @@
 #include "app/doctor/time_limit.h"
 #include "app/injection.h"
 #include "app/run_on_all_ranks.h"
-#include "comm/heartbeat_slot.h"
+#include "comm/heartbeat/heartbeat_slot.h"
 
 #include <cstdlib>
 #include <thread>

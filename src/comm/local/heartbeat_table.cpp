@@ -1,6 +1,6 @@
 #include "comm/local/heartbeat_table.h"
 
-#include "comm/heartbeat_slot.h"
+#include "comm/heartbeat/heartbeat_slot.h"
 #include "core/error.h"
 
 #include <unistd.h>

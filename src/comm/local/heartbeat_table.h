@@ -1,7 +1,7 @@
 // A heartbeat table for ranks that are threads of one process, with simulated faults for tests.
 #pragma once
 
-#include "comm/heartbeat_table.h"
+#include "comm/heartbeat/heartbeat_table.h"
 
 #include <atomic>
 #include <cstdint>

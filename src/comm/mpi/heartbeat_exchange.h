@@ -4,8 +4,8 @@
 // counts as news of the host, not of its ranks.
 #pragma once
 
-#include "comm/heartbeat_slot.h"
-#include "comm/mpi/host_probe.h"
+#include "comm/heartbeat/heartbeat_slot.h"
+#include "comm/heartbeat/host_probe.h"
 #include "comm/mpi/progress_engine.h"
 
 #include <mpi.h>

@@ -2,8 +2,8 @@
 
 #include "comm/mpi/check.h"
 #include "comm/mpi/heartbeat_exchange.h"
-#include "comm/mpi/host_probe.h"
-#include "comm/shared_slots.h"
+#include "comm/heartbeat/host_probe.h"
+#include "comm/heartbeat/shared_slots.h"
 
 #include <unistd.h>
 

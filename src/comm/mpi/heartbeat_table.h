@@ -1,7 +1,7 @@
 // The heartbeat table for ranks that are processes.
 #pragma once
 
-#include "comm/heartbeat_table.h"
+#include "comm/heartbeat/heartbeat_table.h"
 #include "comm/mpi/progress_engine.h"
 
 #include <mpi.h>

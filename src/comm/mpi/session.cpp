@@ -1,6 +1,6 @@
 #include "comm/mpi/session.h"
 
-#include "comm/heartbeat_slot.h"
+#include "comm/heartbeat/heartbeat_slot.h"
 #include "comm/mpi/check.h"
 #include "comm/mpi/communicator.h"
 #include "comm/mpi/heartbeat_table.h"

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "comm/communicator.h"
-#include "comm/heartbeat_table.h"
+#include "comm/heartbeat/heartbeat_table.h"
 #include "core/error.h"
 
 #include <functional>

@@ -1,7 +1,7 @@
 #include "comm/mpi/startup_watchdog.h"
 
-#include "comm/heartbeat_table.h"
-#include "comm/mpi/host_probe.h"
+#include "comm/heartbeat/heartbeat_table.h"
+#include "comm/heartbeat/host_probe.h"
 #include "comm/mpi/mpirun.h"
 #include "core/error.h"
 #include "core/stopwatch.h"

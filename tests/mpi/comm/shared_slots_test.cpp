@@ -1,5 +1,5 @@
 // Heartbeat slots in shared memory. A forked child process is the other rank.
-#include "comm/shared_slots.h"
+#include "comm/heartbeat/shared_slots.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

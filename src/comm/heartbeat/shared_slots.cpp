@@ -1,4 +1,4 @@
-#include "comm/shared_slots.h"
+#include "comm/heartbeat/shared_slots.h"
 
 #include "core/error.h"
 

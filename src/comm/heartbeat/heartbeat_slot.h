@@ -2,7 +2,7 @@
 // or a later one, never with an earlier one: a rank that is on time never looks late.
 #pragma once
 
-#include "comm/heartbeat_table.h"
+#include "comm/heartbeat/heartbeat_table.h"
 #include "core/stopwatch.h"
 
 #include <atomic>

@@ -3,7 +3,7 @@
 // (other user, other process namespace, no /proc), it gets private memory and sees only its own heartbeats.
 #pragma once
 
-#include "comm/heartbeat_slot.h"
+#include "comm/heartbeat/heartbeat_slot.h"
 
 #include <cstddef>
 #include <cstdint>

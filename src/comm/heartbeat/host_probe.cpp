@@ -1,4 +1,4 @@
-#include "comm/mpi/host_probe.h"
+#include "comm/heartbeat/host_probe.h"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
