@@ -2,7 +2,7 @@
 // exit.
 #include "app/abort.h"
 #include "app/doctor/start.h"
-#include "app/inspect.h"
+#include "checkpoint/inspect.h"
 #include "app/run.h"
 #include "app/signals.h"
 

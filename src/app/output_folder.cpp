@@ -2,7 +2,7 @@
 
 #include "core/durable_file.h"
 #include "core/error.h"
-#include "train/checkpoint_folder.h"
+#include "checkpoint/folder.h"
 
 #include <fmt/chrono.h>
 

@@ -1,7 +1,7 @@
 // The folder of a run's results. One run at a time writes to it.
 #pragma once
 
-#include "app/folder_lock.h"
+#include "checkpoint/folder_lock.h"
 
 #include <filesystem>
 #include <optional>

@@ -2,7 +2,7 @@
 
 #include "app/run_on_all_ranks.h"
 #include "core/durable_file.h"
-#include "train/state_dict.h"
+#include "checkpoint/state_dict.h"
 
 #include <nlohmann/json.hpp>
 

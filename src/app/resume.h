@@ -2,7 +2,7 @@
 #pragma once
 
 #include "app/options.h"
-#include "train/run_state.h"
+#include "checkpoint/run_state.h"
 
 #include <map>
 #include <string>

@@ -4,8 +4,8 @@
 #include "app/run_on_all_ranks.h"
 #include "comm/broadcast_host.h"
 #include "nn/init.h"
-#include "train/checkpoint.h"
-#include "train/checkpoint_folder.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/folder.h"
 #include "train/snapshot.h"
 
 #include <algorithm>

@@ -3,7 +3,7 @@
 
 #include "app/autotune_cache.h"
 #include "app/factory.h"
-#include "app/folder_lock.h"
+#include "checkpoint/folder_lock.h"
 #include "app/options.h"
 #include "app/output_folder.h"
 #include "comm/communicator.h"
@@ -11,7 +11,7 @@
 #include "core/log.h"
 #include "data/dataset.h"
 #include "train/replica.h"
-#include "train/run_state.h"
+#include "checkpoint/run_state.h"
 
 #include <cstdint>
 #include <filesystem>

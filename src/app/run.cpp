@@ -24,7 +24,7 @@
 #include "data/sampler.h"
 #include "ddp/hash.h"
 #include "ddp/replica_check.h"
-#include "train/checkpoint_folder.h"
+#include "checkpoint/folder.h"
 #include "train/fault_injection.h"
 #include "train/plan_report.h"
 #include "train/replica.h"

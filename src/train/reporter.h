@@ -4,7 +4,7 @@
 #pragma once
 
 #include "core/stopwatch.h"
-#include "train/checkpoint_writer.h"
+#include "checkpoint/writer.h"
 #include "train/evaluation.h"
 #include "train/step_result.h"
 

@@ -1,7 +1,7 @@
 // Copies a replica into a snapshot and back.
 #pragma once
 
-#include "train/checkpoint.h"
+#include "checkpoint/checkpoint.h"
 #include "train/replica.h"
 
 #include <optional>

@@ -1,5 +1,5 @@
 // An input is the manifest.json of a checkpoint. A manifest that is read must be written as the same text.
-#include "train/manifest.h"
+#include "checkpoint/manifest.h"
 
 #include "tests/fuzz/check.h"
 

@@ -1,5 +1,5 @@
 // An input is a safetensors file.
-#include "train/safetensors.h"
+#include "checkpoint/safetensors.h"
 
 #include "tests/fuzz/check.h"
 

@@ -8,7 +8,7 @@
 #include "nn/parameters.h"
 #include "ops/cpu/ops.h"
 #include "train/replica.h"
-#include "train/state_dict.h"
+#include "checkpoint/state_dict.h"
 
 #include <nlohmann/json.hpp>
 

@@ -1,4 +1,4 @@
-#include "app/inspect.h"
+#include "checkpoint/inspect.h"
 
 #include "../train/checkpoint_fixture.h"
 

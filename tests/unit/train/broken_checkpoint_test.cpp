@@ -1,5 +1,5 @@
 #include "checkpoint_fixture.h"
-#include "train/safetensors.h"
+#include "checkpoint/safetensors.h"
 
 #include <cstring>
 

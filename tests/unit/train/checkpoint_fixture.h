@@ -2,9 +2,9 @@
 #pragma once
 
 #include "core/error.h"
-#include "train/checkpoint.h"
-#include "train/checkpoint_folder.h"
-#include "train/manifest.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/folder.h"
+#include "checkpoint/manifest.h"
 
 #include <gtest/gtest.h>
 

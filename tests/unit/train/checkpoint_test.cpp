@@ -1,8 +1,8 @@
-#include "train/checkpoint.h"
+#include "checkpoint/checkpoint.h"
 
 #include "checkpoint_fixture.h"
 #include "nn/models.h"
-#include "train/safetensors.h"
+#include "checkpoint/safetensors.h"
 
 #include <sys/resource.h>
 #include <unistd.h>

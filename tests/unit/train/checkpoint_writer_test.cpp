@@ -1,4 +1,4 @@
-#include "train/checkpoint_writer.h"
+#include "checkpoint/writer.h"
 
 #include "checkpoint_fixture.h"
 

@@ -1,8 +1,8 @@
-#include "train/safetensors.h"
+#include "checkpoint/safetensors.h"
 
 #include "core/error.h"
 #include "nn/models.h"
-#include "train/state_dict.h"
+#include "checkpoint/state_dict.h"
 
 #include <gtest/gtest.h>
 

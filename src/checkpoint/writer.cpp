@@ -1,8 +1,8 @@
-#include "train/checkpoint_writer.h"
+#include "checkpoint/writer.h"
 
 #include "core/error.h"
 #include "core/stopwatch.h"
-#include "train/checkpoint_folder.h"
+#include "checkpoint/folder.h"
 
 #include <system_error>
 #include <utility>

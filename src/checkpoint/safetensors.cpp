@@ -1,4 +1,4 @@
-#include "train/safetensors.h"
+#include "checkpoint/safetensors.h"
 
 #include "core/bf16.h"
 #include "core/durable_file.h"

@@ -1,4 +1,4 @@
-#include "train/run_state.h"
+#include "checkpoint/run_state.h"
 
 #include "core/error.h"
 

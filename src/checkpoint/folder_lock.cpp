@@ -1,4 +1,4 @@
-#include "app/folder_lock.h"
+#include "checkpoint/folder_lock.h"
 
 #include "core/error.h"
 

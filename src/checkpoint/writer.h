@@ -2,7 +2,7 @@
 // failed write is reported as an outcome, not thrown: training continues with the last good checkpoint.
 #pragma once
 
-#include "train/checkpoint.h"
+#include "checkpoint/checkpoint.h"
 
 #include <cstdint>
 #include <filesystem>

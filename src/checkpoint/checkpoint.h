@@ -12,8 +12,8 @@
 #pragma once
 
 #include "nn/parameters.h"
-#include "train/run_state.h"
-#include "train/state_dict.h"
+#include "checkpoint/run_state.h"
+#include "checkpoint/state_dict.h"
 
 #include <filesystem>
 #include <functional>

@@ -1,7 +1,7 @@
-#include "train/state_dict.h"
+#include "checkpoint/state_dict.h"
 
 #include "core/error.h"
-#include "train/safetensors.h"
+#include "checkpoint/safetensors.h"
 
 #include <fmt/ranges.h>
 

@@ -1,7 +1,7 @@
 // The folder that holds the checkpoints of a run. Rank 0 calls these functions.
 #pragma once
 
-#include "train/run_state.h"
+#include "checkpoint/run_state.h"
 
 #include <filesystem>
 #include <optional>

@@ -1,4 +1,4 @@
-#include "train/manifest.h"
+#include "checkpoint/manifest.h"
 
 #include "core/durable_file.h"
 #include "core/error.h"

@@ -1,9 +1,9 @@
-#include "train/checkpoint_folder.h"
+#include "checkpoint/folder.h"
 
 #include "core/error.h"
-#include "train/checkpoint.h"
-#include "train/checkpoint_names.h"
-#include "train/manifest.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/names.h"
+#include "checkpoint/manifest.h"
 
 #include <fmt/ranges.h>
 #include <unistd.h>

@@ -1,10 +1,10 @@
-#include "train/checkpoint.h"
+#include "checkpoint/checkpoint.h"
 
 #include "core/durable_file.h"
 #include "core/error.h"
-#include "train/checkpoint_names.h"
-#include "train/manifest.h"
-#include "train/safetensors.h"
+#include "checkpoint/names.h"
+#include "checkpoint/manifest.h"
+#include "checkpoint/safetensors.h"
 
 #include <fmt/ranges.h>
 

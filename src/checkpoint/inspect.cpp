@@ -1,9 +1,9 @@
-#include "app/inspect.h"
+#include "checkpoint/inspect.h"
 
 #include "core/error.h"
-#include "train/checkpoint.h"
-#include "train/checkpoint_folder.h"
-#include "train/safetensors.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/folder.h"
+#include "checkpoint/safetensors.h"
 
 #include <fmt/ranges.h>
 
