@@ -1,10 +1,10 @@
 // One process per rank: mpirun -np N ddp_train. All ranks end in the same order: close files, barrier, finalise MPI,
 // exit.
-#include "app/abort.h"
 #include "app/doctor/start.h"
-#include "checkpoint/inspect.h"
 #include "app/run.h"
-#include "app/signals.h"
+#include "checkpoint/inspect.h"
+#include "health/abort.h"
+#include "health/signals.h"
 
 #include <exception>
 #include <memory>

@@ -1,8 +1,8 @@
 #include "app/output_folder.h"
 
+#include "checkpoint/folder.h"
 #include "core/durable_file.h"
 #include "core/error.h"
-#include "checkpoint/folder.h"
 
 #include <fmt/chrono.h>
 

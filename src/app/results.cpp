@@ -1,8 +1,8 @@
 #include "app/results.h"
 
-#include "app/run_on_all_ranks.h"
-#include "core/durable_file.h"
 #include "checkpoint/state_dict.h"
+#include "core/durable_file.h"
+#include "health/run_on_all_ranks.h"
 
 #include <nlohmann/json.hpp>
 

@@ -1,11 +1,11 @@
 // The end of a run: the results of a finished one, or how to resume a stopped one.
 #pragma once
 
-#include "app/signals.h"
 #include "comm/mpi/session.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "data/sampler.h"
+#include "health/signals.h"
 #include "train/replica.h"
 #include "train/trainer.h"
 

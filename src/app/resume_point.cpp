@@ -1,11 +1,11 @@
 #include "app/resume_point.h"
 
 #include "app/resume.h"
-#include "app/run_on_all_ranks.h"
-#include "comm/broadcast_host.h"
-#include "nn/init.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/folder.h"
+#include "comm/broadcast_host.h"
+#include "health/run_on_all_ranks.h"
+#include "nn/init.h"
 #include "train/snapshot.h"
 
 #include <algorithm>

@@ -3,15 +3,15 @@
 
 #include "app/autotune_cache.h"
 #include "app/factory.h"
-#include "checkpoint/folder_lock.h"
 #include "app/options.h"
 #include "app/output_folder.h"
+#include "checkpoint/folder_lock.h"
+#include "checkpoint/run_state.h"
 #include "comm/communicator.h"
 #include "comm/mpi/session.h"
 #include "core/log.h"
 #include "data/dataset.h"
 #include "train/replica.h"
-#include "checkpoint/run_state.h"
 
 #include <cstdint>
 #include <filesystem>

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "app/doctor/time_limit.h"
-#include "app/signals.h"
 #include "comm/mpi/session.h"
 #include "core/error.h"
+#include "health/signals.h"
 
 #include <memory>
 

@@ -1,10 +1,10 @@
 #include "checkpoint/checkpoint.h"
 
+#include "checkpoint/manifest.h"
+#include "checkpoint/names.h"
+#include "checkpoint/safetensors.h"
 #include "core/durable_file.h"
 #include "core/error.h"
-#include "checkpoint/names.h"
-#include "checkpoint/manifest.h"
-#include "checkpoint/safetensors.h"
 
 #include <fmt/ranges.h>
 

@@ -11,9 +11,9 @@
 // name is complete, unless the disk has lost data later. Nothing here communicates; rank 0 calls it.
 #pragma once
 
-#include "nn/parameters.h"
 #include "checkpoint/run_state.h"
 #include "checkpoint/state_dict.h"
+#include "nn/parameters.h"
 
 #include <filesystem>
 #include <functional>

@@ -1,9 +1,9 @@
 #include "checkpoint/folder.h"
 
-#include "core/error.h"
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/names.h"
 #include "checkpoint/manifest.h"
+#include "checkpoint/names.h"
+#include "core/error.h"
 
 #include <fmt/ranges.h>
 #include <unistd.h>

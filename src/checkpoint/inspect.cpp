@@ -1,9 +1,9 @@
 #include "checkpoint/inspect.h"
 
-#include "core/error.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/folder.h"
 #include "checkpoint/safetensors.h"
+#include "core/error.h"
 
 #include <fmt/ranges.h>
 

@@ -1,7 +1,7 @@
 #include "checkpoint/state_dict.h"
 
-#include "core/error.h"
 #include "checkpoint/safetensors.h"
+#include "core/error.h"
 
 #include <fmt/ranges.h>
 

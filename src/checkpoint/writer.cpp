@@ -1,8 +1,8 @@
 #include "checkpoint/writer.h"
 
+#include "checkpoint/folder.h"
 #include "core/error.h"
 #include "core/stopwatch.h"
-#include "checkpoint/folder.h"
 
 #include <system_error>
 #include <utility>

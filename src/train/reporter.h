@@ -3,8 +3,8 @@
 // continues without the file.
 #pragma once
 
-#include "core/stopwatch.h"
 #include "checkpoint/writer.h"
+#include "core/stopwatch.h"
 #include "train/evaluation.h"
 #include "train/step_result.h"
 

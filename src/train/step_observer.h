@@ -4,7 +4,7 @@
 
 #include "core/stopwatch.h"
 #include "ddp/reducer.h"
-#include "train/phase_tracker.h"
+#include "health/phase_tracker.h"
 #include "train/replica.h"
 
 #include <cstdint>

@@ -1,15 +1,15 @@
 // The training loop: epochs of steps with evaluations and checkpoints, until the run has ended or a stop is requested.
 #pragma once
 
+#include "checkpoint/run_state.h"
+#include "checkpoint/writer.h"
 #include "data/dataset.h"
 #include "data/sampler.h"
-#include "checkpoint/writer.h"
+#include "health/phase_tracker.h"
 #include "train/evaluation.h"
-#include "train/phase_tracker.h"
 #include "train/prefetcher.h"
 #include "train/replica.h"
 #include "train/reporter.h"
-#include "checkpoint/run_state.h"
 #include "train/save_schedule.h"
 #include "train/schedule.h"
 #include "train/step_result.h"

@@ -4,11 +4,11 @@
 #include "comm/local/heartbeat_table.h"
 #include "core/stopwatch.h"
 #include "device/cpu/device.h"
+#include "health/watchdog.h"
 #include "nn/models.h"
 #include "ops/cpu/ops.h"
 #include "tests/train/fixture.h"
 #include "tests/train/small.h"
-#include "train/watchdog.h"
 
 #include <fmt/format.h>
 

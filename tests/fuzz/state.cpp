@@ -1,6 +1,6 @@
 // An input is the state.json of a checkpoint. A state that is read, written and read again must be equal.
-#include "tests/fuzz/check.h"
 #include "checkpoint/run_state.h"
+#include "tests/fuzz/check.h"
 
 #include <string>
 

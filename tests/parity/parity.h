@@ -2,13 +2,13 @@
 // tensors by random projections. networks.py and figures.py define them.
 #pragma once
 
+#include "checkpoint/state_dict.h"
 #include "data/dataset.h"
 #include "device/cpu/device.h"
 #include "nn/network.h"
 #include "nn/parameters.h"
 #include "ops/cpu/ops.h"
 #include "train/replica.h"
-#include "checkpoint/state_dict.h"
 
 #include <nlohmann/json.hpp>
 

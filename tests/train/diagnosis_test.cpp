@@ -1,5 +1,5 @@
 // The diagnosis of a heartbeat table, and the time limits of phases.
-#include "train/diagnosis.h"
+#include "health/diagnosis.h"
 
 #include "tests/text.h"
 

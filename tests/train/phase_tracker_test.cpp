@@ -1,5 +1,5 @@
 // The heartbeats and the flight record of a rank.
-#include "train/phase_tracker.h"
+#include "health/phase_tracker.h"
 
 #include "comm/local/heartbeat_table.h"
 #include "tests/train/fake_transport.h"

@@ -1,5 +1,5 @@
 // Watchdogs with ranks as threads, over a fake transport.
-#include "train/watchdog.h"
+#include "health/watchdog.h"
 
 #include "comm/local/heartbeat_table.h"
 #include "tests/text.h"

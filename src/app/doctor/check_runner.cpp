@@ -1,11 +1,11 @@
 #include "app/doctor/check_runner.h"
 
-#include "app/abort.h"
 #include "app/doctor/report.h"
 #include "app/doctor/time_limit.h"
 #include "app/injection.h"
-#include "app/run_on_all_ranks.h"
 #include "comm/heartbeat/heartbeat_slot.h"
+#include "health/abort.h"
+#include "health/run_on_all_ranks.h"
 
 #include <cstdlib>
 #include <thread>

@@ -7,10 +7,10 @@
 #include "app/factory.h"
 #include "app/load_data.h"
 #include "app/make_network.h"
-#include "app/run_on_all_ranks.h"
 #include "app/samplers.h"
 #include "ddp/replica_check.h"
 #include "device/cpu/device.h"
+#include "health/run_on_all_ranks.h"
 
 #include <filesystem>
 #include <functional>

@@ -1,10 +1,10 @@
 #include "app/doctor/start.h"
 
-#include "app/abort.h"
 #include "app/doctor/checks.h"
 #include "app/doctor/report.h"
 #include "app/options.h"
 #include "core/first_line.h"
+#include "health/abort.h"
 
 #include <fmt/ranges.h>
 #include <unistd.h>

@@ -1,9 +1,9 @@
 #include "comm/mpi/heartbeat_table.h"
 
-#include "comm/mpi/check.h"
-#include "comm/mpi/heartbeat_exchange.h"
 #include "comm/heartbeat/host_probe.h"
 #include "comm/heartbeat/shared_slots.h"
+#include "comm/mpi/check.h"
+#include "comm/mpi/heartbeat_exchange.h"
 
 #include <unistd.h>
 

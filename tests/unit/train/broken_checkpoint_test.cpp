@@ -1,5 +1,5 @@
-#include "checkpoint_fixture.h"
 #include "checkpoint/safetensors.h"
+#include "checkpoint_fixture.h"
 
 #include <cstring>
 

@@ -1,10 +1,10 @@
 // A temporary folder of checkpoints, and snapshots to write into it.
 #pragma once
 
-#include "core/error.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/folder.h"
 #include "checkpoint/manifest.h"
+#include "core/error.h"
 
 #include <gtest/gtest.h>
 

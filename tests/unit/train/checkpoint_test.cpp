@@ -1,8 +1,8 @@
 #include "checkpoint/checkpoint.h"
 
+#include "checkpoint/safetensors.h"
 #include "checkpoint_fixture.h"
 #include "nn/models.h"
-#include "checkpoint/safetensors.h"
 
 #include <sys/resource.h>
 #include <unistd.h>

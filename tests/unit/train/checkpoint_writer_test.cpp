@@ -1,5 +1,4 @@
 #include "checkpoint/writer.h"
-
 #include "checkpoint_fixture.h"
 
 #include <atomic>

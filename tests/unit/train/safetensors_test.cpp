@@ -1,8 +1,8 @@
 #include "checkpoint/safetensors.h"
 
+#include "checkpoint/state_dict.h"
 #include "core/error.h"
 #include "nn/models.h"
-#include "checkpoint/state_dict.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // The time limits of the watchdog.
 #pragma once
 
-#include "train/diagnosis.h"
+#include "health/diagnosis.h"
 
 #include <optional>
 

@@ -1,7 +1,7 @@
-#include "app/flight_recorder.h"
+#include "health/flight_recorder.h"
 
-#include "app/abort.h"
 #include "core/log.h"
+#include "health/abort.h"
 
 #include <csignal>
 

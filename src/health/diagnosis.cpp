@@ -1,4 +1,4 @@
-#include "train/diagnosis.h"
+#include "health/diagnosis.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "app/signals.h"
+#include "health/signals.h"
 
 #include "comm/mpi/launcher.h"
 

@@ -10,8 +10,8 @@
 
 #include "comm/communicator.h"
 #include "comm/heartbeat/heartbeat_table.h"
-#include "train/diagnosis.h"
-#include "train/phase_tracker.h"
+#include "health/diagnosis.h"
+#include "health/phase_tracker.h"
 
 #include <chrono>
 #include <condition_variable>

@@ -2,9 +2,9 @@
 // on SIGUSR2.
 #pragma once
 
-#include "app/signals.h"
 #include "comm/mpi/session.h"
-#include "train/phase_tracker.h"
+#include "health/phase_tracker.h"
+#include "health/signals.h"
 
 #include <filesystem>
 #include <mutex>

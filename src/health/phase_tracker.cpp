@@ -1,4 +1,4 @@
-#include "train/phase_tracker.h"
+#include "health/phase_tracker.h"
 
 #include "core/error.h"
 #include "core/stopwatch.h"

@@ -1,6 +1,6 @@
-#include "app/watchdog_limits.h"
+#include "health/watchdog_limits.h"
 
-#include "app/abort.h"
+#include "health/abort.h"
 
 #include <algorithm>
 #include <chrono>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "comm/heartbeat/heartbeat_table.h"
-#include "train/phase_tracker.h"
+#include "health/phase_tracker.h"
 
 #include <chrono>
 #include <cstdint>

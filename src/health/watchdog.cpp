@@ -1,4 +1,4 @@
-#include "train/watchdog.h"
+#include "health/watchdog.h"
 
 #include "core/error.h"
 #include "core/stopwatch.h"

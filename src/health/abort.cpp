@@ -1,4 +1,4 @@
-#include "app/abort.h"
+#include "health/abort.h"
 
 #include <algorithm>
 #include <cstdio>
