@@ -1,5 +1,5 @@
-// Runs the checks of the emulated kernels (tests/emulated_ops/checks.h) on a GPU.
-#include "tests/emulated_ops/checks.h"
+// Runs the checks of the emulated kernels (tests/ops/cuda/checks.h) on a GPU.
+#include "tests/ops/cuda/checks.h"
 
 #include "tests/gpu/fixture.h"
 

@@ -1,5 +1,5 @@
 // Shared by the GPU tests: the backend, memory that tests write and read from the host, and a norm for comparisons.
-// tests/reference gives the expected values, for inputs with the GPU's rounding.
+// tests/ops/reference gives the expected values, for inputs with the GPU's rounding.
 #pragma once
 
 #include "comm/add.h"

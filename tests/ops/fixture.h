@@ -7,7 +7,7 @@
 #include "device/tensor.h"
 #include "ops/cpu/layout.h"
 #include "ops/cpu/ops.h"
-#include "tests/reference/ops.h"
+#include "tests/ops/reference/ops.h"
 #include "tests/values.h"
 
 #include <gtest/gtest.h>

@@ -2,8 +2,8 @@
 #include "train/snapshot.h"
 
 #include "device/cpu/device.h"
-#include "tests/reference/ops.h"
-#include "tests/threads/ranks.h"
+#include "tests/comm/ranks.h"
+#include "tests/ops/reference/ops.h"
 #include "tests/train/fixture.h"
 #include "tests/train/small.h"
 

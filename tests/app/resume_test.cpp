@@ -1,0 +1,82 @@
+#include "app/resume.h"
+
+#include "app/autotune_cache.h"
+#include "core/error.h"
+#include "tests/comm/ranks.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+namespace ddp {
+namespace {
+
+Options parse(std::vector<const char*> arguments) {
+  arguments.insert(arguments.begin(), "ddp_train");
+  std::optional<std::string> answer;
+  return parse_options(static_cast<int>(arguments.size()), arguments.data(), answer);
+}
+
+RunState state_of(const std::vector<const char*>& arguments) {
+  const Options options = parse(arguments);
+  RunState state;
+  state.affects_results = results_options(options);
+  state.affects_rounding = rounding_options(options);
+  return state;
+}
+
+std::string refusal(const std::vector<const char*>& saved, const std::vector<const char*>& now) {
+  try {
+    require_same_results(state_of(saved), state_of(now), "step-7");
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Exit::usage);
+    return e.what();
+  }
+  return "";
+}
+
+TEST(Resume, RefusesChangesOfTheMathematics) {
+  EXPECT_NE(refusal({"--lr", "0.1"}, {"--lr", "0.3"}).find("--lr was 0.1, is 0.3"), std::string::npos);
+  EXPECT_NE(refusal({}, {"--sync-bn"}).find("--sync-bn was not set, is true"), std::string::npos);
+  const std::string both = refusal({"--model", "mlp"}, {"--seed", "1"});
+  EXPECT_NE(both.find("--model was mlp, is lenet; --seed was 0, is 1"), std::string::npos) << both;
+  EXPECT_NE(refusal({"--optimizer", "adam"}, {"--optimizer", "adamw"}), "");
+  EXPECT_NE(refusal({"--lr-scheduler", "cosine", "--epochs", "5"}, {"--lr-scheduler", "cosine", "--epochs", "6"}), "");
+}
+
+TEST(Resume, AllowsOtherChanges) {
+  EXPECT_EQ(refusal({"--lr", "0.10"}, {"--lr", ".1"}), "");
+  EXPECT_EQ(refusal({"--epochs", "5"}, {"--epochs", "6"}), "");
+  EXPECT_EQ(refusal({}, {"--zero", "1", "--print-freq", "7", "--save-every", "never", "--max-steps", "3"}), "");
+}
+
+TEST(Resume, ReportsChangesOfTheRounding) {
+  EXPECT_EQ(rounding_differences(state_of({}), state_of({"--zero", "1"})), "--zero was 0, is 1");
+  EXPECT_EQ(rounding_differences(state_of({}), state_of({"--lr", "0.3"})), "");
+}
+
+TEST(AutotuneCache, ReproducesEarlierChoices) {
+  std::string made;
+  const auto agree = [&](const std::string& earlier, int64_t ours) {
+    std::vector<int64_t> agreed;
+    run_ranks(2, [&](Communicator& comm) {
+      AutotuneCache autotune(earlier);
+      std::array<int64_t, 2> first{ours + comm.rank(), -1};
+      std::array<int64_t, 1> second{10 * ours + comm.rank()};
+      autotune.agree(comm, first);
+      autotune.agree(comm, second);
+      if (comm.rank() != 1) return;
+      agreed = {first[0], first[1], second[0]};
+      made = autotune.text();
+    });
+    return agreed;
+  };
+  EXPECT_EQ(agree("", 5), (std::vector<int64_t>{5, -1, 50}));
+  const std::string earlier = made;
+  EXPECT_EQ(agree(earlier, 6), (std::vector<int64_t>{5, -1, 50}));
+  EXPECT_EQ(made, earlier);
+  EXPECT_EQ(agree("5 -1", 6), (std::vector<int64_t>{5, -1, 60}));
+}
+
+}  // namespace
+}  // namespace ddp

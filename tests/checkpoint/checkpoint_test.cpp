@@ -1,0 +1,213 @@
+#include "checkpoint/checkpoint.h"
+
+#include "checkpoint/safetensors.h"
+#include "tests/checkpoint/fixture.h"
+#include "nn/models.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <csignal>
+#include <limits>
+
+namespace ddp {
+namespace {
+
+using Names = std::vector<std::string>;
+
+Weights weights_of(const char* model, int64_t multiple) {
+  const Network network = make_model(model, {28, 28, 1}, 10);
+  return {.parameters = parameters_of(network, multiple), .batch_norms = batch_norm_states_of(network)};
+}
+
+class Checkpoint : public CheckpointFolder {};
+
+TEST_F(Checkpoint, NetworksAndAdamStateRoundTrip) {
+  for (const char* model : {"lenet", "keras-convnet"}) {
+    const Weights network = weights_of(model, 1);
+    const Snapshot saved = network.snapshot(12);
+    const fs::path path = write_checkpoint(folder, saved, network.tensors(), false);
+    EXPECT_EQ(path, folder / "step-00000012");
+    const Snapshot read = read_checkpoint(path, network.tensors(), kAdam);
+    EXPECT_EQ(read.model.weights, saved.model.weights) << model;
+    EXPECT_EQ(read.model.statistics, saved.model.statistics) << model;
+    EXPECT_EQ(read.model.updates, saved.model.updates) << model;
+    ASSERT_EQ(read.optimizer.size(), 2u);
+    for (size_t k = 0; k < 2; ++k) {
+      EXPECT_EQ(read.optimizer[k].name, kAdam[k]);
+      EXPECT_EQ(read.optimizer[k].values, saved.optimizer[k].values) << model;
+    }
+  }
+}
+
+TEST_F(Checkpoint, LoadsIntoABufferWithAnotherAlignment) {
+  const Weights one = weights_of("lenet", 1), three = weights_of("lenet", 48);
+  ASSERT_NE(flat_count(one.parameters), flat_count(three.parameters));
+  const fs::path path = write_checkpoint(folder, three.snapshot(1), three.tensors(), false);
+  const Snapshot read = read_checkpoint(path, one.tensors(), kAdam);
+  EXPECT_EQ(read.model.weights, one.snapshot(1).model.weights);
+  EXPECT_EQ(read.optimizer[1].values, one.snapshot(1).optimizer[1].values);
+}
+
+TEST_F(Checkpoint, OptimizersTensorsHavePytorchsShapes) {
+  const Weights network = weights_of("lenet", 1);
+  const auto tensors = read_safetensors(write_checkpoint(folder, network.snapshot(1), network.tensors(), false) /
+                                        "optimizer.safetensors");
+  EXPECT_EQ(tensors.size(), 2 * network.parameters.size());
+  EXPECT_EQ(tensors.at("3.weight.exp_avg_sq").shape, (std::vector<int64_t>{50, 20, 5, 5}));
+}
+
+TEST_F(Checkpoint, OptimizerWithoutStateIsSaved) {
+  Snapshot snapshot = weights.snapshot(1);
+  snapshot.optimizer.clear();
+  const fs::path path = write_checkpoint(folder, snapshot, weights.tensors(), false);
+  EXPECT_TRUE(read_checkpoint(path, weights.tensors(), {}).optimizer.empty());
+}
+
+TEST_F(Checkpoint, RunStateRoundTripsBitForBit) {
+  Snapshot snapshot = weights.snapshot(7);
+  RunState& saved = snapshot.run;
+  saved = {.step = 7,
+           .epoch = 3,
+           .cursor = 59'904,
+           .skipped = 2,
+           .skipped_in_a_row = 1,
+           .evaluation_due = true,
+           .samples = int64_t{1} << 60,
+           .train_seconds = 0.1 + 0.2,
+           .accuracy = 1.0 / 3,
+           .best_accuracy = std::numeric_limits<double>::quiet_NaN(),
+           .affects_results = {{"lr", "0.1"}, {"quote\"", "line\n"}},
+           .affects_rounding = {{"ranks", "3"}},
+           .autotune = {{"2.forward", ""}}};
+  const RunState read = read_run_state(write_checkpoint(folder, snapshot, weights.tensors(), false));
+  EXPECT_EQ(read.step, saved.step);
+  EXPECT_EQ(read.epoch, saved.epoch);
+  EXPECT_EQ(read.cursor, saved.cursor);
+  EXPECT_EQ(read.skipped, saved.skipped);
+  EXPECT_EQ(read.skipped_in_a_row, saved.skipped_in_a_row);
+  EXPECT_EQ(read.evaluation_due, saved.evaluation_due);
+  EXPECT_EQ(read.samples, saved.samples);
+  EXPECT_EQ(read.train_seconds, saved.train_seconds);
+  EXPECT_EQ(read.accuracy, saved.accuracy);
+  EXPECT_TRUE(std::isnan(read.best_accuracy));
+  EXPECT_EQ(read.affects_results, saved.affects_results);
+  EXPECT_EQ(read.affects_rounding, saved.affects_rounding);
+  EXPECT_EQ(read.autotune, saved.autotune);
+}
+
+TEST_F(Checkpoint, RunStateOfFormat1IsRead) {
+  RunState saved{.step = 7, .best_accuracy = 0.25};
+  saved.affects_results = {{"--lr", "0.1"}};
+  saved.affects_rounding = {{"world size", "3"}};
+  saved.autotune = {{"ops", "1 2"}};
+  std::string text = to_json(saved);
+  for (const auto& [now, before] : {std::pair("\"format\": 2", "\"format\": 1"),
+                                    {"affects_results", "mathematics"},
+                                    {"affects_rounding", "bits"},
+                                    {"autotune", "choices"}}) {
+    ASSERT_NE(text.find(now), std::string::npos) << now;
+    text.replace(text.find(now), std::string(now).size(), before);
+  }
+  EXPECT_EQ(to_json(run_state_from_json(text, "state.json")), to_json(saved));
+}
+
+TEST_F(Checkpoint, LinksPointToTheLatestAndTheBest) {
+  write(1, true);
+  write(2);
+  EXPECT_EQ(fs::read_symlink(folder / "latest"), "step-00000002");
+  EXPECT_EQ(fs::read_symlink(folder / "best"), "step-00000001");
+  write(3, true);
+  EXPECT_EQ(fs::read_symlink(folder / "best"), "step-00000003");
+  EXPECT_EQ(names(), (Names{"best", "latest", "step-00000001", "step-00000002", "step-00000003"}));
+}
+
+TEST_F(Checkpoint, SaveOfTheSameStepReplacesTheOldOne) {
+  write(5);
+  put(folder / "step-00000005" / "notes.txt", "of the first");
+  Snapshot second = weights.snapshot(9);
+  second.run.step = 5;
+  EXPECT_EQ(read(write_checkpoint(folder, second, weights.tensors(), false)).model.weights, second.model.weights);
+  EXPECT_FALSE(fs::exists(folder / "step-00000005" / "notes.txt"));
+  EXPECT_EQ(names(), (Names{"latest", "step-00000005"}));
+}
+
+TEST_F(Checkpoint, FailureAtAnyFileLeavesOnlyTheOldCheckpoint) {
+  const fs::path old = write(1);
+  for (const char* at : {"model.safetensors", "optimizer.safetensors", "state.json", "manifest.json"}) {
+    bool called = false;
+    const auto no_room = [&](const fs::path& path) {
+      EXPECT_EQ(path.parent_path().parent_path(), folder);
+      EXPECT_EQ(path.parent_path().filename().string().rfind(".step-00000002.tmp-", 0), 0u) << path;
+      EXPECT_FALSE(fs::exists(path));
+      if (path.filename() != at) return;
+      called = true;
+      throw std::runtime_error("no room for " + path.filename().string());
+    };
+    expect_error(error_of([&] { write_checkpoint(folder, weights.snapshot(2), weights.tensors(), true, no_room); }),
+                 Exit::output, std::string("no room for ") + at);
+    EXPECT_TRUE(called);
+    EXPECT_EQ(names(), (Names{"latest", "step-00000001"}));
+    EXPECT_EQ(read(folder / "latest").model.weights, weights.snapshot(1).model.weights);
+  }
+}
+
+TEST_F(Checkpoint, CrashDuringAWriteKeepsTheOldCheckpoint) {
+  write(1);
+  for (const char* at : {"model.safetensors", "manifest.json"}) {
+    const auto die = [&](const fs::path& path) {
+      if (path.filename() == at) ::raise(SIGKILL);
+    };
+    EXPECT_EXIT(write_checkpoint(folder, weights.snapshot(1), weights.tensors(), true, die),
+                ::testing::KilledBySignal(SIGKILL), "");
+    EXPECT_EQ(names().size(), 3u);  // "latest", step 1, and the incomplete checkpoint
+    EXPECT_EQ(list_checkpoints(folder), std::vector<fs::path>{folder / "step-00000001"});
+    read_run_state(folder / "latest");
+    write(1);
+    EXPECT_EQ(names(), (Names{"latest", "step-00000001"}));
+  }
+}
+
+TEST_F(Checkpoint, FullDiskIsReported) {
+  write(1);
+  const Weights lenet = weights_of("lenet", 1);
+  const auto with_little_room = [&] {
+    std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{100'000, 100'000};
+    if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) ::_exit(1);
+    try {
+      write_checkpoint(folder, lenet.snapshot(2), lenet.tensors(), false);
+    } catch (const Error& e) {
+      if (::write(STDERR_FILENO, e.what(), std::strlen(e.what())) < 0) ::_exit(2);
+      ::_exit(static_cast<int>(e.code()));
+    }
+    ::_exit(0);
+  };
+  EXPECT_EXIT(with_little_room(), ::testing::ExitedWithCode(static_cast<int>(Exit::output)),
+              "model.safetensors.*File too large; make room");
+  EXPECT_EQ(names(), (Names{"latest", "step-00000001"}));
+}
+
+TEST_F(Checkpoint, FolderThatCannotBeCreatedIsReported) {
+  put(folder, "a file");
+  expect_error(error_of([&] { write(1); }), Exit::output, folder.string());
+}
+
+TEST_F(Checkpoint, PruningKeepsTheNewestAndTheLinkedCheckpoints) {
+  for (const int64_t step : {1, 2, 100'000'000, 30, 4}) write(step, step == 2);
+  fs::create_directory(folder / ".step-00000009.tmp-1");
+  put(folder / ".step-00000009.tmp-1" / "model.safetensors", "half");
+  fs::create_symlink("step-00000009", folder / ".latest.tmp-1");
+  put(folder / "step-by-step.txt", "a note");
+  prune_checkpoints(folder, 0);
+  EXPECT_EQ(names().size(), 2u + 5 + 1);
+  prune_checkpoints(folder, 1);
+  EXPECT_EQ(names(), (Names{"best", "latest", "step-00000002", "step-00000004", "step-100000000", "step-by-step.txt"}));
+  read_run_state(folder / "latest");
+  read_run_state(folder / "best");
+  prune_checkpoints(run / "nowhere", 1);
+}
+
+}  // namespace
+}  // namespace ddp

@@ -1,0 +1,68 @@
+#include "checkpoint/inspect.h"
+
+#include "tests/checkpoint/fixture.h"
+
+#include <limits>
+
+namespace ddp {
+namespace {
+
+class Inspect : public CheckpointFolder {
+ protected:
+  Inspect() {
+    Snapshot snapshot = weights.snapshot(1);
+    snapshot.model.weights = std::vector<float>(flat_count(weights.parameters));
+    snapshot.model.weights[16] = 4;
+    snapshot.model.weights[17] = -3;
+    snapshot.model.weights[2] = std::numeric_limits<float>::infinity();
+    snapshot.run.epoch = 6;
+    snapshot.run.cursor = 512;
+    snapshot.run.accuracy = 0.8765;
+    snapshot.run.affects_results = {{"lr", "0.2"}};
+    snapshot.run.affects_rounding = {{"ranks", "3"}};
+    write_checkpoint(folder, snapshot, weights.tensors(), false);
+  }
+  static std::string inspected(const fs::path& path) { return inspect(std::vector<std::string>{path.string()}); }
+  static void expect_in(const std::string& text, const std::vector<std::string>& parts) {
+    for (const std::string& part : parts) EXPECT_NE(text.find(part), std::string::npos) << part << "\nin\n" << text;
+  }
+};
+
+TEST_F(Inspect, PrintsACheckpoint) {
+  const std::string text = inspected(folder / "latest");
+  expect_in(text, {"step 1, 512 samples into epoch 6", "256 samples in", "accuracy 0.8765, best none yet", "lr = 0.2",
+                   "ranks = 3", "model.safetensors: 2 tensors", "optimizer.safetensors: 4 tensors",
+                   "0.weight.exp_avg_sq", "[2, 3]", "1 not finite"});
+  const size_t bias = text.find("0.bias");
+  const std::string line = text.substr(bias, text.find('\n', bias) - bias);
+  expect_in(line, {"F32", "[2]", " -3 ", " 4 ", " 5"});  // minimum, maximum, norm
+}
+
+TEST_F(Inspect, PrintsTheNewestValidCheckpointOfARun) {
+  fs::remove(write(2) / "state.json");
+  for (const fs::path& path : {run, folder})
+    expect_in(inspected(path), {"skipped: " + (folder / "step-00000002" / "state.json").string(), "step 1, 512"});
+}
+
+TEST_F(Inspect, PrintsAWeightsFile) {
+  const std::string text = inspected(folder / "latest" / "model.safetensors");
+  EXPECT_EQ(text.rfind("model.safetensors: 2 tensors", 0), 0u) << text;
+}
+
+TEST_F(Inspect, ReportsBrokenOrMissingFiles) {
+  fs::resize_file(folder / "latest" / "model.safetensors", 50);
+  expect_error(error_of([&] { inspected(folder / "latest"); }), Exit::data, "truncated");
+  expect_error(error_of([&] { inspected(folder / "latest" / "model.safetensors"); }), Exit::data, "model.safetensors");
+  expect_error(error_of([&] { inspected(run); }), Exit::data, "no checkpoint");
+  expect_error(error_of([&] { inspected(run / "nowhere"); }), Exit::data, "missing");
+  fs::create_directories(run / "empty" / "checkpoints");
+  expect_error(error_of([&] { inspected(run / "empty"); }), Exit::data, "has no checkpoint");
+}
+
+TEST_F(Inspect, TakesOnePathAndNoOptions) {
+  for (const auto& arguments : std::vector<std::vector<std::string>>{{}, {"a", "b"}, {"--all"}, {""}})
+    expect_error(error_of([&] { inspect(arguments); }), Exit::usage, "usage: ddp_train inspect");
+}
+
+}  // namespace
+}  // namespace ddp

@@ -1,0 +1,71 @@
+# The functions that register tests. A test's name is <room>.<Suite>.<Case> for a GoogleTest case, and <room>.<name> for
+# a script. Each function also adds "<target> <name>" to tests.list in the build folder; launch/test -R reads from it
+# which targets the chosen tests need.
+include(GoogleTest)
+
+# mpirun's environment for tests as root and with more ranks than cores. Tests may share cores.
+set(DDP_MPI_ENVIRONMENT OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+                        OMPI_MCA_hwloc_base_binding_policy=none)
+if(DDP_SANITIZE STREQUAL "address")
+  # Open MPI never frees some memory of MPI_Init, and unloads the plugins that allocated it, so no suppression can name
+  # them.
+  list(APPEND DDP_MPI_ENVIRONMENT ASAN_OPTIONS=detect_leaks=0)
+endif()
+
+set(DDP_TEST_LIST ${PROJECT_BINARY_DIR}/tests.list)
+file(WRITE ${DDP_TEST_LIST} "")
+
+# ddp_test(target room SOURCES file... LINK library... [RANKS n...] [FILTER gtest-filter] [PROPERTIES property value...]):
+# builds `target` and registers its GoogleTest cases in CTest. With RANKS the cases of a suite run together under mpirun,
+# as <room>.<Suite>/np<n> for each number of ranks n, because the start takes longer than most cases; the program must
+# fail if the size of its world is not DDP_EXPECT_WORLD, which is n.
+function(ddp_test target room)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "FILTER" "SOURCES;LINK;RANKS;PROPERTIES")
+  add_executable(${target} ${arg_SOURCES})
+  set(main GTest::gtest_main)
+  if(arg_RANKS)
+    set(main GTest::gtest)
+  endif()
+  target_link_libraries(${target} PRIVATE ddp_testing ${arg_LINK} ${main})
+  set(names)
+  foreach(source ${arg_SOURCES})
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
+    file(STRINGS ${source} cases REGEX "^TEST(_F|_P)?\\(")
+    list(TRANSFORM cases REPLACE "^TEST[_FP]*\\(([A-Za-z0-9_]+), *([A-Za-z0-9_]+).*" "\\1.\\2")
+    list(APPEND names ${cases})
+  endforeach()
+  list(TRANSFORM names PREPEND "${target} ${room}." OUTPUT_VARIABLE lines)
+  list(JOIN lines "\n" lines)
+  file(APPEND ${DDP_TEST_LIST} "${lines}\n")
+  if(NOT arg_RANKS)
+    if(arg_FILTER)
+      set(filter TEST_FILTER ${arg_FILTER})
+    endif()
+    gtest_discover_tests(${target} TEST_PREFIX ${room}. ${filter} NO_PRETTY_VALUES DISCOVERY_TIMEOUT 60
+      PROPERTIES TIMEOUT 120 ${arg_PROPERTIES})
+    return()
+  endif()
+  list(TRANSFORM names REPLACE "\\..*" "" OUTPUT_VARIABLE suites)
+  list(REMOVE_DUPLICATES suites)
+  foreach(suite ${suites})
+    foreach(ranks ${arg_RANKS})
+      set(test ${room}.${suite}/np${ranks})
+      add_test(NAME ${test}
+        COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${ranks} $<TARGET_FILE:${target}> --gtest_filter=${suite}.*)
+      set_tests_properties(${test} PROPERTIES
+        TIMEOUT 120
+        PROCESSORS ${ranks}
+        ENVIRONMENT "DDP_EXPECT_WORLD=${ranks};OMP_NUM_THREADS=1;${DDP_MPI_ENVIRONMENT}"
+        ${arg_PROPERTIES})
+    endforeach()
+  endforeach()
+endfunction()
+
+# ddp_script_test(name target COMMAND command... [PROPERTIES property value...]): registers a script. `target`: the
+# program that the script runs, or `none`. The exit code 77 means skipped.
+function(ddp_script_test name target)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "COMMAND;PROPERTIES")
+  add_test(NAME ${name} COMMAND ${arg_COMMAND})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 120 SKIP_RETURN_CODE 77 ${arg_PROPERTIES})
+  file(APPEND ${DDP_TEST_LIST} "${target} ${name}\n")
+endfunction()

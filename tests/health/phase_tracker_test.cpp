@@ -1,0 +1,140 @@
+// The heartbeats and the flight record of a rank.
+#include "health/phase_tracker.h"
+
+#include "comm/local/heartbeat_table.h"
+#include "tests/health/fake_transport.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include <fstream>
+#include <thread>
+
+namespace ddp::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct Rank {
+  std::vector<std::unique_ptr<HeartbeatTable>> tables = make_local_heartbeat_tables(2, {"a", "b"});
+  PhaseTracker phases{*tables[0]};
+  Heartbeat seen() const { return tables[1]->read(0); }
+  Heartbeat counted() {
+    phases.publish_collective();
+    return seen();
+  }
+  void step(int64_t number) {
+    phases.enter(Phase::data, number);
+    phases.enter(Phase::allreduce, number);
+    phases.step_ended(number);
+  }
+};
+
+TEST(PhaseTracker, OthersSeeThePhase) {
+  Rank rank;
+  EXPECT_EQ(rank.seen().phase, static_cast<int32_t>(Phase::start_up));
+  const int64_t before = rank.seen().since_ns;
+  rank.phases.enter(Phase::data, 17);
+  EXPECT_EQ(rank.seen().phase, static_cast<int32_t>(Phase::data));
+  EXPECT_EQ(rank.seen().step, 17);
+  EXPECT_GE(rank.seen().since_ns, before);
+  EXPECT_FALSE(rank.tables[1]->left(0));
+  rank.tables[0]->leave();
+  EXPECT_TRUE(rank.tables[1]->left(0));
+}
+
+TEST(PhaseTracker, CountsTheCollectivesOfAStep) {
+  Rank rank;
+  FakeTransport transport;
+  rank.phases.count(&transport, 5);
+  EXPECT_EQ(rank.counted().awaited_step, 0);  // before the first step
+  rank.phases.enter(Phase::data, 17);
+  EXPECT_EQ(rank.counted().awaited_step, 17);
+  EXPECT_EQ(rank.counted().collective, 0);
+  transport.done += 6;  // includes one collective of the next step
+  rank.phases.enter(Phase::data, 18);
+  EXPECT_EQ(rank.counted().awaited_step, 18);
+  EXPECT_EQ(rank.counted().collective, 1);
+  transport.done += 4;
+  EXPECT_EQ(rank.counted().awaited_step, 19);
+  EXPECT_EQ(rank.counted().collective, 0);
+}
+
+TEST(PhaseTracker, IgnoresCollectivesBetweenSteps) {
+  Rank rank;
+  FakeTransport transport;
+  rank.phases.count(&transport, 5);
+  rank.step(1);
+  transport.done += 5 + 3;
+  EXPECT_EQ(rank.counted().awaited_step, 2);
+  EXPECT_EQ(rank.counted().collective, 0);
+  rank.phases.enter(Phase::data, 2);
+  transport.done += 2;
+  EXPECT_EQ(rank.counted().awaited_step, 2);
+  EXPECT_EQ(rank.counted().collective, 2);
+}
+
+TEST(PhaseTracker, DoesNotUseACommunicatorAfterCountingEnds) {
+  Rank rank;
+  {
+    FakeTransport transport;
+    rank.phases.count(&transport, 5);
+    rank.phases.enter(Phase::data, 3);
+    rank.phases.count(nullptr, 1);
+  }
+  EXPECT_EQ(rank.counted().awaited_step, 0);
+}
+
+TEST(PhaseTracker, OnlyStepsCountForTheSlowestStep) {
+  Rank rank;
+  EXPECT_EQ(rank.phases.slowest_step(), 0ns);
+  rank.step(1);
+  EXPECT_EQ(rank.phases.slowest_step(), 0ns);
+  std::this_thread::sleep_for(150ms);
+  rank.step(2);
+  const auto slowest = rank.phases.slowest_step();
+  EXPECT_GE(slowest, 150ms);
+  rank.phases.enter(Phase::saving, 2);
+  std::this_thread::sleep_for(2 * slowest);
+  rank.step(3);
+  EXPECT_EQ(rank.phases.slowest_step(), slowest);
+  for (int64_t step = 4; step <= 4 + 64; ++step) rank.step(step);
+  EXPECT_LT(rank.phases.slowest_step(), slowest);
+}
+
+TEST(PhaseTracker, WritesTheLastThousandEvents) {
+  Rank rank;
+  for (int64_t step = 1; step <= 400; ++step) {
+    rank.phases.enter(step == 400 ? Phase::allreduce : Phase::compute, step);
+    rank.phases.launched(step, 2);
+    rank.phases.step_ended(step);
+  }
+  const auto folder = std::filesystem::temp_directory_path() / ("phases-" + std::to_string(getpid()));
+  EXPECT_EQ(rank.phases.write(folder / "deep" / "rank-0.json"), "");
+  EXPECT_EQ(rank.phases.write(folder / "deep" / "rank-0.json"), "");
+  std::ifstream file(folder / "deep" / "rank-0.json");
+  const auto json = nlohmann::json::parse(file);
+  EXPECT_EQ(json["format"], 2);
+  EXPECT_EQ(json["rank"], 0);
+  EXPECT_EQ(json["host"], "a");
+  const auto& events = json["events"];
+  ASSERT_EQ(events.size(), 1000u);
+  EXPECT_EQ(events[0]["step"], 67);
+  EXPECT_EQ(events[0]["event"], "step ended");
+  EXPECT_EQ(events[994]["event"], "compute");
+  EXPECT_EQ(events[997]["event"], "allreduce");
+  EXPECT_EQ(events[998]["event"], "launched");
+  EXPECT_EQ(events[998]["bucket"], 2);
+  EXPECT_EQ(events[999]["step"], 400);
+  EXPECT_FALSE(events[999].contains("bucket"));
+  for (size_t i = 1; i < events.size(); ++i) EXPECT_LE(events[i]["seconds"], events[i - 1]["seconds"]);
+  EXPECT_GE(events[999]["seconds"], 0);
+
+  EXPECT_NE(rank.phases.write(folder / "deep" / "rank-0.json" / "no"), "");
+  EXPECT_NE(rank.phases.write(folder / "deep").find("cannot be written"), std::string::npos);
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace ddp::testing

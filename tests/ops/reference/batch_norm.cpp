@@ -1,0 +1,145 @@
+#include "tests/ops/reference/dense.h"
+#include "tests/ops/reference/plans.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace ddp::reference {
+namespace {
+
+class ReferenceBatchNorm final : public BatchNorm {
+ public:
+  ReferenceBatchNorm(const Device& device, const BatchNormDesc& desc)
+      : device_(device), d_(desc), c_(desc.input.c), mean_(c_), inverse_deviation_(c_) {}
+
+  void bind(const float* scale, const float* shift) override {
+    scale_ = scale;
+    shift_ = shift;
+  }
+
+  void sum(const Tensor& x, const float* center, float* sums) override {
+    check(x);
+    std::vector<double> s1(c_), s2(c_);
+    each(x, [&](int64_t i, int64_t c) {
+      const double v = x.f32()[i] - (center ? static_cast<double>(center[c]) : 0.0);
+      s1[c] += v;
+      s2[c] += v * v;
+    });
+    copy_or_add(s1, s2, sums);
+  }
+
+  void forward(const Tensor& x, const Tensor& skip, const Tensor& y, const float* center, const float* sums,
+               float count) override {
+    for (int64_t c = 0; c < c_; ++c) {
+      const double m1 = static_cast<double>(sums[c]) / count, m2 = static_cast<double>(sums[c_ + c]) / count;
+      mean_[c] = m1 + (center ? static_cast<double>(center[c]) : 0.0);
+      inverse_deviation_[c] = 1 / std::sqrt(std::max(m2 - m1 * m1, 0.0) + d_.epsilon);
+    }
+    normalize(x, skip, y, mean_, inverse_deviation_);
+  }
+
+  void evaluate(const Tensor& x, const Tensor& skip, const Tensor& y, const float* mean,
+                const float* variance) override {
+    std::vector<double> inverse_deviation(c_);
+    for (int64_t c = 0; c < c_; ++c)
+      inverse_deviation[c] = 1 / std::sqrt(static_cast<double>(variance[c]) + d_.epsilon);
+    normalize(x, skip, y, {mean, mean + c_}, inverse_deviation);
+  }
+
+  void backward_sum(const Tensor& x, const Tensor& y, const Tensor& more, const Tensor& dy, float* sums) override {
+    check(dy);
+    std::vector<double> t1(c_), t2(c_);
+    each(x, [&](int64_t i, int64_t c) {
+      float& g = dy.f32()[i];
+      if (more.data) g += more.f32()[i];
+      if (d_.relu && !(y.f32()[i] > 0)) g = 0;
+      t1[c] += g;
+      t2[c] += g * (x.f32()[i] - mean_[c]) * inverse_deviation_[c];
+    });
+    copy_or_add(t1, t2, sums);
+  }
+
+  void backward(const Tensor& x, const Tensor& dy, const Tensor& dx, const float* sums, float count) override {
+    check(dx);
+    each(x, [&](int64_t i, int64_t c) {
+      const double xhat = (x.f32()[i] - mean_[c]) * inverse_deviation_[c], scale = scale_ ? scale_[c] : 1.0;
+      dx.f32()[i] = static_cast<float>(
+          scale * inverse_deviation_[c] *
+          (dy.f32()[i] - static_cast<double>(sums[c]) / count - xhat * static_cast<double>(sums[c_ + c]) / count));
+    });
+    device_.poll();
+  }
+
+ private:
+  void check(const Tensor& t) const {
+    expect_dense(t);
+    DDP_EXPECT(t.shape.image == d_.input);
+  }
+  template <class F>
+  void each(const Tensor& t, F&& f) const {
+    for (int64_t i = 0; i < t.shape.elements(); ++i) f(i, i % c_);
+  }
+  void copy_or_add(const std::vector<double>& first, const std::vector<double>& second, float* sums) const {
+    for (int64_t c = 0; c < c_; ++c) {
+      sums[c] = static_cast<float>(first[c]);
+      sums[c_ + c] = static_cast<float>(second[c]);
+    }
+    device_.poll();
+  }
+  void normalize(const Tensor& x, const Tensor& skip, const Tensor& y, const std::vector<double>& mean,
+                 const std::vector<double>& inverse_deviation) const {
+    check(x);
+    check(y);
+    each(x, [&](int64_t i, int64_t c) {
+      const double xhat = (x.f32()[i] - mean[c]) * inverse_deviation[c];
+      double v = (scale_ ? scale_[c] : 1.0) * xhat + (shift_ ? shift_[c] : 0.0);
+      if (d_.add) v += skip.f32()[i];
+      y.f32()[i] = static_cast<float>(d_.relu ? std::max(v, 0.0) : v);
+    });
+    device_.poll();
+  }
+
+  const Device& device_;
+  BatchNormDesc d_;
+  int64_t c_;
+  std::vector<double> mean_, inverse_deviation_;
+  const float* scale_ = nullptr;
+  const float* shift_ = nullptr;
+};
+
+class ReferenceRunningStats final : public RunningStats {
+ public:
+  explicit ReferenceRunningStats(std::span<const RunningStatsSpan> layers) : layers_(layers.begin(), layers.end()) {}
+
+  void update(float* state, const float* sums, float samples, bool replace, std::span<const float> skip) override {
+    if (std::any_of(skip.begin(), skip.end(), [](float value) { return value != 0; })) return;
+    for (const RunningStatsSpan& layer : layers_) {
+      const double count = static_cast<double>(samples) * layer.positions;
+      const double momentum = replace ? 1 : layer.momentum;
+      for (int64_t c = 0; c < layer.channels; ++c) {
+        float* mean = state + layer.offset + c;
+        float* variance = mean + layer.channels;
+        const double m1 = sums[layer.offset + c] / count, m2 = sums[layer.offset + layer.channels + c] / count;
+        double v = std::max(m2 - m1 * m1, 0.0);
+        if (layer.unbiased && count > 1) v *= count / (count - 1);
+        *variance = static_cast<float>((1 - momentum) * *variance + momentum * v);
+        *mean = static_cast<float>((1 - momentum) * *mean + momentum * (*mean + m1));
+      }
+    }
+  }
+
+ private:
+  std::vector<RunningStatsSpan> layers_;
+};
+
+}  // namespace
+
+std::unique_ptr<BatchNorm> make_batch_norm(const Device& device, const BatchNormDesc& desc) {
+  return std::make_unique<ReferenceBatchNorm>(device, desc);
+}
+std::unique_ptr<RunningStats> make_running_stats(std::span<const RunningStatsSpan> layers) {
+  return std::make_unique<ReferenceRunningStats>(layers);
+}
+
+}  // namespace ddp::reference

@@ -1,0 +1,143 @@
+#include "tests/ops/reference/ops.h"
+
+#include "core/bf16.h"
+#include "core/philox.h"
+#include "tests/ops/reference/dense.h"
+#include "tests/ops/reference/plans.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace ddp {
+namespace {
+
+using reference::expect_dense, reference::store;
+
+class ReferenceOps final : public Ops {
+ public:
+  explicit ReferenceOps(Device& device) : device_(device) {}
+
+  std::unique_ptr<Conv2d> conv2d(const Conv2dDesc& desc, std::span<const int64_t>) override {
+    return reference::make_conv2d(device_, desc);
+  }
+  std::unique_ptr<Linear> linear(const LinearDesc& desc, std::span<const int64_t>) override {
+    return reference::make_linear(device_, desc);
+  }
+  std::unique_ptr<Pool2d> pool2d(const Pool2dDesc& desc, std::span<const int64_t>) override {
+    return reference::make_pool2d(device_, desc);
+  }
+  std::unique_ptr<BatchNorm> batch_norm(const BatchNormDesc& desc, std::span<const int64_t>) override {
+    return reference::make_batch_norm(device_, desc);
+  }
+  std::unique_ptr<RunningStats> running_stats(std::span<const RunningStatsSpan> layers) override {
+    return reference::make_running_stats(layers);
+  }
+  std::unique_ptr<OptimizerOp> optimizer(const OptimizerDesc& desc, std::span<const OptimizerTensor> tensors) override {
+    return reference::make_optimizer(desc, tensors);
+  }
+  DType activation_dtype() const override { return DType::f32; }
+  Format input_format(const Conv2dDesc*, std::span<const int64_t>) const override { return {}; }
+
+  void reorder(const Tensor& from, const Tensor& to) override {
+    expect_dense(from);
+    expect_dense(to);
+    std::copy_n(from.f32(), from.shape.elements(), to.f32());
+  }
+  void normalize(const DeviceBatch& batch, const ImageShape& image, const Tensor& x) override {
+    expect_dense(x);
+    const auto& [h, w, c] = x.shape.image;
+    for (int64_t n = 0; n < x.shape.n; ++n)
+      for (int64_t i = 0; i < h; ++i)
+        for (int64_t k = 0; k < w * c; ++k)
+          x.f32()[(n * h + i) * w * c + k] =
+              static_cast<float>(batch.images[(batch.id(n) * image.h + i) * image.w * image.c + k] / 255.0);
+  }
+  void relu(const Tensor& x, const Tensor& y) override {
+    for (int64_t i = 0; i < x.shape.elements(); ++i) y.f32()[i] = std::max(x.f32()[i], 0.0f);
+  }
+  void relu_backward(const Tensor& y, const Tensor& dy, const Tensor& dx) override {
+    for (int64_t i = 0; i < y.shape.elements(); ++i) dx.f32()[i] = y.f32()[i] > 0 ? dy.f32()[i] : 0.0f;
+  }
+  void add(const Tensor& a, const Tensor& b, const Tensor& y) override {
+    for (int64_t i = 0; i < y.shape.elements(); ++i) y.f32()[i] = a.f32()[i] + b.f32()[i];
+  }
+  void dropout(const Dropout& dropout, const Tensor& x, const DeviceBatch& batch, const Tensor& y) override {
+    expect_dense(x);
+    expect_dense(y);
+    const int64_t elements = x.shape.image.elements();
+    const double threshold = dropout.rate * 0x1p32, kept = 1 / (1 - static_cast<double>(dropout.rate));
+    for (int64_t n = 0; n < x.shape.n; ++n)
+      for (int64_t e = 0; e < elements; ++e) {
+        const Bits128 random =
+            philox4x32({{static_cast<uint32_t>(e / 4), static_cast<uint32_t>(batch.keys[n]), *dropout.epoch,
+                         static_cast<uint32_t>(Operation::dropout) + 256 * dropout.layer}},
+                       dropout.seed);
+        y.f32()[n * elements + e] =
+            random.word[e % 4] >= threshold ? static_cast<float>(x.f32()[n * elements + e] * kept) : 0.0f;
+      }
+  }
+
+  void softmax_cross_entropy(const Tensor& logits, const DeviceBatch& batch, float* stats) override {
+    softmax(logits, batch, 0, 0, nullptr, stats, Gradient::overwrite);
+  }
+  void softmax_cross_entropy_backward(const Tensor& logits, const DeviceBatch& batch, float scale, float smoothing,
+                                      const Tensor& dlogits, float* stats, Gradient mode) override {
+    softmax(logits, batch, scale, smoothing, dlogits.f32(), stats, mode);
+  }
+
+  void flag_nonfinite(const float* values, int64_t count, float mark, float* flag) override {
+    if (*flag == 0 && std::any_of(values, values + count, [](float v) { return !std::isfinite(v); })) *flag = mark;
+  }
+  void copy_or_add(const float* from, float* to, int64_t count, Gradient mode) override {
+    for (int64_t i = 0; i < count; ++i) to[i] = mode == Gradient::add ? to[i] + from[i] : from[i];
+  }
+  void to_bf16(const float* from, void* to, int64_t count) override {
+    for (int64_t i = 0; i < count; ++i) static_cast<uint16_t*>(to)[i] = bf16_of_float(from[i]);
+  }
+  void from_bf16(const void* from, float* to, int64_t count) override {
+    for (int64_t i = 0; i < count; ++i) to[i] = float_of_bf16(static_cast<const uint16_t*>(from)[i]);
+  }
+  void sum_of_squares(const float* values, int64_t count, float* sum, Gradient mode) override {
+    double total = 0;
+    for (int64_t i = 0; i < count; ++i) total += static_cast<double>(values[i]) * values[i];
+    store(sum, total, mode);
+  }
+  void clip_scale(const float* sum, float limit, float* scale) override {
+    const double norm = std::sqrt(static_cast<double>(*sum));
+    *scale = std::isnan(norm) ? 1.0f : static_cast<float>(std::min(1.0, limit / (norm + 1e-6)));
+  }
+
+ private:
+  void softmax(const Tensor& logits, const DeviceBatch& batch, float scale, float smoothing, float* dlogits,
+               float* stats, Gradient mode) {
+    expect_dense(logits);
+    const int64_t classes = logits.shape.image.c;
+    const double share = static_cast<double>(smoothing) / static_cast<double>(classes);
+    double loss = 0, correct = 0;
+    for (int64_t n = 0; n < logits.shape.n; ++n) {
+      const float* z = logits.f32() + n * classes;
+      const float* largest = std::max_element(z, z + classes);
+      const int64_t label = batch.labels[batch.id(n)], best = largest - z;
+      const double max = *largest;
+      double sum = 0;
+      for (int64_t k = 0; k < classes; ++k) sum += std::exp(z[k] - max);
+      correct += best == label;
+      for (int64_t k = 0; k < classes; ++k) {
+        const double target = (k == label ? 1.0 - smoothing : 0.0) + share, shifted = z[k] - max;
+        loss += target == 0 ? 0 : target * (std::log(sum) - shifted);
+        if (dlogits) dlogits[n * classes + k] = static_cast<float>((std::exp(shifted) / sum - target) * scale);
+      }
+    }
+    store(stats, loss, mode);
+    store(stats + 1, correct, mode);
+    device_.poll();
+  }
+
+  Device& device_;
+};
+
+}  // namespace
+
+std::unique_ptr<Ops> make_reference_ops(Device& device) { return std::make_unique<ReferenceOps>(device); }
+
+}  // namespace ddp

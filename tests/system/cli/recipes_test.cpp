@@ -1,0 +1,26 @@
+// Runs a few steps of each recipe.
+#include "tests/system/cli/program.h"
+
+namespace ddp::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST(Recipes, EachRuns) {
+  int runs = 0;
+  for (const auto& entry : fs::directory_iterator(DDP_RECIPES)) {
+    const Folder folder;
+    const Outcome outcome =
+        program(2, fmt::format("--config {} --dataset fashion-mnist --train-samples 40 --batch-size 16 --max-steps 4 "
+                               "--eval-every 0 --output-dir {}",
+                               entry.path().string(), (folder / "run").string()));
+    EXPECT_EQ(outcome.code, 0) << entry.path() << outcome.output;
+    EXPECT_EQ(count(outcome.output, "test acc: not evaluated"), 1) << outcome.output;
+    EXPECT_TRUE(fs::exists(folder / "run/model.safetensors"));
+    ++runs;
+  }
+  EXPECT_EQ(runs, 4);
+}
+
+}  // namespace
+}  // namespace ddp::testing

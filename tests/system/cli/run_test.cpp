@@ -1,0 +1,173 @@
+// The results of a run, and their independence of the world size.
+#include "tests/system/cli/program.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+namespace ddp::testing {
+namespace {
+
+using nlohmann::json;
+
+std::vector<json> events(const std::filesystem::path& run, const std::string& kind) {
+  std::vector<json> found;
+  std::istringstream lines(read_file(run / "metrics.jsonl"));
+  for (std::string line; std::getline(lines, line);) {
+    const json event = json::parse(line);
+    if (event.at("event") == kind) found.push_back(event);
+  }
+  return found;
+}
+
+std::vector<int64_t> samples_of(const std::vector<json>& steps) {
+  std::vector<int64_t> samples;
+  for (const json& step : steps) samples.push_back(step.at("samples"));
+  return samples;
+}
+
+// At the default settings rounding makes the losses of two world sizes diverge. Step counts, sample order and the size
+// of the evaluation are equal.
+TEST(Run, CountsAndOrderDoNotDependOnTheWorldSize) {
+  const Folder folder;
+  std::vector<int64_t> expected(235, 256);
+  expected.back() = 60000 - 234 * 256;
+  std::string order;
+  for (const int ranks : {0, 3, 4}) {
+    const auto run = folder / fmt::format("run{}", ranks);
+    const Outcome outcome = program(ranks, "--epochs 1 --output-dir " + run.string());
+    ASSERT_EQ(outcome.code, 0) << outcome.output;
+    EXPECT_EQ(samples_of(events(run, "step")), expected) << ranks;
+    const auto evaluations = events(run, "eval");
+    ASSERT_EQ(evaluations.size(), 1u);
+    EXPECT_EQ(evaluations[0].at("samples"), 10000);
+    EXPECT_EQ(count(outcome.output, "(10000/10000 samples"), 1) << outcome.output;
+
+    const Outcome printed = program(ranks, "--print-order 2");
+    ASSERT_EQ(printed.code, 0);
+    if (order.empty()) order = printed.output;
+    EXPECT_EQ(printed.output.size(), order.size());
+    EXPECT_TRUE(printed.output == order) << ranks;
+  }
+  std::istringstream lines(order);
+  std::set<int64_t> seen;
+  for (int64_t index; lines >> index;) seen.insert(index);
+  EXPECT_EQ(seen.size(), 60000u);
+  EXPECT_EQ(*seen.begin(), 0);
+  EXPECT_EQ(*seen.rbegin(), 59999);
+  EXPECT_FALSE(program(0, "--print-order 1").output == order);
+}
+
+TEST(Run, HandlesFewSamplesAndFewerSamplesThanRanks) {
+  for (const int samples : {60, 3}) {
+    const Folder folder;
+    const auto run = folder / "run";
+    const Outcome outcome =
+        program(4, fmt::format("--train-samples {} --epochs 3 --eval-every 3 --output-dir {}", samples, run.string()));
+    ASSERT_EQ(outcome.code, 0) << outcome.output;
+    EXPECT_EQ(samples_of(events(run, "step")), std::vector<int64_t>(3, samples));
+    EXPECT_EQ(events(run, "eval").back().at("samples"), 10000);
+  }
+}
+
+TEST(Run, WritesItsResults) {
+  const Folder folder;
+  const auto run = folder / "run", again = folder / "again", more = folder / "more";
+  const Outcome outcome = program(2, "--max-steps 7 --lr 0.125 --seed 5 --allreduce ring --output-dir " + run.string());
+  ASSERT_EQ(outcome.code, 0) << outcome.output;
+
+  const auto steps = events(run, "step");
+  ASSERT_EQ(steps.size(), 7u);
+  for (size_t i = 0; i < steps.size(); ++i) {
+    EXPECT_EQ(steps[i].at("step"), i + 1);
+    EXPECT_EQ(steps[i].at("epoch"), 1);
+    EXPECT_EQ(steps[i].at("lr"), 0.125);
+    EXPECT_NEAR(steps[i].at("loss"), 2.3, 0.1);
+    for (const char* part : {"data_ms", "compute_ms", "exposed_comm_ms"}) EXPECT_GE(steps[i].at(part), 0.0) << part;
+    EXPECT_GT(steps[i].at("compute_ms"), 0.0);
+  }
+  const json summary = json::parse(read_file(run / "summary.json"));
+  EXPECT_EQ(summary.at("parameters"), 129068);
+  EXPECT_EQ(summary.at("world_size"), 2);
+  EXPECT_GT(summary.at("samples_per_second"), 0.0);
+  EXPECT_GT(summary.at("sec_per_epoch"), 0.0);
+  EXPECT_FALSE(summary.at("device").get<std::string>().empty());
+  EXPECT_EQ(summary.at("test_accuracy"), events(run, "eval").back().at("accuracy"));
+  EXPECT_EQ(count(outcome.output, "sec/epoch on 2 x " + summary.at("device").get<std::string>()), 1) << outcome.output;
+
+  // config.toml reproduces the run; the command line overrides it.
+  const std::string config = "--config " + (run / "config.toml").string();
+  ASSERT_EQ(program(2, config + " --output-dir " + again.string()).code, 0);
+  const auto repeated = events(again, "step");
+  ASSERT_EQ(repeated.size(), 7u);
+  for (size_t i = 0; i < steps.size(); ++i) EXPECT_EQ(steps[i].at("loss"), repeated[i].at("loss"));
+  EXPECT_TRUE(read_file(run / "model.safetensors") == read_file(again / "model.safetensors"));
+
+  // --init-from loads model.safetensors, and it holds the trained weights.
+  const std::string from = " --init-from " + (run / "model.safetensors").string();
+  const Outcome continued = program(2, "--max-steps 1 --lr 0 --output-dir " + more.string() + from);
+  ASSERT_EQ(continued.code, 0) << continued.output;
+  EXPECT_TRUE(read_file(run / "model.safetensors") == read_file(more / "model.safetensors"));
+  EXPECT_EQ(events(more, "eval").back().at("correct"), events(run, "eval").back().at("correct"));
+}
+
+// Values that a command line accepts and TOML does not, and text that looks like a number.
+TEST(Run, ConfigurationRoundTrips) {
+  const Folder folder;
+  const std::string in_folder = "cd " + (folder / "").string() + " && ", options = " --max-steps 1 --eval-every 0 ";
+  const auto run = [&](const std::string& arguments) {
+    return shell(in_folder + "timeout -k 5 60 " + DDP_PROGRAM + options + arguments);
+  };
+  const Outcome first = run("--lr .1 --seed 18446744073709551615 --rank-weights 2 --output-dir 007");
+  ASSERT_EQ(first.code, 0) << first.output;
+  const Outcome second = run("--config 007/config.toml --output-dir 7e1");
+  ASSERT_EQ(second.code, 0) << second.output;
+  const auto losses = [&](const std::string& name) { return events(folder / name, "step").at(0).at("loss"); };
+  EXPECT_EQ(losses("007"), losses("7e1"));
+  const Outcome refused = run("--config 007/config.toml");
+  EXPECT_EQ(refused.code, 4) << refused.output;
+  EXPECT_NE(refused.output.find("007 already has a run"), std::string::npos) << refused.output;
+}
+
+// CPUs are deterministic without --deterministic, at any number of threads.
+TEST(Run, GivesTheSameBitsOnEveryRun) {
+  std::set<std::string> weights;
+  for (const std::string options : {"--threads 1", "--threads 1 --deterministic", "--threads 3"}) {
+    const Folder folder;
+    const Outcome outcome =
+        program(2, options + " --max-steps 10 --eval-every 0 --output-dir " + (folder / "run").string());
+    ASSERT_EQ(outcome.code, 0) << outcome.output;
+    weights.insert(read_file(folder / "run" / "model.safetensors"));
+  }
+  EXPECT_EQ(weights.size(), 1u);
+}
+
+// Every build does this on a machine without a GPU.
+TEST(Run, UsesTheCpuWithoutAGpuAndReportsIt) {
+  const Folder folder;
+  const Outcome outcome = program(1, "--max-steps 1 --eval-every 0 --output-dir " + (folder / "run").string());
+  ASSERT_EQ(outcome.code, 0) << outcome.output;
+  const bool said = count(outcome.output, "(no ") > 0 ||  // driver, or device
+                    count(outcome.output, "(this program was built without CUDA)") > 0;
+  EXPECT_TRUE(said) << outcome.output;
+}
+
+TEST(Run, PlanPrintsBucketsMemoryAndTimes) {
+  const Outcome outcome = program(2, "--plan");
+  ASSERT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_NE(outcome.output.find("129068 parameters in 3 buckets"), std::string::npos) << outcome.output;
+  EXPECT_NE(outcome.output.find("memory of a rank"), std::string::npos);
+  EXPECT_NE(outcome.output.find("predicted step"), std::string::npos);
+  EXPECT_NE(program(2, "--plan --bucket-cap-mb 0.05").output.find("in 6 buckets"), std::string::npos);
+}
+
+TEST(Run, HelpIsPrintedOnce) {
+  const Outcome outcome = program(3, "--help");
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(count(outcome.output, "\n  --batch-size "), 1) << outcome.output;
+}
+
+}  // namespace
+}  // namespace ddp::testing

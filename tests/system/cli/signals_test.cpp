@@ -1,0 +1,133 @@
+// Signals that ask one rank or mpirun to stop, in every phase of a run: all ranks save at the same step, and the
+// resumed run ends with the bytes of an undisturbed run.
+#include "core/error.h"
+#include "tests/system/cli/job.h"
+
+#include <regex>
+
+namespace ddp::testing {
+namespace {
+
+using namespace std::chrono_literals;
+namespace fs = std::filesystem;
+
+constexpr int kStopped = static_cast<int>(Exit::stopped);
+
+// The options of a run in `folder`/`name`.
+std::string options(const Folder& folder, const std::string& name, const std::string& more) {
+  return fmt::format("--train-samples 512 --batch-size 16 --print-freq 1 --max-steps 64 --output-dir {} {}",
+                     (folder / name).string(), more);
+}
+
+std::string weights(const Folder& folder, const std::string& name) {
+  return read_file(folder / name / "model.safetensors");
+}
+
+// The step in the "stopped by" line; -1 if the output has no such line or several.
+int stopped_at(const std::string& output, const std::string& signal) {
+  const std::regex line("stopped by " + signal +
+                        " at rank [0-9]+ at step ([0-9]+): saved [^\n]*step-0*([0-9]*); resume with --resume");
+  std::smatch found;
+  if (count(output, "stopped by") != 1 || !std::regex_search(output, found, line)) return -1;
+  EXPECT_EQ(std::stoi(found[1]), found[2].length() ? std::stoi(found[2]) : 0) << output;
+  return std::stoi(found[1]);
+}
+
+void expect_stop(Job& job, const std::string& signal) {
+  EXPECT_EQ(job.end(), kStopped) << job.output();
+  EXPECT_GE(stopped_at(job.output(), signal), 0) << job.output();
+  EXPECT_EQ(count(job.output(), "error:"), 0) << job.output();
+  EXPECT_TRUE(job.is_gone());
+}
+
+void expect_same_end(const Folder& folder, const std::string& name, const std::string& more) {
+  const Outcome resumed = program(2, options(folder, name, more + " --resume auto"));
+  ASSERT_EQ(resumed.code, 0) << resumed.output;
+  EXPECT_TRUE(weights(folder, name) == weights(folder, "whole")) << resumed.output;
+}
+
+void run_undisturbed(const Folder& folder, const std::string& more) {
+  const Outcome whole = program(2, options(folder, "whole", more));
+  ASSERT_EQ(whole.code, 0) << whole.output;
+}
+
+const std::string kSlow = "--inject kind=slow,rank=0 ";
+
+TEST(Signals, InTrainingAllRanksSaveAtTheSameStep) {
+  const Folder folder;
+  const std::string more = "--eval-every 0 ";
+  run_undisturbed(folder, more);
+  struct Request {
+    const char* name;
+    int signal, rank;  // rank -1 is mpirun
+  };
+  for (const Request r :
+       {Request{"SIGTERM", SIGTERM, 1}, Request{"SIGINT", SIGINT, 0}, Request{"SIGUSR1", SIGUSR1, -1}}) {
+    Job job(folder, 2, options(folder, r.name, more + kSlow));
+    ASSERT_TRUE(job.says("step 3/32"));
+    ::kill(r.rank < 0 ? job.mpirun() : job.rank(r.rank), r.signal);
+    expect_stop(job, r.name);
+    expect_same_end(folder, r.name, more);
+  }
+}
+
+TEST(Signals, StopAnEvaluation) {
+  const Folder folder;
+  const std::string more = "--model keras-convnet --lr 0.01 --bn-stats recompute ";
+  run_undisturbed(folder, more);
+  Job job(folder, 2, options(folder, "cut", more));
+  ASSERT_TRUE(job.says("step 32/32"));
+  ::kill(job.rank(1), SIGTERM);
+  expect_stop(job, "SIGTERM");
+  EXPECT_EQ(stopped_at(job.output(), "SIGTERM"), 32) << job.output();
+  EXPECT_EQ(count(job.output(), "test acc"), 0) << job.output();
+  expect_same_end(folder, "cut", more);
+}
+
+bool heeds(pid_t pid, int signal) {
+  std::ifstream file(fmt::format("/proc/{}/status", pid));
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with("SigBlk:")) return std::stoull(line.substr(7), nullptr, 16) >> (signal - 1) & 1;
+  return false;
+}
+
+TEST(Signals, StopTheStartUp) {
+  const Folder folder;
+  const std::string more = "--eval-every 0 ";
+  run_undisturbed(folder, more);
+  Job job(folder, 2, options(folder, "cut", more));
+  const pid_t rank = job.rank(1);
+  ASSERT_TRUE(within(60s, [&] { return heeds(rank, SIGTERM); }));
+  ::kill(rank, SIGTERM);
+  expect_stop(job, "SIGTERM");
+  EXPECT_EQ(stopped_at(job.output(), "SIGTERM"), 0) << job.output();
+  expect_same_end(folder, "cut", more);
+}
+
+// A rank that hangs cannot save.
+TEST(Signals, SecondSignalEndsTheJobAtOnce) {
+  const Folder folder;
+  Job job(folder, 2, options(folder, "run", "--eval-every 0 --step-timeout 0 --inject kind=hang,rank=1,step=5"));
+  ASSERT_TRUE(job.says("step 2/32"));
+  const pid_t rank = job.rank(0);
+  ::kill(rank, SIGTERM);
+  ::kill(rank, SIGTERM);  // counts as the same request
+  std::this_thread::sleep_for(1500ms);
+  EXPECT_EQ(count(job.output(), "without saving"), 0) << job.output();
+  ::kill(rank, SIGTERM);
+  EXPECT_EQ(job.end(20s), 128 + SIGTERM) << job.output();
+  EXPECT_EQ(count(job.output(), "ended by a second SIGTERM, without saving"), 1) << job.output();
+  EXPECT_TRUE(job.is_gone());
+}
+
+TEST(Signals, RanksEndWithMpirun) {
+  const Folder folder;
+  Job job(folder, 2, options(folder, "run", "--eval-every 0 " + kSlow));
+  ASSERT_TRUE(job.says("step 3/32"));
+  ::kill(job.mpirun(), SIGKILL);
+  EXPECT_EQ(job.end(), 128 + SIGKILL);
+  EXPECT_TRUE(job.is_gone());
+}
+
+}  // namespace
+}  // namespace ddp::testing
