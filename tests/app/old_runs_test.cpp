@@ -64,7 +64,7 @@ TEST_P(OldRun, HasTheEntriesThatRowsNameAsRecorded) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(At26546e9, OldRun, ::testing::Values("sgd", "adam", "lars"),
+INSTANTIATE_TEST_SUITE_P(, OldRun, ::testing::Values("sgd", "adam", "lars"),
                          [](const auto& test) { return std::string(test.param); });
 
 }  // namespace

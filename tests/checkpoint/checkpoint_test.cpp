@@ -1,8 +1,8 @@
 #include "checkpoint/checkpoint.h"
 
 #include "checkpoint/safetensors.h"
-#include "tests/checkpoint/fixture.h"
 #include "nn/models.h"
+#include "tests/checkpoint/fixture.h"
 
 #include <sys/resource.h>
 #include <unistd.h>

@@ -63,7 +63,7 @@ class StagedWorlds : public ::testing::TestWithParam<int> {
     });
   }
 };
-INSTANTIATE_TEST_SUITE_P(Sizes, StagedWorlds, ::testing::Values(1, 2, 3, 4));
+INSTANTIATE_TEST_SUITE_P(, StagedWorlds, ::testing::Values(1, 2, 3, 4));
 
 TEST_P(StagedWorlds, SumEverySize) {
   run([](Device&, Communicator& comm) {

@@ -76,7 +76,7 @@ class RecordingCommunicator final : public testing::FaultyCommunicator {
 
 class ReducerWorlds : public ::testing::TestWithParam<std::tuple<int, Setting>> {};
 INSTANTIATE_TEST_SUITE_P(
-    Sizes, ReducerWorlds,
+    , ReducerWorlds,
     ::testing::Combine(::testing::Values(1, 2, 3, 4),
                        ::testing::Values(Setting{"f32"}, Setting{"f32sharded", DType::f32, true},
                                          Setting{"bf16", DType::bf16}, Setting{"bf16sharded", DType::bf16, true})),

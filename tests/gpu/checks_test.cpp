@@ -14,7 +14,7 @@ class ChecksOnGpu : public ::testing::TestWithParam<Precision> {
   const std::unique_ptr<Ops> reference = make_reference_ops(*cpu);
   const Gpu gpu{GetParam()};
 };
-INSTANTIATE_TEST_SUITE_P(All, ChecksOnGpu, ::testing::Values(Precision::fp32, Precision::bf16),
+INSTANTIATE_TEST_SUITE_P(, ChecksOnGpu, ::testing::Values(Precision::fp32, Precision::bf16),
                          [](const auto& tested) { return name_of(tested.param); });
 
 TEST_P(ChecksOnGpu, AveragePooling) { check_average_pooling(tested()); }

@@ -104,7 +104,7 @@ std::string case_name(const ::testing::TestParamInfo<std::tuple<Precision, Case>
   return fmt::format("{}_n{}_{}x{}x{}_o{}_k{}_s{}_p{}_{}_{}_{}{}{}", name_of(precision), c.n, c.h, c.w, c.in, c.out,
                      c.kernel, c.stride, top, left, bottom, right, c.relu ? "_relu" : "", c.bias ? "" : "_unbiased");
 }
-INSTANTIATE_TEST_SUITE_P(All, Conv2dOnGpu,
+INSTANTIATE_TEST_SUITE_P(, Conv2dOnGpu,
                          ::testing::Combine(::testing::ValuesIn(kPrecisions), ::testing::ValuesIn(kCases)), case_name);
 
 // One plan runs every declared batch size. The weights change between calls.

@@ -48,7 +48,7 @@ class DeterminismOnGpu : public ::testing::TestWithParam<Precision> {
     };
   }
 };
-INSTANTIATE_TEST_SUITE_P(All, DeterminismOnGpu, ::testing::ValuesIn(kPrecisions),
+INSTANTIATE_TEST_SUITE_P(, DeterminismOnGpu, ::testing::ValuesIn(kPrecisions),
                          [](const auto& tested) { return name_of(tested.param); });
 
 TEST_P(DeterminismOnGpu, Convolution) {

@@ -18,7 +18,7 @@ class ElementwiseOnGpu : public ::testing::TestWithParam<Precision> {
 
   Values random(int64_t count, uint64_t seed) const { return rounded(random_values(count, seed), dtype); }
 };
-INSTANTIATE_TEST_SUITE_P(All, ElementwiseOnGpu, ::testing::ValuesIn(kPrecisions),
+INSTANTIATE_TEST_SUITE_P(, ElementwiseOnGpu, ::testing::ValuesIn(kPrecisions),
                          [](const auto& tested) { return name_of(tested.param); });
 
 TEST_P(ElementwiseOnGpu, NormalizeGathersByIdAndCrops) {

@@ -62,7 +62,7 @@ TEST_P(LinearOnGpu, AgreesWithTheReference) {
   expect_agrees(sum_db.values(), rdb, "dbias added", tolerance);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, LinearOnGpu,
+INSTANTIATE_TEST_SUITE_P(, LinearOnGpu,
                          ::testing::Combine(::testing::ValuesIn(kPrecisions), ::testing::ValuesIn(kCases)),
                          [](const auto& tested) {
                            const Case& c = std::get<1>(tested.param);

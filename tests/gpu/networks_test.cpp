@@ -86,7 +86,7 @@ TEST_P(NetworksOnGpu, SixStepsMatchTheCpu) {
 }
 
 constexpr Case kCases[] = {{"keras-convnet", 32}, {"resnet18", 8}};
-INSTANTIATE_TEST_SUITE_P(All, NetworksOnGpu, ::testing::ValuesIn(kCases), [](const auto& tested) {
+INSTANTIATE_TEST_SUITE_P(, NetworksOnGpu, ::testing::ValuesIn(kCases), [](const auto& tested) {
   std::string name = tested.param.model;
   std::replace(name.begin(), name.end(), '-', '_');
   return name;

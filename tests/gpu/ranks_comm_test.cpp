@@ -61,7 +61,7 @@ class CommOnGpu : public ::testing::TestWithParam<Transport> {
     return values;
   }
 };
-INSTANTIATE_TEST_SUITE_P(All, CommOnGpu, ::testing::Values(Transport::nccl, Transport::mpi),
+INSTANTIATE_TEST_SUITE_P(, CommOnGpu, ::testing::Values(Transport::nccl, Transport::mpi),
                          [](const auto& tested) { return name_of(tested.param); });
 
 TEST_P(CommOnGpu, SumsEverySize) {

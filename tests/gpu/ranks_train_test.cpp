@@ -34,7 +34,7 @@ class RanksOnGpu : public ::testing::TestWithParam<Transport> {
     return weights;
   }
 };
-INSTANTIATE_TEST_SUITE_P(All, RanksOnGpu, ::testing::ValuesIn(kTransports),
+INSTANTIATE_TEST_SUITE_P(, RanksOnGpu, ::testing::ValuesIn(kTransports),
                          [](const auto& tested) { return name_of(tested.param); });
 
 TEST_P(RanksOnGpu, OneStepMatchesOneRank) {
@@ -108,7 +108,7 @@ TEST_P(RanksOnGpu, FewSamplesMatchOneRank) {
 }
 
 class NormsOverRanksOnGpu : public RanksOnGpu {};
-INSTANTIATE_TEST_SUITE_P(All, NormsOverRanksOnGpu, ::testing::ValuesIn(kTransports),
+INSTANTIATE_TEST_SUITE_P(, NormsOverRanksOnGpu, ::testing::ValuesIn(kTransports),
                          [](const auto& tested) { return name_of(tested.param); });
 
 // Synchronized batch norm and partitioned optimizer state against one rank with full state. Shards are uneven, last

@@ -134,7 +134,7 @@ TEST_P(BatchNormTest, AgreesWithTheReference) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, BatchNormTest, ::testing::ValuesIn(kBatchNormCases), [](const auto& tested) {
+INSTANTIATE_TEST_SUITE_P(, BatchNormTest, ::testing::ValuesIn(kBatchNormCases), [](const auto& tested) {
   const BatchNormCase& c = tested.param;
   return fmt::format("n{}_{}x{}x{}{}{}{}", c.n, c.h, c.w, c.c, c.relu ? "_relu" : "", c.add ? "_add" : "",
                      c.more ? "_more" : "");
@@ -192,7 +192,7 @@ class RunningStatsTest : public ::testing::TestWithParam<bool> {  // true: the r
   std::unique_ptr<Device> device = make_cpu_device();
   std::unique_ptr<Ops> ops = GetParam() ? make_reference_ops(*device) : make_cpu_ops(*device, {});
 };
-INSTANTIATE_TEST_SUITE_P(Ops, RunningStatsTest, ::testing::Bool());
+INSTANTIATE_TEST_SUITE_P(, RunningStatsTest, ::testing::Bool());
 
 // Two layers without a gap between them; sums of known values.
 TEST_P(RunningStatsTest, MoveTowardsBatchStatistics) {

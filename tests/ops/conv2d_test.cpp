@@ -154,7 +154,7 @@ std::string name_of_case(const ::testing::TestParamInfo<Conv2dCase>& tested) {
                      left, bottom, right, c.relu ? "_relu" : "", c.bias ? "" : "_nobias");
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, Conv2dTest, ::testing::ValuesIn(kConv2dCases), name_of_case);
+INSTANTIATE_TEST_SUITE_P(, Conv2dTest, ::testing::ValuesIn(kConv2dCases), name_of_case);
 
 TEST(Conv2dPlan, RefusesUndeclaredBatchSizes) {
   const auto device = make_cpu_device();

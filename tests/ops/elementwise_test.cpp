@@ -20,7 +20,7 @@ class ElementwiseTest : public ::testing::TestWithParam<int> {
   std::unique_ptr<Ops> ops = ops_of(DType::f32);
   std::unique_ptr<Ops> reference = make_reference_ops(*device);
 };
-INSTANTIATE_TEST_SUITE_P(Threads, ElementwiseTest, ::testing::Values(1, 2));
+INSTANTIATE_TEST_SUITE_P(, ElementwiseTest, ::testing::Values(1, 2));
 
 TEST_P(ElementwiseTest, NormalizeScalesPixelsAndClearsThePadding) {
   for (const Format format : kAllFormats)

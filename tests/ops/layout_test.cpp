@@ -65,7 +65,7 @@ TEST_P(ReorderTest, PlacesEveryValueAsTheFormatDefines) {
         }
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, ReorderTest,
+INSTANTIATE_TEST_SUITE_P(, ReorderTest,
                          ::testing::Values(Shape{1, {1, 1, 1}}, Shape{3, {2, 3, 5}}, Shape{17, {1, 1, 32}},
                                            Shape{2, {4, 1, 24}}, Shape{16, {2, 2, 16}}, Shape{9, {3, 2, 20}}));
 

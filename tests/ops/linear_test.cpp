@@ -61,7 +61,7 @@ TEST_P(LinearTest, AgreesWithTheReference) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, LinearTest, ::testing::ValuesIn(kLinearCases), [](const auto& tested) {
+INSTANTIATE_TEST_SUITE_P(, LinearTest, ::testing::ValuesIn(kLinearCases), [](const auto& tested) {
   const LinearCase& c = tested.param;
   return fmt::format("n{}_{}x{}x{}to{}{}", c.n, c.h, c.w, c.c, c.out, c.relu ? "_relu" : "");
 });

@@ -110,7 +110,7 @@ TEST_P(OptimizerTest, DoesNothingIfAnySkipFlagIsSet) {
 
 const char* name_of(Kind kind) { return kind == Kind::sgd ? "sgd" : kind == Kind::adam ? "adam" : "lars"; }
 
-INSTANTIATE_TEST_SUITE_P(Rules, OptimizerTest, ::testing::ValuesIn(kOptimizerCases), [](const auto& tested) {
+INSTANTIATE_TEST_SUITE_P(, OptimizerTest, ::testing::ValuesIn(kOptimizerCases), [](const auto& tested) {
   const OptimizerDesc& d = tested.param;
   return fmt::format("{}_{}{}{}{}{}", tested.index, name_of(d.kind), d.momentum != 0 ? "_momentum" : "",
                      d.nesterov ? "_nesterov" : "", d.weight_decay != 0 ? "_decay" : "",

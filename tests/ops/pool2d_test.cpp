@@ -97,7 +97,7 @@ const char* name_of(Kind kind) {
   return kind == Kind::average ? "average" : kind == Kind::maximum ? "maximum" : "global";
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, Pool2dTest, ::testing::ValuesIn(kPool2dCases), [](const auto& tested) {
+INSTANTIATE_TEST_SUITE_P(, Pool2dTest, ::testing::ValuesIn(kPool2dCases), [](const auto& tested) {
   const Pool2dCase& c = tested.param;
   const Padding& p = c.window.padding;
   return fmt::format("{}_n{}_{}x{}x{}_k{}_s{}_p{}{}{}{}", name_of(c.kind), c.n, c.h, c.w, c.c, c.window.kernel,

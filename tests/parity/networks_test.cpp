@@ -142,7 +142,7 @@ const Case kCases[] = {{"mlp"},
                        {"torchvision-resnet18-64", false},
                        {"torchvision-resnet18-64", true},
                        {"torchvision-resnet50-64", true}};
-INSTANTIATE_TEST_SUITE_P(Parity, Networks, ::testing::ValuesIn(kCases), [](const auto& tested) {
+INSTANTIATE_TEST_SUITE_P(, Networks, ::testing::ValuesIn(kCases), [](const auto& tested) {
   std::string name = tested.param.file;
   std::replace(name.begin(), name.end(), '-', '_');
   return name + (tested.param.winograd ? "" : "_direct");

@@ -108,7 +108,7 @@ TEST_P(AStep, DoesNotAllocate) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Networks, AStep, ::testing::ValuesIn(cases()),
+INSTANTIATE_TEST_SUITE_P(, AStep, ::testing::ValuesIn(cases()),
                          [](const auto& tested) { return std::string(tested.param.name); });
 
 TEST(Step, TestDetectsAnAllocation) {

@@ -142,7 +142,7 @@ TEST_P(OtherNetworks, OneStepIsEqualAtEveryWorldSize) {
   EXPECT_GT(compared, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, OtherNetworks,
+INSTANTIATE_TEST_SUITE_P(, OtherNetworks,
                          ::testing::Values("mlp", "keras-convnet", "resnet18", "torchvision-resnet18-28"),
                          [](const auto& tested) {
                            std::string name = tested.param;

@@ -165,7 +165,7 @@ TEST(NonfiniteScan, MarksThisRanksSlotOfTheTicket) {
     });
 }
 
-INSTANTIATE_TEST_SUITE_P(Worlds, Norms, ::testing::Values(1, 2, 3, 4));
+INSTANTIATE_TEST_SUITE_P(, Norms, ::testing::Values(1, 2, 3, 4));
 
 // Seed, epoch and sample decide the dropout mask.
 TEST(Dropout, FollowsTheSeed) {

@@ -134,7 +134,7 @@ class Optimizers : public ::testing::TestWithParam<std::tuple<int, OptimizerDesc
     return {.optimizer = std::get<1>(GetParam()), .max_grad_norm = std::get<2>(GetParam()), .sharded = true};
   }
 };
-INSTANTIATE_TEST_SUITE_P(All, Optimizers,
+INSTANTIATE_TEST_SUITE_P(, Optimizers,
                          ::testing::Combine(::testing::Values(1, 2, 3, 4),
                                             ::testing::Values(kPlain, kMomentum, kAdam, kAdamW),
                                             ::testing::Values(0.0, 3.0)));

@@ -122,7 +122,7 @@ TEST_P(Snapshots, ResumeAtAnyWorldSize) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Worlds, Snapshots,
+INSTANTIATE_TEST_SUITE_P(, Snapshots,
                          ::testing::Combine(::testing::Values(Worlds{2, 2, false, false}, Worlds{2, 3, false, false},
                                                               Worlds{3, 1, false, false}, Worlds{3, 3, true, true},
                                                               Worlds{3, 2, true, false}, Worlds{1, 4, false, true}),

@@ -52,7 +52,7 @@ TEST_P(Threads, NanEndsTheRunOnEveryRankAndNamesTheStep) {
   expect_one_message_about_step_1(messages);
 }
 
-INSTANTIATE_TEST_SUITE_P(Worlds, Threads, ::testing::Values(1, 2, 3, 4));
+INSTANTIATE_TEST_SUITE_P(, Threads, ::testing::Values(1, 2, 3, 4));
 
 // Overlap: at default caps LeNet's first bucket is launched before most gradients are computed.
 TEST(Overlap, FirstBucketLaunchesBeforeBackwardEnds) {

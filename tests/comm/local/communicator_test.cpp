@@ -14,7 +14,7 @@ namespace ddp {
 namespace {
 
 class LocalCommunicators : public testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(Sizes, LocalCommunicators, testing::Values(1, 2, 3, 4));
+INSTANTIATE_TEST_SUITE_P(, LocalCommunicators, testing::Values(1, 2, 3, 4));
 
 TEST_P(LocalCommunicators, SumEverySize) {
   run_ranks(GetParam(), [](Communicator& comm) {

@@ -61,7 +61,7 @@ class EveryKind : public testing::TestWithParam<Case> {
   const int rank = comm->rank(), size = comm->size();
 };
 
-INSTANTIATE_TEST_SUITE_P(All, EveryKind,
+INSTANTIATE_TEST_SUITE_P(, EveryKind,
                          testing::Values(Case{Allreduce::automatic, DType::f32},
                                          Case{Allreduce::automatic, DType::bf16}, Case{Allreduce::ring, DType::f32},
                                          Case{Allreduce::ring, DType::bf16}),

@@ -21,7 +21,7 @@ class Collectives : public testing::TestWithParam<std::tuple<Transport, int>> {
     }
   }
 };
-INSTANTIATE_TEST_SUITE_P(Worlds, Collectives,
+INSTANTIATE_TEST_SUITE_P(, Collectives,
                          testing::Combine(testing::Values(Transport::nccl, Transport::staged),
                                           testing::Values(1, 2, 3, 4)),
                          [](const auto& instance) {

@@ -31,7 +31,7 @@ class CudaDevice : public testing::TestWithParam<unsigned> {
 
   std::unique_ptr<Device> device = make_cuda_device({});
 };
-INSTANTIATE_TEST_SUITE_P(Orders, CudaDevice, testing::Range(0u, 20u));
+INSTANTIATE_TEST_SUITE_P(, CudaDevice, testing::Range(0u, 20u));
 
 TEST_P(CudaDevice, AllocatesZeros) {
   const Buffer memory(*device, kBytes);

@@ -7,7 +7,7 @@ class EmulatedBatchNorm : public ::testing::TestWithParam<DType>, public Emulate
  protected:
   EmulatedBatchNorm() : EmulatedOps(GetParam()) {}
 };
-INSTANTIATE_TEST_SUITE_P(Types, EmulatedBatchNorm, kTypes, type_name);
+INSTANTIATE_TEST_SUITE_P(, EmulatedBatchNorm, kTypes, type_name);
 
 TEST_P(EmulatedBatchNorm, AgreesWithTheReference) { check_batch_norm(tested()); }
 TEST_P(EmulatedBatchNorm, HandlesOneValue) { check_batch_norm_of_one_value(tested()); }

@@ -7,7 +7,7 @@ class EmulatedDropout : public ::testing::TestWithParam<DType>, public EmulatedO
  protected:
   EmulatedDropout() : EmulatedOps(GetParam()) {}
 };
-INSTANTIATE_TEST_SUITE_P(Types, EmulatedDropout, kTypes, type_name);
+INSTANTIATE_TEST_SUITE_P(, EmulatedDropout, kTypes, type_name);
 
 TEST_P(EmulatedDropout, AgreesWithTheReference) { check_dropout(tested()); }
 

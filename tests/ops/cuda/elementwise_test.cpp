@@ -16,7 +16,7 @@ class EmulatedElementwise : public ::testing::TestWithParam<DType>, public Emula
   EmulatedElementwise() : EmulatedOps(GetParam()) {}
   const DType type = GetParam();
 };
-INSTANTIATE_TEST_SUITE_P(Types, EmulatedElementwise, kTypes, type_name);
+INSTANTIATE_TEST_SUITE_P(, EmulatedElementwise, kTypes, type_name);
 
 TEST_P(EmulatedElementwise, NormalizeGathersAndCrops) {
   struct Padded {
@@ -142,8 +142,7 @@ class EmulatedSpans : public ::testing::TestWithParam<int64_t>, public EmulatedO
  protected:
   const int64_t count = GetParam();
 };
-INSTANTIATE_TEST_SUITE_P(Counts, EmulatedSpans, ::testing::Values(1, 3, 8, 129'068),
-                         ::testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(, EmulatedSpans, ::testing::Values(1, 3, 8, 129'068), ::testing::PrintToStringParamName());
 
 TEST_P(EmulatedSpans, FlagNonfiniteMarksTheFirstNonfiniteValue) {
   for (const float bad : {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(),

@@ -163,12 +163,11 @@ TEST_P(EveryConvolution, HasPlans) {
         }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, EveryConvolution, ::testing::ValuesIn(models_with_convolutions()),
-                         [](const auto& model) {
-                           std::string name = model.param;
-                           std::ranges::replace(name, '-', '_');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(, EveryConvolution, ::testing::ValuesIn(models_with_convolutions()), [](const auto& model) {
+  std::string name = model.param;
+  std::ranges::replace(name, '-', '_');
+  return name;
+});
 
 TEST(Models, ConvolutionsAreFoundWithTheirShapes) {
   const std::vector<Convolution> lenet = convolutions_of("lenet"), resnet18 = convolutions_of("resnet18"),

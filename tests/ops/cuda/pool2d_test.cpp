@@ -7,7 +7,7 @@ class EmulatedPool2d : public ::testing::TestWithParam<DType>, public EmulatedOp
  protected:
   EmulatedPool2d() : EmulatedOps(GetParam()) {}
 };
-INSTANTIATE_TEST_SUITE_P(Types, EmulatedPool2d, kTypes, type_name);
+INSTANTIATE_TEST_SUITE_P(, EmulatedPool2d, kTypes, type_name);
 
 TEST_P(EmulatedPool2d, Average) { check_average_pooling(tested()); }
 TEST_P(EmulatedPool2d, Maximum) { check_maximum_pooling(tested()); }

@@ -14,7 +14,7 @@ class EmulatedSoftmax : public ::testing::TestWithParam<DType>, public EmulatedO
   EmulatedSoftmax() : EmulatedOps(GetParam()) {}
   const DType type = GetParam();
 };
-INSTANTIATE_TEST_SUITE_P(Types, EmulatedSoftmax, kTypes, type_name);
+INSTANTIATE_TEST_SUITE_P(, EmulatedSoftmax, kTypes, type_name);
 
 // Without a workspace the op runs one block; with a workspace, several blocks if the input is large.
 TEST_P(EmulatedSoftmax, AgreesWithTheReference) {

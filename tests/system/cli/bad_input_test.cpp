@@ -143,7 +143,7 @@ TEST_P(BadInput, GivesOneMessageAndTheExitCode) {
   EXPECT_EQ(message.find(".cpp:"), std::string::npos) << message;
 }
 
-INSTANTIATE_TEST_SUITE_P(AnyWorld, BadInput, ::testing::Combine(::testing::ValuesIn(kCases), ::testing::Values(0, 3)),
+INSTANTIATE_TEST_SUITE_P(, BadInput, ::testing::Combine(::testing::ValuesIn(kCases), ::testing::Values(0, 3)),
                          [](const auto& test) {
                            return fmt::format("{}_{}", std::get<0>(test.param).name, std::get<1>(test.param));
                          });

@@ -96,7 +96,7 @@ TEST_P(Injected, EndsAsDocumented) {
   for (const std::string& name : checkpoints(folder)) EXPECT_EQ(name.find("tmp"), std::string::npos) << name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Faults, Injected, ::testing::Combine(::testing::ValuesIn(kFaults), ::testing::Values(2, 4)),
+INSTANTIATE_TEST_SUITE_P(, Injected, ::testing::Combine(::testing::ValuesIn(kFaults), ::testing::Values(2, 4)),
                          [](const auto& test) {
                            return fmt::format("{}_np{}", std::get<0>(test.param).kind, std::get<1>(test.param));
                          });
@@ -128,7 +128,7 @@ TEST_P(Survived, FullDiskLosesOneCheckpoint) {
   expect_nothing_left(job);
 }
 
-INSTANTIATE_TEST_SUITE_P(Faults, Survived, ::testing::Values(2, 4), ::testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(, Survived, ::testing::Values(2, 4), ::testing::PrintToStringParamName());
 
 TEST(Inject, IsRefusedIfNoRankMatches) {
   const Folder folder;

@@ -57,7 +57,7 @@ TEST(ResNet18, ReachesPytorchsAccuracyInSixtySteps) {
   EXPECT_NEAR(found.back(), pytorch.get<double>(), 0.01);
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, KerasConvnet, ::testing::Values(1, 3));
+INSTANTIATE_TEST_SUITE_P(, KerasConvnet, ::testing::Values(1, 3));
 
 }  // namespace
 }  // namespace ddp::testing

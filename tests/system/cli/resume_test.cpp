@@ -65,7 +65,7 @@ TEST_P(Resume, AfterAKillEndsWithTheSameBytes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Networks, Resume,
+    , Resume,
     ::testing::Values(
         Case{"LeNet", 2, 25600, "", 200, 100},
         Case{"ResNet18Momentum", 2, 240, "--model resnet18 --batch-size 8 --lr 0.01 --momentum 0.9 --bn-stats running",
