@@ -1,5 +1,5 @@
 # The functions that register tests. A test's name is <room>.<Suite>.<Case> for a GoogleTest case, and <room>.<name> for
-# a script. Each function also adds "<target> <name>" to tests.list in the build folder; launch/test -R reads from it
+# a script. Each function also adds "<name> <target>" to tests.list in the build folder; launch/test -R reads from it
 # which targets the chosen tests need.
 include(GoogleTest)
 
@@ -34,7 +34,7 @@ function(ddp_test target room)
     list(TRANSFORM cases REPLACE "^TEST[_FP]*\\(([A-Za-z0-9_]+), *([A-Za-z0-9_]+).*" "\\1.\\2")
     list(APPEND names ${cases})
   endforeach()
-  list(TRANSFORM names PREPEND "${target} ${room}." OUTPUT_VARIABLE lines)
+  list(TRANSFORM names REPLACE "(.+)" "${room}.\\1 ${target}" OUTPUT_VARIABLE lines)
   list(JOIN lines "\n" lines)
   file(APPEND ${DDP_TEST_LIST} "${lines}\n")
   if(NOT arg_RANKS)
@@ -67,5 +67,5 @@ function(ddp_script_test name target)
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "COMMAND;PROPERTIES")
   add_test(NAME ${name} COMMAND ${arg_COMMAND})
   set_tests_properties(${name} PROPERTIES TIMEOUT 120 SKIP_RETURN_CODE 77 ${arg_PROPERTIES})
-  file(APPEND ${DDP_TEST_LIST} "${target} ${name}\n")
+  file(APPEND ${DDP_TEST_LIST} "${name} ${target}\n")
 endfunction()
