@@ -15,18 +15,23 @@ endif()
 set(DDP_TEST_LIST ${PROJECT_BINARY_DIR}/tests.list)
 file(WRITE ${DDP_TEST_LIST} "")
 
-# ddp_test(target room SOURCES file... LINK library... [RANKS n...] [FILTER gtest-filter] [PROPERTIES property value...]):
-# builds `target` and registers its GoogleTest cases in CTest. With RANKS the cases of a suite run together under mpirun,
-# as <room>.<Suite>/np<n> for each number of ranks n, because the start takes longer than most cases; the program must
-# fail if the size of its world is not DDP_EXPECT_WORLD, which is n.
+# ddp_test(target room SOURCES file... [LINK library...] [RANKS n...] [EXCLUDE regex] [PROPERTIES property value...]):
+# builds `target` and registers the GoogleTest cases of these files. Several calls for one target add files with other
+# properties. EXCLUDE leaves out the cases whose <Suite>.<Case> matches.
+#
+# Without a sanitizer each parameter of a case is a test of its own, named <room>.<Suite>.<Case>/<parameter>. With one,
+# all parameters of a case are one test, because an instrumented program starts slowly. With RANKS the cases of a suite
+# run together under mpirun, as <room>.<Suite>/np<n> for each number of ranks n, because mpirun starts slowly; the
+# program must fail if the size of its world is not DDP_EXPECT_WORLD, which is n.
 function(ddp_test target room)
-  cmake_parse_arguments(PARSE_ARGV 2 arg "" "FILTER" "SOURCES;LINK;RANKS;PROPERTIES")
-  add_executable(${target} ${arg_SOURCES})
-  set(main GTest::gtest_main)
-  if(arg_RANKS)
-    set(main GTest::gtest)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "EXCLUDE" "SOURCES;LINK;RANKS;PROPERTIES")
+  if(NOT TARGET ${target})
+    add_executable(${target})
+    target_link_libraries(${target} PRIVATE ddp_testing $<IF:$<BOOL:${arg_RANKS}>,GTest::gtest,GTest::gtest_main>)
   endif()
-  target_link_libraries(${target} PRIVATE ddp_testing ${arg_LINK} ${main})
+  target_sources(${target} PRIVATE ${arg_SOURCES})
+  target_link_libraries(${target} PRIVATE ${arg_LINK})
+
   set(names)
   foreach(source ${arg_SOURCES})
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
@@ -34,31 +39,48 @@ function(ddp_test target room)
     list(TRANSFORM cases REPLACE "^TEST[_FP]*\\(([A-Za-z0-9_]+), *([A-Za-z0-9_]+).*" "\\1.\\2")
     list(APPEND names ${cases})
   endforeach()
+  if(arg_EXCLUDE)
+    list(FILTER names EXCLUDE REGEX "${arg_EXCLUDE}")
+  endif()
+  if(NOT names)
+    return()
+  endif()
   list(TRANSFORM names REPLACE "(.+)" "${room}.\\1 ${target}" OUTPUT_VARIABLE lines)
   list(JOIN lines "\n" lines)
   file(APPEND ${DDP_TEST_LIST} "${lines}\n")
-  if(NOT arg_RANKS)
-    if(arg_FILTER)
-      set(filter TEST_FILTER ${arg_FILTER})
-    endif()
-    gtest_discover_tests(${target} TEST_PREFIX ${room}. ${filter} NO_PRETTY_VALUES DISCOVERY_TIMEOUT 60
-      PROPERTIES TIMEOUT 120 ${arg_PROPERTIES})
-    return()
-  endif()
   list(TRANSFORM names REPLACE "\\..*" "" OUTPUT_VARIABLE suites)
   list(REMOVE_DUPLICATES suites)
-  foreach(suite ${suites})
-    foreach(ranks ${arg_RANKS})
-      set(test ${room}.${suite}/np${ranks})
-      add_test(NAME ${test}
-        COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${ranks} $<TARGET_FILE:${target}> --gtest_filter=${suite}.*)
-      set_tests_properties(${test} PROPERTIES
-        TIMEOUT 120
-        PROCESSORS ${ranks}
-        ENVIRONMENT "DDP_EXPECT_WORLD=${ranks};OMP_NUM_THREADS=1;${DDP_MPI_ENVIRONMENT}"
+
+  if(arg_RANKS)
+    foreach(suite ${suites})
+      foreach(ranks ${arg_RANKS})
+        set(test ${room}.${suite}/np${ranks})
+        add_test(NAME ${test}
+          COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${ranks} $<TARGET_FILE:${target}>
+                  --gtest_filter=${suite}.*)
+        set_tests_properties(${test} PROPERTIES
+          TIMEOUT 120
+          PROCESSORS ${ranks}
+          ENVIRONMENT "DDP_EXPECT_WORLD=${ranks};OMP_NUM_THREADS=1;${DDP_MPI_ENVIRONMENT}"
+          FAIL_REGULAR_EXPRESSION "Running 0 tests"
+          ${arg_PROPERTIES})
+      endforeach()
+    endforeach()
+  elseif(DDP_SANITIZE)
+    foreach(name ${names})
+      add_test(NAME ${room}.${name} COMMAND ${target} --gtest_filter=${name}:${name}/*)
+      set_tests_properties(${room}.${name} PROPERTIES
+        TIMEOUT 300
+        FAIL_REGULAR_EXPRESSION "Running 0 tests"
+        SKIP_REGULAR_EXPRESSION "PASSED  \\] 0 tests"
         ${arg_PROPERTIES})
     endforeach()
-  endforeach()
+  else()
+    list(TRANSFORM names REPLACE "(.+)" "\\1:\\1/*" OUTPUT_VARIABLE filters)
+    list(JOIN filters ":" filters)
+    gtest_discover_tests(${target} TEST_PREFIX ${room}. TEST_FILTER ${filters} NO_PRETTY_VALUES DISCOVERY_TIMEOUT 60
+      PROPERTIES TIMEOUT 120 ${arg_PROPERTIES})
+  endif()
 endfunction()
 
 # ddp_script_test(name target COMMAND command... [PROPERTIES property value...]): registers a script. `target`: the
