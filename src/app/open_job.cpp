@@ -1,0 +1,63 @@
+#include "app/open_job.h"
+
+#include "app/injection.h"
+#include "app/load_data.h"
+#include "app/make_network.h"
+#include "app/samplers.h"
+#include "core/error.h"
+#include "ddp/hash.h"
+#include "ddp/replica_check.h"
+#include "health/abort.h"
+#include "health/run_on_all_ranks.h"
+#include "health/watchdog_limits.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ddp {
+namespace {
+
+uint64_t hash_of(const std::string& text) {
+  Hash hash;
+  for (const char c : text) hash.add(static_cast<unsigned char>(c));
+  return hash.value();
+}
+
+}  // namespace
+
+Job open_job(const Options& options, MpiSession& session, PhaseTracker& phases, const Log& log) {
+  auto watchdog =
+      std::make_unique<Watchdog>(limits_of(options.step_timeout, session.rank()), phases, [&](const std::string& text) {
+        abort_job(session, fmt::format("on {}: {}", session.host(), text), Exit::communication);
+      });
+  auto world = session.world(options.transport.allreduce);
+  check_same_on_all_ranks(hash_of(options.effective_config), "configuration", *world);
+
+  std::vector<double> rank_weights;
+  std::optional<FaultInjection> injection;
+  Datasets data = run_on_all_ranks(session, [&] {
+    rank_weights = weights_of_ranks(options, session.size());
+    injection = injection_of(options.inject, session.size());
+    return load_data(options.data);
+  });
+  const uint64_t data_fingerprint = fingerprint(data);
+  check_same_on_all_ranks(data_fingerprint, "data set", *world);
+
+  Network network = run_on_all_ranks(session, [&] { return make_network(options, *data.train); });
+  Samplers samplers =
+      make_samplers(options, data, !batch_norm_states_of(network).empty(), session.rank(), rank_weights);
+  return {.options = options,
+          .session = session,
+          .phases = phases,
+          .log = log,
+          .watchdog = std::move(watchdog),
+          .world = std::move(world),
+          .injection = injection,
+          .data = std::move(data),
+          .data_fingerprint = data_fingerprint,
+          .network = std::move(network),
+          .samplers = std::move(samplers)};
+}
+
+}  // namespace ddp

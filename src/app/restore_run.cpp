@@ -1,0 +1,60 @@
+#include "app/restore_run.h"
+
+#include "app/injection.h"
+#include "app/resume_point.h"
+#include "comm/broadcast_host.h"
+#include "health/run_on_all_ranks.h"
+#include "train/fault_injection.h"
+#include "train/replica.h"
+
+#include <cstdint>
+#include <utility>
+
+namespace ddp {
+namespace {
+
+// The state of the first step: the resume point's counters with the fingerprint of this run.
+RunState start_of(const ResumePoint& resume_point, const RunState& fingerprint) {
+  RunState start = resume_point.state;
+  start.affects_results = fingerprint.affects_results;
+  start.affects_rounding = fingerprint.affects_rounding;
+  start.autotune = fingerprint.autotune;
+  return start;
+}
+
+// `replica` and `fault` outlive `config`.
+void inject(const FaultInjection& fault, const Job& job, Replica& replica, TrainConfig& config) {
+  const int64_t done = config.start.step, total = total_steps(config, job.samplers.train);
+  run_on_all_ranks(job.session, [&] { require_it_happens(fault, job.options.inject, config.save_every, done, total); });
+  config.batch_source = [&fault, &replica, done](NextBatch next) {
+    return with_fault(fault, replica, done, std::move(next));
+  };
+}
+
+}  // namespace
+
+RestoredRun restore_run(const Job& job, PlannedRun& run) {
+  const Options& options = job.options;
+  ResumePoint& resume_point = run.resume_point;
+  TrainConfig config = options.train;
+  config.device_data_bytes = static_cast<size_t>(options.device.data_mb) << 20;
+
+  const RunState now =
+      run_fingerprint(options, job.data, job.data_fingerprint, run.backend, run.threads, *run.replica, *run.autotune);
+  config.updates = restore_or_initialize(options, resume_point, now, *run.replica, job.session, *job.world, job.log);
+  run.replica->check_replicas();
+  config.start = start_of(resume_point, now);
+  config.checkpoint = resume_point.checkpoint;
+  if (job.injection) inject(*job.injection, job, *run.replica, config);
+
+  OutputFolder folder =
+      run_on_all_ranks(job.session, [&] { return open_folder(options, resume_point, job.session.rank()); });
+  std::string path = folder.path().string();
+  broadcast_host(*job.world, path);
+  int64_t saved_there = is_same_run(folder.path(), resume_point);
+  broadcast_host(*job.world, {&saved_there, 1});
+  config.start_is_saved = saved_there != 0;
+  return {.config = std::move(config), .folder = std::move(folder), .path = std::move(path)};
+}
+
+}  // namespace ddp

@@ -1,0 +1,66 @@
+#include "app/train_run.h"
+
+#include "app/banner.h"
+#include "app/make_reporter.h"
+#include "app/results.h"
+#include "checkpoint/folder.h"
+#include "checkpoint/writer.h"
+#include "health/abort.h"
+#include "health/run_on_all_ranks.h"
+#include "train/fault_injection.h"
+#include "train/replica.h"
+#include "train/trainer.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+
+namespace ddp {
+namespace {
+
+// Null on ranks other than 0. `run` outlives the writer.
+std::unique_ptr<CheckpointWriter> make_writer(const Job& job, const PlannedRun& run, const RestoredRun& start) {
+  const int rank = job.session.rank();
+  if (rank != 0) return nullptr;
+  CheckpointWriterConfig config{.folder = checkpoints_of(start.folder.path()),
+                                .keep_last = job.options.checkpoint.keep_last,
+                                .about_to_write = job.injection ? full_disk(*job.injection, rank) : nullptr};
+  return std::make_unique<CheckpointWriter>(std::move(config),
+                                            Tensors{run.replica->parameters, run.replica->batch_norms});
+}
+
+// Trains while the watchdog counts the collectives of the steps.
+TrainReport train_monitored(const Job& job, const PlannedRun& run, const TrainConfig& config,
+                            const Observers& observers) {
+  Replica& replica = *run.replica;
+  const int buckets = static_cast<int>(replica.plan.buckets.size());
+  const int others = replica.reducer.collectives() - buckets + replica.optimizer.collectives();
+  const auto monitoring = job.watchdog->monitor(replica.communicator, replica.bn_communicator.get(), buckets, others);
+  return train(config, replica, job.data, job.samplers, observers);
+}
+
+}  // namespace
+
+Exit train_run(const Job& job, const PlannedRun& run, RestoredRun& start, Signals& signals,
+               FlightRecorder& flight_recorder) {
+  MpiSession& session = job.session;
+  const DistributedSampler& sampler = job.samplers.train;
+  start.config.stop_requested = [&] { return signals.stop_requested(); };
+  flight_recorder.set_run_folder(start.path);
+  const std::string ranks = describe_ranks(run.backend, run.threads, session);
+  job.log.info("{}", banner(job.options, *run.replica, job.data, job.samplers, ranks, start.path));
+
+  const auto reporter = run_on_all_ranks(
+      session, [&] { return make_reporter(job.options.output, start.config, sampler, session.rank(), start.path); });
+  const auto writer = make_writer(job, run, start);
+
+  return abort_on_error(session, [&] {
+    const TrainReport report =
+        train_monitored(job, run, start.config, {.reporter = *reporter, .phases = job.phases, .writer = writer.get()});
+    if (!report.stopped) write_results(job.options.network.name, report, *run.replica, sampler, job.log, start.path);
+    reporter->close();
+    return report.stopped ? report_stop(session, signals, report, start.path, job.log) : Exit::done;
+  });
+}
+
+}  // namespace ddp
