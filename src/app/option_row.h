@@ -1,5 +1,5 @@
-// The declaration of one option. The command line, --help, README's table, config.toml and the comparison on resume
-// all come from it.
+// The declaration of one option. The command line, --help, the table of launch/README.md, config.toml and the
+// comparison on resume all come from it.
 #pragma once
 
 #include "app/options.h"

@@ -7,7 +7,7 @@
 
 namespace ddp {
 
-// In the order of --help, README and config.toml.
+// In the order of --help, launch/README.md and config.toml.
 const std::vector<OptionGroup>& option_table();
 
 // Calls visit(row) for each row, in the same order.

@@ -1,7 +1,7 @@
-// Each row of the option table reaches --help, README, config.toml and the comparison on resume. This command writes
-// README's table from the rows:
+// Each row of the option table reaches --help, launch/README.md, config.toml and the comparison on resume. This command
+// writes the table of launch/README.md from the rows:
 //
-//   DDP_WRITE_README=1 build/cpu/tests/unit/unit_test --gtest_filter=OptionTable.EqualsTheTableOfTheReadme
+//   DDP_WRITE_README=1 build/cpu/tests/app/app_test --gtest_filter=OptionTable.EqualsTheTableOfTheReadme
 #include "app/option_table.h"
 
 #include "app/resume.h"
@@ -144,7 +144,7 @@ std::string readme_table() {
 }
 
 TEST(OptionTable, EqualsTheTableOfTheReadme) {
-  const std::string path = std::string(DDP_TREE) + "/README.md", mark = "<!-- options -->\n",
+  const std::string path = std::string(DDP_TREE) + "/launch/README.md", mark = "<!-- options -->\n",
                     end = "<!-- /options -->\n";
   std::stringstream file;
   file << std::ifstream(path).rdbuf();
@@ -157,7 +157,7 @@ TEST(OptionTable, EqualsTheTableOfTheReadme) {
     std::ofstream(path) << readme;
   } else {
     EXPECT_EQ(readme.substr(begin, to - begin), readme_table())
-        << "write it again: DDP_WRITE_README=1 build/cpu/tests/unit/unit_test "
+        << "write it again: DDP_WRITE_README=1 build/cpu/tests/app/app_test "
            "--gtest_filter=OptionTable.EqualsTheTableOfTheReadme";
   }
 }

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Samples per second of PyTorch's DistributedDataParallel on Fashion-MNIST: the comparison for bench/run.
 
-CPU ranks over gloo in eager mode. All images are in memory as float tensors (x/255), without a DataLoader: each rank
-indexes its shard of a global batch from a per-epoch permutation. Rank r is pinned to its own `--threads` cores.
+CPU ranks over gloo, in eager mode, or with --compile under torch.compile. All images are in memory as float tensors
+(x/255), without a DataLoader: each rank indexes its shard of a global batch from a per-epoch permutation. Rank r is
+pinned to its own `--threads` cores.
 --memory-format best runs both memory formats and keeps the faster one. --precision bf16 is torch.autocast around
 forward pass and loss. The last output line is one JSON object.
 """
@@ -35,6 +36,7 @@ def measure(model, data, args, rank, memory_format):
     images, labels = data
     images = images.to(memory_format=memory_format)
     model = DistributedDataParallel(model.to(memory_format=memory_format), gradient_as_bucket_view=True)
+    model = torch.compile(model) if args.compile else model
     loss_of = nn.CrossEntropyLoss()
     optimizer = torch.optim.SGD(model.parameters(), lr=args.lr, fused=True)
     local = args.batch_size // args.ranks
@@ -78,7 +80,7 @@ def worker(rank, args, port):
         best = max(rates, key=rates.get)
         print(json.dumps({
             "torch": torch.__version__, "model": args.model, "precision": args.precision, "ranks": args.ranks,
-            "threads": args.threads, "batch_size": args.batch_size, "memory_format": best,
+            "threads": args.threads, "compiled": args.compile, "batch_size": args.batch_size, "memory_format": best,
             "samples_per_second": round(rates[best], 1),
             "all": {name: round(rate, 1) for name, rate in rates.items()}}), flush=True)
     dist.destroy_process_group()
@@ -96,6 +98,7 @@ def main():
     parser.add_argument("--warm-up-blocks", type=int, default=1)
     parser.add_argument("--lr", type=float, default=0.02)
     parser.add_argument("--memory-format", choices=[*FORMATS, "best"], default="best")
+    parser.add_argument("--compile", action="store_true", help="torch.compile the model; the warm-up includes the compilation")
     parser.add_argument("--data-path", default=DATA_PATH)
     args = parser.parse_args()
     if args.batch_size % args.ranks:
