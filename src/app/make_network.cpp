@@ -5,11 +5,11 @@
 
 namespace ddp {
 
-Network make_network(const Options& o, const Dataset& data) {
-  Network network = make_model(o.network.name, data.image_shape(), data.classes());
-  const bool sync = o.replica.sync_bn, asks_for_norms = sync || o.network.recompute_bn;
+Network make_network(const NetworkConfig& config, bool sync_bn, const Dataset& data) {
+  Network network = make_model(config.name, data.image_shape(), data.classes());
+  const bool asks_for_norms = sync_bn || config.recompute_bn;
   require(!asks_for_norms || !batch_norm_states_of(network).empty(), Exit::usage, "--{}: {} has no batch norms",
-          sync ? "sync-bn" : "bn-stats", o.network.name);
+          sync_bn ? "sync-bn" : "bn-stats", config.name);
   return network;
 }
 

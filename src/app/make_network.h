@@ -9,6 +9,6 @@ namespace ddp {
 
 // Throws Error: Exit::usage for an unknown name, or for a batch-norm option if the network has no batch norms;
 // Exit::model if the images do not fit the network.
-Network make_network(const Options& options, const Dataset& data);
+Network make_network(const NetworkConfig& config, bool sync_bn, const Dataset& data);
 
 }  // namespace ddp

@@ -37,14 +37,15 @@ Job open_job(const Options& options, MpiSession& session, PhaseTracker& phases, 
   std::vector<double> rank_weights;
   std::optional<FaultInjection> injection;
   Datasets data = run_on_all_ranks(session, [&] {
-    rank_weights = weights_of_ranks(options, session.size());
+    rank_weights = weights_of_ranks(options.batch, session.size());
     injection = injection_of(options.inject, session.size());
     return load_data(options.data);
   });
   const uint64_t data_fingerprint = fingerprint(data);
   check_same_on_all_ranks(data_fingerprint, "data set", *world);
 
-  Network network = run_on_all_ranks(session, [&] { return make_network(options, *data.train); });
+  Network network =
+      run_on_all_ranks(session, [&] { return make_network(options.network, options.replica.sync_bn, *data.train); });
   Samplers samplers =
       make_samplers(options, data, !batch_norm_states_of(network).empty(), session.rank(), rank_weights);
   return {.options = options,

@@ -28,9 +28,9 @@ PlannedRun plan_run(const Job& job) {
   Backend backend = make_backend(options.device, options.transport, session);
   const bool on_cpu = backend.device->is_host();
   const int threads = on_cpu ? choose_threads(options.device.threads, world, session.host()) : 1;
-  doctor::preflight(options, session, !on_cpu, job.log);
+  doctor::preflight(options.device, options.transport, session, !on_cpu, job.log);
 
-  ResumePoint resume_point = find_resume_point(options, session, world, job.log);
+  ResumePoint resume_point = find_resume_point(options.checkpoint.resume, options.output.dir, session, world, job.log);
   auto autotune = std::make_unique<AutotuneCache>(earlier_autotune(resume_point, backend, world));
   auto ops = run_on_all_ranks(session, [&] { return make_ops(backend, world, threads, *autotune); });
 

@@ -20,9 +20,9 @@ namespace {
 namespace fs = std::filesystem;
 
 // Searches again under the lock, because an earlier run may have saved a checkpoint before it released the lock.
-ResumePoint find_on_rank_0(const Options& options, const Log& log) {
-  const bool automatic = options.checkpoint.resume == "auto";
-  const fs::path wanted = automatic ? options.output.dir : options.checkpoint.resume;
+ResumePoint find_on_rank_0(const std::string& resume, const std::string& output_dir, const Log& log) {
+  const bool automatic = resume == "auto";
+  const fs::path wanted = automatic ? output_dir : resume;
   ResumePoint resume_point;
   std::vector<std::string> skipped;
   std::optional<FoundCheckpoint> found;
@@ -48,12 +48,11 @@ ResumePoint find_on_rank_0(const Options& options, const Log& log) {
 
 bool same_folder(const fs::path& a, const fs::path& b) { return fs::weakly_canonical(a) == fs::weakly_canonical(b); }
 
-ModelState initial_model(const Options& options, const Replica& replica) {
-  if (!options.network.init_from.empty())
-    return load_state_dict(options.network.init_from, replica.parameters, replica.batch_norms);
+ModelState initial_model(const NetworkConfig& config, uint64_t seed, const Replica& replica) {
+  if (!config.init_from.empty()) return load_state_dict(config.init_from, replica.parameters, replica.batch_norms);
   ModelState state{.weights = std::vector<float>(flat_count(replica.parameters)),
                    .statistics = initial_state(replica.batch_norms)};
-  initialize(state.weights, replica.parameters, options.network.init, options.seed);
+  initialize(state.weights, replica.parameters, config.init, seed);
   return state;
 }
 
@@ -112,10 +111,11 @@ std::string earlier_autotune(const ResumePoint& resume_point, const Backend& bac
   return autotune;
 }
 
-ResumePoint find_resume_point(const Options& options, MpiSession& session, Communicator& world, const Log& log) {
-  if (options.checkpoint.resume.empty()) return {};
-  ResumePoint resume_point =
-      run_on_all_ranks(session, [&] { return session.rank() == 0 ? find_on_rank_0(options, log) : ResumePoint(); });
+ResumePoint find_resume_point(const std::string& resume, const std::string& output_dir, MpiSession& session,
+                              Communicator& world, const Log& log) {
+  if (resume.empty()) return {};
+  ResumePoint resume_point = run_on_all_ranks(
+      session, [&] { return session.rank() == 0 ? find_on_rank_0(resume, output_dir, log) : ResumePoint(); });
   std::string state = resume_point.checkpoint.empty() ? "" : to_json(resume_point.state);
   broadcast_host(world, state);
   resume_point.resuming = !state.empty();
@@ -126,7 +126,8 @@ ResumePoint find_resume_point(const Options& options, MpiSession& session, Commu
 int64_t restore_or_initialize(const Options& options, const ResumePoint& resume_point, const RunState& now,
                               Replica& replica, MpiSession& session, Communicator& world, const Log& log) {
   if (!resume_point.resuming) {
-    const ModelState initial = run_on_all_ranks(session, [&] { return initial_model(options, replica); });
+    const ModelState initial =
+        run_on_all_ranks(session, [&] { return initial_model(options.network, options.seed, replica); });
     replica.load(initial.weights);
     replica.load_running_stats(initial.statistics);
     return initial.updates;

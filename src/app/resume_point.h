@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <string>
 
 namespace ddp {
 
@@ -27,9 +28,10 @@ struct ResumePoint {
   std::optional<FolderLock> lock = {};  // rank 0: lock of the run's folder, if the folder exists
 };
 
-// Finds the checkpoint that --resume means: rank 0 reads it and broadcasts its state. Collective over `world`, a
-// communicator of host memory. Throws CollectiveError.
-ResumePoint find_resume_point(const Options& options, MpiSession& session, Communicator& world, const Log& log);
+// Finds the checkpoint that --resume means, with --resume auto in `output_dir`: rank 0 reads it and broadcasts its
+// state. Collective over `world`, a communicator of host memory. Throws CollectiveError.
+ResumePoint find_resume_point(const std::string& resume, const std::string& output_dir, MpiSession& session,
+                              Communicator& world, const Log& log);
 
 // Opens the folder of the results: the resumed run's own folder, unless --output-dir names another one; for a new run
 // --output-dir or a new folder. On ranks other than 0 its path is empty. Takes over `resume_point.lock`. Throws

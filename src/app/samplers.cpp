@@ -6,8 +6,8 @@
 
 namespace ddp {
 
-std::vector<double> weights_of_ranks(const Options& options, int world) {
-  const std::vector<double>& weights = options.batch.rank_weights;
+std::vector<double> weights_of_ranks(const BatchConfig& batch, int world) {
+  const std::vector<double>& weights = batch.rank_weights;
   if (weights.empty()) return std::vector<double>(world, 1.0);
   require(static_cast<int>(weights.size()) == world, Exit::usage,
           "--rank-weights has {} weights, but there are {} ranks; give one for each", weights.size(), world);

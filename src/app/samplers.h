@@ -10,7 +10,7 @@
 namespace ddp {
 
 // --rank-weights, or 1 for each rank. Throws Error(Exit::usage) if the number of weights is not the world size.
-std::vector<double> weights_of_ranks(const Options& options, int world);
+std::vector<double> weights_of_ranks(const BatchConfig& batch, int world);
 
 // The samplers of this rank. `batch_norms`: whether the network has batch norms.
 Samplers make_samplers(const Options& options, const Datasets& data, bool batch_norms, int rank,

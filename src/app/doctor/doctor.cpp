@@ -99,8 +99,9 @@ Findings check_data(const DataConfig& config, MpiSession& session, std::optional
 Findings check_options(const Options& options, MpiSession& session, const std::optional<Datasets>& data,
                        const std::function<void()>& make_device) {
   return findings_or_refusal("options", [&]() -> Findings {
-    run_on_all_ranks(session, [&] { return weights_of_ranks(options, session.size()); });
-    if (data) run_on_all_ranks(session, [&] { return make_network(options, *data->train); });
+    run_on_all_ranks(session, [&] { return weights_of_ranks(options.batch, session.size()); });
+    if (data)
+      run_on_all_ranks(session, [&] { return make_network(options.network, options.replica.sync_bn, *data->train); });
     make_device();
     return {};
   });
@@ -150,13 +151,14 @@ Exit run_doctor(const Options& options, MpiSession& session, std::unique_ptr<Tim
   return runner.end();
 }
 
-void preflight(const Options& options, MpiSession& session, bool on_gpus, const Log& log) {
-  const auto texts = session.gather(own_facts(options.device.threads, session, false));
+void preflight(const DeviceConfig& device, const TransportConfig& transport, MpiSession& session, bool on_gpus,
+               const Log& log) {
+  const auto texts = session.gather(own_facts(device.threads, session, false));
   if (session.rank() != 0) return;
   const std::vector<RankFacts> ranks = all_facts(texts);
   const std::string launcher = launcher_of(expected_world(environment_of_process()));
   const Findings findings = joined({check_cores(ranks, on_gpus, launcher), check_shared_memory(ranks, on_gpus),
-                                    check_nccl_variables(ranks, options.device, options.transport, on_gpus, launcher),
+                                    check_nccl_variables(ranks, device, transport, on_gpus, launcher),
                                     check_interfaces(ranks, on_gpus, false)});
   for (const Finding& finding : findings)
     if (finding.verdict != Verdict::ok) log.warn("{}: {}", finding.check, line_of(finding));

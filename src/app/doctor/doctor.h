@@ -19,6 +19,7 @@ Exit run_doctor(const Options& options, MpiSession& session, std::unique_ptr<Tim
 
 // Logs a warning for each problem with cores, shared memory, named interfaces and NCCL's variables. Takes milliseconds
 // and writes no file. Collective.
-void preflight(const Options& options, MpiSession& session, bool on_gpus, const Log& log);
+void preflight(const DeviceConfig& device, const TransportConfig& transport, MpiSession& session, bool on_gpus,
+               const Log& log);
 
 }  // namespace ddp::doctor
