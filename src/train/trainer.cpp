@@ -5,7 +5,7 @@
 #include "train/fences.h"
 #include "train/precise_bn.h"
 #include "train/prefetcher.h"
-#include "train/snapshot.h"
+#include "train/saver.h"
 #include "train/step.h"
 
 #include <algorithm>
@@ -38,7 +38,6 @@ class Trainer {
   void evaluate();
   void save(bool best);
   void save_final();
-  void report_finished_saves();
   void accumulate_train_time();  // restarts the stopwatch too
 
   const TrainConfig& config_;
@@ -56,11 +55,8 @@ class Trainer {
   TrainReport report_;
   RunState& state_;                    // report_.state
   Request requested_ = Request::none;  // largest request of the tickets since the last pause
-  int64_t saved_ = -1;                 // step of the last save
-  // Rank 0: whether the save in progress is the best one; whether such a save has failed, so that the next save is
-  // best.
-  bool saving_best_ = false, best_unsaved_ = false;
-  Stopwatch training_, since_save_;
+  Saver saver_;
+  Stopwatch training_;
 };
 
 Trainer::Trainer(const TrainConfig& config, Replica& replica, const Datasets& data, const Samplers& samplers,
@@ -79,11 +75,11 @@ Trainer::Trainer(const TrainConfig& config, Replica& replica, const Datasets& da
                      ? &precise_bn_.emplace(replica, *data.train, *samplers.statistics, config.device_data_bytes)
                      : nullptr),
       step_(replica, step_config(), &phases_),
-      state_(report_.state) {
+      state_(report_.state),
+      saver_(replica, observers.reporter, phases_, observers.writer) {
   state_ = config.start;
   if (config.start_is_saved) {
-    saved_ = report_.checkpoint_step = state_.step;
-    report_.checkpoint = config.checkpoint;
+    saver_.set_saved(state_.step, config.checkpoint);
   } else {
     state_.best_accuracy = -1;  // `best` refers to the checkpoints of this folder
   }
@@ -103,7 +99,7 @@ StepConfig Trainer::step_config() {
 Request Trainer::request() const {
   if (config_.stop_requested()) return Request::stop;
   const double seconds = config_.save_every.seconds;
-  const bool late = seconds > 0 && replica_.communicator.rank() == 0 && since_save_.seconds() >= seconds;
+  const bool late = seconds > 0 && replica_.communicator.rank() == 0 && saver_.seconds() >= seconds;
   return late ? Request::save : Request::none;
 }
 
@@ -124,6 +120,8 @@ TrainReport Trainer::run() {
     throw;
   }
   phases_.enter(Phase::shutdown, state_.step);
+  report_.checkpoint = saver_.path();
+  report_.checkpoint_step = saver_.step();
   return report_;
 }
 
@@ -131,13 +129,7 @@ TrainReport Trainer::run() {
 void Trainer::save_final() {
   for (int attempt = 0; attempt < 2; ++attempt) {
     save(false);
-    phases_.enter(Phase::saving, state_.step);
-    if (observers_.writer) observers_.writer->finish();
-    report_finished_saves();
-    std::array<double, 1> saved{report_.checkpoint_step == state_.step ? 1.0 : 0.0};  // only rank 0 knows
-    replica_.communicator.all_reduce_host(saved);
-    if (saved[0] > 0) return;
-    saved_ = -1;
+    if (saver_.finish(state_.step)) return;
   }
 }
 
@@ -198,7 +190,7 @@ void Trainer::pause() {
   if (requested == Request::save || config_.save_every.at_step(step) ||
       (epoch_ends && config_.save_every.at_epoch(epoch)))
     save(false);
-  report_finished_saves();
+  saver_.report_finished();
 }
 
 void Trainer::evaluate() {
@@ -225,40 +217,16 @@ void Trainer::evaluate() {
   }
 }
 
-// All ranks wait at the barrier in phase `saving`, so that the watchdog counts no rank as late while rank 0 waits for
-// the disk.
 void Trainer::save(bool best) {
-  if (saved_ == state_.step && !best) return;
+  if (saver_.saved(state_.step) && !best) return;
   accumulate_train_time();
-  phases_.enter(Phase::saving, state_.step);
-  observers_.reporter.flush();  // a resumed run keeps these events
-  auto snapshot = take_snapshot(replica_, state_, report_.updates);
-  if (observers_.writer) {
-    observers_.writer->finish();
-    report_finished_saves();
-    saving_best_ = best || best_unsaved_;
-    observers_.writer->save(std::move(*snapshot), saving_best_);
-  }
-  replica_.communicator.barrier();
-  saved_ = state_.step;
-  since_save_ = {};
+  saver_.save(state_, report_.updates, best);
 }
 
 void Trainer::accumulate_train_time() {
   const double seconds = std::exchange(training_, {}).seconds();
   report_.seconds += seconds;
   state_.train_seconds += seconds;
-}
-
-void Trainer::report_finished_saves() {
-  if (!observers_.writer) return;
-  for (const SaveOutcome& outcome : observers_.writer->outcomes()) {
-    observers_.reporter.saved(outcome);
-    best_unsaved_ = saving_best_ && !outcome.error.empty();
-    if (!outcome.error.empty()) continue;
-    report_.checkpoint = outcome.path;
-    report_.checkpoint_step = outcome.step;
-  }
 }
 
 }  // namespace
