@@ -21,13 +21,16 @@ file(WRITE ${DDP_TEST_LIST} "")
 #
 # Without a sanitizer each parameter of a case is a test of its own, named <room>.<Suite>.<Case>/<parameter>. With one,
 # all parameters of a case are one test, because an instrumented program starts slowly. With RANKS the cases of a suite
-# run together under mpirun, as <room>.<Suite>/np<n> for each number of ranks n, because mpirun starts slowly; the
-# program must fail if the size of its world is not DDP_EXPECT_WORLD, which is n.
+# run together under mpirun, as <room>.<Suite>/np<n> for each number of ranks n, because mpirun starts slowly. Their
+# main() is mpi_main.cpp, which fails if the size of the world is not DDP_EXPECT_WORLD, which is n.
 function(ddp_test target room)
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "EXCLUDE" "SOURCES;LINK;RANKS;PROPERTIES")
   if(NOT TARGET ${target})
     add_executable(${target})
     target_link_libraries(${target} PRIVATE ddp_testing $<IF:$<BOOL:${arg_RANKS}>,GTest::gtest,GTest::gtest_main>)
+    if(arg_RANKS)
+      target_sources(${target} PRIVATE ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/mpi_main.cpp)
+    endif()
   endif()
   target_sources(${target} PRIVATE ${arg_SOURCES})
   target_link_libraries(${target} PRIVATE ${arg_LINK})

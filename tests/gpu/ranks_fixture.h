@@ -2,21 +2,15 @@
 #pragma once
 
 #include "comm/local/communicator.h"
-#include "comm/mpi/session.h"
 #include "comm/nccl/communicator.h"
 #include "comm/staged.h"
 #include "tests/gpu/fixture.h"
+#include "tests/mpi_session.h"
 #include "train/fences.h"
 
 #include <string>
 
 namespace ddp::testing {
-
-// main sets and owns the session.
-inline MpiSession*& session() {
-  static MpiSession* pointer = nullptr;
-  return pointer;
-}
 
 enum class Transport { nccl, nccl_without_graphs, mpi };
 
@@ -28,7 +22,7 @@ inline std::string name_of(Transport transport) {
 
 inline std::unique_ptr<Communicator> over_nccl(Device& device, Communicator& host) {
   const NcclConfig config{.deterministic = true, .share_gpu = true};
-  set_nccl_variables(config, session()->rank());
+  set_nccl_variables(config, session().rank());
   return make_nccl_communicator(device, host, config);
 }
 
@@ -44,10 +38,10 @@ struct RankOnGpu {
     std::string why;
     const int gpus = count_cuda_devices(why);
     require(gpus > 0, Exit::device, "{}", why);
-    return session()->local_rank() % gpus;
+    return session().local_rank() % gpus;
   }
 
-  std::unique_ptr<Communicator> host = session()->world(Allreduce::automatic);
+  std::unique_ptr<Communicator> host = session().world(Allreduce::automatic);
   std::unique_ptr<Device> device;
   std::unique_ptr<Ops> ops;
   std::unique_ptr<Communicator> communicator;

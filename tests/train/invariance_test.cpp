@@ -1,11 +1,11 @@
 // Law 1: the world size changes the speed, never the mathematics. Five MPI ranks form worlds of 1 to 5 ranks; ranks
 // outside the world wait. Rank 0 compares losses and gradients.
-#include "comm/mpi/session.h"
 #include "data/catalog.h"
 #include "data/subset.h"
 #include "device/cpu/device.h"
 #include "nn/models.h"
 #include "ops/cpu/ops.h"
+#include "tests/mpi_session.h"
 #include "tests/parity/centre.h"
 #include "tests/parity/parity.h"
 #include "tests/train/faults.h"
@@ -20,8 +20,6 @@
 namespace ddp::testing {
 namespace {
 
-MpiSession* session = nullptr;
-
 struct WorldCase {
   int size;
   std::vector<double> weights;
@@ -33,7 +31,7 @@ const std::vector<WorldCase> kFewWorlds = {{1, {}}, {3, {}}, {5, {}}, {2, {3, 1}
 class Invariance : public ::testing::Test {
  protected:
   void SetUp() override {
-    world = session->world(Allreduce::automatic);
+    world = session().world(Allreduce::automatic);
     ASSERT_EQ(world->size(), 5) << "run with mpirun -np 5";
     whole = open_datasets("fashion-mnist", "").train;
     device = make_cpu_device();
@@ -292,10 +290,3 @@ TEST_F(Invariance, FewSamplesGiveEqualLosses) {
 
 }  // namespace
 }  // namespace ddp::testing
-
-int main(int argc, char** argv) {
-  ::testing::InitGoogleTest(&argc, argv);
-  ddp::MpiSession mpi(argc, argv);
-  ddp::testing::session = &mpi;
-  return RUN_ALL_TESTS();
-}

@@ -1,19 +1,16 @@
 // The communicator over MPI, with ranks as processes. Values are small integers, so sums are exact in any order.
 #include "comm/add.h"
-#include "comm/mpi/session.h"
 #include "ddp/replica_check.h"
+#include "tests/mpi_session.h"
 
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <thread>
 #include <vector>
 
 namespace ddp {
 namespace {
-
-MpiSession* session = nullptr;
 
 int value(int rank, int64_t i, int salt) { return static_cast<int>((i * 7 + rank * 3 + salt) % 11); }
 
@@ -56,7 +53,7 @@ struct Case {
 
 class EveryKind : public testing::TestWithParam<Case> {
  protected:
-  std::unique_ptr<Communicator> comm = session->world(GetParam().allreduce);
+  std::unique_ptr<Communicator> comm = session().world(GetParam().allreduce);
   const DType dtype = GetParam().dtype;
   const int rank = comm->rank(), size = comm->size();
 };
@@ -175,7 +172,7 @@ TEST_P(EveryKind, SplitCommunicatorsWorkBesideTheWhole) {
 }
 
 TEST(Communicator, SumsHostNumbersAndHasABarrier) {
-  const auto comm = session->world(Allreduce::automatic);
+  const auto comm = session().world(Allreduce::automatic);
   std::vector<double> values{1.0, 0.5 * comm->rank(), 0x1p40};
   comm->all_reduce_host(values);
   const int n = comm->size();
@@ -184,53 +181,38 @@ TEST(Communicator, SumsHostNumbersAndHasABarrier) {
 }
 
 TEST(Session, CountsRanksOfThisHost) {
-  EXPECT_EQ(session->local_size(), session->size());  // the tests run on one host
-  EXPECT_EQ(session->local_rank(), session->rank());
-  EXPECT_FALSE(session->host().empty());
+  EXPECT_EQ(session().local_size(), session().size());  // the tests run on one host
+  EXPECT_EQ(session().local_rank(), session().rank());
+  EXPECT_FALSE(session().host().empty());
 }
 
-TEST(Agree, NoFailureGivesNoError) { EXPECT_FALSE(session->agree(std::nullopt)); }
+TEST(Agree, NoFailureGivesNoError) { EXPECT_FALSE(session().agree(std::nullopt)); }
 
 TEST(Agree, LowestFailedRankGivesTheError) {
-  const int last = session->size() - 1, lower = last / 2;
+  const int last = session().size() - 1, lower = last / 2;
   std::optional<Error> mine;
-  if (session->rank() == last) mine.emplace(Exit::data, "a file is missing");
-  if (session->rank() == lower) mine.emplace(Exit::output, "the disk is full");
-  const auto agreed = session->agree(mine);
+  if (session().rank() == last) mine.emplace(Exit::data, "a file is missing");
+  if (session().rank() == lower) mine.emplace(Exit::output, "the disk is full");
+  const auto agreed = session().agree(mine);
   ASSERT_TRUE(agreed);
   EXPECT_EQ(agreed->code(), Exit::output);
-  const bool alone = session->size() == 1;
+  const bool alone = session().size() == 1;
   EXPECT_EQ(agreed->what(), alone ? "the disk is full" : fmt::format("rank {}: the disk is full", lower));
 }
 
 TEST(Agree, CommonFailureHasNoRankPrefix) {
-  const auto agreed = session->agree(Error(Exit::usage, "unknown option --frobnicate"));
+  const auto agreed = session().agree(Error(Exit::usage, "unknown option --frobnicate"));
   ASSERT_TRUE(agreed);
   EXPECT_EQ(agreed->code(), Exit::usage);
   EXPECT_STREQ(agreed->what(), "unknown option --frobnicate");
 }
 
 TEST(Agree, SameTextWithAnotherCodeHasARankPrefix) {
-  const auto agreed = session->agree(Error(session->rank() == 0 ? Exit::data : Exit::model, "no"));
+  const auto agreed = session().agree(Error(session().rank() == 0 ? Exit::data : Exit::model, "no"));
   ASSERT_TRUE(agreed);
   EXPECT_EQ(agreed->code(), Exit::data);
-  EXPECT_STREQ(agreed->what(), session->size() == 1 ? "no" : "rank 0: no");
+  EXPECT_STREQ(agreed->what(), session().size() == 1 ? "no" : "rank 0: no");
 }
 
 }  // namespace
 }  // namespace ddp
-
-int main(int argc, char** argv) {
-  ddp::MpiSession mpi(argc, argv);
-  ddp::session = &mpi;
-  testing::InitGoogleTest(&argc, argv);
-  const char* const expected = std::getenv("DDP_EXPECT_WORLD");
-  if (!expected || std::atoi(expected) != mpi.size()) {
-    fmt::print(stderr, "DDP_EXPECT_WORLD is {}, the world has {} ranks\n", expected ? expected : "not set", mpi.size());
-    return 1;
-  }
-  if (mpi.rank() != 0)
-    delete testing::UnitTest::GetInstance()->listeners().Release(
-        testing::UnitTest::GetInstance()->listeners().default_result_printer());
-  return RUN_ALL_TESTS();
-}

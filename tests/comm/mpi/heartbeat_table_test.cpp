@@ -1,13 +1,12 @@
 // The heartbeat table, with ranks as processes, on one host or on two simulated hosts.
 #include "comm/mpi/heartbeat_table.h"
 
-#include "comm/mpi/session.h"
 #include "core/stopwatch.h"
+#include "tests/mpi_session.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <functional>
 #include <thread>
 
@@ -15,8 +14,6 @@ namespace ddp {
 namespace {
 
 using namespace std::chrono_literals;
-
-MpiSession* session = nullptr;
 
 void barrier() { ASSERT_EQ(MPI_Barrier(MPI_COMM_WORLD), MPI_SUCCESS); }
 
@@ -28,7 +25,7 @@ bool soon(const std::function<bool()>& holds) {
 
 class HeartbeatTableTest : public testing::Test {
  protected:
-  static int lower_half() { return (session->size() + 1) / 2; }
+  static int lower_half() { return (session().size() + 1) / 2; }
   static int leader_of(int rank) { return rank < lower_half() ? 0 : lower_half(); }
   std::unique_ptr<HeartbeatTable> one_host() { return make_mpi_heartbeat_table(MPI_COMM_WORLD, 0, "a", engine); }
   std::unique_ptr<HeartbeatTable> two_hosts(const std::string& name) {
@@ -57,7 +54,7 @@ class HeartbeatTableTest : public testing::Test {
   }
 
   ProgressEngine engine;
-  const int rank = session->rank(), size = session->size();
+  const int rank = session().rank(), size = session().size();
 };
 
 TEST_F(HeartbeatTableTest, RanksOfAHostSeeEachOther) {
@@ -129,27 +126,12 @@ TEST_F(HeartbeatTableTest, FinishedHostIsNotTakenForUnreachable) {
 }
 
 TEST_F(HeartbeatTableTest, SessionHasATable) {
-  HeartbeatTable& heartbeats = session->heartbeats();
+  HeartbeatTable& heartbeats = session().heartbeats();
   EXPECT_EQ(heartbeats.rank(), rank);
-  EXPECT_EQ(heartbeats.host_of(rank), session->host());
+  EXPECT_EQ(heartbeats.host_of(rank), session().host());
   publish_and_read(heartbeats);
   barrier();
 }
 
 }  // namespace
 }  // namespace ddp
-
-int main(int argc, char** argv) {
-  ddp::MpiSession mpi(argc, argv);
-  ddp::session = &mpi;
-  testing::InitGoogleTest(&argc, argv);
-  const char* const expected = std::getenv("DDP_EXPECT_WORLD");
-  if (!expected || std::atoi(expected) != mpi.size()) {
-    fmt::print(stderr, "DDP_EXPECT_WORLD is {}, the world has {} ranks\n", expected ? expected : "not set", mpi.size());
-    return 1;
-  }
-  if (mpi.rank() != 0)
-    delete testing::UnitTest::GetInstance()->listeners().Release(
-        testing::UnitTest::GetInstance()->listeners().default_result_printer());
-  return RUN_ALL_TESTS();
-}
