@@ -6,8 +6,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 namespace ddp::testing {
 namespace {
 
@@ -140,31 +138,6 @@ TEST_P(Norms, RecomputedStatisticsAreEqualAtEveryWorldSize) {
     });
 }
 
-// Each launch scans its bucket; the last launch also scans the batch-norm sums.
-TEST(NonfiniteScan, MarksThisRanksSlotOfTheTicket) {
-  const MemoryDataset data = small_data(16);
-  for (const bool zero : {false, true})
-    run_world(2, [&](Communicator& c, Device& device, Ops& ops) {
-      Fixture fixture({.batch_size = 16, .replica = {.zero = zero}}, norm_network(), data, device, ops, c);
-      Replica& r = fixture.replica;
-      const auto marks = [&](int number, float& poisoned, float value) {
-        poisoned = value;
-        bool ran = false;
-        r.reducer.launch_hook()(number, [&] { ran = true; });
-        EXPECT_TRUE(ran);
-        poisoned = 0;
-        EXPECT_EQ(r.block.bad()[1 - c.rank()], 0);
-        return std::exchange(r.block.bad()[c.rank()], 0.0f);
-      };
-      const int collectives = r.reducer.collectives(), buckets = static_cast<int>(r.plan.buckets.size());
-      EXPECT_EQ(marks(1, r.gradients()[r.plan.buckets[1].offset], INFINITY), TicketLayout::bad_bucket(1));
-      EXPECT_EQ(marks(1, r.gradients()[r.plan.buckets[0].offset], NAN), 0);
-      EXPECT_EQ(marks(collectives - 1, *r.bn_batch_sums(), NAN), TicketLayout::kBadBnSums);
-      EXPECT_EQ(marks(buckets - 1, *r.bn_batch_sums(), NAN), zero ? 0 : TicketLayout::kBadBnSums);
-      EXPECT_EQ(marks(collectives, *r.bn_batch_sums(), NAN), 0);  // the wait scans nothing
-    });
-}
-
 INSTANTIATE_TEST_SUITE_P(, Norms, ::testing::Values(1, 2, 3, 4));
 
 // Seed, epoch and sample decide the dropout mask.
@@ -175,67 +148,6 @@ TEST(Dropout, FollowsTheSeed) {
   EXPECT_EQ(train_world(1, config, norm_network(), data, 3).losses, first.losses);
   config.replica.seed = 2;
   EXPECT_NE(train_world(1, config, norm_network(), data, 3).losses, first.losses);
-}
-
-// The limit counts consecutive bad steps.
-TEST(BadSteps, LimitCountsConsecutiveSteps) {
-  const MemoryDataset data = small_data(50);
-  for (const int64_t limit : {1, 2})
-    run_world(2, [&](Communicator& c, Device& device, Ops& ops) {
-      Fixture fixture({.batch_size = 16, .lr = 0.05, .step = {.skip_limit = limit}}, small_network(), data, device, ops,
-                      c);
-      Replica& r = fixture.replica;
-      int64_t step = 0;
-      const float kept = r.weights()[0];
-      const auto poison = [&](DeviceBatch&) {
-        r.weights()[0] = step == 2 || step == 3 ? NAN : kept;
-        r.model.bind();
-        ++step;
-      };
-      if (limit == 1) {
-        EXPECT_THROW(fixture.losses(0, 8, poison), CollectiveError);
-      } else {
-        EXPECT_EQ(fixture.losses(0, 8, poison).size(), 8u);
-      }
-    });
-}
-
-// A bad step changes no weights, optimizer state or statistics, also with partitioned state and bf16 gradients.
-TEST(BadSteps, AreSkippedIfRequested) {
-  const MemoryDataset data = small_data(50);
-  for (const int64_t limit : {1, 0})
-    run_world(2, [&](Communicator& c, Device& device, Ops& ops) {
-      const FixtureConfig config{
-          .batch_size = 16,
-          .lr = 0.05,
-          .replica = {.optimizer = {.momentum = 0.9f}, .zero = true, .grad_dtype = DType::bf16, .sync_bn = true},
-          .step = {.skip_limit = limit}};
-      Fixture fixture(config, norm_network(), data, device, ops, c);
-      Replica& r = fixture.replica;
-      int64_t step = 0;
-      float kept = 0;
-      std::vector<float> before, after;
-      const auto poison = [&](DeviceBatch&) {
-        if (step == 2 || step == 5) {
-          before = r.download_weights();
-          kept = std::exchange(r.weights()[0], NAN);
-        }
-        if (step == 3 || step == 6) {
-          r.weights()[0] = kept;
-          after = r.download_weights();
-          EXPECT_EQ(after, before);
-        }
-        r.model.bind();
-        ++step;
-      };
-      if (limit == 0) {
-        EXPECT_THROW(fixture.losses(0, 8, poison), CollectiveError);
-        return;
-      }
-      const auto losses = fixture.losses(0, 8, poison);
-      for (int64_t k = 0; k < 8; ++k) EXPECT_EQ(std::isfinite(losses[k]), k != 2 && k != 5) << k;
-      for (const float value : r.download_stats(r.running_stats())) EXPECT_TRUE(std::isfinite(value));
-    });
 }
 
 }  // namespace

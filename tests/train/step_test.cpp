@@ -9,6 +9,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
 namespace ddp::testing {
 namespace {
 
@@ -82,6 +87,67 @@ TEST(Overlap, FirstBucketLaunchesBeforeBackwardEnds) {
     EXPECT_LT(announced_at_launch.front(), announced);
     EXPECT_EQ(announced_at_launch.back(), announced);
   });
+}
+
+// The limit counts consecutive bad steps.
+TEST(BadSteps, LimitCountsConsecutiveSteps) {
+  const MemoryDataset data = small_data(50);
+  for (const int64_t limit : {1, 2})
+    run_world(2, [&](Communicator& c, Device& device, Ops& ops) {
+      Fixture fixture({.batch_size = 16, .lr = 0.05, .step = {.skip_limit = limit}}, small_network(), data, device, ops,
+                      c);
+      Replica& r = fixture.replica;
+      int64_t step = 0;
+      const float kept = r.weights()[0];
+      const auto poison = [&](DeviceBatch&) {
+        r.weights()[0] = step == 2 || step == 3 ? NAN : kept;
+        r.model.bind();
+        ++step;
+      };
+      if (limit == 1) {
+        EXPECT_THROW(fixture.losses(0, 8, poison), CollectiveError);
+      } else {
+        EXPECT_EQ(fixture.losses(0, 8, poison).size(), 8u);
+      }
+    });
+}
+
+// A bad step changes no weights, optimizer state or statistics, also with partitioned state and bf16 gradients.
+TEST(BadSteps, AreSkippedIfRequested) {
+  const MemoryDataset data = small_data(50);
+  for (const int64_t limit : {1, 0})
+    run_world(2, [&](Communicator& c, Device& device, Ops& ops) {
+      const FixtureConfig config{
+          .batch_size = 16,
+          .lr = 0.05,
+          .replica = {.optimizer = {.momentum = 0.9f}, .zero = true, .grad_dtype = DType::bf16, .sync_bn = true},
+          .step = {.skip_limit = limit}};
+      Fixture fixture(config, norm_network(), data, device, ops, c);
+      Replica& r = fixture.replica;
+      int64_t step = 0;
+      float kept = 0;
+      std::vector<float> before, after;
+      const auto poison = [&](DeviceBatch&) {
+        if (step == 2 || step == 5) {
+          before = r.download_weights();
+          kept = std::exchange(r.weights()[0], NAN);
+        }
+        if (step == 3 || step == 6) {
+          r.weights()[0] = kept;
+          after = r.download_weights();
+          EXPECT_EQ(after, before);
+        }
+        r.model.bind();
+        ++step;
+      };
+      if (limit == 0) {
+        EXPECT_THROW(fixture.losses(0, 8, poison), CollectiveError);
+        return;
+      }
+      const auto losses = fixture.losses(0, 8, poison);
+      for (int64_t k = 0; k < 8; ++k) EXPECT_EQ(std::isfinite(losses[k]), k != 2 && k != 5) << k;
+      for (const float value : r.download_stats(r.running_stats())) EXPECT_TRUE(std::isfinite(value));
+    });
 }
 
 }  // namespace

@@ -1,0 +1,29 @@
+#include "nn/memory_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace ddp {
+namespace {
+
+// Values and gradient parts that are needed at the same time do not overlap.
+TEST(MemoryPlan, GradientPartsDoNotOverlap) {
+  // 0 -> 1 -> 2 (+ skip 0) -> 3; stages 1 and 2 save their inputs
+  const std::vector<PlannedStage> stages = {
+      {.bytes = 256, .from = LayerSpec::kImage, .saves_input = true, .saves_output = true, .has_gradient = true},
+      {.bytes = 256, .from = 0, .saves_input = true, .has_gradient = true},
+      {.bytes = 256, .from = 1, .skip = 0, .saves_input = true, .saves_output = true, .has_gradient = true},
+      {.bytes = 64, .from = 2, .saves_input = true, .has_gradient = true}};
+  const MemoryPlan plan = plan_memory(128, stages);
+  ASSERT_EQ(plan.gradient[0].size(), 2u);  // from stage 2 by the skip, from stage 1 by its input
+  EXPECT_EQ(plan.gradient[0][0], plan.gradient[2][0]);
+  EXPECT_EQ(plan.gradient[0][1], plan.from_gradient[1]);
+  EXPECT_NE(plan.gradient[0][0], plan.gradient[0][1]);
+  EXPECT_NE(plan.from_gradient[2], plan.gradient[2][0]);
+  EXPECT_EQ(plan.from_gradient[0], -1);
+  for (const int stage : {0, 1, 2}) EXPECT_NE(plan.value[stage], plan.value[(stage + 1) % 3]);
+}
+
+}  // namespace
+}  // namespace ddp

@@ -1,0 +1,118 @@
+#include "nn/network.h"
+
+#include "core/error.h"
+#include "nn/models.h"
+#include "nn/parameters.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ddp {
+namespace {
+
+TEST(Network, LenetHasTheParametersOfTheBook) {
+  const auto parameters = parameters_of(make_model("lenet", {28, 28, 1}, 10));
+  EXPECT_EQ(total_count(parameters), 129068);
+  std::vector<std::string> names;
+  std::vector<int64_t> counts;
+  for (const Parameter& p : parameters) {
+    names.push_back(p.name);
+    counts.push_back(p.count);
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"9.weight", "9.bias", "7.weight", "7.bias", "3.weight", "3.bias",
+                                             "0.weight", "0.bias"}));
+  EXPECT_EQ(counts, (std::vector<int64_t>{1280, 10, 102400, 128, 25000, 50, 180, 20}));
+}
+
+TEST(Network, ErrorNumbersTheLayerThatDoesNotFit) {
+  try {
+    make_model("lenet", {8, 8, 1}, 10);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Exit::model);
+    EXPECT_NE(std::string(e.what()).find("layer 3"), std::string::npos) << e.what();
+  }
+}
+
+TEST(Network, SkipsOutputsThatNoPoolingReads) {
+  const auto extents = [](const Network& network) {
+    std::vector<int64_t> heights;
+    for (const LayerSpec& layer : network.trimmed_layers()) heights.push_back(layer.output.h);
+    heights.push_back(network.trimmed_layers().front().input.h);
+    return heights;
+  };
+  EXPECT_EQ(extents(make_model("lenet", {28, 28, 1}, 10)), (std::vector<int64_t>{24, 24, 12, 8, 8, 4, 1, 1, 1, 1, 26}));
+  EXPECT_EQ(extents(Network("even", {12, 12, 1}).conv2d(2, 5).avg_pool2d(2)), (std::vector<int64_t>{8, 4, 12}));
+  EXPECT_EQ(extents(Network("padded", {9, 9, 1}).conv2d(2, 3, {.padding = 1}).avg_pool2d(2)),
+            (std::vector<int64_t>{9, 4, 9}));
+  EXPECT_EQ(extents(Network("strided", {10, 10, 1}).conv2d(2, 3, {.stride = 2}).avg_pool2d(3)),
+            (std::vector<int64_t>{3, 1, 7}));
+}
+
+// In a residual block the sum and the ReLU after it are fused into the norm before the sum, and into no other norm.
+TEST(Network, FusesASumAndItsReluIntoTheNorm) {
+  const Network network = make_model("resnet18", {28, 28, 1}, 10);
+  int sums = 0;
+  for (const LayerSpec& layer : network.layers()) {
+    if (layer.kind == LayerSpec::Kind::add) {
+      ++sums;
+      const LayerSpec& norm = network.layers()[layer.from];
+      EXPECT_TRUE(layer.view && norm.kind == LayerSpec::Kind::batch_norm && norm.relu && norm.skip >= 0);
+    }
+    EXPECT_TRUE(layer.kind != LayerSpec::Kind::relu || layer.view) << layer.name;
+  }
+  EXPECT_EQ(sums, 8);
+}
+
+TEST(Network, DoesNotFuseAReluBeforeAFork) {
+  const Network network =
+      Network("pre-activation", {8, 8, 2})
+          .conv2d(4, 3, {.padding = 1})
+          .residual([](Network& main) { main.relu().conv2d(4, 3, {.padding = 1}); }, [](Network&) {});
+  EXPECT_FALSE(network.layers()[0].relu);
+  EXPECT_EQ(network.layers()[1].kind, LayerSpec::Kind::relu);
+  EXPECT_FALSE(network.layers()[1].view);
+}
+
+TEST(Network, ReadsTheWholeImageIfItStartsWithAFork) {
+  const Network network = Network("forked", {28, 28, 1})
+                              .residual([](Network& main) { main.conv2d(4, 3, {.stride = 2, .padding = 1}); },
+                                        [](Network& shortcut) { shortcut.conv2d(4, 1, {.stride = 2}); });
+  EXPECT_EQ(network.trimmed_layers().front().input.h, 28);
+}
+
+TEST(Network, RefusesPathsWithDifferentShapes) {
+  try {
+    Network("crooked", {8, 8, 2}).residual([](Network& main) { main.conv2d(4, 3); }, [](Network&) {});
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Exit::model);
+    EXPECT_NE(std::string(e.what()).find("8x8x2 and 6x6x4"), std::string::npos) << e.what();
+  }
+}
+
+TEST(Network, ErrorNamesTheLayerThatDoesNotFit) {
+  const auto refused = [](const Network::AddLayers& layers, const char* name) {
+    Network network("small", {4, 4, 1});
+    try {
+      layers(network);
+      ADD_FAILURE() << name;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), Exit::model);
+      EXPECT_NE(std::string(e.what()).find(name), std::string::npos) << e.what();
+    }
+  };
+  refused([](Network& n) { n.conv2d(2, 5); }, "layer 0 (conv2d 2@5x5)");
+  refused([](Network& n) { n.relu().max_pool2d(5, 1); }, "layer 1 (max pool 5x5)");
+  refused([](Network& n) { n.max_pool2d(2, 2, 2); }, "layer 0 (max pool 2x2)");
+  refused([](Network& n) { n.named("head").avg_pool2d(6); }, "layer head (average pool 6x6)");
+  refused([](Network& n) { n.flatten().linear(3).dropout(1); }, "layer 2 (dropout of 1)");
+  refused([](Network& n) { n.named("head").linear(3); }, "layer head (linear 3)");
+  refused([](Network& n) { n.flatten().batch_norm(); }, "layer 1 (batch norm)");
+}
+
+}  // namespace
+}  // namespace ddp

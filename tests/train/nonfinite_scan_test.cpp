@@ -1,0 +1,40 @@
+#include "train/nonfinite_scan.h"
+
+#include "tests/train/small.h"
+#include "tests/train/world.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <utility>
+
+namespace ddp::testing {
+namespace {
+
+// Each launch scans its bucket; the last launch also scans the batch-norm sums.
+TEST(NonfiniteScan, MarksThisRanksSlotOfTheTicket) {
+  const MemoryDataset data = small_data(16);
+  for (const bool zero : {false, true})
+    run_world(2, [&](Communicator& c, Device& device, Ops& ops) {
+      Fixture fixture({.batch_size = 16, .replica = {.zero = zero}}, norm_network(), data, device, ops, c);
+      Replica& r = fixture.replica;
+      const auto marks = [&](int number, float& poisoned, float value) {
+        poisoned = value;
+        bool ran = false;
+        r.reducer.launch_hook()(number, [&] { ran = true; });
+        EXPECT_TRUE(ran);
+        poisoned = 0;
+        EXPECT_EQ(r.block.bad()[1 - c.rank()], 0);
+        return std::exchange(r.block.bad()[c.rank()], 0.0f);
+      };
+      const int collectives = r.reducer.collectives(), buckets = static_cast<int>(r.plan.buckets.size());
+      EXPECT_EQ(marks(1, r.gradients()[r.plan.buckets[1].offset], INFINITY), TicketLayout::bad_bucket(1));
+      EXPECT_EQ(marks(1, r.gradients()[r.plan.buckets[0].offset], NAN), 0);
+      EXPECT_EQ(marks(collectives - 1, *r.bn_batch_sums(), NAN), TicketLayout::kBadBnSums);
+      EXPECT_EQ(marks(buckets - 1, *r.bn_batch_sums(), NAN), zero ? 0 : TicketLayout::kBadBnSums);
+      EXPECT_EQ(marks(collectives, *r.bn_batch_sums(), NAN), 0);  // the wait scans nothing
+    });
+}
+
+}  // namespace
+}  // namespace ddp::testing
