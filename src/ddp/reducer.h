@@ -45,7 +45,6 @@ class Reducer {
   bool trailer_in_last_bucket() const { return config_.trailer_in_last_bucket; }
   // Number of collectives of a step: one for each bucket, then the trailer's own, if any.
   int collectives() const { return static_cast<int>(pending_.size()); }
-  int launched() const { return launched_; }  // number of collectives that this step has launched
 
   // Runs one collective between steps and waits for it, to measure it.
   void run_alone(int collective) { communicator_.wait(start(collective)); }
@@ -64,7 +63,7 @@ class Reducer {
   std::vector<int> pending_;     // by collective: announcements that it waits for
   LaunchHook hook_;
   Communicator::Sequence last_ = 0;
-  int launched_ = 0;
+  int launched_ = 0;  // number of collectives that this step has launched
 };
 
 }  // namespace ddp

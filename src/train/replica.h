@@ -76,13 +76,12 @@ struct Replica {
   // like the optimizer's step.
   void update_running_stats(int64_t samples) const;
 
-  // Host copies in flat order: plan.gradients weights or gradients, state_count(batch_norms) statistics. Downloads wait
+  // Host copies in flat order: plan.gradients weights, state_count(batch_norms) statistics. Downloads wait
   // for the device. load() also accepts weights without the gap after the last tensor. load_running_stats() sets both
   // statistics.
   void load(std::span<const float> weights);
   void load_running_stats(std::span<const float> stats);
   std::vector<float> download_weights() const;
-  std::vector<float> download_gradients() const;
   std::vector<float> download_stats(const float* stats) const;
 
   // Compares weights and running statistics over ranks. Collective. Throws Error(Exit::communication) that names the

@@ -27,8 +27,8 @@ TEST_F(LenetOnGpu, GradientsOfOneStepMatchTheCpu) {
     expected.losses(after, after + 1);
     actual.replica.load(weights);
     const auto losses = actual.losses(after, after + 1);
-    const Distance distance = gradient_distance(expected.replica.parameters, actual.replica.download_gradients(),
-                                                expected.replica.download_gradients());
+    const Distance distance = gradient_distance(expected.replica.parameters, download_gradients(actual.replica),
+                                                download_gradients(expected.replica));
     EXPECT_LE(distance.value, 1e-4) << distance.parameter << " after " << after << " steps";
     print_figure("gradients' error", distance.value);
     expected.replica.load(weights);

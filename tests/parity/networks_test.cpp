@@ -82,7 +82,7 @@ class Networks : public ::testing::TestWithParam<Case> {
     const std::vector<double> expected = state.at("losses");
     std::vector<double> losses = fixture.losses(0, 1);
     if (whole) {
-      const Worst gradients = gradient_distance(state, r.parameters, r.download_gradients());
+      const Worst gradients = gradient_distance(state, r.parameters, download_gradients(r));
       EXPECT_LE(gradients.relative, 1e-4) << gradients.tensor;
       EXPECT_LE(gradients.zero, 1e-6);
       std::printf("gradients within %.1e (zero ones %.1e), ", gradients.relative, gradients.zero);

@@ -59,7 +59,7 @@ TEST_F(Parity, GradientsAndNextLossesMatchPytorch) {
                                              replica.parameters, {})
                                  .weights);
     std::vector<double> losses = fixture.losses(0, 1);
-    const std::vector<float> gradients = replica.download_gradients();
+    const std::vector<float> gradients = download_gradients(replica);
     double worst = 0;
     for (const Parameter& p : replica.parameters) {
       const json& figures = state.at("gradients").at(p.name);

@@ -90,6 +90,14 @@ class Fixture {
   Replica replica;
 };
 
+// In flat order: plan.gradients values. Waits for the device.
+inline std::vector<float> download_gradients(const Replica& replica) {
+  std::vector<float> values(replica.plan.gradients);
+  replica.device.download(values.data(), replica.gradients(), bytes_of_floats(std::ssize(values)));
+  replica.device.synchronize();
+  return values;
+}
+
 // Six steps: the initial weights, the gradients of the first step, and all losses.
 struct SixSteps {
   std::vector<float> weights, gradients;
@@ -100,7 +108,7 @@ inline SixSteps six_steps(Fixture& fixture, int64_t first) {
   SixSteps steps;
   steps.weights = fixture.replica.download_weights();
   steps.losses = fixture.losses(first, first + 1);
-  steps.gradients = fixture.replica.download_gradients();
+  steps.gradients = download_gradients(fixture.replica);
   const auto next = fixture.losses(first + 1, first + 6);
   steps.losses.insert(steps.losses.end(), next.begin(), next.end());
   return steps;

@@ -53,7 +53,7 @@ struct NextStep {
 NextStep next_step(Fixture& fixture) {
   const std::vector<double> losses = fixture.losses(kSteps, kSteps + 1);
   const Replica& r = fixture.replica;
-  return {r.download_gradients(), r.download_weights(), r.download_stats(r.running_stats()), losses[0]};
+  return {download_gradients(r), r.download_weights(), r.download_stats(r.running_stats()), losses[0]};
 }
 
 double distance(std::span<const Parameter> parameters, std::span<const float> actual, std::span<const float> expected) {

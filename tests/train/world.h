@@ -34,7 +34,7 @@ inline Result train(const FixtureConfig& config, const Network& network, const D
   const auto losses = fixture.losses(0, steps);
   const Replica& r = fixture.replica;
   r.check_replicas();
-  return {losses, r.download_gradients(), r.download_weights(), r.download_stats(r.running_stats())};
+  return {losses, download_gradients(r), r.download_weights(), r.download_stats(r.running_stats())};
 }
 
 inline Result train_world(int size, const FixtureConfig& config, const Network& network, const Dataset& data,
