@@ -1,8 +1,7 @@
-#include "ops/cpu/batch_norm.h"
-
 #include "core/error.h"
 #include "device/buffer.h"
 #include "ops/cpu/activation.h"
+#include "ops/cpu/cpu_ops.h"
 #include "ops/cpu/rows.h"
 #include "ops/cpu/stream_kernels.h"
 #include "ops/functors.h"
@@ -10,13 +9,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <vector>
 
 namespace ddp {
 namespace {
 
-// Each pass runs one kernel over the rows of x (rows.h). Statistics are stored per column: each column of a channel has
-// a copy. Columns past c have 0, so the padding of y and dx stays 0. A summing pass writes two partial sums per item
-// and column. They are added in double, in the order of items.
+// For all formats, in f32 or bf16. Each pass runs one kernel over the rows of x (rows.h). Statistics are stored per
+// column: each column of a channel has a copy. Columns past c have 0, so the padding of y and dx stays 0. A summing
+// pass writes two partial sums per item and column. They are added in double, in the order of items.
 class CpuBatchNorm final : public BatchNorm {
  public:
   CpuBatchNorm(const Workers& workers, DType activations, const BatchNormDesc& desc,
@@ -205,11 +205,33 @@ class CpuBatchNorm final : public BatchNorm {
   const float* shift_ = nullptr;
 };
 
+class CpuRunningStats final : public RunningStats {
+ public:
+  explicit CpuRunningStats(std::span<const RunningStatsSpan> layers) : layers_(layers.begin(), layers.end()) {}
+
+  void update(float* state, const float* sums, float samples, bool replace, std::span<const float> skip) override {
+    if (std::any_of(skip.begin(), skip.end(), [](float value) { return value != 0; })) return;
+    for (const RunningStatsSpan& layer : layers_) {
+      const RunningStatsRule<double> rule{static_cast<double>(samples) * layer.positions,
+                                          replace ? 1.0f : layer.momentum, layer.unbiased};
+      float *means = state + layer.offset, *variances = means + layer.channels;
+      const float *s1 = sums + layer.offset, *s2 = s1 + layer.channels;
+      for (int64_t c = 0; c < layer.channels; ++c) rule(means[c], variances[c], s1[c], s2[c]);
+    }
+  }
+
+ private:
+  std::vector<RunningStatsSpan> layers_;
+};
+
 }  // namespace
 
-std::unique_ptr<BatchNorm> make_cpu_batch_norm(const Workers& workers, DType activations, const BatchNormDesc& desc,
-                                               std::span<const int64_t> batch_sizes) {
-  return std::make_unique<CpuBatchNorm>(workers, activations, desc, batch_sizes);
+std::unique_ptr<BatchNorm> CpuOps::batch_norm(const BatchNormDesc& desc, std::span<const int64_t> batch_sizes) {
+  return std::make_unique<CpuBatchNorm>(workers_, activations_, desc, batch_sizes);
+}
+
+std::unique_ptr<RunningStats> CpuOps::running_stats(std::span<const RunningStatsSpan> layers) {
+  return std::make_unique<CpuRunningStats>(layers);
 }
 
 }  // namespace ddp

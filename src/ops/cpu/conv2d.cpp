@@ -1,5 +1,7 @@
 #include "ops/cpu/conv2d.h"
 
+#include "core/error.h"
+#include "ops/cpu/cpu_ops.h"
 #include "ops/cpu/layout.h"
 
 #include <algorithm>
@@ -21,6 +23,18 @@ bool suits_winograd(const Conv2dDesc& desc, int64_t n) {
   if (std::min(desc.input.c, desc.out_channels) < kMinChannels) return false;
   const ImageShape out = conv2d_output(desc);
   return n * ceil_div(out.h, 4) * ceil_div(out.w, 4) >= kMinTiles;
+}
+
+Format CpuOps::input_format(const Conv2dDesc* first, std::span<const int64_t> batch_sizes) const {
+  return first && uses_lanes(*first) ? Format::batch_interleaved(choose_lanes(batch_sizes)) : Format{};
+}
+
+std::unique_ptr<Conv2d> CpuOps::conv2d(const Conv2dDesc& desc, std::span<const int64_t> batch_sizes) {
+  require(conv_supported_, Exit::usage,
+          "this processor has no AVX-512, which bf16 convolutions need; use --precision fp32");
+  if (desc.input_format.kind == Format::Kind::batch_interleaved && uses_lanes(desc))
+    return make_lane_conv2d(workers_, desc);
+  return make_dnnl_conv2d(workers_, dnnl_, desc, batch_sizes);
 }
 
 }  // namespace ddp

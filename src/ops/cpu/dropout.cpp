@@ -1,8 +1,7 @@
-#include "ops/cpu/dropout.h"
-
 #include "core/error.h"
 #include "core/philox.h"
 #include "ops/cpu/activation.h"
+#include "ops/cpu/cpu_ops.h"
 #include "ops/cpu/layout.h"
 #include "ops/functors.h"
 
@@ -84,13 +83,12 @@ void clear_padding(T* y, const Shape& shape, Format format) {
 
 }  // namespace
 
-void dropout(const Workers& workers, const Dropout& dropout, const Tensor& x, const DeviceBatch& batch,
-             const Tensor& y) {
+void CpuOps::dropout(const Dropout& dropout, const Tensor& x, const DeviceBatch& batch, const Tensor& y) {
   DDP_EXPECT(x.shape == y.shape && x.format == y.format && x.dtype == y.dtype);
   DDP_EXPECT(batch.keys && dropout.epoch && dropout.rate >= 0 && dropout.rate < 1);
   with_values(x, [&](auto* from) {
     auto* to = static_cast<decltype(from)>(y.data);
-    apply_dropout(workers, dropout, from, batch, to, x.shape, x.format);
+    apply_dropout(workers_, dropout, from, batch, to, x.shape, x.format);
     clear_padding(to, x.shape, x.format);
   });
 }

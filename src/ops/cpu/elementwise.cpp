@@ -2,10 +2,13 @@
 
 #include "core/error.h"
 #include "ops/cpu/activation.h"
+#include "ops/cpu/cpu_ops.h"
 #include "ops/cpu/layout.h"
 #include "ops/cpu/stream_kernels.h"
+#include "ops/functors.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
 
@@ -53,21 +56,21 @@ void normalize_blocks(const Workers& workers, const DeviceBatch& batch, const Im
 
 }  // namespace
 
-void normalize(const Workers& workers, const DeviceBatch& batch, const ImageShape& image, const Tensor& x) {
+void CpuOps::normalize(const DeviceBatch& batch, const ImageShape& image, const Tensor& x) {
   DDP_EXPECT(x.shape.image.h <= image.h && x.shape.image.w <= image.w && x.shape.image.c == image.c);
   with_values(x, [&](auto* out) {
     if (x.format.kind == Format::Kind::blocked_channels)
-      normalize_blocks(workers, batch, image, x, out);
+      normalize_blocks(workers_, batch, image, x, out);
     else
-      normalize_rows(workers, batch, image, x, out);
+      normalize_rows(workers_, batch, image, x, out);
   });
 }
 
-void relu(const Workers& workers, const Tensor& x, const Tensor& y) {
+void CpuOps::relu(const Tensor& x, const Tensor& y) {
   expect_alike(x, y);
   const ActivationKernels& kernels = activation_kernels(x.dtype);
-  workers.spans(x.stored(),
-                [&](int64_t first, int64_t end) { kernels.relu(element(x, first), element(y, first), end - first); });
+  workers_.spans(x.stored(),
+                 [&](int64_t first, int64_t end) { kernels.relu(element(x, first), element(y, first), end - first); });
 }
 
 void relu_backward(const Workers& workers, const Tensor& y, const Tensor& dy, const Tensor& dx) {
@@ -79,27 +82,31 @@ void relu_backward(const Workers& workers, const Tensor& y, const Tensor& dy, co
   });
 }
 
-void add(const Workers& workers, const Tensor& a, const Tensor& b, const Tensor& y) {
+void CpuOps::relu_backward(const Tensor& y, const Tensor& dy, const Tensor& dx) {
+  ddp::relu_backward(workers_, y, dy, dx);
+}
+
+void CpuOps::add(const Tensor& a, const Tensor& b, const Tensor& y) {
   expect_alike(a, y);
   expect_alike(b, y);
   const ActivationKernels& kernels = activation_kernels(y.dtype);
-  workers.spans(y.stored(), [&](int64_t first, int64_t end) {
+  workers_.spans(y.stored(), [&](int64_t first, int64_t end) {
     kernels.add(element(a, first), element(b, first), element(y, first), end - first);
   });
 }
 
-void flag_nonfinite(const Workers& workers, const float* values, int64_t count, float mark, float* flag) {
+void CpuOps::flag_nonfinite(const float* values, int64_t count, float mark, float* flag) {
   const FloatKernels& kernels = stream_kernels().floats;
   std::atomic<bool> found = false;
-  workers.spans(count, [&](int64_t first, int64_t end) {
+  workers_.spans(count, [&](int64_t first, int64_t end) {
     if (kernels.any_nonfinite(values + first, end - first)) found.store(true, std::memory_order_relaxed);
   });
   if (found && *flag == 0) *flag = mark;
 }
 
-void copy_or_add(const Workers& workers, const float* from, float* to, int64_t count, Gradient mode) {
+void CpuOps::copy_or_add(const float* from, float* to, int64_t count, Gradient mode) {
   const FloatKernels& kernels = stream_kernels().floats;
-  workers.spans(count, [&](int64_t first, int64_t end) {
+  workers_.spans(count, [&](int64_t first, int64_t end) {
     if (mode == Gradient::add)
       kernels.add(from + first, to + first, end - first);
     else
@@ -107,18 +114,35 @@ void copy_or_add(const Workers& workers, const float* from, float* to, int64_t c
   });
 }
 
-void to_bf16(const Workers& workers, const float* from, void* to, int64_t count) {
+void CpuOps::to_bf16(const float* from, void* to, int64_t count) {
   const FloatKernels& kernels = stream_kernels().floats;
-  workers.spans(count, [&](int64_t first, int64_t end) {
+  workers_.spans(count, [&](int64_t first, int64_t end) {
     kernels.to_bf16(from + first, static_cast<uint16_t*>(to) + first, end - first);
   });
 }
 
-void from_bf16(const Workers& workers, const void* from, float* to, int64_t count) {
+void CpuOps::from_bf16(const void* from, float* to, int64_t count) {
   const FloatKernels& kernels = stream_kernels().floats;
-  workers.spans(count, [&](int64_t first, int64_t end) {
+  workers_.spans(count, [&](int64_t first, int64_t end) {
     kernels.from_bf16(static_cast<const uint16_t*>(from) + first, to + first, end - first);
   });
 }
+
+// The split into at most kItems pieces depends on the count only, and their sums are added in order.
+void CpuOps::sum_of_squares(const float* values, int64_t count, float* sum, Gradient mode) {
+  constexpr int64_t kItems = 1024, kPiece = 16384;
+  const FloatKernels& kernels = stream_kernels().floats;
+  const int64_t piece = std::max(kPiece, ceil_div(count, kItems)), items = ceil_div(count, piece);
+  std::array<double, kItems> partial;
+  workers_.each(items, [&](int64_t item) {
+    partial[static_cast<size_t>(item)] =
+        kernels.sum_of_squares(values + item * piece, std::min(piece, count - item * piece));
+  });
+  double total = mode == Gradient::add ? static_cast<double>(*sum) : 0.0;
+  for (int64_t item = 0; item < items; ++item) total += partial[static_cast<size_t>(item)];
+  *sum = static_cast<float>(total);
+}
+
+void CpuOps::clip_scale(const float* sum, float limit, float* scale) { *scale = ClipScale{limit}(*sum); }
 
 }  // namespace ddp

@@ -2,6 +2,7 @@
 
 #include "core/bf16.h"
 #include "core/error.h"
+#include "ops/cpu/cpu_ops.h"
 #include "ops/cpu/lane_kernels.h"
 
 #include <algorithm>
@@ -136,6 +137,8 @@ void reorder(const Workers& workers, const Tensor& from, const Tensor& to) {
   else
     to_bf16 ? reorder_typed<float, uint16_t>(workers, from, to) : reorder_typed<float, float>(workers, from, to);
 }
+
+void CpuOps::reorder(const Tensor& from, const Tensor& to) { ddp::reorder(workers_, from, to); }
 
 void to_dense(const Workers& workers, const float* in_lanes, int64_t n, int64_t features, int lanes, float* dense,
               int64_t stride) {

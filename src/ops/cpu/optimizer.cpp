@@ -1,6 +1,5 @@
-#include "ops/cpu/optimizer.h"
-
 #include "core/error.h"
+#include "ops/cpu/cpu_ops.h"
 #include "ops/cpu/layout.h"
 #include "ops/cpu/optimizer_kernels.h"
 #include "ops/cpu/stream_kernels.h"
@@ -12,6 +11,7 @@
 namespace ddp {
 namespace {
 
+// lars needs a pass before the step, for the norms of all tensors.
 class CpuOptimizer final : public OptimizerOp {
  public:
   CpuOptimizer(const Workers& workers, const OptimizerDesc& desc, std::span<const OptimizerTensor> tensors)
@@ -110,9 +110,8 @@ class CpuOptimizer final : public OptimizerOp {
 
 }  // namespace
 
-std::unique_ptr<OptimizerOp> make_cpu_optimizer(const Workers& workers, const OptimizerDesc& desc,
-                                                std::span<const OptimizerTensor> tensors) {
-  return std::make_unique<CpuOptimizer>(workers, desc, tensors);
+std::unique_ptr<OptimizerOp> CpuOps::optimizer(const OptimizerDesc& desc, std::span<const OptimizerTensor> tensors) {
+  return std::make_unique<CpuOptimizer>(workers_, desc, tensors);
 }
 
 }  // namespace ddp

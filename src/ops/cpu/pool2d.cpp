@@ -1,7 +1,6 @@
-#include "ops/cpu/pool2d.h"
-
 #include "core/error.h"
 #include "ops/cpu/activation.h"
+#include "ops/cpu/cpu_ops.h"
 #include "ops/cpu/layout.h"
 #include "ops/cpu/stream_kernels.h"
 
@@ -32,8 +31,8 @@ struct Axis {
   }
 };
 
-// All formats are [planes][h][w][inner], where inner is channels, channels x lanes, or a block of channels. Backward
-// gathers: it writes each position of dx once, from all windows that contain it.
+// For all formats, in f32 or bf16. All formats are [planes][h][w][inner], where inner is channels, channels x lanes, or
+// a block of channels. Backward gathers: it writes each position of dx once, from all windows that contain it.
 class CpuPool2d final : public Pool2d {
  public:
   CpuPool2d(const Workers& workers, DType activations, const Pool2dDesc& desc)
@@ -141,8 +140,8 @@ class CpuPool2d final : public Pool2d {
 
 }  // namespace
 
-std::unique_ptr<Pool2d> make_cpu_pool2d(const Workers& workers, DType activations, const Pool2dDesc& desc) {
-  return std::make_unique<CpuPool2d>(workers, activations, desc);
+std::unique_ptr<Pool2d> CpuOps::pool2d(const Pool2dDesc& desc, std::span<const int64_t>) {
+  return std::make_unique<CpuPool2d>(workers_, activations_, desc);
 }
 
 }  // namespace ddp

@@ -1,7 +1,6 @@
-#include "ops/cpu/softmax.h"
-
 #include "core/error.h"
 #include "ops/cpu/activation.h"
+#include "ops/cpu/cpu_ops.h"
 #include "ops/cpu/layout.h"
 #include "ops/functors.h"
 
@@ -44,11 +43,10 @@ Stats cross_entropy(const T* z, int64_t classes, int64_t stride, int64_t label, 
   return {loss, best == label};
 }
 
-}  // namespace
-
-// Samples are split into at most kItems items, for any number of threads. The stats of the items are added in order.
-void softmax_cross_entropy(const Workers& workers, const Tensor& logits, const DeviceBatch& batch, float scale,
-                           float smoothing, const Tensor* dlogits, float* stats, Gradient mode) {
+// With null dlogits, computes only `stats`. Samples are split into at most kItems items, for any number of threads. The
+// stats of the items are added in double, in order.
+void cross_entropy_of_batch(const Workers& workers, const Tensor& logits, const DeviceBatch& batch, float scale,
+                            float smoothing, const Tensor* dlogits, float* stats, Gradient mode) {
   constexpr int64_t kItems = 64;
   const int64_t n = logits.shape.n, classes = logits.shape.image.c;
   DDP_EXPECT(logits.format.kind != Format::Kind::blocked_channels);
@@ -83,6 +81,17 @@ void softmax_cross_entropy(const Workers& workers, const Tensor& logits, const D
   const bool add = mode == Gradient::add;
   stats[0] = static_cast<float>(total.loss) + (add ? stats[0] : 0.0f);
   stats[1] = static_cast<float>(total.correct) + (add ? stats[1] : 0.0f);
+}
+
+}  // namespace
+
+void CpuOps::softmax_cross_entropy(const Tensor& logits, const DeviceBatch& batch, float* stats) {
+  cross_entropy_of_batch(workers_, logits, batch, 0, 0, nullptr, stats, Gradient::overwrite);
+}
+
+void CpuOps::softmax_cross_entropy_backward(const Tensor& logits, const DeviceBatch& batch, float scale,
+                                            float smoothing, const Tensor& dlogits, float* stats, Gradient mode) {
+  cross_entropy_of_batch(workers_, logits, batch, scale, smoothing, &dlogits, stats, mode);
 }
 
 }  // namespace ddp

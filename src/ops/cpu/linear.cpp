@@ -1,7 +1,6 @@
-#include "ops/cpu/lane_linear.h"
-
 #include "core/error.h"
 #include "device/buffer.h"
+#include "ops/cpu/cpu_ops.h"
 #include "ops/cpu/lane_kernels.h"
 #include "ops/cpu/layout.h"
 
@@ -10,6 +9,9 @@
 namespace ddp {
 namespace {
 
+// Computes in f32 on batch-interleaved activations. An input of another format or type is first copied to that. The
+// output is batch-interleaved, of type `activations`.
+//
 // Forward and input gradient use LaneSum, with blocks of samples as pixels. The weight gradient sums over samples, so
 // its vectors run over input features: LaneSum reads x as a dense matrix, with dy as the weights.
 class LaneLinear final : public Linear {
@@ -192,9 +194,8 @@ class LaneLinear final : public Linear {
 
 }  // namespace
 
-std::unique_ptr<Linear> make_lane_linear(const Workers& workers, DType activations, const LinearDesc& desc,
-                                         std::span<const int64_t> batch_sizes) {
-  return std::make_unique<LaneLinear>(workers, activations, desc, batch_sizes);
+std::unique_ptr<Linear> CpuOps::linear(const LinearDesc& desc, std::span<const int64_t> batch_sizes) {
+  return std::make_unique<LaneLinear>(workers_, activations_, desc, batch_sizes);
 }
 
 }  // namespace ddp

@@ -1,0 +1,62 @@
+// The class of the CPU backend. Each op is a member, defined in the file of its family.
+#pragma once
+
+#include "ops/cpu/conv2d.h"
+#include "ops/cpu/ops.h"
+#include "ops/cpu/parallel.h"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+namespace ddp {
+
+class CpuOps final : public Ops {
+ public:
+  CpuOps(Device& device, const CpuOpsConfig& config);
+
+  DType activation_dtype() const override { return activations_; }
+
+  // conv2d.cpp
+  Format input_format(const Conv2dDesc* first, std::span<const int64_t> batch_sizes) const override;
+  std::unique_ptr<Conv2d> conv2d(const Conv2dDesc& desc, std::span<const int64_t> batch_sizes) override;
+  // linear.cpp
+  std::unique_ptr<Linear> linear(const LinearDesc& desc, std::span<const int64_t> batch_sizes) override;
+  // pool2d.cpp
+  std::unique_ptr<Pool2d> pool2d(const Pool2dDesc& desc, std::span<const int64_t> batch_sizes) override;
+  // batch_norm.cpp
+  std::unique_ptr<BatchNorm> batch_norm(const BatchNormDesc& desc, std::span<const int64_t> batch_sizes) override;
+  std::unique_ptr<RunningStats> running_stats(std::span<const RunningStatsSpan> layers) override;
+  // optimizer.cpp
+  std::unique_ptr<OptimizerOp> optimizer(const OptimizerDesc& desc, std::span<const OptimizerTensor> tensors) override;
+
+  // layout.cpp
+  void reorder(const Tensor& from, const Tensor& to) override;
+  // dropout.cpp
+  void dropout(const Dropout& dropout, const Tensor& x, const DeviceBatch& batch, const Tensor& y) override;
+  // softmax.cpp
+  void softmax_cross_entropy(const Tensor& logits, const DeviceBatch& batch, float* stats) override;
+  void softmax_cross_entropy_backward(const Tensor& logits, const DeviceBatch& batch, float scale, float smoothing,
+                                      const Tensor& dlogits, float* stats, Gradient mode) override;
+  // elementwise.cpp
+  void normalize(const DeviceBatch& batch, const ImageShape& image, const Tensor& x) override;
+  void relu(const Tensor& x, const Tensor& y) override;
+  void relu_backward(const Tensor& y, const Tensor& dy, const Tensor& dx) override;
+  void add(const Tensor& a, const Tensor& b, const Tensor& y) override;
+  void flag_nonfinite(const float* values, int64_t count, float mark, float* flag) override;
+  void copy_or_add(const float* from, float* to, int64_t count, Gradient mode) override;
+  void to_bf16(const float* from, void* to, int64_t count) override;
+  void from_bf16(const void* from, float* to, int64_t count) override;
+  void sum_of_squares(const float* values, int64_t count, float* sum, Gradient mode) override;
+  void clip_scale(const float* sum, float limit, float* scale) override;
+
+ private:
+  bool uses_lanes(const Conv2dDesc& desc) const { return activations_ == DType::f32 && !suits_dnnl(desc); }
+
+  Workers workers_;
+  DType activations_;
+  bool conv_supported_;  // convolutions in the type of activations
+  DnnlConfig dnnl_;
+};
+
+}  // namespace ddp
