@@ -2,8 +2,7 @@
 #include "core/error.h"
 #include "device/cpu/device.h"
 #include "ops/cuda/bias_gradient.h"
-#include "ops/cuda/conv2d.h"
-#include "ops/cuda/linear.h"
+#include "ops/cuda/cuda_ops.h"
 #include "tests/ops/reference/ops.h"
 
 #include <emulator/emulator.h>
@@ -69,17 +68,16 @@ class Enqueued final : public Op {
 
 }  // namespace
 
-Conv2dMaker make_cudnn(CudaContext& context) {
-  return [&context](const Conv2dDesc& desc, std::span<const int64_t> sizes) {
-    return std::make_unique<Enqueued<Conv2d, Conv2dDesc>>(context, desc, sizes);
-  };
+std::unique_ptr<Conv2d> CudaOps::conv2d(const Conv2dDesc& desc, std::span<const int64_t> sizes) {
+  return std::make_unique<Enqueued<Conv2d, Conv2dDesc>>(context_, desc, sizes);
 }
 
-LinearMaker make_cublas(CudaContext& context) {
-  return [&context](const LinearDesc& desc, std::span<const int64_t> sizes) {
-    return std::make_unique<Enqueued<Linear, LinearDesc>>(context, desc, sizes);
-  };
+std::unique_ptr<Linear> CudaOps::linear(const LinearDesc& desc, std::span<const int64_t> sizes) {
+  return std::make_unique<Enqueued<Linear, LinearDesc>>(context_, desc, sizes);
 }
+
+std::shared_ptr<CudnnLibrary> load_cudnn(const CudaContext&) { return nullptr; }
+std::shared_ptr<CublasLibrary> load_cublas() { return nullptr; }
 
 std::string describe_cudnn() { return "plain loops"; }
 std::string describe_cublas() { return "plain loops"; }

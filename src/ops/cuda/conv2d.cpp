@@ -1,7 +1,6 @@
-#include "ops/cuda/conv2d.h"
-
 #include "core/error.h"
 #include "ops/cuda/bias_gradient.h"
+#include "ops/cuda/cuda_ops.h"
 #include "ops/cuda/cudnn_timing.h"
 #include "ops/cuda/elementwise.h"
 
@@ -14,15 +13,9 @@
 #include <vector>
 
 namespace ddp {
-namespace {
 
-using cudnn::Choice;
-using cudnn::Graph;
-using cudnn::Pass;
-using cudnn::Plan;
-
-struct Library {
-  explicit Library(cudaStream_t stream) : handle(create()), target(handle.get()) {
+struct CudnnLibrary {
+  explicit CudnnLibrary(cudaStream_t stream) : handle(create()), target(handle.get()) {
     DDP_CUDNN(cudnnSetStream(handle.get(), stream));
   }
 
@@ -37,6 +30,13 @@ struct Library {
   }
 };
 
+namespace {
+
+using cudnn::Choice;
+using cudnn::Graph;
+using cudnn::Pass;
+using cudnn::Plan;
+
 const char* name_of(Pass pass) {
   switch (pass) {
     case Pass::forward: return "forward pass";
@@ -46,6 +46,8 @@ const char* name_of(Pass pass) {
   return "";
 }
 
+// A convolution with cuDNN's graph API, in NHWC.
+//
 // For each pass, a rank times cuDNN's engines at its largest batch size. All ranks then use the fastest engine of rank
 // 0, for all batch sizes; if it does not support a batch size, that uses the engine that cuDNN recommends.
 // Deterministic runs do not time, because times differ from run to run and recommendations do not.
@@ -56,7 +58,7 @@ const char* name_of(Pass pass) {
 // cuDNN fuses a ReLU only after a bias. A convolution with a ReLU but no bias adds zeros.
 class CudnnConv2d final : public Conv2d {
  public:
-  CudnnConv2d(std::shared_ptr<Library> library, CudaContext& context, const Conv2dDesc& desc,
+  CudnnConv2d(std::shared_ptr<CudnnLibrary> library, CudaContext& context, const Conv2dDesc& desc,
               std::span<const int64_t> batch_sizes)
       : library_(std::move(library)),
         context_(context),
@@ -193,7 +195,7 @@ class CudnnConv2d final : public Conv2d {
     return elements;
   }
 
-  std::shared_ptr<Library> library_;
+  std::shared_ptr<CudnnLibrary> library_;
   CudaContext& context_;
   Conv2dDesc desc_;
   bool adds_bias_;
@@ -211,11 +213,12 @@ class CudnnConv2d final : public Conv2d {
 
 }  // namespace
 
-Conv2dMaker make_cudnn(CudaContext& context) {
-  return [&context, library = std::make_shared<Library>(context.stream)](const Conv2dDesc& desc,
-                                                                         std::span<const int64_t> batch_sizes) {
-    return std::make_unique<CudnnConv2d>(library, context, desc, batch_sizes);
-  };
+std::shared_ptr<CudnnLibrary> load_cudnn(const CudaContext& context) {
+  return std::make_shared<CudnnLibrary>(context.stream);
+}
+
+std::unique_ptr<Conv2d> CudaOps::conv2d(const Conv2dDesc& desc, std::span<const int64_t> batch_sizes) {
+  return std::make_unique<CudnnConv2d>(cudnn_, context_, desc, batch_sizes);
 }
 
 std::string describe_cudnn() {

@@ -1,6 +1,6 @@
 #include "core/error.h"
 #include "core/philox.h"
-#include "ops/cuda/dropout.h"
+#include "ops/cuda/cuda_ops.h"
 #include "ops/cuda/pack.cuh"
 #include "ops/functors.h"
 
@@ -40,7 +40,7 @@ __global__ void dropout_kernel(const T* x, T* y, const int32_t* keys, Randomness
 
 }  // namespace
 
-void dropout(CudaContext& context, const Dropout& dropout, const Tensor& x, const DeviceBatch& batch, const Tensor& y) {
+void CudaOps::dropout(const Dropout& dropout, const Tensor& x, const DeviceBatch& batch, const Tensor& y) {
   DDP_EXPECT(x.format == Format{} && y.format == Format{} && x.dtype == y.dtype && x.shape == y.shape);
   DDP_EXPECT(batch.size == x.shape.n && batch.keys && x.shape.elements() < INT32_MAX);
   DDP_EXPECT(dropout.epoch && dropout.rate >= 0 && dropout.rate < 1);
@@ -48,7 +48,7 @@ void dropout(CudaContext& context, const Dropout& dropout, const Tensor& x, cons
   const int64_t features = x.shape.image.elements();
   with_packs(x.dtype, aligned(x.data, y.data) ? pack_width(x.dtype, features) : 1, [&]<class T, int N>() {
     const int64_t packs = x.shape.elements() / N;
-    launch(context.stream, blocks_over(packs), kThreads, dropout_kernel<T, N>, data<T>(x), data<T>(y), batch.keys,
+    launch(context_.stream, blocks_over(packs), kThreads, dropout_kernel<T, N>, data<T>(x), data<T>(y), batch.keys,
            random, features, packs);
   });
 }

@@ -1,6 +1,8 @@
 #include "core/error.h"
+#include "ops/cuda/cuda_ops.h"
 #include "ops/cuda/elementwise.h"
 #include "ops/cuda/pack.cuh"
+#include "ops/cuda/reduce.cuh"
 #include "ops/functors.h"
 
 #include <numeric>
@@ -71,6 +73,26 @@ __global__ void normalize_kernel(const uint8_t* pixels, const int32_t* ids, Crop
   }
 }
 
+// Each block writes the sum of its share; the shares depend on the count only. A second kernel of one block adds them.
+template <int W>
+__global__ void squares_kernel(const float* values, int64_t count, float* partials) {
+  Sums<1> mine{};
+  each_pack<W>(count, [&]<int N>(int64_t i) {
+    for (const float v : load_raw<N>(values + i).at) mine.at[0] += v * v;
+  });
+  const Sums<1> sum = sum_over_block(mine);
+  if (threadIdx.x == 0) partials[blockIdx.x] = sum.at[0];
+}
+
+__global__ void add_squares_kernel(const float* partials, int count, float* sum, bool add) {
+  Sums<1> mine{};
+  for (int i = static_cast<int>(threadIdx.x); i < count; i += kThreads) mine.at[0] += partials[i];
+  const Sums<1> all = sum_over_block(mine);
+  if (threadIdx.x == 0) *sum = (add ? *sum : 0.0f) + all.at[0];
+}
+
+__global__ void clip_scale_kernel(const float* sum, float limit, float* scale) { *scale = ClipScale{limit}(*sum); }
+
 template <int W, class From, class To>
 void convert_or_add(CudaContext& context, const From* from, To* to, int64_t count, Gradient mode) {
   const auto start = [&]<int N>() {
@@ -85,7 +107,7 @@ void convert_or_add(CudaContext& context, const From* from, To* to, int64_t coun
 
 }  // namespace
 
-void normalize(CudaContext& context, const DeviceBatch& batch, const ImageShape& image, const Tensor& x) {
+void CudaOps::normalize(const DeviceBatch& batch, const ImageShape& image, const Tensor& x) {
   const ImageShape& part = x.shape.image;
   DDP_EXPECT(x.format == Format{} && x.shape.n == batch.size);
   DDP_EXPECT(part.h <= image.h && part.w <= image.w && part.c == image.c);
@@ -99,49 +121,49 @@ void normalize(CudaContext& context, const DeviceBatch& batch, const ImageShape&
   const int width = wide ? pack_width(x.dtype, std::gcd(row, std::gcd(image_row, image.elements()))) : 1;
   with_packs(x.dtype, width, [&]<class T, int N>() {
     const int64_t packs = x.shape.elements() / N;
-    launch(context.stream, blocks_over(packs), kThreads, normalize_kernel<T, N>, batch.images, batch.ids, crop, packs,
+    launch(context_.stream, blocks_over(packs), kThreads, normalize_kernel<T, N>, batch.images, batch.ids, crop, packs,
            data<T>(x));
   });
 }
 
-void relu(CudaContext& context, const Tensor& x, const Tensor& y) {
+void CudaOps::relu(const Tensor& x, const Tensor& y) {
   DDP_EXPECT(x.format == Format{} && y.format == Format{} && x.dtype == y.dtype && x.shape == y.shape);
   const int64_t count = x.shape.elements();
   with_packs(x.dtype, width_of(x.dtype, aligned(x.data, y.data)), [&]<class T, int N>() {
-    launch(context.stream, blocks_over(count / N + 1), kThreads, relu_kernel<T, N>, data<T>(x), data<T>(y), count);
+    launch(context_.stream, blocks_over(count / N + 1), kThreads, relu_kernel<T, N>, data<T>(x), data<T>(y), count);
   });
 }
 
-void relu_backward(CudaContext& context, const Tensor& y, const Tensor& dy, const Tensor& dx) {
+void CudaOps::relu_backward(const Tensor& y, const Tensor& dy, const Tensor& dx) {
   DDP_EXPECT(y.format == Format{} && dy.format == Format{} && dx.format == Format{});
   DDP_EXPECT(y.dtype == dy.dtype && y.dtype == dx.dtype && y.shape == dy.shape && y.shape == dx.shape);
   const int64_t count = y.shape.elements();
   with_packs(y.dtype, width_of(y.dtype, aligned(y.data, dy.data, dx.data)), [&]<class T, int N>() {
-    launch(context.stream, blocks_over(count / N + 1), kThreads, relu_backward_kernel<T, N>, data<T>(y), data<T>(dy),
+    launch(context_.stream, blocks_over(count / N + 1), kThreads, relu_backward_kernel<T, N>, data<T>(y), data<T>(dy),
            data<T>(dx), count);
   });
 }
 
-void add(CudaContext& context, const Tensor& a, const Tensor& b, const Tensor& y) {
+void CudaOps::add(const Tensor& a, const Tensor& b, const Tensor& y) {
   DDP_EXPECT(a.format == Format{} && b.format == Format{} && y.format == Format{});
   DDP_EXPECT(a.dtype == b.dtype && a.dtype == y.dtype && a.shape == b.shape && a.shape == y.shape);
   const int64_t count = a.shape.elements();
   with_packs(a.dtype, width_of(a.dtype, aligned(a.data, b.data, y.data)), [&]<class T, int N>() {
-    launch(context.stream, blocks_over(count / N + 1), kThreads, add_kernel<T, T, T, N>, data<T>(a), data<T>(b),
+    launch(context_.stream, blocks_over(count / N + 1), kThreads, add_kernel<T, T, T, N>, data<T>(a), data<T>(b),
            data<T>(y), count);
   });
 }
 
-void flag_nonfinite(CudaContext& context, const float* values, int64_t count, float mark, float* flag) {
+void CudaOps::flag_nonfinite(const float* values, int64_t count, float mark, float* flag) {
   const auto start = [&]<int N>() {
-    launch(context.stream, blocks_over(count / N + 1), kThreads, flag_nonfinite_kernel<N>,
+    launch(context_.stream, blocks_over(count / N + 1), kThreads, flag_nonfinite_kernel<N>,
            reinterpret_cast<const uint32_t*>(values), count, mark, flag);
   };
   aligned(values) ? start.operator()<4>() : start.operator()<1>();
 }
 
-void copy_or_add(CudaContext& context, const float* from, float* to, int64_t count, Gradient mode) {
-  convert_or_add<4>(context, from, to, count, mode);
+void CudaOps::copy_or_add(const float* from, float* to, int64_t count, Gradient mode) {
+  convert_or_add<4>(context_, from, to, count, mode);
 }
 
 void to_bf16(CudaContext& context, const float* from, void* to, int64_t count) {
@@ -150,6 +172,29 @@ void to_bf16(CudaContext& context, const float* from, void* to, int64_t count) {
 
 void from_bf16(CudaContext& context, const void* from, float* to, int64_t count, Gradient mode) {
   convert_or_add<8>(context, static_cast<const Bf16*>(from), to, count, mode);
+}
+
+void CudaOps::to_bf16(const float* from, void* to, int64_t count) { ddp::to_bf16(context_, from, to, count); }
+
+void CudaOps::from_bf16(const void* from, float* to, int64_t count) {
+  ddp::from_bf16(context_, from, to, count, Gradient::overwrite);
+}
+
+void reserve_sum_of_squares(CudaContext& context) { context.workspace.reserve(kMaxBlocks * sizeof(float)); }
+
+void CudaOps::sum_of_squares(const float* values, int64_t count, float* sum, Gradient mode) {
+  const auto start = [&]<int N>() {
+    const int64_t blocks = blocks_over(count / N + 1);
+    float* partials = static_cast<float*>(context_.workspace.data());
+    DDP_EXPECT(context_.workspace.bytes() >= blocks * sizeof(float));
+    launch(context_.stream, blocks, kThreads, squares_kernel<N>, values, count, partials);
+    launch(context_.stream, 1, kThreads, add_squares_kernel, partials, blocks, sum, mode == Gradient::add);
+  };
+  aligned(values) ? start.operator()<4>() : start.operator()<1>();
+}
+
+void CudaOps::clip_scale(const float* sum, float limit, float* scale) {
+  launch(context_.stream, 1, 1, clip_scale_kernel, sum, limit, scale);
 }
 
 }  // namespace ddp

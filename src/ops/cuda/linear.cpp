@@ -1,8 +1,7 @@
-#include "ops/cuda/linear.h"
-
 #include "core/error.h"
 #include "ops/cuda/bias_gradient.h"
 #include "ops/cuda/cublas_matmul.h"
+#include "ops/cuda/cuda_ops.h"
 #include "ops/cuda/elementwise.h"
 
 #include <algorithm>
@@ -12,6 +11,18 @@
 #include <utility>
 
 namespace ddp {
+
+struct CublasLibrary {
+  CublasLt handle = create();
+
+ private:
+  static CublasLt create() {
+    cublasLtHandle_t created = nullptr;
+    DDP_CUBLAS(cublasLtCreate(&created));
+    return CublasLt(created);
+  }
+};
+
 namespace {
 
 constexpr size_t kAlgorithmWords = sizeof(cublasLtMatmulAlgo_t) / sizeof(int64_t);
@@ -43,9 +54,10 @@ struct Shapes {
   }
 };
 
+// A linear layer with cuBLASLt; the epilogue adds the bias and applies the ReLU.
 class CublasLinear final : public Linear {
  public:
-  CublasLinear(std::shared_ptr<cublasLtContext> library, CudaContext& context, const LinearDesc& desc,
+  CublasLinear(std::shared_ptr<CublasLibrary> library, CudaContext& context, const LinearDesc& desc,
                std::span<const int64_t> batch_sizes)
       : library_(std::move(library)),
         context_(context),
@@ -100,11 +112,12 @@ class CublasLinear final : public Linear {
   // All ranks use the algorithm that rank 0 selects for the largest batch, for all batch sizes that it supports.
   void plan(Products& products, MatmulDesc (Shapes::*shape)(int64_t) const, std::span<const int64_t> batch_sizes,
             int64_t largest) {
-    const Matmul mine(library_.get(), context_, (shapes_.*shape)(largest), nullptr);
+    const Matmul mine(library_->handle.get(), context_, (shapes_.*shape)(largest), nullptr);
     auto words = std::bit_cast<AlgorithmWords>(mine.algorithm());
     if (context_.config.agree) context_.config.agree(words);
     const auto agreed = std::bit_cast<cublasLtMatmulAlgo_t>(words);
-    for (const int64_t n : batch_sizes) products.try_emplace(n, library_.get(), context_, (shapes_.*shape)(n), &agreed);
+    for (const int64_t n : batch_sizes)
+      products.try_emplace(n, library_->handle.get(), context_, (shapes_.*shape)(n), &agreed);
   }
 
   const Matmul& at(const Products& products, const Tensor& t) const {
@@ -120,7 +133,7 @@ class CublasLinear final : public Linear {
     DDP_EXPECT(x.dtype == shapes_.activations && y.dtype == shapes_.activations);
   }
 
-  std::shared_ptr<cublasLtContext> library_;
+  std::shared_ptr<CublasLibrary> library_;
   CudaContext& context_;
   LinearDesc desc_;
   Shapes shapes_;
@@ -131,13 +144,10 @@ class CublasLinear final : public Linear {
 
 }  // namespace
 
-LinearMaker make_cublas(CudaContext& context) {
-  cublasLtHandle_t created = nullptr;
-  DDP_CUBLAS(cublasLtCreate(&created));
-  const std::shared_ptr<cublasLtContext> library = CublasLt(created);
-  return [library, &context](const LinearDesc& desc, std::span<const int64_t> batch_sizes) {
-    return std::make_unique<CublasLinear>(library, context, desc, batch_sizes);
-  };
+std::shared_ptr<CublasLibrary> load_cublas() { return std::make_shared<CublasLibrary>(); }
+
+std::unique_ptr<Linear> CudaOps::linear(const LinearDesc& desc, std::span<const int64_t> batch_sizes) {
+  return std::make_unique<CublasLinear>(cublas_, context_, desc, batch_sizes);
 }
 
 std::string describe_cublas() {

@@ -1,5 +1,5 @@
 #include "core/error.h"
-#include "ops/cuda/optimizer.h"
+#include "ops/cuda/cuda_ops.h"
 #include "ops/cuda/pack.cuh"
 #include "ops/cuda/reduce.cuh"
 #include "ops/functors.h"
@@ -132,6 +132,8 @@ Buffer uploaded(Device& device, const std::vector<T>& values) {
   return buffer;
 }
 
+// A step is one kernel per part. lars runs two kernels before it: one for the norms of all tensors and one for their
+// rate factors.
 class CudaOptimizer final : public OptimizerOp {
  public:
   CudaOptimizer(CudaContext& context, const OptimizerDesc& desc, std::span<const OptimizerTensor> tensors)
@@ -199,9 +201,8 @@ class CudaOptimizer final : public OptimizerOp {
 
 }  // namespace
 
-std::unique_ptr<OptimizerOp> make_optimizer(CudaContext& context, const OptimizerDesc& desc,
-                                            std::span<const OptimizerTensor> tensors) {
-  return std::make_unique<CudaOptimizer>(context, desc, tensors);
+std::unique_ptr<OptimizerOp> CudaOps::optimizer(const OptimizerDesc& desc, std::span<const OptimizerTensor> tensors) {
+  return std::make_unique<CudaOptimizer>(context_, desc, tensors);
 }
 
 }  // namespace ddp

@@ -1,6 +1,6 @@
 #include "core/error.h"
+#include "ops/cuda/cuda_ops.h"
 #include "ops/cuda/pack.cuh"
-#include "ops/cuda/pool2d.h"
 
 #include <algorithm>
 #include <cmath>
@@ -269,8 +269,8 @@ class CudaPool2d final : public Pool2d {
 
 }  // namespace
 
-std::unique_ptr<Pool2d> make_pool2d(CudaContext& context, const Pool2dDesc& desc) {
-  return std::make_unique<CudaPool2d>(context, desc);
+std::unique_ptr<Pool2d> CudaOps::pool2d(const Pool2dDesc& desc, std::span<const int64_t>) {
+  return std::make_unique<CudaPool2d>(context_, desc);
 }
 
 }  // namespace ddp

@@ -1,7 +1,7 @@
 #include "core/error.h"
+#include "ops/cuda/cuda_ops.h"
 #include "ops/cuda/pack.cuh"
 #include "ops/cuda/reduce.cuh"
-#include "ops/cuda/softmax.h"
 #include "ops/functors.h"
 
 #include <cmath>
@@ -91,12 +91,9 @@ int lanes_for(int64_t classes) {
   return lanes;
 }
 
-}  // namespace
-
-void reserve_softmax(CudaContext& context) { context.workspace.reserve(kMaxPartials * sizeof(Stats)); }
-
-void softmax_cross_entropy(CudaContext& context, const Tensor& logits, const DeviceBatch& batch, float scale,
-                           float smoothing, const Tensor* dlogits, float* stats, Gradient mode) {
+// With null dlogits, computes only `stats`.
+void cross_entropy_of_batch(CudaContext& context, const Tensor& logits, const DeviceBatch& batch, float scale,
+                            float smoothing, const Tensor* dlogits, float* stats, Gradient mode) {
   const int64_t n = logits.shape.n, classes = logits.shape.image.c;
   DDP_EXPECT(logits.format == Format{} && logits.shape.image.elements() == classes && batch.size == n);
   DDP_EXPECT(!dlogits || (dlogits->format == Format{} && dlogits->dtype == logits.dtype));
@@ -104,9 +101,8 @@ void softmax_cross_entropy(CudaContext& context, const Tensor& logits, const Dev
 
   const int lanes = lanes_for(classes);
   const int64_t threads = (n * lanes + kWarp - 1) / kWarp * kWarp;
-  const int64_t max_blocks = std::min(kMaxPartials, static_cast<int64_t>(context.workspace.bytes() / sizeof(Stats)));
-  const bool single_block = threads <= kSingleBlockRounds * kBlock || max_blocks < 2;
-  const int64_t blocks = single_block ? 1 : std::min(blocks_for(threads, kThreads), max_blocks);
+  const bool single_block = threads <= kSingleBlockRounds * kBlock;
+  const int64_t blocks = single_block ? 1 : std::min(blocks_for(threads, kThreads), kMaxPartials);
   const int block = single_block ? static_cast<int>(std::min<int64_t>(threads, kBlock)) : kThreads;
   const float share = smoothing / static_cast<float>(classes);
   const SoftmaxGradient gradient{scale, share, 1 - smoothing + share};
@@ -119,6 +115,19 @@ void softmax_cross_entropy(CudaContext& context, const Tensor& logits, const Dev
            single_block && add);
   });
   if (!single_block) launch(context.stream, 1, kThreads, add_stats_kernel, partials, blocks, result, add);
+}
+
+}  // namespace
+
+void reserve_softmax(CudaContext& context) { context.workspace.reserve(kMaxPartials * sizeof(Stats)); }
+
+void CudaOps::softmax_cross_entropy(const Tensor& logits, const DeviceBatch& batch, float* stats) {
+  cross_entropy_of_batch(context_, logits, batch, 0, 0, nullptr, stats, Gradient::overwrite);
+}
+
+void CudaOps::softmax_cross_entropy_backward(const Tensor& logits, const DeviceBatch& batch, float scale,
+                                             float smoothing, const Tensor& dlogits, float* stats, Gradient mode) {
+  cross_entropy_of_batch(context_, logits, batch, scale, smoothing, &dlogits, stats, mode);
 }
 
 }  // namespace ddp

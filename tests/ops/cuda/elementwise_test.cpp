@@ -40,8 +40,7 @@ TEST_P(EmulatedElementwise, NormalizeGathersAndCrops) {
       const OnDeviceTensor x(*device, shape, type);
       reference->normalize({.images = bytes.data(), .ids = gathered ? ids.data() : nullptr, .size = n}, image,
                            on_host(expected, shape));
-      normalize(context, {.images = pixels.data(), .ids = gathered ? order.data() : nullptr, .size = n}, image,
-                x.tensor());
+      ops->normalize({.images = pixels.data(), .ids = gathered ? order.data() : nullptr, .size = n}, image, x.tensor());
       expect_close(x.values(), rounded(expected, type), "x", type == DType::bf16 ? 1e-3 : 1e-7);
     }
 }
@@ -57,12 +56,12 @@ TEST_P(EmulatedElementwise, ReluAndReluGradient) {
       reference->relu_backward(on_host(y, shape), on_host(dy, shape), on_host(dx, shape));
       const OnDeviceTensor ax(*device, shape, type, x, before), ay(*device, shape, type, before);
       const OnDeviceTensor ady(*device, shape, type, dy, before), adx(*device, shape, type, before);
-      relu(context, ax.tensor(), ay.tensor());
-      relu_backward(context, ay.tensor(), ady.tensor(), adx.tensor());
+      ops->relu(ax.tensor(), ay.tensor());
+      ops->relu_backward(ay.tensor(), ady.tensor(), adx.tensor());
       EXPECT_EQ(ay.values(), y);
       EXPECT_EQ(adx.values(), dx);
-      relu(context, ax.tensor(), ax.tensor());
-      relu_backward(context, ax.tensor(), ady.tensor(), ady.tensor());
+      ops->relu(ax.tensor(), ax.tensor());
+      ops->relu_backward(ax.tensor(), ady.tensor(), ady.tensor());
       EXPECT_EQ(ax.values(), y);
       EXPECT_EQ(ady.values(), dx);
     }
@@ -151,13 +150,13 @@ TEST_P(EmulatedSpans, FlagNonfiniteMarksTheFirstNonfiniteValue) {
       const int64_t at = std::signbit(bad) ? 0 : count - 1;
       Values values(count, std::numeric_limits<float>::max());
       const OnDevice<float> flag(*device, {0.0f}), finite(*device, values, before);
-      flag_nonfinite(context, finite.data(), count, 3, flag.data());
+      ops->flag_nonfinite(finite.data(), count, 3, flag.data());
       EXPECT_EQ(flag.values()[0], 0);
       values[at] = bad;
       const OnDevice<float> broken(*device, values, before);
-      flag_nonfinite(context, broken.data(), count, 3, flag.data());
+      ops->flag_nonfinite(broken.data(), count, 3, flag.data());
       EXPECT_EQ(flag.values()[0], 3);
-      flag_nonfinite(context, broken.data(), count, 4, flag.data());
+      ops->flag_nonfinite(broken.data(), count, 4, flag.data());
       EXPECT_EQ(flag.values()[0], 3);
     }
 }

@@ -1,0 +1,75 @@
+// The class of the GPU backend. Each op is a member, defined in the file of its family. Activations are dense, in f32
+// or bf16; parameters and their gradients are f32. The order of all sums depends on the shape only.
+#pragma once
+
+#include "ops/cuda/context.h"
+#include "ops/cuda/ops.h"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace ddp {
+
+struct CudnnLibrary;   // conv2d.cpp
+struct CublasLibrary;  // linear.cpp
+
+class CudaOps final : public Ops {
+ public:
+  // Loads cuDNN and cuBLASLt. Throws Error(Exit::device).
+  CudaOps(Device& device, const CudaOpsConfig& config);
+
+  DType activation_dtype() const override { return context_.activations(); }
+
+  // conv2d.cpp
+  Format input_format(const Conv2dDesc*, std::span<const int64_t>) const override { return {}; }
+  std::unique_ptr<Conv2d> conv2d(const Conv2dDesc& desc, std::span<const int64_t> batch_sizes) override;
+  // linear.cpp
+  std::unique_ptr<Linear> linear(const LinearDesc& desc, std::span<const int64_t> batch_sizes) override;
+  // pool2d.cu
+  std::unique_ptr<Pool2d> pool2d(const Pool2dDesc& desc, std::span<const int64_t> batch_sizes) override;
+  // batch_norm.cu
+  std::unique_ptr<BatchNorm> batch_norm(const BatchNormDesc& desc, std::span<const int64_t> batch_sizes) override;
+  std::unique_ptr<RunningStats> running_stats(std::span<const RunningStatsSpan> layers) override;
+  // optimizer.cu
+  std::unique_ptr<OptimizerOp> optimizer(const OptimizerDesc& desc, std::span<const OptimizerTensor> tensors) override;
+
+  // ops.cpp
+  void reorder(const Tensor& from, const Tensor& to) override;
+  // dropout.cu
+  void dropout(const Dropout& dropout, const Tensor& x, const DeviceBatch& batch, const Tensor& y) override;
+  // softmax.cu
+  void softmax_cross_entropy(const Tensor& logits, const DeviceBatch& batch, float* stats) override;
+  void softmax_cross_entropy_backward(const Tensor& logits, const DeviceBatch& batch, float scale, float smoothing,
+                                      const Tensor& dlogits, float* stats, Gradient mode) override;
+  // elementwise.cu
+  void normalize(const DeviceBatch& batch, const ImageShape& image, const Tensor& x) override;
+  void relu(const Tensor& x, const Tensor& y) override;
+  void relu_backward(const Tensor& y, const Tensor& dy, const Tensor& dx) override;
+  void add(const Tensor& a, const Tensor& b, const Tensor& y) override;
+  void flag_nonfinite(const float* values, int64_t count, float mark, float* flag) override;
+  void copy_or_add(const float* from, float* to, int64_t count, Gradient mode) override;
+  void to_bf16(const float* from, void* to, int64_t count) override;
+  void from_bf16(const void* from, float* to, int64_t count) override;
+  void sum_of_squares(const float* values, int64_t count, float* sum, Gradient mode) override;
+  void clip_scale(const float* sum, float limit, float* scale) override;
+
+ private:
+  CudaContext context_;
+  std::shared_ptr<CudnnLibrary> cudnn_;  // its convolutions keep it loaded
+  std::shared_ptr<CublasLibrary> cublas_;
+};
+
+// conv2d.cpp
+std::shared_ptr<CudnnLibrary> load_cudnn(const CudaContext& context);
+std::string describe_cudnn();  // such as "cuDNN 9.19.0"
+// linear.cpp
+std::shared_ptr<CublasLibrary> load_cublas();
+std::string describe_cublas();  // such as "cuBLASLt 13.1.0"
+
+// The workspace of ops that have no plan; the constructor reserves it.
+void reserve_softmax(CudaContext& context);         // softmax.cu
+void reserve_sum_of_squares(CudaContext& context);  // elementwise.cu
+
+}  // namespace ddp
