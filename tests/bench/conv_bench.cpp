@@ -8,9 +8,9 @@
 #include "device/buffer.h"
 #include "device/cpu/device.h"
 #include "ops/cpu/conv2d.h"
-#include "ops/cpu/lane_kernels.h"
 #include "ops/cpu/layout.h"
 #include "ops/cpu/ops.h"
+#include "ops/cpu/simd/kernels.h"
 
 #include <fmt/format.h>
 
@@ -86,8 +86,8 @@ struct Layer {
 };
 
 // GFLOP/s of multiply-adds on registers and L1 cache only: one tile of our kernel over a short run.
-double peak(int rounds) {
-  const int lanes = widest_lanes();
+double peak(const Kernels& kernels, int rounds) {
+  const int lanes = kernels.widest_lanes;
   alignas(64) static float x[5 * 16 * 16], y[5 * 5 * 16], w[16 * kTile];
   LaneSum sum{.x = x,
               .x_pixel = lanes,
@@ -108,7 +108,7 @@ double peak(int rounds) {
   double best = 0;
   for (int i = 0; i < rounds; ++i)
     best = std::max(best, 20 * 2.0 * 500 * 16 * 25 * lanes / seconds([&] {
-                            for (int k = 0; k < 20; ++k) lane_kernels(lanes).sum(sum);
+                            for (int k = 0; k < 20; ++k) kernels.lanes(lanes).sum(sum);
                           }) / 1e9);
   return best;
 }
@@ -117,7 +117,7 @@ void compare(Device& device, const char* name, const Conv2dDesc& base, int64_t n
   const Workers workers{device, 1};
   const int64_t sizes[] = {n};
   Conv2dDesc desc = base;
-  desc.input_format = Format::batch_interleaved(choose_lanes(sizes));
+  desc.input_format = Format::batch_interleaved(choose_lanes(workers, sizes));
   Layer own(device, desc, n, make_lane_conv2d(workers, desc));
   desc.input_format = {};
   Layer peer(device, desc, n, make_dnnl_conv2d(workers, {}, desc, sizes));
@@ -273,7 +273,7 @@ void lenet(Device& device, int64_t n, int rounds) {
 void run(int rounds) {
   const auto device = make_cpu_device();
   const auto ops = make_cpu_ops(*device, {});  // sets the number of threads
-  const double fma = peak(50 * rounds), best = resnet(*device, 64, rounds);
+  const double fma = peak(kernels_of(best_instruction_set()), 50 * rounds), best = resnet(*device, 64, rounds);
   fmt::print("\n{}, one thread: multiply-adds {:.1f} GFLOP/s, best direct 3x3 convolution {:.1f}\n\n", device->name(),
              fma, best);
   const Conv2dDesc first{.input = {26, 26, 1}, .input_format = {}, .out_channels = 20, .window = {3}, .relu = true};

@@ -1,5 +1,4 @@
 #include "core/error.h"
-#include "ops/cpu/lane_kernels.h"
 #include "tests/ops/expected.h"
 
 #include <fmt/format.h>
@@ -27,7 +26,6 @@ TEST_P(LinearTest, AgreesWithTheReference) {
                      {c.n, {1, 1, c.out}}, random_values(desc.in_features * c.out, 2), true, dtype);
     for (const Format from : kAllFormats)
       for (const int threads : {1, 2}) {
-        if (from.kind == Format::Kind::batch_interleaved && from.block > widest_lanes()) continue;
         SCOPED_TRACE(fmt::format("{}, format {}, block {}, {} threads", name_of(dtype), static_cast<int>(from.kind),
                                  from.block, threads));
         const auto ops = make_cpu_ops(*device, config_of(dtype, threads));

@@ -3,7 +3,6 @@
 #include "ops/cpu/activation.h"
 #include "ops/cpu/cpu_ops.h"
 #include "ops/cpu/rows.h"
-#include "ops/cpu/stream_kernels.h"
 #include "ops/functors.h"
 
 #include <algorithm>
@@ -24,7 +23,7 @@ class CpuBatchNorm final : public BatchNorm {
       : workers_(workers),
         desc_(desc),
         type_(activations),
-        kernels_(activation_kernels(activations)),
+        kernels_(workers.kernels.activations(activations).norm),
         rows_(desc.input, desc.format),
         max_batch_(batch_sizes.empty() ? 0 : *std::max_element(batch_sizes.begin(), batch_sizes.end())),
         statistics_(workers.device, sizeof(float) * kStatistics * rows_.columns()) {
@@ -45,12 +44,12 @@ class CpuBatchNorm final : public BatchNorm {
     workers_.each(rows_.items(n), [&](int64_t item) {
       float* partial = clear_partial(item);
       rows_.each_run(item, n, [&](int64_t at, int64_t rows, int64_t column) {
-        kernels_.norm_sum({.x = element(x, at),
-                           .rows = rows,
-                           .width = rows_.width(),
-                           .center = statistic(kCenter) + column,
-                           .s1 = partial + column,
-                           .s2 = partial + rows_.columns() + column});
+        kernels_.sum({.x = element(x, at),
+                      .rows = rows,
+                      .width = rows_.width(),
+                      .center = statistic(kCenter) + column,
+                      .s1 = partial + column,
+                      .s2 = partial + rows_.columns() + column});
       });
     });
     add_partials(n, sums);
@@ -84,15 +83,15 @@ class CpuBatchNorm final : public BatchNorm {
     workers_.each(rows_.items(n), [&](int64_t item) {
       float* partial = clear_partial(item);
       rows_.each_run(item, n, [&](int64_t at, int64_t rows, int64_t column) {
-        kernels_.norm_backward_sum({.x = element(x, at),
-                                    .y = desc_.relu ? element(y, at) : nullptr,
-                                    .more = more.data ? element(more, at) : nullptr,
-                                    .dy = element(dy, at),
-                                    .rows = rows,
-                                    .width = rows_.width(),
-                                    .mean = statistic(kMean) + column,
-                                    .t1 = partial + column,
-                                    .t2 = partial + rows_.columns() + column});
+        kernels_.backward_sum({.x = element(x, at),
+                               .y = desc_.relu ? element(y, at) : nullptr,
+                               .more = more.data ? element(more, at) : nullptr,
+                               .dy = element(dy, at),
+                               .rows = rows,
+                               .width = rows_.width(),
+                               .mean = statistic(kMean) + column,
+                               .t1 = partial + column,
+                               .t2 = partial + rows_.columns() + column});
       });
     });
     add_partials(n, sums);
@@ -109,16 +108,16 @@ class CpuBatchNorm final : public BatchNorm {
     fill_columns(kMeanT2, [&](int64_t c) { return sums[desc_.input.c + c] / count; });
     workers_.each(rows_.items(n), [&](int64_t item) {
       rows_.each_run(item, n, [&](int64_t at, int64_t rows, int64_t column) {
-        kernels_.norm_backward({.x = element(x, at),
-                                .dy = element(dy, at),
-                                .dx = element(dx, at),
-                                .rows = rows,
-                                .width = rows_.width(),
-                                .mean = statistic(kMean) + column,
-                                .inverse_deviation = statistic(kInverseDeviation) + column,
-                                .factor = statistic(kFactor) + column,
-                                .mean_t1 = statistic(kMeanT1) + column,
-                                .mean_t2 = statistic(kMeanT2) + column});
+        kernels_.backward({.x = element(x, at),
+                           .dy = element(dy, at),
+                           .dx = element(dx, at),
+                           .rows = rows,
+                           .width = rows_.width(),
+                           .mean = statistic(kMean) + column,
+                           .inverse_deviation = statistic(kInverseDeviation) + column,
+                           .factor = statistic(kFactor) + column,
+                           .mean_t1 = statistic(kMeanT1) + column,
+                           .mean_t2 = statistic(kMeanT2) + column});
         if (rows_.ragged(item, n)) clear_lanes(dx, at, rows * desc_.input.c);
       });
     });
@@ -135,15 +134,15 @@ class CpuBatchNorm final : public BatchNorm {
     fill_columns(kShift, [&](int64_t c) { return shift_ ? shift_[c] : 0.0f; });
     workers_.each(rows_.items(n), [&](int64_t item) {
       rows_.each_run(item, n, [&](int64_t at, int64_t rows, int64_t column) {
-        kernels_.norm_forward({.x = element(x, at),
-                               .skip = desc_.add ? element(skip, at) : nullptr,
-                               .y = element(y, at),
-                               .rows = rows,
-                               .width = rows_.width(),
-                               .mean = mean + column,
-                               .factor = statistic(kFactor) + column,
-                               .shift = statistic(kShift) + column,
-                               .relu = desc_.relu});
+        kernels_.forward({.x = element(x, at),
+                          .skip = desc_.add ? element(skip, at) : nullptr,
+                          .y = element(y, at),
+                          .rows = rows,
+                          .width = rows_.width(),
+                          .mean = mean + column,
+                          .factor = statistic(kFactor) + column,
+                          .shift = statistic(kShift) + column,
+                          .relu = desc_.relu});
       });
     });
   }
@@ -196,7 +195,7 @@ class CpuBatchNorm final : public BatchNorm {
   Workers workers_;
   BatchNormDesc desc_;
   DType type_;
-  const ActivationKernels& kernels_;
+  const NormKernels& kernels_;
   Rows rows_;
   int64_t max_batch_;  // samples
   Buffer statistics_;  // [Statistic][column]

@@ -26,7 +26,7 @@ bool suits_winograd(const Conv2dDesc& desc, int64_t n) {
 }
 
 Format CpuOps::input_format(const Conv2dDesc* first, std::span<const int64_t> batch_sizes) const {
-  return first && uses_lanes(*first) ? Format::batch_interleaved(choose_lanes(batch_sizes)) : Format{};
+  return first && uses_lanes(*first) ? Format::batch_interleaved(choose_lanes(workers_, batch_sizes)) : Format{};
 }
 
 std::unique_ptr<Conv2d> CpuOps::conv2d(const Conv2dDesc& desc, std::span<const int64_t> batch_sizes) {

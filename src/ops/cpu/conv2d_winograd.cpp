@@ -2,8 +2,8 @@
 
 #include "core/error.h"
 #include "device/buffer.h"
-#include "ops/cpu/conv2d_winograd_kernels.h"
 #include "ops/cpu/layout.h"
+#include "ops/cpu/simd/winograd_kernels.h"
 
 #include <algorithm>
 #include <utility>

@@ -4,7 +4,6 @@
 #include "ops/cpu/activation.h"
 #include "ops/cpu/cpu_ops.h"
 #include "ops/cpu/layout.h"
-#include "ops/cpu/stream_kernels.h"
 #include "ops/functors.h"
 
 #include <algorithm>
@@ -68,7 +67,7 @@ void CpuOps::normalize(const DeviceBatch& batch, const ImageShape& image, const 
 
 void CpuOps::relu(const Tensor& x, const Tensor& y) {
   expect_alike(x, y);
-  const ActivationKernels& kernels = activation_kernels(x.dtype);
+  const ElementwiseKernels& kernels = workers_.kernels.activations(x.dtype).elementwise;
   workers_.spans(x.stored(),
                  [&](int64_t first, int64_t end) { kernels.relu(element(x, first), element(y, first), end - first); });
 }
@@ -76,7 +75,7 @@ void CpuOps::relu(const Tensor& x, const Tensor& y) {
 void relu_backward(const Workers& workers, const Tensor& y, const Tensor& dy, const Tensor& dx) {
   expect_alike(y, dy);
   expect_alike(y, dx);
-  const ActivationKernels& kernels = activation_kernels(y.dtype);
+  const ElementwiseKernels& kernels = workers.kernels.activations(y.dtype).elementwise;
   workers.spans(y.stored(), [&](int64_t first, int64_t end) {
     kernels.relu_backward(element(y, first), element(dy, first), element(dx, first), end - first);
   });
@@ -89,14 +88,14 @@ void CpuOps::relu_backward(const Tensor& y, const Tensor& dy, const Tensor& dx) 
 void CpuOps::add(const Tensor& a, const Tensor& b, const Tensor& y) {
   expect_alike(a, y);
   expect_alike(b, y);
-  const ActivationKernels& kernels = activation_kernels(y.dtype);
+  const ElementwiseKernels& kernels = workers_.kernels.activations(y.dtype).elementwise;
   workers_.spans(y.stored(), [&](int64_t first, int64_t end) {
     kernels.add(element(a, first), element(b, first), element(y, first), end - first);
   });
 }
 
 void CpuOps::flag_nonfinite(const float* values, int64_t count, float mark, float* flag) {
-  const FloatKernels& kernels = stream_kernels().floats;
+  const FlatKernels& kernels = workers_.kernels.flat;
   std::atomic<bool> found = false;
   workers_.spans(count, [&](int64_t first, int64_t end) {
     if (kernels.any_nonfinite(values + first, end - first)) found.store(true, std::memory_order_relaxed);
@@ -105,7 +104,7 @@ void CpuOps::flag_nonfinite(const float* values, int64_t count, float mark, floa
 }
 
 void CpuOps::copy_or_add(const float* from, float* to, int64_t count, Gradient mode) {
-  const FloatKernels& kernels = stream_kernels().floats;
+  const FlatKernels& kernels = workers_.kernels.flat;
   workers_.spans(count, [&](int64_t first, int64_t end) {
     if (mode == Gradient::add)
       kernels.add(from + first, to + first, end - first);
@@ -115,14 +114,14 @@ void CpuOps::copy_or_add(const float* from, float* to, int64_t count, Gradient m
 }
 
 void CpuOps::to_bf16(const float* from, void* to, int64_t count) {
-  const FloatKernels& kernels = stream_kernels().floats;
+  const FlatKernels& kernels = workers_.kernels.flat;
   workers_.spans(count, [&](int64_t first, int64_t end) {
     kernels.to_bf16(from + first, static_cast<uint16_t*>(to) + first, end - first);
   });
 }
 
 void CpuOps::from_bf16(const void* from, float* to, int64_t count) {
-  const FloatKernels& kernels = stream_kernels().floats;
+  const FlatKernels& kernels = workers_.kernels.flat;
   workers_.spans(count, [&](int64_t first, int64_t end) {
     kernels.from_bf16(static_cast<const uint16_t*>(from) + first, to + first, end - first);
   });
@@ -131,7 +130,7 @@ void CpuOps::from_bf16(const void* from, float* to, int64_t count) {
 // The split into at most kItems pieces depends on the count only, and their sums are added in order.
 void CpuOps::sum_of_squares(const float* values, int64_t count, float* sum, Gradient mode) {
   constexpr int64_t kItems = 1024, kPiece = 16384;
-  const FloatKernels& kernels = stream_kernels().floats;
+  const FlatKernels& kernels = workers_.kernels.flat;
   const int64_t piece = std::max(kPiece, ceil_div(count, kItems)), items = ceil_div(count, piece);
   std::array<double, kItems> partial;
   workers_.each(items, [&](int64_t item) {

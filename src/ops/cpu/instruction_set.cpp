@@ -1,9 +1,30 @@
 #include "ops/cpu/instruction_set.h"
 
+#include "core/error.h"
+#include "ops/cpu/simd/kernels.h"
+
 namespace ddp {
 
+namespace base {
+extern const Kernels kKernels;
+}
+namespace v3 {
+extern const Kernels kKernels;
+}
+namespace v4 {
+extern const Kernels kKernels;
+}
+
+const char* name_of(InstructionSet set) {
+  return set == InstructionSet::v4 ? "v4" : set == InstructionSet::v3 ? "v3" : "base";
+}
+
+void require_instruction_set(InstructionSet set, InstructionSet best) {
+  require(set <= best, Exit::device, "--cpu-isa {}: this processor has {} at most", name_of(set), name_of(best));
+}
+
 #ifdef DDP_X86_KERNELS
-InstructionSet instruction_set() {
+InstructionSet best_instruction_set() {
   const auto has_v4 = [] {
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
@@ -15,8 +36,30 @@ InstructionSet instruction_set() {
   };
   return has_v4() ? InstructionSet::v4 : has_v3() ? InstructionSet::v3 : InstructionSet::base;
 }
+
+const Kernels& kernels_of(InstructionSet set) {
+  require_instruction_set(set, best_instruction_set());
+  switch (set) {
+    case InstructionSet::v4: return v4::kKernels;
+    case InstructionSet::v3: return v3::kKernels;
+    case InstructionSet::base: break;
+  }
+  return base::kKernels;
+}
 #else
-InstructionSet instruction_set() { return InstructionSet::base; }
+InstructionSet best_instruction_set() { return InstructionSet::base; }
+
+const Kernels& kernels_of(InstructionSet set) {
+  require_instruction_set(set, best_instruction_set());
+  return base::kKernels;
+}
 #endif
+
+const ActivationKernels& Kernels::activations(DType type) const { return type == DType::bf16 ? bf16 : f32; }
+
+const LaneKernels& Kernels::lanes(int count) const {
+  DDP_EXPECT(count == 8 || count == 16);
+  return count == 16 ? lanes16 : lanes8;
+}
 
 }  // namespace ddp

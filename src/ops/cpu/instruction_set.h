@@ -1,10 +1,18 @@
-// The x86-64 level of this processor. Kernels are compiled for each level; the program selects one when it starts.
+// The instruction sets that our kernels are compiled for, as levels of x86-64. Other processors have `base` only.
 #pragma once
+
+#include <cstdint>
 
 namespace ddp {
 
-enum class InstructionSet { base, v3, v4 };  // v3: AVX2 and FMA; v4: AVX-512
+enum class InstructionSet : uint8_t { base, v3, v4 };  // v3: AVX2 and FMA; v4: AVX-512
 
-InstructionSet instruction_set();
+const char* name_of(InstructionSet set);
+
+// The largest set of this processor. A processor has all smaller ones too.
+InstructionSet best_instruction_set();
+
+// Throws Error(Exit::device) if `set` is larger than `best`.
+void require_instruction_set(InstructionSet set, InstructionSet best);
 
 }  // namespace ddp

@@ -1,7 +1,6 @@
 #include "core/error.h"
 #include "device/buffer.h"
 #include "ops/cpu/conv2d.h"
-#include "ops/cpu/lane_kernels.h"
 #include "ops/cpu/layout.h"
 
 #include <algorithm>
@@ -10,11 +9,6 @@ namespace ddp {
 namespace {
 
 constexpr int64_t kPieceFloats = 64 * 1024;  // floats of the output; they fit in the L2 cache
-
-struct Interval {
-  int64_t first, end;
-  int64_t size() const { return std::max<int64_t>(0, end - first); }
-};
 
 // The outputs j in [0, outputs) whose input j*stride + offset is in [0, inputs).
 Interval valid_outputs(int64_t outputs, int64_t inputs, int64_t stride, int64_t offset) {
@@ -36,7 +30,7 @@ class LaneConv2d final : public Conv2d {
         desc_(desc),
         out_(conv2d_output(desc)),
         lanes_(desc.input_format.block),
-        kernels_(lane_kernels(lanes_)),
+        kernels_(workers.kernels.lanes(lanes_)),
         piece_(std::clamp<int64_t>(kPieceFloats / std::max<int64_t>(1, out_.w * out_.c * lanes_), 1, out_.h)),
         forward_weights_(workers.device, sizeof(float) * ceil_div(out_.c, kTile) * kTile * taps() * desc.input.c),
         weight_sums_(workers.device, sizeof(float) * out_.c * taps() * desc.input.c * lanes_) {

@@ -3,7 +3,6 @@
 #include "core/bf16.h"
 #include "core/error.h"
 #include "ops/cpu/cpu_ops.h"
-#include "ops/cpu/lane_kernels.h"
 
 #include <algorithm>
 #include <type_traits>
@@ -123,8 +122,8 @@ bool is_dense(const Tensor& t) {
          (t.format.kind == Format::Kind::blocked_channels && h * w == 1 && c % t.format.block == 0);
 }
 
-int choose_lanes(std::span<const int64_t> batch_sizes) {
-  if (batch_sizes.empty() || widest_lanes() == 8) return 8;
+int choose_lanes(const Workers& workers, std::span<const int64_t> batch_sizes) {
+  if (batch_sizes.empty() || workers.kernels.widest_lanes == 8) return 8;
   const int64_t n = *std::max_element(batch_sizes.begin(), batch_sizes.end());
   return 10 * 16 * ceil_div(n, 16) <= 11 * 8 * ceil_div(n, 8) ? 16 : 8;
 }

@@ -1,4 +1,4 @@
-// Conversions between formats, and the number of lanes.
+// Conversions between formats, the number of lanes, and index arithmetic of several ops.
 #pragma once
 
 #include "device/tensor.h"
@@ -11,8 +11,14 @@ namespace ddp {
 
 inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// The number of lanes: 16 if the processor has AVX-512 and the largest batch fills 16 nearly as well as 8, else 8.
-int choose_lanes(std::span<const int64_t> batch_sizes);
+// The indices from `first` up to, but not including, `end`.
+struct Interval {
+  int64_t first, end;
+  int64_t size() const { return end > first ? end - first : 0; }
+};
+
+// The number of lanes: 16 if the kernels are for AVX-512 and the largest batch fills 16 nearly as well as 8, else 8.
+int choose_lanes(const Workers& workers, std::span<const int64_t> batch_sizes);
 
 // Whether the memory is the same as in the dense format. This includes full blocks of channels with one position.
 bool is_dense(const Tensor& t);

@@ -1,7 +1,6 @@
 #include "core/error.h"
 #include "device/buffer.h"
 #include "ops/cpu/cpu_ops.h"
-#include "ops/cpu/lane_kernels.h"
 #include "ops/cpu/layout.h"
 
 #include <algorithm>
@@ -23,12 +22,12 @@ class LaneLinear final : public Linear {
         in_(desc.in_features),
         out_(desc.out_features),
         lanes_(desc.input_format.kind == Format::Kind::batch_interleaved ? desc.input_format.block
-                                                                         : choose_lanes(batch_sizes)),
+                                                                         : choose_lanes(workers, batch_sizes)),
         x_staged_(activations != DType::f32 || desc.input_format.kind != Format::Kind::batch_interleaved),
         y_staged_(activations != DType::f32),
         max_batch_(batch_sizes.empty() ? 0 : *std::max_element(batch_sizes.begin(), batch_sizes.end())),
         row_(ceil_div(in_, lanes_) * lanes_),
-        kernels_(lane_kernels(lanes_)) {
+        kernels_(workers.kernels.lanes(lanes_)) {
     Device& device = workers.device;
     const int64_t padded = ceil_div(max_batch_, lanes_) * lanes_;
     const auto floats = [&](int64_t count) { return Buffer(device, sizeof(float) * count); };

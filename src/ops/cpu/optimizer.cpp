@@ -1,8 +1,6 @@
 #include "core/error.h"
 #include "ops/cpu/cpu_ops.h"
 #include "ops/cpu/layout.h"
-#include "ops/cpu/optimizer_kernels.h"
-#include "ops/cpu/stream_kernels.h"
 
 #include <algorithm>
 #include <cmath>
@@ -17,8 +15,8 @@ class CpuOptimizer final : public OptimizerOp {
   CpuOptimizer(const Workers& workers, const OptimizerDesc& desc, std::span<const OptimizerTensor> tensors)
       : workers_(workers),
         desc_(desc),
-        rules_(optimizer_kernels()),
-        floats_(stream_kernels().floats),
+        rules_(workers.kernels.optimizer),
+        flat_(workers.kernels.flat),
         tensors_(tensors.begin(), tensors.end()),
         rate_factors_(tensors.size(), 1.0f) {
     for (size_t t = 1; t < tensors_.size(); ++t)
@@ -84,8 +82,8 @@ class CpuOptimizer final : public OptimizerOp {
     DDP_EXPECT(tensors_.empty() || (part.begin == 0 && part.count >= tensors_.back().offset + tensors_.back().count));
     workers_.each(static_cast<int64_t>(pieces_.size()), [&](int64_t i) {
       Piece& piece = pieces_[i];
-      piece.weights = floats_.sum_of_squares(part.weights + piece.offset, piece.count);
-      piece.gradients = floats_.sum_of_squares(part.gradients + piece.offset, piece.count);
+      piece.weights = flat_.sum_of_squares(part.weights + piece.offset, piece.count);
+      piece.gradients = flat_.sum_of_squares(part.gradients + piece.offset, piece.count);
     });
     const LarsFactorOf<double> factor{desc_.trust, desc_.weight_decay, s.gradient_scale};
     for (size_t t = 0; t < tensors_.size(); ++t) {
@@ -101,7 +99,7 @@ class CpuOptimizer final : public OptimizerOp {
   Workers workers_;
   OptimizerDesc desc_;
   const OptimizerKernels& rules_;
-  const FloatKernels& floats_;
+  const FlatKernels& flat_;
   std::vector<OptimizerTensor> tensors_;
   std::vector<float> rate_factors_;   // one per tensor
   std::vector<Piece> pieces_;         // lars: pieces of all tensors

@@ -104,7 +104,8 @@ class ThreadPool {
   std::vector<std::thread> threads_;
 };
 
-Workers::Workers(Device& device_of_rank, int thread_count) : device(device_of_rank), threads(thread_count) {
+Workers::Workers(Device& device_of_rank, int thread_count, InstructionSet set)
+    : device(device_of_rank), threads(thread_count), kernels(kernels_of(set)) {
   if (threads > 1) pool_ = std::make_shared<ThreadPool>(threads - 1);
 }
 

@@ -1,8 +1,10 @@
-// Runs independent items on the threads of a rank. Items write to different places, so the result does not depend on
-// which thread runs an item. The calling thread works too, and polls the device after each of its items.
+// The threads of a rank, and the kernels that they run. Runs independent items on the threads. Items write to different
+// places, so the result does not depend on which thread runs an item. The calling thread works too, and polls the
+// device after each of its items.
 #pragma once
 
 #include "device/device.h"
+#include "ops/cpu/simd/kernels.h"
 
 #include <cstdint>
 #include <memory>
@@ -14,10 +16,11 @@ class ThreadPool;
 
 // Copies share their threads. One call at a time. With one thread, no other thread is started.
 struct Workers {
-  Workers(Device& device_of_rank, int thread_count);
+  Workers(Device& device_of_rank, int thread_count, InstructionSet set = best_instruction_set());
 
   Device& device;
   int threads;
+  const Kernels& kernels;
 
   // Calls item(i) for i in [0, count) and waits for all items. Items must not throw. An error of a poll is rethrown at
   // the end.

@@ -2,17 +2,11 @@
 #include "ops/cpu/activation.h"
 #include "ops/cpu/cpu_ops.h"
 #include "ops/cpu/layout.h"
-#include "ops/cpu/stream_kernels.h"
 
 #include <algorithm>
 
 namespace ddp {
 namespace {
-
-struct Interval {
-  int64_t first, end;
-  int64_t size() const { return end - first; }
-};
 
 // Windows along one axis of an image. A global average has one window, of the size of the image.
 struct Axis {
@@ -39,7 +33,7 @@ class CpuPool2d final : public Pool2d {
       : workers_(workers),
         desc_(desc),
         type_(activations),
-        kernels_(activation_kernels(activations)),
+        kernels_(workers.kernels.activations(activations).pool),
         out_(pool2d_output(desc)) {
     const auto& [kernel, stride, padding] = desc.window;
     if (desc.kind == Pool2dDesc::Kind::global_average) {
@@ -61,7 +55,7 @@ class CpuPool2d final : public Pool2d {
 
   void forward(const Tensor& x, const Tensor& y) override {
     check(x, y);
-    const auto pool = maximum() ? kernels_.pool_maximum : kernels_.pool_average;
+    const auto pool = maximum() ? kernels_.maximum : kernels_.average;
     workers_.each(planes(y) * out_.h, [&](int64_t item) {
       const int64_t plane = item / out_.h;
       const Interval h = rows_.inputs_of(item % out_.h);
@@ -89,32 +83,32 @@ class CpuPool2d final : public Pool2d {
         const Interval j = columns_.outputs_of(w);
         const int64_t to = item * desc_.input.w + w;
         if (maximum())
-          kernels_.pool_maximum_gradient({.x = at(x, plane * desc_.input.h * desc_.input.w),
-                                          .y = at(y, plane * out_.h * out_.w),
-                                          .dy = at(dy, plane * out_.h * out_.w),
-                                          .dx = at(dx, to),
-                                          .h = h,
-                                          .w = w,
-                                          .i0 = i.first,
-                                          .i1 = i.end,
-                                          .j0 = j.first,
-                                          .j1 = j.end,
-                                          .kernel = desc_.window.kernel,
-                                          .stride = desc_.window.stride,
-                                          .top = desc_.window.padding.top,
-                                          .left = desc_.window.padding.left,
-                                          .row_of_x = desc_.input.w,
-                                          .row_of_y = out_.w,
-                                          .width = inner_});
+          kernels_.maximum_gradient({.x = at(x, plane * desc_.input.h * desc_.input.w),
+                                     .y = at(y, plane * out_.h * out_.w),
+                                     .dy = at(dy, plane * out_.h * out_.w),
+                                     .dx = at(dx, to),
+                                     .h = h,
+                                     .w = w,
+                                     .i0 = i.first,
+                                     .i1 = i.end,
+                                     .j0 = j.first,
+                                     .j1 = j.end,
+                                     .kernel = desc_.window.kernel,
+                                     .stride = desc_.window.stride,
+                                     .top = desc_.window.padding.top,
+                                     .left = desc_.window.padding.left,
+                                     .row_of_x = desc_.input.w,
+                                     .row_of_y = out_.w,
+                                     .width = inner_});
         else
-          kernels_.pool_average({.x = at(dy, (plane * out_.h + i.first) * out_.w + j.first),
-                                 .row = out_.w * inner_,
-                                 .column = inner_,
-                                 .rows = i.size(),
-                                 .columns = j.size(),
-                                 .width = inner_,
-                                 .scale = scale(),
-                                 .y = at(dx, to)});
+          kernels_.average({.x = at(dy, (plane * out_.h + i.first) * out_.w + j.first),
+                            .row = out_.w * inner_,
+                            .column = inner_,
+                            .rows = i.size(),
+                            .columns = j.size(),
+                            .width = inner_,
+                            .scale = scale(),
+                            .y = at(dx, to)});
       }
     });
   }
@@ -132,7 +126,7 @@ class CpuPool2d final : public Pool2d {
   Workers workers_;
   Pool2dDesc desc_;
   DType type_;
-  const ActivationKernels& kernels_;
+  const PoolKernels& kernels_;
   ImageShape out_;
   Axis rows_{}, columns_{};
   int64_t inner_ = 1;

@@ -1,5 +1,5 @@
-// The inner loops over batch-interleaved activations (device/format.h), compiled once for each instruction set. Strides
-// are in floats. Files for different instruction sets include this header: do not define inline functions in it.
+// The inner loops over batch-interleaved activations (device/format.h). Strides are in floats. Do not define inline
+// functions here (kernels.h).
 #pragma once
 
 namespace ddp {
@@ -55,10 +55,5 @@ struct LaneKernels {
   // out[i] = sum over the lanes of sums[i]; with `add`, out[i] += this sum.
   void (*sum_lanes)(const float* sums, long count, float* out, bool add);
 };
-
-// 16 if the processor has AVX-512, else 8.
-int widest_lanes();
-// The fastest kernels of this processor for 8 or 16 lanes.
-const LaneKernels& lane_kernels(int lanes);
 
 }  // namespace ddp

@@ -1,8 +1,8 @@
 // Pooling of one position at a time. Vectors run over channels, lanes or both.
-#include "ops/cpu/stream_kernels.h"
-#include "ops/cpu/values.h"
+#include "ops/cpu/simd/tables.h"
+#include "ops/cpu/simd/vectors.h"
 
-namespace ddp {
+namespace ddp::DDP_ISA {
 namespace {
 
 template <class T>
@@ -63,5 +63,11 @@ void pool_maximum_gradient(const PoolMaximumGradient& a) {
   });
 }
 
+template <class T>
+constexpr PoolKernels kPool = {pool_average<T>, pool_maximum<T>, pool_maximum_gradient<T>};
+
 }  // namespace
-}  // namespace ddp
+
+const PoolKernels kPoolF32 = kPool<float>, kPoolBf16 = kPool<uint16_t>;
+
+}  // namespace ddp::DDP_ISA

@@ -1,8 +1,8 @@
 // One pass over contiguous values: activations of any format, and flat buffers.
-#include "ops/cpu/stream_kernels.h"
-#include "ops/cpu/values.h"
+#include "ops/cpu/simd/tables.h"
+#include "ops/cpu/simd/vectors.h"
 
-namespace ddp {
+namespace ddp::DDP_ISA {
 namespace {
 
 template <class T>
@@ -68,5 +68,12 @@ bool any_nonfinite(const float* values, long count) {
   return any != 0;
 }
 
+template <class T>
+constexpr ElementwiseKernels kElementwise = {relu_of<T>, relu_backward<T>, add<T>};
+
 }  // namespace
-}  // namespace ddp
+
+const ElementwiseKernels kElementwiseF32 = kElementwise<float>, kElementwiseBf16 = kElementwise<uint16_t>;
+const FlatKernels kFlat = {add_floats, to_bf16, from_bf16, sum_of_squares, any_nonfinite};
+
+}  // namespace ddp::DDP_ISA

@@ -1,5 +1,4 @@
-// The inner loops of conv2d_winograd.h, compiled for AVX512_BF16. Files for different instruction sets include this
-// header: do not define inline functions in it.
+// The inner loops of conv2d_winograd.h, compiled for AVX512_BF16 only. Do not define inline functions here (kernels.h).
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include "ops/cpu/conv2d_winograd_kernels.h"
+#include "ops/cpu/simd/winograd_kernels.h"
 
 #include <immintrin.h>
 

@@ -1,8 +1,8 @@
-// One file per instruction set includes this file. It is compiled without fused multiply-add, so all versions give the
-// same bits. This costs no time, because memory bandwidth limits these loops.
-#include "ops/cpu/optimizer_kernels.h"
+// This file is compiled without fused multiply-add, so all sets give the same bits. This costs no time, because memory
+// bandwidth limits these loops.
+#include "ops/cpu/simd/tables.h"
 
-namespace ddp {
+namespace ddp::DDP_ISA {
 namespace {
 
 void sgd(const SgdRule& given, float* w, const float* g, float decay, long count) {
@@ -29,7 +29,8 @@ void lars(const LarsRule& given, float* w, const float* g, float* m, float decay
   for (long i = 0; i < count; ++i) rule(w[i], g[i], m[i], decay, rate_factor);
 }
 
-constexpr OptimizerKernels kKernels = {sgd, sgd_momentum, adam, lars};
-
 }  // namespace
-}  // namespace ddp
+
+const OptimizerKernels kOptimizer = {sgd, sgd_momentum, adam, lars};
+
+}  // namespace ddp::DDP_ISA

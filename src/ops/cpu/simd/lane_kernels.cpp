@@ -1,35 +1,34 @@
-// One file per instruction set includes this file. It defines kMaxPixels and kMaxTaps, which its registers can hold.
-//
 // Vectors run over samples, so weights are broadcast scalars, and all channel counts are equally efficient. `sum` keeps
 // kTile x P accumulators in registers; each step loads P vectors and broadcasts kTile weights for kTile * P
 // multiply-adds. `weight_gradient` keeps kTile x Q accumulators (outputs x taps of a kernel row) over a piece of a
 // block of samples, and then adds them to vectors of sums. The lanes are summed once, after all blocks.
-#include "ops/cpu/lane_kernels.h"
+#include "ops/cpu/simd/tables.h"
+#include "ops/cpu/simd/vectors.h"
 
-namespace ddp {
+namespace ddp::DDP_ISA {
 namespace {
 
-template <int L>
-struct Lanes {
-  typedef float Vector __attribute__((vector_size(L * 4)));
-  typedef float Loose __attribute__((vector_size(L * 4), aligned(4), may_alias));
+// Accumulators that the registers of each set can hold.
+#if defined(__AVX512F__)
+constexpr int kMaxPixels = 5, kMaxTaps = 5;
+#elif defined(__AVX2__)
+constexpr int kMaxPixels = 2, kMaxTaps = 2;
+#else
+constexpr int kMaxPixels = 1, kMaxTaps = 1;
+#endif
 
-  static inline Vector load(const float* p) { return *reinterpret_cast<const Loose*>(p); }
-  static inline void store(float* p, const Vector& v) { *reinterpret_cast<Loose*>(p) = v; }
-};
-
-inline float total(const Lanes<4>::Vector& v) { return (v[0] + v[2]) + (v[1] + v[3]); }
-inline float total(const Lanes<8>::Vector& v) {
+inline float total(const Vector<4>& v) { return (v[0] + v[2]) + (v[1] + v[3]); }
+inline float total(const Vector<8>& v) {
   return total(__builtin_shufflevector(v, v, 0, 1, 2, 3) + __builtin_shufflevector(v, v, 4, 5, 6, 7));
 }
-inline float total(const Lanes<16>::Vector& v) {
+inline float total(const Vector<16>& v) {
   return total(__builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7) +
                __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15));
 }
 
 template <int L, int P>
 void sum_tile(const LaneSum& a, const float* x, float* y) {
-  using V = typename Lanes<L>::Vector;
+  using V = Vector<L>;
   V sum[kTile][P] = {};
   const long x_pixel = a.x_pixel, x_step = a.x_step, count = a.count;
   for (long s = 0; s < a.segments; ++s) {
@@ -38,7 +37,7 @@ void sum_tile(const LaneSum& a, const float* x, float* y) {
     for (long k = 0; k < count; ++k, xs += x_step, ws += kTile) {
       V v[P];
 #pragma GCC unroll 8
-      for (int p = 0; p < P; ++p) v[p] = Lanes<L>::load(xs + p * x_pixel);
+      for (int p = 0; p < P; ++p) v[p] = load<L>(xs + p * x_pixel);
 #pragma GCC unroll 8
       for (int r = 0; r < kTile; ++r) {
 #pragma GCC unroll 8
@@ -54,9 +53,9 @@ void sum_tile(const LaneSum& a, const float* x, float* y) {
     for (int p = 0; p < P; ++p) {
       float* to = y + p * a.y_pixel + r * a.y_row;
       V v = sum[r][p] + bias;
-      if (a.add) v += Lanes<L>::load(to);
+      if (a.add) v += load<L>(to);
       if (a.relu) v = v > 0.0f ? v : V{};
-      Lanes<L>::store(to, v);
+      store<L>(to, v);
     }
   }
 }
@@ -80,7 +79,7 @@ void sum(const LaneSum& a) {
 
 template <int L, int R, int Q>
 void weight_tile(const LaneWeightGradient& a, long out) {
-  using V = typename Lanes<L>::Vector;
+  using V = Vector<L>;
   V sum[R][Q] = {};
   for (long i = 0; i < a.rows; ++i) {
     const float* x = a.x + i * a.x_row;
@@ -88,10 +87,10 @@ void weight_tile(const LaneWeightGradient& a, long out) {
     for (long j = 0; j < a.columns; ++j, x += a.x_column, dy += a.dy_column) {
       V v[Q];
 #pragma GCC unroll 8
-      for (int q = 0; q < Q; ++q) v[q] = Lanes<L>::load(x + q * L);
+      for (int q = 0; q < Q; ++q) v[q] = load<L>(x + q * L);
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r) {
-        const V d = Lanes<L>::load(dy + r * L);
+        const V d = load<L>(dy + r * L);
 #pragma GCC unroll 8
         for (int q = 0; q < Q; ++q) sum[r][q] += d * v[q];
       }
@@ -102,7 +101,7 @@ void weight_tile(const LaneWeightGradient& a, long out) {
 #pragma GCC unroll 8
     for (int q = 0; q < Q; ++q) {
       float* to = a.sums + (out + r) * a.sums_out + q * L;
-      Lanes<L>::store(to, Lanes<L>::load(to) + sum[r][q]);
+      store<L>(to, load<L>(to) + sum[r][q]);
     }
   }
 }
@@ -123,16 +122,16 @@ void weight_gradient(const LaneWeightGradient& a) {
 
 template <int L, int R>
 void bias_tile(const LaneBiasGradient& a, long out) {
-  using V = typename Lanes<L>::Vector;
+  using V = Vector<L>;
   V sum[R] = {};
   for (long i = 0; i < a.pixels; ++i) {
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
       const long at = i * a.pixel + (out + r) * L;
-      V d = Lanes<L>::load(a.dy + at);
+      V d = load<L>(a.dy + at);
       if (a.y) {
-        d = Lanes<L>::load(a.y + at) > 0.0f ? d : V{};
-        Lanes<L>::store(a.dy + at, d);
+        d = load<L>(a.y + at) > 0.0f ? d : V{};
+        store<L>(a.dy + at, d);
       }
       sum[r] += d;
     }
@@ -148,13 +147,13 @@ void bias_gradient(const LaneBiasGradient& a) {
 }
 
 // The sums of adjacent pairs: of a, then of b. Three rounds of this on eight vectors give their eight sums, in order.
-inline Lanes<8>::Vector fold(const Lanes<8>::Vector& a, const Lanes<8>::Vector& b) {
+inline Vector<8> fold(const Vector<8>& a, const Vector<8>& b) {
   return __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14) +
          __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15);
 }
 
-inline Lanes<8>::Vector fold_to_eight(const Lanes<8>::Vector& v) { return v; }
-inline Lanes<8>::Vector fold_to_eight(const Lanes<16>::Vector& v) {
+inline Vector<8> fold_to_eight(const Vector<8>& v) { return v; }
+inline Vector<8> fold_to_eight(const Vector<16>& v) {
   return __builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7) +
          __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15);
 }
@@ -163,16 +162,19 @@ template <int L>
 void sum_lanes(const float* sums, long count, float* out, bool add) {
   long i = 0;
   for (; i + 8 <= count; i += 8) {
-    const auto at = [&](int k) { return fold_to_eight(Lanes<L>::load(sums + (i + k) * L)); };
+    const auto at = [&](int k) { return fold_to_eight(load<L>(sums + (i + k) * L)); };
     auto eight = fold(fold(fold(at(0), at(1)), fold(at(2), at(3))), fold(fold(at(4), at(5)), fold(at(6), at(7))));
-    if (add) eight += Lanes<8>::load(out + i);
-    Lanes<8>::store(out + i, eight);
+    if (add) eight += load<8>(out + i);
+    store<8>(out + i, eight);
   }
-  for (; i < count; ++i) out[i] = total(Lanes<L>::load(sums + i * L)) + (add ? out[i] : 0.0f);
+  for (; i < count; ++i) out[i] = total(load<L>(sums + i * L)) + (add ? out[i] : 0.0f);
 }
 
 template <int L>
-constexpr LaneKernels kKernels = {kMaxTaps, sum<L>, weight_gradient<L>, bias_gradient<L>, sum_lanes<L>};
+constexpr LaneKernels kKernelsOf = {kMaxTaps, sum<L>, weight_gradient<L>, bias_gradient<L>, sum_lanes<L>};
 
 }  // namespace
-}  // namespace ddp
+
+const LaneKernels kLanes8 = kKernelsOf<8>, kLanes16 = kKernelsOf<16>;
+
+}  // namespace ddp::DDP_ISA

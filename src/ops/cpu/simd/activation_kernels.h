@@ -1,10 +1,6 @@
-// The inner loops that read activations or flat buffers once, compiled for each instruction set. Activations are f32 or
-// bf16 in memory and f32 in registers; each table of functions is for one of these types. Strides and widths are in
-// elements. Files for different instruction sets include this header: do not define inline functions in it.
+// The inner loops over activations, which are f32 or bf16 in memory and f32 in registers. Each table of functions is
+// for one of these types. Strides and widths are in elements. Do not define inline functions here (kernels.h).
 #pragma once
-
-#include "core/dtype.h"
-#include "ops/functors.h"
 
 namespace ddp {
 
@@ -59,34 +55,24 @@ struct PoolMaximumGradient {
   long row_of_x, row_of_y, width;
 };
 
-struct ActivationKernels {
-  void (*norm_sum)(const NormSum&);
-  void (*norm_forward)(const NormForward&);
-  void (*norm_backward_sum)(const NormBackwardSum&);
-  void (*norm_backward)(const NormBackward&);
-  void (*pool_average)(const PoolWindow&);
-  void (*pool_maximum)(const PoolWindow&);
-  void (*pool_maximum_gradient)(const PoolMaximumGradient&);
+struct NormKernels {
+  void (*sum)(const NormSum&);
+  void (*forward)(const NormForward&);
+  void (*backward_sum)(const NormBackwardSum&);
+  void (*backward)(const NormBackward&);
+};
+
+struct PoolKernels {
+  void (*average)(const PoolWindow&);
+  void (*maximum)(const PoolWindow&);
+  void (*maximum_gradient)(const PoolMaximumGradient&);
+};
+
+// For all formats: these loops do not depend on the order of the elements.
+struct ElementwiseKernels {
   void (*relu)(const void* x, void* y, long count);
   void (*relu_backward)(const void* y, const void* dy, void* dx, long count);
   void (*add)(const void* a, const void* b, void* y, long count);
 };
-
-struct FloatKernels {
-  void (*add)(const float* from, float* to, long count);
-  void (*to_bf16)(const float* from, void* to, long count);
-  void (*from_bf16)(const void* from, float* to, long count);
-  double (*sum_of_squares)(const float* values, long count);
-  bool (*any_nonfinite)(const float* values, long count);
-};
-
-struct StreamKernels {
-  ActivationKernels f32, bf16;
-  FloatKernels floats;
-};
-
-// The fastest version for this processor.
-const StreamKernels& stream_kernels();
-const ActivationKernels& activation_kernels(DType type);
 
 }  // namespace ddp

@@ -1,9 +1,9 @@
 // The passes of batch norm. Rows are processed in strips that fit in the L1 cache, and a strip in groups of 16 columns,
 // whose statistics stay in registers. Sums use kChains independent accumulators, which hides the latency of additions.
-#include "ops/cpu/stream_kernels.h"
-#include "ops/cpu/values.h"
+#include "ops/cpu/simd/tables.h"
+#include "ops/cpu/simd/vectors.h"
 
-namespace ddp {
+namespace ddp::DDP_ISA {
 namespace {
 
 constexpr int kChains = 4;
@@ -120,5 +120,11 @@ void norm_backward(const NormBackward& a) {
   });
 }
 
+template <class T>
+constexpr NormKernels kNorm = {norm_sum<T>, norm_forward<T>, norm_backward_sum<T>, norm_backward<T>};
+
 }  // namespace
-}  // namespace ddp
+
+const NormKernels kNormF32 = kNorm<float>, kNormBf16 = kNorm<uint16_t>;
+
+}  // namespace ddp::DDP_ISA

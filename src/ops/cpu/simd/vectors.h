@@ -1,5 +1,5 @@
 // Vectors of L floats, with loads and stores of f32 or bf16 (uint16_t) memory, in integer arithmetic that all
-// instruction sets have. Files for different instruction sets include this header, so all names have internal linkage.
+// instruction sets have. All names have internal linkage (kernels.h).
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,17 @@
+// The tables of one instruction set. CMake compiles the kernel files once for each set, with its name as DDP_ISA.
+#pragma once
+
+#include "ops/cpu/simd/kernels.h"
+
+namespace ddp::DDP_ISA {
+
+extern const NormKernels kNormF32, kNormBf16;
+extern const PoolKernels kPoolF32, kPoolBf16;
+extern const ElementwiseKernels kElementwiseF32, kElementwiseBf16;
+extern const FlatKernels kFlat;
+extern const OptimizerKernels kOptimizer;
+extern const LaneKernels kLanes8, kLanes16;
+
+extern const Kernels kKernels;  // all of these
+
+}  // namespace ddp::DDP_ISA

@@ -1,6 +1,0 @@
-#include "ops/cpu/stream_kernels.inc"
-
-namespace ddp {
-extern const StreamKernels kStreamKernelsV4;
-const StreamKernels kStreamKernelsV4 = kKernels;
-}  // namespace ddp
