@@ -27,8 +27,8 @@ class CpuBatchNorm final : public BatchNorm {
         rows_(desc.input, desc.format),
         max_batch_(batch_sizes.empty() ? 0 : *std::max_element(batch_sizes.begin(), batch_sizes.end())),
         statistics_(workers.device, sizeof(float) * kStatistics * rows_.columns()) {
-    int64_t items = 0;
-    for (const int64_t n : batch_sizes) items = std::max(items, rows_.items(n));
+    int64_t items = 0;  // a smaller batch can have more items, because its last block is ragged
+    for (int64_t n = 1; n <= max_batch_; ++n) items = std::max(items, rows_.items(n));
     partials_ = Buffer(workers.device, sizeof(float) * items * 2 * rows_.columns());
   }
 

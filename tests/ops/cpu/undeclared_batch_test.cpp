@@ -1,0 +1,27 @@
+// A batch norm accepts a batch that is smaller than the largest planned one. With lanes, such a batch can have more
+// work items than the planned ones, because its last block is ragged.
+#include "tests/ops/fixture.h"
+
+namespace ddp::testing {
+namespace {
+
+TEST(UndeclaredBatch, BatchNormSumsASmallerBatch) {
+  const auto device = make_cpu_device();
+  const auto ops = make_cpu_ops(*device, {});
+  const int64_t sizes[] = {16};
+  const Format format = Format::batch_interleaved(8);
+  const Shape shape{15, {4, 4, 3}};  // one item for 16 samples, two for 15
+  const auto norm = ops->batch_norm({.input = shape.image, .format = format}, sizes);
+  const Values x = random_values(shape.elements(), 1);
+  Owned input(*device, shape, format, x);
+  Values sums(6), expected(6);
+  norm->sum(input.tensor(), nullptr, sums.data());
+  for (size_t i = 0; i < x.size(); ++i) {
+    expected[i % 3] += x[i];
+    expected[3 + i % 3] += x[i] * x[i];
+  }
+  expect_close(sums, expected, "sums");
+}
+
+}  // namespace
+}  // namespace ddp::testing
