@@ -2,6 +2,7 @@
 #pragma once
 
 #include "comm/mpi/session.h"
+#include "ops/cpu/instruction_set.h"
 #include "ops/precision.h"
 
 #include <cstdint>
@@ -14,9 +15,10 @@ enum class TransportKind : uint8_t { automatic, nccl, mpi };
 
 struct DeviceConfig {
   DeviceKind kind = DeviceKind::automatic;
-  int threads = 0;                          // computing threads of a CPU rank; 0: its share of the cores
-  std::optional<Precision> precision = {};  // none: the device's default
-  bool winograd = true;                     // CPU: Winograd's algorithm for 3x3 convolutions
+  int threads = 0;                             // computing threads of a CPU rank; 0: its share of the cores
+  std::optional<Precision> precision = {};     // none: the device's default
+  bool winograd = true;                        // CPU: Winograd's algorithm for 3x3 convolutions
+  std::optional<InstructionSet> cpu_isa = {};  // CPU; none: the largest set of the processor
   bool deterministic = false;
   bool share_gpu = false;
   bool graphs = true;

@@ -35,6 +35,7 @@ void require_cpu_options(const DeviceConfig& config, const TransportConfig& tran
 void require_gpu_options(const DeviceConfig& config, const TransportConfig& transport) {
   require(config.threads == 0, Exit::usage, "--threads is for CPUs; this run computes on GPUs");
   require(config.winograd, Exit::usage, "--conv direct is for CPUs; this run computes on GPUs");
+  require(!config.cpu_isa, Exit::usage, "--cpu-isa is for CPUs; this run computes on GPUs");
   const bool over_mpi = transport.kind == TransportKind::mpi;
   require(over_mpi || transport.allreduce == Allreduce::automatic, Exit::usage, "--allreduce needs --transport mpi");
   require(!over_mpi || !transport.nccl_ring, Exit::usage, "--nccl-algo needs --transport nccl");
@@ -75,10 +76,15 @@ Backend make_cuda_backend(DeviceConfig config, const TransportConfig& transport,
 Backend make_cpu_backend(DeviceConfig config, const TransportConfig& transport, const std::string& description) {
   require_cpu_options(config, transport);
   const Precision precision = config.precision.emplace(config.precision.value_or(Precision::fp32));
+  std::string limit;
+  if (config.cpu_isa) limit_dnnl(*config.cpu_isa);
+  if (config.cpu_isa && *config.cpu_isa != InstructionSet::v4)
+    limit = fmt::format(", limited to {}", name_of(*config.cpu_isa));
+  config.cpu_isa.emplace(config.cpu_isa.value_or(best_instruction_set()));
   auto device = make_cpu_device();
-  const std::string name = device->name();
+  const std::string name = device->name() + limit;
   return {.device = std::move(device),
-          .description = description,
+          .description = description + limit,
           .arithmetic = precision == Precision::fp32 ? "" : name_of(precision),
           .identity = {{"device", name}, {"precision", name_of(precision)}},
           .config = config,
@@ -101,7 +107,10 @@ std::unique_ptr<Ops> make_ops(const Backend& backend, Communicator& host, int th
   const DeviceConfig& config = backend.config;
   const Precision precision = config.precision.value();
   if (backend.device->is_host())
-    return make_cpu_ops(*backend.device, {.threads = threads, .precision = precision, .winograd = config.winograd});
+    return make_cpu_ops(*backend.device, {.threads = threads,
+                                          .precision = precision,
+                                          .winograd = config.winograd,
+                                          .instruction_set = config.cpu_isa.value()});
   return make_cuda_ops(*backend.device, {.precision = precision,
                                          .deterministic = config.deterministic,
                                          .agree = [&](auto values) { autotune.agree(host, values); }});

@@ -60,6 +60,16 @@ OptionGroup machine_options() {
             {{"auto", true}, {"direct", false}}, [](Options & o) -> auto& { return o.device.winograd; }),
         .on_resume = Effect::rounding,
         .help = "convolutions on a CPU; auto: Winograd's algorithm where it is faster; direct: never"},
+       {.name = "--cpu-isa",
+        .target = one_of<std::optional<InstructionSet>>(
+            {{"auto", std::nullopt},
+             {"base", InstructionSet::base},
+             {"v3", InstructionSet::v3},
+             {"v4", InstructionSet::v4}},
+            [](Options & o) -> auto& { return o.device.cpu_isa; }),
+        .on_resume = {Effect::rounding, "device"},
+        .help =
+            "largest instruction set to use on a CPU, as a level of x86-64; v3: AVX2; v4: AVX-512; auto: the CPU's"},
        {.name = "--transport",
         .target = one_of<TransportKind>(
             {{"auto", TransportKind::automatic}, {"nccl", TransportKind::nccl}, {"mpi", TransportKind::mpi}},

@@ -61,6 +61,7 @@ inline const std::vector<std::string> kLines{
     "--allreduce ring",
     "--precision bf16",
     "--conv direct",
+    "--cpu-isa v3",
     "--transport mpi",
     "--nccl-algo ring",
     "--grad-dtype bf16",

@@ -31,7 +31,7 @@ Format CpuOps::input_format(const Conv2dDesc* first, std::span<const int64_t> ba
 
 std::unique_ptr<Conv2d> CpuOps::conv2d(const Conv2dDesc& desc, std::span<const int64_t> batch_sizes) {
   require(conv_supported_, Exit::usage,
-          "this processor has no AVX-512, which bf16 convolutions need; use --precision fp32");
+          "bf16 convolutions need AVX-512, which this processor or --cpu-isa does not offer; use --precision fp32");
   if (desc.input_format.kind == Format::Kind::batch_interleaved && uses_lanes(desc))
     return make_lane_conv2d(workers_, desc);
   return make_dnnl_conv2d(workers_, dnnl_, desc, batch_sizes);

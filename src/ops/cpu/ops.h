@@ -2,6 +2,7 @@
 #pragma once
 
 #include "device/device.h"
+#include "ops/cpu/instruction_set.h"
 #include "ops/ops.h"
 #include "ops/precision.h"
 
@@ -10,13 +11,20 @@
 namespace ddp {
 
 struct CpuOpsConfig {
-  int threads = 1;                        // compute threads of this rank, the caller's included
-  Precision precision = Precision::fp32;  // fp32, or bf16: activations are then bf16 in memory
-  bool winograd = true;                   // Winograd's algorithm for 3x3 convolutions if it is faster
+  int threads = 1;                                          // compute threads of this rank, the caller's included
+  Precision precision = Precision::fp32;                    // fp32, or bf16: activations are then bf16 in memory
+  bool winograd = true;                                     // Winograd's algorithm for 3x3 convolutions if it is faster
+  InstructionSet instruction_set = best_instruction_set();  // of our kernels
 };
 
-// The device outlives the Ops. Throws Error(Exit::usage) for tf32 and for less than one thread. Ops::conv2d throws it
-// for bf16 on a processor without AVX-512.
+// The device outlives the Ops. Throws Error(Exit::usage) for tf32 and for less than one thread, and Error(Exit::device)
+// for an instruction set that the processor lacks. Ops::conv2d throws Error(Exit::usage) for bf16 without AVX-512.
 std::unique_ptr<Ops> make_cpu_ops(Device& device, const CpuOpsConfig& config);
+
+// Limits oneDNN: to AVX2 for v3, and not at all for v4. base is AVX, because with SSE4.1 alone oneDNN's convolutions
+// prefer formats in which the paths of a residual block do not meet. oneDNN has one limit for the process, so this is
+// not a part of CpuOpsConfig. Call it before make_cpu_ops. Throws Error(Exit::device) if the processor lacks the set,
+// or if oneDNN refuses.
+void limit_dnnl(InstructionSet set);
 
 }  // namespace ddp

@@ -1,4 +1,5 @@
 // The results of a run, and their independence of the world size.
+#include "core/error.h"
 #include "tests/system/cli/program.h"
 
 #include <nlohmann/json.hpp>
@@ -167,6 +168,36 @@ TEST(Run, HelpIsPrintedOnce) {
   const Outcome outcome = program(3, "--help");
   EXPECT_EQ(outcome.code, 0);
   EXPECT_EQ(count(outcome.output, "\n  --batch-size "), 1) << outcome.output;
+}
+
+// Sets round in different ways, so other weights show that the option reaches our kernels (lenet) and oneDNN
+// (resnet18).
+TEST(Run, InstructionSetOfTheCpuIsLimited) {
+  const Folder folder;
+  // The weights after two steps, or nothing if this processor lacks the set.
+  const auto weights = [&](const std::string& model, const std::string& set) -> std::string {
+    const auto run = folder / (model + set);
+    const Outcome outcome =
+        program(0, fmt::format("--device cpu --model {} --cpu-isa {} --batch-size 8 --train-samples 64 --max-steps 2 "
+                               "--eval-every 0 --output-dir {}",
+                               model, set, run.string()));
+    if (outcome.code == static_cast<int>(Exit::device)) {
+      EXPECT_EQ(count(outcome.output, "--cpu-isa " + set), 1) << outcome.output;
+      return "";
+    }
+    EXPECT_EQ(outcome.code, 0) << outcome.output;
+    EXPECT_EQ(count(outcome.output, "limited to " + set), set == "base" || set == "v3" ? 1 : 0) << outcome.output;
+    return read_file(run / "model.safetensors");
+  };
+  for (const std::string model : {"lenet", "resnet18"}) {
+    SCOPED_TRACE(model);
+    const std::string base = weights(model, "base"), v3 = weights(model, "v3"), v4 = weights(model, "v4"),
+                      automatic = weights(model, "auto");
+    EXPECT_TRUE(automatic == (v4.empty() ? v3.empty() ? base : v3 : v4));
+    EXPECT_TRUE(v3 != base);
+    EXPECT_TRUE(v4 != v3 || model == "lenet");
+    if (v4.empty()) GTEST_SKIP() << "this processor has no v4";
+  }
 }
 
 }  // namespace
