@@ -1,4 +1,6 @@
+#include "device/buffer.h"
 #include "tests/gpu/fixture.h"
+#include "tests/ops/on_device.h"
 
 #include <algorithm>
 #include <numeric>
@@ -7,6 +9,14 @@ namespace ddp::testing {
 namespace {
 
 constexpr int64_t kMany = 1 << 20;
+
+template <class T>
+std::vector<T> downloaded(Device& device, const Buffer& buffer) {
+  std::vector<T> values(buffer.bytes() / sizeof(T));
+  device.download(values.data(), buffer.data(), buffer.bytes());
+  device.synchronize();
+  return values;
+}
 
 TEST(DeviceOnGpu, MemoryIsZeroedAndCopiesKeepTheirOrder) {
   const auto device = make_cuda_device({});
@@ -53,12 +63,12 @@ TEST(DeviceOnGpu, GraphReplaysReadCurrentMemory) {
     const auto ops = make_cuda_ops(*device, {.precision = Precision::fp32, .agree = {}});
     const OptimizerTensor tensors[] = {{0, 1000, true}};
     const auto optimizer = ops->optimizer({}, tensors);
-    const OnGpu w(*device, Values(1000, 0.0f)), g(*device, Values(1000, -1.0f));
-    const Buffer scalars = uploaded<OptimizerScalars>(*device, {{.lr = 1}});
+    const OnDevice<float> w(*device, Values(1000)), g(*device, Values(1000, -1.0f));
+    const OnDevice<OptimizerScalars> scalars(*device, {{.lr = 1}});
     const auto cache = device->graph_cache();
     const auto step = [&] {
       cache->run({.kind = 1, .size = 1000}, [&] {
-        optimizer->step({w.f32(), g.f32(), 0, 1000, {}}, scalars.as<OptimizerScalars>(), {});
+        optimizer->step({w.data(), g.data(), 0, 1000, {}}, scalars.data(), {});
       });
     };
     for (int i = 0; i < 5; ++i) step();

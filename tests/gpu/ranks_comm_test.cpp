@@ -1,5 +1,6 @@
 // Collectives on device memory. Values are small integers, so sums are exact in any order.
 #include "tests/gpu/ranks_fixture.h"
+#include "tests/values.h"
 
 #include <functional>
 

@@ -1,231 +1,286 @@
-#include "core/error.h"
-#include "tests/ops/fixture.h"
+#include "tests/ops/backend.h"
 
-#include <fmt/format.h>
-
-#include <optional>
+#include <map>
 
 namespace ddp::testing {
 namespace {
 
+struct BatchNormVariant {
+  bool relu, add, more, affine, center;
+};
+
+const std::vector<BatchNormVariant> kSomeVariants = {{false, false, false, true, false},
+                                                     {true, false, false, true, true},
+                                                     {true, true, true, false, true},
+                                                     {false, true, true, true, true}};
+const std::vector<BatchNormVariant> kMoreVariants = {
+    {true, true, true, true, true},    {true, true, false, false, true},  {true, false, true, true, true},
+    {false, false, true, true, false}, {false, false, false, true, true}, {false, false, false, false, false}};
+
 struct BatchNormCase {
   int64_t n, h, w, c;
-  bool relu = false, add = false, more = false, affine = true, center = true;
+  On on = On::every;
+  std::vector<BatchNormVariant> variants = {};  // empty: kSomeVariants, on the CPU kMoreVariants too
 };
 
+// From the work of one thread to several groups of blocks and several tiles.
 const BatchNormCase kBatchNormCases[] = {
-    {5, 7, 6, 20, true},
-    {17, 3, 3, 16, true, true, true},
-    {1, 1, 1, 1, false, false, false, false, false},
-    {4, 1, 1, 5, false, true, true},
-    {3, 2, 5, 33, false, false, true, true, false},
-    {9, 1, 1, 40, true, true, false, false},
-    {19, 33, 32, 64, true, false, true},  // several work items per sample
-    {33, 16, 16, 24, true, true, true},   // several samples per work item
-    {3, 300, 7, 3, false, false, false},  // few channels
+    {1, 1, 1, 1},
+    {1, 1, 1, 64},
+    {2, 3, 5, 1, On::every, kSomeVariants},
+    {7, 1, 1, 3},
+    {4, 1, 1, 5},
+    {9, 1, 1, 40},
+    {3, 4, 4, 12},
+    {5, 7, 3, 17},
+    {3, 2, 5, 33},
+    {5, 7, 6, 20},
+    {17, 3, 3, 16},
+    {300, 1, 1, 10, On::every, kSomeVariants},
+    {3, 300, 7, 3, On::every, {{false, false, false, true, true}}},  // few channels
+    {19, 33, 32, 64, On::cpu, {{true, false, true, true, true}}},    // several work items per sample
+    {33, 16, 16, 24, On::cpu, {{true, true, true, true, true}}},     // several samples per work item
+    {67, 9, 9, 3, On::cuda, kSomeVariants},
+    {9, 28, 28, 64, On::cuda, kSomeVariants},
+    {40, 4, 4, 200, On::cuda, kSomeVariants},
+    {1, 40, 41, 130, On::cuda, kSomeVariants},
 };
 
-class BatchNormTest : public ::testing::TestWithParam<BatchNormCase> {};
+std::string name_of(const BatchNormCase& c) { return fmt::format("n{}_{}x{}x{}", c.n, c.h, c.w, c.c); }
 
-// Multiples of 1/64. A sum of two of them is exact in bf16.
-Values coarse(int64_t count, uint64_t seed) {
-  Values values = random_values(count, seed);
-  for (float& v : values) v = std::round(v * 64) / 64;
+Values positive(Values values) {
+  for (float& v : values) v = 0.5f + std::abs(v);
   return values;
 }
 
-Values shifted(Values values, float shift) {
-  for (float& v : values) v += shift;
-  return values;
+// s1 and s2 differ in magnitude, so each error is relative to its own norm.
+void expect_sums(const Values& actual, const Values& expected, const char* what) {
+  const auto half = std::ssize(expected) / 2;
+  ASSERT_EQ(actual.size(), expected.size());
+  expect_close({actual.begin(), actual.begin() + half}, {expected.begin(), expected.begin() + half}, what);
+  expect_close({actual.begin() + half, actual.end()}, {expected.begin() + half, expected.end()}, what);
 }
 
-// The outputs of a training step and an evaluation.
-struct Written {
-  Values sums, y, dy, backward_sums, dx, evaluated;
-};
+class BatchNorm : public CaseTest<BatchNormCase> {
+ protected:
+  // Both passes. Each part gets the reference's result of the part before it as input, so errors do not accumulate.
+  void expect_agreement(const BatchNormVariant& v) {
+    const Shape shape{c.n, {c.h, c.w, c.c}};
+    const int64_t count = shape.elements(), channels = c.c;
+    const float samples = static_cast<float>(count / channels + 1);  // as if other ranks added to the sums
+    Values x = random_values(count, 1), skip = random(count, 2), dy = random(count, 3), more = random(count, 4);
+    for (int64_t i = 0; i < count; ++i) x[i] = 2 * x[i] + static_cast<float>(i % channels % 5);
+    x = rounded(x, type);
+    Values scale = random_values(channels, 5), shift = random_values(channels, 6), center(channels);
+    for (int64_t k = 0; k < channels; ++k) center[k] = static_cast<float>(k % 5) + 0.1f;
+    const Values mean = random_values(channels, 7), variance = positive(random_values(channels, 8)), given_dy = dy;
 
-struct Inputs {
-  Values x, skip, more, dy, scale, shift, center, mean, variance;
-};
+    Values sums(2 * channels), y(count), evaluated(count), t_sums(2 * channels), dx(count);
+    const auto expected = reference->batch_norm({shape.image, {}, 1e-3f, v.relu, v.add}, {});
+    expected->bind(v.affine ? scale.data() : nullptr, v.affine ? shift.data() : nullptr);
+    expected->sum(on_host(x, shape), v.center ? center.data() : nullptr, sums.data());
+    expected->evaluate(on_host(x, shape), on_host(skip, shape), on_host(evaluated, shape), mean.data(),
+                       variance.data());
+    expected->forward(on_host(x, shape), on_host(skip, shape), on_host(y, shape), v.center ? center.data() : nullptr,
+                      sums.data(), samples);
+    // Rounding decides the sign of a y near 0, so the gradients use the reference's y. The sums are those of the dy
+    // that the op stores, which is rounded.
+    const Values rounded_y = rounded(y, type);
+    Values y_of_relu = rounded_y;
+    expected->backward_sum(on_host(x, shape), on_host(y_of_relu, shape), v.more ? on_host(more, shape) : Tensor{},
+                           on_host(dy, shape), t_sums.data());
+    dy = rounded(dy, type);
+    expected->backward_sum(on_host(x, shape), on_host(y_of_relu, shape), {}, on_host(dy, shape), t_sums.data());
+    expected->backward(on_host(x, shape), on_host(dy, shape), on_host(dx, shape), t_sums.data(), samples);
 
-Inputs inputs(const BatchNormCase& c, DType dtype) {
-  const int64_t count = c.n * c.h * c.w * c.c;
-  return {rounded(shifted(random_values(count, 1), 1), dtype),
-          rounded(random_values(count, 2), dtype),
-          coarse(count, 3),
-          coarse(count, 4),
-          shifted(random_values(c.c, 5), 1.5f),
-          random_values(c.c, 6),
-          shifted(random_values(c.c, 7), 1),
-          shifted(random_values(c.c, 8), 1),
-          shifted(random_values(c.c, 9), 1.25f)};
-}
-
-// `y_of_relu` replaces y in the backward calls, so a value near 0 has the same sign in all formats.
-Written run(Ops& ops, Device& device, const BatchNormCase& c, const Inputs& in, Format format, DType dtype,
-            const Values* y_of_relu) {
-  const Shape shape{c.n, {c.h, c.w, c.c}};
-  const int64_t sizes[] = {c.n, 2};
-  const auto norm =
-      ops.batch_norm({.input = shape.image, .format = format, .epsilon = 1e-3f, .relu = c.relu, .add = c.add}, sizes);
-  if (c.affine) norm->bind(in.scale.data(), in.shift.data());
-  Owned x(device, shape, format, in.x, dtype), skip(device, shape, format, in.skip, dtype), y(shape, format, dtype),
-      more(device, shape, format, in.more, dtype), dy(device, shape, format, in.dy, dtype), dx(shape, format, dtype),
-      evaluated(shape, format, dtype);
-  if (format.kind == Format::Kind::batch_interleaved) {  // activations past n may hold any finite value
-    x.each_padding([](float) { return 1000.0f; });
-    skip.each_padding([](float) { return -1000.0f; });
-  }
-  const Tensor no_tensor;
-  const float* const center = c.center ? in.center.data() : nullptr;
-  const float count = static_cast<float>(c.n * c.h * c.w);
-  Written out;
-  out.sums.assign(2 * c.c, NAN);
-  out.backward_sums.assign(2 * c.c, NAN);
-  norm->sum(x.tensor(), center, out.sums.data());
-  norm->forward(x.tensor(), c.add ? skip.tensor() : no_tensor, y.tensor(), center, out.sums.data(), count);
-  norm->evaluate(x.tensor(), c.add ? skip.tensor() : no_tensor, evaluated.tensor(), in.mean.data(), in.variance.data());
-  out.y = y.dense(device);
-  out.evaluated = evaluated.dense(device);
-  std::optional<Owned> given;
-  if (y_of_relu) given.emplace(device, shape, format, *y_of_relu, dtype);
-  norm->backward_sum(x.tensor(), c.relu ? (given ? *given : y).tensor() : no_tensor, c.more ? more.tensor() : no_tensor,
-                     dy.tensor(), out.backward_sums.data());
-  norm->backward(x.tensor(), dy.tensor(), dx.tensor(), out.backward_sums.data(), count);
-  out.dy = dy.dense(device);
-  out.dx = dx.dense(device);
-  if (format.kind == Format::Kind::blocked_channels) {
-    expect_padding_zero(y, "y");
-    expect_padding_zero(evaluated, "y of evaluation");
-  }
-  expect_padding_finite(y, "y");
-  expect_padding_zero(dy, "dy");
-  expect_padding_zero(dx, "dx");
-  norm->backward(x.tensor(), dy.tensor(), dy.tensor(), out.backward_sums.data(), count);
-  EXPECT_EQ(dy.dense(device), out.dx) << "in place";
-  return out;
-}
-
-TEST_P(BatchNormTest, AgreesWithTheReference) {
-  const BatchNormCase c = GetParam();
-  const auto device = make_cpu_device();
-  for (const DType dtype : {DType::f32, DType::bf16}) {
-    const Inputs in = inputs(c, dtype);
-    const Written expected = run(*make_reference_ops(*device), *device, c, in, {}, DType::f32, nullptr);
-    for (const Format format : kAllFormats) {
-      std::optional<Written> one_thread;
-      for (const int threads : {1, 2}) {
-        SCOPED_TRACE(fmt::format("kind {} block {}, {}, {} threads", static_cast<int>(format.kind), format.block,
-                                 name_of(dtype), threads));
-        const auto ops = make_cpu_ops(*device, config_of(dtype, threads));
-        const Written actual = run(*ops, *device, c, in, format, dtype, &expected.y);
-        expect_close(actual.sums, expected.sums, "sums");
-        expect_close(actual.y, expected.y, dtype, "y");
-        expect_close(actual.evaluated, expected.evaluated, dtype, "y of evaluation");
-        expect_close(actual.dy, expected.dy, dtype, "dy");
-        expect_close(actual.backward_sums, expected.backward_sums, "sums of backward", 2e-5);
-        expect_close(actual.dx, expected.dx, dtype, "dx");
-        if (!one_thread) one_thread = actual;
-        EXPECT_EQ(actual.sums, one_thread->sums);
-        EXPECT_EQ(actual.backward_sums, one_thread->backward_sums);
-        EXPECT_EQ(actual.dx, one_thread->dx);
+    std::map<std::string, std::vector<Values>> first;  // of each format
+    each_setup([&] {
+      const int64_t sizes[] = {c.n, 2};
+      const auto norm = ops->batch_norm({shape.image, format, 1e-3f, v.relu, v.add}, sizes);
+      const auto ascale = on_device(scale), ashift = on_device(shift), acenter = on_device(center),
+                 amean = on_device(mean), avariance = on_device(variance), given = on_device(sums),
+                 asums = unwritten(2 * channels), again = unwritten(2 * channels);
+      // Activations past n may hold any finite value.
+      const float beside = format.kind == Format::Kind::batch_interleaved ? 1000.0f : 0.0f;
+      const auto ax = filled(shape, x, beside), askip = filled(shape, skip, -beside), ay = unwritten(shape),
+                 ae = unwritten(shape);
+      const float* const from = v.center ? acenter.data() : nullptr;
+      const Tensor added = v.add ? askip.tensor() : Tensor{};
+      norm->bind(v.affine ? ascale.data() : nullptr, v.affine ? ashift.data() : nullptr);
+      norm->sum(ax.tensor(), from, asums.data());
+      norm->sum(ax.tensor(), from, again.data());
+      expect_sums(asums.values(), sums, "sums");
+      EXPECT_EQ(asums.values(), again.values());
+      norm->forward(ax.tensor(), added, ay.tensor(), from, given.data(), samples);
+      norm->evaluate(ax.tensor(), added, ae.tensor(), amean.data(), avariance.data());
+      expect_activations(ay.values(), y, "y");
+      expect_activations(ae.values(), evaluated, "y of given statistics");
+      expect_padding_finite(ay, "y");
+      if (format.kind == Format::Kind::blocked_channels) {
+        expect_padding_zero(ay, "y");
+        expect_padding_zero(ae, "y of given statistics");
       }
-    }
+
+      const auto given_y = filled(shape, rounded_y), ady = filled(shape, given_dy), amore = filled(shape, more),
+                 adx = unwritten(shape);
+      const auto at_sums = unwritten(2 * channels), given_t = on_device(t_sums);
+      norm->backward_sum(ax.tensor(), v.relu ? given_y.tensor() : Tensor{}, v.more ? amore.tensor() : Tensor{},
+                         ady.tensor(), at_sums.data());
+      EXPECT_EQ(ady.values(), dy);
+      expect_sums(at_sums.values(), t_sums, "sums of gradients");
+      expect_padding_zero(ady, "dy");
+      norm->backward(ax.tensor(), ady.tensor(), adx.tensor(), given_t.data(), samples);
+      norm->backward(ax.tensor(), ady.tensor(), ady.tensor(), given_t.data(), samples);
+      const Values actual_dx = adx.values();
+      expect_activations(actual_dx, dx, "dx");
+      expect_padding_zero(adx, "dx");
+      EXPECT_EQ(ady.values(), actual_dx) << "in place";
+
+      std::vector<Values> results = {asums.values(), at_sums.values(), actual_dx};
+      EXPECT_EQ(results, first.emplace(text_of(format), results).first->second) << "at another number of threads";
+    });
+  }
+};
+INSTANTIATE_TEST_SUITE_P(, BatchNorm, on_each_backend(kBatchNormCases), kCaseName);
+
+TEST_P(BatchNorm, AgreesWithTheReference) {
+  std::vector<BatchNormVariant> variants = c.variants;
+  if (variants.empty()) {
+    variants = kSomeVariants;
+    if (!backend.cuda()) variants.insert(variants.end(), kMoreVariants.begin(), kMoreVariants.end());
+  }
+  for (const BatchNormVariant& v : variants) {
+    SCOPED_TRACE(
+        fmt::format("relu {}, add {}, more {}, affine {}, center {}", v.relu, v.add, v.more, v.affine, v.center));
+    expect_agreement(v);
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(, BatchNormTest, ::testing::ValuesIn(kBatchNormCases), [](const auto& tested) {
-  const BatchNormCase& c = tested.param;
-  return fmt::format("n{}_{}x{}x{}{}{}{}", c.n, c.h, c.w, c.c, c.relu ? "_relu" : "", c.add ? "_add" : "",
-                     c.more ? "_more" : "");
-});
+class BatchNormSums : public BackendTest {};
+INSTANTIATE_TEST_SUITE_P(, BatchNormSums, ::testing::ValuesIn(backends_where(is_compared)), kBackendName);
+
+// The variance of one value is 0. The normalized value is 0 up to rounding, which 1 / sqrt(epsilon) magnifies.
+TEST_P(BatchNormSums, OneValueHasVarianceZero) {
+  const Shape shape{1, {1, 1, 2}};
+  const int64_t sizes[] = {1};
+  each_setup([&] {
+    const auto norm = ops->batch_norm({shape.image, format}, sizes);
+    const auto x = filled(shape, {3, -0.5f}), y = unwritten(shape), dy = filled(shape, {1, 2}), dx = unwritten(shape);
+    const auto center = on_device(Values{1.1f, -0.3f}), sums = unwritten(4);
+    norm->bind(nullptr, nullptr);
+    norm->sum(x.tensor(), center.data(), sums.data());
+    norm->forward(x.tensor(), {}, y.tensor(), center.data(), sums.data(), 1);
+    for (const float v : y.values()) EXPECT_NEAR(v, 0, 1e-3);
+    norm->backward_sum(x.tensor(), {}, {}, dy.tensor(), sums.data());
+    norm->backward(x.tensor(), dy.tensor(), dx.tensor(), sums.data(), 1);
+    for (const float v : dx.values()) EXPECT_NEAR(v, 0, 1e-3);
+  });
+}
+
+class BatchNormPrecision : public BackendTest {};
+INSTANTIATE_TEST_SUITE_P(, BatchNormPrecision, ::testing::ValuesIn(backends_where(is_fp32)), kBackendName);
 
 // The mean is large compared with the deviation. Without a center near the mean, all digits would cancel.
-TEST(BatchNorm, CenterPreservesVariancePrecision) {
-  const auto device = make_cpu_device();
-  const auto ops = make_cpu_ops(*device, {});
+TEST_P(BatchNormPrecision, CenterPreservesVariancePrecision) {
   const Shape shape{16, {8, 8, 16}};
-  const Values noise = random_values(shape.elements(), 1), center(16, 1000);
-  Owned x(*device, shape, Format::blocked_channels(16), shifted(noise, 1000)), y(shape, Format::blocked_channels(16));
   const int64_t sizes[] = {16};
-  const auto norm = ops->batch_norm({.input = shape.image, .format = Format::blocked_channels(16)}, sizes);
-  Values sums(32);
-  norm->sum(x.tensor(), center.data(), sums.data());
-  norm->forward(x.tensor(), {}, y.tensor(), center.data(), sums.data(), 16 * 64);
-  double squares = 0;
-  for (const float v : y.dense(*device)) squares += static_cast<double>(v) * v;
-  EXPECT_NEAR(squares / static_cast<double>(shape.elements()), 1, 1e-3);
+  Values values = random_values(shape.elements(), 1);
+  for (float& v : values) v += 1000;
+  each_setup([&] {
+    const auto x = filled(shape, values), y = unwritten(shape);
+    const auto center = on_device(Values(16, 1000)), sums = unwritten(32);
+    const auto norm = ops->batch_norm({.input = shape.image, .format = format}, sizes);
+    norm->bind(nullptr, nullptr);
+    norm->sum(x.tensor(), center.data(), sums.data());
+    norm->forward(x.tensor(), {}, y.tensor(), center.data(), sums.data(), 16 * 64);
+    double squares = 0;
+    for (const float v : y.values()) squares += static_cast<double>(v) * v;
+    EXPECT_NEAR(squares / static_cast<double>(shape.elements()), 1, 1e-3);
+  });
 }
 
-TEST(BatchNorm, SumsOfShardsAddUp) {
-  const auto device = make_cpu_device();
-  const auto ops = make_cpu_ops(*device, {});
+TEST_P(BatchNormSums, SumsOfShardsAddUp) {
   const ImageShape image{5, 4, 24};
   const int64_t sizes[] = {3, 4, 7};
-  const Format format = Format::blocked_channels(16);
-  const auto norm = ops->batch_norm({.input = image, .format = format}, sizes);
-  const Values x = random_values(7 * image.elements(), 1);
-  const auto sums_of = [&](int64_t first, int64_t n) {
-    Owned part(*device, {n, image}, format,
-               {x.begin() + first * image.elements(), x.begin() + (first + n) * image.elements()});
-    Values sums(48);
-    norm->sum(part.tensor(), nullptr, sums.data());
-    return sums;
-  };
-  Values added = sums_of(0, 3);
-  const Values rest = sums_of(3, 4);
-  for (size_t i = 0; i < added.size(); ++i) added[i] += rest[i];
-  expect_close(added, sums_of(0, 7), "sums", 1e-6);
+  const Values x = random(7 * image.elements(), 1);
+  each_setup([&] {
+    const auto norm = ops->batch_norm({.input = image, .format = format}, sizes);
+    const auto sums_of = [&](int64_t first, int64_t n) {
+      const auto part =
+          filled({n, image}, {x.begin() + first * image.elements(), x.begin() + (first + n) * image.elements()});
+      const auto sums = unwritten(48);
+      norm->sum(part.tensor(), nullptr, sums.data());
+      return sums.values();
+    };
+    Values added = sums_of(0, 3);
+    const Values rest = sums_of(3, 4);
+    for (size_t i = 0; i < added.size(); ++i) added[i] += rest[i];
+    expect_close(added, sums_of(0, 7), "sums", backend.sums);
+  });
 }
 
-TEST(BatchNorm, RefusesMoreSamplesThanDeclared) {
-  const auto device = make_cpu_device();
-  const int64_t sizes[] = {4};
-  const auto norm = make_cpu_ops(*device, {})->batch_norm({.input = {1, 1, 3}, .format = {}}, sizes);
-  Owned x({5, {1, 1, 3}}, {});
-  Values sums(6);
-  EXPECT_THROW(norm->sum(x.tensor(), nullptr, sums.data()), Error);
-}
+class RunningStats : public BackendTest {};
+INSTANTIATE_TEST_SUITE_P(, RunningStats, ::testing::ValuesIn(backends_where(runs_spans)), kBackendName);
 
-class RunningStatsTest : public ::testing::TestWithParam<bool> {  // true: the reference ops
- protected:
-  std::unique_ptr<Device> device = make_cpu_device();
-  std::unique_ptr<Ops> ops = GetParam() ? make_reference_ops(*device) : make_cpu_ops(*device, {});
-};
-INSTANTIATE_TEST_SUITE_P(, RunningStatsTest, ::testing::Bool());
+TEST_P(RunningStats, AgreeWithTheReference) {
+  const RunningStatsSpan layers[] = {{0, 3, 1, 0.1f, true}, {6, 300, 49, 0.1f, false}, {608, 17, 784, 0.01f, true}};
+  const int64_t total = 642;  // includes two floats of no layer
+  const auto stats = ops->running_stats(layers), expected = reference->running_stats(layers);
+  for (const float samples : {1.0f, 50.0f})
+    for (const bool replace : {false, true}) {
+      SCOPED_TRACE(fmt::format("{} samples, replace {}", samples, replace));
+      const Values before_update = positive(random_values(total, 1));
+      Values after = before_update, sums = random_values(total, 2);
+      for (const RunningStatsSpan& layer : layers)
+        for (int64_t k = 0; k < layer.channels; ++k) {  // sums that real samples can give
+          const float count = samples * layer.positions;
+          float &s1 = sums[layer.offset + k], &s2 = sums[layer.offset + layer.channels + k];
+          s2 = count * s1 * s1 + (count > 1 ? count * std::abs(s2) : 0.0f);
+          s1 *= count;
+        }
+      const auto state = on_device(before_update), asums = on_device(sums), go = on_device(Values(40)),
+                 skip = on_device(Values{0, 0, std::nanf(""), 0});
+      stats->update(state.data(), asums.data(), samples, replace, {skip.data(), 4});
+      EXPECT_EQ(state.values(), before_update);
+      expected->update(after.data(), sums.data(), samples, replace, {});
+      stats->update(state.data(), asums.data(), samples, replace, {go.data(), 40});
+      expect_close(state.values(), after, "state", 1e-6);
+      EXPECT_EQ(state.values()[606], before_update[606]);
+      stats->update(state.data(), asums.data(), samples, replace, {});
+      EXPECT_NE(state.values(), after);
+    }
+}
 
 // Two layers without a gap between them; sums of known values.
-TEST_P(RunningStatsTest, MoveTowardsBatchStatistics) {
+TEST_P(RunningStats, MoveTowardsBatchStatistics) {
   const RunningStatsSpan layers[] = {
       {.offset = 0, .channels = 2, .positions = 2, .momentum = 0.1f, .unbiased = true},
       {.offset = 4, .channels = 1, .positions = 1, .momentum = 0.25f, .unbiased = false}};
   const auto stats = ops->running_stats(layers);
   // layer 0: means 1 and 0, variances 1 and 4; layer 1: mean 2, variance 1
-  const Values before = {1, 0, 1, 4, 2, 1};
+  const Values before_update = {1, 0, 1, 4, 2, 1};
   // 2 samples. Values minus the means: layer 0 has (1, 1, 3, 3) and (-2, 2, -2, 2), layer 1 has (-1, 3).
-  const Values sums = {8, 0, 20, 16, 2, 10};
+  const auto sums = on_device(Values{8, 0, 20, 16, 2, 10});
   // layer 0: means and unbiased variances; layer 1: mean and biased variance
   const Values batch = {3, 0, 4.0f / 3, 16.0f / 3, 3, 4};
-  const float go[] = {0, 0}, skip[] = {0, 1};
-  Values state = before;
-  stats->update(state.data(), sums.data(), 2, false, skip);
-  EXPECT_EQ(state, before);
-  stats->update(state.data(), sums.data(), 2, false, go);
-  for (size_t i = 0; i < state.size(); ++i) {
+  const auto go = on_device(Values{0, 0}), skip = on_device(Values{0, 1});
+  const auto state = on_device(before_update), replaced = on_device(before_update);
+  stats->update(state.data(), sums.data(), 2, false, {skip.data(), 2});
+  EXPECT_EQ(state.values(), before_update);
+  stats->update(state.data(), sums.data(), 2, false, {go.data(), 2});
+  stats->update(replaced.data(), sums.data(), 2, true, {go.data(), 2});
+  for (size_t i = 0; i < batch.size(); ++i) {
     const float momentum = i < 4 ? 0.1f : 0.25f;
-    EXPECT_NEAR(state[i], before[i] + momentum * (batch[i] - before[i]), 1e-6) << i;
+    EXPECT_NEAR(state.values()[i], before_update[i] + momentum * (batch[i] - before_update[i]), 1e-6) << i;
+    EXPECT_NEAR(replaced.values()[i], batch[i], 1e-6) << i;
   }
-  state = before;
-  stats->update(state.data(), sums.data(), 2, true, go);
-  for (size_t i = 0; i < state.size(); ++i) EXPECT_NEAR(state[i], batch[i], 1e-6) << i;
 }
 
-TEST_P(RunningStatsTest, VarianceOfOneValueIsZero) {
+TEST_P(RunningStats, VarianceOfOneValueIsZero) {
   const RunningStatsSpan layer[] = {{.offset = 0, .channels = 1}};
-  Values state = {2, 5};
-  const Values sums = {3, 9};
+  const auto state = on_device(Values{2, 5}), sums = on_device(Values{3, 9});
   ops->running_stats(layer)->update(state.data(), sums.data(), 1, true, {});
-  EXPECT_EQ(state, (Values{5, 0}));
+  EXPECT_EQ(state.values(), (Values{5, 0}));
 }
 
 }  // namespace

@@ -1,62 +1,76 @@
-#include "tests/ops/fixture.h"
-
-#include <fmt/format.h>
+#include "tests/ops/backend.h"
 
 #include <numeric>
 
 namespace ddp::testing {
 namespace {
 
-std::vector<int32_t> keys_from(int32_t first, int64_t n) {
-  std::vector<int32_t> keys(n);
-  std::iota(keys.begin(), keys.end(), first);
-  return keys;
-}
-
-class DropoutTest : public ::testing::Test {
- protected:
-  // The factors: the input is all ones, so the output is the factors.
-  Values factors(const Dropout& d, const std::vector<int32_t>& keys, const ImageShape& image) {
-    const Shape shape{static_cast<int64_t>(keys.size()), image};
-    Owned x(*device, shape, {}, Values(shape.elements(), 1)), y(shape, {});
-    ops->dropout(d, x.tensor(), {.keys = keys.data(), .size = shape.n}, y.tensor());
-    return y.memory;
-  }
-
-  std::unique_ptr<Device> device = make_cpu_device();
-  std::unique_ptr<Ops> ops = make_cpu_ops(*device, {});
-  uint32_t epoch = 3;
-  Dropout dropout{.seed = 7, .layer = 2, .rate = 0.25f, .epoch = &epoch};
+struct DropoutCase {
+  int64_t n, h, w, c;
+  On on = On::every;
 };
 
-TEST_F(DropoutTest, DropsTheSameElementsInEveryFormat) {
-  const auto reference = make_reference_ops(*device);
-  for (const Shape shape : {Shape{5, {3, 2, 20}}, Shape{17, {1, 1, 35}}, Shape{1, {1, 1, 1}}, Shape{3, {20, 20, 13}}}) {
-    const std::vector<int32_t> keys = keys_from(100, shape.n);
-    const DeviceBatch batch{.keys = keys.data(), .size = shape.n};
-    for (const DType dtype : {DType::f32, DType::bf16}) {
-      const Values x = rounded(random_values(shape.elements(), 1), dtype);
-      Owned rx(*device, shape, {}, x), ry(shape, {});
-      reference->dropout(dropout, rx.tensor(), batch, ry.tensor());
-      for (const Format format : kAllFormats)
-        for (const int threads : {1, 2}) {
-          SCOPED_TRACE(fmt::format("n {}, kind {} block {}, {}, {} threads", shape.n, static_cast<int>(format.kind),
-                                   format.block, name_of(dtype), threads));
-          const auto tested = make_cpu_ops(*device, config_of(dtype, threads));
-          Owned ax(*device, shape, format, x, dtype), ay(shape, format, dtype);
-          tested->dropout(dropout, ax.tensor(), batch, ay.tensor());
-          expect_close(ay.dense(*device), ry.memory, dtype, "y");
-          expect_padding_zero(ay, "y");
-          tested->dropout(dropout, ax.tensor(), batch, ax.tensor());
-          EXPECT_EQ(ax.dense(*device), ay.dense(*device)) << "in place";
-        }
-    }
+const DropoutCase kDropoutCases[] = {
+    {1, 1, 1, 1},  {2, 1, 1, 10}, {3, 1, 1, 7},   {17, 1, 1, 35},  {5, 3, 3, 2},
+    {5, 3, 2, 20}, {7, 5, 5, 12}, {17, 4, 4, 64}, {3, 20, 20, 13}, {3, 211, 200, 5, On::cuda}};
+
+std::string name_of(const DropoutCase& c) { return fmt::format("n{}_{}x{}x{}", c.n, c.h, c.w, c.c); }
+
+class DropoutMask : public CaseTest<DropoutCase> {};
+INSTANTIATE_TEST_SUITE_P(, DropoutMask, on_each_backend(kDropoutCases), kCaseName);
+
+TEST_P(DropoutMask, AgreesWithTheReference) {
+  const Shape shape{c.n, {c.h, c.w, c.c}};
+  std::vector<int32_t> keys(shape.n);
+  for (int64_t i = 0; i < shape.n; ++i) keys[i] = static_cast<int32_t>(i * 7919 % 60000);
+  Values x = random(shape.elements(), 1), expected(shape.elements());
+  for (const auto& [rate, epoch] : {std::pair{0.5f, 0u}, {0.1f, 7u}, {0.0f, 1u}, {0.97f, 2u}, {0.25f, 3u}}) {
+    SCOPED_TRACE(fmt::format("rate {}", rate));
+    Dropout dropout{0x123456789abcdef, 3, rate, &epoch};
+    reference->dropout(dropout, on_host(x, shape), {.keys = keys.data(), .size = shape.n}, on_host(expected, shape));
+    each_setup(backend.formats, backend.offsets, [&] {
+      const auto ax = filled(shape, x), ay = unwritten(shape);
+      const OnDevice<int32_t> on_keys(*device, keys);
+      const OnDevice<uint32_t> on_epoch(*device, {epoch});
+      const DeviceBatch batch{.keys = on_keys.data(), .size = shape.n};
+      dropout.epoch = on_epoch.data();
+      ops->dropout(dropout, ax.tensor(), batch, ay.tensor());
+      const Values y = ay.values();
+      for (int64_t i = 0; i < shape.elements(); ++i) ASSERT_EQ(y[i] != 0, expected[i] != 0) << "element " << i;
+      expect_activations(y, expected, "y");
+      expect_padding_zero(ay, "y");
+      ops->dropout(dropout, ax.tensor(), batch, ax.tensor());
+      EXPECT_EQ(ax.values(), y) << "in place";
+    });
   }
 }
 
-TEST_F(DropoutTest, MaskDoesNotDependOnThePositionInTheBatch) {
+class DropoutStatistics : public BackendTest {
+ protected:
+  // The input is all ones, so the output is the factors.
+  Values factors(const std::vector<int32_t>& keys, const ImageShape& image) {
+    const Shape shape{std::ssize(keys), image};
+    const auto x = filled(shape, Values(shape.elements(), 1)), y = unwritten(shape);
+    const auto on_keys = on_device(keys);
+    const auto on_epoch = on_device(std::vector<uint32_t>{epoch});
+    dropout.epoch = on_epoch.data();
+    ops->dropout(dropout, x.tensor(), {.keys = on_keys.data(), .size = shape.n}, y.tensor());
+    return y.values();
+  }
+  static std::vector<int32_t> keys_from(int32_t first, int64_t n) {
+    std::vector<int32_t> keys(n);
+    std::iota(keys.begin(), keys.end(), first);
+    return keys;
+  }
+
+  uint32_t epoch = 3;
+  Dropout dropout{.seed = 7, .layer = 2, .rate = 0.25f, .epoch = nullptr};
+};
+INSTANTIATE_TEST_SUITE_P(, DropoutStatistics, ::testing::ValuesIn(backends_where(is_compared)), kBackendName);
+
+TEST_P(DropoutStatistics, MaskDoesNotDependOnThePositionInTheBatch) {
   const ImageShape image{2, 3, 7};
-  const Values all = factors(dropout, {10, 11, 12, 13}, image), other = factors(dropout, {13, 9, 11}, image);
+  const Values all = factors({10, 11, 12, 13}, image), other = factors({13, 9, 11}, image);
   const int64_t size = image.elements();
   const auto sample = [&](const Values& values, int64_t i) {
     return Values(values.begin() + i * size, values.begin() + (i + 1) * size);
@@ -66,24 +80,26 @@ TEST_F(DropoutTest, MaskDoesNotDependOnThePositionInTheBatch) {
   EXPECT_NE(sample(all, 0), sample(all, 1));
 }
 
-TEST_F(DropoutTest, KeepsTheExpectedShareAndTheMean) {
+TEST_P(DropoutStatistics, KeepsTheExpectedShareAndTheMean) {
   const auto keys = keys_from(0, 64);
+  const float tolerance = type == DType::bf16 ? 0x1p-8f : 1e-6f;
   for (const float rate : {0.0f, 0.1f, 0.5f, 0.9f}) {
     dropout.rate = rate;
-    const Values f = factors(dropout, keys, {1, 1, 4096});
+    const Values f = factors(keys, {1, 1, 4096});
     const double count = static_cast<double>(f.size());
-    const auto kept = static_cast<double>(std::count_if(f.begin(), f.end(), [](float v) { return v != 0; }));
+    const auto kept = static_cast<double>(std::ranges::count_if(f, [](float v) { return v != 0; }));
     const double deviation = std::sqrt(count * rate * (1 - rate));
     EXPECT_LE(std::abs(kept - count * (1 - rate)), 4 * deviation) << rate;
-    for (const float v : f) ASSERT_TRUE(v == 0 || std::abs(v * (1 - rate) - 1) < 1e-6f);
+    for (const float v : f) ASSERT_TRUE(v == 0 || std::abs(v * (1 - rate) - 1) < tolerance);
   }
 }
 
-TEST_F(DropoutTest, MasksDifferByLayerEpochAndSeed) {
+TEST_P(DropoutStatistics, MasksDifferByLayerEpochAndSeed) {
   const auto keys = keys_from(0, 4);
   const ImageShape image{1, 1, 512};
-  const Values first = factors(dropout, keys, image);
-  EXPECT_EQ(factors(dropout, keys, image), first);
+  const Dropout unchanged = dropout;
+  const Values first = factors(keys, image);
+  EXPECT_EQ(factors(keys, image), first);
   // Two independent masks agree with probability 0.25^2 + 0.75^2.
   const auto expect_independent = [&](const Values& other) {
     int64_t same = 0;
@@ -91,14 +107,14 @@ TEST_F(DropoutTest, MasksDifferByLayerEpochAndSeed) {
     const double expected = 2048 * (0.25 * 0.25 + 0.75 * 0.75);
     EXPECT_NEAR(static_cast<double>(same), expected, 120);
   };
-  Dropout changed = dropout;
-  changed.layer = 3;
-  expect_independent(factors(changed, keys, image));
-  changed = dropout;
-  changed.seed = 8;
-  expect_independent(factors(changed, keys, image));
+  dropout.layer = 3;
+  expect_independent(factors(keys, image));
+  dropout = unchanged;
+  dropout.seed = 8;
+  expect_independent(factors(keys, image));
+  dropout = unchanged;
   epoch = 4;
-  expect_independent(factors(dropout, keys, image));
+  expect_independent(factors(keys, image));
 }
 
 }  // namespace

@@ -1,219 +1,195 @@
-#include "tests/ops/fixture.h"
+#include "tests/ops/backend.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <bit>
-#include <iterator>
+#include <limits>
 
 namespace ddp::testing {
 namespace {
 
-const Format kRowFormats[] = {{}, Format::batch_interleaved(8), Format::batch_interleaved(16)};
-const DType kTypes[] = {DType::f32, DType::bf16};
+class Elementwise : public BackendTest {};
+INSTANTIATE_TEST_SUITE_P(, Elementwise, ::testing::ValuesIn(backends_where(is_compared)), kBackendName);
 
-class ElementwiseTest : public ::testing::TestWithParam<int> {
- protected:
-  std::unique_ptr<Ops> ops_of(DType dtype) { return make_cpu_ops(*device, config_of(dtype, GetParam())); }
-
-  std::unique_ptr<Device> device = make_cpu_device();
-  std::unique_ptr<Ops> ops = ops_of(DType::f32);
-  std::unique_ptr<Ops> reference = make_reference_ops(*device);
-};
-INSTANTIATE_TEST_SUITE_P(, ElementwiseTest, ::testing::Values(1, 2));
-
-TEST_P(ElementwiseTest, NormalizeScalesPixelsAndClearsThePadding) {
-  for (const Format format : kAllFormats)
-    for (const DType dtype : kTypes)
-      for (const int64_t n : {1, 8, 17})
-        for (const int64_t channels : {3, 19}) {
-          const ImageShape image{7, 8, channels};
-          const Shape shape{n, {5, 7, channels}};  // crop at the top left
-          std::vector<uint8_t> pixels(n * image.elements());
-          for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<uint8_t>(i * 37);
-          std::vector<int32_t> ids(n);
-          for (int64_t i = 0; i < n; ++i) ids[i] = static_cast<int32_t>(n - 1 - i);
-          const DeviceBatch batch{.images = pixels.data(), .ids = n == 8 ? ids.data() : nullptr, .size = n};
-          Owned expected(shape, {}), x(shape, format, dtype);
-          reference->normalize(batch, image, expected.tensor());
-          ops_of(dtype)->normalize(batch, image, x.tensor());
-          expect_close(x.dense(*device), expected.memory, dtype, "x");
-          expect_padding_zero(x, "x");
-        }
-}
-
-TEST_P(ElementwiseTest, ReluReluGradientAndAdd) {
-  for (const DType dtype : kTypes)
-    for (const Format format : {Format{}, Format::batch_interleaved(8), Format::blocked_channels(16)}) {
-      const Shape shape{5, {40, 40, 9}};
-      const Values x = rounded(random_values(shape.elements(), 1), dtype),
-                   dy = rounded(random_values(shape.elements(), 2), dtype);
-      Owned rx(*device, shape, {}, x), ry(shape, {}), rdy(*device, shape, {}, dy), rdx(shape, {}), rsum(shape, {});
-      reference->relu(rx.tensor(), ry.tensor());
-      reference->relu_backward(ry.tensor(), rdy.tensor(), rdx.tensor());
-      reference->add(rx.tensor(), rdy.tensor(), rsum.tensor());
-      const auto tested = ops_of(dtype);
-      Owned ax(*device, shape, format, x, dtype), ay(shape, format, dtype), ady(*device, shape, format, dy, dtype),
-          sum(shape, format, dtype);
-      tested->relu(ax.tensor(), ay.tensor());
-      EXPECT_EQ(ay.dense(*device), ry.memory);
-      tested->add(ax.tensor(), ady.tensor(), sum.tensor());
-      expect_close(sum.dense(*device), rsum.memory, dtype, "a + b");
-      tested->add(ax.tensor(), ady.tensor(), ax.tensor());
-      EXPECT_EQ(ax.dense(*device), sum.dense(*device));
-      tested->relu_backward(ay.tensor(), ady.tensor(), ady.tensor());
-      EXPECT_EQ(ady.dense(*device), rdx.memory);
+TEST_P(Elementwise, NormalizeGathersCropsAndClearsThePadding) {
+  struct Cropped {
+    int64_t n;
+    ImageShape image, part;
+    On on = On::every;
+  };
+  const Cropped cases[] = {{1, {28, 28, 1}, {28, 28, 1}},
+                           {5, {28, 28, 1}, {28, 28, 1}},
+                           {3, {28, 28, 1}, {9, 28, 1}},
+                           {1, {7, 8, 3}, {5, 7, 3}},
+                           {8, {7, 8, 3}, {5, 7, 3}},
+                           {17, {7, 8, 3}, {5, 7, 3}},
+                           {1, {7, 8, 19}, {5, 7, 19}},
+                           {8, {7, 8, 19}, {5, 7, 19}},
+                           {17, {7, 8, 19}, {5, 7, 19}},
+                           {2, {8, 8, 3}, {8, 4, 3}},
+                           {4, {5, 5, 3}, {5, 5, 3}},
+                           {3, {12, 16, 8}, {10, 12, 8}},
+                           {1, {735, 737, 1}, {735, 737, 1}, On::cuda},  // larger than the grid
+                           {256, {28, 28, 3}, {28, 28, 3}, On::gpu},
+                           {256, {28, 28, 3}, {26, 25, 3}, On::gpu}};
+  for (const auto& [n, image, part, on] : cases)
+    for (const bool by_id : {false, true}) {
+      if (!backend.runs(on)) continue;
+      SCOPED_TRACE(fmt::format("{} of {}x{}x{}, by id {}", n, image.h, image.w, image.c, by_id));
+      std::vector<uint8_t> pixels(2 * n * image.elements());
+      for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<uint8_t>(i * 37 + i / 251);
+      std::vector<int32_t> ids(n);
+      for (int64_t i = 0; i < n; ++i) ids[i] = static_cast<int32_t>(2 * n - 1 - i * 2);
+      const OnDevice<uint8_t> on_pixels(*device, pixels);
+      const OnDevice<int32_t> on_ids(*device, ids);
+      const Shape shape{n, part};
+      Values expected(shape.elements());
+      reference->normalize({.images = pixels.data(), .ids = by_id ? ids.data() : nullptr, .size = n}, image,
+                           on_host(expected, shape));
+      each_setup([&] {
+        const auto x = unwritten(shape);
+        ops->normalize({.images = on_pixels.data(), .ids = by_id ? on_ids.data() : nullptr, .size = n}, image,
+                       x.tensor());
+        expect_within(backend.pixels, x.values(), rounded(expected, type), "x");
+        expect_padding_zero(x, "x");
+      });
     }
 }
 
-TEST_P(ElementwiseTest, SoftmaxCrossEntropyAgreesWithTheReference) {
-  for (const DType dtype : kTypes)
-    for (const Format format : kRowFormats)
-      for (const float smoothing : {0.0f, 0.1f})
-        for (const int64_t n : {1, 5, 8, 17, 48, 300}) {
-          SCOPED_TRACE(fmt::format("{}, block {}, smoothing {}, n {}", name_of(dtype), format.block, smoothing, n));
-          const Shape shape{n, {1, 1, 10}};
-          Values z = random_values(shape.elements(), n);
-          for (float& v : z) v *= 8;
-          z = rounded(z, dtype);
-          std::vector<int32_t> labels(n);
-          for (int64_t i = 0; i < n; ++i) labels[i] = static_cast<int32_t>(i * 7 % 10);
-          const DeviceBatch batch{.labels = labels.data(), .size = n};
-          Owned logits(*device, shape, format, z, dtype), apart(shape, format, dtype), r(*device, shape, {}, z),
-              rd(shape, {});
-          float stats[2], expected[2], only_stats[2], plain[2];
-          reference->softmax_cross_entropy_backward(r.tensor(), batch, 0.25f, smoothing, rd.tensor(), expected,
-                                                    Gradient::overwrite);
-          reference->softmax_cross_entropy(r.tensor(), batch, plain);
-          const auto tested = ops_of(dtype);
-          tested->softmax_cross_entropy(logits.tensor(), batch, only_stats);
-          tested->softmax_cross_entropy_backward(logits.tensor(), batch, 0.25f, smoothing, apart.tensor(), stats,
-                                                 Gradient::overwrite);
-          expect_close({stats[0]}, {expected[0]}, "loss");
-          EXPECT_EQ(stats[1], expected[1]);
-          expect_close({only_stats[0]}, {plain[0]}, "loss alone");
-          EXPECT_EQ(only_stats[1], expected[1]);
-          tested->softmax_cross_entropy_backward(logits.tensor(), batch, 0.25f, smoothing, logits.tensor(), stats,
-                                                 Gradient::add);
-          expect_close({stats[0]}, {2 * expected[0]}, "loss, twice");
-          EXPECT_EQ(stats[1], 2 * expected[1]);
-          expect_close(apart.dense(*device), rd.memory, dtype, "dlogits");
-          expect_padding_zero(apart, "dlogits");
-          expect_padding_zero(logits, "dlogits");
-          EXPECT_EQ(apart.dense(*device), logits.dense(*device));
-        }
-}
-
-TEST_P(ElementwiseTest, SoftmaxIsSafeAtLargeLogits) {
-  const Shape shape{2, {1, 1, 3}};
-  Owned logits(*device, shape, Format::batch_interleaved(8), {1e4f, -1e4f, 0, -1e4f, 1e4f, 1e4f}),
-      d(shape, Format::batch_interleaved(8));
-  const int32_t labels[] = {1, 2};
-  float stats[2];
-  ops->softmax_cross_entropy_backward(logits.tensor(), {.labels = labels, .size = 2}, 1, 0, d.tensor(), stats,
-                                      Gradient::overwrite);
-  EXPECT_NEAR(stats[0], 2e4 + std::log(2), 1e-2);
-  EXPECT_EQ(stats[1], 0);  // the first of the equal maximum logits is not the label
-  const Values expected = {1, -1, 0, 0, 0.5, -0.5};
-  EXPECT_EQ(d.dense(*device), expected);
-}
-
-TEST_P(ElementwiseTest, FlagNonfiniteMarksTheFirstNonfiniteValue) {
-  for (const float bad : {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(),
-                          std::numeric_limits<float>::quiet_NaN()})
-    for (const int64_t at : {0, 20000, 40000}) {
-      Values values(40001, std::numeric_limits<float>::max());
-      float flag = 0;
-      ops->flag_nonfinite(values.data(), 40001, 3, &flag);
-      EXPECT_EQ(flag, 0);
-      values[at] = bad;
-      ops->flag_nonfinite(values.data(), 40001, 3, &flag);
-      EXPECT_EQ(flag, 3);
-      ops->flag_nonfinite(values.data(), 40001, 4, &flag);
-      EXPECT_EQ(flag, 3);
-    }
-}
-
-TEST_P(ElementwiseTest, CopyOrAdd) {
-  const Values from = random_values(40001, 1), before = random_values(40001, 2);
-  Values copied(40001, NAN), added = before, expected = before;
-  ops->copy_or_add(from.data(), copied.data(), 40001, Gradient::overwrite);
-  EXPECT_EQ(copied, from);
-  ops->copy_or_add(from.data(), added.data(), 40001, Gradient::add);
-  for (size_t i = 0; i < expected.size(); ++i) expected[i] += from[i];
-  EXPECT_EQ(added, expected);
-}
-
-TEST_P(ElementwiseTest, Bf16RoundsToNearestEvenAndKeepsNanAndInfinity) {
-  Values values = random_values(40001, 1);
-  // Plain rounding would turn the last two, both NaN, into 0 and infinity.
-  const float special[] = {0,
-                           -0.0f,
-                           1 + 0x1p-8f,
-                           1 + 0x3p-8f,
-                           1 + 0x1.01p-8f,
-                           1e-40f,
-                           3.4e38f,
-                           INFINITY,
-                           -INFINITY,
-                           NAN,
-                           std::bit_cast<float>(0x7fffffffu),
-                           std::bit_cast<float>(0x7f800001u)};
-  std::copy(std::begin(special), std::end(special), values.begin() + 5);
-  std::copy(std::begin(special), std::end(special), values.end() - std::ssize(special));
-  std::vector<uint16_t> half(values.size(), 0xffff);
-  ops->to_bf16(values.data(), half.data(), 40001);
-  for (size_t i = 0; i < values.size(); ++i) ASSERT_EQ(half[i], bf16_of_float(values[i])) << i;
-  Values back(values.size());
-  ops->from_bf16(half.data(), back.data(), 40001);
-  for (size_t i = 0; i < values.size(); ++i)
-    ASSERT_EQ(std::bit_cast<uint32_t>(back[i]), std::bit_cast<uint32_t>(float_of_bf16(half[i]))) << i;
-  EXPECT_EQ(back[7], 1);
-  EXPECT_EQ(back[8], 1 + 0x1p-6f);
-  EXPECT_EQ(back[9], 1 + 0x1p-7f);
-  for (const int i : {14, 15, 16}) EXPECT_TRUE(std::isnan(back[i])) << i;
-}
-
-TEST_P(ElementwiseTest, SumOfSquaresIsTheSameAtAnyNumberOfThreads) {
-  const auto one = make_cpu_ops(*device, {});
-  for (const int64_t count : {1, 63, 1025, 40001, 20000000}) {
-    const Values values = random_values(count, count);
-    float sum = 0.5f, expected = 0.5f, alone = NAN;
-    ops->sum_of_squares(values.data(), count, &sum, Gradient::add);
-    reference->sum_of_squares(values.data(), count, &expected, Gradient::add);
-    expect_close({sum}, {expected}, "sum", 1e-6);
-    ops->sum_of_squares(values.data(), count, &sum, Gradient::overwrite);
-    one->sum_of_squares(values.data(), count, &alone, Gradient::overwrite);
-    EXPECT_EQ(sum, alone);
+TEST_P(Elementwise, ReluReluGradientAndAddAreExact) {
+  struct Count {
+    Shape shape;
+    On on = On::every;
+  };
+  for (const auto& [shape, on] :
+       {Count{{1, {1, 1, 1}}}, Count{{3, {1, 1, 7}}}, Count{{5, {40, 40, 9}}}, Count{{5, {40, 30, 12}}, On::cuda},
+        Count{{1, {1, 1, 72005}}, On::cuda}, Count{{256, {24, 24, 20}}, On::gpu}}) {
+    if (!backend.runs(on)) continue;
+    SCOPED_TRACE(fmt::format("{} elements", shape.elements()));
+    const int64_t count = shape.elements();
+    Values x = random(count, 1), dy = random(count, 2), y(count), dx(count), sum(count);
+    reference->relu(on_host(x, shape), on_host(y, shape));
+    reference->relu_backward(on_host(y, shape), on_host(dy, shape), on_host(dx, shape));
+    reference->add(on_host(x, shape), on_host(dy, shape), on_host(sum, shape));
+    sum = rounded(sum, type);
+    each_setup(backend.formats, backend.offsets, [&] {
+      const auto ax = filled(shape, x), ay = unwritten(shape), ady = filled(shape, dy), adx = unwritten(shape),
+                 asum = unwritten(shape), first = filled(shape, x), second = filled(shape, dy);
+      ops->add(ax.tensor(), ady.tensor(), asum.tensor());
+      EXPECT_EQ(asum.values(), sum);
+      ops->add(first.tensor(), ady.tensor(), first.tensor());
+      EXPECT_EQ(first.values(), sum) << "in place of the first";
+      ops->add(ax.tensor(), second.tensor(), second.tensor());
+      EXPECT_EQ(second.values(), sum) << "in place of the second";
+      ops->relu(ax.tensor(), ay.tensor());
+      ops->relu_backward(ay.tensor(), ady.tensor(), adx.tensor());
+      EXPECT_EQ(ay.values(), y);
+      EXPECT_EQ(adx.values(), dx);
+      ops->relu(ax.tensor(), ax.tensor());
+      ops->relu_backward(ay.tensor(), ady.tensor(), ady.tensor());
+      EXPECT_EQ(ax.values(), y) << "in place";
+      EXPECT_EQ(ady.values(), dx) << "in place";
+    });
   }
 }
 
-TEST_P(ElementwiseTest, ClipScaleBoundsTheNorm) {
-  for (Ops* const tested : {ops.get(), reference.get()}) {
-    const auto scale_of = [&](float sum, float limit) {
-      float scale = NAN;
-      tested->clip_scale(&sum, limit, &scale);
-      return scale;
-    };
-    EXPECT_EQ(scale_of(4, 3), 1);
-    EXPECT_NEAR(scale_of(16, 1), 0.25, 1e-6);
-    EXPECT_EQ(scale_of(0, 1), 1);
-    EXPECT_EQ(scale_of(INFINITY, 1), 0);
-    EXPECT_EQ(scale_of(NAN, 1), 1);
-  }
-}
-
-TEST_P(ElementwiseTest, ReorderKeepsValuesAndPadsWithZeros) {
+TEST_P(Elementwise, ReorderKeepsValuesAndPadsWithZeros) {
   const Shape shape{5, {3, 4, 11}};
-  const Values x = random_values(shape.elements(), 1);
-  for (const Format from : kAllFormats)
-    for (const Format to : kAllFormats) {
-      Owned a(*device, shape, from, x), b(shape, to);
-      ops->reorder(a.tensor(), b.tensor());
-      EXPECT_EQ(b.dense(*device), x);
-      EXPECT_EQ(std::count_if(b.memory.begin(), b.memory.end(), [](float v) { return v != 0; }),
-                std::count_if(x.begin(), x.end(), [](float v) { return v != 0; }));
+  const Values x = random(shape.elements(), 1);
+  for (const Format to : backend.formats)
+    each_setup([&] {
+      SCOPED_TRACE(text_of(to));
+      const auto from = filled(shape, x);
+      const TensorOnDevice copy(*device, shape, to, type);
+      ops->reorder(from.tensor(), copy.tensor());
+      EXPECT_EQ(copy.values(), x);
+      expect_padding_zero(copy, "the copy");
+    });
+}
+
+// Spans of f32 and bf16 values, without a format.
+class Spans : public BackendTest {
+ protected:
+  template <class F>
+  void each_span(F&& body) {
+    for (const int64_t count : {1, 3, 8, 40'001, 129'068}) {
+      SCOPED_TRACE(fmt::format("{} elements", count));
+      if (count < 100'000 || backend.cuda()) each_setup({Format{}}, backend.offsets, [&] { body(count); });
     }
+  }
+};
+INSTANTIATE_TEST_SUITE_P(, Spans, ::testing::ValuesIn(backends_where(is_compared, runs_spans)), kBackendName);
+
+TEST_P(Spans, FlagNonfiniteMarksTheFirstNonfiniteValue) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  each_span([&](int64_t count) {
+    Values values(count, std::numeric_limits<float>::max());
+    const auto flag = on_device(Values{0}), finite = on_device(values);
+    ops->flag_nonfinite(finite.data(), count, 3, flag.data());
+    EXPECT_EQ(flag.values()[0], 0);
+    for (const float bad : {kInfinity, -kInfinity, std::nanf("")})
+      for (const int64_t at : {int64_t{0}, count / 2, count - 1}) {
+        values[at] = bad;
+        const auto broken = on_device(values), first = on_device(Values{0});
+        ops->flag_nonfinite(broken.data(), count, 3, first.data());
+        EXPECT_EQ(first.values()[0], 3);
+        ops->flag_nonfinite(broken.data(), count, 4, first.data());
+        EXPECT_EQ(first.values()[0], 3);
+        values[at] = std::numeric_limits<float>::max();
+      }
+  });
+}
+
+TEST_P(Spans, CopyOrAddIsExact) {
+  each_span([&](int64_t count) {
+    const Values a = random_values(count, 1), b = random_values(count, 2);
+    Values sum = b;
+    reference->copy_or_add(a.data(), sum.data(), count, Gradient::add);
+    const auto from = on_device(a), to = on_device(b), copy = unwritten(count);
+    ops->copy_or_add(from.data(), to.data(), count, Gradient::add);
+    EXPECT_EQ(to.values(), sum);
+    ops->copy_or_add(from.data(), copy.data(), count, Gradient::overwrite);
+    EXPECT_EQ(copy.values(), a);
+  });
+}
+
+TEST_P(Spans, Bf16RoundsToNearestEvenAndKeepsNanAndInfinity) {
+  // Plain rounding would turn the last two, both NaN, into 0 and infinity.
+  const Values special = {0,
+                          -0.0f,
+                          1 + 0x1p-8f,
+                          1 + 0x3p-8f,
+                          1 + 0x1.01p-8f,
+                          1e-40f,
+                          3.4e38f,
+                          INFINITY,
+                          -INFINITY,
+                          NAN,
+                          std::bit_cast<float>(0x7fffffffu),
+                          std::bit_cast<float>(0x7f800001u)};
+  each_span([&](int64_t count) {
+    Values values = random_values(count, 1);
+    if (count > 100) {
+      std::ranges::copy(special, values.begin() + 5);
+      std::ranges::copy(special, values.end() - std::ssize(special));
+    }
+    const auto from = on_device(values), back = unwritten(count);
+    const auto halves = on_device(std::vector<uint16_t>(count, 0xffff));
+    ops->to_bf16(from.data(), halves.data(), count);
+    ops->from_bf16(halves.data(), back.data(), count);
+    const std::vector<uint16_t> half = halves.values();
+    const Values wide = back.values();
+    for (int64_t i = 0; i < count; ++i) {
+      if (std::isnan(values[i]) && backend.cuda())  // CUDA has one NaN
+        ASSERT_TRUE(std::isnan(float_of_bf16(half[i]))) << i;
+      else
+        ASSERT_EQ(half[i], bf16_of_float(values[i])) << i;
+      ASSERT_EQ(std::bit_cast<uint32_t>(wide[i]), std::bit_cast<uint32_t>(float_of_bf16(half[i]))) << i;
+    }
+    if (count < 100) return;
+    EXPECT_EQ(wide[7], 1);
+    EXPECT_EQ(wide[8], 1 + 0x1p-6f);
+    EXPECT_EQ(wide[9], 1 + 0x1p-7f);
+    for (const int i : {14, 15, 16}) EXPECT_TRUE(std::isnan(wide[i])) << i;
+  });
 }
 
 }  // namespace

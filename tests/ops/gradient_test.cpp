@@ -1,5 +1,6 @@
-// Compares the gradients of the reference with central differences of the loss sum(dy * y), in double.
-#include "tests/ops/fixture.h"
+// Compares the gradients of the ops, and of the reference ops, with central differences of the loss sum(dy * y). The
+// host sums in double.
+#include "tests/ops/backend.h"
 
 namespace ddp::testing {
 namespace {
@@ -10,151 +11,166 @@ double dot(const Values& a, const Values& b) {
   return sum;
 }
 
-// d loss / d values[i] for all i. Steps are powers of two, so the perturbed floats are exact.
-template <class Loss>
-Values differences(Values& values, Loss&& loss) {
-  constexpr float kStep = 1.0f / 64;
-  Values gradient(values.size());
-  for (size_t i = 0; i < values.size(); ++i) {
-    const float v = values[i];
-    values[i] = v + kStep;
-    const double up = loss(), high = values[i];
-    values[i] = v - kStep;
-    const double down = loss(), low = values[i];
-    values[i] = v;
-    gradient[i] = static_cast<float>((up - down) / (high - low));
+class Gradients : public BackendTest {
+ protected:
+  // d loss / d values[i] for all i. The step is a power of two, so the perturbed floats are exact.
+  template <class Loss>
+  Values differences(Values values, const Loss& loss) const {
+    Values gradient(values.size());
+    for (size_t i = 0; i < values.size(); ++i) {
+      const float v = values[i], high = v + backend.gradient_step, low = v - backend.gradient_step;
+      values[i] = high;
+      const double up = loss(values);
+      values[i] = low;
+      const double down = loss(values);
+      values[i] = v;
+      gradient[i] = static_cast<float>((up - down) / (static_cast<double>(high) - low));
+    }
+    return gradient;
   }
-  return gradient;
-}
 
-TEST(ReferenceGradient, ConvolutionMatchesFiniteDifferences) {
-  const auto device = make_cpu_device();
-  const auto ops = make_reference_ops(*device);
-  for (const Window2d window : {Window2d{3, 1, 0}, Window2d{3, 2, 1}, Window2d{1, 1, 0}, Window2d{5, 1, 2}}) {
+  // Of a convolution or a linear layer.
+  template <class Op>
+  void expect_gradients(Op& op, const Shape& in, const Shape& out, const Values& x, const Values& w, const Values& b) {
+    const Values dy = random_values(out.elements(), 4);
+    const auto loss = [&](const Values& at_x, const Values& at_w, const Values& at_b) {
+      const auto ax = filled(in, at_x);
+      const TensorOnDevice ay(*device, out, op.output_format(), type);
+      const auto aw = on_device(at_w), ab = on_device(at_b);
+      op.bind(aw.data(), ab.data());
+      op.forward(ax.tensor(), ay.tensor());
+      return dot(ay.values(), dy);
+    };
+    const Values expected_dw = differences(w, [&](const Values& v) { return loss(x, v, b); });
+    const Values expected_db = differences(b, [&](const Values& v) { return loss(x, w, v); });
+    const Values expected_dx = differences(x, [&](const Values& v) { return loss(v, w, b); });
+
+    const auto ax = filled(in, x), dx = unwritten(in);
+    const TensorOnDevice ay(*device, out, op.output_format(), type), ady(*device, out, op.output_format(), type, dy);
+    const auto aw = on_device(w), ab = on_device(b), dw = unwritten(std::ssize(w)), db = unwritten(std::ssize(b));
+    op.bind(aw.data(), ab.data());
+    op.forward(ax.tensor(), ay.tensor());
+    op.backward_weight(ax.tensor(), ay.tensor(), ady.tensor(), dw.data(), db.data(), Gradient::overwrite);
+    op.backward_input(ady.tensor(), dx.tensor());
+    expect_within(backend.gradients, dw.values(), expected_dw, "dweight");
+    expect_within(backend.gradients, db.values(), expected_db, "dbias");
+    expect_within(backend.gradients, dx.values(), expected_dx, "dx");
+  }
+
+  const double curved = std::max(backend.gradients, 1e-3);  // the bound where the loss has large third derivatives
+};
+INSTANTIATE_TEST_SUITE_P(, Gradients, ::testing::ValuesIn(backends_where(is_fp32)), kBackendName);
+
+TEST_P(Gradients, ConvolutionMatchesFiniteDifferences) {
+  for (const Window2d window :
+       {Window2d{3, 1, 0}, Window2d{3, 2, 1}, Window2d{1, 1, 0}, Window2d{5, 1, 2}, Window2d{2, 1, {0, 1, 1, 0}}}) {
     const Conv2dDesc desc{.input = {6, 5, 2}, .input_format = {}, .out_channels = 3, .window = window};
     const Shape in{2, desc.input}, out{2, conv2d_output(desc)};
-    Values x = random_values(in.elements(), 1), w = random_values(3 * window.kernel * window.kernel * 2, 2),
-           b = random_values(3, 3), dy = random_values(out.elements(), 4), y(out.elements()), dx(x), dw(w), db(b);
-    const auto conv = ops->conv2d(desc, {});
-    conv->bind(w.data(), b.data());
-    const auto loss = [&] {
-      conv->forward({x.data(), in, {}}, {y.data(), out, {}});
-      return dot(y, dy);
-    };
-    loss();
-    conv->backward_weight({x.data(), in, {}}, {y.data(), out, {}}, {dy.data(), out, {}}, dw.data(), db.data(),
-                          Gradient::overwrite);
-    conv->backward_input({dy.data(), out, {}}, {dx.data(), in, {}});
-    expect_close(dw, differences(w, loss), "dweight", 1e-4);
-    expect_close(db, differences(b, loss), "dbias", 1e-4);
-    expect_close(dx, differences(x, loss), "dx", 1e-4);
+    const int64_t sizes[] = {2};
+    const auto conv = ops->conv2d(desc, sizes);
+    expect_gradients(*conv, in, out, random_values(in.elements(), 1),
+                     random_values(6 * window.kernel * window.kernel, 2), random_values(3, 3));
   }
 }
 
-TEST(ReferenceGradient, FusedReluMatchesFiniteDifferences) {
-  const auto device = make_cpu_device();
-  const auto ops = make_reference_ops(*device);
+TEST_P(Gradients, FusedReluMatchesFiniteDifferences) {
   const LinearDesc desc{.in_features = 4, .out_features = 6, .input_format = {}, .relu = true};
   const Shape in{3, {1, 1, 4}}, out{3, {1, 1, 6}};
   // Weights are small and biases are large with both signs, so no output is near the kink of the ReLU.
-  Values x = random_values(12, 1), w = random_values(24, 2), b = {1, -1, 1, -1, 1, 1}, dy = random_values(18, 4), y(18),
-         dx(x), dw(w), db(b);
-  for (float& v : w) v *= 0.2f;
-  const auto linear = ops->linear(desc, {});
-  linear->bind(w.data(), b.data());
-  const auto loss = [&] {
-    linear->forward({x.data(), in, {}}, {y.data(), out, {}});
-    return dot(y, dy);
-  };
-  loss();
-  linear->backward_weight({x.data(), in, {}}, {y.data(), out, {}}, {dy.data(), out, {}}, dw.data(), db.data(),
-                          Gradient::overwrite);
-  linear->backward_input({dy.data(), out, {}}, {dx.data(), in, {}});
-  expect_close(dw, differences(w, loss), "dweight", 1e-4);
-  expect_close(db, differences(b, loss), "dbias", 1e-4);
-  expect_close(dx, differences(x, loss), "dx", 1e-4);
+  Values w = random_values(24, 2);
+  for (float& v : w) v *= 0.15f;
+  const int64_t sizes[] = {3};
+  const auto linear = ops->linear(desc, sizes);
+  expect_gradients(*linear, in, out, random_values(12, 1), w, {1, -1, 1, -1, 1, 1});
 }
 
-TEST(ReferenceGradient, PoolingMatchesFiniteDifferences) {
-  using Kind = Pool2dDesc::Kind;
-  const auto device = make_cpu_device();
-  const auto ops = make_reference_ops(*device);
+TEST_P(Gradients, PoolingMatchesFiniteDifferences) {
+  using enum Pool2dDesc::Kind;
   for (const Pool2dDesc& desc :
-       {Pool2dDesc{Kind::average, {7, 6, 2}, {}, {2, 2}}, Pool2dDesc{Kind::average, {7, 6, 2}, {}, {3, 2}},
-        Pool2dDesc{Kind::maximum, {7, 6, 2}, {}, {2, 2}}, Pool2dDesc{Kind::maximum, {7, 6, 2}, {}, {3, 2, 1}},
-        Pool2dDesc{Kind::maximum, {6, 6, 2}, {}, {3, 2, {0, 0, 1, 1}}},
-        Pool2dDesc{Kind::global_average, {7, 6, 2}, {}, {}}}) {
+       {Pool2dDesc{average, {7, 6, 2}, {}, {2, 2}}, Pool2dDesc{average, {7, 6, 2}, {}, {3, 2}},
+        Pool2dDesc{maximum, {7, 6, 2}, {}, {2, 2}}, Pool2dDesc{maximum, {7, 6, 2}, {}, {3, 2, 1}},
+        Pool2dDesc{maximum, {6, 6, 2}, {}, {3, 2, {0, 0, 1, 1}}}, Pool2dDesc{global_average, {7, 6, 2}, {}, {}}}) {
     const Shape in{2, desc.input}, out{2, pool2d_output(desc)};
-    Values x = random_values(in.elements(), 1), dy = random_values(out.elements(), 2), y(out.elements()), dx(x);
     // All values are so far apart that no step changes the maximum of a window.
-    for (size_t i = 0; desc.kind == Kind::maximum && i < x.size(); ++i)
-      x[i] = static_cast<float>((i * 37) % x.size()) / 16;
-    const auto pool = ops->pool2d(desc, {});
-    const auto loss = [&] {
-      pool->forward({x.data(), in, {}}, {y.data(), out, {}});
-      return dot(y, dy);
-    };
-    loss();
-    pool->backward({x.data(), in, {}}, {y.data(), out, {}}, {dy.data(), out, {}}, {dx.data(), in, {}});
-    expect_close(dx, differences(x, loss), "dx", 1e-4);
+    Values x = random_values(in.elements(), 1);
+    for (size_t i = 0; desc.kind == maximum && i < x.size(); ++i)
+      x[i] = static_cast<float>(i * 37 % x.size()) * 4 * backend.gradient_step;
+    const Values dy = random_values(out.elements(), 2);
+    const int64_t sizes[] = {2};
+    const auto pool = ops->pool2d(desc, sizes);
+    const Values expected = differences(x, [&](const Values& v) {
+      const auto ax = filled(in, v), ay = unwritten(out);
+      pool->forward(ax.tensor(), ay.tensor());
+      return dot(ay.values(), dy);
+    });
+    const auto ax = filled(in, x), ay = unwritten(out), ady = filled(out, dy), adx = unwritten(in);
+    pool->forward(ax.tensor(), ay.tensor());
+    pool->backward(ax.tensor(), ay.tensor(), ady.tensor(), adx.tensor());
+    expect_within(backend.gradients, adx.values(), expected, "dx");
   }
 }
 
 // Skip, scale and shift keep every output far from the kink of the ReLU.
-TEST(ReferenceGradient, BatchNormMatchesFiniteDifferences) {
-  const auto device = make_cpu_device();
-  const auto ops = make_reference_ops(*device);
+TEST_P(Gradients, BatchNormMatchesFiniteDifferences) {
+  const Shape shape{3, {2, 3, 4}};
+  const int64_t count = shape.elements(), sizes[] = {3};
+  const float samples = 18;
+  const Values scale = {0.5f, -0.25f, 0.75f, 0.5f}, shift = random_values(4, 4), dy = random_values(count, 5);
+  Values x = random_values(count, 1), skip(count), more = dy;
+  for (float& v : x) v *= 4;
+  for (int64_t i = 0; i < count; ++i) skip[i] = i % 3 == 0 ? -5 : 5;
+  for (float& v : more) v -= 0.5f;  // the gradient comes in two parts, which the op adds
+  const auto center = on_device(Values{0.25f, 0, -1, 0.5f});
   for (const bool relu : {false, true}) {
-    const Shape shape{3, {2, 3, 4}};
-    const int64_t count = shape.elements();
-    const float samples = 18;
-    Values x = random_values(count, 1), skip(count), scale = {0.5f, -0.25f, 0.75f, 0.5f}, shift = random_values(4, 4),
-           dy = random_values(count, 5), y(count), dx(count), sums(8), backward_sums(8);
-    for (int64_t i = 0; i < count; ++i) skip[i] = i % 3 == 0 ? -5 : 5;
-    const Values center = {0.25f, 0, -1, 0.5f}, masked = [&] {
-      Values kept = dy;
-      for (int64_t i = 0; relu && i < count; i += 3) kept[i] = 0;
-      return kept;
-    }();
-    const auto norm = ops->batch_norm({.input = shape.image, .format = {}, .relu = relu, .add = true}, {});
-    norm->bind(scale.data(), shift.data());
-    const auto tensor = [&](Values& values) { return Tensor{values.data(), shape, {}}; };
-    const auto loss = [&] {
-      norm->sum(tensor(x), center.data(), sums.data());
-      norm->forward(tensor(x), tensor(skip), tensor(y), center.data(), sums.data(), samples);
-      return dot(y, dy);
+    const auto norm = ops->batch_norm({.input = shape.image, .format = {}, .relu = relu, .add = true}, sizes);
+    const auto loss = [&](const Values& at_x, const Values& at_skip, const Values& at_scale, const Values& at_shift) {
+      const auto ax = filled(shape, at_x), askip = filled(shape, at_skip), ay = unwritten(shape);
+      const auto ascale = on_device(at_scale), ashift = on_device(at_shift), sums = unwritten(8);
+      norm->bind(ascale.data(), ashift.data());
+      norm->sum(ax.tensor(), center.data(), sums.data());
+      norm->forward(ax.tensor(), askip.tensor(), ay.tensor(), center.data(), sums.data(), samples);
+      return dot(ay.values(), dy);
     };
-    const Values dx_expected = differences(x, loss), dscale = differences(scale, loss),
-                 dshift = differences(shift, loss), dskip = differences(skip, loss);
-    loss();
-    // The gradient comes in two parts, which the op adds.
-    Values gradient(count, 0.5f), more = dy;
-    for (float& v : more) v -= 0.5f;
-    norm->backward_sum(tensor(x), tensor(y), tensor(more), tensor(gradient), backward_sums.data());
-    norm->backward(tensor(x), tensor(gradient), tensor(dx), backward_sums.data(), samples);
-    expect_close(gradient, masked, "dy", 1e-6);
-    expect_close(gradient, dskip, "dskip", 1e-4);
-    expect_close({backward_sums.begin(), backward_sums.begin() + 4}, dshift, "dshift", 1e-4);
-    expect_close({backward_sums.begin() + 4, backward_sums.end()}, dscale, "dscale", 1e-4);
-    expect_close(dx, dx_expected, "dx", 1e-3);
+    const Values expected_dx = differences(x, [&](const Values&v) { return loss(v, skip, scale, shift); }),
+                 expected_dskip = differences(skip, [&](const Values&v) { return loss(x, v, scale, shift); }),
+                 expected_dscale = differences(scale, [&](const Values&v) { return loss(x, skip, v, shift); }),
+                 expected_dshift = differences(shift, [&](const Values&v) { return loss(x, skip, scale, v); });
+    const auto ax = filled(shape, x), askip = filled(shape, skip), ay = unwritten(shape),
+               gradient = filled(shape, Values(count, 0.5f)), amore = filled(shape, more), dx = unwritten(shape);
+    const auto ascale = on_device(scale), ashift = on_device(shift), sums = unwritten(8), t_sums = unwritten(8);
+    norm->bind(ascale.data(), ashift.data());
+    norm->sum(ax.tensor(), center.data(), sums.data());
+    norm->forward(ax.tensor(), askip.tensor(), ay.tensor(), center.data(), sums.data(), samples);
+    norm->backward_sum(ax.tensor(), ay.tensor(), amore.tensor(), gradient.tensor(), t_sums.data());
+    norm->backward(ax.tensor(), gradient.tensor(), dx.tensor(), t_sums.data(), samples);
+    Values masked = dy;
+    for (int64_t i = 0; relu && i < count; i += 3) masked[i] = 0;
+    const Values t = t_sums.values();
+    expect_close(gradient.values(), masked, "dy", 1e-6);
+    expect_within(backend.gradients, gradient.values(), expected_dskip, "dskip");
+    expect_within(backend.gradients, {t.begin(), t.begin() + 4}, expected_dshift, "dshift");
+    expect_within(backend.gradients, {t.begin() + 4, t.end()}, expected_dscale, "dscale");
+    expect_within(curved, dx.values(), expected_dx, "dx");
   }
 }
 
-TEST(ReferenceGradient, SoftmaxMatchesFiniteDifferences) {
-  const auto device = make_cpu_device();
-  const auto ops = make_reference_ops(*device);
+TEST_P(Gradients, SoftmaxMatchesFiniteDifferences) {
   const Shape shape{1, {1, 1, 5}};
+  const auto labels = on_device(std::vector<int32_t>{3});
   for (const float smoothing : {0.0f, 0.2f}) {
-    Values z = random_values(5, 1), dz(5), unused(5);
-    const int32_t labels[] = {3};
-    float stats[2];
-    const auto run = [&](Values& to) {
-      ops->softmax_cross_entropy_backward({z.data(), shape, {}}, {.labels = labels, .size = 1}, 1, smoothing,
-                                          {to.data(), shape, {}}, stats, Gradient::overwrite);
-      return static_cast<double>(stats[0]);
+    const auto dz = unwritten(shape);
+    const auto loss = [&](const Values& z, const TensorOnDevice& d) {
+      const auto logits = filled(shape, z);
+      const auto stats = unwritten(2);
+      ops->softmax_cross_entropy_backward(logits.tensor(), {.labels = labels.data(), .size = 1}, 1, smoothing,
+                                          d.tensor(), stats.data(), Gradient::overwrite);
+      return static_cast<double>(stats.values()[0]);
     };
-    run(dz);
-    expect_close(dz, differences(z, [&] { return run(unused); }), "dlogits", 1e-3);
+    const Values z = random_values(5, 1);
+    loss(z, dz);
+    const auto unused = unwritten(shape);
+    const Values expected = differences(z, [&](const Values& v) { return loss(v, unused); });
+    expect_within(curved, dz.values(), expected, "dlogits");
   }
 }
 

@@ -1,108 +1,118 @@
-#include "tests/ops/fixture.h"
-
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
+#include "tests/ops/backend.h"
 
 namespace ddp::testing {
 namespace {
 
-using Kind = Pool2dDesc::Kind;
+using PoolKind = Pool2dDesc::Kind;
 
 struct Pool2dCase {
-  Kind kind;
+  PoolKind kind;
   int64_t n, h, w, c;
   Window2d window = {};
+  On on = On::every;
 };
 
-const Pool2dCase kPool2dCases[] = {{Kind::average, 5, 26, 26, 20, {2, 2}},
-                                   {Kind::average, 17, 9, 9, 16, {2, 2}},
-                                   {Kind::average, 3, 7, 8, 3, {3, 2}},
-                                   {Kind::average, 2, 9, 9, 5, {2, 3}},
-                                   {Kind::average, 1, 4, 4, 8, {4, 4}},
-                                   {Kind::maximum, 5, 26, 26, 20, {2, 2}},
-                                   {Kind::maximum, 17, 8, 9, 16, {3, 2, 1}},
-                                   {Kind::maximum, 3, 7, 8, 3, {3, 1, 1}},
-                                   {Kind::maximum, 2, 9, 8, 33, {2, 3, {0, 0, 1, 1}}},
-                                   {Kind::maximum, 2, 8, 6, 5, {3, 2, {0, 1, 1, 0}}},
-                                   {Kind::maximum, 1, 1, 1, 1, {1, 1}},
-                                   {Kind::maximum, 9, 5, 5, 24, {5, 1, 2}},
-                                   {Kind::global_average, 5, 7, 6, 20},
-                                   {Kind::global_average, 17, 4, 4, 32},
-                                   {Kind::global_average, 1, 1, 1, 1}};
+// LeNet's two poolings, edges that no window covers, windows with gaps, and overlapping windows.
+const Pool2dCase kPool2dCases[] = {{PoolKind::average, 5, 26, 26, 20, {2, 2}},
+                                   {PoolKind::average, 3, 9, 9, 50, {2, 2}},
+                                   {PoolKind::average, 17, 9, 9, 16, {2, 2}},
+                                   {PoolKind::average, 1, 1, 1, 1, {1, 1}},
+                                   {PoolKind::average, 1, 4, 4, 8, {4, 4}},
+                                   {PoolKind::average, 2, 5, 6, 7, {2, 2}},
+                                   {PoolKind::average, 2, 9, 9, 5, {2, 3}},
+                                   {PoolKind::average, 2, 12, 7, 4, {3, 5}},
+                                   {PoolKind::average, 3, 7, 8, 3, {3, 2}},
+                                   {PoolKind::average, 2, 9, 10, 16, {3, 1}},
+                                   {PoolKind::average, 1, 11, 9, 12, {5, 2}},
+                                   {PoolKind::average, 1, 8, 8, 6, {4, 3}},
+                                   {PoolKind::average, 1, 740, 733, 1, {1, 1}, On::cuda},  // larger than the grid
+                                   {PoolKind::average, 1, 740, 733, 1, {2, 1}, On::cuda},
+                                   {PoolKind::maximum, 5, 26, 26, 20, {2, 2}},
+                                   {PoolKind::maximum, 17, 8, 9, 16, {3, 2, 1}},
+                                   {PoolKind::maximum, 3, 8, 8, 12, {2, 2}},
+                                   {PoolKind::maximum, 1, 1, 1, 1, {1, 1}},
+                                   {PoolKind::maximum, 1, 1, 1, 3, {3, 2, 1}},
+                                   {PoolKind::maximum, 2, 5, 6, 17, {2, 2}},
+                                   {PoolKind::maximum, 2, 7, 7, 64, {3, 2, 1}},
+                                   {PoolKind::maximum, 1, 14, 14, 1, {3, 2, 1}},
+                                   {PoolKind::maximum, 3, 7, 8, 3, {3, 1, 1}},
+                                   {PoolKind::maximum, 2, 9, 7, 3, {3, 1, 1}},
+                                   {PoolKind::maximum, 2, 9, 8, 5, {2, 3}},
+                                   {PoolKind::maximum, 2, 9, 8, 33, {2, 3, {0, 0, 1, 1}}},
+                                   {PoolKind::maximum, 2, 8, 6, 5, {3, 2, {0, 1, 1, 0}}},
+                                   {PoolKind::maximum, 2, 6, 7, 8, {3, 2, {0, 1, 2, 1}}},
+                                   {PoolKind::maximum, 2, 7, 6, 16, {2, 2, {1, 0, 0, 1}}},
+                                   {PoolKind::maximum, 1, 8, 5, 4, {3, 3, {2, 1, 1, 2}}},
+                                   {PoolKind::maximum, 1, 6, 6, 2, {5, 1, 2}},
+                                   {PoolKind::maximum, 9, 5, 5, 24, {5, 1, 2}},
+                                   {PoolKind::maximum, 1, 740, 733, 1, {2, 2}, On::cuda},
+                                   {PoolKind::maximum, 1, 740, 733, 1, {2, 1}, On::cuda},
+                                   {PoolKind::global_average, 1, 1, 1, 1},
+                                   {PoolKind::global_average, 5, 4, 4, 64},
+                                   {PoolKind::global_average, 17, 4, 4, 32},
+                                   {PoolKind::global_average, 5, 7, 6, 20},
+                                   {PoolKind::global_average, 3, 7, 5, 17},
+                                   {PoolKind::global_average, 2, 3, 8, 12},
+                                   {PoolKind::global_average, 700, 2, 1, 3, {}, On::cuda}};
 
-class Pool2dTest : public ::testing::TestWithParam<Pool2dCase> {};
-
-// Few distinct values, so windows have several maxima. Values have 3 bits, so sums are exact in bf16.
-Values coarse(int64_t count, uint64_t seed) {
-  Values values = random_values(count, seed);
-  for (float& v : values) v = std::round(v * 4) / 4;
-  return values;
+std::string name_of(const Pool2dCase& c) {
+  const char* const kinds[] = {"average", "maximum", "global"};
+  const Padding& p = c.window.padding;
+  return fmt::format("{}_n{}_{}x{}x{}_k{}_s{}_p{}{}{}{}", kinds[static_cast<int>(c.kind)], c.n, c.h, c.w, c.c,
+                     c.window.kernel, c.window.stride, p.top, p.left, p.bottom, p.right);
 }
 
 // Replaces NaN, which compares unequal to itself, by a number.
 Values comparable(Values values) {
-  std::replace_if(
-      values.begin(), values.end(), [](float v) { return std::isnan(v); }, 256.0f);
+  std::ranges::replace_if(
+      values, [](float v) { return std::isnan(v); }, 256.0f);
   return values;
 }
 
-void expect_agreement(const Pool2dCase& c, const Values& x) {
-  const auto device = make_cpu_device();
-  Pool2dDesc desc{c.kind, {c.h, c.w, c.c}, {}, c.window};
-  const Shape in{c.n, desc.input}, out{c.n, pool2d_output(desc)};
-  const Values dy = coarse(out.elements(), 2);
-  Owned rx(*device, in, {}, x), ry(out, {}), rdy(*device, out, {}, dy), rdx(in, {});
-  const auto reference = make_reference_ops(*device)->pool2d(desc, {});
-  reference->forward(rx.tensor(), ry.tensor());
-  reference->backward(rx.tensor(), ry.tensor(), rdy.tensor(), rdx.tensor());
-  for (const Format format : kAllFormats)
-    for (const DType dtype : {DType::f32, DType::bf16})
-      for (const int threads : {1, 2}) {
-        SCOPED_TRACE(fmt::format("kind {} block {}, {}, {} threads", static_cast<int>(format.kind), format.block,
-                                 name_of(dtype), threads));
-        desc.format = format;
-        const auto pool = make_cpu_ops(*device, config_of(dtype, threads))->pool2d(desc, {});
-        Owned ax(*device, in, format, x, dtype), ay(out, format, dtype), ady(*device, out, format, dy, dtype),
-            adx(in, format, dtype);
-        pool->forward(ax.tensor(), ay.tensor());
-        expect_close(comparable(ay.dense(*device)), comparable(ry.memory), dtype, "y");
-        const Tensor nothing;
-        const bool reads = c.kind == Kind::maximum;
-        pool->backward(reads ? ax.tensor() : nothing, reads ? ay.tensor() : nothing, ady.tensor(), adx.tensor());
-        expect_close(adx.dense(*device), rdx.memory, dtype, "dx");
-        expect_padding_finite(ay, "y");
-        expect_padding_zero(adx, "dx");
-      }
-}
+class Pool2d : public CaseTest<Pool2dCase> {
+ protected:
+  void expect_agreement(Values x) {
+    const Pool2dDesc plain{c.kind, {c.h, c.w, c.c}, {}, c.window};
+    const Shape in{c.n, plain.input}, out{c.n, pool2d_output(plain)};
+    const bool reads = c.kind == PoolKind::maximum;  // backward reads x and y
+    Values y(out.elements()), dy = random(out.elements(), 2), dx(in.elements());
+    const auto expected = reference->pool2d(plain, {});
+    expected->forward(on_host(x, in), on_host(y, out));
+    expected->backward(on_host(x, in), on_host(y, out), on_host(dy, out), on_host(dx, in));
+    const Values comparable_y = comparable(y);
+    const int64_t sizes[] = {c.n};
+    each_setup(backend.formats, backend.offsets, [&] {
+      const auto pool = ops->pool2d({c.kind, plain.input, format, c.window}, sizes);
+      const TensorOnDevice ax = filled(in, x), ay = unwritten(out), ady = filled(out, dy), adx = unwritten(in);
+      pool->forward(ax.tensor(), ay.tensor());
+      pool->backward(reads ? ax.tensor() : Tensor{nullptr, in, format, type},
+                     reads ? ay.tensor() : Tensor{nullptr, out, format, type}, ady.tensor(), adx.tensor());
+      if (reads)
+        EXPECT_EQ(comparable(ay.values()), comparable_y);
+      else
+        expect_activations(ay.values(), y, "y");
+      expect_activations(adx.values(), dx, "dx");
+      expect_padding_finite(ay, "y");
+      expect_padding_zero(adx, "dx");
+    });
+  }
+};
+INSTANTIATE_TEST_SUITE_P(, Pool2d, on_each_backend(kPool2dCases), kCaseName);
 
-TEST_P(Pool2dTest, AgreesWithTheReference) {
-  const Pool2dCase& c = GetParam();
-  expect_agreement(c, coarse(c.n * c.h * c.w * c.c, 1));
-}
-
-// A NaN is the maximum of its windows. Some windows hold several NaNs.
-TEST(MaximumPooling, HandlesNanLikeTheReference) {
-  for (const Pool2dCase& c : kPool2dCases) {
-    if (c.kind != Kind::maximum) continue;
-    SCOPED_TRACE(fmt::format("n{} {}x{}x{} k{}", c.n, c.h, c.w, c.c, c.window.kernel));
-    Values x = coarse(c.n * c.h * c.w * c.c, 1);
-    for (size_t i = 0; i < x.size(); i += i % 7 + 5) x[i] = NAN;
-    expect_agreement(c, x);
+// Inputs of a maximum have few distinct values, so most windows have several maxima; values are above 0 (the padding),
+// below 0, or both. A second pass adds NaN: windows have none, one or several.
+TEST_P(Pool2d, AgreesWithTheReference) {
+  Values x = random(c.n * c.h * c.w * c.c, 1);
+  if (c.kind != PoolKind::maximum) return expect_agreement(x);
+  for (float& v : x) v = std::round(v * 4) / 4;
+  for (const float shift : {0.0f, 2.0f, -2.0f}) {
+    Values shifted = x;
+    for (float& v : shifted) v += shift;
+    expect_agreement(shifted);
+    for (size_t i = 0; i < x.size(); i += i % 7 + 5) shifted[i] = NAN;
+    expect_agreement(shifted);
   }
 }
-
-const char* name_of(Kind kind) {
-  return kind == Kind::average ? "average" : kind == Kind::maximum ? "maximum" : "global";
-}
-
-INSTANTIATE_TEST_SUITE_P(, Pool2dTest, ::testing::ValuesIn(kPool2dCases), [](const auto& tested) {
-  const Pool2dCase& c = tested.param;
-  const Padding& p = c.window.padding;
-  return fmt::format("{}_n{}_{}x{}x{}_k{}_s{}_p{}{}{}{}", name_of(c.kind), c.n, c.h, c.w, c.c, c.window.kernel,
-                     c.window.stride, p.top, p.left, p.bottom, p.right);
-});
 
 }  // namespace
 }  // namespace ddp::testing

@@ -56,14 +56,16 @@ def ranks_gtest(name, limit, ranks, pattern):
 def ops_rows():
     rows = [gtest("ops", "device: memory, order, timestamps, graphs", 60, "DeviceOnGpu.*")]
     for precision in ("fp32", "tf32", "bf16"):
-        rows += [gtest("ops", f"convolutions, {precision}", 120, f"Conv2dOnGpu.*/{precision}_*"),
-                 gtest("ops", f"linear layers, {precision}", 60, f"LinearOnGpu.*/{precision}_*"),
-                 gtest("ops", f"elementwise and softmax, {precision}", 60, f"ElementwiseOnGpu.*/{precision}")]
+        def suites(*names):
+            return ":".join(f"{name}.*/gpu_{precision}*" for name in names)
+        rows += [gtest("ops", f"convolutions, {precision}", 120, suites("Conv2d")),
+                 gtest("ops", f"linear layers, {precision}", 60, suites("Linear")),
+                 gtest("ops", f"elementwise and softmax, {precision}", 60, suites("Elementwise", "Spans", "Softmax"))]
         if precision != "tf32":
             rows.append(gtest("ops", f"batch norm, pooling, dropout, optimizers, {precision}", 60,
-                              f"ChecksOnGpu.*/{precision}"))
-    return [*rows, gtest("ops", "convolutions of several batch sizes", 60, "Conv2dPlanOnGpu.*"),
-            gtest("ops", "gradients against finite differences, fp32", 60, "GradientOnGpu.*"),
+                              suites("BatchNorm*", "RunningStats", "Pool2d", "Dropout*", "Optimizer*", "Clipping")))
+    return [*rows, gtest("ops", "convolutions of several batch sizes", 60, "Conv2dPlan.*"),
+            gtest("ops", "gradients against finite differences, fp32", 60, "Gradients.*"),
             gtest("ops", "20 repetitions, the same bits", 120, "DeterminismOnGpu.*")]
 
 

@@ -5,8 +5,8 @@ import shutil
 from process import run
 from table import Failed, Row, Skipped
 
-OWN_KERNELS = ("DeviceOnGpu.*:ElementwiseOnGpu.*/fp32:ElementwiseOnGpu.*/bf16:"
-               "ChecksOnGpu.*:GradientOnGpu.Pooling*:GradientOnGpu.BatchNorm*:GradientOnGpu.Softmax*")
+OWN_KERNELS = ("DeviceOnGpu.*:*/gpu_fp32*:*/gpu_bf16*-"
+               "Conv2d*:Linear.*:Gradients.Convolution*:Gradients.FusedRelu*")
 REFUSALS = ("Device not supported", "not supported on this", "Unable to find")
 # Checks kernels of namespace ddp only. API errors do not count: libraries probe the driver with calls that may fail.
 OURS = ["--kernel-name", "kns=_ZN3ddp", "--report-api-errors", "no"]

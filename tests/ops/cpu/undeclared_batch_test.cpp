@@ -1,6 +1,8 @@
 // A batch norm accepts a batch that is smaller than the largest planned one. With lanes, such a batch can have more
 // work items than the planned ones, because its last block is ragged.
-#include "tests/ops/fixture.h"
+#include "device/cpu/device.h"
+#include "ops/cpu/ops.h"
+#include "tests/ops/on_device.h"
 
 namespace ddp::testing {
 namespace {
@@ -13,7 +15,7 @@ TEST(UndeclaredBatch, BatchNormSumsASmallerBatch) {
   const Shape shape{15, {4, 4, 3}};  // one item for 16 samples, two for 15
   const auto norm = ops->batch_norm({.input = shape.image, .format = format}, sizes);
   const Values x = random_values(shape.elements(), 1);
-  Owned input(*device, shape, format, x);
+  const TensorOnDevice input(*device, shape, format, DType::f32, x);
   Values sums(6), expected(6);
   norm->sum(input.tensor(), nullptr, sums.data());
   for (size_t i = 0; i < x.size(); ++i) {

@@ -13,7 +13,7 @@ namespace {
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-struct Case {
+struct ResumeCase {
   const char* name;
   int ranks;
   uint32_t samples;
@@ -22,9 +22,9 @@ struct Case {
   bool evaluates = true;
 };
 
-void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+void PrintTo(const ResumeCase& c, std::ostream* out) { *out << c.name; }
 
-class Resume : public ::testing::TestWithParam<Case> {};
+class Resume : public ::testing::TestWithParam<ResumeCase> {};
 
 std::vector<int64_t> steps_in(const fs::path& run) {
   std::vector<int64_t> steps;
@@ -39,7 +39,7 @@ std::vector<int64_t> steps_in(const fs::path& run) {
 // The undisturbed run neither saves nor evaluates before its end. So equal bytes also prove that saves and evaluations
 // do not change the result.
 TEST_P(Resume, AfterAKillEndsWithTheSameBytes) {
-  const Case c = GetParam();
+  const ResumeCase c = GetParam();
   const Folder folder;
   few_images(folder / "images", c.samples, 500);
   const auto run = [&](const char* name, const std::string& more) {
@@ -67,13 +67,14 @@ TEST_P(Resume, AfterAKillEndsWithTheSameBytes) {
 INSTANTIATE_TEST_SUITE_P(
     , Resume,
     ::testing::Values(
-        Case{"LeNet", 2, 25600, "", 200, 100},
-        Case{"ResNet18Momentum", 2, 240, "--model resnet18 --batch-size 8 --lr 0.01 --momentum 0.9 --bn-stats running",
-             40, 20},
-        Case{"KerasConvnetAdamDropout", 2, 320,
-             "--model keras-convnet --batch-size 16 --optimizer adam --lr 0.001 --bn-stats running", 40, 20},
-        Case{"KerasConvnetZero", 3, 320,
-             "--model keras-convnet --batch-size 16 --optimizer adam --lr 0.001 --bn-stats running --zero 1", 40, 20}),
+        ResumeCase{"LeNet", 2, 25600, "", 200, 100},
+        ResumeCase{"ResNet18Momentum", 2, 240,
+                   "--model resnet18 --batch-size 8 --lr 0.01 --momentum 0.9 --bn-stats running", 40, 20},
+        ResumeCase{"KerasConvnetAdamDropout", 2, 320,
+                   "--model keras-convnet --batch-size 16 --optimizer adam --lr 0.001 --bn-stats running", 40, 20},
+        ResumeCase{"KerasConvnetZero", 3, 320,
+                   "--model keras-convnet --batch-size 16 --optimizer adam --lr 0.001 --bn-stats running --zero 1", 40,
+                   20}),
     [](const auto& test) { return std::string(test.param.name); });
 
 // A short run with checkpoints at steps 10, 20, 30 and 40.

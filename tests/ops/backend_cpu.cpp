@@ -1,0 +1,81 @@
+#include "ops/cpu/conv2d.h"
+#include "ops/cpu/conv2d_winograd.h"
+#include "ops/cpu/ops.h"
+#include "tests/ops/backend.h"
+
+#include <omp.h>
+
+namespace ddp::testing {
+std::vector<Backend> backends() {
+  Backend f32{.name = "cpu_f32",
+              .formats = {{},
+                          Format::batch_interleaved(8),
+                          Format::batch_interleaved(16),
+                          Format::blocked_channels(8),
+                          Format::blocked_channels(16)},
+              .threads = {1, 2},
+              .sums = 1e-6};
+  f32.linear_formats = f32.formats;
+  Backend bf16 = f32;
+  bf16.name = "cpu_bf16";
+  bf16.precision = Precision::bf16;
+  bf16.activations = bf16.products = 0;
+  std::vector<Backend> all = {f32, bf16};
+#ifndef __SANITIZE_ADDRESS__  // the sets differ in the compiler's flags only
+  for (const InstructionSet set : {InstructionSet::base, InstructionSet::v3, InstructionSet::v4})
+    for (Backend forced : {f32, bf16}) {
+      if (set == best_instruction_set()) continue;
+      forced.name += std::string("_") + name_of(set);
+      forced.forced = set;
+      if (set > best_instruction_set()) forced.missing = name_of(set);
+      forced.threads = {2};
+      all.push_back(forced);
+    }
+#endif
+  all.push_back({.name = "reference", .kind = Backend::Kind::reference, .gradients = 1e-4, .gradient_step = 1.0f / 64});
+  return all;
+}
+
+std::unique_ptr<Device> make_device(const Backend&) { return make_cpu_device(); }
+
+std::unique_ptr<Ops> make_ops(Device& device, const Backend& backend, int threads) {
+  if (backend.kind == Backend::Kind::reference) return make_reference_ops(device);
+  CpuOpsConfig config{.threads = threads, .precision = backend.precision};
+  if (backend.forced && backend.missing.empty()) config.instruction_set = *backend.forced;
+  return make_cpu_ops(device, config);
+}
+
+bool has_convolutions(const Backend& backend) { return backend.type() == DType::f32 || dnnl_offers_bf16(); }
+
+// Our own kernels, and oneDNN with and without Winograd's algorithm, in each format that they accept. With a forced set
+// only our own kernels: oneDNN does not follow the set of our kernels.
+void each_convolution(Device& device, const Backend& backend, Conv2dDesc desc, int64_t n,
+                      const std::function<void(ddp::Conv2d&, Format, double)>& check) {
+  const int64_t sizes[] = {n, n + 1};
+  const DType type = backend.type();
+  for (const Format format : backend.linear_formats) {
+    const bool lanes = format.kind == Format::Kind::batch_interleaved;
+    if (!lanes && backend.forced) continue;
+    if (format.kind == Format::Kind::blocked_channels && desc.input.c % format.block != 0) continue;
+    for (const int threads : backend.threads) {
+      SCOPED_TRACE(fmt::format("{}, {} threads", text_of(format), threads));
+      desc.input_format = format;
+      const Workers workers(device, threads, backend.forced.value_or(best_instruction_set()));
+      omp_set_num_threads(threads);
+      if (lanes && type == DType::f32) {
+        SCOPED_TRACE("own kernels");
+        check(*make_lane_conv2d(workers, desc), format, backend.products);
+      }
+      if (backend.forced) continue;
+      for (const bool winograd : {true, false}) {
+        SCOPED_TRACE(fmt::format("oneDNN, Winograd {}", winograd));
+        // Winograd in bf16 rounds its transformed inputs.
+        const bool coarse = type == DType::bf16 && winograd && suits_bf16_winograd(desc, n);
+        check(*make_dnnl_conv2d(workers, {type, winograd, nullptr}, desc, sizes), format,
+              coarse ? 1e-2 : backend.products);
+      }
+    }
+  }
+}
+
+}  // namespace ddp::testing

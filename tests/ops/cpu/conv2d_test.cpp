@@ -1,0 +1,111 @@
+// What only the CPU's convolutions have: the choice of the implementation, and polls of the device.
+#include "ops/cpu/conv2d.h"
+
+#include "core/error.h"
+#include "device/cpu/device.h"
+#include "ops/cpu/conv2d_winograd.h"
+#include "ops/cpu/ops.h"
+#include "tests/ops/on_device.h"
+
+namespace ddp::testing {
+namespace {
+
+TEST(CpuConv2d, RefusesUndeclaredBatchSizes) {
+  const auto device = make_cpu_device();
+  const Conv2dDesc desc{.input = {8, 8, 16}, .input_format = {}, .out_channels = 16, .window = {3, 1, 1}};
+  const int64_t sizes[] = {4};
+  const auto conv = make_dnnl_conv2d(Workers{*device, 1}, {}, desc, sizes);
+  const Shape shape{3, {8, 8, 16}};
+  const TensorOnDevice x(*device, shape, {}, DType::f32), y(*device, shape, conv->output_format(), DType::f32);
+  EXPECT_THROW(conv->forward(x.tensor(), y.tensor()), Error);
+}
+
+TEST(CpuConv2d, PicksOwnKernelsForLeNetAndOneDnnForWideLayers) {
+  const auto device = make_cpu_device();
+  const auto ops = make_cpu_ops(*device, {});
+  const Conv2dDesc lenet{.input = {28, 28, 1}, .input_format = {}, .out_channels = 20, .window = {3}};
+  const Conv2dDesc wide{.input = {28, 28, 3}, .input_format = {}, .out_channels = 64, .window = {3}};
+  const int64_t eight[] = {8, 3}, many[] = {128, 96};
+  EXPECT_EQ(ops->input_format(&lenet, eight), Format::batch_interleaved(8));
+  EXPECT_EQ(ops->input_format(&lenet, many), Format::batch_interleaved(Workers{*device, 1}.kernels.widest_lanes));
+  EXPECT_EQ(ops->input_format(&wide, many), Format{});
+  EXPECT_EQ(ops->input_format(nullptr, many), Format{});
+}
+
+TEST(CpuConv2d, PicksOneDnnForEveryConvolutionInBf16) {
+  if (!dnnl_offers_bf16()) GTEST_SKIP() << "this processor cannot convolve in bf16";
+  const auto device = make_cpu_device();
+  const auto ops = make_cpu_ops(*device, {.precision = Precision::bf16});
+  const Conv2dDesc lenet{.input = {28, 28, 1}, .input_format = {}, .out_channels = 20, .window = {3}};
+  const int64_t sizes[] = {128};
+  EXPECT_EQ(ops->input_format(&lenet, sizes), Format{});
+  EXPECT_EQ(ops->conv2d(lenet, sizes)->output_format().kind, Format::Kind::blocked_channels);
+}
+
+TEST(CpuConv2d, PicksWinogradForWideLayersOfStrideOneWithEnoughTiles) {
+  const auto suits = [](int64_t extent, int64_t in, int64_t out, const Window2d& window, int64_t n) {
+    const Conv2dDesc desc{.input = {extent, extent, in}, .input_format = {}, .out_channels = out, .window = window};
+    return suits_winograd(desc, n);
+  };
+  EXPECT_TRUE(suits(28, 64, 64, {3, 1, 1}, 1));
+  EXPECT_TRUE(suits(4, 512, 512, {3, 1, 1}, 24));
+  EXPECT_FALSE(suits(4, 512, 512, {3, 1, 1}, 23));
+  EXPECT_TRUE(suits(30, 64, 64, {3, 1, 0}, 1));
+  EXPECT_FALSE(suits(28, 64, 64, {3, 2, 1}, 64));
+  EXPECT_FALSE(suits(28, 64, 64, {5, 1, 1}, 64));
+  EXPECT_FALSE(suits(28, 64, 64, {3, 1, 2}, 64));
+  EXPECT_FALSE(suits(28, 64, 64, {3, 1, {0, 0, 1, 1}}, 64));
+  EXPECT_FALSE(suits(28, 16, 64, {3, 1, 1}, 64));
+  EXPECT_FALSE(suits(28, 64, 40, {3, 1, 1}, 64));
+}
+
+TEST(CpuConv2d, PollsTheDeviceBetweenSlices) {
+  const auto device = make_cpu_device();
+  int polls = 0;
+  device->set_poll([&] { ++polls; });
+  const Conv2dDesc desc{.input = {32, 32, 32},
+                        .input_format = Format::blocked_channels(16),
+                        .out_channels = 32,
+                        .window = {3, 1, 1},
+                        .bias = false};
+  const int64_t sizes[] = {20};
+  const auto conv = make_dnnl_conv2d(Workers{*device, 1}, {}, desc, sizes);
+  const Values w(32 * 32 * 9, 1.0f);
+  conv->bind(w.data(), nullptr);
+  const Shape shape{20, desc.input};
+  const TensorOnDevice x(*device, shape, desc.input_format, DType::f32),
+      y(*device, shape, conv->output_format(), DType::f32);
+  conv->forward(x.tensor(), y.tensor());
+  EXPECT_GE(polls, 1 + 3);  // one for the weights, three for slices of 8, 8 and 4 samples
+}
+
+TEST(CpuConv2d, PollsTheDeviceWhileItComputes) {
+  const auto device = make_cpu_device();
+  int polls = 0;
+  device->set_poll([&] { ++polls; });
+  const Conv2dDesc desc{
+      .input = {9, 9, 3}, .input_format = Format::batch_interleaved(8), .out_channels = 5, .window = {3}};
+  const auto conv = make_lane_conv2d(Workers{*device, 1}, desc);
+  const Values w(5 * 27, 1.0f), b(5);
+  conv->bind(w.data(), b.data());
+  const TensorOnDevice x(*device, {16, desc.input}, desc.input_format, DType::f32),
+      y(*device, {16, conv2d_output(desc)}, desc.input_format, DType::f32);
+  conv->forward(x.tensor(), y.tensor());
+  EXPECT_EQ(polls, 2 * 7);  // one per row of each block
+}
+
+TEST(CpuPlans, RefuseMoreSamplesThanDeclared) {
+  const auto device = make_cpu_device();
+  const auto ops = make_cpu_ops(*device, {});
+  const int64_t sizes[] = {4};
+  const TensorOnDevice x(*device, {5, {1, 1, 3}}, {}, DType::f32);
+  Values sums(6);
+  const auto norm = ops->batch_norm({.input = {1, 1, 3}, .format = {}}, sizes);
+  EXPECT_THROW(norm->sum(x.tensor(), nullptr, sums.data()), Error);
+  const auto linear = ops->linear({.in_features = 3, .out_features = 2, .input_format = {}}, sizes);
+  const TensorOnDevice y(*device, {5, {1, 1, 2}}, linear->output_format(), DType::f32);
+  EXPECT_THROW(linear->forward(x.tensor(), y.tensor()), Error);
+}
+
+}  // namespace
+}  // namespace ddp::testing

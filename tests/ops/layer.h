@@ -1,0 +1,84 @@
+// Convolutions and linear layers have the same calls, so they have the same test.
+#pragma once
+
+#include "tests/ops/backend.h"
+
+namespace ddp::testing {
+
+// What the reference gives for one op.
+struct LayerResults {
+  Shape in, out;
+  Values x, w, b, dy, y, masked_dy, dw, db, dx;
+  bool bias;
+};
+
+template <class Case>
+class LayerTest : public CaseTest<Case> {
+ protected:
+  // `plain` is the reference op. `w` and `b` are rounded as the tested op rounds them.
+  template <class Op>
+  LayerResults results_of(Op& plain, const Shape& in, const Shape& out, const Values& w, const Values& b,
+                          bool bias) const {
+    LayerResults r{.in = in,
+                   .out = out,
+                   .x = this->random(in.elements(), 1),
+                   .w = w,
+                   .b = b,
+                   .dy = this->random(out.elements(), 4),
+                   .y = Values(out.elements()),
+                   .masked_dy = {},
+                   .dw = Values(w.size()),
+                   .db = Values(b.size()),
+                   .dx = Values(in.elements()),
+                   .bias = bias};
+    r.masked_dy = r.dy;
+    plain.bind(r.w.data(), bias ? r.b.data() : nullptr);
+    plain.forward(on_host(r.x, in), on_host(r.y, out));
+    plain.backward_weight(on_host(r.x, in), on_host(r.y, out), on_host(r.masked_dy, out), r.dw.data(),
+                          bias ? r.db.data() : nullptr, Gradient::overwrite);
+    plain.backward_input(on_host(r.masked_dy, out), on_host(r.dx, in));
+    return r;
+  }
+
+  // `bound` is that of y and dx.
+  template <class Op>
+  void expect_agreement(Op& op, const LayerResults& r, Format from, double bound) const {
+    const auto tensor = [&](const Shape& shape, Format layout, const Values& values) {
+      return TensorOnDevice(*this->device, shape, layout, this->type, values);
+    };
+    const auto unwritten = [&](const Shape& shape, Format layout) {
+      return TensorOnDevice(*this->device, shape, layout, this->type);
+    };
+    const Format to = op.output_format();
+    const Values dw0 = random_values(std::ssize(r.w), 5), db0 = random_values(std::ssize(r.b), 6);
+    const auto w = this->on_device(r.w), b = this->on_device(r.b), dw = this->unwritten(std::ssize(r.w)),
+               db = this->unwritten(std::ssize(r.b)), sum_dw = this->on_device(dw0), sum_db = this->on_device(db0);
+    const auto x = tensor(r.in, from, r.x), dy = tensor(r.out, to, r.dy), y = unwritten(r.out, to),
+               dx = unwritten(r.in, from);
+    op.bind(w.data(), r.bias ? b.data() : nullptr);
+    op.forward(x.tensor(), y.tensor());
+    this->expect_within(bound, y.values(), r.y, "y");
+    this->expect_padding_finite(y, "y");
+
+    // Rounding decides the sign of a y near 0, so the gradients use the reference's y.
+    const auto given_y = tensor(r.out, to, r.y);
+    op.backward_weight(x.tensor(), given_y.tensor(), dy.tensor(), dw.data(), r.bias ? db.data() : nullptr,
+                       Gradient::overwrite);
+    op.backward_input(dy.tensor(), dx.tensor());
+    EXPECT_EQ(dy.values(), r.masked_dy) << "dy, masked where there is a ReLU";
+    this->expect_within(this->backend.weights, dw.values(), r.dw, "dweight");
+    if (r.bias) this->expect_within(this->backend.weights, db.values(), r.db, "dbias");
+    this->expect_within(bound, dx.values(), r.dx, "dx");
+    this->expect_padding_zero(dx, "dx");
+
+    op.backward_weight(x.tensor(), given_y.tensor(), dy.tensor(), sum_dw.data(), r.bias ? sum_db.data() : nullptr,
+                       Gradient::add);
+    Values wanted_dw = r.dw, wanted_db = r.db;
+    for (size_t i = 0; i < wanted_dw.size(); ++i) wanted_dw[i] += dw0[i];
+    for (size_t i = 0; i < wanted_db.size(); ++i) wanted_db[i] += db0[i];
+    this->expect_within(this->backend.weights, sum_dw.values(), wanted_dw, "dweight added");
+    if (r.bias) this->expect_within(this->backend.weights, sum_db.values(), wanted_db, "dbias added");
+  }
+};
+
+}  // namespace ddp::testing

@@ -1,0 +1,156 @@
+#include "tests/ops/backend.h"
+
+namespace ddp::testing {
+namespace {
+
+struct SoftmaxCase {
+  int64_t n, classes;
+  On on = On::every;
+};
+
+const SoftmaxCase kSoftmaxCases[] = {{1, 1},
+                                     {1, 2},
+                                     {5, 2},
+                                     {17, 2},
+                                     {1, 10},
+                                     {5, 10},
+                                     {8, 10},
+                                     {17, 10},
+                                     {48, 10},
+                                     {96, 10},
+                                     {256, 10},
+                                     {300, 10},
+                                     {1500, 10},
+                                     {255, 33},
+                                     {1, 100},
+                                     {5, 100},
+                                     {17, 100},
+                                     {97, 100},
+                                     {70, 257},
+                                     {1, 1000},
+                                     {3, 1000},
+                                     {5000, 3},
+                                     {96, 2, On::gpu},
+                                     {256, 2, On::gpu},
+                                     {96, 100, On::gpu},
+                                     {256, 100, On::gpu},
+                                     {17, 1000, On::gpu},
+                                     {96, 1000, On::gpu},
+                                     {256, 1000, On::gpu}};
+
+class Softmax : public BackendTest {
+ protected:
+  std::vector<Format> formats() const {
+    std::vector<Format> accepted = backend.formats;
+    std::erase_if(accepted, [](Format f) { return f.kind == Format::Kind::blocked_channels; });
+    return accepted;
+  }
+
+  void expect_agreement(const SoftmaxCase& c, float smoothing, bool by_id) {
+    const Shape shape{c.n, {1, 1, c.classes}};
+    Values z = random_values(shape.elements(), c.n), d(shape.elements()), stats(2), plain(2);
+    for (float& v : z) v *= c.classes == 2 && c.n < 17 ? 2 : 8;  // few samples could have a loss near 0
+    z = rounded(z, type);
+    std::vector<int32_t> labels(c.n), ids(c.n);
+    for (int64_t i = 0; i < c.n; ++i) {
+      const auto first = z.begin() + i * c.classes;
+      labels[i] = static_cast<int32_t>(i % 3 ? i * 7 % c.classes : std::max_element(first, first + c.classes) - first);
+      ids[i] = static_cast<int32_t>(c.n - 1 - i);
+    }
+    const DeviceBatch batch{.labels = labels.data(), .ids = by_id ? ids.data() : nullptr, .size = c.n};
+    reference->softmax_cross_entropy(on_host(z, shape), batch, plain.data());
+    reference->softmax_cross_entropy_backward(on_host(z, shape), batch, 0.25f, smoothing, on_host(d, shape),
+                                              stats.data(), Gradient::overwrite);
+    each_setup(formats(), {0}, [&] {
+      const auto on_labels = on_device(labels), on_ids = on_device(ids);
+      const DeviceBatch on_batch{.labels = on_labels.data(), .ids = by_id ? on_ids.data() : nullptr, .size = c.n};
+      const auto logits = filled(shape, z), apart = unwritten(shape);
+      const auto astats = unwritten(2), only = unwritten(2), added = on_device(Values{2, 3});
+      ops->softmax_cross_entropy(logits.tensor(), on_batch, only.data());
+      ops->softmax_cross_entropy_backward(logits.tensor(), on_batch, 0.25f, smoothing, apart.tensor(), astats.data(),
+                                          Gradient::overwrite);
+      EXPECT_EQ(logits.values(), z);
+      ops->softmax_cross_entropy_backward(logits.tensor(), on_batch, 0.25f, smoothing, logits.tensor(), added.data(),
+                                          Gradient::add);
+      expect_close({astats.values()[0]}, {stats[0]}, "loss");
+      EXPECT_EQ(astats.values()[1], stats[1]);
+      expect_close({only.values()[0]}, {plain[0]}, "loss alone");
+      EXPECT_EQ(only.values()[1], plain[1]);
+      if (smoothing == 0) {
+        EXPECT_EQ(only.values(), astats.values());
+      }
+      expect_close({added.values()[0]}, {astats.values()[0] + 2}, "loss added", backend.cuda() ? 0 : 1e-6);
+      EXPECT_EQ(added.values()[1], astats.values()[1] + 3);
+      expect_activations(apart.values(), d, "dlogits");
+      EXPECT_EQ(logits.values(), apart.values()) << "in place";
+      expect_padding_zero(apart, "dlogits");
+      expect_padding_zero(logits, "dlogits in place");
+    });
+  }
+};
+INSTANTIATE_TEST_SUITE_P(, Softmax, ::testing::ValuesIn(backends_where(is_compared)), kBackendName);
+
+TEST_P(Softmax, AgreesWithTheReference) {
+  for (const SoftmaxCase& c : kSoftmaxCases)
+    for (const float smoothing : {0.0f, 0.1f})
+      for (const bool by_id : {false, true}) {
+        if (!backend.runs(c.on)) continue;
+        SCOPED_TRACE(fmt::format("{} x {}, smoothing {}, by id {}", c.n, c.classes, smoothing, by_id));
+        expect_agreement(c, smoothing, by_id);
+      }
+}
+
+// With 40 classes, several threads of a GPU share a sample, and the later maximum belongs to an earlier thread.
+TEST_P(Softmax, IsSafeAtLargeLogitsAndPredictsTheFirstMaximum) {
+  struct Maxima {
+    int64_t classes, first, later;
+  };
+  for (const auto& [classes, first, later] : {Maxima{3, 1, 2}, {40, 2, 33}}) {
+    const Shape shape{2, {1, 1, classes}};
+    Values z(shape.elements(), -16384.0f), expected(shape.elements());
+    z[0] = z[classes + first] = z[classes + later] = 16384;
+    z[classes - 1] = 0;
+    expected[0] = 1;
+    expected[1] = -1;
+    expected[classes + first] = 0.5f;
+    expected[classes + later] = -0.5f;
+    const std::vector<int32_t> label_of = {1, static_cast<int32_t>(later)};
+    each_setup(formats(), {0}, [&] {
+      const auto logits = filled(shape, z), d = unwritten(shape);
+      const auto labels = on_device(label_of);
+      const auto stats = unwritten(2);
+      ops->softmax_cross_entropy_backward(logits.tensor(), {.labels = labels.data(), .size = 2}, 1, 0, d.tensor(),
+                                          stats.data(), Gradient::overwrite);
+      EXPECT_NEAR(stats.values()[0], 32768 + std::log(2), 1e-2);
+      EXPECT_EQ(stats.values()[1], 0);
+      EXPECT_EQ(d.values(), expected);
+    });
+  }
+}
+
+// Without smoothing the class adds nothing to the loss; 0 * infinity would be NaN.
+TEST_P(Softmax, MinusInfinityLogitHasZeroProbability) {
+  const Shape shape{1, {1, 1, 3}};
+  each_setup(formats(), {0}, [&] {
+    const auto logits = filled(shape, {0, -INFINITY, 0});
+    const auto labels = on_device(std::vector<int32_t>{0});
+    const auto stats = unwritten(2);
+    ops->softmax_cross_entropy(logits.tensor(), {.labels = labels.data(), .size = 1}, stats.data());
+    EXPECT_NEAR(stats.values()[0], std::log(2), 1e-6);
+  });
+}
+
+TEST_P(Softmax, NanLogitGivesNanLoss) {
+  const Shape shape{3, {1, 1, 10}};
+  each_setup(formats(), {0}, [&] {
+    const auto logits = unwritten(shape);  // NaN
+    const auto labels = on_device(std::vector<int32_t>{1, 3, 5});
+    const auto stats = unwritten(2);
+    ops->softmax_cross_entropy(logits.tensor(), {.labels = labels.data(), .size = 3}, stats.data());
+    EXPECT_TRUE(std::isnan(stats.values()[0]));
+    EXPECT_EQ(stats.values()[1], 0);
+  });
+}
+
+}  // namespace
+}  // namespace ddp::testing
