@@ -174,12 +174,12 @@ TEST(Run, HelpIsPrintedOnce) {
 // (resnet18).
 TEST(Run, InstructionSetOfTheCpuIsLimited) {
   const Folder folder;
-  // The weights after two steps, or nothing if this processor lacks the set.
+  // The weights after a step, or nothing if this processor lacks the set.
   const auto weights = [&](const std::string& model, const std::string& set) -> std::string {
     const auto run = folder / (model + set);
     const Outcome outcome =
-        program(0, fmt::format("--device cpu --model {} --cpu-isa {} --batch-size 8 --train-samples 64 --max-steps 2 "
-                               "--eval-every 0 --output-dir {}",
+        program(0, fmt::format("--device cpu --model {} --cpu-isa {} --batch-size 2 --train-samples 64 --max-steps 1 "
+                               "--eval-every 0 --save-every never --output-dir {}",
                                model, set, run.string()));
     if (outcome.code == static_cast<int>(Exit::device)) {
       EXPECT_EQ(count(outcome.output, "--cpu-isa " + set), 1) << outcome.output;
