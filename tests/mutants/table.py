@@ -5,6 +5,7 @@ from collections import defaultdict
 from pathlib import Path
 
 FIELDS = {"name": str, "line": str, "replacement": str, "tests": str, "why": str, "survives": bool}
+SOURCES = (".h", ".cpp", ".cu", ".cuh", ".in")
 REQUIRED = ("name", "line", "replacement", "tests")
 
 
@@ -15,7 +16,7 @@ def load(table):
 def places_of_lines(src):
     """The places (file, index) of each line in src, by the line without its indentation."""
     places = defaultdict(list)
-    for file in sorted(path for path in Path(src).rglob("*") if path.is_file()):
+    for file in sorted(path for path in Path(src).rglob("*") if path.suffix in SOURCES):
         for index, line in enumerate(file.read_text().splitlines()):
             places[line.strip()].append((file, index))
     return places
@@ -31,7 +32,7 @@ def problems(mutants, src):
         for field, value in mutant.items():
             if not isinstance(value, FIELDS.get(field, ())):
                 found.append(f"{name}: {field} is no field, or has the wrong type")
-        if found:
+        if not all(field in mutant for field in REQUIRED):
             continue
         if name in names:
             found.append(f"{name} is there twice")
