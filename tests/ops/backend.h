@@ -162,13 +162,11 @@ class OpsFixture {
     expect_within(backend.activations, actual, expected, what);
   }
 
-  // The lanes past n and the channels past c.
-  static void expect_padding_zero(const TensorOnDevice& t, const char* what) {
-    const Values padding = t.padding();
+  // `padding`: the lanes past n and the channels past c.
+  static void expect_zero(const Values& padding, const char* what) {
     EXPECT_EQ(padding, Values(padding.size())) << what << " beside its values";
   }
-  static void expect_padding_finite(const TensorOnDevice& t, const char* what) {
-    const Values padding = t.padding();
+  static void expect_finite(const Values& padding, const char* what) {
     EXPECT_TRUE(std::ranges::all_of(padding, [](float v) { return std::isfinite(v); })) << what << " beside its values";
   }
 

@@ -77,8 +77,8 @@ class TensorOnDevice {
                        std::vector<uint8_t>(stored_elements(shape, format) * size_of(type), 0xff), before) {}
 
   Tensor tensor() const { return {memory_.data(), shape_, format_, type_}; }
+  reference::Loaded loaded() const { return reference::loaded(memory_.values(), shape_, format_, type_); }
   Values values() const { return loaded().dense; }
-  Values padding() const { return loaded().padding; }
 
  private:
   TensorOnDevice(Device& device, const Shape& shape, Format format, DType type, const std::vector<uint8_t>& bytes,
@@ -87,7 +87,6 @@ class TensorOnDevice {
         format_(format),
         type_(type),
         memory_(device, bytes, before * static_cast<int64_t>(size_of(type))) {}
-  reference::Loaded loaded() const { return reference::loaded(memory_.values(), shape_, format_, type_); }
 
   Shape shape_;
   Format format_;

@@ -55,11 +55,10 @@ Loaded loaded(const std::vector<uint8_t>& bytes, const Shape& shape, Format form
     std::ranges::transform(halves, values.begin(), float_of_bf16);
   }
   Loaded result{std::vector<float>(shape.elements()), {}};
+  each_place(shape, format, [&](int64_t i, int64_t at) { result.dense[i] = values[at]; });
+  if (values.size() == result.dense.size()) return result;
   std::vector<bool> is_padding(values.size(), true);
-  each_place(shape, format, [&](int64_t i, int64_t at) {
-    result.dense[i] = values[at];
-    is_padding[at] = false;
-  });
+  each_place(shape, format, [&](int64_t, int64_t at) { is_padding[at] = false; });
   for (size_t at = 0; at < values.size(); ++at)
     if (is_padding[at]) result.padding.push_back(values[at]);
   return result;
