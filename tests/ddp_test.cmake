@@ -15,16 +15,18 @@ endif()
 set(DDP_TEST_LIST ${PROJECT_BINARY_DIR}/tests.list)
 file(WRITE ${DDP_TEST_LIST} "")
 
-# ddp_test(target room SOURCES file... [LINK library...] [RANKS n...] [EXCLUDE regex] [PROPERTIES property value...]):
+# ddp_test(target room SOURCES file... [LINK library...] [RANKS n...] [EXCLUDE regex] [SEPARATE] [PROPERTIES property
+# value...]):
 # builds `target` and registers the GoogleTest cases of these files. Several calls for one target add files with other
 # properties. EXCLUDE leaves out the cases whose <Suite>.<Case> matches.
 #
 # Without a sanitizer each parameter of a case is a test of its own, named <room>.<Suite>.<Case>/<parameter>. With one,
-# all parameters of a case are one test, because an instrumented program starts slowly. With RANKS the cases of a suite
-# run together under mpirun, as <room>.<Suite>/np<n> for each number of ranks n, because mpirun starts slowly. Their
-# main() is mpi_main.cpp, which fails if the size of the world is not DDP_EXPECT_WORLD, which is n.
+# all parameters of a case are one test, because an instrumented program starts slowly; unless SEPARATE is given, for
+# cases that take much time or memory. With RANKS the cases of a suite run together under mpirun, as
+# <room>.<Suite>/np<n> for each number of ranks n, because mpirun starts slowly. Their main() is mpi_main.cpp, which
+# fails if the size of the world is not DDP_EXPECT_WORLD, which is n.
 function(ddp_test target room)
-  cmake_parse_arguments(PARSE_ARGV 2 arg "" "EXCLUDE" "SOURCES;LINK;RANKS;PROPERTIES")
+  cmake_parse_arguments(PARSE_ARGV 2 arg "SEPARATE" "EXCLUDE" "SOURCES;LINK;RANKS;PROPERTIES")
   if(NOT TARGET ${target})
     add_executable(${target})
     target_link_libraries(${target} PRIVATE ddp_testing $<IF:$<BOOL:${arg_RANKS}>,GTest::gtest,GTest::gtest_main>)
@@ -69,7 +71,7 @@ function(ddp_test target room)
           ${arg_PROPERTIES})
       endforeach()
     endforeach()
-  elseif(DDP_SANITIZE)
+  elseif(DDP_SANITIZE AND NOT arg_SEPARATE)
     foreach(name ${names})
       add_test(NAME ${room}.${name} COMMAND ${target} --gtest_filter=${name}:${name}/*)
       set_tests_properties(${room}.${name} PROPERTIES
