@@ -15,8 +15,8 @@ endif()
 set(DDP_TEST_LIST ${PROJECT_BINARY_DIR}/tests.list)
 file(WRITE ${DDP_TEST_LIST} "")
 
-# ddp_test(target room SOURCES file... [LINK library...] [RANKS n...] [EXCLUDE regex] [SEPARATE] [PROPERTIES property
-# value...]):
+# ddp_test(target room SOURCES file... [LINK library...] [RANKS n...] [EXCLUDE regex] [SEPARATE]
+#          [PROPERTIES property value...]):
 # builds `target` and registers the GoogleTest cases of these files. Several calls for one target add files with other
 # properties. EXCLUDE leaves out the cases whose <Suite>.<Case> matches.
 #
