@@ -44,8 +44,8 @@ struct Backend {
   DType parameters = DType::f32;              // type of the copies of weights and biases that ops read
 
   // Bounds of the error, relative to the norm. 0: each value is correct to half a unit in the last place of bf16.
-  double activations = 1e-5;        // of results that are activations or their gradients
-  double products = 1e-5;           // the same, of convolutions and linear layers
+  double activations = 1e-5;        // of activations and of their gradients
+  double products = 1e-5;           // of activations and of their gradients in convolutions and linear layers
   double weights = 1e-5;            // of the gradients of weights and biases
   double sums = 1e-5;               // of sums of many f32 values
   double pixels = 1e-5;             // of normalized pixels, against the rounded reference
