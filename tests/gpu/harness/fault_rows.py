@@ -15,10 +15,13 @@ MPIRUNS = re.compile(r"mpirun noticed that process rank (\d+).*exited on signal.
 
 
 def rank_of(pid):
-    for entry in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
-        if entry.startswith(b"OMPI_COMM_WORLD_RANK="):
-            return int(entry.split(b"=")[1])
-    return None
+    """None: the process has ended, or has not started its program yet."""
+    try:
+        environment = Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return None
+    found = re.search(rb"(?:^|\0)OMPI_COMM_WORLD_RANK=(\d+)", environment)
+    return int(found[1]) if found else None
 
 
 def wait_for_steps(job, limit):
@@ -31,8 +34,14 @@ def wait_for_steps(job, limit):
 
 
 def ranks_of(job):
-    """{rank: pid} of the job's mpirun."""
-    return {rank_of(pid): pid for pid, parent, _ in job.members() if parent == job.popen.pid}
+    """{rank: pid} of the job's mpirun, when both ranks run, or after two seconds."""
+    for _ in range(20):
+        ranks = {rank_of(pid): pid for pid, parent, _ in job.members() if parent == job.popen.pid}
+        ranks.pop(None, None)
+        if sorted(ranks) == [0, 1]:
+            break
+        time.sleep(0.1)
+    return ranks
 
 
 def remaining(job):
