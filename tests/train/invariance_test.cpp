@@ -25,8 +25,9 @@ struct WorldCase {
   std::vector<double> weights;
 };
 
-const std::vector<WorldCase> kWorlds = {{1, {}}, {2, {}}, {3, {}}, {4, {}}, {5, {}}, {2, {3, 1}}};
-const std::vector<WorldCase> kFewWorlds = {{1, {}}, {3, {}}, {5, {}}, {2, {3, 1}}};  // for slow networks
+// Each world is compared with one rank.
+const std::vector<WorldCase> kWorlds = {{2, {}}, {3, {}}, {4, {}}, {5, {}}, {2, {3, 1}}};
+const std::vector<WorldCase> kOneAndFewWorlds = {{1, {}}, {5, {}}, {2, {3, 1}}};  // for slow networks
 
 class Invariance : public ::testing::Test {
  protected:
@@ -53,10 +54,10 @@ class Invariance : public ::testing::Test {
   std::unique_ptr<Ops> ops;
 };
 
-// The runs start from the weights after 0, 50, 200 and 400 steps. The gradients of one step agree to 1e-4 of each
+// The runs start from the weights after 0, 50 and 200 steps. The gradients of one step agree to 1e-4 of each
 // tensor's norm, and the next five losses to 1e-5.
 TEST_F(Invariance, OneStepIsEqualAtEveryWorldSize) {
-  constexpr std::array<int64_t, 4> kAfter = {0, 50, 200, 400};
+  constexpr std::array<int64_t, 3> kAfter = {0, 50, 200};
   std::vector<SixSteps> expected(kAfter.size());
   in_world(1, [&](Communicator& one) {
     Fixture fixture({.lr = 0.2}, network, *whole, *device, *ops, one);
@@ -110,7 +111,7 @@ TEST_P(OtherNetworks, OneStepIsEqualAtEveryWorldSize) {
     const Subset first_batch(samples, batch);
     SixSteps expected;
     std::vector<float> centre;  // running statistics of one rank
-    for (const auto& [size, weights] : kFewWorlds)
+    for (const auto& [size, weights] : kOneAndFewWorlds)
       in_world(size, [&, &rank_weights = weights](Communicator& part) {
         config.rank_weights = rank_weights;
         Fixture fixture(config, net, samples, *device, *ops, part);
@@ -127,7 +128,7 @@ TEST_P(OtherNetworks, OneStepIsEqualAtEveryWorldSize) {
         const SixSteps found = six_steps(fixture, 0);
         fixture.replica.check_replicas();
         if (part.size() == 1) expected = found;
-        if (part.rank() != 0) return;
+        if (part.rank() != 0 || part.size() == 1) return;
         const Distance distance = gradient_distance(fixture.replica.parameters, found.gradients, expected.gradients);
         const double losses = loss_distance(found.losses, expected.losses);
         EXPECT_LE(distance.value, 1e-4) << distance.parameter << ", world " << size;
