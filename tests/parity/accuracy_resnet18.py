@@ -4,16 +4,18 @@ run of ddp_train from the same weights must agree within one percentage point (r
 steps).
 
     ddp_train --model resnet18 --batch-size 128 --lr 0 --max-steps 1 --output-dir W    its initial weights, unchanged
-    ddp_train --model resnet18 --batch-size 128 --lr 0.05 --max-steps 60 --bn-stats recompute --output-dir R
-    ddp_train --model resnet18 --print-order 1 > order
+    ddp_train --model resnet18 --train-samples 3840 --print-order 1 > order
     tests/parity/accuracy_resnet18.py --order order --init W/model.safetensors
+
+and of ddp_train, where DATA has the first 2,000 test images:
+
+    ddp_train --model resnet18 --data-path DATA --train-samples 3840 --batch-size 128 --lr 0.05 --max-steps 30 --output-dir R
 
 --init is a safetensors file with PyTorch's names, or `parity` for the weights of networks.py; --save-init FILE writes
 these weights for ddp_train --init-from, and stops. SGD without momentum, x/255, no augmentation. Running statistics lag
-behind sixty fast steps, so the script recomputes them before the evaluation, as --bn-stats recompute does: over the
-first 12,800 training samples in batches of --batch-size. Each batch is normalized by its own statistics; mean and
-unbiased variance are over all batches together. A step of 128 samples takes about 3.5 s on one core; statistics and
-evaluation take as long as eighty steps.
+behind fast steps, so the script recomputes them before the evaluation, as --bn-stats recompute does: over the first
+--statistics-samples training samples in batches of --batch-size. Each batch is normalized by its own statistics; mean
+and unbiased variance are over all batches together. A step of 128 samples takes about 3.5 s on one core.
 """
 import argparse
 import json
@@ -27,7 +29,6 @@ from torch import nn
 from lenet import DATA_PATH, read_split
 from networks import resnet18, set_parity_weights
 
-STATISTICS_SAMPLES = 12_800
 
 
 @torch.no_grad()
@@ -86,11 +87,11 @@ def main():
     parser.add_argument("--init", default="parity", help="FILE.safetensors or parity")
     parser.add_argument("--save-init", type=Path, metavar="FILE", help="write the parity weights and stop")
     parser.add_argument("--order", type=Path, help="numbers of training samples, one a line")
-    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--steps", type=int, default=30)
     parser.add_argument("--batch-size", type=int, default=128)
     parser.add_argument("--lr", type=float, default=0.05)
-    parser.add_argument("--statistics-samples", type=int, default=STATISTICS_SAMPLES)
-    parser.add_argument("--test-samples", type=int, default=10_000)
+    parser.add_argument("--statistics-samples", type=int, default=3840)
+    parser.add_argument("--test-samples", type=int, default=2000)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--data-path", default=DATA_PATH)
     args = parser.parse_args()
