@@ -13,7 +13,7 @@ TEST(Fault, ErrorNamesAStoppedRankAndItsStep) {
   const Folder folder;
   const std::string run = (folder / "run").string();
   const Outcome outcome =
-      shell(fmt::format("( {0} -np 2 {1} --epochs 100000 --eval-every 0 --print-freq 10 --step-timeout 3 "
+      shell(fmt::format("( {0} -np 2 {1} --epochs 100000 --eval-every 0 --print-freq 10 --step-timeout 6 "
                         "--output-dir {2} & job=$!; "
                         "for i in $(seq 300); do [ -s {2}/metrics.jsonl ] && break; sleep 0.1; done; "
                         "kill -STOP $(cut -d' ' -f2 /proc/$job/task/$job/children); "
