@@ -1,4 +1,5 @@
-// Makes device, ops and transport from their configs. Only this file knows which classes they are.
+// Makes device, ops and transport from their configs. In a run, only this file chooses between backends; the
+// doctor also asks them for facts and measures on a CPU device.
 #pragma once
 
 #include "app/autotune_cache.h"

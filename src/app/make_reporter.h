@@ -1,4 +1,4 @@
-// The reporter of a run, as the options of the output want it.
+// Makes the reporter of a run from the output options.
 #pragma once
 
 #include "app/options.h"

@@ -26,7 +26,8 @@ struct PlannedRun {
   std::unique_ptr<Replica> replica;             // weights 0
 };
 
-// The job outlives the result. Collective. Throws CollectiveError: Exit::device, Exit::usage, Exit::data.
+// The job outlives the result. Collective. Throws CollectiveError: Exit::device, Exit::usage, Exit::data, or
+// Exit::output if another run uses the folder to resume.
 PlannedRun plan_run(const Job& job);
 
 }  // namespace ddp

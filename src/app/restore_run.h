@@ -20,7 +20,7 @@ struct RestoredRun {
 };
 
 // Loads the checkpoint or the initial weights into the replica. `job` and `run` outlive the result. Collective. Throws
-// CollectiveError: Exit::usage, Exit::data, Exit::output, or Exit::communication if replicas differ.
+// CollectiveError: Exit::usage, Exit::data, Exit::model, Exit::output, or Exit::communication if replicas differ.
 RestoredRun restore_run(const Job& job, PlannedRun& run);
 
 }  // namespace ddp

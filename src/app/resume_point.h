@@ -29,7 +29,8 @@ struct ResumePoint {
 };
 
 // Finds the checkpoint that --resume means, with --resume auto in `output_dir`: rank 0 reads it and broadcasts its
-// state. Collective over `world`, a communicator of host memory. Throws CollectiveError.
+// state. Collective over `world`, a communicator of host memory. Throws CollectiveError: Exit::data,
+// or Exit::output if another run uses the folder.
 ResumePoint find_resume_point(const std::string& resume, const std::string& output_dir, MpiSession& session,
                               Communicator& world, const Log& log);
 

@@ -15,7 +15,8 @@
 namespace ddp {
 
 // Sets `start.config.stop_requested`. Returns Exit::done, or Exit::stopped after a stop on request. Collective. Throws
-// CollectiveError(Exit::output) where the results cannot be written; any other error of one rank aborts the job.
+// CollectiveError(Exit::output) if metrics.jsonl cannot be created, or if a requested stop could not be saved. Any
+// other error of one rank, such as results that cannot be written, aborts the job; in a world of one rank it is thrown.
 Exit train_run(const Job& job, const PlannedRun& run, RestoredRun& start, Signals& signals,
                FlightRecorder& flight_recorder);
 

@@ -24,7 +24,7 @@ enum class Phase : int32_t {
   replicas,    // compares the replicas, which waits for the other ranks
   evaluation,  // computes a batch of an evaluation
   saving,      // waits for a snapshot or for the disk
-  shutdown     // shuts down
+  shutdown     // training has ended; writes the results and waits for the checkpoint writer
 };
 
 constexpr bool part_of_step(Phase phase) { return phase >= Phase::data && phase <= Phase::device; }

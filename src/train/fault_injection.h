@@ -1,6 +1,5 @@
 // Injects faults, to test the reactions of a run. Decorators of the batch source, the launch hook and the checkpoint
-// writer inject them. Training itself knows only that a batch may ask not to be
-// captured in a graph.
+// writer inject them. Training itself knows only that a batch may ask not to be captured in a graph.
 #pragma once
 
 #include "train/prefetcher.h"

@@ -84,8 +84,8 @@ struct Replica {
   std::vector<float> download_weights() const;
   std::vector<float> download_stats(const float* stats) const;
 
-  // Compares weights and running statistics over ranks. Collective. Throws Error(Exit::communication) that names the
-  // tensor and the ranks if bits differ.
+  // Compares weights and running statistics over ranks. Collective. Throws CollectiveError(Exit::communication) that
+  // names the tensor and the ranks if bits differ.
   void check_replicas() const;
 };
 

@@ -41,7 +41,8 @@ double lr_at(const ScheduleDesc& desc, int64_t samples_seen, int64_t dataset_siz
 // Text for the banner, such as "lr 0.001, 0.1 after 5 epochs, 0 at the end of epoch 90 (cosine)".
 std::string describe(const ScheduleDesc& desc);
 
-// Scales a rate that was tuned for the global batch size `base_batch` to `batch`: not, by the ratio, or by its root.
+// Scales a rate that was tuned for the global batch size `base_batch` to `batch`. none: unchanged; linear: times the
+// ratio; sqrt: times its square root.
 enum class RateScale : uint8_t { none, linear, sqrt };
 double scaled_lr(double lr, RateScale scale, int64_t batch, int64_t base_batch);
 

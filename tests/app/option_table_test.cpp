@@ -1,7 +1,7 @@
 // Each row of the option table reaches --help, launch/README.md, config.toml and the comparison on resume. This command
 // writes the table of launch/README.md from the rows:
 //
-//   DDP_WRITE_README=1 build/cpu/tests/app/app_test --gtest_filter=OptionTable.EqualsTheTableOfTheReadme
+//   DDP_WRITE_README=1 launch/test cpu -R EqualsTheTableOfTheReadme
 #include "app/option_table.h"
 
 #include "app/resume.h"
@@ -157,8 +157,7 @@ TEST(OptionTable, EqualsTheTableOfTheReadme) {
     std::ofstream(path) << readme;
   } else {
     EXPECT_EQ(readme.substr(begin, to - begin), readme_table())
-        << "write it again: DDP_WRITE_README=1 build/cpu/tests/app/app_test "
-           "--gtest_filter=OptionTable.EqualsTheTableOfTheReadme";
+        << "write it again: DDP_WRITE_README=1 launch/test cpu -R EqualsTheTableOfTheReadme";
   }
 }
 

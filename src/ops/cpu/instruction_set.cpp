@@ -20,7 +20,8 @@ const char* name_of(InstructionSet set) {
 }
 
 void require_instruction_set(InstructionSet set, InstructionSet best) {
-  require(set <= best, Exit::device, "--cpu-isa {}: this processor has {} at most", name_of(set), name_of(best));
+  require(set <= best, Exit::device, "--cpu-isa {}: this processor has {} at most; use --cpu-isa {} or auto",
+          name_of(set), name_of(best), name_of(best));
 }
 
 #ifdef DDP_X86_KERNELS

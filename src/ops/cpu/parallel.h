@@ -1,6 +1,6 @@
-// The threads of a rank, and the kernels that they run. Runs independent items on the threads. Items write to different
-// places, so the result does not depend on which thread runs an item. The calling thread works too, and polls the
-// device after each of its items.
+// The threads of a rank and the kernels of its instruction set. Workers runs independent items on the threads. Items
+// write to different places, so the result does not depend on which thread runs an item. The calling thread works too,
+// and polls the device after each of its items.
 #pragma once
 
 #include "device/device.h"

@@ -78,7 +78,7 @@ TEST(InstructionSetOfProcessor, RefusesALargerSet) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), Exit::device);
-    EXPECT_STREQ(error.what(), "--cpu-isa v4: this processor has v3 at most");
+    EXPECT_STREQ(error.what(), "--cpu-isa v4: this processor has v3 at most; use --cpu-isa v3 or auto");
   }
 }
 

@@ -43,7 +43,7 @@ struct Kernels {
   const FlatKernels& flat;
   const OptimizerKernels& optimizer;
   const LaneKernels &lanes8, &lanes16;
-  int widest_lanes;  // with which a vector fills one register, or two of `base`
+  int widest_lanes;  // largest number of lanes that fit one vector register; in `base`, two registers
 
   const ActivationKernels& activations(DType type) const;
   const LaneKernels& lanes(int count) const;  // 8 or 16
