@@ -36,6 +36,8 @@ class Reporter {
   // Throws Error(Exit::output) where metrics.jsonl cannot be created.
   explicit Reporter(const ReporterConfig& config);
   ~Reporter();
+  Reporter(const Reporter&) = delete;
+  Reporter& operator=(const Reporter&) = delete;
 
   void step(const StepResult& result);  // in the order of the steps
   void evaluation(int64_t epoch, int64_t step, const Evaluation& evaluation, double seconds);
