@@ -14,7 +14,7 @@ namespace ddp::doctor {
 namespace {
 
 // A rank's phase in a check, as the heartbeat table has it.
-enum Phase : int32_t { kNotYet, kWorks, kAwaitsOthers, kPhases };
+enum CheckPhase : int32_t { kNotYet, kWorks, kAwaitsOthers, kPhases };
 
 std::optional<FaultInjection> injected_hang(const std::string& text, MpiSession& session) {
   return run_on_all_ranks(session, [&] {
