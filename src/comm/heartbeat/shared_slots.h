@@ -26,7 +26,6 @@ class SharedSlots {
 
   Key key() const;
   void hide();  // no other process can map the slots from now on
-  bool shared() const { return shared_; }
   std::span<HeartbeatSlot> slots() const;
 
  private:
