@@ -19,7 +19,7 @@ Model::Model(const Network& network, std::span<const Parameter> parameters, std:
       read_image_(network.input()) {
   require(!network.layers().empty() && network.output().h == 1 && network.output().w == 1, Exit::model,
           "model {} ends in an image, not in one value per class", network.name());
-  const std::vector<LayerSpec> specs = network.trimmed_layers();
+  const std::vector<LayerSpec> specs = network.trimmed().layers();
   read_image_ = specs[0].input;
   const bool conv_first = specs[0].kind == LayerSpec::Kind::conv2d;
   const Conv2dDesc first_desc = conv_first ? conv2d_desc(specs[0], false, {}) : Conv2dDesc{};

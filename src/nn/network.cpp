@@ -29,6 +29,11 @@ const char* name_of(Kind kind) {
 
 Network::Network(std::string name, ImageShape input) : name_(std::move(name)), input_(input) {}
 
+Network::Network(const Network& network, std::vector<LayerSpec> layers) : Network(network) {
+  DDP_EXPECT(layers.size() == layers_.size());
+  layers_ = std::move(layers);
+}
+
 std::string Network::peek_name() const { return prefix_ + given_name_.value_or(std::to_string(number_)); }
 
 std::string Network::take_name() {
@@ -176,15 +181,9 @@ Network& Network::residual(const AddLayers& main, const AddLayers& shortcut) {
   });
 }
 
-Network Network::without_dropout() const {
-  Network network = *this;
-  for (LayerSpec& layer : network.layers_) layer.rate = 0;
-  return network;
-}
-
 // Walks from the last leading layer that can be trimmed back to the image. A padded convolution depends on where its
 // input ends, so it keeps its extents, and so do all layers after it; likewise a value that two layers read.
-std::vector<LayerSpec> Network::trimmed_layers() const {
+Network Network::trimmed() const {
   std::vector<LayerSpec> trimmed = layers_;
   std::vector<int> readers(trimmed.size() + 1, 0);  // number of readers of the image, then of each layer
   for (const LayerSpec& l : trimmed)
@@ -197,7 +196,7 @@ std::vector<LayerSpec> Network::trimmed_layers() const {
   };
   auto end = trimmed.begin();
   while (end != trimmed.end() && trims(*end) && readers[end->from + 1] == 1) ++end;
-  if (end == trimmed.begin()) return trimmed;
+  if (end == trimmed.begin()) return *this;
   ImageShape needed = std::prev(end)->output;
   for (auto layer = std::make_reverse_iterator(end); layer != trimmed.rend(); ++layer) {
     layer->output.h = needed.h;
@@ -209,7 +208,7 @@ std::vector<LayerSpec> Network::trimmed_layers() const {
     layer->input.h = needed.h;
     layer->input.w = needed.w;
   }
-  return trimmed;
+  return {*this, std::move(trimmed)};
 }
 
 }  // namespace ddp

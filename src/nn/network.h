@@ -59,6 +59,7 @@ const char* name_of(LayerSpec::Kind kind);
 class Network {
  public:
   Network(std::string name, ImageShape input);
+  Network(const Network& network, std::vector<LayerSpec> layers);  // `network` with other specs of its layers
 
   Network& conv2d(int64_t out_channels, int64_t kernel, const ConvOptions& options = {});
   Network& linear(int64_t out_features);
@@ -82,13 +83,10 @@ class Network {
   ImageShape output() const { return at(last_); }
   const std::vector<LayerSpec>& layers() const { return layers_; }
 
-  // A copy with all dropout rates 0, for comparisons.
-  Network without_dropout() const;
-
   // The same layers, without the rows and columns that no later layer reads: a pooling whose windows do not cover its
   // whole input leaves some unread. The first layer then reads the top left part of the image. Results and gradients
   // do not change. (LeNet on 28 x 28 reads 26 x 26, and its second convolution writes 8 x 8, not 9 x 9.)
-  std::vector<LayerSpec> trimmed_layers() const;
+  Network trimmed() const;
 
  private:
   ImageShape at(int layer) const { return layer == LayerSpec::kImage ? input_ : layers_[layer].output; }

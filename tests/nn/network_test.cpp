@@ -40,8 +40,9 @@ TEST(Network, ErrorNumbersTheLayerThatDoesNotFit) {
 TEST(Network, SkipsOutputsThatNoPoolingReads) {
   const auto extents = [](const Network& network) {
     std::vector<int64_t> heights;
-    for (const LayerSpec& layer : network.trimmed_layers()) heights.push_back(layer.output.h);
-    heights.push_back(network.trimmed_layers().front().input.h);
+    const Network trimmed = network.trimmed();
+    for (const LayerSpec& layer : trimmed.layers()) heights.push_back(layer.output.h);
+    heights.push_back(trimmed.layers().front().input.h);
     return heights;
   };
   EXPECT_EQ(extents(make_model("lenet", {28, 28, 1}, 10)), (std::vector<int64_t>{24, 24, 12, 8, 8, 4, 1, 1, 1, 1, 26}));
@@ -81,7 +82,7 @@ TEST(Network, ReadsTheWholeImageIfItStartsWithAFork) {
   const Network network = Network("forked", {28, 28, 1})
                               .residual([](Network& main) { main.conv2d(4, 3, {.stride = 2, .padding = 1}); },
                                         [](Network& shortcut) { shortcut.conv2d(4, 1, {.stride = 2}); });
-  EXPECT_EQ(network.trimmed_layers().front().input.h, 28);
+  EXPECT_EQ(network.trimmed().layers().front().input.h, 28);
 }
 
 TEST(Network, RefusesPathsWithDifferentShapes) {

@@ -119,7 +119,7 @@ class Networks : public ::testing::TestWithParam<Case> {
   static constexpr int64_t kSmallBatch = 8;
   const json figures = expected_figures(std::string("networks/") + GetParam().file + ".json");
   const ImageShape image{figures.at("image")[0], figures.at("image")[1], figures.at("image")[2]};
-  const Network network = make_model(figures.at("network").get<std::string>(), image, 10).without_dropout();
+  const Network network = without_dropout(make_model(figures.at("network").get<std::string>(), image, 10));
   const std::unique_ptr<Dataset> data = image == ImageShape{28, 28, 1}
                                             ? std::move(open_datasets("fashion-mnist", "").train)
                                             : std::make_unique<Noise>(image);

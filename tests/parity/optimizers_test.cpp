@@ -47,7 +47,7 @@ TEST(Optimizers, TwentyStepsMatchPytorch) {
     const json& options = run.at("options");
     const int64_t batch = run.at("batch_size");
     const std::string model = run.at("network"), what = model + " " + options.dump();
-    const Network network = make_model(model, {28, 28, 1}, 10).without_dropout();
+    const Network network = without_dropout(make_model(model, {28, 28, 1}, 10));
     const ParityOrder order(*data, 0, 20 * batch);
     const auto world = make_local_communicators(1);
     Fixture fixture(

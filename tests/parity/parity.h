@@ -29,6 +29,13 @@ inline nlohmann::json expected_figures(const std::string& file) {
   return nlohmann::json::parse(std::ifstream(std::string(DDP_EXPECTED) + "/" + file));
 }
 
+// `network` with all dropout rates 0.
+inline Network without_dropout(const Network& network) {
+  std::vector<LayerSpec> layers = network.layers();
+  for (LayerSpec& layer : layers) layer.rate = 0;
+  return {network, std::move(layers)};
+}
+
 inline uint64_t hash(uint64_t x) {
   uint64_t z = x + 0x9E3779B97F4A7C15;
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;

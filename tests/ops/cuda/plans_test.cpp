@@ -28,7 +28,8 @@ struct Convolution {
 // The distinct convolutions of a model, as its layers describe them.
 std::vector<Convolution> convolutions_of(const Network& model) {
   std::vector<Convolution> found;
-  for (const LayerSpec& layer : model.trimmed_layers()) {
+  const Network trimmed = model.trimmed();
+  for (const LayerSpec& layer : trimmed.layers()) {
     if (layer.kind != LayerSpec::Kind::conv2d) continue;
     Conv2dDesc desc = conv2d_desc(layer, layer.from != LayerSpec::kImage, {});
     desc.bias = desc.bias || desc.relu;  // as in the op
