@@ -32,9 +32,6 @@ class Evaluator {
   // ends and returns nullopt. Throws CollectiveError(Exit::internal) if the ranks together have not seen as many
   // samples as the data set has.
   std::optional<Evaluation> run(const std::function<bool()>& go_on);
-  Evaluation run() {
-    return *run([] { return true; });
-  }
 
  private:
   Replica& replica_;

@@ -102,7 +102,8 @@ class Networks : public ::testing::TestWithParam<Case> {
       DeviceDataset on_device(*device, batch_again, batch, 0);
       const DistributedSampler sequential(batch, batch, Order::sequential, 0, 0, {1.0});
       const double evaluated = state.at("evaluation_loss");
-      const double evaluation = std::abs(Evaluator(r, on_device, sequential).run().loss / evaluated - 1);
+      Evaluator evaluator(r, on_device, sequential);
+      const double evaluation = std::abs(evaluate_all(evaluator).loss / evaluated - 1);
       EXPECT_LE(evaluation, std::max(1e-5, 2 * largest_spread(state, "evaluation_loss")));
       std::printf("evaluation %.1e, ", evaluation);
     }

@@ -152,7 +152,7 @@ TEST_P(EmulatedTraining, EvaluationCountsEverySampleOnce) {
     Fixture fixture({.batch_size = 16, .order = Order::sequential}, small_network(), data, device, ops, c);
     DeviceDataset on_device(device, data, fixture.largest(), GetParam().resident ? size_t{1} << 30 : 0);
     Evaluator evaluator(fixture.replica, on_device, fixture.sampler());
-    const Evaluation first = evaluator.run(), second = evaluator.run(), third = evaluator.run();
+    const Evaluation first = evaluate_all(evaluator), second = evaluate_all(evaluator), third = evaluate_all(evaluator);
     EXPECT_EQ(first.correct, second.correct);
     EXPECT_EQ(first.loss, third.loss);
     return first;

@@ -5,6 +5,7 @@
 #include "data/sampler.h"
 #include "nn/init.h"
 #include "train/device_dataset.h"
+#include "train/evaluation.h"
 #include "train/prefetcher.h"
 #include "train/replica.h"
 #include "train/step.h"
@@ -89,6 +90,11 @@ class Fixture {
  public:
   Replica replica;
 };
+
+// An evaluation that nothing ends early. Collective.
+inline Evaluation evaluate_all(Evaluator& evaluator) {
+  return *evaluator.run([] { return true; });
+}
 
 // In flat order: plan.gradients values. Waits for the device.
 inline std::vector<float> download_gradients(const Replica& replica) {

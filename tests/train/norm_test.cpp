@@ -122,7 +122,8 @@ TEST_P(Norms, RecomputedStatisticsAreEqualAtEveryWorldSize) {
                                           std::vector<double>(c.size(), 1.0));
       DeviceDataset on_device(device, data, fixture.largest(), 0);
       PreciseBn precise_bn(r, data, sequential, 0);
-      const Evaluation evaluation = Evaluator(r, on_device, sequential, &precise_bn).run();
+      Evaluator evaluator(r, on_device, sequential, &precise_bn);
+      const Evaluation evaluation = evaluate_all(evaluator);
       EXPECT_EQ(r.download_weights(), weights);
       EXPECT_EQ(r.download_stats(r.running_stats()), state);
       if (c.rank() != 0) return;
