@@ -2,6 +2,7 @@
 
 #include "app/config_file.h"
 #include "nn/models.h"
+#include "train/precise_bn.h"
 
 #include <fmt/ranges.h>
 
@@ -141,8 +142,9 @@ OptionGroup training_options() {
         .target = one_of<bool>(
             {{"running", false}, {"recompute", true}}, [](Options & o) -> auto& { return o.network.recompute_bn; }),
         .on_resume = Effect::nothing,
-        .help = "batch-norm statistics of an evaluation: running averages, or recomputed with the present weights from "
-                "up to 12800 training samples; default: recompute",
+        .help = fmt::format("batch-norm statistics of an evaluation: running averages, or recomputed with the present "
+                            "weights from up to {} training samples; default: recompute",
+                            PreciseBn::kSamples),
         .condition = {"needs --eval-every above 0", evaluates}}}};
 }
 

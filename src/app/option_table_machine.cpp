@@ -1,6 +1,10 @@
 // Options of devices, communication, the watchdog and buckets. app/factory.cpp refuses options that do not fit the
 // device in use.
 #include "app/option_table.h"
+#include "health/diagnosis.h"
+
+#include <chrono>
+#include <cstdint>
 
 namespace ddp {
 namespace {
@@ -15,6 +19,8 @@ void set_step_timeout(Options& o, const std::string& text) {
           Exit::usage, "--step-timeout {}: give auto, or a number of seconds, 0 for no limit", text);
   o.step_timeout = automatic ? std::nullopt : std::optional(seconds);
 }
+
+int64_t seconds_of(WatchdogLimits::Time time) { return time / std::chrono::seconds(1); }
 
 std::string conflict_of_zero(const Options& o) {
   const bool lars = o.replica.optimizer.kind == OptimizerDesc::Kind::lars;
@@ -113,10 +119,11 @@ OptionGroup machine_options() {
        {.name = "--step-timeout",
         .target = through<std::string>("auto", set_step_timeout),
         .on_resume = Effect::nothing,
-        .help =
+        .help = fmt::format(
             "longest time, s, of a step's phase or of a batch of an evaluation before the job ends with the rank to "
-            "blame; auto: 20 times the slowest recent step, at least 60; 0: no limit. Start-up may take 300 s and a "
-            "save 600 s, or this time if it is longer"},
+            "blame; auto: 20 times the slowest recent step, at least 60; 0: no limit. Start-up may take {} s and a "
+            "save {} s, or this time if it is longer",
+            seconds_of(WatchdogLimits().start_up), seconds_of(WatchdogLimits().saving))},
        {.name = "--check-every",
         .target = to([](Options & o) -> auto& { return o.train.check_every; }),
         .on_resume = Effect::nothing,
