@@ -46,8 +46,9 @@ Job open_job(const Options& options, MpiSession& session, PhaseTracker& phases, 
 
   Network network =
       run_on_all_ranks(session, [&] { return make_network(options.network, options.replica.sync_bn, *data.train); });
-  Samplers samplers =
-      make_samplers(options, data, !batch_norm_states_of(network).empty(), session.rank(), rank_weights);
+  const bool statistics = options.network.recompute_bn.value_or(true) && !batch_norm_states_of(network).empty();
+  Samplers samplers = make_samplers(options.batch, options.train.step.micro_batches, options.seed, statistics, data,
+                                    session.rank(), rank_weights);
   return {.options = options,
           .session = session,
           .phases = phases,

@@ -41,14 +41,17 @@ RestoredRun restore_run(const Job& job, PlannedRun& run) {
 
   const RunState now =
       run_fingerprint(options, job.data, job.data_fingerprint, run.backend, run.threads, *run.replica, *run.autotune);
-  config.updates = restore_or_initialize(options, resume_point, now, *run.replica, job.session, *job.world, job.log);
+  config.updates = restore_or_initialize(options.network, options.seed, options.replica.sync_bn, resume_point, now,
+                                         *run.replica, job.session, *job.world, job.log);
   run.replica->check_replicas();
   config.start = start_of(resume_point, now);
   config.checkpoint = resume_point.checkpoint;
   if (job.injection) inject(*job.injection, job, *run.replica, config);
 
-  OutputFolder folder =
-      run_on_all_ranks(job.session, [&] { return open_folder(options, resume_point, job.session.rank()); });
+  OutputFolder folder = run_on_all_ranks(job.session, [&] {
+    return open_folder(options.output.dir, !options.checkpoint.resume.empty(), options.effective_config, resume_point,
+                       job.session.rank());
+  });
   std::string path = folder.path().string();
   broadcast_host(*job.world, path);
   int64_t saved_there = is_same_run(folder.path(), resume_point);

@@ -65,17 +65,17 @@ void broadcast(Communicator& world, Snapshot& snapshot) {
 
 }  // namespace
 
-OutputFolder open_folder(const Options& o, ResumePoint& resume_point, int rank) {
+OutputFolder open_folder(const std::string& dir, bool resume_given, const std::string& config,
+                         ResumePoint& resume_point, int rank) {
   if (rank != 0) return {};
   using Content = OutputFolder::Content;
-  const std::string& config = o.effective_config;
-  const bool elsewhere =
-      resume_point.run_folder.empty() || (!o.output.dir.empty() && !same_folder(o.output.dir, resume_point.run_folder));
+  const fs::path& run_folder = resume_point.run_folder;
+  const bool elsewhere = run_folder.empty() || (!dir.empty() && !same_folder(dir, run_folder));
   auto lock = std::exchange(resume_point.lock, std::nullopt);
-  if (elsewhere) return {o.output.dir, o.checkpoint.resume.empty() ? Content::none : Content::no_results, config};
-  if (resume_point.checkpoint.empty()) return {o.output.dir, Content::no_results, config, std::move(lock)};
+  if (elsewhere) return {dir, resume_given ? Content::no_results : Content::none, config};
+  if (resume_point.checkpoint.empty()) return {dir, Content::no_results, config, std::move(lock)};
   require_newest(resume_point.checkpoint);
-  const std::string folder = o.output.dir.empty() ? resume_point.run_folder.string() : o.output.dir;
+  const std::string folder = dir.empty() ? run_folder.string() : dir;
   return {folder, Content::same_run, config, std::move(lock)};
 }
 
@@ -123,11 +123,11 @@ ResumePoint find_resume_point(const std::string& resume, const std::string& outp
   return resume_point;
 }
 
-int64_t restore_or_initialize(const Options& options, const ResumePoint& resume_point, const RunState& now,
-                              Replica& replica, MpiSession& session, Communicator& world, const Log& log) {
+int64_t restore_or_initialize(const NetworkConfig& network, uint64_t seed, bool sync_bn,
+                              const ResumePoint& resume_point, const RunState& now, Replica& replica,
+                              MpiSession& session, Communicator& world, const Log& log) {
   if (!resume_point.resuming) {
-    const ModelState initial =
-        run_on_all_ranks(session, [&] { return initial_model(options.network, options.seed, replica); });
+    const ModelState initial = run_on_all_ranks(session, [&] { return initial_model(network, seed, replica); });
     replica.load(initial.weights);
     replica.load_running_stats(initial.statistics);
     return initial.updates;
@@ -147,8 +147,7 @@ int64_t restore_or_initialize(const Options& options, const ResumePoint& resume_
   log.info("resumed from {} at step {}", resume_point.checkpoint.string(), resume_point.state.step);
   const std::string different = rounding_differences(resume_point.state, now);
   if (!different.empty()) log.info("not bit-identical to a run that was not interrupted: {}", different);
-  if (session.rank() == 0 && !same_shards(resume_point.state, now) && !replica.batch_norms.empty() &&
-      !options.replica.sync_bn)
+  if (session.rank() == 0 && !same_shards(resume_point.state, now) && !replica.batch_norms.empty() && !sync_bn)
     log.warn(
         "batch norms normalise over each rank's part of a batch, and the parts have changed: without --sync-bn the "
         "loss may differ");

@@ -34,10 +34,11 @@ struct ResumePoint {
 ResumePoint find_resume_point(const std::string& resume, const std::string& output_dir, MpiSession& session,
                               Communicator& world, const Log& log);
 
-// Opens the folder of the results: the resumed run's own folder, unless --output-dir names another one; for a new run
-// --output-dir or a new folder. On ranks other than 0 its path is empty. Takes over `resume_point.lock`. Throws
-// Error(Exit::output).
-OutputFolder open_folder(const Options& options, ResumePoint& resume_point, int rank);
+// Opens the folder of the results: the resumed run's own folder, unless --output-dir (`dir`) names another one; for a
+// new run --output-dir or a new folder. `resume_given`: whether the command line has --resume. `config`: the text of
+// config.toml. On ranks other than 0 the path is empty. Takes over `resume_point.lock`. Throws Error(Exit::output).
+OutputFolder open_folder(const std::string& dir, bool resume_given, const std::string& config,
+                         ResumePoint& resume_point, int rank);
 
 // Whether the checkpoint of `resume_point` belongs to the run in `folder`. False on ranks other than 0.
 bool is_same_run(const std::filesystem::path& folder, const ResumePoint& resume_point);
@@ -53,7 +54,8 @@ std::string earlier_autotune(const ResumePoint& resume_point, const Backend& bac
 // Loads the checkpoint, or the initial weights and state, into the replica. `now`: this run's run_fingerprint().
 // Returns the number of updates of the running statistics so far. Collective. Throws CollectiveError if an option of
 // `now` would change the results of the resumed run, or if the checkpoint cannot be read.
-int64_t restore_or_initialize(const Options& options, const ResumePoint& resume_point, const RunState& now,
-                              Replica& replica, MpiSession& session, Communicator& world, const Log& log);
+int64_t restore_or_initialize(const NetworkConfig& network, uint64_t seed, bool sync_bn,
+                              const ResumePoint& resume_point, const RunState& now, Replica& replica,
+                              MpiSession& session, Communicator& world, const Log& log);
 
 }  // namespace ddp

@@ -15,19 +15,17 @@ std::vector<double> weights_of_ranks(const BatchConfig& batch, int world) {
 }
 
 // Evaluation and PreciseBn use the batch size of a micro-batch of training.
-Samplers make_samplers(const Options& o, const Datasets& data, bool batch_norms, int rank,
-                       const std::vector<double>& weights) {
-  const int micro_batches = o.train.step.micro_batches;
-  const int64_t batch = (o.batch.size + micro_batches - 1) / micro_batches;
+Samplers make_samplers(const BatchConfig& batch, int micro_batches, uint64_t seed, bool statistics,
+                       const Datasets& data, int rank, const std::vector<double>& weights) {
+  const int64_t micro_batch = (batch.size + micro_batches - 1) / micro_batches;
   const auto sequential = [&](int64_t samples) {
-    return DistributedSampler(samples, batch, Order::sequential, o.seed, rank, weights);
+    return DistributedSampler(samples, micro_batch, Order::sequential, seed, rank, weights);
   };
-  Samplers samplers{.train = DistributedSampler(data.train->size(), o.batch.size, Order::shuffled, o.seed, rank,
-                                                weights, micro_batches),
-                    .test = sequential(data.test->size()),
-                    .statistics = {}};
-  if (batch_norms && o.network.recompute_bn.value_or(true))
-    samplers.statistics = sequential(std::min(PreciseBn::kSamples, data.train->size()));
+  Samplers samplers{
+      .train = DistributedSampler(data.train->size(), batch.size, Order::shuffled, seed, rank, weights, micro_batches),
+      .test = sequential(data.test->size()),
+      .statistics = {}};
+  if (statistics) samplers.statistics = sequential(std::min(PreciseBn::kSamples, data.train->size()));
   return samplers;
 }
 

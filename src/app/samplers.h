@@ -5,6 +5,7 @@
 #include "data/dataset.h"
 #include "train/trainer.h"
 
+#include <cstdint>
 #include <vector>
 
 namespace ddp {
@@ -12,8 +13,8 @@ namespace ddp {
 // --rank-weights, or 1 for each rank. Throws Error(Exit::usage) if the number of weights is not the world size.
 std::vector<double> weights_of_ranks(const BatchConfig& batch, int world);
 
-// The samplers of this rank. `batch_norms`: whether the network has batch norms.
-Samplers make_samplers(const Options& options, const Datasets& data, bool batch_norms, int rank,
-                       const std::vector<double>& weights);
+// The samplers of this rank. `statistics`: whether evaluations recompute the batch-norm statistics.
+Samplers make_samplers(const BatchConfig& batch, int micro_batches, uint64_t seed, bool statistics,
+                       const Datasets& data, int rank, const std::vector<double>& weights);
 
 }  // namespace ddp

@@ -27,12 +27,12 @@ std::optional<FaultInjection> injected_hang(const std::string& text, MpiSession&
 
 }  // namespace
 
-CheckRunner::CheckRunner(const Options& options, MpiSession& session)
+CheckRunner::CheckRunner(bool json, std::optional<double> step_timeout, const std::string& inject, MpiSession& session)
     : session_(session),
       is_rank_0_(session.rank() == 0),
-      json_(options.action.json),
-      limit_given_(options.step_timeout),
-      injection_(injected_hang(options.inject, session)) {}
+      json_(json),
+      limit_given_(step_timeout),
+      injection_(injected_hang(inject, session)) {}
 
 void CheckRunner::check(const char* name, std::chrono::milliseconds limit, const std::function<Findings()>& work) {
   if (limit_given_) limit = std::chrono::milliseconds(static_cast<int64_t>(*limit_given_ * 1000));

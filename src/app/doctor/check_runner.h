@@ -2,7 +2,6 @@
 #pragma once
 
 #include "app/doctor/finding.h"
-#include "app/options.h"
 #include "comm/mpi/session.h"
 #include "train/fault_injection.h"
 
@@ -17,7 +16,8 @@ namespace ddp::doctor {
 
 class CheckRunner {
  public:
-  CheckRunner(const Options& options, MpiSession& session);
+  // `json`: prints the report as JSON. `step_timeout`: --step-timeout in seconds. `inject`: --inject.
+  CheckRunner(bool json, std::optional<double> step_timeout, const std::string& inject, MpiSession& session);
 
   // Runs `work` on all ranks; rank 0's findings count. If it does not end within `limit` (--step-timeout, if given,
   // replaces it), the job ends with one message that names the check. Collective.

@@ -110,7 +110,7 @@ Findings check_options(const Options& options, MpiSession& session, const std::o
 }  // namespace
 
 Exit run_doctor(const Options& options, MpiSession& session, std::unique_ptr<TimeLimit> startup_limit) {
-  CheckRunner runner(options, session);
+  CheckRunner runner(options.action.json, options.step_timeout, options.inject, session);
   startup_limit.reset();
   std::vector<RankFacts> ranks;
   bool on_gpus = false, gpus_at_fault = false;
