@@ -2,8 +2,8 @@
 // of channels is small or not a multiple of 16. oneDNN is faster for multiples of 16, and does all bf16 convolutions.
 #pragma once
 
+#include "device/scratch.h"
 #include "ops/conv2d.h"
-#include "ops/cpu/dnnl_scratch.h"
 #include "ops/cpu/parallel.h"
 
 #include <cstdint>

@@ -48,7 +48,7 @@ class WinogradPass {
     const int64_t group = kWinogradTiles * workers_.threads;
     for (int64_t start = 0; start < tiles; start += group)
       workers_.each(ceil_div(std::min(group, tiles - start), kWinogradTiles), [&](int64_t i) {
-        std::byte* const memory = scratch_.data() + i * thread_bytes(from_.c);
+        std::byte* const memory = static_cast<std::byte*>(scratch_.data()) + i * thread_bytes(from_.c);
         const int64_t first = start + i * kWinogradTiles;
         winograd_block({.x = static_cast<const uint16_t*>(from.data),
                         .h = from_.h,

@@ -6,8 +6,8 @@
 // channels that are multiples of 32.
 #pragma once
 
+#include "device/scratch.h"
 #include "ops/conv2d.h"
-#include "ops/cpu/dnnl_scratch.h"
 #include "ops/cpu/parallel.h"
 
 #include <cstdint>

@@ -122,7 +122,7 @@ void Execution::run(std::initializer_list<Address> addresses, Gradient mode) {
     DDP_EXPECT(operand != operands_.end());
     operand->ours.set_data_handle(const_cast<void*>(data));
   }
-  std::byte* const scratch = context_->scratch.data();
+  auto* const scratch = static_cast<std::byte*>(context_->scratch.data());
   scratchpad_.set_data_handle(scratch);
   for (size_t i = 0; i < operands_.size(); ++i) {
     Operand& o = operands_[i];

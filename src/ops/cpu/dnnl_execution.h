@@ -3,9 +3,9 @@
 #pragma once
 
 #include "device/format.h"
+#include "device/scratch.h"
 #include "device/tensor.h"
 #include "ops/cpu/dnnl.h"
-#include "ops/cpu/dnnl_scratch.h"
 #include "ops/cpu/parallel.h"
 #include "ops/gradient.h"
 

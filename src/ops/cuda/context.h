@@ -1,28 +1,11 @@
 // Shared by all ops of one rank. All work runs on one stream, so all ops share one workspace.
 #pragma once
 
-#include "device/buffer.h"
 #include "device/cuda/handles.h"
+#include "device/scratch.h"
 #include "ops/cuda/ops.h"
 
-#include <cstddef>
-
 namespace ddp {
-
-// Scratch memory. It grows while plans are made, never in a step.
-class Workspace {
- public:
-  explicit Workspace(Memory& memory) : memory_(memory) {}
-  void reserve(size_t bytes) {
-    if (bytes > buffer_.bytes()) buffer_ = Buffer(memory_, bytes);
-  }
-  void* data() const { return buffer_.data(); }
-  size_t bytes() const { return buffer_.bytes(); }
-
- private:
-  Memory& memory_;
-  Buffer buffer_;
-};
 
 struct CudaContext {
   CudaContext(Device& device_, const CudaOpsConfig& config_)
@@ -33,7 +16,7 @@ struct CudaContext {
   Device& device;
   cudaStream_t stream;
   CudaOpsConfig config;
-  Workspace workspace;
+  Scratch workspace;
 };
 
 }  // namespace ddp
