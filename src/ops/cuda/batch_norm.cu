@@ -181,17 +181,6 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
   });
 }
 
-// One block per layer.
-__global__ void update_running_stats_kernel(const RunningStatsSpan* layers, float* state, const float* sums,
-                                            float samples, bool replace, const float* skip, int skips) {
-  if (any_set(skip, skips)) return;
-  const RunningStatsSpan layer = layers[blockIdx.x];
-  const RunningStatsRule<float> rule{samples * layer.positions, replace ? 1.0f : layer.momentum, layer.unbiased};
-  float *means = state + layer.offset, *variances = means + layer.channels;
-  const float *s1 = sums + layer.offset, *s2 = s1 + layer.channels;
-  for (int64_t c = threadIdx.x; c < layer.channels; c += kThreads) rule(means[c], variances[c], s1[c], s2[c]);
-}
-
 class CudaBatchNorm final : public BatchNorm {
  public:
   CudaBatchNorm(CudaContext& context, const BatchNormDesc& desc, std::span<const int64_t> batch_sizes)
@@ -297,32 +286,10 @@ class CudaBatchNorm final : public BatchNorm {
   const float *scale_ = nullptr, *shift_ = nullptr;
 };
 
-class CudaRunningStats final : public RunningStats {
- public:
-  CudaRunningStats(CudaContext& context, std::span<const RunningStatsSpan> layers)
-      : context_(context), count_(std::ssize(layers)), layers_(context.device, layers.size_bytes()) {
-    context.device.upload(layers_.data(), layers.data(), layers.size_bytes());
-  }
-
-  void update(float* state, const float* sums, float samples, bool replace, std::span<const float> skip) override {
-    launch(context_.stream, count_, kThreads, update_running_stats_kernel, layers_.as<const RunningStatsSpan>(), state,
-           sums, samples, replace, skip.data(), skip.size());
-  }
-
- private:
-  CudaContext& context_;
-  int64_t count_;
-  Buffer layers_;
-};
-
 }  // namespace
 
 std::unique_ptr<BatchNorm> CudaOps::batch_norm(const BatchNormDesc& desc, std::span<const int64_t> batch_sizes) {
   return std::make_unique<CudaBatchNorm>(context_, desc, batch_sizes);
-}
-
-std::unique_ptr<RunningStats> CudaOps::running_stats(std::span<const RunningStatsSpan> layers) {
-  return std::make_unique<CudaRunningStats>(context_, layers);
 }
 
 }  // namespace ddp
