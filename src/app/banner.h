@@ -2,7 +2,7 @@
 #pragma once
 
 #include "app/factory.h"
-#include "app/options.h"
+#include "app/options/options.h"
 #include "comm/mpi/session.h"
 #include "data/dataset.h"
 #include "train/replica.h"

@@ -1,7 +1,7 @@
 // The network of --model for the images of a data set.
 #pragma once
 
-#include "app/options.h"
+#include "app/options/options.h"
 #include "data/dataset.h"
 #include "nn/network.h"
 

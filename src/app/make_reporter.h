@@ -1,7 +1,7 @@
 // Makes the reporter of a run from the output options.
 #pragma once
 
-#include "app/options.h"
+#include "app/options/options.h"
 #include "data/sampler.h"
 #include "train/reporter.h"
 #include "train/trainer.h"

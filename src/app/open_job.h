@@ -4,7 +4,7 @@
 // last: it also ends a job that hangs while the other members are destroyed. All are destroyed before main() ends MPI.
 #pragma once
 
-#include "app/options.h"
+#include "app/options/options.h"
 #include "comm/communicator.h"
 #include "comm/mpi/session.h"
 #include "core/log.h"

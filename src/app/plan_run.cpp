@@ -1,7 +1,7 @@
 #include "app/plan_run.h"
 
 #include "app/doctor/doctor.h"
-#include "app/options.h"
+#include "app/options/options.h"
 #include "app/threads.h"
 #include "health/abort.h"
 #include "health/run_on_all_ranks.h"

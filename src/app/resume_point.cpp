@@ -1,6 +1,6 @@
 #include "app/resume_point.h"
 
-#include "app/resume.h"
+#include "app/options/resume.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/folder.h"
 #include "comm/broadcast_host.h"

@@ -3,7 +3,7 @@
 
 #include "app/autotune_cache.h"
 #include "app/factory.h"
-#include "app/options.h"
+#include "app/options/options.h"
 #include "app/output_folder.h"
 #include "checkpoint/folder_lock.h"
 #include "checkpoint/run_state.h"

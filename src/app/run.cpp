@@ -2,7 +2,7 @@
 
 #include "app/doctor/doctor.h"
 #include "app/open_job.h"
-#include "app/options.h"
+#include "app/options/options.h"
 #include "app/plan_run.h"
 #include "app/restore_run.h"
 #include "app/train_run.h"

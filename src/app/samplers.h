@@ -1,7 +1,7 @@
 // The samplers of a rank: for training, for evaluation, and for the batch-norm statistics of an evaluation.
 #pragma once
 
-#include "app/options.h"
+#include "app/options/options.h"
 #include "data/dataset.h"
 #include "train/trainer.h"
 

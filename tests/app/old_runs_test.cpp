@@ -1,6 +1,6 @@
 // Runs of commit 26546e9: the program still reads their config.toml and still resumes their checkpoints.
-#include "app/option_table.h"
-#include "app/resume.h"
+#include "app/options/option_table.h"
+#include "app/options/resume.h"
 #include "tests/app/option_lines.h"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // Command lines for tests of options.
 #pragma once
 
-#include "app/options.h"
+#include "app/options/options.h"
 
 #include <iterator>
 #include <optional>

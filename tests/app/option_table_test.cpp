@@ -2,9 +2,9 @@
 // writes the table of launch/README.md from the rows:
 //
 //   DDP_WRITE_README=1 launch/test cpu -R EqualsTheTableOfTheReadme
-#include "app/option_table.h"
+#include "app/options/option_table.h"
 
-#include "app/resume.h"
+#include "app/options/resume.h"
 #include "tests/app/option_lines.h"
 
 #include <fmt/ranges.h>

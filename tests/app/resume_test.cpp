@@ -1,4 +1,4 @@
-#include "app/resume.h"
+#include "app/options/resume.h"
 
 #include "core/error.h"
 

@@ -1,7 +1,7 @@
 // An input is a configuration file. It goes through the reader to the options of a command line. If all of it is
 // accepted, the effective configuration that is written from the options must be equivalent.
-#include "app/config_file.h"
-#include "app/option_table.h"
+#include "app/options/config_file.h"
+#include "app/options/option_table.h"
 #include "nn/models.h"
 #include "tests/fuzz/check.h"
 #include "tests/fuzz/memory_file.h"

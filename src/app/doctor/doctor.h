@@ -3,7 +3,7 @@
 #pragma once
 
 #include "app/doctor/time_limit.h"
-#include "app/options.h"
+#include "app/options/options.h"
 #include "comm/mpi/session.h"
 #include "core/error.h"
 #include "core/log.h"

@@ -2,7 +2,7 @@
 
 #include "app/doctor/checks.h"
 #include "app/doctor/report.h"
-#include "app/options.h"
+#include "app/options/options.h"
 #include "core/first_line.h"
 #include "health/abort.h"
 

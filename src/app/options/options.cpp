@@ -1,7 +1,7 @@
-#include "app/options.h"
+#include "app/options/options.h"
 
-#include "app/config_file.h"
-#include "app/option_table.h"
+#include "app/options/config_file.h"
+#include "app/options/option_table.h"
 
 #include <CLI/CLI.hpp>
 

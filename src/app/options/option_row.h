@@ -2,7 +2,7 @@
 // comparison on resume all come from it.
 #pragma once
 
-#include "app/options.h"
+#include "app/options/options.h"
 
 #include <CLI/CLI.hpp>
 

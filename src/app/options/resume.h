@@ -1,7 +1,7 @@
 // Whether a run may continue from the state of another: a pure decision.
 #pragma once
 
-#include "app/options.h"
+#include "app/options/options.h"
 #include "checkpoint/run_state.h"
 
 #include <map>

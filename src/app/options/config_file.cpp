@@ -1,6 +1,6 @@
-#include "app/config_file.h"
+#include "app/options/config_file.h"
 
-#include "app/toml.h"
+#include "app/options/toml.h"
 #include "core/error.h"
 
 #include <CLI/CLI.hpp>

@@ -1,6 +1,6 @@
-#include "app/option_table.h"
+#include "app/options/option_table.h"
 
-#include "app/config_file.h"
+#include "app/options/config_file.h"
 #include "nn/models.h"
 #include "train/precise_bn.h"
 

@@ -1,5 +1,5 @@
 // Options of the optimizer and of the learning rate.
-#include "app/option_table.h"
+#include "app/options/option_table.h"
 
 #include <fmt/format.h>
 

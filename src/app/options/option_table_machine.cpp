@@ -1,6 +1,6 @@
 // Options of devices, communication, the watchdog and buckets. app/factory.cpp refuses options that do not fit the
 // device in use.
-#include "app/option_table.h"
+#include "app/options/option_table.h"
 #include "health/diagnosis.h"
 
 #include <chrono>

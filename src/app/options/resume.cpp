@@ -1,6 +1,6 @@
-#include "app/resume.h"
+#include "app/options/resume.h"
 
-#include "app/option_table.h"
+#include "app/options/option_table.h"
 #include "core/error.h"
 
 #include <fmt/ranges.h>

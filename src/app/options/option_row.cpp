@@ -1,4 +1,4 @@
-#include "app/option_row.h"
+#include "app/options/option_row.h"
 
 #include <fmt/format.h>
 

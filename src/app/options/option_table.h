@@ -1,7 +1,7 @@
 // All options, each declared in one row: option_table.cpp, option_table_optimizer.cpp and option_table_machine.cpp.
 #pragma once
 
-#include "app/option_row.h"
+#include "app/options/option_row.h"
 
 #include <vector>
 
