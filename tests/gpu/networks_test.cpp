@@ -52,7 +52,8 @@ Outcome outcome_of(Fixture& fixture, const Dataset& first_batch) {
   Outcome outcome{.steps = six_steps(fixture, 0), .state = r.download_stats(r.running_stats()), .evaluation = 0};
   const DistributedSampler sequential(first_batch.size(), first_batch.size(), Order::sequential, 0, 0, {1.0});
   DeviceDataset data(r.device, first_batch, first_batch.size(), size_t{1} << 30);
-  outcome.evaluation = Evaluator(r, data, sequential).run().loss;
+  Evaluator evaluator(r, data, sequential);
+  outcome.evaluation = evaluate_all(evaluator).loss;
   return outcome;
 }
 
