@@ -137,10 +137,8 @@ TEST_P(Networks, GradientsAndNextLossesMatchPytorch) {
 
 const Case kCases[] = {{"mlp"},
                        {"keras-convnet"},
-                       {"resnet18", false},
                        {"resnet18", true},
                        {"torchvision-resnet18-28", false},
-                       {"torchvision-resnet18-64", false},
                        {"torchvision-resnet18-64", true},
                        {"torchvision-resnet50-64", true}};
 INSTANTIATE_TEST_SUITE_P(, Networks, ::testing::ValuesIn(kCases), [](const auto& tested) {

@@ -26,8 +26,8 @@ struct WorldCase {
 };
 
 // Each world is compared with one rank.
-const std::vector<WorldCase> kWorlds = {{2, {}}, {3, {}}, {4, {}}, {5, {}}, {2, {3, 1}}};
-const std::vector<WorldCase> kOneAndFewWorlds = {{1, {}}, {5, {}}, {2, {3, 1}}};  // for slow networks
+const std::vector<WorldCase> kWorlds = {{2, {}}, {3, {}}, {5, {}}, {2, {3, 1}}};
+const std::vector<WorldCase> kOneAndFewWorlds = {{1, {}}, {3, {}}, {2, {3, 1}}};  // for slow networks
 
 class Invariance : public ::testing::Test {
  protected:
@@ -91,7 +91,7 @@ TEST_F(Invariance, OneStepIsEqualAtEveryWorldSize) {
 }
 
 // Other networks with synchronized batch norm, at the states of the PyTorch comparison: there no ReLU input is so close
-// to zero that rounding decides its sign. With batches of two samples most ranks have no samples.
+// to zero that rounding decides its sign. With batches of two samples a rank has none.
 class OtherNetworks : public Invariance, public ::testing::WithParamInterface<const char*> {};
 
 TEST_P(OtherNetworks, OneStepIsEqualAtEveryWorldSize) {
@@ -141,8 +141,7 @@ TEST_P(OtherNetworks, OneStepIsEqualAtEveryWorldSize) {
   EXPECT_GT(compared, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(, OtherNetworks,
-                         ::testing::Values("mlp", "keras-convnet", "resnet18", "torchvision-resnet18-28"),
+INSTANTIATE_TEST_SUITE_P(, OtherNetworks, ::testing::Values("mlp", "keras-convnet", "resnet18"),
                          [](const auto& tested) {
                            std::string name = tested.param;
                            std::replace(name.begin(), name.end(), '-', '_');

@@ -30,13 +30,13 @@ std::vector<double> accuracies(int ranks, const std::string& arguments) {
   return found;
 }
 
-// The network learns nothing in the first epoch. PyTorch's accuracy after five is 0.778 to 0.783
+// The network learns little in the first epoch. PyTorch's accuracy after three is 0.711 to 0.723
 // (expected/accuracy.json).
 TEST(Accuracy, FromTheBooksInitialWeights) {
-  const auto found = accuracies(1, "--init normal:0.01 --epochs 5 --seed 0");
-  ASSERT_EQ(found.size(), 5u);
+  const auto found = accuracies(1, "--init normal:0.01 --epochs 3 --seed 0");
+  ASSERT_EQ(found.size(), 3u);
   EXPECT_LE(found.front(), 0.3);  // 0.73 with the default weights
-  EXPECT_GE(std::max(found[3], found[4]), 0.75);
+  EXPECT_GE(found.back(), 0.68);
 }
 
 // PyTorch started from the weights that `--max-steps 1 --lr 0` saves (default_seed0.safetensors), in three orders.
@@ -49,7 +49,7 @@ TEST(Accuracy, FromTheDefaultInitialWeights) {
     ++runs;
   }
   ASSERT_EQ(runs, 3);
-  const auto found = accuracies(4, "--seed 0");
+  const auto found = accuracies(2, "--seed 0");
   ASSERT_EQ(found.size(), 10u);
   EXPECT_NEAR(*std::max_element(found.end() - 3, found.end()), sum / runs, 0.01);
 }
@@ -74,7 +74,8 @@ TEST(KerasConvnet, LearnsFashionMnist) {
 }
 
 // PyTorch's run has the same weights, the same order of samples, and the same test images
-// (tests/parity/accuracy_resnet18.py).
+// (tests/parity/accuracy_resnet18.py). Rounding alone moves the accuracy: 0.737 to 0.747 on one to three ranks and with
+// two instruction sets.
 TEST(ResNet18, ReachesPytorchsAccuracyInThirtySteps) {
   const auto pytorch =
       nlohmann::json::parse(read_file(std::string(DDP_EXPECTED) + "/accuracy_resnet18.json")).at("test_accuracy");
@@ -93,7 +94,7 @@ TEST(ResNet18, ReachesPytorchsAccuracyInThirtySteps) {
                                                "--lr 0.05 --max-steps 30 --seed 0 --sync-bn",
                                                (data / "").string()));
   ASSERT_EQ(found.size(), 1u);
-  EXPECT_NEAR(found.back(), pytorch.get<double>(), 0.01);
+  EXPECT_NEAR(found.back(), pytorch.get<double>(), 0.02);
 }
 
 }  // namespace
