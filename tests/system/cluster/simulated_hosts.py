@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -78,6 +79,22 @@ class SimulatedHosts(unittest.TestCase):
 
     def train(self, hosts, options, host="h1"):
         return self.begin([LAUNCH / "run", "--hosts", hosts, *options, "--output-dir", "run"], host)
+
+    def ranks(self, host):
+        """The pids of the ranks on a host."""
+        return [pid for pid, name in self.processes(host).items() if name == "ddp_train"]
+
+    def held_in_start_up(self):
+        """Starts a job and stops its rank on h1, so the rank on h2 waits in start-up. Returns the job and the ranks'
+        pids."""
+        self.up(2)
+        job = self.train("h1:1,h2:1", LONG)
+        wait_until(lambda: self.ranks("h1") and self.ranks("h2"), self.output, 90)
+        ranks = {host: self.ranks(host)[0] for host in ("h1", "h2")}
+        os.kill(ranks["h1"], signal.SIGSTOP)
+        time.sleep(1)
+        self.assertEqual(self.steps(), 0)
+        return job, ranks
 
     def output(self):
         return (self.work / "log").read_text()
