@@ -9,22 +9,14 @@
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>
 #endif
-#ifdef __SANITIZE_THREAD__
-#include <sanitizer/tsan_interface.h>
-#endif
 
 namespace emulator {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef __SANITIZE_ADDRESS__
 constexpr size_t kStackBytes = 256 << 10;
 #else
 constexpr size_t kStackBytes = 64 << 10;
-#endif
-#ifdef __SANITIZE_THREAD__
-constexpr bool kJumps = false;
-#else
-constexpr bool kJumps = true;
 #endif
 
 thread_local Fiber* entering = nullptr;
@@ -35,11 +27,7 @@ thread_local Fiber* entering = nullptr;
 
 }  // namespace
 
-Fiber::Fiber() {
-#ifdef __SANITIZE_THREAD__
-  sanitizer_ = __tsan_get_current_fiber();
-#endif
-}
+Fiber::Fiber() = default;
 
 // The page below the stack is not accessible, so a stack overflow faults.
 Fiber::Fiber(void (*body)()) : body_(body), started_(false), stack_bytes_(kStackBytes) {
@@ -58,16 +46,10 @@ Fiber::Fiber(void (*body)()) : body_(body), started_(false), stack_bytes_(kStack
 #ifdef __SANITIZE_ADDRESS__
   __asan_unpoison_memory_region(stack_, kStackBytes);  // clears the marks of an earlier stack at this address
 #endif
-#ifdef __SANITIZE_THREAD__
-  sanitizer_ = __tsan_create_fiber(0);
-#endif
 }
 
 Fiber::~Fiber() {
   if (!mapping_) return;
-#ifdef __SANITIZE_THREAD__
-  __tsan_destroy_fiber(sanitizer_);
-#endif
   munmap(mapping_, static_cast<size_t>(sysconf(_SC_PAGESIZE)) + kStackBytes);
 }
 
@@ -78,7 +60,8 @@ void Fiber::enter() {
   std::abort();
 }
 
-void Fiber::arrive([[maybe_unused]] Fiber& fiber) {
+// Not analysed with its callers, because they may keep the address of `left` while the fiber moves to another thread.
+[[gnu::noipa]] void Fiber::arrive([[maybe_unused]] Fiber& fiber) {
 #ifdef __SANITIZE_ADDRESS__
   const void* stack = nullptr;
   size_t bytes = 0;
@@ -90,19 +73,14 @@ void Fiber::arrive([[maybe_unused]] Fiber& fiber) {
 
 // The C library's context switch starts a fiber; a jump resumes it. The context switch costs two system calls, and
 // under the address sanitizer it clears the marks of a whole stack. The jump is the compiler's builtin, because the C
-// library's longjmp checks that it stays on its stack. The thread sanitizer does not support jumps.
+// library's longjmp checks that it stays on its stack.
 [[gnu::no_sanitize_address]] void Fiber::switch_to(Fiber& from, Fiber& to) {
 #ifdef __SANITIZE_ADDRESS__
   left = &from;
   __sanitizer_start_switch_fiber(&from.sanitizer_, to.stack_, to.stack_bytes_);
 #endif
-#ifdef __SANITIZE_THREAD__
-  __tsan_switch_to_fiber(to.sanitizer_, 0);
-#endif
   entering = &to;
-  if constexpr (!kJumps) {
-    swapcontext(&from.context_, &to.context_);
-  } else if (__builtin_setjmp(from.jump_) == 0) {
+  if (__builtin_setjmp(from.jump_) == 0) {
     if (to.started_) resume(to.jump_);
     to.started_ = true;
     setcontext(&to.context_);

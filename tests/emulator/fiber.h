@@ -1,4 +1,4 @@
-// A thread of control with its own stack. It runs on the host thread that created it.
+// A thread of control with its own stack. It runs on the host thread that switches to it.
 #pragma once
 
 #include <ucontext.h>

@@ -15,7 +15,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
+#include <iterator>
 #include <memory>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -43,8 +45,35 @@ uint3 unflatten(unsigned i, dim3 size) {
   return {i % size.x, i / size.x % size.y, i / size.x / size.y};
 }
 
+// Idle fibers of host threads that have ended. New fibers cost page faults, most of all under the address sanitizer,
+// which maps a second stack for each and keeps it.
+class FiberPool {
+ public:
+  std::unique_ptr<Fiber> take() {
+    const std::lock_guard lock(mutex_);
+    if (fibers_.empty()) return nullptr;
+    std::unique_ptr<Fiber> fiber = std::move(fibers_.back());
+    fibers_.pop_back();
+    return fiber;
+  }
+  void give(std::vector<std::unique_ptr<Fiber>> fibers) {
+    const std::lock_guard lock(mutex_);
+    std::move(fibers.begin(), fibers.end(), std::back_inserter(fibers_));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Fiber>> fibers_;
+};
+
+FiberPool& fiber_pool() {
+  static FiberPool& pool = *new FiberPool;  // outlives the threads that end after main()
+  return pool;
+}
+
 class Grid {
  public:
+  ~Grid() { fiber_pool().give(std::move(fibers_)); }
   void run(dim3 grid, dim3 block, const std::function<void()>& thread);
   uint64_t warp_operation(WarpOp op, unsigned mask, uint64_t value, int source);
   int block_barrier(bool predicate);
@@ -76,7 +105,8 @@ class Grid {
   Fiber* running_ = nullptr;
 };
 
-Grid& this_grid() {
+// Not inlined and not analysed, because a fiber may resume on another host thread than before.
+[[gnu::noipa]] Grid& this_grid() {
   thread_local Grid grid;
   return grid;
 }
@@ -101,8 +131,8 @@ void Grid::run(dim3 grid, dim3 block, const std::function<void()>& thread) {
 
 // The body of every fiber.
 void Grid::serve() {
-  Grid& grid = this_grid();
   for (;;) {
+    Grid& grid = this_grid();
     while (grid.start_lane()) {
       (*grid.thread_)();
       grid.lane_returned();
@@ -207,7 +237,10 @@ Fiber& Grid::next() {
     return *lanes_[lane].fiber;
   }
   if (started_ < count_) {
-    if (idle_.empty()) return *fibers_.emplace_back(std::make_unique<Fiber>(&Grid::serve));
+    if (idle_.empty()) {
+      std::unique_ptr<Fiber> pooled = fiber_pool().take();
+      return *fibers_.emplace_back(pooled ? std::move(pooled) : std::make_unique<Fiber>(&Grid::serve));
+    }
     Fiber& fiber = *idle_.back();
     idle_.pop_back();
     return fiber;
