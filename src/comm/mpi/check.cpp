@@ -1,12 +1,7 @@
 #include "comm/mpi/check.h"
 
+#include "comm/mpi/poll_pause.h"
 #include "core/error.h"
-#include "core/stopwatch.h"
-
-#include <sched.h>
-
-#include <chrono>
-#include <thread>
 
 namespace ddp {
 
@@ -24,17 +19,13 @@ void check_mpi(int code, const char* expression, const char* file, int line) {
       rank, expression, text, file, line);
 }
 
-// A request that takes longer than a message needs waits for a rank that computes, perhaps on this core: then sleep.
+// A request that takes longer than a message needs waits for a rank that computes.
 void complete(MPI_Request& request) {
   constexpr double kMessage = 1e-3;  // time of a message in s
-  const Stopwatch waiting;
-  for (int done = 0;;) {
+  const PollPause pause(kMessage);
+  for (int done = 0;; pause()) {
     DDP_MPI(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
     if (done) return;
-    if (waiting.seconds() < kMessage)
-      sched_yield();
-    else
-      std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
 }
 

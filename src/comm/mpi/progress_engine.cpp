@@ -1,9 +1,9 @@
 #include "comm/mpi/progress_engine.h"
 
+#include "comm/mpi/poll_pause.h"
 #include "core/error.h"
 #include "core/stopwatch.h"
 
-#include <sched.h>
 #include <sys/prctl.h>
 
 #include <algorithm>
@@ -20,6 +20,9 @@ constexpr microseconds kPollInterval(50);        // its interval between polls
 constexpr microseconds kMaxCheckInterval(6400);  // its longest interval between checks
 constexpr microseconds kIdleDelay(100'000);      // it sleeps after this time without polls and outstanding collectives
 constexpr microseconds kTaskPeriod(100'000);     // interval between two runs of a task
+
+// A rank that waits longer, in s, has a late peer or a collective of many messages, which short sleeps do not delay.
+constexpr double kLongCollective = 0.02;
 
 }  // namespace
 
@@ -83,7 +86,8 @@ void ProgressEngine::progress() {
 
 void ProgressEngine::wait(CollectiveQueue& queue, Communicator::Sequence n) {
   DDP_EXPECT(n <= queue.issued());
-  for (;; sched_yield()) {
+  const PollPause pause(kLongCollective);
+  for (;; pause()) {
     last_poll_ns_.store(steady_ns(), std::memory_order_relaxed);
     const std::lock_guard lock(mutex_);
     if (queue.completed() >= n) return;
