@@ -17,14 +17,13 @@ file(WRITE ${DDP_TEST_LIST} "")
 
 # ddp_test(target room SOURCES file... [OBJECTS library...] [LINK library...] [RANKS n...] [EXCLUDE regex] [SEPARATE]
 #          [PROPERTIES property value...]):
-# builds `target` and registers the GoogleTest cases of these files and of the object libraries. Several calls for one target add files with other
-# properties. EXCLUDE leaves out the cases whose <Suite>.<Case> matches.
+# builds `target` and registers the GoogleTest cases of these files and of the object libraries. Several calls for one
+# target add files with other properties. EXCLUDE leaves out the cases whose <Suite>.<Case> matches.
 #
-# Without a sanitizer each parameter of a case is a test of its own, named <room>.<Suite>.<Case>/<parameter>. With one,
-# all parameters of a case are one test, because an instrumented program starts slowly; unless SEPARATE is given, for
-# cases that take much time or memory. With RANKS the cases of a suite run together under mpirun, as
-# <room>.<Suite>/np<n> for each number of ranks n, because mpirun starts slowly. Their main() is mpi_main.cpp, which
-# fails if the size of the world is not DDP_EXPECT_WORLD, which is n.
+# All parameters of a case are one test, because a program that links CUDA or is instrumented takes up to 0.1 s to start.
+# With SEPARATE, for parameters that take long, each is a test of its own, named <room>.<Suite>.<Case>/<parameter>. With
+# RANKS the cases of a suite run together under mpirun, as <room>.<Suite>/np<n> for each number of ranks n, because mpirun
+# starts slowly. Their main() is mpi_main.cpp, which fails if the size of the world is not DDP_EXPECT_WORLD, which is n.
 function(ddp_test target room)
   cmake_parse_arguments(PARSE_ARGV 2 arg "SEPARATE" "EXCLUDE" "SOURCES;OBJECTS;LINK;RANKS;PROPERTIES")
   if(NOT TARGET ${target})
@@ -78,7 +77,7 @@ function(ddp_test target room)
           ${arg_PROPERTIES})
       endforeach()
     endforeach()
-  elseif(DDP_SANITIZE AND NOT arg_SEPARATE)
+  elseif(NOT arg_SEPARATE)
     foreach(name ${names})
       add_test(NAME ${room}.${name} COMMAND ${target} --gtest_filter=${name}:${name}/*)
       set_tests_properties(${room}.${name} PROPERTIES

@@ -38,7 +38,7 @@ TEST(Run, CountsAndOrderDoNotDependOnTheWorldSize) {
   std::string order;
   for (const int ranks : {0, 3, 4}) {
     const auto run = folder / fmt::format("run{}", ranks);
-    const Outcome outcome = program(ranks, "--epochs 1 --output-dir " + run.string());
+    const Outcome outcome = program(ranks, "--model mlp --epochs 1 --output-dir " + run.string());
     ASSERT_EQ(outcome.code, 0) << outcome.output;
     EXPECT_EQ(samples_of(events(run, "step")), expected) << ranks;
     const auto evaluations = events(run, "eval");
