@@ -4,6 +4,7 @@
 #   BASE       Debian 12 image for the build. Its CUDA toolkit, cuDNN and NCCL are used, or those of PyPI (2 GB)
 #   RUN_BASE   Debian 12 image to run in, without a toolkit
 #   DDP_CUDA   ON, or OFF for a small image without GPU support
+#   CMAKE_ARG  another argument of cmake, for instance -DDDP_CUDA_ARCHITECTURES=90-real
 #
 # Options of launch/run and ddp_train follow the image's name. Results go to /output, which belongs to the user trainer.
 # To mount your own folder there, add --user "$(id -u):$(id -g)". docker stop saves the run first: give it time (-t 60).
@@ -11,13 +12,13 @@ ARG BASE=debian:bookworm-slim
 ARG RUN_BASE=debian:bookworm-slim
 
 FROM ${BASE} AS build
-ARG DDP_CUDA=ON
+ARG DDP_CUDA=ON CMAKE_ARG=
 WORKDIR /ddp_train
 COPY launch/setup launch/packages.txt launch/toolkit launch/
 RUN launch/setup build && { [ "$DDP_CUDA" != ON ] || launch/toolkit install; }
 COPY CMakeLists.txt CMakePresets.json ./
 COPY src src
-RUN cmake --preset cpu -DDDP_CUDA="$DDP_CUDA" -DBUILD_TESTING=OFF && \
+RUN cmake --preset cpu -DDDP_CUDA="$DDP_CUDA" -DBUILD_TESTING=OFF ${CMAKE_ARG:+"$CMAKE_ARG"} && \
     cmake --build --preset cpu --target ddp_train_program
 COPY docker/pack docker/
 RUN docker/pack build/cpu/ddp_train /packed
