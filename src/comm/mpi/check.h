@@ -8,7 +8,7 @@ namespace ddp {
 
 void check_mpi(int code, const char* expression, const char* file, int line);
 
-// Blocks until the request is complete; yields the core while it waits, because ranks may share cores.
+// Blocks until the request is complete. Yields the core between polls, and sleeps between them after 1 ms (PollPause).
 void complete(MPI_Request& request);
 
 }  // namespace ddp

@@ -55,13 +55,15 @@ Communicator::Sequence CollectiveQueue::push(const Collective& next) {
   return issued_;
 }
 
-void CollectiveQueue::advance() {
+bool CollectiveQueue::advance() {
+  bool moved = false;
   for (auto n = completed_ + 1; n <= launched_; ++n) {
     Slot& slot = slot_of(n);
-    if (!slot.done) slot.done = advance(slot);
+    if (!slot.done) moved |= advance(slot);
   }
   while (completed_ < launched_ && slot_of(completed_ + 1).done) ++completed_;
   launch_eligible();
+  return moved;
 }
 
 // The next collective waits for room in the window and for collectives under way whose spans overlap its span.
@@ -92,10 +94,15 @@ void CollectiveQueue::launch() {
 }
 
 bool CollectiveQueue::advance(Slot& slot) {
-  if (slot.in_ring) return slot.ring.advance();
+  if (slot.in_ring) {
+    const int64_t before = slot.ring.messages();
+    slot.done = slot.ring.advance();
+    return slot.done || slot.ring.messages() > before;
+  }
   int done = 0;
   DDP_MPI(MPI_Test(&slot.request, &done, MPI_STATUS_IGNORE));
-  return done;
+  slot.done = done != 0;
+  return slot.done;
 }
 
 }  // namespace ddp

@@ -22,7 +22,9 @@ class CollectiveQueue {
 
   // Launches the collective at once if the window has room and no collective under way overlaps its span.
   Communicator::Sequence push(const Collective& next);
-  void advance();  // tests the collectives under way, launches the next ones, returns at once
+  // Tests the collectives under way, launches the next ones, returns at once. True if a collective, or a message of a
+  // ring, has completed.
+  bool advance();
 
   Communicator::Sequence issued() const { return issued_; }
   Communicator::Sequence completed() const { return completed_; }  // any thread may call this
@@ -38,7 +40,7 @@ class CollectiveQueue {
   };
   void launch_eligible();
   void launch();
-  bool advance(Slot& slot);
+  bool advance(Slot& slot);  // true as above
   const Collective& collective(Communicator::Sequence n) const { return queue_[n % queue_.size()]; }
   Slot& slot_of(Communicator::Sequence n) { return slots_[n % kWindow]; }
 

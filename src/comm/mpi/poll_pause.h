@@ -21,6 +21,7 @@ class PollPause {
     else
       std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
+  void restart() { waiting_ = {}; }  // after a success of a part
 
  private:
   double patience_;

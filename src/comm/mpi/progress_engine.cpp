@@ -21,8 +21,7 @@ constexpr microseconds kMaxCheckInterval(6400);  // its longest interval between
 constexpr microseconds kIdleDelay(100'000);      // it sleeps after this time without polls and outstanding collectives
 constexpr microseconds kTaskPeriod(100'000);     // interval between two runs of a task
 
-// A rank that waits longer, in s, has a late peer or a collective of many messages, which short sleeps do not delay.
-constexpr double kLongCollective = 0.02;
+constexpr double kPatience = 2e-3;  // s without progress; then wait() sleeps between polls
 
 }  // namespace
 
@@ -86,26 +85,27 @@ void ProgressEngine::progress() {
 
 void ProgressEngine::wait(CollectiveQueue& queue, Communicator::Sequence n) {
   DDP_EXPECT(n <= queue.issued());
-  const PollPause pause(kLongCollective);
+  PollPause pause(kPatience);
   for (;; pause()) {
     last_poll_ns_.store(steady_ns(), std::memory_order_relaxed);
     const std::lock_guard lock(mutex_);
     if (queue.completed() >= n) return;
-    advance();
+    if (advance()) pause.restart();
     if (queue.completed() >= n) return;
   }
 }
 
-void ProgressEngine::advance() {
+bool ProgressEngine::advance() {
   if (failure_) std::rethrow_exception(failure_);
   run_task();
   try {
-    bool busy = false;
+    bool busy = false, moved = false;
     for (CollectiveQueue* const queue : queues_) {
-      if (!queue->idle()) queue->advance();
+      if (!queue->idle()) moved |= queue->advance();
       busy |= !queue->idle();
     }
     busy_.store(busy, std::memory_order_relaxed);
+    return moved;
   } catch (...) {
     failure_ = std::current_exception();
     throw;

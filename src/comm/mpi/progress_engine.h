@@ -38,13 +38,13 @@ class ProgressEngine {
 
   Communicator::Sequence start(CollectiveQueue& queue, const Collective& collective);
   void progress();
-  void wait(CollectiveQueue& queue, Communicator::Sequence n);  // yields the core between polls
+  void wait(CollectiveQueue& queue, Communicator::Sequence n);  // yields the core between polls, or sleeps: PollPause
 
   // Whether a queue was detached with collectives outstanding. Then do not finalise MPI.
   bool abandoned() const { return abandoned_; }
 
  private:
-  void advance();            // needs the mutex
+  bool advance();            // needs the mutex; true if a collective, or a message of a ring, has completed
   void run_task() noexcept;  // needs the mutex
   void fallback_poll_loop();
 

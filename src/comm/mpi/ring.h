@@ -32,8 +32,9 @@ class Ring {
   // under way at the same time have different ones.
   void start(const Collective& collective, int tag);
 
-  bool advance();  // true when done
-  void abandon();  // leaves outstanding messages their memory
+  bool advance();                                         // true when done
+  int64_t messages() const { return received_ + sent_; }  // complete ones; grows while the ring moves
+  void abandon();                                         // leaves outstanding messages their memory
 
  private:
   static constexpr int kMessages = 4;  // messages under way in each direction
