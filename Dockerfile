@@ -4,7 +4,7 @@
 #   BASE       Debian 12 image for the build. Its CUDA toolkit, cuDNN and NCCL are used, or those of PyPI (2 GB)
 #   RUN_BASE   Debian 12 image to run in, without a toolkit
 #   DDP_CUDA   ON, or OFF for a small image without GPU support
-#   CMAKE_ARG  another argument of cmake, for instance -DDDP_CUDA_ARCHITECTURES=90-real
+#   CMAKE_ARG  one more argument for cmake, for instance -DDDP_CUDA_ARCHITECTURES=90-real
 #
 # Options of launch/run and ddp_train follow the image's name. Results go to /output, which belongs to the user trainer.
 # To mount your own folder there, add --user "$(id -u):$(id -g)". docker stop saves the run first: give it time (-t 60).

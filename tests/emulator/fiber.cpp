@@ -74,7 +74,7 @@ void Fiber::enter() {
 // The C library's context switch starts a fiber; a jump resumes it. The context switch costs two system calls, and
 // under the address sanitizer it clears the marks of a whole stack. The jump is the compiler's builtin, because the C
 // library's longjmp checks that it stays on its stack.
-[[gnu::no_sanitize_address]] void Fiber::switch_to(Fiber& from, Fiber& to) {
+[[gnu::noipa, gnu::no_sanitize_address]] void Fiber::switch_to(Fiber& from, Fiber& to) {
 #ifdef __SANITIZE_ADDRESS__
   left = &from;
   __sanitizer_start_switch_fiber(&from.sanitizer_, to.stack_, to.stack_bytes_);

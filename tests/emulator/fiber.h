@@ -27,7 +27,7 @@ class Fiber {
   ucontext_t context_{};
   void* jump_[5];
   char* mapping_ = nullptr;
-  void* stack_ = nullptr;  // this and the next two members are for the sanitizers
+  void* stack_ = nullptr;  // this and the next two members are for the address sanitizer
   size_t stack_bytes_ = 0;
   void* sanitizer_ = nullptr;
 };

@@ -278,5 +278,5 @@ void run_grid(dim3 blocks, dim3 threads, const std::function<void()>& thread) {
 
 }  // namespace emulator
 
-// A full memory barrier. Not std::atomic_thread_fence, which the thread sanitizer does not see.
+// A full memory barrier.
 void __threadfence() { __sync_synchronize(); }

@@ -17,8 +17,8 @@ HERE = Path(__file__).resolve().parent
 LAUNCH = HERE.parents[2] / "launch"
 PROGRAM = os.environ.get("DDP_TRAIN", "")
 LENET = ["--lr", "0.02", "--train-samples", "5000", "--threads", "1", "--print-freq", "20", "--batch-size", "250"]
-# An endless run that leaves the cores to other tests: a step takes 200 ms from step 20 on.
-LONG = [*LENET, "--save-every", "never", "--epochs", "100000", "--eval-every", "0", "--inject", "rank=0,step=20,kind=slow"]
+ENDLESS = [*LENET, "--save-every", "never", "--epochs", "100000", "--eval-every", "0"]
+LONG = [*ENDLESS, "--inject", "rank=0,step=20,kind=slow"]  # leaves the cores to other tests: a step takes 200 ms
 ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
