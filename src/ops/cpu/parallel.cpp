@@ -86,9 +86,12 @@ class ThreadPool {
     }
   }
 
+  // Reads the cursor before `stop_`: the destructor changes them in the other order, so either the thread sees the stop,
+  // or the cursor differs from `seen`.
   void serve() {
-    while (!stop_.load(std::memory_order_relaxed)) {
+    for (;;) {
       const uint64_t seen = cursor_.load(std::memory_order_acquire);
+      if (stop_.load(std::memory_order_relaxed)) return;
       while (work()) {
       }
       wait_for_change(cursor_, seen);
