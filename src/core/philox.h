@@ -33,7 +33,16 @@ constexpr Bits128 philox4x32(Bits128 counter, uint64_t key) {
 
 // The use of the random numbers. It is part of the counter, so two operations never share numbers. The values define
 // the meaning of a seed: do not change them.
-enum class Operation : uint32_t { initial_weights = 1, shuffle = 2, dropout = 3 };
+enum class Operation : uint32_t {
+  initial_weights = 1,
+  shuffle = 2,
+  dropout = 3,
+  flip = 4,              // of a training image (ops/input_transform.h)
+  padded_crop = 5,       // the offset of a training image in its padding (ops/input_transform.h)
+  picture_crop = 6,      // the box that is cut out of a picture for training
+  val_split = 7,         // which files are validation data
+  pixel_statistics = 8,  // which samples the mean and std are measured on
+};
 
 // The random numbers of one operation and one `stream` (for example, a parameter), read by index in any order.
 class RandomStream {
