@@ -102,7 +102,7 @@ void Model::bind() {
 
 void Model::forward(const Pass& pass) {
   const int64_t n = pass.batch.size;
-  if (n > 0) ops_.normalize(pass.batch, input_image_, value(LayerSpec::kImage, n));
+  if (n > 0) ops_.normalize(pass.batch, input_image_, {}, {}, value(LayerSpec::kImage, n));
   for (int i = 0; i < static_cast<int>(stages_.size()); ++i) {
     const Stage& stage = stages_[i];
     if (!stage.layer) continue;

@@ -12,7 +12,7 @@ struct DeviceBatch {
   const uint8_t* images = nullptr;  // HWC, one after another
   const int32_t* labels = nullptr;
   const int32_t* ids = nullptr;   // null is legal
-  const int32_t* keys = nullptr;  // indices in the data set, the keys of dropout's random numbers
+  const int32_t* keys = nullptr;  // indices in the data set: the keys of the samples' random numbers
   int64_t size = 0;               // samples; ops need at least 1
 
   BatchPlan plan = {};      // ops ignore it

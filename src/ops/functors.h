@@ -5,7 +5,9 @@
 #include "core/philox.h"
 #include "ops/dropout.h"
 #include "ops/host_device.h"
+#include "ops/input_transform.h"
 
+#include <array>
 #include <cmath>
 #include <cstdint>
 
@@ -23,8 +25,22 @@ struct ReluGradientOf {
 };
 using ReluGradient = ReluGradientOf<float>;
 
+// The value of a pixel (ops/input_transform.h). In double the product is exact, so all backends give the same bits,
+// with and without fused multiply-add.
 struct Normalize {
-  DDP_HOST_DEVICE float operator()(uint8_t pixel) const { return static_cast<float>(pixel) * (1.0f / 255.0f); }
+  float scale, shift;
+
+  DDP_HOST_DEVICE Normalize(const PixelScale& s, int64_t channel)
+      : scale(entry(s.scale, channel)), shift(entry(s.shift, channel)) {}
+  DDP_HOST_DEVICE float operator()(uint8_t pixel) const {
+    return static_cast<float>(static_cast<double>(pixel) * scale + shift);
+  }
+
+ private:
+  // Without an array index, which would move a kernel's argument to memory.
+  DDP_HOST_DEVICE static float entry(const std::array<float, 3>& of, int64_t channel) {
+    return channel == 0 ? of[0] : channel == 1 ? of[1] : of[2];
+  }
 };
 
 // The update rules of ops/optimizer.h for one element. `decay` is 0 for tensors without weight decay.

@@ -11,6 +11,7 @@
 #include "ops/conv2d.h"
 #include "ops/device_batch.h"
 #include "ops/dropout.h"
+#include "ops/input_transform.h"
 #include "ops/linear.h"
 #include "ops/optimizer.h"
 #include "ops/pool2d.h"
@@ -43,9 +44,12 @@ class Ops {
   // Copies values to another format. Padding follows device/format.h. Not in place.
   virtual void reorder(const Tensor& from, const Tensor& to) = 0;
 
-  // x = pixels / 255 for x.shape.n = batch.size images of shape `image`. If x has a smaller shape, it gets their top
-  // left part. Lanes past n become 0.
-  virtual void normalize(const DeviceBatch& batch, const ImageShape& image, const Tensor& x) = 0;
+  // The values of the pixels of x.shape.n = batch.size images of shape `image`, after random changes of the images
+  // (ops/input_transform.h). If x has a smaller shape, it gets the top left part of the changed images. Lanes past n
+  // become 0. `augmentation` must fit the image; if it changes anything, the batch has keys. More than three channels
+  // need a uniform scale.
+  virtual void normalize(const DeviceBatch& batch, const ImageShape& image, const PixelScale& scale,
+                         const Augmentation& augmentation, const Tensor& x) = 0;
 
   // y = max(x, 0) and dx = dy * (y > 0), for a ReLU that is not fused into another op. In place is allowed.
   virtual void relu(const Tensor& x, const Tensor& y) = 0;

@@ -228,7 +228,7 @@ void lenet(Device& device, int64_t n, int rounds) {
       l1->bind(w1.data(), b1.data());
       l2->bind(w2.data(), b2.data());
     });
-    timed("normalize", [&] { ops->normalize(batch, {28, 28, 1}, c1.x.tensor); });
+    timed("normalize", [&] { ops->normalize(batch, {28, 28, 1}, {}, {}, c1.x.tensor); });
     timed("conv1 forward", [&] { c1.run(0); });
     timed("pool1 forward", [&] { p1->forward(c1.y.tensor, c2.x.tensor); });
     timed("conv2 forward", [&] { c2.run(0); });

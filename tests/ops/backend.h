@@ -48,7 +48,6 @@ struct Backend {
   double products = 1e-5;           // of activations and of their gradients in convolutions and linear layers
   double weights = 1e-5;            // of the gradients of weights and biases
   double sums = 1e-5;               // of sums of many f32 values
-  double pixels = 1e-5;             // of normalized pixels, against the rounded reference
   double gradients = 1e-2;          // of gradients against finite differences
   float gradient_step = 1.0f / 16;  // of the finite differences; a power of two
 

@@ -5,12 +5,11 @@
 namespace ddp::testing {
 
 std::vector<Backend> backends() {
-  const Backend f32{.name = "emulated_f32", .kind = Backend::Kind::emulated, .offsets = {0, 1}, .pixels = 1e-7};
+  const Backend f32{.name = "emulated_f32", .kind = Backend::Kind::emulated, .offsets = {0, 1}};
   Backend bf16 = f32;
   bf16.name = "emulated_bf16";
   bf16.precision = Precision::bf16;
   bf16.activations = 0;
-  bf16.pixels = 1e-3;
   return {f32, bf16};
 }
 

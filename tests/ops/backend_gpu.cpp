@@ -13,7 +13,7 @@ std::vector<Backend> backends() {
   bf16.name = "gpu_bf16";
   bf16.precision = Precision::bf16;
   bf16.parameters = DType::bf16;
-  bf16.products = bf16.weights = bf16.pixels = 2e-2;
+  bf16.products = bf16.weights = 2e-2;
   bf16.activations = 1e-2;
   return {fp32, tf32, bf16};
 }

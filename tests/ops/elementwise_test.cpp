@@ -1,7 +1,13 @@
 #include "tests/ops/backend.h"
 
 #include <bit>
+#include <cmath>
+#include <cstdlib>
 #include <limits>
+#include <map>
+#include <numeric>
+#include <span>
+#include <tuple>
 
 namespace ddp::testing {
 namespace {
@@ -9,49 +15,168 @@ namespace {
 class Elementwise : public BackendTest {};
 INSTANTIATE_TEST_SUITE_P(, Elementwise, ::testing::ValuesIn(backends_where(is_compared)), kBackendName);
 
-TEST_P(Elementwise, NormalizeGathersCropsAndClearsThePadding) {
+struct Transform {
+  const char* name;
+  bool by_id;
+  PixelScale scale = {};
+  Augmentation augmentation = {};
+  uint32_t epoch = 0;
+};
+const PixelScale kByChannel{{0.0171f, 0.0175f, 0.0174f}, {-2.118f, -2.036f, -1.804f}};
+const Transform kTransforms[] = {{"as they are", false},
+                                 {"as they are", true},
+                                 {"in zeros", true, kByChannel, {.hflip = 0.5f, .crop_padding = 6, .seed = 2}, 3},
+                                 {"in mirrors", false, {}, {.hflip = 0.25f, .crop_padding = 4, .reflect = true}, 8},
+                                 {"alternate", true, {}, {.alternate_flip = true, .crop_padding = 1, .seed = 3}},
+                                 {"alternate, odd", true, {}, {.alternate_flip = true, .seed = 3}, 5},
+                                 {"flipped", false, {}, {.hflip = 0.5f, .seed = 1}},
+                                 {"with a shift", false, {{0.01f, 0.01f, 0.01f}, {-0.5f, -0.5f, -0.5f}}},
+                                 {"scaled by channel", true, kByChannel}};
+constexpr size_t kAsTheyAre = 2, kInZeros = 3, kAll = std::size(kTransforms);
+
+// The values are exact.
+TEST_P(Elementwise, NormalizeTransformsGathersCropsAndClearsThePadding) {
   struct Cropped {
     int64_t n;
     ImageShape image, part;
+    size_t transforms;  // the first ones of kTransforms
     On on = On::every;
   };
-  const Cropped cases[] = {{1, {28, 28, 1}, {28, 28, 1}},
-                           {5, {28, 28, 1}, {28, 28, 1}},
-                           {3, {28, 28, 1}, {9, 28, 1}},
-                           {1, {7, 8, 3}, {5, 7, 3}},
-                           {8, {7, 8, 3}, {5, 7, 3}},
-                           {17, {7, 8, 3}, {5, 7, 3}},
-                           {1, {7, 8, 19}, {5, 7, 19}},
-                           {8, {7, 8, 19}, {5, 7, 19}},
-                           {17, {7, 8, 19}, {5, 7, 19}},
-                           {2, {8, 8, 3}, {8, 4, 3}},
-                           {4, {5, 5, 3}, {5, 5, 3}},
-                           {3, {12, 16, 8}, {10, 12, 8}},
-                           {1, {735, 737, 1}, {735, 737, 1}, On::cuda},  // larger than the grid
-                           {256, {28, 28, 3}, {28, 28, 3}, On::gpu},
-                           {256, {28, 28, 3}, {26, 25, 3}, On::gpu}};
-  for (const auto& [n, image, part, on] : cases)
-    for (const bool by_id : {false, true}) {
-      if (!backend.runs(on)) continue;
-      SCOPED_TRACE(fmt::format("{} of {}x{}x{}, by id {}", n, image.h, image.w, image.c, by_id));
+  const Cropped cases[] = {{1, {28, 28, 1}, {28, 28, 1}, kAsTheyAre},
+                           {5, {28, 28, 1}, {28, 28, 1}, kAsTheyAre},
+                           {3, {28, 28, 1}, {9, 28, 1}, kAll},
+                           {1, {7, 8, 3}, {5, 7, 3}, kAsTheyAre},
+                           {8, {7, 8, 3}, {5, 7, 3}, kAsTheyAre},
+                           {17, {7, 8, 3}, {5, 7, 3}, kAll},
+                           {1, {7, 8, 19}, {5, 7, 19}, kAsTheyAre},
+                           {8, {7, 8, 19}, {5, 7, 19}, kAsTheyAre},
+                           {17, {7, 8, 19}, {5, 7, 19}, kAsTheyAre},
+                           {2, {8, 8, 3}, {8, 4, 3}, kAsTheyAre},
+                           {4, {5, 5, 3}, {5, 5, 3}, kAll},
+                           {3, {12, 16, 8}, {10, 12, 8}, kAll},
+                           {1, {735, 737, 1}, {735, 737, 1}, kInZeros, On::cuda},  // larger than the grid
+                           {256, {28, 28, 3}, {28, 28, 3}, kAll, On::gpu},
+                           {256, {28, 28, 3}, {26, 25, 3}, kAll, On::gpu}};
+  for (const auto& [n, image, part, transforms, on] : cases)
+    for (const auto& [name, by_id, scale, augmentation, epoch] : std::span(kTransforms).first(transforms)) {
+      if (!backend.runs(on) || (image.c > 3 && !scale.uniform(image.c))) continue;
+      SCOPED_TRACE(fmt::format("{} of {}x{}x{}, by id {}, {}", n, image.h, image.w, image.c, by_id, name));
       std::vector<uint8_t> pixels(2 * n * image.elements());
       for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<uint8_t>(i * 37 + i / 251);
-      std::vector<int32_t> ids(n);
-      for (int64_t i = 0; i < n; ++i) ids[i] = static_cast<int32_t>(2 * n - 1 - i * 2);
+      std::vector<int32_t> ids(n), keys(n);
+      for (int64_t i = 0; i < n; ++i) {
+        ids[i] = static_cast<int32_t>(2 * n - 1 - i * 2);
+        keys[i] = static_cast<int32_t>(i * 7919 % 60000);
+      }
       const OnDevice<uint8_t> on_pixels(*device, pixels);
-      const OnDevice<int32_t> on_ids(*device, ids);
+      const OnDevice<int32_t> on_ids(*device, ids), on_keys(*device, keys);
+      const OnDevice<uint32_t> on_epoch(*device, {epoch});
       const Shape shape{n, part};
       Values expected(shape.elements());
-      reference->normalize({.images = pixels.data(), .ids = by_id ? ids.data() : nullptr, .size = n}, image,
-                           on_host(expected, shape));
+      Augmentation augmented = augmentation;
+      augmented.epoch = &epoch;
+      reference->normalize(
+          {.images = pixels.data(), .ids = by_id ? ids.data() : nullptr, .keys = keys.data(), .size = n}, image, scale,
+          augmented, on_host(expected, shape));
+      augmented.epoch = epoch == 0 ? nullptr : on_epoch.data();
       each_setup([&] {
         const auto x = unwritten(shape);
-        ops->normalize({.images = on_pixels.data(), .ids = by_id ? on_ids.data() : nullptr, .size = n}, image,
-                       x.tensor());
-        expect_within(backend.pixels, x.values(), rounded(expected, type), "x");
+        ops->normalize({.images = on_pixels.data(),
+                        .ids = by_id ? on_ids.data() : nullptr,
+                        .keys = augmentation.any() ? on_keys.data() : nullptr,
+                        .size = n},
+                       image, scale, augmented, x.tensor());
+        expect_within(0, x.values(), rounded(expected, type), "x");
         expect_zero(x.loaded().padding, "x");
       });
     }
+}
+
+// Samples of one image, whose pixel (i, j) has the value 9 i + j + 1.
+class Augmented : public BackendTest {
+ protected:
+  struct Seen {
+    int top, left;  // of the crop against the image
+    bool flipped;
+    friend bool operator==(const Seen&, const Seen&) = default;
+  };
+
+  std::vector<Seen> seen(const std::vector<int32_t>& keys) {
+    const Shape shape{std::ssize(keys), {9, 9, 1}};
+    std::vector<uint8_t> pixels(81);
+    std::iota(pixels.begin(), pixels.end(), uint8_t{1});
+    const auto on_pixels = on_device(pixels);
+    const auto on_keys = on_device(keys), on_ids = on_device(std::vector<int32_t>(keys.size(), 0));
+    const auto on_epoch = on_device(std::vector<uint32_t>{epoch});
+    augmentation.epoch = on_epoch.data();
+    const auto x = unwritten(shape);
+    ops->normalize({.images = on_pixels.data(), .ids = on_ids.data(), .keys = on_keys.data(), .size = shape.n},
+                   shape.image, {.scale = {1, 1, 1}}, augmentation, x.tensor());
+    const Values values = x.values();
+    std::vector<Seen> seen;
+    for (int64_t n = 0; n < shape.n; ++n) {
+      const int centre = static_cast<int>(values[n * 81 + 40]) - 1, right = static_cast<int>(values[n * 81 + 41]) - 1;
+      EXPECT_EQ(std::abs(right - centre), 1);
+      seen.push_back({centre / 9 - 4, centre % 9 - 4, right < centre});
+    }
+    return seen;
+  }
+  static std::vector<int32_t> keys_up_to(int32_t n) {
+    std::vector<int32_t> keys(n);
+    std::iota(keys.begin(), keys.end(), 0);
+    return keys;
+  }
+
+  uint32_t epoch = 3;
+  Augmentation augmentation{.hflip = 0.25f, .crop_padding = 2, .seed = 7};
+};
+INSTANTIATE_TEST_SUITE_P(, Augmented, ::testing::ValuesIn(backends_where(is_compared)), kBackendName);
+
+TEST_P(Augmented, PlacesAreEquallyLikelyAndFlipsHaveTheirProbability) {
+  for (const bool reflect : {false, true}) {
+    augmentation.reflect = reflect;
+    std::map<std::tuple<int, int, bool>, int> counts;
+    for (const auto& [top, left, flipped] : seen(keys_up_to(4000))) ++counts[{top, left, flipped}];
+    EXPECT_EQ(counts.size(), 50u);
+    for (const auto& [place, count] : counts) {
+      const auto& [top, left, flipped] = place;
+      const double expected = 4000.0 / 25 * (flipped ? 0.25 : 0.75);
+      EXPECT_NEAR(count, expected, 4 * std::sqrt(expected)) << top << ' ' << left << ' ' << flipped;
+      EXPECT_LE(std::max(std::abs(top), std::abs(left)), 2);
+    }
+  }
+}
+
+TEST_P(Augmented, DrawsFollowSeedEpochAndSampleAlone) {
+  const auto keys = keys_up_to(64);
+  const auto first = seen(keys);
+  EXPECT_EQ(seen({13, 90, 11}), (std::vector<Seen>{first[13], seen({90})[0], first[11]}));
+  const auto same_places = [&](const std::vector<Seen>& other) {
+    int same = 0;
+    for (size_t i = 0; i < first.size(); ++i) same += other[i].top == first[i].top && other[i].left == first[i].left;
+    return same;
+  };
+  epoch = 4;
+  EXPECT_LT(same_places(seen(keys)), 10);  // 64 / 25 are expected
+  epoch = 3;
+  augmentation.seed = 8;
+  EXPECT_LT(same_places(seen(keys)), 10);
+}
+
+TEST_P(Augmented, AlternateFlipsMirrorEverySecondEpoch) {
+  augmentation = {.alternate_flip = true, .seed = 7};
+  const auto flips = [&](uint32_t of_epoch) {
+    epoch = of_epoch;
+    std::vector<bool> found;
+    for (const Seen& s : seen(keys_up_to(1000))) found.push_back(s.flipped);
+    return found;
+  };
+  auto expected = flips(0);
+  EXPECT_NEAR(static_cast<double>(std::ranges::count(expected, true)), 500, 64);
+  EXPECT_EQ(flips(2), expected);
+  expected.flip();
+  EXPECT_EQ(flips(1), expected);
+  EXPECT_EQ(flips(7), expected);
 }
 
 TEST_P(Elementwise, ReluReluGradientAndAddAreExact) {

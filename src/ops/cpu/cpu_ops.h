@@ -40,7 +40,8 @@ class CpuOps final : public Ops {
   void softmax_cross_entropy_backward(const Tensor& logits, const DeviceBatch& batch, float scale, float smoothing,
                                       const Tensor& dlogits, float* stats, Gradient mode) override;
   // elementwise.cpp
-  void normalize(const DeviceBatch& batch, const ImageShape& image, const Tensor& x) override;
+  void normalize(const DeviceBatch& batch, const ImageShape& image, const PixelScale& scale,
+                 const Augmentation& augmentation, const Tensor& x) override;
   void relu(const Tensor& x, const Tensor& y) override;
   void relu_backward(const Tensor& y, const Tensor& dy, const Tensor& dx) override;
   void add(const Tensor& a, const Tensor& b, const Tensor& y) override;

@@ -1,6 +1,7 @@
 #include "ops/cpu/elementwise.h"
 
 #include "core/error.h"
+#include "ops/augmented_image.h"
 #include "ops/cpu/activation.h"
 #include "ops/cpu/cpu_ops.h"
 #include "ops/cpu/layout.h"
@@ -10,6 +11,7 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <type_traits>
 
 namespace ddp {
 namespace {
@@ -18,50 +20,117 @@ void expect_alike(const Tensor& a, const Tensor& b) {
   DDP_EXPECT(a.shape.n == b.shape.n && a.stored() == b.stored() && a.format == b.format && a.dtype == b.dtype);
 }
 
-// For batch-interleaved x, and for dense x, which has blocks of one sample.
+// What normalize() reads. T is the type of x.
 template <class T>
-void normalize_rows(const Workers& workers, const DeviceBatch& batch, const ImageShape& image, const Tensor& x,
-                    T* out) {
+struct Input {
+  Input(const DeviceBatch& from, const ImageShape& shape, const PixelScale& scale, const Augmentation& changes)
+      : batch(from), image(shape), augmentation(changes), epoch(changes.epoch ? *changes.epoch : 0) {
+    for (int64_t c = 0; c < std::min<int64_t>(image.c, 3); ++c)
+      for (int pixel = 0; pixel < 256; ++pixel) set(table[c][pixel], Normalize(scale, c)(static_cast<uint8_t>(pixel)));
+  }
+
+  const uint8_t* pixels(int64_t n) const { return batch.images + batch.id(n) * image.elements(); }
+  const T* values(int64_t c) const { return table[std::min<int64_t>(c, 2)]; }  // by pixel
+  AugmentedImage augmented(int64_t n) const {
+    return {augmentation, epoch, augmentation.any() ? batch.keys[n] : 0, image.h, image.w};
+  }
+
+  const DeviceBatch& batch;
+  const ImageShape& image;
+  const Augmentation& augmentation;
+  const uint32_t epoch;
+  T table[3][256];  // of each channel; one entry for each value of a pixel
+};
+
+// to[k * stride] = values[from[k * step]] for k in [0, count).
+template <class T>
+void look_up(const T* __restrict values, const uint8_t* __restrict from, int64_t step, T* __restrict to, int64_t stride,
+             int64_t count) {
+#pragma GCC unroll 4
+  for (int64_t k = 0; k < count; ++k) to[k * stride] = values[from[k * step]];
+}
+
+// Writes channels [first, end) of `width` pixels of row i of sample n: channel c of pixel j to
+// to[j * pixel_stride + (c - first) * channel_stride].
+template <class T>
+void normalize_row(const Input<T>& input, int64_t n, const AugmentedImage& augmented, int64_t i, int64_t width,
+                   Interval channels, T* to, int64_t pixel_stride, int64_t channel_stride) {
+  const int64_t all = input.image.c, row = augmented.row(i);
+  const uint8_t* const pixels = input.pixels(n) + (row < 0 ? 0 : row) * input.image.w * all;
+  const Interval inside =
+      row < 0 ? Interval{width, width} : Interval{augmented.first_inside(width), augmented.end_inside(width)};
+  for (int64_t c = channels.first; c < channels.end; ++c, to += channel_stride) {
+    const T* const values = input.values(c);
+    const auto write_padding = [&](int64_t first, int64_t end) {
+      for (int64_t j = first; j < end; ++j) {
+        const int64_t column = row < 0 ? -1 : augmented.column(j);
+        to[j * pixel_stride] = values[column < 0 ? 0 : pixels[column * all + c]];
+      }
+    };
+    write_padding(0, inside.first);
+    if (inside.size() > 0)
+      look_up(values, pixels + augmented.column(inside.first) * all + c, augmented.step() * all,
+              to + inside.first * pixel_stride, pixel_stride, inside.size());
+    write_padding(std::max(inside.first, inside.end), width);
+  }
+}
+
+// For batch-interleaved x, and for dense x, which has blocks of one sample. `uniform`: all channels have one scale.
+template <class T>
+void normalize_rows(const Workers& workers, const Input<T>& input, bool uniform, const Tensor& x, T* out) {
+  const ImageShape& image = input.image;
   const int64_t n = x.shape.n, lanes = x.format.block, rows = x.shape.image.h;
   const int64_t row = x.shape.image.w * image.c, image_row = image.w * image.c;
+  const bool plain = uniform && !input.augmentation.any();
   workers.each(ceil_div(n, lanes), [&](int64_t b) {
     T* to = out + b * rows * row * lanes;
     const int64_t filled = std::min(lanes, n - b * lanes);
     if (filled < lanes) std::fill_n(to, rows * row * lanes, T{});
-    for (int64_t i = 0; i < rows; ++i, to += row * lanes)
-      for (int64_t l = 0; l < filled; ++l) {
-        const uint8_t* from = batch.images + batch.id(b * lanes + l) * image.elements() + i * image_row;
-        for (int64_t j = 0; j < row; ++j) set(to[j * lanes + l], Normalize{}(from[j]));
-      }
+    if (plain) {
+      const T* const values = input.values(0);
+      for (int64_t i = 0; i < rows; ++i, to += row * lanes)
+        for (int64_t l = 0; l < filled; ++l) {
+          const uint8_t* from = input.pixels(b * lanes + l) + i * image_row;
+          look_up(values, from, 1, to + l, lanes, row);
+        }
+      return;
+    }
+    for (int64_t l = 0; l < filled; ++l) {
+      const AugmentedImage augmented = input.augmented(b * lanes + l);
+      for (int64_t i = 0; i < rows; ++i)
+        normalize_row(input, b * lanes + l, augmented, i, x.shape.image.w, {0, image.c}, to + i * row * lanes + l,
+                      image.c * lanes, lanes);
+    }
   });
 }
 
 template <class T>
-void normalize_blocks(const Workers& workers, const DeviceBatch& batch, const ImageShape& image, const Tensor& x,
-                      T* out) {
+void normalize_blocks(const Workers& workers, const Input<T>& input, const Tensor& x, T* out) {
   const auto& [h, w, channels] = x.shape.image;
   const int64_t block = x.format.block, blocks = ceil_div(channels, block);
   workers.each(x.shape.n * blocks, [&](int64_t item) {
-    const int64_t first = item % blocks * block, filled = std::min(block, channels - first);
-    const uint8_t* from = batch.images + batch.id(item / blocks) * image.elements() + first;
+    const int64_t n = item / blocks, first = item % blocks * block, filled = std::min(block, channels - first);
+    const AugmentedImage augmented = input.augmented(n);
     T* to = out + item * h * w * block;
-    for (int64_t i = 0; i < h; ++i)
-      for (int64_t j = 0; j < w; ++j, to += block) {
-        for (int64_t c = 0; c < filled; ++c) set(to[c], Normalize{}(from[(i * image.w + j) * channels + c]));
-        std::fill(to + filled, to + block, T{});
-      }
+    if (filled < block) std::fill_n(to, h * w * block, T{});
+    for (int64_t i = 0; i < h; ++i, to += w * block)
+      normalize_row(input, n, augmented, i, w, {first, first + filled}, to, block, 1);
   });
 }
 
 }  // namespace
 
-void CpuOps::normalize(const DeviceBatch& batch, const ImageShape& image, const Tensor& x) {
+void CpuOps::normalize(const DeviceBatch& batch, const ImageShape& image, const PixelScale& scale,
+                       const Augmentation& augmentation, const Tensor& x) {
   DDP_EXPECT(x.shape.image.h <= image.h && x.shape.image.w <= image.w && x.shape.image.c == image.c);
+  DDP_EXPECT(augmentation.fits(image) && (batch.keys || !augmentation.any()));
+  DDP_EXPECT(image.c <= 3 || scale.uniform(image.c));
   with_values(x, [&](auto* out) {
+    const Input<std::remove_pointer_t<decltype(out)>> input(batch, image, scale, augmentation);
     if (x.format.kind == Format::Kind::blocked_channels)
-      normalize_blocks(workers_, batch, image, x, out);
+      normalize_blocks(workers_, input, x, out);
     else
-      normalize_rows(workers_, batch, image, x, out);
+      normalize_rows(workers_, input, scale.uniform(image.c), x, out);
   });
 }
 

@@ -1,4 +1,5 @@
 #include "core/error.h"
+#include "ops/augmented_image.h"
 #include "ops/cuda/cuda_ops.h"
 #include "ops/cuda/elementwise.h"
 #include "ops/cuda/pack.cuh"
@@ -60,16 +61,46 @@ struct Crop {
   int64_t image;
 };
 
+// Of the part of an image that is read, and of the image.
+struct Extents {
+  uint32_t h, w, image_h, image_w, channels;
+};
+
 template <class T, int N>
-__global__ void normalize_kernel(const uint8_t* pixels, const int32_t* ids, Crop crop, uint32_t packs, T* x) {
+__global__ void normalize_kernel(const uint8_t* pixels, const int32_t* ids, Crop crop, PixelScale scale,
+                                 uint32_t channels, uint32_t packs, T* x) {
   for (uint32_t pack = grid_thread(); pack < packs; pack += grid_threads()) {
     const uint32_t sample = pack / (crop.features / N), feature = pack % (crop.features / N) * N;
     const int64_t image = ids ? ids[sample] : static_cast<int64_t>(sample);
     const uint32_t offset = feature / crop.row * crop.image_row + feature % crop.row;
     const auto bytes = load_raw<N>(pixels + image * crop.image + offset);
     Pack<float, N> values;
-    for (int k = 0; k < N; ++k) values.at[k] = Normalize{}(bytes.at[k]);
+    uint32_t channel = feature % channels;
+    for (int k = 0; k < N; ++k) {
+      values.at[k] = Normalize(scale, channel)(bytes.at[k]);
+      if (++channel == channels) channel = 0;
+    }
     store<N>(x + static_cast<int64_t>(pack) * N, values);
+  }
+}
+
+// A thread writes all channels of a pixel.
+template <class T>
+__global__ void augment_kernel(const uint8_t* images, const int32_t* ids, const int32_t* keys, Extents extents,
+                               Augmentation augmentation, PixelScale scale, uint32_t pixels, T* x) {
+  const uint32_t epoch = augmentation.epoch ? *augmentation.epoch : 0;
+  const auto [h, w, image_h, image_w, channels] = extents;
+  for (uint32_t pixel = grid_thread(); pixel < pixels; pixel += grid_threads()) {
+    const uint32_t sample = pixel / (h * w), i = pixel % (h * w) / w, j = pixel % w;
+    const int64_t image = ids ? ids[sample] : static_cast<int64_t>(sample);
+    const AugmentedImage augmented(augmentation, epoch, keys[sample], image_h, image_w);
+    const int64_t row = augmented.row(i), column = augmented.column(j);
+    const bool padding = row < 0 || column < 0;
+    const int64_t from = ((image * image_h + row) * image_w + column) * channels;
+    for (uint32_t c = 0; c < channels; ++c) {
+      const Pack<float, 1> value{{Normalize(scale, c)(padding ? uint8_t{0} : images[from + c])}};
+      store<1>(x + static_cast<int64_t>(pixel) * channels + c, value);
+    }
   }
 }
 
@@ -107,11 +138,23 @@ void convert_or_add(CudaContext& context, const From* from, To* to, int64_t coun
 
 }  // namespace
 
-void CudaOps::normalize(const DeviceBatch& batch, const ImageShape& image, const Tensor& x) {
+void CudaOps::normalize(const DeviceBatch& batch, const ImageShape& image, const PixelScale& scale,
+                        const Augmentation& augmentation, const Tensor& x) {
   const ImageShape& part = x.shape.image;
   DDP_EXPECT(x.format == Format{} && x.shape.n == batch.size);
   DDP_EXPECT(part.h <= image.h && part.w <= image.w && part.c == image.c);
   DDP_EXPECT(x.shape.elements() < INT32_MAX && image.elements() < INT32_MAX);
+  DDP_EXPECT(augmentation.fits(image) && (batch.keys || !augmentation.any()));
+  DDP_EXPECT(image.c <= 3 || scale.uniform(image.c));
+  if (augmentation.any()) {
+    const Extents extents{static_cast<uint32_t>(part.h), static_cast<uint32_t>(part.w), static_cast<uint32_t>(image.h),
+                          static_cast<uint32_t>(image.w), static_cast<uint32_t>(image.c)};
+    const int64_t pixels = x.shape.n * part.h * part.w;
+    return with_packs(x.dtype, 1, [&]<class T, int>() {
+      launch(context_.stream, blocks_over(pixels), kThreads, augment_kernel<T>, batch.images, batch.ids, batch.keys,
+             extents, augmentation, scale, pixels, data<T>(x));
+    });
+  }
   const bool whole_rows = part.w == image.w;  // the part is then one run of bytes
   const int64_t row = whole_rows ? part.elements() : part.w * part.c;
   const int64_t image_row = whole_rows ? image.elements() : image.w * image.c;
@@ -121,8 +164,8 @@ void CudaOps::normalize(const DeviceBatch& batch, const ImageShape& image, const
   const int width = wide ? pack_width(x.dtype, std::gcd(row, std::gcd(image_row, image.elements()))) : 1;
   with_packs(x.dtype, width, [&]<class T, int N>() {
     const int64_t packs = x.shape.elements() / N;
-    launch(context_.stream, blocks_over(packs), kThreads, normalize_kernel<T, N>, batch.images, batch.ids, crop, packs,
-           data<T>(x));
+    launch(context_.stream, blocks_over(packs), kThreads, normalize_kernel<T, N>, batch.images, batch.ids, crop, scale,
+           scale.uniform(image.c) ? 1 : image.c, packs, data<T>(x));
   });
 }
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 namespace ddp {
 namespace {
@@ -43,14 +44,47 @@ class ReferenceOps final : public Ops {
     expect_dense(to);
     std::copy_n(from.f32(), from.shape.elements(), to.f32());
   }
-  void normalize(const DeviceBatch& batch, const ImageShape& image, const Tensor& x) override {
+  // Pads the image, crops it, flips it, and normalizes the top left part.
+  void normalize(const DeviceBatch& batch, const ImageShape& image, const PixelScale& scale,
+                 const Augmentation& augmentation, const Tensor& x) override {
     expect_dense(x);
-    const auto& [h, w, c] = x.shape.image;
-    for (int64_t n = 0; n < x.shape.n; ++n)
-      for (int64_t i = 0; i < h; ++i)
-        for (int64_t k = 0; k < w * c; ++k)
-          x.f32()[(n * h + i) * w * c + k] =
-              static_cast<float>(batch.images[(batch.id(n) * image.h + i) * image.w * image.c + k] / 255.0);
+    const auto& [h, w, channels] = x.shape.image;
+    const int64_t padding = augmentation.crop_padding, padded_w = image.w + 2 * padding;
+    const uint32_t epoch = augmentation.epoch ? *augmentation.epoch : 0;
+    const auto mirrored = [](int64_t at, int64_t extent) {
+      return at < 0 ? -at : at >= extent ? 2 * extent - 2 - at : at;
+    };
+    for (int64_t n = 0; n < x.shape.n; ++n) {
+      const uint8_t* const pixels = batch.images + batch.id(n) * image.elements();
+      const auto random = [&](Operation operation, uint32_t of_epoch) {
+        return philox4x32(
+            {{0, static_cast<uint32_t>(batch.keys ? batch.keys[n] : 0), of_epoch, static_cast<uint32_t>(operation)}},
+            augmentation.seed);
+      };
+      std::vector<uint8_t> padded((image.h + 2 * padding) * padded_w * channels);
+      for (int64_t p = 0; p < std::ssize(padded); ++p) {
+        int64_t i = p / channels / padded_w - padding, j = p / channels % padded_w - padding;
+        if (augmentation.reflect) {
+          i = mirrored(i, image.h);
+          j = mirrored(j, image.w);
+        }
+        if (i >= 0 && i < image.h && j >= 0 && j < image.w)
+          padded[p] = pixels[(i * image.w + j) * channels + p % channels];
+      }
+      const Bits128 crop = random(Operation::padded_crop, epoch);
+      const auto choices = static_cast<uint64_t>(2 * padding + 1);
+      const auto top = static_cast<int64_t>(crop.word[0] * choices >> 32),
+                 left = static_cast<int64_t>(crop.word[1] * choices >> 32);
+      bool flipped = random(Operation::flip, epoch).word[0] < augmentation.hflip * 0x1p32;
+      if (augmentation.alternate_flip) flipped = (random(Operation::flip, 0).word[0] < 0x1p31) == (epoch % 2 == 0);
+      for (int64_t e = 0; e < x.shape.image.elements(); ++e) {
+        const int64_t c = e % channels, j = e / channels % w, i = e / channels / w;
+        const int64_t column = flipped ? image.w - 1 - j : j, entry = c < 3 ? c : 0;
+        const double pixel = padded[((top + i) * padded_w + left + column) * channels + c];
+        x.f32()[n * h * w * channels + e] =
+            static_cast<float>(pixel * static_cast<double>(scale.scale[entry]) + scale.shift[entry]);
+      }
+    }
   }
   void relu(const Tensor& x, const Tensor& y) override {
     for (int64_t i = 0; i < x.shape.elements(); ++i) y.f32()[i] = std::max(x.f32()[i], 0.0f);
