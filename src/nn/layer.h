@@ -30,14 +30,16 @@ struct ModelMemory {
   float* bn_batch_sums = nullptr;        // this rank's sums of all batch norms, in the layout of batch_norm_states_of()
   const float* running_stats = nullptr;  // of all batch norms, in the same layout; means are the centres of the sums
   float* loss_stats = nullptr;           // two values: sum of losses, number of correct predictions
-  const uint32_t* epoch = nullptr;       // one value, for dropout
+  const uint32_t* epoch = nullptr;       // one value, for dropout and augmentation
 };
 
 struct ModelConfig {
   bool sync_bn = false;    // training normalises over the micro-batch of all ranks, not over this rank's shard
   AllReduceFn all_reduce;  // null with one rank
   float label_smoothing = 0;
-  uint64_t seed = 0;  // seed of dropout
+  uint64_t seed = 0;  // of dropout and augmentation
+  PixelScale pixel_scale = {};
+  Augmentation augmentation = {};  // of training images; the model sets its seed and epoch
 };
 
 // Arguments that all layers share in one pass over one batch.
@@ -47,7 +49,7 @@ struct Pass {
   DeviceBatch batch;
   Gradient mode = Gradient::overwrite;            // for gradients, batch-norm sums and loss_stats
   const float* running_stats = nullptr;           // means are the centres of the sums; evaluation normalises by both
-  const uint32_t* epoch = nullptr;                // in device memory
+  const uint32_t* epoch = nullptr;                // in device memory; null: epoch 0
   const GradientReady* gradient_ready = nullptr;  // null if a later micro-batch adds to the gradients
 };
 

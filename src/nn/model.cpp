@@ -100,9 +100,18 @@ void Model::bind() {
     if (stage.layer) stage.layer->bind(memory_.weights);
 }
 
+Augmentation Model::augmentation_in(const Pass& pass) const {
+  if (pass.kind == Pass::Kind::evaluate) return {};
+  Augmentation augmentation = config_.augmentation;
+  augmentation.seed = config_.seed;
+  augmentation.epoch = pass.epoch;
+  return augmentation;
+}
+
 void Model::forward(const Pass& pass) {
   const int64_t n = pass.batch.size;
-  if (n > 0) ops_.normalize(pass.batch, input_image_, {}, {}, value(LayerSpec::kImage, n));
+  if (n > 0)
+    ops_.normalize(pass.batch, input_image_, config_.pixel_scale, augmentation_in(pass), value(LayerSpec::kImage, n));
   for (int i = 0; i < static_cast<int>(stages_.size()); ++i) {
     const Stage& stage = stages_[i];
     if (!stage.layer) continue;

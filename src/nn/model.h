@@ -37,12 +37,12 @@ class Model {
   // zeroes the batch-norm sums, but neither gradients nor loss_stats.
   void forward_backward(const DeviceBatch& batch, const GradientReady& gradient_ready = {});
 
-  // Forward pass only, as in training. Overwrites the batch-norm sums or adds to them. Collective: ranks with an empty
-  // batch call it too.
+  // Forward pass only, as in training, with the images of epoch 0. Overwrites the batch-norm sums or adds to them.
+  // Collective: ranks with an empty batch call it too.
   void precise_bn(const DeviceBatch& batch, Gradient mode);
 
-  // Forward pass only; batch norms normalise by `running_stats`. Overwrites loss_stats, without label smoothing. The
-  // batch must not be empty.
+  // Forward pass only, without augmentation; batch norms normalise by `running_stats`. Overwrites loss_stats, without
+  // label smoothing. The batch must not be empty.
   void evaluate(const DeviceBatch& batch, const float* running_stats, float* loss_stats);
 
   ImageShape input() const { return input_image_; }
@@ -65,6 +65,7 @@ class Model {
   Tensor at(int stage, int64_t offset, int64_t n) const;  // shaped like the stage's output, at `offset` in the arena
   Tensor value(int stage, int64_t n) const;
   LayerValues values(const Stage& stage, int index, int64_t n) const;
+  Augmentation augmentation_in(const Pass& pass) const;
   void forward(const Pass& pass);
   void backward(int index, const Pass& pass);
 

@@ -43,8 +43,12 @@ std::unique_ptr<Communicator> casting_for(const Replica& r) {
 }
 
 ModelConfig model_config(const ReplicaConfig& config, Communicator* bn_communicator) {
-  ModelConfig model{
-      .sync_bn = config.sync_bn, .all_reduce = {}, .label_smoothing = config.label_smoothing, .seed = config.seed};
+  ModelConfig model{.sync_bn = config.sync_bn,
+                    .all_reduce = {},
+                    .label_smoothing = config.label_smoothing,
+                    .seed = config.seed,
+                    .pixel_scale = config.pixel_scale,
+                    .augmentation = config.augmentation};
   if (bn_communicator)
     model.all_reduce = [bn_communicator](float* values, int64_t count) {
       bn_communicator->wait(bn_communicator->all_reduce({values, count, DType::f32}));

@@ -29,7 +29,9 @@ struct ReplicaConfig {
   DType grad_dtype = DType::f32;  // type of gradients in communication
   bool sync_bn = false;           // batch norms normalise over the shards of all ranks
   float label_smoothing = 0;
-  uint64_t seed = 0;  // seed of dropout
+  uint64_t seed = 0;  // of dropout and augmentation
+  PixelScale pixel_scale = {};
+  Augmentation augmentation = {};  // of training images; the replica sets its seed and epoch
 };
 
 struct Replica {

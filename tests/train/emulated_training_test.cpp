@@ -71,10 +71,14 @@ struct Variant {
   int micro_batches = 1;
 };
 
-// Synchronized batch norm, dropout and momentum; micro-batches; partitioned optimizer state.
+// Synchronized batch norm, dropout, augmentation and momentum; micro-batches; partitioned optimizer state. The fifth
+// step is in another epoch.
 TEST_P(EmulatedTraining, MatchesWithBatchNormMicroBatchesAndPartitionedState) {
   const GpuWorld& world = GetParam();
-  ReplicaConfig plain{.optimizer = {.momentum = 0.9f, .weight_decay = 1e-3f}, .sync_bn = true, .seed = 3};
+  ReplicaConfig plain{.optimizer = {.momentum = 0.9f, .weight_decay = 1e-3f},
+                      .sync_bn = true,
+                      .seed = 3,
+                      .augmentation = {.alternate_flip = true, .crop_padding = 2}};
   ReplicaConfig parts = plain;
   parts.zero = true;
   parts.max_grad_norm = 0.7;

@@ -270,14 +270,16 @@ TEST_F(FreeRunning, CatchesARepeatedSample) {
 }
 
 // A dataset smaller than the global batch, and one with fewer samples than ranks: ranks with empty shards take part.
+// Each step is an epoch, with other crops and flips.
 TEST_F(Invariance, FewSamplesGiveEqualLosses) {
+  const FixtureConfig config{.replica = {.augmentation = {.hflip = 0.5f, .crop_padding = 4}}};
   for (const int64_t samples : {60, 3, 1}) {
     const Subset few(open_datasets("fashion-mnist", "").train, samples);
     std::vector<double> expected;
-    in_world(1, [&](Communicator& one) { expected = Fixture({}, network, few, *device, *ops, one).losses(0, 10); });
+    in_world(1, [&](Communicator& one) { expected = Fixture(config, network, few, *device, *ops, one).losses(0, 10); });
     for (const int size : {4, 5}) {
       in_world(size, [&](Communicator& part) {
-        Fixture fixture({}, network, few, *device, *ops, part);
+        Fixture fixture(config, network, few, *device, *ops, part);
         const auto losses = fixture.losses(0, 10);
         fixture.replica.check_replicas();
         if (part.rank() == 0) {

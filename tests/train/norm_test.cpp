@@ -9,13 +9,16 @@
 namespace ddp::testing {
 namespace {
 
+constexpr Augmentation kAugmentation{.alternate_flip = true, .crop_padding = 2};
+
 class Norms : public ::testing::TestWithParam<int> {};
 
 // Shards are uneven, last batches short, and with three samples some shards are empty.
 TEST_P(Norms, SyncedResultsAreEqualAtEveryWorldSize) {
   for (const int64_t samples : {50, 3}) {
     const MemoryDataset data = small_data(samples);
-    const FixtureConfig config{.batch_size = 16, .lr = 0.05, .replica = {.sync_bn = true, .seed = 5}};
+    const FixtureConfig config{
+        .batch_size = 16, .lr = 0.05, .replica = {.sync_bn = true, .seed = 5, .augmentation = kAugmentation}};
     const Result one = train_world(1, config, norm_network(), data, 8);
     const Result many = train_world(GetParam(), config, norm_network(), data, 8);
     EXPECT_LE(loss_distance(many.losses, one.losses), 1e-5) << samples;
@@ -106,10 +109,11 @@ TEST_P(Norms, Bf16GradientsKeepReplicasEqual) {
   }
 }
 
-// Recomputed statistics are equal at every world size. The recomputation changes no training state.
+// Recomputed statistics are equal at every world size and do not depend on the last step's epoch. The recomputation
+// changes no training state.
 TEST_P(Norms, RecomputedStatisticsAreEqualAtEveryWorldSize) {
   const MemoryDataset data = small_data(50);
-  const FixtureConfig config{.batch_size = 16, .lr = 0.05, .replica = {.sync_bn = true}};
+  const FixtureConfig config{.batch_size = 16, .lr = 0.05, .replica = {.sync_bn = true, .augmentation = kAugmentation}};
   std::vector<float> expected;
   double loss = 0;
   for (const int world : {1, GetParam()})
@@ -126,8 +130,11 @@ TEST_P(Norms, RecomputedStatisticsAreEqualAtEveryWorldSize) {
       const Evaluation evaluation = evaluate_all(evaluator);
       EXPECT_EQ(r.download_weights(), weights);
       EXPECT_EQ(r.download_stats(r.running_stats()), state);
-      if (c.rank() != 0) return;
       const auto found = r.download_stats(r.eval_stats());
+      *r.block.epoch() = 7;
+      evaluate_all(evaluator);
+      EXPECT_EQ(r.download_stats(r.eval_stats()), found);
+      if (c.rank() != 0) return;
       EXPECT_GT(distance(found, state), 0.1);
       if (world == 1) {
         expected = found;
@@ -149,6 +156,34 @@ TEST(Dropout, FollowsTheSeed) {
   EXPECT_EQ(train_world(1, config, norm_network(), data, 3).losses, first.losses);
   config.replica.seed = 2;
   EXPECT_NE(train_world(1, config, norm_network(), data, 3).losses, first.losses);
+}
+
+// The weights do not change, so that the losses show the images alone.
+TEST(Augmentation, ChangesTrainingImagesInEveryEpochAndNoEvaluation) {
+  const MemoryDataset data = small_data(16);
+  run_world(1, [&](Communicator& c, Device& device, Ops& ops) {
+    const auto losses = [&](const Augmentation& augmentation, uint64_t seed) {
+      Fixture fixture({.batch_size = 16, .lr = 0, .replica = {.seed = seed, .augmentation = augmentation}},
+                      small_network(), data, device, ops, c);
+      std::vector<double> found = fixture.losses(0, 3);  // three epochs
+      DeviceDataset on_device(device, data, fixture.largest(), 0);
+      Evaluator evaluator(fixture.replica, on_device, fixture.sampler());
+      found.push_back(evaluate_all(evaluator).loss);
+      return found;
+    };
+    const auto without = losses({}, 1), flipped = losses({.hflip = 1}, 1),
+               alternate = losses({.alternate_flip = true}, 1), cropped = losses({.crop_padding = 2}, 1);
+    for (const auto& found : {flipped, alternate, cropped}) {
+      EXPECT_GT(std::abs(found[0] - without[0]), 1e-4);
+      EXPECT_NEAR(found[3], without[3], 2e-6);  // of evaluation
+    }
+    EXPECT_NEAR(without[1], without[0], 2e-6);
+    EXPECT_NEAR(flipped[1], flipped[0], 2e-6);
+    EXPECT_GT(std::abs(alternate[1] - alternate[0]), 1e-4);
+    EXPECT_NEAR(alternate[2], alternate[0], 2e-6);
+    EXPECT_GT(std::abs(cropped[1] - cropped[0]), 1e-4);
+    EXPECT_GT(std::abs(losses({.crop_padding = 2}, 2)[0] - cropped[0]), 1e-4);
+  });
 }
 
 }  // namespace
