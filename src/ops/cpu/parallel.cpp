@@ -86,8 +86,8 @@ class ThreadPool {
     }
   }
 
-  // Reads the cursor before `stop_`: the destructor changes them in the other order, so either the thread sees the stop,
-  // or the cursor differs from `seen`.
+  // Reads the cursor before `stop_`: the destructor changes them in the other order, so either the thread sees the
+  // stop, or the cursor differs from `seen`.
   void serve() {
     for (;;) {
       const uint64_t seen = cursor_.load(std::memory_order_acquire);
