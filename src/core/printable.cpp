@@ -1,0 +1,41 @@
+#include "core/printable.h"
+
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ddp {
+namespace {
+
+// The bytes of the character at the start of `text`; 0 if it is no printable character in UTF-8. The second byte has a
+// smaller range after some first bytes: this excludes overlong forms, surrogates, and what lies above U+10FFFF.
+size_t character_bytes(std::string_view text) {
+  const auto byte = [&](size_t i) { return i < text.size() ? static_cast<uint8_t>(text[i]) : uint8_t{0}; };
+  const auto follows = [&](size_t i) { return (byte(i) & 0xC0) == 0x80; };
+  const uint8_t first = byte(0), second = byte(1);
+  if (first < 0x80) return first >= 0x20 && first != 0x7F ? 1 : 0;
+  if (!follows(1) || first < 0xC2 || first > 0xF4) return 0;
+  if (first < 0xE0) return first == 0xC2 && second < 0xA0 ? 0 : 2;
+  if (!follows(2) || (first == 0xE0 && second < 0xA0) || (first == 0xED && second > 0x9F)) return 0;
+  if (first < 0xF0) return 3;
+  if (!follows(3) || (first == 0xF0 && second < 0x90) || (first == 0xF4 && second > 0x8F)) return 0;
+  return 4;
+}
+
+}  // namespace
+
+std::string printable(std::string_view text) {
+  std::string result;
+  while (!text.empty()) {
+    const size_t bytes = character_bytes(text);
+    if (bytes > 0)
+      result += text.substr(0, bytes);
+    else
+      result += fmt::format("\\x{:02X}", static_cast<uint8_t>(text[0]));
+    text.remove_prefix(bytes > 0 ? bytes : 1);
+  }
+  return result;
+}
+
+}  // namespace ddp

@@ -1,0 +1,13 @@
+// Text of strangers, such as the name of a file, for a message.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace ddp {
+
+// Returns `text` on one line, as valid UTF-8: each byte of a control character (newlines and U+0080 to U+009F included)
+// and each byte that is not UTF-8 becomes \xNN.
+std::string printable(std::string_view text);
+
+}  // namespace ddp

@@ -1,0 +1,21 @@
+// A folder of pictures as a data set, as torchvision's ImageFolder: each folder of `train` is a class, classes are
+// sorted by their names byte by byte (by code point), the pictures of a class as FolderScan lists them.
+//
+//   root/train/cat/a.jpg  and  root/val/cat/b.jpg         training and validation data; `val` may be `validation`,
+//                                                         `valid` or `test`, in this order
+//   root/cat/a.jpg                                        training data only
+//
+// Paths are relative to the root. `val` is matched by name: a class that `train` lacks is an error. A class of `train`
+// without pictures keeps its label, with a warning. Throws Error(Exit::data) for a path that is no folder, for no
+// classes, no pictures, and for what FolderScan refuses.
+#pragma once
+
+#include "data/picture_lists.h"
+
+#include <filesystem>
+
+namespace ddp {
+
+PictureLists list_folder(const std::filesystem::path& root);
+
+}  // namespace ddp

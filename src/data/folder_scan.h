@@ -1,0 +1,60 @@
+// Lists the pictures below a folder in the order of torchvision's ImageFolder: the folders by their path, the files of
+// a folder by their name, both byte by byte. (Its code: for root, _, names in sorted(os.walk(folder,
+// followlinks=True)), then sorted(names).) Unlike there, names that start with a dot are passed over.
+//
+// Links are followed. A file takes one fstatat call, for its size and time. Errors are Error(Exit::data) with the path:
+// a folder that cannot be read, a link that leads nowhere or to a folder above it, a FIFO, socket or device with the
+// name of a picture, which is not opened.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ddp {
+
+class FolderScan {
+ public:
+  // All paths below are relative to the root; "" is the root. Throws if `root` is no folder.
+  explicit FolderScan(std::filesystem::path root);
+  FolderScan(const FolderScan&) = delete;
+  FolderScan& operator=(const FolderScan&) = delete;
+
+  // The entries of one folder, not of those in it.
+  struct Level {
+    std::vector<std::string> folders;  // names, sorted
+    int64_t pictures = 0;
+    std::string picture;              // the name of the first one
+    std::vector<std::string> others;  // names of other files, sorted
+  };
+  Level level(const std::string& folder) const;
+
+  struct Picture {
+    std::string_view path;
+    int64_t bytes = 0, mtime_ns = 0;
+  };
+  // All pictures below the folder, .jpg .jpeg .png in any case. They are valid until the next call.
+  const std::vector<Picture>& pictures(const std::string& folder);
+
+  // What pictures() has met and passed over.
+  const std::map<std::string_view, int64_t>& unread() const { return unread_; }  // pictures of other kinds: ".heic"
+  int64_t others() const { return others_; }                                     // other files
+
+  std::string shown(std::string_view path) const;  // root and path, for a message
+
+ private:
+  struct Node;   // an open folder
+  struct Found;  // what the walk below a folder has found
+  void walk(const Node& folder, Found& found) const;
+
+  const std::filesystem::path root_;
+  std::string text_;  // the paths of pictures_
+  std::vector<Picture> pictures_;
+  std::map<std::string_view, int64_t> unread_;
+  int64_t others_ = 0;
+};
+
+}  // namespace ddp

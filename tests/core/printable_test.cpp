@@ -1,0 +1,32 @@
+#include "core/printable.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace ddp {
+namespace {
+
+using namespace std::string_literals;
+
+TEST(Printable, KeepsText) {
+  for (const char* text : {"", "a b/c.jpg", "\\x41", "caf\u00e9 \u4e2d \U0001F600", "\u00a0\ud7ff\ue000\U0010ffff"})
+    EXPECT_EQ(printable(text), text);
+}
+
+TEST(Printable, EscapesControlCharacters) {
+  EXPECT_EQ(printable("a\nb\tc\0d\x1b[31m\x7f"s), "a\\x0Ab\\x09c\\x00d\\x1B[31m\\x7F");
+  EXPECT_EQ(printable("\u0080\u009f"), "\\xC2\\x80\\xC2\\x9F");
+}
+
+// Lone bytes, cut characters, overlong forms, surrogates, above U+10FFFF.
+TEST(Printable, EscapesBrokenUtf8) {
+  EXPECT_EQ(printable("\xff|\x80|\xc3|\xe4\xb8|\xf0\x9f\x98"), "\\xFF|\\x80|\\xC3|\\xE4\\xB8|\\xF0\\x9F\\x98");
+  EXPECT_EQ(printable("\xc0\xaf|\xc1\xbf|\xe0\x9f\xbf"), "\\xC0\\xAF|\\xC1\\xBF|\\xE0\\x9F\\xBF");
+  EXPECT_EQ(printable("\xed\xa0\x80|\xf0\x8f\xbf\xbf"), "\\xED\\xA0\\x80|\\xF0\\x8F\\xBF\\xBF");
+  EXPECT_EQ(printable("\xf4\x90\x80\x80|\xf5\x80\x80\x80"), "\\xF4\\x90\\x80\\x80|\\xF5\\x80\\x80\\x80");
+  EXPECT_EQ(printable("\xc3z\xe4\xb8z"), "\\xC3z\\xE4\\xB8z");
+}
+
+}  // namespace
+}  // namespace ddp
