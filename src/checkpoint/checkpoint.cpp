@@ -95,7 +95,7 @@ fs::path write_checkpoint(const fs::path& folder, const Snapshot& snapshot, cons
       if (about_to_write) about_to_write(temporary.path() / file);
       return temporary.path() / file;
     };
-    save_state_dict(next_file(kFiles[0]), tensors.parameters, tensors.batch_norms, snapshot.model);
+    save_state_dict(next_file(kFiles[0]), tensors.parameters, tensors.batch_norms, snapshot.model, tensors.metadata);
     write_optimizer(next_file(kFiles[1]), snapshot.optimizer, tensors.parameters);
     write_durable_file(next_file(kFiles[2]), to_json(snapshot.run));
     next_file(kManifestFile);

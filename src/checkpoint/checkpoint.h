@@ -38,6 +38,7 @@ struct Snapshot {
 struct Tensors {
   std::span<const Parameter> parameters;
   std::span<const BatchNormState> batch_norms;
+  Metadata metadata = {};  // of model.safetensors; reading ignores it
 };
 
 // Writes `folder`/step-NNNNNNNN and returns its path. Replaces a checkpoint of that name, creates `folder`, and points

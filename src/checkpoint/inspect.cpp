@@ -24,6 +24,20 @@ using Out = std::back_insert_iterator<std::string>;
 
 constexpr const char* kUsage = "usage: ddp_train inspect CHECKPOINT | RUN_FOLDER | FILE.safetensors";
 
+// Text of the file on one line: escaped and shortened.
+std::string in_short(const std::string& text) {
+  constexpr size_t kMaxLength = 100;
+  std::string result;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    result += byte < 0x20 || byte == 0x7f ? fmt::format("\\x{:02x}", byte) : std::string(1, c);
+  }
+  if (result.size() <= kMaxLength) return result;
+  size_t end = kMaxLength;
+  while ((result[end] & 0xc0) == 0x80) --end;  // not inside a character of several bytes
+  return result.substr(0, end) + "...";
+}
+
 std::string summary(const NamedTensor& tensor) {
   if (tensor.integer) return fmt::format("{:>38}", *tensor.integer);
   float low = std::numeric_limits<float>::infinity(), high = -low;
@@ -46,9 +60,11 @@ std::string summary(const NamedTensor& tensor) {
 
 void print_tensors(Out out, const fs::path& path) {
   const auto tensors = read_safetensors(path);
+  const Metadata metadata = read_safetensors_metadata(path);
   size_t width = 6;
   for (const auto& [name, tensor] : tensors) width = std::max(width, name.size());
   fmt::format_to(out, "\n{}: {} tensors, {} bytes\n", path.filename().string(), tensors.size(), fs::file_size(path));
+  for (const auto& [name, value] : metadata) fmt::format_to(out, "  {}: {}\n", in_short(name), in_short(value));
   if (tensors.empty()) return;
   fmt::format_to(out, "  {:<{}}  dtype  {:<20} {:>12} {:>12} {:>12}\n", "tensor", width, "shape", "min", "max",
                  "L2 norm");

@@ -22,6 +22,9 @@ namespace {
 
 using nlohmann::json;
 
+constexpr const char* kMetadata = "__metadata__";
+constexpr uint64_t kMaxHeaderBytes = 100'000'000;  // the limit of other readers
+
 static_assert(std::endian::native == std::endian::little, "safetensors data is little-endian");
 
 // A tensor of the header. `begin` and `end` are its byte range in the data.
@@ -125,7 +128,7 @@ Entry parse_entry(const std::string& name, const json& entry, uint64_t data_byte
 std::vector<Entry> parse_entries(const json& header, uint64_t data_bytes, const Malformed& malformed) {
   std::vector<Entry> entries;
   for (const auto& [name, entry] : header.items())
-    if (name != "__metadata__") entries.push_back(parse_entry(name, entry, data_bytes, malformed));
+    if (name != kMetadata) entries.push_back(parse_entry(name, entry, data_bytes, malformed));
   std::sort(entries.begin(), entries.end(),
             [](const Entry& a, const Entry& b) { return std::pair(a.begin, a.end) < std::pair(b.begin, b.end); });
   uint64_t end = 0;
@@ -136,6 +139,48 @@ std::vector<Entry> parse_entries(const json& header, uint64_t data_bytes, const 
   }
   if (end < data_bytes) malformed("it has data after its last tensor");
   return entries;
+}
+
+Metadata parse_metadata(const json& header, const Malformed& malformed) {
+  Metadata metadata;
+  const auto found = header.find(kMetadata);
+  if (found == header.end()) return metadata;
+  if (!found->is_object()) malformed("its {} is not a list of names and texts", kMetadata);
+  for (const auto& [name, text] : found->items()) {
+    if (!text.is_string()) malformed("{} of its {} is not a text", in_quotes(name), kMetadata);
+    metadata.emplace(name, text.get<std::string>());
+  }
+  return metadata;
+}
+
+struct Header {
+  json content;
+  uint64_t data_bytes = 0;  // of all tensors together
+};
+
+// Reads the header from the start of the file. The stream is then at the first tensor.
+Header read_header(std::istream& file, const Malformed& malformed) {
+  file.clear();
+  const std::streamoff size = file.seekg(0, std::ios::end).tellg();
+  file.seekg(0);
+  if (size < 0 || !file) malformed("it is not a regular file");
+
+  uint64_t length = 0;
+  if (!file.read(reinterpret_cast<char*>(&length), sizeof length) ||
+      length > static_cast<uint64_t>(size) - sizeof length)
+    malformed("it is shorter than its header says");
+  if (length > kMaxHeaderBytes) malformed("its header has more than {} bytes", kMaxHeaderBytes);
+  std::string text(length, '\0');
+  if (!file.read(text.data(), static_cast<std::streamsize>(length))) malformed("its header cannot be read");
+  return {parse_header(text, malformed), static_cast<uint64_t>(size) - sizeof length - length};
+}
+
+std::ifstream open(const std::filesystem::path& path) {
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  file.peek();  // fails for a folder, which can be opened like a file
+  require(file.is_open() && !file.bad(), Exit::data, "cannot read {}: {}", path.string(), std::strerror(errno));
+  return file;
 }
 
 // IEEE binary16: a sign bit, 5 exponent bits, 10 fraction bits. The conversion to f32 is exact.
@@ -181,8 +226,11 @@ NamedTensor read_tensor(std::istream& file, Entry&& entry, const Malformed& malf
 
 }  // namespace
 
-void write_safetensors(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors) {
+void write_safetensors(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors,
+                       const Metadata& metadata) {
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
+  header[kMetadata] = metadata;
+  header[kMetadata]["format"] = "pt";
   uint64_t end = 0;
   for (const NamedTensor& t : tensors) {
     const uint64_t begin = end;
@@ -204,34 +252,32 @@ void write_safetensors(const std::filesystem::path& path, const std::vector<Name
 }
 
 std::map<std::string, NamedTensor> read_safetensors(const std::filesystem::path& path) {
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  file.peek();  // fails for a folder, which can be opened like a file
-  require(file.is_open() && !file.bad(), Exit::data, "cannot read {}: {}", path.string(), std::strerror(errno));
+  std::ifstream file = open(path);
   return read_safetensors(file, path.string());
+}
+
+Metadata read_safetensors_metadata(const std::filesystem::path& path) {
+  std::ifstream file = open(path);
+  return read_safetensors_metadata(file, path.string());
 }
 
 std::map<std::string, NamedTensor> read_safetensors(std::istream& file, const std::string& name) {
   const Malformed malformed(name);
-  file.clear();
-  const std::streamoff size = file.seekg(0, std::ios::end).tellg();
-  file.seekg(0);
-  if (size < 0 || !file) malformed("it is not a regular file");
-
-  uint64_t length = 0;
-  if (!file.read(reinterpret_cast<char*>(&length), sizeof length) ||
-      length > static_cast<uint64_t>(size) - sizeof length)
-    malformed("it is shorter than its header says");
-  std::string text(length, '\0');
-  if (!file.read(text.data(), static_cast<std::streamsize>(length))) malformed("its header cannot be read");
-
+  const Header header = read_header(file, malformed);
+  parse_metadata(header.content, malformed);
   std::map<std::string, NamedTensor> tensors;
-  const json header = parse_header(text, malformed);
-  for (Entry& entry : parse_entries(header, static_cast<uint64_t>(size) - sizeof length - length, malformed)) {
+  for (Entry& entry : parse_entries(header.content, header.data_bytes, malformed)) {
     NamedTensor tensor = read_tensor(file, std::move(entry), malformed);
     tensors.emplace(tensor.name, std::move(tensor));
   }
   return tensors;
+}
+
+Metadata read_safetensors_metadata(std::istream& file, const std::string& name) {
+  const Malformed malformed(name);
+  const Header header = read_header(file, malformed);
+  parse_entries(header.content, header.data_bytes, malformed);
+  return parse_metadata(header.content, malformed);
 }
 
 }  // namespace ddp

@@ -19,16 +19,25 @@ struct NamedTensor {
   std::optional<int64_t> integer = {};  // a single number, instead of `values`
 };
 
-// Writes `values` as F32 and `integer` as I64. The path holds the old content or the new at any moment. Throws
-// Error(Exit::output).
-void write_safetensors(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors);
+// Texts about the tensors, in UTF-8: the entry __metadata__ of the header.
+using Metadata = std::map<std::string, std::string>;
+
+// Writes `values` as F32 and `integer` as I64. The metadata of the file also has "format": "pt", which other readers
+// ask for. The path holds the old content or the new at any moment. Throws Error(Exit::output).
+void write_safetensors(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors,
+                       const Metadata& metadata = {});
 
 // Returns the tensors by name. Converts F16, BF16 and F64 to f32, reads a single number of I64, and no other type.
 // Throws Error(Exit::data) with the names of the file and the tensor where data are missing, truncated, malformed or of
-// another type. The file's length bounds the memory that it allocates.
+// another type. The file's length bounds the memory that it allocates; as in other readers, a header has at most
+// 100 MB.
 std::map<std::string, NamedTensor> read_safetensors(const std::filesystem::path& path);
+
+// Returns the metadata alone, empty where the file has none. Throws as read_safetensors(), but reads no tensor.
+Metadata read_safetensors_metadata(const std::filesystem::path& path);
 
 // The same from a seekable stream; `name` is its name in messages.
 std::map<std::string, NamedTensor> read_safetensors(std::istream& file, const std::string& name);
+Metadata read_safetensors_metadata(std::istream& file, const std::string& name);
 
 }  // namespace ddp

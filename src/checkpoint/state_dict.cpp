@@ -1,6 +1,5 @@
 #include "checkpoint/state_dict.h"
 
-#include "checkpoint/safetensors.h"
 #include "core/error.h"
 
 #include <fmt/ranges.h>
@@ -46,7 +45,7 @@ class TensorsOfFile {
 }  // namespace
 
 void save_state_dict(const std::filesystem::path& path, std::span<const Parameter> parameters,
-                     std::span<const BatchNormState> batch_norms, const ModelState& state) {
+                     std::span<const BatchNormState> batch_norms, const ModelState& state, const Metadata& metadata) {
   std::vector<const Parameter*> forward;
   for (const Parameter& p : parameters) forward.push_back(&p);
   std::stable_sort(forward.begin(), forward.end(), [](auto* a, auto* b) { return a->layer < b->layer; });
@@ -60,7 +59,7 @@ void save_state_dict(const std::filesystem::path& path, std::span<const Paramete
     tensors.push_back({n.layer_name + ".running_var", shape, values_of(n, state.statistics, 1)});
     tensors.push_back({.name = n.layer_name + ".num_batches_tracked", .shape = {}, .integer = state.updates});
   }
-  write_safetensors(path, tensors);
+  write_safetensors(path, tensors, metadata);
 }
 
 ModelState load_state_dict(const std::filesystem::path& path, std::span<const Parameter> parameters,

@@ -1,6 +1,7 @@
 // A model's weights and running statistics as a safetensors file, with the names and layouts of PyTorch's state_dict.
 #pragma once
 
+#include "checkpoint/safetensors.h"
 #include "nn/parameters.h"
 
 #include <cstdint>
@@ -18,7 +19,8 @@ struct ModelState {
 
 // Writes parameters in forward order, as PyTorch does, then the batch norms' statistics. Throws Error(Exit::output).
 void save_state_dict(const std::filesystem::path& path, std::span<const Parameter> parameters,
-                     std::span<const BatchNormState> batch_norms, const ModelState& state);
+                     std::span<const BatchNormState> batch_norms, const ModelState& state,
+                     const Metadata& metadata = {});
 
 // Throws Error(Exit::data) where the file is broken, Error(Exit::model) where names or shapes do not match the model.
 ModelState load_state_dict(const std::filesystem::path& path, std::span<const Parameter> parameters,

@@ -48,7 +48,9 @@ struct Weights {
   std::vector<Parameter> parameters;
   std::vector<BatchNormState> batch_norms;
 
-  Tensors tensors() const { return {.parameters = parameters, .batch_norms = batch_norms}; }
+  Tensors tensors() const {
+    return {.parameters = parameters, .batch_norms = batch_norms, .metadata = {{"model", "a\tnetwork"}}};
+  }
   std::vector<float> values(float scale) const {
     std::vector<float> flat(flat_count(parameters));
     for (const Parameter& p : parameters)

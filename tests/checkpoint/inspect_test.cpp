@@ -32,7 +32,7 @@ TEST_F(Inspect, PrintsACheckpoint) {
   const std::string text = inspected(folder / "latest");
   expect_in(text, {"step 1, 512 samples into epoch 6", "256 samples in", "accuracy 0.8765, best none yet", "lr = 0.2",
                    "ranks = 3", "model.safetensors: 2 tensors", "optimizer.safetensors: 4 tensors",
-                   "0.weight.exp_avg_sq", "[2, 3]", "1 not finite"});
+                   "0.weight.exp_avg_sq", "[2, 3]", "1 not finite", "format: pt", R"(model: a\x09network)"});
   const size_t bias = text.find("0.bias");
   const std::string line = text.substr(bias, text.find('\n', bias) - bias);
   expect_in(line, {"F32", "[2]", " -3 ", " 4 ", " 5"});  // minimum, maximum, norm

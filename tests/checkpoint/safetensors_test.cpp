@@ -60,6 +60,40 @@ TEST_F(Safetensors, RoundTrip) {
   EXPECT_FALSE(fs::exists(path.string() + ".tmp"));
 }
 
+TEST_F(Safetensors, MetadataIsKept) {
+  const Metadata metadata{{"classes", "caf\u00e9, \"tea\"\n"}, {"empty", ""}};
+  write_safetensors(path, {{"a", {1}, {1}}}, metadata);
+  Metadata expected = metadata;
+  expected["format"] = "pt";
+  EXPECT_EQ(read_safetensors_metadata(path), expected);
+  EXPECT_EQ(read_safetensors(path).size(), 1u);
+  write_safetensors(path, {});
+  EXPECT_EQ(read_safetensors_metadata(path), (Metadata{{"format", "pt"}}));
+  std::ofstream(path, std::ios::binary) << with_header("{}", "");
+  EXPECT_EQ(read_safetensors_metadata(path), Metadata());
+}
+
+TEST_F(Safetensors, InvalidMetadataIsRefused) {
+  expect_refused(with_header(R"({"__metadata__":[]})", ""), "__metadata__ is not a list of names and texts");
+  expect_refused(with_header(R"({"__metadata__":{"a":"b","c":1}})", ""), R"("c" of its __metadata__ is not a text)");
+  expect_refused(with_header(R"({"__metadata__":{"a":{"b":"c"}}})", ""), R"("a" of its __metadata__)");
+  expect_refused(with_header(R"({"__metadata__":{"a":"b","a":"c"}})", ""), R"("a" twice)");
+  std::ofstream(path, std::ios::binary) << with_header("{}", "12345678");
+  EXPECT_THROW(read_safetensors_metadata(path), Error);
+}
+
+TEST_F(Safetensors, ALongHeaderIsRefused) {
+  const uint64_t length = 100'000'001;
+  std::ofstream(path, std::ios::binary) << std::string(reinterpret_cast<const char*>(&length), 8);
+  fs::resize_file(path, 8 + length);
+  try {
+    read_safetensors(path);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("has more than 100000000 bytes"), std::string::npos) << e.what();
+  }
+}
+
 TEST_F(Safetensors, BrokenFilesAreRefused) {
   write_safetensors(path, {{"a", {4}, {1, 2, 3, 4}, {}}});
   const std::string good = content();

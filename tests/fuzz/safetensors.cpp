@@ -20,6 +20,9 @@ void read(const std::string& bytes) {
     stored += tensor.integer ? 8 : 2 * tensor.values.size();
   }
   check(stored <= bytes.size(), "tensors are no larger than their file");
+  size_t texts = 0;
+  for (const auto& [key, text] : read_safetensors_metadata(stream, "file")) texts += key.size() + text.size();
+  check(texts <= bytes.size(), "texts are no larger than their file");
 }
 
 }  // namespace
