@@ -21,7 +21,7 @@ class BatchNormLayer final : public Layer {
         device_(context.device),
         config_(context.config),
         gradients_(context.memory.gradients),
-        batch_sums_(context.memory.bn_batch_sums + span.offset),
+        batch_sums_(context.memory.bn_batch_sums ? context.memory.bn_batch_sums + span.offset : nullptr),
         scale_(spec.norm.scale ? context.parameters[ids[0]].offset : -1),
         shift_(context.parameters[ids.back()].offset),
         span_(span),

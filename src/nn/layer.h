@@ -23,7 +23,7 @@ using GradientReady = std::function<void(int id)>;
 // calls in the same order, with the same counts.
 using AllReduceFn = std::function<void(float* values, int64_t count)>;
 
-// The flat buffers of one rank, in device memory. They outlive the model.
+// The flat buffers of one rank, in device memory. They outlive the model. Inference needs only the weights.
 struct ModelMemory {
   const float* weights = nullptr;        // in the layout of parameters_of()
   float* gradients = nullptr;            // in the same layout
@@ -34,6 +34,7 @@ struct ModelMemory {
 };
 
 struct ModelConfig {
+  bool inference = false;  // no backward pass: no memory for gradients, nor for the activations that it would read
   bool sync_bn = false;    // training normalises over the micro-batch of all ranks, not over this rank's shard
   AllReduceFn all_reduce;  // null with one rank
   float label_smoothing = 0;

@@ -29,6 +29,7 @@ Model::Model(const Network& network, std::span<const Parameter> parameters, std:
   const LayerContext context{ops, device, config_, memory_, parameters, batch_norms, batch_sizes};
   for (int i = 0; i < static_cast<int>(specs.size()); ++i) {
     const LayerSpec& spec = specs[i];
+    const bool has_parameters = !ids_of_layer(parameters, i).empty();
     const auto has_gradient = [&](int stage) { return stage >= 0 && stages_[stage].has_gradient; };
     const auto format_of = [&](int stage) { return stage < 0 ? input_format_ : stages_[stage].format; };
     const bool input_gradient = has_gradient(spec.from);
@@ -48,7 +49,7 @@ Model::Model(const Network& network, std::span<const Parameter> parameters, std:
          .skip = spec.skip,
          .image = spec.output,
          .format = format,
-         .has_gradient = input_gradient || has_gradient(spec.skip) || !ids_of_layer(parameters, i).empty()});
+         .has_gradient = !config.inference && (input_gradient || has_gradient(spec.skip) || has_parameters)});
   }
   require(format.kind != Format::Kind::blocked_channels, Exit::model, "model {}: add flatten() after the last layer",
           network.name());
@@ -65,8 +66,8 @@ void Model::plan_memory(int64_t largest_batch) {
                        .view = !s.layer,
                        .from = s.from,
                        .skip = s.skip,
-                       .saves_input = s.layer && s.layer->saves_input(),
-                       .saves_output = s.layer && s.layer->saves_output(),
+                       .saves_input = !config_.inference && s.layer && s.layer->saves_input(),
+                       .saves_output = !config_.inference && s.layer && s.layer->saves_output(),
                        .has_gradient = s.has_gradient});
   MemoryPlan plan = ddp::plan_memory(bytes(read_image_, input_format_), planned);
   arena_ = Buffer(device_, static_cast<size_t>(plan.bytes));
@@ -136,7 +137,7 @@ void Model::backward(int index, const Pass& pass) {
 }
 
 void Model::forward_backward(const DeviceBatch& batch, const GradientReady& gradient_ready) {
-  DDP_EXPECT(batch.plan.step_size > 0);
+  DDP_EXPECT(batch.plan.step_size > 0 && !config_.inference);
   const Pass pass{.kind = Pass::Kind::train,
                   .batch = batch,
                   .mode = batch.plan.micro == 0 ? Gradient::overwrite : Gradient::add,
@@ -166,10 +167,14 @@ void Model::precise_bn(const DeviceBatch& batch, Gradient mode) {
   forward({.kind = Pass::Kind::precise_bn, .batch = batch, .mode = mode, .running_stats = memory_.running_stats});
 }
 
-void Model::evaluate(const DeviceBatch& batch, const float* running_stats, float* loss_stats) {
+Tensor Model::logits(const DeviceBatch& batch, const float* running_stats) {
   DDP_EXPECT(batch.size > 0);
   forward({.kind = Pass::Kind::evaluate, .batch = batch, .running_stats = running_stats});
-  ops_.softmax_cross_entropy(value(last_, batch.size), batch, loss_stats);
+  return value(last_, batch.size);
+}
+
+void Model::evaluate(const DeviceBatch& batch, const float* running_stats, float* loss_stats) {
+  ops_.softmax_cross_entropy(logits(batch, running_stats), batch, loss_stats);
 }
 
 }  // namespace ddp

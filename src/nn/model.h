@@ -1,5 +1,6 @@
-// A network planned for a device. The model owns its ops and the memory of activations and their gradients. The caller
-// owns the flat buffers of weights, gradients and batch-norm sums.
+// A network planned for a device, for training or, with less memory, for inference only. The model owns its ops and the
+// memory of activations and their gradients. The caller owns the flat buffers of weights, gradients and batch-norm
+// sums.
 #pragma once
 
 #include "device/buffer.h"
@@ -44,6 +45,10 @@ class Model {
   // Forward pass only, without augmentation; batch norms normalise by `running_stats`. Overwrites loss_stats, without
   // label smoothing. The batch must not be empty.
   void evaluate(const DeviceBatch& batch, const float* running_stats, float* loss_stats);
+
+  // The forward pass of evaluate(). Returns the logits, 1 x 1 x classes, in the model's own format and type. They are
+  // valid until the next pass. Needs no labels.
+  Tensor logits(const DeviceBatch& batch, const float* running_stats);
 
   ImageShape input() const { return input_image_; }
   int64_t activation_bytes() const { return static_cast<int64_t>(arena_.bytes()); }
