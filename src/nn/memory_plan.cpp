@@ -14,7 +14,7 @@ MemoryPlan plan_memory(int64_t image_bytes, std::span<const PlannedStage> stages
 
   std::vector<Lifetime> lives{{image_bytes, -1, 0}};  // the image, then each value that is not a view
   std::vector<int> life_of(count, 0);
-  const auto life = [&](int stage) -> Lifetime& { return lives[stage < 0 ? 0 : life_of[root(stage)]]; };
+  const auto life = [&](int stage) -> Lifetime& { return lives[root(stage) < 0 ? 0 : life_of[root(stage)]]; };
   for (int i = 0; i < count; ++i) {
     const PlannedStage& stage = stages[i];
     if (stage.view) continue;
