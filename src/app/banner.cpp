@@ -23,6 +23,24 @@ std::string remarks(const Options& o, const Replica& replica) {
 
 }  // namespace
 
+// Such as "folder: 900 training and 100 test samples of 5 classes", then the images and the notes.
+std::string describe_data(const LoadedData& loaded, const PixelNormalization& pixels) {
+  const auto& [train, test] = loaded.data;
+  std::string text =
+      test ? fmt::format("{}: {} training and {} test samples", loaded.kind, train->size(), test->size())
+           : fmt::format("{}: {} training samples, no test samples: no evaluation (--val-split gives some)",
+                         loaded.kind, train->size());
+  if (!loaded.class_names.empty()) {
+    const auto& [h, w, c] = train->image_shape();
+    text += fmt::format(" of {} classes, {} x {} x {}", train->classes(), h, w, c);
+  }
+  if (const std::string input = loaded.input(); !input.empty()) text += "\nimages: " + input;
+  if (!pixels.mean.empty())
+    text += fmt::format("\npixels: mean {:.4g}, std {:.4g}", fmt::join(pixels.mean, " "), fmt::join(pixels.std, " "));
+  for (const std::string& note : loaded.notes) text += "\n" + note;
+  return text;
+}
+
 std::string describe_ranks(const Backend& backend, int threads, MpiSession& session) {
   const int world = session.size();
   const std::string transport = describe_transport(backend),
@@ -37,21 +55,21 @@ std::string describe_ranks(const Backend& backend, int threads, MpiSession& sess
   return text + fmt::format("{} in {}", ranks, backend.arithmetic);
 }
 
-std::string banner(const Options& o, const Replica& replica, const Datasets& data, const Samplers& samplers,
-                   const std::string& ranks, const std::filesystem::path& folder) {
+std::string banner(const Options& o, const Replica& replica, const LoadedData& data, const PixelNormalization& pixels,
+                   const Samplers& samplers, const std::string& ranks, const std::filesystem::path& folder) {
   std::vector<std::string> buckets;
   for (const Bucket& b : replica.plan.buckets)
     buckets.push_back(fmt::format("{:.1f}", static_cast<double>(b.count) * 4 / 1024));
   const std::string micro_batches =
       o.train.step.micro_batches == 1 ? "" : fmt::format(" in {} micro-batches", o.train.step.micro_batches);
   return fmt::format(
-      "{} ({} parameters) on {}: {} training and {} test samples\n"
+      "{} ({} parameters) on {}\n"
       "{}, buckets of {} KiB{}{}\n"
       "global batch {}{}, {} steps an epoch, {}, seed {}; results in {}{}",
-      o.network.name, total_count(replica.parameters), o.data.name, data.train->size(), data.test->size(), ranks,
-      fmt::join(buckets, " + "), o.replica.grad_dtype == DType::bf16 ? " in bf16" : "",
-      o.replica.zero ? ", optimizer state sharded" : "", o.batch.size, micro_batches, samplers.train.steps_per_epoch(),
-      describe(o.train.schedule), o.seed, folder.string(), remarks(o, replica));
+      o.network.name, total_count(replica.parameters), describe_data(data, pixels), ranks, fmt::join(buckets, " + "),
+      o.replica.grad_dtype == DType::bf16 ? " in bf16" : "", o.replica.zero ? ", optimizer state sharded" : "",
+      o.batch.size, micro_batches, samplers.train.steps_per_epoch(), describe(o.train.schedule), o.seed,
+      folder.string(), remarks(o, replica));
 }
 
 }  // namespace ddp

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "app/factory.h"
+#include "app/load_data.h"
 #include "app/options/options.h"
 #include "comm/mpi/session.h"
-#include "data/dataset.h"
 #include "train/replica.h"
 #include "train/trainer.h"
 
@@ -17,7 +17,8 @@ namespace ddp {
 std::string describe_ranks(const Backend& backend, int threads, MpiSession& session);
 
 // The banner: model, data, buckets, batch, schedule, output folder and remarks. `ranks`: text of describe_ranks().
-std::string banner(const Options& options, const Replica& replica, const Datasets& data, const Samplers& samplers,
-                   const std::string& ranks, const std::filesystem::path& folder);
+std::string banner(const Options& options, const Replica& replica, const LoadedData& data,
+                   const PixelNormalization& pixels, const Samplers& samplers, const std::string& ranks,
+                   const std::filesystem::path& folder);
 
 }  // namespace ddp

@@ -1,23 +1,55 @@
-// The data set that a run trains and evaluates on.
+// The data that a run trains and evaluates on.
 #pragma once
 
+#include "app/data_config.h"
+#include "comm/communicator.h"
+#include "comm/mpi/session.h"
+#include "core/log.h"
 #include "data/dataset.h"
+#include "ops/input_transform.h"
 
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <string>
+#include <vector>
 
 namespace ddp {
 
-struct DataConfig {
-  std::string name = "fashion-mnist";
-  std::string path = {};      // folder of the files; empty: that of the data set's Debian package
-  int64_t train_samples = 0;  // 0: all
+struct LoadedData {
+  Datasets data;
+  std::string kind;                             // --dataset, never "auto"
+  uint64_t fingerprint = 0;                     // of the training and the test data; the same on all ranks
+  std::unique_ptr<Dataset> measured;            // training pictures with the transform of validation; null: data.train
+  std::string transforms;                       // for the banner and the resume; empty: images as they are
+  TransformConfig validation = {};              // of pictures
+  DecodeConfig decode = {};                     // of pictures
+  std::vector<std::string> class_names;         // empty: the classes have numbers only
+  Augmentation augmentation = {};               // resolved
+  PixelStatistics pixels = {};                  // resolved: measured, none or given
+  int workers = 1;                              // decoding threads of this rank
+  std::vector<std::string> notes;               // what the user should know about the data
+  std::map<std::string, std::string> listings;  // file name, content: what the output folder gets
+
+  // What happens to an image before the network reads it, normalization excepted. Empty: nothing.
+  std::string input() const;
 };
 
-// Throws Error: Exit::usage for an unknown name or too many samples, Exit::data for missing or broken files.
-Datasets load_data(const DataConfig& config);
+// Opens, checks and describes the data. Collective. Throws CollectiveError: Exit::usage for options that do not fit the
+// data, Exit::data for missing or broken files, with their paths, Exit::communication if the ranks see different data.
+LoadedData load_data(const DataConfig& config, uint64_t seed, MpiSession& session, Communicator& world, const Log& log);
 
-// A hash of size, image shape, all labels and at least 256 images (or all) of the training set and of the test set.
-uint64_t fingerprint(const Datasets& data);
+// Mean and standard deviation as scale and shift. `pixels` is one of none, given and measured; measured reads up to
+// 10,000 samples, shared out over the ranks; collective. Returns the statistics as given, for the run state and the
+// model's metadata.
+struct PixelNormalization {
+  PixelScale scale = {};
+  std::vector<double> mean, std;  // empty: pixels are only divided by 255
+  std::string text() const;       // such as "0.49,0.48,0.45 / 0.25,0.24,0.26", exact; empty: neither
+};
+PixelNormalization measure_pixels(const LoadedData& loaded, MpiSession& session, Communicator& world);
+PixelNormalization normalization_of(const PixelStatistics& given, int64_t channels);
+PixelNormalization normalization_from(const std::string& text,
+                                      int64_t channels);  // of text(); throws Error(Exit::data)
 
 }  // namespace ddp

@@ -1,7 +1,6 @@
 #include "app/open_job.h"
 
 #include "app/injection.h"
-#include "app/load_data.h"
 #include "app/make_network.h"
 #include "app/samplers.h"
 #include "core/error.h"
@@ -36,19 +35,20 @@ Job open_job(const Options& options, MpiSession& session, PhaseTracker& phases, 
 
   std::vector<double> rank_weights;
   std::optional<FaultInjection> injection;
-  Datasets data = run_on_all_ranks(session, [&] {
+  run_on_all_ranks(session, [&] {
     rank_weights = weights_of_ranks(options.batch, session.size());
     injection = injection_of(options.inject, session.size());
-    return load_data(options.data);
   });
-  const uint64_t data_fingerprint = fingerprint(data);
-  check_same_on_all_ranks(data_fingerprint, "data set", *world);
+  LoadedData data = load_data(options.data, options.seed, session, *world, log);
 
-  Network network =
-      run_on_all_ranks(session, [&] { return make_network(options.network, options.replica.sync_bn, *data.train); });
+  Network network = run_on_all_ranks(session, [&] {
+    require(data.data.test || !options.train.keep_best, Exit::usage,
+            "--keep-best needs validation data: the data set has none; give --val-split, such as 0.1");
+    return make_network(options.network, options.replica.sync_bn, *data.data.train);
+  });
   const bool statistics = options.network.recompute_bn.value_or(true) && !batch_norm_states_of(network).empty();
-  Samplers samplers = make_samplers(options.batch, options.train.step.micro_batches, options.seed, statistics, data,
-                                    session.rank(), rank_weights);
+  Samplers samplers = make_samplers(options.batch, options.train.step.micro_batches, options.seed, statistics,
+                                    data.data, session.rank(), rank_weights);
   return {.options = options,
           .session = session,
           .phases = phases,
@@ -57,7 +57,6 @@ Job open_job(const Options& options, MpiSession& session, PhaseTracker& phases, 
           .world = std::move(world),
           .injection = injection,
           .data = std::move(data),
-          .data_fingerprint = data_fingerprint,
           .network = std::move(network),
           .samplers = std::move(samplers)};
 }

@@ -4,18 +4,17 @@
 // last: it also ends a job that hangs while the other members are destroyed. All are destroyed before main() ends MPI.
 #pragma once
 
+#include "app/load_data.h"
 #include "app/options/options.h"
 #include "comm/communicator.h"
 #include "comm/mpi/session.h"
 #include "core/log.h"
-#include "data/dataset.h"
 #include "health/phase_tracker.h"
 #include "health/watchdog.h"
 #include "nn/network.h"
 #include "train/fault_injection.h"
 #include "train/trainer.h"
 
-#include <cstdint>
 #include <memory>
 #include <optional>
 
@@ -30,8 +29,7 @@ struct Job {
   std::unique_ptr<Watchdog> watchdog;
   std::unique_ptr<Communicator> world;  // of host memory, over all ranks
   std::optional<FaultInjection> injection;
-  Datasets data;
-  uint64_t data_fingerprint;  // the same on all ranks
+  LoadedData data;
   Network network;
   Samplers samplers;  // of this rank
 };

@@ -11,11 +11,23 @@
 namespace ddp {
 namespace {
 
-ReplicaConfig replica_config(const Job& job) {
+ReplicaConfig replica_config(const Job& job, const PixelNormalization& pixels) {
   ReplicaConfig config = job.options.replica;
   config.batch_sizes = job.samplers.batch_sizes();
   config.seed = job.options.seed;
+  config.pixel_scale = pixels.scale;
+  config.augmentation = job.data.augmentation;
   return config;
+}
+
+// A resumed run does not measure again.
+PixelNormalization pixels_of(const Job& job, const ResumePoint& resume_point) {
+  if (job.data.pixels.kind == PixelStatistics::Kind::measured) {
+    const auto earlier = run_on_all_ranks(
+        job.session, [&] { return earlier_pixels(resume_point, job.data.data.train->image_shape().c); });
+    if (earlier) return *earlier;
+  }
+  return measure_pixels(job.data, job.session, *job.world);
 }
 
 }  // namespace
@@ -34,10 +46,11 @@ PlannedRun plan_run(const Job& job) {
   auto autotune = std::make_unique<AutotuneCache>(earlier_autotune(resume_point, backend, world));
   auto ops = run_on_all_ranks(session, [&] { return make_ops(backend, world, threads, *autotune); });
 
+  PixelNormalization pixels = pixels_of(job, resume_point);
   auto own_transport = make_transport(backend, session, world);
   Communicator& transport = own_transport ? *own_transport : world;
   auto replica = abort_on_error(session, [&] {
-    return std::make_unique<Replica>(job.network, replica_config(job), *backend.device, *ops, transport);
+    return std::make_unique<Replica>(job.network, replica_config(job, pixels), *backend.device, *ops, transport);
   });
   return {.backend = std::move(backend),
           .threads = threads,
@@ -45,6 +58,7 @@ PlannedRun plan_run(const Job& job) {
           .autotune = std::move(autotune),
           .ops = std::move(ops),
           .own_transport = std::move(own_transport),
+          .pixels = std::move(pixels),
           .replica = std::move(replica)};
 }
 

@@ -23,6 +23,7 @@ struct PlannedRun {
   std::unique_ptr<AutotuneCache> autotune;
   std::unique_ptr<Ops> ops;
   std::unique_ptr<Communicator> own_transport;  // null for a CPU: the job's `world` is the transport
+  PixelNormalization pixels;                    // of the images; a resumed run has those of its checkpoint
   std::unique_ptr<Replica> replica;             // weights 0
 };
 

@@ -3,6 +3,7 @@
 #include "app/injection.h"
 #include "app/resume_point.h"
 #include "comm/broadcast_host.h"
+#include "core/durable_file.h"
 #include "health/run_on_all_ranks.h"
 #include "train/fault_injection.h"
 #include "train/replica.h"
@@ -37,10 +38,12 @@ RestoredRun restore_run(const Job& job, PlannedRun& run) {
   const Options& options = job.options;
   ResumePoint& resume_point = run.resume_point;
   TrainConfig config = options.train;
-  config.device_data_bytes = static_cast<size_t>(options.device.data_mb) << 20;
+  config.data_placement = {.device_bytes = static_cast<size_t>(options.device.data_mb) << 20,
+                           .workers = job.data.workers};
+  if (!job.data.data.test) config.eval_every = 0;
 
   const RunState now =
-      run_fingerprint(options, job.data, job.data_fingerprint, run.backend, run.threads, *run.replica, *run.autotune);
+      run_fingerprint(options, job.data, run.pixels, run.backend, run.threads, *run.replica, *run.autotune);
   config.updates = restore_or_initialize(options.network, options.seed, options.replica.sync_bn, resume_point, now,
                                          *run.replica, job.session, *job.world, job.log);
   run.replica->check_replicas();
@@ -51,6 +54,10 @@ RestoredRun restore_run(const Job& job, PlannedRun& run) {
   OutputFolder folder = run_on_all_ranks(job.session, [&] {
     return open_folder(options.output.dir, !options.checkpoint.resume.empty(), options.effective_config, resume_point,
                        job.session.rank());
+  });
+  run_on_all_ranks(job.session, [&] {
+    if (folder.path().empty()) return;
+    for (const auto& [name, content] : job.data.listings) replace_file(folder.path() / name, content);
   });
   std::string path = folder.path().string();
   broadcast_host(*job.world, path);

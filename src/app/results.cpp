@@ -8,7 +8,7 @@
 
 namespace ddp {
 
-void write_results(const std::string& model, const TrainReport& report, const Replica& replica,
+void write_results(const ModelInfo& model, const TrainReport& report, const Replica& replica,
                    const DistributedSampler& sampler, const Log& log, const std::filesystem::path& folder) {
   const bool trained = report.samples > 0;  // false: the run had ended before it was resumed
   const double per_second = trained ? static_cast<double>(report.samples) / report.seconds
@@ -23,8 +23,8 @@ void write_results(const std::string& model, const TrainReport& report, const Re
       .updates = report.updates};
   if (replica.communicator.rank() != 0) return;
 
-  save_state_dict(folder / "model.safetensors", replica.parameters, replica.batch_norms, state);
-  nlohmann::ordered_json summary{{"model", model},
+  save_state_dict(folder / "model.safetensors", replica.parameters, replica.batch_norms, state, model.to_metadata());
+  nlohmann::ordered_json summary{{"model", model.model},
                                  {"test_accuracy", nullptr},
                                  {"sec_per_epoch", per_epoch},
                                  {"samples_per_second", per_second},

@@ -1,6 +1,7 @@
 // The end of a run: the results of a finished one, or how to resume a stopped one.
 #pragma once
 
+#include "app/model_info.h"
 #include "comm/mpi/session.h"
 #include "core/error.h"
 #include "core/log.h"
@@ -15,9 +16,9 @@
 
 namespace ddp {
 
-// Rank 0 writes model.safetensors and summary.json to the folder and prints the last line. All ranks call it. Throws
-// Error(Exit::output).
-void write_results(const std::string& model, const TrainReport& report, const Replica& replica,
+// Rank 0 writes model.safetensors, which says what `model` is, and summary.json to the folder, and prints the last
+// line. All ranks call it. Throws Error(Exit::output).
+void write_results(const ModelInfo& model, const TrainReport& report, const Replica& replica,
                    const DistributedSampler& sampler, const Log& log, const std::filesystem::path& folder);
 
 // Prints which signal stopped the run and how to resume it. Returns Exit::stopped. Throws CollectiveError(Exit::output)

@@ -19,6 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kPixels = "mean and std";  // entry of the run state
+
 // Searches again under the lock, because an earlier run may have saved a checkpoint before it released the lock.
 ResumePoint find_on_rank_0(const std::string& resume, const std::string& output_dir, const Log& log) {
   const bool automatic = resume == "auto";
@@ -83,13 +85,17 @@ bool is_same_run(const fs::path& folder, const ResumePoint& resume_point) {
   return !resume_point.checkpoint.empty() && same_folder(folder, resume_point.run_folder);
 }
 
-RunState run_fingerprint(const Options& o, const Datasets& data, uint64_t data_fingerprint, const Backend& backend,
-                         int threads, const Replica& r, const AutotuneCache& autotune) {
-  const auto& [h, w, c] = data.train->image_shape();
+RunState run_fingerprint(const Options& o, const LoadedData& data, const PixelNormalization& pixels,
+                         const Backend& backend, int threads, const Replica& r, const AutotuneCache& autotune) {
+  const auto& [train, test] = data.data;
+  const auto& [h, w, c] = train->image_shape();
   RunState state;
   state.affects_results = results_options(o);
-  state.affects_results["data set"] = fmt::format("{} and {} images of {} x {} x {} ({:016x})", data.train->size(),
-                                                  data.test->size(), h, w, c, data_fingerprint);
+  state.affects_results["--dataset"] = data.kind;
+  state.affects_results["data set"] = fmt::format("{} and {} images of {} x {} x {} ({:016x})", train->size(),
+                                                  test ? test->size() : 0, h, w, c, data.fingerprint);
+  if (const std::string input = data.input(); !input.empty()) state.affects_results["input"] = input;
+  if (const std::string numbers = pixels.text(); !numbers.empty()) state.affects_results[kPixels] = numbers;
   state.affects_rounding = rounding_options(o);
   state.affects_rounding["world size"] = fmt::format("{}", r.communicator.size());
   state.affects_rounding.insert(backend.identity.begin(), backend.identity.end());
@@ -97,6 +103,13 @@ RunState run_fingerprint(const Options& o, const Datasets& data, uint64_t data_f
   state.affects_rounding["bucket plan"] = fmt::format("{:016x}", r.plan.hash());
   state.autotune["ops"] = autotune.text();
   return state;
+}
+
+std::optional<PixelNormalization> earlier_pixels(const ResumePoint& resume_point, int64_t channels) {
+  const auto& entries = resume_point.state.affects_results;
+  const auto found = entries.find(kPixels);
+  if (found == entries.end()) return std::nullopt;
+  return normalization_from(found->second, channels);
 }
 
 std::string earlier_autotune(const ResumePoint& resume_point, const Backend& backend, Communicator& world) {

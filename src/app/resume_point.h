@@ -3,6 +3,7 @@
 
 #include "app/autotune_cache.h"
 #include "app/factory.h"
+#include "app/load_data.h"
 #include "app/options/options.h"
 #include "app/output_folder.h"
 #include "checkpoint/folder_lock.h"
@@ -10,7 +11,6 @@
 #include "comm/communicator.h"
 #include "comm/mpi/session.h"
 #include "core/log.h"
-#include "data/dataset.h"
 #include "train/replica.h"
 
 #include <cstdint>
@@ -44,8 +44,11 @@ OutputFolder open_folder(const std::string& dir, bool resume_given, const std::s
 bool is_same_run(const std::filesystem::path& folder, const ResumePoint& resume_point);
 
 // The settings of this run that a resumed run is compared with, as a RunState with no counters.
-RunState run_fingerprint(const Options& options, const Datasets& data, uint64_t data_fingerprint,
+RunState run_fingerprint(const Options& options, const LoadedData& data, const PixelNormalization& pixels,
                          const Backend& backend, int threads, const Replica& replica, const AutotuneCache& autotune);
+
+// The normalization that the checkpoint records; nothing if it records none, or if the run is new.
+std::optional<PixelNormalization> earlier_pixels(const ResumePoint& resume_point, int64_t channels);
 
 // The text of the checkpoint's AutotuneCache if rank 0 has the same device, libraries and precision as at the
 // checkpoint; else an empty text. Collective over `world`, a communicator of host memory.

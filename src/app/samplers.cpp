@@ -23,9 +23,10 @@ Samplers make_samplers(const BatchConfig& batch, int micro_batches, uint64_t see
   };
   Samplers samplers{
       .train = DistributedSampler(data.train->size(), batch.size, Order::shuffled, seed, rank, weights, micro_batches),
-      .test = sequential(data.test->size()),
+      .test = {},
       .statistics = {}};
-  if (statistics) samplers.statistics = sequential(std::min(PreciseBn::kSamples, data.train->size()));
+  if (data.test) samplers.test = sequential(data.test->size());
+  if (data.test && statistics) samplers.statistics = sequential(std::min(PreciseBn::kSamples, data.train->size()));
   return samplers;
 }
 

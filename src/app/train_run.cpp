@@ -2,6 +2,7 @@
 
 #include "app/banner.h"
 #include "app/make_reporter.h"
+#include "app/model_info.h"
 #include "app/results.h"
 #include "checkpoint/folder.h"
 #include "checkpoint/writer.h"
@@ -18,6 +19,23 @@
 namespace ddp {
 namespace {
 
+// What the network of this run reads.
+ModelInfo describe_model(const Job& job, const PixelNormalization& pixels) {
+  const LoadedData& loaded = job.data;
+  const Dataset& train = *loaded.data.train;
+  const bool as_is = loaded.transforms.empty();
+  return {.model = job.options.network.name,
+          .image = train.image_shape(),
+          .classes = train.classes(),
+          .class_names = loaded.class_names,
+          .kind = as_is ? TransformConfig::Kind::none : loaded.validation.kind,
+          .resize = as_is ? 0 : loaded.validation.resize,
+          .interpolation = loaded.decode.interpolation,
+          .exif = loaded.decode.exif,
+          .alpha = loaded.decode.alpha,
+          .pixel_scale = pixels.scale};
+}
+
 // Null on ranks other than 0. `run` outlives the writer.
 std::unique_ptr<CheckpointWriter> make_writer(const Job& job, const PlannedRun& run, const RestoredRun& start) {
   const int rank = job.session.rank();
@@ -26,7 +44,9 @@ std::unique_ptr<CheckpointWriter> make_writer(const Job& job, const PlannedRun& 
                                 .keep_last = job.options.checkpoint.keep_last,
                                 .about_to_write = job.injection ? full_disk(*job.injection, rank) : nullptr};
   return std::make_unique<CheckpointWriter>(std::move(config),
-                                            Tensors{run.replica->parameters, run.replica->batch_norms});
+                                            Tensors{.parameters = run.replica->parameters,
+                                                    .batch_norms = run.replica->batch_norms,
+                                                    .metadata = describe_model(job, run.pixels).to_metadata()});
 }
 
 // Trains while the watchdog counts the collectives of the steps.
@@ -36,7 +56,7 @@ TrainReport train_monitored(const Job& job, const PlannedRun& run, const TrainCo
   const int buckets = static_cast<int>(replica.plan.buckets.size());
   const int others = replica.reducer.collectives() - buckets + replica.optimizer.collectives();
   const auto monitoring = job.watchdog->monitor(replica.communicator, replica.bn_communicator.get(), buckets, others);
-  return train(config, replica, job.data, job.samplers, observers);
+  return train(config, replica, job.data.data, job.samplers, observers);
 }
 
 }  // namespace
@@ -48,7 +68,7 @@ Exit train_run(const Job& job, const PlannedRun& run, RestoredRun& start, Signal
   start.config.stop_requested = [&] { return signals.stop_requested(); };
   flight_recorder.set_run_folder(start.path);
   const std::string ranks = describe_ranks(run.backend, run.threads, session);
-  job.log.info("{}", banner(job.options, *run.replica, job.data, job.samplers, ranks, start.path));
+  job.log.info("{}", banner(job.options, *run.replica, job.data, run.pixels, job.samplers, ranks, start.path));
 
   const auto reporter = run_on_all_ranks(
       session, [&] { return make_reporter(job.options.output, start.config, sampler, session.rank(), start.path); });
@@ -57,7 +77,8 @@ Exit train_run(const Job& job, const PlannedRun& run, RestoredRun& start, Signal
   return abort_on_error(session, [&] {
     const TrainReport report =
         train_monitored(job, run, start.config, {.reporter = *reporter, .phases = job.phases, .writer = writer.get()});
-    if (!report.stopped) write_results(job.options.network.name, report, *run.replica, sampler, job.log, start.path);
+    if (!report.stopped)
+      write_results(describe_model(job, run.pixels), report, *run.replica, sampler, job.log, start.path);
     reporter->close();
     return report.stopped ? report_stop(session, signals, report, start.path, job.log) : Exit::done;
   });

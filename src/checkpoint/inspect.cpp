@@ -4,6 +4,7 @@
 #include "checkpoint/folder.h"
 #include "checkpoint/safetensors.h"
 #include "core/error.h"
+#include "core/printable.h"
 
 #include <fmt/ranges.h>
 
@@ -27,11 +28,7 @@ constexpr const char* kUsage = "usage: ddp_train inspect CHECKPOINT | RUN_FOLDER
 // Text of the file on one line: escaped and shortened.
 std::string in_short(const std::string& text) {
   constexpr size_t kMaxLength = 100;
-  std::string result;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    result += byte < 0x20 || byte == 0x7f ? fmt::format("\\x{:02x}", byte) : std::string(1, c);
-  }
+  const std::string result = printable(text);
   if (result.size() <= kMaxLength) return result;
   size_t end = kMaxLength;
   while ((result[end] & 0xc0) == 0x80) --end;  // not inside a character of several bytes

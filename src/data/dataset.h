@@ -1,5 +1,5 @@
-// A dataset: labelled images of one fixed shape, read by index. Reading is thread-safe. The interface does not assume
-// that the dataset is in memory.
+// A dataset: labelled images of one fixed shape, read by index. All functions are thread-safe. The interface does not
+// assume that the dataset is in memory.
 #pragma once
 
 #include "core/shape.h"
@@ -7,8 +7,15 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 
 namespace ddp {
+
+// One reading of a sample: a pure function of the key gives its pixels. The epoch keys the random crops of training.
+struct SampleKey {
+  int64_t index = 0;  // 0 <= index < size()
+  int64_t epoch = 0;  // from 0
+};
 
 class Dataset {
  public:
@@ -16,13 +23,20 @@ class Dataset {
   virtual int64_t size() const = 0;
   virtual ImageShape image_shape() const = 0;
   virtual int classes() const = 0;
-  // Copies image `index`, 0 <= index < size(), to `pixels`: image_shape().elements() values, HWC.
-  virtual void read(int64_t index, std::span<uint8_t> pixels) const = 0;
+  virtual std::span<const std::string> class_names() const { return {}; }  // classes() names, or none
+  // Writes the image to `pixels`: image_shape().elements() values, HWC.
+  virtual void read(const SampleKey& key, std::span<uint8_t> pixels) const = 0;
   virtual int32_t label(int64_t index) const = 0;  // 0 <= label < classes()
+
+  // Whether read() only copies memory, and ignores the epoch. If not, several threads should read.
+  virtual bool in_memory() const { return true; }
+  // These samples are read soon: a hint to the system to load their files.
+  virtual void announce(std::span<const int64_t> indices) const { (void)indices; }
 };
 
 struct Datasets {
-  std::unique_ptr<Dataset> train, test;
+  std::unique_ptr<Dataset> train;
+  std::unique_ptr<Dataset> test;  // null: no evaluation
 };
 
 }  // namespace ddp

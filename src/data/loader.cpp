@@ -6,13 +6,17 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <tuple>
+#include <utility>
 
 namespace ddp {
 namespace {
 
-// Four slots, more for small batches: a larger ring costs less than waking the loader's thread for every small batch,
-// because it may share a core with the computing thread.
+// Four slots, more for small batches: a larger ring costs less than waking the loader's threads for every small batch,
+// because they may share a core with the computing thread.
 constexpr int64_t kMinSlots = 4, kMaxSlots = 64, kRingBytes = 1 << 20;
+
+constexpr int64_t kAnnounced = 4;  // batches whose files are announced ahead
 
 }  // namespace
 
@@ -24,7 +28,7 @@ Loader::Loader(const Dataset& data, const DistributedSampler& sampler, int64_t f
       end_(end * sampler.micro_batches()),
       config_(config) {
   DDP_EXPECT(0 <= first && first <= end && (first == end || sampler.steps_per_epoch() > 0));
-  DDP_EXPECT(sampler.samples() <= data.size());
+  DDP_EXPECT(sampler.samples() <= data.size() && config.workers >= 1);
   const std::vector<int64_t> sizes = sampler.local_batch_sizes();
   const int64_t largest = sizes.empty() ? 0 : sizes.back();
   const int64_t bytes = largest * data.image_shape().elements();
@@ -34,7 +38,8 @@ Loader::Loader(const Dataset& data, const DistributedSampler& sampler, int64_t f
     slot.labels = Buffer(memory, largest * sizeof(int32_t));
     slot.ids = Buffer(memory, largest * sizeof(int32_t));
   }
-  if (first < end) thread_ = std::thread(&Loader::run, this);
+  if (first == end) return;
+  for (int i = 0; i < config.workers; ++i) threads_.emplace_back(&Loader::run, this);
 }
 
 Loader::~Loader() {
@@ -42,63 +47,108 @@ Loader::~Loader() {
     const std::lock_guard lock(mutex_);
     stop_ = true;
   }
-  room_.notify_one();
-  if (thread_.joinable()) thread_.join();
+  room_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
 }
 
-// Frees the slot of the oldest kept batch. Wakes a sleeping producer only when half of the ring is free: one wake-up
-// then gives several batches.
+// Frees the slot of the oldest kept batch. Wakes resting workers only when half of the ring is free: one wake-up then
+// gives several batches.
 const HostBatch& Loader::next() {
   std::unique_lock lock(mutex_);
   DDP_EXPECT(taken_ < end_ - first_);
   released_ = std::max<int64_t>(0, taken_ + 1 - config_.keep);
-  if (producer_sleeps_ && 2 * (produced_ - released_) <= slots()) {
-    producer_sleeps_ = false;
-    room_.notify_one();
+  if (workers_rest_ && 2 * (produced_ - released_) <= slots()) {
+    workers_rest_ = false;
+    room_.notify_all();
   }
-  ready_.wait(lock, [&] { return taken_ < produced_ || error_; });
+  const auto failed = [&] { return error_ && first_ + produced_ == failed_.batch; };
+  ready_.wait(lock, [&] { return taken_ < produced_ || failed(); });
   if (taken_ == produced_) std::rethrow_exception(error_);
   return ring_[taken_++ % slots()].batch;
 }
 
 void Loader::run() {
   pthread_setname_np(pthread_self(), "loader");
-  try {
-    for (int64_t batch = first_; batch < end_ && wait_for_room(); ++batch) {
-      fill(ring_[(batch - first_) % slots()], batch);
-      const std::lock_guard lock(mutex_);
-      ++produced_;
-      ready_.notify_one();
+  while (const auto work = take_work()) {
+    try {
+      read(*work);
+      finish(*work);
+    } catch (...) {
+      fail(*work, std::current_exception());
     }
-  } catch (...) {
-    const std::lock_guard lock(mutex_);
-    error_ = std::current_exception();
-    ready_.notify_one();
   }
 }
 
-// Returns false if the loader is being destroyed.
-bool Loader::wait_for_room() {
+// The next samples in the order of the run. Waits where a batch begins and the ring is full. Returns nothing after the
+// last batch, after an error, and if the loader is being destroyed.
+std::optional<Loader::Work> Loader::take_work() {
   std::unique_lock lock(mutex_);
-  producer_sleeps_ = produced_ - released_ == slots();
-  room_.wait(lock, [&] { return stop_ || !producer_sleeps_; });
-  return !stop_;
+  while (begun_ == 0 || newest().issued == newest().batch.plan.size) {
+    if (stop_ || error_ || first_ + begun_ == end_) return std::nullopt;
+    if (begun_ - released_ == slots()) workers_rest_ = true;
+    if (!workers_rest_) {
+      begin_batch();
+      break;
+    }
+    room_.wait(lock, [&] { return stop_ || !workers_rest_; });
+  }
+  if (stop_ || error_) return std::nullopt;
+  Slot& open = newest();
+  const int64_t size = open.batch.plan.size, first = open.issued;
+  open.issued = config_.workers == 1 ? size : std::min(first + 1, size);
+  return Work{.batch = first_ + begun_ - 1, .first = first, .end = open.issued};
 }
 
-void Loader::fill(Slot& slot, int64_t number) const {
+void Loader::begin_batch() {
+  const int64_t number = first_ + begun_++;
   const BatchPlan plan = sampler_.plan(number);
-  const int64_t begin = sampler_.shard(plan.step, plan.micro).begin;
-  const size_t image = static_cast<size_t>(data_.image_shape().elements());
-  for (int64_t i = 0; i < plan.size && !stop_; ++i) {
-    const int64_t id = sampler_.sample(plan.epoch, begin + i);
-    if (config_.images) data_.read(id, {slot.images.as<uint8_t>() + i * image, image});
-    slot.labels.as<int32_t>()[i] = data_.label(id);
-    slot.ids.as<int32_t>()[i] = static_cast<int32_t>(id);
+  Slot& s = slot(number);
+  s.batch = {
+      .images = s.images.as<uint8_t>(), .labels = s.labels.as<int32_t>(), .ids = s.ids.as<int32_t>(), .plan = plan};
+  s.begin = sampler_.shard(plan.step, plan.micro).begin;
+  s.issued = 0;
+  s.missing = std::max<int64_t>(plan.size, 1);  // an empty batch is one piece of work
+}
+
+void Loader::read(const Work& work) {
+  if (work.first == 0 && config_.images && !data_.in_memory()) announce_after(work.batch);
+  Slot& s = slot(work.batch);
+  const int64_t epoch = s.batch.plan.epoch;
+  const auto image = static_cast<size_t>(data_.image_shape().elements());
+  for (int64_t i = work.first; i < work.end && !stop_; ++i) {
+    const int64_t id = sampler_.sample(epoch, s.begin + i);
+    if (config_.images) data_.read({.index = id, .epoch = epoch}, {s.images.as<uint8_t>() + i * image, image});
+    s.labels.as<int32_t>()[i] = data_.label(id);
+    s.ids.as<int32_t>()[i] = static_cast<int32_t>(id);
   }
-  slot.batch = {.images = slot.images.as<uint8_t>(),
-                .labels = slot.labels.as<int32_t>(),
-                .ids = slot.ids.as<int32_t>(),
-                .plan = plan};
+}
+
+// Announces the batch that is kAnnounced batches ahead; at the start of the run all batches up to that one.
+void Loader::announce_after(int64_t batch) {
+  for (int64_t b = batch == first_ ? batch : batch + kAnnounced; b <= std::min(batch + kAnnounced, end_ - 1); ++b) {
+    const BatchPlan plan = sampler_.plan(b);
+    const Range shard = sampler_.shard(plan.step, plan.micro);
+    std::vector<int64_t> ids;
+    for (int64_t i = shard.begin; i < shard.end; ++i) ids.push_back(sampler_.sample(plan.epoch, i));
+    data_.announce(ids);
+  }
+}
+
+void Loader::finish(const Work& work) {
+  const std::lock_guard lock(mutex_);
+  slot(work.batch).missing -= std::max<int64_t>(work.end - work.first, 1);
+  const int64_t before = produced_;
+  while (produced_ < begun_ && slot(first_ + produced_).missing == 0) ++produced_;
+  if (produced_ > before) ready_.notify_one();
+}
+
+void Loader::fail(const Work& work, std::exception_ptr error) {
+  const std::lock_guard lock(mutex_);
+  if (!error_ || std::tie(work.batch, work.first) < std::tie(failed_.batch, failed_.first)) {
+    error_ = std::move(error);
+    failed_ = work;
+  }
+  ready_.notify_one();
 }
 
 }  // namespace ddp

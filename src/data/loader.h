@@ -1,5 +1,5 @@
-// Reads a rank's batches ahead of their use, in its own thread, into a ring of slots that is allocated once. next()
-// rethrows an exception of the thread.
+// Reads a rank's batches ahead of their use, in threads of its own, into a ring of slots that is allocated once. The
+// bytes of a batch do not depend on the number of threads. next() rethrows an exception of a thread.
 #pragma once
 
 #include "data/dataset.h"
@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -27,6 +28,7 @@ struct HostBatch {
 struct LoaderConfig {
   bool images = true;  // whether images are read
   int keep = 1;        // number of batches that stay valid, the newest included
+  int workers = 1;     // threads; one thread reads whole batches, several share out the samples of each batch
 };
 
 class Loader {
@@ -46,12 +48,24 @@ class Loader {
   struct Slot {
     Buffer images, labels, ids;
     HostBatch batch;
+    int64_t begin = 0;    // position of the first sample in the order of the epoch
+    int64_t issued = 0;   // samples that a worker has taken
+    int64_t missing = 0;  // samples that are not yet read; 1 for an empty batch until a worker has seen it
+  };
+  struct Work {  // samples [first, end) of a batch
+    int64_t batch = 0, first = 0, end = 0;
   };
 
   int64_t slots() const { return static_cast<int64_t>(ring_.size()); }
+  Slot& slot(int64_t batch) { return ring_[(batch - first_) % slots()]; }
   void run();
-  bool wait_for_room();
-  void fill(Slot& slot, int64_t number) const;
+  std::optional<Work> take_work();
+  Slot& newest() { return slot(first_ + begun_ - 1); }
+  void begin_batch();
+  void read(const Work& work);
+  void announce_after(int64_t batch);
+  void finish(const Work& work);
+  void fail(const Work& work, std::exception_ptr error);
 
   const Dataset& data_;
   const DistributedSampler& sampler_;
@@ -59,14 +73,15 @@ class Loader {
   const LoaderConfig config_;
   std::vector<Slot> ring_;  // batch i of [first_, end_) is in slot i mod slots()
 
-  std::mutex mutex_;  // guards the members below, up to error_
+  std::mutex mutex_;  // guards the members below, and the counts of the slots
   std::condition_variable room_, ready_;
-  int64_t produced_ = 0, taken_ = 0, released_ = 0;  // batches, released_ <= taken_ <= produced_
-  bool producer_sleeps_ = false;
-  std::exception_ptr error_;
+  int64_t begun_ = 0, produced_ = 0, taken_ = 0, released_ = 0;  // batches, released_ <= taken_ <= produced_ <= begun_
+  bool workers_rest_ = false;                                    // from a full ring until half of it is free
+  std::exception_ptr error_;                                     // of `failed_`, the first samples that failed
+  Work failed_;
+  std::atomic<bool> stop_{false};  // written under the mutex
 
-  std::atomic<bool> stop_{false};
-  std::thread thread_;  // last: it uses all of the above
+  std::vector<std::thread> threads_;  // last: they use all of the above
 };
 
 }  // namespace ddp

@@ -21,7 +21,8 @@ class MemoryDataset final : public Dataset {
   int64_t size() const override { return static_cast<int64_t>(labels_.size()); }
   ImageShape image_shape() const override { return shape_; }
   int classes() const override { return classes_; }
-  void read(int64_t index, std::span<uint8_t> pixels) const override {
+  void read(const SampleKey& key, std::span<uint8_t> pixels) const override {
+    const int64_t index = key.index;
     DDP_EXPECT(index >= 0 && index < size() && static_cast<int64_t>(pixels.size()) == shape_.elements());
     std::memcpy(pixels.data(), pixels_.data() + index * shape_.elements(), pixels.size());
   }

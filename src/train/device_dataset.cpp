@@ -10,13 +10,17 @@ namespace {
 DeviceDataset::Place choose(const Device& device, const Dataset& data, size_t limit_bytes) {
   if (device.is_host()) return DeviceDataset::Place::host;
   const auto bytes = static_cast<size_t>(data.size()) * (data.image_shape().elements() + sizeof(int32_t));
-  return bytes <= limit_bytes ? DeviceDataset::Place::resident : DeviceDataset::Place::streamed;
+  return data.in_memory() && bytes <= limit_bytes ? DeviceDataset::Place::resident : DeviceDataset::Place::streamed;
 }
 
 }  // namespace
 
-DeviceDataset::DeviceDataset(Device& device_, const Dataset& data_, int64_t largest_, size_t limit_bytes)
-    : device(device_), data(data_), largest(largest_), place(choose(device_, data_, limit_bytes)) {
+DeviceDataset::DeviceDataset(Device& device_, const Dataset& data_, int64_t largest_, const DataPlacement& placement)
+    : device(device_),
+      data(data_),
+      largest(largest_),
+      place(choose(device_, data_, placement.device_bytes)),
+      workers(data_.in_memory() ? 1 : placement.workers) {
   if (place == Place::host) return;
   const auto count = static_cast<size_t>(place == Place::resident ? data.size() : kRing * largest);
   images_ = Buffer(device, count * data.image_shape().elements());
@@ -34,7 +38,7 @@ void DeviceDataset::copy_all() {
   for (int64_t begin = 0; begin < data.size(); begin += kPiece) {
     const int64_t count = std::min(kPiece, data.size() - begin);
     for (int64_t i = 0; i < count; ++i) {
-      data.read(begin + i, std::span(pixels).subspan(i * image, image));
+      data.read({begin + i}, std::span(pixels).subspan(i * image, image));
       labels[i] = data.label(begin + i);
     }
     device.upload(this->images() + begin * image, pixels.data(), count * image);

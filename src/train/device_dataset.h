@@ -1,5 +1,6 @@
 // A data set for a device. If the device is the host, the data stay where they are. Otherwise all data are copied to
-// the device; if they take more than the limit, batches stream through a ring of buffers on the device.
+// the device; if they are not in memory, or take more than the limit, batches stream through a ring of buffers on the
+// device.
 #pragma once
 
 #include "data/dataset.h"
@@ -11,19 +12,24 @@
 
 namespace ddp {
 
+struct DataPlacement {
+  size_t device_bytes = 0;  // the largest data set that is copied to the device as a whole
+  int workers = 1;          // threads that read data which are not in memory
+};
+
 class DeviceDataset {
  public:
   enum class Place { host, resident, streamed };
   static constexpr int kRing = 3;  // batches
 
-  // `largest`: samples of this rank's largest batch. `limit_bytes`: largest data set that is copied as a whole. Device
-  // and data set outlive this object.
-  DeviceDataset(Device& device, const Dataset& data, int64_t largest, size_t limit_bytes);
+  // `largest`: samples of this rank's largest batch. Device and data set outlive this object.
+  DeviceDataset(Device& device, const Dataset& data, int64_t largest, const DataPlacement& placement);
 
   Device& device;
   const Dataset& data;
   const int64_t largest;
   const Place place;
+  const int workers;  // threads that read the data
 
   // Device memory; null on the host. Images and labels of the whole data set, or of kRing x largest samples. `ids`: the
   // samples of one batch as positions in this memory. `keys`: the same samples as indices in the data set.

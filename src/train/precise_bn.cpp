@@ -7,11 +7,12 @@
 
 namespace ddp {
 
-PreciseBn::PreciseBn(Replica& replica, const Dataset& data, const DistributedSampler& sampler, size_t limit_bytes)
+PreciseBn::PreciseBn(Replica& replica, const Dataset& data, const DistributedSampler& sampler,
+                     const DataPlacement& placement)
     : replica_(replica),
       sampler_(sampler),
       samples_(data, sampler.samples()),
-      data_(replica.device, samples_, sampler.largest_shard(), limit_bytes),
+      data_(replica.device, samples_, sampler.largest_shard(), placement),
       graphs_(replica.device.graph_cache()) {}
 
 bool PreciseBn::run(const std::function<bool()>& go_on) {

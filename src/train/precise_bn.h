@@ -1,5 +1,5 @@
-// Precise batch norm: recomputes the statistics of all batch norms with the current weights, over the first samples of
-// a data set. Forward passes normalise each global batch by its own mean and variance over all ranks, so that the
+// Precise batch norm: recomputes the statistics of all batch norms with the current weights, over a subset of a data
+// set. Forward passes normalise each global batch by its own mean and variance over all ranks, so that the
 // result does not depend on the world size. The statistics go into the replica's eval_stats(). No training state
 // changes.
 #pragma once
@@ -20,9 +20,8 @@ class PreciseBn {
  public:
   static constexpr int64_t kSamples = 12800;  // more samples do not change the accuracy visibly
 
-  // `sampler` is sequential over the first sampler.samples() samples of `data`. `limit_bytes`: see DeviceDataset.
-  // Replica and data outlive this object.
-  PreciseBn(Replica& replica, const Dataset& data, const DistributedSampler& sampler, size_t limit_bytes);
+  // `sampler` is sequential over Subset(data, sampler.samples()). Replica and data outlive this object.
+  PreciseBn(Replica& replica, const Dataset& data, const DistributedSampler& sampler, const DataPlacement& placement);
 
   // Collective. Calls `go_on` before each batch; it returns the same value on all ranks. If it returns false, run()
   // returns false at once and eval_stats() is not valid.

@@ -1,5 +1,6 @@
 #include "train/trainer.h"
 
+#include "core/error.h"
 #include "core/stopwatch.h"
 #include "train/device_dataset.h"
 #include "train/fences.h"
@@ -25,6 +26,7 @@ class Trainer {
   TrainReport run();
 
  private:
+  void prepare_evaluation(const Datasets& data, const Samplers& samplers);
   StepConfig step_config();
   Request request() const;
   bool any_rank_asked_to_stop();  // collective: whether a stop of any rank was requested
@@ -47,9 +49,10 @@ class Trainer {
   PhaseTracker& phases_;
   const int64_t steps_per_epoch_, total_;
 
-  DeviceDataset train_data_, test_data_;
+  DeviceDataset train_data_;
+  std::optional<DeviceDataset> test_data_;  // none without test data, as the next two
   std::optional<PreciseBn> precise_bn_;
-  Evaluator evaluator_;
+  std::optional<Evaluator> evaluator_;
   Step step_;
 
   TrainReport report_;
@@ -68,15 +71,12 @@ Trainer::Trainer(const TrainConfig& config, Replica& replica, const Datasets& da
       phases_(observers.phases),
       steps_per_epoch_(sampler_.steps_per_epoch()),
       total_(total_steps(config, sampler_)),
-      train_data_(replica.device, *data.train, sampler_.largest_shard(), config.device_data_bytes),
-      test_data_(replica.device, *data.test, samplers.test.largest_shard(), config.device_data_bytes),
-      evaluator_(replica, test_data_, samplers.test,
-                 samplers.statistics
-                     ? &precise_bn_.emplace(replica, *data.train, *samplers.statistics, config.device_data_bytes)
-                     : nullptr),
+      train_data_(replica.device, *data.train, sampler_.largest_shard(), config.data_placement),
       step_(replica, step_config(), &phases_),
       state_(report_.state),
       saver_(replica, observers.reporter, phases_, observers.writer) {
+  if (data.test) prepare_evaluation(data, samplers);
+  DDP_EXPECT(evaluator_ || config.eval_every == 0);
   state_ = config.start;
   if (config.start_is_saved) {
     saver_.set_saved(state_.step, config.checkpoint);
@@ -86,6 +86,13 @@ Trainer::Trainer(const TrainConfig& config, Replica& replica, const Datasets& da
   report_.updates = config.updates;
   // A run that had ended is evaluated again: no checkpoint holds the recomputed statistics of its batch norms.
   if (state_.step > 0 && state_.step >= total_) state_.evaluation_due = config.eval_every > 0;
+}
+
+void Trainer::prepare_evaluation(const Datasets& data, const Samplers& samplers) {
+  const DataPlacement& placement = config_.data_placement;
+  if (samplers.statistics) precise_bn_.emplace(replica_, *data.train, *samplers.statistics, placement);
+  test_data_.emplace(replica_.device, *data.test, samplers.test->largest_shard(), placement);
+  evaluator_.emplace(replica_, *test_data_, *samplers.test, precise_bn_ ? &*precise_bn_ : nullptr);
 }
 
 StepConfig Trainer::step_config() {
@@ -197,7 +204,7 @@ void Trainer::evaluate() {
   accumulate_train_time();
   const Stopwatch watch;
   int64_t batches = 0;
-  const auto evaluation = evaluator_.run([&] {
+  const auto evaluation = evaluator_->run([&] {
     phases_.enter(Phase::evaluation, state_.step);
     return ++batches % kStopCheckInterval != 0 || !any_rank_asked_to_stop();
   });
@@ -233,7 +240,7 @@ void Trainer::accumulate_train_time() {
 
 std::vector<int64_t> Samplers::batch_sizes() const {
   std::set<int64_t> sizes;
-  for (const auto* sampler : {&train, &test, statistics ? &*statistics : nullptr})
+  for (const auto* sampler : {&train, test ? &*test : nullptr, statistics ? &*statistics : nullptr})
     if (sampler)
       for (const int64_t size : sampler->local_batch_sizes()) sizes.insert(size);
   if (sizes.empty()) sizes.insert(1);  // a rank without samples still builds a model

@@ -25,14 +25,15 @@ namespace ddp {
 
 struct TrainConfig {
   int64_t epochs = 10;
-  int64_t max_steps = 0;    // steps of the whole run; 0: all steps of the epochs
-  int64_t eval_every = 1;   // epochs between evaluations, one more at the end of the run; 0: no evaluation
+  int64_t max_steps = 0;  // steps of the whole run; 0: all steps of the epochs
+  int64_t eval_every =
+      1;  // epochs between evaluations, one more at the end of the run; 0: no evaluation. Needs test data
   int64_t check_every = 0;  // steps between replica checks, besides those at each epoch's end; 0: no further checks
   ScheduleDesc schedule;    // learning rate
   StepConfig step;          // the trainer sets the fields that a resumed run needs
   SaveEvery save_every;     // unless never, the end of the run is saved too
   bool keep_best = false;   // saves after each evaluation with a new best accuracy
-  size_t device_data_bytes = 0;  // size limit of a data set on the device; larger ones are streamed
+  DataPlacement data_placement = {};
 
   RunState start = {};                    // state at the start of this process; a resumed run's is its checkpoint's
   bool start_is_saved = false;            // `start` is in a checkpoint of the folder that the writer writes to
@@ -60,9 +61,10 @@ struct TrainReport {
 
 // Samplers of this rank.
 struct Samplers {
-  DistributedSampler train, test;
-  // Sequential over the first training samples. If present, precise batch norm statistics are computed over these
-  // samples before each evaluation.
+  DistributedSampler train;
+  std::optional<DistributedSampler> test;  // none without test data
+  // Sequential over a subset of the training data. If present, precise batch norm statistics are computed over it
+  // before each evaluation.
   std::optional<DistributedSampler> statistics;
 
   std::vector<int64_t> batch_sizes() const;  // all local batch sizes above 0, at least one size

@@ -35,7 +35,7 @@ void run() {
   auto world = make_local_communicators(1);
   Fixture fixture({.batch_size = 128}, make_model("lenet", grey, 4), data, *device, *ops, *world[0]);
   Replica& r = fixture.replica;
-  DeviceDataset on_device(*device, data, fixture.largest(), 0);
+  DeviceDataset on_device(*device, data, fixture.largest(), {});
   Prefetcher prefetcher(on_device, fixture.sampler(), 0, 2 * kPairs * kSteps, kTrainingFences);
   const NextBatch next = [&]() -> const DeviceBatch& { return prefetcher.next(); };
 

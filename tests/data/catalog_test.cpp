@@ -68,7 +68,7 @@ TEST(FashionMnist, MatchesThePublishedFiles) {
   double sum = 0;
   Bytes image(28 * 28);
   for (int64_t i = 0; i < data.train->size(); ++i) {
-    data.train->read(i, image);
+    data.train->read({i}, image);
     for (uint8_t pixel : image) sum += pixel;
   }
   EXPECT_NEAR(sum / 60'000 / (28 * 28) / 255, 0.2860, 0.00005);  // the usual mean for normalization
@@ -85,13 +85,13 @@ TEST(SubsetOfADataset, HoldsTheFirstSamplesOnly) {
   Bytes ours(28 * 28), theirs(28 * 28);
   const auto all = whole();
   for (int64_t i : {0, 99}) {
-    subset.read(i, ours);
-    all->read(i, theirs);
+    subset.read({i}, ours);
+    all->read({i}, theirs);
     EXPECT_EQ(ours, theirs);
     EXPECT_EQ(subset.label(i), all->label(i));
   }
   EXPECT_THROW(subset.label(100), Error);
-  EXPECT_THROW(subset.read(100, ours), Error);
+  EXPECT_THROW(subset.read({100}, ours), Error);
   EXPECT_EQ(Subset(whole(), 10'000).size(), 10'000);
   expect_error(Exit::usage, {"10001", "holds 10000"}, [&] { Subset(whole(), 10'001); });
   expect_error(Exit::usage, {"0 samples"}, [&] { Subset(whole(), 0); });

@@ -54,7 +54,7 @@ TEST_F(Idx, ReadsPlainAndGzippedFiles) {
     EXPECT_EQ(data->classes(), 10);
     for (int i = 0; i < 3; ++i) {
       Bytes image(8);
-      data->read(i, image);
+      data->read({i}, image);
       for (int p = 0; p < 8; ++p) EXPECT_EQ(image[p], 100 * i + p);
     }
     EXPECT_EQ(data->label(0), 4);
@@ -71,7 +71,7 @@ TEST_F(Idx, ReadsHighlyCompressedFiles) {
                              folder_.gzipped("l.gz", idx_bytes(kLabels, {5'000}, Bytes(5'000, 1))), 10);
   EXPECT_EQ(data->size(), 5'000);
   Bytes image(32 * 32, 1);
-  data->read(4'999, image);
+  data->read({4'999}, image);
   EXPECT_EQ(image, Bytes(32 * 32));
 }
 

@@ -5,9 +5,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <mutex>
+#include <set>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -23,8 +26,15 @@ class Numbers final : public Dataset {
   int64_t size() const override { return size_; }
   ImageShape image_shape() const override { return {2, 5, 1}; }
   int classes() const override { return 7; }
-  void read(int64_t index, std::span<uint8_t> pixels) const override {
+  void read(const SampleKey& key, std::span<uint8_t> pixels) const override {
+    const int64_t index = key.index;
     ++reads;
+    if (on_disk || delay_.count() > 0) {
+      const std::lock_guard lock(mutex_);
+      if (on_disk && std::ranges::find(announced, index) == announced.end()) ++unannounced;
+      threads_.insert(std::this_thread::get_id());
+      readers = threads_.size();
+    }
     if (delay_.count() > 0) std::this_thread::sleep_for(delay_);
     if (index == broken_) throw std::runtime_error("sample is broken");
     ASSERT_EQ(pixels.size(), 10u);
@@ -32,9 +42,20 @@ class Numbers final : public Dataset {
   }
   int32_t label(int64_t index) const override { return static_cast<int32_t>(index % 7); }
 
-  mutable std::atomic<int64_t> reads{0};
+  bool in_memory() const override { return !on_disk; }
+  void announce(std::span<const int64_t> indices) const override {
+    const std::lock_guard lock(mutex_);
+    announced.insert(announced.end(), indices.begin(), indices.end());
+  }
+
+  bool on_disk = false;
+  mutable std::atomic<int64_t> reads{0}, unannounced{0};
+  mutable std::atomic<size_t> readers{0};  // threads
+  mutable std::vector<int64_t> announced;
 
  private:
+  mutable std::mutex mutex_;
+  mutable std::set<std::thread::id> threads_;
   int64_t size_, broken_;
   std::chrono::microseconds delay_;
 };
@@ -68,8 +89,10 @@ TEST(Loader, YieldsTheSamplersShardsInOrderOverEpochs) {
       for (int rank = 0; rank < world; ++rank) {
         const DistributedSampler order = sampler(103, batch, rank, world);
         const int64_t first = order.steps_per_epoch() / 2, end = 3 * order.steps_per_epoch();
-        Loader loader(data, order, first, end, *memory);
-        for (int64_t step = first; step < end; ++step) expect_batch(loader.next(), order, step);
+        for (int workers : {1, 2, 7}) {
+          Loader loader(data, order, first, end, *memory, {.workers = workers});
+          for (int64_t step = first; step < end; ++step) expect_batch(loader.next(), order, step);
+        }
       }
 }
 
@@ -106,9 +129,32 @@ TEST(Loader, EmptyShards) {
   const Numbers data(3);
   for (int rank = 0; rank < 8; ++rank) {
     const DistributedSampler order = sampler(3, 256, rank, 8);
-    Loader loader(data, order, 0, 200, *memory);
+    Loader loader(data, order, 0, 200, *memory, {.workers = 1 + rank % 3});
     for (int64_t step = 0; step < 200; ++step) expect_batch(loader.next(), order, step);
   }
+}
+
+// Slow reads of different length: a batch is complete before the one ahead of it.
+TEST(Loader, WorkersShareOutTheSamplesOfABatch) {
+  const Numbers data(60, -1, std::chrono::microseconds(2000));
+  const DistributedSampler order = sampler(60, 3);
+  Loader loader(data, order, 0, 20, *memory, {.keep = 3, .workers = 7});
+  for (int64_t step = 0; step < 20; ++step) expect_batch(loader.next(), order, step);
+  EXPECT_GT(data.readers, 3);
+}
+
+TEST(Loader, AnnouncesFilesBeforeItReadsThem) {
+  Numbers data(60);
+  data.on_disk = true;
+  const DistributedSampler order = sampler(60, 4);
+  Loader loader(data, order, 5, 15, *memory, {.workers = 2});
+  for (int64_t step = 5; step < 15; ++step) expect_batch(loader.next(), order, step);
+  EXPECT_EQ(data.unannounced, 0);
+  std::vector<int64_t> expected;
+  for (int64_t i = 20; i < 60; ++i) expected.push_back(order.sample(0, i));
+  std::ranges::sort(expected);
+  std::ranges::sort(data.announced);
+  EXPECT_EQ(data.announced, expected);  // each once
 }
 
 TEST(Loader, EmptyRangesAndOneCallTooMany) {
@@ -125,12 +171,14 @@ TEST(Loader, EmptyRangesAndOneCallTooMany) {
 }
 
 TEST(Loader, NextThrowsReadErrorsAfterTheGoodBatches) {
-  const Numbers data(100, 57);
-  const DistributedSampler order = sampler(100, 10, 0, 1, Order::sequential);
-  Loader loader(data, order, 0, 10, *memory);
-  for (int64_t step = 0; step < 5; ++step) expect_batch(loader.next(), order, step);
-  EXPECT_THROW(loader.next(), std::runtime_error);
-  EXPECT_THROW(loader.next(), std::runtime_error);
+  for (int workers : {1, 5}) {
+    const Numbers data(100, 57);
+    const DistributedSampler order = sampler(100, 10, 0, 1, Order::sequential);
+    Loader loader(data, order, 0, 10, *memory, {.workers = workers});
+    for (int64_t step = 0; step < 5; ++step) expect_batch(loader.next(), order, step);
+    EXPECT_THROW(loader.next(), std::runtime_error);
+    EXPECT_THROW(loader.next(), std::runtime_error);
+  }
 }
 
 TEST(Loader, MayBeDestroyedAtAnyTime) {

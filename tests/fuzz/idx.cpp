@@ -21,7 +21,7 @@ void read(const std::string& images, const std::string& labels) {
   std::istringstream image_stream(images), label_stream(labels);
   const auto data = read_idx(IdxFile{"images", image_stream}, IdxFile{"labels", label_stream}, kClasses);
   std::vector<uint8_t> pixels(data->image_shape().elements());
-  data->read(data->size() - 1, pixels);
+  data->read({data->size() - 1}, pixels);
   for (int64_t i = 0; i < data->size(); ++i)
     check(data->label(i) >= 0 && data->label(i) < kClasses, "each label is of a class");
 }

@@ -51,7 +51,7 @@ Outcome outcome_of(Fixture& fixture, const Dataset& first_batch) {
   Replica& r = fixture.replica;
   Outcome outcome{.steps = six_steps(fixture, 0), .state = r.download_stats(r.running_stats()), .evaluation = 0};
   const DistributedSampler sequential(first_batch.size(), first_batch.size(), Order::sequential, 0, 0, {1.0});
-  DeviceDataset data(r.device, first_batch, first_batch.size(), size_t{1} << 30);
+  DeviceDataset data(r.device, first_batch, first_batch.size(), {.device_bytes = size_t{1} << 30});
   Evaluator evaluator(r, data, sequential);
   outcome.evaluation = evaluate_all(evaluator).loss;
   return outcome;

@@ -6,17 +6,6 @@
 #include <omp.h>
 
 namespace ddp::testing {
-namespace {
-
-// One thread runs the items in a plain loop: under the address sanitizer two threads show as much.
-#ifdef __SANITIZE_ADDRESS__
-const std::vector<int> kThreads = {2};
-#else
-const std::vector<int> kThreads = {1, 2};
-#endif
-
-}  // namespace
-
 std::vector<Backend> backends() {
   Backend f32{.name = "cpu_f32",
               .formats = {{},
@@ -24,7 +13,7 @@ std::vector<Backend> backends() {
                           Format::batch_interleaved(16),
                           Format::blocked_channels(8),
                           Format::blocked_channels(16)},
-              .threads = kThreads,
+              .threads = {1, 2},
               .sums = 1e-6};
   f32.linear_formats = f32.formats;
   Backend bf16 = f32;

@@ -10,7 +10,7 @@ namespace ddp::testing {
 // Sets the running statistics to those of `data`, taken in batches of `batch`. For a world of one rank.
 inline void centre_statistics(Replica& replica, const Dataset& data, int64_t batch) {
   const DistributedSampler sequential(data.size(), batch, Order::sequential, 0, 0, {1.0});
-  PreciseBn(replica, data, sequential, 0).run();
+  PreciseBn(replica, data, sequential, {}).run();
   replica.load_running_stats(replica.download_stats(replica.eval_stats()));
 }
 

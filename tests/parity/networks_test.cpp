@@ -99,7 +99,7 @@ class Networks : public ::testing::TestWithParam<Case> {
       losses.insert(losses.end(), next.begin(), next.end());
     }
     if (six_steps && !centred) {
-      DeviceDataset on_device(*device, batch_again, batch, 0);
+      DeviceDataset on_device(*device, batch_again, batch, {});
       const DistributedSampler sequential(batch, batch, Order::sequential, 0, 0, {1.0});
       const double evaluated = state.at("evaluation_loss");
       Evaluator evaluator(r, on_device, sequential);

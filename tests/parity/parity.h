@@ -69,7 +69,9 @@ class ParityOrder final : public Dataset {
   int64_t size() const override { return count_; }
   ImageShape image_shape() const override { return whole_.image_shape(); }
   int classes() const override { return whole_.classes(); }
-  void read(int64_t i, std::span<uint8_t> pixels) const override { whole_.read(at(i), pixels); }
+  void read(const SampleKey& key, std::span<uint8_t> pixels) const override {
+    whole_.read({at(key.index), key.epoch}, pixels);
+  }
   int32_t label(int64_t i) const override { return whole_.label(at(i)); }
 
  private:
@@ -84,7 +86,8 @@ class Noise final : public Dataset {
   int64_t size() const override { return 60000; }
   ImageShape image_shape() const override { return shape_; }
   int classes() const override { return 10; }
-  void read(int64_t i, std::span<uint8_t> pixels) const override {
+  void read(const SampleKey& key, std::span<uint8_t> pixels) const override {
+    const int64_t i = key.index;
     for (size_t e = 0; e < pixels.size(); ++e)
       pixels[e] = static_cast<uint8_t>(hash(((uint64_t{1} << 20) + static_cast<uint64_t>(i)) << 32 | e) >> 56);
   }

@@ -94,7 +94,7 @@ TEST_P(AStep, DoesNotAllocate) {
   const StepConfig config{.micro_batches = tested.micro_batches};
   Fixture fixture({.batch_size = 32, .replica = tested.replica, .step = config}, tested.network, data, *device, *ops,
                   alone);
-  DeviceDataset on_device(*device, data, fixture.largest(), 0);
+  DeviceDataset on_device(*device, data, fixture.largest(), {});
   Prefetcher prefetcher(on_device, fixture.sampler(), 0, 16, kTrainingFences);
   const auto tables = make_local_heartbeat_tables(1);
   PhaseTracker phases(*tables[0]);

@@ -134,7 +134,7 @@ TEST_P(EmulatedTraining, ErrorNamesRankAndBucketOfAnInjectedNan) {
   std::vector<std::string> messages(GetParam().size);
   on_gpus(GetParam(), [&](Communicator& c, Device& device, Ops& ops) {
     Fixture fixture({.batch_size = 16}, small_network(), data, device, ops, c);
-    DeviceDataset on_device(device, data, fixture.largest(), size_t{1} << 30);
+    DeviceDataset on_device(device, data, fixture.largest(), {.device_bytes = size_t{1} << 30});
     Prefetcher prefetcher(on_device, fixture.sampler(), 0, 12, kTrainingFences);
     const NextBatch next = with_fault({.rank = rank, .step = 9, .kind = FaultInjection::Kind::nan}, fixture.replica, 0,
                                       [&]() -> const DeviceBatch& { return prefetcher.next(); });
@@ -154,7 +154,8 @@ TEST_P(EmulatedTraining, EvaluationCountsEverySampleOnce) {
   const MemoryDataset data = small_data(50);
   const auto evaluate = [&](Communicator& c, Device& device, Ops& ops) {
     Fixture fixture({.batch_size = 16, .order = Order::sequential}, small_network(), data, device, ops, c);
-    DeviceDataset on_device(device, data, fixture.largest(), GetParam().resident ? size_t{1} << 30 : 0);
+    DeviceDataset on_device(device, data, fixture.largest(),
+                            {.device_bytes = GetParam().resident ? size_t{1} << 30 : 0});
     Evaluator evaluator(fixture.replica, on_device, fixture.sampler());
     const Evaluation first = evaluate_all(evaluator), second = evaluate_all(evaluator), third = evaluate_all(evaluator);
     EXPECT_EQ(first.correct, second.correct);
@@ -228,7 +229,7 @@ TEST(EmulatedStreams, HostRunsTwoStepsAheadOfTheDevice) {
   for (const bool graphs : {true, false})
     on_gpus({"nccl_1", 1, true, graphs, true}, [&](Communicator& c, Device& device, Ops& ops) {
       Fixture fixture({.batch_size = 16}, small_network(), data, device, ops, c);
-      DeviceDataset on_device(device, data, fixture.largest(), size_t{1} << 30);
+      DeviceDataset on_device(device, data, fixture.largest(), {.device_bytes = size_t{1} << 30});
       Prefetcher prefetcher(on_device, fixture.sampler(), 0, 12, kTrainingFences);
       Step step(fixture.replica);
       const NextBatch next = [&]() -> const DeviceBatch& { return prefetcher.next(); };

@@ -54,7 +54,7 @@ class Fixture {
     StepConfig step_config = config_.step;
     step_config.done = first;
     Step step(replica, step_config);
-    DeviceDataset data(replica.device, data_, largest(), config_.device_data_bytes);
+    DeviceDataset data(replica.device, data_, largest(), {.device_bytes = config_.device_data_bytes});
     Prefetcher prefetcher(data, sampler_, first, end, kTrainingFences);
     DeviceBatch batch;
     const NextBatch next = [&]() -> const DeviceBatch& {

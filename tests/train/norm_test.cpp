@@ -124,8 +124,8 @@ TEST_P(Norms, RecomputedStatisticsAreEqualAtEveryWorldSize) {
       const auto weights = r.download_weights(), state = r.download_stats(r.running_stats());
       const DistributedSampler sequential(data.size(), 16, Order::sequential, 0, c.rank(),
                                           std::vector<double>(c.size(), 1.0));
-      DeviceDataset on_device(device, data, fixture.largest(), 0);
-      PreciseBn precise_bn(r, data, sequential, 0);
+      DeviceDataset on_device(device, data, fixture.largest(), {});
+      PreciseBn precise_bn(r, data, sequential, {});
       Evaluator evaluator(r, on_device, sequential, &precise_bn);
       const Evaluation evaluation = evaluate_all(evaluator);
       EXPECT_EQ(r.download_weights(), weights);
@@ -166,7 +166,7 @@ TEST(Augmentation, ChangesTrainingImagesInEveryEpochAndNoEvaluation) {
       Fixture fixture({.batch_size = 16, .lr = 0, .replica = {.seed = seed, .augmentation = augmentation}},
                       small_network(), data, device, ops, c);
       std::vector<double> found = fixture.losses(0, 3);  // three epochs
-      DeviceDataset on_device(device, data, fixture.largest(), 0);
+      DeviceDataset on_device(device, data, fixture.largest(), {});
       Evaluator evaluator(fixture.replica, on_device, fixture.sampler());
       found.push_back(evaluate_all(evaluator).loss);
       return found;

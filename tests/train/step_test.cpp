@@ -70,7 +70,7 @@ TEST(Overlap, FirstBucketLaunchesBeforeBackwardEnds) {
       return true;
     });
     Fixture fixture({.batch_size = 16}, make_model("lenet", {28, 28, 1}, 4), data, device, ops, recording);
-    DeviceDataset on_device(device, data, fixture.largest(), 0);
+    DeviceDataset on_device(device, data, fixture.largest(), {});
     Prefetcher prefetcher(on_device, fixture.sampler(), 0, 1, kTrainingFences);
     const DeviceBatch& batch = prefetcher.next();
     Replica& r = fixture.replica;

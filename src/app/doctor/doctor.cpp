@@ -8,7 +8,6 @@
 #include "app/load_data.h"
 #include "app/make_network.h"
 #include "app/samplers.h"
-#include "ddp/replica_check.h"
 #include "device/cpu/device.h"
 #include "health/run_on_all_ranks.h"
 
@@ -83,25 +82,25 @@ Findings findings_or_refusal(const char* check, const std::function<Findings()>&
   }
 }
 
-Findings check_data(const DataConfig& config, MpiSession& session, std::optional<Datasets>& data) {
+Findings check_data(const Options& options, MpiSession& session, std::optional<LoadedData>& loaded) {
   return findings_or_refusal("data", [&] {
-    data = run_on_all_ranks(session, [&] { return load_data(config); });
-    const auto& [train, test] = *data;
     const auto world = session.world(Allreduce::automatic);
-    check_same_on_all_ranks(fingerprint(*data), "data set", *world);
+    loaded = load_data(options.data, options.seed, session, *world, Log(session.rank()));
+    const auto& [train, test] = loaded->data;
     const auto [h, w, c] = train->image_shape();
-    return all_ok("data", fmt::format("{}: {} training and {} test images of {}x{}x{}", config.name, train->size(),
-                                      test->size(), h, w, c));
+    return all_ok("data", fmt::format("{}: {} training and {} test images of {}x{}x{}", loaded->kind, train->size(),
+                                      test ? test->size() : 0, h, w, c));
   });
 }
 
 // Returns findings for problems only.
-Findings check_options(const Options& options, MpiSession& session, const std::optional<Datasets>& data,
+Findings check_options(const Options& options, MpiSession& session, const std::optional<LoadedData>& data,
                        const std::function<void()>& make_device) {
   return findings_or_refusal("options", [&]() -> Findings {
     run_on_all_ranks(session, [&] { return weights_of_ranks(options.batch, session.size()); });
     if (data)
-      run_on_all_ranks(session, [&] { return make_network(options.network, options.replica.sync_bn, *data->train); });
+      run_on_all_ranks(session,
+                       [&] { return make_network(options.network, options.replica.sync_bn, *data->data.train); });
     make_device();
     return {};
   });
@@ -136,8 +135,8 @@ Exit run_doctor(const Options& options, MpiSession& session, std::unique_ptr<Tim
   });
   runner.check("output folder", kLimit,
                [&] { return session.rank() == 0 ? check_output(try_output(output_folder_of(options))) : Findings{}; });
-  std::optional<Datasets> data;
-  runner.check("data", kLimitOfData, [&] { return check_data(options.data, session, data); });
+  std::optional<LoadedData> data;
+  runner.check("data", kLimitOfData, [&] { return check_data(options, session, data); });
   runner.check("allreduce", kLimit, [&] { return check_host_allreduce(options.transport, session, on_gpus); });
 
   std::optional<Backend> backend;

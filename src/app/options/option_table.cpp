@@ -61,19 +61,6 @@ OptionGroup task_options() {
         .target = to([](Options & o) -> auto& { return o.network.name; }),
         .on_resume = Effect::results,
         .help = "network: " + names_of_networks()},
-       {.name = "--dataset",
-        .target = to([](Options & o) -> auto& { return o.data.name; }),
-        .on_resume = Effect::results,
-        .help = "data set: fashion-mnist or mnist"},
-       {.name = "--data-path",
-        .target = to([](Options & o) -> auto& { return o.data.path; }),
-        .on_resume = {Effect::results, "data set"},
-        .help = "folder with the four IDX files, gzipped or not; default: the folder of Debian's package"},
-       {.name = "--train-samples",
-        .target = to([](Options & o) -> auto& { return o.data.train_samples; }),
-        .on_resume = Effect::results,
-        .help = "train on the first N samples only; 0: all",
-        .check = CLI::NonNegativeNumber},
        {.name = "--init",
         .target = through<std::string>("default", set_init),
         .on_resume = Effect::nothing,
@@ -112,7 +99,7 @@ OptionGroup training_options() {
        {.name = "--seed",
         .target = to([](Options & o) -> auto& { return o.seed; }),
         .on_resume = Effect::results,
-        .help = "seed of initial weights, order of samples and dropout"},
+        .help = "seed of initial weights, order of samples, crops, flips and dropout"},
        {.name = "--eval-every",
         .target = to([](Options & o) -> auto& { return o.train.eval_every; }),
         .on_resume = Effect::nothing,
@@ -230,9 +217,9 @@ OptionGroup output_options() {
 }  // namespace
 
 const std::vector<OptionGroup>& option_table() {
-  static const std::vector<OptionGroup> table{task_options(),          training_options(), optimizer_options(),
-                                              learning_rate_options(), machine_options(),  checkpoint_options(),
-                                              output_options()};
+  static const std::vector<OptionGroup> table{task_options(),       data_options(),          training_options(),
+                                              optimizer_options(),  learning_rate_options(), machine_options(),
+                                              checkpoint_options(), output_options()};
   return table;
 }
 

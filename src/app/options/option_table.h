@@ -1,4 +1,5 @@
-// All options, each declared in one row: option_table.cpp, option_table_optimizer.cpp and option_table_machine.cpp.
+// All options, each declared in one row: option_table.cpp, option_table_data.cpp,
+// option_table_optimizer.cpp and option_table_machine.cpp.
 #pragma once
 
 #include "app/options/option_row.h"
@@ -25,6 +26,7 @@ bool rate_depends_on_epochs(const Options& options);
 
 // The groups of the other files. complete_schedule() runs after parsing: it sets the fields of the schedule that depend
 // on options of other groups.
+OptionGroup data_options();
 OptionGroup optimizer_options();
 OptionGroup learning_rate_options();
 void complete_schedule(Options& options);

@@ -2,8 +2,8 @@
 // names of options follow torchvision's train.py, except that --batch-size is global.
 #pragma once
 
+#include "app/data_config.h"
 #include "app/device_config.h"
-#include "app/load_data.h"
 #include "nn/init.h"
 #include "train/replica.h"
 #include "train/trainer.h"

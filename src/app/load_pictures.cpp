@@ -1,0 +1,323 @@
+#include "app/load_pictures.h"
+
+#include "app/memory_limit.h"
+#include "app/threads.h"
+#include "comm/shared_block.h"
+#include "core/error.h"
+#include "core/printable.h"
+#include "core/stopwatch.h"
+#include "data/csv.h"
+#include "data/folder.h"
+#include "data/picture_dataset.h"
+#include "data/picture_lists.h"
+#include "data/val_split.h"
+#include "ddp/hash.h"
+#include "health/run_on_all_ranks.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace ddp {
+namespace {
+
+using Kind = TransformConfig::Kind;
+using nlohmann::json;
+
+constexpr int64_t kCrop = 224, kLargestAsIs = 224;
+constexpr int kMostWorkers = 16;
+constexpr size_t kShown = 20;  // broken pictures in a message
+constexpr double kProgressSeconds = 5;
+
+PictureLists list_pictures(const DataConfig& config, const std::string& kind, uint64_t seed) {
+  PictureLists lists = kind == "csv" ? list_csv(config.labels, config.path) : list_folder(config.path);
+  if (config.val_split > 0) {
+    require(lists.val.size() == 0, Exit::usage, "--val-split {}: the data have {} validation pictures of their own",
+            config.val_split, lists.val.size());
+    split_validation(lists, config.val_split, seed);
+  }
+  return lists;
+}
+
+// The rank of this host that lists the data: its first.
+int leader_of(const MpiSession& session, const HeartbeatTable& heartbeats) {
+  const std::string& host = heartbeats.host_of(session.rank());
+  int leader = 0;
+  while (heartbeats.host_of(leader) != host) ++leader;
+  return leader;
+}
+
+// What a leader tells the ranks of its host.
+std::string told_by(const SharedBlock& block, const std::vector<std::string>& notes) {
+  return json{{"block", block.key()}, {"notes", notes}}.dump();
+}
+
+// Returns nothing if this process cannot map the leader's memory.
+std::optional<PictureLists> map_lists(const std::string& text) {
+  const json told = json::parse(text);
+  const SharedBlock::Mapped mapped = SharedBlock::map(told.at("block"));
+  if (!mapped.bytes) return std::nullopt;
+  PictureLists lists = PictureLists::from_block(mapped.bytes, mapped.size);
+  lists.notes = told.at("notes").get<std::vector<std::string>>();
+  return lists;
+}
+
+// The lists of this host's leader. A rank that cannot map its memory lists the data itself.
+PictureLists share_lists(const DataConfig& config, const std::string& kind, uint64_t seed, MpiSession& session) {
+  const int leader = leader_of(session, session.heartbeats());
+  const bool leads = session.rank() == leader;
+  PictureLists lists;
+  std::optional<SharedBlock> shared;
+  run_on_all_ranks(session, [&] {
+    if (!leads) return;
+    lists = list_pictures(config, kind, seed);
+    shared.emplace(lists.block());
+  });
+  const auto told = session.gather(shared ? told_by(*shared, lists.notes) : "");
+  run_on_all_ranks(session, [&] {
+    if (leads) return;
+    const auto mapped = map_lists(told[leader]);
+    lists = mapped ? *mapped : list_pictures(config, kind, seed);
+  });
+  return lists;
+}
+
+// Facts as text, for the other ranks. Hashes as numbers of 64 bits.
+std::string to_text(const PictureFacts& f) {
+  return json{{"pictures", f.pictures},
+              {"grey", f.grey},
+              {"smallest", {f.smallest.w, f.smallest.h}},
+              {"largest", {f.largest.w, f.largest.h}},
+              {"decode_bytes", f.decode_bytes},
+              {"broken", f.broken},
+              {"content", f.content}}
+      .dump(-1, ' ', true, json::error_handler_t::replace);
+}
+
+PictureFacts facts_from(const std::string& text) {
+  const json j = json::parse(text);
+  PictureFacts f;
+  f.pictures = j.at("pictures");
+  f.grey = j.at("grey");
+  f.smallest = {j.at("smallest")[0], j.at("smallest")[1]};
+  f.largest = {j.at("largest")[0], j.at("largest")[1]};
+  f.decode_bytes = j.at("decode_bytes");
+  f.broken = j.at("broken").get<decltype(f.broken)>();
+  f.content = j.at("content").get<decltype(f.content)>();
+  return f;
+}
+
+// Checks all pictures of a list, each on one rank, and tells every rank the facts.
+PictureFacts check_all(const PictureList& list, const DataConfig& config, int workers, MpiSession& session,
+                       const Log& log) {
+  const PictureFacts mine = run_on_all_ranks(session, [&] {
+    Stopwatch watch;
+    const auto progress = [&](int64_t done) {
+      if (watch.seconds() < kProgressSeconds) return;
+      watch = {};
+      log.info("checked {} of {} pictures", std::min(done * session.size(), list.size()), list.size());
+    };
+    return check_pictures(list, FolderReader(config.path), config.check, config.input.exif, session.rank(),
+                          session.size(), workers, memory_limit() / session.local_size() / workers, progress);
+  });
+  PictureFacts all;
+  for (const std::string& text : session.gather(to_text(mine))) all.merge(facts_from(text));
+  return all;
+}
+
+std::string lines_of(const PictureList& list, const PictureFacts& facts, size_t most) {
+  std::string lines;
+  for (size_t i = 0; i < std::min(facts.broken.size(), most); ++i) {
+    const auto& [picture, reason] = facts.broken[i];
+    lines += fmt::format("\n  {}: {}", printable(list.path(picture)), reason);
+  }
+  if (facts.broken.size() > most) lines += fmt::format("\n  and {} more", facts.broken.size() - most);
+  return lines;
+}
+
+// With --on-error stop, broken pictures end the run.
+void judge(const PictureList& list, const PictureFacts& facts, const DataConfig& config, const char* part,
+           LoadedData& loaded) {
+  if (facts.broken.empty()) return;
+  const std::string count = fmt::format("{} of {} {} pictures cannot be read", facts.broken.size(), list.size(), part);
+  require(config.skip_broken, Exit::data, "{}: {}:{}\nmend or remove them, or give --on-error skip",
+          printable(config.path), count, lines_of(list, facts, kShown));
+  require(facts.pictures > 0, Exit::data, "{}: no {} picture can be read:{}", printable(config.path), part,
+          lines_of(list, facts, kShown));
+  loaded.notes.push_back(fmt::format("{}; they are left out:{}", count, lines_of(list, facts, kShown)));
+  loaded.listings[fmt::format("skipped-{}.txt", part)] = lines_of(list, facts, facts.broken.size()).substr(1) + "\n";
+}
+
+// Files with equal content in both lists, which --check-data full finds.
+void note_leaks(const PictureLists& lists, const PictureFacts& train, const PictureFacts& val, LoadedData& loaded) {
+  std::vector<std::string> texts;
+  auto other = val.content.begin();
+  size_t count = 0;
+  for (const auto& [hash, picture] : train.content) {
+    while (other != val.content.end() && other->first < hash) ++other;
+    if (other == val.content.end() || other->first != hash) continue;
+    if (++count <= kShown)
+      texts.push_back(
+          fmt::format("\n  {} and {}", printable(lists.train.path(picture)), printable(lists.val.path(other->second))));
+  }
+  if (count == 0) return;
+  std::string text = fmt::format("warning: {} training pictures are validation pictures too:", count);
+  for (const std::string& line : texts) text += line;
+  loaded.notes.push_back(text);
+}
+
+struct Transforms {
+  TransformConfig train, validation;
+};
+
+std::string name_of(Kind kind) {
+  switch (kind) {
+    case Kind::rrc: return "rrc";
+    case Kind::resize_crop: return "resize-crop";
+    case Kind::center: return "center";
+    case Kind::stretch: return "stretch";
+    case Kind::none: return "none";
+  }
+  return "";
+}
+
+// Refuses options that have no effect on pictures of one size.
+void require_used_as_they_are(const InputConfig& input) {
+  const InputConfig defaults;
+  const auto refuse = [](bool given, const char* name) {
+    require(
+        !given, Exit::usage,
+        "{} has no effect: the pictures have one size and are used as they are; give another --train-transform, such "
+        "as rrc, or leave the option out",
+        name);
+  };
+  refuse(input.train_crop > 0, "--train-crop-size");
+  refuse(input.val_crop > 0, "--val-crop-size");
+  refuse(input.val_resize > 0, "--val-resize-size");
+  refuse(input.rrc_scale != defaults.rrc_scale, "--rrc-scale");
+  refuse(input.rrc_ratio != defaults.rrc_ratio, "--rrc-ratio");
+  refuse(input.interpolation != defaults.interpolation, "--interpolation");
+}
+
+// Throws Error: Exit::usage for options that do not fit the pictures, Exit::data for pictures of several sizes.
+Transforms transforms_of(const InputConfig& input, const PictureFacts& facts, uint64_t seed) {
+  const PictureSize size = facts.largest;
+  const bool sized = input.train_crop > 0 || input.val_crop > 0;
+  const bool small = facts.one_size() && size.w <= kLargestAsIs && size.h <= kLargestAsIs;
+  const bool as_is = input.transform ? *input.transform == Kind::none : small && !sized;
+  Transforms t;
+  t.train.seed = seed;
+  if (as_is) {
+    require(facts.pictures > 0, Exit::usage, "--train-transform none needs --check-data headers or full");
+    require(facts.one_size(), Exit::data,
+            "--train-transform none needs pictures of one size; they have {} to {} x {} to {} pixels", facts.smallest.w,
+            size.w, facts.smallest.h, size.h);
+    require_used_as_they_are(input);
+    t.train.kind = Kind::none;
+    t.train.crop = size;
+    t.validation = t.train;
+    return t;
+  }
+  const int64_t crop = input.train_crop > 0 ? input.train_crop : input.val_crop > 0 ? input.val_crop : kCrop;
+  t.train.kind = input.transform.value_or(Kind::rrc);
+  t.train.crop = {crop, crop};
+  t.train.resize = input.val_resize > 0 ? input.val_resize : (crop * 8 + 6) / 7;
+  require(t.train.resize >= crop, Exit::usage, "--val-resize-size {} is less than the crop's {}", t.train.resize, crop);
+  std::copy_n(input.rrc_scale.begin(), 2, t.train.scale.begin());
+  std::copy_n(input.rrc_ratio.begin(), 2, t.train.ratio.begin());
+  t.validation = t.train;
+  t.validation.kind = t.train.kind == Kind::stretch ? Kind::stretch : Kind::center;
+  return t;
+}
+
+std::string describe(const Transforms& t, const DecodeConfig& decode) {
+  const TransformConfig& c = t.train;
+  std::string text = fmt::format("{} {} x {}", name_of(c.kind), c.crop.w, c.crop.h);
+  if (c.kind == Kind::rrc)
+    text += fmt::format(" scale {:g},{:g} ratio {:g},{:g}", c.scale[0], c.scale[1], c.ratio[0], c.ratio[1]);
+  if (c.kind != Kind::none && c.kind != Kind::stretch) text += fmt::format(", validation resized to {}", c.resize);
+  if (decode.interpolation != Interpolation::bilinear)
+    text += decode.interpolation == Interpolation::bicubic ? ", bicubic" : ", nearest";
+  if (!decode.exif) text += ", EXIF ignored";
+  if (decode.alpha != Alpha::drop) text += decode.alpha == Alpha::white ? ", on white" : ", on black";
+  return text;
+}
+
+std::vector<int64_t> positions(const PictureFacts& facts) {
+  std::vector<int64_t> found;
+  for (const auto& [picture, reason] : facts.broken) found.push_back(picture);
+  return found;
+}
+
+uint64_t fingerprint_of(const PictureList& list, const std::vector<int64_t>& left_out) {
+  Hash hash;
+  hash.add(list.hash());
+  for (const int64_t picture : left_out) hash.add(static_cast<uint64_t>(picture));
+  return hash.value();
+}
+
+}  // namespace
+
+LoadedData load_pictures(const DataConfig& config, const std::string& kind, uint64_t seed, MpiSession& session,
+                         Communicator& world, const Log& log) {
+  LoadedData loaded;
+  loaded.kind = kind;
+  const PictureLists lists = share_lists(config, kind, seed, session);
+  loaded.notes = lists.notes;
+  loaded.workers =
+      std::min(choose_threads(config.workers, world, session.host()), config.workers > 0 ? 1024 : kMostWorkers);
+
+  PictureFacts train, val;
+  const bool checked = config.check != CheckData::none;
+  if (checked) {
+    train = check_all(lists.train, config, loaded.workers, session, log);
+    val = check_all(lists.val, config, loaded.workers, session, log);
+  }
+  run_on_all_ranks(session, [&] {
+    judge(lists.train, train, config, "training", loaded);
+    if (!val.broken.empty()) judge(lists.val, val, config, "validation", loaded);
+    note_leaks(lists, train, val, loaded);
+
+    PictureFacts both = train;
+    both.merge(val);
+    if (checked && both.grey > 0 && both.grey < both.pictures)
+      loaded.notes.push_back(
+          fmt::format("{} of {} pictures are grey: they get three equal channels", both.grey, both.pictures));
+    const InputConfig& input = config.input;
+    const Transforms transforms = transforms_of(input, both, seed);
+    const bool all_grey = both.pictures > 0 && both.grey == both.pictures;
+    const DecodeConfig decode{.channels = input.channels > 0 ? input.channels
+                                          : all_grey         ? 1
+                                                             : 3,
+                              .exif = input.exif,
+                              .alpha = input.alpha,
+                              .interpolation = input.interpolation};
+    const std::vector<int64_t> no_train = positions(train), no_val = positions(val);
+    const auto open = [&](const PictureList& list, const TransformConfig& transform,
+                          const std::vector<int64_t>& without) {
+      return std::make_unique<PictureDataset>(list, config.path, transform, decode, without);
+    };
+    loaded.data.train = open(lists.train, transforms.train, no_train);
+    if (lists.val.size() > 0) loaded.data.test = open(lists.val, transforms.validation, no_val);
+    loaded.measured = open(lists.train, transforms.validation, no_train);
+    const auto names = loaded.data.train->class_names();
+    loaded.class_names.assign(names.begin(), names.end());
+    loaded.validation = transforms.validation;
+    loaded.decode = decode;
+    loaded.transforms = describe(transforms, decode);
+    loaded.fingerprint = fingerprint_of(lists.train, no_train) ^ fingerprint_of(lists.val, no_val) << 1;
+    loaded.pixels = input.pixels;
+    const bool cropped = transforms.train.kind != Kind::none;
+    loaded.augmentation.hflip = static_cast<float>(input.hflip.value_or(cropped && !input.alternate_flip ? 0.5 : 0));
+    if (config.val_split > 0) {
+      std::string listing;
+      for (int64_t i = 0; i < lists.val.size(); ++i) listing += printable(lists.val.path(i)) + "\n";
+      loaded.listings["validation.txt"] = std::move(listing);
+    }
+  });
+  return loaded;
+}
+
+}  // namespace ddp

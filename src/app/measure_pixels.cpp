@@ -1,0 +1,81 @@
+#include "app/load_data.h"
+#include "data/pixel_sums.h"
+#include "health/run_on_all_ranks.h"
+
+#include <fmt/ranges.h>
+
+#include <array>
+#include <sstream>
+
+namespace ddp {
+namespace {
+
+constexpr int64_t kSamples = 10'000;
+
+// Sums over all ranks, exactly: as two halves of 32 bits, whose sums a double holds.
+void sum_over_ranks(std::span<uint64_t* const> numbers, Communicator& world) {
+  std::vector<double> halves;
+  for (const uint64_t* number : numbers) {
+    halves.push_back(static_cast<double>(*number >> 32));
+    halves.push_back(static_cast<double>(*number & 0xffffffff));
+  }
+  world.all_reduce_host(halves);
+  for (size_t i = 0; i < numbers.size(); ++i)
+    *numbers[i] = (static_cast<uint64_t>(halves[2 * i]) << 32) + static_cast<uint64_t>(halves[2 * i + 1]);
+}
+
+}  // namespace
+
+std::string PixelNormalization::text() const {
+  if (mean.empty()) return "";
+  return fmt::format("{} / {}", fmt::join(mean, ","), fmt::join(std, ","));
+}
+
+PixelNormalization normalization_from(const std::string& text, int64_t channels) {
+  PixelStatistics given{.kind = PixelStatistics::Kind::given};
+  std::istringstream stream(text);
+  const auto read = [&](std::vector<double>& values) {
+    for (int64_t c = 0; c < channels; ++c) {
+      stream >> values.emplace_back();
+      stream.ignore(c + 1 < channels ? 1 : 3);  // the comma, or the slash between spaces
+    }
+  };
+  read(given.mean);
+  read(given.std);
+  require(!stream.bad() && normalization_of(given, channels).text() == text, Exit::data,
+          "mean and std of the checkpoint are {}, not numbers of {} channels", text, channels);
+  return normalization_of(given, channels);
+}
+
+PixelNormalization normalization_of(const PixelStatistics& given, int64_t channels) {
+  PixelNormalization result;
+  if (given.kind != PixelStatistics::Kind::given) return result;
+  result.mean = given.mean;
+  result.std = given.std;
+  for (size_t c = 0; c < static_cast<size_t>(channels); ++c) {
+    result.scale.scale[c] = static_cast<float>(1 / (255 * given.std[c]));
+    result.scale.shift[c] = static_cast<float>(-given.mean[c] / given.std[c]);
+  }
+  return result;
+}
+
+PixelNormalization measure_pixels(const LoadedData& loaded, MpiSession& session, Communicator& world) {
+  const Dataset& data = loaded.measured ? *loaded.measured : *loaded.data.train;
+  const int64_t channels = data.image_shape().c;
+  if (loaded.pixels.kind != PixelStatistics::Kind::measured) return normalization_of(loaded.pixels, channels);
+  PixelSums sums = run_on_all_ranks(session, [&] {
+    std::vector<int64_t> mine;
+    const std::vector<int64_t> all = chosen_samples(data.size(), kSamples);
+    for (size_t i = session.rank(); i < all.size(); i += session.size()) mine.push_back(all[i]);
+    return pixel_sums(data, mine, loaded.workers);
+  });
+  std::array<uint64_t*, 7> numbers{&sums.pixels};
+  for (size_t c = 0; c < 3; ++c) {
+    numbers[1 + c] = &sums.sum[c];
+    numbers[4 + c] = &sums.squares[c];
+  }
+  sum_over_ranks(numbers, world);
+  return normalization_of({PixelStatistics::Kind::given, sums.mean(channels), sums.deviation(channels)}, channels);
+}
+
+}  // namespace ddp

@@ -1,0 +1,60 @@
+// What a trained network reads and what its outputs mean. It is in the metadata of model.safetensors, so that this file
+// alone is enough to use the network on a new picture.
+//
+// The metadata entry "ddp_train" is a JSON text, which model_info_in() reads. For other readers there are the entries
+// "model" and "classes", and "mean" and "std" in the JSON text.
+#pragma once
+
+#include "checkpoint/safetensors.h"
+#include "core/shape.h"
+#include "data/codec/picture.h"
+#include "data/transform.h"
+#include "ops/input_transform.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ddp {
+
+struct ModelInfo {
+  std::string model;  // of --model
+  ImageShape image;   // that the network reads
+  int64_t classes = 0;
+  std::vector<std::string> class_names = {};  // `classes` names, or none
+
+  TransformConfig::Kind kind = TransformConfig::Kind::center;  // of validation: center, stretch or none
+  int64_t resize = 0;                                          // center: the shorter side after Resize, in pixels
+  Interpolation interpolation = Interpolation::bilinear;
+  bool exif = true;
+  Alpha alpha = Alpha::drop;
+  PixelScale pixel_scale = {};
+
+  // The transform of validation, and what a decoder makes of a picture for it.
+  TransformConfig transform() const {
+    TransformConfig config;
+    config.kind = kind;
+    config.crop = {image.w, image.h};
+    config.resize = resize;
+    return config;
+  }
+  DecodeConfig decode() const {
+    return {.channels = static_cast<int>(image.c), .exif = exif, .alpha = alpha, .interpolation = interpolation};
+  }
+
+  std::string class_name(int64_t k) const;  // its number where there are no names
+
+  // Class names that are not UTF-8 become printable().
+  Metadata to_metadata() const;
+};
+
+// None where the metadata have no entry "ddp_train". Throws Error(Exit::data) that names the file and what is missing
+// or wrong in the entry.
+std::optional<ModelInfo> model_info_in(const Metadata& metadata, const std::string& file);
+
+// Scale and shift for pixels with these means and standard deviations, which are shares of 255: one of each, or one for
+// each channel.
+PixelScale pixel_scale_of(const std::vector<double>& mean, const std::vector<double>& std);
+
+}  // namespace ddp

@@ -1,0 +1,97 @@
+#include "data/pixel_sums.h"
+
+#include "core/error.h"
+#include "data/permutation.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <exception>
+#include <mutex>
+#include <numeric>
+#include <thread>
+
+namespace ddp {
+namespace {
+
+PixelSums sums_of(std::span<const uint8_t> pixels, size_t channels) {
+  PixelSums sums{.pixels = pixels.size() / channels};
+  for (size_t i = 0; i < pixels.size(); i += channels)
+    for (size_t c = 0; c < channels; ++c) {
+      const uint64_t pixel = pixels[i + c];
+      sums.sum[c] += pixel;
+      sums.squares[c] += pixel * pixel;
+    }
+  return sums;
+}
+
+}  // namespace
+
+void PixelSums::add(const PixelSums& other) {
+  for (size_t c = 0; c < 3; ++c) {
+    sum[c] += other.sum[c];
+    squares[c] += other.squares[c];
+  }
+  pixels += other.pixels;
+}
+
+std::vector<double> PixelSums::mean(int64_t channels) const {
+  std::vector<double> means;
+  for (int64_t c = 0; c < channels; ++c)
+    means.push_back(static_cast<double>(sum[c]) / static_cast<double>(pixels) / 255);
+  return means;
+}
+
+std::vector<double> PixelSums::deviation(int64_t channels) const {
+  std::vector<double> deviations;
+  const std::vector<double> means = mean(channels);
+  for (int64_t c = 0; c < channels; ++c) {
+    const double square = static_cast<double>(squares[c]) / static_cast<double>(pixels) / (255.0 * 255.0);
+    deviations.push_back(std::sqrt(std::max(square - means[c] * means[c], 1 / (255.0 * 255.0))));
+  }
+  return deviations;
+}
+
+std::vector<int64_t> chosen_samples(int64_t size, int64_t most) {
+  std::vector<int64_t> chosen(static_cast<size_t>(std::min(size, most)));
+  std::iota(chosen.begin(), chosen.end(), 0);
+  if (size <= most) return chosen;
+  constexpr uint64_t kSeed = 1;  // not --seed: two runs on the same data normalise alike
+  const Permutation order(kSeed, 0, size);
+  for (int64_t& sample : chosen) sample = order(sample);
+  std::ranges::sort(chosen);
+  return chosen;
+}
+
+PixelSums pixel_sums(const Dataset& data, std::span<const int64_t> samples, int workers) {
+  const auto channels = static_cast<size_t>(data.image_shape().c);
+  DDP_EXPECT((channels == 1 || channels == 3) && workers >= 1);
+  PixelSums all;
+  std::mutex mutex;  // guards `all` and `error`
+  std::exception_ptr error;
+  std::atomic<size_t> next{0};
+  const auto run = [&] {
+    PixelSums mine;
+    try {
+      std::vector<uint8_t> pixels(static_cast<size_t>(data.image_shape().elements()));
+      for (size_t i; (i = next++) < samples.size();) {
+        data.read({.index = samples[i]}, pixels);
+        mine.add(sums_of(pixels, channels));
+      }
+    } catch (...) {
+      next = samples.size();
+      const std::lock_guard lock(mutex);
+      error = std::current_exception();
+    }
+    const std::lock_guard lock(mutex);
+    all.add(mine);
+  };
+  std::vector<std::thread> threads;
+  for (int i = 1; i < workers; ++i) threads.emplace_back(run);
+  run();
+  for (std::thread& thread : threads) thread.join();
+  if (error) std::rethrow_exception(error);
+  return all;
+}
+
+}  // namespace ddp

@@ -1,0 +1,30 @@
+// Exact sums over the pixels of a data set, from which its mean and standard deviation follow. Integers: the result
+// does not depend on the order of the samples, so not on ranks or threads.
+#pragma once
+
+#include "data/dataset.h"
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace ddp {
+
+struct PixelSums {
+  std::array<uint64_t, 3> sum = {}, squares = {};  // by channel
+  uint64_t pixels = 0;                             // of one channel
+
+  void add(const PixelSums& other);
+  // As shares of 255, for `channels` channels. The standard deviation is at least 1/255: an image of one colour has 0.
+  std::vector<double> mean(int64_t channels) const;
+  std::vector<double> deviation(int64_t channels) const;
+};
+
+// At most `most` samples of `size`, chosen by a fixed key, ascending.
+std::vector<int64_t> chosen_samples(int64_t size, int64_t most);
+
+// Reads the samples in epoch 0 with `workers` threads. The data have 1 or 3 channels. Throws what reading throws.
+PixelSums pixel_sums(const Dataset& data, std::span<const int64_t> samples, int workers);
+
+}  // namespace ddp

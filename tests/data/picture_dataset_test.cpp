@@ -1,0 +1,245 @@
+// Pictures through data set, sampler and loader: every world and every number of threads sees the same pixels.
+#include "data/picture_dataset.h"
+
+#include "core/error.h"
+#include "data/check_pictures.h"
+#include "data/folder.h"
+#include "data/loader.h"
+#include "data/pixel_sums.h"
+#include "data/subset.h"
+#include "device/cpu/device.h"
+#include "tests/data/temp_folder.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ddp {
+namespace {
+
+namespace fs = std::filesystem;
+using Kind = TransformConfig::Kind;
+
+// Two classes of links to pictures of all kinds, sizes and orientations.
+class Pictures : public ::testing::Test {
+ protected:
+  Pictures() {
+    int number = 0;
+    for (const char* name : {"rgb.jpg", "sampling-2x2.jpg", "grey.jpg", "exif-6.jpg", "cmyk.jpg", "rgba.png",
+                             "palette-4.png", "grey-16.png", "progressive.jpg", "tall.png", "sampling-grey.jpg"}) {
+      const std::string picture = std::string(name).ends_with("jpg") ? ".jpg" : ".png";
+      for (int copy = 0; copy < 3; ++copy, ++number)
+        link(name, (number % 2 ? "train/dog/" : "train/cat/") + std::to_string(number) + picture);
+    }
+  }
+
+  void link(const char* picture, const std::string& name) const {
+    fs::create_directories((folder / name).parent_path());
+    fs::create_symlink(fs::path(DDP_PICTURES) / picture, folder / name);
+  }
+  PictureList list() const { return list_folder(folder.path()).train; }
+  PictureDataset data(const TransformConfig& transform = kCrops, const std::vector<int64_t>& left_out = {}) const {
+    return {list(), folder.path(), transform, DecodeConfig{}, left_out};
+  }
+
+  static constexpr TransformConfig kCrops = {.kind = Kind::rrc, .crop = {12, 10}, .seed = 3};
+  const TempFolder folder;
+  const std::unique_ptr<Device> memory = make_cpu_device();
+};
+
+using Image = std::vector<uint8_t>;
+
+TEST_F(Pictures, AreTheSameInEveryWorldAndWithAnyNumberOfThreads) {
+  const PictureDataset pictures = data();
+  ASSERT_EQ(pictures.size(), 33);
+  std::map<std::pair<int64_t, int64_t>, Image> seen;  // by epoch and sample
+  const auto image = static_cast<size_t>(pictures.image_shape().elements());
+  const auto compare = [&](const std::vector<double>& weights, int workers) {
+    size_t count = 0;
+    for (int rank = 0; rank < static_cast<int>(weights.size()); ++rank) {
+      const DistributedSampler order(33, 7, Order::shuffled, 1, rank, weights);
+      Loader loader(pictures, order, 0, 2 * order.steps_per_epoch(), *memory, {.workers = workers});
+      for (int64_t step = 0; step < 2 * order.steps_per_epoch(); ++step) {
+        const HostBatch& batch = loader.next();
+        for (int64_t i = 0; i < batch.plan.size; ++i, ++count) {
+          const Image pixels(batch.images + i * image, batch.images + (i + 1) * image);
+          const auto [first, is_new] = seen.emplace(std::pair(batch.plan.epoch, int64_t{batch.ids[i]}), pixels);
+          EXPECT_EQ(first->second, pixels) << "epoch " << batch.plan.epoch << " sample " << batch.ids[i];
+        }
+      }
+    }
+    EXPECT_EQ(count, 66u);
+  };
+  for (const int workers : {1, 2, 7}) compare({1}, workers);
+  compare({1, 1}, 2);
+  compare({1, 1, 1}, 1);
+  compare({3, 1}, 7);
+  compare({1, 1, 1, 1, 1}, 2);
+  EXPECT_EQ(seen.size(), 66u);
+  int different = 0;
+  for (int64_t i = 0; i < 33; ++i) different += seen.at({0, i}) != seen.at({1, i});
+  EXPECT_GE(different, 25);  // the other crops of small and plain pictures may be equal by chance
+}
+
+TEST_F(Pictures, OfOneSizeAreReadAsTheyAre) {
+  const TempFolder one_size;
+  fs::create_directories(one_size / "cat");
+  fs::create_symlink(fs::path(DDP_PICTURES) / "rgb.png", one_size / "cat/a.png");
+  const PictureDataset as_is(list_folder(one_size.path()).train, one_size.path(),
+                             {.kind = Kind::none, .crop = {21, 14}}, DecodeConfig{});
+  Image pixels(21 * 14 * 3), other(21 * 14 * 3);
+  as_is.read({0, 0}, pixels);
+  as_is.read({0, 5}, other);
+  EXPECT_EQ(pixels, other);
+  const PictureDataset wrong(list_folder(one_size.path()).train, one_size.path(),
+                             {.kind = Kind::none, .crop = {20, 14}}, DecodeConfig{});
+  try {
+    wrong.read({0, 0}, {pixels.data(), 20 * 14 * 3});
+    ADD_FAILURE();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Exit::data);
+    EXPECT_NE(std::string(e.what()).find("cat/a.png has 21 x 14 pixels, the other pictures have 20 x 14"),
+              std::string::npos)
+        << e.what();
+  }
+}
+
+// The message of reading sample `index`.
+std::string refusal(const PictureDataset& pictures, int64_t index) {
+  Image pixels(static_cast<size_t>(pictures.image_shape().elements()));
+  try {
+    pictures.read({index, 0}, pixels);
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Exit::data);
+    return e.what();
+  }
+  return "";
+}
+
+TEST_F(Pictures, ThatChangeOrVanishAreNamed) {
+  for (const char* name : {"gone", "longer", "touched", "pipe"})
+    folder.write(std::string("train/cat/z-") + name + ".jpg");
+  const PictureDataset pictures = data();
+  int64_t last = 0;
+  while (pictures.path(last).find("z-") == std::string::npos) ++last;  // gone, longer, pipe, touched
+  fs::remove(folder / "train/cat/z-gone.jpg");
+  folder.write("train/cat/z-longer.jpg", "more than one byte");
+  fs::remove(folder / "train/cat/z-pipe.jpg");
+  ASSERT_EQ(mkfifo((folder / "train/cat/z-pipe.jpg").c_str(), 0600), 0);
+  fs::last_write_time(folder / "train/cat/z-touched.jpg", fs::file_time_type() + std::chrono::hours(1));
+  const std::string gone = refusal(pictures, last), longer = refusal(pictures, last + 1),
+                    pipe = refusal(pictures, last + 2), touched = refusal(pictures, last + 3);
+  EXPECT_NE(gone.find("z-gone.jpg: No such file or directory"), gone.npos) << gone;
+  EXPECT_NE(longer.find("z-longer.jpg has changed since this run listed its data (1 bytes then, 18 now)"), longer.npos)
+      << longer;
+  EXPECT_NE(pipe.find("z-pipe.jpg is not a regular file"), pipe.npos) << pipe;
+  EXPECT_NE(touched.find("z-touched.jpg has changed"), touched.npos) << touched;
+}
+
+TEST_F(Pictures, AreCheckedByHeaderOrWhole) {
+  const std::string good = [] {
+    std::ifstream file(fs::path(DDP_PICTURES) / "rgb.jpg", std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  }();
+  folder.write("train/cat/z1-empty.jpg", "");
+  folder.write("train/cat/z2-page.jpg", "<!DOCTYPE html><html>not found</html>");
+  folder.write("train/cat/z3-cut.jpg", good.substr(0, good.size() * 3 / 4));
+  const PictureList files = list();
+  const FolderReader reader(folder.path());
+  const auto check = [&](CheckData how, int part, int parts, int workers, int64_t limit = 1 << 30) {
+    return check_pictures(files, reader, how, true, part, parts, workers, limit);
+  };
+  const auto names = [&](const PictureFacts& facts) {
+    std::string all;
+    for (const auto& [picture, reason] : facts.broken) all += std::string(files.path(picture).substr(10, 2)) + " ";
+    return all;
+  };
+  const PictureFacts headers = check(CheckData::headers, 0, 1, 1);
+  EXPECT_EQ(names(headers), "z1 z2 ");
+  EXPECT_EQ(headers.pictures, 34);  // the cut one has a header
+  EXPECT_EQ(headers.smallest, (PictureSize{1, 14}));
+  EXPECT_EQ(headers.largest, (PictureSize{150, 5000}));
+  EXPECT_GT(headers.grey, 6);
+  EXPECT_FALSE(headers.one_size());
+  EXPECT_TRUE(headers.content.empty());
+  for (const int workers : {1, 3}) {
+    PictureFacts whole;
+    for (const int part : {2, 0, 1}) whole.merge(check(CheckData::full, part, 3, workers));
+    EXPECT_EQ(names(whole), "z1 z2 z3 ");
+    EXPECT_EQ(whole.pictures, 33);
+    EXPECT_EQ(whole.content.size(), 33u);
+    std::set<uint64_t> different;
+    for (const auto& [hash, picture] : whole.content) different.insert(hash);
+    EXPECT_EQ(different.size(), 11u);
+  }
+  const PictureFacts small = check(CheckData::headers, 0, 1, 1, 20'000);
+  EXPECT_GT(small.broken.size(), 3u);
+  EXPECT_NE(small.broken.front().second.find("give fewer --workers"), std::string::npos) << small.broken.front().second;
+
+  const PictureDataset without = data(kCrops, {0, 5});
+  EXPECT_EQ(without.size(), files.size() - 2);
+  EXPECT_EQ(without.path(0), (folder / std::string(files.path(1))).string());
+  EXPECT_EQ(without.path(4), (folder / std::string(files.path(6))).string());
+}
+
+TEST_F(Pictures, OfASubsetAreMixed) {
+  const PictureDataset pictures = data({.kind = Kind::center, .crop = {9, 9}, .resize = 10});
+  std::map<Image, std::set<int32_t>> labels;
+  Image pixels(9 * 9 * 3);
+  for (int64_t i = 0; i < pictures.size(); ++i) {
+    pictures.read({i, 0}, pixels);
+    labels[pixels].insert(pictures.label(i));
+  }
+  const Subset some(pictures, 12), all(pictures, 33);
+  int dogs = 0, changes = 0;
+  for (int64_t i = 0; i < 12; ++i) {
+    some.read({i, 0}, pixels);
+    EXPECT_TRUE(labels[pixels].contains(some.label(i)));
+    EXPECT_EQ(some.label(i), all.label(i));
+    dogs += some.label(i);
+    changes += i > 0 && some.label(i) != some.label(i - 1);
+  }
+  EXPECT_GE(dogs, 3);
+  EXPECT_LE(dogs, 9);
+  EXPECT_GE(changes, 3);
+  int64_t sum = 0;
+  for (int64_t i = 0; i < 33; ++i) sum += all.label(i);
+  EXPECT_EQ(sum, 16);  // each sample once
+}
+
+TEST_F(Pictures, HaveTheSameSumsInAnyParts) {
+  const PictureDataset pictures = data({.kind = Kind::center, .crop = {9, 9}, .resize = 10});
+  const std::vector<int64_t> all = chosen_samples(33, 100);
+  const PixelSums whole = pixel_sums(pictures, all, 1);
+  EXPECT_EQ(whole.pixels, 33u * 81);
+  PixelSums parts = pixel_sums(pictures, std::span(all).first(20), 3);
+  parts.add(pixel_sums(pictures, std::span(all).subspan(20), 2));
+  EXPECT_EQ(parts.sum, whole.sum);
+  EXPECT_EQ(parts.squares, whole.squares);
+  double mean = 0, square = 0;
+  Image pixels(9 * 9 * 3);
+  for (const int64_t i : all) {
+    pictures.read({i, 0}, pixels);
+    for (size_t k = 1; k < pixels.size(); k += 3) {
+      mean += pixels[k] / 255.0 / (33 * 81);
+      square += pixels[k] / 255.0 * pixels[k] / 255.0 / (33 * 81);
+    }
+  }
+  EXPECT_NEAR(whole.mean(3)[1], mean, 1e-12);
+  EXPECT_NEAR(whole.deviation(3)[1], std::sqrt(square - mean * mean), 1e-12);
+
+  const std::vector<int64_t> some = chosen_samples(1000, 100);
+  EXPECT_TRUE(std::ranges::is_sorted(some));
+  EXPECT_EQ(std::set<int64_t>(some.begin(), some.end()).size(), 100u);
+  EXPECT_GT(some.back(), 900);
+  EXPECT_EQ(chosen_samples(1000, 100), some);
+}
+
+}  // namespace
+}  // namespace ddp

@@ -1,0 +1,76 @@
+// A model planned for inference computes what a model planned for training computes in evaluation, with less memory.
+#include "device/buffer.h"
+#include "device/cpu/device.h"
+#include "nn/init.h"
+#include "nn/model.h"
+#include "nn/models.h"
+#include "ops/cpu/ops.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace ddp {
+namespace {
+
+constexpr int64_t kBatch = 3, kClasses = 7;
+constexpr ImageShape kImage{32, 32, 3};
+
+Network residual_network() {
+  return Network("residual", kImage)
+      .conv2d(16, 3, {.padding = 1})
+      .batch_norm()
+      .relu()
+      .residual([](Network& main) { main.conv2d(32, 3, {.stride = 2, .padding = 1}).batch_norm(); },
+                [](Network& shortcut) { shortcut.conv2d(32, 1, {.stride = 2}); })
+      .global_avg_pool()
+      .flatten()
+      .linear(kClasses);
+}
+
+void expect_same_logits(const Network& network) {
+  SCOPED_TRACE(network.name());
+  const auto parameters = parameters_of(network);
+  const auto batch_norms = batch_norm_states_of(network);
+  const auto device = make_cpu_device();
+  const auto ops = make_cpu_ops(*device, {});
+  const auto floats = [&](int64_t count) { return std::vector<float>(count + 16); };
+  std::vector<float> weights = floats(flat_count(parameters)), gradients = weights,
+                     sums = floats(state_count(batch_norms)), stats = initial_state(batch_norms);
+  initialize(std::span(weights).first(flat_count(parameters)), parameters, {}, 1);
+  for (size_t i = 0; i < stats.size(); ++i) stats[i] += static_cast<float>(i % 5) / 16;
+  std::vector<uint8_t> pixels(kBatch * kImage.elements());
+  for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<uint8_t>(i * i % 251);
+  const DeviceBatch batch{.images = pixels.data(), .size = kBatch};
+
+  const auto logits_of = [&](const ModelMemory& memory, bool inference, int64_t& bytes) {
+    ModelConfig config;
+    config.inference = inference;
+    Model model(network, parameters, batch_norms, std::span(&kBatch, 1), *device, *ops, memory, config);
+    bytes = model.activation_bytes();
+    const Tensor logits = model.logits(batch, stats.data());
+    EXPECT_EQ(logits.shape, (Shape{kBatch, {1, 1, kClasses}}));
+    std::vector<float> values(kBatch * kClasses);
+    ops->reorder(logits, {values.data(), logits.shape, {}, DType::f32});
+    return values;
+  };
+  int64_t training_bytes = 0, inference_bytes = 0;
+  const auto expected = logits_of({.weights = weights.data(),
+                                   .gradients = gradients.data(),
+                                   .bn_batch_sums = sums.data(),
+                                   .running_stats = stats.data()},
+                                  false, training_bytes);
+  const auto actual = logits_of({.weights = weights.data()}, true, inference_bytes);
+  EXPECT_EQ(actual, expected);
+  EXPECT_NE(actual[0], actual[kClasses]);  // the images differ
+  EXPECT_LT(inference_bytes * (network.name() == "residual" ? 2 : 1), training_bytes);
+}
+
+TEST(Inference, HasTheLogitsOfAnEvaluation) {
+  for (const char* name : {"lenet", "keras-convnet", "mlp"}) expect_same_logits(make_model(name, kImage, kClasses));
+  expect_same_logits(residual_network());
+}
+
+}  // namespace
+}  // namespace ddp

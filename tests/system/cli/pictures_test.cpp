@@ -1,0 +1,227 @@
+// Runs on pictures in files.
+#include "core/error.h"
+#include "tests/system/cli/few_images.h"
+#include "tests/system/cli/png.h"
+#include "tests/system/cli/program.h"
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace ddp::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A safetensors file without its header, whose metadata name the classes.
+std::string tensors_of(const fs::path& file) {
+  const std::string content = read_file(file);
+  uint64_t length = 0;
+  if (content.size() < sizeof length) return "";
+  std::memcpy(&length, content.data(), sizeof length);
+  return content.substr(sizeof length + length);
+}
+
+void write_text(const fs::path& path, const std::string& text) {
+  fs::create_directories(path.parent_path());
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+TEST(PicturesOfIdxImages, GiveTheWeightsOfTheIdxRun) {
+  const Folder folder;
+  few_images(folder / "idx", 400, 100);
+  std::string rows = "split,label,path\n";
+  for (const auto& [part, split, images] : {std::tuple("train", "train", 400), std::tuple("t10k", "val", 100)}) {
+    const std::string pixels = read_file(folder / "idx" / fmt::format("{}-images-idx3-ubyte", part)),
+                      labels = read_file(folder / "idx" / fmt::format("{}-labels-idx1-ubyte", part));
+    fs::create_directories(folder / "png" / part);
+    for (int i = 0; i < images; ++i) {
+      const std::string name = fmt::format("{}/{}.png", part, 1000 - i);  // not in the order of the names
+      write_png(folder / "png" / name, 28, 28, 1,
+                {reinterpret_cast<const uint8_t*>(pixels.data()) + 16 + 784 * i, 784});
+      rows += fmt::format("{},{},{}\n", split, int{labels[8 + i]}, name);
+    }
+  }
+  write_text(folder / "labels.csv", rows);
+  const auto train = [&](const char* run, const std::string& options) {
+    const Outcome outcome = program(2, fmt::format("--batch-size 32 --epochs 2 --print-freq 0 --output-dir {} {}",
+                                                   (folder / run).string(), options));
+    EXPECT_EQ(outcome.code, 0) << outcome.output;
+    return tensors_of(folder / run / "model.safetensors");
+  };
+  const std::string idx = train("a", fmt::format("--data-path {}", (folder / "idx").string()));
+  EXPECT_GT(idx.size(), 4u * 129'000);
+  EXPECT_TRUE(idx == train("b", fmt::format("--data-path {} --labels {} --mean none --workers 3",
+                                            (folder / "png").string(), (folder / "labels.csv").string())));
+  const Outcome ignored = program(0, fmt::format("--data-path {} --labels {} --val-resize-size 40",
+                                                 (folder / "png").string(), (folder / "labels.csv").string()));
+  EXPECT_EQ(ignored.code, static_cast<int>(Exit::usage));
+  EXPECT_EQ(count(ignored.output, "--val-resize-size has no effect"), 1) << ignored.output;
+  EXPECT_FALSE(idx == train("c", fmt::format("--data-path {} --labels {} --mean measured --workers 3",
+                                             (folder / "png").string(), (folder / "labels.csv").string())));
+}
+
+// Two classes of links to pictures of many kinds.
+class PictureFolder : public ::testing::Test {
+ protected:
+  PictureFolder() {
+    int number = 0, index = 0;
+    for (const char* name : {"rgb.jpg", "sampling-2x2.jpg", "grey.jpg", "exif-6.jpg", "cmyk.jpg", "rgba.png",
+                             "palette-4.png", "grey-16.png", "progressive.jpg", "sampling-grey.jpg"}) {
+      const std::string kind = std::string(name).ends_with("jpg") ? ".jpg" : ".png";
+      for (int copy = 0; copy < 6; ++copy, ++number)
+        link(name,
+             fmt::format("{}/{}/{}{}", copy == 5 ? "val" : "train", (index + copy) % 2 ? "dog" : "cat", number, kind));
+      ++index;
+    }
+  }
+
+  void link(const char* picture, const std::string& name) const {
+    fs::create_directories((data / name).parent_path());
+    fs::create_symlink(fs::path(DDP_PICTURES) / picture, data / name);
+  }
+  Outcome train(int ranks, const std::string& run, const std::string& options) const {
+    return program(ranks, fmt::format("--model keras-convnet --train-crop-size 32 --batch-size 8 --print-freq 0 "
+                                      "--data-path {} --output-dir {} {}",
+                                      data.string(), (folder / run).string(), options));
+  }
+
+  const Folder folder;
+  fs::path data = folder / "pictures";
+};
+
+TEST_F(PictureFolder, AfterAKillEndsWithTheSameBytes) {
+  const std::string augmented =
+      "--epochs 3 --crop-padding 4 --padding-mode reflect --hflip 0.5 --rrc-scale 0.3,1 --bn-stats running --lr 0.01 ";
+  const Outcome whole = train(2, "whole", augmented + "--save-every never --workers 1");
+  ASSERT_EQ(whole.code, 0) << whole.output;
+  EXPECT_EQ(count(whole.output, "folder: 50 training and 10 test samples of 2 classes, 32 x 32 x 3"), 1)
+      << whole.output;
+  EXPECT_EQ(count(whole.output, "rrc 32 x 32 scale 0.3,1"), 1) << whole.output;
+  EXPECT_EQ(count(whole.output, "18 of 60 pictures are grey"), 1) << whole.output;
+
+  const std::string saves = augmented + "--save-every 5steps ";
+  const Outcome killed = train(2, "cut", saves + "--workers 7 --inject rank=1,step=12,kind=kill");
+  ASSERT_NE(killed.code, 0) << killed.output;
+  ASSERT_FALSE(fs::exists(folder / "cut" / "model.safetensors"));
+  fs::rename(data, folder / "moved");  // a resumed run may have its data elsewhere
+  data = folder / "moved";
+  const Outcome resumed = train(2, "cut", saves + "--workers 2 --resume auto");
+  ASSERT_EQ(resumed.code, 0) << resumed.output;
+  EXPECT_EQ(count(resumed.output, " at step 10\n"), 1) << resumed.output;
+  EXPECT_EQ(count(resumed.output, "not bit-identical"), 0) << resumed.output;
+  EXPECT_TRUE(read_file(folder / "cut" / "model.safetensors") == read_file(folder / "whole" / "model.safetensors"));
+
+  link("rgb.jpg", "train/cat/new.jpg");
+  const Outcome other_data = train(2, "cut", saves + "--resume auto");
+  EXPECT_EQ(other_data.code, static_cast<int>(Exit::usage));
+  EXPECT_EQ(count(other_data.output, "data set was 50 and 10 images"), 1) << other_data.output;
+}
+
+TEST_F(PictureFolder, SplitsOffTheSameValidationDataAtAnyWorldSize) {
+  fs::remove_all(data / "val");
+  for (const char* kind : {"cat", "dog"}) fs::rename(data / "train" / kind, data / kind);
+  fs::remove(data / "train");
+  std::string listing;
+  for (const int ranks : {1, 3}) {
+    const std::string run = fmt::format("run{}", ranks);
+    const Outcome outcome = train(ranks, run, "--val-split 0.3 --max-steps 1");
+    ASSERT_EQ(outcome.code, 0) << outcome.output;
+    const std::string listed = read_file(folder / run / "validation.txt");
+    EXPECT_TRUE(listing.empty() || listing == listed);
+    listing = listed;
+    const auto chosen = std::ranges::count(listing, '\n');
+    EXPECT_EQ(count(outcome.output, fmt::format("{} training and {} test samples", 50 - chosen, chosen)), 1)
+        << outcome.output;
+    EXPECT_GE(chosen, 7);
+    EXPECT_LE(chosen, 23);
+  }
+  const Outcome without = train(1, "without", "--max-steps 1");
+  ASSERT_EQ(without.code, 0) << without.output;
+  EXPECT_EQ(count(without.output, "no test samples: no evaluation"), 1) << without.output;
+  EXPECT_EQ(count(without.output, "test acc: not evaluated"), 1) << without.output;
+}
+
+TEST_F(PictureFolder, LeavesOutBrokenPicturesIfAsked) {
+  write_text(data / "train/cat/page.jpg", "<html>");
+  write_text(data / "train/dog/empty.png", "");
+  const Outcome refused = train(2, "stop", "");
+  EXPECT_EQ(refused.code, static_cast<int>(Exit::data)) << refused.output;
+  EXPECT_EQ(count(refused.output, "error:"), 1) << refused.output;
+  for (const char* text : {"2 of 52 training pictures cannot be read",
+                           "train/cat/page.jpg: ", "train/dog/empty.png: ", "give --on-error skip"})
+    EXPECT_EQ(count(refused.output, text), 1) << text << "\n" << refused.output;
+  EXPECT_FALSE(fs::exists(folder / "stop"));
+
+  const Outcome skipped = train(3, "skip", "--on-error skip --epochs 1");
+  ASSERT_EQ(skipped.code, 0) << skipped.output;
+  EXPECT_EQ(count(skipped.output, "50 training and 10 test samples"), 1) << skipped.output;
+  EXPECT_EQ(count(read_file(folder / "skip" / "skipped-training.txt"), "\n"), 2);
+}
+
+struct BadFolder {
+  const char* name;
+  Exit code;
+  std::vector<std::string> texts;
+  std::string options;
+  std::function<void(const fs::path&)> damage = [](const fs::path&) {};
+};
+
+TEST_F(PictureFolder, NamesWhatIsWrongOnce) {
+  const auto no = [](const fs::path&) {};
+  const std::vector<BadFolder> cases = {
+      {"crops of two sizes",
+       Exit::usage,
+       {"--val-crop-size", "must equal --train-crop-size"},
+       "--val-crop-size 40",
+       no},
+      {"as they are", Exit::data, {"--train-transform none needs pictures of one size"}, "--train-transform none", no},
+      {"no random crop",
+       Exit::usage,
+       {"--rrc-scale needs --train-transform rrc"},
+       "--train-transform stretch --rrc-scale 0.5,1",
+       no},
+      {"split twice", Exit::usage, {"--val-split 0.1", "10 validation pictures of their own"}, "--val-split 0.1", no},
+      {"two channels",
+       Exit::usage,
+       {"--mean and --std have 3 numbers", "1 channel"},
+       "--channels 1 --mean 0.4,0.4,0.4 --std 0.2,0.2,0.2",
+       no},
+      {"padding", Exit::usage, {"--crop-padding 32", "reflect"}, "--crop-padding 32 --padding-mode reflect", no},
+      {"labels of nothing", Exit::data, {"none.csv"}, "--labels none.csv", no},
+      {"no picture data",
+       Exit::usage,
+       {"--workers needs a folder of pictures", "fashion-mnist"},
+       "--dataset fashion-mnist --workers 2",
+       no},
+      {"unknown class",
+       Exit::data,
+       {"bird"},
+       "",
+       [](const fs::path& d) {
+         fs::create_directories(d / "val/bird");
+         fs::copy_symlink(d / "val/cat/11.jpg", d / "val/bird/1.jpg");
+       }},
+      {"a pipe",
+       Exit::data,
+       {"train/cat/pipe.jpg"},
+       "",
+       [](const fs::path& d) { shell("mkfifo " + (d / "train/cat/pipe.jpg").string()); }},
+  };
+  for (const BadFolder& bad : cases) {
+    SCOPED_TRACE(bad.name);
+    bad.damage(data);
+    const Outcome outcome = train(bad.code == Exit::data ? 2 : 0, "bad", bad.options);
+    EXPECT_EQ(outcome.code, static_cast<int>(bad.code)) << outcome.output;
+    EXPECT_EQ(count(outcome.output, "error:"), 1) << outcome.output;
+    for (const std::string& text : bad.texts)
+      EXPECT_GE(count(outcome.output, text), 1) << text << "\n" << outcome.output;
+    EXPECT_FALSE(fs::exists(folder / "bad"));
+    if (std::string(bad.name) == "unknown class") fs::remove_all(data / "val/bird");
+  }
+}
+
+}  // namespace
+}  // namespace ddp::testing
