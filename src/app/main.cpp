@@ -1,12 +1,15 @@
 // One process per rank: mpirun -np N ddp_train. All ranks end in the same order: close files, barrier, finalise MPI,
 // exit.
 #include "app/doctor/start.h"
+#include "app/predict/predict.h"
 #include "app/run.h"
 #include "checkpoint/inspect.h"
 #include "health/abort.h"
 #include "health/signals.h"
 
+#include <cstdio>
 #include <exception>
+#include <iostream>
 #include <memory>
 #include <optional>
 #include <span>
@@ -31,10 +34,14 @@ ddp::Exit run_in(ddp::MpiSession& session, ddp::Signals& signals, int argc, char
   }
 }
 
-// Without MPI: ddp_train inspect CHECKPOINT.
-int inspect(const std::vector<std::string>& arguments) {
+// The commands that run without MPI. None if the arguments are not those of such a command.
+std::optional<int> run_without_mpi(const std::vector<std::string>& arguments) {
+  const std::string command = arguments.empty() ? "" : arguments[0];
+  if (command != "inspect" && command != "predict") return std::nullopt;
+  const auto rest = std::span(arguments).subspan(1);
   try {
-    fmt::print("{}", ddp::inspect(std::span(arguments).subspan(1)));
+    if (command == "predict") return static_cast<int>(ddp::predict(rest, std::cin, stdout));
+    fmt::print("{}", ddp::inspect(rest));
     return 0;
   } catch (const ddp::Error& e) {
     ddp::print_error(e.what(), -1);
@@ -49,7 +56,7 @@ int inspect(const std::vector<std::string>& arguments) {
 
 int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
-  if (!arguments.empty() && arguments[0] == "inspect") return inspect(arguments);
+  if (const auto code = run_without_mpi(arguments)) return *code;
   ddp::die_with_launcher();
   ddp::Signals signals;
   Limit limit;

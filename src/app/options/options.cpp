@@ -42,7 +42,9 @@ void note_effective_config(const CLI::App& app, Options& o) {
 Options parse_options(int argc, const char* const* argv, std::optional<std::string>& answer) {
   Options o;
   CLI::App app("Data-parallel training over MPI: mpirun -np N ./ddp_train [options]", "ddp_train");
-  app.footer("ddp_train inspect PATH prints what is in a checkpoint, a run's newest one, or a safetensors file.");
+  app.footer(
+      "ddp_train inspect PATH prints what is in a checkpoint, a run's newest one, or a safetensors file.\n"
+      "ddp_train predict RUN FILES prints what a trained network sees in pictures; see ddp_train predict --help.");
   app.set_version_flag("--version", std::string("ddp_train ") + DDP_VERSION);
   declare(app, o);
   try {

@@ -1,0 +1,156 @@
+#include "app/predict/predict.h"
+
+#include "app/cores.h"
+#include "app/predict/find_pictures.h"
+#include "app/predict/picture_reader.h"
+#include "app/predict/predict_options.h"
+#include "app/predict/predictor.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/folder.h"
+#include "core/log.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <deque>
+#include <filesystem>
+#include <functional>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+namespace ddp {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A run's own model.safetensors, or else that of its newest good checkpoint.
+fs::path find_weights(const fs::path& given) {
+  std::error_code ignored;
+  if (!fs::is_directory(given, ignored)) return given;
+  const char* const name = "model.safetensors";
+  if (fs::exists(given / name, ignored)) return given / name;
+  std::vector<std::string> skipped;
+  const auto found = find_checkpoint(given, skipped);
+  for (const std::string& reason : skipped) Log(0).warn("{}", reason);
+  require(found.has_value(), Exit::data, "{} has neither {} nor a checkpoint", given.string(), name);
+  return found->path / name;
+}
+
+ModelInfo info_of(const PredictOptions& options, const fs::path& weights) {
+  const auto info = model_info_in(read_safetensors_metadata(weights), weights.string());
+  if (info) {
+    require(options.given.empty(), Exit::usage, "{} is for weights without metadata, but {} has them: leave it out",
+            fmt::join(options.given, ", "), weights.string());
+    return *info;
+  }
+  require(options.missing.empty(), Exit::usage,
+          "{} has no metadata of ddp_train, which say what the network reads; give {} too", weights.string(),
+          fmt::join(options.missing, ", "));
+  return options.info;
+}
+
+// The size of all batches: at most 32 images and 2^23 pixels, and as few unused places in the last batch as possible.
+int64_t batch_size(int64_t pictures, const ImageShape& image) {
+  const int64_t most = std::clamp<int64_t>((int64_t{1} << 23) / (image.h * image.w), 1, 32);
+  const int64_t batches = (pictures + most - 1) / most;
+  return (pictures + batches - 1) / batches;
+}
+
+// Runs job(worker, item) for each item below `items`, on one thread for each worker.
+void each(int workers, int64_t items, const std::function<void(int, int64_t)>& job) {
+  std::atomic<int64_t> next{0};
+  const auto run = [&](int worker) {
+    for (int64_t item; (item = next++) < items;) job(worker, item);
+  };
+  std::vector<std::jthread> threads;
+  for (int worker = 1; worker < std::min<int64_t>(workers, items); ++worker) threads.emplace_back(run, worker);
+  run(0);
+}
+
+class Predict {
+ public:
+  Predict(const PredictOptions& options, const ModelInfo& info, const fs::path& weights,
+          std::vector<NamedPicture> pictures, int threads)
+      : options_(options),
+        info_(info),
+        pictures_(std::move(pictures)),
+        count_(static_cast<int>(std::min<int64_t>(options.top_k, info.classes))),
+        predictor_(info, weights, batch_size(std::ssize(pictures_), info.image), threads) {
+    for (int thread = 0; thread < threads; ++thread) readers_.emplace_back(info.transform(), info.decode());
+  }
+
+  Exit run(std::FILE* out) {
+    write(out, prediction_header(options_.format, count_));
+    for (int64_t first = 0; first < std::ssize(pictures_); first += predictor_.batch()) {
+      const int64_t size = std::min(predictor_.batch(), std::ssize(pictures_) - first);
+      each(static_cast<int>(readers_.size()), size, [&](int worker, int64_t i) { read(worker, first + i, i); });
+      const std::span<const float> probabilities = predictor_.run();
+      std::string lines;
+      for (int64_t i = 0; i < size; ++i)
+        lines += line(pictures_[first + i], probabilities.subspan(i * info_.classes, info_.classes));
+      write(out, lines);
+    }
+    return broken_ ? Exit::data : Exit::done;
+  }
+
+ private:
+  void read(int worker, int64_t picture, int64_t slot) {
+    NamedPicture& named = pictures_[picture];
+    if (!named.error.empty()) return;
+    try {
+      readers_[worker].read(named.path, predictor_.image(slot));
+    } catch (const std::exception& e) {
+      named.error = e.what();
+    }
+  }
+
+  std::string line(const NamedPicture& picture, std::span<const float> probabilities) {
+    Prediction prediction{.path = picture.path, .error = picture.error};
+    if (prediction.error.empty() && !std::ranges::all_of(probabilities, [](float p) { return std::isfinite(p); }))
+      prediction.error = "the network computes NaN or infinity";
+    if (!prediction.error.empty())
+      broken_ = true;
+    else
+      for (const int64_t k : most_probable(probabilities, count_))
+        prediction.classes.emplace_back(info_.class_name(k), probabilities[k]);
+    return prediction_line(options_.format, count_, prediction);
+  }
+
+  static void write(std::FILE* out, const std::string& lines) {
+    const bool written = std::fwrite(lines.data(), 1, lines.size(), out) == lines.size() && std::fflush(out) == 0;
+    require(written, Exit::output, "cannot write the predictions: {}", std::strerror(errno));
+  }
+
+  const PredictOptions& options_;
+  const ModelInfo& info_;
+  std::vector<NamedPicture> pictures_;
+  const int count_;  // classes in a line
+  Predictor predictor_;
+  std::deque<PictureReader> readers_;  // one for each thread
+  bool broken_ = false;
+};
+
+}  // namespace
+
+Exit predict(std::span<const std::string> arguments, std::istream& list, std::FILE* out) {
+  std::optional<std::string> answer;
+  const PredictOptions options = parse_predict_options(arguments, answer);
+  if (answer) {
+    fmt::print(out, "{}", *answer);
+    return Exit::done;
+  }
+  const fs::path weights = find_weights(options.weights);
+  const ModelInfo info = info_of(options, weights);
+  std::vector<NamedPicture> pictures = find_pictures(options.files, list);
+  if (pictures.empty()) return Exit::done;  // of an empty list
+  const int cores = cores_within_limit(static_cast<int>(cores_of_process().size()), cpu_limit_of_container());
+  const int threads = share_of_cores(options.threads, cores, 1);
+  return Predict(options, info, weights, std::move(pictures), threads).run(out);
+}
+
+}  // namespace ddp

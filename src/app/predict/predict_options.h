@@ -1,0 +1,30 @@
+// The command line of ddp_train predict.
+#pragma once
+
+#include "app/model_info.h"
+#include "app/predict/prediction.h"
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace ddp {
+
+struct PredictOptions {
+  std::string weights;             // folder of a run, checkpoint, or safetensors file
+  std::vector<std::string> files;  // see find_pictures()
+  PredictionFormat format = PredictionFormat::text;
+  int top_k = 5;
+  int threads = 0;  // 0: one for each core
+
+  // For weights without metadata: the options that the command line lacks ("--model"), and what the given ones say.
+  ModelInfo info;
+  std::vector<std::string> given, missing;
+};
+
+// Parses the arguments after "predict". A request for help sets `answer` to its text. Reads the file of --class-names.
+// Throws Error(Exit::usage), and Error(Exit::data) where that file cannot be read.
+PredictOptions parse_predict_options(std::span<const std::string> arguments, std::optional<std::string>& answer);
+
+}  // namespace ddp
