@@ -119,14 +119,14 @@ std::string LoadedData::input() const {
   return text;
 }
 
-LoadedData load_data(const DataConfig& config, uint64_t seed, MpiSession& session, Communicator& world,
-                     const Log& log) {
+LoadedData load_data(const DataConfig& config, uint64_t seed, MpiSession& session, Communicator& world, const Log& log,
+                     const std::function<void()>& alive) {
   const std::string kind = run_on_all_ranks(session, [&] {
     std::string found = kind_of(config);
     require_options_fit(config, found);
     return found;
   });
-  LoadedData loaded = has_pictures(kind) ? load_pictures(config, kind, seed, session, world, log)
+  LoadedData loaded = has_pictures(kind) ? load_pictures(config, kind, seed, session, world, log, alive)
                                          : run_on_all_ranks(session, [&] { return load_images(config, kind); });
   run_on_all_ranks(session, [&] {
     Dataset& train = *loaded.data.train;

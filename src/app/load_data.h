@@ -9,6 +9,7 @@
 #include "ops/input_transform.h"
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -35,9 +36,12 @@ struct LoadedData {
   std::string input() const;
 };
 
-// Opens, checks and describes the data. Collective. Throws CollectiveError: Exit::usage for options that do not fit the
-// data, Exit::data for missing or broken files, with their paths, Exit::communication if the ranks see different data.
-LoadedData load_data(const DataConfig& config, uint64_t seed, MpiSession& session, Communicator& world, const Log& log);
+// Opens, checks and describes the data. Collective. Calls `alive` from time to time while the data are checked. Throws
+// CollectiveError: Exit::usage for options that do not fit the data, Exit::data for missing or broken files, with their
+// paths, Exit::communication if the ranks see different data.
+LoadedData load_data(
+    const DataConfig& config, uint64_t seed, MpiSession& session, Communicator& world, const Log& log,
+    const std::function<void()>& alive = [] {});
 
 // Mean and standard deviation as scale and shift. `pixels` is one of none, given and measured; measured reads up to
 // 10,000 samples, shared out over the ranks; collective. Returns the statistics as given, for the run state and the
@@ -45,7 +49,8 @@ LoadedData load_data(const DataConfig& config, uint64_t seed, MpiSession& sessio
 struct PixelNormalization {
   PixelScale scale = {};
   std::vector<double> mean, std;  // empty: pixels are only divided by 255
-  std::string text() const;       // such as "0.49,0.48,0.45 / 0.25,0.24,0.26", exact; empty: neither
+  bool measured = false;
+  std::string text() const;  // such as "0.49,0.48,0.45 / 0.25,0.24,0.26", exact; empty: neither
 };
 PixelNormalization measure_pixels(const LoadedData& loaded, MpiSession& session, Communicator& world);
 PixelNormalization normalization_of(const PixelStatistics& given, int64_t channels);

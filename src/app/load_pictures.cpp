@@ -12,6 +12,7 @@
 #include "data/picture_lists.h"
 #include "data/val_split.h"
 #include "ddp/hash.h"
+#include "ddp/replica_check.h"
 #include "health/run_on_all_ranks.h"
 
 #include <nlohmann/json.hpp>
@@ -111,10 +112,11 @@ PictureFacts facts_from(const std::string& text) {
 
 // Checks all pictures of a list, each on one rank, and tells every rank the facts.
 PictureFacts check_all(const PictureList& list, const DataConfig& config, int workers, MpiSession& session,
-                       const Log& log) {
+                       const Log& log, const std::function<void()>& alive) {
   const PictureFacts mine = run_on_all_ranks(session, [&] {
     Stopwatch watch;
     const auto progress = [&](int64_t done) {
+      alive();
       if (watch.seconds() < kProgressSeconds) return;
       watch = {};
       log.info("checked {} of {} pictures", std::min(done * session.size(), list.size()), list.size());
@@ -261,10 +263,11 @@ uint64_t fingerprint_of(const PictureList& list, const std::vector<int64_t>& lef
 }  // namespace
 
 LoadedData load_pictures(const DataConfig& config, const std::string& kind, uint64_t seed, MpiSession& session,
-                         Communicator& world, const Log& log) {
+                         Communicator& world, const Log& log, const std::function<void()>& alive) {
   LoadedData loaded;
   loaded.kind = kind;
   const PictureLists lists = share_lists(config, kind, seed, session);
+  check_same_on_all_ranks(lists.train.hash() ^ lists.val.hash() << 1, "list of the data's files", world);
   loaded.notes = lists.notes;
   loaded.workers =
       std::min(choose_threads(config.workers, world, session.host()), config.workers > 0 ? 1024 : kMostWorkers);
@@ -272,8 +275,8 @@ LoadedData load_pictures(const DataConfig& config, const std::string& kind, uint
   PictureFacts train, val;
   const bool checked = config.check != CheckData::none;
   if (checked) {
-    train = check_all(lists.train, config, loaded.workers, session, log);
-    val = check_all(lists.val, config, loaded.workers, session, log);
+    train = check_all(lists.train, config, loaded.workers, session, log, alive);
+    val = check_all(lists.val, config, loaded.workers, session, log, alive);
   }
   run_on_all_ranks(session, [&] {
     judge(lists.train, train, config, "training", loaded);

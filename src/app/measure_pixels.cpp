@@ -6,11 +6,13 @@
 
 #include <array>
 #include <sstream>
+#include <string_view>
 
 namespace ddp {
 namespace {
 
 constexpr int64_t kSamples = 10'000;
+constexpr std::string_view kMeasured = "measured ";
 
 // Sums over all ranks, exactly: as two halves of 32 bits, whose sums a double holds.
 void sum_over_ranks(std::span<uint64_t* const> numbers, Communicator& world) {
@@ -28,12 +30,13 @@ void sum_over_ranks(std::span<uint64_t* const> numbers, Communicator& world) {
 
 std::string PixelNormalization::text() const {
   if (mean.empty()) return "";
-  return fmt::format("{} / {}", fmt::join(mean, ","), fmt::join(std, ","));
+  return fmt::format("{}{} / {}", measured ? kMeasured : "", fmt::join(mean, ","), fmt::join(std, ","));
 }
 
 PixelNormalization normalization_from(const std::string& text, int64_t channels) {
   PixelStatistics given{.kind = PixelStatistics::Kind::given};
-  std::istringstream stream(text);
+  const bool measured = text.starts_with(kMeasured);
+  std::istringstream stream(measured ? text.substr(kMeasured.size()) : text);
   const auto read = [&](std::vector<double>& values) {
     for (int64_t c = 0; c < channels; ++c) {
       stream >> values.emplace_back();
@@ -42,9 +45,11 @@ PixelNormalization normalization_from(const std::string& text, int64_t channels)
   };
   read(given.mean);
   read(given.std);
-  require(!stream.bad() && normalization_of(given, channels).text() == text, Exit::data,
+  PixelNormalization result = normalization_of(given, channels);
+  result.measured = measured;
+  require(!stream.bad() && result.text() == text, Exit::data,
           "mean and std of the checkpoint are {}, not numbers of {} channels", text, channels);
-  return normalization_of(given, channels);
+  return result;
 }
 
 PixelNormalization normalization_of(const PixelStatistics& given, int64_t channels) {
@@ -75,7 +80,10 @@ PixelNormalization measure_pixels(const LoadedData& loaded, MpiSession& session,
     numbers[4 + c] = &sums.squares[c];
   }
   sum_over_ranks(numbers, world);
-  return normalization_of({PixelStatistics::Kind::given, sums.mean(channels), sums.deviation(channels)}, channels);
+  PixelNormalization result =
+      normalization_of({PixelStatistics::Kind::given, sums.mean(channels), sums.deviation(channels)}, channels);
+  result.measured = true;
+  return result;
 }
 
 }  // namespace ddp

@@ -39,11 +39,14 @@ Job open_job(const Options& options, MpiSession& session, PhaseTracker& phases, 
     rank_weights = weights_of_ranks(options.batch, session.size());
     injection = injection_of(options.inject, session.size());
   });
-  LoadedData data = load_data(options.data, options.seed, session, *world, log);
+  LoadedData data =
+      load_data(options.data, options.seed, session, *world, log, [&] { phases.enter(Phase::start_up, 0); });
 
   Network network = run_on_all_ranks(session, [&] {
     require(data.data.test || !options.train.keep_best, Exit::usage,
             "--keep-best needs validation data: the data set has none; give --val-split, such as 0.1");
+    require(data.data.test || !options.network.recompute_bn, Exit::usage,
+            "--bn-stats needs validation data: the data set has none; give --val-split, such as 0.1");
     return make_network(options.network, options.replica.sync_bn, *data.data.train);
   });
   const bool statistics = options.network.recompute_bn.value_or(true) && !batch_norm_states_of(network).empty();

@@ -109,7 +109,9 @@ std::optional<PixelNormalization> earlier_pixels(const ResumePoint& resume_point
   const auto& entries = resume_point.state.affects_results;
   const auto found = entries.find(kPixels);
   if (found == entries.end()) return std::nullopt;
-  return normalization_from(found->second, channels);
+  PixelNormalization earlier = normalization_from(found->second, channels);
+  if (!earlier.measured) return std::nullopt;
+  return earlier;
 }
 
 std::string earlier_autotune(const ResumePoint& resume_point, const Backend& backend, Communicator& world) {

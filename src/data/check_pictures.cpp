@@ -1,6 +1,7 @@
 #include "data/check_pictures.h"
 
 #include "core/error.h"
+#include "core/printable.h"
 
 #include <algorithm>
 #include <atomic>
@@ -30,14 +31,15 @@ class Checker {
   void check(int64_t i) {
     try {
       const PictureHeader header = read(i);
-      const int64_t bytes = decode_bytes(header);
-      require(bytes <= limit_, Exit::data,
-              "{} x {} pixels take {} MiB to decode, and a decoding thread may use {} MiB; give fewer --workers, or "
-              "make the picture smaller",
-              header.size.w, header.size.h, bytes >> 20, limit_ >> 20);
+      const int64_t bytes = decode_bytes(header) + list_.bytes(i);
+      require(
+          bytes <= limit_, Exit::usage,
+          "{}: {} x {} pixels take {} MiB to decode, and a decoding thread may use {} MiB; give fewer --workers, or "
+          "make the picture smaller",
+          printable(files_.full(list_.path(i)).native()), header.size.w, header.size.h, bytes >> 20, limit_ >> 20);
       if (how_ == CheckData::full) decode(i, header);
       add(header, bytes);
-    } catch (const std::exception& e) {  // PictureError, Error, or no memory
+    } catch (const PictureError& e) {
       facts.broken.emplace_back(i, e.what());
     }
   }
@@ -47,6 +49,8 @@ class Checker {
  private:
   // Reads the head of the file, and all of it where the header is longer.
   PictureHeader read(int64_t i) {
+    if (list_.bytes(i) > FolderReader::kMostBytes)
+      throw PictureError(fmt::format("has {} bytes; a picture may have {}", list_.bytes(i), FolderReader::kMostBytes));
     const FolderReader::Expected expected{.bytes = list_.bytes(i), .mtime_ns = list_.mtime_ns(i)};
     if (how_ == CheckData::headers && list_.bytes(i) > static_cast<int64_t>(kHeaderBytes)) {
       files_.read_head(list_.path(i), expected, kHeaderBytes, file_);
@@ -108,7 +112,8 @@ PictureFacts check_pictures(const PictureList& list, const FolderReader& files, 
   std::mutex mutex;
   std::atomic<int64_t> next{part};
   int64_t done = 0;
-  const auto run = [&] {
+  std::exception_ptr error;
+  const auto check_pieces = [&](bool reports) {
     Checker checker(list, files, how, exif, limit_bytes);
     for (;;) {
       const int64_t first = next.fetch_add(kPicturesOfAPiece * parts),
@@ -117,17 +122,28 @@ PictureFacts check_pictures(const PictureList& list, const FolderReader& files, 
       for (int64_t i = first; i < end; i += parts) checker.check(i);
       const std::lock_guard lock(mutex);
       done += (end - first + parts - 1) / parts;
-      if (progress) progress(done);
+      if (reports && progress) progress(done);
     }
     std::ranges::sort(checker.facts.broken);
     std::ranges::sort(checker.facts.content);
     const std::lock_guard lock(mutex);
     all.merge(checker.facts);
   };
-  std::vector<std::thread> threads;
-  for (int i = 1; i < workers; ++i) threads.emplace_back(run);
-  run();
-  for (std::thread& thread : threads) thread.join();
+  const auto run = [&](bool reports) {
+    try {
+      check_pieces(reports);
+    } catch (...) {
+      next = list.size();
+      const std::lock_guard lock(mutex);
+      if (!error) error = std::current_exception();
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 1; i < workers; ++i) threads.emplace_back(run, false);
+    run(true);
+  }
+  if (error) std::rethrow_exception(error);
   return all;
 }
 

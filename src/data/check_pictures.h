@@ -28,9 +28,10 @@ struct PictureFacts {
   void merge(const PictureFacts& other);
 };
 
-// Checks every `parts`-th picture of `list` from `part` on, with `workers` threads. `progress` is called from time to
-// time with the number of pictures checked so far, by one thread at a time. A picture that needs more than
-// `limit_bytes` of memory in a thread counts as broken.
+// Checks every `parts`-th picture of `list` from `part` on, with `workers` threads. Calls `progress` from time to time,
+// in the caller's thread, with the number of pictures checked so far. A picture is broken if its bytes are; another
+// error ends the check: Error(Exit::data) for a file that cannot be read or has changed, Error(Exit::usage) for a
+// picture that needs more than `limit_bytes` of memory in a thread.
 PictureFacts check_pictures(const PictureList& list, const FolderReader& files, CheckData how, bool exif, int part,
                             int parts, int workers, int64_t limit_bytes,
                             const std::function<void(int64_t)>& progress = {});

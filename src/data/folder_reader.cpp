@@ -70,6 +70,8 @@ void FolderReader::read_head(std::string_view path, const Expected& expected, si
       require(status.st_size == expected.bytes && mtime_ns == expected.mtime_ns, Exit::data,
               "{} has changed since this run listed its data ({} bytes then, {} now); start the run again", name(),
               expected.bytes, static_cast<int64_t>(status.st_size));
+      require(expected.bytes <= kMostBytes, Exit::data, "{} has {} bytes; a picture may have {}", name(),
+              expected.bytes, kMostBytes);
       content.resize(std::min(bytes, static_cast<size_t>(expected.bytes)));
       const size_t wanted = content.size();
       error = read_all(file.number(), content);

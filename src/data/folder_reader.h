@@ -11,6 +11,8 @@ namespace ddp {
 
 class FolderReader {
  public:
+  static constexpr int64_t kMostBytes = int64_t{1} << 30;  // of a file
+
   explicit FolderReader(std::filesystem::path root);
   ~FolderReader();
   FolderReader(const FolderReader&) = delete;

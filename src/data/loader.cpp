@@ -39,10 +39,17 @@ Loader::Loader(const Dataset& data, const DistributedSampler& sampler, int64_t f
     slot.ids = Buffer(memory, largest * sizeof(int32_t));
   }
   if (first == end) return;
-  for (int i = 0; i < config.workers; ++i) threads_.emplace_back(&Loader::run, this);
+  try {
+    for (int i = 0; i < config.workers; ++i) threads_.emplace_back(&Loader::run, this);
+  } catch (...) {
+    stop();
+    throw;
+  }
 }
 
-Loader::~Loader() {
+Loader::~Loader() { stop(); }
+
+void Loader::stop() {
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;

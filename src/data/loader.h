@@ -59,6 +59,7 @@ class Loader {
   int64_t slots() const { return static_cast<int64_t>(ring_.size()); }
   Slot& slot(int64_t batch) { return ring_[(batch - first_) % slots()]; }
   void run();
+  void stop();
   std::optional<Work> take_work();
   Slot& newest() { return slot(first_ + begun_ - 1); }
   void begin_batch();

@@ -86,10 +86,11 @@ PixelSums pixel_sums(const Dataset& data, std::span<const int64_t> samples, int 
     const std::lock_guard lock(mutex);
     all.add(mine);
   };
-  std::vector<std::thread> threads;
-  for (int i = 1; i < workers; ++i) threads.emplace_back(run);
-  run();
-  for (std::thread& thread : threads) thread.join();
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 1; i < workers; ++i) threads.emplace_back(run);
+    run();
+  }
   if (error) std::rethrow_exception(error);
   return all;
 }

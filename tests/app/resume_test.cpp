@@ -43,6 +43,16 @@ TEST(Resume, RefusesChangesOfTheMathematics) {
   EXPECT_NE(refusal({"--lr-scheduler", "cosine", "--epochs", "5"}, {"--lr-scheduler", "cosine", "--epochs", "6"}), "");
 }
 
+// A run that found IDX files without their name compares their images, not the name.
+TEST(Resume, TakesIdxFilesOfBothNamesForTheSame) {
+  RunState saved = state_of({}), now = saved;
+  saved.affects_results["--dataset"] = "fashion-mnist";
+  now.affects_results["--dataset"] = "mnist";
+  EXPECT_NO_THROW(require_same_results(saved, now, "step-7"));
+  now.affects_results["--dataset"] = "folder";
+  EXPECT_THROW(require_same_results(saved, now, "step-7"), Error);
+}
+
 TEST(Resume, AllowsOtherChanges) {
   EXPECT_EQ(refusal({"--lr", "0.10"}, {"--lr", ".1"}), "");
   EXPECT_EQ(refusal({"--epochs", "5"}, {"--epochs", "6"}), "");
