@@ -1,6 +1,7 @@
 #include "app/load_data.h"
 
 #include "app/load_pictures.h"
+#include "app/model_info.h"
 #include "data/catalog.h"
 #include "data/cifar.h"
 #include "data/detect.h"
@@ -92,7 +93,7 @@ LoadedData load_images(const DataConfig& config, const std::string& kind) {
 void set_statistics(PixelStatistics& pixels, int64_t channels) {
   if (pixels.kind == Statistics::automatic) pixels.kind = Statistics::measured;
   if (pixels.kind == Statistics::imagenet) {
-    pixels = {Statistics::given, {0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}};
+    pixels = {Statistics::given, kImageNetMean, kImageNetStd};
   } else if (pixels.kind == Statistics::cifar10) {
     pixels = {Statistics::given, {0.4914, 0.4822, 0.4465}, {0.2470, 0.2435, 0.2616}};
   }

@@ -53,7 +53,7 @@ struct PixelNormalization {
   std::string text() const;  // such as "0.49,0.48,0.45 / 0.25,0.24,0.26", exact; empty: neither
 };
 PixelNormalization measure_pixels(const LoadedData& loaded, MpiSession& session, Communicator& world);
-PixelNormalization normalization_of(const PixelStatistics& given, int64_t channels);
+PixelNormalization normalization_of(const PixelStatistics& given);
 PixelNormalization normalization_from(const std::string& text,
                                       int64_t channels);  // of text(); throws Error(Exit::data)
 

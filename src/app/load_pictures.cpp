@@ -91,7 +91,6 @@ std::string to_text(const PictureFacts& f) {
               {"grey", f.grey},
               {"smallest", {f.smallest.w, f.smallest.h}},
               {"largest", {f.largest.w, f.largest.h}},
-              {"decode_bytes", f.decode_bytes},
               {"broken", f.broken},
               {"content", f.content}}
       .dump(-1, ' ', true, json::error_handler_t::replace);
@@ -104,7 +103,6 @@ PictureFacts facts_from(const std::string& text) {
   f.grey = j.at("grey");
   f.smallest = {j.at("smallest")[0], j.at("smallest")[1]};
   f.largest = {j.at("largest")[0], j.at("largest")[1]};
-  f.decode_bytes = j.at("decode_bytes");
   f.broken = j.at("broken").get<decltype(f.broken)>();
   f.content = j.at("content").get<decltype(f.content)>();
   return f;

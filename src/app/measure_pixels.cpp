@@ -1,4 +1,5 @@
 #include "app/load_data.h"
+#include "app/model_info.h"
 #include "data/pixel_sums.h"
 #include "health/run_on_all_ranks.h"
 
@@ -45,29 +46,22 @@ PixelNormalization normalization_from(const std::string& text, int64_t channels)
   };
   read(given.mean);
   read(given.std);
-  PixelNormalization result = normalization_of(given, channels);
+  PixelNormalization result = normalization_of(given);
   result.measured = measured;
   require(!stream.bad() && result.text() == text, Exit::data,
           "mean and std of the checkpoint are {}, not numbers of {} channels", text, channels);
   return result;
 }
 
-PixelNormalization normalization_of(const PixelStatistics& given, int64_t channels) {
-  PixelNormalization result;
-  if (given.kind != PixelStatistics::Kind::given) return result;
-  result.mean = given.mean;
-  result.std = given.std;
-  for (size_t c = 0; c < static_cast<size_t>(channels); ++c) {
-    result.scale.scale[c] = static_cast<float>(1 / (255 * given.std[c]));
-    result.scale.shift[c] = static_cast<float>(-given.mean[c] / given.std[c]);
-  }
-  return result;
+PixelNormalization normalization_of(const PixelStatistics& given) {
+  if (given.kind != PixelStatistics::Kind::given) return {};
+  return {.scale = pixel_scale_of(given.mean, given.std), .mean = given.mean, .std = given.std};
 }
 
 PixelNormalization measure_pixels(const LoadedData& loaded, MpiSession& session, Communicator& world) {
   const Dataset& data = loaded.measured ? *loaded.measured : *loaded.data.train;
   const int64_t channels = data.image_shape().c;
-  if (loaded.pixels.kind != PixelStatistics::Kind::measured) return normalization_of(loaded.pixels, channels);
+  if (loaded.pixels.kind != PixelStatistics::Kind::measured) return normalization_of(loaded.pixels);
   PixelSums sums = run_on_all_ranks(session, [&] {
     std::vector<int64_t> mine;
     const std::vector<int64_t> all = chosen_samples(data.size(), kSamples);
@@ -81,7 +75,7 @@ PixelNormalization measure_pixels(const LoadedData& loaded, MpiSession& session,
   }
   sum_over_ranks(numbers, world);
   PixelNormalization result =
-      normalization_of({PixelStatistics::Kind::given, sums.mean(channels), sums.deviation(channels)}, channels);
+      normalization_of({PixelStatistics::Kind::given, sums.mean(channels), sums.deviation(channels)});
   result.measured = true;
   return result;
 }

@@ -53,6 +53,9 @@ struct ModelInfo {
 // or wrong in the entry.
 std::optional<ModelInfo> model_info_in(const Metadata& metadata, const std::string& file);
 
+// The statistics of ImageNet, as torchvision gives them.
+inline const std::vector<double> kImageNetMean = {0.485, 0.456, 0.406}, kImageNetStd = {0.229, 0.224, 0.225};
+
 // Scale and shift for pixels with these means and standard deviations, which are shares of 255: one of each, or one for
 // each channel.
 PixelScale pixel_scale_of(const std::vector<double>& mean, const std::vector<double>& std);

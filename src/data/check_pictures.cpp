@@ -1,14 +1,14 @@
 #include "data/check_pictures.h"
 
 #include "core/error.h"
+#include "core/keyed_hash.h"
 #include "core/printable.h"
+#include "core/run_items.h"
 
 #include <algorithm>
 #include <atomic>
-#include <exception>
-#include <iterator>
-#include <mutex>
-#include <thread>
+#include <deque>
+#include <string_view>
 
 namespace ddp {
 namespace {
@@ -16,10 +16,10 @@ namespace {
 constexpr int64_t kPicturesOfAPiece = 256;  // pictures that a thread takes at a time
 constexpr size_t kHeaderBytes = 16 << 10;   // most headers are shorter
 
-uint64_t content_hash(const std::vector<uint8_t>& bytes) {  // FNV-1a
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const uint8_t byte : bytes) hash = (hash ^ byte) * 0x100000001b3;
-  return hash;
+uint64_t content_hash(const std::vector<uint8_t>& bytes) {
+  KeyedHash hash(0, Operation::picture_list);
+  hash.add(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+  return hash.value();
 }
 
 // Checks single pictures; one thread at a time.
@@ -38,7 +38,7 @@ class Checker {
           "make the picture smaller",
           printable(files_.full(list_.path(i)).native()), header.size.w, header.size.h, bytes >> 20, limit_ >> 20);
       if (how_ == CheckData::full) decode(i, header);
-      add(header, bytes);
+      add(header);
     } catch (const PictureError& e) {
       facts.broken.emplace_back(i, e.what());
     }
@@ -69,12 +69,11 @@ class Checker {
     facts.content.emplace_back(content_hash(file_), i);
   }
 
-  void add(const PictureHeader& header, int64_t bytes) {
+  void add(const PictureHeader& header) {
     PictureFacts one;
     one.pictures = 1;
     one.grey = header.channels == 1;
     one.smallest = one.largest = header.size;
-    one.decode_bytes = bytes;
     facts.merge(one);
   }
 
@@ -100,7 +99,6 @@ void PictureFacts::merge(const PictureFacts& other) {
   grey += other.grey;
   smallest = {std::min(smallest.w, other.smallest.w), std::min(smallest.h, other.smallest.h)};
   largest = {std::max(largest.w, other.largest.w), std::max(largest.h, other.largest.h)};
-  decode_bytes = std::max(decode_bytes, other.decode_bytes);
   append_sorted(broken, other.broken);
   append_sorted(content, other.content);
 }
@@ -108,42 +106,23 @@ void PictureFacts::merge(const PictureFacts& other) {
 PictureFacts check_pictures(const PictureList& list, const FolderReader& files, CheckData how, bool exif, int part,
                             int parts, int workers, int64_t limit_bytes, const std::function<void(int64_t)>& progress) {
   DDP_EXPECT(0 <= part && part < parts && workers >= 1);
+  const int64_t stride = kPicturesOfAPiece * parts,
+                pieces = std::max<int64_t>(0, list.size() - part + stride - 1) / stride;
+  std::deque<Checker> checkers;  // one for each thread
+  for (int thread = 0; thread < workers; ++thread) checkers.emplace_back(list, files, how, exif, limit_bytes);
+  std::atomic<int64_t> done{0};
+  run_items(workers, pieces, [&](int thread, int64_t piece) {
+    const int64_t first = part + piece * stride, end = std::min(first + stride, list.size());
+    for (int64_t i = first; i < end; i += parts) checkers[thread].check(i);
+    done += (end - first + parts - 1) / parts;
+    if (thread == 0 && progress) progress(done);
+  });
   PictureFacts all;
-  std::mutex mutex;
-  std::atomic<int64_t> next{part};
-  int64_t done = 0;
-  std::exception_ptr error;
-  const auto check_pieces = [&](bool reports) {
-    Checker checker(list, files, how, exif, limit_bytes);
-    for (;;) {
-      const int64_t first = next.fetch_add(kPicturesOfAPiece * parts),
-                    end = std::min(first + kPicturesOfAPiece * parts, list.size());
-      if (first >= list.size()) break;
-      for (int64_t i = first; i < end; i += parts) checker.check(i);
-      const std::lock_guard lock(mutex);
-      done += (end - first + parts - 1) / parts;
-      if (reports && progress) progress(done);
-    }
+  for (Checker& checker : checkers) {
     std::ranges::sort(checker.facts.broken);
     std::ranges::sort(checker.facts.content);
-    const std::lock_guard lock(mutex);
     all.merge(checker.facts);
-  };
-  const auto run = [&](bool reports) {
-    try {
-      check_pieces(reports);
-    } catch (...) {
-      next = list.size();
-      const std::lock_guard lock(mutex);
-      if (!error) error = std::current_exception();
-    }
-  };
-  {
-    std::vector<std::jthread> threads;
-    for (int i = 1; i < workers; ++i) threads.emplace_back(run, false);
-    run(true);
   }
-  if (error) std::rethrow_exception(error);
   return all;
 }
 

@@ -20,7 +20,6 @@ struct PictureFacts {
   int64_t pictures = 0;                                             // that can be read
   int64_t grey = 0;                                                 // of these, with one channel
   PictureSize smallest = {INT64_MAX, INT64_MAX}, largest = {0, 0};  // each side by itself; upright
-  int64_t decode_bytes = 0;                                         // most memory that one picture takes
   std::vector<std::pair<int64_t, std::string>> broken;              // position in the list, reason; ascending
   std::vector<std::pair<uint64_t, int64_t>> content;                // full: hash of the file, position in the list
 

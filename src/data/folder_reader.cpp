@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "core/printable.h"
+#include "data/read_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -16,33 +17,8 @@
 namespace ddp {
 namespace {
 
-class File {
- public:
-  File(int folder, std::string_view path)
-      : number_(openat(folder, std::string(path).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)) {}
-  ~File() {
-    if (number_ >= 0) close(number_);
-  }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  int number() const { return number_; }
-
- private:
-  int number_;
-};
-
-// Returns 0 or an errno. Reads at most content.size() bytes, and fewer only at the end of the file.
-int read_all(int file, std::vector<uint8_t>& content) {
-  size_t done = 0;
-  while (done < content.size()) {
-    const ssize_t count = pread(file, content.data() + done, content.size() - done, static_cast<off_t>(done));
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return errno;
-    if (count == 0) break;
-    done += static_cast<size_t>(count);
-  }
-  content.resize(done);
-  return 0;
+int open_below(int folder, std::string_view path) {
+  return openat(folder, std::string(path).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 }
 
 }  // namespace
@@ -60,9 +36,9 @@ void FolderReader::read_head(std::string_view path, const Expected& expected, si
                              std::vector<uint8_t>& content) const {
   int error = 0;
   for (int attempt = 0; attempt < 2; ++attempt) {
-    const File file(folder_, path);
+    const OpenFile file(open_below(folder_, path));
     struct stat status {};
-    error = file.number() < 0 || fstat(file.number(), &status) != 0 ? errno : 0;
+    error = file.get() < 0 || fstat(file.get(), &status) != 0 ? errno : 0;
     if (error == 0) {
       const auto name = [&] { return printable(full(path).native()); };
       require(S_ISREG(status.st_mode), Exit::data, "{} is not a regular file", name());
@@ -73,10 +49,10 @@ void FolderReader::read_head(std::string_view path, const Expected& expected, si
       require(expected.bytes <= kMostBytes, Exit::data, "{} has {} bytes; a picture may have {}", name(),
               expected.bytes, kMostBytes);
       content.resize(std::min(bytes, static_cast<size_t>(expected.bytes)));
-      const size_t wanted = content.size();
-      error = read_all(file.number(), content);
-      require(error != 0 || content.size() == wanted, Exit::data, "{} became shorter while it was read: {} of {} bytes",
-              name(), content.size(), wanted);
+      const ReadResult result = read_from_start(file.get(), content);
+      error = result.error;
+      require(error != 0 || result.bytes == content.size(), Exit::data,
+              "{} became shorter while it was read: {} of {} bytes", name(), result.bytes, content.size());
       if (error == 0) return;
     }
     if (error != EIO && error != ESTALE) break;
@@ -86,8 +62,8 @@ void FolderReader::read_head(std::string_view path, const Expected& expected, si
 }
 
 void FolderReader::announce(std::string_view path) const {
-  const File file(folder_, path);
-  if (file.number() >= 0) posix_fadvise(file.number(), 0, 0, POSIX_FADV_WILLNEED);
+  const OpenFile file(open_below(folder_, path));
+  if (file.get() >= 0) posix_fadvise(file.get(), 0, 0, POSIX_FADV_WILLNEED);
 }
 
 }  // namespace ddp

@@ -1,4 +1,4 @@
-// Reads a rank's batches ahead of their use, in threads of its own, into a ring of slots that is allocated once. The
+// Reads a rank's batches before they are used. The loader's threads fill a ring of slots, which is allocated once. The
 // bytes of a batch do not depend on the number of threads. next() rethrows an exception of a thread.
 #pragma once
 

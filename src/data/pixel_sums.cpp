@@ -1,15 +1,12 @@
 #include "data/pixel_sums.h"
 
 #include "core/error.h"
+#include "core/run_items.h"
 #include "data/permutation.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <exception>
-#include <mutex>
 #include <numeric>
-#include <thread>
 
 namespace ddp {
 namespace {
@@ -66,32 +63,19 @@ std::vector<int64_t> chosen_samples(int64_t size, int64_t most) {
 PixelSums pixel_sums(const Dataset& data, std::span<const int64_t> samples, int workers) {
   const auto channels = static_cast<size_t>(data.image_shape().c);
   DDP_EXPECT((channels == 1 || channels == 3) && workers >= 1);
-  PixelSums all;
-  std::mutex mutex;  // guards `all` and `error`
-  std::exception_ptr error;
-  std::atomic<size_t> next{0};
-  const auto run = [&] {
-    PixelSums mine;
-    try {
-      std::vector<uint8_t> pixels(static_cast<size_t>(data.image_shape().elements()));
-      for (size_t i; (i = next++) < samples.size();) {
-        data.read({.index = samples[i]}, pixels);
-        mine.add(sums_of(pixels, channels));
-      }
-    } catch (...) {
-      next = samples.size();
-      const std::lock_guard lock(mutex);
-      error = std::current_exception();
-    }
-    const std::lock_guard lock(mutex);
-    all.add(mine);
+  struct OfThread {
+    std::vector<uint8_t> pixels;
+    PixelSums sums;
   };
-  {
-    std::vector<std::jthread> threads;
-    for (int i = 1; i < workers; ++i) threads.emplace_back(run);
-    run();
-  }
-  if (error) std::rethrow_exception(error);
+  std::vector<OfThread> threads(workers,
+                                {std::vector<uint8_t>(static_cast<size_t>(data.image_shape().elements())), {}});
+  run_items(workers, std::ssize(samples), [&](int thread, int64_t i) {
+    auto& [pixels, sums] = threads[thread];
+    data.read({.index = samples[i]}, pixels);
+    sums.add(sums_of(pixels, channels));
+  });
+  PixelSums all;
+  for (const OfThread& thread : threads) all.add(thread.sums);
   return all;
 }
 

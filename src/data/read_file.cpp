@@ -11,6 +11,19 @@
 
 namespace ddp {
 
+ReadResult read_from_start(int file, std::span<uint8_t> to) {
+  ReadResult result;
+  while (result.bytes < to.size()) {
+    const ssize_t got =
+        ::pread(file, to.data() + result.bytes, to.size() - result.bytes, static_cast<off_t>(result.bytes));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) result.error = errno;
+    if (got <= 0) break;
+    result.bytes += static_cast<size_t>(got);
+  }
+  return result;
+}
+
 std::string read_whole_file(const std::filesystem::path& path, int64_t most) {
   const std::string name = printable(path.native());
   const auto require_system = [&](bool holds) {
@@ -25,13 +38,9 @@ std::string read_whole_file(const std::filesystem::path& path, int64_t most) {
   require(status.st_size <= most, Exit::data, "{}: has {} bytes; such a file may have {}", name,
           int64_t{status.st_size}, most);
   std::string content(static_cast<size_t>(status.st_size), '\0');
-  for (size_t done = 0; done < content.size();) {
-    const ssize_t got = ::pread(file.get(), content.data() + done, content.size() - done, static_cast<off_t>(done));
-    if (got < 0 && errno == EINTR) continue;
-    require_system(got >= 0);
-    require(got > 0, Exit::data, "{}: became shorter while it was read", name);
-    done += static_cast<size_t>(got);
-  }
+  const ReadResult result = read_from_start(file.get(), {reinterpret_cast<uint8_t*>(content.data()), content.size()});
+  require(result.error == 0, Exit::data, "{}: cannot read it: {}", name, std::strerror(result.error));
+  require(result.bytes == content.size(), Exit::data, "{}: became shorter while it was read", name);
   return content;
 }
 

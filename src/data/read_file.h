@@ -1,10 +1,12 @@
-// Reads small files whole.
+// Opens and reads files.
 #pragma once
 
 #include <unistd.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 
 namespace ddp {
@@ -23,6 +25,13 @@ class OpenFile {
  private:
   int file_;
 };
+
+struct ReadResult {
+  size_t bytes = 0;  // fewer than asked for at the end of the file, or after an error
+  int error = 0;     // errno of a failed read; 0: none
+};
+// Fills `to` with the first bytes of an open file.
+ReadResult read_from_start(int file, std::span<uint8_t> to);
 
 // The content of a regular file of at most `most` bytes. Links are followed. Throws Error(Exit::data) with the path if
 // the file is missing, is larger, cannot be read, becomes shorter meanwhile, or is something else: a FIFO, for

@@ -267,7 +267,7 @@ TEST_F(ValSplit, StaysWhenFilesComeOrGo) {
   EXPECT_NE(paths(other.val), chosen);
 }
 
-// A changed value would move the validation data of users. The value is that of an implementation of its own in Python.
+// Another value would move the validation data of users. A separate implementation in Python has computed this one.
 TEST_F(ValSplit, KeyIsFixed) {
   EXPECT_EQ(val_split_key(1, "cat", "cat/1.jpg"), 2440930796070575019u);
   EXPECT_NE(val_split_key(1, "ca", "tcat/1.jpg"), val_split_key(1, "cat", "cat/1.jpg"));

@@ -1,15 +1,14 @@
 // Writes IDX files for tests into a temporary folder. The destructor removes the folder.
 #pragma once
 
-#include <gtest/gtest.h>
+#include "tests/data/temp_folder.h"
+
 #include <zlib.h>
 
 #include <cstdint>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <initializer_list>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -28,37 +27,23 @@ inline Bytes idx_bytes(uint32_t magic, std::initializer_list<uint32_t> dimension
   return bytes;
 }
 
-class IdxFolder {
+class IdxFolder : public TempFolder {
  public:
-  IdxFolder() {
-    std::string name = ::testing::TempDir() + "/idx_XXXXXX";
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot make " + name);
-    path_ = name;
-  }
-  ~IdxFolder() { std::filesystem::remove_all(path_); }
-  IdxFolder(const IdxFolder&) = delete;
-  IdxFolder& operator=(const IdxFolder&) = delete;
-
-  const std::filesystem::path& path() const { return path_; }
-
   std::filesystem::path plain(const std::string& name, const Bytes& bytes) const {
-    std::ofstream(path_ / name, std::ios::binary)
+    std::ofstream(*this / name, std::ios::binary)
         .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-    return path_ / name;
+    return *this / name;
   }
   std::filesystem::path gzipped(const std::string& name, const Bytes& bytes) const {
-    gzFile file = gzopen((path_ / name).c_str(), "wb");
+    gzFile file = gzopen((*this / name).c_str(), "wb");
     gzwrite(file, bytes.data(), static_cast<unsigned>(bytes.size()));
     gzclose(file);
-    return path_ / name;
+    return *this / name;
   }
   Bytes content(const std::filesystem::path& file) const {
     std::ifstream in(file, std::ios::binary);
     return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
   }
-
- private:
-  std::filesystem::path path_;
 };
 
 }  // namespace ddp

@@ -1,13 +1,12 @@
 #include "app/predict/find_pictures.h"
 
+#include "data/picture_name.h"
+
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <array>
-#include <cctype>
 #include <filesystem>
 #include <set>
-#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -15,12 +14,6 @@ namespace ddp {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool has_name_of_picture(const fs::path& path) {
-  std::string extension = path.extension().native();
-  for (char& c : extension) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return std::ranges::count(std::array<std::string_view, 3>{".jpg", ".jpeg", ".png"}, extension) > 0;
-}
 
 // Collects the pictures below a folder. A link back to a folder on the way down is passed over.
 class Folder {
@@ -41,7 +34,7 @@ class Folder {
       std::error_code ignored;
       if (fs::is_directory(entry, ignored))
         add(entry);
-      else if (has_name_of_picture(entry))
+      else if (has_picture_name(entry.native()))
         pictures_.push_back({entry.native()});
     }
     if (error) pictures_.push_back({folder.native(), "cannot be listed: " + error.message()});

@@ -8,19 +8,17 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/folder.h"
 #include "core/log.h"
+#include "core/run_items.h"
 
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
 #include <deque>
 #include <filesystem>
-#include <functional>
 #include <system_error>
-#include <thread>
 #include <vector>
 
 namespace ddp {
@@ -61,17 +59,6 @@ int64_t batch_size(int64_t pictures, const ImageShape& image) {
   return (pictures + batches - 1) / batches;
 }
 
-// Runs job(worker, item) for each item below `items`, on one thread for each worker.
-void each(int workers, int64_t items, const std::function<void(int, int64_t)>& job) {
-  std::atomic<int64_t> next{0};
-  const auto run = [&](int worker) {
-    for (int64_t item; (item = next++) < items;) job(worker, item);
-  };
-  std::vector<std::jthread> threads;
-  for (int worker = 1; worker < std::min<int64_t>(workers, items); ++worker) threads.emplace_back(run, worker);
-  run(0);
-}
-
 class Predict {
  public:
   Predict(const PredictOptions& options, const ModelInfo& info, const fs::path& weights,
@@ -88,7 +75,7 @@ class Predict {
     write(out, prediction_header(options_.format, count_));
     for (int64_t first = 0; first < std::ssize(pictures_); first += predictor_.batch()) {
       const int64_t size = std::min(predictor_.batch(), std::ssize(pictures_) - first);
-      each(static_cast<int>(readers_.size()), size, [&](int worker, int64_t i) { read(worker, first + i, i); });
+      run_items(static_cast<int>(readers_.size()), size, [&](int thread, int64_t i) { read(thread, first + i, i); });
       const std::span<const float> probabilities = predictor_.run();
       std::string lines;
       for (int64_t i = 0; i < size; ++i)
@@ -99,11 +86,11 @@ class Predict {
   }
 
  private:
-  void read(int worker, int64_t picture, int64_t slot) {
+  void read(int thread, int64_t picture, int64_t slot) {
     NamedPicture& named = pictures_[picture];
     if (!named.error.empty()) return;
     try {
-      readers_[worker].read(named.path, predictor_.image(slot));
+      readers_[thread].read(named.path, predictor_.image(slot));
     } catch (const std::exception& e) {
       named.error = e.what();
     }

@@ -43,7 +43,7 @@ PixelScale pixel_scale_in(const Description& given) {
   const bool named = given.mean == "none" || given.mean == "imagenet";
   require(named == given.std.empty(), Exit::usage, "--std {}", named ? "needs --mean with numbers" : "is missing");
   if (given.mean == "none") return {};
-  if (given.mean == "imagenet") return pixel_scale_of({0.485, 0.456, 0.406}, {0.229, 0.224, 0.225});
+  if (given.mean == "imagenet") return pixel_scale_of(kImageNetMean, kImageNetStd);
   std::vector<double> mean;
   for (const std::string& part : CLI::detail::split(given.mean, ',')) {
     double number = 0;
