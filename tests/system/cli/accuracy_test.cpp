@@ -33,7 +33,7 @@ std::vector<double> accuracies(int ranks, const std::string& arguments) {
 // The network learns little in the first epoch. PyTorch's accuracy after three is 0.711 to 0.723
 // (expected/accuracy.json).
 TEST(Accuracy, FromTheBooksInitialWeights) {
-  const auto found = accuracies(1, "--init normal:0.01 --epochs 3 --seed 0");
+  const auto found = accuracies(2, "--init normal:0.01 --epochs 3 --seed 0");
   ASSERT_EQ(found.size(), 3u);
   EXPECT_LE(found.front(), 0.3);  // 0.73 with the default weights
   EXPECT_GE(found.back(), 0.68);
@@ -68,8 +68,8 @@ TEST(KerasConvnet, ReachesTheAccuracyOfRecomputedStatisticsOnMnist) {
 }
 
 TEST(KerasConvnet, LearnsFashionMnist) {
-  const auto found = accuracies(3, recipe("keras-mnist") + " --dataset fashion-mnist");
-  ASSERT_EQ(found.size(), 2u);
+  const auto found = accuracies(3, recipe("keras-mnist") + " --dataset fashion-mnist --epochs 1");
+  ASSERT_EQ(found.size(), 1u);
   EXPECT_GE(found.back(), 0.80);
 }
 

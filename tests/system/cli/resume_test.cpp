@@ -67,9 +67,9 @@ TEST_P(Resume, AfterAKillEndsWithTheSameBytes) {
 INSTANTIATE_TEST_SUITE_P(
     , Resume,
     ::testing::Values(
-        ResumeCase{"LeNet", 2, 25600, "", 200, 100},
-        ResumeCase{"ResNet18Momentum", 2, 240,
-                   "--model resnet18 --batch-size 8 --lr 0.01 --momentum 0.9 --bn-stats running", 40, 20},
+        ResumeCase{"LeNet", 2, 17920, "", 100, 50},
+        ResumeCase{"ResNet18Momentum", 2, 120,
+                   "--model resnet18 --batch-size 8 --lr 0.01 --momentum 0.9 --bn-stats running", 20, 10},
         ResumeCase{"KerasConvnetAdamDropout", 2, 320,
                    "--model keras-convnet --batch-size 16 --optimizer adam --lr 0.001 --bn-stats running", 40, 20},
         ResumeCase{"KerasConvnetZero", 3, 320,
