@@ -4,12 +4,12 @@ run of ddp_train from the same weights must agree within two percentage points (
 steps).
 
     ddp_train --model resnet18 --batch-size 128 --lr 0 --max-steps 1 --output-dir W    its initial weights, unchanged
-    ddp_train --model resnet18 --train-samples 3840 --print-order 1 > order
+    ddp_train --model resnet18 --train-samples 1920 --print-order 1 > order
     tests/parity/accuracy_resnet18.py --order order --init W/model.safetensors
 
 and of ddp_train, where DATA has the first 2,000 test images:
 
-    ddp_train --model resnet18 --data-path DATA --train-samples 3840 --batch-size 128 --lr 0.05 --max-steps 30 --output-dir R
+    ddp_train --model resnet18 --data-path DATA --train-samples 1920 --batch-size 128 --lr 0.02 --max-steps 15 --output-dir R
 
 --init is a safetensors file with PyTorch's names, or `parity` for the weights of networks.py; --save-init FILE writes
 these weights for ddp_train --init-from, and stops. SGD without momentum, x/255, no augmentation. Running statistics lag
@@ -87,10 +87,10 @@ def main():
     parser.add_argument("--init", default="parity", help="FILE.safetensors or parity")
     parser.add_argument("--save-init", type=Path, metavar="FILE", help="write the parity weights and stop")
     parser.add_argument("--order", type=Path, help="numbers of training samples, one a line")
-    parser.add_argument("--steps", type=int, default=30)
+    parser.add_argument("--steps", type=int, default=15)
     parser.add_argument("--batch-size", type=int, default=128)
-    parser.add_argument("--lr", type=float, default=0.05)
-    parser.add_argument("--statistics-samples", type=int, default=3840)
+    parser.add_argument("--lr", type=float, default=0.02)
+    parser.add_argument("--statistics-samples", type=int, default=1920)
     parser.add_argument("--test-samples", type=int, default=2000)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--data-path", default=DATA_PATH)

@@ -74,9 +74,8 @@ TEST(KerasConvnet, LearnsFashionMnist) {
 }
 
 // PyTorch's run has the same weights, the same order of samples, and the same test images
-// (tests/parity/accuracy_resnet18.py). Rounding alone moves the accuracy: 0.737 to 0.747 on one to three ranks and with
-// two instruction sets.
-TEST(ResNet18, ReachesPytorchsAccuracyInThirtySteps) {
+// (tests/parity/accuracy_resnet18.py). Rounding alone moves the accuracy: 0.593 to 0.601 on one to three ranks.
+TEST(ResNet18, ReachesPytorchsAccuracyInFifteenSteps) {
   const auto pytorch =
       nlohmann::json::parse(read_file(std::string(DDP_EXPECTED) + "/accuracy_resnet18.json")).at("test_accuracy");
   const Folder data;
@@ -90,8 +89,8 @@ TEST(ResNet18, ReachesPytorchsAccuracyInThirtySteps) {
     first_2000 t10k-labels-idx1-ubyte 2000)",
                                         (data / "").string()));
   ASSERT_EQ(cut.code, 0) << cut.output;
-  const auto found = accuracies(2, fmt::format("--model resnet18 --data-path {} --train-samples 3840 --batch-size 128 "
-                                               "--lr 0.05 --max-steps 30 --seed 0 --sync-bn",
+  const auto found = accuracies(2, fmt::format("--model resnet18 --data-path {} --train-samples 1920 --batch-size 128 "
+                                               "--lr 0.02 --max-steps 15 --seed 0 --sync-bn",
                                                (data / "").string()));
   ASSERT_EQ(found.size(), 1u);
   EXPECT_NEAR(found.back(), pytorch.get<double>(), 0.02);
