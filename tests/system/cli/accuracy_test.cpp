@@ -1,7 +1,6 @@
 // Jobs on the real data reach PyTorch's accuracy.
 #include "tests/system/cli/program.h"
 
-#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -13,30 +12,34 @@ namespace {
 
 using nlohmann::json;
 
-// The test accuracy of each evaluation.
-std::vector<double> accuracies(int ranks, const std::string& arguments) {
+struct Evaluation {
+  double accuracy, loss;
+};
+
+std::vector<Evaluation> evaluations(int ranks, const std::string& arguments) {
   const Folder folder;
   const auto run = folder / "run";
   const Outcome outcome = shell(fmt::format("timeout -k 5 800 {} -np {} {} --print-freq 0 --output-dir {} {}",
                                             DDP_MPIRUN, ranks, DDP_PROGRAM, run.string(), arguments));
   EXPECT_EQ(outcome.code, 0) << outcome.output;
-  std::vector<double> found;
+  std::vector<Evaluation> found;
   std::istringstream lines(read_file(run / "metrics.jsonl"));
   for (std::string line; std::getline(lines, line);) {
     const json event = json::parse(line);
-    if (event.at("event") == "eval") found.push_back(event.at("accuracy"));
+    if (event.at("event") == "eval") found.push_back({event.at("accuracy"), event.at("loss")});
   }
-  std::printf("%d ranks %s: %s\n", ranks, arguments.c_str(), fmt::format("{}", fmt::join(found, " ")).c_str());
+  for (const Evaluation& e : found)
+    std::printf("%d ranks %s: accuracy %.4f, loss %.4f\n", ranks, arguments.c_str(), e.accuracy, e.loss);
   return found;
 }
 
 // The network learns little in the first epoch. PyTorch's accuracy after three is 0.711 to 0.723
 // (expected/accuracy.json).
 TEST(Accuracy, FromTheBooksInitialWeights) {
-  const auto found = accuracies(2, "--init normal:0.01 --epochs 3 --seed 0");
+  const auto found = evaluations(2, "--init normal:0.01 --epochs 3 --seed 0");
   ASSERT_EQ(found.size(), 3u);
-  EXPECT_LE(found.front(), 0.3);  // 0.73 with the default weights
-  EXPECT_GE(found.back(), 0.68);
+  EXPECT_LE(found.front().accuracy, 0.3);  // 0.73 with the default weights
+  EXPECT_GE(found.back().accuracy, 0.68);
 }
 
 // PyTorch started from the weights that `--max-steps 1 --lr 0` saves (default_seed0.safetensors), in three orders.
@@ -49,9 +52,10 @@ TEST(Accuracy, FromTheDefaultInitialWeights) {
     ++runs;
   }
   ASSERT_EQ(runs, 3);
-  const auto found = accuracies(2, "--seed 0");
+  const auto found = evaluations(2, "--seed 0");
   ASSERT_EQ(found.size(), 10u);
-  EXPECT_NEAR(*std::max_element(found.end() - 3, found.end()), sum / runs, 0.01);
+  const auto less = [](const Evaluation& a, const Evaluation& b) { return a.accuracy < b.accuracy; };
+  EXPECT_NEAR(std::max_element(found.end() - 3, found.end(), less)->accuracy, sum / runs, 0.01);
 }
 
 std::string recipe(const std::string& name) { return fmt::format("--config {}/{}.toml", DDP_RECIPES, name); }
@@ -61,23 +65,23 @@ TEST(KerasConvnet, ReachesTheAccuracyOfRecomputedStatisticsOnMnist) {
   const char* const mnist = std::getenv("DDP_MNIST");
   if (!mnist) GTEST_SKIP() << "DDP_MNIST names no folder with MNIST's four IDX files";
   for (const int seed : {0, 1, 2}) {
-    const auto found = accuracies(3, fmt::format("{} --data-path {} --seed {}", recipe("keras-mnist"), mnist, seed));
+    const auto found = evaluations(3, fmt::format("{} --data-path {} --seed {}", recipe("keras-mnist"), mnist, seed));
     ASSERT_EQ(found.size(), 2u);
-    EXPECT_GE(found.back(), 0.975) << "seed " << seed;
+    EXPECT_GE(found.back().accuracy, 0.975) << "seed " << seed;
   }
 }
 
 TEST(KerasConvnet, LearnsFashionMnist) {
-  const auto found = accuracies(3, recipe("keras-mnist") + " --dataset fashion-mnist --epochs 1");
+  const auto found = evaluations(3, recipe("keras-mnist") + " --dataset fashion-mnist --epochs 1");
   ASSERT_EQ(found.size(), 1u);
-  EXPECT_GE(found.back(), 0.80);
+  EXPECT_GE(found.back().accuracy, 0.80);
 }
 
 // PyTorch's run has the same weights, the same order of samples, and the same test images
-// (tests/parity/accuracy_resnet18.py). Rounding alone moves the accuracy: 0.593 to 0.601 on one to three ranks.
+// (tests/parity/accuracy_resnet18.py). Rounding alone moves accuracy and loss: 0.593 to 0.601 and 1.064 to 1.072 on one
+// to three ranks. A learning rate of 0.018 in place of 0.02 gives a loss of 1.101.
 TEST(ResNet18, ReachesPytorchsAccuracyInFifteenSteps) {
-  const auto pytorch =
-      nlohmann::json::parse(read_file(std::string(DDP_EXPECTED) + "/accuracy_resnet18.json")).at("test_accuracy");
+  const json pytorch = json::parse(read_file(std::string(DDP_EXPECTED) + "/accuracy_resnet18.json"));
   const Folder data;
   const Outcome cut = shell(fmt::format(R"(
     set -e; cd {}; from=/usr/share/datasets/fashion-mnist
@@ -89,11 +93,12 @@ TEST(ResNet18, ReachesPytorchsAccuracyInFifteenSteps) {
     first_2000 t10k-labels-idx1-ubyte 2000)",
                                         (data / "").string()));
   ASSERT_EQ(cut.code, 0) << cut.output;
-  const auto found = accuracies(2, fmt::format("--model resnet18 --data-path {} --train-samples 1920 --batch-size 128 "
-                                               "--lr 0.02 --max-steps 15 --seed 0 --sync-bn",
-                                               (data / "").string()));
+  const auto found = evaluations(2, fmt::format("--model resnet18 --data-path {} --train-samples 1920 --batch-size 128 "
+                                                "--lr 0.02 --max-steps 15 --seed 0 --sync-bn",
+                                                (data / "").string()));
   ASSERT_EQ(found.size(), 1u);
-  EXPECT_NEAR(found.back(), pytorch.get<double>(), 0.02);
+  EXPECT_NEAR(found.back().accuracy, pytorch.at("test_accuracy").get<double>(), 0.02);
+  EXPECT_NEAR(found.back().loss, pytorch.at("test_loss").get<double>(), 0.02);
 }
 
 }  // namespace
