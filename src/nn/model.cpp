@@ -173,8 +173,8 @@ Tensor Model::logits(const DeviceBatch& batch, const float* running_stats) {
   return value(last_, batch.size);
 }
 
-void Model::evaluate(const DeviceBatch& batch, const float* running_stats, float* loss_stats) {
-  ops_.softmax_cross_entropy(logits(batch, running_stats), batch, loss_stats);
+void Model::evaluate(const DeviceBatch& batch, const float* running_stats, float* loss_stats, RankedClass* ranked) {
+  ops_.softmax_cross_entropy(logits(batch, running_stats), batch, loss_stats, ranked);
 }
 
 }  // namespace ddp

@@ -43,8 +43,8 @@ class Model {
   void precise_bn(const DeviceBatch& batch, Gradient mode);
 
   // Forward pass only, without augmentation; batch norms normalise by `running_stats`. Overwrites loss_stats, without
-  // label smoothing. The batch must not be empty.
-  void evaluate(const DeviceBatch& batch, const float* running_stats, float* loss_stats);
+  // label smoothing. `ranked`, if not null, gets an entry for each sample. The batch must not be empty.
+  void evaluate(const DeviceBatch& batch, const float* running_stats, float* loss_stats, RankedClass* ranked = nullptr);
 
   // The forward pass of evaluate(). Returns the logits, 1 x 1 x classes, in the model's own format and type. They are
   // valid until the next pass. Needs no labels.

@@ -15,6 +15,7 @@
 #include "ops/linear.h"
 #include "ops/optimizer.h"
 #include "ops/pool2d.h"
+#include "ops/ranked_class.h"
 
 #include <cstdint>
 #include <memory>
@@ -67,7 +68,10 @@ class Ops {
   // `mode` holds for both. dlogits = (softmax - target) * scale, and 0 in lanes past n; dlogits may be logits. With
   // smoothing, target = (1 - smoothing) * onehot + smoothing / classes and loss_i = - sum_k target_ik * log softmax_ik,
   // as in torch.nn.CrossEntropyLoss(label_smoothing).
-  virtual void softmax_cross_entropy(const Tensor& logits, const DeviceBatch& batch, float* stats) = 0;  // overwrites
+  //
+  // The first function overwrites stats. `ranked`, if not null, gets an entry for each sample.
+  virtual void softmax_cross_entropy(const Tensor& logits, const DeviceBatch& batch, float* stats,
+                                     RankedClass* ranked) = 0;
   virtual void softmax_cross_entropy_backward(const Tensor& logits, const DeviceBatch& batch, float scale,
                                               float smoothing, const Tensor& dlogits, float* stats, Gradient mode) = 0;
 

@@ -58,7 +58,8 @@ class Softmax : public BackendTest {
       ids[i] = static_cast<int32_t>(c.n - 1 - i);
     }
     const DeviceBatch batch{.labels = labels.data(), .ids = by_id ? ids.data() : nullptr, .size = c.n};
-    reference->softmax_cross_entropy(on_host(z, shape), batch, plain.data());
+    std::vector<RankedClass> ranked(c.n);
+    reference->softmax_cross_entropy(on_host(z, shape), batch, plain.data(), ranked.data());
     reference->softmax_cross_entropy_backward(on_host(z, shape), batch, 0.25f, smoothing, on_host(d, shape),
                                               stats.data(), Gradient::overwrite);
     each_setup(formats(), {0}, [&] {
@@ -66,7 +67,8 @@ class Softmax : public BackendTest {
       const DeviceBatch on_batch{.labels = on_labels.data(), .ids = by_id ? on_ids.data() : nullptr, .size = c.n};
       const auto logits = filled(shape, z), apart = unwritten(shape);
       const auto astats = unwritten(2), only = unwritten(2), added = on_device(Values{2, 3});
-      ops->softmax_cross_entropy(logits.tensor(), on_batch, only.data());
+      const auto on_ranked = on_device(std::vector<RankedClass>(c.n, {-1, -1}));
+      ops->softmax_cross_entropy(logits.tensor(), on_batch, only.data(), on_ranked.data());
       ops->softmax_cross_entropy_backward(logits.tensor(), on_batch, 0.25f, smoothing, apart.tensor(), astats.data(),
                                           Gradient::overwrite);
       EXPECT_EQ(logits.values(), z);
@@ -76,6 +78,7 @@ class Softmax : public BackendTest {
       EXPECT_EQ(astats.values()[1], stats[1]);
       expect_close({only.values()[0]}, {plain[0]}, "loss alone");
       EXPECT_EQ(only.values()[1], plain[1]);
+      EXPECT_EQ(on_ranked.values(), ranked);
       if (smoothing == 0) {
         EXPECT_EQ(only.values(), astats.values());
       }
@@ -135,7 +138,7 @@ TEST_P(Softmax, MinusInfinityLogitHasZeroProbability) {
     const auto logits = filled(shape, {0, -INFINITY, 0});
     const auto labels = on_device(std::vector<int32_t>{0});
     const auto stats = unwritten(2);
-    ops->softmax_cross_entropy(logits.tensor(), {.labels = labels.data(), .size = 1}, stats.data());
+    ops->softmax_cross_entropy(logits.tensor(), {.labels = labels.data(), .size = 1}, stats.data(), nullptr);
     EXPECT_NEAR(stats.values()[0], std::log(2), 1e-6);
   });
 }
@@ -146,7 +149,9 @@ TEST_P(Softmax, NanLogitGivesNanLoss) {
     const auto logits = unwritten(shape);  // NaN
     const auto labels = on_device(std::vector<int32_t>{1, 3, 5});
     const auto stats = unwritten(2);
-    ops->softmax_cross_entropy(logits.tensor(), {.labels = labels.data(), .size = 3}, stats.data());
+    const auto ranked = on_device(std::vector<RankedClass>(3));
+    ops->softmax_cross_entropy(logits.tensor(), {.labels = labels.data(), .size = 3}, stats.data(), ranked.data());
+    for (const RankedClass& of_sample : ranked.values()) EXPECT_EQ(of_sample.label_rank, 9);
     EXPECT_TRUE(std::isnan(stats.values()[0]));
     EXPECT_EQ(stats.values()[1], 0);
   });

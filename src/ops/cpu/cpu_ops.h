@@ -36,7 +36,8 @@ class CpuOps final : public Ops {
   // dropout.cpp
   void dropout(const Dropout& dropout, const Tensor& x, const DeviceBatch& batch, const Tensor& y) override;
   // softmax.cpp
-  void softmax_cross_entropy(const Tensor& logits, const DeviceBatch& batch, float* stats) override;
+  void softmax_cross_entropy(const Tensor& logits, const DeviceBatch& batch, float* stats,
+                             RankedClass* ranked) override;
   void softmax_cross_entropy_backward(const Tensor& logits, const DeviceBatch& batch, float scale, float smoothing,
                                       const Tensor& dlogits, float* stats, Gradient mode) override;
   // elementwise.cpp

@@ -14,7 +14,21 @@ namespace {
 struct Stats {
   double loss = 0;
   int64_t correct = 0;
+  int64_t best = 0;  // of one sample
 };
+
+// The classes of one sample are `stride` elements apart. A logit that is not below the label's is before it, NaN too.
+template <class T>
+int32_t rank_of(int64_t label, const T* z, int64_t classes, int64_t stride) {
+  const float label_logit = get(z[label * stride]);
+  int32_t rank = 0;
+  for (int64_t k = 0; k < classes; ++k) {
+    const float value = get(z[k * stride]);
+    const bool after = value < label_logit || (value == label_logit && k > label);
+    rank += k != label && !after ? 1 : 0;
+  }
+  return rank;
+}
 
 // Loss and gradient of one sample. Its classes are `stride` elements apart.
 template <class T>
@@ -40,13 +54,13 @@ Stats cross_entropy(const T* z, int64_t classes, int64_t stride, int64_t label, 
     for (int64_t k = 0; k < classes; ++k)
       set(dlogits[k * stride], gradient(std::exp(get(z[k * stride]) - max), reciprocal, k == label));
   }
-  return {loss, best == label};
+  return {loss, best == label, best};
 }
 
 // With null dlogits, computes only `stats`. Samples are split into at most kItems items, for any number of threads. The
 // stats of the items are added in double, in order.
 void cross_entropy_of_batch(const Workers& workers, const Tensor& logits, const DeviceBatch& batch, float scale,
-                            float smoothing, const Tensor* dlogits, float* stats, Gradient mode) {
+                            float smoothing, const Tensor* dlogits, float* stats, RankedClass* ranked, Gradient mode) {
   constexpr int64_t kItems = 64;
   const int64_t n = logits.shape.n, classes = logits.shape.image.c;
   DDP_EXPECT(logits.format.kind != Format::Kind::blocked_channels);
@@ -66,6 +80,8 @@ void cross_entropy_of_batch(const Workers& workers, const Tensor& logits, const 
         const Stats one = cross_entropy(z + at, classes, lanes, label, scale, smoothing, d ? d + at : nullptr);
         sum.loss += one.loss;
         sum.correct += one.correct;
+        if (ranked)
+          ranked[i] = {.best = static_cast<int32_t>(one.best), .label_rank = rank_of(label, z + at, classes, lanes)};
       }
       partial[static_cast<size_t>(item)] = sum;
     });
@@ -85,13 +101,13 @@ void cross_entropy_of_batch(const Workers& workers, const Tensor& logits, const 
 
 }  // namespace
 
-void CpuOps::softmax_cross_entropy(const Tensor& logits, const DeviceBatch& batch, float* stats) {
-  cross_entropy_of_batch(workers_, logits, batch, 0, 0, nullptr, stats, Gradient::overwrite);
+void CpuOps::softmax_cross_entropy(const Tensor& logits, const DeviceBatch& batch, float* stats, RankedClass* ranked) {
+  cross_entropy_of_batch(workers_, logits, batch, 0, 0, nullptr, stats, ranked, Gradient::overwrite);
 }
 
 void CpuOps::softmax_cross_entropy_backward(const Tensor& logits, const DeviceBatch& batch, float scale,
                                             float smoothing, const Tensor& dlogits, float* stats, Gradient mode) {
-  cross_entropy_of_batch(workers_, logits, batch, scale, smoothing, &dlogits, stats, mode);
+  cross_entropy_of_batch(workers_, logits, batch, scale, smoothing, &dlogits, stats, nullptr, mode);
 }
 
 }  // namespace ddp

@@ -41,7 +41,8 @@ class CudaOps final : public Ops {
   // dropout.cu
   void dropout(const Dropout& dropout, const Tensor& x, const DeviceBatch& batch, const Tensor& y) override;
   // softmax.cu
-  void softmax_cross_entropy(const Tensor& logits, const DeviceBatch& batch, float* stats) override;
+  void softmax_cross_entropy(const Tensor& logits, const DeviceBatch& batch, float* stats,
+                             RankedClass* ranked) override;
   void softmax_cross_entropy_backward(const Tensor& logits, const DeviceBatch& batch, float scale, float smoothing,
                                       const Tensor& dlogits, float* stats, Gradient mode) override;
   // elementwise.cu

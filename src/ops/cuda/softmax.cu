@@ -25,7 +25,8 @@ __device__ void store_sum(const Stats& mine, Stats& to, bool add) {
 // thread reads and writes a class, so dlogits may be logits. `stats` has one entry per block.
 template <class T>
 __global__ void softmax_kernel(const T* logits, const int32_t* labels, const int32_t* ids, int64_t samples, int classes,
-                               int lanes, SoftmaxGradient gradient, T* dlogits, Stats* stats, bool add) {
+                               int lanes, SoftmaxGradient gradient, T* dlogits, Stats* stats, RankedClass* ranked,
+                               bool add) {
   const int lane = grid_thread() % lanes, samples_per_warp = kWarp / lanes;
   const int64_t warp = grid_thread() / kWarp, stride = grid_threads() / lanes;
   Stats mine{};
@@ -69,6 +70,17 @@ __global__ void softmax_kernel(const T* logits, const int32_t* labels, const int
       mine.at[0] += std::log(sum) - target_logit;
       mine.at[1] += best == label ? 1.0f : 0.0f;
     }
+    if (ranked) {  // for all threads or for none
+      const float own_logit = sum_over_lanes(label_logit, lanes);
+      int before = 0;  // what is not below the label's logit is before it, NaN too
+      for (int k = lane; k < mine_end; k += lanes) {
+        const float value = to_float(z[k]);
+        const bool after = value < own_logit || (value == own_logit && k > label);
+        before += k != label && !after ? 1 : 0;
+      }
+      const auto rank = static_cast<int>(sum_over_lanes(static_cast<float>(before), lanes));  // exact up to 2^24
+      if (lane == 0 && sample < samples) ranked[sample] = {best, rank};
+    }
     if (!dlogits) continue;
     const float reciprocal = 1.0f / sum;
     for (int k = lane; k < mine_end; k += lanes) {
@@ -93,7 +105,7 @@ int lanes_for(int64_t classes) {
 
 // With null dlogits, computes only `stats`.
 void cross_entropy_of_batch(CudaContext& context, const Tensor& logits, const DeviceBatch& batch, float scale,
-                            float smoothing, const Tensor* dlogits, float* stats, Gradient mode) {
+                            float smoothing, const Tensor* dlogits, float* stats, RankedClass* ranked, Gradient mode) {
   const int64_t n = logits.shape.n, classes = logits.shape.image.c;
   DDP_EXPECT(logits.format == Format{} && logits.shape.image.elements() == classes && batch.size == n);
   DDP_EXPECT(!dlogits || (dlogits->format == Format{} && dlogits->dtype == logits.dtype));
@@ -111,7 +123,7 @@ void cross_entropy_of_batch(CudaContext& context, const Tensor& logits, const De
   auto* partials = single_block ? result : static_cast<Stats*>(context.workspace.data());
   with_packs(logits.dtype, 1, [&]<class T, int>() {
     launch(context.stream, blocks, block, softmax_kernel<T>, static_cast<const T*>(logits.data), batch.labels,
-           batch.ids, n, classes, lanes, gradient, dlogits ? data<T>(*dlogits) : nullptr, partials,
+           batch.ids, n, classes, lanes, gradient, dlogits ? data<T>(*dlogits) : nullptr, partials, ranked,
            single_block && add);
   });
   if (!single_block) launch(context.stream, 1, kThreads, add_stats_kernel, partials, blocks, result, add);
@@ -121,13 +133,13 @@ void cross_entropy_of_batch(CudaContext& context, const Tensor& logits, const De
 
 void reserve_softmax(CudaContext& context) { context.workspace.reserve(kMaxPartials * sizeof(Stats)); }
 
-void CudaOps::softmax_cross_entropy(const Tensor& logits, const DeviceBatch& batch, float* stats) {
-  cross_entropy_of_batch(context_, logits, batch, 0, 0, nullptr, stats, Gradient::overwrite);
+void CudaOps::softmax_cross_entropy(const Tensor& logits, const DeviceBatch& batch, float* stats, RankedClass* ranked) {
+  cross_entropy_of_batch(context_, logits, batch, 0, 0, nullptr, stats, ranked, Gradient::overwrite);
 }
 
 void CudaOps::softmax_cross_entropy_backward(const Tensor& logits, const DeviceBatch& batch, float scale,
                                              float smoothing, const Tensor& dlogits, float* stats, Gradient mode) {
-  cross_entropy_of_batch(context_, logits, batch, scale, smoothing, &dlogits, stats, mode);
+  cross_entropy_of_batch(context_, logits, batch, scale, smoothing, &dlogits, stats, nullptr, mode);
 }
 
 }  // namespace ddp

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <vector>
 
 namespace ddp {
@@ -111,8 +112,18 @@ class ReferenceOps final : public Ops {
       }
   }
 
-  void softmax_cross_entropy(const Tensor& logits, const DeviceBatch& batch, float* stats) override {
+  void softmax_cross_entropy(const Tensor& logits, const DeviceBatch& batch, float* stats,
+                             RankedClass* ranked) override {
     softmax(logits, batch, 0, 0, nullptr, stats, Gradient::overwrite);
+    const int64_t classes = logits.shape.image.c;
+    for (int64_t n = 0; ranked && n < logits.shape.n; ++n) {  // sorts the classes
+      const float* z = logits.f32() + n * classes;
+      std::vector<int32_t> order(classes);
+      std::iota(order.begin(), order.end(), 0);
+      std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return z[a] > z[b]; });
+      const auto label = std::find(order.begin(), order.end(), batch.labels[batch.id(n)]);
+      ranked[n] = {order[0], static_cast<int32_t>(label - order.begin())};
+    }
   }
   void softmax_cross_entropy_backward(const Tensor& logits, const DeviceBatch& batch, float scale, float smoothing,
                                       const Tensor& dlogits, float* stats, Gradient mode) override {
