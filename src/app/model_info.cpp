@@ -37,15 +37,6 @@ const char* name_of(const Names<Value, N>& names, Value value) {
   fail(Exit::internal, "a setting of validation has no name in the metadata");
 }
 
-std::string in_utf8(const std::string& text) {
-  try {
-    (void)json(text).dump();
-    return text;
-  } catch (const json::exception&) {
-    return printable(text);
-  }
-}
-
 // Mean and standard deviation for people: rounded, one for each channel.
 void add_mean_and_std(nlohmann::ordered_json& entry, const PixelScale& pixels, int64_t channels) {
   const auto rounded = [](double value) { return std::round(value * 1e6) / 1e6; };
@@ -136,6 +127,15 @@ class Reader {
 
 }  // namespace
 
+std::string stored_name(const std::string& text) {
+  try {
+    (void)json(text).dump();
+    return text;
+  } catch (const json::exception&) {
+    return printable(text);
+  }
+}
+
 std::string ModelInfo::class_name(int64_t k) const {
   return class_names.empty() ? fmt::format("{}", k) : class_names.at(static_cast<size_t>(k));
 }
@@ -147,7 +147,7 @@ Metadata ModelInfo::to_metadata() const {
   nlohmann::ordered_json entry{{"format", kFormat}, {"model", model}, {"image", {image.h, image.w, image.c}}};
   entry["classes"] = classes;
   entry["class_names"] = json::array();
-  for (const std::string& name : class_names) entry["class_names"].push_back(in_utf8(name));
+  for (const std::string& name : class_names) entry["class_names"].push_back(stored_name(name));
   entry["transform"] = name_of(kKinds, kind);
   entry["resize"] = resize;
   entry["interpolation"] = name_of(kInterpolations, interpolation);

@@ -45,9 +45,11 @@ struct ModelInfo {
 
   std::string class_name(int64_t k) const;  // its number where there are no names
 
-  // Class names that are not UTF-8 become printable().
-  Metadata to_metadata() const;
+  Metadata to_metadata() const;  // each class name as its stored_name()
 };
+
+// The name of a class as the metadata and the results have it: printable() if it is not UTF-8.
+std::string stored_name(const std::string& name);
 
 // None where the metadata have no entry "ddp_train". Throws Error(Exit::data) that names the file and what is missing
 // or wrong in the entry.

@@ -1,5 +1,6 @@
 #include "app/results.h"
 
+#include "app/class_report.h"
 #include "checkpoint/state_dict.h"
 #include "core/durable_file.h"
 #include "health/run_on_all_ranks.h"
@@ -33,6 +34,10 @@ void write_results(const ModelInfo& model, const TrainReport& report, const Repl
                                  {"parameters", total_count(replica.parameters)},
                                  {"steps", report.state.step}};
   if (report.evaluation) summary["test_accuracy"] = report.evaluation->accuracy();
+  if (report.classes) {
+    add_class_figures(summary, *report.classes, model);
+    if (report.classes->has_matrix()) replace_file(folder / "confusion.csv", confusion_csv(*report.classes, model));
+  }
   replace_file(folder / "summary.json", summary.dump(2) + "\n");
   const std::string accuracy =
       report.evaluation ? fmt::format("{:.2f}", report.evaluation->accuracy()) : "not evaluated";

@@ -16,8 +16,9 @@
 
 namespace ddp {
 
-// Rank 0 writes model.safetensors, which says what `model` is, and summary.json to the folder, and prints the last
-// line. All ranks call it. Throws Error(Exit::output).
+// Rank 0 writes model.safetensors, which says what `model` is, summary.json, and confusion.csv where the run was
+// evaluated and has few enough classes, to the folder, and prints the last line. All ranks call it. Throws
+// Error(Exit::output).
 void write_results(const ModelInfo& model, const TrainReport& report, const Replica& replica,
                    const DistributedSampler& sampler, const Log& log, const std::filesystem::path& folder);
 

@@ -122,6 +122,10 @@ TrainReport Trainer::run() {
     if (!report_.stopped && state_.evaluation_due) evaluate();
     if (!report_.stopped) train_to_end();
     if (report_.stopped || !config_.save_every.never()) save_final();
+    if (!report_.stopped && report_.evaluation) {
+      phases_.enter(Phase::evaluation, state_.step);
+      report_.classes.emplace(evaluator_->count_classes());
+    }
   } catch (...) {
     phases_.enter(Phase::shutdown, state_.step);  // the writer's destructor waits for its thread
     throw;

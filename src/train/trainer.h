@@ -50,6 +50,7 @@ struct TrainConfig {
 
 struct TrainReport {
   std::optional<Evaluation> evaluation;  // the last evaluation of this process
+  std::optional<ClassCounts> classes;    // of that evaluation; none where the run was stopped
   RunState state;                        // state at the end of this process's run
   int64_t updates = 0;                   // updates of the running statistics in the whole run
   bool stopped = false;                  // stopped early on request

@@ -1,5 +1,6 @@
 #include "app/predict/prediction.h"
 
+#include "core/csv_field.h"
 #include "core/printable.h"
 
 #include <fmt/format.h>
@@ -20,13 +21,6 @@ std::string as_text(const Prediction& prediction) {
   for (const auto& [name, probability] : prediction.classes)
     line += fmt::format("  {} {:.3f}", printable(name), probability);
   return line + "\n";
-}
-
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
-  return quoted + "\"";
 }
 
 std::string as_csv(const Prediction& prediction, int count) {
