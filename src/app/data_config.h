@@ -37,6 +37,12 @@ struct InputConfig {
   Alpha alpha = Alpha::drop;
 };
 
+// For data that a trained network is evaluated on, not trained.
+struct EvaluatedInput {
+  TransformConfig transform = {};
+  DecodeConfig decode = {};
+};
+
 struct DataConfig {
   std::string name = "auto";  // auto: what `path` holds; without a path Fashion-MNIST
   std::string path = {};      // folder of the files; empty: that of the data set's Debian package
@@ -48,6 +54,8 @@ struct DataConfig {
   CheckData check = CheckData::headers;
   bool skip_broken = false;
   InputConfig input = {};
+  // If given, it replaces `input`, and only validation pictures are read: all pictures where there are none.
+  std::optional<EvaluatedInput> evaluated = {};
 };
 
 }  // namespace ddp

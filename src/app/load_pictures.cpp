@@ -168,6 +168,19 @@ void note_leaks(const PictureLists& lists, const PictureFacts& train, const Pict
   loaded.notes.push_back(text);
 }
 
+// Leaves only the pictures to evaluate, as validation data.
+void keep_evaluated(PictureLists& lists, const DataConfig& config, LoadedData& loaded) {
+  require(config.val_split == 0 || lists.val.size() > 0, Exit::usage, "--val-split {} chooses none of the {} pictures",
+          config.val_split, lists.train.size());
+  if (lists.val.size() == 0) {
+    loaded.notes.emplace_back("the data have no validation part, so all pictures are evaluated");
+    lists.val = lists.train;
+  }
+  std::vector<std::string> names;
+  for (int k = 0; k < lists.train.classes(); ++k) names.emplace_back(lists.train.class_name(k));
+  lists.train = PictureListBuilder(std::move(names)).finish();
+}
+
 struct Transforms {
   TransformConfig train, validation;
 };
@@ -232,6 +245,20 @@ Transforms transforms_of(const InputConfig& input, const PictureFacts& facts, ui
   return t;
 }
 
+// The network's own. Pictures that it does not resize must have its size.
+Transforms transforms_of(const EvaluatedInput& input, const PictureFacts& facts) {
+  const TransformConfig& given = input.transform;
+  if (given.kind == Kind::none) {
+    require(facts.pictures > 0, Exit::usage,
+            "this network does not resize pictures: give --check-data headers or full");
+    require(facts.one_size() && facts.largest == given.crop, Exit::model,
+            "the network was trained on images of {} x {} pixels, which are not resized; these have {} to {} x {} to "
+            "{} pixels",
+            given.crop.w, given.crop.h, facts.smallest.w, facts.largest.w, facts.smallest.h, facts.largest.h);
+  }
+  return {given, given};
+}
+
 std::string describe(const Transforms& t, const DecodeConfig& decode) {
   const TransformConfig& c = t.train;
   std::string text = fmt::format("{} {} x {}", name_of(c.kind), c.crop.w, c.crop.h);
@@ -264,9 +291,10 @@ LoadedData load_pictures(const DataConfig& config, const std::string& kind, uint
                          Communicator& world, const Log& log, const std::function<void()>& alive) {
   LoadedData loaded;
   loaded.kind = kind;
-  const PictureLists lists = share_lists(config, kind, seed, session);
+  PictureLists lists = share_lists(config, kind, seed, session);
   check_same_on_all_ranks(lists.train.hash() ^ lists.val.hash() << 1, "list of the data's files", world);
   loaded.notes = lists.notes;
+  if (config.evaluated) run_on_all_ranks(session, [&] { keep_evaluated(lists, config, loaded); });
   loaded.workers =
       std::min(choose_threads(config.workers, world, session.host()), config.workers > 0 ? 1024 : kMostWorkers);
 
@@ -287,14 +315,16 @@ LoadedData load_pictures(const DataConfig& config, const std::string& kind, uint
       loaded.notes.push_back(
           fmt::format("{} of {} pictures are grey: they get three equal channels", both.grey, both.pictures));
     const InputConfig& input = config.input;
-    const Transforms transforms = transforms_of(input, both, seed);
+    const Transforms transforms =
+        config.evaluated ? transforms_of(*config.evaluated, both) : transforms_of(input, both, seed);
     const bool all_grey = both.pictures > 0 && both.grey == both.pictures;
-    const DecodeConfig decode{.channels = input.channels > 0 ? input.channels
-                                          : all_grey         ? 1
-                                                             : 3,
-                              .exif = input.exif,
-                              .alpha = input.alpha,
-                              .interpolation = input.interpolation};
+    DecodeConfig decode{.channels = input.channels > 0 ? input.channels
+                                    : all_grey         ? 1
+                                                       : 3,
+                        .exif = input.exif,
+                        .alpha = input.alpha,
+                        .interpolation = input.interpolation};
+    if (config.evaluated) decode = config.evaluated->decode;
     const std::vector<int64_t> no_train = positions(train), no_val = positions(val);
     const auto open = [&](const PictureList& list, const TransformConfig& transform,
                           const std::vector<int64_t>& without) {

@@ -1,6 +1,7 @@
 // One process per rank: mpirun -np N ddp_train. All ranks end in the same order: close files, barrier, finalise MPI,
 // exit.
 #include "app/doctor/start.h"
+#include "app/evaluate/evaluate.h"
 #include "app/predict/predict.h"
 #include "app/run.h"
 #include "checkpoint/inspect.h"
@@ -23,7 +24,12 @@ namespace {
 using Limit = std::unique_ptr<ddp::doctor::TimeLimit>;
 
 ddp::Exit run_in(ddp::MpiSession& session, ddp::Signals& signals, int argc, char** argv, Limit limit) {
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  const bool evaluates = !arguments.empty() && arguments[0] == "evaluate";
   try {
+    if (evaluates)
+      return ddp::abort_on_error(session,
+                                 [&] { return ddp::evaluate(session, signals, std::span(arguments).subspan(1)); });
     return ddp::abort_on_error(session, [&] { return ddp::run(session, signals, argc, argv, std::move(limit)); });
   } catch (const ddp::Error& e) {  // all ranks have this error
     if (session.rank() == 0) ddp::print_error(e.what(), -1);

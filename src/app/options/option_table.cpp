@@ -6,8 +6,10 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <sstream>
+#include <string_view>
 
 namespace ddp {
 namespace {
@@ -221,6 +223,29 @@ const std::vector<OptionGroup>& option_table() {
                                               optimizer_options(),  learning_rate_options(), machine_options(),
                                               checkpoint_options(), output_options()};
   return table;
+}
+
+void declare(CLI::App& app, Options& options, std::span<const BorrowedRow> rows) {
+  app.option_defaults()->always_capture_default();
+  for (const OptionGroup& group : option_table())
+    for (const OptionRow& row : group.rows) {
+      const auto borrowed = std::ranges::find(rows, std::string_view(row.name), &BorrowedRow::name);
+      if (borrowed == rows.end()) continue;
+      CLI::Option* const option = row.target(app, row.name, options);
+      option->description(borrowed->help ? borrowed->help : row.text())->group(group.name)->check(row.check);
+    }
+}
+
+void require_rows_fit(const CLI::App& app, const Options& o) {
+  const auto is_declared = [&](const OptionRow& row) { return app.get_option_no_throw(row.name) != nullptr; };
+  for_each_row([&](const OptionRow& row) {
+    require(!is_declared(row) || row.condition.met_by(o) || app.get_option(row.name)->count() == 0, Exit::usage,
+            "{} {}", row.name, row.condition.sentence);
+  });
+  for_each_row([&](const OptionRow& row) {
+    const std::string conflict = row.conflict && is_declared(row) ? row.conflict(o) : "";
+    require(conflict.empty(), Exit::usage, "{} {}", row.name, conflict);
+  });
 }
 
 void declare(CLI::App& app, Options& options) {

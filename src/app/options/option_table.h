@@ -4,6 +4,7 @@
 
 #include "app/options/option_row.h"
 
+#include <span>
 #include <vector>
 
 namespace ddp {
@@ -20,6 +21,17 @@ void for_each_row(const Visit& visit) {
 
 // Declares each row with its help and its default, and --config, to `app`. Parsing then writes to `options`.
 void declare(CLI::App& app, Options& options);
+
+// A row that another command has too, with another help, or with its own where that is null.
+struct BorrowedRow {
+  const char* name;
+  const char* help = nullptr;
+};
+// Declares only these rows, in their order in the table, without --config.
+void declare(CLI::App& app, Options& options, std::span<const BorrowedRow> rows);
+
+// Checks the options that `app` declares against their conditions and for conflicts. Throws Error(Exit::usage).
+void require_rows_fit(const CLI::App& app, const Options& options);
 
 // Whether the learning rate depends on --epochs.
 bool rate_depends_on_epochs(const Options& options);

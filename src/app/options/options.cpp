@@ -10,17 +10,6 @@
 namespace ddp {
 namespace {
 
-void require_rows_fit(const CLI::App& app, const Options& o) {
-  for_each_row([&](const OptionRow& row) {
-    require(row.condition.met_by(o) || app.get_option(row.name)->count() == 0, Exit::usage, "{} {}", row.name,
-            row.condition.sentence);
-  });
-  for_each_row([&](const OptionRow& row) {
-    const std::string conflict = row.conflict ? row.conflict(o) : "";
-    require(conflict.empty(), Exit::usage, "{} {}", row.name, conflict);
-  });
-}
-
 // Sets effective_config and named to given values and defaults. Omits empty values, and the default of a row whose
 // condition is not met.
 void note_effective_config(const CLI::App& app, Options& o) {
@@ -44,7 +33,9 @@ Options parse_options(int argc, const char* const* argv, std::optional<std::stri
   CLI::App app("Data-parallel training over MPI: mpirun -np N ./ddp_train [options]", "ddp_train");
   app.footer(
       "ddp_train inspect PATH prints what is in a checkpoint, a run's newest one, or a safetensors file.\n"
-      "ddp_train predict RUN FILES prints what a trained network sees in pictures; see ddp_train predict --help.");
+      "ddp_train predict RUN FILES prints what a trained network sees in pictures; see ddp_train predict --help.\n"
+      "ddp_train evaluate RUN measures a trained network on labelled data, on any number of ranks; see ddp_train "
+      "evaluate --help.");
   app.set_version_flag("--version", std::string("ddp_train ") + DDP_VERSION);
   declare(app, o);
   try {

@@ -5,12 +5,9 @@
 #include "app/predict/picture_reader.h"
 #include "app/predict/predict_options.h"
 #include "app/predict/predictor.h"
-#include "checkpoint/checkpoint.h"
-#include "checkpoint/folder.h"
+#include "app/predict/trained_network.h"
 #include "core/log.h"
 #include "core/run_items.h"
-
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -18,39 +15,12 @@
 #include <cstring>
 #include <deque>
 #include <filesystem>
-#include <system_error>
 #include <vector>
 
 namespace ddp {
 namespace {
 
 namespace fs = std::filesystem;
-
-// A run's own model.safetensors, or else that of its newest good checkpoint.
-fs::path find_weights(const fs::path& given) {
-  std::error_code ignored;
-  if (!fs::is_directory(given, ignored)) return given;
-  const char* const name = "model.safetensors";
-  if (fs::exists(given / name, ignored)) return given / name;
-  std::vector<std::string> skipped;
-  const auto found = find_checkpoint(given, skipped);
-  for (const std::string& reason : skipped) Log(0).warn("{}", reason);
-  require(found.has_value(), Exit::data, "{} has neither {} nor a checkpoint", given.string(), name);
-  return found->path / name;
-}
-
-ModelInfo info_of(const PredictOptions& options, const fs::path& weights) {
-  const auto info = model_info_in(read_safetensors_metadata(weights), weights.string());
-  if (info) {
-    require(options.given.empty(), Exit::usage, "{} is for weights without metadata, but {} has them: leave it out",
-            fmt::join(options.given, ", "), weights.string());
-    return *info;
-  }
-  require(options.missing.empty(), Exit::usage,
-          "{} has no metadata of ddp_train, which say what the network reads; give {} too", weights.string(),
-          fmt::join(options.missing, ", "));
-  return options.info;
-}
 
 // The size of all batches: at most 32 images and 2^23 pixels, and as few unused places in the last batch as possible.
 int64_t batch_size(int64_t pictures, const ImageShape& image) {
@@ -131,8 +101,8 @@ Exit predict(std::span<const std::string> arguments, std::istream& list, std::FI
     fmt::print(out, "{}", *answer);
     return Exit::done;
   }
-  const fs::path weights = find_weights(options.weights);
-  const ModelInfo info = info_of(options, weights);
+  const fs::path weights = find_weights(options.weights, Log(0));
+  const ModelInfo info = model_info_of(options.network, weights);
   std::vector<NamedPicture> pictures = find_pictures(options.files, list);
   if (pictures.empty()) return Exit::done;  // of an empty list
   const int cores = cores_within_limit(static_cast<int>(cores_of_process().size()), cpu_limit_of_container());

@@ -1,7 +1,7 @@
 // The command line of ddp_train predict.
 #pragma once
 
-#include "app/model_info.h"
+#include "app/predict/description_options.h"
 #include "app/predict/prediction.h"
 
 #include <optional>
@@ -16,11 +16,8 @@ struct PredictOptions {
   std::vector<std::string> files;  // see find_pictures()
   PredictionFormat format = PredictionFormat::text;
   int top_k = 5;
-  int threads = 0;  // 0: one for each core
-
-  // For weights without metadata: the options that the command line lacks ("--model"), and what the given ones say.
-  ModelInfo info;
-  std::vector<std::string> given, missing;
+  int threads = 0;           // 0: one for each core
+  DescribedNetwork network;  // for weights without metadata
 };
 
 // Parses the arguments after "predict". A request for help sets `answer` to its text. Reads the file of --class-names.

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "app/model_info.h"
+#include "app/predict/trained_network.h"
 #include "device/buffer.h"
 #include "device/device.h"
-#include "nn/model.h"
 #include "ops/ops.h"
 
 #include <cstdint>
@@ -35,11 +35,9 @@ class Predictor {
   const int64_t batch_, image_bytes_, classes_;
   const std::unique_ptr<Device> device_;
   const std::unique_ptr<Ops> ops_;
-  const Network network_;
-  const std::vector<Parameter> parameters_;
-  const std::vector<BatchNormState> batch_norms_;
-  Buffer weights_, running_stats_, images_, probabilities_;
-  std::unique_ptr<Model> model_;
+  const TrainedNetwork trained_;
+  const Buffer images_, probabilities_;
+  InferenceModel model_;
 };
 
 }  // namespace ddp

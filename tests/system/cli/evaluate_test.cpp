@@ -1,0 +1,72 @@
+// ddp_train evaluate: the figures of a training, again, on any number of ranks.
+#include "core/error.h"
+#include "tests/system/cli/three_colours.h"
+
+namespace ddp::testing {
+namespace {
+
+json parsed(const fs::path& file) { return json::parse(read_file(file)); }
+
+class Evaluate : public ThreeColours {
+ protected:
+  Outcome evaluate(int ranks, const std::string& arguments) const { return program(ranks, "evaluate " + arguments); }
+};
+
+// The training sees 2 of 24 validation pictures as another class: see ThreeColours.
+TEST_F(Evaluate, EqualsTheTrainingAtAnyNumberOfRanks) {
+  const json summary = parsed(run / "summary.json");
+  const std::string matrix =
+      "class,\"blue, deep\",\"green\nlight\",rot\n\"blue, deep\",8,0,0\n\"green\nlight\",1,7,0\nrot,1,0,7\n";
+  EXPECT_EQ(read_file(run / "confusion.csv"), matrix);
+  EXPECT_FALSE(summary.contains("top5_accuracy"));
+  EXPECT_EQ(summary.at("per_class").at(0),
+            (json{{"class", "blue, deep"}, {"count", 8}, {"precision", 0.8}, {"recall", 1.0}, {"f1", 16.0 / 18}}));
+  EXPECT_DOUBLE_EQ(summary.at("macro_f1"), (16.0 / 18 + 14.0 / 15 * 2) / 3);
+
+  for (const int ranks : {1, 3}) {
+    const fs::path out = folder / fmt::format("out{}", ranks);
+    const Outcome outcome = evaluate(ranks, fmt::format("{} --data-path {} --batch-size 10 --output-dir {}",
+                                                        run.string(), (folder / "data").string(), out.string()));
+    ASSERT_EQ(outcome.code, 0) << outcome.output;
+    EXPECT_EQ(count(outcome.output, "acc 0.9167 (22/24), loss"), 1) << outcome.output;
+    const json evaluation = parsed(out / "evaluation.json");
+    EXPECT_EQ(evaluation.at("accuracy"), summary.at("test_accuracy"));
+    EXPECT_EQ(evaluation.at("per_class"), summary.at("per_class"));
+    EXPECT_EQ(evaluation.at("macro_f1"), summary.at("macro_f1"));
+    EXPECT_EQ(evaluation.at("world_size"), ranks);
+    EXPECT_EQ(read_file(out / "confusion.csv"), matrix);
+  }
+}
+
+// Data with some of the network's classes, in another order and without parts, are evaluated whole.
+TEST_F(Evaluate, MatchesClassesByName) {
+  const fs::path val = folder / "data" / "val";
+  fs::remove_all(val / "blue, deep");
+  const std::string arguments =
+      fmt::format("{} --data-path {} --output-dir {}", run.string(), val.string(), (folder / "out").string());
+  Outcome outcome = evaluate(2, arguments);
+  ASSERT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_EQ(read_file(folder / "out" / "confusion.csv"),
+            "class,\"blue, deep\",\"green\nlight\",rot\n\"blue, deep\",0,0,0\n\"green\nlight\",1,7,0\nrot,1,0,7\n");
+  EXPECT_TRUE(parsed(folder / "out" / "evaluation.json").at("per_class").at(0).at("recall").is_null());
+
+  fs::rename(val / "rot", val / "red");
+  outcome = evaluate(2, arguments);
+  EXPECT_EQ(outcome.code, static_cast<int>(Exit::data));
+  EXPECT_EQ(count(outcome.output, "classes that the network lacks: red;"), 1) << outcome.output;
+
+  outcome = evaluate(0, fmt::format("{0} --data-path {1} --output-dir {0}", run.string(), val.string()));
+  EXPECT_EQ(outcome.code, static_cast<int>(Exit::output));
+  EXPECT_EQ(count(outcome.output, "holds a run"), 1) << outcome.output;
+
+  const fs::path bare = folder / "bare.safetensors";
+  strip_metadata(run / "model.safetensors", bare);
+  outcome = evaluate(0, fmt::format("{} --data-path {}", bare.string(), val.string()));
+  EXPECT_EQ(outcome.code, static_cast<int>(Exit::usage));
+  EXPECT_EQ(count(outcome.output, "give --model, --classes or --class-names, --val-crop-size, --channels, --mean too"),
+            1)
+      << outcome.output;
+}
+
+}  // namespace
+}  // namespace ddp::testing
