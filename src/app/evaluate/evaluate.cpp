@@ -94,6 +94,7 @@ class Evaluate {
 
     const Backend backend = make_backend(options_.device, options_.transport, session_);
     const auto result = compute(network, data, backend);
+    phases_.enter(Phase::shutdown, 0);
     if (!result) return report_stop();
     const double loss = result->evaluation.loss;
     if (!std::isfinite(loss))

@@ -44,7 +44,7 @@ TEST_F(Evaluate, MatchesClassesByName) {
   fs::remove_all(val / "blue, deep");
   const std::string arguments =
       fmt::format("{} --data-path {} --output-dir {}", run.string(), val.string(), (folder / "out").string());
-  Outcome outcome = evaluate(2, arguments);
+  Outcome outcome = evaluate(0, arguments);
   ASSERT_EQ(outcome.code, 0) << outcome.output;
   EXPECT_EQ(read_file(folder / "out" / "confusion.csv"),
             "class,\"blue, deep\",\"green\nlight\",rot\n\"blue, deep\",0,0,0\n\"green\nlight\",1,7,0\nrot,1,0,7\n");
