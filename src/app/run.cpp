@@ -5,6 +5,7 @@
 #include "app/options/options.h"
 #include "app/plan_run.h"
 #include "app/restore_run.h"
+#include "app/show/show.h"
 #include "app/train_run.h"
 #include "health/abort.h"
 #include "health/flight_recorder.h"
@@ -12,8 +13,10 @@
 #include "train/plan_report.h"
 
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace ddp {
 namespace {
@@ -48,6 +51,8 @@ Exit run_stages(const Options& options, MpiSession& session, Signals& signals, P
 Exit run(MpiSession& session, Signals& signals, int argc, char** argv,
          std::unique_ptr<doctor::TimeLimit> startup_limit) {
   const Log log(session.rank());
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  if (!arguments.empty() && arguments[0] == "show") return show(std::span(arguments).subspan(1), session, signals, log);
   std::optional<std::string> answer;
   const Options options = run_on_all_ranks(session, [&] { return parse_options(argc, argv, answer); });
   if (answer) {

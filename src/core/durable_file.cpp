@@ -9,17 +9,19 @@
 #include <cerrno>
 #include <cstring>
 #include <system_error>
+#include <utility>
 
 namespace ddp {
 namespace fs = std::filesystem;
 
 namespace {
 
+constexpr const char* kOtherFolder = "choose another --output-dir";
+
 class Descriptor {
  public:
   Descriptor(const fs::path& path, int flags) : file_(::open(path.c_str(), flags | O_CLOEXEC, 0644)) {
-    require(file_ >= 0, Exit::output, "cannot open {}: {}; choose another --output-dir", path.string(),
-            std::strerror(errno));
+    require(file_ >= 0, Exit::output, "cannot open {}: {}; {}", path.string(), std::strerror(errno), kOtherFolder);
   }
   ~Descriptor() { ::close(file_); }
   Descriptor(const Descriptor&) = delete;
@@ -36,20 +38,28 @@ void move(const fs::path& from, const fs::path& to) {
   require(!error, Exit::output, "cannot rename {} to {}: {}", from.string(), to.string(), error.message());
 }
 
+// `advice`: what else the user may do than make room.
+void write_all(int file, const fs::path& path, std::string_view content, const char* advice) {
+  while (!content.empty()) {
+    const ssize_t written = ::write(file, content.data(), content.size());
+    if (written < 0 && errno == EINTR) continue;
+    require(written > 0, Exit::output, "cannot write {}: {}; make room or {}", path.string(), std::strerror(errno),
+            advice);
+    content.remove_prefix(static_cast<size_t>(written));
+  }
+}
+
+void flush(int file, const fs::path& path, const char* advice) {
+  require(::fsync(file) == 0, Exit::output, "cannot flush {} to the disk: {}; make room or {}", path.string(),
+          std::strerror(errno), advice);
+}
+
 }  // namespace
 
 void write_durable_file(const fs::path& path, std::string_view content) {
   const Descriptor file(path, O_WRONLY | O_CREAT | O_TRUNC);
-  while (!content.empty()) {
-    const ssize_t written = ::write(file.get(), content.data(), content.size());
-    if (written < 0 && errno == EINTR) continue;
-    require(written > 0, Exit::output, "cannot write {}: {}; make room or choose another --output-dir", path.string(),
-            std::strerror(errno));
-    content.remove_prefix(static_cast<size_t>(written));
-  }
-  require(::fsync(file.get()) == 0, Exit::output,
-          "cannot flush {} to the disk: {}; make room or choose another --output-dir", path.string(),
-          std::strerror(errno));
+  write_all(file.get(), path, content, kOtherFolder);
+  flush(file.get(), path, kOtherFolder);
 }
 
 void replace_file(const fs::path& path, std::string_view content) {
@@ -104,6 +114,24 @@ void replace_link(const fs::path& link, const fs::path& target, const fs::path& 
   require(!error, Exit::output, "cannot create the link {}: {}; choose another --output-dir", temporary.string(),
           error.message());
   move(temporary, link);
+}
+
+NewFile::NewFile(fs::path path)
+    : path_(std::move(path)), file_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)) {
+  require(file_ >= 0, Exit::output, "cannot create {}: {}; {}", path_.string(), std::strerror(errno),
+          errno == EEXIST ? "remove it, or choose another name" : "choose another name");
+}
+
+NewFile::~NewFile() {
+  ::close(file_);
+  if (!kept_) ::unlink(path_.c_str());
+}
+
+void NewFile::write(std::string_view content) { write_all(file_, path_, content, "choose another name"); }
+
+void NewFile::keep() {
+  flush(file_, path_, "choose another name");
+  kept_ = true;
 }
 
 }  // namespace ddp

@@ -10,6 +10,25 @@ namespace ddp {
 // Writes the content of a file. A crash may still lose the name of the file until flush_folder(folder of the file).
 void write_durable_file(const std::filesystem::path& path, std::string_view content);
 
+// A file that a command creates. It is never an existing file, and the path never a link. A file that is not kept is
+// removed.
+class NewFile {
+ public:
+  explicit NewFile(std::filesystem::path path);
+  ~NewFile();
+  NewFile(const NewFile&) = delete;
+  NewFile& operator=(const NewFile&) = delete;
+
+  void write(std::string_view content);  // appends
+  void keep();                           // the content is complete
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  const std::filesystem::path path_;
+  const int file_;
+  bool kept_ = false;
+};
+
 // Replaces the content of a file atomically: at any moment the path has the old content or the new.
 void replace_file(const std::filesystem::path& path, std::string_view content);
 
