@@ -48,8 +48,11 @@ class Run:
         self.parameters = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
         self.optimizer = optimizer(self.parameters)
 
+    def batch_of(self, k):
+        return self.data.samples(parity_numbers(k, self.batch))
+
     def loss(self, k):
-        images, labels = self.data.samples(parity_numbers(k, self.batch))
+        images, labels = self.batch_of(k)
         with torch.backends.mkldnn.flags(enabled=self.variant != "without_onednn"):
             outputs = self.model(images.to(self.dtype, memory_format=self.layout))
             return nn.functional.cross_entropy(outputs, labels, label_smoothing=self.smoothing)

@@ -88,11 +88,11 @@ def mlp(inputs=784):
     return nn.Sequential(nn.Flatten(), nn.Linear(inputs, 256), nn.ReLU(), nn.Linear(256, 10))
 
 
-def keras_convnet(norm=KerasBatchNorm2d, dropout=0.5):
+def keras_convnet(norm=KerasBatchNorm2d, dropout=0.5, in_channels=1):
     """The convnet of Keras's guide to distributed training. Its strided 'same' convolution pads symmetrically on
-    28 x 28."""
+    28 x 28 and 32 x 32."""
     return nn.Sequential(
-        nn.Conv2d(1, 12, 3, padding=1, bias=False), norm(12), nn.ReLU(),
+        nn.Conv2d(in_channels, 12, 3, padding=1, bias=False), norm(12), nn.ReLU(),
         nn.Conv2d(12, 24, 6, stride=2, bias=False), norm(24), nn.ReLU(),
         nn.Conv2d(24, 32, 6, stride=2, padding=2), norm(32), nn.ReLU(),
         nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(32, 256), nn.ReLU(), nn.Dropout(dropout), nn.Linear(256, 10))
@@ -110,7 +110,7 @@ NETWORKS = {
     "lenet": lambda in_channels=1: lenet(),
     "mlp": lambda in_channels=1: mlp(),
     "resnet18": resnet18,
-    "keras-convnet": lambda in_channels=1: keras_convnet(),
+    "keras-convnet": lambda in_channels=1: keras_convnet(in_channels=in_channels),
     "torchvision-resnet18": lambda in_channels=1: torchvision_resnet("resnet18", in_channels),
     "torchvision-resnet50": lambda in_channels=1: torchvision_resnet("resnet50", in_channels),
 }
