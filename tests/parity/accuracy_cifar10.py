@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Compares the test accuracy of keras-convnet on CIFAR-10, as a folder of pictures, with PyTorch's.
 
-    $BENCH_PYTHON tests/parity/accuracy_cifar10.py build/cpu/ddp_train CIFAR10      train/CLASS/*.jpg, test/CLASS/*.jpg
+    $BENCH_PYTHON tests/parity/accuracy_cifar10.py build/cpu/ddp_train CIFAR10
+
+CIFAR10 has train/CLASS/*.jpg and test/CLASS/*.jpg.
 
 Both train five epochs with three seeds: Adam at 0.001 with a cosine to 0 that moves with every step, batches of 128,
-RandomCrop(32, padding=4), RandomHorizontalFlip, CIFAR-10's mean and standard deviation, and new weights of --init. ddp_train has
-two ranks and --sync-bn, so that its batch norms see whole batches. Dropout is on; evaluations use the running averages.
-PyTorch reads all pictures once, with torchvision's ImageFolder, and augments a batch of them at a time; a check compares
-that with torchvision's own functions. The draws of the two differ, so only means agree.
+RandomCrop(32, padding=4), RandomHorizontalFlip, CIFAR-10's mean and standard deviation, and new weights of --init.
+ddp_train has two ranks and --sync-bn, so that its batch norms see whole batches. Dropout is on; evaluations use the
+running averages. PyTorch reads all pictures once, with torchvision's ImageFolder, and augments a batch at a time; a
+check compares that with torchvision's own functions. The two draw other numbers, so only means agree.
 
 Prints each accuracy, the means and their difference. Its bound is a percentage point, or twice the standard error of
 the difference where that is more. Exits with 0; with 1 above the bound; and with 77 and the word SKIPPED if a package
@@ -128,17 +130,18 @@ def cosine(args, epochs_seen):
 def train_here(args, seed):
     """The accuracy after each epoch. Checks the learning rate of each step."""
     with tempfile.TemporaryDirectory() as folder:
-        events = train_ddp(args.program, args.ranks, Path(folder) / "run", "--model", "keras-convnet", "--data-path",
-                           args.data_path, "--crop-padding", PADDING, "--hflip", 0.5, "--mean", ",".join(map(str, MEAN)),
-                           "--std", ",".join(map(str, STD)), "--init", args.init, "--optimizer", "adam", "--lr", args.lr,
-                           "--lr-scheduler", "cosine", "--batch-size", args.batch_size, "--epochs", args.epochs,
-                           "--seed", seed, "--sync-bn", "--bn-stats", "running", "--train-samples", args.train_samples)
+        events = train_ddp(
+            args.program, args.ranks, Path(folder) / "run", "--model", "keras-convnet", "--data-path", args.data_path,
+            "--train-samples", args.train_samples, "--crop-padding", PADDING, "--hflip", 0.5,
+            "--mean", ",".join(map(str, MEAN)), "--std", ",".join(map(str, STD)), "--init", args.init,
+            "--optimizer", "adam", "--lr", args.lr, "--lr-scheduler", "cosine", "--epochs", args.epochs,
+            "--batch-size", args.batch_size, "--seed", seed, "--sync-bn", "--bn-stats", "running")
     steps = [event for event in events if event["event"] == "step"]
-    seen = 0
+    seen, samples = 0, sum(step["samples"] for step in steps)
     for step in steps:
-        wanted = cosine(args, seen * args.epochs / sum(s["samples"] for s in steps))
+        wanted = cosine(args, seen * args.epochs / samples)
         if not abs(step["lr"] - wanted) <= 1e-6 * args.lr:
-            sys.exit(f"step {step['step']} had the learning rate {step['lr']}, PyTorch's has {wanted}")
+            sys.exit(f"step {step['step']} had the learning rate {step['lr']}, here it is {wanted}")
         seen += step["samples"]
     return [event["accuracy"] for event in events if event["event"] == "eval"]
 

@@ -4,10 +4,12 @@
     $BENCH_PYTHON tests/parity/pictures.py build/cpu/ddp_train
 
 ddp_train show --batches writes the batches: pictures decoded, cropped, flipped and normalized. PyTorch's resnet18
-(networks.py) and ddp_train on one and on two ranks train on them, with plain SGD from the open weights and --sync-bn.
-From the parity weights, rounding grows to 5e-4 in twenty steps. Each loss of each run must agree with PyTorch's in
-float64. The bound on the relative distance is that of the other figures (figures.py): 1e-5, or three times the distance
-of PyTorch's own float32 where that is more. A bound above 1e-3 is an error: then the comparison would show nothing.
+(networks.py) and ddp_train on one and on two ranks train on them, with plain SGD and --sync-bn. The weights are the
+open weights with biases of the norms that are 1 larger, not 8. So the losses depend on every picture (mirrored ones
+change them by 2e-2), and rounding does not grow (from the parity weights it grows to 5e-4 in twenty steps). Each loss
+of each run must agree with PyTorch's in float64. The bound on the relative distance is that of the other figures
+(figures.py): 1e-5, or three times the distance of PyTorch's own float32 where that is more. A bound above 1e-4 is an
+error: then the comparison would show little.
 
 Without --data-path the script makes 400 pictures of ten classes: waves of a class's colour and length with noise, JPEG,
 40 to 90 pixels a side. A DATA_PATH of one's own has ten classes. Needs torch, safetensors and Pillow; a minute on two
@@ -35,7 +37,7 @@ except ImportError as missing:
     sys.exit(77)
 
 LEAST = {"losses": 1e-5}
-LARGEST_BOUND = 1e-3
+LARGEST_BOUND = 1e-4
 CLASSES, PICTURES = 10, 400
 
 
@@ -62,8 +64,8 @@ class ShownBatches(Run):
         return images[k * self.batch:(k + 1) * self.batch], labels[k * self.batch:(k + 1) * self.batch]
 
 
-def open_weights():
-    return set_parity_weights(resnet18(3), shift=8.0).state_dict()
+def initial_weights():
+    return set_parity_weights(resnet18(3), shift=1.0).state_dict()
 
 
 def main():
@@ -86,7 +88,7 @@ def main():
 def compare(args, work):
     if not args.data_path:
         make_pictures(work / "pictures")
-    save_file(open_weights(), work / "init.safetensors")
+    save_file(initial_weights(), work / "init.safetensors")
     options = ["--data-path", args.data_path or work / "pictures", "--batch-size", args.batch_size,
                "--train-crop-size", 32, "--rrc-scale", "0.3,1", "--hflip", 0.5, "--crop-padding", 4, "--seed", 1]
     run(args.program, "show", *options, "--steps", args.steps, "--batches", work / "batches.npy")
@@ -104,8 +106,11 @@ def compare(args, work):
     def sgd(parameters):
         return torch.optim.SGD(parameters.values(), lr=args.lr)
 
-    pytorch = {variant: ShownBatches(lambda: resnet18(3), open_weights(), batches, args.batch_size, sgd, variant).losses(
-        range(args.steps)) for variant in ("float64", "float32", "without_onednn")}
+    def losses_of(variant):
+        network = ShownBatches(lambda: resnet18(3), initial_weights(), batches, args.batch_size, sgd, variant)
+        return network.losses(range(args.steps))
+
+    pytorch = {variant: losses_of(variant) for variant in ("float64", "float32", "without_onednn")}
     reference = pytorch.pop("float64")
     spread = {variant: {"losses": loss_distance(got, reference)} for variant, got in pytorch.items()}
     bound = tolerances(spread, LEAST)["losses"]
