@@ -14,7 +14,9 @@ namespace ddp {
 namespace {
 
 constexpr int64_t kPicturesOfAPiece = 256;  // pictures that a thread takes at a time
-constexpr size_t kHeaderBytes = 16 << 10;   // most headers are shorter
+// Most headers are shorter, and the EXIF block behind the pixels of a PNG is, as a rule, nearer to the end.
+constexpr size_t kEndBytes = 16 << 10;
+constexpr size_t kGrowth = 4;  // of the bytes that are read for a longer header
 
 uint64_t content_hash(const std::vector<uint8_t>& bytes) {
   KeyedHash hash(0, Operation::picture_list);
@@ -30,13 +32,10 @@ class Checker {
 
   void check(int64_t i) {
     try {
+      require_memory(i, list_.bytes(i), "its file takes");
       const PictureHeader header = read(i);
-      const int64_t bytes = decode_bytes(header) + list_.bytes(i);
-      require(
-          bytes <= limit_, Exit::usage,
-          "{}: {} x {} pixels take {} MiB to decode, and a decoding thread may use {} MiB; give fewer --workers, or "
-          "make the picture smaller",
-          printable(files_.full(list_.path(i)).native()), header.size.w, header.size.h, bytes >> 20, limit_ >> 20);
+      require_memory(i, decode_bytes(header) + list_.bytes(i),
+                     fmt::format("{} x {} pixels take", header.size.w, header.size.h));
       if (how_ == CheckData::full) decode(i, header);
       add(header);
     } catch (const PictureError& e) {
@@ -47,16 +46,28 @@ class Checker {
   PictureFacts facts;
 
  private:
-  // Reads the head of the file, and all of it where the header is longer.
+  void require_memory(int64_t i, int64_t bytes, const std::string& what) const {
+    require(bytes <= limit_, Exit::usage,
+            "{}: {} {} MiB to decode, and a decoding thread may use {} MiB; give fewer --workers, or make the picture "
+            "smaller",
+            printable(files_.full(list_.path(i)).native()), what, bytes >> 20, limit_ >> 20);
+  }
+
+  // Reads only the two ends of a large file whose header is all that is asked for.
   PictureHeader read(int64_t i) {
     if (list_.bytes(i) > FolderReader::kMostBytes)
       throw PictureError(fmt::format("has {} bytes; a picture may have {}", list_.bytes(i), FolderReader::kMostBytes));
     const FolderReader::Expected expected{.bytes = list_.bytes(i), .mtime_ns = list_.mtime_ns(i)};
-    if (how_ == CheckData::headers && list_.bytes(i) > static_cast<int64_t>(kHeaderBytes)) {
-      files_.read_head(list_.path(i), expected, kHeaderBytes, file_);
+    const auto file_bytes = static_cast<size_t>(list_.bytes(i));
+    for (size_t bytes = kEndBytes; how_ == CheckData::headers && bytes < file_bytes; bytes *= kGrowth) {
+      files_.read_part(list_.path(i), expected, 0, bytes, file_);
       try {
-        return read_picture_header(file_, exif_);
-      } catch (const PictureError&) {  // the whole file decides
+        const PictureHeader header = read_picture_head(file_, exif_);
+        if (header.kind == PictureHeader::Kind::jpeg) return header;
+        files_.read_part(list_.path(i), expected, file_bytes - kEndBytes, kEndBytes, file_);
+        if (ends_plainly(file_)) return header;
+        break;
+      } catch (const PictureCutShort&) {  // the header is longer
       }
     }
     files_.read(list_.path(i), expected, file_);

@@ -32,7 +32,7 @@ FolderReader::~FolderReader() {
   if (folder_ >= 0) close(folder_);
 }
 
-void FolderReader::read_head(std::string_view path, const Expected& expected, size_t bytes,
+void FolderReader::read_part(std::string_view path, const Expected& expected, size_t offset, size_t bytes,
                              std::vector<uint8_t>& content) const {
   int error = 0;
   for (int attempt = 0; attempt < 2; ++attempt) {
@@ -48,11 +48,12 @@ void FolderReader::read_head(std::string_view path, const Expected& expected, si
               expected.bytes, static_cast<int64_t>(status.st_size));
       require(expected.bytes <= kMostBytes, Exit::data, "{} has {} bytes; a picture may have {}", name(),
               expected.bytes, kMostBytes);
-      content.resize(std::min(bytes, static_cast<size_t>(expected.bytes)));
-      const ReadResult result = read_from_start(file.get(), content);
+      const auto whole = static_cast<size_t>(expected.bytes);
+      content.resize(std::min(bytes, whole - std::min(offset, whole)));
+      const ReadResult result = read_at(file.get(), offset, content);
       error = result.error;
       require(error != 0 || result.bytes == content.size(), Exit::data,
-              "{} became shorter while it was read: {} of {} bytes", name(), result.bytes, content.size());
+              "{} became shorter while it was read: {} of {} bytes", name(), offset + result.bytes, whole);
       if (error == 0) return;
     }
     if (error != EIO && error != ESTALE) break;

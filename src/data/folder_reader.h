@@ -1,4 +1,4 @@
-// Reads whole files below one folder. Thread-safe. Errors are Error(Exit::data) with the path and what to do.
+// Reads files below one folder. Thread-safe. Errors are Error(Exit::data) with the path and what to do.
 #pragma once
 
 #include <cstddef>
@@ -25,10 +25,11 @@ class FolderReader {
   // for a FIFO's writer. Reads a second time after EIO or ESTALE. Throws if the file is missing, cannot be read, or is
   // not the expected one: it has changed since the data were listed.
   void read(std::string_view path, const Expected& expected, std::vector<uint8_t>& content) const {
-    read_head(path, expected, static_cast<size_t>(expected.bytes), content);
+    read_part(path, expected, 0, static_cast<size_t>(expected.bytes), content);
   }
-  // The same for the first `bytes` bytes of the file.
-  void read_head(std::string_view path, const Expected& expected, size_t bytes, std::vector<uint8_t>& content) const;
+  // The same for the `bytes` bytes of the file from `offset` on, or those of them that the file has.
+  void read_part(std::string_view path, const Expected& expected, size_t offset, size_t bytes,
+                 std::vector<uint8_t>& content) const;
 
   // Asks the system to load the file into its cache. Ignores errors: read() reports them.
   void announce(std::string_view path) const;

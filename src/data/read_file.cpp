@@ -11,11 +11,11 @@
 
 namespace ddp {
 
-ReadResult read_from_start(int file, std::span<uint8_t> to) {
+ReadResult read_at(int file, size_t offset, std::span<uint8_t> to) {
   ReadResult result;
   while (result.bytes < to.size()) {
     const ssize_t got =
-        ::pread(file, to.data() + result.bytes, to.size() - result.bytes, static_cast<off_t>(result.bytes));
+        ::pread(file, to.data() + result.bytes, to.size() - result.bytes, static_cast<off_t>(offset + result.bytes));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) result.error = errno;
     if (got <= 0) break;
@@ -38,7 +38,7 @@ std::string read_whole_file(const std::filesystem::path& path, int64_t most) {
   require(status.st_size <= most, Exit::data, "{}: has {} bytes; such a file may have {}", name,
           int64_t{status.st_size}, most);
   std::string content(static_cast<size_t>(status.st_size), '\0');
-  const ReadResult result = read_from_start(file.get(), {reinterpret_cast<uint8_t*>(content.data()), content.size()});
+  const ReadResult result = read_at(file.get(), 0, {reinterpret_cast<uint8_t*>(content.data()), content.size()});
   require(result.error == 0, Exit::data, "{}: cannot read it: {}", name, std::strerror(result.error));
   require(result.bytes == content.size(), Exit::data, "{}: became shorter while it was read", name);
   return content;

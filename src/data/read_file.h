@@ -30,8 +30,8 @@ struct ReadResult {
   size_t bytes = 0;  // fewer than asked for at the end of the file, or after an error
   int error = 0;     // errno of a failed read; 0: none
 };
-// Fills `to` with the first bytes of an open file.
-ReadResult read_from_start(int file, std::span<uint8_t> to);
+// Fills `to` with the bytes of an open file from `offset` on.
+ReadResult read_at(int file, size_t offset, std::span<uint8_t> to);
 
 // The content of a regular file of at most `most` bytes. Links are followed. Throws Error(Exit::data) with the path if
 // the file is missing, is larger, cannot be read, becomes shorter meanwhile, or is something else: a FIFO, for

@@ -194,6 +194,56 @@ TEST_F(Pictures, AreCheckedByHeaderOrWhole) {
   EXPECT_EQ(without.path(4), (folder / std::string(files.path(6))).string());
 }
 
+// The bytes that this process has read from files so far.
+int64_t bytes_read() {
+  std::ifstream file("/proc/self/io");
+  std::string name;
+  int64_t bytes = -1;
+  file >> name >> bytes;
+  EXPECT_EQ(name, "rchar:");
+  return bytes;
+}
+
+// Their heads may be long, their pixels are not read; but a PNG has its end, and may be turned behind its pixels.
+TEST(LargePictures, AreCheckedByTheirEnds) {
+  constexpr size_t kLarge = 4 << 20;
+  const auto file_of = [](const char* name) {
+    std::ifstream file(fs::path(DDP_PICTURES) / name, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  const std::string jpeg = file_of("exif-6.jpg"), png = file_of("rgb.png");  // 17 x 23, upright; 21 x 14
+  const std::string pixels("\0\x40\0\0IDAT", 8), segment("\xff\xe9\xff\xff", 4);
+  const std::string start = png.substr(0, 33) + pixels + std::string(kLarge, 'x') + "crc?",
+                    end = png.substr(png.size() - 12);
+  const std::string turned =
+      "\x1a"
+      "eXIf"
+      "MM" +
+      std::string("\0\x2a\0\0\0\x08\0\1\1\x12\0\3\0\0\0\1\0\6\0\0\0\0\0\0", 24) + "crc?";
+
+  const auto check = [](const std::string& content, int64_t most_bytes) {
+    const TempFolder folder;
+    folder.write("train/a/1.jpg", content);
+    const PictureList list = list_folder(folder.path()).train;
+    const FolderReader files(folder.path());
+    const int64_t before = bytes_read();
+    PictureFacts facts = check_pictures(list, files, CheckData::headers, true, 0, 1, 1, 1 << 30);
+    EXPECT_LE(bytes_read() - before, most_bytes);
+    return facts;
+  };
+  const auto size = [](const PictureFacts& facts) { return std::pair(facts.largest.w, facts.largest.h); };
+  constexpr int64_t kLittle = 40'000, kAll = 5'000'000;
+  EXPECT_EQ(size(check(start + end, kLittle)), std::pair(int64_t{21}, int64_t{14}));
+  EXPECT_EQ(size(check(start + std::string(3, '\0') + turned + end, kAll)), std::pair(int64_t{14}, int64_t{21}));
+  EXPECT_EQ(check(start, kAll).broken.at(0).second, "the file is cut short");
+  EXPECT_EQ(size(check(jpeg + std::string(kLarge, 'x'), kLittle)), std::pair(int64_t{17}, int64_t{23}));
+  std::string long_head = jpeg.substr(0, 2);
+  for (int i = 0; i < 3; ++i) long_head += segment + std::string(65'533, 'x');
+  EXPECT_EQ(size(check(long_head + jpeg.substr(2) + std::string(kLarge, 'x'), 400'000)),
+            std::pair(int64_t{17}, int64_t{23}));
+  EXPECT_EQ(check(std::string(kLarge, 'x'), kLittle).broken.size(), 1u);
+}
+
 TEST_F(Pictures, OfASubsetAreMixed) {
   const PictureDataset pictures = data({.kind = Kind::center, .crop = {9, 9}, .resize = 10});
   std::map<Image, std::set<int32_t>> labels;

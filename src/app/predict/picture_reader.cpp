@@ -25,7 +25,7 @@ void PictureReader::read_file(const std::string& path) {
   require(status.st_size <= kMostBytes, Exit::data, "has {} bytes, too many for a picture",
           static_cast<int64_t>(status.st_size));
   file_.resize(static_cast<size_t>(status.st_size));
-  const ReadResult result = read_from_start(file.get(), file_);
+  const ReadResult result = read_at(file.get(), 0, file_);
   require(result.error == 0, Exit::data, "cannot be read: {}", std::strerror(result.error));
   require(result.bytes == file_.size(), Exit::data, "became shorter while it was read");
 }

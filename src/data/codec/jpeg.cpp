@@ -56,9 +56,6 @@ std::string reason(Session& session) {
   const jpeg_error_mgr& errors = session.errors;
   constexpr const char* kConvert = "libjpeg-turbo 3 converts it: djpeg OLD.jpg | pnmtopng >NEW.png";
   switch (errors.msg_code) {
-    case JWRN_JPEG_EOF:
-    case JERR_INPUT_EOF:
-    case JERR_INPUT_EMPTY: return "the file is cut short";
     case JERR_BAD_PRECISION:
       return fmt::format("JPEG with {} bits a sample is not supported; {}", errors.msg_parm.i[0], kConvert);
     case JERR_SOF_UNSUPPORTED:
@@ -88,6 +85,9 @@ template <class Calls>
 void run(Session& session, const Calls& calls) {
   if (returns(session, calls)) return;
   if (session.errors.msg_code == JERR_OUT_OF_MEMORY) throw std::bad_alloc();
+  const int code = session.errors.msg_code;
+  if (code == JWRN_JPEG_EOF || code == JERR_INPUT_EOF || code == JERR_INPUT_EMPTY)
+    throw PictureCutShort("the file is cut short");
   throw PictureError(reason(session));
 }
 

@@ -78,10 +78,13 @@ PictureDecoder::~PictureDecoder() = default;
 PictureDecoder::PictureDecoder(PictureDecoder&&) noexcept = default;
 PictureDecoder& PictureDecoder::operator=(PictureDecoder&&) noexcept = default;
 
-PictureHeader read_picture_header(std::span<const uint8_t> file, bool exif) {
+namespace {
+
+PictureHeader read_header(std::span<const uint8_t> file, bool exif,
+                          PictureHeader (*read_png)(std::span<const uint8_t>)) {
   PictureHeader header;
   if (is_png(file)) {
-    header = read_png_header(file);
+    header = read_png(file);
   } else if (is_jpeg(file)) {
     header = read_jpeg_header(file);
     header.orientation = exif_orientation(find_jpeg_exif(file));
@@ -92,6 +95,18 @@ PictureHeader read_picture_header(std::span<const uint8_t> file, bool exif) {
   header.size = Orientation(header.orientation).of(header.size);
   return header;
 }
+
+}  // namespace
+
+PictureHeader read_picture_header(std::span<const uint8_t> file, bool exif) {
+  return read_header(file, exif, read_png_header);
+}
+
+PictureHeader read_picture_head(std::span<const uint8_t> head, bool exif) {
+  return read_header(head, exif, read_png_head);
+}
+
+bool ends_plainly(std::span<const uint8_t> png_tail) { return is_plain_png_end(png_tail); }
 
 int64_t decode_bytes(const PictureHeader& header) {
   constexpr int64_t kBlock = 32;                  // pixels to which libjpeg rounds up

@@ -21,6 +21,12 @@ class PictureError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// The same for a file that ends too early.
+class PictureCutShort : public PictureError {
+ public:
+  using PictureError::PictureError;
+};
+
 // A picture with more pixels is refused before memory is allocated for them. The limit is Pillow's.
 inline constexpr int64_t kMaxPicturePixels = 178'956'970;
 
@@ -38,6 +44,13 @@ struct PictureHeader {
 // Reads a whole file's header. The first bytes decide the format. `exif`: whether the orientation is applied. Throws
 // PictureError.
 PictureHeader read_picture_header(std::span<const uint8_t> file, bool exif);
+
+// Reads the header from the first bytes of a file. What follows is not seen: whether a PNG has its end, and an EXIF
+// block behind its pixels. Throws PictureCutShort if the header needs more bytes, else as above.
+PictureHeader read_picture_head(std::span<const uint8_t> head, bool exif);
+
+// Whether these last bytes of a PNG are its end and hold no EXIF block. Then what its head says holds for the file.
+bool ends_plainly(std::span<const uint8_t> png_tail);
 
 // Most bytes that decoding takes, besides the file and the result.
 int64_t decode_bytes(const PictureHeader& header);

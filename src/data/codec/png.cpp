@@ -27,21 +27,24 @@ struct Chunks {
   std::span<const uint8_t> exif;
 };
 
-// Walks to the end of the picture. Checks the checksums if `check`.
-Chunks walk(std::span<const uint8_t> file, bool check) {
+enum class Walk : uint8_t { to_pixels, to_end, with_checksums };
+
+// Walks to the pixels or to the end of the picture.
+Chunks walk(std::span<const uint8_t> file, Walk how) {
   constexpr size_t kFrame = 12;  // bytes of a chunk besides its data: length, name, checksum
   Chunks chunks;
   if (file.size() < sizeof kPngSignature || std::memcmp(file.data(), kPngSignature, sizeof kPngSignature) != 0)
     throw PictureError("not a PNG file");
   for (size_t at = sizeof kPngSignature;;) {
-    if (file.size() - at < kFrame) throw PictureError("the file is cut short");
+    if (file.size() - at < kFrame) throw PictureCutShort("the file is cut short");
     const uint8_t* chunk = file.data() + at;
     const size_t length = big_endian(chunk);
     const std::string_view name(reinterpret_cast<const char*>(chunk + 4), 4);
     if (!std::all_of(name.begin(), name.end(), [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }))
       throw PictureError("damaged PNG data: a chunk has no name");
-    if (length > file.size() - at - kFrame) throw PictureError("the file is cut short");
-    if (check &&
+    if (how == Walk::to_pixels && name == "IDAT") return chunks;
+    if (length > file.size() - at - kFrame) throw PictureCutShort("the file is cut short");
+    if (how == Walk::with_checksums &&
         crc32(crc32(0, nullptr, 0), chunk + 4, static_cast<uInt>(4 + length)) != big_endian(chunk + 8 + length))
       throw PictureError(fmt::format("damaged PNG data: wrong checksum in the chunk {}", name));
     if (name == "IEND") return chunks;
@@ -121,8 +124,10 @@ void convert(const uint8_t* from, const Rows& rows, int64_t count, const DecodeR
 
 }  // namespace
 
-PictureHeader read_png_header(std::span<const uint8_t> file) {
-  const Chunks chunks = walk(file, false);
+namespace {
+
+PictureHeader read_header(std::span<const uint8_t> file, Walk how) {
+  const Chunks chunks = walk(file, how);
   spng_ihdr header;
   open(file, header);
   return {.kind = PictureHeader::Kind::png,
@@ -134,8 +139,19 @@ PictureHeader read_png_header(std::span<const uint8_t> file) {
           .buffered = header.interlace_method != SPNG_INTERLACE_NONE};
 }
 
+}  // namespace
+
+PictureHeader read_png_header(std::span<const uint8_t> file) { return read_header(file, Walk::to_end); }
+PictureHeader read_png_head(std::span<const uint8_t> head) { return read_header(head, Walk::to_pixels); }
+
+bool is_plain_png_end(std::span<const uint8_t> tail) {
+  constexpr std::string_view kEnd("\0\0\0\0IEND\xae\x42\x60\x82", 12);
+  const std::string_view text(reinterpret_cast<const char*>(tail.data()), tail.size());
+  return text.ends_with(kEnd) && text.find("eXIf") == text.npos;
+}
+
 void PngDecoder::decode(std::span<const uint8_t> file, const DecodeRequest& request, RowSink& sink) {
-  walk(file, true);
+  walk(file, Walk::with_checksums);
   spng_ihdr header;
   const Context context = open(file, header);
   if (PictureSize{header.width, header.height} != request.stored)

@@ -68,6 +68,32 @@ TEST(Picture, ABoxEqualsTheWhole) {
   }
 }
 
+// All bytes before the pixels are enough. With fewer it is cut short, not broken.
+TEST(Picture, HasItsHeaderInItsHead) {
+  for (const char* name : {"exif-6.jpg", "grey-trns.png", "interlaced.png"}) {
+    const Bytes file = picture_file(name);
+    const PictureHeader whole = read_picture_header(file, true);
+    const auto head = [&](size_t size) { return read_picture_head(std::span(file).first(size), true); };
+    size_t size = 8;
+    for (;; ++size) {
+      ASSERT_LT(size, file.size()) << name;
+      try {
+        head(size);
+        break;
+      } catch (const PictureCutShort&) {
+      }
+    }
+    for (const size_t enough : {size, size + 1, file.size()}) {
+      const PictureHeader header = head(enough);
+      EXPECT_EQ(header.size, whole.size) << name;
+      EXPECT_EQ(header.orientation, whole.orientation) << name;
+      EXPECT_EQ(header.channels, whole.channels) << name;
+      EXPECT_EQ(header.alpha, whole.alpha) << name;
+      EXPECT_EQ(header.buffered, whole.buffered) << name;
+    }
+  }
+}
+
 TEST(Picture, OrientationCanBeIgnored) {
   const Bytes file = picture_file("exif-6.jpg");
   const PictureHeader header = read_picture_header(file, false);
