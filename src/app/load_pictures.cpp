@@ -1,11 +1,10 @@
 #include "app/load_pictures.h"
 
-#include "app/memory_limit.h"
+#include "app/check_all_pictures.h"
 #include "app/threads.h"
 #include "comm/shared_block.h"
 #include "core/error.h"
 #include "core/printable.h"
-#include "core/stopwatch.h"
 #include "data/csv.h"
 #include "data/folder.h"
 #include "data/picture_dataset.h"
@@ -30,7 +29,6 @@ using nlohmann::json;
 constexpr int64_t kCrop = 224, kLargestAsIs = 224;
 constexpr int kMostWorkers = 16;
 constexpr size_t kShown = 20;  // broken pictures in a message
-constexpr double kProgressSeconds = 5;
 
 PictureLists list_pictures(const DataConfig& config, const std::string& kind, uint64_t seed) {
   PictureLists lists = kind == "csv" ? list_csv(config.labels, config.path) : list_folder(config.path);
@@ -52,7 +50,7 @@ int leader_of(const MpiSession& session, const HeartbeatTable& heartbeats) {
 
 // What a leader tells the ranks of its host.
 std::string told_by(const SharedBlock& block, const std::vector<std::string>& notes) {
-  return json{{"block", block.key()}, {"notes", notes}}.dump();
+  return json{{"block", block.key()}, {"notes", notes}}.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 // Returns nothing if this process cannot map the leader's memory.
@@ -85,53 +83,11 @@ PictureLists share_lists(const DataConfig& config, const std::string& kind, uint
   return lists;
 }
 
-// Facts as text, for the other ranks. Hashes as numbers of 64 bits.
-std::string to_text(const PictureFacts& f) {
-  return json{{"pictures", f.pictures},
-              {"grey", f.grey},
-              {"smallest", {f.smallest.w, f.smallest.h}},
-              {"largest", {f.largest.w, f.largest.h}},
-              {"broken", f.broken},
-              {"content", f.content}}
-      .dump(-1, ' ', true, json::error_handler_t::replace);
-}
-
-PictureFacts facts_from(const std::string& text) {
-  const json j = json::parse(text);
-  PictureFacts f;
-  f.pictures = j.at("pictures");
-  f.grey = j.at("grey");
-  f.smallest = {j.at("smallest")[0], j.at("smallest")[1]};
-  f.largest = {j.at("largest")[0], j.at("largest")[1]};
-  f.broken = j.at("broken").get<decltype(f.broken)>();
-  f.content = j.at("content").get<decltype(f.content)>();
-  return f;
-}
-
-// Checks all pictures of a list, each on one rank, and tells every rank the facts.
-PictureFacts check_all(const PictureList& list, const DataConfig& config, int workers, MpiSession& session,
-                       const Log& log, const std::function<void()>& alive) {
-  const PictureFacts mine = run_on_all_ranks(session, [&] {
-    Stopwatch watch;
-    const auto progress = [&](int64_t done) {
-      alive();
-      if (watch.seconds() < kProgressSeconds) return;
-      watch = {};
-      log.info("checked {} of {} pictures", std::min(done * session.size(), list.size()), list.size());
-    };
-    return check_pictures(list, FolderReader(config.path), config.check, config.input.exif, session.rank(),
-                          session.size(), workers, memory_limit() / session.local_size() / workers, progress);
-  });
-  PictureFacts all;
-  for (const std::string& text : session.gather(to_text(mine))) all.merge(facts_from(text));
-  return all;
-}
-
 std::string lines_of(const PictureList& list, const PictureFacts& facts, size_t most) {
   std::string lines;
   for (size_t i = 0; i < std::min(facts.broken.size(), most); ++i) {
     const auto& [picture, reason] = facts.broken[i];
-    lines += fmt::format("\n  {}: {}", printable(list.path(picture)), reason);
+    lines += fmt::format("\n  {}{}{}", printable(list.path(picture)), reason.empty() ? "" : ": ", reason);
   }
   if (facts.broken.size() > most) lines += fmt::format("\n  and {} more", facts.broken.size() - most);
   return lines;
@@ -150,21 +106,12 @@ void judge(const PictureList& list, const PictureFacts& facts, const DataConfig&
   loaded.listings[fmt::format("skipped-{}.txt", part)] = lines_of(list, facts, facts.broken.size()).substr(1) + "\n";
 }
 
-// Files with equal content in both lists, which --check-data full finds.
-void note_leaks(const PictureLists& lists, const PictureFacts& train, const PictureFacts& val, LoadedData& loaded) {
-  std::vector<std::string> texts;
-  auto other = val.content.begin();
-  size_t count = 0;
-  for (const auto& [hash, picture] : train.content) {
-    while (other != val.content.end() && other->first < hash) ++other;
-    if (other == val.content.end() || other->first != hash) continue;
-    if (++count <= kShown)
-      texts.push_back(
-          fmt::format("\n  {} and {}", printable(lists.train.path(picture)), printable(lists.val.path(other->second))));
-  }
-  if (count == 0) return;
-  std::string text = fmt::format("warning: {} training pictures are validation pictures too:", count);
-  for (const std::string& line : texts) text += line;
+void note_leaks(const PictureLists& lists, const CheckedPictures& checked, LoadedData& loaded) {
+  if (checked.leaks == 0) return;
+  std::string text = fmt::format("warning: {} training pictures are validation pictures too:", checked.leaks);
+  for (const auto& [train, val] : checked.leaking)
+    text += fmt::format("\n  {} and {}", printable(lists.train.path(static_cast<int64_t>(train))),
+                        printable(lists.val.path(val)));
   loaded.notes.push_back(text);
 }
 
@@ -298,20 +245,18 @@ LoadedData load_pictures(const DataConfig& config, const std::string& kind, uint
   loaded.workers =
       std::min(choose_threads(config.workers, world, session.host()), config.workers > 0 ? 1024 : kMostWorkers);
 
-  PictureFacts train, val;
-  const bool checked = config.check != CheckData::none;
-  if (checked) {
-    train = check_all(lists.train, config, loaded.workers, session, log, alive);
-    val = check_all(lists.val, config, loaded.workers, session, log, alive);
-  }
+  const bool is_checked = config.check != CheckData::none;
+  const CheckedPictures checked =
+      is_checked ? check_all_pictures(lists, config, loaded.workers, kShown, session, log, alive) : CheckedPictures{};
+  const PictureFacts &train = checked.train, &val = checked.val;
   run_on_all_ranks(session, [&] {
     judge(lists.train, train, config, "training", loaded);
     if (!val.broken.empty()) judge(lists.val, val, config, "validation", loaded);
-    note_leaks(lists, train, val, loaded);
+    note_leaks(lists, checked, loaded);
 
     PictureFacts both = train;
     both.merge(val);
-    if (checked && both.grey > 0 && both.grey < both.pictures)
+    if (is_checked && both.grey > 0 && both.grey < both.pictures)
       loaded.notes.push_back(
           fmt::format("{} of {} pictures are grey: they get three equal channels", both.grey, both.pictures));
     const InputConfig& input = config.input;

@@ -4,6 +4,7 @@
 #include "core/keyed_hash.h"
 #include "core/printable.h"
 #include "core/run_items.h"
+#include "data/codec/picture.h"
 
 #include <algorithm>
 #include <atomic>
@@ -97,22 +98,7 @@ class Checker {
   std::vector<uint8_t> file_;
 };
 
-template <class T>
-void append_sorted(std::vector<T>& to, const std::vector<T>& from) {
-  const auto middle = to.insert(to.end(), from.begin(), from.end());
-  std::inplace_merge(to.begin(), middle, to.end());
-}
-
 }  // namespace
-
-void PictureFacts::merge(const PictureFacts& other) {
-  pictures += other.pictures;
-  grey += other.grey;
-  smallest = {std::min(smallest.w, other.smallest.w), std::min(smallest.h, other.smallest.h)};
-  largest = {std::max(largest.w, other.largest.w), std::max(largest.h, other.largest.h)};
-  append_sorted(broken, other.broken);
-  append_sorted(content, other.content);
-}
 
 PictureFacts check_pictures(const PictureList& list, const FolderReader& files, CheckData how, bool exif, int part,
                             int parts, int workers, int64_t limit_bytes, const std::function<void(int64_t)>& progress) {

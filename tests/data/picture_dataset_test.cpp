@@ -194,6 +194,26 @@ TEST_F(Pictures, AreCheckedByHeaderOrWhole) {
   EXPECT_EQ(without.path(4), (folder / std::string(files.path(6))).string());
 }
 
+TEST(PictureFacts, ReachOtherRanks) {
+  PictureFacts facts{.pictures = int64_t{1} << 40, .grey = 2, .smallest = {3, 4}, .largest = {50'000, 6}};
+  facts.broken = {{0, "first\n\xff"}, {7, std::string(300, 'x')}, {2'147'483'646, "not told"}};
+  facts.content = {{1, 2}};
+  const PictureFacts got = PictureFacts::unpack(facts.pack(2));
+  EXPECT_EQ(got.pictures, facts.pictures);
+  EXPECT_EQ(got.grey, 2);
+  EXPECT_EQ(got.smallest, facts.smallest);
+  EXPECT_EQ(got.largest, facts.largest);
+  const decltype(facts.broken) told = {{0, "first\n\xff"}, {7, std::string(200, 'x')}, {2'147'483'646, ""}};
+  EXPECT_EQ(got.broken, told);
+  EXPECT_TRUE(got.content.empty());
+
+  using Pairs = PictureFacts::Pairs;
+  const Pairs a = {{1, 9}, {4, 2}, {4, 5}, {UINT64_MAX, 2'147'483'646}}, b = {{0, 9}, {4, 3}, {4, 8}, {UINT64_MAX, 1}};
+  EXPECT_EQ(unpack_pairs(pack_pairs(a)), a);
+  EXPECT_EQ(equal_content(a, b), (Pairs{{2, 3}, {5, 3}, {2'147'483'646, 1}}));
+  EXPECT_TRUE(equal_content(a, {}).empty());
+}
+
 // The bytes that this process has read from files so far.
 int64_t bytes_read() {
   std::ifstream file("/proc/self/io");
