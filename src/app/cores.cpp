@@ -1,5 +1,6 @@
 #include "app/cores.h"
 
+#include "app/control_group.h"
 #include "core/first_line.h"
 
 #include <fmt/format.h>
@@ -8,30 +9,15 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 #include <sstream>
 
 namespace ddp {
-namespace fs = std::filesystem;
-
 namespace {
 
-// The first line of a file of this process's control group: `name` in cgroup v2, `old_name` in v1. Empty: no such file.
+// The own group's value, or that of the nearest group above it. Empty: no such file.
 std::string from_group(const std::string& controller, const char* name, const char* old_name) {
-  std::ifstream groups("/proc/self/cgroup");
-  for (std::string line; std::getline(groups, line);) {  // "0::/a/b" or "3:cpuset:/a/b"
-    const size_t first = line.find(':'), second = line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1), path = line.substr(second + 1);
-    const bool old = ("," + controllers + ",").find("," + controller + ",") != std::string::npos;
-    if (!old && !controllers.empty()) continue;
-    const fs::path root = old ? fs::path("/sys/fs/cgroup") / controller : fs::path("/sys/fs/cgroup");
-    for (const std::string& folder : {path, std::string("/")})
-      if (const std::string text = first_line(root.string() + folder + "/" + (old ? old_name : name)); !text.empty())
-        return text;
-  }
-  return "";
+  const auto values = group_values(controller, name, old_name);
+  return values.empty() ? "" : values.front();
 }
 
 }  // namespace

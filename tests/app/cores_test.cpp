@@ -1,5 +1,8 @@
 #include "app/cores.h"
 
+#include "app/control_group.h"
+#include "tests/data/temp_folder.h"
+
 #include <gtest/gtest.h>
 
 namespace ddp {
@@ -23,6 +26,35 @@ TEST(Cores, AreSharedByRanks) {
 TEST(Cores, ProcessAndHostHaveCores) {
   EXPECT_FALSE(cores_of_process().empty());
   EXPECT_FALSE(cores_of_host().empty());
+}
+
+using Values = std::vector<std::string>;
+
+TEST(ControlGroup, GivesItsOwnLimitAndThoseAboveIt) {
+  const TempFolder system;
+  const int64_t machine = memory_limit(system.path());  // no groups at all
+  EXPECT_GT(machine, int64_t{1} << 20);
+  system.write("proc/self/cgroup", "0::/job/step\n");
+  EXPECT_EQ(memory_limit(system.path()), machine);
+  system.write("sys/fs/cgroup/job/step/memory.max", "max\n");
+  system.write("sys/fs/cgroup/job/memory.max", "3000000\n");
+  system.write("sys/fs/cgroup/memory.max", "4000000\n");
+  EXPECT_EQ(group_values("memory", "memory.max", "old", system.path()), (Values{"max", "3000000", "4000000"}));
+  EXPECT_EQ(memory_limit(system.path()), 3'000'000);
+  system.write("proc/self/cgroup", "0::/elsewhere\n");  // in a container without a name space of its own
+  EXPECT_EQ(memory_limit(system.path()), 4'000'000);
+}
+
+TEST(ControlGroup, KnowsTheFirstVersion) {
+  const TempFolder system;
+  system.write("proc/self/cgroup", "5:memory:/a\n3:cpu,cpuacct:/b/c\n1:name=systemd:/d\n0::/e\nnonsense\n");
+  system.write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+  system.write("sys/fs/cgroup/memory/a/memory.limit_in_bytes", "2000000\n");
+  system.write("sys/fs/cgroup/cpu/b/cpu.cfs_quota_us", "-1\n");
+  system.write("sys/fs/cgroup/cpu/b/c/cpu.cfs_quota_us", "50000\n");
+  system.write("sys/fs/cgroup/memory/e/memory.limit_in_bytes", "1000000\n");  // of another controller
+  EXPECT_EQ(memory_limit(system.path()), 2'000'000);
+  EXPECT_EQ(group_values("cpu", "cpu.max", "cpu.cfs_quota_us", system.path()), (Values{"50000", "-1"}));
 }
 
 TEST(Cores, ParseAndPrintKernelLists) {
