@@ -59,4 +59,15 @@ MemoryPlan plan_memory(int64_t image_bytes, std::span<const PlannedStage> stages
   return plan;
 }
 
+int64_t least_inference_bytes(const Network& network, int64_t batch) {
+  const auto bytes = [&](const ImageShape& image) {
+    return batch * image.elements() * static_cast<int64_t>(sizeof(float));
+  };
+  const Network trimmed = network.trimmed();
+  std::vector<PlannedStage> stages;
+  for (const LayerSpec& layer : trimmed.layers())
+    stages.push_back({.bytes = bytes(layer.output), .view = layer.view, .from = layer.from, .skip = layer.skip});
+  return plan_memory(bytes(trimmed.layers().at(0).input), stages).bytes;
+}
+
 }  // namespace ddp

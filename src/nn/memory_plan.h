@@ -36,4 +36,8 @@ struct MemoryPlan {
 // gradient of a skip input is the gradient of the value that its reader writes, in the same memory.
 MemoryPlan plan_memory(int64_t image_bytes, std::span<const PlannedStage> stages);
 
+// The bytes of the activations of a batch in inference, in f32 and without the padding of an op's own format: what a
+// model takes at least, before one is made.
+int64_t least_inference_bytes(const Network& network, int64_t batch);
+
 }  // namespace ddp

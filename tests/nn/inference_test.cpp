@@ -2,6 +2,7 @@
 #include "device/buffer.h"
 #include "device/cpu/device.h"
 #include "nn/init.h"
+#include "nn/memory_plan.h"
 #include "nn/model.h"
 #include "nn/models.h"
 #include "ops/cpu/ops.h"
@@ -64,6 +65,9 @@ void expect_same_logits(const Network& network) {
   const auto actual = logits_of({.weights = weights.data()}, true, inference_bytes);
   EXPECT_EQ(actual, expected);
   EXPECT_NE(actual[0], actual[kClasses]);  // the images differ
+  const int64_t least = least_inference_bytes(network, kBatch);
+  EXPECT_LE(least, inference_bytes);
+  EXPECT_GE(2 * 16 * least, kBatch * inference_bytes);  // some formats store batches of 16
   EXPECT_LT(inference_bytes * (network.name() == "residual" ? 2 : 1), training_bytes);
 }
 

@@ -86,7 +86,7 @@ class Evaluate {
         session_, [&] { return session_.rank() == 0 ? find_weights(given_.weights, log_).string() : std::string(); });
     broadcast_host(*world_, weights);
     const ModelInfo model = run_on_all_ranks(session_, [&] { return model_info_of(given_.network, weights); });
-    const TrainedNetwork network = run_on_all_ranks(session_, [&] { return read_trained_network(model, weights); });
+    const TrainedNetwork network = run_on_all_ranks(session_, [&] { return read_trained_network(model, weights, 1); });
     check_same_on_all_ranks(hash_of(network.state), "weights", *world_);
     const EvaluatedData data = load_evaluated_data(options_.data, options_.seed, model, session_, *world_, log_,
                                                    [&] { phases_.enter(Phase::start_up, 0); });

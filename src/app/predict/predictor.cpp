@@ -26,7 +26,7 @@ Predictor::Predictor(const ModelInfo& info, const std::filesystem::path& weights
       classes_(info.classes),
       device_(make_cpu_device()),
       ops_(make_cpu_ops(*device_, {.threads = threads})),
-      trained_(read_trained_network(info, weights)),
+      trained_(read_trained_network(info, weights, batch)),
       images_(*device_, static_cast<size_t>(batch * image_bytes_)),
       probabilities_(*device_, bytes_of_floats(batch * classes_)),
       model_(trained_, std::span(&batch_, 1), *device_, *ops_) {

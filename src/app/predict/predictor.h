@@ -18,7 +18,8 @@ namespace ddp {
 class Predictor {
  public:
   // Reads the safetensors file `weights`. A batch has `batch` images; `threads` threads compute. Throws Error:
-  // Exit::data for a broken file, Exit::usage for an unknown network, Exit::model if the weights do not fit it.
+  // Exit::data for a broken file and for images that need more memory than this process may use, Exit::usage for an
+  // unknown network, Exit::model if the weights do not fit it.
   Predictor(const ModelInfo& info, const std::filesystem::path& weights, int64_t batch, int threads);
   Predictor(const Predictor&) = delete;
   Predictor& operator=(const Predictor&) = delete;

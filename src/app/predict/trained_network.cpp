@@ -1,8 +1,10 @@
 #include "app/predict/trained_network.h"
 
+#include "app/control_group.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/folder.h"
 #include "core/error.h"
+#include "nn/memory_plan.h"
 #include "nn/models.h"
 
 #include <fmt/ranges.h>
@@ -26,6 +28,15 @@ ModelConfig inference_config(const PixelScale& pixel_scale) {
   config.inference = true;
   config.pixel_scale = pixel_scale;
   return config;
+}
+
+// The sizes come from a file, so they are checked before memory is allocated for them.
+void require_memory(const ModelInfo& info, const Network& network, int64_t batch, const fs::path& weights) {
+  const int64_t bytes = least_inference_bytes(network, batch) + batch * info.image.elements(), limit = memory_limit();
+  require(bytes <= limit, Exit::data,
+          "{}: on images of {} x {} pixels, {} takes {} MiB or more, and this process may use {} MiB; is this size "
+          "right?",
+          weights.string(), info.image.w, info.image.h, info.model, bytes >> 20, limit >> 20);
 }
 
 }  // namespace
@@ -55,7 +66,7 @@ ModelInfo model_info_of(const DescribedNetwork& described, const fs::path& weigh
   return described.info;
 }
 
-TrainedNetwork read_trained_network(const ModelInfo& info, const fs::path& weights) {
+TrainedNetwork read_trained_network(const ModelInfo& info, const fs::path& weights, int64_t batch) {
   Network network = make_model(info.model, info.image, info.classes);
   std::vector<Parameter> parameters = parameters_of(network);
   std::vector<BatchNormState> batch_norms = batch_norm_states_of(network);
@@ -63,6 +74,7 @@ TrainedNetwork read_trained_network(const ModelInfo& info, const fs::path& weigh
   require(total_count(parameters) <= static_cast<int64_t>(fs::file_size(weights) / 2), Exit::model,
           "{} is too short for {} with {} parameters; it belongs to another model", weights.string(), info.model,
           total_count(parameters));
+  require_memory(info, network, batch, weights);
   ModelState state = load_state_dict(weights, parameters, batch_norms);
   return {.network = std::move(network),
           .parameters = std::move(parameters),

@@ -33,9 +33,10 @@ struct TrainedNetwork {
   PixelScale pixel_scale;
 };
 
-// Throws Error: Exit::data for a broken file, Exit::usage for an unknown network, Exit::model if the weights do not fit
-// it.
-TrainedNetwork read_trained_network(const ModelInfo& info, const std::filesystem::path& weights);
+// For batches of `batch` images or more. Throws Error: Exit::data for a broken file, and for images so large that such
+// a batch does not fit into this process's memory; Exit::usage for an unknown network; Exit::model if the weights do
+// not fit it.
+TrainedNetwork read_trained_network(const ModelInfo& info, const std::filesystem::path& weights, int64_t batch);
 
 class InferenceModel {
  public:
