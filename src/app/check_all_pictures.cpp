@@ -17,17 +17,21 @@ constexpr double kProgressSeconds = 5;
 constexpr size_t kMostReasons = 10'000;  // that all ranks tell together
 
 PictureFacts check_mine(const PictureList& list, const DataConfig& config, int workers, MpiSession& session,
-                        const Log& log, const std::function<void()>& alive) {
+                        const Log& log, const Reading& reading) {
   return run_on_all_ranks(session, [&] {
+    reading.progress();
     Stopwatch watch;
     const auto progress = [&](int64_t done) {
-      alive();
+      reading.progress();
       if (watch.seconds() < kProgressSeconds) return;
       watch = {};
       log.info("checked {} of {} pictures", std::min(done * session.size(), list.size()), list.size());
     };
-    return check_pictures(list, FolderReader(config.path), config.check, config.input.exif, session.rank(),
-                          session.size(), workers, memory_limit() / session.local_size() / workers, progress);
+    PictureFacts facts =
+        check_pictures(list, FolderReader(config.path), config.check, config.input.exif, session.rank(), session.size(),
+                       workers, memory_limit() / session.local_size() / workers, progress);
+    reading.done();
+    return facts;
   });
 }
 
@@ -41,9 +45,9 @@ PictureFacts facts_of_all(const PictureFacts& mine, size_t shown, MpiSession& se
 }  // namespace
 
 CheckedPictures check_all_pictures(const PictureLists& lists, const DataConfig& config, int workers, size_t shown,
-                                   MpiSession& session, const Log& log, const std::function<void()>& alive) {
-  const PictureFacts train = check_mine(lists.train, config, workers, session, log, alive),
-                     val = check_mine(lists.val, config, workers, session, log, alive);
+                                   MpiSession& session, const Log& log, const Reading& reading) {
+  const PictureFacts train = check_mine(lists.train, config, workers, session, log, reading),
+                     val = check_mine(lists.val, config, workers, session, log, reading);
   CheckedPictures checked{.train = facts_of_all(train, shown, session), .val = facts_of_all(val, shown, session)};
   if (config.check != CheckData::full) return checked;
 

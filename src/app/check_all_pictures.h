@@ -2,6 +2,7 @@
 #pragma once
 
 #include "app/data_config.h"
+#include "app/reading.h"
 #include "comm/mpi/session.h"
 #include "core/log.h"
 #include "data/picture_facts.h"
@@ -9,7 +10,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 
 namespace ddp {
 
@@ -21,9 +21,9 @@ struct CheckedPictures {
   PictureFacts::Pairs leaking = {};   // the first of them: positions in both lists
 };
 
-// `workers`: threads of each rank. `shown`: how many reasons and leaks a message names. Calls `alive` from time to
-// time. Collective. Throws CollectiveError as check_pictures() does.
+// `workers`: threads of each rank. `shown`: how many reasons and leaks a message names. Tells `reading` of its
+// progress. Collective. Throws CollectiveError as check_pictures() does.
 CheckedPictures check_all_pictures(const PictureLists& lists, const DataConfig& config, int workers, size_t shown,
-                                   MpiSession& session, const Log& log, const std::function<void()>& alive);
+                                   MpiSession& session, const Log& log, const Reading& reading);
 
 }  // namespace ddp

@@ -121,14 +121,21 @@ std::string LoadedData::input() const {
 }
 
 LoadedData load_data(const DataConfig& config, uint64_t seed, MpiSession& session, Communicator& world, const Log& log,
-                     const std::function<void()>& alive) {
+                     const Reading& reading) {
   const std::string kind = run_on_all_ranks(session, [&] {
+    reading.progress();
     std::string found = kind_of(config);
     require_options_fit(config, found);
+    reading.done();
     return found;
   });
-  LoadedData loaded = has_pictures(kind) ? load_pictures(config, kind, seed, session, world, log, alive)
-                                         : run_on_all_ranks(session, [&] { return load_images(config, kind); });
+  LoadedData loaded = has_pictures(kind) ? load_pictures(config, kind, seed, session, world, log, reading)
+                                         : run_on_all_ranks(session, [&] {
+                                             reading.progress();
+                                             LoadedData images = load_images(config, kind);
+                                             reading.done();
+                                             return images;
+                                           });
   run_on_all_ranks(session, [&] {
     Dataset& train = *loaded.data.train;
     const ImageShape image = train.image_shape();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "app/data_config.h"
+#include "app/reading.h"
 #include "comm/communicator.h"
 #include "comm/mpi/session.h"
 #include "core/log.h"
@@ -36,12 +37,11 @@ struct LoadedData {
   std::string input() const;
 };
 
-// Opens, checks and describes the data. Collective. Calls `alive` from time to time while the data are checked. Throws
-// CollectiveError: Exit::usage for options that do not fit the data, Exit::data for missing or broken files, with their
-// paths, Exit::communication if the ranks see different data.
-LoadedData load_data(
-    const DataConfig& config, uint64_t seed, MpiSession& session, Communicator& world, const Log& log,
-    const std::function<void()>& alive = [] {});
+// Opens, checks and describes the data. Collective. Tells `reading` of its progress. Throws CollectiveError:
+// Exit::usage for options that do not fit the data, Exit::data for missing or broken files, with their paths,
+// Exit::communication if the ranks see different data.
+LoadedData load_data(const DataConfig& config, uint64_t seed, MpiSession& session, Communicator& world, const Log& log,
+                     const Reading& reading = {});
 
 // Mean and standard deviation as scale and shift. `pixels` is one of none, given and measured; measured reads up to
 // 10,000 samples, shared out over the ranks; collective. Returns the statistics as given, for the run state and the
@@ -52,7 +52,8 @@ struct PixelNormalization {
   bool measured = false;
   std::string text() const;  // such as "0.49,0.48,0.45 / 0.25,0.24,0.26", exact; empty: neither
 };
-PixelNormalization measure_pixels(const LoadedData& loaded, MpiSession& session, Communicator& world);
+PixelNormalization measure_pixels(const LoadedData& loaded, MpiSession& session, Communicator& world,
+                                  const Reading& reading = {});
 PixelNormalization normalization_of(const PixelStatistics& given);
 PixelNormalization normalization_from(const std::string& text,
                                       int64_t channels);  // of text(); throws Error(Exit::data)

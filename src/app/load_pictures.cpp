@@ -30,13 +30,16 @@ constexpr int64_t kCrop = 224, kLargestAsIs = 224;
 constexpr int kMostWorkers = 16;
 constexpr size_t kShown = 20;  // broken pictures in a message
 
-PictureLists list_pictures(const DataConfig& config, const std::string& kind, uint64_t seed) {
-  PictureLists lists = kind == "csv" ? list_csv(config.labels, config.path) : list_folder(config.path);
+PictureLists list_pictures(const DataConfig& config, const std::string& kind, uint64_t seed, const Reading& reading) {
+  reading.progress();
+  PictureLists lists = kind == "csv" ? list_csv(config.labels, config.path, reading.progress)
+                                     : list_folder(config.path, reading.progress);
   if (config.val_split > 0) {
     require(lists.val.size() == 0, Exit::usage, "--val-split {}: the data have {} validation pictures of their own",
             config.val_split, lists.val.size());
     split_validation(lists, config.val_split, seed);
   }
+  reading.done();
   return lists;
 }
 
@@ -64,21 +67,22 @@ std::optional<PictureLists> map_lists(const std::string& text) {
 }
 
 // The lists of this host's leader. A rank that cannot map its memory lists the data itself.
-PictureLists share_lists(const DataConfig& config, const std::string& kind, uint64_t seed, MpiSession& session) {
+PictureLists share_lists(const DataConfig& config, const std::string& kind, uint64_t seed, MpiSession& session,
+                         const Reading& reading) {
   const int leader = leader_of(session, session.heartbeats());
   const bool leads = session.rank() == leader;
   PictureLists lists;
   std::optional<SharedBlock> shared;
   run_on_all_ranks(session, [&] {
     if (!leads) return;
-    lists = list_pictures(config, kind, seed);
+    lists = list_pictures(config, kind, seed, reading);
     shared.emplace(lists.block());
   });
   const auto told = session.gather(shared ? told_by(*shared, lists.notes) : "");
   run_on_all_ranks(session, [&] {
     if (leads) return;
     const auto mapped = map_lists(told[leader]);
-    lists = mapped ? *mapped : list_pictures(config, kind, seed);
+    lists = mapped ? *mapped : list_pictures(config, kind, seed, reading);
   });
   return lists;
 }
@@ -235,10 +239,10 @@ uint64_t fingerprint_of(const PictureList& list, const std::vector<int64_t>& lef
 }  // namespace
 
 LoadedData load_pictures(const DataConfig& config, const std::string& kind, uint64_t seed, MpiSession& session,
-                         Communicator& world, const Log& log, const std::function<void()>& alive) {
+                         Communicator& world, const Log& log, const Reading& reading) {
   LoadedData loaded;
   loaded.kind = kind;
-  PictureLists lists = share_lists(config, kind, seed, session);
+  PictureLists lists = share_lists(config, kind, seed, session, reading);
   check_same_on_all_ranks(lists.train.hash() ^ lists.val.hash() << 1, "list of the data's files", world);
   loaded.notes = lists.notes;
   if (config.evaluated) run_on_all_ranks(session, [&] { keep_evaluated(lists, config, loaded); });
@@ -247,7 +251,7 @@ LoadedData load_pictures(const DataConfig& config, const std::string& kind, uint
 
   const bool is_checked = config.check != CheckData::none;
   const CheckedPictures checked =
-      is_checked ? check_all_pictures(lists, config, loaded.workers, kShown, session, log, alive) : CheckedPictures{};
+      is_checked ? check_all_pictures(lists, config, loaded.workers, kShown, session, log, reading) : CheckedPictures{};
   const PictureFacts &train = checked.train, &val = checked.val;
   run_on_all_ranks(session, [&] {
     judge(lists.train, train, config, "training", loaded);

@@ -58,15 +58,19 @@ PixelNormalization normalization_of(const PixelStatistics& given) {
   return {.scale = pixel_scale_of(given.mean, given.std), .mean = given.mean, .std = given.std};
 }
 
-PixelNormalization measure_pixels(const LoadedData& loaded, MpiSession& session, Communicator& world) {
+PixelNormalization measure_pixels(const LoadedData& loaded, MpiSession& session, Communicator& world,
+                                  const Reading& reading) {
   const Dataset& data = loaded.measured ? *loaded.measured : *loaded.data.train;
   const int64_t channels = data.image_shape().c;
   if (loaded.pixels.kind != PixelStatistics::Kind::measured) return normalization_of(loaded.pixels);
   PixelSums sums = run_on_all_ranks(session, [&] {
+    reading.progress();
     std::vector<int64_t> mine;
     const std::vector<int64_t> all = chosen_samples(data.size(), kSamples);
     for (size_t i = session.rank(); i < all.size(); i += session.size()) mine.push_back(all[i]);
-    return pixel_sums(data, mine, loaded.workers);
+    PixelSums of_mine = pixel_sums(data, mine, loaded.workers, reading.progress);
+    reading.done();
+    return of_mine;
   });
   std::array<uint64_t*, 7> numbers{&sums.pixels};
   for (size_t c = 0; c < 3; ++c) {

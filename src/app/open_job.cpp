@@ -23,6 +23,17 @@ uint64_t hash_of(const std::string& text) {
   return hash.value();
 }
 
+// Refuses what would have no effect without validation data. A default is no wish.
+void refuse_options_of_evaluations(const Options& options) {
+  const auto refuse = [](bool given, const char* option) {
+    require(!given, Exit::usage,
+            "{} needs validation data: the data set has none; leave it out, or give --val-split, such as 0.1", option);
+  };
+  refuse(options.train.eval_every > TrainConfig().eval_every, "--eval-every");
+  refuse(options.train.keep_best, "--keep-best");
+  refuse(options.network.recompute_bn.has_value(), "--bn-stats");
+}
+
 }  // namespace
 
 Job open_job(const Options& options, MpiSession& session, PhaseTracker& phases, const Log& log) {
@@ -39,14 +50,10 @@ Job open_job(const Options& options, MpiSession& session, PhaseTracker& phases, 
     rank_weights = weights_of_ranks(options.batch, session.size());
     injection = injection_of(options.inject, session.size());
   });
-  LoadedData data =
-      load_data(options.data, options.seed, session, *world, log, [&] { phases.enter(Phase::start_up, 0); });
+  LoadedData data = load_data(options.data, options.seed, session, *world, log, reading_phase(phases));
 
   Network network = run_on_all_ranks(session, [&] {
-    require(data.data.test || !options.train.keep_best, Exit::usage,
-            "--keep-best needs validation data: the data set has none; give --val-split, such as 0.1");
-    require(data.data.test || !options.network.recompute_bn, Exit::usage,
-            "--bn-stats needs validation data: the data set has none; give --val-split, such as 0.1");
+    if (!data.data.test) refuse_options_of_evaluations(options);
     return make_network(options.network, options.replica.sync_bn, *data.data.train);
   });
   const bool statistics = options.network.recompute_bn.value_or(true) && !batch_norm_states_of(network).empty();

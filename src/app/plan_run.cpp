@@ -27,7 +27,7 @@ PixelNormalization pixels_of(const Job& job, const ResumePoint& resume_point) {
         job.session, [&] { return earlier_pixels(resume_point, job.data.data.train->image_shape().c); });
     if (earlier) return *earlier;
   }
-  return measure_pixels(job.data, job.session, *job.world);
+  return measure_pixels(job.data, job.session, *job.world, reading_phase(job.phases));
 }
 
 }  // namespace

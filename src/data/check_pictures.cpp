@@ -110,9 +110,11 @@ PictureFacts check_pictures(const PictureList& list, const FolderReader& files, 
   std::atomic<int64_t> done{0};
   run_items(workers, pieces, [&](int thread, int64_t piece) {
     const int64_t first = part + piece * stride, end = std::min(first + stride, list.size());
-    for (int64_t i = first; i < end; i += parts) checkers[thread].check(i);
+    for (int64_t i = first; i < end; i += parts) {
+      checkers[thread].check(i);
+      if (thread == 0 && progress) progress(done);
+    }
     done += (end - first + parts - 1) / parts;
-    if (thread == 0 && progress) progress(done);
   });
   PictureFacts all;
   for (Checker& checker : checkers) {

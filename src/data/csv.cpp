@@ -36,8 +36,9 @@ std::optional<struct stat> status_of(int folder, const LabelRow& row, const std:
 
 }  // namespace
 
-PictureLists list_csv(const std::filesystem::path& file, const std::filesystem::path& root) {
-  constexpr int64_t kMostBytes = 100'000'000, kShown = 20;
+PictureLists list_csv(const std::filesystem::path& file, const std::filesystem::path& root,
+                      const std::function<void()>& progress) {
+  constexpr int64_t kMostBytes = 100'000'000, kShown = 20, kRowsOfProgress = 256;
   const std::string name = printable(file.native());
   LabelTable table = parse_labels(file, read_whole_file(file, kMostBytes));
   const OpenFile folder(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
@@ -50,6 +51,7 @@ PictureLists list_csv(const std::filesystem::path& file, const std::filesystem::
   int64_t missing = 0;
   std::string shown;
   for (const LabelRow& row : table.rows) {
+    if (row.line % kRowsOfProgress == 0) progress();
     if (const auto status = status_of(folder.get(), row, name))
       (row.val ? val : train)
           .add(row.path, labels.at(row.label), status->st_size,

@@ -15,10 +15,14 @@
 #include "data/picture_lists.h"
 
 #include <filesystem>
+#include <functional>
 
 namespace ddp {
 
 // `root`: the folder of the data.
-PictureLists list_csv(const std::filesystem::path& file, const std::filesystem::path& root);
+// Calls `progress` from time to time.
+PictureLists list_csv(
+    const std::filesystem::path& file, const std::filesystem::path& root,
+    const std::function<void()>& progress = [] {});
 
 }  // namespace ddp

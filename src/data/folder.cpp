@@ -31,7 +31,7 @@ std::string some(const Names& names) {
 
 class FolderLister {
  public:
-  explicit FolderLister(const fs::path& root) : root_(root), scan_(root) {}
+  FolderLister(const fs::path& root, const std::function<void()>& progress) : root_(root), scan_(root, progress) {}
 
   PictureLists list() {
     find_layout();
@@ -151,6 +151,8 @@ class FolderLister {
 
 }  // namespace
 
-PictureLists list_folder(const fs::path& root) { return FolderLister(root).list(); }
+PictureLists list_folder(const fs::path& root, const std::function<void()>& progress) {
+  return FolderLister(root, progress).list();
+}
 
 }  // namespace ddp

@@ -13,9 +13,12 @@
 #include "data/picture_lists.h"
 
 #include <filesystem>
+#include <functional>
 
 namespace ddp {
 
-PictureLists list_folder(const std::filesystem::path& root);
+// Calls `progress` from time to time.
+PictureLists list_folder(
+    const std::filesystem::path& root, const std::function<void()>& progress = [] {});
 
 }  // namespace ddp

@@ -23,6 +23,8 @@ namespace {
 // Each level of folders keeps a file open: this stays below the usual limit of 1,024.
 constexpr int kMaxDepth = 256;
 
+constexpr int64_t kEntriesOfProgress = 256;
+
 struct CloseFolder {
   void operator()(DIR* dir) const { ::closedir(dir); }
 };
@@ -124,7 +126,8 @@ std::vector<DirEntry> FolderScan::Node::entries() const {
   return result;
 }
 
-FolderScan::FolderScan(std::filesystem::path root) : root_(std::move(root)) {
+FolderScan::FolderScan(std::filesystem::path root, std::function<void()> progress)
+    : root_(std::move(root)), progress_(std::move(progress)) {
   struct stat status;
   const bool found = ::stat(root_.c_str(), &status) == 0;
   require(found, Exit::data, "{}: {}; --data-path names the folder of the data", shown(""), std::strerror(errno));
@@ -152,7 +155,9 @@ void FolderScan::walk(const Node& folder, Found& found) const {
   std::vector<std::string> below;
   found.folders.push_back({folder.path, found.places.size(), 0});
   const size_t number = found.folders.size() - 1;
+  int64_t count = 0;
   for (const DirEntry& entry : folder.entries()) {
+    if (count++ % kEntriesOfProgress == 0) progress_();
     if (entry.type == DT_DIR) {
       below.push_back(entry.name);
     } else if (has_picture_name(entry.name)) {

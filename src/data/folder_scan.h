@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -18,8 +19,10 @@ namespace ddp {
 
 class FolderScan {
  public:
-  // All paths below are relative to the root; "" is the root. Throws if `root` is no folder.
-  explicit FolderScan(std::filesystem::path root);
+  // All paths below are relative to the root; "" is the root. Calls `progress` from time to time. Throws if `root` is
+  // no folder.
+  explicit FolderScan(
+      std::filesystem::path root, std::function<void()> progress = [] {});
   FolderScan(const FolderScan&) = delete;
   FolderScan& operator=(const FolderScan&) = delete;
 
@@ -51,6 +54,7 @@ class FolderScan {
   void walk(const Node& folder, Found& found) const;
 
   const std::filesystem::path root_;
+  const std::function<void()> progress_;
   std::string text_;  // the paths of pictures_
   std::vector<Picture> pictures_;
   std::map<std::string_view, int64_t> unread_;

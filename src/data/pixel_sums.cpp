@@ -60,7 +60,8 @@ std::vector<int64_t> chosen_samples(int64_t size, int64_t most) {
   return chosen;
 }
 
-PixelSums pixel_sums(const Dataset& data, std::span<const int64_t> samples, int workers) {
+PixelSums pixel_sums(const Dataset& data, std::span<const int64_t> samples, int workers,
+                     const std::function<void()>& progress) {
   const auto channels = static_cast<size_t>(data.image_shape().c);
   DDP_EXPECT((channels == 1 || channels == 3) && workers >= 1);
   struct OfThread {
@@ -70,6 +71,7 @@ PixelSums pixel_sums(const Dataset& data, std::span<const int64_t> samples, int 
   std::vector<OfThread> threads(workers,
                                 {std::vector<uint8_t>(static_cast<size_t>(data.image_shape().elements())), {}});
   run_items(workers, std::ssize(samples), [&](int thread, int64_t i) {
+    if (thread == 0) progress();
     auto& [pixels, sums] = threads[thread];
     data.read({.index = samples[i]}, pixels);
     sums.add(sums_of(pixels, channels));

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -24,7 +25,9 @@ struct PixelSums {
 // At most `most` samples of `size`, chosen by a fixed key, ascending.
 std::vector<int64_t> chosen_samples(int64_t size, int64_t most);
 
-// Reads the samples in epoch 0 with `workers` threads. The data have 1 or 3 channels. Throws what reading throws.
-PixelSums pixel_sums(const Dataset& data, std::span<const int64_t> samples, int workers);
+// Reads the samples in epoch 0 with `workers` threads. The data have 1 or 3 channels. Calls `progress` from time to
+// time, in the caller's thread. Throws what reading throws.
+PixelSums pixel_sums(
+    const Dataset& data, std::span<const int64_t> samples, int workers, const std::function<void()>& progress = [] {});
 
 }  // namespace ddp

@@ -166,7 +166,8 @@ std::string describe_busy(Ranks busy, bool somebody_waits, int64_t now_ns, int64
 std::optional<Time> limit_of(Phase phase, const WatchdogLimits& limits, std::chrono::nanoseconds slowest_step) {
   const auto unless_none = [](Time limit) { return limit.count() > 0 ? std::optional(limit) : std::nullopt; };
   switch (phase) {
-    case Phase::start_up: return unless_none(limits.start_up);
+    case Phase::start_up:
+    case Phase::reading: return unless_none(limits.start_up);
     case Phase::saving:
     case Phase::shutdown: return unless_none(limits.saving);
     default: break;
@@ -221,9 +222,13 @@ std::string describe(std::span<const RankView> ranks, int buckets, const Watchdo
       silent.push_back(&view);
     } else {
       (waits(view, buckets) ? waiting : busy).push_back(&view);
-      longest_ns = std::max(longest_ns, now_ns - view.heartbeat.since_ns);
     }
   }
+  // Ranks in start-up wait for those that still read the data.
+  const auto is_in = [](Phase phase) { return [phase](const RankView* view) { return phase_of(*view) == phase; }; };
+  if (std::ranges::any_of(busy, is_in(Phase::reading))) std::erase_if(busy, is_in(Phase::start_up));
+  for (const Ranks* group : {&waiting, &busy})
+    for (const RankView* view : *group) longest_ns = std::max(longest_ns, now_ns - view->heartbeat.since_ns);
 
   if (!dead.empty()) return describe_dead(dead);
   if (!unreachable.empty() && !stopped_leader(ranks, now_ns, limits)) return describe_unreachable(unreachable, now_ns);

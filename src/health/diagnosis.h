@@ -17,7 +17,7 @@ struct WatchdogLimits {
   // Limit of each phase of a step and of each batch of an evaluation; 0: no limit. Not given: 20 times the slowest
   // recent step and at least 60 s; before the first step, start_up and at least 60 s.
   std::optional<Time> step = {};
-  Time start_up{300'000};                          // limit of start_up; 0: no limit
+  Time start_up{300'000};                          // limit of start_up and reading; 0: no limit
   Time saving{600'000};                            // limit of saving and of ending; 0: no limit
   Time host_silence{kUnreachable_ns / 1'000'000};  // another host that is silent for longer is unreachable
   Time report_delay{0};  // this rank's delay before it reports a failure or a late rank, which others may report too

@@ -24,6 +24,7 @@ struct PhaseNames {
 PhaseNames names_of(Phase phase) {
   switch (phase) {
     case Phase::start_up: return {"start-up", "in start-up"};
+    case Phase::reading: return {"reading", "reading the data"};
     case Phase::data: return {"data", "in the data loader"};
     case Phase::compute: return {"compute", "computing"};
     case Phase::allreduce: return {"allreduce", "waiting for the allreduce"};

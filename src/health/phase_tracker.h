@@ -16,6 +16,7 @@ namespace ddp {
 
 enum class Phase : int32_t {
   start_up,
+  reading,     // lists, checks or measures the data before the first step
   data,        // waits for the loader
   compute,     // computes, or submits work to the device
   allreduce,   // waits for the allreduce of a step

@@ -129,8 +129,8 @@ Watchdog::Fault Watchdog::find_fault(const std::vector<RankView>& views, int64_t
   return late(views, now_ns) ? Fault::lateness : Fault::none;
 }
 
-// A rank is not late while it waits for a rank that starts or saves within its own limit. (The ranks wait for each
-// other's evaluation once, at its end.)
+// A rank is not late while it waits for a rank that starts, reads or saves within its own limit. (The ranks wait for
+// each other's evaluation once, at its end, and in the start-up after each stage.)
 bool Watchdog::late(const std::vector<RankView>& views, int64_t now_ns) const {
   const auto phase_of = [](const RankView& view) { return static_cast<Phase>(view.heartbeat.phase); };
   const auto exceeds = [&](const RankView& view) {
@@ -138,12 +138,14 @@ bool Watchdog::late(const std::vector<RankView>& views, int64_t now_ns) const {
     return limit && now_ns - view.heartbeat.since_ns > ns(*limit);
   };
   const auto slow_within_limit = [&](const RankView& view) {
-    const bool slow_phase = phase_of(view) == Phase::start_up || phase_of(view) == Phase::saving;
+    const bool slow_phase =
+        phase_of(view) == Phase::start_up || phase_of(view) == Phase::reading || phase_of(view) == Phase::saving;
     return slow_phase && view.heartbeat.alive_ns > 0 && !view.left && !stopped(view, now_ns, limits_) && !exceeds(view);
   };
   const RankView& mine = views[rank_];
   if (!exceeds(mine)) return false;
-  const bool for_others = waits(mine, buckets_) || phase_of(mine) == Phase::evaluation;
+  const bool for_others =
+      waits(mine, buckets_) || phase_of(mine) == Phase::evaluation || phase_of(mine) == Phase::start_up;
   return !for_others || std::none_of(views.begin(), views.end(), slow_within_limit);
 }
 

@@ -57,6 +57,7 @@ TEST(Diagnosis, NamesEveryPhaseThatOthersWaitFor) {
   for (const auto& [phase, words] : {std::pair{Phase::compute, "has been computing for"},
                                      {Phase::evaluation, "has been in the evaluation for"},
                                      {Phase::saving, "has been saving for"},
+                                     {Phase::reading, "has been reading the data for 41.0 s"},
                                      {Phase::update, "has been updating the weights for"},
                                      {Phase::start_up, "has been in start-up for 41.0 s"}}) {
     World world(4);
@@ -90,6 +91,14 @@ TEST(Diagnosis, BlamesTheLongestPhaseAndNotRanksThatProgress) {
   EXPECT_LACKS(world.text(), "rank 2");
   world.set(1, Phase::allreduce, 60);
   EXPECT_HAS(world.text(), "rank 2 on host b has been computing for 0.2 s; 3 ranks wait");
+}
+
+TEST(Diagnosis, RanksInStartUpWaitForThoseThatRead) {
+  World world(4);
+  for (int rank = 0; rank < 4; ++rank) world.set(rank, Phase::start_up, 500);
+  world.set(3, Phase::reading, 12);
+  EXPECT_EQ(world.text().find("rank 3 on host b has been reading the data for 12.0 s. Look at that rank first"), 0u)
+      << world.text();
 }
 
 TEST(Diagnosis, DistinguishesStoppedFromSlowRanks) {

@@ -226,6 +226,19 @@ TEST(Watchdog, StartUpHasItsOwnLimit) {
   EXPECT_HAS(job.text(), "rank 0 on host a has been in start-up for 0.");
 }
 
+TEST(Watchdog, WaitsForARankThatReadsAndHasProgress) {
+  Job job({"a", "a"});
+  job.watch(1, kNone);
+  const WatchdogLimits limits{.step = 0s, .start_up = 600ms};
+  job.watch(0, limits);
+  for (int i = 0; i < 10; ++i) {
+    job.trackers[1].enter(Phase::reading, 0);
+    std::this_thread::sleep_for(120ms);
+  }
+  EXPECT_EQ(job.times(), 0u);
+  EXPECT_HAS(job.text(), "rank 1 on host a has been reading the data for 0.");
+}
+
 TEST(Watchdog, ReportsOnce) {
   Job job({"a"});
   job.trackers[0].enter(Phase::data, 1);

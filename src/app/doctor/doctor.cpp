@@ -9,6 +9,7 @@
 #include "app/make_network.h"
 #include "app/samplers.h"
 #include "device/cpu/device.h"
+#include "health/diagnosis.h"
 #include "health/run_on_all_ranks.h"
 
 #include <filesystem>
@@ -21,7 +22,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::chrono::seconds kLimit{20}, kLimitOfData{60};
+constexpr std::chrono::seconds kLimit{20};
+// A run lists and checks the same data in its start-up.
+constexpr std::chrono::milliseconds kLimitOfData = WatchdogLimits().start_up;
 // NCCL has its own, shorter limits, whose messages say more; a sleeping driver starts slowly.
 constexpr std::chrono::seconds kLimitOfNccl{150};
 

@@ -88,8 +88,8 @@ class Evaluate {
     const ModelInfo model = run_on_all_ranks(session_, [&] { return model_info_of(given_.network, weights); });
     const TrainedNetwork network = run_on_all_ranks(session_, [&] { return read_trained_network(model, weights, 1); });
     check_same_on_all_ranks(hash_of(network.state), "weights", *world_);
-    const EvaluatedData data = load_evaluated_data(options_.data, options_.seed, model, session_, *world_, log_,
-                                                   [&] { phases_.enter(Phase::start_up, 0); });
+    const EvaluatedData data =
+        load_evaluated_data(options_.data, options_.seed, model, session_, *world_, log_, reading_phase(phases_));
     for (const std::string& note : data.notes) log_.info("{}", note);
 
     const Backend backend = make_backend(options_.device, options_.transport, session_);

@@ -44,12 +44,12 @@ std::vector<int32_t> labels_of_network(const Dataset& data, const std::vector<st
 }
 
 EvaluatedData load_evaluated_data(const DataConfig& given, uint64_t seed, const ModelInfo& network, MpiSession& session,
-                                  Communicator& world, const Log& log, const std::function<void()>& alive) {
+                                  Communicator& world, const Log& log, const Reading& reading) {
   DataConfig config = given;
   config.evaluated = EvaluatedInput{.transform = network.transform(), .decode = network.decode()};
   config.input.exif = network.exif;
   config.input.pixels.kind = PixelStatistics::Kind::none;
-  LoadedData loaded = load_data(config, seed, session, world, log, alive);
+  LoadedData loaded = load_data(config, seed, session, world, log, reading);
   return run_on_all_ranks(session, [&] {
     std::unique_ptr<Dataset> data = std::move(loaded.data.test);
     const ImageShape image = data->image_shape(), read = network.image;

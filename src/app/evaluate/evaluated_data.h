@@ -3,13 +3,13 @@
 
 #include "app/load_data.h"
 #include "app/model_info.h"
+#include "app/reading.h"
 #include "comm/communicator.h"
 #include "comm/mpi/session.h"
 #include "core/log.h"
 #include "data/dataset.h"
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -32,7 +32,6 @@ std::vector<int32_t> labels_of_network(const Dataset& data, const std::vector<st
 // CollectiveError as load_data() does; Exit::model for images of a size that the network does not read, Exit::data for
 // classes that it lacks.
 EvaluatedData load_evaluated_data(const DataConfig& config, uint64_t seed, const ModelInfo& network,
-                                  MpiSession& session, Communicator& world, const Log& log,
-                                  const std::function<void()>& alive);
+                                  MpiSession& session, Communicator& world, const Log& log, const Reading& reading);
 
 }  // namespace ddp

@@ -142,6 +142,10 @@ TEST_F(PictureFolder, SplitsOffTheSameValidationDataAtAnyWorldSize) {
   ASSERT_EQ(without.code, 0) << without.output;
   EXPECT_EQ(count(without.output, "no test samples: no evaluation"), 1) << without.output;
   EXPECT_EQ(count(without.output, "test acc: not evaluated"), 1) << without.output;
+  const Outcome refused = train(2, "refused", "--eval-every 2");
+  EXPECT_EQ(refused.code, static_cast<int>(Exit::usage)) << refused.output;
+  EXPECT_EQ(count(refused.output, "--eval-every needs validation data: the data set has none; leave it out"), 1)
+      << refused.output;
 }
 
 TEST_F(PictureFolder, LeavesOutBrokenPicturesIfAsked) {
