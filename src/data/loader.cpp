@@ -69,7 +69,13 @@ const HostBatch& Loader::next() {
     room_.notify_all();
   }
   const auto failed = [&] { return error_ && first_ + produced_ == failed_.batch; };
-  ready_.wait(lock, [&] { return taken_ < produced_ || failed(); });
+  const auto ready = [&] { return taken_ < produced_ || failed(); };
+  if (config_.slow.report && !ready_.wait_for(lock, config_.slow.patience, ready)) {
+    lock.unlock();
+    config_.slow.report(data_.being_read());
+    lock.lock();
+  }
+  ready_.wait(lock, ready);
   if (taken_ == produced_) std::rethrow_exception(error_);
   return ring_[taken_++ % slots()].batch;
 }

@@ -7,11 +7,14 @@
 #include "device/buffer.h"
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -25,10 +28,17 @@ struct HostBatch {
   BatchPlan plan = {};
 };
 
+// `report` gets the file that is being read (Dataset::being_read) when a call of next() has waited for so long.
+struct SlowData {
+  std::chrono::milliseconds patience{0};
+  std::function<void(const std::string& file)> report = {};  // null: no report
+};
+
 struct LoaderConfig {
   bool images = true;  // whether images are read
   int keep = 1;        // number of batches that stay valid, the newest included
   int workers = 1;     // threads; one thread reads whole batches, several share out the samples of each batch
+  SlowData slow = {};
 };
 
 class Loader {

@@ -10,6 +10,7 @@ namespace ddp {
 
 struct PictureDataset::Worker {
   explicit Worker(const DecodeConfig& config) : decoder(config) {}
+  int64_t picture = 0;
   std::vector<uint8_t> file;
   PictureDecoder decoder;
 };
@@ -36,18 +37,32 @@ std::string PictureDataset::path(int64_t index) const {
   return printable(files_.full(list_.path(picture(index))).native());
 }
 
-std::unique_ptr<PictureDataset::Worker> PictureDataset::take_worker() const {
+std::unique_ptr<PictureDataset::Worker> PictureDataset::take_worker(int64_t picture) const {
   const std::lock_guard lock(mutex_);
-  if (idle_.empty()) return std::make_unique<Worker>(decode_);
+  if (idle_.empty()) idle_.push_back(std::make_unique<Worker>(decode_));
   auto worker = std::move(idle_.back());
   idle_.pop_back();
+  worker->picture = picture;
+  busy_.push_back(worker.get());
   return worker;
+}
+
+void PictureDataset::give_back(std::unique_ptr<Worker> worker) const {
+  const std::lock_guard lock(mutex_);
+  std::erase(busy_, worker.get());
+  idle_.push_back(std::move(worker));
+}
+
+std::string PictureDataset::being_read() const {
+  const std::lock_guard lock(mutex_);
+  return busy_.empty() ? "" : printable(files_.full(list_.path(busy_.front()->picture)).native());
 }
 
 void PictureDataset::read(const SampleKey& key, std::span<uint8_t> pixels) const {
   DDP_EXPECT(static_cast<int64_t>(pixels.size()) == image_shape().elements());
   const int64_t i = picture(key.index);
-  auto worker = take_worker();
+  const auto give = [this](Worker* used) { give_back(std::unique_ptr<Worker>(used)); };
+  const std::unique_ptr<Worker, decltype(give)> worker(take_worker(i).release(), give);
   files_.read(list_.path(i), {.bytes = list_.bytes(i), .mtime_ns = list_.mtime_ns(i)}, worker->file);
   try {
     const PictureHeader header = read_picture_header(worker->file, decode_.exif);
@@ -59,8 +74,6 @@ void PictureDataset::read(const SampleKey& key, std::span<uint8_t> pixels) const
   } catch (const PictureError& e) {
     fail(Exit::data, "{}: {}", path(key.index), e.what());
   }
-  const std::lock_guard lock(mutex_);
-  idle_.push_back(std::move(worker));
 }
 
 void PictureDataset::announce(std::span<const int64_t> indices) const {

@@ -33,13 +33,15 @@ class PictureDataset final : public Dataset {
   void read(const SampleKey& key, std::span<uint8_t> pixels) const override;
   int32_t label(int64_t index) const override;
   bool in_memory() const override { return false; }
+  std::string being_read() const override;
   void announce(std::span<const int64_t> indices) const override;
 
   std::string path(int64_t index) const;  // for messages: printable
 
  private:
   struct Worker;  // the buffers of one thread
-  std::unique_ptr<Worker> take_worker() const;
+  std::unique_ptr<Worker> take_worker(int64_t picture) const;
+  void give_back(std::unique_ptr<Worker> worker) const;
   int64_t picture(int64_t index) const;
 
   const PictureList list_;
@@ -51,6 +53,7 @@ class PictureDataset final : public Dataset {
 
   mutable std::mutex mutex_;
   mutable std::vector<std::unique_ptr<Worker>> idle_;
+  mutable std::vector<const Worker*> busy_;  // the one that began first is the first
 };
 
 }  // namespace ddp

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "data/dataset.h"
+#include "data/loader.h"
 #include "device/buffer.h"
 #include "device/device.h"
 
@@ -15,6 +16,7 @@ namespace ddp {
 struct DataPlacement {
   size_t device_bytes = 0;  // the largest data set that is copied to the device as a whole
   int workers = 1;          // threads that read data which are not in memory
+  SlowData slow = {};
 };
 
 class DeviceDataset {
@@ -30,6 +32,7 @@ class DeviceDataset {
   const int64_t largest;
   const Place place;
   const int workers;  // threads that read the data
+  const SlowData slow;
 
   // Device memory; null on the host. Images and labels of the whole data set, or of kRing x largest samples. `ids`: the
   // samples of one batch as positions in this memory. `keys`: the same samples as indices in the data set.

@@ -43,6 +43,7 @@ class Numbers final : public Dataset {
   int32_t label(int64_t index) const override { return static_cast<int32_t>(index % 7); }
 
   bool in_memory() const override { return !on_disk; }
+  std::string being_read() const override { return "the file"; }
   void announce(std::span<const int64_t> indices) const override {
     const std::lock_guard lock(mutex_);
     announced.insert(announced.end(), indices.begin(), indices.end());
@@ -112,6 +113,16 @@ TEST(Loader, WaitsForASlowDataset) {
   const DistributedSampler order = sampler(20, 4);
   Loader loader(data, order, 0, 5, *memory);
   for (int64_t step = 0; step < 5; ++step) expect_batch(loader.next(), order, step);
+}
+
+TEST(Loader, ReportsTheFileThatItWaitsFor) {
+  const Numbers data(100, -1, std::chrono::milliseconds(20));
+  std::vector<std::string> files;
+  const auto order = sampler(100, 2);
+  Loader loader(data, order, 0, 50, *memory,
+                {.slow = {.report = [&](const std::string& file) { files.push_back(file); }}});
+  loader.next();
+  EXPECT_EQ(files, std::vector<std::string>{"the file"});
 }
 
 TEST(Loader, ReadsAheadWithinItsRing) {

@@ -168,6 +168,61 @@ TEST_F(PictureFolder, LeavesOutBrokenPicturesIfAsked) {
   EXPECT_EQ(count(skipped.output, " and val/"), 20) << skipped.output;
 }
 
+// While it lives, the disk fails for one file (failing_disk.cpp), from the time on when `when` exists.
+class FailingDisk {
+ public:
+  FailingDisk(const char* fault, const char* file, const fs::path& when) {
+    ::setenv("DDP_DISK_FAULT", fault, 1);
+    ::setenv("DDP_DISK_FILE", file, 1);
+    ::setenv("DDP_DISK_WHEN", when.c_str(), 1);
+    ::setenv("LD_PRELOAD", DDP_FAILING_DISK, 1);
+  }
+  ~FailingDisk() {
+    for (const char* name : {"LD_PRELOAD", "DDP_DISK_FAULT", "DDP_DISK_FILE", "DDP_DISK_WHEN"}) ::unsetenv(name);
+  }
+};
+
+// The first checkpoint is there when the disk fails, and stays.
+TEST_F(PictureFolder, OnAFailingDiskEndsWithTheFilesName) {
+  const std::string reads_on =
+      "--train-transform rrc --check-data none --mean 0.5 --std 0.2 --eval-every 0 --save-every 1epochs --epochs 1000 ";
+  const std::string file = (data / "train/cat/0.jpg").string();
+  struct DiskFault {
+    const char* fault;
+    int ranks;
+    const char* options;
+    Exit code;
+    std::vector<std::string> texts;
+  };
+  const std::vector<DiskFault> cases = {
+      {"EIO", 2, "", Exit::data, {"error: ", fmt::format("cannot read {}: Input/output error (errno 5)", file)}},
+      {"hang",
+       0,
+       "--step-timeout 1",
+       Exit::communication,
+       {"has been in the data loader for ", fmt::format("has waited 0.5 s for data; reads {}\n", file)}},
+      {"vanish",
+       0,
+       "",
+       Exit::data,
+       {"error: ", fmt::format("cannot read {}: No such file or directory (errno 2); it was there", file)}}};
+  for (const DiskFault& c : cases) {
+    SCOPED_TRACE(c.fault);
+    const fs::path latest = folder / c.fault / "checkpoints/latest";
+    const FailingDisk disk(c.fault, "train/cat/0.jpg", latest);
+    const Outcome outcome = train(c.ranks, c.fault, reads_on + c.options);
+    EXPECT_EQ(outcome.code, static_cast<int>(c.code)) << outcome.output;
+    for (const std::string& text : c.texts) EXPECT_EQ(count(outcome.output, text), 1) << text << "\n" << outcome.output;
+    EXPECT_TRUE(fs::exists(latest / "manifest.json"));
+  }
+}
+
+TEST_F(PictureFolder, AreReadAgainAfterAStaleHandle) {
+  const FailingDisk disk("ESTALE", "train/cat/0.jpg", data);
+  const Outcome outcome = train(0, "run", "--max-steps 1");
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+}
+
 struct BadFolder {
   const char* name;
   Exit code;
