@@ -1,5 +1,7 @@
-// An input is a block of two lists of pictures. What is read must be written as the same lists.
+// An input is a block of two lists of pictures. What is read must be written as the same lists. Validation data are
+// split off the training list, and each picture goes to one side.
 #include "data/picture_lists.h"
+#include "data/val_split.h"
 #include "tests/fuzz/check.h"
 
 #include <cstring>
@@ -17,5 +19,10 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       builder.add(list->path(i), list->label(i), list->bytes(i), list->mtime_ns(i));
     ddp::check(std::move(builder).finish().hash() == list->hash(), "a list survives being written");
   }
+  const int64_t pictures = lists.train.size();
+  lists.val = {};
+  ddp::split_validation(lists, size % 2 == 0 ? 0.3 : 0.999, size);
+  ddp::check(lists.train.size() + lists.val.size() == pictures, "a split keeps every picture");
+  ddp::check(pictures == 0 || lists.train.size() > 0, "a picture remains for training");
   return 0;
 }
