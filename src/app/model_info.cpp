@@ -1,5 +1,6 @@
 #include "app/model_info.h"
 
+#include "app/input_names.h"
 #include "core/error.h"
 #include "core/printable.h"
 
@@ -22,19 +23,11 @@ constexpr int64_t kFormat = 1;
 constexpr int64_t kMostPixels = 16384;  // of a side, as for --train-crop-size
 constexpr int64_t kMostClasses = int64_t{1} << 20;
 
-template <class Value, size_t N>
-using Names = std::array<std::pair<const char*, Value>, N>;
-constexpr Names<Kind, 3> kKinds = {{{"center", Kind::center}, {"stretch", Kind::stretch}, {"none", Kind::none}}};
-constexpr Names<Interpolation, 3> kInterpolations = {
-    {{"bilinear", Interpolation::bilinear}, {"bicubic", Interpolation::bicubic}, {"nearest", Interpolation::nearest}}};
-constexpr Names<Alpha, 3> kAlphas = {{{"drop", Alpha::drop}, {"white", Alpha::white}, {"black", Alpha::black}}};
-constexpr Names<bool, 2> kExif = {{{"apply", true}, {"ignore", false}}};
-
-template <class Value, size_t N>
-const char* name_of(const Names<Value, N>& names, Value value) {
-  for (const auto& [name, named] : names)
-    if (named == value) return name;
-  fail(Exit::internal, "a setting of validation has no name in the metadata");
+// The transforms of validation.
+Names<Kind> validation_names() {
+  Names<Kind> names = kTransformNames;
+  std::erase_if(names, [](const auto& name) { return name.second == Kind::rrc || name.second == Kind::resize_crop; });
+  return names;
 }
 
 // Mean and standard deviation for people: rounded, one for each channel.
@@ -70,8 +63,8 @@ class Reader {
     return value.get<std::string>();
   }
 
-  template <class Value, size_t N>
-  Value one_of(const char* key, const Names<Value, N>& names) const {
+  template <class Value>
+  Value one_of(const char* key, const Names<Value>& names) const {
     std::string expected;
     const std::string given = text(key);
     for (const auto& [name, value] : names) {
@@ -148,11 +141,11 @@ Metadata ModelInfo::to_metadata() const {
   entry["classes"] = classes;
   entry["class_names"] = json::array();
   for (const std::string& name : class_names) entry["class_names"].push_back(stored_name(name));
-  entry["transform"] = name_of(kKinds, kind);
+  entry["transform"] = name_in(validation_names(), kind);
   entry["resize"] = resize;
-  entry["interpolation"] = name_of(kInterpolations, interpolation);
-  entry["exif"] = name_of(kExif, exif);
-  entry["alpha"] = name_of(kAlphas, alpha);
+  entry["interpolation"] = name_in(kInterpolationNames, interpolation);
+  entry["exif"] = name_in(kExifNames, exif);
+  entry["alpha"] = name_in(kAlphaNames, alpha);
   entry["scale"] = std::vector(pixel_scale.scale.begin(), pixel_scale.scale.begin() + channels);
   entry["shift"] = std::vector(pixel_scale.shift.begin(), pixel_scale.shift.begin() + channels);
   add_mean_and_std(entry, pixel_scale, image.c);
@@ -175,13 +168,13 @@ std::optional<ModelInfo> model_info_in(const Metadata& metadata, const std::stri
   info.image = reader.image();
   info.classes = reader.number("classes", 1, kMostClasses, "a number above 0");
   info.class_names = reader.class_names(info.classes);
-  info.kind = reader.one_of("transform", kKinds);
+  info.kind = reader.one_of("transform", validation_names());
   const bool resized = info.kind == Kind::center;
   info.resize = reader.number("resize", resized ? std::max(info.image.h, info.image.w) : 0, 2 * kMostPixels,
                               "a length in pixels, at least the sides of the image");
-  info.interpolation = reader.one_of("interpolation", kInterpolations);
-  info.exif = reader.one_of("exif", kExif);
-  info.alpha = reader.one_of("alpha", kAlphas);
+  info.interpolation = reader.one_of("interpolation", kInterpolationNames);
+  info.exif = reader.one_of("exif", kExifNames);
+  info.alpha = reader.one_of("alpha", kAlphaNames);
   info.pixel_scale.scale = reader.for_each_channel("scale", info.image.c, info.pixel_scale.scale);
   info.pixel_scale.shift = reader.for_each_channel("shift", info.image.c, info.pixel_scale.shift);
   return info;

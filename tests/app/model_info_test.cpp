@@ -78,7 +78,7 @@ TEST(ModelInfo, MissingAndWrongEntriesAreRefused) {
   expect_refused(R"("image":[224,)", R"("image":[18446744073709551615,)", "has an invalid image");
   expect_refused(R"("classes":3)", R"("classes":4)", "has an invalid class_names, which must be a name for each class");
   expect_refused(R"("classes":3)", R"("classes":"3")", "has an invalid classes");
-  expect_refused(R"("center")", R"("middle")", "has an invalid transform, which must be one of center, stretch, none");
+  expect_refused(R"("center")", R"("middle")", "has an invalid transform, which must be one of stretch, center, none");
   expect_refused(R"("resize":256)", R"("resize":200)", "has an invalid resize");
   expect_refused(R"("exif":"ignore")", R"("exif":true)", "has an invalid exif");
   expect_refused(R"("scale":[)", R"("scale":[1e39,)", "has an invalid scale");

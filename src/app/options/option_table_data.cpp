@@ -1,4 +1,5 @@
 // Options of the data set, and of what becomes of an image before the network reads it.
+#include "app/input_names.h"
 #include "app/options/option_table.h"
 
 #include <cmath>
@@ -15,6 +16,12 @@ constexpr int64_t kMostPixels = 16384;  // of a side of an image that a network 
 constexpr double kMostRatio = 1000;
 constexpr OnResume kSameInput = {Effect::results, "input"};
 constexpr OnResume kSameData = {Effect::results, "data set"};
+
+Names<std::optional<Kind>> transforms_and_auto() {
+  Names<std::optional<Kind>> names = {{"auto", std::nullopt}};
+  names.insert(names.end(), kTransformNames.begin(), kTransformNames.end());
+  return names;
+}
 
 void set_hflip(Options& o, const std::string& text) {
   InputConfig& input = o.data.input;
@@ -133,13 +140,7 @@ OptionGroup data_options() {
         .check = CLI::NonNegativeNumber},
        {.name = "--train-transform",
         .target = one_of<std::optional<Kind>>(
-            {{"auto", std::nullopt},
-             {"rrc", Kind::rrc},
-             {"resize-crop", Kind::resize_crop},
-             {"stretch", Kind::stretch},
-             {"center", Kind::center},
-             {"none", Kind::none}},
-            [](Options & o) -> auto& { return o.data.input.transform; }),
+            transforms_and_auto(), [](Options & o) -> auto& { return o.data.input.transform; }),
         .on_resume = kSameInput,
         .help = "part of a picture that is trained on; rrc: RandomResizedCrop; resize-crop: Resize, then RandomCrop; "
                 "center: Resize, then CenterCrop, as in validation; stretch: the whole picture, without its aspect "
@@ -177,10 +178,7 @@ OptionGroup data_options() {
         .conflict = [](const Options& o) { return conflict_of_range(o.data.input.rrc_ratio, "0.75,1.3333"); }},
        {.name = "--interpolation",
         .target = one_of<Interpolation>(
-            {{"bilinear", Interpolation::bilinear},
-             {"bicubic", Interpolation::bicubic},
-             {"nearest", Interpolation::nearest}},
-            [](Options & o) -> auto& { return o.data.input.interpolation; }),
+            kInterpolationNames, [](Options & o) -> auto& { return o.data.input.interpolation; }),
         .on_resume = kSameInput,
         .help = "filter of a resize; bilinear and bicubic are antialiased, as Pillow's"},
        {.name = "--crop-padding",
@@ -218,13 +216,12 @@ OptionGroup data_options() {
         .help = "channels of pictures; auto: 1 if all are grey, else 3"},
        {.name = "--exif",
         .target = one_of<bool>(
-            {{"apply", true}, {"ignore", false}}, [](Options & o) -> auto& { return o.data.input.exif; }),
+            kExifNames, [](Options & o) -> auto& { return o.data.input.exif; }),
         .on_resume = kSameInput,
         .help = "the orientation that a camera has stored"},
        {.name = "--alpha",
         .target = one_of<Alpha>(
-            {{"drop", Alpha::drop}, {"white", Alpha::white}, {"black", Alpha::black}},
-            [](Options & o) -> auto& { return o.data.input.alpha; }),
+            kAlphaNames, [](Options & o) -> auto& { return o.data.input.alpha; }),
         .on_resume = kSameInput,
         .help = "transparent pixels; drop: their colour as stored; white, black: before this background"},
        {.name = "--workers",

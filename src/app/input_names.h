@@ -1,0 +1,34 @@
+// The names of the settings of the input: on the command line, in the metadata of a model and in messages.
+#pragma once
+
+#include "core/error.h"
+#include "data/codec/picture.h"
+#include "data/transform.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ddp {
+
+template <class Value>
+using Names = std::vector<std::pair<std::string, Value>>;
+
+inline const Names<TransformConfig::Kind> kTransformNames = {{"rrc", TransformConfig::Kind::rrc},
+                                                             {"resize-crop", TransformConfig::Kind::resize_crop},
+                                                             {"stretch", TransformConfig::Kind::stretch},
+                                                             {"center", TransformConfig::Kind::center},
+                                                             {"none", TransformConfig::Kind::none}};
+inline const Names<Interpolation> kInterpolationNames = {
+    {"bilinear", Interpolation::bilinear}, {"bicubic", Interpolation::bicubic}, {"nearest", Interpolation::nearest}};
+inline const Names<Alpha> kAlphaNames = {{"drop", Alpha::drop}, {"white", Alpha::white}, {"black", Alpha::black}};
+inline const Names<bool> kExifNames = {{"apply", true}, {"ignore", false}};
+
+template <class Value>
+const std::string& name_in(const Names<Value>& names, Value value) {
+  for (const auto& [name, named] : names)
+    if (named == value) return name;
+  fail(Exit::internal, "a setting of the input has no name");
+}
+
+}  // namespace ddp
