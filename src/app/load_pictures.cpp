@@ -1,6 +1,7 @@
 #include "app/load_pictures.h"
 
 #include "app/check_all_pictures.h"
+#include "app/input_names.h"
 #include "app/threads.h"
 #include "comm/shared_block.h"
 #include "core/error.h"
@@ -11,13 +12,13 @@
 #include "data/picture_lists.h"
 #include "data/val_split.h"
 #include "ddp/hash.h"
-#include "ddp/replica_check.h"
 #include "health/run_on_all_ranks.h"
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <optional>
+#include <sstream>
 #include <utility>
 
 namespace ddp {
@@ -87,6 +88,22 @@ PictureLists share_lists(const DataConfig& config, const std::string& kind, uint
   return lists;
 }
 
+void require_same_on_all_hosts(const PictureLists& lists, const std::string& path, MpiSession& session) {
+  std::vector<ListedHost> hosts;
+  const auto texts = session.gather(
+      fmt::format("{} {} {}", lists.train.size(), lists.val.size(), lists.train.hash() ^ lists.val.hash() << 1));
+  for (int rank = 0; rank < session.size(); ++rank) {
+    std::istringstream text(texts[rank]);
+    ListedHost& host = hosts.emplace_back(ListedHost{.host = session.heartbeats().host_of(rank)});
+    text >> host.train >> host.val >> host.hash;
+  }
+  const std::string different = difference_of_hosts(hosts);
+  if (!different.empty())
+    throw CollectiveError(Exit::data, fmt::format("{}: not all hosts see the same files:{}\ncopy the data again, or "
+                                                  "give all hosts one folder",
+                                                  printable(path), different));
+}
+
 std::string lines_of(const PictureList& list, const PictureFacts& facts, size_t most) {
   std::string lines;
   for (size_t i = 0; i < std::min(facts.broken.size(), most); ++i) {
@@ -135,17 +152,6 @@ void keep_evaluated(PictureLists& lists, const DataConfig& config, LoadedData& l
 struct Transforms {
   TransformConfig train, validation;
 };
-
-std::string name_of(Kind kind) {
-  switch (kind) {
-    case Kind::rrc: return "rrc";
-    case Kind::resize_crop: return "resize-crop";
-    case Kind::center: return "center";
-    case Kind::stretch: return "stretch";
-    case Kind::none: return "none";
-  }
-  return "";
-}
 
 // Refuses options that have no effect on pictures of one size.
 void require_used_as_they_are(const InputConfig& input) {
@@ -212,14 +218,14 @@ Transforms transforms_of(const EvaluatedInput& input, const PictureFacts& facts)
 
 std::string describe(const Transforms& t, const DecodeConfig& decode) {
   const TransformConfig& c = t.train;
-  std::string text = fmt::format("{} {} x {}", name_of(c.kind), c.crop.w, c.crop.h);
+  std::string text = fmt::format("{} {} x {}", name_in(kTransformNames, c.kind), c.crop.w, c.crop.h);
   if (c.kind == Kind::rrc)
     text += fmt::format(" scale {:g},{:g} ratio {:g},{:g}", c.scale[0], c.scale[1], c.ratio[0], c.ratio[1]);
   if (c.kind != Kind::none && c.kind != Kind::stretch) text += fmt::format(", validation resized to {}", c.resize);
   if (decode.interpolation != Interpolation::bilinear)
-    text += decode.interpolation == Interpolation::bicubic ? ", bicubic" : ", nearest";
+    text += ", " + name_in(kInterpolationNames, decode.interpolation);
   if (!decode.exif) text += ", EXIF ignored";
-  if (decode.alpha != Alpha::drop) text += decode.alpha == Alpha::white ? ", on white" : ", on black";
+  if (decode.alpha != Alpha::drop) text += ", on " + name_in(kAlphaNames, decode.alpha);
   return text;
 }
 
@@ -243,7 +249,7 @@ LoadedData load_pictures(const DataConfig& config, const std::string& kind, uint
   LoadedData loaded;
   loaded.kind = kind;
   PictureLists lists = share_lists(config, kind, seed, session, reading);
-  check_same_on_all_ranks(lists.train.hash() ^ lists.val.hash() << 1, "list of the data's files", world);
+  require_same_on_all_hosts(lists, config.path, session);
   loaded.notes = lists.notes;
   if (config.evaluated) run_on_all_ranks(session, [&] { keep_evaluated(lists, config, loaded); });
   loaded.workers =

@@ -2,8 +2,10 @@
 
 #include "core/error.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <map>
 
 namespace ddp {
 namespace {
@@ -36,6 +38,24 @@ PictureLists PictureLists::from_block(const std::shared_ptr<const std::byte[]>& 
   if (const auto val = rest.subspan(aligned(train_bytes)); !val.empty())
     lists.val = PictureList::from_block(bytes, val);
   return lists;
+}
+
+std::string difference_of_hosts(const std::vector<ListedHost>& hosts) {
+  constexpr size_t kShown = 3;
+  std::map<uint64_t, std::vector<const ListedHost*>> lists;
+  for (const ListedHost& host : hosts) {
+    std::vector<const ListedHost*>& same = lists[host.hash];
+    if (std::ranges::none_of(same, [&](const ListedHost* other) { return other->host == host.host; }))
+      same.push_back(&host);
+  }
+  if (lists.size() < 2) return "";
+  std::string text;
+  for (const auto& [hash, same] : lists) {
+    for (size_t i = 0; i < std::min(kShown, same.size()); ++i) text += (i == 0 ? "\n  " : ", ") + same[i]->host;
+    if (same.size() > kShown) text += fmt::format(" and {} more hosts", same.size() - kShown);
+    text += fmt::format(": {} training and {} validation pictures (list {:016x})", same[0]->train, same[0]->val, hash);
+  }
+  return text;
 }
 
 }  // namespace ddp

@@ -3,7 +3,7 @@
 #include "data/detect.h"
 #include "data/val_split.h"
 #include "tests/data/expect_error.h"
-#include "tests/data/temp_folder.h"
+#include "tests/temp_folder.h"
 #include "tests/text.h"
 
 #include <fcntl.h>
@@ -348,6 +348,17 @@ TEST(PictureList, BlocksAreSharedWhole) {
 }
 
 // Each cut is refused. A changed byte is refused, or changes what the list says, or is one of the padding.
+TEST(PictureList, DifferentListsNameTheirHosts) {
+  std::vector<ListedHost> hosts = {{"a", 50, 10, 7}, {"a", 50, 10, 7}, {"b", 50, 10, 7}};
+  EXPECT_EQ(difference_of_hosts(hosts), "");
+  hosts.push_back({"c", 49, 10, 9});
+  EXPECT_EQ(difference_of_hosts(hosts),
+            "\n  a, b: 50 training and 10 validation pictures (list 0000000000000007)"
+            "\n  c: 49 training and 10 validation pictures (list 0000000000000009)");
+  for (const char* name : {"d", "e", "f"}) hosts.push_back({name, 50, 10, 7});
+  EXPECT_HAS(difference_of_hosts(hosts), "\n  a, b, d and 2 more hosts: 50 training");
+}
+
 TEST(PictureList, BrokenBlocksAreRefused) {
   PictureListBuilder train({"a", "b"});
   train.add("1.jpg", 0, 7, 8);
