@@ -1,7 +1,7 @@
 #include "app/cores.h"
 
 #include "app/control_group.h"
-#include "tests/data/temp_folder.h"
+#include "tests/temp_folder.h"
 
 #include <gtest/gtest.h>
 

@@ -5,6 +5,7 @@
 #include "checkpoint/folder.h"
 #include "checkpoint/manifest.h"
 #include "core/error.h"
+#include "tests/temp_folder.h"
 
 #include <gtest/gtest.h>
 
@@ -97,13 +98,6 @@ inline const std::vector<std::string> kAdam = {"exp_avg", "exp_avg_sq"};
 
 class CheckpointFolder : public ::testing::Test {
  protected:
-  CheckpointFolder() {
-    std::string name = (fs::temp_directory_path() / "ddp-checkpoint-XXXXXX").string();
-    run = ::mkdtemp(name.data());
-    folder = run / "checkpoints";
-  }
-  ~CheckpointFolder() override { fs::remove_all(run); }
-
   fs::path write(int64_t step, bool best = false) const {
     return write_checkpoint(folder, weights.snapshot(step), weights.tensors(), best);
   }
@@ -116,7 +110,8 @@ class CheckpointFolder : public ::testing::Test {
   }
 
   const Weights weights = few_weights();
-  fs::path run, folder;
+  const TempFolder temp;
+  const fs::path run = temp.path(), folder = run / "checkpoints";
 };
 
 }  // namespace ddp

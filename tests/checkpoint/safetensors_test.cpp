@@ -3,6 +3,7 @@
 #include "checkpoint/state_dict.h"
 #include "core/error.h"
 #include "nn/models.h"
+#include "tests/temp_folder.h"
 
 #include <gtest/gtest.h>
 
@@ -18,13 +19,6 @@ namespace fs = std::filesystem;
 
 class Safetensors : public ::testing::Test {
  protected:
-  Safetensors() {
-    std::string name = (fs::temp_directory_path() / "ddp-safetensors-XXXXXX").string();
-    folder = ::mkdtemp(name.data());
-    path = folder / "weights.safetensors";
-  }
-  ~Safetensors() override { fs::remove_all(folder); }
-
   std::string content() const {
     std::ifstream file(path, std::ios::binary);
     return {std::istreambuf_iterator<char>(file), {}};
@@ -47,7 +41,8 @@ class Safetensors : public ::testing::Test {
     return bytes + json + data;
   }
 
-  fs::path folder, path;
+  const TempFolder temp;
+  const fs::path folder = temp.path(), path = folder / "weights.safetensors";
 };
 
 TEST_F(Safetensors, RoundTrip) {

@@ -1,7 +1,7 @@
 #include "data/cifar.h"
 
 #include "tests/data/expect_error.h"
-#include "tests/data/temp_folder.h"
+#include "tests/temp_folder.h"
 
 #include <gtest/gtest.h>
 

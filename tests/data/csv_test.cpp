@@ -3,7 +3,7 @@
 #include "data/csv_labels.h"
 #include "data/csv_rows.h"
 #include "tests/data/expect_error.h"
-#include "tests/data/temp_folder.h"
+#include "tests/temp_folder.h"
 #include "tests/text.h"
 
 #include <gtest/gtest.h>

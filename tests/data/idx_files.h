@@ -1,8 +1,9 @@
 // Writes IDX files for tests into a temporary folder. The destructor removes the folder.
 #pragma once
 
-#include "tests/data/temp_folder.h"
+#include "tests/temp_folder.h"
 
+#include <gtest/gtest.h>
 #include <zlib.h>
 
 #include <cstdint>

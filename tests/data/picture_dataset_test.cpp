@@ -8,8 +8,9 @@
 #include "data/pixel_sums.h"
 #include "data/subset.h"
 #include "device/cpu/device.h"
-#include "tests/data/temp_folder.h"
+#include "tests/temp_folder.h"
 
+#include <gtest/gtest.h>
 #include <sys/stat.h>
 
 #include <algorithm>

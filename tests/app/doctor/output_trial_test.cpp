@@ -1,10 +1,9 @@
 #include "app/doctor/measure.h"
 #include "tests/app/doctor/fakes.h"
+#include "tests/temp_folder.h"
 
 #include <filesystem>
 #include <fstream>
-#include <stdexcept>
-#include <string>
 
 namespace ddp::doctor {
 namespace {
@@ -13,13 +12,8 @@ namespace fs = std::filesystem;
 
 class DoctorOutput : public ::testing::Test {
  protected:
-  DoctorOutput() {
-    std::string name = (fs::temp_directory_path() / "ddp-doctor-XXXXXX").string();
-    if (!::mkdtemp(name.data())) throw std::runtime_error("mkdtemp");
-    path_ = name;
-  }
-  ~DoctorOutput() override { fs::remove_all(path_); }
-  fs::path path_;
+  const TempFolder folder_;
+  const fs::path path_ = folder_.path();
 };
 
 TEST_F(DoctorOutput, LeavesNoFiles) {

@@ -17,7 +17,7 @@ struct Evaluation {
 };
 
 std::vector<Evaluation> evaluations(int ranks, const std::string& arguments) {
-  const Folder folder;
+  const TempFolder folder;
   const auto run = folder / "run";
   const Outcome outcome = shell(fmt::format("timeout -k 5 800 {} -np {} {} --print-freq 0 --output-dir {} {}",
                                             DDP_MPIRUN, ranks, DDP_PROGRAM, run.string(), arguments));
@@ -82,7 +82,7 @@ TEST(KerasConvnet, LearnsFashionMnist) {
 // to three ranks. A learning rate of 0.018 in place of 0.02 gives a loss of 1.101.
 TEST(ResNet18, ReachesPytorchsAccuracyInFifteenSteps) {
   const json pytorch = json::parse(read_file(std::string(DDP_EXPECTED) + "/accuracy_resnet18.json"));
-  const Folder data;
+  const TempFolder data;
   const Outcome cut = shell(fmt::format(R"(
     set -e; cd {}; from=/usr/share/datasets/fashion-mnist
     ln -s $from/train-* .

@@ -29,7 +29,7 @@ void write(const fs::path& path, const std::string& content) { std::ofstream(pat
 constexpr char kTrainImages[] = "train-images-idx3-ubyte", kTrainLabels[] = "train-labels-idx1-ubyte";
 
 // The options for a small dataset in IDX files, which `damage` then changes.
-std::string small_data(const Folder& folder, int size, const std::function<void(const fs::path&)>& damage) {
+std::string small_data(const TempFolder& folder, int size, const std::function<void(const fs::path&)>& damage) {
   const fs::path data = folder / "data";
   fs::create_directories(data);
   write(data / kTrainImages, images(20, size));
@@ -44,18 +44,18 @@ struct Case {
   std::string name;
   Exit code;
   std::string message;  // expected substring
-  std::function<std::string(const Folder&)> arguments;
+  std::function<std::string(const TempFolder&)> arguments;
 };
 
 void PrintTo(const Case& bad, std::ostream* stream) { *stream << bad.name; }
 
 Case data_case(const std::string& name, Exit code, const std::string& message,
                const std::function<void(const fs::path&)>& damage, int size = 28) {
-  return {name, code, message, [=](const Folder& folder) { return small_data(folder, size, damage); }};
+  return {name, code, message, [=](const TempFolder& folder) { return small_data(folder, size, damage); }};
 }
 
 Case plain(const std::string& name, Exit code, const std::string& message, const std::string& arguments) {
-  return {name, code, message, [=](const Folder&) { return arguments; }};
+  return {name, code, message, [=](const TempFolder&) { return arguments; }};
 }
 
 const std::vector<Case> kCases = {
@@ -94,12 +94,12 @@ const std::vector<Case> kCases = {
     plain("WrongNumberOfWeights", Exit::usage, "--rank-weights", "--rank-weights 1,2,3,4,5,6,7"),
     plain("TooManySamples", Exit::usage, "60000", "--train-samples 60001"),
     {"UnknownConfigKey", Exit::usage, "frobnicate",
-     [](const Folder& folder) {
+     [](const TempFolder& folder) {
        write(folder / "config.toml", "frobnicate = 1\n");
        return "--config " + (folder / "config.toml").string();
      }},
     {"BrokenConfig", Exit::usage, "line 2",
-     [](const Folder& folder) {
+     [](const TempFolder& folder) {
        write(folder / "config.toml", "lr = 0.1\nepochs = = 3\n");
        return "--config " + (folder / "config.toml").string();
      }},
@@ -107,17 +107,17 @@ const std::vector<Case> kCases = {
     plain("OutputNameTooLong", Exit::output, "--output-dir", "--output-dir " + std::string(300, 'x')),
     plain("UnwritableOutput", Exit::output, "--output-dir", "--output-dir /dev/null/run"),
     {"OutputHoldsARun", Exit::output, "already has a run",
-     [](const Folder& folder) {
+     [](const TempFolder& folder) {
        write(folder / "metrics.jsonl", "");
        return "--output-dir " + (folder / "").string();
      }},
     {"BrokenWeights", Exit::data, "safetensors",
-     [](const Folder& folder) {
+     [](const TempFolder& folder) {
        write(folder / "weights", "this is not a model");
        return "--init-from " + (folder / "weights").string();
      }},
     {"NanLoss", Exit::numerics, "step",
-     [](const Folder& folder) {
+     [](const TempFolder& folder) {
        return "--lr 1e30 --train-samples 1000 --epochs 1 --output-dir " + (folder / "run").string();
      }},
     plain("NoGpu", Exit::device, "use --device cpu", "--device cuda"),
@@ -126,7 +126,7 @@ const std::vector<Case> kCases = {
     plain("NormsOfANetworkWithout", Exit::usage, "lenet has no batch norms", "--sync-bn"),
     plain("StateInPartsOfWholeTensors", Exit::usage, "--optimizer lars", "--zero 1 --optimizer lars"),
     {"KernelLargerThanItsInput", Exit::model, "layer 3 (conv2d 24@6x6)",
-     [](const Folder& folder) { return small_data(folder, 5, [](const fs::path&) {}) + " --model keras-convnet"; }},
+     [](const TempFolder& folder) { return small_data(folder, 5, [](const fs::path&) {}) + " --model keras-convnet"; }},
     plain("GpuTransport", Exit::usage, "--transport nccl", "--device cpu --transport nccl"),
 };
 
@@ -134,7 +134,7 @@ class BadInput : public ::testing::TestWithParam<std::tuple<Case, int>> {};
 
 TEST_P(BadInput, GivesOneMessageAndTheExitCode) {
   const auto& [bad, ranks] = GetParam();
-  const Folder folder;
+  const TempFolder folder;
   const Outcome outcome = program(ranks, bad.arguments(folder));
   EXPECT_EQ(outcome.code, static_cast<int>(bad.code)) << outcome.output;
   EXPECT_EQ(count(outcome.output, "error:"), 1) << outcome.output;

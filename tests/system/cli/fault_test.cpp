@@ -10,7 +10,7 @@ namespace {
 
 // Starts two ranks on a long run, stops the second one after some steps, and waits for the end of the job.
 TEST(Fault, ErrorNamesAStoppedRankAndItsStep) {
-  const Folder folder;
+  const TempFolder folder;
   const std::string run = (folder / "run").string();
   const Outcome outcome =
       shell(fmt::format("( {0} -np 2 {1} --epochs 100000 --eval-every 0 --print-freq 10 --step-timeout 6 "

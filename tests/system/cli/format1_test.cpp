@@ -78,7 +78,7 @@ class Format1 : public ::testing::Test {
  private:
   std::string images() const { return (folder_ / "images").string(); }
 
-  Folder folder_;
+  TempFolder folder_;
 };
 
 // Another CPU, or a kernel that has changed, may round otherwise: the first four steps differ already.

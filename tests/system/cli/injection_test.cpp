@@ -31,7 +31,7 @@ const std::vector<Fault> kFaults{
 
 void PrintTo(const Fault& fault, std::ostream* out) { *out << fault.kind; }
 
-std::string options(const Folder& folder, const std::string& more) {
+std::string options(const TempFolder& folder, const std::string& more) {
   return fmt::format(
       "--train-samples 1024 --batch-size 64 --max-steps 40 --eval-every 0 --print-freq 0 --save-every 10steps "
       "--output-dir {} {}",
@@ -39,7 +39,7 @@ std::string options(const Folder& folder, const std::string& more) {
 }
 
 // Sorted names.
-std::vector<std::string> checkpoints(const Folder& folder) {
+std::vector<std::string> checkpoints(const TempFolder& folder) {
   std::vector<std::string> names;
   for (const auto& entry : fs::directory_iterator(folder / "run" / "checkpoints"))
     if (!entry.is_symlink()) names.push_back(entry.path().filename());
@@ -58,7 +58,7 @@ std::string error_line(const std::string& output) {
 }
 
 // Every surviving rank wrote its flight record; with `all`, every rank did.
-void expect_flight_recorders(const Folder& folder, bool all, int ranks, const std::string& output) {
+void expect_flight_recorders(const TempFolder& folder, bool all, int ranks, const std::string& output) {
   int written = 0;
   for (int rank = 0; rank < ranks; ++rank) {
     const fs::path path = folder / "run" / "flight" / fmt::format("rank-{}.json", rank);
@@ -77,7 +77,7 @@ class Injected : public ::testing::TestWithParam<std::tuple<Fault, int>> {};
 
 TEST_P(Injected, EndsAsDocumented) {
   const auto& [fault, ranks] = GetParam();
-  const Folder folder;
+  const TempFolder folder;
   Job job(folder, ranks,
           options(folder, fmt::format("{} --inject kind={},{}", fault.options, fault.kind, fault.where)));
   const int code = job.end();
@@ -104,7 +104,7 @@ INSTANTIATE_TEST_SUITE_P(, Injected, ::testing::Combine(::testing::ValuesIn(kFau
 class Survived : public ::testing::TestWithParam<int> {};
 
 TEST_P(Survived, SlowRankOnlySlowsTheJob) {
-  const Folder folder;
+  const TempFolder folder;
   Job job(folder, GetParam(), options(folder, "--inject kind=slow,rank=1,step=35"));
   EXPECT_EQ(job.end(), 0) << job.output();
   std::istringstream lines(read_file(folder / "run" / "metrics.jsonl"));
@@ -119,7 +119,7 @@ TEST_P(Survived, SlowRankOnlySlowsTheJob) {
 }
 
 TEST_P(Survived, FullDiskLosesOneCheckpoint) {
-  const Folder folder;
+  const TempFolder folder;
   Job job(folder, GetParam(), options(folder, "--inject kind=enospc,step=20"));
   EXPECT_EQ(job.end(), 0) << job.output();
   EXPECT_EQ(count(job.output(), "No space left on device"), 1) << job.output();
@@ -131,7 +131,7 @@ TEST_P(Survived, FullDiskLosesOneCheckpoint) {
 INSTANTIATE_TEST_SUITE_P(, Survived, ::testing::Values(2, 4), ::testing::PrintToStringParamName());
 
 TEST(Inject, IsRefusedIfNoRankMatches) {
-  const Folder folder;
+  const TempFolder folder;
   const Outcome outcome = program(2, options(folder, "--inject kind=kill,rank=2"));
   EXPECT_EQ(outcome.code, static_cast<int>(Exit::usage)) << outcome.output;
   EXPECT_EQ(count(outcome.output, "there are 2 ranks"), 1) << outcome.output;

@@ -28,7 +28,7 @@ bool within(std::chrono::seconds limit, Condition condition) {
 
 class Job {
  public:
-  Job(const Folder& folder, int ranks, const std::string& arguments)
+  Job(const TempFolder& folder, int ranks, const std::string& arguments)
       : log_(folder / "log"), memory_(folder / "memory"), ranks_(ranks) {
     std::filesystem::create_directories(memory_);
     std::filesystem::remove(log_);

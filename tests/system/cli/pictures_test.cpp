@@ -30,7 +30,7 @@ void write_text(const fs::path& path, const std::string& text) {
 }
 
 TEST(PicturesOfIdxImages, GiveTheWeightsOfTheIdxRun) {
-  const Folder folder;
+  const TempFolder folder;
   few_images(folder / "idx", 400, 100);
   std::string rows = "split,label,path\n";
   for (const auto& [part, split, images] : {std::tuple("train", "train", 400), std::tuple("t10k", "val", 100)}) {
@@ -88,7 +88,7 @@ class PictureFolder : public ::testing::Test {
                                       data.string(), (folder / run).string(), options));
   }
 
-  const Folder folder;
+  const TempFolder folder;
   fs::path data = folder / "pictures";
 };
 

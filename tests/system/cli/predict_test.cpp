@@ -90,7 +90,7 @@ TEST_F(Predict, WeightsWithoutMetadataNeedOptions) {
 
 TEST(PredictIdx, ReadsImagesAsTheyAre) {
   constexpr int kImages = 200;
-  const Folder folder;
+  const TempFolder folder;
   few_images(folder / "data", 512, kImages);
   const fs::path run = folder / "run", pictures = folder / "pictures";
   const Outcome training =

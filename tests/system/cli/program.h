@@ -1,6 +1,8 @@
 // Runs ddp_train as a user does, and returns its output and exit code.
 #pragma once
 
+#include "tests/temp_folder.h"
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -49,25 +51,5 @@ inline std::string read_file(const std::filesystem::path& path) {
   text << file.rdbuf();
   return text.str();
 }
-
-// A temporary folder; the destructor removes it.
-class Folder {
- public:
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "ddp-cli-XXXXXX").string();
-    if (!::mkdtemp(name.data())) throw std::runtime_error("mkdtemp");
-    path_ = name;
-  }
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
-
- private:
-  std::filesystem::path path_;
-};
 
 }  // namespace ddp::testing

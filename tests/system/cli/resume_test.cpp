@@ -40,7 +40,7 @@ std::vector<int64_t> steps_in(const fs::path& run) {
 // do not change the result.
 TEST_P(Resume, AfterAKillEndsWithTheSameBytes) {
   const ResumeCase c = GetParam();
-  const Folder folder;
+  const TempFolder folder;
   few_images(folder / "images", c.samples, 500);
   const auto run = [&](const char* name, const std::string& more) {
     return program(c.ranks, fmt::format("{} --data-path {} --max-steps {} --print-freq 0 --output-dir {} {}", c.options,
@@ -97,7 +97,7 @@ class Checkpointed : public ::testing::Test {
     EXPECT_EQ(count(outcome.output, "error:"), 1) << outcome.output;
     for (const std::string& text : texts) EXPECT_EQ(count(outcome.output, text), 1) << text << "\n" << outcome.output;
   }
-  Folder folder_;
+  TempFolder folder_;
 };
 
 TEST_F(Checkpointed, FallsBackToThePreviousCheckpointAndNamesTheBrokenFile) {
@@ -159,7 +159,7 @@ TEST_F(Checkpointed, InspectPrintsTheContent) {
 }
 
 TEST(NewRun, ResumeAutoWithoutACheckpointStartsANewRun) {
-  const Folder folder;
+  const TempFolder folder;
   const Outcome outcome =
       program(2, fmt::format("--train-samples 64 --max-steps 1 --eval-every 0 --resume auto --output-dir {}",
                              (folder / "run").string()));
@@ -170,7 +170,7 @@ TEST(NewRun, ResumeAutoWithoutACheckpointStartsANewRun) {
 
 // The user can repeat the same command in any state of the run.
 TEST(NewRun, ResumeAutoAcceptsInitialWeights) {
-  const Folder folder;
+  const TempFolder folder;
   const auto run = [&](const char* name, const std::string& more) {
     const std::string options = "--train-samples 64 --batch-size 16 --eval-every 0 --print-freq 0 --output-dir ";
     const Outcome outcome = program(1, options + (folder / name).string() + more);
@@ -187,7 +187,7 @@ TEST(NewRun, ResumeAutoAcceptsInitialWeights) {
 }
 
 TEST(NewRun, RefusesAFolderThatAnotherRunWritesTo) {
-  const Folder folder;
+  const TempFolder folder;
   const std::string run = (folder / "run").string();
   const Outcome outcome = shell(
       fmt::format("( {0} --epochs 1000 --eval-every 0 --output-dir {1} >/dev/null & job=$!; "

@@ -32,7 +32,7 @@ std::vector<int64_t> samples_of(const std::vector<json>& steps) {
 // At the default settings rounding makes the losses of two world sizes diverge. Step counts, sample order and the size
 // of the evaluation are equal.
 TEST(Run, CountsAndOrderDoNotDependOnTheWorldSize) {
-  const Folder folder;
+  const TempFolder folder;
   std::vector<int64_t> expected(235, 256);
   expected.back() = 60000 - 234 * 256;
   std::string order;
@@ -63,7 +63,7 @@ TEST(Run, CountsAndOrderDoNotDependOnTheWorldSize) {
 
 TEST(Run, HandlesFewSamplesAndFewerSamplesThanRanks) {
   for (const int samples : {60, 3}) {
-    const Folder folder;
+    const TempFolder folder;
     const auto run = folder / "run";
     const Outcome outcome =
         program(4, fmt::format("--train-samples {} --epochs 3 --eval-every 3 --output-dir {}", samples, run.string()));
@@ -74,7 +74,7 @@ TEST(Run, HandlesFewSamplesAndFewerSamplesThanRanks) {
 }
 
 TEST(Run, WritesItsResults) {
-  const Folder folder;
+  const TempFolder folder;
   const auto run = folder / "run", again = folder / "again", more = folder / "more";
   const Outcome outcome = program(2, "--max-steps 7 --lr 0.125 --seed 5 --allreduce ring --output-dir " + run.string());
   ASSERT_EQ(outcome.code, 0) << outcome.output;
@@ -116,7 +116,7 @@ TEST(Run, WritesItsResults) {
 
 // Values that a command line accepts and TOML does not, and text that looks like a number.
 TEST(Run, ConfigurationRoundTrips) {
-  const Folder folder;
+  const TempFolder folder;
   const std::string in_folder = "cd " + (folder / "").string() + " && ", options = " --max-steps 1 --eval-every 0 ";
   const auto run = [&](const std::string& arguments) {
     return shell(in_folder + "timeout -k 5 60 " + DDP_PROGRAM + options + arguments);
@@ -136,7 +136,7 @@ TEST(Run, ConfigurationRoundTrips) {
 TEST(Run, GivesTheSameBitsOnEveryRun) {
   std::set<std::string> weights;
   for (const std::string options : {"--threads 1", "--threads 1 --deterministic", "--threads 3"}) {
-    const Folder folder;
+    const TempFolder folder;
     const Outcome outcome =
         program(2, options + " --max-steps 10 --eval-every 0 --output-dir " + (folder / "run").string());
     ASSERT_EQ(outcome.code, 0) << outcome.output;
@@ -147,7 +147,7 @@ TEST(Run, GivesTheSameBitsOnEveryRun) {
 
 // Every build does this on a machine without a GPU.
 TEST(Run, UsesTheCpuWithoutAGpuAndReportsIt) {
-  const Folder folder;
+  const TempFolder folder;
   const Outcome outcome = program(1, "--max-steps 1 --eval-every 0 --output-dir " + (folder / "run").string());
   ASSERT_EQ(outcome.code, 0) << outcome.output;
   const bool said = count(outcome.output, "(no ") > 0 ||  // driver, or device
@@ -173,7 +173,7 @@ TEST(Run, HelpIsPrintedOnce) {
 // Sets round in different ways, so other weights show that the option reaches our kernels (lenet) and oneDNN
 // (resnet18).
 TEST(Run, InstructionSetOfTheCpuIsLimited) {
-  const Folder folder;
+  const TempFolder folder;
   // The weights after a step, or nothing if this processor lacks the set.
   const auto weights = [&](const std::string& model, const std::string& set) -> std::string {
     const auto run = folder / (model + set);

@@ -98,7 +98,7 @@ class Show : public ::testing::Test {
       "--crop-padding 2 --padding-mode reflect --hflip 0.5 --seed 5 --mean 0.4,0.5,0.6 --std 0.2,0.25,0.3 ";
   std::mt19937 random{11};
   std::vector<std::vector<uint8_t>> images;
-  const Folder folder;
+  const TempFolder folder;
   const fs::path data = folder / "data";
 };
 
@@ -232,7 +232,7 @@ double loss_of(const Weights& weights, std::span<const float> image, int64_t lab
 
 // A training on two ranks at rate 0 has, in each step, the loss of the batch that show has written.
 TEST(ShownBatches, HaveTheLossesOfTheTraining) {
-  const Folder folder;
+  const TempFolder folder;
   int number = 0;
   for (const char* name : {"rgb.jpg", "sampling-2x2.jpg", "exif-6.jpg", "rgba.png", "tall.png", "sampling-grey.jpg"})
     for (int copy = 0; copy < 3; ++copy, ++number) {

@@ -14,12 +14,12 @@ namespace fs = std::filesystem;
 constexpr int kStopped = static_cast<int>(Exit::stopped);
 
 // The options of a run in `folder`/`name`.
-std::string options(const Folder& folder, const std::string& name, const std::string& more) {
+std::string options(const TempFolder& folder, const std::string& name, const std::string& more) {
   return fmt::format("--train-samples 512 --batch-size 16 --print-freq 1 --max-steps 64 --output-dir {} {}",
                      (folder / name).string(), more);
 }
 
-std::string weights(const Folder& folder, const std::string& name) {
+std::string weights(const TempFolder& folder, const std::string& name) {
   return read_file(folder / name / "model.safetensors");
 }
 
@@ -40,13 +40,13 @@ void expect_stop(Job& job, const std::string& signal) {
   EXPECT_TRUE(job.is_gone());
 }
 
-void expect_same_end(const Folder& folder, const std::string& name, const std::string& more) {
+void expect_same_end(const TempFolder& folder, const std::string& name, const std::string& more) {
   const Outcome resumed = program(2, options(folder, name, more + " --resume auto"));
   ASSERT_EQ(resumed.code, 0) << resumed.output;
   EXPECT_TRUE(weights(folder, name) == weights(folder, "whole")) << resumed.output;
 }
 
-void run_undisturbed(const Folder& folder, const std::string& more) {
+void run_undisturbed(const TempFolder& folder, const std::string& more) {
   const Outcome whole = program(2, options(folder, "whole", more));
   ASSERT_EQ(whole.code, 0) << whole.output;
 }
@@ -54,7 +54,7 @@ void run_undisturbed(const Folder& folder, const std::string& more) {
 const std::string kSlow = "--inject kind=slow,rank=0 ";
 
 TEST(Signals, InTrainingAllRanksSaveAtTheSameStep) {
-  const Folder folder;
+  const TempFolder folder;
   const std::string more = "--eval-every 0 ";
   run_undisturbed(folder, more);
   struct Request {
@@ -72,7 +72,7 @@ TEST(Signals, InTrainingAllRanksSaveAtTheSameStep) {
 }
 
 TEST(Signals, StopAnEvaluation) {
-  const Folder folder;
+  const TempFolder folder;
   const std::string more = "--model keras-convnet --lr 0.01 --bn-stats recompute ";
   run_undisturbed(folder, more);
   Job job(folder, 2, options(folder, "cut", more));
@@ -92,7 +92,7 @@ bool heeds(pid_t pid, int signal) {
 }
 
 TEST(Signals, StopTheStartUp) {
-  const Folder folder;
+  const TempFolder folder;
   const std::string more = "--eval-every 0 ";
   run_undisturbed(folder, more);
   Job job(folder, 2, options(folder, "cut", more));
@@ -106,7 +106,7 @@ TEST(Signals, StopTheStartUp) {
 
 // A rank that hangs cannot save.
 TEST(Signals, SecondSignalEndsTheJobAtOnce) {
-  const Folder folder;
+  const TempFolder folder;
   Job job(folder, 2, options(folder, "run", "--eval-every 0 --step-timeout 0 --inject kind=hang,rank=1,step=5"));
   ASSERT_TRUE(job.says("step 2/32"));
   const pid_t rank = job.rank(0);
@@ -121,7 +121,7 @@ TEST(Signals, SecondSignalEndsTheJobAtOnce) {
 }
 
 TEST(Signals, RanksEndWithMpirun) {
-  const Folder folder;
+  const TempFolder folder;
   Job job(folder, 2, options(folder, "run", "--eval-every 0 " + kSlow));
   ASSERT_TRUE(job.says("step 3/32"));
   ::kill(job.mpirun(), SIGKILL);

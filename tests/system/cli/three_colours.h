@@ -62,7 +62,7 @@ class ThreeColours : public ::testing::Test {
     write_png(path, w, h, 3, pixels);
   }
 
-  Folder folder;
+  TempFolder folder;
   const fs::path run = folder / "run";
   std::mt19937 random{7};
 };
