@@ -191,13 +191,19 @@ Transforms transforms_of(const InputConfig& input, const PictureFacts& facts, ui
     return t;
   }
   const int64_t crop = input.train_crop > 0 ? input.train_crop : input.val_crop > 0 ? input.val_crop : kCrop;
+  const int64_t val_crop = input.val_crop > 0 ? input.val_crop : crop;
+  const auto resize_for = [&](int64_t side) { return input.val_resize > 0 ? input.val_resize : (side * 8 + 6) / 7; };
   t.train.kind = input.transform.value_or(Kind::rrc);
   t.train.crop = {crop, crop};
-  t.train.resize = input.val_resize > 0 ? input.val_resize : (crop * 8 + 6) / 7;
-  require(t.train.resize >= crop, Exit::usage, "--val-resize-size {} is less than the crop's {}", t.train.resize, crop);
+  t.train.resize = resize_for(crop);
+  const int64_t most = t.train.kind == Kind::rrc ? val_crop : std::max(crop, val_crop);
+  require(resize_for(most) >= most, Exit::usage, "--val-resize-size {} is less than the crop's {}", resize_for(most),
+          most);
   std::copy_n(input.rrc_scale.begin(), 2, t.train.scale.begin());
   std::copy_n(input.rrc_ratio.begin(), 2, t.train.ratio.begin());
   t.validation = t.train;
+  t.validation.crop = {val_crop, val_crop};
+  t.validation.resize = resize_for(val_crop);
   t.validation.kind = t.train.kind == Kind::stretch ? Kind::stretch : Kind::center;
   return t;
 }
@@ -221,7 +227,10 @@ std::string describe(const Transforms& t, const DecodeConfig& decode) {
   std::string text = fmt::format("{} {} x {}", name_in(kTransformNames, c.kind), c.crop.w, c.crop.h);
   if (c.kind == Kind::rrc)
     text += fmt::format(" scale {:g},{:g} ratio {:g},{:g}", c.scale[0], c.scale[1], c.ratio[0], c.ratio[1]);
-  if (c.kind != Kind::none && c.kind != Kind::stretch) text += fmt::format(", validation resized to {}", c.resize);
+  if (c.kind != Kind::none && c.kind != Kind::stretch)
+    text += fmt::format(", validation resized to {}", t.validation.resize);
+  if (!(t.validation.crop == c.crop))
+    text += fmt::format(", validation cropped to {} x {}", t.validation.crop.w, t.validation.crop.h);
   if (decode.interpolation != Interpolation::bilinear)
     text += ", " + name_in(kInterpolationNames, decode.interpolation);
   if (!decode.exif) text += ", EXIF ignored";

@@ -5,10 +5,18 @@
 #include "data/dataset.h"
 #include "nn/network.h"
 
+#include <cstdint>
+#include <optional>
+
 namespace ddp {
 
 // Throws Error: Exit::usage for an unknown name, or for a batch-norm option if the network has no batch norms;
 // Exit::model if the images do not fit the network.
 Network make_network(const NetworkConfig& config, bool sync_bn, const Dataset& data);
+
+// The network for images of another size that has the same parameters as `network`. None where the size is equal.
+// Throws Error(Exit::usage) if its parameters are others.
+std::optional<Network> network_for(const NetworkConfig& config, const Network& network, ImageShape image,
+                                   int64_t classes);
 
 }  // namespace ddp

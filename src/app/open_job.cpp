@@ -56,6 +56,12 @@ Job open_job(const Options& options, MpiSession& session, PhaseTracker& phases, 
     if (!data.data.test) refuse_options_of_evaluations(options);
     return make_network(options.network, options.replica.sync_bn, *data.data.train);
   });
+  // Pictures alone may have another size in validation.
+  auto validation_network = run_on_all_ranks(session, [&]() -> std::optional<Network> {
+    if (data.transforms.empty()) return std::nullopt;
+    const ImageShape image{.h = data.validation.crop.h, .w = data.validation.crop.w, .c = network.input().c};
+    return network_for(options.network, network, image, data.data.train->classes());
+  });
   const bool statistics = options.network.recompute_bn.value_or(true) && !batch_norm_states_of(network).empty();
   Samplers samplers = make_samplers(options.batch, options.train.step.micro_batches, options.seed, statistics,
                                     data.data, session.rank(), rank_weights);
@@ -68,6 +74,7 @@ Job open_job(const Options& options, MpiSession& session, PhaseTracker& phases, 
           .injection = injection,
           .data = std::move(data),
           .network = std::move(network),
+          .validation_network = std::move(validation_network),
           .samplers = std::move(samplers)};
 }
 

@@ -31,7 +31,8 @@ struct Job {
   std::optional<FaultInjection> injection;
   LoadedData data;
   Network network;
-  Samplers samplers;  // of this rank
+  std::optional<Network> validation_network;  // for validation images of another size; none: `network`
+  Samplers samplers;                          // of this rank
 };
 
 // The arguments outlive the job. Collective. The ranks compare their configurations first: a rank with other options

@@ -7,6 +7,7 @@
 #include "health/run_on_all_ranks.h"
 
 #include <utility>
+#include <vector>
 
 namespace ddp {
 namespace {
@@ -28,6 +29,18 @@ PixelNormalization pixels_of(const Job& job, const ResumePoint& resume_point) {
     if (earlier) return *earlier;
   }
   return measure_pixels(job.data, job.session, *job.world, reading_phase(job.phases));
+}
+
+std::unique_ptr<Model> validation_model(const Job& job, Replica& replica, const PixelNormalization& pixels) {
+  if (!job.validation_network || !job.samplers.test) return nullptr;
+  ModelConfig config;
+  config.inference = true;
+  config.pixel_scale = pixels.scale;
+  std::vector<int64_t> sizes = job.samplers.test->local_batch_sizes();
+  if (sizes.empty()) sizes.push_back(1);
+  return std::make_unique<Model>(
+      *job.validation_network, replica.parameters, replica.batch_norms, sizes, replica.device, replica.ops,
+      ModelMemory{.weights = replica.weights(), .running_stats = replica.running_stats()}, config);
 }
 
 }  // namespace
@@ -52,6 +65,7 @@ PlannedRun plan_run(const Job& job) {
   auto replica = abort_on_error(session, [&] {
     return std::make_unique<Replica>(job.network, replica_config(job, pixels), *backend.device, *ops, transport);
   });
+  auto of_validation = abort_on_error(session, [&] { return validation_model(job, *replica, pixels); });
   return {.backend = std::move(backend),
           .threads = threads,
           .resume_point = std::move(resume_point),
@@ -59,7 +73,8 @@ PlannedRun plan_run(const Job& job) {
           .ops = std::move(ops),
           .own_transport = std::move(own_transport),
           .pixels = std::move(pixels),
-          .replica = std::move(replica)};
+          .replica = std::move(replica),
+          .validation_model = std::move(of_validation)};
 }
 
 }  // namespace ddp

@@ -9,6 +9,7 @@
 #include "app/open_job.h"
 #include "app/resume_point.h"
 #include "comm/communicator.h"
+#include "nn/model.h"
 #include "ops/ops.h"
 #include "train/replica.h"
 
@@ -25,6 +26,7 @@ struct PlannedRun {
   std::unique_ptr<Communicator> own_transport;  // null for a CPU: the job's `world` is the transport
   PixelNormalization pixels;                    // of the images; a resumed run has those of its checkpoint
   std::unique_ptr<Replica> replica;             // weights 0
+  std::unique_ptr<Model> validation_model;      // of the job's validation_network, on the replica's weights; or null
 };
 
 // The job outlives the result. Collective. Throws CollectiveError: Exit::device, Exit::usage, Exit::data, or

@@ -56,6 +56,7 @@ RestoredRun restore_run(const Job& job, PlannedRun& run) {
                            .workers = job.data.workers,
                            .slow = slow_data(options.step_timeout, job.log)};
   if (!job.data.data.test) config.eval_every = 0;
+  config.evaluation_model = run.validation_model.get();
 
   const RunState now =
       run_fingerprint(options, job.data, run.pixels, run.backend, run.threads, *run.replica, *run.autotune);

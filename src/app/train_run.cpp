@@ -24,8 +24,9 @@ ModelInfo describe_model(const Job& job, const PixelNormalization& pixels) {
   const LoadedData& loaded = job.data;
   const Dataset& train = *loaded.data.train;
   const bool as_is = loaded.transforms.empty();
+  const Network& network = job.validation_network ? *job.validation_network : job.network;
   return {.model = job.options.network.name,
-          .image = train.image_shape(),
+          .image = network.input(),
           .classes = train.classes(),
           .class_names = loaded.class_names,
           .kind = as_is ? TransformConfig::Kind::none : loaded.validation.kind,

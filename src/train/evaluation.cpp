@@ -21,9 +21,9 @@ int64_t samples_of_rank(const DistributedSampler& sampler) {
   return samples;
 }
 
-EvaluatedModel evaluated_of(Replica& replica, bool precise_bn) {
+EvaluatedModel evaluated_of(Replica& replica, Model& model, bool precise_bn) {
   const float* const running_stats = precise_bn ? replica.eval_stats() : replica.running_stats();
-  return {replica.model, running_stats, replica.device, replica.communicator};
+  return {model, running_stats, replica.device, replica.communicator};
 }
 
 }  // namespace
@@ -40,8 +40,12 @@ Evaluator::Evaluator(const EvaluatedModel& evaluated, DeviceDataset& data, const
       host_ranked_(evaluated.device.host_memory(), bytes_of_ranked(samples_of_rank(sampler))),
       graphs_(evaluated.device.graph_cache()) {}
 
+Evaluator::Evaluator(Replica& replica, Model& model, DeviceDataset& data, const DistributedSampler& sampler,
+                     PreciseBn* precise_bn)
+    : Evaluator(evaluated_of(replica, model, precise_bn != nullptr), data, sampler, precise_bn) {}
+
 Evaluator::Evaluator(Replica& replica, DeviceDataset& data, const DistributedSampler& sampler, PreciseBn* precise_bn)
-    : Evaluator(evaluated_of(replica, precise_bn != nullptr), data, sampler, precise_bn) {}
+    : Evaluator(replica, replica.model, data, sampler, precise_bn) {}
 
 Evaluator::Evaluator(const EvaluatedModel& evaluated, DeviceDataset& data, const DistributedSampler& sampler)
     : Evaluator(evaluated, data, sampler, nullptr) {}

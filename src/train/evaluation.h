@@ -38,6 +38,9 @@ class Evaluator {
   // `sampler` is sequential over `data`. Batch norms use the statistics of `precise_bn`, without it the running ones.
   // All arguments outlive the evaluator.
   Evaluator(Replica& replica, DeviceDataset& data, const DistributedSampler& sampler, PreciseBn* precise_bn = nullptr);
+  // `model` is the replica's, or another one on its weights.
+  Evaluator(Replica& replica, Model& model, DeviceDataset& data, const DistributedSampler& sampler,
+            PreciseBn* precise_bn);
   Evaluator(const EvaluatedModel& evaluated, DeviceDataset& data, const DistributedSampler& sampler);
 
   // Collective. Calls `go_on` before each batch; it returns the same value on all ranks. If it returns false, run()

@@ -92,7 +92,8 @@ void Trainer::prepare_evaluation(const Datasets& data, const Samplers& samplers)
   const DataPlacement& placement = config_.data_placement;
   if (samplers.statistics) precise_bn_.emplace(replica_, *data.train, *samplers.statistics, placement);
   test_data_.emplace(replica_.device, *data.test, samplers.test->largest_shard(), placement);
-  evaluator_.emplace(replica_, *test_data_, *samplers.test, precise_bn_ ? &*precise_bn_ : nullptr);
+  Model& model = config_.evaluation_model ? *config_.evaluation_model : replica_.model;
+  evaluator_.emplace(replica_, model, *test_data_, *samplers.test, precise_bn_ ? &*precise_bn_ : nullptr);
 }
 
 StepConfig Trainer::step_config() {
@@ -208,6 +209,7 @@ void Trainer::evaluate() {
   accumulate_train_time();
   const Stopwatch watch;
   int64_t batches = 0;
+  if (config_.evaluation_model) config_.evaluation_model->bind();
   const auto evaluation = evaluator_->run([&] {
     phases_.enter(Phase::evaluation, state_.step);
     return ++batches % kStopCheckInterval != 0 || !any_rank_asked_to_stop();

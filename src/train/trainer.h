@@ -34,6 +34,8 @@ struct TrainConfig {
   SaveEvery save_every;     // unless never, the end of the run is saved too
   bool keep_best = false;   // saves after each evaluation with a new best accuracy
   DataPlacement data_placement = {};
+  // Evaluates in place of the replica's model, for images of another size. It is bound to the replica's weights.
+  Model* evaluation_model = nullptr;
 
   RunState start = {};                    // state at the start of this process; a resumed run's is its checkpoint's
   bool start_is_saved = false;            // `start` is in a checkpoint of the folder that the writer writes to

@@ -87,13 +87,9 @@ std::string conflict_of_range(const std::vector<double>& range, const char* exam
 
 std::string conflict_of_sizes(const Options& o) {
   const InputConfig& input = o.data.input;
-  const int64_t crop = input.train_crop > 0 ? input.train_crop : input.val_crop;
-  if (input.train_crop > 0 && input.val_crop > 0 && input.train_crop != input.val_crop)
-    return fmt::format("must equal --train-crop-size, which is {}: a network is planned for one size",
-                       input.train_crop);
-  if (input.val_resize > 0 && crop > 0 && input.val_resize < crop)
-    return fmt::format("must be at most --val-resize-size, which is {}", input.val_resize);
-  return "";
+  const int64_t crop = input.val_crop > 0 ? input.val_crop : input.train_crop;
+  if (input.val_resize == 0 || input.val_resize >= crop) return "";
+  return fmt::format("must be at most --val-resize-size, which is {}", input.val_resize);
 }
 
 }  // namespace
@@ -159,7 +155,9 @@ OptionGroup data_options() {
        {.name = "--val-crop-size",
         .target = to([](Options & o) -> auto& { return o.data.input.val_crop; }),
         .on_resume = kSameInput,
-        .help = "side of the CenterCrop of validation; 0: that of training",
+        .help = "side of the CenterCrop of validation; 0: that of training; another one needs a network with global "
+                "average "
+                "pooling",
         .check = CLI::Range(int64_t{0}, kMostPixels),
         .conflict = conflict_of_sizes},
        {.name = "--rrc-scale",

@@ -38,6 +38,32 @@ TEST_F(Evaluate, EqualsTheTrainingAtAnyNumberOfRanks) {
   }
 }
 
+// A second plan of the network evaluates larger images on the weights of the last step.
+TEST_F(Evaluate, EqualsATrainingThatEvaluatesLargerImages) {
+  const fs::path larger = folder / "larger", out = folder / "out";
+  const std::string data = (folder / "data").string();
+  const std::string options = fmt::format(
+      "--data-path {} --train-crop-size 32 --val-crop-size 48 --batch-size 16 --epochs 2 --lr 0.05 "
+      "--print-freq 0 --mean 0.5 --std 0.25 --output-dir {}",
+      data, larger.string());
+  const Outcome refused = program(0, options + " --model mlp");
+  EXPECT_EQ(refused.code, static_cast<int>(Exit::usage));
+  EXPECT_EQ(count(refused.output, "--val-crop-size 48 differs from the crop of training, 32: mlp has other weights"), 1)
+      << refused.output;
+
+  const Outcome training = program(2, options + " --model keras-convnet");
+  ASSERT_EQ(training.code, 0) << training.output;
+  const Outcome outcome = evaluate(
+      0, fmt::format("{} --data-path {} --batch-size 16 --output-dir {}", larger.string(), data, out.string()));
+  ASSERT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_EQ(read_file(out / "confusion.csv"), read_file(larger / "confusion.csv"));
+  std::istringstream metrics(read_file(larger / "metrics.jsonl"));
+  double loss = 0;
+  for (std::string line; std::getline(metrics, line);)
+    if (const json event = json::parse(line); event.at("event") == "eval") loss = event.at("loss");
+  EXPECT_NEAR(parsed(out / "evaluation.json").at("loss"), loss, 1e-4 * loss);
+}
+
 // Data with some of the network's classes, in another order and without parts, are evaluated whole.
 TEST_F(Evaluate, MatchesClassesByName) {
   const fs::path val = folder / "data" / "val";

@@ -234,11 +234,6 @@ struct BadFolder {
 TEST_F(PictureFolder, NamesWhatIsWrongOnce) {
   const auto no = [](const fs::path&) {};
   const std::vector<BadFolder> cases = {
-      {"crops of two sizes",
-       Exit::usage,
-       {"--val-crop-size", "must equal --train-crop-size"},
-       "--val-crop-size 40",
-       no},
       {"as they are", Exit::data, {"--train-transform none needs pictures of one size"}, "--train-transform none", no},
       {"no random crop",
        Exit::usage,
