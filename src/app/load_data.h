@@ -38,8 +38,8 @@ struct LoadedData {
 };
 
 // Opens, checks and describes the data. Collective. Tells `reading` of its progress. Throws CollectiveError:
-// Exit::usage for options that do not fit the data, Exit::data for missing or broken files, with their paths,
-// Exit::communication if the ranks see different data.
+// Exit::usage for options that do not fit the data, Exit::data for missing or broken files, with their paths, and for
+// hosts that see different files, Exit::communication if the ranks see other differences.
 LoadedData load_data(const DataConfig& config, uint64_t seed, MpiSession& session, Communicator& world, const Log& log,
                      const Reading& reading = {});
 

@@ -159,10 +159,15 @@ TEST_F(PictureFolder, LeavesOutBrokenPicturesIfAsked) {
     EXPECT_EQ(count(refused.output, text), 1) << text << "\n" << refused.output;
   EXPECT_FALSE(fs::exists(folder / "stop"));
 
+  fs::rename(data, folder / "not-utf8-\xff");
+  data = folder / "not-utf8-\xff";
+  write_text(data / "train/cat/phone.heic", "x");
+  write_text(data / "train/cat/two\nlines.txt", "x");
   const Outcome skipped = train(3, "skip", "--on-error skip --check-data full --epochs 1");
   ASSERT_EQ(skipped.code, 0) << skipped.output;
   EXPECT_EQ(count(skipped.output, "50 training and 10 test samples"), 1) << skipped.output;
   EXPECT_EQ(count(read_file(folder / "skip" / "skipped-training.txt"), "\n"), 2);
+  EXPECT_EQ(count(skipped.output, "1 .heic file is not read; convert it: "), 1) << skipped.output;
   EXPECT_EQ(count(skipped.output, "warning: 50 training pictures are validation pictures too:\n"), 1);
   EXPECT_EQ(count(skipped.output, "\n  train/cat/0.jpg and val/dog/5.jpg\n"), 1) << skipped.output;
   EXPECT_EQ(count(skipped.output, " and val/"), 20) << skipped.output;
