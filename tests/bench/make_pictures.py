@@ -7,8 +7,8 @@ large      24 photographs of 3000 x 2250
 cifar      60,000 files of 32 x 32 in 10 classes: train/ with 50,000, val/ with 10,000
 million    1.28 million files of a few hundred bytes in 1,000 classes; no two are equal. Takes 5 GB
 
-The photographs have what matters to a decoder and to a resize: structure of all sizes, edges, and noise: little in `plain`, as of a
-camera by day, much in `noise`. Needs numpy and Pillow.
+The photographs have what matters to a decoder and to a resize: structure of all sizes, edges and noise; little of it
+in `plain`, much in `noise`. Needs numpy and Pillow.
 """
 import argparse
 import io
