@@ -31,6 +31,21 @@ class Contention:
             " **These ratios are not valid: run again on an idle machine.**" if others > 0.05 else "")
 
 
+def bench_python(*packages):
+    """$BENCH_PYTHON, or the python of build/bench-venv with the newest of these packages from PyPI."""
+    if "BENCH_PYTHON" in os.environ:
+        return os.environ["BENCH_PYTHON"]
+    venv = Path(__file__).resolve().parent.parent.parent / "build" / "bench-venv"
+    python, installed = venv / "bin" / "python", venv / "installed"
+    there = set(installed.read_text().split()) if installed.exists() else set()
+    if not set(packages) <= there:
+        print(f"installing {' '.join(packages)} into {venv}", file=sys.stderr)
+        subprocess.run([sys.executable, "-m", "venv", venv], check=True)
+        subprocess.run([python, "-m", "pip", "install", "--quiet", "--upgrade", *packages], check=True)
+        installed.write_text(" ".join(there | set(packages)))
+    return python
+
+
 def output_of(command, **environment):
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, env={**os.environ, **environment})
     if done.returncode:
