@@ -36,8 +36,12 @@ void write_results(const ModelInfo& model, const TrainReport& report, const Repl
   if (report.evaluation) summary["test_accuracy"] = report.evaluation->accuracy();
   if (report.classes) {
     add_class_figures(summary, *report.classes, model);
-    if (report.classes->has_matrix()) replace_file(folder / "confusion.csv", confusion_csv(*report.classes, model));
   }
+  // A matrix of earlier weights does not stay.
+  if (report.classes && report.classes->has_matrix())
+    replace_file(folder / "confusion.csv", confusion_csv(*report.classes, model));
+  else
+    std::filesystem::remove(folder / "confusion.csv");
   replace_file(folder / "summary.json", summary.dump(2) + "\n");
   const std::string accuracy =
       report.evaluation ? fmt::format("{:.2f}", report.evaluation->accuracy()) : "not evaluated";

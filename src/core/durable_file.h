@@ -21,7 +21,6 @@ class NewFile {
 
   void write(std::string_view content);  // appends
   void keep();                           // the content is complete
-  const std::filesystem::path& path() const { return path_; }
 
  private:
   const std::filesystem::path path_;

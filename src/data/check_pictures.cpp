@@ -33,6 +33,9 @@ class Checker {
 
   void check(int64_t i) {
     try {
+      if (list_.bytes(i) > FolderReader::kMostBytes)
+        throw PictureError(
+            fmt::format("has {} bytes; a picture may have {}", list_.bytes(i), FolderReader::kMostBytes));
       require_memory(i, list_.bytes(i), "its file takes");
       const PictureHeader header = read(i);
       require_memory(i, decode_bytes(header) + list_.bytes(i),
@@ -47,6 +50,7 @@ class Checker {
   PictureFacts facts;
 
  private:
+  // Not a broken picture: what a run trains on must not depend on the machine's memory or the number of workers.
   void require_memory(int64_t i, int64_t bytes, const std::string& what) const {
     require(bytes <= limit_, Exit::usage,
             "{}: {} {} MiB to decode, and a decoding thread may use {} MiB; give fewer --workers, or make the picture "
@@ -56,8 +60,6 @@ class Checker {
 
   // Reads only the two ends of a large file whose header is all that is asked for.
   PictureHeader read(int64_t i) {
-    if (list_.bytes(i) > FolderReader::kMostBytes)
-      throw PictureError(fmt::format("has {} bytes; a picture may have {}", list_.bytes(i), FolderReader::kMostBytes));
     const FolderReader::Expected expected{.bytes = list_.bytes(i), .mtime_ns = list_.mtime_ns(i)};
     const auto file_bytes = static_cast<size_t>(list_.bytes(i));
     for (size_t bytes = kEndBytes; how_ == CheckData::headers && bytes < file_bytes; bytes *= kGrowth) {

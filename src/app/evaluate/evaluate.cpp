@@ -86,6 +86,9 @@ class Evaluate {
         session_, [&] { return session_.rank() == 0 ? find_weights(given_.weights, log_).string() : std::string(); });
     broadcast_host(*world_, weights);
     const ModelInfo model = run_on_all_ranks(session_, [&] { return model_info_of(given_.network, weights); });
+    std::vector<std::string> metadata;
+    for (const auto& [key, value] : model.to_metadata()) metadata.insert(metadata.end(), {key, value});
+    check_same_on_all_ranks(hash_of(metadata), "description of the network", *world_);
     const TrainedNetwork network = run_on_all_ranks(session_, [&] { return read_trained_network(model, weights, 1); });
     check_same_on_all_ranks(hash_of(network.state), "weights", *world_);
     const EvaluatedData data =

@@ -57,7 +57,7 @@ EvaluateOptions parse_evaluate_options(std::span<const std::string> arguments, s
   } catch (const CLI::ParseError& e) {
     fail(Exit::usage, "{}; ddp_train evaluate --help lists the options", e.what());
   }
-  require_rows_fit(app, result.options);
+  require_rows_fit(app, result.options, kRows);
   result.network = description.read(app);
   return result;
 }

@@ -27,8 +27,10 @@ std::vector<int32_t> labels_of_network(const Dataset& data, const std::vector<st
   std::vector<bool> used(data.classes());
   for (int64_t i = 0; i < data.size(); ++i) used[data.label(i)] = true;
   std::unordered_map<std::string, int32_t> known;
-  for (int64_t k = 0; k < network.classes; ++k)
-    known.emplace(stored_name(network.class_name(k)), static_cast<int32_t>(k));
+  for (int64_t k = 0; k < network.classes; ++k) {
+    const std::string name = stored_name(network.class_name(k));
+    require(known.emplace(name, static_cast<int32_t>(k)).second, Exit::data, "the network has two classes {}", name);
+  }
 
   std::vector<int32_t> labels;
   std::vector<std::string> unknown;

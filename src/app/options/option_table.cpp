@@ -236,8 +236,10 @@ void declare(CLI::App& app, Options& options, std::span<const BorrowedRow> rows)
     }
 }
 
-void require_rows_fit(const CLI::App& app, const Options& o) {
-  const auto is_declared = [&](const OptionRow& row) { return app.get_option_no_throw(row.name) != nullptr; };
+void require_rows_fit(const CLI::App& app, const Options& o, std::span<const BorrowedRow> rows) {
+  const auto is_declared = [&](const OptionRow& row) {
+    return rows.empty() || std::ranges::find(rows, std::string_view(row.name), &BorrowedRow::name) != rows.end();
+  };
   for_each_row([&](const OptionRow& row) {
     require(!is_declared(row) || row.condition.met_by(o) || app.get_option(row.name)->count() == 0, Exit::usage,
             "{} {}", row.name, row.condition.sentence);

@@ -30,8 +30,9 @@ struct BorrowedRow {
 // Declares only these rows, in their order in the table, without --config.
 void declare(CLI::App& app, Options& options, std::span<const BorrowedRow> rows);
 
-// Checks the options that `app` declares against their conditions and for conflicts. Throws Error(Exit::usage).
-void require_rows_fit(const CLI::App& app, const Options& options);
+// Checks the options of these rows, or of all rows where there are none, against their conditions and for conflicts.
+// Throws Error(Exit::usage).
+void require_rows_fit(const CLI::App& app, const Options& options, std::span<const BorrowedRow> rows = {});
 
 // Whether the learning rate depends on --epochs.
 bool rate_depends_on_epochs(const Options& options);

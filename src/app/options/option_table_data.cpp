@@ -156,8 +156,7 @@ OptionGroup data_options() {
         .target = to([](Options & o) -> auto& { return o.data.input.val_crop; }),
         .on_resume = kSameInput,
         .help = "side of the CenterCrop of validation; 0: that of training; another one needs a network with global "
-                "average "
-                "pooling",
+                "average pooling",
         .check = CLI::Range(int64_t{0}, kMostPixels),
         .conflict = conflict_of_sizes},
        {.name = "--rrc-scale",

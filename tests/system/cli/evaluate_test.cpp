@@ -92,6 +92,12 @@ TEST_F(Evaluate, MatchesClassesByName) {
   EXPECT_EQ(count(outcome.output, "give --model, --classes or --class-names, --val-crop-size, --channels, --mean too"),
             1)
       << outcome.output;
+  std::ofstream(folder / "names") << "blue, deep\ngreen\nrot\n";
+  outcome = evaluate(0, fmt::format("{} --data-path {} --model keras-convnet --class-names {} --val-crop-size 32 "
+                                    "--channels 3 --mean 0.5 --std 0.25",
+                                    bare.string(), val.string(), (folder / "names").string()));
+  EXPECT_EQ(outcome.code, static_cast<int>(Exit::data));
+  EXPECT_EQ(count(outcome.output, "the data have classes that the network lacks"), 1) << outcome.output;
 }
 
 }  // namespace

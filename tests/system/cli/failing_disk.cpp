@@ -2,9 +2,8 @@
 //
 //   DDP_DISK_FILE   the end of the path
 //   DDP_DISK_WHEN   a path; the disk is good until it exists
-//   DDP_DISK_FAULT  EIO: reads fail; ESTALE: the first read of a process fails; hang: reads do not end; vanish: the
-//   file
-//                   is removed
+//   DDP_DISK_FAULT  EIO: reads fail; ESTALE: the first read of a process fails; hang: reads do not end;
+//                   vanish: the file is removed
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <unistd.h>
