@@ -9,7 +9,7 @@
 namespace ddp {
 
 // The first lines of a file of the control group of this process and of the groups above it, the own group first. The
-// file is `name` in cgroup v2, `old_name` in v1, where `controller` has folders of its own. Groups without the file are
+// file is `name` in cgroup v2, `old_name` in v1, where `controller` has folders of its own. A group without the file is
 // left out. In a container the groups above its own are not seen. `system`: the root of the file system; another one in
 // tests.
 std::vector<std::string> group_values(const std::string& controller, const char* name, const char* old_name,

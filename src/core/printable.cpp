@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -36,6 +37,13 @@ std::string printable(std::string_view text) {
     text.remove_prefix(bytes > 0 ? bytes : 1);
   }
   return result;
+}
+
+std::string first_names(std::span<const std::string> names) {
+  constexpr size_t kShown = 10;
+  std::string text;
+  for (size_t i = 0; i < std::min(names.size(), kShown); ++i) text += (i == 0 ? "" : ", ") + printable(names[i]);
+  return names.size() <= kShown ? text : text + fmt::format(" and {} more", names.size() - kShown);
 }
 
 }  // namespace ddp

@@ -1,6 +1,7 @@
 // Text of strangers, such as the name of a file, for a message.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -9,5 +10,8 @@ namespace ddp {
 // Returns `text` on one line, as valid UTF-8: each byte of a control character (newlines and U+0080 to U+009F included)
 // and each byte that is not UTF-8 becomes \xNN.
 std::string printable(std::string_view text);
+
+// The first ten names, printable, with commas, and how many more there are.
+std::string first_names(std::span<const std::string> names);
 
 }  // namespace ddp

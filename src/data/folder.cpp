@@ -21,14 +21,6 @@ const Names kValidation = {"val", "validation", "valid", "test"};
 
 bool contains(const Names& names, const std::string& name) { return std::ranges::find(names, name) != names.end(); }
 
-// For a message: the first names.
-std::string some(const Names& names) {
-  constexpr size_t kShown = 10;
-  std::string text;
-  for (size_t i = 0; i < std::min(names.size(), kShown); ++i) text += (i == 0 ? "" : ", ") + printable(names[i]);
-  return names.size() <= kShown ? text : text + fmt::format(" and {} more", names.size() - kShown);
-}
-
 class FolderLister {
  public:
   FolderLister(const fs::path& root, const std::function<void()>& progress) : root_(root), scan_(root, progress) {}
@@ -69,7 +61,7 @@ class FolderLister {
     }
     if (scan_.level("train").folders.empty() && !others.empty()) return;
     train_ = "train";
-    if (!others.empty()) note("warning: not read, because they are not in train: the folders {}", some(others));
+    if (!others.empty()) note("warning: not read, because they are not in train: the folders {}", first_names(others));
     for (const std::string& part : parts) {
       const Level level = scan_.level(part);
       if (!val_.empty()) {
@@ -98,7 +90,7 @@ class FolderLister {
     for (const std::string& name : scan_.level(val_).folders)
       if (!contains_class(name)) unknown.push_back(name);
     require(unknown.empty(), Exit::data, "{} has classes that {} lacks: {}; the classes are those of train",
-            scan_.shown(val_), scan_.shown(train_), some(unknown));
+            scan_.shown(val_), scan_.shown(train_), first_names(unknown));
   }
 
   bool contains_class(const std::string& name) const {
@@ -122,7 +114,8 @@ class FolderLister {
     Names empty;
     for (size_t i = 0; i < classes_.size(); ++i)
       if (!used[i]) empty.push_back(classes_[i]);
-    if (!empty.empty()) note("warning: classes without training pictures, which keep their label: {}", some(empty));
+    if (!empty.empty())
+      note("warning: classes without training pictures, which keep their label: {}", first_names(empty));
     if (!val_.empty() && lists_.val.size() == 0) note("warning: {} holds no pictures", scan_.shown(val_));
   }
 

@@ -41,7 +41,7 @@ TEST(ControlGroup, GivesItsOwnLimitAndThoseAboveIt) {
   system.write("sys/fs/cgroup/memory.max", "4000000\n");
   EXPECT_EQ(group_values("memory", "memory.max", "old", system.path()), (Values{"max", "3000000", "4000000"}));
   EXPECT_EQ(memory_limit(system.path()), 3'000'000);
-  system.write("proc/self/cgroup", "0::/elsewhere\n");  // in a container without a name space of its own
+  system.write("proc/self/cgroup", "0::/elsewhere\n");  // in a container without a namespace of its own
   EXPECT_EQ(memory_limit(system.path()), 4'000'000);
 }
 

@@ -44,6 +44,18 @@ void print(double rate, const std::array<double, 3>& means) {
   fmt::print("{{\"rate\": {:.2f}, \"means\": [{:.5f}]}}\n", rate, fmt::join(means, ", "));
 }
 
+// Of whole epochs.
+template <class Epoch>
+double pictures_per_second(double seconds, int64_t pictures, const Epoch& run_epoch) {
+  const Stopwatch watch;
+  double rate = 0;
+  for (int64_t epochs = 1; watch.seconds() < seconds; ++epochs) {
+    run_epoch();
+    rate = static_cast<double>(epochs * pictures) / watch.seconds();
+  }
+  return rate;
+}
+
 // The first epoch gives the means. The second empties what was read ahead meanwhile, then the time counts.
 void pipeline(const std::string& folder, int workers, double seconds, int channels) {
   const PictureDataset data(list_folder(folder).train, folder, kTransform, {.channels = channels});
@@ -77,13 +89,7 @@ void pipeline(const std::string& folder, int workers, double seconds, int channe
   std::array<double, 3> means = {};
   run_epoch(&means);
   run_epoch(nullptr);
-  const Stopwatch watch;
-  double rate = 0;
-  for (int64_t epochs = 1; watch.seconds() < seconds; ++epochs) {
-    run_epoch(nullptr);
-    rate = static_cast<double>(epochs * data.size()) / watch.seconds();
-  }
-  print(rate, means);
+  print(pictures_per_second(seconds, data.size(), [&] { run_epoch(nullptr); }), means);
 }
 
 // A whole picture, 4 bytes a pixel.
@@ -134,13 +140,7 @@ void single(bool full, const std::string& folder, double seconds) {
   };
   std::array<double, 3> means = {};
   run_epoch(&means);
-  const Stopwatch watch;
-  double rate = 0;
-  for (int64_t epochs = 1; watch.seconds() < seconds; ++epochs) {
-    run_epoch(nullptr);
-    rate = static_cast<double>(epochs * data.size()) / watch.seconds();
-  }
-  print(rate, means);
+  print(pictures_per_second(seconds, data.size(), [&] { run_epoch(nullptr); }), means);
 }
 
 }  // namespace

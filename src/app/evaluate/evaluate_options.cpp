@@ -1,11 +1,11 @@
 #include "app/evaluate/evaluate_options.h"
 
 #include "app/options/option_table.h"
+#include "app/options/parse_command.h"
 #include "core/error.h"
 
 #include <CLI/CLI.hpp>
 
-#include <sstream>
 #include <vector>
 
 namespace ddp {
@@ -47,16 +47,7 @@ EvaluateOptions parse_evaluate_options(std::span<const std::string> arguments, s
   app.add_option("RUN_OR_MODEL", result.weights, "folder of a run, checkpoint, or safetensors file")->required();
   declare(app, result.options, kRows);
   description.declare(app);
-  try {
-    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
-  } catch (const CLI::Success& e) {
-    std::ostringstream text;
-    app.exit(e, text, text);
-    answer = text.str();
-    return result;
-  } catch (const CLI::ParseError& e) {
-    fail(Exit::usage, "{}; ddp_train evaluate --help lists the options", e.what());
-  }
+  if (!parse_command(app, arguments, answer)) return result;
   require_rows_fit(app, result.options, kRows);
   result.network = description.read(app);
   return result;

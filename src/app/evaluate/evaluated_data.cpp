@@ -5,22 +5,10 @@
 #include "data/relabelled.h"
 #include "health/run_on_all_ranks.h"
 
-#include <algorithm>
 #include <unordered_map>
 #include <utility>
 
 namespace ddp {
-namespace {
-
-// For a message: the first names.
-std::string some(const std::vector<std::string>& names) {
-  constexpr size_t kShown = 10;
-  std::string text;
-  for (size_t i = 0; i < std::min(names.size(), kShown); ++i) text += (i == 0 ? "" : ", ") + printable(names[i]);
-  return names.size() <= kShown ? text : text + fmt::format(" and {} more", names.size() - kShown);
-}
-
-}  // namespace
 
 std::vector<int32_t> labels_of_network(const Dataset& data, const std::vector<std::string>& names,
                                        const ModelInfo& network) {
@@ -41,7 +29,7 @@ std::vector<int32_t> labels_of_network(const Dataset& data, const std::vector<st
     if (found == known.end() && used[k]) unknown.push_back(name);
   }
   require(unknown.empty(), Exit::data, "the data have classes that the network lacks: {}; classes are matched by name",
-          some(unknown));
+          first_names(unknown));
   return labels;
 }
 

@@ -1,11 +1,11 @@
 #include "app/predict/predict_options.h"
 
+#include "app/options/parse_command.h"
 #include "core/error.h"
 
 #include <CLI/CLI.hpp>
 
 #include <map>
-#include <sstream>
 
 namespace ddp {
 
@@ -34,16 +34,7 @@ PredictOptions parse_predict_options(std::span<const std::string> arguments, std
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
   description.declare(app);
-  try {
-    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
-  } catch (const CLI::Success& e) {
-    std::ostringstream text;
-    app.exit(e, text, text);
-    answer = text.str();
-    return options;
-  } catch (const CLI::ParseError& e) {
-    fail(Exit::usage, "{}; ddp_train predict --help lists the options", e.what());
-  }
+  if (!parse_command(app, arguments, answer)) return options;
   options.format = formats.at(format);
   options.network = description.read(app);
   return options;

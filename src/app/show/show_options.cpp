@@ -1,11 +1,11 @@
 #include "app/show/show_options.h"
 
+#include "app/options/parse_command.h"
 #include "core/error.h"
 
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
-#include <sstream>
 #include <vector>
 
 namespace ddp {
@@ -62,16 +62,7 @@ ShowOptions parse_show_options(std::span<const std::string> arguments, std::opti
   app.add_option("--epoch", options.epoch, "epoch, from 1")
       ->check(CLI::Range(int64_t{1}, int64_t{1'000'000'000}))
       ->capture_default_str();
-  try {
-    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
-  } catch (const CLI::Success& e) {
-    std::ostringstream text;
-    app.exit(e, text, text);
-    answer = text.str();
-    return options;
-  } catch (const CLI::ParseError& e) {
-    fail(Exit::usage, "{}; {}", e.what(), kHelp);
-  }
+  if (!parse_command(app, arguments, answer)) return options;
   options.training = parse_training(app.remaining());
   require_files_fit(options);
   return options;
