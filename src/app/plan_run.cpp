@@ -40,7 +40,9 @@ std::unique_ptr<Model> validation_model(const Job& job, Replica& replica, const 
   if (sizes.empty()) sizes.push_back(1);
   return std::make_unique<Model>(
       *job.validation_network, replica.parameters, replica.batch_norms, sizes, replica.device, replica.ops,
-      ModelMemory{.weights = replica.weights(), .running_stats = replica.running_stats()}, config);
+      ModelMemory{
+          .weights = replica.weights(), .running_stats = replica.running_stats(), .arena = &replica.model.arena()},
+      config);
 }
 
 }  // namespace

@@ -39,7 +39,9 @@ Exit run_stages(const Options& options, MpiSession& session, Signals& signals, P
   }
   PlannedRun run = plan_run(job);
   if (options.action.plan) {
-    log.info("{}", abort_on_error(session, [&] { return plan_report(*run.replica, job.samplers.train); }));
+    log.info("{}", abort_on_error(session, [&] {
+               return plan_report(*run.replica, job.samplers.train, run.validation_model.get());
+             }));
     return Exit::done;
   }
   RestoredRun start = restore_run(job, run);

@@ -31,6 +31,7 @@ struct ModelMemory {
   const float* running_stats = nullptr;  // of all batch norms, in the same layout; means are the centres of the sums
   float* loss_stats = nullptr;           // two values: sum of losses, number of correct predictions
   const uint32_t* epoch = nullptr;       // one value, for dropout and augmentation
+  const Buffer* arena = nullptr;         // of a model that never computes at the same time; used if it is large enough
 };
 
 struct ModelConfig {

@@ -70,7 +70,10 @@ void Model::plan_memory(int64_t largest_batch) {
                        .saves_output = !config_.inference && s.layer && s.layer->saves_output(),
                        .has_gradient = s.has_gradient});
   MemoryPlan plan = ddp::plan_memory(bytes(read_image_, input_format_), planned);
-  arena_ = Buffer(device_, static_cast<size_t>(plan.bytes));
+  const auto needed = static_cast<size_t>(plan.bytes);
+  const bool shared = memory_.arena && memory_.arena->bytes() >= needed;
+  if (!shared) own_arena_ = Buffer(device_, needed);
+  arena_ = (shared ? *memory_.arena : own_arena_).as<char>();
   input_offset_ = plan.image;
   for (size_t i = 0; i < stages_.size(); ++i) {
     stages_[i].output = plan.value[i];
@@ -82,7 +85,7 @@ void Model::plan_memory(int64_t largest_batch) {
 
 Tensor Model::at(int stage, int64_t offset, int64_t n) const {
   const bool image = stage < 0;
-  return {arena_.as<char>() + offset,
+  return {arena_ + offset,
           {n, image ? read_image_ : stages_[stage].image},
           image ? input_format_ : stages_[stage].format,
           ops_.activation_dtype()};

@@ -1,6 +1,6 @@
 // A network planned for a device, for training or, with less memory, for inference only. The model owns its ops and the
-// memory of activations and their gradients. The caller owns the flat buffers of weights, gradients and batch-norm
-// sums.
+// memory of activations and their gradients, unless it shares that of another model. The caller owns the flat buffers
+// of weights, gradients and batch-norm sums.
 #pragma once
 
 #include "device/buffer.h"
@@ -51,7 +51,7 @@ class Model {
   Tensor logits(const DeviceBatch& batch, const float* running_stats);
 
   ImageShape input() const { return input_image_; }
-  int64_t activation_bytes() const { return static_cast<int64_t>(arena_.bytes()); }
+  const Buffer& arena() const { return own_arena_; }  // for activations and their gradients; empty: another model's
 
  private:
   struct Stage {
@@ -84,7 +84,8 @@ class Model {
   int64_t input_offset_ = 0;
   std::vector<Stage> stages_;     // layers and views, in forward order
   int last_ = LayerSpec::kImage;  // the stage whose output is the logits
-  Buffer arena_;
+  Buffer own_arena_;
+  char* arena_ = nullptr;
 };
 
 }  // namespace ddp

@@ -42,7 +42,7 @@ double kib(int64_t floats) { return static_cast<double>(floats) * 4 / 1024; }
 
 }  // namespace
 
-std::string plan_report(Replica& replica, const DistributedSampler& sampler) {
+std::string plan_report(Replica& replica, const DistributedSampler& sampler, const Model* evaluation_model) {
   const int64_t local = sampler.shard(0).size();
   Buffer images(replica.device, static_cast<size_t>(std::max<int64_t>(local, 1) * replica.model.input().elements()));
   Buffer labels(replica.device, static_cast<size_t>(std::max<int64_t>(local, 1)) * sizeof(int32_t));
@@ -80,7 +80,8 @@ std::string plan_report(Replica& replica, const DistributedSampler& sampler) {
   const double state = static_cast<double>(replica.optimizer.state_bytes()) / 1024;
   const bool halves = replica.comm_buffer.data() != nullptr;  // a bf16 copy of the gradients
   const double gradients = kib(replica.plan.total) + (halves ? kib(replica.plan.padded) / 2 : 0);
-  const double activations = static_cast<double>(replica.model.activation_bytes()) / 1024;
+  const size_t arenas = replica.model.arena().bytes() + (evaluation_model ? evaluation_model->arena().bytes() : 0);
+  const double activations = static_cast<double>(arenas) / 1024;
   text += fmt::format(
       "memory of a rank: weights {:.1f} KiB, gradients {:.1f} KiB, optimizer {:.1f} KiB, activations {:.1f} KiB\n"
       "predicted step: compute {:.2f} ms, communication {:.2f} ms, of which {:.2f} ms (after the last gradient) "

@@ -8,7 +8,8 @@
 
 namespace ddp {
 
-// Collective; takes well under a second for small models. Leaves the weights unchanged.
-std::string plan_report(Replica& replica, const DistributedSampler& sampler);
+// `evaluation_model`: TrainConfig::evaluation_model, whose memory counts too. Collective; takes well under a second for
+// small models. Leaves the weights unchanged.
+std::string plan_report(Replica& replica, const DistributedSampler& sampler, const Model* evaluation_model = nullptr);
 
 }  // namespace ddp

@@ -49,14 +49,14 @@ void expect_same_logits(const Network& network) {
     ModelConfig config;
     config.inference = inference;
     Model model(network, parameters, batch_norms, std::span(&kBatch, 1), *device, *ops, memory, config);
-    bytes = model.activation_bytes();
+    bytes = static_cast<int64_t>(model.arena().bytes());
     const Tensor logits = model.logits(batch, stats.data());
     EXPECT_EQ(logits.shape, (Shape{kBatch, {1, 1, kClasses}}));
     std::vector<float> values(kBatch * kClasses);
     ops->reorder(logits, {values.data(), logits.shape, {}, DType::f32});
     return values;
   };
-  int64_t training_bytes = 0, inference_bytes = 0;
+  int64_t training_bytes = 0, inference_bytes = 0, own_bytes = 0;
   const auto expected = logits_of({.weights = weights.data(),
                                    .gradients = gradients.data(),
                                    .bn_batch_sums = sums.data(),
@@ -64,6 +64,11 @@ void expect_same_logits(const Network& network) {
                                   false, training_bytes);
   const auto actual = logits_of({.weights = weights.data()}, true, inference_bytes);
   EXPECT_EQ(actual, expected);
+  const Buffer large(*device, static_cast<size_t>(inference_bytes)), small(*device, large.bytes() - 1);
+  EXPECT_EQ(logits_of({.weights = weights.data(), .arena = &large}, true, own_bytes), expected);
+  EXPECT_EQ(own_bytes, 0);
+  EXPECT_EQ(logits_of({.weights = weights.data(), .arena = &small}, true, own_bytes), expected);
+  EXPECT_EQ(own_bytes, inference_bytes);
   EXPECT_NE(actual[0], actual[kClasses]);  // the images differ
   const int64_t least = least_inference_bytes(network, kBatch);
   EXPECT_LE(least, inference_bytes);

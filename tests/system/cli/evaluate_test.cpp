@@ -38,21 +38,32 @@ TEST_F(Evaluate, EqualsTheTrainingAtAnyNumberOfRanks) {
   }
 }
 
-// A second plan of the network evaluates larger images on the weights of the last step.
+// A second plan of the network evaluates larger images on the weights of the last step, with the batch norms'
+// statistics that the first plan has computed. A kill in the second of two epochs changes nothing.
 TEST_F(Evaluate, EqualsATrainingThatEvaluatesLargerImages) {
   const fs::path larger = folder / "larger", out = folder / "out";
   const std::string data = (folder / "data").string();
-  const std::string options = fmt::format(
-      "--data-path {} --train-crop-size 32 --val-crop-size 48 --batch-size 16 --epochs 2 --lr 0.05 "
-      "--print-freq 0 --mean 0.5 --std 0.25 --output-dir {}",
-      data, larger.string());
-  const Outcome refused = program(0, options + " --model mlp");
+  const auto options = [&](const char* name) {
+    return fmt::format(
+        "--data-path {} --train-crop-size 32 --val-crop-size 48 --batch-size 16 --epochs 2 --lr 0.02 "
+        "--print-freq 0 --mean 0.5 --std 0.25 --output-dir {} ",
+        data, (folder / name).string());
+  };
+  const Outcome refused = program(0, options("refused") + "--model mlp");
   EXPECT_EQ(refused.code, static_cast<int>(Exit::usage));
   EXPECT_EQ(count(refused.output, "--val-crop-size 48 differs from the crop of training, 32: mlp has other weights"), 1)
       << refused.output;
 
-  const Outcome training = program(2, options + " --model keras-convnet");
+  const Outcome training = program(2, options("larger") + "--model torchvision-resnet18");
   ASSERT_EQ(training.code, 0) << training.output;
+  const std::string saves = options("cut") + "--model torchvision-resnet18 --save-every 1steps ";
+  ASSERT_NE(program(2, saves + "--inject rank=1,step=5,kind=kill").code, 0);
+  const Outcome resumed = program(2, saves + "--resume auto");
+  ASSERT_EQ(resumed.code, 0) << resumed.output;
+  EXPECT_EQ(count(resumed.output, "resumed from"), 1) << resumed.output;
+  for (const char* file : {"model.safetensors", "confusion.csv"})
+    EXPECT_TRUE(read_file(folder / "cut" / file) == read_file(larger / file)) << file;
+
   const Outcome outcome = evaluate(
       0, fmt::format("{} --data-path {} --batch-size 16 --output-dir {}", larger.string(), data, out.string()));
   ASSERT_EQ(outcome.code, 0) << outcome.output;
@@ -76,10 +87,29 @@ TEST_F(Evaluate, MatchesClassesByName) {
             "class,\"blue, deep\",\"green\nlight\",rot\n\"blue, deep\",0,0,0\n\"green\nlight\",1,7,0\nrot,1,0,7\n");
   EXPECT_TRUE(parsed(folder / "out" / "evaluation.json").at("per_class").at(0).at("recall").is_null());
 
+  std::ofstream(val / "rot" / "page.png") << "<html>";
+  outcome = evaluate(2, arguments + " --on-error skip");
+  ASSERT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_EQ(count(read_file(folder / "out" / "skipped-validation.txt"), "rot/page.png"), 1);
+  fs::remove(val / "rot" / "page.png");
+
   fs::rename(val / "rot", val / "red");
   outcome = evaluate(2, arguments);
   EXPECT_EQ(outcome.code, static_cast<int>(Exit::data));
   EXPECT_EQ(count(outcome.output, "classes that the network lacks: red;"), 1) << outcome.output;
+
+  fs::rename(val, folder / "val");
+  fs::create_directories(val / "rot");
+  outcome = evaluate(2, fmt::format("{} --data-path {}", run.string(), (folder / "data").string()));
+  EXPECT_EQ(outcome.code, static_cast<int>(Exit::data));
+  EXPECT_EQ(count(outcome.output, "the folder val holds no pictures; put the pictures to evaluate there"), 1)
+      << outcome.output;
+  fs::remove_all(val);
+  fs::rename(folder / "val", val);
+
+  outcome = evaluate(0, fmt::format("{} --data-path {} --seed 3", run.string(), val.string()));
+  EXPECT_EQ(outcome.code, static_cast<int>(Exit::usage));
+  EXPECT_EQ(count(outcome.output, "--seed needs --val-split"), 1) << outcome.output;
 
   outcome = evaluate(0, fmt::format("{0} --data-path {1} --output-dir {0}", run.string(), val.string()));
   EXPECT_EQ(outcome.code, static_cast<int>(Exit::output));
