@@ -17,6 +17,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kOtherFolder = "choose another --output-dir";
+constexpr const char* kOtherName = "choose another name";
 
 class Descriptor {
  public:
@@ -52,6 +53,13 @@ void write_all(int file, const fs::path& path, std::string_view content, const c
 void flush(int file, const fs::path& path, const char* advice) {
   require(::fsync(file) == 0, Exit::output, "cannot flush {} to the disk: {}; make room or {}", path.string(),
           std::strerror(errno), advice);
+}
+
+// Call it after open() or linkat().
+void require_created(bool created, const fs::path& path) {
+  const int error = errno;
+  require(created, Exit::output, "cannot create {}: {}; {}", path.string(), std::strerror(error),
+          error == EEXIST ? "remove it, or choose another name" : kOtherName);
 }
 
 }  // namespace
@@ -116,22 +124,33 @@ void replace_link(const fs::path& link, const fs::path& target, const fs::path& 
   move(temporary, link);
 }
 
-NewFile::NewFile(fs::path path)
-    : path_(std::move(path)), file_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)) {
-  require(file_ >= 0, Exit::output, "cannot create {}: {}; {}", path_.string(), std::strerror(errno),
-          errno == EEXIST ? "remove it, or choose another name" : "choose another name");
+NewFile::NewFile(fs::path path) : path_(std::move(path)) {
+  std::error_code ignored;
+  const bool exists = fs::exists(fs::symlink_status(path_, ignored));
+  const fs::path folder = path_.has_parent_path() ? path_.parent_path() : fs::path(".");
+  file_ = exists ? -1 : ::open(folder.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0644);
+  if (file_ >= 0) return;
+  file_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  named_ = file_ >= 0;
+  require_created(named_, path_);
 }
 
 NewFile::~NewFile() {
   ::close(file_);
-  if (!kept_) ::unlink(path_.c_str());
+  if (named_ && !kept_) ::unlink(path_.c_str());
 }
 
-void NewFile::write(std::string_view content) { write_all(file_, path_, content, "choose another name"); }
+void NewFile::write(std::string_view content) { write_all(file_, path_, content, kOtherName); }
 
-void NewFile::keep() {
-  flush(file_, path_, "choose another name");
-  kept_ = true;
+void NewFile::keep(std::span<NewFile* const> files) {
+  for (const NewFile* file : files) flush(file->file_, file->path_, kOtherName);
+  for (NewFile* file : files) {
+    if (file->named_) continue;
+    const std::string unnamed = fmt::format("/proc/self/fd/{}", file->file_);
+    file->named_ = ::linkat(AT_FDCWD, unnamed.c_str(), AT_FDCWD, file->path_.c_str(), AT_SYMLINK_FOLLOW) == 0;
+    require_created(file->named_, file->path_);
+  }
+  for (NewFile* file : files) file->kept_ = true;
 }
 
 }  // namespace ddp

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <span>
 #include <string_view>
 
 namespace ddp {
@@ -10,8 +11,9 @@ namespace ddp {
 // Writes the content of a file. A crash may still lose the name of the file until flush_folder(folder of the file).
 void write_durable_file(const std::filesystem::path& path, std::string_view content);
 
-// A file that a command creates. It is never an existing file, and the path never a link. A file that is not kept is
-// removed.
+// A file that a command creates. It is never an existing file, and the path never a link. It has no name until it is
+// kept: a command that ends before leaves nothing. Where the file system knows no files without a name, such as NFS, it
+// has its name at once, and the destructor removes it.
 class NewFile {
  public:
   explicit NewFile(std::filesystem::path path);
@@ -20,12 +22,14 @@ class NewFile {
   NewFile& operator=(const NewFile&) = delete;
 
   void write(std::string_view content);  // appends
-  void keep();                           // the content is complete
+
+  // The contents are complete. All files get their names, or none does.
+  static void keep(std::span<NewFile* const> files);
 
  private:
   const std::filesystem::path path_;
-  const int file_;
-  bool kept_ = false;
+  int file_;
+  bool named_ = false, kept_ = false;
 };
 
 // Replaces the content of a file atomically: at any moment the path has the old content or the new.

@@ -22,7 +22,7 @@ class NpyFile {
   void append(std::span<const T> values) {
     file_.write({reinterpret_cast<const char*>(values.data()), values.size_bytes()});
   }
-  void keep() { file_.keep(); }  // all elements are written
+  NewFile& file() { return file_; }
 
  private:
   NewFile file_;

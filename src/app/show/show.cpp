@@ -29,9 +29,10 @@ struct Files {
     labels.emplace(labels_path);
   }
   void keep() {
-    if (grid) grid->keep();
-    if (images) images->keep();
-    if (labels) labels->keep();
+    std::vector<NewFile*> files;
+    if (grid) files.push_back(&*grid);
+    if (images) files.insert(files.end(), {&images->file(), &labels->file()});
+    NewFile::keep(files);
   }
 
   std::string labels_path;

@@ -43,8 +43,11 @@ void require_files_fit(const ShowOptions& options) {
 
 ShowOptions parse_show_options(std::span<const std::string> arguments, std::optional<std::string>& answer) {
   ShowOptions options;
+  const bool names_data = !arguments.empty() && !arguments[0].starts_with('-');
   CLI::App app(
-      "Shows the training pictures as the network gets them. All options of a training can stand here too, as in the "
+      "Shows the training pictures as the network gets them: ddp_train show [DATA] [options]. DATA comes first and "
+      "stands "
+      "for --data-path. All options of a training can stand here too, as in the "
       "command of the training; those that change no pixels have no effect. ddp_train --help lists them. Files that "
       "exist are not overwritten.",
       "ddp_train show");
@@ -62,8 +65,10 @@ ShowOptions parse_show_options(std::span<const std::string> arguments, std::opti
   app.add_option("--epoch", options.epoch, "epoch, from 1")
       ->check(CLI::Range(int64_t{1}, int64_t{1'000'000'000}))
       ->capture_default_str();
-  if (!parse_command(app, arguments, answer)) return options;
-  options.training = parse_training(app.remaining());
+  if (!parse_command(app, arguments.subspan(names_data ? 1 : 0), answer)) return options;
+  std::vector<std::string> rest = app.remaining();
+  if (names_data) rest.insert(rest.begin(), {"--data-path", arguments[0]});
+  options.training = parse_training(rest);
   require_files_fit(options);
   return options;
 }

@@ -3,6 +3,7 @@
 #include "core/philox.h"
 #include "data/codec/picture.h"
 #include "data/sampler.h"
+#include "tests/system/cli/job.h"
 #include "tests/system/cli/png.h"
 #include "tests/system/cli/program.h"
 
@@ -75,7 +76,7 @@ class Show : public ::testing::Test {
 
   static int label(int64_t sample) { return sample < kOfFirstClass ? 0 : 1; }
   Outcome show(const std::string& arguments) const {
-    return program(0, fmt::format("show --data-path {} {}", data.string(), arguments));
+    return program(0, fmt::format("show {} {}", data.string(), arguments));
   }
 
   // Pixel (y, x) of a sample after RandomCrop(padding=2, reflected) and RandomHorizontalFlip(0.5), by their definition.
@@ -176,6 +177,7 @@ TEST_F(Show, CreatesFilesOnlyAndLeavesNoneAfterAnError) {
       {"", Exit::usage, "show needs --output FILE.png, --batches FILE.npy, or both"},
       {"--output " + grid + " --resume x", Exit::usage, "no --resume"},
       {"--output " + grid + " --steps 2", Exit::usage, "--batches and --steps need each other"},
+      {"--output " + grid + " --data-path x", Exit::usage, "--data-path"},
       {"--output picture.jpg", Exit::usage, "the name must end in .png"}};
   for (const Refused& bad : cases) {
     const Outcome outcome = show(bad.arguments);
@@ -188,6 +190,23 @@ TEST_F(Show, CreatesFilesOnlyAndLeavesNoneAfterAnError) {
   EXPECT_EQ(count(two.output, "show runs on one rank, not on 2"), 1) << two.output;
   for (const char* name : {"grid.png", "b.npy", "target.png"}) EXPECT_FALSE(fs::exists(folder / name)) << name;
   EXPECT_EQ(read_file(there) + read_file(folder / "b.labels.npy"), "minemine");
+}
+
+TEST_F(Show, LeavesNoFilesAfterASignal) {
+  const fs::path batches = folder / "b.npy", labels = folder / "b.labels.npy";
+  const std::string endless =
+      fmt::format("show {} {} --steps 1000000 --batches {}", data.string(), kAugmented, batches.string());
+  for (const int signal : {SIGTERM, SIGKILL}) {
+    Job job(folder, 1, endless);
+    ASSERT_TRUE(job.says("mean and standard deviation"));
+    ::kill(job.rank(0), signal);
+    const int code = job.end();
+    if (signal == SIGTERM) {
+      EXPECT_EQ(code, static_cast<int>(Exit::stopped)) << job.output();
+      EXPECT_EQ(count(job.output(), "SIGTERM: show stops and writes nothing"), 1) << job.output();
+    }
+    EXPECT_FALSE(fs::exists(batches) || fs::exists(labels));
+  }
 }
 
 // The tensors of a safetensors file.
