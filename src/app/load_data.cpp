@@ -59,7 +59,7 @@ void require_options_fit(const DataConfig& config, const std::string& kind) {
   refuse(config.workers > 0, "--workers", why);
   refuse(config.check != CheckData::headers, "--check-data", why);
   refuse(input.channels != 0, "--channels", why);
-  refuse(!input.exif, "--exif ignore", why);
+  refuse(!input.exif && !config.evaluated, "--exif ignore", why);
   refuse(input.alpha != Alpha::drop, "--alpha", why);
   refuse(input.train_crop > 0 || input.val_crop > 0 || input.val_resize > 0, "a size of a crop or resize", why);
   refuse(input.transform.value_or(TransformConfig::Kind::none) != TransformConfig::Kind::none, "--train-transform",

@@ -2,8 +2,10 @@
 
 #include "core/stopwatch.h"
 
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <memory>
-#include <optional>
 
 namespace ddp {
 
@@ -21,6 +23,15 @@ Reading reading_phase(PhaseTracker& phases) {
                 entered->reset();
                 phases.enter(Phase::start_up, 0);
               }};
+}
+
+SlowData name_slow_files(std::optional<double> step_timeout, const Log& log) {
+  constexpr double kSeconds = 20;
+  const double seconds = step_timeout && *step_timeout > 0 ? std::min(kSeconds, *step_timeout / 2) : kSeconds;
+  return {.patience = std::chrono::milliseconds(static_cast<int64_t>(1e3 * seconds)),
+          .report = [seconds, &log](const std::string& file) {
+            log.warn("has waited {:g} s for data{}{}", seconds, file.empty() ? "" : "; reads ", file);
+          }};
 }
 
 }  // namespace ddp

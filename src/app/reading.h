@@ -1,13 +1,16 @@
-// How the reading of the data before the first step proceeds: what the watchdog and the doctor need to know.
+// How the reading of the data proceeds: what the watchdog, the doctor and the user need to know.
 #pragma once
 
+#include "core/log.h"
+#include "data/loader.h"
 #include "health/phase_tracker.h"
 
 #include <functional>
+#include <optional>
 
 namespace ddp {
 
-// Called in the thread of the rank. Both are cheap.
+// The reading before the first step. Called in the thread of the rank. Both are cheap.
 struct Reading {
   std::function<void()> progress = [] {};  // when the rank begins to list, check or measure its part, and from then on
   std::function<void()> done = [] {};      // when it has its part and waits for the other ranks
@@ -16,5 +19,9 @@ struct Reading {
 // The phase `reading`, whose time begins again with each progress, as long as this rank reads; then `start_up`.
 // `phases` outlives the result.
 Reading reading_phase(PhaseTracker& phases);
+
+// After 20 s without data, or half of `step_timeout` (s) if that is less, a rank names the file that it reads. `log`
+// outlives the result.
+SlowData name_slow_files(std::optional<double> step_timeout, const Log& log);
 
 }  // namespace ddp

@@ -1,6 +1,7 @@
 #include "app/restore_run.h"
 
 #include "app/injection.h"
+#include "app/reading.h"
 #include "app/resume_point.h"
 #include "comm/broadcast_host.h"
 #include "core/durable_file.h"
@@ -8,10 +9,7 @@
 #include "train/fault_injection.h"
 #include "train/replica.h"
 
-#include <algorithm>
-#include <chrono>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -36,16 +34,6 @@ void inject(const FaultInjection& fault, const Job& job, Replica& replica, Train
   };
 }
 
-// Names the file before the watchdog ends the job.
-SlowData slow_data(std::optional<double> step_timeout, const Log& log) {
-  constexpr double kSeconds = 20;
-  const double seconds = step_timeout && *step_timeout > 0 ? std::min(kSeconds, *step_timeout / 2) : kSeconds;
-  return {.patience = std::chrono::milliseconds(static_cast<int64_t>(1e3 * seconds)),
-          .report = [seconds, &log](const std::string& file) {
-            log.warn("has waited {:g} s for data{}{}", seconds, file.empty() ? "" : "; reads ", file);
-          }};
-}
-
 }  // namespace
 
 RestoredRun restore_run(const Job& job, PlannedRun& run) {
@@ -54,7 +42,7 @@ RestoredRun restore_run(const Job& job, PlannedRun& run) {
   TrainConfig config = options.train;
   config.data_placement = {.device_bytes = static_cast<size_t>(options.device.data_mb) << 20,
                            .workers = job.data.workers,
-                           .slow = slow_data(options.step_timeout, job.log)};
+                           .slow = name_slow_files(options.step_timeout, job.log)};
   if (!job.data.data.test) config.eval_every = 0;
   config.evaluation_model = run.validation_model.get();
 

@@ -23,6 +23,10 @@ PictureLists list_pictures(const DataConfig& config, const std::string& kind, ui
   reading.progress();
   PictureLists lists = kind == "csv" ? list_csv(config.labels, config.path, reading.progress)
                                      : list_folder(config.path, reading.progress);
+  require(!config.evaluated || lists.val_part.empty() || lists.val.size() > 0, Exit::data,
+          "{}: the folder {} holds no pictures; put the pictures to evaluate there, or remove it to evaluate those of "
+          "train",
+          printable(config.path), lists.val_part);
   if (config.val_split > 0) {
     require(lists.val.size() == 0, Exit::usage, "--val-split {}: the data have {} validation pictures of their own",
             config.val_split, lists.val.size());

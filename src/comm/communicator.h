@@ -63,6 +63,13 @@ class Communicator {
   virtual void all_reduce_host(std::span<double> values) = 0;
   virtual void barrier() = 0;
 
+  // Whether `mine` is true on any rank. Blocking, as the two above.
+  bool any(bool mine) {
+    double sum = mine ? 1 : 0;
+    all_reduce_host({&sum, 1});
+    return sum > 0;
+  }
+
   // Returns a communicator of the ranks with the same colour, in their order here. Collective over this communicator.
   virtual std::unique_ptr<Communicator> split(int colour) = 0;
 };

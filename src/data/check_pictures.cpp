@@ -14,7 +14,9 @@
 namespace ddp {
 namespace {
 
-constexpr int64_t kPicturesOfAPiece = 256;  // pictures that a thread takes at a time
+// Pictures that a thread takes at a time. Decoding the largest ones takes seconds each, and threads that wait for
+// another one's piece tell no progress.
+constexpr int64_t kHeadersOfAPiece = 256, kPicturesOfAPiece = 16;
 // Most headers are shorter, and the EXIF block behind the pixels of a PNG is, as a rule, nearer to the end.
 constexpr size_t kEndBytes = 16 << 10;
 constexpr size_t kGrowth = 4;  // of the bytes that are read for a longer header
@@ -105,7 +107,7 @@ class Checker {
 PictureFacts check_pictures(const PictureList& list, const FolderReader& files, CheckData how, bool exif, int part,
                             int parts, int workers, int64_t limit_bytes, const std::function<void(int64_t)>& progress) {
   DDP_EXPECT(0 <= part && part < parts && workers >= 1);
-  const int64_t stride = kPicturesOfAPiece * parts,
+  const int64_t stride = (how == CheckData::full ? kPicturesOfAPiece : kHeadersOfAPiece) * parts,
                 pieces = std::max<int64_t>(0, list.size() - part + stride - 1) / stride;
   std::deque<Checker> checkers;  // one for each thread
   for (int thread = 0; thread < workers; ++thread) checkers.emplace_back(list, files, how, exif, limit_bytes);

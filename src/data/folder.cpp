@@ -30,6 +30,7 @@ class FolderLister {
     find_classes();
     lists_.train = pictures(train_, classes_);
     lists_.val = val_.empty() ? PictureListBuilder(classes_).finish() : pictures(val_, scan_.level(val_).folders);
+    lists_.val_part = val_;
     require(lists_.train.size() > 0, Exit::data, "{}: no class folder holds a .jpg, .jpeg or .png file{}",
             scan_.shown(train_), what_else());
     warn_of_empty_classes();
@@ -55,8 +56,9 @@ class FolderLister {
     if (!contains(top.folders, "train")) {
       for (const std::string& part : parts)
         require(scan_.level(part).folders.empty(), Exit::data,
-                "{} holds {} but no train: put the class folders of the training data into {}", scan_.shown(""), part,
-                scan_.shown("train"));
+                "{} holds {} but no train: put the class folders of the training data into {}; to evaluate a network, "
+                "give --data-path {}",
+                scan_.shown(""), part, scan_.shown("train"), scan_.shown(part));
       return;
     }
     if (scan_.level("train").folders.empty() && !others.empty()) return;

@@ -12,10 +12,11 @@
 namespace ddp {
 
 struct PictureLists {
-  PictureList train, val;          // have the same classes; without validation data, `val` has no files
-  std::vector<std::string> notes;  // what the user should know, a line each; a probable mistake starts with "warning: "
+  PictureList train, val;               // have the same classes; without validation data, `val` has no files
+  std::vector<std::string> notes = {};  // what the user should know, a line each; a probable mistake: "warning: ..."
+  std::string val_part = {};            // the folder of `val`; empty: the data have no such folder
 
-  // Both lists as one block, for another process of the host. The notes stay behind.
+  // Both lists as one block, for another process of the host. Notes and names stay behind.
   std::vector<std::byte> block() const;
   // Uses the block without a copy. Throws Error(Exit::internal) if it is not a whole, valid block.
   static PictureLists from_block(const std::shared_ptr<const std::byte[]>& bytes, size_t size);

@@ -35,6 +35,8 @@ struct EvaluatedModel {
 
 class Evaluator {
  public:
+  static constexpr int64_t kStopCheckInterval = 8;  // batches after which ranks ask each other for a stop signal
+
   // `sampler` is sequential over `data`. Batch norms use the statistics of `precise_bn`, without it the running ones.
   // All arguments outlive the evaluator.
   Evaluator(Replica& replica, DeviceDataset& data, const DistributedSampler& sampler, PreciseBn* precise_bn = nullptr);

@@ -10,14 +10,11 @@
 #include "train/step.h"
 
 #include <algorithm>
-#include <array>
 #include <set>
 #include <utility>
 
 namespace ddp {
 namespace {
-
-constexpr int64_t kStopCheckInterval = 8;  // batches of an evaluation
 
 class Trainer {
  public:
@@ -29,7 +26,6 @@ class Trainer {
   void prepare_evaluation(const Datasets& data, const Samplers& samplers);
   StepConfig step_config();
   Request request() const;
-  bool any_rank_asked_to_stop();  // collective: whether a stop of any rank was requested
 
   void train_to_end();
   int64_t samples_before(int64_t step) const;  // samples of the run before `step`
@@ -111,15 +107,9 @@ Request Trainer::request() const {
   return late ? Request::save : Request::none;
 }
 
-bool Trainer::any_rank_asked_to_stop() {
-  std::array<double, 1> asked{config_.stop_requested() ? 1.0 : 0.0};
-  replica_.communicator.all_reduce_host(asked);
-  return asked[0] > 0;
-}
-
 TrainReport Trainer::run() {
   try {
-    report_.stopped = any_rank_asked_to_stop();
+    report_.stopped = replica_.communicator.any(config_.stop_requested());
     if (!report_.stopped && state_.evaluation_due) evaluate();
     if (!report_.stopped) train_to_end();
     if (report_.stopped || !config_.save_every.never()) save_final();
@@ -212,7 +202,7 @@ void Trainer::evaluate() {
   if (config_.evaluation_model) config_.evaluation_model->bind();
   const auto evaluation = evaluator_->run([&] {
     phases_.enter(Phase::evaluation, state_.step);
-    return ++batches % kStopCheckInterval != 0 || !any_rank_asked_to_stop();
+    return ++batches % Evaluator::kStopCheckInterval != 0 || !replica_.communicator.any(config_.stop_requested());
   });
   if (evaluation) {
     report_.evaluation = evaluation;

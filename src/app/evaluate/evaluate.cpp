@@ -18,18 +18,16 @@
 
 #include <nlohmann/json.hpp>
 
-#include <array>
 #include <bit>
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <utility>
 
 namespace ddp {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr int64_t kStopCheckInterval = 8;  // batches
 
 struct Result {
   Evaluation evaluation;
@@ -89,14 +87,14 @@ class Evaluate {
     std::vector<std::string> metadata;
     for (const auto& [key, value] : model.to_metadata()) metadata.insert(metadata.end(), {key, value});
     check_same_on_all_ranks(hash_of(metadata), "description of the network", *world_);
-    const TrainedNetwork network = run_on_all_ranks(session_, [&] { return read_trained_network(model, weights, 1); });
+    const TrainedNetwork network = run_on_all_ranks(session_, [&] { return read_trained_network(model, weights); });
     check_same_on_all_ranks(hash_of(network.state), "weights", *world_);
     const EvaluatedData data =
         load_evaluated_data(options_.data, options_.seed, model, session_, *world_, log_, reading_phase(phases_));
     for (const std::string& note : data.notes) log_.info("{}", note);
 
     const Backend backend = make_backend(options_.device, options_.transport, session_);
-    const auto result = compute(network, data, backend);
+    const auto result = compute(network, weights, data, backend);
     phases_.enter(Phase::shutdown, 0);
     if (!result) return report_stop();
     const double loss = result->evaluation.loss;
@@ -104,42 +102,41 @@ class Evaluate {
       throw CollectiveError(Exit::numerics, fmt::format("the network computes NaN or infinity: the loss is {}", loss));
     if (session_.rank() == 0) print(*result, model, data, backend);
     run_on_all_ranks(session_, [&] {
-      if (session_.rank() == 0 && !options_.output.dir.empty()) write(*result, model, weights);
+      if (session_.rank() == 0 && !options_.output.dir.empty()) write(*result, model, weights, data.listings);
     });
     return Exit::done;
   }
 
  private:
   // None after a stop signal.
-  std::optional<Result> compute(const TrainedNetwork& network, const EvaluatedData& data, const Backend& backend) {
+  std::optional<Result> compute(const TrainedNetwork& network, const std::string& weights, const EvaluatedData& data,
+                                const Backend& backend) {
     const int threads =
         backend.device->is_host() ? choose_threads(options_.device.threads, *world_, session_.host()) : 1;
     AutotuneCache autotune;
     const auto ops = run_on_all_ranks(session_, [&] { return make_ops(backend, *world_, threads, autotune); });
     const DistributedSampler sampler(data.data->size(), options_.batch.size, Order::sequential, 0, session_.rank(),
                                      std::vector<double>(session_.size(), 1.0));
+    if (backend.device->is_host())
+      run_on_all_ranks(
+          session_, [&] { require_memory(network.network, sampler.largest_shard(), session_.local_size(), weights); });
     return abort_on_error(session_, [&]() -> std::optional<Result> {
       std::vector<int64_t> sizes = sampler.local_batch_sizes();
       if (sizes.empty()) sizes.push_back(1);
       Device& device = *backend.device;
       InferenceModel model(network, sizes, device, *ops);
-      DeviceDataset on_device(
-          device, *data.data, sampler.largest_shard(),
-          {.device_bytes = static_cast<size_t>(options_.device.data_mb) << 20, .workers = data.workers});
+      DeviceDataset on_device(device, *data.data, sampler.largest_shard(),
+                              {.device_bytes = static_cast<size_t>(options_.device.data_mb) << 20,
+                               .workers = data.workers,
+                               .slow = name_slow_files(options_.step_timeout, log_)});
       Evaluator evaluator({model.model(), model.running_stats(), device, *world_}, on_device, sampler);
       const auto evaluation = evaluator.run([&, batches = int64_t{0}]() mutable {
         phases_.enter(Phase::evaluation, 0);
-        return batches++ % kStopCheckInterval != 0 || !any_rank_asked_to_stop();
+        return batches++ % Evaluator::kStopCheckInterval != 0 || !world_->any(signals_.stop_requested());
       });
       if (evaluation) return Result{*evaluation, evaluator.count_classes()};
       return std::nullopt;
     });
-  }
-
-  bool any_rank_asked_to_stop() {
-    std::array<double, 1> asked{signals_.stop_requested() ? 1.0 : 0.0};
-    world_->all_reduce_host(asked);
-    return asked[0] > 0;
   }
 
   Exit report_stop() const {
@@ -156,7 +153,8 @@ class Evaluate {
               top5 ? fmt::format(", top-5 acc {:.4f}", *top5) : "", e.loss, result.classes.macro_f1());
   }
 
-  void write(const Result& result, const ModelInfo& model, const std::string& weights) const {
+  void write(const Result& result, const ModelInfo& model, const std::string& weights,
+             const std::map<std::string, std::string>& listings) const {
     const fs::path folder = options_.output.dir;
     const Evaluation& e = result.evaluation;
     nlohmann::ordered_json report{{"model", model.model},         {"weights", stored_name(weights)},
@@ -165,6 +163,7 @@ class Evaluate {
                                   {"world_size", session_.size()}};
     add_class_figures(report, result.classes, model);
     replace_file(folder / "evaluation.json", report.dump(2) + "\n");
+    for (const auto& [name, content] : listings) replace_file(folder / name, content);
     if (result.classes.has_matrix())
       replace_file(folder / "confusion.csv", confusion_csv(result.classes, model));
     else

@@ -51,7 +51,8 @@ EvaluatedData load_evaluated_data(const DataConfig& given, uint64_t seed, const 
         .data = std::make_unique<Relabelled>(std::move(data), std::move(labels), static_cast<int>(network.classes)),
         .kind = std::move(loaded.kind),
         .workers = loaded.workers,
-        .notes = std::move(loaded.notes)};
+        .notes = std::move(loaded.notes),
+        .listings = std::move(loaded.listings)};
   });
 }
 

@@ -10,6 +10,7 @@
 #include "data/dataset.h"
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,6 +22,7 @@ struct EvaluatedData {
   std::string kind;               // --dataset, never "auto"
   int workers = 1;
   std::vector<std::string> notes;
+  std::map<std::string, std::string> listings;  // as those of LoadedData
 };
 
 // The label of the network for each class of the data, by name; -1 for a class without samples. `names`: of the classes

@@ -18,6 +18,12 @@ void softmax(std::span<float> values) {
   for (float& value : values) value = static_cast<float>(std::exp(double{value} - largest) / sum);
 }
 
+TrainedNetwork read_for_batches(int64_t batch, const ModelInfo& info, const std::filesystem::path& weights) {
+  TrainedNetwork trained = read_trained_network(info, weights);
+  require_memory(trained.network, batch, 1, weights);
+  return trained;
+}
+
 }  // namespace
 
 Predictor::Predictor(const ModelInfo& info, const std::filesystem::path& weights, int64_t batch, int threads)
@@ -26,7 +32,7 @@ Predictor::Predictor(const ModelInfo& info, const std::filesystem::path& weights
       classes_(info.classes),
       device_(make_cpu_device()),
       ops_(make_cpu_ops(*device_, {.threads = threads})),
-      trained_(read_trained_network(info, weights, batch)),
+      trained_(read_for_batches(batch, info, weights)),
       images_(*device_, static_cast<size_t>(batch * image_bytes_)),
       probabilities_(*device_, bytes_of_floats(batch * classes_)),
       model_(trained_, std::span(&batch_, 1), *device_, *ops_) {

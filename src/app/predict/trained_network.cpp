@@ -30,15 +30,6 @@ ModelConfig inference_config(const PixelScale& pixel_scale) {
   return config;
 }
 
-// The sizes come from a file, so they are checked before memory is allocated for them.
-void require_memory(const ModelInfo& info, const Network& network, int64_t batch, const fs::path& weights) {
-  const int64_t bytes = least_inference_bytes(network, batch) + batch * info.image.elements(), limit = memory_limit();
-  require(bytes <= limit, Exit::data,
-          "{}: on images of {} x {} pixels, {} takes {} MiB or more, and this process may use {} MiB; is this size "
-          "right?",
-          weights.string(), info.image.w, info.image.h, info.model, bytes >> 20, limit >> 20);
-}
-
 }  // namespace
 
 fs::path find_weights(const fs::path& given, const Log& log) {
@@ -66,7 +57,7 @@ ModelInfo model_info_of(const DescribedNetwork& described, const fs::path& weigh
   return described.info;
 }
 
-TrainedNetwork read_trained_network(const ModelInfo& info, const fs::path& weights, int64_t batch) {
+TrainedNetwork read_trained_network(const ModelInfo& info, const fs::path& weights) {
   Network network = make_model(info.model, info.image, info.classes);
   std::vector<Parameter> parameters = parameters_of(network);
   std::vector<BatchNormState> batch_norms = batch_norm_states_of(network);
@@ -74,13 +65,22 @@ TrainedNetwork read_trained_network(const ModelInfo& info, const fs::path& weigh
   require(total_count(parameters) <= static_cast<int64_t>(fs::file_size(weights) / 2), Exit::model,
           "{} is too short for {} with {} parameters; it belongs to another model", weights.string(), info.model,
           total_count(parameters));
-  require_memory(info, network, batch, weights);
   ModelState state = load_state_dict(weights, parameters, batch_norms);
   return {.network = std::move(network),
           .parameters = std::move(parameters),
           .batch_norms = std::move(batch_norms),
           .state = std::move(state),
           .pixel_scale = info.pixel_scale};
+}
+
+void require_memory(const Network& network, int64_t batch, int processes, const fs::path& weights) {
+  const ImageShape image = network.input();
+  const int64_t bytes = least_inference_bytes(network, batch) + batch * image.elements();
+  const int64_t limit = memory_limit() / processes;
+  require(bytes <= limit, Exit::data,
+          "{}: on {} image{} of {} x {} pixels, {} takes {} MiB or more, and this process may use {} MiB; use smaller "
+          "batches, if this size is right",
+          weights.string(), batch, batch == 1 ? "" : "s", image.w, image.h, network.name(), bytes >> 20, limit >> 20);
 }
 
 InferenceModel::InferenceModel(const TrainedNetwork& trained, std::span<const int64_t> batch_sizes, Device& device,

@@ -33,10 +33,13 @@ struct TrainedNetwork {
   PixelScale pixel_scale;
 };
 
-// For batches of `batch` images or more. Throws Error: Exit::data for a broken file, and for images so large that such
-// a batch does not fit into this process's memory; Exit::usage for an unknown network; Exit::model if the weights do
-// not fit it.
-TrainedNetwork read_trained_network(const ModelInfo& info, const std::filesystem::path& weights, int64_t batch);
+// Throws Error: Exit::data for a broken file, Exit::usage for an unknown network, Exit::model if the weights do not fit
+// it.
+TrainedNetwork read_trained_network(const ModelInfo& info, const std::filesystem::path& weights);
+
+// Before a model of the network is made: its sizes come from the file `weights`. Throws Error(Exit::data) where a batch
+// of `batch` images does not fit into the memory of this process, which `processes` processes share.
+void require_memory(const Network& network, int64_t batch, int processes, const std::filesystem::path& weights);
 
 class InferenceModel {
  public:

@@ -3,7 +3,7 @@
 //   DDP_DISK_FILE   the end of the path
 //   DDP_DISK_WHEN   a path; the disk is good until it exists
 //   DDP_DISK_FAULT  EIO: reads fail; ESTALE: the first read of a process fails; hang: reads do not end;
-//                   vanish: the file is removed
+//                   slow: a read takes 0.1 s; vanish: the file is removed
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -54,6 +54,7 @@ extern "C" ssize_t pread(int file, void* to, size_t bytes, off_t offset) {
   const std::string_view fault = variable("DDP_DISK_FAULT");
   if (file >= 0 && file == failing_file) {
     while (fault == "hang") ::pause();
+    if (fault == "slow") ::usleep(100'000);
     errno = fault == "EIO" ? EIO : ESTALE;
     if (fault == "EIO" || (fault == "ESTALE" && reads++ == 0)) return -1;
   }

@@ -1,6 +1,7 @@
 // Runs on pictures in files.
 #include "core/error.h"
 #include "tests/system/cli/few_images.h"
+#include "tests/system/cli/job.h"
 #include "tests/system/cli/png.h"
 #include "tests/system/cli/program.h"
 
@@ -220,6 +221,29 @@ TEST_F(PictureFolder, OnAFailingDiskEndsWithTheFilesName) {
     for (const std::string& text : c.texts) EXPECT_EQ(count(outcome.output, text), 1) << text << "\n" << outcome.output;
     EXPECT_TRUE(fs::exists(latest / "manifest.json"));
   }
+}
+
+TEST_F(PictureFolder, AreEvaluatedOnASlowDiskUntilASignal) {
+  ASSERT_EQ(train(0, "run", "--max-steps 1 --eval-every 0 --mean 0.5 --std 0.2").code, 0);
+  const auto evaluation = [&](const std::string& part) {
+    return fmt::format("evaluate {} --data-path {} --check-data none --batch-size 2 ", (folder / "run").string(),
+                       (data / part).string());
+  };
+  {
+    const FailingDisk disk("hang", "dog/0.jpg", data);
+    fs::rename(data / "train/cat/0.jpg", data / "train/dog/0.jpg");
+    const Outcome outcome = program(0, evaluation("train") + "--step-timeout 1");
+    EXPECT_EQ(outcome.code, static_cast<int>(Exit::communication)) << outcome.output;
+    const std::string file = (data / "train/dog/0.jpg").string();
+    EXPECT_EQ(count(outcome.output, fmt::format("has waited 0.5 s for data; reads {}\n", file)), 1) << outcome.output;
+  }
+  const FailingDisk disk("slow", "g", data);
+  Job job(folder, 2, evaluation("train") + fmt::format("--output-dir {}", (folder / "figures").string()));
+  ASSERT_TRUE(job.says("so all pictures are evaluated"));
+  ::kill(job.rank(1), SIGTERM);
+  EXPECT_EQ(job.end(), static_cast<int>(Exit::stopped)) << job.output();
+  EXPECT_EQ(count(job.output(), "stopped by a signal before the end: there are no figures"), 1) << job.output();
+  EXPECT_FALSE(fs::exists(folder / "figures" / "evaluation.json"));
 }
 
 TEST_F(PictureFolder, AreReadAgainAfterAStaleHandle) {
