@@ -9,15 +9,17 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <sstream>
 
 namespace ddp {
 namespace {
 
-// The own group's value, or that of the nearest group above it. Empty: no such file.
-std::string from_group(const std::string& controller, const char* name, const char* old_name) {
-  const auto values = group_values(controller, name, old_name);
-  return values.empty() ? "" : values.front();
+// Cores of a limit "quota period". Infinity: no limit.
+double cores_of(const std::string& cpu_max) {
+  double quota = 0, period = 0;
+  const bool limited = (std::istringstream(cpu_max) >> quota >> period) && quota > 0 && period > 0;
+  return limited ? quota / period : std::numeric_limits<double>::infinity();
 }
 
 }  // namespace
@@ -59,20 +61,20 @@ std::vector<int> cores_of_process() {
 }
 
 std::vector<int> cores_of_host() {
-  const std::string group = from_group("cpuset", "cpuset.cpus.effective", "cpuset.effective_cpus");
-  return parse_list(group.empty() ? first_line("/sys/devices/system/cpu/online") : group);
+  const auto groups = group_values("cpuset", "cpuset.cpus.effective", "cpuset.effective_cpus");
+  return parse_list(groups.empty() ? first_line("/sys/devices/system/cpu/online") : groups.front());
 }
 
-std::string cpu_limit_of_container() {
-  const std::string limit = from_group("cpu", "cpu.max", "cpu.cfs_quota_us");
-  if (limit.empty() || limit.find(' ') != std::string::npos) return limit;
-  return limit + " " + from_group("cpu", "cpu.max", "cpu.cfs_period_us");
+std::string cpu_limit_of_container(const std::filesystem::path& system) {
+  std::vector<std::string> limits = group_values("cpu", "cpu.max", "cpu.cfs_quota_us", system);
+  const auto periods = group_values("cpu", "cpu.max", "cpu.cfs_period_us", system);
+  for (size_t i = 0; i < std::min(limits.size(), periods.size()); ++i)
+    if (limits[i].find(' ') == std::string::npos) limits[i] += " " + periods[i];
+  return limits.empty() ? "" : std::ranges::min(limits, {}, cores_of);
 }
 
 int cores_within_limit(int cores, const std::string& cpu_max) {
-  double quota = 0, period = 0;
-  if (!(std::istringstream(cpu_max) >> quota >> period) || quota <= 0 || period <= 0) return cores;
-  return std::clamp(static_cast<int>(std::ceil(std::min(quota / period, 1e6))), 1, cores);
+  return std::clamp(static_cast<int>(std::ceil(std::min(cores_of(cpu_max), 1e6))), 1, cores);
 }
 
 int share_of_cores(int asked, int usable, int ranks) { return asked > 0 ? asked : std::max(1, usable / ranks); }

@@ -41,6 +41,10 @@ TEST(ControlGroup, GivesItsOwnLimitAndThoseAboveIt) {
   system.write("sys/fs/cgroup/memory.max", "4000000\n");
   EXPECT_EQ(group_values("memory", "memory.max", "old", system.path()), (Values{"max", "3000000", "4000000"}));
   EXPECT_EQ(memory_limit(system.path()), 3'000'000);
+  system.write("sys/fs/cgroup/job/step/cpu.max", "max 100000\n");
+  system.write("sys/fs/cgroup/job/cpu.max", "400000 100000\n");
+  system.write("sys/fs/cgroup/cpu.max", "1600000 200000\n");
+  EXPECT_EQ(cpu_limit_of_container(system.path()), "400000 100000");
   system.write("proc/self/cgroup", "0::/elsewhere\n");  // in a container without a namespace of its own
   EXPECT_EQ(memory_limit(system.path()), 4'000'000);
 }
@@ -55,6 +59,9 @@ TEST(ControlGroup, KnowsTheFirstVersion) {
   system.write("sys/fs/cgroup/memory/e/memory.limit_in_bytes", "1000000\n");  // of another controller
   EXPECT_EQ(memory_limit(system.path()), 2'000'000);
   EXPECT_EQ(group_values("cpu", "cpu.max", "cpu.cfs_quota_us", system.path()), (Values{"50000", "-1"}));
+  for (const char* group : {"b", "b/c"})
+    system.write(fmt::format("sys/fs/cgroup/cpu/{}/cpu.cfs_period_us", group), "100000\n");
+  EXPECT_EQ(cpu_limit_of_container(system.path()), "50000 100000");
 }
 
 TEST(Cores, ParseAndPrintKernelLists) {
