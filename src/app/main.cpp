@@ -69,6 +69,7 @@ int main(int argc, char** argv) {
   std::optional<ddp::MpiSession> session;
   try {
     if (const auto refused = ddp::doctor::refuse_before_mpi(argc, argv)) return static_cast<int>(*refused);
+    ddp::doctor::choose_transport();
     limit = ddp::doctor::startup_limit(argc, argv);
     session.emplace(argc, argv);
   } catch (const ddp::Error& e) {

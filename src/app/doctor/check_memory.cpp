@@ -85,6 +85,20 @@ Findings check_locked_memory(Ranks ranks, bool on_gpus) {
   return with_found(std::move(problems), "locked memory", std::move(found));
 }
 
+std::string btl_of_one_host(const SharedMemory& memory, const Environment& environment) {
+  const auto any = [&](std::string_view start) {
+    return std::ranges::any_of(environment, [&](const auto& entry) { return entry.first.starts_with(start); });
+  };
+  if (any("OMPI_MCA_btl_tcp_") || environment.contains("OMPI_MCA_btl") || environment.contains("OMPI_MCA_pml"))
+    return "";
+  const auto expected = expected_world(environment);
+  if (!expected) return any("PMI") ? "" : "self";  // without a launcher, this process is the job
+  const std::string local = value_in(environment, "OMPI_COMM_WORLD_LOCAL_SIZE");
+  if (local.empty() || local != value_in(environment, "OMPI_COMM_WORLD_SIZE")) return "";
+  const bool room = memory.usable && memory.free >= expected->ranks * memory.per_rank;
+  return room ? "self,vader" : "";
+}
+
 // Open MPI ends the job with its own long message where ranks of one host have neither shared memory nor a
 // network, and where hosts have no network.
 std::optional<Finding> check_before_mpi(const HostFacts& here, const Environment& environment) {

@@ -39,6 +39,11 @@ bool runs_on_gpus(Ranks ranks, DeviceKind asked);  // also false if choose_devic
 // Finds what would make MPI_Init fail, from this process's host and environment alone. Empty: nothing found.
 std::optional<Finding> check_before_mpi(const HostFacts& here, const Environment& environment);
 
+// The transports of MPI for a job on one host, as OMPI_MCA_btl has them: shared memory, so that no rank listens on the
+// network. Empty, for Open MPI's own choice: there may be other hosts, there is no room for shared memory, or the
+// environment has a choice.
+std::string btl_of_one_host(const SharedMemory& memory, const Environment& environment);
+
 // The ranks of each host, in the order of their first ranks.
 struct HostRanks {
   std::string host;

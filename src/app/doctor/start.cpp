@@ -2,6 +2,7 @@
 
 #include "app/doctor/checks.h"
 #include "app/doctor/report.h"
+#include "app/doctor/system.h"
 #include "app/options/options.h"
 #include "core/first_line.h"
 #include "health/abort.h"
@@ -95,6 +96,12 @@ std::optional<Exit> refuse_before_mpi(int argc, char** argv) {
   if (!problem) return std::nullopt;
   if (wait_for_turn(environment, expected)) print(*problem, argc, argv);
   return problem->code;
+}
+
+void choose_transport() {
+  const Environment environment = environment_of_process();
+  const std::string btl = btl_of_one_host(shared_memory(environment), environment);
+  if (!btl.empty()) setenv("OMPI_MCA_btl", btl.c_str(), 0);
 }
 
 std::unique_ptr<TimeLimit> startup_limit(int argc, char** argv) {

@@ -14,6 +14,9 @@ namespace ddp::doctor {
 // lets the other hosts continue.
 std::optional<Exit> refuse_before_mpi(int argc, char** argv);
 
+// Keeps the ranks of a job on one host off the network. Call it before MPI starts.
+void choose_transport();
+
 // The limit of MPI's start under --doctor; null without. Destroy it when all ranks have started: when the time is up,
 // it prints a finding and ends this process.
 std::unique_ptr<TimeLimit> startup_limit(int argc, char** argv);

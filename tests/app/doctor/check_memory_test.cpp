@@ -79,6 +79,25 @@ TEST(DoctorBeforeMpi, ReportsRanksThatCannotConnect) {
   EXPECT_FALSE(check_before_mpi(here, environment));
 }
 
+TEST(DoctorBeforeMpi, JobsOnOneHostUseSharedMemoryAlone) {
+  SharedMemory memory = healthy(1, 2)[0].here.memory;
+  EXPECT_EQ(btl_of_one_host(memory, {}), "self");
+  Environment environment{{"OMPI_COMM_WORLD_SIZE", "2"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}};
+  EXPECT_EQ(btl_of_one_host(memory, environment), "self,vader");
+  for (const char* choice : {"OMPI_MCA_pml", "OMPI_MCA_btl", "OMPI_MCA_btl_tcp_if_include"}) {
+    environment[choice] = "x";
+    EXPECT_EQ(btl_of_one_host(memory, environment), "") << choice;
+    environment.erase(choice);
+  }
+  memory.free = 2 * memory.per_rank - 1;
+  EXPECT_EQ(btl_of_one_host(memory, environment), "");
+  memory.free = 2 * memory.per_rank;
+  EXPECT_EQ(btl_of_one_host(memory, environment), "self,vader");
+  environment["OMPI_COMM_WORLD_LOCAL_SIZE"] = "1";
+  EXPECT_EQ(btl_of_one_host(memory, environment), "");
+  EXPECT_EQ(btl_of_one_host(memory, {{"SLURM_NTASKS", "2"}, {"SLURM_PROCID", "0"}, {"PMIX_RANK", "0"}}), "");
+}
+
 TEST(DoctorBeforeMpi, OtherHostsNeedAnInterface) {
   HostFacts here = healthy(1, 1)[0].here;
   Environment environment{{"OMPI_COMM_WORLD_SIZE", "2"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "1"}};
