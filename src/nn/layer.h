@@ -2,6 +2,7 @@
 // nor the parameters.
 #pragma once
 
+#include "device/buffer.h"
 #include "device/device.h"
 #include "device/tensor.h"
 #include "nn/network.h"
