@@ -1,6 +1,7 @@
 #include "comm/mpi/session.h"
 
 #include "comm/heartbeat/heartbeat_slot.h"
+#include "comm/mpi/admitted_hosts.h"
 #include "comm/mpi/check.h"
 #include "comm/mpi/communicator.h"
 #include "comm/mpi/heartbeat_table.h"
@@ -9,6 +10,7 @@
 #include "comm/mpi/progress_engine.h"
 #include "comm/mpi/startup_watchdog.h"
 
+#include <fmt/ranges.h>
 #include <mpi.h>
 #include <unistd.h>
 
@@ -18,6 +20,7 @@
 #include <cstring>
 #include <mutex>
 #include <numeric>
+#include <sstream>
 #include <thread>
 #include <utility>
 
@@ -97,7 +100,15 @@ struct MpiSession::State {
   std::function<void(const std::string& why)> on_abort;
 };
 
-MpiSession::MpiSession(int& argc, char**& argv) : state_(std::make_unique<State>(argc, argv)) {}
+MpiSession::MpiSession(int& argc, char**& argv) : state_(std::make_unique<State>(argc, argv)) {
+  if (local_size() == size()) return;
+  std::vector<std::string> hosts;
+  for (const std::string& addresses : gather(fmt::format("{}", fmt::join(addresses_of_interfaces(), " ")))) {
+    std::istringstream list(addresses);
+    for (std::string address; list >> address;) hosts.push_back(address);
+  }
+  admit_only(hosts);
+}
 MpiSession::~MpiSession() = default;
 
 int MpiSession::rank() const { return state_->rank; }
