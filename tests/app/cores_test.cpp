@@ -3,6 +3,7 @@
 #include "app/control_group.h"
 #include "tests/temp_folder.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 namespace ddp {
