@@ -1,6 +1,6 @@
 #include "app/check_all_pictures.h"
 
-#include "app/control_group.h"
+#include "core/control_group.h"
 #include "core/stopwatch.h"
 #include "data/folder_reader.h"
 #include "health/run_on_all_ranks.h"

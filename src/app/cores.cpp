@@ -1,6 +1,6 @@
 #include "app/cores.h"
 
-#include "app/control_group.h"
+#include "core/control_group.h"
 #include "core/first_line.h"
 
 #include <fmt/format.h>

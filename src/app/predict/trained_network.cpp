@@ -1,8 +1,8 @@
 #include "app/predict/trained_network.h"
 
-#include "app/control_group.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/folder.h"
+#include "core/control_group.h"
 #include "core/error.h"
 #include "nn/memory_plan.h"
 #include "nn/models.h"

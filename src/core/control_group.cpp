@@ -1,4 +1,4 @@
-#include "app/control_group.h"
+#include "core/control_group.h"
 
 #include "core/first_line.h"
 
