@@ -39,6 +39,12 @@ std::string printable(std::string_view text) {
   return result;
 }
 
+std::string printable_variable(std::string_view name, std::string_view value) {
+  for (const std::string_view part : {"KEY", "TOKEN", "SECRET"})
+    if (name.find(part) != name.npos) value = "...";
+  return printable(name) + "=" + printable(value);
+}
+
 std::string first_names(std::span<const std::string> names) {
   constexpr size_t kShown = 10;
   std::string text;

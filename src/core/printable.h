@@ -11,6 +11,10 @@ namespace ddp {
 // and each byte that is not UTF-8 becomes \xNN.
 std::string printable(std::string_view text);
 
+// "NAME=value", printable, of an environment variable. "..." takes the place of the value if the name has KEY, TOKEN or
+// SECRET: the value is a secret.
+std::string printable_variable(std::string_view name, std::string_view value);
+
 // The first ten names, printable, with commas, and how many more there are.
 std::string first_names(std::span<const std::string> names);
 

@@ -19,6 +19,12 @@ TEST(Printable, EscapesControlCharacters) {
   EXPECT_EQ(printable("\u0080\u009f"), "\\xC2\\x80\\xC2\\x9F");
 }
 
+TEST(Printable, HidesTheValuesOfSecrets) {
+  EXPECT_EQ(printable_variable("NCCL_ALGO", "Ring\n"), "NCCL_ALGO=Ring\\x0A");
+  for (const std::string name : {"NCCL_TLS_KEY", "NCCL_TOKEN_FILE", "NCCL_SECRETS"})
+    EXPECT_EQ(printable_variable(name, "abc"), name + "=...");
+}
+
 // Lone bytes, cut characters, overlong forms, surrogates, above U+10FFFF.
 TEST(Printable, EscapesBrokenUtf8) {
   EXPECT_EQ(printable("\xff|\x80|\xc3|\xe4\xb8|\xf0\x9f\x98"), "\\xFF|\\x80|\\xC3|\\xE4\\xB8|\\xF0\\x9F\\x98");

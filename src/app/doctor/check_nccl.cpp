@@ -1,4 +1,5 @@
 #include "app/doctor/checks.h"
+#include "core/printable.h"
 
 #include <fmt/ranges.h>
 #include <strings.h>
@@ -71,7 +72,7 @@ Findings check_nccl_variables(Ranks ranks, const DeviceConfig& device, const Tra
     for (const auto& [name, value] : rank.environment)
       if (name.starts_with("NCCL_")) values[name].push_back(value);
   std::vector<std::string> set;
-  for (const auto& [name, of_ranks] : values) set.push_back(fmt::format("{}={}", name, of_ranks.front()));
+  for (const auto& [name, of_ranks] : values) set.push_back(printable_variable(name, of_ranks.front()));
   const std::string found =
       set.empty() ? "none set" : fmt::format("{}{}", fmt::join(set, ", "), on_gpus ? "" : "; not used on CPU ranks");
   if (!on_gpus || transport.kind == TransportKind::mpi) return all_ok("NCCL variables", found);
@@ -83,9 +84,9 @@ Findings check_nccl_variables(Ranks ranks, const DeviceConfig& device, const Tra
     const bool same = of_ranks.size() == ranks.size() &&
                       std::all_of(of_ranks.begin(), of_ranks.end(), [&](const auto& v) { return v == of_ranks[0]; });
     if (!same && name != "NCCL_HOSTID" && name != "NCCL_VERSION")  // container images set these two
-      problems.push_back(
-          warn(fmt::format("{} is not the same on all ranks", name),
-               fmt::format("{} {}={}", launcher == "srun" ? "export" : "mpirun -x", name, of_ranks.front())));
+      problems.push_back(warn(fmt::format("{} is not the same on all ranks", name),
+                              fmt::format("{} {}", launcher == "srun" ? "export" : "mpirun -x",
+                                          printable_variable(name, of_ranks.front()))));
     for (const Setting& setting : kSettings)
       if (name == setting.variable && !device.share_gpu && setting.is_harmful(of_ranks.front(), situation))
         problems.push_back(warn(fmt::format("{}={}: {}", name, of_ranks.front(), setting.why), "unset " + name));

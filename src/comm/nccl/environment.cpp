@@ -1,6 +1,7 @@
 #include "comm/nccl/environment.h"
 
 #include "core/error.h"
+#include "core/printable.h"
 
 #include <strings.h>
 #include <unistd.h>
@@ -65,7 +66,7 @@ NcclVariables nccl_variables_of_process() {
 
 std::string describe_nccl(int version, const NcclVariables& present) {
   std::string text = fmt::format("NCCL {}.{}.{}", version / 10000, version / 100 % 100, version % 100);
-  for (const auto& [name, value] : present) text += fmt::format(", {}={}", name, value);
+  for (const auto& [name, value] : present) text += ", " + printable_variable(name, value);
   return text;
 }
 
