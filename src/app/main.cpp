@@ -5,8 +5,12 @@
 #include "app/predict/predict.h"
 #include "app/run.h"
 #include "checkpoint/inspect.h"
+#include "core/log.h"
 #include "health/abort.h"
 #include "health/signals.h"
+
+#include <fcntl.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <exception>
@@ -35,8 +39,7 @@ ddp::Exit run_in(ddp::MpiSession& session, ddp::Signals& signals, int argc, char
     if (session.rank() == 0) ddp::print_error(e.what(), -1);
     return e.code();
   } catch (const std::exception& e) {
-    ddp::print_error(e.what(), -1);
-    return ddp::Exit::internal;
+    return ddp::print_exception(e, -1);
   }
 }
 
@@ -47,43 +50,64 @@ std::optional<int> run_without_mpi(const std::vector<std::string>& arguments) {
   const auto rest = std::span(arguments).subspan(1);
   try {
     if (command == "predict") return static_cast<int>(ddp::predict(rest, std::cin, stdout));
-    fmt::print("{}", ddp::inspect(rest));
+    ddp::write_results(stdout, ddp::inspect(rest), "the contents");
     return 0;
-  } catch (const ddp::Error& e) {
-    ddp::print_error(e.what(), -1);
-    return static_cast<int>(e.code());
   } catch (const std::exception& e) {
-    ddp::print_error(e.what(), -1);
-    return static_cast<int>(ddp::Exit::internal);
+    return static_cast<int>(ddp::print_exception(e, -1));
   }
+}
+
+// A file that is opened later would get the number of a standard stream that is closed, and with it the messages.
+void open_standard_streams() {
+  int file = STDIN_FILENO;
+  while (file >= 0 && file <= STDERR_FILENO) file = ::open("/dev/null", O_RDWR);
+  if (file >= 0) ::close(file);
+}
+
+// An error that no one catches, such as one of a thread, ends the job like any other error.
+[[noreturn]] void end_uncaught() noexcept {
+  ddp::Exit code = ddp::Exit::internal;
+  try {
+    if (const auto error = std::current_exception()) std::rethrow_exception(error);
+    ddp::print_error("std::terminate without an exception", -1);
+  } catch (const std::exception& e) {
+    code = ddp::print_exception(e, -1);
+  } catch (...) {
+    ddp::print_error("an exception of an unknown type", -1);
+  }
+  ddp::MpiSession::abort(code);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  open_standard_streams();
+  std::set_terminate(end_uncaught);
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   if (const auto code = run_without_mpi(arguments)) return *code;
   ddp::die_with_launcher();
-  ddp::Signals signals;
+  std::optional<ddp::Signals> signals;
   Limit limit;
   std::optional<ddp::MpiSession> session;
   try {
+    signals.emplace();
     if (const auto refused = ddp::doctor::refuse_before_mpi(argc, argv)) return static_cast<int>(*refused);
     ddp::doctor::choose_transport();
     limit = ddp::doctor::startup_limit(argc, argv);
     session.emplace(argc, argv);
-  } catch (const ddp::Error& e) {
-    ddp::doctor::report_startup_error(e, argc, argv);
-    return static_cast<int>(e.code());
+  } catch (const std::exception& e) {
+    const ddp::Error error = ddp::as_error(e);
+    ddp::doctor::report_startup_error(error, argc, argv);
+    return static_cast<int>(error.code());
   }
-  signals.on_second_request([&](int signal, const std::string& line) {
+  signals->on_second_request([&](int signal, const std::string& line) {
     std::this_thread::sleep_for(ddp::report_delay(session->rank()));
     if (ddp::job_has_failed(*session)) return;  // mpirun ends the other ranks
     ddp::print_error(line, session->rank());
     session->end(static_cast<ddp::Exit>(128 + signal), line);
   });
-  const ddp::Exit code = run_in(*session, signals, argc, argv, std::move(limit));
-  signals.on_second_request({});
+  const ddp::Exit code = run_in(*session, *signals, argc, argv, std::move(limit));
+  signals->on_second_request({});
   session.reset();
   return static_cast<int>(code);
 }

@@ -7,6 +7,7 @@
 #include "app/restore_run.h"
 #include "app/show/show.h"
 #include "app/train_run.h"
+#include "core/log.h"
 #include "health/abort.h"
 #include "health/flight_recorder.h"
 #include "health/run_on_all_ranks.h"
@@ -22,7 +23,9 @@ namespace ddp {
 namespace {
 
 void print_order(const DistributedSampler& sampler, int64_t epoch) {
-  for (int64_t i = 0; i < sampler.samples(); ++i) fmt::print("{}\n", sampler.sample(epoch - 1, i));
+  std::string lines;
+  for (int64_t i = 0; i < sampler.samples(); ++i) lines += fmt::format("{}\n", sampler.sample(epoch - 1, i));
+  write_results(stdout, lines, "the order");
 }
 
 // The four stages of a run. On return the parts of each stage are freed in reverse order; main() ends MPI later.
@@ -58,7 +61,7 @@ Exit run(MpiSession& session, Signals& signals, int argc, char** argv,
   std::optional<std::string> answer;
   const Options options = run_on_all_ranks(session, [&] { return parse_options(argc, argv, answer); });
   if (answer) {
-    if (session.rank() == 0) fmt::print("{}", *answer);
+    if (session.rank() == 0) write_results(stdout, *answer, "the output");
     return Exit::done;
   }
   if (options.action.doctor) return doctor::run_doctor(options, session, std::move(startup_limit));

@@ -1,6 +1,37 @@
 #include "core/error.h"
 
+#include "core/control_group.h"
+
+#include <sys/resource.h>
+
+#include <cstdint>
+#include <new>
+#include <system_error>
+
 namespace ddp {
+namespace {
+
+std::string out_of_memory() {
+  std::string text =
+      fmt::format("out of memory: the limit of the control group or of the machine is {} MiB", memory_limit() >> 20);
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+    text += fmt::format(", that of each process {} MiB (ulimit -v)", limit.rlim_cur >> 20);
+  return text + "; use a smaller --batch-size, or fewer --threads, --workers or ranks on this host";
+}
+
+}  // namespace
+
+Error as_error(const std::exception& exception) {
+  if (const auto* const error = dynamic_cast<const Error*>(&exception)) return *error;
+  if (dynamic_cast<const std::bad_alloc*>(&exception)) return {Exit::device, out_of_memory()};
+  const auto* const system = dynamic_cast<const std::system_error*>(&exception);
+  if (system && system->code() == std::errc::resource_unavailable_try_again)  // of std::thread
+    return {Exit::device, fmt::format("cannot start a thread: {}; raise the limit of the user (ulimit -u) or of the "
+                                      "container (pids.max), or use fewer --threads, --workers or ranks on this host",
+                                      system->code().message())};
+  return {Exit::internal, exception.what()};
+}
 
 void fail_expectation(const char* file, int line, const char* condition) {
   fail(Exit::internal, "{}:{}: expected {}", file, line, condition);

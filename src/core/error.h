@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <exception>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -18,7 +19,7 @@ enum class Exit : int {
   output = 4,         // the output folder cannot be written, or holds another run
   model = 5,          // the model does not fit the data, or the weights do not fit the model
   numerics = 6,       // NaN or infinity in the loss or a gradient
-  device = 7,         // the requested device is missing or fails
+  device = 7,         // the requested device is missing or fails; memory or threads are short
   world = 8,          // fewer ranks than the launcher promised
   communication = 9,  // the transport failed, or replicas differ
   stopped = 75,       // saved after a stop signal; requeue the job to continue
@@ -51,6 +52,10 @@ void require(bool holds, Exit code, fmt::format_string<Args...> format, Args&&..
   if (!holds) [[unlikely]]
     fail(code, format, std::forward<Args>(args)...);
 }
+
+// The error that an exception stands for: itself, if it is an Error; Exit::device with the limits, if memory or threads
+// are short; else Exit::internal. Throws std::bad_alloc if there is no memory for the text.
+Error as_error(const std::exception& exception);
 
 [[noreturn]] void fail_expectation(const char* file, int line, const char* condition);  // for DDP_EXPECT
 

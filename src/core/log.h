@@ -9,6 +9,14 @@
 
 namespace ddp {
 
+// Writes the text at once and flushes it: lines of ranks that share a terminal do not mix. Never throws: where the
+// stream is closed, full or without a reader, the text is lost. All messages go through this function.
+void write_text(std::FILE* stream, std::string_view text) noexcept;
+
+// Writes the results of a command, which must not be lost. Returns false if their reader has ended, as in
+// `ddp_train --help | head -1`. Throws Error(Exit::output) on any other failure. `what`: such as "the predictions".
+bool write_results(std::FILE* stream, std::string_view text, const char* what);
+
 class Log {
  public:
   explicit Log(int rank);

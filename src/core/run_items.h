@@ -7,13 +7,15 @@
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
 namespace ddp {
 
-// Runs job(thread, item) once for each item below `items`, on at most `threads` threads; the calling thread is number
-// 0. After an exception no further item begins; when all threads have ended, it throws the first exception.
+// Runs job(thread, item) once for each item below `items`, on at most `threads` threads, or on fewer if the system
+// starts no more; the calling thread is number 0. After an exception no further item begins; when all threads have
+// ended, it throws the first exception.
 inline void run_items(int threads, int64_t items, const std::function<void(int thread, int64_t item)>& job) {
   std::atomic<int64_t> next{0};
   std::mutex mutex;  // guards `error`
@@ -29,7 +31,10 @@ inline void run_items(int threads, int64_t items, const std::function<void(int t
   };
   {
     std::vector<std::jthread> others;
-    for (int thread = 1; thread < std::min<int64_t>(threads, items); ++thread) others.emplace_back(run, thread);
+    try {
+      for (int thread = 1; thread < std::min<int64_t>(threads, items); ++thread) others.emplace_back(run, thread);
+    } catch (const std::system_error&) {  // the threads so far do all items
+    }
     run(0);
   }
   if (error) std::rethrow_exception(error);

@@ -1,5 +1,7 @@
 #include "health/abort.h"
 
+#include "core/log.h"
+
 #include <algorithm>
 #include <cstdio>
 #include <functional>
@@ -15,10 +17,25 @@ bool any_other(const MpiSession& session, const std::function<bool(int rank)>& h
 
 }  // namespace
 
-void print_error(const std::string& what, int rank) {
-  const std::string where = rank < 0 ? "" : fmt::format("[rank {}] ", rank);
-  fmt::print(stderr, "ddp_train: {}error: {}\n", where, what);
-  std::fflush(stderr);
+void print_error(std::string_view what, int rank) noexcept {
+  try {
+    const std::string where = rank < 0 ? "" : fmt::format("[rank {}] ", rank);
+    write_text(stderr, fmt::format("ddp_train: {}error: {}\n", where, what));
+  } catch (const std::exception&) {  // no memory for the line
+    for (const std::string_view part : {std::string_view("ddp_train: error: "), what, std::string_view("\n")})
+      write_text(stderr, part);
+  }
+}
+
+Exit print_exception(const std::exception& exception, int rank) noexcept {
+  try {
+    const Error error = as_error(exception);
+    print_error(error.what(), rank);
+    return error.code();
+  } catch (const std::exception&) {  // no memory for the text
+    print_error("out of memory", rank);
+    return Exit::device;
+  }
 }
 
 std::chrono::milliseconds report_delay(int rank) { return std::min(rank, 8) * std::chrono::milliseconds(700); }

@@ -5,13 +5,18 @@
 #include "core/error.h"
 
 #include <chrono>
+#include <exception>
 #include <string>
+#include <string_view>
 #include <thread>
 
 namespace ddp {
 
-// Prints "ddp_train: [rank N] error: ..." to stderr, without the rank where `rank` is negative.
-void print_error(const std::string& what, int rank);
+// Prints "ddp_train: [rank N] error: ..." to stderr, without the rank where `rank` is negative. Never throws.
+void print_error(std::string_view what, int rank) noexcept;
+
+// Prints the error that the exception stands for, and returns its exit code (as_error). Never throws.
+Exit print_exception(const std::exception& exception, int rank) noexcept;
 
 // Whether another rank has ended or died. Errors on this rank are then consequences, not the cause.
 bool job_has_failed(MpiSession& session);
@@ -33,15 +38,12 @@ auto abort_on_error(MpiSession& session, Work work, std::chrono::milliseconds de
     return work();
   } catch (const CollectiveError&) {
     throw;
-  } catch (const Error& e) {
-    if (session.size() == 1) throw;
-    // A failed transport fails on many ranks at once.
-    std::this_thread::sleep_for(e.code() == Exit::communication ? report_delay(session.rank()) : delay);
-    abort_job(session, e.what(), e.code());
   } catch (const std::exception& e) {
     if (session.size() == 1) throw;
-    std::this_thread::sleep_for(delay);
-    abort_job(session, e.what(), Exit::internal);
+    const Error error = as_error(e);
+    // A failed transport fails on many ranks at once.
+    std::this_thread::sleep_for(error.code() == Exit::communication ? report_delay(session.rank()) : delay);
+    abort_job(session, error.what(), error.code());
   }
 }
 

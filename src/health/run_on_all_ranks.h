@@ -23,10 +23,8 @@ auto run_on_all_ranks(MpiSession& session, Work work) -> decltype(work()) {
       result.emplace(work());
     else
       work();
-  } catch (const Error& e) {
-    error = e;
   } catch (const std::exception& e) {
-    error = Error(Exit::internal, e.what());
+    error = as_error(e);
   }
   if (const auto agreed = session.agree(error)) throw CollectiveError(*agreed);
   if constexpr (kReturns) return std::move(*result);

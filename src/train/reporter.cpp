@@ -103,7 +103,7 @@ void Reporter::step(const StepResult& r) {
   write_line(step_event(r).dump());
   if (!r.skipped.empty()) {
     clear_progress();
-    fmt::print("skipped: {}\n", r.skipped);
+    write_text(stdout, fmt::format("skipped: {}\n", r.skipped));
   }
   ++window_.steps;
   window_.samples += r.samples;
@@ -134,8 +134,7 @@ void Reporter::print_progress(const StepResult& last) {
   } else {
     line += '\n';
   }
-  std::fputs(line.c_str(), stdout);
-  std::fflush(stdout);
+  write_text(stdout, line);
   flush();
   drawn_ = Clock::now();
   window_ = {};
@@ -143,8 +142,7 @@ void Reporter::print_progress(const StepResult& last) {
 
 void Reporter::clear_progress() {
   if (!config_.terminal || drawn_ == Clock::time_point{}) return;
-  std::fputs("\r\033[K", stdout);
-  std::fflush(stdout);
+  write_text(stdout, "\r\033[K");
 }
 
 void Reporter::evaluation(int64_t epoch, int64_t step, const Evaluation& e, double seconds) {
@@ -161,10 +159,9 @@ void Reporter::evaluation(int64_t epoch, int64_t step, const Evaluation& e, doub
                  .dump());
   flush();
   clear_progress();
-  fmt::print("epoch {}/{} test acc {:.4f} ({}/{} samples evaluated in {:.2f} s{}), loss {:.4f}\n", epoch,
-             config_.epochs, e.accuracy(), e.samples, e.expected_samples, seconds - e.statistics_seconds, recomputed(e),
-             e.loss);
-  std::fflush(stdout);
+  write_text(stdout, fmt::format("epoch {}/{} test acc {:.4f} ({}/{} samples evaluated in {:.2f} s{}), loss {:.4f}\n",
+                                 epoch, config_.epochs, e.accuracy(), e.samples, e.expected_samples,
+                                 seconds - e.statistics_seconds, recomputed(e), e.loss));
   window_ = {};
 }
 
@@ -179,8 +176,7 @@ void Reporter::saved(const SaveOutcome& outcome) {
   write_line(nlohmann::ordered_json{
       {"event", "save"}, {"step", outcome.step}, {"path", outcome.path.string()}, {"seconds", outcome.seconds}}
                  .dump());
-  fmt::print("saved {}\n", outcome.path.string());
-  std::fflush(stdout);
+  write_text(stdout, fmt::format("saved {}\n", outcome.path.string()));
 }
 
 }  // namespace ddp

@@ -4,6 +4,7 @@
 #include "app/doctor/time_limit.h"
 #include "app/injection.h"
 #include "comm/heartbeat/heartbeat_slot.h"
+#include "core/log.h"
 #include "health/abort.h"
 #include "health/run_on_all_ranks.h"
 
@@ -55,14 +56,12 @@ void CheckRunner::add(const Findings& findings) {
   const std::lock_guard lock(mutex_);
   findings_.insert(findings_.end(), findings.begin(), findings.end());
   if (!is_rank_0_ || json_) return;
-  for (const Finding& finding : findings) fmt::print("{}", row_of(finding));
-  std::fflush(stdout);
+  for (const Finding& finding : findings) write_text(stdout, row_of(finding));
 }
 
 void CheckRunner::report_remaining() const {
   if (!is_rank_0_) return;
-  fmt::print("{}", json_ ? json_of(findings_, session_.size()) : summary_of(findings_));
-  std::fflush(stdout);
+  write_text(stdout, json_ ? json_of(findings_, session_.size()) : summary_of(findings_));
 }
 
 Exit CheckRunner::end() {

@@ -5,6 +5,7 @@
 #include "app/doctor/system.h"
 #include "app/options/options.h"
 #include "core/first_line.h"
+#include "core/log.h"
 #include "health/abort.h"
 
 #include <fmt/ranges.h>
@@ -27,12 +28,7 @@ bool given(const char* option, int argc, char** argv) {
 void print(Finding finding, int argc, char** argv) {
   if (finding.found.empty()) finding.found = "MPI was not started";
   if (!given("--doctor", argc, argv)) return print_error(line_of(finding), -1);
-  if (given("--json", argc, argv)) {
-    fmt::print("{}", json_of({finding}, 0));
-  } else {
-    fmt::print("{}{}", row_of(finding), summary_of({finding}));
-  }
-  std::fflush(stdout);
+  write_text(stdout, given("--json", argc, argv) ? json_of({finding}, 0) : row_of(finding) + summary_of({finding}));
 }
 
 // Process ids of the stopped ranks that the launcher has started on this host.
@@ -120,7 +116,10 @@ void report_startup_error(const Error& error, int argc, char** argv) {
   const Environment environment = environment_of_process();
   const auto expected = expected_world(environment);
   const bool of_world = error.code() == Exit::world;  // each rank has its own world, so that no rank ends the others
-  if (of_world ? !first_at_launch(environment) : !wait_for_turn(environment, expected)) return;
+  if (error.code() == Exit::device)                   // threads or memory are short, perhaps for this rank alone
+    std::this_thread::sleep_for(report_delay(expected ? expected->rank : 0));
+  else if (of_world ? !first_at_launch(environment) : !wait_for_turn(environment, expected))
+    return;
   if (!given("--doctor", argc, argv)) return print_error(error.what(), -1);
   RankFacts alone;
   alone.host = name_of_host();

@@ -8,6 +8,7 @@
 #include "app/threads.h"
 #include "comm/broadcast_host.h"
 #include "core/durable_file.h"
+#include "core/log.h"
 #include "ddp/hash.h"
 #include "ddp/replica_check.h"
 #include "health/abort.h"
@@ -186,7 +187,7 @@ Exit evaluate(MpiSession& session, const Signals& signals, std::span<const std::
   std::optional<std::string> answer;
   const EvaluateOptions options = run_on_all_ranks(session, [&] { return parse_evaluate_options(arguments, answer); });
   if (answer) {
-    if (session.rank() == 0) fmt::print("{}", *answer);
+    if (session.rank() == 0) write_results(stdout, *answer, "the output");
     return Exit::done;
   }
   return Evaluate(options, session, signals).run(arguments);

@@ -10,9 +10,7 @@
 #include "core/run_items.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstring>
 #include <deque>
 #include <filesystem>
 #include <vector>
@@ -42,7 +40,7 @@ class Predict {
   }
 
   Exit run(std::FILE* out) {
-    write(out, prediction_header(options_.format, count_));
+    if (!write(out, prediction_header(options_.format, count_))) return Exit::done;
     for (int64_t first = 0; first < std::ssize(pictures_); first += predictor_.batch()) {
       const int64_t size = std::min(predictor_.batch(), std::ssize(pictures_) - first);
       run_items(static_cast<int>(readers_.size()), size, [&](int thread, int64_t i) { read(thread, first + i, i); });
@@ -50,7 +48,7 @@ class Predict {
       std::string lines;
       for (int64_t i = 0; i < size; ++i)
         lines += line(pictures_[first + i], probabilities.subspan(i * info_.classes, info_.classes));
-      write(out, lines);
+      if (!write(out, lines)) return Exit::done;
     }
     return broken_ ? Exit::data : Exit::done;
   }
@@ -78,10 +76,7 @@ class Predict {
     return prediction_line(options_.format, count_, prediction);
   }
 
-  static void write(std::FILE* out, const std::string& lines) {
-    const bool written = std::fwrite(lines.data(), 1, lines.size(), out) == lines.size() && std::fflush(out) == 0;
-    require(written, Exit::output, "cannot write the predictions: {}", std::strerror(errno));
-  }
+  static bool write(std::FILE* out, const std::string& lines) { return write_results(out, lines, "the predictions"); }
 
   const PredictOptions& options_;
   const ModelInfo& info_;
@@ -98,7 +93,7 @@ Exit predict(std::span<const std::string> arguments, std::istream& list, std::FI
   std::optional<std::string> answer;
   const PredictOptions options = parse_predict_options(arguments, answer);
   if (answer) {
-    fmt::print(out, "{}", *answer);
+    write_results(out, *answer, "the output");
     return Exit::done;
   }
   const fs::path weights = find_weights(options.weights, Log(0));

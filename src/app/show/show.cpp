@@ -5,6 +5,7 @@
 #include "app/show/npy_file.h"
 #include "app/show/show_options.h"
 #include "app/show/training_input.h"
+#include "core/log.h"
 #include "data/codec/png_writer.h"
 #include "health/run_on_all_ranks.h"
 
@@ -139,7 +140,7 @@ Exit show(std::span<const std::string> arguments, MpiSession& session, const Sig
     return parsed;
   });
   if (answer) {
-    if (session.rank() == 0) fmt::print("{}", *answer);
+    if (session.rank() == 0) write_results(stdout, *answer, "the output");
     return Exit::done;
   }
   std::optional<Files> files;

@@ -12,6 +12,7 @@
 
 #include <fmt/ranges.h>
 #include <mpi.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <array>
@@ -49,13 +50,20 @@ struct MpiLibrary {
   bool abandoned = false;
 };
 
-// Ends this process after two seconds even if all other threads hang; first ends the parent `with`.
-void exit_after_delay(Exit code, Parent with = {}) {
-  std::thread([code, with, at = std::chrono::steady_clock::now() + std::chrono::seconds(2)] {
-    end_parent(with);
-    std::this_thread::sleep_until(at);
-    _exit(static_cast<int>(code));
-  }).detach();
+// Ends this process after two seconds even if all other threads hang; first ends the parent `with`. If no thread can be
+// started, SIGALRM ends this process.
+void exit_after_delay(Exit code, Parent with = {}) noexcept {
+  constexpr int kDelay = 2;  // in s
+  try {
+    std::thread([code, with, at = std::chrono::steady_clock::now() + std::chrono::seconds(kDelay)] {
+      end_parent(with);
+      std::this_thread::sleep_until(at);
+      _exit(static_cast<int>(code));
+    }).detach();
+  } catch (const std::exception&) {
+    ::signal(SIGALRM, SIG_DFL);
+    ::alarm(kDelay);
+  }
 }
 
 // Whether there is no news of another host. False if the leader of this host is stopped: then news of no host comes in,
@@ -91,10 +99,12 @@ struct MpiSession::State {
   }
   ~State() { library.abandoned = engine.abandoned(); }
 
+  // Both have threads, so they come before MPI starts: a rank that cannot start a thread would wait in MPI_Finalize for
+  // the other ranks.
   std::optional<StartupWatchdog> startup_watchdog;
+  ProgressEngine engine;
   MpiLibrary library;
   int rank = 0, size = 0, local_rank = 0, local_size = 0;
-  ProgressEngine engine;
   std::unique_ptr<HeartbeatTable> heartbeats;
   std::mutex abort_mutex;
   std::function<void(const std::string& why)> on_abort;

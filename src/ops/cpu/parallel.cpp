@@ -35,15 +35,15 @@ void wait_for_change(const std::atomic<T>& value, T old) {
 class ThreadPool {
  public:
   explicit ThreadPool(int threads) {
-    for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { serve(); });
+    try {
+      for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { serve(); });
+    } catch (...) {  // no more threads
+      stop();
+      throw;
+    }
   }
 
-  ~ThreadPool() {
-    stop_.store(true, std::memory_order_relaxed);
-    cursor_.fetch_add(kJob, std::memory_order_release);
-    cursor_.notify_all();
-    for (std::thread& thread : threads_) thread.join();
-  }
+  ~ThreadPool() { stop(); }
 
   void run(int64_t count, void (*item)(void*, int64_t), void* context, const Device& device) {
     const uint64_t job = (cursor_.load(std::memory_order_relaxed) | kClosed) + 1;
@@ -71,6 +71,13 @@ class ThreadPool {
  private:
   static constexpr uint64_t kClosed = 0xffffffff, kJob = kClosed + 1;
 
+  void stop() {
+    stop_.store(true, std::memory_order_relaxed);
+    cursor_.fetch_add(kJob, std::memory_order_release);
+    cursor_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+  }
+
   // Takes and runs one item. Returns false if no item is left.
   bool work() {
     for (;;) {
@@ -86,7 +93,7 @@ class ThreadPool {
     }
   }
 
-  // Reads the cursor before `stop_`: the destructor changes them in the other order, so either the thread sees the
+  // Reads the cursor before `stop_`: stop() changes them in the other order, so either the thread sees the
   // stop, or the cursor differs from `seen`.
   void serve() {
     for (;;) {
