@@ -1,6 +1,7 @@
 #include "health/signals.h"
 
 #include "comm/mpi/launcher.h"
+#include "core/log.h"
 
 #include <fmt/format.h>
 #include <pthread.h>
@@ -21,14 +22,28 @@ using Clock = std::chrono::steady_clock;
 // mpirun and a scheduler may both deliver the same request: signals within this time count as one.
 constexpr std::chrono::seconds kSameRequest{1};
 
+bool is_ignored(int signal) {
+  struct sigaction action {};
+  return sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+// SIGHUP is a request unless nohup has made this process ignore it.
 sigset_t requests() {
   sigset_t set;
   sigemptyset(&set);
   for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGUSR2}) sigaddset(&set, signal);
+  if (!is_ignored(SIGHUP)) sigaddset(&set, SIGHUP);
   return set;
 }
 
-const char* name_of(int signal) { return signal == SIGTERM ? "SIGTERM" : signal == SIGINT ? "SIGINT" : "SIGUSR1"; }
+const char* name_of(int signal) {
+  switch (signal) {
+    case SIGTERM: return "SIGTERM";
+    case SIGINT: return "SIGINT";
+    case SIGHUP: return "SIGHUP";
+    default: return "SIGUSR1";
+  }
+}
 
 }  // namespace
 
@@ -37,6 +52,7 @@ Signals::Signals() {
   if (const int error = pthread_sigmask(SIG_BLOCK, &set, nullptr))
     throw std::system_error(error, std::generic_category(), "pthread_sigmask");
   ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);
   thread_ = std::thread([this] { wait_for_signals(); });
 }
 
@@ -81,7 +97,7 @@ void Signals::end_now(int signal) {
   const std::string line = fmt::format("ended by a second {}, without saving", name_of(signal));
   const std::lock_guard lock(callbacks_);
   if (second_request_) return second_request_(signal, line);
-  fmt::print(stderr, "ddp_train: {}\n", line);
+  write_text(stderr, fmt::format("ddp_train: {}\n", line));
   _exit(128 + signal);
 }
 

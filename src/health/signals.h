@@ -1,11 +1,13 @@
 // Signals as requests. All threads block them; one thread waits for them, so that no system call is interrupted.
 //
-//   SIGTERM, SIGINT, SIGUSR1   save and stop; a second one, at least 1 s after the first: end at once without saving
-//   SIGUSR2                    write the flight record
+//   SIGTERM, SIGINT, SIGHUP, SIGUSR1   save and stop; a second one, at least 1 s after the first: end at once without
+//                                      saving
+//   SIGUSR2                            write the flight record
 //
 // mpirun also sends SIGTERM to the ranks of a failed job, 1 s before it kills them.
 //
-// SIGPIPE is ignored: a write to a closed pipe returns an error.
+// A process that ignores SIGHUP when it starts, as under nohup, continues to ignore it. SIGPIPE and SIGXFSZ are
+// ignored: a write to a closed pipe or beyond the size limit of a file (ulimit -f) returns an error.
 #pragma once
 
 #include <atomic>

@@ -120,6 +120,25 @@ TEST(Signals, SecondSignalEndsTheJobAtOnce) {
   EXPECT_TRUE(job.is_gone());
 }
 
+// Without mpirun, the signal of a closed terminal reaches the program, unless nohup makes it ignore the signal.
+TEST(Signals, ClosedTerminalSavesExceptUnderNohup) {
+  const TempFolder folder;
+  const auto close_terminal = [&](const std::string& name, const char* begin) {
+    const std::string run = (folder / name).string();
+    return shell(
+        fmt::format("{} CUDA_VISIBLE_DEVICES= {} --train-samples 512 --max-steps 10 --batch-size 16 "
+                    "--print-freq 1 --eval-every 0 --output-dir {} {} & job=$!; "
+                    "for i in $(seq 300); do [ -s {}/metrics.jsonl ] && break; sleep 0.1; done; "
+                    "kill -HUP $job; wait $job",
+                    begin, DDP_PROGRAM, run, kSlow, run));
+  };
+  const Outcome closed = close_terminal("closed", "");
+  EXPECT_EQ(closed.code, kStopped) << closed.output;
+  EXPECT_GE(stopped_at(closed.output, "SIGHUP"), 0) << closed.output;
+  const Outcome nohup = close_terminal("nohup", "trap '' HUP;");
+  EXPECT_EQ(nohup.code, 0) << nohup.output;
+}
+
 TEST(Signals, RanksEndWithMpirun) {
   const TempFolder folder;
   Job job(folder, 2, options(folder, "run", "--eval-every 0 " + kSlow));
