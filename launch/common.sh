@@ -68,3 +68,60 @@ newest_step() { # FOLDER
   done
   echo "$newest"
 }
+
+# When the reader of a pipe ends, as in `... | head -1`, mpirun would crash, and a script would die. outlive_readers
+# puts a process between this script with its later commands and such a pipe; that process reads on. At the end of the
+# script, it waits until that process has written everything. `outlets`: the ids of such processes.
+outlets=()
+outlive_readers() {
+  is_pipe() { [[ -p /dev/fd/$1 || -S /dev/fd/$1 ]]; }
+  if is_pipe 2 && [[ ! /dev/fd/1 -ef /dev/fd/2 ]]; then
+    exec 2> >(read_to_the_end >&2)
+    outlets+=($!)
+  fi
+  if is_pipe 1; then
+    if [[ /dev/fd/1 -ef /dev/fd/2 ]]; then exec > >(read_to_the_end) 2>&1; else exec > >(read_to_the_end); fi
+    outlets+=($!)
+  fi
+  ((${#outlets[@]} == 0)) || trap wait_for_outlets EXIT
+}
+read_to_the_end() {
+  trap '' HUP INT QUIT TERM PIPE
+  cat 2>/dev/null || cat >/dev/null
+}
+wait_for_outlets() {
+  local outlet
+  exec >/dev/null 2>&1
+  for outlet in "${outlets[@]}"; do
+    while kill -0 "$outlet"; do sleep 0.02; done
+  done
+}
+
+# Prints a file of this script's memory control group: in cgroup v2 NAME, in v1 OLD_NAME. Prints nothing if there is
+# none. DDP_SYSTEM_ROOT is the root of the file system, for tests.
+memory_control() { # NAME OLD_NAME
+  local controllers group file root=${DDP_SYSTEM_ROOT:-}
+  while IFS=: read -r _ controllers group; do
+    case ,$controllers, in
+      ,,) file=$root/sys/fs/cgroup$group/$1 ;;
+      *,memory,*) file=$root/sys/fs/cgroup/memory$group/$2 ;;
+      *) continue ;;
+    esac
+    [[ ! -r $file ]] || cat "$file"
+  done 2>/dev/null <"$root/proc/self/cgroup"
+}
+
+# Prints how many processes of this control group the kernel has killed because memory was short.
+killed_for_memory() {
+  memory_control memory.events memory.oom_control | awk '$1 == "oom_kill" { n += $2 } END { print n + 0 }'
+}
+
+# Explains the 137 of a job: prints a line if such kills have occurred since there were BEFORE; else fails.
+explain_kills() { # BEFORE
+  local kills limit
+  kills=$(($(killed_for_memory) - $1))
+  ((kills > 0)) || return 1
+  limit=$(memory_control memory.max memory.limit_in_bytes | grep -m1 -E '^[0-9]{1,18}$') || true
+  echo "the kernel killed $kills process(es) because memory was short (oom_kill in memory.events${limit:+; the limit is $((limit >> 20)) MiB}):" \
+    "use a smaller --batch-size or fewer ranks on a host, or raise the limit"
+}

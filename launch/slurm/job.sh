@@ -34,7 +34,15 @@ options=("$@")
 # shellcheck source=launch/common.sh
 source "$root/launch/common.sh"
 
+# ((...)) would run a command that a value holds, as in 'a[$(command)]'.
+require_number() { # NAME VALUE
+  [[ $2 =~ ^(0|[1-9][0-9]{0,8})$ ]] || refuse 2 "$1 needs a whole number, not \"$2\""
+}
+
 nodes=$SLURM_JOB_NUM_NODES gpus=${SLURM_GPUS_ON_NODE:-0} tasks=${SLURM_NTASKS:-0}
+for number in SLURM_JOB_NUM_NODES="$nodes" SLURM_GPUS_ON_NODE="$gpus" SLURM_NTASKS="$tasks"; do
+  require_number "${number%%=*}" "${number#*=}"
+done
 ((tasks > 0)) || refuse 2 "the job does not set the number of tasks, which are the ranks: sbatch --ntasks-per-node=N"
 if ((tasks < gpus * nodes)) && [[ $(value_of options --device) != cpu && $(in_config options --device) != cpu ]]; then
   refuse 2 "$tasks ranks on $nodes x $gpus GPUs would leave GPUs idle: sbatch --ntasks-per-node=$gpus, or fewer --gpus-per-node"
@@ -43,7 +51,10 @@ fi
 DDP_TRAIN=$(choose_program "$root" "$gpus") || refuse 2 "$DDP_TRAIN"
 export DDP_TRAIN
 
-restarts=${SLURM_RESTART_COUNT:-0}
+restarts=${SLURM_RESTART_COUNT:-0} max_restarts=${DDP_MAX_RESTARTS:-1000} requeue_within=${DDP_REQUEUE_WITHIN:-600}
+for number in SLURM_RESTART_COUNT="$restarts" DDP_MAX_RESTARTS="$max_restarts" DDP_REQUEUE_WITHIN="$requeue_within"; do
+  require_number "${number%%=*}" "${number#*=}"
+done
 folder=$(value_of options --output-dir)
 folder=${folder:-$(in_config options --output-dir)}
 if [[ -z $folder ]]; then
@@ -72,7 +83,7 @@ stopped_by_slurm() {
   fi
   end=$(sed -n 's/^EndTime=//p' <<<"$facts")
   { [[ -n $end ]] && end=$(date -d "$end" +%s 2>/dev/null); } || return 1 # no time limit
-  ((end - EPOCHSECONDS <= ${DDP_REQUEUE_WITHIN:-600})) || return 1
+  ((end - EPOCHSECONDS <= requeue_within)) || return 1
   echo 'is near its time limit'
 }
 
@@ -89,7 +100,7 @@ end_job() { # CODE
   elif [[ $why == *limit ]] && ((newest <= began_from)); then
     say "job $SLURM_JOB_ID $why, and this start saved no newer checkpoint: not requeued; submit with a longer --time, or an earlier" \
       "--signal"
-  elif ((restarts >= ${DDP_MAX_RESTARTS:-1000})); then
+  elif ((restarts >= max_restarts)); then
     say "job $SLURM_JOB_ID $why, after $restarts restarts: not requeued; $resume_hint"
   else
     say "job $SLURM_JOB_ID $why: requeued; step $newest is saved"
@@ -99,7 +110,8 @@ end_job() { # CODE
 }
 
 run_job() {
-  local code interrupted
+  local code interrupted kills_before why
+  kills_before=$(killed_for_memory)
   trap 'interrupted=1 pending=1; [[ -z $launcher ]] || kill -USR1 "$launcher" 2>/dev/null' USR1
   "$@" &
   launcher=$!
@@ -110,5 +122,6 @@ run_job() {
     code=$?
     [[ -n $interrupted ]] || break
   done
+  ((code == 0)) || ! why=$(explain_kills "$kills_before") || say "$why"
   end_job "$code"
 }
