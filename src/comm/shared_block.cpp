@@ -1,5 +1,7 @@
 #include "comm/shared_block.h"
 
+#include "comm/heartbeat/shared_slots.h"
+
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -11,6 +13,8 @@
 
 namespace ddp {
 namespace {
+
+constexpr const char* kBlockName = "ddp_train data";
 
 bool write_all(int file, std::span<const std::byte> content) {
   while (!content.empty()) {
@@ -24,7 +28,7 @@ bool write_all(int file, std::span<const std::byte> content) {
 }  // namespace
 
 SharedBlock::SharedBlock(std::span<const std::byte> content)
-    : file_(memfd_create("ddp_train data", MFD_CLOEXEC | MFD_ALLOW_SEALING)), size_(content.size()) {
+    : file_(memfd_create(kBlockName, MFD_CLOEXEC | MFD_ALLOW_SEALING)), size_(content.size()) {
   if (file_ < 0) return;
   const bool sealed = write_all(file_, content) &&
                       fcntl(file_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) == 0;
@@ -48,11 +52,11 @@ SharedBlock::Mapped SharedBlock::map(const std::string& key) {
   size_t size = 0;
   unsigned long long inode = 0;
   if (std::sscanf(key.c_str(), "%d %d %zu %llu", &pid, &number, &size, &inode) != 4 || size == 0) return {};
-  const int file = open(fmt::format("/proc/{}/fd/{}", pid, number).c_str(), O_RDONLY | O_CLOEXEC);
+  const int file = open_memory_of(pid, number, kBlockName, O_RDONLY);
   if (file < 0) return {};
   struct stat status {};
   const int seals = fcntl(file, F_GET_SEALS);
-  const bool fits = fstat(file, &status) == 0 && status.st_ino == inode && seals > 0 && (seals & F_SEAL_WRITE) != 0 &&
+  const bool fits = fstat(file, &status) == 0 && status.st_ino == inode && (seals & F_SEAL_WRITE) != 0 &&
                     status.st_size == static_cast<off_t>(size);
   void* const memory = fits ? mmap(nullptr, size, PROT_READ, MAP_SHARED, file, 0) : MAP_FAILED;
   close(file);

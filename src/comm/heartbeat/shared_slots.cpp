@@ -9,18 +9,37 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
+#include <filesystem>
 #include <memory>
 #include <new>
 #include <random>
+#include <string>
+#include <system_error>
 #include <utility>
 
 namespace ddp {
+namespace {
+
+constexpr const char* kName = "ddp_train heartbeats";
+
+}  // namespace
+
+int open_memory_of(int pid, int file, const char* name, int flags) {
+  const std::string path = fmt::format("/proc/{}/fd/{}", pid, file);
+  std::error_code error;
+  if (std::filesystem::read_symlink(path, error) != fmt::format("/memfd:{} (deleted)", name)) return -1;
+  const int opened = open(path.c_str(), flags | O_CLOEXEC);
+  if (opened < 0) return -1;
+  const int seals = fcntl(opened, F_GET_SEALS);  // -1: no such memory
+  if (seals >= 0 && (seals & F_SEAL_SHRINK) != 0) return opened;
+  close(opened);
+  return -1;
+}
 
 SharedSlots::SharedSlots(int count) : count_(count), bytes_(sizeof(Head) + count * sizeof(HeartbeatSlot)) {
-  file_ = memfd_create("ddp_train heartbeats", MFD_CLOEXEC);
-  shared_ = file_ >= 0 && ftruncate(file_, static_cast<off_t>(bytes_)) == 0 && map(file_);
+  file_ = memfd_create(kName, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  shared_ = file_ >= 0 && ftruncate(file_, static_cast<off_t>(bytes_)) == 0 &&
+            fcntl(file_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0 && map(file_);
   if (!shared_) make_private();
   std::random_device random;
   head()->mark = uint64_t{random()} << 32 | random();
@@ -29,7 +48,7 @@ SharedSlots::SharedSlots(int count) : count_(count), bytes_(sizeof(Head) + count
 SharedSlots::SharedSlots(const Key& key, int count)
     : count_(count), bytes_(sizeof(Head) + count * sizeof(HeartbeatSlot)) {
   if (key.file >= 0) {
-    const int file = open(fmt::format("/proc/{}/fd/{}", key.pid, key.file).c_str(), O_RDWR | O_CLOEXEC);
+    const int file = open_memory_of(key.pid, key.file, kName, O_RDWR);
     struct stat status {};
     const bool fits = file >= 0 && fstat(file, &status) == 0 && status.st_size == static_cast<off_t>(bytes_);
     shared_ = fits && map(file) && head()->mark == key.mark;

@@ -11,6 +11,11 @@
 
 namespace ddp {
 
+// Opens the anonymous memory of another process: its open file `file`, which memfd_create() has made with this `name`.
+// Returns -1, and opens nothing, if the file is something else: the number may mean another process here. Returns -1
+// too if the memory may still shrink, which would kill a process that reads it.
+int open_memory_of(int pid, int file, const char* name, int flags);
+
 class SharedSlots {
  public:
   struct Key {  // tells other processes how to map the memory; sent as bytes

@@ -1,7 +1,9 @@
 // Heartbeat slots in shared memory. A forked child process is the other rank.
 #include "comm/heartbeat/shared_slots.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -74,6 +76,26 @@ TEST(SharedSlots, ArePrivateIfSharingFails) {
   mine.hide();
   EXPECT_FALSE(shared(key, 3));
   EXPECT_EQ(mine.key().file, -1);
+}
+
+// A number of a process or a file may mean something else here, such as a file of the user.
+TEST(SharedSlots, NothingButSealedMemoryOfThisNameIsOpened) {
+  const auto opened = [](int file, const char* name) {
+    const int found = open_memory_of(getpid(), file, name, O_RDWR);
+    if (found >= 0) close(found);
+    return found >= 0;
+  };
+  const int sealed = memfd_create("some name", MFD_ALLOW_SEALING), unsealed = memfd_create("some name", 0);
+  ASSERT_EQ(fcntl(sealed, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+  EXPECT_TRUE(opened(sealed, "some name"));
+  EXPECT_FALSE(opened(sealed, "other name"));
+  EXPECT_FALSE(opened(unsealed, "some name"));
+  const int device = open("/dev/null", O_RDWR);
+  EXPECT_FALSE(opened(device, "some name"));
+  for (const int file : {sealed, unsealed, device}) close(file);
+
+  SharedSlots mine(3);
+  EXPECT_NE(ftruncate(mine.key().file, 0), 0);  // the memory cannot shrink under another process
 }
 
 TEST(ProcessHandle, DistinguishesKilledFromStoppedProcesses) {
