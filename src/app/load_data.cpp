@@ -2,6 +2,7 @@
 
 #include "app/load_pictures.h"
 #include "app/model_info.h"
+#include "core/control_group.h"
 #include "data/catalog.h"
 #include "data/cifar.h"
 #include "data/detect.h"
@@ -71,7 +72,7 @@ void require_options_fit(const DataConfig& config, const std::string& kind) {
 }
 
 // The data set in memory. Throws Error: Exit::usage or Exit::data.
-LoadedData load_images(const DataConfig& config, const std::string& kind) {
+LoadedData load_images(const DataConfig& config, const std::string& kind, int64_t most_bytes) {
   LoadedData loaded;
   loaded.kind = kind;
   if (is_cifar(kind)) {
@@ -80,7 +81,7 @@ LoadedData load_images(const DataConfig& config, const std::string& kind) {
     loaded.class_names = std::move(cifar.class_names);
     loaded.notes = std::move(cifar.notes);
   } else {
-    loaded.data = open_datasets(kind, config.path);
+    loaded.data = open_datasets(kind, config.path, most_bytes);
   }
   const InputConfig& input = config.input;
   loaded.augmentation.hflip = static_cast<float>(input.hflip.value_or(0));
@@ -129,13 +130,14 @@ LoadedData load_data(const DataConfig& config, uint64_t seed, MpiSession& sessio
     reading.done();
     return found;
   });
-  LoadedData loaded = has_pictures(kind) ? load_pictures(config, kind, seed, session, world, log, reading)
-                                         : run_on_all_ranks(session, [&] {
-                                             reading.progress();
-                                             LoadedData images = load_images(config, kind);
-                                             reading.done();
-                                             return images;
-                                           });
+  LoadedData loaded = has_pictures(kind)
+                          ? load_pictures(config, kind, seed, session, world, log, reading)
+                          : run_on_all_ranks(session, [&] {
+                              reading.progress();
+                              LoadedData images = load_images(config, kind, memory_limit() / session.local_size());
+                              reading.done();
+                              return images;
+                            });
   run_on_all_ranks(session, [&] {
     Dataset& train = *loaded.data.train;
     const ImageShape image = train.image_shape();

@@ -1,5 +1,6 @@
 #include "app/load_data.h"
 #include "app/model_info.h"
+#include "core/printable.h"
 #include "data/pixel_sums.h"
 #include "health/run_on_all_ranks.h"
 
@@ -49,7 +50,7 @@ PixelNormalization normalization_from(const std::string& text, int64_t channels)
   PixelNormalization result = normalization_of(given);
   result.measured = measured;
   require(!stream.bad() && result.text() == text, Exit::data,
-          "mean and std of the checkpoint are {}, not numbers of {} channels", text, channels);
+          "mean and std of the checkpoint are {}, not numbers of {} channels", printable(text), channels);
   return result;
 }
 

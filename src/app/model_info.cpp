@@ -2,6 +2,7 @@
 
 #include "app/input_names.h"
 #include "core/error.h"
+#include "core/json_reader.h"
 #include "core/printable.h"
 
 #include <nlohmann/json.hpp>
@@ -20,7 +21,8 @@ using Kind = TransformConfig::Kind;
 
 constexpr const char* kEntry = "ddp_train";
 constexpr int64_t kFormat = 1;
-constexpr int64_t kMostPixels = 16384;  // of a side, as for --train-crop-size
+constexpr int64_t kMostPixels = 16384;       // of a side, as for --train-crop-size
+constexpr int64_t kMostBytes = 100'000'000;  // of the entry; a file's header has no more
 constexpr int64_t kMostClasses = int64_t{1} << 20;
 
 // The transforms of validation.
@@ -155,7 +157,8 @@ Metadata ModelInfo::to_metadata() const {
 std::optional<ModelInfo> model_info_in(const Metadata& metadata, const std::string& file) {
   const auto found = metadata.find(kEntry);
   if (found == metadata.end()) return std::nullopt;
-  const json entry = json::parse(found->second, nullptr, false);
+  const json entry = read_json(found->second, fmt::format("{}: its metadata {}", file, kEntry),
+                               {.bytes = kMostBytes, .values = 2 * kMostClasses});
   require(entry.is_object(), Exit::data, "{}: its metadata {} is not a JSON object", file, kEntry);
   const Reader reader(entry, file);
   const int64_t format = reader.number("format", 1, INT64_MAX, "a number");
@@ -164,7 +167,7 @@ std::optional<ModelInfo> model_info_in(const Metadata& metadata, const std::stri
           kFormat);
 
   ModelInfo info;
-  info.model = reader.text("model");
+  info.model = printable(reader.text("model"));
   info.image = reader.image();
   info.classes = reader.number("classes", 1, kMostClasses, "a number above 0");
   info.class_names = reader.class_names(info.classes);

@@ -1,10 +1,12 @@
 #include "app/restore_run.h"
 
 #include "app/injection.h"
+#include "app/options/resume.h"
 #include "app/reading.h"
 #include "app/resume_point.h"
 #include "comm/broadcast_host.h"
 #include "core/durable_file.h"
+#include "core/printable.h"
 #include "health/run_on_all_ranks.h"
 #include "train/fault_injection.h"
 #include "train/replica.h"
@@ -51,6 +53,11 @@ RestoredRun restore_run(const Job& job, PlannedRun& run) {
   config.updates = restore_or_initialize(options.network, options.seed, options.replica.sync_bn, resume_point, now,
                                          *run.replica, job.session, *job.world, job.log);
   run.replica->check_replicas();
+  run_on_all_ranks(job.session, [&] {
+    if (job.session.rank() == 0 && resume_point.resuming)
+      require_possible(resume_point.state, job.samplers.train.steps_per_epoch(),
+                       job.samplers.train.global_batch_size(0), printable(resume_point.checkpoint.native()));
+  });
   config.start = start_of(resume_point, now);
   config.checkpoint = resume_point.checkpoint;
   if (job.injection) inject(*job.injection, job, *run.replica, config);

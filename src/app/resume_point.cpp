@@ -4,6 +4,7 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/folder.h"
 #include "comm/broadcast_host.h"
+#include "core/printable.h"
 #include "health/run_on_all_ranks.h"
 #include "nn/init.h"
 #include "train/snapshot.h"
@@ -11,6 +12,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -28,8 +30,14 @@ ResumePoint find_on_rank_0(const std::string& resume, const std::string& output_
   ResumePoint resume_point;
   std::vector<std::string> skipped;
   std::optional<FoundCheckpoint> found;
-  if (automatic && fs::is_directory(wanted)) resume_point.lock.emplace(wanted, FolderLock::kWaitSeconds);
-  if (!automatic || fs::exists(wanted)) found = find_checkpoint(wanted, skipped);
+  std::error_code error;
+  const bool exists = fs::exists(wanted, error);
+  require(!automatic || !error, Exit::output, "cannot use the output folder {}: {}; choose another --output-dir",
+          printable(wanted.native()), error.message());
+  require(!automatic || !exists || fs::is_directory(wanted, error), Exit::output,
+          "{} is not a folder; choose another --output-dir", printable(wanted.native()));
+  if (automatic && exists) resume_point.lock.emplace(wanted, FolderLock::kWaitSeconds);
+  if (!automatic || exists) found = find_checkpoint(wanted, skipped);
   if (found && !automatic && !found->run_folder.empty()) {
     resume_point.lock.emplace(found->run_folder, FolderLock::kWaitSeconds);
     skipped.clear();
@@ -48,7 +56,10 @@ ResumePoint find_on_rank_0(const std::string& resume, const std::string& output_
   return resume_point;
 }
 
-bool same_folder(const fs::path& a, const fs::path& b) { return fs::weakly_canonical(a) == fs::weakly_canonical(b); }
+bool same_folder(const fs::path& a, const fs::path& b) {
+  std::error_code error, other;
+  return fs::weakly_canonical(a, error) == fs::weakly_canonical(b, other) && !error && !other;
+}
 
 ModelState initial_model(const NetworkConfig& config, uint64_t seed, const Replica& replica) {
   if (!config.init_from.empty()) return load_state_dict(config.init_from, replica.parameters, replica.batch_norms);
@@ -58,10 +69,14 @@ ModelState initial_model(const NetworkConfig& config, uint64_t seed, const Repli
   return state;
 }
 
+void broadcast(Communicator& world, ModelState& model) {
+  broadcast_host(world, model.weights);
+  broadcast_host(world, model.statistics);
+  broadcast_host(world, {&model.updates, 1});
+}
+
 void broadcast(Communicator& world, Snapshot& snapshot) {
-  broadcast_host(world, snapshot.model.weights);
-  broadcast_host(world, snapshot.model.statistics);
-  broadcast_host(world, {&snapshot.model.updates, 1});
+  broadcast(world, snapshot.model);
   for (OptimizerState& state : snapshot.optimizer) broadcast_host(world, state.values);
 }
 
@@ -142,7 +157,11 @@ int64_t restore_or_initialize(const NetworkConfig& network, uint64_t seed, bool 
                               const ResumePoint& resume_point, const RunState& now, Replica& replica,
                               MpiSession& session, Communicator& world, const Log& log) {
   if (!resume_point.resuming) {
-    const ModelState initial = run_on_all_ranks(session, [&] { return initial_model(network, seed, replica); });
+    const bool from_file = !network.init_from.empty();
+    ModelState initial = run_on_all_ranks(session, [&] {
+      return from_file && session.rank() != 0 ? ModelState() : initial_model(network, seed, replica);
+    });
+    if (from_file) broadcast(world, initial);
     replica.load(initial.weights);
     replica.load_running_stats(initial.statistics);
     return initial.updates;

@@ -5,12 +5,13 @@
 #include "checkpoint/safetensors.h"
 #include "core/durable_file.h"
 #include "core/error.h"
+#include "core/printable.h"
+#include "core/read_file.h"
 
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
-#include <fstream>
 #include <map>
 #include <system_error>
 #include <utility>
@@ -67,15 +68,16 @@ std::vector<OptimizerState> read_optimizer(const fs::path& path, std::span<const
     for (const Parameter& p : parameters) {
       const auto found = tensors.find(p.name + "." + name);
       require(found != tensors.end(), Exit::model, "{} has no tensor {}.{}; it belongs to another model or optimizer",
-              path.string(), p.name, name);
+              printable(path.native()), p.name, name);
       require(found->second.shape == p.pytorch_shape, Exit::model, "{}: tensor {} has shape [{}], the model needs [{}]",
-              path.string(), found->first, fmt::join(found->second.shape, ", "), fmt::join(p.pytorch_shape, ", "));
+              printable(path.native()), found->first, fmt::join(found->second.shape, ", "),
+              fmt::join(p.pytorch_shape, ", "));
       from_pytorch(p, found->second.values, state.values);
       tensors.erase(found);
     }
   }
-  require(tensors.empty(), Exit::model, "{} has tensor {}, which this model and optimizer do not have", path.string(),
-          tensors.empty() ? "" : tensors.begin()->first);
+  require(tensors.empty(), Exit::model, "{} has tensor {}, which this model and optimizer do not have",
+          printable(path.native()), tensors.empty() ? "" : shortened(tensors.begin()->first));
   return result;
 }
 
@@ -117,14 +119,11 @@ fs::path write_checkpoint(const fs::path& folder, const Snapshot& snapshot, cons
 
 RunState read_run_state(const fs::path& checkpoint) {
   std::error_code error;
-  require(fs::is_directory(checkpoint, error), Exit::data, "{} is {}", checkpoint.string(),
+  require(fs::is_directory(checkpoint, error), Exit::data, "{} is {}", printable(checkpoint.native()),
           fs::exists(checkpoint, error) ? "a file, not a checkpoint folder" : "missing");
   verify_manifest(checkpoint, kFiles);
   const fs::path path = checkpoint / kFiles[2];
-  std::ifstream file(path, std::ios::binary);
-  const std::string text(std::istreambuf_iterator<char>(file), {});
-  require(file.good(), Exit::data, "cannot read {}", path.string());
-  return run_state_from_json(text, path.string());
+  return run_state_from_json(read_whole_file(path, kMaxStateBytes), printable(path.native()));
 }
 
 Snapshot read_checkpoint(const fs::path& checkpoint, const Tensors& tensors,

@@ -4,6 +4,7 @@
 #include "checkpoint/manifest.h"
 #include "checkpoint/names.h"
 #include "core/error.h"
+#include "core/printable.h"
 
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -77,7 +78,7 @@ std::optional<FoundCheckpoint> first_good(const std::vector<fs::path>& checkpoin
     reasons.push_back(std::get<std::string>(result));
   }
   if (reasons.empty()) return std::nullopt;
-  fail(Exit::data, "no checkpoint in {} is good: {}", checkpoints.front().parent_path().string(),
+  fail(Exit::data, "no checkpoint in {} is good: {}", printable(checkpoints.front().parent_path().native()),
        fmt::join(reasons, "; "));
 }
 
@@ -128,7 +129,7 @@ std::optional<FoundCheckpoint> find_checkpoint(const fs::path& wanted, std::vect
   std::error_code error;
   const bool named = is_checkpoint_name(path.filename());
   require(fs::exists(path, error) || (named && path != place), Exit::data,
-          "there is no {}; give --resume a checkpoint or a run's folder", wanted.string());
+          "there is no {}; give --resume a checkpoint or a run's folder", printable(wanted.native()));
   if (named) {
     std::vector<fs::path> candidates = list_checkpoints(path.parent_path());
     std::erase_if(candidates,
@@ -138,7 +139,7 @@ std::optional<FoundCheckpoint> find_checkpoint(const fs::path& wanted, std::vect
   }
   require(fs::is_directory(path, error), Exit::data,
           "{} is a file; give --resume a checkpoint or a run's folder, or --init-from a file of weights",
-          wanted.string());
+          printable(wanted.native()));
   if (fs::exists(path / kManifestFile, error)) return first_good({path}, skipped);
   const bool run = fs::is_directory(checkpoints_of(path), error);
   return first_good(list_checkpoints(run ? checkpoints_of(path) : path), skipped);
@@ -148,8 +149,8 @@ void require_newest(const fs::path& checkpoint) {
   for (const fs::path& other : list_checkpoints(checkpoint.parent_path())) {
     if (other.filename() == checkpoint.filename()) return;
     require(std::holds_alternative<std::string>(state_or_reason(other)), Exit::output,
-            "{} is newer than {}: resume into another --output-dir, or remove the newer checkpoint", other.string(),
-            checkpoint.string());
+            "{} is newer than {}: resume into another --output-dir, or remove the newer checkpoint",
+            printable(other.native()), printable(checkpoint.native()));
     std::error_code ignored;
     const fs::path aside = other.parent_path() / ("broken-" + other.filename().string());
     fs::remove_all(aside, ignored);

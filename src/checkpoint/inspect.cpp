@@ -25,16 +25,6 @@ using Out = std::back_insert_iterator<std::string>;
 
 constexpr const char* kUsage = "usage: ddp_train inspect CHECKPOINT | RUN_FOLDER | FILE.safetensors";
 
-// Text of the file on one line: escaped and shortened.
-std::string in_short(const std::string& text) {
-  constexpr size_t kMaxLength = 100;
-  const std::string result = printable(text);
-  if (result.size() <= kMaxLength) return result;
-  size_t end = kMaxLength;
-  while ((result[end] & 0xc0) == 0x80) --end;  // not inside a character of several bytes
-  return result.substr(0, end) + "...";
-}
-
 std::string summary(const NamedTensor& tensor) {
   if (tensor.integer) return fmt::format("{:>38}", *tensor.integer);
   float low = std::numeric_limits<float>::infinity(), high = -low;
@@ -59,27 +49,28 @@ void print_tensors(Out out, const fs::path& path) {
   const auto tensors = read_safetensors(path);
   const Metadata metadata = read_safetensors_metadata(path);
   size_t width = 6;
-  for (const auto& [name, tensor] : tensors) width = std::max(width, name.size());
-  fmt::format_to(out, "\n{}: {} tensors, {} bytes\n", path.filename().string(), tensors.size(), fs::file_size(path));
-  for (const auto& [name, value] : metadata) fmt::format_to(out, "  {}: {}\n", in_short(name), in_short(value));
+  for (const auto& [name, tensor] : tensors) width = std::max(width, shortened(name).size());
+  fmt::format_to(out, "\n{}: {} tensors, {} bytes\n", printable(path.filename().native()), tensors.size(),
+                 fs::file_size(path));
+  for (const auto& [name, value] : metadata) fmt::format_to(out, "  {}: {}\n", shortened(name), shortened(value));
   if (tensors.empty()) return;
   fmt::format_to(out, "  {:<{}}  dtype  {:<20} {:>12} {:>12} {:>12}\n", "tensor", width, "shape", "min", "max",
                  "L2 norm");
   for (const auto& [name, tensor] : tensors)
-    fmt::format_to(out, "  {:<{}}  {:<5}  {:<20} {}\n", name, width, tensor.integer ? "I64" : "F32",
+    fmt::format_to(out, "  {:<{}}  {:<5}  {:<20} {}\n", shortened(name), width, tensor.integer ? "I64" : "F32",
                    fmt::format("[{}]", fmt::join(tensor.shape, ", ")), summary(tensor));
 }
 
 void print_map(Out out, const char* title, const std::map<std::string, std::string>& map) {
   if (map.empty()) return;
   fmt::format_to(out, "\n{}\n", title);
-  for (const auto& [name, value] : map) fmt::format_to(out, "  {} = {}\n", name, value);
+  for (const auto& [name, value] : map) fmt::format_to(out, "  {} = {}\n", printable(name), printable(value));
 }
 
 void print_state(Out out, const fs::path& checkpoint) {
   const RunState state = read_run_state(checkpoint);
   const auto accuracy = [](double value) { return value < 0 ? "none yet" : fmt::format("{:.4f}", value); };
-  fmt::format_to(out, "{}: complete, checksums match\n", checkpoint.string());
+  fmt::format_to(out, "{}: complete, checksums match\n", printable(checkpoint.native()));
   fmt::format_to(out, "  step {}, {} samples into epoch {}{}\n", state.step, state.cursor, state.epoch,
                  state.evaluation_due ? ", evaluation of the last epoch due" : "");
   fmt::format_to(out, "  {} samples in {:.1f} s of training, {} steps skipped\n", state.samples, state.train_seconds,
@@ -98,7 +89,7 @@ bool holds_checkpoints(const fs::path& path) {
 fs::path newest_good(Out out, const fs::path& folder) {
   std::vector<std::string> skipped;
   const auto found = find_checkpoint(folder, skipped);
-  require(found.has_value(), Exit::data, "{} has no checkpoint", folder.string());
+  require(found.has_value(), Exit::data, "{} has no checkpoint", printable(folder.native()));
   for (const std::string& reason : skipped) fmt::format_to(out, "skipped: {}\n", reason);
   return found->path;
 }

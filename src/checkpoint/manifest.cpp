@@ -2,6 +2,9 @@
 
 #include "core/durable_file.h"
 #include "core/error.h"
+#include "core/json_reader.h"
+#include "core/printable.h"
+#include "core/read_file.h"
 
 #include <nlohmann/json.hpp>
 #include <zlib.h>
@@ -10,7 +13,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
-#include <fstream>
+#include <istream>
 #include <map>
 #include <string>
 #include <vector>
@@ -21,25 +24,21 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr int kManifestFormat = 1;
-constexpr uint64_t kMaxManifestBytes = 1 << 16;
+constexpr int64_t kMaxManifestBytes = 1 << 16;
 
 std::string crc_of(const char* data, size_t bytes) {
   return fmt::format("{:08x}", ::crc32_z(0, reinterpret_cast<const Bytef*>(data), bytes));
 }
 
-uint64_t size_of(const fs::path& path) {
-  std::error_code error;
-  require(fs::exists(path, error), Exit::data, "{} is missing", path.string());
-  require(fs::is_regular_file(path, error), Exit::data, "{} is not a file", path.string());
-  const uint64_t bytes = fs::file_size(path, error);
-  require(!error, Exit::data, "cannot read {}: {}", path.string(), error.message());
-  return bytes;
+uint64_t size_of(std::istream& file) {
+  const std::streamoff end = file.seekg(0, std::ios::end).tellg();
+  file.seekg(0);
+  return static_cast<uint64_t>(std::max<std::streamoff>(end, 0));
 }
 
-FileEntry entry_of(const fs::path& path) {
-  FileEntry entry{.bytes = size_of(path), .crc32 = {}};
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
+// `name`: for messages.
+FileEntry entry_of(std::istream& file, const std::string& name) {
+  FileEntry entry{.bytes = size_of(file), .crc32 = {}};
   std::vector<char> block(std::min<uint64_t>(entry.bytes, 1 << 18));
   uint64_t left = entry.bytes;
   uLong crc = 0;
@@ -48,19 +47,9 @@ FileEntry entry_of(const fs::path& path) {
     crc = ::crc32_z(crc, reinterpret_cast<const Bytef*>(block.data()), static_cast<size_t>(file.gcount()));
     left -= static_cast<uint64_t>(file.gcount());
   }
-  require(left == 0 && file, Exit::data, "cannot read {}: {}", path.string(), std::strerror(errno));
+  require(left == 0 && file, Exit::data, "cannot read {}: {}", name, std::strerror(errno));
   entry.crc32 = fmt::format("{:08x}", crc);
   return entry;
-}
-
-std::string read_text(const fs::path& path) {
-  const uint64_t bytes = size_of(path);
-  require(bytes <= kMaxManifestBytes, Exit::data, "{} has {} bytes, too many for a manifest", path.string(), bytes);
-  std::string text(bytes, '\0');
-  std::ifstream file(path, std::ios::binary);
-  require(file.read(text.data(), static_cast<std::streamsize>(bytes)).good(), Exit::data, "cannot read {}",
-          path.string());
-  return text;
 }
 
 }  // namespace
@@ -79,7 +68,7 @@ std::map<std::string, FileEntry> parse_manifest(const std::string& text, const s
                                                 std::span<const std::string> names) {
   std::map<std::string, FileEntry> entries;
   try {
-    const auto manifest = nlohmann::json::parse(text);
+    const auto manifest = read_json(text, file, {.bytes = kMaxManifestBytes});
     require(manifest.at("format") == kManifestFormat, Exit::data,
             "{} has an unknown format; this program reads format {}", file, kManifestFormat);
     for (const std::string& name : names) {
@@ -97,20 +86,25 @@ std::map<std::string, FileEntry> parse_manifest(const std::string& text, const s
 
 void write_manifest(const fs::path& folder, std::span<const std::string> names) {
   std::map<std::string, FileEntry> entries;
-  for (const std::string& name : names) entries[name] = entry_of(folder / name);
+  for (const std::string& name : names) {
+    FileStream file(folder / name);
+    entries[name] = entry_of(file, printable((folder / name).native()));
+  }
   write_durable_file(folder / kManifestFile, manifest_text(entries));
 }
 
 void verify_manifest(const fs::path& folder, std::span<const std::string> names) {
   const fs::path manifest = folder / kManifestFile;
-  const auto entries = parse_manifest(read_text(manifest), manifest.string(), names);
+  const auto entries =
+      parse_manifest(read_whole_file(manifest, kMaxManifestBytes), printable(manifest.native()), names);
   for (const auto& [name, entry] : entries) {
-    const fs::path path = folder / name;
-    const uint64_t bytes = size_of(path);
-    require(bytes == entry.bytes, Exit::data, "{} has {} bytes, its manifest says {}{}", path.string(), bytes,
-            entry.bytes, bytes < entry.bytes ? ": it is truncated" : "");
-    require(entry_of(path).crc32 == entry.crc32, Exit::data,
-            "{} does not match the checksum in its manifest: its content has changed", path.string());
+    FileStream file(folder / name);
+    const std::string path = printable((folder / name).native());
+    const uint64_t bytes = size_of(file);
+    require(bytes == entry.bytes, Exit::data, "{} has {} bytes, its manifest says {}{}", path, bytes, entry.bytes,
+            bytes < entry.bytes ? ": it is truncated" : "");
+    require(entry_of(file, path).crc32 == entry.crc32, Exit::data,
+            "{} does not match the checksum in its manifest: its content has changed", path);
   }
 }
 

@@ -1,6 +1,7 @@
 #include "checkpoint/run_state.h"
 
 #include "core/error.h"
+#include "core/json_reader.h"
 
 #include <nlohmann/json.hpp>
 
@@ -66,7 +67,7 @@ std::string to_json(const RunState& state) {
 RunState run_state_from_json(const std::string& text, const std::string& file) {
   RunState state;
   try {
-    const auto json = nlohmann::json::parse(text);
+    const auto json = read_json(text, file, {.bytes = kMaxStateBytes});
     const auto& format = json.at("format");
     require(format == 1 || format == kStateFormat, Exit::data,
             "{} has an unknown format; this program reads formats 1 and {}", file, kStateFormat);
@@ -76,6 +77,12 @@ RunState run_state_from_json(const std::string& text, const std::string& file) {
   } catch (const nlohmann::json::exception& e) {
     fail(Exit::data, "{} is not a checkpoint's state: {}", file, e.what());
   }
+  const auto require_sound = [&](bool holds, const char* name) {
+    require(holds, Exit::data, "{}: \"{}\" has an impossible value", file, name);
+  };
+  require_sound(state.skipped <= state.step, "skipped");
+  require_sound(state.skipped_in_a_row <= state.skipped, "skipped_in_a_row");
+  require_sound(!(state.train_seconds < 0), "train_seconds");
   return state;
 }
 

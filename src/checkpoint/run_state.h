@@ -30,8 +30,10 @@ struct RunState {
 // Readable JSON of format 2. run_state_from_json() restores each number bit for bit.
 std::string to_json(const RunState& state);
 
+inline constexpr int64_t kMaxStateBytes = int64_t{1} << 24;
+
 // Reads formats 1 and 2 and ignores unknown keys. Throws Error(Exit::data) with the file's name where the format is
-// unknown; with the key's name too where a key is missing or has an invalid value.
+// unknown; with the key's name too where a key is missing or has an invalid or impossible value.
 RunState run_state_from_json(const std::string& text, const std::string& file);
 
 }  // namespace ddp

@@ -3,18 +3,17 @@
 #include "core/bf16.h"
 #include "core/durable_file.h"
 #include "core/error.h"
+#include "core/json_reader.h"
+#include "core/printable.h"
+#include "core/read_file.h"
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <bit>
-#include <cerrno>
 #include <cmath>
 #include <cstring>
-#include <fstream>
 #include <limits>
-#include <set>
-#include <string_view>
 #include <utility>
 
 namespace ddp {
@@ -23,7 +22,8 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kMetadata = "__metadata__";
-constexpr uint64_t kMaxHeaderBytes = 100'000'000;  // the limit of other readers
+constexpr int64_t kMaxHeaderBytes = 100'000'000;  // the limit of other readers
+constexpr int64_t kMaxHeaderValues = 2'000'000;   // of a quarter million tensors
 
 static_assert(std::endian::native == std::endian::little, "safetensors data is little-endian");
 
@@ -46,45 +46,17 @@ class Malformed {
 
   template <class... Args>
   [[noreturn]] void operator()(fmt::format_string<Args...> why, Args&&... args) const {
-    fail(Exit::data, "{} is not a readable safetensors file: {}", file_, fmt::format(why, std::forward<Args>(args)...));
+    fail(Exit::data, "{}", text(fmt::format(why, std::forward<Args>(args)...)));
+  }
+  std::string text(const std::string& why) const {
+    return fmt::format("{} is not a readable safetensors file: {}", file_, why);
   }
 
  private:
   const std::string& file_;
 };
 
-// Text of the file for a message: quoted, escaped and shortened.
-std::string in_quotes(const std::string& text) {
-  constexpr size_t kMaxLength = 100;
-  const std::string result = json(text).dump(-1, ' ', true);
-  return result.size() <= kMaxLength ? result : result.substr(0, kMaxLength) + "...";
-}
-
-// nlohmann's parser accepts equal names (it keeps the last) and any depth of nesting. This function refuses both.
-json parse_header(const std::string& text, const Malformed& malformed) {
-  constexpr int kMaxDepth = 3;  // the header, a tensor, its shape
-  std::set<std::string> names[kMaxDepth + 1];
-  const auto on_event = [&](int depth, json::parse_event_t event, json& parsed) {
-    if (event == json::parse_event_t::object_start || event == json::parse_event_t::array_start) {
-      if (depth >= kMaxDepth) malformed("its header is nested too deeply");
-      names[depth + 1].clear();
-    }
-    if (event == json::parse_event_t::key) {
-      const auto& name = parsed.get_ref<const std::string&>();
-      if (!names[depth].insert(name).second) malformed("its header has {} twice", in_quotes(name));
-    }
-    return true;
-  };
-  try {
-    json header = json::parse(text, on_event);
-    if (!header.is_object()) malformed("its header is not a JSON object");
-    return header;
-  } catch (const json::parse_error& e) {
-    malformed("its header is not JSON, from byte {} on", e.byte);
-  } catch (const json::exception&) {
-    malformed("its header has an invalid number");
-  }
-}
+std::string in_quotes(const std::string& text) { return "\"" + shortened(text) + "\""; }
 
 std::vector<uint64_t> numbers(const json& entry, const char* key, const std::string& name, const Malformed& malformed) {
   const auto found = entry.find(key);
@@ -169,18 +141,18 @@ Header read_header(std::istream& file, const Malformed& malformed) {
   if (!file.read(reinterpret_cast<char*>(&length), sizeof length) ||
       length > static_cast<uint64_t>(size) - sizeof length)
     malformed("it is shorter than its header says");
-  if (length > kMaxHeaderBytes) malformed("its header has more than {} bytes", kMaxHeaderBytes);
-  std::string text(length, '\0');
-  if (!file.read(text.data(), static_cast<std::streamsize>(length))) malformed("its header cannot be read");
-  return {parse_header(text, malformed), static_cast<uint64_t>(size) - sizeof length - length};
-}
-
-std::ifstream open(const std::filesystem::path& path) {
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  file.peek();  // fails for a folder, which can be opened like a file
-  require(file.is_open() && !file.bad(), Exit::data, "cannot read {}: {}", path.string(), std::strerror(errno));
-  return file;
+  if (std::cmp_greater(length, kMaxHeaderBytes)) malformed("its header has more than {} bytes", kMaxHeaderBytes);
+  std::string text;
+  for (size_t begin = 0; begin < length; begin = text.size()) {  // in pieces: memory grows with what was read
+    text.resize(std::min<size_t>(length, begin + std::max<size_t>(begin, 1 << 20)));
+    if (!file.read(text.data() + begin, static_cast<std::streamsize>(text.size() - begin)))
+      malformed("its header cannot be read");
+  }
+  constexpr int kMaxDepth = 3;  // the header, a tensor, its shape
+  json header = read_json(text, malformed.text("its header"),
+                          {.bytes = kMaxHeaderBytes, .values = kMaxHeaderValues, .depth = kMaxDepth});
+  if (!header.is_object()) malformed("its header is not a JSON object");
+  return {std::move(header), static_cast<uint64_t>(size) - sizeof length - length};
 }
 
 // IEEE binary16: a sign bit, 5 exponent bits, 10 fraction bits. The conversion to f32 is exact.
@@ -252,13 +224,13 @@ void write_safetensors(const std::filesystem::path& path, const std::vector<Name
 }
 
 std::map<std::string, NamedTensor> read_safetensors(const std::filesystem::path& path) {
-  std::ifstream file = open(path);
-  return read_safetensors(file, path.string());
+  FileStream file(path);
+  return read_safetensors(file, printable(path.native()));
 }
 
 Metadata read_safetensors_metadata(const std::filesystem::path& path) {
-  std::ifstream file = open(path);
-  return read_safetensors_metadata(file, path.string());
+  FileStream file(path);
+  return read_safetensors_metadata(file, printable(path.native()));
 }
 
 std::map<std::string, NamedTensor> read_safetensors(std::istream& file, const std::string& name) {

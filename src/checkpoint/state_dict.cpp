@@ -1,6 +1,7 @@
 #include "checkpoint/state_dict.h"
 
 #include "core/error.h"
+#include "core/printable.h"
 
 #include <fmt/ranges.h>
 
@@ -20,7 +21,8 @@ std::vector<float> values_of(const BatchNormState& norm, std::span<const float> 
 // The tensors of a file. take() moves one tensor out.
 class TensorsOfFile {
  public:
-  explicit TensorsOfFile(const std::filesystem::path& path) : path_(path.string()), tensors_(read_safetensors(path)) {}
+  explicit TensorsOfFile(const std::filesystem::path& path)
+      : path_(printable(path.native())), tensors_(read_safetensors(path)) {}
 
   NamedTensor take(const std::string& name, const std::vector<int64_t>& shape) {
     const auto found = tensors_.find(name);
@@ -34,7 +36,7 @@ class TensorsOfFile {
 
   void require_none_left() const {
     require(tensors_.empty(), Exit::model, "{} has tensor {}, which the model does not have", path_,
-            tensors_.empty() ? "" : tensors_.begin()->first);
+            tensors_.empty() ? "" : shortened(tensors_.begin()->first));
   }
 
  private:
@@ -73,7 +75,8 @@ ModelState load_state_dict(const std::filesystem::path& path, std::span<const Pa
     if (!n.scale) {
       const auto scale = tensors.take(n.layer_name + ".weight", shape).values;
       require(std::all_of(scale.begin(), scale.end(), [](float s) { return s == 1; }), Exit::model,
-              "{}: {}.weight is not all 1, but this model's batch norms have no scale", path.string(), n.layer_name);
+              "{}: {}.weight is not all 1, but this model's batch norms have no scale", printable(path.native()),
+              n.layer_name);
     }
     const auto first = state.statistics.begin() + n.span.offset;
     std::ranges::copy(tensors.take(n.layer_name + ".running_mean", shape).values, first);

@@ -19,6 +19,8 @@ size_t character_bytes(std::string_view text) {
   if (!follows(1) || first < 0xC2 || first > 0xF4) return 0;
   if (first < 0xE0) return first == 0xC2 && second < 0xA0 ? 0 : 2;
   if (!follows(2) || (first == 0xE0 && second < 0xA0) || (first == 0xED && second > 0x9F)) return 0;
+  if (first == 0xE2 && second == 0x80 && byte(2) >= 0xA8 && byte(2) <= 0xAE) return 0;  // U+2028 to U+202E
+  if (first == 0xE2 && second == 0x81 && byte(2) >= 0xA6 && byte(2) <= 0xA9) return 0;  // U+2066 to U+2069
   if (first < 0xF0) return 3;
   if (!follows(3) || (first == 0xF0 && second < 0x90) || (first == 0xF4 && second > 0x8F)) return 0;
   return 4;
@@ -43,6 +45,15 @@ std::string printable_variable(std::string_view name, std::string_view value) {
   for (const std::string_view part : {"KEY", "TOKEN", "SECRET"})
     if (name.find(part) != name.npos) value = "...";
   return printable(name) + "=" + printable(value);
+}
+
+std::string shortened(std::string_view text) {
+  constexpr size_t kMostBytes = 100;
+  const std::string result = printable(text.substr(0, kMostBytes + 1));
+  if (text.size() <= kMostBytes && result.size() <= kMostBytes) return result;
+  size_t end = kMostBytes;
+  while ((result[end] & 0xc0) == 0x80) --end;  // not inside a character of several bytes
+  return result.substr(0, end) + "...";
 }
 
 std::string first_names(std::span<const std::string> names) {

@@ -33,14 +33,14 @@ fs::path find(const Entry& entry, const fs::path& folder, std::string_view stem)
        entry.how_to_get, kNames);
 }
 
-std::unique_ptr<Dataset> open(const Entry& entry, const fs::path& folder, std::string_view part) {
+std::unique_ptr<Dataset> open(const Entry& entry, const fs::path& folder, std::string_view part, int64_t most_bytes) {
   const fs::path images = find(entry, folder, fmt::format("{}-images-idx3-ubyte", part));
-  return read_idx(images, find(entry, folder, fmt::format("{}-labels-idx1-ubyte", part)), kClasses);
+  return read_idx(images, find(entry, folder, fmt::format("{}-labels-idx1-ubyte", part)), kClasses, most_bytes);
 }
 
 }  // namespace
 
-Datasets open_datasets(std::string_view name, const fs::path& path) {
+Datasets open_datasets(std::string_view name, const fs::path& path, int64_t most_bytes) {
   const auto entry = std::ranges::find(kEntries, name, &Entry::name);
   if (entry == std::end(kEntries)) {
     std::string known;
@@ -50,7 +50,7 @@ Datasets open_datasets(std::string_view name, const fs::path& path) {
   const fs::path folder = path.empty() ? fs::path(entry->folder) : path;
   require(!folder.empty(), Exit::usage, "{} needs --data-path FOLDER: {}; FOLDER holds {}", name, entry->how_to_get,
           kNames);
-  Datasets data{open(*entry, folder, "train"), open(*entry, folder, "t10k")};
+  Datasets data{open(*entry, folder, "train", most_bytes), open(*entry, folder, "t10k", most_bytes)};
   const ImageShape train = data.train->image_shape(), test = data.test->image_shape();
   require(train == test, Exit::data,
           "{}: the training images are {}x{}x{}, the test images {}x{}x{}; the four files must be of one data set",

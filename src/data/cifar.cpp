@@ -2,8 +2,8 @@
 
 #include "core/error.h"
 #include "core/printable.h"
+#include "core/read_file.h"
 #include "data/memory_dataset.h"
-#include "data/read_file.h"
 
 #include <algorithm>
 #include <memory>

@@ -2,8 +2,8 @@
 
 #include "core/error.h"
 #include "core/printable.h"
+#include "core/read_file.h"
 #include "data/csv_labels.h"
-#include "data/read_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -21,7 +21,7 @@ namespace {
 
 // The status of the row's file, or nothing if it is missing.
 std::optional<struct stat> status_of(int folder, const LabelRow& row, const std::string& name) {
-  const auto refuse = [&](const char* why) {
+  const auto refuse = [&](const std::string& why) {
     fail(Exit::data, "{}, line {}: {}: {}", name, row.line, printable(row.path), why);
   };
   struct stat status;
@@ -29,8 +29,7 @@ std::optional<struct stat> status_of(int folder, const LabelRow& row, const std:
     if (errno != ENOENT && errno != ENOTDIR) refuse(std::strerror(errno));
     return std::nullopt;
   }
-  if (S_ISDIR(status.st_mode)) refuse("is a folder, not a picture");
-  if (!S_ISREG(status.st_mode)) refuse("is a FIFO, a socket or a device, not a picture");
+  if (!S_ISREG(status.st_mode)) refuse(fmt::format("is {}, not a picture", kind_of_file(status.st_mode)));
   return status;
 }
 

@@ -2,7 +2,7 @@
 
 #include "core/error.h"
 #include "core/printable.h"
-#include "data/read_file.h"
+#include "core/read_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -41,7 +41,7 @@ void FolderReader::read_part(std::string_view path, const Expected& expected, si
     error = file.get() < 0 || fstat(file.get(), &status) != 0 ? errno : 0;
     if (error == 0) {
       const auto name = [&] { return printable(full(path).native()); };
-      require(S_ISREG(status.st_mode), Exit::data, "{} is not a regular file", name());
+      require(S_ISREG(status.st_mode), Exit::data, "{} is {}, not a file", name(), kind_of_file(status.st_mode));
       const int64_t mtime_ns = int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
       require(status.st_size == expected.bytes && mtime_ns == expected.mtime_ns, Exit::data,
               "{} has changed since this run listed its data ({} bytes then, {} now); start the run again", name(),

@@ -1,6 +1,8 @@
 #include "data/idx.h"
 
 #include "core/error.h"
+#include "core/printable.h"
+#include "core/read_file.h"
 #include "data/memory_dataset.h"
 
 #include <zlib.h>
@@ -8,7 +10,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <new>
 #include <string>
 #include <string_view>
@@ -86,13 +87,6 @@ class Input {
   std::vector<uint8_t> buffer_;
 };
 
-std::ifstream open(const std::filesystem::path& path) {
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  require(file.is_open(), Exit::data, "{}: cannot open it: {}", path.string(), std::strerror(errno));
-  return file;
-}
-
 // An IDX file has the bytes 0, 0, the element type (8 is uint8) and the number of dimensions; then the dimensions, then
 // the elements, all big endian.
 constexpr uint32_t kImages = 0x00000803, kLabels = 0x00000801;
@@ -119,8 +113,11 @@ void read_magic(Input& input, uint32_t expected) {
 
 // Reads exactly `bytes` bytes, which must end at the end of the file. Does not trust the size in the header: memory
 // grows with the bytes read.
-std::vector<uint8_t> read_rest(Input& input, size_t bytes) {
+std::vector<uint8_t> read_rest(Input& input, size_t bytes, int64_t most_bytes) {
   constexpr size_t kPiece = 1 << 12;
+  require(std::cmp_less_equal(bytes, most_bytes), Exit::data,
+          "{}: its header claims {} MiB of data, and this process may use {} MiB of memory", input.name(), bytes >> 20,
+          most_bytes >> 20);
   std::vector<uint8_t> data;
   size_t found = 0;
   do {
@@ -137,7 +134,7 @@ std::vector<uint8_t> read_rest(Input& input, size_t bytes) {
   return data;
 }
 
-std::pair<ImageShape, std::vector<uint8_t>> read_images(Input& input) {
+std::pair<ImageShape, std::vector<uint8_t>> read_images(Input& input, int64_t most_bytes) {
   read_magic(input, kImages);
   const uint32_t n = read_u32(input), h = read_u32(input), w = read_u32(input);
   constexpr size_t kMaxBytes = size_t{1} << 62;
@@ -146,14 +143,14 @@ std::pair<ImageShape, std::vector<uint8_t>> read_images(Input& input) {
   require(n > 0 && h > 0 && w > 0 && !overflow, Exit::data,
           "{}: its header claims {} images of {} x {} pixels, which is impossible; copy or download the file again",
           input.name(), n, h, w);
-  return {ImageShape{h, w, 1}, read_rest(input, bytes)};
+  return {ImageShape{h, w, 1}, read_rest(input, bytes, most_bytes)};
 }
 
-std::vector<uint8_t> read_labels(Input& input, int classes) {
+std::vector<uint8_t> read_labels(Input& input, int classes, int64_t most_bytes) {
   read_magic(input, kLabels);
   const uint32_t n = read_u32(input);
   require(n > 0, Exit::data, "{}: its header claims 0 labels; copy or download the file again", input.name());
-  std::vector<uint8_t> labels = read_rest(input, n);
+  std::vector<uint8_t> labels = read_rest(input, n, most_bytes);
   const auto bad = std::find_if(labels.begin(), labels.end(), [&](uint8_t label) { return label >= classes; });
   require(bad == labels.end(), Exit::data, "{}: the label of sample {} is {}, but there are {} classes, 0 to {}",
           input.name(), bad - labels.begin(), bad == labels.end() ? 0 : *bad, classes, classes - 1);
@@ -162,10 +159,10 @@ std::vector<uint8_t> read_labels(Input& input, int classes) {
 
 }  // namespace
 
-std::unique_ptr<Dataset> read_idx(const IdxFile& images, const IdxFile& labels, int classes) {
+std::unique_ptr<Dataset> read_idx(const IdxFile& images, const IdxFile& labels, int classes, int64_t most_bytes) {
   Input image_file(images), label_file(labels);
-  auto [shape, pixels] = read_images(image_file);
-  std::vector<uint8_t> numbers = read_labels(label_file, classes);
+  auto [shape, pixels] = read_images(image_file, most_bytes);
+  std::vector<uint8_t> numbers = read_labels(label_file, classes, most_bytes);
   const int64_t count = static_cast<int64_t>(pixels.size()) / shape.elements();
   require(count == static_cast<int64_t>(numbers.size()), Exit::data,
           "{} holds {} images, but {} holds {} labels: the two files do not belong together", image_file.name(), count,
@@ -173,10 +170,11 @@ std::unique_ptr<Dataset> read_idx(const IdxFile& images, const IdxFile& labels, 
   return std::make_unique<MemoryDataset>(shape, classes, std::move(pixels), std::move(numbers));
 }
 
-std::unique_ptr<Dataset> read_idx(const std::filesystem::path& images, const std::filesystem::path& labels,
-                                  int classes) {
-  std::ifstream image_file = open(images), label_file = open(labels);
-  return read_idx({images.string(), image_file}, {labels.string(), label_file}, classes);
+std::unique_ptr<Dataset> read_idx(const std::filesystem::path& images, const std::filesystem::path& labels, int classes,
+                                  int64_t most_bytes) {
+  FileStream image_file(images), label_file(labels);
+  return read_idx(IdxFile{printable(images.native()), image_file}, IdxFile{printable(labels.native()), label_file},
+                  classes, most_bytes);
 }
 
 }  // namespace ddp

@@ -2,7 +2,9 @@
 
 #include "core/durable_file.h"
 #include "core/error.h"
+#include "core/json_reader.h"
 #include "core/log.h"
+#include "core/read_file.h"
 
 #include <nlohmann/json.hpp>
 #include <sys/ioctl.h>
@@ -10,8 +12,8 @@
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <string>
+#include <system_error>
 #include <utility>
 
 namespace ddp {
@@ -46,18 +48,29 @@ std::string recomputed(const Evaluation& e) {
                      e.statistics_seconds);
 }
 
-// The complete lines of the existing file that a resumed run keeps; see ReporterConfig::done.
+// Whether a resumed run keeps this line of the existing file; see ReporterConfig::done.
+bool is_kept(const std::string& line, const ReporterConfig& config) {
+  nlohmann::json event;
+  try {
+    event = read_json(line, "the line");
+  } catch (const Error&) {
+    return false;
+  }
+  if (!event.is_object()) return false;
+  const auto step = event.find("step");
+  if (step == event.end()) return true;
+  if (!step->is_number_integer() || *step > config.done) return false;
+  return !(config.evaluation_due && *step == config.done && event.find("event") != event.end() &&
+           event["event"] == "eval");
+}
+
 std::string kept_events(const ReporterConfig& config) {
   std::string kept;
-  if (config.done == 0) return kept;
-  std::ifstream file(config.metrics);
-  for (std::string line; std::getline(file, line);) {
-    const auto event = nlohmann::json::parse(line, nullptr, false);
-    if (!event.is_object()) continue;
-    const int64_t step = event.value("step", int64_t{0});
-    const bool repeated = config.evaluation_due && step == config.done && event.value("event", "") == "eval";
-    if (step <= config.done && !repeated) kept += line + "\n";
-  }
+  std::error_code error;
+  if (config.done == 0 || !std::filesystem::exists(config.metrics, error)) return kept;
+  FileStream file(config.metrics);
+  for (std::string line; std::getline(file, line);)
+    if (is_kept(line, config)) kept += line + "\n";
   return kept;
 }
 

@@ -33,7 +33,8 @@ struct ReporterConfig {
 
 class Reporter {
  public:
-  // Throws Error(Exit::output) where metrics.jsonl cannot be created.
+  // Throws Error(Exit::output) where metrics.jsonl cannot be created, Error(Exit::data) where it exists and cannot be
+  // read.
   explicit Reporter(const ReporterConfig& config);
   ~Reporter();
   Reporter(const Reporter&) = delete;

@@ -70,7 +70,9 @@ TEST(ModelInfo, MissingAndWrongEntriesAreRefused) {
       EXPECT_NE(std::string(e.what()).find("a file: its metadata ddp_train " + message), std::string::npos) << e.what();
     }
   };
-  expect_refused("{", "[", "is not a JSON object");
+  expect_refused("{", "[", "is not JSON");
+  expect_refused("{", "{\"classes\":2,", "has \"classes\" twice");
+  expect_refused(R"("format":1)", R"("format":)" + std::string(100'000, '['), "is nested too deeply");
   expect_refused(R"("format":1)", R"("format":2)", "has format 2");
   expect_refused(R"("model":)", R"("modell":)", "has no model, which must be a text");
   expect_refused(R"("image":[224,)", R"("image":[0,)", "has an invalid image");

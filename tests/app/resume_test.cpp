@@ -64,5 +64,26 @@ TEST(Resume, ReportsChangesOfTheRounding) {
   EXPECT_EQ(rounding_differences(state_of({}), state_of({"--lr", "0.3"})), "");
 }
 
+// 25 steps of 4 samples in each epoch.
+TEST(Resume, RefusesImpossibleCounters) {
+  const RunState good{.step = 60, .epoch = 2, .cursor = 40, .samples = 239};
+  require_possible(good, 25, 4, "step-60");
+  const auto expect_refused = [&](auto change) {
+    RunState state = good;
+    change(state);
+    try {
+      require_possible(state, 25, 4, "step-60");
+      ADD_FAILURE() << "accepted";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), Exit::data);
+      EXPECT_EQ(std::string(e.what()).find("step-60 cannot be right"), 0u) << e.what();
+    }
+  };
+  expect_refused([](RunState& state) { state.step = INT64_MAX; });
+  expect_refused([](RunState& state) { state.epoch = INT64_MAX; });
+  expect_refused([](RunState& state) { state.cursor = INT64_MAX; });
+  expect_refused([](RunState& state) { state.samples = INT64_MAX; });
+}
+
 }  // namespace
 }  // namespace ddp

@@ -1,6 +1,8 @@
 #include "checkpoint/safetensors.h"
 #include "tests/checkpoint/fixture.h"
 
+#include <sys/stat.h>
+
 #include <cstring>
 
 namespace ddp {
@@ -68,9 +70,12 @@ TEST_F(BrokenCheckpoint, TruncatedMissingAndNonFilesAreRefused) {
     put(checkpoint / name, good + " ");
     expect_unsound(name, name);
     fs::remove(checkpoint / name);
-    expect_unsound(name, "missing");
+    expect_unsound(name, "No such file");
     fs::create_directory(checkpoint / name);
-    expect_unsound(name, "not a file");
+    expect_unsound(name, "is a folder, not a file");
+    fs::remove(checkpoint / name);
+    ASSERT_EQ(mkfifo((checkpoint / name).c_str(), 0600), 0);
+    expect_unsound(name, "is a FIFO, not a file");
     fs::remove(checkpoint / name);
     put(checkpoint / name, good);
   }
@@ -81,7 +86,7 @@ TEST_F(BrokenCheckpoint, InvalidManifestIsRefused) {
     put(checkpoint / "manifest.json", text);
     expect_unsound("manifest.json", why);
   };
-  expect("not JSON", "parse");
+  expect("not JSON", "is not JSON, from byte 2 on");
   expect("[1, 2]", "not a checkpoint's manifest");
   expect(R"({"format": 1})", "files");
   expect(R"({"format": 2, "files": {}})", "this program reads format 1");
@@ -165,7 +170,7 @@ TEST_F(BrokenCheckpoint, InvalidStateWithAValidChecksumIsRefused) {
     expect(fmt::format("\"{}\":", key), "\"other\":", fmt::format("'{}'", key));
   expect("\"format\": 2", "\"format\": 3", "this program reads formats 1 and 2");
   expect("\"format\": 2", "\"format\": 1", "'mathematics'");
-  expect("\"format\": 2", "\"format\": " + std::string(200000, '[') + std::string(200000, ']'), "format");
+  expect("\"format\": 2", "\"format\": " + std::string(200000, '[') + std::string(200000, ']'), "nested too deeply");
   expect("\"step\": 1", "\"step\": -1", "\"step\" has an invalid value");
   expect("\"step\": 1", "\"step\": 1.5", "\"step\"");
   expect("\"step\": 1", "\"step\": 18446744073709551615", "\"step\"");
@@ -173,7 +178,11 @@ TEST_F(BrokenCheckpoint, InvalidStateWithAValidChecksumIsRefused) {
   expect("\"accuracy\": -1.0", "\"accuracy\": \"-1.0\"", "\"accuracy\"");
   expect("\"affects_rounding\": {}", "\"affects_rounding\": []", "\"affects_rounding\"");
   expect("\"affects_rounding\": {}", "\"affects_rounding\": {\"ranks\": 3}", "\"affects_rounding\"");
-  expect("{", "", "not a checkpoint's state");
+  expect("{", "", "is not JSON");
+  expect("{", "{\"step\": 1,", "has \"step\" twice");
+  expect("\"skipped\": 0", "\"skipped\": 2", "\"skipped\" has an impossible value");
+  expect("\"skipped_in_a_row\": 0", "\"skipped_in_a_row\": 1", "\"skipped_in_a_row\" has an impossible value");
+  expect("\"train_seconds\": 0.0", "\"train_seconds\": -1e9", "\"train_seconds\" has an impossible value");
 
   put(checkpoint / file, good);
   put(checkpoint / file, replaced(file, "{", "{\"of a later version\": [1],"));

@@ -49,6 +49,30 @@ TEST_F(Inspect, PrintsAWeightsFile) {
   EXPECT_EQ(text.rfind("model.safetensors: 2 tensors", 0), 0u) << text;
 }
 
+// Names of tensors, metadata and the maps of a state may have the text of a stranger.
+TEST_F(Inspect, EscapesTextOfTheFile) {
+  const std::string evil = "\x1b]0;owned\a\r\nall is well \u202e\x7f";
+  const fs::path file = run / "evil.safetensors";
+  write_safetensors(file, {{evil, {1}, {1}}}, {{evil, evil}});
+  Snapshot snapshot = weights.snapshot(2);
+  snapshot.run.affects_results = snapshot.run.affects_rounding = snapshot.run.autotune = {{evil, evil}};
+  write_checkpoint(folder, snapshot, weights.tensors(), false);
+  for (const std::string& text : {inspected(file), inspected(folder / "latest")}) {
+    EXPECT_TRUE(std::ranges::none_of(text, [](char c) { return (c >= 0 && c < ' ' && c != '\n') || c == 0x7f; }));
+    EXPECT_EQ(text.find("\nall is well"), text.npos) << text;
+    EXPECT_EQ(text.find("\u202e"), text.npos) << text;
+    EXPECT_NE(text.find("\\x1B]0;owned\\x07\\x0D\\x0Aall is well"), text.npos) << text;
+  }
+}
+
+TEST_F(Inspect, PrintsLittleForASmallFile) {
+  std::vector<NamedTensor> tensors = {{std::string(20'000, 'x'), {0}, {}}};
+  for (int i = 0; i < 1'000; ++i) tensors.push_back({fmt::format("{}", i), {0}, {}});
+  const fs::path file = run / "wide.safetensors";
+  write_safetensors(file, tensors);
+  EXPECT_LT(inspected(file).size(), 10 * fs::file_size(file));
+}
+
 TEST_F(Inspect, ReportsBrokenOrMissingFiles) {
   fs::resize_file(folder / "latest" / "model.safetensors", 50);
   expect_error(error_of([&] { inspected(folder / "latest"); }), Exit::data, "truncated");

@@ -25,6 +25,19 @@ TEST(Printable, HidesTheValuesOfSecrets) {
     EXPECT_EQ(printable_variable(name, "abc"), name + "=...");
 }
 
+TEST(Printable, EscapesWhatChangesTheDirectionOfText) {
+  EXPECT_EQ(printable("\u2027\u2028\u202e\u202f\u2065\u2066\u2069\u206a"),
+            "\u2027\\xE2\\x80\\xA8\\xE2\\x80\\xAE\u202f\u2065\\xE2\\x81\\xA6\\xE2\\x81\\xA9\u206a");
+}
+
+TEST(Shortened, EndsAfterAHundredBytes) {
+  EXPECT_EQ(shortened("a\n"), "a\\x0A");
+  EXPECT_EQ(shortened(std::string(100, 'a')), std::string(100, 'a'));
+  EXPECT_EQ(shortened(std::string(101, 'a')), std::string(100, 'a') + "...");
+  EXPECT_EQ(shortened(std::string(99, 'a') + "\u00e9"), std::string(99, 'a') + "...");
+  EXPECT_EQ(shortened(std::string(1'000'000, '\n')).size(), 103u);
+}
+
 // Lone bytes, cut characters, overlong forms, surrogates, above U+10FFFF.
 TEST(Printable, EscapesBrokenUtf8) {
   EXPECT_EQ(printable("\xff|\x80|\xc3|\xe4\xb8|\xf0\x9f\x98"), "\\xFF|\\x80|\\xC3|\\xE4\\xB8|\\xF0\\x9F\\x98");

@@ -4,6 +4,7 @@
 #include "tests/data/idx_files.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <string>
 #include <vector>
@@ -90,9 +91,22 @@ TEST_F(Idx, ReadsConcatenatedGzipStreams) {
   expect_bad_images(folder_.plain("i.gz", packed), {"corrupt (incorrect header check)"});
 }
 
-TEST_F(Idx, MissingFile) { expect_bad_images(folder_.path() / "nowhere", {"cannot open it: No such file"}); }
+TEST_F(Idx, MissingFile) { expect_bad_images(folder_.path() / "nowhere", {"cannot read it: No such file"}); }
 
-TEST_F(Idx, UnreadableFile) { expect_bad_images(folder_.path(), {"cannot read it: Is a directory"}); }
+TEST_F(Idx, UnreadableFile) { expect_bad_images(folder_.path(), {"is a folder, not a file"}); }
+
+TEST_F(Idx, Fifo) {
+  ASSERT_EQ(mkfifo((folder_.path() / "fifo").c_str(), 0600), 0);
+  expect_bad_images(folder_.path() / "fifo", {"is a FIFO, not a file"});
+}
+
+TEST_F(Idx, MoreDataThanMemoryAllows) {
+  const fs::path images = folder_.gzipped("i.gz", idx_bytes(kImages, {1 << 10, 1 << 10, 1 << 10}, {}));
+  const fs::path labels = folder_.plain("l", label_bytes());
+  expect_error(Exit::data, {"claims 1024 MiB of data", "may use 1023 MiB"},
+               [&] { read_idx(images, labels, 10, (int64_t{1} << 30) - 1); });
+  expect_error(Exit::data, {"truncated"}, [&] { read_idx(images, labels, 10, int64_t{1} << 30); });
+}
 
 TEST_F(Idx, OtherKindOfFile) {
   expect_bad_images(folder_.gzipped("l.gz", label_bytes()), {"holds labels, not images", "00000801"});

@@ -139,7 +139,7 @@ TEST_F(Pictures, ThatChangeOrVanishAreNamed) {
   EXPECT_NE(gone.find("z-gone.jpg: No such file or directory"), gone.npos) << gone;
   EXPECT_NE(longer.find("z-longer.jpg has changed since this run listed its data (1 bytes then, 18 now)"), longer.npos)
       << longer;
-  EXPECT_NE(pipe.find("z-pipe.jpg is not a regular file"), pipe.npos) << pipe;
+  EXPECT_NE(pipe.find("z-pipe.jpg is a FIFO, not a file"), pipe.npos) << pipe;
   EXPECT_NE(touched.find("z-touched.jpg has changed"), touched.npos) << touched;
 }
 

@@ -2,6 +2,7 @@
 
 #include "app/options/option_table.h"
 #include "core/error.h"
+#include "core/printable.h"
 
 #include <fmt/ranges.h>
 
@@ -58,7 +59,7 @@ std::vector<std::string> differences(const Named& saved, const Named& now) {
   for (const std::string& name : names) {
     const std::string before = value_in(saved, name), after = value_in(now, name);
     if (!same_value(before, after) && !are_idx_kinds(name, before, after))
-      texts.push_back(fmt::format("{} was {}, is {}", name, before, after));
+      texts.push_back(fmt::format("{} was {}, is {}", shortened(name), printable(before), after));
   }
   return texts;
 }
@@ -79,6 +80,14 @@ void require_same_results(const RunState& saved, const RunState& now, const std:
           "{} cannot be resumed by this run: {}; give the earlier values, or begin a new run with its weights by "
           "--init-from",
           checkpoint, fmt::join(changed, "; "));
+}
+
+void require_possible(const RunState& saved, int64_t steps_per_epoch, int64_t batch, const std::string& checkpoint) {
+  const bool possible = saved.epoch == saved.step / steps_per_epoch &&
+                        saved.cursor == saved.step % steps_per_epoch * batch && saved.samples / batch <= saved.step;
+  require(possible, Exit::data,
+          "{} cannot be right: step {} is not {} samples into epoch {}, after {} samples; resume from another one",
+          checkpoint, saved.step, saved.cursor, saved.epoch, saved.samples);
 }
 
 bool same_shards(const RunState& saved, const RunState& now) {

@@ -4,6 +4,7 @@
 #include "app/options/options.h"
 #include "checkpoint/run_state.h"
 
+#include <cstdint>
 #include <map>
 #include <string>
 
@@ -15,6 +16,10 @@ std::map<std::string, std::string> rounding_options(const Options& options);
 
 // Throws Error(Exit::usage) that names every option that would change the results, with both values.
 void require_same_results(const RunState& saved, const RunState& now, const std::string& checkpoint);
+
+// Throws Error(Exit::data) if the counters of a checkpoint contradict each other. Its checksums are no proof: whoever
+// makes a checkpoint makes them too. `batch`: samples of a full global batch.
+void require_possible(const RunState& saved, int64_t steps_per_epoch, int64_t batch, const std::string& checkpoint);
 
 // Whether world size and rank weights are equal. Each rank then has the same shard of each batch.
 bool same_shards(const RunState& saved, const RunState& now);

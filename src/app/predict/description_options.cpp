@@ -1,13 +1,12 @@
 #include "app/predict/description_options.h"
 
 #include "core/error.h"
+#include "core/read_file.h"
 
 #include <CLI/CLI.hpp>
 
-#include <cerrno>
 #include <cmath>
-#include <cstring>
-#include <fstream>
+#include <sstream>
 #include <utility>
 
 namespace ddp {
@@ -19,15 +18,14 @@ constexpr const char* kGroup = "Weights without metadata";
 using Description = DescriptionOptions::Description;
 
 std::vector<std::string> lines_of(const std::string& path) {
-  std::ifstream file(path);
+  constexpr int64_t kMostBytes = 100'000'000;
+  std::istringstream text(read_whole_file(path, kMostBytes));
   std::vector<std::string> lines;
-  errno = 0;
-  for (std::string line; std::getline(file, line);) {
+  for (std::string line; std::getline(text, line);) {
     if (line.ends_with('\r')) line.pop_back();
     lines.push_back(line);
   }
-  require(file.eof() && !lines.empty(), Exit::data, "--class-names {}: {}", path,
-          lines.empty() && errno == 0 ? "the file has no lines" : std::strerror(errno));
+  require(!lines.empty(), Exit::data, "--class-names {}: the file has no lines", path);
   return lines;
 }
 

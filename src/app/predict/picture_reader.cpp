@@ -1,7 +1,7 @@
 #include "app/predict/picture_reader.h"
 
 #include "core/error.h"
-#include "data/read_file.h"
+#include "core/read_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -20,7 +20,7 @@ void PictureReader::read_file(const std::string& path) {
   const OpenFile file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));  // waits for no FIFO
   struct stat status {};
   require(file.get() >= 0 && fstat(file.get(), &status) == 0, Exit::data, "cannot be read: {}", std::strerror(errno));
-  require(S_ISREG(status.st_mode), Exit::data, "is not a regular file");
+  require(S_ISREG(status.st_mode), Exit::data, "is {}, not a file", kind_of_file(status.st_mode));
   require(status.st_size > 0, Exit::data, "is empty");
   require(status.st_size <= kMostBytes, Exit::data, "has {} bytes, too many for a picture",
           static_cast<int64_t>(status.st_size));

@@ -116,6 +116,11 @@ const std::vector<Case> kCases = {
        write(folder / "weights", "this is not a model");
        return "--init-from " + (folder / "weights").string();
      }},
+    {"FifoForWeights", Exit::data, "is a FIFO",
+     [](const TempFolder& folder) {
+       shell("mkfifo " + (folder / "weights").string());
+       return "--init-from " + (folder / "weights").string();
+     }},
     {"NanLoss", Exit::numerics, "step",
      [](const TempFolder& folder) {
        return "--lr 1e30 --train-samples 1000 --epochs 1 --output-dir " + (folder / "run").string();
@@ -163,6 +168,27 @@ std::vector<std::tuple<Case, int>> cases_and_ranks() {
 INSTANTIATE_TEST_SUITE_P(, BadInput, ::testing::ValuesIn(cases_and_ranks()), [](const auto& test) {
   return fmt::format("{}_{}", std::get<0>(test.param).name, std::get<1>(test.param));
 });
+
+// No case ends as an internal error, or waits.
+TEST(KindsOfFiles, OtherThanExpectedAreRefused) {
+  const TempFolder folder;
+  const std::string place = (folder / "").string();
+  shell(fmt::format("cd {} && mkfifo fifo && ln -s loop loop && mkdir data && mkfifo data/{}", place, kTrainImages));
+  const std::string auto_in = "--resume auto --output-dir ", long_name(300, 'x');
+  const std::tuple<std::string, Exit> cases[] = {
+      {"--dataset mnist --data-path " + place + "data", Exit::data},
+      {auto_in + place + "fifo", Exit::output},
+      {auto_in + place + long_name, Exit::output},
+      {"--output-dir " + place + "loop", Exit::output},
+      {"--config " + place, Exit::usage},
+  };
+  for (const auto& [arguments, code] : cases) {
+    const Outcome outcome = program(0, arguments);
+    EXPECT_EQ(outcome.code, static_cast<int>(code)) << arguments << "\n" << outcome.output;
+    EXPECT_EQ(count(outcome.output, "error:"), 1) << outcome.output;
+    EXPECT_EQ(count(outcome.output, "filesystem error"), 0) << outcome.output;
+  }
+}
 
 // If one rank has another option, some ranks skip a collective and the first such collective would hang.
 TEST(Launcher, RefusesRanksWithDifferentOptions) {

@@ -191,6 +191,14 @@ TEST(NewRun, ResumeAutoAcceptsInitialWeights) {
   EXPECT_EQ(count(run("twice", weights + " --max-steps 2"), "resumed from"), 1);
   EXPECT_TRUE(read_file(folder / "twice" / "model.safetensors") ==
               read_file(folder / "straight" / "model.safetensors"));
+
+  // Rank 0 alone reads the weights: no other rank has such a file.
+  const std::string command =
+      fmt::format("{} --init-from model.safetensors --train-samples 64 --max-steps 1 --eval-every 0 --output-dir {}",
+                  DDP_PROGRAM, (folder / "two").string());
+  const Outcome two = shell(fmt::format("timeout -k 5 60 {} -np 1 -wdir {} {} : -np 1 -wdir {} {}", DDP_MPIRUN,
+                                        (folder / "first").string(), command, (folder / "").string(), command));
+  EXPECT_EQ(two.code, 0) << two.output;
 }
 
 TEST(NewRun, RefusesAFolderThatAnotherRunWritesTo) {

@@ -1,4 +1,4 @@
-#include "data/read_file.h"
+#include "core/read_file.h"
 
 #include "core/error.h"
 #include "core/printable.h"
@@ -24,17 +24,31 @@ ReadResult read_at(int file, size_t offset, std::span<uint8_t> to) {
   return result;
 }
 
+const char* kind_of_file(mode_t mode) {
+  if (S_ISDIR(mode)) return "a folder";
+  if (S_ISFIFO(mode)) return "a FIFO";
+  return S_ISSOCK(mode) ? "a socket" : "a device";
+}
+
+// Looks before it opens, because to open some devices has an effect. Looks again at what it has opened.
+OpenFile open_for_reading(const std::filesystem::path& path) {
+  const std::string name = printable(path.native());
+  struct stat status {};
+  const auto require_regular = [&](bool found) {
+    require(found, Exit::data, "{}: cannot read it: {}", name, std::strerror(errno));
+    require(S_ISREG(status.st_mode), Exit::data, "{}: is {}, not a file", name, kind_of_file(status.st_mode));
+  };
+  require_regular(::stat(path.c_str(), &status) == 0);
+  OpenFile file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  require_regular(file.get() >= 0 && ::fstat(file.get(), &status) == 0);
+  return file;
+}
+
 std::string read_whole_file(const std::filesystem::path& path, int64_t most) {
   const std::string name = printable(path.native());
-  const auto require_system = [&](bool holds) {
-    require(holds, Exit::data, "{}: cannot read it: {}", name, std::strerror(errno));
-  };
-  struct stat status;
-  require_system(::stat(path.c_str(), &status) == 0);
-  require(S_ISREG(status.st_mode), Exit::data, "{}: is {}, not a file", name,
-          S_ISDIR(status.st_mode) ? "a folder" : "a FIFO, a socket or a device");
-  const OpenFile file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  require_system(file.get() >= 0 && ::fstat(file.get(), &status) == 0);
+  const OpenFile file = open_for_reading(path);
+  struct stat status {};
+  require(::fstat(file.get(), &status) == 0, Exit::data, "{}: cannot read it: {}", name, std::strerror(errno));
   require(status.st_size <= most, Exit::data, "{}: has {} bytes; such a file may have {}", name,
           int64_t{status.st_size}, most);
   std::string content(static_cast<size_t>(status.st_size), '\0');

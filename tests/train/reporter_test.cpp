@@ -1,0 +1,67 @@
+#include "train/reporter.h"
+
+#include "core/error.h"
+#include "tests/temp_folder.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <fstream>
+#include <string>
+
+namespace ddp {
+namespace {
+
+class ResumedMetrics : public ::testing::Test {
+ protected:
+  // What a run that resumes after step 5 keeps of these lines.
+  std::string kept(const std::string& lines, bool evaluation_due = false) const {
+    std::ofstream(path) << lines;
+    Reporter({.enabled = true, .metrics = path, .done = 5, .evaluation_due = evaluation_due}).close();
+    std::ifstream file(path);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+  const TempFolder temp;
+  const std::filesystem::path path = temp / "metrics.jsonl";
+};
+
+TEST_F(ResumedMetrics, KeepTheEventsOfEarlierSteps) {
+  const std::string first = R"({"event":"step","step":5})"
+                            "\n"
+                            R"({"event":"eval","step":5})"
+                            "\n";
+  EXPECT_EQ(kept(first + R"({"event":"step","step":6})"
+                         "\n"),
+            first);
+  EXPECT_EQ(kept(first, true), R"({"event":"step","step":5})"
+                               "\n");
+}
+
+TEST_F(ResumedMetrics, DropWhatIsNoEvent) {
+  const std::string good = R"({"event":7,"step":5})"
+                           "\n"
+                           R"({"event":"note"})"
+                           "\n";
+  EXPECT_EQ(kept(good + R"({"event":"note","step":"ten"})"
+                        "\n[]\n{\n"
+                        R"({"step":5,"step":5})"
+                        "\n",
+                 true),
+            good);
+  EXPECT_EQ(kept(std::string(100'000, '[') + "\n"), "");
+}
+
+TEST_F(ResumedMetrics, AFifoIsRefused) {
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  try {
+    const Reporter reporter({.enabled = true, .metrics = path, .done = 5});
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Exit::data);
+    EXPECT_NE(std::string(e.what()).find("is a FIFO"), std::string::npos) << e.what();
+  }
+}
+
+}  // namespace
+}  // namespace ddp
