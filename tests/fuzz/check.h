@@ -3,9 +3,11 @@
 
 #include "core/error.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <exception>
 
 namespace ddp {
@@ -16,6 +18,24 @@ inline void check(bool holds, const char* what) {
   std::fprintf(stderr, "not so: %s\n", what);
   std::abort();
 }
+
+inline double processor_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+// Ends the program if the scope takes more processor time than a reader in linear time.
+class LinearTime {
+ public:
+  explicit LinearTime(size_t bytes) : end_(processor_seconds() + 2 + 5e-6 * static_cast<double>(bytes)) {}
+  ~LinearTime() { check(processor_seconds() < end_, "a reader takes 5 us for each byte, and 2 s, at most"); }
+  LinearTime(const LinearTime&) = delete;
+  LinearTime& operator=(const LinearTime&) = delete;
+
+ private:
+  const double end_;
+};
 
 // Runs a reader, which may accept its input or throw an Error with this code. Anything else ends the program.
 template <class Read>

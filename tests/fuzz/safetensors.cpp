@@ -2,6 +2,7 @@
 #include "checkpoint/safetensors.h"
 
 #include "tests/fuzz/check.h"
+#include "tests/fuzz/repeat.h"
 
 #include <sstream>
 
@@ -29,6 +30,7 @@ void read(const std::string& bytes) {
 }  // namespace ddp
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const ddp::LinearTime limit(size);
   const std::string bytes(reinterpret_cast<const char*>(data), size);
   ddp::read_or_refuse(ddp::Exit::data, [&] { ddp::read(bytes); });
   return 0;
