@@ -37,12 +37,12 @@ int code_without_reader(const std::string& command, const std::string& redirecti
 }
 
 TEST(ErrorPath, StandardErrorIsFullOrClosedOrWithoutAReader) {
-  struct Case {
+  struct BrokenStream {
     int code;
     std::string options;
   };
-  for (const auto& [code, more] : {Case{kUsage, "--bogus"}, Case{kData, "--data-path /nonexistent"},
-                                   Case{kNumerics, "--inject kind=nan,step=3"}}) {
+  for (const auto& [code, more] : {BrokenStream{kUsage, "--bogus"}, BrokenStream{kData, "--data-path /nonexistent"},
+                                   BrokenStream{kNumerics, "--inject kind=nan,step=3"}}) {
     for (const char* redirection : {"2>/dev/full", "2>&-", "2>&1 >/dev/null"}) {
       const TempFolder folder;
       const std::string command = fmt::format("{} {} {}", DDP_PROGRAM, options(folder), more);
