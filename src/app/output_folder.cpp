@@ -56,7 +56,13 @@ OutputFolder::OutputFolder(const std::string& wanted, Content allowed, const std
                            std::optional<FolderLock> held)
     : path_(wanted.empty() ? fresh_folder() : named_folder(wanted)), lock_(std::move(held)) {
   if (!lock_) lock_.emplace(path_, allowed == Content::none ? 0 : FolderLock::kWaitSeconds);
+  require_in_place();
   if (allowed != Content::same_run) require_allowed(path_, allowed);
+  for (const fs::path& folder : {checkpoints_of(path_), path_ / "flight"}) {
+    require_no_link(folder);
+    remove_leftovers(folder);
+  }
+  remove_leftovers(path_);
   replace_file(path_ / "config.toml", config);
 }
 

@@ -37,12 +37,13 @@ ModelInfo describe_model(const Job& job, const PixelNormalization& pixels) {
           .pixel_scale = pixels.scale};
 }
 
-// Null on ranks other than 0. `run` outlives the writer.
+// Null on ranks other than 0. `run` and `start` outlive the writer.
 std::unique_ptr<CheckpointWriter> make_writer(const Job& job, const PlannedRun& run, const RestoredRun& start) {
   const int rank = job.session.rank();
   if (rank != 0) return nullptr;
   CheckpointWriterConfig config{.folder = checkpoints_of(start.folder.path()),
                                 .keep_last = job.options.checkpoint.keep_last,
+                                .require_in_place = [&start] { start.folder.require_in_place(); },
                                 .about_to_write = job.injection ? full_disk(*job.injection, rank) : nullptr};
   return std::make_unique<CheckpointWriter>(std::move(config),
                                             Tensors{.parameters = run.replica->parameters,
@@ -78,6 +79,7 @@ Exit train_run(const Job& job, const PlannedRun& run, RestoredRun& start, Signal
   return abort_on_error(session, [&] {
     const TrainReport report =
         train_monitored(job, run, start.config, {.reporter = *reporter, .phases = job.phases, .writer = writer.get()});
+    start.folder.require_in_place();
     if (!report.stopped)
       write_results(describe_model(job, run.pixels), report, *run.replica, sampler, job.log, start.path);
     reporter->close();

@@ -28,9 +28,9 @@ class TemporaryFolder {
  public:
   explicit TemporaryFolder(fs::path path) : path_(std::move(path)) {
     std::error_code error;
-    fs::create_directory(path_, error);
-    require(!error, Exit::output, "cannot create {}: {}; make room or choose another --output-dir", path_.string(),
-            error.message());
+    const bool created = fs::create_directory(path_, error);
+    require(created, Exit::output, "cannot create {}: {}; make room or choose another --output-dir", path_.string(),
+            error ? error.message() : "it exists");
   }
   ~TemporaryFolder() {
     std::error_code ignored;
@@ -90,8 +90,7 @@ fs::path write_checkpoint(const fs::path& folder, const Snapshot& snapshot, cons
   const std::string name = checkpoint_name(snapshot.run.step);
   const fs::path checkpoint = folder / name;
   try {
-    create_durable_folders(folder);
-    remove_leftovers(folder);
+    create_subfolder(folder);
     const TemporaryFolder temporary(folder / temporary_name(name));
     const auto next_file = [&](const std::string& file) {
       if (about_to_write) about_to_write(temporary.path() / file);
@@ -109,7 +108,6 @@ fs::path write_checkpoint(const fs::path& folder, const Snapshot& snapshot, cons
     if (best) point_link(folder, "best", checkpoint);
     flush_folder(folder);
   } catch (const std::exception& e) {
-    remove_leftovers(folder);
     const auto* error = dynamic_cast<const Error*>(&e);
     if (error && error->code() == Exit::output) throw;
     fail(Exit::output, "cannot write {}: {}; make room or choose another --output-dir", checkpoint.string(), e.what());

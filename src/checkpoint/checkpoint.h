@@ -41,10 +41,10 @@ struct Tensors {
   Metadata metadata = {};  // of model.safetensors; reading ignores it
 };
 
-// Writes `folder`/step-NNNNNNNN and returns its path. Replaces a checkpoint of that name, creates `folder`, and points
-// `latest` to the new checkpoint; `best` too with `best` set. Calls `about_to_write` with the path of each file before
-// it writes the file; an exception from it counts as a failed write. Throws Error(Exit::output) and then leaves no
-// temporary file behind.
+// Writes `folder`/step-NNNNNNNN and returns its path. Replaces a checkpoint of that name, creates `folder` in its
+// parent, and points `latest` to the new checkpoint; `best` too with `best` set. Calls `about_to_write` with the path
+// of each file before it writes the file; an exception from it counts as a failed write. Throws Error(Exit::output) and
+// then leaves no temporary file behind.
 std::filesystem::path write_checkpoint(const std::filesystem::path& folder, const Snapshot& snapshot,
                                        const Tensors& tensors, bool best,
                                        const std::function<void(const std::filesystem::path&)>& about_to_write = {});

@@ -3,11 +3,11 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/manifest.h"
 #include "checkpoint/names.h"
+#include "core/durable_file.h"
 #include "core/error.h"
 #include "core/printable.h"
 
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <set>
@@ -86,16 +86,6 @@ std::optional<FoundCheckpoint> first_good(const std::vector<fs::path>& checkpoin
 
 std::string checkpoint_name(int64_t step) { return fmt::format("step-{:08}", step); }
 
-std::string temporary_name(const std::string& name) { return fmt::format(".{}.tmp-{}", name, ::getpid()); }
-
-void remove_leftovers(const fs::path& folder) {
-  for (const fs::path& entry : entries_of(folder)) {
-    const std::string name = entry.filename();
-    std::error_code ignored;
-    if (name.starts_with('.') && name.find(".tmp-") != std::string::npos) fs::remove_all(entry, ignored);
-  }
-}
-
 fs::path checkpoints_of(const fs::path& run_folder) { return run_folder / kFolder; }
 
 std::vector<fs::path> list_checkpoints(const fs::path& folder) {
@@ -108,7 +98,6 @@ std::vector<fs::path> list_checkpoints(const fs::path& folder) {
 
 // A checkpoint is renamed to a temporary name before it is deleted: no folder with a checkpoint's name is incomplete.
 void prune_checkpoints(const fs::path& folder, int keep_last) {
-  remove_leftovers(folder);
   if (keep_last <= 0) return;
   const std::vector<fs::path> checkpoints = list_checkpoints(folder);
   const std::set<fs::path> linked = {link_target(folder / "latest").filename(),

@@ -16,8 +16,8 @@ std::filesystem::path checkpoints_of(const std::filesystem::path& run_folder);
 // All paths in `folder` with a checkpoint's name, complete or not, the newest first. Empty without such a folder.
 std::vector<std::filesystem::path> list_checkpoints(const std::filesystem::path& folder);
 
-// Keeps the `keep_last` newest checkpoints and the targets of `latest` and `best`; deletes the others and the leftovers
-// of interrupted writes. keep_last 0 keeps all checkpoints. Ignores errors, since an extra folder does no harm.
+// Keeps the `keep_last` newest checkpoints and the targets of `latest` and `best`; deletes the others. keep_last 0
+// keeps all checkpoints. Ignores errors, since an extra folder does no harm.
 void prune_checkpoints(const std::filesystem::path& folder, int keep_last);
 
 // Finds a good checkpoint (one that read_run_state() accepts):

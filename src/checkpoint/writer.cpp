@@ -32,10 +32,18 @@ void CheckpointWriter::write(const Snapshot& snapshot, bool best) {
   const Stopwatch watch;
   SaveOutcome outcome{.step = snapshot.run.step, .path = {}, .error = {}};
   try {
+    config_.require_in_place();
     outcome.path = write_checkpoint(config_.folder, snapshot, tensors_, best, config_.about_to_write);
+    config_.require_in_place();
     prune_checkpoints(config_.folder, config_.keep_last);
   } catch (const std::exception& e) {
     outcome.error = e.what();
+    try {
+      config_.require_in_place();
+    } catch (const Error& lost) {
+      outcome.error = lost.what();
+      outcome.folder_lost = true;
+    }
   }
   outcome.seconds = watch.seconds();
   end(std::move(outcome));

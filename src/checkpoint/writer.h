@@ -17,6 +17,9 @@ namespace ddp {
 struct CheckpointWriterConfig {
   std::filesystem::path folder;  // the run's folder of checkpoints
   int keep_last = 3;             // see prune_checkpoints()
+
+  // Throws Error where `folder` is no longer that of this run; called in the thread before each change of the folder.
+  std::function<void()> require_in_place = [] {};
   std::function<void(const std::filesystem::path&)> about_to_write =
       {};  // see write_checkpoint(); called in the thread
 };
@@ -26,6 +29,7 @@ struct SaveOutcome {
   std::filesystem::path path;  // path of the checkpoint; empty after an error
   std::string error;           // empty: the checkpoint is on the disk
   double seconds = 0;          // duration of the write
+  bool folder_lost = false;    // `error` is that of require_in_place()
 };
 
 class CheckpointWriter {

@@ -4,10 +4,13 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
+#include <random>
 #include <system_error>
 #include <utility>
 
@@ -17,6 +20,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kOtherFolder = "choose another --output-dir";
+constexpr const char* kTemporary = ".tmp-";
 constexpr const char* kOtherName = "choose another name";
 
 class Descriptor {
@@ -24,10 +28,13 @@ class Descriptor {
   Descriptor(const fs::path& path, int flags) : file_(::open(path.c_str(), flags | O_CLOEXEC, 0644)) {
     require(file_ >= 0, Exit::output, "cannot open {}: {}; {}", path.string(), std::strerror(errno), kOtherFolder);
   }
-  ~Descriptor() { ::close(file_); }
+  ~Descriptor() {
+    if (file_ >= 0) ::close(file_);
+  }
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
   int get() const { return file_; }
+  int release() { return std::exchange(file_, -1); }
 
  private:
   int file_;
@@ -64,23 +71,77 @@ void require_created(bool created, const fs::path& path) {
 
 }  // namespace
 
-void write_durable_file(const fs::path& path, std::string_view content) {
-  const Descriptor file(path, O_WRONLY | O_CREAT | O_TRUNC);
-  write_all(file.get(), path, content, kOtherFolder);
-  flush(file.get(), path, kOtherFolder);
+std::optional<FileId> file_id(const fs::path& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return std::nullopt;
+  return FileId{status.st_dev, status.st_ino};
 }
 
-void replace_file(const fs::path& path, std::string_view content) {
-  const fs::path temporary = path.string() + ".tmp";
+std::string temporary_name(const std::string& name) {
+  std::array<char, 256> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  std::random_device random;
+  return fmt::format(".{}{}{}-{:08x}{:08x}", name, kTemporary, host.data(), random(), random());
+}
+
+void remove_leftovers(const fs::path& folder) {
+  std::error_code error, ignored;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename();
+    if (name.starts_with('.') && name.find(kTemporary) != std::string::npos) fs::remove_all(entry->path(), ignored);
+  }
+}
+
+namespace {
+
+void create_file(const fs::path& path, std::string_view content, bool durable) {
+  const Descriptor file(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW);
+  write_all(file.get(), path, content, kOtherFolder);
+  if (durable) flush(file.get(), path, kOtherFolder);
+}
+
+}  // namespace
+
+void write_durable_file(const fs::path& path, std::string_view content) { create_file(path, content, true); }
+
+void replace_file(const fs::path& path, std::string_view content, bool durable) {
+  const fs::path temporary = path.parent_path() / temporary_name(path.filename());
   try {
-    write_durable_file(temporary, content);
+    create_file(temporary, content, durable);
     move(temporary, path);
   } catch (const Error&) {
     std::error_code ignored;
     fs::remove(temporary, ignored);
     throw;
   }
-  flush_folder(path.parent_path().empty() ? fs::path(".") : path.parent_path());
+  if (durable) flush_folder(path.parent_path().empty() ? fs::path(".") : path.parent_path());
+}
+
+std::FILE* open_for_appending(const fs::path& path) {
+  Descriptor file(path, O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK);
+  struct stat status {};
+  require(::fstat(file.get(), &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink == 1, Exit::output,
+          "{} is not a regular file with one name; remove it", path.string());
+  std::FILE* stream = ::fdopen(file.get(), "a");
+  require(stream != nullptr, Exit::output, "cannot open {}: {}", path.string(), std::strerror(errno));
+  file.release();
+  return stream;
+}
+
+void require_no_link(const fs::path& folder) {
+  std::error_code error;
+  const fs::file_status status = fs::symlink_status(folder, error);
+  require(!fs::exists(status) || fs::is_directory(status), Exit::output,
+          "{} is {}, not a folder: nothing is written through it; remove it, or choose another --output-dir",
+          folder.string(), fs::is_symlink(status) ? "a link" : "a file");
+}
+
+void create_subfolder(const fs::path& folder) {
+  const bool created = ::mkdir(folder.c_str(), 0777) == 0;
+  require(created || errno == EEXIST, Exit::output, "cannot create the folder {}: {}; choose another --output-dir",
+          folder.string(), std::strerror(errno));
+  require_no_link(folder);
+  if (created) flush_folder(folder.parent_path());
 }
 
 void create_durable_folders(const fs::path& folder) {
@@ -121,7 +182,12 @@ void replace_link(const fs::path& link, const fs::path& target, const fs::path& 
   fs::create_symlink(target, temporary, error);
   require(!error, Exit::output, "cannot create the link {}: {}; choose another --output-dir", temporary.string(),
           error.message());
-  move(temporary, link);
+  try {
+    move(temporary, link);
+  } catch (const Error&) {
+    fs::remove(temporary, error);
+    throw;
+  }
 }
 
 NewFile::NewFile(fs::path path) : path_(std::move(path)) {

@@ -1,14 +1,36 @@
 // Files, folders and links that survive a crash of the machine. When a call has returned, its result is on the disk,
 // except where the comment says otherwise. All functions throw Error(Exit::output) with the path and the OS error text.
+//
+// No function writes through a symbolic link or into a file that another program has made: a file is created under a
+// name that was free, and a link at the path itself is replaced or refused. Links in the parent folders are followed.
 #pragma once
 
+#include <cstdint>
+#include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace ddp {
 
-// Writes the content of a file. A crash may still lose the name of the file until flush_folder(folder of the file).
+// What tells a file or folder from all others that exist at the same time. None where there is nothing at the path.
+struct FileId {
+  uint64_t device = 0, number = 0;
+  bool operator==(const FileId&) const = default;
+};
+std::optional<FileId> file_id(const std::filesystem::path& path);
+
+// A name that no other process has: ".NAME.tmp-HOST-WORD" with a random word. remove_leftovers() knows such names.
+std::string temporary_name(const std::string& name);
+
+// Deletes the files and folders in `folder` with temporary names of any process: the caller knows that no other process
+// writes there. Ignores errors.
+void remove_leftovers(const std::filesystem::path& folder);
+
+// Creates a file with this content. The path must be free. A crash may still lose the name of the file until
+// flush_folder(folder of the file).
 void write_durable_file(const std::filesystem::path& path, std::string_view content);
 
 // A file that a command creates. It is never an existing file, and the path never a link. It has no name until it is
@@ -32,11 +54,21 @@ class NewFile {
   bool named_ = false, kept_ = false;
 };
 
-// Replaces the content of a file atomically: at any moment the path has the old content or the new.
-void replace_file(const std::filesystem::path& path, std::string_view content);
+// Replaces a file atomically: at any moment the path has the old content or the new. A link is replaced itself.
+// Without `durable` it does not wait for the disk.
+void replace_file(const std::filesystem::path& path, std::string_view content, bool durable = true);
+
+// Opens a file for appending. Refuses what is not a regular file with one name, such as a link.
+std::FILE* open_for_appending(const std::filesystem::path& path);
 
 // Creates a folder and its missing parent folders.
 void create_durable_folders(const std::filesystem::path& folder);
+
+// Throws where the path exists and is not a folder, or is a link to one.
+void require_no_link(const std::filesystem::path& folder);
+
+// Creates a folder in an existing one, unless it is there. Refuses a link.
+void create_subfolder(const std::filesystem::path& folder);
 
 // Flushes the names of the folder's entries.
 void flush_folder(const std::filesystem::path& folder);

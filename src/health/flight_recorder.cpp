@@ -29,11 +29,24 @@ FlightRecorder::~FlightRecorder() {
 void FlightRecorder::set_run_folder(const std::filesystem::path& folder) {
   const std::lock_guard lock(mutex_);
   folder_ = folder;
+  id_ = file_id(folder);
 }
 
 void FlightRecorder::write() {
   const std::lock_guard lock(mutex_);
   if (folder_.empty()) return;
+  if (id_ && id_ != file_id(folder_)) {
+    Log(session_.rank()).warn("{} was removed or replaced: no flight record", folder_.string());
+    return;
+  }
+  if (!id_) {
+    try {
+      create_durable_folders(folder_);
+    } catch (const Error& e) {
+      Log(session_.rank()).warn("{}", e.what());
+      return;
+    }
+  }
   const std::string problem = phases_.write(folder_ / "flight" / fmt::format("rank-{}.json", session_.rank()), error_);
   if (!problem.empty()) Log(session_.rank()).warn("{}", problem);
 }

@@ -3,11 +3,13 @@
 #pragma once
 
 #include "comm/mpi/session.h"
+#include "core/durable_file.h"
 #include "health/phase_tracker.h"
 #include "health/signals.h"
 
 #include <filesystem>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -21,7 +23,9 @@ class FlightRecorder {
   FlightRecorder(const FlightRecorder&) = delete;
   FlightRecorder& operator=(const FlightRecorder&) = delete;
 
-  void set_run_folder(const std::filesystem::path& folder);  // enables writing
+  // Enables writing. Where another host's folder is not there on this one, it is created for the record; a folder that
+  // was there and has been removed or replaced gets no record.
+  void set_run_folder(const std::filesystem::path& folder);
 
   // Runs `work` and returns its result. Writes the record where `work` throws, and throws on.
   template <class Work>
@@ -42,7 +46,8 @@ class FlightRecorder {
   const PhaseTracker& phases_;
   std::mutex mutex_;
   std::filesystem::path folder_;
-  std::string error_;  // this rank's message; the output of a host that is cut off may be lost
+  std::optional<FileId> id_;  // of the folder; none: it was not on this host
+  std::string error_;         // this rank's message; the output of a host that is cut off may be lost
 };
 
 }  // namespace ddp

@@ -1,15 +1,12 @@
 #include "health/phase_tracker.h"
 
+#include "core/durable_file.h"
 #include "core/error.h"
 #include "core/stopwatch.h"
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <system_error>
 
 namespace ddp {
 namespace {
@@ -123,14 +120,13 @@ std::string PhaseTracker::json(const std::string& error) const {
 }
 
 std::string PhaseTracker::write(const std::filesystem::path& path, const std::string& error) const {
-  std::error_code code;
-  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), code);
-  if (code) return fmt::format("{} cannot be created: {}", path.parent_path().string(), code.message());
-  errno = 0;
-  std::ofstream file(path, std::ios::trunc);
-  file << json(error) << '\n';
-  file.close();
-  return file ? "" : fmt::format("{} cannot be written: {}", path.string(), std::strerror(errno));
+  try {
+    if (path.has_parent_path()) create_subfolder(path.parent_path());
+    replace_file(path, json(error) + "\n", false);
+    return "";
+  } catch (const Error& e) {
+    return e.what();
+  }
 }
 
 }  // namespace ddp

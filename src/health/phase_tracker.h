@@ -54,7 +54,7 @@ class PhaseTracker {
   // The flight record as JSON: {"format": 2, "rank", "host", "error", "events": [{"seconds", "event", "step",
   // "bucket"}]}. The oldest event comes first. "seconds" is the age of the event, "event" a phase's key, "launched" or
   // "step ended"; only "launched" has a bucket. "error" is there only where `error` is not empty. write() creates the
-  // folders and replaces the file; it returns the reason of a failure, or an empty text.
+  // folder in its parent and replaces the file; it returns the reason of a failure, or an empty text.
   std::string json(const std::string& error = {}) const;
   std::string write(const std::filesystem::path& path, const std::string& error = {}) const;
 

@@ -78,10 +78,8 @@ std::string kept_events(const ReporterConfig& config) {
 
 Reporter::Reporter(const ReporterConfig& config) : config_(config) {
   if (!config_.enabled) return;
-  if (config_.done > 0) replace_file(config_.metrics, kept_events(config_));
-  file_ = std::fopen(config_.metrics.c_str(), config_.done > 0 ? "a" : "w");
-  require(file_ != nullptr, Exit::output, "cannot create {}: {}; choose another --output-dir", config_.metrics.string(),
-          std::strerror(errno));
+  replace_file(config_.metrics, kept_events(config_));
+  file_ = open_for_appending(config_.metrics);
 }
 
 Reporter::~Reporter() {

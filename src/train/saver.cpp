@@ -1,5 +1,6 @@
 #include "train/saver.h"
 
+#include "core/error.h"
 #include "train/snapshot.h"
 
 #include <array>
@@ -43,6 +44,7 @@ bool Saver::finish(int64_t step) {
 void Saver::report_finished() {
   if (!writer_) return;
   for (const SaveOutcome& outcome : writer_->outcomes()) {
+    require(!outcome.folder_lost, Exit::output, "{}", outcome.error);
     reporter_.saved(outcome);
     best_unsaved_ = saving_best_ && !outcome.error.empty();
     if (!outcome.error.empty()) continue;

@@ -31,6 +31,7 @@ class BrokenCheckpoint : public CheckpointFolder {
   // Writes a file with a correct checksum and expects that the reader refuses its content.
   void expect_refused(const std::string& file, const std::string& content, Exit code, const std::string& why) const {
     put(checkpoint / file, content);
+    fs::remove(checkpoint / "manifest.json");
     write_manifest(checkpoint, kCheckpointFiles);
     expect_error(error_of([&] { read(checkpoint); }), code, (checkpoint / file).string());
     expect_error(error_of([&] { read(checkpoint); }), code, why);
@@ -186,6 +187,7 @@ TEST_F(BrokenCheckpoint, InvalidStateWithAValidChecksumIsRefused) {
 
   put(checkpoint / file, good);
   put(checkpoint / file, replaced(file, "{", "{\"of a later version\": [1],"));
+  fs::remove(checkpoint / "manifest.json");
   write_manifest(checkpoint, kCheckpointFiles);
   EXPECT_EQ(read_run_state(checkpoint).step, 1);
 }

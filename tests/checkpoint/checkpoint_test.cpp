@@ -1,6 +1,7 @@
 #include "checkpoint/checkpoint.h"
 
 #include "checkpoint/safetensors.h"
+#include "core/durable_file.h"
 #include "nn/models.h"
 #include "tests/checkpoint/fixture.h"
 
@@ -164,6 +165,7 @@ TEST_F(Checkpoint, CrashDuringAWriteKeepsTheOldCheckpoint) {
     EXPECT_EQ(names().size(), 3u);  // "latest", step 1, and the incomplete checkpoint
     EXPECT_EQ(list_checkpoints(folder), std::vector<fs::path>{folder / "step-00000001"});
     read_run_state(folder / "latest");
+    remove_leftovers(folder);
     write(1);
     EXPECT_EQ(names(), (Names{"latest", "step-00000001"}));
   }
@@ -200,6 +202,7 @@ TEST_F(Checkpoint, PruningKeepsTheNewestAndTheLinkedCheckpoints) {
   put(folder / ".step-00000009.tmp-1" / "model.safetensors", "half");
   fs::create_symlink("step-00000009", folder / ".latest.tmp-1");
   put(folder / "step-by-step.txt", "a note");
+  remove_leftovers(folder);
   prune_checkpoints(folder, 0);
   EXPECT_EQ(names().size(), 2u + 5 + 1);
   prune_checkpoints(folder, 1);

@@ -111,6 +111,7 @@ TEST(PhaseTracker, WritesTheLastThousandEvents) {
     rank.phases.step_ended(step);
   }
   const auto folder = std::filesystem::temp_directory_path() / ("phases-" + std::to_string(getpid()));
+  std::filesystem::create_directory(folder);
   EXPECT_EQ(rank.phases.write(folder / "deep" / "rank-0.json"), "");
   EXPECT_EQ(rank.phases.write(folder / "deep" / "rank-0.json"), "");
   std::ifstream file(folder / "deep" / "rank-0.json");
@@ -132,7 +133,7 @@ TEST(PhaseTracker, WritesTheLastThousandEvents) {
   EXPECT_GE(events[999]["seconds"], 0);
 
   EXPECT_NE(rank.phases.write(folder / "deep" / "rank-0.json" / "no"), "");
-  EXPECT_NE(rank.phases.write(folder / "deep").find("cannot be written"), std::string::npos);
+  EXPECT_NE(rank.phases.write(folder / "deep").find("cannot rename"), std::string::npos);
   std::filesystem::remove_all(folder);
 }
 
