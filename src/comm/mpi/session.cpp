@@ -31,7 +31,13 @@ namespace {
 // Initialises and finalises MPI. Does not finalise with collectives outstanding: MPI_Finalize would wait for ever.
 struct MpiLibrary {
   MpiLibrary(int& argc, char**& argv) {
-    require_pmi(environment_of_process());
+    const Environment environment = environment_of_process();
+    require_pmi(environment);
+    // Under srun the barrier at the end of MPI_Init holds the ranks of one node only (Slurm 22.05 with PMIx 4.2). So the
+    // message of a fast rank can reach a rank that does not take messages yet, which ends with signal 11. With this a
+    // rank takes messages before it waits for the others.
+    if (const auto expected = expected_world(environment); expected && expected->launcher == "srun")
+      setenv("OMPI_MCA_pmix_base_async_modex", "1", 0);
     // By default Open MPI copies between processes of a host with ptrace rights. Containers forbid that; in virtual
     // machines it is slow: shared memory sums half a megabyte four times faster. The user's own setting wins.
     setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 0);
