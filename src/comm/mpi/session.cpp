@@ -8,6 +8,7 @@
 #include "comm/mpi/launcher.h"
 #include "comm/mpi/mpirun.h"
 #include "comm/mpi/progress_engine.h"
+#include "comm/mpi/srun_barrier.h"
 #include "comm/mpi/startup_watchdog.h"
 
 #include <fmt/ranges.h>
@@ -33,16 +34,13 @@ struct MpiLibrary {
   MpiLibrary(int& argc, char**& argv) {
     const Environment environment = environment_of_process();
     require_pmi(environment);
-    // Under srun the barrier at the end of MPI_Init holds the ranks of one node only (Slurm 22.05 with PMIx 4.2). So the
-    // message of a fast rank can reach a rank that does not take messages yet, which ends with signal 11. With this a
-    // rank takes messages before it waits for the others.
-    if (const auto expected = expected_world(environment); expected && expected->launcher == "srun")
-      setenv("OMPI_MCA_pmix_base_async_modex", "1", 0);
     // By default Open MPI copies between processes of a host with ptrace rights. Containers forbid that; in virtual
     // machines it is slow: shared memory sums half a megabyte four times faster. The user's own setting wins.
     setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 0);
     int provided = 0;
     DDP_MPI(MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided));
+    const auto expected = expected_world(environment);
+    if (expected && expected->launcher == "srun") wait_for_ranks_of_srun();
     if (provided == MPI_THREAD_MULTIPLE) return;
     MPI_Finalize();
     fail(Exit::communication,
