@@ -2,7 +2,7 @@
 # docker build -t ddp_train --build-arg DDP_CUDA=OFF . && docker run --rm ddp_train -np 4      CPU ranks only
 #
 #   BASE       Debian 12 image for the build. Its CUDA toolkit, cuDNN and NCCL are used, or those of PyPI (2 GB)
-#   RUN_BASE   Debian 12 image to run in, without a toolkit
+#   RUN_BASE   Debian 12 image to run in, without a toolkit. Give both as NAME@sha256:... to build the same image again
 #   DDP_CUDA   ON, or OFF for a small image without GPU support
 #   CMAKE_ARG  one more argument for cmake, for instance -DDDP_CUDA_ARCHITECTURES=90-real
 #
@@ -14,7 +14,7 @@ ARG RUN_BASE=debian:bookworm-slim
 FROM ${BASE} AS build
 ARG DDP_CUDA=ON CMAKE_ARG=
 WORKDIR /ddp_train
-COPY launch/setup launch/packages.txt launch/toolkit launch/
+COPY launch/setup launch/packages.txt launch/toolkit launch/toolkit.txt launch/
 RUN launch/setup build && { [ "$DDP_CUDA" != ON ] || launch/toolkit install; }
 COPY CMakeLists.txt CMakePresets.json ./
 COPY src src
