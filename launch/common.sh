@@ -70,8 +70,9 @@ newest_step() { # FOLDER
 }
 
 # When the reader of a pipe ends, as in `... | head -1`, mpirun would crash, and a script would die. outlive_readers
-# puts a process between this script with its later commands and such a pipe; that process reads on. At the end of the
-# script, it waits until that process has written everything. `outlets`: the ids of such processes.
+# puts a process between this script with its later commands and such a pipe; that process reads on. The end of the
+# script waits until that process has written everything, at most ten seconds: a process that a command has left, such as
+# the master of ssh's connections, may hold the pipe. `outlets`: the ids of such processes.
 outlets=()
 outlive_readers() {
   is_pipe() { [[ -p /dev/fd/$1 || -S /dev/fd/$1 ]]; }
@@ -90,10 +91,10 @@ read_to_the_end() {
   cat 2>/dev/null || cat >/dev/null
 }
 wait_for_outlets() {
-  local outlet
+  local outlet end=$((SECONDS + 10))
   exec >/dev/null 2>&1
   for outlet in "${outlets[@]}"; do
-    while kill -0 "$outlet"; do sleep 0.02; done
+    while ((SECONDS < end)) && kill -0 "$outlet"; do sleep 0.02; done
   done
 }
 
