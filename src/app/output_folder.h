@@ -15,8 +15,8 @@ class OutputFolder {
   // resumed, with any content.
   enum class Content { none, no_results, same_run };
 
-  // Deletes the leftovers of interrupted writes. Creates `wanted`, or a new runs/<time> where `wanted` is empty, takes
-  // its lock unless `held` is that lock, and writes `config` to config.toml. Throws Error(Exit::output) where the
+  // Creates `wanted`, or a new runs/<time> where `wanted` is empty, takes its lock unless `held` is that lock, deletes
+  // the leftovers of interrupted writes, and writes `config` to config.toml. Throws Error(Exit::output) where the
   // folder cannot be written, has links in place of its folders, has more than the allowed content, or is locked by
   // another run; a run with --resume waits FolderLock::kWaitSeconds for the lock, others do not. Rank 0 only.
   OutputFolder(const std::string& wanted, Content allowed, const std::string& config,

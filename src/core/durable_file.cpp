@@ -21,6 +21,7 @@ namespace {
 
 constexpr const char* kOtherFolder = "choose another --output-dir";
 constexpr const char* kTemporary = ".tmp-";
+constexpr std::string_view kAside = "-old";
 constexpr const char* kOtherName = "choose another name";
 
 class Descriptor {
@@ -84,11 +85,24 @@ std::string temporary_name(const std::string& name) {
   return fmt::format(".{}{}{}-{:08x}{:08x}", name, kTemporary, host.data(), random(), random());
 }
 
+namespace {
+
+// Whether the name is one of temporary_name(), or what replace_folder() has moved aside.
+bool is_temporary(std::string_view name) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  constexpr size_t kWord = 16;
+  if (name.ends_with(kAside)) name.remove_suffix(kAside.size());
+  if (!name.starts_with('.') || name.find(kTemporary) == name.npos || name.size() < kWord + 1) return false;
+  const std::string_view word = name.substr(name.size() - kWord - 1);
+  return word.front() == '-' && word.find_first_not_of(kDigits, 1) == word.npos;
+}
+
+}  // namespace
+
 void remove_leftovers(const fs::path& folder) {
   std::error_code error, ignored;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    const std::string name = entry->path().filename();
-    if (name.starts_with('.') && name.find(kTemporary) != std::string::npos) fs::remove_all(entry->path(), ignored);
+    if (is_temporary(entry->path().filename().native())) fs::remove_all(entry->path(), ignored);
   }
 }
 
@@ -166,7 +180,7 @@ void replace_folder(const fs::path& from, const fs::path& to) {
   std::error_code error;
   if (!fs::exists(fs::symlink_status(to, error))) return move(from, to);
   if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0) return;
-  const fs::path aside = from.string() + "-old";
+  const fs::path aside = from.string() + std::string(kAside);
   move(to, aside);
   try {
     move(from, to);
@@ -216,6 +230,8 @@ void NewFile::keep(std::span<NewFile* const> files) {
     file->named_ = ::linkat(AT_FDCWD, unnamed.c_str(), AT_FDCWD, file->path_.c_str(), AT_SYMLINK_FOLLOW) == 0;
     require_created(file->named_, file->path_);
   }
+  for (const NewFile* file : files)
+    flush_folder(file->path_.has_parent_path() ? file->path_.parent_path() : fs::path("."));
   for (NewFile* file : files) file->kept_ = true;
 }
 

@@ -15,7 +15,8 @@
 
 namespace ddp {
 
-// What tells a file or folder from all others that exist at the same time. None where there is nothing at the path.
+// The number of a file or folder; all others at the same time have other numbers. None where there is nothing at the
+// path.
 struct FileId {
   uint64_t device = 0, number = 0;
   bool operator==(const FileId&) const = default;
@@ -34,7 +35,7 @@ void remove_leftovers(const std::filesystem::path& folder);
 void write_durable_file(const std::filesystem::path& path, std::string_view content);
 
 // A file that a command creates. It is never an existing file, and the path never a link. It has no name until it is
-// kept: a command that ends before leaves nothing. Where the file system knows no files without a name, such as NFS, it
+// kept: a command that ends before leaves nothing. Where the file system has no files without a name, such as NFS, it
 // has its name at once, and the destructor removes it.
 class NewFile {
  public:

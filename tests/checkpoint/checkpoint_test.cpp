@@ -198,15 +198,20 @@ TEST_F(Checkpoint, FolderThatCannotBeCreatedIsReported) {
 
 TEST_F(Checkpoint, PruningKeepsTheNewestAndTheLinkedCheckpoints) {
   for (const int64_t step : {1, 2, 100'000'000, 30, 4}) write(step, step == 2);
-  fs::create_directory(folder / ".step-00000009.tmp-1");
-  put(folder / ".step-00000009.tmp-1" / "model.safetensors", "half");
-  fs::create_symlink("step-00000009", folder / ".latest.tmp-1");
+  const fs::path half = folder / temporary_name("step-00000009");
+  for (const fs::path& left : {half, fs::path(half.string() + "-old")}) {
+    fs::create_directory(left);
+    put(left / "model.safetensors", "half");
+  }
+  fs::create_symlink("step-00000009", folder / temporary_name("latest"));
   put(folder / "step-by-step.txt", "a note");
+  put(folder / ".draft.tmp-old", "a note");
   remove_leftovers(folder);
   prune_checkpoints(folder, 0);
-  EXPECT_EQ(names().size(), 2u + 5 + 1);
+  EXPECT_EQ(names().size(), 2u + 5 + 2);
   prune_checkpoints(folder, 1);
-  EXPECT_EQ(names(), (Names{"best", "latest", "step-00000002", "step-00000004", "step-100000000", "step-by-step.txt"}));
+  EXPECT_EQ(names(), (Names{".draft.tmp-old", "best", "latest", "step-00000002", "step-00000004", "step-100000000",
+                            "step-by-step.txt"}));
   read_run_state(folder / "latest");
   read_run_state(folder / "best");
   prune_checkpoints(run / "nowhere", 1);
