@@ -80,13 +80,15 @@ FolderLock::FolderLock(const std::filesystem::path& folder, int wait_seconds)
   write_holder(file_);
 }
 
-// While the file is open, no other file has its number.
+// While the file is open, no other file has its number. A disk that does not answer proves nothing: what is written
+// then has its own error.
 void FolderLock::require_in_place() const {
   struct stat held {
   }, there{};
-  const bool same = ::fstat(file_, &held) == 0 && ::lstat((folder_ / kFile).c_str(), &there) == 0 &&
-                    held.st_dev == there.st_dev && held.st_ino == there.st_ino;
-  require(same, Exit::output,
+  if (::fstat(file_, &held) != 0) return;
+  const bool found = ::lstat((folder_ / kFile).c_str(), &there) == 0;
+  if (!found && errno != ENOENT && errno != ENOTDIR) return;
+  require(found && held.st_dev == there.st_dev && held.st_ino == there.st_ino, Exit::output,
           "the output folder {} was removed or replaced while this run used it; nothing more is written there",
           folder_.string());
 }

@@ -67,7 +67,10 @@ bool is_kept(const std::string& line, const ReporterConfig& config) {
 std::string kept_events(const ReporterConfig& config) {
   std::string kept;
   std::error_code error;
-  if (config.done == 0 || !std::filesystem::exists(config.metrics, error)) return kept;
+  if (config.done == 0) return kept;
+  const bool exists = std::filesystem::exists(config.metrics, error);
+  require(!error, Exit::output, "cannot look at {}: {}", config.metrics.string(), error.message());
+  if (!exists) return kept;
   FileStream file(config.metrics);
   for (std::string line; std::getline(file, line);)
     if (is_kept(line, config)) kept += line + "\n";
