@@ -15,7 +15,7 @@ std::string printable(std::string_view text);
 // SECRET: the value is a secret.
 std::string printable_variable(std::string_view name, std::string_view value);
 
-// The same; what is longer than 100 bytes ends with "...".
+// As printable(); what is longer than 100 bytes ends with "...".
 std::string shortened(std::string_view text);
 
 // The first ten names, printable, with commas, and how many more there are.

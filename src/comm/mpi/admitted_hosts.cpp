@@ -43,7 +43,8 @@ std::vector<sock_filter> filter_for(const std::set<Words>& addresses, uint32_t o
   for (const Words& address : addresses) {
     for (size_t i = 0; i < address.size(); ++i) {
       const auto to_next_address = static_cast<uint8_t>(2 * (address.size() - 1 - i) + 1);  // instructions
-      code.push_back(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, network + offset + 4 * static_cast<uint32_t>(i)));
+      if (code.empty() || address.size() > 1)                                               // one word stays loaded
+        code.push_back(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, network + offset + 4 * static_cast<uint32_t>(i)));
       code.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, address[i], 0, to_next_address));
     }
     code.push_back(BPF_STMT(BPF_RET | BPF_K, UINT32_MAX));

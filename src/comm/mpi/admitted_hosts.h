@@ -1,5 +1,5 @@
-// Which hosts reach the TCP ports of this process. Open MPI listens on all interfaces, and a stranger's connection that
-// sends nothing holds the rank that accepts it.
+// Limits which hosts reach the TCP ports of this process. Open MPI listens on all interfaces, and a stranger's
+// connection that sends nothing holds the rank that accepts it.
 #pragma once
 
 #include <span>
@@ -13,7 +13,8 @@ std::vector<std::string> addresses_of_interfaces();
 
 // From now on, the TCP sockets of this process that listen take packets from these addresses only; the kernel drops
 // others (a socket filter, which needs no rights). A text that is no address is ignored. Returns the number of such
-// sockets; where the system refuses a filter, or there are thousands of addresses, a socket stays open to all.
+// sockets; where the system refuses a filter, or there are too many addresses (the kernel's limit is some hundreds on
+// old systems), a socket stays open to all.
 int admit_only(std::span<const std::string> addresses);
 
 }  // namespace ddp

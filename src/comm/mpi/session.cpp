@@ -115,7 +115,7 @@ struct MpiSession::State {
 };
 
 MpiSession::MpiSession(int& argc, char**& argv) : state_(std::make_unique<State>(argc, argv)) {
-  if (local_size() == size()) return;
+  if (size() == 1) return;
   std::vector<std::string> hosts;
   for (const std::string& addresses : gather(fmt::format("{}", fmt::join(addresses_of_interfaces(), " ")))) {
     std::istringstream list(addresses);

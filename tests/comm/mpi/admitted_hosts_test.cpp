@@ -78,7 +78,7 @@ TEST_F(AdmittedHosts, AloneReachASocketThatListens) {
 
 TEST_F(AdmittedHosts, TooManyLeaveASocketOpen) {
   std::vector<std::string> hosts;
-  for (int i = 0; i < 2000; ++i) hosts.push_back("10.0." + std::to_string(i / 250) + "." + std::to_string(i % 250));
+  for (int i = 0; i < 3000; ++i) hosts.push_back("10.0." + std::to_string(i / 250) + "." + std::to_string(i % 250));
   EXPECT_EQ(admit_only(hosts), 0);
   connect_from("127.0.0.2");
   EXPECT_EQ(accepted(), std::vector<std::string>{"127.0.0.2"});
