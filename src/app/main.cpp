@@ -50,17 +50,18 @@ std::optional<int> run_without_mpi(const std::vector<std::string>& arguments) {
   const auto rest = std::span(arguments).subspan(1);
   try {
     if (command == "predict") return static_cast<int>(ddp::predict(rest, std::cin, stdout));
-    ddp::write_results(stdout, ddp::inspect(rest), "the contents");
+    ddp::write_output(stdout, ddp::inspect(rest), "the contents");
     return 0;
   } catch (const std::exception& e) {
     return static_cast<int>(ddp::print_exception(e, -1));
   }
 }
 
-// A file that is opened later would get the number of a standard stream that is closed, and with it the messages.
+// A file that is opened later would get the number of a standard stream that is closed, and with it the messages. What
+// is written to such a stream fails.
 void open_standard_streams() {
   int file = STDIN_FILENO;
-  while (file >= 0 && file <= STDERR_FILENO) file = ::open("/dev/null", O_RDWR);
+  while (file >= 0 && file <= STDERR_FILENO) file = ::open("/dev/null", O_RDONLY);
   if (file >= 0) ::close(file);
 }
 

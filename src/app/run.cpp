@@ -25,7 +25,7 @@ namespace {
 void print_order(const DistributedSampler& sampler, int64_t epoch) {
   std::string lines;
   for (int64_t i = 0; i < sampler.samples(); ++i) lines += fmt::format("{}\n", sampler.sample(epoch - 1, i));
-  write_results(stdout, lines, "the order");
+  write_output(stdout, lines, "the order");
 }
 
 // The four stages of a run. On return the parts of each stage are freed in reverse order; main() ends MPI later.
@@ -61,7 +61,7 @@ Exit run(MpiSession& session, Signals& signals, int argc, char** argv,
   std::optional<std::string> answer;
   const Options options = run_on_all_ranks(session, [&] { return parse_options(argc, argv, answer); });
   if (answer) {
-    if (session.rank() == 0) write_results(stdout, *answer, "the output");
+    if (session.rank() == 0) write_output(stdout, *answer, "the output");
     return Exit::done;
   }
   if (options.action.doctor) return doctor::run_doctor(options, session, std::move(startup_limit));

@@ -13,7 +13,7 @@ void write_text(std::FILE* stream, std::string_view text) noexcept {
   std::fflush(stream);
 }
 
-bool write_results(std::FILE* stream, std::string_view text, const char* what) {
+bool write_output(std::FILE* stream, std::string_view text, const char* what) {
   if (std::fwrite(text.data(), 1, text.size(), stream) == text.size() && std::fflush(stream) == 0) return true;
   const int error = errno;
   require(error == EPIPE, Exit::output, "cannot write {}: {}; write them to another file or disk", what,

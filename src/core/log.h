@@ -15,7 +15,7 @@ void write_text(std::FILE* stream, std::string_view text) noexcept;
 
 // Writes the results of a command, which must not be lost. Returns false if their reader has ended, as in
 // `ddp_train --help | head -1`. Throws Error(Exit::output) on any other failure. `what`: such as "the predictions".
-bool write_results(std::FILE* stream, std::string_view text, const char* what);
+bool write_output(std::FILE* stream, std::string_view text, const char* what);
 
 class Log {
  public:

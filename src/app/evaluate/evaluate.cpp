@@ -187,7 +187,7 @@ Exit evaluate(MpiSession& session, const Signals& signals, std::span<const std::
   std::optional<std::string> answer;
   const EvaluateOptions options = run_on_all_ranks(session, [&] { return parse_evaluate_options(arguments, answer); });
   if (answer) {
-    if (session.rank() == 0) write_results(stdout, *answer, "the output");
+    if (session.rank() == 0) write_output(stdout, *answer, "the output");
     return Exit::done;
   }
   return Evaluate(options, session, signals).run(arguments);

@@ -76,7 +76,7 @@ class Predict {
     return prediction_line(options_.format, count_, prediction);
   }
 
-  static bool write(std::FILE* out, const std::string& lines) { return write_results(out, lines, "the predictions"); }
+  static bool write(std::FILE* out, const std::string& lines) { return write_output(out, lines, "the predictions"); }
 
   const PredictOptions& options_;
   const ModelInfo& info_;
@@ -93,7 +93,7 @@ Exit predict(std::span<const std::string> arguments, std::istream& list, std::FI
   std::optional<std::string> answer;
   const PredictOptions options = parse_predict_options(arguments, answer);
   if (answer) {
-    write_results(out, *answer, "the output");
+    write_output(out, *answer, "the output");
     return Exit::done;
   }
   const fs::path weights = find_weights(options.weights, Log(0));

@@ -140,7 +140,7 @@ Exit show(std::span<const std::string> arguments, MpiSession& session, const Sig
     return parsed;
   });
   if (answer) {
-    if (session.rank() == 0) write_results(stdout, *answer, "the output");
+    if (session.rank() == 0) write_output(stdout, *answer, "the output");
     return Exit::done;
   }
   std::optional<Files> files;
