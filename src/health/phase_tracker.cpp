@@ -116,7 +116,8 @@ std::string PhaseTracker::json(const std::string& error) const {
   nlohmann::json record{
       {"format", kRecordFormat}, {"rank", rank}, {"host", heartbeats_.host_of(rank)}, {"events", std::move(events)}};
   if (!error.empty()) record["error"] = error;
-  return record.dump(1);
+  // The error may name a file, and that may be no UTF-8.
+  return record.dump(1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 std::string PhaseTracker::write(const std::filesystem::path& path, const std::string& error) const {

@@ -189,7 +189,7 @@ void Reporter::saved(const SaveOutcome& outcome) {
   }
   write_line(nlohmann::ordered_json{
       {"event", "save"}, {"step", outcome.step}, {"path", outcome.path.string()}, {"seconds", outcome.seconds}}
-                 .dump());
+                 .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));  // the path may be no UTF-8
   write_text(stdout, fmt::format("saved {}\n", outcome.path.string()));
 }
 

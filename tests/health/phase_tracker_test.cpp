@@ -132,6 +132,10 @@ TEST(PhaseTracker, WritesTheLastThousandEvents) {
   for (size_t i = 1; i < events.size(); ++i) EXPECT_LE(events[i]["seconds"], events[i - 1]["seconds"]);
   EXPECT_GE(events[999]["seconds"], 0);
 
+  EXPECT_EQ(rank.phases.write(folder / "rank-0.json", "cannot write a\xff"), "");
+  std::ifstream with_error(folder / "rank-0.json");
+  EXPECT_EQ(nlohmann::json::parse(with_error)["error"], "cannot write a\uFFFD");
+
   EXPECT_NE(rank.phases.write(folder / "deep" / "rank-0.json" / "no"), "");
   EXPECT_NE(rank.phases.write(folder / "deep").find("cannot rename"), std::string::npos);
   std::filesystem::remove_all(folder);
