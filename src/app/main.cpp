@@ -98,7 +98,7 @@ int main(int argc, char** argv) {
     session.emplace(argc, argv);
   } catch (const std::exception& e) {
     const ddp::Error error = ddp::as_error(e);
-    ddp::doctor::report_startup_error(error, argc, argv);
+    ddp::doctor::report_startup_error(error, signals ? &*signals : nullptr, argc, argv);
     return static_cast<int>(error.code());
   }
   signals->on_second_request([&](int signal, const std::string& line) {

@@ -62,7 +62,7 @@ void write_holder(int file) {
 FolderLock::FolderLock(const std::filesystem::path& folder, int wait_seconds)
     : folder_(folder),
       file_(::open((folder / kFile).c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600)) {
-  require(file_ >= 0, Exit::output, "cannot open {}: {}; {}", (folder / kFile).string(), std::strerror(errno),
+  require(file_ >= 0, Exit::output, "cannot open {}: {}; {}", (folder / kFile).string(), errno_text(errno),
           errno == ELOOP ? "it is a link: remove it" : "choose another --output-dir");
   try {
     make_private(file_, folder / kFile);

@@ -27,7 +27,7 @@ constexpr const char* kOtherName = "choose another name";
 class Descriptor {
  public:
   Descriptor(const fs::path& path, int flags) : file_(::open(path.c_str(), flags | O_CLOEXEC, 0644)) {
-    require(file_ >= 0, Exit::output, "cannot open {}: {}; {}", path.string(), std::strerror(errno), kOtherFolder);
+    require(file_ >= 0, Exit::output, "cannot open {}: {}; {}", path.string(), errno_text(errno), kOtherFolder);
   }
   ~Descriptor() {
     if (file_ >= 0) ::close(file_);
@@ -66,7 +66,7 @@ void flush(int file, const fs::path& path, const char* advice) {
 // Call it after open() or linkat().
 void require_created(bool created, const fs::path& path) {
   const int error = errno;
-  require(created, Exit::output, "cannot create {}: {}; {}", path.string(), std::strerror(error),
+  require(created, Exit::output, "cannot create {}: {}; {}", path.string(), errno_text(error),
           error == EEXIST ? "remove it, or choose another name" : kOtherName);
 }
 

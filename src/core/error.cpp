@@ -4,7 +4,9 @@
 
 #include <sys/resource.h>
 
+#include <cerrno>
 #include <cstdint>
+#include <cstring>
 #include <new>
 #include <system_error>
 
@@ -31,6 +33,14 @@ Error as_error(const std::exception& exception) {
                                       "container (pids.max), or use fewer --threads, --workers or ranks on this host",
                                       system->code().message())};
   return {Exit::internal, exception.what()};
+}
+
+std::string errno_text(int error) {
+  std::string text = std::strerror(error);
+  rlimit limit{};
+  if (error == EMFILE && getrlimit(RLIMIT_NOFILE, &limit) == 0)
+    text += fmt::format(" (this process may open {}: raise the limit, ulimit -n)", limit.rlim_cur);
+  return text;
 }
 
 void fail_expectation(const char* file, int line, const char* condition) {

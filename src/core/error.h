@@ -19,7 +19,7 @@ enum class Exit : int {
   output = 4,         // the output folder cannot be written, or holds another run
   model = 5,          // the model does not fit the data, or the weights do not fit the model
   numerics = 6,       // NaN or infinity in the loss or a gradient
-  device = 7,         // the requested device is missing or fails; memory or threads are short
+  device = 7,         // the requested device is missing or fails; memory, threads or open files are short
   world = 8,          // fewer ranks than the launcher promised
   communication = 9,  // the transport failed, or replicas differ
   stopped = 75,       // saved after a stop signal; requeue the job to continue
@@ -56,6 +56,9 @@ void require(bool holds, Exit code, fmt::format_string<Args...> format, Args&&..
 // The error that an exception stands for: itself, if it is an Error; Exit::device with the limits, if memory or threads
 // are short; else Exit::internal. Throws std::bad_alloc if there is no memory for the text.
 Error as_error(const std::exception& exception);
+
+// The text of an errno. Names the limit where the process may open no more files.
+std::string errno_text(int error);
 
 [[noreturn]] void fail_expectation(const char* file, int line, const char* condition);  // for DDP_EXPECT
 

@@ -35,7 +35,7 @@ OpenFile open_for_reading(const std::filesystem::path& path) {
   const std::string name = printable(path.native());
   struct stat status {};
   const auto require_regular = [&](bool found) {
-    require(found, Exit::data, "{}: cannot read it: {}", name, std::strerror(errno));
+    require(found, Exit::data, "{}: cannot read it: {}", name, errno_text(errno));
     require(S_ISREG(status.st_mode), Exit::data, "{}: is {}, not a file", name, kind_of_file(status.st_mode));
   };
   require_regular(::stat(path.c_str(), &status) == 0);

@@ -42,7 +42,7 @@ PictureLists list_csv(const std::filesystem::path& file, const std::filesystem::
   LabelTable table = parse_labels(file, read_whole_file(file, kMostBytes));
   const OpenFile folder(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   require(folder.get() >= 0, Exit::data, "{}: {}; --data-path names the folder of the data", printable(root.native()),
-          std::strerror(errno));
+          errno_text(errno));
 
   std::unordered_map<std::string_view, int32_t> labels;
   for (const std::string& label : table.classes) labels.emplace(label, static_cast<int32_t>(labels.size()));

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <string>
 #include <utility>
 
@@ -25,7 +24,7 @@ int open_below(int folder, std::string_view path) {
 
 FolderReader::FolderReader(std::filesystem::path root)
     : root_(std::move(root)), folder_(::open(root_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)) {
-  require(folder_ >= 0, Exit::data, "{}: {}", printable(root_.native()), std::strerror(errno));
+  require(folder_ >= 0, Exit::data, "{}: {}", printable(root_.native()), errno_text(errno));
 }
 
 FolderReader::~FolderReader() {
@@ -58,7 +57,7 @@ void FolderReader::read_part(std::string_view path, const Expected& expected, si
     }
     if (error != EIO && error != ESTALE) break;
   }
-  fail(Exit::data, "cannot read {}: {} (errno {}){}", printable(full(path).native()), std::strerror(error), error,
+  fail(Exit::data, "cannot read {}: {} (errno {}){}", printable(full(path).native()), errno_text(error), error,
        error == ENOENT ? "; it was there when this run listed its data" : "");
 }
 

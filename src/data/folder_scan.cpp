@@ -89,7 +89,7 @@ FolderScan::Node::Node(const FolderScan& owner, const Node* above, const std::st
   if (dir == nullptr) {
     const int error = errno;
     if (file >= 0) ::close(file);
-    fail_at("", fmt::format("cannot read the folder: {}", std::strerror(error)));
+    fail_at("", fmt::format("cannot read the folder: {}", errno_text(error)));
   }
   struct stat status;
   if (::fstat(file, &status) != 0) fail_at("", fmt::format("cannot read the folder: {}", std::strerror(errno)));

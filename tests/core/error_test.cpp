@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -25,6 +26,12 @@ TEST(Error, NamesTheLimitsWhereMemoryOrThreadsAreShort) {
   const Error threads = as_error(std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again)));
   EXPECT_EQ(threads.code(), Exit::device);
   EXPECT_TRUE(std::string(threads.what()).starts_with("cannot start a thread: ")) << threads.what();
+}
+
+TEST(Error, NamesTheLimitOfOpenFiles) {
+  EXPECT_TRUE(errno_text(EMFILE).starts_with("Too many open files (this process may open ")) << errno_text(EMFILE);
+  EXPECT_TRUE(errno_text(EMFILE).ends_with("ulimit -n)")) << errno_text(EMFILE);
+  EXPECT_EQ(errno_text(ENOENT), "No such file or directory");
 }
 
 }  // namespace

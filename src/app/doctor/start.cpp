@@ -112,14 +112,17 @@ std::unique_ptr<TimeLimit> startup_limit(int argc, char** argv) {
   });
 }
 
-void report_startup_error(const Error& error, int argc, char** argv) {
+void report_startup_error(const Error& error, const Signals* signals, int argc, char** argv) {
   const Environment environment = environment_of_process();
   const auto expected = expected_world(environment);
   const bool of_world = error.code() == Exit::world;  // each rank has its own world, so that no rank ends the others
-  if (error.code() == Exit::device)                   // threads or memory are short, perhaps for this rank alone
-    std::this_thread::sleep_for(report_delay(expected ? expected->rank : 0));
-  else if (of_world ? !first_at_launch(environment) : !wait_for_turn(environment, expected))
+  if (error.code() == Exit::device) {                 // threads, memory or files are short, perhaps for this rank alone
+    // mpirun sends SIGTERM one second after another rank has ended, and SIGKILL after two.
+    std::this_thread::sleep_for(3 * report_delay(expected ? expected->rank : 0));
+    if (signals != nullptr && signals->stop_requested()) return;
+  } else if (of_world ? !first_at_launch(environment) : !wait_for_turn(environment, expected)) {
     return;
+  }
   if (!given("--doctor", argc, argv)) return print_error(error.what(), -1);
   RankFacts alone;
   alone.host = name_of_host();

@@ -3,6 +3,7 @@
 
 #include "app/doctor/time_limit.h"
 #include "core/error.h"
+#include "health/signals.h"
 
 #include <memory>
 #include <optional>
@@ -21,7 +22,8 @@ void choose_transport();
 // it prints a finding and ends this process.
 std::unique_ptr<TimeLimit> startup_limit(int argc, char** argv);
 
-// Prints an error of MPI's start in the same form.
-void report_startup_error(const Error& error, int argc, char** argv);
+// Prints an error of MPI's start in the same form, unless another rank on this host has printed its own: then mpirun
+// has sent a stop signal. `signals`: null if the error is that they could not be set up.
+void report_startup_error(const Error& error, const Signals* signals, int argc, char** argv);
 
 }  // namespace ddp::doctor

@@ -19,7 +19,7 @@ constexpr int64_t kMostBytes = int64_t{1} << 31;  // of a file
 void PictureReader::read_file(const std::string& path) {
   const OpenFile file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));  // waits for no FIFO
   struct stat status {};
-  require(file.get() >= 0 && fstat(file.get(), &status) == 0, Exit::data, "cannot be read: {}", std::strerror(errno));
+  require(file.get() >= 0 && fstat(file.get(), &status) == 0, Exit::data, "cannot be read: {}", errno_text(errno));
   require(S_ISREG(status.st_mode), Exit::data, "is {}, not a file", kind_of_file(status.st_mode));
   require(status.st_size > 0, Exit::data, "is empty");
   require(status.st_size <= kMostBytes, Exit::data, "has {} bytes, too many for a picture",

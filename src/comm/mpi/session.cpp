@@ -14,6 +14,7 @@
 #include <fmt/ranges.h>
 #include <mpi.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <array>
@@ -70,6 +71,15 @@ void exit_after_delay(Exit code, Parent with = {}) noexcept {
   }
 }
 
+// With fewer files Open MPI fails with messages that do not name the limit, or hangs.
+void require_files() {
+  constexpr rlim_t kLeast = 64;
+  rlimit limit{};
+  require(getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= kLeast, Exit::device,
+          "this process may open {} files, but MPI and the data need {}: raise the limit (ulimit -n)", limit.rlim_cur,
+          kLeast);
+}
+
 // Whether there is no news of another host. False if the leader of this host is stopped: then news of no host comes in,
 // and no other host is at fault.
 bool cut_off_from_a_host(const HeartbeatTable& heartbeats) {
@@ -114,7 +124,9 @@ struct MpiSession::State {
   std::function<void(const std::string& why)> on_abort;
 };
 
-MpiSession::MpiSession(int& argc, char**& argv) : state_(std::make_unique<State>(argc, argv)) {
+MpiSession::MpiSession(int& argc, char**& argv) {
+  require_files();
+  state_ = std::make_unique<State>(argc, argv);
   if (size() == 1) return;
   std::vector<std::string> hosts;
   for (const std::string& addresses : gather(fmt::format("{}", fmt::join(addresses_of_interfaces(), " ")))) {

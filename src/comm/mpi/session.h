@@ -1,6 +1,7 @@
 // The lifetime of MPI in this process: main constructs the session first and destroys it last. The constructor throws
 // Error(Exit::communication) if MPI does not provide MPI_THREAD_MULTIPLE, and Error(Exit::world) if the launcher
-// promised more ranks than the MPI world has, or gave the ranks no PMI. If mpirun's host is cut off while MPI starts,
+// promised more ranks than the MPI world has, or gave the ranks no PMI, and Error(Exit::device) if the process may open
+// too few files. If mpirun's host is cut off while MPI starts,
 // the process ends with a message (StartupWatchdog).
 #pragma once
 
