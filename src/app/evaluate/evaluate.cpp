@@ -19,7 +19,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include <bit>
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -34,13 +33,6 @@ struct Result {
   Evaluation evaluation;
   ClassCounts classes;
 };
-
-uint64_t hash_of(const ModelState& state) {
-  Hash hash;
-  for (const std::vector<float>* values : {&state.weights, &state.statistics})
-    for (const float value : *values) hash.add(std::bit_cast<uint32_t>(value));
-  return hash.value();
-}
 
 uint64_t hash_of(std::span<const std::string> arguments) {
   Hash hash;
@@ -81,15 +73,20 @@ class Evaluate {
     run_on_all_ranks(session_, [&] {
       if (session_.rank() == 0 && !options_.output.dir.empty()) open_folder(options_.output.dir);
     });
-    std::string weights = run_on_all_ranks(
-        session_, [&] { return session_.rank() == 0 ? find_weights(given_.weights, log_).string() : std::string(); });
+    std::string weights, metadata;  // rank 0 alone reads the file of the weights
+    run_on_all_ranks(session_, [&] {
+      if (session_.rank() != 0) return;
+      weights = find_weights(given_.weights, log_).string();
+      metadata = nlohmann::json(model_info_of(given_.network, weights).to_metadata()).dump();
+    });
     broadcast_host(*world_, weights);
-    const ModelInfo model = run_on_all_ranks(session_, [&] { return model_info_of(given_.network, weights); });
-    std::vector<std::string> metadata;
-    for (const auto& [key, value] : model.to_metadata()) metadata.insert(metadata.end(), {key, value});
-    check_same_on_all_ranks(hash_of(metadata), "description of the network", *world_);
-    const TrainedNetwork network = run_on_all_ranks(session_, [&] { return read_trained_network(model, weights); });
-    check_same_on_all_ranks(hash_of(network.state), "weights", *world_);
+    broadcast_host(*world_, metadata);
+    const ModelInfo model = *model_info_in(nlohmann::json::parse(metadata).get<Metadata>(), weights);
+    TrainedNetwork network = run_on_all_ranks(session_, [&] {
+      return session_.rank() == 0 ? read_trained_network(model, weights) : network_without_weights(model);
+    });
+    broadcast_host(*world_, network.state.weights);
+    broadcast_host(*world_, network.state.statistics);
     const EvaluatedData data =
         load_evaluated_data(options_.data, options_.seed, model, session_, *world_, log_, reading_phase(phases_));
     for (const std::string& note : data.notes) log_.info("{}", note);

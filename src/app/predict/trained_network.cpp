@@ -57,20 +57,26 @@ ModelInfo model_info_of(const DescribedNetwork& described, const fs::path& weigh
   return described.info;
 }
 
-TrainedNetwork read_trained_network(const ModelInfo& info, const fs::path& weights) {
+TrainedNetwork network_without_weights(const ModelInfo& info) {
   Network network = make_model(info.model, info.image, info.classes);
   std::vector<Parameter> parameters = parameters_of(network);
   std::vector<BatchNormState> batch_norms = batch_norm_states_of(network);
-  // Two bytes a value are the least. So a small file cannot ask for much memory.
-  require(total_count(parameters) <= static_cast<int64_t>(fs::file_size(weights) / 2), Exit::model,
-          "{} is too short for {} with {} parameters; it belongs to another model", weights.string(), info.model,
-          total_count(parameters));
-  ModelState state = load_state_dict(weights, parameters, batch_norms);
   return {.network = std::move(network),
           .parameters = std::move(parameters),
           .batch_norms = std::move(batch_norms),
-          .state = std::move(state),
+          .state = {},
           .pixel_scale = info.pixel_scale};
+}
+
+TrainedNetwork read_trained_network(const ModelInfo& info, const fs::path& weights) {
+  TrainedNetwork trained = network_without_weights(info);
+  // Two bytes a value are the least. So a small file cannot ask for much memory.
+  const int64_t count = total_count(trained.parameters);
+  require(count <= static_cast<int64_t>(fs::file_size(weights) / 2), Exit::model,
+          "{} is too short for {} with {} parameters; it belongs to another model", weights.string(), info.model,
+          count);
+  trained.state = load_state_dict(weights, trained.parameters, trained.batch_norms);
+  return trained;
 }
 
 void require_memory(const Network& network, int64_t batch, int processes, const fs::path& weights) {

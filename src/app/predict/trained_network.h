@@ -33,6 +33,9 @@ struct TrainedNetwork {
   PixelScale pixel_scale;
 };
 
+// With an empty state. Throws Error(Exit::usage) for an unknown network.
+TrainedNetwork network_without_weights(const ModelInfo& info);
+
 // Throws Error: Exit::data for a broken file, Exit::usage for an unknown network, Exit::model if the weights do not fit
 // it.
 TrainedNetwork read_trained_network(const ModelInfo& info, const std::filesystem::path& weights);

@@ -58,7 +58,7 @@ TEST(Accuracy, FromTheDefaultInitialWeights) {
   EXPECT_NEAR(std::max_element(found.end() - 3, found.end(), less)->accuracy, sum / runs, 0.01);
 }
 
-std::string recipe(const std::string& name) { return fmt::format("--config {}/{}.toml", DDP_RECIPES, name); }
+std::string recipe(const std::string& name) { return fmt::format("--config {}/recipes/{}.toml", DDP_LAUNCH, name); }
 
 // The two epochs of Keras's guide. With running averages the accuracy varies between 0.5 and 0.97.
 TEST(KerasConvnet, ReachesTheAccuracyOfRecomputedStatisticsOnMnist) {

@@ -36,6 +36,17 @@ TEST_F(Evaluate, EqualsTheTrainingAtAnyNumberOfRanks) {
     EXPECT_EQ(evaluation.at("world_size"), ranks);
     EXPECT_EQ(read_file(out / "confusion.csv"), matrix);
   }
+
+  // Rank 0 alone reads the weights: here, rank 1 has no such file.
+  fs::create_directory(folder / "elsewhere");
+  const auto rank = [&](const fs::path& where) {
+    return fmt::format("-np 1 -wdir {} {} evaluate {} --data-path {}", where.string(), DDP_PROGRAM,
+                       fs::relative(run, folder.path()).string(), (folder / "data").string());
+  };
+  const Outcome apart = shell(fmt::format("CUDA_VISIBLE_DEVICES= timeout -k 5 150 {} {} : {}", DDP_MPIRUN,
+                                          rank(folder.path()), rank(folder / "elsewhere")));
+  EXPECT_EQ(apart.code, 0) << apart.output;
+  EXPECT_EQ(count(apart.output, "acc 0.9167 (22/24), loss"), 1) << apart.output;
 }
 
 // A second plan of the network evaluates larger images on the weights of the last step, with the batch norms'

@@ -131,5 +131,31 @@ TEST_F(RunFolder, LockIsPrivateAndNamesItsHolder) {
   EXPECT_NE(other.code, 0) << "another user takes the lock";
 }
 
+// Another user plants links in a folder that all may write to. What the run writes under umask 077, and the memory of
+// its ranks, that user cannot read.
+TEST_F(RunFolder, OtherUsersHaveNoAccess) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  const std::string stranger = "setpriv --reuid 65534 --regid 65534 --clear-groups ";
+  const std::string run = run_.string();
+  fs::create_directories(run_);
+  folder_.write("victim", "mine");
+  const Outcome planted = shell(
+      fmt::format("chmod 755 {0} && chmod 1777 {1} && for name in config.toml metrics.jsonl model.safetensors; do "
+                  "{2} ln -s {0}/victim {1}/$name.tmp || exit; done",
+                  folder_.path().string(), run, stranger));
+  ASSERT_EQ(planted.code, 0) << planted.output;
+  const mode_t before = ::umask(077);
+  Job job(folder_, 2, arguments("--max-steps 1000000 --save-every 20steps"));
+  ::umask(before);
+  ASSERT_TRUE(job.says("saved ")) << job.output();
+  const Outcome found = shell(fmt::format("{{ {} find {} -type f -readable 2>/dev/null | cat; }}", stranger, run));
+  EXPECT_EQ(found.output, "");
+  const Outcome memory = shell(fmt::format("{} ls /proc/{}/fd", stranger, job.rank(1)));
+  EXPECT_EQ(count(memory.output, "Permission denied"), 1) << memory.output;
+  ::kill(job.rank(0), SIGTERM);
+  EXPECT_EQ(job.end(), 75) << job.output();
+  EXPECT_EQ(read_file(folder_ / "victim"), "mine");
+}
+
 }  // namespace
 }  // namespace ddp::testing

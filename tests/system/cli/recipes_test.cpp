@@ -8,7 +8,7 @@ namespace fs = std::filesystem;
 
 TEST(Recipes, EachRuns) {
   int runs = 0;
-  for (const auto& entry : fs::directory_iterator(DDP_RECIPES)) {
+  for (const auto& entry : fs::directory_iterator(DDP_LAUNCH "/recipes")) {
     const TempFolder folder;
     const Outcome outcome =
         program(2, fmt::format("--config {} --dataset fashion-mnist --train-samples 40 --batch-size 16 --max-steps 4 "

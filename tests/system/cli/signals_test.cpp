@@ -3,6 +3,7 @@
 #include "core/error.h"
 #include "tests/system/cli/job.h"
 
+#include <array>
 #include <regex>
 
 namespace ddp::testing {
@@ -84,6 +85,12 @@ TEST(Signals, StopAnEvaluation) {
   expect_same_end(folder, "cut", more);
 }
 
+// 'T': stopped by a signal.
+char state(pid_t pid) {
+  const std::string line = read_file(fmt::format("/proc/{}/stat", pid));
+  return line.at(line.rfind(')') + 2);
+}
+
 bool heeds(pid_t pid, int signal) {
   std::ifstream file(fmt::format("/proc/{}/status", pid));
   for (std::string line; std::getline(file, line);)
@@ -137,6 +144,49 @@ TEST(Signals, ClosedTerminalSavesExceptUnderNohup) {
   EXPECT_GE(stopped_at(closed.output, "SIGHUP"), 0) << closed.output;
   const Outcome nohup = close_terminal("nohup", "trap '' HUP;");
   EXPECT_EQ(nohup.code, 0) << nohup.output;
+}
+
+// launch/run asks mpirun to save. At a SIGHUP, mpirun would continue its ranks and kill them one or two seconds later,
+// so also a rank that is stopped for three. `script` is the terminal: its end closes it.
+TEST(Signals, ClosedTerminalOfTheLauncherSaves) {
+  const TempFolder folder;
+  const Outcome closed = shell(fmt::format(
+      R"(cd {0} && export DDP_TRAIN={1} CUDA_VISIBLE_DEVICES=
+         script -qfec '{2}/run -np 2 {3}' log >/dev/null </dev/null &
+         ranks() {{ pgrep -ax ddp_train | grep -F {0} | cut -d ' ' -f 1; }}
+         for i in $(seq 300); do grep -qs 'step 3/' log && break; sleep 0.1; done
+         rank=$(ranks | head -n 1)
+         kill -STOP $rank && kill -KILL $! && for i in $(seq 60); do kill -STOP $rank; sleep 0.05; done
+         kill -CONT $rank
+         for i in $(seq 300); do ranks | grep -q . || break; sleep 0.1; done
+         tail -n 5 log)",
+      folder.path().string(), DDP_PROGRAM, DDP_LAUNCH, options(folder, "run", "--eval-every 0 " + kSlow)));
+  EXPECT_TRUE(fs::exists(folder / "run" / "checkpoints" / "latest")) << closed.output;
+}
+
+TEST(Signals, StoppedJobContinues) {
+  const TempFolder folder;
+  Job job(folder, 2, options(folder, "run", "--eval-every 0 --step-timeout 2 " + kSlow));
+  ASSERT_TRUE(job.says("step 3/32"));
+  const std::array ranks{job.rank(0), job.rank(1)};
+  for (const pid_t rank : ranks) ::kill(rank, SIGTSTP);
+  std::this_thread::sleep_for(4s);
+  for (const pid_t rank : ranks) EXPECT_EQ(state(rank), 'T');
+  const std::string before = job.output();
+  for (const pid_t rank : ranks) ::kill(rank, SIGCONT);
+  EXPECT_TRUE(within(20s, [&] { return count(job.output(), "step ") > count(before, "step ") + 4; })) << job.output();
+  ::kill(ranks[0], SIGTERM);
+  expect_stop(job, "SIGTERM");
+  EXPECT_EQ(count(job.output(), "warning:"), 0) << job.output();
+}
+
+TEST(Signals, QuitEndsTheJobAtOnce) {
+  const TempFolder folder;
+  Job job(folder, 2, options(folder, "run", "--eval-every 0 " + kSlow));
+  ASSERT_TRUE(job.says("step 3/32"));
+  ::kill(job.rank(1), SIGQUIT);
+  EXPECT_EQ(job.end(20s), 128 + SIGQUIT) << job.output();
+  EXPECT_TRUE(job.is_gone());
 }
 
 TEST(Signals, RanksEndWithMpirun) {
