@@ -56,7 +56,7 @@ class Malformed {
   const std::string& file_;
 };
 
-std::string in_quotes(const std::string& text) { return "\"" + shortened(text) + "\""; }
+std::string in_quotes(const std::string& name) { return fmt::format("\"{}\"", shortened(name)); }
 
 std::vector<uint64_t> numbers(const json& entry, const char* key, const std::string& name, const Malformed& malformed) {
   const auto found = entry.find(key);

@@ -107,6 +107,7 @@ TEST_F(RunFolder, RemovedFolderIsNotMadeAgain) {
   ASSERT_TRUE(job.says("saved ")) << job.output();
   fs::rename(run_, folder_ / "moved");
   EXPECT_EQ(job.end(), 4) << job.output();
+  EXPECT_EQ(count(job.output(), "was removed or replaced while"), 1) << job.output();
   EXPECT_FALSE(fs::exists(run_));
 }
 
