@@ -3,14 +3,18 @@
 #include "app/class_report.h"
 #include "checkpoint/state_dict.h"
 #include "core/durable_file.h"
+#include "ddp/step_speed.h"
 #include "health/run_on_all_ranks.h"
 
 #include <nlohmann/json.hpp>
 
+#include <vector>
+
 namespace ddp {
 
 void write_results(const ModelInfo& model, const TrainReport& report, const Replica& replica,
-                   const DistributedSampler& sampler, const Log& log, const std::filesystem::path& folder) {
+                   const DistributedSampler& sampler, std::span<const std::string> hosts, const Log& log,
+                   const std::filesystem::path& folder) {
   const bool trained = report.samples > 0;  // false: the run had ended before it was resumed
   const double per_second = trained ? static_cast<double>(report.samples) / report.seconds
                                     : static_cast<double>(report.state.samples) / report.state.train_seconds;
@@ -37,6 +41,8 @@ void write_results(const ModelInfo& model, const TrainReport& report, const Repl
   if (report.classes) {
     add_class_figures(summary, *report.classes, model);
   }
+  const std::vector<std::string> speed = report.speed ? explain(*report.speed, hosts) : std::vector<std::string>();
+  if (!speed.empty()) summary["speed"] = speed;
   // A matrix of earlier weights does not stay.
   if (report.classes && report.classes->has_matrix())
     replace_file(folder / "confusion.csv", confusion_csv(*report.classes, model));
@@ -45,6 +51,7 @@ void write_results(const ModelInfo& model, const TrainReport& report, const Repl
   replace_file(folder / "summary.json", summary.dump(2) + "\n");
   const std::string accuracy =
       report.evaluation ? fmt::format("{:.2f}", report.evaluation->accuracy()) : "not evaluated";
+  for (const std::string& sentence : speed) log.info("{}", sentence);
   log.info("test acc: {}, {:.1f} sec/epoch on {} x {}", accuracy, per_epoch, world, device);
 }
 

@@ -12,15 +12,17 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 
 namespace ddp {
 
 // Rank 0 writes model.safetensors, which says what `model` is, summary.json, and confusion.csv where the run was
-// evaluated and has few enough classes, to the folder, and prints the last line. All ranks call it. Throws
-// Error(Exit::output).
+// evaluated and has few enough classes, to the folder, and prints what limits the speed and the last line. `hosts`: the
+// host of each rank, on rank 0. All ranks call it. Throws Error(Exit::output).
 void write_results(const ModelInfo& model, const TrainReport& report, const Replica& replica,
-                   const DistributedSampler& sampler, const Log& log, const std::filesystem::path& folder);
+                   const DistributedSampler& sampler, std::span<const std::string> hosts, const Log& log,
+                   const std::filesystem::path& folder);
 
 // Prints which signal stopped the run and how to resume it. Returns Exit::stopped. Throws CollectiveError(Exit::output)
 // where the last step was not saved. Collective.

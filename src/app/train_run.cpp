@@ -15,6 +15,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace ddp {
 namespace {
@@ -79,11 +80,12 @@ Exit train_run(const Job& job, const PlannedRun& run, RestoredRun& start, Signal
   return abort_on_error(session, [&] {
     const TrainReport report =
         train_monitored(job, run, start.config, {.reporter = *reporter, .phases = job.phases, .writer = writer.get()});
+    const std::vector<std::string> hosts = session.gather(session.host());
     // Rank 0 writes. No rank ends before it has: a rank that has left the job would pass for one that has reported.
     run_on_all_ranks(session, [&] {
       start.folder.require_in_place();
       if (!report.stopped)
-        write_results(describe_model(job, run.pixels), report, *run.replica, sampler, job.log, start.path);
+        write_results(describe_model(job, run.pixels), report, *run.replica, sampler, hosts, job.log, start.path);
       reporter->close();
     });
     return report.stopped ? report_stop(session, signals, report, start.path, job.log) : Exit::done;

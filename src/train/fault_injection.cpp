@@ -74,8 +74,12 @@ void poison(const Replica& replica) {
   replica.device.upload(replica.gradients() + replica.plan.buckets[0].offset, &nan, sizeof nan);
 }
 
-void strike(const FaultInjection& fault, int64_t step, Replica& replica) {
+void strike_the_gradients(const FaultInjection& fault, int64_t step, const Replica& replica) {
+  if (fault.kind == Kind::nan && step == fault.step) poison(replica);
   if (fault.kind == Kind::slow && step >= fault.step) std::this_thread::sleep_for(kSlow);
+}
+
+void strike(const FaultInjection& fault, int64_t step, Replica& replica) {
   if (step != fault.step) return;
   if (fault.kind == Kind::kill) raise(SIGKILL);
   if (fault.kind == Kind::exit) _exit(0);
@@ -114,16 +118,16 @@ FaultInjection parse_fault_injection(std::string_view text) {
 NextBatch with_fault(const FaultInjection& fault, Replica& replica, int64_t done, NextBatch next) {
   if (replica.communicator.rank() != fault.rank || fault.kind == Kind::enospc) return next;
   const auto step = std::make_shared<int64_t>(done);  // the one that is issued
-  if (fault.kind == Kind::nan)
-    replica.reducer.set_launch_hook([&replica, step, at = fault.step, inner = replica.reducer.launch_hook()](
-                                        int number, const std::function<void()>& run) {
-      if (number == 0 && *step == at) poison(replica);
-      inner(number, run);
-    });
+  if (fault.kind == Kind::nan || fault.kind == Kind::slow)
+    replica.reducer.set_launch_hook(
+        [&replica, step, fault, inner = replica.reducer.launch_hook()](int number, const std::function<void()>& run) {
+          if (number == 0) strike_the_gradients(fault, *step, replica);
+          inner(number, run);
+        });
   return [&replica, fault, step, next = std::move(next), batch = DeviceBatch{}]() mutable -> const DeviceBatch& {
     batch = next();
     if (batch.plan.micro == 0) strike(fault, ++*step, replica);
-    batch.uncaptured = fault.kind == Kind::nan && *step == fault.step;
+    batch.uncaptured = fault.kind == Kind::nan ? *step == fault.step : fault.kind == Kind::slow && *step >= fault.step;
     return batch;
   };
 }

@@ -1,41 +1,24 @@
 #include "train/plan_report.h"
 
-#include "core/stopwatch.h"
+#include "train/speed_meter.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
-#include <vector>
 
 namespace ddp {
 namespace {
 
 constexpr int kRuns = 5;
 
-// The median over kRuns runs of the slowest rank's time in ms, after one warm-up run.
-double median_ms(Replica& replica, const std::function<void()>& work) {
-  std::vector<double> times;
-  for (int i = 0; i <= kRuns; ++i) {
-    replica.communicator.barrier();
-    const Stopwatch watch;
-    work();
-    replica.device.synchronize();
-    std::vector<double> by_rank(replica.communicator.size());
-    by_rank[replica.communicator.rank()] = watch.milliseconds();
-    replica.communicator.all_reduce_host(by_rank);
-    if (i > 0) times.push_back(*std::max_element(by_rank.begin(), by_rank.end()));
-  }
-  std::nth_element(times.begin(), times.begin() + kRuns / 2, times.end());
-  return times[kRuns / 2];
-}
-
 // The time in ms of the gather of weights alone: of an update that skips all weights.
 double gather_ms(Replica& replica) {
   const Buffer scalars(replica.device, sizeof(OptimizerScalars)), skip(replica.device, sizeof(float));
   const float one = 1;
   replica.device.upload(skip.data(), &one, sizeof one);
-  return median_ms(replica, [&] { replica.optimizer.step(scalars.as<OptimizerScalars>(), {skip.as<float>(), 1}); });
+  return median_ms(replica, kRuns, [&] {
+    replica.optimizer.step(scalars.as<OptimizerScalars>(), {skip.as<float>(), 1});
+  });
 }
 
 double kib(int64_t floats) { return static_cast<double>(floats) * 4 / 1024; }
@@ -51,7 +34,8 @@ std::string plan_report(Replica& replica, const DistributedSampler& sampler, con
                           .keys = labels.as<int32_t>(),
                           .size = local,
                           .plan = sampler.plan(0)};
-  const double compute = sampler.micro_batches() * median_ms(replica, [&] { replica.model.forward_backward(batch); });
+  const double compute =
+      sampler.micro_batches() * median_ms(replica, kRuns, [&] { replica.model.forward_backward(batch); });
   std::string text = fmt::format("{} parameters in {} buckets, launched in this order:\n",
                                  total_count(replica.parameters), replica.plan.buckets.size());
   const Reducer& reducer = replica.reducer;
@@ -60,7 +44,7 @@ std::string plan_report(Replica& replica, const DistributedSampler& sampler, con
                                        replica.comm_buffer.data() ? " in bf16" : "");
   double communication = 0, last = 0;
   for (int c = 0; c < reducer.collectives(); ++c) {
-    last = median_ms(replica, [&] { replica.reducer.run_alone(c); });
+    last = median_ms(replica, kRuns, [&] { replica.reducer.run_alone(c); });
     communication += last;
     if (c == buckets) {
       text += fmt::format("  trailer:  {:10.1f} KiB, allreduce {:7.3f} ms\n", kib(replica.plan.trailer()), last);

@@ -42,6 +42,27 @@ nlohmann::ordered_json step_event(const StepResult& r) {
   return event;
 }
 
+nlohmann::ordered_json speed_event(int64_t epoch, int64_t step, const StepSpeed& speed) {
+  nlohmann::ordered_json event{{"event", "speed"}, {"epoch", epoch}, {"step", step}};
+  for (const StepTimes& times : speed.ranks) {
+    event["data_ms"].push_back(times.data);
+    event["compute_ms"].push_back(times.compute);
+    event["exposed_comm_ms"].push_back(times.exposed_comm);
+  }
+  event["communication_ms"] = speed.communication;
+  return event;
+}
+
+std::string speed_line(const StepSpeed& speed) {
+  const StepTimes& times = speed.critical();
+  std::string line =
+      fmt::format("{:.2f} ms a step: data {:.2f} compute {:.2f}", times.total(), times.data, times.compute);
+  if (speed.ranks.size() == 1) return line;
+  return fmt::format("{} exposed comm {:.2f} ({:.0f}% of {:.2f} hidden); rank {} last, {:.1f}% above the mean", line,
+                     times.exposed_comm, 100 * speed.hidden(), speed.communication, speed.last(),
+                     100 * speed.imbalance());
+}
+
 std::string recomputed(const Evaluation& e) {
   if (e.statistics_samples == 0) return "";
   return fmt::format(", after batch norms were recomputed over {} samples in {:.2f} s", e.statistics_samples,
@@ -177,6 +198,14 @@ void Reporter::evaluation(int64_t epoch, int64_t step, const Evaluation& e, doub
                                  epoch, config_.epochs, e.accuracy(), e.samples, e.expected_samples,
                                  seconds - e.statistics_seconds, recomputed(e), e.loss));
   window_ = {};
+}
+
+void Reporter::speed(int64_t epoch, int64_t step, const StepSpeed& speed) {
+  if (!config_.enabled) return;
+  write_line(speed_event(epoch, step, speed).dump());
+  if (config_.print_freq == 0) return;
+  clear_progress();
+  write_text(stdout, fmt::format("epoch {}/{} {}\n", epoch, config_.epochs, speed_line(speed)));
 }
 
 void Reporter::saved(const SaveOutcome& outcome) {

@@ -5,6 +5,7 @@
 
 #include "checkpoint/writer.h"
 #include "core/stopwatch.h"
+#include "ddp/step_speed.h"
 #include "train/evaluation.h"
 #include "train/step_result.h"
 
@@ -42,6 +43,7 @@ class Reporter {
 
   void step(const StepResult& result);  // in the order of the steps
   void evaluation(int64_t epoch, int64_t step, const Evaluation& evaluation, double seconds);
+  void speed(int64_t epoch, int64_t step, const StepSpeed& speed);  // of the steps since the last call
   void saved(const SaveOutcome& outcome);
   void flush();  // writes buffered events to the file
 

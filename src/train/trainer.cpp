@@ -7,6 +7,7 @@
 #include "train/precise_bn.h"
 #include "train/prefetcher.h"
 #include "train/saver.h"
+#include "train/speed_meter.h"
 #include "train/step.h"
 
 #include <algorithm>
@@ -33,6 +34,7 @@ class Trainer {
   bool pauses_after(int64_t step) const;
   bool compares_at(int64_t step) const;
   void pause();
+  void report_speed(int64_t epoch);
   void evaluate();
   void save(bool best);
   void save_final();
@@ -55,6 +57,7 @@ class Trainer {
   RunState& state_;                    // report_.state
   Request requested_ = Request::none;  // largest request of the tickets since the last pause
   Saver saver_;
+  SpeedMeter speed_;
   Stopwatch training_;
 };
 
@@ -124,6 +127,7 @@ TrainReport Trainer::run() {
   phases_.enter(Phase::shutdown, state_.step);
   report_.checkpoint = saver_.path();
   report_.checkpoint_step = saver_.step();
+  report_.speed = speed_.whole();
   return report_;
 }
 
@@ -154,6 +158,7 @@ int64_t Trainer::samples_before(int64_t step) const {
 
 void Trainer::record(const StepResult& result) {
   observers_.reporter.step(result);
+  speed_.add(result);
   requested_ = std::max(requested_, result.request);
   ++state_.step;
   state_.epoch = state_.step / steps_per_epoch_;
@@ -185,6 +190,7 @@ void Trainer::pause() {
     phases_.enter(Phase::replicas, step);
     replica_.check_replicas();
   }
+  if (epoch_ends || run_ends) report_speed(epoch);
   if (config_.eval_every > 0 && (run_ends || (epoch_ends && epoch % config_.eval_every == 0))) {
     state_.evaluation_due = true;
     if (!report_.stopped) evaluate();
@@ -193,6 +199,13 @@ void Trainer::pause() {
       (epoch_ends && config_.save_every.at_epoch(epoch)))
     save(false);
   saver_.report_finished();
+}
+
+// Not part of the training time.
+void Trainer::report_speed(int64_t epoch) {
+  accumulate_train_time();
+  if (const auto speed = speed_.take(replica_)) observers_.reporter.speed(epoch, state_.step, *speed);
+  training_ = {};
 }
 
 void Trainer::evaluate() {

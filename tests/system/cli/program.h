@@ -7,9 +7,11 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -42,6 +44,13 @@ inline int count(const std::string& text, const std::string& part) {
   int n = 0;
   for (size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += part.size()) ++n;
   return n;
+}
+
+// The number that follows the text, which is a regular expression without groups; NaN without one.
+inline double number_after(const std::string& output, const std::string& text) {
+  std::smatch found;
+  const bool has = std::regex_search(output, found, std::regex(text + "([0-9]+\\.?[0-9]*)"));
+  return has ? std::stod(found[1]) : std::nan("");
 }
 
 inline std::string read_file(const std::filesystem::path& path) {

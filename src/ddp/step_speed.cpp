@@ -1,0 +1,115 @@
+#include "ddp/step_speed.h"
+
+#include "core/error.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace ddp {
+namespace {
+
+using Kind = SpeedLimit::Kind;
+
+constexpr double kNamed = 0.1;  // the least share of a step that a cause is named for
+constexpr double kBackward = 2.0 / 3;
+
+double busy(const StepTimes& times) { return times.data + times.compute; }
+
+// How much longer the last rank computes than the mean of the others, in ms; 0 for one rank.
+double excess_of_last(const StepSpeed& speed) {
+  if (speed.ranks.size() == 1) return 0;
+  double others = -speed.critical().compute;
+  for (const StepTimes& times : speed.ranks) others += times.compute;
+  return std::max(0.0, speed.critical().compute - others / static_cast<double>(speed.ranks.size() - 1));
+}
+
+std::string sentence(const StepSpeed& speed, const SpeedLimit& limit, std::span<const std::string> hosts) {
+  const double step = speed.critical().total();
+  const std::string share =
+      fmt::format("{:.1f} of {:.1f} ms of a step ({:.0f} %)", limit.ms, step, 100 * limit.ms / step);
+  const bool alone = speed.ranks.size() == 1;
+  const std::string who = fmt::format("rank {} on {}", speed.last(), hosts[speed.last()]);
+  switch (limit.kind) {
+    case Kind::computing: return fmt::format("computing limits this run: {}", share);
+    case Kind::data:
+      return fmt::format(
+          "data limit this run: {} waits for them {}; use more --workers, smaller files or a faster disk",
+          alone ? "it" : who, share);
+    case Kind::communication:
+      return fmt::format(
+          "communication limits this run: {} are not hidden behind computing; use a larger --batch-size, "
+          "--grad-dtype bf16 or a faster network",
+          share);
+    case Kind::slow_rank:
+      return fmt::format(
+          "{} limits this run: it computes {:.1f} ms longer than the others, {:.0f} % of a step of {:.1f} ms; see what "
+          "else runs there, or give it fewer samples with --rank-weights",
+          who, limit.ms, 100 * limit.ms / step, step);
+  }
+  return "";
+}
+
+}  // namespace
+
+int StepSpeed::last() const {
+  DDP_EXPECT(!ranks.empty());
+  const auto found = std::ranges::max_element(ranks, {}, busy);
+  return static_cast<int>(found - ranks.begin());
+}
+
+double StepSpeed::imbalance() const {
+  double sum = 0;
+  for (const StepTimes& times : ranks) sum += busy(times);
+  return sum > 0 ? busy(critical()) * static_cast<double>(ranks.size()) / sum - 1 : 0;
+}
+
+double StepSpeed::exposed() const {
+  double least = critical().exposed_comm;
+  for (const StepTimes& times : ranks) least = std::min(least, times.exposed_comm);
+  return std::min(least, communication);
+}
+
+double StepSpeed::hidden() const { return communication > 0 ? 1 - exposed() / communication : 1; }
+
+std::vector<SpeedLimit> speed_limits(const StepSpeed& speed) {
+  const StepTimes& critical = speed.critical();
+  const double excess = excess_of_last(speed);
+  std::vector<SpeedLimit> limits;
+  for (const SpeedLimit limit : {SpeedLimit{Kind::data, critical.data},
+                                 SpeedLimit{Kind::communication, speed.exposed()}, SpeedLimit{Kind::slow_rank, excess}})
+    if (limit.ms >= kNamed * critical.total() && limit.ms > 0) limits.push_back(limit);
+  if (limits.empty()) limits.push_back({Kind::computing, critical.compute});
+  std::ranges::sort(limits, std::ranges::greater(), &SpeedLimit::ms);
+  return limits;
+}
+
+double step_on_twice_the_ranks(const StepSpeed& speed) {
+  const auto now = static_cast<double>(speed.ranks.size());
+  DDP_EXPECT(now > 1);
+  const StepTimes& critical = speed.critical();
+  const double excess = excess_of_last(speed), compute = excess + (critical.compute - excess) / 2;
+  const double communication = speed.communication * ((2 * now - 1) / (2 * now)) / ((now - 1) / now);
+  const double exposed = std::max(communication * (1 - speed.hidden()), communication - kBackward * compute);
+  const double uneven = critical.exposed_comm - speed.exposed();  // the ranks wait for each other
+  return (critical.data + uneven) / 2 + compute + std::max(exposed, 0.0);
+}
+
+std::vector<std::string> explain(const StepSpeed& speed, std::span<const std::string> hosts) {
+  DDP_EXPECT(hosts.size() == speed.ranks.size());
+  std::vector<std::string> sentences;
+  for (const SpeedLimit& limit : speed_limits(speed)) sentences.push_back(sentence(speed, limit, hosts));
+  const size_t world = speed.ranks.size();
+  if (world == 1) {
+    sentences.emplace_back("what more ranks would bring is not known from one rank; see with two");
+    return sentences;
+  }
+  const double step = step_on_twice_the_ranks(speed), now = speed.critical().total();
+  sentences.push_back(fmt::format(
+      "{} ranks, each with as many cores or GPUs as now, would take about {:.1f} ms for a step of this --batch-size: "
+      "{:.1f} times as fast",
+      2 * world, step, now / step));
+  return sentences;
+}
+
+}  // namespace ddp

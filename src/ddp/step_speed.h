@@ -1,0 +1,51 @@
+// What limits the speed of a training, and what more ranks would bring. Pure functions of measured times.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace ddp {
+
+// Mean times of a rank's step, in ms. Waiting for data, computing, and waiting for collectives follow one another.
+struct StepTimes {
+  double data = 0, compute = 0, exposed_comm = 0;
+  double total() const { return data + compute + exposed_comm; }
+};
+
+struct StepSpeed {
+  std::vector<StepTimes> ranks;  // one or more
+  double communication = 0;      // ms of all collectives of a step, alone; 0 for one rank
+
+  // The rank that the others wait for: with the longest time of data and compute.
+  int last() const;
+  const StepTimes& critical() const { return ranks[last()]; }  // its times are those of the step
+  // How much longer than the mean of all ranks it takes, as a share.
+  double imbalance() const;
+  // The communication that no rank hides, in ms. What a rank waits beyond that, it waits for another rank.
+  double exposed() const;
+  double hidden() const;  // share of the communication; 1 without communication
+};
+
+// A part of the critical rank's step, in ms.
+struct SpeedLimit {
+  enum class Kind : uint8_t { computing, data, communication, slow_rank };
+  Kind kind;
+  double ms;
+};
+
+// The largest first: each cause of at least a tenth of the step, or else computing alone. A slow rank's part is the
+// time that it computes longer than the mean of the others.
+std::vector<SpeedLimit> speed_limits(const StepSpeed& speed);
+
+// The time in ms of a step of the same global batch on twice the ranks, each with as many cores or GPUs as now. Each
+// rank computes and reads half as much, but for what the last rank computes longer than the others. The volume of a
+// ring's all-reduce, 2 (n - 1) / n of the data, grows; at least the share that is exposed now stays so, and all that
+// exceeds the backward pass, two thirds of the computing. Not for one rank.
+double step_on_twice_the_ranks(const StepSpeed& speed);
+
+// What limits the run and what more ranks would bring, a sentence each. `hosts`: the host of each rank.
+std::vector<std::string> explain(const StepSpeed& speed, std::span<const std::string> hosts);
+
+}  // namespace ddp
