@@ -16,8 +16,8 @@ constexpr double kBackward = 2.0 / 3;
 
 double busy(const StepTimes& times) { return times.data + times.compute; }
 
-// How much longer the last rank computes than the mean of the others, in ms; 0 for one rank.
-double excess_of_last(const StepSpeed& speed) {
+// How much longer the slowest rank computes than the mean of the others, in ms; 0 for one rank.
+double excess_of_slowest(const StepSpeed& speed) {
   if (speed.ranks.size() == 1) return 0;
   double others = -speed.critical().compute;
   for (const StepTimes& times : speed.ranks) others += times.compute;
@@ -28,18 +28,17 @@ std::string sentence(const StepSpeed& speed, const SpeedLimit& limit, std::span<
   const double step = speed.critical().total();
   const std::string share =
       fmt::format("{:.1f} of {:.1f} ms of a step ({:.0f} %)", limit.ms, step, 100 * limit.ms / step);
-  const bool alone = speed.ranks.size() == 1;
-  const std::string who = fmt::format("rank {} on {}", speed.last(), hosts[speed.last()]);
+  const std::string who = fmt::format("rank {} on {}", speed.slowest(), hosts[speed.slowest()]);
   switch (limit.kind) {
     case Kind::computing: return fmt::format("computing limits this run: {}", share);
     case Kind::data:
       return fmt::format(
-          "data limit this run: {} waits for them {}; use more --workers, smaller files or a faster disk",
-          alone ? "it" : who, share);
+          "data limit this run: {} waits for them {}; a faster disk helps, and more --workers for pictures", who,
+          share);
     case Kind::communication:
       return fmt::format(
-          "communication limits this run: {} are not hidden behind computing; use a larger --batch-size, "
-          "--grad-dtype bf16 or a faster network",
+          "communication limits this run: {} are not hidden behind computing; a larger --batch-size, --grad-dtype bf16 "
+          "and a faster network help",
           share);
     case Kind::slow_rank:
       return fmt::format(
@@ -50,9 +49,38 @@ std::string sentence(const StepSpeed& speed, const SpeedLimit& limit, std::span<
   return "";
 }
 
+std::string about_more_ranks(const StepSpeed& speed) {
+  const size_t world = speed.ranks.size();
+  if (world == 1) return "what more ranks would bring is not known from one rank; see with two";
+  const double step = step_on_twice_the_ranks(speed);
+  return fmt::format(
+      "{} ranks, each with as many cores or GPUs as now, would take about {:.1f} ms for a step of this --batch-size: "
+      "{:.1f} times as fast",
+      2 * world, step, speed.critical().total() / step);
+}
+
+// Samples of the largest shard of a micro-batch on so many ranks, as a share of that on the present ranks.
+double shard_on(int64_t ranks, const StepSpeed& speed) {
+  const int64_t micro_batch = (speed.batch + speed.micro_batches - 1) / speed.micro_batches;
+  const auto largest = [&](int64_t n) { return static_cast<double>((micro_batch + n - 1) / n); };
+  return speed.batch == 0 ? 0.5 : largest(ranks) / largest(std::ssize(speed.ranks));
+}
+
+std::string about_the_batch(const StepSpeed& speed) {
+  if (!speed.noise_scale)
+    return fmt::format("whether a larger batch would help is not known: {}",
+                       speed.ranks.size() == 1 && speed.micro_batches == 1
+                           ? "one rank needs --accumulate for that"
+                           : "there are too few steps, or their noise hides the gradient");
+  const bool helps = *speed.noise_scale >= static_cast<double>(speed.batch);
+  return fmt::format("a larger batch would {}: the gradient noise scale is about {:.0f} samples, the batch has {}",
+                     helps ? "save steps, so more ranks would help" : "save few steps", *speed.noise_scale,
+                     speed.batch);
+}
+
 }  // namespace
 
-int StepSpeed::last() const {
+int StepSpeed::slowest() const {
   DDP_EXPECT(!ranks.empty());
   const auto found = std::ranges::max_element(ranks, {}, busy);
   return static_cast<int>(found - ranks.begin());
@@ -74,7 +102,7 @@ double StepSpeed::hidden() const { return communication > 0 ? 1 - exposed() / co
 
 std::vector<SpeedLimit> speed_limits(const StepSpeed& speed) {
   const StepTimes& critical = speed.critical();
-  const double excess = excess_of_last(speed);
+  const double excess = excess_of_slowest(speed);
   std::vector<SpeedLimit> limits;
   for (const SpeedLimit limit : {SpeedLimit{Kind::data, critical.data},
                                  SpeedLimit{Kind::communication, speed.exposed()}, SpeedLimit{Kind::slow_rank, excess}})
@@ -88,27 +116,24 @@ double step_on_twice_the_ranks(const StepSpeed& speed) {
   const auto now = static_cast<double>(speed.ranks.size());
   DDP_EXPECT(now > 1);
   const StepTimes& critical = speed.critical();
-  const double excess = excess_of_last(speed), compute = excess + (critical.compute - excess) / 2;
+  const double shard = shard_on(2 * std::ssize(speed.ranks), speed), excess = excess_of_slowest(speed);
+  const double scaled = shard * (critical.compute - excess);
   const double communication = speed.communication * ((2 * now - 1) / (2 * now)) / ((now - 1) / now);
-  const double exposed = std::max(communication * (1 - speed.hidden()), communication - kBackward * compute);
+  const double exposed = std::max(communication * (1 - speed.hidden()),
+                                  communication - kBackward * (scaled + excess) / speed.micro_batches);
   const double uneven = critical.exposed_comm - speed.exposed();  // the ranks wait for each other
-  return (critical.data + uneven) / 2 + compute + std::max(exposed, 0.0);
+  return shard * (critical.data + uneven) + excess + scaled + std::max(exposed, 0.0);
 }
 
 std::vector<std::string> explain(const StepSpeed& speed, std::span<const std::string> hosts) {
   DDP_EXPECT(hosts.size() == speed.ranks.size());
   std::vector<std::string> sentences;
+  if (speed.computes_with_collectives)
+    return {"what limits this run is not known: with --zero or --sync-bn, computing contains communication",
+            about_the_batch(speed)};
   for (const SpeedLimit& limit : speed_limits(speed)) sentences.push_back(sentence(speed, limit, hosts));
-  const size_t world = speed.ranks.size();
-  if (world == 1) {
-    sentences.emplace_back("what more ranks would bring is not known from one rank; see with two");
-    return sentences;
-  }
-  const double step = step_on_twice_the_ranks(speed), now = speed.critical().total();
-  sentences.push_back(fmt::format(
-      "{} ranks, each with as many cores or GPUs as now, would take about {:.1f} ms for a step of this --batch-size: "
-      "{:.1f} times as fast",
-      2 * world, step, now / step));
+  sentences.push_back(about_more_ranks(speed));
+  sentences.push_back(about_the_batch(speed));
   return sentences;
 }
 

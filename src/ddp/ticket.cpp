@@ -30,6 +30,7 @@ Ticket read_ticket(std::span<const float> summed, int world) {
   return {.loss_sum = summed[TicketLayout::kLossSum],
           .correct = std::llround(summed[TicketLayout::kCorrect]),
           .samples = std::llround(summed[TicketLayout::kSamples]),
+          .squares = summed[TicketLayout::kSquares],
           .request = slots(layout.request(0)),
           .bad = slots(layout.bad(0)),
           .step = slots(layout.step(0))};

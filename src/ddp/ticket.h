@@ -1,7 +1,7 @@
 // The ticket: a few f32 numbers of a step that are summed with the gradients. Each rank writes its values, and the sums
 // give all ranks the same values. A slot with [world] has one element for each rank; the other ranks write 0 there.
 //
-//   | loss sum | correct | samples | request[world] | bad[world] | step[world] |
+//   | loss sum | correct | samples | squares | request[world] | bad[world] | step[world] |
 #pragma once
 
 #include <cstdint>
@@ -17,19 +17,19 @@ enum class Request : uint8_t { none, save, stop };
 struct TicketLayout {
   int world = 1;
 
-  static constexpr int64_t kLossSum = 0, kCorrect = 1, kSamples = 2;
+  static constexpr int64_t kLossSum = 0, kCorrect = 1, kSamples = 2, kSquares = 3;
   static constexpr float kBadBnSums = -1;  // mark in `bad`: NaN or infinity in batch-norm sums
   // Mark in `bad`: NaN or infinity in a gradient of this bucket. 0: all values are finite.
   static constexpr float bad_bucket(int bucket) { return 1.0f + static_cast<float>(bucket); }
 
-  int64_t elements() const { return 3 + 3 * int64_t{world}; }
-  int64_t request(int rank) const { return 3 + rank; }
-  int64_t bad(int rank) const { return 3 + world + rank; }
-  int64_t step(int rank) const { return 3 + 2 * world + rank; }
+  int64_t elements() const { return request(0) + 3 * int64_t{world}; }
+  int64_t request(int rank) const { return kSquares + 1 + rank; }
+  int64_t bad(int rank) const { return request(0) + world + rank; }
+  int64_t step(int rank) const { return request(0) + 2 * world + rank; }
 };
 
-// Writes this rank's ticket before the sum. The device adds loss sum, correct and bad. `samples`: of this rank.
-// `step`: optimizer steps over all epochs, from 1.
+// Writes this rank's ticket before the sum. The device adds loss sum, correct, squares and bad. `samples`: of this
+// rank. `step`: optimizer steps over all epochs, from 1.
 void write_ticket(std::span<float> slots, const TicketLayout& layout, int rank, int64_t samples, int64_t step,
                   Request request = Request::none);
 
@@ -37,6 +37,8 @@ void write_ticket(std::span<float> slots, const TicketLayout& layout, int rank, 
 struct Ticket {
   double loss_sum = 0;  // over the samples of the step
   int64_t correct = 0, samples = 0;
+  double squares = 0;  // of the norms of the ranks' parts of the gradient, before their sum; for one rank, 0 or that of
+                       // its first micro-batch: see noise_scale.h
   std::span<const float> request, bad, step;  // by rank; views of the span that was read
 
   Request requested() const;

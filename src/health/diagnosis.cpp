@@ -29,6 +29,7 @@ std::string awaited(const RankView& view, int buckets) {
   const Heartbeat& p = view.heartbeat;
   const Phase phase = phase_of(view);
   if (phase == Phase::replicas) return "in the comparison of replicas";
+  if (phase == Phase::measuring) return "in the measurement of the communication";
   if (phase == Phase::shutdown) return "for the other ranks to shut down";
   if (phase != Phase::allreduce && phase != Phase::device && phase != Phase::update) return "";
   if (p.awaited_step == 0) return phase == Phase::allreduce ? fmt::format("in the allreduce of step {}", p.step) : "";

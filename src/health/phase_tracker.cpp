@@ -28,6 +28,7 @@ PhaseNames names_of(Phase phase) {
     case Phase::update: return {"update", "updating the weights"};
     case Phase::device: return {"device", "waiting for the device"};
     case Phase::replicas: return {"replicas", "comparing the replicas"};
+    case Phase::measuring: return {"measuring", "measuring the communication"};
     case Phase::evaluation: return {"evaluation", "in the evaluation"};
     case Phase::saving: return {"saving", "saving"};
     case Phase::shutdown: return {"shutdown", "shutting down"};

@@ -23,6 +23,7 @@ enum class Phase : int32_t {
   update,      // updates the weights; with --zero, gathers them too
   device,      // waits until the device has finished a step
   replicas,    // compares the replicas, which waits for the other ranks
+  measuring,   // measures the communication between steps, which waits for the other ranks
   evaluation,  // computes a batch of an evaluation
   saving,      // waits for a snapshot or for the disk
   shutdown     // training has ended; writes the results and waits for the checkpoint writer

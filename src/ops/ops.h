@@ -75,8 +75,9 @@ class Ops {
   virtual void softmax_cross_entropy_backward(const Tensor& logits, const DeviceBatch& batch, float scale,
                                               float smoothing, const Tensor& dlogits, float* stats, Gradient mode) = 0;
 
-  // *flag = mark if values[0..count) contains NaN or infinity and *flag is 0.
-  virtual void flag_nonfinite(const float* values, int64_t count, float mark, float* flag) = 0;
+  // *flag = mark if values[0..count) contains NaN or infinity and *flag is 0. Adds the sum of the squares of the values
+  // to *squares, in the same pass, if it is not null; the same bits on every run.
+  virtual void flag_nonfinite(const float* values, int64_t count, float mark, float* flag, float* squares) = 0;
 
   // For f32 values in device memory, such as parameters, gradients and sums.
   virtual void copy_or_add(const float* from, float* to, int64_t count, Gradient mode) = 0;  // to = from or to += from

@@ -74,9 +74,13 @@ void poison(const Replica& replica) {
   replica.device.upload(replica.gradients() + replica.plan.buckets[0].offset, &nan, sizeof nan);
 }
 
+void sleep_if_slow(const FaultInjection& fault, int64_t step) {
+  if (fault.kind == Kind::slow && step >= fault.step) std::this_thread::sleep_for(kSlow);
+}
+
 void strike_the_gradients(const FaultInjection& fault, int64_t step, const Replica& replica) {
   if (fault.kind == Kind::nan && step == fault.step) poison(replica);
-  if (fault.kind == Kind::slow && step >= fault.step) std::this_thread::sleep_for(kSlow);
+  sleep_if_slow(fault, step);
 }
 
 void strike(const FaultInjection& fault, int64_t step, Replica& replica) {
@@ -118,16 +122,20 @@ FaultInjection parse_fault_injection(std::string_view text) {
 NextBatch with_fault(const FaultInjection& fault, Replica& replica, int64_t done, NextBatch next) {
   if (replica.communicator.rank() != fault.rank || fault.kind == Kind::enospc) return next;
   const auto step = std::make_shared<int64_t>(done);  // the one that is issued
-  if (fault.kind == Kind::nan || fault.kind == Kind::slow)
+  // A rank that issues its steps while others replay graphs may differ from them for one step only.
+  const bool slow_launch = fault.kind == Kind::slow && !replica.communicator.capturable();
+  if (fault.kind == Kind::nan || slow_launch)
     replica.reducer.set_launch_hook(
         [&replica, step, fault, inner = replica.reducer.launch_hook()](int number, const std::function<void()>& run) {
           if (number == 0) strike_the_gradients(fault, *step, replica);
           inner(number, run);
         });
-  return [&replica, fault, step, next = std::move(next), batch = DeviceBatch{}]() mutable -> const DeviceBatch& {
+  return [&replica, fault, slow_launch, step, next = std::move(next),
+          batch = DeviceBatch{}]() mutable -> const DeviceBatch& {
     batch = next();
     if (batch.plan.micro == 0) strike(fault, ++*step, replica);
-    batch.uncaptured = fault.kind == Kind::nan ? *step == fault.step : fault.kind == Kind::slow && *step >= fault.step;
+    if (batch.plan.micro == 0 && !slow_launch) sleep_if_slow(fault, *step);
+    batch.uncaptured = fault.kind == Kind::nan && *step == fault.step;
     return batch;
   };
 }

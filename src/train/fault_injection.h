@@ -28,7 +28,9 @@ FaultInjection parse_fault_injection(std::string_view text);
 // step of the fault gets its first batch: kill ends the process with SIGKILL, exit with _exit(0), hang sleeps forever,
 // bitflip flips a bit of a weight on the device. nan and slow wrap the launch hook of the replica's reducer. Before the
 // first launch of the step, nan puts NaN into the first bucket; slow sleeps 200 ms, in later steps too, as a rank that
-// computes slowly. No graph replays such steps. The replica outlives the result.
+// computes slowly. No graph
+// replays the step of nan; where graphs replay the others, slow sleeps before the step gets its batch. The replica
+// outlives the result.
 NextBatch with_fault(const FaultInjection& fault, Replica& replica, int64_t done, NextBatch next);
 
 // For CheckpointWriterConfig::about_to_write: enospc throws Error(Exit::output) once, for the first file of a

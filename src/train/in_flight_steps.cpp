@@ -2,6 +2,8 @@
 
 #include "core/error.h"
 
+#include <algorithm>
+
 namespace ddp {
 
 InFlightSteps::InFlightSteps(Replica& replica, const StepConfig& config)
@@ -24,13 +26,14 @@ StepResult& InFlightSteps::push(const BatchPlan& plan, const OptimizerScalars& s
                request_ ? request_() : Request::none);
   *block.scalars() = scalars;
   *block.epoch() = static_cast<uint32_t>(plan.epoch);
+  *block.squares() = 0;
   replica_.device.upload(replica_.block.ticket().data(), block.ticket().data(), block.inputs().size_bytes());
   return slot.result;
 }
 
-void InFlightSteps::download(double data_ms) {
+void InFlightSteps::download(const DataTimes& data) {
   Slot& slot = slot_of(issued_);
-  slot.result.data_ms = data_ms;
+  slot.data = data;
   const auto to = block_of(slot).all();
   replica_.device.download(to.data(), replica_.block.all().data(), to.size_bytes());
   replica_.device.fence(fence_of(issued_));
@@ -38,23 +41,33 @@ void InFlightSteps::download(double data_ms) {
 
 void InFlightSteps::await_oldest() { replica_.device.await(fence_of(retired_ + 1)); }
 
+void InFlightSteps::set_times(const StepBlock& block, Slot& slot) {
+  const auto times = block.timestamps();
+  const auto milliseconds = [&](int64_t from, int64_t to) { return 1e-6 * static_cast<double>(to - from); };
+  const double gradients = milliseconds(times[StepBlock::kBegin], times[StepBlock::kGradients]);
+  const double idle = last_end_ns_ == 0 ? 0 : milliseconds(last_end_ns_, times[StepBlock::kBegin]);
+  const bool host = replica_.device.is_host();
+  StepResult& result = slot.result;
+  result.data_ms = host ? slot.data.before_ms + slot.data.inside_ms : std::min(idle, slot.data.before_ms);
+  result.compute_ms =
+      gradients - (host ? slot.data.inside_ms : 0) + milliseconds(times[StepBlock::kSums], times[StepBlock::kWeights]);
+  result.exposed_comm_ms = milliseconds(times[StepBlock::kGradients], times[StepBlock::kSums]);
+  last_end_ns_ = times[StepBlock::kWeights];
+}
+
 StepResult InFlightSteps::retire() {
   Slot& slot = slot_of(++retired_);
   const StepBlock block = block_of(slot);
-  const auto times = block.timestamps();
-  const auto milliseconds = [&](StepBlock::Time from, StepBlock::Time to) {
-    return 1e-6 * static_cast<double>(times[to] - times[from]);
-  };
   StepResult& result = slot.result;
-  result.compute_ms =
-      milliseconds(StepBlock::kBegin, StepBlock::kGradients) + milliseconds(StepBlock::kSums, StepBlock::kWeights);
-  result.exposed_comm_ms = milliseconds(StepBlock::kGradients, StepBlock::kSums);
+  set_times(block, slot);
 
   const Ticket ticket = read_ticket(block.ticket(), block.ticket_layout().world);
   check_agreement(ticket, result.step, slot.expected_samples);
   check_finite(ticket, result);
   result.request = ticket.requested();
   result.samples = ticket.samples;
+  result.local_squares = ticket.squares;
+  result.squares = *block.squares();
   result.loss = ticket.loss_sum / static_cast<double>(ticket.samples);
   return result;
 }

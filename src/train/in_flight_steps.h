@@ -30,8 +30,8 @@ class InFlightSteps {
   // caller sets lr; download() and retire() set the other fields.
   StepResult& push(const BatchPlan& plan, const OptimizerScalars& scalars);
 
-  // Downloads the block of the newest step, after all of its work was issued. `data_ms`: StepResult::data_ms.
-  void download(double data_ms);
+  // Downloads the block of the newest step, after all of its work was issued.
+  void download(const DataTimes& data);
 
   void await_oldest();  // blocks until the device has finished the oldest step
 
@@ -45,18 +45,21 @@ class InFlightSteps {
   struct Slot {
     Buffer memory;  // of the block, on the host
     StepResult result;
+    DataTimes data;
     int64_t expected_samples = 0;
   };
 
   Slot& slot_of(int64_t step) { return slots_[step % kStepSlots]; }
   static int fence_of(int64_t step) { return kStepFences + static_cast<int>(step % kStepSlots); }
   StepBlock block_of(const Slot& slot) const { return replica_.layout.on_host(slot.memory.data()); }
+  void set_times(const StepBlock& block, Slot& slot);
   void check_finite(const Ticket& ticket, StepResult& result);
 
   Replica& replica_;
   const int64_t skip_limit_;
   const std::function<Request()> request_;
   int64_t issued_, retired_, skipped_in_a_row_;
+  int64_t last_end_ns_ = 0;  // device time of the end of the last retired step; 0: none yet
   std::array<Slot, kStepSlots> slots_;
 };
 

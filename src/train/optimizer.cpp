@@ -23,7 +23,6 @@ Optimizer::Optimizer(const OptimizerConfig& config, std::span<const OptimizerTen
       ops_(ops),
       communicator_(communicator),
       partitions_(partitions_to_update(flat.plan, communicator, config.sharded)),
-      square_sum_(device, sizeof(float)),
       op_(ops.optimizer(config.optimizer, tensors)) {
   DDP_EXPECT(!config.sharded || config.optimizer.kind != OptimizerDesc::Kind::lars);
   for (int k = 0; k < states(); ++k)
@@ -32,13 +31,12 @@ Optimizer::Optimizer(const OptimizerConfig& config, std::span<const OptimizerTen
 }
 
 void Optimizer::step(OptimizerScalars* scalars, std::span<const float> skip) {
+  for (size_t i = 0; i < partitions_.size(); ++i)
+    ops_.sum_of_squares(flat_.gradients + partitions_[i].begin, partitions_[i].count, flat_.squares,
+                        i == 0 ? Gradient::overwrite : Gradient::add);
   if (config_.max_grad_norm > 0) {
-    auto* const sum = square_sum_.as<float>();
-    for (size_t i = 0; i < partitions_.size(); ++i)
-      ops_.sum_of_squares(flat_.gradients + partitions_[i].begin, partitions_[i].count, sum,
-                          i == 0 ? Gradient::overwrite : Gradient::add);
-    if (config_.sharded) communicator_.wait(communicator_.all_reduce({sum, 1, DType::f32}));
-    ops_.clip_scale(sum, static_cast<float>(config_.max_grad_norm), &scalars->gradient_scale);
+    if (config_.sharded) communicator_.wait(communicator_.all_reduce({flat_.squares, 1, DType::f32}));
+    ops_.clip_scale(flat_.squares, static_cast<float>(config_.max_grad_norm), &scalars->gradient_scale);
   }
   if (!config_.sharded) return update(partitions_[0], scalars, skip);
 
@@ -46,10 +44,20 @@ void Optimizer::step(OptimizerScalars* scalars, std::span<const float> skip) {
   Communicator::Sequence last = 0;
   for (size_t b = 0; b < partitions_.size(); ++b) {
     update(partitions_[b], scalars, skip);
-    const Bucket& bucket = flat_.plan.buckets[b];
-    last = communicator_.all_gather({flat_.weights + bucket.offset, bucket.count, DType::f32});
+    last = gather(b);
   }
   communicator_.wait(last);
+}
+
+void Optimizer::gather_alone() {
+  if (!config_.sharded) return;
+  for (size_t b = 0; b + 1 < partitions_.size(); ++b) gather(b);
+  communicator_.wait(gather(partitions_.size() - 1));
+}
+
+Communicator::Sequence Optimizer::gather(size_t b) {
+  const Bucket& bucket = flat_.plan.buckets[b];
+  return communicator_.all_gather({flat_.weights + bucket.offset, bucket.count, DType::f32});
 }
 
 void Optimizer::update(const Partition& partition, const OptimizerScalars* scalars, std::span<const float> skip) {

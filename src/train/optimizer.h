@@ -22,11 +22,13 @@ struct OptimizerConfig {
   bool sharded = false;      // as ReducerConfig::sharded; not with lars, which needs whole tensors
 };
 
-// The flat buffers of one rank, on the device: plan.padded elements each.
+// The flat buffers of one rank, on the device: plan.padded elements each. step() sets *squares to the squared norm of
+// the summed gradients, before clipping.
 struct FlatBuffers {
   const BucketPlan& plan;
   float* weights = nullptr;
   const float* gradients = nullptr;
+  float* squares = nullptr;
 };
 
 class Optimizer {
@@ -40,6 +42,10 @@ class Optimizer {
   // memory; clipping overwrites gradient_scale. If a value of `skip` is not 0, weights and state do not change; `skip`
   // is equal on all ranks. Collective if sharded.
   void step(OptimizerScalars* scalars, std::span<const float> skip);
+  // Whether step() sets FlatBuffers::squares to those of this rank's partitions only.
+  bool sums_own_part() const { return config_.sharded && config_.max_grad_norm == 0; }
+  // Gathers the weights alone, to measure it; between steps. Nothing if not sharded.
+  void gather_alone();
   int collectives() const;  // number of collectives that step() starts
 
   // `step` is 1, 2, ...; a skipped step counts.
@@ -56,6 +62,7 @@ class Optimizer {
   size_t state_bytes() const;  // of all state buffers of this rank
 
  private:
+  Communicator::Sequence gather(size_t bucket);
   void update(const Partition& partition, const OptimizerScalars* scalars, std::span<const float> skip);
 
   const OptimizerConfig config_;
@@ -65,7 +72,6 @@ class Optimizer {
   Communicator& communicator_;
   const std::vector<Partition> partitions_;  // of this rank, in the order of the flat buffer
   std::vector<Buffer> state_;
-  Buffer square_sum_;
   std::unique_ptr<OptimizerOp> op_;
 };
 

@@ -11,16 +11,6 @@ namespace {
 
 constexpr int kRuns = 5;
 
-// The time in ms of the gather of weights alone: of an update that skips all weights.
-double gather_ms(Replica& replica) {
-  const Buffer scalars(replica.device, sizeof(OptimizerScalars)), skip(replica.device, sizeof(float));
-  const float one = 1;
-  replica.device.upload(skip.data(), &one, sizeof one);
-  return median_ms(replica, kRuns, [&] {
-    replica.optimizer.step(scalars.as<OptimizerScalars>(), {skip.as<float>(), 1});
-  });
-}
-
 double kib(int64_t floats) { return static_cast<double>(floats) * 4 / 1024; }
 
 }  // namespace
@@ -56,7 +46,7 @@ std::string plan_report(Replica& replica, const DistributedSampler& sampler, con
     text += c + 1 == buckets && reducer.trailer_in_last_bucket() ? " + trailer\n" : "\n";
   }
   if (replica.optimizer.collectives() > 0) {
-    const double gather = gather_ms(replica);
+    const double gather = median_ms(replica, kRuns, [&] { replica.optimizer.gather_alone(); });
     text += fmt::format("  weights gathered in {:.3f} ms\n", gather);
     communication += gather;
     last += gather;

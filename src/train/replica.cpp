@@ -86,13 +86,14 @@ Replica::Replica(const Network& network, const ReplicaConfig& config, Device& de
       bn_communicator(batch_norms.empty() || communicator_.size() == 1 ? nullptr : communicator_.split(0)),
       casting(casting_for(*this)),
       running_stats_op(ops_.running_stats(spans_of(batch_norms))),
+      sync_bn(config.sync_bn && bn_communicator),
       model(network, parameters, batch_norms, config.batch_sizes, device_, ops_,
             {weights(), gradients(), bn_batch_sums(), running_stats(), block.loss_stats(), block.epoch()},
             model_config(config, bn_communicator.get())),
       reducer(plan, casting ? *casting : communicator_, {gradients(), static_cast<size_t>(plan.total)},
               {.sharded = config.zero, .trailer_in_last_bucket = !casting}),
       optimizer({config.optimizer, config.max_grad_norm, config.zero}, optimizer_tensors(parameters, config.all_decay),
-                {plan, weights(), gradients()}, device_, ops_, communicator_) {
+                {plan, weights(), gradients(), block.squares()}, device_, ops_, communicator_) {
   check_same_on_all_ranks(plan.hash(), "bucket plan", communicator);
   reducer.set_launch_hook(nonfinite_scan(*this));
   device.set_poll([this] { communicator.progress(); });

@@ -58,6 +58,7 @@ struct Replica {
   const std::unique_ptr<Communicator> bn_communicator;  // for batch-norm sums; null without them or with one rank
   const std::unique_ptr<Communicator> casting;          // bf16 gradients over `communicator`; null if grad_dtype is f32
   const std::unique_ptr<RunningStats> running_stats_op;
+  const bool sync_bn;  // batch norms communicate while they compute
 
   Model model;
   Reducer reducer;

@@ -44,12 +44,12 @@ nlohmann::ordered_json step_event(const StepResult& r) {
 
 nlohmann::ordered_json speed_event(int64_t epoch, int64_t step, const StepSpeed& speed) {
   nlohmann::ordered_json event{{"event", "speed"}, {"epoch", epoch}, {"step", step}};
-  for (const StepTimes& times : speed.ranks) {
-    event["data_ms"].push_back(times.data);
-    event["compute_ms"].push_back(times.compute);
-    event["exposed_comm_ms"].push_back(times.exposed_comm);
-  }
+  for (const StepTimes& times : speed.ranks)
+    event["ranks"].push_back(
+        {{"data_ms", times.data}, {"compute_ms", times.compute}, {"exposed_comm_ms", times.exposed_comm}});
   event["communication_ms"] = speed.communication;
+  event["noise_scale"] = nullptr;
+  if (speed.noise_scale) event["noise_scale"] = *speed.noise_scale;
   return event;
 }
 
@@ -57,10 +57,12 @@ std::string speed_line(const StepSpeed& speed) {
   const StepTimes& times = speed.critical();
   std::string line =
       fmt::format("{:.2f} ms a step: data {:.2f} compute {:.2f}", times.total(), times.data, times.compute);
-  if (speed.ranks.size() == 1) return line;
-  return fmt::format("{} exposed comm {:.2f} ({:.0f}% of {:.2f} hidden); rank {} last, {:.1f}% above the mean", line,
-                     times.exposed_comm, 100 * speed.hidden(), speed.communication, speed.last(),
-                     100 * speed.imbalance());
+  if (speed.ranks.size() > 1)
+    line += fmt::format(" exposed comm {:.2f} ({:.0f}% of {:.2f} hidden); rank {} slowest, {:.1f}% above the mean",
+                        times.exposed_comm, 100 * speed.hidden(), speed.communication, speed.slowest(),
+                        100 * speed.imbalance());
+  if (speed.noise_scale) line += fmt::format("; noise scale {:.0f} samples", *speed.noise_scale);
+  return line;
 }
 
 std::string recomputed(const Evaluation& e) {
@@ -203,6 +205,8 @@ void Reporter::evaluation(int64_t epoch, int64_t step, const Evaluation& e, doub
 void Reporter::speed(int64_t epoch, int64_t step, const StepSpeed& speed) {
   if (!config_.enabled) return;
   write_line(speed_event(epoch, step, speed).dump());
+  flush();
+  window_ = {};
   if (config_.print_freq == 0) return;
   clear_progress();
   write_text(stdout, fmt::format("epoch {}/{} {}\n", epoch, config_.epochs, speed_line(speed)));

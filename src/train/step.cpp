@@ -48,7 +48,7 @@ void Step::compute(const DeviceBatch& batch) {
     // An empty batch writes no gradients. Sharded sums leave undefined values in the gaps between tensors.
     if (batch.size == 0 || reducer.sharded()) replica_.zero_gradients();
   }
-  if (batch.plan.micro + 1 < micro_batches_) return model.forward_backward(batch);
+  if (batch.plan.micro + 1 < micro_batches_) return accumulate(batch);
 
   reducer.begin();
   model.forward_backward(batch, gradient_ready);
@@ -58,6 +58,14 @@ void Step::compute(const DeviceBatch& batch) {
   replica_.update_running_stats(batch.plan.step_size);
   model.bind();
   observer_.timestamp(StepBlock::kWeights);
+}
+
+// One rank's parts of the gradient, for the noise scale, are those of its micro-batches.
+void Step::accumulate(const DeviceBatch& batch) {
+  replica_.model.forward_backward(batch);
+  if (batch.plan.micro > 0 || replica_.communicator.size() > 1) return;
+  replica_.ops.sum_of_squares(replica_.gradients(), replica_.plan.gradients, replica_.block.local_squares(),
+                              Gradient::overwrite);
 }
 
 StepResult Step::retire() {

@@ -28,6 +28,7 @@ class Step {
 
  private:
   void compute(const DeviceBatch& batch);
+  void accumulate(const DeviceBatch& batch);  // a micro-batch before the last
   StepResult retire();
 
   Replica& replica_;

@@ -16,7 +16,8 @@ StepBlockLayout::StepBlockLayout(const BucketPlan& plan, int world)
       ticket(plan.total - ticket_layout.elements()),
       scalars(plan.total),
       epoch(scalars + kScalars),
-      timestamps(rounded_up(epoch + 1, kFloatsOfTime)),
+      squares(epoch + 1),
+      timestamps(rounded_up(squares + 1, kFloatsOfTime)),
       end(timestamps + kFloatsOfTime * StepBlock::kTimes) {}
 
 StepBlock StepBlockLayout::on_device(float* gradients) const { return {gradients + ticket, *this}; }

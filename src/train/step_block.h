@@ -2,8 +2,8 @@
 // gradients and the batch-norm sums. It begins with the ticket, which is summed over ranks with them. The host has a
 // copy for each step in flight.
 //
-//   | gradients | padding | batch-norm sums | ticket | scalars | epoch | timestamps |
-//                                           '------------- StepBlock -------------'
+//   | gradients | padding | batch-norm sums | ticket | scalars | epoch | squares | timestamps |
+//                                           '------------------ StepBlock ------------------'
 #pragma once
 
 #include "ddp/bucket_plan.h"
@@ -23,7 +23,7 @@ struct StepBlockLayout {
   StepBlockLayout(const BucketPlan& plan, int world);
 
   TicketLayout ticket_layout;
-  int64_t bn_batch_sums, ticket, scalars, epoch, timestamps, end;
+  int64_t bn_batch_sums, ticket, scalars, epoch, squares, timestamps, end;
 
   StepBlock on_device(float* gradients) const;  // `gradients` has `end` floats
   size_t host_bytes() const;
@@ -44,6 +44,9 @@ class StepBlock {
   std::span<float> bad() const;                 // in the ticket, by rank: not 0 if the rank has NaN or infinity
   OptimizerScalars* scalars() const { return reinterpret_cast<OptimizerScalars*>(at(layout_.scalars)); }
   uint32_t* epoch() const { return reinterpret_cast<uint32_t*>(at(layout_.epoch)); }  // from 0
+  // Squared norms: in the ticket, of this rank's part of the gradient; of the sum over ranks (FlatBuffers::squares).
+  float* local_squares() const { return begin_ + TicketLayout::kSquares; }
+  float* squares() const { return at(layout_.squares); }
   std::span<int64_t, kTimes> timestamps() const {
     return std::span<int64_t, kTimes>(reinterpret_cast<int64_t*>(at(layout_.timestamps)), kTimes);
   }

@@ -20,7 +20,7 @@ StepObserver::~StepObserver() {
 }
 
 void StepObserver::phase(Phase phase, int64_t step) {
-  if (phase_ == Phase::data) data_ms_ += since_data_.milliseconds();
+  if (phase_ == Phase::data) (begun_ ? data_.inside_ms : data_.before_ms) += since_data_.milliseconds();
   phase_ = phase;
   step_ = step;
   if (phases_) phases_->enter(phase, step);
@@ -37,11 +37,15 @@ void StepObserver::retired(int64_t step) {
   close_range();
 }
 
-void StepObserver::timestamp(StepBlock::Time time) { replica_.device.timestamp(&replica_.block.timestamps()[time]); }
+void StepObserver::timestamp(StepBlock::Time time) {
+  if (time == StepBlock::kBegin) begun_ = true;
+  replica_.device.timestamp(&replica_.block.timestamps()[time]);
+}
 
-double StepObserver::end_step() {
+DataTimes StepObserver::end_step() {
   close_range();
-  return std::exchange(data_ms_, 0);
+  begun_ = false;
+  return std::exchange(data_, {});
 }
 
 void StepObserver::observe(int number, const std::function<void()>& run) {

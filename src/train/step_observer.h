@@ -6,6 +6,7 @@
 #include "ddp/reducer.h"
 #include "health/phase_tracker.h"
 #include "train/replica.h"
+#include "train/step_result.h"
 
 #include <cstdint>
 #include <functional>
@@ -30,8 +31,8 @@ class StepObserver {
   // Issues a device timestamp; a graph may capture it.
   void timestamp(StepBlock::Time time);
 
-  // Ends the step on the host. Returns the step's time in Phase::data, in ms.
-  double end_step();
+  // Ends the step on the host. Returns the step's times in Phase::data.
+  DataTimes end_step();
 
  private:
   void observe(int number, const std::function<void()>& run);
@@ -45,7 +46,8 @@ class StepObserver {
   int64_t step_ = 0;
   bool in_range_ = false;
   Stopwatch since_data_;
-  double data_ms_ = 0;
+  DataTimes data_;
+  bool begun_ = false;  // StepBlock::kBegin has been issued
 };
 
 }  // namespace ddp

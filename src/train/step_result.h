@@ -17,6 +17,14 @@ struct StepConfig {
   std::function<Request()> request = {};  // this rank's request for the ticket; must neither block nor allocate
 };
 
+// A step's waits for data on the host, in ms: before its first micro-batch, and between its micro-batches.
+struct DataTimes {
+  double before_ms = 0, inside_ms = 0;
+};
+
+// The times of a step follow one another: waiting for data, computing, waiting for collectives. On a device that is not
+// the host, the host's waits overlap with the device's work; there data_ms is what the device idles before the step, at
+// most the host's wait before it.
 struct StepResult {
   int64_t step = 0;   // 1 for the first of the run
   int64_t epoch = 0;  // from 1
@@ -26,6 +34,7 @@ struct StepResult {
   std::string skipped;              // the reason to skip the update; empty: weights were updated
   Request request = Request::none;  // maximum of the requests of all ranks
   double data_ms = 0, compute_ms = 0, exposed_comm_ms = 0;
+  double local_squares = 0, squares = 0;  // as in the StepBlock, the former summed over ranks; see SpeedMeter
 };
 
 }  // namespace ddp

@@ -73,7 +73,8 @@ Trainer::Trainer(const TrainConfig& config, Replica& replica, const Datasets& da
       train_data_(replica.device, *data.train, sampler_.largest_shard(), config.data_placement),
       step_(replica, step_config(), &phases_),
       state_(report_.state),
-      saver_(replica, observers.reporter, phases_, observers.writer) {
+      saver_(replica, observers.reporter, phases_, observers.writer),
+      speed_(replica, sampler_) {
   if (data.test) prepare_evaluation(data, samplers);
   DDP_EXPECT(evaluator_ || config.eval_every == 0);
   state_ = config.start;
@@ -127,7 +128,7 @@ TrainReport Trainer::run() {
   phases_.enter(Phase::shutdown, state_.step);
   report_.checkpoint = saver_.path();
   report_.checkpoint_step = saver_.step();
-  report_.speed = speed_.whole();
+  report_.speed = speed_.over_the_run();
   return report_;
 }
 
@@ -190,7 +191,7 @@ void Trainer::pause() {
     phases_.enter(Phase::replicas, step);
     replica_.check_replicas();
   }
-  if (epoch_ends || run_ends) report_speed(epoch);
+  if ((epoch_ends || run_ends) && !report_.stopped) report_speed(epoch);
   if (config_.eval_every > 0 && (run_ends || (epoch_ends && epoch % config_.eval_every == 0))) {
     state_.evaluation_due = true;
     if (!report_.stopped) evaluate();
@@ -204,7 +205,8 @@ void Trainer::pause() {
 // Not part of the training time.
 void Trainer::report_speed(int64_t epoch) {
   accumulate_train_time();
-  if (const auto speed = speed_.take(replica_)) observers_.reporter.speed(epoch, state_.step, *speed);
+  const auto enter = [&] { phases_.enter(Phase::measuring, state_.step); };
+  if (const auto speed = speed_.take(enter)) observers_.reporter.speed(epoch, state_.step, *speed);
   training_ = {};
 }
 

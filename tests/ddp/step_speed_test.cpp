@@ -32,7 +32,7 @@ TEST(StepSpeed, NamesEachCauseFromATenthOfAStepOn) {
 // The others' wait for a slow rank is no communication, and neither is the wait of all for each other.
 TEST(StepSpeed, TellsASlowRankFromASlowLink) {
   const StepSpeed slow{.ranks = {{0, 10, 201}, {0, 208, 2}, {0, 12, 199}}, .communication = 4};
-  EXPECT_EQ(slow.last(), 1);
+  EXPECT_EQ(slow.slowest(), 1);
   EXPECT_EQ(slow.exposed(), 2);
   EXPECT_EQ(slow.hidden(), 0.5);
   EXPECT_NEAR(slow.imbalance(), 208 / (230.0 / 3) - 1, 1e-12);
@@ -54,18 +54,35 @@ TEST(StepSpeed, PredictsTwiceTheRanks) {
   // 15 ms of communication behind a backward pass of 4 ms.
   const StepSpeed small{.ranks = {{0, 12, 4}, {0, 12, 4}}, .communication = 10};
   EXPECT_DOUBLE_EQ(step_on_twice_the_ranks(small), 6 + 11);
+  // Only the last of four micro-batches hides communication: 2 of 9 ms behind 3 ms of computing.
+  const StepSpeed micro{.ranks = {{0, 24, 0}, {0, 24, 0}}, .communication = 6, .batch = 64, .micro_batches = 4};
+  EXPECT_DOUBLE_EQ(step_on_twice_the_ranks(micro), 12 + 7);
+  // Three samples on two ranks: the largest shard shrinks from two samples to one, and then no more.
+  const StepSpeed three{.ranks = {{0, 10, 0}, {0, 10, 0}}, .batch = 3},
+      two{.ranks = {{0, 10, 0}, {0, 10, 0}}, .batch = 2};
+  EXPECT_DOUBLE_EQ(step_on_twice_the_ranks(three), 5);
+  EXPECT_DOUBLE_EQ(step_on_twice_the_ranks(two), 10);
 }
 
 TEST(StepSpeed, ExplainsInSentences) {
   const std::vector<std::string> hosts{"a", "b"};
-  const auto sentences = explain({.ranks = {{0, 10, 200}, {0, 208, 2}}, .communication = 4}, hosts);
-  ASSERT_EQ(sentences.size(), 2u);
+  const auto sentences =
+      explain({.ranks = {{0, 10, 200}, {0, 208, 2}}, .communication = 4, .batch = 256, .noise_scale = 3000.4}, hosts);
+  ASSERT_EQ(sentences.size(), 3u);
+  EXPECT_EQ(
+      sentences[2],
+      "a larger batch would save steps, so more ranks would help: the gradient noise scale is about 3000 samples, "
+      "the batch has 256");
   EXPECT_TRUE(sentences[0].starts_with("rank 1 on b limits this run: it computes 198.0 ms longer")) << sentences[0];
   EXPECT_TRUE(sentences[1].starts_with("4 ranks")) << sentences[1];
   EXPECT_NE(sentences[1].find("about 206.0 ms"), std::string::npos) << sentences[1];
   EXPECT_NE(sentences[1].find("1.0 times as fast"), std::string::npos) << sentences[1];
+  const auto unknown = explain({.ranks = {{0, 10, 2}, {0, 10, 2}}, .computes_with_collectives = true}, hosts);
+  ASSERT_EQ(unknown.size(), 2u);
+  EXPECT_TRUE(unknown[0].starts_with("what limits this run is not known")) << unknown[0];
   const auto alone = explain({.ranks = {{0.2, 9.8, 0}}}, std::span(hosts).first(1));
-  ASSERT_EQ(alone.size(), 2u);
+  ASSERT_EQ(alone.size(), 3u);
+  EXPECT_EQ(alone[2], "whether a larger batch would help is not known: one rank needs --accumulate for that");
   EXPECT_EQ(alone[0], "computing limits this run: 9.8 of 10.0 ms of a step (98 %)");
   EXPECT_NE(alone[1].find("not known from one rank"), std::string::npos);
 }

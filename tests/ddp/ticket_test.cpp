@@ -38,10 +38,12 @@ std::string disagreement(const std::vector<float>& slots, int world, int64_t ste
 TEST(Ticket, SlotsDoNotOverlap) {
   const TicketLayout layout{3};
   std::vector<int> uses(layout.elements());
-  for (const int64_t slot : {TicketLayout::kLossSum, TicketLayout::kCorrect, TicketLayout::kSamples}) ++uses[slot];
+  for (const int64_t slot :
+       {TicketLayout::kLossSum, TicketLayout::kCorrect, TicketLayout::kSamples, TicketLayout::kSquares})
+    ++uses[slot];
   for (int r = 0; r < 3; ++r)
     for (const int64_t slot : {layout.request(r), layout.bad(r), layout.step(r)}) ++uses[slot];
-  EXPECT_EQ(uses, std::vector<int>(12, 1));
+  EXPECT_EQ(uses, std::vector<int>(13, 1));
 }
 
 std::vector<float> copy(std::span<const float> slots) { return {slots.begin(), slots.end()}; }

@@ -69,6 +69,23 @@ class Fixture {
     return losses;
   }
 
+  // The steps [0, end), each followed by `see`, when no step is in flight. `look` comes before each micro-batch.
+  void each_step(int64_t end, const std::function<void(const DeviceBatch&)>& look,
+                 const std::function<void(const StepResult&)>& see) {
+    Step step(replica, config_.step);
+    DeviceDataset data(replica.device, data_, largest(), {.device_bytes = config_.device_data_bytes});
+    Prefetcher prefetcher(data, sampler_, 0, end, kTrainingFences);
+    const NextBatch next = [&]() -> const DeviceBatch& {
+      const DeviceBatch& batch = prefetcher.next();
+      look(batch);
+      return batch;
+    };
+    for (int64_t k = 0; k < end; ++k) {
+      step.run(next, config_.lr);
+      for (const StepResult& result : step.drain()) see(result);
+    }
+  }
+
   const DistributedSampler& sampler() const { return sampler_; }
   int64_t largest() const { return sizes().back(); }
 

@@ -74,7 +74,8 @@ Outcome run_steps(const OptimizerConfig& config, Communicator& communicator, con
   const auto device = make_cpu_device();
   const auto ops = make_reference_ops(*device);
   std::vector<float> weights = layout.spread(some_values(0)), gradients(layout.plan.padded);
-  const FlatBuffers flat{layout.plan, weights.data(), gradients.data()};
+  float squares = NAN;
+  const FlatBuffers flat{layout.plan, weights.data(), gradients.data(), &squares};
   const auto make = [&] {
     return std::make_unique<Optimizer>(config, layout.tensors, flat, *device, *ops, communicator);
   };
@@ -172,11 +173,13 @@ TEST(Optimizer, ClipsTheNormOfAllGradients) {
     run_ranks(2, [&](Communicator& rank) {
       const Layout layout(2, false);
       std::vector<float> weights(layout.plan.padded), gradients = layout.spread(some_values(1));
-      Optimizer optimizer({.max_grad_norm = limit}, layout.tensors, {layout.plan, weights.data(), gradients.data()},
-                          *device, *ops, rank);
+      float sum = NAN;
+      Optimizer optimizer({.max_grad_norm = limit}, layout.tensors,
+                          {layout.plan, weights.data(), gradients.data(), &sum}, *device, *ops, rank);
       OptimizerScalars scalars = optimizer.scalars_for(1, 1);
       const std::vector<float> skip(2);
       optimizer.step(&scalars, skip);
+      EXPECT_NEAR(sum, squares, 1e-6 * squares);
       EXPECT_NEAR(scalars.gradient_scale, limit == 0.5 ? 0.5 / std::sqrt(squares) : 1.0, 1e-6);
       EXPECT_NEAR(weights[0], -gradients[0] * scalars.gradient_scale, 1e-7);
     });

@@ -38,6 +38,23 @@ TEST_F(ResumedMetrics, KeepTheEventsOfEarlierSteps) {
                                "\n");
 }
 
+TEST(Reporter, SpeedIsAnEventAndALine) {
+  const TempFolder temp;
+  Reporter reporter({.enabled = true, .epochs = 3, .metrics = temp / "metrics.jsonl"});
+  ::testing::internal::CaptureStdout();
+  reporter.speed(2, 40, {.ranks = {{1, 8, 3}, {0.5, 10.5, 1}}, .communication = 4, .batch = 64, .noise_scale = 1000.0});
+  EXPECT_EQ(
+      ::testing::internal::GetCapturedStdout(),
+      "epoch 2/3 12.00 ms a step: data 0.50 compute 10.50 exposed comm 1.00 (75% of 4.00 hidden); rank 1 slowest, "
+      "10.0% above the mean; noise scale 1000 samples\n");
+  std::ifstream file(temp / "metrics.jsonl");
+  std::string line;
+  std::getline(file, line);
+  EXPECT_EQ(line,
+            R"({"event":"speed","epoch":2,"step":40,"ranks":[{"data_ms":1.0,"compute_ms":8.0,"exposed_comm_ms":3.0},)"
+            R"({"data_ms":0.5,"compute_ms":10.5,"exposed_comm_ms":1.0}],"communication_ms":4.0,"noise_scale":1000.0})");
+}
+
 TEST_F(ResumedMetrics, DropWhatIsNoEvent) {
   const std::string good = R"({"event":7,"step":5})"
                            "\n"

@@ -25,7 +25,8 @@ TEST(StepBlock, LayoutPlacesTheFieldsInOrder) {
     EXPECT_EQ(layout.ticket, plan.padded + bn_batch_sums);
     EXPECT_EQ(layout.scalars, plan.total);
     EXPECT_EQ(layout.epoch, layout.scalars + 4);
-    EXPECT_EQ(layout.timestamps, layout.epoch + (layout.epoch % 2 == 0 ? 2 : 1));
+    EXPECT_EQ(layout.squares, layout.epoch + 1);
+    EXPECT_EQ(layout.timestamps, layout.epoch + (layout.epoch % 2 == 0 ? 2 : 3));
     EXPECT_EQ(layout.end, layout.timestamps + 8);
   }
 }

@@ -81,7 +81,8 @@ class Evaluate {
     });
     broadcast_host(*world_, weights);
     broadcast_host(*world_, metadata);
-    const ModelInfo model = *model_info_in(nlohmann::json::parse(metadata).get<Metadata>(), weights);
+    const ModelInfo model = run_on_all_ranks(
+        session_, [&] { return *model_info_in(nlohmann::json::parse(metadata).get<Metadata>(), weights); });
     TrainedNetwork network = run_on_all_ranks(session_, [&] {
       return session_.rank() == 0 ? read_trained_network(model, weights) : network_without_weights(model);
     });

@@ -37,7 +37,7 @@ PixelScale pixel_scale_in(const Description& given) {
   std::vector<double> mean;
   for (const std::string& part : CLI::detail::split(given.mean, ',')) {
     double number = 0;
-    require(CLI::detail::lexical_cast(part, number) && std::isfinite(number), Exit::usage,
+    require(CLI::detail::lexical_cast(part, number) && std::abs(number) <= 1e6, Exit::usage,
             "--mean {}: give none, imagenet, or numbers such as 0.49,0.48,0.45", given.mean);
     mean.push_back(number);
   }

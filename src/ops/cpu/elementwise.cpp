@@ -118,6 +118,21 @@ void normalize_blocks(const Workers& workers, const Input<T>& input, const Tenso
   });
 }
 
+// Adds sum_of(first, length) over pieces of 0..count-1. The split into at most kItems pieces depends on the count only,
+// and their sums are added in order.
+template <class SumOf>
+double add_pieces(const Workers& workers, int64_t count, const SumOf& sum_of) {
+  constexpr int64_t kItems = 1024, kLeast = 16384;
+  const int64_t piece = std::max(kLeast, ceil_div(count, kItems)), items = ceil_div(count, piece);
+  std::array<double, kItems> partial;
+  workers.each(items, [&](int64_t item) {
+    partial[static_cast<size_t>(item)] = sum_of(item * piece, std::min(piece, count - item * piece));
+  });
+  double total = 0;
+  for (int64_t item = 0; item < items; ++item) total += partial[static_cast<size_t>(item)];
+  return total;
+}
+
 }  // namespace
 
 void CpuOps::normalize(const DeviceBatch& batch, const ImageShape& image, const PixelScale& scale,
@@ -163,12 +178,23 @@ void CpuOps::add(const Tensor& a, const Tensor& b, const Tensor& y) {
   });
 }
 
-void CpuOps::flag_nonfinite(const float* values, int64_t count, float mark, float* flag) {
+void CpuOps::flag_nonfinite(const float* values, int64_t count, float mark, float* flag, float* squares) {
   const FlatKernels& kernels = workers_.kernels.flat;
   std::atomic<bool> found = false;
-  workers_.spans(count, [&](int64_t first, int64_t end) {
-    if (kernels.any_nonfinite(values + first, end - first)) found.store(true, std::memory_order_relaxed);
-  });
+  const auto mark_found = [&](bool nonfinite) {
+    if (nonfinite) found.store(true, std::memory_order_relaxed);
+  };
+  if (squares) {
+    *squares += static_cast<float>(add_pieces(workers_, count, [&](int64_t first, int64_t length) {
+      bool nonfinite = false;
+      const double sum = kernels.sum_and_scan(values + first, length, &nonfinite);
+      mark_found(nonfinite);
+      return sum;
+    }));
+  } else {
+    workers_.spans(count,
+                   [&](int64_t first, int64_t end) { mark_found(kernels.any_nonfinite(values + first, end - first)); });
+  }
   if (found && *flag == 0) *flag = mark;
 }
 
@@ -196,19 +222,11 @@ void CpuOps::from_bf16(const void* from, float* to, int64_t count) {
   });
 }
 
-// The split into at most kItems pieces depends on the count only, and their sums are added in order.
 void CpuOps::sum_of_squares(const float* values, int64_t count, float* sum, Gradient mode) {
-  constexpr int64_t kItems = 1024, kPiece = 16384;
   const FlatKernels& kernels = workers_.kernels.flat;
-  const int64_t piece = std::max(kPiece, ceil_div(count, kItems)), items = ceil_div(count, piece);
-  std::array<double, kItems> partial;
-  workers_.each(items, [&](int64_t item) {
-    partial[static_cast<size_t>(item)] =
-        kernels.sum_of_squares(values + item * piece, std::min(piece, count - item * piece));
-  });
-  double total = mode == Gradient::add ? static_cast<double>(*sum) : 0.0;
-  for (int64_t item = 0; item < items; ++item) total += partial[static_cast<size_t>(item)];
-  *sum = static_cast<float>(total);
+  const double squares = add_pieces(
+      workers_, count, [&](int64_t first, int64_t length) { return kernels.sum_of_squares(values + first, length); });
+  *sum = static_cast<float>((mode == Gradient::add ? static_cast<double>(*sum) : 0.0) + squares);
 }
 
 void CpuOps::clip_scale(const float* sum, float limit, float* scale) { *scale = ClipScale{limit}(*sum); }

@@ -51,7 +51,7 @@ class CudaOps final : public Ops {
   void relu(const Tensor& x, const Tensor& y) override;
   void relu_backward(const Tensor& y, const Tensor& dy, const Tensor& dx) override;
   void add(const Tensor& a, const Tensor& b, const Tensor& y) override;
-  void flag_nonfinite(const float* values, int64_t count, float mark, float* flag) override;
+  void flag_nonfinite(const float* values, int64_t count, float mark, float* flag, float* squares) override;
   void copy_or_add(const float* from, float* to, int64_t count, Gradient mode) override;
   void to_bf16(const float* from, void* to, int64_t count) override;
   void from_bf16(const void* from, float* to, int64_t count) override;

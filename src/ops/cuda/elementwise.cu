@@ -45,15 +45,6 @@ __global__ void add_kernel(const A* a, const B* b, Y* y, int64_t count) {
   });
 }
 
-template <int W>
-__global__ void flag_nonfinite_kernel(const uint32_t* bits, int64_t count, float mark, float* flag) {
-  bool any = false;
-  each_pack<W>(count, [&]<int N>(int64_t i) {
-    for (const uint32_t value : load_raw<N>(bits + i).at) any |= IsNonfinite{}(value);
-  });
-  if (any && *flag == 0) *flag = mark;
-}
-
 // The part of an image that is read. Lengths are in bytes.
 struct Crop {
   uint32_t row, features;  // of a row of the part; of the whole part
@@ -115,6 +106,23 @@ __global__ void squares_kernel(const float* values, int64_t count, float* partia
   if (threadIdx.x == 0) partials[blockIdx.x] = sum.at[0];
 }
 
+// Each block also writes the sum of the squares of its share to partials, if kSquares.
+template <int W, bool kSquares>
+__global__ void scan_kernel(const uint32_t* bits, int64_t count, float mark, float* flag, float* partials) {
+  Sums<1> mine{};
+  bool any = false;
+  each_pack<W>(count, [&]<int N>(int64_t i) {
+    for (const uint32_t value : load_raw<N>(bits + i).at) {
+      any |= IsNonfinite{}(value);
+      if (kSquares) mine.at[0] += __uint_as_float(value) * __uint_as_float(value);
+    }
+  });
+  if (any && *flag == 0) *flag = mark;
+  if (!kSquares) return;
+  const Sums<1> sum = sum_over_block(mine);
+  if (threadIdx.x == 0) partials[blockIdx.x] = sum.at[0];
+}
+
 __global__ void add_squares_kernel(const float* partials, int count, float* sum, bool add) {
   Sums<1> mine{};
   for (int i = static_cast<int>(threadIdx.x); i < count; i += kThreads) mine.at[0] += partials[i];
@@ -134,6 +142,11 @@ void convert_or_add(CudaContext& context, const From* from, To* to, int64_t coun
       launch(context.stream, blocks, kThreads, convert_kernel<From, To, N>, from, to, count);
   };
   aligned(from, to) ? start.template operator()<W>() : start.template operator()<1>();
+}
+
+float* partial_sums(const CudaContext& context, int64_t blocks) {
+  DDP_EXPECT(context.workspace.bytes() >= blocks * sizeof(float));
+  return static_cast<float*>(context.workspace.data());
 }
 
 }  // namespace
@@ -197,10 +210,14 @@ void CudaOps::add(const Tensor& a, const Tensor& b, const Tensor& y) {
   });
 }
 
-void CudaOps::flag_nonfinite(const float* values, int64_t count, float mark, float* flag) {
+void CudaOps::flag_nonfinite(const float* values, int64_t count, float mark, float* flag, float* squares) {
   const auto start = [&]<int N>() {
-    launch(context_.stream, blocks_over(count / N + 1), kThreads, flag_nonfinite_kernel<N>,
-           reinterpret_cast<const uint32_t*>(values), count, mark, flag);
+    const int64_t blocks = blocks_over(count / N + 1);
+    const auto* const bits = reinterpret_cast<const uint32_t*>(values);
+    float* const partials = partial_sums(context_, blocks);
+    launch(context_.stream, blocks, kThreads, squares ? scan_kernel<N, true> : scan_kernel<N, false>, bits, count, mark,
+           flag, partials);
+    if (squares) launch(context_.stream, 1, kThreads, add_squares_kernel, partials, blocks, squares, true);
   };
   aligned(values) ? start.operator()<4>() : start.operator()<1>();
 }
@@ -228,8 +245,7 @@ void reserve_sum_of_squares(CudaContext& context) { context.workspace.reserve(kM
 void CudaOps::sum_of_squares(const float* values, int64_t count, float* sum, Gradient mode) {
   const auto start = [&]<int N>() {
     const int64_t blocks = blocks_over(count / N + 1);
-    float* partials = static_cast<float*>(context_.workspace.data());
-    DDP_EXPECT(context_.workspace.bytes() >= blocks * sizeof(float));
+    float* partials = partial_sums(context_, blocks);
     launch(context_.stream, blocks, kThreads, squares_kernel<N>, values, count, partials);
     launch(context_.stream, 1, kThreads, add_squares_kernel, partials, blocks, sum, mode == Gradient::add);
   };

@@ -130,7 +130,8 @@ class ReferenceOps final : public Ops {
     softmax(logits, batch, scale, smoothing, dlogits.f32(), stats, mode);
   }
 
-  void flag_nonfinite(const float* values, int64_t count, float mark, float* flag) override {
+  void flag_nonfinite(const float* values, int64_t count, float mark, float* flag, float* squares) override {
+    if (squares) sum_of_squares(values, count, squares, Gradient::add);
     if (*flag == 0 && std::any_of(values, values + count, [](float v) { return !std::isfinite(v); })) *flag = mark;
   }
   void copy_or_add(const float* from, float* to, int64_t count, Gradient mode) override {

@@ -257,9 +257,8 @@ TEST_F(PictureFolder, OnASlowDiskLimitTheRun) {
   const FailingDisk disk("slow", "g", data);
   const Outcome outcome = train(2, "run",
                                 "--train-transform rrc --check-data none --mean 0.5 --std 0.2 --workers 1 "
-                                "--max-steps 8 --eval-every 0 --save-every never");
+                                "--train-samples 48 --max-steps 8 --eval-every 0 --save-every never");
   ASSERT_EQ(outcome.code, 0) << outcome.output;
-  EXPECT_EQ(count(outcome.output, " this run: "), 1) << outcome.output;
   EXPECT_NEAR(number_after(outcome.output, "data limit this run: rank [01] on [^ ]+ waits for them "), 400, 60)
       << outcome.output;
 }

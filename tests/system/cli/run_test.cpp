@@ -95,6 +95,9 @@ TEST(Run, WritesItsResults) {
   EXPECT_GT(summary.at("samples_per_second"), 0.0);
   EXPECT_GT(summary.at("sec_per_epoch"), 0.0);
   EXPECT_FALSE(summary.at("device").get<std::string>().empty());
+  EXPECT_GE(summary.at("speed").size(), 3u);
+  for (const json& sentence : summary.at("speed"))
+    EXPECT_EQ(count(outcome.output, sentence.get<std::string>() + "\n"), 1) << outcome.output;
   EXPECT_EQ(summary.at("test_accuracy"), events(run, "eval").back().at("accuracy"));
   EXPECT_EQ(count(outcome.output, "sec/epoch on 2 x " + summary.at("device").get<std::string>()), 1) << outcome.output;
 
