@@ -59,7 +59,7 @@ std::string about_more_ranks(const StepSpeed& speed) {
       2 * world, step, speed.critical().total() / step);
 }
 
-// Samples of the largest shard of a micro-batch on so many ranks, as a share of that on the present ranks.
+// The size of the largest shard of a micro-batch on `ranks` ranks, divided by its present size.
 double shard_on(int64_t ranks, const StepSpeed& speed) {
   const int64_t micro_batch = (speed.batch + speed.micro_batches - 1) / speed.micro_batches;
   const auto largest = [&](int64_t n) { return static_cast<double>((micro_batch + n - 1) / n); };
@@ -127,10 +127,10 @@ double step_on_twice_the_ranks(const StepSpeed& speed) {
 
 std::vector<std::string> explain(const StepSpeed& speed, std::span<const std::string> hosts) {
   DDP_EXPECT(hosts.size() == speed.ranks.size());
-  std::vector<std::string> sentences;
   if (speed.computes_with_collectives)
     return {"what limits this run is not known: with --zero or --sync-bn, computing contains communication",
             about_the_batch(speed)};
+  std::vector<std::string> sentences;
   for (const SpeedLimit& limit : speed_limits(speed)) sentences.push_back(sentence(speed, limit, hosts));
   sentences.push_back(about_more_ranks(speed));
   sentences.push_back(about_the_batch(speed));

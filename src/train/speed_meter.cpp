@@ -23,6 +23,12 @@ StepSpeed mean_of(StepSpeed sums, int64_t steps) {
   return sums;
 }
 
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + std::ssize(values) / 2;
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
 }  // namespace
 
 double slowest_ms(Replica& replica, const std::function<void()>& work) {
@@ -40,8 +46,7 @@ double median_ms(Replica& replica, int runs, const std::function<void()>& work) 
   slowest_ms(replica, work);
   std::vector<double> times;
   for (int i = 0; i < runs; ++i) times.push_back(slowest_ms(replica, work));
-  std::ranges::nth_element(times, times.begin() + runs / 2);
-  return times[runs / 2];
+  return median(std::move(times));
 }
 
 SpeedMeter::SpeedMeter(Replica& replica, const DistributedSampler& sampler) : replica_(replica), sampler_(sampler) {
@@ -87,8 +92,7 @@ double SpeedMeter::communication_ms(const std::function<void()>& enter) const {
   };
   std::vector<double> times(static_cast<size_t>(std::clamp(300 / run(), 1.0, 5.0)));
   for (double& time : times) time = run();
-  std::ranges::nth_element(times, times.begin() + std::ssize(times) / 2);
-  return times[times.size() / 2];
+  return median(std::move(times));
 }
 
 // Also estimates the noise scale, if there are enough steps for it.

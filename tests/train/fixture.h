@@ -51,6 +51,23 @@ class Fixture {
   // tamper with each batch before it is used.
   std::vector<double> losses(int64_t first, int64_t end, const std::function<void(DeviceBatch&)>& change = {}) {
     std::vector<double> losses;
+    run(first, end, change, false, [&](const StepResult& result) { losses.push_back(result.loss); });
+    return losses;
+  }
+
+  // The steps [0, end), each followed by `see`, when no step is in flight. `look` comes before each micro-batch.
+  void each_step(int64_t end, const std::function<void(DeviceBatch&)>& look,
+                 const std::function<void(const StepResult&)>& see) {
+    run(0, end, look, true, see);
+  }
+
+  const DistributedSampler& sampler() const { return sampler_; }
+  int64_t largest() const { return sizes().back(); }
+
+ private:
+  // `alone`: no other step is in flight.
+  void run(int64_t first, int64_t end, const std::function<void(DeviceBatch&)>& change, bool alone,
+           const std::function<void(const StepResult&)>& see) {
     StepConfig step_config = config_.step;
     step_config.done = first;
     Step step(replica, step_config);
@@ -62,34 +79,15 @@ class Fixture {
       if (change) change(batch);
       return batch;
     };
-    for (int64_t k = first; k < end; ++k) {
-      if (const auto result = step.run(next, config_.lr)) losses.push_back(result->loss);
-    }
-    for (const StepResult& result : step.drain()) losses.push_back(result.loss);
-    return losses;
-  }
-
-  // The steps [0, end), each followed by `see`, when no step is in flight. `look` comes before each micro-batch.
-  void each_step(int64_t end, const std::function<void(const DeviceBatch&)>& look,
-                 const std::function<void(const StepResult&)>& see) {
-    Step step(replica, config_.step);
-    DeviceDataset data(replica.device, data_, largest(), {.device_bytes = config_.device_data_bytes});
-    Prefetcher prefetcher(data, sampler_, 0, end, kTrainingFences);
-    const NextBatch next = [&]() -> const DeviceBatch& {
-      const DeviceBatch& batch = prefetcher.next();
-      look(batch);
-      return batch;
-    };
-    for (int64_t k = 0; k < end; ++k) {
-      step.run(next, config_.lr);
+    const auto drain = [&] {
       for (const StepResult& result : step.drain()) see(result);
+    };
+    for (int64_t k = first; k < end; ++k) {
+      if (const auto result = step.run(next, config_.lr)) see(*result);
+      if (alone) drain();
     }
+    drain();
   }
-
-  const DistributedSampler& sampler() const { return sampler_; }
-  int64_t largest() const { return sizes().back(); }
-
- private:
   ReplicaConfig replica_config() const {
     ReplicaConfig replica_config = config_.replica;
     replica_config.batch_sizes = sizes();

@@ -181,20 +181,16 @@ void CpuOps::add(const Tensor& a, const Tensor& b, const Tensor& y) {
 void CpuOps::flag_nonfinite(const float* values, int64_t count, float mark, float* flag, float* squares) {
   const FlatKernels& kernels = workers_.kernels.flat;
   std::atomic<bool> found = false;
-  const auto mark_found = [&](bool nonfinite) {
-    if (nonfinite) found.store(true, std::memory_order_relaxed);
+  const auto scan = [&](int64_t first, int64_t length) {
+    if (kernels.any_nonfinite(values + first, length)) found.store(true, std::memory_order_relaxed);
   };
-  if (squares) {
+  if (squares)  // a piece stays in the cache
     *squares += static_cast<float>(add_pieces(workers_, count, [&](int64_t first, int64_t length) {
-      bool nonfinite = false;
-      const double sum = kernels.sum_and_scan(values + first, length, &nonfinite);
-      mark_found(nonfinite);
-      return sum;
+      scan(first, length);
+      return kernels.sum_of_squares(values + first, length);
     }));
-  } else {
-    workers_.spans(count,
-                   [&](int64_t first, int64_t end) { mark_found(kernels.any_nonfinite(values + first, end - first)); });
-  }
+  else
+    workers_.spans(count, [&](int64_t first, int64_t end) { scan(first, end - first); });
   if (found && *flag == 0) *flag = mark;
 }
 

@@ -68,24 +68,12 @@ bool any_nonfinite(const float* values, long count) {
   return any != 0;
 }
 
-// In runs that stay in the cache.
-double sum_and_scan(const float* values, long count, bool* nonfinite) {
-  constexpr long kRun = 4096;
-  double sum = 0;
-  for (long first = 0; first < count; first += kRun) {
-    const long length = count - first < kRun ? count - first : kRun;
-    sum += sum_of_squares(values + first, length);
-    if (any_nonfinite(values + first, length)) *nonfinite = true;
-  }
-  return sum;
-}
-
 template <class T>
 constexpr ElementwiseKernels kElementwise = {relu_of<T>, relu_backward<T>, add<T>};
 
 }  // namespace
 
 const ElementwiseKernels kElementwiseF32 = kElementwise<float>, kElementwiseBf16 = kElementwise<uint16_t>;
-const FlatKernels kFlat = {add_floats, to_bf16, from_bf16, sum_of_squares, any_nonfinite, sum_and_scan};
+const FlatKernels kFlat = {add_floats, to_bf16, from_bf16, sum_of_squares, any_nonfinite};
 
 }  // namespace ddp::DDP_ISA

@@ -28,8 +28,6 @@ struct FlatKernels {
   void (*from_bf16)(const void* from, float* to, long count);
   double (*sum_of_squares)(const float* values, long count);
   bool (*any_nonfinite)(const float* values, long count);
-  // The sum of squares; sets *nonfinite if a value is not finite.
-  double (*sum_and_scan)(const float* values, long count, bool* nonfinite);
 };
 
 // The update rules of ops/functors.h. All sets give the same bits.
