@@ -1,5 +1,8 @@
 #include "app/make_reporter.h"
 
+#include "telemetry/console.h"
+#include "telemetry/metrics_file.h"
+
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -27,15 +30,19 @@ std::unique_ptr<Reporter> make_reporter(const OutputConfig& output, const TrainC
                                         const DistributedSampler& sampler, int rank, const fs::path& folder) {
   using Show = OutputConfig::ProgressDisplay;
   const bool bar = output.progress == Show::bar || (output.progress == Show::automatic && output_is_terminal());
+  auto reporter = std::make_unique<Reporter>();
+  if (rank != 0) return reporter;
   const bool ended = config.start.step >= total_steps(config, sampler);
-  return std::make_unique<Reporter>(ReporterConfig{.enabled = rank == 0,
-                                                   .terminal = bar,
-                                                   .print_freq = output.print_freq,
-                                                   .epochs = config.epochs,
-                                                   .steps_per_epoch = sampler.steps_per_epoch(),
-                                                   .metrics = folder / "metrics.jsonl",
-                                                   .done = config.start.step,
-                                                   .evaluation_due = config.start.evaluation_due || ended});
+  reporter->add(
+      std::make_unique<MetricsFile>(MetricsFileConfig{.path = folder / "metrics.jsonl",
+                                                      .done = config.start.step,
+                                                      .evaluation_due = config.start.evaluation_due || ended}));
+  reporter->add(std::make_unique<Console>(ConsoleConfig{.terminal = bar,
+                                                        .print_freq = output.print_freq,
+                                                        .epochs = config.epochs,
+                                                        .steps_per_epoch = sampler.steps_per_epoch(),
+                                                        .printed = [&all = *reporter] { all.flush(); }}));
+  return reporter;
 }
 
 }  // namespace ddp

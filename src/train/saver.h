@@ -7,7 +7,7 @@
 #include "core/stopwatch.h"
 #include "health/phase_tracker.h"
 #include "train/replica.h"
-#include "train/reporter.h"
+#include "train/run_observer.h"
 
 #include <cstdint>
 #include <filesystem>
@@ -17,7 +17,7 @@ namespace ddp {
 class Saver {
  public:
   // `writer`: of rank 0; null on other ranks, or to save nothing. The arguments outlive the saver.
-  Saver(Replica& replica, Reporter& reporter, PhaseTracker& phases, CheckpointWriter* writer)
+  Saver(Replica& replica, RunObserver& reporter, PhaseTracker& phases, CheckpointWriter* writer)
       : replica_(replica), reporter_(reporter), phases_(phases), writer_(writer) {}
 
   // The writer's folder has a checkpoint of `step`; rank 0 gives its path.
@@ -39,7 +39,7 @@ class Saver {
 
  private:
   Replica& replica_;
-  Reporter& reporter_;
+  RunObserver& reporter_;
   PhaseTracker& phases_;
   CheckpointWriter* const writer_;
   int64_t saved_ = -1, step_ = -1;

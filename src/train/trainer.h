@@ -10,7 +10,7 @@
 #include "train/evaluation.h"
 #include "train/prefetcher.h"
 #include "train/replica.h"
-#include "train/reporter.h"
+#include "train/run_observer.h"
 #include "train/save_schedule.h"
 #include "train/schedule.h"
 #include "train/step_result.h"
@@ -78,7 +78,7 @@ struct Samplers {
 
 // Receivers of the run's events, phases and snapshots.
 struct Observers {
-  Reporter& reporter;
+  RunObserver& reporter;
   PhaseTracker& phases;
   CheckpointWriter* writer = nullptr;  // of rank 0; null on other ranks, or to save nothing
 };

@@ -1,4 +1,4 @@
-#include "train/reporter.h"
+#include "telemetry/metrics_file.h"
 
 #include "core/error.h"
 #include "tests/temp_folder.h"
@@ -17,7 +17,7 @@ class ResumedMetrics : public ::testing::Test {
   // What a run that resumes after step 5 keeps of these lines.
   std::string kept(const std::string& lines, bool evaluation_due = false) const {
     std::ofstream(path) << lines;
-    Reporter({.enabled = true, .metrics = path, .done = 5, .evaluation_due = evaluation_due}).close();
+    MetricsFile({.path = path, .done = 5, .evaluation_due = evaluation_due}).close();
     std::ifstream file(path);
     return {std::istreambuf_iterator<char>(file), {}};
   }
@@ -38,15 +38,10 @@ TEST_F(ResumedMetrics, KeepTheEventsOfEarlierSteps) {
                                "\n");
 }
 
-TEST(Reporter, SpeedIsAnEventAndALine) {
+TEST(MetricsFile, SpeedIsAnEvent) {
   const TempFolder temp;
-  Reporter reporter({.enabled = true, .epochs = 3, .metrics = temp / "metrics.jsonl"});
-  ::testing::internal::CaptureStdout();
-  reporter.speed(2, 40, {.ranks = {{1, 8, 3}, {0.5, 10.5, 1}}, .communication = 4, .batch = 64, .noise_scale = 1000.0});
-  EXPECT_EQ(
-      ::testing::internal::GetCapturedStdout(),
-      "epoch 2/3 12.00 ms a step: data 0.50 compute 10.50 exposed comm 1.00 (75% of 4.00 hidden); rank 1 slowest, "
-      "10.0% above the mean; noise scale 1000 samples\n");
+  MetricsFile({.path = temp / "metrics.jsonl"})
+      .speed(2, 40, {.ranks = {{1, 8, 3}, {0.5, 10.5, 1}}, .communication = 4, .batch = 64, .noise_scale = 1000.0});
   std::ifstream file(temp / "metrics.jsonl");
   std::string line;
   std::getline(file, line);
@@ -72,7 +67,7 @@ TEST_F(ResumedMetrics, DropWhatIsNoEvent) {
 TEST_F(ResumedMetrics, AFifoIsRefused) {
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
   try {
-    const Reporter reporter({.enabled = true, .metrics = path, .done = 5});
+    const MetricsFile file({.path = path, .done = 5});
     ADD_FAILURE() << "accepted";
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), Exit::data);

@@ -1,0 +1,138 @@
+#include "telemetry/metrics_file.h"
+
+#include "core/durable_file.h"
+#include "core/error.h"
+#include "core/json_reader.h"
+#include "core/log.h"
+#include "core/read_file.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+namespace ddp {
+namespace {
+
+// JSON has no NaN: the loss of a skipped step may be null.
+nlohmann::ordered_json step_event(const StepResult& r) {
+  nlohmann::ordered_json event{{"event", "step"},
+                               {"step", r.step},
+                               {"epoch", r.epoch},
+                               {"loss", r.loss},
+                               {"lr", r.lr},
+                               {"samples", r.samples},
+                               {"data_ms", r.data_ms},
+                               {"compute_ms", r.compute_ms},
+                               {"exposed_comm_ms", r.exposed_comm_ms}};
+  if (!r.skipped.empty()) event["skipped"] = r.skipped;
+  return event;
+}
+
+nlohmann::ordered_json speed_event(int64_t epoch, int64_t step, const StepSpeed& speed) {
+  nlohmann::ordered_json event{{"event", "speed"}, {"epoch", epoch}, {"step", step}};
+  for (const StepTimes& times : speed.ranks)
+    event["ranks"].push_back(
+        {{"data_ms", times.data}, {"compute_ms", times.compute}, {"exposed_comm_ms", times.exposed_comm}});
+  event["communication_ms"] = speed.communication;
+  event["noise_scale"] = nullptr;
+  if (speed.noise_scale) event["noise_scale"] = *speed.noise_scale;
+  return event;
+}
+
+nlohmann::ordered_json eval_event(int64_t epoch, int64_t step, const Evaluation& e, double seconds) {
+  return {{"event", "eval"},
+          {"epoch", epoch},
+          {"step", step},
+          {"accuracy", e.accuracy()},
+          {"correct", e.correct},
+          {"samples", e.samples},
+          {"loss", e.loss},
+          {"seconds", seconds - e.statistics_seconds},
+          {"statistics_seconds", e.statistics_seconds}};
+}
+
+// Whether a resumed run keeps this line of the existing file; see MetricsFileConfig::done.
+bool is_kept(const std::string& line, const MetricsFileConfig& config) {
+  nlohmann::json event;
+  try {
+    event = read_json(line, "the line");
+  } catch (const Error&) {
+    return false;
+  }
+  if (!event.is_object()) return false;
+  const auto step = event.find("step");
+  if (step == event.end()) return true;
+  if (!step->is_number_integer() || *step > config.done) return false;
+  return !(config.evaluation_due && *step == config.done && event.find("event") != event.end() &&
+           event["event"] == "eval");
+}
+
+std::string kept_events(const MetricsFileConfig& config) {
+  std::string kept;
+  std::error_code error;
+  if (config.done == 0) return kept;
+  const bool exists = std::filesystem::exists(config.path, error);
+  require(!error, Exit::output, "cannot look at {}: {}", config.path.string(), error.message());
+  if (!exists) return kept;
+  FileStream file(config.path);
+  for (std::string line; std::getline(file, line);)
+    if (is_kept(line, config)) kept += line + "\n";
+  return kept;
+}
+
+}  // namespace
+
+MetricsFile::MetricsFile(const MetricsFileConfig& config) : path_(config.path) {
+  replace_file(path_, kept_events(config));
+  file_ = open_for_appending(path_);
+}
+
+MetricsFile::~MetricsFile() {
+  if (file_) std::fclose(file_);  // the run failed, so that close() was not called
+}
+
+void MetricsFile::step(const StepResult& r) { write_line(step_event(r).dump()); }
+
+void MetricsFile::evaluation(int64_t epoch, int64_t step, const Evaluation& e, double seconds) {
+  write_line(eval_event(epoch, step, e, seconds).dump());
+  flush();
+}
+
+void MetricsFile::speed(int64_t epoch, int64_t step, const StepSpeed& speed) {
+  write_line(speed_event(epoch, step, speed).dump());
+  flush();
+}
+
+void MetricsFile::saved(const SaveOutcome& outcome) {
+  if (!outcome.error.empty()) return;
+  write_line(nlohmann::ordered_json{
+      {"event", "save"}, {"step", outcome.step}, {"path", outcome.path.string()}, {"seconds", outcome.seconds}}
+                 .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));  // the path may be no UTF-8
+}
+
+void MetricsFile::write_line(const std::string& json) {
+  if (!file_) return;
+  const std::string line = json + "\n";
+  if (std::fwrite(line.data(), 1, line.size(), file_) != line.size() || std::ferror(file_)) give_up();
+}
+
+void MetricsFile::give_up() {
+  failure_ = fmt::format("cannot write {}: {}", path_.string(), std::strerror(errno));
+  std::fclose(std::exchange(file_, nullptr));
+  Log(0).warn("{}; training continues without it", failure_);
+}
+
+void MetricsFile::flush() {
+  if (file_ && std::fflush(file_) != 0) give_up();
+}
+
+void MetricsFile::close() {
+  flush();
+  if (file_) std::fclose(std::exchange(file_, nullptr));
+  require(failure_.empty(), Exit::output, "{}; make room on the disk: all later events are lost", failure_);
+}
+
+}  // namespace ddp

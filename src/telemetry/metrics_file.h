@@ -1,0 +1,47 @@
+// The events of a run as lines of JSON: metrics.jsonl. If a write fails, it warns once, and training continues without
+// the file.
+#pragma once
+
+#include "train/run_observer.h"
+
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+
+namespace ddp {
+
+struct MetricsFileConfig {
+  std::filesystem::path path;
+
+  // Steps done by a resumed run. The file keeps its events up to this step (with `evaluation_due`, without the
+  // evaluation of this step); new events follow. 0: a new file.
+  int64_t done = 0;
+  bool evaluation_due = false;
+};
+
+class MetricsFile final : public RunObserver {
+ public:
+  // Throws Error(Exit::output) where the file cannot be created, Error(Exit::data) where it exists and cannot be read.
+  explicit MetricsFile(const MetricsFileConfig& config);
+  ~MetricsFile() override;
+  MetricsFile(const MetricsFile&) = delete;
+  MetricsFile& operator=(const MetricsFile&) = delete;
+
+  void step(const StepResult& result) override;
+  void evaluation(int64_t epoch, int64_t step, const Evaluation& evaluation, double seconds) override;
+  void speed(int64_t epoch, int64_t step, const StepSpeed& speed) override;
+  void saved(const SaveOutcome& outcome) override;
+  void flush() override;
+  void close() override;
+
+ private:
+  void write_line(const std::string& json);
+  void give_up();
+
+  const std::filesystem::path path_;
+  std::FILE* file_ = nullptr;  // null: closed, or a write has failed
+  std::string failure_;        // the reason of a failed write
+};
+
+}  // namespace ddp
