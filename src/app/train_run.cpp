@@ -2,6 +2,7 @@
 
 #include "app/banner.h"
 #include "app/make_reporter.h"
+#include "app/make_trace.h"
 #include "app/model_info.h"
 #include "app/results.h"
 #include "checkpoint/folder.h"
@@ -38,14 +39,16 @@ ModelInfo describe_model(const Job& job, const PixelNormalization& pixels) {
           .pixel_scale = pixels.scale};
 }
 
-// Null on ranks other than 0. `run` and `start` outlive the writer.
-std::unique_ptr<CheckpointWriter> make_writer(const Job& job, const PlannedRun& run, const RestoredRun& start) {
+// Null on ranks other than 0. `run`, `start` and `spans` outlive the writer.
+std::unique_ptr<CheckpointWriter> make_writer(const Job& job, const PlannedRun& run, const RestoredRun& start,
+                                              SpanRecorder* spans) {
   const int rank = job.session.rank();
   if (rank != 0) return nullptr;
   CheckpointWriterConfig config{.folder = checkpoints_of(start.folder.path()),
                                 .keep_last = job.options.checkpoint.keep_last,
                                 .require_in_place = [&start] { start.folder.require_in_place(); },
-                                .about_to_write = job.injection ? full_disk(*job.injection, rank) : nullptr};
+                                .about_to_write = job.injection ? full_disk(*job.injection, rank) : nullptr,
+                                .spans = spans};
   return std::make_unique<CheckpointWriter>(std::move(config),
                                             Tensors{.parameters = run.replica->parameters,
                                                     .batch_norms = run.replica->batch_norms,
@@ -75,11 +78,16 @@ Exit train_run(const Job& job, const PlannedRun& run, RestoredRun& start, Signal
 
   const auto reporter = run_on_all_ranks(
       session, [&] { return make_reporter(job.options.output, start.config, sampler, session.rank(), start.path); });
-  const auto writer = make_writer(job, run, start);
+  const auto trace = make_trace(job, start.config.start.step);
+  start.config.data_placement.spans = trace.get();
+  const PhaseTracker::Recording phases(job.phases, trace.get());
+  const auto writer = make_writer(job, run, start, trace.get());
 
   return abort_on_error(session, [&] {
     const TrainReport report =
-        train_monitored(job, run, start.config, {.reporter = *reporter, .phases = job.phases, .writer = writer.get()});
+        train_monitored(job, run, start.config,
+                        {.reporter = *reporter, .phases = job.phases, .writer = writer.get(), .trace = trace.get()});
+    report_trace(trace.get(), job);
     const std::vector<std::string> hosts = session.gather(session.host());
     // Rank 0 writes. No rank ends before it has: a rank that has left the job would pass for one that has reported.
     run_on_all_ranks(session, [&] {

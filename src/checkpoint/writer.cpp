@@ -29,7 +29,7 @@ void CheckpointWriter::save(Snapshot snapshot, bool best) {
 }
 
 void CheckpointWriter::write(const Snapshot& snapshot, bool best) {
-  const Stopwatch watch;
+  const int64_t begin_ns = steady_ns();
   SaveOutcome outcome{.step = snapshot.run.step, .path = {}, .error = {}};
   try {
     config_.require_in_place();
@@ -45,7 +45,14 @@ void CheckpointWriter::write(const Snapshot& snapshot, bool best) {
       outcome.folder_lost = true;
     }
   }
-  outcome.seconds = watch.seconds();
+  const int64_t end_ns = steady_ns();
+  outcome.seconds = 1e-9 * static_cast<double>(end_ns - begin_ns);
+  if (config_.spans && config_.spans->on())
+    config_.spans->record({.track = Track::checkpoint,
+                           .name = "write checkpoint",
+                           .begin_ns = begin_ns,
+                           .end_ns = end_ns,
+                           .number = outcome.step});
   end(std::move(outcome));
 }
 

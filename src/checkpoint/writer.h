@@ -3,6 +3,7 @@
 #pragma once
 
 #include "checkpoint/checkpoint.h"
+#include "core/span_recorder.h"
 
 #include <cstdint>
 #include <filesystem>
@@ -21,7 +22,8 @@ struct CheckpointWriterConfig {
   // Throws Error where `folder` is no longer that of this run; called in the thread before each change of the folder.
   std::function<void()> require_in_place = [] {};
   std::function<void(const std::filesystem::path&)> about_to_write =
-      {};  // see write_checkpoint(); called in the thread
+      {};                         // see write_checkpoint(); called in the thread
+  SpanRecorder* spans = nullptr;  // records each write; null: none
 };
 
 struct SaveOutcome {

@@ -43,6 +43,9 @@ class CastingCommunicator final : public Communicator {
   Memory* memory() override { return inner_.memory(); }
   bool capturable() const override { return inner_.capturable(); }
   Sequence completed() const override { return inner_.completed(); }
+  void record_done_times() override { inner_.record_done_times(); }
+  std::optional<int64_t> done_ns(Sequence n) const override { return inner_.done_ns(n); }
+  bool done_on_device_clock() const override { return inner_.done_on_device_clock(); }
   std::optional<std::string> failure() const override { return inner_.failure(); }
   void all_reduce_host(std::span<double> values) override { inner_.all_reduce_host(values); }
   void barrier() override { inner_.barrier(); }

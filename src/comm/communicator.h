@@ -59,6 +59,14 @@ class Communicator {
   virtual Sequence completed() const = 0;
   virtual std::optional<std::string> failure() const { return std::nullopt; }
 
+  // The clock when collective n was done, in ns; nullopt if n is not among the last kDoneTimes, was done before
+  // record_done_times(), or the transport keeps no times. The clock is that of Device::timestamp() where
+  // done_on_device_clock(), else the host's steady clock. Only the thread of the collectives may call these.
+  static constexpr Sequence kDoneTimes = 512;
+  virtual void record_done_times() {}
+  virtual std::optional<int64_t> done_ns(Sequence) const { return std::nullopt; }
+  virtual bool done_on_device_clock() const { return false; }
+
   // Blocking collectives on a few host numbers; they do not count in the sequence above.
   virtual void all_reduce_host(std::span<double> values) = 0;
   virtual void barrier() = 0;

@@ -63,6 +63,8 @@ class StagedCommunicator final : public Communicator {
   }
 
   Sequence completed() const override { return host_.completed(); }
+  void record_done_times() override { host_.record_done_times(); }
+  std::optional<int64_t> done_ns(Sequence n) const override { return host_.done_ns(n); }
   std::optional<std::string> failure() const override { return host_.failure(); }
 
   void all_reduce_host(std::span<double> values) override { host_.all_reduce_host(values); }

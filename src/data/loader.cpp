@@ -1,6 +1,7 @@
 #include "data/loader.h"
 
 #include "core/error.h"
+#include "core/stopwatch.h"
 
 #include <pthread.h>
 
@@ -40,7 +41,7 @@ Loader::Loader(const Dataset& data, const DistributedSampler& sampler, int64_t f
   }
   if (first == end) return;
   try {
-    for (int i = 0; i < config.workers; ++i) threads_.emplace_back(&Loader::run, this);
+    for (int i = 0; i < config.workers; ++i) threads_.emplace_back(&Loader::run, this, i);
   } catch (...) {
     stop();
     throw;
@@ -80,16 +81,32 @@ const HostBatch& Loader::next() {
   return ring_[taken_++ % slots()].batch;
 }
 
-void Loader::run() {
+void Loader::run(int thread) {
   pthread_setname_np(pthread_self(), "loader");
   while (const auto work = take_work()) {
     try {
+      const bool recorded = config_.spans && config_.spans->on();
+      const int64_t begin_ns = recorded ? steady_ns() : 0;
       read(*work);
+      if (recorded) record(*work, thread, begin_ns);
       finish(*work);
     } catch (...) {
       fail(*work, std::current_exception());
     }
   }
+}
+
+// Before finish(), which gives the slot to the reader of the batch.
+void Loader::record(const Work& work, int thread, int64_t begin_ns) const {
+  const bool whole_batch = config_.workers == 1;
+  const Slot& read = ring_[(work.batch - first_) % slots()];
+  config_.spans->record(
+      {.track = Track::loader,
+       .lane = thread,
+       .name = whole_batch ? "read batch" : "read sample",
+       .begin_ns = begin_ns,
+       .end_ns = steady_ns(),
+       .number = whole_batch || work.end == work.first ? work.batch : read.ids.as<int32_t>()[work.first]});
 }
 
 // The next samples in the order of the run. Waits where a batch begins and the ring is full. Returns nothing after the

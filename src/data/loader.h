@@ -2,6 +2,7 @@
 // bytes of a batch do not depend on the number of threads. next() rethrows an exception of a thread.
 #pragma once
 
+#include "core/span_recorder.h"
 #include "data/dataset.h"
 #include "data/sampler.h"
 #include "device/buffer.h"
@@ -39,6 +40,7 @@ struct LoaderConfig {
   int keep = 1;        // number of batches that stay valid, the newest included
   int workers = 1;     // threads; one thread reads whole batches, several share out the samples of each batch
   SlowData slow = {};
+  SpanRecorder* spans = nullptr;  // records each piece of a thread's work; null: none
 };
 
 class Loader {
@@ -68,12 +70,13 @@ class Loader {
 
   int64_t slots() const { return static_cast<int64_t>(ring_.size()); }
   Slot& slot(int64_t batch) { return ring_[(batch - first_) % slots()]; }
-  void run();
+  void run(int thread);
   void stop();
   std::optional<Work> take_work();
   Slot& newest() { return slot(first_ + begun_ - 1); }
   void begin_batch();
   void read(const Work& work);
+  void record(const Work& work, int thread, int64_t begin_ns) const;
   void announce_after(int64_t batch);
   void finish(const Work& work);
   void fail(const Work& work, std::exception_ptr error);

@@ -44,7 +44,7 @@ void Reducer::ready(ParameterId id) {
 
 void Reducer::announce(ParameterId id, int collective) {
   announced_[id] = 1;
-  --pending_[collective];
+  if (--pending_[collective] == 0 && ready_hook_) ready_hook_(collective);
   for (; launched_ < collectives() && pending_[launched_] == 0; ++launched_)
     run(launched_, [this] { last_ = start(launched_); });
 }

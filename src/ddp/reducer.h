@@ -38,6 +38,9 @@ class Reducer {
   // that names the parameter if a gradient is not ready.
   void finish();
 
+  // `ready` is called when all gradients of a collective are ready, which may be before its launch.
+  void set_ready_hook(std::function<void(int collective)> ready) { ready_hook_ = std::move(ready); }
+
   const LaunchHook& launch_hook() const { return hook_; }
   void set_launch_hook(LaunchHook hook) { hook_ = std::move(hook); }
 
@@ -61,6 +64,7 @@ class Reducer {
   const ReducerConfig config_;
   std::vector<char> announced_;  // by parameter, the trailer last
   std::vector<int> pending_;     // by collective: announcements that it waits for
+  std::function<void(int)> ready_hook_;
   LaunchHook hook_;
   Communicator::Sequence last_ = 0;
   int launched_ = 0;  // number of collectives that this step has launched

@@ -14,6 +14,13 @@
 
 namespace ddp {
 
+class RangeObserver {
+ public:
+  virtual ~RangeObserver() = default;
+  virtual void begin(const char* name) noexcept = 0;
+  virtual void end() noexcept = 0;
+};
+
 class Device : public Memory {
  public:
   // The name of the processor; the last line of a run prints it.
@@ -56,9 +63,17 @@ class Device : public Memory {
   // waits for the write; other later work does not.
   virtual void timestamp(int64_t* nanoseconds) = 0;
 
-  // Nested ranges for profilers (see device/profile_range.h). A device without a profiler ignores them.
-  virtual void begin_range(const char*) noexcept {}
-  virtual void end_range() noexcept {}
+  // Nested ranges of issued work, for the profiler and for one observer, which may be null (see
+  // device/profile_range.h).
+  void begin_range(const char* name) noexcept {
+    begin_profiler_range(name);
+    if (ranges_) ranges_->begin(name);
+  }
+  void end_range() noexcept {
+    if (ranges_) ranges_->end();
+    end_profiler_range();
+  }
+  void observe_ranges(RangeObserver* observer) { ranges_ = observer; }
 
   // The recorded graphs hold pointers: destroy the cache before the memory that its work uses.
   virtual std::unique_ptr<GraphCache> graph_cache() = 0;
@@ -71,7 +86,12 @@ class Device : public Memory {
   }
 
  private:
+  // A device without a profiler ignores the ranges.
+  virtual void begin_profiler_range(const char*) noexcept {}
+  virtual void end_profiler_range() noexcept {}
+
   std::function<void()> poll_;
+  RangeObserver* ranges_ = nullptr;
 };
 
 }  // namespace ddp

@@ -45,7 +45,15 @@ PhaseTracker::PhaseTracker(HeartbeatTable& heartbeats) : heartbeats_(heartbeats)
 void PhaseTracker::enter(Phase phase, int64_t step) {
   heartbeats_.publish(step, static_cast<int32_t>(phase));
   const std::lock_guard lock(mutex_);
-  note(steady_ns(), step, static_cast<int32_t>(phase), Kind::phase);
+  const Event begun{steady_ns(), step, static_cast<int32_t>(phase), Kind::phase};
+  note(begun);
+  if (spans_ && spans_->on())
+    spans_->record({.track = Track::step,
+                    .name = names_of(static_cast<Phase>(phase_.detail)).key,
+                    .begin_ns = phase_.at_ns,
+                    .end_ns = begun.at_ns,
+                    .number = phase_.step});
+  phase_ = begun;
   if (!part_of_step(phase)) last_end_ns_ = 0;
   if (phase != Phase::data || step <= newest_step_) return;
   if (communicator_ && newest_step_ == ended_) {
@@ -57,20 +65,21 @@ void PhaseTracker::enter(Phase phase, int64_t step) {
 
 void PhaseTracker::launched(int64_t step, int bucket) {
   const std::lock_guard lock(mutex_);
-  note(steady_ns(), step, bucket, Kind::launched);
+  note({steady_ns(), step, bucket, Kind::launched});
 }
 
 void PhaseTracker::step_ended(int64_t step) {
   const std::lock_guard lock(mutex_);
   const int64_t now = steady_ns();
-  note(now, step, 0, Kind::step_ended);
+  note({now, step, 0, Kind::step_ended});
   if (last_end_ns_ != 0) steps_ns_[measured_++ % kSteps] = now - last_end_ns_;
   last_end_ns_ = now;
   ended_ = step;
 }
 
-void PhaseTracker::note(int64_t at_ns, int64_t step, int32_t detail, Kind kind) {
-  events_[noted_++ % kEvents] = {at_ns, step, detail, kind};
+void PhaseTracker::record_to(SpanRecorder* spans) {
+  const std::lock_guard lock(mutex_);
+  spans_ = spans;
 }
 
 std::chrono::nanoseconds PhaseTracker::slowest_step() const {

@@ -4,6 +4,7 @@
 
 #include "comm/communicator.h"
 #include "comm/heartbeat/heartbeat_table.h"
+#include "core/span_recorder.h"
 
 #include <array>
 #include <chrono>
@@ -41,6 +42,18 @@ class PhaseTracker {
   void launched(int64_t step, int bucket);  // this rank has launched the collective of `bucket`
   void step_ended(int64_t step);            // the step's result is known
 
+  // While a Recording lives, each phase is recorded when the next one begins. Null: none.
+  class Recording {
+   public:
+    Recording(PhaseTracker& phases, SpanRecorder* spans) : phases_(phases) { phases_.record_to(spans); }
+    ~Recording() { phases_.record_to(nullptr); }
+    Recording(const Recording&) = delete;
+    Recording& operator=(const Recording&) = delete;
+
+   private:
+    PhaseTracker& phases_;
+  };
+
   // The longest time between two consecutive step ends with no other phase between them, over the last 64; 0: none yet.
   std::chrono::nanoseconds slowest_step() const;
 
@@ -67,7 +80,8 @@ class PhaseTracker {
     int32_t detail;  // the phase or the bucket, by `kind`
     Kind kind;
   };
-  void note(int64_t at_ns, int64_t step, int32_t detail, Kind kind);
+  void record_to(SpanRecorder* spans);
+  void note(const Event& event) { events_[noted_++ % kEvents] = event; }
 
   HeartbeatTable& heartbeats_;
   mutable std::mutex mutex_;
@@ -77,6 +91,9 @@ class PhaseTracker {
   int64_t measured_ = 0;
   int64_t last_end_ns_ = 0;              // time of the last step end; 0: another phase came after it
   int64_t newest_step_ = 0, ended_ = 0;  // the last step that began, that ended
+
+  SpanRecorder* spans_ = nullptr;
+  Event phase_{};  // that this rank is in
 
   const Communicator* communicator_ = nullptr;
   int collectives_ = 1;

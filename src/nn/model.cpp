@@ -113,6 +113,7 @@ Augmentation Model::augmentation_in(const Pass& pass) const {
 }
 
 void Model::forward(const Pass& pass) {
+  const ProfileRange whole(device_, "forward");
   const int64_t n = pass.batch.size;
   if (n > 0)
     ops_.normalize(pass.batch, input_image_, config_.pixel_scale, augmentation_in(pass), value(LayerSpec::kImage, n));
@@ -151,6 +152,7 @@ void Model::forward_backward(const DeviceBatch& batch, const GradientReady& grad
   forward(pass);
   // step_size counts the samples of the whole step: all ranks, all micro-batches. Nothing else divides the loss.
   const auto sample_weight = static_cast<float>(1.0 / static_cast<double>(batch.plan.step_size));
+  const ProfileRange whole(device_, "backward");
   if (n > 0)
     ops_.softmax_cross_entropy_backward(value(last_, n), batch, sample_weight, config_.label_smoothing,
                                         at(last_, stages_[last_].gradient[0], n), memory_.loss_stats, pass.mode);

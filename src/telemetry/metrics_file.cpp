@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <system_error>
 #include <utility>
@@ -39,6 +40,22 @@ nlohmann::ordered_json speed_event(int64_t epoch, int64_t step, const StepSpeed&
   event["communication_ms"] = speed.communication;
   event["noise_scale"] = nullptr;
   if (speed.noise_scale) event["noise_scale"] = *speed.noise_scale;
+  return event;
+}
+
+double ms(int64_t ns) { return std::round(1e-3 * static_cast<double>(ns)) / 1e3; }  // to the microsecond
+
+nlohmann::ordered_json timeline_event(const StepTimeline& timeline) {
+  nlohmann::ordered_json event{{"event", "timeline"}, {"step", timeline.step}, {"ms", ms(timeline.duration_ns)}};
+  for (size_t rank = 0; rank < timeline.ranks.size(); ++rank) {
+    auto spans = nlohmann::ordered_json::array();
+    for (const Span& span : timeline.ranks[rank])
+      spans.push_back({{"track", name_of(span.track)},
+                       {"name", span.name},
+                       {"begin_ms", ms(span.begin_ns)},
+                       {"end_ms", ms(span.end_ns)}});
+    event["ranks"].push_back({{"rank", rank}, {"spans", std::move(spans)}});
+  }
   return event;
 }
 
@@ -111,6 +128,11 @@ void MetricsFile::saved(const SaveOutcome& outcome) {
   write_line(nlohmann::ordered_json{
       {"event", "save"}, {"step", outcome.step}, {"path", outcome.path.string()}, {"seconds", outcome.seconds}}
                  .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));  // the path may be no UTF-8
+}
+
+void MetricsFile::timeline(const StepTimeline& timeline) {
+  write_line(timeline_event(timeline).dump());
+  flush();
 }
 
 void MetricsFile::write_line(const std::string& json) {

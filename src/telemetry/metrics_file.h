@@ -32,6 +32,7 @@ class MetricsFile final : public RunObserver {
   void evaluation(int64_t epoch, int64_t step, const Evaluation& evaluation, double seconds) override;
   void speed(int64_t epoch, int64_t step, const StepSpeed& speed) override;
   void saved(const SaveOutcome& outcome) override;
+  void timeline(const StepTimeline& timeline) override;
   void flush() override;
   void close() override;
 

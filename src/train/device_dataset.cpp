@@ -21,7 +21,8 @@ DeviceDataset::DeviceDataset(Device& device_, const Dataset& data_, int64_t larg
       largest(largest_),
       place(choose(device_, data_, placement.device_bytes)),
       workers(data_.in_memory() ? 1 : placement.workers),
-      slow(placement.slow) {
+      slow(placement.slow),
+      spans(placement.spans) {
   if (place == Place::host) return;
   const auto count = static_cast<size_t>(place == Place::resident ? data.size() : kRing * largest);
   images_ = Buffer(device, count * data.image_shape().elements());

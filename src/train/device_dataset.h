@@ -17,6 +17,7 @@ struct DataPlacement {
   size_t device_bytes = 0;  // the largest data set that is copied to the device as a whole
   int workers = 1;          // threads that read data which are not in memory
   SlowData slow = {};
+  SpanRecorder* spans = nullptr;  // of the loader's threads; null: none
 };
 
 class DeviceDataset {
@@ -33,6 +34,7 @@ class DeviceDataset {
   const Place place;
   const int workers;  // threads that read the data
   const SlowData slow;
+  SpanRecorder* const spans;
 
   // Device memory; null on the host. Images and labels of the whole data set, or of kRing x largest samples. `ids`: the
   // samples of one batch as positions in this memory. `keys`: the same samples as indices in the data set.

@@ -5,11 +5,11 @@ namespace {
 
 LoaderConfig config_for(const DeviceDataset& data) {
   switch (data.place) {
-    case DeviceDataset::Place::host: return {.workers = data.workers, .slow = data.slow};
-    case DeviceDataset::Place::resident: return {.images = false, .keep = Prefetcher::kFences};
+    case DeviceDataset::Place::host: return {.workers = data.workers, .slow = data.slow, .spans = data.spans};
+    case DeviceDataset::Place::resident: return {.images = false, .keep = Prefetcher::kFences, .spans = data.spans};
     case DeviceDataset::Place::streamed: break;
   }
-  return {.images = true, .keep = Prefetcher::kFences, .workers = data.workers, .slow = data.slow};
+  return {.images = true, .keep = Prefetcher::kFences, .workers = data.workers, .slow = data.slow, .spans = data.spans};
 }
 
 }  // namespace

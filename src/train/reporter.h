@@ -26,6 +26,9 @@ class Reporter final : public RunObserver {
   void saved(const SaveOutcome& outcome) override {
     for (const auto& observer : observers_) observer->saved(outcome);
   }
+  void timeline(const StepTimeline& timeline) override {
+    for (const auto& observer : observers_) observer->timeline(timeline);
+  }
   void flush() override {
     for (const auto& observer : observers_) observer->flush();
   }

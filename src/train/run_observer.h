@@ -5,6 +5,7 @@
 #include "ddp/step_speed.h"
 #include "train/evaluation.h"
 #include "train/step_result.h"
+#include "train/step_timeline.h"
 
 #include <cstdint>
 
@@ -18,6 +19,7 @@ class RunObserver {
   virtual void evaluation(int64_t epoch, int64_t step, const Evaluation& evaluation, double seconds) = 0;
   virtual void speed(int64_t epoch, int64_t step, const StepSpeed& speed) = 0;  // of the steps since the last call
   virtual void saved(const SaveOutcome& outcome) = 0;
+  virtual void timeline(const StepTimeline&) {}  // of a typical step, once in a run with a trace
 
   virtual void flush() {}  // writes buffered events to the disk's cache: a resumed run keeps the events before a save
 

@@ -4,11 +4,12 @@
 
 namespace ddp {
 
-Step::Step(Replica& replica, const StepConfig& config, PhaseTracker* phases)
+Step::Step(Replica& replica, const StepConfig& config, PhaseTracker* phases, SpanRecorder* spans)
     : replica_(replica),
       micro_batches_(config.micro_batches),
       graphs_(replica.device.graph_cache()),
-      observer_(replica, phases),
+      trace_(spans ? std::make_optional<StepTrace>(replica, *spans, config.micro_batches) : std::nullopt),
+      observer_(replica, phases, trace_ ? &*trace_ : nullptr),
       in_flight_(replica, config) {}
 
 std::optional<StepResult> Step::run(const NextBatch& next, double lr) {
@@ -21,10 +22,15 @@ std::optional<StepResult> Step::run(const NextBatch& next, double lr) {
     const DeviceBatch& batch = next();
     DDP_EXPECT(batch.plan.micro == micro);
     observer_.phase(Phase::compute, step);
+    const GraphKey key{micro, batch.plan.step_size};
+    observer_.begin_work(key, in_flight_.empty());
     if (micro == 0) in_flight_.push(batch.plan, replica_.optimizer.scalars_for(lr, step)).lr = lr;
-    const auto work = [&] { compute(batch); };
+    const auto work = [&] {
+      compute(batch);
+      observer_.end_work();
+    };
     // std::ref, so that std::function allocates no copy.
-    replica_.run(batch.uncaptured ? nullptr : graphs_.get(), {micro, batch.plan.step_size}, std::ref(work));
+    replica_.run(batch.uncaptured ? nullptr : graphs_.get(), key, std::ref(work));
   }
   in_flight_.download(observer_.end_step());
   return finished;

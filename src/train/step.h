@@ -13,8 +13,9 @@ namespace ddp {
 
 class Step {
  public:
-  // Replica and phases outlive the step; phases may be null.
-  explicit Step(Replica& replica, const StepConfig& config = {}, PhaseTracker* phases = nullptr);
+  // Replica, phases and spans outlive the step; phases and spans may be null.
+  explicit Step(Replica& replica, const StepConfig& config = {}, PhaseTracker* phases = nullptr,
+                SpanRecorder* spans = nullptr);
 
   // Issues the next step; calls `next` once for each micro-batch. Does not allocate. Apart from `next`, waits only for
   // the step two steps before, and returns its result, or nullopt if there is none. Throws as InFlightSteps::retire()
@@ -34,6 +35,7 @@ class Step {
   Replica& replica_;
   const int micro_batches_;
   const std::unique_ptr<GraphCache> graphs_;
+  std::optional<StepTrace> trace_;
   StepObserver observer_;
   InFlightSteps in_flight_;
 };

@@ -8,9 +8,9 @@
 
 namespace ddp {
 
-StepObserver::StepObserver(Replica& replica, PhaseTracker* phases)
-    : replica_(replica), phases_(phases), inner_(replica.reducer.launch_hook()) {
-  for (size_t b = 0; b < replica.plan.buckets.size(); ++b) bucket_names_.push_back(fmt::format("bucket {}", b));
+StepObserver::StepObserver(Replica& replica, PhaseTracker* phases, StepTrace* trace)
+    : replica_(replica), phases_(phases), trace_(trace), inner_(replica.reducer.launch_hook()) {
+  for (size_t b = 0; b < replica.plan.buckets.size(); ++b) bucket_names_.push_back(fmt::format("start bucket {}", b));
   replica.reducer.set_launch_hook([this](int number, const auto& run) { observe(number, run); });
 }
 
@@ -35,6 +35,7 @@ void StepObserver::phase(Phase phase, int64_t step) {
 void StepObserver::retired(int64_t step) {
   if (phases_) phases_->step_ended(step);
   close_range();
+  if (trace_) trace_->retired(step);
 }
 
 void StepObserver::timestamp(StepBlock::Time time) {
@@ -42,8 +43,17 @@ void StepObserver::timestamp(StepBlock::Time time) {
   replica_.device.timestamp(&replica_.block.timestamps()[time]);
 }
 
+void StepObserver::begin_work(GraphKey key, bool alone) {
+  if (trace_) trace_->begin_work(key, step_, alone);
+}
+
+void StepObserver::end_work() {
+  if (trace_) trace_->end_work();
+}
+
 DataTimes StepObserver::end_step() {
   close_range();
+  if (trace_) trace_->end_step(step_);
   begun_ = false;
   return std::exchange(data_, {});
 }

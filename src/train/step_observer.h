@@ -1,5 +1,5 @@
-// Reports the phases of a step: to the other ranks (heartbeat), to the profiler (named ranges) and to the StepBlock
-// (device timestamps). It observes the reducer's launches as a launch hook.
+// Reports the phases of a step: to the other ranks (heartbeat), to the profiler (named ranges), to the StepBlock
+// (device timestamps) and to the trace. It observes the reducer's launches as a launch hook.
 #pragma once
 
 #include "core/stopwatch.h"
@@ -7,6 +7,7 @@
 #include "health/phase_tracker.h"
 #include "train/replica.h"
 #include "train/step_result.h"
+#include "train/step_trace.h"
 
 #include <cstdint>
 #include <functional>
@@ -17,9 +18,9 @@ namespace ddp {
 
 class StepObserver {
  public:
-  // Null `phases`: no heartbeats. Wraps the reducer's launch hook and restores it at destruction. Replica and phases
-  // outlive the observer.
-  StepObserver(Replica& replica, PhaseTracker* phases);
+  // Null `phases`: no heartbeats; null `trace`: no spans of layers and buckets. Wraps the reducer's launch hook and
+  // restores it at destruction. Replica and phases outlive the observer.
+  StepObserver(Replica& replica, PhaseTracker* phases, StepTrace* trace);
   ~StepObserver();
   StepObserver(const StepObserver&) = delete;
   StepObserver& operator=(const StepObserver&) = delete;
@@ -27,6 +28,10 @@ class StepObserver {
   // Begins a phase. The reducer's wait begins Phase::allreduce, and its end Phase::update.
   void phase(Phase phase, int64_t step);
   void retired(int64_t step);  // the device has finished the step
+
+  // The work of a micro-batch begins, outside of its graph; see StepTrace.
+  void begin_work(GraphKey key, bool alone);
+  void end_work();  // inside of the graph
 
   // Issues a device timestamp; a graph may capture it.
   void timestamp(StepBlock::Time time);
@@ -40,6 +45,7 @@ class StepObserver {
 
   Replica& replica_;
   PhaseTracker* const phases_;
+  StepTrace* const trace_;
   const LaunchHook inner_;
   std::vector<std::string> bucket_names_;
   Phase phase_ = Phase::start_up;

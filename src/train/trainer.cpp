@@ -38,6 +38,7 @@ class Trainer {
   void evaluate();
   void save(bool best);
   void save_final();
+  void trace(bool run_ends = false);
   void accumulate_train_time();  // restarts the stopwatch too
 
   const TrainConfig& config_;
@@ -71,7 +72,7 @@ Trainer::Trainer(const TrainConfig& config, Replica& replica, const Datasets& da
       steps_per_epoch_(sampler_.steps_per_epoch()),
       total_(total_steps(config, sampler_)),
       train_data_(replica.device, *data.train, sampler_.largest_shard(), config.data_placement),
-      step_(replica, step_config(), &phases_),
+      step_(replica, step_config(), &phases_, observers.trace),
       state_(report_.state),
       saver_(replica, observers.reporter, phases_, observers.writer),
       speed_(replica, sampler_) {
@@ -89,7 +90,8 @@ Trainer::Trainer(const TrainConfig& config, Replica& replica, const Datasets& da
 }
 
 void Trainer::prepare_evaluation(const Datasets& data, const Samplers& samplers) {
-  const DataPlacement& placement = config_.data_placement;
+  DataPlacement placement = config_.data_placement;
+  placement.spans = nullptr;  // a trace has the loader of the training, whose threads wait meanwhile
   if (samplers.statistics) precise_bn_.emplace(replica_, *data.train, *samplers.statistics, placement);
   test_data_.emplace(replica_.device, *data.test, samplers.test->largest_shard(), placement);
   Model& model = config_.evaluation_model ? *config_.evaluation_model : replica_.model;
@@ -117,6 +119,7 @@ TrainReport Trainer::run() {
     if (!report_.stopped && state_.evaluation_due) evaluate();
     if (!report_.stopped) train_to_end();
     if (report_.stopped || !config_.save_every.never()) save_final();
+    trace(true);
     if (!report_.stopped && report_.evaluation) {
       phases_.enter(Phase::evaluation, state_.step);
       report_.classes.emplace(evaluator_->count_classes());
@@ -144,6 +147,7 @@ void Trainer::save_final() {
 void Trainer::train_to_end() {
   Prefetcher prefetcher(train_data_, sampler_, state_.step, total_, kTrainingFences);
   const NextBatch next_batch = config_.batch_source([&]() -> const DeviceBatch& { return prefetcher.next(); });
+  trace();
   training_ = {};
   for (int64_t k = state_.step; k < total_ && !report_.stopped; ++k) {
     const auto result = step_.run(next_batch, lr_at(config_.schedule, samples_before(k), sampler_.samples()));
@@ -174,7 +178,7 @@ void Trainer::record(const StepResult& result) {
 
 bool Trainer::pauses_after(int64_t step) const {
   return requested_ != Request::none || step == total_ || step % steps_per_epoch_ == 0 || compares_at(step) ||
-         config_.save_every.at_step(step);
+         config_.save_every.at_step(step) || (observers_.trace && observers_.trace->pauses_after(step));
 }
 
 bool Trainer::compares_at(int64_t step) const { return config_.check_every > 0 && step % config_.check_every == 0; }
@@ -200,6 +204,16 @@ void Trainer::pause() {
       (epoch_ends && config_.save_every.at_epoch(epoch)))
     save(false);
   saver_.report_finished();
+  trace();
+}
+
+// Not part of the training time.
+void Trainer::trace(bool run_ends) {
+  if (!observers_.trace) return;
+  accumulate_train_time();
+  phases_.enter(Phase::measuring, state_.step);
+  if (const auto timeline = observers_.trace->paused(state_.step, run_ends)) observers_.reporter.timeline(*timeline);
+  training_ = {};
 }
 
 // Not part of the training time.

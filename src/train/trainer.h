@@ -11,6 +11,7 @@
 #include "train/prefetcher.h"
 #include "train/replica.h"
 #include "train/run_observer.h"
+#include "train/run_trace.h"
 #include "train/save_schedule.h"
 #include "train/schedule.h"
 #include "train/step_result.h"
@@ -81,6 +82,7 @@ struct Observers {
   RunObserver& reporter;
   PhaseTracker& phases;
   CheckpointWriter* writer = nullptr;  // of rank 0; null on other ranks, or to save nothing
+  RunTrace* trace = nullptr;           // null: none
 };
 
 // Optimizer steps in the whole run.

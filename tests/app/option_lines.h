@@ -95,6 +95,7 @@ inline const std::vector<std::string> kLines{
     "--resume runs/1",
     "--output-dir 007",
     "--print-freq 0",
-    "--progress bar"};
+    "--progress bar",
+    "--trace trace.json --trace-steps 5:9"};
 
 }  // namespace ddp

@@ -1,6 +1,7 @@
 #include "checkpoint/writer.h"
 
 #include "tests/checkpoint/fixture.h"
+#include "tests/spans.h"
 
 #include <atomic>
 #include <chrono>
@@ -36,6 +37,21 @@ TEST_F(Writer, TrainingContinuesDuringAWriteAndTheNextSaveWaits) {
   writer.finish();
   EXPECT_EQ(steps(), (std::vector<int64_t>{2, 1}));
   EXPECT_EQ(fs::read_symlink(folder / "best"), "step-00000002");
+}
+
+TEST_F(Writer, RecordsEachWrite) {
+  testing::RecordedSpans spans;
+  CheckpointWriter writer({.folder = folder, .spans = &spans}, weights.tensors());
+  writer.save(weights.snapshot(7), false);
+  writer.finish();
+  spans.wanted = false;
+  writer.save(weights.snapshot(8), false);
+  writer.finish();
+  ASSERT_EQ(spans.all().size(), 1u);
+  const Span span = spans.all()[0];
+  EXPECT_EQ(span.track, Track::checkpoint);
+  EXPECT_EQ(span.number, 7);
+  EXPECT_DOUBLE_EQ(1e-9 * static_cast<double>(span.end_ns - span.begin_ns), writer.outcomes()[0].seconds);
 }
 
 TEST_F(Writer, OutcomesAreReportedOnceInOrder) {

@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "device/cpu/device.h"
+#include "tests/spans.h"
 
 #include <gtest/gtest.h>
 
@@ -123,6 +124,29 @@ TEST(Loader, ReportsTheFileThatItWaitsFor) {
                 {.slow = {.report = [&](const std::string& file) { files.push_back(file); }}});
   loader.next();
   EXPECT_EQ(files, std::vector<std::string>{"the file"});
+}
+
+TEST(Loader, RecordsTheWorkOfEachThread) {
+  const Numbers data(40, -1, std::chrono::microseconds(200));
+  const auto order = sampler(40, 8);
+  for (const int workers : {1, 3}) {
+    testing::RecordedSpans spans;
+    {
+      Loader loader(data, order, 0, 5, *memory, {.workers = workers, .spans = &spans});
+      for (int64_t step = 0; step < 5; ++step) loader.next();
+    }
+    std::set<int64_t> numbers;
+    std::set<int> threads;
+    for (const Span& span : spans.of(Track::loader)) {
+      numbers.insert(span.number);
+      threads.insert(span.lane);
+      EXPECT_GE(span.end_ns - span.begin_ns, 200'000);
+    }
+    EXPECT_EQ(std::ssize(numbers), workers == 1 ? 5 : 40);  // batches, or samples
+    EXPECT_EQ(*numbers.rbegin(), workers == 1 ? 4 : 39);
+    EXPECT_EQ(spans.all().size(), numbers.size());
+    EXPECT_EQ(std::ssize(threads), workers);
+  }
 }
 
 TEST(Loader, ReadsAheadWithinItsRing) {

@@ -240,6 +240,39 @@ std::string thrown_by(const std::function<void(Reducer&)>& step) {
   return text;
 }
 
+// Bucket 1 is ready first and waits for bucket 0; the last one waits for the trailer.
+TEST(Reducer, SaysWhenACollectiveIsReadyAndWhenItIsLaunched) {
+  run_ranks(2, [](Communicator& comm) {
+    const BucketPlan plan =
+        plan_buckets(std::vector<int64_t>{200, 200, 200, 200}, 2, kTrailer, {.cap_mb = 0.001, .first_cap_mb = 0.001});
+    std::vector<float> flat(plan.total);
+    Reducer reducer(plan, comm, flat);
+    ASSERT_GE(reducer.collectives(), 3);
+    std::vector<std::string> seen;
+    reducer.set_ready_hook([&](int collective) { seen.push_back(fmt::format("ready {}", collective)); });
+    reducer.set_launch_hook([&](int collective, const auto& run) {
+      if (collective < reducer.collectives()) seen.push_back(fmt::format("launched {}", collective));
+      run();
+    });
+    reducer.begin();
+    const auto make_ready = [&](int bucket) {
+      for (ParameterId id = plan.buckets[bucket].first; id < plan.buckets[bucket].end; ++id) reducer.ready(id);
+    };
+    for (int bucket = 2; bucket < reducer.collectives(); ++bucket) make_ready(bucket);
+    make_ready(1);
+    make_ready(0);
+    reducer.finish();
+    std::vector<std::string> expected;
+    const int last = reducer.collectives() - 1;
+    for (int bucket = 2; bucket < last; ++bucket) expected.push_back(fmt::format("ready {}", bucket));
+    for (const char* text : {"ready 1", "ready 0", "launched 0", "launched 1"}) expected.emplace_back(text);
+    for (int bucket = 2; bucket < last; ++bucket) expected.push_back(fmt::format("launched {}", bucket));
+    expected.push_back(fmt::format("ready {}", last));
+    expected.push_back(fmt::format("launched {}", last));
+    EXPECT_EQ(seen, expected);
+  });
+}
+
 TEST(Reducer, ErrorNamesAParameterThatIsReadyTwice) {
   const std::string text = thrown_by([](Reducer& reducer) {
     reducer.ready(1);

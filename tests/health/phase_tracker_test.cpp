@@ -3,6 +3,7 @@
 
 #include "comm/local/heartbeat_table.h"
 #include "tests/health/fake_transport.h"
+#include "tests/spans.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -42,6 +43,29 @@ TEST(PhaseTracker, OthersSeeThePhase) {
   EXPECT_FALSE(rank.tables[1]->left(0));
   rank.tables[0]->leave();
   EXPECT_TRUE(rank.tables[1]->left(0));
+}
+
+TEST(PhaseTracker, RecordsPhasesAsSpans) {
+  Rank rank;
+  RecordedSpans spans;
+  rank.phases.enter(Phase::data, 1);
+  {
+    const PhaseTracker::Recording recording(rank.phases, &spans);
+    spans.wanted = false;
+    rank.phases.enter(Phase::compute, 1);
+    spans.wanted = true;
+    rank.phases.enter(Phase::allreduce, 1);
+    rank.phases.enter(Phase::data, 2);
+  }
+  rank.phases.enter(Phase::compute, 2);
+  const std::vector<Span> all = spans.all();
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_STREQ(all[0].name, "compute");
+  EXPECT_STREQ(all[1].name, "allreduce");
+  EXPECT_EQ(all[0].end_ns, all[1].begin_ns);
+  EXPECT_LE(all[0].begin_ns, all[0].end_ns);
+  EXPECT_EQ(all[1].number, 1);
+  EXPECT_EQ(all[1].track, Track::step);
 }
 
 TEST(PhaseTracker, CountsTheCollectivesOfAStep) {

@@ -85,8 +85,14 @@ std::vector<Case> cases() {
 
 class AStep : public ::testing::TestWithParam<Case> {};
 
-TEST_P(AStep, DoesNotAllocate) {
-  const Case& tested = GetParam();
+class CountedSpans final : public SpanRecorder {
+ public:
+  bool on() const noexcept override { return true; }
+  void record(const Span&) noexcept override { ++count; }
+  int64_t count = 0;
+};
+
+void expect_no_allocation(const Case& tested, SpanRecorder* spans) {
   const MemoryDataset data = small_data(150, tested.image);
   const auto device = make_cpu_device();
   const auto ops = make_cpu_ops(*device, {});
@@ -98,7 +104,8 @@ TEST_P(AStep, DoesNotAllocate) {
   Prefetcher prefetcher(on_device, fixture.sampler(), 0, 16, kTrainingFences);
   const auto tables = make_local_heartbeat_tables(1);
   PhaseTracker phases(*tables[0]);
-  Step step(fixture.replica, config, &phases);
+  const PhaseTracker::Recording recording(phases, spans);
+  Step step(fixture.replica, config, &phases, spans);
   const NextBatch next = [&]() -> const DeviceBatch& { return prefetcher.next(); };
   for (int i = 0; i < 16; ++i) {  // short batches and new epochs among them
     const int taken = allocations_of([&] { step.run(next, 0.001); });
@@ -106,6 +113,14 @@ TEST_P(AStep, DoesNotAllocate) {
       EXPECT_EQ(taken, 0) << "in step " << i;
     }
   }
+}
+
+TEST_P(AStep, DoesNotAllocate) { expect_no_allocation(GetParam(), nullptr); }
+
+TEST_P(AStep, DoesNotAllocateWithATrace) {
+  CountedSpans spans;
+  expect_no_allocation(GetParam(), &spans);
+  EXPECT_GT(spans.count, 100);
 }
 
 INSTANTIATE_TEST_SUITE_P(, AStep, ::testing::ValuesIn(cases()),

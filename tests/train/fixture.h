@@ -30,6 +30,7 @@ struct FixtureConfig {
   ReplicaConfig replica = {};             // Fixture sets its batch sizes
   StepConfig step = {};
   size_t device_data_bytes = size_t{1} << 30;
+  SpanRecorder* spans = nullptr;
 };
 
 class Fixture {
@@ -70,7 +71,7 @@ class Fixture {
            const std::function<void(const StepResult&)>& see) {
     StepConfig step_config = config_.step;
     step_config.done = first;
-    Step step(replica, step_config);
+    Step step(replica, step_config, nullptr, config_.spans);
     DeviceDataset data(replica.device, data_, largest(), {.device_bytes = config_.device_data_bytes});
     Prefetcher prefetcher(data, sampler_, first, end, kTrainingFences);
     DeviceBatch batch;

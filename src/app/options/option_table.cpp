@@ -39,6 +39,15 @@ void set_init(Options& o, const std::string& text) {
   }
 }
 
+void set_trace_steps(Options& o, const std::string& text) {
+  TraceSteps& steps = o.output.trace_steps;
+  std::istringstream numbers(text);
+  char colon = 0;
+  numbers >> steps.first >> colon >> steps.last;
+  require(!numbers.fail() && numbers.eof() && colon == ':' && steps.first >= 1 && steps.first <= steps.last,
+          Exit::usage, "--trace-steps {}: give the first and the last step, from 1, such as 10:20", text);
+}
+
 bool evaluates(const Options& o) { return o.train.eval_every > 0; }
 bool is_no_doctor(const Options& o) { return !o.action.doctor; }
 
@@ -182,6 +191,17 @@ OptionGroup output_options() {
             [](Options & o) -> auto& { return o.output.progress; }),
         .on_resume = Effect::nothing,
         .help = "how to show progress; auto: a bar on a terminal, else lines"},
+       {.name = "--trace",
+        .target = to([](Options & o) -> auto& { return o.output.trace; }),
+        .on_resume = Effect::nothing,
+        .help =
+            "file for a trace of all ranks on one clock: layers, buckets, loader threads, checkpoints; Perfetto and "
+            "Chrome open it"},
+       {.name = "--trace-steps",
+        .target = through<std::string>("11:30", set_trace_steps),
+        .on_resume = Effect::nothing,
+        .help = "first and last step of the trace, from 1",
+        .condition = {"needs --trace", [](const Options& o) { return !o.output.trace.empty(); }}},
        {.name = "--plan",
         .target = to([](Options & o) -> auto& { return o.action.plan; }),
         .on_resume = Effect::nothing,

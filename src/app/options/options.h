@@ -5,6 +5,7 @@
 #include "app/data_config.h"
 #include "app/device_config.h"
 #include "nn/init.h"
+#include "telemetry/trace.h"
 #include "train/replica.h"
 #include "train/trainer.h"
 
@@ -43,6 +44,8 @@ struct OutputConfig {
   std::string dir = {};     // empty: runs/<time>
   int64_t print_freq = 50;  // steps; 0: none
   ProgressDisplay progress = ProgressDisplay::automatic;
+  std::string trace = {};  // file; empty: no trace
+  TraceSteps trace_steps;
 };
 
 // Actions that replace a training run.

@@ -125,6 +125,8 @@ class LocalCommunicator final : public Communicator {
 
   void wait(Sequence n) override { world_->device.wait(n); }
   Sequence completed() const override { return world_->device.done(); }
+  void record_done_times() override { world_->device.record_times(kDoneTimes); }
+  std::optional<int64_t> done_ns(Sequence n) const override { return world_->device.time_of(n); }
   void progress() override {}  // the last rank to post does the work
   void all_reduce_host(std::span<double> values) override { world_->host.wait(world_->host.post(rank_, values)); }
   void barrier() override { all_reduce_host({}); }

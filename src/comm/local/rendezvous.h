@@ -4,11 +4,13 @@
 #pragma once
 
 #include "core/error.h"
+#include "core/stopwatch.h"
 
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -54,6 +56,18 @@ class Rendezvous {
     return done_;
   }
 
+  // Keeps the times of the last `kept` rounds, on the steady clock.
+  void record_times(size_t kept) {
+    const std::lock_guard lock(mutex_);
+    if (done_ns_.empty()) done_ns_.assign(kept, 0);
+  }
+  std::optional<int64_t> time_of(uint64_t n) const {
+    const std::lock_guard lock(mutex_);
+    if (done_ns_.empty() || n > done_ || n + done_ns_.size() <= done_ || done_ns_[n % done_ns_.size()] == 0)
+      return std::nullopt;
+    return done_ns_[n % done_ns_.size()];
+  }
+
   void leave(int rank) {
     const std::lock_guard lock(mutex_);
     left_[rank] = true;
@@ -77,6 +91,7 @@ class Rendezvous {
       lock.lock();
       rounds_.pop_front();
       ++done_;
+      if (!done_ns_.empty()) done_ns_[done_ % done_ns_.size()] = steady_ns();
       changed_.notify_all();
     }
     executing_ = false;
@@ -106,6 +121,7 @@ class Rendezvous {
   std::vector<bool> left_;
   std::deque<Round> rounds_;  // the first is round done_ + 1
   uint64_t done_ = 0;
+  std::vector<int64_t> done_ns_;  // the time of round n is at index n mod its size; 0: not recorded
   bool executing_ = false;
   std::string failure_;
 };

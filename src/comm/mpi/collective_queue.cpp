@@ -3,6 +3,7 @@
 #include "comm/add.h"
 #include "comm/mpi/check.h"
 #include "core/error.h"
+#include "core/stopwatch.h"
 
 #include <functional>
 #include <limits>
@@ -51,6 +52,7 @@ Communicator::Sequence CollectiveQueue::push(const Collective& next) {
   }
   ++issued_;
   queue_[issued_ % queue_.size()] = next;
+  if (!done_ns_.empty()) done_ns_[issued_ % done_ns_.size()] = 0;
   launch_eligible();
   return issued_;
 }
@@ -59,11 +61,20 @@ bool CollectiveQueue::advance() {
   bool moved = false;
   for (auto n = completed_ + 1; n <= launched_; ++n) {
     Slot& slot = slot_of(n);
-    if (!slot.done) moved |= advance(slot);
+    if (!slot.done && advance(slot)) {
+      moved = true;
+      if (slot.done && !done_ns_.empty()) done_ns_[n % done_ns_.size()] = steady_ns();
+    }
   }
   while (completed_ < launched_ && slot_of(completed_ + 1).done) ++completed_;
   launch_eligible();
   return moved;
+}
+
+std::optional<int64_t> CollectiveQueue::done_ns(Communicator::Sequence n) const {
+  if (done_ns_.empty() || n > completed_ || n + done_ns_.size() <= issued_ || done_ns_[n % done_ns_.size()] == 0)
+    return std::nullopt;
+  return done_ns_[n % done_ns_.size()];
 }
 
 // The next collective waits for room in the window and for collectives under way whose spans overlap its span.

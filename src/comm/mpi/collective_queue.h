@@ -9,6 +9,7 @@
 
 #include <array>
 #include <atomic>
+#include <optional>
 #include <vector>
 
 namespace ddp {
@@ -29,6 +30,9 @@ class CollectiveQueue {
   Communicator::Sequence issued() const { return issued_; }
   Communicator::Sequence completed() const { return completed_; }  // any thread may call this
   bool idle() const { return completed_ == issued_; }
+
+  void record_done_times() { done_ns_.assign(Communicator::kDoneTimes, 0); }
+  std::optional<int64_t> done_ns(Communicator::Sequence n) const;
 
  private:
   static constexpr int kWindow = 2;  // largest number of collectives under way
@@ -51,6 +55,7 @@ class CollectiveQueue {
   std::vector<Collective> queue_;  // ring buffer: collective n is at index n mod size
   Communicator::Sequence issued_ = 0, launched_ = 0;
   std::atomic<Communicator::Sequence> completed_ = 0;
+  std::vector<int64_t> done_ns_;  // ring buffer as `queue_`; 0: not recorded; empty: no times are recorded
 };
 
 }  // namespace ddp

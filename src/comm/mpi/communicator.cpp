@@ -37,6 +37,12 @@ class MpiCommunicator final : public Communicator {
   }
 
   Sequence completed() const override { return queue_.completed(); }
+  void record_done_times() override {
+    engine_.locked([this] { queue_.record_done_times(); });
+  }
+  std::optional<int64_t> done_ns(Sequence n) const override {
+    return engine_.locked([&] { return queue_.done_ns(n); });
+  }
   void wait(Sequence n) override { engine_.wait(queue_, n); }
   void progress() override { engine_.progress(); }
 

@@ -40,6 +40,13 @@ class ProgressEngine {
   void progress();
   void wait(CollectiveQueue& queue, Communicator::Sequence n);  // yields the core between polls, or sleeps: PollPause
 
+  // Returns work() while no thread advances a queue.
+  template <class Work>
+  auto locked(Work work) {
+    const std::lock_guard lock(mutex_);
+    return work();
+  }
+
   // Whether a queue was detached with collectives outstanding. Then do not finalise MPI.
   bool abandoned() const { return abandoned_; }
 

@@ -51,7 +51,7 @@ class NcclCommunicator final : public Communicator {
         communication_(make_stream(greatest_stream_priority())),
         counting_(make_stream(greatest_stream_priority())),
         event_(make_event()),
-        counter_(device),
+        counter_(device, kDoneTimes),
         nccl_(share_unique_id(host), host.rank(), host.size(), deadline),
         memory_(nccl_, streams()) {
     connect();
@@ -101,6 +101,8 @@ class NcclCommunicator final : public Communicator {
   Memory* memory() override { return &memory_; }
   bool capturable() const override { return true; }
   Sequence completed() const override { return counter_.value(); }
+  std::optional<int64_t> done_ns(Sequence n) const override { return counter_.time_of(n); }
+  bool done_on_device_clock() const override { return true; }
   std::optional<std::string> failure() const override { return nccl_.failure(); }
 
   void all_reduce_host(std::span<double> values) override { host_.all_reduce_host(values); }

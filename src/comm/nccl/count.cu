@@ -1,4 +1,5 @@
 #include "comm/nccl/count.h"
+#include "device/cuda/globaltimer.h"
 #include "device/cuda/launch.h"
 
 #include <atomic>
@@ -8,18 +9,34 @@ namespace {
 
 using Count = unsigned long long;
 
-__global__ void count_kernel(Count* count, volatile Count* copy) { *copy = atomicAdd(count, Count{1}) + 1; }
+__global__ void count_kernel(Count* count, volatile Count* copy, volatile int64_t* times, Count kept) {
+  const Count n = atomicAdd(count, Count{1}) + 1;
+  times[n % kept] = device_clock_ns();
+  *copy = n;
+}
 
 }  // namespace
 
-Counter::Counter(Device& device) : count_(device, sizeof(Count)), copy_(device.host_memory(), sizeof(Count)) {
+Counter::Counter(Device& device, uint64_t times)
+    : count_(device, sizeof(Count)),
+      copy_(device.host_memory(), sizeof(Count)),
+      kept_(times),
+      times_(device.host_memory(), times * sizeof(int64_t)) {
   DDP_CUDA(cudaHostGetDevicePointer(&mapped_, copy_.data(), 0));
+  DDP_CUDA(cudaHostGetDevicePointer(&mapped_times_, times_.data(), 0));
 }
 
 void Counter::count(cudaStream_t stream) {
-  launch(stream, 1, 1, count_kernel, count_.as<Count>(), static_cast<Count*>(mapped_));
+  launch(stream, 1, 1, count_kernel, count_.as<Count>(), static_cast<Count*>(mapped_),
+         static_cast<int64_t*>(mapped_times_), static_cast<Count>(kept_));
 }
 
 uint64_t Counter::value() const { return std::atomic_ref(*copy_.as<uint64_t>()).load(std::memory_order_relaxed); }
+
+std::optional<int64_t> Counter::time_of(uint64_t n) const {
+  const uint64_t now = value();
+  if (n > now || n + kept_ <= now) return std::nullopt;
+  return std::atomic_ref(times_.as<int64_t>()[n % kept_]).load(std::memory_order_relaxed);
+}
 
 }  // namespace ddp

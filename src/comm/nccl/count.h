@@ -1,4 +1,5 @@
-// A counter of completed work: the device increments it, the host reads it at any time.
+// A counter of completed work: the device increments it, the host reads it at any time. It also keeps the times of the
+// last increments.
 #pragma once
 
 #include "device/buffer.h"
@@ -6,22 +7,29 @@
 #include "device/device.h"
 
 #include <cstdint>
+#include <optional>
 
 namespace ddp {
 
 class Counter {
  public:
-  explicit Counter(Device& device);
+  Counter(Device& device, uint64_t times);  // `times`: number of times that are kept
 
   // Increments the counter when the work issued to `stream` so far is done. May be captured: each replay increments.
   void count(cudaStream_t stream);
 
   uint64_t value() const;  // any thread may call this
 
+  // The device's clock in ns when the counter became n; nullopt if it is below n, or that is too long ago.
+  std::optional<int64_t> time_of(uint64_t n) const;
+
  private:
   Buffer count_;            // on the device: the increment does not wait for the bus
   Buffer copy_;             // on the host
   void* mapped_ = nullptr;  // device address of copy_
+  const uint64_t kept_;
+  Buffer times_;                  // on the host; the time of increment n is at index n mod kept_
+  void* mapped_times_ = nullptr;  // device address of times_
 };
 
 }  // namespace ddp

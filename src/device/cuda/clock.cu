@@ -1,20 +1,11 @@
 #include "device/cuda/clock.h"
+#include "device/cuda/globaltimer.h"
 #include "device/cuda/launch.h"
-
-#ifndef __CUDACC__
-#include <chrono>
-#endif
 
 namespace ddp {
 namespace {
 
-__global__ void read_clock(int64_t* nanoseconds) {
-#ifdef __CUDA_ARCH__
-  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(*nanoseconds));
-#elif !defined(__CUDACC__)
-  *nanoseconds = std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
-#endif
-}
+__global__ void read_clock(int64_t* nanoseconds) { *nanoseconds = device_clock_ns(); }
 
 }  // namespace
 

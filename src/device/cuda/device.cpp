@@ -110,14 +110,14 @@ class CudaDevice final : public Device {
     clock_pending_ = true;
   }
 
-  void begin_range(const char* name) noexcept override { nvtxRangePushA(name); }
-  void end_range() noexcept override { nvtxRangePop(); }
-
   std::unique_ptr<GraphCache> graph_cache() override {
     return make_cuda_graph_cache(compute(), config_.graphs, [this] { join_clock(); });
   }
 
  private:
+  void begin_profiler_range(const char* name) noexcept override { nvtxRangePushA(name); }
+  void end_profiler_range() noexcept override { nvtxRangePop(); }
+
   // Synchronizes for memory that is not pinned: where the GPU can access pageable memory, the copy may read it after
   // the call has returned.
   void upload(void* device, const void* host, size_t bytes, cudaStream_t stream) {

@@ -1,5 +1,6 @@
 #include "comm/add.h"
 #include "core/error.h"
+#include "core/stopwatch.h"
 #include "tests/comm/rank_values.h"
 #include "tests/comm/ranks.h"
 
@@ -23,6 +24,33 @@ TEST_P(LocalCommunicators, SumEverySize) {
       comm.wait(comm.all_reduce(DeviceSpan::of(v)));
       for (size_t i = 0; i < v.size(); ++i) ASSERT_EQ(v[i], sum_of_values(comm.size(), i)) << i << " of " << count;
     }
+  });
+}
+
+TEST_P(LocalCommunicators, RecordTheTimesOfTheLastCollectives) {
+  run_ranks(GetParam(), [](Communicator& comm) {
+    std::vector<float> v(3);
+    const auto sum = [&] {
+      const Communicator::Sequence n = comm.all_reduce(DeviceSpan::of(v));
+      comm.wait(n);
+      return n;
+    };
+    const Communicator::Sequence before = sum();
+    EXPECT_FALSE(comm.done_ns(before));
+    comm.barrier();
+    comm.record_done_times();
+    comm.barrier();
+    const int64_t begin = steady_ns();
+    const Communicator::Sequence first = sum();
+    EXPECT_GE(comm.done_ns(first).value_or(0), begin - 1'000'000'000);
+    EXPECT_LE(comm.done_ns(first).value_or(begin * 2), steady_ns());
+    EXPECT_FALSE(comm.done_ns(before));
+    EXPECT_FALSE(comm.done_ns(first + Communicator::kDoneTimes));
+    comm.barrier();
+    for (Communicator::Sequence i = 0; i < Communicator::kDoneTimes; ++i) sum();
+    EXPECT_FALSE(comm.done_ns(first));
+    EXPECT_TRUE(comm.done_ns(first + 1));
+    comm.barrier();
   });
 }
 

@@ -1,5 +1,6 @@
 // The communicator over MPI, with ranks as processes. Values are small integers, so sums are exact in any order.
 #include "comm/add.h"
+#include "core/stopwatch.h"
 #include "ddp/replica_check.h"
 #include "tests/mpi_session.h"
 
@@ -169,6 +170,29 @@ TEST_P(EveryKind, SplitCommunicatorsWorkBesideTheWhole) {
   for (int64_t i = 0; i < 1001; ++i) ASSERT_EQ(numbers.at(i), static_cast<float>(expected));
   comm->wait(n);
   for (int64_t i = 0; i < 70001; ++i) ASSERT_EQ(whole.at(i), static_cast<float>(sum_of_values(size, i, 7)));
+}
+
+// The ranks are on one host, so they read one clock.
+TEST_P(EveryKind, RecordsWhenCollectivesAreDone) {
+  Numbers numbers(dtype, 1000, rank, 0);
+  comm->wait(comm->all_reduce(numbers.span()));
+  EXPECT_FALSE(comm->done_ns(1));
+  comm->record_done_times();
+  const int64_t begin = steady_ns();
+  comm->barrier();
+  const int64_t last_has_entered = steady_ns();  // or later
+  comm->wait(comm->all_reduce(numbers.span()));
+  comm->wait(comm->all_reduce(numbers.span()));
+  const int64_t end = steady_ns();
+  EXPECT_FALSE(comm->done_ns(1));
+  EXPECT_FALSE(comm->done_ns(4));
+  ASSERT_TRUE(comm->done_ns(2) && comm->done_ns(3));
+  EXPECT_GE(*comm->done_ns(2), begin);
+  EXPECT_LE(*comm->done_ns(2), *comm->done_ns(3));
+  EXPECT_LE(*comm->done_ns(3), end);
+  for (Communicator::Sequence i = 0; i < Communicator::kDoneTimes; ++i) comm->wait(comm->all_reduce(numbers.span()));
+  EXPECT_FALSE(comm->done_ns(3));
+  EXPECT_GE(comm->done_ns(4).value_or(0), last_has_entered);
 }
 
 TEST(Communicator, SumsHostNumbersAndHasABarrier) {

@@ -43,9 +43,9 @@ class SimulatedHosts(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.work, ignore_errors=True)
         self.started = []
 
-    def up(self, count, rate="2gbit"):
+    def up(self, count, rate="2gbit", *clock):
         self.addCleanup(self.down)
-        done = run(HERE / "hosts", "up", self.work / "h", str(count), rate)
+        done = run(HERE / "hosts", "up", self.work / "h", str(count), rate, *clock)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.firsts = {f"h{k}": int((self.work / "h" / f"h{k}.pid").read_text()) for k in range(1, count + 1)}
 

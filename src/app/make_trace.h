@@ -1,0 +1,18 @@
+// Makes the trace of a run.
+#pragma once
+
+#include "app/open_job.h"
+#include "telemetry/trace.h"
+
+#include <memory>
+
+namespace ddp {
+
+// Null without --trace. Logs where none of its steps is left. `job` outlives the trace. Collective. Throws
+// CollectiveError(Exit::output) where the file cannot be created.
+std::unique_ptr<Trace> make_trace(const Job& job, int64_t steps_done);
+
+// Says where the trace is, or that it is empty. Does nothing for null, and on ranks other than 0.
+void report_trace(const Trace* trace, const Job& job);
+
+}  // namespace ddp

@@ -1,0 +1,101 @@
+#include "telemetry/trace_file.h"
+
+#include "core/durable_file.h"
+#include "core/error.h"
+#include "core/log.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cerrno>
+#include <cstring>
+#include <iterator>
+
+namespace ddp {
+namespace {
+
+struct Lane {
+  int thread;  // its number is its place in the viewer
+  std::string name;
+};
+
+Lane find_lane(const Span& span) {
+  switch (span.track) {
+    case Track::step: return {1, "phases of the step"};
+    case Track::layers: return {2, "layers"};
+    case Track::checkpoint: return {3, "checkpoint writer"};
+    case Track::buckets: return {10 + span.lane, fmt::format("bucket {}", span.lane)};
+    case Track::loader: return {10'000 + span.lane, fmt::format("loader {}", span.lane)};
+  }
+  return {0, "unknown"};
+}
+
+const char* number_name(const Span& span) {
+  if (span.track != Track::loader) return "step";
+  return std::strcmp(span.name, "read batch") == 0 ? "batch" : "sample";
+}
+
+std::string quoted(const std::string& text) {
+  return nlohmann::json(text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+}
+
+std::string metadata(const char* what, int rank, int thread, const std::string& arguments) {
+  return fmt::format(R"({{"ph":"M","name":"{}","pid":{},"tid":{},"args":{{{}}}}})", what, rank, thread, arguments);
+}
+
+double microseconds(int64_t ns) { return 1e-3 * static_cast<double>(ns); }
+
+}  // namespace
+
+TraceFile::TraceFile(std::filesystem::path path, std::span<const std::string> hosts) : path_(std::move(path)) {
+  std::string begin = "[\n";
+  for (int rank = 0; rank < std::ssize(hosts); ++rank) {
+    const std::string name = quoted(fmt::format("rank {} on {}", rank, hosts[rank]));
+    begin += (rank > 0 ? ",\n" : "") + metadata("process_name", rank, 0, "\"name\":" + name) + ",\n" +
+             metadata("process_sort_index", rank, 0, fmt::format("\"sort_index\":{}", rank));
+  }
+  replace_file(path_, begin, false);
+  file_ = open_for_appending(path_);
+}
+
+TraceFile::~TraceFile() {
+  if (file_) std::fclose(file_);  // the run failed: the array has no end
+}
+
+void TraceFile::append(int rank, std::span<const Span> spans) {
+  fmt::memory_buffer text;
+  for (const Span& span : spans) {
+    const Lane lane = find_lane(span);
+    if (lanes_.emplace(rank, lane.thread).second)
+      fmt::format_to(std::back_inserter(text), ",\n{},\n{}",
+                     metadata("thread_name", rank, lane.thread, "\"name\":" + quoted(lane.name)),
+                     metadata("thread_sort_index", rank, lane.thread, fmt::format("\"sort_index\":{}", lane.thread)));
+    fmt::format_to(std::back_inserter(text),
+                   ",\n"
+                   R"({{"ph":"X","name":{},"cat":"{}","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f},"args":{{"{}":{}}}}})",
+                   quoted(span.name), name_of(span.track), rank, lane.thread, microseconds(span.begin_ns),
+                   microseconds(span.end_ns - span.begin_ns), number_name(span), span.number);
+  }
+  write(fmt::to_string(text));
+}
+
+void TraceFile::write(const std::string& text) {
+  if (file_ && std::fwrite(text.data(), 1, text.size(), file_) != text.size()) give_up();
+}
+
+void TraceFile::flush() {
+  if (file_ && std::fflush(file_) != 0) give_up();
+}
+
+void TraceFile::close() {
+  write("\n]\n");
+  flush();
+  if (file_) std::fclose(std::exchange(file_, nullptr));
+}
+
+void TraceFile::give_up() {
+  Log(0).warn("cannot write {}: {}; training continues without the rest of the trace", path_.string(),
+              std::strerror(errno));
+  std::fclose(std::exchange(file_, nullptr));
+}
+
+}  // namespace ddp

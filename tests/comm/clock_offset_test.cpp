@@ -1,0 +1,50 @@
+#include "comm/clock_offset.h"
+
+#include "core/stopwatch.h"
+#include "tests/comm/ranks.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <random>
+
+namespace ddp {
+namespace {
+
+// Barriers of two ranks whose clocks differ by `offset`. The last rank to enter leaves at once, the other after
+// `delay`.
+TEST(ClockOffset, IsWithinHalfOfTheFastestCrossings) {
+  constexpr int64_t kOffset = 5'000'000'000'000;  // what to add to the second rank's clock
+  std::mt19937_64 random(1);
+  std::uniform_int_distribution<int64_t> late(0, 200'000), crossing(20'000, 900'000);
+  std::vector<BarrierTimes> rank0, rank1;
+  int64_t fastest_to_0 = 1'000'000, fastest_to_1 = 1'000'000, now = 1'000'000'000;
+  for (int i = 0; i < 60; ++i, now += 10'000'000) {
+    const int64_t entered0 = now + late(random), entered1 = now + late(random);
+    const int64_t to_0 = crossing(random), to_1 = crossing(random);
+    const int64_t left0 = std::max(entered0, entered1 + to_0), left1 = std::max(entered1, entered0 + to_1);
+    rank0.push_back({entered0, left0});
+    rank1.push_back({entered1 - kOffset, left1 - kOffset});
+    fastest_to_0 = std::min(fastest_to_0, left0 - entered1);
+    fastest_to_1 = std::min(fastest_to_1, left1 - entered0);
+  }
+  const int64_t error = std::abs(clock_offset_ns(rank0, rank1) - kOffset);
+  EXPECT_LE(error, (fastest_to_0 + fastest_to_1) / 2);
+  EXPECT_LT(error, 100'000);
+  EXPECT_EQ(clock_offset_ns(rank0, rank0), 0);
+}
+
+TEST(ClockOffset, IsSmallBetweenRanksWithOneClock) {
+  run_ranks(3, [](Communicator& ranks) {
+    const int64_t before = steady_ns();
+    const RankClocks clocks = compare_clocks(ranks);
+    EXPECT_GE(clocks.rank0_ns, before - 1'000'000'000);
+    EXPECT_LE(clocks.rank0_ns, steady_ns());
+    ASSERT_EQ(clocks.offset_ns.size(), 3u);
+    EXPECT_EQ(clocks.offset_ns[0], 0);
+    for (const int64_t offset : clocks.offset_ns) EXPECT_LT(std::abs(offset), 20'000'000);
+  });
+}
+
+}  // namespace
+}  // namespace ddp
