@@ -1,7 +1,6 @@
 // The spans of layers and buckets, with ranks as threads on the reference ops.
 #include "train/step_trace.h"
 
-#include "nn/models.h"
 #include "tests/spans.h"
 #include "tests/train/small.h"
 #include "tests/train/world.h"
@@ -27,11 +26,11 @@ class StepTraces : public ::testing::TestWithParam<int> {};
 
 TEST_P(StepTraces, HaveEachLayerAndBucketInItsPlace) {
   const int micro_batches = GetParam();
-  const MemoryDataset data = small_data(33, {28, 28, 1});
+  const MemoryDataset data = small_data(33);
   run_world(2, [&](Communicator& c, Device& device, Ops& ops) {
     RecordedSpans spans;
-    Fixture fixture({.batch_size = 16, .step = {.micro_batches = micro_batches}, .spans = &spans},
-                    make_model("lenet", {28, 28, 1}, 4), data, device, ops, c);
+    Fixture fixture({.batch_size = 16, .step = {.micro_batches = micro_batches}, .spans = &spans}, small_network(),
+                    data, device, ops, c);
     fixture.losses(0, kTraced);
     const int recorded = std::min(micro_batches, 8);
     const auto layers = by_step(spans.of(Track::layers)), buckets = by_step(spans.of(Track::buckets));
