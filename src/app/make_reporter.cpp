@@ -27,16 +27,17 @@ bool output_is_terminal() {
 }  // namespace
 
 std::unique_ptr<Reporter> make_reporter(const OutputConfig& output, const TrainConfig& config,
-                                        const DistributedSampler& sampler, int rank, const fs::path& folder) {
+                                        const DistributedSampler& sampler, int rank, const fs::path& folder,
+                                        const std::string& run_event) {
   using Show = OutputConfig::ProgressDisplay;
   const bool bar = output.progress == Show::bar || (output.progress == Show::automatic && output_is_terminal());
   auto reporter = std::make_unique<Reporter>();
   if (rank != 0) return reporter;
   const bool ended = config.start.step >= total_steps(config, sampler);
-  reporter->add(
-      std::make_unique<MetricsFile>(MetricsFileConfig{.path = folder / "metrics.jsonl",
-                                                      .done = config.start.step,
-                                                      .evaluation_due = config.start.evaluation_due || ended}));
+  reporter->add(std::make_unique<MetricsFile>(MetricsFileConfig{.path = folder / "metrics.jsonl",
+                                                                .done = config.start.step,
+                                                                .evaluation_due = config.start.evaluation_due || ended,
+                                                                .run_event = run_event}));
   reporter->add(std::make_unique<Console>(ConsoleConfig{.terminal = bar,
                                                         .print_freq = output.print_freq,
                                                         .epochs = config.epochs,

@@ -5,6 +5,7 @@
 #include "app/make_trace.h"
 #include "app/model_info.h"
 #include "app/results.h"
+#include "app/run_event.h"
 #include "checkpoint/folder.h"
 #include "checkpoint/writer.h"
 #include "health/abort.h"
@@ -76,8 +77,11 @@ Exit train_run(const Job& job, const PlannedRun& run, RestoredRun& start, Signal
   const std::string ranks = describe_ranks(run.backend, run.threads, session);
   job.log.info("{}", banner(job.options, *run.replica, job.data, run.pixels, job.samplers, ranks, start.path));
 
-  const auto reporter = run_on_all_ranks(
-      session, [&] { return make_reporter(job.options.output, start.config, sampler, session.rank(), start.path); });
+  const std::vector<std::string> hosts = session.gather(session.host());
+  const auto reporter = run_on_all_ranks(session, [&] {
+    return make_reporter(job.options.output, start.config, sampler, session.rank(), start.path,
+                         run_event(job, run, start, hosts));
+  });
   const auto trace = make_trace(job, start.config.start.step);
   start.config.data_placement.spans = trace.get();
   const PhaseTracker::Recording phases(job.phases, trace.get());
@@ -88,7 +92,6 @@ Exit train_run(const Job& job, const PlannedRun& run, RestoredRun& start, Signal
         train_monitored(job, run, start.config,
                         {.reporter = *reporter, .phases = job.phases, .writer = writer.get(), .trace = trace.get()});
     report_trace(trace.get(), job);
-    const std::vector<std::string> hosts = session.gather(session.host());
     // Rank 0 writes. No rank ends before it has: a rank that has left the job would pass for one that has reported.
     run_on_all_ranks(session, [&] {
       start.folder.require_in_place();

@@ -105,6 +105,7 @@ std::string kept_events(const MetricsFileConfig& config) {
 MetricsFile::MetricsFile(const MetricsFileConfig& config) : path_(config.path) {
   replace_file(path_, kept_events(config));
   file_ = open_for_appending(path_);
+  if (!config.run_event.empty()) write_line(config.run_event);
 }
 
 MetricsFile::~MetricsFile() {

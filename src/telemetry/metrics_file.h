@@ -18,6 +18,8 @@ struct MetricsFileConfig {
   // evaluation of this step); new events follow. 0: a new file.
   int64_t done = 0;
   bool evaluation_due = false;
+
+  std::string run_event = {};  // the first line that this process adds, as JSON; empty: none
 };
 
 class MetricsFile final : public RunObserver {
