@@ -3,6 +3,7 @@
 #include "app/doctor/start.h"
 #include "app/evaluate/evaluate.h"
 #include "app/predict/predict.h"
+#include "app/report/report.h"
 #include "app/run.h"
 #include "checkpoint/inspect.h"
 #include "core/log.h"
@@ -46,10 +47,11 @@ ddp::Exit run_in(ddp::MpiSession& session, ddp::Signals& signals, int argc, char
 // The commands that run without MPI. None if the arguments are not those of such a command.
 std::optional<int> run_without_mpi(const std::vector<std::string>& arguments) {
   const std::string command = arguments.empty() ? "" : arguments[0];
-  if (command != "inspect" && command != "predict") return std::nullopt;
+  if (command != "inspect" && command != "predict" && command != "report") return std::nullopt;
   const auto rest = std::span(arguments).subspan(1);
   try {
     if (command == "predict") return static_cast<int>(ddp::predict(rest, std::cin, stdout));
+    if (command == "report") return static_cast<int>(ddp::write_report(rest, stdout));
     ddp::write_output(stdout, ddp::inspect(rest), "the contents");
     return 0;
   } catch (const std::exception& e) {

@@ -29,6 +29,15 @@ void Curve::add(double x, double y, double weight) {
   bins_.push_back(one);
 }
 
+double Curve::mean() const {
+  double sum = 0, weight = 0;
+  for (const Bin& bin : bins_) {
+    sum += bin.sum;
+    weight += bin.weight;
+  }
+  return sum / weight;
+}
+
 std::vector<CurvePoint> Curve::points() const {
   std::vector<CurvePoint> points;
   for (const Bin& bin : bins_)

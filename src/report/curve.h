@@ -23,6 +23,7 @@ class Curve {
   void add(double x, double y, double weight = 1);
 
   std::vector<CurvePoint> points() const;
+  double mean() const;  // weighted, of all values; NaN without values
 
  private:
   struct Bin {

@@ -62,7 +62,7 @@ Summary summary_of(const json& object) {
   return summary;
 }
 
-bool exists(const fs::path& path) {
+bool is_there(const fs::path& path) {
   std::error_code error;
   return fs::exists(path, error);
 }
@@ -84,7 +84,9 @@ class Collector {
     add(of_steps_, step.times, 1);
   }
   void operator()(EvalEvent& eval) { keep(run_.evaluations, eval); }
-  void operator()(RunEvent& process) { keep(run_.processes, process); }
+  void operator()(RunEvent& process) {
+    if (run_.processes.size() < RunRecord::kMostProcesses) keep(run_.processes, process);
+  }
   void operator()(TimelineEvent& timeline) { run_.timeline = std::move(timeline); }
   void operator()(SpeedEvent& speed) {
     const double steps = static_cast<double>(std::max<int64_t>(1, speed.step - speed_step_));
@@ -127,14 +129,14 @@ class Collector {
 
 void read_results(RunRecord& run) {
   const fs::path file = run.folder / "summary.json";
-  if (!exists(file)) return;
+  if (!is_there(file)) return;
   const json object = read_json(read_whole_file(file, kLargestFile), file.string(), kSummaryLimits);
   require(object.is_object(), Exit::data, "{} is no JSON object", file.string());
   Summary summary = summary_of(object);
   if (summary.steps < run.steps) return;  // of the run before it was resumed
   run.summary = std::move(summary);
   const fs::path matrix = run.folder / "confusion.csv";
-  if (exists(matrix)) run.confusion = parse_confusion(read_whole_file(matrix, kLargestFile), matrix.string());
+  if (is_there(matrix)) run.confusion = parse_confusion(read_whole_file(matrix, kLargestFile), matrix.string());
 }
 
 }  // namespace
@@ -146,9 +148,9 @@ int64_t RunRecord::world_size() const {
 }
 
 void require_run(const fs::path& folder) {
-  require(exists(folder), Exit::data, "{} does not exist; give the --output-dir of a training",
+  require(is_there(folder), Exit::data, "{} does not exist; give the --output-dir of a training",
           printable(folder.native()));
-  require(exists(folder / "metrics.jsonl"), Exit::data,
+  require(is_there(folder / "metrics.jsonl"), Exit::data,
           "{} is no folder of a run: it has no metrics.jsonl; give the --output-dir of a training",
           printable(folder.native()));
 }

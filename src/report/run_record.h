@@ -36,8 +36,8 @@ struct RunRecord {
   std::string name;  // of the run on the page; not empty
   Options options;   // in the order of config.toml
 
-  // Of metrics.jsonl. Vectors have at most kMostEvents values; the rest is left out.
-  static constexpr size_t kMostEvents = 20'000;
+  // Of metrics.jsonl. Vectors have at most so many values; the rest is left out.
+  static constexpr size_t kMostEvents = 20'000, kMostProcesses = 100;
   std::vector<RunEvent> processes;
   int64_t steps = 0, epoch = 0;  // of the last step
   int64_t skipped = 0;           // steps

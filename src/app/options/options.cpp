@@ -36,6 +36,7 @@ Options parse_options(int argc, const char* const* argv, std::optional<std::stri
       "ddp_train predict RUN FILES prints what a trained network sees in pictures; see ddp_train predict --help.\n"
       "ddp_train evaluate RUN measures a trained network on labelled data, on any number of ranks; see ddp_train "
       "evaluate --help.\n"
+      "ddp_train report RUNS writes one HTML page of one or several runs; see ddp_train report --help.\n"
       "ddp_train show --output FILE.png [options] shows the training pictures as the network gets them; see ddp_train "
       "show --help.");
   app.set_version_flag("--version", std::string("ddp_train ") + DDP_VERSION);

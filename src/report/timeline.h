@@ -1,0 +1,14 @@
+// The timeline of a step: what each rank does when, and its buckets, as HTML.
+#pragma once
+
+#include "report/events.h"
+
+#include <string>
+
+namespace ddp::report {
+
+// A group of lanes for each rank, of at most eight ranks. Spans of one track that overlap get a lane each. At most
+// 3,000 spans are drawn; a note counts the others.
+std::string draw_timeline(const std::string& run, const TimelineEvent& timeline);
+
+}  // namespace ddp::report
