@@ -1,6 +1,7 @@
 #include "app/run_event.h"
 
 #include "core/printable.h"
+#include "ops/cpu/ops.h"
 #include "train/replica.h"
 
 #include <fmt/chrono.h>
@@ -32,6 +33,8 @@ std::string run_event(const Job& job, const PlannedRun& run, const RestoredRun& 
                                {"transport", printable(describe_transport(run.backend))}};
   for (const std::string& host : hosts) event["hosts"].push_back(printable(host));
   for (const auto& [name, value] : run.backend.identity) event[name] = printable(value);
+  if (run.backend.device->is_host()) event["libraries"] = describe_cpu_ops();
+  event["libraries"] = event["libraries"].get<std::string>() + ", " + describe_mpi();
   return event.dump();
 }
 

@@ -13,7 +13,8 @@ namespace {
 using Out = std::back_insert_iterator<std::string>;
 
 constexpr size_t kGridClasses = 40, kMostPairs = 10, kMostNumbers = 12;
-constexpr double kGridWidth = 480, kGridLeft = 84, kGridTop = 64;
+constexpr double kGridWidth = 480;
+constexpr size_t kLongestLabel = 10;  // characters
 
 // At most `most` characters of a name.
 std::string label_of(const std::string& name, size_t most) {
@@ -25,20 +26,24 @@ std::string label_of(const std::string& name, size_t most) {
 
 void draw_grid(Out out, const Confusion& confusion) {
   const size_t classes = confusion.classes.size();
-  const double cell = (kGridWidth - kGridLeft) / static_cast<double>(classes);
+  size_t longest = 1;
+  for (const std::string& name : confusion.classes)
+    longest = std::max(longest, std::min(name.size(), kLongestLabel + 1));
+  const double left = 14 + 7.0 * static_cast<double>(longest), top = 16 + 6.0 * static_cast<double>(longest);
+  const double cell = (kGridWidth - left) / static_cast<double>(classes);
   const auto at = [&](size_t k) { return cell * static_cast<double>(k); };
   const bool numbers = classes <= kMostNumbers;
   fmt::format_to(out, "<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"confusion matrix\">", kGridWidth,
-                 coordinate(kGridTop + at(classes) + 2));
+                 coordinate(top + at(classes) + 2));
   const char* const size = classes <= 20 ? "" : " small";
   fmt::format_to(out, "<g class=\"tick end{}\">", size);
   for (size_t k = 0; k < classes; ++k)
-    fmt::format_to(out, "<text x=\"{}\" y=\"{}\">{}</text>", kGridLeft - 6, coordinate(kGridTop + at(k) + cell / 2 + 4),
-                   label_of(confusion.classes[k], 10));
+    fmt::format_to(out, "<text x=\"{}\" y=\"{}\">{}</text>", coordinate(left - 6),
+                   coordinate(top + at(k) + cell / 2 + 4), label_of(confusion.classes[k], kLongestLabel));
   fmt::format_to(out, "</g><g class=\"tick{}\">", size);
   for (size_t k = 0; k < classes; ++k)
     fmt::format_to(out, "<text transform=\"translate({} {}) rotate(-60)\">{}</text>",
-                   coordinate(kGridLeft + at(k) + cell / 2 + 3), kGridTop - 6, label_of(confusion.classes[k], 9));
+                   coordinate(left + at(k) + cell / 2 + 3), top - 6, label_of(confusion.classes[k], kLongestLabel));
   fmt::format_to(out, "</g>");
   for (size_t label = 0; label < classes; ++label) {
     const int64_t samples = confusion.samples(label);
@@ -46,7 +51,7 @@ void draw_grid(Out out, const Confusion& confusion) {
       const int64_t count = confusion.count(label, k);
       if (count == 0) continue;
       const double share = static_cast<double>(count) / static_cast<double>(samples);
-      const double x = kGridLeft + at(k), y = kGridTop + at(label);
+      const double x = left + at(k), y = top + at(label);
       fmt::format_to(
           out,
           "<rect class=\"{}\" fill-opacity=\"{:.2f}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" data-tip=\"{}: {} "

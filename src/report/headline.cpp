@@ -129,7 +129,7 @@ std::string comparison(std::span<const RunRecord> runs) {
     for (const RunRecord& run : runs) cells.push_back(of(run));
     table.add(cells);
     if (of != figures[8].of) continue;
-    cells = {"times as fast"};
+    cells = {"times as fast as " + html(runs[0].name)};
     for (const RunRecord& run : runs) cells.push_back(number(samples_per_second(run) / samples_per_second(runs[0]), 3));
     table.add(cells);
   }

@@ -43,12 +43,7 @@ Axis make_x_axis(const Plot& plot) {
 Axis make_y_axis(const Plot& plot) {
   Range y;
   for (const Series& series : plot.series)
-    for (const CurvePoint& point : series.points) {
-      y.add(point.y);
-      if (plot.from_zero) continue;  // such curves show means
-      y.add(point.low);
-      y.add(point.high);
-    }
+    for (const CurvePoint& point : series.points) y.add(point.y);
   const bool log = plot.may_be_log && y.low > 0 && y.high > 1000 * y.low;
   if (!log && (plot.from_zero || (y.low > 0 && y.low < 0.4 * y.high))) y.add(0);
   return Axis(
@@ -76,11 +71,12 @@ void draw_series(Out out, const Series& series, const Axis& x, const Axis& y, bo
   const std::string kind = fmt::format("s{}{}", series.colour, series.faint ? " faint" : "");
   const auto& points = series.points;
   const bool ranges = std::ranges::any_of(points, [](const CurvePoint& p) { return p.low < p.high; });
+  const auto cut = [&](double value) { return coordinate(y.at(std::clamp(value, y.config().low, y.config().high))); };
   if (band && ranges) {
     fmt::format_to(out, "<polygon class=\"band {}\" points=\"", kind);
-    for (const CurvePoint& p : points) fmt::format_to(out, "{},{} ", coordinate(x.at(p.x)), coordinate(y.at(p.high)));
+    for (const CurvePoint& p : points) fmt::format_to(out, "{},{} ", coordinate(x.at(p.x)), cut(p.high));
     for (auto p = points.rbegin(); p != points.rend(); ++p)
-      fmt::format_to(out, "{},{} ", coordinate(x.at(p->x)), coordinate(y.at(p->low)));
+      fmt::format_to(out, "{},{} ", coordinate(x.at(p->x)), cut(p->low));
     fmt::format_to(out, "\"/>");
   }
   fmt::format_to(out, "<polyline class=\"line {}\" points=\"", kind);

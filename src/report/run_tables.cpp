@@ -130,22 +130,23 @@ std::string option_tables(std::span<const RunRecord> runs) {
 }
 
 std::string process_table(std::span<const RunRecord> runs) {
-  std::vector<std::string> heads{"started", "from step", "ddp_train", "ranks", "hosts", "device", "backend"};
+  std::vector<std::string> heads{"started", "from step", "ddp_train", "ranks", "hosts", "device", "libraries", "notes"};
   if (runs.size() > 1) heads.insert(heads.begin(), "run");
   Table table(heads, 9999);
   for (size_t r = 0; r < runs.size(); ++r)
     for (const RunEvent& process : runs[r].processes) {
-      std::string backend;
-      for (const char* name : {"backend", "precision", "transport", "libraries"})
+      std::string notes;
+      for (const char* name : {"precision", "transport", "backend"})
         if (const std::string fact = process.fact(name); !fact.empty())
-          backend += (backend.empty() ? "" : "; ") + html(fact);
+          notes += (notes.empty() ? "" : "; ") + html(fact);
       std::vector<std::string> cells{html(process.fact("time")),
                                      count_text(process.step),
                                      html(process.fact("version")),
                                      count_text(process.world_size),
                                      hosts_of(process),
                                      html(process.fact("device")),
-                                     backend};
+                                     html(process.fact("libraries")),
+                                     notes};
       if (runs.size() > 1) cells.insert(cells.begin(), name_with_key(runs, r));
       table.add(cells);
     }

@@ -124,6 +124,14 @@ struct MpiSession::State {
   std::function<void(const std::string& why)> on_abort;
 };
 
+std::string describe_mpi() {
+  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
+  int length = 0;
+  DDP_MPI(MPI_Get_library_version(text.data(), &length));
+  const std::string whole(text.data(), static_cast<size_t>(length));
+  return whole.substr(0, whole.find_first_of(",\n"));
+}
+
 MpiSession::MpiSession(int& argc, char**& argv) {
   require_files();
   state_ = std::make_unique<State>(argc, argv);

@@ -19,6 +19,8 @@ namespace ddp {
 
 enum class Allreduce { automatic, ring };  // MPI's own algorithm; the segmented ring of comm/mpi/ring.h
 
+std::string describe_mpi();  // such as "Open MPI v4.1.4"
+
 class MpiSession {
  public:
   MpiSession(int& argc, char**& argv);

@@ -29,4 +29,9 @@ void limit_dnnl(InstructionSet set) {
           name_of(set));
 }
 
+std::string describe_cpu_ops() {
+  const dnnl_version_t& version = *dnnl_version();
+  return fmt::format("oneDNN {}.{}.{}", version.major, version.minor, version.patch);
+}
+
 }  // namespace ddp

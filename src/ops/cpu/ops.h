@@ -7,6 +7,7 @@
 #include "ops/precision.h"
 
 #include <memory>
+#include <string>
 
 namespace ddp {
 
@@ -26,5 +27,7 @@ std::unique_ptr<Ops> make_cpu_ops(Device& device, const CpuOpsConfig& config);
 // not a part of CpuOpsConfig. Call it before make_cpu_ops. Throws Error(Exit::device) if the processor lacks the set,
 // or if oneDNN refuses.
 void limit_dnnl(InstructionSet set);
+
+std::string describe_cpu_ops();  // such as "oneDNN 2.6.3"
 
 }  // namespace ddp
