@@ -16,14 +16,6 @@ constexpr size_t kGridClasses = 40, kMostPairs = 10, kMostNumbers = 12;
 constexpr double kGridWidth = 480;
 constexpr size_t kLongestLabel = 10;  // characters
 
-// At most `most` characters of a name.
-std::string label_of(const std::string& name, size_t most) {
-  size_t end = 0;
-  for (size_t characters = 0; end < name.size(); ++end)
-    if ((static_cast<unsigned char>(name[end]) & 0xc0) != 0x80 && ++characters > most) break;
-  return end == name.size() ? html(name) : html(name.substr(0, end)) + "…";
-}
-
 void draw_grid(Out out, const Confusion& confusion) {
   const size_t classes = confusion.classes.size();
   size_t longest = 1;
@@ -39,11 +31,11 @@ void draw_grid(Out out, const Confusion& confusion) {
   fmt::format_to(out, "<g class=\"tick end{}\">", size);
   for (size_t k = 0; k < classes; ++k)
     fmt::format_to(out, "<text x=\"{}\" y=\"{}\">{}</text>", coordinate(left - 6),
-                   coordinate(top + at(k) + cell / 2 + 4), label_of(confusion.classes[k], kLongestLabel));
+                   coordinate(top + at(k) + cell / 2 + 4), label_html(confusion.classes[k], kLongestLabel));
   fmt::format_to(out, "</g><g class=\"tick{}\">", size);
   for (size_t k = 0; k < classes; ++k)
     fmt::format_to(out, "<text transform=\"translate({} {}) rotate(-60)\">{}</text>",
-                   coordinate(left + at(k) + cell / 2 + 3), top - 6, label_of(confusion.classes[k], kLongestLabel));
+                   coordinate(left + at(k) + cell / 2 + 3), top - 6, label_html(confusion.classes[k], kLongestLabel));
   fmt::format_to(out, "</g>");
   for (size_t label = 0; label < classes; ++label) {
     const int64_t samples = confusion.samples(label);

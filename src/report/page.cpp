@@ -166,7 +166,7 @@ std::string timelines(std::span<const RunRecord> runs) {
   std::string figures;
   for (const RunRecord& run : runs)
     if (run.timeline) figures += draw_timeline(run.name, *run.timeline);
-  if (!figures.empty()) return figures;
+  if (!figures.empty()) return timeline_legend() + figures;
   return "<p>Not recorded. A training with <code>--trace FILE</code> records a typical step: when each layer computes, "
          "and "
          "when each bucket is summed.</p>\n";

@@ -1,6 +1,7 @@
 #include "report/step_parts.h"
 
 #include "report/axis.h"
+#include "report/table.h"
 #include "report/text.h"
 
 #include <fmt/format.h>
@@ -25,13 +26,9 @@ constexpr std::array kParts = {PartKind{"waiting for data", "p-data", &Parts::da
 }  // namespace
 
 std::string step_parts_legend() {
-  std::string text = "<p class=\"legend\">";
-  for (const PartKind& part : kParts)
-    text += fmt::format(
-        "<span><svg class=\"swatch\" viewBox=\"0 0 10 10\"><rect class=\"{}\" width=\"10\" height=\"10\"/>"
-        "</svg>{}</span> ",
-        part.style, part.name);
-  return text + "</p>\n";
+  std::vector<std::pair<const char*, const char*>> entries;
+  for (const PartKind& part : kParts) entries.emplace_back(part.style, part.name);
+  return legend(entries);
 }
 
 std::string draw_step_parts(const std::string& run, const std::vector<Parts>& ranks, double longest) {

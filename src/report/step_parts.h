@@ -12,7 +12,6 @@ namespace ddp::report {
 // ms of the longest bar of all runs, so that their bars compare. Empty without ranks.
 std::string draw_step_parts(const std::string& run, const std::vector<Parts>& ranks, double longest);
 
-// The meanings of the three colours.
 std::string step_parts_legend();
 
 }  // namespace ddp::report

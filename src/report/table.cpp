@@ -23,6 +23,16 @@ std::string Table::text() const {
   return text + "</tr></thead><tbody>\n" + rows_ + "</tbody></table></div>\n";
 }
 
+std::string legend(const std::vector<std::pair<const char*, const char*>>& entries) {
+  std::string text = "<p class=\"legend\">";
+  for (const auto& [style, name] : entries)
+    text += fmt::format(
+        "<span><svg class=\"swatch\" viewBox=\"0 0 10 10\"><rect class=\"{}\" width=\"10\" height=\"10\"/></svg>{}"
+        "</span> ",
+        style, name);
+  return text + "</p>\n";
+}
+
 std::string details(const std::string& title, const std::string& content) {
   return fmt::format("<details><summary>{}</summary>{}</details>\n", title, content);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace ddp::report {
@@ -20,6 +21,9 @@ class Table {
   const size_t numbers_;
   std::string rows_;
 };
+
+// What colours mean: the CSS class and the name of each.
+std::string legend(const std::vector<std::pair<const char*, const char*>>& entries);
 
 // A part of the page that the reader opens.
 std::string details(const std::string& title, const std::string& content);

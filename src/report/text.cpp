@@ -47,6 +47,13 @@ std::string short_html(std::string_view text) {
   return html(text.substr(0, end)) + "...";
 }
 
+std::string label_html(std::string_view text, size_t most) {
+  size_t end = 0;
+  for (size_t characters = 0; end < text.size(); ++end)
+    if ((static_cast<unsigned char>(text[end]) & 0xc0) != 0x80 && ++characters > most) break;
+  return end == text.size() ? html(text) : html(text.substr(0, end)) + "…";
+}
+
 std::string number(double value, int digits) {
   if (!std::isfinite(value)) return "–";
   const double size = std::abs(value);

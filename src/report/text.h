@@ -1,7 +1,7 @@
 // Text and numbers of the page.
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -12,6 +12,9 @@ std::string html(std::string_view text);
 
 // As html(), at most 60 bytes of the text, then "...".
 std::string short_html(std::string_view text);
+
+// As html(), at most `most` characters of the text, then an ellipsis: for a drawing.
+std::string label_html(std::string_view text, size_t most);
 
 // A number as people read it: whole numbers and large ones with commas, others with at most `digits` significant
 // digits. "–" for what is not finite.

@@ -1,6 +1,7 @@
 #include "report/timeline.h"
 
 #include "report/axis.h"
+#include "report/table.h"
 #include "report/text.h"
 
 #include <fmt/format.h>
@@ -87,6 +88,14 @@ void draw_span(Out out, const Span& span, const Axis& x, double y, int64_t rank)
 
 }  // namespace
 
+std::string timeline_legend() {
+  return legend({{"p-data", "waiting for data"},
+                 {"p-forward", "computing, forward"},
+                 {"p-backward", "backward"},
+                 {"p-bucket", "bucket: from its launch to its sum"},
+                 {"p-comm", "exposed communication"}});
+}
+
 std::string draw_timeline(const std::string& run, const TimelineEvent& timeline) {
   double low = 0, high = timeline.ms > 0 ? timeline.ms : 0;
   const size_t shown = std::min(kTimeMostRanks, timeline.ranks.size());
@@ -106,7 +115,7 @@ std::string draw_timeline(const std::string& run, const TimelineEvent& timeline)
     y += kTimeLane;
     for (const Track& track : lanes_of(rank, left_out)) {
       fmt::format_to(out, "<text class=\"track\" x=\"{}\" y=\"{}\">{}</text>", kTimeLeft - 8, coordinate(y + 11),
-                     short_html(track.name));
+                     label_html(track.name, 12));
       for (const Lane& lane : track.lanes) {
         for (const Span* span : lane.spans)
           if (++drawn <= kMostSpans)

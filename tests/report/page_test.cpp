@@ -1,0 +1,124 @@
+#include "report/page.h"
+
+#include "report/plot.h"
+#include "tests/report/run_folder.h"
+
+#include <gtest/gtest.h>
+
+namespace ddp::report {
+namespace {
+
+const PageInfo kInfo{.version = "1.2.3", .time = "now", .nonce = "abc123"};
+
+std::string page_of(const std::vector<RunRecord>& runs) { return page(runs, kInfo); }
+
+size_t place(const std::string& text, const std::string& part) {
+  const size_t at = text.find(part);
+  EXPECT_NE(at, std::string::npos) << part;
+  return at;
+}
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST(ReportPage, ShowsARun) {
+  const std::string text = page_of({RunFolder().read()});
+  for (const char* part :
+       {"<h1>lenet on mnist</h1>", "complete", "20 steps, epoch 2 of 2", "<dd>0.8</dd>", "id=\"loss\"",
+        "id=\"accuracy\"", "id=\"throughput\"", "id=\"noise\"", "The learning rate is constant: 0.5.",
+        "rank 1: computing 8 ms (78 %)", "cat: 3 predicted as dog (50 %)", "computing limits this run",
+        "h1 (1 rank), h2 (1 rank)", "oneDNN 2", "--trace FILE", "made by ddp_train 1.2.3"})
+    EXPECT_TRUE(has(text, part)) << part;
+}
+
+TEST(ReportPage, AsksTheNetworkForNothing) {
+  const std::string text = page_of({RunFolder().read()});
+  EXPECT_TRUE(has(text, "default-src 'none'; style-src 'nonce-abc123'; script-src 'nonce-abc123'"));
+  for (const char* part : {"src=", "href=", "url(", "@import", "style=", "onload="})
+    EXPECT_FALSE(has(text, part)) << part;
+  std::string rest = text;
+  for (size_t at = 0; (at = rest.find("http://www.w3.org/2000/svg", at)) != std::string::npos;) rest.erase(at, 4);
+  EXPECT_FALSE(has(rest, "http:") || has(rest, "https:"));
+}
+
+TEST(ReportPage, EscapesTheTextOfStrangers) {
+  const std::string evil = "</script><script>alert(1)</script>\"'<!--";
+  RunRecord run = RunFolder().read(evil, {{evil, evil}});
+  run.confusion->classes[0] = run.summary->classes[0].name = run.summary->speed[0] = run.summary->model = evil;
+  run.processes[0].hosts[0] = evil;
+  for (auto& [name, fact] : run.processes[0].facts) fact = evil;
+  run.timeline = TimelineEvent{.step = 1, .ms = 1, .ranks = {{.rank = 0, .spans = {{evil, evil, 0, 1}}}}};
+  for (const std::string& text : {page_of({run}), page_of({run, run})}) {
+    EXPECT_FALSE(has(text, "alert(1)</script>"));
+    EXPECT_FALSE(has(text, "<!--"));
+    EXPECT_FALSE(has(text, "\"'<"));
+    EXPECT_TRUE(has(text, "&lt;/script&gt;&lt;script&gt;alert(1)"));
+  }
+}
+
+TEST(ReportPage, SetsRunsSideBySide) {
+  const RunFolder folder;
+  std::vector<RunRecord> runs = {
+      folder.read("one", {{"lr", "0.5"}, {"epochs", "2"}, {"output-dir", "a"}}),
+      folder.read("four", {{"lr", "0.5"}, {"epochs", "3"}, {"output-dir", "b"}, {"zero", "1"}})};
+  const std::string text = page_of(runs);
+  EXPECT_TRUE(has(text, "<h1>2 runs</h1>"));
+  const size_t rest = place(text, "Options with one value");
+  EXPECT_LT(place(text, "<th scope=\"row\">epochs</th><td>2</td><td>3</td>"), rest);
+  EXPECT_LT(place(text, "<th scope=\"row\">zero</th><td>–</td><td>1</td>"), rest);
+  EXPECT_GT(place(text, "<th scope=\"row\">lr</th><td>0.5</td>"), rest);
+  EXPECT_FALSE(has(text, "output-dir"));
+  EXPECT_TRUE(has(text, "four, training"));
+  EXPECT_TRUE(has(text, "times as fast as one"));
+}
+
+TEST(ReportPage, EpochsOfDifferentLengthsShareAnAxis) {
+  const RunFolder folder;
+  std::vector<RunRecord> runs = {folder.read("one"), folder.read("two")};
+  EXPECT_TRUE(has(page_of(runs), "\"name\":\"step\""));
+  runs[1].processes[0].steps_per_epoch = 5;
+  const std::string text = page_of(runs);
+  EXPECT_FALSE(has(text, "\"name\":\"step\""));
+  EXPECT_TRUE(has(text, "\"name\":\"two, test\",\"colour\":1,\"x\":[2,4]"));
+}
+
+TEST(ReportPage, ShowsARunThatHasJustBegun) {
+  const TempFolder folder;
+  folder.write("metrics.jsonl", "");
+  const std::string text = page_of({read_run(folder.path(), "new", {})});
+  EXPECT_TRUE(has(text, "no step yet"));
+  EXPECT_TRUE(has(text, "No step has been recorded yet."));
+  EXPECT_TRUE(has(text, "goes on, or was stopped"));
+}
+
+// A million steps, and as many evaluations and classes as the page shows: the page stays small.
+TEST(ReportPage, IsSmallForLongRuns) {
+  RunRecord run = RunFolder().read();
+  for (int i = 0; i < 1'000'000; ++i)
+    run.loss.add(i, 1.0 / (i + 1)), run.lr.add(i, i), run.throughput.add(i, 1000 + i % 7);
+  run.evaluations.assign(RunRecord::kMostEvents, run.evaluations[0]);
+  for (size_t i = 0; i < run.evaluations.size(); ++i) run.evaluations[i].step = static_cast<int64_t>(50 * i);
+  run.confusion->classes.assign(40, "a long name of a class");
+  run.confusion->counts.assign(1600, 12);
+  const size_t bytes = page_of({run}).size();
+  EXPECT_LT(bytes, 500'000u);
+  EXPECT_GT(bytes, 100'000u);
+}
+
+TEST(ReportPlot, WithoutPointsThereIsNone) {
+  Plot plot{.id = "x", .title = "x", .unit = "", .note = "", .series = {{.name = "a", .points = {}}}};
+  EXPECT_EQ(draw(plot), "");
+  plot.series.push_back({.name = "b", .points = {{.x = 1, .y = 2, .low = 2, .high = 2}}});
+  EXPECT_TRUE(has(draw(plot), "<circle"));
+  EXPECT_FALSE(has(draw(plot), "nan"));
+}
+
+TEST(ReportPlot, ValuesOfManySizesHaveALogarithmicAxis) {
+  Plot plot{.id = "x", .title = "x", .unit = "", .may_be_log = true, .note = "", .series = {}};
+  plot.series.push_back(
+      {.name = "a", .points = {{.x = 1, .y = 1, .low = 1, .high = 1}, {.x = 2, .y = 1e5, .low = 1e5, .high = 1e5}}});
+  EXPECT_TRUE(has(draw(plot), ",true],\"series\""));
+  plot.series[0].points[1].y = 100;
+  EXPECT_TRUE(has(draw(plot), ",false],\"series\""));
+}
+
+}  // namespace
+}  // namespace ddp::report
