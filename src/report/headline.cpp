@@ -25,7 +25,7 @@ std::string option(const RunRecord& run, const std::string& name) {
 // Of the first of these texts that is not empty.
 std::string first_of(const std::vector<std::string>& texts) {
   const auto found = std::ranges::find_if(texts, [](const std::string& text) { return !text.empty(); });
-  return found == texts.end() ? "–" : html(*found);
+  return found == texts.end() ? "–" : short_html(*found);
 }
 
 std::string model(const RunRecord& run) {
@@ -166,7 +166,8 @@ std::string headline(std::span<const RunRecord> runs) {
     if (sentences.empty()) continue;
     if (runs.size() > 1) text += fmt::format("<h3>{}</h3>", name_with_key(runs, r));
     text += "<ul class=\"speed\">";
-    for (const std::string& sentence : sentences) text += fmt::format("<li>{}</li>", html(sentence));
+    for (size_t i = 0; i < std::min<size_t>(sentences.size(), 20); ++i)
+      text += fmt::format("<li>{}</li>", short_html(sentences[i], 500));
     text += "</ul>\n";
   }
   return text;

@@ -60,7 +60,7 @@ std::string classes_of(const RunRecord& run) {
 
 std::string value_of(const RunRecord& run, const std::string& option) {
   const auto found = std::ranges::find(run.options, option, &Options::value_type::first);
-  return found == run.options.end() ? "–" : html(found->second);
+  return found == run.options.end() ? "–" : short_html(found->second, 500);
 }
 
 // All names, in the order of the first run that has them.
@@ -82,7 +82,7 @@ std::string hosts_of(const RunEvent& process) {
   size_t shown = 0;
   for (const auto& [host, count] : ranks) {
     if (++shown > kMostHosts) return text + fmt::format(" and {} more", ranks.size() - kMostHosts);
-    text += fmt::format("{}{} ({} rank{})", shown == 1 ? "" : ", ", html(host), count, count == 1 ? "" : "s");
+    text += fmt::format("{}{} ({} rank{})", shown == 1 ? "" : ", ", short_html(host), count, count == 1 ? "" : "s");
   }
   return text;
 }
@@ -138,14 +138,14 @@ std::string process_table(std::span<const RunRecord> runs) {
       std::string notes;
       for (const char* name : {"precision", "transport", "backend"})
         if (const std::string fact = process.fact(name); !fact.empty())
-          notes += (notes.empty() ? "" : "; ") + html(fact);
-      std::vector<std::string> cells{html(process.fact("time")),
+          notes += (notes.empty() ? "" : "; ") + short_html(fact, 200);
+      std::vector<std::string> cells{short_html(process.fact("time"), 200),
                                      count_text(process.step),
-                                     html(process.fact("version")),
+                                     short_html(process.fact("version"), 200),
                                      count_text(process.world_size),
                                      hosts_of(process),
-                                     html(process.fact("device")),
-                                     html(process.fact("libraries")),
+                                     short_html(process.fact("device"), 200),
+                                     short_html(process.fact("libraries"), 200),
                                      notes};
       if (runs.size() > 1) cells.insert(cells.begin(), name_with_key(runs, r));
       table.add(cells);

@@ -39,10 +39,9 @@ std::string html(std::string_view text) {
   return escaped;
 }
 
-std::string short_html(std::string_view text) {
-  constexpr size_t kMostBytes = 60;
-  if (text.size() <= kMostBytes) return html(text);
-  size_t end = kMostBytes;
+std::string short_html(std::string_view text, size_t most) {
+  if (text.size() <= most) return html(text);
+  size_t end = most;
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;  // not inside a character
   return html(text.substr(0, end)) + "...";
 }

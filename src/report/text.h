@@ -10,8 +10,8 @@ namespace ddp::report {
 // Text of a stranger for the content or a quoted attribute of an HTML element: printable(), and without < > & " '.
 std::string html(std::string_view text);
 
-// As html(), at most 60 bytes of the text, then "...".
-std::string short_html(std::string_view text);
+// As html(), at most `most` bytes of the text, then "...".
+std::string short_html(std::string_view text, size_t most = 60);
 
 // As html(), at most `most` characters of the text, then an ellipsis: for a drawing.
 std::string label_html(std::string_view text, size_t most);

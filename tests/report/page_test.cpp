@@ -98,6 +98,11 @@ TEST(ReportPage, IsSmallForLongRuns) {
   for (size_t i = 0; i < run.evaluations.size(); ++i) run.evaluations[i].step = static_cast<int64_t>(50 * i);
   run.confusion->classes.assign(40, "a long name of a class");
   run.confusion->counts.assign(1600, 12);
+  const std::string endless(1 << 20, 'x');
+  run.processes[0].hosts[0] = run.summary->speed[0] = run.summary->model = run.summary->classes[0].name = endless;
+  for (auto& [name, fact] : run.processes[0].facts) fact = endless;
+  run.options[0].second = run.confusion->classes[0] = endless;
+  run.timeline = TimelineEvent{.step = 1, .ms = 1, .ranks = {{.rank = 0, .spans = {{endless, endless, 0, 1}}}}};
   const size_t bytes = page_of({run}).size();
   EXPECT_LT(bytes, 500'000u);
   EXPECT_GT(bytes, 100'000u);

@@ -77,6 +77,7 @@ TEST(RunRecord, BeforeTheFirstEpochEndsRankZeroHasTimes) {
   EXPECT_DOUBLE_EQ(run.ranks[0].compute, 5);
   EXPECT_EQ(run.loss.points().size(), 1u);
   EXPECT_EQ(run.lr.points().size(), 2u);
+  EXPECT_NEAR(run.throughput.mean(), 200 / 0.012, 1e-6);  // all samples over all seconds
   EXPECT_EQ(run.unread_lines, 1);
   EXPECT_EQ(run.world_size(), 0);
 }
