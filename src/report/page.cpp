@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 namespace ddp::report {
@@ -164,8 +165,10 @@ std::string parts_of_a_step(std::span<const RunRecord> runs) {
 
 std::string timelines(std::span<const RunRecord> runs) {
   std::string figures;
-  for (const RunRecord& run : runs)
-    if (run.timeline) figures += draw_timeline(run.name, *run.timeline);
+  for (size_t r = 0; r < runs.size(); ++r)
+    if (runs[r].timeline)
+      figures +=
+          draw_timeline(runs[r].name, *runs[r].timeline, fmt::format("timeline{}", r == 0 ? "" : std::to_string(r)));
   if (!figures.empty()) return timeline_legend() + figures;
   return "<p>Not recorded. A training with <code>--trace FILE</code> records a typical step: when each layer computes, "
          "and "

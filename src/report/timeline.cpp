@@ -92,11 +92,12 @@ std::string timeline_legend() {
   return legend({{"p-data", "waiting for data"},
                  {"p-forward", "computing, forward"},
                  {"p-backward", "backward"},
-                 {"p-bucket", "bucket: from its launch to its sum"},
-                 {"p-comm", "exposed communication"}});
+                 {"p-bucket", "bucket: from ready to summed"},
+                 {"p-comm", "waiting for the allreduce"},
+                 {"p-other", "update and others"}});
 }
 
-std::string draw_timeline(const std::string& run, const TimelineEvent& timeline) {
+std::string draw_timeline(const std::string& run, const TimelineEvent& timeline, const std::string& id) {
   double low = 0, high = timeline.ms > 0 ? timeline.ms : 0;
   const size_t shown = std::min(kTimeMostRanks, timeline.ranks.size());
   for (size_t r = 0; r < shown; ++r)
@@ -129,9 +130,9 @@ std::string draw_timeline(const std::string& run, const TimelineEvent& timeline)
   }
   std::string text;
   const Out page(text);
-  fmt::format_to(
-      page, "<figure class=\"plot wide\" id=\"timeline\"><figcaption><b>{}, step {}</b> <span>ms</span></figcaption>",
-      html(run), number(static_cast<double>(timeline.step)));
+  fmt::format_to(page,
+                 "<figure class=\"plot wide\" id=\"{}\"><figcaption><b>{}, step {}</b> <span>ms</span></figcaption>",
+                 html(id), html(run), number(static_cast<double>(timeline.step)));
   fmt::format_to(page,
                  "<div class=\"scroll\"><svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"timeline of a step, ms\">",
                  kTimeWidth, coordinate(y + 22));

@@ -8,8 +8,9 @@
 namespace ddp::report {
 
 // A group of lanes for each rank, of at most eight ranks. Spans of one track that overlap get a lane each. At most
-// 3,000 spans are drawn; a note counts the others.
+// 3,000 spans are drawn; a note counts the others. `id`: of the figure on the page.
+std::string draw_timeline(const std::string& run, const TimelineEvent& timeline, const std::string& id = "timeline");
+
 std::string timeline_legend();
-std::string draw_timeline(const std::string& run, const TimelineEvent& timeline);
 
 }  // namespace ddp::report
