@@ -147,8 +147,8 @@ void Trainer::save_final() {
 void Trainer::train_to_end() {
   Prefetcher prefetcher(train_data_, sampler_, state_.step, total_, kTrainingFences);
   const NextBatch next_batch = config_.batch_source([&]() -> const DeviceBatch& { return prefetcher.next(); });
-  trace();
   training_ = {};
+  trace();
   for (int64_t k = state_.step; k < total_ && !report_.stopped; ++k) {
     const auto result = step_.run(next_batch, lr_at(config_.schedule, samples_before(k), sampler_.samples()));
     if (result) record(*result);
@@ -207,13 +207,10 @@ void Trainer::pause() {
   trace();
 }
 
-// Not part of the training time.
 void Trainer::trace(bool run_ends) {
   if (!observers_.trace) return;
-  accumulate_train_time();
   phases_.enter(Phase::measuring, state_.step);
   if (const auto timeline = observers_.trace->paused(state_.step, run_ends)) observers_.reporter.timeline(*timeline);
-  training_ = {};
 }
 
 // Not part of the training time.
