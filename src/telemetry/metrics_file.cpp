@@ -3,16 +3,12 @@
 #include "core/durable_file.h"
 #include "core/error.h"
 #include "core/json_reader.h"
-#include "core/log.h"
 #include "core/read_file.h"
 
 #include <nlohmann/json.hpp>
 
-#include <cerrno>
 #include <cmath>
-#include <cstring>
 #include <system_error>
-#include <utility>
 
 namespace ddp {
 namespace {
@@ -100,16 +96,15 @@ std::string kept_events(const MetricsFileConfig& config) {
   return kept;
 }
 
-}  // namespace
-
-MetricsFile::MetricsFile(const MetricsFileConfig& config) : path_(config.path) {
-  replace_file(path_, kept_events(config));
-  file_ = open_for_appending(path_);
-  if (!config.run_event.empty()) write_line(config.run_event);
+std::filesystem::path with_kept_events(const MetricsFileConfig& config) {
+  replace_file(config.path, kept_events(config));
+  return config.path;
 }
 
-MetricsFile::~MetricsFile() {
-  if (file_) std::fclose(file_);  // the run failed, so that close() was not called
+}  // namespace
+
+MetricsFile::MetricsFile(const MetricsFileConfig& config) : file_(with_kept_events(config)) {
+  if (!config.run_event.empty()) write_line(config.run_event);
 }
 
 void MetricsFile::step(const StepResult& r) { write_line(step_event(r).dump()); }
@@ -136,26 +131,10 @@ void MetricsFile::timeline(const StepTimeline& timeline) {
   flush();
 }
 
-void MetricsFile::write_line(const std::string& json) {
-  if (!file_) return;
-  const std::string line = json + "\n";
-  if (std::fwrite(line.data(), 1, line.size(), file_) != line.size() || std::ferror(file_)) give_up();
-}
+void MetricsFile::write_line(const std::string& json) { file_.write(json + "\n"); }
 
-void MetricsFile::give_up() {
-  failure_ = fmt::format("cannot write {}: {}", path_.string(), std::strerror(errno));
-  std::fclose(std::exchange(file_, nullptr));
-  Log(0).warn("{}; training continues without it", failure_);
-}
+void MetricsFile::flush() { file_.flush(); }
 
-void MetricsFile::flush() {
-  if (file_ && std::fflush(file_) != 0) give_up();
-}
-
-void MetricsFile::close() {
-  flush();
-  if (file_) std::fclose(std::exchange(file_, nullptr));
-  require(failure_.empty(), Exit::output, "{}; make room on the disk: all later events are lost", failure_);
-}
+void MetricsFile::close() { file_.close(); }
 
 }  // namespace ddp

@@ -1,11 +1,10 @@
-// The events of a run as lines of JSON: metrics.jsonl. If a write fails, it warns once, and training continues without
-// the file.
+// The events of a run as lines of JSON: metrics.jsonl.
 #pragma once
 
+#include "telemetry/growing_file.h"
 #include "train/run_observer.h"
 
 #include <cstdint>
-#include <cstdio>
 #include <filesystem>
 #include <string>
 
@@ -26,9 +25,6 @@ class MetricsFile final : public RunObserver {
  public:
   // Throws Error(Exit::output) where the file cannot be created, Error(Exit::data) where it exists and cannot be read.
   explicit MetricsFile(const MetricsFileConfig& config);
-  ~MetricsFile() override;
-  MetricsFile(const MetricsFile&) = delete;
-  MetricsFile& operator=(const MetricsFile&) = delete;
 
   void step(const StepResult& result) override;
   void evaluation(int64_t epoch, int64_t step, const Evaluation& evaluation, double seconds) override;
@@ -40,11 +36,8 @@ class MetricsFile final : public RunObserver {
 
  private:
   void write_line(const std::string& json);
-  void give_up();
 
-  const std::filesystem::path path_;
-  std::FILE* file_ = nullptr;  // null: closed, or a write has failed
-  std::string failure_;        // the reason of a failed write
+  GrowingFile file_;
 };
 
 }  // namespace ddp
