@@ -2,6 +2,7 @@
 
 #include "telemetry/console.h"
 #include "telemetry/metrics_file.h"
+#include "telemetry/tensorboard.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -38,6 +39,11 @@ std::unique_ptr<Reporter> make_reporter(const OutputConfig& output, const TrainC
                                                                 .done = config.start.step,
                                                                 .evaluation_due = config.start.evaluation_due || ended,
                                                                 .run_event = run_event}));
+  if (output.tensorboard)
+    reporter->add(
+        std::make_unique<TensorBoard>(TensorBoardConfig{.folder = folder / "tensorboard",
+                                                        .done = config.start.step,
+                                                        .evaluation_due = config.start.evaluation_due || ended}));
   reporter->add(std::make_unique<Console>(ConsoleConfig{.terminal = bar,
                                                         .print_freq = output.print_freq,
                                                         .epochs = config.epochs,

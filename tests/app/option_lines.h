@@ -96,6 +96,7 @@ inline const std::vector<std::string> kLines{
     "--output-dir 007",
     "--print-freq 0",
     "--progress bar",
-    "--trace trace.json --trace-steps 5:9"};
+    "--trace trace.json --trace-steps 5:9",
+    "--tensorboard"};
 
 }  // namespace ddp

@@ -46,6 +46,7 @@ struct OutputConfig {
   ProgressDisplay progress = ProgressDisplay::automatic;
   std::string trace = {};  // file; empty: no trace
   TraceSteps trace_steps;
+  bool tensorboard = false;  // writes event files too
 };
 
 // Actions that replace a training run.
