@@ -39,6 +39,7 @@ PhaseNames names_of(Phase phase) {
 }  // namespace
 
 const char* name_of(Phase phase) { return names_of(phase).text; }
+const char* key_of(Phase phase) { return names_of(phase).key; }
 
 PhaseTracker::PhaseTracker(HeartbeatTable& heartbeats) : heartbeats_(heartbeats) { enter(Phase::start_up, 0); }
 
@@ -115,7 +116,7 @@ std::string PhaseTracker::json(const std::string& error) const {
       const Event& event = events_[i % kEvents];
       nlohmann::json entry = {{"seconds", 1e-9 * static_cast<double>(now - event.at_ns)}, {"step", event.step}};
       switch (event.kind) {
-        case Kind::phase: entry["event"] = names_of(static_cast<Phase>(event.detail)).key; break;
+        case Kind::phase: entry["event"] = key_of(static_cast<Phase>(event.detail)); break;
         case Kind::step_ended: entry["event"] = "step ended"; break;
         case Kind::launched: entry["event"] = "launched"; entry["bucket"] = event.detail;
       }

@@ -32,6 +32,7 @@ enum class Phase : int32_t {
 
 constexpr bool part_of_step(Phase phase) { return phase >= Phase::data && phase <= Phase::device; }
 const char* name_of(Phase phase);  // such as "in the data loader"
+const char* key_of(Phase phase);   // such as "data"
 
 class PhaseTracker {
  public:

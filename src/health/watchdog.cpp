@@ -55,6 +55,12 @@ void Watchdog::end_monitoring() {
   phases_.count(nullptr, 1);
 }
 
+std::vector<RankStatus> Watchdog::ranks() const {
+  const std::lock_guard lock(mutex_);
+  const int64_t now = steady_ns();
+  return ranks_view(views(now), limits_, phases_.slowest_step(), now);
+}
+
 void Watchdog::watch() {
   std::unique_lock lock(mutex_);
   while (!changed_.wait_for(lock, kCheckInterval, [this] { return stop_; })) {

@@ -12,6 +12,7 @@
 #include "comm/heartbeat/heartbeat_table.h"
 #include "health/diagnosis.h"
 #include "health/phase_tracker.h"
+#include "health/ranks_view.h"
 
 #include <chrono>
 #include <condition_variable>
@@ -39,6 +40,8 @@ class Watchdog {
   [[nodiscard]] MonitorGuard monitor(const Communicator& communicator, const Communicator* other, int buckets,
                                      int others);
 
+  std::vector<RankStatus> ranks() const;  // of now; any thread may call it
+
  private:
   enum class Fault : uint8_t { none, death, silence, failure, lateness };
   void watch();
@@ -55,7 +58,7 @@ class Watchdog {
   const std::function<void(const std::string&)> expired_;
   const int rank_;
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool stop_ = false;
   const Communicator* communicator_ = nullptr;

@@ -73,6 +73,23 @@ TEST(Watchdog, NamesTheStepAndThePendingBucket) {
   EXPECT_HAS(job.text(), "--step-timeout");
 }
 
+TEST(Watchdog, ShowsAllRanksToAnyThread) {
+  Job job({"a", "a"});
+  Watchdog& watchdog = job.watch(0, kNone);
+  job.watch(1, kNone);
+  job.trackers[1].enter(Phase::saving, 8);
+  std::this_thread::sleep_for(200ms);
+  const auto ranks = watchdog.ranks();
+  ASSERT_EQ(ranks.size(), 2u);
+  EXPECT_TRUE(all_run(ranks));
+  EXPECT_EQ(ranks[1].host, "a");
+  EXPECT_EQ(ranks[1].phase, Phase::saving);
+  EXPECT_EQ(ranks[1].step, 8);
+  EXPECT_GE(ranks[1].phase_seconds, 0.2);
+  job.faults.dead[1] = true;
+  EXPECT_EQ(watchdog.ranks().at(1).state, RankStatus::State::dead);
+}
+
 TEST(Watchdog, NamesTheRankThatOthersWaitFor) {
   Job job({"a", "b"});
   job.all_enter(Phase::data, 7);
