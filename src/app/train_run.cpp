@@ -79,7 +79,7 @@ Exit train_run(const Job& job, const PlannedRun& run, RestoredRun& start, Signal
 
   const std::vector<std::string> hosts = session.gather(session.host());
   const auto reporter = run_on_all_ranks(session, [&] {
-    return make_reporter(job.options.output, start.config, sampler, session.rank(), start.path,
+    return make_reporter(job.options.output, start.config, sampler, *job.watchdog, session.rank(), start.path,
                          run_event(job, run, start, hosts));
   });
   const auto trace = make_trace(job, start.config.start.step);

@@ -97,6 +97,7 @@ inline const std::vector<std::string> kLines{
     "--print-freq 0",
     "--progress bar",
     "--trace trace.json --trace-steps 5:9",
-    "--tensorboard"};
+    "--tensorboard",
+    "--metrics-port 9400 --metrics-address 0.0.0.0"};
 
 }  // namespace ddp

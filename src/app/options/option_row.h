@@ -118,4 +118,7 @@ Target one_of(const std::vector<std::pair<std::string, Value>>& values, Place pl
 CLI::Validator number(double from, double to);
 CLI::Validator above_0(double to);
 
+// An IPv4 or IPv6 address in numbers.
+CLI::Validator numeric_address();
+
 }  // namespace ddp

@@ -46,7 +46,9 @@ struct OutputConfig {
   ProgressDisplay progress = ProgressDisplay::automatic;
   std::string trace = {};  // file; empty: no trace
   TraceSteps trace_steps;
-  bool tensorboard = false;  // writes event files too
+  bool tensorboard = false;   // writes event files too
+  uint16_t metrics_port = 0;  // of rank 0's metrics; 0: not shown
+  std::string metrics_address = "127.0.0.1";
 };
 
 // Actions that replace a training run.
