@@ -61,7 +61,8 @@ struct TrainReport {
   std::filesystem::path checkpoint;      // rank 0: path of the last checkpoint on the disk; empty: none
   int64_t checkpoint_step = -1;          // step of `checkpoint`; -1: none
   int64_t samples = 0;                   // samples of this process's run, over all ranks
-  // Training time in s of this process's run, with saves and the trace, without evaluations and measurements of the speed.
+  // Training time in s of this process's run, with saves and the trace, without evaluations and measurements of the
+  // speed.
   double seconds = 0;
   std::optional<StepSpeed> speed;  // of the steps of this process; none: too few
 };
