@@ -1,23 +1,22 @@
-// Makes the reporter of a run from the output options.
+// Makes the reporter of a run: an observer for each option of output.
 #pragma once
 
-#include "app/options/options.h"
-#include "data/sampler.h"
-#include "health/watchdog.h"
+#include "app/open_job.h"
+#include "app/plan_run.h"
+#include "app/restore_run.h"
 #include "train/reporter.h"
-#include "train/trainer.h"
 
-#include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 
 namespace ddp {
 
-// Rank 0's reporter prints, and writes metrics.jsonl and the files of other options into `folder`; the other ranks'
-// reporters are disabled. --progress auto shows a bar where the output goes to a terminal. `run_event`: a line for
-// metrics.jsonl (run_event.h). `watchdog` outlives the reporter. Throws Error(Exit::output).
-std::unique_ptr<Reporter> make_reporter(const OutputConfig& output, const TrainConfig& config,
-                                        const DistributedSampler& sampler, const Watchdog& watchdog, int rank,
-                                        const std::filesystem::path& folder, const std::string& run_event);
+// Rank 0's reporter prints, and writes metrics.jsonl and the files of other options into the run's folder; the others'
+// have no observer. --progress auto shows a bar where the output goes to a terminal that can draw, --progress bar also
+// where a launcher hides it. `hosts`: the host of each rank. The arguments outlive the reporter. Collective. Throws
+// CollectiveError(Exit::output) where a file cannot be created.
+std::unique_ptr<Reporter> make_reporter(const Job& job, const PlannedRun& run, const RestoredRun& start,
+                                        std::span<const std::string> hosts);
 
 }  // namespace ddp

@@ -7,11 +7,10 @@
 #include <filesystem>
 #include <string>
 #include <utility>
-#include <vector>
 
 namespace ddp {
 
-std::unique_ptr<Trace> make_trace(const Job& job, int64_t steps_done) {
+std::unique_ptr<Trace> make_trace(const Job& job, int64_t steps_done, std::span<const std::string> hosts) {
   const OutputConfig& output = job.options.output;
   if (output.trace.empty()) return nullptr;
   const TraceSteps& steps = output.trace_steps;
@@ -19,7 +18,6 @@ std::unique_ptr<Trace> make_trace(const Job& job, int64_t steps_done) {
     job.log.info("no trace: steps {} to {} are done", steps.first, steps.last);
     return nullptr;
   }
-  const std::vector<std::string> hosts = job.session.gather(job.session.host());
   auto file = run_on_all_ranks(job.session, [&] {
     if (job.session.rank() != 0) return std::unique_ptr<TraceFile>();
     const std::filesystem::path folder = std::filesystem::absolute(output.trace).parent_path();

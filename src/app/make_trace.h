@@ -5,12 +5,14 @@
 #include "telemetry/trace.h"
 
 #include <memory>
+#include <span>
+#include <string>
 
 namespace ddp {
 
-// Null without --trace. Logs where none of its steps is left. `job` outlives the trace. Collective. Throws
-// CollectiveError(Exit::output) where the file cannot be created.
-std::unique_ptr<Trace> make_trace(const Job& job, int64_t steps_done);
+// Null without --trace. Logs where none of its steps is left. `hosts`: the host of each rank. `job` outlives the trace.
+// Collective. Throws CollectiveError(Exit::output) where the file cannot be created.
+std::unique_ptr<Trace> make_trace(const Job& job, int64_t steps_done, std::span<const std::string> hosts);
 
 // Says where the trace is, or that it is empty. Does nothing for null, and on ranks other than 0.
 void report_trace(const Trace* trace, const Job& job);

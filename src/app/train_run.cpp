@@ -5,7 +5,6 @@
 #include "app/make_trace.h"
 #include "app/model_info.h"
 #include "app/results.h"
-#include "app/run_event.h"
 #include "checkpoint/folder.h"
 #include "checkpoint/writer.h"
 #include "health/abort.h"
@@ -78,11 +77,8 @@ Exit train_run(const Job& job, const PlannedRun& run, RestoredRun& start, Signal
   job.log.info("{}", banner(job.options, *run.replica, job.data, run.pixels, job.samplers, ranks, start.path));
 
   const std::vector<std::string> hosts = session.gather(session.host());
-  const auto reporter = run_on_all_ranks(session, [&] {
-    return make_reporter(job.options.output, start.config, sampler, *job.watchdog, session.rank(), start.path,
-                         run_event(job, run, start, hosts));
-  });
-  const auto trace = make_trace(job, start.config.start.step);
+  const auto reporter = make_reporter(job, run, start, hosts);
+  const auto trace = make_trace(job, start.config.start.step, hosts);
   start.config.data_placement.spans = trace.get();
   const PhaseTracker::Recording phases(job.phases, trace.get());
   const auto writer = make_writer(job, run, start, trace.get());
@@ -98,6 +94,7 @@ Exit train_run(const Job& job, const PlannedRun& run, RestoredRun& start, Signal
       if (!report.stopped)
         write_results(describe_model(job, run.pixels), report, *run.replica, sampler, hosts, job.log, start.path);
       reporter->close();
+      if (trace) trace->close();
     });
     return report.stopped ? report_stop(session, signals, report, start.path, job.log) : Exit::done;
   });

@@ -18,6 +18,7 @@ bool any_other(const MpiSession& session, const std::function<bool(int rank)>& h
 }  // namespace
 
 void print_error(std::string_view what, int rank) noexcept {
+  draw_status(nullptr);  // the process ends
   try {
     const std::string where = rank < 0 ? "" : fmt::format("[rank {}] ", rank);
     write_text(stderr, fmt::format("ddp_train: {}error: {}\n", where, what));

@@ -1,23 +1,15 @@
 #include "telemetry/console.h"
 
-#include "core/error.h"
 #include "core/log.h"
-
-#include <sys/ioctl.h>
-#include <unistd.h>
+#include "telemetry/progress_bar.h"
 
 #include <string>
+#include <utility>
 
 namespace ddp {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 constexpr auto kRedraw = std::chrono::milliseconds(100);
-
-size_t terminal_width() {
-  winsize size{};
-  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col : 80;
-}
 
 std::string speed_line(const StepSpeed& speed) {
   const StepTimes& times = speed.critical();
@@ -39,11 +31,18 @@ std::string recomputed(const Evaluation& e) {
 
 }  // namespace
 
+Console::Console(ConsoleConfig config) : config_(std::move(config)) {
+  if (config_.bar) terminal_ = std::make_shared<const Terminal>();
+}
+
+Console::~Console() { Console::close(); }
+
+void Console::close() {
+  if (terminal_) draw_status(nullptr);
+}
+
 void Console::step(const StepResult& r) {
-  if (!r.skipped.empty()) {
-    clear_progress();
-    write_text(stdout, fmt::format("skipped: {}\n", r.skipped));
-  }
+  if (!r.skipped.empty()) write_text(stdout, fmt::format("skipped: {}\n", r.skipped));
   ++window_.steps;
   window_.samples += r.samples;
   window_.data_ms += r.data_ms;
@@ -51,41 +50,48 @@ void Console::step(const StepResult& r) {
   window_.exposed_comm_ms += r.exposed_comm_ms;
 
   if (config_.print_freq == 0) return;
-  const int64_t in_epoch = (r.step - 1) % config_.steps_per_epoch + 1;
-  const bool due = config_.terminal ? Clock::now() - drawn_ >= kRedraw
-                                    : in_epoch % config_.print_freq == 0 || in_epoch == config_.steps_per_epoch;
-  if (due) print_progress(r);
+  if (terminal_) {
+    if (Clock::now() - drawn_ >= kRedraw) draw_bar(r);
+    return;
+  }
+  const int64_t in_epoch = step_of_epoch(r.step);
+  if (in_epoch % config_.print_freq == 0 || in_epoch == config_.steps_per_epoch) print_line(r);
 }
 
-void Console::print_progress(const StepResult& last) {
-  const int64_t in_epoch = (last.step - 1) % config_.steps_per_epoch + 1;
+void Console::print_line(const StepResult& last) {
   const auto steps = static_cast<double>(window_.steps);
-  std::string line = fmt::format(
-      "epoch {}/{} step {}/{} loss {:.4f} {:.0f} samples/s, ms: data {:.2f} compute {:.2f} exposed comm {:.2f}",
-      last.epoch, config_.epochs, in_epoch, config_.steps_per_epoch, last.loss,
-      static_cast<double>(window_.samples) / window_.watch.seconds(), window_.data_ms / steps,
-      window_.compute_ms / steps, window_.exposed_comm_ms / steps);
-  if (config_.terminal) {
-    constexpr int64_t kBar = 20;
-    const int64_t filled = in_epoch * kBar / config_.steps_per_epoch;
-    line = fmt::format("[{}{}] {}", std::string(filled, '#'), std::string(kBar - filled, '.'), line);
-    line = "\r\033[K" + line.substr(0, terminal_width() - 1);
-  } else {
-    line += '\n';
-  }
-  write_text(stdout, line);
+  write_text(
+      stdout,
+      fmt::format(
+          "epoch {}/{} step {}/{} loss {:.4f} {:.0f} samples/s, ms: data {:.2f} compute {:.2f} exposed comm {:.2f}\n",
+          last.epoch, config_.epochs, step_of_epoch(last.step), config_.steps_per_epoch, last.loss,
+          static_cast<double>(window_.samples) / window_.watch.seconds(), window_.data_ms / steps,
+          window_.compute_ms / steps, window_.exposed_comm_ms / steps));
+  if (config_.printed) config_.printed();
+  window_ = {};
+}
+
+// The time before the first step is that of the start.
+void Console::draw_bar(const StepResult& last) {
+  if (drawn_ != Clock::time_point{}) rate_.add(window_.steps, window_.samples, window_.watch.seconds());
+  const Progress progress{
+      .epoch = last.epoch,
+      .epochs = config_.epochs,
+      .step = step_of_epoch(last.step),
+      .steps = config_.steps_per_epoch,
+      .loss = last.loss,
+      .samples_per_second = rate_.samples_per_second(),
+      .seconds_left = rate_.seconds_of(config_.total_steps - last.step),
+      .parts = {.data = window_.data_ms, .compute = window_.compute_ms, .exposed_comm = window_.exposed_comm_ms}};
+  draw_status([progress, terminal = terminal_, colour = config_.colour] {
+    return progress_bar(progress, terminal->width(), colour);
+  });
   if (config_.printed) config_.printed();
   drawn_ = Clock::now();
   window_ = {};
 }
 
-void Console::clear_progress() {
-  if (!config_.terminal || drawn_ == Clock::time_point{}) return;
-  write_text(stdout, "\r\033[K");
-}
-
 void Console::evaluation(int64_t epoch, int64_t, const Evaluation& e, double seconds) {
-  clear_progress();
   write_text(stdout, fmt::format("epoch {}/{} test acc {:.4f} ({}/{} samples evaluated in {:.2f} s{}), loss {:.4f}\n",
                                  epoch, config_.epochs, e.accuracy(), e.samples, e.expected_samples,
                                  seconds - e.statistics_seconds, recomputed(e), e.loss));
@@ -95,12 +101,10 @@ void Console::evaluation(int64_t epoch, int64_t, const Evaluation& e, double sec
 void Console::speed(int64_t epoch, int64_t, const StepSpeed& speed) {
   window_ = {};
   if (config_.print_freq == 0) return;
-  clear_progress();
   write_text(stdout, fmt::format("epoch {}/{} {}\n", epoch, config_.epochs, speed_line(speed)));
 }
 
 void Console::saved(const SaveOutcome& outcome) {
-  clear_progress();
   if (!outcome.error.empty()) {
     Log(0).warn("no checkpoint of step {}: {}; training continues, and the previous checkpoint is kept", outcome.step,
                 outcome.error);

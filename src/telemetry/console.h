@@ -2,26 +2,30 @@
 #pragma once
 
 #include "core/stopwatch.h"
+#include "telemetry/progress_rate.h"
+#include "telemetry/terminal.h"
 #include "train/run_observer.h"
 
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <utility>
+#include <memory>
 
 namespace ddp {
 
 struct ConsoleConfig {
-  bool terminal = false;    // draws a progress bar instead of printing lines
+  bool bar = false;         // draws a progress bar on the terminal instead of printing lines
+  bool colour = false;      // of the bar
   int64_t print_freq = 50;  // steps between printed lines; 0: no lines and no bar
   int64_t epochs = 1, steps_per_epoch = 1;
+  int64_t total_steps = 1;             // of the run
   std::function<void()> printed = {};  // called after each line of a step, and after each redraw of the bar
 };
 
 class Console final : public RunObserver {
  public:
-  explicit Console(ConsoleConfig config) : config_(std::move(config)) {}
-  ~Console() override { clear_progress(); }
+  explicit Console(ConsoleConfig config);
+  ~Console() override;  // removes the bar
   Console(const Console&) = delete;
   Console& operator=(const Console&) = delete;
 
@@ -29,10 +33,13 @@ class Console final : public RunObserver {
   void evaluation(int64_t epoch, int64_t step, const Evaluation& evaluation, double seconds) override;
   void speed(int64_t epoch, int64_t step, const StepSpeed& speed) override;
   void saved(const SaveOutcome& outcome) override;
+  void close() override;
 
  private:
-  void print_progress(const StepResult& last);
-  void clear_progress();
+  using Clock = std::chrono::steady_clock;
+  void print_line(const StepResult& last);
+  void draw_bar(const StepResult& last);
+  int64_t step_of_epoch(int64_t step) const { return (step - 1) % config_.steps_per_epoch + 1; }
 
   const ConsoleConfig config_;
   struct Window {  // since the last printed line
@@ -40,7 +47,10 @@ class Console final : public RunObserver {
     double data_ms = 0, compute_ms = 0, exposed_comm_ms = 0;
     Stopwatch watch;
   } window_;
-  std::chrono::steady_clock::time_point drawn_{};
+
+  std::shared_ptr<const Terminal> terminal_;  // null: lines
+  ProgressRate rate_;
+  Clock::time_point drawn_{};  // the last redraw
 };
 
 }  // namespace ddp

@@ -35,7 +35,7 @@ std::optional<StepTimeline> Trace::paused(int64_t step, bool run_ends) {
     double left_out = static_cast<double>(left_out_);
     ranks_.all_reduce_host({&left_out, 1});
     dropped_ = static_cast<int64_t>(left_out);
-    if (file_) file_->close();
+    if (file_) file_->end();
     return file_ ? typical_step(shown_) : std::nullopt;
   }
   if (!run_ends && step + 1 >= config_.steps.first && step < config_.steps.last) begin();

@@ -47,6 +47,11 @@ class Trace final : public RunTrace {
   }
   std::optional<StepTimeline> paused(int64_t step, bool run_ends) override;
 
+  // Ends a successful run. Throws Error(Exit::output) where the file is not complete.
+  void close() {
+    if (file_) file_->close();
+  }
+
   int64_t recorded() const { return recorded_; }  // rank 0: spans in the file
   int64_t dropped() const { return dropped_; }    // rank 0: spans of all ranks that were only counted
 

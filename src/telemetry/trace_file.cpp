@@ -1,16 +1,16 @@
 #include "telemetry/trace_file.h"
 
 #include "core/durable_file.h"
-#include "core/error.h"
-#include "core/log.h"
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <cerrno>
 #include <cstring>
 #include <iterator>
 
 namespace ddp {
+namespace fs = std::filesystem;
+
 namespace {
 
 struct Lane {
@@ -44,22 +44,21 @@ std::string metadata(const char* what, int rank, int thread, const std::string& 
 
 double microseconds(int64_t ns) { return 1e-3 * static_cast<double>(ns); }
 
-}  // namespace
-
-TraceFile::TraceFile(std::filesystem::path path, std::span<const std::string> hosts) : path_(std::move(path)) {
+// Replaces the file by the begin of the array.
+fs::path begun(const fs::path& path, std::span<const std::string> hosts) {
   std::string begin = "[\n";
   for (int rank = 0; rank < std::ssize(hosts); ++rank) {
     const std::string name = quoted(fmt::format("rank {} on {}", rank, hosts[rank]));
     begin += (rank > 0 ? ",\n" : "") + metadata("process_name", rank, 0, "\"name\":" + name) + ",\n" +
              metadata("process_sort_index", rank, 0, fmt::format("\"sort_index\":{}", rank));
   }
-  replace_file(path_, begin, false);
-  file_ = open_for_appending(path_);
+  replace_file(path, begin, false);
+  return path;
 }
 
-TraceFile::~TraceFile() {
-  if (file_) std::fclose(file_);  // the run failed: the array has no end
-}
+}  // namespace
+
+TraceFile::TraceFile(const fs::path& path, std::span<const std::string> hosts) : file_(begun(path, hosts)) {}
 
 void TraceFile::append(int rank, std::span<const Span> spans) {
   fmt::memory_buffer text;
@@ -75,27 +74,18 @@ void TraceFile::append(int rank, std::span<const Span> spans) {
                    quoted(span.name), name_of(span.track), rank, lane.thread, microseconds(span.begin_ns),
                    microseconds(span.end_ns - span.begin_ns), number_name(span), span.number);
   }
-  write(fmt::to_string(text));
+  file_.write({text.data(), text.size()});
 }
 
-void TraceFile::write(const std::string& text) {
-  if (file_ && std::fwrite(text.data(), 1, text.size(), file_) != text.size()) give_up();
-}
-
-void TraceFile::flush() {
-  if (file_ && std::fflush(file_) != 0) give_up();
+void TraceFile::end() {
+  file_.write("\n]\n");
+  file_.flush();
+  ended_ = true;
 }
 
 void TraceFile::close() {
-  write("\n]\n");
-  flush();
-  if (file_) std::fclose(std::exchange(file_, nullptr));
-}
-
-void TraceFile::give_up() {
-  Log(0).warn("cannot write {}: {}; training continues without the rest of the trace", path_.string(),
-              std::strerror(errno));
-  std::fclose(std::exchange(file_, nullptr));
+  if (!ended_) end();
+  file_.close();
 }
 
 }  // namespace ddp

@@ -4,8 +4,8 @@
 #pragma once
 
 #include "core/span_recorder.h"
+#include "telemetry/growing_file.h"
 
-#include <cstdio>
 #include <filesystem>
 #include <set>
 #include <span>
@@ -17,25 +17,17 @@ namespace ddp {
 class TraceFile {
  public:
   // Replaces the file. Throws Error(Exit::output) where it cannot be created.
-  TraceFile(std::filesystem::path path, std::span<const std::string> hosts);  // hosts by rank
-  ~TraceFile();
-  TraceFile(const TraceFile&) = delete;
-  TraceFile& operator=(const TraceFile&) = delete;
+  TraceFile(const std::filesystem::path& path, std::span<const std::string> hosts);  // hosts by rank
 
-  // Appends spans of a rank; times in ns from the begin of the trace on one clock. If a write fails, warns once, and
-  // the rest of the trace is lost.
+  // Appends spans of a rank; times in ns from the begin of the trace on one clock.
   void append(int rank, std::span<const Span> spans);
-  void flush();
-  void close();  // ends the array
-
-  const std::filesystem::path& path() const { return path_; }
+  void flush() { file_.flush(); }
+  void end();    // of the array: no more spans follow
+  void close();  // after end(), unless that was called; throws Error(Exit::output) where the file is not complete
 
  private:
-  void write(const std::string& text);
-  void give_up();
-
-  const std::filesystem::path path_;
-  std::FILE* file_ = nullptr;            // null: closed, or a write has failed
+  GrowingFile file_;
+  bool ended_ = false;
   std::set<std::pair<int, int>> lanes_;  // (rank, thread) that have a name
 };
 

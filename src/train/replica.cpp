@@ -131,6 +131,7 @@ void Replica::load_running_stats(std::span<const float> values) {
 }
 
 std::vector<float> Replica::download_weights() const { return download(device, weights(), plan.gradients); }
+std::vector<float> Replica::download_gradients() const { return download(device, gradients(), plan.gradients); }
 std::vector<float> Replica::download_stats(const float* stats) const {
   return download(device, stats, state_count(batch_norms));
 }

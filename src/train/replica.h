@@ -85,6 +85,7 @@ struct Replica {
   void load(std::span<const float> weights);
   void load_running_stats(std::span<const float> stats);
   std::vector<float> download_weights() const;
+  std::vector<float> download_gradients() const;  // of the last step
   std::vector<float> download_stats(const float* stats) const;
 
   // Compares weights and running statistics over ranks. Collective. Throws CollectiveError(Exit::communication) that

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -28,6 +29,9 @@ class Reporter final : public RunObserver {
   }
   void timeline(const StepTimeline& timeline) override {
     for (const auto& observer : observers_) observer->timeline(timeline);
+  }
+  void gradients(const std::vector<std::string>& zero) override {
+    for (const auto& observer : observers_) observer->gradients(zero);
   }
   void flush() override {
     for (const auto& observer : observers_) observer->flush();

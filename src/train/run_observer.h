@@ -8,6 +8,8 @@
 #include "train/step_timeline.h"
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 namespace ddp {
 
@@ -20,6 +22,9 @@ class RunObserver {
   virtual void speed(int64_t epoch, int64_t step, const StepSpeed& speed) = 0;  // of the steps since the last call
   virtual void saved(const SaveOutcome& outcome) = 0;
   virtual void timeline(const StepTimeline&) {}  // of a typical step, once in a run with a trace
+
+  // The parameters without a gradient in a step, once a process: at its first pause after some steps.
+  virtual void gradients(const std::vector<std::string>& zero) { (void)zero; }
 
   virtual void flush() {}  // writes buffered events to the disk's cache: a resumed run keeps the events before a save
 

@@ -9,6 +9,7 @@
 #include "train/saver.h"
 #include "train/speed_meter.h"
 #include "train/step.h"
+#include "train/zero_gradients.h"
 
 #include <algorithm>
 #include <set>
@@ -34,6 +35,7 @@ class Trainer {
   bool pauses_after(int64_t step) const;
   bool compares_at(int64_t step) const;
   void pause();
+  void report_gradients();
   void report_speed(int64_t epoch);
   void evaluate();
   void save(bool best);
@@ -59,6 +61,7 @@ class Trainer {
   Request requested_ = Request::none;  // largest request of the tickets since the last pause
   Saver saver_;
   SpeedMeter speed_;
+  bool gradients_reported_ = false;
   Stopwatch training_;
 };
 
@@ -195,6 +198,7 @@ void Trainer::pause() {
     phases_.enter(Phase::replicas, step);
     replica_.check_replicas();
   }
+  report_gradients();
   if ((epoch_ends || run_ends) && !report_.stopped) report_speed(epoch);
   if (config_.eval_every > 0 && (run_ends || (epoch_ends && epoch % config_.eval_every == 0))) {
     state_.evaluation_due = true;
@@ -211,6 +215,14 @@ void Trainer::trace(bool run_ends) {
   if (!observers_.trace) return;
   phases_.enter(Phase::measuring, state_.step);
   if (const auto timeline = observers_.trace->paused(state_.step, run_ends)) observers_.reporter.timeline(*timeline);
+}
+
+// Once. The measurement of the speed overwrites the gradients.
+void Trainer::report_gradients() {
+  constexpr int64_t kSteps = 10;
+  if (gradients_reported_ || state_.step - config_.start.step < kSteps) return;
+  gradients_reported_ = true;
+  if (replica_.communicator.rank() == 0) observers_.reporter.gradients(zero_gradients_of(replica_));
 }
 
 // Not part of the training time.

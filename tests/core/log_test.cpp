@@ -33,5 +33,31 @@ TEST(Log, OtherRanksOnlyWarnWithTheirRank) {
   EXPECT_EQ(output.err, "[rank 3] warning: 7 samples\n");
 }
 
+// What a terminal gets.
+TEST(Log, TheStatusStaysBelowTheText) {
+  ::testing::internal::CaptureStdout();
+  draw_status([] { return "half"; });
+  write_text(stdout, "line\n");
+  draw_status([] { return "whole"; });
+  draw_status(nullptr);
+  draw_status(nullptr);
+  write_text(stdout, "end\n");
+  EXPECT_EQ(::testing::internal::GetCapturedStdout(),
+            "\r\033[Jhalf\r"
+            "\r\033[Jline\nhalf\r"
+            "\r\033[Jwhole\r"
+            "\r\033[Jend\n");
+}
+
+TEST(Log, ErrorsClearTheStatus) {
+  ::testing::internal::CaptureStdout();
+  ::testing::internal::CaptureStderr();
+  draw_status([] { return "half"; });
+  Log(0).warn("slow");
+  draw_status(nullptr);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "warning: slow\n");
+  EXPECT_EQ(::testing::internal::GetCapturedStdout(), "\r\033[Jhalf\r\r\033[Jhalf\r\r\033[J");
+}
+
 }  // namespace
 }  // namespace ddp

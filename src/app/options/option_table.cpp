@@ -190,7 +190,8 @@ OptionGroup output_options() {
             {{"auto", Display::automatic}, {"bar", Display::bar}, {"lines", Display::lines}},
             [](Options & o) -> auto& { return o.output.progress; }),
         .on_resume = Effect::nothing,
-        .help = "how to show progress; auto: a bar on a terminal, else lines"},
+        .help = "how to show progress; auto: a bar on a terminal, else lines; bar: also where a launcher hides the "
+                "terminal"},
        {.name = "--trace",
         .target = to([](Options & o) -> auto& { return o.output.trace; }),
         .on_resume = Effect::nothing,

@@ -261,6 +261,8 @@ TEST_F(PictureFolder, OnASlowDiskLimitTheRun) {
   ASSERT_EQ(outcome.code, 0) << outcome.output;
   EXPECT_NEAR(number_after(outcome.output, "data limit this run: rank [01] on [^ ]+ waits for them "), 400, 60)
       << outcome.output;
+  EXPECT_EQ(count(outcome.output, "% of a step; more --workers read and decode pictures ahead (now 1)\n"), 1)
+      << outcome.output;
 }
 
 struct BadFolder {

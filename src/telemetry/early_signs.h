@@ -1,0 +1,74 @@
+// Early signs that a run will not learn, or wastes its time: one hint each, once, with the option that mends it.
+#pragma once
+
+#include "train/run_observer.h"
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ddp {
+
+// The cores that a rank may use.
+struct RankCores {
+  std::string host;
+  std::vector<int> cores;  // ascending
+  int usable = 0;          // how many of them it may use at a time
+};
+
+// Pure functions: a hint as a sentence; none where there is no sign.
+
+// `loss`: the mean of recent steps, after `steps` of them.
+std::optional<std::string> hint_of_loss(double loss, int64_t classes, int64_t steps, double lr);
+// `zero`: the parameters without a gradient, of `parameters` in all.
+std::optional<std::string> hint_of_gradients(const std::vector<std::string>& zero, int64_t parameters);
+// Of at least half a second of steps. `workers`: threads of a rank that decode pictures; 0: the data are in memory.
+std::optional<std::string> hint_of_data(const StepSpeed& speed, int64_t steps, int workers);
+// By rank.
+std::optional<std::string> hint_of_cores(const std::vector<RankCores>& ranks);
+
+// Judges the loss over steps since the learning rate last rose: a network may need hundreds of them to leave the loss
+// of guessing (the LeNet of Dive into Deep Learning needs 260), and a warm-up teaches little. Allocates nothing and
+// reads no clock.
+class LossSign {
+ public:
+  static constexpr int64_t kSteps = 1000, kLast = 50;
+
+  // Whether this is the step at which the loss is judged.
+  bool add(double loss, double lr);
+  double mean() const;  // over the last kLast steps, without NaN and infinity; NaN if there are no others
+
+ private:
+  std::array<double, kLast> last_{};
+  int64_t steps_ = 0;
+  double lr_ = 0;
+};
+
+struct EarlySignsConfig {
+  int64_t classes = 0, parameters = 0;
+  int workers = 0;                    // see hint_of_data()
+  std::vector<RankCores> cores = {};  // empty: not judged
+};
+
+// Prints the hints on stdout, on rank 0.
+class EarlySigns final : public RunObserver {
+ public:
+  explicit EarlySigns(EarlySignsConfig config);  // prints the hint of the cores
+
+  void step(const StepResult& result) override;
+  void evaluation(int64_t, int64_t, const Evaluation&, double) override {}
+  void gradients(const std::vector<std::string>& zero) override;
+  void speed(int64_t epoch, int64_t step, const StepSpeed& speed) override;
+  void saved(const SaveOutcome&) override {}
+
+ private:
+  const EarlySignsConfig config_;
+  LossSign loss_;
+  double last_loss_ = 0;
+  int64_t steps_ = 0;  // since the last speed
+  bool data_said_ = false;
+};
+
+}  // namespace ddp

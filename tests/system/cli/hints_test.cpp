@@ -1,0 +1,57 @@
+// Early signs of runs that will not learn, or waste their time. The hint about slow data is beside the tests of slow
+// disks, and that the recipes print none beside those of the recipes.
+#include "tests/system/cli/program.h"
+
+namespace ddp::testing {
+namespace {
+
+class Hints : public ::testing::Test {
+ protected:
+  std::string options(const std::string& more) const {
+    return fmt::format(
+        "--train-samples 5000 --batch-size 16 --threads 1 --eval-every 0 --save-every never --print-freq 0 "
+        "--output-dir {} {}",
+        (folder_ / "run").string(), more);
+  }
+
+  const TempFolder folder_;
+};
+
+TEST_F(Hints, ALearningRateThatIsTooHigh) {
+  const Outcome outcome = program(0, options("--max-steps 1010 --lr 100"));
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_EQ(count(outcome.output, "hint: the loss has not fallen below that of guessing, ln(10) = 2.30: it is "), 1)
+      << outcome.output;
+  EXPECT_EQ(count(outcome.output, "try a lower --lr (now 100)\n"), 1) << outcome.output;
+}
+
+TEST_F(Hints, ALearningRateOfZero) {
+  const Outcome outcome = program(0, options("--max-steps 1010 --lr 0"));
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_EQ(count(outcome.output, "hint: the loss has not fallen "), 1) << outcome.output;
+  EXPECT_EQ(count(outcome.output, "try another --lr (now 0)\n"), 1) << outcome.output;
+  EXPECT_EQ(count(outcome.output, "hint: "), 1) << outcome.output;
+}
+
+// The weights are so small that all activations become 0. The last bias alone has a gradient.
+TEST_F(Hints, GradientsOfZero) {
+  const Outcome outcome = program(2, options("--max-steps 20 --init normal:1e-30"));
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_EQ(count(outcome.output, "hint: the gradients of 7 of 8 parameters are zero"), 1) << outcome.output;
+}
+
+TEST_F(Hints, OneCoreForTwoRanks) {
+  const Outcome outcome = shell(fmt::format("CUDA_VISIBLE_DEVICES= timeout -k 5 100 taskset -c 0 {} -np 2 {} {}",
+                                            DDP_MPIRUN, DDP_PROGRAM, options("--max-steps 20")));
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_EQ(count(outcome.output, "hint: 2 ranks share core 0 of "), 1) << outcome.output;
+}
+
+TEST_F(Hints, AnOrdinaryRunHasNone) {
+  const Outcome outcome = program(0, options("--max-steps 1010 --lr 0.05"));
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_EQ(count(outcome.output, "hint: "), 0) << outcome.output;
+}
+
+}  // namespace
+}  // namespace ddp::testing

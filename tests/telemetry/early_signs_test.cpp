@@ -1,0 +1,115 @@
+#include "telemetry/early_signs.h"
+
+#include "tests/text.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace ddp {
+namespace {
+
+const double kNan = std::nan("");
+
+TEST(EarlySigns, ALossOfGuessingIsOne) {
+  EXPECT_EQ(hint_of_loss(2.2, 10, 1000, 0.1), std::nullopt);
+  EXPECT_EQ(hint_of_loss(6.7, 1000, 1000, 0.1), std::nullopt);
+  EXPECT_EQ(hint_of_loss(kNan, 10, 1000, 0.1), std::nullopt);
+  EXPECT_EQ(hint_of_loss(2.3, 1, 1000, 0.1), std::nullopt);
+  EXPECT_EQ(hint_of_loss(2.3046, 10, 1000, 0.001),
+            "the loss has not fallen below that of guessing, ln(10) = 2.30: it is 2.305 after 1000 steps; try another "
+            "--lr (now 0.001)");
+  EXPECT_HAS(hint_of_loss(40, 10, 1000, 100).value_or("none"), "a lower --lr (now 100)");
+}
+
+// As the runs do: a plateau of 260 steps is none, a warm-up does not count.
+TEST(EarlySigns, TheLossIsJudgedOnceAfterTheWarmUp) {
+  LossSign sign;
+  int judged = 0;
+  const auto steps = [&](int64_t count, double loss, double lr, double rise) {
+    for (int64_t i = 0; i < count; ++i) judged += sign.add(loss, lr += rise) ? 1 : 0;
+  };
+  steps(5000, 2.3, 0, 0.001);
+  EXPECT_EQ(judged, 0);
+  steps(260, 2.3, 6, 0);
+  steps(LossSign::kSteps - 261, 0.5, 6, 0);
+  EXPECT_EQ(judged, 0);
+  steps(1, kNan, 6, 0);
+  EXPECT_EQ(judged, 1);
+  EXPECT_NEAR(sign.mean(), 0.5, 1e-12);
+  steps(5000, 9, 6, -0.0001);
+  EXPECT_EQ(judged, 1);
+  EXPECT_NEAR(sign.mean(), 0.5, 1e-12);
+}
+
+TEST(EarlySigns, ParametersWithoutAGradientAre) {
+  EXPECT_EQ(hint_of_gradients({}, 10), std::nullopt);
+  const std::string hint = hint_of_gradients({"3.weight", "3.bias"}, 10).value_or("none");
+  EXPECT_HAS(hint, "the gradients of 2 of 10 parameters are zero");
+  EXPECT_HAS(hint, "3.weight, 3.bias");
+  EXPECT_HAS(hint, "--init default");
+}
+
+TEST(EarlySigns, AWaitForDataAboveATenthIs) {
+  const StepSpeed good{.ranks = {{1, 9.5, 0}, {0.5, 8, 2}}}, bad{.ranks = {{1, 8.5, 0}, {4, 8, 2}}};
+  EXPECT_EQ(hint_of_data(good, 1000, 2), std::nullopt);
+  EXPECT_EQ(hint_of_data(bad, 1000, 2),
+            "rank 1 waits for data 29 % of a step; more --workers read and decode pictures ahead (now 2)");
+  EXPECT_HAS(hint_of_data(bad, 1000, 0).value_or("none"), "--threads");
+  EXPECT_EQ(hint_of_data(bad, 35, 2), std::nullopt);  // of less than half a second
+  EXPECT_NE(hint_of_data(bad, 36, 2), std::nullopt);
+  EXPECT_EQ(hint_of_data({.ranks = {{kNan, 8, 0}}}, 1000, 2), std::nullopt);
+}
+
+TEST(EarlySigns, FewerCoresThanRanksAre) {
+  const auto on = [](std::vector<int> cores, const char* host = "a") {
+    return RankCores{.host = host, .cores = cores, .usable = static_cast<int>(cores.size())};
+  };
+  EXPECT_EQ(hint_of_cores({}), std::nullopt);
+  EXPECT_EQ(hint_of_cores({on({0})}), std::nullopt);
+  EXPECT_EQ(hint_of_cores({on({0}), on({1})}), std::nullopt);
+  EXPECT_EQ(hint_of_cores({on({0, 1}), on({0, 1})}), std::nullopt);
+  EXPECT_EQ(hint_of_cores({on({0}, "a"), on({0}, "b")}), std::nullopt);
+  EXPECT_HAS(hint_of_cores({on({1}), on({0}), on({0})}).value_or("none"), "2 ranks share core 0 of a");
+  EXPECT_HAS(hint_of_cores({on({0, 1}), on({0, 1}), on({0, 1})}).value_or("none"), "3 ranks share cores 0, 1 of a");
+  RankCores limited = on({0, 1, 2, 3});  // of a container
+  limited.usable = 1;
+  EXPECT_HAS(hint_of_cores({limited, limited}).value_or("none"), "2 ranks share 1 core of a");
+}
+
+StepResult step_of(int64_t step, double loss) {
+  StepResult result;
+  result.step = step;
+  result.loss = loss;
+  result.lr = 0.1;
+  return result;
+}
+
+TEST(EarlySigns, EachIsPrintedOnce) {
+  ::testing::internal::CaptureStdout();
+  EarlySigns signs({.classes = 10, .parameters = 8, .workers = 2, .cores = {{"a", {0}, 1}, {"a", {0}, 1}}});
+  for (int64_t step = 1; step <= 3000; ++step) signs.step(step_of(step, 2.3));
+  signs.gradients({"3.weight"});
+  for (int epoch = 1; epoch <= 3; ++epoch) {
+    signs.speed(epoch, 1000, {.ranks = {{4, 1, 0}}});
+    for (int64_t step = 1; step <= 1000; ++step) signs.step(step_of(3000 + step, 2.3));
+  }
+  const std::string text = ::testing::internal::GetCapturedStdout();
+  EXPECT_EQ(std::ranges::count(text, '\n'), 4) << text;
+  for (const char* sign : {"hint: 2 ranks share", "hint: the loss", "hint: the gradients", "hint: rank 0 waits"})
+    EXPECT_HAS(text, sign);
+}
+
+TEST(EarlySigns, WhatIsLearntByHeartHasNoGradient) {
+  ::testing::internal::CaptureStdout();
+  EarlySigns signs({.classes = 10, .parameters = 8});
+  signs.step(step_of(1, 1e-6));
+  signs.gradients({"3.weight"});
+  EXPECT_EQ(::testing::internal::GetCapturedStdout(), "");
+}
+
+}  // namespace
+}  // namespace ddp

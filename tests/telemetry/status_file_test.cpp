@@ -1,0 +1,140 @@
+#include "telemetry/status_file.h"
+
+#include "core/error.h"
+#include "core/read_file.h"
+#include "tests/temp_folder.h"
+#include "tests/text.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <new>
+#include <string>
+#include <thread>
+
+namespace {
+
+thread_local int64_t allocations = 0;
+
+}  // namespace
+
+// Not inlined: the compiler must not see that operator new calls malloc.
+[[gnu::noinline]] void* operator new(size_t bytes) {
+  ++allocations;
+  if (void* const memory = std::malloc(bytes)) return memory;
+  throw std::bad_alloc();
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+
+namespace ddp {
+namespace {
+
+namespace fs = std::filesystem;
+
+class AStatusFile : public ::testing::Test {
+ protected:
+  StatusFileConfig config() {
+    return {.folder = run,
+            .host = "here",
+            .require_in_place = [this] { require(fs::exists(run), Exit::output, "removed"); },
+            .ranks =
+                [] {
+                  return std::vector<RankStatus>{{.host = "here", .silent_seconds = {}},
+                                                 {.rank = 1, .host = "there", .silent_seconds = {}}};
+                },
+            .epochs = 2,
+            .steps_per_epoch = 5,
+            .total_steps = 10};
+  }
+  RunStatus read() const { return parse_status(read_whole_file(run / "status.json", kMostStatusBytes), "status.json"); }
+  static StepResult result(int64_t step) {
+    StepResult step_result;
+    step_result.step = step;
+    step_result.epoch = (step + 4) / 5;
+    step_result.loss = 1.0 / static_cast<double>(step);
+    step_result.samples = 8;
+    return step_result;
+  }
+
+  const TempFolder temp;
+  const fs::path run = temp.write("run/config.toml").parent_path();
+};
+
+TEST_F(AStatusFile, FollowsTheRun) {
+  StatusFile file(config());
+  EXPECT_EQ(read().step, 0);
+  EXPECT_EQ(read().ranks.size(), 2U);
+  for (int64_t step = 1; step <= 7; ++step) file.step(result(step));
+  for (int i = 0; i < 500 && read().step != 7; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  RunStatus now = read();
+  EXPECT_EQ(now.state, RunStatus::State::running);
+  EXPECT_EQ(now.step, 7);
+  EXPECT_EQ(now.steps, 10);
+  EXPECT_EQ(now.progress.epoch, 2);
+  EXPECT_EQ(now.progress.step, 2);
+  EXPECT_EQ(now.progress.loss, 1.0 / 7);
+  for (int64_t step = 8; step <= 10; ++step) file.step(result(step));
+  file.evaluation(2, 10, {.correct = 3, .samples = 4}, 0.1);
+  file.close();
+  now = read();
+  EXPECT_EQ(now.state, RunStatus::State::done);
+  EXPECT_EQ(now.step, 10);
+  EXPECT_EQ(now.progress.step, 5);
+  EXPECT_EQ(now.accuracy, 0.75);
+}
+
+TEST_F(AStatusFile, SaysHowTheRunHasEnded) {
+  {
+    StatusFile file(config());
+    file.step(result(1));
+    file.close();
+    EXPECT_EQ(read().state, RunStatus::State::stopped);
+  }
+  EXPECT_EQ(read().state, RunStatus::State::stopped);
+  { const StatusFile file(config()); }
+  EXPECT_EQ(read().state, RunStatus::State::failed);
+}
+
+TEST_F(AStatusFile, AStepAllocatesNothing) {
+  StatusFile file(config());
+  const StepResult first = result(1);
+  const int64_t before = allocations;
+  file.step(first);
+  EXPECT_EQ(allocations, before);
+  { const std::string detected(100, 'x'); }
+  EXPECT_GT(allocations, before);
+}
+
+TEST_F(AStatusFile, IsNotWrittenThroughALink) {
+  const fs::path victim = temp.write("victim", "mine");
+  fs::create_symlink(victim, run / "status.json");
+  StatusFile(config()).close();
+  EXPECT_EQ(read_whole_file(victim, 100), "mine");
+  EXPECT_FALSE(fs::is_symlink(run / "status.json"));
+}
+
+TEST_F(AStatusFile, MakesNoNewFolder) {
+  StatusFile file(config());
+  fs::remove_all(run);
+  file.close();
+  EXPECT_FALSE(fs::exists(run));
+}
+
+TEST_F(AStatusFile, AnErrorIsOneWarning) {
+  temp.write("run/status.json/in-the-way");
+  ::testing::internal::CaptureStderr();
+  {
+    StatusFile file(config());
+    file.step(result(1));
+    file.close();
+  }
+  const std::string text = ::testing::internal::GetCapturedStderr();
+  EXPECT_HAS(text, "status.json");
+  EXPECT_EQ(text.find("warning"), text.rfind("warning")) << text;
+  for (const auto& entry : fs::directory_iterator(run)) EXPECT_LACKS(entry.path().string(), ".tmp-");
+}
+
+}  // namespace
+}  // namespace ddp
