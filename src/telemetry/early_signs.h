@@ -30,8 +30,8 @@ std::optional<std::string> hint_of_data(const StepSpeed& speed, int64_t steps, i
 std::optional<std::string> hint_of_cores(const std::vector<RankCores>& ranks);
 
 // Judges the loss over steps since the learning rate last rose: a network may need hundreds of them to leave the loss
-// of guessing (the LeNet of Dive into Deep Learning needs 260), and a warm-up teaches little. Allocates nothing and
-// reads no clock.
+// of guessing (the LeNet of Dive into Deep Learning needs 280 to 380), and a warm-up teaches little. Allocates nothing
+// and reads no clock.
 class LossSign {
  public:
   static constexpr int64_t kSteps = 1000, kLast = 50;
