@@ -76,7 +76,7 @@ TEST(HttpServer, AnswersGetRequestsForItsPaths) {
 TEST(HttpServer, BadRequestsEndTheirOwnConnectionOnly) {
   pthread_attr_t small;
   ASSERT_EQ(::pthread_attr_init(&small), 0);
-  ASSERT_EQ(::pthread_attr_setstacksize(&small, 256 << 10), 0);
+  ASSERT_EQ(::pthread_attr_setstacksize(&small, 1 << 20), 0);
   ASSERT_EQ(::pthread_setattr_default_np(&small), 0);  // ctest runs each case in its own process
   const HttpServer server = make_server();
   std::string ranges = "0-1";
