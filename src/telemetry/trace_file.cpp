@@ -7,26 +7,34 @@
 
 #include <cstring>
 #include <iterator>
+#include <map>
 
 namespace ddp {
 namespace fs = std::filesystem;
 
 namespace {
 
-struct Lane {
-  int thread;  // its number is its place in the viewer
-  std::string name;
-};
-
-Lane find_lane(const Span& span) {
+// The place of the lane in the viewer.
+int thread_of(const Span& span) {
   switch (span.track) {
-    case Track::step: return {1, "phases of the step"};
-    case Track::layers: return {2, "layers"};
-    case Track::checkpoint: return {3, "checkpoint writer"};
-    case Track::buckets: return {10 + span.lane, fmt::format("bucket {}", span.lane)};
-    case Track::loader: return {10'000 + span.lane, fmt::format("loader {}", span.lane)};
+    case Track::step: return 1;
+    case Track::layers: return 2;
+    case Track::checkpoint: return 3;
+    case Track::buckets: return 10 + span.lane;
+    case Track::loader: return 10'000 + span.lane;
   }
-  return {0, "unknown"};
+  return 0;
+}
+
+std::string name_of_lane(const Span& span) {
+  switch (span.track) {
+    case Track::step: return "phases of the step";
+    case Track::layers: return "layers";
+    case Track::checkpoint: return "checkpoint writer";
+    case Track::buckets: return fmt::format("bucket {}", span.lane);
+    case Track::loader: return fmt::format("loader {}", span.lane);
+  }
+  return "unknown";
 }
 
 const char* number_name(const Span& span) {
@@ -62,16 +70,19 @@ TraceFile::TraceFile(const fs::path& path, std::span<const std::string> hosts) :
 
 void TraceFile::append(int rank, std::span<const Span> spans) {
   fmt::memory_buffer text;
+  std::map<const char*, std::string> names;  // quoted
   for (const Span& span : spans) {
-    const Lane lane = find_lane(span);
-    if (lanes_.emplace(rank, lane.thread).second)
+    const int thread = thread_of(span);
+    if (lanes_.emplace(rank, thread).second)
       fmt::format_to(std::back_inserter(text), ",\n{},\n{}",
-                     metadata("thread_name", rank, lane.thread, "\"name\":" + quoted(lane.name)),
-                     metadata("thread_sort_index", rank, lane.thread, fmt::format("\"sort_index\":{}", lane.thread)));
+                     metadata("thread_name", rank, thread, "\"name\":" + quoted(name_of_lane(span))),
+                     metadata("thread_sort_index", rank, thread, fmt::format("\"sort_index\":{}", thread)));
+    std::string& name = names[span.name];
+    if (name.empty()) name = quoted(span.name);
     fmt::format_to(std::back_inserter(text),
                    ",\n"
                    R"({{"ph":"X","name":{},"cat":"{}","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f},"args":{{"{}":{}}}}})",
-                   quoted(span.name), name_of(span.track), rank, lane.thread, microseconds(span.begin_ns),
+                   name, name_of(span.track), rank, thread, microseconds(span.begin_ns),
                    microseconds(span.end_ns - span.begin_ns), number_name(span), span.number);
   }
   file_.write({text.data(), text.size()});
