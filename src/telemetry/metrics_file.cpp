@@ -67,11 +67,13 @@ nlohmann::ordered_json eval_event(int64_t epoch, int64_t step, const Evaluation&
           {"statistics_seconds", e.statistics_seconds}};
 }
 
+constexpr JsonLimits kEventLimits{.bytes = 1 << 22, .values = 1'000'000};  // a timeline has 1 KB for each rank
+
 // Whether a resumed run keeps this line of the existing file; see MetricsFileConfig::done.
 bool is_kept(const std::string& line, const MetricsFileConfig& config) {
   nlohmann::json event;
   try {
-    event = read_json(line, "the line");
+    event = read_json(line, "the line", kEventLimits);
   } catch (const Error&) {
     return false;
   }

@@ -148,6 +148,7 @@ void Trainer::save_final() {
 
 // Up to two steps are in flight between pauses, none in a pause.
 void Trainer::train_to_end() {
+  if (state_.step > total_) return;  // resumed with fewer --epochs or --max-steps
   Prefetcher prefetcher(train_data_, sampler_, state_.step, total_, kTrainingFences);
   const NextBatch next_batch = config_.batch_source([&]() -> const DeviceBatch& { return prefetcher.next(); });
   training_ = {};

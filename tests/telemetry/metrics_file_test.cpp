@@ -38,6 +38,11 @@ TEST_F(ResumedMetrics, KeepTheEventsOfEarlierSteps) {
                                "\n");
 }
 
+TEST_F(ResumedMetrics, KeepALongEvent) {
+  const std::string timeline = R"({"event":"timeline","step":5,"name":")" + std::string(200'000, 'x') + "\"}\n";
+  EXPECT_EQ(kept(timeline), timeline);
+}
+
 TEST(MetricsFile, SpeedIsAnEvent) {
   const TempFolder temp;
   MetricsFile({.path = temp / "metrics.jsonl"})
