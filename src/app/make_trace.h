@@ -10,6 +10,10 @@
 
 namespace ddp {
 
+// Throws CollectiveError(Exit::output) where the file of --trace cannot be written, so that such a run leaves no
+// folder. Collective.
+void require_possible_trace(const Job& job);
+
 // Null without --trace. Logs where none of its steps is left. `hosts`: the host of each rank. `job` outlives the trace.
 // Collective. Throws CollectiveError(Exit::output) where the file cannot be created.
 std::unique_ptr<Trace> make_trace(const Job& job, int64_t steps_done, std::span<const std::string> hosts);

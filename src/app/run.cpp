@@ -1,6 +1,7 @@
 #include "app/run.h"
 
 #include "app/doctor/doctor.h"
+#include "app/make_trace.h"
 #include "app/open_job.h"
 #include "app/options/options.h"
 #include "app/plan_run.h"
@@ -47,6 +48,7 @@ Exit run_stages(const Options& options, MpiSession& session, Signals& signals, P
              }));
     return Exit::done;
   }
+  require_possible_trace(job);
   RestoredRun start = restore_run(job, run);
   return train_run(job, run, start, signals, flight_recorder);
 }

@@ -93,7 +93,7 @@ Exit train_run(const Job& job, const PlannedRun& run, RestoredRun& start, Signal
       start.folder.require_in_place();
       if (!report.stopped)
         write_results(describe_model(job, run.pixels), report, *run.replica, sampler, hosts, job.log, start.path);
-      reporter->close();
+      reporter->close(report.stopped);
       if (trace) trace->close();
     });
     return report.stopped ? report_stop(session, signals, report, start.path, job.log) : Exit::done;

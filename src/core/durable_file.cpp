@@ -131,6 +131,14 @@ void replace_file(const fs::path& path, std::string_view content, bool durable) 
   if (durable) flush_folder(path.parent_path().empty() ? fs::path(".") : path.parent_path());
 }
 
+void require_replaceable(const fs::path& path, const char* option) {
+  std::error_code error;
+  const fs::file_status status = fs::symlink_status(path, error);
+  require(!fs::exists(status) || fs::is_regular_file(status), Exit::output,
+          "{} is {}, and only files are replaced; give another {}", path.string(),
+          fs::is_symlink(status) ? "a link" : "no file", option);
+}
+
 std::FILE* open_for_appending(const fs::path& path) {
   Descriptor file(path, O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK);
   struct stat status {};

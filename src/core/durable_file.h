@@ -59,6 +59,10 @@ class NewFile {
 // Without `durable` it does not wait for the disk.
 void replace_file(const std::filesystem::path& path, std::string_view content, bool durable = true);
 
+// Throws where something other than a regular file is at the path, such as a link or a device, for files that a user
+// names: the message asks for another `option`.
+void require_replaceable(const std::filesystem::path& path, const char* option);
+
 // Opens a file for appending. Refuses what is not a regular file with one name, such as a link.
 std::FILE* open_for_appending(const std::filesystem::path& path);
 

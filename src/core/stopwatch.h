@@ -1,4 +1,4 @@
-// The steady clock; all processes of a host read the same clock.
+// The steady clock, which all processes of a host share; and the wall clock.
 #pragma once
 
 #include <chrono>
@@ -7,6 +7,11 @@
 namespace ddp {
 
 inline int64_t steady_ns() { return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1); }
+
+// The wall clock, in s since 1970.
+inline double wall_seconds() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
 
 // Measures the time since its construction.
 class Stopwatch {

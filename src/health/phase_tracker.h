@@ -94,7 +94,7 @@ class PhaseTracker {
   int64_t newest_step_ = 0, ended_ = 0;  // the last step that began, that ended
 
   SpanRecorder* spans_ = nullptr;
-  Event phase_{};  // that this rank is in
+  Event phase_{};  // the current one
 
   const Communicator* communicator_ = nullptr;
   int collectives_ = 1;

@@ -35,9 +35,9 @@ Console::Console(ConsoleConfig config) : config_(std::move(config)) {
   if (config_.bar) terminal_ = std::make_shared<const Terminal>();
 }
 
-Console::~Console() { Console::close(); }
+Console::~Console() { Console::close(false); }
 
-void Console::close() {
+void Console::close(bool) {
   if (terminal_) draw_status(nullptr);
 }
 

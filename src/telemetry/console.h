@@ -33,7 +33,7 @@ class Console final : public RunObserver {
   void evaluation(int64_t epoch, int64_t step, const Evaluation& evaluation, double seconds) override;
   void speed(int64_t epoch, int64_t step, const StepSpeed& speed) override;
   void saved(const SaveOutcome& outcome) override;
-  void close() override;
+  void close(bool stopped) override;
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -24,9 +24,9 @@ struct RankCores {
 std::optional<std::string> hint_of_loss(double loss, int64_t classes, int64_t steps, double lr);
 // `zero`: the parameters without a gradient, of `parameters` in all.
 std::optional<std::string> hint_of_gradients(const std::vector<std::string>& zero, int64_t parameters);
-// Of at least half a second of steps. `workers`: threads of a rank that decode pictures; 0: the data are in memory.
+// None before half a second of steps. `workers`: threads of a rank that decode pictures; 0: the data are in memory.
 std::optional<std::string> hint_of_data(const StepSpeed& speed, int64_t steps, int workers);
-// By rank.
+// `ranks`: in the order of their numbers.
 std::optional<std::string> hint_of_cores(const std::vector<RankCores>& ranks);
 
 // Judges the loss over steps since the learning rate last rose: a network may need hundreds of them to leave the loss

@@ -2,6 +2,7 @@
 
 #include "core/durable_file.h"
 #include "core/error.h"
+#include "core/stopwatch.h"
 #include "telemetry/event.pb.h"
 #include "telemetry/tfrecord.h"
 
@@ -11,7 +12,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <chrono>
 #include <cmath>
 #include <string>
 #include <string_view>
@@ -25,15 +25,11 @@ namespace {
 constexpr std::string_view kEventFilePrefix = "events.out.tfevents.";
 constexpr size_t kDigitsOfTime = 10;
 
-double unix_seconds() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
 std::string record_of(const tensorboard::Event& event) { return tfrecord(event.SerializeAsString()); }
 
 std::string first_records(int64_t first_step) {
   tensorboard::Event version, start;
-  version.set_wall_time(unix_seconds());
+  version.set_wall_time(wall_seconds());
   version.set_file_version("brain.Event:2");
   start.set_wall_time(version.wall_time());
   start.set_step(first_step);
@@ -53,7 +49,7 @@ int64_t time_in(std::string_view name) {
 // TensorBoard reads the files in the order of their names: the time in a new name is later than those of all others,
 // also where the clock went back.
 fs::path create_newest(const fs::path& folder, int64_t first_step) {
-  auto time = static_cast<int64_t>(unix_seconds());
+  auto time = static_cast<int64_t>(wall_seconds());
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
     time = std::max(time, time_in(entry->path().filename().native()) + 1);
@@ -72,7 +68,7 @@ EventFile::EventFile(const fs::path& folder, int64_t first_step) : file_(create_
 
 void EventFile::add(int64_t step, std::initializer_list<Scalar> scalars) {
   tensorboard::Event event;
-  event.set_wall_time(unix_seconds());
+  event.set_wall_time(wall_seconds());
   event.set_step(step);
   for (const Scalar& scalar : scalars) {
     const auto value = static_cast<float>(scalar.value);

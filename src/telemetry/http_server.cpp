@@ -166,7 +166,7 @@ struct HttpServer::State {
     }
   }
 
-  // A failure is this client's alone.
+  // An exception ends this connection only.
   void answer(int socket) {
     try {
       Connection connection(socket, stop.get());

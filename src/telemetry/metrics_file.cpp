@@ -137,6 +137,6 @@ void MetricsFile::write_line(const std::string& json) { file_.write(json + "\n")
 
 void MetricsFile::flush() { file_.flush(); }
 
-void MetricsFile::close() { file_.close(); }
+void MetricsFile::close(bool) { file_.close(); }
 
 }  // namespace ddp

@@ -32,7 +32,7 @@ class MetricsFile final : public RunObserver {
   void saved(const SaveOutcome& outcome) override;
   void timeline(const StepTimeline& timeline) override;
   void flush() override;
-  void close() override;
+  void close(bool stopped) override;
 
  private:
   void write_line(const std::string& json);

@@ -8,7 +8,7 @@ namespace ddp {
 
 class ProgressRate {
  public:
-  // Steps that took this time, without evaluations. What lies further back counts less: half after ten seconds.
+  // Steps that took this time, without evaluations. The mean is exponential: a weight halves in ten seconds.
   void add(int64_t steps, int64_t samples, double seconds) {
     constexpr double kHalf = 10;
     const double kept = std::exp2(-seconds / kHalf);

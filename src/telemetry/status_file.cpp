@@ -7,6 +7,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <system_error>
 #include <utility>
@@ -16,10 +17,6 @@ namespace {
 
 constexpr auto kStatusInterval = std::chrono::seconds(1);
 
-double wall_seconds() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
 StepTimes difference(const StepTimes& a, const StepTimes& b) {
   return {.data = a.data - b.data, .compute = a.compute - b.compute, .exposed_comm = a.exposed_comm - b.exposed_comm};
 }
@@ -28,7 +25,7 @@ StepTimes difference(const StepTimes& a, const StepTimes& b) {
 
 StatusFile::StatusFile(StatusFileConfig config) : config_(std::move(config)) {
   mine_.step = config_.done;
-  mine_.epoch = config_.done / config_.steps_per_epoch + 1;
+  mine_.epoch = (std::max<int64_t>(config_.done, 1) - 1) / config_.steps_per_epoch + 1;
   shared_ = mine_;
   write(RunStatus::State::running);
   try {
@@ -71,9 +68,7 @@ void StatusFile::evaluation(int64_t, int64_t, const Evaluation& evaluation, doub
   share();
 }
 
-void StatusFile::close() {
-  end(mine_.step >= config_.total_steps ? RunStatus::State::done : RunStatus::State::stopped);
-}
+void StatusFile::close(bool stopped) { end(stopped ? RunStatus::State::stopped : RunStatus::State::done); }
 
 void StatusFile::run() {
   std::unique_lock lock(mutex_);

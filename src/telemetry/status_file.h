@@ -42,7 +42,7 @@ class StatusFile final : public RunObserver {
   void evaluation(int64_t epoch, int64_t step, const Evaluation& evaluation, double seconds) override;
   void speed(int64_t, int64_t, const StepSpeed&) override {}
   void saved(const SaveOutcome&) override {}
-  void close() override;  // the run has ended, by itself or on request
+  void close(bool stopped) override;  // the run has ended, by itself or on request
 
  private:
   struct Counters {  // of this process

@@ -48,7 +48,7 @@ void TensorBoard::flush() {
   test_.flush();
 }
 
-void TensorBoard::close() {
+void TensorBoard::close(bool) {
   train_.close();
   test_.close();
 }

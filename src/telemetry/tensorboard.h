@@ -29,7 +29,7 @@ class TensorBoard final : public RunObserver {
   void speed(int64_t epoch, int64_t step, const StepSpeed& speed) override;
   void saved(const SaveOutcome&) override {}
   void flush() override;
-  void close() override;
+  void close(bool stopped) override;
 
  private:
   EventFile train_, test_;

@@ -31,8 +31,12 @@ std::optional<StepTimeline> Trace::paused(int64_t step, bool run_ends) {
     const bool last = run_ends || step >= config_.steps.last;
     collect();
     if (!last) return std::nullopt;
-    on_ = false;
-    double left_out = static_cast<double>(left_out_);
+    double left_out = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      on_ = false;
+      left_out = static_cast<double>(left_out_);
+    }
     ranks_.all_reduce_host({&left_out, 1});
     dropped_ = static_cast<int64_t>(left_out);
     if (file_) file_->end();
@@ -75,7 +79,12 @@ void Trace::collect() {
       const std::vector<Span> of_rank = unpack(packed[rank], names_);
       file_->append(rank, of_rank);
       recorded_ += std::ssize(of_rank);
-      std::ranges::copy_if(of_rank, std::back_inserter(shown_[rank]), in_timeline);
+      for (const Span& span : of_rank) {
+        if (!in_timeline(span)) continue;
+        shown_[rank].push_back(span);
+        recorded_steps_.first = std::min(recorded_steps_.first, span.number);
+        recorded_steps_.last = std::max(recorded_steps_.last, span.number);
+      }
     }
   } while (ranks_.any(sent < spans.size()));
   if (file_) file_->flush();

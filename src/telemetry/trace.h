@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -34,7 +35,7 @@ struct TraceConfig {
 
 class Trace final : public RunTrace {
  public:
-  // The texts of all ranks, by rank, on every rank. Collective.
+  // The texts of all ranks, by rank, on every rank: MpiSession::gather(). Only rank 0 needs them. Collective.
   using Gather = std::function<std::vector<std::string>(const std::string& mine)>;
 
   // `ranks`: of host memory, over all ranks; outlives the trace. `file`: of rank 0; none on other ranks.
@@ -52,8 +53,9 @@ class Trace final : public RunTrace {
     if (file_) file_->close();
   }
 
-  int64_t recorded() const { return recorded_; }  // rank 0: spans in the file
-  int64_t dropped() const { return dropped_; }    // rank 0: spans of all ranks that were only counted
+  int64_t recorded() const { return recorded_; }        // rank 0: spans in the file
+  TraceSteps steps() const { return recorded_steps_; }  // rank 0: of these spans
+  int64_t dropped() const { return dropped_; }          // rank 0: spans of all ranks that were only counted
 
  private:
   void begin();
@@ -79,6 +81,7 @@ class Trace final : public RunTrace {
   std::vector<Offset> offsets_;  // one for each comparison
   int64_t zero_ns_ = 0;          // begin of the trace on rank 0's clock
   int64_t recorded_ = 0, dropped_ = 0;
+  TraceSteps recorded_steps_{.first = std::numeric_limits<int64_t>::max(), .last = 0};
   std::set<std::string> names_;
   std::vector<std::vector<Span>> shown_;  // rank 0: spans for the timeline, by rank
 };

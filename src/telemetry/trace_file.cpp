@@ -53,7 +53,7 @@ std::string metadata(const char* what, int rank, int thread, const std::string& 
 double microseconds(int64_t ns) { return 1e-3 * static_cast<double>(ns); }
 
 // Replaces the file by the begin of the array.
-fs::path begun(const fs::path& path, std::span<const std::string> hosts) {
+fs::path create_with_header(const fs::path& path, std::span<const std::string> hosts) {
   std::string begin = "[\n";
   for (int rank = 0; rank < std::ssize(hosts); ++rank) {
     const std::string name = quoted(fmt::format("rank {} on {}", rank, hosts[rank]));
@@ -66,7 +66,8 @@ fs::path begun(const fs::path& path, std::span<const std::string> hosts) {
 
 }  // namespace
 
-TraceFile::TraceFile(const fs::path& path, std::span<const std::string> hosts) : file_(begun(path, hosts)) {}
+TraceFile::TraceFile(const fs::path& path, std::span<const std::string> hosts)
+    : file_(create_with_header(path, hosts)) {}
 
 void TraceFile::append(int rank, std::span<const Span> spans) {
   fmt::memory_buffer text;

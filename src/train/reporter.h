@@ -36,8 +36,8 @@ class Reporter final : public RunObserver {
   void flush() override {
     for (const auto& observer : observers_) observer->flush();
   }
-  void close() override {
-    for (const auto& observer : observers_) observer->close();
+  void close(bool stopped) override {
+    for (const auto& observer : observers_) observer->close(stopped);
   }
 
  private:

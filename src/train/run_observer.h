@@ -28,8 +28,9 @@ class RunObserver {
 
   virtual void flush() {}  // writes buffered events to the disk's cache: a resumed run keeps the events before a save
 
-  // Ends a successful run. Throws Error(Exit::output) where a file of events is not complete.
-  virtual void close() {}
+  // Ends a successful run; `stopped`: on request, before its end. Throws Error(Exit::output) where a file of events is
+  // not complete.
+  virtual void close(bool /*stopped*/) {}
 };
 
 }  // namespace ddp

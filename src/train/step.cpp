@@ -7,8 +7,8 @@ namespace ddp {
 Step::Step(Replica& replica, const StepConfig& config, PhaseTracker* phases, SpanRecorder* spans)
     : replica_(replica),
       micro_batches_(config.micro_batches),
-      graphs_(replica.device.graph_cache()),
       trace_(spans ? std::make_optional<StepTrace>(replica, *spans, config.micro_batches) : std::nullopt),
+      graphs_(replica.device.graph_cache()),
       observer_(replica, phases, trace_ ? &*trace_ : nullptr),
       in_flight_(replica, config) {}
 
@@ -31,6 +31,7 @@ std::optional<StepResult> Step::run(const NextBatch& next, double lr) {
     };
     // std::ref, so that std::function allocates no copy.
     replica_.run(batch.uncaptured ? nullptr : graphs_.get(), key, std::ref(work));
+    observer_.end_work();  // a replayed graph has not called it
   }
   in_flight_.download(observer_.end_step());
   return finished;

@@ -34,8 +34,8 @@ class Step {
 
   Replica& replica_;
   const int micro_batches_;
+  std::optional<StepTrace> trace_;  // graphs write to its memory
   const std::unique_ptr<GraphCache> graphs_;
-  std::optional<StepTrace> trace_;
   StepObserver observer_;
   InFlightSteps in_flight_;
 };

@@ -31,7 +31,7 @@ class StepObserver {
 
   // The work of a micro-batch begins, outside of its graph; see StepTrace.
   void begin_work(GraphKey key, bool alone);
-  void end_work();  // inside of the graph
+  void end_work();  // at the end of the graph, and once more after it
 
   // Issues a device timestamp; a graph may capture it.
   void timestamp(StepBlock::Time time);

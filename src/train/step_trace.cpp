@@ -20,12 +20,13 @@ StepTrace::StepTrace(Replica& replica, SpanRecorder& spans, int micro_batches)
       spans_(spans),
       per_step_(replica.reducer.collectives() + replica.optimizer.collectives()),
       micro_batches_(micro_batches),
-      places_(std::min(micro_batches, kMicroBatches)),
-      stamps_(replica.device, sizeof(int64_t) * kStamps * static_cast<size_t>(places_)),
+      recorded_micro_batches_(std::min(micro_batches, kMicroBatches)),
+      stamps_(replica.device, sizeof(int64_t) * kStamps * static_cast<size_t>(recorded_micro_batches_)),
       ready_ns_(replica.reducer.collectives()) {
   for (Slot& slot : slots_) {
-    slot.stamps = Buffer(replica.device.host_memory(), sizeof(int64_t) * kStamps * static_cast<size_t>(places_));
-    slot.labels.resize(places_);
+    slot.stamps =
+        Buffer(replica.device.host_memory(), sizeof(int64_t) * kStamps * static_cast<size_t>(recorded_micro_batches_));
+    slot.labels.resize(recorded_micro_batches_);
   }
   for (int c = 0; c < replica.reducer.collectives(); ++c)
     bucket_names_.push_back(c < std::ssize(replica.plan.buckets) ? fmt::format("bucket {}", c) : "trailer");
@@ -50,11 +51,11 @@ void StepTrace::begin_work(GraphKey key, int64_t step, bool alone) {
   }
   const int micro = key.kind;
   const bool last = micro + 1 == micro_batches_;
-  if (!last && micro + 1 >= places_) return;
+  if (!last && micro + 1 >= recorded_micro_batches_) return;
   current_ = &labels_[key];
   fresh_ = true;
   depth_ = 0;
-  place_ = last ? places_ - 1 : micro;
+  place_ = last ? recorded_micro_batches_ - 1 : micro;
   slot_of(step).labels[place_] = current_;
 }
 
@@ -123,6 +124,7 @@ void StepTrace::retired(int64_t step) {
 
 void StepTrace::record_layers(const Slot& slot, int64_t step) {
   constexpr int kDepth = 8;
+  std::ranges::fill(ready_ns_, 0);
   std::array<const Label*, kDepth> open{};
   std::array<int64_t, kDepth> begun{};
   for (size_t place = 0; place < slot.labels.size(); ++place) {
@@ -154,13 +156,13 @@ void StepTrace::record_buckets(int64_t step) {
   const auto before = completed_before_ + static_cast<Communicator::Sequence>((step - first_counted_) * per_step_);
   for (int c = 0; c < std::ssize(ready_ns_); ++c) {
     const auto done = replica_.communicator.done_ns(before + static_cast<Communicator::Sequence>(c) + 1);
-    if (!done) continue;
+    if (!done || ready_ns_[c] == 0) continue;  // its stamp had no room
     const int64_t offset = replica_.communicator.done_on_device_clock() ? device_offset_ns_ : 0;
     spans_.record({.track = Track::buckets,
                    .lane = c,
                    .name = bucket_names_[c].c_str(),
                    .begin_ns = ready_ns_[c],
-                   .end_ns = *done + offset,
+                   .end_ns = std::max(ready_ns_[c], *done + offset),  // a device may take a timestamp late
                    .number = step});
   }
 }

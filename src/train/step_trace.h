@@ -26,7 +26,7 @@ class StepTrace final : public RangeObserver {
 
   // The work of a micro-batch begins; `key` is that of its graph. `alone`: no other step is in flight.
   void begin_work(GraphKey key, int64_t step, bool alone);
-  void end_work();  // closes the open ranges
+  void end_work();  // closes the open ranges; a second call does nothing
 
   void end_step(int64_t step);  // all work of the step is issued: downloads its timestamps
   void retired(int64_t step);   // the device has done the step: records its spans
@@ -61,8 +61,8 @@ class StepTrace final : public RangeObserver {
 
   Replica& replica_;
   SpanRecorder& spans_;
-  const int per_step_;                // collectives
-  const int micro_batches_, places_;  // of a step; recorded ones
+  const int per_step_;                                // collectives
+  const int micro_batches_, recorded_micro_batches_;  // of a step; recorded ones
   const Buffer stamps_;
   std::array<Slot, kStepSlots> slots_;
   std::map<GraphKey, Labels> labels_;

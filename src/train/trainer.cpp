@@ -214,7 +214,7 @@ void Trainer::pause() {
 
 void Trainer::trace(bool run_ends) {
   if (!observers_.trace) return;
-  phases_.enter(Phase::measuring, state_.step);
+  phases_.enter(Phase::saving, state_.step);  // rank 0 writes the spans of all ranks
   if (const auto timeline = observers_.trace->paused(state_.step, run_ends)) observers_.reporter.timeline(*timeline);
 }
 

@@ -17,7 +17,7 @@ class ResumedMetrics : public ::testing::Test {
   // What a run that resumes after step 5 keeps of these lines.
   std::string kept(const std::string& lines, bool evaluation_due = false) const {
     std::ofstream(path) << lines;
-    MetricsFile({.path = path, .done = 5, .evaluation_due = evaluation_due}).close();
+    MetricsFile({.path = path, .done = 5, .evaluation_due = evaluation_due}).close(false);
     std::ifstream file(path);
     return {std::istreambuf_iterator<char>(file), {}};
   }

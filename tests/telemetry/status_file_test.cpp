@@ -77,7 +77,7 @@ TEST_F(AStatusFile, FollowsTheRun) {
   EXPECT_EQ(now.progress.loss, 1.0 / 7);
   for (int64_t step = 8; step <= 10; ++step) file.step(result(step));
   file.evaluation(2, 10, {.correct = 3, .samples = 4}, 0.1);
-  file.close();
+  file.close(false);
   now = read();
   EXPECT_EQ(now.state, RunStatus::State::done);
   EXPECT_EQ(now.step, 10);
@@ -85,11 +85,21 @@ TEST_F(AStatusFile, FollowsTheRun) {
   EXPECT_EQ(now.accuracy, 0.75);
 }
 
+TEST_F(AStatusFile, AResumedRunIsInTheEpochOfItsLastStep) {
+  for (const auto& [done, epoch, step] : {std::tuple{0, 1, 0}, {4, 1, 4}, {5, 1, 5}, {6, 2, 1}, {10, 2, 5}}) {
+    StatusFileConfig resumed = config();
+    resumed.done = done;
+    const StatusFile file(resumed);
+    EXPECT_EQ(read().progress.epoch, epoch) << done;
+    EXPECT_EQ(read().progress.step, step) << done;
+  }
+}
+
 TEST_F(AStatusFile, SaysHowTheRunHasEnded) {
   {
     StatusFile file(config());
-    file.step(result(1));
-    file.close();
+    for (int64_t step = 1; step <= 10; ++step) file.step(result(step));
+    file.close(true);  // in the last evaluation
     EXPECT_EQ(read().state, RunStatus::State::stopped);
   }
   EXPECT_EQ(read().state, RunStatus::State::stopped);
@@ -110,7 +120,7 @@ TEST_F(AStatusFile, AStepAllocatesNothing) {
 TEST_F(AStatusFile, IsNotWrittenThroughALink) {
   const fs::path victim = temp.write("victim", "mine");
   fs::create_symlink(victim, run / "status.json");
-  StatusFile(config()).close();
+  StatusFile(config()).close(false);
   EXPECT_EQ(read_whole_file(victim, 100), "mine");
   EXPECT_FALSE(fs::is_symlink(run / "status.json"));
 }
@@ -118,7 +128,7 @@ TEST_F(AStatusFile, IsNotWrittenThroughALink) {
 TEST_F(AStatusFile, MakesNoNewFolder) {
   StatusFile file(config());
   fs::remove_all(run);
-  file.close();
+  file.close(false);
   EXPECT_FALSE(fs::exists(run));
 }
 
@@ -128,7 +138,7 @@ TEST_F(AStatusFile, AnErrorIsOneWarning) {
   {
     StatusFile file(config());
     file.step(result(1));
-    file.close();
+    file.close(false);
   }
   const std::string text = ::testing::internal::GetCapturedStderr();
   EXPECT_HAS(text, "status.json");

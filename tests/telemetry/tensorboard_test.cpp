@@ -49,7 +49,7 @@ TEST(TensorBoard, LeavesOutWhatIsNotFinite) {
   const TempFolder temp;
   TensorBoard board({.folder = temp / "tensorboard"});
   board.step({.step = 1, .loss = std::nan(""), .lr = 0, .samples = 8, .skipped = "NaN"});  // in no time: infinite speed
-  board.close();
+  board.close(false);
   const auto files = files_in(temp / "tensorboard" / "train");
   ASSERT_EQ(files.size(), 1u);
   const auto events = events_of(files[0]);
@@ -91,8 +91,8 @@ TEST(TensorBoard, ANewFileIsTheLastAlsoAfterTheClockWentBack) {
   for (const char* name :
        {"events.out.tfevents.4000000000.z", "events.out.tfevents.12345678901", "events.out.tfevents.x", "notes"})
     std::ofstream(folder / name) << "";
-  TensorBoard({.folder = temp / "tensorboard", .done = 5}).close();
-  TensorBoard({.folder = temp / "tensorboard", .done = 7, .evaluation_due = true}).close();
+  TensorBoard({.folder = temp / "tensorboard", .done = 5}).close(false);
+  TensorBoard({.folder = temp / "tensorboard", .done = 7, .evaluation_due = true}).close(false);
   const auto files = files_in(folder);
   ASSERT_EQ(files.size(), 6u);
   EXPECT_EQ(files[2].filename().string().substr(0, 31), "events.out.tfevents.4000000001.");

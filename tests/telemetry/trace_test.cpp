@@ -89,6 +89,8 @@ TEST_F(TwoRanks, RecordTheStepsOfTheWindow) {
       EXPECT_EQ(timeline->ranks[1].size(), 2u);
       EXPECT_EQ(trace.recorded(), 5);
       EXPECT_EQ(trace.dropped(), 0);
+      EXPECT_EQ(trace.steps().first, 3);
+      EXPECT_EQ(trace.steps().last, 4);
     }
     EXPECT_FALSE(trace.on());
     trace.record(span("late", 6));

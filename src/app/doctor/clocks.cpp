@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <cmath>
 #include <limits>
 
@@ -30,10 +29,6 @@ std::vector<ClockOffset> measure_clocks(Communicator& world, const std::function
   }
   offsets[0] = {};
   return offsets;
-}
-
-double clock_of_host() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
 Findings check_clocks(const std::vector<ClockOffset>& offsets, const std::vector<std::string>& hosts) {

@@ -8,6 +8,7 @@
 #include "app/load_data.h"
 #include "app/make_network.h"
 #include "app/samplers.h"
+#include "core/stopwatch.h"
 #include "device/cpu/device.h"
 #include "health/diagnosis.h"
 #include "health/run_on_all_ranks.h"
@@ -134,7 +135,7 @@ Exit run_doctor(const Options& options, MpiSession& session, std::unique_ptr<Tim
     std::vector<std::string> hosts;
     for (const RankFacts& rank : ranks) hosts.push_back(rank.host);
     const auto world = session.world(Allreduce::automatic);
-    return check_clocks(measure_clocks(*world, clock_of_host), hosts);
+    return check_clocks(measure_clocks(*world, wall_seconds), hosts);
   });
   runner.check("output folder", kLimit,
                [&] { return session.rank() == 0 ? check_output(try_output(output_folder_of(options))) : Findings{}; });

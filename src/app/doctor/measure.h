@@ -21,7 +21,6 @@ struct ClockOffset {
 
 // Returns the offsets by rank, on all ranks. `clock`: seconds since an epoch that all hosts share. Collective.
 std::vector<ClockOffset> measure_clocks(Communicator& world, const std::function<double()>& clock);
-double clock_of_host();
 Findings check_clocks(const std::vector<ClockOffset>& offsets, const std::vector<std::string>& hosts);
 
 struct OutputTrial {

@@ -37,14 +37,6 @@ std::vector<std::string> names_of(const std::vector<fs::path>& folders) {
   return distinct ? names : paths;
 }
 
-void require_replaceable(const fs::path& file) {
-  std::error_code error;
-  const fs::file_status status = fs::symlink_status(file, error);
-  require(!fs::exists(status) || fs::is_regular_file(status), Exit::output,
-          "{} is {}, and the page replaces only files; give another --output", file.string(),
-          fs::is_symlink(status) ? "a link" : "no file");
-}
-
 std::string random_word() {
   std::random_device random;
   return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
@@ -73,7 +65,7 @@ Exit write_report(std::span<const std::string> arguments, std::FILE* out) {
     write_csv(options.runs, names, out);
     return Exit::done;
   }
-  require_replaceable(options.output);
+  require_replaceable(options.output, "--output");
   std::vector<report::RunRecord> runs;
   for (size_t r = 0; r < options.runs.size(); ++r)
     runs.push_back(report::read_run(options.runs[r], names[r], options_of_run(options.runs[r])));

@@ -46,8 +46,8 @@ class Watched {
     RunStatus read = parse_status(read_whole_file(file_, kMostStatusBytes), subject);
     if (!seen_ || read.written != status_.written) {
       changed_ns_ = steady_ns();
-      const double now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-      age_at_change_ = seen_ ? 0 : std::max(0.0, now - read.written);  // the clock of the run's host may differ
+      age_at_change_ =
+          seen_ ? 0 : std::max(0.0, wall_seconds() - read.written);  // the clock of the run's host may differ
       seen_ = true;
     }
     status_ = std::move(read);

@@ -51,7 +51,7 @@ class NcclCommunicator final : public Communicator {
         communication_(make_stream(greatest_stream_priority())),
         counting_(make_stream(greatest_stream_priority())),
         event_(make_event()),
-        counter_(device, kDoneTimes),
+        counter_(device),
         nccl_(share_unique_id(host), host.rank(), host.size(), deadline),
         memory_(nccl_, streams()) {
     connect();
@@ -101,6 +101,7 @@ class NcclCommunicator final : public Communicator {
   Memory* memory() override { return &memory_; }
   bool capturable() const override { return true; }
   Sequence completed() const override { return counter_.value(); }
+  void record_done_times() override { counter_.record_times(kDoneTimes); }
   std::optional<int64_t> done_ns(Sequence n) const override { return counter_.time_of(n); }
   bool done_on_device_clock() const override { return true; }
   std::optional<std::string> failure() const override { return nccl_.failure(); }

@@ -1,5 +1,6 @@
 #include "app/doctor/measure.h"
 #include "comm/local/communicator.h"
+#include "core/stopwatch.h"
 #include "tests/app/doctor/fakes.h"
 
 #include <thread>
@@ -24,7 +25,7 @@ TEST(DoctorClocks, MeasuresOffsetsWithinTheRoundTrip) {
   std::vector<std::thread> ranks;
   for (int rank = 0; rank < 3; ++rank)
     ranks.emplace_back(
-        [&, rank] { measured[rank] = measure_clocks(*world[rank], [&] { return clock_of_host() + ahead[rank]; }); });
+        [&, rank] { measured[rank] = measure_clocks(*world[rank], [&] { return wall_seconds() + ahead[rank]; }); });
   for (std::thread& rank : ranks) rank.join();
   for (const auto& offsets : measured)
     for (int rank = 0; rank < 3; ++rank)
