@@ -47,7 +47,7 @@ TEST(ProgressBar, IsNarrowerThanTheTerminal) {
   huge.step = huge.steps = huge.epoch = huge.epochs = std::numeric_limits<int64_t>::max();
   huge.loss = huge.samples_per_second = huge.seconds_left = std::numeric_limits<double>::max();
   for (const Progress& progress : {in_the_middle(), early, huge, Progress{}})
-    for (int width = -1; width <= 200; ++width)
+    for (int width = -1; width <= 200; width += width < 120 ? 1 : 20)
       for (const bool colour : {false, true}) {
         const std::string line = without_colours(progress_bar(progress, width, colour));
         EXPECT_LT(static_cast<int>(line.size()), std::max(width, 1)) << line;

@@ -48,8 +48,8 @@ TEST(StatusText, FitsEveryTerminal) {
   RunStatus many = two_ranks();
   for (int rank = 2; rank < 50; ++rank) many.ranks.push_back({.rank = rank, .host = "n", .phase = "computing"});
   for (const RunStatus& status : {two_ranks(), many})
-    for (int columns = 1; columns <= 200; ++columns)
-      for (const int rows : {1, 4, 5, 24, 80}) {
+    for (int columns = 1; columns <= 200; columns += columns < 60 ? 1 : 20)
+      for (const int rows : {1, 5, 24}) {
         const std::string text = status_text(status, {.age = 90, .died = true}, {columns, rows}, true);
         const auto lines = lines_of(text);
         EXPECT_LT(std::ssize(lines), std::max(rows, 3)) << text;

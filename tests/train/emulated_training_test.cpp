@@ -105,42 +105,32 @@ TEST_P(EmulatedTraining, MatchesWithBatchNormMicroBatchesAndPartitionedState) {
   }
 }
 
-// Replayed graphs write the timestamps of their capture.
+// Replayed graphs write the timestamps of their capture; the third full step is the first replay.
 TEST_P(EmulatedTraining, TraceHasEachStepOnceAndChangesNoResult) {
-  const GpuWorld& world = GetParam();
+  constexpr int64_t kTracedSteps = 6;
+  constexpr int kMicroBatches = 3;
   const MemoryDataset data = small_data(50);
-  for (const int micro_batches : {1, 3}) {
-    FixtureConfig config{.batch_size = 16, .lr = 0.1, .step = {.micro_batches = micro_batches}};
-    const auto losses_of = [&](Communicator& c, Device& device, Ops& ops) {
-      return Fixture(config, small_network(), data, device, ops, c).losses(0, 9);
-    };
-    std::vector<double> expected;
-    on_gpus(world, [&](Communicator& c, Device& device, Ops& ops) {
-      const auto mine = losses_of(c, device, ops);
-      if (c.rank() == 0) expected = mine;
-    });
-    on_gpus(world, [&](Communicator& c, Device& device, Ops& ops) {
-      RecordedSpans spans;
-      FixtureConfig traced = config;
-      traced.spans = &spans;
-      Fixture fixture(traced, small_network(), data, device, ops, c);
-      const auto losses = fixture.losses(0, 9);
-      EXPECT_LE(loss_distance(losses, expected), 1e-5);
-      EXPECT_EQ(std::ssize(spans.named("forward")), 9 * micro_batches);
-      EXPECT_EQ(std::ssize(spans.named("backward")), 9 * micro_batches);
-      EXPECT_EQ(std::ssize(spans.of(Track::buckets)), 9 * fixture.replica.reducer.collectives());
-      const auto forward = spans.named("forward"), backward = spans.named("backward");
-      int64_t ordered = 0, alone = 0;
-      for (size_t i = 0; i < std::min(forward.size(), backward.size()); ++i)
-        ordered += forward[i].number == backward[i].number && forward[i].begin_ns <= forward[i].end_ns &&
-                   forward[i].end_ns <= backward[i].begin_ns && backward[i].begin_ns <= backward[i].end_ns;
-      for (const Span& bucket : spans.of(Track::buckets))
-        alone += bucket.begin_ns <= bucket.end_ns && bucket.number >= 1 && bucket.number <= 9;
-      EXPECT_EQ(ordered, 9 * micro_batches);
-      EXPECT_EQ(alone, 9 * fixture.replica.reducer.collectives());
-      c.barrier();
-    });
-  }
+  const FixtureConfig config{.batch_size = 16, .lr = 0.1, .step = {.micro_batches = kMicroBatches}};
+  const Result expected = train_world(1, config, small_network(), data, kTracedSteps);
+  on_gpus(GetParam(), [&](Communicator& c, Device& device, Ops& ops) {
+    RecordedSpans spans;
+    FixtureConfig traced = config;
+    traced.spans = &spans;
+    Fixture fixture(traced, small_network(), data, device, ops, c);
+    EXPECT_LE(loss_distance(fixture.losses(0, kTracedSteps), expected.losses), 1e-5);
+    const auto forward = spans.named("forward"), backward = spans.named("backward");
+    ASSERT_EQ(std::ssize(forward), kTracedSteps * kMicroBatches);
+    ASSERT_EQ(forward.size(), backward.size());
+    int64_t ordered = 0;
+    for (size_t i = 0; i < forward.size(); ++i)
+      ordered += forward[i].number == backward[i].number && forward[i].begin_ns <= forward[i].end_ns &&
+                 forward[i].end_ns <= backward[i].begin_ns && backward[i].begin_ns <= backward[i].end_ns;
+    EXPECT_EQ(ordered, kTracedSteps * kMicroBatches);
+    const auto buckets = spans.of(Track::buckets);
+    EXPECT_EQ(std::ssize(buckets), kTracedSteps * fixture.replica.reducer.collectives());
+    EXPECT_TRUE(std::ranges::all_of(buckets, [](const Span& bucket) { return bucket.begin_ns <= bucket.end_ns; }));
+    c.barrier();
+  });
 }
 
 TEST_P(EmulatedTraining, NanEndsTheRunOnEveryRank) {
