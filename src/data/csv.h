@@ -6,10 +6,10 @@
 // numbers. The classes are the labels of the training rows: sorted by value if all are whole decimal numbers (so "10"
 // follows "9"), otherwise byte by byte (by code point).
 //
-// Throws Error(Exit::data) with file and line for a file that is broken (see csv_rows.h), missing columns, an empty
-// path or label, an unknown split, a path that leaves the folder, a file that is named twice with two labels or twice
-// in one split, a label of validation rows that no training row has, and files that are missing or not regular: all
-// missing files are counted, the first 20 are named. A FIFO or device is not opened.
+// Throws Error(Exit::data) with file and line for a file that is broken (see core/csv_rows.h), missing columns, an
+// empty path or label, an unknown split, a path that leaves the folder, a file that is named twice with two labels or
+// twice in one split, a label of validation rows that no training row has, and files that are missing or not regular:
+// all missing files are counted, the first 20 are named. A FIFO or device is not opened.
 #pragma once
 
 #include "data/picture_lists.h"

@@ -1,8 +1,8 @@
 #include "data/csv_labels.h"
 
+#include "core/csv_rows.h"
 #include "core/error.h"
 #include "core/printable.h"
-#include "data/csv_rows.h"
 
 #include <algorithm>
 #include <climits>

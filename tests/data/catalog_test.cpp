@@ -1,8 +1,8 @@
 #include "data/catalog.h"
 
 #include "data/subset.h"
-#include "tests/data/expect_error.h"
 #include "tests/data/idx_files.h"
+#include "tests/expect_error.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 #include "data/cifar.h"
 
-#include "tests/data/expect_error.h"
+#include "tests/expect_error.h"
 #include "tests/temp_folder.h"
 
 #include <gtest/gtest.h>

@@ -2,7 +2,7 @@
 
 #include "data/detect.h"
 #include "data/val_split.h"
-#include "tests/data/expect_error.h"
+#include "tests/expect_error.h"
 #include "tests/temp_folder.h"
 #include "tests/text.h"
 

@@ -1,7 +1,7 @@
 #include "data/idx.h"
 
-#include "tests/data/expect_error.h"
 #include "tests/data/idx_files.h"
+#include "tests/expect_error.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

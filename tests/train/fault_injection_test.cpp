@@ -1,7 +1,7 @@
 #include "train/fault_injection.h"
 
 #include "core/error.h"
-#include "tests/data/expect_error.h"
+#include "tests/expect_error.h"
 
 #include <gtest/gtest.h>
 

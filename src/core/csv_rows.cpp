@@ -1,4 +1,4 @@
-#include "data/csv_rows.h"
+#include "core/csv_rows.h"
 
 #include "core/error.h"
 #include "core/printable.h"
