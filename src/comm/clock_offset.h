@@ -1,4 +1,4 @@
-// The offsets between the steady clocks of the ranks' hosts, from the times around barriers.
+// The offsets between the clocks of the ranks' hosts, from the times around barriers.
 //
 // No rank leaves a barrier before all ranks have entered it. With o = what to add to a rank's clock to get rank 0's:
 //   the rank entered before rank 0 left:  entered + o <= left of rank 0
@@ -8,26 +8,33 @@
 #pragma once
 
 #include "comm/communicator.h"
+#include "core/stopwatch.h"
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
 namespace ddp {
 
-struct BarrierTimes {  // steady clock, ns
+struct BarrierTimes {  // ns
   int64_t entered = 0, left = 0;
 };
 
-// Times of the same barriers at rank 0 and at another rank; at least one.
-int64_t clock_offset_ns(std::span<const BarrierTimes> rank0, std::span<const BarrierTimes> rank);
-
-struct RankClocks {
-  int64_t rank0_ns = 0;            // rank 0's clock at the measurement
-  std::vector<int64_t> offset_ns;  // by rank: what to add to the rank's clock to get rank 0's
+struct RankClock {
+  int64_t offset_ns = 0;  // what to add to the rank's clock to get rank 0's
+  int64_t error_ns = 0;   // the largest error of the offset
 };
 
-// Runs some barriers. Every rank gets all offsets. Collective, between steps.
-RankClocks compare_clocks(Communicator& communicator);
+// Times of the same barriers at rank 0 and at another rank; at least one.
+RankClock clock_offset(std::span<const BarrierTimes> rank0, std::span<const BarrierTimes> rank);
+
+struct RankClocks {
+  int64_t rank0_ns = 0;  // rank 0's clock at the measurement
+  std::vector<RankClock> ranks;
+};
+
+// Runs some barriers. Every rank gets all offsets. `clock`: in ns. Collective, between steps.
+RankClocks compare_clocks(Communicator& communicator, const std::function<int64_t()>& clock = steady_ns);
 
 }  // namespace ddp

@@ -92,7 +92,7 @@ void Trace::collect() {
 
 int64_t Trace::compare() {
   const RankClocks clocks = compare_clocks(ranks_);
-  offsets_.push_back({.at_ns = steady_ns(), .offset_ns = clocks.offset_ns[ranks_.rank()]});
+  offsets_.push_back({.at_ns = steady_ns(), .offset_ns = clocks.ranks[ranks_.rank()].offset_ns});
   return clocks.rank0_ns;
 }
 

@@ -1,33 +1,17 @@
 #include "app/doctor/measure.h"
+#include "comm/clock_offset.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
-#include <limits>
 
 namespace ddp::doctor {
 
-// Each rank reads its clock between a barrier and an allreduce, so after rank 0 has entered the barrier and before rank
-// 0 has left the allreduce. At that moment rank 0's clock was between its own two readings. The shortest round gives
-// the smallest uncertainty.
 std::vector<ClockOffset> measure_clocks(Communicator& world, const std::function<double()>& clock) {
-  constexpr int kRounds = 20;
-  const auto size = static_cast<size_t>(world.size());
-  std::vector<ClockOffset> offsets(size, {0, std::numeric_limits<double>::infinity()});
-  std::vector<double> readings;
-  for (int round = 0; round < kRounds; ++round) {
-    const double begin = clock();
-    world.barrier();
-    readings.assign(size, 0);
-    readings[world.rank()] = clock();
-    world.all_reduce_host(readings);
-    std::vector<double> mine{world.rank() == 0 ? begin : 0, world.rank() == 0 ? clock() : 0};
-    world.all_reduce_host(mine);
-    const double middle = (mine[0] + mine[1]) / 2, half = (mine[1] - mine[0]) / 2;
-    for (size_t rank = 0; rank < size; ++rank)
-      if (half < offsets[rank].uncertainty) offsets[rank] = {readings[rank] - middle, half};
-  }
-  offsets[0] = {};
+  const RankClocks clocks = compare_clocks(world, [&] { return static_cast<int64_t>(1e9 * clock()); });
+  std::vector<ClockOffset> offsets;
+  for (const auto& [offset_ns, error_ns] : clocks.ranks)
+    offsets.push_back({-1e-9 * static_cast<double>(offset_ns), 1e-9 * static_cast<double>(error_ns)});
   return offsets;
 }
 
