@@ -47,13 +47,14 @@ ddp::Exit run_in(ddp::MpiSession& session, ddp::Signals& signals, int argc, char
 
 // The commands that run without MPI. None if the arguments are not those of such a command.
 std::optional<int> run_without_mpi(const std::vector<std::string>& arguments) {
-  const std::string command = arguments.empty() ? "" : arguments[0];
-  if (command != "inspect" && command != "predict" && command != "report" && command != "watch") return std::nullopt;
+  if (arguments.empty()) return std::nullopt;
+  const std::string& command = arguments[0];
   const auto rest = std::span(arguments).subspan(1);
   try {
     if (command == "predict") return static_cast<int>(ddp::predict(rest, std::cin, stdout));
     if (command == "report") return static_cast<int>(ddp::write_report(rest, stdout));
     if (command == "watch") return static_cast<int>(ddp::watch(rest));
+    if (command != "inspect") return std::nullopt;
     ddp::write_output(stdout, ddp::inspect(rest), "the contents");
     return 0;
   } catch (const std::exception& e) {

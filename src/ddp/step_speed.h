@@ -9,10 +9,17 @@
 
 namespace ddp {
 
-// Mean times of a rank's step, in ms. Waiting for data, computing, and waiting for collectives follow one another.
+// Times of a rank's step, or means or sums of several, in ms. Waiting for data, computing, and waiting for collectives
+// follow one another.
 struct StepTimes {
   double data = 0, compute = 0, exposed_comm = 0;
   double total() const { return data + compute + exposed_comm; }
+  StepTimes& operator+=(const StepTimes& other) {
+    data += other.data;
+    compute += other.compute;
+    exposed_comm += other.exposed_comm;
+    return *this;
+  }
 };
 
 struct StepSpeed {

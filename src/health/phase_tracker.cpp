@@ -50,7 +50,7 @@ void PhaseTracker::enter(Phase phase, int64_t step) {
   note(begun);
   if (spans_ && spans_->on())
     spans_->record({.track = Track::step,
-                    .name = names_of(static_cast<Phase>(phase_.detail)).key,
+                    .name = key_of(static_cast<Phase>(phase_.detail)),
                     .begin_ns = phase_.at_ns,
                     .end_ns = begun.at_ns,
                     .number = phase_.step});

@@ -2,6 +2,8 @@
 
 #include "report/text.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -60,6 +62,16 @@ std::string Axis::label(double tick) {
   for (const auto& [unit, letter] : {std::pair(1e9, "G"), std::pair(1e6, "M"), std::pair(1e3, "k")})
     if (size >= 10 * unit || (unit > 1e3 && size >= unit)) return number(tick / unit, 3) + letter;
   return number(tick, 6);
+}
+
+std::string vertical_ticks(const Axis& x, double top, double bottom, double label) {
+  std::string lines, texts;
+  for (const double tick : x.ticks()) {
+    const std::string at = coordinate(x.at(tick));
+    lines += fmt::format("<path d=\"M{} {}V{}\"/>", at, coordinate(top), coordinate(bottom));
+    texts += fmt::format("<text x=\"{}\" y=\"{}\">{}</text>", at, coordinate(label), Axis::label(tick));
+  }
+  return fmt::format("<g class=\"grid\">{}</g><g class=\"tick mid\">{}</g>", lines, texts);
 }
 
 }  // namespace ddp::report

@@ -32,4 +32,7 @@ class Axis {
   std::vector<double> ticks_;
 };
 
+// SVG: a line from `top` to `bottom` at each tick of a horizontal axis, and its text at `label`.
+std::string vertical_ticks(const Axis& x, double top, double bottom, double label);
+
 }  // namespace ddp::report

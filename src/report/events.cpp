@@ -136,9 +136,7 @@ std::optional<Event> timeline_of(const json& event) {
 
 }  // namespace
 
-const Parts& SpeedEvent::slowest() const {
-  return *std::ranges::max_element(ranks, {}, [](const Parts& rank) { return rank.data + rank.compute; });
-}
+const Parts& slowest_of(const std::vector<Parts>& ranks) { return *std::ranges::max_element(ranks, {}, &Parts::busy); }
 
 std::string RunEvent::fact(const std::string& name) const {
   const auto found = std::ranges::find(facts, name, &std::pair<std::string, std::string>::first);

@@ -21,7 +21,10 @@ constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 struct Parts {
   double data = kUnknown, compute = kUnknown, exposed_comm = kUnknown;
   double total() const { return data + compute + exposed_comm; }
+  double busy() const { return data + compute; }
 };
+// The rank with the longest time of data and compute. `ranks`: one or more.
+const Parts& slowest_of(const std::vector<Parts>& ranks);
 
 struct StepEvent {
   int64_t step = 0, epoch = 0;
@@ -41,7 +44,7 @@ struct SpeedEvent {
   std::vector<Parts> ranks;  // one or more
   double communication = kUnknown, noise_scale = kUnknown;
 
-  const Parts& slowest() const;  // the rank with the longest time of data and compute
+  const Parts& slowest() const { return slowest_of(ranks); }
 };
 
 // A process of the run, from the step after `step` on.

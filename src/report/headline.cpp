@@ -82,11 +82,7 @@ std::string progress(const RunRecord& run) {
 }
 std::string state(const RunRecord& run) { return run.ended() ? "complete" : "goes on, or was stopped"; }
 
-std::string parts(const RunRecord& run) {
-  if (run.speeds.empty()) return "–";
-  const Parts& slowest = *std::ranges::max_element(run.ranks, {}, [](const Parts& r) { return r.data + r.compute; });
-  return number(slowest.total(), 3);
-}
+std::string parts(const RunRecord& run) { return run.speeds.empty() ? "–" : number(slowest_of(run.ranks).total(), 3); }
 std::string noise_scale(const RunRecord& run) {
   return run.speeds.empty() ? "–" : number(std::round(run.speeds.back().noise_scale));
 }

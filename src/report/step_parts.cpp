@@ -38,7 +38,7 @@ std::string draw_step_parts(const std::string& run, const std::vector<Parts>& ra
   std::vector<size_t> shown(ranks.size());
   std::iota(shown.begin(), shown.end(), size_t{0});
   if (shown.size() > kMostRanks) {
-    std::ranges::stable_sort(shown, std::greater(), [&](size_t r) { return ranks[r].data + ranks[r].compute; });
+    std::ranges::stable_sort(shown, std::greater(), [&](size_t r) { return ranks[r].busy(); });
     shown.resize(kMostRanks);
     std::ranges::sort(shown);
   }
@@ -50,14 +50,7 @@ std::string draw_step_parts(const std::string& run, const std::vector<Parts>& ra
                  html(run));
   fmt::format_to(out, "<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}: parts of a step of each rank, ms\">",
                  kWidth, coordinate(bottom + 24), html(run));
-  fmt::format_to(out, "<g class=\"grid\">");
-  for (const double tick : x.ticks())
-    fmt::format_to(out, "<path d=\"M{} 2V{}\"/>", coordinate(x.at(tick)), coordinate(bottom));
-  fmt::format_to(out, "</g><g class=\"tick mid\">");
-  for (const double tick : x.ticks())
-    fmt::format_to(out, "<text x=\"{}\" y=\"{}\">{}</text>", coordinate(x.at(tick)), coordinate(bottom + 18),
-                   Axis::label(tick));
-  fmt::format_to(out, "</g>");
+  text += vertical_ticks(x, 2, bottom, bottom + 18);
   double y = 6;
   for (const size_t rank : shown) {
     fmt::format_to(out, "<g class=\"tick end\"><text x=\"{}\" y=\"{}\">rank {}</text></g>", kLeft - 8,
@@ -77,7 +70,7 @@ std::string draw_step_parts(const std::string& run, const std::vector<Parts>& ra
                    coordinate(y + 12), number(begin, 3));
     y += kRow;
   }
-  const Parts& slowest = *std::ranges::max_element(ranks, {}, [](const Parts& r) { return r.data + r.compute; });
+  const Parts& slowest = slowest_of(ranks);
   fmt::format_to(out,
                  "</svg><p class=\"readout\">slowest rank {}: data {}, computing {}, exposed communication {} ms</p>",
                  &slowest - ranks.data(), number(slowest.data), number(slowest.compute), number(slowest.exposed_comm));

@@ -136,14 +136,8 @@ std::string draw_timeline(const std::string& run, const TimelineEvent& timeline,
   fmt::format_to(page,
                  "<div class=\"scroll\"><svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"timeline of a step, ms\">",
                  kTimeWidth, coordinate(y + 22));
-  fmt::format_to(page, "<g class=\"grid\">");
-  for (const double tick : x.ticks())
-    fmt::format_to(page, "<path d=\"M{0} 4V{1}\"/>", coordinate(x.at(tick)), coordinate(y));
-  fmt::format_to(page, "</g><g class=\"tick mid\">");
-  for (const double tick : x.ticks())
-    fmt::format_to(page, "<text x=\"{}\" y=\"{}\">{}</text>", coordinate(x.at(tick)), coordinate(y + 16),
-                   Axis::label(tick));
-  fmt::format_to(page, "</g>{}</svg></div><p class=\"readout\">the step takes {} ms</p>", lanes, number(timeline.ms));
+  fmt::format_to(page, "{}{}</svg></div><p class=\"readout\">the step takes {} ms</p>", vertical_ticks(x, 4, y, y + 16),
+                 lanes, number(timeline.ms));
   if (shown < timeline.ranks.size())
     fmt::format_to(page, "<p class=\"note\">{} of {} ranks</p>", shown, timeline.ranks.size());
   if (left_out > 0) fmt::format_to(page, "<p class=\"note\">{} more spans are not drawn</p>", left_out);

@@ -45,9 +45,7 @@ void Console::step(const StepResult& r) {
   if (!r.skipped.empty()) write_text(stdout, fmt::format("skipped: {}\n", r.skipped));
   ++window_.steps;
   window_.samples += r.samples;
-  window_.data_ms += r.data_ms;
-  window_.compute_ms += r.compute_ms;
-  window_.exposed_comm_ms += r.exposed_comm_ms;
+  window_.parts += r.times;
 
   if (config_.print_freq == 0) return;
   if (terminal_) {
@@ -65,8 +63,8 @@ void Console::print_line(const StepResult& last) {
       fmt::format(
           "epoch {}/{} step {}/{} loss {:.4f} {:.0f} samples/s, ms: data {:.2f} compute {:.2f} exposed comm {:.2f}\n",
           last.epoch, config_.epochs, step_of_epoch(last.step), config_.steps_per_epoch, last.loss,
-          static_cast<double>(window_.samples) / window_.watch.seconds(), window_.data_ms / steps,
-          window_.compute_ms / steps, window_.exposed_comm_ms / steps));
+          static_cast<double>(window_.samples) / window_.watch.seconds(), window_.parts.data / steps,
+          window_.parts.compute / steps, window_.parts.exposed_comm / steps));
   if (config_.printed) config_.printed();
   window_ = {};
 }
@@ -74,15 +72,14 @@ void Console::print_line(const StepResult& last) {
 // The time before the first step is that of the start.
 void Console::draw_bar(const StepResult& last) {
   if (drawn_ != Clock::time_point{}) rate_.add(window_.steps, window_.samples, window_.watch.seconds());
-  const Progress progress{
-      .epoch = last.epoch,
-      .epochs = config_.epochs,
-      .step = step_of_epoch(last.step),
-      .steps = config_.steps_per_epoch,
-      .loss = last.loss,
-      .samples_per_second = rate_.samples_per_second(),
-      .seconds_left = rate_.seconds_of(config_.total_steps - last.step),
-      .parts = {.data = window_.data_ms, .compute = window_.compute_ms, .exposed_comm = window_.exposed_comm_ms}};
+  const Progress progress{.epoch = last.epoch,
+                          .epochs = config_.epochs,
+                          .step = step_of_epoch(last.step),
+                          .steps = config_.steps_per_epoch,
+                          .loss = last.loss,
+                          .samples_per_second = rate_.samples_per_second(),
+                          .seconds_left = rate_.seconds_of(config_.total_steps - last.step),
+                          .parts = window_.parts};
   draw_status([progress, terminal = terminal_, colour = config_.colour] {
     return progress_bar(progress, terminal->width(), colour);
   });

@@ -44,7 +44,7 @@ class Console final : public RunObserver {
   const ConsoleConfig config_;
   struct Window {  // since the last printed line
     int64_t steps = 0, samples = 0;
-    double data_ms = 0, compute_ms = 0, exposed_comm_ms = 0;
+    StepTimes parts = {};  // sums
     Stopwatch watch;
   } window_;
 

@@ -21,9 +21,9 @@ nlohmann::ordered_json step_event(const StepResult& r) {
                                {"loss", r.loss},
                                {"lr", r.lr},
                                {"samples", r.samples},
-                               {"data_ms", r.data_ms},
-                               {"compute_ms", r.compute_ms},
-                               {"exposed_comm_ms", r.exposed_comm_ms}};
+                               {"data_ms", r.times.data},
+                               {"compute_ms", r.times.compute},
+                               {"exposed_comm_ms", r.times.exposed_comm}};
   if (!r.skipped.empty()) event["skipped"] = r.skipped;
   return event;
 }

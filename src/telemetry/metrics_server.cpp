@@ -14,19 +14,18 @@ MetricsServer::MetricsServer(MetricsServerConfig config)
               {{"/metrics", [this] { return metrics(); }}, {"/healthz", [this] { return health(); }}}) {}
 
 void MetricsServer::step(const StepResult& r) {
-  const double ms = r.data_ms + r.compute_ms + r.exposed_comm_ms;
   const std::lock_guard lock(mutex_);
   newest_.step = r.step;
   newest_.epoch = r.epoch;
   ++newest_.steps;
   newest_.samples += r.samples;
   newest_.skipped += r.skipped.empty() ? 0 : 1;
-  newest_.data_seconds += 1e-3 * r.data_ms;
-  newest_.compute_seconds += 1e-3 * r.compute_ms;
-  newest_.exposed_comm_seconds += 1e-3 * r.exposed_comm_ms;
+  newest_.data_seconds += 1e-3 * r.times.data;
+  newest_.compute_seconds += 1e-3 * r.times.compute;
+  newest_.exposed_comm_seconds += 1e-3 * r.times.exposed_comm;
   newest_.loss = r.loss;
   newest_.lr = r.lr;
-  if (ms > 0) newest_.samples_per_second = 1000 * static_cast<double>(r.samples) / ms;
+  if (r.times.total() > 0) newest_.samples_per_second = r.samples_per_second();
 }
 
 void MetricsServer::evaluation(int64_t, int64_t, const Evaluation& e, double) {

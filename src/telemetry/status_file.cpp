@@ -56,9 +56,7 @@ void StatusFile::step(const StepResult& r) {
   mine_.loss = r.loss;
   ++mine_.steps;
   mine_.samples += r.samples;
-  mine_.parts.data += r.data_ms;
-  mine_.parts.compute += r.compute_ms;
-  mine_.parts.exposed_comm += r.exposed_comm_ms;
+  mine_.parts += r.times;
   share();
 }
 

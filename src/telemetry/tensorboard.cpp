@@ -20,13 +20,12 @@ TensorBoard::TensorBoard(const TensorBoardConfig& config)
       test_(run_folder(config.folder, "test"), config.done + (config.evaluation_due ? 0 : 1)) {}
 
 void TensorBoard::step(const StepResult& r) {
-  const double ms = r.data_ms + r.compute_ms + r.exposed_comm_ms;
   train_.add(r.step, {{"loss", r.loss},
                       {"learning_rate", r.lr},
-                      {"samples_per_second", 1000 * static_cast<double>(r.samples) / ms},
-                      {"step_ms/data", r.data_ms},
-                      {"step_ms/compute", r.compute_ms},
-                      {"step_ms/exposed_communication", r.exposed_comm_ms}});
+                      {"samples_per_second", r.samples_per_second()},
+                      {"step_ms/data", r.times.data},
+                      {"step_ms/compute", r.times.compute},
+                      {"step_ms/exposed_communication", r.times.exposed_comm}});
 }
 
 void TensorBoard::evaluation(int64_t, int64_t step, const Evaluation& e, double) {

@@ -47,11 +47,10 @@ void InFlightSteps::set_times(const StepBlock& block, Slot& slot) {
   const double gradients = milliseconds(times[StepBlock::kBegin], times[StepBlock::kGradients]);
   const double idle = last_end_ns_ == 0 ? 0 : milliseconds(last_end_ns_, times[StepBlock::kBegin]);
   const bool host = replica_.device.is_host();
-  StepResult& result = slot.result;
-  result.data_ms = host ? slot.data.before_ms + slot.data.inside_ms : std::min(idle, slot.data.before_ms);
-  result.compute_ms =
-      gradients - (host ? slot.data.inside_ms : 0) + milliseconds(times[StepBlock::kSums], times[StepBlock::kWeights]);
-  result.exposed_comm_ms = milliseconds(times[StepBlock::kGradients], times[StepBlock::kSums]);
+  slot.result.times = {.data = host ? slot.data.before_ms + slot.data.inside_ms : std::min(idle, slot.data.before_ms),
+                       .compute = gradients - (host ? slot.data.inside_ms : 0) +
+                                  milliseconds(times[StepBlock::kSums], times[StepBlock::kWeights]),
+                       .exposed_comm = milliseconds(times[StepBlock::kGradients], times[StepBlock::kSums])};
   last_end_ns_ = times[StepBlock::kWeights];
 }
 

@@ -11,12 +11,6 @@
 namespace ddp {
 namespace {
 
-void add_to(StepTimes& sum, const StepTimes& times) {
-  sum.data += times.data;
-  sum.compute += times.compute;
-  sum.exposed_comm += times.exposed_comm;
-}
-
 StepSpeed mean_of(StepSpeed sums, int64_t steps) {
   for (StepTimes& times : sums.ranks)
     for (double* part : {&times.data, &times.compute, &times.exposed_comm}) *part /= static_cast<double>(steps);
@@ -58,7 +52,7 @@ SpeedMeter::SpeedMeter(Replica& replica, const DistributedSampler& sampler) : re
 void SpeedMeter::add(const StepResult& step) {
   if (++seen_ <= kWarmUp) return;
   ++steps_;
-  add_to(sum_, {.data = step.data_ms, .compute = step.compute_ms, .exposed_comm = step.exposed_comm_ms});
+  sum_ += step.times;
   if (step.samples != taken_.batch || !step.skipped.empty()) return;
   const int world = replica_.communicator.size();
   ++noise_steps_;
@@ -126,7 +120,7 @@ std::optional<StepSpeed> SpeedMeter::take(const std::function<void()>& enter) {
   enter();
   if (taken_.ranks.empty()) begin(enter);
   const std::vector<StepTimes> sums = sums_over_ranks();
-  for (size_t rank = 0; rank < sums.size(); ++rank) add_to(taken_.ranks[rank], sums[rank]);
+  for (size_t rank = 0; rank < sums.size(); ++rank) taken_.ranks[rank] += sums[rank];
   taken_steps_ += steps;
   StepSpeed speed = taken_;
   speed.ranks = sums;

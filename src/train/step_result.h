@@ -1,6 +1,7 @@
 // The configuration of steps and the result of a step.
 #pragma once
 
+#include "ddp/step_speed.h"
 #include "ddp/ticket.h"
 
 #include <cstdint>
@@ -23,18 +24,20 @@ struct DataTimes {
 };
 
 // The times of a step follow one another: waiting for data, computing, waiting for collectives. On a device that is not
-// the host, the host's waits overlap with the device's work; there data_ms is what the device idles before the step, at
-// most the host's wait before it.
+// the host, the host's waits overlap with the device's work; there times.data is what the device idles before the step,
+// at most the host's wait before it.
 struct StepResult {
   int64_t step = 0;   // 1 for the first of the run
   int64_t epoch = 0;  // from 1
   double loss = 0;    // mean over the global batch, before the update
   double lr = 0;
-  int64_t samples = 0;              // samples of the global batch
-  std::string skipped;              // the reason to skip the update; empty: weights were updated
-  Request request = Request::none;  // maximum of the requests of all ranks
-  double data_ms = 0, compute_ms = 0, exposed_comm_ms = 0;
+  int64_t samples = 0;                    // samples of the global batch
+  std::string skipped;                    // the reason to skip the update; empty: weights were updated
+  Request request = Request::none;        // maximum of the requests of all ranks
+  StepTimes times = {};                   // of this rank
   double local_squares = 0, squares = 0;  // as in the StepBlock, the former summed over ranks; see SpeedMeter
+
+  double samples_per_second() const { return 1000 * static_cast<double>(samples) / times.total(); }
 };
 
 }  // namespace ddp
