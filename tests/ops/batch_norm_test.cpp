@@ -38,7 +38,7 @@ const BatchNormCase kBatchNormCases[] = {
     {17, 3, 3, 16},
     {300, 1, 1, 10, On::every, kSomeVariants},
     {3, 300, 7, 3, On::every, {{false, false, false, true, true}}},  // few channels
-    {19, 33, 32, 64, On::cpu, {{true, false, true, true, true}}},    // several work items per sample
+    {3, 33, 32, 64, On::cpu, {{true, false, true, true, true}}},     // several work items per sample
     {33, 16, 16, 24, On::cpu, {{true, true, true, true, true}}},     // several samples per work item
     {67, 9, 9, 3, On::cuda, kSomeVariants},
     {9, 28, 28, 64, On::cuda, kSomeVariants},
