@@ -42,20 +42,24 @@ TEST(Accuracy, FromTheBooksInitialWeights) {
   EXPECT_GE(found.back().accuracy, 0.68);
 }
 
-// PyTorch started from the weights that `--max-steps 1 --lr 0` saves (default_seed0.safetensors), in three orders.
+// PyTorch started from the weights that `--max-steps 1 --lr 0` saves (default_seed0.safetensors), in three orders,
+// whose best accuracies of the epochs 4 to 6 are 0.818 to 0.842.
 TEST(Accuracy, FromTheDefaultInitialWeights) {
+  const auto best_of_last_three = [](const std::vector<double>& accuracies) {
+    return *std::max_element(accuracies.begin() + 3, accuracies.begin() + 6);
+  };
   double sum = 0;
   int runs = 0;
   for (const json& run : json::parse(read_file(std::string(DDP_EXPECTED) + "/accuracy.json"))) {
     if (run.at("init") != "default_seed0.safetensors") continue;
-    sum += run.at("best_of_last_three").get<double>();
+    sum += best_of_last_three(run.at("accuracy"));
     ++runs;
   }
   ASSERT_EQ(runs, 3);
-  const auto found = evaluations(2, "--seed 0");
-  ASSERT_EQ(found.size(), 10u);
-  const auto less = [](const Evaluation& a, const Evaluation& b) { return a.accuracy < b.accuracy; };
-  EXPECT_NEAR(std::max_element(found.end() - 3, found.end(), less)->accuracy, sum / runs, 0.01);
+  std::vector<double> found;
+  for (const Evaluation& evaluation : evaluations(2, "--epochs 6 --seed 0")) found.push_back(evaluation.accuracy);
+  ASSERT_EQ(found.size(), 6u);
+  EXPECT_NEAR(best_of_last_three(found), sum / runs, 0.015);
 }
 
 std::string recipe(const std::string& name) { return fmt::format("--config {}/recipes/{}.toml", DDP_LAUNCH, name); }

@@ -2,8 +2,10 @@
 import functools
 import http.server
 import json
+import os
 import queue
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -83,11 +85,12 @@ def ask(traces, folder):
         process = subprocess.Popen([browser(), "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
                                     f"--user-data-dir={profile}", "--remote-debugging-port=0",
                                     f"http://127.0.0.1:{server.server_port}/perfetto.html"],
-                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                   start_new_session=True)
         try:
             result = answers.get(timeout=100)
         finally:
-            process.terminate()
+            os.killpg(process.pid, signal.SIGKILL)  # the browser's processes; a script of Debian starts them
             process.wait()
             server.shutdown()
             server.server_close()
