@@ -4,13 +4,9 @@
 //             --save-every 4steps --output-dir format1_run --inject step=6,kind=nan
 // The NaN ended the run in step 6; its checkpoint is of step 4 of the 8 of an epoch.
 #include "tests/system/cli/few_images.h"
-#include "tests/system/cli/program.h"
+#include "tests/system/cli/run_folder.h"
 #include "tests/values.h"
 
-#include <nlohmann/json.hpp>
-
-#include <cstring>
-#include <map>
 #include <string>
 
 namespace ddp::testing {
@@ -19,31 +15,15 @@ namespace {
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-// The tensors of a safetensors file: eight bytes with the length of a JSON header, the header, the values.
-std::map<std::string, Values> tensors_in(const fs::path& path) {
-  const std::string file = read_file(path);
-  uint64_t length = 0;
-  std::memcpy(&length, file.data(), sizeof length);
-  const size_t begin = sizeof length + length;
-  const json header = json::parse(file.substr(sizeof length, length));
-  std::map<std::string, Values> tensors;
-  for (const auto& [name, tensor] : header.items()) {
-    if (name == "__metadata__") continue;
-    EXPECT_EQ(tensor.at("dtype"), "F32") << name;
-    const size_t from = tensor.at("data_offsets").at(0), to = tensor.at("data_offsets").at(1);
-    tensors[name].resize((to - from) / sizeof(float));
-    std::memcpy(tensors[name].data(), file.substr(begin + from, to - from).data(), to - from);
-  }
-  return tensors;
-}
+Values floats(const Doubles& values) { return {std::begin(values), std::end(values)}; }
 
 void expect_close_tensors(const fs::path& actual, const fs::path& expected) {
-  const auto tensors = tensors_in(actual), others = tensors_in(expected);
+  const Weights tensors = read_weights(actual), others = read_weights(expected);
   ASSERT_EQ(tensors.size(), 8u);
   ASSERT_EQ(others.size(), 8u);
   for (const auto& [name, values] : tensors) {
     ASSERT_TRUE(others.contains(name)) << name;
-    expect_close(values, others.at(name), name.c_str());
+    expect_close(floats(values), floats(others.at(name)), name.c_str());
   }
 }
 

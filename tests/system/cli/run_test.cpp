@@ -1,8 +1,6 @@
 // The results of a run, and their independence of the world size.
 #include "core/error.h"
-#include "tests/system/cli/program.h"
-
-#include <nlohmann/json.hpp>
+#include "tests/system/cli/run_folder.h"
 
 #include <algorithm>
 #include <set>
@@ -12,22 +10,6 @@ namespace ddp::testing {
 namespace {
 
 using nlohmann::json;
-
-std::vector<json> events(const std::filesystem::path& run, const std::string& kind) {
-  std::vector<json> found;
-  std::istringstream lines(read_file(run / "metrics.jsonl"));
-  for (std::string line; std::getline(lines, line);) {
-    const json event = json::parse(line);
-    if (event.at("event") == kind) found.push_back(event);
-  }
-  return found;
-}
-
-std::vector<int64_t> samples_of(const std::vector<json>& steps) {
-  std::vector<int64_t> samples;
-  for (const json& step : steps) samples.push_back(step.at("samples"));
-  return samples;
-}
 
 // At the default settings rounding makes the losses of two world sizes diverge. Step counts, sample order and the size
 // of the evaluation are equal.
@@ -40,7 +22,7 @@ TEST(Run, CountsAndOrderDoNotDependOnTheWorldSize) {
     const auto run = folder / fmt::format("run{}", ranks);
     const Outcome outcome = program(ranks, "--model mlp --epochs 1 --output-dir " + run.string());
     ASSERT_EQ(outcome.code, 0) << outcome.output;
-    EXPECT_EQ(samples_of(events(run, "step")), expected) << ranks;
+    EXPECT_EQ(values_of<int64_t>(run, "step", "samples"), expected) << ranks;
     const auto evaluations = events(run, "eval");
     ASSERT_EQ(evaluations.size(), 1u);
     EXPECT_EQ(evaluations[0].at("samples"), 10000);
@@ -68,7 +50,7 @@ TEST(Run, HandlesFewSamplesAndFewerSamplesThanRanks) {
     const Outcome outcome =
         program(4, fmt::format("--train-samples {} --epochs 3 --eval-every 3 --output-dir {}", samples, run.string()));
     ASSERT_EQ(outcome.code, 0) << outcome.output;
-    EXPECT_EQ(samples_of(events(run, "step")), std::vector<int64_t>(3, samples));
+    EXPECT_EQ(values_of<int64_t>(run, "step", "samples"), std::vector<int64_t>(3, samples));
     EXPECT_EQ(events(run, "eval").back().at("samples"), 10000);
   }
 }

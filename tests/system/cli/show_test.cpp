@@ -4,10 +4,9 @@
 #include "data/codec/picture.h"
 #include "data/sampler.h"
 #include "tests/system/cli/job.h"
+#include "tests/system/cli/npy.h"
 #include "tests/system/cli/png.h"
-#include "tests/system/cli/program.h"
-
-#include <nlohmann/json.hpp>
+#include "tests/system/cli/run_folder.h"
 
 #include <algorithm>
 #include <cmath>
@@ -21,23 +20,6 @@ namespace ddp::testing {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
-
-// The elements of a file of one array. Checks its header.
-template <class T>
-std::vector<T> read_npy(const fs::path& path, const std::string& type, const std::string& shape) {
-  const std::string file = read_file(path);
-  if (file.size() < 10) return {};
-  const size_t length = static_cast<uint8_t>(file[8]) + size_t{256} * static_cast<uint8_t>(file[9]);
-  EXPECT_EQ(file.substr(0, 8), std::string("\x93NUMPY\x01\0", 8));
-  EXPECT_EQ((10 + length) % 64, 0u);
-  const std::string header = file.substr(10, length), data = file.substr(std::min(10 + length, file.size()));
-  const std::string start = "{'descr': '" + type + "', 'fortran_order': False, 'shape': " + shape + ", }";
-  EXPECT_TRUE(header.starts_with(start) && header.ends_with('\n')) << header;
-  std::vector<T> values(data.size() / sizeof(T));
-  std::memcpy(values.data(), data.data(), values.size() * sizeof(T));
-  return values;
-}
 
 struct Image {
   int w = 0, h = 0;
@@ -209,44 +191,20 @@ TEST_F(Show, LeavesNoFilesAfterASignal) {
   }
 }
 
-// The tensors of a safetensors file.
-class Weights {
- public:
-  explicit Weights(const fs::path& path) : file_(read_file(path)) {
-    uint64_t length = 0;
-    std::memcpy(&length, file_.data(), sizeof length);
-    header_ = json::parse(file_.substr(8, length));
-    data_ = file_.data() + 8 + length;
-  }
-  std::vector<float> operator[](const std::string& name) const {
-    const json& place = header_.at(name).at("data_offsets");
-    const auto begin = place[0].get<size_t>(), end = place[1].get<size_t>();
-    std::vector<float> values((end - begin) / sizeof(float));
-    std::memcpy(values.data(), data_ + begin, end - begin);
-    return values;
-  }
-
- private:
-  std::string file_;
-  json header_;
-  const char* data_;
-};
-
-std::vector<double> linear(const std::vector<float>& weight, const std::vector<float>& bias, std::vector<double> x) {
-  std::vector<double> y(bias.begin(), bias.end());
-  for (size_t o = 0; o < y.size(); ++o)
-    for (size_t i = 0; i < x.size(); ++i) y[o] += double{weight[o * x.size() + i]} * x[i];
+Doubles linear(const Doubles& weight, const Doubles& bias, const Doubles& x) {
+  Doubles y = bias;
+  for (size_t o = 0; o < y.size(); ++o) y[o] += (Doubles(weight[std::slice(o * x.size(), x.size(), 1)]) * x).sum();
   return y;
 }
 
 // The loss that PyTorch's mlp has for a sample, CHW.
 double loss_of(const Weights& weights, std::span<const float> image, int64_t label) {
-  auto hidden = linear(weights["1.weight"], weights["1.bias"], {image.begin(), image.end()});
+  Doubles pixels(image.size());
+  std::copy(image.begin(), image.end(), std::begin(pixels));
+  Doubles hidden = linear(weights.at("1.weight"), weights.at("1.bias"), pixels);
   for (double& value : hidden) value = std::max(value, 0.0);
-  const auto logits = linear(weights["3.weight"], weights["3.bias"], hidden);
-  double sum = 0;
-  for (const double logit : logits) sum += std::exp(logit);
-  return std::log(sum) - logits[label];
+  const Doubles logits = linear(weights.at("3.weight"), weights.at("3.bias"), hidden);
+  return std::log(std::exp(logits).sum()) - logits[label];
 }
 
 // A training on two ranks at rate 0 has, in each step, the loss of the batch that show has written.
@@ -274,20 +232,17 @@ TEST(ShownBatches, HaveTheLossesOfTheTraining) {
   const auto labels = read_npy<int64_t>(folder / "b.labels.npy", "<i8", "(26, )");
   ASSERT_EQ(values.size(), 26u * 432);
   ASSERT_EQ(labels.size(), 26u);
-  const Weights weights(folder / "run" / "model.safetensors");
+  const Weights weights = read_weights(folder / "run" / "model.safetensors");
   std::vector<double> of_samples;
   for (size_t i = 0; i < labels.size(); ++i)
     of_samples.push_back(loss_of(weights, std::span(values).subspan(i * 432, 432), labels[i]));
-  std::istringstream lines(read_file(folder / "run" / "metrics.jsonl"));
   size_t first = 0, steps = 0;
-  for (std::string line; std::getline(lines, line);) {
-    const json event = json::parse(line);
-    if (event.at("event") != "step") continue;
+  for (const double loss : values_of<double>(folder / "run", "step", "loss")) {
     const size_t size = steps++ % 3 == 2 ? 3 : 5;
     double sum = 0;
     for (size_t i = first; i < first + size; ++i) sum += of_samples.at(i);
     first += size;
-    EXPECT_NEAR(event.at("loss").get<double>(), sum / static_cast<double>(size), 1e-5) << line;
+    EXPECT_NEAR(loss, sum / static_cast<double>(size), 1e-5) << "step " << steps;
   }
   EXPECT_EQ(steps, 6u);
 }
