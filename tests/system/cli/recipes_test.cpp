@@ -1,4 +1,5 @@
 // Runs a few steps of each recipe.
+#include "tests/system/cli/few_images.h"
 #include "tests/system/cli/program.h"
 
 namespace ddp::testing {
@@ -8,12 +9,14 @@ namespace fs = std::filesystem;
 
 TEST(Recipes, EachRuns) {
   int runs = 0;
+  const TempFolder images;
+  few_images(images.path(), 40, 10);
   for (const auto& entry : fs::directory_iterator(DDP_LAUNCH "/recipes")) {
     const TempFolder folder;
     const Outcome outcome =
-        program(2, fmt::format("--config {} --dataset fashion-mnist --train-samples 40 --batch-size 16 --max-steps 4 "
+        program(2, fmt::format("--config {} --dataset fashion-mnist --data-path {} --batch-size 16 --max-steps 4 "
                                "--eval-every 0 --output-dir {}",
-                               entry.path().string(), (folder / "run").string()));
+                               entry.path().string(), images.path().string(), (folder / "run").string()));
     EXPECT_EQ(outcome.code, 0) << entry.path() << outcome.output;
     EXPECT_EQ(count(outcome.output, "test acc: not evaluated"), 1) << outcome.output;
     EXPECT_EQ(count(outcome.output, "hint: "), 0) << outcome.output;

@@ -1,5 +1,6 @@
 // The results of a run, and their independence of the world size.
 #include "core/error.h"
+#include "tests/system/cli/few_images.h"
 #include "tests/system/cli/run_folder.h"
 
 #include <algorithm>
@@ -11,24 +12,32 @@ namespace {
 
 using nlohmann::json;
 
+// The options for a few images, in a folder of these.
+std::string of_few_images(const TempFolder& folder, uint32_t training = 64, uint32_t test = 10) {
+  few_images(folder / "images", training, test);
+  return fmt::format(" --data-path {} ", (folder / "images").string());
+}
+
 // At the default settings rounding makes the losses of two world sizes diverge. Step counts, sample order and the size
 // of the evaluation are equal.
 TEST(Run, CountsAndOrderDoNotDependOnTheWorldSize) {
+  constexpr int kTraining = 12000, kTest = 2000;
   const TempFolder folder;
-  std::vector<int64_t> expected(235, 256);
-  expected.back() = 60000 - 234 * 256;
+  const std::string data = of_few_images(folder, kTraining, kTest);
+  std::vector<int64_t> expected(kTraining / 256 + 1, 256);
+  expected.back() = kTraining % 256;
   std::string order;
   for (const int ranks : {0, 3, 4}) {
     const auto run = folder / fmt::format("run{}", ranks);
-    const Outcome outcome = program(ranks, "--model mlp --epochs 1 --output-dir " + run.string());
+    const Outcome outcome = program(ranks, data + "--model mlp --epochs 1 --output-dir " + run.string());
     ASSERT_EQ(outcome.code, 0) << outcome.output;
     EXPECT_EQ(values_of<int64_t>(run, "step", "samples"), expected) << ranks;
     const auto evaluations = events(run, "eval");
     ASSERT_EQ(evaluations.size(), 1u);
-    EXPECT_EQ(evaluations[0].at("samples"), 10000);
-    EXPECT_EQ(count(outcome.output, "(10000/10000 samples"), 1) << outcome.output;
+    EXPECT_EQ(evaluations[0].at("samples"), kTest);
+    EXPECT_EQ(count(outcome.output, "(2000/2000 samples"), 1) << outcome.output;
 
-    const Outcome printed = program(ranks, "--print-order 2");
+    const Outcome printed = program(ranks, data + "--print-order 2");
     ASSERT_EQ(printed.code, 0);
     if (order.empty()) order = printed.output;
     EXPECT_EQ(printed.output.size(), order.size());
@@ -37,28 +46,30 @@ TEST(Run, CountsAndOrderDoNotDependOnTheWorldSize) {
   std::istringstream lines(order);
   std::set<int64_t> seen;
   for (int64_t index; lines >> index;) seen.insert(index);
-  EXPECT_EQ(seen.size(), 60000u);
+  EXPECT_EQ(seen.size(), size_t{kTraining});
   EXPECT_EQ(*seen.begin(), 0);
-  EXPECT_EQ(*seen.rbegin(), 59999);
-  EXPECT_FALSE(program(0, "--print-order 1").output == order);
+  EXPECT_EQ(*seen.rbegin(), kTraining - 1);
+  EXPECT_FALSE(program(0, data + "--print-order 1").output == order);
 }
 
 TEST(Run, HandlesFewSamplesAndFewerSamplesThanRanks) {
   for (const int samples : {60, 3}) {
     const TempFolder folder;
     const auto run = folder / "run";
-    const Outcome outcome =
-        program(4, fmt::format("--train-samples {} --epochs 3 --eval-every 3 --output-dir {}", samples, run.string()));
+    const Outcome outcome = program(4, fmt::format("{} --train-samples {} --epochs 3 --eval-every 3 --output-dir {}",
+                                                   of_few_images(folder, 64, 1000), samples, run.string()));
     ASSERT_EQ(outcome.code, 0) << outcome.output;
     EXPECT_EQ(values_of<int64_t>(run, "step", "samples"), std::vector<int64_t>(3, samples));
-    EXPECT_EQ(events(run, "eval").back().at("samples"), 10000);
+    EXPECT_EQ(events(run, "eval").back().at("samples"), 1000);
   }
 }
 
 TEST(Run, WritesItsResults) {
   const TempFolder folder;
   const auto run = folder / "run", again = folder / "again", more = folder / "more";
-  const Outcome outcome = program(2, "--max-steps 7 --lr 0.125 --seed 5 --allreduce ring --output-dir " + run.string());
+  const std::string data = of_few_images(folder, 2048, 1000);
+  const Outcome outcome =
+      program(2, data + "--max-steps 7 --lr 0.125 --seed 5 --allreduce ring --output-dir " + run.string());
   ASSERT_EQ(outcome.code, 0) << outcome.output;
 
   const auto steps = events(run, "step");
@@ -93,7 +104,7 @@ TEST(Run, WritesItsResults) {
 
   // --init-from loads model.safetensors, and it holds the trained weights.
   const std::string from = " --init-from " + (run / "model.safetensors").string();
-  const Outcome continued = program(2, "--max-steps 1 --lr 0 --output-dir " + more.string() + from);
+  const Outcome continued = program(2, data + "--max-steps 1 --lr 0 --output-dir " + more.string() + from);
   ASSERT_EQ(continued.code, 0) << continued.output;
   EXPECT_TRUE(read_file(run / "model.safetensors") == read_file(more / "model.safetensors"));
   EXPECT_EQ(events(more, "eval").back().at("correct"), events(run, "eval").back().at("correct"));
@@ -102,7 +113,8 @@ TEST(Run, WritesItsResults) {
 // Values that a command line accepts and TOML does not, and text that looks like a number.
 TEST(Run, ConfigurationRoundTrips) {
   const TempFolder folder;
-  const std::string in_folder = "cd " + (folder / "").string() + " && ", options = " --max-steps 1 --eval-every 0 ";
+  const std::string in_folder = "cd " + (folder / "").string() + " && ",
+                    options = of_few_images(folder) + "--max-steps 1 --eval-every 0 ";
   const auto run = [&](const std::string& arguments) {
     return shell(in_folder + "timeout -k 5 60 " + DDP_PROGRAM + options + arguments);
   };
@@ -122,8 +134,8 @@ TEST(Run, GivesTheSameBitsOnEveryRun) {
   std::set<std::string> weights;
   for (const std::string options : {"--threads 1", "--threads 1 --deterministic", "--threads 3"}) {
     const TempFolder folder;
-    const Outcome outcome =
-        program(2, options + " --max-steps 10 --eval-every 0 --output-dir " + (folder / "run").string());
+    const Outcome outcome = program(2, options + of_few_images(folder, 512) +
+                                           "--max-steps 10 --eval-every 0 --output-dir " + (folder / "run").string());
     ASSERT_EQ(outcome.code, 0) << outcome.output;
     weights.insert(read_file(folder / "run" / "model.safetensors"));
   }
@@ -133,7 +145,8 @@ TEST(Run, GivesTheSameBitsOnEveryRun) {
 // Every build does this on a machine without a GPU.
 TEST(Run, UsesTheCpuWithoutAGpuAndReportsIt) {
   const TempFolder folder;
-  const Outcome outcome = program(1, "--max-steps 1 --eval-every 0 --output-dir " + (folder / "run").string());
+  const Outcome outcome =
+      program(1, of_few_images(folder) + "--max-steps 1 --eval-every 0 --output-dir " + (folder / "run").string());
   ASSERT_EQ(outcome.code, 0) << outcome.output;
   const bool said = count(outcome.output, "(no ") > 0 ||  // driver, or device
                     count(outcome.output, "(this program was built without CUDA)") > 0;
@@ -141,12 +154,16 @@ TEST(Run, UsesTheCpuWithoutAGpuAndReportsIt) {
 }
 
 TEST(Run, PlanPrintsBucketsMemoryAndTimes) {
-  const Outcome outcome = program(2, "--plan");
+  const TempFolder folder;
+  const std::string plan = of_few_images(folder) + "--plan ";
+  const Outcome outcome = program(2, plan);
   ASSERT_EQ(outcome.code, 0) << outcome.output;
   EXPECT_NE(outcome.output.find("129068 parameters in 3 buckets"), std::string::npos) << outcome.output;
   EXPECT_NE(outcome.output.find("memory of a rank"), std::string::npos);
   EXPECT_NE(outcome.output.find("predicted step"), std::string::npos);
-  EXPECT_NE(program(2, "--plan --bucket-cap-mb 0.05").output.find("in 6 buckets"), std::string::npos);
+  EXPECT_NE(program(2, plan + "--bucket-cap-mb 0.05").output.find("in 6 buckets"), std::string::npos);
+  EXPECT_NE(outcome.output.find("9.weight 9.bias\n"), std::string::npos) << outcome.output;
+  EXPECT_NE(program(0, plan + "--first-bucket-mb 0.001").output.find("9.weight\n"), std::string::npos);
 }
 
 TEST(Run, HelpIsPrintedOnce) {
@@ -159,13 +176,14 @@ TEST(Run, HelpIsPrintedOnce) {
 // (resnet18).
 TEST(Run, InstructionSetOfTheCpuIsLimited) {
   const TempFolder folder;
+  const std::string data = of_few_images(folder);
   // The weights after a step, or nothing if this processor lacks the set.
   const auto weights = [&](const std::string& model, const std::string& set) -> std::string {
     const auto run = folder / (model + set);
     const Outcome outcome =
-        program(0, fmt::format("--device cpu --model {} --cpu-isa {} --batch-size 2 --train-samples 64 --max-steps 1 "
-                               "--eval-every 0 --save-every never --output-dir {}",
-                               model, set, run.string()));
+        program(0, fmt::format("--device cpu --model {} --cpu-isa {} --batch-size 2 --max-steps 1 --eval-every 0 "
+                               "--save-every never --output-dir {} {}",
+                               model, set, run.string(), data));
     if (outcome.code == static_cast<int>(Exit::device)) {
       EXPECT_EQ(count(outcome.output, "--cpu-isa " + set), 1) << outcome.output;
       return "";
