@@ -1,11 +1,9 @@
 #include "checkpoint/safetensors.h"
 
 #include "checkpoint/state_dict.h"
-#include "core/error.h"
 #include "nn/models.h"
-#include "tests/temp_folder.h"
+#include "tests/checkpoint/fixture.h"
 
-#include <gtest/gtest.h>
 #include <sys/resource.h>
 
 #include <cmath>
@@ -17,8 +15,6 @@
 
 namespace ddp {
 namespace {
-
-namespace fs = std::filesystem;
 
 class Safetensors : public ::testing::Test {
  protected:
@@ -221,14 +217,12 @@ TEST_F(Safetensors, StateDictMustFitTheModel) {
   EXPECT_EQ(read_safetensors(path).at("3.weight").shape, (std::vector<int64_t>{50, 20, 5, 5}));
   EXPECT_EQ(read_safetensors(path).at("7.weight").shape, (std::vector<int64_t>{128, 800}));
 
-  const auto others = parameters_of(make_model("lenet", {32, 32, 1}, 10));
-  try {
-    load_state_dict(path, others, {});
-    FAIL();
-  } catch (const Error& e) {
-    EXPECT_EQ(e.code(), Exit::model);
-    EXPECT_NE(std::string(e.what()).find("7.weight"), std::string::npos) << e.what();
-  }
+  const auto load = [&](const std::vector<Parameter>& others) {
+    return error_of([&] { load_state_dict(path, others, {}); });
+  };
+  expect_error(load(parameters_of(make_model("lenet", {32, 32, 1}, 10))), Exit::model, "7.weight");
+  const std::vector<Parameter> fewer(parameters.begin(), parameters.end() - 2);  // without the first layer
+  expect_error(load(fewer), Exit::model, "has tensor 0.");
 }
 
 TEST_F(Safetensors, BatchNormStateHasPytorchsNames) {
