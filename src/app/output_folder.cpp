@@ -24,10 +24,11 @@ bool create(const fs::path& folder) {
 }
 
 fs::path fresh_folder() {
-  create("runs");
+  create_durable_folders("runs");
   const std::string base = fmt::format("runs/{:%Y-%m-%d_%H-%M-%S}", fmt::localtime(std::time(nullptr)));
   fs::path folder = base;
   for (int i = 2; !create(folder); ++i) folder = fmt::format("{}_{}", base, i);
+  flush_folder("runs");
   return folder;
 }
 

@@ -84,7 +84,7 @@ std::vector<OptimizerState> read_optimizer(const fs::path& path, std::span<const
 }  // namespace
 
 // Order: fill a temporary folder, flush it, rename it, then set the links. A crash at any moment leaves the earlier
-// checkpoints intact, and at most one temporary folder.
+// checkpoints intact, links that lead to whole ones, and at most one temporary folder.
 fs::path write_checkpoint(const fs::path& folder, const Snapshot& snapshot, const Tensors& tensors, bool best,
                           const std::function<void(const fs::path&)>& about_to_write) {
   const std::string name = checkpoint_name(snapshot.run.step);
@@ -103,10 +103,10 @@ fs::path write_checkpoint(const fs::path& folder, const Snapshot& snapshot, cons
     write_manifest(temporary.path(), kFiles);
     flush_folder(temporary.path());
     replace_folder(temporary.path(), checkpoint);
-    flush_folder(folder);
+    flush_folder(folder);  // before a link may lead to it
     point_link(folder, "latest", checkpoint);
     if (best) point_link(folder, "best", checkpoint);
-    flush_folder(folder);
+    flush_folder(folder);  // before prune_checkpoints() deletes what a link led to
   } catch (const std::exception& e) {
     const auto* error = dynamic_cast<const Error*>(&e);
     if (error && error->code() == Exit::output) throw;

@@ -102,14 +102,16 @@ void prune_checkpoints(const fs::path& folder, int keep_last) {
   const std::vector<fs::path> checkpoints = list_checkpoints(folder);
   const std::set<fs::path> linked = {link_target(folder / "latest").filename(),
                                      link_target(folder / "best").filename()};
+  std::vector<fs::path> renamed;
   for (size_t i = static_cast<size_t>(keep_last); i < checkpoints.size(); ++i) {
     const fs::path name = checkpoints[i].filename();
     if (linked.contains(name)) continue;
     const fs::path temporary = folder / temporary_name(name);
     std::error_code error;
     fs::rename(checkpoints[i], temporary, error);
-    if (!error) fs::remove_all(temporary, error);
+    if (!error) renamed.push_back(temporary);
   }
+  remove_renamed(folder, renamed);
 }
 
 std::optional<FoundCheckpoint> find_checkpoint(const fs::path& wanted, std::vector<std::string>& skipped) {

@@ -99,11 +99,23 @@ bool is_temporary(std::string_view name) {
 
 }  // namespace
 
-void remove_leftovers(const fs::path& folder) {
-  std::error_code error, ignored;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    if (is_temporary(entry->path().filename().native())) fs::remove_all(entry->path(), ignored);
+void remove_renamed(const fs::path& folder, const std::vector<fs::path>& entries) {
+  if (entries.empty()) return;
+  try {
+    flush_folder(folder);  // before the files go
+  } catch (const Error&) {
+    return;
   }
+  std::error_code ignored;
+  for (const fs::path& entry : entries) fs::remove_all(entry, ignored);
+}
+
+void remove_leftovers(const fs::path& folder) {
+  std::vector<fs::path> leftovers;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+    if (is_temporary(entry->path().filename().native())) leftovers.push_back(entry->path());
+  remove_renamed(folder, leftovers);
 }
 
 namespace {

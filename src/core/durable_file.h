@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace ddp {
 
@@ -26,8 +27,12 @@ std::optional<FileId> file_id(const std::filesystem::path& path);
 // A name that no other process has: ".NAME.tmp-HOST-WORD" with a random word. remove_leftovers() knows such names.
 std::string temporary_name(const std::string& name);
 
-// Deletes the files and folders in `folder` with temporary names of any process: the caller knows that no other process
-// writes there. Ignores errors.
+// Deletes `entries` of `folder`, which have been renamed. Flushes the folder first: else a power cut could leave the
+// old name of an entry with a part of its files. Ignores errors.
+void remove_renamed(const std::filesystem::path& folder, const std::vector<std::filesystem::path>& entries);
+
+// Deletes the files and folders in `folder` with temporary names of any process, like remove_renamed(): the caller
+// knows that no other process writes there.
 void remove_leftovers(const std::filesystem::path& folder);
 
 // Creates a file with this content. The path must be free. A crash may still lose the name of the file until
