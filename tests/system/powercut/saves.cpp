@@ -7,7 +7,9 @@
 #include "core/durable_file.h"
 
 #include <array>
-#include <cstdlib>
+#include <cstdio>
+#include <stdexcept>
+#include <string>
 
 namespace ddp {
 namespace {
