@@ -34,5 +34,32 @@ TEST(ChooseTransforms, DifferentSizesHaveDifferentTexts) {
   EXPECT_EQ(static_cast<int>(texts.size()), cases - 2 - 1 - 1);
 }
 
+TEST(ChooseTransforms, EachSettingHasItsText) {
+  PictureFacts facts;
+  facts.pictures = 2;
+  facts.smallest = {300, 300};
+  facts.largest = {500, 400};
+  using Change = void (*)(InputConfig&, DecodeConfig&);
+  const Change changes[] = {[](InputConfig&, DecodeConfig&) {},
+                            [](InputConfig& i, DecodeConfig&) { i.transform = TransformConfig::Kind::stretch; },
+                            [](InputConfig& i, DecodeConfig&) { i.rrc_scale[0] = 0.09; },
+                            [](InputConfig& i, DecodeConfig&) { i.rrc_scale[1] = 0.99; },
+                            [](InputConfig& i, DecodeConfig&) { i.rrc_ratio[0] = 0.76; },
+                            [](InputConfig& i, DecodeConfig&) { i.rrc_ratio[1] = 1.5; },
+                            [](InputConfig&, DecodeConfig& d) { d.interpolation = Interpolation::bicubic; },
+                            [](InputConfig&, DecodeConfig& d) { d.interpolation = Interpolation::nearest; },
+                            [](InputConfig&, DecodeConfig& d) { d.exif = false; },
+                            [](InputConfig&, DecodeConfig& d) { d.alpha = Alpha::white; },
+                            [](InputConfig&, DecodeConfig& d) { d.alpha = Alpha::black; }};
+  std::set<std::string> texts;
+  for (const Change change : changes) {
+    InputConfig input;
+    DecodeConfig decode;
+    change(input, decode);
+    texts.insert(describe(transforms_of(input, facts, 0), decode));
+  }
+  EXPECT_EQ(texts.size(), std::size(changes));
+}
+
 }  // namespace
 }  // namespace ddp

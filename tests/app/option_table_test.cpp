@@ -77,6 +77,7 @@ std::string refused_changes(const RunState& saved, const RunState& now) {
   try {
     require_same_results(saved, now, "step-7");
   } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Exit::usage);
     return e.what();
   }
   return "";

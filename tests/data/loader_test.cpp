@@ -64,16 +64,18 @@ class Numbers final : public Dataset {
 
 const std::unique_ptr<Device> memory = make_cpu_device();
 
-DistributedSampler sampler(int64_t samples, int64_t batch, int rank = 0, int world = 1, Order order = Order::shuffled) {
-  return {samples, batch, order, 1, rank, std::vector<double>(world, 1.0)};
+DistributedSampler sampler(int64_t samples, int64_t batch, int rank = 0, int world = 1, Order order = Order::shuffled,
+                           int micro_batches = 1) {
+  return {samples, batch, order, 1, rank, std::vector<double>(world, 1.0), micro_batches};
 }
 
-void expect_batch(const HostBatch& batch, const DistributedSampler& order, int64_t step) {
+void expect_batch(const HostBatch& batch, const DistributedSampler& order, int64_t step, int micro = 0) {
   const int64_t steps = order.steps_per_epoch();
-  const Range shard = order.shard(step % steps);
+  const Range shard = order.shard(step % steps, micro);
   ASSERT_EQ(batch.plan.epoch, step / steps);
   ASSERT_EQ(batch.plan.step, step % steps);
-  ASSERT_EQ(batch.plan.global_size, order.global_batch_size(step % steps));
+  ASSERT_EQ(batch.plan.micro, micro);
+  ASSERT_EQ(batch.plan.global_size, order.micro_batch(step % steps, micro).size());
   ASSERT_EQ(batch.plan.size, shard.size());
   for (int64_t i = 0; i < batch.plan.size; ++i) {
     int64_t id;
@@ -96,6 +98,17 @@ TEST(Loader, YieldsTheSamplersShardsInOrderOverEpochs) {
           for (int64_t step = first; step < end; ++step) expect_batch(loader.next(), order, step);
         }
       }
+}
+
+// 103 samples in steps of 20: the last step of an epoch has 3, so some micro-batches leave a rank without samples.
+TEST(Loader, BeginsWithTheFirstMicroBatchOfAStep) {
+  const Numbers data(103);
+  for (const int rank : {0, 1}) {
+    const DistributedSampler order = sampler(103, 20, rank, 2, Order::shuffled, 3);
+    Loader loader(data, order, 7, 13, *memory);
+    for (int64_t step = 7; step < 13; ++step)
+      for (const int micro : {0, 1, 2}) expect_batch(loader.next(), order, step, micro);
+  }
 }
 
 TEST(Loader, BatchIsValidUntilTheNextCall) {

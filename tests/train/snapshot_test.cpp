@@ -1,14 +1,11 @@
 // A world of another size resumes from a checkpoint. Ranks are threads on the reference ops; the checkpoint is on disk.
 #include "train/snapshot.h"
 
-#include "device/cpu/device.h"
-#include "tests/comm/ranks.h"
-#include "tests/ops/reference/ops.h"
-#include "tests/train/fixture.h"
+#include "tests/temp_folder.h"
 #include "tests/train/small.h"
+#include "tests/train/world.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <string>
@@ -18,28 +15,14 @@ namespace {
 
 constexpr int64_t kSteps = 5;
 
-class Folder {
- public:
-  Folder() : path_(std::filesystem::temp_directory_path() / fmt::format("ddp-snapshot-{}", ::getpid())) {
-    std::filesystem::remove_all(path_);
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
-
 FixtureConfig config(OptimizerDesc optimizer, bool zero) {
   return {.batch_size = 16, .lr = 0.01, .replica = {.optimizer = optimizer, .zero = zero, .sync_bn = true, .seed = 5}};
 }
 
 void run_fixtures(int size, const FixtureConfig& config, const std::function<void(Fixture&, Communicator&)>& work) {
   const MemoryDataset data = small_data(50);
-  run_ranks(size, [&](Communicator& communicator) {
-    const auto device = make_cpu_device();
-    const auto ops = make_reference_ops(*device);
-    Fixture fixture(config, norm_network(), data, *device, *ops, communicator);
+  run_world(size, [&](Communicator& communicator, Device& device, Ops& ops) {
+    Fixture fixture(config, norm_network(), data, device, ops, communicator);
     work(fixture, communicator);
   });
 }
@@ -70,7 +53,7 @@ class Snapshots : public ::testing::TestWithParam<std::tuple<Worlds, OptimizerDe
 TEST_P(Snapshots, ResumeAtAnyWorldSize) {
   const auto [worlds, kind] = GetParam();
   const OptimizerDesc optimizer{.kind = kind, .momentum = 0.9f};
-  const Folder folder;
+  const TempFolder folder;
   std::filesystem::path path;
   NextStep expected;
   Snapshot saved;
