@@ -124,6 +124,8 @@ std::optional<PixelNormalization> earlier_pixels(const ResumePoint& resume_point
   const auto& entries = resume_point.state.affects_results;
   const auto found = entries.find(kPixels);
   if (found == entries.end()) return std::nullopt;
+  // Data with other channels are other data: require_same_results() refuses them by name.
+  if (std::ranges::count(found->second, ',') != 2 * (channels - 1)) return std::nullopt;
   PixelNormalization earlier = normalization_from(found->second, channels);
   if (!earlier.measured) return std::nullopt;
   return earlier;

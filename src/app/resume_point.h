@@ -47,7 +47,8 @@ bool is_same_run(const std::filesystem::path& folder, const ResumePoint& resume_
 RunState run_fingerprint(const Options& options, const LoadedData& data, const PixelNormalization& pixels,
                          const Backend& backend, int threads, const Replica& replica, const AutotuneCache& autotune);
 
-// The measured normalization that the checkpoint records; nothing if it records none, or if the run is new.
+// The measured normalization that the checkpoint records; nothing if it records none, or one of other channels, or if
+// the run is new.
 std::optional<PixelNormalization> earlier_pixels(const ResumePoint& resume_point, int64_t channels);
 
 // The text of the checkpoint's AutotuneCache if rank 0 has the same device, libraries and precision as at the

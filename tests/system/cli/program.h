@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/wait.h>
 
 #include <cmath>
@@ -39,6 +40,9 @@ inline Outcome program(int ranks, const std::string& arguments) {
   const std::string run = ranks == 0 ? DDP_PROGRAM : fmt::format("{} -np {} {}", DDP_MPIRUN, ranks, DDP_PROGRAM);
   return shell(fmt::format("CUDA_VISIBLE_DEVICES= timeout -k 5 150 {} {}", run, arguments));
 }
+
+// Whether a job with this exit code had a rank that was killed: 9 if another rank reports it first, else mpirun's code.
+inline bool was_killed(int code) { return code == 9 || code == 128 + SIGKILL; }
 
 inline int count(const std::string& text, const std::string& part) {
   int n = 0;
