@@ -5,7 +5,6 @@
 // The NaN ended the run in step 6; its checkpoint is of step 4 of the 8 of an epoch.
 #include "tests/system/cli/few_images.h"
 #include "tests/system/cli/run_folder.h"
-#include "tests/values.h"
 
 #include <string>
 
@@ -14,18 +13,6 @@ namespace {
 
 using nlohmann::json;
 namespace fs = std::filesystem;
-
-Values floats(const Doubles& values) { return {std::begin(values), std::end(values)}; }
-
-void expect_close_tensors(const fs::path& actual, const fs::path& expected) {
-  const Weights tensors = read_weights(actual), others = read_weights(expected);
-  ASSERT_EQ(tensors.size(), 8u);
-  ASSERT_EQ(others.size(), 8u);
-  for (const auto& [name, values] : tensors) {
-    ASSERT_TRUE(others.contains(name)) << name;
-    expect_close(floats(values), floats(others.at(name)), name.c_str());
-  }
-}
 
 class Format1 : public ::testing::Test {
  protected:

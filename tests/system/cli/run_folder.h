@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tests/system/cli/program.h"
+#include "tests/values.h"
 
 #include <nlohmann/json.hpp>
 
@@ -78,6 +79,18 @@ Weights combined(const Weights& a, const Weights& b, Combine combine) {
 
 inline Weights operator-(const Weights& a, const Weights& b) {
   return combined(a, b, [](const Doubles& x, const Doubles& y) { return Doubles(x - y); });
+}
+
+// Both files have the same tensors, which differ by rounding.
+inline void expect_close_tensors(const std::filesystem::path& actual, const std::filesystem::path& expected) {
+  const Weights tensors = read_weights(actual), others = read_weights(expected);
+  ASSERT_FALSE(others.empty());
+  ASSERT_EQ(tensors.size(), others.size());
+  for (const auto& [name, values] : tensors) {
+    ASSERT_TRUE(others.contains(name)) << name;
+    const Doubles& other = others.at(name);
+    expect_close({std::begin(values), std::end(values)}, {std::begin(other), std::end(other)}, name.c_str());
+  }
 }
 
 }  // namespace ddp::testing
