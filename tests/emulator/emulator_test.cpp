@@ -1,11 +1,9 @@
 // Streams, events and memory.
 #include "fixture.h"
 
-#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <string>
-#include <thread>
 
 namespace ddp {
 namespace {
@@ -72,29 +70,53 @@ TEST(Streams, DefaultStreamWaitsForBlockingStreamsOnly) {
   EXPECT_GT(wrong, 0);
 }
 
-// The collective of each rank waits for the other rank's; the host of one rank waits for something else until the other
-// rank has finished.
-TEST(Streams, WorkMayWaitForOtherThreads) {
-  std::atomic<int> first = 0, second = 0;
-  std::atomic<bool> through = false;
-  const auto meet = [](std::atomic<int>& count) {
-    for (++count; count < 2;) std::this_thread::yield();
-  };
-  const auto rank = [&](int self) {
-    cudaStream_t one = nullptr, two = nullptr;
-    EXPECT_EQ(cudaStreamCreateWithFlags(&one, cudaStreamNonBlocking), cudaSuccess);
-    EXPECT_EQ(cudaStreamCreateWithFlags(&two, cudaStreamNonBlocking), cudaSuccess);
-    emulator::enqueue(one, [&] { meet(first); });
-    emulator::enqueue(two, [&] { meet(second); });
-    while (self == 1 && !through) std::this_thread::yield();
-    EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
-    through = true;
-    EXPECT_EQ(cudaStreamDestroy(one), cudaSuccess);
-    EXPECT_EQ(cudaStreamDestroy(two), cudaSuccess);
-  };
-  std::thread other(rank, 1);
-  rank(0);
-  other.join();
+TEST(Streams, WorkMayWaitForACondition) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    Fixture fixture(seed);
+    bool first = false, second = false;
+    emulator::enqueue(
+        fixture.a, [&] { second = first; }, [&] { return first; });
+    emulator::enqueue(fixture.b, [&] { first = true; });
+    EXPECT_EQ(cudaStreamSynchronize(fixture.a), cudaSuccess);
+    EXPECT_TRUE(second);
+  }
+}
+
+// The order in which the work of three threads runs. Each thread has work on two streams, polls, waits for the device
+// and for the other threads.
+std::vector<int> order_of_turns(uint64_t seed) {
+  emulator::set_seed(seed);
+  std::vector<int> order;
+  int arrived = 0;
+  emulator::run_in_turns(3, [&](int thread) {
+    cudaStream_t streams[2];
+    for (cudaStream_t& stream : streams) EXPECT_EQ(cudaStreamCreate(&stream), cudaSuccess);
+    for (int i = 0; i < 10; ++i) {
+      for (int s = 0; s < 2; ++s)
+        emulator::enqueue(streams[s], [&order, thread, s] { order.push_back(2 * thread + s); });
+      if (i % 3 == thread) (void)cudaStreamQuery(streams[0]);
+      if (i == 5) {
+        ++arrived;
+        emulator::wait_until([&] { return arrived == 3; });
+      }
+    }
+    for (const cudaStream_t stream : streams) {
+      EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+      EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+    }
+  });
+  return order;
+}
+
+TEST(Turns, TheSeedAloneDecidesTheOrder) {
+  const std::vector<int> order = order_of_turns(1);
+  EXPECT_EQ(order.size(), 60u);
+  EXPECT_EQ(order_of_turns(1), order);
+  EXPECT_NE(order_of_turns(2), order);
+}
+
+TEST(TurnsDeathTest, AThreadThatWaitsForNothingEndsTheProgram) {
+  EXPECT_DEATH(emulator::run_in_turns(2, [](int) { emulator::wait_until([] { return false; }); }), "can never run");
 }
 
 TEST(Memory, PageableIsReadAtTheCallAndPinnedWhenTheCopyRuns) {

@@ -23,7 +23,7 @@ cudaError_t launch(const cudaLaunchConfig_t& config, std::function<void()> threa
   const auto run = [grid = config.gridDim, block = config.blockDim, thread = std::move(thread)] {
     run_grid(grid, block, thread);
   };
-  return submit(config.stream, {run, false});
+  return submit(config.stream, {run, {}});
 }
 
 }  // namespace emulator

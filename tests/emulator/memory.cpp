@@ -157,9 +157,9 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
     if (!staged) expect_valid(from, bytes, source.kind);
     std::memmove(to, staged ? staged->data() : from, bytes);
   };
-  if (target.kind != Kind::pageable) return submit(stream, {copy, false});
+  if (target.kind != Kind::pageable) return submit(stream, {copy, {}});
   TaskPtr task;
-  if (const cudaError_t error = submit(stream, {copy, false}, &task)) return error;
+  if (const cudaError_t error = submit(stream, {copy, {}}, &task)) return error;
   Scheduler::finish(lock, task);
   return cudaSuccess;
 }
@@ -179,7 +179,7 @@ cudaError_t cudaMemsetAsync(void* address, int value, size_t bytes, cudaStream_t
                            expect_valid(address, bytes, place.kind);
                            std::memset(address, value, bytes);
                          },
-                         false});
+                         {}});
 }
 
 cudaError_t cudaMemset(void* address, int value, size_t bytes) {

@@ -88,11 +88,19 @@ ncclResult_t collective(ncclComm_t comm, cudaStream_t stream, const Call& call) 
   const Enter enter(comm);
   if (const ncclResult_t result = ready(comm)) return result;
   return begin(comm, [=] {
-    emulator::enqueue(stream, [world = comm->world, rank = comm->rank, call, reference = comm->references] {
-      world->run(rank, call);
-    });
+    const auto world = comm->world;
+    const int rank = comm->rank;
+    emulator::enqueue(stream, [=, reference = comm->references] { world->begin(rank, call); });
+    emulator::enqueue(
+        stream, [=, reference = comm->references] { world->end(rank); }, [=] { return world->may_end(rank); });
     return true;
   });
+}
+
+// A rank has failed, or the ranks wait for one another.
+void abort_all() {
+  const std::lock_guard lock(process().mutex);
+  for (const ncclComm_t comm : process().alive) comm->world->abort();
 }
 
 void release(ncclComm_t comm) {
@@ -136,6 +144,7 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank, ncclConfig_t* config) {
   check(config->blocking == 0, "only non-blocking communicators are emulated");
   check(rank >= 0 && rank < ranks, "no such rank");
+  emulator::when_blocked(abort_all);
   *comm = new ncclComm;
   const std::lock_guard lock(process().mutex);
   std::weak_ptr<World>& world = process().worlds[std::string(id.internal, sizeof id.internal)];
@@ -143,17 +152,20 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id
   if (!(*comm)->world) world = (*comm)->world = std::make_shared<World>(ranks);
   (*comm)->rank = rank;
   (*comm)->references = std::make_shared<int>();
-  (*comm)->world->arrive();
+  (*comm)->world->join();
   process().alive.insert(*comm);
   return begin(*comm, [world = (*comm)->world, never = process().never] { return world->complete() && !never; });
 }
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
-  const Enter enter(comm);
-  *state = health(comm);
-  if (*state != ncclSuccess || !comm->pending) return ncclSuccess;
-  if (comm->issuer == std::this_thread::get_id() && --comm->queries <= 0 && comm->pending()) comm->pending = nullptr;
-  *state = comm->pending ? ncclInProgress : ncclSuccess;
+  {
+    const Enter enter(comm);
+    *state = health(comm);
+    if (*state != ncclSuccess || !comm->pending) return ncclSuccess;
+    if (comm->issuer == std::this_thread::get_id() && --comm->queries <= 0 && comm->pending()) comm->pending = nullptr;
+    *state = comm->pending ? ncclInProgress : ncclSuccess;
+  }
+  if (*state == ncclInProgress) emulator::yield();
   return ncclSuccess;
 }
 

@@ -5,7 +5,6 @@
 #include "nccl.h"
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -43,8 +42,9 @@ inline void write(const Call& call, size_t i, float value) {
     static_cast<uint16_t*>(call.to)[i] = ddp::bf16_of_float(value);
 }
 
-// Reads all inputs before it writes, because `from` and `to` may be the same memory. Sums in f32, in rank order.
-inline void execute(const std::vector<Call>& calls) {
+// The elements that the ranks get: one part for each rank for reduce_scatter, else the same for all. Sums in f32, in
+// rank order.
+inline std::vector<float> result_of(const std::vector<Call>& calls) {
   const Call& p = calls[0];
   const size_t ranks = calls.size();
   std::vector<float> result(p.kind == Kind::reduce_scatter || p.kind == Kind::all_gather ? p.count * ranks : p.count);
@@ -56,40 +56,49 @@ inline void execute(const std::vector<Call>& calls) {
     else
       for (const Call& call : calls) result[i] += read(call, i);
   }
-  for (size_t r = 0; r < ranks; ++r) {
-    const size_t begin = p.kind == Kind::reduce_scatter ? r * p.count : 0;
-    const size_t count = p.kind == Kind::reduce_scatter ? p.count : result.size();
-    for (size_t i = 0; i < count; ++i) write(calls[r], i, result[begin + i]);
-  }
+  return result;
 }
 
-// The rendezvous of a communicator's ranks: it matches the n-th collective of each rank.
+// The rendezvous of a communicator's ranks: it matches the n-th collective of each rank. A rank's collective begins and
+// ends in the rank's stream. The results are computed when the last rank has begun, and written where each rank ends.
 class World {
  public:
-  explicit World(int size) : ran_(size) {}
+  explicit World(int size) : begun_(size), ended_(size) {}
 
-  void arrive() { ++arrived_; }
-  bool complete() const { return arrived_ == std::ssize(ran_); }
+  void join() { ++joined_; }
+  bool complete() const { return joined_ == std::ssize(begun_); }
 
-  void run(int rank, const Call& call) {
-    std::unique_lock lock(mutex_);
-    Round& round = rounds_[++ran_[rank]];
+  void begin(int rank, const Call& call) {
+    const std::lock_guard lock(mutex_);
+    Round& round = rounds_[++begun_[rank]];
     if (broken_) return;
-    round.calls.resize(ran_.size());
-    if (round.arrived++ > 0) check(round.first.agrees(call), "ranks run different collectives");
+    if (round.calls.empty())
+      round.calls.resize(begun_.size());
+    else
+      check(round.first.agrees(call), "ranks run different collectives");
     round.first = round.calls[rank] = call;
-    if (round.arrived < std::ssize(ran_)) {
-      changed_.wait(lock, [&] { return round.done || broken_; });
-      return;
-    }
-    execute(round.calls);
+    if (++round.begun < std::ssize(begun_)) return;
+    round.result = result_of(round.calls);
     round.done = true;
-    changed_.notify_all();
+  }
+  bool may_end(int rank) {
+    const std::lock_guard lock(mutex_);
+    return broken_ || rounds_[ended_[rank] + 1].done;
+  }
+  void end(int rank) {
+    const std::lock_guard lock(mutex_);
+    const uint64_t n = ++ended_[rank];
+    Round& round = rounds_[n];
+    if (!round.done) return;  // broken
+    const Call& call = round.calls[rank];
+    const bool part = call.kind == Kind::reduce_scatter;
+    const size_t begin = part ? rank * call.count : 0, count = part ? call.count : round.result.size();
+    for (size_t i = 0; i < count; ++i) write(call, i, round.result[begin + i]);
+    if (++round.ended == std::ssize(ended_)) rounds_.erase(n);
   }
   void abort() {
     const std::lock_guard lock(mutex_);
     broken_ = true;
-    changed_.notify_all();
   }
   bool broken() const { return broken_; }
 
@@ -97,14 +106,14 @@ class World {
   struct Round {
     std::vector<Call> calls;
     Call first{};
-    int64_t arrived = 0;
+    std::vector<float> result;
+    int64_t begun = 0, ended = 0;
     bool done = false;
   };
   std::mutex mutex_;
-  std::condition_variable changed_;
   std::map<uint64_t, Round> rounds_;
-  std::vector<uint64_t> ran_;
-  std::atomic<int64_t> arrived_ = 0;
+  std::vector<uint64_t> begun_, ended_;
+  std::atomic<int64_t> joined_ = 0;
   std::atomic<bool> broken_ = false;
 };
 

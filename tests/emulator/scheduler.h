@@ -1,4 +1,5 @@
-// Runs tasks in the order of their dependencies. The seed decides the order of independent tasks.
+// Runs tasks in the order of their dependencies. The seed decides the order of independent tasks, and which of the
+// threads that take turns goes on.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +15,8 @@ struct Domain;
 using DomainPtr = std::shared_ptr<Domain>;
 
 struct Work {
-  std::function<void()> run;  // empty: the task only orders other tasks
-  bool may_block = false;     // may wait for other threads, so it runs on its own worker thread
+  std::function<void()> run;    // empty: the task only orders other tasks
+  std::function<bool()> ready;  // empty: at once. The task runs when it is true; it must stay true
 };
 
 struct Task {
@@ -41,7 +42,12 @@ class Scheduler {
 
   // Runs tasks until `task` is done. Returns at once if `task` is null.
   static void finish(Lock& lock, const TaskPtr& task);
-  // Runs 0 to 3 ready tasks, of the domain or else of other domains.
+  // Waits until done() is true. Runs the tasks of the domain, if it is not null, and those of other domains if no
+  // thread goes on without them.
+  static void wait(Lock& lock, const Domain* domain, const std::function<bool()>& done);
+  // Lets another thread go on.
+  static void pass_turn(Lock& lock);
+  // Runs 0 to 3 ready tasks, of the domain or else of other domains, and passes the turn.
   static void nudge(Lock& lock, const Domain* domain);
 };
 

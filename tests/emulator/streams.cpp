@@ -2,11 +2,14 @@
 
 #include "emulator/emulator.h"
 
+#include <algorithm>
+
 namespace emulator {
 namespace {
 
-std::set<CUstream_st*>& live_streams() {
-  static auto& streams = *new std::set<CUstream_st*>;
+// In the order of their creation: an order of addresses would differ from run to run.
+std::vector<CUstream_st*>& live_streams() {
+  static auto& streams = *new std::vector<CUstream_st*>;
   return streams;
 }
 
@@ -28,7 +31,7 @@ cudaError_t create(cudaStream_t* stream, unsigned flags, int priority) {
   if (!stream || (flags & ~cudaStreamNonBlocking) != 0) return report(cudaErrorInvalidValue);
   const auto lock = Scheduler::lock();
   *stream = new CUstream_st{this_domain(), flags == cudaStreamDefault, priority, draw(), {}, {}, {}};
-  live_streams().insert(*stream);
+  live_streams().push_back(*stream);
   return cudaSuccess;
 }
 
@@ -39,7 +42,7 @@ DomainPtr this_domain() {
   return domain;
 }
 
-bool is_live(CUstream_st* stream) { return !stream || live_streams().count(stream) == 1; }
+bool is_live(CUstream_st* stream) { return !stream || std::ranges::count(live_streams(), stream) == 1; }
 
 TaskPtr last_of_domain(const DomainPtr& domain) {
   auto task = std::make_shared<Task>(domain, Work{}, draw());
@@ -75,9 +78,9 @@ cudaError_t submit(cudaStream_t stream, Work work, TaskPtr* result, std::vector<
   return cudaSuccess;
 }
 
-void enqueue(cudaStream_t stream, std::function<void()> work) {
+void enqueue(cudaStream_t stream, std::function<void()> work, std::function<bool()> ready) {
   const auto lock = Scheduler::lock();
-  (void)submit(stream, {std::move(work), true});
+  (void)submit(stream, {std::move(work), std::move(ready)});
 }
 
 }  // namespace emulator
@@ -104,7 +107,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
     invalidate(stream->capture, cudaSuccess);
     stream->capture->streams.erase(stream);
   }
-  live_streams().erase(stream);
+  std::erase(live_streams(), stream);
   delete stream;
   return cudaSuccess;
 }
@@ -141,10 +144,4 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
   if (least) *least = 0;
   if (greatest) *greatest = -5;
   return cudaSuccess;
-}
-
-cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data) {
-  if (!function) return report(cudaErrorInvalidValue);
-  auto lock = Scheduler::lock();
-  return submit(stream, {[function, data] { function(data); }, true});
 }
