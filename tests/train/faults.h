@@ -1,39 +1,47 @@
 // Planted faults that the invariance tests must catch.
 #pragma once
 
-#include "comm/communicator.h"
+#include "tests/comm/forwarding_communicator.h"
 
 #include <functional>
+#include <memory>
 #include <utility>
 
 namespace ddp::testing {
 
-// A communicator decorator. It calls a hook before each all_reduce; if the hook returns false, it skips the all_reduce.
-class FaultyCommunicator : public Communicator {
+// Calls a hook before each all_reduce; if the hook returns false, it skips the all_reduce.
+class FaultyCommunicator final : public ForwardingCommunicator {
  public:
   using Hook = std::function<bool(DeviceSpan)>;
-  FaultyCommunicator(Communicator& inner, Hook hook) : inner_(inner), hook_(std::move(hook)) {}
+  FaultyCommunicator(Communicator& inner, Hook hook) : ForwardingCommunicator(inner), hook_(std::move(hook)) {}
 
-  int rank() const override { return inner_.rank(); }
-  int size() const override { return inner_.size(); }
   Sequence all_reduce(DeviceSpan span) override { return hook_(span) ? last_ = inner_.all_reduce(span) : last_; }
-  Sequence reduce_scatter(DeviceSpan span) override { return inner_.reduce_scatter(span); }
-  Sequence all_gather(DeviceSpan span) override { return inner_.all_gather(span); }
-  Sequence broadcast(DeviceSpan span, int root) override { return inner_.broadcast(span, root); }
-  void wait(Sequence n) override { inner_.wait(n); }
-  Sequence completed() const override { return inner_.completed(); }
-  std::optional<std::string> failure() const override { return inner_.failure(); }
-  bool capturable() const override { return inner_.capturable(); }
-  Memory* memory() override { return inner_.memory(); }
-  void progress() override { inner_.progress(); }
-  void all_reduce_host(std::span<double> values) override { inner_.all_reduce_host(values); }
-  void barrier() override { inner_.barrier(); }
-  std::unique_ptr<Communicator> split(int colour) override { return inner_.split(colour); }
 
  private:
-  Communicator& inner_;
   Hook hook_;
   Sequence last_ = 0;
+};
+
+// Later device work does not wait for its collectives.
+class NoWaitCommunicator final : public ForwardingCommunicator {
+ public:
+  explicit NoWaitCommunicator(Communicator& inner) : ForwardingCommunicator(inner) {}
+  explicit NoWaitCommunicator(std::unique_ptr<Communicator> inner)
+      : ForwardingCommunicator(*inner), owned_(std::move(inner)) {}
+
+  void wait(Sequence) override {}
+
+ private:
+  const std::unique_ptr<Communicator> owned_;
+};
+
+// The same fault in the communicators that it is split into, such as that of the batch norms.
+class NoWaitInParts final : public ForwardingCommunicator {
+ public:
+  using ForwardingCommunicator::ForwardingCommunicator;
+  std::unique_ptr<Communicator> split(int colour) override {
+    return std::make_unique<NoWaitCommunicator>(inner_.split(colour));
+  }
 };
 
 }  // namespace ddp::testing

@@ -1,0 +1,182 @@
+// What a run on emulated GPUs does beside plain steps: bad and skipped steps, recomputed statistics of batch norms,
+// checkpoints.
+#include "tests/emulator/seeds.h"
+#include "tests/train/bad_step.h"
+#include "tests/train/small.h"
+#include "tests/train/trained.h"
+#include "train/fault_injection.h"
+#include "train/precise_bn.h"
+#include "train/snapshot.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace ddp::testing {
+namespace {
+
+using emulator::for_each_seed;
+
+constexpr int64_t kSaved = 3, kEnd = 5;  // steps
+
+class EmulatedState : public ::testing::TestWithParam<GpuWorld> {
+ protected:
+  static FixtureConfig config(OptimizerDesc optimizer, bool zero = false) {
+    return {.batch_size = kBatch,
+            .lr = 0.02,
+            .replica = {.optimizer = optimizer, .zero = zero, .sync_bn = true, .seed = 5},
+            .device_data_bytes = GetParam().device_data_bytes()};
+  }
+};
+INSTANTIATE_TEST_SUITE_P(, EmulatedState,
+                         ::testing::Values(GpuWorld{"nccl_2", 2, true, true, true},
+                                           GpuWorld{"staged_2_streamed", 2, false, true, false}),
+                         [](const auto& tested) { return tested.param.name; });
+
+TEST_P(EmulatedState, NanEndsTheRunOnEveryRank) {
+  for_each_seed([&] {
+    std::vector<std::string> messages(GetParam().size);
+    on_gpus(GetParam(),
+            [&](Communicator& c, Device& device, Ops& ops) { messages[c.rank()] = train_from_a_nan(c, device, ops); });
+    expect_one_message_about_step_1(messages);
+  });
+}
+
+// A replay of step 4 would not call the reducer's hook, so the injection must prevent it.
+TEST_P(EmulatedState, ErrorNamesRankAndBucketOfAnInjectedNan) {
+  const MemoryDataset data = small_data(4 * kBatch);
+  const int rank = GetParam().size - 1;
+  for_each_seed([&] {
+    std::vector<std::string> messages(GetParam().size);
+    on_gpus(GetParam(), [&](Communicator& c, Device& device, Ops& ops) {
+      Fixture fixture({.batch_size = kBatch}, small_network(), data, device, ops, c);
+      DeviceDataset on_device(device, data, fixture.largest(), {.device_bytes = size_t{1} << 30});
+      Prefetcher prefetcher(on_device, fixture.sampler(), 0, 6, kTrainingFences);
+      const NextBatch next = with_fault({.rank = rank, .step = 4, .kind = FaultInjection::Kind::nan}, fixture.replica,
+                                        0, [&]() -> const DeviceBatch& { return prefetcher.next(); });
+      Step step(fixture.replica);
+      try {
+        for (int k = 0; k < 6; ++k) step.run(next, 0.01);
+      } catch (const CollectiveError& e) {
+        messages[c.rank()] = e.what();
+      }
+    });
+    for (const std::string& message : messages)
+      EXPECT_NE(message.find(fmt::format("at step 4 on rank {}: a gradient of bucket 0", rank)), std::string::npos)
+          << message;
+  });
+}
+
+// Step 3 would replay a graph; a rank injects a NaN into its gradients. Weights, momentum and statistics of the other
+// steps are as on one rank with the same fault.
+TEST_P(EmulatedState, SkippedStepChangesNothing) {
+  constexpr int64_t kBad = 3;
+  const MemoryDataset data = small_data(kSamples);
+  FixtureConfig skipping = config({.momentum = 0.9f});
+  skipping.step.skip_limit = 1;
+  const auto train = [&](Communicator& c, Device& device, Ops& ops) {
+    FixtureConfig mine = skipping;
+    mine.replica.zero = c.size() > 1;
+    Fixture fixture(mine, two_norms(), data, device, ops, c);
+    DeviceBatch given;
+    const NextBatch faulty = with_fault({.rank = c.size() - 1, .step = kBad, .kind = FaultInjection::Kind::nan},
+                                        fixture.replica, 0, [&]() -> const DeviceBatch& { return given; });
+    return train_steps(fixture, 0, kEnd, [&](DeviceBatch& batch) {
+      given = batch;
+      batch = faulty();
+    });
+  };
+  Trained expected;
+  run_world(1, [&](Communicator& c, Device& device, Ops& ops) { expected = train(c, device, ops); });
+  const Trained all = trained_on_cpus(1, skipping, two_norms(), data, kEnd);
+  EXPECT_GT(distance(all.change, expected.change), 1e-2) << "no step was skipped";
+  for_each_seed([&] {
+    on_gpus(GetParam(), [&](Communicator& c, Device& device, Ops& ops) {
+      expect_near(train(c, device, ops), expected, {2e-5, 1e-3});
+    });
+  });
+}
+
+// The second recomputation replays graphs. Recomputation changes no training state.
+TEST_P(EmulatedState, RecomputedStatisticsAreThoseOfOneRank) {
+  const MemoryDataset data = small_data(kSamples);
+  const auto recompute = [&](Communicator& c, Device& device, Ops& ops) {
+    Fixture fixture(config({}), two_norms(), data, device, ops, c);
+    fixture.losses(0, 2);
+    Replica& r = fixture.replica;
+    const auto weights = r.download_weights(), statistics = r.download_stats(r.running_stats());
+    const DistributedSampler sequential(data.size(), kBatch, Order::sequential, 0, c.rank(),
+                                        std::vector<double>(c.size(), 1.0));
+    PreciseBn precise_bn(r, data, sequential, {.device_bytes = GetParam().device_data_bytes()});
+    precise_bn.run();
+    const auto first = r.download_stats(r.eval_stats());
+    precise_bn.run();
+    EXPECT_EQ(r.download_stats(r.eval_stats()), first);
+    EXPECT_EQ(r.download_weights(), weights);
+    EXPECT_EQ(r.download_stats(r.running_stats()), statistics);
+    return first;
+  };
+  std::vector<float> expected;
+  run_world(1, [&](Communicator& c, Device& device, Ops& ops) { expected = recompute(c, device, ops); });
+  for_each_seed([&] {
+    on_gpus(GetParam(), [&](Communicator& c, Device& device, Ops& ops) {
+      EXPECT_LE(distance(recompute(c, device, ops), expected), 1e-5);
+    });
+  });
+}
+
+// A checkpoint after step 3 resumes on another kind of device with the steps that would have followed.
+struct Resumed {
+  Snapshot snapshot;
+  Trained next;
+};
+
+Resumed save(Fixture& fixture) {
+  fixture.losses(0, kSaved);
+  const auto snapshot = take_snapshot(fixture.replica, {.step = kSaved}, kSaved);
+  return {snapshot.value_or(Snapshot{}), train_steps(fixture, kSaved, kEnd)};
+}
+
+// The state that a checkpoint of the restored replica would have is that of `saved`, in the layout of this world.
+void expect_resumes(Fixture& fixture, const Resumed& saved) {
+  restore(fixture.replica, saved.snapshot);
+  if (const auto again = take_snapshot(fixture.replica, {.step = kSaved}, kSaved)) {
+    EXPECT_EQ(again->model.weights, saved.snapshot.model.weights);
+    EXPECT_EQ(again->model.statistics, saved.snapshot.model.statistics);
+    ASSERT_EQ(again->optimizer.size(), 2u);
+    for (size_t k = 0; k < 2; ++k) EXPECT_EQ(again->optimizer[k].values, saved.snapshot.optimizer[k].values) << k;
+  }
+  expect_near(train_steps(fixture, kSaved, kEnd), saved.next, {2e-5, 1e-3});
+}
+
+TEST_P(EmulatedState, CheckpointGoesFromTheDeviceToADeviceAndTheCpu) {
+  const GpuWorld& world = GetParam();
+  const MemoryDataset data = small_data(kSamples);
+  const FixtureConfig adam = config(kAdam, true);
+  const auto resume = [&](const Resumed& saved) {
+    return [&](Communicator& c, Device& device, Ops& ops) {
+      Fixture fixture(adam, two_norms(), data, device, ops, c);
+      expect_resumes(fixture, saved);
+    };
+  };
+  const auto save_into = [&](Resumed& saved) {
+    return [&](Communicator& c, Device& device, Ops& ops) {
+      Fixture fixture(adam, two_norms(), data, device, ops, c);
+      const Resumed mine = save(fixture);
+      if (c.rank() == 0) saved = mine;
+    };
+  };
+  Resumed cpu;
+  run_world(world.size, save_into(cpu));
+  for_each_seed([&] {
+    Resumed gpu;
+    on_gpus(world, save_into(gpu));
+    on_gpus(world, resume(gpu));
+    run_world(world.size, resume(gpu));
+    on_gpus(world, resume(cpu));
+  });
+}
+
+}  // namespace
+}  // namespace ddp::testing
