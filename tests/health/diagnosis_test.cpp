@@ -3,6 +3,7 @@
 
 #include "tests/text.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -175,11 +176,16 @@ TEST(Diagnosis, DifferentBucketsAreListedInOrder) {
 
 TEST(Diagnosis, CollectivesAfterTheBucketsAreNotBuckets) {
   World world(2);
-  for (RankView& view : world.ranks) {
-    view.heartbeat.collective = kBuckets + 1;
-    view.heartbeat.phase = static_cast<int32_t>(Phase::update);
-  }
-  EXPECT_HAS(world.text(), "all 2 ranks have waited in collective 1 after the buckets of step 812");
+  const auto expect_waiting = [&](int collective, const char* in) {
+    for (RankView& view : world.ranks) {
+      view.heartbeat.collective = collective;
+      view.heartbeat.phase = static_cast<int32_t>(Phase::update);
+    }
+    EXPECT_HAS(world.text(), fmt::format("all 2 ranks have waited in {} of step 812", in));
+  };
+  expect_waiting(kBuckets - 1, "bucket 2");
+  expect_waiting(kBuckets, "collective 0 after the buckets");
+  expect_waiting(kBuckets + 1, "collective 1 after the buckets");
 }
 
 TEST(Diagnosis, DeviceWithAPendingCollectiveWaitsForOthers) {

@@ -2,6 +2,7 @@
 #include "health/watchdog.h"
 
 #include "comm/local/heartbeat_table.h"
+#include "core/stopwatch.h"
 #include "tests/health/fake_transport.h"
 #include "tests/text.h"
 
@@ -254,6 +255,18 @@ TEST(Watchdog, WaitsForARankThatReadsAndHasProgress) {
   }
   EXPECT_EQ(job.times(), 0u);
   EXPECT_HAS(job.text(), "rank 1 on host a has been reading the data for 0.");
+}
+
+// A check that is held up stands for a host that sleeps.
+TEST(Watchdog, TimesStartAnewAfterASuspension) {
+  Job job({"a"});
+  const Stopwatch phase;
+  job.trackers[0].enter(Phase::data, 1);
+  const auto monitoring = job.watch(0, limit_of_step(300ms)).monitor(job.transport, nullptr, 3, 2);
+  job.transport.hold_ms = 2500;
+  const std::string text = job.text(), before = "in the data loader for ";
+  ASSERT_HAS(text, before);
+  EXPECT_LT(std::stod(text.substr(text.find(before) + before.size())), phase.seconds() - 2) << text;
 }
 
 TEST(Watchdog, ReportsOnce) {

@@ -83,6 +83,10 @@ TEST_F(HeartbeatTableTest, RanksOfOtherHostsAreSeenWithoutCollectives) {
     const int64_t heard = heartbeats->heard_ns(r);
     EXPECT_TRUE(soon([&] { return heartbeats->heard_ns(r) > heard; })) << "no more news of rank " << r;
   }
+  for (int r = 0; r < size; ++r) {  // news of a host is no sign of life of its ranks
+    const auto silence = [&] { return heartbeats->heard_ns(r) - heartbeats->read(r).alive_ns; };
+    EXPECT_TRUE(soon([&] { return silence() > 500'000'000; })) << "rank " << r << " seems alive";
+  }
   barrier();
 }
 
