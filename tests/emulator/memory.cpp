@@ -135,8 +135,8 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   return cudaSuccess;
 }
 
-// Pageable memory is free for use when the call returns: the call copies the source at once, or waits and then writes
-// the destination. Other memory is read and written when the copy runs.
+// Memory is read and written when the copy runs, pageable sources too: a GPU that can access them may do so. A call
+// whose destination is pageable waits for the copy.
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
   if (bytes == 0) return cudaSuccess;
   const Place target = place_of(to, bytes), source = place_of(from, bytes);
@@ -147,15 +147,10 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
   if (pageable && stream && is_live(stream) && stream->capture)
     return report(invalidate(stream->capture, cudaErrorStreamCaptureUnsupported));
 
-  std::shared_ptr<std::vector<char>> staged;
-  if (source.kind == Kind::pageable) {
-    const char* begin = static_cast<const char*>(from);
-    staged = std::make_shared<std::vector<char>>(begin, begin + bytes);
-  }
   const auto copy = [=] {
     if (target.kind != Kind::pageable) expect_valid(to, bytes, target.kind);
-    if (!staged) expect_valid(from, bytes, source.kind);
-    std::memmove(to, staged ? staged->data() : from, bytes);
+    if (source.kind != Kind::pageable) expect_valid(from, bytes, source.kind);
+    std::memmove(to, from, bytes);
   };
   if (target.kind != Kind::pageable) return submit(stream, {copy, {}});
   TaskPtr task;

@@ -54,6 +54,18 @@ TEST_P(CudaDevice, CopiesAreOrderedWithWork) {
   for (int i = 0; i < kCount; ++i) ASSERT_EQ(host[i], i + 1);
 }
 
+TEST_P(CudaDevice, PageableMemoryIsFreeWhenAnUploadReturns) {
+  const Buffer memory(*device, 2 * kBytes);
+  std::vector<int> values(kCount, 1), found(2 * kCount);
+  device->upload(memory.data(), values.data(), kBytes);
+  std::fill(values.begin(), values.end(), 2);
+  device->upload_ahead(memory.as<int>() + kCount, values.data(), kBytes);
+  std::fill(values.begin(), values.end(), 3);
+  device->download(found.data(), memory.data(), 2 * kBytes);
+  device->synchronize();
+  for (int i = 0; i < 2 * kCount; ++i) ASSERT_EQ(found[i], i < kCount ? 1 : 2) << i;
+}
+
 TEST_P(CudaDevice, LaterWorkSeesAnUploadAhead) {
   const Buffer memory(*device, kBytes), pinned(device->host_memory(), kBytes);
   auto* const host = pinned.as<int>();
