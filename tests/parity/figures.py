@@ -89,13 +89,18 @@ def fingerprints(tensors, index):
             for name, tensor in tensors.items()}
 
 
+def largest(values):
+    """The largest value, 0 without one, or NaN if one is NaN; max() could lose the NaN."""
+    return float(np.max([0.0, *values]))
+
+
 def loss_distance(got, reference):
-    return max(abs(a - b) / abs(b) for a, b in zip(got, reference, strict=True))
+    return largest(abs(a - b) / abs(b) for a, b in zip(got, reference, strict=True))
 
 
 def distance(got, reference, floor=0.0):
     """The largest distance of a tensor over its norm, or over `floor` if that is larger."""
-    return max([(got[n] - r).norm().item() / max(r.norm().item(), floor) for n, r in reference.items()], default=0.0)
+    return largest((got[n] - r).norm().item() / max(r.norm().item(), floor) for n, r in reference.items())
 
 
 def whole_norm(tensors):
@@ -112,8 +117,8 @@ def rounded_spread(spread):
 
 def tolerances(spread, least):
     """The permitted error of an f32 implementation, for each figure of the spread; at least `least`."""
-    worst = {what: max(of[what] for variant, of in spread.items() if variant != "channels_last") for what in least}
-    return {what: rounded(max(least[what], 3 * worst[what]), 2) for what in least}
+    worst = {what: largest(of[what] for variant, of in spread.items() if variant != "channels_last") for what in least}
+    return {what: rounded(largest([least[what], 3 * worst[what]]), 2) for what in least}
 
 
 def write_json(path, figures):

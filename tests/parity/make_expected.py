@@ -29,6 +29,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
 
+from figures import largest, loss_distance
 from lenet import NAMES, element_hashes, lenet, parity_batch, read_split, set_parity_weights
 
 EXPECTED = Path(__file__).parent / "expected"
@@ -86,12 +87,8 @@ def make_weights(data):
             save_file(rounded, EXPECTED / f"weights_{k + 1:03}.safetensors")
 
 
-def loss_distance(got, reference):
-    return max(abs(a - b) / abs(b) for a, b in zip(got, reference))
-
-
 def gradient_distance(got, reference):
-    return max(((a - b).norm() / b.norm()).item() for a, b in zip(got, reference))
+    return largest(((a - b).norm() / b.norm()).item() for a, b in zip(got, reference, strict=True))
 
 
 def expected_of_state(data, step):

@@ -39,7 +39,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from figures import (VARIANTS, Run, distance, fingerprints, loss_distance, rounded, rounded_spread, tolerances,
+from figures import (VARIANTS, Run, distance, fingerprints, largest, loss_distance, rounded, rounded_spread, tolerances,
                      whole_norm, write_json)
 from networks import NETWORKS, FashionMnist, Noise, float_tensors, parity_numbers, set_parity_weights
 
@@ -85,7 +85,7 @@ def spread_of(got, reference):
     others = {n: g for n, g in reference["gradients"].items() if n not in zeros}
     return {"losses": loss_distance(got["losses"], reference["losses"]),
             "gradients": distance(got["gradients"], others, 1e-3 * whole),
-            "zero_gradients": max((got["gradients"][n].norm().item() / whole for n in zeros), default=0.0),
+            "zero_gradients": largest(got["gradients"][n].norm().item() / whole for n in zeros),
             "buffers": distance(got["buffers"], reference["buffers"]),
             "evaluation_loss": loss_distance([got["evaluation_loss"]], [reference["evaluation_loss"]])}
 
