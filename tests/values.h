@@ -3,10 +3,10 @@
 
 #include "comm/add.h"
 #include "core/dtype.h"
+#include "tests/judge.h"
 
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -33,12 +33,8 @@ inline Values rounded(Values values, DType dtype) {
 
 inline void expect_close(const Values& actual, const Values& expected, const char* what, double tolerance = 1e-5) {
   ASSERT_EQ(actual.size(), expected.size()) << what;
-  double error = 0, norm = 0;
-  for (size_t i = 0; i < actual.size(); ++i) {
-    error += std::pow(static_cast<double>(actual[i]) - expected[i], 2);
-    norm += std::pow(static_cast<double>(expected[i]), 2);
-  }
-  EXPECT_LE(std::sqrt(error), tolerance * std::sqrt(norm) + 1e-12) << what;  // also fails on NaN
+  const Deviation of = deviation(actual, expected);
+  EXPECT_LE(of.error, tolerance * of.norm + 1e-12) << what;
 }
 
 }  // namespace ddp::testing

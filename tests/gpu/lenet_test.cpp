@@ -29,14 +29,14 @@ TEST_F(LenetOnGpu, GradientsOfOneStepMatchTheCpu) {
     const auto losses = actual.losses(after, after + 1);
     const Distance distance = gradient_distance(expected.replica.parameters, download_gradients(actual.replica),
                                                 download_gradients(expected.replica));
-    EXPECT_LE(distance.value, 1e-4) << distance.parameter << " after " << after << " steps";
+    EXPECT_LE(distance.value, 1e-4) << distance.tensor << " after " << after << " steps";
     print_figure("gradients' error", distance.value);
     expected.replica.load(weights);
     ASSERT_EQ(losses.size(), 1u);
   }
 }
 
-// With seed 2 no ReLU input is so close to zero that rounding decides its sign (tests/train/invariance_test.cpp).
+// With seed 2 no ReLU input is so close to zero that rounding decides its sign.
 class FreeRunningOnGpu : public LenetOnGpu {
  protected:
   static constexpr int64_t kSteps = 100;

@@ -29,18 +29,6 @@ std::vector<float> open_weights(const Replica& replica) {
   return weights;
 }
 
-// The largest relative distance of a running mean or variance.
-double state_distance(std::span<const BatchNormState> batch_norms, std::span<const float> actual,
-                      std::span<const float> expected) {
-  double worst = 0;
-  for (const BatchNormState& norm : batch_norms)
-    for (const int64_t at : {norm.span.offset, norm.span.offset + norm.span.channels}) {
-      const double d = distance(actual.subspan(at, norm.span.channels), expected.subspan(at, norm.span.channels));
-      if (!(d <= worst)) worst = d;
-    }
-  return worst;
-}
-
 struct Outcome {
   SixSteps steps;
   std::vector<float> state;
@@ -76,14 +64,14 @@ TEST_P(NetworksOnGpu, SixStepsMatchTheCpu) {
   const Distance gradients =
       gradient_distance(on_cpu.replica.parameters, actual.steps.gradients, expected.steps.gradients);
   const double losses = loss_distance(actual.steps.losses, expected.steps.losses);
-  const double state = state_distance(on_cpu.replica.batch_norms, actual.state, expected.state);
-  EXPECT_LE(gradients.value, 1e-4) << gradients.parameter;
+  const Distance state = stats_distance(on_cpu.replica.batch_norms, actual.state, expected.state);
+  EXPECT_LE(gradients.value, 1e-4) << gradients.tensor;
   EXPECT_LE(losses, 1e-5);
-  EXPECT_LE(state, 1e-5);
+  EXPECT_LE(state.value, 1e-5) << state.tensor;
   EXPECT_NEAR(actual.evaluation, expected.evaluation, 1e-5 * expected.evaluation);
   print_figure("gradients' error", gradients.value);
   print_figure("losses' error", losses);
-  print_figure("statistics' error", state);
+  print_figure("statistics' error", state.value);
 }
 
 constexpr Case kCases[] = {{"keras-convnet", 32}, {"resnet18", 8}};

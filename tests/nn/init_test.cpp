@@ -2,10 +2,10 @@
 
 #include "nn/models.h"
 #include "nn/parameters.h"
+#include "tests/judge.h"
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -23,7 +23,7 @@ TEST(Init, DefaultIsUniformWithPytorchsBound) {
   const Parameter& p = parameters[2];  // 7.weight, fan-in 800
   double largest = 0, sum = 0, squares = 0;
   for (int64_t i = p.offset; i < p.offset + p.count; ++i) {
-    largest = std::max(largest, std::abs(double{flat[i]}));
+    largest = testing::worse(largest, std::abs(double{flat[i]}));
     sum += flat[i];
     squares += double{flat[i]} * flat[i];
   }
@@ -55,7 +55,8 @@ TEST(Init, GlorotIsUniformWithKerassBound) {
   initialize(flat, parameters, {Init::Kind::glorot, 0}, 1);
   for (const Parameter& p : parameters) {
     double largest = 0;
-    for (int64_t i = p.offset; i < p.offset + p.count; ++i) largest = std::max(largest, std::abs(double{flat[i]}));
+    for (int64_t i = p.offset; i < p.offset + p.count; ++i)
+      largest = testing::worse(largest, std::abs(double{flat[i]}));
     if (p.name == "3.weight") {  // 12 x 6 x 6 to 24 x 6 x 6
       EXPECT_NEAR(largest, std::sqrt(6.0 / (36 * 12 + 36 * 24)), 1e-4);
     } else if (p.role != Parameter::Role::weight) {

@@ -7,6 +7,7 @@
 #include "ops/cpu/instruction_set.h"
 #include "ops/ops.h"
 #include "ops/precision.h"
+#include "tests/judge.h"
 #include "tests/ops/on_device.h"
 #include "tests/ops/reference/ops.h"
 
@@ -43,7 +44,8 @@ struct Backend {
   std::vector<int64_t> offsets = {0};         // elements before flat data; 1 makes all pointers unaligned
   DType parameters = DType::f32;              // type of the copies of weights and biases that ops read
 
-  // Bounds of the error, relative to the norm. 0: each value is correct to half a unit in the last place of bf16.
+  // Bounds of the errors, relative to the norm, and of each error, relative to the largest value. 0: each value is
+  // correct to half a unit in the last place of bf16.
   double activations = 1e-5;        // of activations and of their gradients
   double products = 1e-5;           // of activations and of their gradients in convolutions and linear layers
   double weights = 1e-5;            // of the gradients of weights and biases
@@ -74,6 +76,14 @@ bool has_convolutions(const Backend& backend);
 // Calls `check` for each implementation of the convolution, with the format of its input and the bound of its results.
 void each_convolution(Device& device, const Backend& backend, Conv2dDesc desc, int64_t n,
                       const std::function<void(Conv2d&, Format, double)>& check);
+
+// A norm alone could hide a single wrong value of a large tensor, so the bound holds for the largest error too.
+inline ::testing::AssertionResult within(double bound, const Deviation& of) {
+  if (of.error <= bound * of.norm + 1e-12 && of.largest_error <= bound * of.largest + 1e-12)
+    return ::testing::AssertionSuccess();
+  return ::testing::AssertionFailure() << "the errors are " << of.error / of.norm << " of the norm, at most "
+                                       << of.largest_error / of.largest << " of the largest value, not " << bound;
+}
 
 inline bool is_compared(const Backend& b) { return b.kind != Backend::Kind::reference; }
 inline bool is_fp32(const Backend& b) { return b.precision == Precision::fp32 && !b.forced; }
@@ -147,11 +157,11 @@ class OpsFixture {
   // `bound`: see Backend.
   void expect_within(double bound, const Values& actual, const Values& expected, const char* what) const {
     ASSERT_EQ(actual.size(), expected.size()) << what;
-    const auto [error, norm] = reference::norms(actual, expected);
+    const Deviation of = deviation(actual, expected);
     if (backend.kind == Backend::Kind::gpu)  // for the table of tests/gpu/check
-      std::printf("figure: error = %.2g\n", norm > 0 ? error / norm : error);
+      std::printf("figure: error = %.2g\n", of.norm > 0 ? of.error / of.norm : of.error);
     if (bound > 0) {
-      EXPECT_LE(error, bound * norm + 1e-12) << what;  // also fails on NaN
+      EXPECT_TRUE(within(bound, of)) << what;
       return;
     }
     const int64_t at = reference::first_inexact(actual, expected);

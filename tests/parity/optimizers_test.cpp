@@ -66,7 +66,7 @@ TEST(Optimizers, TwentyStepsMatchPytorch) {
       if (!run.at("changes").contains(p.name)) continue;
       const json& tensor = run.at("changes").at(p.name);
       const double distance = projected_distance(to_pytorch(p, change), tensor.at("tensor"), tensor.at("projections"));
-      worst = std::max(worst, distance / tensor.at("norm").get<double>());
+      worst = worse(worst, distance / tensor.at("norm").get<double>());
     }
     EXPECT_LE(worst, run.at("tolerances").at("changes").get<double>()) << what;
     std::printf("%s: losses within %.1e, changes of weights within %.1e\n", what.c_str(), losses, worst);

@@ -67,7 +67,7 @@ TEST_F(Parity, GradientsAndNextLossesMatchPytorch) {
           projected_distance(to_pytorch(p, gradients), tensor_index(p.name), figures.at("projections")) /
           figures.at("norm").get<double>();
       EXPECT_LE(distance, 1e-4) << p.name << " after " << step << " steps";
-      worst = std::max(worst, distance);
+      worst = worse(worst, distance);
     }
     const auto next = fixture.losses(1, 6);
     losses.insert(losses.end(), next.begin(), next.end());

@@ -4,14 +4,13 @@
 #include "data/dataset.h"
 #include "data/sampler.h"
 #include "nn/init.h"
+#include "tests/train/judge.h"
 #include "train/device_dataset.h"
 #include "train/evaluation.h"
 #include "train/prefetcher.h"
 #include "train/replica.h"
 #include "train/step.h"
 
-#include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -120,9 +119,9 @@ inline std::vector<float> download_gradients(const Replica& replica) {
   return values;
 }
 
-// Six steps: the initial weights, the gradients of the first step, and all losses.
+// Six steps: the initial weights, the gradients and running statistics of the first step, and all losses.
 struct SixSteps {
-  std::vector<float> weights, gradients;
+  std::vector<float> weights, gradients, stats;
   std::vector<double> losses;
 };
 
@@ -131,6 +130,7 @@ inline SixSteps six_steps(Fixture& fixture, int64_t first) {
   steps.weights = fixture.replica.download_weights();
   steps.losses = fixture.losses(first, first + 1);
   steps.gradients = download_gradients(fixture.replica);
+  steps.stats = fixture.replica.download_stats(fixture.replica.running_stats());
   const auto next = fixture.losses(first + 1, first + 6);
   steps.losses.insert(steps.losses.end(), next.begin(), next.end());
   return steps;
@@ -143,51 +143,6 @@ inline std::vector<float> dense_weights(const Replica& replica) {
   for (const Parameter& p : replica.parameters)
     dense.insert(dense.end(), flat.begin() + p.offset, flat.begin() + p.offset + p.count);
   return dense;
-}
-
-// The L2 distance over the norm of `expected`.
-inline double distance(std::span<const float> actual, std::span<const float> expected) {
-  if (actual.size() != expected.size()) return INFINITY;
-  double difference = 0, norm = 0;
-  for (size_t i = 0; i < actual.size(); ++i) {
-    difference += (double{actual[i]} - expected[i]) * (double{actual[i]} - expected[i]);
-    norm += double{expected[i]} * expected[i];
-  }
-  return std::sqrt(difference) / std::max(std::sqrt(norm), 1e-12);
-}
-
-// The largest relative distance of a parameter's gradient. The divisor is the norm of the expected gradient, but at
-// least a thousandth of the norm of all gradients: the gradient of a bias before a norm is only rounding.
-struct Distance {
-  double value = 0;
-  std::string parameter;
-};
-
-inline Distance gradient_distance(std::span<const Parameter> parameters, std::span<const float> actual,
-                                  std::span<const float> expected) {
-  double whole = 0;
-  for (const float value : expected) whole += double{value} * value;
-  Distance worst;
-  for (const Parameter& p : parameters) {
-    double difference = 0, norm = 0;
-    for (int64_t i = p.offset; i < p.offset + p.count; ++i) {
-      difference += (double{actual[i]} - expected[i]) * (double{actual[i]} - expected[i]);
-      norm += double{expected[i]} * expected[i];
-    }
-    const double distance = std::sqrt(difference) / std::max({std::sqrt(norm), 1e-3 * std::sqrt(whole), 1e-12});
-    if (!(distance <= worst.value)) worst = {distance, p.name};
-  }
-  return worst;
-}
-
-inline double loss_distance(std::span<const double> actual, std::span<const double> expected) {
-  if (actual.size() != expected.size()) return INFINITY;
-  double worst = 0;
-  for (size_t i = 0; i < actual.size(); ++i) {
-    const double distance = std::abs(actual[i] - expected[i]) / std::abs(expected[i]);
-    if (!(distance <= worst)) worst = distance;
-  }
-  return worst;
 }
 
 }  // namespace ddp::testing

@@ -29,6 +29,9 @@ struct WorldCase {
 const std::vector<WorldCase> kWorlds = {{2, {}}, {3, {}}, {5, {}}, {2, {3, 1}}};
 const std::vector<WorldCase> kOneAndFewWorlds = {{1, {}}, {3, {}}, {2, {3, 1}}};  // for slow networks
 
+constexpr double kGradients = 1e-4;  // of each tensor's norm
+constexpr double kLosses = 1e-5;     // of each of six losses
+
 class Invariance : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -82,9 +85,11 @@ TEST_F(Invariance, OneStepIsEqualAtEveryWorldSize) {
         fixture.replica.check_replicas();
         if (part.rank() != 0) continue;
         const Distance distance = gradient_distance(fixture.replica.parameters, steps.gradients, expected[i].gradients);
-        EXPECT_LE(distance.value, 1e-4) << distance.parameter << " after " << kAfter[i] << " steps, world " << size;
-        EXPECT_LE(loss_distance(steps.losses, expected[i].losses), 1e-5)
-            << "after " << kAfter[i] << " steps, world " << size;
+        EXPECT_LE(distance.value, kGradients) << distance.tensor << " after " << kAfter[i] << " steps, world " << size;
+        const double losses = loss_distance(steps.losses, expected[i].losses);
+        EXPECT_LE(losses, kLosses) << "after " << kAfter[i] << " steps, world " << size;
+        std::printf("after %3d steps, world %d%s: gradients within %.1e, losses within %.1e\n",
+                    static_cast<int>(kAfter[i]), size, rank_weights.empty() ? "" : " (3,1)", distance.value, losses);
       }
     });
   }
@@ -131,11 +136,17 @@ TEST_P(OtherNetworks, OneStepIsEqualAtEveryWorldSize) {
         if (part.rank() != 0 || part.size() == 1) return;
         const Distance distance = gradient_distance(fixture.replica.parameters, found.gradients, expected.gradients);
         const double losses = loss_distance(found.losses, expected.losses);
-        EXPECT_LE(distance.value, 1e-4) << distance.parameter << ", world " << size;
-        EXPECT_LE(losses, std::max(1e-5, 2 * largest_spread(state, "losses"))) << "world " << size;
-        std::printf("%s, %s weights, batch %d, world %d%s: gradients within %.1e, losses within %.1e\n", GetParam(),
-                    state.at("start").get<std::string>().c_str(), static_cast<int>(batch), part.size(),
-                    rank_weights.empty() ? "" : " (3,1)", distance.value, losses);
+        EXPECT_LE(distance.value, kGradients) << distance.tensor << ", world " << size;
+        const Distance stats = stats_distance(fixture.replica.batch_norms, found.stats, expected.stats);
+        EXPECT_LE(stats.value, 1e-5) << stats.tensor << ", world " << size;
+        const double first_two = loss_distance(std::span(found.losses).first(2), std::span(expected.losses).first(2));
+        EXPECT_LE(first_two, kLosses) << "world " << size;
+        EXPECT_LE(losses, loss_bound(state, "losses")) << "world " << size;
+        std::printf(
+            "%s, %s weights, batch %d, world %d%s: gradients within %.1e, statistics %.1e, losses %.1e, the first two "
+            "%.1e\n",
+            GetParam(), state.at("start").get<std::string>().c_str(), static_cast<int>(batch), part.size(),
+            rank_weights.empty() ? "" : " (3,1)", distance.value, stats.value, losses, first_two);
       });
   }
   EXPECT_GT(compared, 0);
@@ -162,76 +173,49 @@ TEST_F(Invariance, MicroBatchesEqualOneLargeBatch) {
         Fixture fixture({.step = {.micro_batches = 4}}, net, *whole, *device, *ops, part);
         const SixSteps found = six_steps(fixture, 0);
         if (part.rank() != 0) return;
-        EXPECT_LE(gradient_distance(fixture.replica.parameters, found.gradients, expected.gradients).value, 1e-4)
+        EXPECT_LE(gradient_distance(fixture.replica.parameters, found.gradients, expected.gradients).value, kGradients)
             << model << ", world " << size;
-        EXPECT_LE(loss_distance(found.losses, expected.losses), 1e-5) << model << ", world " << size;
+        EXPECT_LE(loss_distance(found.losses, expected.losses), kLosses) << model << ", world " << size;
       });
   }
 }
 
-// Free-running losses at lr 0.02 on 5,000 samples; every 20th step has a short batch.
-class FreeRunning : public Invariance {
+// One step sees a fault: the gradients of the first step are farther from those of one rank than rounding moves them.
+class PlantedFaults : public Invariance {
  protected:
-  static constexpr int64_t kSteps = 100;
-  static constexpr double kTolerance = 5e-6;
-  // With this seed no ReLU input is so close to zero that rounding decides its sign. With other seeds correct worlds
-  // differ by up to 2e-5.
-  static constexpr uint64_t kSeed = 2;
+  using Hook = FaultyCommunicator::Hook;
 
-  void SetUp() override {
-    Invariance::SetUp();
-    data = std::make_unique<Subset>(std::move(whole), 5000);
-    if (known) return;
+  // Steps of three ranks, whose shards are uneven. `hook` and `change` plant a fault.
+  void expect_caught(const std::function<Hook(const Fixture*&)>& hook,
+                     const std::function<void(int, DeviceBatch&)>& change = {}) {
+    std::vector<float> expected, found;
     in_world(1, [&](Communicator& one) {
-      expected = Fixture({.seed = kSeed}, network, *data, *device, *ops, one).losses(0, kSteps);
+      Fixture fixture({}, network, *whole, *device, *ops, one);
+      fixture.losses(0, 1);
+      expected = download_gradients(fixture.replica);
     });
-    known = true;
-  }
-
-  // The loss distance on rank 0; 0 on other ranks.
-  double distance(int size, const std::vector<double>& weights = {},
-                  const std::function<FaultyCommunicator::Hook(const Fixture*&)>& hook = {},
-                  const std::function<void(int, DeviceBatch&)>& change = {}) {
-    double result = 0;
-    in_world(size, [&](Communicator& part) {
+    in_world(3, [&](Communicator& part) {
       const Fixture* at = nullptr;
-      FaultyCommunicator faulty(
-          part, hook ? hook(at) : [](DeviceSpan) { return true; });
-      Fixture fixture({.seed = kSeed, .rank_weights = weights}, network, *data, *device, *ops, faulty);
+      FaultyCommunicator faulty(part, hook(at));
+      Fixture fixture({}, network, *whole, *device, *ops, faulty);
       at = &fixture;
-      const auto losses = fixture.losses(0, kSteps, [&](DeviceBatch& batch) {
+      fixture.losses(0, 1, [&](DeviceBatch& batch) {
         current = batch.plan;
         if (change) change(part.rank(), batch);
       });
-      if (part.rank() == 0) result = loss_distance(losses, expected);
+      found = download_gradients(fixture.replica);
     });
-    return result;
+    if (world->rank() != 0) return;
+    const Distance distance = gradient_distance(parameters_of(network), found, expected);
+    EXPECT_GT(distance.value, kGradients) << distance.tensor;
+    std::printf("planted fault: gradients off by %.1e\n", distance.value);
   }
 
-  void expect_caught(double d) const {
-    if (world->rank() == 0) {
-      EXPECT_GT(d, kTolerance);
-      std::printf("planted fault: 100 losses off by %.1e\n", d);
-    }
-  }
-
-  std::unique_ptr<Dataset> data;
-  static inline std::vector<double> expected;  // losses of one rank; the first test of the suite sets them
-  static inline bool known = false;
   BatchPlan current;
 };
 
-TEST_F(FreeRunning, LossesAgreeAtEveryWorldSize) {
-  for (const auto& [size, weights] : kWorlds) {
-    const double d = distance(size, weights);
-    EXPECT_LE(d, kTolerance) << "world " << size;
-    if (world->rank() == 0)
-      std::printf("world %d%s: 100 losses within %.1e\n", size, weights.empty() ? "" : " (3,1)", d);
-  }
-}
-
-TEST_F(FreeRunning, CatchesAMeanOfMeans) {
-  const double d = distance(3, {}, [&](const Fixture*& fixture) {
+TEST_F(PlantedFaults, MeanOfMeans) {
+  expect_caught([&](const Fixture*& fixture) {
     return [&](DeviceSpan span) {
       const auto scale =
           static_cast<float>(static_cast<double>(current.global_size) / (3.0 * static_cast<double>(current.size)));
@@ -241,24 +225,23 @@ TEST_F(FreeRunning, CatchesAMeanOfMeans) {
       return true;
     };
   });
-  expect_caught(d);
 }
 
-TEST_F(FreeRunning, CatchesAnUnreducedBucket) {
-  const double d = distance(3, {}, [](const Fixture*& fixture) {
+TEST_F(PlantedFaults, UnreducedBucket) {
+  expect_caught([](const Fixture*& fixture) {
     return [&fixture](DeviceSpan span) {
       return span.data != fixture->replica.gradients() + fixture->replica.plan.buckets[1].offset;
     };
   });
-  expect_caught(d);
 }
 
-TEST_F(FreeRunning, CatchesARepeatedSample) {
+TEST_F(PlantedFaults, RepeatedSample) {
   std::vector<uint8_t> images;
   std::vector<int32_t> labels;
-  const double d = distance(3, {}, {}, [&](int rank, DeviceBatch& batch) {
-    if (rank != 1 || batch.size < 2) return;
-    const int64_t image = data->image_shape().elements();
+  const auto none = [](const Fixture*&) { return [](DeviceSpan) { return true; }; };
+  expect_caught(none, [&](int rank, DeviceBatch& batch) {
+    if (rank != 1) return;
+    const int64_t image = whole->image_shape().elements();
     images.assign(batch.images, batch.images + batch.size * image);
     labels.assign(batch.labels, batch.labels + batch.size);
     std::memcpy(images.data() + image, images.data(), image);
@@ -266,7 +249,35 @@ TEST_F(FreeRunning, CatchesARepeatedSample) {
     batch.images = images.data();
     batch.labels = labels.data();
   });
-  expect_caught(d);
+}
+
+// A hundred losses at lr 0.02 on 5,000 samples; every 20th step has a short batch. Where a ReLU input is so close to
+// zero that rounding decides its sign, correct worlds differ by up to 2e-5. So most seeds must agree, and no run may
+// differ by more than such events explain.
+TEST_F(Invariance, HundredLossesAgreeForMostSeeds) {
+  const Subset data(std::move(whole), 5000);
+  const auto losses = [&](uint64_t seed, const std::vector<double>& rank_weights, Communicator& part) {
+    return Fixture({.seed = seed, .rank_weights = rank_weights}, network, data, *device, *ops, part).losses(0, 100);
+  };
+  std::vector<double> expected(500);  // rank r has seed r
+  std::ranges::copy(losses(world->rank(), {}, *world->split(world->rank())), expected.begin() + 100 * world->rank());
+  world->all_reduce_host(expected);
+
+  int agree = 0;
+  const WorldCase cases[] = {{2, {}}, {3, {}}, {5, {}}, {2, {3, 1}}, {3, {}}};
+  for (uint64_t seed = 0; seed < std::size(cases); ++seed)
+    in_world(cases[seed].size, [&, seed](Communicator& part) {
+      const auto found = losses(seed, cases[seed].weights, part);
+      if (part.rank() != 0) return;
+      const double d = loss_distance(found, std::span(expected).subspan(100 * seed, 100));
+      EXPECT_LE(d, 1e-4) << "seed " << seed;
+      agree += d <= 5e-6;
+      std::printf("seed %d, world %d%s: 100 losses within %.1e\n", static_cast<int>(seed), part.size(),
+                  cases[seed].weights.empty() ? "" : " (3,1)", d);
+    });
+  if (world->rank() == 0) {
+    EXPECT_GE(agree, 3);
+  }
 }
 
 // A dataset smaller than the global batch, and one with fewer samples than ranks: ranks with empty shards take part.
@@ -277,16 +288,14 @@ TEST_F(Invariance, FewSamplesGiveEqualLosses) {
     const Subset few(open_datasets("fashion-mnist", "").train, samples);
     std::vector<double> expected;
     in_world(1, [&](Communicator& one) { expected = Fixture(config, network, few, *device, *ops, one).losses(0, 10); });
-    for (const int size : {4, 5}) {
-      in_world(size, [&](Communicator& part) {
-        Fixture fixture(config, network, few, *device, *ops, part);
-        const auto losses = fixture.losses(0, 10);
-        fixture.replica.check_replicas();
-        if (part.rank() == 0) {
-          EXPECT_LE(loss_distance(losses, expected), 5e-6) << samples << " samples, world " << size;
-        }
-      });
-    }
+    in_world(5, [&](Communicator& part) {
+      Fixture fixture(config, network, few, *device, *ops, part);
+      const auto losses = fixture.losses(0, 10);
+      fixture.replica.check_replicas();
+      if (part.rank() == 0) {
+        EXPECT_LE(loss_distance(losses, expected), 5e-6) << samples << " samples";
+      }
+    });
   }
 }
 

@@ -93,10 +93,16 @@ TEST_P(Snapshots, ResumeAtAnyWorldSize) {
     if (!worlds.zero_saved && !worlds.zero_resumed) {  // with partitioned state no rank has all gradient sums
       EXPECT_LE(distance(r.parameters, next.gradients, as_mine(expected.gradients)), 1e-4);
     }
-    // Adam makes a full step even of a gradient that is only rounding.
-    if (kind == OptimizerDesc::Kind::sgd) {
-      EXPECT_LE(distance(r.parameters, next.weights, as_mine(expected.weights)), 1e-5);
-    }
+    // Adam makes a full step even of a gradient that is only rounding, as that of a bias before a norm.
+    std::vector<Parameter> compared = r.parameters;
+    std::erase_if(compared, [&](const Parameter& p) {
+      return kind == OptimizerDesc::Kind::adam && p.role != Parameter::Role::weight;
+    });
+    const auto update = [&](std::vector<float> weights) {
+      for (size_t i = 0; i < weights.size(); ++i) weights[i] -= restored->model.weights[i];
+      return weights;
+    };
+    EXPECT_LE(distance(compared, update(next.weights), update(as_mine(expected.weights))), 1e-4);
     for (size_t i = 0; i < next.state.size(); ++i) EXPECT_NEAR(next.state[i], expected.state[i], 1e-5);
     if (worlds.saved == worlds.resumed && worlds.zero_saved == worlds.zero_resumed) {
       EXPECT_EQ(next.weights, expected.weights);

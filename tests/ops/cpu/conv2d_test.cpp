@@ -5,10 +5,24 @@
 #include "device/cpu/device.h"
 #include "ops/cpu/conv2d_winograd.h"
 #include "ops/cpu/ops.h"
-#include "tests/ops/on_device.h"
+#include "tests/ops/backend.h"
 
 namespace ddp::testing {
 namespace {
+
+// The bound of Winograd's algorithm in bf16 is wide. Its test has tensors of this size.
+TEST(CpuConv2d, BoundOfBf16WinogradSeesOneWrongValue) {
+  const Values expected = random_values(30'240, 1), noise = random_values(30'240, 2);
+  Values actual = expected;
+  for (size_t i = 0; i < actual.size(); ++i) actual[i] += 0.008f * noise[i];
+  EXPECT_TRUE(within(1e-2, deviation(actual, expected)));
+  for (const size_t wrong : {size_t{0}, actual.size() / 2, actual.size() - 1}) {
+    Values one = actual;
+    one[wrong] += 0.5f;
+    EXPECT_LE(distance(one, expected), 1e-2);
+    EXPECT_FALSE(within(1e-2, deviation(one, expected)));
+  }
+}
 
 TEST(CpuConv2d, RefusesUndeclaredBatchSizes) {
   const auto device = make_cpu_device();

@@ -64,16 +64,6 @@ Loaded loaded(const std::vector<uint8_t>& bytes, const Shape& shape, Format form
   return result;
 }
 
-Norms norms(const std::vector<float>& actual, const std::vector<float>& expected) {
-  Norms squares;
-  for (size_t i = 0; i < actual.size(); ++i) {
-    const double wanted = expected[i], error = actual[i] - wanted;
-    squares.error += error * error;
-    squares.expected += wanted * wanted;
-  }
-  return {std::sqrt(squares.error), std::sqrt(squares.expected)};
-}
-
 int64_t first_inexact(const std::vector<float>& actual, const std::vector<float>& expected) {
   float largest = 0;
   for (const float v : expected) largest = std::max(largest, std::abs(v));

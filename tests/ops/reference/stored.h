@@ -20,12 +20,6 @@ struct Loaded {
 };
 Loaded loaded(const std::vector<uint8_t>& bytes, const Shape& shape, Format format, DType type);
 
-// The norms of actual - expected and of expected.
-struct Norms {
-  double error = 0, expected = 0;
-};
-Norms norms(const std::vector<float>& actual, const std::vector<float>& expected);
-
 // The index of the first value that is not correct to half a unit in the last place of bf16, or -1. Values that are
 // small compared with the largest one may have its rounding errors of f32.
 int64_t first_inexact(const std::vector<float>& actual, const std::vector<float>& expected);
