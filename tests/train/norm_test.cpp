@@ -1,4 +1,7 @@
 // Networks with batch norms, residual sums and dropout; ranks are threads on the reference ops.
+#include "core/bf16.h"
+#include "tests/parity/centre.h"
+#include "tests/train/faults.h"
 #include "tests/train/small.h"
 #include "tests/train/world.h"
 #include "train/evaluation.h"
@@ -6,12 +9,24 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <span>
+#include <vector>
+
 namespace ddp::testing {
 namespace {
 
 constexpr Augmentation kAugmentation{.alternate_flip = true, .crop_padding = 2};
 
-class Norms : public ::testing::TestWithParam<int> {};
+class Norms : public ::testing::TestWithParam<int> {
+ protected:
+  // Of the first norm, whose input does not depend on other norms.
+  static double first_stats_distance(std::span<const float> actual, std::span<const float> expected) {
+    return stats_distance(std::span(norms).first(1), actual, expected).value;
+  }
+  static inline const std::vector<Parameter> parameters = parameters_of(norm_network());
+  static inline const std::vector<BatchNormState> norms = batch_norm_states_of(norm_network());
+};
 
 // Shards are uneven, last batches short, and with three samples some shards are empty.
 TEST_P(Norms, SyncedResultsAreEqualAtEveryWorldSize) {
@@ -22,8 +37,8 @@ TEST_P(Norms, SyncedResultsAreEqualAtEveryWorldSize) {
     const Result one = train_world(1, config, norm_network(), data, 8);
     const Result many = train_world(GetParam(), config, norm_network(), data, 8);
     EXPECT_LE(loss_distance(many.losses, one.losses), 1e-5) << samples;
-    EXPECT_LE(distance(many.gradients, one.gradients), 1e-4) << samples;
-    EXPECT_LE(distance(many.state, one.state), 1e-5) << samples;
+    EXPECT_LE(gradient_distance(parameters, many.gradients, one.gradients).value, 1e-4) << samples;
+    EXPECT_LE(stats_distance(norms, many.state, one.state).value, 1e-5) << samples;
     EXPECT_NE(one.losses.front(), one.losses.back());
   }
 }
@@ -34,10 +49,9 @@ TEST_P(Norms, LocalNormsKeepReplicasEqual) {
   const FixtureConfig config{.batch_size = 16, .lr = 0.05};
   const Result one = train_world(1, config, norm_network(), data, 1);
   const Result many = train_world(GetParam(), config, norm_network(), data, 1);
-  const int64_t first_norm = 2 * 4;  // state size of the first norm; its input does not depend on other norms
-  EXPECT_LE(distance(std::span(many.state).first(first_norm), std::span(one.state).first(first_norm)), 1e-5);
+  EXPECT_LE(first_stats_distance(many.state, one.state), 1e-5);
   if (GetParam() > 1) {
-    EXPECT_GT(distance(many.gradients, one.gradients), 1e-3);
+    EXPECT_GT(gradient_distance(parameters, many.gradients, one.gradients).value, 1e-3);
   }
 }
 
@@ -47,7 +61,17 @@ TEST_P(Norms, MicroBatchesAreEqualAtEveryWorldSize) {
   const Result one = train_world(1, config, norm_network(), data, 8);
   const Result many = train_world(GetParam(), config, norm_network(), data, 8);
   EXPECT_LE(loss_distance(many.losses, one.losses), 1e-5);
-  EXPECT_LE(distance(many.gradients, one.gradients), 1e-4);
+  EXPECT_LE(gradient_distance(parameters, many.gradients, one.gradients).value, 1e-4);
+}
+
+// The sums of the micro-batches of a step make its running statistics.
+TEST_P(Norms, MicroBatchesGiveTheStatisticsOfOneBatch) {
+  const MemoryDataset data = small_data(50);
+  FixtureConfig config{.batch_size = 16};
+  const Result whole = train_world(GetParam(), config, norm_network(), data, 1);
+  config.step.micro_batches = 3;
+  const Result parts = train_world(GetParam(), config, norm_network(), data, 1);
+  EXPECT_LE(first_stats_distance(parts.state, whole.state), 1e-5);
 }
 
 // Without batch statistics the micro-batches equal one large batch. With 3 samples some micro-batches are empty on
@@ -96,21 +120,70 @@ TEST_P(Norms, PartitionedStateMatchesFullState) {
   }
 }
 
-TEST_P(Norms, Bf16GradientsKeepReplicasEqual) {
+// The first update of each parameter. The gradients that are summed in bf16 are first scaled by `scale`.
+std::vector<float> first_update(int world, const FixtureConfig& config, float scale = 1) {
   const MemoryDataset data = small_data(50);
+  const std::vector<Parameter> parameters = parameters_of(norm_network());
+  std::vector<float> update(flat_count(parameters));
+  run_world(world, [&](Communicator& c, Device& device, Ops& ops) {
+    FaultyCommunicator scaling(c, [scale](DeviceSpan span) {
+      auto* const values = static_cast<uint16_t*>(span.data);
+      for (int64_t i = 0; span.dtype == DType::bf16 && i < span.count; ++i)
+        values[i] = bf16_of_float(scale * float_of_bf16(values[i]));
+      return true;
+    });
+    Fixture fixture(config, norm_network(), data, device, ops, scaling);
+    const Replica& r = fixture.replica;
+    const std::vector<float> before = r.download_weights();
+    fixture.losses(0, 1);
+    r.check_replicas();
+    const std::vector<float> after = r.download_weights();
+    if (c.rank() != 0) return;
+    for (size_t p = 0; p < parameters.size(); ++p)
+      for (int64_t i = 0; i < parameters[p].count; ++i) {
+        const int64_t at = r.parameters[p].offset + i;
+        update[parameters[p].offset + i] = after[at] - before[at];
+      }
+  });
+  return update;
+}
+
+// Except the biases: before a norm, the ranks' parts of a bias's gradient cancel, and their roundings do not.
+TEST_P(Norms, Bf16GradientsAreRoundedAndNotScaled) {
+  constexpr double kBound = 0x1p-6;  // four units in the last place
   FixtureConfig config{.batch_size = 16, .lr = 0.05, .replica = {.sync_bn = true}};
-  const Result f32 = train_world(GetParam(), config, norm_network(), data, 4);
+  std::vector<Parameter> compared = parameters;
+  std::erase_if(compared, [](const Parameter& p) { return p.role == Parameter::Role::bias; });
+  const std::vector<float> f32 = first_update(GetParam(), config);
+  const auto off = [&](float scale) {
+    return gradient_distance(compared, first_update(GetParam(), config, scale), f32);
+  };
   config.replica.grad_dtype = DType::bf16;
   for (const bool zero : {false, true}) {
     config.replica.zero = zero;
-    const Result bf16 = train_world(GetParam(), config, norm_network(), data, 4);
-    EXPECT_LE(loss_distance(bf16.losses, f32.losses), 0.02);
-    EXPECT_NE(bf16.losses, f32.losses);
+    const Distance d = off(1);
+    EXPECT_LE(d.value, kBound) << d.tensor;
+    EXPECT_GT(d.value, 1e-4);
   }
+  config.replica.zero = false;
+  for (const float scale : {0.95f, 1.05f}) EXPECT_GT(off(scale).value, 2 * kBound) << scale;
 }
 
-// Recomputed statistics are equal at every world size and do not depend on the last step's epoch. The recomputation
-// changes no training state.
+// The statistics of all samples in one batch. Of those, only the first norm's are those of small batches too.
+std::vector<float> stats_of_one_batch(FixtureConfig config, const Dataset& data, std::span<const float> weights) {
+  config.batch_size = data.size();
+  std::vector<float> stats;
+  run_world(1, [&](Communicator& c, Device& device, Ops& ops) {
+    Fixture fixture(config, norm_network(), data, device, ops, c);
+    fixture.replica.load(weights);
+    centre_statistics(fixture.replica, data, data.size());
+    stats = fixture.replica.download_stats(fixture.replica.running_stats());
+  });
+  return stats;
+}
+
+// Recomputed statistics are equal at every world size and do not depend on the last step's epoch. The evaluation uses
+// them and counts all batches. The recomputation changes no training state.
 TEST_P(Norms, RecomputedStatisticsAreEqualAtEveryWorldSize) {
   const MemoryDataset data = small_data(50);
   const FixtureConfig config{.batch_size = 16, .lr = 0.05, .replica = {.sync_bn = true, .augmentation = kAugmentation}};
@@ -131,16 +204,23 @@ TEST_P(Norms, RecomputedStatisticsAreEqualAtEveryWorldSize) {
       EXPECT_EQ(r.download_weights(), weights);
       EXPECT_EQ(r.download_stats(r.running_stats()), state);
       const auto found = r.download_stats(r.eval_stats());
+      EXPECT_EQ(evaluation.correct, evaluator.count_classes().correct());
       *r.block.epoch() = 7;
       evaluate_all(evaluator);
       EXPECT_EQ(r.download_stats(r.eval_stats()), found);
+
+      Evaluator plain(r, on_device, sequential);
+      EXPECT_GT(std::abs(evaluate_all(plain).loss - evaluation.loss), 1e-3);
+      r.load_running_stats(found);
+      EXPECT_EQ(evaluate_all(plain).loss, evaluation.loss);
       if (c.rank() != 0) return;
       EXPECT_GT(distance(found, state), 0.1);
       if (world == 1) {
         expected = found;
         loss = evaluation.loss;
+        EXPECT_LE(first_stats_distance(found, stats_of_one_batch(config, data, weights)), 1e-5);
       }
-      EXPECT_LE(distance(found, expected), 1e-5);
+      EXPECT_LE(stats_distance(norms, found, expected).value, 1e-5);
       EXPECT_NEAR(evaluation.loss, loss, 1e-5 * loss);
       EXPECT_EQ(evaluation.statistics_samples, 50);
     });
