@@ -37,11 +37,19 @@ class LinearTime {
   const double end_;
 };
 
+// Counts the readers that have accepted their input, and prints the number at the program's end.
+struct Accepted {
+  ~Accepted() { std::printf("accepted: %d\n", readers); }
+  int readers = 0;
+};
+inline Accepted accepted;
+
 // Runs a reader, which may accept its input or throw an Error with this code. Anything else ends the program.
 template <class Read>
 void read_or_refuse(Exit code, Read&& read) {
   try {
     read();
+    ++accepted.readers;
   } catch (const Error& e) {
     if (e.code() != code) std::fprintf(stderr, "exit code %d: %s\n", static_cast<int>(e.code()), e.what());
     check(e.code() == code, "the error has the reader's exit code");

@@ -48,7 +48,7 @@ std::string effective(const std::string& text) {
 
 void read(const std::string& text) {
   std::istringstream stream(text);
-  if (make_toml_reader()->from_config(stream).empty() || !accepts_each_option(text)) return;
+  require(!make_toml_reader()->from_config(stream).empty() && accepts_each_option(text), Exit::usage, "no options");
   const std::string config = effective(text);
   check(effective(config) == config, "an effective configuration says what it came from");
 }

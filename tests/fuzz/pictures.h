@@ -43,6 +43,7 @@ void decode_or_refuse(PictureHeader (*read_header)(std::span<const uint8_t>), in
     const DecodeRequest request = {header.size, scale, box, pixel_bytes, static_cast<Alpha>(seed % 3)};
     Decoder().decode(file, request, sink);
     check(sink.rows() == box.h, "a decoder yields all rows");
+    ++accepted.readers;
   } catch (const PictureError&) {
   }
 }
