@@ -78,7 +78,7 @@ TEST(KerasConvnet, ReachesTheAccuracyOfRecomputedStatisticsOnMnist) {
 TEST(KerasConvnet, LearnsFashionMnist) {
   const auto found = evaluations(3, recipe("keras-mnist") + " --dataset fashion-mnist --epochs 1");
   ASSERT_EQ(found.size(), 1u);
-  EXPECT_GE(found.back().accuracy, 0.80);
+  EXPECT_GE(found.back().accuracy, 0.82);  // 0.835 here
 }
 
 // PyTorch's run has the same weights, the same order of samples, and the same test images

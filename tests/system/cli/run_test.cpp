@@ -148,9 +148,10 @@ TEST(Run, UsesTheCpuWithoutAGpuAndReportsIt) {
   const Outcome outcome =
       program(1, of_few_images(folder) + "--max-steps 1 --eval-every 0 --output-dir " + (folder / "run").string());
   ASSERT_EQ(outcome.code, 0) << outcome.output;
-  const bool said = count(outcome.output, "(no ") > 0 ||  // driver, or device
-                    count(outcome.output, "(this program was built without CUDA)") > 0;
-  EXPECT_TRUE(said) << outcome.output;
+  int said = 0;
+  for (const char* why : {"(no NVIDIA driver, or ", "(no GPU is visible", "(this program was built without CUDA)"})
+    said += count(outcome.output, why);
+  EXPECT_EQ(said, 1) << outcome.output;
 }
 
 TEST(Run, PlanPrintsBucketsMemoryAndTimes) {
