@@ -50,17 +50,29 @@ std::array<Values, 3> trained(Ops& ops, const OptimizerDesc& desc) {
   return of;
 }
 
-// Except lars: its factors come from sums of squares, which the sets round in different ways.
 TEST_P(InstructionSetTest, OptimizersGiveTheSameBitsAsTheBaseSet) {
   using enum OptimizerDesc::Kind;
   const OptimizerDesc descs[] = {{.kind = sgd, .weight_decay = 0.1f},
                                  {.kind = sgd, .momentum = 0.9f, .nesterov = true, .weight_decay = 0.1f},
                                  {.kind = adam, .weight_decay = 0.1f},
-                                 {.kind = adam, .weight_decay = 0.1f, .decoupled = true}};
+                                 {.kind = adam, .weight_decay = 0.1f, .decoupled = true},
+                                 {.kind = lars, .momentum = 0.9f, .weight_decay = 0.1f}};
   const auto base = make_cpu_ops(*device, {.instruction_set = InstructionSet::base});
   for (const OptimizerDesc& desc : descs) {
     SCOPED_TRACE(fmt::format("kind {}, momentum {}", static_cast<int>(desc.kind), desc.momentum));
     EXPECT_EQ(trained(*ops, desc), trained(*base, desc));
+  }
+}
+
+// Each rank clips for itself.
+TEST_P(InstructionSetTest, SumsOfSquaresHaveTheSameBitsAsThoseOfTheBaseSet) {
+  const auto base = make_cpu_ops(*device, {.instruction_set = InstructionSet::base});
+  for (int64_t count = 1; count < 50000; count = 2 * count + 61) {
+    const Values values = random_values(count, count);
+    float sum = 0, expected = 0;
+    ops->sum_of_squares(values.data(), count, &sum, Gradient::overwrite);
+    base->sum_of_squares(values.data(), count, &expected, Gradient::overwrite);
+    EXPECT_EQ(sum, expected) << count;
   }
 }
 

@@ -1,4 +1,5 @@
-// One pass over contiguous values: activations of any format, and flat buffers.
+// One pass over contiguous values: activations of any format, and flat buffers. This file is compiled without fused
+// multiply-add, so all sets give the same bits: each rank computes the norm of the summed gradient for itself.
 #include "ops/cpu/simd/tables.h"
 #include "ops/cpu/simd/vectors.h"
 
