@@ -121,7 +121,10 @@ TrainReport Trainer::run() {
     report_.stopped = replica_.communicator.any(config_.stop_requested());
     if (!report_.stopped && state_.evaluation_due) evaluate();
     if (!report_.stopped) train_to_end();
-    if (report_.stopped || !config_.save_every.never()) save_final();
+    if (report_.stopped || !config_.save_every.never())
+      save_final();
+    else
+      saver_.finish(state_.step);  // a save of the best may be in progress
     trace(true);
     if (!report_.stopped && report_.evaluation) {
       phases_.enter(Phase::evaluation, state_.step);

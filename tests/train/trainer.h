@@ -1,0 +1,130 @@
+// Runs the training loop on two ranks that are threads, and keeps what it reports.
+#pragma once
+
+#include "checkpoint/folder.h"
+#include "comm/local/heartbeat_table.h"
+#include "tests/temp_folder.h"
+#include "tests/train/small.h"
+#include "tests/train/world.h"
+#include "train/snapshot.h"
+#include "train/trainer.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ddp::testing {
+
+// A line of events, such as "1 2 gradients speed:1 eval:1", where numbers are steps. Saves are listed apart, because
+// the writer's thread decides when they are reported.
+class EventList final : public RunObserver {
+ public:
+  void step(const StepResult& result) override {
+    steps.push_back(result);
+    add(fmt::format("{}", result.step));
+  }
+  void evaluation(int64_t epoch, int64_t, const Evaluation& evaluation, double) override {
+    EXPECT_EQ(evaluation.samples, evaluation.expected_samples);
+    accuracies.push_back(evaluation.accuracy());
+    add(fmt::format("eval:{}", epoch));
+  }
+  void speed(int64_t epoch, int64_t, const StepSpeed&) override { add(fmt::format("speed:{}", epoch)); }
+  void gradients(const std::vector<std::string>&) override { add("gradients"); }
+  void saved(const SaveOutcome& outcome) override {
+    (outcome.error.empty() ? saves : failures).push_back(outcome.step);
+  }
+
+  std::string line;
+  std::vector<StepResult> steps;
+  std::vector<double> accuracies;
+  std::vector<int64_t> saves, failures;  // their steps
+
+ private:
+  void add(const std::string& event) { line += (line.empty() ? "" : " ") + event; }
+};
+
+class Training : public ::testing::Test {
+ protected:
+  static constexpr int kRanks = 2;
+  static constexpr int64_t kSamples = 18, kBatch = 4, kStepsPerEpoch = 5;  // the last batch has two samples
+
+  // Changes the configuration of a rank. May keep the replica's address.
+  using Adapt = std::function<void(TrainConfig&, Replica&)>;
+
+  // Without evaluations and saves.
+  static TrainConfig steps(int64_t count) {
+    TrainConfig config;
+    config.epochs = (count + kStepsPerEpoch - 1) / kStepsPerEpoch;
+    config.max_steps = count;
+    config.eval_every = 0;
+    config.schedule.lr = 0.05;
+    return config;
+  }
+
+  // Trains from the initial weights, or from `from`.
+  void run(const TrainConfig& config, const Adapt& adapt = {}, const std::filesystem::path& from = {}) {
+    events = {};
+    const auto tables = make_local_heartbeat_tables(kRanks);
+    run_world(kRanks, [&](Communicator& communicator, Device& device, Ops& ops) {
+      const int rank = communicator.rank();
+      const auto sampler = [&](const Dataset& of, Order order) {
+        return DistributedSampler(of.size(), kBatch, order, 0, rank, std::vector<double>(kRanks, 1.0));
+      };
+      const Samplers samplers{.train = sampler(*data.train, Order::shuffled),
+                              .test = sampler(*data.test, Order::sequential),
+                              .statistics = {}};
+      Replica replica(small_network(), {.batch_sizes = samplers.batch_sizes(), .optimizer = {.momentum = 0.9f}}, device,
+                      ops, communicator);
+      const Tensors tensors{.parameters = replica.parameters, .batch_norms = replica.batch_norms};
+      std::vector<float> initial(replica.plan.gradients);
+      initialize(initial, replica.parameters, {}, 0);
+      replica.load(initial);
+      TrainConfig mine = config;
+      if (!from.empty()) {
+        const Snapshot snapshot = read_checkpoint(from, tensors, optimizer_state_names(replica));
+        restore(replica, snapshot);
+        mine.start = snapshot.run;
+        mine.start_is_saved = true;
+        mine.checkpoint = from;
+      }
+      if (adapt) adapt(mine, replica);
+
+      std::unique_ptr<CheckpointWriter> writer;
+      if (rank == 0)
+        writer = std::make_unique<CheckpointWriter>(
+            CheckpointWriterConfig{.folder = folder, .keep_last = 0, .about_to_write = about_to_write}, tensors);
+      EventList others;
+      PhaseTracker phases(*tables[rank]);
+      reports[rank].emplace(train(mine, replica, data, samplers,
+                                  {.reporter = rank == 0 ? events : others, .phases = phases, .writer = writer.get()}));
+      if (rank == 0) weights = replica.download_weights();
+    });
+  }
+
+  std::vector<int64_t> checkpoints() const {  // their steps, the oldest first
+    std::vector<int64_t> found;
+    for (const auto& path : list_checkpoints(folder)) found.insert(found.begin(), read_run_state(path).step);
+    return found;
+  }
+
+  const TempFolder temp;
+  const std::filesystem::path folder = temp / "checkpoints";
+  Datasets data{.train = std::make_unique<MemoryDataset>(small_data(kSamples)),
+                .test = std::make_unique<MemoryDataset>(small_data(10))};
+  std::function<void(const std::filesystem::path&)> about_to_write;  // see CheckpointWriterConfig
+
+  // Of the last run; events and weights are those of rank 0.
+  EventList events;
+  std::array<std::optional<TrainReport>, kRanks> reports;
+  std::vector<float> weights;
+};
+
+}  // namespace ddp::testing

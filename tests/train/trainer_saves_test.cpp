@@ -1,0 +1,128 @@
+// When the training loop saves, and what it does when a save fails or is slow.
+#include "tests/train/trainer.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+
+namespace ddp::testing {
+namespace {
+
+using TrainerSaves = Training;
+using Steps = std::vector<int64_t>;
+
+// A request by time travels in the ticket, which is read two steps later, or where an epoch ends.
+TEST_F(TrainerSaves, AreAtTheStepsAndTimesOfTheOption) {
+  struct Saves {
+    SaveEvery every;
+    int64_t steps;
+    Steps expected;
+  };
+  for (const Saves& c :
+       {Saves{{.steps = 4}, 13, {4, 8, 12, 13}}, Saves{{.steps = 4}, 12, {4, 8, 12}},
+        Saves{{.epochs = 2}, 15, {10, 15}}, Saves{{.epochs = 1}, 12, {5, 10, 12}},
+        Saves{{.seconds = 1e-9}, 12, {3, 5, 8, 10, 12}}, Saves{{.seconds = 1e9}, 12, {12}}, Saves{{}, 12, {}}}) {
+    SCOPED_TRACE(fmt::format("{} steps, {} epochs, {} s", c.every.steps, c.every.epochs, c.every.seconds));
+    TrainConfig config = steps(c.steps);
+    config.save_every = c.every;
+    run(config);
+    EXPECT_EQ(events.saves, c.expected);
+    EXPECT_EQ(checkpoints(), c.expected);
+    EXPECT_EQ(reports[0]->checkpoint_step, c.expected.empty() ? -1 : c.expected.back());
+    std::filesystem::remove_all(folder);
+  }
+}
+
+// In each epoch the network predicts one class, of which the test data have 11, 12, 9 or 8 samples.
+TEST_F(TrainerSaves, KeepTheBestIfAsked) {
+  data.test = std::make_unique<MemoryDataset>(small_data(40));
+  const std::vector<int> predicted{3, 0, 2, 0, 1, 3};
+  const Adapt predict = [&](TrainConfig& mine, Replica& replica) {
+    const auto bias = std::ranges::find_if(
+        replica.parameters, [](const Parameter& p) { return p.out == 4 && p.role == Parameter::Role::bias; });
+    float* const biases = replica.weights() + bias->offset;
+    mine.batch_source = [&, biases](NextBatch next) -> NextBatch {
+      return [&, biases, next, calls = 0]() mutable -> const DeviceBatch& {
+        const int64_t epoch = calls++ / kStepsPerEpoch;
+        biases[predicted[epoch]] = 1000.0f * static_cast<float>(epoch + 1);
+        replica.model.bind();
+        return next();
+      };
+    };
+  };
+  TrainConfig config = steps(30);
+  config.eval_every = 1;
+  config.keep_best = true;
+  config.schedule.lr = 0;
+  run(config, predict);
+  EXPECT_EQ(events.accuracies, (std::vector<double>{8 / 40.0, 11 / 40.0, 9 / 40.0, 11 / 40.0, 12 / 40.0, 8 / 40.0}));
+  EXPECT_EQ(events.saves, (Steps{5, 10, 25}));
+  const RunState best = read_run_state(folder / "best");
+  EXPECT_EQ(best.step, 25);
+  EXPECT_EQ(best.best_accuracy, 12 / 40.0);
+  EXPECT_EQ(reports[0]->state.best_accuracy, 12 / 40.0);
+  EXPECT_EQ(reports[0]->state.accuracy, 8 / 40.0);
+
+  // A resumed run knows the best of its folder; a run in a new folder starts anew.
+  for (const bool same_folder : {true, false}) {
+    const Adapt resume = [&](TrainConfig& mine, Replica&) {
+      mine.start.best_accuracy = 1;
+      mine.start_is_saved = same_folder;
+    };
+    run(config, resume, folder / "best");
+    EXPECT_EQ(events.saves, same_folder ? Steps{} : Steps{30});
+  }
+}
+
+// With a rate of 0 only the first evaluation is the best.
+TEST_F(TrainerSaves, FailedSaveOfTheBestIsMadeUpFor) {
+  about_to_write = [failed = false](const std::filesystem::path&) mutable {
+    if (!std::exchange(failed, true)) throw std::runtime_error("planted");
+  };
+  TrainConfig config = steps(10);
+  config.eval_every = 1;
+  config.keep_best = true;
+  config.save_every.steps = 7;
+  config.schedule.lr = 0;
+  run(config);
+  EXPECT_EQ(events.failures, Steps{5});
+  EXPECT_EQ(events.saves, (Steps{7, 10}));
+  EXPECT_EQ(read_run_state(folder / "best").step, 7);
+}
+
+TEST_F(TrainerSaves, FailedSaveAtTheEndIsRepeatedOnce) {
+  TrainConfig config = steps(6);
+  config.save_every.steps = 4;
+  for (const int failures : {1, 2}) {
+    about_to_write = [failures, files = 0](const std::filesystem::path& file) mutable {
+      if (file.string().find("00000006") == std::string::npos) return;
+      if (++files <= failures) throw std::runtime_error("planted");
+    };
+    run(config);
+    EXPECT_EQ(events.failures, Steps(std::min(failures, 2), 6));
+    EXPECT_EQ(reports[0]->checkpoint_step, failures == 1 ? 6 : 4);
+    EXPECT_EQ(checkpoints(), failures == 1 ? (Steps{4, 6}) : Steps{4});
+    std::filesystem::remove_all(folder);
+  }
+}
+
+TEST_F(TrainerSaves, SlowSavesFollowOneAnother) {
+  std::atomic<int> writing = 0, most = 0;
+  about_to_write = [&](const std::filesystem::path&) {
+    most = std::max(most.load(), ++writing);
+    std::this_thread::sleep_for(std::chrono::milliseconds(3));
+    --writing;
+  };
+  TrainConfig config = steps(6);
+  config.save_every.steps = 1;
+  run(config);
+  EXPECT_EQ(most, 1);
+  EXPECT_EQ(events.saves, (Steps{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(checkpoints(), events.saves);
+}
+
+}  // namespace
+}  // namespace ddp::testing
