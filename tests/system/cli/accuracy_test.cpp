@@ -1,5 +1,5 @@
 // Jobs on the real data reach PyTorch's accuracy.
-#include "tests/system/cli/program.h"
+#include "tests/system/cli/run_folder.h"
 
 #include <nlohmann/json.hpp>
 
@@ -23,11 +23,7 @@ std::vector<Evaluation> evaluations(int ranks, const std::string& arguments) {
                                             DDP_MPIRUN, ranks, DDP_PROGRAM, run.string(), arguments));
   EXPECT_EQ(outcome.code, 0) << outcome.output;
   std::vector<Evaluation> found;
-  std::istringstream lines(read_file(run / "metrics.jsonl"));
-  for (std::string line; std::getline(lines, line);) {
-    const json event = json::parse(line);
-    if (event.at("event") == "eval") found.push_back({event.at("accuracy"), event.at("loss")});
-  }
+  for (const json& event : events(run, "eval")) found.push_back({event.at("accuracy"), event.at("loss")});
   for (const Evaluation& e : found)
     std::printf("%d ranks %s: accuracy %.4f, loss %.4f\n", ranks, arguments.c_str(), e.accuracy, e.loss);
   return found;

@@ -52,18 +52,6 @@ TEST(Run, CountsAndOrderDoNotDependOnTheWorldSize) {
   EXPECT_FALSE(program(0, data + "--print-order 1").output == order);
 }
 
-TEST(Run, HandlesFewSamplesAndFewerSamplesThanRanks) {
-  for (const int samples : {60, 3}) {
-    const TempFolder folder;
-    const auto run = folder / "run";
-    const Outcome outcome = program(4, fmt::format("{} --train-samples {} --epochs 3 --eval-every 3 --output-dir {}",
-                                                   of_few_images(folder, 64, 1000), samples, run.string()));
-    ASSERT_EQ(outcome.code, 0) << outcome.output;
-    EXPECT_EQ(values_of<int64_t>(run, "step", "samples"), std::vector<int64_t>(3, samples));
-    EXPECT_EQ(events(run, "eval").back().at("samples"), 1000);
-  }
-}
-
 TEST(Run, WritesItsResults) {
   const TempFolder folder;
   const auto run = folder / "run", again = folder / "again", more = folder / "more";
