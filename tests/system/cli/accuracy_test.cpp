@@ -71,6 +71,7 @@ TEST(KerasConvnet, ReachesTheAccuracyOfRecomputedStatisticsOnMnist) {
   }
 }
 
+// Two seeds reach 0.825 and 0.835; with running averages the accuracy is 0.62.
 TEST(KerasConvnet, LearnsFashionMnist) {
   const auto found = evaluations(3, recipe("keras-mnist") + " --dataset fashion-mnist --epochs 1");
   ASSERT_EQ(found.size(), 1u);
