@@ -4,8 +4,8 @@
 #include "comm/casting_communicator.h"
 #include "core/bf16.h"
 #include "core/error.h"
+#include "tests/comm/forwarding_communicator.h"
 #include "tests/comm/ranks.h"
-#include "tests/train/faults.h"
 
 #include <gtest/gtest.h>
 
@@ -56,19 +56,20 @@ std::unique_ptr<Communicator> make_casting(const Setting& setting, Communicator&
 }
 
 // Records the spans that are reduced.
-class RecordingCommunicator final : public testing::FaultyCommunicator {
+class RecordingCommunicator final : public ForwardingCommunicator {
  public:
   struct Seen {
     bool sharded;
     DeviceSpan span;
   };
-  explicit RecordingCommunicator(Communicator& inner)
-      : FaultyCommunicator(inner, [this](DeviceSpan span) {
-          return seen.push_back({false, span}), true;
-        }) {}
+  using ForwardingCommunicator::ForwardingCommunicator;
+  Sequence all_reduce(DeviceSpan span) override {
+    seen.push_back({false, span});
+    return inner_.all_reduce(span);
+  }
   Sequence reduce_scatter(DeviceSpan span) override {
     seen.push_back({true, span});
-    return FaultyCommunicator::reduce_scatter(span);
+    return inner_.reduce_scatter(span);
   }
 
   std::vector<Seen> seen;
