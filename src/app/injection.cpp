@@ -7,7 +7,7 @@ namespace ddp {
 std::optional<FaultInjection> injection_of(const std::string& text, int world) {
   if (text.empty()) return std::nullopt;
   const FaultInjection injection = parse_fault_injection(text);
-  require(injection.rank < world, Exit::usage, "--inject {}: there are {} ranks", text, world);
+  require(!injection.rank || *injection.rank < world, Exit::usage, "--inject {}: there are {} ranks", text, world);
   return injection;
 }
 

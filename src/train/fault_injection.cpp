@@ -104,7 +104,9 @@ FaultInjection parse_fault_injection(std::string_view text) {
     if (equals == std::string_view::npos) refuse(text, fmt::format("\"{}\" is not a key and its value", item));
     const std::string_view key = item.substr(0, equals), value = item.substr(equals + 1);
     if (!seen.insert(key).second) refuse(text, fmt::format("{} is given twice", key));
-    if (key == "rank")
+    if (key == "rank" && value == "all")
+      fault.rank = std::nullopt;
+    else if (key == "rank")
       fault.rank = static_cast<int>(number(text, key, value, 0, std::numeric_limits<int>::max()));
     else if (key == "step")
       fault.step = number(text, key, value, 1, std::numeric_limits<int64_t>::max());
@@ -120,7 +122,7 @@ FaultInjection parse_fault_injection(std::string_view text) {
 }
 
 NextBatch with_fault(const FaultInjection& fault, Replica& replica, int64_t done, NextBatch next) {
-  if (replica.communicator.rank() != fault.rank || fault.kind == Kind::enospc) return next;
+  if (!fault.is_on(replica.communicator.rank()) || fault.kind == Kind::enospc) return next;
   const auto step = std::make_shared<int64_t>(done);  // the one that is issued
   // A rank that issues its steps while others replay graphs may differ from them for one step only.
   const bool slow_launch = fault.kind == Kind::slow && !replica.communicator.capturable();
@@ -141,7 +143,7 @@ NextBatch with_fault(const FaultInjection& fault, Replica& replica, int64_t done
 }
 
 std::function<void(const std::filesystem::path&)> full_disk(const FaultInjection& fault, int rank) {
-  if (rank != fault.rank || fault.kind != Kind::enospc) return {};
+  if (!fault.is_on(rank) || fault.kind != Kind::enospc) return {};
   return [at = fault.step, was_full = false](const std::filesystem::path& path) mutable {
     if (was_full || step_in(path) < at) return;
     was_full = true;

@@ -7,18 +7,21 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string_view>
 
 namespace ddp {
 
 struct Replica;
 
-// The value of --inject, such as rank=3,step=17,kind=hang.
+// The value of --inject, such as rank=3,step=17,kind=hang, or rank=all,kind=slow.
 struct FaultInjection {
   enum class Kind : uint8_t { kill, hang, slow, nan, bitflip, enospc, exit };
-  int rank = 0;
-  int64_t step = 1;  // from 1
+  std::optional<int> rank = 0;  // none: every rank
+  int64_t step = 1;             // from 1
   Kind kind = Kind::kill;
+
+  bool is_on(int other) const { return !rank || *rank == other; }
 };
 
 // Rank and step are optional. Throws Error(Exit::usage) that names the mistake in the text.

@@ -14,15 +14,22 @@ namespace {
 
 TEST(FaultInjection, ParsesRankStepAndKind) {
   const FaultInjection injection = parse_fault_injection("rank=3,step=17,kind=hang");
-  EXPECT_EQ(injection.rank, 3);
+  EXPECT_TRUE(injection.is_on(3));
+  EXPECT_FALSE(injection.is_on(0));
   EXPECT_EQ(injection.step, 17);
   EXPECT_EQ(injection.kind, FaultInjection::Kind::hang);
 }
 
 TEST(FaultInjection, RankAndStepAreOptional) {
   const FaultInjection injection = parse_fault_injection("kind=enospc");
-  EXPECT_EQ(injection.rank, 0);
+  EXPECT_TRUE(injection.is_on(0));
+  EXPECT_FALSE(injection.is_on(1));
   EXPECT_EQ(injection.step, 1);
+}
+
+TEST(FaultInjection, MayBeOnEveryRank) {
+  const FaultInjection injection = parse_fault_injection("rank=all,kind=slow");
+  for (const int rank : {0, 1, 1000}) EXPECT_TRUE(injection.is_on(rank));
 }
 
 TEST(FaultInjection, KnowsEveryKind) {
@@ -46,7 +53,8 @@ TEST(FaultInjection, RefusesInvalidTextAndNamesIt) {
       {"kind=kill,rank=1x", "rank is \"1x\""},
       {"kind=kill,step=0", "step is \"0\""},
       {"kind=kill,step=", "step is \"\""},
-      {"kind=enospc,rank=1", "rank 0 alone writes checkpoints"}};
+      {"kind=enospc,rank=1", "rank 0 alone writes checkpoints"},
+      {"kind=enospc,rank=all", "rank 0 alone writes checkpoints"}};
   for (const auto& [text, part] : texts)
     expect_error(Exit::usage, {"--inject " + text, part, "kind=hang"}, [&text = text] { parse_fault_injection(text); });
 }

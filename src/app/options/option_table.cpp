@@ -248,7 +248,8 @@ OptionGroup output_options() {
        {.name = "--inject",
         .target = to([](Options & o) -> auto& { return o.inject; }),
         .on_resume = Effect::nothing,
-        .help = "rehearse a fault, such as rank=1,step=17,kind=hang (kill, slow, nan, bitflip, enospc, exit)",
+        .help = "rehearse a fault, such as rank=1,step=17,kind=hang (kill, slow, nan, bitflip, enospc, exit); "
+                "rank=all: on each rank",
         .configurable = false}}};
 }
 

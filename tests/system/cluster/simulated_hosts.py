@@ -18,7 +18,7 @@ LAUNCH = HERE.parents[2] / "launch"
 PROGRAM = os.environ.get("DDP_TRAIN", "")
 LENET = ["--lr", "0.02", "--train-samples", "5000", "--threads", "1", "--print-freq", "20", "--batch-size", "250"]
 ENDLESS = [*LENET, "--save-every", "never", "--epochs", "100000", "--eval-every", "0"]
-LONG = [*ENDLESS, "--inject", "rank=0,step=20,kind=slow"]  # leaves the cores to other tests: a step takes 200 ms
+LONG = [*ENDLESS, "--inject", "rank=all,step=20,kind=slow"]  # leaves the cores to other tests: a step takes 200 ms
 ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
