@@ -78,7 +78,7 @@ TEST_F(EqualOptions, ThreadsComputeInARank) {
   const auto threads = [&](int asked) {
     Job job(
         folder_, 1,
-        fmt::format("--config {} --threads {} --print-freq 1 --epochs 100 --inject kind=slow --output-dir {}",
+        fmt::format("--config {} --threads {} --print-freq 1 --epochs 100 --inject rank=all,kind=slow --output-dir {}",
                     (folder_ / "common.toml").string(), asked, (folder_ / fmt::format("threads{}", asked)).string()));
     EXPECT_TRUE(job.says("step 2/4")) << job.output();
     return threads_of(job.rank(0));

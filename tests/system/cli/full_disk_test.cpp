@@ -43,7 +43,7 @@ TEST(FullDisk, RunSaysWhatItLosesAndResumes) {
          rm disk/rest && mount -o remount,size=4m disk && {}
          code=$?
          cp -a disk/run . && exit $code')",
-      folder.path().string(), run("--output-dir disk/run", "--save-every 2steps --inject kind=slow"),
+      folder.path().string(), run("--output-dir disk/run", "--save-every 2steps --inject rank=all,kind=slow"),
       run("--resume disk/run", "--save-every 2steps")));
   if (full.code == kSkipped) GTEST_SKIP() << "needs root and unshare: " << full.output;
   for (const char* said :

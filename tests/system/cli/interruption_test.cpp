@@ -22,7 +22,7 @@ TEST(Interruption, AfterAKillAndAStopEndsWithTheSameBytes) {
   const Outcome killed = program(2, options("cut", saves + "--inject kind=kill,rank=1,step=10"));
   EXPECT_TRUE(was_killed(killed.code)) << killed.code << "\n" << killed.output;
   {
-    Job job(folder, 2, options("cut", saves + "--inject kind=slow,rank=0"));
+    Job job(folder, 2, options("cut", saves + "--inject rank=all,kind=slow"));
     ASSERT_TRUE(job.says("step 10/21"));
     ::kill(job.rank(1), SIGTERM);
     EXPECT_EQ(job.end(), static_cast<int>(Exit::stopped)) << job.output();

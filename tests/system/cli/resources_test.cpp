@@ -107,7 +107,7 @@ TEST_F(Resources, WallClockIsSet) {
   few_images(folder_ / "data", 200, 100);
   environment_ = fmt::format("LD_PRELOAD={}", DDP_FAILING_CLOCK);
   const Outcome outcome =
-      run(2, "true", into_run("--max-steps 20 --inject kind=slow --save-every 1s --step-timeout 60"));
+      run(2, "true", into_run("--max-steps 20 --inject rank=all,kind=slow --save-every 1s --step-timeout 60"));
   ASSERT_EQ(outcome.code, 0) << outcome.output;
   int saves = 0;
   std::ifstream metrics(run_ / "metrics.jsonl");

@@ -54,7 +54,7 @@ void run_undisturbed(const TempFolder& folder, const std::string& more) {
   ASSERT_EQ(whole.code, 0) << whole.output;
 }
 
-const std::string kSlow = "--inject kind=slow,rank=0 ";
+const std::string kSlow = "--inject rank=all,kind=slow ";
 
 TEST(Signals, InTrainingAllRanksSaveAtTheSameStep) {
   const TempFolder folder;
