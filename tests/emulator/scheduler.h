@@ -1,5 +1,5 @@
-// Runs tasks in the order of their dependencies. The seed decides the order of independent tasks, and which of the
-// threads that take turns goes on.
+// Runs tasks in the order of their dependencies. The seed decides the order of independent tasks. Threads may take
+// turns; then the seed decides which thread runs next.
 #pragma once
 
 #include <cstdint>
@@ -42,8 +42,8 @@ class Scheduler {
 
   // Runs tasks until `task` is done. Returns at once if `task` is null.
   static void finish(Lock& lock, const TaskPtr& task);
-  // Waits until done() is true. Runs the tasks of the domain, if it is not null, and those of other domains if no
-  // thread goes on without them.
+  // Waits until done() is true. Runs the tasks of the domain, if it is not null, and those of other domains if all
+  // threads wait for them.
   static void wait(Lock& lock, const Domain* domain, const std::function<bool()>& done);
   // Lets another thread go on.
   static void pass_turn(Lock& lock);

@@ -51,10 +51,12 @@ inline Trained train_steps(Fixture& fixture, int64_t first, int64_t end,
   return trained;
 }
 
-inline Trained trained_on_cpus(int ranks, const FixtureConfig& config, const Network& network, const Dataset& data,
-                               int64_t steps) {
+// What rank 0 gets from the steps. `run` calls its argument on each rank of a world.
+template <class Run>
+Trained trained_by(const Run& run, const FixtureConfig& config, const Network& network, const Dataset& data,
+                   int64_t steps) {
   Trained result;
-  run_world(ranks, [&](Communicator& c, Device& device, Ops& ops) {
+  run([&](Communicator& c, Device& device, Ops& ops) {
     Fixture fixture(config, network, data, device, ops, c);
     const Trained mine = train_steps(fixture, 0, steps);
     if (c.rank() == 0) result = mine;
@@ -62,15 +64,14 @@ inline Trained trained_on_cpus(int ranks, const FixtureConfig& config, const Net
   return result;
 }
 
+inline Trained trained_on_cpus(int ranks, const FixtureConfig& config, const Network& network, const Dataset& data,
+                               int64_t steps) {
+  return trained_by([&](const auto& work) { run_world(ranks, work); }, config, network, data, steps);
+}
+
 inline Trained trained_on_gpus(const GpuWorld& world, const FixtureConfig& config, const Network& network,
                                const Dataset& data, int64_t steps) {
-  Trained result;
-  on_gpus(world, [&](Communicator& c, Device& device, Ops& ops) {
-    Fixture fixture(config, network, data, device, ops, c);
-    const Trained mine = train_steps(fixture, 0, steps);
-    if (c.rank() == 0) result = mine;
-  });
-  return result;
+  return trained_by([&](const auto& work) { on_gpus(world, work); }, config, network, data, steps);
 }
 
 struct Tolerance {

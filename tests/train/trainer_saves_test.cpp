@@ -66,7 +66,7 @@ TEST_F(TrainerSaves, KeepTheBestIfAsked) {
   EXPECT_EQ(reports[0]->state.best_accuracy, 12 / 40.0);
   EXPECT_EQ(reports[0]->state.accuracy, 8 / 40.0);
 
-  // A resumed run knows the best of its folder; a run in a new folder starts anew.
+  // A resumed run in its own folder knows the best accuracy so far; in a new folder it does not.
   for (const bool same_folder : {true, false}) {
     const Adapt resume = [&](TrainConfig& mine, Replica&) {
       mine.start.best_accuracy = 1;

@@ -1,5 +1,6 @@
 // ddp_train evaluate: the figures of a training, again, on any number of ranks.
 #include "core/error.h"
+#include "tests/system/cli/run_folder.h"
 #include "tests/system/cli/three_colours.h"
 
 namespace ddp::testing {
@@ -79,10 +80,7 @@ TEST_F(Evaluate, EqualsATrainingThatEvaluatesLargerImages) {
       0, fmt::format("{} --data-path {} --batch-size 16 --output-dir {}", larger.string(), data, out.string()));
   ASSERT_EQ(outcome.code, 0) << outcome.output;
   EXPECT_EQ(read_file(out / "confusion.csv"), read_file(larger / "confusion.csv"));
-  std::istringstream metrics(read_file(larger / "metrics.jsonl"));
-  double loss = 0;
-  for (std::string line; std::getline(metrics, line);)
-    if (const json event = json::parse(line); event.at("event") == "eval") loss = event.at("loss");
+  const double loss = values_of<double>(larger, "eval", "loss").back();
   EXPECT_NEAR(parsed(out / "evaluation.json").at("loss"), loss, 1e-4 * loss);
 }
 

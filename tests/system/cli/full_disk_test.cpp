@@ -2,26 +2,12 @@
 // could not write and ends with the documented code; with more room it resumes and loses nothing.
 #include "core/error.h"
 #include "tests/system/cli/few_images.h"
-#include "tests/system/cli/program.h"
-
-#include <nlohmann/json.hpp>
-
-#include <vector>
+#include "tests/system/cli/run_folder.h"
 
 namespace ddp::testing {
 namespace {
 
 constexpr int kSkipped = 77, kSteps = 8;
-
-std::vector<int> steps_in(const std::filesystem::path& metrics) {
-  std::vector<int> steps;
-  std::ifstream file(metrics);
-  for (std::string line; std::getline(file, line);) {
-    const auto event = nlohmann::json::parse(line);
-    if (event.at("event") == "step") steps.push_back(event.at("step"));
-  }
-  return steps;
-}
 
 TEST(FullDisk, RunSaysWhatItLosesAndResumes) {
   const TempFolder folder;
@@ -58,8 +44,9 @@ TEST(FullDisk, RunSaysWhatItLosesAndResumes) {
   const Outcome undisturbed = shell(fmt::format("cd {} && {}", folder.path().string(), run("--output-dir whole", "")));
   ASSERT_EQ(undisturbed.code, 0) << undisturbed.output;
   EXPECT_TRUE(read_file(folder / "run" / "model.safetensors") == read_file(folder / "whole" / "model.safetensors"));
-  EXPECT_EQ(steps_in(folder / "run" / "metrics.jsonl"), steps_in(folder / "whole" / "metrics.jsonl"));
-  EXPECT_EQ(std::ssize(steps_in(folder / "run" / "metrics.jsonl")), kSteps);
+  const auto steps = values_of<int>(folder / "run", "step", "step");
+  EXPECT_EQ(steps, values_of<int>(folder / "whole", "step", "step"));
+  EXPECT_EQ(std::ssize(steps), kSteps);
 }
 
 }  // namespace

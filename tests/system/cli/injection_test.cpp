@@ -2,12 +2,12 @@
 // processes, shared memory or partial checkpoints left.
 #include "core/error.h"
 #include "tests/system/cli/job.h"
+#include "tests/system/cli/run_folder.h"
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <regex>
-#include <sstream>
 
 namespace ddp::testing {
 namespace {
@@ -107,12 +107,10 @@ TEST_P(Survived, SlowRankOnlySlowsTheJob) {
   const TempFolder folder;
   Job job(folder, GetParam(), options(folder, "--inject kind=slow,rank=1,step=35"));
   EXPECT_EQ(job.end(), 0) << job.output();
-  std::istringstream lines(read_file(folder / "run" / "metrics.jsonl"));
   int slow = 0;
-  for (std::string line; std::getline(lines, line);) {
-    const auto event = nlohmann::json::parse(line);
-    if (event.at("event") != "step" || event.at("step") < 36) continue;
-    EXPECT_GE(event.at("exposed_comm_ms").get<double>(), 100) << line;  // rank 0 waits for the slow rank's gradients
+  for (const auto& event : events(folder / "run", "step")) {
+    if (event.at("step") < 36) continue;
+    EXPECT_GE(event.at("exposed_comm_ms").get<double>(), 100) << event;  // rank 0 waits for the slow rank's gradients
     ++slow;
   }
   EXPECT_EQ(slow, 5);

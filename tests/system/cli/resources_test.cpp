@@ -3,7 +3,7 @@
 // memory and the size of files.
 #include "core/error.h"
 #include "tests/system/cli/few_images.h"
-#include "tests/system/cli/program.h"
+#include "tests/system/cli/run_folder.h"
 
 #include <nlohmann/json.hpp>
 
@@ -79,11 +79,7 @@ TEST_F(Resources, OutputFolderIsNotUtf8) {
     const Outcome outcome = run(0, "true", steps + fmt::format("{}", last));
     ASSERT_EQ(outcome.code, 0) << outcome.output;
     EXPECT_TRUE(fs::exists(path / "summary.json"));
-    int saves = 0;
-    std::ifstream metrics(path / "metrics.jsonl");
-    for (std::string line; std::getline(metrics, line);)
-      saves += nlohmann::json::parse(line)["event"] == "save" ? 1 : 0;
-    EXPECT_EQ(saves, last);
+    EXPECT_EQ(std::ssize(events(path, "save")), last);
   }
   const Outcome shown = shell(fmt::format("{} inspect {}", DDP_PROGRAM, path.string()));
   EXPECT_EQ(shown.code, 0);

@@ -54,7 +54,7 @@ Held held_by(pid_t pid) {
 // With a save every thousand steps, and an evaluation and a measurement of the speed every two thousand.
 TEST(Scale, MemoryAndDescriptorsStayTheSame) {
   const TempFolder folder;
-  ::setenv("MALLOC_ARENA_MAX", "1", 1);  // otherwise each writer thread may get an arena of its own
+  ::setenv("MALLOC_ARENA_MAX", "1", 1);  // else a new arena for a writer thread looks like a leak
   Job job(folder, 2,
           fmt::format("{} --model mlp --batch-size 8 --epochs 1000 --lr 0.01 --threads 1 --save-every 1000steps "
                       "--keep-last 0 --check-every 0 --tensorboard --output-dir {}",
