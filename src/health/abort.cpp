@@ -1,6 +1,7 @@
 #include "health/abort.h"
 
 #include "core/log.h"
+#include "core/stopwatch.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -40,6 +41,14 @@ Exit print_exception(const std::exception& exception, int rank) noexcept {
 }
 
 std::chrono::milliseconds report_delay(int rank) { return std::min(rank, 8) * std::chrono::milliseconds(700); }
+
+std::chrono::milliseconds transport_report_delay(MpiSession& session) {
+  constexpr int64_t kRecent_ns = 5'000'000'000;
+  HeartbeatTable& heartbeats = session.heartbeats();
+  heartbeats.sign_of_life();  // the watchdog may not have run since
+  const bool suspended = heartbeats.awake_since_ns() > 0 && steady_ns() - heartbeats.awake_since_ns() < kRecent_ns;
+  return report_delay(session.rank()) + std::chrono::seconds(suspended ? 4 : 0);
+}
 
 bool job_has_failed(MpiSession& session) {
   const HeartbeatTable& heartbeats = session.heartbeats();

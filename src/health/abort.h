@@ -28,6 +28,10 @@ bool job_has_failed(MpiSession& session);
 // to 8. The first rank to report ends the job, so that up to nine ranks print one message.
 std::chrono::milliseconds report_delay(int rank);
 
+// The delay before this rank reports a failure of its transport: report_delay() of its rank, and 4 s more after a
+// suspension, because the other ranks have then reported it, and mpirun ends this rank.
+std::chrono::milliseconds transport_report_delay(MpiSession& session);
+
 // Runs `work`, which communicates, and returns its result. An error of this rank alone aborts the job here, before
 // stack unwinding frees memory that other ranks or the device still use. A CollectiveError, which all ranks have, and
 // any error in a world of one rank are thrown on. `delay`: the delay before other errors than Exit::communication are
@@ -42,7 +46,7 @@ auto abort_on_error(MpiSession& session, Work work, std::chrono::milliseconds de
     if (session.size() == 1) throw;
     const Error error = as_error(e);
     // A failed transport fails on many ranks at once.
-    std::this_thread::sleep_for(error.code() == Exit::communication ? report_delay(session.rank()) : delay);
+    std::this_thread::sleep_for(error.code() == Exit::communication ? transport_report_delay(session) : delay);
     abort_job(session, error.what(), error.code());
   }
 }

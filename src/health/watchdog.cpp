@@ -13,7 +13,6 @@ namespace {
 using Time = WatchdogLimits::Time;
 
 constexpr Time kCheckInterval(100);
-constexpr Time kSuspended(2000);          // a check that is later than this means that the host was suspended
 constexpr Time kReportDelayOfHost(1000);  // delay between the reports of two hosts, whose news takes 0.5 s
 constexpr Time kTimeToLeave(10'000);      // time that all ranks have to leave after the first
 
@@ -26,7 +25,6 @@ Watchdog::Watchdog(const WatchdogLimits& limits, PhaseTracker& phases, std::func
       phases_(phases),
       expired_(std::move(expired)),
       rank_(phases.heartbeats().rank()),
-      last_check_ns_(steady_ns()),
       thread_([this] { watch(); }) {}
 
 Watchdog::~Watchdog() {
@@ -78,7 +76,6 @@ std::string Watchdog::check() {
   phases_.publish_collective();
 
   const int64_t now = steady_ns();
-  if (now - std::exchange(last_check_ns_, now) > ns(kCheckInterval + kSuspended)) awake_since_ns_ = now;
   const auto seen = views(now);
   const Fault fault = find_fault(seen, now);
   if (fault != fault_) {
@@ -93,19 +90,19 @@ std::string Watchdog::check() {
 // Times before a suspension of this host become the time when it resumed.
 std::vector<RankView> Watchdog::views(int64_t now_ns) const {
   const HeartbeatTable& heartbeats = phases_.heartbeats();
+  const int64_t awake_since_ns = std::min(heartbeats.awake_since_ns(), now_ns);
   std::vector<RankView> views;
   for (int rank = 0; rank < heartbeats.size(); ++rank) {
     RankView view{.rank = rank,
                   .host = heartbeats.host_of(rank),
                   .heartbeat = heartbeats.read(rank),
-                  .heard_ns = std::clamp(heartbeats.heard_ns(rank), std::min(awake_since_ns_, now_ns), now_ns),
+                  .heard_ns = std::clamp(heartbeats.heard_ns(rank), awake_since_ns, now_ns),
                   .dead = heartbeats.dead(rank),
                   .left = heartbeats.left(rank),
                   .pid = heartbeats.pid_of(rank)};
     Heartbeat& heartbeat = view.heartbeat;
-    heartbeat.since_ns = std::clamp(heartbeat.since_ns, std::min(awake_since_ns_, now_ns), now_ns);
-    if (heartbeat.alive_ns > 0)
-      heartbeat.alive_ns = std::clamp(heartbeat.alive_ns, std::min(awake_since_ns_, now_ns), now_ns);
+    heartbeat.since_ns = std::clamp(heartbeat.since_ns, awake_since_ns, now_ns);
+    if (heartbeat.alive_ns > 0) heartbeat.alive_ns = std::clamp(heartbeat.alive_ns, awake_since_ns, now_ns);
     views.push_back(std::move(view));
   }
   return views;

@@ -65,7 +65,6 @@ class Watchdog {
   const Communicator* other_ = nullptr;
   int buckets_ = 1;
 
-  int64_t last_check_ns_, awake_since_ns_ = 0;
   int64_t someone_left_ns_ = 0;  // when this rank first saw that a rank has left; 0: none has
   Fault fault_ = Fault::none;    // found by the last check
   int64_t fault_since_ns_ = 0;

@@ -11,9 +11,9 @@
 namespace ddp {
 
 struct HeartbeatSlot {  // one cache line
-  std::atomic<int64_t> step, awaited, since_ns, alive_ns, heard_ns;
+  std::atomic<int64_t> step, awaited, since_ns, alive_ns, awake_since_ns, heard_ns;
   std::atomic<int32_t> phase, pid, left;
-  int32_t unused[3];
+  int32_t unused;
 
   void publish(int64_t new_step, int32_t new_phase) { publish(new_step, new_phase, steady_ns()); }
   void publish(int64_t new_step, int32_t new_phase, int64_t new_since_ns) {
@@ -24,7 +24,10 @@ struct HeartbeatSlot {  // one cache line
   void publish_collective(int64_t awaited_step, int32_t collective) {
     awaited.store(awaited_step << kCollectiveBits | (collective & kCollectiveMask), std::memory_order_relaxed);
   }
-  void sign_of_life() { alive_ns.store(steady_ns(), std::memory_order_relaxed); }
+  void sign_of_life() {
+    const int64_t now_ns = steady_ns(), before_ns = alive_ns.exchange(now_ns, std::memory_order_relaxed);
+    if (before_ns > 0 && now_ns - before_ns > kSuspended_ns) awake_since_ns = now_ns;
+  }
 
   Heartbeat read() const {
     Heartbeat heartbeat;

@@ -12,6 +12,9 @@ namespace ddp {
 // keepalives that launch/run sets for mpirun take longer.
 inline constexpr int64_t kProbeAfter_ns = 1'500'000'000, kSilent_ns = 3'000'000'000, kUnreachable_ns = 7'000'000'000;
 
+// Time between two checks, or two signs of life of this rank, which shows that its process or host was suspended.
+inline constexpr int64_t kSuspended_ns = 2'100'000'000;
+
 struct Heartbeat {
   int64_t step = 0;          // step of the phase
   int32_t phase = 0;         // number that the caller of publish() defines
@@ -30,14 +33,15 @@ class HeartbeatTable {
   virtual const std::string& host_of(int rank) const = 0;
   virtual int pid_of(int rank) const = 0;  // 0: unknown, always so for ranks of other hosts
 
-  // These calls write this rank's heartbeat; none blocks or allocates. publish() starts a phase now.
-  // publish_collective() may be called by any thread.
+  // These calls write this rank's heartbeat; none blocks or allocates. publish() starts a phase now. Any thread may
+  // call publish_collective() and sign_of_life().
   virtual void publish(int64_t step, int32_t phase) = 0;
   virtual void publish_collective(int64_t step, int32_t collective) = 0;
   virtual void sign_of_life() = 0;
   virtual void leave() = 0;  // this rank ends and has reported any error: other ranks do not report it as dead
 
   // Any thread may call these.
+  virtual int64_t awake_since_ns() const = 0;  // when this rank continued after its last suspension; 0: none
   virtual Heartbeat read(int rank) const = 0;
   virtual bool left(int rank) const = 0;         // the rank has called leave()
   virtual bool dead(int rank) const = 0;         // the rank's process, on this host, has ended without leave()

@@ -45,6 +45,7 @@ class LocalHeartbeatTable final : public HeartbeatTable {
   }
   void leave() override { my_slot().left = 1; }
 
+  int64_t awake_since_ns() const override { return table_->slots[rank_].awake_since_ns; }
   Heartbeat read(int rank) const override { return table_->slots[rank].read(); }
   bool left(int rank) const override { return table_->slots[rank].left != 0; }
   bool dead(int rank) const override {

@@ -109,6 +109,7 @@ class MpiHeartbeatTable final : public HeartbeatTable {
   void sign_of_life() override { my_slot().sign_of_life(); }
   void leave() override { my_slot().left = 1; }
 
+  int64_t awake_since_ns() const override { return slots_[rank_].awake_since_ns; }
   Heartbeat read(int rank) const override { return slots_[rank].read(); }
   bool left(int rank) const override { return slots_[rank].left != 0; }
   bool dead(int rank) const override { return processes_[rank].ended() && !left(rank); }

@@ -21,7 +21,6 @@ namespace ddp {
 namespace {
 
 constexpr std::chrono::milliseconds kCheckInterval(20);
-constexpr int64_t kSuspended_ns = 2'000'000'000;  // between two checks: this host or this process was suspended
 constexpr int64_t kProbeMpirun_ns = 4'000'000'000;
 
 // The address list and port of mpirun in a URI such as "2672033792.0;tcp://10.77.0.1,10.78.0.1:60253".
