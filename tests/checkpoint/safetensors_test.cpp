@@ -100,7 +100,7 @@ TEST_F(Safetensors, ALargeHeaderTakesLinearTime) {
   EXPECT_LT((std::clock() - begin) / CLOCKS_PER_SEC, 30) << "s of processor time";
 
   std::string zeros = R"({"a":{"shape":[0)";
-  for (int i = 0; i < 5'000'000; ++i) zeros += ",0";
+  for (int i = 0; i < 2'000'001; ++i) zeros += ",0";
   expect_refused(with_header(zeros + "]}}", ""), "more than 2000000 values");
 }
 

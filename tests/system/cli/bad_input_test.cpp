@@ -123,7 +123,8 @@ const std::vector<Case> kCases = {
      }},
     {"NanLoss", Exit::numerics, "step",
      [](const TempFolder& folder) {
-       return "--lr 1e30 --train-samples 1000 --epochs 1 --output-dir " + (folder / "run").string();
+       return "--model mlp --batch-size 32 --lr 1e30 --train-samples 1000 --epochs 1 --output-dir " +
+              (folder / "run").string();
      }},
     plain("NoGpu", Exit::device, "use --device cpu", "--device cuda"),
     plain("GpuOption", Exit::usage, "--nccl-algo", "--device cpu --nccl-algo ring"),
