@@ -85,7 +85,10 @@ void strike_the_gradients(const FaultInjection& fault, int64_t step, const Repli
 
 void strike(const FaultInjection& fault, int64_t step, Replica& replica) {
   if (step != fault.step) return;
-  if (fault.kind == Kind::kill) raise(SIGKILL);
+  if (fault.kind == Kind::kill) {
+    raise(SIGKILL);
+    _exit(128 + SIGKILL);  // the first process of a container ignores its own signals
+  }
   if (fault.kind == Kind::exit) _exit(0);
   while (fault.kind == Kind::hang) std::this_thread::sleep_for(std::chrono::hours(1));
   if (fault.kind == Kind::bitflip) flip_a_bit(replica);

@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace ddp::testing {
 namespace {
@@ -176,6 +177,56 @@ TEST_F(Invariance, MicroBatchesEqualOneLargeBatch) {
         EXPECT_LE(gradient_distance(fixture.replica.parameters, found.gradients, expected.gradients).value, kGradients)
             << model << ", world " << size;
         EXPECT_LE(loss_distance(found.losses, expected.losses), kLosses) << model << ", world " << size;
+      });
+  }
+}
+
+struct Variant {
+  const char* name;
+  ReplicaConfig replica;
+  int64_t steps;
+  double bound;  // of the change of each tensor
+};
+
+// With the ops and the all_reduce of the program. A step of a gradient that is summed in bf16 is within four units in
+// the last place.
+TEST_F(Invariance, OptionsOfTheUpdateAreEqualAtEveryWorldSize) {
+  const OptimizerDesc adam{
+      .kind = OptimizerDesc::Kind::adam, .epsilon = 1e-3f, .weight_decay = 1e-2f, .decoupled = true};
+  const OptimizerDesc momentum{.momentum = 0.9f, .nesterov = true, .weight_decay = 1e-2f};
+  std::vector<Parameter> dense = parameters_of(network);
+  int64_t offset = 0;
+  for (Parameter& p : dense) p.offset = std::exchange(offset, offset + p.count);
+  for (const Variant& variant :
+       {Variant{"clipped", {.optimizer = momentum, .max_grad_norm = 0.05}, 3, 1e-5},
+        Variant{"clipped, zero", {.optimizer = momentum, .max_grad_norm = 0.05, .zero = true}, 3, 1e-5},
+        Variant{"adam", {.optimizer = adam}, 3, 1e-5},
+        Variant{"adam, zero", {.optimizer = adam, .zero = true}, 3, 1e-5},
+        Variant{"bf16 gradients", {.grad_dtype = DType::bf16}, 1, 0x1p-6},
+        Variant{"bf16 gradients, zero", {.zero = true, .grad_dtype = DType::bf16}, 1, 0x1p-6}}) {
+    const auto change = [&](const ReplicaConfig& replica, const std::vector<double>& rank_weights, Communicator& part) {
+      Fixture fixture({.rank_weights = rank_weights, .replica = replica}, network, *whole, *device, *ops, part);
+      const std::vector<float> before = dense_weights(fixture.replica);
+      fixture.losses(0, variant.steps);
+      fixture.replica.check_replicas();
+      std::vector<float> after = dense_weights(fixture.replica);
+      for (size_t i = 0; i < after.size(); ++i) after[i] -= before[i];
+      return after;
+    };
+    ReplicaConfig alone = variant.replica;
+    alone.zero = false;
+    alone.grad_dtype = DType::f32;
+    std::vector<float> expected;
+    in_world(1, [&](Communicator& one) { expected = change(alone, {}, one); });
+    for (const auto& [size, weights] : kWorlds)
+      in_world(size, [&, &rank_weights = weights](Communicator& part) {
+        const std::vector<float> found = change(variant.replica, rank_weights, part);
+        if (part.rank() != 0) return;
+        const Distance distance = gradient_distance(dense, found, expected);
+        EXPECT_LE(distance.value, variant.bound)
+            << variant.name << ", " << distance.tensor << ", world " << part.size();
+        std::printf("%s, world %d%s: weights change alike within %.1e\n", variant.name, part.size(),
+                    rank_weights.empty() ? "" : " (3,1)", distance.value);
       });
   }
 }
