@@ -17,6 +17,7 @@ struct RestoredRun {
   TrainConfig config;   // with the state at the start; without `stop_requested`
   OutputFolder folder;  // rank 0; keeps the lock of the folder
   std::string path;     // of the folder, the same on all ranks
+  double data_seconds = 0, plan_seconds = 0, restore_seconds = 0;  // that the three stages took on this rank
 };
 
 // Loads the checkpoint or the initial weights into the replica. `job` and `run` outlive the result. Collective. Throws

@@ -9,6 +9,7 @@
 #include "app/show/show.h"
 #include "app/train_run.h"
 #include "core/log.h"
+#include "core/stopwatch.h"
 #include "health/abort.h"
 #include "health/flight_recorder.h"
 #include "health/run_on_all_ranks.h"
@@ -36,11 +37,13 @@ void print_order(const DistributedSampler& sampler, int64_t epoch) {
 // an error of one rank aborts the job (MPI_Abort) before that memory is freed, so that no rank is left waiting.
 Exit run_stages(const Options& options, MpiSession& session, Signals& signals, PhaseTracker& phases,
                 FlightRecorder& flight_recorder, const Log& log) {
+  Stopwatch stage;
   const Job job = open_job(options, session, phases, log);
   if (options.action.print_order) {
     if (session.rank() == 0) print_order(job.samplers.train, *options.action.print_order);
     return Exit::done;
   }
+  const double data_seconds = std::exchange(stage, {}).seconds();
   PlannedRun run = plan_run(job);
   if (options.action.plan) {
     log.info("{}", abort_on_error(session, [&] {
@@ -49,7 +52,11 @@ Exit run_stages(const Options& options, MpiSession& session, Signals& signals, P
     return Exit::done;
   }
   require_possible_trace(job);
+  const double plan_seconds = std::exchange(stage, {}).seconds();
   RestoredRun start = restore_run(job, run);
+  start.data_seconds = data_seconds;
+  start.plan_seconds = plan_seconds;
+  start.restore_seconds = stage.seconds();
   return train_run(job, run, start, signals, flight_recorder);
 }
 

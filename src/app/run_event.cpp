@@ -31,6 +31,8 @@ std::string run_event(const Job& job, const PlannedRun& run, const RestoredRun& 
                                {"threads", run.threads},
                                {"backend", printable(run.backend.description)},
                                {"transport", printable(describe_transport(run.backend))}};
+  event["start_seconds"] = {
+      {"data", start.data_seconds}, {"plan", start.plan_seconds}, {"restore", start.restore_seconds}};
   for (const std::string& host : hosts) event["hosts"].push_back(printable(host));
   for (const auto& [name, value] : run.backend.identity) event[name] = printable(value);
   if (run.backend.device->is_host()) event["libraries"] = describe_cpu_ops();

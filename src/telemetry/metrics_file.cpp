@@ -23,7 +23,8 @@ nlohmann::ordered_json step_event(const StepResult& r) {
                                {"samples", r.samples},
                                {"data_ms", r.times.data},
                                {"compute_ms", r.times.compute},
-                               {"exposed_comm_ms", r.times.exposed_comm}};
+                               {"exposed_comm_ms", r.times.exposed_comm},
+                               {"begin_ns", r.begin_ns}};
   if (!r.skipped.empty()) event["skipped"] = r.skipped;
   return event;
 }

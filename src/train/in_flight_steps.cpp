@@ -51,6 +51,7 @@ void InFlightSteps::set_times(const StepBlock& block, Slot& slot) {
                        .compute = gradients - (host ? slot.data.inside_ms : 0) +
                                   milliseconds(times[StepBlock::kSums], times[StepBlock::kWeights]),
                        .exposed_comm = milliseconds(times[StepBlock::kGradients], times[StepBlock::kSums])};
+  slot.result.begin_ns = times[StepBlock::kBegin];
   last_end_ns_ = times[StepBlock::kWeights];
 }
 

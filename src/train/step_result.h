@@ -35,6 +35,7 @@ struct StepResult {
   std::string skipped;                    // the reason to skip the update; empty: weights were updated
   Request request = Request::none;        // maximum of the requests of all ranks
   StepTimes times = {};                   // of this rank
+  int64_t begin_ns = 0;                   // when the step began on the device, by its clock
   double local_squares = 0, squares = 0;  // as in the StepBlock, the former summed over ranks; see SpeedMeter
 
   double samples_per_second() const { return 1000 * static_cast<double>(samples) / times.total(); }

@@ -70,6 +70,12 @@ TEST(Run, WritesItsResults) {
     for (const char* part : {"data_ms", "compute_ms", "exposed_comm_ms"}) EXPECT_GE(steps[i].at(part), 0.0) << part;
     EXPECT_GT(steps[i].at("compute_ms"), 0.0);
   }
+  for (size_t i = 1; i < steps.size(); ++i) {
+    const double period = 1e-6 * (steps[i].at("begin_ns").get<double>() - steps[i - 1].at("begin_ns").get<double>());
+    EXPECT_GE(period, 0.999 * steps[i - 1].at("compute_ms").get<double>());
+  }
+  for (const char* stage : {"data", "plan", "restore"})
+    EXPECT_GT(events(run, "run").front().at("start_seconds").at(stage), 0.0) << stage;
   const json summary = json::parse(read_file(run / "summary.json"));
   EXPECT_EQ(summary.at("parameters"), 129068);
   EXPECT_EQ(summary.at("world_size"), 2);
