@@ -49,6 +49,7 @@ struct Backend {
   double activations = 1e-5;        // of activations and of their gradients
   double products = 1e-5;           // of activations and of their gradients in convolutions and linear layers
   double weights = 1e-5;            // of the gradients of weights and biases
+  double weights_per_root = 0;      // more of that for each root of the number of summands
   double sums = 1e-5;               // of sums of many f32 values
   double gradients = 1e-2;          // of gradients against finite differences
   float gradient_step = 1.0f / 16;  // of the finite differences; a power of two

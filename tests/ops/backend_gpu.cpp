@@ -5,7 +5,8 @@
 namespace ddp::testing {
 
 std::vector<Backend> backends() {
-  const Backend fp32{.name = "gpu_fp32", .kind = Backend::Kind::gpu, .offsets = {0, 1}};
+  // A library may add all products of a weight's gradient in one chain.
+  const Backend fp32{.name = "gpu_fp32", .kind = Backend::Kind::gpu, .offsets = {0, 1}, .weights_per_root = 0x1p-24};
   Backend tf32 = fp32, bf16 = fp32;
   tf32.name = "gpu_tf32";
   tf32.precision = Precision::tf32;
