@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Microseconds of one training step of D2L's LeNet in PyTorch on a GPU, batch 256: the comparison for `check speed`.
+"""Microseconds of one training step in PyTorch on a GPU, batch 256: the comparison for `check speed`.
 
 One process. All images are on the GPU as float tensors (x/255), channels_last; batches are indexed from a permutation
-of each epoch. Measures two variants: eager mode under DistributedDataParallel over NCCL, as users write it; and the
-full step in one CUDA graph, captured by hand, without DDP. Reads lines from standard input and answers each with one
-line of JSON.
+of each epoch. Peers: `eager`, under DistributedDataParallel over NCCL, as users write it; `graph`, the full step in one
+CUDA graph, captured by hand, without DDP; `compiled`, torch.compile of the eager one. Reads lines from standard input
+and answers each with one line of JSON.
 """
 import argparse
+import functools
 import json
 import os
 import socket
@@ -20,20 +21,24 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "parity"))
 import torch  # noqa: E402
 import torch.distributed as dist  # noqa: E402
 from lenet import BATCH, DATA_PATH, lenet, read_split  # noqa: E402
+from networks import resnet18, torchvision_resnet  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.nn.parallel import DistributedDataParallel  # noqa: E402
+
+MODELS = {"lenet": lenet, "resnet18": resnet18, "torchvision-resnet18": lambda: torchvision_resnet("resnet18", 3)}
+STEPS = {"lenet": 600, "resnet18": 60, "torchvision-resnet18": 20}  # of a measurement; a graph takes five times as many
 
 
 class Trainer:
     """A model with the state of its training steps; `images` and `labels` are on the GPU."""
 
-    def __init__(self, images, labels, bf16, distributed):
+    def __init__(self, make_model, images, labels, bf16, distributed, compiled=False):
         self.images, self.labels, self.bf16 = images, labels, bf16
         torch.manual_seed(0)
-        model = lenet().cuda().to(memory_format=torch.channels_last)
+        model = make_model().cuda().to(memory_format=torch.channels_last)
         if distributed:
             model = DistributedDataParallel(model, device_ids=[0], gradient_as_bucket_view=True)
-        self.model = model
+        self.model = torch.compile(model) if compiled else model
         self.loss_of = nn.CrossEntropyLoss()
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.02, fused=True)
         self.taken = len(labels)
@@ -93,11 +98,19 @@ def microseconds(step, steps):
     return 1e6 * elapsed / steps
 
 
+def data_for(model, path):
+    """Images and labels on the GPU."""
+    if model.startswith("torchvision"):
+        return torch.rand(4 * BATCH, 3, 224, 224, device="cuda"), torch.randint(10, (4 * BATCH,), device="cuda")
+    images, labels = read_split("train", path)
+    return images.cuda(), labels.cuda()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--precision", choices=["fp32", "tf32", "bf16"], default="tf32")
-    parser.add_argument("--eager-steps", type=int, default=600)
-    parser.add_argument("--graph-steps", type=int, default=4000)
+    parser.add_argument("--model", choices=list(MODELS), default="lenet")
+    parser.add_argument("--peers", default="eager,graph", help="some of eager, graph, compiled")
     parser.add_argument("--data-path", default=DATA_PATH)
     args = parser.parse_args()
 
@@ -109,15 +122,16 @@ def main():
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
     torch.cuda.set_device(0)
     dist.init_process_group("nccl", rank=0, world_size=1)
-    images, labels = read_split("train", args.data_path)
-    images, labels = images.cuda().to(memory_format=torch.channels_last), labels.cuda()
-    bf16 = args.precision == "bf16"
-    graph_step = Trainer(images, labels, bf16, distributed=False).capture()
-    eager = Trainer(images, labels, bf16, distributed=True)
+    images, labels = data_for(args.model, args.data_path)
+    images = images.to(memory_format=torch.channels_last)
+    trainer = functools.partial(Trainer, MODELS[args.model], images, labels, args.precision == "bf16")
+    make = {"eager": lambda: trainer(distributed=True).eager_step,
+            "graph": lambda: trainer(distributed=False).capture(),
+            "compiled": lambda: trainer(distributed=True, compiled=True).eager_step}
+    steps = {peer: make[peer]() for peer in sorted(args.peers.split(","), reverse=True)}  # the graph before eager mode
     for _ in sys.stdin:
-        print(json.dumps({"eager_us": microseconds(eager.eager_step, args.eager_steps),
-                          "graph_us": microseconds(graph_step, args.graph_steps),
-                          "torch": torch.__version__}), flush=True)
+        figures = {peer: microseconds(step, STEPS[args.model] * (5 if peer == "graph" else 1)) for peer, step in steps.items()}
+        print(json.dumps({"torch": torch.__version__, **figures}), flush=True)
     dist.destroy_process_group()
 
 

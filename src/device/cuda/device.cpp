@@ -161,6 +161,8 @@ CudaDeviceInfo cuda_device_info(int index) {
   cudaDeviceProp properties{};
   DDP_CUDA(cudaGetDeviceProperties(&properties, index));
   info.name = properties.name;
+  info.capability = 10 * properties.major + properties.minor;
+  info.processors = properties.multiProcessorCount;
   for (const char byte : properties.uuid.bytes) info.uuid += fmt::format("{:02x}", static_cast<unsigned char>(byte));
   std::array<char, 64> bus{};
   DDP_CUDA(cudaDeviceGetPCIBusId(bus.data(), static_cast<int>(bus.size()), index));

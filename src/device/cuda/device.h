@@ -17,6 +17,8 @@ struct CudaDeviceInfo {
   std::string bus_id;   // "0000:1b:00.0"
   std::string uuid;     // hexadecimal; unique for every GPU and every MIG instance
   std::string version;  // "driver 13.0, CUDA 13.0"
+  int capability = 0;   // 90: compute capability 9.0
+  int processors = 0;   // streaming multiprocessors
 };
 
 // Throws Error(Exit::device).

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import tarfile
 import tempfile
+import time
 from pathlib import Path
 
 from process import run
@@ -26,7 +27,8 @@ def wheel_libraries():
 class Machine:
     """A context manager: its end removes all files that it unpacked or wrote."""
 
-    def __init__(self, build, data):
+    def __init__(self, build, data, alone=False):
+        self.alone = alone  # without peers
         self._folder = tempfile.TemporaryDirectory(prefix="gpu-check-")
         self.folder = Path(self._folder.name)
         self.env = {**os.environ, "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "4")}
@@ -114,11 +116,11 @@ class Machine:
     def ranks(self, count, *command):
         return [self.mpirun, "-np", count, *command]
 
-    def training(self, folder, *options):
-        """The command that trains on the GPU. Its results go to `folder`, which this recreates."""
+    def training(self, folder, *options, device="cuda"):
+        """The command that trains. Its results go to `folder`, which this recreates."""
         shutil.rmtree(folder, ignore_errors=True)
-        data = ["--data-path", self.data] if self.data else []
-        return [self.train, "--device", "cuda", "--progress", "lines", *data, "--output-dir", folder, *options]
+        data = ["--data-path", self.data] if self.data and "--data-path" not in options else []
+        return [self.train, "--device", device, "--progress", "lines", *data, "--output-dir", folder, *options]
 
     def run(self, command, clock):
         """Runs a command, which must succeed in time; returns its output."""
@@ -128,6 +130,11 @@ class Machine:
         if code != 0:
             raise Failed(f"exit code {code}", output)
         return output
+
+    def timed(self, command, clock):
+        """run(), and the seconds that it took."""
+        begin = time.monotonic()
+        return self.run(command, clock), time.monotonic() - begin
 
 
 def events(folder, kind):

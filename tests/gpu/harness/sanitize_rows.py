@@ -2,11 +2,16 @@
 import re
 import shutil
 
+from gtest_rows import last_test
 from process import run
 from table import Failed, Row, Skipped
 
 OWN_KERNELS = ("DeviceOnGpu.*:*/gpu_fp32*:*/gpu_bf16*-"
                "Conv2d*:Linear.*:Gradients.Convolution*:Gradients.FusedRelu*")
+SHARED_MEMORY = ("BatchNormSums.SumsOfShardsAddUp/gpu_fp32:BatchNorm.AgreesWithTheReference/gpu_fp32_n9_14x14x64:"
+                 "BatchNorm.AgreesWithTheReference/gpu_bf16_n5_7x3x17:Softmax.AgreesWithTheReference/gpu_fp32:"
+                 "Linear.AgreesWithTheReference/gpu_fp32_n256_1x1x800to128_relu:"
+                 "Clipping.SumOfSquaresIsTheSameAtAnyNumberOfThreads/gpu_fp32")
 REFUSALS = ("Device not supported", "not supported on this", "Unable to find")
 # Checks kernels of namespace ddp only. API errors do not count: libraries probe the driver with calls that may fail.
 OURS = ["--kernel-name", "kns=_ZN3ddp", "--report-api-errors", "no"]
@@ -18,7 +23,7 @@ def result_of(tool, code, output):
     """The summary line of a sanitizer's output. Raises Failed or Skipped."""
     found = FOUND[tool].search(output)
     if code is None:
-        raise Failed("not done in time", output)
+        raise Failed("not done in time" + last_test(output), output)
     refusal = next((text for text in REFUSALS if text in output), None)
     if refusal and not (found and int(found.group(1)) == 0 and code == 0):
         raise Skipped(f"compute-sanitizer: {refusal}")
@@ -39,8 +44,8 @@ def row(tool, name, make_command, limit):
     return Row("sanitize", f"{tool}: {name}", limit, work)
 
 
-def tests(machine, sanitizer):
-    return [*sanitizer, machine.gpu_test, f"--gtest_filter={OWN_KERNELS}", "--gtest_color=no"]
+def tests(pattern):
+    return lambda machine, sanitizer: [*sanitizer, machine.gpu_test, f"--gtest_filter={pattern}", "--gtest_color=no"]
 
 
 def training(machine, sanitizer):
@@ -49,5 +54,7 @@ def training(machine, sanitizer):
 
 
 def rows():
-    return [row(tool, name, command, limit) for tool, limit in (("memcheck", 90), ("racecheck", 90))
-            for name, command in (("our kernels in gpu_test", tests), ("ddp_train, 3 steps without graphs", training))]
+    steps = "ddp_train, 3 steps without graphs"
+    return [row("memcheck", "our kernels in gpu_test", tests(OWN_KERNELS), 240), row("memcheck", steps, training, 90),
+            row("racecheck", "our kernels that share memory", tests(SHARED_MEMORY), 240),
+            row("racecheck", steps, training, 90)]

@@ -1,20 +1,50 @@
-"""Rows that time LeNet at batch 256 with the data on the GPU, our program and PyTorch in alternation."""
+"""Rows that time steps at batch 256, with the data on the GPU: our program, and PyTorch beside it in alternation."""
+import contextlib
 import json
+import os
+import random
 import select
 import shutil
 import statistics
+import struct
 import subprocess
 import sys
+import zlib
+from dataclasses import dataclass
 from pathlib import Path
 
-from machine import summary
-from table import Failed, Row, Skipped
+from first_rows import ONLY_STEPS, period_us
+from machine import events
+from table import Failed, Row
 
 SCRIPT = Path(__file__).resolve().parent.parent / "pytorch_speed.py"
-PAIRS = 5
-STEPS_PER_EPOCH = 235
-FLOOR_US = {"fp32": 57, "tf32": 57, "bf16": 10}  # estimated time of the arithmetic alone on an H200
-LIMIT_US, OVER_EAGER = 120, 8
+SIDE, FILES, LINKS = 224, 64, 40  # pixels of a picture; different pictures; names of each
+
+
+@dataclass
+class Task:
+    name: str
+    precision: str
+    model: str
+    steps: int
+    pairs: int
+    options: tuple = ()
+    limit_us: float = 0    # of our step; 0: none
+    over_eager: float = 1  # least ratio
+    peers: tuple = ("eager", "graph")
+    seconds: int = 115
+
+
+TASKS = [Task("LeNet", "tf32", "lenet", 2350, 5, limit_us=100, over_eager=8),
+         Task("ResNet-18", "bf16", "resnet18", 470, 5, limit_us=2400),
+         Task("LeNet", "bf16", "lenet", 2350, 5, over_eager=8),
+         Task("LeNet", "fp32", "lenet", 2350, 5, over_eager=8),
+         Task("ResNet-18", "tf32", "resnet18", 235, 3),
+         Task("torchvision's ResNet-18, 224 x 224", "bf16", "torchvision-resnet18", 60, 3),
+         Task("torchvision's ResNet-18, 224 x 224", "tf32", "torchvision-resnet18", 60, 3),
+         Task("ResNet-18", "fp32", "resnet18", 100, 2),
+         Task("torchvision's ResNet-18, 224 x 224", "fp32", "torchvision-resnet18", 30, 2),
+         Task("ResNet-18, compiled peer", "bf16", "resnet18", 470, 3, peers=("compiled",), seconds=240)]
 
 
 def has_torch(python):
@@ -22,15 +52,18 @@ def has_torch(python):
     return subprocess.run([python, "-c", code], capture_output=True).returncode == 0
 
 
+def python_with_torch(machine):
+    pythons = [sys.executable, shutil.which("python3", path=machine.env["PATH"])]
+    return next((python for python in pythons if python and has_torch(python)), None)
+
+
 class PyTorch:
     """The process of pytorch_speed.py: it measures once for each input line and answers with a line of JSON."""
 
-    def __init__(self, machine, precision):
-        pythons = [python for python in (sys.executable, shutil.which("python3")) if python and has_torch(python)]
-        if not pythons:
-            raise Skipped("no Python here has PyTorch and NumPy")
-        data = ["--data-path", machine.data] if machine.data else []
-        self.process = subprocess.Popen([pythons[0], SCRIPT, "--precision", precision, *map(str, data)], text=True,
+    def __init__(self, python, machine, task):
+        data = ["--data-path", str(machine.data)] if machine.data else []
+        self.process = subprocess.Popen([python, SCRIPT, "--model", task.model, "--precision", task.precision,
+                                         "--peers", ",".join(task.peers), *data], text=True,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def __enter__(self):
@@ -41,7 +74,7 @@ class PyTorch:
         self.process.wait()
 
     def measure(self, clock):
-        """{"eager_us", "graph_us", "torch"}."""
+        """{"torch": version, peer: microseconds a step}."""
         try:
             self.process.stdin.write("measure\n")
             self.process.stdin.flush()
@@ -55,50 +88,91 @@ class PyTorch:
         return json.loads(line)
 
 
-def ours_us(machine, clock, precision):
-    """Microseconds per step: the difference of a long and a short run, so one-time costs do not count."""
-    seconds = {}
-    for epochs in (2, 42):
-        folder = machine.folder / "speed"
-        machine.run(machine.ranks(1, *machine.training(
-            folder, "--precision", precision, "--lr", 0.02, "--max-steps", epochs * STEPS_PER_EPOCH, "--epochs", epochs,
-            "--print-freq", 0, "--eval-every", 0)), clock)
-        result = summary(folder)
-        if result["steps"] != epochs * STEPS_PER_EPOCH:
-            raise Failed(f"{result['steps']} steps in place of {epochs * STEPS_PER_EPOCH}")
-        seconds[epochs] = result["sec_per_epoch"] * epochs
-    return 1e6 * (seconds[42] - seconds[2]) / (40 * STEPS_PER_EPOCH)
+def png(rng):
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    rows = b"".join(b"\0" + rng.randbytes(3 * SIDE) for _ in range(SIDE))
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", SIDE, SIDE, 8, 2, 0, 0, 0)) +
+            chunk(b"IDAT", zlib.compress(rows, 1)) + chunk(b"IEND", b""))
+
+
+def pictures(folder):
+    """A data set of pictures of one size, in ten classes. Returns its folder."""
+    if not folder.exists():
+        rng = random.Random(0)
+        for file in range(FILES):
+            place = folder / "train" / f"class{file % 10}"
+            place.mkdir(parents=True, exist_ok=True)
+            first = place / f"{file}-0.png"
+            first.write_bytes(png(rng))
+            for link in range(1, LINKS):
+                os.link(first, place / f"{file}-{link}.png")
+        shutil.copytree(folder / "train", folder / "val")
+    return folder
+
+
+def ours(machine, clock, task):
+    """Microseconds of a step, and what the device waits for data in it; medians of the second half."""
+    folder = machine.folder / "speed"
+    data = ["--data-path", pictures(machine.folder / "pictures")] if task.model.startswith("torchvision") else []
+    machine.run(machine.ranks(1, *machine.training(
+        folder, *data, "--model", task.model, "--precision", task.precision, "--lr", 0.02, "--max-steps", task.steps,
+        "--epochs", task.steps, *task.options, *ONLY_STEPS)), clock)
+    steps = events(folder, "step")
+    if len(steps) != task.steps:
+        raise Failed(f"{len(steps)} steps in place of {task.steps}")
+    waits = statistics.median(step["data_ms"] for step in steps[task.steps // 2:])
+    return period_us(folder, task.steps // 2), 1e3 * waits
 
 
 def spread(values, digits):
     return f"{statistics.median(values):.{digits}f} ({min(values):.{digits}f}..{max(values):.{digits}f})"
 
 
-def row(precision):
+def figures_of(mine, waits, theirs, task):
+    text = f"{len(mine)} runs: {spread(mine, 1)} us a step, of it {statistics.median(waits):.1f} us without data"
+    for peer in task.peers:
+        if theirs and theirs[0].get(peer):
+            ratios = [their[peer] / my for their, my in zip(theirs, mine)]
+            text += (f"; PyTorch {theirs[0]['torch']} {peer} {statistics.median(their[peer] for their in theirs):.1f} us, "
+                     f"ratio {spread(ratios, 2)}")
+        else:
+            text += f"; no PyTorch {peer}"
+    return text
+
+
+def misses(mine, theirs, task):
+    found = []
+    for peer in task.peers:
+        if theirs and theirs[0].get(peer):
+            ratio = statistics.median(their[peer] / my for their, my in zip(theirs, mine))
+            least = task.over_eager if peer == "eager" else 1
+            if not ratio >= least:
+                found.append(f"less than {least} x PyTorch {peer}")
+    if task.limit_us and not statistics.median(mine) <= task.limit_us:
+        found.append(f"over {task.limit_us} us")
+    return ", ".join(found)
+
+
+def row(task):
     def work(machine, clock):
-        ours, eager, graph = [], [], []
-        with PyTorch(machine, precision) as pytorch:
-            for _ in range(PAIRS):
-                ours.append(ours_us(machine, clock, precision))
-                theirs = pytorch.measure(clock)
-                eager.append(theirs["eager_us"])
-                graph.append(theirs["graph_us"])
-        over_eager = [a / b for a, b in zip(eager, ours)]
-        over_graph = [a / b for a, b in zip(graph, ours)]
-        us, floor = statistics.median(ours), FLOOR_US[precision]
-        figures = (f"{spread(ours, 1)} us a step, {us * STEPS_PER_EPOCH / 1e3:.1f} ms an epoch; PyTorch "
-                   f"{theirs['torch']} eager DDP {statistics.median(eager):.0f} us, ratio {spread(over_eager, 2)}; "
-                   f"PyTorch in one CUDA graph {statistics.median(graph):.1f} us, ratio {spread(over_graph, 2)}; "
-                   f"floor {floor} us (estimate), {100 * floor / us:.0f} % of our step")
-        misses = [text for met, text in (
-            (statistics.median(over_eager) >= OVER_EAGER, f"less than {OVER_EAGER} x eager"),
-            (statistics.median(over_graph) > 1, "behind PyTorch's graph"),
-            (us <= LIMIT_US, f"over {LIMIT_US} us")) if not met]
-        if misses:
-            raise Failed(f"{', '.join(misses)}: {figures}")
-        return figures
-    return Row("speed", f"LeNet, batch 256, {precision}", 115, work)
+        mine, waits, theirs = [], [], []
+
+        def measure(pytorch):
+            for _ in range(task.pairs):
+                period, wait = ours(machine, clock, task)
+                mine.append(period)
+                waits.append(wait)
+                if pytorch:
+                    theirs.append(pytorch.measure(clock))
+                yield figures_of(mine, waits, theirs, task)
+        python = None if machine.alone else python_with_torch(machine)
+        with PyTorch(python, machine, task) if python else contextlib.nullcontext() as pytorch:
+            yield from measure(pytorch)
+        if missed := misses(mine, theirs, task):
+            raise Failed(missed)
+    return Row("speed", f"{task.name}, batch 256, {task.precision}", task.seconds, work)
 
 
 def rows():
-    return [row(precision) for precision in FLOOR_US]
+    return [row(task) for task in TASKS]

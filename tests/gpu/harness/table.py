@@ -25,7 +25,9 @@ class Row:
     stage: str
     name: str
     limit: float  # seconds
-    work: Callable  # work(machine, clock) returns the figures, or raises Failed or Skipped; see process.Clock
+    # work(machine, clock) returns the figures, or yields them as they become more: the last ones stay if it raises
+    # Failed. Skipped: the machine cannot run the row. See process.Clock.
+    work: Callable
     result: str = "not run"
     figures: str = ""
     seconds: str = ""
