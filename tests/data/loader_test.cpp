@@ -36,6 +36,7 @@ class Numbers final : public Dataset {
       threads_.insert(std::this_thread::get_id());
       readers = threads_.size();
     }
+    while (readers < awaited) std::this_thread::yield();
     if (delay_.count() > 0) std::this_thread::sleep_for(delay_);
     if (index == broken_) throw std::runtime_error("sample is broken");
     ASSERT_EQ(pixels.size(), 10u);
@@ -51,6 +52,7 @@ class Numbers final : public Dataset {
   }
 
   bool on_disk = false;
+  size_t awaited = 0;  // threads: reading begins when they all read; needs a delay
   mutable std::atomic<int64_t> reads{0}, unannounced{0};
   mutable std::atomic<size_t> readers{0};  // threads
   mutable std::vector<int64_t> announced;
@@ -140,9 +142,10 @@ TEST(Loader, ReportsTheFileThatItWaitsFor) {
 }
 
 TEST(Loader, RecordsTheWorkOfEachThread) {
-  const Numbers data(40, -1, std::chrono::microseconds(200));
   const auto order = sampler(40, 8);
   for (const int workers : {1, 3}) {
+    Numbers data(40, -1, std::chrono::microseconds(200));
+    data.awaited = static_cast<size_t>(workers);
     testing::RecordedSpans spans;
     {
       Loader loader(data, order, 0, 5, *memory, {.workers = workers, .spans = &spans});

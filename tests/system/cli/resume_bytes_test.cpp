@@ -20,7 +20,7 @@ constexpr int kSamples = 168, kBatch = 16, kStepsOfEpoch = 11, kSteps = 22, kKil
 std::vector<json> steps_in(const fs::path& run) {
   std::vector<json> steps = events(run, "step");
   for (json& step : steps)
-    for (const char* time : {"data_ms", "compute_ms", "exposed_comm_ms"}) step.erase(time);
+    for (const char* time : {"data_ms", "compute_ms", "exposed_comm_ms", "begin_ns"}) step.erase(time);
   return steps;
 }
 
