@@ -20,6 +20,8 @@ bool is_valid(const cudaLaunchConfig_t& config) {
 cudaError_t launch(const cudaLaunchConfig_t& config, std::function<void()> thread) {
   if (!is_valid(config)) return report(cudaErrorInvalidConfiguration);
   const auto lock = Scheduler::lock();
+  count_kernel();
+  if (!computes()) return submit(config.stream, {});
   const auto run = [grid = config.gridDim, block = config.blockDim, thread = std::move(thread)] {
     run_grid(grid, block, thread);
   };

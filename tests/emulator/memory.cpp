@@ -59,7 +59,7 @@ cudaError_t allocate(void** result, size_t bytes, Kind kind) {
   if (kind == Kind::device && bytes > memory().total - memory().used) return report(cudaErrorMemoryAllocation);
   void* address = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
   if (!address) return report(cudaErrorMemoryAllocation);
-  std::memset(address, 0xFF, bytes);
+  if (computes() || kind != Kind::device) std::memset(address, 0xFF, bytes);
   memory().blocks[static_cast<const char*>(address)] = {bytes, kind};
   if (kind == Kind::device) memory().used += bytes;
   *result = address;
@@ -147,6 +147,8 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
   if (pageable && stream && is_live(stream) && stream->capture)
     return report(invalidate(stream->capture, cudaErrorStreamCaptureUnsupported));
 
+  count_copy();
+  if (!computes() && target.kind == Kind::device && source.kind == Kind::device) return submit(stream, {});
   const auto copy = [=] {
     if (target.kind != Kind::pageable) expect_valid(to, bytes, target.kind);
     if (source.kind != Kind::pageable) expect_valid(from, bytes, source.kind);
@@ -170,6 +172,8 @@ cudaError_t cudaMemsetAsync(void* address, int value, size_t bytes, cudaStream_t
   const Place place = place_of(address, bytes);
   if (!place.valid || place.kind == Kind::pageable) return report(cudaErrorInvalidValue);
   const auto lock = Scheduler::lock();
+  count_copy();
+  if (!computes()) return submit(stream, {});
   return submit(stream, {[=] {
                            expect_valid(address, bytes, place.kind);
                            std::memset(address, value, bytes);

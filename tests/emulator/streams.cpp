@@ -3,9 +3,14 @@
 #include "emulator/emulator.h"
 
 #include <algorithm>
+#include <atomic>
+#include <utility>
 
 namespace emulator {
 namespace {
+
+std::atomic<bool> computing = true;
+std::atomic<int64_t> kernels, library_calls, copies;
 
 // In the order of their creation: an order of addresses would differ from run to run.
 std::vector<CUstream_st*>& live_streams() {
@@ -76,6 +81,18 @@ cudaError_t submit(cudaStream_t stream, Work work, TaskPtr* result, std::vector<
   Scheduler::add(task, after);
   if (result) *result = task;
   return cudaSuccess;
+}
+
+bool computes() { return computing; }
+void count_kernel() { ++kernels; }
+void count_copy() { ++copies; }
+Issued issued() { return {kernels, library_calls, copies}; }
+void compute(bool on) { computing = on; }
+
+void call_library(cudaStream_t stream, std::function<void()> work) {
+  ++library_calls;
+  if (!computes()) work = {};
+  enqueue(stream, std::move(work));
 }
 
 void enqueue(cudaStream_t stream, std::function<void()> work, std::function<bool()> ready) {

@@ -41,6 +41,11 @@ cudaError_t submit(cudaStream_t stream, Work work, TaskPtr* task = nullptr, std:
 // A task that follows all work which the domain has issued.
 TaskPtr last_of_domain(const DomainPtr& domain);
 
+// Whether work computes; see emulator::compute(). Any thread may call these.
+bool computes();
+void count_kernel();
+void count_copy();
+
 // For calls that are not permitted during a capture: returns an error and invalidates the capture.
 cudaError_t refuse_in_capture();
 cudaError_t invalidate(const CapturePtr& capture, cudaError_t error);

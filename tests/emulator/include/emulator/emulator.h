@@ -26,6 +26,20 @@ uint64_t draw();
 // runs when ready() is true, which must stay true; other streams continue before that.
 void enqueue(cudaStream_t stream, std::function<void()> work, std::function<bool()> ready = {});
 
+// As enqueue(), for a call of a library that computes.
+void call_library(cudaStream_t stream, std::function<void()> work);
+
+// Kernels, calls of libraries that compute, copies and fills that were issued so far, by all threads and to captures
+// too.
+struct Issued {
+  int64_t kernels = 0, library_calls = 0, copies = 0;
+};
+Issued issued();
+
+// With false, what is issued from now on only counts: kernels, calls of libraries and fills do nothing, and memory of
+// the device is not filled at its allocation. So the work of a large network can be counted.
+void compute(bool on);
+
 // Runs body(0) to body(count - 1), each in a thread; body must not throw. One of these threads runs at a time. It
 // passes the turn only where it waits for work or asks for its state, in wait_until() and in yield(); the seed decides
 // which thread is the next. So the seed alone decides the order of all work.

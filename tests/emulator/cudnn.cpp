@@ -1,0 +1,65 @@
+#include "core/bf16.h"
+#include "core/error.h"
+#include "device/cpu/device.h"
+#include "ops/cuda/cudnn_timing.h"
+#include "tests/ops/reference/plans.h"
+
+#include <emulator/emulator.h>
+
+namespace ddp::cudnn {
+namespace {
+
+std::vector<float> loaded(const void* from, DType type, int64_t count) {
+  std::vector<float> values(count);
+  for (int64_t i = 0; i < count; ++i)
+    values[i] =
+        type == DType::f32 ? static_cast<const float*>(from)[i] : float_of_bf16(static_cast<const uint16_t*>(from)[i]);
+  return values;
+}
+
+void store(const std::vector<float>& values, void* to, DType type) {
+  for (size_t i = 0; i < values.size(); ++i)
+    if (type == DType::f32)
+      static_cast<float*>(to)[i] = values[i];
+    else
+      static_cast<uint16_t*>(to)[i] = bf16_of_float(values[i]);
+}
+
+void compute(const Graph& graph, std::span<void* const> at) {
+  Conv2dDesc desc = graph.desc;
+  const bool forward = graph.pass == Pass::forward;
+  if (!forward) desc.bias = desc.relu = false;
+  const ImageShape out = conv2d_output(desc);
+  const int64_t weights = out.c * desc.window.kernel * desc.window.kernel * desc.input.c;
+  const auto device = make_cpu_device();
+  const auto conv = reference::make_conv2d(*device, desc);
+  std::vector<float> x = loaded(at[0], graph.type, graph.n * desc.input.elements()),
+                     w = loaded(at[1], graph.type, weights), y = loaded(at[2], graph.type, graph.n * out.elements()),
+                     bias = forward && desc.bias ? loaded(at[3], graph.type, out.c) : std::vector<float>();
+  const Tensor images{x.data(), {graph.n, desc.input}, {}, DType::f32},
+      outputs{y.data(), {graph.n, out}, {}, DType::f32};
+  conv->bind(w.data(), bias.data());
+  switch (graph.pass) {
+    case Pass::forward: conv->forward(images, outputs); return store(y, at[2], graph.type);
+    case Pass::weight_gradient:
+      conv->backward_weight(images, {}, outputs, w.data(), nullptr, graph.add ? Gradient::add : Gradient::overwrite);
+      return store(w, at[1], graph.type);
+    case Pass::input_gradient: conv->backward_input(outputs, images); return store(x, at[0], graph.type);
+  }
+}
+
+}  // namespace
+
+void Plan::run(cudnnHandle_t handle, std::span<void* const> pointers, void*) const {
+  for (const void* const pointer : pointers) DDP_EXPECT(pointer && reinterpret_cast<uintptr_t>(pointer) % 16 == 0);
+  emulator::call_library(handle->stream, [graph = graph_, at = std::vector<void*>(pointers.begin(), pointers.end())] {
+    compute(graph, at);
+  });
+}
+
+}  // namespace ddp::cudnn
+
+void cudnnCreate(cudnnHandle_t* handle) { *handle = new cudnnContext{}; }
+void cudnnDestroy(cudnnHandle_t handle) { delete handle; }
+void cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream) { handle->stream = stream; }
+size_t cudnnGetVersion() { return 91900; }

@@ -1,0 +1,64 @@
+// How many kernels, calls of cuDNN and cuBLASLt, and copies a training step issues on a GPU of its own. Nothing
+// computes, so the shapes are real: batch 256 on 28 x 28 pixels.
+#include "data/memory_dataset.h"
+#include "nn/models.h"
+#include "tests/train/emulated_world.h"
+#include "tests/train/fixture.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <ostream>
+#include <utility>
+#include <vector>
+
+namespace ddp::testing {
+namespace {
+
+struct LaunchCase {
+  const char *name, *model;
+  Precision precision;
+  int64_t kernels, library_calls, copies;
+};
+
+void PrintTo(const LaunchCase& tested, std::ostream* out) { *out << tested.name; }
+
+const LaunchCase kLaunchCases[] = {{"lenet_tf32", "lenet", Precision::tf32, 25, 11, 3},
+                                   {"lenet_bf16", "lenet", Precision::bf16, 35, 11, 3},
+                                   {"resnet18_bf16", "resnet18", Precision::bf16, 287, 62, 3}};
+
+class EmulatedLaunches : public ::testing::TestWithParam<LaunchCase> {
+ protected:
+  void SetUp() override { emulator::compute(false); }
+  void TearDown() override { emulator::compute(true); }
+};
+
+// Of the last step, after the first ones have made plans.
+TEST_P(EmulatedLaunches, OfAStep) {
+  constexpr int64_t kBatch = 256;
+  const LaunchCase& expected = GetParam();
+  const Network network = make_model(expected.model, {28, 28, 1}, 10);
+  const MemoryDataset data({28, 28, 1}, 10, std::vector<uint8_t>(kBatch * 784), std::vector<uint8_t>(kBatch));
+  const auto host = std::move(make_local_communicators(1)[0]);
+  const auto device = make_cuda_device({.graphs = false});
+  const auto ops = make_cuda_ops(*device, {.precision = expected.precision, .agree = {}});
+  const auto communicator = make_nccl_communicator(*device, *host, {});
+  Fixture fixture({.batch_size = kBatch}, network, data, *device, *ops, *communicator);
+  const auto issued = [&](int64_t steps) {
+    const emulator::Issued before = emulator::issued();
+    fixture.losses(0, steps);
+    const emulator::Issued after = emulator::issued();
+    return emulator::Issued{after.kernels - before.kernels, after.library_calls - before.library_calls,
+                            after.copies - before.copies};
+  };
+  const emulator::Issued two = issued(2), three = issued(3);
+  EXPECT_EQ(three.kernels - two.kernels, expected.kernels);
+  EXPECT_EQ(three.library_calls - two.library_calls, expected.library_calls);
+  EXPECT_EQ(three.copies - two.copies, expected.copies);
+}
+
+INSTANTIATE_TEST_SUITE_P(, EmulatedLaunches, ::testing::ValuesIn(kLaunchCases),
+                         [](const auto& tested) { return tested.param.name; });
+
+}  // namespace
+}  // namespace ddp::testing
