@@ -10,7 +10,8 @@ namespace {
 
 // The layer writes this rank's sums to ModelMemory::bn_batch_sums; the reducer, or PreciseBn, sums these over ranks
 // later. If the layer normalises over the shards of all ranks, it also sums over ranks at once, in forward and in
-// backward.
+// backward. It then needs the sums twice, as it does where a later micro-batch adds to them; else it reads them where
+// they belong: the gradients before it announces them, because the reducer sums them in place.
 class BatchNormLayer final : public Layer {
  public:
   BatchNormLayer(std::unique_ptr<BatchNorm> op, const LayerSpec& spec, std::vector<int> ids, bool input_gradient,
@@ -40,21 +41,32 @@ class BatchNormLayer final : public Layer {
   void forward(const LayerValues& v, const Pass& pass) override {
     const float* const mean = pass.running_stats + span_.offset;
     if (pass.kind == Pass::Kind::evaluate) return op_->evaluate(v.x, v.skip, v.y, mean, mean + span_.channels);
-    op_->sum(v.x, mean, forward_sums());
-    ops_.copy_or_add(forward_sums(), batch_sums_, 2 * span_.channels, pass.mode);
-    if (global(pass)) all_reduce(forward_sums());
-    op_->forward(v.x, v.skip, v.y, mean, forward_sums(), count(pass));
+    float* const sums = in_place(pass) ? batch_sums_ : forward_sums();
+    op_->sum(v.x, mean, sums);
+    if (!in_place(pass)) ops_.copy_or_add(sums, batch_sums_, 2 * span_.channels, pass.mode);
+    if (global(pass)) all_reduce(sums);
+    op_->forward(v.x, v.skip, v.y, mean, sums, count(pass));
   }
 
   void backward(const LayerValues& v, const Tensor& more, const Tensor& dy, const Tensor& dx,
                 const Pass& pass) override {
-    op_->backward_sum(v.x, v.y, more, dy, backward_sums());
-    ops_.copy_or_add(backward_sums(), gradients_ + shift_, span_.channels, pass.mode);
-    if (scale_ >= 0) ops_.copy_or_add(backward_sums() + span_.channels, gradients_ + scale_, span_.channels, pass.mode);
+    if (in_place(pass)) {
+      float* const t1 = gradients_ + shift_;
+      float* const t2 = scale_ < 0 ? backward_sums() : gradients_ + scale_;
+      op_->backward_sum(v.x, v.y, more, dy, t1, t2);
+      if (dx.data) op_->backward(v.x, dy, dx, t1, t2, count(pass));
+      announce(pass);
+      return;
+    }
+    float* const t1 = backward_sums();
+    float* const t2 = t1 + span_.channels;
+    op_->backward_sum(v.x, v.y, more, dy, t1, t2);
+    ops_.copy_or_add(t1, gradients_ + shift_, span_.channels, pass.mode);
+    if (scale_ >= 0) ops_.copy_or_add(t2, gradients_ + scale_, span_.channels, pass.mode);
     announce(pass);
     if (!dx.data) return;
-    if (global(pass)) all_reduce(backward_sums());
-    op_->backward(v.x, dy, dx, backward_sums(), count(pass));
+    if (global(pass)) all_reduce(t1);
+    op_->backward(v.x, dy, dx, t1, t2, count(pass));
   }
 
   void forward_empty(const Pass& pass) override {
@@ -79,6 +91,7 @@ class BatchNormLayer final : public Layer {
   bool global(const Pass& pass) const {
     return config_.all_reduce && (config_.sync_bn || pass.kind == Pass::Kind::precise_bn);
   }
+  bool in_place(const Pass& pass) const { return pass.mode == Gradient::overwrite && !global(pass); }
   void all_reduce(float* sums) const { config_.all_reduce(sums, 2 * span_.channels); }
   float count(const Pass& pass) const {
     return span_.positions * static_cast<float>(global(pass) ? pass.batch.plan.global_size : pass.batch.size);

@@ -12,7 +12,7 @@
 // - t1 and t2 sum the stored dy, which is rounded if activations are bf16.
 // - Of this rank's samples, the gradient of shift is t1 and the gradient of scale is t2. The gradient of skip is the dy
 //   that backward_sum leaves.
-// - Sums are f32: [s1 of all channels][s2 of all channels].
+// - Sums are f32, of all channels; s2 lies behind s1. t1 and t2 may be the gradients of shift and scale themselves.
 // - center is any value near the mean, such as the running mean; null means 0. It reduces the rounding error of s2.
 //
 // Activations have the backend's type and `format`. Sums leave out padding: lanes past n and channels past c. In y and
@@ -51,10 +51,13 @@ class BatchNorm {
   virtual void evaluate(const Tensor& x, const Tensor& skip, const Tensor& y, const float* mean,
                         const float* variance) = 0;
 
-  // Overwrites sums. `more` is a second term of the gradient of y; it may have no data. Reads y only if `relu` is set.
-  virtual void backward_sum(const Tensor& x, const Tensor& y, const Tensor& more, const Tensor& dy, float* sums) = 0;
+  // Overwrites t1 and t2. `more` is a second term of the gradient of y; it may have no data. Reads y only if `relu` is
+  // set.
+  virtual void backward_sum(const Tensor& x, const Tensor& y, const Tensor& more, const Tensor& dy, float* t1,
+                            float* t2) = 0;
   // dx may be dy.
-  virtual void backward(const Tensor& x, const Tensor& dy, const Tensor& dx, const float* sums, float count) = 0;
+  virtual void backward(const Tensor& x, const Tensor& dy, const Tensor& dx, const float* t1, const float* t2,
+                        float count) = 0;
 };
 
 // The place of one layer's running statistics in flat buffers of floats: [mean of all channels][variance of all

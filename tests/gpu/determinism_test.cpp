@@ -112,8 +112,8 @@ TEST_P(DeterminismOnGpu, BatchNorm) {
       norm->bind(nullptr, nullptr);
       norm->sum(x.tensor(), nullptr, sums.data());
       norm->forward(x.tensor(), {}, y.tensor(), nullptr, sums.data(), count);
-      norm->backward_sum(x.tensor(), y.tensor(), {}, dy.tensor(), t.data());
-      norm->backward(x.tensor(), dy.tensor(), dy.tensor(), t.data(), count);
+      norm->backward_sum(x.tensor(), y.tensor(), {}, dy.tensor(), t.data(), t.data() + 64);
+      norm->backward(x.tensor(), dy.tensor(), dy.tensor(), t.data(), t.data() + 64, count);
       return bits_of({sums.values(), y.values(), t.values(), dy.values()});
     };
   });

@@ -88,10 +88,12 @@ class BatchNorm : public CaseTest<BatchNormCase> {
     const Values rounded_y = rounded(y, type);
     Values y_of_relu = rounded_y;
     expected->backward_sum(on_host(x, shape), on_host(y_of_relu, shape), v.more ? on_host(more, shape) : Tensor{},
-                           on_host(dy, shape), t_sums.data());
+                           on_host(dy, shape), t_sums.data(), t_sums.data() + channels);
     dy = rounded(dy, type);
-    expected->backward_sum(on_host(x, shape), on_host(y_of_relu, shape), {}, on_host(dy, shape), t_sums.data());
-    expected->backward(on_host(x, shape), on_host(dy, shape), on_host(dx, shape), t_sums.data(), samples);
+    expected->backward_sum(on_host(x, shape), on_host(y_of_relu, shape), {}, on_host(dy, shape), t_sums.data(),
+                           t_sums.data() + channels);
+    expected->backward(on_host(x, shape), on_host(dy, shape), on_host(dx, shape), t_sums.data(),
+                       t_sums.data() + channels, samples);
 
     std::map<std::string, std::vector<Values>> first;  // of each format
     each_setup([&] {
@@ -126,13 +128,13 @@ class BatchNorm : public CaseTest<BatchNormCase> {
                  adx = unwritten(shape);
       const auto at_sums = unwritten(2 * channels), given_t = on_device(t_sums);
       norm->backward_sum(ax.tensor(), v.relu ? given_y.tensor() : Tensor{}, v.more ? amore.tensor() : Tensor{},
-                         ady.tensor(), at_sums.data());
+                         ady.tensor(), at_sums.data(), at_sums.data() + channels);
       const auto actual_dy = ady.loaded();
       EXPECT_EQ(actual_dy.dense, dy);
       expect_sums(at_sums.values(), t_sums, "sums of gradients");
       expect_zero(actual_dy.padding, "dy");
-      norm->backward(ax.tensor(), ady.tensor(), adx.tensor(), given_t.data(), samples);
-      norm->backward(ax.tensor(), ady.tensor(), ady.tensor(), given_t.data(), samples);
+      norm->backward(ax.tensor(), ady.tensor(), adx.tensor(), given_t.data(), given_t.data() + channels, samples);
+      norm->backward(ax.tensor(), ady.tensor(), ady.tensor(), given_t.data(), given_t.data() + channels, samples);
       const auto actual_dx = adx.loaded();
       expect_activations(actual_dx.dense, dx, "dx");
       expect_zero(actual_dx.padding, "dx");
@@ -173,8 +175,8 @@ TEST_P(BatchNormSums, OneValueHasVarianceZero) {
     norm->sum(x.tensor(), center.data(), sums.data());
     norm->forward(x.tensor(), {}, y.tensor(), center.data(), sums.data(), 1);
     for (const float v : y.values()) EXPECT_NEAR(v, 0, 1e-3);
-    norm->backward_sum(x.tensor(), {}, {}, dy.tensor(), sums.data());
-    norm->backward(x.tensor(), dy.tensor(), dx.tensor(), sums.data(), 1);
+    norm->backward_sum(x.tensor(), {}, {}, dy.tensor(), sums.data(), sums.data() + 2);
+    norm->backward(x.tensor(), dy.tensor(), dx.tensor(), sums.data(), sums.data() + 2, 1);
     for (const float v : dx.values()) EXPECT_NEAR(v, 0, 1e-3);
   });
 }

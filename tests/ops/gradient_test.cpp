@@ -141,8 +141,8 @@ TEST_P(Gradients, BatchNormMatchesFiniteDifferences) {
     norm->bind(ascale.data(), ashift.data());
     norm->sum(ax.tensor(), center.data(), sums.data());
     norm->forward(ax.tensor(), askip.tensor(), ay.tensor(), center.data(), sums.data(), samples);
-    norm->backward_sum(ax.tensor(), ay.tensor(), amore.tensor(), gradient.tensor(), t_sums.data());
-    norm->backward(ax.tensor(), gradient.tensor(), dx.tensor(), t_sums.data(), samples);
+    norm->backward_sum(ax.tensor(), ay.tensor(), amore.tensor(), gradient.tensor(), t_sums.data(), t_sums.data() + 4);
+    norm->backward(ax.tensor(), gradient.tensor(), dx.tensor(), t_sums.data(), t_sums.data() + 4, samples);
     Values masked = dy;
     for (int64_t i = 0; relu && i < count; i += 3) masked[i] = 0;
     const Values t = t_sums.values();

@@ -55,6 +55,20 @@ TEST_P(Norms, LocalNormsKeepReplicasEqual) {
   }
 }
 
+// The shards of the ranks are the micro-batches of one rank: both normalize each by itself. Each parameter has its own
+// bucket, which leaves as soon as its gradient is announced.
+TEST_P(Norms, LocalNormsEqualMicroBatchesOfOneRank) {
+  const MemoryDataset data = small_data(48);
+  const BucketCaps caps{.cap_mb = 1e-6, .first_cap_mb = 1e-6};
+  const FixtureConfig ranks{.batch_size = 12, .lr = 0.05, .replica = {.caps = caps}},
+      parts{.batch_size = 12, .lr = 0.05, .step = {.micro_batches = GetParam()}};
+  const Result one = train_world(1, parts, norm_network(), data, 8);
+  const Result many = train_world(GetParam(), ranks, norm_network(), data, 8);
+  EXPECT_LE(loss_distance(many.losses, one.losses), 1e-5);
+  EXPECT_LE(gradient_distance(parameters, many.gradients, one.gradients).value, 1e-4);
+  EXPECT_LE(stats_distance(norms, many.state, one.state).value, 1e-5);
+}
+
 TEST_P(Norms, MicroBatchesAreEqualAtEveryWorldSize) {
   const MemoryDataset data = small_data(50);
   const FixtureConfig config{.batch_size = 16, .lr = 0.05, .replica = {.sync_bn = true}, .step = {.micro_batches = 3}};

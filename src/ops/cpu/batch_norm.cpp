@@ -50,7 +50,7 @@ class CpuBatchNorm final : public BatchNorm {
                       .s2 = partial + rows_.columns() + column});
       });
     });
-    add_partials(n, sums);
+    add_partials(n, sums, sums + desc_.input.c);
   }
 
   void forward(const Tensor& x, const Tensor& skip, const Tensor& y, const float* center, const float* sums,
@@ -72,7 +72,8 @@ class CpuBatchNorm final : public BatchNorm {
     normalize(x, skip, y, statistic(kCenter));
   }
 
-  void backward_sum(const Tensor& x, const Tensor& y, const Tensor& more, const Tensor& dy, float* sums) override {
+  void backward_sum(const Tensor& x, const Tensor& y, const Tensor& more, const Tensor& dy, float* t1,
+                    float* t2) override {
     check(x);
     check(dy);
     if (desc_.relu) check(y);
@@ -92,18 +93,19 @@ class CpuBatchNorm final : public BatchNorm {
                                .t2 = partial + rows_.columns() + column});
       });
     });
-    add_partials(n, sums);
-    for (int64_t c = 0; c < desc_.input.c; ++c) sums[desc_.input.c + c] *= statistic(kInverseDeviation)[column_of(c)];
+    add_partials(n, t1, t2);
+    for (int64_t c = 0; c < desc_.input.c; ++c) t2[c] *= statistic(kInverseDeviation)[column_of(c)];
   }
 
-  void backward(const Tensor& x, const Tensor& dy, const Tensor& dx, const float* sums, float count) override {
+  void backward(const Tensor& x, const Tensor& dy, const Tensor& dx, const float* t1, const float* t2,
+                float count) override {
     check(x);
     check(dy);
     check(dx);
     const int64_t n = x.shape.n;
     fill_columns(kFactor, [&](int64_t c) { return scale(c) * statistic(kInverseDeviation)[column_of(c)]; });
-    fill_columns(kMeanT1, [&](int64_t c) { return sums[c] / count; });
-    fill_columns(kMeanT2, [&](int64_t c) { return sums[desc_.input.c + c] / count; });
+    fill_columns(kMeanT1, [&](int64_t c) { return t1[c] / count; });
+    fill_columns(kMeanT2, [&](int64_t c) { return t2[c] / count; });
     workers_.each(rows_.items(n), [&](int64_t item) {
       rows_.each_run(item, n, [&](int64_t at, int64_t rows, int64_t column) {
         kernels_.backward({.x = element(x, at),
@@ -163,17 +165,17 @@ class CpuBatchNorm final : public BatchNorm {
     std::fill_n(partial(item), 2 * rows_.columns(), 0.0f);
     return partial(item);
   }
-  void add_partials(int64_t n, float* sums) const {
-    const int64_t items = rows_.items(n), lanes = rows_.lanes(), channels = desc_.input.c;
+  void add_partials(int64_t n, float* first, float* second) const {
+    const int64_t items = rows_.items(n), lanes = rows_.lanes();
     for (int64_t part = 0; part < 2; ++part)
-      for (int64_t c = 0; c < channels; ++c) {
+      for (int64_t c = 0; c < desc_.input.c; ++c) {
         double total = 0;
         for (int64_t item = 0; item < items; ++item) {
           const float* from = partial(item) + part * rows_.columns() + column_of(c);
           const int64_t filled = rows_.ragged(item, n) ? rows_.ragged_lanes(n) : lanes;
           for (int64_t l = 0; l < filled; ++l) total += static_cast<double>(from[l]);
         }
-        sums[part * channels + c] = static_cast<float>(total);
+        (part == 0 ? first : second)[c] = static_cast<float>(total);
       }
   }
 

@@ -34,7 +34,7 @@ struct TwoPacks {
 
 template <class T, int N>
 __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
-    sum_kernel(const T* x, const float* center, ColumnPlan plan, float* partials, float* out) {
+    sum_kernel(const T* x, const float* center, ColumnPlan plan, float* partials, SumsOf<2> out) {
   const ColumnPlace place(plan);
   Pack<float, N> centers{}, sums[2] = {};
   if (center && place.active)
@@ -116,7 +116,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
 template <class T, int N>
 __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
     backward_sum_kernel(const T* x, const T* y, const T* more, T* dy, ColumnPlan plan, const float* saved,
-                        float* partials, float* out) {
+                        float* partials, SumsOf<2> out) {
   const ColumnPlace place(plan);
   Pack<float, N> means{}, sums[2] = {};
   if (place.active)
@@ -157,14 +157,14 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
 template <class T, int N>
 __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
     backward_kernel(const T* x, const T* dy, T* dx, ColumnPlan plan, const float* saved, const float* scale,
-                    const float* sums, float count) {
+                    const float* t1, const float* t2, float count) {
   __shared__ BatchNormGradient per_channel[kTileChannels];
   const ColumnPlace place(plan);
   const int channels = plan.packs * N;
   each_channel<N>(plan, place, [&](int c, int in_tile) {
     const float inverse_deviation = saved[channels + c];
-    per_channel[in_tile] = {saved[c], inverse_deviation * (sums[channels + c] / count),
-                            (scale ? scale[c] : 1.0f) * inverse_deviation, sums[c] / count, 1};
+    per_channel[in_tile] = {saved[c], inverse_deviation * (t2[c] / count),
+                            (scale ? scale[c] : 1.0f) * inverse_deviation, t1[c] / count, 1};
   });
   BatchNormGradient gradient[N] = {};
   if (place.active)
@@ -201,11 +201,12 @@ class CudaBatchNorm final : public BatchNorm {
   void sum(const Tensor& x, const float* center, float* sums) override {
     check(x);
     const ColumnPlan columns = plan_of_sums(x);
+    const SumsOf<2> out{{sums, sums + channels_}};
     with_packs(x.dtype, pack_, [&]<class T, int N>() {
       launch(context_.stream, columns.blocks(), kThreads, sum_kernel<T, N>, data<T>(x), center, columns, partials(),
-             sums);
+             out);
     });
-    finish(columns, sums);
+    finish(columns, out);
   }
 
   void forward(const Tensor& x, const Tensor& skip, const Tensor& y, const float* center, const float* sums,
@@ -218,28 +219,31 @@ class CudaBatchNorm final : public BatchNorm {
     normalize(x, skip, y, {nullptr, nullptr, 0, mean, variance}, nullptr);
   }
 
-  void backward_sum(const Tensor& x, const Tensor& y, const Tensor& more, const Tensor& dy, float* sums) override {
+  void backward_sum(const Tensor& x, const Tensor& y, const Tensor& more, const Tensor& dy, float* t1,
+                    float* t2) override {
     check(x);
     check(dy);
     if (desc_.relu) check(y);
     if (more.data) check(more);
     const ColumnPlan columns = plan_of_sums(x);
+    const SumsOf<2> out{{t1, t2}};
     with_packs(x.dtype, pack_, [&]<class T, int N>() {
       launch(context_.stream, columns.blocks(), kThreads, backward_sum_kernel<T, N>, data<T>(x),
              desc_.relu ? data<T>(y) : nullptr, data<T>(more), data<T>(dy), columns, saved_.as<float>(), partials(),
-             sums);
+             out);
     });
-    finish(columns, sums);
+    finish(columns, out);
   }
 
-  void backward(const Tensor& x, const Tensor& dy, const Tensor& dx, const float* sums, float count) override {
+  void backward(const Tensor& x, const Tensor& dy, const Tensor& dx, const float* t1, const float* t2,
+                float count) override {
     check(x);
     check(dy);
     check(dx);
     const ColumnPlan columns = plan(x.shape.n, false);
     with_packs(x.dtype, pack_, [&]<class T, int N>() {
       launch(context_.stream, columns.blocks(), kThreads, backward_kernel<T, N>, data<T>(x), data<T>(dy), data<T>(dx),
-             columns, saved_.as<float>(), scale_, sums, count);
+             columns, saved_.as<float>(), scale_, t1, t2, count);
     });
   }
 
@@ -256,9 +260,8 @@ class CudaBatchNorm final : public BatchNorm {
     return columns;
   }
 
-  void finish(const ColumnPlan& columns, float* sums) {
-    if (columns.groups > 1)
-      add_partials(context_, partials(), columns.groups, 2 * channels_, sums, Gradient::overwrite);
+  void finish(const ColumnPlan& columns, const SumsOf<2>& out) {
+    if (columns.groups > 1) add_partials(context_, partials(), columns.groups, channels_, out, Gradient::overwrite);
   }
 
   void normalize(const Tensor& x, const Tensor& skip, const Tensor& y, const Statistics& from, float* saved) {

@@ -16,7 +16,7 @@ struct BiasItem {
 };
 
 template <class T, int N>
-__global__ void bias_kernel(const T* y, T* dy, ColumnPlan plan, float* partials, float* dbias, bool add) {
+__global__ void bias_kernel(const T* y, T* dy, ColumnPlan plan, float* partials, SumsOf<1> dbias, bool add) {
   const ColumnPlace place(plan);
   Pack<float, N> sums[1] = {};
   const auto load_item = [&](int64_t i) {
@@ -34,7 +34,7 @@ __global__ void bias_kernel(const T* y, T* dy, ColumnPlan plan, float* partials,
     }
     for (int k = 0; k < N; ++k) sums[0].at[k] += gradients.at[k];
   });
-  if (dbias) sum_columns(plan, place, sums, partials, dbias, add);
+  if (dbias.at[0]) sum_columns(plan, place, sums, partials, dbias, add);
 }
 
 }  // namespace
@@ -54,11 +54,12 @@ void bias_gradient(CudaContext& context, const Tensor& y, const Tensor& dy, floa
   DDP_EXPECT(!y.data || (y.format == Format{} && y.dtype == dy.dtype && y.shape == dy.shape));
   DDP_EXPECT(!dbias || context.workspace.bytes() >= plan.partials(channels, 1) * sizeof(float));
   float* partials = static_cast<float*>(context.workspace.data());
+  const SumsOf<1> to{{dbias}};
   with_packs(dy.dtype, width, [&]<class T, int N>() {
-    launch(context.stream, plan.blocks(), kThreads, bias_kernel<T, N>, data<T>(y), data<T>(dy), plan, partials, dbias,
+    launch(context.stream, plan.blocks(), kThreads, bias_kernel<T, N>, data<T>(y), data<T>(dy), plan, partials, to,
            mode == Gradient::add);
   });
-  if (dbias && plan.groups > 1) add_partials(context, partials, plan.groups, channels, dbias, mode);
+  if (dbias && plan.groups > 1) add_partials(context, partials, plan.groups, channels, to, mode);
 }
 
 }  // namespace ddp

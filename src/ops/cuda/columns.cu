@@ -7,14 +7,16 @@
 namespace ddp {
 namespace {
 
-__global__ void add_partials_kernel(const float* partials, int groups, int64_t count, float* sums, bool add) {
+template <int M>
+__global__ void add_partials_kernel(const float* partials, int groups, int64_t channels, SumsOf<M> out, bool add) {
   const int64_t i = grid_thread() / kWarp;
   const int lane = grid_thread() % kWarp;
-  if (i >= count) return;
+  if (i >= M * channels) return;
   float sum = 0;
   for (int group = lane; group < groups; group += kWarp) sum += partials[i * groups + group];
   sum = sum_over_lanes(sum, kWarp);
-  if (lane == 0) sums[i] = (add ? sums[i] : 0.0f) + sum;
+  float* const to = out.at[i / channels] + i % channels;
+  if (lane == 0) *to = (add ? *to : 0.0f) + sum;
 }
 
 }  // namespace
@@ -37,9 +39,14 @@ ColumnPlan plan_columns(int64_t rows, int64_t packs, int max_width, int64_t few_
   return plan;
 }
 
-void add_partials(CudaContext& context, const float* partials, int groups, int64_t count, float* sums, Gradient mode) {
-  launch(context.stream, blocks_for(count * kWarp, kThreads), kThreads, add_partials_kernel, partials, groups, count,
-         sums, mode == Gradient::add);
+template <int M>
+void add_partials(CudaContext& context, const float* partials, int groups, int64_t channels, const SumsOf<M>& out,
+                  Gradient mode) {
+  launch(context.stream, blocks_for(M * channels * kWarp, kThreads), kThreads, add_partials_kernel<M>, partials, groups,
+         channels, out, mode == Gradient::add);
 }
+
+template void add_partials(CudaContext&, const float*, int, int64_t, const SumsOf<1>&, Gradient);
+template void add_partials(CudaContext&, const float*, int, int64_t, const SumsOf<2>&, Gradient);
 
 }  // namespace ddp

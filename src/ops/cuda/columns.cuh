@@ -36,11 +36,11 @@ __device__ void each_row(const ColumnPlan& plan, const ColumnPlace& place, const
   for (; i < end; i += stride) use(i, load(i));
 }
 
-// Sums M values of each column over the thread rows of a block, as a tree. With one group, the result goes to `out`
-// [sum][channel]. With several groups, it goes to `partials` [sum][channel][group], for add_partials.
+// Sums M values of each column over the thread rows of a block, as a tree. With one group, the result goes to `out`.
+// With several groups, it goes to `partials` [sum][channel][group], for add_partials.
 template <int M, int N>
 __device__ void sum_columns(const ColumnPlan& plan, const ColumnPlace& place, const Pack<float, N> (&mine)[M],
-                            float* partials, float* out, bool add) {
+                            float* partials, const SumsOf<M>& out, bool add) {
   __shared__ float sums[M * N][kThreads];
   const int thread = threadIdx.x, channels = plan.packs * N;
   for (int m = 0; m < M; ++m)
@@ -55,12 +55,12 @@ __device__ void sum_columns(const ColumnPlan& plan, const ColumnPlace& place, co
   if (!place.active || place.thread_row > 0) return;
   for (int m = 0; m < M; ++m)
     for (int k = 0; k < N; ++k) {
-      const int64_t at = static_cast<int64_t>(m) * channels + place.column * N + k;
+      const int channel = place.column * N + k;
       const float sum = sums[m * N + k][thread];
       if (plan.groups > 1)
-        partials[at * plan.groups + place.group] = sum;
+        partials[(static_cast<int64_t>(m) * channels + channel) * plan.groups + place.group] = sum;
       else
-        out[at] = (add ? out[at] : 0.0f) + sum;
+        out.at[m][channel] = (add ? out.at[m][channel] : 0.0f) + sum;
     }
 }
 

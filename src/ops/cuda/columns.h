@@ -32,7 +32,15 @@ ColumnPlan plan_columns(int64_t rows, int64_t packs, int max_width, int64_t few_
 
 inline constexpr int64_t kFewRows = 16;  // up to this, a second kernel that adds the groups does not pay
 
-// Sets sums[i] to the sum of partials[i][0..groups), or adds it to sums[i].
-void add_partials(CudaContext& context, const float* partials, int groups, int64_t count, float* sums, Gradient mode);
+// Where the M sums of each channel go: at[sum][channel].
+template <int M>
+struct SumsOf {
+  float* at[M];
+};
+
+// Sets out.at[sum][channel] to the sum of partials[sum][channel][0..groups), or adds it.
+template <int M>
+void add_partials(CudaContext& context, const float* partials, int groups, int64_t channels, const SumsOf<M>& out,
+                  Gradient mode);
 
 }  // namespace ddp

@@ -26,7 +26,7 @@ class ReferenceBatchNorm final : public BatchNorm {
       s1[c] += v;
       s2[c] += v * v;
     });
-    copy_or_add(s1, s2, sums);
+    store_sums(s1, s2, sums, sums + c_);
   }
 
   void forward(const Tensor& x, const Tensor& skip, const Tensor& y, const float* center, const float* sums,
@@ -47,26 +47,28 @@ class ReferenceBatchNorm final : public BatchNorm {
     normalize(x, skip, y, {mean, mean + c_}, inverse_deviation);
   }
 
-  void backward_sum(const Tensor& x, const Tensor& y, const Tensor& more, const Tensor& dy, float* sums) override {
+  void backward_sum(const Tensor& x, const Tensor& y, const Tensor& more, const Tensor& dy, float* t1,
+                    float* t2) override {
     check(dy);
-    std::vector<double> t1(c_), t2(c_);
+    std::vector<double> first(c_), second(c_);
     each(x, [&](int64_t i, int64_t c) {
       float& g = dy.f32()[i];
       if (more.data) g += more.f32()[i];
       if (d_.relu && !(y.f32()[i] > 0)) g = 0;
-      t1[c] += g;
-      t2[c] += g * (x.f32()[i] - mean_[c]) * inverse_deviation_[c];
+      first[c] += g;
+      second[c] += g * (x.f32()[i] - mean_[c]) * inverse_deviation_[c];
     });
-    copy_or_add(t1, t2, sums);
+    store_sums(first, second, t1, t2);
   }
 
-  void backward(const Tensor& x, const Tensor& dy, const Tensor& dx, const float* sums, float count) override {
+  void backward(const Tensor& x, const Tensor& dy, const Tensor& dx, const float* t1, const float* t2,
+                float count) override {
     check(dx);
     each(x, [&](int64_t i, int64_t c) {
       const double xhat = (x.f32()[i] - mean_[c]) * inverse_deviation_[c], scale = scale_ ? scale_[c] : 1.0;
       dx.f32()[i] = static_cast<float>(
           scale * inverse_deviation_[c] *
-          (dy.f32()[i] - static_cast<double>(sums[c]) / count - xhat * static_cast<double>(sums[c_ + c]) / count));
+          (dy.f32()[i] - static_cast<double>(t1[c]) / count - xhat * static_cast<double>(t2[c]) / count));
     });
     device_.poll();
   }
@@ -80,10 +82,11 @@ class ReferenceBatchNorm final : public BatchNorm {
   void each(const Tensor& t, F&& f) const {
     for (int64_t i = 0; i < t.shape.elements(); ++i) f(i, i % c_);
   }
-  void copy_or_add(const std::vector<double>& first, const std::vector<double>& second, float* sums) const {
+  void store_sums(const std::vector<double>& first, const std::vector<double>& second, float* to,
+                  float* to_second) const {
     for (int64_t c = 0; c < c_; ++c) {
-      sums[c] = static_cast<float>(first[c]);
-      sums[c_ + c] = static_cast<float>(second[c]);
+      to[c] = static_cast<float>(first[c]);
+      to_second[c] = static_cast<float>(second[c]);
     }
     device_.poll();
   }
