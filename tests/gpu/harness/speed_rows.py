@@ -107,7 +107,7 @@ def pictures(folder):
             first.write_bytes(png(rng))
             for link in range(1, LINKS):
                 os.link(first, place / f"{file}-{link}.png")
-        shutil.copytree(folder / "train", folder / "val")
+        shutil.copytree(folder / "train", folder / "val", copy_function=os.link)
     return folder
 
 
