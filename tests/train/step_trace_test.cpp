@@ -92,6 +92,8 @@ TEST(StepTrace, HasTheBucketsOfShardedSums) {
     for (const auto& [step, of_step] : buckets) {
       ASSERT_EQ(std::ssize(of_step), fixture.replica.reducer.collectives()) << step;
       EXPECT_STREQ(of_step.back().name, "trailer");
+      for (const Span& bucket : of_step)  // that of an earlier collective would be over before it is ready
+        EXPECT_LT(bucket.begin_ns, bucket.end_ns) << step;
       if (step > 1) {
         EXPECT_GT(of_step.front().begin_ns, buckets.at(step - 1).back().end_ns);
       }
