@@ -25,6 +25,7 @@ class BatchNormLayer final : public Layer {
         batch_sums_(context.memory.bn_batch_sums ? context.memory.bn_batch_sums + span.offset : nullptr),
         scale_(spec.norm.scale ? context.parameters[ids[0]].offset : -1),
         shift_(context.parameters[ids.back()].offset),
+        skip_bias_(skip_bias(spec, context.parameters)),
         span_(span),
         input_gradient_(input_gradient),
         relu_(spec.relu),
@@ -54,6 +55,7 @@ class BatchNormLayer final : public Layer {
       float* const t1 = gradients_ + shift_;
       float* const t2 = scale_ < 0 ? backward_sums() : gradients_ + scale_;
       op_->backward_sum(v.x, v.y, more, dy, t1, t2);
+      write_skip_bias(t1, pass);
       if (dx.data) op_->backward(v.x, dy, dx, t1, t2, count(pass));
       announce(pass);
       return;
@@ -62,6 +64,7 @@ class BatchNormLayer final : public Layer {
     float* const t2 = t1 + span_.channels;
     op_->backward_sum(v.x, v.y, more, dy, t1, t2);
     ops_.copy_or_add(t1, gradients_ + shift_, span_.channels, pass.mode);
+    write_skip_bias(t1, pass);
     if (scale_ >= 0) ops_.copy_or_add(t2, gradients_ + scale_, span_.channels, pass.mode);
     announce(pass);
     if (!dx.data) return;
@@ -84,6 +87,16 @@ class BatchNormLayer final : public Layer {
   }
 
  private:
+  static int64_t skip_bias(const LayerSpec& spec, std::span<const Parameter> parameters) {
+    for (const Parameter& p : parameters)
+      if (p.layer == spec.skip && p.bias_gradient == LayerSpec::BiasGradient::norm) return p.offset;
+    return -1;
+  }
+
+  void write_skip_bias(const float* t1, const Pass& pass) const {
+    if (skip_bias_ >= 0) ops_.copy_or_add(t1, gradients_ + skip_bias_, span_.channels, pass.mode);
+  }
+
   size_t floats(int64_t for_each_channel) const { return sizeof(float) * for_each_channel * span_.channels; }
   float* forward_sums() const { return sums_.as<float>(); }
   float* backward_sums() const { return sums_.as<float>() + 2 * span_.channels; }
@@ -103,6 +116,7 @@ class BatchNormLayer final : public Layer {
   const ModelConfig& config_;
   float *gradients_, *batch_sums_;
   int64_t scale_, shift_;  // offsets in the flat buffers; scale_ is -1 without a scale
+  int64_t skip_bias_;      // of the bias whose gradient is that of the shift; -1: none
   RunningStatsSpan span_;
   bool input_gradient_, relu_;
   Format format_;

@@ -16,6 +16,7 @@ class WeightLayer : public Layer {
         relu_(relu),
         weight_(context.parameters[ids[0]].offset),
         bias_(ids.size() > 1 ? context.parameters[ids[1]].offset : -1),
+        sums_bias_(bias_ >= 0 && context.parameters[ids[1]].bias_gradient == LayerSpec::BiasGradient::layer),
         gradients_(context.memory.gradients) {}
 
   Format output_format() const override { return op_->output_format(); }
@@ -25,7 +26,7 @@ class WeightLayer : public Layer {
   void forward(const LayerValues& v, const Pass&) override { op_->forward(v.x, v.y); }
 
   void backward(const LayerValues& v, const Tensor&, const Tensor& dy, const Tensor& dx, const Pass& pass) override {
-    op_->backward_weight(v.x, v.y, dy, gradients_ + weight_, bias_ < 0 ? nullptr : gradients_ + bias_, pass.mode);
+    op_->backward_weight(v.x, v.y, dy, gradients_ + weight_, sums_bias_ ? gradients_ + bias_ : nullptr, pass.mode);
     announce(pass);
     if (dx.data) op_->backward_input(dy, dx);
   }
@@ -34,6 +35,7 @@ class WeightLayer : public Layer {
   std::unique_ptr<Op> op_;
   bool relu_;
   int64_t weight_, bias_;  // offsets in the flat buffers; bias_ is -1 without a bias
+  bool sums_bias_;
   float* gradients_;
 };
 
@@ -141,6 +143,7 @@ Conv2dDesc conv2d_desc(const LayerSpec& spec, bool input_gradient, Format input_
           .out_channels = spec.output.c,
           .window = spec.window,
           .bias = spec.bias,
+          .bias_gradient = spec.bias_gradient == LayerSpec::BiasGradient::layer,
           .relu = spec.relu,
           .input_gradient = input_gradient};
 }

@@ -10,6 +10,7 @@ namespace ddp {
 namespace {
 
 using Kind = LayerSpec::Kind;
+using BiasGradient = LayerSpec::BiasGradient;
 
 }  // namespace
 
@@ -92,6 +93,11 @@ int Network::flatten_before() const {
   return layer >= 0 && layers_[layer].kind == Kind::flatten ? layer : -1;
 }
 
+// Whether the layer is a convolution that ends in its bias.
+bool Network::ends_in_bias(int layer) const {
+  return layer >= 0 && layers_[layer].kind == Kind::conv2d && layers_[layer].bias && !layers_[layer].relu;
+}
+
 Network& Network::batch_norm(const BatchNormOptions& options) {
   const int flatten = flatten_before();
   const bool permuted = flatten >= 0 && layers_[flatten].input.h * layers_[flatten].input.w > 1;
@@ -99,6 +105,7 @@ Network& Network::batch_norm(const BatchNormOptions& options) {
           "model {}: layer {} (batch norm) follows the flatten of an image, whose features have another order in "
           "PyTorch; put it before the flatten or after a linear layer",
           name_, peek_name());
+  if (ends_in_bias(last_) && !forked_) layers_[last_].bias_gradient = BiasGradient::nobody;
   add({.kind = Kind::batch_norm, .output = output(), .norm = options}, "batch norm");
   return *this;
 }
@@ -175,6 +182,7 @@ Network& Network::residual(const AddLayers& main, const AddLayers& shortcut) {
             net.at(skip).h, net.at(skip).w, net.at(skip).c, net.output().h, net.output().w, net.output().c);
     const bool fused = net.last_ != fork && net.layers_[net.last_].kind == Kind::batch_norm;
     if (fused) net.layers_[net.last_].skip = skip;
+    if (fused && skip != fork && net.ends_in_bias(skip)) net.layers_[skip].bias_gradient = BiasGradient::norm;
     net.named("add").add(
         {.kind = Kind::add, .skip = fused ? LayerSpec::kNone : skip, .output = net.output(), .view = fused}, "add");
     net.named("relu").relu();

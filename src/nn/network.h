@@ -38,16 +38,21 @@ struct BatchNormOptions {
 struct LayerSpec {
   enum class Kind { conv2d, linear, batch_norm, relu, pool2d, flatten, dropout, add };
   static constexpr int kImage = -1, kNone = -2;  // values of `from` and `skip` that are no layer
+  // Who computes the gradient of a convolution's bias. Where only a batch norm reads the output, nobody: the norm
+  // subtracts the mean, so the gradient is 0. Where only a batch norm reads it, as `skip`, the norm: the gradient is
+  // that of its shift. Both hold for each sum over ranks and micro-batches.
+  enum class BiasGradient { layer, norm, nobody };
 
   Kind kind;
   std::string name = {};  // as in PyTorch
   int from = kImage;      // index of the layer whose output this layer reads
   int skip = kNone;       // second input, of an add or of a batch_norm that contains one
   ImageShape input = {}, output = {};
-  bool relu = false;          // conv2d, linear, batch_norm: contains the ReLU that follows
-  bool view = false;          // the output is the memory of `from`: a flatten, or a layer fused into `from`
-  Window2d window = {};       // conv2d, pool2d
-  bool bias = true;           // conv2d
+  bool relu = false;     // conv2d, linear, batch_norm: contains the ReLU that follows
+  bool view = false;     // the output is the memory of `from`: a flatten, or a layer fused into `from`
+  Window2d window = {};  // conv2d, pool2d
+  bool bias = true;      // conv2d
+  BiasGradient bias_gradient = BiasGradient::layer;
   ImageShape flattened = {};  // linear: shape of the image before the flatten
   Pool2dDesc::Kind pool = Pool2dDesc::Kind::average;
   BatchNormOptions norm = {};
@@ -93,6 +98,7 @@ class Network {
   std::string peek_name() const;  // name of the next layer
   std::string take_name();        // the same, and moves on to the name after it
   int flatten_before() const;
+  bool ends_in_bias(int layer) const;
   void add(LayerSpec layer, const std::string& what, bool fits = true);
   void add_pool(Pool2dDesc::Kind kind, const Window2d& window, const std::string& what);
 

@@ -43,7 +43,10 @@ std::vector<Parameter> parameters_of_layer(const LayerSpec& spec, int layer) {
   weight.count = out * fan_in;
   weight.pytorch_shape = conv ? std::vector{out, in.c, in.h, in.w} : std::vector{out, fan_in};
   std::vector<Parameter> both{std::move(weight)};
-  if (spec.bias) both.push_back(vector(".bias", Parameter::Role::bias, fan_in, fan_out));
+  if (spec.bias) {
+    both.push_back(vector(".bias", Parameter::Role::bias, fan_in, fan_out));
+    both.back().bias_gradient = spec.bias_gradient;
+  }
   return both;
 }
 

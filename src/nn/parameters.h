@@ -22,6 +22,7 @@ struct Parameter {
   std::string name;  // as in PyTorch, such as "3.weight"
   int layer = 0;     // index in the network
   Role role = Role::weight;
+  LayerSpec::BiasGradient bias_gradient = LayerSpec::BiasGradient::layer;  // of a bias
   int64_t out = 0;
   ImageShape in;  // of weights: kernel h, kernel w and input channels, or the image that a linear layer's input was
   int64_t offset = 0, count = 0;  // in elements of the flat buffer

@@ -15,11 +15,13 @@ struct Conv2dDesc {
   Format input_format;
   int64_t out_channels = 0;
   Window2d window;
-  bool bias = true;  // false: bias and dbias are null in all calls
+  bool bias = true;           // false: bias and dbias are null in all calls
+  bool bias_gradient = true;  // false: dbias is null in all calls
   bool relu = false;
   bool input_gradient = true;  // false: backward_input is never called, as for the first layer
 };
 
+inline bool sums_bias(const Conv2dDesc& d) { return d.bias && d.bias_gradient; }
 inline ImageShape conv2d_output(const Conv2dDesc& d) { return window_output(d.input, d.window, d.out_channels); }
 
 // A plan for one image shape and for the batch sizes given at its creation. No call allocates.

@@ -78,6 +78,28 @@ TEST(Network, DoesNotFuseAReluBeforeAFork) {
   EXPECT_FALSE(network.layers()[1].view);
 }
 
+// The biases in order: of the stem, of the shortcut, of the two convolutions beside it, then of three convolutions that
+// are read by a sum, by a fork, and by a ReLU.
+TEST(Network, KnowsTheBiasesWhoseGradientsNeedNoSum) {
+  using enum LayerSpec::BiasGradient;
+  const auto conv = [](Network& net) -> Network& { return net.conv2d(4, 3, {.padding = 1}); };
+  Network network("biases", {8, 8, 2});
+  conv(network).batch_norm().relu();
+  network.residual(
+      [&](Network& main) {
+        conv(main).batch_norm().relu();
+        conv(main).batch_norm();
+      },
+      [&](Network& shortcut) { conv(shortcut); });
+  network.residual([&](Network& main) { conv(main); }, [](Network&) {});
+  conv(network).residual([](Network& main) { main.batch_norm(); }, [](Network&) {});
+  conv(network).relu().batch_norm().conv2d(4, 3, {.bias = false}).batch_norm();
+  std::vector<LayerSpec::BiasGradient> found;
+  for (const LayerSpec& spec : network.layers())
+    if (spec.kind == LayerSpec::Kind::conv2d && spec.bias) found.push_back(spec.bias_gradient);
+  EXPECT_EQ(found, (std::vector{nobody, norm, nobody, nobody, layer, layer, layer}));
+}
+
 TEST(Network, ReadsTheWholeImageIfItStartsWithAFork) {
   const Network network = Network("forked", {28, 28, 1})
                               .residual([](Network& main) { main.conv2d(4, 3, {.stride = 2, .padding = 1}); },

@@ -10,6 +10,7 @@ struct Conv2dCase {
   Padding padding = {};
   bool relu = false, bias = true;
   On on = On::every;
+  bool bias_gradient = true;
 };
 
 const Conv2dCase kConv2dCases[] = {
@@ -27,6 +28,7 @@ const Conv2dCase kConv2dCases[] = {
     {9, 6, 8, 2, 12, 4, 1, {1, 2, 2, 1}, true, false},  // asymmetric padding
     {3, 9, 7, 3, 17, 3, 2, {0, 1, 2, 0}, false, false},
     {1, 8, 8, 8, 16, 2, 1, {0, 0, 1, 1}},
+    {6, 9, 7, 3, 11, 3, 1, 1, false, true, On::every, false},  // a batch norm follows
 
     {8, 28, 28, 1, 20, 3, 1, 0, true, true, On::cpu},  // LeNet's
     {48, 13, 13, 20, 50, 5, 1, 0, true, true, On::cpu},
@@ -43,8 +45,9 @@ const Conv2dCase kConv2dCases[] = {
     {3, 15, 13, 32, 48, 3, 1, 0, true, true, On::cpu},
     {25, 3, 4, 48, 32, 3, 1, 1, true, false, On::cpu},
     {2, 14, 14, 32, 32, 3, 1, {0, 1, 1, 0}, false, true, On::cpu},  // asymmetric padding, Winograd
-    {140, 8, 8, 32, 32, 3, 1, 1, true, true, On::cpu},              // several slices
-    {9, 7, 5, 64, 96, 3, 1, {2, 0, 1, 2}, true, true, On::cpu},     // Winograd in bf16
+    {3, 14, 14, 32, 32, 3, 1, 1, false, true, On::cpu, false},
+    {140, 8, 8, 32, 32, 3, 1, 1, true, true, On::cpu},           // several slices
+    {9, 7, 5, 64, 96, 3, 1, {2, 0, 1, 2}, true, true, On::cpu},  // Winograd in bf16
     {1, 17, 15, 96, 32, 3, 1, 0, false, false, On::cpu},
     {270, 6, 6, 16, 16, 3, 1, 1, false, true, On::cpu},
 
@@ -56,6 +59,7 @@ const Conv2dCase kConv2dCases[] = {
     {1, 12, 12, 20, 50, 5, 1, 0, true, true, On::gpu},
     {16, 8, 8, 64, 128, 3, 1, 1, true, true, On::gpu},  // wide
     {9, 8, 8, 128, 128, 3, 1, 1, false, true, On::gpu},
+    {9, 8, 8, 64, 128, 3, 1, 1, false, true, On::gpu, false},
     {5, 9, 9, 128, 64, 3, 2, 1, true, true, On::gpu},
     {5, 8, 8, 64, 128, 1, 2, 0, false, true, On::gpu},
     {17, 14, 14, 64, 64, 3, 1, 1, false, false, On::gpu},
@@ -65,8 +69,9 @@ const Conv2dCase kConv2dCases[] = {
 
 std::string name_of(const Conv2dCase& c) {
   const auto& [top, left, bottom, right] = c.padding;
-  return fmt::format("n{}_{}x{}x{}_o{}_k{}_s{}_p{}{}{}{}{}{}", c.n, c.h, c.w, c.in, c.out, c.kernel, c.stride, top,
-                     left, bottom, right, c.relu ? "_relu" : "", c.bias ? "" : "_nobias");
+  return fmt::format("n{}_{}x{}x{}_o{}_k{}_s{}_p{}{}{}{}{}{}{}", c.n, c.h, c.w, c.in, c.out, c.kernel, c.stride, top,
+                     left, bottom, right, c.relu ? "_relu" : "", c.bias ? "" : "_nobias",
+                     c.bias_gradient ? "" : "_nobiasgradient");
 }
 
 class Conv2d : public LayerTest<Conv2dCase> {};
@@ -79,11 +84,13 @@ TEST_P(Conv2d, AgreesWithTheReference) {
                         .out_channels = c.out,
                         .window = {c.kernel, c.stride, c.padding},
                         .bias = c.bias,
+                        .bias_gradient = c.bias_gradient,
                         .relu = c.relu};
   const auto plain = reference->conv2d(desc, {});
-  const LayerResults results = results_of(*plain, {c.n, desc.input}, {c.n, conv2d_output(desc)},
-                                          rounded(random_values(c.out * c.kernel * c.kernel * c.in, 2), type),
-                                          rounded(random_values(c.out, 3), backend.parameters), c.bias);
+  const LayerResults results =
+      results_of(*plain, {c.n, desc.input}, {c.n, conv2d_output(desc)},
+                 rounded(random_values(c.out * c.kernel * c.kernel * c.in, 2), type),
+                 rounded(random_values(c.out, 3), backend.parameters), c.bias, sums_bias(desc));
   each_convolution(*device, backend, desc, c.n,
                    [&](ddp::Conv2d& conv, Format from, double bound) { expect_agreement(conv, results, from, bound); });
 }

@@ -11,7 +11,7 @@ namespace ddp::testing {
 struct LayerResults {
   Shape in, out;
   Values x, w, b, dy, y, masked_dy, dw, db, dx;
-  bool bias;
+  bool bias, bias_gradient;
 };
 
 template <class Case>
@@ -19,8 +19,8 @@ class LayerTest : public CaseTest<Case> {
  protected:
   // `plain` is the reference op. `w` and `b` are rounded as the tested op rounds them.
   template <class Op>
-  LayerResults results_of(Op& plain, const Shape& in, const Shape& out, const Values& w, const Values& b,
-                          bool bias) const {
+  LayerResults results_of(Op& plain, const Shape& in, const Shape& out, const Values& w, const Values& b, bool bias,
+                          bool bias_gradient) const {
     LayerResults r{.in = in,
                    .out = out,
                    .x = this->random(in.elements(), 1),
@@ -32,12 +32,13 @@ class LayerTest : public CaseTest<Case> {
                    .dw = Values(w.size()),
                    .db = Values(b.size()),
                    .dx = Values(in.elements()),
-                   .bias = bias};
+                   .bias = bias,
+                   .bias_gradient = bias_gradient};
     r.masked_dy = r.dy;
     plain.bind(r.w.data(), bias ? r.b.data() : nullptr);
     plain.forward(on_host(r.x, in), on_host(r.y, out));
     plain.backward_weight(on_host(r.x, in), on_host(r.y, out), on_host(r.masked_dy, out), r.dw.data(),
-                          bias ? r.db.data() : nullptr, Gradient::overwrite);
+                          bias_gradient ? r.db.data() : nullptr, Gradient::overwrite);
     plain.backward_input(on_host(r.masked_dy, out), on_host(r.dx, in));
     return r;
   }
@@ -65,25 +66,25 @@ class LayerTest : public CaseTest<Case> {
 
     // Rounding decides the sign of a y near 0, so the gradients use the reference's y.
     const auto given_y = tensor(r.out, to, r.y);
-    op.backward_weight(x.tensor(), given_y.tensor(), dy.tensor(), dw.data(), r.bias ? db.data() : nullptr,
+    op.backward_weight(x.tensor(), given_y.tensor(), dy.tensor(), dw.data(), r.bias_gradient ? db.data() : nullptr,
                        Gradient::overwrite);
     op.backward_input(dy.tensor(), dx.tensor());
     EXPECT_EQ(dy.values(), r.masked_dy) << "dy, masked where there is a ReLU";
     const auto summands = static_cast<double>(r.out.elements() / r.out.image.c);
     const double weights = this->backend.weights + this->backend.weights_per_root * std::sqrt(summands);
     this->expect_within(weights, dw.values(), r.dw, "dweight");
-    if (r.bias) this->expect_within(weights, db.values(), r.db, "dbias");
+    if (r.bias_gradient) this->expect_within(weights, db.values(), r.db, "dbias");
     const auto actual_dx = dx.loaded();
     this->expect_within(bound, actual_dx.dense, r.dx, "dx");
     this->expect_zero(actual_dx.padding, "dx");
 
-    op.backward_weight(x.tensor(), given_y.tensor(), dy.tensor(), sum_dw.data(), r.bias ? sum_db.data() : nullptr,
-                       Gradient::add);
+    op.backward_weight(x.tensor(), given_y.tensor(), dy.tensor(), sum_dw.data(),
+                       r.bias_gradient ? sum_db.data() : nullptr, Gradient::add);
     Values wanted_dw = r.dw, wanted_db = r.db;
     for (size_t i = 0; i < wanted_dw.size(); ++i) wanted_dw[i] += dw0[i];
     for (size_t i = 0; i < wanted_db.size(); ++i) wanted_db[i] += db0[i];
     this->expect_within(weights, sum_dw.values(), wanted_dw, "dweight added");
-    if (r.bias) this->expect_within(weights, sum_db.values(), wanted_db, "dbias added");
+    if (r.bias_gradient) this->expect_within(weights, sum_db.values(), wanted_db, "dbias added");
   }
 };
 

@@ -38,7 +38,7 @@ TEST_P(Linear, AgreesWithTheReference) {
   const auto plain = reference->linear(desc, {});
   const LayerResults results = results_of(*plain, {c.n, {c.h, c.w, c.c}}, {c.n, {1, 1, c.out}},
                                           rounded(random_values(desc.in_features * c.out, 2), backend.parameters),
-                                          rounded(random_values(c.out, 3), backend.parameters), true);
+                                          rounded(random_values(c.out, 3), backend.parameters), true, true);
   each_setup(backend.linear_formats, {0}, [&] {
     desc.input_format = format;
     expect_agreement(*ops->linear(desc, sizes), results, format, backend.products);

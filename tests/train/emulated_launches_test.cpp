@@ -25,7 +25,7 @@ void PrintTo(const LaunchCase& tested, std::ostream* out) { *out << tested.name;
 
 const LaunchCase kLaunchCases[] = {{"lenet_tf32", "lenet", Precision::tf32, 25, 11, 3},
                                    {"lenet_bf16", "lenet", Precision::bf16, 35, 11, 3},
-                                   {"resnet18_bf16", "resnet18", Precision::bf16, 236, 62, 3}};
+                                   {"resnet18_bf16", "resnet18", Precision::bf16, 199, 62, 3}};
 
 class EmulatedLaunches : public ::testing::TestWithParam<LaunchCase> {
  protected:

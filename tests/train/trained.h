@@ -19,7 +19,6 @@ struct Trained {
   std::vector<float> statistics;  // running
 };
 
-// Two batch norms, none after a bias: the gradient of such a bias is only rounding.
 inline Network two_norms() {
   return Network("two norms", {8, 8, 2})
       .conv2d(4, 3, {.stride = 2, .bias = false})

@@ -87,7 +87,7 @@ class DnnlConv2d final : public Conv2d {
       Execution& execution = executions_.at({kWeights, samples, winograd});
       const Execution::Address src{DNNL_ARG_SRC, at(x, first)}, diff{DNNL_ARG_DIFF_DST, at(dy, first)};
       const Gradient slice_mode = first == 0 ? mode : Gradient::add;
-      if (desc_.bias)
+      if (sums_bias(desc_))
         execution.run({src, diff, {DNNL_ARG_DIFF_WEIGHTS, dweight}, {DNNL_ARG_DIFF_BIAS, dbias}}, slice_mode);
       else
         execution.run({src, diff, {DNNL_ARG_DIFF_WEIGHTS, dweight}}, slice_mode);
@@ -145,10 +145,11 @@ class DnnlConv2d final : public Conv2d {
   ConvShape shape(int64_t n, Pass pass, bool winograd) const {
     const auto& [kernel, stride, padding] = desc_.window;
     const DType weights = pass == kWeights ? DType::f32 : config_.activations;
+    const bool bias = pass == kWeights ? sums_bias(desc_) : desc_.bias;
     return {.algorithm = winograd ? dnnl::algorithm::convolution_winograd : dnnl::algorithm::convolution_direct,
             .src = any({n, desc_.input.c, desc_.input.h, desc_.input.w}, config_.activations),
             .weights = any({out_.c, desc_.input.c, kernel, kernel}, weights),
-            .bias = desc_.bias ? memory::desc({out_.c}, memory::data_type::f32, Tag::x) : memory::desc(),
+            .bias = bias ? memory::desc({out_.c}, memory::data_type::f32, Tag::x) : memory::desc(),
             .dst = any({n, out_.c, out_.h, out_.w}, config_.activations),
             .strides = {stride, stride},
             .padding_l = {padding.top, padding.left},
@@ -208,7 +209,7 @@ class DnnlConv2d final : public Conv2d {
     execution.input(DNNL_ARG_SRC, describe_x(n), p.src_desc());
     execution.input(DNNL_ARG_DIFF_DST, describe_y(n), p.diff_dst_desc());
     execution.gradient(DNNL_ARG_DIFF_WEIGHTS, dense_, p.diff_weights_desc());
-    if (desc_.bias) execution.gradient(DNNL_ARG_DIFF_BIAS, s.bias, s.bias);
+    if (sums_bias(desc_)) execution.gradient(DNNL_ARG_DIFF_BIAS, s.bias, s.bias);
     return execution;
   }
 

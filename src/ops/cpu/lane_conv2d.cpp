@@ -77,14 +77,14 @@ class LaneConv2d final : public Conv2d {
       const int64_t image = block * out_.elements() * lanes_, at = image + row * out_.w * out_.c * lanes_;
       const int outs = static_cast<int>(std::min<int64_t>(kTile, out_.c - o));
       float unused[kTile];
-      if (desc_.bias || desc_.relu)
+      if (sums_bias(desc_) || desc_.relu)
         kernels_.bias_gradient({.y = desc_.relu ? y.f32() + at + o * lanes_ : nullptr,
                                 .dy = dy.f32() + at + o * lanes_,
                                 .pixels = (end - row) * out_.w,
                                 .pixel = out_.c * lanes_,
                                 .outs = outs,
-                                .db = desc_.bias ? dbias + o : unused,
-                                .add = desc_.bias && (add || block > 0 || row > 0)});
+                                .db = sums_bias(desc_) ? dbias + o : unused,
+                                .add = sums_bias(desc_) && (add || block > 0 || row > 0)});
       weight_tile(x.f32() + block * desc_.input.elements() * lanes_, dy.f32() + image + o * lanes_, outs,
                   weight_sums_.as<float>() + o * taps() * desc_.input.c * lanes_, {row, end});
     };

@@ -85,7 +85,7 @@ class CudnnConv2d final : public Conv2d {
       added_weight_gradient_ = plans(Pass::weight_gradient, weight_gradient, true);
     }
     context.workspace.reserve(workspace_);
-    if (!desc.bias) return;
+    if (!sums_bias(desc)) return;
     for (const int64_t n : batch_sizes_) reserve_bias_gradient(context, n * out_.h * out_.w, out_.c);
   }
 
@@ -114,7 +114,7 @@ class CudnnConv2d final : public Conv2d {
   void backward_weight(const Tensor& x, const Tensor& y, const Tensor& dy, float* dweight, float* dbias,
                        Gradient mode) override {
     const int64_t n = samples(x, dy);
-    bias_gradient(context_, desc_.relu ? y : Tensor{}, dy, desc_.bias ? dbias : nullptr, mode);
+    bias_gradient(context_, desc_.relu ? y : Tensor{}, dy, sums_bias(desc_) ? dbias : nullptr, mode);
     if (copies()) {
       void* scratch = static_cast<std::byte*>(context_.workspace.data()) + scratch_offset_;
       run(weight_gradient_, n, {x.data, scratch, dy.data});

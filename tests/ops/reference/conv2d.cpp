@@ -55,7 +55,7 @@ class ReferenceConv2d final : public Conv2d {
             });
           }
     for (size_t k = 0; k < dw.size(); ++k) store(dweight + k, dw[k], mode);
-    for (size_t k = 0; d_.bias && k < db.size(); ++k) store(dbias + k, db[k], mode);
+    for (size_t k = 0; sums_bias(d_) && k < db.size(); ++k) store(dbias + k, db[k], mode);
     device_.poll();
   }
 
