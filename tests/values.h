@@ -25,6 +25,12 @@ inline Values random_values(int64_t count, uint64_t seed) {
   return values;
 }
 
+inline std::vector<uint16_t> bf16_of(const Values& values) {
+  std::vector<uint16_t> bf16;
+  for (const float v : values) bf16.push_back(bf16_of_float(v));
+  return bf16;
+}
+
 inline Values rounded(Values values, DType dtype) {
   if (dtype == DType::bf16)
     for (float& v : values) v = float_of_bf16(bf16_of_float(v));

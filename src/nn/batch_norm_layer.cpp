@@ -37,7 +37,9 @@ class BatchNormLayer final : public Layer {
   bool saves_output() const override { return relu_; }
   bool accepts_split_gradient() const override { return true; }
 
-  void bind(const float* weights) override { op_->bind(scale_ < 0 ? nullptr : weights + scale_, weights + shift_); }
+  void bind(const WeightData& weights) override {
+    op_->bind(scale_ < 0 ? nullptr : weights.f32 + scale_, weights.f32 + shift_);
+  }
 
   void forward(const LayerValues& v, const Pass& pass) override {
     const float* const mean = pass.running_stats + span_.offset;

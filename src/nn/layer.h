@@ -73,11 +73,12 @@ class Layer {
   virtual bool accepts_split_gradient() const { return false; }
 
   // `weights` is the flat buffer. Call this again after each change of its values.
-  virtual void bind(const float* weights) { (void)weights; }
+  virtual void bind(const WeightData& weights) { (void)weights; }
   virtual void forward(const LayerValues& values, const Pass& pass) = 0;
 
-  // Computes and announces the weight gradients, then computes the input gradient, unless dx has no data. The gradient
-  // of y is dy, or dy + more if `more` has data. May overwrite dy. Leaves the gradient of `skip` in dy.
+  // Computes the weight gradients, then the input gradient, unless dx has no data. Announces the former as soon as
+  // nothing reads them here. The gradient of y is dy, or dy + more if `more` has data. May overwrite dy. Leaves the
+  // gradient of `skip` in dy.
   virtual void backward(const LayerValues& values, const Tensor& more, const Tensor& dy, const Tensor& dx,
                         const Pass& pass) = 0;
 

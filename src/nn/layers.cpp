@@ -22,7 +22,9 @@ class WeightLayer : public Layer {
   Format output_format() const override { return op_->output_format(); }
   bool saves_input() const override { return true; }
   bool saves_output() const override { return relu_; }
-  void bind(const float* weights) override { op_->bind(weights + weight_, bias_ < 0 ? nullptr : weights + bias_); }
+  void bind(const WeightData& weights) override {
+    op_->bind(weights.at(weight_), bias_ < 0 ? WeightData{} : weights.at(bias_));
+  }
   void forward(const LayerValues& v, const Pass&) override { op_->forward(v.x, v.y); }
 
   void backward(const LayerValues& v, const Tensor&, const Tensor& dy, const Tensor& dx, const Pass& pass) override {

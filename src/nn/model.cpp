@@ -16,7 +16,9 @@ Model::Model(const Network& network, std::span<const Parameter> parameters, std:
       memory_(memory),
       config_(config),
       input_image_(network.input()),
-      read_image_(network.input()) {
+      read_image_(network.input()),
+      parameters_(flat_count(parameters)),
+      bf16_weights_(ops.reads_bf16_weights() ? Buffer(device, parameters_ * size_of(DType::bf16)) : Buffer()) {
   require(!network.layers().empty() && network.output().h == 1 && network.output().w == 1, Exit::model,
           "model {} ends in an image, not in one value per class", network.name());
   const std::vector<LayerSpec> specs = network.trimmed().layers();
@@ -99,9 +101,10 @@ LayerValues Model::values(const Stage& stage, int index, int64_t n) const {
   return {value(stage.from, n), stage.skip == LayerSpec::kNone ? Tensor{} : value(stage.skip, n), value(index, n)};
 }
 
-void Model::bind() {
+void Model::bind(bool rounded) {
+  if (bf16_weights() && !rounded) ops_.to_bf16(memory_.weights, bf16_weights(), parameters_);
   for (const Stage& stage : stages_)
-    if (stage.layer) stage.layer->bind(memory_.weights);
+    if (stage.layer) stage.layer->bind({memory_.weights, bf16_weights()});
 }
 
 Augmentation Model::augmentation_in(const Pass& pass) const {

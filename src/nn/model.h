@@ -27,8 +27,12 @@ class Model {
         std::span<const int64_t> batch_sizes, Device& device, Ops& ops, const ModelMemory& memory,
         const ModelConfig& config);
 
-  // Call this after each change of the weights, before the next pass.
-  void bind();
+  // Call this after each change of the weights, before the next pass. `rounded`: bf16_weights() has changed with them.
+  void bind(bool rounded = false);
+
+  // The flat buffer rounded to bf16, for backends whose ops read that (Ops::reads_bf16_weights()), else null. bind()
+  // writes it.
+  uint16_t* bf16_weights() const { return bf16_weights_.as<uint16_t>(); }
 
   // Forward and backward pass. The loss is the sum over samples, divided by batch.plan.step_size. The first micro-batch
   // of a step overwrites gradients, batch-norm sums and loss_stats (ops/ops.h); later ones add to them. Calls
@@ -84,6 +88,8 @@ class Model {
   int64_t input_offset_ = 0;
   std::vector<Stage> stages_;     // layers and views, in forward order
   int last_ = LayerSpec::kImage;  // the stage whose output is the logits
+  int64_t parameters_;            // elements of the flat buffer
+  Buffer bf16_weights_;
   Buffer own_arena_;
   char* arena_ = nullptr;
 };

@@ -40,7 +40,8 @@ struct LayerSpec {
   static constexpr int kImage = -1, kNone = -2;  // values of `from` and `skip` that are no layer
   // Who computes the gradient of a convolution's bias. Where only a batch norm reads the output, nobody: the norm
   // subtracts the mean, so the gradient is 0. Where only a batch norm reads it, as `skip`, the norm: the gradient is
-  // that of its shift. Both hold for each sum over ranks and micro-batches.
+  // that of its shift. Both hold for each sum over ranks and micro-batches. A gradient of nobody keeps the zeros of
+  // its buffer.
   enum class BiasGradient { layer, norm, nobody };
 
   Kind kind;

@@ -6,6 +6,7 @@
 #include "core/shape.h"
 #include "device/tensor.h"
 #include "ops/gradient.h"
+#include "ops/weight_data.h"
 #include "ops/window.h"
 
 namespace ddp {
@@ -32,7 +33,7 @@ class Conv2d {
 
   // Sets the weights that later calls use. Call it again after each change of their values. The caller owns the memory
   // and keeps it valid until the next bind. `bias` has out_channels values.
-  virtual void bind(const float* weight, const float* bias) = 0;
+  virtual void bind(const WeightData& weight, const WeightData& bias) = 0;
 
   virtual void forward(const Tensor& x, const Tensor& y) = 0;
 

@@ -8,6 +8,7 @@
 #include "core/shape.h"
 #include "device/tensor.h"
 #include "ops/gradient.h"
+#include "ops/weight_data.h"
 
 namespace ddp {
 
@@ -24,7 +25,7 @@ class Linear {
  public:
   virtual ~Linear() = default;
   virtual Format output_format() const = 0;
-  virtual void bind(const float* weight, const float* bias) = 0;
+  virtual void bind(const WeightData& weight, const WeightData& bias) = 0;
   virtual void forward(const Tensor& x, const Tensor& y) = 0;
   virtual void backward_weight(const Tensor& x, const Tensor& y, const Tensor& dy, float* dweight, float* dbias,
                                Gradient mode) = 0;

@@ -37,6 +37,8 @@ class Ops {
 
   // The type of activations and their gradients. Weights and their gradients are always f32.
   virtual DType activation_dtype() const = 0;
+  // Whether convolutions and linear layers read weights and biases that the caller has rounded to bf16.
+  virtual bool reads_bf16_weights() const { return false; }
 
   // The best format for the input of a model. `first` is the convolution that reads it, or null if the first layer is
   // not a convolution.

@@ -54,6 +54,7 @@ struct OptimizerPart {
   const float* gradients = nullptr;  // the whole flat buffer
   int64_t begin = 0, count = 0;
   std::array<float*, 2> state = {};
+  uint16_t* bf16_weights = nullptr;  // the whole flat buffer; null on the host, and where no op reads it
 };
 
 // A plan. lars accepts only the whole buffer as a part.
@@ -61,8 +62,8 @@ class OptimizerOp {
  public:
   virtual ~OptimizerOp() = default;
 
-  // Updates one part. Does nothing if any value of `skip` is not 0. `scalars` and `skip` are in device memory. Gaps
-  // between tensors stay 0.
+  // Updates one part, and rounds its new weights to bf16_weights unless that is null. Does nothing if any value of
+  // `skip` is not 0. `scalars` and `skip` are in device memory. Gaps between tensors stay 0.
   virtual void step(const OptimizerPart& part, const OptimizerScalars* scalars, std::span<const float> skip) = 0;
 };
 

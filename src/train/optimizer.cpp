@@ -63,6 +63,7 @@ Communicator::Sequence Optimizer::gather(size_t b) {
 void Optimizer::update(const Partition& partition, const OptimizerScalars* scalars, std::span<const float> skip) {
   OptimizerPart part{
       .weights = flat_.weights, .gradients = flat_.gradients, .begin = partition.begin, .count = partition.count};
+  if (rounds_weights()) part.bf16_weights = flat_.bf16_weights;
   for (int k = 0; k < states(); ++k) part.state[k] = state_[k].as<float>() + partition.state;
   op_->step(part, scalars, skip);
 }

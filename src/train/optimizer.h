@@ -29,6 +29,7 @@ struct FlatBuffers {
   float* weights = nullptr;
   const float* gradients = nullptr;
   float* squares = nullptr;
+  uint16_t* bf16_weights = nullptr;  // step() writes it too, unless sharded; may be null
 };
 
 class Optimizer {
@@ -42,6 +43,7 @@ class Optimizer {
   // memory; clipping overwrites gradient_scale. If a value of `skip` is not 0, weights and state do not change; `skip`
   // is equal on all ranks. Collective if sharded.
   void step(OptimizerScalars* scalars, std::span<const float> skip);
+  bool rounds_weights() const { return !config_.sharded; }
   // Whether step() sets FlatBuffers::squares to those of this rank's partitions only.
   bool sums_own_part() const { return config_.sharded && config_.max_grad_norm == 0; }
   // Gathers the weights alone, to measure it; between steps. Nothing if not sharded.

@@ -93,7 +93,7 @@ Replica::Replica(const Network& network, const ReplicaConfig& config, Device& de
       reducer(plan, casting ? *casting : communicator_, {gradients(), static_cast<size_t>(plan.total)},
               {.sharded = config.zero, .trailer_in_last_bucket = !casting}),
       optimizer({config.optimizer, config.max_grad_norm, config.zero}, optimizer_tensors(parameters, config.all_decay),
-                {plan, weights(), gradients(), block.squares()}, device_, ops_, communicator_) {
+                {plan, weights(), gradients(), block.squares(), model.bf16_weights()}, device_, ops_, communicator_) {
   check_same_on_all_ranks(plan.hash(), "bucket plan", communicator);
   reducer.set_launch_hook(nonfinite_scan(*this));
   device.set_poll([this] { communicator.progress(); });

@@ -63,7 +63,7 @@ void Step::compute(const DeviceBatch& batch) {
   optimizer.step(block.scalars(), block.bad());
 
   replica_.update_running_stats(batch.plan.step_size);
-  model.bind();
+  model.bind(optimizer.rounds_weights());
   observer_.timestamp(StepBlock::kWeights);
 }
 

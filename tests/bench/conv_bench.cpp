@@ -63,7 +63,7 @@ struct Layer {
         db(b.size()),
         flop(2.0 * static_cast<double>(n) * static_cast<double>(conv2d_output(desc).h * conv2d_output(desc).w) *
              static_cast<double>(w.size())) {
-    conv->bind(w.data(), b.data());
+    conv->bind({w.data()}, {b.data()});
   }
   void run(int part) {
     if (part == 0) conv->forward(x.tensor, y.tensor);
@@ -223,10 +223,10 @@ void lenet(Device& device, int64_t n, int rounds) {
       .images = pixels.data(), .labels = labels.data(), .size = static_cast<int64_t>(labels.size())};
   const auto step = [&] {
     timed("bind", [&] {
-      c1.conv->bind(c1.w.data(), c1.b.data());
-      c2.conv->bind(c2.w.data(), c2.b.data());
-      l1->bind(w1.data(), b1.data());
-      l2->bind(w2.data(), b2.data());
+      c1.conv->bind({c1.w.data()}, {c1.b.data()});
+      c2.conv->bind({c2.w.data()}, {c2.b.data()});
+      l1->bind({w1.data()}, {b1.data()});
+      l2->bind({w2.data()}, {b2.data()});
     });
     timed("normalize", [&] { ops->normalize(batch, {28, 28, 1}, {}, {}, c1.x.tensor); });
     timed("conv1 forward", [&] { c1.run(0); });

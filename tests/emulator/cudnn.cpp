@@ -38,7 +38,7 @@ void compute(const Graph& graph, std::span<void* const> at) {
                      bias = forward && desc.bias ? loaded(at[3], graph.type, out.c) : std::vector<float>();
   const Tensor images{x.data(), {graph.n, desc.input}, {}, DType::f32},
       outputs{y.data(), {graph.n, out}, {}, DType::f32};
-  conv->bind(w.data(), bias.data());
+  conv->bind({w.data()}, {bias.data()});
   switch (graph.pass) {
     case Pass::forward: conv->forward(images, outputs); return store(y, at[2], graph.type);
     case Pass::weight_gradient:

@@ -53,8 +53,8 @@ class DeterminismOnGpu : public ::testing::TestWithParam<Precision> {
       const DType dtype = gpu.ops->activation_dtype();
       const TensorOnDevice x(device, in, {}, dtype, random_values(in.elements(), 1)), y(device, out, {}, dtype),
           dy(device, out, {}, dtype, random_values(out.elements(), 4)), dx(device, in, {}, dtype);
-      const OnDevice<float> w(device, random_values(weights, 2)), b(device, random_values(out.image.c, 3)),
-          dw(device, not_a_number(weights)), db(device, not_a_number(out.image.c));
+      const WeightsOnDevice w(device, random_values(weights, 2)), b(device, random_values(out.image.c, 3));
+      const OnDevice<float> dw(device, not_a_number(weights)), db(device, not_a_number(out.image.c));
       op->bind(w.data(), b.data());
       op->forward(x.tensor(), y.tensor());
       op->backward_weight(x.tensor(), y.tensor(), dy.tensor(), dw.data(), db.data(), Gradient::overwrite);

@@ -112,10 +112,10 @@ class Conv2dPlan : public BackendTest {
       const Values w = rounded(random_values(weights, seed), type);
       const Values b(desc.out_channels, 0.5f);
       Values x = random(in.elements(), 3), dy = random(out.elements(), 4), y(out.elements()), dx(in.elements());
-      plain->bind(w.data(), b.data());
+      plain->bind({w.data()}, {b.data()});
       plain->forward(on_host(x, in), on_host(y, out));
       plain->backward_input(on_host(dy, out), on_host(dx, in));
-      const auto aw = on_device(w), ab = on_device(b);
+      const WeightsOnDevice aw(*device, w), ab(*device, b);
       const TensorOnDevice ax(*device, in, desc.input_format, type, x), ay(*device, out, conv->output_format(), type),
           ady(*device, out, conv->output_format(), type, dy), adx(*device, in, desc.input_format, type);
       conv->bind(aw.data(), ab.data());

@@ -36,7 +36,7 @@ class Gradients : public BackendTest {
     const auto loss = [&](const Values& at_x, const Values& at_w, const Values& at_b) {
       const auto ax = filled(in, at_x);
       const TensorOnDevice ay(*device, out, op.output_format(), type);
-      const auto aw = on_device(at_w), ab = on_device(at_b);
+      const WeightsOnDevice aw(*device, at_w), ab(*device, at_b);
       op.bind(aw.data(), ab.data());
       op.forward(ax.tensor(), ay.tensor());
       return dot(ay.values(), dy);
@@ -47,7 +47,8 @@ class Gradients : public BackendTest {
 
     const auto ax = filled(in, x), dx = unwritten(in);
     const TensorOnDevice ay(*device, out, op.output_format(), type), ady(*device, out, op.output_format(), type, dy);
-    const auto aw = on_device(w), ab = on_device(b), dw = unwritten(std::ssize(w)), db = unwritten(std::ssize(b));
+    const WeightsOnDevice aw(*device, w), ab(*device, b);
+    const auto dw = unwritten(std::ssize(w)), db = unwritten(std::ssize(b));
     op.bind(aw.data(), ab.data());
     op.forward(ax.tensor(), ay.tensor());
     op.backward_weight(ax.tensor(), ay.tensor(), ady.tensor(), dw.data(), db.data(), Gradient::overwrite);

@@ -35,7 +35,7 @@ class LayerTest : public CaseTest<Case> {
                    .bias = bias,
                    .bias_gradient = bias_gradient};
     r.masked_dy = r.dy;
-    plain.bind(r.w.data(), bias ? r.b.data() : nullptr);
+    plain.bind({r.w.data()}, {bias ? r.b.data() : nullptr});
     plain.forward(on_host(r.x, in), on_host(r.y, out));
     plain.backward_weight(on_host(r.x, in), on_host(r.y, out), on_host(r.masked_dy, out), r.dw.data(),
                           bias_gradient ? r.db.data() : nullptr, Gradient::overwrite);
@@ -54,11 +54,12 @@ class LayerTest : public CaseTest<Case> {
     };
     const Format to = op.output_format();
     const Values dw0 = random_values(std::ssize(r.w), 5), db0 = random_values(std::ssize(r.b), 6);
-    const auto w = this->on_device(r.w), b = this->on_device(r.b), dw = this->unwritten(std::ssize(r.w)),
-               db = this->unwritten(std::ssize(r.b)), sum_dw = this->on_device(dw0), sum_db = this->on_device(db0);
+    const WeightsOnDevice w(*this->device, r.w), b(*this->device, r.b);
+    const auto dw = this->unwritten(std::ssize(r.w)), db = this->unwritten(std::ssize(r.b)),
+               sum_dw = this->on_device(dw0), sum_db = this->on_device(db0);
     const auto x = tensor(r.in, from, r.x), dy = tensor(r.out, to, r.dy), y = unwritten(r.out, to),
                dx = unwritten(r.in, from);
-    op.bind(w.data(), r.bias ? b.data() : nullptr);
+    op.bind(w.data(), r.bias ? b.data() : WeightData{});
     op.forward(x.tensor(), y.tensor());
     const auto actual_y = y.loaded();
     this->expect_within(bound, actual_y.dense, r.y, "y");

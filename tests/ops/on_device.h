@@ -4,6 +4,7 @@
 #include "device/buffer.h"
 #include "device/device.h"
 #include "device/tensor.h"
+#include "ops/weight_data.h"
 #include "tests/ops/reference/stored.h"
 #include "tests/values.h"
 
@@ -63,6 +64,17 @@ class OnDevice {
   Device& device_;
   size_t count_, before_;
   Buffer buffer_;
+};
+
+// Weights or a bias, as ops read them.
+class WeightsOnDevice {
+ public:
+  WeightsOnDevice(Device& device, const Values& values) : f32_(device, values), bf16_(device, bf16_of(values)) {}
+  WeightData data() const { return {f32_.data(), bf16_.data()}; }
+
+ private:
+  OnDevice<float> f32_;
+  OnDevice<uint16_t> bf16_;
 };
 
 // A tensor on the device. Without values it holds NaN, so a test sees every element that an op did not write.

@@ -77,6 +77,7 @@ class Optimizer : public CaseTest<OptimizerCase> {
                 const Values& skip = {0, 0, 0}) const {
     const auto optimizer = tested.optimizer(desc, kTensors);
     const OnDevice<float> weights(on, start.weights), on_skip(on, skip);
+    const OnDevice<uint16_t> rounded(on, bf16_of(start.weights));
     std::vector<OnDevice<float>> states;
     for (size_t i = 0; i + 1 < edges.size(); ++i)
       for (int k = 0; k < desc.states(); ++k)
@@ -90,12 +91,16 @@ class Optimizer : public CaseTest<OptimizerCase> {
                                                      .gradient_scale = 0.5f}});
       for (size_t i = 0; i + 1 < edges.size(); ++i) {
         OptimizerPart part{weights.data(), on_gradients.data(), edges[i], edges[i + 1] - edges[i], {}};
+        if (!on.is_host()) part.bf16_weights = rounded.data();
         for (int k = 0; k < desc.states(); ++k) part.state[k] = states[i * desc.states() + k].data();
         optimizer->step(part, scalars.data(), {on_skip.data(), skip.size()});
       }
       on.synchronize();  // before the memory of this step is freed
     }
     Stepped after{weights.values(), start.state};
+    if (!on.is_host()) {
+      EXPECT_EQ(rounded.values(), bf16_of(after.weights));
+    }
     for (size_t i = 0; i + 1 < edges.size(); ++i)
       for (int k = 0; k < desc.states(); ++k)
         std::ranges::copy(states[i * desc.states() + k].values(), after.state[k].begin() + edges[i]);

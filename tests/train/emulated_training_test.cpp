@@ -8,6 +8,7 @@
 #include "tests/train/emulated_world.h"
 #include "tests/train/small.h"
 #include "tests/train/trained.h"
+#include "tests/values.h"
 
 #include <gtest/gtest.h>
 
@@ -199,6 +200,25 @@ const Variant kBf16Gradients[] = {{.name = "nccl_2_no_graph", .world = kNccl2NoG
                                   {.name = "staged_2_streamed", .world = kStaged2Streamed},
                                   {.name = "partitions", .world = kNccl2, .zero = true}};
 INSTANTIATE_TEST_SUITE_P(, EmulatedBf16Gradients, ::testing::ValuesIn(kBf16Gradients), name_of);
+
+// The ops read the weights that the optimizer rounds or, where its state is sharded, those that the ranks gather.
+TEST(EmulatedBf16, RoundsTheWeightsOfEachStep) {
+  const MemoryDataset data = small_data(kSamples);
+  for (const bool zero : {false, true}) {
+    const FixtureConfig config{.batch_size = kBatch, .lr = 0.1, .replica = {.zero = zero, .sync_bn = true, .seed = 3}};
+    const Trained f32 = trained_on_cpus(2, config, two_norms(), data, 5);
+    on_gpus({"bf16", 2, true, true, true, Precision::bf16}, [&](Communicator& c, Device& device, Ops& ops) {
+      Fixture fixture(config, two_norms(), data, device, ops, c);
+      EXPECT_LE(loss_distance(fixture.losses(0, 5), f32.losses), 1e-2);
+      std::vector<float> weights = fixture.replica.download_weights();
+      weights.resize(flat_count(fixture.replica.parameters));
+      std::vector<uint16_t> rounded(weights.size());
+      device.download(rounded.data(), fixture.replica.model.bf16_weights(), rounded.size() * sizeof(uint16_t));
+      device.synchronize();
+      EXPECT_EQ(rounded, bf16_of(weights));
+    });
+  }
+}
 
 // The emulator runs nothing until the host waits, so the completed work shows whether the host waited.
 TEST(EmulatedStreams, HostRunsTwoStepsAheadOfTheDevice) {

@@ -27,6 +27,7 @@ struct GpuWorld {
   const char* name;
   int size;
   bool nccl, graphs, resident;
+  Precision precision = Precision::fp32;
   size_t device_data_bytes() const { return resident ? size_t{1} << 30 : 0; }
 };
 
@@ -88,7 +89,7 @@ inline void on_gpus(const GpuWorld& world, const std::function<void(Communicator
     TurnsCommunicator host(hosts, rank);
     try {
       const auto device = make_cuda_device({.index = 0, .graphs = world.graphs});
-      const auto ops = make_cuda_ops(*device, {.precision = Precision::fp32, .deterministic = true, .agree = {}});
+      const auto ops = make_cuda_ops(*device, {.precision = world.precision, .deterministic = true, .agree = {}});
       const auto communicator = world.nccl ? make_nccl_communicator(*device, host, {})
                                            : make_staged_communicator(*device, host, kTransportFences);
       work(*communicator, *device, *ops);

@@ -106,10 +106,10 @@ class WinogradConv2d final : public Conv2d {
 
   Format output_format() const override { return fallback_->output_format(); }
 
-  void bind(const float* weight, const float* bias) override {
-    bias_ = bias;
-    forward_.bind(weight);
-    data_.bind(weight);
+  void bind(const WeightData& weight, const WeightData& bias) override {
+    bias_ = bias.f32;
+    forward_.bind(weight.f32);
+    data_.bind(weight.f32);
     fallback_->bind(weight, bias);
   }
 

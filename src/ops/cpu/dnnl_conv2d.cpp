@@ -63,9 +63,9 @@ class DnnlConv2d final : public Conv2d {
 
   Format output_format() const override { return output_format_; }
 
-  void bind(const float* weight, const float* bias) override {
-    bias_ = bias;
-    for (PackedWeights& packed : packed_) packed.bind(weight);
+  void bind(const WeightData& weight, const WeightData& bias) override {
+    bias_ = bias.f32;
+    for (PackedWeights& packed : packed_) packed.bind(weight.f32);
   }
 
   void forward(const Tensor& x, const Tensor& y) override {

@@ -40,13 +40,13 @@ class LaneConv2d final : public Conv2d {
 
   Format output_format() const override { return desc_.input_format; }
 
-  void bind(const float* weight, const float* bias) override {
+  void bind(const WeightData& weight, const WeightData& bias) override {
     const int64_t k = desc_.window.kernel, in = desc_.input.c, run = taps() * in;
-    bias_ = bias;
+    bias_ = bias.f32;
     float* packed = forward_weights_.as<float>();
     for (int64_t o = 0; o < out_.c; o += kTile)
       for (int64_t i = 0; i < run; ++i, packed += kTile)
-        for (int64_t r = 0; r < std::min<int64_t>(kTile, out_.c - o); ++r) packed[r] = weight[(o + r) * run + i];
+        for (int64_t r = 0; r < std::min<int64_t>(kTile, out_.c - o); ++r) packed[r] = weight.f32[(o + r) * run + i];
     if (!desc_.input_gradient) return;
     packed = input_weights_.as<float>();
     for (int64_t c = 0; c < in; c += kTile)
@@ -54,7 +54,7 @@ class LaneConv2d final : public Conv2d {
         for (int64_t p = 0; p < k; ++p)
           for (int64_t o = 0; o < out_.c; ++o, packed += kTile)
             for (int64_t r = 0; r < std::min<int64_t>(kTile, in - c); ++r)
-              packed[r] = weight[o * run + (p * k + q) * in + c + r];
+              packed[r] = weight.f32[o * run + (p * k + q) * in + c + r];
   }
 
   void forward(const Tensor& x, const Tensor& y) override {

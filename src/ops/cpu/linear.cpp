@@ -42,10 +42,10 @@ class LaneLinear final : public Linear {
 
   Format output_format() const override { return Format::batch_interleaved(lanes_); }
 
-  void bind(const float* weight, const float* bias) override {
-    bias_ = bias;
-    pack(weight, out_, in_, in_, 1, forward_weights_.as<float>());
-    if (desc_.input_gradient) pack(weight, in_, out_, 1, in_, input_weights_.as<float>());
+  void bind(const WeightData& weight, const WeightData& bias) override {
+    bias_ = bias.f32;
+    pack(weight.f32, out_, in_, in_, 1, forward_weights_.as<float>());
+    if (desc_.input_gradient) pack(weight.f32, in_, out_, 1, in_, input_weights_.as<float>());
   }
 
   void forward(const Tensor& x, const Tensor& y) override {

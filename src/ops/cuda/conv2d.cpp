@@ -52,8 +52,8 @@ const char* name_of(Pass pass) {
 // 0, for all batch sizes; if it does not support a batch size, that uses the engine that cuDNN recommends.
 // Deterministic runs do not time, because times differ from run to run and recommendations do not.
 //
-// In f32, cuDNN uses the weights and gradients in the flat buffers. In bf16, it uses a bf16 copy of the weights, which
-// bind makes, and writes the weight gradient to scratch memory, because it computes that in bf16 only.
+// cuDNN uses the weights in the flat buffers and writes their gradients there; in bf16, it writes the weight gradient
+// to scratch memory, because it computes that in bf16 only.
 //
 // cuDNN fuses a ReLU only after a bias. A convolution with a ReLU but no bias adds zeros.
 class CudnnConv2d final : public Conv2d {
@@ -75,13 +75,11 @@ class CudnnConv2d final : public Conv2d {
     const Choice weight_gradient = choose(Pass::weight_gradient);
     weight_gradient_ = plans(Pass::weight_gradient, weight_gradient);
     if (desc.input_gradient) input_gradient_ = plans(Pass::input_gradient, choose(Pass::input_gradient));
-    if (copies()) {
+    if (adds_bias_ && !desc.bias) zeros_ = Buffer(context.device, out_.c * size_of(type()));
+    if (bf16()) {
       scratch_offset_ = aligned(workspace_);
       workspace_ = scratch_offset_ + weights_count_ * size_of(type());
-      bias_offset_ = aligned(weights_count_ * size_of(type()));
-      copy_ = Buffer(context.device, bias_offset_ + out_.c * size_of(type()));
     } else {
-      if (!desc.bias && adds_bias_) zeros_ = Buffer(context.device, out_.c * sizeof(float));
       added_weight_gradient_ = plans(Pass::weight_gradient, weight_gradient, true);
     }
     context.workspace.reserve(workspace_);
@@ -91,16 +89,9 @@ class CudnnConv2d final : public Conv2d {
 
   Format output_format() const override { return {}; }
 
-  void bind(const float* weight, const float* bias) override {
-    if (copies()) {
-      weight_ = copy_.data();
-      bias_ = copy_.as<std::byte>() + bias_offset_;
-      to_bf16(context_, weight, weight_, weights_count_);
-      if (desc_.bias) to_bf16(context_, bias, bias_, out_.c);
-    } else {
-      weight_ = const_cast<float*>(weight);
-      bias_ = desc_.bias ? const_cast<float*>(bias) : zeros_.data();
-    }
+  void bind(const WeightData& weight, const WeightData& bias) override {
+    weight_ = const_cast<void*>(weight.as(type()));  // cuDNN takes no pointers to const
+    bias_ = desc_.bias ? const_cast<void*>(bias.as(type())) : zeros_.data();
   }
 
   void forward(const Tensor& x, const Tensor& y) override {
@@ -115,7 +106,7 @@ class CudnnConv2d final : public Conv2d {
                        Gradient mode) override {
     const int64_t n = samples(x, dy);
     bias_gradient(context_, desc_.relu ? y : Tensor{}, dy, sums_bias(desc_) ? dbias : nullptr, mode);
-    if (copies()) {
+    if (bf16()) {
       void* scratch = static_cast<std::byte*>(context_.workspace.data()) + scratch_offset_;
       run(weight_gradient_, n, {x.data, scratch, dy.data});
       from_bf16(context_, scratch, dweight, weights_count_, mode);
@@ -133,7 +124,7 @@ class CudnnConv2d final : public Conv2d {
   using Plans = std::map<int64_t, Plan>;  // by batch size
 
   DType type() const { return context_.activations(); }
-  bool copies() const { return type() == DType::bf16; }
+  bool bf16() const { return type() == DType::bf16; }
   static int64_t aligned(int64_t bytes) { return (bytes + 255) / 256 * 256; }
 
   int64_t samples(const Tensor& x, const Tensor& y) const {
@@ -203,10 +194,9 @@ class CudnnConv2d final : public Conv2d {
   int64_t weights_count_;
   cudnn::Rules rules_;
   std::vector<int64_t> batch_sizes_;
-  int64_t workspace_ = 0, scratch_offset_ = 0, bias_offset_ = 0;  // bytes
+  int64_t workspace_ = 0, scratch_offset_ = 0;  // bytes
 
-  Buffer copy_;   // weight and bias in bf16
-  Buffer zeros_;  // f32 bias for a convolution without one
+  Buffer zeros_;  // the bias of a ReLU without one
   void *weight_ = nullptr, *bias_ = nullptr;
   Plans forward_, weight_gradient_, added_weight_gradient_, input_gradient_;
 };

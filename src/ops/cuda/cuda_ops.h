@@ -21,6 +21,7 @@ class CudaOps final : public Ops {
   CudaOps(Device& device, const CudaOpsConfig& config);
 
   DType activation_dtype() const override { return context_.activations(); }
+  bool reads_bf16_weights() const override { return context_.activations() == DType::bf16; }
 
   // conv2d.cpp
   Format input_format(const Conv2dDesc*, std::span<const int64_t>) const override { return {}; }

@@ -2,7 +2,6 @@
 #include "ops/cuda/bias_gradient.h"
 #include "ops/cuda/cublas_matmul.h"
 #include "ops/cuda/cuda_ops.h"
-#include "ops/cuda/elementwise.h"
 
 #include <algorithm>
 #include <array>
@@ -64,10 +63,6 @@ class CublasLinear final : public Linear {
         desc_(desc),
         shapes_{desc.in_features, desc.out_features, context.activations(), desc.relu} {
     DDP_EXPECT(desc.input_format == Format{} && !batch_sizes.empty());
-    if (bf16()) {
-      weight_copy_ = Buffer(context.device, desc.in_features * desc.out_features * size_of(DType::bf16));
-      bias_copy_ = Buffer(context.device, desc.out_features * size_of(DType::bf16));
-    }
     const int64_t largest = *std::max_element(batch_sizes.begin(), batch_sizes.end());
     plan(forward_, &Shapes::forward, batch_sizes, largest);
     plan(weight_gradient_, &Shapes::weight_gradient, batch_sizes, largest);
@@ -77,16 +72,9 @@ class CublasLinear final : public Linear {
 
   Format output_format() const override { return {}; }
 
-  void bind(const float* weight, const float* bias) override {
-    weight_ = weight;
-    bias_ = bias;
-    if (bf16()) {
-      to_bf16(context_, weight, weight_copy_.data(), desc_.in_features * desc_.out_features);
-      to_bf16(context_, bias, bias_copy_.data(), desc_.out_features);
-      weight_ = weight_copy_.data();
-      bias_ = bias_copy_.data();
-    }
-    for (auto& [n, product] : forward_) product.set_bias(bias_);
+  void bind(const WeightData& weight, const WeightData& bias) override {
+    weight_ = weight.as(shapes_.activations);
+    for (auto& [n, product] : forward_) product.set_bias(bias.as(shapes_.activations));
   }
 
   void forward(const Tensor& x, const Tensor& y) override {
@@ -126,7 +114,6 @@ class CublasLinear final : public Linear {
     return found->second;
   }
 
-  bool bf16() const { return shapes_.activations == DType::bf16; }
   void check(const Tensor& x, const Tensor& y) const {
     DDP_EXPECT(x.shape.n == y.shape.n && x.format == Format{} && y.format == Format{});
     DDP_EXPECT(x.shape.image.elements() == desc_.in_features && y.shape.image.elements() == desc_.out_features);
@@ -137,8 +124,7 @@ class CublasLinear final : public Linear {
   CudaContext& context_;
   LinearDesc desc_;
   Shapes shapes_;
-  Buffer weight_copy_, bias_copy_;  // bf16 copies
-  const void *weight_ = nullptr, *bias_ = nullptr;
+  const void* weight_ = nullptr;
   Products forward_, weight_gradient_, input_gradient_;
 };
 

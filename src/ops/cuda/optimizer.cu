@@ -56,6 +56,7 @@ struct KernelArguments {
   const OptimizerScalars* scalars;
   const float* skip;
   int skips;
+  Bf16* rounded;  // of the weights; may be null
 };
 
 // Updates the weights of one chunk per block, and `kStates` state buffers.
@@ -89,6 +90,7 @@ __global__ void update_kernel(const Chunk* chunks, KernelArguments a, OptimizerD
       }
     }
     store<N>(a.weights + i, w);
+    if (a.rounded) store<N>(a.rounded + i, w);
     if constexpr (kStates > 0) store<N>(a.m + i - a.begin, m);
     if constexpr (kStates > 1) store<N>(a.v + i - a.begin, v);
   });
@@ -155,10 +157,18 @@ class CudaOptimizer final : public OptimizerOp {
 
   void step(const OptimizerPart& part, const OptimizerScalars* scalars, std::span<const float> skip) override {
     using enum OptimizerDesc::Kind;
-    const KernelArguments arguments{
-        part.weights,  part.gradients, part.begin,  part.begin + part.count,      part.state[0],
-        part.state[1], scalars,        skip.data(), static_cast<int>(skip.size())};
-    const bool wide = aligned(part.weights, part.gradients, part.state[0], part.state[1]) && part.begin % 4 == 0;
+    const KernelArguments arguments{part.weights,
+                                    part.gradients,
+                                    part.begin,
+                                    part.begin + part.count,
+                                    part.state[0],
+                                    part.state[1],
+                                    scalars,
+                                    skip.data(),
+                                    static_cast<int>(skip.size()),
+                                    reinterpret_cast<Bf16*>(part.bf16_weights)};
+    const bool wide =
+        aligned(part.weights, part.gradients, part.state[0], part.state[1], part.bf16_weights) && part.begin % 4 == 0;
     const auto start = [&]<int W>() {
       if (desc_.kind == adam) {
         update<W>(update_kernel<adam, 2, W>, arguments);

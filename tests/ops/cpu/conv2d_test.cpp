@@ -85,7 +85,7 @@ TEST(CpuConv2d, PollsTheDeviceBetweenSlices) {
   const int64_t sizes[] = {20};
   const auto conv = make_dnnl_conv2d(Workers{*device, 1}, {}, desc, sizes);
   const Values w(32 * 32 * 9, 1.0f);
-  conv->bind(w.data(), nullptr);
+  conv->bind({w.data()}, {});
   const Shape shape{20, desc.input};
   const TensorOnDevice x(*device, shape, desc.input_format, DType::f32),
       y(*device, shape, conv->output_format(), DType::f32);
@@ -101,7 +101,7 @@ TEST(CpuConv2d, PollsTheDeviceWhileItComputes) {
       .input = {9, 9, 3}, .input_format = Format::batch_interleaved(8), .out_channels = 5, .window = {3}};
   const auto conv = make_lane_conv2d(Workers{*device, 1}, desc);
   const Values w(5 * 27, 1.0f), b(5);
-  conv->bind(w.data(), b.data());
+  conv->bind({w.data()}, {b.data()});
   const TensorOnDevice x(*device, {16, desc.input}, desc.input_format, DType::f32),
       y(*device, {16, conv2d_output(desc)}, desc.input_format, DType::f32);
   conv->forward(x.tensor(), y.tensor());

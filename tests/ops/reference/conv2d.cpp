@@ -18,9 +18,9 @@ class ReferenceConv2d final : public Conv2d {
       : device_(device), d_(desc), out_(conv2d_output(desc)) {}
 
   Format output_format() const override { return {}; }
-  void bind(const float* weight, const float* bias) override {
-    weight_ = weight;
-    bias_ = bias;
+  void bind(const WeightData& weight, const WeightData& bias) override {
+    weight_ = weight.f32;
+    bias_ = bias.f32;
   }
 
   void forward(const Tensor& x, const Tensor& y) override {
@@ -109,7 +109,7 @@ class ReferenceLinear final : public Linear {
                        .input_gradient = d.input_gradient}) {}
 
   Format output_format() const override { return {}; }
-  void bind(const float* weight, const float* bias) override { conv_.bind(weight, bias); }
+  void bind(const WeightData& weight, const WeightData& bias) override { conv_.bind(weight, bias); }
   void forward(const Tensor& x, const Tensor& y) override { conv_.forward(flat(x), y); }
   void backward_weight(const Tensor& x, const Tensor& y, const Tensor& dy, float* dweight, float* dbias,
                        Gradient mode) override {
