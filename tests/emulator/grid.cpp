@@ -4,6 +4,9 @@
 // never wait is a loop on one fiber. A lane that waits keeps its fiber; another fiber continues with a lane whose wait
 // is over, or else with a lane that has not started. If there is no such lane, the block is done or stuck. The seed
 // decides whether blocks and lanes run in ascending or descending order.
+//
+// A store of __stcg reaches memory when its lane has made a fence and then a lane of its block an atomic operation, or
+// else at the end of the kernel. So a block that counts itself as done before its stores are visible is seen.
 #include "grid.h"
 
 #include "emulator/emulator.h"
@@ -12,8 +15,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <deque>
 #include <iterator>
 #include <memory>
@@ -29,6 +34,14 @@ constinit thread_local dim3 gridDim{};
 namespace emulator {
 namespace {
 
+// A value of __stcg that is not in memory yet.
+struct Store {
+  void* address;
+  std::array<std::byte, 16> value;
+  size_t bytes;
+  void write() const { std::memcpy(address, value.data(), bytes); }
+};
+
 enum class Wait { none, block, warp, returned };
 
 struct Lane {
@@ -37,7 +50,8 @@ struct Lane {
   WarpOp op{};
   unsigned mask = 0;
   int source = 0;
-  uint64_t value = 0;  // input of the warp operation, then its result
+  uint64_t value = 0;              // input of the warp operation, then its result
+  std::vector<Store> stores = {};  // since its last fence
 };
 
 uint3 unflatten(unsigned i, dim3 size) {
@@ -78,6 +92,9 @@ class Grid {
   uint64_t warp_operation(WarpOp op, unsigned mask, uint64_t value, int source);
   int block_barrier(bool predicate);
   int lane_id() const { return static_cast<int>(current_) % warpSize; }
+  void store(void* address, const void* value, size_t bytes);
+  void fence();
+  void release();
 
  private:
   static void serve();
@@ -101,6 +118,8 @@ class Grid {
   std::deque<unsigned> awake_;  // lanes whose wait is over
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::vector<Fiber*> idle_;
+  std::vector<Store> fenced_,
+      late_;  // stores before fences, of this block; those that no atomic operation made visible
   std::unique_ptr<Fiber> own_;
   Fiber* running_ = nullptr;
 };
@@ -126,7 +145,28 @@ void Grid::run(dim3 grid, dim3 block, const std::function<void()>& thread) {
     started_ = returned_ = 0;
     lanes_.assign(count_, Lane{});
     go_to(next());
+    for (const Lane& lane : lanes_) std::ranges::copy(lane.stores, std::back_inserter(late_));
+    std::ranges::move(fenced_, std::back_inserter(late_));
+    fenced_.clear();
   }
+  for (const Store& store : late_) store.write();
+  late_.clear();
+}
+
+void Grid::store(void* address, const void* value, size_t bytes) {
+  Store& store = lanes_[current_].stores.emplace_back(Store{.address = address, .value = {}, .bytes = bytes});
+  if (bytes > store.value.size()) stuck("a store has more than 16 bytes");
+  std::memcpy(store.value.data(), value, bytes);
+}
+
+void Grid::fence() {
+  std::ranges::move(lanes_[current_].stores, std::back_inserter(fenced_));
+  lanes_[current_].stores.clear();
+}
+
+void Grid::release() {
+  for (const Store& store : fenced_) store.write();
+  fenced_.clear();
 }
 
 // The body of every fiber.
@@ -270,6 +310,8 @@ uint64_t warp_operation(WarpOp op, unsigned mask, uint64_t value, int source) {
 }
 
 int block_barrier(bool predicate) { return this_grid().block_barrier(predicate); }
+void release() { this_grid().release(); }
+void store_unordered(void* address, const void* value, size_t bytes) { this_grid().store(address, value, bytes); }
 int lane_id() { return this_grid().lane_id(); }
 
 void run_grid(dim3 blocks, dim3 threads, const std::function<void()>& thread) {
@@ -278,5 +320,7 @@ void run_grid(dim3 blocks, dim3 threads, const std::function<void()>& thread) {
 
 }  // namespace emulator
 
-// A full memory barrier.
-void __threadfence() { __sync_synchronize(); }
+void __threadfence() {
+  __sync_synchronize();
+  emulator::this_grid().fence();
+}

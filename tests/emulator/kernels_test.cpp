@@ -25,8 +25,10 @@ __global__ void shift_without_waiting(float* x, unsigned by) {
   x[threadIdx.x] = tile[(threadIdx.x + by) % blockDim.x];
 }
 
+enum class Fence { before_the_count, behind_the_count, none };
+
 // The last block to finish adds the partial sums of all blocks and resets the counter.
-__global__ void sum(const float* x, float* partial, unsigned* finished, float* total) {
+__global__ void sum(const float* x, float* partial, unsigned* finished, float* total, Fence fence) {
   __shared__ float of_warp[kThreads / 32];
   __shared__ bool last;
   float value = x[blockIdx.x * blockDim.x + threadIdx.x];
@@ -35,12 +37,13 @@ __global__ void sum(const float* x, float* partial, unsigned* finished, float* t
   __syncthreads();
   if (threadIdx.x != 0) return;
   for (unsigned i = 1; i < kThreads / 32; ++i) value += of_warp[i];
-  partial[blockIdx.x] = value;
-  __threadfence();
+  __stcg(partial + blockIdx.x, value);
+  if (fence == Fence::before_the_count) __threadfence();
   last = atomicInc(finished, gridDim.x - 1) == gridDim.x - 1;
+  if (fence == Fence::behind_the_count) __threadfence();
   if (!last) return;
   value = 0;
-  for (unsigned i = 0; i < gridDim.x; ++i) value += partial[i];
+  for (unsigned i = 0; i < gridDim.x; ++i) value += __ldcg(partial + i);
   *total = value;
 }
 
@@ -121,9 +124,15 @@ TEST(Kernels, ReductionOverBlocks) {
   ASSERT_EQ(cudaMemset(finished, 0, sizeof(unsigned)), cudaSuccess);
   ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
   launch(fixture.a, 4, kThreads, set, fixture.x, 1.5f);
+  const auto total = [&](Fence fence) {
+    launch(fixture.a, 1, kThreads, set, fixture.y, std::nanf(""));
+    launch(fixture.a, 4, kThreads, sum, fixture.x, fixture.y, finished, fixture.y + 100, fence);
+    return fixture.read(fixture.y)[100];
+  };
   for (int again = 0; again < 2; ++again) {
-    launch(fixture.a, 4, kThreads, sum, fixture.x, fixture.y, finished, fixture.y + 100);
-    EXPECT_EQ(fixture.read(fixture.y)[100], 1024 * 1.5f);
+    EXPECT_EQ(total(Fence::before_the_count), 1024 * 1.5f);
+    EXPECT_TRUE(std::isnan(total(Fence::behind_the_count)));
+    EXPECT_TRUE(std::isnan(total(Fence::none)));
   }
   ASSERT_EQ(cudaFree(finished), cudaSuccess);
 }

@@ -12,7 +12,7 @@ namespace {
 // shares them with its threads in shared memory.
 constexpr int kTileBytes = 128;
 constexpr int kTileChannels = kTileBytes / 2;
-constexpr int kBlocksAtOnce = 4;  // resident blocks per multiprocessor
+constexpr int kBlocksAtOnce = 4, kSumBlocksAtOnce = 2;  // resident blocks per multiprocessor
 
 ColumnPlan plan_of(int64_t rows, int64_t channels, DType type, int pack, bool sums) {
   return plan_columns(rows, channels / pack, kTileBytes / (pack * static_cast<int>(size_of(type))),
@@ -33,8 +33,8 @@ struct TwoPacks {
 };
 
 template <class T, int N>
-__global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
-    sum_kernel(const T* x, const float* center, ColumnPlan plan, float* partials, SumsOf<2> out) {
+__global__ void __launch_bounds__(kThreads, kSumBlocksAtOnce)
+    sum_kernel(const T* x, const float* center, ColumnPlan plan, SumsOf<2> out) {
   const ColumnPlace place(plan);
   Pack<float, N> centers{}, sums[2] = {};
   if (center && place.active)
@@ -49,7 +49,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
           sums[1].at[k] += difference * difference;
         }
       });
-  sum_columns(plan, place, sums, partials, out, false);
+  sum_columns(plan, place, sums, out);
 }
 
 // Mean and variance: computed from `sums` if that is not null, else given.
@@ -114,9 +114,9 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
 
 // Sums the stored, rounded gradients, so that the dx of the backward pass sums to 0.
 template <class T, int N>
-__global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
+__global__ void __launch_bounds__(kThreads, kSumBlocksAtOnce)
     backward_sum_kernel(const T* x, const T* y, const T* more, T* dy, ColumnPlan plan, const float* saved,
-                        float* partials, SumsOf<2> out) {
+                        SumsOf<2> out) {
   const ColumnPlace place(plan);
   Pack<float, N> means{}, sums[2] = {};
   if (place.active)
@@ -151,7 +151,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
   });
   if (place.active)
     for (int k = 0; k < N; ++k) sums[1].at[k] *= saved[plan.packs * N + place.column * N + k];
-  sum_columns(plan, place, sums, partials, out, false);
+  sum_columns(plan, place, sums, out);
 }
 
 template <class T, int N>
@@ -201,12 +201,10 @@ class CudaBatchNorm final : public BatchNorm {
   void sum(const Tensor& x, const float* center, float* sums) override {
     check(x);
     const ColumnPlan columns = plan_of_sums(x);
-    const SumsOf<2> out{{sums, sums + channels_}};
     with_packs(x.dtype, pack_, [&]<class T, int N>() {
-      launch(context_.stream, columns.blocks(), kThreads, sum_kernel<T, N>, data<T>(x), center, columns, partials(),
-             out);
+      launch(context_.stream, columns.blocks(), kThreads, sum_kernel<T, N>, data<T>(x), center, columns,
+             to(sums, sums + channels_));
     });
-    finish(columns, out);
   }
 
   void forward(const Tensor& x, const Tensor& skip, const Tensor& y, const float* center, const float* sums,
@@ -226,13 +224,10 @@ class CudaBatchNorm final : public BatchNorm {
     if (desc_.relu) check(y);
     if (more.data) check(more);
     const ColumnPlan columns = plan_of_sums(x);
-    const SumsOf<2> out{{t1, t2}};
     with_packs(x.dtype, pack_, [&]<class T, int N>() {
       launch(context_.stream, columns.blocks(), kThreads, backward_sum_kernel<T, N>, data<T>(x),
-             desc_.relu ? data<T>(y) : nullptr, data<T>(more), data<T>(dy), columns, saved_.as<float>(), partials(),
-             out);
+             desc_.relu ? data<T>(y) : nullptr, data<T>(more), data<T>(dy), columns, saved_.as<float>(), to(t1, t2));
     });
-    finish(columns, out);
   }
 
   void backward(const Tensor& x, const Tensor& dy, const Tensor& dx, const float* t1, const float* t2,
@@ -252,16 +247,14 @@ class CudaBatchNorm final : public BatchNorm {
     return plan_of(n * desc_.input.h * desc_.input.w, channels_, context_.activations(), pack_, sums);
   }
   size_t partials_bytes(const ColumnPlan& columns) const { return columns.partials(channels_, 2) * sizeof(float); }
-  float* partials() const { return static_cast<float*>(context_.workspace.data()); }
+  SumsOf<2> to(float* first, float* second) const {
+    return {{first, second}, false, static_cast<float*>(context_.workspace.data()), context_.tickets()};
+  }
 
   ColumnPlan plan_of_sums(const Tensor& x) const {
     const ColumnPlan columns = plan(x.shape.n, true);
     DDP_EXPECT(context_.workspace.bytes() >= partials_bytes(columns));
     return columns;
-  }
-
-  void finish(const ColumnPlan& columns, const SumsOf<2>& out) {
-    if (columns.groups > 1) add_partials(context_, partials(), columns.groups, channels_, out, Gradient::overwrite);
   }
 
   void normalize(const Tensor& x, const Tensor& skip, const Tensor& y, const Statistics& from, float* saved) {

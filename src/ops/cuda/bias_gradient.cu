@@ -7,7 +7,7 @@ namespace ddp {
 namespace {
 
 ColumnPlan plan_bias(int64_t rows, int64_t channels, int pack) {
-  return plan_columns(rows, channels / pack, kThreads, kFewRows);
+  return plan_columns(rows, channels / pack, kMaxTileWidth, kFewRows);
 }
 
 template <class T, int N>
@@ -16,7 +16,7 @@ struct BiasItem {
 };
 
 template <class T, int N>
-__global__ void bias_kernel(const T* y, T* dy, ColumnPlan plan, float* partials, SumsOf<1> dbias, bool add) {
+__global__ void bias_kernel(const T* y, T* dy, ColumnPlan plan, SumsOf<1> dbias) {
   const ColumnPlace place(plan);
   Pack<float, N> sums[1] = {};
   const auto load_item = [&](int64_t i) {
@@ -34,7 +34,7 @@ __global__ void bias_kernel(const T* y, T* dy, ColumnPlan plan, float* partials,
     }
     for (int k = 0; k < N; ++k) sums[0].at[k] += gradients.at[k];
   });
-  if (dbias.at[0]) sum_columns(plan, place, sums, partials, dbias, add);
+  if (dbias.at[0]) sum_columns(plan, place, sums, dbias);
 }
 
 }  // namespace
@@ -53,13 +53,10 @@ void bias_gradient(CudaContext& context, const Tensor& y, const Tensor& dy, floa
   DDP_EXPECT(dy.format == Format{} && aligned(y.data, dy.data));
   DDP_EXPECT(!y.data || (y.format == Format{} && y.dtype == dy.dtype && y.shape == dy.shape));
   DDP_EXPECT(!dbias || context.workspace.bytes() >= plan.partials(channels, 1) * sizeof(float));
-  float* partials = static_cast<float*>(context.workspace.data());
-  const SumsOf<1> to{{dbias}};
+  const SumsOf<1> to{{dbias}, mode == Gradient::add, static_cast<float*>(context.workspace.data()), context.tickets()};
   with_packs(dy.dtype, width, [&]<class T, int N>() {
-    launch(context.stream, plan.blocks(), kThreads, bias_kernel<T, N>, data<T>(y), data<T>(dy), plan, partials, to,
-           mode == Gradient::add);
+    launch(context.stream, plan.blocks(), kThreads, bias_kernel<T, N>, data<T>(y), data<T>(dy), plan, to);
   });
-  if (dbias && plan.groups > 1) add_partials(context, partials, plan.groups, channels, to, mode);
 }
 
 }  // namespace ddp

@@ -3,6 +3,7 @@
 
 #include "ops/cuda/columns.h"
 #include "ops/cuda/pack.cuh"
+#include "ops/cuda/reduce.cuh"
 
 namespace ddp {
 
@@ -36,12 +37,47 @@ __device__ void each_row(const ColumnPlan& plan, const ColumnPlace& place, const
   for (; i < end; i += stride) use(i, load(i));
 }
 
-// Sums M values of each column over the thread rows of a block, as a tree. With one group, the result goes to `out`.
-// With several groups, it goes to `partials` [sum][channel][group], for add_partials.
+// Adds the sums of all groups of a tile: the threads share the groups, then the first ones add in the order of rows.
+// `shared` holds a pack of each thread.
+template <int M, int N>
+__device__ void add_groups(const ColumnPlan& plan, const ColumnPlace& place, const SumsOf<M>& out, float* shared) {
+  constexpr int W = N % 4 == 0 ? 4 : 1;
+  static_assert(M * kMaxTileWidth * N / W <= kThreads, "each pack of sums of a tile has a thread");
+  using Packed = Pack<float, W>;
+  const int channels = plan.packs * N, first = place.tile * plan.width * N;
+  const int packs = min(plan.width * N, channels - first) / W, items = M * packs, rows = kThreads / items;
+  const int item = static_cast<int>(threadIdx.x) % items, row = static_cast<int>(threadIdx.x) / items;
+  const int m = item / packs, channel = first + item % packs * W;
+  Packed sum{};
+  if (row < rows) {
+    const float* const from = out.partials + static_cast<int64_t>(m) * channels + channel;
+    constexpr int kAtOnce = 8;  // loads
+    for (int group = row; group < plan.groups; group += kAtOnce * rows) {
+      Packed parts[kAtOnce] = {};
+      for (int u = 0; u < kAtOnce; ++u)
+        if (group + u * rows < plan.groups)
+          parts[u] = load_shared<W>(from + static_cast<int64_t>(group + u * rows) * M * channels);
+      for (const Packed& part : parts)
+        for (int k = 0; k < W; ++k) sum.at[k] += part.at[k];
+    }
+  }
+  auto* const packed = reinterpret_cast<Packed*>(shared);
+  packed[threadIdx.x] = sum;
+  __syncthreads();
+  if (row > 0) return;
+  for (int r = 1; r < rows; ++r)
+    for (int k = 0; k < W; ++k) sum.at[k] += packed[r * items + item].at[k];
+  static_assert(M <= 2);
+  float* const to = m == 0 ? out.at[0] : out.at[M - 1];
+  for (int k = 0; k < W; ++k) to[channel + k] = (out.add ? to[channel + k] : 0.0f) + sum.at[k];
+}
+
+// Sums M values of each column over the thread rows of a block, as a tree, and over the groups: the last block of a
+// tile adds them. All threads of a block must call it. Call it once, at the end of a kernel.
 template <int M, int N>
 __device__ void sum_columns(const ColumnPlan& plan, const ColumnPlace& place, const Pack<float, N> (&mine)[M],
-                            float* partials, const SumsOf<M>& out, bool add) {
-  __shared__ float sums[M * N][kThreads];
+                            const SumsOf<M>& out) {
+  alignas(16) __shared__ float sums[M * N][kThreads];
   const int thread = threadIdx.x, channels = plan.packs * N;
   for (int m = 0; m < M; ++m)
     for (int k = 0; k < N; ++k) sums[m * N + k][thread] = mine[m].at[k];
@@ -52,16 +88,17 @@ __device__ void sum_columns(const ColumnPlan& plan, const ColumnPlace& place, co
       for (int s = 0; s < M * N; ++s) sums[s][thread] += sums[s][thread + half * plan.width];
     rows = half;
   }
-  if (!place.active || place.thread_row > 0) return;
-  for (int m = 0; m < M; ++m)
-    for (int k = 0; k < N; ++k) {
-      const int channel = place.column * N + k;
-      const float sum = sums[m * N + k][thread];
+  if (place.active && place.thread_row == 0)
+    for (int m = 0; m < M; ++m) {
+      Pack<float, N> sum;
+      for (int k = 0; k < N; ++k) sum.at[k] = sums[m * N + k][thread];
+      const int channel = place.column * N;
       if (plan.groups > 1)
-        partials[(static_cast<int64_t>(m) * channels + channel) * plan.groups + place.group] = sum;
+        store_shared<N>(out.partials + static_cast<int64_t>(place.group * M + m) * channels + channel, sum);
       else
-        out.at[m][channel] = (add ? out.at[m][channel] : 0.0f) + sum;
+        for (int k = 0; k < N; ++k) out.at[m][channel + k] = (out.add ? out.at[m][channel + k] : 0.0f) + sum.at[k];
     }
+  if (plan.groups > 1 && last_block(out.tickets + place.tile, plan.groups)) add_groups<M, N>(plan, place, out, sums[0]);
 }
 
 }  // namespace ddp

@@ -26,21 +26,21 @@ struct ColumnPlan {
   int64_t partials(int64_t channels, int sums) const { return groups > 1 ? channels * groups * sums : 0; }
 };
 
+constexpr int kMaxTileWidth = 64;  // packs
+
 // Tiles have at most `max_width` packs. If narrow tiles give each thread at most `few_rows` rows, they are used, with
 // one group.
 ColumnPlan plan_columns(int64_t rows, int64_t packs, int max_width, int64_t few_rows);
 
-inline constexpr int64_t kFewRows = 16;  // up to this, a second kernel that adds the groups does not pay
+inline constexpr int64_t kFewRows = 16;  // up to this, several groups do not pay
 
-// Where the M sums of each channel go: at[sum][channel].
+// Where M sums of each channel go, and the memory that the groups share.
 template <int M>
 struct SumsOf {
-  float* at[M];
+  float* at[M];  // [sum][channel]
+  bool add;      // to the values there
+  float* partials;
+  unsigned* tickets;  // CudaContext::tickets()
 };
-
-// Sets out.at[sum][channel] to the sum of partials[sum][channel][0..groups), or adds it.
-template <int M>
-void add_partials(CudaContext& context, const float* partials, int groups, int64_t channels, const SumsOf<M>& out,
-                  Gradient mode);
 
 }  // namespace ddp

@@ -1,6 +1,7 @@
 // Shared by all ops of one rank. All work runs on one stream, so all ops share one workspace.
 #pragma once
 
+#include "device/buffer.h"
 #include "device/cuda/handles.h"
 #include "device/scratch.h"
 #include "ops/cuda/ops.h"
@@ -9,7 +10,15 @@ namespace ddp {
 
 struct CudaContext {
   CudaContext(Device& device_, const CudaOpsConfig& config_)
-      : device(device_), stream(compute_stream(device_)), config(config_), workspace(device_) {}
+      : device(device_),
+        stream(compute_stream(device_)),
+        config(config_),
+        workspace(device_),
+        tickets_(device_, kTickets * sizeof(unsigned)) {}
+
+  // Counters of blocks (ops/cuda/reduce.cuh): 0 between kernels.
+  static constexpr int kTickets = 4096;
+  unsigned* tickets() const { return tickets_.as<unsigned>(); }
 
   DType activations() const { return config.precision == Precision::bf16 ? DType::bf16 : DType::f32; }
 
@@ -17,6 +26,9 @@ struct CudaContext {
   cudaStream_t stream;
   CudaOpsConfig config;
   Scratch workspace;
+
+ private:
+  Buffer tickets_;
 };
 
 }  // namespace ddp

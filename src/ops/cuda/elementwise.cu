@@ -95,20 +95,35 @@ __global__ void augment_kernel(const uint8_t* images, const int32_t* ids, const 
   }
 }
 
-// Each block writes the sum of its share; the shares depend on the count only. A second kernel of one block adds them.
+// Where blocks add their sums; the last one adds those of all blocks, in a fixed order.
+struct SumOf {
+  float* at;
+  bool add;  // to the value there
+  float* partials;
+  unsigned* ticket;
+};
+
+__device__ void add_blocks(const Sums<1>& mine, const SumOf& to) {
+  if (threadIdx.x == 0) __stcg(to.partials + blockIdx.x, mine.at[0]);
+  if (!last_block(to.ticket, gridDim.x)) return;
+  Sums<1> parts{};
+  for (unsigned i = threadIdx.x; i < gridDim.x; i += kThreads) parts.at[0] += __ldcg(to.partials + i);
+  const Sums<1> all = sum_over_block(parts);
+  if (threadIdx.x == 0) *to.at = (to.add ? *to.at : 0.0f) + all.at[0];
+}
+
+// The share of each block depends on the count only.
 template <int W>
-__global__ void squares_kernel(const float* values, int64_t count, float* partials) {
+__global__ void squares_kernel(const float* values, int64_t count, SumOf squares) {
   Sums<1> mine{};
   each_pack<W>(count, [&]<int N>(int64_t i) {
     for (const float v : load_raw<N>(values + i).at) mine.at[0] += v * v;
   });
-  const Sums<1> sum = sum_over_block(mine);
-  if (threadIdx.x == 0) partials[blockIdx.x] = sum.at[0];
+  add_blocks(sum_over_block(mine), squares);
 }
 
-// Each block also writes the sum of the squares of its share to partials, if kSquares.
 template <int W, bool kSquares>
-__global__ void scan_kernel(const uint32_t* bits, int64_t count, float mark, float* flag, float* partials) {
+__global__ void scan_kernel(const uint32_t* bits, int64_t count, float mark, float* flag, SumOf squares) {
   Sums<1> mine{};
   bool any = false;
   each_pack<W>(count, [&]<int N>(int64_t i) {
@@ -118,16 +133,7 @@ __global__ void scan_kernel(const uint32_t* bits, int64_t count, float mark, flo
     }
   });
   if (any && *flag == 0) *flag = mark;
-  if (!kSquares) return;
-  const Sums<1> sum = sum_over_block(mine);
-  if (threadIdx.x == 0) partials[blockIdx.x] = sum.at[0];
-}
-
-__global__ void add_squares_kernel(const float* partials, int count, float* sum, bool add) {
-  Sums<1> mine{};
-  for (int i = static_cast<int>(threadIdx.x); i < count; i += kThreads) mine.at[0] += partials[i];
-  const Sums<1> all = sum_over_block(mine);
-  if (threadIdx.x == 0) *sum = (add ? *sum : 0.0f) + all.at[0];
+  if constexpr (kSquares) add_blocks(sum_over_block(mine), squares);
 }
 
 __global__ void clip_scale_kernel(const float* sum, float limit, float* scale) { *scale = ClipScale{limit}(*sum); }
@@ -144,9 +150,9 @@ void convert_or_add(CudaContext& context, const From* from, To* to, int64_t coun
   aligned(from, to) ? start.template operator()<W>() : start.template operator()<1>();
 }
 
-float* partial_sums(const CudaContext& context, int64_t blocks) {
+SumOf sum_to(const CudaContext& context, int64_t blocks, float* at, bool add) {
   DDP_EXPECT(context.workspace.bytes() >= blocks * sizeof(float));
-  return static_cast<float*>(context.workspace.data());
+  return {at, add, static_cast<float*>(context.workspace.data()), context.tickets()};
 }
 
 }  // namespace
@@ -214,10 +220,8 @@ void CudaOps::flag_nonfinite(const float* values, int64_t count, float mark, flo
   const auto start = [&]<int N>() {
     const int64_t blocks = blocks_over(count / N + 1);
     const auto* const bits = reinterpret_cast<const uint32_t*>(values);
-    float* const partials = partial_sums(context_, blocks);
     launch(context_.stream, blocks, kThreads, squares ? scan_kernel<N, true> : scan_kernel<N, false>, bits, count, mark,
-           flag, partials);
-    if (squares) launch(context_.stream, 1, kThreads, add_squares_kernel, partials, blocks, squares, true);
+           flag, sum_to(context_, blocks, squares, true));
   };
   aligned(values) ? start.operator()<4>() : start.operator()<1>();
 }
@@ -245,9 +249,8 @@ void reserve_sum_of_squares(CudaContext& context) { context.workspace.reserve(kM
 void CudaOps::sum_of_squares(const float* values, int64_t count, float* sum, Gradient mode) {
   const auto start = [&]<int N>() {
     const int64_t blocks = blocks_over(count / N + 1);
-    float* partials = partial_sums(context_, blocks);
-    launch(context_.stream, blocks, kThreads, squares_kernel<N>, values, count, partials);
-    launch(context_.stream, 1, kThreads, add_squares_kernel, partials, blocks, sum, mode == Gradient::add);
+    launch(context_.stream, blocks, kThreads, squares_kernel<N>, values, count,
+           sum_to(context_, blocks, sum, mode == Gradient::add));
   };
   aligned(values) ? start.operator()<4>() : start.operator()<1>();
 }

@@ -60,6 +60,27 @@ __device__ Pack<T, N> store(T* to, const Pack<float, N>& values) {
   return raw;
 }
 
+// Packs of f32 that blocks exchange (last_block() in ops/cuda/reduce.cuh).
+template <int N>
+__device__ void store_shared(float* to, const Pack<float, N>& values) {
+  if constexpr (N % 4 == 0)
+    for (int k = 0; k < N; k += 4)
+      __stcg(reinterpret_cast<float4*>(to + k),
+             make_float4(values.at[k], values.at[k + 1], values.at[k + 2], values.at[k + 3]));
+  else
+    for (int k = 0; k < N; ++k) __stcg(to + k, values.at[k]);
+}
+template <int N>
+__device__ Pack<float, N> load_shared(const float* from) {
+  if constexpr (N == 4) {
+    const float4 pack = __ldcg(reinterpret_cast<const float4*>(from));
+    return {{pack.x, pack.y, pack.z, pack.w}};
+  } else {
+    static_assert(N == 1);
+    return {{__ldcg(from)}};
+  }
+}
+
 // Calls body<N>(i) for elements i to i+N-1 of `count`, with `threads` threads: in packs of W, then single elements.
 template <int W, class Body>
 __device__ void each_pack(int64_t count, int64_t thread, int64_t threads, const Body& body) {

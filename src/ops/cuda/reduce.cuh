@@ -20,7 +20,7 @@ struct Sums {
 };
 
 // Returns the sums over the block to thread 0, and zeros to the other threads. The block has full warps, and all
-// threads must call it. Call it once in a kernel.
+// threads must call it. A barrier lies between two calls.
 template <int M>
 __device__ Sums<M> sum_over_block(const Sums<M>& mine) {
   __shared__ float warp_sums[M][kWarp];
@@ -35,6 +35,21 @@ __device__ Sums<M> sum_over_block(const Sums<M>& mine) {
     for (int warp = 0; warp < static_cast<int>(blockDim.x) / kWarp; ++warp)
       for (int m = 0; m < M; ++m) sums.at[m] += warp_sums[m][warp];
   return sums;
+}
+
+// Whether the block is the last one of `blocks` that calls this with the same ticket, for each of its threads. It may
+// then read with __ldcg what all of them have stored with __stcg. All threads must call it. Call it once in a kernel.
+// The ticket is 0 before the kernel and after it.
+__device__ inline bool last_block(unsigned* ticket, unsigned blocks) {
+  __shared__ bool last;
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    last = atomicInc(ticket, blocks - 1) == blocks - 1;
+    __threadfence();
+  }
+  __syncthreads();
+  return last;
 }
 
 // Whether any value is not 0. Each warp reads all values, with all its lanes, so a long array (one value per rank) is

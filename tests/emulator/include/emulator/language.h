@@ -70,9 +70,13 @@ template <class T>
 T __ldcs(const T* address) {
   return *address;
 }
+// Another thread may read the value only behind a fence of this thread and an atomic operation of the block.
+namespace emulator {
+void store_unordered(void* address, const void* value, size_t bytes);
+}
 template <class T>
 void __stcg(T* address, T value) {
-  *address = value;
+  emulator::store_unordered(address, &value, sizeof value);
 }
 template <class T>
 void __stcs(T* address, T value) {

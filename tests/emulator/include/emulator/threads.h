@@ -22,6 +22,13 @@ uint64_t warp_operation(WarpOp op, unsigned mask, uint64_t value, int source);
 int lane_id();
 // Returns the number of threads with a true `predicate`. Waits for all threads of the block that have not returned.
 int block_barrier(bool predicate);
+// An atomic operation: later ones see what the threads of the block have stored before their fences.
+void release();
+template <class T>
+std::atomic_ref<T> atomic(T* address) {
+  release();
+  return std::atomic_ref(*address);
+}
 
 template <class T>
 T shuffle(unsigned mask, T value, int source) {
@@ -72,27 +79,27 @@ inline void __threadfence_block() { __threadfence(); }
 inline void __threadfence_system() { __threadfence(); }
 
 #define EMULATOR_ATOMICS(type)                                                                            \
-  inline type atomicAdd(type* address, type value) { return std::atomic_ref(*address).fetch_add(value); } \
-  inline type atomicExch(type* address, type value) { return std::atomic_ref(*address).exchange(value); }
+  inline type atomicAdd(type* address, type value) { return emulator::atomic(address).fetch_add(value); } \
+  inline type atomicExch(type* address, type value) { return emulator::atomic(address).exchange(value); }
 #define EMULATOR_INTEGER_ATOMICS(type)                                                    \
   EMULATOR_ATOMICS(type)                                                                  \
   inline type atomicCAS(type* address, type expected, type value) {                       \
-    std::atomic_ref(*address).compare_exchange_strong(expected, value);                   \
+    emulator::atomic(address).compare_exchange_strong(expected, value);                   \
     return expected;                                                                      \
   }                                                                                       \
   inline type atomicMax(type* address, type value) {                                      \
-    type old = std::atomic_ref(*address).load();                                          \
+    type old = emulator::atomic(address).load();                                          \
     while (old < value && !std::atomic_ref(*address).compare_exchange_weak(old, value)) { \
     }                                                                                     \
     return old;                                                                           \
   }                                                                                       \
   inline type atomicMin(type* address, type value) {                                      \
-    type old = std::atomic_ref(*address).load();                                          \
+    type old = emulator::atomic(address).load();                                          \
     while (value < old && !std::atomic_ref(*address).compare_exchange_weak(old, value)) { \
     }                                                                                     \
     return old;                                                                           \
   }                                                                                       \
-  inline type atomicOr(type* address, type value) { return std::atomic_ref(*address).fetch_or(value); }
+  inline type atomicOr(type* address, type value) { return emulator::atomic(address).fetch_or(value); }
 EMULATOR_ATOMICS(float)
 EMULATOR_ATOMICS(double)
 EMULATOR_INTEGER_ATOMICS(int)
@@ -113,7 +120,7 @@ T atomicExch_system(T* address, T value) {
 
 // old >= limit ? 0 : old + 1
 inline unsigned atomicInc(unsigned* address, unsigned limit) {
-  unsigned old = std::atomic_ref(*address).load();
+  unsigned old = emulator::atomic(address).load();
   while (!std::atomic_ref(*address).compare_exchange_weak(old, old >= limit ? 0 : old + 1)) {
   }
   return old;
