@@ -36,9 +36,12 @@ ncclUniqueId share_unique_id(Communicator& host) {
 // Three streams; events order them, never the host:
 //   compute        the device's stream
 //   communication  greatest priority; each collective starts after the compute work issued so far
-//   counting       counts completed collectives; a separate stream, so no collective waits for the previous count
-// wait() orders compute after both other streams. So in a captured graph the work between the first collective and the
-// last wait() is a branch that leaves compute and joins it again.
+//   counting       counts completed collectives; no collective and no compute work waits for it
+// wait() orders compute after communication. So in a captured graph the work between the first collective and the last
+// wait() is a branch that leaves compute and joins it again; the counts join at the end.
+//
+// Collectives are in place, so one rank alone has nothing to do. Then all stays on the compute stream, and wait()
+// counts.
 class NcclCommunicator final : public Communicator {
  public:
   NcclCommunicator(Device& device, Communicator& host, std::unique_ptr<Communicator> owned_host,
@@ -57,6 +60,7 @@ class NcclCommunicator final : public Communicator {
     connect();
   }
   ~NcclCommunicator() override {
+    forget(device_, counting_.get());
     if (idle_within(kShutdownTimeout, streams()) && !nccl_.failure())
       nccl_.leave();
     else
@@ -92,8 +96,10 @@ class NcclCommunicator final : public Communicator {
   void wait(Sequence n) override {
     DDP_EXPECT(n <= started_);
     if (n <= waited_) return;
-    order_after(compute_, communication_.get(), event_.get());
-    order_after(compute_, counting_.get(), event_.get());
+    if (size() > 1)
+      order_after(compute_, communication_.get(), event_.get());
+    else
+      counter_.count(compute_, started_ - waited_);
     waited_ = started_;
   }
   void progress() override {}  // the GPU makes progress without the host
@@ -127,10 +133,12 @@ class NcclCommunicator final : public Communicator {
   }
 
   Sequence start(const char* what, const DeviceSpan& span, const Nccl::Call& call) {
+    if (size() == 1) return ++started_;
     order_after(communication_.get(), compute_, event_.get());
     if (span.count > 0) nccl_.run(what, call);
     order_after(counting_.get(), communication_.get(), event_.get());
     counter_.count(counting_.get());
+    join_later(device_, counting_.get());
     return ++started_;
   }
 

@@ -9,10 +9,11 @@ namespace {
 
 using Count = unsigned long long;
 
-__global__ void count_kernel(Count* count, volatile Count* copy, volatile int64_t* times, Count kept) {
-  const Count n = atomicAdd(count, Count{1}) + 1;
+__global__ void count_kernel(Count* count, volatile Count* copy, volatile int64_t* times, Count kept, Count more) {
+  const Count n = atomicAdd(count, more) + more;
   if (kept > 0) {
-    times[n % kept] = device_clock_ns();
+    const int64_t now = device_clock_ns();
+    for (Count i = 0; i < more; ++i) times[(n - i) % kept] = now;
     __threadfence_system();  // the host sees the time before the count
   }
   *copy = n;
@@ -33,9 +34,9 @@ void Counter::record_times(uint64_t kept) {
   first_timed_ = value() + 1;
 }
 
-void Counter::count(cudaStream_t stream) {
+void Counter::count(cudaStream_t stream, uint64_t n) {
   launch(stream, 1, 1, count_kernel, count_.as<Count>(), static_cast<Count*>(mapped_),
-         static_cast<int64_t*>(mapped_times_), static_cast<Count>(kept_));
+         static_cast<int64_t*>(mapped_times_), static_cast<Count>(kept_), static_cast<Count>(n));
 }
 
 uint64_t Counter::value() const { return std::atomic_ref(*copy_.as<uint64_t>()).load(std::memory_order_acquire); }

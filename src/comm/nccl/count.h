@@ -19,8 +19,8 @@ class Counter {
   // Call it while no work is in flight.
   void record_times(uint64_t kept);
 
-  // Increments the counter when the work issued to `stream` so far is done. May be captured: each replay increments.
-  void count(cudaStream_t stream);
+  // Adds `n` to the counter when the work issued to `stream` so far is done. May be captured: each replay adds.
+  void count(cudaStream_t stream, uint64_t n = 1);
 
   uint64_t value() const;  // any thread may call this
 

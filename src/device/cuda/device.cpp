@@ -12,6 +12,7 @@
 #include <cstring>
 #include <iterator>
 #include <map>
+#include <vector>
 
 namespace ddp {
 namespace {
@@ -65,6 +66,11 @@ class CudaDevice final : public Device {
   bool is_host() const override { return false; }
   Memory& host_memory() override { return pinned_; }
   cudaStream_t compute() const { return compute_.get(); }
+  void join_later(cudaStream_t stream) {
+    forget(stream);
+    unjoined_.push_back(stream);
+  }
+  void forget(cudaStream_t stream) { std::erase(unjoined_, stream); }
 
   void* allocate(size_t bytes) override {
     void* memory = nullptr;
@@ -78,7 +84,7 @@ class CudaDevice final : public Device {
 
   void upload(void* device, const void* host, size_t bytes) override { upload(device, host, bytes, compute()); }
   void download(void* host, const void* device, size_t bytes) override {
-    join_clock();
+    join();
     DDP_CUDA(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, compute()));
   }
   void upload_ahead(void* device, const void* host, size_t bytes) override {
@@ -87,7 +93,7 @@ class CudaDevice final : public Device {
   }
   void zero(void* device, size_t bytes) override { DDP_CUDA(cudaMemsetAsync(device, 0, bytes, compute())); }
   void synchronize() override {
-    join_clock();
+    join();
     DDP_CUDA(cudaStreamSynchronize(compute()));
   }
 
@@ -107,11 +113,11 @@ class CudaDevice final : public Device {
   void timestamp(int64_t* nanoseconds) override {
     order_after(clock_.get(), compute(), order_.get());
     write_clock(clock_.get(), nanoseconds);
-    clock_pending_ = true;
+    join_later(clock_.get());
   }
 
   std::unique_ptr<GraphCache> graph_cache() override {
-    return make_cuda_graph_cache(compute(), config_.graphs, [this] { join_clock(); });
+    return make_cuda_graph_cache(compute(), config_.graphs, [this] { join(); });
   }
 
  private:
@@ -125,9 +131,9 @@ class CudaDevice final : public Device {
     if (!pinned_.owns(host)) DDP_CUDA(cudaStreamSynchronize(stream));
   }
 
-  void join_clock() {
-    if (clock_pending_) order_after(compute(), clock_.get(), order_.get());
-    clock_pending_ = false;
+  void join() {
+    for (const cudaStream_t stream : unjoined_) order_after(compute(), stream, order_.get());
+    unjoined_.clear();
   }
 
   CudaDeviceConfig config_;
@@ -136,8 +142,14 @@ class CudaDevice final : public Device {
   CudaStream compute_, ahead_, clock_;
   CudaEvent order_;
   std::array<CudaEvent, kFences> fences_;
-  bool clock_pending_ = false;  // clock_ has a timestamp that compute_ is not ordered after
+  std::vector<cudaStream_t> unjoined_;  // with work that compute_ is not ordered after
 };
+
+CudaDevice& cuda_device(Device& device) {
+  auto* const cuda = dynamic_cast<CudaDevice*>(&device);
+  require(cuda != nullptr, Exit::internal, "{} is not a CUDA device", device.name());
+  return *cuda;
+}
 
 }  // namespace
 
@@ -179,10 +191,8 @@ std::unique_ptr<Device> make_cuda_device(const CudaDeviceConfig& config) {
   return std::make_unique<CudaDevice>(config);
 }
 
-cudaStream_t compute_stream(Device& device) {
-  const auto* const cuda = dynamic_cast<CudaDevice*>(&device);
-  require(cuda != nullptr, Exit::internal, "{} is not a CUDA device", device.name());
-  return cuda->compute();
-}
+cudaStream_t compute_stream(Device& device) { return cuda_device(device).compute(); }
+void join_later(Device& device, cudaStream_t stream) { cuda_device(device).join_later(stream); }
+void forget(Device& device, cudaStream_t stream) { cuda_device(device).forget(stream); }
 
 }  // namespace ddp

@@ -30,6 +30,11 @@ CudaEvent make_event();  // for ordering only: it takes no timestamps
 // The stream on which the work of a CUDA device runs in order. Throws Error(Exit::internal) for any other device.
 cudaStream_t compute_stream(Device& device);
 
+// Work of `stream` that no work of the device waits for. The device orders its stream after it where the host
+// synchronizes or downloads, and at the end of each recording. `stream` outlives that, or is forgotten before it ends.
+void join_later(Device& device, cudaStream_t stream);
+void forget(Device& device, cudaStream_t stream);
+
 // Orders the work issued to `later` from now on after the work issued to `earlier` so far. `event` is recorded. Both
 // streams may be in capture.
 void order_after(cudaStream_t later, cudaStream_t earlier, cudaEvent_t event);
