@@ -3,8 +3,9 @@
 
 One process. All images are on the GPU as float tensors (x/255), channels_last; batches are indexed from a permutation
 of each epoch. Peers: `eager`, under DistributedDataParallel over NCCL, as users write it; `graph`, the full step in one
-CUDA graph, captured by hand, without DDP; `compiled`, torch.compile of the eager one. Reads lines from standard input
-and answers each with one line of JSON.
+CUDA graph, captured by hand, without DDP; `compiled`, torch.compile of the eager one. Prints a line when it is ready.
+Then reads lines from standard input and answers each with one line of JSON; a peer that this machine cannot make is
+null in it.
 """
 import argparse
 import functools
@@ -98,6 +99,18 @@ def microseconds(step, steps):
     return 1e6 * elapsed / steps
 
 
+def made(make):
+    """The step of a peer that has run once; None if it cannot, as torch.compile without a compiler."""
+    try:
+        step = make()
+        step()
+        torch.cuda.synchronize()
+    except Exception as error:  # whatever the peer's libraries throw
+        print(f"pytorch_speed.py: {type(error).__name__}: {error}"[:300], file=sys.stderr)
+        return None
+    return step
+
+
 def data_for(model, path):
     """Images and labels on the GPU."""
     if model.startswith("torchvision"):
@@ -128,9 +141,11 @@ def main():
     make = {"eager": lambda: trainer(distributed=True).eager_step,
             "graph": lambda: trainer(distributed=False).capture(),
             "compiled": lambda: trainer(distributed=True, compiled=True).eager_step}
-    steps = {peer: make[peer]() for peer in sorted(args.peers.split(","), reverse=True)}  # the graph before eager mode
+    steps = {peer: made(make[peer]) for peer in sorted(args.peers.split(","), reverse=True)}  # the graph before eager mode
+    print("ready", flush=True)
     for _ in sys.stdin:
-        figures = {peer: microseconds(step, STEPS[args.model] * (5 if peer == "graph" else 1)) for peer, step in steps.items()}
+        figures = {peer: step and microseconds(step, STEPS[args.model] * (5 if peer == "graph" else 1))
+                   for peer, step in steps.items()}
         print(json.dumps({"torch": torch.__version__, **figures}), flush=True)
     dist.destroy_process_group()
 

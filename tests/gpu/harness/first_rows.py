@@ -15,10 +15,10 @@ ONLY_STEPS = ["--save-every", "never", "--eval-every", 0, "--print-freq", 0]
 
 
 def describe(machine, clock):
-    code, output = run([machine.gpu_test, "--machine"], machine.env, clock.left())
+    output = machine.run([machine.gpu_test, "--machine"], clock)
     facts = re.findall(r"^machine: (.+) = (.+)$", output, re.MULTILINE)
-    if code != 0 or not facts:
-        raise Failed(f"exit code {code}", output)
+    if not facts:
+        raise Failed("gpu_test says nothing", output)
     yield ", ".join(f"{name} {value}" for name, value in facts)
     state = "no nvidia-smi"
     if shutil.which("nvidia-smi"):
@@ -29,9 +29,11 @@ def describe(machine, clock):
 
 
 def period_us(folder, skipped):
-    """The median time in microseconds between the begins of two steps, by the device's clock."""
+    """Microseconds between the begins of two steps, by the device's clock: the mean, and the median, which leaves out
+    pauses."""
     begins = [event["begin_ns"] for event in events(folder, "step")[skipped:]]
-    return statistics.median(1e-3 * (after - before) for before, after in zip(begins, begins[1:]))
+    periods = [1e-3 * (after - before) for before, after in zip(begins, begins[1:])]
+    return statistics.mean(periods), statistics.median(periods)
 
 
 def start_up(folder):
@@ -53,7 +55,8 @@ def few_steps(name, task, precision, bound=None):
         found = losses(folder)
         if len(found) != task[task.index("--max-steps") + 1] or not all(abs(loss) < 1e3 for loss in found):
             raise Failed(f"losses {found}", with_gpu)
-        figures = (f"{period_us(folder, len(found) // 2):.0f} us a step, loss {found[0]:.5f} to {found[-1]:.5f}; whole run "
+        mean, median = period_us(folder, len(found) // 2)
+        figures = (f"{mean:.0f} us a step (median {median:.0f}), loss {found[0]:.5f} to {found[-1]:.5f}; whole run "
                    f"{whole:.1f} s, of its start: {start_up(folder)} s")
         yield figures
         if bound is None:

@@ -4,7 +4,7 @@ import math
 import re
 
 from process import run
-from table import Failed, Row, Skipped
+from table import Failed, Late, Row, Skipped
 
 
 def figures_of(output):
@@ -22,7 +22,7 @@ def result_of(code, output):
     count = {word: int(number) for word, number in counted}
     failed = re.findall(r"^\[  FAILED  \] ([^\s,]+)(?:, where.*)?$", output, re.MULTILINE)
     if code is None:
-        raise Failed("not done in time" + last_test(output), output)
+        raise Late("not done in time" + last_test(output), output)
     if code != 0:
         names = ", ".join(dict.fromkeys(failed))
         raise Failed(f"failed: {names[:300]}" if names else f"exit code {code}" + last_test(output), output)

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from process import run
-from table import Failed
+from table import Failed, Late
 
 ROOT = Path(__file__).resolve().parent.parent.parent.parent
 PACK = "runtime.tar.xz"  # archive of `pack`
@@ -126,7 +126,7 @@ class Machine:
         """Runs a command, which must succeed in time; returns its output."""
         code, output = run(command, self.env, clock.left())
         if code is None:
-            raise Failed(f"not done within {clock.seconds:.0f} s", output)
+            raise Late(f"not done within {clock.seconds:.0f} s", output)
         if code != 0:
             raise Failed(f"exit code {code}", output)
         return output

@@ -4,7 +4,7 @@ import shutil
 
 from gtest_rows import last_test
 from process import run
-from table import Failed, Row, Skipped
+from table import Failed, Late, Row, Skipped
 
 OWN_KERNELS = ("DeviceOnGpu.*:*/gpu_fp32*:*/gpu_bf16*-"
                "Conv2d*:Linear.*:Gradients.Convolution*:Gradients.FusedRelu*")
@@ -19,11 +19,11 @@ FOUND = {"memcheck": re.compile(r"ERROR SUMMARY: (\d+) error"),
          "racecheck": re.compile(r"RACECHECK SUMMARY: (\d+) hazard")}
 
 
-def result_of(tool, code, output):
-    """The summary line of a sanitizer's output. Raises Failed or Skipped."""
+def result_of(tool, code, output, least):
+    """The summary line of a sanitizer's output, with at least `least` tests. Raises Failed or Skipped."""
     found = FOUND[tool].search(output)
     if code is None:
-        raise Failed("not done in time" + last_test(output), output)
+        raise Late("not done in time" + last_test(output), output)
     refusal = next((text for text in REFUSALS if text in output), None)
     if refusal and not (found and int(found.group(1)) == 0 and code == 0):
         raise Skipped(f"compute-sanitizer: {refusal}")
@@ -31,16 +31,20 @@ def result_of(tool, code, output):
         raise Failed(f"exit code {code}, no summary", output)
     if int(found.group(1)) > 0 or code != 0:
         raise Failed(f"{found.group(0)}, exit code {code}", output)
-    return found.group(0)
+    passed = re.search(r"^\[  PASSED  \] (\d+) test", output, re.MULTILINE)
+    count = int(passed.group(1)) if passed else 0
+    if count < least:
+        raise Failed(f"{count} tests ran, not {least}", output)
+    return found.group(0) + (f", {count} tests" if least else "")
 
 
-def row(tool, name, make_command, limit):
+def row(tool, name, make_command, limit, least=0):
     def work(machine, clock):
         sanitizer = shutil.which("compute-sanitizer", path=f"{machine.env['PATH']}:/usr/local/cuda/bin")
         if not sanitizer:
             raise Skipped("compute-sanitizer is not on this machine")
         command = make_command(machine, [sanitizer, "--tool", tool, "--error-exitcode", 99, *OURS])
-        return result_of(tool, *run(command, machine.env, clock.left()))
+        return result_of(tool, *run(command, machine.env, clock.left()), least)
     return Row("sanitize", f"{tool}: {name}", limit, work)
 
 
@@ -55,6 +59,8 @@ def training(machine, sanitizer):
 
 def rows():
     steps = "ddp_train, 3 steps without graphs"
-    return [row("memcheck", "our kernels in gpu_test", tests(OWN_KERNELS), 240), row("memcheck", steps, training, 90),
-            row("racecheck", "our kernels that share memory", tests(SHARED_MEMORY), 240),
+    return [row("memcheck", "our kernels in gpu_test", tests(OWN_KERNELS), 240, least=1),
+            row("memcheck", steps, training, 90),
+            row("racecheck", "our kernels that share memory", tests(SHARED_MEMORY), 240,
+                least=len(SHARED_MEMORY.split(":"))),
             row("racecheck", steps, training, 90)]

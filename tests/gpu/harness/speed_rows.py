@@ -1,4 +1,5 @@
-"""Rows that time steps at batch 256, with the data on the GPU: our program, and PyTorch beside it in alternation."""
+"""Rows that time steps at batch 256: our program, and PyTorch beside it in alternation. The data is on the GPU, but for
+pictures, which our program decodes in each step: there the waits for data do not count."""
 import contextlib
 import json
 import os
@@ -15,7 +16,7 @@ from pathlib import Path
 
 from first_rows import ONLY_STEPS, period_us
 from machine import events
-from table import Failed, Row
+from table import Failed, Late, Row, Skipped
 
 SCRIPT = Path(__file__).resolve().parent.parent / "pytorch_speed.py"
 SIDE, FILES, LINKS = 224, 64, 40  # pixels of a picture; different pictures; names of each
@@ -28,11 +29,14 @@ class Task:
     model: str
     steps: int
     pairs: int
-    options: tuple = ()
     limit_us: float = 0    # of our step; 0: none
     over_eager: float = 1  # least ratio
     peers: tuple = ("eager", "graph")
     seconds: int = 115
+
+    @property
+    def decodes(self):
+        return self.model.startswith("torchvision")
 
 
 TASKS = [Task("LeNet", "tf32", "lenet", 2350, 5, limit_us=100, over_eager=8),
@@ -47,18 +51,17 @@ TASKS = [Task("LeNet", "tf32", "lenet", 2350, 5, limit_us=100, over_eager=8),
          Task("ResNet-18, compiled peer", "bf16", "resnet18", 470, 3, peers=("compiled",), seconds=240)]
 
 
-def has_torch(python):
-    code = "import sys; from importlib.util import find_spec; sys.exit(not (find_spec('torch') and find_spec('numpy')))"
-    return subprocess.run([python, "-c", code], capture_output=True).returncode == 0
-
-
-def python_with_torch(machine):
+def python_with_torch(machine, task):
+    modules = ["torch", "numpy", *(["torchvision"] if task.decodes else [])]
+    code = f"import sys; from importlib.util import find_spec; sys.exit(not all(map(find_spec, {modules})))"
     pythons = [sys.executable, shutil.which("python3", path=machine.env["PATH"])]
-    return next((python for python in pythons if python and has_torch(python)), None)
+    return next((python for python in pythons if python and
+                 subprocess.run([python, "-c", code], capture_output=True).returncode == 0), None)
 
 
 class PyTorch:
-    """The process of pytorch_speed.py: it measures once for each input line and answers with a line of JSON."""
+    """The process of pytorch_speed.py: it says that it is ready, measures once for each input line and answers with a
+    line of JSON."""
 
     def __init__(self, python, machine, task):
         data = ["--data-path", str(machine.data)] if machine.data else []
@@ -73,19 +76,22 @@ class PyTorch:
         self.process.kill()
         self.process.wait()
 
+    def await_line(self, clock):
+        if not select.select([self.process.stdout], [], [], clock.left())[0]:
+            raise Late("pytorch_speed.py did not answer in time")
+        line = self.process.stdout.readline()
+        if not line:
+            raise Failed("pytorch_speed.py failed")
+        return line
+
     def measure(self, clock):
-        """{"torch": version, peer: microseconds a step}."""
+        """{"torch": version, peer: microseconds a step, or None}."""
         try:
             self.process.stdin.write("measure\n")
             self.process.stdin.flush()
-            answered = select.select([self.process.stdout], [], [], clock.left())[0]
-            line = self.process.stdout.readline() if answered else ""
         except BrokenPipeError:
-            line = ""
-        if not line:
-            late = self.process.poll() is None
-            raise Failed("pytorch_speed.py did not answer in time" if late else "pytorch_speed.py failed")
-        return json.loads(line)
+            raise Failed("pytorch_speed.py failed") from None
+        return json.loads(self.await_line(clock))
 
 
 def png(rng):
@@ -99,77 +105,88 @@ def png(rng):
 def pictures(folder):
     """A data set of pictures of one size, in ten classes. Returns its folder."""
     if not folder.exists():
-        rng = random.Random(0)
+        rng, part = random.Random(0), folder.with_suffix(".part")
+        shutil.rmtree(part, ignore_errors=True)
         for file in range(FILES):
-            place = folder / "train" / f"class{file % 10}"
+            place = part / "train" / f"class{file % 10}"
             place.mkdir(parents=True, exist_ok=True)
             first = place / f"{file}-0.png"
             first.write_bytes(png(rng))
             for link in range(1, LINKS):
                 os.link(first, place / f"{file}-{link}.png")
-        shutil.copytree(folder / "train", folder / "val", copy_function=os.link)
+        shutil.copytree(part / "train", part / "val", copy_function=os.link)
+        part.rename(folder)
     return folder
 
 
 def ours(machine, clock, task):
-    """Microseconds of a step, and what the device waits for data in it; medians of the second half."""
+    """Of the second half, in microseconds: a step, its median, and what the device waits for data in it."""
     folder = machine.folder / "speed"
-    data = ["--data-path", pictures(machine.folder / "pictures")] if task.model.startswith("torchvision") else []
+    data = ["--data-path", pictures(machine.folder / "pictures")] if task.decodes else []
     machine.run(machine.ranks(1, *machine.training(
         folder, *data, "--model", task.model, "--precision", task.precision, "--lr", 0.02, "--max-steps", task.steps,
-        "--epochs", task.steps, *task.options, *ONLY_STEPS)), clock)
+        "--epochs", task.steps, *ONLY_STEPS)), clock)
     steps = events(folder, "step")
     if len(steps) != task.steps:
         raise Failed(f"{len(steps)} steps in place of {task.steps}")
-    waits = statistics.median(step["data_ms"] for step in steps[task.steps // 2:])
-    return period_us(folder, task.steps // 2), 1e3 * waits
+    half = task.steps // 2
+    wait = 1e3 * statistics.mean(step["data_ms"] for step in steps[half:])
+    mean, median = period_us(folder, half)
+    return mean - (wait if task.decodes else 0), median, wait
 
 
 def spread(values, digits):
     return f"{statistics.median(values):.{digits}f} ({min(values):.{digits}f}..{max(values):.{digits}f})"
 
 
-def figures_of(mine, waits, theirs, task):
-    text = f"{len(mine)} runs: {spread(mine, 1)} us a step, of it {statistics.median(waits):.1f} us without data"
+def figures_of(mine, theirs, task):
+    """`mine`: of each run, what ours() returns."""
+    steps, medians, waits = zip(*mine)
+    text = (f"{len(steps)} runs: {spread(steps, 1)} us a step{' without its wait' if task.decodes else ''} (median "
+            f"{statistics.median(medians):.1f}), waits {statistics.median(waits):.1f} us for data")
     for peer in task.peers:
         if theirs and theirs[0].get(peer):
-            ratios = [their[peer] / my for their, my in zip(theirs, mine)]
             text += (f"; PyTorch {theirs[0]['torch']} {peer} {statistics.median(their[peer] for their in theirs):.1f} us, "
-                     f"ratio {spread(ratios, 2)}")
+                     f"ratio {spread(ratios(mine, theirs, peer), 2)}")
         else:
             text += f"; no PyTorch {peer}"
     return text
 
 
+def ratios(mine, theirs, peer):
+    return [their[peer] / step for their, (step, *_) in zip(theirs, mine)]
+
+
 def misses(mine, theirs, task):
+    """What the row misses; None: nothing judges it."""
     found = []
-    for peer in task.peers:
-        if theirs and theirs[0].get(peer):
-            ratio = statistics.median(their[peer] / my for their, my in zip(theirs, mine))
-            least = task.over_eager if peer == "eager" else 1
-            if not ratio >= least:
-                found.append(f"less than {least} x PyTorch {peer}")
-    if task.limit_us and not statistics.median(mine) <= task.limit_us:
+    peers = [peer for peer in task.peers if theirs and theirs[0].get(peer)]
+    for peer in peers:
+        least = task.over_eager if peer == "eager" else 1
+        if not statistics.median(ratios(mine, theirs, peer)) >= least:
+            found.append(f"less than {least} x PyTorch {peer}")
+    if task.limit_us and not statistics.median(step for step, *_ in mine) <= task.limit_us:
         found.append(f"over {task.limit_us} us")
-    return ", ".join(found)
+    return ", ".join(found) if peers or task.limit_us else None
 
 
 def row(task):
     def work(machine, clock):
-        mine, waits, theirs = [], [], []
-
-        def measure(pytorch):
+        mine, theirs = [], []
+        python = None if machine.alone else python_with_torch(machine, task)
+        with PyTorch(python, machine, task) if python else contextlib.nullcontext() as pytorch:
+            if pytorch:
+                pytorch.await_line(clock)
             for _ in range(task.pairs):
-                period, wait = ours(machine, clock, task)
-                mine.append(period)
-                waits.append(wait)
+                mine.append(ours(machine, clock, task))
+                yield figures_of(mine, theirs, task)
                 if pytorch:
                     theirs.append(pytorch.measure(clock))
-                yield figures_of(mine, waits, theirs, task)
-        python = None if machine.alone else python_with_torch(machine)
-        with PyTorch(python, machine, task) if python else contextlib.nullcontext() as pytorch:
-            yield from measure(pytorch)
-        if missed := misses(mine, theirs, task):
+                    yield figures_of(mine, theirs, task)
+        missed = misses(mine, theirs, task)
+        if missed is None:
+            raise Skipped("nothing to compare with: " + figures_of(mine, theirs, task))
+        if missed:
             raise Failed(missed)
     return Row("speed", f"{task.name}, batch 256, {task.precision}", task.seconds, work)
 

@@ -16,8 +16,12 @@ class Failed(Exception):
         self.log = log
 
 
+class Late(Failed):
+    """The row's clock ended it."""
+
+
 class Skipped(Exception):
-    """The row cannot run on this machine; the text is the reason."""
+    """The row cannot run on this machine, or nothing here judges it; the text is the reason."""
 
 
 @dataclass
