@@ -138,8 +138,8 @@ cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t, c
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, const void* alpha, const void* a,
                               cublasLtMatrixLayout_t a_layout, const void* b, cublasLtMatrixLayout_t b_layout,
                               const void* beta, const void* c, cublasLtMatrixLayout_t, void* d,
-                              cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t* algorithm, void*, size_t,
-                              cudaStream_t stream) {
+                              cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t* algorithm, void* workspace,
+                              size_t bytes, cudaStream_t stream) {
   const Matrix left{const_cast<void*>(a), *a_layout, operation->a == CUBLAS_OP_T};
   const Matrix right{const_cast<void*>(b), *b_layout, operation->b == CUBLAS_OP_T}, result{d, *d_layout};
   const float scale = *static_cast<const float*>(alpha), more = *static_cast<const float*>(beta);
@@ -147,8 +147,12 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
       left.columns() == right.rows() && left.rows() == result.rows() && right.columns() == result.columns();
   const bool biased = operation->epilogue != CUBLASLT_EPILOGUE_DEFAULT;
   if (!fits || scale != 1 || (more != 0 && more != 1) || c != d || !aligned({a, b, d, operation->bias}) ||
-      biased != (operation->bias != nullptr) || algorithm->data[0] != kOnlyAlgorithm)
+      biased != (operation->bias != nullptr) || (biased && operation->bias_type != d_layout->type) ||
+      a_layout->type != b_layout->type || algorithm->data[0] != kOnlyAlgorithm)
     return CUBLAS_STATUS_INVALID_VALUE;
-  emulator::call_library(stream, [=, as = *operation] { multiply(left, right, result, as, more == 1); });
+  emulator::call_library(stream, [=, as = *operation] {
+    multiply(left, right, result, as, more == 1);
+    std::memset(workspace, 0xff, std::min<size_t>(bytes, 4096));
+  });
   return CUBLAS_STATUS_SUCCESS;
 }

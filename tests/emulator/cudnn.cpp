@@ -50,10 +50,13 @@ void compute(const Graph& graph, std::span<void* const> at) {
 
 }  // namespace
 
-void Plan::run(cudnnHandle_t handle, std::span<void* const> pointers, void*) const {
+void Plan::run(cudnnHandle_t handle, std::span<void* const> pointers, void* workspace) const {
   for (const void* const pointer : pointers) DDP_EXPECT(pointer && reinterpret_cast<uintptr_t>(pointer) % 16 == 0);
-  emulator::call_library(handle->stream, [graph = graph_, at = std::vector<void*>(pointers.begin(), pointers.end())] {
+  emulator::call_library(handle->stream, [=, graph = graph_, bytes = this->workspace(),
+                                          at = std::vector<void*>(pointers.begin(), pointers.end())] {
+    std::memset(workspace, 0xff, bytes);  // before: an operand may not lie there
     compute(graph, at);
+    std::memset(workspace, 0xff, bytes);
   });
 }
 
