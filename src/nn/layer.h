@@ -54,6 +54,7 @@ struct Pass {
   const float* running_stats = nullptr;           // means are the centres of the sums; evaluation normalises by both
   const uint32_t* epoch = nullptr;                // in device memory; null: epoch 0
   const GradientReady* gradient_ready = nullptr;  // null if a later micro-batch adds to the gradients
+  uint16_t* bf16_gradients = nullptr;             // flat buffer where ops may leave gradients (Conv2d); null: nowhere
 };
 
 struct LayerValues {

@@ -28,7 +28,8 @@ class WeightLayer : public Layer {
   void forward(const LayerValues& v, const Pass&) override { op_->forward(v.x, v.y); }
 
   void backward(const LayerValues& v, const Tensor&, const Tensor& dy, const Tensor& dx, const Pass& pass) override {
-    op_->backward_weight(v.x, v.y, dy, gradients_ + weight_, sums_bias_ ? gradients_ + bias_ : nullptr, pass.mode);
+    op_->backward_weight(v.x, v.y, dy, gradients_ + weight_, sums_bias_ ? gradients_ + bias_ : nullptr, pass.mode,
+                         pass.bf16_gradients ? pass.bf16_gradients + weight_ : nullptr);
     announce(pass);
     if (dx.data) op_->backward_input(dy, dx);
   }

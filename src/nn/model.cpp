@@ -18,7 +18,9 @@ Model::Model(const Network& network, std::span<const Parameter> parameters, std:
       input_image_(network.input()),
       read_image_(network.input()),
       parameters_(flat_count(parameters)),
-      bf16_weights_(ops.reads_bf16_weights() ? Buffer(device, parameters_ * size_of(DType::bf16)) : Buffer()) {
+      bf16_weights_(ops.reads_bf16_weights() ? Buffer(device, parameters_ * size_of(DType::bf16)) : Buffer()),
+      bf16_gradients_(ops.reads_bf16_weights() && !config.inference ? Buffer(device, parameters_ * size_of(DType::bf16))
+                                                                    : Buffer()) {
   require(!network.layers().empty() && network.output().h == 1 && network.output().w == 1, Exit::model,
           "model {} ends in an image, not in one value per class", network.name());
   const std::vector<LayerSpec> specs = network.trimmed().layers();
@@ -150,8 +152,10 @@ void Model::forward_backward(const DeviceBatch& batch, const GradientReady& grad
                   .mode = batch.plan.micro == 0 ? Gradient::overwrite : Gradient::add,
                   .running_stats = memory_.running_stats,
                   .epoch = memory_.epoch,
-                  .gradient_ready = gradient_ready ? &gradient_ready : nullptr};
+                  .gradient_ready = gradient_ready ? &gradient_ready : nullptr,
+                  .bf16_gradients = gradient_ready ? bf16_gradients_.as<uint16_t>() : nullptr};
   const int64_t n = batch.size;
+  left_in_bf16_ = pass.bf16_gradients && n > 0 ? std::optional(pass.mode) : std::nullopt;
   forward(pass);
   // step_size counts the samples of the whole step: all ranks, all micro-batches. Nothing else divides the loss.
   const auto sample_weight = static_cast<float>(1.0 / static_cast<double>(batch.plan.step_size));

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -33,6 +34,12 @@ class Model {
   // The flat buffer rounded to bf16, for backends whose ops read that (Ops::reads_bf16_weights()), else null. bind()
   // writes it.
   uint16_t* bf16_weights() const { return bf16_weights_.as<uint16_t>(); }
+
+  // How the convolutions' weight gradients of the last pass become f32, if they are in bf16_gradients(): those of a
+  // pass with gradient_ready, on backends that read weights in bf16. GradientScan takes them. nullopt: all gradients
+  // are in f32.
+  std::optional<Gradient> left_in_bf16() const { return left_in_bf16_; }
+  const uint16_t* bf16_gradients() const { return bf16_gradients_.as<uint16_t>(); }
 
   // Forward and backward pass. The loss is the sum over samples, divided by batch.plan.step_size. The first micro-batch
   // of a step overwrites gradients, batch-norm sums and loss_stats (ops/ops.h); later ones add to them. Calls
@@ -89,7 +96,8 @@ class Model {
   std::vector<Stage> stages_;     // layers and views, in forward order
   int last_ = LayerSpec::kImage;  // the stage whose output is the logits
   int64_t parameters_;            // elements of the flat buffer
-  Buffer bf16_weights_;
+  Buffer bf16_weights_, bf16_gradients_;
+  std::optional<Gradient> left_in_bf16_;
   Buffer own_arena_;
   char* arena_ = nullptr;
 };

@@ -28,7 +28,7 @@ class Linear {
   virtual void bind(const WeightData& weight, const WeightData& bias) = 0;
   virtual void forward(const Tensor& x, const Tensor& y) = 0;
   virtual void backward_weight(const Tensor& x, const Tensor& y, const Tensor& dy, float* dweight, float* dbias,
-                               Gradient mode) = 0;
+                               Gradient mode, uint16_t* bf16 = nullptr) = 0;
   virtual void backward_input(const Tensor& dy, const Tensor& dx) = 0;
 };
 

@@ -1,8 +1,8 @@
 // The operations of a backend.
 //
 // The model makes plans once, when it is built: conv2d, linear, pool2d and batch_norm for a list of batch sizes,
-// running_stats and optimizer for their flat buffers. Callers use planned batch sizes only, of at least one sample;
-// ops that cannot run another size throw Error(Exit::internal).
+// running_stats, optimizer and gradient_scan for their flat buffers. Callers use planned batch sizes only, of at least
+// one sample; ops that cannot run another size throw Error(Exit::internal).
 //
 // Calls run in order on the device of the Ops. No call allocates or waits.
 #pragma once
@@ -11,6 +11,7 @@
 #include "ops/conv2d.h"
 #include "ops/device_batch.h"
 #include "ops/dropout.h"
+#include "ops/gradient_scan.h"
 #include "ops/input_transform.h"
 #include "ops/linear.h"
 #include "ops/optimizer.h"
@@ -34,6 +35,7 @@ class Ops {
   virtual std::unique_ptr<RunningStats> running_stats(std::span<const RunningStatsSpan> layers) = 0;
   virtual std::unique_ptr<OptimizerOp> optimizer(const OptimizerDesc& desc,
                                                  std::span<const OptimizerTensor> tensors) = 0;
+  virtual std::unique_ptr<GradientScan> gradient_scan(std::span<const ScannedTensor> tensors) = 0;
 
   // The type of activations and their gradients. Weights and their gradients are always f32.
   virtual DType activation_dtype() const = 0;
@@ -77,9 +79,8 @@ class Ops {
   virtual void softmax_cross_entropy_backward(const Tensor& logits, const DeviceBatch& batch, float scale,
                                               float smoothing, const Tensor& dlogits, float* stats, Gradient mode) = 0;
 
-  // *flag = mark if values[0..count) contains NaN or infinity and *flag is 0. Adds the sum of the squares of the values
-  // to *squares, in the same pass, if it is not null; the same bits on every run.
-  virtual void flag_nonfinite(const float* values, int64_t count, float mark, float* flag, float* squares) = 0;
+  // *flag = mark if values[0..count) contains NaN or infinity and *flag is 0.
+  virtual void flag_nonfinite(const float* values, int64_t count, float mark, float* flag) = 0;
 
   // For f32 values in device memory, such as parameters, gradients and sums.
   virtual void copy_or_add(const float* from, float* to, int64_t count, Gradient mode) = 0;  // to = from or to += from

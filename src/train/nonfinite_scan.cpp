@@ -8,17 +8,24 @@ namespace ddp {
 
 LaunchHook nonfinite_scan(const Replica& replica) {
   return [&r = replica](int number, const std::function<void()>& run) {
-    const auto scan = [&](const float* values, int64_t count, float mark, float* squares) {
-      r.ops.flag_nonfinite(values, count, mark, &r.block.bad()[r.communicator.rank()], squares);
-    };
+    float* const flag = &r.block.bad()[r.communicator.rank()];
     // The last collective contains the trailer: the batch-norm sums and the ticket.
     if (number + 1 == r.reducer.collectives() && !r.batch_norms.empty())
-      scan(r.bn_batch_sums(), state_count(r.batch_norms), TicketLayout::kBadBnSums, nullptr);
-    if (number < std::ssize(r.plan.buckets)) {
+      r.ops.flag_nonfinite(r.bn_batch_sums(), state_count(r.batch_norms), TicketLayout::kBadBnSums, flag);
+
+    const int last = static_cast<int>(r.plan.buckets.size()) - 1;
+    const bool alone = r.communicator.size() == 1;  // then no bucket waits for its sum
+    if (number <= last && !(alone && number < last)) {
       const Bucket& bucket = r.plan.buckets[number];
-      const int64_t end = std::min(bucket.offset + bucket.count, r.plan.gradients);
-      scan(r.gradients() + bucket.offset, end - bucket.offset, TicketLayout::bad_bucket(number),
-           r.communicator.size() > 1 ? r.block.local_squares() : nullptr);
+      const int64_t begin = alone ? 0 : bucket.offset, end = std::min(bucket.offset + bucket.count, r.plan.gradients);
+      const auto mode = r.model.left_in_bf16();
+      r.gradient_scan->run({.gradients = r.gradients(),
+                            .bf16 = mode ? r.model.bf16_gradients() : nullptr,
+                            .mode = mode.value_or(Gradient::overwrite),
+                            .begin = begin,
+                            .count = end - begin},
+                           flag, alone ? r.block.squares() : r.block.local_squares(),
+                           alone ? Gradient::overwrite : Gradient::add);
     }
     run();
   };

@@ -31,7 +31,7 @@ Optimizer::Optimizer(const OptimizerConfig& config, std::span<const OptimizerTen
 }
 
 void Optimizer::step(OptimizerScalars* scalars, std::span<const float> skip) {
-  for (size_t i = 0; i < partitions_.size(); ++i)
+  for (size_t i = 0; config_.sums_squares && i < partitions_.size(); ++i)
     ops_.sum_of_squares(flat_.gradients + partitions_[i].begin, partitions_[i].count, flat_.squares,
                         i == 0 ? Gradient::overwrite : Gradient::add);
   if (config_.max_grad_norm > 0) {

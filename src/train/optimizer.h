@@ -20,10 +20,11 @@ struct OptimizerConfig {
   OptimizerDesc optimizer = {};
   double max_grad_norm = 0;  // largest norm of all gradients together; 0: no clipping
   bool sharded = false;      // as ReducerConfig::sharded; not with lars, which needs whole tensors
+  bool sums_squares = true;  // false: FlatBuffers::squares has its value before step()
 };
 
 // The flat buffers of one rank, on the device: plan.padded elements each. step() sets *squares to the squared norm of
-// the summed gradients, before clipping.
+// the summed gradients, before clipping, unless the caller has done so (sums_squares).
 struct FlatBuffers {
   const BucketPlan& plan;
   float* weights = nullptr;

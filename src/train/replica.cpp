@@ -19,6 +19,17 @@ BucketPlan plan_for(std::span<const Parameter> parameters, int64_t multiple, int
   return plan_buckets(counts, world, bn_batch_sums + TicketLayout{world}.elements(), caps);
 }
 
+std::vector<ScannedTensor> scanned_tensors(std::span<const Parameter> parameters, const BucketPlan& plan,
+                                           const Ops& ops) {
+  std::vector<ScannedTensor> tensors;
+  for (const Parameter& p : parameters)
+    tensors.push_back({.offset = p.offset,
+                       .count = p.count,
+                       .mark = TicketLayout::bad_bucket(plan.bucket_of(static_cast<ParameterId>(tensors.size()))),
+                       .bf16 = p.pytorch_shape.size() == 4 && ops.reads_bf16_weights()});
+  return tensors;
+}
+
 std::vector<RunningStatsSpan> spans_of(std::span<const BatchNormState> batch_norms) {
   std::vector<RunningStatsSpan> spans;
   for (const BatchNormState& norm : batch_norms) spans.push_back(norm.span);
@@ -90,9 +101,11 @@ Replica::Replica(const Network& network, const ReplicaConfig& config, Device& de
       model(network, parameters, batch_norms, config.batch_sizes, device_, ops_,
             {weights(), gradients(), bn_batch_sums(), running_stats(), block.loss_stats(), block.epoch()},
             model_config(config, bn_communicator.get())),
+      gradient_scan(ops_.gradient_scan(scanned_tensors(parameters, plan, ops_))),
       reducer(plan, casting ? *casting : communicator_, {gradients(), static_cast<size_t>(plan.total)},
               {.sharded = config.zero, .trailer_in_last_bucket = !casting}),
-      optimizer({config.optimizer, config.max_grad_norm, config.zero}, optimizer_tensors(parameters, config.all_decay),
+      optimizer({config.optimizer, config.max_grad_norm, config.zero, communicator_.size() > 1},
+                optimizer_tensors(parameters, config.all_decay),
                 {plan, weights(), gradients(), block.squares(), model.bf16_weights()}, device_, ops_, communicator_) {
   check_same_on_all_ranks(plan.hash(), "bucket plan", communicator);
   reducer.set_launch_hook(nonfinite_scan(*this));

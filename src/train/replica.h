@@ -61,6 +61,7 @@ struct Replica {
   const bool sync_bn;  // batch norms communicate while they compute
 
   Model model;
+  const std::unique_ptr<GradientScan> gradient_scan;
   Reducer reducer;
   Optimizer optimizer;
 

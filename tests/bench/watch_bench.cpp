@@ -58,8 +58,8 @@ void run() {
       write_ticket(slots, layout, 0, 128, i);
       for (size_t b = 0; b < r.plan.buckets.size(); ++b) {
         const Bucket& bucket = r.plan.buckets[b];
-        r.ops.flag_nonfinite(r.gradients() + bucket.offset, bucket.count, 1, slots.data() + layout.bad(0),
-                             slots.data() + TicketLayout::kSquares);
+        r.gradient_scan->run({.gradients = r.gradients(), .begin = bucket.offset, .count = bucket.count},
+                             slots.data() + layout.bad(0), slots.data() + TicketLayout::kSquares, Gradient::add);
       }
       const Ticket read = read_ticket(slots, 1);
       check_agreement(read, i, 128);

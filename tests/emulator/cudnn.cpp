@@ -6,6 +6,9 @@
 
 #include <emulator/emulator.h>
 
+#include <cstring>
+#include <vector>
+
 namespace ddp::cudnn {
 namespace {
 

@@ -202,23 +202,43 @@ const Variant kBf16Gradients[] = {{.name = "nccl_2_no_graph", .world = kNccl2NoG
 INSTANTIATE_TEST_SUITE_P(, EmulatedBf16Gradients, ::testing::ValuesIn(kBf16Gradients), name_of);
 
 // The ops read the weights that the optimizer rounds or, where its state is sharded, those that the ranks gather.
-TEST(EmulatedBf16, RoundsTheWeightsOfEachStep) {
-  const MemoryDataset data = small_data(kSamples);
-  for (const bool zero : {false, true}) {
-    const FixtureConfig config{.batch_size = kBatch, .lr = 0.1, .replica = {.zero = zero, .sync_bn = true, .seed = 3}};
-    const Trained f32 = trained_on_cpus(2, config, two_norms(), data, 5);
-    on_gpus({"bf16", 2, true, true, true, Precision::bf16}, [&](Communicator& c, Device& device, Ops& ops) {
-      Fixture fixture(config, two_norms(), data, device, ops, c);
-      EXPECT_LE(loss_distance(fixture.losses(0, 5), f32.losses), 1e-2);
-      std::vector<float> weights = fixture.replica.download_weights();
-      weights.resize(flat_count(fixture.replica.parameters));
-      std::vector<uint16_t> rounded(weights.size());
-      device.download(rounded.data(), fixture.replica.model.bf16_weights(), rounded.size() * sizeof(uint16_t));
-      device.synchronize();
-      EXPECT_EQ(rounded, bf16_of(weights));
-    });
-  }
+// Gradients that are left in bf16 become f32 once, on ranks that have samples.
+struct Bf16Case {
+  const char* name;
+  int world;
+  bool zero;
+  int micro_batches;
+  int64_t samples;
+};
+void PrintTo(const Bf16Case& tested, std::ostream* out) { *out << tested.name; }
+
+class EmulatedBf16 : public ::testing::TestWithParam<Bf16Case> {};
+TEST_P(EmulatedBf16, IsNearF32AndRoundsTheWeightsOfEachStep) {
+  const auto& [name, world, zero, micro_batches, samples] = GetParam();
+  const MemoryDataset data = small_data(samples);
+  const FixtureConfig config{.batch_size = kBatch,
+                             .lr = 0.1,
+                             .replica = {.zero = zero, .sync_bn = true, .seed = 3},
+                             .step = {.micro_batches = micro_batches}};
+  const Trained f32 = trained_on_cpus(world, config, two_norms(), data, 5);
+  on_gpus({name, world, true, true, true, Precision::bf16}, [&](Communicator& c, Device& device, Ops& ops) {
+    Fixture fixture(config, two_norms(), data, device, ops, c);
+    expect_near(train_steps(fixture, 0, 5), f32, {2e-2, 0.15});
+    std::vector<float> weights = fixture.replica.download_weights();
+    weights.resize(flat_count(fixture.replica.parameters));
+    std::vector<uint16_t> rounded(weights.size());
+    device.download(rounded.data(), fixture.replica.model.bf16_weights(), rounded.size() * sizeof(uint16_t));
+    device.synchronize();
+    EXPECT_EQ(rounded, bf16_of(weights));
+  });
 }
+INSTANTIATE_TEST_SUITE_P(, EmulatedBf16,
+                         ::testing::Values(Bf16Case{"one_rank", 1, false, 1, kSamples},
+                                           Bf16Case{"two_ranks", 2, false, 1, kSamples},
+                                           Bf16Case{"micro_batches", 2, false, 3, kSamples},
+                                           Bf16Case{"empty_shards", 4, false, 1, 3},
+                                           Bf16Case{"partitions", 2, true, 1, kSamples}),
+                         [](const auto& tested) { return tested.param.name; });
 
 // The emulator runs nothing until the host waits, so the completed work shows whether the host waited.
 TEST(EmulatedStreams, HostRunsTwoStepsAheadOfTheDevice) {

@@ -36,5 +36,27 @@ TEST(NonfiniteScan, MarksThisRanksSlotOfTheTicket) {
     });
 }
 
+// Where no bucket waits for a sum, the last launch scans them all.
+TEST(NonfiniteScan, OfOneRankNamesTheFirstBadBucket) {
+  const MemoryDataset data = small_data(16);
+  run_world(1, [&](Communicator& c, Device& device, Ops& ops) {
+    Fixture fixture({.batch_size = 16}, norm_network(), data, device, ops, c);
+    Replica& r = fixture.replica;
+    const int last = static_cast<int>(r.plan.buckets.size()) - 1;
+    ASSERT_GT(last, 1);
+    r.gradients()[r.plan.buckets[1].offset] = r.gradients()[r.plan.buckets[2].offset] = NAN;
+    const auto launch = [&](int number) {
+      r.reducer.launch_hook()(number, [] {});
+      return r.block.bad()[0];
+    };
+    EXPECT_EQ(launch(last - 1), 0);
+    EXPECT_EQ(launch(last), TicketLayout::bad_bucket(1));
+    r.zero_gradients();
+    r.gradients()[0] = r.gradients()[r.plan.buckets[last].offset] = 2;
+    launch(last);
+    EXPECT_EQ(*r.block.squares(), 8);
+  });
+}
+
 }  // namespace
 }  // namespace ddp::testing

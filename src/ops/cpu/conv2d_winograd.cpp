@@ -119,8 +119,8 @@ class WinogradConv2d final : public Conv2d {
     forward_.run(x, desc_.bias ? bias_ : nullptr, desc_.relu, y);
   }
 
-  void backward_weight(const Tensor& x, const Tensor& y, const Tensor& dy, float* dweight, float* dbias,
-                       Gradient mode) override {
+  void backward_weight(const Tensor& x, const Tensor& y, const Tensor& dy, float* dweight, float* dbias, Gradient mode,
+                       uint16_t*) override {
     fallback_->backward_weight(x, y, dy, dweight, dbias, mode);
   }
 

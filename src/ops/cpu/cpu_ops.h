@@ -30,6 +30,8 @@ class CpuOps final : public Ops {
   std::unique_ptr<RunningStats> running_stats(std::span<const RunningStatsSpan> layers) override;
   // optimizer.cpp
   std::unique_ptr<OptimizerOp> optimizer(const OptimizerDesc& desc, std::span<const OptimizerTensor> tensors) override;
+  // elementwise.cpp
+  std::unique_ptr<GradientScan> gradient_scan(std::span<const ScannedTensor> tensors) override;
 
   // layout.cpp
   void reorder(const Tensor& from, const Tensor& to) override;
@@ -46,7 +48,7 @@ class CpuOps final : public Ops {
   void relu(const Tensor& x, const Tensor& y) override;
   void relu_backward(const Tensor& y, const Tensor& dy, const Tensor& dx) override;
   void add(const Tensor& a, const Tensor& b, const Tensor& y) override;
-  void flag_nonfinite(const float* values, int64_t count, float mark, float* flag, float* squares) override;
+  void flag_nonfinite(const float* values, int64_t count, float mark, float* flag) override;
   void copy_or_add(const float* from, float* to, int64_t count, Gradient mode) override;
   void to_bf16(const float* from, void* to, int64_t count) override;
   void from_bf16(const void* from, float* to, int64_t count) override;

@@ -79,8 +79,8 @@ class DnnlConv2d final : public Conv2d {
     });
   }
 
-  void backward_weight(const Tensor& x, const Tensor& y, const Tensor& dy, float* dweight, float* dbias,
-                       Gradient mode) override {
+  void backward_weight(const Tensor& x, const Tensor& y, const Tensor& dy, float* dweight, float* dbias, Gradient mode,
+                       uint16_t*) override {
     check(x, dy);
     if (desc_.relu) relu_backward(context_.workers, y, dy, dy);
     each_slice(x.shape.n, kWeights, [&](int64_t first, int64_t samples, bool winograd) {

@@ -11,7 +11,10 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <memory>
+#include <span>
 #include <type_traits>
+#include <vector>
 
 namespace ddp {
 namespace {
@@ -133,6 +136,44 @@ double add_pieces(const Workers& workers, int64_t count, const SumOf& sum_of) {
   return total;
 }
 
+class CpuGradientScan final : public GradientScan {
+ public:
+  CpuGradientScan(const Workers& workers, std::span<const ScannedTensor> tensors)
+      : workers_(workers), tensors_(tensors.begin(), tensors.end()) {}
+
+  void run(const ScannedPart& part, float* flag, float* squares, Gradient squares_mode) override {
+    DDP_EXPECT(!part.bf16);
+    const int64_t end = part.begin + part.count;
+    auto tensor = std::ranges::lower_bound(tensors_, part.begin, {}, &ScannedTensor::offset);
+    DDP_EXPECT(tensor != tensors_.end() && tensor->offset == part.begin);
+    double sum = squares_mode == Gradient::add ? static_cast<double>(*squares) : 0.0;
+    for (int64_t at = part.begin; at < end;) {  // the tensors of a mark at a time
+      const float mark = tensor->mark;
+      while (tensor != tensors_.end() && tensor->offset < end && tensor->mark == mark) ++tensor;
+      const int64_t next = tensor == tensors_.end() ? end : std::min(tensor->offset, end);
+      sum += scan(part.gradients + at, next - at, mark, flag);
+      at = next;
+    }
+    *squares = static_cast<float>(sum);
+  }
+
+ private:
+  // Returns the sum of the squares. A piece stays in the cache.
+  double scan(const float* values, int64_t count, float mark, float* flag) const {
+    const FlatKernels& kernels = workers_.kernels.flat;
+    std::atomic<bool> found = false;
+    const double sum = add_pieces(workers_, count, [&](int64_t first, int64_t length) {
+      if (kernels.any_nonfinite(values + first, length)) found.store(true, std::memory_order_relaxed);
+      return kernels.sum_of_squares(values + first, length);
+    });
+    if (found && *flag == 0) *flag = mark;
+    return sum;
+  }
+
+  Workers workers_;
+  std::vector<ScannedTensor> tensors_;
+};
+
 }  // namespace
 
 void CpuOps::normalize(const DeviceBatch& batch, const ImageShape& image, const PixelScale& scale,
@@ -178,20 +219,16 @@ void CpuOps::add(const Tensor& a, const Tensor& b, const Tensor& y) {
   });
 }
 
-void CpuOps::flag_nonfinite(const float* values, int64_t count, float mark, float* flag, float* squares) {
-  const FlatKernels& kernels = workers_.kernels.flat;
+void CpuOps::flag_nonfinite(const float* values, int64_t count, float mark, float* flag) {
   std::atomic<bool> found = false;
-  const auto scan = [&](int64_t first, int64_t length) {
-    if (kernels.any_nonfinite(values + first, length)) found.store(true, std::memory_order_relaxed);
-  };
-  if (squares)  // a piece stays in the cache
-    *squares += static_cast<float>(add_pieces(workers_, count, [&](int64_t first, int64_t length) {
-      scan(first, length);
-      return kernels.sum_of_squares(values + first, length);
-    }));
-  else
-    workers_.spans(count, [&](int64_t first, int64_t end) { scan(first, end - first); });
+  workers_.spans(count, [&](int64_t first, int64_t end) {
+    if (workers_.kernels.flat.any_nonfinite(values + first, end - first)) found.store(true, std::memory_order_relaxed);
+  });
   if (found && *flag == 0) *flag = mark;
+}
+
+std::unique_ptr<GradientScan> CpuOps::gradient_scan(std::span<const ScannedTensor> tensors) {
+  return std::make_unique<CpuGradientScan>(workers_, tensors);
 }
 
 void CpuOps::copy_or_add(const float* from, float* to, int64_t count, Gradient mode) {

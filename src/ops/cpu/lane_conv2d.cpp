@@ -66,8 +66,8 @@ class LaneConv2d final : public Conv2d {
     });
   }
 
-  void backward_weight(const Tensor& x, const Tensor& y, const Tensor& dy, float* dweight, float* dbias,
-                       Gradient mode) override {
+  void backward_weight(const Tensor& x, const Tensor& y, const Tensor& dy, float* dweight, float* dbias, Gradient mode,
+                       uint16_t*) override {
     check(x, dy);
     const bool add = mode == Gradient::add;
     const int64_t tiles = ceil_div(out_.c, kTile), weights = out_.c * taps() * desc_.input.c;

@@ -55,8 +55,8 @@ class LaneLinear final : public Linear {
     if (y_staged_) reorder(workers_, to, y);
   }
 
-  void backward_weight(const Tensor& x, const Tensor& y, const Tensor& dy, float* dweight, float* dbias,
-                       Gradient mode) override {
+  void backward_weight(const Tensor& x, const Tensor& y, const Tensor& dy, float* dweight, float* dbias, Gradient mode,
+                       uint16_t*) override {
     check(x, dy);
     const int64_t n = x.shape.n;
     const bool add = mode == Gradient::add, rows_given = !y_staged_ && row_ == in_ && is_dense(x);

@@ -52,8 +52,8 @@ const char* name_of(Pass pass) {
 // 0, for all batch sizes; if it does not support a batch size, that uses the engine that cuDNN recommends.
 // Deterministic runs do not time, because times differ from run to run and recommendations do not.
 //
-// cuDNN uses the weights in the flat buffers and writes their gradients there; in bf16, it writes the weight gradient
-// to scratch memory, because it computes that in bf16 only.
+// cuDNN uses the weights in the flat buffers and writes their gradients there. In bf16 it computes the weight gradient
+// in bf16 only: where that cannot be left, it goes to scratch memory first.
 //
 // cuDNN fuses a ReLU only after a bias. A convolution with a ReLU but no bias adds zeros.
 class CudnnConv2d final : public Conv2d {
@@ -102,11 +102,13 @@ class CudnnConv2d final : public Conv2d {
       run(forward_, n, {x.data, weight_, y.data});
   }
 
-  void backward_weight(const Tensor& x, const Tensor& y, const Tensor& dy, float* dweight, float* dbias,
-                       Gradient mode) override {
+  void backward_weight(const Tensor& x, const Tensor& y, const Tensor& dy, float* dweight, float* dbias, Gradient mode,
+                       uint16_t* left) override {
     const int64_t n = samples(x, dy);
     bias_gradient(context_, desc_.relu ? y : Tensor{}, dy, sums_bias(desc_) ? dbias : nullptr, mode);
-    if (bf16()) {
+    if (bf16() && left) {
+      run(weight_gradient_, n, {x.data, left, dy.data});
+    } else if (bf16()) {
       void* scratch = static_cast<std::byte*>(context_.workspace.data()) + scratch_offset_;
       run(weight_gradient_, n, {x.data, scratch, dy.data});
       from_bf16(context_, scratch, dweight, weights_count_, mode);

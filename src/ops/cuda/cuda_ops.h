@@ -36,6 +36,8 @@ class CudaOps final : public Ops {
   std::unique_ptr<RunningStats> running_stats(std::span<const RunningStatsSpan> layers) override;
   // optimizer.cu
   std::unique_ptr<OptimizerOp> optimizer(const OptimizerDesc& desc, std::span<const OptimizerTensor> tensors) override;
+  // gradient_scan.cu
+  std::unique_ptr<GradientScan> gradient_scan(std::span<const ScannedTensor> tensors) override;
 
   // ops.cpp
   void reorder(const Tensor& from, const Tensor& to) override;
@@ -52,7 +54,7 @@ class CudaOps final : public Ops {
   void relu(const Tensor& x, const Tensor& y) override;
   void relu_backward(const Tensor& y, const Tensor& dy, const Tensor& dx) override;
   void add(const Tensor& a, const Tensor& b, const Tensor& y) override;
-  void flag_nonfinite(const float* values, int64_t count, float mark, float* flag, float* squares) override;
+  void flag_nonfinite(const float* values, int64_t count, float mark, float* flag) override;
   void copy_or_add(const float* from, float* to, int64_t count, Gradient mode) override;
   void to_bf16(const float* from, void* to, int64_t count) override;
   void from_bf16(const void* from, float* to, int64_t count) override;

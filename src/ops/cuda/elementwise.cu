@@ -122,18 +122,13 @@ __global__ void squares_kernel(const float* values, int64_t count, SumOf squares
   add_blocks(sum_over_block(mine), squares);
 }
 
-template <int W, bool kSquares>
-__global__ void scan_kernel(const uint32_t* bits, int64_t count, float mark, float* flag, SumOf squares) {
-  Sums<1> mine{};
+template <int W>
+__global__ void scan_kernel(const uint32_t* bits, int64_t count, float mark, float* flag) {
   bool any = false;
   each_pack<W>(count, [&]<int N>(int64_t i) {
-    for (const uint32_t value : load_raw<N>(bits + i).at) {
-      any |= IsNonfinite{}(value);
-      if (kSquares) mine.at[0] += __uint_as_float(value) * __uint_as_float(value);
-    }
+    for (const uint32_t value : load_raw<N>(bits + i).at) any |= IsNonfinite{}(value);
   });
   if (any && *flag == 0) *flag = mark;
-  if constexpr (kSquares) add_blocks(sum_over_block(mine), squares);
 }
 
 __global__ void clip_scale_kernel(const float* sum, float limit, float* scale) { *scale = ClipScale{limit}(*sum); }
@@ -216,14 +211,10 @@ void CudaOps::add(const Tensor& a, const Tensor& b, const Tensor& y) {
   });
 }
 
-void CudaOps::flag_nonfinite(const float* values, int64_t count, float mark, float* flag, float* squares) {
-  const auto start = [&]<int N>() {
-    const int64_t blocks = blocks_over(count / N + 1);
-    const auto* const bits = reinterpret_cast<const uint32_t*>(values);
-    launch(context_.stream, blocks, kThreads, squares ? scan_kernel<N, true> : scan_kernel<N, false>, bits, count, mark,
-           flag, sum_to(context_, blocks, squares, true));
-  };
-  aligned(values) ? start.operator()<4>() : start.operator()<1>();
+void CudaOps::flag_nonfinite(const float* values, int64_t count, float mark, float* flag) {
+  const bool wide = aligned(values);
+  launch(context_.stream, blocks_over(count / (wide ? 4 : 1) + 1), kThreads, wide ? scan_kernel<4> : scan_kernel<1>,
+         reinterpret_cast<const uint32_t*>(values), count, mark, flag);
 }
 
 void CudaOps::copy_or_add(const float* from, float* to, int64_t count, Gradient mode) {

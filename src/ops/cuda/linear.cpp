@@ -82,8 +82,8 @@ class CublasLinear final : public Linear {
     at(forward_, x).run(weight_, x.data, y.data, false);
   }
 
-  void backward_weight(const Tensor& x, const Tensor& y, const Tensor& dy, float* dweight, float* dbias,
-                       Gradient mode) override {
+  void backward_weight(const Tensor& x, const Tensor& y, const Tensor& dy, float* dweight, float* dbias, Gradient mode,
+                       uint16_t*) override {
     check(x, dy);
     bias_gradient(context_, desc_.relu ? y : Tensor{}, dy, dbias, mode);
     at(weight_gradient_, x).run(x.data, dy.data, dweight, mode == Gradient::add);

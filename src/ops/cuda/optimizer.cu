@@ -1,6 +1,6 @@
 #include "core/error.h"
+#include "ops/cuda/chunks.cuh"
 #include "ops/cuda/cuda_ops.h"
-#include "ops/cuda/pack.cuh"
 #include "ops/cuda/reduce.cuh"
 #include "ops/functors.h"
 
@@ -11,8 +11,7 @@
 namespace ddp {
 namespace {
 
-// The tensors are split into chunks, one per block. A chunk belongs to one tensor, so a block has one weight decay and
-// one rate factor. A step on a part of the buffer launches only its chunks, and clips the first and the last one.
+// A block has one weight decay and one rate factor. A step on a part of the buffer clips the first and the last chunk.
 struct Chunk {
   int64_t begin, end;  // elements of the flat buffer
   float decay;
@@ -23,30 +22,6 @@ struct ChunksOfTensor {
   int32_t first, count;
   bool decays;
 };
-
-// About as many chunks as blocks can run at once. The length of a chunk is a multiple of the elements that a block
-// processes in one round.
-std::vector<Chunk> make_chunks(std::span<const OptimizerTensor> tensors, float decay) {
-  constexpr int64_t kRound = kThreads * 4;
-  int64_t total = 0;
-  for (const OptimizerTensor& t : tensors) total += t.count;
-  const int64_t length = std::max<int64_t>((total / kMaxBlocks + kRound - 1) / kRound, 1) * kRound;
-  std::vector<Chunk> chunks;
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    const OptimizerTensor& t = tensors[i];
-    DDP_EXPECT(t.offset % 16 == 0 && (i == 0 || t.offset >= tensors[i - 1].offset + tensors[i - 1].count));
-    for (int64_t at = 0; at < t.count; at += length)
-      chunks.push_back(
-          {t.offset + at, t.offset + std::min(at + length, t.count), t.decays ? decay : 0.0f, static_cast<int32_t>(i)});
-  }
-  return chunks;
-}
-
-// Calls body<N>(i) for the elements [begin, end), with the threads of one block. begin is a multiple of W.
-template <int W, class Body>
-__device__ void each_of_block(int64_t begin, int64_t end, const Body& body) {
-  each_pack<W>(end - begin, threadIdx.x, blockDim.x, [&]<int N>(int64_t i) { body.template operator()<N>(begin + i); });
-}
 
 struct KernelArguments {
   float* weights;
@@ -127,13 +102,6 @@ __global__ void factors_kernel(const ChunksOfTensor* tensors, int count, const S
   factors[i] = tensor.decays ? factor(sum.at[0], sum.at[1]) : 1.0f;
 }
 
-template <class T>
-Buffer uploaded(Device& device, const std::vector<T>& values) {
-  Buffer buffer(device, values.size() * sizeof(T));
-  device.upload(buffer.data(), values.data(), buffer.bytes());
-  return buffer;
-}
-
 // A step is one kernel per part. lars runs two kernels before it: one for the norms of all tensors and one for their
 // rate factors.
 class CudaOptimizer final : public OptimizerOp {
@@ -141,7 +109,11 @@ class CudaOptimizer final : public OptimizerOp {
   CudaOptimizer(CudaContext& context, const OptimizerDesc& desc, std::span<const OptimizerTensor> tensors)
       : context_(context),
         desc_(desc),
-        host_chunks_(make_chunks(tensors, desc.weight_decay)),
+        host_chunks_(make_chunks<Chunk>(tensors,
+                                        [&](Chunk& chunk, size_t i) {
+                                          chunk.decay = tensors[i].decays ? desc.weight_decay : 0.0f;
+                                          chunk.tensor = static_cast<int32_t>(i);
+                                        })),
         chunks_(uploaded(context.device, host_chunks_)) {
     if (desc.kind != OptimizerDesc::Kind::lars) return;
     std::vector<ChunksOfTensor> chunks_of;
@@ -185,11 +157,10 @@ class CudaOptimizer final : public OptimizerOp {
  private:
   template <int W, class Kernel>
   void update(Kernel* kernel, const KernelArguments& a) {
-    const auto first = std::ranges::partition_point(host_chunks_, [&](const Chunk& c) { return c.end <= a.begin; });
-    const auto end = std::ranges::partition_point(host_chunks_, [&](const Chunk& c) { return c.begin < a.end; });
-    if (first >= end) return;
-    launch(context_.stream, end - first, kThreads, kernel, chunks_.as<const Chunk>() + (first - host_chunks_.begin()),
-           a, desc_, factors_.as<const float>());
+    const std::span<const Chunk> all(host_chunks_), mine = chunks_in(all, a.begin, a.end);
+    if (mine.empty()) return;
+    launch(context_.stream, std::ssize(mine), kThreads, kernel,
+           chunks_.as<const Chunk>() + (mine.data() - host_chunks_.data()), a, desc_, factors_.as<const float>());
   }
 
   template <int W>

@@ -39,8 +39,8 @@ class ReferenceConv2d final : public Conv2d {
     device_.poll();
   }
 
-  void backward_weight(const Tensor& x, const Tensor& y, const Tensor& dy, float* dweight, float* dbias,
-                       Gradient mode) override {
+  void backward_weight(const Tensor& x, const Tensor& y, const Tensor& dy, float* dweight, float* dbias, Gradient mode,
+                       uint16_t*) override {
     check(x, dy);
     if (d_.relu) mask(y, dy);
     std::vector<double> dw(out_.c * d_.window.kernel * d_.window.kernel * d_.input.c), db(out_.c);
@@ -111,9 +111,9 @@ class ReferenceLinear final : public Linear {
   Format output_format() const override { return {}; }
   void bind(const WeightData& weight, const WeightData& bias) override { conv_.bind(weight, bias); }
   void forward(const Tensor& x, const Tensor& y) override { conv_.forward(flat(x), y); }
-  void backward_weight(const Tensor& x, const Tensor& y, const Tensor& dy, float* dweight, float* dbias,
-                       Gradient mode) override {
-    conv_.backward_weight(flat(x), y, dy, dweight, dbias, mode);
+  void backward_weight(const Tensor& x, const Tensor& y, const Tensor& dy, float* dweight, float* dbias, Gradient mode,
+                       uint16_t*) override {
+    conv_.backward_weight(flat(x), y, dy, dweight, dbias, mode, nullptr);
   }
   void backward_input(const Tensor& dy, const Tensor& dx) override { conv_.backward_input(dy, flat(dx)); }
 

@@ -15,6 +15,28 @@ namespace {
 
 using reference::expect_dense, reference::store;
 
+class ReferenceGradientScan final : public GradientScan {
+ public:
+  explicit ReferenceGradientScan(std::span<const ScannedTensor> tensors) : tensors_(tensors.begin(), tensors.end()) {}
+
+  void run(const ScannedPart& part, float* flag, float* squares, Gradient squares_mode) override {
+    double sum = squares_mode == Gradient::add ? static_cast<double>(*squares) : 0.0;
+    for (const ScannedTensor& t : tensors_) {
+      if (t.offset < part.begin || t.offset >= part.begin + part.count) continue;
+      for (int64_t i = t.offset; i < t.offset + t.count; ++i) {
+        float& g = part.gradients[i];
+        if (t.bf16 && part.bf16) g = (part.mode == Gradient::add ? g : 0.0f) + float_of_bf16(part.bf16[i]);
+        if (!std::isfinite(g) && *flag == 0) *flag = t.mark;
+        sum += static_cast<double>(g) * g;
+      }
+    }
+    *squares = static_cast<float>(sum);
+  }
+
+ private:
+  std::vector<ScannedTensor> tensors_;
+};
+
 class ReferenceOps final : public Ops {
  public:
   explicit ReferenceOps(Device& device) : device_(device) {}
@@ -36,6 +58,9 @@ class ReferenceOps final : public Ops {
   }
   std::unique_ptr<OptimizerOp> optimizer(const OptimizerDesc& desc, std::span<const OptimizerTensor> tensors) override {
     return reference::make_optimizer(desc, tensors);
+  }
+  std::unique_ptr<GradientScan> gradient_scan(std::span<const ScannedTensor> tensors) override {
+    return std::make_unique<ReferenceGradientScan>(tensors);
   }
   DType activation_dtype() const override { return DType::f32; }
   Format input_format(const Conv2dDesc*, std::span<const int64_t>) const override { return {}; }
@@ -130,8 +155,7 @@ class ReferenceOps final : public Ops {
     softmax(logits, batch, scale, smoothing, dlogits.f32(), stats, mode);
   }
 
-  void flag_nonfinite(const float* values, int64_t count, float mark, float* flag, float* squares) override {
-    if (squares) sum_of_squares(values, count, squares, Gradient::add);
+  void flag_nonfinite(const float* values, int64_t count, float mark, float* flag) override {
     if (*flag == 0 && std::any_of(values, values + count, [](float v) { return !std::isfinite(v); })) *flag = mark;
   }
   void copy_or_add(const float* from, float* to, int64_t count, Gradient mode) override {
