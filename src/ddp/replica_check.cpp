@@ -1,22 +1,15 @@
 #include "ddp/replica_check.h"
 
 #include "core/error.h"
-#include "ddp/hash.h"
 
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <bit>
 #include <string>
 #include <vector>
 
 namespace ddp {
 namespace {
-
-struct NamedHash {
-  std::string_view name;
-  uint64_t hash;
-};
 
 // Returns the ranks that differ from the majority; empty without a majority.
 std::vector<int> minority(std::span<const uint64_t> hashes) {
@@ -38,9 +31,11 @@ std::string difference(std::string_view name, std::span<const uint64_t> hashes) 
   return fmt::format("{} is not the same on all ranks{} (hashes by rank: {:016x})", name, who, fmt::join(hashes, ", "));
 }
 
+}  // namespace
+
 // Each rank writes the 32-bit halves of its hashes, which a double holds exactly, to its own cells and leaves the cells
 // of other ranks 0. The sum is the table of all hashes, equal on all ranks.
-void compare(std::span<const NamedHash> mine, Communicator& communicator) {
+void check_same_on_all_ranks(std::span<const NamedHash> mine, Communicator& communicator) {
   const int world = communicator.size();
   std::vector<double> table(mine.size() * world * 2);
   const auto cell = [&](size_t item, int rank) { return table.begin() + (item * world + rank) * 2; };
@@ -58,23 +53,9 @@ void compare(std::span<const NamedHash> mine, Communicator& communicator) {
   }
 }
 
-uint64_t hash_of(std::span<const float> values) {
-  Hash hash;
-  for (const float value : values) hash.add(std::bit_cast<uint32_t>(value));
-  return hash.value();
-}
-
-}  // namespace
-
 void check_same_on_all_ranks(uint64_t hash, std::string_view what, Communicator& communicator) {
   const NamedHash mine{what, hash};
-  compare({&mine, 1}, communicator);
-}
-
-void check_replicas(std::span<const NamedSpan> tensors, Communicator& communicator) {
-  std::vector<NamedHash> hashes;
-  for (const NamedSpan& tensor : tensors) hashes.push_back({tensor.name, hash_of(tensor.values)});
-  compare(hashes, communicator);
+  check_same_on_all_ranks({&mine, 1}, communicator);
 }
 
 }  // namespace ddp

@@ -1,4 +1,4 @@
-// Checks that the replicas of all ranks have the same bits. Collective.
+// Checks that values are the same on all ranks, by their hashes. Collective.
 #pragma once
 
 #include "comm/communicator.h"
@@ -9,14 +9,14 @@
 
 namespace ddp {
 
-struct NamedSpan {
-  std::string_view name;
-  std::span<const float> values;
+struct NamedHash {
+  std::string_view name;  // of the hashed value
+  uint64_t hash;
 };
 
 // Both throw CollectiveError(Exit::communication) if hashes differ. The text has the name of the value, the hash of
-// each rank, and, if more than half of the ranks agree, the ranks that differ. `what` names the hashed value.
+// each rank, and, if more than half of the ranks agree, the ranks that differ.
+void check_same_on_all_ranks(std::span<const NamedHash> mine, Communicator& communicator);
 void check_same_on_all_ranks(uint64_t hash, std::string_view what, Communicator& communicator);
-void check_replicas(std::span<const NamedSpan> tensors, Communicator& communicator);
 
 }  // namespace ddp

@@ -181,6 +181,16 @@ struct SoftmaxGradient {
   }
 };
 
+// The term of one element in the hash of its tensor (ops/tensor_hash.h).
+struct ElementHash {
+  DDP_HOST_DEVICE uint64_t operator()(int64_t index, uint32_t bits) const {
+    uint64_t z = (static_cast<uint64_t>(index) << 32 | bits) + 0x9e3779b97f4a7c15;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+    z = (z ^ z >> 27) * 0x94d049bb133111eb;
+    return z ^ z >> 31;
+  }
+};
+
 struct IsNonfinite {
   DDP_HOST_DEVICE bool operator()(uint32_t bits) const { return (bits & 0x7f800000u) == 0x7f800000u; }
 };

@@ -1,8 +1,8 @@
 // The operations of a backend.
 //
 // The model makes plans once, when it is built: conv2d, linear, pool2d and batch_norm for a list of batch sizes,
-// running_stats, optimizer and gradient_scan for their flat buffers. Callers use planned batch sizes only, of at least
-// one sample; ops that cannot run another size throw Error(Exit::internal).
+// running_stats, optimizer, gradient_scan and tensor_hash for their flat buffers. Callers use planned batch sizes only,
+// of at least one sample; ops that cannot run another size throw Error(Exit::internal).
 //
 // Calls run in order on the device of the Ops. No call allocates or waits.
 #pragma once
@@ -17,6 +17,7 @@
 #include "ops/optimizer.h"
 #include "ops/pool2d.h"
 #include "ops/ranked_class.h"
+#include "ops/tensor_hash.h"
 
 #include <cstdint>
 #include <memory>
@@ -36,6 +37,7 @@ class Ops {
   virtual std::unique_ptr<OptimizerOp> optimizer(const OptimizerDesc& desc,
                                                  std::span<const OptimizerTensor> tensors) = 0;
   virtual std::unique_ptr<GradientScan> gradient_scan(std::span<const ScannedTensor> tensors) = 0;
+  virtual std::unique_ptr<TensorHash> tensor_hash(std::span<const HashedSpan> tensors) = 0;
 
   // The type of activations and their gradients. Weights and their gradients are always f32.
   virtual DType activation_dtype() const = 0;

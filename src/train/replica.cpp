@@ -67,6 +67,18 @@ ModelConfig model_config(const ReplicaConfig& config, Communicator* bn_communica
   return model;
 }
 
+std::vector<HashedSpan> hashed(std::span<const Parameter> parameters) {
+  std::vector<HashedSpan> spans;
+  for (const Parameter& p : parameters) spans.push_back({p.offset, p.count});
+  return spans;
+}
+
+std::vector<HashedSpan> hashed(std::span<const BatchNormState> batch_norms) {
+  std::vector<HashedSpan> spans;
+  for (const BatchNormState& n : batch_norms) spans.push_back({n.span.offset, 2 * n.span.channels});
+  return spans;
+}
+
 std::vector<float> download(Device& device, const float* from, int64_t count) {
   std::vector<float> values(count);
   if (count > 0) device.download(values.data(), from, bytes_of_floats(count));
@@ -97,6 +109,10 @@ Replica::Replica(const Network& network, const ReplicaConfig& config, Device& de
       bn_communicator(batch_norms.empty() || communicator_.size() == 1 ? nullptr : communicator_.split(0)),
       casting(casting_for(*this)),
       running_stats_op(ops_.running_stats(spans_of(batch_norms))),
+      weight_hash(communicator_.size() == 1 ? nullptr : ops_.tensor_hash(hashed(parameters))),
+      running_stats_hash(communicator_.size() == 1 ? nullptr : ops_.tensor_hash(hashed(batch_norms))),
+      hashes(communicator_.size() == 1 ? Buffer()
+                                       : Buffer(device_, (parameters.size() + batch_norms.size()) * sizeof(uint64_t))),
       sync_bn(config.sync_bn && bn_communicator),
       model(network, parameters, batch_norms, config.batch_sizes, device_, ops_,
             {weights(), gradients(), bn_batch_sums(), running_stats(), block.loss_stats(), block.epoch()},
@@ -150,12 +166,17 @@ std::vector<float> Replica::download_stats(const float* stats) const {
 }
 
 void Replica::check_replicas() const {
-  const std::vector<float> values = download_weights(), stats = download_stats(running_stats());
-  std::vector<NamedSpan> named;
-  for (const Parameter& p : parameters) named.push_back({p.name, std::span(values).subspan(p.offset, p.count)});
-  for (const BatchNormState& n : batch_norms)
-    named.push_back({n.layer_name, std::span(stats).subspan(n.span.offset, 2 * n.span.channels)});
-  ddp::check_replicas(named, communicator);
+  if (communicator.size() == 1) return;
+  auto* const on_device = hashes.as<uint64_t>();
+  weight_hash->hash(weights(), on_device);
+  running_stats_hash->hash(running_stats(), on_device + parameters.size());
+  std::vector<uint64_t> values(parameters.size() + batch_norms.size());
+  device.download(values.data(), on_device, hashes.bytes());
+  device.synchronize();
+  std::vector<NamedHash> named;
+  for (const Parameter& p : parameters) named.push_back({p.name, values[named.size()]});
+  for (const BatchNormState& n : batch_norms) named.push_back({n.layer_name, values[named.size()]});
+  check_same_on_all_ranks(named, communicator);
 }
 
 }  // namespace ddp

@@ -58,7 +58,9 @@ struct Replica {
   const std::unique_ptr<Communicator> bn_communicator;  // for batch-norm sums; null without them or with one rank
   const std::unique_ptr<Communicator> casting;          // bf16 gradients over `communicator`; null if grad_dtype is f32
   const std::unique_ptr<RunningStats> running_stats_op;
-  const bool sync_bn;  // batch norms communicate while they compute
+  const std::unique_ptr<TensorHash> weight_hash, running_stats_hash;  // null with one rank
+  const Buffer hashes;  // of the parameters, then of the running statistics of each batch norm
+  const bool sync_bn;   // batch norms communicate while they compute
 
   Model model;
   const std::unique_ptr<GradientScan> gradient_scan;
@@ -89,8 +91,8 @@ struct Replica {
   std::vector<float> download_gradients() const;  // of the last step
   std::vector<float> download_stats(const float* stats) const;
 
-  // Compares weights and running statistics over ranks. Collective. Throws CollectiveError(Exit::communication) that
-  // names the tensor and the ranks if bits differ.
+  // Compares hashes of weights and running statistics over ranks; does nothing with one rank. Collective. Throws
+  // CollectiveError(Exit::communication) that names the tensor and the ranks if bits differ.
   void check_replicas() const;
 };
 

@@ -4,6 +4,7 @@
 #include "nn/models.h"
 #include "tests/train/emulated_world.h"
 #include "tests/train/fixture.h"
+#include "tests/train/small.h"
 
 #include <gtest/gtest.h>
 
@@ -55,6 +56,24 @@ TEST_P(EmulatedLaunches, OfAStep) {
   EXPECT_EQ(three.kernels - two.kernels, expected.kernels);
   EXPECT_EQ(three.library_calls - two.library_calls, expected.library_calls);
   EXPECT_EQ(three.copies - two.copies, expected.copies);
+}
+
+TEST(EmulatedReplicas, CheckIsTwoKernelsAndNoneForOneRank) {
+  for (const int size : {1, 2}) {
+    on_gpus({"ranks", size, true, true, true}, [&](Communicator& c, Device& device, Ops& ops) {
+      const MemoryDataset data = small_data(16);
+      const Fixture fixture({.batch_size = 16}, norm_network(), data, device, ops, c);
+      const auto issued_by_all = [&] {
+        c.barrier();
+        const int64_t kernels = emulator::issued().kernels;
+        c.barrier();
+        return kernels;
+      };
+      const int64_t before = issued_by_all();
+      fixture.replica.check_replicas();
+      EXPECT_EQ(issued_by_all() - before, size == 1 ? 0 : 2 * size);
+    });
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(, EmulatedLaunches, ::testing::ValuesIn(kLaunchCases),

@@ -2,6 +2,7 @@
 // checkpoints.
 #include "tests/emulator/seeds.h"
 #include "tests/train/bad_step.h"
+#include "tests/train/flipped_bit.h"
 #include "tests/train/small.h"
 #include "tests/train/trained.h"
 #include "train/fault_injection.h"
@@ -41,6 +42,10 @@ TEST_P(EmulatedState, NanEndsTheRunOnEveryRank) {
             [&](Communicator& c, Device& device, Ops& ops) { messages[c.rank()] = train_from_a_nan(c, device, ops); });
     expect_one_message_about_step_1(messages);
   });
+}
+
+TEST_P(EmulatedState, ReplicaCheckNamesTheTensorOfAFlippedBit) {
+  for_each_seed([&] { on_gpus(GetParam(), expect_a_flipped_bit_is_named); });
 }
 
 // A replay of step 4 would not call the reducer's hook, so the injection must prevent it.

@@ -2,6 +2,7 @@
 #include "core/bf16.h"
 #include "tests/parity/centre.h"
 #include "tests/train/faults.h"
+#include "tests/train/flipped_bit.h"
 #include "tests/train/small.h"
 #include "tests/train/world.h"
 #include "train/evaluation.h"
@@ -103,6 +104,10 @@ TEST_P(Norms, MicroBatchesWithoutNormsEqualOneBatch) {
     EXPECT_LE(loss_distance(many.losses, one.losses), 1e-5) << samples;
     EXPECT_LE(distance(many.weights, one.weights), 1e-5) << samples;
   }
+}
+
+TEST(Replicas, CheckNamesTheTensorOfAFlippedBit) {
+  for (const int size : {2, 3}) run_world(size, expect_a_flipped_bit_is_named);
 }
 
 TEST_P(Norms, PartitionedStateMatchesFullState) {

@@ -32,6 +32,8 @@ class CpuOps final : public Ops {
   std::unique_ptr<OptimizerOp> optimizer(const OptimizerDesc& desc, std::span<const OptimizerTensor> tensors) override;
   // elementwise.cpp
   std::unique_ptr<GradientScan> gradient_scan(std::span<const ScannedTensor> tensors) override;
+  // tensor_hash.cpp
+  std::unique_ptr<TensorHash> tensor_hash(std::span<const HashedSpan> tensors) override;
 
   // layout.cpp
   void reorder(const Tensor& from, const Tensor& to) override;

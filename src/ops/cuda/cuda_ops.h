@@ -38,6 +38,8 @@ class CudaOps final : public Ops {
   std::unique_ptr<OptimizerOp> optimizer(const OptimizerDesc& desc, std::span<const OptimizerTensor> tensors) override;
   // gradient_scan.cu
   std::unique_ptr<GradientScan> gradient_scan(std::span<const ScannedTensor> tensors) override;
+  // tensor_hash.cu
+  std::unique_ptr<TensorHash> tensor_hash(std::span<const HashedSpan> tensors) override;
 
   // ops.cpp
   void reorder(const Tensor& from, const Tensor& to) override;

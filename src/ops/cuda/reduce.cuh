@@ -9,7 +9,8 @@ constexpr int kWarp = 32;
 
 // Returns to each thread the sum over its group of `lanes` adjacent threads. `lanes` is a power of two, at most a warp.
 // All threads of the warp must call it.
-__device__ inline float sum_over_lanes(float value, int lanes) {
+template <class T>
+__device__ T sum_over_lanes(T value, int lanes) {
   for (int offset = lanes / 2; offset > 0; offset /= 2) value += __shfl_xor_sync(0xffffffffu, value, offset);
   return value;
 }

@@ -62,6 +62,9 @@ class ReferenceOps final : public Ops {
   std::unique_ptr<GradientScan> gradient_scan(std::span<const ScannedTensor> tensors) override {
     return std::make_unique<ReferenceGradientScan>(tensors);
   }
+  std::unique_ptr<TensorHash> tensor_hash(std::span<const HashedSpan> tensors) override {
+    return reference::make_tensor_hash(tensors);
+  }
   DType activation_dtype() const override { return DType::f32; }
   Format input_format(const Conv2dDesc*, std::span<const int64_t>) const override { return {}; }
 

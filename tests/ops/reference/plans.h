@@ -15,5 +15,6 @@ std::unique_ptr<Pool2d> make_pool2d(const Device& device, const Pool2dDesc& desc
 std::unique_ptr<BatchNorm> make_batch_norm(const Device& device, const BatchNormDesc& desc);
 std::unique_ptr<RunningStats> make_running_stats(std::span<const RunningStatsSpan> layers);
 std::unique_ptr<OptimizerOp> make_optimizer(const OptimizerDesc& desc, std::span<const OptimizerTensor> tensors);
+std::unique_ptr<TensorHash> make_tensor_hash(std::span<const HashedSpan> tensors);
 
 }  // namespace ddp::reference
