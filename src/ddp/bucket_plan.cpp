@@ -10,6 +10,7 @@ namespace ddp {
 namespace {
 
 constexpr double kElementsPerMb = (1 << 20) / 4.0;  // the buffer is f32
+constexpr double kLeastElements = (64 << 10) / 4.0;
 
 // Returns the end of the longest run of parameters from `begin` that fits `limit` elements. The run has at least one
 // parameter and ends at `stop` at the latest.
@@ -37,7 +38,9 @@ ParameterId last_begin(std::span<const int64_t> counts, ParameterId earliest, do
 }  // namespace
 
 // The first bucket is small, so that communication starts early. The last bucket is small, so that little communication
-// is left when backprop ends. The buckets between them hold as many parameters as fit the cap.
+// is left when backprop ends. The buckets between them hold as many parameters as fit the cap. What a large
+// parameter cuts off below 64 KiB, or an eighth of the cap, goes with that parameter: a collective of its own would
+// cost more than it hides.
 BucketPlan plan_buckets(std::span<const int64_t> counts, int world_size, int64_t trailer_elements,
                         const BucketCaps& caps) {
   DDP_EXPECT(world_size > 0 && trailer_elements >= 0);
@@ -58,7 +61,13 @@ BucketPlan plan_buckets(std::span<const int64_t> counts, int world_size, int64_t
     const double first_cap = std::min({caps.first_cap_mb * kElementsPerMb, cap, all / 4});
     const ParameterId first_end = grow(counts, 0, std::max(1, parameters - 2), first_cap);
     const ParameterId last = last_begin(counts, std::min(first_end + 1, parameters - 1), std::min(cap, all / 16));
-    for (ParameterId begin = first_end; begin < last; begin = grow(counts, begin, last, cap)) begins.push_back(begin);
+    for (ParameterId begin = first_end; begin < last;) {
+      begins.push_back(begin);
+      ParameterId end = grow(counts, begin, last, cap);
+      const auto size = static_cast<double>(plan.parameter_offsets[end] - plan.parameter_offsets[begin]);
+      if (size < std::min(kLeastElements, cap / 8) && end < last) end = grow(counts, end, last, cap);
+      begin = end;
+    }
     begins.push_back(last);
   }
   for (size_t b = 0; b < begins.size(); ++b) {
