@@ -17,7 +17,8 @@ namespace ddp {
 using ParameterId = int;  // position in the flat buffer, 0 first
 
 struct BucketCaps {
-  // Largest bucket in MiB. A larger parameter has its own bucket, with a small run that it would cut off (plan_buckets).
+  // Largest bucket in MiB. A larger parameter has its own bucket, with a small run that it would cut off
+  // (plan_buckets).
   double cap_mb = 8;
   double first_cap_mb = 1;  // largest bucket 0 in MiB; bucket 0 is also at most a quarter of all bytes
 };
