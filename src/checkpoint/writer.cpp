@@ -20,6 +20,7 @@ void CheckpointWriter::finish() {
 
 void CheckpointWriter::save(Snapshot snapshot, bool best) {
   finish();
+  busy_ = true;
   const int64_t step = snapshot.run.step;
   try {
     thread_ = std::thread([this, best, snapshot = std::move(snapshot)] { write(snapshot, best); });
@@ -59,6 +60,7 @@ void CheckpointWriter::write(const Snapshot& snapshot, bool best) {
 void CheckpointWriter::end(SaveOutcome outcome) {
   const std::lock_guard lock(mutex_);
   ended_.push_back(std::move(outcome));
+  busy_ = false;
 }
 
 std::vector<SaveOutcome> CheckpointWriter::outcomes() {

@@ -5,6 +5,7 @@
 #include "checkpoint/checkpoint.h"
 #include "core/span_recorder.h"
 
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -44,6 +45,7 @@ class CheckpointWriter {
 
   void save(Snapshot snapshot, bool best);  // waits for the write in progress, starts this one and returns
   void finish();                            // waits for the write in progress
+  bool busy() const { return busy_; }       // whether a write is in progress
 
   // The outcomes since the last call, in order. Called by the thread that calls save().
   std::vector<SaveOutcome> outcomes();
@@ -55,6 +57,7 @@ class CheckpointWriter {
   const CheckpointWriterConfig config_;
   const Tensors tensors_;
   std::thread thread_;
+  std::atomic<bool> busy_ = false;
   std::mutex mutex_;
   std::vector<SaveOutcome> ended_;  // guarded by the mutex
 };

@@ -28,8 +28,10 @@ class Saver {
   const std::filesystem::path& path() const { return path_; }  // rank 0: last checkpoint on the disk; empty: none
   int64_t step() const { return step_; }                       // rank 0: step of path(); -1: none
 
-  // Starts a save of `state`. `updates`: updates of the running statistics so far. If the save of the best accuracy
-  // fails, the next save counts as best. Collective.
+  bool busy() const { return writer_ && writer_->busy(); }  // rank 0: whether a save is in progress; others: false
+
+  // Starts a save of `state`; waits for the save in progress first. `updates`: updates of the running statistics so
+  // far. If the save of the best accuracy fails, the next save counts as best. Collective.
   void save(const RunState& state, int64_t updates, bool best);
 
   // Waits for the disk. Returns on all ranks whether `step` is on the disk; if not, saved(step) is false. Collective.

@@ -39,6 +39,7 @@ class Trainer {
   void report_speed(int64_t epoch);
   void evaluate();
   void save(bool best);
+  void save_or_put_off();
   void save_final();
   void trace(bool run_ends = false);
   void accumulate_train_time();  // restarts the stopwatch too
@@ -60,6 +61,7 @@ class Trainer {
   RunState& state_;                    // report_.state
   Request requested_ = Request::none;  // largest request of the tickets since the last pause
   Saver saver_;
+  bool save_put_off_ = false;
   SpeedMeter speed_;
   bool gradients_reported_ = false;
   Stopwatch training_;
@@ -112,8 +114,8 @@ StepConfig Trainer::step_config() {
 Request Trainer::request() const {
   if (config_.stop_requested()) return Request::stop;
   const double seconds = config_.save_every.seconds;
-  const bool late = seconds > 0 && replica_.communicator.rank() == 0 && saver_.seconds() >= seconds;
-  return late ? Request::save : Request::none;
+  const bool late = seconds > 0 && saver_.seconds() >= seconds, may_save_now = save_put_off_ && !saver_.busy();
+  return replica_.communicator.rank() == 0 && (late || may_save_now) ? Request::save : Request::none;
 }
 
 TrainReport Trainer::run() {
@@ -208,9 +210,10 @@ void Trainer::pause() {
     state_.evaluation_due = true;
     if (!report_.stopped) evaluate();
   }
-  if (requested == Request::save || config_.save_every.at_step(step) ||
-      (epoch_ends && config_.save_every.at_epoch(epoch)))
+  if (requested == Request::save || config_.save_every.at_step(step))
     save(false);
+  else if (epoch_ends && config_.save_every.at_epoch(epoch))
+    save_or_put_off();
   saver_.report_finished();
   trace();
 }
@@ -262,7 +265,15 @@ void Trainer::evaluate() {
   }
 }
 
+// While the writer is busy, training goes on. Rank 0 asks for the save in a ticket when the writer is free; the end of
+// the run makes up for a save that is still put off.
+void Trainer::save_or_put_off() {
+  save_put_off_ = replica_.communicator.any(saver_.busy());
+  if (!save_put_off_) save(false);
+}
+
 void Trainer::save(bool best) {
+  save_put_off_ = false;
   if (saver_.saved(state_.step) && !best) return;
   accumulate_train_time();
   saver_.save(state_, report_.updates, best);

@@ -13,12 +13,15 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 namespace ddp::testing {
@@ -97,16 +100,34 @@ class Training : public ::testing::Test {
       }
       if (adapt) adapt(mine, replica);
 
-      std::unique_ptr<CheckpointWriter> writer;
       if (rank == 0)
         writer = std::make_unique<CheckpointWriter>(
             CheckpointWriterConfig{.folder = folder, .keep_last = 0, .about_to_write = about_to_write}, tensors);
       EventList others;
       PhaseTracker phases(*tables[rank]);
-      reports[rank].emplace(train(mine, replica, data, samplers,
-                                  {.reporter = rank == 0 ? events : others, .phases = phases, .writer = writer.get()}));
-      if (rank == 0) weights = replica.download_weights();
+      reports[rank].emplace(train(
+          mine, replica, data, samplers,
+          {.reporter = rank == 0 ? events : others, .phases = phases, .writer = rank == 0 ? writer.get() : nullptr}));
+      if (rank != 0) return;
+      weights = replica.download_weights();
+      writer.reset();
     });
+  }
+
+  // Rank 0 calls `act` with the number of each batch, from 1, before it takes the batch.
+  static Adapt before_each_batch(std::function<void(int64_t)> act) {
+    return [act = std::move(act)](TrainConfig& mine, Replica& replica) {
+      if (replica.communicator.rank() != 0) return;
+      mine.batch_source = [&act](NextBatch next) -> NextBatch {
+        return [&act, next, taken = int64_t{0}]() mutable -> const DeviceBatch& {
+          act(++taken);
+          return next();
+        };
+      };
+    };
+  }
+  void await_writer() const {
+    while (writer->busy()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 
   std::vector<int64_t> checkpoints() const {  // their steps, the oldest first
@@ -120,6 +141,8 @@ class Training : public ::testing::Test {
   Datasets data{.train = std::make_unique<MemoryDataset>(small_data(kSamples)),
                 .test = std::make_unique<MemoryDataset>(small_data(10))};
   std::function<void(const std::filesystem::path&)> about_to_write;  // see CheckpointWriterConfig
+
+  std::unique_ptr<CheckpointWriter> writer;  // of rank 0, during a run
 
   // Of the last run; events and weights are those of rank 0.
   EventList events;

@@ -28,7 +28,7 @@ TEST_F(TrainerSaves, AreAtTheStepsAndTimesOfTheOption) {
     SCOPED_TRACE(fmt::format("{} steps, {} epochs, {} s", c.every.steps, c.every.epochs, c.every.seconds));
     TrainConfig config = steps(c.steps);
     config.save_every = c.every;
-    run(config);
+    run(config, before_each_batch([&](int64_t) { await_writer(); }));
     EXPECT_EQ(events.saves, c.expected);
     EXPECT_EQ(checkpoints(), c.expected);
     EXPECT_EQ(reports[0]->checkpoint_step, c.expected.empty() ? -1 : c.expected.back());
@@ -122,6 +122,40 @@ TEST_F(TrainerSaves, SlowSavesFollowOneAnother) {
   EXPECT_EQ(most, 1);
   EXPECT_EQ(events.saves, (Steps{1, 2, 3, 4, 5, 6}));
   EXPECT_EQ(checkpoints(), events.saves);
+}
+
+// The save at step 5 is in progress until batch `until` is taken, at least. Epochs end at steps 5, 10 and 15. A request
+// in the ticket of step 11 is read after step 13.
+TEST_F(TrainerSaves, AtAnEpochsEndArePutOffWhileASaveIsInProgress) {
+  for (const int64_t until : {11, 15}) {
+    SCOPED_TRACE(until);
+    std::atomic<int64_t> taken = 0;
+    std::atomic<bool> in_time = true;
+    about_to_write = [&](const std::filesystem::path& file) {
+      const Stopwatch watch;
+      while (file.string().find("00000005") != std::string::npos && taken < until && in_time) {
+        in_time = watch.seconds() < 5;
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+      if (until == 15) std::this_thread::sleep_for(std::chrono::milliseconds(5));  // training ends first
+    };
+    TrainConfig config = steps(15);
+    config.save_every.epochs = 1;
+    run(config, before_each_batch([&](int64_t batch) {
+          taken = batch;
+          if (until == 11 && batch >= until) await_writer();
+        }));
+    EXPECT_TRUE(in_time) << "training waited for the writer";
+    EXPECT_EQ(events.saves, until == 11 ? (Steps{5, 13, 15}) : (Steps{5, 15}));
+    EXPECT_EQ(checkpoints(), events.saves);
+
+    const auto uninterrupted = weights;
+    const auto second = list_checkpoints(folder)[events.saves.size() - 2];  // the newest is the first
+    about_to_write = {};
+    run(config, {}, second);
+    EXPECT_EQ(weights, uninterrupted);
+    std::filesystem::remove_all(folder);
+  }
 }
 
 }  // namespace
