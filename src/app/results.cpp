@@ -28,7 +28,8 @@ void write_results(const ModelInfo& model, const TrainReport& report, const Repl
       .updates = report.updates};
   if (replica.communicator.rank() != 0) return;
 
-  save_state_dict(folder / "model.safetensors", replica.parameters, replica.batch_norms, state, model.to_metadata());
+  save_state_dict(folder / "model.safetensors", replica.parameters, replica.batch_norms, state.view(),
+                  model.to_metadata());
   nlohmann::ordered_json summary{{"model", model.model},
                                  {"test_accuracy", nullptr},
                                  {"sec_per_epoch", per_epoch},

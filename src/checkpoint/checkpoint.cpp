@@ -48,10 +48,10 @@ void point_link(const fs::path& folder, const std::string& link, const fs::path&
   replace_link(folder / link, checkpoint.filename(), folder / temporary_name(link));
 }
 
-void write_optimizer(const fs::path& path, std::span<const OptimizerState> states,
+void write_optimizer(const fs::path& path, std::span<const OptimizerStateView> states,
                      std::span<const Parameter> parameters) {
   std::vector<NamedTensor> tensors;
-  for (const OptimizerState& state : states)
+  for (const OptimizerStateView& state : states)
     for (const Parameter& p : parameters) {
       DDP_EXPECT(p.offset + p.count <= static_cast<int64_t>(state.values.size()));
       tensors.push_back({p.name + "." + state.name, p.pytorch_shape, to_pytorch(p, state.values)});
@@ -83,9 +83,15 @@ std::vector<OptimizerState> read_optimizer(const fs::path& path, std::span<const
 
 }  // namespace
 
+SnapshotView Snapshot::view() const {
+  SnapshotView view{.model = model.view(), .optimizer = {}, .run = run};
+  for (const OptimizerState& state : optimizer) view.optimizer.push_back({state.name, state.values});
+  return view;
+}
+
 // Order: fill a temporary folder, flush it, rename it, then set the links. A crash at any moment leaves the earlier
 // checkpoints intact, links that lead to whole ones, and at most one temporary folder.
-fs::path write_checkpoint(const fs::path& folder, const Snapshot& snapshot, const Tensors& tensors, bool best,
+fs::path write_checkpoint(const fs::path& folder, const SnapshotView& snapshot, const Tensors& tensors, bool best,
                           const std::function<void(const fs::path&)>& about_to_write) {
   const std::string name = checkpoint_name(snapshot.run.step);
   const fs::path checkpoint = folder / name;

@@ -28,10 +28,24 @@ struct OptimizerState {
   std::vector<float> values;  // in the layout of the flat parameter buffer
 };
 
+struct OptimizerStateView {
+  std::string name;
+  std::span<const float> values;
+};
+
+// Views of a snapshot's values: the owner outlives them.
+struct SnapshotView {
+  ModelStateView model;
+  std::vector<OptimizerStateView> optimizer;
+  RunState run;
+};
+
 struct Snapshot {
   ModelState model;
   std::vector<OptimizerState> optimizer;
   RunState run;
+
+  SnapshotView view() const;
 };
 
 // Descriptions of the model's tensors. Views: the owner outlives them.
@@ -45,7 +59,7 @@ struct Tensors {
 // parent, and points `latest` to the new checkpoint; `best` too with `best` set. Calls `about_to_write` with the path
 // of each file before it writes the file; an exception from it counts as a failed write. Throws Error(Exit::output) and
 // then leaves no temporary file behind.
-std::filesystem::path write_checkpoint(const std::filesystem::path& folder, const Snapshot& snapshot,
+std::filesystem::path write_checkpoint(const std::filesystem::path& folder, const SnapshotView& snapshot,
                                        const Tensors& tensors, bool best,
                                        const std::function<void(const std::filesystem::path&)>& about_to_write = {});
 

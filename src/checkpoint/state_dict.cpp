@@ -47,7 +47,8 @@ class TensorsOfFile {
 }  // namespace
 
 void save_state_dict(const std::filesystem::path& path, std::span<const Parameter> parameters,
-                     std::span<const BatchNormState> batch_norms, const ModelState& state, const Metadata& metadata) {
+                     std::span<const BatchNormState> batch_norms, const ModelStateView& state,
+                     const Metadata& metadata) {
   std::vector<const Parameter*> forward;
   for (const Parameter& p : parameters) forward.push_back(&p);
   std::stable_sort(forward.begin(), forward.end(), [](auto* a, auto* b) { return a->layer < b->layer; });

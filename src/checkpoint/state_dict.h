@@ -11,15 +11,23 @@
 
 namespace ddp {
 
+// Views of a model's state: the owner outlives them.
+struct ModelStateView {
+  std::span<const float> weights, statistics;
+  int64_t updates = 0;
+};
+
 struct ModelState {
   std::vector<float> weights;     // the flat parameter buffer
   std::vector<float> statistics;  // running means and variances, at the offsets of the batch norms
   int64_t updates = 0;            // updates of the statistics: PyTorch's num_batches_tracked
+
+  ModelStateView view() const { return {weights, statistics, updates}; }
 };
 
 // Writes parameters in forward order, as PyTorch does, then the batch norms' statistics. Throws Error(Exit::output).
 void save_state_dict(const std::filesystem::path& path, std::span<const Parameter> parameters,
-                     std::span<const BatchNormState> batch_norms, const ModelState& state,
+                     std::span<const BatchNormState> batch_norms, const ModelStateView& state,
                      const Metadata& metadata = {});
 
 // Throws Error(Exit::data) where the file is broken, Error(Exit::model) where names or shapes do not match the model.

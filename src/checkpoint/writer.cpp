@@ -18,7 +18,7 @@ void CheckpointWriter::finish() {
   if (thread_.joinable()) thread_.join();
 }
 
-void CheckpointWriter::save(Snapshot snapshot, bool best) {
+void CheckpointWriter::save(SnapshotView snapshot, bool best) {
   finish();
   busy_ = true;
   const int64_t step = snapshot.run.step;
@@ -29,7 +29,7 @@ void CheckpointWriter::save(Snapshot snapshot, bool best) {
   }
 }
 
-void CheckpointWriter::write(const Snapshot& snapshot, bool best) {
+void CheckpointWriter::write(const SnapshotView& snapshot, bool best) {
   const int64_t begin_ns = steady_ns();
   SaveOutcome outcome{.step = snapshot.run.step, .path = {}, .error = {}};
   try {

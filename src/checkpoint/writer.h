@@ -43,15 +43,16 @@ class CheckpointWriter {
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
-  void save(Snapshot snapshot, bool best);  // waits for the write in progress, starts this one and returns
-  void finish();                            // waits for the write in progress
-  bool busy() const { return busy_; }       // whether a write is in progress
+  // Waits for the write in progress, starts this one and returns. The values do not change until the write has ended.
+  void save(SnapshotView snapshot, bool best);
+  void finish();                       // waits for the write in progress
+  bool busy() const { return busy_; }  // whether a write is in progress
 
   // The outcomes since the last call, in order. Called by the thread that calls save().
   std::vector<SaveOutcome> outcomes();
 
  private:
-  void write(const Snapshot& snapshot, bool best);
+  void write(const SnapshotView& snapshot, bool best);
   void end(SaveOutcome outcome);
 
   const CheckpointWriterConfig config_;

@@ -90,14 +90,13 @@ std::string_view Optimizer::state_name(int k) const {
   return k == 0 ? "exp_avg" : "exp_avg_sq";
 }
 
-std::vector<float> Optimizer::download_state(int k) {
+void Optimizer::download_state(int k, float* values) {
   DDP_EXPECT(k >= 0 && k < states());
-  std::vector<float> values(flat_.plan.gradients);
-  if (!config_.sharded) {
-    device_.download(values.data(), state_[k].data(), bytes_of_floats(flat_.plan.gradients));
+  const auto download = [&](const void* flat) {
+    if (values) device_.download(values, flat, bytes_of_floats(flat_.plan.gradients));
     device_.synchronize();
-    return values;
-  }
+  };
+  if (!config_.sharded) return download(state_[k].data());
   const Buffer whole(device_, bytes_of_floats(flat_.plan.padded));
   auto* const flat = whole.as<float>();
   for (size_t b = 0; b < partitions_.size(); ++b) {
@@ -106,9 +105,7 @@ std::vector<float> Optimizer::download_state(int k) {
     communicator_.wait(
         communicator_.all_gather({flat + flat_.plan.buckets[b].offset, flat_.plan.buckets[b].count, DType::f32}));
   }
-  device_.download(values.data(), flat, bytes_of_floats(flat_.plan.gradients));
-  device_.synchronize();
-  return values;
+  download(flat);
 }
 
 void Optimizer::load_state(int k, std::span<const float> values) {

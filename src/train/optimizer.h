@@ -56,11 +56,11 @@ class Optimizer {
 
   // State buffer k, with its name in PyTorch's optimizers: plan.gradients values in the order of the flat buffer.
   // load_state() also accepts values without the gap after the last tensor. Both wait for the device. If sharded,
-  // download_state() is collective and every rank gets the whole buffer.
+  // download_state() is collective. A rank with null `values` only takes part.
   int states() const { return config_.optimizer.states(); }
   std::string_view state_name(int k) const;
   bool downloads_together() const { return config_.sharded; }
-  std::vector<float> download_state(int k);
+  void download_state(int k, float* values);
   void load_state(int k, std::span<const float> values);
   size_t state_bytes() const;  // of all state buffers of this rank
 

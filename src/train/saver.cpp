@@ -1,12 +1,15 @@
 #include "train/saver.h"
 
 #include "core/error.h"
-#include "train/snapshot.h"
 
 #include <array>
 #include <utility>
 
 namespace ddp {
+
+Saver::~Saver() {
+  if (writer_) writer_->finish();
+}
 
 void Saver::set_saved(int64_t step, const std::filesystem::path& checkpoint) {
   saved_ = step_ = step;
@@ -18,14 +21,16 @@ void Saver::set_saved(int64_t step, const std::filesystem::path& checkpoint) {
 void Saver::save(const RunState& state, int64_t updates, bool best) {
   phases_.enter(Phase::saving, state.step);
   reporter_.flush();  // a resumed run keeps these events
-  auto snapshot = take_snapshot(replica_, state, updates);
   if (writer_) {
-    writer_->finish();
+    writer_->finish();  // it reads the buffers
     report_finished();
+  }
+  replica_.communicator.barrier();
+  auto snapshot = buffers_.take(state, updates);
+  if (writer_) {
     saving_best_ = best || best_unsaved_;
     writer_->save(std::move(*snapshot), saving_best_);
   }
-  replica_.communicator.barrier();
   saved_ = state.step;
   since_save_ = {};
 }

@@ -8,6 +8,7 @@
 #include "health/phase_tracker.h"
 #include "train/replica.h"
 #include "train/run_observer.h"
+#include "train/snapshot.h"
 
 #include <cstdint>
 #include <filesystem>
@@ -18,7 +19,10 @@ class Saver {
  public:
   // `writer`: of rank 0; null on other ranks, or to save nothing. The arguments outlive the saver.
   Saver(Replica& replica, RunObserver& reporter, PhaseTracker& phases, CheckpointWriter* writer)
-      : replica_(replica), reporter_(reporter), phases_(phases), writer_(writer) {}
+      : replica_(replica), reporter_(reporter), phases_(phases), writer_(writer), buffers_(replica) {}
+  ~Saver();  // waits for the save in progress, which reads the buffers
+  Saver(const Saver&) = delete;
+  Saver& operator=(const Saver&) = delete;
 
   // The writer's folder has a checkpoint of `step`; rank 0 gives its path.
   void set_saved(int64_t step, const std::filesystem::path& checkpoint);
@@ -44,6 +48,7 @@ class Saver {
   RunObserver& reporter_;
   PhaseTracker& phases_;
   CheckpointWriter* const writer_;
+  SnapshotBuffers buffers_;
   int64_t saved_ = -1, step_ = -1;
   std::filesystem::path path_;
   // Rank 0: whether the save in progress is the best one; whether such a save has failed.

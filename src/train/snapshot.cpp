@@ -4,19 +4,35 @@
 
 namespace ddp {
 
-std::optional<Snapshot> take_snapshot(Replica& replica, const RunState& run, int64_t updates) {
-  Optimizer& optimizer = replica.optimizer;
-  std::vector<OptimizerState> states;
-  const bool wanted = replica.communicator.rank() == 0;
-  for (int k = 0; k < optimizer.states(); ++k)
-    if (wanted || optimizer.downloads_together())
-      states.push_back({std::string(optimizer.state_name(k)), optimizer.download_state(k)});
+namespace {
+
+std::span<const float> floats(const Buffer& buffer) {
+  return {buffer.as<const float>(), buffer.bytes() / sizeof(float)};
+}
+
+}  // namespace
+
+std::optional<SnapshotView> SnapshotBuffers::take(const RunState& run, int64_t updates) {
+  Replica& r = replica_;
+  const bool wanted = r.communicator.rank() == 0;
+  if (wanted && !weights_.data()) {
+    Memory& memory = r.device.host_memory();
+    weights_ = Buffer(memory, bytes_of_floats(r.plan.gradients));
+    statistics_ = Buffer(memory, bytes_of_floats(state_count(r.batch_norms)));
+    for (int k = 0; k < r.optimizer.states(); ++k) optimizer_.emplace_back(memory, bytes_of_floats(r.plan.gradients));
+  }
+  if (wanted || r.optimizer.downloads_together())
+    for (int k = 0; k < r.optimizer.states(); ++k)
+      r.optimizer.download_state(k, wanted ? optimizer_[k].as<float>() : nullptr);
   if (!wanted) return std::nullopt;
-  return Snapshot{.model = {.weights = replica.download_weights(),
-                            .statistics = replica.download_stats(replica.running_stats()),
-                            .updates = updates},
-                  .optimizer = std::move(states),
-                  .run = run};
+  r.device.download(weights_.data(), r.weights(), weights_.bytes());
+  if (statistics_.bytes() > 0) r.device.download(statistics_.data(), r.running_stats(), statistics_.bytes());
+  r.device.synchronize();
+
+  SnapshotView view{.model = {floats(weights_), floats(statistics_), updates}, .optimizer = {}, .run = run};
+  for (int k = 0; k < r.optimizer.states(); ++k)
+    view.optimizer.push_back({std::string(r.optimizer.state_name(k)), floats(optimizer_[k])});
+  return view;
 }
 
 void restore(Replica& replica, const Snapshot& snapshot) {

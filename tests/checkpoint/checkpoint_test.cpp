@@ -28,7 +28,7 @@ TEST_F(Checkpoint, NetworksAndAdamStateRoundTrip) {
   for (const char* model : {"lenet", "keras-convnet"}) {
     const Weights network = weights_of(model, 1);
     const Snapshot saved = network.snapshot(12);
-    const fs::path path = write_checkpoint(folder, saved, network.tensors(), false);
+    const fs::path path = write_checkpoint(folder, saved.view(), network.tensors(), false);
     EXPECT_EQ(path, folder / "step-00000012");
     const Snapshot read = read_checkpoint(path, network.tensors(), kAdam);
     EXPECT_EQ(read.model.weights, saved.model.weights) << model;
@@ -45,7 +45,7 @@ TEST_F(Checkpoint, NetworksAndAdamStateRoundTrip) {
 TEST_F(Checkpoint, LoadsIntoABufferWithAnotherAlignment) {
   const Weights one = weights_of("lenet", 1), three = weights_of("lenet", 48);
   ASSERT_NE(flat_count(one.parameters), flat_count(three.parameters));
-  const fs::path path = write_checkpoint(folder, three.snapshot(1), three.tensors(), false);
+  const fs::path path = write_checkpoint(folder, three.snapshot(1).view(), three.tensors(), false);
   const Snapshot read = read_checkpoint(path, one.tensors(), kAdam);
   EXPECT_EQ(read.model.weights, one.snapshot(1).model.weights);
   EXPECT_EQ(read.optimizer[1].values, one.snapshot(1).optimizer[1].values);
@@ -53,7 +53,7 @@ TEST_F(Checkpoint, LoadsIntoABufferWithAnotherAlignment) {
 
 TEST_F(Checkpoint, OptimizersTensorsHavePytorchsShapes) {
   const Weights network = weights_of("lenet", 1);
-  const auto tensors = read_safetensors(write_checkpoint(folder, network.snapshot(1), network.tensors(), false) /
+  const auto tensors = read_safetensors(write_checkpoint(folder, network.snapshot(1).view(), network.tensors(), false) /
                                         "optimizer.safetensors");
   EXPECT_EQ(tensors.size(), 2 * network.parameters.size());
   EXPECT_EQ(tensors.at("3.weight.exp_avg_sq").shape, (std::vector<int64_t>{50, 20, 5, 5}));
@@ -62,7 +62,7 @@ TEST_F(Checkpoint, OptimizersTensorsHavePytorchsShapes) {
 TEST_F(Checkpoint, OptimizerWithoutStateIsSaved) {
   Snapshot snapshot = weights.snapshot(1);
   snapshot.optimizer.clear();
-  const fs::path path = write_checkpoint(folder, snapshot, weights.tensors(), false);
+  const fs::path path = write_checkpoint(folder, snapshot.view(), weights.tensors(), false);
   EXPECT_TRUE(read_checkpoint(path, weights.tensors(), {}).optimizer.empty());
 }
 
@@ -82,7 +82,7 @@ TEST_F(Checkpoint, RunStateRoundTripsBitForBit) {
            .affects_results = {{"lr", "0.1"}, {"quote\"", "line\n"}},
            .affects_rounding = {{"ranks", "3"}},
            .autotune = {{"2.forward", ""}}};
-  const RunState read = read_run_state(write_checkpoint(folder, snapshot, weights.tensors(), false));
+  const RunState read = read_run_state(write_checkpoint(folder, snapshot.view(), weights.tensors(), false));
   EXPECT_EQ(read.step, saved.step);
   EXPECT_EQ(read.epoch, saved.epoch);
   EXPECT_EQ(read.cursor, saved.cursor);
@@ -129,7 +129,8 @@ TEST_F(Checkpoint, SaveOfTheSameStepReplacesTheOldOne) {
   put(folder / "step-00000005" / "notes.txt", "of the first");
   Snapshot second = weights.snapshot(9);
   second.run.step = 5;
-  EXPECT_EQ(read(write_checkpoint(folder, second, weights.tensors(), false)).model.weights, second.model.weights);
+  EXPECT_EQ(read(write_checkpoint(folder, second.view(), weights.tensors(), false)).model.weights,
+            second.model.weights);
   EXPECT_FALSE(fs::exists(folder / "step-00000005" / "notes.txt"));
   EXPECT_EQ(names(), (Names{"latest", "step-00000005"}));
 }
@@ -146,8 +147,9 @@ TEST_F(Checkpoint, FailureAtAnyFileLeavesOnlyTheOldCheckpoint) {
       called = true;
       throw std::runtime_error("no room for " + path.filename().string());
     };
-    expect_error(error_of([&] { write_checkpoint(folder, weights.snapshot(2), weights.tensors(), true, no_room); }),
-                 Exit::output, std::string("no room for ") + at);
+    expect_error(
+        error_of([&] { write_checkpoint(folder, weights.snapshot(2).view(), weights.tensors(), true, no_room); }),
+        Exit::output, std::string("no room for ") + at);
     EXPECT_TRUE(called);
     EXPECT_EQ(names(), (Names{"latest", "step-00000001"}));
     EXPECT_EQ(read(folder / "latest").model.weights, weights.snapshot(1).model.weights);
@@ -160,7 +162,7 @@ TEST_F(Checkpoint, CrashDuringAWriteKeepsTheOldCheckpoint) {
     const auto die = [&](const fs::path& path) {
       if (path.filename() == at) ::raise(SIGKILL);
     };
-    EXPECT_EXIT(write_checkpoint(folder, weights.snapshot(1), weights.tensors(), true, die),
+    EXPECT_EXIT(write_checkpoint(folder, weights.snapshot(1).view(), weights.tensors(), true, die),
                 ::testing::KilledBySignal(SIGKILL), "");
     EXPECT_EQ(names().size(), 3u);  // "latest", step 1, and the incomplete checkpoint
     EXPECT_EQ(list_checkpoints(folder), std::vector<fs::path>{folder / "step-00000001"});
@@ -179,7 +181,7 @@ TEST_F(Checkpoint, FullDiskIsReported) {
     const rlimit limit{100'000, 100'000};
     if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) ::_exit(1);
     try {
-      write_checkpoint(folder, lenet.snapshot(2), lenet.tensors(), false);
+      write_checkpoint(folder, lenet.snapshot(2).view(), lenet.tensors(), false);
     } catch (const Error& e) {
       if (::write(STDERR_FILENO, e.what(), std::strlen(e.what())) < 0) ::_exit(2);
       ::_exit(static_cast<int>(e.code()));

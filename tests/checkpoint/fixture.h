@@ -99,7 +99,7 @@ inline const std::vector<std::string> kAdam = {"exp_avg", "exp_avg_sq"};
 class CheckpointFolder : public ::testing::Test {
  protected:
   fs::path write(int64_t step, bool best = false) const {
-    return write_checkpoint(folder, weights.snapshot(step), weights.tensors(), best);
+    return write_checkpoint(folder, weights.snapshot(step).view(), weights.tensors(), best);
   }
   Snapshot read(const fs::path& checkpoint) const { return read_checkpoint(checkpoint, weights.tensors(), kAdam); }
   std::vector<std::string> names() const {  // all entries of the folder

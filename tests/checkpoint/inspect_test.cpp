@@ -20,7 +20,7 @@ class Inspect : public CheckpointFolder {
     snapshot.run.accuracy = 0.8765;
     snapshot.run.affects_results = {{"lr", "0.2"}};
     snapshot.run.affects_rounding = {{"ranks", "3"}};
-    write_checkpoint(folder, snapshot, weights.tensors(), false);
+    write_checkpoint(folder, snapshot.view(), weights.tensors(), false);
   }
   static std::string inspected(const fs::path& path) { return inspect(std::vector<std::string>{path.string()}); }
   static void expect_in(const std::string& text, const std::vector<std::string>& parts) {
@@ -56,7 +56,7 @@ TEST_F(Inspect, EscapesTextOfTheFile) {
   write_safetensors(file, {{evil, {1}, {1}}}, {{evil, evil}});
   Snapshot snapshot = weights.snapshot(2);
   snapshot.run.affects_results = snapshot.run.affects_rounding = snapshot.run.autotune = {{evil, evil}};
-  write_checkpoint(folder, snapshot, weights.tensors(), false);
+  write_checkpoint(folder, snapshot.view(), weights.tensors(), false);
   for (const std::string& text : {inspected(file), inspected(folder / "latest")}) {
     EXPECT_TRUE(std::ranges::none_of(text, [](char c) { return (c >= 0 && c < ' ' && c != '\n') || c == 0x7f; }));
     EXPECT_EQ(text.find("\nall is well"), text.npos) << text;

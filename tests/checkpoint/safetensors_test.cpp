@@ -233,7 +233,7 @@ TEST_F(Safetensors, BatchNormStateHasPytorchsNames) {
                    .statistics = std::vector<float>(state_count(batch_norms)),
                    .updates = 468};
   for (size_t i = 0; i < state.statistics.size(); ++i) state.statistics[i] = static_cast<float>(i) / 3;
-  save_state_dict(path, parameters, batch_norms, state);
+  save_state_dict(path, parameters, batch_norms, state.view());
   const auto tensors = read_safetensors(path);
   EXPECT_EQ(tensors.at("4.running_var").shape, (std::vector<int64_t>{24}));
   EXPECT_EQ(tensors.at("4.running_var").values[0], state.statistics[2 * 12 + 24]);

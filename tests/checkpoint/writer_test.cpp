@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <deque>
 #include <future>
 
 namespace ddp {
@@ -17,6 +18,11 @@ class Writer : public CheckpointFolder {
     for (const fs::path& path : list_checkpoints(folder)) steps.push_back(read_run_state(path).step);
     return steps;
   }
+  // The writer reads the values later.
+  SnapshotView kept(int64_t step) { return kept_.emplace_back(weights.snapshot(step)).view(); }
+
+ private:
+  std::deque<Snapshot> kept_;
 };
 
 TEST_F(Writer, TrainingContinuesDuringAWriteAndTheNextSaveWaits) {
@@ -25,11 +31,11 @@ TEST_F(Writer, TrainingContinuesDuringAWriteAndTheNextSaveWaits) {
   CheckpointWriter writer(
       {.folder = folder, .keep_last = 0, .about_to_write = [gate](const fs::path&) { gate.wait(); }},
       weights.tensors());
-  writer.save(weights.snapshot(1), false);  // hangs here if save waits for the file
+  writer.save(kept(1), false);  // hangs here if save waits for the file
   EXPECT_TRUE(writer.outcomes().empty());
   EXPECT_TRUE(list_checkpoints(folder).empty());
 
-  auto second = std::async(std::launch::async, [&] { writer.save(weights.snapshot(2), true); });
+  auto second = std::async(std::launch::async, [&] { writer.save(kept(2), true); });
   EXPECT_EQ(second.wait_for(std::chrono::milliseconds(30)), std::future_status::timeout);
   opened.set_value();
   second.get();
@@ -42,10 +48,10 @@ TEST_F(Writer, TrainingContinuesDuringAWriteAndTheNextSaveWaits) {
 TEST_F(Writer, RecordsEachWrite) {
   testing::RecordedSpans spans;
   CheckpointWriter writer({.folder = folder, .spans = &spans}, weights.tensors());
-  writer.save(weights.snapshot(7), false);
+  writer.save(kept(7), false);
   writer.finish();
   spans.wanted = false;
-  writer.save(weights.snapshot(8), false);
+  writer.save(kept(8), false);
   writer.finish();
   ASSERT_EQ(spans.all().size(), 1u);
   const Span span = spans.all()[0];
@@ -56,8 +62,8 @@ TEST_F(Writer, RecordsEachWrite) {
 
 TEST_F(Writer, OutcomesAreReportedOnceInOrder) {
   CheckpointWriter writer({.folder = folder}, weights.tensors());
-  writer.save(weights.snapshot(1), false);
-  writer.save(weights.snapshot(2), false);
+  writer.save(kept(1), false);
+  writer.save(kept(2), false);
   writer.finish();
   const auto outcomes = writer.outcomes();
   ASSERT_EQ(outcomes.size(), 2u);
@@ -72,7 +78,7 @@ TEST_F(Writer, OutcomesAreReportedOnceInOrder) {
 
 TEST_F(Writer, KeepsTheRequestedNumber) {
   CheckpointWriter writer({.folder = folder, .keep_last = 2}, weights.tensors());
-  for (const int64_t step : {1, 2, 3, 4, 5}) writer.save(weights.snapshot(step), step == 1);
+  for (const int64_t step : {1, 2, 3, 4, 5}) writer.save(kept(step), step == 1);
   writer.finish();
   EXPECT_EQ(steps(), (std::vector<int64_t>{5, 4, 1}));
 }
@@ -84,7 +90,7 @@ TEST_F(Writer, FailureIsReportedAndTheNextSaveWorks) {
   };
   CheckpointWriter writer({.folder = folder, .about_to_write = second_file_fails}, weights.tensors());
   for (const int64_t step : {1, 2, 3}) {
-    writer.save(weights.snapshot(step), false);
+    writer.save(kept(step), false);
     writer.finish();
     EXPECT_EQ(writer.outcomes().at(0).error, step == 2 ? "no room" : "");
     EXPECT_EQ(fs::read_symlink(folder / "latest"), step == 3 ? "step-00000003" : "step-00000001");
@@ -95,7 +101,7 @@ TEST_F(Writer, FailureIsReportedAndTheNextSaveWorks) {
 TEST_F(Writer, DestructorWaits) {
   {
     CheckpointWriter writer({.folder = folder}, weights.tensors());
-    writer.save(weights.snapshot(1), false);
+    writer.save(kept(1), false);
   }
   EXPECT_EQ(steps(), (std::vector<int64_t>{1}));
 }

@@ -4,10 +4,10 @@
 #include "tests/train/bad_step.h"
 #include "tests/train/flipped_bit.h"
 #include "tests/train/small.h"
+#include "tests/train/snapshot.h"
 #include "tests/train/trained.h"
 #include "train/fault_injection.h"
 #include "train/precise_bn.h"
-#include "train/snapshot.h"
 
 #include <gtest/gtest.h>
 
@@ -153,6 +153,28 @@ void expect_resumes(Fixture& fixture, const Resumed& saved) {
     for (size_t k = 0; k < 2; ++k) EXPECT_EQ(again->optimizer[k].values, saved.snapshot.optimizer[k].values) << k;
   }
   expect_near(train_steps(fixture, kSaved, kEnd), saved.next, {2e-5, 1e-3});
+}
+
+TEST_P(EmulatedState, SnapshotsAreInPinnedMemoryThatIsKept) {
+  const MemoryDataset data = small_data(kSamples);
+  on_gpus(GetParam(), [&](Communicator& c, Device& device, Ops& ops) {
+    Fixture fixture(config(kAdam, true), two_norms(), data, device, ops, c);
+    SnapshotBuffers buffers(fixture.replica);
+    const auto first = buffers.take({.step = 0}, 0);
+    ASSERT_EQ(first.has_value(), c.rank() == 0);
+    fixture.losses(0, 1);
+    const auto second = buffers.take({.step = 1}, 1);
+    if (!second) return;
+    const auto expect_kept = [](std::span<const float> before, std::span<const float> after) {
+      EXPECT_EQ(before.data(), after.data());
+      void* mapped = nullptr;
+      EXPECT_EQ(cudaHostGetDevicePointer(&mapped, const_cast<float*>(after.data()), 0), cudaSuccess) << "not pinned";
+    };
+    expect_kept(first->model.weights, second->model.weights);
+    expect_kept(first->model.statistics, second->model.statistics);
+    for (size_t k = 0; k < 2; ++k) expect_kept(first->optimizer[k].values, second->optimizer[k].values);
+    EXPECT_EQ(copy_of(second->model.weights), fixture.replica.download_weights());
+  });
 }
 
 TEST_P(EmulatedState, CheckpointGoesFromTheDeviceToADeviceAndTheCpu) {

@@ -80,6 +80,11 @@ Outcome run_steps(const OptimizerConfig& config, Communicator& communicator, con
     return std::make_unique<Optimizer>(config, layout.tensors, flat, *device, *ops, communicator);
   };
   auto optimizer = make();
+  const auto downloaded = [&](int k) {
+    std::vector<float> state(layout.plan.gradients);
+    optimizer->download_state(k, state.data());
+    return state;
+  };
   OptimizerScalars scalars;
   for (int step = 1; step <= kSteps; ++step) {
     const std::vector<float> summed = layout.spread(some_values(step));
@@ -97,11 +102,11 @@ Outcome run_steps(const OptimizerConfig& config, Communicator& communicator, con
     }
     if (!reload) continue;
     auto next = make();
-    for (int k = 0; k < optimizer->states(); ++k) next->load_state(k, optimizer->download_state(k));
+    for (int k = 0; k < optimizer->states(); ++k) next->load_state(k, downloaded(k));
     optimizer = std::move(next);
   }
   Outcome outcome{.weights = layout.gather(weights), .states = {}};
-  for (int k = 0; k < optimizer->states(); ++k) outcome.states.push_back(layout.gather(optimizer->download_state(k)));
+  for (int k = 0; k < optimizer->states(); ++k) outcome.states.push_back(layout.gather(downloaded(k)));
   return outcome;
 }
 

@@ -1,5 +1,5 @@
 // A world of another size resumes from a checkpoint. Ranks are threads on the reference ops; the checkpoint is on disk.
-#include "train/snapshot.h"
+#include "tests/train/snapshot.h"
 
 #include "tests/temp_folder.h"
 #include "tests/train/small.h"
@@ -63,7 +63,8 @@ TEST_P(Snapshots, ResumeAtAnyWorldSize) {
     ASSERT_EQ(snapshot.has_value(), c.rank() == 0);
     if (snapshot) {
       saved = *snapshot;
-      path = write_checkpoint(folder.path(), saved, {fixture.replica.parameters, fixture.replica.batch_norms}, false);
+      path = write_checkpoint(folder.path(), saved.view(), {fixture.replica.parameters, fixture.replica.batch_norms},
+                              false);
     }
     const NextStep next = next_step(fixture);
     if (c.rank() == 0) expected = next;

@@ -17,7 +17,8 @@ namespace {
 void print(const std::string& line) { std::fwrite((line + "\n").data(), 1, line.size() + 1, stdout); }
 
 void save(CheckpointWriter& writer, int64_t step, int64_t generation, bool best) {
-  writer.save(saved_snapshot(step, generation), best);
+  const Snapshot snapshot = saved_snapshot(step, generation);
+  writer.save(snapshot.view(), best);
   writer.finish();
   if (const std::string error = writer.outcomes().at(0).error; !error.empty()) throw std::runtime_error(error);
   print(fmt::format("saved {}", generation));
