@@ -18,6 +18,7 @@ struct Backend {
   std::unique_ptr<Device> device;
   std::string description;                      // for the banner: GPU, driver and libraries; CPU: the reason to use it
   std::string arithmetic;                       // for the banner: precision and modes; empty: a CPU's default
+  std::string compiling;                        // what to say before the first kernel: CudaDeviceInfo::compiling
   std::map<std::string, std::string> identity;  // entries of RunState::affects_rounding
   DeviceConfig config;                          // the requested config with the device's defaults filled in
   TransportConfig transport;

@@ -53,6 +53,7 @@ PlannedRun plan_run(const Job& job) {
   Communicator& world = *job.world;
 
   Backend backend = make_backend(options.device, options.transport, session);
+  if (!backend.compiling.empty()) job.log.info("{}", backend.compiling);
   const bool on_cpu = backend.device->is_host();
   const int threads = on_cpu ? choose_threads(options.device.threads, world, session.host()) : 1;
   doctor::preflight(options.device, options.transport, session, !on_cpu, job.log);

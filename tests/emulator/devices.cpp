@@ -10,7 +10,7 @@
 namespace emulator {
 namespace {
 
-std::atomic<int> device_count = 1;
+std::atomic<int> device_count = 1, capability = 90;
 std::atomic<uint64_t> seed = 0;
 std::atomic<uint64_t> drawn = 0;
 thread_local cudaError_t last_error = cudaSuccess;
@@ -39,6 +39,7 @@ uint64_t draw() {
 }
 
 void set_device_count(int count) { device_count = count; }
+void set_capability(int value) { capability = value; }
 
 }  // namespace emulator
 
@@ -123,7 +124,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   properties->warpSize = 32;
   properties->maxThreadsPerBlock = 1024;
   properties->maxThreadsPerMultiProcessor = 2048;
-  properties->major = 9;
+  properties->major = capability / 10;
+  properties->minor = capability % 10;
   properties->multiProcessorCount = 132;
   properties->l2CacheSize = 50 << 20;
   properties->memoryBusWidth = 6144;
@@ -142,8 +144,8 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
     case cudaDevAttrWarpSize: *value = 32; return cudaSuccess;
     case cudaDevAttrMultiProcessorCount: *value = 132; return cudaSuccess;
     case cudaDevAttrMaxThreadsPerMultiProcessor: *value = 2048; return cudaSuccess;
-    case cudaDevAttrComputeCapabilityMajor: *value = 9; return cudaSuccess;
-    case cudaDevAttrComputeCapabilityMinor: *value = 0; return cudaSuccess;
+    case cudaDevAttrComputeCapabilityMajor: *value = capability / 10; return cudaSuccess;
+    case cudaDevAttrComputeCapabilityMinor: *value = capability % 10; return cudaSuccess;
   }
   return report(cudaErrorInvalidValue);
 }

@@ -93,6 +93,7 @@ class Evaluate {
     for (const std::string& note : data.notes) log_.info("{}", note);
 
     const Backend backend = make_backend(options_.device, options_.transport, session_);
+    if (!backend.compiling.empty()) log_.info("{}", backend.compiling);
     const auto result = compute(network, weights, data, backend);
     phases_.enter(Phase::shutdown, 0);
     if (!result) return report_stop();

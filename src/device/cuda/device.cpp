@@ -4,6 +4,7 @@
 #include "device/cuda/clock.h"
 #include "device/cuda/graph_cache.h"
 #include "device/cuda/handles.h"
+#include "device/cuda/kernel_image.h"
 
 #include <fmt/format.h>
 #include <nvtx3/nvToolsExt.h>
@@ -21,6 +22,19 @@ void require_memory(cudaError_t result, size_t bytes, const char* where_and_advi
   if (result == cudaSuccess) return;
   cudaGetLastError();
   fail(Exit::device, "cannot allocate {} bytes {} ({})", bytes, where_and_advice, cudaGetErrorString(result));
+}
+
+void require_kernels_for(const CudaDeviceInfo& gpu) {
+  constexpr int kLeast = 80;  // asynchronous copies and bf16
+  const auto text = [](int capability) { return fmt::format("{}.{}", capability / 10, capability % 10); };
+  const std::string it = fmt::format("{} has compute capability {}", gpu.name, text(gpu.capability));
+  if (gpu.capability < kLeast)
+    fail(Exit::device, "{}, this program needs {}: choose another GPU with CUDA_VISIBLE_DEVICES, or use --device cpu",
+         it, text(kLeast));
+  if (kernel_image(built_architectures(), gpu.capability) == KernelImage::none)
+    fail(Exit::device,
+         "{}, this program was built for {}: build it with -DDDP_CUDA_ARCHITECTURES={}, or use --device cpu", it,
+         built_architectures(), gpu.capability);
 }
 
 class PinnedMemory final : public Memory {
@@ -54,6 +68,7 @@ class CudaDevice final : public Device {
   explicit CudaDevice(const CudaDeviceConfig& config) : config_(config) {
     DDP_CUDA(cudaSetDevice(config.index));
     info_ = cuda_device_info(config.index);
+    require_kernels_for(info_);
     compute_ = make_stream(0);
     ahead_ = make_stream(0);
     clock_ = make_stream(0);
@@ -175,6 +190,10 @@ CudaDeviceInfo cuda_device_info(int index) {
   info.name = properties.name;
   info.capability = 10 * properties.major + properties.minor;
   info.processors = properties.multiProcessorCount;
+  if (kernel_image(built_architectures(), info.capability) == KernelImage::ptx)
+    info.compiling =
+        fmt::format("compiling kernels for {} (compute capability {}.{}); the next start finds them compiled",
+                    info.name, properties.major, properties.minor);
   for (const char byte : properties.uuid.bytes) info.uuid += fmt::format("{:02x}", static_cast<unsigned char>(byte));
   std::array<char, 64> bus{};
   DDP_CUDA(cudaDeviceGetPCIBusId(bus.data(), static_cast<int>(bus.size()), index));

@@ -19,6 +19,9 @@ struct CudaDeviceInfo {
   std::string version;  // "driver 13.0, CUDA 13.0"
   int capability = 0;   // 90: compute capability 9.0
   int processors = 0;   // streaming multiprocessors
+
+  // "compiling kernels for ..." if the driver compiles them at the first start on this GPU, else empty.
+  std::string compiling;
 };
 
 // Throws Error(Exit::device).
@@ -29,7 +32,7 @@ struct CudaDeviceConfig {
   bool graphs = true;  // whether graph_cache() captures graphs
 };
 
-// Throws Error(Exit::device).
+// Throws Error(Exit::device), also for a GPU that cannot run the program's kernels.
 std::unique_ptr<Device> make_cuda_device(const CudaDeviceConfig& config);
 
 }  // namespace ddp

@@ -4,6 +4,7 @@
 #include "core/error.h"
 #include "device/buffer.h"
 #include "device/cuda/handles.h"
+#include "device/cuda/kernel_image.h"
 #include "device/cuda/launch.h"
 
 #include <emulator/emulator.h>
@@ -11,6 +12,8 @@
 
 #include <cstring>
 #include <numeric>
+#include <string>
+#include <tuple>
 #include <vector>
 
 namespace ddp {
@@ -144,6 +147,50 @@ TEST(CudaDevices, GiveAReasonWithoutAGpu) {
   EXPECT_FALSE(why.empty());
   emulator::set_device_count(1);
   EXPECT_EQ(count_cuda_devices(why), 1);
+}
+
+// The emulated program is built for 80-virtual and 90-real.
+TEST(CudaDevices, AreRefusedByNameWithoutKernels) {
+  struct Gpu {
+    int capability;
+    std::string refused, compiling;
+  };
+  for (const Gpu& gpu :
+       {Gpu{75, "has compute capability 7.5, this program needs 8.0", ""}, Gpu{80, "", "(compute capability 8.0)"},
+        Gpu{89, "", "(compute capability 8.9)"}, Gpu{90, "", ""}, Gpu{120, "", "(compute capability 12.0)"}}) {
+    emulator::set_capability(gpu.capability);
+    const CudaDeviceInfo info = cuda_device_info(0);
+    EXPECT_EQ(info.compiling.empty(), gpu.compiling.empty()) << info.compiling;
+    if (!gpu.compiling.empty()) {
+      EXPECT_EQ(info.compiling.find("compiling kernels for " + info.name + " " + gpu.compiling), 0u) << info.compiling;
+    }
+    std::string refused;
+    try {
+      make_cuda_device({});
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Exit::device);
+      refused = error.what();
+    }
+    EXPECT_EQ(refused.empty(), gpu.refused.empty()) << refused;
+    if (!gpu.refused.empty()) {
+      EXPECT_EQ(refused.find(info.name + " " + gpu.refused), 0u) << refused;
+      EXPECT_NE(refused.find("--device cpu"), refused.npos) << refused;
+    }
+  }
+  emulator::set_capability(90);
+}
+
+TEST(KernelImages, FollowTheRulesOfCuda) {
+  using enum KernelImage;
+  const std::string preset = "80-virtual,90-real", both = "80-real,90-real,90-virtual";
+  const std::tuple<std::string, int, KernelImage> cases[] = {
+      {preset, 75, none},    {preset, 80, ptx},  {preset, 86, ptx},        {preset, 90, binary},
+      {preset, 100, ptx},    {both, 86, binary}, {both, 90, binary},       {both, 120, ptx},
+      {"86", 80, none},      {"86", 89, binary}, {"86", 90, ptx},          {"86-real", 90, none},
+      {"90a", 90, binary},   {"90a", 100, none}, {"90a-real", 90, binary}, {"100-real", 90, none},
+      {"native", 75, binary}};
+  for (const auto& [built, capability, expected] : cases)
+    EXPECT_EQ(kernel_image(built, capability), expected) << built << " on " << capability;
 }
 
 }  // namespace

@@ -17,7 +17,8 @@ namespace emulator {
 
 void set_seed(uint64_t seed);      // default 0; the same seed and the same calls of one thread give the same schedule
 void set_device_count(int count);  // default 1
-void set_memory(size_t bytes);     // per device; cudaMalloc fails beyond it
+void set_capability(int capability);  // of all devices; default 90, for 9.0
+void set_memory(size_t bytes);        // per device; cudaMalloc fails beyond it
 
 // The next random number of the seed's sequence.
 uint64_t draw();
