@@ -118,12 +118,14 @@ std::unique_ptr<Ops> make_ops(const Backend& backend, Communicator& host, int th
                                          .agree = [&](auto values) { autotune.agree(host, values); }});
 }
 
-std::unique_ptr<Communicator> make_transport(const Backend& backend, MpiSession& session, Communicator& host) {
+std::unique_ptr<Communicator> make_transport(const Backend& backend, MpiSession& session, Communicator& host,
+                                             bool batch_norms) {
   if (backend.device->is_host()) return nullptr;
   const TransportConfig& transport = backend.transport;
   if (transport.kind == TransportKind::mpi) return make_staged_communicator(*backend.device, host, kTransportFences);
   const NcclConfig config{.ring = transport.nccl_ring,
                           .deterministic = backend.config.deterministic,
+                          .split = batch_norms && host.size() > 1,
                           .share_gpu = backend.config.share_gpu};
   run_on_all_ranks(session, [&] { set_nccl_variables(config, session.rank()); });
   return abort_on_error(

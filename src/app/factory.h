@@ -32,8 +32,9 @@ Backend make_backend(const DeviceConfig& config, const TransportConfig& transpor
 std::unique_ptr<Ops> make_ops(const Backend& backend, Communicator& host, int threads, AutotuneCache& autotune);
 
 // Returns null for a CPU: `host`, which is over MPI, then serves the device itself. Collective. A failure to connect on
-// one rank ends the job.
-std::unique_ptr<Communicator> make_transport(const Backend& backend, MpiSession& session, Communicator& host);
+// one rank ends the job. `batch_norms`: whether a replica with batch norms will use it, which splits it.
+std::unique_ptr<Communicator> make_transport(const Backend& backend, MpiSession& session, Communicator& host,
+                                             bool batch_norms);
 
 // This rank's transport for the banner. With NCCL: its version and every NCCL_ variable that the user or this program
 // has set.

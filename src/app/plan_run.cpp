@@ -63,7 +63,7 @@ PlannedRun plan_run(const Job& job) {
   auto ops = run_on_all_ranks(session, [&] { return make_ops(backend, world, threads, *autotune); });
 
   PixelNormalization pixels = pixels_of(job, resume_point);
-  auto own_transport = make_transport(backend, session, world);
+  auto own_transport = make_transport(backend, session, world, !batch_norm_states_of(job.network).empty());
   Communicator& transport = own_transport ? *own_transport : world;
   auto replica = abort_on_error(session, [&] {
     return std::make_unique<Replica>(job.network, replica_config(job, pixels), *backend.device, *ops, transport);

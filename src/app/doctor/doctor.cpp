@@ -69,7 +69,7 @@ Findings check_host_allreduce(const TransportConfig& config, MpiSession& session
 Findings check_gpu_allreduce(MpiSession& session, const Backend& backend) {
   const TransportConfig& config = backend.transport;
   const auto host = session.world(config.allreduce);
-  const auto transport = make_transport(backend, session, *host);
+  const auto transport = make_transport(backend, session, *host, false);
   return check_allreduce(
       try_allreduce(*backend.device, *transport), describe_transport(backend),
       fmt::format("ddp_train {}", config.kind == TransportKind::mpi ? other_allreduce(config) : "--transport mpi"));

@@ -16,6 +16,7 @@ namespace ddp {
 struct NcclConfig {
   bool ring = false;                   // ring algorithm only; false: NCCL chooses
   bool deterministic = false;          // same bits on every run
+  bool split = false;                  // the communicator will be split, and the parts communicate beside each other
   bool share_gpu = false;              // several ranks may share a GPU, for tests: slow, over sockets
   std::chrono::seconds deadline{120};  // time limit of the initialisation of all ranks, and of each NCCL call
 };

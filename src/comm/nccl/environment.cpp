@@ -14,6 +14,11 @@ namespace {
 const NcclVariables kRing{{"NCCL_ALGO", "Ring"}};
 const NcclVariables kDeterministic{{"NCCL_ALGO", "Ring"}, {"NCCL_PROTO", "Simple"}, {"NCCL_NVLS_ENABLE", "0"}};
 
+// The kernels of two communicators may wait for each other for ever if two GPUs start them in different orders and one
+// does not fit beside the other. This variable makes NCCL order them on each GPU as the host has launched them, which
+// is the same on all ranks. Off by default.
+const NcclVariables kOneOrder{{"NCCL_LAUNCH_ORDER_IMPLICIT", "1"}};
+
 // NCCL refuses two ranks on one GPU of one host, so each rank gets its own host id. The ranks communicate over
 // loopback. Each gets few blocks, because the kernels of the ranks take turns on the GPU.
 NcclVariables shared_gpu_variables(int rank) {
@@ -51,6 +56,7 @@ NcclVariables nccl_variables_to_set(const NcclConfig& config, int rank, const Nc
     require_no_conflict(kDeterministic, "--deterministic", present);
     wanted.insert(kDeterministic.begin(), kDeterministic.end());
   }
+  if (config.split) wanted.insert(kOneOrder.begin(), kOneOrder.end());
   if (config.share_gpu) wanted.merge(shared_gpu_variables(rank));
   std::erase_if(wanted, [&](const auto& variable) { return present.contains(variable.first); });
   return wanted;

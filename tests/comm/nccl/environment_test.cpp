@@ -21,6 +21,11 @@ TEST(NcclEnvironment, SetsDeterministicVariables) {
             (NcclVariables{{"NCCL_ALGO", "Ring"}, {"NCCL_NVLS_ENABLE", "0"}}));
 }
 
+TEST(NcclEnvironment, OrdersTheKernelsOfSeveralCommunicators) {
+  EXPECT_EQ(nccl_variables_to_set({.split = true}, 0, {}), (NcclVariables{{"NCCL_LAUNCH_ORDER_IMPLICIT", "1"}}));
+  EXPECT_TRUE(nccl_variables_to_set({.split = true}, 0, {{"NCCL_LAUNCH_ORDER_IMPLICIT", "0"}}).empty());
+}
+
 TEST(NcclEnvironment, ContradictionNamesBothSettings) {
   const auto text = [](const NcclConfig& config, const NcclVariables& present) -> std::string {
     try {
