@@ -37,6 +37,8 @@ ddp::Exit run_in(ddp::MpiSession& session, ddp::Signals& signals, int argc, char
       return ddp::abort_on_error(session,
                                  [&] { return ddp::evaluate(session, signals, std::span(arguments).subspan(1)); });
     return ddp::abort_on_error(session, [&] { return ddp::run(session, signals, argc, argv, std::move(limit)); });
+  } catch (const ddp::ReportedError& e) {
+    return e.code();
   } catch (const ddp::Error& e) {  // all ranks have this error
     if (session.rank() == 0) ddp::print_error(e.what(), -1);
     return e.code();

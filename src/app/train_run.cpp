@@ -84,9 +84,12 @@ Exit train_run(const Job& job, const PlannedRun& run, RestoredRun& start, Signal
   const auto writer = make_writer(job, run, start, trace.get());
 
   return abort_on_error(session, [&] {
-    const TrainReport report =
-        train_monitored(job, run, start.config,
-                        {.reporter = *reporter, .phases = job.phases, .writer = writer.get(), .trace = trace.get()});
+    const TrainReport report = train_monitored(job, run, start.config,
+                                               {.reporter = *reporter,
+                                                .phases = job.phases,
+                                                .writer = writer.get(),
+                                                .trace = trace.get(),
+                                                .on_error = [&session] { report_before_unwinding(session); }});
     report_trace(trace.get(), job);
     // Rank 0 writes. No rank ends before it has: a rank that has left the job would pass for one that has reported.
     run_on_all_ranks(session, [&] {

@@ -42,6 +42,12 @@ class CollectiveError : public Error {
   explicit CollectiveError(const Error& error) : Error(error) {}
 };
 
+// A CollectiveError that rank 0 has printed already.
+class ReportedError : public CollectiveError {
+ public:
+  using CollectiveError::CollectiveError;
+};
+
 template <class... Args>
 [[noreturn]] void fail(Exit code, fmt::format_string<Args...> format, Args&&... args) {
   throw Error(code, fmt::format(format, std::forward<Args>(args)...));

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <functional>
+#include <optional>
 
 namespace ddp {
 namespace {
@@ -59,6 +60,17 @@ void abort_job(MpiSession& session, const std::string& what, Exit code) {
   const HeartbeatTable& heartbeats = session.heartbeats();
   if (!any_other(session, [&](int rank) { return heartbeats.left(rank); })) print_error(what, session.rank());
   session.end(code, what);
+}
+
+void report_before_unwinding(MpiSession& session) {
+  std::optional<Error> error;
+  try {
+    abort_on_error(session, [] { throw; });
+  } catch (const std::exception& e) {
+    error = as_error(e);
+  }
+  if (session.rank() == 0) print_error(error.value().what(), -1);
+  throw ReportedError(error.value());
 }
 
 }  // namespace ddp

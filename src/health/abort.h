@@ -51,4 +51,8 @@ auto abort_on_error(MpiSession& session, Work work, std::chrono::milliseconds de
   }
 }
 
+// For the handler of an error, where stack unwinding waits for the device, perhaps for ever. Aborts the job where
+// abort_on_error() would. Else rank 0 prints the error, and each rank throws it as ReportedError.
+[[noreturn]] void report_before_unwinding(MpiSession& session);
+
 }  // namespace ddp

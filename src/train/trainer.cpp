@@ -56,6 +56,7 @@ class Trainer {
   std::optional<PreciseBn> precise_bn_;
   std::optional<Evaluator> evaluator_;
   Step step_;
+  std::optional<Prefetcher> prefetcher_;  // a member, so that an error is reported before it waits for the device
 
   TrainReport report_;
   RunState& state_;                    // report_.state
@@ -134,6 +135,7 @@ TrainReport Trainer::run() {
     }
   } catch (...) {
     phases_.enter(Phase::shutdown, state_.step);  // the writer's destructor waits for its thread
+    observers_.on_error();
     throw;
   }
   phases_.enter(Phase::shutdown, state_.step);
@@ -154,8 +156,8 @@ void Trainer::save_final() {
 // Up to two steps are in flight between pauses, none in a pause.
 void Trainer::train_to_end() {
   if (state_.step > total_) return;  // resumed with fewer --epochs or --max-steps
-  Prefetcher prefetcher(train_data_, sampler_, state_.step, total_, kTrainingFences);
-  const NextBatch next_batch = config_.batch_source([&]() -> const DeviceBatch& { return prefetcher.next(); });
+  prefetcher_.emplace(train_data_, sampler_, state_.step, total_, kTrainingFences);
+  const NextBatch next_batch = config_.batch_source([&]() -> const DeviceBatch& { return prefetcher_->next(); });
   training_ = {};
   trace();
   for (int64_t k = state_.step; k < total_ && !report_.stopped; ++k) {
@@ -163,6 +165,7 @@ void Trainer::train_to_end() {
     if (result) record(*result);
     if (pauses_after(k + 1)) pause();
   }
+  prefetcher_.reset();
   accumulate_train_time();
 }
 

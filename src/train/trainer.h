@@ -84,6 +84,10 @@ struct Observers {
   PhaseTracker& phases;
   CheckpointWriter* writer = nullptr;  // of rank 0; null on other ranks, or to save nothing
   RunTrace* trace = nullptr;           // null: none
+
+  // Called in the handler of an error that ends the training, before the memory that the device uses is freed, which
+  // waits for the device. May throw another error.
+  std::function<void()> on_error = [] {};
 };
 
 // Optimizer steps in the whole run.
