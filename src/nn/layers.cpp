@@ -10,25 +10,28 @@ namespace {
 template <class Op>
 class WeightLayer : public Layer {
  public:
-  WeightLayer(std::unique_ptr<Op> op, bool relu, const std::vector<int>& ids, const LayerContext& context)
+  // `pooled`: the pool behind computes the gradients of the ReLU and the bias.
+  WeightLayer(std::unique_ptr<Op> op, bool relu, bool pooled, const std::vector<int>& ids, const LayerContext& context)
       : Layer(ids),
         op_(std::move(op)),
         relu_(relu),
+        pooled_(pooled),
         weight_(context.parameters[ids[0]].offset),
         bias_(ids.size() > 1 ? context.parameters[ids[1]].offset : -1),
-        sums_bias_(bias_ >= 0 && context.parameters[ids[1]].bias_gradient == LayerSpec::BiasGradient::layer),
+        sums_bias_(bias_ >= 0 && !pooled && context.parameters[ids[1]].bias_gradient == LayerSpec::BiasGradient::layer),
         gradients_(context.memory.gradients) {}
 
   Format output_format() const override { return op_->output_format(); }
   bool saves_input() const override { return true; }
-  bool saves_output() const override { return relu_; }
+  bool saves_output() const override { return relu_ && !pooled_; }
   void bind(const WeightData& weights) override {
     op_->bind(weights.at(weight_), bias_ < 0 ? WeightData{} : weights.at(bias_));
   }
   void forward(const LayerValues& v, const Pass&) override { op_->forward(v.x, v.y); }
 
   void backward(const LayerValues& v, const Tensor&, const Tensor& dy, const Tensor& dx, const Pass& pass) override {
-    op_->backward_weight(v.x, v.y, dy, gradients_ + weight_, sums_bias_ ? gradients_ + bias_ : nullptr, pass.mode,
+    op_->backward_weight(v.x, pooled_ ? Tensor{} : v.y, dy, gradients_ + weight_,
+                         sums_bias_ ? gradients_ + bias_ : nullptr, pass.mode,
                          pass.bf16_gradients ? pass.bf16_gradients + weight_ : nullptr);
     announce(pass);
     if (dx.data) op_->backward_input(dy, dx);
@@ -36,7 +39,7 @@ class WeightLayer : public Layer {
 
  private:
   std::unique_ptr<Op> op_;
-  bool relu_;
+  bool relu_, pooled_;
   int64_t weight_, bias_;  // offsets in the flat buffers; bias_ is -1 without a bias
   bool sums_bias_;
   float* gradients_;
@@ -44,21 +47,24 @@ class WeightLayer : public Layer {
 
 class PoolLayer : public Layer {
  public:
-  PoolLayer(std::unique_ptr<Pool2d> op, Format format, bool maximum)
-      : op_(std::move(op)), format_(format), maximum_(maximum) {}
+  PoolLayer(std::unique_ptr<Pool2d> op, Format format, bool maximum, const ReluBefore& relu)
+      : op_(std::move(op)), format_(format), maximum_(maximum), relu_(relu) {}
 
   Format output_format() const override { return format_; }
-  bool saves_input() const override { return maximum_; }
+  bool saves_input() const override { return maximum_ || relu_.applies; }
   bool saves_output() const override { return maximum_; }
   void forward(const LayerValues& v, const Pass&) override { op_->forward(v.x, v.y); }
-  void backward(const LayerValues& v, const Tensor&, const Tensor& dy, const Tensor& dx, const Pass&) override {
-    if (dx.data) op_->backward(v.x, v.y, dy, dx);
+  void backward(const LayerValues& v, const Tensor&, const Tensor& dy, const Tensor& dx, const Pass& pass) override {
+    ReluBefore relu = relu_;
+    relu.mode = pass.mode;
+    if (dx.data) op_->backward(v.x, v.y, dy, dx, relu);
   }
 
  private:
   std::unique_ptr<Pool2d> op_;
   Format format_;
   bool maximum_;
+  ReluBefore relu_;
 };
 
 // A layer without a plan: one op forward, one op backward.
@@ -140,6 +146,17 @@ std::vector<int> ids_of_layer(std::span<const Parameter> parameters, int layer) 
   return ids;
 }
 
+namespace {
+
+ReluBefore relu_before(const LayerSpec& pool, const LayerContext& context) {
+  if (pool.pooled_conv == LayerSpec::kNone || !context.ops.pools_take_relu()) return {};
+  const auto ids = ids_of_layer(context.parameters, pool.pooled_conv);
+  return {.applies = true,
+          .dbias = ids.size() > 1 ? context.memory.gradients + context.parameters[ids[1]].offset : nullptr};
+}
+
+}  // namespace
+
 Conv2dDesc conv2d_desc(const LayerSpec& spec, bool input_gradient, Format input_format) {
   return {.input = spec.input,
           .input_format = input_format,
@@ -161,20 +178,22 @@ std::unique_ptr<Layer> make_layer(const LayerSpec& spec, int index, bool input_g
   switch (spec.kind) {
     case LayerSpec::Kind::conv2d:
       return std::make_unique<WeightLayer<Conv2d>>(
-          ops.conv2d(conv2d_desc(spec, input_gradient, format), context.batch_sizes), spec.relu, ids, context);
+          ops.conv2d(conv2d_desc(spec, input_gradient, format), context.batch_sizes), spec.relu,
+          spec.pooled && ops.pools_take_relu(), ids, context);
     case LayerSpec::Kind::linear: {
       const LinearDesc desc{.in_features = spec.input.c,
                             .out_features = spec.output.c,
                             .input_format = format,
                             .relu = spec.relu,
                             .input_gradient = input_gradient};
-      return std::make_unique<WeightLayer<Linear>>(ops.linear(desc, context.batch_sizes), spec.relu, ids, context);
+      return std::make_unique<WeightLayer<Linear>>(ops.linear(desc, context.batch_sizes), spec.relu, false, ids,
+                                                   context);
     }
     case LayerSpec::Kind::pool2d:
       return std::make_unique<PoolLayer>(
           ops.pool2d({.kind = spec.pool, .input = spec.input, .format = format, .window = spec.window},
                      context.batch_sizes),
-          format, spec.pool == Pool2dDesc::Kind::maximum);
+          format, spec.pool == Pool2dDesc::Kind::maximum, relu_before(spec, context));
     case LayerSpec::Kind::dropout:
       return std::make_unique<DropoutLayer>(
           ops, format, Dropout{.seed = context.config.seed, .layer = static_cast<uint32_t>(index), .rate = spec.rate});

@@ -127,7 +127,11 @@ void Network::add_pool(Pool2dDesc::Kind kind, const Window2d& window, const std:
   const auto& [top, left, bottom, right] = window.padding;
   // Larger padding would make windows that contain nothing but padding.
   const bool some_padding_only = std::max({top, left, bottom, right}) < window.kernel;
-  add({.kind = Kind::pool2d, .output = pool2d_output(desc), .window = window, .pool = kind}, what,
+  const bool after_relu = last_ >= 0 && layers_[last_].kind == Kind::relu && layers_[last_].view && !forked_;
+  const int layer = after_relu ? layers_[last_].from : LayerSpec::kNone;
+  const int conv = layer >= 0 && layers_[layer].kind == Kind::conv2d ? layer : LayerSpec::kNone;
+  if (conv >= 0) layers_[conv].pooled = true;
+  add({.kind = Kind::pool2d, .output = pool2d_output(desc), .window = window, .pool = kind, .pooled_conv = conv}, what,
       window_fits(output(), window) && (window.padding.none() || some_padding_only));
 }
 

@@ -51,11 +51,13 @@ struct LayerSpec {
   ImageShape input = {}, output = {};
   bool relu = false;     // conv2d, linear, batch_norm: contains the ReLU that follows
   bool view = false;     // the output is the memory of `from`: a flatten, or a layer fused into `from`
+  bool pooled = false;   // conv2d: contains a ReLU that only a pool reads
   Window2d window = {};  // conv2d, pool2d
   bool bias = true;      // conv2d
   BiasGradient bias_gradient = BiasGradient::layer;
   ImageShape flattened = {};  // linear: shape of the image before the flatten
   Pool2dDesc::Kind pool = Pool2dDesc::Kind::average;
+  int pooled_conv = kNone;  // pool2d: the convolution that is `pooled` here
   BatchNormOptions norm = {};
   float rate = 0;  // dropout
 };

@@ -37,10 +37,10 @@ class Conv2d {
 
   virtual void forward(const Tensor& x, const Tensor& y) = 0;
 
-  // Computes the weight and bias gradients, dense. With a fused ReLU, it first multiplies dy in place by (y > 0). Call
-  // it before backward_input, which reads that dy.
-  // `bf16`: if not null, an op that computes the weight gradient in bf16 leaves it there, whatever the mode, and does
-  // not change dweight; GradientScan takes it.
+  // Computes the weight and bias gradients, dense. With a fused ReLU, it first multiplies dy in place by (y > 0), but
+  // not if y has no data: then a pool has done so (ReluBefore), and dbias is null. Call it before backward_input, which
+  // reads that dy. `bf16`: if not null, an op that computes the weight gradient in bf16 leaves it there, whatever the
+  // mode, and does not change dweight; GradientScan takes it.
   virtual void backward_weight(const Tensor& x, const Tensor& y, const Tensor& dy, float* dweight, float* dbias,
                                Gradient mode, uint16_t* bf16 = nullptr) = 0;
   virtual void backward_input(const Tensor& dy, const Tensor& dx) = 0;

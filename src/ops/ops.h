@@ -44,6 +44,9 @@ class Ops {
   // Whether convolutions and linear layers read weights and biases that the caller has rounded to bf16.
   virtual bool reads_bf16_weights() const { return false; }
 
+  // Whether the backward pass of a pool takes a ReluBefore.
+  virtual bool pools_take_relu() const { return false; }
+
   // The best format for the input of a model. `first` is the convolution that reads it, or null if the first layer is
   // not a convolution.
   virtual Format input_format(const Conv2dDesc* first, std::span<const int64_t> batch_sizes) const = 0;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "device/tensor.h"
+#include "ops/gradient.h"
 #include "ops/window.h"
 
 #include <cstdint>
@@ -26,14 +27,24 @@ inline ImageShape pool2d_output(const Pool2dDesc& d) {
   return window_output(d.input, d.window, d.input.c);
 }
 
+// For a pool that alone reads the output of a ReLU, with a bias in front of it: backward also computes their gradients.
+// Only where Ops::pools_take_relu().
+struct ReluBefore {
+  bool applies = false;
+  float* dbias = nullptr;  // one value per channel; null: there is no bias
+  Gradient mode = Gradient::overwrite;
+};
+
 class Pool2d {
  public:
   virtual ~Pool2d() = default;
   virtual void forward(const Tensor& x, const Tensor& y) = 0;
 
   // Overwrites dx; positions outside all windows become 0. Only maximum reads x and y; the other kinds accept tensors
-  // without data.
-  virtual void backward(const Tensor& x, const Tensor& y, const Tensor& dy, const Tensor& dx) = 0;
+  // without data. With `relu`, all kinds read x: dx is multiplied by (x > 0), and dbias gets its sums over samples and
+  // positions.
+  virtual void backward(const Tensor& x, const Tensor& y, const Tensor& dy, const Tensor& dx,
+                        const ReluBefore& relu = {}) = 0;
 };
 
 }  // namespace ddp

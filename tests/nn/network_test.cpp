@@ -100,6 +100,22 @@ TEST(Network, KnowsTheBiasesWhoseGradientsNeedNoSum) {
   EXPECT_EQ(found, (std::vector{nobody, norm, nobody, nobody, layer, layer, layer}));
 }
 
+TEST(Network, KnowsPoolsThatAloneReadTheReluOfAConvolution) {
+  Network network("pools", {16, 16, 2});
+  network.conv2d(4, 3).relu().avg_pool2d(2);                                           // layers 0 to 2
+  network.conv2d(4, 3, {.padding = 1}).relu();                                         // 3, 4
+  network.residual([](Network& main) { main.max_pool2d(3, 1, 1); }, [](Network&) {});  // 5 to 7
+  network.conv2d(4, 3, {.padding = 1}).max_pool2d(3, 1, 1);                            // 8, 9
+  network.conv2d(4, 3).batch_norm().relu().global_avg_pool();                          // 10 to 13
+  std::vector<int> pooled, pools;
+  for (const LayerSpec& spec : network.layers()) {
+    if (spec.kind == LayerSpec::Kind::conv2d) pooled.push_back(spec.pooled);
+    if (spec.kind == LayerSpec::Kind::pool2d) pools.push_back(spec.pooled_conv);
+  }
+  EXPECT_EQ(pooled, (std::vector{1, 0, 0, 0}));
+  EXPECT_EQ(pools, (std::vector{0, LayerSpec::kNone, LayerSpec::kNone, LayerSpec::kNone}));
+}
+
 TEST(Network, ReadsTheWholeImageIfItStartsWithAFork) {
   const Network network = Network("forked", {28, 28, 1})
                               .residual([](Network& main) { main.conv2d(4, 3, {.stride = 2, .padding = 1}); },

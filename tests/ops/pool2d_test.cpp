@@ -95,7 +95,27 @@ class Pool2d : public CaseTest<Pool2dCase> {
       expect_activations(actual_dx.dense, dx, "dx");
       expect_finite(actual_y.padding, "y");
       expect_zero(actual_dx.padding, "dx");
+      if (ops->pools_take_relu()) expect_gradients_of_relu(*pool, *expected, x, y, dy);
     });
+  }
+
+  // With and without a bias, whose gradient is overwritten or added to. No terms cancel in the sums.
+  void expect_gradients_of_relu(ddp::Pool2d& pool, ddp::Pool2d& expected, Values x, Values y, Values dy) {
+    const Shape in{c.n, {c.h, c.w, c.c}}, out{c.n, pool2d_output({c.kind, in.image, {}, c.window})};
+    for (float& v : dy) v = std::abs(v);
+    const TensorOnDevice ax = filled(in, x), ay = filled(out, y), ady = filled(out, dy);
+    for (const bool bias : {false, true})
+      for (const Gradient mode : {Gradient::overwrite, Gradient::add}) {
+        Values dx(in.elements()), dbias(c.c, 3);
+        const OnDevice<float> adbias = on_device(mode == Gradient::add ? dbias : Values(c.c, std::nanf("")));
+        const TensorOnDevice adx = unwritten(in);
+        expected.backward(on_host(x, in), on_host(y, out), on_host(dy, out), on_host(dx, in),
+                          {true, dbias.data(), mode});
+        pool.backward(ax.tensor(), ay.tensor(), ady.tensor(), adx.tensor(),
+                      {true, bias ? adbias.data() : nullptr, mode});
+        expect_activations(adx.values(), dx, "dx behind a ReLU");
+        if (bias) expect_within(backend.sums, adbias.values(), dbias, "dbias");
+      }
   }
 };
 INSTANTIATE_TEST_SUITE_P(, Pool2d, on_each_backend(kPool2dCases), kCaseName);

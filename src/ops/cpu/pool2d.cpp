@@ -73,7 +73,8 @@ class CpuPool2d final : public Pool2d {
     });
   }
 
-  void backward(const Tensor& x, const Tensor& y, const Tensor& dy, const Tensor& dx) override {
+  void backward(const Tensor& x, const Tensor& y, const Tensor& dy, const Tensor& dx, const ReluBefore& relu) override {
+    DDP_EXPECT(!relu.applies);
     check(dx, dy);
     if (maximum()) check(x, y);
     workers_.each(planes(dy) * desc_.input.h, [&](int64_t item) {

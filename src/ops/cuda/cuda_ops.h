@@ -22,6 +22,7 @@ class CudaOps final : public Ops {
 
   DType activation_dtype() const override { return context_.activations(); }
   bool reads_bf16_weights() const override { return context_.activations() == DType::bf16; }
+  bool pools_take_relu() const override { return true; }
 
   // conv2d.cpp
   Format input_format(const Conv2dDesc*, std::span<const int64_t>) const override { return {}; }

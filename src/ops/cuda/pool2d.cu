@@ -1,6 +1,7 @@
 #include "core/error.h"
+#include "ops/cuda/columns.cuh"
 #include "ops/cuda/cuda_ops.h"
-#include "ops/cuda/pack.cuh"
+#include "ops/functors.h"
 
 #include <algorithm>
 #include <cmath>
@@ -109,27 +110,67 @@ __global__ void maximum_kernel(const T* x, T* y, PoolShape s, uint32_t count) {
   });
 }
 
+// A backward pass and the gradients of the ReLU and the bias before the pool, if `applies`.
+struct ReluGradients {
+  bool applies;
+  SumsOf<1> dbias;
+
+  // The gradient in front of the ReLU, whose output is `x`.
+  template <int N>
+  __device__ Pack<float, N> before(const Pack<float, N>& x, Pack<float, N> gradients) const {
+    if (applies)
+      for (int k = 0; k < N; ++k) gradients.at[k] = ReluGradient{}(x.at[k], gradients.at[k]);
+    return gradients;
+  }
+};
+
+template <int N>
+__device__ void add_to(Pack<float, N>& sum, const Pack<float, N>& values) {
+  for (int k = 0; k < N; ++k) sum.at[k] += values.at[k];
+}
+
+// Calls body(n, i, j, pack, sum) for all packs of n x h x w positions, and adds up what the calls add to `sum`.
+template <int N, class Body>
+__device__ void each_gradient(const ColumnPlan& plan, uint32_t h, uint32_t w, const ReluGradients& relu,
+                              const Body& body) {
+  const ColumnPlace place(plan);
+  Pack<float, N> sums[1] = {};
+  const auto rows = static_cast<uint32_t>(place.active ? plan.rows : 0);
+  for (uint32_t row = place.group * plan.thread_rows + place.thread_row; row < rows;
+       row += plan.groups * plan.thread_rows)
+    body(static_cast<int>(row / w / h), static_cast<int>(row / w % h), static_cast<int>(row % w), place.column,
+         sums[0]);
+  if (relu.dbias.at[0]) sum_columns(plan, place, sums, relu.dbias);
+}
+
 // Scatter kernels, for windows that do not overlap: each output writes its own cell.
 template <class T, int N>
-__global__ void spread_average_kernel(const T* dy, T* dx, PoolShape s, uint32_t count) {
-  each_position(count, s.rows.out, s.columns.out, s.packs, [&](int n, int i, int j, int pack) {
+__global__ void spread_average_kernel(const T* x, const T* dy, T* dx, PoolShape s, ColumnPlan plan,
+                                      ReluGradients relu) {
+  each_gradient<N>(plan, s.rows.out, s.columns.out, relu, [&](int n, int i, int j, int pack, Pack<float, N>& sum) {
     auto gradients = load<N>(dy + s.output(n, i, j, pack) * N);
     for (float& v : gradients.at) v *= s.scale;
     const Interval rows = s.rows.cell(i), columns = s.columns.cell(j);
     const Interval window_rows = s.rows.window(i), window_columns = s.columns.window(j);
     for (int h = rows.first; h < rows.end; ++h)
       for (int w = columns.first; w < columns.end; ++w) {
+        const int64_t at = s.input(n, h, w, pack) * N;
         const bool covered = h < window_rows.end && w < window_columns.end;
-        store<N>(dx + s.input(n, h, w, pack) * N, covered ? gradients : Pack<float, N>{});
+        Pack<float, N> here{};
+        if (covered) here = relu.applies ? relu.before(load<N>(x + at), gradients) : gradients;
+        add_to(sum, here);
+        store<N>(dx + at, here);
       }
   });
 }
 
 template <class T, int N>
-__global__ void spread_maximum_kernel(const T* x, const T* dy, T* dx, PoolShape s, uint32_t count) {
-  each_position(count, s.rows.out, s.columns.out, s.packs, [&](int n, int i, int j, int pack) {
-    const auto gradients = load<N>(dy + s.output(n, i, j, pack) * N);
+__global__ void spread_maximum_kernel(const T* x, const T* dy, T* dx, PoolShape s, ColumnPlan plan,
+                                      ReluGradients relu) {
+  each_gradient<N>(plan, s.rows.out, s.columns.out, relu, [&](int n, int i, int j, int pack, Pack<float, N>& sum) {
     const Largest<N> found = largest<N>(x, s, n, i, j, pack);
+    const auto gradients = relu.before(found.values, load<N>(dy + s.output(n, i, j, pack) * N));
+    add_to(sum, gradients);
     const Interval rows = s.rows.cell(i), columns = s.columns.cell(j);
     for (int h = rows.first; h < rows.end; ++h)
       for (int w = columns.first; w < columns.end; ++w) {
@@ -142,17 +183,18 @@ __global__ void spread_maximum_kernel(const T* x, const T* dy, T* dx, PoolShape 
 
 // Gather kernels, for windows that overlap: each input reads the windows that contain it.
 template <class T, int N>
-__global__ void gather_average_kernel(const T* dy, T* dx, PoolShape s, uint32_t count) {
-  each_position(count, s.rows.in, s.columns.in, s.packs, [&](int n, int h, int w, int pack) {
-    Pack<float, N> sum{};
+__global__ void gather_average_kernel(const T* x, const T* dy, T* dx, PoolShape s, ColumnPlan plan,
+                                      ReluGradients relu) {
+  each_gradient<N>(plan, s.rows.in, s.columns.in, relu, [&](int n, int h, int w, int pack, Pack<float, N>& sum) {
+    Pack<float, N> here{};
     const Interval rows = s.rows.windows_over(h), columns = s.columns.windows_over(w);
     for (int i = rows.first; i < rows.end; ++i)
-      for (int j = columns.first; j < columns.end; ++j) {
-        const auto gradients = load<N>(dy + s.output(n, i, j, pack) * N);
-        for (int k = 0; k < N; ++k) sum.at[k] += gradients.at[k];
-      }
-    for (float& v : sum.at) v *= s.scale;
-    store<N>(dx + s.input(n, h, w, pack) * N, sum);
+      for (int j = columns.first; j < columns.end; ++j) add_to(here, load<N>(dy + s.output(n, i, j, pack) * N));
+    for (float& v : here.at) v *= s.scale;
+    const int64_t at = s.input(n, h, w, pack) * N;
+    if (relu.applies) here = relu.before(load<N>(x + at), here);
+    add_to(sum, here);
+    store<N>(dx + at, here);
   });
 }
 
@@ -161,10 +203,11 @@ __device__ bool is_largest(float value, float output) { return value == output |
 
 // An input gets the gradients of the windows in which it is the first largest value.
 template <class T, int N>
-__global__ void gather_maximum_kernel(const T* x, const T* y, const T* dy, T* dx, PoolShape s, uint32_t count) {
-  each_position(count, s.rows.in, s.columns.in, s.packs, [&](int n, int h, int w, int pack) {
+__global__ void gather_maximum_kernel(const T* x, const T* y, const T* dy, T* dx, PoolShape s, ColumnPlan plan,
+                                      ReluGradients relu) {
+  each_gradient<N>(plan, s.rows.in, s.columns.in, relu, [&](int n, int h, int w, int pack, Pack<float, N>& sum) {
     const auto mine = load<N>(x + s.input(n, h, w, pack) * N);
-    Pack<float, N> sum{};
+    Pack<float, N> here{};
     const Interval over_rows = s.rows.windows_over(h), over_columns = s.columns.windows_over(w);
     for (int i = over_rows.first; i < over_rows.end; ++i)
       for (int j = over_columns.first; j < over_columns.end; ++j) {
@@ -187,21 +230,29 @@ __global__ void gather_maximum_kernel(const T* x, const T* y, const T* dy, T* dx
           }
         if (!any) continue;
         const auto gradients = load<N>(dy + at);
-        for (int k = 0; k < N; ++k) sum.at[k] += first[k] ? gradients.at[k] : 0.0f;
+        for (int k = 0; k < N; ++k) here.at[k] += first[k] ? gradients.at[k] : 0.0f;
       }
-    store<N>(dx + s.input(n, h, w, pack) * N, sum);
+    here = relu.before(mine, here);
+    add_to(sum, here);
+    store<N>(dx + s.input(n, h, w, pack) * N, here);
   });
 }
 
 class CudaPool2d final : public Pool2d {
  public:
-  CudaPool2d(CudaContext& context, const Pool2dDesc& desc) : context_(context), desc_(desc), out_(pool2d_output(desc)) {
+  CudaPool2d(CudaContext& context, const Pool2dDesc& desc, std::span<const int64_t> batch_sizes)
+      : context_(context), desc_(desc), out_(pool2d_output(desc)) {
     const Window2d& w = desc.window;
     DDP_EXPECT(desc.format == Format{} && out_.h > 0 && out_.w > 0);
     DDP_EXPECT(global() || (w.kernel > 0 && w.stride > 0 && window_fits(desc.input, w)));
     DDP_EXPECT(maximum() || global() || w.padding.none());
     // Then each window contains at least one input.
     DDP_EXPECT(global() || std::max({w.padding.top, w.padding.left, w.padding.bottom, w.padding.right}) < w.kernel);
+    if (batch_sizes.empty()) return;
+    const int64_t positions = std::ranges::max(batch_sizes) * swept().h * swept().w;
+    for (const DType type : {DType::f32, DType::bf16})
+      for (const int width : {1, pack_width(type, desc.input.c)})
+        context.workspace.reserve(plan(positions, width, true).partials(desc.input.c, 1) * sizeof(float));
   }
 
   void forward(const Tensor& x, const Tensor& y) override {
@@ -213,26 +264,46 @@ class CudaPool2d final : public Pool2d {
     });
   }
 
-  void backward(const Tensor& x, const Tensor& y, const Tensor& dy, const Tensor& dx) override {
+  void backward(const Tensor& x, const Tensor& y, const Tensor& dy, const Tensor& dx, const ReluBefore& relu) override {
     check(dx, dy);
     if (maximum()) check(x, y);
-    const bool overlap = !global() && desc_.window.kernel > desc_.window.stride;
-    const Tensor& mine = overlap ? dx : dy;  // each thread processes packs of this tensor
-    const bool wide = aligned(dx.data, dy.data) && (!maximum() || aligned(x.data, y.data));
+    if (relu.applies) check(x, dy);
+    const bool wide = aligned(dx.data, dy.data, x.data, y.data);
     each_width(wide, dx.dtype, [&]<class T, int N>(const PoolShape& shape) {
-      T *gradients = data<T>(dy), *result = data<T>(dx);
+      const T *in = data<T>(x), *out = data<T>(y), *gradients = data<T>(dy);
+      T* const result = data<T>(dx);
+      const ColumnPlan p = plan(dx.shape.n * swept().h * swept().w, N, relu.applies);
+      DDP_EXPECT(!relu.dbias || context_.workspace.bytes() >= p.partials(desc_.input.c, 1) * sizeof(float));
+      const ReluGradients before{relu.applies,
+                                 {{relu.dbias},
+                                  relu.mode == Gradient::add,
+                                  static_cast<float*>(context_.workspace.data()),
+                                  context_.tickets()}};
+      const auto start = [&](auto* kernel, const auto*... read) {
+        launch(context_.stream, p.blocks(), kThreads, kernel, read..., result, shape, p, before);
+      };
       if (!maximum())
-        start<N>(mine, overlap ? gather_average_kernel<T, N> : spread_average_kernel<T, N>, gradients, result, shape);
-      else if (overlap)
-        start<N>(mine, gather_maximum_kernel<T, N>, data<T>(x), data<T>(y), gradients, result, shape);
+        start(overlap() ? gather_average_kernel<T, N> : spread_average_kernel<T, N>, in, gradients);
+      else if (overlap())
+        start(gather_maximum_kernel<T, N>, in, out, gradients);
       else
-        start<N>(mine, spread_maximum_kernel<T, N>, data<T>(x), gradients, result, shape);
+        start(spread_maximum_kernel<T, N>, in, gradients);
     });
   }
 
  private:
   bool maximum() const { return desc_.kind == Pool2dDesc::Kind::maximum; }
   bool global() const { return desc_.kind == Pool2dDesc::Kind::global_average; }
+  bool overlap() const { return !global() && desc_.window.kernel > desc_.window.stride; }
+  const ImageShape& swept() const { return overlap() ? desc_.input : out_; }  // the positions of a backward pass
+
+  // Without sums there are no groups to add, so more blocks share the work.
+  ColumnPlan plan(int64_t positions, int width, bool sums) const {
+    ColumnPlan plan = plan_columns(positions, desc_.input.c / width, kMaxTileWidth, kFewRows);
+    if (!sums)
+      plan.groups = static_cast<int>(std::clamp<int64_t>(positions / plan.thread_rows, 1, kMaxBlocks / plan.tiles));
+    return plan;
+  }
 
   template <int N, class Kernel, class... Arguments>
   void start(const Tensor& mine, Kernel* kernel, const Arguments&... arguments) {
@@ -269,8 +340,8 @@ class CudaPool2d final : public Pool2d {
 
 }  // namespace
 
-std::unique_ptr<Pool2d> CudaOps::pool2d(const Pool2dDesc& desc, std::span<const int64_t>) {
-  return std::make_unique<CudaPool2d>(context_, desc);
+std::unique_ptr<Pool2d> CudaOps::pool2d(const Pool2dDesc& desc, std::span<const int64_t> batch_sizes) {
+  return std::make_unique<CudaPool2d>(context_, desc, batch_sizes);
 }
 
 }  // namespace ddp

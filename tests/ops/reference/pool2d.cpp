@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 namespace ddp::reference {
 namespace {
@@ -31,7 +32,7 @@ class ReferencePool2d final : public Pool2d {
     device_.poll();
   }
 
-  void backward(const Tensor& x, const Tensor&, const Tensor& dy, const Tensor& dx) override {
+  void backward(const Tensor& x, const Tensor&, const Tensor& dy, const Tensor& dx, const ReluBefore& relu) override {
     expect_dense(dx);
     std::fill_n(dx.f32(), dx.shape.elements(), 0.0f);
     each(dy.shape.n, [&](int64_t n, int64_t i, int64_t j, int64_t c) {
@@ -44,10 +45,22 @@ class ReferencePool2d final : public Pool2d {
       each_place(
           i, j, [&](int64_t h, int64_t w) { *at(dx, n, h, w, c) += *at(dy, n, i, j, c) / static_cast<float>(places); });
     });
+    if (relu.applies) relu_gradients(x, dx, relu);
     device_.poll();
   }
 
  private:
+  static void relu_gradients(const Tensor& x, const Tensor& dx, const ReluBefore& relu) {
+    const int64_t channels = dx.shape.image.c;
+    std::vector<double> sums(channels);
+    for (int64_t i = 0; i < dx.shape.elements(); ++i) {
+      if (!(x.f32()[i] > 0)) dx.f32()[i] = 0;
+      sums[i % channels] += dx.f32()[i];
+    }
+    for (int64_t c = 0; relu.dbias && c < channels; ++c)
+      relu.dbias[c] = static_cast<float>(sums[c] + (relu.mode == Gradient::add ? relu.dbias[c] : 0));
+  }
+
   template <class F>
   void each_place(int64_t i, int64_t j, F&& f) const {
     if (d_.kind == Pool2dDesc::Kind::global_average) {
