@@ -44,13 +44,14 @@ void InFlightSteps::await_oldest() { replica_.device.await(fence_of(retired_ + 1
 void InFlightSteps::set_times(const StepBlock& block, Slot& slot) {
   const auto times = block.timestamps();
   const auto milliseconds = [&](int64_t from, int64_t to) { return 1e-6 * static_cast<double>(to - from); };
-  const double gradients = milliseconds(times[StepBlock::kBegin], times[StepBlock::kGradients]);
+  const bool alone = replica_.communicator.size() == 1;
+  const double exposed_comm = alone ? 0 : milliseconds(times[StepBlock::kGradients], times[StepBlock::kSums]);
   const double idle = last_end_ns_ == 0 ? 0 : milliseconds(last_end_ns_, times[StepBlock::kBegin]);
   const bool host = replica_.device.is_host();
   slot.result.times = {.data = host ? slot.data.before_ms + slot.data.inside_ms : std::min(idle, slot.data.before_ms),
-                       .compute = gradients - (host ? slot.data.inside_ms : 0) +
-                                  milliseconds(times[StepBlock::kSums], times[StepBlock::kWeights]),
-                       .exposed_comm = milliseconds(times[StepBlock::kGradients], times[StepBlock::kSums])};
+                       .compute = milliseconds(times[StepBlock::kBegin], times[StepBlock::kWeights]) - exposed_comm -
+                                  (host ? slot.data.inside_ms : 0),
+                       .exposed_comm = exposed_comm};
   slot.result.begin_ns = times[StepBlock::kBegin];
   last_end_ns_ = times[StepBlock::kWeights];
 }

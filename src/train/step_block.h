@@ -33,7 +33,8 @@ struct StepBlockLayout {
 // A view. Its memory outlives it.
 class StepBlock {
  public:
-  // Device time in ns: the step begins, gradients are computed, gradients are summed, weights are updated.
+  // Device time in ns: the step begins, gradients are computed, gradients are summed, weights are updated. One rank
+  // alone sums nothing: it leaves the second and the third as they are.
   enum Time : uint8_t { kBegin, kGradients, kSums, kWeights, kTimes };
 
   // `begin`: start of the ticket.

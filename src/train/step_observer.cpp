@@ -28,6 +28,7 @@ void StepObserver::phase(Phase phase, int64_t step) {
   replica_.device.begin_range(name_of(phase));
   in_range_ = true;
   if (phase == Phase::data) since_data_ = {};
+  if (replica_.communicator.size() == 1) return;
   if (phase == Phase::allreduce) timestamp(StepBlock::kGradients);
   if (phase == Phase::update) timestamp(StepBlock::kSums);
 }
