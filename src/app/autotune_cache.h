@@ -3,6 +3,7 @@
 #pragma once
 
 #include "comm/communicator.h"
+#include "ops/cuda/ops.h"
 
 #include <cstdint>
 #include <span>
@@ -23,8 +24,13 @@ class AutotuneCache {
 
   std::string text() const;  // all values agreed on so far
 
+  // What this rank has measured, in order.
+  void keep(const MeasuredPass& pass) { passes_.push_back(pass); }
+  const std::vector<MeasuredPass>& passes() const { return passes_; }
+
  private:
   std::vector<int64_t> earlier_, made_;
+  std::vector<MeasuredPass> passes_;
 };
 
 }  // namespace ddp

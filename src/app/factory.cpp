@@ -115,7 +115,8 @@ std::unique_ptr<Ops> make_ops(const Backend& backend, Communicator& host, int th
                                           .instruction_set = config.cpu_isa.value()});
   return make_cuda_ops(*backend.device, {.precision = precision,
                                          .deterministic = config.deterministic,
-                                         .agree = [&](auto values) { autotune.agree(host, values); }});
+                                         .agree = [&](auto values) { autotune.agree(host, values); },
+                                         .measured = [&](const auto& pass) { autotune.keep(pass); }});
 }
 
 std::unique_ptr<Communicator> make_transport(const Backend& backend, MpiSession& session, Communicator& host,

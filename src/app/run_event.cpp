@@ -33,6 +33,11 @@ std::string run_event(const Job& job, const PlannedRun& run, const RestoredRun& 
                                {"transport", printable(describe_transport(run.backend))}};
   event["start_seconds"] = {
       {"data", start.data_seconds}, {"plan", start.plan_seconds}, {"restore", start.restore_seconds}};
+  for (const MeasuredPass& pass : run.autotune->passes()) {
+    nlohmann::ordered_json engines;
+    for (const auto& [number, microseconds] : pass.engines) engines.push_back({number, microseconds});
+    event["engines"].push_back({{"pass", pass.name}, {"number_and_us", std::move(engines)}});
+  }
   for (const std::string& host : hosts) event["hosts"].push_back(printable(host));
   for (const auto& [name, value] : run.backend.identity) event[name] = printable(value);
   if (run.backend.device->is_host()) event["libraries"] = describe_cpu_ops();

@@ -1,12 +1,13 @@
 #include "core/bf16.h"
 #include "core/error.h"
 #include "device/cpu/device.h"
-#include "ops/cuda/cudnn_timing.h"
+#include "ops/cuda/cudnn_plan.h"
 #include "tests/ops/reference/plans.h"
 
 #include <emulator/emulator.h>
 
 #include <cstring>
+#include <utility>
 #include <vector>
 
 namespace ddp::cudnn {
@@ -51,9 +52,21 @@ void compute(const Graph& graph, std::span<void* const> at) {
   }
 }
 
+std::vector<int64_t> engines{0};
+
 }  // namespace
 
+void offer_engines(std::vector<int64_t> offered) { engines = std::move(offered); }
+
+std::vector<Plan> find_plans(const Target&, const Graph& graph, const Rules&, size_t max_count) {
+  std::vector<Plan> plans;
+  for (const int64_t engine : engines)
+    if (plans.size() < max_count) plans.emplace_back(graph, Choice{engine});
+  return plans;
+}
+
 void Plan::run(cudnnHandle_t handle, std::span<void* const> pointers, void* workspace) const {
+  require(choice_.engine >= 0, Exit::device, "engine {} fails", choice_.engine);
   for (const void* const pointer : pointers) DDP_EXPECT(pointer && reinterpret_cast<uintptr_t>(pointer) % 16 == 0);
   emulator::call_library(handle->stream, [=, graph = graph_, bytes = this->workspace(),
                                           at = std::vector<void*>(pointers.begin(), pointers.end())] {

@@ -10,7 +10,7 @@
 namespace emulator {
 namespace {
 
-std::atomic<int> device_count = 1, capability = 90;
+std::atomic<int> device_count = 1, capability = 90, cache = 50 << 20;
 std::atomic<uint64_t> seed = 0;
 std::atomic<uint64_t> drawn = 0;
 thread_local cudaError_t last_error = cudaSuccess;
@@ -40,6 +40,7 @@ uint64_t draw() {
 
 void set_device_count(int count) { device_count = count; }
 void set_capability(int value) { capability = value; }
+void set_cache(int bytes) { cache = bytes; }
 
 }  // namespace emulator
 
@@ -127,7 +128,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   properties->major = capability / 10;
   properties->minor = capability % 10;
   properties->multiProcessorCount = 132;
-  properties->l2CacheSize = 50 << 20;
+  properties->l2CacheSize = cache;
   properties->memoryBusWidth = 6144;
   properties->canMapHostMemory = properties->unifiedAddressing = properties->concurrentKernels = 1;
   properties->asyncEngineCount = 3;

@@ -19,7 +19,11 @@ class CudaGraphCache final : public GraphCache {
       join_();
       return;
     }
-    if (!entry.graph) entry.graph = capture(work);
+    if (!entry.graph)
+      entry.graph = capture_graph(stream_, [&] {
+        work();
+        join_();
+      });
     DDP_CUDA(cudaGraphLaunch(entry.graph.get(), stream_));
   }
 
@@ -29,25 +33,6 @@ class CudaGraphCache final : public GraphCache {
     CudaGraphExec graph;
   };
 
-  // Thread-local mode: CUDA calls of the watchdog's thread do not break the capture.
-  CudaGraphExec capture(const std::function<void()>& work) const {
-    cudaGraph_t captured = nullptr;
-    DDP_CUDA(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
-    try {
-      work();
-      join_();
-    } catch (...) {
-      cudaStreamEndCapture(stream_, &captured);
-      const CudaGraph dropped(captured);
-      throw;
-    }
-    DDP_CUDA(cudaStreamEndCapture(stream_, &captured));
-    const CudaGraph graph(captured);
-    cudaGraphExec_t executable = nullptr;
-    DDP_CUDA(cudaGraphInstantiate(&executable, captured, cudaGraphInstantiateFlagUseNodePriority));
-    return CudaGraphExec(executable);
-  }
-
   cudaStream_t stream_;
   bool graphs_;
   std::function<void()> join_;
@@ -55,6 +40,24 @@ class CudaGraphCache final : public GraphCache {
 };
 
 }  // namespace
+
+// Thread-local mode: CUDA calls of the watchdog's thread do not break the capture.
+CudaGraphExec capture_graph(cudaStream_t stream, const std::function<void()>& issue) {
+  cudaGraph_t captured = nullptr;
+  DDP_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+  try {
+    issue();
+  } catch (...) {
+    cudaStreamEndCapture(stream, &captured);
+    const CudaGraph dropped(captured);
+    throw;
+  }
+  DDP_CUDA(cudaStreamEndCapture(stream, &captured));
+  const CudaGraph graph(captured);
+  cudaGraphExec_t executable = nullptr;
+  DDP_CUDA(cudaGraphInstantiate(&executable, captured, cudaGraphInstantiateFlagUseNodePriority));
+  return CudaGraphExec(executable);
+}
 
 std::unique_ptr<GraphCache> make_cuda_graph_cache(cudaStream_t stream, bool graphs, std::function<void()> join) {
   return std::make_unique<CudaGraphCache>(stream, graphs, std::move(join));

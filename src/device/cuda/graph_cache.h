@@ -10,6 +10,10 @@
 
 namespace ddp {
 
+// Captures the work that `issue` issues to `stream`, which joins all other streams of that work. Throws what `issue`
+// throws, and Error(Exit::device) where the work cannot be captured.
+CudaGraphExec capture_graph(cudaStream_t stream, const std::function<void()>& issue);
+
 // `join` is called at the end of the work; it orders `stream` after the other streams that the work has used. If
 // `graphs` is false, every call issues the work.
 std::unique_ptr<GraphCache> make_cuda_graph_cache(cudaStream_t stream, bool graphs, std::function<void()> join);

@@ -5,6 +5,7 @@
 #include "ops/cuda/elementwise.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <initializer_list>
 #include <map>
@@ -21,6 +22,7 @@ struct CudnnLibrary {
 
   std::unique_ptr<cudnnContext, Destroy<cudnnDestroy>> handle;
   cudnn::Target target;
+  std::map<std::string, cudnn::Choice> fastest;  // by the name of a pass; of this rank
 
  private:
   static cudnnHandle_t create() {
@@ -46,11 +48,18 @@ const char* name_of(Pass pass) {
   return "";
 }
 
+// For one plan, in bytes. Engines that transpose or pad large tensors need more than a small GPU has to spare.
+int64_t workspace_limit() {
+  size_t free = 0, total = 0;
+  DDP_CUDA(cudaMemGetInfo(&free, &total));
+  return int64_t{total > size_t{16} << 30 ? 512 : 64} << 20;
+}
+
 // A convolution with cuDNN's graph API, in NHWC.
 //
-// For each pass, a rank times cuDNN's engines at its largest batch size. All ranks then use the fastest engine of rank
-// 0, for all batch sizes; if it does not support a batch size, that uses the engine that cuDNN recommends.
-// Deterministic runs do not time, because times differ from run to run and recommendations do not.
+// For each pass, a rank times cuDNN's engines at its largest batch size, once for equal convolutions. All ranks then
+// use the fastest engine of rank 0, for all batch sizes; if it does not support a batch size, that uses the engine that
+// cuDNN recommends. Deterministic runs do not time, because times differ from run to run and recommendations do not.
 //
 // cuDNN uses the weights in the flat buffers and writes their gradients there. In bf16 it computes the weight gradient
 // in bf16 only: where that cannot be left, it goes to scratch memory first.
@@ -66,7 +75,7 @@ class CudnnConv2d final : public Conv2d {
         adds_bias_(desc.bias || desc.relu),
         out_(conv2d_output(desc)),
         weights_count_(out_.c * desc.window.kernel * desc.window.kernel * desc.input.c),
-        rules_{context.config.precision, context.config.deterministic} {
+        rules_{context.config.precision, context.config.deterministic, workspace_limit()} {
     DDP_EXPECT(desc.input_format == Format{});
     for (const int64_t n : batch_sizes)
       if (n > 0) batch_sizes_.push_back(n);
@@ -152,15 +161,38 @@ class CudnnConv2d final : public Conv2d {
     Choice choice;
     if (!batch_sizes_.empty()) {
       const int64_t n = std::ranges::max(batch_sizes_);
-      const size_t timed = rules_.deterministic ? 1 : cudnn::kTimed;
-      std::vector<Plan> found = find_plans(library_->target, graph(pass, n), rules_, timed);
-      if (!found.empty())
-        choice = found[fastest(context_, library_->handle.get(), found, operand_bytes(pass, n))].choice();
+      const std::string name = describe(pass, n);
+      if (!library_->fastest.contains(name)) library_->fastest[name] = fastest(pass, n, name);
+      choice = library_->fastest[name];
     }
     if (!context_.config.agree) return choice;
     cudnn::ChoiceWords words = to_words(choice);
     context_.config.agree(words);
     return cudnn::from_words(words);
+  }
+
+  Choice fastest(Pass pass, int64_t n, const std::string& name) {
+    std::vector<Plan> found =
+        find_plans(library_->target, graph(pass, n), rules_, rules_.deterministic ? 1 : cudnn::kAll);
+    if (found.size() < 2) return found.empty() ? Choice{} : found.front().choice();
+    const std::vector<double> times = measure(context_, library_->handle.get(), found, operand_bytes(pass, n), type());
+    if (context_.config.measured) {
+      MeasuredPass measured{name, {}};
+      for (size_t i = 0; i < found.size(); ++i)
+        if (std::isfinite(times[i])) measured.engines.push_back({found[i].choice().engine, times[i]});
+      std::ranges::stable_sort(measured.engines, {}, &MeasuredPass::Engine::microseconds);
+      context_.config.measured(measured);
+    }
+    return found[std::ranges::min_element(times) - times.begin()].choice();
+  }
+
+  // All that its engines depend on.
+  std::string describe(Pass pass, int64_t n) const {
+    const auto& [kernel, stride, padding] = desc_.window;
+    return fmt::format("{} of {} images of {}x{}x{} to {}, {}x{}, stride {}, padding {},{},{},{}{}{}", name_of(pass), n,
+                       desc_.input.h, desc_.input.w, desc_.input.c, out_.c, kernel, kernel, stride, padding.top,
+                       padding.left, padding.bottom, padding.right, adds_bias_ ? ", bias" : "",
+                       desc_.relu ? ", ReLU" : "");
   }
 
   Plans plans(Pass pass, const Choice& choice, bool add = false) {

@@ -97,18 +97,20 @@ void Plan::run(cudnnHandle_t handle, std::span<void* const> pointers, void* work
   DDP_CUDNN(cudnnBackendExecute(handle, plan_.raw(), variant_pack_->raw()));
 }
 
+// Engines that cuDNN recommends come first, then the others, then those that compile, if there are no others.
 std::vector<Plan> find_plans(const Target& target, const Graph& graph, const Rules& rules, size_t max_count) {
   std::vector<Plan> plans;
-  for (const bool compiling : {false, true})
-    for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
+  for (const bool compiling : {false, true}) {
+    for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK})
       for (const Candidate& c : candidates(target, graph, mode)) {
-        if (plans.size() == max_count) break;
-        if (!admissible(c.notes, rules, compiling)) continue;
+        if (plans.size() == max_count) return plans;
+        const bool known = std::ranges::any_of(plans, [&](const Plan& plan) { return plan.choice() == c.choice; });
+        if (known || !admissible(c.notes, rules, compiling)) continue;
         std::optional<Plan> plan = Plan::make(target, graph, c.choice);
         if (plan && plan->workspace() <= rules.workspace) plans.push_back(std::move(*plan));
       }
-      if (!plans.empty()) return plans;
-    }
+    if (!plans.empty()) return plans;
+  }
   return plans;
 }
 

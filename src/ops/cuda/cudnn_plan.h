@@ -37,11 +37,9 @@ class Plan {
   void* pack_workspace_ = nullptr;
 };
 
+inline constexpr size_t kAll = SIZE_MAX;
 // At most `max_count` plans that obey the rules, in the order of the speed that cuDNN expects. Empty if there is none.
-std::vector<Plan> find_plans(const Target& target, const Graph& graph, const Rules& rules, size_t max_count);
-
-// The number of plans to time. Sometimes the first plan with tensor cores is the fourth.
-inline constexpr size_t kTimed = 6;
+std::vector<Plan> find_plans(const Target& target, const Graph& graph, const Rules& rules, size_t max_count = kAll);
 
 // The plan of this choice if it obeys the rules, else the first plan that does. nullopt if there is none.
 std::optional<Plan> make_plan(const Target& target, const Graph& graph, const Rules& rules, const Choice& choice);

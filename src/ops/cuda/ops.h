@@ -19,10 +19,22 @@ namespace ddp {
 // Replaces the values on all ranks by those of rank 0. Collective: all ranks make the same calls with the same counts.
 using AgreeFn = std::function<void(std::span<int64_t>)>;
 
+// The engines of cuDNN that were measured for a pass of a convolution, in the order of their times. An engine is there
+// once for each of its settings.
+struct MeasuredPass {
+  struct Engine {
+    int64_t number = 0;
+    double microseconds = 0;
+  };
+  std::string name;
+  std::vector<Engine> engines;
+};
+
 struct CudaOpsConfig {
   Precision precision = Precision::tf32;
-  bool deterministic = false;  // the same bits on every run
-  AgreeFn agree;               // null: this rank selects its own algorithms
+  bool deterministic = false;                              // the same bits on every run
+  AgreeFn agree;                                           // null: this rank selects its own algorithms
+  std::function<void(const MeasuredPass&)> measured = {};  // told of each measured pass; null: nobody is
 };
 
 // Such as "cuDNN 9.19.0, cuBLASLt 13.1.0", or "built without CUDA".

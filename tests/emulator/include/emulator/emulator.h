@@ -19,6 +19,7 @@ void set_seed(uint64_t seed);      // default 0; the same seed and the same call
 void set_device_count(int count);  // default 1
 void set_capability(int capability);  // of all devices; default 90, for 9.0
 void set_memory(size_t bytes);        // per device; cudaMalloc fails beyond it
+void set_cache(int bytes);            // L2, per device; default 50 MiB
 
 // The next random number of the seed's sequence.
 uint64_t draw();

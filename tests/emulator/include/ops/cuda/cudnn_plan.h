@@ -1,5 +1,5 @@
-// Stands for src/ops/cuda/cudnn_timing.h and what it includes: one engine, which enqueues the reference convolution as
-// work in the stream. tests/ops/cuda/plans_test.cpp tests the real ones, with cuDNN.
+// Stands for src/ops/cuda/cudnn_plan.h and what it includes. Its engines enqueue the reference convolution as work in
+// the stream. tests/ops/cuda/plans_test.cpp tests the real ones, with cuDNN.
 #pragma once
 
 #include "core/dtype.h"
@@ -26,10 +26,15 @@ size_t cudnnGetVersion();
 
 namespace ddp::cudnn {
 
-struct Choice {};
+// The engines of all convolutions from now on. One below 0 fails in each run. Default: 0.
+void offer_engines(std::vector<int64_t> engines);
+
+struct Choice {
+  int64_t engine = 0;
+};
 using ChoiceWords = std::array<int64_t, 1>;
-inline ChoiceWords to_words(const Choice&) { return {}; }
-inline Choice from_words(std::span<const int64_t>) { return {}; }
+inline ChoiceWords to_words(const Choice& choice) { return {choice.engine}; }
+inline Choice from_words(std::span<const int64_t> words) { return {words[0]}; }
 
 struct Rules {
   Precision precision;
@@ -56,8 +61,8 @@ inline Graph conv_graph(const Target&, const Conv2dDesc& desc, int64_t n, DType 
 
 class Plan {
  public:
-  explicit Plan(const Graph& graph) : graph_(graph) {}
-  Choice choice() const { return {}; }
+  Plan(const Graph& graph, const Choice& choice) : graph_(graph), choice_(choice) {}
+  Choice choice() const { return choice_; }
   int64_t workspace() const { return 512; }  // run() leaves NaNs there
 
   // Pointers: x, w, y, and for a forward pass with a bias the bias; all are of the graph's type and 16-byte aligned.
@@ -65,13 +70,13 @@ class Plan {
 
  private:
   Graph graph_;
+  Choice choice_;
 };
 
-inline constexpr size_t kTimed = 1;
-inline std::vector<Plan> find_plans(const Target&, const Graph& graph, const Rules&, size_t) { return {Plan(graph)}; }
-inline std::optional<Plan> make_plan(const Target&, const Graph& graph, const Rules&, const Choice&) {
-  return Plan(graph);
+inline constexpr size_t kAll = SIZE_MAX;
+std::vector<Plan> find_plans(const Target& target, const Graph& graph, const Rules& rules, size_t max_count = kAll);
+inline std::optional<Plan> make_plan(const Target&, const Graph& graph, const Rules&, const Choice& choice) {
+  return Plan(graph, choice);
 }
-inline size_t fastest(CudaContext&, cudnnHandle_t, std::span<const Plan>, std::span<const int64_t>) { return 0; }
 
 }  // namespace ddp::cudnn
