@@ -133,7 +133,8 @@ std::unique_ptr<Layer> make_batch_norm_layer(const LayerSpec& spec, int index, b
                            .format = format,
                            .epsilon = spec.norm.epsilon,
                            .relu = spec.relu,
-                           .add = spec.skip != LayerSpec::kNone};
+                           .add = spec.skip != LayerSpec::kNone,
+                           .gradients = !context.config.inference};
   const auto norm = std::find_if(context.batch_norms.begin(), context.batch_norms.end(),
                                  [&](const BatchNormState& state) { return state.layer == index; });
   DDP_EXPECT(norm != context.batch_norms.end());

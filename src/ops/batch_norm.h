@@ -4,14 +4,14 @@
 //   sum:       s1 = sum of (x - center), s2 = sum of (x - center)^2
 //   forward:   mean = center + s1/count, var = s2/count - (s1/count)^2, xhat = (x - mean) / sqrt(var + epsilon),
 //              y = act(scale * xhat + shift + skip)
-//   backward_sum:  dy becomes (dy + more) * (y > 0), t1 = sum of dy, t2 = sum of dy * xhat
-//   backward:  dx = scale / sqrt(var + epsilon) * (dy - t1/count - xhat * t2/count)
+//   backward_sum:  g = (dy + more) * (y > 0), t1 = sum of g, t2 = sum of g * xhat
+//   backward:  dx = scale / sqrt(var + epsilon) * (g - t1/count - xhat * t2/count)
 //
 // - count is the number of samples x positions in the sums, at least 1. A var that rounding makes negative counts as 0.
 // - act is a ReLU if `relu` is set. skip is added if `add` is set.
-// - t1 and t2 sum the stored dy, which is rounded if activations are bf16.
-// - Of this rank's samples, the gradient of shift is t1 and the gradient of scale is t2. The gradient of skip is the dy
-//   that backward_sum leaves.
+// - g is the gradient of skip. backward_sum leaves it in dy if `add` is set or `more` has data; else it leaves either g
+//   or dy there. backward reads what it left. t1 and t2 sum g as dy stores it, rounded if activations are bf16.
+// - Of this rank's samples, the gradient of shift is t1 and the gradient of scale is t2.
 // - Sums are f32, of all channels; s2 lies behind s1. t1 and t2 may be the gradients of shift and scale themselves.
 // - center is any value near the mean, such as the running mean; null means 0. It reduces the rounding error of s2.
 //
@@ -33,9 +33,10 @@ struct BatchNormDesc {
   Format format;
   float epsilon = 1e-5f;
   bool relu = false, add = false;
+  bool gradients = true;  // false: only evaluate is called
 };
 
-// A plan; no call allocates. It keeps mean and 1/sqrt(var + epsilon) of the last forward for backward_sum and backward.
+// A plan; no call allocates. It keeps what backward_sum and backward need of the last forward, such as the mean.
 class BatchNorm {
  public:
   virtual ~BatchNorm() = default;

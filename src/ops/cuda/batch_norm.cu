@@ -4,6 +4,8 @@
 #include "ops/cuda/reduce.cuh"
 #include "ops/functors.h"
 
+#include <algorithm>
+
 namespace ddp {
 namespace {
 
@@ -12,7 +14,7 @@ namespace {
 // shares them with its threads in shared memory.
 constexpr int kTileBytes = 128;
 constexpr int kTileChannels = kTileBytes / 2;
-constexpr int kBlocksAtOnce = 4, kSumBlocksAtOnce = 2;  // resident blocks per multiprocessor
+constexpr int kBlocksAtOnce = 3, kSumBlocksAtOnce = 2;  // resident blocks per multiprocessor
 
 ColumnPlan plan_of(int64_t rows, int64_t channels, DType type, int pack, bool sums) {
   return plan_columns(rows, channels / pack, kTileBytes / (pack * static_cast<int>(size_of(type))),
@@ -25,6 +27,21 @@ __device__ void each_channel(const ColumnPlan& plan, const ColumnPlace& place, c
   const int thread = threadIdx.x, channel = place.tile * plan.width * N + thread;
   if (thread < plan.width * N && channel < plan.packs * N) f(channel, thread);
   __syncthreads();
+}
+
+// The ReLU's mask: a byte for each pack, with a bit for each value above 0.
+template <class T, int N>
+__device__ uint8_t positive_of(const Pack<T, N>& values) {
+  static_assert(N <= 8);
+  unsigned bits = 0;
+  for (int k = 0; k < N; ++k) bits |= (to_float(values.at[k]) > 0 ? 1u : 0u) << k;
+  return static_cast<uint8_t>(bits);
+}
+
+template <int N>
+__device__ Pack<float, N> where(uint8_t positive, Pack<float, N> values) {
+  for (int k = 0; k < N; ++k) values.at[k] = positive >> k & 1 ? values.at[k] : 0.0f;
+  return values;
 }
 
 template <class T, int N>
@@ -67,7 +84,7 @@ struct Affine {
 template <class T, int N>
 __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
     forward_kernel(const T* x, const T* skip, T* y, ColumnPlan plan, Statistics from, Affine affine, bool relu,
-                   float* saved) {
+                   float* saved, uint8_t* positive) {
   __shared__ BatchNormForward per_channel[kTileChannels];
   const ColumnPlace place(plan);
   const int channels = plan.packs * N;
@@ -108,27 +125,30 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
     }
     if (relu)
       for (float& v : values.at) v = Relu{}(v);
-    store<N>(y + i, values);
+    const auto stored = store<N>(y + i, values);
+    if (positive) positive[i / N] = positive_of(stored);
   });
 }
 
-// Sums the stored, rounded gradients, so that the dx of the backward pass sums to 0.
+// Sums the gradients as `dy` stores them, rounded, so that the dx of the backward pass sums to 0. Stores them only
+// where they are sums, or where the skip path reads them.
 template <class T, int N>
 __global__ void __launch_bounds__(kThreads, kSumBlocksAtOnce)
-    backward_sum_kernel(const T* x, const T* y, const T* more, T* dy, ColumnPlan plan, const float* saved,
-                        SumsOf<2> out) {
+    backward_sum_kernel(const T* x, const uint8_t* positive, const T* more, T* dy, bool stores, ColumnPlan plan,
+                        const float* saved, SumsOf<2> out) {
   const ColumnPlace place(plan);
   Pack<float, N> means{}, sums[2] = {};
   if (place.active)
     for (int k = 0; k < N; ++k) means.at[k] = saved[place.column * N + k];
   struct Item {
-    Pack<T, N> x, y, more, dy;
+    Pack<T, N> x, more, dy;
+    uint8_t positive;
   };
   const auto load_item = [&](int64_t i) {
     Item item;
     item.x = load_raw<N>(x + i);
     item.dy = load_raw<N>(dy + i);
-    if (y) item.y = load_raw<N>(y + i);
+    if (positive) item.positive = positive[i / N];
     if (more) item.more = load_raw<N>(more + i);
     return item;
   };
@@ -138,11 +158,8 @@ __global__ void __launch_bounds__(kThreads, kSumBlocksAtOnce)
       const auto terms = to_floats(item.more);
       for (int k = 0; k < N; ++k) gradients.at[k] += terms.at[k];
     }
-    if (y) {
-      const auto outputs = to_floats(item.y);
-      for (int k = 0; k < N; ++k) gradients.at[k] = ReluGradient{}(outputs.at[k], gradients.at[k]);
-    }
-    if (more || y) gradients = to_floats(store<N>(dy + i, gradients));
+    if (positive) gradients = where(item.positive, gradients);
+    if (stores) gradients = to_floats(store<N>(dy + i, gradients));
     const auto values = to_floats(item.x);
     for (int k = 0; k < N; ++k) {
       sums[0].at[k] += gradients.at[k];
@@ -156,8 +173,8 @@ __global__ void __launch_bounds__(kThreads, kSumBlocksAtOnce)
 
 template <class T, int N>
 __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
-    backward_kernel(const T* x, const T* dy, T* dx, ColumnPlan plan, const float* saved, const float* scale,
-                    const float* t1, const float* t2, float count) {
+    backward_kernel(const T* x, const uint8_t* positive, const T* dy, T* dx, ColumnPlan plan, const float* saved,
+                    const float* scale, const float* t1, const float* t2, float count) {
   __shared__ BatchNormGradient per_channel[kTileChannels];
   const ColumnPlace place(plan);
   const int channels = plan.packs * N;
@@ -172,10 +189,16 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
       gradient[k] = per_channel[threadIdx.x % plan.width * N + k];
       gradient[k].mean_t2 = 1;  // inverse_deviation contains this factor, which saves one register per channel
     }
-  const auto load_packs = [&](int64_t i) { return TwoPacks<T, N>{load_raw<N>(x + i), load_raw<N>(dy + i)}; };
-  each_row<N, 2>(plan, place, load_packs, [&](int64_t i, const TwoPacks<T, N>& packs) {
-    const auto values = to_floats(packs.a);
-    auto gradients = to_floats(packs.b);
+  struct Item {
+    Pack<T, N> x, dy;
+    uint8_t positive;
+  };
+  const auto load_item = [&](int64_t i) {
+    return Item{load_raw<N>(x + i), load_raw<N>(dy + i), positive ? positive[i / N] : uint8_t{0xff}};
+  };
+  each_row<N, 2>(plan, place, load_item, [&](int64_t i, const Item& item) {
+    const auto values = to_floats(item.x);
+    auto gradients = where(item.positive, to_floats(item.dy));
     for (int k = 0; k < N; ++k) gradients.at[k] = gradient[k](values.at[k], gradients.at[k]);
     store<N>(dx + i, gradients);
   });
@@ -190,7 +213,12 @@ class CudaBatchNorm final : public BatchNorm {
         pack_(pack_width(context.activations(), desc.input.c)),
         saved_(context.device, 2 * desc.input.c * sizeof(float)) {
     DDP_EXPECT(desc.format == Format{} && channels_ > 0);
-    for (const int64_t n : batch_sizes) context.workspace.reserve(partials_bytes(plan(n, true)));
+    int64_t largest = 0;
+    for (const int64_t n : batch_sizes) {
+      context.workspace.reserve(partials_bytes(plan(n, true)));
+      largest = std::max(largest, n);
+    }
+    if (desc.relu && desc.gradients) positive_ = Buffer(context.device, largest * desc.input.elements() / pack_);
   }
 
   void bind(const float* scale, const float* shift) override {
@@ -209,24 +237,24 @@ class CudaBatchNorm final : public BatchNorm {
 
   void forward(const Tensor& x, const Tensor& skip, const Tensor& y, const float* center, const float* sums,
                float count) override {
-    normalize(x, skip, y, {center, sums, count, nullptr, nullptr}, saved_.as<float>());
+    normalize(x, skip, y, {center, sums, count, nullptr, nullptr}, saved_.as<float>(), positive_.as<uint8_t>());
   }
 
   void evaluate(const Tensor& x, const Tensor& skip, const Tensor& y, const float* mean,
                 const float* variance) override {
-    normalize(x, skip, y, {nullptr, nullptr, 0, mean, variance}, nullptr);
+    normalize(x, skip, y, {nullptr, nullptr, 0, mean, variance}, nullptr, nullptr);
   }
 
-  void backward_sum(const Tensor& x, const Tensor& y, const Tensor& more, const Tensor& dy, float* t1,
+  void backward_sum(const Tensor& x, const Tensor&, const Tensor& more, const Tensor& dy, float* t1,
                     float* t2) override {
     check(x);
     check(dy);
-    if (desc_.relu) check(y);
     if (more.data) check(more);
     const ColumnPlan columns = plan_of_sums(x);
     with_packs(x.dtype, pack_, [&]<class T, int N>() {
       launch(context_.stream, columns.blocks(), kThreads, backward_sum_kernel<T, N>, data<T>(x),
-             desc_.relu ? data<T>(y) : nullptr, data<T>(more), data<T>(dy), columns, saved_.as<float>(), to(t1, t2));
+             positive_.as<uint8_t>(), data<T>(more), data<T>(dy), more.data || desc_.add, columns, saved_.as<float>(),
+             to(t1, t2));
     });
   }
 
@@ -237,8 +265,8 @@ class CudaBatchNorm final : public BatchNorm {
     check(dx);
     const ColumnPlan columns = plan(x.shape.n, false);
     with_packs(x.dtype, pack_, [&]<class T, int N>() {
-      launch(context_.stream, columns.blocks(), kThreads, backward_kernel<T, N>, data<T>(x), data<T>(dy), data<T>(dx),
-             columns, saved_.as<float>(), scale_, t1, t2, count);
+      launch(context_.stream, columns.blocks(), kThreads, backward_kernel<T, N>, data<T>(x), positive_.as<uint8_t>(),
+             data<T>(dy), data<T>(dx), columns, saved_.as<float>(), scale_, t1, t2, count);
     });
   }
 
@@ -257,7 +285,8 @@ class CudaBatchNorm final : public BatchNorm {
     return columns;
   }
 
-  void normalize(const Tensor& x, const Tensor& skip, const Tensor& y, const Statistics& from, float* saved) {
+  void normalize(const Tensor& x, const Tensor& skip, const Tensor& y, const Statistics& from, float* saved,
+                 uint8_t* positive) {
     check(x);
     check(y);
     if (desc_.add) check(skip);
@@ -265,7 +294,7 @@ class CudaBatchNorm final : public BatchNorm {
     with_packs(x.dtype, pack_, [&]<class T, int N>() {
       launch(context_.stream, columns.blocks(), kThreads, forward_kernel<T, N>, data<T>(x),
              desc_.add ? data<T>(skip) : nullptr, data<T>(y), columns, from, Affine{scale_, shift_, desc_.epsilon},
-             desc_.relu, saved);
+             desc_.relu, saved, positive);
     });
   }
 
@@ -278,7 +307,8 @@ class CudaBatchNorm final : public BatchNorm {
   BatchNormDesc desc_;
   int64_t channels_;
   int pack_;
-  Buffer saved_;  // from the last forward: [mean][1 / sqrt(var + epsilon)]
+  Buffer saved_;     // from the last forward: [mean][1 / sqrt(var + epsilon)]
+  Buffer positive_;  // from the last forward with a ReLU: where its outputs are above 0
   const float *scale_ = nullptr, *shift_ = nullptr;
 };
 
