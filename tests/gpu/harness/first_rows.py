@@ -41,6 +41,23 @@ def start_up(folder):
     return ", ".join(f"{name} {seconds:.2f}" for name, seconds in stages.items())
 
 
+def engines(folder):
+    """A line for each pass of a convolution: cuDNN's engines and their microseconds, the fastest first."""
+    passes = next(iter(events(folder, "run"))).get("engines", [])
+    return [(each["pass"], each["number_and_us"]) for each in passes]
+
+
+def keep_engines(machine, name, folder):
+    """Writes all measured engines beside the table of results. Returns the sum of the fastest ones."""
+    found = engines(folder)
+    lines = [f"{text}: " + ", ".join(f"{number} {us:.1f}" for number, us in each) for text, each in found]
+    machine.engines[name] = lines
+    machine.engines_path.write_text("".join(f"{name}: engine and microseconds\n" + "".join(f"  {line}\n" for line in of)
+                                            for name, of in machine.engines.items()))
+    total = sum(each[0][1] for _, each in found)
+    return f"; fastest engines of {len(found)} different passes {total:.0f} us, of {sum(len(each) for _, each in found)} measured"
+
+
 def losses(folder):
     return [event["loss"] for event in events(folder, "step")]
 
@@ -58,6 +75,7 @@ def few_steps(name, task, precision, bound=None):
         mean, median = period_us(folder, len(found) // 2)
         figures = (f"{mean:.0f} us a step (median {median:.0f}), loss {found[0]:.5f} to {found[-1]:.5f}; whole run "
                    f"{whole:.1f} s, of its start: {start_up(folder)} s")
+        figures += keep_engines(machine, name, folder)
         yield figures
         if bound is None:
             return

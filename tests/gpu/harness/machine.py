@@ -27,8 +27,10 @@ def wheel_libraries():
 class Machine:
     """A context manager: its end removes all files that it unpacked or wrote."""
 
-    def __init__(self, build, data, alone=False):
+    def __init__(self, build, data, results, alone=False):
         self.alone = alone  # without peers
+        self.engines = {}   # by row: lines
+        self.engines_path = Path(results).with_suffix(".engines.txt")
         self._folder = tempfile.TemporaryDirectory(prefix="gpu-check-")
         self.folder = Path(self._folder.name)
         self.env = {**os.environ, "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "4")}
