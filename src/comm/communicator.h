@@ -46,6 +46,10 @@ class Communicator {
   // (Device::poll).
   virtual void progress() = 0;
 
+  // Whether a collective of one rank alone copies: wait() then writes what the span held at the start. If false, the
+  // span may change between the two.
+  virtual bool copies() const { return false; }
+
   // The source of memory on which these collectives are fastest; null: any memory is as fast. Release the memory before
   // the communicator is destroyed.
   virtual Memory* memory() { return nullptr; }

@@ -45,6 +45,7 @@ class StagedCommunicator final : public Communicator {
   }
   Sequence broadcast(DeviceSpan span, int root) override { return start({Collective::Kind::broadcast, span, root}); }
 
+  bool copies() const override { return true; }
   void wait(Sequence n) override {
     DDP_EXPECT(n <= started_);
     if (n <= returned_) return;

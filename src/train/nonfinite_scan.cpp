@@ -9,24 +9,23 @@ namespace ddp {
 LaunchHook nonfinite_scan(const Replica& replica) {
   return [&r = replica](int number, const std::function<void()>& run) {
     float* const flag = &r.block.bad()[r.communicator.rank()];
-    // The last collective contains the trailer: the batch-norm sums and the ticket.
-    if (number + 1 == r.reducer.collectives() && !r.batch_norms.empty())
-      r.ops.flag_nonfinite(r.bn_batch_sums(), state_count(r.batch_norms), TicketLayout::kBadBnSums, flag);
-
     const int last = static_cast<int>(r.plan.buckets.size()) - 1;
-    const bool alone = r.communicator.size() == 1;  // then no bucket waits for its sum
-    if (number <= last && !(alone && number < last)) {
+    const bool once = r.scans_once;
+    if (number <= last && !(once && number < last)) {
       const Bucket& bucket = r.plan.buckets[number];
-      const int64_t begin = alone ? 0 : bucket.offset, end = std::min(bucket.offset + bucket.count, r.plan.gradients);
+      const int64_t begin = once ? 0 : bucket.offset, end = std::min(bucket.offset + bucket.count, r.plan.gradients);
       const auto mode = r.model.left_in_bf16();
       r.gradient_scan->run({.gradients = r.gradients(),
                             .bf16 = mode ? r.model.bf16_gradients() : nullptr,
                             .mode = mode.value_or(Gradient::overwrite),
                             .begin = begin,
                             .count = end - begin},
-                           flag, alone ? r.block.squares() : r.block.local_squares(),
-                           alone ? Gradient::overwrite : Gradient::add);
+                           flag, once ? r.block.squares() : r.block.local_squares(),
+                           once ? Gradient::overwrite : Gradient::add);
     }
+    // The last collective contains the trailer: the batch-norm sums and the ticket.
+    if (number + 1 == r.reducer.collectives() && !r.batch_norms.empty())
+      r.ops.flag_nonfinite(r.bn_batch_sums(), state_count(r.batch_norms), TicketLayout::kBadBnSums, flag);
     run();
   };
 }

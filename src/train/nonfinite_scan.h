@@ -9,8 +9,9 @@ namespace ddp {
 struct Replica;
 
 // Before each launch: if a value of its bucket or batch-norm sums is not finite, sets this rank's `bad` slot of the
-// ticket to the bucket's mark or to kBadBnSums. The first mark stays. Adds the bucket's squares to those of the ticket,
-// but for one rank, whose part is the whole. The replica outlives the hook.
+// ticket to the bucket's mark or to kBadBnSums. The first mark stays. Adds the bucket's squares to those of the ticket.
+// With Replica::scans_once only the launch of the last bucket scans, all of them, and sets block.squares(), as its part
+// is the whole. The replica outlives the hook.
 LaunchHook nonfinite_scan(const Replica& replica);
 
 }  // namespace ddp

@@ -108,6 +108,7 @@ Replica::Replica(const Network& network, const ReplicaConfig& config, Device& de
       block(layout.on_device(gradients())),
       bn_communicator(batch_norms.empty() || communicator_.size() == 1 ? nullptr : communicator_.split(0)),
       casting(casting_for(*this)),
+      scans_once(communicator_.size() == 1 && !casting && !communicator_.copies()),
       running_stats_op(ops_.running_stats(spans_of(batch_norms))),
       weight_hash(communicator_.size() == 1 ? nullptr : ops_.tensor_hash(hashed(parameters))),
       running_stats_hash(communicator_.size() == 1 ? nullptr : ops_.tensor_hash(hashed(batch_norms))),
@@ -120,7 +121,7 @@ Replica::Replica(const Network& network, const ReplicaConfig& config, Device& de
       gradient_scan(ops_.gradient_scan(scanned_tensors(parameters, plan, ops_))),
       reducer(plan, casting ? *casting : communicator_, {gradients(), static_cast<size_t>(plan.total)},
               {.sharded = config.zero, .trailer_in_last_bucket = !casting}),
-      optimizer({config.optimizer, config.max_grad_norm, config.zero, communicator_.size() > 1},
+      optimizer({config.optimizer, config.max_grad_norm, config.zero, !scans_once},
                 optimizer_tensors(parameters, config.all_decay),
                 {plan, weights(), gradients(), block.squares(), model.bf16_weights()}, device_, ops_, communicator_) {
   check_same_on_all_ranks(plan.hash(), "bucket plan", communicator);

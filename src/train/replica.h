@@ -57,6 +57,7 @@ struct Replica {
 
   const std::unique_ptr<Communicator> bn_communicator;  // for batch-norm sums; null without them or with one rank
   const std::unique_ptr<Communicator> casting;          // bf16 gradients over `communicator`; null if grad_dtype is f32
+  const bool scans_once;  // one rank whose collectives copy nothing: all gradients are scanned at once
   const std::unique_ptr<RunningStats> running_stats_op;
   const std::unique_ptr<TensorHash> weight_hash, running_stats_hash;  // null with one rank
   const Buffer hashes;  // of the parameters, then of the running statistics of each batch norm

@@ -15,6 +15,7 @@ class ForwardingCommunicator : public Communicator {
   Sequence reduce_scatter(DeviceSpan span) override { return inner_.reduce_scatter(span); }
   Sequence all_gather(DeviceSpan span) override { return inner_.all_gather(span); }
   Sequence broadcast(DeviceSpan span, int root) override { return inner_.broadcast(span, root); }
+  bool copies() const override { return inner_.copies(); }
   void wait(Sequence n) override { inner_.wait(n); }
   Sequence completed() const override { return inner_.completed(); }
   std::optional<std::string> failure() const override { return inner_.failure(); }

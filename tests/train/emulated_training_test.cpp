@@ -209,19 +209,21 @@ struct Bf16Case {
   bool zero;
   int micro_batches;
   int64_t samples;
+  bool nccl = true;
+  DType grad_dtype = DType::f32;
 };
 void PrintTo(const Bf16Case& tested, std::ostream* out) { *out << tested.name; }
 
 class EmulatedBf16 : public ::testing::TestWithParam<Bf16Case> {};
 TEST_P(EmulatedBf16, IsNearF32AndRoundsTheWeightsOfEachStep) {
-  const auto& [name, world, zero, micro_batches, samples] = GetParam();
+  const auto& [name, world, zero, micro_batches, samples, nccl, grad_dtype] = GetParam();
   const MemoryDataset data = small_data(samples);
   const FixtureConfig config{.batch_size = kBatch,
                              .lr = 0.1,
-                             .replica = {.zero = zero, .sync_bn = true, .seed = 3},
+                             .replica = {.zero = zero, .grad_dtype = grad_dtype, .sync_bn = true, .seed = 3},
                              .step = {.micro_batches = micro_batches}};
   const Trained f32 = trained_on_cpus(world, config, two_norms(), data, 5);
-  on_gpus({name, world, true, true, true, Precision::bf16}, [&](Communicator& c, Device& device, Ops& ops) {
+  on_gpus({name, world, nccl, true, true, Precision::bf16}, [&](Communicator& c, Device& device, Ops& ops) {
     Fixture fixture(config, two_norms(), data, device, ops, c);
     expect_near(train_steps(fixture, 0, 5), f32, {2e-2, 0.15});
     std::vector<float> weights = fixture.replica.download_weights();
@@ -234,6 +236,8 @@ TEST_P(EmulatedBf16, IsNearF32AndRoundsTheWeightsOfEachStep) {
 }
 INSTANTIATE_TEST_SUITE_P(, EmulatedBf16,
                          ::testing::Values(Bf16Case{"one_rank", 1, false, 1, kSamples},
+                                           Bf16Case{"one_rank_staged", 1, false, 3, kSamples, false},
+                                           Bf16Case{"one_rank_casting", 1, false, 1, kSamples, true, DType::bf16},
                                            Bf16Case{"two_ranks", 2, false, 1, kSamples},
                                            Bf16Case{"micro_batches", 2, false, 3, kSamples},
                                            Bf16Case{"empty_shards", 4, false, 1, 3},
