@@ -134,7 +134,7 @@ TrainReport Trainer::run() {
       report_.classes.emplace(evaluator_->count_classes());
     }
   } catch (...) {
-    phases_.enter(Phase::shutdown, state_.step);  // the writer's destructor waits for its thread
+    phases_.enter(Phase::shutdown, state_.step);  // the saver's destructor waits for the writer
     observers_.on_error();
     throw;
   }
@@ -271,6 +271,7 @@ void Trainer::evaluate() {
 // While the writer is busy, training goes on. Rank 0 asks for the save in a ticket when the writer is free; the end of
 // the run makes up for a save that is still put off.
 void Trainer::save_or_put_off() {
+  if (saver_.saved(state_.step)) return;  // as the best, by the writer that is busy
   save_put_off_ = replica_.communicator.any(saver_.busy());
   if (!save_put_off_) save(false);
 }

@@ -126,6 +126,24 @@ TEST_F(TrainerSaves, SlowSavesFollowOneAnother) {
 
 // The save at step 5 is in progress until batch `until` is taken, at least. Epochs end at steps 5, 10 and 15. A request
 // in the ticket of step 11 is read after step 13.
+TEST_F(TrainerSaves, OfTheBestAreThoseOfTheEpochToo) {
+  data.test = std::make_unique<MemoryDataset>(small_data(40));
+  std::atomic<int64_t> taken = 0;
+  about_to_write = [&](const std::filesystem::path&) {
+    for (const Stopwatch watch; taken < 6 && watch.seconds() < 5;)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  };
+  TrainConfig config = steps(9);
+  config.eval_every = 1;
+  config.keep_best = true;
+  config.save_every.epochs = 1;
+  run(config, before_each_batch([&](int64_t batch) {
+        taken = batch;
+        if (batch >= 6) await_writer();
+      }));
+  EXPECT_EQ(events.saves, (Steps{5, 9}));
+}
+
 TEST_F(TrainerSaves, AtAnEpochsEndArePutOffWhileASaveIsInProgress) {
   for (const int64_t until : {11, 15}) {
     SCOPED_TRACE(until);
