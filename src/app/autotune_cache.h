@@ -18,6 +18,8 @@ class AutotuneCache {
   // earlier run.
   explicit AutotuneCache(const std::string& text = "");
 
+  bool has_more() const { return made_.size() < earlier_.size(); }  // of the earlier run's choices
+
   // Sets `values` on every rank to the next choices of the earlier run; to rank 0's values once those are used up.
   // Collective.
   void agree(Communicator& host, std::span<int64_t> values);

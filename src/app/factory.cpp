@@ -116,6 +116,7 @@ std::unique_ptr<Ops> make_ops(const Backend& backend, Communicator& host, int th
   return make_cuda_ops(*backend.device, {.precision = precision,
                                          .deterministic = config.deterministic,
                                          .agree = [&](auto values) { autotune.agree(host, values); },
+                                         .decided = [&] { return autotune.has_more(); },
                                          .measured = [&](const auto& pass) { autotune.keep(pass); }});
 }
 

@@ -21,12 +21,13 @@ class EmulatedEngines : public ::testing::Test {
   }
 
   // Makes two equal convolutions and one with more channels.
-  void plan(std::vector<int64_t> engines, bool deterministic = false) {
+  void plan(std::vector<int64_t> engines, bool deterministic = false, bool decided = false) {
     cudnn::offer_engines(std::move(engines));
     const auto device = make_cuda_device({});
     const auto ops = make_cuda_ops(*device, {.precision = Precision::bf16,
                                              .deterministic = deterministic,
                                              .agree = [&](auto words) { agreed.push_back(words[0]); },
+                                             .decided = [&] { return decided; },
                                              .measured = [&](const auto& pass) { measured.push_back(pass); }});
     const int64_t sizes[] = {2, 3};
     for (const int64_t channels : {4, 4, 8})
@@ -59,8 +60,10 @@ TEST_F(EmulatedEngines, AreMeasuredOnceForEqualConvolutions) {
 TEST_F(EmulatedEngines, AreNotMeasuredWithoutAChoice) {
   plan({5});
   plan({6, 5}, true);
+  plan({6, 5}, false, true);
   EXPECT_TRUE(measured.empty());
-  EXPECT_EQ(agreed, (std::vector<int64_t>{5, 5, 5, 5, 5, 5, 5, 5, 5, 6, 6, 6, 6, 6, 6, 6, 6, 6}));
+  EXPECT_EQ(agreed,
+            (std::vector<int64_t>{5, 5, 5, 5, 5, 5, 5, 5, 5, 6, 6, 6, 6, 6, 6, 6, 6, 6, 0, 0, 0, 0, 0, 0, 0, 0, 0}));
 }
 
 TEST_F(EmulatedEngines, ThatAllFailEndTheRun) {

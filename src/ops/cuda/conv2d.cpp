@@ -159,7 +159,8 @@ class CudnnConv2d final : public Conv2d {
   // Collective: all ranks call it, even a rank without batch sizes.
   Choice choose(Pass pass) {
     Choice choice;
-    if (!batch_sizes_.empty()) {
+    const bool decided = context_.config.decided && context_.config.decided();
+    if (!batch_sizes_.empty() && !decided) {
       const int64_t n = std::ranges::max(batch_sizes_);
       const std::string name = describe(pass, n);
       if (!library_->fastest.contains(name)) library_->fastest[name] = fastest(pass, n, name);

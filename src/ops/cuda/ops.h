@@ -32,8 +32,9 @@ struct MeasuredPass {
 
 struct CudaOpsConfig {
   Precision precision = Precision::tf32;
-  bool deterministic = false;                              // the same bits on every run
-  AgreeFn agree;                                           // null: this rank selects its own algorithms
+  bool deterministic = false;          // the same bits on every run
+  AgreeFn agree;                       // null: this rank selects its own algorithms
+  std::function<bool()> decided = {};  // whether `agree` has the next algorithm already; null: it has not
   std::function<void(const MeasuredPass&)> measured = {};  // told of each measured pass; null: nobody is
 };
 
