@@ -17,8 +17,8 @@ namespace ddp {
 using ParameterId = int;  // position in the flat buffer, 0 first
 
 struct BucketCaps {
-  // Largest bucket in MiB. A larger parameter has its own bucket, with a small run that it would cut off
-  // (plan_buckets).
+  // Largest bucket in MiB. A larger parameter has its own bucket. A run below 64 KiB and an eighth of the cap that the
+  // next parameters would cut off joins them, also over the cap.
   double cap_mb = 8;
   double first_cap_mb = 1;  // largest bucket 0 in MiB; bucket 0 is also at most a quarter of all bytes
 };

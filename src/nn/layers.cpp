@@ -151,8 +151,8 @@ namespace {
 ReluBefore relu_before(const LayerSpec& pool, const LayerContext& context) {
   if (pool.pooled_conv == LayerSpec::kNone || !context.ops.pools_take_relu()) return {};
   const auto ids = ids_of_layer(context.parameters, pool.pooled_conv);
-  return {.applies = true,
-          .dbias = ids.size() > 1 ? context.memory.gradients + context.parameters[ids[1]].offset : nullptr};
+  const bool sums_bias = ids.size() > 1 && !context.config.inference;
+  return {.applies = true, .dbias = sums_bias ? context.memory.gradients + context.parameters[ids[1]].offset : nullptr};
 }
 
 }  // namespace

@@ -42,7 +42,8 @@ class PinnedMemory final : public Memory {
   void* allocate(size_t bytes) override {
     void* memory = nullptr;
     require_memory(cudaHostAlloc(&memory, bytes > 0 ? bytes : 1, cudaHostAllocDefault), bytes,
-                   "of page-locked memory; use a smaller --batch-size, or raise the limit on locked memory");
+                   "of page-locked memory, for batches or a save; raise the limit on locked memory, or use a smaller "
+                   "--batch-size");
     std::memset(memory, 0, bytes);
     blocks_[static_cast<char*>(memory)] = bytes;
     return memory;
@@ -192,7 +193,7 @@ CudaDeviceInfo cuda_device_info(int index) {
   info.processors = properties.multiProcessorCount;
   if (kernel_image(built_architectures(), info.capability) == KernelImage::ptx)
     info.compiling =
-        fmt::format("compiling kernels for {} (compute capability {}.{}); the next start finds them compiled",
+        fmt::format("compiling kernels for {} (compute capability {}.{}), unless an earlier start has done so",
                     info.name, properties.major, properties.minor);
   for (const char byte : properties.uuid.bytes) info.uuid += fmt::format("{:02x}", static_cast<unsigned char>(byte));
   std::array<char, 64> bus{};

@@ -49,6 +49,7 @@ CudaGraphExec capture_graph(cudaStream_t stream, const std::function<void()>& is
     issue();
   } catch (...) {
     cudaStreamEndCapture(stream, &captured);
+    cudaGetLastError();  // the error is known
     const CudaGraph dropped(captured);
     throw;
   }

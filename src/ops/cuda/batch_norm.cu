@@ -276,7 +276,7 @@ class CudaBatchNorm final : public BatchNorm {
   }
   size_t partials_bytes(const ColumnPlan& columns) const { return columns.partials(channels_, 2) * sizeof(float); }
   SumsOf<2> to(float* first, float* second) const {
-    return {{first, second}, false, static_cast<float*>(context_.workspace.data()), context_.tickets()};
+    return {{first, second}, false, static_cast<float*>(context_.workspace.data()), context_.counters()};
   }
 
   ColumnPlan plan_of_sums(const Tensor& x) const {

@@ -53,7 +53,7 @@ void bias_gradient(CudaContext& context, const Tensor& y, const Tensor& dy, floa
   DDP_EXPECT(dy.format == Format{} && aligned(y.data, dy.data));
   DDP_EXPECT(!y.data || (y.format == Format{} && y.dtype == dy.dtype && y.shape == dy.shape));
   DDP_EXPECT(!dbias || context.workspace.bytes() >= plan.partials(channels, 1) * sizeof(float));
-  const SumsOf<1> to{{dbias}, mode == Gradient::add, static_cast<float*>(context.workspace.data()), context.tickets()};
+  const SumsOf<1> to{{dbias}, mode == Gradient::add, static_cast<float*>(context.workspace.data()), context.counters()};
   with_packs(dy.dtype, width, [&]<class T, int N>() {
     launch(context.stream, plan.blocks(), kThreads, bias_kernel<T, N>, data<T>(y), data<T>(dy), plan, to);
   });

@@ -13,7 +13,7 @@
 
 namespace ddp {
 
-// About as many chunks as blocks can run at once. The length of a chunk is a multiple of the elements that a block
+// About kMaxBlocks chunks. The length of a chunk is a multiple of the elements that a block
 // processes in one round. `Chunk` has begin and end, in elements; fill(chunk, i) sets what comes from tensor i. Tensors
 // have offset and count, ascending.
 template <class Chunk, class Tensor, class Fill>

@@ -22,7 +22,7 @@ ColumnPlan plan_columns(int64_t rows, int64_t packs, int max_width, int64_t few_
   const int64_t steps = steps_of_tiles(max_width);
   plan.groups = static_cast<int>(
       std::clamp<int64_t>((steps + kSteps - 1) / kSteps, 1, std::max<int64_t>(kMaxGroups / plan.tiles, 1)));
-  DDP_EXPECT(plan.tiles <= CudaContext::kTickets);
+  DDP_EXPECT(plan.tiles <= CudaContext::kCounters);
   return plan;
 }
 

@@ -98,7 +98,8 @@ __device__ void sum_columns(const ColumnPlan& plan, const ColumnPlace& place, co
       else
         for (int k = 0; k < N; ++k) out.at[m][channel + k] = (out.add ? out.at[m][channel + k] : 0.0f) + sum.at[k];
     }
-  if (plan.groups > 1 && last_block(out.tickets + place.tile, plan.groups)) add_groups<M, N>(plan, place, out, sums[0]);
+  if (plan.groups > 1 && last_block(out.counters + place.tile, plan.groups))
+    add_groups<M, N>(plan, place, out, sums[0]);
 }
 
 }  // namespace ddp

@@ -40,7 +40,7 @@ struct SumsOf {
   float* at[M];  // [sum][channel]
   bool add;      // to the values there
   float* partials;
-  unsigned* tickets;  // CudaContext::tickets()
+  unsigned* counters;  // CudaContext::counters()
 };
 
 }  // namespace ddp

@@ -14,11 +14,11 @@ struct CudaContext {
         stream(compute_stream(device_)),
         config(config_),
         workspace(device_),
-        tickets_(device_, kTickets * sizeof(unsigned)) {}
+        counters_(device_, kCounters * sizeof(unsigned)) {}
 
   // Counters of blocks (ops/cuda/reduce.cuh): 0 between kernels.
-  static constexpr int kTickets = 4096;
-  unsigned* tickets() const { return tickets_.as<unsigned>(); }
+  static constexpr int kCounters = 4096;
+  unsigned* counters() const { return counters_.as<unsigned>(); }
 
   DType activations() const { return config.precision == Precision::bf16 ? DType::bf16 : DType::f32; }
 
@@ -28,7 +28,7 @@ struct CudaContext {
   Scratch workspace;
 
  private:
-  Buffer tickets_;
+  Buffer counters_;
 };
 
 }  // namespace ddp

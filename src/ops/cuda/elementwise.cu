@@ -100,12 +100,12 @@ struct SumOf {
   float* at;
   bool add;  // to the value there
   float* partials;
-  unsigned* ticket;
+  unsigned* counter;
 };
 
 __device__ void add_blocks(const Sums<1>& mine, const SumOf& to) {
   if (threadIdx.x == 0) __stcg(to.partials + blockIdx.x, mine.at[0]);
-  if (!last_block(to.ticket, gridDim.x)) return;
+  if (!last_block(to.counter, gridDim.x)) return;
   Sums<1> parts{};
   for (unsigned i = threadIdx.x; i < gridDim.x; i += kThreads) parts.at[0] += __ldcg(to.partials + i);
   const Sums<1> all = sum_over_block(parts);
@@ -147,7 +147,7 @@ void convert_or_add(CudaContext& context, const From* from, To* to, int64_t coun
 
 SumOf sum_to(const CudaContext& context, int64_t blocks, float* at, bool add) {
   DDP_EXPECT(context.workspace.bytes() >= blocks * sizeof(float));
-  return {at, add, static_cast<float*>(context.workspace.data()), context.tickets()};
+  return {at, add, static_cast<float*>(context.workspace.data()), context.counters()};
 }
 
 }  // namespace

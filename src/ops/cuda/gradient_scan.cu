@@ -23,7 +23,7 @@ struct Arguments {
   float* squares;
   bool add_squares;
   float *block_squares, *block_marks;  // of each block; a mark is infinite where all values are finite
-  unsigned* ticket;
+  unsigned* counter;
 };
 
 // The last block adds the squares of all blocks in their order, and finds the least mark.
@@ -74,7 +74,7 @@ __global__ void scan_kernel(const Chunk* chunks, Arguments a) {
     __stcg(a.block_squares + blockIdx.x, sum.at[0]);
     __stcg(a.block_marks + blockIdx.x, any ? chunk.mark : std::numeric_limits<float>::infinity());
   }
-  if (last_block(a.ticket, gridDim.x)) finish(a);
+  if (last_block(a.counter, gridDim.x)) finish(a);
 }
 
 class CudaGradientScan final : public GradientScan {
@@ -102,7 +102,7 @@ class CudaGradientScan final : public GradientScan {
                               .add_squares = squares_mode == Gradient::add,
                               .block_squares = partials,
                               .block_marks = partials + mine.size(),
-                              .ticket = context_.tickets()};
+                              .counter = context_.counters()};
     const bool wide = aligned(part.gradients, part.bf16);
     launch(context_.stream, std::ssize(mine), kThreads, wide ? scan_kernel<4> : scan_kernel<1>,
            chunks_.as<const Chunk>() + (mine.data() - host_chunks_.data()), arguments);

@@ -272,13 +272,13 @@ class CudaPool2d final : public Pool2d {
     each_width(wide, dx.dtype, [&]<class T, int N>(const PoolShape& shape) {
       const T *in = data<T>(x), *out = data<T>(y), *gradients = data<T>(dy);
       T* const result = data<T>(dx);
-      const ColumnPlan p = plan(dx.shape.n * swept().h * swept().w, N, relu.applies);
+      const ColumnPlan p = plan(dx.shape.n * swept().h * swept().w, N, relu.dbias != nullptr);
       DDP_EXPECT(!relu.dbias || context_.workspace.bytes() >= p.partials(desc_.input.c, 1) * sizeof(float));
       const ReluGradients before{relu.applies,
                                  {{relu.dbias},
                                   relu.mode == Gradient::add,
                                   static_cast<float*>(context_.workspace.data()),
-                                  context_.tickets()}};
+                                  context_.counters()}};
       const auto start = [&](auto* kernel, const auto*... read) {
         launch(context_.stream, p.blocks(), kThreads, kernel, read..., result, shape, p, before);
       };

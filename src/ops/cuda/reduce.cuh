@@ -38,15 +38,15 @@ __device__ Sums<M> sum_over_block(const Sums<M>& mine) {
   return sums;
 }
 
-// Whether the block is the last one of `blocks` that calls this with the same ticket, for each of its threads. It may
+// Whether the block is the last one of `blocks` that calls this with the same counter, for each of its threads. It may
 // then read with __ldcg what all of them have stored with __stcg. All threads must call it. Call it once in a kernel.
-// The ticket is 0 before the kernel and after it.
-__device__ inline bool last_block(unsigned* ticket, unsigned blocks) {
+// The counter is 0 before the kernel and after it.
+__device__ inline bool last_block(unsigned* counter, unsigned blocks) {
   __shared__ bool last;
   __threadfence();
   __syncthreads();
   if (threadIdx.x == 0) {
-    last = atomicInc(ticket, blocks - 1) == blocks - 1;
+    last = atomicInc(counter, blocks - 1) == blocks - 1;
     __threadfence();
   }
   __syncthreads();
