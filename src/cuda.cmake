@@ -51,6 +51,11 @@ if(NOT DDP_NVTX_INCLUDE)
   list(APPEND missing "NVTX (NVIDIA: cuda-nvtx-13-0; PyPI: nvidia-nvtx)")
 endif()
 
+# Only tests/gpu uses it.
+find_path(DDP_CUPTI_INCLUDE cupti.h HINTS ${roots} PATH_SUFFIXES include extras/CUPTI/include targets/x86_64-linux/include)
+find_library(DDP_CUPTI_LIBRARY NAMES libcupti.so.13 HINTS ${roots}
+             PATH_SUFFIXES lib64 lib extras/CUPTI/lib64 targets/x86_64-linux/lib)
+
 if(missing)
   list(JOIN missing "\n  " text)
   if(DDP_CUDA STREQUAL "ON")

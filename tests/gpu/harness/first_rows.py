@@ -50,10 +50,8 @@ def engines(folder):
 def keep_engines(machine, name, folder):
     """Writes all measured engines beside the table of results. Returns the sum of the fastest ones."""
     found = engines(folder)
-    lines = [f"{text}: " + ", ".join(f"{number} {us:.1f}" for number, us in each) for text, each in found]
-    machine.engines[name] = lines
-    machine.engines_path.write_text("".join(f"{name}: engine and microseconds\n" + "".join(f"  {line}\n" for line in of)
-                                            for name, of in machine.engines.items()))
+    lines = [f"  {text}: " + ", ".join(f"{number} {us:.1f}" for number, us in each) + "\n" for text, each in found]
+    machine.keep("engines", name, f"{name}: engine and microseconds\n" + "".join(lines))
     total = sum(each[0][1] for _, each in found)
     return f"; fastest engines of {len(found)} different passes {total:.0f} us, of {sum(len(each) for _, each in found)} measured"
 

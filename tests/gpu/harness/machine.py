@@ -14,6 +14,7 @@ from table import Failed, Late
 
 ROOT = Path(__file__).resolve().parent.parent.parent.parent
 PACK = "runtime.tar.xz"  # archive of `pack`
+LIBRARY = "libgpu_timeline.so"  # tests/gpu/timeline.cpp
 MULTIARCH = "usr/lib/x86_64-linux-gnu"
 
 
@@ -29,8 +30,8 @@ class Machine:
 
     def __init__(self, build, data, results, alone=False):
         self.alone = alone  # without peers
-        self.engines = {}   # by row: lines
-        self.engines_path = Path(results).with_suffix(".engines.txt")
+        self.kept = {}      # by file, by row: text
+        self.results = Path(results)
         self._folder = tempfile.TemporaryDirectory(prefix="gpu-check-")
         self.folder = Path(self._folder.name)
         self.env = {**os.environ, "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "4")}
@@ -45,6 +46,7 @@ class Machine:
         self.train = build / "ddp_train" if built else programs / "ddp_train"
         self.gpu_test, self.ranks_test = ((build / "tests" / "gpu" / name if built else programs / name)
                                           for name in ("gpu_test", "gpu_ranks_test"))
+        self.timeline = build / "tests" / "gpu" / LIBRARY if built else programs / LIBRARY
         if not data and packed and (packed / "fashion-mnist").exists():
             data = packed / "fashion-mnist"
         self.data = Path(data).resolve() if data else None
@@ -124,9 +126,18 @@ class Machine:
         data = ["--data-path", self.data] if self.data and "--data-path" not in options else []
         return [self.train, "--device", device, "--progress", "lines", *data, "--output-dir", folder, *options]
 
-    def run(self, command, clock):
+    def beside(self, ending):
+        """The path of a file beside the table of results."""
+        return self.results.with_suffix("." + ending)
+
+    def keep(self, file, row, text):
+        """Writes the texts of all rows to a file beside the table of results."""
+        self.kept.setdefault(file, {})[row] = text
+        self.beside(file + ".txt").write_text("".join(self.kept[file].values()))
+
+    def run(self, command, clock, **variables):
         """Runs a command, which must succeed in time; returns its output."""
-        code, output = run(command, self.env, clock.left())
+        code, output = run(command, {**self.env, **{name: str(value) for name, value in variables.items()}}, clock.left())
         if code is None:
             raise Late(f"not done within {clock.seconds:.0f} s", output)
         if code != 0:
