@@ -1,32 +1,10 @@
 #include "ops/cuda/cudnn_graph.h"
 
-#include <array>
 #include <string_view>
 #include <utility>
 
 namespace ddp::cudnn {
 namespace {
-
-using Dims = std::array<int64_t, 4>;  // n, c, h, w, for any memory order
-
-cudnnDataType_t data_type(DType type) { return type == DType::f32 ? CUDNN_DATA_FLOAT : CUDNN_DATA_BFLOAT16; }
-
-// A tensor with channels innermost. A virtual tensor is an intermediate value of the graph, without memory.
-Descriptor tensor(int64_t id, const Dims& dims, cudnnDataType_t type, bool is_virtual = false) {
-  const auto [n, c, h, w] = dims;
-  return Descriptor(CUDNN_BACKEND_TENSOR_DESCRIPTOR)
-      .set(CUDNN_ATTR_TENSOR_UNIQUE_ID, id)
-      .set(CUDNN_ATTR_TENSOR_DATA_TYPE, type)
-      .set(CUDNN_ATTR_TENSOR_DIMENSIONS, {n, c, h, w})
-      .set(CUDNN_ATTR_TENSOR_STRIDES, {h * w * c, 1, w * c, c})
-      .set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, kAlignment)
-      .set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, is_virtual)
-      .finalize();
-}
-
-Descriptor tensor(Operand operand, const Dims& dims, DType type) {
-  return tensor(static_cast<int64_t>(operand), dims, data_type(type));
-}
 
 Descriptor window(const Window2d& w) {
   return Descriptor(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR)
@@ -37,6 +15,20 @@ Descriptor window(const Window2d& w) {
       .set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, {w.padding.top, w.padding.left})
       .set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, {w.padding.bottom, w.padding.right})
       .set(CUDNN_ATTR_CONVOLUTION_DILATIONS, {1, 1})
+      .finalize();
+}
+
+}  // namespace
+
+Descriptor tensor(int64_t id, const Dims& dims, DType type, bool is_virtual) {
+  const auto [n, c, h, w] = dims;
+  return Descriptor(CUDNN_BACKEND_TENSOR_DESCRIPTOR)
+      .set(CUDNN_ATTR_TENSOR_UNIQUE_ID, id)
+      .set(CUDNN_ATTR_TENSOR_DATA_TYPE, type == DType::f32 ? CUDNN_DATA_FLOAT : CUDNN_DATA_BFLOAT16)
+      .set(CUDNN_ATTR_TENSOR_DIMENSIONS, {n, c, h, w})
+      .set(CUDNN_ATTR_TENSOR_STRIDES, {h * w * c, 1, w * c, c})
+      .set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, kAlignment)
+      .set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, is_virtual)
       .finalize();
 }
 
@@ -53,7 +45,52 @@ Descriptor pointwise(cudnnPointwiseMode_t mode, const Descriptor& x, const Descr
   return operation.finalize();
 }
 
-}  // namespace
+Descriptor convolution(Pass pass, const Window2d& w, const ConvTensors& t, bool add) {
+  const Descriptor how = window(w);
+  const float beta = add ? 1.0f : 0.0f;
+  switch (pass) {
+    case Pass::forward:
+      return Descriptor(CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR)
+          .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, how)
+          .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, t.x)
+          .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, t.w)
+          .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y, t.y)
+          .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, 1.0f)
+          .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA, beta)
+          .finalize();
+    case Pass::weight_gradient:
+      return Descriptor(CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR)
+          .set(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC, how)
+          .set(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X, t.x)
+          .set(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY, t.y)
+          .set(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW, t.w)
+          .set(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA, 1.0f)
+          .set(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA, beta)
+          .finalize();
+    case Pass::input_gradient: break;
+  }
+  return Descriptor(CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR)
+      .set(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC, how)
+      .set(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY, t.y)
+      .set(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W, t.w)
+      .set(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX, t.x)
+      .set(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA, 1.0f)
+      .set(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA, beta)
+      .finalize();
+}
+
+ConvDims dims_of(const Conv2dDesc& desc, int64_t n) {
+  const ImageShape out = conv2d_output(desc);
+  const int64_t k = desc.window.kernel;
+  return {{n, desc.input.c, desc.input.h, desc.input.w}, {out.c, desc.input.c, k, k}, {n, out.c, out.h, out.w}};
+}
+
+Graph graph_of(const Target& target, std::span<const Descriptor> operations, std::vector<Operand> operands) {
+  Descriptor graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+  graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operations);
+  if (target.handle()) graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, target.handle());
+  return {graph.finalize(), std::move(operands)};
+}
 
 Target::Target(const std::string& json) {
   description_ = Descriptor(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR)
@@ -62,62 +99,24 @@ Target::Target(const std::string& json) {
 }
 
 Graph conv_graph(const Target& target, const Conv2dDesc& desc, int64_t n, DType type, Pass pass, bool add) {
-  const ImageShape out = conv2d_output(desc);
-  const Dims y_dims{n, out.c, out.h, out.w};
-  const int64_t k = desc.window.kernel;
-  const Descriptor conv = window(desc.window);
-  const Descriptor x = tensor(Operand::x, {n, desc.input.c, desc.input.h, desc.input.w}, type);
-  const Descriptor w = tensor(Operand::w, {out.c, desc.input.c, k, k}, type);
-  const Descriptor y = tensor(Operand::y, y_dims, type);
+  const ConvDims dims = dims_of(desc, n);
+  const auto operand = [&](Operand name, const Dims& shape) { return tensor(static_cast<int64_t>(name), shape, type); };
+  const ConvTensors tensors{operand(Operand::x, dims.x), operand(Operand::w, dims.w), operand(Operand::y, dims.y)};
   std::vector<Operand> operands{Operand::x, Operand::w, Operand::y};
-  std::vector<Descriptor> operations;
+  if (pass != Pass::forward)
+    return graph_of(target, std::vector{convolution(pass, desc.window, tensors, add)}, std::move(operands));
 
-  switch (pass) {
-    case Pass::forward: {
-      const auto between = [&](int64_t id) { return tensor(id, y_dims, CUDNN_DATA_FLOAT, true); };
-      const Descriptor sums = desc.relu ? between(101) : y, products = desc.bias ? between(100) : sums;
-      operations.push_back(Descriptor(CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR)
-                               .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, conv)
-                               .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, x)
-                               .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, w)
-                               .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y, products)
-                               .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, 1.0f)
-                               .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA, 0.0f)
-                               .finalize());
-      if (desc.bias) {
-        const Descriptor bias = tensor(Operand::bias, {1, out.c, 1, 1}, type);
-        operations.push_back(pointwise(CUDNN_POINTWISE_ADD, products, &bias, sums));
-        operands.push_back(Operand::bias);
-      }
-      if (desc.relu) operations.push_back(pointwise(CUDNN_POINTWISE_RELU_FWD, sums, nullptr, y));
-      break;
-    }
-    case Pass::weight_gradient:
-      operations.push_back(Descriptor(CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR)
-                               .set(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC, conv)
-                               .set(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X, x)
-                               .set(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY, y)
-                               .set(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW, w)
-                               .set(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA, 1.0f)
-                               .set(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA, add ? 1.0f : 0.0f)
-                               .finalize());
-      break;
-    case Pass::input_gradient:
-      operations.push_back(Descriptor(CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR)
-                               .set(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC, conv)
-                               .set(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY, y)
-                               .set(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W, w)
-                               .set(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX, x)
-                               .set(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA, 1.0f)
-                               .set(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA, 0.0f)
-                               .finalize());
-      break;
+  const auto between = [&](int64_t id) { return tensor(id, dims.y, DType::f32, true); };
+  const Descriptor& y = tensors.y;
+  const Descriptor sums = desc.relu ? between(101) : y, products = desc.bias ? between(100) : sums;
+  std::vector<Descriptor> operations{convolution(pass, desc.window, {tensors.x, tensors.w, products})};
+  if (desc.bias) {
+    const Descriptor bias = operand(Operand::bias, {1, dims.y[1], 1, 1});
+    operations.push_back(pointwise(CUDNN_POINTWISE_ADD, products, &bias, sums));
+    operands.push_back(Operand::bias);
   }
-
-  Descriptor graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
-  graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, std::span<const Descriptor>(operations));
-  if (target.handle()) graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, target.handle());
-  return {graph.finalize(), std::move(operands)};
+  if (desc.relu) operations.push_back(pointwise(CUDNN_POINTWISE_RELU_FWD, sums, nullptr, y));
+  return graph_of(target, operations, std::move(operands));
 }
 
 }  // namespace ddp::cudnn

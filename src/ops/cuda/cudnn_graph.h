@@ -5,8 +5,10 @@
 #include "ops/conv2d.h"
 #include "ops/cuda/cudnn_descriptor.h"
 
+#include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -44,5 +46,20 @@ struct Graph {
 // would leave half as many plans.
 inline constexpr int64_t kAlignment = 16;
 Graph conv_graph(const Target& target, const Conv2dDesc& desc, int64_t n, DType type, Pass pass, bool add = false);
+
+// The parts of which such graphs consist. A tensor has channels innermost; a virtual one is an intermediate value,
+// without memory. `b` of a pointwise operation may be null. Unlike the enum Operand, ids from 100 on are free.
+using Dims = std::array<int64_t, 4>;  // n, c, h, w
+struct ConvDims {
+  Dims x, w, y;
+};
+struct ConvTensors {
+  Descriptor x, w, y;
+};
+ConvDims dims_of(const Conv2dDesc& desc, int64_t n);
+Descriptor tensor(int64_t id, const Dims& dims, DType type, bool is_virtual = false);
+Descriptor pointwise(cudnnPointwiseMode_t mode, const Descriptor& x, const Descriptor* b, const Descriptor& y);
+Descriptor convolution(Pass pass, const Window2d& window, const ConvTensors& tensors, bool add = false);
+Graph graph_of(const Target& target, std::span<const Descriptor> operations, std::vector<Operand> operands);
 
 }  // namespace ddp::cudnn

@@ -39,10 +39,14 @@ def last_test(output):
     return f" in {started[-1]}" if started else ""
 
 
-def gtest(stage, name, limit, pattern):
+def gtest(stage, name, limit, pattern, keep=None):
+    """`keep`: the lines that begin with `<keep>: ` go to a file of this name beside the results."""
     def work(machine, clock):
         command = [machine.gpu_test, f"--gtest_filter={pattern}", "--gtest_color=no"]
-        return result_of(*run(command, machine.env, clock.left()))
+        code, output = run(command, machine.env, clock.left())
+        if keep:
+            machine.keep(keep, name, "".join(line + "\n" for line in re.findall(f"^{keep}: (.*)$", output, re.MULTILINE)))
+        return result_of(code, output)
     return Row(stage, name, limit, work)
 
 
@@ -85,3 +89,8 @@ def ranks_rows(ranks):
     return [ranks_gtest("collectives are exact", 90, ranks, "CommOnGpu.*"),
             ranks_gtest("training matches one rank", 150, ranks, "RanksOnGpu.*"),
             ranks_gtest("synchronized batch norm and partitioned optimizer state", 60, ranks, "NormsOverRanksOnGpu.*")]
+
+
+def fusions_rows():
+    return [gtest("kernels", "convolutions of ResNet-18 beside those with fused operations, bf16", 240, "FusionsOnGpu.*",
+                  keep="fusions")]

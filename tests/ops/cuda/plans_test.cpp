@@ -1,10 +1,10 @@
 // Every convolution of every model has cuDNN plans on an H200 that obey the rules of its precision. The tests query
 // cuDNN with a description of the GPU, so they need neither GPU nor driver. DDP_VERBOSE=1 prints the plans.
 #include "core/error.h"
-#include "nn/layer.h"
 #include "nn/models.h"
 #include "ops/cuda/cuda_ops.h"
 #include "ops/cuda/cudnn_plan.h"
+#include "tests/ops/cuda/convolutions.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -19,31 +19,10 @@
 namespace ddp::cudnn {
 namespace {
 
+using testing::Convolution;
+using testing::h200;
+
 constexpr int64_t kBatchSizes[] = {1, 32, 96, 128, 256};
-
-struct Convolution {
-  std::string name;
-  Conv2dDesc desc;
-};
-
-// The distinct convolutions of a model, as its layers describe them.
-std::vector<Convolution> convolutions_of(const Network& model) {
-  std::vector<Convolution> found;
-  const Network trimmed = model.trimmed();
-  for (const LayerSpec& layer : trimmed.layers()) {
-    if (layer.kind != LayerSpec::Kind::conv2d) continue;
-    Conv2dDesc desc = conv2d_desc(layer, layer.from != LayerSpec::kImage, {});
-    desc.bias = desc.bias || desc.relu;  // as in the op
-    const auto& [kernel, stride, padding] = desc.window;
-    const std::string name =
-        fmt::format("{} {}x{}x{} to {} k{} s{} p{},{},{},{}{}{}", model.name(), desc.input.h, desc.input.w,
-                    desc.input.c, desc.out_channels, kernel, stride, padding.top, padding.left, padding.bottom,
-                    padding.right, desc.bias ? " bias" : "", desc.relu ? " relu" : "");
-    if (std::ranges::none_of(found, [&](const Convolution& other) { return other.name == name; }))
-      found.push_back({name, desc});
-  }
-  return found;
-}
 
 // Asymmetric padding, with and without a bias.
 Network asymmetric() {
@@ -56,9 +35,7 @@ Network asymmetric() {
 }
 
 std::vector<Convolution> convolutions_of(const std::string& model) {
-  if (model == "asymmetric") return convolutions_of(asymmetric());
-  const bool photographs = model.starts_with("torchvision");
-  return convolutions_of(photographs ? make_model(model, {224, 224, 3}, 1000) : make_model(model, {28, 28, 1}, 10));
+  return model == "asymmetric" ? testing::convolutions_of(asymmetric()) : testing::convolutions_of(model);
 }
 
 Convolution resnet18_convolution() { return convolutions_of("resnet18")[1]; }
@@ -69,12 +46,6 @@ std::vector<std::string> models_with_convolutions() {
   for (const NamedModel& model : models())
     if (!convolutions_of(std::string(model.name)).empty()) names.emplace_back(model.name);
   return names;
-}
-
-Target h200() {
-  std::ifstream file(DDP_H200_JSON);
-  require(file.is_open(), Exit::data, "cannot read {}", DDP_H200_JSON);
-  return Target(std::string(std::istreambuf_iterator<char>(file), {}));
 }
 
 struct Kind {

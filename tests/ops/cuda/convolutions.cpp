@@ -1,0 +1,44 @@
+#include "tests/ops/cuda/convolutions.h"
+
+#include "core/error.h"
+#include "nn/layer.h"
+#include "nn/models.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+
+namespace ddp::cudnn::testing {
+
+std::vector<Convolution> convolutions_of(const Network& model) {
+  std::vector<Convolution> found;
+  const Network trimmed = model.trimmed();
+  for (const LayerSpec& layer : trimmed.layers()) {
+    if (layer.kind != LayerSpec::Kind::conv2d) continue;
+    Conv2dDesc desc = conv2d_desc(layer, layer.from != LayerSpec::kImage, {});
+    desc.bias = desc.bias || desc.relu;  // as in the op
+    const auto& [kernel, stride, padding] = desc.window;
+    const std::string name =
+        fmt::format("{} {}x{}x{} to {} k{} s{} p{},{},{},{}{}{}", model.name(), desc.input.h, desc.input.w,
+                    desc.input.c, desc.out_channels, kernel, stride, padding.top, padding.left, padding.bottom,
+                    padding.right, desc.bias ? " bias" : "", desc.relu ? " relu" : "");
+    if (std::ranges::none_of(found, [&](const Convolution& other) { return other.name == name; }))
+      found.push_back({name, desc});
+  }
+  return found;
+}
+
+std::vector<Convolution> convolutions_of(const std::string& model) {
+  const bool photographs = model.starts_with("torchvision");
+  return convolutions_of(photographs ? make_model(model, {224, 224, 3}, 1000) : make_model(model, {28, 28, 1}, 10));
+}
+
+Target h200() {
+  std::ifstream file(DDP_H200_JSON);
+  require(file.is_open(), Exit::data, "cannot read {}", DDP_H200_JSON);
+  return Target(std::string(std::istreambuf_iterator<char>(file), {}));
+}
+
+}  // namespace ddp::cudnn::testing
