@@ -22,7 +22,8 @@ struct DeviceConfig {
   bool deterministic = false;
   bool share_gpu = false;
   bool graphs = true;
-  int64_t data_mb = 4096;  // size limit of a data set on the GPU in MiB; a larger one is streamed
+  bool programmatic = false;  // launches of kernels
+  int64_t data_mb = 4096;     // size limit of a data set on the GPU in MiB; a larger one is streamed
 };
 
 struct TransportConfig {

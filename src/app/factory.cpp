@@ -29,6 +29,7 @@ void require_cpu_options(const DeviceConfig& config, const TransportConfig& tran
   only_gpu(transport.nccl_ring, "--nccl-algo");
   only_gpu(config.share_gpu, "--share-gpu");
   only_gpu(!config.graphs, "--no-graph");
+  only_gpu(config.programmatic, "--programmatic-launch");
   only_gpu(config.data_mb != DeviceConfig{}.data_mb, "--device-data-mb");
 }
 
@@ -59,18 +60,18 @@ Backend make_cuda_backend(DeviceConfig config, const TransportConfig& transport,
   return run_on_all_ranks(session, [&] {
     if (!config.share_gpu) require_distinct_gpus(ranks);
     const Precision precision = config.precision.emplace(config.precision.value_or(Precision::tf32));
-    auto device = make_cuda_device({.index = index, .graphs = config.graphs});
+    auto device = make_cuda_device({.index = index, .graphs = config.graphs, .programmatic = config.programmatic});
     const std::string libraries = describe_cuda_ops(), name = device->name();
-    return Backend{
-        .device = std::move(device),
-        .description =
-            fmt::format("{}: {} {}, {}, {}", session.host(), info.name, info.bus_id, info.version, libraries),
-        .arithmetic = fmt::format("{}{}{}", name_of(precision), config.deterministic ? ", deterministic" : "",
-                                  config.graphs ? "" : ", without graphs"),
-        .compiling = info.compiling,
-        .identity = {{"device", name}, {"libraries", libraries}, {"precision", name_of(precision)}},
-        .config = config,
-        .transport = transport};
+    return Backend{.device = std::move(device),
+                   .description = fmt::format("{}: {} {}, {}, {}", session.host(), info.name, info.bus_id, info.version,
+                                              libraries),
+                   .arithmetic = fmt::format(
+                       "{}{}{}{}", name_of(precision), config.deterministic ? ", deterministic" : "",
+                       config.graphs ? "" : ", without graphs", config.programmatic ? ", programmatic launches" : ""),
+                   .compiling = info.compiling,
+                   .identity = {{"device", name}, {"libraries", libraries}, {"precision", name_of(precision)}},
+                   .config = config,
+                   .transport = transport};
   });
 }
 

@@ -84,6 +84,7 @@ inline const std::vector<std::string> kLines{
     "--share-gpu",
     "--deterministic",
     "--no-graph",
+    "--programmatic-launch",
     "--device-data-mb 12",
     "--step-timeout 1.5",
     "--bucket-cap-mb 2.5",

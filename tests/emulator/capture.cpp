@@ -28,6 +28,7 @@ void end(Capture& capture) {
   for (CUstream_st* stream : capture.streams) {
     stream->capture = nullptr;
     stream->tail.clear();
+    stream->last_is_kernel = false;
   }
   capture.origin = nullptr;  // events may still refer to the capture
   std::erase_if(captures(), [&](const CapturePtr& other) { return other.get() == &capture; });
@@ -59,6 +60,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mo
   if (!stream) return report(cudaErrorStreamCaptureUnsupported);
   if (!is_live(stream)) return report(cudaErrorInvalidResourceHandle);
   if (stream->capture) return report(cudaErrorIllegalState);
+  stream->last_is_kernel = false;
   stream->capture = std::make_shared<Capture>(Capture{stream, std::this_thread::get_id(), mode, false, {}, {stream}});
   captures().push_back(stream->capture);
   return cudaSuccess;

@@ -27,6 +27,7 @@ cudaError_t wait_in_capture(cudaStream_t stream, CUevent_st& event) {
   stream->capture = event.capture;
   event.capture->streams.insert(stream);
   stream->tail.insert(event.tail.begin(), event.tail.end());
+  stream->last_is_kernel = false;
   return cudaSuccess;
 }
 

@@ -48,13 +48,31 @@ struct Fixture {
   float *x = nullptr, *y = nullptr;
 };
 
+// With an attribute, or none.
 template <class... Parameters, class... Arguments>
-void launch(cudaStream_t stream, dim3 blocks, dim3 threads, void (*kernel)(Parameters...), Arguments... arguments) {
+void launch_with(cudaLaunchAttribute* attribute, cudaStream_t stream, dim3 blocks, dim3 threads,
+                 void (*kernel)(Parameters...), Arguments... arguments) {
   cudaLaunchConfig_t config{};
   config.gridDim = blocks;
   config.blockDim = threads;
   config.stream = stream;
+  config.attrs = attribute;
+  config.numAttrs = attribute ? 1 : 0;
   EXPECT_EQ(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...), cudaSuccess);
+}
+
+template <class... Parameters, class... Arguments>
+void launch(cudaStream_t stream, dim3 blocks, dim3 threads, void (*kernel)(Parameters...), Arguments... arguments) {
+  launch_with(nullptr, stream, blocks, threads, kernel, arguments...);
+}
+
+template <class... Parameters, class... Arguments>
+void launch_programmatic(cudaStream_t stream, dim3 blocks, dim3 threads, void (*kernel)(Parameters...),
+                         Arguments... arguments) {
+  cudaLaunchAttribute early{};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  launch_with(&early, stream, blocks, threads, kernel, arguments...);
 }
 
 inline __global__ void set(float* x, float value) { x[blockIdx.x * blockDim.x + threadIdx.x] = value; }

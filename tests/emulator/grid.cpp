@@ -7,6 +7,9 @@
 //
 // A store of __stcg reaches memory when its lane has made a fence and then a lane of its block an atomic operation, or
 // else at the end of the kernel. So a block that counts itself as done before its stores are visible is seen.
+//
+// A block of a programmatic launch runs to cudaGridDependencySynchronize() before the kernel in front of it ends. So a
+// kernel that uses memory before that call is seen.
 #include "grid.h"
 
 #include "emulator/emulator.h"
@@ -32,8 +35,6 @@ constinit thread_local dim3 blockDim{};
 constinit thread_local dim3 gridDim{};
 
 namespace emulator {
-namespace {
-
 // A value of __stcg that is not in memory yet.
 struct Store {
   void* address;
@@ -42,7 +43,7 @@ struct Store {
   void write() const { std::memcpy(address, value.data(), bytes); }
 };
 
-enum class Wait { none, block, warp, returned };
+enum class Wait { none, block, warp, grid, returned };
 
 struct Lane {
   Fiber* fiber = nullptr;
@@ -52,6 +53,7 @@ struct Lane {
   int source = 0;
   uint64_t value = 0;              // input of the warp operation, then its result
   std::vector<Store> stores = {};  // since its last fence
+  bool synchronized = false;       // with the grid in front of this one
 };
 
 uint3 unflatten(unsigned i, dim3 size) {
@@ -89,6 +91,9 @@ class Grid {
  public:
   ~Grid() { fiber_pool().give(std::move(fibers_)); }
   void run(dim3 grid, dim3 block, const std::function<void()>& thread);
+  void begin_early(dim3 grid, dim3 block, const std::function<void()>& thread);
+  void finish();
+  void await_grid();
   uint64_t warp_operation(WarpOp op, unsigned mask, uint64_t value, int source);
   int block_barrier(bool predicate);
   int lane_id() const { return static_cast<int>(current_) % warpSize; }
@@ -98,6 +103,10 @@ class Grid {
 
  private:
   static void serve();
+  void prepare(dim3 grid, dim3 block, const std::function<void()>& thread);
+  void resume();
+  void start_block();
+  void end_block();
   bool start_lane();
   void lane_returned();
   bool complete_barrier();
@@ -111,7 +120,12 @@ class Grid {
   const std::function<void()>* thread_ = nullptr;
   unsigned count_ = 0, started_ = 0, returned_ = 0;
   unsigned at_barrier_ = 0, at_warp_ = 0;  // lanes that wait at a block barrier, at a warp operation
-  unsigned current_ = 0;                   // running lane
+  unsigned at_grid_ = 0;                   // lanes that wait for the grid in front
+  unsigned block_ = 0;                     // the number of blocks that have ended
+  dim3 grid_dim_{}, block_dim_{};
+  uint64_t order_ = 0;
+  bool programmatic_ = false, early_ = false;
+  unsigned current_ = 0;  // running lane
   int votes_ = 0, result_ = 0;
   bool descending_ = false;
   std::vector<Lane> lanes_;
@@ -120,37 +134,97 @@ class Grid {
   std::vector<Fiber*> idle_;
   std::vector<Store> fenced_,
       late_;  // stores before fences, of this block; those that no atomic operation made visible
-  std::unique_ptr<Fiber> own_;
-  Fiber* running_ = nullptr;
+  Fiber *own_ = nullptr, *running_ = nullptr;  // own_: the host thread's flow
 };
 
+namespace {
+
+thread_local Grid* running_grid = nullptr;
+
 // Not inlined and not analysed, because a fiber may resume on another host thread than before.
-[[gnu::noipa]] Grid& this_grid() {
-  thread_local Grid grid;
-  return grid;
+[[gnu::noipa]] Grid& this_grid() { return *running_grid; }
+
+Fiber& host_flow() {
+  thread_local Fiber flow;
+  return flow;
+}
+
+}  // namespace
+
+void Grid::prepare(dim3 grid, dim3 block, const std::function<void()>& thread) {
+  thread_ = &thread;
+  grid_dim_ = grid;
+  block_dim_ = block;
+  count_ = block.x * block.y * block.z;
+  order_ = draw();
+  descending_ = (order_ & 1) != 0;
+  block_ = 0;
+}
+
+// Makes this the running grid of the host thread.
+void Grid::resume() {
+  running_grid = this;
+  own_ = running_ = &host_flow();
+  gridDim = grid_dim_;
+  blockDim = block_dim_;
+  const unsigned blocks = grid_dim_.x * grid_dim_.y * grid_dim_.z;
+  if (block_ < blocks) blockIdx = unflatten((order_ & 2) != 0 ? blocks - 1 - block_ : block_, grid_dim_);
+}
+
+void Grid::start_block() {
+  resume();
+  started_ = returned_ = 0;
+  lanes_.assign(count_, Lane{});
+  go_to(next());
+}
+
+void Grid::end_block() {
+  for (const Lane& lane : lanes_) {
+    if (programmatic_ && !lane.synchronized) stuck("a thread has not called cudaGridDependencySynchronize()");
+    std::ranges::copy(lane.stores, std::back_inserter(late_));
+  }
+  std::ranges::move(fenced_, std::back_inserter(late_));
+  fenced_.clear();
+  ++block_;
 }
 
 void Grid::run(dim3 grid, dim3 block, const std::function<void()>& thread) {
-  if (!own_) own_ = std::make_unique<Fiber>();
-  running_ = own_.get();
-  thread_ = &thread;
-  gridDim = grid;
-  blockDim = block;
-  count_ = block.x * block.y * block.z;
-  const uint64_t order = draw();
-  descending_ = (order & 1) != 0;
-  const unsigned blocks = grid.x * grid.y * grid.z;
-  for (unsigned i = 0; i < blocks; ++i) {
-    blockIdx = unflatten((order & 2) != 0 ? blocks - 1 - i : i, grid);
-    started_ = returned_ = 0;
-    lanes_.assign(count_, Lane{});
-    go_to(next());
-    for (const Lane& lane : lanes_) std::ranges::copy(lane.stores, std::back_inserter(late_));
-    std::ranges::move(fenced_, std::back_inserter(late_));
-    fenced_.clear();
+  prepare(grid, block, thread);
+  finish();
+}
+
+void Grid::begin_early(dim3 grid, dim3 block, const std::function<void()>& thread) {
+  prepare(grid, block, thread);
+  programmatic_ = early_ = true;
+  start_block();
+  early_ = false;
+}
+
+void Grid::finish() {
+  const unsigned blocks = grid_dim_.x * grid_dim_.y * grid_dim_.z;
+  if (programmatic_) {
+    resume();
+    current_ = count_;
+    for (unsigned i = 0; i < count_; ++i)
+      if (lanes_[i].wait == Wait::grid) wake(i);
+    at_grid_ = 0;
+    if (returned_ < count_) go_to(next());
+    end_block();
+  }
+  while (block_ < blocks) {
+    start_block();
+    end_block();
   }
   for (const Store& store : late_) store.write();
   late_.clear();
+}
+
+void Grid::await_grid() {
+  lanes_[current_].synchronized = true;
+  if (!early_) return;
+  lanes_[current_].wait = Wait::grid;
+  ++at_grid_;
+  park();
 }
 
 void Grid::store(void* address, const void* value, size_t bytes) {
@@ -285,7 +359,7 @@ Fiber& Grid::next() {
     idle_.pop_back();
     return fiber;
   }
-  if (returned_ < count_) stuck("every thread that has not returned waits");
+  if (returned_ < count_ && at_grid_ == 0) stuck("every thread that has not returned waits");
   return *own_;
 }
 
@@ -303,8 +377,6 @@ void Grid::stuck(const char* why) const {
   std::abort();
 }
 
-}  // namespace
-
 uint64_t warp_operation(WarpOp op, unsigned mask, uint64_t value, int source) {
   return this_grid().warp_operation(op, mask, value, source);
 }
@@ -315,10 +387,20 @@ void store_unordered(void* address, const void* value, size_t bytes) { this_grid
 int lane_id() { return this_grid().lane_id(); }
 
 void run_grid(dim3 blocks, dim3 threads, const std::function<void()>& thread) {
-  this_grid().run(blocks, threads, thread);
+  thread_local Grid grid;
+  grid.run(blocks, threads, thread);
 }
 
+EarlyGrid::EarlyGrid(dim3 blocks, dim3 threads, std::shared_ptr<const std::function<void()>> thread)
+    : thread_(std::move(thread)), grid_(std::make_unique<Grid>()) {
+  grid_->begin_early(blocks, threads, *thread_);
+}
+EarlyGrid::~EarlyGrid() = default;
+void EarlyGrid::finish() { grid_->finish(); }
+
 }  // namespace emulator
+
+void cudaGridDependencySynchronize() { emulator::this_grid().await_grid(); }
 
 void __threadfence() {
   __sync_synchronize();

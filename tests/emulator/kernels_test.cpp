@@ -3,6 +3,7 @@
 
 #include <cuda_bf16.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -135,6 +136,70 @@ TEST(Kernels, ReductionOverBlocks) {
     EXPECT_TRUE(std::isnan(total(Fence::none)));
   }
   ASSERT_EQ(cudaFree(finished), cudaSuccess);
+}
+
+enum class Synchronize { at_the_start, behind_a_load, behind_a_store, never };
+
+// y = 2x + 1
+__global__ void map_early(const float* x, float* y, Synchronize when) {
+  const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (when == Synchronize::at_the_start) cudaGridDependencySynchronize();
+  const float value = 2 * x[i] + 1;
+  if (when == Synchronize::behind_a_load) cudaGridDependencySynchronize();
+  y[i] = value;
+  if (when == Synchronize::behind_a_store) cudaGridDependencySynchronize();
+}
+
+// y = 1, x = 3, and with programmatic launches y = 2x + 1, x = 2y + 1; a graph of them twice. True if both are right.
+bool maps_right(uint64_t seed, bool graph, Synchronize when) {
+  Fixture fixture(seed);
+  const auto issue = [&] {
+    launch(fixture.a, 4, kThreads, set, fixture.y, 1.0f);
+    launch(fixture.a, 4, kThreads, set, fixture.x, 3.0f);
+    for (int i = 0; i < 2; ++i) {
+      launch_programmatic(fixture.a, 4, kThreads, map_early, i == 0 ? fixture.x : fixture.y,
+                          i == 0 ? fixture.y : fixture.x, when);
+    }
+  };
+  if (graph) {
+    cudaGraph_t made = nullptr;
+    cudaGraphExec_t exec = nullptr;
+    EXPECT_EQ(cudaStreamBeginCapture(fixture.a, cudaStreamCaptureModeRelaxed), cudaSuccess);
+    issue();
+    EXPECT_EQ(cudaStreamEndCapture(fixture.a, &made), cudaSuccess);
+    EXPECT_EQ(cudaGraphInstantiate(&exec, made, 0), cudaSuccess);
+    for (int i = 0; i < 2; ++i) EXPECT_EQ(cudaGraphLaunch(exec, fixture.a), cudaSuccess);
+    EXPECT_EQ(cudaGraphDestroy(made), cudaSuccess);
+    EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+    EXPECT_EQ(cudaGraphExecDestroy(exec), cudaSuccess);
+  } else {
+    issue();
+  }
+  const auto all = [](const std::vector<float>& values, float expected) {
+    return std::ranges::all_of(values, [&](float value) { return value == expected; });
+  };
+  return all(fixture.read(fixture.y), 7) && all(fixture.read(fixture.x), 15);
+}
+
+int wrong_seeds(bool graph, Synchronize when) {
+  int wrong = 0;
+  for (uint64_t seed = 0; seed < 16; ++seed) wrong += !maps_right(seed, graph, when);
+  return wrong;
+}
+
+TEST(Kernels, ProgrammaticLaunchesKeepTheOrderOfMemory) {
+  for (const bool graph : {false, true}) EXPECT_EQ(wrong_seeds(graph, Synchronize::at_the_start), 0);
+}
+
+TEST(Kernels, AnAccessBeforeTheGridSynchronizeIsDetected) {
+  for (const bool graph : {false, true}) {
+    EXPECT_GT(wrong_seeds(graph, Synchronize::behind_a_load), 0);
+    EXPECT_GT(wrong_seeds(graph, Synchronize::behind_a_store), 0);
+  }
+}
+
+TEST(KernelsDeathTest, AKernelWithoutAGridSynchronizeIsDetected) {
+  EXPECT_DEATH(maps_right(0, false, Synchronize::never), "has not called cudaGridDependencySynchronize");
 }
 
 TEST(Kernels, WarpOperations) {

@@ -10,7 +10,7 @@ namespace emulator {
 namespace {
 
 std::atomic<bool> computing = true;
-std::atomic<int64_t> kernels, library_calls, copies;
+std::atomic<int64_t> kernels, early_kernels, library_calls, copies;
 
 // In the order of their creation: an order of addresses would differ from run to run.
 std::vector<CUstream_st*>& live_streams() {
@@ -35,7 +35,7 @@ std::vector<TaskPtr> tails(const DomainPtr& domain, bool all) {
 cudaError_t create(cudaStream_t* stream, unsigned flags, int priority) {
   if (!stream || (flags & ~cudaStreamNonBlocking) != 0) return report(cudaErrorInvalidValue);
   const auto lock = Scheduler::lock();
-  *stream = new CUstream_st{this_domain(), flags == cudaStreamDefault, priority, draw(), {}, {}, {}};
+  *stream = new CUstream_st{this_domain(), flags == cudaStreamDefault, priority, draw(), {}, {}, {}, false, {}, {}};
   live_streams().push_back(*stream);
   return cudaSuccess;
 }
@@ -57,6 +57,7 @@ TaskPtr last_of_domain(const DomainPtr& domain) {
 
 cudaError_t submit(cudaStream_t stream, Work work, TaskPtr* result, std::vector<TaskPtr> after) {
   if (!is_live(stream)) return report(cudaErrorInvalidResourceHandle);
+  if (stream) stream->last_is_kernel = false;
   if (stream && stream->capture) {
     Capture& capture = *stream->capture;
     if (capture.invalid) return report(cudaErrorStreamCaptureInvalidated);
@@ -83,16 +84,56 @@ cudaError_t submit(cudaStream_t stream, Work work, TaskPtr* result, std::vector<
   return cudaSuccess;
 }
 
+cudaError_t submit_kernel(cudaStream_t stream, std::function<void()> run, std::function<void()> early) {
+  if (!stream || !is_live(stream)) {
+    if (!early) return submit(stream, {std::move(run), {}});
+    return submit(stream, {[early = std::move(early), run = std::move(run)] {
+                             early();
+                             run();
+                           },
+                           {}});
+  }
+  // What the kernel waits for before it begins.
+  TaskPtr before = stream->last;
+  std::set<size_t> tail = stream->tail;
+  std::vector<TaskPtr> after;
+  if (early) {
+    if (stream->last_is_kernel) {
+      before = stream->before_kernel;
+      tail = stream->tail_before_kernel;
+    }
+    if (stream->capture) {
+      std::vector<Recorded>& steps = stream->capture->steps;
+      steps.push_back({{std::move(early), {}}, std::move(tail), stream});
+      tail = {steps.size() - 1};
+      stream->tail.insert(steps.size() - 1);
+    } else {
+      after.push_back(std::make_shared<Task>(stream->domain, Work{std::move(early), {}}, urgency(stream)));
+      Scheduler::add(after[0], {before, stream->blocking ? stream->domain->legacy : nullptr});
+      before = after[0];
+    }
+  }
+  if (const cudaError_t error = submit(stream, {std::move(run), {}}, nullptr, std::move(after))) return error;
+  stream->last_is_kernel = true;
+  stream->before_kernel = before;
+  stream->tail_before_kernel = tail;
+  return cudaSuccess;
+}
+
 bool computes() { return computing; }
-void count_kernel() { ++kernels; }
+void count_kernel(bool programmatic) {
+  ++kernels;
+  early_kernels += programmatic;
+}
 void count_copy() { ++copies; }
-Issued issued() { return {kernels, library_calls, copies}; }
+Issued issued() { return {kernels, early_kernels, library_calls, copies}; }
 void compute(bool on) { computing = on; }
 
 void call_library(cudaStream_t stream, std::function<void()> work) {
   ++library_calls;
   if (!computes()) work = {};
-  enqueue(stream, std::move(work));
+  const auto lock = Scheduler::lock();
+  (void)submit_kernel(stream, std::move(work));  // a library's kernels may let the next one begin early, too
 }
 
 void enqueue(cudaStream_t stream, std::function<void()> work, std::function<bool()> ready) {

@@ -38,12 +38,15 @@ DomainPtr this_domain();
 // Adds work to the stream, or to the stream's capture. A capturing stream cannot return a task or wait for one. Callers
 // of this and the following functions hold the scheduler's lock.
 cudaError_t submit(cudaStream_t stream, Work work, TaskPtr* task = nullptr, std::vector<TaskPtr> after = {});
+// A kernel. With `early` its launch is programmatic: if the stream's last work is a kernel, `early` runs when that one
+// may begin, else when all earlier work is done. `run` follows both.
+cudaError_t submit_kernel(cudaStream_t stream, std::function<void()> run, std::function<void()> early = {});
 // A task that follows all work which the domain has issued.
 TaskPtr last_of_domain(const DomainPtr& domain);
 
 // Whether work computes; see emulator::compute(). Any thread may call these.
 bool computes();
-void count_kernel();
+void count_kernel(bool programmatic);
 void count_copy();
 
 // For calls that are not permitted during a capture: returns an error and invalidates the capture.
@@ -66,6 +69,11 @@ struct CUstream_st {
   emulator::TaskPtr last;
   emulator::CapturePtr capture;
   std::set<size_t> tail;  // capture steps that the next step depends on
+
+  // Of the last work, if it is a kernel: the work that precedes it, and that no kernel behind it need wait for.
+  bool last_is_kernel = false;
+  emulator::TaskPtr before_kernel;
+  std::set<size_t> tail_before_kernel;
 };
 
 struct CUevent_st {

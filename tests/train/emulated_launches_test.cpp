@@ -49,8 +49,9 @@ TEST_P(EmulatedLaunches, OfAStep) {
     const emulator::Issued before = emulator::issued();
     fixture.losses(0, steps);
     const emulator::Issued after = emulator::issued();
-    return emulator::Issued{after.kernels - before.kernels, after.library_calls - before.library_calls,
-                            after.copies - before.copies};
+    return emulator::Issued{.kernels = after.kernels - before.kernels,
+                            .library_calls = after.library_calls - before.library_calls,
+                            .copies = after.copies - before.copies};
   };
   const emulator::Issued two = issued(2), three = issued(3);
   EXPECT_EQ(three.kernels - two.kernels, expected.kernels);

@@ -81,14 +81,16 @@ class TurnsCommunicator final : public ForwardingCommunicator {
   int64_t barriers_ = 0;
 };
 
-// Runs `work` on each rank. Rethrows the exception of the lowest rank that failed.
+// Runs `work` on each rank. Rethrows the exception of the lowest rank that failed. The seed decides whether launches
+// are programmatic, which changes no result.
 inline void on_gpus(const GpuWorld& world, const std::function<void(Communicator&, Device&, Ops&)>& work) {
   const auto hosts = std::make_shared<TurnsCommunicator::World>(world.size);
   std::vector<std::exception_ptr> thrown(world.size);
+  const bool programmatic = emulator::draw() % 2 == 1;
   emulator::run_in_turns(world.size, [&](int rank) {
     TurnsCommunicator host(hosts, rank);
     try {
-      const auto device = make_cuda_device({.index = 0, .graphs = world.graphs});
+      const auto device = make_cuda_device({.index = 0, .graphs = world.graphs, .programmatic = programmatic});
       const auto ops = make_cuda_ops(*device, {.precision = world.precision, .deterministic = true, .agree = {}});
       const auto communicator = world.nccl ? make_nccl_communicator(*device, host, {})
                                            : make_staged_communicator(*device, host, kTransportFences);

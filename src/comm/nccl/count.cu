@@ -1,5 +1,5 @@
 #include "comm/nccl/count.h"
-#include "device/cuda/globaltimer.h"
+#include "device/cuda/kernel.h"
 #include "device/cuda/launch.h"
 
 #include <atomic>
@@ -10,6 +10,7 @@ namespace {
 using Count = unsigned long long;
 
 __global__ void count_kernel(Count* count, volatile Count* copy, volatile int64_t* times, Count kept, Count more) {
+  await_previous_kernel();
   const Count n = atomicAdd(count, more) + more;
   if (kept > 0) {
     const int64_t now = device_clock_ns();

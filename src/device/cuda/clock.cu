@@ -1,11 +1,14 @@
 #include "device/cuda/clock.h"
-#include "device/cuda/globaltimer.h"
+#include "device/cuda/kernel.h"
 #include "device/cuda/launch.h"
 
 namespace ddp {
 namespace {
 
-__global__ void read_clock(int64_t* nanoseconds) { *nanoseconds = device_clock_ns(); }
+__global__ void read_clock(int64_t* nanoseconds) {
+  await_previous_kernel();
+  *nanoseconds = device_clock_ns();
+}
 
 }  // namespace
 

@@ -5,6 +5,7 @@
 #include "device/cuda/graph_cache.h"
 #include "device/cuda/handles.h"
 #include "device/cuda/kernel_image.h"
+#include "device/cuda/launch.h"
 
 #include <fmt/format.h>
 #include <nvtx3/nvToolsExt.h>
@@ -70,6 +71,10 @@ class CudaDevice final : public Device {
     DDP_CUDA(cudaSetDevice(config.index));
     info_ = cuda_device_info(config.index);
     require_kernels_for(info_);
+    require(!config.programmatic || info_.capability >= 90, Exit::device,
+            "--programmatic-launch needs a GPU of compute capability 9.0 or later; {} has {}.{}", info_.name,
+            info_.capability / 10, info_.capability % 10);
+    programmatic_launches = config.programmatic;
     compute_ = make_stream(0);
     ahead_ = make_stream(0);
     clock_ = make_stream(0);

@@ -29,10 +29,11 @@ CudaDeviceInfo cuda_device_info(int index);
 
 struct CudaDeviceConfig {
   int index = 0;
-  bool graphs = true;  // whether graph_cache() captures graphs
+  bool graphs = true;         // whether graph_cache() captures graphs
+  bool programmatic = false;  // launches of this process (device/cuda/launch.h)
 };
 
-// Throws Error(Exit::device), also for a GPU that cannot run the program's kernels.
+// Throws Error(Exit::device), also for a GPU that cannot run the program's kernels or its programmatic launches.
 std::unique_ptr<Device> make_cuda_device(const CudaDeviceConfig& config);
 
 }  // namespace ddp

@@ -52,6 +52,7 @@ struct TwoPacks {
 template <class T, int N>
 __global__ void __launch_bounds__(kThreads, kSumBlocksAtOnce)
     sum_kernel(const T* x, const float* center, ColumnPlan plan, SumsOf<2> out) {
+  await_previous_kernel();
   const ColumnPlace place(plan);
   Pack<float, N> centers{}, sums[2] = {};
   if (center && place.active)
@@ -85,6 +86,7 @@ template <class T, int N>
 __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
     forward_kernel(const T* x, const T* skip, T* y, ColumnPlan plan, Statistics from, Affine affine, bool relu,
                    float* saved, uint8_t* positive) {
+  await_previous_kernel();
   __shared__ BatchNormForward per_channel[kTileChannels];
   const ColumnPlace place(plan);
   const int channels = plan.packs * N;
@@ -136,6 +138,7 @@ template <class T, int N>
 __global__ void __launch_bounds__(kThreads, kSumBlocksAtOnce)
     backward_sum_kernel(const T* x, const uint8_t* positive, const T* more, T* dy, bool stores, ColumnPlan plan,
                         const float* saved, SumsOf<2> out) {
+  await_previous_kernel();
   const ColumnPlace place(plan);
   Pack<float, N> means{}, sums[2] = {};
   if (place.active)
@@ -175,6 +178,7 @@ template <class T, int N>
 __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
     backward_kernel(const T* x, const uint8_t* positive, const T* dy, T* dx, ColumnPlan plan, const float* saved,
                     const float* scale, const float* t1, const float* t2, float count) {
+  await_previous_kernel();
   __shared__ BatchNormGradient per_channel[kTileChannels];
   const ColumnPlace place(plan);
   const int channels = plan.packs * N;

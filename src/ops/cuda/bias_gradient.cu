@@ -17,6 +17,7 @@ struct BiasItem {
 
 template <class T, int N>
 __global__ void bias_kernel(const T* y, T* dy, ColumnPlan plan, SumsOf<1> dbias) {
+  await_previous_kernel();
   const ColumnPlace place(plan);
   Pack<float, N> sums[1] = {};
   const auto load_item = [&](int64_t i) {

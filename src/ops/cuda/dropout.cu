@@ -23,6 +23,7 @@ struct Randomness {
 template <class T, int N>
 __global__ void dropout_kernel(const T* x, T* y, const int32_t* keys, Randomness random, uint32_t features,
                                uint32_t packs) {
+  await_previous_kernel();
   const uint32_t epoch = *random.epoch;
   for (uint32_t pack = grid_thread(); pack < packs; pack += grid_threads()) {
     const uint32_t sample = pack / (features / N), first = pack % (features / N) * N;

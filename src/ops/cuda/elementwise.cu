@@ -13,6 +13,7 @@ namespace {
 
 template <class T, int W>
 __global__ void relu_kernel(const T* x, T* y, int64_t count) {
+  await_previous_kernel();
   each_pack<W>(count, [&]<int N>(int64_t i) {
     auto values = load<N>(x + i);
     for (float& v : values.at) v = Relu{}(v);
@@ -22,6 +23,7 @@ __global__ void relu_kernel(const T* x, T* y, int64_t count) {
 
 template <class T, int W>
 __global__ void relu_backward_kernel(const T* y, const T* dy, T* dx, int64_t count) {
+  await_previous_kernel();
   each_pack<W>(count, [&]<int N>(int64_t i) {
     const auto outputs = load<N>(y + i);
     auto gradients = load<N>(dy + i);
@@ -32,11 +34,13 @@ __global__ void relu_backward_kernel(const T* y, const T* dy, T* dx, int64_t cou
 
 template <class From, class To, int W>
 __global__ void convert_kernel(const From* from, To* to, int64_t count) {
+  await_previous_kernel();
   each_pack<W>(count, [&]<int N>(int64_t i) { store<N>(to + i, load<N>(from + i)); });
 }
 
 template <class A, class B, class Y, int W>
 __global__ void add_kernel(const A* a, const B* b, Y* y, int64_t count) {
+  await_previous_kernel();
   each_pack<W>(count, [&]<int N>(int64_t i) {
     const auto terms = load<N>(b + i);
     auto sums = load<N>(a + i);
@@ -60,6 +64,7 @@ struct Extents {
 template <class T, int N>
 __global__ void normalize_kernel(const uint8_t* pixels, const int32_t* ids, Crop crop, PixelScale scale,
                                  uint32_t channels, uint32_t packs, T* x) {
+  await_previous_kernel();
   for (uint32_t pack = grid_thread(); pack < packs; pack += grid_threads()) {
     const uint32_t sample = pack / (crop.features / N), feature = pack % (crop.features / N) * N;
     const int64_t image = ids ? ids[sample] : static_cast<int64_t>(sample);
@@ -79,6 +84,7 @@ __global__ void normalize_kernel(const uint8_t* pixels, const int32_t* ids, Crop
 template <class T>
 __global__ void augment_kernel(const uint8_t* images, const int32_t* ids, const int32_t* keys, Extents extents,
                                Augmentation augmentation, PixelScale scale, uint32_t pixels, T* x) {
+  await_previous_kernel();
   const uint32_t epoch = augmentation.epoch ? *augmentation.epoch : 0;
   const auto [h, w, image_h, image_w, channels] = extents;
   for (uint32_t pixel = grid_thread(); pixel < pixels; pixel += grid_threads()) {
@@ -115,6 +121,7 @@ __device__ void add_blocks(const Sums<1>& mine, const SumOf& to) {
 // The share of each block depends on the count only.
 template <int W>
 __global__ void squares_kernel(const float* values, int64_t count, SumOf squares) {
+  await_previous_kernel();
   Sums<1> mine{};
   each_pack<W>(count, [&]<int N>(int64_t i) {
     for (const float v : load_raw<N>(values + i).at) mine.at[0] += v * v;
@@ -124,6 +131,7 @@ __global__ void squares_kernel(const float* values, int64_t count, SumOf squares
 
 template <int W>
 __global__ void scan_kernel(const uint32_t* bits, int64_t count, float mark, float* flag) {
+  await_previous_kernel();
   bool any = false;
   each_pack<W>(count, [&]<int N>(int64_t i) {
     for (const uint32_t value : load_raw<N>(bits + i).at) any |= IsNonfinite{}(value);
@@ -131,7 +139,10 @@ __global__ void scan_kernel(const uint32_t* bits, int64_t count, float mark, flo
   if (any && *flag == 0) *flag = mark;
 }
 
-__global__ void clip_scale_kernel(const float* sum, float limit, float* scale) { *scale = ClipScale{limit}(*sum); }
+__global__ void clip_scale_kernel(const float* sum, float limit, float* scale) {
+  await_previous_kernel();
+  *scale = ClipScale{limit}(*sum);
+}
 
 template <int W, class From, class To>
 void convert_or_add(CudaContext& context, const From* from, To* to, int64_t count, Gradient mode) {

@@ -47,6 +47,7 @@ __device__ void finish(const Arguments& a) {
 
 template <int W>
 __global__ void scan_kernel(const Chunk* chunks, Arguments a) {
+  await_previous_kernel();
   const Chunk chunk = chunks[blockIdx.x];
   const bool take = a.bf16 && chunk.bf16;
   Sums<1> mine{};

@@ -37,6 +37,7 @@ struct KernelArguments {
 // Updates the weights of one chunk per block, and `kStates` state buffers.
 template <OptimizerDesc::Kind kKind, int kStates, int W>
 __global__ void update_kernel(const Chunk* chunks, KernelArguments a, OptimizerDesc desc, const float* factors) {
+  await_previous_kernel();
   if (any_set(a.skip, a.skips)) return;
   using enum OptimizerDesc::Kind;
   const Chunk chunk = chunks[blockIdx.x];
@@ -74,6 +75,7 @@ __global__ void update_kernel(const Chunk* chunks, KernelArguments a, OptimizerD
 // The sums of squares of weights and of gradients, for one chunk per block.
 template <int W>
 __global__ void squares_kernel(const Chunk* chunks, const float* weights, const float* gradients, Sums<2>* squares) {
+  await_previous_kernel();
   const Chunk chunk = chunks[blockIdx.x];
   Sums<2> mine{};
   each_of_block<W>(chunk.begin, chunk.end, [&]<int N>(int64_t i) {
@@ -90,6 +92,7 @@ __global__ void squares_kernel(const Chunk* chunks, const float* weights, const 
 // The rate factors of LARS. Each warp adds the chunks of one tensor.
 __global__ void factors_kernel(const ChunksOfTensor* tensors, int count, const Sums<2>* squares, OptimizerDesc desc,
                                const OptimizerScalars* scalars, float* factors) {
+  await_previous_kernel();
   const int i = grid_thread() / kWarp, lane = grid_thread() % kWarp;
   if (i >= count) return;
   const ChunksOfTensor tensor = tensors[i];

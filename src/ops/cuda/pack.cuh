@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/dtype.h"
+#include "device/cuda/kernel.h"
 #include "device/cuda/launch.h"
 #include "device/tensor.h"
 

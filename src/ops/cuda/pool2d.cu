@@ -59,6 +59,7 @@ __device__ void each_position(uint32_t count, uint32_t h, uint32_t w, uint32_t p
 // K is the kernel size if it is known at compile time, which lets the loads overlap; else 0.
 template <class T, int N, int K>
 __global__ void average_kernel(const T* x, T* y, PoolShape s, uint32_t count) {
+  await_previous_kernel();
   const int height = K ? K : s.rows.kernel, width = K ? K : s.columns.kernel;
   each_position(count, s.rows.out, s.columns.out, s.packs, [&](int n, int i, int j, int pack) {
     Pack<float, N> sum{};
@@ -105,6 +106,7 @@ __device__ Largest<N> largest(const T* x, const PoolShape& s, int n, int i, int 
 
 template <class T, int N>
 __global__ void maximum_kernel(const T* x, T* y, PoolShape s, uint32_t count) {
+  await_previous_kernel();
   each_position(count, s.rows.out, s.columns.out, s.packs, [&](int n, int i, int j, int pack) {
     store<N>(y + s.output(n, i, j, pack) * N, largest<N>(x, s, n, i, j, pack).values);
   });
@@ -147,6 +149,7 @@ __device__ void each_gradient(const ColumnPlan& plan, uint32_t h, uint32_t w, co
 template <class T, int N>
 __global__ void spread_average_kernel(const T* x, const T* dy, T* dx, PoolShape s, ColumnPlan plan,
                                       ReluGradients relu) {
+  await_previous_kernel();
   each_gradient<N>(plan, s.rows.out, s.columns.out, relu, [&](int n, int i, int j, int pack, Pack<float, N>& sum) {
     auto gradients = load<N>(dy + s.output(n, i, j, pack) * N);
     for (float& v : gradients.at) v *= s.scale;
@@ -167,6 +170,7 @@ __global__ void spread_average_kernel(const T* x, const T* dy, T* dx, PoolShape 
 template <class T, int N>
 __global__ void spread_maximum_kernel(const T* x, const T* dy, T* dx, PoolShape s, ColumnPlan plan,
                                       ReluGradients relu) {
+  await_previous_kernel();
   each_gradient<N>(plan, s.rows.out, s.columns.out, relu, [&](int n, int i, int j, int pack, Pack<float, N>& sum) {
     const Largest<N> found = largest<N>(x, s, n, i, j, pack);
     const auto gradients = relu.before(found.values, load<N>(dy + s.output(n, i, j, pack) * N));
@@ -185,6 +189,7 @@ __global__ void spread_maximum_kernel(const T* x, const T* dy, T* dx, PoolShape 
 template <class T, int N>
 __global__ void gather_average_kernel(const T* x, const T* dy, T* dx, PoolShape s, ColumnPlan plan,
                                       ReluGradients relu) {
+  await_previous_kernel();
   each_gradient<N>(plan, s.rows.in, s.columns.in, relu, [&](int n, int h, int w, int pack, Pack<float, N>& sum) {
     Pack<float, N> here{};
     const Interval rows = s.rows.windows_over(h), columns = s.columns.windows_over(w);
@@ -205,6 +210,7 @@ __device__ bool is_largest(float value, float output) { return value == output |
 template <class T, int N>
 __global__ void gather_maximum_kernel(const T* x, const T* y, const T* dy, T* dx, PoolShape s, ColumnPlan plan,
                                       ReluGradients relu) {
+  await_previous_kernel();
   each_gradient<N>(plan, s.rows.in, s.columns.in, relu, [&](int n, int h, int w, int pack, Pack<float, N>& sum) {
     const auto mine = load<N>(x + s.input(n, h, w, pack) * N);
     Pack<float, N> here{};

@@ -10,6 +10,7 @@ namespace {
 // One block per layer.
 __global__ void update_running_stats_kernel(const RunningStatsSpan* layers, float* state, const float* sums,
                                             float samples, bool replace, const float* skip, int skips) {
+  await_previous_kernel();
   if (any_set(skip, skips)) return;
   const RunningStatsSpan layer = layers[blockIdx.x];
   const RunningStatsRule<float> rule{samples * layer.positions, replace ? 1.0f : layer.momentum, layer.unbiased};

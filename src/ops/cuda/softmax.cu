@@ -27,6 +27,7 @@ template <class T>
 __global__ void softmax_kernel(const T* logits, const int32_t* labels, const int32_t* ids, int64_t samples, int classes,
                                int lanes, SoftmaxGradient gradient, T* dlogits, Stats* stats, RankedClass* ranked,
                                bool add) {
+  await_previous_kernel();
   const int lane = grid_thread() % lanes, samples_per_warp = kWarp / lanes;
   const int64_t warp = grid_thread() / kWarp, stride = grid_threads() / lanes;
   Stats mine{};
@@ -92,6 +93,7 @@ __global__ void softmax_kernel(const T* logits, const int32_t* labels, const int
 }
 
 __global__ void add_stats_kernel(const Stats* partials, int count, Stats* stats, bool add) {
+  await_previous_kernel();
   const int i = threadIdx.x;
   store_sum(i < count ? partials[i] : Stats{}, *stats, add);
 }

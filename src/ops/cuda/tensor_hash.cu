@@ -34,6 +34,7 @@ std::vector<HashedPart> parts_of(std::span<const HashedSpan> tensors) {
 
 // Sums of integers have the same value in any order.
 __global__ void tensor_hash_kernel(const HashedPart* parts, const uint32_t* bits, Word* hashes) {
+  await_previous_kernel();
   const HashedPart part = parts[blockIdx.x];
   Word sum = 0;
   for (int64_t i = int64_t{part.first} + threadIdx.x; i < part.end; i += kThreads)

@@ -180,6 +180,32 @@ TEST(CudaDevices, AreRefusedByNameWithoutKernels) {
   emulator::set_capability(90);
 }
 
+TEST(ProgrammaticLaunches, AreThoseOfAllKernels) {
+  for (const bool on : {true, false}) {
+    const auto device = make_cuda_device({.programmatic = on});
+    const Buffer time(*device, sizeof(int64_t));
+    const emulator::Issued before = emulator::issued();
+    for (int i = 0; i < 3; ++i) device->timestamp(time.as<int64_t>());
+    const emulator::Issued after = emulator::issued();
+    EXPECT_EQ(after.kernels - before.kernels, 3);
+    EXPECT_EQ(after.programmatic - before.programmatic, on ? 3 : 0);
+  }
+}
+
+TEST(ProgrammaticLaunches, NeedComputeCapability9) {
+  emulator::set_capability(89);
+  try {
+    make_cuda_device({.programmatic = true});
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Exit::device);
+    EXPECT_NE(std::string(error.what()).find("--programmatic-launch needs a GPU of compute capability 9.0"),
+              std::string::npos)
+        << error.what();
+  }
+  emulator::set_capability(90);
+}
+
 TEST(KernelImages, FollowTheRulesOfCuda) {
   using enum KernelImage;
   const std::string preset = "80-virtual,90-real", both = "80-real,90-real,90-virtual";

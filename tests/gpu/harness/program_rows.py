@@ -2,6 +2,7 @@
 import json
 import statistics
 
+from first_rows import ONLY_STEPS, period_us
 from machine import ROOT, events, summary
 from table import Failed, Row, Skipped
 
@@ -51,6 +52,23 @@ def two_ranks(transport):
     return Row("ranks", f"ddp_train, 2 ranks against 1, over {transport}", 60, work)
 
 
+def programmatic_launches(machine, clock):
+    """LeNet, whose step has only short kernels: the losses have the same bits, and the time of a step is shown."""
+    options = ["--max-steps", 400, "--epochs", 9, "--lr", 0.02, "--precision", "tf32", "--deterministic", *ONLY_STEPS]
+    found = {}
+    for on in (False, True, False, True):
+        folder = machine.folder / "programmatic"
+        machine.run(machine.ranks(1, *machine.training(folder, *options, *(["--programmatic-launch"] if on else []))), clock)
+        steps = events(folder, "step")
+        found.setdefault(on, []).append(([step["loss"] for step in steps], period_us(folder, 200)[1]))
+    (losses_off, _), (losses_on, _) = found[False][0], found[True][0]
+    times = {on: min(us for _, us in runs) for on, runs in found.items()}
+    figures = f"medians: {times[True]:.1f} us a step with them, {times[False]:.1f} us without"
+    yield figures
+    if len(losses_on) != 400 or losses_on != losses_off:
+        raise Failed("other losses with --programmatic-launch")
+
+
 def timeline(machine, clock):
     if machine.gpus < 2:
         raise Skipped(f"needs 2 GPUs; this machine has {machine.gpus}")
@@ -63,7 +81,8 @@ def timeline(machine, clock):
 
 
 def lenet_rows():
-    return [accuracy(precision) for precision in ("fp32", "tf32", "bf16")]
+    return [accuracy(precision) for precision in ("fp32", "tf32", "bf16")] + \
+        [Row("lenet", "ddp_train, 400 losses with and without --programmatic-launch", 60, programmatic_launches)]
 
 
 def ranks_rows():

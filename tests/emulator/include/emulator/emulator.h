@@ -34,7 +34,7 @@ void call_library(cudaStream_t stream, std::function<void()> work);
 // Kernels, calls of libraries that compute, copies and fills that were issued so far, by all threads and to captures
 // too.
 struct Issued {
-  int64_t kernels = 0, library_calls = 0, copies = 0;
+  int64_t kernels = 0, programmatic = 0, library_calls = 0, copies = 0;  // programmatic: of the kernels
 };
 Issued issued();
 

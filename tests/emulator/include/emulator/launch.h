@@ -7,8 +7,13 @@
 #include <tuple>
 #include <utility>
 
+enum cudaLaunchAttributeID { cudaLaunchAttributeProgrammaticStreamSerialization = 6 };
+
 struct cudaLaunchAttribute {
-  int id;
+  cudaLaunchAttributeID id;
+  union {
+    int programmaticStreamSerializationAllowed;
+  } val;
 };
 
 struct cudaLaunchConfig_t {

@@ -74,6 +74,11 @@ T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = warpSize) {
   return emulator::shuffle(mask, value, source >= (lane & ~(width - 1)) ? source : lane);
 }
 
+// Of a programmatic launch: waits for the kernel in front. A kernel behind it may always begin early, so
+// cudaTriggerProgrammaticLaunchCompletion() has nothing to do.
+void cudaGridDependencySynchronize();
+inline void cudaTriggerProgrammaticLaunchCompletion() {}
+
 void __threadfence();
 inline void __threadfence_block() { __threadfence(); }
 inline void __threadfence_system() { __threadfence(); }
