@@ -15,6 +15,8 @@ struct DeviceBatch {
   const int32_t* keys = nullptr;  // indices in the data set: the keys of the samples' random numbers
   int64_t size = 0;               // samples; ops need at least 1
 
+  const int32_t* ids_to_upload = nullptr;  // on the host; not null: who issues the work uploads them to `ids`
+
   BatchPlan plan = {};      // ops ignore it
   bool uncaptured = false;  // true: work on this batch is issued, not replayed from a graph
 

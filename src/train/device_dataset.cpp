@@ -24,10 +24,11 @@ DeviceDataset::DeviceDataset(Device& device_, const Dataset& data_, int64_t larg
       slow(placement.slow),
       spans(placement.spans) {
   if (place == Place::host) return;
+  if (place == Place::resident) given_ids_ = placement.ids;
   const auto count = static_cast<size_t>(place == Place::resident ? data.size() : kRing * largest);
   images_ = Buffer(device, count * data.image_shape().elements());
   labels_ = Buffer(device, count * sizeof(int32_t));
-  ids_ = Buffer(device, static_cast<size_t>(largest) * sizeof(int32_t));
+  if (prefetcher_uploads_ids()) ids_ = Buffer(device, static_cast<size_t>(largest) * sizeof(int32_t));
   if (place == Place::streamed) keys_ = Buffer(device, static_cast<size_t>(largest) * sizeof(int32_t));
   if (place == Place::resident) copy_all();
 }

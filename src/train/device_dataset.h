@@ -18,6 +18,10 @@ struct DataPlacement {
   int workers = 1;          // threads that read data which are not in memory
   SlowData slow = {};
   SpanRecorder* spans = nullptr;  // of the loader's threads; null: none
+
+  // Device memory for the ids of a batch: who issues the work on the batch uploads them to it, if the data set is
+  // resident. Null: the prefetcher uploads them.
+  int32_t* ids = nullptr;
 };
 
 class DeviceDataset {
@@ -40,11 +44,14 @@ class DeviceDataset {
   // samples of one batch as positions in this memory. `keys`: the same samples as indices in the data set.
   uint8_t* images() const { return images_.as<uint8_t>(); }
   int32_t* labels() const { return labels_.as<int32_t>(); }
-  int32_t* ids() const { return ids_.as<int32_t>(); }
+  int32_t* ids() const { return given_ids_ ? given_ids_ : ids_.as<int32_t>(); }
   int32_t* keys() const { return place == Place::streamed ? keys_.as<int32_t>() : ids(); }
+
+  bool prefetcher_uploads_ids() const { return given_ids_ == nullptr; }
 
  private:
   void copy_all();
+  int32_t* given_ids_ = nullptr;
   Buffer images_, labels_, ids_, keys_;
 };
 

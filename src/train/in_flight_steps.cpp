@@ -16,7 +16,8 @@ InFlightSteps::InFlightSteps(Replica& replica, const StepConfig& config)
   for (Slot& slot : slots_) slot.memory = Buffer(replica.device.host_memory(), replica.layout.host_bytes());
 }
 
-StepResult& InFlightSteps::push(const BatchPlan& plan, const OptimizerScalars& scalars) {
+StepResult& InFlightSteps::push(const DeviceBatch& batch, const OptimizerScalars& scalars) {
+  const BatchPlan& plan = batch.plan;
   Slot& slot = slot_of(++issued_);
   slot.result = {.step = issued_, .epoch = plan.epoch + 1, .skipped = {}};
   slot.expected_samples = plan.step_size;
@@ -27,15 +28,23 @@ StepResult& InFlightSteps::push(const BatchPlan& plan, const OptimizerScalars& s
   *block.scalars() = scalars;
   *block.epoch() = static_cast<uint32_t>(plan.epoch);
   *block.squares() = 0;
-  replica_.device.upload(replica_.block.ticket().data(), block.ticket().data(), block.inputs().size_bytes());
+  const int64_t ids = batch.ids_to_upload ? batch.size : 0;
+  std::copy_n(batch.ids_to_upload, ids, block.ids().begin());
+  replica_.device.upload(replica_.block.ticket().data(), block.ticket().data(), block.inputs(ids).size_bytes());
   return slot.result;
+}
+
+void InFlightSteps::upload_ids(const DeviceBatch& batch) {
+  if (batch.ids_to_upload)
+    replica_.device.upload(replica_.block.ids().data(), batch.ids_to_upload,
+                           static_cast<size_t>(batch.size) * sizeof(int32_t));
 }
 
 void InFlightSteps::download(const DataTimes& data) {
   Slot& slot = slot_of(issued_);
   slot.data = data;
-  const auto to = block_of(slot).all();
-  replica_.device.download(to.data(), replica_.block.all().data(), to.size_bytes());
+  const auto to = block_of(slot).results();
+  replica_.device.download(to.data(), replica_.block.results().data(), to.size_bytes());
   replica_.device.fence(fence_of(issued_));
 }
 

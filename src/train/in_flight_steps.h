@@ -26,9 +26,11 @@ class InFlightSteps {
   int64_t retired() const { return retired_; }
   int64_t skipped_in_a_row() const { return skipped_in_a_row_; }  // up to retired()
 
-  // Begins step issued() + 1: uploads its ticket, scalars and epoch. Returns its result with step and epoch; the
-  // caller sets lr; download() and retire() set the other fields.
-  StepResult& push(const BatchPlan& plan, const OptimizerScalars& scalars);
+  // Begins step issued() + 1: uploads its ticket, scalars, epoch and the ids of its first micro-batch. Returns its
+  // result with step and epoch; the caller sets lr; download() and retire() set the other fields.
+  StepResult& push(const DeviceBatch& batch, const OptimizerScalars& scalars);
+
+  void upload_ids(const DeviceBatch& batch);  // of a micro-batch behind the first
 
   // Downloads the block of the newest step, after all of its work was issued.
   void download(const DataTimes& data);

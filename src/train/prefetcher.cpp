@@ -56,7 +56,10 @@ void Prefetcher::bring(const HostBatch& loaded) {
             .size = loaded.plan.size,
             .plan = loaded.plan};
   if (data_.place == DeviceDataset::Place::resident) {
-    device.upload(data_.ids(), loaded.ids, size * sizeof(int32_t));
+    if (data_.prefetcher_uploads_ids())
+      device.upload(data_.ids(), loaded.ids, size * sizeof(int32_t));
+    else
+      batch_.ids_to_upload = loaded.ids;
     return;
   }
   const int64_t slot = taken_ % DeviceDataset::kRing;

@@ -5,6 +5,8 @@
 #include "ddp/replica_check.h"
 #include "train/nonfinite_scan.h"
 
+#include <algorithm>
+
 namespace ddp {
 namespace {
 
@@ -79,6 +81,10 @@ std::vector<HashedSpan> hashed(std::span<const BatchNormState> batch_norms) {
   return spans;
 }
 
+int64_t largest(std::span<const int64_t> batch_sizes) {
+  return batch_sizes.empty() ? 0 : std::ranges::max(batch_sizes);
+}
+
 std::vector<float> download(Device& device, const float* from, int64_t count) {
   std::vector<float> values(count);
   if (count > 0) device.download(values.data(), from, bytes_of_floats(count));
@@ -97,7 +103,7 @@ Replica::Replica(const Network& network, const ReplicaConfig& config, Device& de
       batch_norms(batch_norm_states_of(network)),
       plan(plan_for(parameters, alignment(config, communicator_.size()), state_count(batch_norms), communicator_.size(),
                     config.caps)),
-      layout(plan, communicator_.size()),
+      layout(plan, communicator_.size(), largest(config.batch_sizes)),
       weight_buffer(device_, bytes_of_floats(plan.padded)),
       gradient_buffer(comm_memory(communicator_, device_), bytes_of_floats(layout.end)),
       comm_buffer(in_bf16(config) ? Buffer(comm_memory(communicator_, device_),

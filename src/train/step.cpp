@@ -24,7 +24,8 @@ std::optional<StepResult> Step::run(const NextBatch& next, double lr) {
     observer_.phase(Phase::compute, step);
     const GraphKey key{micro, batch.plan.step_size};
     observer_.begin_work(key, in_flight_.empty());
-    if (micro == 0) in_flight_.push(batch.plan, replica_.optimizer.scalars_for(lr, step)).lr = lr;
+    if (micro == 0) in_flight_.push(batch, replica_.optimizer.scalars_for(lr, step)).lr = lr;
+    if (micro > 0) in_flight_.upload_ids(batch);
     const auto work = [&] {
       compute(batch);
       observer_.end_work();
@@ -38,7 +39,7 @@ std::optional<StepResult> Step::run(const NextBatch& next, double lr) {
 }
 
 // Steps of equal size issue equal device work, so a graph may replay it. The values that differ are in the memory of
-// the batch and in the step's block: ticket, optimizer scalars, epoch (step_block.h).
+// the batch and in the step's block: ticket, optimizer scalars, epoch, ids (step_block.h).
 //
 // The launch hook marks block.bad() where this rank has NaN or infinity, before the sum. The sums give all ranks the
 // same marks. Where one is set, optimizer.step() changes nothing on any rank. The host reads the marks when it retires

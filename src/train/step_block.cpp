@@ -10,7 +10,7 @@ int64_t rounded_up(int64_t offset, int64_t multiple) { return (offset + multiple
 
 }  // namespace
 
-StepBlockLayout::StepBlockLayout(const BucketPlan& plan, int world)
+StepBlockLayout::StepBlockLayout(const BucketPlan& plan, int world, int64_t largest_batch)
     : ticket_layout{world},
       bn_batch_sums(plan.padded),
       ticket(plan.total - ticket_layout.elements()),
@@ -18,7 +18,8 @@ StepBlockLayout::StepBlockLayout(const BucketPlan& plan, int world)
       epoch(scalars + kScalars),
       squares(epoch + 1),
       timestamps(rounded_up(squares + 1, kFloatsOfTime)),
-      end(timestamps + kFloatsOfTime * StepBlock::kTimes) {}
+      ids(timestamps + kFloatsOfTime * StepBlock::kTimes),
+      end(ids + largest_batch) {}
 
 StepBlock StepBlockLayout::on_device(float* gradients) const { return {gradients + ticket, *this}; }
 

@@ -68,6 +68,12 @@ class Trainer {
   Stopwatch training_;
 };
 
+// The ids of a batch travel with its step's block.
+DataPlacement with_ids(DataPlacement placement, const Replica& replica) {
+  placement.ids = replica.block.ids().data();
+  return placement;
+}
+
 Trainer::Trainer(const TrainConfig& config, Replica& replica, const Datasets& data, const Samplers& samplers,
                  const Observers& observers)
     : config_(config),
@@ -77,7 +83,7 @@ Trainer::Trainer(const TrainConfig& config, Replica& replica, const Datasets& da
       phases_(observers.phases),
       steps_per_epoch_(sampler_.steps_per_epoch()),
       total_(total_steps(config, sampler_)),
-      train_data_(replica.device, *data.train, sampler_.largest_shard(), config.data_placement),
+      train_data_(replica.device, *data.train, sampler_.largest_shard(), with_ids(config.data_placement, replica)),
       step_(replica, step_config(), &phases_, observers.trace),
       state_(report_.state),
       saver_(replica, observers.reporter, phases_, observers.writer),

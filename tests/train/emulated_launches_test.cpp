@@ -24,9 +24,9 @@ struct LaunchCase {
 
 void PrintTo(const LaunchCase& tested, std::ostream* out) { *out << tested.name; }
 
-const LaunchCase kLaunchCases[] = {{"lenet_tf32", "lenet", Precision::tf32, 13, 11, 3},
-                                   {"lenet_bf16", "lenet", Precision::bf16, 13, 11, 3},
-                                   {"resnet18_bf16", "resnet18", Precision::bf16, 83, 62, 3}};
+const LaunchCase kLaunchCases[] = {{"lenet_tf32", "lenet", Precision::tf32, 13, 11, 2},
+                                   {"lenet_bf16", "lenet", Precision::bf16, 13, 11, 2},
+                                   {"resnet18_bf16", "resnet18", Precision::bf16, 83, 62, 2}};
 
 class EmulatedLaunches : public ::testing::TestWithParam<LaunchCase> {
  protected:

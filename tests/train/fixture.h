@@ -71,7 +71,8 @@ class Fixture {
     StepConfig step_config = config_.step;
     step_config.done = first;
     Step step(replica, step_config, nullptr, config_.spans);
-    DeviceDataset data(replica.device, data_, largest(), {.device_bytes = config_.device_data_bytes});
+    DeviceDataset data(replica.device, data_, largest(),
+                       {.device_bytes = config_.device_data_bytes, .ids = replica.block.ids().data()});
     Prefetcher prefetcher(data, sampler_, first, end, kTrainingFences);
     DeviceBatch batch;
     const NextBatch next = [&]() -> const DeviceBatch& {
