@@ -52,8 +52,11 @@ std::string plan_report(Replica& replica, const DistributedSampler& sampler, con
     last += gather;
   }
   const double state = static_cast<double>(replica.optimizer.state_bytes()) / 1024;
-  const bool halves = replica.comm_buffer.data() != nullptr;  // a bf16 copy of the gradients
-  const double gradients = kib(replica.plan.total) + (halves ? kib(replica.plan.padded) / 2 : 0);
+  const Model& model = replica.model;
+  const auto half = [&](const void* copy) { return copy ? kib(replica.plan.padded) / 2 : 0; };  // in bf16
+  const double weights = kib(replica.plan.padded) + half(model.bf16_weights()) +
+                         (evaluation_model ? half(evaluation_model->bf16_weights()) : 0);
+  const double gradients = kib(replica.plan.total) + half(replica.comm_buffer.data()) + half(model.bf16_gradients());
   const size_t arenas = replica.model.arena().bytes() + (evaluation_model ? evaluation_model->arena().bytes() : 0);
   const double activations = static_cast<double>(arenas) / 1024;
   text += fmt::format(
@@ -61,8 +64,8 @@ std::string plan_report(Replica& replica, const DistributedSampler& sampler, con
       "predicted step: compute {:.2f} ms, communication {:.2f} ms, of which {:.2f} ms (after the last gradient) "
       "cannot be hidden: {:.2f} to {:.2f} ms\n"
       "predicted epoch: {:.1f} to {:.1f} s ({} steps)\n",
-      kib(replica.plan.padded), gradients, state, activations, compute, communication, last, compute + last,
-      compute + communication, 1e-3 * static_cast<double>(sampler.steps_per_epoch()) * (compute + last),
+      weights, gradients, state, activations, compute, communication, last, compute + last, compute + communication,
+      1e-3 * static_cast<double>(sampler.steps_per_epoch()) * (compute + last),
       1e-3 * static_cast<double>(sampler.steps_per_epoch()) * (compute + communication), sampler.steps_per_epoch());
   return text;
 }

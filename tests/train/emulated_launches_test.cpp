@@ -5,11 +5,15 @@
 #include "tests/train/emulated_world.h"
 #include "tests/train/fixture.h"
 #include "tests/train/small.h"
+#include "train/plan_report.h"
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdint>
+#include <cstdio>
 #include <ostream>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -79,6 +83,29 @@ TEST(EmulatedReplicas, CheckIsTwoKernelsAndNoneForOneRank) {
 
 INSTANTIATE_TEST_SUITE_P(, EmulatedLaunches, ::testing::ValuesIn(kLaunchCases),
                          [](const auto& tested) { return tested.param.name; });
+
+// KiB that --plan prints.
+TEST(EmulatedPlan, CountsTheCopiesInBf16) {
+  const auto memory = [](Precision precision) {
+    std::array<float, 2> of{};
+    on_gpus({.name = "one", .size = 1, .nccl = true, .graphs = true, .resident = true, .precision = precision},
+            [&](Communicator& c, Device& device, Ops& ops) {
+              const MemoryDataset data = small_data(16);
+              Fixture fixture({.batch_size = 16}, small_network(), data, device, ops, c);
+              const std::string text = plan_report(fixture.replica, fixture.sampler(), nullptr);
+              const size_t at = text.find("memory of a rank");
+              ASSERT_NE(at, text.npos);
+              EXPECT_EQ(
+                  std::sscanf(text.c_str() + at, "memory of a rank: weights %f KiB, gradients %f", &of[0], &of[1]), 2);
+            });
+    return of;
+  };
+  const auto [weights, gradients] = memory(Precision::fp32);
+  const auto [weights_bf16, gradients_bf16] = memory(Precision::bf16);
+  EXPECT_GT(weights, 0);
+  EXPECT_NEAR(weights_bf16, 1.5f * weights, 0.2f);
+  EXPECT_NEAR(gradients_bf16, gradients + 0.5f * weights, 0.2f);
+}
 
 }  // namespace
 }  // namespace ddp::testing

@@ -36,7 +36,7 @@ ncclUniqueId share_unique_id(Communicator& host) {
 // Three streams; events order them, never the host:
 //   compute        the device's stream
 //   communication  greatest priority; each collective starts after the compute work issued so far
-//   counting       counts completed collectives; no collective and no compute work waits for it
+//   counting       counts completed collectives; no collective waits for it, nor compute work before the next join
 // wait() orders compute after communication. So in a captured graph the work between the first collective and the last
 // wait() is a branch that leaves compute and joins it again; the counts join at the end.
 //

@@ -12,8 +12,9 @@ KernelImage image_of(std::string_view architecture, int capability) {
   const auto [rest, error] = std::from_chars(architecture.data(), end, number);
   if (error != std::errc()) return KernelImage::binary;
   const std::string_view suffix(rest, end - rest);
-  const bool exact = suffix.starts_with('a');  // such as 90a
+  const bool exact = suffix.starts_with('a'), family = suffix.starts_with('f');  // such as 90a, 100f
   if (exact ? capability != number : capability < number) return KernelImage::none;
+  if (family && capability / 10 != number / 10) return KernelImage::none;
   if (!suffix.ends_with("-virtual") && capability / 10 == number / 10) return KernelImage::binary;
   return suffix.ends_with("-real") ? KernelImage::none : KernelImage::ptx;
 }

@@ -1,5 +1,6 @@
 #include "core/error.h"
 #include "ops/augmented_image.h"
+#include "ops/cuda/columns.h"
 #include "ops/cuda/cuda_ops.h"
 #include "ops/cuda/elementwise.h"
 #include "ops/cuda/pack.cuh"
@@ -101,26 +102,19 @@ __global__ void augment_kernel(const uint8_t* images, const int32_t* ids, const 
   }
 }
 
-// Where blocks add their sums; the last one adds those of all blocks, in a fixed order.
-struct SumOf {
-  float* at;
-  bool add;  // to the value there
-  float* partials;
-  unsigned* counter;
-};
-
-__device__ void add_blocks(const Sums<1>& mine, const SumOf& to) {
+// The last block adds the sums of all blocks, in a fixed order.
+__device__ void add_blocks(const Sums<1>& mine, const SumsOf<1>& to) {
   if (threadIdx.x == 0) __stcg(to.partials + blockIdx.x, mine.at[0]);
-  if (!last_block(to.counter, gridDim.x)) return;
+  if (!last_block(to.counters, gridDim.x)) return;
   Sums<1> parts{};
   for (unsigned i = threadIdx.x; i < gridDim.x; i += kThreads) parts.at[0] += __ldcg(to.partials + i);
   const Sums<1> all = sum_over_block(parts);
-  if (threadIdx.x == 0) *to.at = (to.add ? *to.at : 0.0f) + all.at[0];
+  if (threadIdx.x == 0) *to.at[0] = (to.add ? *to.at[0] : 0.0f) + all.at[0];
 }
 
 // The share of each block depends on the count only.
 template <int W>
-__global__ void squares_kernel(const float* values, int64_t count, SumOf squares) {
+__global__ void squares_kernel(const float* values, int64_t count, SumsOf<1> squares) {
   await_previous_kernel();
   Sums<1> mine{};
   each_pack<W>(count, [&]<int N>(int64_t i) {
@@ -156,9 +150,9 @@ void convert_or_add(CudaContext& context, const From* from, To* to, int64_t coun
   aligned(from, to) ? start.template operator()<W>() : start.template operator()<1>();
 }
 
-SumOf sum_to(const CudaContext& context, int64_t blocks, float* at, bool add) {
+SumsOf<1> sum_to(const CudaContext& context, int64_t blocks, float* at, bool add) {
   DDP_EXPECT(context.workspace.bytes() >= blocks * sizeof(float));
-  return {at, add, static_cast<float*>(context.workspace.data()), context.counters()};
+  return {{at}, add, static_cast<float*>(context.workspace.data()), context.counters()};
 }
 
 }  // namespace

@@ -210,11 +210,11 @@ TEST(KernelImages, FollowTheRulesOfCuda) {
   using enum KernelImage;
   const std::string preset = "80-virtual,90-real", both = "80-real,90-real,90-virtual";
   const std::tuple<std::string, int, KernelImage> cases[] = {
-      {preset, 75, none},    {preset, 80, ptx},  {preset, 86, ptx},        {preset, 90, binary},
-      {preset, 100, ptx},    {both, 86, binary}, {both, 90, binary},       {both, 120, ptx},
-      {"86", 80, none},      {"86", 89, binary}, {"86", 90, ptx},          {"86-real", 90, none},
-      {"90a", 90, binary},   {"90a", 100, none}, {"90a-real", 90, binary}, {"100-real", 90, none},
-      {"native", 75, binary}};
+      {preset, 75, none},  {preset, 80, ptx},   {preset, 86, ptx},        {preset, 90, binary},
+      {preset, 100, ptx},  {both, 86, binary},  {both, 90, binary},       {both, 120, ptx},
+      {"86", 80, none},    {"86", 89, binary},  {"86", 90, ptx},          {"86-real", 90, none},
+      {"90a", 90, binary}, {"90a", 100, none},  {"90a-real", 90, binary}, {"100f", 103, binary},
+      {"100f", 120, none}, {"103f", 100, none}, {"100-real", 90, none},   {"native", 75, binary}};
   for (const auto& [built, capability, expected] : cases)
     EXPECT_EQ(kernel_image(built, capability), expected) << built << " on " << capability;
 }
