@@ -16,7 +16,7 @@
 
 namespace emulator {
 
-inline constexpr uint64_t kFixedSeeds[] = {0, 1, 2};
+inline constexpr uint64_t kFixedSeeds[] = {0, 1};
 
 // The fixed seeds and two drawn ones, or only that of DDP_EMULATOR_SEED.
 inline std::vector<uint64_t> seeds() {

@@ -106,6 +106,7 @@ class Pool2d : public CaseTest<Pool2dCase> {
     const TensorOnDevice ax = filled(in, x), ay = filled(out, y), ady = filled(out, dy);
     for (const bool bias : {false, true})
       for (const Gradient mode : {Gradient::overwrite, Gradient::add}) {
+        if (!bias && mode == Gradient::add) continue;  // nothing is added
         Values dx(in.elements()), dbias(c.c, 3);
         const OnDevice<float> adbias = on_device(mode == Gradient::add ? dbias : Values(c.c, std::nanf("")));
         const TensorOnDevice adx = unwritten(in);
