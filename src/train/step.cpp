@@ -24,8 +24,10 @@ std::optional<StepResult> Step::run(const NextBatch& next, double lr) {
     observer_.phase(Phase::compute, step);
     const GraphKey key{micro, batch.plan.step_size};
     observer_.begin_work(key, in_flight_.empty());
-    if (micro == 0) in_flight_.push(batch, replica_.optimizer.scalars_for(lr, step)).lr = lr;
-    if (micro > 0) in_flight_.upload_ids(batch);
+    if (micro == 0)
+      in_flight_.push(batch, replica_.optimizer.scalars_for(lr, step)).lr = lr;
+    else
+      in_flight_.upload_ids(batch);
     const auto work = [&] {
       compute(batch);
       observer_.end_work();

@@ -1,7 +1,7 @@
 // A library that the CUDA driver loads into a program whose environment has CUDA_INJECTION64_PATH=libgpu_timeline.so
 // and GPU_TIMELINE=PATH. It remembers the last kRecords kernels, copies and fills of the process and writes them to
-// PATH.RANK when the program ends; a file of that name must not exist. The program itself does not change. A library
-// that fails says so on standard error, and the program goes on.
+// PATH.RANK when the program ends; a file of that name must not exist. The program itself does not change. On a
+// failure the library writes a message to standard error; the program continues.
 //
 // The file has a line for each activity, in no order, with tabs between kind, begin, end (both in nanoseconds), stream,
 // bytes (0 of a kernel) and name. Its first line has the number of activities that CUPTI lost.

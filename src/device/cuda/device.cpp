@@ -25,8 +25,9 @@ void require_memory(cudaError_t result, size_t bytes, const char* where_and_advi
   fail(Exit::device, "cannot allocate {} bytes {} ({})", bytes, where_and_advice, cudaGetErrorString(result));
 }
 
-void require_kernels_for(const CudaDeviceInfo& gpu) {
+void require_kernels_for(const CudaDeviceInfo& gpu, bool programmatic) {
   constexpr int kLeast = 80;  // asynchronous copies and bf16
+  constexpr int kLeastProgrammatic = 90;
   const auto text = [](int capability) { return fmt::format("{}.{}", capability / 10, capability % 10); };
   const std::string it = fmt::format("{} has compute capability {}", gpu.name, text(gpu.capability));
   if (gpu.capability < kLeast)
@@ -36,6 +37,9 @@ void require_kernels_for(const CudaDeviceInfo& gpu) {
     fail(Exit::device,
          "{}, this program was built for {}: build it with -DDDP_CUDA_ARCHITECTURES={}, or use --device cpu", it,
          built_architectures(), gpu.capability);
+  require(!programmatic || gpu.capability >= kLeastProgrammatic, Exit::device,
+          "--programmatic-launch needs a GPU of compute capability {} or later; {} has {}", text(kLeastProgrammatic),
+          gpu.name, text(gpu.capability));
 }
 
 class PinnedMemory final : public Memory {
@@ -70,10 +74,7 @@ class CudaDevice final : public Device {
   explicit CudaDevice(const CudaDeviceConfig& config) : config_(config) {
     DDP_CUDA(cudaSetDevice(config.index));
     info_ = cuda_device_info(config.index);
-    require_kernels_for(info_);
-    require(!config.programmatic || info_.capability >= 90, Exit::device,
-            "--programmatic-launch needs a GPU of compute capability 9.0 or later; {} has {}.{}", info_.name,
-            info_.capability / 10, info_.capability % 10);
+    require_kernels_for(info_, config.programmatic);
     programmatic_launches = config.programmatic;
     compute_ = make_stream(0);
     ahead_ = make_stream(0);
