@@ -1,6 +1,6 @@
 #include "comm/shared_block.h"
 
-#include "comm/heartbeat/shared_slots.h"
+#include "comm/shared_memory.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,16 +1,13 @@
 #include "device/cpu/device.h"
 
-#include "core/error.h"
 #include "core/stopwatch.h"
+#include "device/host_memory.h"
 
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
 
 namespace ddp {
 namespace {
-
-constexpr size_t kAlignment = 64;
 
 class EagerGraphCache final : public GraphCache {
  public:
@@ -31,15 +28,8 @@ class CpuDevice final : public Device {
   bool is_host() const override { return true; }
   Memory& host_memory() override { return *this; }
 
-  void* allocate(size_t bytes) override {
-    const size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
-    void* memory = std::aligned_alloc(kAlignment, rounded == 0 ? kAlignment : rounded);
-    require(memory != nullptr, Exit::device,
-            "cannot allocate {} bytes of memory; use a smaller --batch-size or fewer ranks on this host", bytes);
-    std::memset(memory, 0, rounded);
-    return memory;
-  }
-  void deallocate(void* memory) noexcept override { std::free(memory); }
+  void* allocate(size_t bytes) override { return memory_.allocate(bytes); }
+  void deallocate(void* memory) noexcept override { memory_.deallocate(memory); }
 
   void upload(void* device, const void* host, size_t bytes) override { copy(device, host, bytes); }
   void upload_ahead(void* device, const void* host, size_t bytes) override { copy(device, host, bytes); }
@@ -61,6 +51,8 @@ class CpuDevice final : public Device {
   static void copy(void* to, const void* from, size_t bytes) {
     if (bytes > 0) std::memcpy(to, from, bytes);
   }
+
+  HostMemory memory_;
 };
 
 }  // namespace

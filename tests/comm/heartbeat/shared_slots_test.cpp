@@ -70,7 +70,7 @@ TEST(SharedSlots, ArePrivateIfSharingFails) {
   EXPECT_FALSE(shared({}, 3));
   EXPECT_FALSE(shared(mine.key(), 4000));
   SharedSlots::Key other = mine.key();
-  other.mark ^= 1;
+  other.inode ^= 1;
   EXPECT_FALSE(shared(other, 3));
   const SharedSlots::Key key = mine.key();
   mine.hide();
