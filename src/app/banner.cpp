@@ -41,9 +41,9 @@ std::string describe_data(const LoadedData& loaded, const PixelNormalization& pi
   return text;
 }
 
-std::string describe_ranks(const Backend& backend, int threads, MpiSession& session) {
+std::string describe_ranks(const Backend& backend, const Communicator& communicator, int threads, MpiSession& session) {
   const int world = session.size();
-  const std::string transport = describe_transport(backend),
+  const std::string transport = describe_transport(backend, communicator),
                     ranks = world == 1 ? "1 rank" : fmt::format("{} ranks", world);
   if (backend.device->is_host())
     return fmt::format("{} x {} thread{} on {} ({}), {}{}", ranks, threads, threads == 1 ? "" : "s",

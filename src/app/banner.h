@@ -14,7 +14,7 @@
 namespace ddp {
 
 // The devices and the transport: one line for CPU ranks; for GPUs one line for each rank, then a summary. Collective.
-std::string describe_ranks(const Backend& backend, int threads, MpiSession& session);
+std::string describe_ranks(const Backend& backend, const Communicator& communicator, int threads, MpiSession& session);
 
 // The banner: model, data, buckets, batch, schedule, output folder and remarks. `ranks`: text of describe_ranks().
 std::string banner(const Options& options, const Replica& replica, const LoadedData& data,

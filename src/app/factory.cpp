@@ -135,10 +135,10 @@ std::unique_ptr<Communicator> make_transport(const Backend& backend, MpiSession&
       session, [&] { return make_nccl_communicator(*backend.device, host, config); }, report_delay(session.rank()));
 }
 
-std::string describe_transport(const Backend& backend) {
+std::string describe_transport(const Backend& backend, const Communicator& communicator) {
   if (!backend.device->is_host())
     return backend.transport.kind == TransportKind::mpi ? "buckets over MPI" : describe_nccl();
-  return backend.transport.allreduce == Allreduce::ring ? "allreduce ring" : "allreduce auto";
+  return "allreduce by " + communicator.description();
 }
 
 }  // namespace ddp

@@ -36,8 +36,8 @@ std::unique_ptr<Ops> make_ops(const Backend& backend, Communicator& host, int th
 std::unique_ptr<Communicator> make_transport(const Backend& backend, MpiSession& session, Communicator& host,
                                              bool batch_norms);
 
-// This rank's transport for the banner. With NCCL: its version and every NCCL_ variable that the user or this program
-// has set.
-std::string describe_transport(const Backend& backend);
+// This rank's transport for the banner. On a CPU: the algorithm of `communicator`. With NCCL: its version and every
+// NCCL_ variable that the user or this program has set.
+std::string describe_transport(const Backend& backend, const Communicator& communicator);
 
 }  // namespace ddp

@@ -30,7 +30,7 @@ std::string run_event(const Job& job, const PlannedRun& run, const RestoredRun& 
                                {"world_size", job.session.size()},
                                {"threads", run.threads},
                                {"backend", printable(run.backend.description)},
-                               {"transport", printable(describe_transport(run.backend))}};
+                               {"transport", printable(describe_transport(run.backend, run.replica->communicator))}};
   event["start_seconds"] = {
       {"data", start.data_seconds}, {"plan", start.plan_seconds}, {"restore", start.restore_seconds}};
   for (const MeasuredPass& pass : run.autotune->passes()) {

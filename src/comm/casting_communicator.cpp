@@ -41,6 +41,7 @@ class CastingCommunicator final : public Communicator {
   Sequence broadcast(DeviceSpan span, int root) override { return inner_.broadcast(span, root); }
   void progress() override { inner_.progress(); }
   Memory* memory() override { return inner_.memory(); }
+  std::string description() const override { return inner_.description(); }
   bool capturable() const override { return inner_.capturable(); }
   Sequence completed() const override { return inner_.completed(); }
   void record_done_times() override { inner_.record_done_times(); }

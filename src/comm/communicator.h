@@ -50,9 +50,13 @@ class Communicator {
   // span may change between the two.
   virtual bool copies() const { return false; }
 
-  // The source of memory on which these collectives are fastest; null: any memory is as fast. Release the memory before
-  // the communicator is destroyed.
+  // The source of memory on which these collectives are fastest; null: any memory is as fast. To allocate is
+  // collective: all ranks allocate the same sizes in the same order. Release the memory before the communicator is
+  // destroyed.
   virtual Memory* memory() { return nullptr; }
+
+  // The algorithms in use, for the banner; empty if there is nothing to say. Equal on all ranks.
+  virtual std::string description() const { return ""; }
 
   // Whether the work of a GraphCache may contain collectives and wait().
   virtual bool capturable() const { return false; }

@@ -104,7 +104,7 @@ Replica::Replica(const Network& network, const ReplicaConfig& config, Device& de
       plan(plan_for(parameters, alignment(config, communicator_.size()), state_count(batch_norms), communicator_.size(),
                     config.caps)),
       layout(plan, communicator_.size(), largest(config.batch_sizes)),
-      weight_buffer(device_, bytes_of_floats(plan.padded)),
+      weight_buffer(config.zero ? comm_memory(communicator_, device_) : device_, bytes_of_floats(plan.padded)),
       gradient_buffer(comm_memory(communicator_, device_), bytes_of_floats(layout.end)),
       comm_buffer(in_bf16(config) ? Buffer(comm_memory(communicator_, device_),
                                            static_cast<size_t>(plan.padded) * size_of(DType::bf16))

@@ -55,14 +55,14 @@ fs::path output_folder_of(const Options& o) {
 }
 
 std::string other_allreduce(const TransportConfig& config) {
-  return config.allreduce == Allreduce::ring ? "--allreduce auto" : "--allreduce ring";
+  return config.allreduce == Allreduce::mpi ? "--allreduce auto" : "--allreduce mpi";
 }
 
 Findings check_host_allreduce(const TransportConfig& config, MpiSession& session, bool on_gpus) {
   const auto device = make_cpu_device();
   const auto world = session.world(config.allreduce);
-  const bool ring = config.allreduce == Allreduce::ring, needs_mpi = on_gpus && config.kind != TransportKind::mpi;
-  return check_allreduce(try_allreduce(*device, *world), ring ? "MPI, our ring" : "MPI",
+  const bool needs_mpi = on_gpus && config.kind != TransportKind::mpi;
+  return check_allreduce(try_allreduce(*device, *world), world->description(),
                          fmt::format("ddp_train {}{}", needs_mpi ? "--transport mpi " : "", other_allreduce(config)));
 }
 
@@ -71,7 +71,7 @@ Findings check_gpu_allreduce(MpiSession& session, const Backend& backend) {
   const auto host = session.world(config.allreduce);
   const auto transport = make_transport(backend, session, *host, false);
   return check_allreduce(
-      try_allreduce(*backend.device, *transport), describe_transport(backend),
+      try_allreduce(*backend.device, *transport), describe_transport(backend, *transport),
       fmt::format("ddp_train {}", config.kind == TransportKind::mpi ? other_allreduce(config) : "--transport mpi"));
 }
 

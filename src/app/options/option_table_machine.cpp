@@ -50,10 +50,15 @@ OptionGroup machine_options() {
         .check = above_0(1e9)},
        {.name = "--allreduce",
         .target = one_of<Allreduce>(
-            {{"auto", Allreduce::automatic}, {"ring", Allreduce::ring}},
+            {{"auto", Allreduce::automatic},
+             {"shm", Allreduce::shm},
+             {"ring", Allreduce::ring},
+             {"mpi", Allreduce::mpi}},
             [](Options & o) -> auto& { return o.transport.allreduce; }),
         .on_resume = Effect::rounding,
-        .help = "allreduce over MPI; auto: MPI's choice; ring: the segmented ring of this program"},
+        .help = "allreduce between CPU ranks, or with --transport mpi; auto: shm; shm: shared memory on a host, a ring "
+                "between "
+                "hosts; ring: a ring through all ranks; mpi: MPI's own"},
        {.name = "--precision",
         .target = one_of<std::optional<Precision>>(
             {{"auto", std::nullopt}, {"fp32", Precision::fp32}, {"tf32", Precision::tf32}, {"bf16", Precision::bf16}},

@@ -15,7 +15,7 @@ void add_bf16(void* in, void* in_out, int* count, MPI_Datatype*) { add(in_out, i
 
 int checked_count(const DeviceSpan& span) {
   require(span.count <= std::numeric_limits<int>::max(), Exit::usage,
-          "a collective of {} elements is too large for one MPI call: use --allreduce ring", span.count);
+          "a collective of {} elements is too large for one MPI call: use --allreduce auto", span.count);
   return static_cast<int>(span.count);
 }
 
@@ -29,18 +29,20 @@ MPI_Datatype type_of(DType dtype) { return dtype == DType::f32 ? MPI_FLOAT : MPI
 
 }  // namespace
 
-CollectiveQueue::CollectiveQueue(MPI_Comm parent, Allreduce allreduce) : allreduce_(allreduce), queue_(64) {
+CollectiveQueue::CollectiveQueue(MPI_Comm parent, const HostWindow& host, Allreduce allreduce)
+    : lane_(host.lane), allreduce_(allreduce), queue_(64) {
   DDP_MPI(MPI_Comm_dup(parent, &comm_));
   DDP_MPI(MPI_Op_create(add_bf16, 1, &add_bf16_));
-  for (int i = 0; i < kWindow; ++i) slots_.push_back({.ring = Ring(comm_)});
+  for (int i = 0; i < kWindow; ++i) slots_.push_back({.window = host.collective(i)});
 }
 
 CollectiveQueue::~CollectiveQueue() {
   if (idle()) {
     MPI_Op_free(&add_bf16_);
     MPI_Comm_free(&comm_);
+    if (lane_ != MPI_COMM_NULL) MPI_Comm_free(&lane_);
   } else {
-    for (Slot& slot : slots_) slot.ring.abandon();
+    for (Slot& slot : slots_) slot.window->abandon();
   }
 }
 
@@ -91,24 +93,24 @@ void CollectiveQueue::launch() {
   const auto& [kind, span, root] = collective(n);
   Slot& slot = slot_of(n);
   slot.done = false;
-  slot.in_ring = false;
+  slot.in_mpi =
+      kind == Collective::Kind::broadcast || (kind == Collective::Kind::all_reduce && allreduce_ == Allreduce::mpi);
   if (kind == Collective::Kind::broadcast) {
     DDP_MPI(MPI_Ibcast(span.data, checked_count(span), type_of(span.dtype), root, comm_, &slot.request));
-  } else if (kind == Collective::Kind::all_reduce && allreduce_ == Allreduce::automatic) {
+  } else if (slot.in_mpi) {
     const MPI_Op op = span.dtype == DType::f32 ? MPI_SUM : add_bf16_;
     DDP_MPI(
         MPI_Iallreduce(MPI_IN_PLACE, span.data, checked_count(span), type_of(span.dtype), op, comm_, &slot.request));
   } else {
-    slot.in_ring = true;
-    slot.ring.start(collective(n), static_cast<int>(n % kWindow));
+    slot.window->start(collective(n));
   }
 }
 
 bool CollectiveQueue::advance(Slot& slot) {
-  if (slot.in_ring) {
-    const int64_t before = slot.ring.messages();
-    slot.done = slot.ring.advance();
-    return slot.done || slot.ring.messages() > before;
+  if (!slot.in_mpi) {
+    const int64_t before = slot.window->moves();
+    slot.done = slot.window->advance();
+    return slot.done || slot.window->moves() != before;
   }
   int done = 0;
   DDP_MPI(MPI_Test(&slot.request, &done, MPI_STATUS_IGNORE));

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "comm/collective.h"
-#include "comm/mpi/ring.h"
+#include "comm/mpi/host_window.h"
 #include "comm/mpi/session.h"
 
 #include <mpi.h>
@@ -16,15 +16,16 @@ namespace ddp {
 
 class CollectiveQueue {
  public:
-  CollectiveQueue(MPI_Comm parent, Allreduce allreduce);  // collective over the parent; owns a duplicate of the parent
+  // Collective over the parent; owns a duplicate of the parent. Frees the lane of `host`.
+  CollectiveQueue(MPI_Comm parent, const HostWindow& host, Allreduce allreduce);
   ~CollectiveQueue();  // never waits; with collectives outstanding it leaks the memory that MPI still uses
   CollectiveQueue(const CollectiveQueue&) = delete;
   CollectiveQueue& operator=(const CollectiveQueue&) = delete;
 
   // Launches the collective at once if the window has room and no collective under way overlaps its span.
   Communicator::Sequence push(const Collective& next);
-  // Tests the collectives under way, launches the next ones, returns at once. True if a collective, or a message of a
-  // ring, has completed.
+  // Tests the collectives under way, launches the next ones, returns at once. True if a collective has
+  // moved.
   bool advance();
 
   Communicator::Sequence issued() const { return issued_; }
@@ -35,12 +36,12 @@ class CollectiveQueue {
   std::optional<int64_t> done_ns(Communicator::Sequence n) const;
 
  private:
-  static constexpr int kWindow = 2;  // largest number of collectives under way
+  static constexpr int kWindow = Window::kSlots;  // largest number of collectives under way
 
   struct Slot {
-    Ring ring;
+    std::unique_ptr<WindowCollective> window;
     MPI_Request request = MPI_REQUEST_NULL;
-    bool in_ring = false, done = false;
+    bool in_mpi = false, done = false;
   };
   void launch_eligible();
   void launch();
@@ -48,7 +49,7 @@ class CollectiveQueue {
   const Collective& collective(Communicator::Sequence n) const { return queue_[n % queue_.size()]; }
   Slot& slot_of(Communicator::Sequence n) { return slots_[n % kWindow]; }
 
-  MPI_Comm comm_ = MPI_COMM_NULL;
+  MPI_Comm comm_ = MPI_COMM_NULL, lane_;
   MPI_Op add_bf16_ = MPI_OP_NULL;
   Allreduce allreduce_;
   std::vector<Slot> slots_;

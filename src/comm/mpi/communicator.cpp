@@ -6,18 +6,28 @@
 namespace ddp {
 namespace {
 
+MPI_Comm duplicate(MPI_Comm parent) {
+  MPI_Comm comm = MPI_COMM_NULL;
+  DDP_MPI(MPI_Comm_dup(parent, &comm));
+  return comm;
+}
+
 class MpiCommunicator final : public Communicator {
  public:
-  MpiCommunicator(MPI_Comm parent, ProgressEngine& engine, Allreduce allreduce)
-      : engine_(engine), allreduce_(allreduce), queue_(parent, allreduce) {
-    DDP_MPI(MPI_Comm_dup(parent, &host_));
-    DDP_MPI(MPI_Comm_rank(host_, &rank_));
-    DDP_MPI(MPI_Comm_size(host_, &size_));
+  MpiCommunicator(MPI_Comm parent, ProgressEngine& engine, Allreduce allreduce, int host)
+      : engine_(engine),
+        allreduce_(allreduce),
+        host_number_(host),
+        control_(duplicate(parent)),
+        host_(control_, allreduce, host),
+        queue_(parent, host_, allreduce),
+        rank_(host_.config.rank),
+        size_(static_cast<int>(std::ssize(host_.config.layout.host))) {
     engine_.attach(queue_);
   }
   ~MpiCommunicator() override {
     engine_.detach(queue_);
-    if (queue_.idle()) MPI_Comm_free(&host_);
+    if (queue_.idle()) MPI_Comm_free(&control_);
   }
 
   int rank() const override { return rank_; }
@@ -36,6 +46,8 @@ class MpiCommunicator final : public Communicator {
     return engine_.start(queue_, {Collective::Kind::broadcast, span, root});
   }
 
+  Memory* memory() override { return allreduce_ == Allreduce::mpi ? nullptr : host_.window.get(); }
+  std::string description() const override { return host_.description; }
   Sequence completed() const override { return queue_.completed(); }
   void record_done_times() override {
     engine_.locked([this] { queue_.record_done_times(); });
@@ -48,36 +60,39 @@ class MpiCommunicator final : public Communicator {
 
   void all_reduce_host(std::span<double> values) override {
     MPI_Request request;
-    DDP_MPI(MPI_Iallreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()), MPI_DOUBLE, MPI_SUM, host_,
+    DDP_MPI(MPI_Iallreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()), MPI_DOUBLE, MPI_SUM, control_,
                            &request));
     complete(request);
   }
   void barrier() override {
     MPI_Request request;
-    DDP_MPI(MPI_Ibarrier(host_, &request));
+    DDP_MPI(MPI_Ibarrier(control_, &request));
     complete(request);
   }
 
   std::unique_ptr<Communicator> split(int colour) override {
     MPI_Comm part = MPI_COMM_NULL;
-    DDP_MPI(MPI_Comm_split(host_, colour, rank_, &part));
-    auto communicator = std::make_unique<MpiCommunicator>(part, engine_, allreduce_);
+    DDP_MPI(MPI_Comm_split(control_, colour, rank_, &part));
+    auto communicator = std::make_unique<MpiCommunicator>(part, engine_, allreduce_, host_number_);
     DDP_MPI(MPI_Comm_free(&part));
     return communicator;
   }
 
  private:
   ProgressEngine& engine_;
-  Allreduce allreduce_;
+  const Allreduce allreduce_;
+  const int host_number_;
+  MPI_Comm control_;  // for all_reduce_host, barrier, split and allocations
+  HostWindow host_;
   CollectiveQueue queue_;
-  MPI_Comm host_ = MPI_COMM_NULL;  // for all_reduce_host, barrier and split
-  int rank_ = 0, size_ = 0;
+  int rank_, size_;
 };
 
 }  // namespace
 
-std::unique_ptr<Communicator> make_mpi_communicator(MPI_Comm parent, ProgressEngine& engine, Allreduce allreduce) {
-  return std::make_unique<MpiCommunicator>(parent, engine, allreduce);
+std::unique_ptr<Communicator> make_mpi_communicator(MPI_Comm parent, ProgressEngine& engine, Allreduce allreduce,
+                                                    int host) {
+  return std::make_unique<MpiCommunicator>(parent, engine, allreduce, host);
 }
 
 }  // namespace ddp

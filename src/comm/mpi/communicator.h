@@ -11,7 +11,9 @@
 
 namespace ddp {
 
-// Collective over `parent`. The engine must outlive the result.
-std::unique_ptr<Communicator> make_mpi_communicator(MPI_Comm parent, ProgressEngine& engine, Allreduce allreduce);
+// Collective over `parent`. `host` is equal on all ranks of a host, and different on other hosts. The engine must
+// outlive the result.
+std::unique_ptr<Communicator> make_mpi_communicator(MPI_Comm parent, ProgressEngine& engine, Allreduce allreduce,
+                                                    int host);
 
 }  // namespace ddp

@@ -2,18 +2,13 @@
 
 #include "comm/add.h"
 #include "comm/mpi/check.h"
+#include "core/error.h"
 
 #include <algorithm>
 #include <new>
 #include <utility>
 
 namespace ddp {
-namespace {
-
-constexpr int64_t kSegmentBytes = 256 << 10;
-
-}  // namespace
-
 Ring::Ring(MPI_Comm comm) : comm_(comm) {
   DDP_MPI(MPI_Comm_rank(comm, &rank_));
   DDP_MPI(MPI_Comm_size(comm, &size_));
@@ -21,18 +16,19 @@ Ring::Ring(MPI_Comm comm) : comm_(comm) {
   sends_.fill(MPI_REQUEST_NULL);
 }
 
-void Ring::start(const Collective& collective, int tag) {
-  span_ = collective.span;
+void Ring::start(std::byte* data, const Pieces& pieces, Collective::Kind kind, DType dtype, int tag) {
+  DDP_EXPECT(pieces.hosts() == size_);
+  data_ = data;
+  pieces_ = &pieces;
+  dtype_ = dtype;
   tag_ = tag;
-  const auto width = static_cast<int64_t>(size_of(span_.dtype));
-  const int64_t largest_chunk = (span_.count + size_ - 1) / size_;
-  segments_ = std::max<int64_t>(1, (largest_chunk * width + kSegmentBytes - 1) / kSegmentBytes);
-  segment_bytes_ = ((largest_chunk + segments_ - 1) / segments_) * width;
-  const int64_t half = (size_ - 1) * segments_;
-  first_ = collective.kind == Collective::Kind::all_gather ? half : 0;
-  end_ = collective.kind == Collective::Kind::reduce_scatter ? half : 2 * half;
+  pieces_of_chunk_ = pieces.longest();
+  largest_ = pieces.largest();
+  const int64_t half = (size_ - 1) * pieces_of_chunk_;
+  first_ = kind == Collective::Kind::all_gather ? half : 0;
+  end_ = kind == Collective::Kind::reduce_scatter ? half : 2 * half;
   receiving_ = received_ = sending_ = sent_ = first_;
-  if (first_ < half && std::ssize(scratch_) < kMessages * segment_bytes_) scratch_.resize(kMessages * segment_bytes_);
+  if (first_ < half && std::ssize(scratch_) < kMessages * largest_) scratch_.resize(kMessages * largest_);
   receive_more();
   send_more();
 }
@@ -45,31 +41,32 @@ bool Ring::advance() {
   return received_ == end_ && sent_ == end_;
 }
 
-Ring::Segment Ring::segment(int64_t item, int chunk_of_step_0) const {
-  const int64_t step = item / segments_, index = item % segments_;
-  const int64_t chunk = (chunk_of_step_0 - step + 3 * size_) % size_;
-  const int64_t begin = span_.count * chunk / size_, length = span_.count * (chunk + 1) / size_ - begin;
-  const int64_t from = length * index / segments_, to = length * (index + 1) / segments_;
-  const auto width = static_cast<int64_t>(size_of(span_.dtype));
-  return {static_cast<char*>(span_.data) + (begin + from) * width, static_cast<int>((to - from) * width), to - from};
+Piece Ring::piece(int64_t item, int chunk_of_step_0) const {
+  const int64_t step = item / pieces_of_chunk_, index = item % pieces_of_chunk_;
+  const auto& chunk = pieces_->chunk(static_cast<int>((chunk_of_step_0 - step + 3 * size_) % size_));
+  return index < std::ssize(chunk) ? chunk[index] : Piece{};
 }
 
 void Ring::receive_more() {
   const int previous = (rank_ + size_ - 1) % size_;
   for (; receiving_ < std::min(end_, received_ + kMessages); ++receiving_) {
-    const auto [data, bytes, elements] = incoming(receiving_);
-    if (!reduces(receiving_) && sent_ <= receiving_ - (size_ - 1) * segments_) return;
-    void* const to = reduces(receiving_) ? scratch(receiving_) : data;
-    DDP_MPI(MPI_Irecv(to, bytes, MPI_BYTE, previous, tag_, comm_, &receives_[receiving_ % kMessages]));
+    const Piece piece = incoming(receiving_);
+    if (!reduces(receiving_) && sent_ <= receiving_ - (size_ - 1) * pieces_of_chunk_) return;
+    std::byte* const to = reduces(receiving_) ? scratch(receiving_) : data_ + piece.begin;
+    if (piece.bytes > 0)
+      DDP_MPI(MPI_Irecv(to, static_cast<int>(piece.bytes), MPI_BYTE, previous, tag_, comm_,
+                        &receives_[receiving_ % kMessages]));
   }
 }
 
 void Ring::send_more() {
   const int next = (rank_ + 1) % size_;
   for (; sending_ < std::min(end_, sent_ + kMessages); ++sending_) {
-    if (sending_ >= first_ + segments_ && received_ <= sending_ - segments_) return;
-    const auto [data, bytes, elements] = outgoing(sending_);
-    DDP_MPI(MPI_Isend(data, bytes, MPI_BYTE, next, tag_, comm_, &sends_[sending_ % kMessages]));
+    if (sending_ >= first_ + pieces_of_chunk_ && received_ <= sending_ - pieces_of_chunk_) return;
+    const Piece piece = outgoing(sending_);
+    if (piece.bytes > 0)
+      DDP_MPI(MPI_Isend(data_ + piece.begin, static_cast<int>(piece.bytes), MPI_BYTE, next, tag_, comm_,
+                        &sends_[sending_ % kMessages]));
   }
 }
 
@@ -78,8 +75,9 @@ void Ring::finish_received() {
     int done = 0;
     DDP_MPI(MPI_Test(&receives_[received_ % kMessages], &done, MPI_STATUS_IGNORE));
     if (!done) return;
-    const auto [data, bytes, elements] = incoming(received_);
-    if (reduces(received_)) add(data, scratch(received_), elements, span_.dtype);
+    const Piece piece = incoming(received_);
+    if (reduces(received_))
+      add(data_ + piece.begin, scratch(received_), piece.bytes / static_cast<int64_t>(size_of(dtype_)), dtype_);
   }
 }
 
@@ -91,6 +89,6 @@ void Ring::finish_sent() {
   }
 }
 
-void Ring::abandon() { new std::vector<char>(std::move(scratch_)); }
+void Ring::abandon() { new std::vector(std::move(scratch_)); }
 
 }  // namespace ddp

@@ -105,7 +105,7 @@ struct MpiSession::State {
     DDP_MPI(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &host));
     DDP_MPI(MPI_Comm_rank(host, &local_rank));
     DDP_MPI(MPI_Comm_size(host, &local_size));
-    int first_of_host = rank;
+    first_of_host = rank;
     DDP_MPI(MPI_Bcast(&first_of_host, 1, MPI_INT, 0, host));
     DDP_MPI(MPI_Comm_free(&host));
     heartbeats = make_mpi_heartbeat_table(MPI_COMM_WORLD, first_of_host, name_of_host(), engine);
@@ -118,7 +118,7 @@ struct MpiSession::State {
   std::optional<StartupWatchdog> startup_watchdog;
   ProgressEngine engine;
   MpiLibrary library;
-  int rank = 0, size = 0, local_rank = 0, local_size = 0;
+  int rank = 0, size = 0, local_rank = 0, local_size = 0, first_of_host = 0;
   std::unique_ptr<HeartbeatTable> heartbeats;
   std::mutex abort_mutex;
   std::function<void(const std::string& why)> on_abort;
@@ -152,8 +152,8 @@ int MpiSession::local_size() const { return state_->local_size; }
 
 std::string MpiSession::host() const { return name_of_host(); }
 
-std::unique_ptr<Communicator> MpiSession::world(Allreduce allreduce) {
-  return make_mpi_communicator(MPI_COMM_WORLD, state_->engine, allreduce);
+std::unique_ptr<Communicator> MpiSession::world(Allreduce allreduce, std::optional<int> host) {
+  return make_mpi_communicator(MPI_COMM_WORLD, state_->engine, allreduce, host.value_or(state_->first_of_host));
 }
 
 HeartbeatTable& MpiSession::heartbeats() { return *state_->heartbeats; }

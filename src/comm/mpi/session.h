@@ -17,7 +17,9 @@
 
 namespace ddp {
 
-enum class Allreduce { automatic, ring };  // MPI's own algorithm; the segmented ring of comm/mpi/ring.h
+// automatic, shm: shared memory on a host, and a ring between hosts; ring: every rank is treated as a host of its own;
+// mpi: MPI_Iallreduce.
+enum class Allreduce { automatic, shm, ring, mpi };
 
 std::string describe_mpi();  // such as "Open MPI v4.1.4"
 
@@ -34,8 +36,9 @@ class MpiSession {
   int local_size() const;
   std::string host() const;
 
-  // A communicator over all ranks. Collective. Destroy the communicator before the session.
-  std::unique_ptr<Communicator> world(Allreduce allreduce);
+  // A communicator over all ranks. Collective. Destroy the communicator before the session. `host`: for tests; ranks
+  // with equal numbers are treated as the ranks of a host.
+  std::unique_ptr<Communicator> world(Allreduce allreduce, std::optional<int> host = std::nullopt);
 
   // The heartbeat table over all ranks; the session owns it.
   HeartbeatTable& heartbeats();

@@ -1,8 +1,10 @@
 // The communicator over MPI, with ranks as processes. Values are small integers, so sums are exact in any order.
-#include "comm/add.h"
+#include "core/bf16.h"
 #include "core/stopwatch.h"
 #include "ddp/hash.h"
 #include "ddp/replica_check.h"
+#include "device/buffer.h"
+#include "device/host_memory.h"
 #include "tests/mpi_session.h"
 
 #include <gtest/gtest.h>
@@ -26,82 +28,101 @@ int sum_of_values(int ranks, int64_t i, int salt) {
 // A span of either type whose elements are read and written as int.
 class Numbers {
  public:
-  Numbers(DType dtype, int64_t count) : dtype_(dtype), bytes_(count * size_of(dtype)), count_(count) {}
-  Numbers(DType dtype, int64_t count, int rank, int salt) : Numbers(dtype, count) {
+  Numbers(DType dtype, int64_t count, Memory& memory = heap())
+      : dtype_(dtype), bytes_(memory, count * size_of(dtype)), count_(count) {}
+  Numbers(DType dtype, int64_t count, int rank, int salt, Memory& memory = heap()) : Numbers(dtype, count, memory) {
     for (int64_t i = 0; i < count; ++i) set(i, value(rank, i, salt));
   }
   DeviceSpan span() { return {bytes_.data(), count_, dtype_}; }
   void set(int64_t i, int x) {
     const auto f = static_cast<float>(x);
     if (dtype_ == DType::f32)
-      reinterpret_cast<float*>(bytes_.data())[i] = f;
+      bytes_.as<float>()[i] = f;
     else
-      reinterpret_cast<uint16_t*>(bytes_.data())[i] = bf16_of_float(f);
+      bytes_.as<uint16_t>()[i] = bf16_of_float(f);
   }
   float at(int64_t i) const {
-    return dtype_ == DType::f32 ? reinterpret_cast<const float*>(bytes_.data())[i]
-                                : float_of_bf16(reinterpret_cast<const uint16_t*>(bytes_.data())[i]);
+    return dtype_ == DType::f32 ? bytes_.as<float>()[i] : float_of_bf16(bytes_.as<uint16_t>()[i]);
   }
 
  private:
+  static Memory& heap() {
+    static HostMemory memory;
+    return memory;
+  }
+
   DType dtype_;
-  std::vector<char> bytes_;
+  Buffer bytes_;
   int64_t count_;
 };
 
 struct Case {
+  const char* name;
   Allreduce allreduce;
   DType dtype;
+  int (*host)(int rank) = nullptr;  // null: the hosts as they are
 };
+
+int mixed(int rank) { return (rank + 1) / 2 % 2; }  // 0 1 1 0: lane 1 has its hosts in another order than its ranks
+int unequal(int rank) { return rank == 1 ? 0 : 1; }
 
 class EveryKind : public testing::TestWithParam<Case> {
  protected:
-  std::unique_ptr<Communicator> comm = session().world(GetParam().allreduce);
+  const int rank = session().rank(), size = session().size();
   const DType dtype = GetParam().dtype;
-  const int rank = comm->rank(), size = comm->size();
+  std::unique_ptr<Communicator> comm =
+      session().world(GetParam().allreduce, GetParam().host ? std::optional(GetParam().host(rank)) : std::nullopt);
+  HostMemory heap;
+  // Ordinary memory, and that of the communicator.
+  std::vector<Memory*> memories() {
+    return comm->memory() ? std::vector<Memory*>{&heap, comm->memory()} : std::vector<Memory*>{&heap};
+  }
 };
 
-INSTANTIATE_TEST_SUITE_P(, EveryKind,
-                         testing::Values(Case{Allreduce::automatic, DType::f32},
-                                         Case{Allreduce::automatic, DType::bf16}, Case{Allreduce::ring, DType::f32},
-                                         Case{Allreduce::ring, DType::bf16}),
-                         [](const auto& instance) {
-                           const Case& c = instance.param;
-                           return std::string(c.allreduce == Allreduce::ring ? "ring" : "automatic") +
-                                  (c.dtype == DType::f32 ? "_f32" : "_bf16");
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    , EveryKind,
+    testing::Values(Case{"shm_f32", Allreduce::shm, DType::f32}, Case{"shm_bf16", Allreduce::shm, DType::bf16},
+                    Case{"mixed_hosts_f32", Allreduce::shm, DType::f32, mixed},
+                    Case{"mixed_hosts_bf16", Allreduce::shm, DType::bf16, mixed},
+                    Case{"unequal_hosts", Allreduce::shm, DType::f32, unequal},
+                    Case{"ring_f32", Allreduce::ring, DType::f32}, Case{"ring_bf16", Allreduce::ring, DType::bf16},
+                    Case{"mpi_f32", Allreduce::mpi, DType::f32}, Case{"mpi_bf16", Allreduce::mpi, DType::bf16}),
+    [](const auto& instance) { return std::string(instance.param.name); });
 
 TEST_P(EveryKind, SumsEverySize) {
-  for (const int64_t count : {0, 1, 2, 7, 1000, 65537, 1000003}) {
-    Numbers numbers(dtype, count, rank, 1);
-    comm->wait(comm->all_reduce(numbers.span()));
-    for (int64_t i = 0; i < count; ++i)
-      ASSERT_EQ(numbers.at(i), static_cast<float>(sum_of_values(size, i, 1))) << i << " of " << count;
-  }
+  for (Memory* const memory : memories())
+    for (const int64_t count : {0, 1, 2, 7, 1000, 65537, 1000003}) {
+      Numbers numbers(dtype, count, rank, 1, *memory);
+      comm->wait(comm->all_reduce(numbers.span()));
+      for (int64_t i = 0; i < count; ++i)
+        ASSERT_EQ(numbers.at(i), static_cast<float>(sum_of_values(size, i, 1))) << i << " of " << count;
+    }
 }
 
 TEST_P(EveryKind, ReduceScatterLeavesTheSumInThisRanksPart) {
-  for (const int64_t part : {0, 1, 7, 200003}) {
-    Numbers numbers(dtype, part * size, rank, 2);
-    comm->wait(comm->reduce_scatter(numbers.span()));
-    for (int64_t i = rank * part; i < (rank + 1) * part; ++i)
-      ASSERT_EQ(numbers.at(i), static_cast<float>(sum_of_values(size, i, 2))) << i << " of " << part * size;
-  }
+  for (Memory* const memory : memories())
+    for (const int64_t part : {0, 1, 7, 200003}) {
+      Numbers numbers(dtype, part * size, rank, 2, *memory);
+      comm->wait(comm->reduce_scatter(numbers.span()));
+      for (int64_t i = rank * part; i < (rank + 1) * part; ++i)
+        ASSERT_EQ(numbers.at(i), static_cast<float>(sum_of_values(size, i, 2))) << i << " of " << part * size;
+    }
 }
 
 TEST_P(EveryKind, AllGatherFillsTheOthersParts) {
-  for (const int64_t part : {0, 1, 7, 200003}) {
-    Numbers numbers(dtype, part * size);
-    for (int64_t i = rank * part; i < (rank + 1) * part; ++i) numbers.set(i, value(0, i, 3));
-    comm->wait(comm->all_gather(numbers.span()));
-    for (int64_t i = 0; i < part * size; ++i)
-      ASSERT_EQ(numbers.at(i), static_cast<float>(value(0, i, 3))) << i << " of " << part * size;
-  }
+  for (Memory* const memory : memories())
+    for (const int64_t part : {0, 1, 7, 200003}) {
+      Numbers numbers(dtype, part * size, *memory);
+      for (int64_t i = rank * part; i < (rank + 1) * part; ++i) numbers.set(i, value(0, i, 3));
+      comm->wait(comm->all_gather(numbers.span()));
+      for (int64_t i = 0; i < part * size; ++i)
+        ASSERT_EQ(numbers.at(i), static_cast<float>(value(0, i, 3))) << i << " of " << part * size;
+    }
 }
 
 TEST_P(EveryKind, ReduceScatterThenAllGatherIsAnAllReduce) {
   const int64_t count = 50000 * size;
-  Numbers numbers(dtype, count, rank, 4);
+  Numbers numbers(dtype, count, rank, 4, *memories().back());
   comm->reduce_scatter(numbers.span());
   comm->wait(comm->all_gather(numbers.span()));
   for (int64_t i = 0; i < count; ++i) ASSERT_EQ(numbers.at(i), static_cast<float>(sum_of_values(size, i, 4))) << i;
@@ -149,6 +170,31 @@ TEST_P(EveryKind, AllRanksGetTheSameBits) {
   Hash hash;
   for (const float value : thirds) hash.add(std::bit_cast<uint32_t>(value));
   EXPECT_NO_THROW(check_same_on_all_ranks(hash.value(), "thirds", *comm));
+}
+
+// The sum of an element depends on its place in the communicator's memory, not on the span that it is summed in.
+TEST_P(EveryKind, BucketEdgesChangeNoBits) {
+  if (GetParam().allreduce == Allreduce::mpi) return;  // its order of the terms depends on the span
+  constexpr int64_t kCount = 100003;
+  const auto summed = [&](const std::vector<int64_t>& edges) {
+    const Buffer flat(*comm->memory(), kCount * size_of(dtype));
+    const auto width = static_cast<int64_t>(size_of(dtype));
+    for (int64_t i = 0; i < kCount; ++i) {
+      const float term = 1.0f / static_cast<float>(3 + i + rank);
+      if (dtype == DType::f32)
+        flat.as<float>()[i] = term;
+      else
+        flat.as<uint16_t>()[i] = bf16_of_float(term);
+    }
+    for (size_t b = 0; b + 1 < edges.size(); ++b)
+      comm->all_reduce({flat.as<char>() + edges[b] * width, edges[b + 1] - edges[b], dtype});
+    const auto last = comm->all_reduce({flat.as<char>() + edges.back() * width, kCount - edges.back(), dtype});
+    comm->wait(last);
+    return std::vector<char>(flat.as<char>(), flat.as<char>() + kCount * width);
+  };
+  const auto whole = summed({0});
+  EXPECT_TRUE(whole == summed({0, 5, 4096, 70001}));
+  EXPECT_TRUE(whole == summed({0, 50001, 100000, 100003}));
 }
 
 TEST_P(EveryKind, FinishesWithoutPolling) {

@@ -1,4 +1,4 @@
-// overlap_probe automatic|ring THRESHOLD measures the share of a step's communication that overlaps compute.
+// overlap_probe auto|mpi THRESHOLD measures the share of a step's communication that overlaps compute.
 //
 // A step computes gradients for T_compute; the probe sleeps in slices instead, so ranks may share a core. The allreduce
 // of its buckets alone takes T_comm, both together take T_both. The hidden share is 1 - (T_both - T_compute) / T_comm.
@@ -92,8 +92,8 @@ double median(std::vector<double> times) {
 
 int run(MpiSession& session, std::string_view kind, double threshold) {
   require(session.size() > 1, Exit::usage, "overlap needs at least 2 ranks");
-  require(kind == "ring" || kind == "automatic", Exit::usage, "unknown allreduce {}", kind);
-  const auto communicator = session.world(kind == "ring" ? Allreduce::ring : Allreduce::automatic);
+  require(kind == "auto" || kind == "mpi", Exit::usage, "unknown allreduce {}", kind);
+  const auto communicator = session.world(kind == "mpi" ? Allreduce::mpi : Allreduce::automatic);
   Probe probe(*communicator);
   std::vector<double> warm_up;
   for (int i = 0; i < 5; ++i) warm_up.push_back(probe.communicate());

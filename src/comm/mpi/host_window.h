@@ -1,0 +1,27 @@
+// The window of each host for a communicator over MPI, and the lanes between the hosts.
+#pragma once
+
+#include "comm/mpi/session.h"
+#include "comm/shm/window_collective.h"
+
+#include <mpi.h>
+
+#include <memory>
+#include <string>
+
+namespace ddp {
+
+struct HostWindow {
+  // Collective over `comm`, which must outlive the result. `host` is equal on all ranks of a host, and different on
+  // other hosts. Every rank is a host of its own under Allreduce::ring and Allreduce::mpi, and under the others if a
+  // rank of any host cannot map the memory of its host.
+  HostWindow(MPI_Comm comm, Allreduce allreduce, int host);
+  std::unique_ptr<WindowCollective> collective(int slot) const;
+
+  WindowConfig config;
+  std::shared_ptr<Window> window;
+  MPI_Comm lane = MPI_COMM_NULL;  // null on one host, or without a lane; the owner of the queue frees it
+  std::string description;        // for the banner: the algorithms in use
+};
+
+}  // namespace ddp

@@ -1,0 +1,96 @@
+// Memory in which the ranks of one host work on each other's data in place. Every rank of a window allocates the same
+// sizes in the same order, and maps what the others allocate. A place is the same position in the memory of every rank.
+//
+// Beside this memory, a window has a head, made before it: for each rank and each collective under way a slot, with the
+// stage that the rank has reached, and staging memory for spans that lie outside of the window.
+#pragma once
+
+#include "comm/collective.h"
+#include "comm/shared_memory.h"
+#include "comm/shm/pieces.h"
+#include "device/host_memory.h"
+
+#include <array>
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace ddp {
+
+// A collective as a rank has posted it; for the comparison with those of other ranks.
+struct Post {
+  int64_t count = 0, place = 0;
+  Collective::Kind kind = Collective::Kind::all_reduce;
+  DType dtype = DType::f32;
+  friend bool operator==(const Post&, const Post&) = default;
+};
+
+class Window final : public Memory {
+ public:
+  static constexpr int kSlots = 2;                    // collectives under way
+  static constexpr size_t kStagingBytes = 256 << 10;  // of one of the two halves of a slot
+  static constexpr int64_t kOutside = -1;             // the place of memory outside of the window
+
+  // One cache line. `stage` only grows; its owner stores it after the data and the post that it announces.
+  struct alignas(64) Slot {
+    std::atomic<uint64_t> stage;
+    std::array<Post, 2> posts;  // of even and odd rounds
+  };
+
+  // Whether all ranks of the communicator, on all hosts, pass true. Collective.
+  using All = std::function<bool(bool mine)>;
+
+  static size_t head_bytes(int ranks);
+  // `head`: zeroed memory of head_bytes(ranks) that all ranks of the window map. The first rank of each block of an
+  // allocation is block mod `lanes` (comm/shm/pieces.h).
+  Window(std::shared_ptr<std::byte> head, int rank, int ranks, const BlockRule& rule, All all);
+  // The window of one rank, which shares nothing. It only knows places.
+  explicit Window(const BlockRule& rule);
+
+  int rank() const { return rank_; }
+  int size() const { return ranks_; }
+  Slot& slot(int rank, int number) const;
+  std::byte* staging(int rank, int number, int half) const;
+
+  // Collective. The rank whose lane a block is in touches its pages first, in the memory of every rank, because it
+  // sums them. If a rank cannot share the memory, every rank gets memory outside of the window.
+  void* allocate(size_t bytes) override;
+  void deallocate(void* memory) noexcept override;
+
+  // The place of this rank's bytes from `data` on; kOutside if they do not lie in one allocation.
+  int64_t place_of(const void* data, size_t bytes) const;
+  std::byte* at(int64_t place, int rank) const;
+  // The bytes before a place in its allocation; 0 outside.
+  static int64_t offset_of(int64_t place) { return place == kOutside ? 0 : place & ((int64_t{1} << kOffsetBits) - 1); }
+
+ private:
+  static constexpr int kOffsetBits = 48, kAllocations = 32;
+  struct SharedKey {  // in the head: how to map what a rank allocates now
+    SharedMemory::Key key;
+    std::byte* address;  // for ranks that are threads of one process
+  };
+  struct Allocation {
+    void* mine = nullptr;  // null: free
+    size_t bytes = 0;
+    std::vector<std::byte*> data = {};  // by rank; empty: outside of the window
+    std::vector<SharedMemory> maps = {};
+  };
+  SharedKey& shared_key(int rank) const;
+  bool share(Allocation& allocation) const;
+  void touch(const Allocation& allocation) const;
+
+  const std::shared_ptr<std::byte> head_;
+  const int rank_, ranks_;
+  const BlockRule rule_;
+  const All all_;  // null: nothing is shared
+  HostMemory own_;
+  mutable std::mutex mutex_;  // of the table: another thread may advance collectives during an allocation
+  std::array<Allocation, kAllocations> allocations_;
+};
+
+// A head for ranks that are threads of one process.
+std::shared_ptr<std::byte> make_window_head(int ranks);
+
+}  // namespace ddp

@@ -1,0 +1,203 @@
+#include "comm/shm/window_collective.h"
+
+#include "comm/add.h"
+#include "core/error.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace ddp {
+namespace {
+
+using Kind = Collective::Kind;
+
+void copy_bytes(std::byte* to, const std::byte* from, int64_t bytes) {
+  if (bytes > 0 && to != from) std::memcpy(to, from, static_cast<size_t>(bytes));
+}
+
+}  // namespace
+
+WindowCollective::WindowCollective(const WindowConfig& config, std::shared_ptr<Window> window, int slot,
+                                   std::unique_ptr<HostLink> link)
+    : config_(config),
+      window_(std::move(window)),
+      slot_(slot),
+      link_(std::move(link)),
+      bases_(window_->size()),
+      pointers_(window_->size()) {
+  DDP_EXPECT(config_.small_bytes <= static_cast<int64_t>(Window::kStagingBytes));
+}
+
+void WindowCollective::start(const Collective& collective) {
+  collective_ = collective;
+  bytes_ = collective.span.count * static_cast<int64_t>(size_of(collective.span.dtype));
+  place_ = window_->place_of(collective.span.data, static_cast<size_t>(bytes_));
+  const bool shares = config_.layout.hosts < std::ssize(config_.layout.host);  // on some host
+  if (collective.kind == Kind::all_reduce && bytes_ <= config_.small_bytes && std::ssize(config_.layout.host) > 1)
+    way_ = Way::small;
+  else
+    way_ = place_ == Window::kOutside && shares ? Way::staged : Way::direct;
+  begin_ = 0;
+  begin_round();
+}
+
+void WindowCollective::begin_round() {
+  const int half = static_cast<int>(rounds_++ % 2), me = window_->rank();
+  round_bytes_ = way_ == Way::staged ? std::min<int64_t>(Window::kStagingBytes, bytes_ - begin_) : bytes_;
+  for (int r = 0; r < window_->size(); ++r) {
+    if (way_ == Way::direct || window_->size() == 1)
+      bases_[r] = r == me ? span() + begin_ : window_->at(place_, r);
+    else
+      bases_[r] = window_->staging(r, slot_, half);
+  }
+
+  const int64_t part = bytes_ / std::ssize(config_.layout.host);
+  if (collective_.kind == Kind::all_reduce)
+    pieces_.cut_blocks(config_.rule, me, Window::offset_of(place_) + begin_, round_bytes_);
+  else
+    pieces_.cut_parts(config_.rule, config_.layout, me, part, begin_, round_bytes_);
+
+  if (way_ != Way::direct && window_->size() > 1) {
+    // An all_gather begins with this rank's part of the span.
+    const int64_t mine = collective_.kind == Kind::all_gather ? config_.rank * part : begin_;
+    const int64_t from = std::clamp(mine, begin_, begin_ + round_bytes_);
+    const int64_t to = collective_.kind == Kind::all_gather ? std::clamp(mine + part, begin_, begin_ + round_bytes_)
+                                                            : begin_ + round_bytes_;
+    copy_bytes(bases_[me] + (from - begin_), span() + from, to - from);
+  }
+  window_->slot(me, slot_).posts[half] = {collective_.span.count, place_, collective_.kind, collective_.span.dtype};
+  publish();
+  phase_ = Phase::posted;
+}
+
+void WindowCollective::publish() {
+  window_->slot(window_->rank(), slot_).stage.store(++stage_, std::memory_order_release);
+  reached_ = 0;
+  ++moves_;
+}
+
+bool WindowCollective::all_have_reached() {
+  while (reached_ < window_->size() && window_->slot(reached_, slot_).stage.load(std::memory_order_acquire) >= stage_)
+    ++reached_;
+  return reached_ == window_->size();
+}
+
+bool WindowCollective::advance() {
+  for (;;) {
+    switch (phase_) {
+      case Phase::posted:
+        if (sums_on_leader() && !is_leader()) {
+          publish();
+          phase_ = Phase::complete;
+          break;
+        }
+        if (!all_have_reached()) return false;
+        compare_posts();
+        if (!sum()) return end_round();
+        phase_ = Phase::exchange;
+        break;
+      case Phase::exchange:
+        if (link_ && !link_->advance()) return false;
+        phase_ = Phase::distribute;
+        break;
+      case Phase::distribute:
+        distribute();
+        publish();
+        phase_ = Phase::complete;
+        break;
+      case Phase::complete:
+        if (sums_on_leader()) {
+          if (window_->slot(0, slot_).stage.load(std::memory_order_acquire) < stage_) return false;
+        } else if (!all_have_reached()) {
+          return false;
+        }
+        if (end_round()) return true;
+        break;
+    }
+  }
+}
+
+// A rank posts the next round of a slot when all ranks have posted this one, so the post of this round stays until this
+// rank has read it. The same holds for staging memory: both have two halves.
+void WindowCollective::compare_posts() const {
+  const size_t half = (rounds_ - 1) % 2;
+  const Post& mine = window_->slot(window_->rank(), slot_).posts[half];
+  for (int r = 0; r < window_->size(); ++r) {
+    const Post& other = window_->slot(r, slot_).posts[half];
+    if (other == mine) [[likely]]
+      continue;
+    const auto text = [](const Post& post) {
+      return fmt::format("{} at place {}", describe({post.kind, {nullptr, post.count, post.dtype}}), post.place);
+    };
+    fail(Exit::internal, "ranks of a host disagree about a collective: rank {} of the host started a {}, rank {} a {}",
+         window_->rank(), text(mine), r, text(other));
+  }
+}
+
+std::vector<std::byte*>& WindowCollective::at(int64_t begin) {
+  std::ranges::transform(bases_, pointers_.begin(), [begin](std::byte* base) { return base + begin; });
+  return pointers_;
+}
+
+bool WindowCollective::sum() {
+  const auto dtype = collective_.span.dtype;
+  const int me = window_->rank(), ranks = window_->size(), hosts = config_.layout.hosts;
+  if (way_ == Way::small) {
+    std::byte* const to = hosts == 1 ? span() : bases_[me];
+    sum_in_order(to, bases_, elements(bytes_), dtype);
+    if (link_) link_->start_small(to, Window::offset_of(place_), bytes_, dtype);
+    return hosts > 1;
+  }
+  if (collective_.kind == Kind::all_gather) {
+    const int host = config_.layout.host[config_.rank];
+    for (const Piece& piece : pieces_.chunk(host))
+      copy_bytes(bases_[me] + piece.begin, bases_[piece.owner] + piece.begin, piece.bytes);
+  } else if (ranks > 1) {
+    const bool everywhere = collective_.kind == Kind::all_reduce && hosts == 1;
+    for (int host = 0; host < hosts; ++host)
+      for (const Piece& piece : pieces_.chunk(host)) {
+        if (everywhere)
+          sum_everywhere(at(piece.begin), elements(piece.bytes), dtype);
+        else
+          sum_in_order(bases_[me] + piece.begin, at(piece.begin), elements(piece.bytes), dtype);
+      }
+  }
+  if (link_) link_->start(bases_[me], pieces_, collective_.kind, dtype);
+  return true;
+}
+
+void WindowCollective::distribute() {
+  const int me = window_->rank(), hosts = config_.layout.hosts;
+  const Kind kind = collective_.kind;
+  if (way_ == Way::small || (kind == Kind::all_reduce && hosts == 1)) return;
+  if (kind == Kind::reduce_scatter) {
+    for (const Piece& piece : pieces_.chunk(config_.layout.host[config_.rank]))
+      copy_bytes(bases_[piece.owner] + piece.begin, bases_[me] + piece.begin, piece.bytes);
+    return;
+  }
+  for (int host = 0; host < hosts; ++host)
+    for (const Piece& piece : pieces_.chunk(host))
+      for (std::byte* const base : bases_) copy_bytes(base + piece.begin, bases_[me] + piece.begin, piece.bytes);
+}
+
+// True if this was the last round.
+bool WindowCollective::end_round() {
+  ++moves_;
+  if (way_ == Way::staged)
+    copy_bytes(span() + begin_, bases_[window_->rank()], round_bytes_);
+  else if (sums_on_leader())
+    copy_bytes(span(), bases_[0], bytes_);
+  begin_ += round_bytes_;
+  if (begin_ >= bytes_) return true;
+  begin_round();
+  return false;
+}
+
+int64_t WindowCollective::moves() const { return moves_ + (link_ ? link_->messages() : 0); }
+
+void WindowCollective::abandon() {
+  if (link_) link_->abandon();
+}
+
+}  // namespace ddp
