@@ -46,11 +46,33 @@ def bench_python(*packages):
     return python
 
 
+def outputs_of(commands, **environment):
+    """Runs the commands at the same time. Returns what each prints. Ends this program if one fails."""
+    commands = [list(map(str, command)) for command in commands]
+    running = [subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                env={**os.environ, **environment}) for command in commands]
+    done = [one.communicate() for one in running]
+    failed = [f"failed: {' '.join(command)}\n{out}{err}" for one, command, (out, err) in zip(running, commands, done)
+              if one.returncode]
+    if failed:
+        sys.exit("\n".join(failed))
+    return [out for out, _ in done]
+
+
 def output_of(command, **environment):
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, env={**os.environ, **environment})
-    if done.returncode:
-        sys.exit(f"failed: {' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
-    return done.stdout
+    return outputs_of([command], **environment)[0]
+
+
+def core_of(rank):
+    """Ranks share cores if there are more ranks."""
+    return rank % os.cpu_count()
+
+
+def gloo_rank(rank, ranks, cores, command, address="127.0.0.1", port=29_611, interface="lo"):
+    """The command of one rank of a script that calls init_process_group("gloo")."""
+    return ["env", f"RANK={rank}", f"WORLD_SIZE={ranks}", f"MASTER_ADDR={address}", f"MASTER_PORT={port}",
+            f"GLOO_SOCKET_IFNAME={interface}", "OMP_NUM_THREADS=1", "PYTHONDONTWRITEBYTECODE=1", "PYTHONWARNINGS=ignore",
+            "taskset", "-c", cores, *command]
 
 
 def train(program, folder, ranks, threads, options, binding=("--bind-to", "none")):

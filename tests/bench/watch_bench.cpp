@@ -7,12 +7,12 @@
 #include "health/watchdog.h"
 #include "nn/models.h"
 #include "ops/cpu/ops.h"
+#include "tests/bench/median.h"
 #include "tests/train/fixture.h"
 #include "tests/train/small.h"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <vector>
@@ -21,11 +21,6 @@ namespace ddp::testing {
 namespace {
 
 constexpr int kSteps = 25, kPairs = 41;  // a pair is twice kSteps steps: with and without
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + std::ssize(values) / 2, values.end());
-  return values[values.size() / 2];
-}
 
 void run() {
   const ImageShape grey{28, 28, 1};

@@ -7,6 +7,7 @@
 #include "comm/mpi/session.h"
 #include "core/error.h"
 #include "ddp/reducer.h"
+#include "tests/bench/median.h"
 
 #include <algorithm>
 #include <chrono>
@@ -84,11 +85,6 @@ class Probe {
   std::vector<float> flat_;
   Reducer reducer_;
 };
-
-double median(std::vector<double> times) {
-  std::nth_element(times.begin(), times.begin() + std::ssize(times) / 2, times.end());
-  return times[times.size() / 2];
-}
 
 int run(MpiSession& session, std::string_view kind, double threshold) {
   require(session.size() > 1, Exit::usage, "overlap needs at least 2 ranks");
