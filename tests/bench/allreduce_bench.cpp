@@ -31,7 +31,7 @@ struct Algorithm {
   std::optional<Allreduce> ours;  // nullopt: one blocking call of MPI_Allreduce
 };
 constexpr std::array kAlgorithms{
-    Algorithm{"auto", Allreduce::automatic}, Algorithm{"ring", Allreduce::ring},
+    Algorithm{"shm", Allreduce::shm}, Algorithm{"ring", Allreduce::ring}, Algorithm{"mpi", Allreduce::mpi},
     Algorithm{"MPI_Allreduce", std::nullopt},  // the last one: the ratios refer to it
 };
 

@@ -22,7 +22,7 @@ struct Choice {
   int64_t small_bytes;
 };
 constexpr Choice kChoices[] = {
-    {.hosts = 1, .block_bytes = 16 << 10, .small_bytes = 16 << 10},
+    {.hosts = 1, .block_bytes = 4 << 10, .small_bytes = 1 << 10},
     {.hosts = 2, .block_bytes = 128 << 10, .small_bytes = 64 << 10},
     {.hosts = 1 << 30, .block_bytes = 128 << 10, .small_bytes = 32 << 10},
 };

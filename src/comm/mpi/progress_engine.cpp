@@ -22,6 +22,7 @@ constexpr microseconds kIdleDelay(100'000);      // it sleeps after this time wi
 constexpr microseconds kTaskPeriod(100'000);     // interval between two runs of a task
 
 constexpr double kPatience = 2e-3;  // s without progress; then wait() sleeps between polls
+constexpr int kSpins = 50;          // polls of wait() before it yields the core: about 1 us
 
 }  // namespace
 
@@ -80,7 +81,9 @@ void ProgressEngine::progress() {
   if (!busy_.load(std::memory_order_relaxed)) return;
   last_poll_ns_.store(steady_ns(), std::memory_order_relaxed);
   const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (lock) advance();
+  if (!lock) return;
+  run_task();
+  advance();
 }
 
 void ProgressEngine::wait(CollectiveQueue& queue, Communicator::Sequence n) {
@@ -89,15 +92,17 @@ void ProgressEngine::wait(CollectiveQueue& queue, Communicator::Sequence n) {
   for (;; pause()) {
     last_poll_ns_.store(steady_ns(), std::memory_order_relaxed);
     const std::lock_guard lock(mutex_);
+    for (int spin = 0; spin < kSpins; ++spin) {
+      if (queue.completed() >= n) return;
+      if (advance()) pause.restart();
+    }
     if (queue.completed() >= n) return;
-    if (advance()) pause.restart();
-    if (queue.completed() >= n) return;
+    run_task();
   }
 }
 
 bool ProgressEngine::advance() {
   if (failure_) std::rethrow_exception(failure_);
-  run_task();
   try {
     bool busy = false, moved = false;
     for (CollectiveQueue* const queue : queues_) {

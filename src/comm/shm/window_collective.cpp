@@ -32,12 +32,12 @@ WindowCollective::WindowCollective(const WindowConfig& config, std::shared_ptr<W
 void WindowCollective::start(const Collective& collective) {
   collective_ = collective;
   bytes_ = collective.span.count * static_cast<int64_t>(size_of(collective.span.dtype));
-  place_ = window_->place_of(collective.span.data, static_cast<size_t>(bytes_));
-  const bool shares = config_.layout.hosts < std::ssize(config_.layout.host);  // on some host
-  if (collective.kind == Kind::all_reduce && bytes_ <= config_.small_bytes && std::ssize(config_.layout.host) > 1)
-    way_ = Way::small;
-  else
-    way_ = place_ == Window::kOutside && shares ? Way::staged : Way::direct;
+  const int64_t ranks = std::ssize(config_.layout.host);
+  const bool small = collective.kind == Kind::all_reduce && bytes_ <= config_.small_bytes && ranks > 1;
+  const bool needs_place = !small || config_.layout.hosts > 1;
+  place_ = needs_place ? window_->place_of(collective.span.data, static_cast<size_t>(bytes_)) : Window::kOutside;
+  const bool shares = config_.layout.hosts < ranks;  // on some host
+  way_ = small ? Way::small : place_ == Window::kOutside && shares ? Way::staged : Way::direct;
   begin_ = 0;
   begin_round();
 }
@@ -53,9 +53,9 @@ void WindowCollective::begin_round() {
   }
 
   const int64_t part = bytes_ / std::ssize(config_.layout.host);
-  if (collective_.kind == Kind::all_reduce)
+  if (way_ != Way::small && collective_.kind == Kind::all_reduce)
     pieces_.cut_blocks(config_.rule, me, Window::offset_of(place_) + begin_, round_bytes_);
-  else
+  else if (way_ != Way::small)
     pieces_.cut_parts(config_.rule, config_.layout, me, part, begin_, round_bytes_);
 
   if (way_ != Way::direct && window_->size() > 1) {
