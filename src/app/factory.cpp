@@ -138,7 +138,7 @@ std::unique_ptr<Communicator> make_transport(const Backend& backend, MpiSession&
 std::string describe_transport(const Backend& backend, const Communicator& communicator) {
   if (!backend.device->is_host())
     return backend.transport.kind == TransportKind::mpi ? "buckets over MPI" : describe_nccl();
-  return "allreduce by " + communicator.description();
+  return communicator.size() == 1 ? "no allreduce" : "allreduce by " + communicator.description();
 }
 
 }  // namespace ddp

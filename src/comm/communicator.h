@@ -55,7 +55,7 @@ class Communicator {
   // destroyed.
   virtual Memory* memory() { return nullptr; }
 
-  // The algorithms in use, for the banner; empty if there is nothing to say. Equal on all ranks.
+  // The algorithms in use, for the banner; empty with one rank. Equal on all ranks.
   virtual std::string description() const { return ""; }
 
   // Whether the work of a GraphCache may contain collectives and wait().

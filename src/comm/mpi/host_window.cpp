@@ -49,7 +49,7 @@ SharedMemory share_head(MPI_Comm comm, const HostLayout& layout, int rank) {
 
 std::string text_of(const HostLayout& layout) {
   const auto ranks = std::ssize(layout.host);
-  if (ranks == 1) return "one rank";
+  if (ranks == 1) return "";
   if (layout.hosts == 1) return "shared memory";
   if (layout.hosts == ranks) return "ring";
   int most = layout.lanes;
