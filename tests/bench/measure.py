@@ -8,6 +8,9 @@ import time
 from pathlib import Path
 
 
+MPIRUN = ["env", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "mpirun"]
+
+
 class Contention:
     """Cores that processes other than this benchmark's kept busy while it existed: above 0.05 no ratio is worth quoting."""
 
@@ -76,11 +79,15 @@ def gloo_rank(rank, ranks, cores, command, address="127.0.0.1", port=29_611, int
             "taskset", "-c", cores, *command]
 
 
-def train(program, folder, ranks, threads, options, binding=("--bind-to", "none")):
-    """Runs ddp_train's `program` under mpirun; its results lie in `folder`, which must be new. Ends this program on failure."""
-    output_of(["mpirun", "-np", ranks, *binding, program, "--threads", threads, "--print-freq", 0, "--output-dir", folder,
-               *options],
-              OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMP_NUM_THREADS=str(threads))
+def training(program, folder, ranks, threads, options, binding=("--bind-to", "none")):
+    """The command that runs ddp_train's `program` under mpirun; its results lie in `folder`, which must be new."""
+    return ["env", f"OMP_NUM_THREADS={threads}", *MPIRUN, "-np", ranks, *binding, program, "--threads", threads, "--print-freq", 0,
+            "--output-dir", folder, *options]
+
+
+def train(*args):
+    """Runs that command. Ends this program on failure."""
+    output_of(training(*args))
 
 
 def steps_of(folder):
