@@ -28,6 +28,7 @@ class CollectiveQueue {
   // moved.
   bool advance();
 
+  bool asks_kernel() const { return allreduce_ == Allreduce::mpi || lane_ != MPI_COMM_NULL; }  // when it advances
   Communicator::Sequence issued() const { return issued_; }
   Communicator::Sequence completed() const { return completed_; }  // any thread may call this
   bool idle() const { return completed_ == issued_; }

@@ -23,8 +23,8 @@ struct Choice {
 };
 constexpr Choice kChoices[] = {
     {.hosts = 1, .block_bytes = 4 << 10, .small_bytes = 1 << 10},
-    {.hosts = 2, .block_bytes = 128 << 10, .small_bytes = 64 << 10},
-    {.hosts = 1 << 30, .block_bytes = 128 << 10, .small_bytes = 32 << 10},
+    {.hosts = 2, .block_bytes = 60 << 10, .small_bytes = 60 << 10},
+    {.hosts = 1 << 30, .block_bytes = 60 << 10, .small_bytes = 32 << 10},
 };
 
 bool all_of(MPI_Comm comm, bool mine) {

@@ -4,8 +4,6 @@
 #include "core/error.h"
 #include "core/stopwatch.h"
 
-#include <sys/prctl.h>
-
 #include <algorithm>
 #include <chrono>
 
@@ -14,12 +12,16 @@ namespace {
 
 using std::chrono::microseconds;
 
-// Times of the fallback thread.
-constexpr microseconds kFallbackDelay(200);      // it polls after this time without a poll of the computing thread
-constexpr microseconds kPollInterval(50);        // its interval between polls
-constexpr microseconds kMaxCheckInterval(6400);  // its longest interval between checks
-constexpr microseconds kIdleDelay(100'000);      // it sleeps after this time without polls and outstanding collectives
-constexpr microseconds kTaskPeriod(100'000);     // interval between two runs of a task
+// Times of the fallback thread. It naps for 5 ms: on Linux 6.18 shorter naps beside a computing thread starve other
+// processes of the machine.
+constexpr microseconds kNap(5000);            // between its checks
+constexpr microseconds kFallbackDelay(2500);  // it polls if the computing thread has not polled for this time
+constexpr microseconds kIdleDelay(100'000);   // it sleeps after this time without polls and outstanding collectives
+constexpr microseconds kTaskPeriod(100'000);  // interval between two runs of a task
+
+// Least times between two polls of progress() that ask the kernel for messages, and how many of them a poll shall find.
+constexpr int64_t kLeastSpacing_ns = 100'000, kLargestSpacing_ns = 1'000'000;
+constexpr int kFewMessages = 2, kManyMessages = 6;
 
 constexpr double kPatience = 2e-3;  // s without progress; then wait() sleeps between polls
 constexpr int kSpins = 50;          // polls of wait() before it yields the core: about 1 us
@@ -40,6 +42,7 @@ ProgressEngine::~ProgressEngine() {
 void ProgressEngine::attach(CollectiveQueue& queue) {
   const std::lock_guard lock(mutex_);
   queues_.push_back(&queue);
+  if (queue.asks_kernel()) poll_spacing_ns_ = kLeastSpacing_ns;
 }
 
 void ProgressEngine::detach(CollectiveQueue& queue) noexcept {
@@ -77,13 +80,32 @@ Communicator::Sequence ProgressEngine::start(CollectiveQueue& queue, const Colle
   return n;
 }
 
+// A poll costs some microseconds where it asks the kernel, whether or not there is a message. So it comes as seldom as
+// it finds some messages; the buffers of the kernel keep a link busy meanwhile.
 void ProgressEngine::progress() {
   if (!busy_.load(std::memory_order_relaxed)) return;
-  last_poll_ns_.store(steady_ns(), std::memory_order_relaxed);
+  const int64_t now = steady_ns();
+  if (now - last_poll_ns_.load(std::memory_order_relaxed) < poll_spacing_ns_) return;
+  last_poll_ns_.store(now, std::memory_order_relaxed);
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock) return;
   run_task();
-  advance();
+  const int messages = advance_until_dry();
+  if (poll_spacing_ns_ == 0) return;
+  if (messages > kManyMessages) poll_spacing_ns_ = std::max(poll_spacing_ns_ / 2, kLeastSpacing_ns);
+  if (messages < kFewMessages) poll_spacing_ns_ = std::min(poll_spacing_ns_ * 2, kLargestSpacing_ns);
+}
+
+// MPI moves a message in one call and reports it in the next.
+int ProgressEngine::advance_until_dry() {
+  constexpr int kMost = 64;
+  int messages = 0;
+  for (int idle = 0; idle < 2 && messages < kMost && busy_;) {
+    const bool moved = advance();
+    messages += moved ? 1 : 0;
+    idle = moved ? 0 : idle + 1;
+  }
+  return messages;
 }
 
 void ProgressEngine::wait(CollectiveQueue& queue, Communicator::Sequence n) {
@@ -126,11 +148,9 @@ void ProgressEngine::run_task() noexcept {
 }
 
 // When no collective has been outstanding for kIdleDelay, sleeps until the next start, task runs excepted. Otherwise
-// checks whether the computing thread still polls: if so, doubles the interval to the next check; if not, polls.
+// checks after each nap whether the computing thread still polls: if not, it polls.
 void ProgressEngine::fallback_poll_loop() {
-  prctl(PR_SET_TIMERSLACK, 1000);  // ns; the default of 50 us would double kPollInterval
   std::unique_lock lock(mutex_);
-  microseconds interval = kFallbackDelay;
   const auto unpolled_for = [this](microseconds time) {
     return steady_ns() - last_poll_ns_.load(std::memory_order_relaxed) >= std::chrono::nanoseconds(time).count();
   };
@@ -144,17 +164,12 @@ void ProgressEngine::fallback_poll_loop() {
       else
         wake_.wait(lock, [this] { return stop_ || busy_ || task_; });
       asleep_ = false;
-      interval = kFallbackDelay;
       continue;
     }
-    if (wake_.wait_for(lock, interval, [this] { return stop_; })) return;
-    if (!busy_ || !unpolled_for(kFallbackDelay)) {
-      interval = std::min(std::max(2 * interval, kFallbackDelay), kMaxCheckInterval);
-      continue;
-    }
-    interval = kPollInterval;
+    if (wake_.wait_for(lock, kNap, [this] { return stop_; })) return;
+    if (!busy_ || !unpolled_for(kFallbackDelay)) continue;
     try {
-      advance();
+      advance_until_dry();
     } catch (...) {  // advance() has stored the error in failure_ for the computing thread
     }
   }

@@ -1,8 +1,7 @@
 // Advances the collectives of all queues of this process and never blocks in MPI. The computing thread polls
-// progress(). When it computes for long without a poll, a fallback thread polls instead. No thread spins on a core that
-// computes: the fallback thread sleeps between its checks, longer while the computing thread polls, so its first poll
-// may come some milliseconds late. More frequent checks would take core time from every other program of the machine
-// (Linux 6.18). After an error in the fallback thread, the next start(), progress() or wait() throws it.
+// progress(). When it computes for milliseconds without a poll, a fallback thread polls instead. No thread spins on a
+// core that computes: the fallback thread naps between its polls, while the buffers of the kernel keep the links busy.
+// After an error in the fallback thread, the next start(), progress() or wait() throws it.
 #pragma once
 
 #include "comm/mpi/collective_queue.h"
@@ -51,7 +50,8 @@ class ProgressEngine {
   bool abandoned() const { return abandoned_; }
 
  private:
-  bool advance();            // needs the mutex; true if a collective, or a message of a ring, has completed
+  bool advance();            // needs the mutex; true if a collective has moved
+  int advance_until_dry();   // needs the mutex; returns how often something has moved
   void run_task() noexcept;  // needs the mutex
   void fallback_poll_loop();
 
@@ -65,6 +65,7 @@ class ProgressEngine {
   bool asleep_ = false;                    // the fallback thread sleeps until start() wakes it
   std::atomic<bool> busy_ = false;         // a collective is outstanding
   std::atomic<int64_t> last_poll_ns_ = 0;  // time of the computing thread's last poll
+  int64_t poll_spacing_ns_ = 0;            // the least time between two polls of progress()
   std::thread thread_;
 };
 

@@ -12,8 +12,7 @@ namespace ddp {
 Ring::Ring(MPI_Comm comm) : comm_(comm) {
   DDP_MPI(MPI_Comm_rank(comm, &rank_));
   DDP_MPI(MPI_Comm_size(comm, &size_));
-  receives_.fill(MPI_REQUEST_NULL);
-  sends_.fill(MPI_REQUEST_NULL);
+  requests_.fill(MPI_REQUEST_NULL);
 }
 
 void Ring::start(std::byte* data, const Pieces& pieces, Collective::Kind kind, DType dtype, int tag) {
@@ -34,6 +33,7 @@ void Ring::start(std::byte* data, const Pieces& pieces, Collective::Kind kind, D
 }
 
 bool Ring::advance() {
+  test();
   finish_received();
   finish_sent();
   receive_more();
@@ -47,6 +47,13 @@ Piece Ring::piece(int64_t item, int chunk_of_step_0) const {
   return index < std::ssize(chunk) ? chunk[index] : Piece{};
 }
 
+// One call for all messages: each call of MPI asks the kernel for the state of its sockets.
+void Ring::test() {
+  std::array<int, 2 * kMessages> completed;
+  int count = 0;
+  DDP_MPI(MPI_Testsome(2 * kMessages, requests_.data(), &count, completed.data(), MPI_STATUSES_IGNORE));
+}
+
 void Ring::receive_more() {
   const int previous = (rank_ + size_ - 1) % size_;
   for (; receiving_ < std::min(end_, received_ + kMessages); ++receiving_) {
@@ -54,8 +61,7 @@ void Ring::receive_more() {
     if (!reduces(receiving_) && sent_ <= receiving_ - (size_ - 1) * pieces_of_chunk_) return;
     std::byte* const to = reduces(receiving_) ? scratch(receiving_) : data_ + piece.begin;
     if (piece.bytes > 0)
-      DDP_MPI(MPI_Irecv(to, static_cast<int>(piece.bytes), MPI_BYTE, previous, tag_, comm_,
-                        &receives_[receiving_ % kMessages]));
+      DDP_MPI(MPI_Irecv(to, static_cast<int>(piece.bytes), MPI_BYTE, previous, tag_, comm_, &receive(receiving_)));
   }
 }
 
@@ -65,16 +71,13 @@ void Ring::send_more() {
     if (sending_ >= first_ + pieces_of_chunk_ && received_ <= sending_ - pieces_of_chunk_) return;
     const Piece piece = outgoing(sending_);
     if (piece.bytes > 0)
-      DDP_MPI(MPI_Isend(data_ + piece.begin, static_cast<int>(piece.bytes), MPI_BYTE, next, tag_, comm_,
-                        &sends_[sending_ % kMessages]));
+      DDP_MPI(
+          MPI_Isend(data_ + piece.begin, static_cast<int>(piece.bytes), MPI_BYTE, next, tag_, comm_, &send(sending_)));
   }
 }
 
 void Ring::finish_received() {
-  for (const int64_t posted = receiving_; received_ < posted; ++received_) {
-    int done = 0;
-    DDP_MPI(MPI_Test(&receives_[received_ % kMessages], &done, MPI_STATUS_IGNORE));
-    if (!done) return;
+  for (; received_ < receiving_ && receive(received_) == MPI_REQUEST_NULL; ++received_) {
     const Piece piece = incoming(received_);
     if (reduces(received_))
       add(data_ + piece.begin, scratch(received_), piece.bytes / static_cast<int64_t>(size_of(dtype_)), dtype_);
@@ -82,11 +85,7 @@ void Ring::finish_received() {
 }
 
 void Ring::finish_sent() {
-  for (const int64_t posted = sending_; sent_ < posted; ++sent_) {
-    int done = 0;
-    DDP_MPI(MPI_Test(&sends_[sent_ % kMessages], &done, MPI_STATUS_IGNORE));
-    if (!done) return;
-  }
+  while (sent_ < sending_ && send(sent_) == MPI_REQUEST_NULL) ++sent_;
 }
 
 void Ring::abandon() { new std::vector(std::move(scratch_)); }

@@ -31,16 +31,15 @@ void SmallExchange::start(std::byte* data, int64_t offset, int64_t bytes, const 
 void SmallExchange::exchange() {
   if (distance_ >= size_) return;
   const auto bytes = static_cast<int>(std::min(distance_, size_ - distance_) * bytes_);
-  DDP_MPI(MPI_Irecv(entry(distance_), bytes, MPI_BYTE, (rank_ + distance_) % size_, tag_, comm_, &receive_));
-  DDP_MPI(MPI_Isend(entry(0), bytes, MPI_BYTE, (rank_ - distance_ + size_) % size_, tag_, comm_, &send_));
+  DDP_MPI(MPI_Irecv(entry(distance_), bytes, MPI_BYTE, (rank_ + distance_) % size_, tag_, comm_, &requests_[0]));
+  DDP_MPI(MPI_Isend(entry(0), bytes, MPI_BYTE, (rank_ - distance_ + size_) % size_, tag_, comm_, &requests_[1]));
 }
 
 bool SmallExchange::advance() {
   for (; bytes_ > 0 && distance_ < size_; exchange()) {
-    int received = 0, sent = 0;
-    DDP_MPI(MPI_Test(&receive_, &received, MPI_STATUS_IGNORE));
-    DDP_MPI(MPI_Test(&send_, &sent, MPI_STATUS_IGNORE));
-    if (!received || !sent) return false;
+    int done = 0;
+    DDP_MPI(MPI_Testall(2, requests_.data(), &done, MPI_STATUSES_IGNORE));
+    if (!done) return false;
     messages_ += 2;
     distance_ *= 2;
   }

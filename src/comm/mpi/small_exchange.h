@@ -14,6 +14,7 @@
 
 #include <mpi.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -43,7 +44,7 @@ class SmallExchange {
   BlockRule rule_;
   DType dtype_ = DType::f32;
   int distance_ = 0;
-  MPI_Request receive_ = MPI_REQUEST_NULL, send_ = MPI_REQUEST_NULL;
+  std::array<MPI_Request, 2> requests_{MPI_REQUEST_NULL, MPI_REQUEST_NULL};  // the receive, the send
   int64_t messages_ = 0;
   std::vector<std::byte> entries_;  // grows to the largest use and stays
 };
