@@ -151,15 +151,12 @@ void require_replaceable(const fs::path& path, const char* option) {
           fs::is_symlink(status) ? "a link" : "no file", option);
 }
 
-std::FILE* open_for_appending(const fs::path& path) {
+int open_for_appending(const fs::path& path) {
   Descriptor file(path, O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK);
   struct stat status {};
   require(::fstat(file.get(), &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink == 1, Exit::output,
           "{} is not a regular file with one name; remove it", path.string());
-  std::FILE* stream = ::fdopen(file.get(), "a");
-  require(stream != nullptr, Exit::output, "cannot open {}: {}", path.string(), std::strerror(errno));
-  file.release();
-  return stream;
+  return file.release();
 }
 
 void require_no_link(const fs::path& folder) {

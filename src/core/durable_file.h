@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
 #include <filesystem>
 #include <optional>
 #include <span>
@@ -68,8 +67,9 @@ void replace_file(const std::filesystem::path& path, std::string_view content, b
 // names: the message asks for another `option`.
 void require_replaceable(const std::filesystem::path& path, const char* option);
 
-// Opens a file for appending. Refuses what is not a regular file with one name, such as a link.
-std::FILE* open_for_appending(const std::filesystem::path& path);
+// Opens a file for appending and returns its descriptor, which the caller closes. Refuses what is not a regular file
+// with one name, such as a link.
+int open_for_appending(const std::filesystem::path& path);
 
 // Creates a folder and its missing parent folders.
 void create_durable_folders(const std::filesystem::path& folder);

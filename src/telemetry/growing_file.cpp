@@ -4,36 +4,56 @@
 #include "core/error.h"
 #include "core/log.h"
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
 namespace ddp {
 
-GrowingFile::GrowingFile(std::filesystem::path path) : path_(std::move(path)), file_(open_for_appending(path_)) {}
-
-GrowingFile::~GrowingFile() {
-  if (file_) std::fclose(file_);  // the run failed, so that close() was not called
+GrowingFile::GrowingFile(std::filesystem::path path)
+    : path_(std::move(path)), file_(open_for_appending(path_)), size_(::lseek(file_, 0, SEEK_END)) {
+  buffer_.reserve(kBuffer);
 }
 
-void GrowingFile::write(std::string_view content) {
-  if (!file_) return;
-  if (std::fwrite(content.data(), 1, content.size(), file_) != content.size() || std::ferror(file_)) give_up();
+GrowingFile::~GrowingFile() {
+  if (file_ < 0) return;
+  write_buffer();  // the run failed, so that close() was not called
+  ::close(file_);
+}
+
+void GrowingFile::write(std::string_view record) {
+  if (buffer_.size() + record.size() > kBuffer) flush();
+  if (file_ < 0) return;
+  buffer_ += record;
+  size_ += static_cast<int64_t>(record.size());
+}
+
+bool GrowingFile::write_buffer() {
+  for (std::string_view rest = buffer_; !rest.empty();) {
+    const ssize_t written = ::write(file_, rest.data(), rest.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    rest.remove_prefix(static_cast<size_t>(written));
+  }
+  buffer_.clear();
+  return true;
 }
 
 void GrowingFile::give_up() {
   failure_ = fmt::format("cannot write {}: {}", path_.string(), std::strerror(errno));
-  std::fclose(std::exchange(file_, nullptr));
+  ::close(std::exchange(file_, -1));
   Log(0).warn("{}; training continues without it", failure_);
 }
 
 void GrowingFile::flush() {
-  if (file_ && std::fflush(file_) != 0) give_up();
+  if (file_ >= 0 && !write_buffer()) give_up();
 }
 
 void GrowingFile::close() {
   flush();
-  if (file_) std::fclose(std::exchange(file_, nullptr));
+  if (file_ >= 0) ::close(std::exchange(file_, -1));
   require(failure_.empty(), Exit::output, "{}; make room on the disk: all later events are lost", failure_);
 }
 

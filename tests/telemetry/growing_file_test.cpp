@@ -7,8 +7,11 @@
 #include <signal.h>
 #include <sys/resource.h>
 
+#include <cstdint>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <string>
 
 namespace ddp {
@@ -61,6 +64,39 @@ TEST(GrowingFile, AFullDiskIsSaidOnceAndAgainAtTheEnd) {
   }
   std::ifstream read(path);
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(read), {}), before + "de");
+}
+
+// A write for many records, none of them cut.
+TEST(GrowingFile, WholeRecordsReachTheFile) {
+  const TempFolder temp;
+  const auto path = temp / "events";
+  std::ofstream(path) << "begin";
+  GrowingFile file(path);
+  std::string expected = "begin";
+  std::set<uintmax_t> sizes;
+  const auto write = [&](const std::string& record) {
+    file.write(record);
+    expected += record;
+    sizes.insert(std::filesystem::file_size(path));
+    EXPECT_EQ(file.size(), std::ssize(expected));
+  };
+  for (int i = 0; i < 100; ++i) write(std::string(1000, 'a'));
+  EXPECT_EQ(sizes, (std::set<uintmax_t>{5, 32'005, 64'005, 96'005}));
+  write(std::string(50'000, 'b'));
+  file.write("c");
+  EXPECT_EQ(std::filesystem::file_size(path), expected.size());
+  file.close();
+  std::ifstream read(path);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(read), {}), expected + "c");
+}
+
+// The run has failed.
+TEST(GrowingFile, TheEndOfItsLifeWritesTheRest) {
+  const TempFolder temp;
+  const auto path = temp / "events";
+  std::ofstream(path) << "";
+  GrowingFile(path).write("a");
+  EXPECT_EQ(std::filesystem::file_size(path), 1u);
 }
 
 }  // namespace

@@ -1,13 +1,24 @@
 #include "telemetry/metrics_file.h"
 
 #include "core/error.h"
+#include "core/stopwatch.h"
 #include "tests/temp_folder.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <atomic>
+#include <cstdint>
 #include <fstream>
+#include <iterator>
+#include <sstream>
+#include <stop_token>
 #include <string>
+#include <thread>
+#include <utility>
 
 namespace ddp {
 namespace {
@@ -53,6 +64,54 @@ TEST(MetricsFile, SpeedIsAnEvent) {
   EXPECT_EQ(line,
             R"({"event":"speed","epoch":2,"step":40,"ranks":[{"data_ms":1.0,"compute_ms":8.0,"exposed_comm_ms":3.0},)"
             R"({"data_ms":0.5,"compute_ms":10.5,"exposed_comm_ms":1.0}],"communication_ms":4.0,"noise_scale":1000.0})");
+}
+
+// It reads at any moment, also in the middle of a write.
+TEST(MetricsFile, AReaderThatFollowsSeesWholeLines) {
+  const TempFolder temp;
+  const auto path = temp / "metrics.jsonl";
+  MetricsFile metrics({.path = path});
+  std::atomic<int> looks = 0;
+  std::string seen, cut;  // `cut`: ends in a part of a line
+  std::jthread reader([&](const std::stop_token& stop) {
+    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    std::string buffer(1 << 20, ' ');
+    while (!stop.stop_requested()) {
+      const ssize_t got = ::read(file, buffer.data(), buffer.size());
+      if (got <= 0) {
+        std::this_thread::yield();
+        continue;
+      }
+      seen.append(buffer, 0, static_cast<size_t>(got));
+      const bool more = std::cmp_equal(got, buffer.size());
+      if (!more && cut.empty() && !seen.ends_with('\n')) cut = seen.substr(seen.rfind('\n') + 1);
+      ++looks;
+    }
+    ::close(file);
+  });
+  int64_t steps = 0;
+  for (const Stopwatch watch; steps < 4000 || (looks < 100 && watch.seconds() < 1);) {
+    StepResult result;
+    result.step = ++steps;
+    result.loss = 1 / static_cast<double>(steps);
+    metrics.step(result);
+    if (steps % 50 != 0 || steps / 1000 % 2 == 0) continue;  // in these thousands the buffer becomes full
+    metrics.flush();
+    std::this_thread::yield();
+  }
+  reader.request_stop();
+  reader.join();
+  metrics.close(false);
+  EXPECT_GT(looks, 0);
+  EXPECT_EQ(cut, "") << seen.size() << " bytes in " << looks << " looks";
+
+  std::ifstream file(path);
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  EXPECT_TRUE(text.starts_with(seen));
+  std::istringstream lines(text);
+  int64_t parsed = 0;
+  for (std::string line; std::getline(lines, line);) EXPECT_EQ(nlohmann::json::parse(line).at("step"), ++parsed);
+  EXPECT_EQ(parsed, steps);
 }
 
 TEST_F(ResumedMetrics, DropWhatIsNoEvent) {
