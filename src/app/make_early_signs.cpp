@@ -30,6 +30,7 @@ std::unique_ptr<EarlySigns> make_early_signs(const Job& job, const PlannedRun& r
   return std::make_unique<EarlySigns>(EarlySignsConfig{.classes = job.data.data.train->classes(),
                                                        .parameters = std::ssize(run.replica->parameters),
                                                        .workers = pictures ? job.data.workers : 0,
+                                                       .clips = job.options.replica.max_grad_norm > 0,
                                                        .cores = std::move(cores)});
 }
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <utility>
 
 namespace ddp {
@@ -36,6 +37,19 @@ std::optional<std::string> hint_of_loss(double loss, int64_t classes, int64_t st
       "the loss has not fallen below that of guessing, ln({}) = {:.2f}: it is {:.4g} after {} steps; try {} (now "
       "{:.3g})",
       classes, guessing, loss, steps, loss > kRisen * guessing ? "a lower --lr" : "another --lr", lr);
+}
+
+// Near a loss of 0, or in a small batch, one hard sample makes three times the mean. So the step must also be worse
+// than guessing, and in sum as bad as kSamples samples that are guessed: what a network has learnt is lost.
+std::optional<std::string> hint_of_jump(const StepResult& step, double mean, int64_t classes, bool clips) {
+  constexpr double kTimes = 3, kSamples = 64;
+  if (classes < 2 || !std::isfinite(step.loss)) return std::nullopt;
+  const double share = std::min(static_cast<double>(step.samples) / kSamples, 1.0);
+  if (!(step.loss > kTimes * mean && share * step.loss > std::log(static_cast<double>(classes)))) return std::nullopt;
+  return fmt::format(
+      "the loss jumped at step {}: {:.4g}, {:.3g} times the mean of the last {} steps ({:.4g}); try a lower --lr (now "
+      "{:.3g}){}",
+      step.step, step.loss, step.loss / mean, LastLosses::kLast, mean, step.lr, clips ? "" : ", or --clip-grad-norm 1");
 }
 
 std::optional<std::string> hint_of_gradients(const std::vector<std::string>& zero, int64_t parameters) {
@@ -89,12 +103,27 @@ double LossSign::mean() const {
   return sum / count;
 }
 
+void LastLosses::add(double loss) {
+  if (std::isfinite(loss)) last_[count_++ % kLast] = loss;
+}
+
+std::optional<double> LastLosses::mean() const {
+  if (count_ < kLast) return std::nullopt;
+  return std::accumulate(last_.begin(), last_.end(), 0.0) / kLast;
+}
+
 EarlySigns::EarlySigns(EarlySignsConfig config) : config_(std::move(config)) { print(hint_of_cores(config_.cores)); }
 
 void EarlySigns::step(const StepResult& r) {
   last_loss_ = r.loss;
   ++steps_;
   if (loss_.add(r.loss, r.lr)) print(hint_of_loss(loss_.mean(), config_.classes, LossSign::kSteps, r.lr));
+  if (const auto mean = last_losses_.mean(); mean && !jump_said_) {
+    const auto hint = hint_of_jump(r, *mean, config_.classes, config_.clips);
+    jump_said_ = hint.has_value();
+    print(hint);
+  }
+  last_losses_.add(r.loss);
 }
 
 // Where a network has learnt its data by heart, there is nothing left to learn.

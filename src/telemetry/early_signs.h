@@ -22,6 +22,8 @@ struct RankCores {
 
 // `loss`: the mean of recent steps, after `steps` of them.
 std::optional<std::string> hint_of_loss(double loss, int64_t classes, int64_t steps, double lr);
+// Judges the loss of a step. `mean`: of the last LastLosses::kLast steps before. `clips`: the gradients are clipped.
+std::optional<std::string> hint_of_jump(const StepResult& step, double mean, int64_t classes, bool clips);
 // `zero`: the parameters without a gradient, of `parameters` in all.
 std::optional<std::string> hint_of_gradients(const std::vector<std::string>& zero, int64_t parameters);
 // None before half a second of steps. `workers`: threads of a rank that decode pictures; 0: the data are in memory.
@@ -46,9 +48,23 @@ class LossSign {
   double lr_ = 0;
 };
 
+// The losses of the last steps. NaN and infinity do not count. Allocates nothing.
+class LastLosses {
+ public:
+  static constexpr int64_t kLast = 50;
+
+  void add(double loss);
+  std::optional<double> mean() const;  // none before kLast losses
+
+ private:
+  std::array<double, kLast> last_{};
+  int64_t count_ = 0;
+};
+
 struct EarlySignsConfig {
   int64_t classes = 0, parameters = 0;
   int workers = 0;                    // see hint_of_data()
+  bool clips = false;                 // see hint_of_jump()
   std::vector<RankCores> cores = {};  // empty: not judged
 };
 
@@ -66,9 +82,10 @@ class EarlySigns final : public RunObserver {
  private:
   const EarlySignsConfig config_;
   LossSign loss_;
+  LastLosses last_losses_;
   double last_loss_ = 0;
   int64_t steps_ = 0;  // since the last speed
-  bool data_said_ = false;
+  bool data_said_ = false, jump_said_ = false;
 };
 
 }  // namespace ddp

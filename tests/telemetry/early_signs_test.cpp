@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <limits>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,65 @@ TEST(EarlySigns, TheLossIsJudgedOnceAfterTheWarmUp) {
   EXPECT_NEAR(sign.mean(), 0.5, 1e-12);
 }
 
+StepResult step_of(int64_t step, double loss, int64_t samples = 64) {
+  StepResult result;
+  result.step = step;
+  result.loss = loss;
+  result.lr = 0.1;
+  result.samples = samples;
+  return result;
+}
+
+// As a resnet18 does at a rate of 0.095.
+TEST(EarlySigns, ALossThatJumpsIs) {
+  const StepResult bad = step_of(109, 4.02, 512);
+  EXPECT_EQ(hint_of_jump(bad, 0.41, 10, false),
+            "the loss jumped at step 109: 4.02, 9.8 times the mean of the last 50 steps (0.41); try a lower --lr (now "
+            "0.1), or --clip-grad-norm 1");
+  EXPECT_HAS(hint_of_jump(bad, 0.41, 10, true).value_or("none"), "try a lower --lr (now 0.1)");
+  EXPECT_EQ(hint_of_jump(bad, 0.41, 10, true).value_or("").find("clip"), std::string::npos);
+  EXPECT_NE(hint_of_jump(step_of(1, 1e30), 2.3, 10, false), std::nullopt);
+  EXPECT_EQ(hint_of_jump(step_of(1, 4), 1.34, 10, false), std::nullopt);  // less than three times
+  EXPECT_NE(hint_of_jump(step_of(1, 4), 1.33, 10, false), std::nullopt);
+  EXPECT_EQ(hint_of_jump(step_of(1, 2.3), 0.001, 10, false), std::nullopt);  // less than guessing
+  EXPECT_NE(hint_of_jump(step_of(1, 2.31), 0.001, 10, false), std::nullopt);
+  EXPECT_EQ(hint_of_jump(step_of(1, 9.2, 16), 0.001, 10, false), std::nullopt);  // hard samples of a few
+  EXPECT_NE(hint_of_jump(step_of(1, 9.3, 16), 0.001, 10, false), std::nullopt);
+  EXPECT_EQ(hint_of_jump(step_of(1, kNan), 0.4, 10, false), std::nullopt);
+  EXPECT_EQ(hint_of_jump(step_of(1, std::numeric_limits<double>::infinity()), 0.4, 10, false), std::nullopt);
+  EXPECT_EQ(hint_of_jump(step_of(1, 4), kNan, 10, false), std::nullopt);
+  EXPECT_EQ(hint_of_jump(step_of(1, 4), 0.4, 1, false), std::nullopt);
+}
+
+TEST(EarlySigns, TheMeanIsOfTheLastFiftyLosses) {
+  LastLosses losses;
+  for (int i = 0; i < LastLosses::kLast - 1; ++i) losses.add(3);
+  for (const double none : {kNan, std::numeric_limits<double>::infinity()}) losses.add(none);
+  EXPECT_EQ(losses.mean(), std::nullopt);
+  losses.add(3);
+  EXPECT_EQ(losses.mean(), 3.0);
+  for (int i = 0; i < 25; ++i) losses.add(1);
+  EXPECT_EQ(losses.mean(), 2.0);
+}
+
+// A share of the samples is hard and has a mean loss of 3, the others nearly none.
+TEST(EarlySigns, TheNoiseOfSmallBatchesIsNone) {
+  std::mt19937 random(0);
+  std::exponential_distribution<double> hard(1 / 3.0);
+  ::testing::internal::CaptureStdout();
+  for (const int64_t batch : {1, 4, 16, 64})
+    for (const double share : {0.1, 0.03, 0.003}) {
+      EarlySigns signs({.classes = 10, .parameters = 8});
+      std::bernoulli_distribution is_hard(share);
+      for (int64_t step = 1; step <= 5'000; ++step) {
+        double sum = 0;
+        for (int64_t i = 0; i < batch; ++i) sum += is_hard(random) ? hard(random) : 0.001;
+        signs.step(step_of(step, sum / static_cast<double>(batch), batch));
+      }
+    }
+  EXPECT_EQ(::testing::internal::GetCapturedStdout(), "");
+}
+
 TEST(EarlySigns, ParametersWithoutAGradientAre) {
   EXPECT_EQ(hint_of_gradients({}, 10), std::nullopt);
   const std::string hint = hint_of_gradients({"3.weight", "3.bias"}, 10).value_or("none");
@@ -80,14 +140,6 @@ TEST(EarlySigns, FewerCoresThanRanksAre) {
   EXPECT_HAS(hint_of_cores({limited, limited}).value_or("none"), "2 ranks share 1 core of a");
 }
 
-StepResult step_of(int64_t step, double loss) {
-  StepResult result;
-  result.step = step;
-  result.loss = loss;
-  result.lr = 0.1;
-  return result;
-}
-
 TEST(EarlySigns, EachIsPrintedOnce) {
   ::testing::internal::CaptureStdout();
   EarlySigns signs({.classes = 10, .parameters = 8, .workers = 2, .cores = {{"a", {0}, 1}, {"a", {0}, 1}}});
@@ -95,11 +147,12 @@ TEST(EarlySigns, EachIsPrintedOnce) {
   signs.gradients({"3.weight"});
   for (int epoch = 1; epoch <= 3; ++epoch) {
     signs.speed(epoch, 1000, {.ranks = {{4, 1, 0}}});
-    for (int64_t step = 1; step <= 1000; ++step) signs.step(step_of(3000 + step, 2.3));
+    for (int64_t step = 1; step <= 1000; ++step) signs.step(step_of(3000 + step, step > 990 ? 1000 : 2.3));
   }
   const std::string text = ::testing::internal::GetCapturedStdout();
-  EXPECT_EQ(std::ranges::count(text, '\n'), 4) << text;
-  for (const char* sign : {"hint: 2 ranks share", "hint: the loss", "hint: the gradients", "hint: rank 0 waits"})
+  EXPECT_EQ(std::ranges::count(text, '\n'), 5) << text;
+  for (const char* sign : {"hint: 2 ranks share", "hint: the loss has", "hint: the loss jumped", "hint: the gradients",
+                           "hint: rank 0 waits"})
     EXPECT_HAS(text, sign);
 }
 

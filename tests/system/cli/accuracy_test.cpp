@@ -22,6 +22,7 @@ std::vector<Evaluation> evaluations(int ranks, const std::string& arguments) {
   const Outcome outcome = shell(fmt::format("timeout -k 5 800 {} -np {} {} --print-freq 0 --output-dir {} {}",
                                             DDP_MPIRUN, ranks, DDP_PROGRAM, run.string(), arguments));
   EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_EQ(count(outcome.output, "hint: the loss"), 0) << outcome.output;
   std::vector<Evaluation> found;
   for (const json& event : events(run, "eval")) found.push_back({event.at("accuracy"), event.at("loss")});
   for (const Evaluation& e : found)

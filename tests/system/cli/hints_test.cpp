@@ -33,6 +33,24 @@ TEST_F(Hints, ALearningRateOfZero) {
   EXPECT_EQ(count(outcome.output, "hint: "), 1) << outcome.output;
 }
 
+// The rate rises a hundredfold at step 189, so the loss jumps at the next one, and goes on.
+TEST_F(Hints, ALossThatJumps) {
+  for (const bool clips : {false, true}) {
+    const Outcome outcome = program(
+        0,
+        options(fmt::format("--max-steps 192 --lr 0.1 --lr-scheduler multistep --lr-milestones 0.6 --lr-gamma 100 {}",
+                            clips ? "--clip-grad-norm 1e6" : "")));
+    EXPECT_EQ(outcome.code, 0) << outcome.output;
+    EXPECT_EQ(count(outcome.output, "hint: the loss"), 1) << outcome.output;
+    EXPECT_EQ(count(outcome.output, "hint: the loss jumped at step 190: "), 1) << outcome.output;
+    EXPECT_EQ(count(outcome.output,
+                    clips ? "; try a lower --lr (now 10)\n" : "; try a lower --lr (now 10), or --clip-grad-norm 1\n"),
+              1)
+        << outcome.output;
+    std::filesystem::remove_all(folder_ / "run");
+  }
+}
+
 // The weights are so small that all activations become 0. The last bias alone has a gradient.
 TEST_F(Hints, GradientsOfZero) {
   const Outcome outcome = program(2, options("--max-steps 20 --init normal:1e-30"));
