@@ -32,6 +32,8 @@ void write_results(const ModelInfo& model, const TrainReport& report, const Repl
                   model.to_metadata());
   nlohmann::ordered_json summary{{"model", model.model},
                                  {"test_accuracy", nullptr},
+                                 {"best_accuracy", nullptr},
+                                 {"best_epoch", nullptr},  // null: no evaluation, or unknown
                                  {"sec_per_epoch", per_epoch},
                                  {"samples_per_second", per_second},
                                  {"world_size", world},
@@ -39,6 +41,8 @@ void write_results(const ModelInfo& model, const TrainReport& report, const Repl
                                  {"parameters", total_count(replica.parameters)},
                                  {"steps", report.state.step}};
   if (report.evaluation) summary["test_accuracy"] = report.evaluation->accuracy();
+  if (report.state.best_accuracy >= 0) summary["best_accuracy"] = report.state.best_accuracy;
+  if (report.state.best_epoch > 0) summary["best_epoch"] = report.state.best_epoch;
   if (report.classes) {
     add_class_figures(summary, *report.classes, model);
   }

@@ -75,7 +75,8 @@ void print_state(Out out, const fs::path& checkpoint) {
                  state.evaluation_due ? ", evaluation of the last epoch due" : "");
   fmt::format_to(out, "  {} samples in {:.1f} s of training, {} steps skipped\n", state.samples, state.train_seconds,
                  state.skipped);
-  fmt::format_to(out, "  accuracy {}, best {}\n", accuracy(state.accuracy), accuracy(state.best_accuracy));
+  fmt::format_to(out, "  accuracy {}, best {}{}\n", accuracy(state.accuracy), accuracy(state.best_accuracy),
+                 state.best_epoch > 0 ? fmt::format(" after epoch {}", state.best_epoch) : "");
   print_map(out, "affects_results: a resumed run must have the same values", state.affects_results);
   print_map(out, "affects_rounding: a resumed run with other values differs by rounding", state.affects_rounding);
   print_map(out, "autotune: the algorithms that timings chose", state.autotune);

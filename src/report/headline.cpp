@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <set>
 
@@ -39,11 +40,26 @@ std::string data(const RunRecord& run) {
 std::string last_accuracy(const RunRecord& run) {
   return run.evaluations.empty() ? "–" : number(run.evaluations.back().accuracy);
 }
-std::string best_accuracy(const RunRecord& run) {
-  double best = kUnknown;
+
+// The first of the best ones; null where no accuracy is known.
+const EvalEvent* best_evaluation(const RunRecord& run) {
+  const EvalEvent* best = nullptr;
   for (const EvalEvent& eval : run.evaluations)
-    if (!(eval.accuracy <= best)) best = eval.accuracy;
-  return number(best);
+    if (best ? eval.accuracy > best->accuracy : !std::isnan(eval.accuracy)) best = &eval;
+  return best;
+}
+std::string text_of(const EvalEvent& eval) {
+  return number(eval.accuracy) + ", epoch " + number(static_cast<double>(eval.epoch));
+}
+std::string best_accuracy(const RunRecord& run) {
+  const EvalEvent* const best = best_evaluation(run);
+  return best ? text_of(*best) : "–";
+}
+// Beside the last accuracy; empty where that is the best.
+std::string better_accuracy(const RunRecord& run) {
+  const EvalEvent* const best = best_evaluation(run);
+  if (!best || run.evaluations.back().accuracy >= best->accuracy) return "";
+  return fmt::format("<dd class=\"best\">best {}</dd>", text_of(*best));
 }
 std::string last_loss(const RunRecord& run) {
   return run.evaluations.empty() ? "–" : number(run.evaluations.back().loss);
@@ -100,7 +116,9 @@ std::string tiles(const RunRecord& run) {
                             {"ms a step", parts},
                             {"ranks", ranks}};
   std::string text = "<dl class=\"tiles\">";
-  for (const auto& [name, of] : figures) text += fmt::format("<div><dt>{}</dt><dd>{}</dd></div>", name, of(run));
+  for (const auto& [name, of] : figures)
+    text += fmt::format("<div><dt>{}</dt><dd>{}</dd>{}</div>", name, of(run),
+                        of == last_accuracy ? better_accuracy(run) : "");
   return text + "</dl>\n";
 }
 

@@ -94,7 +94,8 @@ Trainer::Trainer(const TrainConfig& config, Replica& replica, const Datasets& da
   if (config.start_is_saved) {
     saver_.set_saved(state_.step, config.checkpoint);
   } else {
-    state_.best_accuracy = -1;  // `best` refers to the checkpoints of this folder
+    state_.best_accuracy = -1;  // `best` refers to the checkpoints and evaluations of this folder
+    state_.best_epoch = 0;
   }
   report_.updates = config.updates;
   // A run that had ended is evaluated again: no checkpoint holds the recomputed statistics of its batch norms.
@@ -262,9 +263,12 @@ void Trainer::evaluate() {
     report_.evaluation = evaluation;
     state_.evaluation_due = false;
     state_.accuracy = evaluation->accuracy();
-    const bool best = state_.accuracy > state_.best_accuracy;
-    state_.best_accuracy = std::max(state_.best_accuracy, state_.accuracy);
     const int64_t epoch = (state_.step + steps_per_epoch_ - 1) / steps_per_epoch_;
+    const bool best = state_.accuracy > state_.best_accuracy;
+    if (best) {
+      state_.best_accuracy = state_.accuracy;
+      state_.best_epoch = epoch;
+    }
     observers_.reporter.evaluation(epoch, state_.step, *evaluation, watch.seconds());
     training_ = {};
     if (best && config_.keep_best) save(true);

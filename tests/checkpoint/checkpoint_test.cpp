@@ -79,6 +79,7 @@ TEST_F(Checkpoint, RunStateRoundTripsBitForBit) {
            .train_seconds = 0.1 + 0.2,
            .accuracy = 1.0 / 3,
            .best_accuracy = std::numeric_limits<double>::quiet_NaN(),
+           .best_epoch = 2,
            .affects_results = {{"lr", "0.1"}, {"quote\"", "line\n"}},
            .affects_rounding = {{"ranks", "3"}},
            .autotune = {{"2.forward", ""}}};
@@ -93,6 +94,7 @@ TEST_F(Checkpoint, RunStateRoundTripsBitForBit) {
   EXPECT_EQ(read.train_seconds, saved.train_seconds);
   EXPECT_EQ(read.accuracy, saved.accuracy);
   EXPECT_TRUE(std::isnan(read.best_accuracy));
+  EXPECT_EQ(read.best_epoch, saved.best_epoch);
   EXPECT_EQ(read.affects_results, saved.affects_results);
   EXPECT_EQ(read.affects_rounding, saved.affects_rounding);
   EXPECT_EQ(read.autotune, saved.autotune);
@@ -111,6 +113,15 @@ TEST_F(Checkpoint, RunStateOfFormat1IsRead) {
     ASSERT_NE(text.find(now), std::string::npos) << now;
     text.replace(text.find(now), std::string(now).size(), before);
   }
+  EXPECT_EQ(to_json(run_state_from_json(text, "state.json")), to_json(saved));
+}
+
+TEST_F(Checkpoint, RunStateOfOlderProgramsHasNoBestEpoch) {
+  const RunState saved{.step = 7, .best_accuracy = 0.25};
+  std::string text = to_json(saved);
+  const std::string line = "  \"best_epoch\": 0,\n";
+  ASSERT_NE(text.find(line), std::string::npos) << text;
+  text.erase(text.find(line), line.size());
   EXPECT_EQ(to_json(run_state_from_json(text, "state.json")), to_json(saved));
 }
 

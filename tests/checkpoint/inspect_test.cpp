@@ -38,6 +38,14 @@ TEST_F(Inspect, PrintsACheckpoint) {
   expect_in(line, {"F32", "[2]", " -3 ", " 4 ", " 5"});  // minimum, maximum, norm
 }
 
+TEST_F(Inspect, PrintsTheBestEpoch) {
+  Snapshot snapshot = weights.snapshot(3);
+  snapshot.run.best_accuracy = 0.9;
+  snapshot.run.best_epoch = 2;
+  write_checkpoint(folder, snapshot.view(), weights.tensors(), false);
+  expect_in(inspected(folder), {"best 0.9000 after epoch 2\n"});
+}
+
 TEST_F(Inspect, PrintsTheNewestValidCheckpointOfARun) {
   fs::remove(write(2) / "state.json");
   for (const fs::path& path : {run, folder})

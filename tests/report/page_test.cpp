@@ -29,6 +29,18 @@ TEST(ReportPage, ShowsARun) {
     EXPECT_TRUE(has(text, part)) << part;
 }
 
+TEST(ReportPage, NamesTheBestEpochBesideTheLast) {
+  RunRecord run = RunFolder().read();
+  EXPECT_FALSE(has(page_of({run}), "<dd class=\"best\">"));
+  run.evaluations.back().accuracy = 0.3;
+  EXPECT_TRUE(has(page_of({run}), "<dd>0.3</dd><dd class=\"best\">best 0.4, epoch 1</dd>"));
+  EXPECT_TRUE(has(page_of({run, run}), "<td class=\"n\">0.4, epoch 1</td>"));
+  run.evaluations[1].accuracy = 0.4;
+  EXPECT_FALSE(has(page_of({run}), "<dd class=\"best\">"));
+  for (EvalEvent& eval : run.evaluations) eval.accuracy = kUnknown;
+  EXPECT_FALSE(has(page_of({run}), "<dd class=\"best\">"));
+}
+
 TEST(ReportPage, AsksTheNetworkForNothing) {
   const std::string text = page_of({RunFolder().read()});
   EXPECT_TRUE(has(text, "default-src 'none'; style-src 'nonce-abc123'; script-src 'nonce-abc123'"));

@@ -63,7 +63,9 @@ TEST_F(TrainerSaves, KeepTheBestIfAsked) {
   const RunState best = read_run_state(folder / "best");
   EXPECT_EQ(best.step, 25);
   EXPECT_EQ(best.best_accuracy, 12 / 40.0);
+  EXPECT_EQ(best.best_epoch, 5);
   EXPECT_EQ(reports[0]->state.best_accuracy, 12 / 40.0);
+  EXPECT_EQ(reports[0]->state.best_epoch, 5);
   EXPECT_EQ(reports[0]->state.accuracy, 8 / 40.0);
 
   // A resumed run in its own folder knows the best accuracy so far; in a new folder it does not.
@@ -74,6 +76,7 @@ TEST_F(TrainerSaves, KeepTheBestIfAsked) {
     };
     run(config, resume, folder / "best");
     EXPECT_EQ(events.saves, same_folder ? Steps{} : Steps{30});
+    EXPECT_EQ(reports[0]->state.best_epoch, same_folder ? 5 : 6);
   }
 }
 

@@ -24,16 +24,12 @@ std::vector<json> steps_in(const fs::path& run) {
   return steps;
 }
 
-// The step of the best evaluation; of equal ones, of the first.
-int64_t best_step_in(const fs::path& run) {
-  double best = -1;
-  int64_t step = 0;
+// The best evaluation; of equal ones, the first.
+json best_in(const fs::path& run) {
+  json best{{"accuracy", -1.0}, {"step", 0}, {"epoch", 0}};
   for (const json& event : events(run, "eval"))
-    if (event.at("accuracy") > best) {
-      best = event.at("accuracy");
-      step = event.at("step");
-    }
-  return step;
+    if (event.at("accuracy") > best.at("accuracy")) best = event;
+  return best;
 }
 
 class Resumed : public ::testing::Test {
@@ -108,8 +104,11 @@ TEST_P(Resume, AfterAKillEndsWithTheSameBytes) {
   EXPECT_TRUE(read_file(path("cut") / "model.safetensors") == read_file(path("whole") / "model.safetensors"));
   EXPECT_EQ(steps_in(path("cut")), steps_in(path("whole")));
   EXPECT_EQ(std::ssize(steps_in(path("cut"))), kSteps);
+  const json best = best_in(path("cut")), summary = json::parse(read_file(path("cut") / "summary.json"));
   EXPECT_EQ(fs::read_symlink(path("cut") / "checkpoints" / "best"),
-            fmt::format("step-{:08}", best_step_in(path("cut"))));
+            fmt::format("step-{:08}", best.at("step").get<int64_t>()));
+  EXPECT_EQ(summary.at("best_epoch"), best.at("epoch"));
+  EXPECT_EQ(summary.at("best_accuracy"), best.at("accuracy"));
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -67,6 +67,10 @@ TEST_F(RunOptions, KeepBestKeepsTheBestCheckpoint) {
   EXPECT_EQ(checkpoints_of(done.folder), (std::vector<std::string>{fmt::format("{}", 4 * (best + 1)), "32"}));
   const json state = json::parse(read_file(done.folder / "checkpoints/best/state.json"));
   EXPECT_EQ(state.at("accuracy"), accuracies[best]);
+  const json summary = json::parse(read_file(done.folder / "summary.json"));
+  EXPECT_EQ(summary.at("test_accuracy"), accuracies.back());
+  EXPECT_EQ(summary.at("best_accuracy"), accuracies[best]);
+  EXPECT_EQ(summary.at("best_epoch"), best + 1);
   EXPECT_EQ(checkpoints_of(run(options).folder), std::vector<std::string>{"32"});
   EXPECT_FALSE(fs::exists(run(options).folder / "checkpoints/best"));
 }
