@@ -18,7 +18,7 @@ from pytorch_ddp import DATA_PATH, FORMATS, MODELS, read_split
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-TRIAL_BATCH = 8
+TRIAL_BATCHES = 4, 16
 
 
 class Training:
@@ -68,11 +68,12 @@ def main():
     data = read_split("train", DATA_PATH)
     if not args.memory_format:
         trials = {one: Training(data, one) for one in FORMATS}
-        times = {one: milliseconds(3, lambda: trial.step(TRIAL_BATCH, False)) for one, trial in trials.items()}
-        args.memory_format = min(times, key=times.get)
+        times = {one: [milliseconds(3, lambda: trial.step(batch, False)) for batch in TRIAL_BATCHES]
+                 for one, trial in trials.items()}
+        args.memory_format = min(times, key=lambda one: times[one][1])
     training = Training(data, args.memory_format)
     for _ in range(3):  # DDP builds its buckets again after the first step
-        training.step(TRIAL_BATCH, True)
+        training.step(TRIAL_BATCHES[0], True)
     buckets = training.buckets()
 
     def communicate():
@@ -81,7 +82,8 @@ def main():
 
     if not args.batch_size:
         wanted = args.compute_share * milliseconds(3, communicate)
-        args.batch_size = max(1, round(TRIAL_BATCH * wanted / times[args.memory_format]))
+        (small, large), (of_small, of_large) = TRIAL_BATCHES, times[args.memory_format]
+        args.batch_size = max(1, round(small + (wanted - of_small) * (large - small) / (of_large - of_small)))
     found = {"batch": args.batch_size, "memory_format": args.memory_format,
              "compute": milliseconds(args.steps, lambda: training.step(args.batch_size, False)),
              "communication": milliseconds(args.steps, communicate),

@@ -45,7 +45,6 @@ std::byte* Window::staging(int rank, int number, int half) const {
 }
 
 void* Window::allocate(size_t bytes) {
-  const std::lock_guard lock(mutex_);
   const auto free = std::ranges::find(allocations_, nullptr, &Allocation::mine);
   if (free == allocations_.end()) return own_.allocate(bytes);
   Allocation allocation{.bytes = bytes};
@@ -55,15 +54,17 @@ void* Window::allocate(size_t bytes) {
     allocation.mine = own_.allocate(bytes);
     if (!all_) allocation.data = {static_cast<std::byte*>(allocation.mine)};
   }
+  const std::lock_guard lock(mutex_);
   *free = std::move(allocation);
   return free->mine;
 }
 
 void Window::deallocate(void* memory) noexcept {
-  const std::lock_guard lock(mutex_);
   const auto found = std::ranges::find(allocations_, memory, &Allocation::mine);
   if (found == allocations_.end() || found->maps.empty()) own_.deallocate(memory);
-  if (found != allocations_.end()) *found = {};
+  if (found == allocations_.end()) return;
+  const std::lock_guard lock(mutex_);
+  *found = {};
 }
 
 // Shares the memory of every rank of this host; false if a rank of any host cannot do so.

@@ -86,7 +86,7 @@ class Window final : public Memory {
   const BlockRule rule_;
   const All all_;  // null: nothing is shared
   HostMemory own_;
-  mutable std::mutex mutex_;  // of the table: another thread may advance collectives during an allocation
+  mutable std::mutex mutex_;  // for writes to the table, and for reads of the thread that advances collectives
   std::array<Allocation, kAllocations> allocations_;
 };
 

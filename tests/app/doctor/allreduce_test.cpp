@@ -64,7 +64,7 @@ TEST(DoctorAllreduce, WrongSumNamesTheRank) {
   for (const AllreduceTrial& trial : trials(3, 2)) {
     EXPECT_EQ(trial.wrong_rank, 2);
     EXPECT_EQ(trial.got, trial.expected + 1);
-    expect_only(check_allreduce(trial, "MPI, our ring", "ddp_train --allreduce auto"), Verdict::fault,
+    expect_only(check_allreduce(trial, "ring", "ddp_train --allreduce auto"), Verdict::fault,
                 {"rank 2 got", "corrupts"}, "ddp_train --allreduce auto", Exit::communication);
   }
 }
