@@ -136,9 +136,10 @@ std::unique_ptr<Communicator> make_transport(const Backend& backend, MpiSession&
 }
 
 std::string describe_transport(const Backend& backend, const Communicator& communicator) {
+  const std::string by = communicator.size() == 1 ? "" : ", allreduce by " + communicator.description();
   if (!backend.device->is_host())
-    return backend.transport.kind == TransportKind::mpi ? "buckets over MPI" : describe_nccl();
-  return communicator.size() == 1 ? "no allreduce" : "allreduce by " + communicator.description();
+    return backend.transport.kind == TransportKind::mpi ? "buckets over MPI" + by : describe_nccl();
+  return by.empty() ? "no allreduce" : by.substr(2);
 }
 
 }  // namespace ddp

@@ -114,8 +114,8 @@ RunState run_fingerprint(const Options& o, const LoadedData& data, const PixelNo
   state.affects_rounding = rounding_options(o);
   state.affects_rounding["world size"] = fmt::format("{}", r.communicator.size());
   state.affects_rounding.insert(backend.identity.begin(), backend.identity.end());
-  if (const std::string allreduce = r.communicator.description(); !allreduce.empty())
-    state.affects_rounding["allreduce"] = allreduce;
+  if (const std::string order = r.communicator.order_of_terms(); !order.empty())
+    state.affects_rounding["order of sums"] = order;
   state.affects_rounding["threads of a rank"] = fmt::format("{}", threads);
   state.affects_rounding["bucket plan"] = fmt::format("{:016x}", r.plan.hash());
   state.autotune["ops"] = autotune.text();

@@ -42,6 +42,7 @@ class CastingCommunicator final : public Communicator {
   void progress() override { inner_.progress(); }
   Memory* memory() override { return inner_.memory(); }
   std::string description() const override { return inner_.description(); }
+  std::string order_of_terms() const override { return inner_.order_of_terms(); }
   bool capturable() const override { return inner_.capturable(); }
   Sequence completed() const override { return inner_.completed(); }
   void record_done_times() override { inner_.record_done_times(); }

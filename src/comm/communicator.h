@@ -51,12 +51,14 @@ class Communicator {
   virtual bool copies() const { return false; }
 
   // The source of memory on which these collectives are fastest; null: any memory is as fast. To allocate is
-  // collective: all ranks allocate the same sizes in the same order. Release the memory before the communicator is
-  // destroyed.
+  // collective: all ranks allocate in the same order. The spans of a collective begin at the same offset of such memory
+  // on all ranks, or lie outside of it on all ranks. Release the memory before the communicator is destroyed.
   virtual Memory* memory() { return nullptr; }
 
-  // The algorithms in use, for the banner; empty with one rank. Equal on all ranks.
+  // The algorithms in use, for the banner. order_of_terms(): equal in two runs whose sums add in the same order. Both
+  // are empty with one rank, and where the transport chooses; equal on all ranks.
   virtual std::string description() const { return ""; }
+  virtual std::string order_of_terms() const { return ""; }
 
   // Whether the work of a GraphCache may contain collectives and wait().
   virtual bool capturable() const { return false; }

@@ -46,6 +46,8 @@ class StagedCommunicator final : public Communicator {
   Sequence broadcast(DeviceSpan span, int root) override { return start({Collective::Kind::broadcast, span, root}); }
 
   bool copies() const override { return true; }
+  std::string description() const override { return host_.description(); }
+  std::string order_of_terms() const override { return host_.order_of_terms(); }
   void wait(Sequence n) override {
     DDP_EXPECT(n <= started_);
     if (n <= returned_) return;

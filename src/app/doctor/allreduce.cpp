@@ -78,7 +78,7 @@ double bus_bandwidth(int64_t bytes, double seconds, int ranks) {
 Findings check_allreduce(const AllreduceTrial& trial, const std::string& transport, const std::string& fix) {
   if (trial.ranks == 1) return all_ok("allreduce", "one rank: no allreduce");
   const std::string found =
-      fmt::format("over {}: exact, {:.0f} us for 4 bytes, bus bandwidth {:.2f} GB/s at {:.0f} MiB", transport,
+      fmt::format("over {}: exact, {:.1f} us for 4 bytes, bus bandwidth {:.2f} GB/s at {:.0f} MiB", transport,
                   trial.latency * 1e6, trial.bus_bandwidth / 1e9, static_cast<double>(trial.bytes) / (1 << 20));
   if (trial.wrong_rank < 0) return all_ok("allreduce", found);
   return with_found({fault(Exit::communication,

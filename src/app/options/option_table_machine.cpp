@@ -57,8 +57,7 @@ OptionGroup machine_options() {
             [](Options & o) -> auto& { return o.transport.allreduce; }),
         .on_resume = Effect::rounding,
         .help = "allreduce between CPU ranks, or with --transport mpi; auto: shm; shm: shared memory on a host, a ring "
-                "between "
-                "hosts; ring: a ring through all ranks; mpi: MPI's own"},
+                "between hosts; ring: a ring through all ranks; mpi: MPI's own"},
        {.name = "--precision",
         .target = one_of<std::optional<Precision>>(
             {{"auto", std::nullopt}, {"fp32", Precision::fp32}, {"tf32", Precision::tf32}, {"bf16", Precision::bf16}},

@@ -15,7 +15,8 @@ void add_bf16(void* in, void* in_out, int* count, MPI_Datatype*) { add(in_out, i
 
 int checked_count(const DeviceSpan& span) {
   require(span.count <= std::numeric_limits<int>::max(), Exit::usage,
-          "a collective of {} elements is too large for one MPI call: use --allreduce auto", span.count);
+          "a collective of {} elements is too large for one call of MPI; --allreduce auto needs no such call for sums",
+          span.count);
   return static_cast<int>(span.count);
 }
 

@@ -47,7 +47,8 @@ class MpiCommunicator final : public Communicator {
   }
 
   Memory* memory() override { return allreduce_ == Allreduce::mpi ? nullptr : host_.window.get(); }
-  std::string description() const override { return host_.description; }
+  std::string description() const override { return host_.description(); }
+  std::string order_of_terms() const override { return host_.order_of_terms(); }
   Sequence completed() const override { return queue_.completed(); }
   void record_done_times() override {
     engine_.locked([this] { queue_.record_done_times(); });

@@ -4,6 +4,8 @@
 #include "comm/mpi/lane_link.h"
 #include "core/error.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -48,15 +50,12 @@ SharedMemory share_head(MPI_Comm comm, const HostLayout& layout, int rank) {
 }
 
 std::string text_of(const HostLayout& layout) {
-  const auto ranks = std::ssize(layout.host);
-  if (ranks == 1) return "";
   if (layout.hosts == 1) return "shared memory";
-  if (layout.hosts == ranks) return "ring";
   int most = layout.lanes;
   for (int host = 0; host < layout.hosts; ++host) most = std::max(most, layout.ranks_on(host));
-  return fmt::format("shared memory on {} hosts ({} ranks{}), {} ring{} between them", layout.hosts,
+  return fmt::format("shared memory on {} hosts ({} ranks), {} ring{} between them", layout.hosts,
                      most == layout.lanes ? fmt::format("{}", most) : fmt::format("{} to {}", layout.lanes, most),
-                     std::ranges::is_sorted(layout.host) ? "" : ", mixed", layout.lanes, layout.lanes == 1 ? "" : "s");
+                     layout.lanes, layout.lanes == 1 ? "" : "s");
 }
 
 Choice choice_for(int hosts) {
@@ -65,7 +64,7 @@ Choice choice_for(int hosts) {
 
 }  // namespace
 
-HostWindow::HostWindow(MPI_Comm comm, Allreduce allreduce, int host) {
+HostWindow::HostWindow(MPI_Comm comm, Allreduce allreduce, int host) : allreduce_(allreduce) {
   int size = 0;
   DDP_MPI(MPI_Comm_rank(comm, &config.rank));
   DDP_MPI(MPI_Comm_size(comm, &size));
@@ -84,7 +83,7 @@ HostWindow::HostWindow(MPI_Comm comm, Allreduce allreduce, int host) {
       if (all_of(comm, static_cast<bool>(head)))
         config.layout = layout;
       else
-        description = "ring, as a rank cannot map the memory of another rank of its host";
+        cannot_map_ = true;
       head.hide();
     }
   }
@@ -104,7 +103,23 @@ HostWindow::HostWindow(MPI_Comm comm, Allreduce allreduce, int host) {
   }
   if (layout.hosts > 1)
     DDP_MPI(MPI_Comm_split(comm, local < layout.lanes ? local : MPI_UNDEFINED, layout.host[config.rank], &lane));
-  if (description.empty()) description = allreduce == Allreduce::mpi && size > 1 ? "MPI" : text_of(layout);
+}
+
+std::string HostWindow::description() const {
+  const HostLayout& layout = config.layout;
+  const auto ranks = std::ssize(layout.host);
+  if (ranks == 1) return "";
+  if (allreduce_ == Allreduce::mpi) return "MPI";
+  if (cannot_map_) return "ring, as a rank cannot map the memory of another rank of its host";
+  if (layout.hosts == ranks) return "ring";
+  return text_of(layout) +
+         (window->refused() ? ", through copies, as a rank cannot share its gradients (ulimit -f, ulimit -v)" : "");
+}
+
+std::string HostWindow::order_of_terms() const {
+  if (config.layout.host.size() == 1) return "";
+  if (allreduce_ == Allreduce::mpi) return "MPI";
+  return fmt::format("blocks of {} bytes, hosts {}", config.rule.bytes, fmt::join(config.layout.host, " "));
 }
 
 std::unique_ptr<WindowCollective> HostWindow::collective(int slot) const {

@@ -18,10 +18,16 @@ struct HostWindow {
   HostWindow(MPI_Comm comm, Allreduce allreduce, int host);
   std::unique_ptr<WindowCollective> collective(int slot) const;
 
+  std::string description() const;     // as Communicator::description()
+  std::string order_of_terms() const;  // as Communicator::order_of_terms()
+
   WindowConfig config;
   std::shared_ptr<Window> window;
   MPI_Comm lane = MPI_COMM_NULL;  // null on one host, or without a lane; the owner of the queue frees it
-  std::string description;        // for the banner: the algorithms in use
+
+ private:
+  Allreduce allreduce_;
+  bool cannot_map_ = false;  // a rank cannot map the memory of another rank of its host
 };
 
 }  // namespace ddp

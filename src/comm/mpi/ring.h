@@ -32,9 +32,9 @@ class Ring {
  public:
   explicit Ring(MPI_Comm comm);
 
-  // Sum, reduce_scatter (the first half) or all_gather (the second) of `data`, which has this communicator's size as
-  // number of chunks. All ranks give the same tag; collectives that are under way at the same time have different ones.
-  // `data` and `pieces` must stay until advance() has returned true.
+  // Sum, reduce_scatter (the first half) or all_gather (the second) of `data`, in one chunk for each rank. All ranks
+  // give the same tag; collectives that are under way at the same time have different ones. `data` and `pieces` must
+  // stay until advance() has returned true.
   void start(std::byte* data, const Pieces& pieces, Collective::Kind kind, DType dtype, int tag);
 
   bool advance();                                         // true when done

@@ -36,8 +36,8 @@ class MpiSession {
   int local_size() const;
   std::string host() const;
 
-  // A communicator over all ranks. Collective. Destroy the communicator before the session. `host`: for tests; ranks
-  // with equal numbers are treated as the ranks of a host.
+  // A communicator over all ranks. Collective. Destroy the communicator before the session. `host` overrides the host
+  // of this rank: ranks with equal numbers share memory.
   std::unique_ptr<Communicator> world(Allreduce allreduce, std::optional<int> host = std::nullopt);
 
   // The heartbeat table over all ranks; the session owns it.

@@ -1,5 +1,5 @@
-// Memory in which the ranks of one host work on each other's data in place. Every rank of a window allocates the same
-// sizes in the same order, and maps what the others allocate. A place is the same position in the memory of every rank.
+// Memory in which the ranks of one host work on each other's data in place. Every rank of a window allocates in the
+// same order, and maps what the others allocate. A place is the same position in the memory of every rank.
 //
 // Beside this memory, a window has a head, made before it: for each rank and each collective under way a slot, with the
 // stage that the rank has reached, and staging memory for spans that lie outside of the window.
@@ -31,7 +31,7 @@ class Window final : public Memory {
  public:
   static constexpr int kSlots = 2;                    // collectives under way
   static constexpr size_t kStagingBytes = 256 << 10;  // of one of the two halves of a slot
-  static constexpr int64_t kOutside = -1;             // the place of memory outside of the window
+  static constexpr int64_t kOutside = -1;             // the place of memory that is not of this source
 
   // One cache line. `stage` only grows; its owner stores it after the data and the post that it announces.
   struct alignas(64) Slot {
@@ -40,12 +40,12 @@ class Window final : public Memory {
   };
 
   // Whether all ranks of the communicator, on all hosts, pass true. Collective.
-  using All = std::function<bool(bool mine)>;
+  using Agree = std::function<bool(bool mine)>;
 
-  static size_t head_bytes(int ranks);
+  static size_t head_bytes(int ranks);  // a head for one rank has no staging memory
   // `head`: zeroed memory of head_bytes(ranks) that all ranks of the window map. The first rank of each block of an
   // allocation is block mod `lanes` (comm/shm/pieces.h).
-  Window(std::shared_ptr<std::byte> head, int rank, int ranks, const BlockRule& rule, All all);
+  Window(std::shared_ptr<std::byte> head, int rank, int ranks, const BlockRule& rule, Agree agree);
   // The window of one rank, which shares nothing. It only knows places.
   explicit Window(const BlockRule& rule);
 
@@ -55,13 +55,17 @@ class Window final : public Memory {
   std::byte* staging(int rank, int number, int half) const;
 
   // Collective. The rank whose lane a block is in touches its pages first, in the memory of every rank, because it
-  // sums them. If a rank cannot share the memory, every rank gets memory outside of the window.
+  // sums them. Sizes may differ by rank; collectives use the part that all ranks have. If a rank cannot share its
+  // memory, no rank shares this allocation, and refused() is true from then on.
   void* allocate(size_t bytes) override;
   void deallocate(void* memory) noexcept override;
 
+  bool refused() const { return refused_; }
+
   // The place of this rank's bytes from `data` on; kOutside if they do not lie in one allocation.
   int64_t place_of(const void* data, size_t bytes) const;
-  std::byte* at(int64_t place, int rank) const;
+  bool is_shared(int64_t place) const;
+  std::byte* at(int64_t place, int rank) const;  // of a shared place
   // The bytes before a place in its allocation; 0 outside.
   static int64_t offset_of(int64_t place) { return place == kOutside ? 0 : place & ((int64_t{1} << kOffsetBits) - 1); }
 
@@ -69,22 +73,24 @@ class Window final : public Memory {
   static constexpr int kOffsetBits = 48, kAllocations = 32;
   struct SharedKey {  // in the head: how to map what a rank allocates now
     SharedMemory::Key key;
+    size_t bytes;
     std::byte* address;  // for ranks that are threads of one process
   };
   struct Allocation {
     void* mine = nullptr;  // null: free
     size_t bytes = 0;
-    std::vector<std::byte*> data = {};  // by rank; empty: outside of the window
+    std::vector<std::byte*> data = {};  // by rank; empty: not shared
     std::vector<SharedMemory> maps = {};
   };
   SharedKey& shared_key(int rank) const;
   bool share(Allocation& allocation) const;
-  void touch(const Allocation& allocation) const;
+  void touch(const Allocation& allocation, size_t bytes) const;
 
   const std::shared_ptr<std::byte> head_;
   const int rank_, ranks_;
   const BlockRule rule_;
-  const All all_;  // null: nothing is shared
+  const Agree agree_;  // null: one rank on every host, so nothing is shared
+  bool refused_ = false;
   HostMemory own_;
   mutable std::mutex mutex_;  // for writes to the table, and for reads of the thread that advances collectives
   std::array<Allocation, kAllocations> allocations_;

@@ -37,28 +37,28 @@ void WindowCollective::start(const Collective& collective) {
   const bool needs_place = !small || config_.layout.hosts > 1;
   place_ = needs_place ? window_->place_of(collective.span.data, static_cast<size_t>(bytes_)) : Window::kOutside;
   const bool shares = config_.layout.hosts < ranks;  // on some host
-  way_ = small ? Way::small : place_ == Window::kOutside && shares ? Way::staged : Way::direct;
+  route_ = small ? Route::small : shares && !window_->is_shared(place_) ? Route::staged : Route::direct;
   begin_ = 0;
   begin_round();
 }
 
 void WindowCollective::begin_round() {
   const int half = static_cast<int>(rounds_++ % 2), me = window_->rank();
-  round_bytes_ = way_ == Way::staged ? std::min<int64_t>(Window::kStagingBytes, bytes_ - begin_) : bytes_;
+  round_bytes_ = route_ == Route::staged ? std::min<int64_t>(Window::kStagingBytes, bytes_ - begin_) : bytes_;
   for (int r = 0; r < window_->size(); ++r) {
-    if (way_ == Way::direct || window_->size() == 1)
+    if (route_ == Route::direct || window_->size() == 1)
       bases_[r] = r == me ? span() + begin_ : window_->at(place_, r);
     else
       bases_[r] = window_->staging(r, slot_, half);
   }
 
   const int64_t part = bytes_ / std::ssize(config_.layout.host);
-  if (way_ != Way::small && collective_.kind == Kind::all_reduce)
+  if (route_ != Route::small && collective_.kind == Kind::all_reduce)
     pieces_.cut_blocks(config_.rule, me, Window::offset_of(place_) + begin_, round_bytes_);
-  else if (way_ != Way::small)
+  else if (route_ != Route::small)
     pieces_.cut_parts(config_.rule, config_.layout, me, part, begin_, round_bytes_);
 
-  if (way_ != Way::direct && window_->size() > 1) {
+  if (route_ != Route::direct && window_->size() > 1) {
     // An all_gather begins with this rank's part of the span.
     const int64_t mine = collective_.kind == Kind::all_gather ? config_.rank * part : begin_;
     const int64_t from = std::clamp(mine, begin_, begin_ + round_bytes_);
@@ -143,7 +143,7 @@ std::vector<std::byte*>& WindowCollective::at(int64_t begin) {
 bool WindowCollective::sum() {
   const auto dtype = collective_.span.dtype;
   const int me = window_->rank(), ranks = window_->size(), hosts = config_.layout.hosts;
-  if (way_ == Way::small) {
+  if (route_ == Route::small) {
     std::byte* const to = hosts == 1 ? span() : bases_[me];
     sum_in_order(to, bases_, elements(bytes_), dtype);
     if (link_) link_->start_small(to, Window::offset_of(place_), bytes_, dtype);
@@ -170,7 +170,7 @@ bool WindowCollective::sum() {
 void WindowCollective::distribute() {
   const int me = window_->rank(), hosts = config_.layout.hosts;
   const Kind kind = collective_.kind;
-  if (way_ == Way::small || (kind == Kind::all_reduce && hosts == 1)) return;
+  if (route_ == Route::small || (kind == Kind::all_reduce && hosts == 1)) return;
   if (kind == Kind::reduce_scatter) {
     for (const Piece& piece : pieces_.chunk(config_.layout.host[config_.rank]))
       copy_bytes(bases_[piece.owner] + piece.begin, bases_[me] + piece.begin, piece.bytes);
@@ -184,7 +184,7 @@ void WindowCollective::distribute() {
 // True if this was the last round.
 bool WindowCollective::end_round() {
   ++moves_;
-  if (way_ == Way::staged)
+  if (route_ == Route::staged)
     copy_bytes(span() + begin_, bases_[window_->rank()], round_bytes_);
   else if (sums_on_leader())
     copy_bytes(span(), bases_[0], bytes_);
@@ -197,6 +197,7 @@ bool WindowCollective::end_round() {
 int64_t WindowCollective::moves() const { return moves_ + (link_ ? link_->messages() : 0); }
 
 void WindowCollective::abandon() {
+  new std::shared_ptr(window_);  // messages may arrive in its staging memory
   if (link_) link_->abandon();
 }
 

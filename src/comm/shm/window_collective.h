@@ -7,10 +7,11 @@
 // the other ranks of its host. When all ranks have done so, the collective is complete. An all_gather copies where an
 // all-reduce sums; a reduce_scatter writes only to the rank whose part it is.
 //
-// The order of the terms is fixed for each byte (comm/shm/pieces.h), and the sum is computed once and copied: all ranks
-// have equal bits, whatever the sizes of the buckets.
+// The sum is computed once and copied, so all ranks have equal bits. The place of a byte fixes the order of the terms
+// of an all-reduce (comm/shm/pieces.h): the sizes of the buckets change no bits. On three and more hosts, the order of
+// a reduce_scatter also depends on whose part the byte is in.
 //
-// Two other ways serve other spans. A span outside of the window passes through staging memory in the window, piece by
+// Two other routes serve other spans. A span that is not shared passes through staging memory in the window, piece by
 // piece. A small all-reduce passes through it whole: on one host, each rank then computes the whole sum, so that one
 // round of posts is enough; on several hosts, the first rank of each host sums, and the links gather.
 #pragma once
@@ -44,7 +45,7 @@ class WindowCollective {
 
  private:
   enum class Phase : uint8_t { posted, exchange, distribute, complete };
-  enum class Way : uint8_t { direct, staged, small };
+  enum class Route : uint8_t { direct, staged, small };
 
   void begin_round();
   void publish();
@@ -53,7 +54,7 @@ class WindowCollective {
   bool sum();  // false if nothing remains to be done but to copy the result
   void distribute();
   bool end_round();
-  bool sums_on_leader() const { return way_ == Way::small && config_.layout.hosts > 1; }
+  bool sums_on_leader() const { return route_ == Route::small && config_.layout.hosts > 1; }
   bool is_leader() const { return window_->rank() == 0; }
   std::byte* span() const { return static_cast<std::byte*>(collective_.span.data); }
   int64_t elements(int64_t bytes) const { return bytes / static_cast<int64_t>(size_of(collective_.span.dtype)); }
@@ -65,7 +66,7 @@ class WindowCollective {
   const std::unique_ptr<HostLink> link_;
 
   Collective collective_;
-  Way way_ = Way::direct;
+  Route route_ = Route::direct;
   Phase phase_ = Phase::posted;
   int64_t place_ = Window::kOutside;
   int64_t bytes_ = 0;                    // of the span

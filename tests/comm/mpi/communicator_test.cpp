@@ -1,14 +1,13 @@
 // The communicator over MPI, with ranks as processes. Values are small integers, so sums are exact in any order.
-#include "core/bf16.h"
 #include "core/stopwatch.h"
 #include "ddp/hash.h"
 #include "ddp/replica_check.h"
-#include "device/buffer.h"
-#include "device/host_memory.h"
+#include "tests/comm/numbers.h"
 #include "tests/mpi_session.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <chrono>
 #include <thread>
@@ -25,36 +24,12 @@ int sum_of_values(int ranks, int64_t i, int salt) {
   return sum;
 }
 
-// A span of either type whose elements are read and written as int.
-class Numbers {
- public:
-  Numbers(DType dtype, int64_t count, Memory& memory = heap())
-      : dtype_(dtype), bytes_(memory, count * size_of(dtype)), count_(count) {}
-  Numbers(DType dtype, int64_t count, int rank, int salt, Memory& memory = heap()) : Numbers(dtype, count, memory) {
-    for (int64_t i = 0; i < count; ++i) set(i, value(rank, i, salt));
-  }
-  DeviceSpan span() { return {bytes_.data(), count_, dtype_}; }
-  void set(int64_t i, int x) {
-    const auto f = static_cast<float>(x);
-    if (dtype_ == DType::f32)
-      bytes_.as<float>()[i] = f;
-    else
-      bytes_.as<uint16_t>()[i] = bf16_of_float(f);
-  }
-  float at(int64_t i) const {
-    return dtype_ == DType::f32 ? bytes_.as<float>()[i] : float_of_bf16(bytes_.as<uint16_t>()[i]);
-  }
-
- private:
-  static Memory& heap() {
-    static HostMemory memory;
-    return memory;
-  }
-
-  DType dtype_;
-  Buffer bytes_;
-  int64_t count_;
-};
+// Numbers of this rank.
+Numbers numbers_of(DType dtype, int64_t count, int rank, int salt, Memory& memory = Numbers::heap()) {
+  Numbers numbers(dtype, count, memory);
+  for (int64_t i = 0; i < count; ++i) numbers.set(i, static_cast<float>(value(rank, i, salt)));
+  return numbers;
+}
 
 struct Case {
   const char* name;
@@ -64,6 +39,7 @@ struct Case {
 };
 
 int mixed(int rank) { return (rank + 1) / 2 % 2; }  // 0 1 1 0: lane 1 has its hosts in another order than its ranks
+int three(int rank) { return std::min(rank, 2); }
 int unequal(int rank) { return rank == 1 ? 0 : 1; }
 
 class EveryKind : public testing::TestWithParam<Case> {
@@ -72,10 +48,10 @@ class EveryKind : public testing::TestWithParam<Case> {
   const DType dtype = GetParam().dtype;
   std::unique_ptr<Communicator> comm =
       session().world(GetParam().allreduce, GetParam().host ? std::optional(GetParam().host(rank)) : std::nullopt);
-  HostMemory heap;
   // Ordinary memory, and that of the communicator.
   std::vector<Memory*> memories() {
-    return comm->memory() ? std::vector<Memory*>{&heap, comm->memory()} : std::vector<Memory*>{&heap};
+    return comm->memory() ? std::vector<Memory*>{&Numbers::heap(), comm->memory()}
+                          : std::vector<Memory*>{&Numbers::heap()};
   }
 };
 
@@ -92,7 +68,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST_P(EveryKind, SumsEverySize) {
   for (Memory* const memory : memories())
     for (const int64_t count : {0, 1, 2, 7, 1000, 65537, 1000003}) {
-      Numbers numbers(dtype, count, rank, 1, *memory);
+      Numbers numbers = numbers_of(dtype, count, rank, 1, *memory);
       comm->wait(comm->all_reduce(numbers.span()));
       for (int64_t i = 0; i < count; ++i)
         ASSERT_EQ(numbers.at(i), static_cast<float>(sum_of_values(size, i, 1))) << i << " of " << count;
@@ -102,7 +78,7 @@ TEST_P(EveryKind, SumsEverySize) {
 TEST_P(EveryKind, ReduceScatterLeavesTheSumInThisRanksPart) {
   for (Memory* const memory : memories())
     for (const int64_t part : {0, 1, 7, 200003}) {
-      Numbers numbers(dtype, part * size, rank, 2, *memory);
+      Numbers numbers = numbers_of(dtype, part * size, rank, 2, *memory);
       comm->wait(comm->reduce_scatter(numbers.span()));
       for (int64_t i = rank * part; i < (rank + 1) * part; ++i)
         ASSERT_EQ(numbers.at(i), static_cast<float>(sum_of_values(size, i, 2))) << i << " of " << part * size;
@@ -113,7 +89,7 @@ TEST_P(EveryKind, AllGatherFillsTheOthersParts) {
   for (Memory* const memory : memories())
     for (const int64_t part : {0, 1, 7, 200003}) {
       Numbers numbers(dtype, part * size, *memory);
-      for (int64_t i = rank * part; i < (rank + 1) * part; ++i) numbers.set(i, value(0, i, 3));
+      for (int64_t i = rank * part; i < (rank + 1) * part; ++i) numbers.set(i, static_cast<float>(value(0, i, 3)));
       comm->wait(comm->all_gather(numbers.span()));
       for (int64_t i = 0; i < part * size; ++i)
         ASSERT_EQ(numbers.at(i), static_cast<float>(value(0, i, 3))) << i << " of " << part * size;
@@ -122,7 +98,7 @@ TEST_P(EveryKind, AllGatherFillsTheOthersParts) {
 
 TEST_P(EveryKind, ReduceScatterThenAllGatherIsAnAllReduce) {
   const int64_t count = 50000 * size;
-  Numbers numbers(dtype, count, rank, 4, *memories().back());
+  Numbers numbers = numbers_of(dtype, count, rank, 4, *memories().back());
   comm->reduce_scatter(numbers.span());
   comm->wait(comm->all_gather(numbers.span()));
   for (int64_t i = 0; i < count; ++i) ASSERT_EQ(numbers.at(i), static_cast<float>(sum_of_values(size, i, 4))) << i;
@@ -131,7 +107,7 @@ TEST_P(EveryKind, ReduceScatterThenAllGatherIsAnAllReduce) {
 TEST_P(EveryKind, BroadcastsFromEveryRoot) {
   for (int root = 0; root < size; ++root)
     for (const int64_t count : {0, 1, 7, 300001}) {
-      Numbers numbers(dtype, count, rank, 5);
+      Numbers numbers = numbers_of(dtype, count, rank, 5);
       comm->wait(comm->broadcast(numbers.span(), root));
       for (int64_t i = 0; i < count; ++i)
         ASSERT_EQ(numbers.at(i), static_cast<float>(value(root, i, 5))) << i << " of " << count;
@@ -141,7 +117,7 @@ TEST_P(EveryKind, BroadcastsFromEveryRoot) {
 TEST_P(EveryKind, ManyAreOutstandingWithDifferentPollTimes) {
   constexpr int kMany = 150;
   std::vector<Numbers> numbers;
-  for (int k = 0; k < kMany; ++k) numbers.emplace_back(dtype, k * 131 % 5000, rank, k);
+  for (int k = 0; k < kMany; ++k) numbers.push_back(numbers_of(dtype, k * 131 % 5000, rank, k));
   std::vector<Communicator::Sequence> started;
   for (int k = 0; k < kMany; ++k) {
     started.push_back(comm->all_reduce(numbers[k].span()));
@@ -173,8 +149,16 @@ TEST_P(EveryKind, AllRanksGetTheSameBits) {
 }
 
 // The sum of an element depends on its place in the communicator's memory, not on the span that it is summed in.
-TEST_P(EveryKind, BucketEdgesChangeNoBits) {
-  if (GetParam().allreduce == Allreduce::mpi) return;  // its order of the terms depends on the span
+class OrderedKind : public EveryKind {};  // MPI's order of the terms depends on the span
+
+INSTANTIATE_TEST_SUITE_P(, OrderedKind,
+                         testing::Values(Case{"shm", Allreduce::shm, DType::f32},
+                                         Case{"three_hosts", Allreduce::shm, DType::f32, three},
+                                         Case{"mixed_hosts", Allreduce::shm, DType::bf16, mixed},
+                                         Case{"ring", Allreduce::ring, DType::f32}),
+                         [](const auto& instance) { return std::string(instance.param.name); });
+
+TEST_P(OrderedKind, BucketEdgesChangeNoBits) {
   constexpr int64_t kCount = 100003;
   const auto summed = [&](const std::vector<int64_t>& edges) {
     const Buffer flat(*comm->memory(), kCount * size_of(dtype));
@@ -198,21 +182,23 @@ TEST_P(EveryKind, BucketEdgesChangeNoBits) {
 }
 
 TEST_P(EveryKind, FinishesWithoutPolling) {
-  Numbers numbers(dtype, 100000, rank, 6);
+  Numbers numbers = numbers_of(dtype, 100000, rank, 6);
   const auto n = comm->all_reduce(numbers.span());
-  for (int i = 0; i < 20; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  const Stopwatch watch;
+  while (comm->completed() < n && watch.seconds() < 30) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  ASSERT_EQ(comm->completed(), n);
   comm->wait(n);
   for (int64_t i = 0; i < 100000; ++i) ASSERT_EQ(numbers.at(i), static_cast<float>(sum_of_values(size, i, 6)));
 }
 
 TEST_P(EveryKind, SplitCommunicatorsWorkBesideTheWhole) {
-  Numbers whole(dtype, 70001, rank, 7);
+  Numbers whole = numbers_of(dtype, 70001, rank, 7);
   const auto n = comm->all_reduce(whole.span());
   const auto part = comm->split(rank % 2);
   ASSERT_EQ(part->size(), (size + 1 - rank % 2) / 2);
   ASSERT_EQ(part->rank(), rank / 2);
   Numbers numbers(dtype, 1001);
-  for (int64_t i = 0; i < 1001; ++i) numbers.set(i, rank + 1);
+  for (int64_t i = 0; i < 1001; ++i) numbers.set(i, static_cast<float>(rank + 1));
   part->wait(part->all_reduce(numbers.span()));
   int expected = 0;
   for (int r = rank % 2; r < size; r += 2) expected += r + 1;
@@ -223,7 +209,7 @@ TEST_P(EveryKind, SplitCommunicatorsWorkBesideTheWhole) {
 
 // The ranks are on one host, so they read one clock.
 TEST_P(EveryKind, RecordsWhenCollectivesAreDone) {
-  Numbers numbers(dtype, 1000, rank, 0);
+  Numbers numbers = numbers_of(dtype, 1000, rank, 0);
   comm->wait(comm->all_reduce(numbers.span()));
   EXPECT_FALSE(comm->done_ns(1));
   comm->record_done_times();

@@ -1,15 +1,21 @@
 // Collectives in a window whose ranks are threads, so that the thread sanitizer sees them.
 #include "comm/shm/window_collective.h"
-#include "core/bf16.h"
 #include "core/error.h"
-#include "device/buffer.h"
+#include "tests/comm/numbers.h"
 #include "tests/comm/rank_values.h"
 #include "tests/comm/ranks.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <atomic>
+#include <csignal>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -93,27 +99,6 @@ void run_windows(const Case& c, const std::function<void(Communicator&, Rank&)>&
   });
 }
 
-class Numbers {
- public:
-  Numbers(Memory& memory, DType dtype, int64_t count)
-      : dtype_(dtype), count_(count), data_(memory, count * size_of(dtype)) {}
-  void set(int64_t i, float x) {
-    if (dtype_ == DType::f32)
-      data_.as<float>()[i] = x;
-    else
-      data_.as<uint16_t>()[i] = bf16_of_float(x);
-  }
-  float at(int64_t i) const {
-    return dtype_ == DType::f32 ? data_.as<float>()[i] : float_of_bf16(data_.as<uint16_t>()[i]);
-  }
-  DeviceSpan span() const { return {data_.data(), count_, dtype_}; }
-
- private:
-  DType dtype_;
-  int64_t count_;
-  Buffer data_;
-};
-
 class Windows : public testing::TestWithParam<Case> {};
 INSTANTIATE_TEST_SUITE_P(, Windows,
                          testing::Values(Case{{0}}, Case{{0, 0}}, Case{{0, 0, 0}, DType::bf16}, Case{{0, 0, 0, 0}},
@@ -126,30 +111,28 @@ TEST_P(Windows, RunEveryKindInEveryMemory) {
   const auto& [hosts, dtype] = GetParam();
   const auto ranks = std::ssize(hosts);
   run_windows(GetParam(), [&](Communicator& comm, Rank& rank) {
-    HostMemory heap;
-    for (Memory* const memory : {static_cast<Memory*>(&heap), static_cast<Memory*>(&rank.window())})
+    for (Memory* const memory : {&Numbers::heap(), static_cast<Memory*>(&rank.window())})
       for (const int64_t count : {0, 1, 3, 1 + static_cast<int>(kSmall), 5001, 70'001}) {
-        Numbers sums(*memory, dtype, count);
+        Numbers sums(dtype, count, *memory);
         for (int64_t i = 0; i < count; ++i) sums.set(i, value(comm.rank(), i));
         rank.run(Kind::all_reduce, sums.span());
         for (int64_t i = 0; i < count; ++i)
           ASSERT_EQ(sums.at(i), sum_of_values(comm.size(), i)) << i << " of " << count;
 
         const int64_t part = count / 2, mine = comm.rank() * part;
-        Numbers parts(*memory, dtype, part * ranks);
+        Numbers parts(dtype, part * ranks, *memory);
         for (int64_t i = 0; i < part * ranks; ++i) parts.set(i, value(comm.rank(), i));
         rank.run(Kind::reduce_scatter, parts.span());
         for (int64_t i = mine; i < mine + part; ++i) ASSERT_EQ(parts.at(i), sum_of_values(comm.size(), i)) << i;
         rank.run(Kind::all_gather, parts.span());
         for (int64_t i = 0; i < part * ranks; ++i) ASSERT_EQ(parts.at(i), sum_of_values(comm.size(), i)) << i;
-        comm.barrier();  // before a rank frees memory that another may still read
       }
   });
 }
 
 TEST(Window, TwoCollectivesAreUnderWay) {
   run_windows({{0, 0, 0}}, [](Communicator& comm, Rank& rank) {
-    Numbers first(rank.window(), DType::f32, 20'000), second(rank.window(), DType::f32, 100);
+    Numbers first(DType::f32, 20'000, rank.window()), second(DType::f32, 100, rank.window());
     for (int round = 0; round < 50; ++round) {
       for (int64_t i = 0; i < 20'000; ++i) first.set(i, value(comm.rank() + round, i));
       for (int64_t i = 0; i < 100; ++i) second.set(i, value(comm.rank(), i + round));
@@ -162,21 +145,19 @@ TEST(Window, TwoCollectivesAreUnderWay) {
       for (int64_t i = 0; i < 100; ++i) ASSERT_EQ(second.at(i), sum_of_values(3, i + round));
       ASSERT_EQ(first.at(19'999), value(round, 19'999) + value(1 + round, 19'999) + value(2 + round, 19'999));
     }
-    comm.barrier();
   });
 }
 
 TEST(Window, DifferentCollectivesAreAnError) {
   run_windows({{0, 0}}, [](Communicator& comm, Rank& rank) {
-    HostMemory heap;
-    const Numbers numbers(heap, DType::f32, comm.rank() == 0 ? 10 : 11);
+    const Numbers numbers(DType::f32, comm.rank() == 0 ? 10 : 11);
     EXPECT_THROW(rank.run(Kind::all_reduce, numbers.span()), Error);
   });
 }
 
 TEST(Window, KnowsThePlacesOfItsMemory) {
   Window window(kBlocks);
-  Numbers first(window, DType::f32, 1000), second(window, DType::f32, 10);
+  Numbers first(DType::f32, 1000, window), second(DType::f32, 10, window);
   const auto* const data = static_cast<const float*>(first.span().data);
   const int64_t place = window.place_of(data, 4000);
   EXPECT_EQ(Window::offset_of(place), 0);
@@ -189,18 +170,75 @@ TEST(Window, KnowsThePlacesOfItsMemory) {
   EXPECT_EQ(Window::offset_of(Window::kOutside), 0);
 }
 
+TEST(Window, RanksMayAllocateDifferentSizes) {
+  run_windows({{0, 0}}, [](Communicator& comm, Rank& rank) {
+    const Buffer buffer(rank.window(), comm.rank() == 0 ? 40'000 : 90'000);
+    EXPECT_FALSE(rank.window().refused());
+    EXPECT_TRUE(rank.window().is_shared(rank.window().place_of(buffer.data(), 40'000)));
+    const DeviceSpan span{buffer.data(), 10'000, DType::f32};
+    buffer.as<float>()[9'999] = static_cast<float>(1 + comm.rank());
+    rank.run(Kind::all_reduce, span);
+    EXPECT_EQ(buffer.as<float>()[9'999], 3);
+  });
+}
+
+// What is not shared has a place all the same: the place orders the terms.
+TEST(Window, ARefusedAllocationHasAPlace) {
+  Window window(make_window_head(2), 0, 2, kBlocks, [](bool) { return false; });
+  const Numbers numbers(DType::f32, 1000, window);
+  const int64_t place = window.place_of(numbers.span().data, 4000);
+  EXPECT_NE(place, Window::kOutside);
+  EXPECT_FALSE(window.is_shared(place));
+  EXPECT_TRUE(window.refused());
+}
+
+// A process that dies while others work on its memory leaves them their maps, and leaves no file.
+TEST(Window, AKilledRankLeavesNothing) {
+  const SharedMemory head("head of the test", Window::head_bytes(2)), meeting("meeting of the test", 64);
+  auto* const arrived = reinterpret_cast<std::atomic<int>*>(meeting.data());
+  const auto run = [&](int number) {
+    int meetings = 0;
+    const auto window = std::make_shared<Window>(std::shared_ptr<std::byte>(head.data(), [](std::byte*) {}), number, 2,
+                                                 kBlocks, [&](bool mine) {
+                                                   ++*arrived;
+                                                   for (++meetings; *arrived < 2 * meetings;) std::this_thread::yield();
+                                                   return mine;
+                                                 });
+    WindowCollective collective({.layout = HostLayout({0, 0}), .rule = kBlocks, .rank = number}, window, 0, nullptr);
+    const Numbers numbers(DType::f32, 100'000, *window);
+    collective.start({Kind::all_reduce, numbers.span()});
+    if (number == 1) kill(getpid(), SIGKILL);  // its post is made; its blocks are never summed
+    for (int i = 0; i < 1000; ++i) EXPECT_FALSE(collective.advance());
+    EXPECT_EQ(numbers.at(99'999), 0);
+    std::ifstream maps("/proc/self/maps");
+    return std::string(std::istreambuf_iterator<char>(maps), {});
+  };
+  const pid_t child = fork();
+  if (child == 0) {
+    run(1);
+    _exit(1);
+  }
+  int status = 0;
+  const std::string during = run(0);
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+  EXPECT_NE(during.find("ddp_train gradients"), std::string::npos);
+  std::ifstream maps("/proc/self/maps");
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(maps), {}).find("ddp_train gradients"), std::string::npos);
+}
+
 // More allocations than the table has lie outside of the window on every rank.
 TEST(Window, ManyAllocationsLieOutside) {
   run_windows({{0, 0}}, [](Communicator& comm, Rank& rank) {
     std::vector<Numbers> many;
-    for (int i = 0; i < 40; ++i) many.emplace_back(rank.window(), DType::f32, 2000);
+    for (int i = 0; i < 40; ++i) many.emplace_back(DType::f32, 2000, rank.window());
     EXPECT_EQ(rank.window().place_of(many.back().span().data, 8000), Window::kOutside);
     for (const Numbers& numbers : many) {
       static_cast<float*>(numbers.span().data)[1999] = static_cast<float>(1 + comm.rank());
       rank.run(Kind::all_reduce, numbers.span());
       ASSERT_EQ(numbers.at(1999), 3);
     }
-    comm.barrier();
+    EXPECT_TRUE(rank.window().refused());
   });
 }
 
