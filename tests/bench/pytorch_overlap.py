@@ -1,7 +1,7 @@
 """What PyTorch's DistributedDataParallel hides of its communication: one rank of ResNet-18 over gloo, for bench/hosts.
 
-RANK, WORLD_SIZE and MASTER_ADDR describe the ranks. Three blocks of steps follow each other: steps in no_sync(), which
-only compute; the all_reduces of DDP's buckets, one after another; and steps with both. Without --batch-size, a rank gets
+RANK, WORLD_SIZE and MASTER_ADDR describe the ranks. Blocks of steps follow each other: the all_reduces of DDP's buckets, one after
+another; then steps with both, between two blocks in no_sync(), which only compute. Without --batch-size, a rank gets
 the batch whose compute takes --compute-share times as long as the communication, in the faster memory format. The output
 is one JSON object of rank 0: batch size, memory format, and medians in ms of the slowest rank.
 """
@@ -84,10 +84,11 @@ def main():
         wanted = args.compute_share * milliseconds(3, communicate)
         (small, large), (of_small, of_large) = TRIAL_BATCHES, times[args.memory_format]
         args.batch_size = max(1, round(small + (wanted - of_small) * (large - small) / (of_large - of_small)))
-    found = {"batch": args.batch_size, "memory_format": args.memory_format,
-             "compute": milliseconds(args.steps, lambda: training.step(args.batch_size, False)),
-             "communication": milliseconds(args.steps, communicate),
-             "step": milliseconds(args.steps, lambda: training.step(args.batch_size, True))}
+    communication = milliseconds(args.steps, communicate)
+    before, step, after = (milliseconds(args.steps, lambda: training.step(args.batch_size, communicates))
+                           for communicates in (False, True, False))
+    found = {"batch": args.batch_size, "memory_format": args.memory_format, "compute": (before + after) / 2,
+             "communication": communication, "step": step}
     if dist.get_rank() == 0:
         print(json.dumps(found | {"torch": torch.__version__, "buckets": [len(bucket) for bucket in buckets]}))
     dist.destroy_process_group()
