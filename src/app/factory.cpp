@@ -136,10 +136,11 @@ std::unique_ptr<Communicator> make_transport(const Backend& backend, MpiSession&
 }
 
 std::string describe_transport(const Backend& backend, const Communicator& communicator) {
-  const std::string by = communicator.size() == 1 ? "" : ", allreduce by " + communicator.description();
-  if (!backend.device->is_host())
-    return backend.transport.kind == TransportKind::mpi ? "buckets over MPI" + by : describe_nccl();
-  return by.empty() ? "no allreduce" : by.substr(2);
+  const bool alone = communicator.size() == 1;
+  const std::string allreduce = "allreduce by " + communicator.description();
+  if (backend.device->is_host()) return alone ? "no allreduce" : allreduce;
+  if (backend.transport.kind != TransportKind::mpi) return describe_nccl();
+  return alone ? "buckets over MPI" : "buckets over MPI, " + allreduce;
 }
 
 }  // namespace ddp

@@ -36,11 +36,10 @@ void assign(uint16_t* __restrict to, const uint16_t* __restrict from, int64_t co
 // Two f32 terms, the commonest case, need no run.
 void sum_of_two(std::span<std::byte* const> to, std::span<std::byte* const> terms, int64_t count) {
   const auto floats = [](std::byte* data) { return reinterpret_cast<float*>(data); };
-  if (to.size() == 1 && to[0] != terms[0]) {
-    assign(floats(to[0]), floats(terms[0]), count);
+  if (to.size() == 1) {
+    if (to[0] != terms[0]) assign(floats(to[0]), floats(terms[0]), count);
     return add_to(floats(to[0]), floats(terms[1]), count);
   }
-  if (to.size() == 1) return add_to(floats(to[0]), floats(terms[1]), count);
   auto* const __restrict a = floats(terms[0]), * const __restrict b = floats(terms[1]);
   for (int64_t i = 0; i < count; ++i) a[i] = b[i] = a[i] + b[i];
 }

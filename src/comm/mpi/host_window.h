@@ -13,8 +13,8 @@ namespace ddp {
 
 struct HostWindow {
   // Collective over `comm`, which must outlive the result. `host` is equal on all ranks of a host, and different on
-  // other hosts. Every rank is a host of its own under Allreduce::ring and Allreduce::mpi, and under the others if a
-  // rank of any host cannot map the memory of its host.
+  // other hosts. Allreduce::ring and Allreduce::mpi treat each rank as a separate host. The others do so too if a rank
+  // cannot map the memory of its host.
   HostWindow(MPI_Comm comm, Allreduce allreduce, int host);
   std::unique_ptr<WindowCollective> collective(int slot) const;
 

@@ -24,7 +24,7 @@ constexpr int64_t kLeastSpacing_ns = 100'000, kLargestSpacing_ns = 1'000'000;
 constexpr int kFewMessages = 2, kManyMessages = 6;
 
 constexpr double kPatience = 2e-3;  // s without progress; then wait() sleeps between polls
-constexpr int kSpins = 50;          // polls of wait() before it yields the core, 1 us; one poll may ask the kernel
+constexpr int kSpins = 50;          // polls of wait(), 1 us, before it yields the core; one, if it asks the kernel
 
 }  // namespace
 
@@ -110,11 +110,12 @@ int ProgressEngine::advance_until_dry() {
 
 void ProgressEngine::wait(CollectiveQueue& queue, Communicator::Sequence n) {
   DDP_EXPECT(n <= queue.issued());
+  const int spins = queue.asks_kernel() ? 1 : kSpins;
   PollPause pause(kPatience);
   for (;; pause()) {
     last_poll_ns_.store(steady_ns(), std::memory_order_relaxed);
     const std::lock_guard lock(mutex_);
-    for (int spin = queue.asks_kernel() ? kSpins - 1 : 0; spin < kSpins; ++spin) {
+    for (int spin = 0; spin < spins; ++spin) {
       if (queue.completed() >= n) return;
       if (advance()) pause.restart();
     }

@@ -17,8 +17,8 @@
 
 namespace ddp {
 
-// automatic, shm: shared memory on a host, and a ring between hosts; ring: every rank is treated as a host of its own;
-// mpi: MPI_Iallreduce.
+// automatic, shm: shared memory on a host, and a ring between hosts; ring: a ring through all ranks; mpi:
+// MPI_Iallreduce.
 enum class Allreduce { automatic, shm, ring, mpi };
 
 std::string describe_mpi();  // such as "Open MPI v4.1.4"

@@ -52,18 +52,18 @@ void WindowCollective::begin_round() {
       bases_[r] = window_->staging(r, slot_, half);
   }
 
-  const int64_t part = bytes_ / std::ssize(config_.layout.host);
-  if (route_ != Route::small && collective_.kind == Kind::all_reduce)
-    pieces_.cut_blocks(config_.rule, me, Window::offset_of(place_) + begin_, round_bytes_);
-  else if (route_ != Route::small)
+  const int64_t part = bytes_ / std::ssize(config_.layout.host), end = begin_ + round_bytes_;
+  if (collective_.kind != Kind::all_reduce)
     pieces_.cut_parts(config_.rule, config_.layout, me, part, begin_, round_bytes_);
+  else if (route_ != Route::small)  // which has no pieces
+    pieces_.cut_blocks(config_.rule, me, Window::offset_of(place_) + begin_, round_bytes_);
 
-  if (route_ != Route::direct && window_->size() > 1) {
-    // An all_gather begins with this rank's part of the span.
-    const int64_t mine = collective_.kind == Kind::all_gather ? config_.rank * part : begin_;
-    const int64_t from = std::clamp(mine, begin_, begin_ + round_bytes_);
-    const int64_t to = collective_.kind == Kind::all_gather ? std::clamp(mine + part, begin_, begin_ + round_bytes_)
-                                                            : begin_ + round_bytes_;
+  if (route_ != Route::direct) {
+    int64_t from = begin_, to = end;
+    if (collective_.kind == Kind::all_gather) {  // begins with this rank's part of the span
+      from = std::clamp(config_.rank * part, begin_, end);
+      to = std::clamp((config_.rank + 1) * part, begin_, end);
+    }
     copy_bytes(bases_[me] + (from - begin_), span() + from, to - from);
   }
   window_->slot(me, slot_).posts[half] = {collective_.span.count, place_, collective_.kind, collective_.span.dtype};

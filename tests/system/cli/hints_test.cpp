@@ -33,7 +33,7 @@ TEST_F(Hints, ALearningRateOfZero) {
   EXPECT_EQ(count(outcome.output, "hint: "), 1) << outcome.output;
 }
 
-// The rate rises a hundredfold at step 189, so the loss jumps at the next one, and goes on.
+// The rate rises a hundredfold at step 189. So the loss jumps at step 190, and stays high; the hint comes once.
 TEST_F(Hints, ALossThatJumps) {
   for (const bool clips : {false, true}) {
     const Outcome outcome = program(
