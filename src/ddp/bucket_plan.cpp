@@ -37,8 +37,8 @@ ParameterId last_begin(std::span<const int64_t> counts, ParameterId earliest, do
 
 }  // namespace
 
-// The first bucket is small, so that communication starts early. The last bucket is small, so that little communication
-// is left when backprop ends. The buckets between them hold as many parameters as fit the cap. What a large
+// The first bucket is small, so that communication starts early. The last bucket is small, because nothing hides it: its
+// gradients are complete when backprop ends. The buckets between them hold as many parameters as fit the cap. What a large
 // parameter cuts off below 64 KiB, or an eighth of the cap, goes with that parameter: a collective of its own would
 // cost more than it hides.
 BucketPlan plan_buckets(std::span<const int64_t> counts, int world_size, int64_t trailer_elements,
@@ -60,7 +60,7 @@ BucketPlan plan_buckets(std::span<const int64_t> counts, int world_size, int64_t
   if (parameters > 1) {
     const double first_cap = std::min({caps.first_cap_mb * kElementsPerMb, cap, all / 4});
     const ParameterId first_end = grow(counts, 0, std::max(1, parameters - 2), first_cap);
-    const ParameterId last = last_begin(counts, std::min(first_end + 1, parameters - 1), std::min(cap, all / 16));
+    const ParameterId last = last_begin(counts, std::min(first_end + 1, parameters - 1), std::min(cap, all / 64));
     for (ParameterId begin = first_end; begin < last;) {
       begins.push_back(begin);
       ParameterId end = grow(counts, begin, last, cap);

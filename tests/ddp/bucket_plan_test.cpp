@@ -104,7 +104,7 @@ TEST(BucketPlan, KeepsItsRulesForRandomModels) {
         head += sizes[rest++];
       const bool alone = bucket.end - rest == 1;
       const int64_t limit = b == 0 ? std::min({cap, kElementsPerMb, plan.gradients / 4})
-                            : last ? std::min(cap, plan.gradients / 16)
+                            : last ? std::min(cap, plan.gradients / 64)
                                    : cap;
       if (!alone) {
         ASSERT_LE(count - head, limit) << "bucket " << b << " of " << plan.buckets.size();
