@@ -155,7 +155,7 @@ TEST(Signals, ClosedTerminalOfTheLauncherSaves) {
       R"(cd {0} && export DDP_TRAIN={1} CUDA_VISIBLE_DEVICES=
          script -qfec '{2}/run -np 2 {3}' log >/dev/null </dev/null &
          ranks() {{ pgrep -ax ddp_train | grep -F {0} | cut -d ' ' -f 1; }}
-         for i in $(seq 300); do grep -qs 'step 3/' log && break; sleep 0.1; done
+         for i in $(seq 300); do grep -qs ' 3/32' log && break; sleep 0.1; done
          rank=$(ranks | head -n 1)
          kill -STOP $rank && kill -KILL $! && for i in $(seq 60); do kill -STOP $rank; sleep 0.05; done
          kill -CONT $rank
@@ -163,6 +163,7 @@ TEST(Signals, ClosedTerminalOfTheLauncherSaves) {
          tail -n 5 log)",
       folder.path().string(), DDP_PROGRAM, DDP_LAUNCH, options(folder, "run", "--eval-every 0 " + kSlow)));
   EXPECT_TRUE(fs::exists(folder / "run" / "checkpoints" / "latest")) << closed.output;
+  EXPECT_FALSE(fs::exists(folder / "run" / "checkpoints" / "step-00000064")) << "ran to its end\n" << closed.output;
 }
 
 TEST(Signals, StoppedJobContinues) {
