@@ -137,7 +137,7 @@ void MetricsFile::timeline(const StepTimeline& timeline) {
 // A line of up to kLine bytes lies in one page of the file: readers may see the file end where a page ends. So a line
 // that leaves less room than kLine ends with its page, after spaces, which JSON ignores.
 void MetricsFile::write_line(const std::string& json) {
-  constexpr size_t kPage = 4096, kLine = 512;
+  constexpr size_t kPage = 4096, kLine = 1024;
   const size_t room = kPage - (static_cast<size_t>(file_.size()) + json.size() + 1) % kPage;
   file_.write(json + std::string(room < kLine ? room : 0, ' ') + "\n");
 }

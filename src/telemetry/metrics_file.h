@@ -1,5 +1,5 @@
 // The events of a run as lines of JSON: metrics.jsonl. A reader that follows the file sees whole lines only, except
-// those of more than 512 bytes, such as the timeline, and those that a full disk has cut.
+// those of more than 1024 bytes, such as the timeline, and those that a full disk has cut.
 #pragma once
 
 #include "telemetry/growing_file.h"

@@ -2,7 +2,8 @@
 parser of prometheus_client, and /healthz.
 
 The values must be those of metrics.jsonl, and each metric that the Grafana dashboard asks for must be there. While a
-rank is stopped, /healthz must say so with the status 503. A run whose port is taken must say so, and train."""
+rank is stopped, /healthz must say so with the status 503. A run whose port is taken must say so, and train. A reader
+that follows metrics.jsonl must see whole events at each moment."""
 import json
 import math
 import os
@@ -12,6 +13,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -85,6 +87,36 @@ def queried(dashboard):
     return names
 
 
+class Follower(threading.Thread):
+    """Follows a file of events from its first line on, and parses what each read gives. Stop it with end()."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.path, self.ended, self.events, self.reads = path, threading.Event(), [], 0
+
+    def run(self):
+        wait_until(lambda: self.path.exists() or self.ended.is_set(), 60, self.path)
+        with open(self.path, "rb", buffering=0) as file:
+            last = False
+            while not last:
+                last = self.ended.wait(0.0005)
+                text = file.read(1 << 20)
+                if not text:
+                    continue
+                self.reads += 1
+                try:
+                    self.events += [json.loads(line) for line in text.decode().splitlines()]
+                except ValueError as error:
+                    check(False, f"read {self.reads} of {self.path.name}: {error}: ...{text[-200:]}")
+
+    def end(self):
+        self.ended.set()
+        self.join()
+        check(self.reads > 5, f"a follower got events of {self.path.name} {self.reads} times")
+        whole = [json.loads(line) for line in self.path.read_text().splitlines()]
+        check(self.events == whole, f"a follower saw {len(self.events)} of {len(whole)} events")
+
+
 def check_values(values, output):
     events = [json.loads(line) for line in (output / "metrics.jsonl").read_text().splitlines()]
     done = int(values["ddp_train_step", ()])
@@ -132,6 +164,8 @@ def check_live_run(output, dashboard, program, mpirun):
                "1", "--step-timeout", "60", "--threads", "1", "--metrics-port", str(port)]
     with open(output.with_suffix(".log"), "w") as log:
         job = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, "CUDA_VISIBLE_DEVICES": ""})
+    follower = Follower(output / "metrics.jsonl")
+    follower.start()
     try:
         names = queried(dashboard)
         missing = set(names)
@@ -169,6 +203,7 @@ def check_live_run(output, dashboard, program, mpirun):
     finally:
         if job.poll() is None:
             job.kill()
+        follower.end()
 
 
 def check_taken_port(output, program):
