@@ -122,18 +122,18 @@ class Pool2d : public CaseTest<Pool2dCase> {
 INSTANTIATE_TEST_SUITE_P(, Pool2d, on_each_backend(kPool2dCases), kCaseName);
 
 // Inputs of a maximum have few distinct values, so most windows have several maxima. For CUDA, values are also all
-// above or all below 0 (the padding). A second pass adds NaN: windows have none, one or several. One pass is enough for
-// what is larger than the grid.
+// above or all below 0 (the padding). These passes have NaN too: windows have none, one or several. One pass is enough
+// for what is larger than the grid.
 TEST_P(Pool2d, AgreesWithTheReference) {
   Values x = random(c.n * c.h * c.w * c.c, 1);
   if (c.kind != PoolKind::maximum) return expect_agreement(x);
   for (float& v : x) v = std::round(v * 2) / 2;
-  if (x.size() > 100'000) return expect_agreement(x);
+  expect_agreement(x);
+  if (x.size() > 100'000) return;
   for (const float shift : {0.0f, 2.0f, -2.0f}) {
     if (shift != 0 && !backend.cuda()) continue;
     Values shifted = x;
     for (float& v : shifted) v += shift;
-    expect_agreement(shifted);
     for (size_t i = 0; i < x.size(); i += i % 7 + 5) shifted[i] = NAN;
     expect_agreement(shifted);
   }
