@@ -128,7 +128,7 @@ TEST(FailedSave, LosesOneCheckpoint) {
   expect_nothing_left(job);
 }
 
-// The rank computes 200 ms longer than the others; on a loaded machine more, as it shares its core.
+// The rank computes 200 ms longer than the others; on a loaded machine more or less, as the ranks share their cores.
 TEST(SlowRank, IsNamedAsTheLimitOfTheRun) {
   const TempFolder folder;
   const Outcome outcome = program(2, fmt::format("--inject kind=slow,rank=1 --threads 1 --max-steps 12 --eval-every 0 "
@@ -136,7 +136,7 @@ TEST(SlowRank, IsNamedAsTheLimitOfTheRun) {
                                                  (folder / "run").string()));
   ASSERT_EQ(outcome.code, 0) << outcome.output;
   const double longer = number_after(outcome.output, "rank 1 on [^ ]+ limits this run: it computes ");
-  EXPECT_TRUE(longer >= 170 && longer <= 400) << outcome.output;
+  EXPECT_TRUE(longer >= 100 && longer <= 400) << outcome.output;
 }
 
 INSTANTIATE_TEST_SUITE_P(, Survived, ::testing::Values(2, 4), ::testing::PrintToStringParamName());

@@ -15,7 +15,7 @@ TEST(Speed, ComputingAloneLimitsAnOrdinaryRun) {
                                "--save-every never --output-dir {}",
                                (folder / "run").string()));
     ASSERT_EQ(outcome.code, 0) << outcome.output;
-    if (count(outcome.output, " this run: ") == 1) break;
+    if (count(outcome.output, "computing limits this run: ") == 1) break;
   }
   EXPECT_EQ(count(outcome.output, " this run: "), 1) << outcome.output;
   EXPECT_EQ(count(outcome.output, "computing limits this run: "), 1) << outcome.output;
