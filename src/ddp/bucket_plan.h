@@ -41,8 +41,8 @@ struct BucketPlan {
   uint64_t hash() const;  // equal plans have equal hashes, on every machine
 };
 
-// parameter_counts: elements of each parameter in flat-buffer order. The last bucket has at most a 64th of all elements,
-// or one parameter. Throws Error(Exit::usage) for a cap of 0 or below.
+// parameter_counts: elements of each parameter in flat-buffer order. The last bucket has at most a 64th of all
+// elements, or one parameter. Throws Error(Exit::usage) for a cap of 0 or below.
 BucketPlan plan_buckets(std::span<const int64_t> parameter_counts, int world_size, int64_t trailer_elements,
                         const BucketCaps& caps);
 
