@@ -38,9 +38,9 @@ ParameterId last_begin(std::span<const int64_t> counts, ParameterId earliest, do
 }  // namespace
 
 // The first bucket is small, so that communication starts early. The last bucket is small, because nothing hides it:
-// its gradients are complete when backprop ends. The buckets between them hold as many parameters as fit the cap. What
-// a large parameter cuts off below 64 KiB, or an eighth of the cap, goes with that parameter: a collective of its own
-// would cost more than it hides.
+// its gradients are complete when backprop ends. The buckets between them hold as many parameters as fit the cap. A run
+// below 64 KiB (or an eighth of the cap) before a large parameter shares its bucket: a separate collective would cost
+// more than it hides.
 BucketPlan plan_buckets(std::span<const int64_t> counts, int world_size, int64_t trailer_elements,
                         const BucketCaps& caps) {
   DDP_EXPECT(world_size > 0 && trailer_elements >= 0);
