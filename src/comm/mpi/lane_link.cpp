@@ -10,9 +10,9 @@ class LaneLink final : public HostLink {
  public:
   LaneLink(MPI_Comm lane, const BlockRule& rule, int tag) : rule_(rule), tag_(2 * tag), ring_(lane), small_(lane) {}
 
-  void start(std::byte* data, const Pieces& pieces, Collective::Kind kind, DType dtype) override {
+  void start(std::byte* data, const Pieces& pieces, Collective::Kind kind, DType dtype, HostPieces& host) override {
     in_ring_ = true;
-    ring_.start(data, pieces, kind, dtype, tag_);
+    ring_.start(data, pieces, kind, dtype, host, tag_);
   }
   void start_small(std::byte* data, int64_t offset, int64_t bytes, DType dtype) override {
     in_ring_ = false;

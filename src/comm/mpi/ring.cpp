@@ -15,10 +15,11 @@ Ring::Ring(MPI_Comm comm) : comm_(comm) {
   requests_.fill(MPI_REQUEST_NULL);
 }
 
-void Ring::start(std::byte* data, const Pieces& pieces, Collective::Kind kind, DType dtype, int tag) {
+void Ring::start(std::byte* data, const Pieces& pieces, Collective::Kind kind, DType dtype, HostPieces& host, int tag) {
   DDP_EXPECT(pieces.hosts() == size_);
   data_ = data;
   pieces_ = &pieces;
+  host_ = &host;
   dtype_ = dtype;
   tag_ = tag;
   pieces_of_chunk_ = pieces.longest();
@@ -68,8 +69,13 @@ void Ring::receive_more() {
 void Ring::send_more() {
   const int next = (rank_ + 1) % size_;
   for (; sending_ < std::min(end_, sent_ + kMessages); ++sending_) {
-    if (sending_ >= first_ + pieces_of_chunk_ && received_ <= sending_ - pieces_of_chunk_) return;
+    const bool is_own = sending_ < first_ + pieces_of_chunk_;
+    if (!is_own && received_ <= sending_ - pieces_of_chunk_) return;
     const Piece piece = outgoing(sending_);
+    if (is_own) {
+      host_->collect(piece);
+      if (!reduces(sending_)) host_->spread(piece);  // an all_gather begins with final pieces
+    }
     if (piece.bytes > 0)
       DDP_MPI(
           MPI_Isend(data_ + piece.begin, static_cast<int>(piece.bytes), MPI_BYTE, next, tag_, comm_, &send(sending_)));
@@ -79,8 +85,11 @@ void Ring::send_more() {
 void Ring::finish_received() {
   for (; received_ < receiving_ && receive(received_) == MPI_REQUEST_NULL; ++received_) {
     const Piece piece = incoming(received_);
-    if (reduces(received_))
+    if (reduces(received_)) {
+      host_->collect(piece);
       add(data_ + piece.begin, scratch(received_), piece.bytes / static_cast<int64_t>(size_of(dtype_)), dtype_);
+    }
+    if (is_final(received_)) host_->spread(piece);
   }
 }
 

@@ -12,13 +12,17 @@
 // others travel, which is the pipeline. An item of the all-gather is received in place, over the values that were sent
 // as item i-(N-1)G, so it waits until those have left.
 //
+// A rank stands for its host. In the first step of a collective, the ring collects the value of its host just before it
+// sends a piece; in the N-1 steps that add, just before it adds to a piece. It spreads a final piece over the host at
+// once.
+//
 // Each chunk is added up once, along one path, from rank c+1 to rank c for chunk c, and its sum is copied to the
 // others: all ranks get the same bits. With chunks of equal size each rank sends 2(N-1)/N of the data, which no
 // allreduce can undercut.
 #pragma once
 
 #include "comm/collective.h"
-#include "comm/shm/pieces.h"
+#include "comm/shm/host_link.h"
 
 #include <mpi.h>
 
@@ -33,9 +37,9 @@ class Ring {
   explicit Ring(MPI_Comm comm);
 
   // Sum, reduce_scatter (the first half) or all_gather (the second) of `data`, in one chunk for each rank. All ranks
-  // give the same tag; collectives that are under way at the same time have different ones. `data` and `pieces` must
-  // stay until advance() has returned true.
-  void start(std::byte* data, const Pieces& pieces, Collective::Kind kind, DType dtype, int tag);
+  // give the same tag; collectives that are under way at the same time have different ones. `data`, `pieces` and `host`
+  // must stay until advance() has returned true.
+  void start(std::byte* data, const Pieces& pieces, Collective::Kind kind, DType dtype, HostPieces& host, int tag);
 
   bool advance();                                         // true when done
   int64_t messages() const { return received_ + sent_; }  // complete ones; grows while the ring moves
@@ -48,6 +52,7 @@ class Ring {
   Piece outgoing(int64_t item) const { return piece(item, rank_ - 1); }
   Piece incoming(int64_t item) const { return piece(item, rank_ - 2); }
   bool reduces(int64_t item) const { return item < (size_ - 1) * pieces_of_chunk_; }
+  bool is_final(int64_t received) const { return received >= (size_ - 2) * pieces_of_chunk_; }
   std::byte* scratch(int64_t item) { return scratch_.data() + item % kMessages * largest_; }
 
   MPI_Request& receive(int64_t item) { return requests_[item % kMessages]; }
@@ -62,6 +67,7 @@ class Ring {
   int rank_ = 0, size_ = 0, tag_ = 0;
   std::byte* data_ = nullptr;
   const Pieces* pieces_ = nullptr;
+  HostPieces* host_ = nullptr;
   DType dtype_ = DType::f32;
   int64_t pieces_of_chunk_ = 0;           // G
   int64_t largest_ = 0;                   // bytes of the largest piece

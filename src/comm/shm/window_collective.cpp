@@ -94,15 +94,11 @@ bool WindowCollective::advance() {
         }
         if (!all_have_reached()) return false;
         compare_posts();
-        if (!sum()) return end_round();
+        if (!sum_or_start_link()) return end_round();
         phase_ = Phase::exchange;
         break;
       case Phase::exchange:
         if (link_ && !link_->advance()) return false;
-        phase_ = Phase::distribute;
-        break;
-      case Phase::distribute:
-        distribute();
         publish();
         phase_ = Phase::complete;
         break;
@@ -140,45 +136,46 @@ std::vector<std::byte*>& WindowCollective::at(int64_t begin) {
   return pointers_;
 }
 
-bool WindowCollective::sum() {
+bool WindowCollective::sum_or_start_link() {
   const auto dtype = collective_.span.dtype;
-  const int me = window_->rank(), ranks = window_->size(), hosts = config_.layout.hosts;
+  std::byte* const mine = bases_[window_->rank()];
   if (route_ == Route::small) {
-    std::byte* const to = hosts == 1 ? span() : bases_[me];
+    const bool is_alone = config_.layout.hosts == 1;
+    std::byte* const to = is_alone ? span() : mine;
     sum_in_order(to, bases_, elements(bytes_), dtype);
     if (link_) link_->start_small(to, Window::offset_of(place_), bytes_, dtype);
-    return hosts > 1;
+    return !is_alone;
   }
-  if (collective_.kind == Kind::all_gather) {
-    const int host = config_.layout.host[config_.rank];
-    for (const Piece& piece : pieces_.chunk(host))
-      copy_bytes(bases_[me] + piece.begin, bases_[piece.owner] + piece.begin, piece.bytes);
-  } else if (ranks > 1) {
-    const bool everywhere = collective_.kind == Kind::all_reduce && hosts == 1;
-    for (int host = 0; host < hosts; ++host)
-      for (const Piece& piece : pieces_.chunk(host)) {
-        if (everywhere)
-          sum_everywhere(at(piece.begin), elements(piece.bytes), dtype);
-        else
-          sum_in_order(bases_[me] + piece.begin, at(piece.begin), elements(piece.bytes), dtype);
-      }
-  }
-  if (link_) link_->start(bases_[me], pieces_, collective_.kind, dtype);
+  if (link_)
+    link_->start(mine, pieces_, collective_.kind, dtype, *this);
+  else if (config_.layout.hosts == 1)
+    sum_pieces();
   return true;
 }
 
-void WindowCollective::distribute() {
-  const int me = window_->rank(), hosts = config_.layout.hosts;
-  const Kind kind = collective_.kind;
-  if (route_ == Route::small || (kind == Kind::all_reduce && hosts == 1)) return;
-  if (kind == Kind::reduce_scatter) {
-    for (const Piece& piece : pieces_.chunk(config_.layout.host[config_.rank]))
-      copy_bytes(bases_[piece.owner] + piece.begin, bases_[me] + piece.begin, piece.bytes);
-    return;
+void WindowCollective::sum_pieces() {
+  for (const Piece& piece : pieces_.chunk(0)) {
+    if (collective_.kind == Kind::all_reduce) {
+      if (window_->size() > 1) sum_everywhere(at(piece.begin), elements(piece.bytes), collective_.span.dtype);
+    } else {
+      collect(piece);
+      spread(piece);
+    }
   }
-  for (int host = 0; host < hosts; ++host)
-    for (const Piece& piece : pieces_.chunk(host))
-      for (std::byte* const base : bases_) copy_bytes(base + piece.begin, bases_[me] + piece.begin, piece.bytes);
+}
+
+void WindowCollective::collect(const Piece& piece) {
+  std::byte* const mine = bases_[window_->rank()] + piece.begin;
+  if (collective_.kind == Kind::all_gather)
+    copy_bytes(mine, bases_[piece.owner] + piece.begin, piece.bytes);
+  else if (window_->size() > 1)
+    sum_in_order(mine, at(piece.begin), elements(piece.bytes), collective_.span.dtype);
+}
+
+void WindowCollective::spread(const Piece& piece) {
+  const std::byte* const mine = bases_[window_->rank()] + piece.begin;
+  if (collective_.kind == Kind::reduce_scatter) return copy_bytes(bases_[piece.owner] + piece.begin, mine, piece.bytes);
+  for (std::byte* const base : bases_) copy_bytes(base + piece.begin, mine, piece.bytes);
 }
 
 // True if this was the last round.

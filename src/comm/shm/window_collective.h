@@ -3,17 +3,18 @@
 //
 // Every rank of a host posts the collective: from then on the others may read and write its span. When all have posted,
 // each rank sums the pieces of its lane over the spans of all ranks of its host, in the order of the ranks. If there
-// are other hosts, it exchanges the sums with the ranks of its lane there. Then it writes the results into the spans of
-// the other ranks of its host. When all ranks have done so, the collective is complete. An all_gather copies where an
-// all-reduce sums; a reduce_scatter writes only to the rank whose part it is.
+// are other hosts, it exchanges the sums with the ranks of its lane there. It writes the results into the spans of the
+// other ranks of its host. It does so piece by piece: it sends and writes a piece before it has summed all others. When
+// all ranks have written all pieces, the collective is complete. An all_gather copies where an all-reduce sums; a
+// reduce_scatter writes only to the rank whose part it is.
 //
 // The sum is computed once and copied, so all ranks have equal bits. The place of a byte fixes the order of the terms
 // of an all-reduce (comm/shm/pieces.h): the sizes of the buckets change no bits. On three and more hosts, the order of
 // a reduce_scatter also depends on whose part the byte is in.
 //
-// Two other routes serve other spans. A span that is not shared passes through staging memory in the window, piece by
-// piece. A small all-reduce passes through it whole: on one host, each rank then computes the whole sum, so that one
-// round of posts is enough; on several hosts, the first rank of each host sums, and the links gather.
+// Two other routes serve other spans. A span that is not shared passes through staging memory in the window, in rounds.
+// A small all-reduce passes through it whole: on one host, each rank then computes the whole sum, so that one round of
+// posts is enough; on several hosts, the first rank of each host sums, and the links gather.
 #pragma once
 
 #include "comm/shm/host_link.h"
@@ -31,7 +32,7 @@ struct WindowConfig {
   int rank = 0;             // in the communicator
 };
 
-class WindowCollective {
+class WindowCollective final : private HostPieces {
  public:
   // `slot`: below Window::kSlots; one object on each rank. `link`: null on one host, or for a rank without a lane.
   WindowCollective(const WindowConfig& config, std::shared_ptr<Window> window, int slot,
@@ -44,15 +45,17 @@ class WindowCollective {
   void abandon();         // leaves outstanding messages their memory
 
  private:
-  enum class Phase : uint8_t { posted, exchange, distribute, complete };
+  enum class Phase : uint8_t { posted, exchange, complete };
   enum class Route : uint8_t { direct, staged, small };
 
   void begin_round();
   void publish();
   bool all_have_reached();
   void compare_posts() const;
-  bool sum();  // false if nothing remains to be done but to copy the result
-  void distribute();
+  bool sum_or_start_link();  // false if the collective is complete on this rank
+  void sum_pieces();
+  void collect(const Piece& piece) override;
+  void spread(const Piece& piece) override;
   bool end_round();
   bool sums_on_leader() const { return route_ == Route::small && config_.layout.hosts > 1; }
   bool is_leader() const { return window_->rank() == 0; }

@@ -31,11 +31,14 @@ constexpr int64_t kSmall = 1024;
 class LocalLink final : public HostLink {
  public:
   explicit LocalLink(Communicator& lane) : lane_(lane) {}  // ranks in the order of their hosts
-  void start(std::byte* data, const Pieces& pieces, Kind kind, DType dtype) override {
-    for (int host = 0; host < pieces.hosts(); ++host)
-      for (const Piece& piece : pieces.chunk(host)) {
+  void start(std::byte* data, const Pieces& pieces, Kind kind, DType dtype, HostPieces& host) override {
+    for (int chunk = 0; chunk < pieces.hosts(); ++chunk)
+      for (const Piece& piece : pieces.chunk(chunk)) {
         const DeviceSpan span{data + piece.begin, piece.bytes / static_cast<int64_t>(size_of(dtype)), dtype};
-        lane_.wait(kind == Kind::all_gather ? lane_.broadcast(span, host) : lane_.all_reduce(span));
+        const bool is_own = chunk == lane_.rank();
+        if (kind != Kind::all_gather || is_own) host.collect(piece);
+        lane_.wait(kind == Kind::all_gather ? lane_.broadcast(span, chunk) : lane_.all_reduce(span));
+        if (kind != Kind::reduce_scatter || is_own) host.spread(piece);
       }
   }
   void start_small(std::byte* data, int64_t, int64_t bytes, DType dtype) override {
