@@ -10,6 +10,7 @@
 #include "comm/mpi/progress_engine.h"
 #include "comm/mpi/srun_barrier.h"
 #include "comm/mpi/startup_watchdog.h"
+#include "core/stopwatch.h"
 
 #include <fmt/ranges.h>
 #include <mpi.h>
@@ -47,8 +48,14 @@ struct MpiLibrary {
     fail(Exit::communication,
          "this MPI library does not provide MPI_THREAD_MULTIPLE: use one that does, such as Open MPI 4");
   }
+  // MPI_Finalize waits 2 s for the launcher's answer. A launcher that got no processor for so long would see this
+  // process end before it reads the process's last message, and would end a good run with exit code 1; so give it more
+  // time.
   ~MpiLibrary() {
-    if (!abandoned) MPI_Finalize();
+    if (abandoned) return;
+    const Stopwatch finalising;
+    MPI_Finalize();
+    if (finalising.seconds() > 1.9) std::this_thread::sleep_for(std::chrono::seconds(5));
   }
   MpiLibrary(const MpiLibrary&) = delete;
   MpiLibrary& operator=(const MpiLibrary&) = delete;

@@ -1,4 +1,4 @@
-// A rank is stopped during training, as a debugger or a suspended machine does.
+// Ranks and launchers that stand still, as under a debugger, on a suspended machine or on a busy one.
 #include "core/error.h"
 #include "tests/system/cli/program.h"
 
@@ -27,6 +27,15 @@ TEST(Fault, ErrorNamesAStoppedRankAndItsStep) {
        {"[rank 0] error: on ", ": rank 1 on host ", " is stopped: no sign of life for ", "(in step "})
     EXPECT_EQ(count(outcome.output, part), 1) << part << "\n" << outcome.output;
   EXPECT_TRUE(std::filesystem::exists(folder / "run" / "flight" / "rank-0.json"));
+}
+
+TEST(Fault, LauncherWithoutAProcessorAtTheEndSeesASuccessfulRun) {
+  const TempFolder folder;
+  const Outcome outcome =
+      shell(fmt::format("timeout -k 5 400 {} -np 1 -x LD_PRELOAD={} {} --model mlp --train-samples 256 --max-steps 1 "
+                        "--eval-every 0 --output-dir {}",
+                        DDP_MPIRUN, DDP_FAILING_LAUNCHER, DDP_PROGRAM, (folder / "run").string()));
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
 }
 
 }  // namespace
