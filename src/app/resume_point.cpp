@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kPixels = "mean and std";  // entry of the run state
+constexpr const char* kPixelsEntry = "mean and std";  // entry of the run state
 
 // Searches again under the lock, because an earlier run may have saved a checkpoint before it released the lock.
 ResumePoint find_on_rank_0(const std::string& resume, const std::string& output_dir, const Log& log) {
@@ -110,7 +110,7 @@ RunState run_fingerprint(const Options& o, const LoadedData& data, const PixelNo
   state.affects_results["data set"] = fmt::format("{} and {} images of {} x {} x {} ({:016x})", train->size(),
                                                   test ? test->size() : 0, h, w, c, data.fingerprint);
   if (const std::string input = data.input(); !input.empty()) state.affects_results["input"] = input;
-  if (const std::string numbers = pixels.text(); !numbers.empty()) state.affects_results[kPixels] = numbers;
+  if (const std::string numbers = pixels.text(); !numbers.empty()) state.affects_results[kPixelsEntry] = numbers;
   state.affects_rounding = rounding_options(o);
   state.affects_rounding["world size"] = fmt::format("{}", r.communicator.size());
   state.affects_rounding.insert(backend.identity.begin(), backend.identity.end());
@@ -124,7 +124,7 @@ RunState run_fingerprint(const Options& o, const LoadedData& data, const PixelNo
 
 std::optional<PixelNormalization> earlier_pixels(const ResumePoint& resume_point, int64_t channels) {
   const auto& entries = resume_point.state.affects_results;
-  const auto found = entries.find(kPixels);
+  const auto found = entries.find(kPixelsEntry);
   if (found == entries.end()) return std::nullopt;
   // Data with other channels are other data: require_same_results() refuses them by name.
   if (std::ranges::count(found->second, ',') != 2 * (channels - 1)) return std::nullopt;

@@ -17,7 +17,7 @@ namespace ddp {
 namespace {
 
 constexpr int64_t kImagesOfGrid = 64;
-constexpr PixelScale kPixels = {.scale = {1, 1, 1}, .shift = {}};  // as they are
+constexpr PixelScale kUnchangedPixels = {.scale = {1, 1, 1}, .shift = {}};  // as they are
 
 // The files of the command. They are created before the data are read, so that a wrong name costs no time.
 struct Files {
@@ -70,7 +70,7 @@ class Show {
     const DistributedSampler rows = sampler(Grid::kColumns);
     const int64_t first = (options_.epoch - 1) * rows.steps_per_epoch();
     TrainingInput input(data_, rows, first, first + (count + Grid::kColumns - 1) / Grid::kColumns,
-                        options_.training.seed, kPixels);
+                        options_.training.seed, kUnchangedPixels);
     Grid grid(count, image_);
     std::vector<uint8_t> pixels(static_cast<size_t>(image_.elements()));
     for (int64_t done = 0; done < count;) {

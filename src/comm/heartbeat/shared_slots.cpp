@@ -9,15 +9,16 @@
 namespace ddp {
 namespace {
 
-constexpr const char* kName = "ddp_train heartbeats";
+constexpr const char* kSlotsName = "ddp_train heartbeats";
 
 size_t bytes_of(int count) { return static_cast<size_t>(count) * sizeof(HeartbeatSlot); }
 
 }  // namespace
 
-SharedSlots::SharedSlots(int count) : SharedSlots(SharedMemory(kName, bytes_of(count)), count) {}
+SharedSlots::SharedSlots(int count) : SharedSlots(SharedMemory(kSlotsName, bytes_of(count)), count) {}
 
-SharedSlots::SharedSlots(const Key& key, int count) : SharedSlots(SharedMemory(kName, key, bytes_of(count)), count) {}
+SharedSlots::SharedSlots(const Key& key, int count)
+    : SharedSlots(SharedMemory(kSlotsName, key, bytes_of(count)), count) {}
 
 SharedSlots::SharedSlots(SharedMemory memory, int count)
     : memory_(std::move(memory)), private_(memory_ ? 0 : count), slots_(private_) {

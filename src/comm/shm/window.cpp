@@ -14,7 +14,7 @@
 namespace ddp {
 namespace {
 
-constexpr const char* kName = "ddp_train gradients";
+constexpr const char* kWindowName = "ddp_train gradients";
 constexpr size_t kPage = 4096;
 
 size_t round_up(size_t bytes, size_t multiple) { return (bytes + multiple - 1) / multiple * multiple; }
@@ -73,7 +73,7 @@ void Window::deallocate(void* memory) noexcept {
 // same on all ranks of a window, because all have mapped its head by such a number.
 bool Window::share(Allocation& allocation) const {
   const size_t bytes = std::max(kPage, round_up(allocation.bytes, kPage));
-  SharedMemory mine(kName, bytes);
+  SharedMemory mine(kWindowName, bytes);
   shared_key(rank_) = {mine.key(), bytes, mine.data()};
   if (!agree_(static_cast<bool>(mine))) return false;
   Allocation shared{.bytes = allocation.bytes};
@@ -86,7 +86,7 @@ bool Window::share(Allocation& allocation) const {
       shared.data.push_back(other.address);
       continue;
     }
-    SharedMemory map = r == rank_ ? std::move(mine) : SharedMemory(kName, other.key, other.bytes);
+    SharedMemory map = r == rank_ ? std::move(mine) : SharedMemory(kWindowName, other.key, other.bytes);
     mapped &= static_cast<bool>(map);
     shared.data.push_back(map.data());
     shared.maps.push_back(std::move(map));

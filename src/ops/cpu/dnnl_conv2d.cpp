@@ -22,12 +22,12 @@ using onednn::Execution;
 using onednn::PackedWeights;
 using Tag = memory::format_tag;
 
-enum Pass { kForward, kWeights, kData };
+enum SlicePass { kForward, kWeights, kData };
 
 // The number of samples in a slice. A pass runs in slices, so that data stays in the cache and the device is polled
 // between slices. Slices are larger for the weight gradient, where each slice adds a whole weight tensor, and for
 // Winograd, where each slice transforms the weights.
-int64_t slice_size(const Conv2dDesc& desc, int64_t n, Pass pass, bool winograd) {
+int64_t slice_size(const Conv2dDesc& desc, int64_t n, SlicePass pass, bool winograd) {
   constexpr int64_t kPositions = 8192, kMultiplications = int64_t{1} << 28;
   if (desc.input_format.kind == Format::Kind::batch_interleaved) return n;
   const ImageShape out = conv2d_output(desc);
@@ -51,7 +51,7 @@ class DnnlConv2d final : public Conv2d {
     output_format_ = preferred_output(*std::max_element(batch_sizes.begin(), batch_sizes.end()));
     for (const int64_t n : batch_sizes) {
       if (n == 0) continue;
-      for (const Pass pass : {kForward, kWeights, kData}) {
+      for (const SlicePass pass : {kForward, kWeights, kData}) {
         if (pass == kData && !desc.input_gradient) continue;
         each_slice(n, pass, [&](int64_t, int64_t samples, bool winograd) {
           const Key key{pass, samples, winograd};
@@ -105,7 +105,7 @@ class DnnlConv2d final : public Conv2d {
 
  private:
   struct Key {
-    Pass pass;
+    SlicePass pass;
     int64_t samples;
     bool winograd;
     friend auto operator<=>(const Key&, const Key&) = default;
@@ -118,7 +118,7 @@ class DnnlConv2d final : public Conv2d {
 
   // Calls slice(first sample, samples, winograd) for the slices of n samples.
   template <class F>
-  void each_slice(int64_t n, Pass pass, F&& slice) const {
+  void each_slice(int64_t n, SlicePass pass, F&& slice) const {
     const bool winograd = config_.winograd && config_.activations == DType::f32 && suits_winograd(desc_, n);
     const int64_t most = slice_size(desc_, n, pass, winograd);
     for (int64_t first = 0; first < n; first += most) slice(first, std::min(most, n - first), winograd);
@@ -142,7 +142,7 @@ class DnnlConv2d final : public Conv2d {
   }
 
   // All weights and activations have the format "any": oneDNN selects it. Callers replace it where the format is given.
-  ConvShape shape(int64_t n, Pass pass, bool winograd) const {
+  ConvShape shape(int64_t n, SlicePass pass, bool winograd) const {
     const auto& [kernel, stride, padding] = desc_.window;
     const DType weights = pass == kWeights ? DType::f32 : config_.activations;
     const bool bias = pass == kWeights ? sums_bias(desc_) : desc_.bias;

@@ -7,16 +7,16 @@
 namespace ddp::testing {
 namespace {
 
-constexpr int kSkipped = 77, kSteps = 8;
+constexpr int kSkipped = 77, kStepsOfRun = 8;
 
 TEST(FullDisk, RunSaysWhatItLosesAndResumes) {
   const TempFolder folder;
   few_images(folder / "data", 200, 100);
   const auto run = [&](const std::string& where, const std::string& more) {
     return fmt::format(
-        "CUDA_VISIBLE_DEVICES= timeout -k 5 100 {} -np 2 {} --model mlp --data-path data --batch-size 20 "
+        "CUDA_VISIBLE_DEVICES= timeout -k 5 400 {} -np 2 {} --model mlp --data-path data --batch-size 20 "
         "--threads 1 --eval-every 0 --print-freq 0 --max-steps {} {} {}",
-        DDP_MPIRUN, DDP_PROGRAM, kSteps, where, more);
+        DDP_MPIRUN, DDP_PROGRAM, kStepsOfRun, where, more);
   };
   const Outcome full = shell(fmt::format(
       R"(cd {} && exec unshare -m bash -c '
@@ -46,7 +46,7 @@ TEST(FullDisk, RunSaysWhatItLosesAndResumes) {
   EXPECT_TRUE(read_file(folder / "run" / "model.safetensors") == read_file(folder / "whole" / "model.safetensors"));
   const auto steps = values_of<int>(folder / "run", "step", "step");
   EXPECT_EQ(steps, values_of<int>(folder / "whole", "step", "step"));
-  EXPECT_EQ(std::ssize(steps), kSteps);
+  EXPECT_EQ(std::ssize(steps), kStepsOfRun);
 }
 
 }  // namespace
