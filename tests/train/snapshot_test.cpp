@@ -39,10 +39,6 @@ NextStep next_step(Fixture& fixture) {
   return {download_gradients(r), r.download_weights(), r.download_stats(r.running_stats()), losses[0]};
 }
 
-double distance(std::span<const Parameter> parameters, std::span<const float> actual, std::span<const float> expected) {
-  return gradient_distance(parameters, actual, expected).value;
-}
-
 struct Worlds {
   int saved, resumed;
   bool zero_saved, zero_resumed;
@@ -92,7 +88,7 @@ TEST_P(Snapshots, ResumeAtAnyWorldSize) {
 
     EXPECT_NEAR(next.loss, expected.loss, 1e-5 * expected.loss);
     if (!worlds.zero_saved && !worlds.zero_resumed) {  // with partitioned state no rank has all gradient sums
-      EXPECT_LE(distance(r.parameters, next.gradients, as_mine(expected.gradients)), 1e-4);
+      EXPECT_LE(gradient_distance(r.parameters, next.gradients, as_mine(expected.gradients)).value, 1e-4);
     }
     // Adam makes a full step even of a gradient that is only rounding, as that of a bias before a norm.
     std::vector<Parameter> compared = r.parameters;
@@ -103,7 +99,7 @@ TEST_P(Snapshots, ResumeAtAnyWorldSize) {
       for (size_t i = 0; i < weights.size(); ++i) weights[i] -= restored->model.weights[i];
       return weights;
     };
-    EXPECT_LE(distance(compared, update(next.weights), update(as_mine(expected.weights))), 1e-4);
+    EXPECT_LE(gradient_distance(compared, update(next.weights), update(as_mine(expected.weights))).value, 1e-4);
     for (size_t i = 0; i < next.state.size(); ++i) EXPECT_NEAR(next.state[i], expected.state[i], 1e-5);
     if (worlds.saved == worlds.resumed && worlds.zero_saved == worlds.zero_resumed) {
       EXPECT_EQ(next.weights, expected.weights);
