@@ -12,6 +12,12 @@ if(DDP_SANITIZE STREQUAL "address")
   list(APPEND DDP_MPI_ENVIRONMENT ASAN_OPTIONS=detect_leaks=0)
 endif()
 
+# Seconds until CTest ends a test: far more than any test needs, for slow machines.
+set(DDP_TEST_LIMIT 600)
+if(DDP_SANITIZE)
+  set(DDP_TEST_LIMIT 1800)
+endif()
+
 set(DDP_TEST_LIST ${PROJECT_BINARY_DIR}/tests.list)
 file(WRITE ${DDP_TEST_LIST} "")
 
@@ -21,11 +27,15 @@ file(WRITE ${DDP_TEST_LIST} "")
 # target add files with other properties. EXCLUDE leaves out the cases whose <Suite>.<Case> matches.
 #
 # All parameters of a case are one test, because a program that links CUDA or is instrumented takes up to 0.1 s to start.
+# With a sanitizer all cases of a suite are one test, <room>.<Suite>, unless a COST says that the cases take long.
 # With SEPARATE, for parameters that take long, each is a test of its own, named <room>.<Suite>.<Case>/<parameter>. With
 # RANKS the cases of a suite run together under mpirun, as <room>.<Suite>/np<n> for each number of ranks n, because mpirun
 # starts slowly. Their main() is mpi_main.cpp, which fails if the size of the world is not DDP_EXPECT_WORLD, which is n.
 function(ddp_test target room)
   cmake_parse_arguments(PARSE_ARGV 2 arg "SEPARATE" "EXCLUDE" "SOURCES;OBJECTS;LINK;RANKS;PROPERTIES")
+  if(arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "ddp_test(${target}): unknown arguments: ${arg_UNPARSED_ARGUMENTS}")
+  endif()
   if(NOT TARGET ${target})
     add_executable(${target})
     target_sources(${target} PRIVATE ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/$<IF:$<BOOL:${arg_RANKS}>,mpi,gtest>_main.cpp)
@@ -56,11 +66,15 @@ function(ddp_test target room)
   if(NOT names)
     return()
   endif()
-  list(TRANSFORM names REPLACE "(.+)" "${room}.\\1 ${target}" OUTPUT_VARIABLE lines)
-  list(JOIN lines "\n" lines)
-  file(APPEND ${DDP_TEST_LIST} "${lines}\n")
   list(TRANSFORM names REPLACE "\\..*" "" OUTPUT_VARIABLE suites)
   list(REMOVE_DUPLICATES suites)
+  set(tests ${names})
+  if(DDP_SANITIZE AND NOT arg_RANKS AND NOT arg_SEPARATE AND NOT COST IN_LIST arg_PROPERTIES)
+    set(tests ${suites})
+  endif()
+  list(TRANSFORM tests REPLACE "(.+)" "${room}.\\1 ${target}" OUTPUT_VARIABLE lines)
+  list(JOIN lines "\n" lines)
+  file(APPEND ${DDP_TEST_LIST} "${lines}\n")
 
   if(arg_RANKS)
     foreach(suite ${suites})
@@ -70,7 +84,7 @@ function(ddp_test target room)
           COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${ranks} $<TARGET_FILE:${target}>
                   --gtest_filter=${suite}.*)
         set_tests_properties(${test} PROPERTIES
-          TIMEOUT 120
+          TIMEOUT ${DDP_TEST_LIMIT}
           PROCESSORS ${ranks}
           ENVIRONMENT "DDP_EXPECT_WORLD=${ranks};OMP_NUM_THREADS=1;${DDP_MPI_ENVIRONMENT}"
           FAIL_REGULAR_EXPRESSION "Running 0 tests"
@@ -78,10 +92,14 @@ function(ddp_test target room)
       endforeach()
     endforeach()
   elseif(NOT arg_SEPARATE)
-    foreach(name ${names})
-      add_test(NAME ${room}.${name} COMMAND ${target} --gtest_filter=${name}:${name}/*)
-      set_tests_properties(${room}.${name} PROPERTIES
-        TIMEOUT 300
+    foreach(test ${tests})
+      set(filters ${names})
+      list(FILTER filters INCLUDE REGEX "^${test}(\\.|$)")
+      list(TRANSFORM filters REPLACE "(.+)" "\\1:\\1/*")
+      list(JOIN filters ":" filter)
+      add_test(NAME ${room}.${test} COMMAND ${target} --gtest_filter=${filter})
+      set_tests_properties(${room}.${test} PROPERTIES
+        TIMEOUT ${DDP_TEST_LIMIT}
         FAIL_REGULAR_EXPRESSION "Running 0 tests"
         SKIP_RETURN_CODE 77
         ${arg_PROPERTIES})
@@ -89,8 +107,8 @@ function(ddp_test target room)
   else()
     list(TRANSFORM names REPLACE "(.+)" "\\1:\\1/*" OUTPUT_VARIABLE filters)
     list(JOIN filters ":" filters)
-    gtest_discover_tests(${target} TEST_PREFIX ${room}. TEST_FILTER ${filters} NO_PRETTY_VALUES DISCOVERY_TIMEOUT 60
-      PROPERTIES TIMEOUT 120 SKIP_RETURN_CODE 77 ${arg_PROPERTIES})
+    gtest_discover_tests(${target} TEST_PREFIX ${room}. TEST_FILTER ${filters} NO_PRETTY_VALUES DISCOVERY_TIMEOUT 300
+      PROPERTIES TIMEOUT ${DDP_TEST_LIMIT} SKIP_RETURN_CODE 77 ${arg_PROPERTIES})
   endif()
 endfunction()
 
@@ -99,6 +117,6 @@ endfunction()
 function(ddp_script_test name target)
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "COMMAND;PROPERTIES")
   add_test(NAME ${name} COMMAND ${arg_COMMAND})
-  set_tests_properties(${name} PROPERTIES TIMEOUT 120 SKIP_RETURN_CODE 77 ${arg_PROPERTIES})
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${DDP_TEST_LIMIT} SKIP_RETURN_CODE 77 ${arg_PROPERTIES})
   file(APPEND ${DDP_TEST_LIST} "${name} ${target}\n")
 endfunction()

@@ -19,7 +19,7 @@ struct Evaluation {
 std::vector<Evaluation> evaluations(int ranks, const std::string& arguments) {
   const TempFolder folder;
   const auto run = folder / "run";
-  const Outcome outcome = shell(fmt::format("timeout -k 5 800 {} -np {} {} --print-freq 0 --output-dir {} {}",
+  const Outcome outcome = shell(fmt::format("timeout -k 5 1600 {} -np {} {} --print-freq 0 --output-dir {} {}",
                                             DDP_MPIRUN, ranks, DDP_PROGRAM, run.string(), arguments));
   EXPECT_EQ(outcome.code, 0) << outcome.output;
   EXPECT_EQ(count(outcome.output, "hint: the loss"), 0) << outcome.output;

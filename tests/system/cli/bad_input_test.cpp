@@ -194,7 +194,7 @@ TEST(KindsOfFiles, OtherThanExpectedAreRefused) {
 // If one rank has another option, some ranks skip a collective and the first such collective would hang.
 TEST(Launcher, RefusesRanksWithDifferentOptions) {
   for (const std::string other : {"--max-steps 3", "--train-samples 30"}) {
-    const Outcome outcome = shell(fmt::format("timeout -k 5 60 {} -np 1 {} --max-steps 2 : -np 1 {} {}", DDP_MPIRUN,
+    const Outcome outcome = shell(fmt::format("timeout -k 5 400 {} -np 1 {} --max-steps 2 : -np 1 {} {}", DDP_MPIRUN,
                                               DDP_PROGRAM, DDP_PROGRAM, other));
     EXPECT_EQ(outcome.code, static_cast<int>(Exit::communication)) << outcome.output;
     EXPECT_EQ(count(outcome.output, "error:"), 1) << outcome.output;

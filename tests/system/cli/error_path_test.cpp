@@ -16,7 +16,7 @@ constexpr int kUsage = static_cast<int>(Exit::usage), kData = static_cast<int>(E
 
 // Runs a shell command on `ranks` ranks; 0: without mpirun.
 Outcome run(int ranks, const std::string& command, const std::string& environment = "") {
-  const std::string one = fmt::format("CUDA_VISIBLE_DEVICES= {} timeout -k 5 100 ", environment);
+  const std::string one = fmt::format("CUDA_VISIBLE_DEVICES= {} timeout -k 5 400 ", environment);
   return ranks == 0 ? shell(fmt::format("{} sh -c '{}'", one, command))
                     : shell(fmt::format("{} {} -np {} sh -c '{}'", one, DDP_MPIRUN, ranks, command));
 }

@@ -44,7 +44,7 @@ TEST_F(Evaluate, EqualsTheTrainingAtAnyNumberOfRanks) {
     return fmt::format("-np 1 -wdir {} {} evaluate {} --data-path {}", where.string(), DDP_PROGRAM,
                        fs::relative(run, folder.path()).string(), (folder / "data").string());
   };
-  const Outcome apart = shell(fmt::format("CUDA_VISIBLE_DEVICES= timeout -k 5 150 {} {} : {}", DDP_MPIRUN,
+  const Outcome apart = shell(fmt::format("CUDA_VISIBLE_DEVICES= timeout -k 5 400 {} {} : {}", DDP_MPIRUN,
                                           rank(folder.path()), rank(folder / "elsewhere")));
   EXPECT_EQ(apart.code, 0) << apart.output;
   EXPECT_EQ(count(apart.output, "acc 0.9167 (22/24), loss"), 1) << apart.output;

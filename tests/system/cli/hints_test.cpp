@@ -59,7 +59,7 @@ TEST_F(Hints, GradientsOfZero) {
 }
 
 TEST_F(Hints, OneCoreForTwoRanks) {
-  const Outcome outcome = shell(fmt::format("CUDA_VISIBLE_DEVICES= timeout -k 5 100 taskset -c 0 {} -np 2 {} {}",
+  const Outcome outcome = shell(fmt::format("CUDA_VISIBLE_DEVICES= timeout -k 5 400 taskset -c 0 {} -np 2 {} {}",
                                             DDP_MPIRUN, DDP_PROGRAM, options("--max-steps 20")));
   EXPECT_EQ(outcome.code, 0) << outcome.output;
   EXPECT_EQ(count(outcome.output, "hint: 2 ranks share core 0 of "), 1) << outcome.output;

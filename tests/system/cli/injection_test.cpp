@@ -145,7 +145,7 @@ INSTANTIATE_TEST_SUITE_P(, Survived, ::testing::Values(2, 4), ::testing::PrintTo
 TEST(Inject, EndsTheFirstProcessOfAContainer) {
   const TempFolder folder;
   const Outcome outcome = shell(fmt::format(
-      "unshare --pid --fork true || exit 77; CUDA_VISIBLE_DEVICES= timeout -k 5 60 unshare --pid --fork {} {}",
+      "unshare --pid --fork true || exit 77; CUDA_VISIBLE_DEVICES= timeout -k 5 400 unshare --pid --fork {} {}",
       DDP_PROGRAM, options(folder, "--inject kind=kill,step=2")));
   if (outcome.code == 77) GTEST_SKIP() << "needs root and unshare: " << outcome.output;
   EXPECT_EQ(outcome.code, 128 + SIGKILL) << outcome.output;

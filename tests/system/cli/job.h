@@ -57,14 +57,14 @@ class Job {
 
   std::string output() const { return std::filesystem::exists(log_) ? read_file(log_) : ""; }
   bool says(const std::string& part) const {
-    return within(std::chrono::seconds(60), [&] { return count(output(), part) > 0; });
+    return within(std::chrono::seconds(300), [&] { return count(output(), part) > 0; });
   }
 
   pid_t mpirun() const { return mpirun_; }
-  // The process id of rank r. Waits until all ranks have started; throws std::runtime_error after 60 s.
+  // The process id of rank r. Waits until all ranks have started; throws std::runtime_error after 300 s.
   pid_t rank(int r) const {
     std::map<int, pid_t> found;
-    within(std::chrono::seconds(60), [&] {
+    within(std::chrono::seconds(300), [&] {
       found = by_rank();
       return static_cast<int>(found.size()) == ranks_;
     });
@@ -73,15 +73,15 @@ class Job {
   }
 
   // The exit code of mpirun: 128 + signal if a signal ended it, 124 if it still runs after `limit`.
-  int end(std::chrono::seconds limit = std::chrono::seconds(60)) {
+  int end(std::chrono::seconds limit = std::chrono::seconds(300)) {
     int status = 0;
     if (!within(limit, [&] { return ::waitpid(mpirun_, &status, WNOHANG) == mpirun_; })) return 124;
     return code_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }
 
-  // True if all processes of the session end within 10 s.
+  // True if all processes of the session end within 60 s.
   bool is_gone() const {
-    return within(std::chrono::seconds(10), [&] { return processes().empty(); });
+    return within(std::chrono::seconds(60), [&] { return processes().empty(); });
   }
   bool left_memory() const { return !std::filesystem::is_empty(memory_); }
 

@@ -1,6 +1,7 @@
 // Runs ddp_train as a user does, and returns its output and exit code.
 #pragma once
 
+#include "tests/number_after.h"
 #include "tests/temp_folder.h"
 
 #include <fmt/format.h>
@@ -8,11 +9,9 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <regex>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -38,7 +37,7 @@ inline Outcome shell(const std::string& command) {
 // Runs without mpirun if `ranks` is 0. Hides the GPUs.
 inline Outcome program(int ranks, const std::string& arguments) {
   const std::string run = ranks == 0 ? DDP_PROGRAM : fmt::format("{} -np {} {}", DDP_MPIRUN, ranks, DDP_PROGRAM);
-  return shell(fmt::format("CUDA_VISIBLE_DEVICES= timeout -k 5 150 {} {}", run, arguments));
+  return shell(fmt::format("CUDA_VISIBLE_DEVICES= timeout -k 5 400 {} {}", run, arguments));
 }
 
 // Whether a job with this exit code had a rank that was killed: 9 if another rank reports it first, else mpirun's code.
@@ -48,13 +47,6 @@ inline int count(const std::string& text, const std::string& part) {
   int n = 0;
   for (size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += part.size()) ++n;
   return n;
-}
-
-// The number that follows the text, which is a regular expression without groups; NaN without one.
-inline double number_after(const std::string& output, const std::string& text) {
-  std::smatch found;
-  const bool has = std::regex_search(output, found, std::regex(text + "([0-9]+\\.?[0-9]*)"));
-  return has ? std::stod(found[1]) : std::nan("");
 }
 
 inline std::string read_file(const std::filesystem::path& path) {

@@ -21,7 +21,7 @@ class Resources : public ::testing::Test {
   // The program on `ranks` ranks, after a command of each rank's shell; 0: without mpirun.
   Outcome run(int ranks, const std::string& before, const std::string& more) const {
     return shell(
-        fmt::format("{} CUDA_VISIBLE_DEVICES= timeout -k 5 100 {} sh -c '{}; exec {} --model mlp --data-path {} "
+        fmt::format("{} CUDA_VISIBLE_DEVICES= timeout -k 5 400 {} sh -c '{}; exec {} --model mlp --data-path {} "
                     "--batch-size 20 --threads 1 --eval-every 0 --print-freq 0 {}'",
                     environment_, ranks == 0 ? "" : fmt::format("{} -np {}", DDP_MPIRUN, ranks), before, DDP_PROGRAM,
                     (folder_ / "data").string(), more));

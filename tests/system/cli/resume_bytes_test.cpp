@@ -4,6 +4,7 @@
 #include "tests/system/cli/run_folder.h"
 
 #include <array>
+#include <regex>
 #include <string>
 #include <vector>
 

@@ -123,7 +123,7 @@ TEST_F(NewRun, ResumeAutoAcceptsInitialWeights) {
   // Rank 0 alone reads the weights: no other rank has such a file.
   const std::string command =
       fmt::format("{} {} --max-steps 1 --init-from model.safetensors", DDP_PROGRAM, options("two"));
-  const Outcome two = shell(fmt::format("timeout -k 5 60 {} -np 1 -wdir {} {} : -np 1 -wdir {} {}", DDP_MPIRUN,
+  const Outcome two = shell(fmt::format("timeout -k 5 400 {} -np 1 -wdir {} {} : -np 1 -wdir {} {}", DDP_MPIRUN,
                                         (folder / "first").string(), command, (folder / "").string(), command));
   EXPECT_EQ(two.code, 0) << two.output;
 }

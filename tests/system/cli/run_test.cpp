@@ -110,7 +110,7 @@ TEST(Run, ConfigurationRoundTrips) {
   const std::string in_folder = "cd " + (folder / "").string() + " && ",
                     options = of_few_images(folder) + "--max-steps 1 --eval-every 0 ";
   const auto run = [&](const std::string& arguments) {
-    return shell(in_folder + "timeout -k 5 60 " + DDP_PROGRAM + options + arguments);
+    return shell(in_folder + "timeout -k 5 400 " + DDP_PROGRAM + options + arguments);
   };
   const Outcome first = run("--lr .1 --seed 18446744073709551615 --rank-weights 2 --output-dir 007");
   ASSERT_EQ(first.code, 0) << first.output;

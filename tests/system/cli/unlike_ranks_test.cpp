@@ -10,7 +10,7 @@ namespace {
 
 // Two ranks; `second` comes before the program of rank 1.
 Outcome two_ranks(const std::string& second, const std::string& options) {
-  return shell(fmt::format("CUDA_VISIBLE_DEVICES= timeout -k 5 100 {0} -np 1 {1} {3} : -np 1 {2} {1} {3}", DDP_MPIRUN,
+  return shell(fmt::format("CUDA_VISIBLE_DEVICES= timeout -k 5 400 {0} -np 1 {1} {3} : -np 1 {2} {1} {3}", DDP_MPIRUN,
                            DDP_PROGRAM, second, options));
 }
 

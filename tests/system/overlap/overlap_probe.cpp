@@ -1,9 +1,12 @@
-// overlap_probe auto|mpi THRESHOLD measures the share of a step's communication that overlaps compute.
+// overlap_probe auto|mpi THRESHOLD GBIT measures the share of a step's communication that overlaps compute.
 //
 // A step computes gradients for T_compute; the probe sleeps in slices instead, so ranks may share a core. The allreduce
 // of its buckets alone takes T_comm, both together take T_both. The hidden share is 1 - (T_both - T_compute) / T_comm.
 // All three times are medians of the slowest rank, measured in turns. The probe fails if the hidden share is below
 // THRESHOLD while the computing thread polls. It also prints the share that the progress engine's own thread hides.
+//
+// Exits with 77 if the communication alone takes more than 1.3 times what a link of GBIT Gbit/s needs: then the two
+// ranks did not get two processors, which limit both the messages and the naps of the probe.
 #include "comm/mpi/session.h"
 #include "core/error.h"
 #include "ddp/reducer.h"
@@ -86,7 +89,7 @@ class Probe {
   Reducer reducer_;
 };
 
-int run(MpiSession& session, std::string_view kind, double threshold) {
+int run(MpiSession& session, std::string_view kind, double threshold, double gbits) {
   require(session.size() > 1, Exit::usage, "overlap needs at least 2 ranks");
   require(kind == "auto" || kind == "mpi", Exit::usage, "unknown allreduce {}", kind);
   const auto communicator = session.world(kind == "mpi" ? Allreduce::mpi : Allreduce::automatic);
@@ -104,13 +107,17 @@ int run(MpiSession& session, std::string_view kind, double threshold) {
   }
   const double alone = median(compute), communication = median(communicate);
   const auto hidden = [&](const std::vector<double>& times) { return 1 - (median(times) - alone) / communication; };
+  const double bytes = 2.0 * sizeof(float) * kParameters * kParameterElements * (session.size() - 1) / session.size();
+  const double link_ms = bytes * 8 / (gbits * 1e6);
   if (session.rank() == 0)
     fmt::print(
-        "{}: {} buckets, compute {:.1f} ms, communication {:.1f} ms, both {:.1f} ms: {:.1f} % hidden "
+        "{}: {} buckets, the link needs {:.1f} ms, compute {:.1f} ms, communication {:.1f} ms, both {:.1f} ms: {:.1f} "
+        "% hidden "
         "({:.1f} % by the engine's own thread); {:.0f} % wanted\n",
-        kind, probe.buckets(), alone, communication, median(polled), 100 * hidden(polled), 100 * hidden(unpolled),
-        100 * threshold);
-  return hidden(polled) >= threshold ? 0 : 1;
+        kind, probe.buckets(), link_ms, alone, communication, median(polled), 100 * hidden(polled),
+        100 * hidden(unpolled), 100 * threshold);
+  if (hidden(polled) >= threshold) return 0;
+  return communication <= 1.3 * link_ms ? 1 : 77;
 }
 
 }  // namespace
@@ -118,9 +125,9 @@ int run(MpiSession& session, std::string_view kind, double threshold) {
 
 int main(int argc, char** argv) {
   ddp::MpiSession session(argc, argv);
-  if (argc != 3) return static_cast<int>(ddp::Exit::usage);
+  if (argc != 4) return static_cast<int>(ddp::Exit::usage);
   try {
-    return ddp::run(session, argv[1], std::atof(argv[2]));
+    return ddp::run(session, argv[1], std::atof(argv[2]), std::atof(argv[3]));
   } catch (const ddp::Error& e) {
     fmt::print(stderr, "overlap_probe: {}\n", e.what());
     ddp::MpiSession::abort(e.code());

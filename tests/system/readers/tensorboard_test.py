@@ -32,7 +32,7 @@ def check(holds, what):
 def train(program, output, *options):
     command = [program, "--output-dir", output, "--train-samples", "2000", "--epochs", "3", "--save-every", f"{SAVED}steps",
                "--print-freq", "1", "--threads", "1", "--lr-scheduler", "linear", "--tensorboard", *options]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=100, env={**os.environ, "CUDA_VISIBLE_DEVICES": ""})
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=400, env={**os.environ, "CUDA_VISIBLE_DEVICES": ""})
     return ran.returncode, ran.stdout + ran.stderr
 
 

@@ -125,7 +125,7 @@ class OnTerminal:
     def type(self, text):
         os.write(self.terminal, text)
 
-    def end(self, seconds=60):
+    def end(self, seconds=300):
         self.read(seconds)
         if not self.ended:
             os.kill(self.process, 9)
