@@ -11,6 +11,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <ranges>
+
 namespace ddp::testing {
 namespace {
 
@@ -80,10 +82,12 @@ TEST_F(Parity, GradientsAndNextLossesMatchPytorch) {
 
 // Free-running losses diverge when a ReLU input is within rounding of zero. PyTorch's own ways of rounding differ by up
 // to 4e-5 in these runs (`spread` in parity.json). So the first forty losses must agree to 1e-5 in every run, all
-// hundred in most runs, and no run may differ by more than such events explain. Wrong mathematics is off by 1e-2 at
-// once.
+// hundred in as many runs as in the worst of PyTorch's ways, and no run may differ by more than such events explain.
+// Wrong mathematics is off by 1e-2 at once.
 TEST_F(Parity, HundredLossesMatchPytorch) {
+  constexpr double kAgreement = 1e-5;
   int agree = 0;
+  std::map<std::string, int> pytorch_agrees;
   for (const json& run : expected.at("free_running").at("runs")) {
     const ParityOrder order(*data, run.at("first_batch").get<int64_t>() * 256, 100 * 256);
     Fixture fixture = fixture_on(order, expected.at("free_running").at("lr"));
@@ -92,12 +96,15 @@ TEST_F(Parity, HundredLossesMatchPytorch) {
     const auto theirs = run.at("losses").get<std::vector<double>>();
     const double first_forty = loss_distance(std::span(losses).first(40), std::span(theirs).first(40));
     const double all = loss_distance(losses, theirs);
-    EXPECT_LE(first_forty, 1e-5);
+    EXPECT_LE(first_forty, kAgreement);
     EXPECT_LE(all, 1e-4);
-    agree += all <= 1e-5;
+    agree += all <= kAgreement;
+    for (const auto& [variant, spread] : run.at("spread").items())
+      pytorch_agrees[variant] += spread.get<double>() <= kAgreement;
     std::printf("40 losses within %.1e, 100 losses within %.1e\n", first_forty, all);
   }
-  EXPECT_GE(agree, 3);
+  ASSERT_FALSE(pytorch_agrees.empty());
+  EXPECT_GE(agree, std::ranges::min(pytorch_agrees | std::views::values));
 }
 
 }  // namespace

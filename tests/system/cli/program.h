@@ -40,6 +40,15 @@ inline Outcome program(int ranks, const std::string& arguments) {
   return shell(fmt::format("CUDA_VISIBLE_DEVICES= timeout -k 5 400 {} {}", run, arguments));
 }
 
+// Without AVX-512, oneDNN offers neither bf16 nor Winograd's algorithm for f32.
+inline bool has_avx512() {
+#ifdef __x86_64__
+  return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+#else
+  return false;
+#endif
+}
+
 // Whether a job with this exit code had a rank that was killed: 9 if another rank reports it first, else mpirun's code.
 inline bool was_killed(int code) { return code == 9 || code == 128 + SIGKILL; }
 
