@@ -1,11 +1,11 @@
 // One process per rank: mpirun -np N ddp_train. All ranks end in the same order: close files, barrier, finalise MPI,
 // exit.
-#include "app/doctor/start.h"
-#include "app/evaluate/evaluate.h"
-#include "app/predict/predict.h"
-#include "app/report/report.h"
-#include "app/run.h"
-#include "app/watch/watch.h"
+#include "app/commands/doctor/start.h"
+#include "app/commands/evaluate/evaluate.h"
+#include "app/commands/predict/predict.h"
+#include "app/commands/report/report.h"
+#include "app/commands/watch/watch.h"
+#include "app/run/run.h"
 #include "checkpoint/inspect.h"
 #include "core/log.h"
 #include "health/abort.h"

@@ -6,7 +6,7 @@
 //
 // Rank 0 prints a line for each size and algorithm: bytes | algorithm | median time, us | wrong sums | floats |
 // algorithm bandwidth, GB/s | bus bandwidth, GB/s | median of the ratios to MPI_Allreduce's speed in the same round.
-#include "app/doctor/measure.h"
+#include "app/commands/doctor/measure.h"
 #include "comm/mpi/check.h"
 #include "comm/mpi/session.h"
 #include "core/error.h"

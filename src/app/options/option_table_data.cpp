@@ -1,5 +1,5 @@
 // Options of the data set, and of what becomes of an image before the network reads it.
-#include "app/input_names.h"
+#include "app/inputs/input_names.h"
 #include "app/options/option_table.h"
 
 #include <cmath>

@@ -1,5 +1,5 @@
-// Options of devices, communication, the watchdog and buckets. app/factory.cpp refuses options that do not fit the
-// device in use.
+// Options of devices, communication, the watchdog and buckets. app/machine/factory.cpp refuses options that do not fit
+// the device in use.
 #include "app/options/option_table.h"
 #include "health/diagnosis.h"
 

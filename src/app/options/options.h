@@ -2,8 +2,8 @@
 // names of options follow torchvision's train.py, except that --batch-size is global.
 #pragma once
 
-#include "app/data_config.h"
-#include "app/device_config.h"
+#include "app/inputs/data_config.h"
+#include "app/machine/device_config.h"
 #include "nn/init.h"
 #include "telemetry/trace.h"
 #include "train/replica.h"

@@ -1,0 +1,195 @@
+#include "app/commands/evaluate/evaluate.h"
+
+#include "app/commands/evaluate/evaluate_options.h"
+#include "app/commands/evaluate/evaluated_data.h"
+#include "app/commands/predict/trained_network.h"
+#include "app/machine/factory.h"
+#include "app/machine/threads.h"
+#include "app/run/class_report.h"
+#include "comm/broadcast_host.h"
+#include "core/durable_file.h"
+#include "core/log.h"
+#include "ddp/hash.h"
+#include "ddp/replica_check.h"
+#include "health/abort.h"
+#include "health/run_on_all_ranks.h"
+#include "health/watchdog.h"
+#include "health/watchdog_limits.h"
+#include "train/evaluation.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <utility>
+
+namespace ddp {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Result {
+  Evaluation evaluation;
+  ClassCounts classes;
+};
+
+uint64_t hash_of(std::span<const std::string> arguments) {
+  Hash hash;
+  for (const std::string& argument : arguments) {
+    for (const char c : argument) hash.add(static_cast<unsigned char>(c));
+    hash.add(256);  // the end of an argument
+  }
+  return hash.value();
+}
+
+// Rank 0: creates the folder, which has no run.
+void open_folder(const fs::path& folder) {
+  create_durable_folders(folder);
+  for (const char* name : {"summary.json", "model.safetensors", "checkpoints", "config.toml"}) {
+    std::error_code ignored;
+    require(!fs::exists(folder / name, ignored), Exit::output, "{} holds a run ({}); choose another --output-dir",
+            folder.string(), name);
+  }
+}
+
+class Evaluate {
+ public:
+  Evaluate(const EvaluateOptions& given, MpiSession& session, const Signals& signals)
+      : given_(given),
+        options_(given.options),
+        session_(session),
+        signals_(signals),
+        log_(session.rank()),
+        phases_(session.heartbeats()),
+        watchdog_(limits_of(options_.step_timeout, session.rank()), phases_,
+                  [&session](const std::string& text) {
+                    abort_job(session, fmt::format("on {}: {}", session.host(), text), Exit::communication);
+                  }),
+        world_(session.world(options_.transport.allreduce)) {}
+
+  Exit run(std::span<const std::string> arguments) {
+    check_same_on_all_ranks(hash_of(arguments), "command line", *world_);
+    run_on_all_ranks(session_, [&] {
+      if (session_.rank() == 0 && !options_.output.dir.empty()) open_folder(options_.output.dir);
+    });
+    std::string weights, metadata;  // rank 0 alone reads the file of the weights
+    run_on_all_ranks(session_, [&] {
+      if (session_.rank() != 0) return;
+      weights = find_weights(given_.weights, log_).string();
+      metadata = nlohmann::json(model_info_of(given_.network, weights).to_metadata()).dump();
+    });
+    broadcast_host(*world_, weights);
+    broadcast_host(*world_, metadata);
+    const ModelInfo model = run_on_all_ranks(
+        session_, [&] { return *model_info_in(nlohmann::json::parse(metadata).get<Metadata>(), weights); });
+    TrainedNetwork network = run_on_all_ranks(session_, [&] {
+      return session_.rank() == 0 ? read_trained_network(model, weights) : network_without_weights(model);
+    });
+    broadcast_host(*world_, network.state.weights);
+    broadcast_host(*world_, network.state.statistics);
+    const EvaluatedData data =
+        load_evaluated_data(options_.data, options_.seed, model, session_, *world_, log_, reading_phase(phases_));
+    for (const std::string& note : data.notes) log_.info("{}", note);
+
+    const Backend backend = make_backend(options_.device, options_.transport, session_);
+    if (!backend.compiling.empty()) log_.info("{}", backend.compiling);
+    const auto result = compute(network, weights, data, backend);
+    phases_.enter(Phase::shutdown, 0);
+    if (!result) return report_stop();
+    const double loss = result->evaluation.loss;
+    if (!std::isfinite(loss))
+      throw CollectiveError(Exit::numerics, fmt::format("the network computes NaN or infinity: the loss is {}", loss));
+    if (session_.rank() == 0) print(*result, model, data, backend);
+    run_on_all_ranks(session_, [&] {
+      if (session_.rank() == 0 && !options_.output.dir.empty()) write(*result, model, weights, data.listings);
+    });
+    return Exit::done;
+  }
+
+ private:
+  // None after a stop signal.
+  std::optional<Result> compute(const TrainedNetwork& network, const std::string& weights, const EvaluatedData& data,
+                                const Backend& backend) {
+    const int threads =
+        backend.device->is_host() ? choose_threads(options_.device.threads, *world_, session_.host()) : 1;
+    AutotuneCache autotune;
+    const auto ops = run_on_all_ranks(session_, [&] { return make_ops(backend, *world_, threads, autotune); });
+    const DistributedSampler sampler(data.data->size(), options_.batch.size, Order::sequential, 0, session_.rank(),
+                                     std::vector<double>(session_.size(), 1.0));
+    if (backend.device->is_host())
+      run_on_all_ranks(
+          session_, [&] { require_memory(network.network, sampler.largest_shard(), session_.local_size(), weights); });
+    return abort_on_error(session_, [&]() -> std::optional<Result> {
+      std::vector<int64_t> sizes = sampler.local_batch_sizes();
+      if (sizes.empty()) sizes.push_back(1);
+      Device& device = *backend.device;
+      InferenceModel model(network, sizes, device, *ops);
+      DeviceDataset on_device(device, *data.data, sampler.largest_shard(),
+                              {.device_bytes = static_cast<size_t>(options_.device.data_mb) << 20,
+                               .workers = data.workers,
+                               .slow = name_slow_files(options_.step_timeout, log_)});
+      Evaluator evaluator({model.model(), model.running_stats(), device, *world_}, on_device, sampler);
+      const auto evaluation = evaluator.run([&, batches = int64_t{0}]() mutable {
+        phases_.enter(Phase::evaluation, 0);
+        return batches++ % Evaluator::kStopCheckInterval != 0 || !world_->any(signals_.stop_requested());
+      });
+      if (evaluation) return Result{*evaluation, evaluator.count_classes()};
+      return std::nullopt;
+    });
+  }
+
+  Exit report_stop() const {
+    log_.info("stopped by a signal before the end: there are no figures");
+    return Exit::stopped;
+  }
+
+  void print(const Result& result, const ModelInfo& model, const EvaluatedData& data, const Backend& backend) const {
+    const Evaluation& e = result.evaluation;
+    const auto top5 = result.classes.top5_accuracy();
+    log_.info("{}", class_table(result.classes, model));
+    log_.info("{}: {} samples evaluated on {} x {}", data.kind, e.samples, session_.size(), backend.device->name());
+    log_.info("acc {:.4f} ({}/{}){}, loss {:.4f}, macro F1 {:.4f}", e.accuracy(), e.correct, e.samples,
+              top5 ? fmt::format(", top-5 acc {:.4f}", *top5) : "", e.loss, result.classes.macro_f1());
+  }
+
+  void write(const Result& result, const ModelInfo& model, const std::string& weights,
+             const std::map<std::string, std::string>& listings) const {
+    const fs::path folder = options_.output.dir;
+    const Evaluation& e = result.evaluation;
+    nlohmann::ordered_json report{{"model", model.model},         {"weights", stored_name(weights)},
+                                  {"accuracy", e.accuracy()},     {"correct", e.correct},
+                                  {"samples", e.samples},         {"loss", e.loss},
+                                  {"world_size", session_.size()}};
+    add_class_figures(report, result.classes, model);
+    replace_file(folder / "evaluation.json", report.dump(2) + "\n");
+    for (const auto& [name, content] : listings) replace_file(folder / name, content);
+    if (result.classes.has_matrix())
+      replace_file(folder / "confusion.csv", confusion_csv(result.classes, model));
+    else
+      log_.info("no confusion.csv: the network has more than {} classes", ClassCounts::kMostInMatrix);
+  }
+
+  const EvaluateOptions& given_;
+  const Options& options_;
+  MpiSession& session_;
+  const Signals& signals_;
+  const Log log_;
+  PhaseTracker phases_;
+  Watchdog watchdog_;
+  const std::unique_ptr<Communicator> world_;
+};
+
+}  // namespace
+
+Exit evaluate(MpiSession& session, const Signals& signals, std::span<const std::string> arguments) {
+  std::optional<std::string> answer;
+  const EvaluateOptions options = run_on_all_ranks(session, [&] { return parse_evaluate_options(arguments, answer); });
+  if (answer) {
+    if (session.rank() == 0) write_output(stdout, *answer, "the output");
+    return Exit::done;
+  }
+  return Evaluate(options, session, signals).run(arguments);
+}
+
+}  // namespace ddp

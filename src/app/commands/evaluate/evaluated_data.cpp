@@ -1,0 +1,59 @@
+#include "app/commands/evaluate/evaluated_data.h"
+
+#include "core/error.h"
+#include "core/printable.h"
+#include "data/relabelled.h"
+#include "health/run_on_all_ranks.h"
+
+#include <unordered_map>
+#include <utility>
+
+namespace ddp {
+
+std::vector<int32_t> labels_of_network(const Dataset& data, const std::vector<std::string>& names,
+                                       const ModelInfo& network) {
+  std::vector<bool> used(data.classes());
+  for (int64_t i = 0; i < data.size(); ++i) used[data.label(i)] = true;
+  std::unordered_map<std::string, int32_t> known;
+  for (int64_t k = 0; k < network.classes; ++k) {
+    const std::string name = stored_name(network.class_name(k));
+    require(known.emplace(name, static_cast<int32_t>(k)).second, Exit::data, "the network has two classes {}", name);
+  }
+
+  std::vector<int32_t> labels;
+  std::vector<std::string> unknown;
+  for (int k = 0; k < data.classes(); ++k) {
+    const std::string name = names.empty() ? fmt::format("{}", k) : names.at(k);
+    const auto found = known.find(stored_name(name));
+    labels.push_back(found != known.end() && used[k] ? found->second : -1);
+    if (found == known.end() && used[k]) unknown.push_back(name);
+  }
+  require(unknown.empty(), Exit::data, "the data have classes that the network lacks: {}; classes are matched by name",
+          first_names(unknown));
+  return labels;
+}
+
+EvaluatedData load_evaluated_data(const DataConfig& given, uint64_t seed, const ModelInfo& network, MpiSession& session,
+                                  Communicator& world, const Log& log, const Reading& reading) {
+  DataConfig config = given;
+  config.evaluated = EvaluatedInput{.transform = network.transform(), .decode = network.decode()};
+  config.input.exif = network.exif;
+  config.input.pixels.kind = PixelStatistics::Kind::none;
+  LoadedData loaded = load_data(config, seed, session, world, log, reading);
+  return run_on_all_ranks(session, [&] {
+    std::unique_ptr<Dataset> data = std::move(loaded.data.test);
+    const ImageShape image = data->image_shape(), read = network.image;
+    require(image == read, Exit::model,
+            "the network reads images of {} x {} x {}, and the images of {} have {} x {} x {}", read.w, read.h, read.c,
+            loaded.kind, image.w, image.h, image.c);
+    std::vector<int32_t> labels = labels_of_network(*data, loaded.class_names, network);
+    return EvaluatedData{
+        .data = std::make_unique<Relabelled>(std::move(data), std::move(labels), static_cast<int>(network.classes)),
+        .kind = std::move(loaded.kind),
+        .workers = loaded.workers,
+        .notes = std::move(loaded.notes),
+        .listings = std::move(loaded.listings)};
+  });
+}
+
+}  // namespace ddp

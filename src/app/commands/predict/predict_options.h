@@ -1,0 +1,27 @@
+// The command line of ddp_train predict.
+#pragma once
+
+#include "app/commands/predict/description_options.h"
+#include "app/commands/predict/prediction.h"
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace ddp {
+
+struct PredictOptions {
+  std::string weights;             // folder of a run, checkpoint, or safetensors file
+  std::vector<std::string> files;  // see find_pictures()
+  PredictionFormat format = PredictionFormat::text;
+  int top_k = 5;
+  int threads = 0;           // 0: one for each core
+  DescribedNetwork network;  // for weights without metadata
+};
+
+// Parses the arguments after "predict". A request for help sets `answer` to its text. Reads the file of --class-names.
+// Throws Error(Exit::usage), and Error(Exit::data) where that file cannot be read.
+PredictOptions parse_predict_options(std::span<const std::string> arguments, std::optional<std::string>& answer);
+
+}  // namespace ddp

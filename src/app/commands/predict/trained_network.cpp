@@ -1,0 +1,100 @@
+#include "app/commands/predict/trained_network.h"
+
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/folder.h"
+#include "core/control_group.h"
+#include "core/error.h"
+#include "nn/memory_plan.h"
+#include "nn/models.h"
+
+#include <fmt/ranges.h>
+
+#include <string>
+#include <system_error>
+
+namespace ddp {
+namespace {
+
+namespace fs = std::filesystem;
+
+Buffer upload(Device& device, const std::vector<float>& values) {
+  Buffer buffer(device, bytes_of_floats(std::ssize(values)));
+  if (!values.empty()) device.upload(buffer.data(), values.data(), buffer.bytes());
+  return buffer;
+}
+
+ModelConfig inference_config(const PixelScale& pixel_scale) {
+  ModelConfig config;
+  config.inference = true;
+  config.pixel_scale = pixel_scale;
+  return config;
+}
+
+}  // namespace
+
+fs::path find_weights(const fs::path& given, const Log& log) {
+  std::error_code ignored;
+  if (!fs::is_directory(given, ignored)) return given;
+  const char* const name = "model.safetensors";
+  if (fs::exists(given / name, ignored)) return given / name;
+  std::vector<std::string> skipped;
+  const auto found = find_checkpoint(given, skipped);
+  for (const std::string& reason : skipped) log.warn("{}", reason);
+  require(found.has_value(), Exit::data, "{} has neither {} nor a checkpoint", given.string(), name);
+  return found->path / name;
+}
+
+ModelInfo model_info_of(const DescribedNetwork& described, const fs::path& weights) {
+  const auto info = model_info_in(read_safetensors_metadata(weights), weights.string());
+  if (info) {
+    require(described.given.empty(), Exit::usage, "{} is for weights without metadata, but {} has them: leave it out",
+            fmt::join(described.given, ", "), weights.string());
+    return *info;
+  }
+  require(described.missing.empty(), Exit::usage,
+          "{} has no metadata of ddp_train, which say what the network reads; give {} too", weights.string(),
+          fmt::join(described.missing, ", "));
+  return described.info;
+}
+
+TrainedNetwork network_without_weights(const ModelInfo& info) {
+  Network network = make_model(info.model, info.image, info.classes);
+  std::vector<Parameter> parameters = parameters_of(network);
+  std::vector<BatchNormState> batch_norms = batch_norm_states_of(network);
+  return {.network = std::move(network),
+          .parameters = std::move(parameters),
+          .batch_norms = std::move(batch_norms),
+          .state = {},
+          .pixel_scale = info.pixel_scale};
+}
+
+TrainedNetwork read_trained_network(const ModelInfo& info, const fs::path& weights) {
+  TrainedNetwork trained = network_without_weights(info);
+  // Two bytes a value are the least. So a small file cannot ask for much memory.
+  const int64_t count = total_count(trained.parameters);
+  require(count <= static_cast<int64_t>(fs::file_size(weights) / 2), Exit::model,
+          "{} is too short for {} with {} parameters; it belongs to another model", weights.string(), info.model,
+          count);
+  trained.state = load_state_dict(weights, trained.parameters, trained.batch_norms);
+  return trained;
+}
+
+void require_memory(const Network& network, int64_t batch, int processes, const fs::path& weights) {
+  const ImageShape image = network.input();
+  const int64_t bytes = least_inference_bytes(network, batch) + batch * image.elements();
+  const int64_t limit = memory_limit() / processes;
+  require(bytes <= limit, Exit::data,
+          "{}: on {} image{} of {} x {} pixels, {} takes {} MiB or more, and this process may use {} MiB; use smaller "
+          "batches, if this size is right",
+          weights.string(), batch, batch == 1 ? "" : "s", image.w, image.h, network.name(), bytes >> 20, limit >> 20);
+}
+
+InferenceModel::InferenceModel(const TrainedNetwork& trained, std::span<const int64_t> batch_sizes, Device& device,
+                               Ops& ops)
+    : weights_(upload(device, trained.state.weights)),
+      running_stats_(upload(device, trained.state.statistics)),
+      model_(trained.network, trained.parameters, trained.batch_norms, batch_sizes, device, ops,
+             {.weights = weights_.as<float>(), .running_stats = running_stats_.as<float>()},
+             inference_config(trained.pixel_scale)) {}
+
+}  // namespace ddp

@@ -1,0 +1,164 @@
+#include "app/inputs/load_data.h"
+
+#include "app/inputs/load_pictures.h"
+#include "app/inputs/model_info.h"
+#include "core/control_group.h"
+#include "data/catalog.h"
+#include "data/cifar.h"
+#include "data/detect.h"
+#include "data/subset.h"
+#include "ddp/hash.h"
+#include "ddp/replica_check.h"
+#include "health/run_on_all_ranks.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+namespace ddp {
+namespace {
+
+using Statistics = PixelStatistics::Kind;
+
+uint64_t fingerprint_of(const Dataset& data) {
+  constexpr int64_t kImages = 256;
+  const auto& [h, w, c] = data.image_shape();
+  Hash hash;
+  for (const int64_t number : {data.size(), h, w, c}) hash.add(static_cast<uint64_t>(number));
+  for (int64_t i = 0; i < data.size(); ++i) hash.add(static_cast<uint64_t>(data.label(i)));
+  std::vector<uint8_t> pixels(data.image_shape().elements());
+  for (int64_t i = 0; i < data.size(); i += std::max<int64_t>(1, data.size() / kImages)) {
+    data.read({i}, pixels);
+    for (const uint8_t pixel : pixels) hash.add(pixel);
+  }
+  return hash.value();
+}
+
+std::string kind_of(const DataConfig& config) {
+  if (config.name != "auto") return config.name;
+  if (config.path.empty()) return "fashion-mnist";
+  return config.labels.empty() ? detect_dataset(config.path) : "csv";
+}
+
+bool is_cifar(const std::string& kind) { return kind.starts_with("cifar"); }
+bool has_pictures(const std::string& kind) { return kind == "folder" || kind == "csv"; }
+
+// Refuses options that mean nothing for this kind of data.
+void require_options_fit(const DataConfig& config, const std::string& kind) {
+  const InputConfig& input = config.input;
+  const auto refuse = [&](bool given, const char* name, const char* why) {
+    require(!given, Exit::usage, "{} {}; the data set is {}", name, why, kind);
+  };
+  refuse(config.coarse_labels && kind != "cifar100", "--coarse-labels", "needs --dataset cifar100");
+  refuse(!config.labels.empty() && kind != "csv", "--labels", "needs --dataset csv or auto");
+  refuse(config.labels.empty() && kind == "csv", "--dataset csv", "needs --labels FILE.csv");
+  refuse((is_cifar(kind) || has_pictures(kind)) && config.path.empty(), "--dataset", "needs --data-path FOLDER");
+  if (has_pictures(kind)) return;
+  const char* const why = "needs a folder of pictures or --labels";
+  refuse(config.val_split > 0, "--val-split", why);
+  refuse(config.skip_broken, "--on-error skip", why);
+  refuse(config.workers > 0, "--workers", why);
+  refuse(config.check != CheckData::headers, "--check-data", why);
+  refuse(input.channels != 0, "--channels", why);
+  refuse(!input.exif && !config.evaluated, "--exif ignore", why);
+  refuse(input.alpha != Alpha::drop, "--alpha", why);
+  refuse(input.train_crop > 0 || input.val_crop > 0 || input.val_resize > 0, "a size of a crop or resize", why);
+  refuse(input.transform.value_or(TransformConfig::Kind::none) != TransformConfig::Kind::none, "--train-transform",
+         why);
+  refuse(input.interpolation != Interpolation::bilinear, "--interpolation", why);
+  const InputConfig defaults;
+  refuse(input.rrc_scale != defaults.rrc_scale || input.rrc_ratio != defaults.rrc_ratio, "--rrc-scale or --rrc-ratio",
+         why);
+}
+
+// The data set in memory. Throws Error: Exit::usage or Exit::data.
+LoadedData load_images(const DataConfig& config, const std::string& kind, int64_t most_bytes) {
+  LoadedData loaded;
+  loaded.kind = kind;
+  if (is_cifar(kind)) {
+    Cifar cifar = read_cifar(config.path, kind == "cifar100", config.coarse_labels);
+    loaded.data = std::move(cifar.data);
+    loaded.class_names = std::move(cifar.class_names);
+    loaded.notes = std::move(cifar.notes);
+  } else {
+    loaded.data = open_datasets(kind, config.path, most_bytes);
+  }
+  const InputConfig& input = config.input;
+  loaded.augmentation.hflip = static_cast<float>(input.hflip.value_or(0));
+  loaded.pixels = input.pixels;
+  if (loaded.pixels.kind == Statistics::automatic)
+    loaded.pixels.kind = is_cifar(kind) ? Statistics::cifar10 : Statistics::none;
+  return loaded;
+}
+
+void set_statistics(PixelStatistics& pixels, int64_t channels) {
+  if (pixels.kind == Statistics::automatic) pixels.kind = Statistics::measured;
+  if (pixels.kind == Statistics::imagenet) {
+    pixels = {Statistics::given, kImageNetMean, kImageNetStd};
+  } else if (pixels.kind == Statistics::cifar10) {
+    pixels = {Statistics::given, {0.4914, 0.4822, 0.4465}, {0.2470, 0.2435, 0.2616}};
+  }
+  if (pixels.kind != Statistics::given) return;
+  for (std::vector<double>* values : {&pixels.mean, &pixels.std}) {
+    if (values->size() == 1) values->resize(static_cast<size_t>(channels), values->front());
+    require(static_cast<int64_t>(values->size()) == channels, Exit::usage,
+            "--mean and --std have {} numbers; the images have {} channel{}", values->size(), channels,
+            channels == 1 ? "" : "s");
+  }
+}
+
+}  // namespace
+
+std::string LoadedData::input() const {
+  std::string text = transforms;
+  const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
+  if (augmentation.crop_padding > 0)
+    add(fmt::format("crop padding {} {}", augmentation.crop_padding, augmentation.reflect ? "reflect" : "constant"));
+  if (augmentation.alternate_flip)
+    add("alternate flips");
+  else if (augmentation.hflip > 0)
+    add(fmt::format("flips {:g}", augmentation.hflip));
+  return text;
+}
+
+LoadedData load_data(const DataConfig& config, uint64_t seed, MpiSession& session, Communicator& world, const Log& log,
+                     const Reading& reading) {
+  const std::string kind = run_on_all_ranks(session, [&] {
+    reading.progress();
+    std::string found = kind_of(config);
+    require_options_fit(config, found);
+    reading.done();
+    return found;
+  });
+  LoadedData loaded = has_pictures(kind)
+                          ? load_pictures(config, kind, seed, session, world, log, reading)
+                          : run_on_all_ranks(session, [&] {
+                              reading.progress();
+                              LoadedData images = load_images(config, kind, memory_limit() / session.local_size());
+                              reading.done();
+                              return images;
+                            });
+  run_on_all_ranks(session, [&] {
+    Dataset& train = *loaded.data.train;
+    const ImageShape image = train.image_shape();
+    Augmentation& augmentation = loaded.augmentation;
+    augmentation.alternate_flip = config.input.alternate_flip;
+    augmentation.crop_padding = config.input.crop_padding;
+    augmentation.reflect = config.input.reflect;
+    require(augmentation.fits(image), Exit::usage,
+            "--crop-padding {} with --padding-mode reflect needs images of more than {} rows and columns; they have {} "
+            "and {}",
+            augmentation.crop_padding, augmentation.crop_padding, image.h, image.w);
+    set_statistics(loaded.pixels, image.c);
+    if (config.train_samples > 0)
+      loaded.data.train = std::make_unique<Subset>(std::move(loaded.data.train), config.train_samples);
+  });
+  if (!has_pictures(kind)) {
+    const Datasets& data = loaded.data;
+    loaded.fingerprint = fingerprint_of(*data.train) ^ (data.test ? fingerprint_of(*data.test) << 1 : 0);
+  }
+  check_same_on_all_ranks(loaded.fingerprint, "data set", world);
+  return loaded;
+}
+
+}  // namespace ddp

@@ -1,0 +1,61 @@
+// The data that a run trains and evaluates on.
+#pragma once
+
+#include "app/inputs/data_config.h"
+#include "app/inputs/reading.h"
+#include "comm/communicator.h"
+#include "comm/mpi/session.h"
+#include "core/log.h"
+#include "data/dataset.h"
+#include "ops/input_transform.h"
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace ddp {
+
+struct LoadedData {
+  Datasets data;
+  std::string kind;                             // --dataset, never "auto"
+  uint64_t fingerprint = 0;                     // of the training and the test data; the same on all ranks
+  std::unique_ptr<Dataset> measured;            // training pictures with the transform of validation; null: data.train
+  std::string transforms;                       // for the banner and the resume; empty: images as they are
+  TransformConfig validation = {};              // of pictures
+  DecodeConfig decode = {};                     // of pictures
+  std::vector<std::string> class_names;         // empty: the classes have numbers only
+  Augmentation augmentation = {};               // resolved
+  PixelStatistics pixels = {};                  // resolved: measured, none or given
+  int workers = 1;                              // decoding threads of this rank
+  std::vector<std::string> notes;               // what the user should know about the data
+  std::map<std::string, std::string> listings;  // file name, content: what the output folder gets
+
+  // What happens to an image before the network reads it, normalization excepted. Empty: nothing.
+  std::string input() const;
+};
+
+// Opens, checks and describes the data. Collective. Tells `reading` of its progress. Throws CollectiveError:
+// Exit::usage for options that do not fit the data, Exit::data for missing or broken files, with their paths, and for
+// hosts that see different files, Exit::communication if the ranks see other differences.
+LoadedData load_data(const DataConfig& config, uint64_t seed, MpiSession& session, Communicator& world, const Log& log,
+                     const Reading& reading = {});
+
+// Mean and standard deviation as scale and shift. `pixels` is one of none, given and measured; measured reads up to
+// 10,000 samples, shared out over the ranks; collective. Returns the statistics as given, for the run state and the
+// model's metadata.
+struct PixelNormalization {
+  PixelScale scale = {};
+  std::vector<double> mean, std;  // empty: pixels are only divided by 255
+  bool measured = false;
+  std::string text() const;  // such as "0.49,0.48,0.45 / 0.25,0.24,0.26", exact; empty: neither
+};
+PixelNormalization measure_pixels(const LoadedData& loaded, MpiSession& session, Communicator& world,
+                                  const Reading& reading = {});
+PixelNormalization normalization_of(const PixelStatistics& given);
+PixelNormalization normalization_from(const std::string& text,
+                                      int64_t channels);  // of text(); throws Error(Exit::data)
+
+}  // namespace ddp

@@ -1,0 +1,146 @@
+#include "app/machine/factory.h"
+
+#include "app/machine/gpus.h"
+#include "comm/nccl/communicator.h"
+#include "comm/staged.h"
+#include "device/cpu/device.h"
+#include "device/cuda/device.h"
+#include "health/abort.h"
+#include "health/run_on_all_ranks.h"
+#include "ops/cpu/ops.h"
+#include "ops/cuda/ops.h"
+#include "train/fences.h"
+
+#include <cstdlib>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ddp {
+namespace {
+
+void require_cpu_options(const DeviceConfig& config, const TransportConfig& transport) {
+  const auto only_gpu = [](bool given, const char* option) {
+    require(!given, Exit::usage, "{} is for GPUs; this run computes on the CPU", option);
+  };
+  only_gpu(config.precision == Precision::tf32, "--precision tf32");
+  only_gpu(transport.kind == TransportKind::nccl, "--transport nccl");
+  only_gpu(transport.nccl_ring, "--nccl-algo");
+  only_gpu(config.share_gpu, "--share-gpu");
+  only_gpu(!config.graphs, "--no-graph");
+  only_gpu(config.programmatic, "--programmatic-launch");
+  only_gpu(config.data_mb != DeviceConfig{}.data_mb, "--device-data-mb");
+}
+
+void require_gpu_options(const DeviceConfig& config, const TransportConfig& transport) {
+  require(config.threads == 0, Exit::usage, "--threads is for CPUs; this run computes on GPUs");
+  require(config.winograd, Exit::usage, "--conv direct is for CPUs; this run computes on GPUs");
+  require(!config.cpu_isa, Exit::usage, "--cpu-isa is for CPUs; this run computes on GPUs");
+  const bool over_mpi = transport.kind == TransportKind::mpi;
+  require(over_mpi || transport.allreduce == Allreduce::automatic, Exit::usage, "--allreduce needs --transport mpi");
+  require(!over_mpi || !transport.nccl_ring, Exit::usage, "--nccl-algo needs --transport nccl");
+}
+
+const char* name_of(Precision precision) {
+  return precision == Precision::fp32 ? "fp32" : precision == Precision::bf16 ? "bf16" : "tf32";
+}
+
+Backend make_cuda_backend(DeviceConfig config, const TransportConfig& transport, MpiSession& session,
+                          std::span<const int> visible) {
+  const int index = run_on_all_ranks(session, [&] {
+    require_gpu_options(config, transport);
+    return choose_gpu(session.local_rank(), visible[session.rank()], config.share_gpu);
+  });
+  const CudaDeviceInfo info = run_on_all_ranks(session, [&] { return cuda_device_info(index); });
+  const auto hosts = session.gather(session.host()), buses = session.gather(info.bus_id),
+             uuids = session.gather(info.uuid);
+  std::vector<RankGpu> ranks;
+  for (int r = 0; r < session.size(); ++r) ranks.push_back({hosts[r], buses[r], uuids[r]});
+  return run_on_all_ranks(session, [&] {
+    if (!config.share_gpu) require_distinct_gpus(ranks);
+    const Precision precision = config.precision.emplace(config.precision.value_or(Precision::tf32));
+    auto device = make_cuda_device({.index = index, .graphs = config.graphs, .programmatic = config.programmatic});
+    const std::string libraries = describe_cuda_ops(), name = device->name();
+    return Backend{.device = std::move(device),
+                   .description = fmt::format("{}: {} {}, {}, {}", session.host(), info.name, info.bus_id, info.version,
+                                              libraries),
+                   .arithmetic = fmt::format(
+                       "{}{}{}{}", name_of(precision), config.deterministic ? ", deterministic" : "",
+                       config.graphs ? "" : ", without graphs", config.programmatic ? ", programmatic launches" : ""),
+                   .compiling = info.compiling,
+                   .identity = {{"device", name}, {"libraries", libraries}, {"precision", name_of(precision)}},
+                   .config = config,
+                   .transport = transport};
+  });
+}
+
+Backend make_cpu_backend(DeviceConfig config, const TransportConfig& transport, const std::string& description) {
+  require_cpu_options(config, transport);
+  const Precision precision = config.precision.emplace(config.precision.value_or(Precision::fp32));
+  std::string limit;
+  if (config.cpu_isa) limit_dnnl(*config.cpu_isa);
+  if (config.cpu_isa && *config.cpu_isa != InstructionSet::v4)
+    limit = fmt::format(", limited to {}", name_of(*config.cpu_isa));
+  config.cpu_isa.emplace(config.cpu_isa.value_or(best_instruction_set()));
+  auto device = make_cpu_device();
+  const std::string name = device->name() + limit;
+  return {.device = std::move(device),
+          .description = description + limit,
+          .arithmetic = precision == Precision::fp32 ? "" : name_of(precision),
+          .compiling = {},
+          .identity = {{"device", name}, {"precision", name_of(precision)}},
+          .config = config,
+          .transport = transport};
+}
+
+}  // namespace
+
+Backend make_backend(const DeviceConfig& config, const TransportConfig& transport, MpiSession& session) {
+  std::string why = "--device cpu";
+  const int visible = config.kind == DeviceKind::cpu ? 0 : count_cuda_devices(why);
+  std::vector<int> gpus;
+  for (const std::string& count : session.gather(fmt::format("{}", visible))) gpus.push_back(std::atoi(count.c_str()));
+  const DeviceKind kind = run_on_all_ranks(session, [&] { return choose_device(config.kind, gpus, why); });
+  if (kind == DeviceKind::cuda) return make_cuda_backend(config, transport, session, gpus);
+  return run_on_all_ranks(session, [&] { return make_cpu_backend(config, transport, why); });
+}
+
+std::unique_ptr<Ops> make_ops(const Backend& backend, Communicator& host, int threads, AutotuneCache& autotune) {
+  const DeviceConfig& config = backend.config;
+  const Precision precision = config.precision.value();
+  if (backend.device->is_host())
+    return make_cpu_ops(*backend.device, {.threads = threads,
+                                          .precision = precision,
+                                          .winograd = config.winograd,
+                                          .instruction_set = config.cpu_isa.value()});
+  return make_cuda_ops(*backend.device, {.precision = precision,
+                                         .deterministic = config.deterministic,
+                                         .agree = [&](auto values) { autotune.agree(host, values); },
+                                         .decided = [&] { return autotune.has_more(); },
+                                         .measured = [&](const auto& pass) { autotune.keep(pass); }});
+}
+
+std::unique_ptr<Communicator> make_transport(const Backend& backend, MpiSession& session, Communicator& host,
+                                             bool batch_norms) {
+  if (backend.device->is_host()) return nullptr;
+  const TransportConfig& transport = backend.transport;
+  if (transport.kind == TransportKind::mpi) return make_staged_communicator(*backend.device, host, kTransportFences);
+  const NcclConfig config{.ring = transport.nccl_ring,
+                          .deterministic = backend.config.deterministic,
+                          .split = batch_norms && host.size() > 1,
+                          .share_gpu = backend.config.share_gpu};
+  run_on_all_ranks(session, [&] { set_nccl_variables(config, session.rank()); });
+  return abort_on_error(
+      session, [&] { return make_nccl_communicator(*backend.device, host, config); }, report_delay(session.rank()));
+}
+
+std::string describe_transport(const Backend& backend, const Communicator& communicator) {
+  const bool alone = communicator.size() == 1;
+  const std::string allreduce = "allreduce by " + communicator.description();
+  if (backend.device->is_host()) return alone ? "no allreduce" : allreduce;
+  if (backend.transport.kind != TransportKind::mpi) return describe_nccl();
+  return alone ? "buckets over MPI" : "buckets over MPI, " + allreduce;
+}
+
+}  // namespace ddp

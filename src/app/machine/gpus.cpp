@@ -1,0 +1,45 @@
+#include "app/machine/gpus.h"
+
+#include "core/error.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace ddp {
+
+DeviceKind choose_device(DeviceKind asked, std::span<const int> gpus, const std::string& why) {
+  if (asked == DeviceKind::cpu) return asked;
+  const auto without = std::find(gpus.begin(), gpus.end(), 0);
+  if (without == gpus.end()) return DeviceKind::cuda;
+  const auto having = std::find_if(gpus.begin(), gpus.end(), [](int count) { return count > 0; });
+  require(having == gpus.end(), Exit::device,
+          "rank {} sees a GPU and rank {} sees none; give every rank one, or --device cpu", having - gpus.begin(),
+          without - gpus.begin());
+  require(asked != DeviceKind::cuda, Exit::device, "--device cuda: {}; use --device cpu", why);
+  return DeviceKind::cpu;
+}
+
+int choose_gpu(int local_rank, int visible, bool share) {
+  if (local_rank < visible) return local_rank;
+  if (share || visible == 1)
+    return local_rank % visible;  // one GPU: perhaps each rank's own; require_distinct_gpus() checks that
+  fail(
+      Exit::device,
+      "local rank {} has no GPU: this host shows {}; start fewer ranks, or let ranks share with --share-gpu (slow, for "
+      "tests)",
+      local_rank, visible);
+}
+
+void require_distinct_gpus(std::span<const RankGpu> ranks) {
+  std::map<std::pair<std::string, std::string>, size_t> taken;
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    const auto [entry, fresh] = taken.try_emplace({ranks[rank].host, ranks[rank].uuid}, rank);
+    require(fresh, Exit::device,
+            "ranks {} and {} have the same GPU ({} on {}); start fewer ranks there, or let them share with --share-gpu "
+            "(slow, for tests)",
+            entry->second, rank, ranks[rank].bus_id, ranks[rank].host);
+  }
+}
+
+}  // namespace ddp

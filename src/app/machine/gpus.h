@@ -1,0 +1,27 @@
+// Chooses the device of the run and the GPU of a rank. Pure functions.
+#pragma once
+
+#include "app/machine/device_config.h"
+
+#include <span>
+#include <string>
+
+namespace ddp {
+
+// Returns cpu or cuda. `asked`: --device. `gpus[r]`: the number of GPUs that rank r sees. `why`: the reason why this
+// rank sees none. Throws Error(Exit::device) if `asked` is cuda and a rank has no GPU, or if some ranks have a GPU and
+// others do not, unless `asked` is cpu.
+DeviceKind choose_device(DeviceKind asked, std::span<const int> gpus, const std::string& why);
+
+// The GPU's index for a rank that sees `visible` > 0 GPUs: its local rank; 0 if the launcher shows each rank only
+// its own GPU. Throws Error(Exit::device) if a host has more ranks than GPUs and `share` is false.
+int choose_gpu(int local_rank, int visible, bool share);
+
+struct RankGpu {
+  std::string host, bus_id, uuid;
+};
+
+// Throws Error(Exit::device) that names the two ranks if two ranks have the same GPU. `ranks` is ordered by rank.
+void require_distinct_gpus(std::span<const RankGpu> ranks);
+
+}  // namespace ddp

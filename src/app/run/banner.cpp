@@ -1,0 +1,75 @@
+#include "app/run/banner.h"
+
+#include <fmt/ranges.h>
+
+#include <vector>
+
+namespace ddp {
+namespace {
+
+// Effects of the options that a user may not expect.
+std::string remarks(const Options& o, const Replica& replica) {
+  if (replica.batch_norms.empty()) return "";
+  const bool one_rank = replica.communicator.size() == 1;
+  std::string text;
+  if (!o.replica.sync_bn && !one_rank)
+    text +=
+        "\nbatch norms normalise over each rank's part of a batch: results depend on the number of ranks; --sync-bn "
+        "prevents this";
+  if (o.train.step.micro_batches > 1)
+    text += "\nbatch norms normalise over micro-batches: results differ from those of one large batch";
+  return text;
+}
+
+}  // namespace
+
+// Such as "folder: 900 training and 100 test samples of 5 classes", then the images and the notes.
+std::string describe_data(const LoadedData& loaded, const PixelNormalization& pixels) {
+  const auto& [train, test] = loaded.data;
+  std::string text =
+      test ? fmt::format("{}: {} training and {} test samples", loaded.kind, train->size(), test->size())
+           : fmt::format("{}: {} training samples, no test samples: no evaluation (--val-split gives some)",
+                         loaded.kind, train->size());
+  if (!loaded.class_names.empty()) {
+    const auto& [h, w, c] = train->image_shape();
+    text += fmt::format(" of {} classes, {} x {} x {}", train->classes(), h, w, c);
+  }
+  if (const std::string input = loaded.input(); !input.empty()) text += "\nimages: " + input;
+  if (!pixels.mean.empty())
+    text += fmt::format("\npixels: mean {:.4g}, std {:.4g}", fmt::join(pixels.mean, " "), fmt::join(pixels.std, " "));
+  for (const std::string& note : loaded.notes) text += "\n" + note;
+  return text;
+}
+
+std::string describe_ranks(const Backend& backend, const Communicator& communicator, int threads, MpiSession& session) {
+  const int world = session.size();
+  const std::string transport = describe_transport(backend, communicator),
+                    ranks = world == 1 ? "1 rank" : fmt::format("{} ranks", world);
+  if (backend.device->is_host())
+    return fmt::format("{} x {} thread{} on {} ({}), {}{}", ranks, threads, threads == 1 ? "" : "s",
+                       backend.device->name(), backend.description, transport,
+                       backend.arithmetic.empty() ? "" : ", " + backend.arithmetic);
+  std::string text;
+  const auto descriptions = session.gather(fmt::format("{}, {}", backend.description, transport));
+  for (int r = 0; r < world; ++r) text += fmt::format("rank {} on {}\n", r, descriptions[r]);
+  return text + fmt::format("{} in {}", ranks, backend.arithmetic);
+}
+
+std::string banner(const Options& o, const Replica& replica, const LoadedData& data, const PixelNormalization& pixels,
+                   const Samplers& samplers, const std::string& ranks, const std::filesystem::path& folder) {
+  std::vector<std::string> buckets;
+  for (const Bucket& b : replica.plan.buckets)
+    buckets.push_back(fmt::format("{:.1f}", static_cast<double>(b.count) * 4 / 1024));
+  const std::string micro_batches =
+      o.train.step.micro_batches == 1 ? "" : fmt::format(" in {} micro-batches", o.train.step.micro_batches);
+  return fmt::format(
+      "{} ({} parameters) on {}\n"
+      "{}, buckets of {} KiB{}{}\n"
+      "global batch {}{}, {} steps an epoch, {}, seed {}; results in {}{}",
+      o.network.name, total_count(replica.parameters), describe_data(data, pixels), ranks, fmt::join(buckets, " + "),
+      o.replica.grad_dtype == DType::bf16 ? " in bf16" : "", o.replica.zero ? ", optimizer state sharded" : "",
+      o.batch.size, micro_batches, samplers.train.steps_per_epoch(), describe(o.train.schedule), o.seed,
+      folder.string(), remarks(o, replica));
+}
+
+}  // namespace ddp

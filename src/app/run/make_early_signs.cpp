@@ -1,0 +1,37 @@
+#include "app/run/make_early_signs.h"
+
+#include "app/machine/cores.h"
+
+#include <utility>
+#include <vector>
+
+namespace ddp {
+namespace {
+
+// The cores of all ranks that compute on them, by rank. Collective.
+std::vector<RankCores> cores_of_ranks(const Job& job, const PlannedRun& run, std::span<const std::string> hosts) {
+  if (!run.backend.device->is_host()) return {};
+  const std::vector<int> cores = cores_of_process();
+  const int usable = cores_within_limit(static_cast<int>(cores.size()), cpu_limit_of_container());
+  const auto lists = job.session.gather(list_of(cores)), limits = job.session.gather(fmt::to_string(usable));
+  std::vector<RankCores> ranks;
+  for (size_t r = 0; r < hosts.size(); ++r)
+    ranks.push_back({.host = hosts[r], .cores = parse_list(lists[r]), .usable = std::stoi(limits[r])});
+  return ranks;
+}
+
+}  // namespace
+
+std::unique_ptr<EarlySigns> make_early_signs(const Job& job, const PlannedRun& run,
+                                             std::span<const std::string> hosts) {
+  std::vector<RankCores> cores = cores_of_ranks(job, run, hosts);
+  if (job.session.rank() != 0) return nullptr;
+  const bool pictures = !job.data.transforms.empty();
+  return std::make_unique<EarlySigns>(EarlySignsConfig{.classes = job.data.data.train->classes(),
+                                                       .parameters = std::ssize(run.replica->parameters),
+                                                       .workers = pictures ? job.data.workers : 0,
+                                                       .clips = job.options.replica.max_grad_norm > 0,
+                                                       .cores = std::move(cores)});
+}
+
+}  // namespace ddp

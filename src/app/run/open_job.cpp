@@ -1,0 +1,81 @@
+#include "app/run/open_job.h"
+
+#include "app/run/injection.h"
+#include "app/run/make_network.h"
+#include "app/run/samplers.h"
+#include "core/error.h"
+#include "ddp/hash.h"
+#include "ddp/replica_check.h"
+#include "health/abort.h"
+#include "health/run_on_all_ranks.h"
+#include "health/watchdog_limits.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ddp {
+namespace {
+
+uint64_t hash_of(const std::string& text) {
+  Hash hash;
+  for (const char c : text) hash.add(static_cast<unsigned char>(c));
+  return hash.value();
+}
+
+// Refuses what would have no effect without validation data. A default is no wish.
+void refuse_options_of_evaluations(const Options& options) {
+  const auto refuse = [](bool given, const char* option) {
+    require(!given, Exit::usage,
+            "{} needs validation data: the data set has none; leave it out, or give --val-split, such as 0.1", option);
+  };
+  refuse(options.train.eval_every > TrainConfig().eval_every, "--eval-every");
+  refuse(options.train.keep_best, "--keep-best");
+  refuse(options.network.recompute_bn.has_value(), "--bn-stats");
+}
+
+}  // namespace
+
+Job open_job(const Options& options, MpiSession& session, PhaseTracker& phases, const Log& log) {
+  auto watchdog =
+      std::make_unique<Watchdog>(limits_of(options.step_timeout, session.rank()), phases, [&](const std::string& text) {
+        abort_job(session, fmt::format("on {}: {}", session.host(), text), Exit::communication);
+      });
+  auto world = session.world(options.transport.allreduce);
+  check_same_on_all_ranks(hash_of(options.effective_config), "configuration", *world);
+
+  std::vector<double> rank_weights;
+  std::optional<FaultInjection> injection;
+  run_on_all_ranks(session, [&] {
+    rank_weights = weights_of_ranks(options.batch, session.size());
+    injection = injection_of(options.inject, session.size());
+  });
+  LoadedData data = load_data(options.data, options.seed, session, *world, log, reading_phase(phases));
+
+  Network network = run_on_all_ranks(session, [&] {
+    if (!data.data.test) refuse_options_of_evaluations(options);
+    return make_network(options.network, options.replica.sync_bn, *data.data.train);
+  });
+  // Pictures alone may have another size in validation.
+  auto validation_network = run_on_all_ranks(session, [&]() -> std::optional<Network> {
+    if (data.transforms.empty()) return std::nullopt;
+    const ImageShape image{.h = data.validation.crop.h, .w = data.validation.crop.w, .c = network.input().c};
+    return network_for(options.network, network, image, data.data.train->classes());
+  });
+  const bool statistics = options.network.recompute_bn.value_or(true) && !batch_norm_states_of(network).empty();
+  Samplers samplers = make_samplers(options.batch, options.train.step.micro_batches, options.seed, statistics,
+                                    data.data, session.rank(), rank_weights);
+  return {.options = options,
+          .session = session,
+          .phases = phases,
+          .log = log,
+          .watchdog = std::move(watchdog),
+          .world = std::move(world),
+          .injection = injection,
+          .data = std::move(data),
+          .network = std::move(network),
+          .validation_network = std::move(validation_network),
+          .samplers = std::move(samplers)};
+}
+
+}  // namespace ddp

@@ -1,0 +1,83 @@
+#include "app/run/plan_run.h"
+
+#include "app/commands/doctor/doctor.h"
+#include "app/machine/threads.h"
+#include "app/options/options.h"
+#include "health/abort.h"
+#include "health/run_on_all_ranks.h"
+
+#include <utility>
+#include <vector>
+
+namespace ddp {
+namespace {
+
+ReplicaConfig replica_config(const Job& job, const PixelNormalization& pixels) {
+  ReplicaConfig config = job.options.replica;
+  config.batch_sizes = job.samplers.batch_sizes();
+  config.seed = job.options.seed;
+  config.pixel_scale = pixels.scale;
+  config.augmentation = job.data.augmentation;
+  return config;
+}
+
+// A resumed run does not measure again.
+PixelNormalization pixels_of(const Job& job, const ResumePoint& resume_point) {
+  if (job.data.pixels.kind == PixelStatistics::Kind::measured) {
+    const auto earlier = run_on_all_ranks(
+        job.session, [&] { return earlier_pixels(resume_point, job.data.data.train->image_shape().c); });
+    if (earlier) return *earlier;
+  }
+  return measure_pixels(job.data, job.session, *job.world, reading_phase(job.phases));
+}
+
+std::unique_ptr<Model> validation_model(const Job& job, Replica& replica, const PixelNormalization& pixels) {
+  if (!job.validation_network || !job.samplers.test) return nullptr;
+  ModelConfig config;
+  config.inference = true;
+  config.pixel_scale = pixels.scale;
+  std::vector<int64_t> sizes = job.samplers.test->local_batch_sizes();
+  if (sizes.empty()) sizes.push_back(1);
+  return std::make_unique<Model>(
+      *job.validation_network, replica.parameters, replica.batch_norms, sizes, replica.device, replica.ops,
+      ModelMemory{
+          .weights = replica.weights(), .running_stats = replica.running_stats(), .arena = &replica.model.arena()},
+      config);
+}
+
+}  // namespace
+
+PlannedRun plan_run(const Job& job) {
+  const Options& options = job.options;
+  MpiSession& session = job.session;
+  Communicator& world = *job.world;
+
+  Backend backend = make_backend(options.device, options.transport, session);
+  if (!backend.compiling.empty()) job.log.info("{}", backend.compiling);
+  const bool on_cpu = backend.device->is_host();
+  const int threads = on_cpu ? choose_threads(options.device.threads, world, session.host()) : 1;
+  doctor::preflight(options.device, options.transport, session, !on_cpu, job.log);
+
+  ResumePoint resume_point = find_resume_point(options.checkpoint.resume, options.output.dir, session, world, job.log);
+  auto autotune = std::make_unique<AutotuneCache>(earlier_autotune(resume_point, backend, world));
+  auto ops = run_on_all_ranks(session, [&] { return make_ops(backend, world, threads, *autotune); });
+
+  PixelNormalization pixels = pixels_of(job, resume_point);
+  auto own_transport = make_transport(backend, session, world, !batch_norm_states_of(job.network).empty());
+  Communicator& transport = own_transport ? *own_transport : world;
+  auto replica = abort_on_error(session, [&] {
+    return std::make_unique<Replica>(job.network, replica_config(job, pixels), *backend.device, *ops, transport);
+  });
+  auto of_validation = abort_on_error(session, [&] { return validation_model(job, *replica, pixels); });
+  return {.backend = std::move(backend),
+          .threads = threads,
+          .resume_point = std::move(resume_point),
+          .autotune = std::move(autotune),
+          .ops = std::move(ops),
+          .own_transport = std::move(own_transport),
+          .pixels = std::move(pixels),
+          .replica = std::move(replica),
+          .validation_model = std::move(of_validation)};
+}
+
+}  // namespace ddp

@@ -1,0 +1,36 @@
+// Stage 2 of a run: device, ops, transport and replica. They fix the bucket plan and the memory of this rank.
+//
+// The order of the members is load-bearing: each uses members before it, and they are destroyed in reverse order. The
+// resume point comes before the ops, because a resumed run takes the algorithms of its ops from its checkpoint.
+#pragma once
+
+#include "app/machine/autotune_cache.h"
+#include "app/machine/factory.h"
+#include "app/run/open_job.h"
+#include "app/run/resume_point.h"
+#include "comm/communicator.h"
+#include "nn/model.h"
+#include "ops/ops.h"
+#include "train/replica.h"
+
+#include <memory>
+
+namespace ddp {
+
+struct PlannedRun {
+  Backend backend;
+  int threads;  // of a CPU rank; 1 with a GPU
+  ResumePoint resume_point;
+  std::unique_ptr<AutotuneCache> autotune;
+  std::unique_ptr<Ops> ops;
+  std::unique_ptr<Communicator> own_transport;  // null for a CPU: the job's `world` is the transport
+  PixelNormalization pixels;                    // of the images; a resumed run has those of its checkpoint
+  std::unique_ptr<Replica> replica;             // weights 0
+  std::unique_ptr<Model> validation_model;      // of the job's validation_network, on the replica's weights; or null
+};
+
+// The job outlives the result. Collective. Throws CollectiveError: Exit::device, Exit::usage, Exit::data, or
+// Exit::output if another run uses the folder to resume.
+PlannedRun plan_run(const Job& job);
+
+}  // namespace ddp

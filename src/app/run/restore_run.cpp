@@ -1,0 +1,81 @@
+#include "app/run/restore_run.h"
+
+#include "app/inputs/reading.h"
+#include "app/options/resume.h"
+#include "app/run/injection.h"
+#include "app/run/resume_point.h"
+#include "comm/broadcast_host.h"
+#include "core/durable_file.h"
+#include "core/printable.h"
+#include "health/run_on_all_ranks.h"
+#include "train/fault_injection.h"
+#include "train/replica.h"
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+namespace ddp {
+namespace {
+
+// The state of the first step: the resume point's counters with the fingerprint of this run.
+RunState start_of(const ResumePoint& resume_point, const RunState& fingerprint) {
+  RunState start = resume_point.state;
+  start.affects_results = fingerprint.affects_results;
+  start.affects_rounding = fingerprint.affects_rounding;
+  start.autotune = fingerprint.autotune;
+  return start;
+}
+
+// `replica` and `fault` outlive `config`.
+void inject(const FaultInjection& fault, const Job& job, Replica& replica, TrainConfig& config) {
+  const int64_t done = config.start.step, total = total_steps(config, job.samplers.train);
+  run_on_all_ranks(job.session, [&] { require_it_happens(fault, job.options.inject, config.save_every, done, total); });
+  config.batch_source = [&fault, &replica, done](NextBatch next) {
+    return with_fault(fault, replica, done, std::move(next));
+  };
+}
+
+}  // namespace
+
+RestoredRun restore_run(const Job& job, PlannedRun& run) {
+  const Options& options = job.options;
+  ResumePoint& resume_point = run.resume_point;
+  TrainConfig config = options.train;
+  config.data_placement = {.device_bytes = static_cast<size_t>(options.device.data_mb) << 20,
+                           .workers = job.data.workers,
+                           .slow = name_slow_files(options.step_timeout, job.log)};
+  if (!job.data.data.test) config.eval_every = 0;
+  config.evaluation_model = run.validation_model.get();
+
+  const RunState now =
+      run_fingerprint(options, job.data, run.pixels, run.backend, run.threads, *run.replica, *run.autotune);
+  config.updates = restore_or_initialize(options.network, options.seed, options.replica.sync_bn, resume_point, now,
+                                         *run.replica, job.session, *job.world, job.log);
+  run.replica->check_replicas();
+  run_on_all_ranks(job.session, [&] {
+    if (job.session.rank() == 0 && resume_point.resuming)
+      require_possible(resume_point.state, job.samplers.train.steps_per_epoch(),
+                       job.samplers.train.global_batch_size(0), printable(resume_point.checkpoint.native()));
+  });
+  config.start = start_of(resume_point, now);
+  config.checkpoint = resume_point.checkpoint;
+  if (job.injection) inject(*job.injection, job, *run.replica, config);
+
+  OutputFolder folder = run_on_all_ranks(job.session, [&] {
+    return open_folder(options.output.dir, !options.checkpoint.resume.empty(), options.effective_config, resume_point,
+                       job.session.rank());
+  });
+  run_on_all_ranks(job.session, [&] {
+    if (folder.path().empty()) return;
+    for (const auto& [name, content] : job.data.listings) replace_file(folder.path() / name, content);
+  });
+  std::string path = folder.path().string();
+  broadcast_host(*job.world, path);
+  int64_t saved_there = is_same_run(folder.path(), resume_point);
+  broadcast_host(*job.world, {&saved_there, 1});
+  config.start_is_saved = saved_there != 0;
+  return {.config = std::move(config), .folder = std::move(folder), .path = std::move(path)};
+}
+
+}  // namespace ddp

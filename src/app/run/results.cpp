@@ -1,0 +1,79 @@
+#include "app/run/results.h"
+
+#include "app/run/class_report.h"
+#include "checkpoint/state_dict.h"
+#include "core/durable_file.h"
+#include "ddp/step_speed.h"
+#include "health/run_on_all_ranks.h"
+
+#include <nlohmann/json.hpp>
+
+#include <vector>
+
+namespace ddp {
+
+void write_results(const ModelInfo& model, const TrainReport& report, const Replica& replica,
+                   const DistributedSampler& sampler, std::span<const std::string> hosts, const Log& log,
+                   const std::filesystem::path& folder) {
+  const bool trained = report.samples > 0;  // false: the run had ended before it was resumed
+  const double per_second = trained ? static_cast<double>(report.samples) / report.seconds
+                                    : static_cast<double>(report.state.samples) / report.state.train_seconds;
+  const double per_epoch = static_cast<double>(sampler.samples()) / per_second;
+  const std::string device = replica.device.name();
+  const int world = replica.communicator.size();
+  const bool recomputed = report.evaluation && report.evaluation->statistics_samples > 0;
+  const ModelState state{
+      .weights = replica.download_weights(),
+      .statistics = replica.download_stats(recomputed ? replica.eval_stats() : replica.running_stats()),
+      .updates = report.updates};
+  if (replica.communicator.rank() != 0) return;
+
+  save_state_dict(folder / "model.safetensors", replica.parameters, replica.batch_norms, state.view(),
+                  model.to_metadata());
+  nlohmann::ordered_json summary{{"model", model.model},
+                                 {"test_accuracy", nullptr},
+                                 {"best_accuracy", nullptr},
+                                 {"best_epoch", nullptr},  // null: no evaluation, or unknown
+                                 {"sec_per_epoch", per_epoch},
+                                 {"samples_per_second", per_second},
+                                 {"world_size", world},
+                                 {"device", device},
+                                 {"parameters", total_count(replica.parameters)},
+                                 {"steps", report.state.step}};
+  if (report.evaluation) summary["test_accuracy"] = report.evaluation->accuracy();
+  if (report.state.best_accuracy >= 0) summary["best_accuracy"] = report.state.best_accuracy;
+  if (report.state.best_epoch > 0) summary["best_epoch"] = report.state.best_epoch;
+  if (report.classes) {
+    add_class_figures(summary, *report.classes, model);
+  }
+  const std::vector<std::string> speed = report.speed ? explain(*report.speed, hosts) : std::vector<std::string>();
+  if (!speed.empty()) summary["speed"] = speed;
+  // A matrix of earlier weights does not stay.
+  if (report.classes && report.classes->has_matrix())
+    replace_file(folder / "confusion.csv", confusion_csv(*report.classes, model));
+  else
+    std::filesystem::remove(folder / "confusion.csv");
+  replace_file(folder / "summary.json", summary.dump(2) + "\n");
+  const std::string accuracy =
+      report.evaluation ? fmt::format("{:.2f}", report.evaluation->accuracy()) : "not evaluated";
+  for (const std::string& sentence : speed) log.info("{}", sentence);
+  log.info("test acc: {}, {:.1f} sec/epoch on {} x {}", accuracy, per_epoch, world, device);
+}
+
+Exit report_stop(MpiSession& session, const Signals& signals, const TrainReport& report,
+                 const std::filesystem::path& folder, const Log& log) {
+  run_on_all_ranks(session, [&] {
+    require(session.rank() != 0 || report.checkpoint_step == report.state.step, Exit::output,
+            "a stop was requested, but step {} could not be saved; the last checkpoint of {} is older",
+            report.state.step, folder.string());
+  });
+  std::string asked;
+  const auto requests = session.gather(signals.stop_requested() ? signals.stop_signal() : "");
+  for (int rank = session.size() - 1; rank >= 0; --rank)
+    if (!requests[rank].empty()) asked = fmt::format("{} at rank {}", requests[rank], rank);
+  log.info("stopped by {} at step {}: saved {}; resume with --resume {}", asked, report.state.step,
+           report.checkpoint.string(), folder.string());
+  return Exit::stopped;
+}
+
+}  // namespace ddp

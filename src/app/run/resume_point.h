@@ -1,0 +1,65 @@
+// The start of a run: the first step with initial weights, or a checkpoint of an earlier run.
+#pragma once
+
+#include "app/inputs/load_data.h"
+#include "app/machine/autotune_cache.h"
+#include "app/machine/factory.h"
+#include "app/options/options.h"
+#include "app/run/output_folder.h"
+#include "checkpoint/folder_lock.h"
+#include "checkpoint/run_state.h"
+#include "comm/communicator.h"
+#include "comm/mpi/session.h"
+#include "core/log.h"
+#include "train/replica.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+namespace ddp {
+
+struct ResumePoint {
+  RunState state;                    // the same on all ranks; step 0 for a new run
+  std::filesystem::path checkpoint;  // rank 0: the checkpoint to resume from; empty: a new run
+  std::filesystem::path run_folder;  // rank 0: the folder of that run's results; with --resume auto, --output-dir
+  bool resuming = false;
+  std::optional<FolderLock> lock = {};  // rank 0: lock of the run's folder, if the folder exists
+};
+
+// Finds the checkpoint that --resume means, with --resume auto in `output_dir`: rank 0 reads it and broadcasts its
+// state. Collective over `world`, a communicator of host memory. Throws CollectiveError: Exit::data,
+// or Exit::output if another run uses the folder.
+ResumePoint find_resume_point(const std::string& resume, const std::string& output_dir, MpiSession& session,
+                              Communicator& world, const Log& log);
+
+// Opens the folder of the results: the resumed run's own folder, unless --output-dir (`dir`) names another one; for a
+// new run --output-dir or a new folder. `resume_given`: whether the command line has --resume. `config`: the text of
+// config.toml. On ranks other than 0 the path is empty. Takes over `resume_point.lock`. Throws Error(Exit::output).
+OutputFolder open_folder(const std::string& dir, bool resume_given, const std::string& config,
+                         ResumePoint& resume_point, int rank);
+
+// Whether the checkpoint of `resume_point` belongs to the run in `folder`. False on ranks other than 0.
+bool is_same_run(const std::filesystem::path& folder, const ResumePoint& resume_point);
+
+// The settings of this run that a resumed run is compared with, as a RunState with no counters.
+RunState run_fingerprint(const Options& options, const LoadedData& data, const PixelNormalization& pixels,
+                         const Backend& backend, int threads, const Replica& replica, const AutotuneCache& autotune);
+
+// The measured normalization that the checkpoint records; nothing if it records none, or one of other channels, or if
+// the run is new.
+std::optional<PixelNormalization> earlier_pixels(const ResumePoint& resume_point, int64_t channels);
+
+// The text of the checkpoint's AutotuneCache if rank 0 has the same device, libraries and precision as at the
+// checkpoint; else an empty text. Collective over `world`, a communicator of host memory.
+std::string earlier_autotune(const ResumePoint& resume_point, const Backend& backend, Communicator& world);
+
+// Loads the checkpoint, or the initial weights and state, into the replica. `now`: this run's run_fingerprint().
+// Returns the number of updates of the running statistics so far. Collective. Throws CollectiveError if an option of
+// `now` would change the results of the resumed run, or if the checkpoint cannot be read.
+int64_t restore_or_initialize(const NetworkConfig& network, uint64_t seed, bool sync_bn,
+                              const ResumePoint& resume_point, const RunState& now, Replica& replica,
+                              MpiSession& session, Communicator& world, const Log& log);
+
+}  // namespace ddp

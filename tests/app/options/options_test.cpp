@@ -1,0 +1,173 @@
+#include "tests/app/options/option_lines.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace ddp {
+namespace {
+
+std::string refusal(const std::string& line) {
+  try {
+    parse(line);
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Exit::usage) << line;
+    return e.what();
+  }
+  return "nothing was refused";
+}
+
+std::filesystem::path scratch_file() {
+  return std::filesystem::path(::testing::TempDir()) / fmt::format("options_test.{}.toml", ::getpid());
+}
+
+std::string refusal_of_file(const std::string& text) {
+  std::ofstream(scratch_file()) << text;
+  const std::string refused = refusal("--config " + scratch_file().string());
+  std::filesystem::remove(scratch_file());
+  return refused;
+}
+
+// Writes the options to a configuration file and parses the file. Returns the options that the program gets.
+Options through_a_file(const Options& options, const std::string& more = "") {
+  const auto file = scratch_file();
+  std::ofstream(file) << options.effective_config;
+  Options read = parse("--config " + file.string() + " " + more);
+  std::filesystem::remove(file);
+  return read;
+}
+
+TEST(Options, EveryOptionSurvivesTheConfigurationFile) {
+  const Options plain = parse("");
+  for (const std::string& line : kLines) {
+    const Options options = parse(line);
+    EXPECT_NE(options.effective_config, plain.effective_config) << line;
+    EXPECT_EQ(through_a_file(options).effective_config, options.effective_config) << line;
+  }
+  EXPECT_EQ(through_a_file(plain).effective_config, plain.effective_config);
+}
+
+TEST(Options, ParsedValuesSurviveTheConfigurationFile) {
+  const Options o = through_a_file(
+      parse("--optimizer sgd --momentum 0.9 --nesterov --weight-decay 5e-4 --decay decoupled --no-decay-bias-norm "
+            "--lr 0.1 --lr-scale linear --batch-size 512 --lr-scheduler multistep --lr-milestones 30,60 --lr-gamma 0.2 "
+            "--lr-warmup-epochs 5 --epochs 90 --grad-dtype bf16 --zero 1 --init glorot"));
+  EXPECT_EQ(o.replica.optimizer.kind, OptimizerDesc::Kind::sgd);
+  EXPECT_EQ(o.replica.optimizer.momentum, 0.9f);
+  EXPECT_EQ(o.replica.optimizer.weight_decay, 5e-4f);
+  EXPECT_TRUE(o.replica.optimizer.nesterov && o.replica.optimizer.decoupled && !o.replica.all_decay);
+  EXPECT_EQ(o.train.schedule.kind, ScheduleDesc::Kind::multi_step);
+  EXPECT_EQ(o.train.schedule.milestones, (std::vector<double>{30, 60}));
+  EXPECT_DOUBLE_EQ(o.train.schedule.lr, 0.2);
+  EXPECT_EQ(o.train.schedule.gamma, 0.2);
+  EXPECT_EQ(o.train.schedule.total_epochs, 90);
+  EXPECT_EQ(o.train.schedule.warm_up_epochs, 5);
+  EXPECT_EQ(o.replica.grad_dtype, DType::bf16);
+  EXPECT_TRUE(o.replica.zero);
+  EXPECT_EQ(o.network.init.kind, Init::Kind::glorot);
+}
+
+TEST(Options, ParsesSaveEvery) {
+  const auto every = [](const std::string& text) { return parse("--save-every " + text).train.save_every; };
+  EXPECT_EQ(every("100steps").steps, 100);
+  EXPECT_EQ(every("1step").steps, 1);
+  EXPECT_EQ(every("2epochs").epochs, 2);
+  EXPECT_EQ(every("10min").seconds, 600);
+  EXPECT_EQ(every("1.5s").seconds, 1.5);
+  EXPECT_TRUE(every("never").never());
+  EXPECT_EQ(parse("").train.save_every.epochs, 1);
+  EXPECT_TRUE(every("100steps").at_step(200) && !every("100steps").at_step(150) && !every("100steps").at_epoch(100));
+  EXPECT_TRUE(every("2epochs").at_epoch(4) && !every("2epochs").at_epoch(3) && !every("2epochs").at_step(4));
+}
+
+TEST(Options, RefusesInvalidConfigurationFiles) {
+  for (const std::string text : {"lr = \u00e9", "lr = [=]", "-- = 1", "lr = []", "lr = [[1]]", "[lr]", "lr = {}"})
+    EXPECT_NE(refusal_of_file(text).find("configuration file"), std::string::npos) << text;
+  EXPECT_NE(refusal_of_file("#" + std::string(70000, ' ')).find("configuration file"), std::string::npos);
+}
+
+TEST(Options, SelectsOptimizersByName) {
+  const auto desc = [](const std::string& line) { return parse("--optimizer " + line).replica.optimizer; };
+  EXPECT_EQ(desc("adam --weight-decay 0.1").kind, OptimizerDesc::Kind::adam);
+  EXPECT_FALSE(desc("adam --weight-decay 0.1").decoupled);
+  EXPECT_EQ(desc("adamw --weight-decay 0.1").kind, OptimizerDesc::Kind::adam);
+  EXPECT_TRUE(desc("adamw --weight-decay 0.1").decoupled);
+  EXPECT_EQ(desc("lars").kind, OptimizerDesc::Kind::lars);
+  EXPECT_EQ(parse("").replica.optimizer.kind, OptimizerDesc::Kind::sgd);
+}
+
+TEST(Options, CommandLineOverridesTheFile) {
+  EXPECT_EQ(through_a_file(parse("--lr 0.5 --epochs 3"), "--lr 0.25").train.schedule.lr, 0.25);
+  EXPECT_EQ(through_a_file(parse("--lr 0.5 --epochs 3"), "--lr 0.25").train.epochs, 3);
+}
+
+struct Refused {
+  const char* line;
+  std::vector<const char*> names;  // names that the message must contain
+};
+
+TEST(Options, RefusesOptionsWithoutEffect) {
+  const Refused cases[] = {
+      {"--optimizer adam --momentum 0.9", {"--momentum", "sgd or lars"}},
+      {"--optimizer adam --momentum 0", {"--momentum", "sgd or lars"}},
+      {"--nesterov", {"--nesterov", "--momentum"}},
+      {"--optimizer lars --momentum 0.9 --nesterov", {"--nesterov", "--optimizer sgd"}},
+      {"--decay decoupled", {"--decay", "--weight-decay"}},
+      {"--optimizer adam --weight-decay 1 --decay l2", {"--decay", "--optimizer sgd"}},
+      {"--no-decay-bias-norm", {"--no-decay-bias-norm", "--weight-decay"}},
+      {"--adam-beta1 0.8", {"--adam-beta1", "adam"}},
+      {"--adam-beta2 0.8", {"--adam-beta2", "adam"}},
+      {"--optimizer lars --adam-epsilon 0.8", {"--adam-epsilon", "adam"}},
+      {"--lars-trust 0.1", {"--lars-trust", "lars"}},
+      {"--lr-base-batch 64", {"--lr-base-batch", "--lr-scale"}},
+      {"--lr-step-size 2", {"--lr-step-size", "--lr-scheduler step"}},
+      {"--lr-scheduler cosine --lr-gamma 0.5", {"--lr-gamma", "step or multistep"}},
+      {"--lr-scheduler step --lr-milestones 3", {"--lr-milestones", "multistep"}},
+      {"--lr-scheduler multistep", {"--lr-milestones"}},
+      {"--lr-scheduler multistep --lr-milestones 6,3", {"--lr-milestones", "ascend"}},
+      {"--lr-min 0.01", {"--lr-min", "cosine or linear"}},
+      {"--lr-scheduler cosine --lr-min 0.3", {"--lr-min", "0.2"}},
+      {"--lr-warmup-method linear", {"--lr-warmup-method", "--lr-warmup-epochs"}},
+      {"--lr-warmup-decay 0.1", {"--lr-warmup-decay", "--lr-warmup-epochs"}},
+      {"--lr-warmup-epochs 10", {"--lr-warmup-epochs", "--epochs"}},
+      {"--lr 1e38 --lr-scale linear --batch-size 512 --lr-base-batch 1", {"--lr-scale"}},
+      {"--batch-size 3 --accumulate 4", {"--accumulate", "--batch-size"}},
+      {"--zero 1 --optimizer lars", {"--zero", "lars"}},
+      {"--resume auto", {"--resume auto", "--output-dir"}},
+      {"--resume runs/1 --init-from x", {"--resume", "--init-from"}},
+      {"--keep-best --eval-every 0", {"--keep-best", "--eval-every"}},
+      {"--save-every 100", {"--save-every 100", "100steps"}},
+      {"--save-every 0steps", {"--save-every 0steps"}},
+      {"--save-every 1.5epochs", {"--save-every 1.5epochs"}},
+      {"--save-every nanmin", {"--save-every nanmin"}},
+      {"--keep-last -1", {"--keep-last"}},
+      {"--step-timeout -1", {"--step-timeout"}},
+      {"--step-timeout soon", {"--step-timeout soon"}},
+      {"--check-every -1", {"--check-every"}},
+      {"--init default --init-from x", {"--init", "--init-from"}},
+      {"--init normal:-1", {"--init"}},
+      {"--label-smoothing 1.5", {"--label-smoothing"}},
+      {"--clip-grad-norm nan", {"--clip-grad-norm"}},
+      {"--lr inf", {"--lr"}},
+      {"--lr fast", {"--lr"}},
+      {"--momentum -0.1", {"--momentum"}},
+      {"--optimizer adam --adam-beta2 1", {"--adam-beta2"}},
+      {"--optimizer adagrad", {"--optimizer"}},
+      {"--zero 2", {"--zero"}},
+      {"--rank-weights 1,0", {"--rank-weights"}},
+      {"--bucket-cap-mb nan", {"--bucket-cap-mb"}},
+      {"--epochs 0", {"--epochs"}},
+      {"--skip-bad-steps -1", {"--skip-bad-steps"}},
+  };
+  for (const Refused& refused : cases) {
+    const std::string text = refusal(refused.line);
+    for (const char* name : refused.names) EXPECT_NE(text.find(name), text.npos) << refused.line << ": " << text;
+  }
+}
+
+}  // namespace
+}  // namespace ddp
