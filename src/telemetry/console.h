@@ -4,7 +4,7 @@
 #include "core/stopwatch.h"
 #include "telemetry/progress_rate.h"
 #include "telemetry/terminal.h"
-#include "train/run_observer.h"
+#include "train/observers/run_observer.h"
 
 #include <chrono>
 #include <cstdint>

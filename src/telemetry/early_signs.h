@@ -1,7 +1,7 @@
 // Early signs that a run will not learn, or wastes its time: one hint each, once, with the option that mends it.
 #pragma once
 
-#include "train/run_observer.h"
+#include "train/observers/run_observer.h"
 
 #include <array>
 #include <cstdint>

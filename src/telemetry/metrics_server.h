@@ -4,7 +4,7 @@
 
 #include "telemetry/http_server.h"
 #include "telemetry/prometheus.h"
-#include "train/run_observer.h"
+#include "train/observers/run_observer.h"
 
 #include <cstdint>
 #include <functional>

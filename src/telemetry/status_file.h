@@ -4,7 +4,7 @@
 
 #include "telemetry/progress_rate.h"
 #include "telemetry/run_status.h"
-#include "train/run_observer.h"
+#include "train/observers/run_observer.h"
 
 #include <condition_variable>
 #include <cstdint>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "telemetry/event_file.h"
-#include "train/run_observer.h"
+#include "train/observers/run_observer.h"
 
 #include <cstdint>
 #include <filesystem>

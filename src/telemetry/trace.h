@@ -8,7 +8,7 @@
 #include "comm/clock_offset.h"
 #include "comm/communicator.h"
 #include "telemetry/trace_file.h"
-#include "train/run_trace.h"
+#include "train/observers/run_trace.h"
 
 #include <atomic>
 #include <cstddef>

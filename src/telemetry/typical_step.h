@@ -1,7 +1,7 @@
 // The timeline of the step whose duration is the median.
 #pragma once
 
-#include "train/step_timeline.h"
+#include "train/step/step_timeline.h"
 
 #include <cstdint>
 #include <optional>

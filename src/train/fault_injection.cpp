@@ -1,7 +1,7 @@
 #include "train/fault_injection.h"
 
 #include "core/error.h"
-#include "train/replica.h"
+#include "train/step/replica.h"
 
 #include <fmt/ranges.h>
 #include <signal.h>

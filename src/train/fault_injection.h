@@ -2,7 +2,7 @@
 // writer inject them. Training itself knows only that a batch may ask not to be captured in a graph.
 #pragma once
 
-#include "train/prefetcher.h"
+#include "train/step/prefetcher.h"
 
 #include <cstdint>
 #include <filesystem>

@@ -2,14 +2,14 @@
 
 #include "core/error.h"
 #include "core/stopwatch.h"
-#include "train/device_dataset.h"
-#include "train/fences.h"
-#include "train/precise_bn.h"
-#include "train/prefetcher.h"
-#include "train/saver.h"
-#include "train/speed_meter.h"
-#include "train/step.h"
-#include "train/zero_gradients.h"
+#include "train/evaluation/precise_bn.h"
+#include "train/observers/speed_meter.h"
+#include "train/saving/saver.h"
+#include "train/step/device_dataset.h"
+#include "train/step/fences.h"
+#include "train/step/prefetcher.h"
+#include "train/step/step.h"
+#include "train/step/zero_gradients.h"
 
 #include <algorithm>
 #include <set>

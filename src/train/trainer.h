@@ -7,14 +7,14 @@
 #include "data/sampler.h"
 #include "ddp/step_speed.h"
 #include "health/phase_tracker.h"
-#include "train/evaluation.h"
-#include "train/prefetcher.h"
-#include "train/replica.h"
-#include "train/run_observer.h"
-#include "train/run_trace.h"
-#include "train/save_schedule.h"
-#include "train/schedule.h"
-#include "train/step_result.h"
+#include "train/evaluation/evaluation.h"
+#include "train/observers/run_observer.h"
+#include "train/observers/run_trace.h"
+#include "train/saving/save_schedule.h"
+#include "train/step/prefetcher.h"
+#include "train/step/replica.h"
+#include "train/step/schedule.h"
+#include "train/step/step_result.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -6,7 +6,7 @@
 #include "tests/gpu/training_data.h"
 #include "tests/parity/centre.h"
 #include "tests/train/fixture.h"
-#include "train/evaluation.h"
+#include "train/evaluation/evaluation.h"
 
 namespace ddp::testing {
 namespace {

@@ -6,7 +6,7 @@
 #include "comm/staged.h"
 #include "tests/gpu/fixture.h"
 #include "tests/mpi_session.h"
-#include "train/fences.h"
+#include "train/step/fences.h"
 
 #include <string>
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "data/sampler.h"
-#include "train/precise_bn.h"
+#include "train/evaluation/precise_bn.h"
 
 namespace ddp::testing {
 

@@ -6,7 +6,7 @@
 #include "tests/parity/centre.h"
 #include "tests/parity/parity.h"
 #include "tests/train/fixture.h"
-#include "train/evaluation.h"
+#include "train/evaluation/evaluation.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -8,7 +8,7 @@
 #include "nn/network.h"
 #include "nn/parameters.h"
 #include "ops/cpu/ops.h"
-#include "train/replica.h"
+#include "train/step/replica.h"
 
 #include <nlohmann/json.hpp>
 

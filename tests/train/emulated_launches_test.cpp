@@ -5,7 +5,7 @@
 #include "tests/train/emulated_world.h"
 #include "tests/train/fixture.h"
 #include "tests/train/small.h"
-#include "train/plan_report.h"
+#include "train/observers/plan_report.h"
 
 #include <gtest/gtest.h>
 

@@ -6,8 +6,8 @@
 #include "tests/train/small.h"
 #include "tests/train/snapshot.h"
 #include "tests/train/trained.h"
+#include "train/evaluation/precise_bn.h"
 #include "train/fault_injection.h"
-#include "train/precise_bn.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 #include "device/cuda/device.h"
 #include "ops/cuda/ops.h"
 #include "tests/comm/forwarding_communicator.h"
-#include "train/fences.h"
+#include "train/step/fences.h"
 
 #include <emulator/emulator.h>
 

@@ -5,11 +5,11 @@
 #include "data/sampler.h"
 #include "nn/init.h"
 #include "tests/train/judge.h"
-#include "train/device_dataset.h"
-#include "train/evaluation.h"
-#include "train/prefetcher.h"
-#include "train/replica.h"
-#include "train/step.h"
+#include "train/evaluation/evaluation.h"
+#include "train/step/device_dataset.h"
+#include "train/step/prefetcher.h"
+#include "train/step/replica.h"
+#include "train/step/step.h"
 
 #include <cstdint>
 #include <functional>

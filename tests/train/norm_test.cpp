@@ -5,9 +5,9 @@
 #include "tests/train/flipped_bit.h"
 #include "tests/train/small.h"
 #include "tests/train/world.h"
-#include "train/evaluation.h"
+#include "train/evaluation/evaluation.h"
+#include "train/step/zero_gradients.h"
 #include "train/trainer.h"
-#include "train/zero_gradients.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // A snapshot that owns its values.
 #pragma once
 
-#include "train/snapshot.h"
+#include "train/saving/snapshot.h"
 
 #include <optional>
 #include <vector>

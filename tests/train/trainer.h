@@ -6,7 +6,7 @@
 #include "tests/temp_folder.h"
 #include "tests/train/small.h"
 #include "tests/train/world.h"
-#include "train/snapshot.h"
+#include "train/saving/snapshot.h"
 #include "train/trainer.h"
 
 #include <fmt/format.h>

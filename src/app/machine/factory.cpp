@@ -9,7 +9,7 @@
 #include "health/run_on_all_ranks.h"
 #include "ops/cpu/ops.h"
 #include "ops/cuda/ops.h"
-#include "train/fences.h"
+#include "train/step/fences.h"
 
 #include <cstdlib>
 #include <span>

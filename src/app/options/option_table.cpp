@@ -2,7 +2,7 @@
 
 #include "app/options/config_file.h"
 #include "nn/models.h"
-#include "train/precise_bn.h"
+#include "train/evaluation/precise_bn.h"
 
 #include <fmt/ranges.h>
 

@@ -6,7 +6,7 @@
 #include "app/machine/device_config.h"
 #include "nn/init.h"
 #include "telemetry/trace.h"
-#include "train/replica.h"
+#include "train/step/replica.h"
 #include "train/trainer.h"
 
 #include <cstdint>

@@ -5,7 +5,7 @@
 #include "app/machine/factory.h"
 #include "app/options/options.h"
 #include "comm/mpi/session.h"
-#include "train/replica.h"
+#include "train/step/replica.h"
 #include "train/trainer.h"
 
 #include <filesystem>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "app/inputs/model_info.h"
-#include "train/class_counts.h"
+#include "train/evaluation/class_counts.h"
 
 #include <nlohmann/json_fwd.hpp>
 

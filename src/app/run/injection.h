@@ -2,7 +2,7 @@
 #pragma once
 
 #include "train/fault_injection.h"
-#include "train/save_schedule.h"
+#include "train/saving/save_schedule.h"
 
 #include <cstdint>
 #include <optional>

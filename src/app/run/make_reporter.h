@@ -4,7 +4,7 @@
 #include "app/run/open_job.h"
 #include "app/run/plan_run.h"
 #include "app/run/restore_run.h"
-#include "train/reporter.h"
+#include "train/observers/reporter.h"
 
 #include <memory>
 #include <span>

@@ -11,7 +11,7 @@
 #include "comm/communicator.h"
 #include "nn/model.h"
 #include "ops/ops.h"
-#include "train/replica.h"
+#include "train/step/replica.h"
 
 #include <memory>
 

@@ -9,7 +9,7 @@
 #include "core/printable.h"
 #include "health/run_on_all_ranks.h"
 #include "train/fault_injection.h"
-#include "train/replica.h"
+#include "train/step/replica.h"
 
 #include <cstdint>
 #include <string>

@@ -7,7 +7,7 @@
 #include "core/log.h"
 #include "data/sampler.h"
 #include "health/signals.h"
-#include "train/replica.h"
+#include "train/step/replica.h"
 #include "train/trainer.h"
 
 #include <cstdint>

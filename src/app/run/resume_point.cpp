@@ -7,7 +7,7 @@
 #include "core/printable.h"
 #include "health/run_on_all_ranks.h"
 #include "nn/init.h"
-#include "train/snapshot.h"
+#include "train/saving/snapshot.h"
 
 #include <algorithm>
 #include <optional>

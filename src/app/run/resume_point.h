@@ -11,7 +11,7 @@
 #include "comm/communicator.h"
 #include "comm/mpi/session.h"
 #include "core/log.h"
-#include "train/replica.h"
+#include "train/step/replica.h"
 
 #include <cstdint>
 #include <filesystem>

@@ -13,7 +13,7 @@
 #include "health/abort.h"
 #include "health/flight_recorder.h"
 #include "health/run_on_all_ranks.h"
-#include "train/plan_report.h"
+#include "train/observers/plan_report.h"
 
 #include <optional>
 #include <span>

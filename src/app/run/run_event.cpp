@@ -2,7 +2,7 @@
 
 #include "core/printable.h"
 #include "ops/cpu/ops.h"
-#include "train/replica.h"
+#include "train/step/replica.h"
 
 #include <fmt/chrono.h>
 #include <nlohmann/json.hpp>

@@ -10,7 +10,7 @@
 #include "health/abort.h"
 #include "health/run_on_all_ranks.h"
 #include "train/fault_injection.h"
-#include "train/replica.h"
+#include "train/step/replica.h"
 #include "train/trainer.h"
 
 #include <memory>

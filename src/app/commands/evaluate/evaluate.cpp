@@ -15,7 +15,7 @@
 #include "health/run_on_all_ranks.h"
 #include "health/watchdog.h"
 #include "health/watchdog_limits.h"
-#include "train/evaluation.h"
+#include "train/evaluation/evaluation.h"
 
 #include <nlohmann/json.hpp>
 

@@ -7,8 +7,8 @@
 #include "device/buffer.h"
 #include "device/device.h"
 #include "ops/ops.h"
-#include "train/device_dataset.h"
-#include "train/prefetcher.h"
+#include "train/step/device_dataset.h"
+#include "train/step/prefetcher.h"
 
 #include <cstdint>
 #include <memory>

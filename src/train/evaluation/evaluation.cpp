@@ -1,0 +1,107 @@
+#include "train/evaluation/evaluation.h"
+
+#include "core/error.h"
+#include "core/stopwatch.h"
+#include "train/step/fences.h"
+#include "train/step/prefetcher.h"
+
+#include <array>
+#include <cmath>
+
+namespace ddp {
+namespace {
+
+constexpr size_t kStatBytes = 2 * sizeof(float);
+
+size_t bytes_of_ranked(int64_t samples) { return sizeof(RankedClass) * static_cast<size_t>(samples); }
+
+int64_t samples_of_rank(const DistributedSampler& sampler) {
+  int64_t samples = 0;
+  for (int64_t step = 0; step < sampler.steps_per_epoch(); ++step) samples += sampler.shard(step).size();
+  return samples;
+}
+
+EvaluatedModel evaluated_of(Replica& replica, Model& model, bool precise_bn) {
+  const float* const running_stats = precise_bn ? replica.eval_stats() : replica.running_stats();
+  return {model, running_stats, replica.device, replica.communicator};
+}
+
+}  // namespace
+
+Evaluator::Evaluator(const EvaluatedModel& evaluated, DeviceDataset& data, const DistributedSampler& sampler,
+                     PreciseBn* precise_bn)
+    : evaluated_(evaluated),
+      data_(data),
+      sampler_(sampler),
+      precise_bn_(precise_bn),
+      stats_(evaluated.device, kStatBytes),
+      host_stats_(evaluated.device.host_memory(), kStatBytes * static_cast<size_t>(sampler.steps_per_epoch())),
+      ranked_(evaluated.device, bytes_of_ranked(sampler.largest_shard())),
+      host_ranked_(evaluated.device.host_memory(), bytes_of_ranked(samples_of_rank(sampler))),
+      graphs_(evaluated.device.graph_cache()) {}
+
+Evaluator::Evaluator(Replica& replica, Model& model, DeviceDataset& data, const DistributedSampler& sampler,
+                     PreciseBn* precise_bn)
+    : Evaluator(evaluated_of(replica, model, precise_bn != nullptr), data, sampler, precise_bn) {}
+
+Evaluator::Evaluator(Replica& replica, DeviceDataset& data, const DistributedSampler& sampler, PreciseBn* precise_bn)
+    : Evaluator(replica, replica.model, data, sampler, precise_bn) {}
+
+Evaluator::Evaluator(const EvaluatedModel& evaluated, DeviceDataset& data, const DistributedSampler& sampler)
+    : Evaluator(evaluated, data, sampler, nullptr) {}
+
+std::optional<Evaluation> Evaluator::run(const std::function<bool()>& go_on) {
+  const Stopwatch watch;
+  if (precise_bn_ && !precise_bn_->run(go_on)) return std::nullopt;
+  const double recomputed = watch.seconds();
+
+  const int64_t steps = sampler_.steps_per_epoch();
+  Device& device = evaluated_.device;
+  float* const stats = host_stats_.as<float>();
+  auto* const ranked = ranked_.as<RankedClass>();
+  RankedClass* host_ranked = host_ranked_.as<RankedClass>();
+  std::array<double, 3> sums{};  // loss, correct, samples
+  Prefetcher prefetcher(data_, sampler_, 0, steps, kEvaluationFences);
+  for (int64_t step = 0; step < steps; ++step) {
+    if (!go_on()) return std::nullopt;
+    const DeviceBatch& batch = prefetcher.next();
+    stats[2 * step] = stats[2 * step + 1] = 0;
+    if (batch.size == 0) continue;
+    const auto work = [&] { evaluated_.model.evaluate(batch, evaluated_.running_stats, stats_.as<float>(), ranked); };
+    graphs_->run({.size = batch.size}, std::ref(work));
+    device.download(stats + 2 * step, stats_.data(), kStatBytes);
+    device.download(host_ranked, ranked, bytes_of_ranked(batch.size));
+    host_ranked += batch.size;
+    sums[2] += static_cast<double>(batch.size);
+  }
+  device.synchronize();
+  for (int64_t step = 0; step < steps; ++step) {
+    sums[0] += stats[2 * step];
+    sums[1] += stats[2 * step + 1];
+  }
+  evaluated_.communicator.all_reduce_host(sums);
+
+  const auto samples = std::llround(sums[2]);
+  const int64_t expected = sampler_.samples();
+  if (samples != expected)
+    throw CollectiveError(Exit::internal, fmt::format("evaluation saw {} samples of {}", samples, expected));
+  return Evaluation{.correct = std::llround(sums[1]),
+                    .samples = samples,
+                    .expected_samples = expected,
+                    .loss = sums[0] / sums[2],
+                    .statistics_samples = precise_bn_ ? precise_bn_->samples() : 0,
+                    .statistics_seconds = precise_bn_ ? recomputed : 0};
+}
+
+ClassCounts Evaluator::count_classes() const {
+  ClassCounts counts(data_.data.classes());
+  const auto* ranked = host_ranked_.as<RankedClass>();
+  for (int64_t step = 0; step < sampler_.steps_per_epoch(); ++step) {
+    const Range shard = sampler_.shard(step);
+    for (int64_t i = shard.begin; i < shard.end; ++i) counts.add(data_.data.label(sampler_.sample(0, i)), *ranked++);
+  }
+  counts.sum_over_ranks(evaluated_.communicator);
+  return counts;
+}
+
+}  // namespace ddp

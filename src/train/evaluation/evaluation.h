@@ -1,0 +1,69 @@
+// Exact distributed evaluation: exactly one rank evaluates each sample, and an allreduce adds losses and counts.
+#pragma once
+
+#include "comm/communicator.h"
+#include "data/sampler.h"
+#include "nn/model.h"
+#include "train/evaluation/class_counts.h"
+#include "train/evaluation/precise_bn.h"
+#include "train/step/device_dataset.h"
+#include "train/step/replica.h"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+
+namespace ddp {
+
+struct Evaluation {
+  int64_t correct = 0;
+  int64_t samples = 0, expected_samples = 0;  // samples evaluated by all ranks, samples of the data set
+  double loss = 0;                            // mean over the samples
+  int64_t statistics_samples = 0;             // samples of the recomputed statistics; 0: running statistics were used
+  double statistics_seconds = 0;              // time of that recomputation, evaluation excluded
+  double accuracy() const { return static_cast<double>(correct) / static_cast<double>(samples); }
+};
+
+// A model with its weights, and the statistics of its batch norms. All parts outlive the evaluator.
+struct EvaluatedModel {
+  Model& model;
+  const float* running_stats;
+  Device& device;
+  Communicator& communicator;  // of all ranks that evaluate
+};
+
+class Evaluator {
+ public:
+  static constexpr int64_t kStopCheckInterval = 8;  // batches after which ranks ask each other for a stop signal
+
+  // `sampler` is sequential over `data`. Batch norms use the statistics of `precise_bn`, without it the running ones.
+  // All arguments outlive the evaluator.
+  Evaluator(Replica& replica, DeviceDataset& data, const DistributedSampler& sampler, PreciseBn* precise_bn = nullptr);
+  // `model` is the replica's, or another one on its weights.
+  Evaluator(Replica& replica, Model& model, DeviceDataset& data, const DistributedSampler& sampler,
+            PreciseBn* precise_bn);
+  Evaluator(const EvaluatedModel& evaluated, DeviceDataset& data, const DistributedSampler& sampler);
+
+  // Collective. Calls `go_on` before each batch; it returns the same value on all ranks. If it returns false, run()
+  // ends and returns nullopt. Throws CollectiveError(Exit::internal) if the ranks together have not seen as many
+  // samples as the data set has.
+  std::optional<Evaluation> run(const std::function<bool()>& go_on);
+
+  // The classes of all ranks' samples, as the last run() predicted them. That run was not ended early. Collective.
+  ClassCounts count_classes() const;
+
+ private:
+  Evaluator(const EvaluatedModel& evaluated, DeviceDataset& data, const DistributedSampler& sampler,
+            PreciseBn* precise_bn);
+
+  const EvaluatedModel evaluated_;
+  DeviceDataset& data_;
+  const DistributedSampler& sampler_;
+  PreciseBn* precise_bn_;
+  Buffer stats_, host_stats_;    // loss and correct count: of one step on the device; of each step on the host
+  Buffer ranked_, host_ranked_;  // a RankedClass of each sample: of one step on the device; of all steps on the host
+  std::unique_ptr<GraphCache> graphs_;
+};
+
+}  // namespace ddp

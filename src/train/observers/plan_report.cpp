@@ -1,0 +1,73 @@
+#include "train/observers/plan_report.h"
+
+#include "train/observers/speed_meter.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace ddp {
+namespace {
+
+constexpr int kRuns = 5;
+
+double kib(int64_t floats) { return static_cast<double>(floats) * 4 / 1024; }
+
+}  // namespace
+
+std::string plan_report(Replica& replica, const DistributedSampler& sampler, const Model* evaluation_model) {
+  const int64_t local = sampler.shard(0).size();
+  Buffer images(replica.device, static_cast<size_t>(std::max<int64_t>(local, 1) * replica.model.input().elements()));
+  Buffer labels(replica.device, static_cast<size_t>(std::max<int64_t>(local, 1)) * sizeof(int32_t));
+  const DeviceBatch batch{.images = images.as<uint8_t>(),
+                          .labels = labels.as<int32_t>(),
+                          .keys = labels.as<int32_t>(),
+                          .size = local,
+                          .plan = sampler.plan(0)};
+  const double compute =
+      sampler.micro_batches() * median_ms(replica, kRuns, [&] { replica.model.forward_backward(batch); });
+  std::string text = fmt::format("{} parameters in {} buckets, launched in this order:\n",
+                                 total_count(replica.parameters), replica.plan.buckets.size());
+  const Reducer& reducer = replica.reducer;
+  const int buckets = static_cast<int>(replica.plan.buckets.size());
+  const std::string kind = fmt::format("{}{}", reducer.sharded() ? "reduce-scatter" : "allreduce",
+                                       replica.comm_buffer.data() ? " in bf16" : "");
+  double communication = 0, last = 0;
+  for (int c = 0; c < reducer.collectives(); ++c) {
+    last = median_ms(replica, kRuns, [&] { replica.reducer.run_alone(c); });
+    communication += last;
+    if (c == buckets) {
+      text += fmt::format("  trailer:  {:10.1f} KiB, allreduce {:7.3f} ms\n", kib(replica.plan.trailer()), last);
+      continue;
+    }
+    const Bucket& bucket = replica.plan.buckets[c];
+    text += fmt::format("  bucket {}: {:10.1f} KiB, {} {:7.3f} ms:", c, kib(bucket.count), kind, last);
+    for (ParameterId id = bucket.first; id < bucket.end; ++id) text += " " + replica.parameters[id].name;
+    text += c + 1 == buckets && reducer.trailer_in_last_bucket() ? " + trailer\n" : "\n";
+  }
+  if (replica.optimizer.collectives() > 0) {
+    const double gather = median_ms(replica, kRuns, [&] { replica.optimizer.gather_alone(); });
+    text += fmt::format("  weights gathered in {:.3f} ms\n", gather);
+    communication += gather;
+    last += gather;
+  }
+  const double state = static_cast<double>(replica.optimizer.state_bytes()) / 1024;
+  const Model& model = replica.model;
+  const auto half = [&](const void* copy) { return copy ? kib(replica.plan.padded) / 2 : 0; };  // in bf16
+  const double weights = kib(replica.plan.padded) + half(model.bf16_weights()) +
+                         (evaluation_model ? half(evaluation_model->bf16_weights()) : 0);
+  const double gradients = kib(replica.plan.total) + half(replica.comm_buffer.data()) + half(model.bf16_gradients());
+  const size_t arenas = replica.model.arena().bytes() + (evaluation_model ? evaluation_model->arena().bytes() : 0);
+  const double activations = static_cast<double>(arenas) / 1024;
+  text += fmt::format(
+      "memory of a rank: weights {:.1f} KiB, gradients {:.1f} KiB, optimizer {:.1f} KiB, activations {:.1f} KiB\n"
+      "predicted step: compute {:.2f} ms, communication {:.2f} ms, of which {:.2f} ms (after the last gradient) "
+      "cannot be hidden: {:.2f} to {:.2f} ms\n"
+      "predicted epoch: {:.1f} to {:.1f} s ({} steps)\n",
+      weights, gradients, state, activations, compute, communication, last, compute + last, compute + communication,
+      1e-3 * static_cast<double>(sampler.steps_per_epoch()) * (compute + last),
+      1e-3 * static_cast<double>(sampler.steps_per_epoch()) * (compute + communication), sampler.steps_per_epoch());
+  return text;
+}
+
+}  // namespace ddp

@@ -1,0 +1,36 @@
+// Receives the events of a run, in their order, on the training thread of rank 0.
+#pragma once
+
+#include "checkpoint/writer.h"
+#include "ddp/step_speed.h"
+#include "train/evaluation/evaluation.h"
+#include "train/step/step_result.h"
+#include "train/step/step_timeline.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ddp {
+
+class RunObserver {
+ public:
+  virtual ~RunObserver() = default;
+
+  virtual void step(const StepResult& result) = 0;  // in the order of the steps
+  virtual void evaluation(int64_t epoch, int64_t step, const Evaluation& evaluation, double seconds) = 0;
+  virtual void speed(int64_t epoch, int64_t step, const StepSpeed& speed) = 0;  // of the steps since the last call
+  virtual void saved(const SaveOutcome& outcome) = 0;
+  virtual void timeline(const StepTimeline&) {}  // of a typical step, once in a run with a trace
+
+  // The parameters without a gradient in a step, once a process: at its first pause after some steps.
+  virtual void gradients(const std::vector<std::string>& zero) { (void)zero; }
+
+  virtual void flush() {}  // writes buffered events to the disk's cache: a resumed run keeps the events before a save
+
+  // Ends a successful run; `stopped`: on request, before its end. Throws Error(Exit::output) where a file of events is
+  // not complete.
+  virtual void close(bool /*stopped*/) {}
+};
+
+}  // namespace ddp

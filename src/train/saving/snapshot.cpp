@@ -1,0 +1,51 @@
+#include "train/saving/snapshot.h"
+
+#include "core/error.h"
+
+namespace ddp {
+
+namespace {
+
+std::span<const float> floats(const Buffer& buffer) {
+  return {buffer.as<const float>(), buffer.bytes() / sizeof(float)};
+}
+
+}  // namespace
+
+std::optional<SnapshotView> SnapshotBuffers::take(const RunState& run, int64_t updates) {
+  Replica& r = replica_;
+  const bool wanted = r.communicator.rank() == 0;
+  if (wanted && !weights_.data()) {
+    Memory& memory = r.device.host_memory();
+    weights_ = Buffer(memory, bytes_of_floats(r.plan.gradients));
+    statistics_ = Buffer(memory, bytes_of_floats(state_count(r.batch_norms)));
+    for (int k = 0; k < r.optimizer.states(); ++k) optimizer_.emplace_back(memory, bytes_of_floats(r.plan.gradients));
+  }
+  if (wanted || r.optimizer.downloads_together())
+    for (int k = 0; k < r.optimizer.states(); ++k)
+      r.optimizer.download_state(k, wanted ? optimizer_[k].as<float>() : nullptr);
+  if (!wanted) return std::nullopt;
+  r.device.download(weights_.data(), r.weights(), weights_.bytes());
+  if (statistics_.bytes() > 0) r.device.download(statistics_.data(), r.running_stats(), statistics_.bytes());
+  r.device.synchronize();
+
+  SnapshotView view{.model = {floats(weights_), floats(statistics_), updates}, .optimizer = {}, .run = run};
+  for (int k = 0; k < r.optimizer.states(); ++k)
+    view.optimizer.push_back({std::string(r.optimizer.state_name(k)), floats(optimizer_[k])});
+  return view;
+}
+
+void restore(Replica& replica, const Snapshot& snapshot) {
+  DDP_EXPECT(std::ssize(snapshot.optimizer) == replica.optimizer.states());
+  replica.load(snapshot.model.weights);
+  replica.load_running_stats(snapshot.model.statistics);
+  for (int k = 0; k < replica.optimizer.states(); ++k) replica.optimizer.load_state(k, snapshot.optimizer[k].values);
+}
+
+std::vector<std::string> optimizer_state_names(const Replica& replica) {
+  std::vector<std::string> names;
+  for (int k = 0; k < replica.optimizer.states(); ++k) names.emplace_back(replica.optimizer.state_name(k));
+  return names;
+}
+
+}  // namespace ddp

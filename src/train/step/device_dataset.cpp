@@ -1,0 +1,52 @@
+#include "train/step/device_dataset.h"
+
+#include <algorithm>
+#include <span>
+#include <vector>
+
+namespace ddp {
+namespace {
+
+DeviceDataset::Place choose(const Device& device, const Dataset& data, size_t limit_bytes) {
+  if (device.is_host()) return DeviceDataset::Place::host;
+  const auto bytes = static_cast<size_t>(data.size()) * (data.image_shape().elements() + sizeof(int32_t));
+  return data.in_memory() && bytes <= limit_bytes ? DeviceDataset::Place::resident : DeviceDataset::Place::streamed;
+}
+
+}  // namespace
+
+DeviceDataset::DeviceDataset(Device& device_, const Dataset& data_, int64_t largest_, const DataPlacement& placement)
+    : device(device_),
+      data(data_),
+      largest(largest_),
+      place(choose(device_, data_, placement.device_bytes)),
+      workers(data_.in_memory() ? 1 : placement.workers),
+      slow(placement.slow),
+      spans(placement.spans) {
+  if (place == Place::host) return;
+  if (place == Place::resident) given_ids_ = placement.ids;
+  const auto count = static_cast<size_t>(place == Place::resident ? data.size() : kRing * largest);
+  images_ = Buffer(device, count * data.image_shape().elements());
+  labels_ = Buffer(device, count * sizeof(int32_t));
+  if (prefetcher_uploads_ids()) ids_ = Buffer(device, static_cast<size_t>(largest) * sizeof(int32_t));
+  if (place == Place::streamed) keys_ = Buffer(device, static_cast<size_t>(largest) * sizeof(int32_t));
+  if (place == Place::resident) copy_all();
+}
+
+void DeviceDataset::copy_all() {
+  constexpr int64_t kPiece = 4096;
+  const auto image = static_cast<size_t>(data.image_shape().elements());
+  std::vector<uint8_t> pixels(std::min(kPiece, data.size()) * image);
+  std::vector<int32_t> labels(std::min(kPiece, data.size()));
+  for (int64_t begin = 0; begin < data.size(); begin += kPiece) {
+    const int64_t count = std::min(kPiece, data.size() - begin);
+    for (int64_t i = 0; i < count; ++i) {
+      data.read({begin + i}, std::span(pixels).subspan(i * image, image));
+      labels[i] = data.label(begin + i);
+    }
+    device.upload(this->images() + begin * image, pixels.data(), count * image);
+    device.upload(this->labels() + begin, labels.data(), count * sizeof(int32_t));
+  }
+}
+
+}  // namespace ddp

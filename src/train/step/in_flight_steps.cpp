@@ -1,0 +1,96 @@
+#include "train/step/in_flight_steps.h"
+
+#include "core/error.h"
+
+#include <algorithm>
+
+namespace ddp {
+
+InFlightSteps::InFlightSteps(Replica& replica, const StepConfig& config)
+    : replica_(replica),
+      skip_limit_(config.skip_limit),
+      request_(config.request),
+      issued_(config.done),
+      retired_(config.done),
+      skipped_in_a_row_(config.skipped_in_a_row) {
+  for (Slot& slot : slots_) slot.memory = Buffer(replica.device.host_memory(), replica.layout.host_bytes());
+}
+
+StepResult& InFlightSteps::push(const DeviceBatch& batch, const OptimizerScalars& scalars) {
+  const BatchPlan& plan = batch.plan;
+  Slot& slot = slot_of(++issued_);
+  slot.result = {.step = issued_, .epoch = plan.epoch + 1, .skipped = {}};
+  slot.expected_samples = plan.step_size;
+
+  const StepBlock block = block_of(slot);
+  write_ticket(block.ticket(), block.ticket_layout(), replica_.communicator.rank(), plan.local_step_size, issued_,
+               request_ ? request_() : Request::none);
+  *block.scalars() = scalars;
+  *block.epoch() = static_cast<uint32_t>(plan.epoch);
+  *block.squares() = 0;
+  const int64_t ids = batch.ids_to_upload ? batch.size : 0;
+  std::copy_n(batch.ids_to_upload, ids, block.ids().begin());
+  replica_.device.upload(replica_.block.ticket().data(), block.ticket().data(), block.inputs(ids).size_bytes());
+  return slot.result;
+}
+
+void InFlightSteps::upload_ids(const DeviceBatch& batch) {
+  if (batch.ids_to_upload)
+    replica_.device.upload(replica_.block.ids().data(), batch.ids_to_upload,
+                           static_cast<size_t>(batch.size) * sizeof(int32_t));
+}
+
+void InFlightSteps::download(const DataTimes& data) {
+  Slot& slot = slot_of(issued_);
+  slot.data = data;
+  const auto to = block_of(slot).results();
+  replica_.device.download(to.data(), replica_.block.results().data(), to.size_bytes());
+  replica_.device.fence(fence_of(issued_));
+}
+
+void InFlightSteps::await_oldest() { replica_.device.await(fence_of(retired_ + 1)); }
+
+void InFlightSteps::set_times(const StepBlock& block, Slot& slot) {
+  const auto times = block.timestamps();
+  const auto milliseconds = [&](int64_t from, int64_t to) { return 1e-6 * static_cast<double>(to - from); };
+  const bool alone = replica_.communicator.size() == 1;
+  const double exposed_comm = alone ? 0 : milliseconds(times[StepBlock::kGradients], times[StepBlock::kSums]);
+  const double idle = last_end_ns_ == 0 ? 0 : milliseconds(last_end_ns_, times[StepBlock::kBegin]);
+  const bool host = replica_.device.is_host();
+  slot.result.times = {.data = host ? slot.data.before_ms + slot.data.inside_ms : std::min(idle, slot.data.before_ms),
+                       .compute = milliseconds(times[StepBlock::kBegin], times[StepBlock::kWeights]) - exposed_comm -
+                                  (host ? slot.data.inside_ms : 0),
+                       .exposed_comm = exposed_comm};
+  slot.result.begin_ns = times[StepBlock::kBegin];
+  last_end_ns_ = times[StepBlock::kWeights];
+}
+
+StepResult InFlightSteps::retire() {
+  Slot& slot = slot_of(++retired_);
+  const StepBlock block = block_of(slot);
+  StepResult& result = slot.result;
+  set_times(block, slot);
+
+  const Ticket ticket = read_ticket(block.ticket(), block.ticket_layout().world);
+  check_agreement(ticket, result.step, slot.expected_samples);
+  check_finite(ticket, result);
+  result.request = ticket.requested();
+  result.samples = ticket.samples;
+  result.local_squares = ticket.squares;
+  result.squares = *block.squares();
+  result.loss = ticket.loss_sum / static_cast<double>(ticket.samples);
+  return result;
+}
+
+void InFlightSteps::check_finite(const Ticket& ticket, StepResult& result) {
+  const auto bad = bad_step(ticket, result.step);
+  if (!bad) {
+    skipped_in_a_row_ = 0;
+    return;
+  }
+  if (!bad->skipped || ++skipped_in_a_row_ > skip_limit_)
+    throw CollectiveError(Exit::numerics, bad->text + ". Lower --lr");
+  result.skipped = bad->text;
+}
+
+}  // namespace ddp

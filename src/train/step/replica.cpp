@@ -1,0 +1,189 @@
+#include "train/step/replica.h"
+
+#include "comm/casting_communicator.h"
+#include "core/error.h"
+#include "ddp/replica_check.h"
+#include "train/step/nonfinite_scan.h"
+
+#include <algorithm>
+
+namespace ddp {
+namespace {
+
+int64_t alignment(const ReplicaConfig& config, int world) { return config.zero ? partition_alignment(world) : 1; }
+
+BucketPlan plan_for(std::span<const Parameter> parameters, int64_t multiple, int64_t bn_batch_sums, int world,
+                    const BucketCaps& caps) {
+  std::vector<int64_t> counts;
+  for (size_t i = 0; i < parameters.size(); ++i)  // counts include the gap after the parameter
+    counts.push_back((i + 1 < parameters.size() ? parameters[i + 1].offset : flat_count(parameters, multiple)) -
+                     parameters[i].offset);
+  return plan_buckets(counts, world, bn_batch_sums + TicketLayout{world}.elements(), caps);
+}
+
+std::vector<ScannedTensor> scanned_tensors(std::span<const Parameter> parameters, const BucketPlan& plan,
+                                           const Ops& ops) {
+  std::vector<ScannedTensor> tensors;
+  for (const Parameter& p : parameters)
+    tensors.push_back({.offset = p.offset,
+                       .count = p.count,
+                       .mark = TicketLayout::bad_bucket(plan.bucket_of(static_cast<ParameterId>(tensors.size()))),
+                       .bf16 = p.pytorch_shape.size() == 4 && ops.reads_bf16_weights()});
+  return tensors;
+}
+
+std::vector<RunningStatsSpan> spans_of(std::span<const BatchNormState> batch_norms) {
+  std::vector<RunningStatsSpan> spans;
+  for (const BatchNormState& norm : batch_norms) spans.push_back(norm.span);
+  return spans;
+}
+
+Memory& comm_memory(Communicator& communicator, Device& device) {
+  return communicator.memory() ? *communicator.memory() : device;
+}
+
+bool in_bf16(const ReplicaConfig& config) { return config.grad_dtype == DType::bf16; }
+
+std::unique_ptr<Communicator> casting_for(const Replica& r) {
+  if (!r.comm_buffer.data()) return nullptr;
+  auto* const comm = r.comm_buffer.as<uint16_t>();
+  return make_casting_communicator(
+      r.communicator,
+      {.gradients = {r.gradients(), static_cast<size_t>(r.plan.padded)},
+       .comm_buffer = comm,
+       .cast_to_comm = [&r, comm](int64_t at, int64_t n) { r.ops.to_bf16(r.gradients() + at, comm + at, n); },
+       .cast_from_comm = [&r, comm](int64_t at, int64_t n) { r.ops.from_bf16(comm + at, r.gradients() + at, n); }});
+}
+
+ModelConfig model_config(const ReplicaConfig& config, Communicator* bn_communicator) {
+  ModelConfig model{.sync_bn = config.sync_bn,
+                    .all_reduce = {},
+                    .label_smoothing = config.label_smoothing,
+                    .seed = config.seed,
+                    .pixel_scale = config.pixel_scale,
+                    .augmentation = config.augmentation};
+  if (bn_communicator)
+    model.all_reduce = [bn_communicator](float* values, int64_t count) {
+      bn_communicator->wait(bn_communicator->all_reduce({values, count, DType::f32}));
+    };
+  return model;
+}
+
+std::vector<HashedSpan> hashed(std::span<const Parameter> parameters) {
+  std::vector<HashedSpan> spans;
+  for (const Parameter& p : parameters) spans.push_back({p.offset, p.count});
+  return spans;
+}
+
+std::vector<HashedSpan> hashed(std::span<const BatchNormState> batch_norms) {
+  std::vector<HashedSpan> spans;
+  for (const BatchNormState& n : batch_norms) spans.push_back({n.span.offset, 2 * n.span.channels});
+  return spans;
+}
+
+int64_t largest(std::span<const int64_t> batch_sizes) {
+  return batch_sizes.empty() ? 0 : std::ranges::max(batch_sizes);
+}
+
+std::vector<float> download(Device& device, const float* from, int64_t count) {
+  std::vector<float> values(count);
+  if (count > 0) device.download(values.data(), from, bytes_of_floats(count));
+  device.synchronize();
+  return values;
+}
+
+}  // namespace
+
+Replica::Replica(const Network& network, const ReplicaConfig& config, Device& device_, Ops& ops_,
+                 Communicator& communicator_)
+    : device(device_),
+      ops(ops_),
+      communicator(communicator_),
+      parameters(parameters_of(network, alignment(config, communicator_.size()))),
+      batch_norms(batch_norm_states_of(network)),
+      plan(plan_for(parameters, alignment(config, communicator_.size()), state_count(batch_norms), communicator_.size(),
+                    config.caps)),
+      layout(plan, communicator_.size(), largest(config.batch_sizes)),
+      weight_buffer(config.zero ? comm_memory(communicator_, device_) : device_, bytes_of_floats(plan.padded)),
+      gradient_buffer(comm_memory(communicator_, device_), bytes_of_floats(layout.end)),
+      comm_buffer(in_bf16(config) ? Buffer(comm_memory(communicator_, device_),
+                                           static_cast<size_t>(plan.padded) * size_of(DType::bf16))
+                                  : Buffer()),
+      running_stats_buffer(device_, bytes_of_floats(state_count(batch_norms))),
+      eval_stats_buffer(device_, bytes_of_floats(state_count(batch_norms))),
+      block(layout.on_device(gradients())),
+      bn_communicator(batch_norms.empty() || communicator_.size() == 1 ? nullptr : communicator_.split(0)),
+      casting(casting_for(*this)),
+      scans_once(communicator_.size() == 1 && !casting && !communicator_.copies()),
+      running_stats_op(ops_.running_stats(spans_of(batch_norms))),
+      weight_hash(communicator_.size() == 1 ? nullptr : ops_.tensor_hash(hashed(parameters))),
+      running_stats_hash(communicator_.size() == 1 ? nullptr : ops_.tensor_hash(hashed(batch_norms))),
+      hashes(communicator_.size() == 1 ? Buffer()
+                                       : Buffer(device_, (parameters.size() + batch_norms.size()) * sizeof(uint64_t))),
+      sync_bn(config.sync_bn && bn_communicator),
+      model(network, parameters, batch_norms, config.batch_sizes, device_, ops_,
+            {weights(), gradients(), bn_batch_sums(), running_stats(), block.loss_stats(), block.epoch()},
+            model_config(config, bn_communicator.get())),
+      gradient_scan(ops_.gradient_scan(scanned_tensors(parameters, plan, ops_))),
+      reducer(plan, casting ? *casting : communicator_, {gradients(), static_cast<size_t>(plan.total)},
+              {.sharded = config.zero, .trailer_in_last_bucket = !casting}),
+      optimizer({config.optimizer, config.max_grad_norm, config.zero, !scans_once},
+                optimizer_tensors(parameters, config.all_decay),
+                {plan, weights(), gradients(), block.squares(), model.bf16_weights()}, device_, ops_, communicator_) {
+  check_same_on_all_ranks(plan.hash(), "bucket plan", communicator);
+  reducer.set_launch_hook(nonfinite_scan(*this));
+  device.set_poll([this] { communicator.progress(); });
+  load_running_stats(initial_state(batch_norms));
+}
+
+Replica::~Replica() { device.set_poll({}); }
+
+void Replica::run(GraphCache* graphs, GraphKey key, const std::function<void()>& work) const {
+  if (graphs != nullptr && communicator.capturable())
+    graphs->run(key, work);
+  else
+    work();
+}
+
+void Replica::zero_gradients() const { device.zero(gradients(), bytes_of_floats(plan.gradients)); }
+
+void Replica::update_running_stats(int64_t samples) const {
+  if (batch_norms.empty()) return;
+  running_stats_op->update(running_stats(), bn_batch_sums(), static_cast<float>(samples), false, block.bad());
+}
+
+void Replica::load(std::span<const float> values) {
+  DDP_EXPECT(std::ssize(values) <= plan.gradients &&
+             std::ssize(values) >= parameters.back().offset + parameters.back().count);
+  device.upload(weights(), values.data(), values.size_bytes());
+  model.bind();
+}
+
+void Replica::load_running_stats(std::span<const float> values) {
+  DDP_EXPECT(static_cast<int64_t>(values.size()) == state_count(batch_norms));
+  if (values.empty()) return;
+  device.upload(running_stats(), values.data(), values.size_bytes());
+  device.upload(eval_stats(), values.data(), values.size_bytes());
+}
+
+std::vector<float> Replica::download_weights() const { return download(device, weights(), plan.gradients); }
+std::vector<float> Replica::download_gradients() const { return download(device, gradients(), plan.gradients); }
+std::vector<float> Replica::download_stats(const float* stats) const {
+  return download(device, stats, state_count(batch_norms));
+}
+
+void Replica::check_replicas() const {
+  if (communicator.size() == 1) return;
+  auto* const on_device = hashes.as<uint64_t>();
+  weight_hash->hash(weights(), on_device);
+  running_stats_hash->hash(running_stats(), on_device + parameters.size());
+  std::vector<uint64_t> values(parameters.size() + batch_norms.size());
+  device.download(values.data(), on_device, hashes.bytes());
+  device.synchronize();
+  std::vector<NamedHash> named;
+  for (const Parameter& p : parameters) named.push_back({p.name, values[named.size()]});
+  for (const BatchNormState& n : batch_norms) named.push_back({n.layer_name, values[named.size()]});
+  check_same_on_all_ranks(named, communicator);
+}
+
+}  // namespace ddp

@@ -1,0 +1,100 @@
+// One rank's copy of the model: the flat buffers of weights and gradients, the running statistics of its batch norms,
+// the bucket plan, the model, the reducer that sums gradients, and the optimizer. All ranks build the same.
+#pragma once
+
+#include "comm/communicator.h"
+#include "ddp/bucket_plan.h"
+#include "ddp/reducer.h"
+#include "device/buffer.h"
+#include "device/graph_cache.h"
+#include "nn/model.h"
+#include "train/step/optimizer.h"
+#include "train/step/step_block.h"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace ddp {
+
+struct ReplicaConfig {
+  std::vector<int64_t> batch_sizes = {};  // all local batch sizes above 0 of training and evaluation
+  BucketCaps caps = {};
+  OptimizerDesc optimizer = {};
+  bool all_decay = true;          // weight decay for biases and the parameters of norms too
+  double max_grad_norm = 0;       // largest norm of all gradients together; 0: no clipping
+  bool zero = false;              // optimizer state is sharded (ZeRO stage 1)
+  DType grad_dtype = DType::f32;  // type of gradients in communication
+  bool sync_bn = false;           // batch norms normalise over the shards of all ranks
+  float label_smoothing = 0;
+  uint64_t seed = 0;  // of dropout and augmentation
+  PixelScale pixel_scale = {};
+  Augmentation augmentation = {};  // of training images; the replica sets its seed and epoch
+};
+
+struct Replica {
+  // Collective. Weights are zero until load() is called; means are 0 and variances 1. Device, ops and communicator
+  // outlive the replica.
+  Replica(const Network& network, const ReplicaConfig& config, Device& device, Ops& ops, Communicator& communicator);
+  ~Replica();
+  Replica(const Replica&) = delete;
+  Replica& operator=(const Replica&) = delete;
+
+  Device& device;
+  Ops& ops;
+  Communicator& communicator;
+  const std::vector<Parameter> parameters;
+  const std::vector<BatchNormState> batch_norms;
+  const BucketPlan plan;
+  const StepBlockLayout layout;  // of `block`, after the gradients
+
+  const Buffer weight_buffer, gradient_buffer;
+  const Buffer comm_buffer;  // gradients in bf16 for communication; no data if grad_dtype is f32
+  const Buffer running_stats_buffer, eval_stats_buffer;
+  const StepBlock block;  // in gradient_buffer
+
+  const std::unique_ptr<Communicator> bn_communicator;  // for batch-norm sums; null without them or with one rank
+  const std::unique_ptr<Communicator> casting;          // bf16 gradients over `communicator`; null if grad_dtype is f32
+  const bool scans_once;  // one rank whose collectives copy nothing: all gradients are scanned at once
+  const std::unique_ptr<RunningStats> running_stats_op;
+  const std::unique_ptr<TensorHash> weight_hash, running_stats_hash;  // null with one rank
+  const Buffer hashes;  // of the parameters, then of the running statistics of each batch norm
+  const bool sync_bn;   // batch norms communicate while they compute
+
+  Model model;
+  const std::unique_ptr<GradientScan> gradient_scan;
+  Reducer reducer;
+  Optimizer optimizer;
+
+  float* weights() const { return weight_buffer.as<float>(); }
+  float* gradients() const { return gradient_buffer.as<float>(); }
+  float* bn_batch_sums() const { return gradients() + layout.bn_batch_sums; }
+
+  // Running statistics in the layout of `batch_norms`, and the statistics that PreciseBn computes for evaluations.
+  float* running_stats() const { return running_stats_buffer.as<float>(); }
+  float* eval_stats() const { return eval_stats_buffer.as<float>(); }
+
+  // Issues the work: through `graphs` if it is not null and the communicator is capturable().
+  void run(GraphCache* graphs, GraphKey key, const std::function<void()>& work) const;
+  void zero_gradients() const;
+  // Updates the running statistics from the batch-norm sums of a step with `samples` samples over all ranks. Skipped
+  // like the optimizer's step.
+  void update_running_stats(int64_t samples) const;
+
+  // Host copies in flat order: plan.gradients weights, state_count(batch_norms) statistics. Downloads wait
+  // for the device. load() also accepts weights without the gap after the last tensor. load_running_stats() sets both
+  // statistics.
+  void load(std::span<const float> weights);
+  void load_running_stats(std::span<const float> stats);
+  std::vector<float> download_weights() const;
+  std::vector<float> download_gradients() const;  // of the last step
+  std::vector<float> download_stats(const float* stats) const;
+
+  // Compares hashes of weights and running statistics over ranks; does nothing with one rank. Collective. Throws
+  // CollectiveError(Exit::communication) that names the tensor and the ranks if bits differ.
+  void check_replicas() const;
+};
+
+}  // namespace ddp
