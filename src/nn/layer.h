@@ -116,7 +116,4 @@ std::unique_ptr<Layer> make_batch_norm_layer(const LayerSpec& spec, int index, b
 
 Conv2dDesc conv2d_desc(const LayerSpec& spec, bool input_gradient, Format input_format);
 
-// The ids of a layer's parameters, ascending.
-std::vector<int> ids_of_layer(std::span<const Parameter> parameters, int layer);
-
 }  // namespace ddp

@@ -137,17 +137,6 @@ class FlattenLayer : public SimpleLayer {
   static Tensor as_dense(void* data, const Tensor& image) { return {data, image.shape, {}, image.dtype}; }
 };
 
-}  // namespace
-
-std::vector<int> ids_of_layer(std::span<const Parameter> parameters, int layer) {
-  std::vector<int> ids;
-  for (size_t id = 0; id < parameters.size(); ++id)
-    if (parameters[id].layer == layer) ids.push_back(static_cast<int>(id));
-  return ids;
-}
-
-namespace {
-
 ReluBefore relu_before(const LayerSpec& pool, const LayerContext& context) {
   if (pool.pooled_conv == LayerSpec::kNone || !context.ops.pools_take_relu()) return {};
   const auto ids = ids_of_layer(context.parameters, pool.pooled_conv);

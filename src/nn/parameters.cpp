@@ -71,6 +71,13 @@ std::vector<Parameter> parameters_of(const Network& network, int64_t multiple) {
   return parameters;
 }
 
+std::vector<int> ids_of_layer(std::span<const Parameter> parameters, int layer) {
+  std::vector<int> ids;
+  for (size_t id = 0; id < parameters.size(); ++id)
+    if (parameters[id].layer == layer) ids.push_back(static_cast<int>(id));
+  return ids;
+}
+
 int64_t total_count(std::span<const Parameter> parameters) {
   int64_t count = 0;
   for (const Parameter& p : parameters) count += p.count;

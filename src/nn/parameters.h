@@ -37,6 +37,9 @@ struct Parameter {
 // The index in the result is the id of the parameter. Offsets are multiples of 16 elements and of `multiple`.
 std::vector<Parameter> parameters_of(const Network& network, int64_t multiple = 1);
 
+// The ids of a layer's parameters, ascending.
+std::vector<int> ids_of_layer(std::span<const Parameter> parameters, int layer);
+
 int64_t total_count(std::span<const Parameter> parameters);  // elements, without gaps
 // Elements of the flat buffer, with gaps.
 int64_t flat_count(std::span<const Parameter> parameters, int64_t multiple = 1);
