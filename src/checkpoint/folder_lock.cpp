@@ -1,6 +1,7 @@
 #include "checkpoint/folder_lock.h"
 
 #include "core/error.h"
+#include "core/host_name.h"
 #include "core/log.h"
 #include "core/printable.h"
 
@@ -51,9 +52,7 @@ std::string holder(int file) {
 }
 
 void write_holder(int file) {
-  std::array<char, 256> host{};
-  ::gethostname(host.data(), host.size() - 1);
-  const std::string text = fmt::format("process {} of user {} on {}", ::getpid(), ::geteuid(), host.data());
+  const std::string text = fmt::format("process {} of user {} on {}", ::getpid(), ::geteuid(), host_name());
   if (::ftruncate(file, 0) == 0) (void)!::pwrite(file, text.data(), text.size(), 0);  // the message only lacks it
 }
 

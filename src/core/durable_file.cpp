@@ -1,13 +1,13 @@
 #include "core/durable_file.h"
 
 #include "core/error.h"
+#include "core/host_name.h"
 
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <random>
@@ -79,10 +79,8 @@ std::optional<FileId> file_id(const fs::path& path) {
 }
 
 std::string temporary_name(const std::string& name) {
-  std::array<char, 256> host{};
-  ::gethostname(host.data(), host.size() - 1);
   std::random_device random;
-  return fmt::format(".{}{}{}-{:08x}{:08x}", name, kTemporary, host.data(), random(), random());
+  return fmt::format(".{}{}{}-{:08x}{:08x}", name, kTemporary, host_name(), random(), random());
 }
 
 namespace {

@@ -2,15 +2,14 @@
 
 #include "core/durable_file.h"
 #include "core/error.h"
+#include "core/host_name.h"
 #include "core/stopwatch.h"
 #include "telemetry/event.pb.h"
 #include "telemetry/tfrecord.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
 #include <string>
@@ -55,9 +54,7 @@ fs::path create_newest(const fs::path& folder, int64_t first_step) {
     time = std::max(time, time_in(entry->path().filename().native()) + 1);
   require(!error, Exit::output, "cannot read the folder {}: {}; choose another --output-dir", folder.string(),
           error.message());
-  std::array<char, 256> host{};
-  ::gethostname(host.data(), host.size() - 1);
-  const fs::path path = folder / fmt::format("{}{:010}.{}", kEventFilePrefix, time, host.data());
+  const fs::path path = folder / fmt::format("{}{:010}.{}", kEventFilePrefix, time, host_name());
   write_durable_file(path, first_records(first_step));
   return path;
 }

@@ -4,7 +4,6 @@
 
 #include <unistd.h>
 
-#include <array>
 #include <charconv>
 #include <cstring>
 
@@ -21,12 +20,6 @@ int count_in(const Environment& environment, const std::string& variable) {
 }
 
 }  // namespace
-
-std::string name_of_host() {
-  std::array<char, 256> name{};
-  gethostname(name.data(), name.size() - 1);
-  return name.data();
-}
 
 Environment environment_of_process() {
   Environment environment;

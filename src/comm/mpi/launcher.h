@@ -11,7 +11,6 @@ namespace ddp {
 using Environment = std::map<std::string, std::string>;
 
 Environment environment_of_process();
-std::string name_of_host();
 
 std::string value_in(const Environment& environment, const std::string& name);  // empty if the variable is not set
 

@@ -10,6 +10,7 @@
 #include "comm/mpi/progress_engine.h"
 #include "comm/mpi/srun_barrier.h"
 #include "comm/mpi/startup_watchdog.h"
+#include "core/host_name.h"
 #include "core/stopwatch.h"
 
 #include <fmt/ranges.h>
@@ -115,7 +116,7 @@ struct MpiSession::State {
     first_of_host = rank;
     DDP_MPI(MPI_Bcast(&first_of_host, 1, MPI_INT, 0, host));
     DDP_MPI(MPI_Comm_free(&host));
-    heartbeats = make_mpi_heartbeat_table(MPI_COMM_WORLD, first_of_host, name_of_host(), engine);
+    heartbeats = make_mpi_heartbeat_table(MPI_COMM_WORLD, first_of_host, host_name(), engine);
     startup_watchdog.reset();
   }
   ~State() { library.abandoned = engine.abandoned(); }
@@ -157,7 +158,7 @@ int MpiSession::size() const { return state_->size; }
 int MpiSession::local_rank() const { return state_->local_rank; }
 int MpiSession::local_size() const { return state_->local_size; }
 
-std::string MpiSession::host() const { return name_of_host(); }
+std::string MpiSession::host() const { return host_name(); }
 
 std::unique_ptr<Communicator> MpiSession::world(Allreduce allreduce, std::optional<int> host) {
   return make_mpi_communicator(MPI_COMM_WORLD, state_->engine, allreduce, host.value_or(state_->first_of_host));

@@ -4,6 +4,7 @@
 #include "comm/heartbeat/host_probe.h"
 #include "comm/mpi/mpirun.h"
 #include "core/error.h"
+#include "core/host_name.h"
 #include "core/log.h"
 #include "core/stopwatch.h"
 
@@ -57,7 +58,7 @@ void report_unreachable(const std::string& addresses, int64_t unanswered_ns) {
       fmt::format(
           "ddp_train: error: on {}: the host of mpirun ({}) cannot be reached during start-up: no answer for {:.1f} s. "
           "The host is down or suspended, or the network to it is cut: check both, then start the run again\n",
-          name_of_host(), addresses, 1e-9 * static_cast<double>(unanswered_ns)));
+          host_name(), addresses, 1e-9 * static_cast<double>(unanswered_ns)));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "app/commands/doctor/system.h"
 #include "app/options/options.h"
 #include "core/first_line.h"
+#include "core/host_name.h"
 #include "core/log.h"
 #include "health/abort.h"
 
@@ -125,7 +126,7 @@ void report_startup_error(const Error& error, const Signals* signals, int argc, 
   }
   if (!given("--doctor", argc, argv)) return print_error(error.what(), -1);
   RankFacts alone;
-  alone.host = name_of_host();
+  alone.host = host_name();
   print(of_world
             ? check_world({&alone, 1}, expected).front()
             : for_check("start of MPI", hint("ompi_info --parsable | grep thread", fault(error.code(), error.what()))),

@@ -1,7 +1,7 @@
 #include "app/commands/watch/watch.h"
 
 #include "app/commands/watch/watch_options.h"
-#include "comm/mpi/launcher.h"
+#include "core/host_name.h"
 #include "core/log.h"
 #include "core/printable.h"
 #include "core/read_file.h"
@@ -62,7 +62,7 @@ class Watched {
  private:
   bool is_gone() const {
     const bool here =
-        status_.host == name_of_host() && status_.pid > 0 && status_.pid <= std::numeric_limits<pid_t>::max();
+        status_.host == host_name() && status_.pid > 0 && status_.pid <= std::numeric_limits<pid_t>::max();
     return here && ::kill(static_cast<pid_t>(status_.pid), 0) != 0 && errno == ESRCH;
   }
 
