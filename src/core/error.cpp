@@ -13,18 +13,20 @@
 namespace ddp {
 namespace {
 
+constexpr const char* kUseLess = "use a smaller --batch-size, or fewer --threads, --workers or ranks on this host";
+
+const Error kOutOfMemory(Exit::device, fmt::format("out of memory; {}", kUseLess));
+
 std::string out_of_memory() {
   std::string text =
       fmt::format("out of memory: the limit of the control group or of the machine is {} MiB", memory_limit() >> 20);
   rlimit limit{};
   if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
     text += fmt::format(", that of each process {} MiB (ulimit -v)", limit.rlim_cur >> 20);
-  return text + "; use a smaller --batch-size, or fewer --threads, --workers or ranks on this host";
+  return text + "; " + kUseLess;
 }
 
-}  // namespace
-
-Error as_error(const std::exception& exception) {
+Error described(const std::exception& exception) {
   if (const auto* const error = dynamic_cast<const Error*>(&exception)) return *error;
   if (dynamic_cast<const std::bad_alloc*>(&exception)) return {Exit::device, out_of_memory()};
   const auto* const system = dynamic_cast<const std::system_error*>(&exception);
@@ -33,6 +35,16 @@ Error as_error(const std::exception& exception) {
                                       "container (pids.max), or use fewer --threads, --workers or ranks on this host",
                                       system->code().message())};
   return {Exit::internal, exception.what()};
+}
+
+}  // namespace
+
+Error as_error(const std::exception& exception) noexcept {
+  try {
+    return described(exception);
+  } catch (const std::exception&) {
+    return kOutOfMemory;
+  }
 }
 
 std::string errno_text(int error) {

@@ -60,8 +60,9 @@ void require(bool holds, Exit code, fmt::format_string<Args...> format, Args&&..
 }
 
 // The error that an exception stands for: itself, if it is an Error; Exit::device with the limits, if memory or threads
-// are short; else Exit::internal. Throws std::bad_alloc if there is no memory for the text.
-Error as_error(const std::exception& exception);
+// are short; else Exit::internal. If there is no memory for the text, the error is that memory is short; it is then a
+// copy of an error that was made at the start of the program, which allocates nothing.
+Error as_error(const std::exception& exception) noexcept;
 
 // The text of an errno. Names the limit where the process may open no more files.
 std::string errno_text(int error);

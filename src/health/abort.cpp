@@ -31,14 +31,9 @@ void print_error(std::string_view what, int rank) noexcept {
 }
 
 Exit print_exception(const std::exception& exception, int rank) noexcept {
-  try {
-    const Error error = as_error(exception);
-    print_error(error.what(), rank);
-    return error.code();
-  } catch (const std::exception&) {  // no memory for the text
-    print_error("out of memory", rank);
-    return Exit::device;
-  }
+  const Error error = as_error(exception);
+  print_error(error.what(), rank);
+  return error.code();
 }
 
 std::chrono::milliseconds report_delay(int rank) { return std::min(rank, 8) * std::chrono::milliseconds(700); }
@@ -56,7 +51,7 @@ bool job_has_failed(MpiSession& session) {
   return any_other(session, [&](int rank) { return heartbeats.left(rank) || heartbeats.dead(rank); });
 }
 
-void abort_job(MpiSession& session, const std::string& what, Exit code) {
+void abort_job(MpiSession& session, std::string_view what, Exit code) {
   const HeartbeatTable& heartbeats = session.heartbeats();
   if (!any_other(session, [&](int rank) { return heartbeats.left(rank); })) print_error(what, session.rank());
   session.end(code, what);

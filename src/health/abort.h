@@ -6,7 +6,6 @@
 
 #include <chrono>
 #include <exception>
-#include <string>
 #include <string_view>
 #include <thread>
 
@@ -22,7 +21,7 @@ Exit print_exception(const std::exception& exception, int rank) noexcept;
 bool job_has_failed(MpiSession& session);
 
 // Prints the error, unless another rank has ended with a message, and aborts the job on all ranks.
-[[noreturn]] void abort_job(MpiSession& session, const std::string& what, Exit code);
+[[noreturn]] void abort_job(MpiSession& session, std::string_view what, Exit code);
 
 // The delay before `rank` reports an error that several ranks may have at the same time: 0.7 s for each lower rank, up
 // to 8. The first rank to report ends the job, so that up to nine ranks print one message.

@@ -9,7 +9,7 @@ namespace ddp {
 
 FlightRecorder::FlightRecorder(MpiSession& session, Signals& signals, const PhaseTracker& phases)
     : session_(session), signals_(signals), phases_(phases) {
-  session_.on_abort([this](const std::string& why) {
+  session_.on_abort([this](std::string_view why) {
     {
       const std::lock_guard lock(mutex_);
       error_ = why;

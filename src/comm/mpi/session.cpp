@@ -129,7 +129,7 @@ struct MpiSession::State {
   int rank = 0, size = 0, local_rank = 0, local_size = 0, first_of_host = 0;
   std::unique_ptr<HeartbeatTable> heartbeats;
   std::mutex abort_mutex;
-  std::function<void(const std::string& why)> on_abort;
+  std::function<void(std::string_view why)> on_abort;
 };
 
 std::string describe_mpi() {
@@ -205,18 +205,19 @@ std::vector<std::string> MpiSession::gather(const std::string& mine) {
   return texts;
 }
 
-void MpiSession::on_abort(std::function<void(const std::string&)> callback) {
+void MpiSession::on_abort(std::function<void(std::string_view)> callback) {
   const std::lock_guard lock(state_->abort_mutex);
   state_->on_abort = std::move(callback);
 }
 
-void MpiSession::end(Exit code, const std::string& why) {
+void MpiSession::end(Exit code, std::string_view why) {
   const Parent parent = cut_off_from_a_host(*state_->heartbeats) ? parent_of_process() : Parent{};
   exit_after_delay(code, parent);
   state_->heartbeats->leave();
-  {
+  try {
     const std::lock_guard lock(state_->abort_mutex);
     if (state_->on_abort) state_->on_abort(why);
+  } catch (const std::exception&) {  // no memory: the job ends all the same
   }
   while (parent.kind != Parent::Kind::other)
     std::this_thread::sleep_for(std::chrono::seconds(1));  // exit_after_delay ends us

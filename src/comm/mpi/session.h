@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace ddp {
@@ -57,9 +58,9 @@ class MpiSession {
   // Like abort(), for a rank that has printed its error `why`. First leaves the heartbeat table and calls the callback
   // of on_abort(), which must return within the two seconds. If a host is cut off, this also ends mpirun or its daemon
   // on this host, which would not end by itself; this process then ends some seconds later.
-  [[noreturn]] void end(Exit code, const std::string& why);
+  [[noreturn]] void end(Exit code, std::string_view why);
   // Sets the callback of end(); an empty callback removes it. Waits until a running callback returns.
-  void on_abort(std::function<void(const std::string& why)> callback);
+  void on_abort(std::function<void(std::string_view why)> callback);
 
  private:
   struct State;
