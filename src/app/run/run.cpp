@@ -46,9 +46,9 @@ Exit run_stages(const Options& options, MpiSession& session, Signals& signals, P
   const double data_seconds = std::exchange(stage, {}).seconds();
   PlannedRun run = plan_run(job);
   if (options.action.plan) {
-    log.info("{}", abort_on_error(session, [&] {
-               return plan_report(*run.replica, job.samplers.train, run.validation_model.get());
-             }));
+    const std::string report = abort_on_error(
+        session, [&] { return plan_report(*run.replica, job.samplers.train, run.validation_model.get()); });
+    if (session.rank() == 0) write_output(stdout, report + "\n", "the plan");
     return Exit::done;
   }
   require_possible_trace(job);

@@ -74,8 +74,12 @@ TEST(ErrorPath, SecondSignalWithAFullStandardError) {
 
 TEST(ErrorPath, ResultsAreWrittenOrTheCodeSaysSo) {
   const std::string inspect = fmt::format("{} inspect {}", DDP_PROGRAM, DDP_FORMAT1_RUN);
+  const TempFolder folder;
+  const std::string planned = options(folder);
   for (const std::string& command :
-       {inspect, std::string(DDP_PROGRAM) + " --help", std::string(DDP_PROGRAM) + " predict --help"}) {
+       {inspect, fmt::format("{} --help", DDP_PROGRAM), fmt::format("{} predict --help", DDP_PROGRAM),
+        fmt::format("{} --doctor --json {}", DDP_PROGRAM, planned), fmt::format("{} --doctor {}", DDP_PROGRAM, planned),
+        fmt::format("{} --plan {}", DDP_PROGRAM, planned)}) {
     const Outcome full = run(0, command + " >/dev/full");
     EXPECT_EQ(full.code, kOutput) << command << full.output;
     EXPECT_EQ(count(full.output, "error: cannot write"), 1) << full.output;

@@ -61,7 +61,7 @@ void CheckRunner::add(const Findings& findings) {
 
 void CheckRunner::report_remaining() const {
   if (!is_rank_0_) return;
-  write_text(stdout, json_ ? json_of(findings_, session_.size()) : summary_of(findings_));
+  write_output(stdout, json_ ? json_of(findings_, session_.size()) : summary_of(findings_), "the report");
 }
 
 Exit CheckRunner::end() {
@@ -82,7 +82,11 @@ void CheckRunner::abort_check(const char* name, std::chrono::milliseconds limit)
   if (!is_rank_0_) abort_job(session_, line_of(finding), finding.code);
   add({finding});
   const std::lock_guard lock(mutex_);
-  report_remaining();
+  try {
+    report_remaining();
+  } catch (const std::exception& e) {
+    print_exception(e, -1);
+  }
   session_.end(code_of(findings_), finding.problem);
 }
 

@@ -26,7 +26,8 @@ class CheckRunner {
   // Called within a check: this rank has done its own part and waits for the others.
   void await_others();
 
-  // Prints the end of the report. Returns rank 0's exit code on all ranks. Collective.
+  // Prints the end of the report. Returns rank 0's exit code on all ranks. Collective. Throws Error(Exit::output) on
+  // rank 0 if the report cannot be written.
   Exit end();
 
  private:

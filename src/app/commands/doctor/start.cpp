@@ -29,7 +29,12 @@ bool given(const char* option, int argc, char** argv) {
 void print(Finding finding, int argc, char** argv) {
   if (finding.found.empty()) finding.found = "MPI was not started";
   if (!given("--doctor", argc, argv)) return print_error(line_of(finding), -1);
-  write_text(stdout, given("--json", argc, argv) ? json_of({finding}, 0) : row_of(finding) + summary_of({finding}));
+  try {
+    write_output(stdout, given("--json", argc, argv) ? json_of({finding}, 0) : row_of(finding) + summary_of({finding}),
+                 "the report");
+  } catch (const std::exception& e) {
+    print_exception(e, -1);
+  }
 }
 
 // Process ids of the stopped ranks that the launcher has started on this host.
