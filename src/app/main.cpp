@@ -100,7 +100,7 @@ int main(int argc, char** argv) {
   try {
     signals.emplace();
     if (const auto refused = ddp::doctor::refuse_before_mpi(argc, argv)) return static_cast<int>(*refused);
-    ddp::doctor::choose_transport();
+    ddp::doctor::stay_off_network();
     limit = ddp::doctor::startup_limit(argc, argv);
     session.emplace(argc, argv);
   } catch (const std::exception& e) {

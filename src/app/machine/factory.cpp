@@ -37,7 +37,7 @@ void require_gpu_options(const DeviceConfig& config, const TransportConfig& tran
   require(config.threads == 0, Exit::usage, "--threads is for CPUs; this run computes on GPUs");
   require(config.winograd, Exit::usage, "--conv direct is for CPUs; this run computes on GPUs");
   require(!config.cpu_isa, Exit::usage, "--cpu-isa is for CPUs; this run computes on GPUs");
-  const bool over_mpi = transport.kind == TransportKind::mpi;
+  const bool over_mpi = choose_transport(transport.kind, true) == TransportKind::mpi;
   require(over_mpi || transport.allreduce == Allreduce::automatic, Exit::usage, "--allreduce needs --transport mpi");
   require(!over_mpi || !transport.nccl_ring, Exit::usage, "--nccl-algo needs --transport nccl");
 }
@@ -125,7 +125,8 @@ std::unique_ptr<Communicator> make_transport(const Backend& backend, MpiSession&
                                              bool batch_norms) {
   if (backend.device->is_host()) return nullptr;
   const TransportConfig& transport = backend.transport;
-  if (transport.kind == TransportKind::mpi) return make_staged_communicator(*backend.device, host, kTransportFences);
+  if (choose_transport(transport.kind, true) == TransportKind::mpi)
+    return make_staged_communicator(*backend.device, host, kTransportFences);
   const NcclConfig config{.ring = transport.nccl_ring,
                           .deterministic = backend.config.deterministic,
                           .split = batch_norms && host.size() > 1,
@@ -139,7 +140,7 @@ std::string describe_transport(const Backend& backend, const Communicator& commu
   const bool alone = communicator.size() == 1;
   const std::string allreduce = "allreduce by " + communicator.description();
   if (backend.device->is_host()) return alone ? "no allreduce" : allreduce;
-  if (backend.transport.kind != TransportKind::mpi) return describe_nccl();
+  if (choose_transport(backend.transport.kind, true) == TransportKind::nccl) return describe_nccl();
   return alone ? "buckets over MPI" : "buckets over MPI, " + allreduce;
 }
 

@@ -20,6 +20,10 @@ DeviceKind choose_device(DeviceKind asked, std::span<const int> gpus, const std:
   return DeviceKind::cpu;
 }
 
+TransportKind choose_transport(TransportKind asked, bool on_gpus) {
+  return on_gpus && asked != TransportKind::mpi ? TransportKind::nccl : TransportKind::mpi;
+}
+
 int choose_gpu(int local_rank, int visible, bool share) {
   if (local_rank < visible) return local_rank;
   if (share || visible == 1)

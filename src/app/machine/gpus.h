@@ -1,4 +1,4 @@
-// Chooses the device of the run and the GPU of a rank. Pure functions.
+// Chooses the device and the transport of the run, and the GPU of a rank. Pure functions.
 #pragma once
 
 #include "app/machine/device_config.h"
@@ -12,6 +12,9 @@ namespace ddp {
 // rank sees none. Throws Error(Exit::device) if `asked` is cuda and a rank has no GPU, or if some ranks have a GPU and
 // others do not, unless `asked` is cpu.
 DeviceKind choose_device(DeviceKind asked, std::span<const int> gpus, const std::string& why);
+
+// Returns nccl or mpi: NCCL between GPUs, unless --transport asks for MPI, and MPI between CPU ranks.
+TransportKind choose_transport(TransportKind asked, bool on_gpus);
 
 // The GPU's index for a rank that sees `visible` > 0 GPUs: its local rank; 0 if the launcher shows each rank only
 // its own GPU. Throws Error(Exit::device) if a host has more ranks than GPUs and `share` is false.

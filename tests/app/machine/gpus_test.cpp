@@ -37,6 +37,15 @@ TEST(ChooseDevice, RefusesAGpuThatARankLacks) {
   }
 }
 
+TEST(ChooseTransport, IsNcclBetweenGpusOnly) {
+  using enum TransportKind;
+  EXPECT_EQ(choose_transport(automatic, true), nccl);
+  EXPECT_EQ(choose_transport(nccl, true), nccl);
+  EXPECT_EQ(choose_transport(mpi, true), mpi);
+  EXPECT_EQ(choose_transport(automatic, false), mpi);
+  EXPECT_EQ(choose_transport(mpi, false), mpi);
+}
+
 TEST(ChooseGpu, FollowsTheLocalRank) {
   for (int rank = 0; rank < 8; ++rank) EXPECT_EQ(choose_gpu(rank, 8, false), rank);
   EXPECT_EQ(choose_gpu(3, 1, false), 0);  // the launcher shows each rank its own GPU only

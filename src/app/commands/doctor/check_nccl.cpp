@@ -1,4 +1,5 @@
 #include "app/commands/doctor/checks.h"
+#include "app/machine/gpus.h"
 #include "core/printable.h"
 
 #include <fmt/ranges.h>
@@ -75,7 +76,7 @@ Findings check_nccl_variables(Ranks ranks, const DeviceConfig& device, const Tra
   for (const auto& [name, of_ranks] : values) set.push_back(printable_variable(name, of_ranks.front()));
   const std::string found =
       set.empty() ? "none set" : fmt::format("{}{}", fmt::join(set, ", "), on_gpus ? "" : "; not used on CPU ranks");
-  if (!on_gpus || transport.kind == TransportKind::mpi) return all_ok("NCCL variables", found);
+  if (choose_transport(transport.kind, on_gpus) == TransportKind::mpi) return all_ok("NCCL variables", found);
 
   Situation situation{.device = device, .transport = transport, .several_hosts = by_host(ranks).size() > 1};
   situation.rdma = std::any_of(ranks.begin(), ranks.end(), [](const RankFacts& rank) { return rank.here.rdma; });

@@ -6,6 +6,7 @@
 #include "app/commands/doctor/report.h"
 #include "app/inputs/load_data.h"
 #include "app/machine/factory.h"
+#include "app/machine/gpus.h"
 #include "app/run/make_network.h"
 #include "app/run/samplers.h"
 #include "core/stopwatch.h"
@@ -61,7 +62,7 @@ std::string other_allreduce(const TransportConfig& config) {
 Findings check_host_allreduce(const TransportConfig& config, MpiSession& session, bool on_gpus) {
   const auto device = make_cpu_device();
   const auto world = session.world(config.allreduce);
-  const bool needs_mpi = on_gpus && config.kind != TransportKind::mpi;
+  const bool needs_mpi = choose_transport(config.kind, on_gpus) == TransportKind::nccl;
   return check_allreduce(try_allreduce(*device, *world), world->description(),
                          fmt::format("ddp_train {}{}", needs_mpi ? "--transport mpi " : "", other_allreduce(config)));
 }
@@ -70,9 +71,9 @@ Findings check_gpu_allreduce(MpiSession& session, const Backend& backend) {
   const TransportConfig& config = backend.transport;
   const auto host = session.world(config.allreduce);
   const auto transport = make_transport(backend, session, *host, false);
-  return check_allreduce(
-      try_allreduce(*backend.device, *transport), describe_transport(backend, *transport),
-      fmt::format("ddp_train {}", config.kind == TransportKind::mpi ? other_allreduce(config) : "--transport mpi"));
+  const bool over_mpi = choose_transport(config.kind, true) == TransportKind::mpi;
+  return check_allreduce(try_allreduce(*backend.device, *transport), describe_transport(backend, *transport),
+                         fmt::format("ddp_train {}", over_mpi ? other_allreduce(config) : "--transport mpi"));
 }
 
 // The findings of `work`, or a fault with the CollectiveError that it throws.

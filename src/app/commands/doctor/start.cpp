@@ -100,7 +100,7 @@ std::optional<Exit> refuse_before_mpi(int argc, char** argv) {
   return problem->code;
 }
 
-void choose_transport() {
+void stay_off_network() {
   const Environment environment = environment_of_process();
   const std::string btl = btl_of_one_host(shared_memory(environment), environment);
   if (!btl.empty()) setenv("OMPI_MCA_btl", btl.c_str(), 0);

@@ -16,7 +16,7 @@ namespace ddp::doctor {
 std::optional<Exit> refuse_before_mpi(int argc, char** argv);
 
 // Keeps the ranks of a job on one host off the network. Call it before MPI starts.
-void choose_transport();
+void stay_off_network();
 
 // The limit of MPI's start under --doctor; null without. Destroy it when all ranks have started: when the time is up,
 // it prints a finding and ends this process.

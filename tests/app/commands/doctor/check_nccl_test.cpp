@@ -25,6 +25,7 @@ TEST(DoctorNcclVariables, HarmfulValuesAreExplained) {
     expect_only(check_nccl_variables(ranks, {}, {}, true, "mpirun"), Verdict::warning, {name + "=" + value + ": "},
                 "unset " + name);
     expect_fine(check_nccl_variables(ranks, {}, {}, false, "mpirun"));
+    expect_fine(check_nccl_variables(ranks, {}, {.kind = TransportKind::mpi}, true, "mpirun"));
   }
   for (const auto& [name, value] : std::vector<std::pair<std::string, std::string>>{
            {"NCCL_P2P_DISABLE", "0"}, {"NCCL_MAX_CTAS", "16"}, {"NCCL_DEBUG", "WARN"}, {"NCCL_SOCKET_IFNAME", "lo"}})
