@@ -113,8 +113,19 @@ class Follower(threading.Thread):
         self.ended.set()
         self.join()
         check(self.reads > 5, f"a follower got events of {self.path.name} {self.reads} times")
-        whole = [json.loads(line) for line in self.path.read_text().splitlines()]
-        check(self.events == whole, f"a follower saw {len(self.events)} of {len(whole)} events")
+        lines = self.path.read_bytes().splitlines(keepends=True)
+        check(self.events == [json.loads(line) for line in lines], f"a follower saw {len(self.events)} of {len(lines)} events")
+        check_pages(lines, self.path.name)
+
+
+def check_pages(lines, name):
+    """A reader sees parts of a line only if the line lies in two pages of the file, and then only at some moments."""
+    page, line_of_one_page, end, cut = 4096, 1024, 0, []
+    for line in lines:
+        begin, end = end, end + len(line)
+        if len(line) <= line_of_one_page and begin // page != (end - 1) // page:
+            cut.append(line)
+    check(end > page and not cut, f"{len(cut)} of the {len(lines)} lines of {name}, {end} bytes, lie in two pages: {cut[:1]}")
 
 
 def check_values(values, output):
