@@ -1,5 +1,5 @@
 // Times convolutions on one core, in alternation. The unit is GFLOP/s of the direct algorithm.
-//   ResNet-18  the direct algorithm and Winograd's, in f32 and bf16
+//   ResNet-18  the direct algorithm and Winograd's, in f32 and bf16; - where oneDNN has no bf16 for this processor
 //   LeNet      our kernels and oneDNN's, also as shares of two measured peaks: FMA, and the best direct 3x3 convolution
 // Then it times each of LeNet's ops.
 //
@@ -168,28 +168,34 @@ double resnet(Device& device, int64_t n, int rounds) {
                     .out_channels = k.out,
                     .window = {k.kernel, k.stride, k.kernel / 2},
                     .input_gradient = k.in != 1};
-    std::vector<Layer> layers;
-    for (const Way& way : ways)
-      layers.emplace_back(device, desc, n, make_dnnl_conv2d(workers, {way.dtype, way.winograd, scratch}, desc, sizes),
-                          way.dtype);
+    std::vector<std::unique_ptr<Layer>> layers;  // null: not offered
+    for (const Way& way : ways) {
+      const bool offered = way.dtype == DType::f32 || dnnl_offers_bf16();
+      layers.push_back(offered
+                           ? std::make_unique<Layer>(
+                                 device, desc, n,
+                                 make_dnnl_conv2d(workers, {way.dtype, way.winograd, scratch}, desc, sizes), way.dtype)
+                           : nullptr);
+    }
     std::array<std::array<double, 3>, std::size(ways)> rate = {};
     for (int r = 0; r < rounds; ++r)
       for (size_t way = 0; way < layers.size(); ++way)
-        for (int part = 0; part < (desc.input_gradient ? 3 : 2); ++part)
-          rate[way][part] = std::max(rate[way][part], layers[way].rate(part));
+        for (int part = 0; layers[way] && part < (desc.input_gradient ? 3 : 2); ++part)
+          rate[way][part] = std::max(rate[way][part], layers[way]->rate(part));
     if (k.kernel == 3 && k.extent == 28) best_direct = std::max(best_direct, rate[0][0]);
     fmt::print("\n{}x {:3} -> {:3} at {:2}, {}x{} / {} ", k.times, k.in, k.out, k.extent, k.kernel, k.kernel, k.stride);
     for (size_t way = 0; way < layers.size(); ++way) {
       fmt::print("   ");
       for (const double gflops : rate[way]) {
-        fmt::print(" {:6.0f}", gflops);
-        if (gflops > 0) total[way] += static_cast<double>(k.times) * layers[way].flop / gflops / 1e9;
+        fmt::print(" {:>6}", layers[way] ? fmt::format("{:.0f}", gflops) : "-");
+        if (gflops > 0) total[way] += static_cast<double>(k.times) * layers[way]->flop / gflops / 1e9;
       }
     }
   }
   fmt::print("\nall of them:");
   for (size_t way = 0; way < total.size(); ++way)
-    fmt::print("  {} {:.1f} samples/s", ways[way].name, static_cast<double>(n) / total[way]);
+    fmt::print("  {} {}", ways[way].name,
+               total[way] > 0 ? fmt::format("{:.1f} samples/s", static_cast<double>(n) / total[way]) : "-");
   fmt::print("\n");
   return best_direct;
 }
