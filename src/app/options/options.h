@@ -4,6 +4,7 @@
 
 #include "app/inputs/data_config.h"
 #include "app/machine/device_config.h"
+#include "app/run/samplers.h"
 #include "nn/init.h"
 #include "telemetry/trace.h"
 #include "train/step/replica.h"
@@ -13,7 +14,6 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <vector>
 
 namespace ddp {
 
@@ -22,11 +22,6 @@ struct NetworkConfig {
   Init init = {};
   std::string init_from = {};             // safetensors file with the initial weights; empty: `init`
   std::optional<bool> recompute_bn = {};  // recompute the statistics before evaluations; none: if there are batch norms
-};
-
-struct BatchConfig {
-  int64_t size = 256;                     // samples of a step, over all ranks and micro-batches
-  std::vector<double> rank_weights = {};  // relative speed of each rank; empty: equal
 };
 
 struct RateScaling {

@@ -1,7 +1,6 @@
 // The samplers of a rank: for training, for evaluation, and for the batch-norm statistics of an evaluation.
 #pragma once
 
-#include "app/options/options.h"
 #include "data/dataset.h"
 #include "train/trainer.h"
 
@@ -9,6 +8,11 @@
 #include <vector>
 
 namespace ddp {
+
+struct BatchConfig {
+  int64_t size = 256;                     // samples of a step, over all ranks and micro-batches
+  std::vector<double> rank_weights = {};  // relative speed of each rank; empty: equal
+};
 
 // --rank-weights, or 1 for each rank. Throws Error(Exit::usage) if the number of weights is not the world size.
 std::vector<double> weights_of_ranks(const BatchConfig& batch, int world);
