@@ -4,7 +4,7 @@
 //   sum:       s1 = sum of (x - center), s2 = sum of (x - center)^2
 //   forward:   mean = center + s1/count, var = s2/count - (s1/count)^2, xhat = (x - mean) / sqrt(var + epsilon),
 //              y = act(scale * xhat + shift + skip)
-//   backward_sum:  g = (dy + more) * (y > 0), t1 = sum of g, t2 = sum of g * xhat
+//   backward_sum:  g = y <= 0 ? 0 : dy + more, t1 = sum of g, t2 = sum of g * xhat
 //   backward:  dx = scale / sqrt(var + epsilon) * (g - t1/count - xhat * t2/count)
 //
 // - count is the number of samples x positions in the sums, at least 1. A var that rounding makes negative counts as 0.

@@ -37,7 +37,7 @@ class Conv2d {
 
   virtual void forward(const Tensor& x, const Tensor& y) = 0;
 
-  // Computes the weight and bias gradients, dense. With a fused ReLU, it first multiplies dy in place by (y > 0), but
+  // Computes the weight and bias gradients, dense. With a fused ReLU, it first sets dy to 0 in place where y <= 0, but
   // not if y has no data: then a pool has done so (ReluBefore), and dbias is null. Call it before backward_input, which
   // reads that dy. `bf16`: if not null, an op that computes the weight gradient in bf16 leaves it there, whatever the
   // mode, and does not change dweight; GradientScan takes it.

@@ -1,6 +1,6 @@
-// Inverted dropout (Srivastava et al., 2014): y = x / (1 - rate) for kept values, 0 for dropped values. The mask is a
-// pure function of (seed, epoch, sample, layer, element). It does not depend on the number of ranks, the batch size or
-// the format:
+// Inverted dropout (Srivastava et al., 2014): y = x / (1 - rate) for kept values, x * 0 for dropped values. The mask is
+// a pure function of (seed, epoch, sample, layer, element). It does not depend on the number of ranks, the batch size
+// or the format:
 //
 //   random = philox4x32({e / 4, sample id, epoch, Operation::dropout + 256 * layer}, seed).word[e % 4]
 //   kept   = random >= rate * 2^32                         e: index of the element in its sample, in the order h, w, c

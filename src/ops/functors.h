@@ -13,15 +13,16 @@
 
 namespace ddp {
 
+// NaN stays NaN, as in PyTorch: a step that computes it must fail.
 template <class T>
 struct ReluOf {
-  DDP_HOST_DEVICE T operator()(T x) const { return x > T{} ? x : T{}; }
+  DDP_HOST_DEVICE T operator()(T x) const { return x <= T{} ? T{} : x; }
 };
 using Relu = ReluOf<float>;
 
 template <class T>
 struct ReluGradientOf {
-  DDP_HOST_DEVICE T operator()(T y, T dy) const { return y > T{} ? dy : T{}; }
+  DDP_HOST_DEVICE T operator()(T y, T dy) const { return y <= T{} ? T{} : dy; }
 };
 using ReluGradient = ReluGradientOf<float>;
 

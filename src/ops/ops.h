@@ -61,7 +61,8 @@ class Ops {
   virtual void normalize(const DeviceBatch& batch, const ImageShape& image, const PixelScale& scale,
                          const Augmentation& augmentation, const Tensor& x) = 0;
 
-  // y = max(x, 0) and dx = dy * (y > 0), for a ReLU that is not fused into another op. In place is allowed.
+  // y = max(x, 0) and dx = y <= 0 ? 0 : dy, for a ReLU that is not fused into another op. NaN stays NaN. In place is
+  // allowed.
   virtual void relu(const Tensor& x, const Tensor& y) = 0;
   virtual void relu_backward(const Tensor& y, const Tensor& dy, const Tensor& dx) = 0;
 

@@ -41,7 +41,7 @@ class Pool2d {
   virtual void forward(const Tensor& x, const Tensor& y) = 0;
 
   // Overwrites dx; positions outside all windows become 0. Only maximum reads x and y; the other kinds accept tensors
-  // without data. With `relu`, all kinds read x: dx is multiplied by (x > 0), and dbias gets its sums over samples and
+  // without data. With `relu`, all kinds read x: dx is set to 0 where x <= 0, and dbias gets its sums over samples and
   // positions.
   virtual void backward(const Tensor& x, const Tensor& y, const Tensor& dy, const Tensor& dx,
                         const ReluBefore& relu = {}) = 0;

@@ -100,6 +100,17 @@ std::vector<Backend> backends_where(Condition... holds) {
   return tested;
 }
 
+// Replaces NaN, which compares unequal to itself, by a number.
+inline Values comparable(Values values) {
+  std::ranges::replace_if(
+      values, [](float v) { return std::isnan(v); }, 256.0f);
+  return values;
+}
+
+inline int64_t count_nans(const Values& values) {
+  return std::ranges::count_if(values, [](float v) { return std::isnan(v); });
+}
+
 inline const auto kBackendName = [](const auto& tested) { return tested.param.name; };
 
 // Each backend with each case that it runs. A case has a member `on`, and name_of(case) is a part of the test's name.

@@ -186,6 +186,37 @@ TEST_P(BatchNormSums, OneValueHasVarianceZero) {
   });
 }
 
+// One value of a channel is NaN: all outputs of the channel are, and none of another. A ReLU keeps it in both passes.
+TEST_P(BatchNormSums, NanStaysNan) {
+  const Shape shape{3, {4, 4, 17}};
+  const int64_t sizes[] = {3}, count = shape.elements(), channels = 17, bad = 5, at = 20 * channels + bad;
+  Values x = random(count, 1);
+  x[at] = NAN;
+  each_setup([&] {
+    const auto norm = ops->batch_norm({.input = shape.image, .format = format, .relu = true, .add = true}, sizes);
+    const auto ax = filled(shape, x), askip = filled(shape, random(count, 2)), ay = unwritten(shape),
+               ae = unwritten(shape), ady = filled(shape, Values(count, 1)), adx = unwritten(shape);
+    const auto sums = unwritten(2 * channels), t = unwritten(2 * channels), mean = on_device(Values(channels)),
+               variance = on_device(Values(channels, 1));
+    norm->bind(nullptr, nullptr);
+    norm->sum(ax.tensor(), nullptr, sums.data());
+    norm->forward(ax.tensor(), askip.tensor(), ay.tensor(), nullptr, sums.data(), 48);
+    norm->evaluate(ax.tensor(), askip.tensor(), ae.tensor(), mean.data(), variance.data());
+    norm->backward_sum(ax.tensor(), ay.tensor(), {}, ady.tensor(), t.data(), t.data() + channels);
+    const Values g = ady.values();
+    norm->backward(ax.tensor(), ady.tensor(), adx.tensor(), t.data(), t.data() + channels, 48);
+    const Values s = sums.values(), y = ay.values(), e = ae.values(), dx = adx.values();
+    for (int64_t c = 0; c < 2 * channels; ++c) EXPECT_EQ(std::isnan(s[c]), c % channels == bad) << c;
+    for (int64_t i = 0; i < count; ++i) {
+      ASSERT_EQ(std::isnan(y[i]), i % channels == bad) << i;
+      ASSERT_EQ(std::isnan(e[i]), i == at) << i;
+      ASSERT_EQ(std::isnan(dx[i]), i % channels == bad) << i;
+      ASSERT_TRUE(i % channels != bad || g[i] == 1) << i;
+    }
+    EXPECT_TRUE(std::isnan(t.values()[channels + bad]));
+  });
+}
+
 class BatchNormPrecision : public BackendTest {};
 INSTANTIATE_TEST_SUITE_P(, BatchNormPrecision, ::testing::ValuesIn(backends_where(is_fp32)), kBackendName);
 

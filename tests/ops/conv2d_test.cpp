@@ -95,6 +95,51 @@ TEST_P(Conv2d, AgreesWithTheReference) {
                    [&](ddp::Conv2d& conv, Format from, double bound) { expect_agreement(conv, results, from, bound); });
 }
 
+class Conv2dNan : public BackendTest {};
+INSTANTIATE_TEST_SUITE_P(, Conv2dNan, ::testing::ValuesIn(backends_where(is_compared, convolves)), kBackendName);
+
+// Winograd's algorithm makes a whole tile NaN. cuDNN does not say what its ReLU makes of NaN.
+TEST_P(Conv2dNan, StaysNan) {
+  if (!has_convolutions(backend)) GTEST_SKIP() << "this processor cannot convolve in bf16";
+  struct Tested {
+    int64_t extent, in, out, padding;
+  };
+  for (const auto& [extent, in, out, padding] : {Tested{9, 3, 7, 0}, {10, 16, 32, 1}, {28, 32, 32, 1}}) {
+    const Conv2dDesc desc{.input = {extent, extent, in},
+                          .input_format = {},
+                          .out_channels = out,
+                          .window = {3, 1, padding},
+                          .relu = !backend.cuda()};
+    const Shape shape{2, desc.input}, of_y{2, conv2d_output(desc)};
+    const int64_t sample = of_y.image.elements(), weights = out * 9 * in;
+    Values x = random(shape.elements(), 1), expected(of_y.elements());
+    x[desc.input.elements() + (4 * extent + 4) * in + 1] = NAN;
+    const Values w = rounded(random_values(weights, 2), type), b(out);
+    const auto plain = reference->conv2d(desc, {});
+    plain->bind({w.data()}, {b.data()});
+    plain->forward(on_host(x, shape), on_host(expected, of_y));
+    EXPECT_EQ(count_nans(expected), 9 * out);
+    const WeightsOnDevice aw(*device, w), ab(*device, b);
+    each_convolution(*device, backend, desc, 2, [&](ddp::Conv2d& conv, Format from, double) {
+      const Format to = conv.output_format();
+      const TensorOnDevice ax(*device, shape, from, type, x), ay(*device, of_y, to, type),
+          ady(*device, of_y, to, type, Values(of_y.elements(), 1));
+      const auto dw = unwritten(weights), db = unwritten(out);
+      conv.bind(aw.data(), ab.data());
+      conv.forward(ax.tensor(), ay.tensor());
+      conv.backward_weight(ax.tensor(), ay.tensor(), ady.tensor(), dw.data(), db.data(), Gradient::overwrite);
+      const Values y = ay.values(), g = ady.values();
+      EXPECT_EQ(count_nans({y.begin(), y.begin() + sample}), 0) << "another sample";
+      for (int64_t i = 0; i < of_y.elements(); ++i) {
+        if (!std::isnan(expected[i])) continue;
+        ASSERT_TRUE(std::isnan(y[i])) << i;
+        ASSERT_EQ(g[i], 1) << i;
+      }
+      EXPECT_GE(count_nans(dw.values()), 9 * out);
+    });
+  }
+}
+
 // Two plans share the scratch memory, which moves when the second one needs more.
 class Conv2dPlan : public BackendTest {
  protected:

@@ -94,6 +94,22 @@ TEST_P(DropoutStatistics, KeepsTheExpectedShareAndTheMean) {
   }
 }
 
+TEST_P(DropoutStatistics, NanStaysNan) {
+  const Shape shape{5, {3, 3, 20}};
+  const auto keys = keys_from(0, shape.n);
+  Values x(shape.elements(), 1);
+  for (int64_t i = 0; i < shape.elements(); i += 3) x[i] = NAN;
+  const auto on_keys = on_device(keys);
+  const auto on_epoch = on_device(std::vector<uint32_t>{epoch});
+  each_setup([&] {
+    dropout.epoch = on_epoch.data();
+    const auto ax = filled(shape, x), ay = unwritten(shape);
+    ops->dropout(dropout, ax.tensor(), {.keys = on_keys.data(), .size = shape.n}, ay.tensor());
+    const Values y = ay.values();
+    for (int64_t i = 0; i < shape.elements(); ++i) ASSERT_EQ(std::isnan(y[i]), std::isnan(x[i])) << "element " << i;
+  });
+}
+
 TEST_P(DropoutStatistics, MasksDifferByLayerEpochAndSeed) {
   const auto keys = keys_from(0, 4);
   const ImageShape image{1, 1, 512};

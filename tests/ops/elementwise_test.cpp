@@ -216,6 +216,34 @@ TEST_P(Elementwise, ReluReluGradientAndAddAreExact) {
   }
 }
 
+TEST_P(Elementwise, NanStaysNan) {
+  const Shape shape{3, {5, 5, 17}};
+  const int64_t count = shape.elements();
+  Values x = random(count, 1);
+  const Values dy = random(count, 2);
+  for (int64_t i = 0; i < count; i += 7) x[i] = NAN;
+  Values y = x, dx = dy, sum = x, given_dy = dy;
+  for (int64_t i = 0; i < count; ++i) {
+    if (x[i] <= 0) y[i] = dx[i] = 0;
+    sum[i] += dy[i];
+  }
+  Values of_reference(count);
+  reference->relu(on_host(x, shape), on_host(of_reference, shape));
+  EXPECT_EQ(comparable(of_reference), comparable(y));
+  reference->relu_backward(on_host(y, shape), on_host(given_dy, shape), on_host(of_reference, shape));
+  EXPECT_EQ(of_reference, dx);
+  each_setup(backend.formats, backend.offsets, [&] {
+    const auto ax = filled(shape, x), ay = unwritten(shape), ady = filled(shape, dy), adx = unwritten(shape),
+               asum = unwritten(shape);
+    ops->relu(ax.tensor(), ay.tensor());
+    ops->relu_backward(ay.tensor(), ady.tensor(), adx.tensor());
+    ops->add(ax.tensor(), ady.tensor(), asum.tensor());
+    EXPECT_EQ(comparable(ay.values()), comparable(y));
+    EXPECT_EQ(adx.values(), dx);
+    EXPECT_EQ(comparable(asum.values()), comparable(rounded(sum, type)));
+  });
+}
+
 TEST_P(Elementwise, ReorderKeepsValuesAndPadsWithZeros) {
   const Shape shape{5, {3, 4, 11}};
   const Values x = random(shape.elements(), 1);
@@ -260,6 +288,20 @@ TEST_P(Spans, FlagNonfiniteMarksTheFirstNonfiniteValue) {
         EXPECT_EQ(first.values()[0], 3);
         values[at] = std::numeric_limits<float>::max();
       }
+  });
+}
+
+TEST_P(Spans, NanStaysNanInASum) {
+  each_span([&](int64_t count) {
+    for (const int64_t at : {int64_t{0}, count / 2, count - 1}) {
+      Values values = random_values(count, 1);
+      values[at] = NAN;
+      const auto from = on_device(values), to = on_device(Values(count)), sum = on_device(Values{0});
+      ops->copy_or_add(from.data(), to.data(), count, Gradient::add);
+      ops->sum_of_squares(from.data(), count, sum.data(), Gradient::overwrite);
+      EXPECT_EQ(comparable(to.values()), comparable(values));
+      EXPECT_EQ(count_nans(sum.values()), 1);
+    }
   });
 }
 

@@ -45,5 +45,38 @@ TEST_P(Linear, AgreesWithTheReference) {
   });
 }
 
+class LinearNan : public BackendTest {};
+INSTANTIATE_TEST_SUITE_P(, LinearNan, ::testing::ValuesIn(backends_where(is_compared)), kBackendName);
+
+// cuBLASLt does not say what its ReLU makes of NaN.
+TEST_P(LinearNan, StaysNan) {
+  const Shape in{9, {2, 2, 5}}, out{9, {1, 1, 7}};
+  const int64_t sizes[] = {9};
+  Values x = random(in.elements(), 1), of_reference(out.elements());
+  x[3 * 20 + 4] = NAN;
+  LinearDesc desc{.in_features = 20, .out_features = 7, .input_format = {}, .relu = !backend.cuda()};
+  const Values w = rounded(random_values(140, 2), backend.parameters), b(7);
+  const auto plain = reference->linear(desc, {});
+  plain->bind({w.data()}, {b.data()});
+  plain->forward(on_host(x, in), on_host(of_reference, out));
+  EXPECT_EQ(count_nans(of_reference), 7);
+  const WeightsOnDevice aw(*device, w), ab(*device, b);
+  each_setup(backend.linear_formats, {0}, [&] {
+    desc.input_format = format;
+    const auto linear = ops->linear(desc, sizes);
+    const Format to = linear->output_format();
+    const TensorOnDevice ax = filled(in, x), ay(*device, out, to, type),
+                         ady(*device, out, to, type, Values(out.elements(), 1));
+    const auto dw = unwritten(140), db = unwritten(7);
+    linear->bind(aw.data(), ab.data());
+    linear->forward(ax.tensor(), ay.tensor());
+    linear->backward_weight(ax.tensor(), ay.tensor(), ady.tensor(), dw.data(), db.data(), Gradient::overwrite);
+    const Values y = ay.values(), g = ady.values(), gradients = dw.values();
+    for (int64_t i = 0; i < out.elements(); ++i) ASSERT_EQ(std::isnan(y[i]), i / 7 == 3) << i;
+    for (int64_t i = 3 * 7; i < 4 * 7; ++i) ASSERT_EQ(g[i], 1) << i;
+    for (int64_t i = 0; i < 140; ++i) ASSERT_EQ(std::isnan(gradients[i]), i % 20 == 4) << i;
+  });
+}
+
 }  // namespace
 }  // namespace ddp::testing

@@ -143,6 +143,27 @@ TEST_P(Softmax, MinusInfinityLogitHasZeroProbability) {
   });
 }
 
+TEST_P(Softmax, OneNanLogitMakesTheLossAndAllGradientsOfTheSampleNan) {
+  for (const int64_t classes : {3, 40})
+    for (const int64_t at : {int64_t{0}, int64_t{1}, classes - 1}) {
+      SCOPED_TRACE(fmt::format("class {} of {}", at, classes));
+      const Shape shape{2, {1, 1, classes}};
+      Values z = random(shape.elements(), 1);
+      z[classes + at] = NAN;
+      each_setup(formats(), {0}, [&] {
+        const auto logits = filled(shape, z), d = unwritten(shape);
+        const auto labels = on_device(std::vector<int32_t>{0, 1});
+        const auto stats = unwritten(2);
+        ops->softmax_cross_entropy_backward(logits.tensor(), {.labels = labels.data(), .size = 2}, 1, 0, d.tensor(),
+                                            stats.data(), Gradient::overwrite);
+        EXPECT_TRUE(std::isnan(stats.values()[0]));
+        const Values gradients = d.values();
+        EXPECT_EQ(count_nans({gradients.begin(), gradients.begin() + classes}), 0);
+        EXPECT_EQ(count_nans({gradients.begin() + classes, gradients.end()}), classes);
+      });
+    }
+}
+
 TEST_P(Softmax, NanLogitGivesNanLoss) {
   const Shape shape{3, {1, 1, 10}};
   each_setup(formats(), {0}, [&] {

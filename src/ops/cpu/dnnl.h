@@ -11,16 +11,6 @@ struct ConvShape {
   dnnl::memory::dims strides, padding_l, padding_r;
 };
 
-inline dnnl::post_ops relu_post_op() {
-  dnnl::post_ops ops;
-#if DNNL_VERSION_MAJOR >= 3
-  ops.append_eltwise(dnnl::algorithm::eltwise_relu, 0.0f, 0.0f);
-#else
-  ops.append_eltwise(1.0f, dnnl::algorithm::eltwise_relu, 0.0f, 0.0f);
-#endif
-  return ops;
-}
-
 inline dnnl::convolution_forward::primitive_desc forward(const dnnl::engine& engine, const ConvShape& s,
                                                          const dnnl::primitive_attr& attr) {
   const auto kind = dnnl::prop_kind::forward_training;

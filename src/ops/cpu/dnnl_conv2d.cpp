@@ -76,6 +76,9 @@ class DnnlConv2d final : public Conv2d {
         execution.run({{DNNL_ARG_SRC, at(x, first)}, {DNNL_ARG_DST, at(y, first)}, {DNNL_ARG_BIAS, bias_}});
       else
         execution.run({{DNNL_ARG_SRC, at(x, first)}, {DNNL_ARG_DST, at(y, first)}});
+      if (!desc_.relu) return;
+      const Tensor slice{at(y, first), {samples, out_}, y.format, y.dtype};
+      relu(context_.workers, slice, slice);
     });
   }
 
@@ -156,15 +159,15 @@ class DnnlConv2d final : public Conv2d {
             .padding_r = {padding.bottom, padding.right}};
   }
 
-  dnnl::primitive_attr attributes(bool relu) const {
+  // Without a ReLU: that of oneDNN makes NaN to 0.
+  dnnl::primitive_attr attributes() const {
     dnnl::primitive_attr attr;
     attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-    if (relu) attr.set_post_ops(onednn::relu_post_op());
     return attr;
   }
 
   Format preferred_output(int64_t n) const {
-    const auto chosen = onednn::forward(context_.engine, shape(n, kForward, false), attributes(desc_.relu)).dst_desc();
+    const auto chosen = onednn::forward(context_.engine, shape(n, kForward, false), attributes()).dst_desc();
     for (const Format format : {Format::blocked_channels(16), Format::blocked_channels(8)})
       if (chosen == describe({n, out_}, format, config_.activations)) return format;
     return {};
@@ -193,7 +196,7 @@ class DnnlConv2d final : public Conv2d {
     const auto x = describe_x(n), y = describe_y(n);
     ConvShape s = shape(n, kForward, winograd);
     s.dst = y;
-    const auto p = onednn::forward(context_.engine, s, attributes(desc_.relu));
+    const auto p = onednn::forward(context_.engine, s, attributes());
     Execution execution(context_, dnnl::convolution_forward(p), p.scratchpad_desc());
     execution.input(DNNL_ARG_SRC, x, p.src_desc());
     execution.weights(DNNL_ARG_WEIGHTS, packed(p.weights_desc()));
@@ -204,7 +207,7 @@ class DnnlConv2d final : public Conv2d {
 
   Execution plan_weights(int64_t n, bool winograd) {
     const ConvShape s = shape(n, kWeights, winograd);
-    const auto p = onednn::backward_weights(context_.engine, s, attributes(false), hint(n, winograd));
+    const auto p = onednn::backward_weights(context_.engine, s, attributes(), hint(n, winograd));
     Execution execution(context_, dnnl::convolution_backward_weights(p), p.scratchpad_desc());
     execution.input(DNNL_ARG_SRC, describe_x(n), p.src_desc());
     execution.input(DNNL_ARG_DIFF_DST, describe_y(n), p.diff_dst_desc());
@@ -214,8 +217,7 @@ class DnnlConv2d final : public Conv2d {
   }
 
   Execution plan_data(int64_t n, bool winograd) {
-    const auto p =
-        onednn::backward_data(context_.engine, shape(n, kData, winograd), attributes(false), hint(n, winograd));
+    const auto p = onednn::backward_data(context_.engine, shape(n, kData, winograd), attributes(), hint(n, winograd));
     Execution execution(context_, dnnl::convolution_backward_data(p), p.scratchpad_desc());
     execution.input(DNNL_ARG_DIFF_DST, describe_y(n), p.diff_dst_desc());
     execution.weights(DNNL_ARG_WEIGHTS, packed(p.weights_desc()));
@@ -224,7 +226,7 @@ class DnnlConv2d final : public Conv2d {
   }
 
   dnnl::convolution_forward::primitive_desc hint(int64_t n, bool winograd) const {
-    return onednn::forward(context_.engine, shape(n, kForward, winograd), attributes(false));
+    return onednn::forward(context_.engine, shape(n, kForward, winograd), attributes());
   }
 
   memory::desc describe_x(int64_t n) const {

@@ -45,7 +45,7 @@ void apply_dropout(const Workers& workers, const Dropout& d, const T* x, const D
   workers.each(shape.n * pieces, [&](int64_t item) {
     const int64_t n = item / pieces, first = item % pieces * kPiece, end = std::min(elements, first + kPiece);
     const Factors factors(d, batch.keys[n]);
-    const auto write = [&](int64_t at, float factor) { set(y[at], factor == 0 ? 0.0f : get(x[at]) * factor); };
+    const auto write = [&](int64_t at, float factor) { set(y[at], get(x[at]) * factor); };
     if (format.kind != Format::Kind::blocked_channels) {
       const int64_t base = n / block * block * elements + n % block;
       factors.each(first, end, [&](int64_t e, float factor) { write(base + e * block, factor); });

@@ -190,12 +190,14 @@ void CpuOps::normalize(const DeviceBatch& batch, const ImageShape& image, const 
   });
 }
 
-void CpuOps::relu(const Tensor& x, const Tensor& y) {
+void relu(const Workers& workers, const Tensor& x, const Tensor& y) {
   expect_alike(x, y);
-  const ElementwiseKernels& kernels = workers_.kernels.activations(x.dtype).elementwise;
-  workers_.spans(x.stored(),
-                 [&](int64_t first, int64_t end) { kernels.relu(element(x, first), element(y, first), end - first); });
+  const ElementwiseKernels& kernels = workers.kernels.activations(x.dtype).elementwise;
+  workers.spans(x.stored(),
+                [&](int64_t first, int64_t end) { kernels.relu(element(x, first), element(y, first), end - first); });
 }
+
+void CpuOps::relu(const Tensor& x, const Tensor& y) { ddp::relu(workers_, x, y); }
 
 void relu_backward(const Workers& workers, const Tensor& y, const Tensor& dy, const Tensor& dx) {
   expect_alike(y, dy);

@@ -29,12 +29,12 @@ __device__ void each_channel(const ColumnPlan& plan, const ColumnPlace& place, c
   __syncthreads();
 }
 
-// The ReLU's mask: a byte for each pack, with a bit for each value above 0.
+// The ReLU's mask: a byte for each pack, with a bit for each value above 0 and for each NaN.
 template <class T, int N>
 __device__ uint8_t positive_of(const Pack<T, N>& values) {
   static_assert(N <= 8);
   unsigned bits = 0;
-  for (int k = 0; k < N; ++k) bits |= (to_float(values.at[k]) > 0 ? 1u : 0u) << k;
+  for (int k = 0; k < N; ++k) bits |= (to_float(values.at[k]) <= 0 ? 0u : 1u) << k;
   return static_cast<uint8_t>(bits);
 }
 
@@ -312,7 +312,7 @@ class CudaBatchNorm final : public BatchNorm {
   int64_t channels_;
   int pack_;
   Buffer saved_;     // from the last forward: [mean][1 / sqrt(var + epsilon)]
-  Buffer positive_;  // from the last forward with a ReLU: where its outputs are above 0
+  Buffer positive_;  // from the last forward with a ReLU: positive_of() its outputs
   const float *scale_ = nullptr, *shift_ = nullptr;
 };
 

@@ -54,7 +54,7 @@ class ReferenceBatchNorm final : public BatchNorm {
     each(x, [&](int64_t i, int64_t c) {
       float& g = dy.f32()[i];
       if (more.data) g += more.f32()[i];
-      if (d_.relu && !(y.f32()[i] > 0)) g = 0;
+      if (d_.relu && y.f32()[i] <= 0) g = 0;
       first[c] += g;
       second[c] += g * (x.f32()[i] - mean_[c]) * inverse_deviation_[c];
     });

@@ -9,7 +9,7 @@ namespace {
 
 void mask(const Tensor& y, const Tensor& dy) {
   for (int64_t i = 0; i < y.shape.elements(); ++i)
-    if (!(y.f32()[i] > 0)) dy.f32()[i] = 0;
+    if (y.f32()[i] <= 0) dy.f32()[i] = 0;
 }
 
 class ReferenceConv2d final : public Conv2d {

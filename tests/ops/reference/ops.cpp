@@ -119,7 +119,7 @@ class ReferenceOps final : public Ops {
     for (int64_t i = 0; i < x.shape.elements(); ++i) y.f32()[i] = std::max(x.f32()[i], 0.0f);
   }
   void relu_backward(const Tensor& y, const Tensor& dy, const Tensor& dx) override {
-    for (int64_t i = 0; i < y.shape.elements(); ++i) dx.f32()[i] = y.f32()[i] > 0 ? dy.f32()[i] : 0.0f;
+    for (int64_t i = 0; i < y.shape.elements(); ++i) dx.f32()[i] = y.f32()[i] <= 0 ? 0.0f : dy.f32()[i];
   }
   void add(const Tensor& a, const Tensor& b, const Tensor& y) override {
     for (int64_t i = 0; i < y.shape.elements(); ++i) y.f32()[i] = a.f32()[i] + b.f32()[i];
@@ -136,7 +136,7 @@ class ReferenceOps final : public Ops {
                          static_cast<uint32_t>(Operation::dropout) + 256 * dropout.layer}},
                        dropout.seed);
         y.f32()[n * elements + e] =
-            random.word[e % 4] >= threshold ? static_cast<float>(x.f32()[n * elements + e] * kept) : 0.0f;
+            static_cast<float>(x.f32()[n * elements + e] * (random.word[e % 4] >= threshold ? kept : 0.0));
       }
   }
 

@@ -54,7 +54,7 @@ class ReferencePool2d final : public Pool2d {
     const int64_t channels = dx.shape.image.c;
     std::vector<double> sums(channels);
     for (int64_t i = 0; i < dx.shape.elements(); ++i) {
-      if (!(x.f32()[i] > 0)) dx.f32()[i] = 0;
+      if (x.f32()[i] <= 0) dx.f32()[i] = 0;
       sums[i % channels] += dx.f32()[i];
     }
     for (int64_t c = 0; relu.dbias && c < channels; ++c)

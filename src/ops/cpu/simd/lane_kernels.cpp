@@ -54,7 +54,7 @@ void sum_tile(const LaneSum& a, const float* x, float* y) {
       float* to = y + p * a.y_pixel + r * a.y_row;
       V v = sum[r][p] + bias;
       if (a.add) v += load<L>(to);
-      if (a.relu) v = v > 0.0f ? v : V{};
+      if (a.relu) v = ReluOf<V>{}(v);
       store<L>(to, v);
     }
   }
@@ -130,7 +130,7 @@ void bias_tile(const LaneBiasGradient& a, long out) {
       const long at = i * a.pixel + (out + r) * L;
       V d = load<L>(a.dy + at);
       if (a.y) {
-        d = load<L>(a.y + at) > 0.0f ? d : V{};
+        d = ReluGradientOf<V>{}(load<L>(a.y + at), d);
         store<L>(a.dy + at, d);
       }
       sum[r] += d;

@@ -36,8 +36,8 @@ struct LaneWeightGradient {
   long sums_out;  // taps are contiguous
 };
 
-// First dy *= (y > 0) in place, if `y` is not null. Then db[out] = sum over pixel, lane of dy[pixel][out][lane], or,
-// with `add`, db[out] += this sum.
+// First dy becomes the gradient in front of the ReLU, in place, if `y` is not null. Then db[out] = sum over pixel, lane
+// of dy[pixel][out][lane], or, with `add`, db[out] += this sum.
 struct LaneBiasGradient {
   const float* y;  // may be null
   float* dy;
