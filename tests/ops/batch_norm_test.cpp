@@ -1,3 +1,4 @@
+#include "core/error.h"
 #include "tests/ops/backend.h"
 
 #include <map>
@@ -183,6 +184,20 @@ TEST_P(BatchNormSums, OneValueHasVarianceZero) {
     norm->backward_sum(x.tensor(), {}, {}, dy.tensor(), sums.data(), sums.data() + 2);
     norm->backward(x.tensor(), dy.tensor(), dx.tensor(), sums.data(), sums.data() + 2, 1);
     for (const float v : dx.values()) EXPECT_NEAR(v, 0, 1e-3);
+  });
+}
+
+TEST_P(BatchNormSums, RefuseMoreSamplesThanDeclared) {
+  const Shape shape{5, {1, 1, 3}};
+  const int64_t sizes[] = {4};
+  each_setup([&] {
+    const auto norm = ops->batch_norm({.input = shape.image, .format = format, .relu = true}, sizes);
+    const auto x = unwritten(shape), y = unwritten(shape);
+    const auto sums = on_device(Values(6)), ones = on_device(Values(3, 1));
+    norm->bind(nullptr, nullptr);
+    EXPECT_THROW(norm->sum(x.tensor(), nullptr, sums.data()), Error);
+    EXPECT_THROW(norm->forward(x.tensor(), {}, y.tensor(), nullptr, sums.data(), 5), Error);
+    EXPECT_THROW(norm->evaluate(x.tensor(), {}, y.tensor(), ones.data(), ones.data()), Error);
   });
 }
 

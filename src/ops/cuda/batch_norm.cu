@@ -217,12 +217,11 @@ class CudaBatchNorm final : public BatchNorm {
         pack_(pack_width(context.activations(), desc.input.c)),
         saved_(context.device, 2 * desc.input.c * sizeof(float)) {
     DDP_EXPECT(desc.format == Format{} && channels_ > 0);
-    int64_t largest = 0;
     for (const int64_t n : batch_sizes) {
       context.workspace.reserve(partials_bytes(plan(n, true)));
-      largest = std::max(largest, n);
+      max_batch_ = std::max(max_batch_, n);
     }
-    if (desc.relu && desc.gradients) positive_ = Buffer(context.device, largest * desc.input.elements() / pack_);
+    if (desc.relu && desc.gradients) positive_ = Buffer(context.device, max_batch_ * desc.input.elements() / pack_);
   }
 
   void bind(const float* scale, const float* shift) override {
@@ -304,15 +303,16 @@ class CudaBatchNorm final : public BatchNorm {
 
   void check(const Tensor& t) const {
     DDP_EXPECT(t.format == Format{} && t.dtype == context_.activations() && t.shape.image == desc_.input);
-    DDP_EXPECT(t.data && aligned(t.data));
+    DDP_EXPECT(t.data && aligned(t.data) && t.shape.n <= max_batch_);
   }
 
   CudaContext& context_;
   BatchNormDesc desc_;
   int64_t channels_;
   int pack_;
-  Buffer saved_;     // from the last forward: [mean][1 / sqrt(var + epsilon)]
-  Buffer positive_;  // from the last forward with a ReLU: positive_of() its outputs
+  int64_t max_batch_ = 0;  // samples
+  Buffer saved_;           // from the last forward: [mean][1 / sqrt(var + epsilon)]
+  Buffer positive_;        // from the last forward with a ReLU: positive_of() its outputs
   const float *scale_ = nullptr, *shift_ = nullptr;
 };
 
