@@ -4,11 +4,9 @@
 #include "comm/communicator.h"
 
 #include <atomic>
-#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 
 namespace ddp::testing {
 
@@ -27,14 +25,12 @@ class FakeTransport final : public Communicator {
   std::unique_ptr<Communicator> split(int) override { return nullptr; }
   Sequence completed() const override { return done; }
   std::optional<std::string> failure() const override {
-    std::this_thread::sleep_for(std::chrono::milliseconds(hold_ms.exchange(0)));
     return broken ? std::optional<std::string>("remote process exited; NCCL's last error: socket closed")
                   : std::nullopt;
   }
 
   std::atomic<Sequence> done = 100;
   std::atomic<bool> broken = false;
-  mutable std::atomic<int> hold_ms = 0;  // holds up the next caller of failure()
 };
 
 }  // namespace ddp::testing

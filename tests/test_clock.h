@@ -1,0 +1,19 @@
+// The steady clock of a test program that has test_clock.cpp among its sources. While a TestClock lives, this clock
+// stands still, and pass() moves it; else it is the real one. There is one TestClock at a time.
+#pragma once
+
+#include <chrono>
+
+namespace ddp::testing {
+
+class TestClock {
+ public:
+  TestClock();
+  ~TestClock();
+  TestClock(const TestClock&) = delete;
+  TestClock& operator=(const TestClock&) = delete;
+
+  void pass(std::chrono::nanoseconds time);
+};
+
+}  // namespace ddp::testing
