@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 from pathlib import Path
 
@@ -26,10 +25,14 @@ def run(*command):
     return subprocess.run(command, text=True, capture_output=True)
 
 
-def steps_of(folder):
+def events_of(folder, kind):
     path = folder / "metrics.jsonl"
     lines = path.read_text().split("\n")[:-1] if path.exists() else []  # the last line may be incomplete
-    return [entry for entry in map(json.loads, lines) if entry["event"] == "step"]
+    return [entry for entry in map(json.loads, lines) if entry["event"] == kind]
+
+
+def steps_of(folder):
+    return events_of(folder, "step")
 
 
 class SimulatedHosts(unittest.TestCase):
@@ -42,6 +45,13 @@ class SimulatedHosts(unittest.TestCase):
         self.work = Path(tempfile.mkdtemp(prefix="ddp-"))
         self.addCleanup(shutil.rmtree, self.work, ignore_errors=True)
         self.started = []
+        self.program = Path(PROGRAM)
+
+    def begins_with(self, lines):
+        """The program begins with these lines of a shell, which know $HOSTNAME."""
+        self.program = self.work / "ddp_train"
+        self.program.write_text(f'#!/bin/sh\n{lines}\nexec {PROGRAM} "$@"\n')
+        self.program.chmod(0o755)
 
     def up(self, count, rate="2gbit", *clock):
         self.addCleanup(self.down)
@@ -70,7 +80,7 @@ class SimulatedHosts(unittest.TestCase):
         return found
 
     def begin(self, command, host="h1"):
-        agent = {"OMPI_MCA_plm_rsh_agent": f"{HERE / 'hosts'} on {self.work / 'h'}", "DDP_TRAIN": PROGRAM}
+        agent = {"OMPI_MCA_plm_rsh_agent": f"{HERE / 'hosts'} on {self.work / 'h'}", "DDP_TRAIN": str(self.program)}
         log = (self.work / "log").open("w")
         job = subprocess.Popen([HERE / "hosts", "on", self.work / "h", host, *map(str, command)], cwd=self.work, text=True,
                                stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=os.environ | ROOT | agent)
@@ -86,16 +96,13 @@ class SimulatedHosts(unittest.TestCase):
         return [pid for pid, name in self.processes(host).items() if name == "ddp_train"]
 
     def held_in_start_up(self):
-        """Starts a job and stops its rank on h1, so the rank on h2 waits in start-up. Returns the job and the ranks'
-        pids."""
+        """Starts a job whose rank on h1 stops itself at its begin, so the rank on h2 waits in start-up. Returns the job and
+        the ranks' pids."""
         self.up(2)
+        self.begins_with('[ "$HOSTNAME" != h1 ] || kill -STOP $$')
         job = self.train("h1:1,h2:1", LONG)
-        wait_until(lambda: self.ranks("h1") and self.ranks("h2"), self.output, 90)
-        ranks = {host: self.ranks(host)[0] for host in ("h1", "h2")}
-        os.kill(ranks["h1"], signal.SIGSTOP)
-        time.sleep(1)
-        self.assertEqual(self.steps(), 0)
-        return job, ranks
+        wait_until(lambda: self.ranks("h1") and self.ranks("h2"), self.output)
+        return job, {host: self.ranks(host)[0] for host in ("h1", "h2")}
 
     def output(self):
         return (self.work / "log").read_text()
