@@ -13,7 +13,7 @@ std::atomic<nanoseconds> test_time{};  // 0: there is no TestClock
 
 }  // namespace
 
-TestClock::TestClock() { test_time = std::chrono::hours(1); }
+TestClock::TestClock() { test_time = std::chrono::seconds(1); }
 TestClock::~TestClock() { test_time = nanoseconds(0); }
 void TestClock::pass(nanoseconds time) { test_time = test_time.load() + time; }
 

@@ -1,9 +1,29 @@
 #include "telemetry/console.h"
 
+#include "tests/test_clock.h"
+
 #include <gtest/gtest.h>
+
+#include <chrono>
 
 namespace ddp {
 namespace {
+
+TEST(Console, DrawsTheBarTenTimesASecond) {
+  testing::TestClock clock;
+  int drawn = 0;
+  Console console({.bar = true, .steps_per_epoch = 1000, .total_steps = 1000, .printed = [&] { ++drawn; }});
+  ::testing::internal::CaptureStdout();
+  for (int64_t step = 1; step <= 100; ++step) {
+    StepResult result;
+    result.step = step;
+    console.step(result);
+    EXPECT_EQ(drawn, (step - 1) / 10 + 1);
+    clock.pass(std::chrono::milliseconds(10));
+  }
+  console.close(false);
+  ::testing::internal::GetCapturedStdout();
+}
 
 TEST(Console, SpeedIsALine) {
   Console console({.epochs = 3});

@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 void barrier() { ASSERT_EQ(MPI_Barrier(MPI_COMM_WORLD), MPI_SUCCESS); }
 
 bool soon(const std::function<bool()>& holds) {
-  for (int i = 0; i < 3000; ++i, std::this_thread::sleep_for(10ms))
+  for (int i = 0; i < 30000; ++i, std::this_thread::sleep_for(10ms))
     if (holds()) return true;
   return false;
 }
@@ -35,6 +35,7 @@ class HeartbeatTableTest : public testing::Test {
   // Every rank publishes a heartbeat; every rank reads the heartbeats of all ranks.
   void publish_and_read(HeartbeatTable& heartbeats) {
     const int64_t begin = steady_ns();
+    barrier();
     heartbeats.publish(100 + rank, rank);
     heartbeats.sign_of_life();
     heartbeats.publish_collective(200 + rank, 300 + rank);
@@ -45,7 +46,7 @@ class HeartbeatTableTest : public testing::Test {
       EXPECT_EQ(seen.phase, r);
       EXPECT_EQ(seen.collective, 300 + r);
       EXPECT_LE(seen.since_ns, steady_ns());
-      EXPECT_GT(seen.since_ns, begin - 20'000'000'000);
+      EXPECT_GE(seen.since_ns, begin);
       EXPECT_GE(seen.alive_ns, seen.since_ns);
       EXPECT_LE(seen.alive_ns, steady_ns());
       EXPECT_FALSE(heartbeats.left(r));

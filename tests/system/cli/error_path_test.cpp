@@ -66,8 +66,8 @@ TEST(ErrorPath, SecondSignalWithAFullStandardError) {
   const TempFolder folder;
   const Outcome outcome =
       run(0, fmt::format("{} {} --print-freq 1 --step-timeout 0 --inject kind=hang,step=5 2>/dev/full & job=$!; "
-                         "for i in $(seq 300); do [ -s {}/metrics.jsonl ] && break; sleep 0.1; done; "
-                         "kill -TERM $job; sleep 1.2; kill -TERM $job; wait $job",
+                         "for i in $(seq 3000); do [ -s {}/metrics.jsonl ] && break; sleep 0.1; done; "
+                         "while kill -TERM $job; do sleep 0.3; done; wait $job",
                          DDP_PROGRAM, options(folder), (folder / "run").string()));
   EXPECT_EQ(outcome.code, 128 + SIGTERM) << outcome.output;
 }
@@ -93,7 +93,7 @@ TEST(ErrorPath, FilesAreLimited) {
   const TempFolder folder;
   const Outcome outcome =
       run(0, fmt::format("{} {} --save-every 10steps --print-freq 1 --inject kind=slow & job=$!; "
-                         "for i in $(seq 300); do [ -s {}/metrics.jsonl ] && break; sleep 0.1; done; "
+                         "for i in $(seq 3000); do [ -s {}/metrics.jsonl ] && break; sleep 0.1; done; "
                          "prlimit --fsize=100000 --pid $job; wait $job",
                          DDP_PROGRAM, options(folder), (folder / "run").string()));
   EXPECT_EQ(outcome.code, kOutput) << outcome.output;

@@ -15,9 +15,9 @@ TEST(Fault, ErrorNamesAStoppedRankAndItsStep) {
   const Outcome outcome =
       shell(fmt::format("( {0} -np 2 {1} --epochs 100000 --eval-every 0 --print-freq 10 --step-timeout 6 "
                         "--output-dir {2} & job=$!; "
-                        "for i in $(seq 300); do [ -s {2}/metrics.jsonl ] && break; sleep 0.1; done; "
+                        "for i in $(seq 3000); do [ -s {2}/metrics.jsonl ] && break; sleep 0.1; done; "
                         "kill -STOP $(cut -d' ' -f2 /proc/$job/task/$job/children); "
-                        "for i in $(seq 200); do kill -0 $job 2>/dev/null || break; sleep 0.1; done; "
+                        "for i in $(seq 3000); do kill -0 $job 2>/dev/null || break; sleep 0.1; done; "
                         "kill -KILL $job 2>/dev/null && echo had to be killed; wait $job )",
                         DDP_MPIRUN, DDP_PROGRAM, run));
   EXPECT_EQ(outcome.code, static_cast<int>(Exit::communication)) << outcome.output;

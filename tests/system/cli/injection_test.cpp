@@ -25,7 +25,7 @@ struct Fault {
 const std::vector<Fault> kFaults{
     {"kill", "rank=1,step=17", "", {9, 137}, {"rank 1 on host .* has died", "step 1[5-8]"}},
     {"exit", "rank=1,step=17", "", {1, 9}, {"rank 1 on host .* has died", "step 1[5-8]"}},
-    {"hang", "rank=1,step=17", "--step-timeout 2", {9}, {"rank 1 on host .* has been in the data loader", "step 17"}},
+    {"hang", "rank=1,step=17", "--step-timeout 5", {9}, {"rank 1 on host .* has been in the data loader", "step 17"}},
     {"nan", "rank=1,step=17", "", {6}, {"step 17", "rank 1", "bucket 0"}},
     {"bitflip", "rank=1,step=17", "--check-every 5", {9}, {"9\\.weight is not the same", "hashes by rank"}}};
 

@@ -79,9 +79,9 @@ class Job {
     return code_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }
 
-  // True if all processes of the session end within 60 s.
+  // True if all processes of the session end within 300 s.
   bool is_gone() const {
-    return within(std::chrono::seconds(60), [&] { return processes().empty(); });
+    return within(std::chrono::seconds(300), [&] { return processes().empty(); });
   }
   bool left_memory() const { return !std::filesystem::is_empty(memory_); }
 

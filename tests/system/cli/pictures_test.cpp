@@ -212,9 +212,9 @@ TEST_F(PictureFolder, OnAFailingDiskEndsWithTheFilesName) {
       {"EIO", 2, "", Exit::data, {"error: ", fmt::format("cannot read {}: Input/output error (errno 5)", file)}},
       {"hang",
        0,
-       "--step-timeout 1",
+       "--step-timeout 4",
        Exit::communication,
-       {"has been in the data loader for ", fmt::format("has waited 0.5 s for data; reads {}\n", file)}},
+       {"has been in the data loader for ", fmt::format("has waited 2 s for data; reads {}\n", file)}},
       {"vanish",
        0,
        "",
@@ -240,10 +240,10 @@ TEST_F(PictureFolder, AreEvaluatedOnASlowDiskUntilASignal) {
   {
     const FailingDisk disk("hang", "dog/0.jpg", data);
     fs::rename(data / "train/cat/0.jpg", data / "train/dog/0.jpg");
-    const Outcome outcome = program(0, evaluation("train") + "--step-timeout 1");
+    const Outcome outcome = program(0, evaluation("train") + "--step-timeout 4");
     EXPECT_EQ(outcome.code, static_cast<int>(Exit::communication)) << outcome.output;
     const std::string file = (data / "train/dog/0.jpg").string();
-    EXPECT_EQ(count(outcome.output, fmt::format("has waited 0.5 s for data; reads {}\n", file)), 1) << outcome.output;
+    EXPECT_EQ(count(outcome.output, fmt::format("has waited 2 s for data; reads {}\n", file)), 1) << outcome.output;
   }
   const FailingDisk disk("slow", "g", data);
   Job job(folder, 2, evaluation("train") + fmt::format("--output-dir {}", (folder / "figures").string()));

@@ -132,7 +132,7 @@ TEST_F(NewRun, RefusesAFolderThatAnotherRunWritesTo) {
   const std::string run = (folder / "run").string();
   const Outcome outcome =
       shell(fmt::format("( {0} --epochs 1000000 >/dev/null & job=$!; "
-                        "for i in $(seq 100); do [ -s {1}/metrics.jsonl ] && break; sleep 0.1; done; "
+                        "for i in $(seq 3000); do [ -s {1}/metrics.jsonl ] && break; sleep 0.1; done; "
                         "{0} --max-steps 1 --resume auto; code=$?; kill -KILL $job; wait $job; exit $code )",
                         DDP_PROGRAM + (" " + options("run")), run));
   EXPECT_EQ(outcome.code, 4) << outcome.output;
