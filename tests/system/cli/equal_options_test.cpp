@@ -49,19 +49,17 @@ TEST_F(EqualOptions, ChangeTheWeightsByRoundingOnly) {
 
 // The ranks of a host add the terms of a gradient in their order, whatever bucket it travels in.
 TEST_F(EqualOptions, BucketsChangeNoBits) {
-  const std::string lenet = "--model lenet --lr 0.1 --max-steps 6 ", banner = "allreduce by shared memory, buckets of ";
+  const std::string lenet = "--model lenet --lr 0.1 --max-steps 2 ", banner = "allreduce by shared memory, buckets of ";
   std::set<std::string> plans, weights;
-  for (const char* buckets : {"", "--allreduce shm --first-bucket-mb 0.0001", "--bucket-cap-mb 0.001",
-                              "--bucket-cap-mb 0.05", "--bucket-cap-mb 0.3 --first-bucket-mb 0.01"}) {
+  for (const char* buckets : {"", "--allreduce shm --first-bucket-mb 0.0001", "--bucket-cap-mb 0.05"}) {
     const Run& ended = run(lenet + buckets, 3);
     const size_t begin = ended.output.find(banner);
     ASSERT_NE(begin, std::string::npos) << ended.output;
     plans.insert(ended.output.substr(begin, ended.output.find('\n', begin) - begin));
     weights.insert(ended.bytes());
   }
-  EXPECT_EQ(plans.size(), 5);
+  EXPECT_EQ(plans.size(), 3);
   EXPECT_EQ(weights.size(), 1);
-  EXPECT_FALSE(weights.contains(run(lenet + "--allreduce ring", 3).bytes()));  // these bits can differ
   const Run& by_mpi = run(lenet + "--allreduce mpi", 3);
   EXPECT_EQ(count(by_mpi.output, "allreduce by MPI, buckets of"), 1) << by_mpi.output;
 }

@@ -37,32 +37,22 @@ Doubles lars(const At& at, double d) {
 }
 
 const std::vector<Update> kUpdates{
-    {kOneStep + "--lr 0.5", [](const At& at) { return Doubles(0.5 * at.g1); }},
-    {kOneStep + "--batch-size 32", [](const At& at) { return Doubles(0.5 * (at.g1 + at.g2)); }},
-    {kOneStep + "--clip-grad-norm 0.125", [](const At& at) { return Doubles(0.125 / at.norm * at.g1); }},
-    {kOneStep + "--weight-decay 0.1", [](const At& at) { return Doubles(at.g1 + 0.1 * at.w); }},
-    {kOneStep + "--weight-decay 0.1 --no-decay-bias-norm",
-     [](const At& at) { return Doubles(at.g1 + (at.is_bias() ? 0 : 0.1) * at.w); }},
-    {kSecond + "--momentum 0.9", [](const At& at) { return Doubles(0.9 * at.g1 + at.g2); }},
-    {kSecond + "--momentum 0.9 --nesterov", [](const At& at) { return Doubles(at.g2 + 0.9 * (0.9 * at.g1 + at.g2)); }},
+    {kOneStep + "--lr 0.5 --batch-size 32", [](const At& at) { return Doubles(0.25 * (at.g1 + at.g2)); }},
+    {kOneStep + "--clip-grad-norm 0.125 --weight-decay 0.1 --no-decay-bias-norm",
+     [](const At& at) { return Doubles(0.125 / at.norm * at.g1 + (at.is_bias() ? 0 : 0.1) * at.w); }},
     {kSecond + "--momentum 0.9 --weight-decay 0.1",
      [](const At& at) { return Doubles(0.9 * (at.g1 + 0.1 * at.w) + at.g2 + 0.1 * at.w); }},
-    {kSecond + "--momentum 0.9 --weight-decay 0.1 --decay decoupled",
-     [](const At& at) { return Doubles(0.9 * at.g1 + at.g2 + 0.1 * at.w); }},
-    {kOneStep + "--optimizer adam --adam-epsilon 0.01", [](const At& at) { return adam(at.g1, at.g1 * at.g1); }},
-    {kOneStep + "--optimizer adam --adam-epsilon 0.01 --weight-decay 0.1",
+    {kSecond + "--momentum 0.9 --nesterov --weight-decay 0.1 --decay decoupled",
+     [](const At& at) { return Doubles(at.g2 + 0.9 * (0.9 * at.g1 + at.g2) + 0.1 * at.w); }},
+    {kSecond + "--optimizer adam --adam-epsilon 0.01 --adam-beta1 0.5 --adam-beta2 0.75 --weight-decay 0.1",
      [](const At& at) {
-       const Doubles g = at.g1 + 0.1 * at.w;
-       return adam(g, g * g);
+       const Doubles g1 = at.g1 + 0.1 * at.w, g2 = at.g2 + 0.1 * at.w;
+       const Doubles m = (0.25 * g1 + 0.5 * g2) / 0.75;
+       const Doubles v = (0.1875 * g1 * g1 + 0.25 * g2 * g2) / 0.4375;
+       return adam(m, v);
      }},
     {kOneStep + "--optimizer adamw --adam-epsilon 0.01 --weight-decay 0.1",
      [](const At& at) { return Doubles(adam(at.g1, at.g1 * at.g1) + 0.1 * at.w); }},
-    {kSecond + "--optimizer adam --adam-epsilon 0.01 --adam-beta1 0.5 --adam-beta2 0.75",
-     [](const At& at) {
-       const Doubles m = (0.25 * at.g1 + 0.5 * at.g2) / 0.75;
-       const Doubles v = (0.1875 * at.g1 * at.g1 + 0.25 * at.g2 * at.g2) / 0.4375;
-       return adam(m, v);
-     }},
     {kOneStep + "--optimizer lars --lars-trust 0.02 --weight-decay 0.1", [](const At& at) { return lars(at, 0.1); }},
     {kOneStep + "--optimizer lars --lars-trust 0.02 --no-decay-bias-norm",
      [](const At& at) { return at.is_bias() ? at.g1 : lars(at, 0); }}};
