@@ -1,6 +1,7 @@
 // An error ends a run with its message and its documented exit code where the means are short: standard streams that
 // are closed, full or without a reader, threads, memory, and the size of files.
 #include "core/error.h"
+#include "tests/system/cli/few_images.h"
 #include "tests/system/cli/program.h"
 
 #include <filesystem>
@@ -10,9 +11,9 @@
 namespace ddp::testing {
 namespace {
 
-constexpr int kUsage = static_cast<int>(Exit::usage), kData = static_cast<int>(Exit::data),
-              kOutput = static_cast<int>(Exit::output), kNumerics = static_cast<int>(Exit::numerics),
-              kDevice = static_cast<int>(Exit::device), kCommunication = static_cast<int>(Exit::communication);
+constexpr int kUsage = static_cast<int>(Exit::usage), kOutput = static_cast<int>(Exit::output),
+              kNumerics = static_cast<int>(Exit::numerics), kDevice = static_cast<int>(Exit::device),
+              kCommunication = static_cast<int>(Exit::communication);
 
 // Runs a shell command on `ranks` ranks; 0: without mpirun.
 Outcome run(int ranks, const std::string& command, const std::string& environment = "") {
@@ -23,8 +24,9 @@ Outcome run(int ranks, const std::string& command, const std::string& environmen
 
 // The options of a short run in `folder`.
 std::string options(const TempFolder& folder) {
-  return fmt::format("--train-samples 512 --batch-size 16 --eval-every 0 --max-steps 20 --output-dir {} ",
-                     (folder / "run").string());
+  few_images(folder / "images", 64, 10);
+  return fmt::format("--data-path {} --epochs 5 --batch-size 16 --eval-every 0 --max-steps 20 --output-dir {} ",
+                     (folder / "images").string(), (folder / "run").string());
 }
 
 // The command's exit code when nobody reads the stream to which `redirection` sends its output. (If the command is
@@ -41,8 +43,8 @@ TEST(ErrorPath, StandardErrorIsFullOrClosedOrWithoutAReader) {
     int code;
     std::string options;
   };
-  for (const auto& [code, more] : {BrokenStream{kUsage, "--bogus"}, BrokenStream{kData, "--data-path /nonexistent"},
-                                   BrokenStream{kNumerics, "--inject kind=nan,step=3"}}) {
+  for (const auto& [code, more] :
+       {BrokenStream{kUsage, "--bogus"}, BrokenStream{kNumerics, "--inject kind=nan,step=3"}}) {
     for (const char* redirection : {"2>/dev/full", "2>&-", "2>&1 >/dev/null"}) {
       const TempFolder folder;
       const std::string command = fmt::format("{} {} {}", DDP_PROGRAM, options(folder), more);
@@ -106,8 +108,8 @@ const std::string kPreload = fmt::format("LD_PRELOAD={} ", DDP_FAILING_LIMITS);
 TEST(ErrorPath, MemoryIsShort) {
   for (const int ranks : {0, 2}) {
     const TempFolder folder;
-    const Outcome outcome =  // the training images are 47 MB
-        run(ranks, fmt::format("exec {} {}", DDP_PROGRAM, options(folder)),
+    const Outcome outcome =  // the training images of Fashion-MNIST are 47 MB
+        run(ranks, fmt::format("exec {} --max-steps 1 --output-dir {}", DDP_PROGRAM, (folder / "run").string()),
             kPreload + "DDP_BYTES=40000000 " + (ranks > 0 ? "DDP_RANK=1" : ""));
     EXPECT_EQ(outcome.code, kDevice) << outcome.output;
     EXPECT_EQ(count(outcome.output, "error:"), 1) << outcome.output;

@@ -1,5 +1,6 @@
 // What a run opens on the network.
 #include "core/error.h"
+#include "tests/system/cli/few_images.h"
 #include "tests/system/cli/job.h"
 
 #include <set>
@@ -43,9 +44,10 @@ int open_ports(pid_t pid) {
 
 TEST(Network, RanksOfOneHostListenOnNoPort) {
   const TempFolder folder;
+  few_images(folder / "images", 512, 10);
   const std::string options = fmt::format(
-      "--train-samples 512 --batch-size 16 --max-steps 32 --eval-every 0 --save-every never --print-freq 1 --inject "
-      "kind=slow,rank=0 --output-dir {}/run",
+      "--data-path {0}/images --batch-size 16 --eval-every 0 --save-every never --print-freq 1 --inject "
+      "kind=slow,rank=0 --output-dir {0}/run",
       folder.path().string());
   Job job(folder, 2, options);
   ASSERT_TRUE(job.says("step 3/32"));

@@ -1,5 +1,6 @@
 // ddp_train report, on runs of the program.
 #include "core/error.h"
+#include "tests/system/cli/few_images.h"
 #include "tests/system/cli/job.h"
 
 namespace ddp::testing {
@@ -7,12 +8,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kTiny = "--train-samples 600 --batch-size 100";
-
 class Report : public ::testing::Test {
  protected:
+  Report() { few_images(folder / "images", 600, 100); }
+  std::string tiny() const { return fmt::format("--data-path {} --batch-size 100", (folder / "images").string()); }
   Outcome train(int ranks, const std::string& name, const std::string& options) const {
-    return program(ranks, fmt::format("{} --save-every never --print-freq 0 --output-dir {} {}", kTiny,
+    return program(ranks, fmt::format("{} --save-every never --print-freq 0 --output-dir {} {}", tiny(),
                                       (folder / name).string(), options));
   }
   Outcome report(const std::string& arguments) const {
@@ -48,7 +49,7 @@ TEST_F(Report, SetsOneRankBesideTwo) {
 
 TEST_F(Report, OfARunThatGoesOnIsKilledAndIsResumed) {
   const std::string run = (folder / "run").string(),
-                    options = fmt::format("{} --epochs 100000 --print-freq 1 --save-every 1epochs", kTiny);
+                    options = fmt::format("{} --epochs 100000 --print-freq 1 --save-every 1epochs", tiny());
   {
     Job job(folder, 1, fmt::format("{} --output-dir {}", options, run));
     ASSERT_TRUE(job.says("epoch 3/")) << job.output();
