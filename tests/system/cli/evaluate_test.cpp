@@ -57,18 +57,18 @@ TEST_F(Evaluate, EqualsATrainingThatEvaluatesLargerImages) {
   const std::string data = (folder / "data").string();
   const auto options = [&](const char* name) {
     return fmt::format(
-        "--data-path {} --train-crop-size 32 --val-crop-size 48 --batch-size 16 --epochs 2 --lr 0.02 "
+        "--data-path {} --train-crop-size 16 --val-crop-size 32 --batch-size 16 --epochs 2 --lr 0.02 "
         "--print-freq 0 --mean 0.5 --std 0.25 --output-dir {} ",
         data, (folder / name).string());
   };
   const Outcome refused = program(0, options("refused") + "--model mlp");
   EXPECT_EQ(refused.code, static_cast<int>(Exit::usage));
-  EXPECT_EQ(count(refused.output, "--val-crop-size 48 differs from the crop of training, 32: mlp has other weights"), 1)
+  EXPECT_EQ(count(refused.output, "--val-crop-size 32 differs from the crop of training, 16: mlp has other weights"), 1)
       << refused.output;
 
   const Outcome training = program(2, options("larger") + "--model torchvision-resnet18");
   ASSERT_EQ(training.code, 0) << training.output;
-  const std::string saves = options("cut") + "--model torchvision-resnet18 --save-every 1steps ";
+  const std::string saves = options("cut") + "--model torchvision-resnet18 --save-every 3steps ";
   ASSERT_NE(program(2, saves + "--inject rank=1,step=5,kind=kill").code, 0);
   const Outcome resumed = program(2, saves + "--resume auto");
   ASSERT_EQ(resumed.code, 0) << resumed.output;
@@ -103,13 +103,13 @@ TEST_F(Evaluate, MatchesClassesByName) {
   fs::remove(val / "rot" / "page.png");
 
   fs::rename(val / "rot", val / "red");
-  outcome = evaluate(2, arguments);
+  outcome = evaluate(0, arguments);
   EXPECT_EQ(outcome.code, static_cast<int>(Exit::data));
   EXPECT_EQ(count(outcome.output, "classes that the network lacks: red;"), 1) << outcome.output;
 
   fs::rename(val, folder / "val");
   fs::create_directories(val / "rot");
-  outcome = evaluate(2, fmt::format("{} --data-path {}", run.string(), (folder / "data").string()));
+  outcome = evaluate(0, fmt::format("{} --data-path {}", run.string(), (folder / "data").string()));
   EXPECT_EQ(outcome.code, static_cast<int>(Exit::data));
   EXPECT_EQ(count(outcome.output, "the folder val holds no pictures; put the pictures to evaluate there"), 1)
       << outcome.output;

@@ -21,13 +21,13 @@ std::string of_few_images(const TempFolder& folder, uint32_t training = 64, uint
 // At the default settings rounding makes the losses of two world sizes diverge. Step counts, sample order and the size
 // of the evaluation are equal.
 TEST(Run, CountsAndOrderDoNotDependOnTheWorldSize) {
-  constexpr int kTraining = 12000, kTest = 2000;
+  constexpr int kTraining = 1100, kTest = 300;
   const TempFolder folder;
   const std::string data = of_few_images(folder, kTraining, kTest);
   std::vector<int64_t> expected(kTraining / 256 + 1, 256);
   expected.back() = kTraining % 256;
   std::string order;
-  for (const int ranks : {0, 3, 4}) {
+  for (const int ranks : {0, 3}) {
     const auto run = folder / fmt::format("run{}", ranks);
     const Outcome outcome = program(ranks, data + "--model mlp --epochs 1 --output-dir " + run.string());
     ASSERT_EQ(outcome.code, 0) << outcome.output;
@@ -35,7 +35,7 @@ TEST(Run, CountsAndOrderDoNotDependOnTheWorldSize) {
     const auto evaluations = events(run, "eval");
     ASSERT_EQ(evaluations.size(), 1u);
     EXPECT_EQ(evaluations[0].at("samples"), kTest);
-    EXPECT_EQ(count(outcome.output, "(2000/2000 samples"), 1) << outcome.output;
+    EXPECT_EQ(count(outcome.output, "(300/300 samples"), 1) << outcome.output;
 
     const Outcome printed = program(ranks, data + "--print-order 2");
     ASSERT_EQ(printed.code, 0);
@@ -187,15 +187,10 @@ TEST(Run, InstructionSetOfTheCpuIsLimited) {
     EXPECT_EQ(count(outcome.output, "limited to " + set), set == "base" || set == "v3" ? 1 : 0) << outcome.output;
     return read_file(run / "model.safetensors");
   };
-  for (const std::string model : {"lenet", "resnet18"}) {
-    SCOPED_TRACE(model);
-    const std::string base = weights(model, "base"), v3 = weights(model, "v3"), v4 = weights(model, "v4"),
-                      automatic = weights(model, "auto");
-    EXPECT_TRUE(automatic == (v4.empty() ? v3.empty() ? base : v3 : v4));
-    EXPECT_TRUE(v3 != base);
-    EXPECT_TRUE(v4 != v3 || model == "lenet");
-    if (v4.empty()) GTEST_SKIP() << "this processor has no v4";
-  }
+  const std::string base = weights("lenet", "base"), v3 = weights("lenet", "v3"), v4 = weights("lenet", "v4");
+  EXPECT_TRUE(weights("lenet", "auto") == (v4.empty() ? v3.empty() ? base : v3 : v4));
+  EXPECT_TRUE(v3 != base);
+  EXPECT_TRUE(weights("resnet18", "v3") != weights("resnet18", v4.empty() ? "base" : "v4"));
 }
 
 }  // namespace
