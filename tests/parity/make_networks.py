@@ -52,7 +52,6 @@ CASES = {  # network, image (H, W, C), and for each state: start, batch size, lr
     "resnet18": ("resnet18", (28, 28, 1), [
         ("parity", 2, 1e-4, 290), ("parity", 32, 1e-4, 0), ("open", 8, 1e-5, 0)]),
     "torchvision-resnet18-28": ("torchvision-resnet18", (28, 28, 1), [("parity", 8, 1e-4, 45)]),
-    "torchvision-resnet18-64": ("torchvision-resnet18", (64, 64, 3), [("parity", 4, 1e-5, 237), ("open", 32, 1e-5, 0)]),
     "torchvision-resnet50-64": ("torchvision-resnet50", (64, 64, 3), [("parity", 4, 1e-7, 77), ("open", 16, 1e-5, 0)]),
 }
 

@@ -135,7 +135,6 @@ const Case kCases[] = {{"mlp"},
                        {"keras-convnet"},
                        {"resnet18", true},
                        {"torchvision-resnet18-28", false},
-                       {"torchvision-resnet18-64", true},
                        {"torchvision-resnet50-64", true}};
 INSTANTIATE_TEST_SUITE_P(, Networks, ::testing::ValuesIn(kCases), [](const auto& tested) {
   std::string name = tested.param.file;
