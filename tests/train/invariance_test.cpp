@@ -29,7 +29,7 @@ struct WorldCase {
 
 // Each world is compared with one rank.
 const std::vector<WorldCase> kWorlds = {{2, {}}, {3, {}}, {5, {}}, {2, {3, 1}}};
-const std::vector<WorldCase> kOneAndFewWorlds = {{1, {}}, {3, {}}, {2, {3, 1}}};  // for slow networks
+const std::vector<WorldCase> kFewWorlds = {{3, {}}, {2, {3, 1}}};  // for slow cases
 
 constexpr double kGradients = 1e-4;  // of each tensor's norm
 constexpr double kLosses = 1e-5;     // of each of six losses
@@ -59,10 +59,10 @@ class Invariance : public ::testing::Test {
   std::unique_ptr<Ops> ops;
 };
 
-// The runs start from the weights after 0, 50 and 200 steps. The gradients of one step agree to 1e-4 of each
+// The runs start from the weights after 0 and 50 steps. The gradients of one step agree to 1e-4 of each
 // tensor's norm, and the next five losses to 1e-5.
 TEST_F(Invariance, OneStepIsEqualAtEveryWorldSize) {
-  constexpr std::array<int64_t, 3> kAfter = {0, 50, 200};
+  constexpr std::array<int64_t, 2> kAfter = {0, 50};
   std::vector<SixSteps> expected(kAfter.size());
   in_world(1, [&](Communicator& one) {
     Fixture fixture({.lr = 0.2}, network, *whole, *device, *ops, one);
@@ -111,16 +111,15 @@ TEST_P(OtherNetworks, OneStepIsEqualAtEveryWorldSize) {
     const bool centred = state.at("start") == "open";
     const int64_t batch = state.at("batch_size"), first = state.at("first_batch");
     const ParityOrder samples(*whole, first * batch, 6 * batch);
-    FixtureConfig config{.batch_size = batch,
-                         .lr = state.at("lr"),
-                         .order = Order::sequential,
-                         .replica = {.sync_bn = !batch_norm_states_of(net).empty()}};
+    const FixtureConfig config{.batch_size = batch,
+                               .lr = state.at("lr"),
+                               .order = Order::sequential,
+                               .replica = {.sync_bn = !batch_norm_states_of(net).empty()}};
     const Subset first_batch(samples, batch);
     SixSteps expected;
     std::vector<float> centre;  // running statistics of one rank
-    for (const auto& [size, weights] : kOneAndFewWorlds)
-      in_world(size, [&, &rank_weights = weights](Communicator& part) {
-        config.rank_weights = rank_weights;
+    for (const int size : {1, 3})
+      in_world(size, [&](Communicator& part) {
         Fixture fixture(config, net, samples, *device, *ops, part);
         Replica& r = fixture.replica;
         start_from(state, r);
@@ -145,10 +144,10 @@ TEST_P(OtherNetworks, OneStepIsEqualAtEveryWorldSize) {
         EXPECT_LE(first_two, kLosses) << "world " << size;
         EXPECT_LE(losses, loss_bound(state, "losses")) << "world " << size;
         std::printf(
-            "%s, %s weights, batch %d, world %d%s: gradients within %.1e, statistics %.1e, losses %.1e, the first two "
+            "%s, %s weights, batch %d, world %d: gradients within %.1e, statistics %.1e, losses %.1e, the first two "
             "%.1e\n",
             GetParam(), state.at("start").get<std::string>().c_str(), static_cast<int>(batch), part.size(),
-            rank_weights.empty() ? "" : " (3,1)", distance.value, stats.value, losses, first_two);
+            distance.value, stats.value, losses, first_two);
       });
   }
   EXPECT_GT(compared, 0);
@@ -170,7 +169,7 @@ TEST_F(Invariance, MicroBatchesEqualOneLargeBatch) {
       Fixture fixture({}, net, *whole, *device, *ops, one);
       expected = six_steps(fixture, 0);
     });
-    for (const int size : {1, 2, 3, 4})
+    for (const int size : {1, 3})
       in_world(size, [&](Communicator& part) {
         Fixture fixture({.step = {.micro_batches = 4}}, net, *whole, *device, *ops, part);
         const SixSteps found = six_steps(fixture, 0);
@@ -219,7 +218,7 @@ TEST_F(Invariance, OptionsOfTheUpdateAreEqualAtEveryWorldSize) {
     alone.grad_dtype = DType::f32;
     std::vector<float> expected;
     in_world(1, [&](Communicator& one) { expected = change(alone, {}, one); });
-    for (const auto& [size, weights] : kWorlds)
+    for (const auto& [size, weights] : kFewWorlds)
       in_world(size, [&, &rank_weights = weights](Communicator& part) {
         const std::vector<float> found = change(variant.replica, rank_weights, part);
         if (part.rank() != 0) return;
@@ -303,12 +302,12 @@ TEST_F(PlantedFaults, RepeatedSample) {
   });
 }
 
-// Sixty losses at lr 0.02 on 5,000 samples; every 20th step has a short batch. Where a ReLU input is so close to
+// Thirty losses at lr 0.02 on 2,500 samples; every tenth step has a short batch. Where a ReLU input is so close to
 // zero that rounding decides its sign, correct worlds differ by up to 2e-5. So most seeds must agree, and no run may
 // differ by more than such events explain.
-TEST_F(Invariance, SixtyLossesAgreeForMostSeeds) {
-  constexpr int kSteps = 60;
-  const Subset data(std::move(whole), 5000);
+TEST_F(Invariance, ThirtyLossesAgreeForMostSeeds) {
+  constexpr int kSteps = 30;
+  const Subset data(std::move(whole), 2500);
   const auto losses = [&](uint64_t seed, const std::vector<double>& rank_weights, Communicator& part) {
     return Fixture({.seed = seed, .rank_weights = rank_weights}, network, data, *device, *ops, part).losses(0, kSteps);
   };
