@@ -14,7 +14,7 @@ struct Conv2dCase {
 };
 
 const Conv2dCase kConv2dCases[] = {
-    {17, 13, 13, 20, 50, 5, 1, 0, true},
+    {17, 9, 9, 20, 50, 5, 1, 0, true},
     {128, 6, 6, 3, 7, 3},
     {1, 5, 5, 1, 1, 5},
     {5, 9, 7, 3, 11, 1},
@@ -31,7 +31,7 @@ const Conv2dCase kConv2dCases[] = {
     {6, 9, 7, 3, 11, 3, 1, 1, false, true, On::every, false},  // a batch norm follows
 
     {8, 28, 28, 1, 20, 3, 1, 0, true, true, On::cpu},  // LeNet's
-    {48, 13, 13, 20, 50, 5, 1, 0, true, true, On::cpu},
+    {48, 7, 7, 20, 50, 5, 1, 0, true, true, On::cpu},
     {2, 7, 7, 5, 5, 2, 3, 0, false, true, On::cpu},
     {3, 8, 6, 5, 7, 3, 2, {0, 0, 1, 1}, true, true, On::cpu},  // "same" in Keras
     {4, 9, 7, 3, 6, 3, 2, {1, 0, 2, 1}, false, true, On::cpu},
