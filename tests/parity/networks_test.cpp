@@ -61,11 +61,11 @@ void PrintTo(const Case& tested, std::ostream* out) { *out << tested.file << (te
 class Networks : public ::testing::TestWithParam<Case> {
  protected:
   // If rounding flips ReLUs, PyTorch's gradients are no reference. Then the test compares the first loss, the running
-  // statistics and the evaluation; for a large batch only the first step's loss and statistics.
+  // statistics and the evaluation.
   void compare(const json& state) {
     const int64_t batch = state.at("batch_size"), first = state.at("first_batch");
     const std::string start = state.at("start");
-    const bool whole = comparable(state), six_steps = whole || batch <= kSmallBatch, centred = start == "open";
+    const bool whole = comparable(state), centred = start == "open";
     const ParityOrder order(*data, first * batch, 6 * batch), batch_again(*data, first * batch, batch);
     Fixture fixture({.batch_size = batch, .lr = state.at("lr"), .order = Order::sequential}, network, order, *device,
                     *ops, *world[0]);
@@ -89,11 +89,9 @@ class Networks : public ::testing::TestWithParam<Case> {
       EXPECT_LE(buffers, whole ? 1e-5 : std::max(1e-5, 2 * largest_spread(state, "buffers")));
       std::printf("statistics %.1e, ", buffers);
     }
-    if (six_steps) {
-      const auto next = fixture.losses(1, 6);
-      losses.insert(losses.end(), next.begin(), next.end());
-    }
-    if (six_steps && !centred) {
+    const auto next = fixture.losses(1, 6);
+    losses.insert(losses.end(), next.begin(), next.end());
+    if (!centred) {
       DeviceDataset on_device(*device, batch_again, batch, {});
       const DistributedSampler sequential(batch, batch, Order::sequential, 0, 0, {1.0});
       const double evaluated = state.at("evaluation_loss");
@@ -113,7 +111,6 @@ class Networks : public ::testing::TestWithParam<Case> {
     std::printf("the first %.1e\n", first_loss);
   }
 
-  static constexpr int64_t kSmallBatch = 8;
   const json figures = expected_figures(std::string("networks/") + GetParam().file + ".json");
   const ImageShape image{figures.at("image")[0], figures.at("image")[1], figures.at("image")[2]};
   const Network network = without_dropout(make_model(figures.at("network").get<std::string>(), image, 10));
