@@ -58,7 +58,7 @@ TEST(ErrorPath, StandardErrorIsFullOrClosedOrWithoutAReader) {
 // The watchdog's thread reports the hang.
 TEST(ErrorPath, StandardErrorOfTheRanksIsFull) {
   const TempFolder folder;
-  const Outcome outcome = run(2, fmt::format("exec {} {} --step-timeout 3 --inject kind=hang,rank=1,step=5 2>/dev/full",
+  const Outcome outcome = run(2, fmt::format("exec {} {} --step-timeout 1 --inject kind=hang,rank=1,step=5 2>/dev/full",
                                              DDP_PROGRAM, options(folder)));
   EXPECT_EQ(outcome.code, kCommunication) << outcome.output;
   EXPECT_TRUE(std::filesystem::exists(folder / "run" / "flight" / "rank-0.json"));
