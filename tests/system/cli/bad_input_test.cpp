@@ -118,10 +118,11 @@ TEST(KindsOfFiles, OtherThanExpectedAreRefused) {
 
 // If one rank has another option, some ranks skip a collective and the first such collective would hang.
 TEST(Launcher, RefusesRanksWithDifferentOptions) {
-  const Outcome outcome = shell(
-      fmt::format("timeout -k 5 400 {0} -np 1 {1} --max-steps 2 : -np 1 {1} --max-steps 3", DDP_MPIRUN, DDP_PROGRAM));
+  const Outcome outcome = shell(fmt::format(
+      "timeout -k 5 400 {0} -np 1 {1} --step-timeout 5 --max-steps 2 : -np 1 {1} --step-timeout 5 --max-steps 3",
+      DDP_MPIRUN, DDP_PROGRAM));
   EXPECT_EQ(outcome.code, static_cast<int>(Exit::communication)) << outcome.output;
-  EXPECT_EQ(count(outcome.output, "error:"), 1) << outcome.output;
+  EXPECT_EQ(count(outcome.output, "error: configuration is not the same on all ranks"), 1) << outcome.output;
 }
 
 // The launcher starts N jobs of one rank instead of one job of N ranks.
