@@ -24,7 +24,7 @@ thread_local bool memory_is_short = false;
 namespace ddp {
 namespace {
 
-TEST(Error, OfShortMemoryNeedsNoMemory) {
+TEST(ShortMemory, ErrorNeedsNoMemory) {
   const std::bad_alloc exception;
   const std::logic_error bug("a bug whose text needs memory");
   memory_is_short = true;
