@@ -1,6 +1,6 @@
 // The steady clock of a test program that has test_clock.cpp among its sources. While a TestClock lives, this clock
 // stands still at one second, and pass() moves it; else it is the real one. There is one TestClock at a time. While it
-// lives, a wait with a limit ends at once, without having passed its limit.
+// lives, a wait with a limit returns at once, and its limit has not passed.
 #pragma once
 
 #include <chrono>

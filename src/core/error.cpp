@@ -15,6 +15,7 @@ namespace {
 
 constexpr const char* kUseLess = "use a smaller --batch-size, or fewer --threads, --workers or ranks on this host";
 
+// A constant that is made before main, because later there may be no memory for it.
 const Error kOutOfMemory(Exit::device, fmt::format("out of memory; {}", kUseLess));
 
 std::string out_of_memory() {

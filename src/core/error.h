@@ -60,8 +60,8 @@ void require(bool holds, Exit code, fmt::format_string<Args...> format, Args&&..
 }
 
 // The error that an exception stands for: itself, if it is an Error; Exit::device with the limits, if memory or threads
-// are short; else Exit::internal. If there is no memory for the text, the error is that memory is short; it is then a
-// copy of an error that was made at the start of the program, which allocates nothing.
+// are short; else Exit::internal. Without memory for the text it returns a
+// copy of an out-of-memory error that was made at the start; the copy allocates nothing.
 Error as_error(const std::exception& exception) noexcept;
 
 // The text of an errno. Names the limit where the process may open no more files.

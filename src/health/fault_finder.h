@@ -38,7 +38,7 @@ class FaultFinder {
   void monitor(const Communicator& communicator, const Communicator* other, int buckets, int others);
   void end_monitoring();
 
-  std::vector<RankStatus> ranks() const;  // of now
+  std::vector<RankStatus> ranks() const;  // at this moment
 
  private:
   enum class Fault : uint8_t { none, death, silence, failure, lateness };

@@ -26,7 +26,7 @@ class Watchdog {
   [[nodiscard]] MonitorGuard monitor(const Communicator& communicator, const Communicator* other, int buckets,
                                      int others);
 
-  std::vector<RankStatus> ranks() const;  // of now; any thread may call it
+  std::vector<RankStatus> ranks() const;  // at this moment; any thread may call it
 
  private:
   void watch();

@@ -1,4 +1,5 @@
 // Fully connected layer: y[n,o] = act(b[o] + sum over i of w[o,i] * x[n,i]), with an optional fused ReLU.
+// A ReLU keeps NaN; cuDNN and cuBLASLt do not say whether a fused one does.
 //
 // The input is an image of in = h*w*c features in the order h,w,c. In the dense and the batch-interleaved format, the
 // flatten before it is a view; an input with blocked channels must be reordered first. The output is 1 x 1 x out.

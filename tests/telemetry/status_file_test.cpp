@@ -8,25 +8,8 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <cstdlib>
-#include <new>
 #include <string>
 #include <thread>
-
-namespace {
-
-thread_local int64_t allocations = 0;
-
-}  // namespace
-
-// Not inlined: the compiler must not see that operator new calls malloc.
-[[gnu::noinline]] void* operator new(size_t bytes) {
-  ++allocations;
-  if (void* const memory = std::malloc(bytes)) return memory;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
 namespace ddp {
 namespace {
@@ -105,16 +88,6 @@ TEST_F(AStatusFile, SaysHowTheRunHasEnded) {
   EXPECT_EQ(read().state, RunStatus::State::stopped);
   { const StatusFile file(config()); }
   EXPECT_EQ(read().state, RunStatus::State::failed);
-}
-
-TEST_F(AStatusFile, AStepAllocatesNothing) {
-  StatusFile file(config());
-  const StepResult first = result(1);
-  const int64_t before = allocations;
-  file.step(first);
-  EXPECT_EQ(allocations, before);
-  { const std::string detected(100, 'x'); }
-  EXPECT_GT(allocations, before);
 }
 
 TEST_F(AStatusFile, IsNotWrittenThroughALink) {

@@ -159,7 +159,7 @@ class DnnlConv2d final : public Conv2d {
             .padding_r = {padding.bottom, padding.right}};
   }
 
-  // Without a ReLU: that of oneDNN makes NaN to 0.
+  // No fused ReLU: oneDNN's changes NaN to 0.
   dnnl::primitive_attr attributes() const {
     dnnl::primitive_attr attr;
     attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);

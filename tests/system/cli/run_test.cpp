@@ -189,8 +189,9 @@ TEST(Run, InstructionSetOfTheCpuIsLimited) {
   };
   const std::string base = weights("lenet", "base"), v3 = weights("lenet", "v3"), v4 = weights("lenet", "v4");
   EXPECT_TRUE(weights("lenet", "auto") == (v4.empty() ? v3.empty() ? base : v3 : v4));
-  EXPECT_TRUE(v3 != base);
+  EXPECT_TRUE(v3.empty() || v3 != base);
   EXPECT_TRUE(weights("resnet18", "v3") != weights("resnet18", v4.empty() ? "base" : "v4"));
+  if (v4.empty()) GTEST_SKIP() << "this processor has no v4";
 }
 
 }  // namespace

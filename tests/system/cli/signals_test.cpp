@@ -178,7 +178,7 @@ TEST(Signals, StoppedJobContinues) {
   EXPECT_TRUE(within(300s, [&] { return count(job.output(), "step ") > count(before, "step ") + 4; })) << job.output();
   ::kill(ranks[0], SIGTERM);
   expect_stop(job, "SIGTERM");
-  EXPECT_EQ(count(job.output(), "warning:"), 0) << job.output();
+  EXPECT_EQ(count(job.output(), "warning:"), count(before, "warning:")) << job.output();
 }
 
 TEST(Signals, QuitEndsTheJobAtOnce) {
