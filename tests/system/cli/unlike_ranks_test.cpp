@@ -47,7 +47,7 @@ TEST_F(UnlikeRanks, TrainWithProcessNumbersOfTheirOwn) {
   ASSERT_EQ(shared.code, 0) << shared.output;
   ASSERT_EQ(apart.code, 0) << apart.output;
   EXPECT_TRUE(weights("apart") == weights("shared"));
-  EXPECT_EQ(count(apart.output, "warning"), 0) << apart.output;
+  EXPECT_EQ(count(apart.output, "warning"), count(shared.output, "warning")) << apart.output;
   EXPECT_EQ(count(shared.output, "allreduce by shared memory"), 1) << shared.output;
   EXPECT_EQ(count(apart.output, "allreduce by ring, as a rank cannot map the memory of another rank"), 1)
       << apart.output;
