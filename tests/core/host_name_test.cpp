@@ -17,7 +17,7 @@ TEST(HostName, IsThatOfTheSystem) {
   EXPECT_EQ(host_name(), system.nodename);
 }
 
-// A thread may have a host name of its own.
+// Linux can give a thread its own host name.
 TEST(HostName, HasAnyLength) {
   bool may_rename = true;
   const std::string longest(64, 'x');

@@ -4,29 +4,11 @@
 #include "device/cpu/device.h"
 #include "nn/models.h"
 #include "ops/cpu/ops.h"
+#include "tests/heap.h"
 #include "tests/train/fixture.h"
 #include "tests/train/small.h"
 
 #include <gtest/gtest.h>
-
-#include <cstdlib>
-#include <new>
-
-namespace {
-
-thread_local bool counting = false;
-thread_local int allocations = 0;
-
-}  // namespace
-
-// Not inlined: the compiler must not see that operator new calls malloc.
-[[gnu::noinline]] void* operator new(size_t bytes) {
-  if (counting) ++allocations;
-  if (void* const memory = std::malloc(bytes)) return memory;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
 namespace ddp::testing {
 namespace {
@@ -51,12 +33,10 @@ class Alone final : public Communicator {
   Sequence done_ = 0;
 };
 
-int allocations_of(const std::function<void()>& work) {
-  allocations = 0;
-  counting = true;
+int64_t allocations_of(const std::function<void()>& work) {
+  const int64_t before = allocations();
   work();
-  counting = false;
-  return allocations;
+  return allocations() - before;
 }
 
 struct Case {
@@ -108,7 +88,7 @@ void expect_no_allocation(const Case& tested, SpanRecorder* spans) {
   Step step(fixture.replica, config, &phases, spans);
   const NextBatch next = [&]() -> const DeviceBatch& { return prefetcher.next(); };
   for (int i = 0; i < 16; ++i) {  // short batches and new epochs among them
-    const int taken = allocations_of([&] { step.run(next, 0.001); });
+    const int64_t taken = allocations_of([&] { step.run(next, 0.001); });
     if (i >= 5) {
       EXPECT_EQ(taken, 0) << "in step " << i;
     }
