@@ -48,43 +48,62 @@ void point_link(const fs::path& folder, const std::string& link, const fs::path&
   replace_link(folder / link, checkpoint.filename(), folder / temporary_name(link));
 }
 
-void write_optimizer(const fs::path& path, std::span<const OptimizerStateView> states,
-                     std::span<const Parameter> parameters) {
+// Calls visit(name, values) for the means and for the variances of each batch norm. `stats`: of all batch norms.
+template <class Stats, class Visit>
+void for_each_average(std::span<const BatchNormState> batch_norms, Stats stats, Visit&& visit) {
+  for (const BatchNormState& norm : batch_norms) {
+    const auto values = stats.subspan(norm.span.offset, 2 * norm.span.channels);
+    visit(norm.layer_name + ".running_mean", values.first(norm.span.channels));
+    visit(norm.layer_name + ".running_var", values.last(norm.span.channels));
+  }
+}
+
+void write_optimizer(const fs::path& path, const SnapshotView& snapshot, const Tensors& of) {
   std::vector<NamedTensor> tensors;
-  for (const OptimizerStateView& state : states)
-    for (const Parameter& p : parameters) {
+  for (const OptimizerStateView& state : snapshot.optimizer)
+    for (const Parameter& p : of.parameters) {
       DDP_EXPECT(p.offset + p.count <= static_cast<int64_t>(state.values.size()));
       tensors.push_back({p.name + "." + state.name, p.pytorch_shape, to_pytorch(p, state.values)});
     }
+  if (!snapshot.running_stats.empty())
+    for_each_average(of.batch_norms, snapshot.running_stats,
+                     [&](const std::string& name, std::span<const float> values) {
+                       tensors.push_back({name, {std::ssize(values)}, {values.begin(), values.end()}});
+                     });
   write_safetensors(path, tensors);
 }
 
-std::vector<OptimizerState> read_optimizer(const fs::path& path, std::span<const std::string> states,
-                                           std::span<const Parameter> parameters) {
+void read_optimizer(const fs::path& path, const Tensors& of, std::span<const std::string> states, Snapshot& snapshot) {
   auto tensors = read_safetensors(path);
-  std::vector<OptimizerState> result;
+  const auto take = [&](const std::string& name, const std::vector<int64_t>& shape) {
+    const auto found = tensors.find(name);
+    require(found != tensors.end(), Exit::model, "{} has no tensor {}; it belongs to another model or optimizer",
+            printable(path.native()), name);
+    require(found->second.shape == shape, Exit::model, "{}: tensor {} has shape [{}], the model needs [{}]",
+            printable(path.native()), name, fmt::join(found->second.shape, ", "), fmt::join(shape, ", "));
+    std::vector<float> values = std::move(found->second.values);
+    tensors.erase(found);
+    return values;
+  };
   for (const std::string& name : states) {
-    OptimizerState& state = result.emplace_back(name, std::vector<float>(flat_count(parameters)));
-    for (const Parameter& p : parameters) {
-      const auto found = tensors.find(p.name + "." + name);
-      require(found != tensors.end(), Exit::model, "{} has no tensor {}.{}; it belongs to another model or optimizer",
-              printable(path.native()), p.name, name);
-      require(found->second.shape == p.pytorch_shape, Exit::model, "{}: tensor {} has shape [{}], the model needs [{}]",
-              printable(path.native()), found->first, fmt::join(found->second.shape, ", "),
-              fmt::join(p.pytorch_shape, ", "));
-      from_pytorch(p, found->second.values, state.values);
-      tensors.erase(found);
-    }
+    OptimizerState& state = snapshot.optimizer.emplace_back(name, std::vector<float>(flat_count(of.parameters)));
+    for (const Parameter& p : of.parameters) from_pytorch(p, take(p.name + "." + name, p.pytorch_shape), state.values);
+  }
+  if (snapshot.run.bn_stats_samples > 0) {
+    snapshot.running_stats.resize(state_count(of.batch_norms));
+    for_each_average(of.batch_norms, std::span(snapshot.running_stats),
+                     [&](const std::string& name, std::span<float> values) {
+                       std::ranges::copy(take(name, {std::ssize(values)}), values.begin());
+                     });
   }
   require(tensors.empty(), Exit::model, "{} has tensor {}, which this model and optimizer do not have",
           printable(path.native()), tensors.empty() ? "" : shortened(tensors.begin()->first));
-  return result;
 }
 
 }  // namespace
 
 SnapshotView Snapshot::view() const {
-  SnapshotView view{.model = model.view(), .optimizer = {}, .run = run};
+  SnapshotView view{.model = model.view(), .running_stats = running_stats, .optimizer = {}, .run = run};
   for (const OptimizerState& state : optimizer) view.optimizer.push_back({state.name, state.values});
   return view;
 }
@@ -95,6 +114,8 @@ fs::path write_checkpoint(const fs::path& folder, const SnapshotView& snapshot, 
                           const std::function<void(const fs::path&)>& about_to_write) {
   const std::string name = checkpoint_name(snapshot.run.step);
   const fs::path checkpoint = folder / name;
+  const int64_t samples = snapshot.run.bn_stats_samples;
+  DDP_EXPECT(std::ssize(snapshot.running_stats) == (samples > 0 ? state_count(tensors.batch_norms) : 0));
   try {
     create_subfolder(folder);
     const TemporaryFolder temporary(folder / temporary_name(name));
@@ -102,8 +123,9 @@ fs::path write_checkpoint(const fs::path& folder, const SnapshotView& snapshot, 
       if (about_to_write) about_to_write(temporary.path() / file);
       return temporary.path() / file;
     };
-    save_state_dict(next_file(kFiles[0]), tensors.parameters, tensors.batch_norms, snapshot.model, tensors.metadata);
-    write_optimizer(next_file(kFiles[1]), snapshot.optimizer, tensors.parameters);
+    save_state_dict(next_file(kFiles[0]), tensors.parameters, tensors.batch_norms, snapshot.model,
+                    with_statistics(tensors.metadata, tensors.batch_norms, samples));
+    write_optimizer(next_file(kFiles[1]), snapshot, tensors);
     write_durable_file(next_file(kFiles[2]), to_json(snapshot.run));
     next_file(kManifestFile);
     write_manifest(temporary.path(), kFiles);
@@ -135,7 +157,7 @@ Snapshot read_checkpoint(const fs::path& checkpoint, const Tensors& tensors,
   Snapshot snapshot;
   snapshot.run = read_run_state(checkpoint);
   snapshot.model = load_state_dict(checkpoint / kFiles[0], tensors.parameters, tensors.batch_norms);
-  snapshot.optimizer = read_optimizer(checkpoint / kFiles[1], optimizer_states, tensors.parameters);
+  read_optimizer(checkpoint / kFiles[1], tensors, optimizer_states, snapshot);
   return snapshot;
 }
 

@@ -1,11 +1,15 @@
 // A checkpoint is a folder with everything that a resumed run needs. It holds whole named tensors, so that any number
 // of ranks on any device can load it:
 //
-//   checkpoints/step-00001234/model.safetensors       weights and running statistics, as PyTorch's state_dict
-//                             optimizer.safetensors   "<parameter>.<state>", in PyTorch's layouts
+//   checkpoints/step-00001234/model.safetensors       weights and batch-norm statistics, as PyTorch's state_dict
+//                             optimizer.safetensors   "<parameter>.<state>", in PyTorch's layouts; running averages
 //                             state.json              RunState
 //                             manifest.json           size and CRC-32 of each file above
 //   checkpoints/latest, checkpoints/best              links to such folders
+//
+// The statistics of model.safetensors are those of the evaluation at this step. Without an evaluation, as inside an
+// epoch, they are the running averages. The metadata entry "batch_norm_statistics" says which. If they are recomputed,
+// optimizer.safetensors has the running averages, as "<layer>.running_mean" and "<layer>.running_var".
 //
 // The writer fills a temporary folder beside it, flushes it to the disk and renames it: a folder with a checkpoint's
 // name is complete, unless the disk has lost data later. Nothing here communicates; rank 0 calls it.
@@ -35,13 +39,15 @@ struct OptimizerStateView {
 
 // Views of a snapshot's values: the owner outlives them.
 struct SnapshotView {
-  ModelStateView model;
+  ModelStateView model;                       // with the statistics of the evaluation at this step, if there was one
+  std::span<const float> running_stats = {};  // running averages, laid out as `model.statistics`; empty: equal to them
   std::vector<OptimizerStateView> optimizer;
   RunState run;
 };
 
 struct Snapshot {
   ModelState model;
+  std::vector<float> running_stats = {};  // as in SnapshotView
   std::vector<OptimizerState> optimizer;
   RunState run;
 
@@ -52,7 +58,7 @@ struct Snapshot {
 struct Tensors {
   std::span<const Parameter> parameters;
   std::span<const BatchNormState> batch_norms;
-  Metadata metadata = {};  // of model.safetensors; reading ignores it
+  Metadata metadata = {};  // of model.safetensors, without "batch_norm_statistics"; reading ignores it
 };
 
 // Writes `folder`/step-NNNNNNNN and returns its path. Replaces a checkpoint of that name, creates `folder` in its

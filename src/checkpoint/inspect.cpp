@@ -77,6 +77,10 @@ void print_state(Out out, const fs::path& checkpoint) {
                  state.skipped);
   fmt::format_to(out, "  accuracy {}, best {}{}\n", accuracy(state.accuracy), accuracy(state.best_accuracy),
                  state.best_epoch > 0 ? fmt::format(" after epoch {}", state.best_epoch) : "");
+  if (state.bn_stats_samples > 0)
+    fmt::format_to(out,
+                   "  batch-norm statistics: recomputed from {} training samples for the evaluation of this step\n",
+                   state.bn_stats_samples);
   print_map(out, "affects_results: a resumed run must have the same values", state.affects_results);
   print_map(out, "affects_rounding: a resumed run with other values differs by rounding", state.affects_rounding);
   print_map(out, "autotune: the algorithms that timings chose", state.autotune);

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <limits>
 #include <string_view>
 
@@ -13,7 +14,7 @@ namespace {
 
 constexpr int kStateFormat = 2;  // format 1 has other names for the last three fields
 
-constexpr const char* kBestEpoch = "best_epoch";
+constexpr std::string_view kOptional[] = {"best_epoch", "bn_stats_samples"};
 
 // Calls field(name, member) for each field of a state that is written or read in this format.
 template <class State, class Field>
@@ -28,7 +29,8 @@ void for_each_field(State& state, int format, Field&& field) {
   field("train_seconds", state.train_seconds);
   field("accuracy", state.accuracy);
   field("best_accuracy", state.best_accuracy);
-  field(kBestEpoch, state.best_epoch);
+  field("best_epoch", state.best_epoch);
+  field("bn_stats_samples", state.bn_stats_samples);
   field(format == 1 ? "mathematics" : "affects_results", state.affects_results);
   field(format == 1 ? "bits" : "affects_rounding", state.affects_rounding);
   field(format == 1 ? "choices" : "autotune", state.autotune);
@@ -76,7 +78,7 @@ RunState run_state_from_json(const std::string& text, const std::string& file) {
     require(format == 1 || format == kStateFormat, Exit::data,
             "{} has an unknown format; this program reads formats 1 and {}", file, kStateFormat);
     for_each_field(state, format.get<int>(), [&](const char* name, auto& member) {
-      if (name == std::string_view(kBestEpoch) && !json.contains(name)) return;
+      if (std::ranges::count(kOptional, name) > 0 && !json.contains(name)) return;
       require(assign(json.at(name), member), Exit::data, "{}: \"{}\" has an invalid value", file, name);
     });
   } catch (const nlohmann::json::exception& e) {

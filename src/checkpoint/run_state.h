@@ -20,6 +20,8 @@ struct RunState {
   double accuracy = -1;          // accuracy of the last evaluation; -1: no evaluation yet
   double best_accuracy = -1;     // best accuracy of all evaluations; -1: no evaluation yet
   int64_t best_epoch = 0;        // epoch of the first evaluation with it, from 1; 0: none yet, or unknown
+  int64_t bn_stats_samples = 0;  // training samples from which the last evaluation recomputed the statistics of the
+                                 // batch norms, for the weights of this step; 0: there are running averages only
 
   // By name: the options and data that change results; the settings that change rounding only (ranks, precision,
   // buckets, versions); the algorithms that timings chose, as opaque texts.
@@ -33,9 +35,9 @@ std::string to_json(const RunState& state);
 
 inline constexpr int64_t kMaxStateBytes = int64_t{1} << 24;
 
-// Reads formats 1 and 2 and ignores unknown keys. Older programs wrote no best_epoch: it may be missing. Throws
-// Error(Exit::data) with the file's name where the format is unknown; with the key's name too where another key is
-// missing, or a key has an invalid or impossible value.
+// Reads formats 1 and 2 and ignores unknown keys. Older programs wrote no best_epoch and no bn_stats_samples: they may
+// be missing. Throws Error(Exit::data) with the file's name where the format is unknown; with the key's name too where
+// another key is missing, or a key has an invalid or impossible value.
 RunState run_state_from_json(const std::string& text, const std::string& file);
 
 }  // namespace ddp

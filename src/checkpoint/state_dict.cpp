@@ -46,6 +46,13 @@ class TensorsOfFile {
 
 }  // namespace
 
+Metadata with_statistics(Metadata metadata, std::span<const BatchNormState> batch_norms, int64_t samples) {
+  if (!batch_norms.empty())
+    metadata["batch_norm_statistics"] =
+        samples > 0 ? fmt::format("recomputed from {} training samples", samples) : "running averages";
+  return metadata;
+}
+
 void save_state_dict(const std::filesystem::path& path, std::span<const Parameter> parameters,
                      std::span<const BatchNormState> batch_norms, const ModelStateView& state,
                      const Metadata& metadata) {

@@ -1,4 +1,5 @@
-// A model's weights and running statistics as a safetensors file, with the names and layouts of PyTorch's state_dict.
+// A model's weights and batch-norm statistics as a safetensors file, with the names and layouts of PyTorch's
+// state_dict.
 #pragma once
 
 #include "checkpoint/safetensors.h"
@@ -19,11 +20,15 @@ struct ModelStateView {
 
 struct ModelState {
   std::vector<float> weights;     // the flat parameter buffer
-  std::vector<float> statistics;  // running means and variances, at the offsets of the batch norms
-  int64_t updates = 0;            // updates of the statistics: PyTorch's num_batches_tracked
+  std::vector<float> statistics;  // means and variances for evaluations, at the offsets of the batch norms
+  int64_t updates = 0;            // updates of the running averages: PyTorch's num_batches_tracked
 
   ModelStateView view() const { return {weights, statistics, updates}; }
 };
+
+// `metadata` with the entry "batch_norm_statistics", which says what the statistics of the file are: recomputed from
+// `samples` training samples; 0: running averages. Without batch norms there is no entry.
+Metadata with_statistics(Metadata metadata, std::span<const BatchNormState> batch_norms, int64_t samples);
 
 // Writes parameters in forward order, as PyTorch does, then the batch norms' statistics. Throws Error(Exit::output).
 void save_state_dict(const std::filesystem::path& path, std::span<const Parameter> parameters,

@@ -37,6 +37,7 @@ class Trainer {
   void pause();
   void report_gradients();
   void report_speed(int64_t epoch);
+  void evaluate_at_start();
   void evaluate();
   void save(bool best);
   void save_or_put_off();
@@ -92,14 +93,12 @@ Trainer::Trainer(const TrainConfig& config, Replica& replica, const Datasets& da
   DDP_EXPECT(evaluator_ || config.eval_every == 0);
   state_ = config.start;
   if (config.start_is_saved) {
-    saver_.set_saved(state_.step, config.checkpoint);
+    saver_.set_saved(state_, config.checkpoint);
   } else {
     state_.best_accuracy = -1;  // `best` refers to the checkpoints and evaluations of this folder
     state_.best_epoch = 0;
   }
   report_.updates = config.updates;
-  // A run that had ended is evaluated again: no checkpoint holds the recomputed statistics of its batch norms.
-  if (state_.step > 0 && state_.step >= total_) state_.evaluation_due = config.eval_every > 0;
 }
 
 void Trainer::prepare_evaluation(const Datasets& data, const Samplers& samplers) {
@@ -129,7 +128,7 @@ Request Trainer::request() const {
 TrainReport Trainer::run() {
   try {
     report_.stopped = replica_.communicator.any(config_.stop_requested());
-    if (!report_.stopped && state_.evaluation_due) evaluate();
+    if (!report_.stopped) evaluate_at_start();
     if (!report_.stopped) train_to_end();
     if (report_.stopped || !config_.save_every.never())
       save_final();
@@ -188,6 +187,7 @@ void Trainer::record(const StepResult& result) {
   state_.epoch = state_.step / steps_per_epoch_;
   state_.cursor = state_.step % steps_per_epoch_ * sampler_.global_batch_size(0);
   state_.samples += result.samples;
+  state_.bn_stats_samples = 0;
   report_.samples += result.samples;
   if (result.skipped.empty())
     ++report_.updates;
@@ -250,6 +250,15 @@ void Trainer::report_speed(int64_t epoch) {
   training_ = {};
 }
 
+// A run that had ended is evaluated again: a checkpoint does not have the figures of the classes. The checkpoint of
+// this step is saved again if it does not have the statistics of this evaluation.
+void Trainer::evaluate_at_start() {
+  const bool has_ended = state_.step > 0 && state_.step >= total_;
+  if (has_ended ? config_.eval_every == 0 : !state_.evaluation_due) return;
+  evaluate();
+  if (!report_.stopped && !config_.save_every.never()) save(false);
+}
+
 void Trainer::evaluate() {
   accumulate_train_time();
   const Stopwatch watch;
@@ -262,6 +271,7 @@ void Trainer::evaluate() {
   if (evaluation) {
     report_.evaluation = evaluation;
     state_.evaluation_due = false;
+    state_.bn_stats_samples = evaluation->statistics_samples;
     state_.accuracy = evaluation->accuracy();
     const int64_t epoch = (state_.step + steps_per_epoch_ - 1) / steps_per_epoch_;
     const bool best = state_.accuracy > state_.best_accuracy;
@@ -281,14 +291,14 @@ void Trainer::evaluate() {
 // While the writer is busy, training goes on. Rank 0 asks for the save in a ticket when the writer is free; the end of
 // the run makes up for a save that is still put off.
 void Trainer::save_or_put_off() {
-  if (saver_.saved(state_.step)) return;  // as the best, by the writer that is busy
+  if (saver_.saved(state_)) return;  // as the best, by the writer that is busy
   save_put_off_ = replica_.communicator.any(saver_.busy());
   if (!save_put_off_) save(false);
 }
 
 void Trainer::save(bool best) {
   save_put_off_ = false;
-  if (saver_.saved(state_.step) && !best) return;
+  if (saver_.saved(state_) && !best) return;
   accumulate_train_time();
   saver_.save(state_, report_.updates, best);
 }

@@ -176,6 +176,7 @@ TEST_F(BrokenCheckpoint, InvalidStateWithAValidChecksumIsRefused) {
   expect("\"step\": 1", "\"step\": 1.5", "\"step\"");
   expect("\"step\": 1", "\"step\": 18446744073709551615", "\"step\"");
   expect("\"best_epoch\": 0", "\"best_epoch\": -1", "\"best_epoch\" has an invalid value");
+  expect("\"bn_stats_samples\": 0", "\"bn_stats_samples\": -1", "\"bn_stats_samples\" has an invalid value");
   expect("\"evaluation_due\": false", "\"evaluation_due\": 0", "\"evaluation_due\"");
   expect("\"accuracy\": -1.0", "\"accuracy\": \"-1.0\"", "\"accuracy\"");
   expect("\"affects_rounding\": {}", "\"affects_rounding\": []", "\"affects_rounding\"");

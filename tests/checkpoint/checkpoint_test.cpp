@@ -42,6 +42,31 @@ TEST_F(Checkpoint, NetworksAndAdamStateRoundTrip) {
   }
 }
 
+// The statistics of an evaluation are in model.safetensors, which says so; the running averages are beside them.
+TEST_F(Checkpoint, StatisticsOfAnEvaluationAndRunningAveragesRoundTrip) {
+  const Weights network = weights_of("keras-convnet", 1);
+  Snapshot saved = network.snapshot(12);
+  const auto said = [&] {
+    return read_safetensors_metadata(folder / "latest" / "model.safetensors").at("batch_norm_statistics");
+  };
+  write_checkpoint(folder, saved.view(), network.tensors(), false);
+  EXPECT_EQ(said(), "running averages");
+
+  saved.run.bn_stats_samples = 500;
+  saved.running_stats = saved.model.statistics;
+  for (float& value : saved.running_stats) value *= 3;
+  const fs::path path = write_checkpoint(folder, saved.view(), network.tensors(), false);
+  EXPECT_EQ(said(), "recomputed from 500 training samples");
+  const Snapshot read = read_checkpoint(path, network.tensors(), kAdam);
+  EXPECT_EQ(read.model.statistics, saved.model.statistics);
+  EXPECT_EQ(read.running_stats, saved.running_stats);
+  EXPECT_EQ(read_safetensors(path / "optimizer.safetensors").at("1.running_mean").values[0], saved.running_stats[0]);
+
+  Tensors without = network.tensors();
+  without.batch_norms = {};
+  expect_error(error_of([&] { read_checkpoint(path, without, kAdam); }), Exit::model, "running_mean");
+}
+
 TEST_F(Checkpoint, LoadsIntoABufferWithAnotherAlignment) {
   const Weights one = weights_of("lenet", 1), three = weights_of("lenet", 48);
   ASSERT_NE(flat_count(one.parameters), flat_count(three.parameters));
@@ -80,6 +105,7 @@ TEST_F(Checkpoint, RunStateRoundTripsBitForBit) {
            .accuracy = 1.0 / 3,
            .best_accuracy = std::numeric_limits<double>::quiet_NaN(),
            .best_epoch = 2,
+           .bn_stats_samples = 12'800,
            .affects_results = {{"lr", "0.1"}, {"quote\"", "line\n"}},
            .affects_rounding = {{"ranks", "3"}},
            .autotune = {{"2.forward", ""}}};
@@ -95,6 +121,7 @@ TEST_F(Checkpoint, RunStateRoundTripsBitForBit) {
   EXPECT_EQ(read.accuracy, saved.accuracy);
   EXPECT_TRUE(std::isnan(read.best_accuracy));
   EXPECT_EQ(read.best_epoch, saved.best_epoch);
+  EXPECT_EQ(read.bn_stats_samples, saved.bn_stats_samples);
   EXPECT_EQ(read.affects_results, saved.affects_results);
   EXPECT_EQ(read.affects_rounding, saved.affects_rounding);
   EXPECT_EQ(read.autotune, saved.autotune);
@@ -116,12 +143,13 @@ TEST_F(Checkpoint, RunStateOfFormat1IsRead) {
   EXPECT_EQ(to_json(run_state_from_json(text, "state.json")), to_json(saved));
 }
 
-TEST_F(Checkpoint, RunStateOfOlderProgramsHasNoBestEpoch) {
+TEST_F(Checkpoint, RunStateOfOlderProgramsHasFewerKeys) {
   const RunState saved{.step = 7, .best_accuracy = 0.25};
   std::string text = to_json(saved);
-  const std::string line = "  \"best_epoch\": 0,\n";
-  ASSERT_NE(text.find(line), std::string::npos) << text;
-  text.erase(text.find(line), line.size());
+  for (const std::string line : {"  \"best_epoch\": 0,\n", "  \"bn_stats_samples\": 0,\n"}) {
+    ASSERT_NE(text.find(line), std::string::npos) << text;
+    text.erase(text.find(line), line.size());
+  }
   EXPECT_EQ(to_json(run_state_from_json(text, "state.json")), to_json(saved));
 }
 

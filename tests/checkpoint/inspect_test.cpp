@@ -42,8 +42,9 @@ TEST_F(Inspect, PrintsTheBestEpoch) {
   Snapshot snapshot = weights.snapshot(3);
   snapshot.run.best_accuracy = 0.9;
   snapshot.run.best_epoch = 2;
+  snapshot.run.bn_stats_samples = 500;
   write_checkpoint(folder, snapshot.view(), weights.tensors(), false);
-  expect_in(inspected(folder), {"best 0.9000 after epoch 2\n"});
+  expect_in(inspected(folder), {"best 0.9000 after epoch 2\n", "recomputed from 500 training samples"});
 }
 
 TEST_F(Inspect, PrintsTheNewestValidCheckpointOfARun) {

@@ -14,6 +14,7 @@ inline Snapshot copy_of(const SnapshotView& view) {
   Snapshot copy{.model = {.weights = copy_of(view.model.weights),
                           .statistics = copy_of(view.model.statistics),
                           .updates = view.model.updates},
+                .running_stats = copy_of(view.running_stats),
                 .optimizer = {},
                 .run = view.run};
   for (const OptimizerStateView& state : view.optimizer) copy.optimizer.push_back({state.name, copy_of(state.values)});

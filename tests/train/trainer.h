@@ -81,11 +81,12 @@ class Training : public ::testing::Test {
       const auto sampler = [&](const Dataset& of, Order order) {
         return DistributedSampler(of.size(), kBatch, order, 0, rank, std::vector<double>(kRanks, 1.0));
       };
-      const Samplers samplers{.train = sampler(*data.train, Order::shuffled),
-                              .test = sampler(*data.test, Order::sequential),
-                              .statistics = {}};
-      Replica replica(small_network(), {.batch_sizes = samplers.batch_sizes(), .optimizer = {.momentum = 0.9f}}, device,
-                      ops, communicator);
+      const Samplers samplers{
+          .train = sampler(*data.train, Order::shuffled),
+          .test = sampler(*data.test, Order::sequential),
+          .statistics = recompute_bn ? std::optional(sampler(*data.train, Order::sequential)) : std::nullopt};
+      Replica replica(network, {.batch_sizes = samplers.batch_sizes(), .optimizer = {.momentum = 0.9f}}, device, ops,
+                      communicator);
       const Tensors tensors{.parameters = replica.parameters, .batch_norms = replica.batch_norms};
       std::vector<float> initial(replica.plan.gradients);
       initialize(initial, replica.parameters, {}, 0);
@@ -110,6 +111,7 @@ class Training : public ::testing::Test {
           {.reporter = rank == 0 ? events : others, .phases = phases, .writer = rank == 0 ? writer.get() : nullptr}));
       if (rank != 0) return;
       weights = replica.download_weights();
+      running_stats = replica.download_stats(replica.running_stats());
       writer.reset();
     });
   }
@@ -140,6 +142,8 @@ class Training : public ::testing::Test {
   const std::filesystem::path folder = temp / "checkpoints";
   Datasets data{.train = std::make_unique<MemoryDataset>(small_data(kSamples)),
                 .test = std::make_unique<MemoryDataset>(small_data(10))};
+  Network network = small_network();
+  bool recompute_bn = false;                                         // before each evaluation
   std::function<void(const std::filesystem::path&)> about_to_write;  // see CheckpointWriterConfig
 
   std::unique_ptr<CheckpointWriter> writer;  // of rank 0, during a run
@@ -147,7 +151,7 @@ class Training : public ::testing::Test {
   // Of the last run; events and weights are those of rank 0.
   EventList events;
   std::array<std::optional<TrainReport>, kRanks> reports;
-  std::vector<float> weights;
+  std::vector<float> weights, running_stats;
 };
 
 }  // namespace ddp::testing

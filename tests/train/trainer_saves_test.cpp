@@ -80,6 +80,76 @@ TEST_F(TrainerSaves, KeepTheBestIfAsked) {
   }
 }
 
+// A checkpoint has the statistics of the evaluation at its step, else the running averages; a resumed run has both.
+TEST_F(TrainerSaves, HoldTheStatisticsOfTheirEvaluation) {
+  network = norm_network();
+  recompute_bn = true;
+  TrainConfig config = steps(12);
+  config.eval_every = 1;
+  config.save_every.steps = 1;
+  run(config);
+  const std::vector<float> end = weights, averages = running_stats;
+  const double loss = reports[0]->evaluation->loss;
+  const auto read = [&](int64_t step) {
+    const auto parameters = parameters_of(network);
+    const auto norms = batch_norm_states_of(network);
+    return read_checkpoint(folder / fmt::format("step-{:08}", step), {parameters, norms},
+                           std::vector<std::string>{"momentum_buffer"});
+  };
+  for (int64_t step = 1; step <= 12; ++step) {
+    const Snapshot saved = read(step);
+    const bool evaluated = step % kStepsPerEpoch == 0 || step == 12;
+    EXPECT_EQ(saved.run.bn_stats_samples, evaluated ? kSamples : 0) << step;
+    EXPECT_EQ(saved.running_stats.empty(), !evaluated) << step;
+    if (evaluated) {
+      EXPECT_NE(saved.running_stats, saved.model.statistics) << step;
+    }
+  }
+  const Snapshot last = read(12);
+  EXPECT_EQ(last.running_stats, averages);
+  run_world(1, [&](Communicator& communicator, Device& device, Ops& ops) {
+    const DistributedSampler sampler(data.test->size(), 5, Order::sequential, 0, 0, {1.0});
+    const std::vector<int64_t> sizes = sampler.local_batch_sizes();
+    Replica replica(network, {.batch_sizes = sizes}, device, ops, communicator);
+    replica.load(last.model.weights);
+    replica.load_running_stats(last.model.statistics);
+    DeviceDataset on_device(device, *data.test, sampler.largest_shard(), {});
+    Evaluator evaluator(replica, on_device, sampler);
+    const Evaluation evaluation = evaluate_all(evaluator);
+    EXPECT_EQ(evaluation.accuracy(), last.run.accuracy);
+    EXPECT_NEAR(evaluation.loss, loss, 1e-6 * loss);
+  });
+
+  for (const int64_t from : {5, 7}) {
+    run(config, {}, folder / fmt::format("step-{:08}", from));
+    EXPECT_EQ(weights, end) << from;
+    EXPECT_EQ(running_stats, averages) << from;
+  }
+}
+
+// A stop in an evaluation saves without its statistics. The resumed run evaluates, and saves that step once more.
+TEST_F(TrainerSaves, AreRepeatedWithTheEvaluationThatWasMissing) {
+  network = norm_network();
+  recompute_bn = true;
+  data.test = std::make_unique<MemoryDataset>(small_data(40));
+  TrainConfig config = steps(5);
+  config.eval_every = 1;
+  config.save_every.steps = 100;
+  run(config, [](TrainConfig& mine, Replica& replica) {
+    if (replica.communicator.rank() == 1)
+      mine.stop_requested = [asked = 0]() mutable { return ++asked > 1 + kStepsPerEpoch; };
+  });
+  const auto saved = reports[0]->checkpoint;
+  ASSERT_TRUE(read_run_state(saved).evaluation_due);
+  for (const Steps& expected : {Steps{5}, Steps{}}) {
+    run(config, {}, saved);
+    EXPECT_EQ(events.line, "eval:1");
+    EXPECT_EQ(events.saves, expected);
+    EXPECT_FALSE(read_run_state(saved).evaluation_due);
+    EXPECT_EQ(read_run_state(saved).bn_stats_samples, kSamples);
+  }
+}
+
 // With a rate of 0 only the first evaluation is the best.
 TEST_F(TrainerSaves, FailedSaveOfTheBestIsMadeUpFor) {
   about_to_write = [failed = false](const std::filesystem::path&) mutable {

@@ -21,15 +21,15 @@ void write_results(const ModelInfo& model, const TrainReport& report, const Repl
   const double per_epoch = static_cast<double>(sampler.samples()) / per_second;
   const std::string device = replica.device.name();
   const int world = replica.communicator.size();
-  const bool recomputed = report.evaluation && report.evaluation->statistics_samples > 0;
+  const int64_t recomputed = report.state.bn_stats_samples;
   const ModelState state{
       .weights = replica.download_weights(),
-      .statistics = replica.download_stats(recomputed ? replica.eval_stats() : replica.running_stats()),
+      .statistics = replica.download_stats(recomputed > 0 ? replica.eval_stats() : replica.running_stats()),
       .updates = report.updates};
   if (replica.communicator.rank() != 0) return;
 
   save_state_dict(folder / "model.safetensors", replica.parameters, replica.batch_norms, state.view(),
-                  model.to_metadata());
+                  with_statistics(model.to_metadata(), replica.batch_norms, recomputed));
   nlohmann::ordered_json summary{{"model", model.model},
                                  {"test_accuracy", nullptr},
                                  {"best_accuracy", nullptr},

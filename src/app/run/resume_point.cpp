@@ -77,6 +77,7 @@ void broadcast(Communicator& world, ModelState& model) {
 
 void broadcast(Communicator& world, Snapshot& snapshot) {
   broadcast(world, snapshot.model);
+  broadcast_host(world, snapshot.running_stats);
   for (OptimizerState& state : snapshot.optimizer) broadcast_host(world, state.values);
 }
 
@@ -177,6 +178,7 @@ int64_t restore_or_initialize(const NetworkConfig& network, uint64_t seed, bool 
       return read_checkpoint(resume_point.checkpoint, {replica.parameters, replica.batch_norms}, names);
     }
     Snapshot empty;
+    empty.run = resume_point.state;
     for (const std::string& name : names) empty.optimizer.push_back({name, {}});
     return empty;
   });

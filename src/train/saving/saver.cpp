@@ -11,9 +11,15 @@ Saver::~Saver() {
   if (writer_) writer_->finish();
 }
 
-void Saver::set_saved(int64_t step, const std::filesystem::path& checkpoint) {
-  saved_ = step_ = step;
+void Saver::set_saved(const RunState& state, const std::filesystem::path& checkpoint) {
+  saved_ = state;
+  step_ = state.step;
   path_ = checkpoint;
+}
+
+bool Saver::saved(const RunState& state) const {
+  return saved_.step == state.step && saved_.evaluation_due == state.evaluation_due &&
+         saved_.bn_stats_samples == state.bn_stats_samples;
 }
 
 // All ranks wait at the barrier in phase `saving`, so that the watchdog counts no rank as late while rank 0 waits for
@@ -31,7 +37,7 @@ void Saver::save(const RunState& state, int64_t updates, bool best) {
     saving_best_ = best || best_unsaved_;
     writer_->save(std::move(*snapshot), saving_best_);
   }
-  saved_ = state.step;
+  saved_ = state;
   since_save_ = {};
 }
 
@@ -42,7 +48,7 @@ bool Saver::finish(int64_t step) {
   std::array<double, 1> saved{step_ == step ? 1.0 : 0.0};  // only rank 0 knows
   replica_.communicator.all_reduce_host(saved);
   if (saved[0] > 0) return true;
-  saved_ = -1;
+  saved_.step = -1;
   return false;
 }
 

@@ -24,10 +24,10 @@ class Saver {
   Saver(const Saver&) = delete;
   Saver& operator=(const Saver&) = delete;
 
-  // The writer's folder has a checkpoint of `step`; rank 0 gives its path.
-  void set_saved(int64_t step, const std::filesystem::path& checkpoint);
+  // The writer's folder has a checkpoint of `state`; rank 0 gives its path.
+  void set_saved(const RunState& state, const std::filesystem::path& checkpoint);
 
-  bool saved(int64_t step) const { return saved_ == step; }    // whether the last save was at `step`
+  bool saved(const RunState& state) const;  // whether the last save was at this step, with the same evaluation or none
   double seconds() const { return since_save_.seconds(); }     // since the last save
   const std::filesystem::path& path() const { return path_; }  // rank 0: last checkpoint on the disk; empty: none
   int64_t step() const { return step_; }                       // rank 0: step of path(); -1: none
@@ -38,7 +38,7 @@ class Saver {
   // far. If the save of the best accuracy fails, the next save counts as best. Collective.
   void save(const RunState& state, int64_t updates, bool best);
 
-  // Waits for the disk. Returns on all ranks whether `step` is on the disk; if not, saved(step) is false. Collective.
+  // Waits for the disk. Returns on all ranks whether `step` is on the disk; if not, saved() is false. Collective.
   bool finish(int64_t step);
 
   void report_finished();  // to the reporter
@@ -49,7 +49,8 @@ class Saver {
   PhaseTracker& phases_;
   CheckpointWriter* const writer_;
   SnapshotBuffers buffers_;
-  int64_t saved_ = -1, step_ = -1;
+  RunState saved_{.step = -1};  // of the last save
+  int64_t step_ = -1;
   std::filesystem::path path_;
   // Rank 0: whether the save in progress is the best one; whether such a save has failed.
   bool saving_best_ = false, best_unsaved_ = false;

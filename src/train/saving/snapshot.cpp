@@ -18,7 +18,8 @@ std::optional<SnapshotView> SnapshotBuffers::take(const RunState& run, int64_t u
   if (wanted && !weights_.data()) {
     Memory& memory = r.device.host_memory();
     weights_ = Buffer(memory, bytes_of_floats(r.plan.gradients));
-    statistics_ = Buffer(memory, bytes_of_floats(state_count(r.batch_norms)));
+    eval_stats_ = Buffer(memory, bytes_of_floats(state_count(r.batch_norms)));
+    running_stats_ = Buffer(memory, bytes_of_floats(state_count(r.batch_norms)));
     for (int k = 0; k < r.optimizer.states(); ++k) optimizer_.emplace_back(memory, bytes_of_floats(r.plan.gradients));
   }
   if (wanted || r.optimizer.downloads_together())
@@ -26,10 +27,15 @@ std::optional<SnapshotView> SnapshotBuffers::take(const RunState& run, int64_t u
       r.optimizer.download_state(k, wanted ? optimizer_[k].as<float>() : nullptr);
   if (!wanted) return std::nullopt;
   r.device.download(weights_.data(), r.weights(), weights_.bytes());
-  if (statistics_.bytes() > 0) r.device.download(statistics_.data(), r.running_stats(), statistics_.bytes());
+  if (running_stats_.bytes() > 0) r.device.download(running_stats_.data(), r.running_stats(), running_stats_.bytes());
+  const bool recomputed = run.bn_stats_samples > 0;
+  if (recomputed) r.device.download(eval_stats_.data(), r.eval_stats(), eval_stats_.bytes());
   r.device.synchronize();
 
-  SnapshotView view{.model = {floats(weights_), floats(statistics_), updates}, .optimizer = {}, .run = run};
+  SnapshotView view{.model = {floats(weights_), floats(recomputed ? eval_stats_ : running_stats_), updates},
+                    .running_stats = recomputed ? floats(running_stats_) : std::span<const float>(),
+                    .optimizer = {},
+                    .run = run};
   for (int k = 0; k < r.optimizer.states(); ++k)
     view.optimizer.push_back({std::string(r.optimizer.state_name(k)), floats(optimizer_[k])});
   return view;
@@ -38,7 +44,9 @@ std::optional<SnapshotView> SnapshotBuffers::take(const RunState& run, int64_t u
 void restore(Replica& replica, const Snapshot& snapshot) {
   DDP_EXPECT(std::ssize(snapshot.optimizer) == replica.optimizer.states());
   replica.load(snapshot.model.weights);
-  replica.load_running_stats(snapshot.model.statistics);
+  const bool recomputed = snapshot.run.bn_stats_samples > 0;
+  replica.load_running_stats(recomputed ? snapshot.running_stats : snapshot.model.statistics);
+  if (recomputed) replica.load_eval_stats(snapshot.model.statistics);
   for (int k = 0; k < replica.optimizer.states(); ++k) replica.optimizer.load_state(k, snapshot.optimizer[k].values);
 }
 

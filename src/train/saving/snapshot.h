@@ -1,4 +1,5 @@
-// Copies a replica into a snapshot and back.
+// Copies a replica into a snapshot and back. The model of a snapshot has the statistics for evaluations: with
+// `bn_stats_samples` above 0 the recomputed ones (Replica::eval_stats), else the running averages.
 #pragma once
 
 #include "checkpoint/checkpoint.h"
@@ -23,11 +24,11 @@ class SnapshotBuffers {
 
  private:
   Replica& replica_;
-  Buffer weights_, statistics_;
+  Buffer weights_, eval_stats_, running_stats_;
   std::vector<Buffer> optimizer_;
 };
 
-// Loads weights, running statistics and optimizer state. All ranks give the same snapshot.
+// Loads weights, both statistics of the batch norms and optimizer state. All ranks give the same snapshot.
 void restore(Replica& replica, const Snapshot& snapshot);
 
 std::vector<std::string> optimizer_state_names(const Replica& replica);

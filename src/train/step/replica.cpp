@@ -160,10 +160,13 @@ void Replica::load(std::span<const float> values) {
 }
 
 void Replica::load_running_stats(std::span<const float> values) {
+  load_eval_stats(values);
+  if (!values.empty()) device.upload(running_stats(), values.data(), values.size_bytes());
+}
+
+void Replica::load_eval_stats(std::span<const float> values) {
   DDP_EXPECT(static_cast<int64_t>(values.size()) == state_count(batch_norms));
-  if (values.empty()) return;
-  device.upload(running_stats(), values.data(), values.size_bytes());
-  device.upload(eval_stats(), values.data(), values.size_bytes());
+  if (!values.empty()) device.upload(eval_stats(), values.data(), values.size_bytes());
 }
 
 std::vector<float> Replica::download_weights() const { return download(device, weights(), plan.gradients); }

@@ -88,6 +88,7 @@ struct Replica {
   // statistics.
   void load(std::span<const float> weights);
   void load_running_stats(std::span<const float> stats);
+  void load_eval_stats(std::span<const float> stats);
   std::vector<float> download_weights() const;
   std::vector<float> download_gradients() const;  // of the last step
   std::vector<float> download_stats(const float* stats) const;
