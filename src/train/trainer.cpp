@@ -238,6 +238,7 @@ void Trainer::trace(bool run_ends) {
 void Trainer::report_gradients() {
   constexpr int64_t kSteps = 10;
   if (gradients_reported_ || state_.step - config_.start.step < kSteps) return;
+  if (!config_.last_step_learns && state_.step % steps_per_epoch_ == 0) return;
   gradients_reported_ = true;
   if (replica_.communicator.rank() == 0) observers_.reporter.gradients(zero_gradients_of(replica_));
 }

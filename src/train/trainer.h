@@ -38,6 +38,7 @@ struct TrainConfig {
   DataPlacement data_placement = {};
   // Evaluates in place of the replica's model, for images of another size. It is bound to the replica's weights.
   Model* evaluation_model = nullptr;
+  bool last_step_learns = true;  // false: the gradients of the last step of an epoch are not reported
 
   RunState start = {};                    // state at the start of this process; a resumed run's is its checkpoint's
   bool start_is_saved = false;            // `start` is in a checkpoint of the folder that the writer writes to

@@ -3,6 +3,7 @@
 #include "app/commands/doctor/doctor.h"
 #include "app/machine/threads.h"
 #include "app/options/options.h"
+#include "app/run/single_values.h"
 #include "health/abort.h"
 #include "health/run_on_all_ranks.h"
 
@@ -45,12 +46,32 @@ std::unique_ptr<Model> validation_model(const Job& job, Replica& replica, const 
       config);
 }
 
+// Whether each batch norm has several values in the last step of an epoch. Warns if not. Throws where one has a single
+// value in every step.
+bool check_single_values(const Job& job) {
+  return run_on_all_ranks(job.session, [&] {
+    const Options& options = job.options;
+    const BatchDivision division{.samples = job.samplers.train.samples(),
+                                 .batch = options.batch.size,
+                                 .micro_batches = options.train.step.micro_batches,
+                                 .rank_weights = weights_of_ranks(options.batch, job.session.size()),
+                                 .sync_bn = options.replica.sync_bn};
+    const auto found = find_single_value(job.network, division);
+    if (!found) return true;
+    require(!found->every_step, Exit::usage, "{}", explain(*found, division));
+    const bool reaches_it = total_steps(options.train, job.samplers.train) >= job.samplers.train.steps_per_epoch();
+    if (reaches_it && job.session.rank() == 0) job.log.warn("{}", explain(*found, division));
+    return false;
+  });
+}
+
 }  // namespace
 
 PlannedRun plan_run(const Job& job) {
   const Options& options = job.options;
   MpiSession& session = job.session;
   Communicator& world = *job.world;
+  const bool last_step_learns = check_single_values(job);
 
   Backend backend = make_backend(options.device, options.transport, session);
   if (!backend.compiling.empty()) job.log.info("{}", backend.compiling);
@@ -77,7 +98,8 @@ PlannedRun plan_run(const Job& job) {
           .own_transport = std::move(own_transport),
           .pixels = std::move(pixels),
           .replica = std::move(replica),
-          .validation_model = std::move(of_validation)};
+          .validation_model = std::move(of_validation),
+          .last_step_learns = last_step_learns};
 }
 
 }  // namespace ddp

@@ -27,10 +27,11 @@ struct PlannedRun {
   PixelNormalization pixels;                    // of the images; a resumed run has those of its checkpoint
   std::unique_ptr<Replica> replica;             // weights 0
   std::unique_ptr<Model> validation_model;      // of the job's validation_network, on the replica's weights; or null
+  bool last_step_learns = true;                 // false: a batch norm has a single value in the last step of an epoch
 };
 
-// The job outlives the result. Collective. Throws CollectiveError: Exit::device, Exit::usage, Exit::data, or
-// Exit::output if another run uses the folder to resume.
+// The job outlives the result. Collective. Throws CollectiveError: Exit::device, Exit::usage (also where a batch norm
+// has a single value in every step), Exit::data, or Exit::output if another run uses the folder to resume.
 PlannedRun plan_run(const Job& job);
 
 }  // namespace ddp

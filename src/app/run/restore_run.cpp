@@ -47,6 +47,7 @@ RestoredRun restore_run(const Job& job, PlannedRun& run) {
                            .slow = name_slow_files(options.step_timeout, job.log)};
   if (!job.data.data.test) config.eval_every = 0;
   config.evaluation_model = run.validation_model.get();
+  config.last_step_learns = run.last_step_learns;
 
   const RunState now =
       run_fingerprint(options, job.data, run.pixels, run.backend, run.threads, *run.replica, *run.autotune);

@@ -1,5 +1,7 @@
 // Early signs of runs that will not learn, or waste their time. The hint about slow data is beside the tests of slow
 // disks, and that the recipes print none beside those of the recipes.
+#include "core/error.h"
+#include "tests/system/cli/idx_data.h"
 #include "tests/system/cli/program.h"
 
 namespace ddp::testing {
@@ -56,6 +58,34 @@ TEST_F(Hints, GradientsOfZero) {
   const Outcome outcome = program(2, options("--max-steps 20 --init normal:1e-30"));
   EXPECT_EQ(outcome.code, 0) << outcome.output;
   EXPECT_EQ(count(outcome.output, "hint: the gradients of 7 of 8 parameters are zero"), 1) << outcome.output;
+}
+
+// On images of 32 x 32 the last batch norms have one position. 33 samples leave a last batch of one, without gradients.
+TEST_F(Hints, ABatchNormOfOneValue) {
+  const std::string data = idx_data(folder_, 32, 32, 33, 10) + " --model torchvision-resnet18 --lr 0.01 --epochs 4 ";
+  const auto run = [&](int ranks, const std::string& more) {
+    return program(
+        ranks, fmt::format("{} {} --threads 1 --eval-every 0 --save-every never --print-freq 0 --output-dir {}", data,
+                           more, (folder_ / "run").string()));
+  };
+  const Outcome refused = run(2, "--batch-size 2");
+  EXPECT_EQ(refused.code, static_cast<int>(Exit::usage)) << refused.output;
+  EXPECT_EQ(count(refused.output,
+                  "batch norm layer4.0.downsample.1 normalises a single value in every step: rank 0 has "
+                  "one sample of the batch of 2,"),
+            1)
+      << refused.output;
+  EXPECT_EQ(count(refused.output, "give --sync-bn or another --batch-size, such as 7\n"), 1) << refused.output;
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "run"));
+
+  const Outcome warned = run(0, "--batch-size 16");
+  EXPECT_EQ(warned.code, 0) << warned.output;
+  EXPECT_EQ(count(warned.output,
+                  "warning: batch norm layer4.0.downsample.1 normalises a single value in the last step of "
+                  "each epoch: rank 0 has one sample of the batch of 1,"),
+            1)
+      << warned.output;
+  EXPECT_EQ(count(warned.output, "hint: the gradients"), 0) << warned.output;
 }
 
 TEST_F(Hints, OneCoreForTwoRanks) {
