@@ -24,6 +24,16 @@ double excess_of_slowest(const StepSpeed& speed) {
   return std::max(0.0, speed.critical().compute - others / static_cast<double>(speed.ranks.size() - 1));
 }
 
+int64_t micro_batch_of(const StepSpeed& speed) { return (speed.batch + speed.micro_batches - 1) / speed.micro_batches; }
+
+// One sample more is a tenth of the work where a rank has fewer than ten.
+std::string about_a_slow_rank(const StepSpeed& speed) {
+  const int64_t world = std::ssize(speed.ranks), samples = micro_batch_of(speed);
+  if (samples % world != 0 && samples / world < 10)
+    return fmt::format("{} samples do not divide evenly among {} ranks; another --batch-size helps", samples, world);
+  return "see what else runs there, or give it fewer samples with --rank-weights";
+}
+
 std::string sentence(const StepSpeed& speed, const SpeedLimit& limit, std::span<const std::string> hosts) {
   const double step = speed.critical().total();
   const std::string share =
@@ -33,8 +43,9 @@ std::string sentence(const StepSpeed& speed, const SpeedLimit& limit, std::span<
     case Kind::computing: return fmt::format("computing limits this run: {}", share);
     case Kind::data:
       return fmt::format(
-          "data limit this run: {} waits for them {}; a faster disk helps, and more --workers for pictures", who,
-          share);
+          "data limit this run: {} waits for them {}; for pictures, a faster disk and more --workers help; else fewer "
+          "--threads",
+          who, share);
     case Kind::communication:
       return fmt::format(
           "communication limits this run: {} are not hidden behind computing; a larger --batch-size, --grad-dtype bf16 "
@@ -42,9 +53,8 @@ std::string sentence(const StepSpeed& speed, const SpeedLimit& limit, std::span<
           share);
     case Kind::slow_rank:
       return fmt::format(
-          "{} limits this run: it computes {:.1f} ms longer than the others, {:.0f} % of a step of {:.1f} ms; see what "
-          "else runs there, or give it fewer samples with --rank-weights",
-          who, limit.ms, 100 * limit.ms / step, step);
+          "{} limits this run: it computes {:.1f} ms longer than the others, {:.0f} % of a step of {:.1f} ms; {}", who,
+          limit.ms, 100 * limit.ms / step, step, about_a_slow_rank(speed));
   }
   return "";
 }
@@ -61,8 +71,7 @@ std::string about_more_ranks(const StepSpeed& speed) {
 
 // The size of the largest shard of a micro-batch on `ranks` ranks, divided by its present size.
 double shard_on(int64_t ranks, const StepSpeed& speed) {
-  const int64_t micro_batch = (speed.batch + speed.micro_batches - 1) / speed.micro_batches;
-  const auto largest = [&](int64_t n) { return static_cast<double>((micro_batch + n - 1) / n); };
+  const auto largest = [&](int64_t n) { return static_cast<double>((micro_batch_of(speed) + n - 1) / n); };
   return speed.batch == 0 ? 0.5 : largest(ranks) / largest(std::ssize(speed.ranks));
 }
 

@@ -27,12 +27,17 @@ std::string cores_text(const std::vector<int>& cores, int usable) {
 
 }  // namespace
 
-// What a network with equal outputs has: ln(classes). A little below it is no learning either.
-std::optional<std::string> hint_of_loss(double loss, int64_t classes, int64_t steps, double lr) {
-  constexpr double kFallen = 0.98, kRisen = 1.1;
+// What a network with equal outputs has: ln(classes). A little below it is no learning either. The least loss is the
+// entropy of the smoothed label.
+std::optional<std::string> hint_of_loss(double loss, int64_t classes, int64_t steps, double lr, double smoothing) {
+  constexpr double kFallen = 0.02, kRisen = 1.1;
   if (classes < 2) return std::nullopt;
-  const double guessing = std::log(static_cast<double>(classes));
-  if (loss < kFallen * guessing || !std::isfinite(loss)) return std::nullopt;
+  const auto n = static_cast<double>(classes);
+  const double guessing = std::log(n), other = smoothing / n, own = 1 - smoothing + other;
+  const double least = smoothing > 0 ? -own * std::log(own) - (n - 1) * other * std::log(other) : 0;
+  const double to_learn = guessing - least;
+  if (to_learn < kFallen * guessing || loss < guessing - kFallen * to_learn || !std::isfinite(loss))
+    return std::nullopt;
   return fmt::format(
       "the loss has not fallen below that of guessing, ln({}) = {:.2f}: it is {:.4g} after {} steps; try {} (now "
       "{:.3g})",
@@ -52,22 +57,35 @@ std::optional<std::string> hint_of_jump(const StepResult& step, double mean, int
       step.step, step.loss, step.loss / mean, LastLosses::kLast, mean, step.lr, clips ? "" : ", or --clip-grad-norm 1");
 }
 
-std::optional<std::string> hint_of_gradients(const std::vector<std::string>& zero, int64_t parameters) {
+// A ReLU that is 0 everywhere takes the gradient of each layer before it: of the weight and of the bias.
+std::optional<std::string> hint_of_gradients(const std::vector<std::string>& zero, const NetworkFacts& network,
+                                             double lr) {
   if (zero.empty()) return std::nullopt;
-  return fmt::format(
-      "the gradients of {} of {} parameters are zero, so they do not learn ({}); --init default gives other weights, "
-      "and a lower --lr keeps ReLUs from dying",
-      zero.size(), parameters, first_names(zero));
+  const auto is_zero = [&](const std::string& name) { return std::ranges::count(zero, name) > 0; };
+  std::vector<std::string> remedies;
+  if (is_zero(network.first_weight) && !is_zero(network.first_shift)) {
+    remedies = {"the first layer reads zeros only: look at the images with ddp_train show"};
+  } else {
+    if (!network.default_init) remedies.emplace_back("--init default gives other weights");
+    if (lr > 0) remedies.push_back(fmt::format("a lower --lr (now {:.3g}) keeps ReLUs from dying", lr));
+  }
+  return fmt::format("the gradients of {} of {} parameters are zero, so they do not learn ({}){}{}", zero.size(),
+                     network.parameters, first_names(zero), remedies.empty() ? "" : "; ",
+                     fmt::join(remedies, ", and "));
 }
 
-std::optional<std::string> hint_of_data(const StepSpeed& speed, int64_t steps, int workers) {
+std::optional<std::string> hint_of_data(const StepSpeed& speed, int64_t steps, const DataFacts& data) {
   constexpr double kShare = 0.1, kLeastMs = 500;
   const StepTimes& step = speed.critical();
   const double total = step.total();
   if (!(step.data > kShare * total) || !(total * static_cast<double>(steps) >= kLeastMs)) return std::nullopt;
-  const std::string what =
-      workers > 0 ? fmt::format("more --workers read and decode pictures ahead (now {})", workers)
-                  : "a lower --threads leaves a core to the loader, a larger --batch-size gives it more time";
+  std::string what = "a larger --batch-size gives the loader more time";
+  if (data.workers > 0)
+    what = fmt::format("more --workers read and decode pictures ahead (now {})", data.workers);
+  else if (data.threads == 0)
+    what = "a larger --device-data-mb keeps the data on the GPU";
+  else if (data.threads > 1)
+    what = fmt::format("a lower --threads (now {}) leaves a core to the loader, {}", data.threads, what);
   return fmt::format("rank {} waits for data {:.0f} % of a step; {}", speed.slowest(), 100 * step.data / total, what);
 }
 
@@ -77,10 +95,11 @@ std::optional<std::string> hint_of_cores(const std::vector<RankCores>& ranks) {
   for (const RankCores& rank : ranks) {
     const int count = sharing[{rank.host, rank.cores}];
     if (rank.cores.empty() || count <= rank.usable) continue;
+    const bool limited = std::cmp_less(rank.usable, rank.cores.size());
     return fmt::format(
-        "{} ranks share {} of {}, so they take turns; start fewer ranks (mpirun -np), or bind each to cores of its own "
-        "(mpirun --bind-to core); --doctor shows the cores",
-        count, cores_text(rank.cores, rank.usable), printable(rank.host));
+        "{} ranks share {} of {}, so they take turns; start fewer ranks (mpirun -np), or {}; --doctor shows the cores",
+        count, cores_text(rank.cores, rank.usable), printable(rank.host),
+        limited ? "raise the limit of the container" : "bind each to cores of its own (mpirun --bind-to core)");
   }
   return std::nullopt;
 }
@@ -116,8 +135,11 @@ EarlySigns::EarlySigns(EarlySignsConfig config) : config_(std::move(config)) { p
 
 void EarlySigns::step(const StepResult& r) {
   last_loss_ = r.loss;
+  last_lr_ = r.lr;
   ++steps_;
-  if (loss_.add(r.loss, r.lr)) print(hint_of_loss(loss_.mean(), config_.classes, LossSign::kSteps, r.lr));
+  if (!r.skipped.empty()) return;  // its message says why it taught nothing
+  if (loss_.add(r.loss, r.lr) && !gradients_said_)
+    print(hint_of_loss(loss_.mean(), config_.classes, LossSign::kSteps, r.lr, config_.smoothing));
   if (const auto mean = last_losses_.mean(); mean && !jump_said_) {
     const auto hint = hint_of_jump(r, *mean, config_.classes, config_.clips);
     jump_said_ = hint.has_value();
@@ -129,11 +151,14 @@ void EarlySigns::step(const StepResult& r) {
 // Where a network has learnt its data by heart, there is nothing left to learn.
 void EarlySigns::gradients(const std::vector<std::string>& zero) {
   constexpr double kLearnt = 0.01;
-  if (last_loss_ > kLearnt) print(hint_of_gradients(zero, config_.parameters));
+  if (!(last_loss_ > kLearnt)) return;
+  const auto hint = hint_of_gradients(zero, config_.network, last_lr_);
+  gradients_said_ = hint.has_value();
+  print(hint);
 }
 
 void EarlySigns::speed(int64_t, int64_t, const StepSpeed& speed) {
-  const auto hint = hint_of_data(speed, std::exchange(steps_, 0), config_.workers);
+  const auto hint = hint_of_data(speed, std::exchange(steps_, 0), config_.data);
   if (!hint || std::exchange(data_said_, true)) return;
   print(hint);
 }

@@ -20,14 +20,26 @@ struct RankCores {
 
 // Pure functions: a hint as a sentence; none where there is no sign.
 
-// `loss`: the mean of recent steps, after `steps` of them.
-std::optional<std::string> hint_of_loss(double loss, int64_t classes, int64_t steps, double lr);
+// `loss`: the mean of recent steps, after `steps` of them. `smoothing`: --label-smoothing, below which no loss falls to
+// 0.
+std::optional<std::string> hint_of_loss(double loss, int64_t classes, int64_t steps, double lr, double smoothing);
 // Judges the loss of a step. `mean`: of the last LastLosses::kLast steps before. `clips`: the gradients are clipped.
 std::optional<std::string> hint_of_jump(const StepResult& step, double mean, int64_t classes, bool clips);
-// `zero`: the parameters without a gradient, of `parameters` in all.
-std::optional<std::string> hint_of_gradients(const std::vector<std::string>& zero, int64_t parameters);
-// None before half a second of steps. `workers`: threads of a rank that decode pictures; 0: the data are in memory.
-std::optional<std::string> hint_of_data(const StepSpeed& speed, int64_t steps, int workers);
+// `zero`: the parameters without a gradient.
+struct NetworkFacts {
+  int64_t parameters = 0;  // tensors
+  // The first weight, and the first bias or shift of a norm: if the first weight alone has no gradient, its input is 0.
+  std::string first_weight = {}, first_shift = {};
+  bool default_init = true;  // false: this process has set the weights by another --init
+};
+std::optional<std::string> hint_of_gradients(const std::vector<std::string>& zero, const NetworkFacts& network,
+                                             double lr);
+// None before half a second of steps.
+struct DataFacts {
+  int workers = 0;  // threads of a rank that decode pictures; 0: the data are in memory
+  int threads = 0;  // computing threads of a rank; 0: it computes on a GPU
+};
+std::optional<std::string> hint_of_data(const StepSpeed& speed, int64_t steps, const DataFacts& data);
 // `ranks`: in the order of their numbers.
 std::optional<std::string> hint_of_cores(const std::vector<RankCores>& ranks);
 
@@ -62,9 +74,11 @@ class LastLosses {
 };
 
 struct EarlySignsConfig {
-  int64_t classes = 0, parameters = 0;
-  int workers = 0;                    // see hint_of_data()
-  bool clips = false;                 // see hint_of_jump()
+  int64_t classes = 0;
+  double smoothing = 0;  // see hint_of_loss()
+  bool clips = false;    // see hint_of_jump()
+  NetworkFacts network = {};
+  DataFacts data = {};
   std::vector<RankCores> cores = {};  // empty: not judged
 };
 
@@ -83,9 +97,9 @@ class EarlySigns final : public RunObserver {
   const EarlySignsConfig config_;
   LossSign loss_;
   LastLosses last_losses_;
-  double last_loss_ = 0;
+  double last_loss_ = 0, last_lr_ = 0;
   int64_t steps_ = 0;  // since the last speed
-  bool data_said_ = false, jump_said_ = false;
+  bool data_said_ = false, jump_said_ = false, gradients_said_ = false;
 };
 
 }  // namespace ddp

@@ -74,9 +74,13 @@ TEST(StepSpeed, ExplainsInSentences) {
       "a larger batch would save steps, so more ranks would help: the gradient noise scale is about 3000 samples, "
       "the batch has 256");
   EXPECT_TRUE(sentences[0].starts_with("rank 1 on b limits this run: it computes 198.0 ms longer")) << sentences[0];
+  EXPECT_TRUE(sentences[0].ends_with("; see what else runs there, or give it fewer samples with --rank-weights"));
   EXPECT_TRUE(sentences[1].starts_with("4 ranks")) << sentences[1];
   EXPECT_NE(sentences[1].find("about 206.0 ms"), std::string::npos) << sentences[1];
   EXPECT_NE(sentences[1].find("1.0 times as fast"), std::string::npos) << sentences[1];
+  const auto uneven = explain({.ranks = {{0, 20, 0}, {0, 10, 10}}, .batch = 3}, hosts);
+  EXPECT_TRUE(uneven[0].ends_with("; 3 samples do not divide evenly among 2 ranks; another --batch-size helps"))
+      << uneven[0];
   const auto unknown = explain({.ranks = {{0, 10, 2}, {0, 10, 2}}, .computes_with_collectives = true}, hosts);
   ASSERT_EQ(unknown.size(), 2u);
   EXPECT_TRUE(unknown[0].starts_with("what limits this run is not known")) << unknown[0];

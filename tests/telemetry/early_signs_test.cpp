@@ -16,14 +16,23 @@ namespace {
 const double kNan = std::nan("");
 
 TEST(EarlySigns, ALossOfGuessingIsOne) {
-  EXPECT_EQ(hint_of_loss(2.2, 10, 1000, 0.1), std::nullopt);
-  EXPECT_EQ(hint_of_loss(6.7, 1000, 1000, 0.1), std::nullopt);
-  EXPECT_EQ(hint_of_loss(kNan, 10, 1000, 0.1), std::nullopt);
-  EXPECT_EQ(hint_of_loss(2.3, 1, 1000, 0.1), std::nullopt);
-  EXPECT_EQ(hint_of_loss(2.3046, 10, 1000, 0.001),
+  EXPECT_EQ(hint_of_loss(2.2, 10, 1000, 0.1, 0), std::nullopt);
+  EXPECT_EQ(hint_of_loss(6.7, 1000, 1000, 0.1, 0), std::nullopt);
+  EXPECT_EQ(hint_of_loss(kNan, 10, 1000, 0.1, 0), std::nullopt);
+  EXPECT_EQ(hint_of_loss(2.3, 1, 1000, 0.1, 0), std::nullopt);
+  EXPECT_EQ(hint_of_loss(2.3046, 10, 1000, 0.001, 0),
             "the loss has not fallen below that of guessing, ln(10) = 2.30: it is 2.305 after 1000 steps; try another "
             "--lr (now 0.001)");
-  EXPECT_HAS(hint_of_loss(40, 10, 1000, 100).value_or("none"), "a lower --lr (now 100)");
+  EXPECT_HAS(hint_of_loss(40, 10, 1000, 100, 0).value_or("none"), "a lower --lr (now 100)");
+}
+
+// No loss is below the entropy of the labels: of two classes and a smoothing of 0.9, that is 0.688.
+TEST(EarlySigns, ALossThatSmoothLabelsKeepHighIsNone) {
+  EXPECT_EQ(hint_of_loss(0.69, 2, 1000, 0.1, 0.9), std::nullopt);
+  EXPECT_EQ(hint_of_loss(0.6931, 2, 1000, 0.1, 1), std::nullopt);
+  EXPECT_EQ(hint_of_loss(2.27, 10, 1000, 0.1, 0.5), std::nullopt);
+  EXPECT_NE(hint_of_loss(2.27, 10, 1000, 0.1, 0), std::nullopt);
+  EXPECT_NE(hint_of_loss(2.3, 10, 1000, 0.1, 0.5), std::nullopt);
 }
 
 // As the runs do: a plateau of 260 steps is none, a warm-up does not count.
@@ -94,7 +103,7 @@ TEST(EarlySigns, TheNoiseOfSmallBatchesIsNone) {
   ::testing::internal::CaptureStdout();
   for (const int64_t batch : {1, 4, 16, 64})
     for (const double share : {0.1, 0.03, 0.003}) {
-      EarlySigns signs({.classes = 10, .parameters = 8});
+      EarlySigns signs({.classes = 10});
       std::bernoulli_distribution is_hard(share);
       for (int64_t step = 1; step <= 5'000; ++step) {
         double sum = 0;
@@ -105,23 +114,42 @@ TEST(EarlySigns, TheNoiseOfSmallBatchesIsNone) {
   EXPECT_EQ(::testing::internal::GetCapturedStdout(), "");
 }
 
+// The hint names what may be the cause: the rate, another --init, or images of zeros, of which the bias alone learns.
 TEST(EarlySigns, ParametersWithoutAGradientAre) {
-  EXPECT_EQ(hint_of_gradients({}, 10), std::nullopt);
-  const std::string hint = hint_of_gradients({"3.weight", "3.bias"}, 10).value_or("none");
-  EXPECT_HAS(hint, "the gradients of 2 of 10 parameters are zero");
-  EXPECT_HAS(hint, "3.weight, 3.bias");
-  EXPECT_HAS(hint, "--init default");
+  NetworkFacts network{.parameters = 10, .first_weight = "0.weight", .first_shift = "0.bias"};
+  EXPECT_EQ(hint_of_gradients({}, network, 0.1), std::nullopt);
+  EXPECT_EQ(hint_of_gradients({"0.weight", "0.bias"}, network, 0.1),
+            "the gradients of 2 of 10 parameters are zero, so they do not learn (0.weight, 0.bias); a lower --lr (now "
+            "0.1) keeps ReLUs from dying");
+  EXPECT_EQ(hint_of_gradients({"3.weight"}, network, 0),
+            "the gradients of 1 of 10 parameters are zero, so they do not learn (3.weight)");
+  EXPECT_EQ(
+      hint_of_gradients({"0.weight"}, network, 0.1),
+      "the gradients of 1 of 10 parameters are zero, so they do not learn (0.weight); the first layer reads zeros "
+      "only: look at the images with ddp_train show");
+  network.default_init = false;
+  EXPECT_HAS(hint_of_gradients({"0.weight", "0.bias"}, network, 0.1).value_or("none"),
+             "; --init default gives other weights, and a lower --lr (now 0.1) keeps ReLUs from dying");
 }
 
 TEST(EarlySigns, AWaitForDataAboveATenthIs) {
   const StepSpeed good{.ranks = {{1, 9.5, 0}, {0.5, 8, 2}}}, bad{.ranks = {{1, 8.5, 0}, {4, 8, 2}}};
-  EXPECT_EQ(hint_of_data(good, 1000, 2), std::nullopt);
-  EXPECT_EQ(hint_of_data(bad, 1000, 2),
+  const DataFacts pictures{.workers = 2, .threads = 1};
+  EXPECT_EQ(hint_of_data(good, 1000, pictures), std::nullopt);
+  EXPECT_EQ(hint_of_data(bad, 1000, pictures),
             "rank 1 waits for data 29 % of a step; more --workers read and decode pictures ahead (now 2)");
-  EXPECT_HAS(hint_of_data(bad, 1000, 0).value_or("none"), "--threads");
-  EXPECT_EQ(hint_of_data(bad, 35, 2), std::nullopt);  // of less than half a second
-  EXPECT_NE(hint_of_data(bad, 36, 2), std::nullopt);
-  EXPECT_EQ(hint_of_data({.ranks = {{kNan, 8, 0}}}, 1000, 2), std::nullopt);
+  const auto remedy = [&](int threads) {
+    const std::string hint = hint_of_data(bad, 1000, {.workers = 0, .threads = threads}).value_or("; none");
+    return hint.substr(hint.find("; ") + 2);
+  };
+  EXPECT_EQ(remedy(2),
+            "a lower --threads (now 2) leaves a core to the loader, a larger --batch-size gives the loader "
+            "more time");
+  EXPECT_EQ(remedy(1), "a larger --batch-size gives the loader more time");
+  EXPECT_EQ(remedy(0), "a larger --device-data-mb keeps the data on the GPU");
+  EXPECT_EQ(hint_of_data(bad, 35, pictures), std::nullopt);  // of less than half a second
+  EXPECT_NE(hint_of_data(bad, 36, pictures), std::nullopt);
+  EXPECT_EQ(hint_of_data({.ranks = {{kNan, 8, 0}}}, 1000, pictures), std::nullopt);
 }
 
 TEST(EarlySigns, FewerCoresThanRanksAre) {
@@ -138,11 +166,13 @@ TEST(EarlySigns, FewerCoresThanRanksAre) {
   RankCores limited = on({0, 1, 2, 3});  // of a container
   limited.usable = 1;
   EXPECT_HAS(hint_of_cores({limited, limited}).value_or("none"), "2 ranks share 1 core of a");
+  EXPECT_HAS(hint_of_cores({limited, limited}).value_or("none"), "raise the limit of the container");
+  EXPECT_HAS(hint_of_cores({on({0}), on({0})}).value_or("none"), "bind each to cores of its own");
 }
 
 TEST(EarlySigns, EachIsPrintedOnce) {
   ::testing::internal::CaptureStdout();
-  EarlySigns signs({.classes = 10, .parameters = 8, .workers = 2, .cores = {{"a", {0}, 1}, {"a", {0}, 1}}});
+  EarlySigns signs({.classes = 10, .data = {.workers = 2}, .cores = {{"a", {0}, 1}, {"a", {0}, 1}}});
   for (int64_t step = 1; step <= 3000; ++step) signs.step(step_of(step, 2.3));
   signs.gradients({"3.weight"});
   for (int epoch = 1; epoch <= 3; ++epoch) {
@@ -156,9 +186,25 @@ TEST(EarlySigns, EachIsPrintedOnce) {
     EXPECT_HAS(text, sign);
 }
 
+// What is known to keep the loss high is not blamed on the rate.
+TEST(EarlySigns, OneCauseHasOneHint) {
+  ::testing::internal::CaptureStdout();
+  EarlySigns no_gradients({.classes = 10}), skips({.classes = 10});
+  StepResult skipped = step_of(1, 2.3);
+  skipped.skipped = "planted";
+  for (int64_t step = 1; step <= 2000; ++step) {
+    no_gradients.step(step_of(step, 2.3));
+    if (step == 10) no_gradients.gradients({"3.weight"});
+    skips.step(skipped);
+  }
+  const std::string text = ::testing::internal::GetCapturedStdout();
+  EXPECT_EQ(text.find("the loss"), text.npos) << text;
+  EXPECT_HAS(text, "hint: the gradients");
+}
+
 TEST(EarlySigns, WhatIsLearntByHeartHasNoGradient) {
   ::testing::internal::CaptureStdout();
-  EarlySigns signs({.classes = 10, .parameters = 8});
+  EarlySigns signs({.classes = 10});
   signs.step(step_of(1, 1e-6));
   signs.gradients({"3.weight"});
   EXPECT_EQ(::testing::internal::GetCapturedStdout(), "");

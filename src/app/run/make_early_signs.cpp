@@ -20,6 +20,29 @@ std::vector<RankCores> cores_of_ranks(const Job& job, const PlannedRun& run, std
   return ranks;
 }
 
+template <class Wanted>
+std::string first_name(std::span<const Parameter> parameters, const Wanted& wanted) {
+  const Parameter* first = nullptr;
+  for (const Parameter& p : parameters)
+    if (wanted(p) && (!first || p.layer < first->layer)) first = &p;
+  return first ? first->name : "";
+}
+
+NetworkFacts facts_of(const Job& job, const PlannedRun& run) {
+  using Role = Parameter::Role;
+  const std::vector<Parameter>& parameters = run.replica->parameters;
+  const NetworkConfig& config = job.options.network;
+  return {.parameters = std::ssize(parameters),
+          .first_weight = first_name(parameters, [](const Parameter& p) { return p.role == Role::weight; }),
+          .first_shift = first_name(parameters,
+                                    [](const Parameter& p) {
+                                      return (p.role == Role::bias || p.role == Role::norm_shift) &&
+                                             p.bias_gradient != LayerSpec::BiasGradient::nobody;
+                                    }),
+          .default_init =
+              run.resume_point.resuming || !config.init_from.empty() || config.init.kind == Init::Kind::pytorch};
+}
+
 }  // namespace
 
 std::unique_ptr<EarlySigns> make_early_signs(const Job& job, const PlannedRun& run,
@@ -27,11 +50,13 @@ std::unique_ptr<EarlySigns> make_early_signs(const Job& job, const PlannedRun& r
   std::vector<RankCores> cores = cores_of_ranks(job, run, hosts);
   if (job.session.rank() != 0) return nullptr;
   const bool pictures = !job.data.transforms.empty();
-  return std::make_unique<EarlySigns>(EarlySignsConfig{.classes = job.data.data.train->classes(),
-                                                       .parameters = std::ssize(run.replica->parameters),
-                                                       .workers = pictures ? job.data.workers : 0,
-                                                       .clips = job.options.replica.max_grad_norm > 0,
-                                                       .cores = std::move(cores)});
+  return std::make_unique<EarlySigns>(EarlySignsConfig{
+      .classes = job.data.data.train->classes(),
+      .smoothing = job.options.replica.label_smoothing,
+      .clips = job.options.replica.max_grad_norm > 0,
+      .network = facts_of(job, run),
+      .data = {.workers = pictures ? job.data.workers : 0, .threads = run.backend.device->is_host() ? run.threads : 0},
+      .cores = std::move(cores)});
 }
 
 }  // namespace ddp
