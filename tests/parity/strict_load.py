@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Loads the weights of a run strictly into PyTorch's own modules, and evaluates them there.
 
-    tests/parity/strict_load.py RUN_FOLDER              model.safetensors, summary.json and config.toml of a finished run
-    tests/parity/strict_load.py --model resnet18 FILE   any safetensors file with PyTorch's names
+    tests/parity/strict_load.py RUN_FOLDER                     model.safetensors, summary.json and config.toml of a finished run
+    tests/parity/strict_load.py RUN_FOLDER/checkpoints/best    a checkpoint that was saved with its evaluation
+    tests/parity/strict_load.py --model resnet18 FILE          any safetensors file with PyTorch's names
 
 Keys, shapes and types must equal those of the network's state_dict (networks.py; torchvision's own constructors for its
 two networks), including num_batches_tracked: load_state_dict(strict=True) alone accepts a missing one. The accuracy on
-the 10,000 test images (28 x 28, pixels/255, f32) must equal that of summary.json up to --tolerance samples: if two
-logits are within rounding of each other, the order of the sums decides. The tolerance is 2 samples for a run in f32, 20
+the 10,000 test images (28 x 28, pixels/255, f32) must equal that of summary.json, or of the checkpoint's state.json, up
+to --tolerance samples: if two logits are within rounding of each other, the order of the sums decides. The tolerance is 2 samples for a run in f32, 20
 in tf32, and 100 in bf16, whose rounding decides more often. A run without evaluation is only loaded. Exits with 0; with
 1 after a difference; and with 77 and the word SKIPPED if torch, safetensors or torchvision is missing.
 """
@@ -52,6 +53,18 @@ def load_strictly(network, file):
     return model.eval(), len(got), counts
 
 
+def results_of(folder):
+    """The accuracy, config.toml and summary.json of a run; the accuracy and the run's config.toml of a checkpoint."""
+    state = folder / "state.json"
+    run = folder.resolve().parents[1] if state.exists() else folder
+    config = tomllib.loads((run / "config.toml").read_text())
+    if state.exists():
+        accuracy = json.loads(state.read_text())["accuracy"]
+        return accuracy if accuracy >= 0 else None, config, {}
+    summary = json.loads((folder / "summary.json").read_text())
+    return summary.get("test_accuracy"), config, summary
+
+
 @torch.no_grad()
 def count_correct(model, images, labels):
     return sum((model(x).argmax(1) == y).sum().item() for x, y in zip(images.split(200), labels.split(200)))
@@ -59,7 +72,7 @@ def count_correct(model, images, labels):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("path", type=Path, metavar="RUN_FOLDER|FILE")
+    parser.add_argument("path", type=Path, metavar="RUN_FOLDER|CHECKPOINT|FILE")
     parser.add_argument("--model", choices=NETWORKS, help="default: the model in the run's config.toml")
     parser.add_argument("--tolerance", type=int, help="permitted difference in samples")
     parser.add_argument("--data-path", help="folder with the IDX files, gzipped; default: the run's, or Fashion-MNIST")
@@ -67,19 +80,17 @@ def main():
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
 
-    folder, config, summary = args.path, {}, {}
+    folder, ours, config, summary = args.path, None, {}, {}
     if folder.is_dir():
-        config = tomllib.loads((folder / "config.toml").read_text())
-        summary = json.loads((folder / "summary.json").read_text())
+        ours, config, summary = results_of(folder)
     elif not args.model:
         parser.error("a file alone needs --model")
     network = args.model or config.get("model", "lenet")
     model, tensors, counts = load_strictly(network, folder / "model.safetensors" if folder.is_dir() else folder)
     print(f"{network}: {tensors} tensors loaded strictly" +
           (f", norms have seen {counts.pop()} batches" if counts else ""), flush=True)
-    ours = summary.get("test_accuracy")
     if folder.is_dir() and ours is None:
-        print("not evaluated: summary.json has no test_accuracy to compare with")
+        print("not evaluated: the run has no accuracy to compare with")
         return
     images, labels = read_split("t10k", args.data_path or config.get("data-path") or DATA_PATH)
     correct = count_correct(model, images, labels)
@@ -91,7 +102,7 @@ def main():
         precision = "tf32" if "NVIDIA" in summary.get("device", "") else "fp32"
     tolerance = args.tolerance if args.tolerance is not None else DEFAULT_TOLERANCE[precision]
     difference = abs(round(ours * len(labels)) - correct)
-    print(f"summary.json says {round(ours * len(labels))}: {difference} samples apart, {tolerance} allowed")
+    print(f"the run says {round(ours * len(labels))}: {difference} samples apart, {tolerance} allowed")
     if difference > tolerance:
         sys.exit(f"the saved weights do not compute what the run did: {ours} there, {correct / len(labels)} here")
 
