@@ -3,12 +3,11 @@
 #include "checkpoint/manifest.h"
 #include "checkpoint/names.h"
 #include "checkpoint/safetensors.h"
+#include "checkpoint/tensor_fit.h"
 #include "core/durable_file.h"
 #include "core/error.h"
 #include "core/printable.h"
 #include "core/read_file.h"
-
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -74,30 +73,29 @@ void write_optimizer(const fs::path& path, const SnapshotView& snapshot, const T
 }
 
 void read_optimizer(const fs::path& path, const Tensors& of, std::span<const std::string> states, Snapshot& snapshot) {
-  auto tensors = read_safetensors(path);
-  const auto take = [&](const std::string& name, const std::vector<int64_t>& shape) {
-    const auto found = tensors.find(name);
-    require(found != tensors.end(), Exit::model, "{} has no tensor {}; it belongs to another model or optimizer",
-            printable(path.native()), name);
-    require(found->second.shape == shape, Exit::model, "{}: tensor {} has shape [{}], the model needs [{}]",
-            printable(path.native()), name, fmt::join(found->second.shape, ", "), fmt::join(shape, ", "));
-    std::vector<float> values = std::move(found->second.values);
-    tensors.erase(found);
-    return values;
-  };
-  for (const std::string& name : states) {
-    OptimizerState& state = snapshot.optimizer.emplace_back(name, std::vector<float>(flat_count(of.parameters)));
-    for (const Parameter& p : of.parameters) from_pytorch(p, take(p.name + "." + name, p.pytorch_shape), state.values);
-  }
-  if (snapshot.run.bn_stats_samples > 0) {
-    snapshot.running_stats.resize(state_count(of.batch_norms));
+  const auto tensors = read_safetensors(path);
+  const bool averages = snapshot.run.bn_stats_samples > 0;
+  snapshot.running_stats.resize(averages ? state_count(of.batch_norms) : 0);
+  std::vector<NeededTensor> needed;
+  for (const std::string& state : states)
+    for (const Parameter& p : of.parameters) needed.push_back({p.name + "." + state, p.pytorch_shape});
+  if (averages)
     for_each_average(of.batch_norms, std::span(snapshot.running_stats),
                      [&](const std::string& name, std::span<float> values) {
-                       std::ranges::copy(take(name, {std::ssize(values)}), values.begin());
+                       needed.push_back({name, {std::ssize(values)}});
                      });
+  const TensorFit fit = fit_of(tensors, needed);
+  require(fit.fits() && fit.prefix.empty(), Exit::model, "{} does not fit the model and its optimizer: {}",
+          printable(path.native()), fit.text());
+  for (const std::string& name : states) {
+    OptimizerState& state = snapshot.optimizer.emplace_back(name, std::vector<float>(flat_count(of.parameters)));
+    for (const Parameter& p : of.parameters) from_pytorch(p, tensors.at(p.name + "." + name).values, state.values);
   }
-  require(tensors.empty(), Exit::model, "{} has tensor {}, which this model and optimizer do not have",
-          printable(path.native()), tensors.empty() ? "" : shortened(tensors.begin()->first));
+  if (averages)
+    for_each_average(of.batch_norms, std::span(snapshot.running_stats),
+                     [&](const std::string& name, std::span<float> values) {
+                       std::ranges::copy(tensors.at(name).values, values.begin());
+                     });
 }
 
 }  // namespace

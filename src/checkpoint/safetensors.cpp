@@ -1,5 +1,6 @@
 #include "checkpoint/safetensors.h"
 
+#include "checkpoint/foreign_file.h"
 #include "core/bf16.h"
 #include "core/durable_file.h"
 #include "core/error.h"
@@ -51,6 +52,7 @@ class Malformed {
   std::string text(const std::string& why) const {
     return fmt::format("{} is not a readable safetensors file: {}", file_, why);
   }
+  const std::string& file() const { return file_; }
 
  private:
   const std::string& file_;
@@ -137,10 +139,17 @@ Header read_header(std::istream& file, const Malformed& malformed) {
   file.seekg(0);
   if (size < 0 || !file) malformed("it is not a regular file");
 
+  std::string head(static_cast<size_t>(std::min<std::streamoff>(size, kForeignHead)), '\0');
+  file.read(head.data(), static_cast<std::streamsize>(head.size()));
+  file.clear();
+  file.seekg(0);
+  if (head.size() <= sizeof(uint64_t) || head[sizeof(uint64_t)] != '{')
+    if (const std::string kind = foreign_file(head, malformed.file()); !kind.empty()) malformed("{}", kind);
+
   uint64_t length = 0;
   if (!file.read(reinterpret_cast<char*>(&length), sizeof length) ||
       length > static_cast<uint64_t>(size) - sizeof length)
-    malformed("it is shorter than its header says");
+    malformed("it is shorter than its header says; copy or download it again");
   if (std::cmp_greater(length, kMaxHeaderBytes)) malformed("its header has more than {} bytes", kMaxHeaderBytes);
   std::string text;
   for (size_t begin = 0; begin < length; begin = text.size()) {  // in pieces: memory grows with what was read

@@ -29,8 +29,8 @@ void write_safetensors(const std::filesystem::path& path, const std::vector<Name
 
 // Returns the tensors by name. Converts F16, BF16 and F64 to f32, reads a single number of I64, and no other type.
 // Throws Error(Exit::data) with the names of the file and the tensor where data are missing, truncated, malformed or of
-// another type. The file's length bounds the memory that it allocates; as in other readers, a header has at most
-// 100 MB.
+// another type; for a file of another format, with what it is (foreign_file.h). The file's length bounds the memory
+// that it allocates; as in other readers, a header has at most 100 MB.
 std::map<std::string, NamedTensor> read_safetensors(const std::filesystem::path& path);
 
 // Returns the metadata alone, empty where the file has none. Throws as read_safetensors(), but reads no tensor.

@@ -6,7 +6,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
 #include <string>
 #include <utility>
 
@@ -17,32 +16,6 @@ std::vector<float> values_of(const BatchNormState& norm, std::span<const float> 
   const auto first = statistics.begin() + norm.span.offset + part * norm.span.channels;
   return {first, first + norm.span.channels};
 }
-
-// The tensors of a file. take() moves one tensor out.
-class TensorsOfFile {
- public:
-  explicit TensorsOfFile(const std::filesystem::path& path)
-      : path_(printable(path.native())), tensors_(read_safetensors(path)) {}
-
-  NamedTensor take(const std::string& name, const std::vector<int64_t>& shape) {
-    const auto found = tensors_.find(name);
-    require(found != tensors_.end(), Exit::model, "{} has no tensor {}; it belongs to another model", path_, name);
-    require(found->second.shape == shape, Exit::model, "{}: tensor {} has shape [{}], the model needs [{}]", path_,
-            name, fmt::join(found->second.shape, ", "), fmt::join(shape, ", "));
-    NamedTensor tensor = std::move(found->second);
-    tensors_.erase(found);
-    return tensor;
-  }
-
-  void require_none_left() const {
-    require(tensors_.empty(), Exit::model, "{} has tensor {}, which the model does not have", path_,
-            tensors_.empty() ? "" : shortened(tensors_.begin()->first));
-  }
-
- private:
-  std::string path_;
-  std::map<std::string, NamedTensor> tensors_;
-};
 
 }  // namespace
 
@@ -73,25 +46,31 @@ void save_state_dict(const std::filesystem::path& path, std::span<const Paramete
 }
 
 ModelState load_state_dict(const std::filesystem::path& path, std::span<const Parameter> parameters,
-                           std::span<const BatchNormState> batch_norms) {
-  TensorsOfFile tensors(path);
+                           std::span<const BatchNormState> batch_norms, const LoadNotes& notes) {
+  const std::string file = printable(path.native());
+  auto tensors = read_safetensors(path);
+  const TensorFit fit = fit_of(tensors, state_dict_of(parameters, batch_norms));
+  const std::string& network = notes.network.name;
+  require(fit.fits(), Exit::model, "{} does not fit {}: {}{}", file, network.empty() ? "the model" : network,
+          fit.text(), network.empty() ? "" : better_network(tensors, fit, notes.network));
+  if (!fit.prefix.empty() && notes.note)
+    notes.note(fmt::format("{}: the names of all {} tensors begin with \"{}\", which is removed", file, tensors.size(),
+                           shortened(fit.prefix)));
+
   ModelState state{.weights = std::vector<float>(flat_count(parameters)),
                    .statistics = std::vector<float>(state_count(batch_norms))};
-  for (const Parameter& p : parameters) from_pytorch(p, tensors.take(p.name, p.pytorch_shape).values, state.weights);
+  const auto tensor = [&](const std::string& name) -> const NamedTensor& { return tensors.at(fit.prefix + name); };
+  for (const Parameter& p : parameters) from_pytorch(p, tensor(p.name).values, state.weights);
   for (const BatchNormState& n : batch_norms) {
-    const std::vector<int64_t> shape{n.span.channels};
-    if (!n.scale) {
-      const auto scale = tensors.take(n.layer_name + ".weight", shape).values;
-      require(std::all_of(scale.begin(), scale.end(), [](float s) { return s == 1; }), Exit::model,
-              "{}: {}.weight is not all 1, but this model's batch norms have no scale", printable(path.native()),
-              n.layer_name);
-    }
+    if (!n.scale)
+      require(std::ranges::all_of(tensor(n.layer_name + ".weight").values, [](float s) { return s == 1; }), Exit::model,
+              "{}: {}.weight is not all 1, but this model's batch norms have no scale", file, n.layer_name);
     const auto first = state.statistics.begin() + n.span.offset;
-    std::ranges::copy(tensors.take(n.layer_name + ".running_mean", shape).values, first);
-    std::ranges::copy(tensors.take(n.layer_name + ".running_var", shape).values, first + n.span.channels);
-    state.updates = tensors.take(n.layer_name + ".num_batches_tracked", {}).integer.value_or(0);
+    std::ranges::copy(tensor(n.layer_name + ".running_mean").values, first);
+    std::ranges::copy(tensor(n.layer_name + ".running_var").values, first + n.span.channels);
+    const auto updates = tensors.find(fit.prefix + n.layer_name + ".num_batches_tracked");
+    if (updates != tensors.end()) state.updates = updates->second.integer.value_or(0);
   }
-  tensors.require_none_left();
   return state;
 }
 

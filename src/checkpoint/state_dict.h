@@ -3,11 +3,14 @@
 #pragma once
 
 #include "checkpoint/safetensors.h"
+#include "checkpoint/tensor_fit.h"
 #include "nn/parameters.h"
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace ddp {
@@ -35,8 +38,16 @@ void save_state_dict(const std::filesystem::path& path, std::span<const Paramete
                      std::span<const BatchNormState> batch_norms, const ModelStateView& state,
                      const Metadata& metadata = {});
 
-// Throws Error(Exit::data) where the file is broken, Error(Exit::model) where names or shapes do not match the model.
+// What load_state_dict() says besides its errors.
+struct LoadNotes {
+  NamedNetwork network = {};                          // of the model, for errors; without a name "the model"
+  std::function<void(const std::string&)> note = {};  // receives a line about a prefix that was removed; may be empty
+};
+
+// Removes a prefix that the names of all tensors share; a missing num_batches_tracked is 0. Throws Error(Exit::data)
+// where the file is broken; Error(Exit::model) where names or shapes do not match the model, with how many tensors fit,
+// some that do not, and the program's network that fits better. The file's length bounds the memory that it allocates.
 ModelState load_state_dict(const std::filesystem::path& path, std::span<const Parameter> parameters,
-                           std::span<const BatchNormState> batch_norms);
+                           std::span<const BatchNormState> batch_norms, const LoadNotes& notes = {});
 
 }  // namespace ddp

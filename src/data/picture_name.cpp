@@ -1,6 +1,6 @@
 #include "data/picture_name.h"
 
-#include "core/printable.h"
+#include "core/shell_word.h"
 
 #include <fmt/format.h>
 
@@ -22,13 +22,6 @@ bool ends_in(std::string_view name, std::string_view ending) {
   const auto same = [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a - 'A' + 'a' : a) == b; };
   return name.size() >= ending.size() &&
          std::equal(ending.rbegin(), ending.rend(), name.rbegin(), [&](char b, char a) { return same(a, b); });
-}
-
-// As one word of a shell.
-std::string shell_word(std::string_view text) {
-  std::string result = "'";
-  for (const char c : printable(text)) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return result + "'";
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "app/machine/factory.h"
 #include "app/machine/threads.h"
 #include "app/run/class_report.h"
+#include "checkpoint/find_weights.h"
 #include "comm/broadcast_host.h"
 #include "core/durable_file.h"
 #include "core/log.h"
@@ -84,7 +85,8 @@ class Evaluate {
     const ModelInfo model = run_on_all_ranks(
         session_, [&] { return *model_info_in(nlohmann::json::parse(metadata).get<Metadata>(), weights); });
     TrainedNetwork network = run_on_all_ranks(session_, [&] {
-      return session_.rank() == 0 ? read_trained_network(model, weights) : network_without_weights(model);
+      if (session_.rank() != 0) return network_without_weights(model);
+      return read_trained_network(model, weights, [&](const std::string& line) { log_.info("{}", line); });
     });
     broadcast_host(*world_, network.state.weights);
     broadcast_host(*world_, network.state.statistics);

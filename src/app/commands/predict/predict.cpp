@@ -6,6 +6,7 @@
 #include "app/commands/predict/predictor.h"
 #include "app/commands/predict/trained_network.h"
 #include "app/machine/cores.h"
+#include "checkpoint/find_weights.h"
 #include "core/log.h"
 #include "core/run_items.h"
 

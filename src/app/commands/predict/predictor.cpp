@@ -1,6 +1,7 @@
 #include "app/commands/predict/predictor.h"
 
 #include "core/error.h"
+#include "core/log.h"
 #include "device/cpu/device.h"
 #include "ops/cpu/ops.h"
 
@@ -19,7 +20,8 @@ void softmax(std::span<float> values) {
 }
 
 TrainedNetwork read_for_batches(int64_t batch, const ModelInfo& info, const std::filesystem::path& weights) {
-  TrainedNetwork trained = read_trained_network(info, weights);
+  TrainedNetwork trained =
+      read_trained_network(info, weights, [](const std::string& line) { Log(0).warn("{}", line); });
   require_memory(trained.network, batch, 1, weights);
   return trained;
 }

@@ -1,7 +1,5 @@
 #include "app/commands/predict/trained_network.h"
 
-#include "checkpoint/checkpoint.h"
-#include "checkpoint/folder.h"
 #include "core/control_group.h"
 #include "core/error.h"
 #include "nn/memory_plan.h"
@@ -10,7 +8,6 @@
 #include <fmt/ranges.h>
 
 #include <string>
-#include <system_error>
 
 namespace ddp {
 namespace {
@@ -31,18 +28,6 @@ ModelConfig inference_config(const PixelScale& pixel_scale) {
 }
 
 }  // namespace
-
-fs::path find_weights(const fs::path& given, const Log& log) {
-  std::error_code ignored;
-  if (!fs::is_directory(given, ignored)) return given;
-  const char* const name = "model.safetensors";
-  if (fs::exists(given / name, ignored)) return given / name;
-  std::vector<std::string> skipped;
-  const auto found = find_checkpoint(given, skipped);
-  for (const std::string& reason : skipped) log.warn("{}", reason);
-  require(found.has_value(), Exit::data, "{} has neither {} nor a checkpoint", given.string(), name);
-  return found->path / name;
-}
 
 ModelInfo model_info_of(const DescribedNetwork& described, const fs::path& weights) {
   const auto info = model_info_in(read_safetensors_metadata(weights), weights.string());
@@ -68,14 +53,11 @@ TrainedNetwork network_without_weights(const ModelInfo& info) {
           .pixel_scale = info.pixel_scale};
 }
 
-TrainedNetwork read_trained_network(const ModelInfo& info, const fs::path& weights) {
+TrainedNetwork read_trained_network(const ModelInfo& info, const fs::path& weights,
+                                    const std::function<void(const std::string&)>& note) {
   TrainedNetwork trained = network_without_weights(info);
-  // Two bytes a value are the least. So a small file cannot ask for much memory.
-  const int64_t count = total_count(trained.parameters);
-  require(count <= static_cast<int64_t>(fs::file_size(weights) / 2), Exit::model,
-          "{} is too short for {} with {} parameters; it belongs to another model", weights.string(), info.model,
-          count);
-  trained.state = load_state_dict(weights, trained.parameters, trained.batch_norms);
+  trained.state = load_state_dict(weights, trained.parameters, trained.batch_norms,
+                                  {.network = {info.model, info.image, info.classes}, .note = note});
   return trained;
 }
 

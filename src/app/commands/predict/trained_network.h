@@ -4,7 +4,6 @@
 #include "app/commands/predict/description_options.h"
 #include "app/inputs/model_info.h"
 #include "checkpoint/state_dict.h"
-#include "core/log.h"
 #include "device/buffer.h"
 #include "device/device.h"
 #include "nn/model.h"
@@ -12,14 +11,12 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace ddp {
-
-// A run's own model.safetensors, or else that of its newest good checkpoint; a path that is no folder as it is. Warns
-// of checkpoints that it skips. Throws Error(Exit::data).
-std::filesystem::path find_weights(const std::filesystem::path& given, const Log& log);
 
 // What the metadata of the weights say, or else the options. Throws Error: Exit::usage where options are missing or
 // not needed, Exit::data for a broken file.
@@ -36,9 +33,10 @@ struct TrainedNetwork {
 // With an empty state. Throws Error(Exit::usage) for an unknown network.
 TrainedNetwork network_without_weights(const ModelInfo& info);
 
-// Throws Error: Exit::data for a broken file, Exit::usage for an unknown network, Exit::model if the weights do not fit
-// it.
-TrainedNetwork read_trained_network(const ModelInfo& info, const std::filesystem::path& weights);
+// `note` receives a line about a prefix that is removed. Throws Error: Exit::data for a broken file, Exit::usage for an
+// unknown network, Exit::model if the weights do not fit it.
+TrainedNetwork read_trained_network(const ModelInfo& info, const std::filesystem::path& weights,
+                                    const std::function<void(const std::string&)>& note);
 
 // Before a model of the network is made: its sizes come from the file `weights`. Throws Error(Exit::data) where a batch
 // of `batch` images does not fit into the memory of this process, which `processes` processes share.

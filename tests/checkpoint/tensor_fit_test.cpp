@@ -1,0 +1,126 @@
+// Weights that others have saved: their prefixes, what they lack, and what is said where they do not fit.
+#include "checkpoint/tensor_fit.h"
+
+#include "checkpoint/find_weights.h"
+#include "checkpoint/state_dict.h"
+#include "nn/models.h"
+#include "tests/checkpoint/fixture.h"
+
+#include <functional>
+
+namespace ddp {
+namespace {
+
+class WeightsOfOthers : public ::testing::Test {
+ protected:
+  WeightsOfOthers() : network("keras-convnet") {}
+
+  // The tensors of the network, changed by `change`, written to a file and loaded again.
+  using Tensors = std::vector<NamedTensor>;
+  ModelState load(const std::function<void(Tensors&)>& change, const char* into = nullptr) {
+    Tensors tensors = tensors_of(network);
+    change(tensors);
+    write_safetensors(path, tensors);
+    const std::string name = into ? into : network;
+    const Network model = make_model(name, kImage, 10);
+    return load_state_dict(path, parameters_of(model), batch_norm_states_of(model),
+                           {.network = {name, kImage, 10}, .note = [&](const std::string& line) { note = line; }});
+  }
+  static Tensors tensors_of(const std::string& name) {
+    const Network model = make_model(name, kImage, 10);
+    Tensors tensors;
+    for (const NeededTensor& needed : state_dict_of(parameters_of(model), batch_norm_states_of(model))) {
+      int64_t count = 1;
+      for (const int64_t n : needed.shape) count *= n;
+      if (needed.shape.empty())
+        tensors.push_back({.name = needed.name, .shape = {}, .integer = 7});
+      else
+        tensors.push_back({needed.name, needed.shape, std::vector<float>(count, 1)});
+    }
+    return tensors;
+  }
+  static void prepend(Tensors& tensors, const std::string& prefix) {
+    for (NamedTensor& tensor : tensors) tensor.name = prefix + tensor.name;
+  }
+
+  static constexpr ImageShape kImage{28, 28, 1};
+  const std::string network;
+  const TempFolder temp;
+  const fs::path path = temp / "w.safetensors";
+  std::string note;
+};
+
+TEST_F(WeightsOfOthers, LoseThePrefixThatAllNamesShare) {
+  const ModelState plain = load([](Tensors&) {});
+  EXPECT_EQ(note, "");
+  for (const char* prefix : {"module.", "_orig_mod.", "model.", "backbone.", "module._orig_mod.model."}) {
+    EXPECT_EQ(load([&](Tensors& tensors) { prepend(tensors, prefix); }).weights, plain.weights) << prefix;
+    EXPECT_NE(note.find(fmt::format("begin with \"{}\", which is removed", prefix)), std::string::npos) << note;
+  }
+  const auto partly = [](Tensors& tensors) { tensors[0].name = "module." + tensors[0].name; };
+  expect_error(error_of([&] { load(partly); }), Exit::model, "only in the file: module.");
+}
+
+TEST_F(WeightsOfOthers, MayHaveNoCountOfBatches) {
+  const auto without = [](Tensors& tensors) {
+    std::erase_if(tensors, [](const NamedTensor& t) { return t.name.ends_with("num_batches_tracked"); });
+  };
+  EXPECT_EQ(load([](Tensors&) {}).updates, 7);
+  EXPECT_EQ(load(without).updates, 0);
+  EXPECT_EQ(load(without).statistics, load([](Tensors&) {}).statistics);
+}
+
+TEST_F(WeightsOfOthers, ThatDoNotFitAreCountedAndNamed) {
+  const auto wrong = [](Tensors& tensors) {
+    std::erase_if(tensors, [](const NamedTensor& t) { return t.name.starts_with("0."); });
+    for (NamedTensor& tensor : tensors)
+      if (tensor.name.ends_with("running_var")) tensor.shape.push_back(1);
+    tensors.push_back({"fc.weight", {1}, {1}});
+  };
+  const int64_t all = std::ssize(tensors_of(network));
+  std::string text = error_of([&] { load(wrong); }).what();
+  EXPECT_NE(text.find("w.safetensors does not fit keras-convnet: "), std::string::npos) << text;
+  EXPECT_NE(text.find(fmt::format("of its {} tensors fit; another shape: ", all)), std::string::npos) << text;
+  EXPECT_NE(text.find(".running_var (file [12, 1], model [12])"), std::string::npos) << text;
+  EXPECT_NE(text.find("; not in the file: 0.weight"), std::string::npos) << text;
+  EXPECT_TRUE(text.ends_with("; only in the file: fc.weight")) << text;
+
+  text = error_of([&] { load([](Tensors&) {}, "resnet18"); }).what();
+  EXPECT_NE(text.find(" and "), std::string::npos) << text;
+  EXPECT_NE(text.find(" more"), std::string::npos) << text;
+  EXPECT_LT(text.size(), 1000u) << text;
+  const std::string better =
+      fmt::format("; keras-convnet fits better: {0} of its {0} tensors, so use --model keras-convnet", all);
+  EXPECT_TRUE(text.ends_with(better)) << text;
+}
+
+TEST_F(WeightsOfOthers, OfATrainingForOtherClassesFitTheRestOfTheNetwork) {
+  const Network other = make_model(network, kImage, 1000);
+  const std::string text = error_of([&] {
+                             save_state_dict(path, parameters_of(other), batch_norm_states_of(other),
+                                             {.weights = std::vector<float>(flat_count(parameters_of(other))),
+                                              .statistics = initial_state(batch_norm_states_of(other))});
+                             const Network model = make_model(network, kImage, 10);
+                             load_state_dict(path, parameters_of(model), batch_norm_states_of(model));
+                           }).what();
+  EXPECT_NE(text.find("(file [1000, "), std::string::npos) << text;
+  EXPECT_EQ(text.find("not in the file"), std::string::npos) << text;
+  EXPECT_EQ(text.find("fits better"), std::string::npos) << text;
+}
+
+class WeightsOfAFolder : public CheckpointFolder {};
+
+TEST_F(WeightsOfAFolder, AreThoseOfTheRunOrItsNewestCheckpoint) {
+  const Log log(0);
+  expect_error(error_of([&] { find_weights(run, log); }), Exit::data, "has neither model.safetensors nor a checkpoint");
+  write(3);
+  const fs::path newest = write(5) / "model.safetensors";
+  for (const fs::path& given : {run, folder, folder / "latest"})
+    EXPECT_TRUE(fs::equivalent(find_weights(given, log), newest)) << given;
+  put(run / "model.safetensors", "");
+  EXPECT_EQ(find_weights(run, log), run / "model.safetensors");
+  EXPECT_EQ(find_weights(run / "other.safetensors", log), run / "other.safetensors");
+}
+
+}  // namespace
+}  // namespace ddp
