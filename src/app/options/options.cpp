@@ -2,10 +2,11 @@
 
 #include "app/options/config_file.h"
 #include "app/options/option_table.h"
+#include "app/options/parse_command.h"
 
 #include <CLI/CLI.hpp>
 
-#include <sstream>
+#include <vector>
 
 namespace ddp {
 namespace {
@@ -42,19 +43,7 @@ Options parse_options(int argc, const char* const* argv, std::optional<std::stri
       "show --help.");
   app.set_version_flag("--version", std::string("ddp_train ") + DDP_VERSION);
   declare(app, o);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& e) {
-    std::ostringstream text;
-    app.exit(e, text, text);
-    answer = text.str();
-    return o;
-  } catch (const CLI::ConfigError& e) {
-    fail(Exit::usage, "configuration file: {}; its keys are the long options without dashes, see ddp_train --help",
-         e.what());
-  } catch (const CLI::ParseError& e) {
-    fail(Exit::usage, "{}; ddp_train --help lists the options", e.what());
-  }
+  if (!parse_command(app, std::vector<std::string>(argv + 1, argv + argc), answer)) return o;
   complete_schedule(o);
   require_rows_fit(app, o);
   note_effective_config(app, o);

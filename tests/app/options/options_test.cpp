@@ -105,6 +105,22 @@ TEST(Options, CommandLineOverridesTheFile) {
   EXPECT_EQ(through_a_file(parse("--lr 0.5 --epochs 3"), "--lr 0.25").train.epochs, 3);
 }
 
+TEST(Options, GivenTwiceAreRefused) {
+  for (const std::string line : {"--lr 0.1 --lr 0.2", "--lr=0.1 --lr 0.1", "--sync-bn --epochs 3 --sync-bn",
+                                 "--rank-weights 2 --rank-weights 1", "--output-dir --lr --lr 1 --lr 2"}) {
+    const std::string text = refusal(line), name = line.find("sync") != line.npos   ? "--sync-bn"
+                                                   : line.find("rank") != line.npos ? "--rank-weights"
+                                                                                    : "--lr";
+    EXPECT_EQ(text, name + " is given twice; leave one of them out") << line;
+  }
+  EXPECT_EQ(parse("--output-dir --lr --lr 1").output.dir, "--lr");
+}
+
+TEST(Options, UnexpectedWordsAreNamedInTheirOrder) {
+  EXPECT_EQ(refusal("--lr 1 first --frobnicate second"),
+            "not expected: first, --frobnicate, second; ddp_train --help lists the options");
+}
+
 struct Refused {
   const char* line;
   std::vector<const char*> names;  // names that the message must contain
