@@ -136,6 +136,14 @@ std::optional<FoundCheckpoint> find_checkpoint(const fs::path& wanted, std::vect
   return first_good(list_checkpoints(run ? checkpoints_of(path) : path), skipped);
 }
 
+bool is_newest(const fs::path& checkpoint) {
+  for (const fs::path& other : list_checkpoints(checkpoint.parent_path())) {
+    if (other.filename() == checkpoint.filename()) break;
+    if (std::holds_alternative<RunState>(state_or_reason(other))) return false;
+  }
+  return true;
+}
+
 void require_newest(const fs::path& checkpoint) {
   for (const fs::path& other : list_checkpoints(checkpoint.parent_path())) {
     if (other.filename() == checkpoint.filename()) return;

@@ -34,6 +34,9 @@ struct FoundCheckpoint {
 };
 std::optional<FoundCheckpoint> find_checkpoint(const std::filesystem::path& wanted, std::vector<std::string>& skipped);
 
+// Whether no newer good checkpoint lies beside it.
+bool is_newest(const std::filesystem::path& checkpoint);
+
 // Prepares the folder of `checkpoint` for a run that resumes from it in the same folder. Throws Error(Exit::output)
 // where a newer good checkpoint exists, since two runs would then share the folder. Renames a newer broken checkpoint
 // to broken-step-NNNNNNNN, so that it does not count as one of the newest.

@@ -14,7 +14,8 @@ namespace {
 
 constexpr int kStateFormat = 2;  // format 1 has other names for the last three fields
 
-constexpr std::string_view kOptional[] = {"best_epoch", "bn_stats_samples"};
+// Older programs wrote none of these.
+constexpr std::string_view kOptional[] = {"best_epoch", "bn_stats_samples", "options"};
 
 // Calls field(name, member) for each field of a state that is written or read in this format.
 template <class State, class Field>
@@ -34,6 +35,7 @@ void for_each_field(State& state, int format, Field&& field) {
   field(format == 1 ? "mathematics" : "affects_results", state.affects_results);
   field(format == 1 ? "bits" : "affects_rounding", state.affects_rounding);
   field(format == 1 ? "choices" : "autotune", state.autotune);
+  field("options", state.options);
 }
 
 // These return false for a JSON value of the wrong kind. JSON has no NaN: null stands for it.

@@ -28,6 +28,7 @@ struct RunState {
   std::map<std::string, std::string> affects_results = {};
   std::map<std::string, std::string> affects_rounding = {};
   std::map<std::string, std::string> autotune = {};
+  std::map<std::string, std::string> options = {};  // of the run, by name; empty: an older program wrote none
 };
 
 // Readable JSON of format 2. run_state_from_json() restores each number bit for bit.
@@ -35,8 +36,8 @@ std::string to_json(const RunState& state);
 
 inline constexpr int64_t kMaxStateBytes = int64_t{1} << 24;
 
-// Reads formats 1 and 2 and ignores unknown keys. Older programs wrote no best_epoch and no bn_stats_samples: they may
-// be missing. Throws Error(Exit::data) with the file's name where the format is unknown; with the key's name too where
+// Reads formats 1 and 2 and ignores unknown keys. Older programs wrote no best_epoch, bn_stats_samples or options: these
+// may be missing. Throws Error(Exit::data) with the file's name where the format is unknown; with the key's name too where
 // another key is missing, or a key has an invalid or impossible value.
 RunState run_state_from_json(const std::string& text, const std::string& file);
 

@@ -21,9 +21,10 @@ using Predicate = bool (*)(const Options&);
 
 // How another value of an option on resume changes the weights of the rest of the run.
 enum class Effect : uint8_t {
-  results,   // by more than rounding: the program refuses the resume
+  results,   // by more than rounding: the program refuses the resume, unless --change asks for it
   rounding,  // by rounding only: the resumed run logs the difference
   nothing,
+  process,  // not at all: the option belongs to one start of the run, and a resumed run does not keep its value
 };
 
 struct Condition {
@@ -38,9 +39,17 @@ struct OnResume {
   constexpr OnResume(Effect e, Condition only = {}) : effect(e), condition(only) {}
   constexpr OnResume(Effect e, const char* entry) : effect(e), recorded_as(entry) {}
 
+  // Of an option with the effect `results` that --change refuses, for this reason.
+  static constexpr OnResume fixed(const char* why, const char* entry = nullptr) {
+    OnResume rule(Effect::results, entry);
+    rule.fixed_because = why;
+    return rule;
+  }
+
   Effect effect;
-  Condition condition = {};           // while it is not met, the option has no effect
-  const char* recorded_as = nullptr;  // entry of the run state that is compared instead of the option; null: none
+  Condition condition = {};             // while it is not met, the option has no effect
+  const char* recorded_as = nullptr;    // entry of the run state that is compared instead of the option; null: none
+  const char* fixed_because = nullptr;  // null: --change may change the option
 };
 
 // Declares the option to `app`. Parsing then writes the value to its field of `options`.

@@ -70,17 +70,17 @@ OptionGroup task_options() {
       "Task",
       {{.name = "--model",
         .target = to([](Options & o) -> auto& { return o.network.name; }),
-        .on_resume = Effect::results,
+        .on_resume = OnResume::fixed("the weights are those of this network"),
         .help = "network: " + names_of_networks()},
        {.name = "--init",
         .target = through<std::string>("default", set_init),
-        .on_resume = Effect::nothing,
+        .on_resume = Effect::process,
         .help = "initial weights: default (PyTorch's), normal:S for N(0, S^2) with zero biases, or glorot (Keras's)",
         .condition = {"excludes --init-from", [](const Options& o) { return o.network.init_from.empty(); }}},
        {.name = "--init-from",
         .target = to([](Options & o) -> auto& { return o.network.init_from; }),
-        .on_resume = Effect::nothing,
-        .help = "initial weights from a safetensors file with PyTorch's names"}}};
+        .on_resume = Effect::process,
+        .help = "initial weights from a safetensors file with PyTorch's names, a checkpoint or a run's folder"}}};
 }
 
 OptionGroup training_options() {
@@ -88,7 +88,7 @@ OptionGroup training_options() {
       "Training",
       {{.name = "--batch-size",
         .target = to([](Options & o) -> auto& { return o.batch.size; }),
-        .on_resume = Effect::results,
+        .on_resume = OnResume::fixed("the number of a step and the place in the epoch count its batches"),
         .help = "samples of a step over all ranks",
         .check = CLI::Range(int64_t{1}, kMost)},
        {.name = "--accumulate",
@@ -109,7 +109,7 @@ OptionGroup training_options() {
         .check = CLI::NonNegativeNumber},
        {.name = "--seed",
         .target = to([](Options & o) -> auto& { return o.seed; }),
-        .on_resume = Effect::results,
+        .on_resume = OnResume::fixed("the order of the samples in the epoch follows from it"),
         .help = "seed of initial weights, order of samples, crops, flips and dropout"},
        {.name = "--eval-every",
         .target = to([](Options & o) -> auto& { return o.train.eval_every; }),
@@ -165,10 +165,17 @@ OptionGroup checkpoint_options() {
             .condition = {"needs --eval-every above 0", evaluates}},
            {.name = "--resume",
             .target = to([](Options & o) -> auto& { return o.checkpoint.resume; }),
-            .on_resume = Effect::nothing,
+            .on_resume = Effect::process,
             .help = "continue from a run's folder, from a checkpoint in it, or with auto from --output-dir, which may "
-                    "be new",
-            .conflict = conflict_of_resume}}};
+                    "be new; options that are not given have the run's own values",
+            .conflict = conflict_of_resume},
+           {.name = "--change",
+            .target = to([](Options & o) -> auto& { return o.checkpoint.change; }),
+            .on_resume = Effect::process,
+            .help = "change options of the resumed run from here on, such as lr=0.01,epochs=20; they replace the same "
+                    "options on the command line and in the configuration file",
+            .condition = {"needs --resume", [](const Options& o) { return !o.checkpoint.resume.empty(); }},
+            .configurable = false}}};
 }
 
 OptionGroup output_options() {
@@ -177,7 +184,7 @@ OptionGroup output_options() {
       "Output",
       {{.name = "--output-dir",
         .target = to([](Options & o) -> auto& { return o.output.dir; }),
-        .on_resume = Effect::nothing,
+        .on_resume = Effect::process,
         .help = "folder for the results, refused if it holds a run unless --resume continues that; default: a new "
                 "folder in runs/, named by the time"},
        {.name = "--print-freq",
@@ -194,13 +201,13 @@ OptionGroup output_options() {
                 "terminal"},
        {.name = "--trace",
         .target = to([](Options & o) -> auto& { return o.output.trace; }),
-        .on_resume = Effect::nothing,
+        .on_resume = Effect::process,
         .help =
             "file for a trace of all ranks on one clock: layers, buckets, loader threads, checkpoints; Perfetto and "
             "Chrome open it"},
        {.name = "--trace-steps",
         .target = through<std::string>("11:30", set_trace_steps),
-        .on_resume = Effect::nothing,
+        .on_resume = Effect::process,
         .help = "first and last step of the trace, from 1",
         .condition = {"needs --trace", [](const Options& o) { return !o.output.trace.empty(); }}},
        {.name = "--tensorboard",
@@ -209,24 +216,24 @@ OptionGroup output_options() {
         .help = "write event files for TensorBoard into the output folder"},
        {.name = "--metrics-port",
         .target = to([](Options & o) -> auto& { return o.output.metrics_port; }),
-        .on_resume = Effect::nothing,
+        .on_resume = Effect::process,
         .help = "port of the host of rank 0 with /metrics for Prometheus and /healthz, the state of all ranks; 0: none",
         .check = CLI::Range(0, 65535)},
        {.name = "--metrics-address",
         .target = to([](Options & o) -> auto& { return o.output.metrics_address; }),
-        .on_resume = Effect::nothing,
+        .on_resume = Effect::process,
         .help = "address of that port; 0.0.0.0: all networks of the host may read it",
         .check = numeric_address(),
         .condition = {"needs --metrics-port", [](const Options& o) { return o.output.metrics_port > 0; }}},
        {.name = "--plan",
         .target = to([](Options & o) -> auto& { return o.action.plan; }),
-        .on_resume = Effect::nothing,
+        .on_resume = Effect::process,
         .help = "print buckets, memory and predicted times, and stop",
         .condition = {"excludes --doctor", is_no_doctor},
         .configurable = false},
        {.name = "--doctor",
         .target = to([](Options & o) -> auto& { return o.action.doctor; }),
-        .on_resume = Effect::nothing,
+        .on_resume = Effect::process,
         .help = "check the machine under this launcher and with these options, print each problem with the command "
                 "that fixes it, and stop; --step-timeout limits each check. Exit code 0, or that of the first fault: 2 "
                 "options, 3 data, 4 output folder, 5 model, 7 GPUs, versions or cores, 8 number of ranks, 9 "
@@ -234,20 +241,20 @@ OptionGroup output_options() {
         .configurable = false},
        {.name = "--json",
         .target = to([](Options & o) -> auto& { return o.action.json; }),
-        .on_resume = Effect::nothing,
+        .on_resume = Effect::process,
         .help = "print the doctor's report as one JSON object",
         .condition = {"needs --doctor", [](const Options& o) { return o.action.doctor; }},
         .configurable = false},
        {.name = "--print-order",
         .target = to([](Options & o) -> auto& { return o.action.print_order; }),
-        .on_resume = Effect::nothing,
+        .on_resume = Effect::process,
         .help = "print the order of samples in this epoch, from 1, and stop",
         .check = CLI::PositiveNumber,
         .condition = {"excludes --doctor", is_no_doctor},
         .configurable = false},
        {.name = "--inject",
         .target = to([](Options & o) -> auto& { return o.inject; }),
-        .on_resume = Effect::nothing,
+        .on_resume = Effect::process,
         .help = "rehearse a fault, such as rank=1,step=17,kind=hang (kill, slow, nan, bitflip, enospc, exit); "
                 "rank=all: on each rank",
         .configurable = false}}};

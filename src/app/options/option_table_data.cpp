@@ -15,7 +15,9 @@ using Kind = TransformConfig::Kind;
 constexpr int64_t kMostPixels = 16384;  // of a side of an image that a network reads
 constexpr double kMostRatio = 1000;
 constexpr OnResume kSameInput = {Effect::results, "input"};
-constexpr OnResume kSameData = {Effect::results, "data set"};
+constexpr OnResume kFixedInput = OnResume::fixed("the weights were trained on images that are made so", "input");
+constexpr const char* kOfData = "the place in the epoch belongs to this data set";
+constexpr OnResume kSameData = OnResume::fixed(kOfData, "data set");
 
 Names<std::optional<Kind>> transforms_and_auto() {
   Names<std::optional<Kind>> names = {{"auto", std::nullopt}};
@@ -107,7 +109,7 @@ OptionGroup data_options() {
              {"mnist", "mnist"},
              {"fashion-mnist", "fashion-mnist"}},
             [](Options & o) -> auto& { return o.data.name; }),
-        .on_resume = {Effect::results, "--dataset"},
+        .on_resume = OnResume::fixed(kOfData, "--dataset"),
         .help = "kind of the data; folder: pictures in train/CLASS and val/CLASS, or in CLASS; csv: pictures that "
                 "--labels names; auto: what --data-path holds, and fashion-mnist without it"},
        {.name = "--data-path",
@@ -131,19 +133,19 @@ OptionGroup data_options() {
         .help = "the 20 coarse classes of CIFAR-100"},
        {.name = "--train-samples",
         .target = to([](Options & o) -> auto& { return o.data.train_samples; }),
-        .on_resume = Effect::results,
+        .on_resume = OnResume::fixed(kOfData),
         .help = "train on N samples only: the first ones, or of pictures a fixed choice from all classes; 0: all",
         .check = CLI::NonNegativeNumber},
        {.name = "--train-transform",
         .target = one_of<std::optional<Kind>>(
             transforms_and_auto(), [](Options & o) -> auto& { return o.data.input.transform; }),
-        .on_resume = kSameInput,
+        .on_resume = kFixedInput,
         .help = "part of a picture that is trained on; rrc: RandomResizedCrop; resize-crop: Resize, then RandomCrop; "
                 "center: Resize, then CenterCrop, as in validation; stretch: the whole picture, without its aspect "
                 "ratio; none: pictures of one size as they are; auto: none for images of one size up to 224, else rrc"},
        {.name = "--train-crop-size",
         .target = to([](Options & o) -> auto& { return o.data.input.train_crop; }),
-        .on_resume = kSameInput,
+        .on_resume = kFixedInput,
         .help = "side, in pixels, of the images that the network reads; 0: 224, or the size of images of one size",
         .check = CLI::Range(int64_t{0}, kMostPixels)},
        {.name = "--val-resize-size",
@@ -176,7 +178,7 @@ OptionGroup data_options() {
        {.name = "--interpolation",
         .target = one_of<Interpolation>(
             kInterpolationNames, [](Options & o) -> auto& { return o.data.input.interpolation; }),
-        .on_resume = kSameInput,
+        .on_resume = kFixedInput,
         .help = "filter of a resize; bilinear and bicubic are antialiased, as Pillow's"},
        {.name = "--crop-padding",
         .target = to([](Options & o) -> auto& { return o.data.input.crop_padding; }),
@@ -196,30 +198,30 @@ OptionGroup data_options() {
                 "0.5 for pictures that are cropped, 0 for images of one size"},
        {.name = "--mean",
         .target = through<std::string>("auto", set_mean),
-        .on_resume = kSameInput,
+        .on_resume = kFixedInput,
         .help = "mean of the pixels, which is subtracted: numbers from 0 to 1, or measured (with the standard "
                 "deviation, from 10,000 training samples), imagenet, cifar10, or none; auto: measured for pictures, "
                 "cifar10 for CIFAR, none for MNIST",
         .conflict = conflict_of_mean},
        {.name = "--std",
         .target = through<std::string>("", set_std),
-        .on_resume = kSameInput,
+        .on_resume = kFixedInput,
         .help = "standard deviation of the pixels, by which they are divided",
         .condition = {"needs --mean with numbers", has_numbers}},
        {.name = "--channels",
         .target = one_of<int>(
             {{"auto", 0}, {"1", 1}, {"3", 3}}, [](Options & o) -> auto& { return o.data.input.channels; }),
-        .on_resume = kSameInput,
+        .on_resume = kFixedInput,
         .help = "channels of pictures; auto: 1 if all are grey, else 3"},
        {.name = "--exif",
         .target = one_of<bool>(
             kExifNames, [](Options & o) -> auto& { return o.data.input.exif; }),
-        .on_resume = kSameInput,
+        .on_resume = kFixedInput,
         .help = "the orientation that a camera has stored"},
        {.name = "--alpha",
         .target = one_of<Alpha>(
             kAlphaNames, [](Options & o) -> auto& { return o.data.input.alpha; }),
-        .on_resume = kSameInput,
+        .on_resume = kFixedInput,
         .help = "transparent pixels; drop: their colour as stored; white, black: before this background"},
        {.name = "--workers",
         .target = to([](Options & o) -> auto& { return o.data.workers; }),

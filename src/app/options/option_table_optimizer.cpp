@@ -47,7 +47,7 @@ OptionGroup optimizer_options() {
       "Optimizer",
       {{.name = "--optimizer",
         .target = through<std::string>("sgd", set_optimizer),
-        .on_resume = Effect::results,
+        .on_resume = OnResume::fixed("its state belongs to this rule"),
         .help = "rule that updates the weights",
         .check = CLI::IsMember(std::vector<std::string>{"sgd", "adam", "adamw", "lars"})},
        {.name = "--momentum",

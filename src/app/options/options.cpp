@@ -27,7 +27,49 @@ void note_effective_config(const CLI::App& app, Options& o) {
   });
 }
 
+NamedValues given_values(const CLI::App& app) {
+  NamedValues given;
+  for_each_row([&](const OptionRow& row) {
+    std::string value;
+    for (const std::string& part : app.get_option(row.name)->results()) value += (value.empty() ? "" : ",") + part;
+    if (app.get_option(row.name)->count() > 0) given[row.name] = value;
+  });
+  return given;
+}
+
+// Adds an option to a command line. A flag takes its value behind a "=" only; behind a "=" another option takes no
+// empty value.
+void add_words(std::vector<std::string>& words, const CLI::Option& option, const std::string& value) {
+  const std::string name = option.get_single_name();
+  if (option.get_expected_min() == 0) return words.push_back(fmt::format("--{}={}", name, value));
+  words.insert(words.end(), {"--" + name, value});
+}
+
 }  // namespace
+
+Options options_of(const NamedValues& given, const NamedValues& kept) {
+  Options o;
+  CLI::App app("", "ddp_train");
+  declare(app, o);
+  NamedValues values = given;
+  values.insert(kept.begin(), kept.end());
+  std::vector<std::string> words;
+  for (const auto& [name, value] : values)
+    if (const CLI::Option* const option = app.get_option_no_throw(name)) add_words(words, *option, value);
+  std::optional<std::string> answer;
+  parse_command(app, words, answer);
+  complete_schedule(o);
+
+  NamedValues effective = kept;
+  for_each_row([&](const OptionRow& row) {
+    if (!row.condition.met_by(o) && !given.contains(row.name)) effective.erase(row.name);
+  });
+  if (effective.size() < kept.size()) return options_of(given, effective);
+  require_rows_fit(app, o);
+  note_effective_config(app, o);
+  o.given = given;
+  return o;
+}
 
 Options parse_options(int argc, const char* const* argv, std::optional<std::string>& answer) {
   Options o;
@@ -47,6 +89,7 @@ Options parse_options(int argc, const char* const* argv, std::optional<std::stri
   complete_schedule(o);
   require_rows_fit(app, o);
   note_effective_config(app, o);
+  o.given = given_values(app);
   return o;
 }
 

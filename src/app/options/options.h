@@ -32,6 +32,7 @@ struct RateScaling {
 struct CheckpointConfig {
   int keep_last = 3;        // number of checkpoints to keep; 0: all
   std::string resume = {};  // "auto", a path, or empty
+  std::string change = {};  // options to change on resume, such as "lr=0.01,epochs=20"
 };
 
 struct OutputConfig {
@@ -54,6 +55,8 @@ struct ActionConfig {
   std::optional<int64_t> print_order = {};  // epoch, from 1
 };
 
+using NamedValues = std::map<std::string, std::string>;  // of options as text, such as "--lr" -> "0.2"
+
 struct Options {
   DataConfig data;
   NetworkConfig network;
@@ -71,12 +74,17 @@ struct Options {
   ActionConfig action;
   std::string inject;  // fault to inject; empty: none
 
-  std::string effective_config;              // as TOML that --config reads
-  std::map<std::string, std::string> named;  // the same values as text, such as "--lr" -> "0.2"
+  std::string effective_config;  // as TOML that --config reads
+  NamedValues named;             // the same values
+  NamedValues given;             // those of the command line and of the file of --config
 };
 
 // Parses the command line and the file of --config; the command line wins. A request for help or the version sets
 // `answer` to its text. Throws Error(Exit::usage).
 Options parse_options(int argc, const char* const* argv, std::optional<std::string>& answer);
+
+// The options with the values `given`, then `kept`, and the defaults of all others. A kept value has no effect where
+// this program has no such option, or where the condition of its row is not met. Throws Error(Exit::usage).
+Options options_of(const NamedValues& given, const NamedValues& kept);
 
 }  // namespace ddp

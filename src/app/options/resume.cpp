@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <set>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace ddp {
@@ -29,14 +31,6 @@ Named options_with(Effect effect, const Options& options) {
     if (value != options.named.end() && value->second != "false") found.insert(*value);
   });
   return found;
-}
-
-bool same_value(const std::string& a, const std::string& b) {
-  const auto whole = [](const std::string& text) { return text.find_first_not_of("0123456789") == text.npos; };
-  if (a == b || (whole(a) && whole(b))) return a == b;
-  char *end_a = nullptr, *end_b = nullptr;
-  const double number_a = std::strtod(a.c_str(), &end_a), number_b = std::strtod(b.c_str(), &end_b);
-  return !a.empty() && !b.empty() && *end_a == 0 && *end_b == 0 && number_a == number_b;
 }
 
 // IDX files do not say whose images they are; the entry "data set" compares the images themselves.
@@ -64,7 +58,46 @@ std::vector<std::string> differences(const Named& saved, const Named& now) {
   return texts;
 }
 
+// The entries that changed rows share give way to the values of the options that they stand for.
+void compare_by_options(const RunState& saved, const RunState& now, std::span<const std::string> changed, Named& before,
+                        Named& after) {
+  std::set<std::string> shared;
+  for_each_row([&](const OptionRow& row) {
+    const char* const entry = row.on_resume.recorded_as;
+    if (entry && row.on_resume.effect == Effect::results && std::ranges::count(changed, row.name) > 0)
+      shared.insert(entry);
+  });
+  for (const std::string& entry : shared)
+    for (Named* const values : {&before, &after}) values->erase(entry);
+  if (saved.options.empty()) return;  // of an older program
+  for_each_row([&](const OptionRow& row) {
+    if (!row.on_resume.recorded_as || !shared.contains(row.on_resume.recorded_as)) return;
+    for (const auto& [options, values] : {std::pair(&saved.options, &before), {&now.options, &after}})
+      if (const auto found = options->find(row.name); found != options->end()) values->insert(*found);
+  });
+}
+
+// What --change needs to make the options in `before` those in `after`, without those that it refuses.
+std::string as_changes(const Named& before, const Named& after) {
+  std::vector<std::string> changes;
+  for_each_row([&](const OptionRow& row) {
+    const std::string from = value_in(before, row.name), to = value_in(after, row.name);
+    const bool may = row.on_resume.effect == Effect::results && !row.on_resume.fixed_because;
+    if (may && after.contains(row.name) && !same_value(from, to))
+      changes.push_back(fmt::format("{}={}", std::string_view(row.name).substr(2), to));
+  });
+  return fmt::format("{}", fmt::join(changes, ","));
+}
+
 }  // namespace
+
+bool same_value(const std::string& a, const std::string& b) {
+  const auto whole = [](const std::string& text) { return text.find_first_not_of("0123456789") == text.npos; };
+  if (a == b || (whole(a) && whole(b))) return a == b;
+  char *end_a = nullptr, *end_b = nullptr;
+  const double number_a = std::strtod(a.c_str(), &end_a), number_b = std::strtod(b.c_str(), &end_b);
+  return !a.empty() && !b.empty() && *end_a == 0 && *end_b == 0 && number_a == number_b;
+}
 
 Named results_options(const Options& options) { return options_with(Effect::results, options); }
 
@@ -74,12 +107,17 @@ Named rounding_options(const Options& options) {
   return found;
 }
 
-void require_same_results(const RunState& saved, const RunState& now, const std::string& checkpoint) {
-  const auto changed = differences(saved.affects_results, now.affects_results);
-  require(changed.empty(), Exit::usage,
-          "{} cannot be resumed by this run: {}; give the earlier values, or begin a new run with its weights by "
-          "--init-from",
-          checkpoint, fmt::join(changed, "; "));
+void require_same_results(const RunState& saved, const RunState& now, const std::string& checkpoint,
+                          std::span<const std::string> changed) {
+  Named before = saved.affects_results, after = now.affects_results;
+  compare_by_options(saved, now, changed, before, after);
+  const auto texts = differences(before, after);
+  if (texts.empty()) return;
+  const std::string changes = as_changes(before, after);
+  fail(Exit::usage,
+       "{} cannot be resumed by this run: {}; leave out what differs, and the run keeps its own values{}; or begin a "
+       "new run with its weights by --init-from",
+       checkpoint, fmt::join(texts, "; "), changes.empty() ? "" : ", or change them by --change " + changes);
 }
 
 void require_possible(const RunState& saved, int64_t steps_per_epoch, int64_t batch, const std::string& checkpoint) {

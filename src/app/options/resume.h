@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 
 namespace ddp {
@@ -14,8 +15,13 @@ namespace ddp {
 std::map<std::string, std::string> results_options(const Options& options);
 std::map<std::string, std::string> rounding_options(const Options& options);
 
-// Throws Error(Exit::usage) that names every option that would change the results, with both values.
-void require_same_results(const RunState& saved, const RunState& now, const std::string& checkpoint);
+// Throws Error(Exit::usage) that names every option that would change the results, with both values. An entry that
+// several options share, and of which a row in `changed` is one, is compared by the options in `saved.options`.
+void require_same_results(const RunState& saved, const RunState& now, const std::string& checkpoint,
+                          std::span<const std::string> changed = {});
+
+// Whether two values of an option are equal: as texts, or as numbers such as 0.10 and .1.
+bool same_value(const std::string& a, const std::string& b);
 
 // Throws Error(Exit::data) if the counters of a checkpoint contradict each other. Its checksums are no proof: whoever
 // makes a checkpoint makes them too. `batch`: samples of a full global batch.

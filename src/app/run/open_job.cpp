@@ -36,11 +36,15 @@ void refuse_options_of_evaluations(const Options& options) {
 
 }  // namespace
 
+std::unique_ptr<Watchdog> start_watchdog(std::optional<double> step_timeout, MpiSession& session,
+                                         PhaseTracker& phases) {
+  return std::make_unique<Watchdog>(limits_of(step_timeout, session.rank()), phases, [&](const std::string& text) {
+    abort_job(session, fmt::format("on {}: {}", session.host(), text), Exit::communication);
+  });
+}
+
 Job open_job(const Options& options, MpiSession& session, PhaseTracker& phases, const Log& log) {
-  auto watchdog =
-      std::make_unique<Watchdog>(limits_of(options.step_timeout, session.rank()), phases, [&](const std::string& text) {
-        abort_job(session, fmt::format("on {}: {}", session.host(), text), Exit::communication);
-      });
+  auto watchdog = start_watchdog(options.step_timeout, session, phases);
   auto world = session.world(options.transport.allreduce);
   check_same_on_all_ranks(hash_of(options.effective_config), "configuration", *world);
 

@@ -35,6 +35,9 @@ struct Job {
   Samplers samplers;                          // of this rank
 };
 
+// Its text ends the job. `session` and `phases` outlive the watchdog.
+std::unique_ptr<Watchdog> start_watchdog(std::optional<double> step_timeout, MpiSession& session, PhaseTracker& phases);
+
 // The arguments outlive the job. Collective. The ranks compare their configurations first: a rank with other options
 // may make other collectives. Throws CollectiveError: Exit::communication if configurations or data sets differ,
 // Exit::usage, Exit::data or Exit::model on a wrong option, wrong data or a network that does not fit them.

@@ -67,7 +67,7 @@ bool check_single_values(const Job& job) {
 
 }  // namespace
 
-PlannedRun plan_run(const Job& job) {
+PlannedRun plan_run(const Job& job, ResumePoint resume_point) {
   const Options& options = job.options;
   MpiSession& session = job.session;
   Communicator& world = *job.world;
@@ -79,7 +79,6 @@ PlannedRun plan_run(const Job& job) {
   const int threads = on_cpu ? choose_threads(options.device.threads, world, session.host()) : 1;
   doctor::preflight(options.device, options.transport, session, !on_cpu, job.log);
 
-  ResumePoint resume_point = find_resume_point(options.checkpoint.resume, options.output.dir, session, world, job.log);
   auto autotune = std::make_unique<AutotuneCache>(earlier_autotune(resume_point, backend, world));
   auto ops = run_on_all_ranks(session, [&] { return make_ops(backend, world, threads, *autotune); });
 

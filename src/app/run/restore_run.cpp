@@ -2,6 +2,7 @@
 
 #include "app/inputs/reading.h"
 #include "app/options/resume.h"
+#include "app/run/changes_file.h"
 #include "app/run/injection.h"
 #include "app/run/resume_point.h"
 #include "comm/broadcast_host.h"
@@ -24,6 +25,7 @@ RunState start_of(const ResumePoint& resume_point, const RunState& fingerprint) 
   start.affects_results = fingerprint.affects_results;
   start.affects_rounding = fingerprint.affects_rounding;
   start.autotune = fingerprint.autotune;
+  start.options = fingerprint.options;
   return start;
 }
 
@@ -51,8 +53,7 @@ RestoredRun restore_run(const Job& job, PlannedRun& run) {
 
   const RunState now =
       run_fingerprint(options, job.data, run.pixels, run.backend, run.threads, *run.replica, *run.autotune);
-  config.updates = restore_or_initialize(options.network, options.seed, options.replica.sync_bn, resume_point, now,
-                                         *run.replica, job.session, *job.world, job.log);
+  config.updates = restore_or_initialize(job, resume_point, now, *run.replica);
   run.replica->check_replicas();
   run_on_all_ranks(job.session, [&] {
     if (job.session.rank() == 0 && resume_point.resuming)
@@ -70,6 +71,8 @@ RestoredRun restore_run(const Job& job, PlannedRun& run) {
   run_on_all_ranks(job.session, [&] {
     if (folder.path().empty()) return;
     for (const auto& [name, content] : job.data.listings) replace_file(folder.path() / name, content);
+    if (resume_point.resuming)
+      write_changes(folder.path(), read_changes(folder.path()), resume_point.changes, resume_point.state);
   });
   std::string path = folder.path().string();
   broadcast_host(*job.world, path);

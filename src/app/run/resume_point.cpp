@@ -1,7 +1,9 @@
 #include "app/run/resume_point.h"
 
 #include "app/options/resume.h"
+#include "app/run/changes_file.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/find_weights.h"
 #include "checkpoint/folder.h"
 #include "comm/broadcast_host.h"
 #include "core/printable.h"
@@ -22,6 +24,14 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kPixelsEntry = "mean and std";  // entry of the run state
+
+// The changes that the run has made and not yet saved. An older checkpoint is resumed as it was.
+std::vector<OptionChange> changes_since(const FoundCheckpoint& found) {
+  if (found.run_folder.empty() || !is_newest(found.path)) return {};
+  std::vector<OptionChange> changes = read_changes(found.run_folder);
+  std::erase_if(changes, [&](const OptionChange& change) { return change.step < found.state.step; });
+  return changes;
+}
 
 // Searches again under the lock, because an earlier run may have saved a checkpoint before it released the lock.
 ResumePoint find_on_rank_0(const std::string& resume, const std::string& output_dir, const Log& log) {
@@ -48,6 +58,7 @@ ResumePoint find_on_rank_0(const std::string& resume, const std::string& output_
     resume_point.state = found->state;
     resume_point.checkpoint = found->path;
     resume_point.run_folder = found->run_folder;
+    resume_point.changes = changes_since(*found);
     return resume_point;
   }
   require(automatic, Exit::data, "{} has no checkpoint to resume from", wanted.string());
@@ -61,12 +72,29 @@ bool same_folder(const fs::path& a, const fs::path& b) {
   return fs::weakly_canonical(a, error) == fs::weakly_canonical(b, other) && !error && !other;
 }
 
-ModelState initial_model(const NetworkConfig& config, uint64_t seed, const Replica& replica) {
-  if (!config.init_from.empty()) return load_state_dict(config.init_from, replica.parameters, replica.batch_norms);
+ModelState initial_model(const Job& job, const Replica& replica) {
+  const NetworkConfig& config = job.options.network;
+  if (!config.init_from.empty())
+    return load_state_dict(find_weights(config.init_from, job.log), replica.parameters, replica.batch_norms,
+                           {.network = {config.name, job.network.input(), job.data.data.train->classes()},
+                            .note = [&](const std::string& line) { job.log.info("{}", line); }});
   ModelState state{.weights = std::vector<float>(flat_count(replica.parameters)),
                    .statistics = initial_state(replica.batch_norms)};
-  initialize(state.weights, replica.parameters, config.init, seed);
+  initialize(state.weights, replica.parameters, config.init, job.options.seed);
   return state;
+}
+
+// --change may give sgd a momentum buffer, which starts at 0 as PyTorch's does, or take it away.
+Snapshot read_for(const Replica& replica, const ResumePoint& resume_point) {
+  const std::vector<std::string> names = optimizer_state_names(replica);
+  const auto saved = static_cast<size_t>(resume_point.optimizer_states);
+  Snapshot snapshot =
+      read_checkpoint(resume_point.checkpoint, {replica.parameters, replica.batch_norms},
+                      saved == names.size() ? names : std::vector<std::string>(saved, "momentum_buffer"));
+  if (saved > names.size()) snapshot.optimizer.resize(names.size());
+  for (size_t k = saved; k < names.size(); ++k)
+    snapshot.optimizer.push_back({names[k], std::vector<float>(flat_count(replica.parameters))});
+  return snapshot;
 }
 
 void broadcast(Communicator& world, ModelState& model) {
@@ -120,6 +148,7 @@ RunState run_fingerprint(const Options& o, const LoadedData& data, const PixelNo
   state.affects_rounding["threads of a rank"] = fmt::format("{}", threads);
   state.affects_rounding["bucket plan"] = fmt::format("{:016x}", r.plan.hash());
   state.autotune["ops"] = autotune.text();
+  state.options = kept_values(o);
   return state;
 }
 
@@ -147,48 +176,87 @@ std::string earlier_autotune(const ResumePoint& resume_point, const Backend& bac
 }
 
 ResumePoint find_resume_point(const std::string& resume, const std::string& output_dir, MpiSession& session,
-                              Communicator& world, const Log& log) {
-  if (resume.empty()) return {};
+                              const Log& log) {
+  if (std::ranges::count(session.gather(resume), "") > 0) return {};
   ResumePoint resume_point = run_on_all_ranks(
       session, [&] { return session.rank() == 0 ? find_on_rank_0(resume, output_dir, log) : ResumePoint(); });
-  std::string state = resume_point.checkpoint.empty() ? "" : to_json(resume_point.state);
-  broadcast_host(world, state);
+  const bool found = !resume_point.checkpoint.empty();
+  const std::string state = session.gather(found ? to_json(resume_point.state) : "")[0];
+  const std::string changes = session.gather(found ? to_json(resume_point.changes) : "")[0];
   resume_point.resuming = !state.empty();
-  if (!state.empty()) resume_point.state = run_state_from_json(state, "the state of rank 0");
+  if (resume_point.resuming) {
+    resume_point.state = run_state_from_json(state, "the state of rank 0");
+    resume_point.changes = changes_from_json(changes, "the changes of rank 0");
+  }
   return resume_point;
 }
 
-int64_t restore_or_initialize(const NetworkConfig& network, uint64_t seed, bool sync_bn,
-                              const ResumePoint& resume_point, const RunState& now, Replica& replica,
-                              MpiSession& session, Communicator& world, const Log& log) {
+Options take_up_options(const Options& given, ResumePoint& resume_point, MpiSession& session, const Log& log) {
+  return run_on_all_ranks(session, [&] {
+    if (!resume_point.resuming) {
+      require(given.checkpoint.change.empty(), Exit::usage,
+              "--change needs a checkpoint, and {} has none yet; give its options themselves, without --change",
+              printable(given.output.dir));
+      return given;
+    }
+    ResumedOptions resumed = resumed_options(given, resume_point.state, resume_point.changes, session.size());
+    for (const std::string& line : describe(resumed)) log.info("{}", line);
+    resume_point.changes = std::move(resumed.changes);
+    resume_point.expected = std::move(resumed.expected);
+    resume_point.optimizer_states = resumed.optimizer_states;
+    return std::move(resumed.options);
+  });
+}
+
+Options options_of_doctor(const Options& given, MpiSession& session) {
+  const std::string& resume = given.checkpoint.resume;
+  if (std::ranges::count(session.gather(resume), "") > 0) return given;
+  std::string state;
+  try {
+    std::vector<std::string> skipped;
+    if (session.rank() == 0)
+      if (const auto found = find_checkpoint(resume == "auto" ? given.output.dir : resume, skipped))
+        state = to_json(found->state);
+  } catch (const Error&) {  // the run will name the fault
+  }
+  state = session.gather(state)[0];
+  if (state.empty()) return given;
+  return run_on_all_ranks(session, [&] {
+    return resumed_options(given, run_state_from_json(state, "the state of rank 0"), {}, session.size()).options;
+  });
+}
+
+int64_t restore_or_initialize(const Job& job, const ResumePoint& resume_point, const RunState& now, Replica& replica) {
+  MpiSession& session = job.session;
   if (!resume_point.resuming) {
-    const bool from_file = !network.init_from.empty();
-    ModelState initial = run_on_all_ranks(session, [&] {
-      return from_file && session.rank() != 0 ? ModelState() : initial_model(network, seed, replica);
-    });
-    if (from_file) broadcast(world, initial);
+    const bool from_file = !job.options.network.init_from.empty();
+    ModelState initial = run_on_all_ranks(
+        session, [&] { return from_file && session.rank() != 0 ? ModelState() : initial_model(job, replica); });
+    if (from_file) broadcast(*job.world, initial);
     replica.load(initial.weights);
     replica.load_running_stats(initial.statistics);
     return initial.updates;
   }
-  const std::vector<std::string> names = optimizer_state_names(replica);
   Snapshot snapshot = run_on_all_ranks(session, [&] {
     if (session.rank() == 0) {
-      require_same_results(resume_point.state, now, resume_point.checkpoint.string());
-      return read_checkpoint(resume_point.checkpoint, {replica.parameters, replica.batch_norms}, names);
+      std::vector<std::string> changed;
+      for (const OptionChange& change : resume_point.changes) changed.push_back(change.option);
+      require_same_results(resume_point.expected, now, resume_point.checkpoint.string(), changed);
+      return read_for(replica, resume_point);
     }
     Snapshot empty;
-    empty.run = resume_point.state;
-    for (const std::string& name : names) empty.optimizer.push_back({name, {}});
+    Snapshot empty{.run = resume_point.state};
+    for (const std::string& name : optimizer_state_names(replica)) empty.optimizer.push_back({name, {}});
     return empty;
   });
-  broadcast(world, snapshot);
+  broadcast(*job.world, snapshot);
   restore(replica, snapshot);
-  log.info("resumed from {} at step {}", resume_point.checkpoint.string(), resume_point.state.step);
+  job.log.info("resumed from {} at step {}", resume_point.checkpoint.string(), resume_point.state.step);
   const std::string different = rounding_differences(resume_point.state, now);
-  if (!different.empty()) log.info("not bit-identical to a run that was not interrupted: {}", different);
-  if (session.rank() == 0 && !same_shards(resume_point.state, now) && !replica.batch_norms.empty() && !sync_bn)
-    log.warn(
+  if (!different.empty()) job.log.info("not bit-identical to a run that was not interrupted: {}", different);
+  if (session.rank() == 0 && !same_shards(resume_point.state, now) && !replica.batch_norms.empty() &&
+      !job.options.replica.sync_bn)
+    job.log.warn(
         "batch norms normalise over each rank's part of a batch, and the parts have changed: without --sync-bn the "
         "loss may differ");
   return snapshot.model.updates;

@@ -4,7 +4,8 @@
 #include "app/inputs/load_data.h"
 #include "app/machine/autotune_cache.h"
 #include "app/machine/factory.h"
-#include "app/options/options.h"
+#include "app/options/resumed_options.h"
+#include "app/run/open_job.h"
 #include "app/run/output_folder.h"
 #include "checkpoint/folder_lock.h"
 #include "checkpoint/run_state.h"
@@ -17,6 +18,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace ddp {
 
@@ -26,13 +28,24 @@ struct ResumePoint {
   std::filesystem::path run_folder;  // rank 0: the folder of that run's results; with --resume auto, --output-dir
   bool resuming = false;
   std::optional<FolderLock> lock = {};  // rank 0: lock of the run's folder, if the folder exists
+
+  std::vector<OptionChange> changes = {};  // of options, after the checkpoint; the same on all ranks
+  RunState expected = {};                  // ResumedOptions::expected
+  int optimizer_states = 0;                // in the checkpoint
 };
 
-// Finds the checkpoint that --resume means, with --resume auto in `output_dir`: rank 0 reads it and broadcasts its
-// state. Collective over `world`, a communicator of host memory. Throws CollectiveError: Exit::data,
-// or Exit::output if another run uses the folder.
+// Finds the checkpoint that --resume means, with --resume auto in `output_dir`: rank 0 reads it, all ranks get its
+// state and the changes that its run has made since. Nothing where a rank has no --resume: open_job() refuses that.
+// Collective. Throws CollectiveError: Exit::data, or Exit::output if another run uses the folder.
 ResumePoint find_resume_point(const std::string& resume, const std::string& output_dir, MpiSession& session,
-                              Communicator& world, const Log& log);
+                              const Log& log);
+
+// The options of this process: `given`, completed by those of the run and by --change. Completes `resume_point` and
+// prints what has changed. Collective. Throws CollectiveError: Exit::usage, Exit::data (see resumed_options()).
+Options take_up_options(const Options& given, ResumePoint& resume_point, MpiSession& session, const Log& log);
+
+// The same for the doctor, which takes no lock and looks for no fault in checkpoints. Collective.
+Options options_of_doctor(const Options& given, MpiSession& session);
 
 // Opens the folder of the results: the resumed run's own folder, unless --output-dir (`dir`) names another one; for a
 // new run --output-dir or a new folder. `resume_given`: whether the command line has --resume. `config`: the text of
@@ -57,9 +70,7 @@ std::string earlier_autotune(const ResumePoint& resume_point, const Backend& bac
 
 // Loads the checkpoint, or the initial weights and state, into the replica. `now`: this run's run_fingerprint().
 // Returns the number of updates of the running statistics so far. Collective. Throws CollectiveError if an option of
-// `now` would change the results of the resumed run, or if the checkpoint cannot be read.
-int64_t restore_or_initialize(const NetworkConfig& network, uint64_t seed, bool sync_bn,
-                              const ResumePoint& resume_point, const RunState& now, Replica& replica,
-                              MpiSession& session, Communicator& world, const Log& log);
+// `now` would change the results of the resumed run, or if the checkpoint or the weights cannot be read.
+int64_t restore_or_initialize(const Job& job, const ResumePoint& resume_point, const RunState& now, Replica& replica);
 
 }  // namespace ddp

@@ -7,6 +7,7 @@
 #include "app/run/open_job.h"
 #include "app/run/plan_run.h"
 #include "app/run/restore_run.h"
+#include "app/run/resume_point.h"
 #include "app/run/train_run.h"
 #include "core/log.h"
 #include "core/stopwatch.h"
@@ -35,8 +36,13 @@ void print_order(const DistributedSampler& sampler, int64_t epoch) {
 // In a stage, run_on_all_ranks() does the work that a rank does alone: where one rank fails, all ranks throw the same
 // error. abort_on_error() does the work in which ranks communicate and hold memory that other ranks or the device use:
 // an error of one rank aborts the job (MPI_Abort) before that memory is freed, so that no rank is left waiting.
-Exit run_stages(const Options& options, MpiSession& session, Signals& signals, PhaseTracker& phases,
+Exit run_stages(const Options& given, MpiSession& session, Signals& signals, PhaseTracker& phases,
                 FlightRecorder& flight_recorder, const Log& log) {
+  ResumePoint resume_point = [&] {
+    const auto watchdog = start_watchdog(given.step_timeout, session, phases);
+    return find_resume_point(given.checkpoint.resume, given.output.dir, session, log);
+  }();
+  const Options options = take_up_options(given, resume_point, session, log);
   Stopwatch stage;
   const Job job = open_job(options, session, phases, log);
   if (options.action.print_order) {
@@ -44,7 +50,7 @@ Exit run_stages(const Options& options, MpiSession& session, Signals& signals, P
     return Exit::done;
   }
   const double data_seconds = std::exchange(stage, {}).seconds();
-  PlannedRun run = plan_run(job);
+  PlannedRun run = plan_run(job, std::move(resume_point));
   if (options.action.plan) {
     const std::string report = abort_on_error(
         session, [&] { return plan_report(*run.replica, job.samplers.train, run.validation_model.get()); });
@@ -73,7 +79,8 @@ Exit run(MpiSession& session, Signals& signals, int argc, char** argv,
     if (session.rank() == 0) write_output(stdout, *answer, "the output");
     return Exit::done;
   }
-  if (options.action.doctor) return doctor::run_doctor(options, session, std::move(startup_limit));
+  if (options.action.doctor)
+    return doctor::run_doctor(options_of_doctor(options, session), session, std::move(startup_limit));
   PhaseTracker phases(session.heartbeats());
   FlightRecorder flight_recorder(session, signals, phases);
   return flight_recorder.write_on_error(

@@ -77,6 +77,7 @@ const std::vector<Effects> kEffects{
      "Run.PlanPrintsBucketsMemoryAndTimes",
      {"--plan", "--bucket-cap-mb", "--first-bucket-mb"}},
     {"system/cli/resume_bytes_test.cpp", "Resume.AfterAKillEndsWithTheSameBytes", {"--resume"}},
+    {"system/cli/resume_test.cpp", "Checkpointed.ChangesOptionsInsideAnEpoch", {"--change"}},
     {"system/cli/bad_input_test.cpp",
      "BadInput.GivesOneMessageAndTheExitCode",
      {"--device", "--nccl-algo", "--transport"}},

@@ -101,7 +101,7 @@ TEST(OptionTable, EachRowHasItsEffectOnResume) {
     }
   }
   for (const OptionRow& row : all_rows()) {
-    EXPECT_TRUE(row.configurable || row.on_resume.effect == Effect::nothing) << row.name;
+    EXPECT_TRUE(row.configurable || row.on_resume.effect == Effect::process) << row.name;
     EXPECT_TRUE(!row.configurable || tried.contains(row.name)) << row.name;
   }
 }
@@ -111,10 +111,11 @@ std::string with_code(const std::string& text) {
 }
 
 std::string on_resume(const OnResume& rule) {
+  if (rule.effect == Effect::process) return "not kept";
   if (rule.effect == Effect::nothing) return "free";
   if (rule.effect == Effect::rounding) return "rounding";
-  if (rule.recorded_as) return fmt::format("same {}", rule.recorded_as);
-  return rule.condition.holds ? fmt::format("same {}", with_code(rule.condition.sentence)) : "same";
+  if (rule.fixed_because) return rule.recorded_as ? fmt::format("same {}", rule.recorded_as) : "same";
+  return rule.condition.holds ? fmt::format("change {}", with_code(rule.condition.sentence)) : "change";
 }
 
 // The choices are in CLI11's type name, such as TEXT:{auto,ring}.

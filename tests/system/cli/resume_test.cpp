@@ -1,6 +1,6 @@
-// Which checkpoint --resume takes, and what it refuses.
+// Which checkpoint --resume takes, what it refuses, and what it changes.
 #include "tests/system/cli/few_images.h"
-#include "tests/system/cli/program.h"
+#include "tests/system/cli/run_folder.h"
 
 #include <string>
 #include <vector>
@@ -56,6 +56,7 @@ TEST_F(Checkpointed, RefusesOptionsThatChangeTheResults) {
   refuse("--resume " + run().string() + " --init-from x.safetensors", 2, {"excludes --init-from"});
   refuse("", 4, {"already has a run"});
   refuse("--resume nowhere", 3, {"nowhere"});
+  refuse("--resume auto --change seed=3", 2, {"--seed cannot change in a run: the order of the samples"});
   for (const int step : {10, 20, 30, 40}) fs::resize_file(checkpoint(step) / "state.json", 10);
   refuse("--resume auto", 3, {});
 }
@@ -73,6 +74,43 @@ TEST_F(Checkpointed, ResumesFromANamedCheckpointInTheSameOrAnotherRun) {
   ASSERT_EQ(here.code, 0) << here.output;
   EXPECT_EQ(count(here.output, " at step 40\n"), 1) << here.output;
   EXPECT_EQ(count(here.output, "results in " + run().string()), 1) << here.output;
+}
+
+// Step 20 is the middle of an epoch. There the rate becomes a quarter, as in a run with a milestone; the options of the
+// run are not given again. Then a change is made that no checkpoint has before the run is killed.
+TEST_F(Checkpointed, ChangesOptionsInsideAnEpoch) {
+  const fs::path changed = folder_ / "changed", falling = folder_ / "falling";
+  const auto ends = [](const Outcome& outcome, int code) { EXPECT_EQ(outcome.code, code) << outcome.output; };
+  ends(program(0, fmt::format("{} --train-samples 640 --max-steps 30 --lr-scheduler multistep --lr-milestones 0.5 "
+                              "--lr-gamma 0.25 --output-dir {}",
+                              common(), falling.string())),
+       0);
+  const std::string from_20 =
+      fmt::format("--resume {} --max-steps 30 --output-dir {} ", checkpoint(20).string(), changed.string());
+  const Outcome first = program(0, from_20 + "--lr 0.2 --change lr=0.05");
+  ends(first, 0);
+  for (const char* part : {"as in the run so far: --batch-size 16, --data-path", "--save-every 10steps",
+                           "changed after step 20: --lr was 0.2, is 0.05\n", " at step 20\n"})
+    EXPECT_EQ(count(first.output, part), 1) << part << first.output;
+  EXPECT_TRUE(read_file(changed / "model.safetensors") == read_file(falling / "model.safetensors"));
+  EXPECT_EQ(values_of<double>(changed, "step", "lr"), std::vector<double>(10, 0.05));
+
+  const std::string again = fmt::format("--resume auto --output-dir {} --max-steps 36 ", changed.string());
+  EXPECT_NE(program(0, again + "--change lr=0.025,momentum=0.5 --inject kind=kill,rank=0,step=33").code, 0);
+  const Outcome killed = program(2, again);
+  ends(killed, 0);
+  EXPECT_EQ(count(killed.output, "changed after step 30: --lr was 0.05, is 0.025\n"), 1) << killed.output;
+  const std::vector<double> rates = values_of<double>(changed, "step", "lr");
+  EXPECT_EQ(std::vector(rates.begin() + 10, rates.end()), std::vector<double>(6, 0.025));
+  EXPECT_EQ(count(read_file(changed / "checkpoints/latest/optimizer.safetensors"), "momentum_buffer"), 8);
+
+  const Outcome refused = program(0, again + "--lr 0.2");
+  ends(refused, 2);
+  EXPECT_EQ(count(refused.output, "--lr was 0.025, is 0.2; leave out what differs"), 1) << refused.output;
+  const auto changes = nlohmann::json::parse(read_file(changed / "changes.json"));
+  ASSERT_EQ(changes.size(), 3u);
+  EXPECT_EQ(changes[0], (nlohmann::json{{"step", 20}, {"option", "--lr"}, {"from", "0.2"}, {"to", "0.05"}}));
+  EXPECT_EQ(changes[2], (nlohmann::json{{"step", 30}, {"option", "--momentum"}, {"from", "0"}, {"to", "0.5"}}));
 }
 
 // With its steps, and with fewer.
@@ -105,6 +143,20 @@ class NewRun : public ::testing::Test {
   const TempFolder folder;
 };
 
+// Writes the weights of `from` with this prefix before each name.
+void rename_tensors(const fs::path& from, const fs::path& to, const std::string& prefix) {
+  const std::string file = read_file(from);
+  uint64_t length = 0;
+  std::memcpy(&length, file.data(), sizeof length);
+  const std::string data = file.substr(8 + length);
+  nlohmann::json renamed;
+  for (const auto& [name, entry] : nlohmann::json::parse(file.substr(8, length)).items())
+    renamed[name.starts_with("__") ? name : prefix + name] = entry;
+  const std::string text = renamed.dump();
+  length = text.size();
+  std::ofstream(to, std::ios::binary) << std::string(reinterpret_cast<const char*>(&length), 8) << text << data;
+}
+
 // The user can repeat the same command in any state of the run.
 TEST_F(NewRun, ResumeAutoAcceptsInitialWeights) {
   const auto run = [&](const char* name, const std::string& more) {
@@ -113,19 +165,21 @@ TEST_F(NewRun, ResumeAutoAcceptsInitialWeights) {
     return outcome.output;
   };
   run("first", " --max-steps 1");
-  const std::string weights = " --resume auto --init-from " + (folder / "first" / "model.safetensors").string();
+  const std::string weights = " --resume auto --init-from " + (folder / "first").string();
   run("straight", weights + " --max-steps 2");
   EXPECT_EQ(count(run("twice", weights + " --max-steps 1"), "a new run begins"), 1);
   EXPECT_EQ(count(run("twice", weights + " --max-steps 2"), "resumed from"), 1);
   EXPECT_TRUE(read_file(folder / "twice" / "model.safetensors") ==
               read_file(folder / "straight" / "model.safetensors"));
 
-  // Rank 0 alone reads the weights: no other rank has such a file.
+  // Rank 0 alone reads the weights: no other rank has such a file. Its names are those of a wrapped module.
+  rename_tensors(folder / "first" / "model.safetensors", folder / "first" / "wrapped.safetensors", "module._orig_mod.");
   const std::string command =
-      fmt::format("{} {} --max-steps 1 --init-from model.safetensors", DDP_PROGRAM, options("two"));
+      fmt::format("{} {} --max-steps 1 --init-from wrapped.safetensors", DDP_PROGRAM, options("two"));
   const Outcome two = shell(fmt::format("timeout -k 5 400 {} -np 1 -wdir {} {} : -np 1 -wdir {} {}", DDP_MPIRUN,
                                         (folder / "first").string(), command, (folder / "").string(), command));
   EXPECT_EQ(two.code, 0) << two.output;
+  EXPECT_EQ(count(two.output, "begin with \"module._orig_mod.\", which is removed\n"), 1) << two.output;
 }
 
 TEST_F(NewRun, RefusesAFolderThatAnotherRunWritesTo) {

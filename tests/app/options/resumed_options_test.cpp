@@ -1,0 +1,183 @@
+#include "app/options/resumed_options.h"
+
+#include "app/options/resume.h"
+#include "core/error.h"
+#include "tests/app/options/option_lines.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace ddp {
+namespace {
+
+constexpr int kRanks = 2;
+
+RunState state_of(const Options& options) {
+  RunState state{.step = 20};
+  state.affects_results = results_options(options);
+  state.affects_rounding = rounding_options(options);
+  state.options = kept_values(options);
+  return state;
+}
+
+// A run with the options `line`, at step 20.
+RunState run_of(const std::string& line) { return state_of(parse(line)); }
+
+ResumedOptions resumed(const RunState& saved, const std::string& line, const std::vector<OptionChange>& pending = {}) {
+  return resumed_options(parse("--resume runs/1 " + line), saved, pending, kRanks);
+}
+
+// What the program says on a resume: the lines, or the refusal.
+std::string says(const RunState& saved, const std::string& line, const std::vector<OptionChange>& pending = {}) {
+  try {
+    const ResumedOptions result = resumed(saved, line, pending);
+    std::vector<std::string> changed;
+    for (const OptionChange& change : result.changes) changed.push_back(change.option);
+    require_same_results(result.expected, state_of(result.options), "step-20", changed);
+    std::string text;
+    for (const std::string& part : describe(result)) text += (text.empty() ? "" : "\n") + part;
+    return text;
+  } catch (const Error& e) {
+    return fmt::format("{}: {}", static_cast<int>(e.code()), e.what());
+  }
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
+
+TEST(ResumedOptions, KeepTheValuesOfTheRun) {
+  const RunState run = run_of(
+      "--lr 0.1 --model mlp --epochs 20 --save-every 100steps --data-path d --sync-bn --lr-scheduler cosine --lr-min "
+      "0.01 --threads 2 --print-freq 7 --output-dir old --trace t.json --metrics-port 9000 --init glorot --seed 3");
+  const ResumedOptions result = resumed(run, "--print-freq 9");
+  const Options& o = result.options;
+  EXPECT_EQ(o.train.schedule.lr, 0.1);
+  EXPECT_EQ(o.network.name, "mlp");
+  EXPECT_EQ(o.train.epochs, 20);
+  EXPECT_EQ(o.train.save_every.steps, 100);
+  EXPECT_EQ(o.data.path, "d");
+  EXPECT_TRUE(o.replica.sync_bn);
+  EXPECT_EQ(o.train.schedule.min_lr, 0.01);
+  EXPECT_EQ(o.device.threads, 2);
+  EXPECT_EQ(o.output.print_freq, 9);
+  EXPECT_EQ(o.checkpoint.resume, "runs/1");
+  EXPECT_EQ(o.output.dir, "");
+  EXPECT_EQ(o.output.trace, "");
+  EXPECT_EQ(o.output.metrics_port, 0);
+  EXPECT_TRUE(result.changes.empty());
+  EXPECT_EQ(says(run, "--print-freq 9"),
+            "as in the run so far: --data-path d, --epochs 20, --lr 0.1, --lr-min 0.01, --lr-scheduler cosine, --model "
+            "mlp, --save-every 100steps, --seed 3, --sync-bn true, --threads 2");
+  EXPECT_EQ(says(run_of(""), ""), "");
+}
+
+TEST(ResumedOptions, GivenValuesAreComparedWithThoseOfTheRun) {
+  const RunState run = run_of("--lr 0.1 --seed 3");
+  const std::string refused = says(run, "--lr 0.3 --seed 4");
+  EXPECT_TRUE(has(refused, "2: step-20 cannot be resumed by this run: --lr was 0.1, is 0.3; --seed was 3, is 4; "))
+      << refused;
+  EXPECT_TRUE(has(refused, "or change them by --change lr=0.3; or begin")) << refused;
+  EXPECT_EQ(says(run, "--lr .1 --seed 3 --epochs 7"), "");  // epochs matter to no constant rate
+  EXPECT_EQ(resumed(run, "--epochs 7").options.train.epochs, 7);
+}
+
+TEST(ResumedOptions, ChangeHoldsFromHereOn) {
+  const RunState run = run_of("--lr 0.1 --momentum 0.9 --nesterov --lr-scheduler step --lr-gamma 0.5");
+  const ResumedOptions result = resumed(run, "--change lr=0.01,epochs=30,lr-scheduler=multistep,lr-milestones=3,6");
+  EXPECT_EQ(result.options.train.schedule.lr, 0.01);
+  EXPECT_EQ(result.options.train.schedule.milestones, (std::vector<double>{3, 6}));
+  EXPECT_EQ(result.options.train.schedule.gamma, 0.5);  // as in the run
+  EXPECT_EQ(result.options.train.epochs, 30);
+  ASSERT_EQ(result.changes.size(), 4u);
+  EXPECT_EQ(result.changes[1].option, "--lr");
+  EXPECT_EQ(result.changes[1].from, "0.1");
+  EXPECT_EQ(result.changes[1].to, "0.01");
+  EXPECT_EQ(result.changes[1].step, 20);
+  EXPECT_TRUE(has(says(run, "--change lr=0.01"), "changed after step 20: --lr was 0.1, is 0.01"));
+  // A value of the run that has lost its meaning has no effect; a changed one is refused.
+  EXPECT_FALSE(resumed(run, "--change momentum=0").options.replica.optimizer.nesterov);
+  EXPECT_EQ(resumed(run, "--change momentum=0").optimizer_states, 1);
+  EXPECT_TRUE(has(says(run, "--change lr-min=0.1"), "2: --lr-min needs --lr-scheduler cosine or linear"));
+  EXPECT_FALSE(has(says(run, "--change lr-scheduler=cosine,lr-min=0.001"), "2:"));
+  EXPECT_FALSE(has(says(run, "--change lr=0.10"), "changed"));
+}
+
+// The command line of the first start may stay.
+TEST(ResumedOptions, ChangeReplacesAGivenValue) {
+  const RunState run = run_of("--lr 0.1 --hflip 0.5 --crop-padding 4");
+  EXPECT_TRUE(has(says(run, "--lr 0.1 --change lr=0.01"), "changed after step 20: --lr was 0.1, is 0.01"));
+  EXPECT_EQ(resumed(run, "--lr 0.1 --change --lr=0.01").options.train.schedule.lr, 0.01);
+  EXPECT_TRUE(has(says(run, "--crop-padding 4 --change hflip=auto"), "--hflip was 0.5, is auto"));
+  EXPECT_FALSE(resumed(run, "--hflip 0.5 --change hflip=auto").options.data.input.hflip.has_value());
+  EXPECT_TRUE(has(says(run, "--crop-padding 2 --change hflip=0"),
+                  "2: step-20 cannot be resumed by this run: "
+                  "--crop-padding was 4, is 2"));
+}
+
+TEST(ResumedOptions, RefuseWhatCannotChange) {
+  const RunState run = run_of("");
+  const std::pair<const char*, const char*> cases[] = {
+      {"seed=3", "2: --change: --seed cannot change in a run: the order of the samples in the epoch follows from it; "},
+      {"batch-size=8", "--batch-size cannot change in a run: the number of a step"},
+      {"model=mlp", "--model cannot change in a run: "},
+      {"optimizer=adam", "--optimizer cannot change in a run: its state belongs to this rule"},
+      {"train-samples=5", "--train-samples cannot change in a run: the place in the epoch"},
+      {"mean=imagenet", "--mean cannot change in a run: the weights were trained on images"},
+      {"output-dir=x", "--output-dir is no property of the run; give --output-dir itself"},
+      {"plan=true", "--plan is no property of the run"},
+      {"frobnicate=1", "there is no option --frobnicate"},
+      {"lr", "give NAME=VALUE with commas between"},
+      {"lr=0.1,lr=0.2", "has --lr twice"},
+      {"lr=fast", "--lr: "},
+  };
+  for (const auto& [change, text] : cases) {
+    const std::string refused = says(run, fmt::format("--change {}", change));
+    EXPECT_TRUE(has(refused, text) && refused.starts_with("2: ")) << refused;
+  }
+  try {
+    parse("--change lr=0.1");
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_TRUE(has(e.what(), "--change needs --resume")) << e.what();
+  }
+}
+
+// The run was ended before its first checkpoint with the change.
+TEST(ResumedOptions, ChangesWithoutACheckpointHoldToo) {
+  const RunState run = run_of("--lr 0.1");
+  const std::vector<OptionChange> pending{{20, "--lr", "0.1", "0.05"}, {20, "--momentum", "0", "0.5"}};
+  EXPECT_EQ(resumed(run, "", pending).options.train.schedule.lr, 0.05);
+  EXPECT_TRUE(has(says(run, "", pending), "--lr was 0.1, is 0.05"));
+  EXPECT_TRUE(has(says(run, "--lr 0.1", pending), "2: step-20 cannot be resumed by this run: --lr was 0.05, is 0.1"));
+  const ResumedOptions back = resumed(run, "--change lr=0.1", pending);
+  ASSERT_EQ(back.changes.size(), 1u);
+  EXPECT_EQ(back.changes[0].option, "--momentum");
+  EXPECT_TRUE(has(says(run, "", {{20, "--seed", "0", "3"}}), "3: the options that the run has recorded are wrong"));
+}
+
+TEST(ResumedOptions, FitTheNumberOfRanks) {
+  EXPECT_EQ(resumed(run_of("--rank-weights 2,1"), "").options.batch.rank_weights, (std::vector<double>{2, 1}));
+  EXPECT_TRUE(resumed(run_of("--rank-weights 2,1,1"), "").options.batch.rank_weights.empty());
+}
+
+// An older program recorded options with an effect only; one of a later program may record others.
+TEST(ResumedOptions, OfOtherProgramsAreKept) {
+  RunState older = run_of("--lr 0.1 --hflip 0.5 --epochs 20 --zero 1");
+  older.options.clear();
+  older.affects_results["--dataset"] = "folder";
+  older.affects_results["input"] = "flips 0.5";
+  const ResumedOptions result = resumed(older, "--hflip 0.5 --change crop-padding=4");
+  EXPECT_EQ(result.options.train.schedule.lr, 0.1);
+  EXPECT_TRUE(result.options.replica.zero);
+  EXPECT_EQ(result.options.data.name, "auto");
+  EXPECT_EQ(result.options.train.epochs, 10);
+  RunState later = run_of("--lr 0.1");
+  later.options["--of-tomorrow"] = "3";
+  EXPECT_EQ(resumed(later, "").options.train.schedule.lr, 0.1);
+  later.options["--lr"] = "fast";
+  EXPECT_TRUE(has(says(later, ""), "3: the options that the run has recorded are wrong: --lr"));
+}
+
+}  // namespace
+}  // namespace ddp
