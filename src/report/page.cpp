@@ -51,6 +51,11 @@ std::vector<CurvePoint> curve_of(const std::vector<Event>& events, double Event:
   return curve.points();
 }
 
+// Such as "--lr was 0.2, is 0.01".
+std::string text_of(const OptionChange& change) {
+  return fmt::format("{} was {}, is {}", change.option, change.from.empty() ? "not set" : change.from, change.to);
+}
+
 bool is_constant(const std::vector<CurvePoint>& points) {
   return std::ranges::all_of(
       points, [&](const CurvePoint& p) { return p.low == points.front().low && p.high == points.front().low; });
@@ -79,6 +84,7 @@ class Plots {
                              .points = progress_.scaled(runs_[r], curve_of(runs_[r].evaluations, &EvalEvent::loss)),
                              .dots = true});
     }
+    plot.marks = marks();
     return draw(plot);
   }
   std::string accuracy() const {
@@ -123,7 +129,18 @@ class Plots {
                              .colour = colour(r, dots ? 1 : 0),
                              .points = progress_.scaled(runs_[r], points(runs_[r])),
                              .dots = dots});
+    plot.marks = marks();
     return draw(plot);
+  }
+
+  std::vector<Mark> marks() const {
+    std::vector<Mark> marks;
+    for (size_t r = 0; r < runs_.size(); ++r)
+      for (const OptionChange& change : runs_[r].changes) {
+        const double x = progress_.scaled(runs_[r], {{.x = static_cast<double>(change.step)}}).front().x;
+        marks.push_back({.x = x, .text = text_of(change), .colour = colour(r, 2)});
+      }
+    return marks;
   }
 
   const std::span<const RunRecord> runs_;
@@ -132,6 +149,21 @@ class Plots {
 
 std::string section(const std::string& title, const std::string& content) {
   return content.empty() ? "" : fmt::format("<section><h2>{}</h2>\n{}</section>\n", title, content);
+}
+
+// A line for each run whose options --change has changed.
+std::string changes(std::span<const RunRecord> runs) {
+  std::string lines;
+  for (size_t r = 0; r < runs.size(); ++r) {
+    std::string texts;
+    for (const OptionChange& change : runs[r].changes)
+      texts += fmt::format("{}{} after step {}", texts.empty() ? "" : "; ", short_html(text_of(change), 200),
+                           number(static_cast<double>(change.step)));
+    if (!texts.empty())
+      lines += fmt::format("<p class=\"note\">{}Changed: {}.</p>\n",
+                           runs.size() > 1 ? name_with_key(runs, r) + ": " : "", texts);
+  }
+  return lines;
 }
 
 std::string curves(std::span<const RunRecord> runs) {
@@ -147,7 +179,8 @@ std::string curves(std::span<const RunRecord> runs) {
   const std::string figures =
       plots.loss() + plots.accuracy() + plots.throughput() + plots.noise_scale() + (drawn ? rate : "");
   if (figures.empty()) return "<p>No step has been recorded yet.</p>\n";
-  return legend + "<div class=\"figures\">" + figures + "</div>\n" + (drawn ? "" : rate) + epoch_tables(runs);
+  return legend + changes(runs) + "<div class=\"figures\">" + figures + "</div>\n" + (drawn ? "" : rate) +
+         epoch_tables(runs);
 }
 
 std::string parts_of_a_step(std::span<const RunRecord> runs) {

@@ -88,6 +88,14 @@ void draw_series(Out out, const Series& series, const Axis& x, const Axis& y, bo
                    coordinate(y.at(p.y)));
 }
 
+void draw_marks(Out out, const Plot& plot, const Axis& x) {
+  for (const Mark& mark : plot.marks)
+    if (mark.x >= x.config().low && mark.x <= x.config().high)
+      fmt::format_to(out, "<path class=\"change s{}\" d=\"M{} {}V{}\"><title>{}</title></path>", mark.colour,
+                     coordinate(x.at(mark.x)), coordinate(kPlotTop), coordinate(kPlotBottom),
+                     short_html(mark.text, 200));
+}
+
 constexpr int kStepDigits = 10;
 
 void write_list(Out out, const char* name, const Series& series, double CurvePoint::*value, int digits = 5) {
@@ -143,6 +151,7 @@ std::string draw(const Plot& given) {
   fmt::format_to(out, "<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}{}\">", kPlotWidth, kPlotHeight, title,
                  plot.unit.empty() ? "" : ", " + html(plot.unit));
   draw_axes(out, plot, x, y);
+  draw_marks(out, plot, x);
   for (const Series& series : plot.series) draw_series(out, series, x, y, bands);
   fmt::format_to(out, "</svg><p class=\"readout\">{}</p>", last_values(plot));
   if (!plot.note.empty()) fmt::format_to(out, "<p class=\"note\">{}</p>", html(plot.note));

@@ -127,6 +127,19 @@ class Collector {
   int64_t speed_step_ = 0;
 };
 
+void read_changes(RunRecord& run) {
+  const fs::path file = run.folder / "changes.json";
+  if (!is_there(file)) return;
+  const json list = read_json(read_whole_file(file, kLargestFile), file.string(), kSummaryLimits);
+  require(list.is_array(), Exit::data, "{} is no JSON array", file.string());
+  for (const json& entry : list)
+    if (entry.is_object() && run.changes.size() < RunRecord::kMostProcesses)
+      run.changes.push_back({.step = whole(entry, "step"),
+                             .option = text(entry, "option"),
+                             .from = text(entry, "from"),
+                             .to = text(entry, "to")});
+}
+
 void read_results(RunRecord& run) {
   const fs::path file = run.folder / "summary.json";
   if (!is_there(file)) return;
@@ -164,6 +177,7 @@ RunRecord read_run(const fs::path& folder, std::string name, Options options) {
   Collector collect(run);
   run.unread_lines = read_events(folder / "metrics.jsonl", [&](Event&& event) { std::visit(collect, event); });
   collect.finish();
+  read_changes(run);
   read_results(run);
   return run;
 }

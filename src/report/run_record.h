@@ -31,6 +31,12 @@ struct Summary {
   std::vector<ClassFigures> classes;
 };
 
+// An option that --change has changed in all steps after `step`.
+struct OptionChange {
+  int64_t step = 0;
+  std::string option, from, to;  // option: such as "--lr"; from: empty where the run had no value
+};
+
 struct RunRecord {
   std::filesystem::path folder;
   std::string name;  // of the run on the page; not empty
@@ -48,6 +54,8 @@ struct RunRecord {
   std::optional<TimelineEvent> timeline;
   int64_t unread_lines = 0;
 
+  std::vector<OptionChange> changes;  // of changes.json, at most kMostProcesses
+
   // Of other files, and only if the run has ended after its last step in metrics.jsonl.
   std::optional<Summary> summary;
   std::optional<Confusion> confusion;
@@ -56,9 +64,9 @@ struct RunRecord {
   int64_t world_size() const;  // 0: unknown
 };
 
-// Reads metrics.jsonl, summary.json and confusion.csv. A run that still goes on, or was killed, has no summary.
-// `name` and `options` are taken as they are. Throws Error(Exit::data): the folder holds no run, or a file of it
-// cannot be read or is broken. A broken line of metrics.jsonl only counts.
+// Reads metrics.jsonl, changes.json, summary.json and confusion.csv. A run that still goes on, or was killed, has no
+// summary. `name` and `options` are taken as they are. Throws Error(Exit::data): the folder holds no run, or a file of
+// it cannot be read or is broken. A broken line of metrics.jsonl only counts.
 RunRecord read_run(const std::filesystem::path& folder, std::string name, Options options);
 
 // Throws Error(Exit::data) where the folder holds no run.

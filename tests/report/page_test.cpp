@@ -41,6 +41,25 @@ TEST(ReportPage, NamesTheBestEpochBesideTheLast) {
   EXPECT_FALSE(has(page_of({run}), "<dd class=\"best\">"));
 }
 
+TEST(ReportPage, MarksChangedOptionsOnTheCurves) {
+  const RunFolder folder;
+  EXPECT_FALSE(has(page_of({folder.read()}), "class=\"change"));
+  folder.folder.write("changes.json", R"([{"step":10,"option":"--lr","from":"0.5","to":"0.1<b>"},)"
+                                      R"({"step":500,"option":"--epochs","from":"","to":"9"}])");
+  const std::string text = page_of({folder.read()});
+  EXPECT_TRUE(has(text,
+                  "Changed: --lr was 0.5, is 0.1&lt;b&gt; after step 10; --epochs was not set, is 9 after step "
+                  "500."));
+  // At step 10 of 0 to 20, in the middle; step 500 lies outside of the axis.
+  const std::string mark =
+      "<path class=\"change s2\" d=\"M264 12V212\"><title>--lr was 0.5, is 0.1&lt;b&gt;</title></path>";
+  size_t marks = 0;
+  for (size_t at = 0; (at = text.find("class=\"change", at)) != text.npos; ++at) ++marks;
+  EXPECT_TRUE(has(text, mark));
+  EXPECT_EQ(marks, 4u);  // loss, accuracy, throughput, noise scale
+  EXPECT_TRUE(has(page_of({folder.read("one"), folder.read("two")}), "class=\"change s1\""));
+}
+
 TEST(ReportPage, AsksTheNetworkForNothing) {
   const std::string text = page_of({RunFolder().read()});
   EXPECT_TRUE(has(text, "default-src 'none'; style-src 'nonce-abc123'; script-src 'nonce-abc123'"));

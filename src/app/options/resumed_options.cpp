@@ -134,10 +134,16 @@ ResumedOptions resumed_options(const Options& given, const RunState& saved, std:
   if (!resumed.changes.empty()) resumed.expected = with_options(saved, expected);
   if (!saved.options.empty()) resumed.expected.options = kept_values(expected);
 
-  // A given value that differs from that of the run stays: the comparison with `expected` refuses it by name.
+  // A given value that differs from that of the run stays: the comparison with `expected` refuses it by name. The
+  // others may lose their meaning by a change.
   NamedValues values = given.given;
+  std::erase_if(values, [&](const auto& value) {
+    const auto found = kept.find(value.first);
+    return found != kept.end() && same_value(found->second, value.second);
+  });
   for (const auto& [name, value] : asked) values[name] = value;
   resumed.options = options_of(values, kept);
+  resumed.options.given.insert(given.given.begin(), given.given.end());
   return resumed;
 }
 

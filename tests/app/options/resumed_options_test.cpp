@@ -110,6 +110,8 @@ TEST(ResumedOptions, ChangeReplacesAGivenValue) {
   EXPECT_EQ(resumed(run, "--lr 0.1 --change --lr=0.01").options.train.schedule.lr, 0.01);
   EXPECT_TRUE(has(says(run, "--crop-padding 4 --change hflip=auto"), "--hflip was 0.5, is auto"));
   EXPECT_FALSE(resumed(run, "--hflip 0.5 --change hflip=auto").options.data.input.hflip.has_value());
+  const std::string falling = "--lr-scheduler step --lr-gamma 0.5 ";
+  EXPECT_TRUE(has(says(run_of(falling), falling + "--change lr-scheduler=constant"), "changed after step 20"));
   EXPECT_TRUE(has(says(run, "--crop-padding 2 --change hflip=0"),
                   "2: step-20 cannot be resumed by this run: "
                   "--crop-padding was 4, is 2"));

@@ -149,8 +149,9 @@ void rename_tensors(const fs::path& from, const fs::path& to, const std::string&
   uint64_t length = 0;
   std::memcpy(&length, file.data(), sizeof length);
   const std::string data = file.substr(8 + length);
+  const auto header = nlohmann::json::parse(file.substr(8, length));
   nlohmann::json renamed;
-  for (const auto& [name, entry] : nlohmann::json::parse(file.substr(8, length)).items())
+  for (const auto& [name, entry] : header.items())
     renamed[name.starts_with("__") ? name : prefix + name] = entry;
   const std::string text = renamed.dump();
   length = text.size();
