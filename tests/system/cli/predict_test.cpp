@@ -37,8 +37,18 @@ TEST_F(Predict, AgreesWithTheEvaluation) {
   EXPECT_EQ(right, 22);
   EXPECT_DOUBLE_EQ(right / 24, accuracy_of(run));
 
+  // Of what a folder leaves out, a few files are named.
+  for (const char* name : {"a.webp.txt", "1.tiff", "2.tiff", "3.bmp", "4.GIF", ".hidden.tiff"})
+    std::ofstream(val / name) << "x";
   const Outcome newest = predict(fmt::format("{}/checkpoints {} --format jsonl", run.string(), val.string()));
-  EXPECT_EQ(lines_of(newest.output).size(), 24u) << newest.output;
+  EXPECT_EQ(newest.code, kBroken);
+  const std::string named = fmt::format("{0}/1.tiff, {0}/2.tiff, {0}/3.bmp and 1 more\n", val.string());
+  EXPECT_EQ(
+      count(newest.output, "warning: 4 pictures are of a kind that is not read; convert to .jpg or .png: " + named), 1)
+      << newest.output;
+  EXPECT_EQ(count(newest.output, fmt::format("1 file is no picture and not read: {}/a.webp.txt\n", val.string())), 1)
+      << newest.output;
+  EXPECT_EQ(count(newest.output, "{\"path\""), 24) << newest.output;
 }
 
 TEST_F(Predict, SaysWhatIsWrongWithEachFile) {

@@ -1,7 +1,9 @@
 #include "app/commands/predict/find_pictures.h"
 
+#include "core/printable.h"
 #include "data/picture_name.h"
 
+#include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -18,7 +20,7 @@ namespace fs = std::filesystem;
 // Collects the pictures below a folder. A link back to a folder on the way down is passed over.
 class Folder {
  public:
-  explicit Folder(std::vector<NamedPicture>& pictures) : pictures_(pictures) {}
+  explicit Folder(FoundPictures& found) : found_(found) {}
 
   void add(const fs::path& folder) {
     struct stat status {};
@@ -35,42 +37,67 @@ class Folder {
       if (fs::is_directory(entry, ignored))
         add(entry);
       else if (has_picture_name(entry.native()))
-        pictures_.push_back({entry.native()});
+        found_.pictures.push_back({entry.native()});
+      else
+        (unread_kind(entry.native()).empty() ? found_.others : found_.unread).push_back(entry.native());
     }
-    if (error) pictures_.push_back({folder.native(), "cannot be listed: " + error.message()});
+    if (error) found_.pictures.push_back({folder.native(), "cannot be listed: " + error.message()});
     above_.erase(place);
   }
 
  private:
-  std::vector<NamedPicture>& pictures_;
+  FoundPictures& found_;
   std::set<std::pair<dev_t, ino_t>> above_;  // the folder that is listed, and those above it
 };
 
-void add_named(const std::string& name, std::vector<NamedPicture>& pictures) {
+void add_named(const std::string& name, FoundPictures& found) {
+  std::vector<NamedPicture>& pictures = found.pictures;
   std::error_code ignored;
   if (!fs::is_directory(name, ignored)) {
     pictures.push_back({name});
     return;
   }
   const size_t before = pictures.size();
-  Folder(pictures).add(name);
+  Folder(found).add(name);
   if (pictures.size() == before)
     pictures.push_back({name, "a folder without pictures: no name in it ends in .jpg, .jpeg or .png"});
 }
 
+// Such as "a.webp, b.webp, c.bmp and 2 more".
+std::string some_of(const std::vector<std::string>& names) {
+  constexpr size_t kShown = 3;
+  std::string text;
+  for (size_t i = 0; i < std::min(names.size(), kShown); ++i) text += (i > 0 ? ", " : "") + printable(names[i]);
+  return names.size() > kShown ? fmt::format("{} and {} more", text, names.size() - kShown) : text;
+}
+
 }  // namespace
 
-std::vector<NamedPicture> find_pictures(const std::vector<std::string>& names, std::istream& list) {
-  std::vector<NamedPicture> pictures;
+std::string FoundPictures::left_out() const {
+  std::string text;
+  if (!unread.empty())
+    text = fmt::format("{} of a kind that is not read; convert to .jpg or .png: {}",
+                       unread.size() == 1 ? "1 picture is" : fmt::format("{} pictures are", unread.size()),
+                       some_of(unread));
+  if (!others.empty())
+    text += fmt::format(
+        "{}{} and not read: {}", text.empty() ? "" : "\n",
+        others.size() == 1 ? "1 file is no picture" : fmt::format("{} files are no pictures", others.size()),
+        some_of(others));
+  return text;
+}
+
+FoundPictures find_pictures(const std::vector<std::string>& names, std::istream& list) {
+  FoundPictures found;
   for (const std::string& name : names) {
     if (name != "-") {
-      add_named(name, pictures);
+      add_named(name, found);
       continue;
     }
     for (std::string line; std::getline(list, line);)
-      if (!line.empty()) add_named(line, pictures);
+      if (!line.empty()) add_named(line, found);
   }
-  return pictures;
+  return found;
 }
 
 }  // namespace ddp

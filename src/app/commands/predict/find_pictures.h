@@ -12,9 +12,18 @@ struct NamedPicture {
   std::string error = {};  // why there is no picture; empty: a file to read, which may be missing or broken
 };
 
+struct FoundPictures {
+  std::vector<NamedPicture> pictures = {};
+  // Files of folders that are not read: pictures of other kinds, and other files.
+  std::vector<std::string> unread = {}, others = {};
+
+  // A warning that names a few of them and counts the others; empty: there are none.
+  std::string left_out() const;
+};
+
 // In the order of `names`. A folder stands for all files below it whose names end in .jpg, .jpeg or .png, in any case,
 // sorted by path; files and folders whose names begin with a dot are passed over, links are followed. "-" stands for
 // the names in `list`, one a line.
-std::vector<NamedPicture> find_pictures(const std::vector<std::string>& names, std::istream& list);
+FoundPictures find_pictures(const std::vector<std::string>& names, std::istream& list);
 
 }  // namespace ddp

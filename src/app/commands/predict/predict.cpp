@@ -30,11 +30,12 @@ int64_t batch_size(int64_t pictures, const ImageShape& image) {
 
 class Predict {
  public:
-  Predict(const PredictOptions& options, const ModelInfo& info, const fs::path& weights,
-          std::vector<NamedPicture> pictures, int threads)
+  Predict(const PredictOptions& options, const ModelInfo& info, const fs::path& weights, FoundPictures found,
+          int threads)
       : options_(options),
         info_(info),
-        pictures_(std::move(pictures)),
+        broken_(!found.unread.empty()),
+        pictures_(std::move(found.pictures)),
         count_(static_cast<int>(std::min<int64_t>(options.top_k, info.classes))),
         predictor_(info, weights, batch_size(std::ssize(pictures_), info.image), threads) {
     for (int thread = 0; thread < threads; ++thread) readers_.emplace_back(info.transform(), info.decode());
@@ -81,11 +82,11 @@ class Predict {
 
   const PredictOptions& options_;
   const ModelInfo& info_;
+  bool broken_;  // a picture cannot be read
   std::vector<NamedPicture> pictures_;
   const int count_;  // classes in a line
   Predictor predictor_;
   std::deque<PictureReader> readers_;  // one for each thread
-  bool broken_ = false;
 };
 
 }  // namespace
@@ -99,11 +100,12 @@ Exit predict(std::span<const std::string> arguments, std::istream& list, std::FI
   }
   const fs::path weights = find_weights(options.weights, Log(0));
   const ModelInfo info = model_info_of(options.network, weights);
-  std::vector<NamedPicture> pictures = find_pictures(options.files, list);
-  if (pictures.empty()) return Exit::done;  // of an empty list
+  FoundPictures found = find_pictures(options.files, list);
+  if (const std::string left_out = found.left_out(); !left_out.empty()) Log(0).warn("{}", left_out);
+  if (found.pictures.empty()) return Exit::done;  // of an empty list
   const int cores = cores_within_limit(static_cast<int>(cores_of_process().size()), cpu_limit_of_container());
   const int threads = share_of_cores(options.threads, cores, 1);
-  return Predict(options, info, weights, std::move(pictures), threads).run(out);
+  return Predict(options, info, weights, std::move(found), threads).run(out);
 }
 
 }  // namespace ddp
