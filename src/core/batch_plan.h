@@ -2,12 +2,14 @@
 // has one or more micro-batches. Each is divided among the ranks; the part of a rank is its shard.
 //
 // The loss of a step is the sum over its samples divided by step_size, on every rank and in every micro-batch. No other
-// size divides a loss or a gradient.
+// size divides a loss or a gradient. Where a step has excluded samples, Ops::correct_for_excluded corrects the divisor.
 #pragma once
 
 #include <cstdint>
 
 namespace ddp {
+
+inline constexpr int32_t kExcludedLabel = -1;  // of a sample whose picture cannot be read: it has no weight
 
 struct BatchPlan {
   int64_t size = 0;             // this rank's shard of the micro-batch; 0 is legal

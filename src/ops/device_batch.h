@@ -1,5 +1,5 @@
 // This rank's shard of a micro-batch, in device memory. Sample i has image ids[i] of `images` and label ids[i] of
-// `labels`, or image and label i if `ids` is null.
+// `labels`, or image and label i if `ids` is null. A sample with the label kExcludedLabel has no loss and no gradient.
 #pragma once
 
 #include "core/batch_plan.h"
@@ -14,6 +14,7 @@ struct DeviceBatch {
   const int32_t* ids = nullptr;   // null is legal
   const int32_t* keys = nullptr;  // indices in the data set: the keys of the samples' random numbers
   int64_t size = 0;               // samples; ops need at least 1
+  int64_t excluded = 0;           // samples with the label kExcludedLabel; ops ignore it
 
   const int32_t* ids_to_upload = nullptr;  // on the host; not null: who issues the work uploads them to `ids`
 

@@ -108,10 +108,15 @@ struct LarsRule {
 // The factor that clips gradients, from the sum of their squares: 0 for an infinite sum, 1 for NaN.
 struct ClipScale {
   float limit;
-  DDP_HOST_DEVICE float operator()(float squares) const {
-    const float scale = limit / (std::sqrt(squares) + 1e-6f);
-    return scale < 1 ? scale : 1;
+  DDP_HOST_DEVICE float operator()(float squares, float scale) const {
+    const float factor = limit / (scale * std::sqrt(squares) + 1e-6f);
+    return scale * (factor < 1 ? factor : 1);
   }
+};
+
+// The factor that corrects a gradient of `planned` samples of which `seen` have weight.
+struct SeenScale {
+  DDP_HOST_DEVICE float operator()(float planned, float seen) const { return seen > 0 ? planned / seen : 1; }
 };
 
 // Mean and variance of a channel from the sums of batch norm. Rounding can make the variance negative; it is then set

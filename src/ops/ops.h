@@ -79,7 +79,10 @@ class Ops {
   // smoothing, target = (1 - smoothing) * onehot + smoothing / classes and loss_i = - sum_k target_ik * log softmax_ik,
   // as in torch.nn.CrossEntropyLoss(label_smoothing).
   //
-  // The first function overwrites stats. `ranked`, if not null, gets an entry for each sample.
+  // A sample with the label kExcludedLabel adds nothing to stats, and its dlogits are 0.
+  //
+  // The first function overwrites stats. `ranked`, if not null, gets an entry for each sample; {-1, -1} for an excluded
+  // one.
   virtual void softmax_cross_entropy(const Tensor& logits, const DeviceBatch& batch, float* stats,
                                      RankedClass* ranked) = 0;
   virtual void softmax_cross_entropy_backward(const Tensor& logits, const DeviceBatch& batch, float scale,
@@ -95,9 +98,12 @@ class Ops {
 
   // Sets *sum to the sum of the squares of values[0..count), or adds it to *sum. The same bits on every run.
   virtual void sum_of_squares(const float* values, int64_t count, float* sum, Gradient mode) = 0;
-  // *scale = min(1, limit / (sqrt(*sum) + 1e-6)), as in torch.nn.utils.clip_grad_norm_. It is 0 for an infinite sum and
-  // 1 for NaN.
+  // *scale *= min(1, limit / (*scale * sqrt(*sum) + 1e-6)), as in torch.nn.utils.clip_grad_norm_ for a gradient times
+  // *scale. The factor is 0 for an infinite sum and 1 for NaN.
   virtual void clip_scale(const float* sum, float limit, float* scale) = 0;
+  // A gradient was divided by *scale samples, of which *seen have weight: *scale becomes *scale / *seen. If none has:
+  // *scale = 1, and *flag = mark where *flag is 0.
+  virtual void correct_for_excluded(const float* seen, float mark, float* scale, float* flag) = 0;
 };
 
 }  // namespace ddp

@@ -44,7 +44,7 @@ struct OptimizerTensor {
 struct OptimizerScalars {
   float lr = 0;
   float correction1 = 1, correction2 = 1;  // adam: 1 - b1^t and 1 - b2^t at step t = 1, 2, ...
-  float gradient_scale = 1;
+  float gradient_scale = 1;                // Ops::correct_for_excluded: the planned samples before it
 };
 
 // The elements [begin, begin + count) of the flat buffers. begin and end are multiples of 16, or the end of the last

@@ -28,21 +28,33 @@ TEST_P(Clipping, SumOfSquaresIsTheSameAtAnyNumberOfThreads) {
 }
 
 TEST_P(Clipping, ScaleBoundsTheNorm) {
-  const auto scale_of = [&](float squares, float limit) {
-    const auto sum = on_device(Values{squares}), scale = unwritten(1);
+  const auto scale_of = [&](float squares, float limit, float before = 1) {
+    const auto sum = on_device(Values{squares}), scale = on_device(Values{before});
     ops->clip_scale(sum.data(), limit, scale.data());
     return scale.values()[0];
   };
   EXPECT_EQ(scale_of(4, 3), 1);
   EXPECT_NEAR(scale_of(16, 1), 0.25, 1e-6);
+  EXPECT_NEAR(scale_of(16, 1, 2), 0.25, 1e-6);  // of a gradient that is scaled by 2
+  EXPECT_EQ(scale_of(4, 5, 2), 2);
   EXPECT_EQ(scale_of(0, 1), 1);
   EXPECT_EQ(scale_of(INFINITY, 1), 0);
   EXPECT_EQ(scale_of(NAN, 1), 1);
   for (const float squares : {0.3f, 350.0f, 7e5f})
     for (const float limit : {0.01f, 1e6f}) {
-      float expected = NAN;
+      float expected = 1;
       reference->clip_scale(&squares, limit, &expected);
       expect_close({scale_of(squares, limit)}, {expected}, "scale");
+    }
+}
+
+TEST_P(Clipping, ExcludedSamplesCorrectTheGradient) {
+  for (const float seen : {8.0f, 6.0f, 0.0f})
+    for (const float before : {0.0f, 5.0f}) {
+      const auto count = on_device(Values{seen}), scale = on_device(Values{8}), flag = on_device(Values{before});
+      ops->correct_for_excluded(count.data(), -2, scale.data(), flag.data());
+      EXPECT_EQ(scale.values()[0], seen == 6 ? 8.0f / 6 : 1.0f);
+      EXPECT_EQ(flag.values()[0], seen == 0 && before == 0 ? -2.0f : before);
     }
 }
 

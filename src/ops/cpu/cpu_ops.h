@@ -56,6 +56,7 @@ class CpuOps final : public Ops {
   void from_bf16(const void* from, float* to, int64_t count) override;
   void sum_of_squares(const float* values, int64_t count, float* sum, Gradient mode) override;
   void clip_scale(const float* sum, float limit, float* scale) override;
+  void correct_for_excluded(const float* seen, float mark, float* scale, float* flag) override;
 
  private:
   bool uses_lanes(const Conv2dDesc& desc) const { return activations_ == DType::f32 && !suits_dnnl(desc); }

@@ -264,6 +264,11 @@ void CpuOps::sum_of_squares(const float* values, int64_t count, float* sum, Grad
   *sum = static_cast<float>((mode == Gradient::add ? static_cast<double>(*sum) : 0.0) + squares);
 }
 
-void CpuOps::clip_scale(const float* sum, float limit, float* scale) { *scale = ClipScale{limit}(*sum); }
+void CpuOps::clip_scale(const float* sum, float limit, float* scale) { *scale = ClipScale{limit}(*sum, *scale); }
+
+void CpuOps::correct_for_excluded(const float* seen, float mark, float* scale, float* flag) {
+  *scale = SeenScale{}(*scale, *seen);
+  if (*seen == 0 && *flag == 0) *flag = mark;
+}
 
 }  // namespace ddp

@@ -77,6 +77,11 @@ void cross_entropy_of_batch(const Workers& workers, const Tensor& logits, const 
       const int64_t first = item * blocks_per_item * lanes, end = first + blocks_per_item * lanes;
       for (int64_t i = first; i < std::min(n, end); ++i) {
         const int64_t at = i / lanes * lanes * classes + i % lanes, label = batch.labels[batch.id(i)];
+        if (label == kExcludedLabel) {
+          for (int64_t k = 0; d && k < classes; ++k) d[at + k * lanes] = T{};
+          if (ranked) ranked[i] = {.best = -1, .label_rank = -1};
+          continue;
+        }
         const Stats one = cross_entropy(z + at, classes, lanes, label, scale, smoothing, d ? d + at : nullptr);
         sum.loss += one.loss;
         sum.correct += one.correct;

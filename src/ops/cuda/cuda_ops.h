@@ -63,6 +63,7 @@ class CudaOps final : public Ops {
   void from_bf16(const void* from, float* to, int64_t count) override;
   void sum_of_squares(const float* values, int64_t count, float* sum, Gradient mode) override;
   void clip_scale(const float* sum, float limit, float* scale) override;
+  void correct_for_excluded(const float* seen, float mark, float* scale, float* flag) override;
 
  private:
   CudaContext context_;

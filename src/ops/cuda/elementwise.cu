@@ -135,7 +135,13 @@ __global__ void scan_kernel(const uint32_t* bits, int64_t count, float mark, flo
 
 __global__ void clip_scale_kernel(const float* sum, float limit, float* scale) {
   await_previous_kernel();
-  *scale = ClipScale{limit}(*sum);
+  *scale = ClipScale{limit}(*sum, *scale);
+}
+
+__global__ void correct_for_excluded_kernel(const float* seen, float mark, float* scale, float* flag) {
+  await_previous_kernel();
+  *scale = SeenScale{}(*scale, *seen);
+  if (*seen == 0 && *flag == 0) *flag = mark;
 }
 
 template <int W, class From, class To>
@@ -253,6 +259,10 @@ void CudaOps::sum_of_squares(const float* values, int64_t count, float* sum, Gra
 
 void CudaOps::clip_scale(const float* sum, float limit, float* scale) {
   launch(context_.stream, 1, 1, clip_scale_kernel, sum, limit, scale);
+}
+
+void CudaOps::correct_for_excluded(const float* seen, float mark, float* scale, float* flag) {
+  launch(context_.stream, 1, 1, correct_for_excluded_kernel, seen, mark, scale, flag);
 }
 
 }  // namespace ddp

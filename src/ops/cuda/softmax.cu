@@ -36,6 +36,7 @@ __global__ void softmax_kernel(const T* logits, const int32_t* labels, const int
     const int64_t sample = first + static_cast<int>(threadIdx.x) % kWarp / lanes;
     const int mine_end = sample < samples ? classes : 0;
     const int label = sample < samples ? labels[ids ? ids[sample] : sample] : 0;
+    const bool has_weight = sample < samples && label != kExcludedLabel;
     const T* z = logits + sample * classes;
 
     float max = -INFINITY, label_logit = 0;
@@ -67,7 +68,7 @@ __global__ void softmax_kernel(const T* logits, const int32_t* labels, const int
     const float share = gradient.smoothing_share;
     float target_logit = (gradient.label_target - share) * (sum_over_lanes(label_logit, lanes) - max);
     if (share != 0) target_logit += share * sum_over_lanes(below_max, lanes);
-    if (lane == 0 && sample < samples) {
+    if (lane == 0 && has_weight) {
       mine.at[0] += std::log(sum) - target_logit;
       mine.at[1] += best == label ? 1.0f : 0.0f;
     }
@@ -80,13 +81,14 @@ __global__ void softmax_kernel(const T* logits, const int32_t* labels, const int
         before += k != label && !after ? 1 : 0;
       }
       const auto rank = static_cast<int>(sum_over_lanes(static_cast<float>(before), lanes));  // exact up to 2^24
-      if (lane == 0 && sample < samples) ranked[sample] = {best, rank};
+      if (lane == 0 && sample < samples) ranked[sample] = has_weight ? RankedClass{best, rank} : RankedClass{-1, -1};
     }
     if (!dlogits) continue;
     const float reciprocal = 1.0f / sum;
     for (int k = lane; k < mine_end; k += lanes) {
       const float exp_z = std::exp(to_float(z[k]) - max);
-      from_float(gradient(exp_z, reciprocal, k == label), dlogits[sample * classes + k]);
+      const float value = has_weight ? gradient(exp_z, reciprocal, k == label) : 0.0f;
+      from_float(value, dlogits[sample * classes + k]);
     }
   }
   store_sum(mine, stats[blockIdx.x], add);

@@ -149,8 +149,10 @@ class ReferenceOps final : public Ops {
       std::vector<int32_t> order(classes);
       std::iota(order.begin(), order.end(), 0);
       std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return z[a] > z[b]; });
-      const auto label = std::find(order.begin(), order.end(), batch.labels[batch.id(n)]);
+      const int32_t of_label = batch.labels[batch.id(n)];
+      const auto label = std::find(order.begin(), order.end(), of_label);
       ranked[n] = {order[0], static_cast<int32_t>(label - order.begin())};
+      if (of_label == kExcludedLabel) ranked[n] = {-1, -1};
     }
   }
   void softmax_cross_entropy_backward(const Tensor& logits, const DeviceBatch& batch, float scale, float smoothing,
@@ -177,7 +179,11 @@ class ReferenceOps final : public Ops {
   }
   void clip_scale(const float* sum, float limit, float* scale) override {
     const double norm = std::sqrt(static_cast<double>(*sum));
-    *scale = std::isnan(norm) ? 1.0f : static_cast<float>(std::min(1.0, limit / (norm + 1e-6)));
+    *scale *= std::isnan(norm) ? 1.0f : static_cast<float>(std::min(1.0, limit / (*scale * norm + 1e-6)));
+  }
+  void correct_for_excluded(const float* seen, float mark, float* scale, float* flag) override {
+    *scale = *seen == 0 ? 1.0f : *scale / *seen;
+    if (*seen == 0 && *flag == 0) *flag = mark;
   }
 
  private:
@@ -191,6 +197,10 @@ class ReferenceOps final : public Ops {
       const float* z = logits.f32() + n * classes;
       const float* largest = std::max_element(z, z + classes);
       const int64_t label = batch.labels[batch.id(n)], best = largest - z;
+      if (label == kExcludedLabel) {
+        if (dlogits) std::fill_n(dlogits + n * classes, classes, 0.0f);
+        continue;
+      }
       const double max = *largest;
       double sum = 0;
       for (int64_t k = 0; k < classes; ++k) sum += std::exp(z[k] - max);
