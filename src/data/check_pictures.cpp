@@ -30,23 +30,40 @@ uint64_t content_hash(const std::vector<uint8_t>& bytes) {
 // Checks single pictures; one thread at a time.
 class Checker {
  public:
-  Checker(const PictureList& list, const FolderReader& files, CheckData how, bool exif, int64_t limit_bytes)
-      : list_(list), files_(files), how_(how), exif_(exif), limit_(limit_bytes), decoder_({.exif = exif}) {}
+  Checker(const PictureList& list, const FolderReader& files, CheckData how, bool exif, int64_t limit_bytes,
+          bool unreadable_is_broken)
+      : list_(list),
+        files_(files),
+        how_(how),
+        exif_(exif),
+        limit_(limit_bytes),
+        unreadable_is_broken_(unreadable_is_broken),
+        decoder_({.exif = exif}) {}
 
   void check(int64_t i) {
+    CheckedPicture one{
+        .id = static_cast<uint64_t>(i), .bytes = list_.bytes(i), .mtime_ns = list_.mtime_ns(i), .reason = {}};
     try {
       if (list_.bytes(i) > FolderReader::kMostBytes)
         throw PictureError(
             fmt::format("has {} bytes; a picture may have {}", list_.bytes(i), FolderReader::kMostBytes));
       require_memory(i, list_.bytes(i), "its file takes");
       const PictureHeader header = read(i);
-      require_memory(i, decode_bytes(header) + list_.bytes(i),
-                     fmt::format("{} x {} pixels take", header.size.w, header.size.h));
-      if (how_ == CheckData::full) decode(i, header);
-      add(header);
+      one.memory = decode_bytes(header) + list_.bytes(i);
+      require_memory(i, one.memory, fmt::format("{} x {} pixels take", header.size.w, header.size.h));
+      if (how_ == CheckData::full) one.content = decode(header);
+      one.w = static_cast<int32_t>(header.size.w);
+      one.h = static_cast<int32_t>(header.size.h);
+      one.grey = header.channels == 1;
     } catch (const PictureError& e) {
-      facts.broken.emplace_back(i, e.what());
+      one.reason = e.what();
+    } catch (const Error& e) {
+      if (!unreadable_is_broken_ || e.code() != Exit::data) throw;
+      facts.broken.emplace_back(i, e.what());  // not kept: it may be read another time
+      return;
     }
+    facts.add(one, how_ == CheckData::full);
+    if (how_ == CheckData::full) facts.checked.push_back(std::move(one));
   }
 
   PictureFacts facts;
@@ -79,18 +96,10 @@ class Checker {
     return read_picture_header(file_, exif_);
   }
 
-  void decode(int64_t i, const PictureHeader& header) {
+  uint64_t decode(const PictureHeader& header) {
     uint8_t pixel[3];  // the mean of the picture needs all of its data
     decoder_.decode(file_, header, {{0, 0, header.size.w, header.size.h}, {1, 1}, {0, 0, 1, 1}}, pixel);
-    facts.content.emplace_back(content_hash(file_), i);
-  }
-
-  void add(const PictureHeader& header) {
-    PictureFacts one;
-    one.pictures = 1;
-    one.grey = header.channels == 1;
-    one.smallest = one.largest = header.size;
-    facts.merge(one);
+    return content_hash(file_);
   }
 
   const PictureList& list_;
@@ -98,6 +107,7 @@ class Checker {
   const CheckData how_;
   const bool exif_;
   const int64_t limit_;
+  const bool unreadable_is_broken_;
   PictureDecoder decoder_;
   std::vector<uint8_t> file_;
 };
@@ -105,17 +115,20 @@ class Checker {
 }  // namespace
 
 PictureFacts check_pictures(const PictureList& list, const FolderReader& files, CheckData how, bool exif, int part,
-                            int parts, int workers, int64_t limit_bytes, const std::function<void(int64_t)>& progress) {
+                            int parts, int workers, int64_t limit_bytes, const std::function<void(int64_t)>& progress,
+                            const CheckScope& scope) {
   DDP_EXPECT(0 <= part && part < parts && workers >= 1);
+  const int64_t size = scope.only ? std::ssize(*scope.only) : list.size();
   const int64_t stride = (how == CheckData::full ? kPicturesOfAPiece : kHeadersOfAPiece) * parts,
-                pieces = std::max<int64_t>(0, list.size() - part + stride - 1) / stride;
+                pieces = std::max<int64_t>(0, size - part + stride - 1) / stride;
   std::deque<Checker> checkers;  // one for each thread
-  for (int thread = 0; thread < workers; ++thread) checkers.emplace_back(list, files, how, exif, limit_bytes);
+  for (int thread = 0; thread < workers; ++thread)
+    checkers.emplace_back(list, files, how, exif, limit_bytes, scope.unreadable_is_broken);
   std::atomic<int64_t> done{0};
   run_items(workers, pieces, [&](int thread, int64_t piece) {
-    const int64_t first = part + piece * stride, end = std::min(first + stride, list.size());
+    const int64_t first = part + piece * stride, end = std::min(first + stride, size);
     for (int64_t i = first; i < end; i += parts) {
-      checkers[thread].check(i);
+      checkers[thread].check(scope.only ? (*scope.only)[i] : i);
       if (thread == 0 && progress) progress(done);
     }
     done += (end - first + parts - 1) / parts;

@@ -28,6 +28,9 @@ class Dataset {
   virtual void read(const SampleKey& key, std::span<uint8_t> pixels) const = 0;
   virtual int32_t label(int64_t index) const = 0;  // 0 <= label < classes()
 
+  // The position of the sample's picture in the list of the files, for a data set of pictures.
+  virtual int64_t picture(int64_t index) const { return index; }
+
   // Whether read() only copies memory, and ignores the epoch. If not, several threads should read.
   virtual bool in_memory() const { return true; }
   // The file that a thread has been reading for the longest time, for a message; empty: none, or there are no files.

@@ -78,7 +78,26 @@ const HostBatch& Loader::next() {
   }
   ready_.wait(lock, ready);
   if (taken_ == produced_) std::rethrow_exception(error_);
-  return ring_[taken_++ % slots()].batch;
+  Slot& slot = ring_[taken_++ % slots()];
+  lock.unlock();  // the batch is complete: no worker touches its slot
+  if (config_.exclusions && (!slot.unread.empty() || !config_.exclusions->empty())) exclude(slot);
+  return slot.batch;
+}
+
+// A picture that another rank could not read is excluded too, even if this rank has read it ahead.
+void Loader::exclude(Slot& slot) const {
+  constexpr uint8_t kGrey = 128;
+  Exclusions& exclusions = *config_.exclusions;
+  HostBatch& batch = slot.batch;
+  const int64_t step = batch.plan.epoch * sampler_.steps_per_epoch() + batch.plan.step + 1;
+  for (const auto& [sample, reason] : slot.unread) exclusions.found(data_.picture(batch.ids[sample]), step, reason);
+  const auto image = static_cast<size_t>(data_.image_shape().elements());
+  for (int64_t i = 0; i < batch.plan.size; ++i) {
+    if (!exclusions.contains(data_.picture(batch.ids[i]))) continue;
+    std::fill_n(slot.images.as<uint8_t>() + i * image, image, kGrey);
+    slot.labels.as<int32_t>()[i] = kExcludedLabel;
+    ++batch.excluded;
+  }
 }
 
 void Loader::run(int thread) {
@@ -135,6 +154,7 @@ void Loader::begin_batch() {
   Slot& s = slot(number);
   s.batch = {
       .images = s.images.as<uint8_t>(), .labels = s.labels.as<int32_t>(), .ids = s.ids.as<int32_t>(), .plan = plan};
+  s.unread.clear();
   s.begin = sampler_.shard(plan.step, plan.micro).begin;
   s.issued = 0;
   s.missing = std::max<int64_t>(plan.size, 1);  // an empty batch is one piece of work
@@ -147,7 +167,13 @@ void Loader::read(const Work& work) {
   const auto image = static_cast<size_t>(data_.image_shape().elements());
   for (int64_t i = work.first; i < work.end && !stop_; ++i) {
     const int64_t id = sampler_.sample(epoch, s.begin + i);
-    if (config_.images) data_.read({.index = id, .epoch = epoch}, {s.images.as<uint8_t>() + i * image, image});
+    try {
+      if (config_.images) data_.read({.index = id, .epoch = epoch}, {s.images.as<uint8_t>() + i * image, image});
+    } catch (const Error& e) {
+      if (!config_.exclusions || e.code() != Exit::data) throw;
+      const std::lock_guard lock(mutex_);
+      s.unread.emplace_back(i, e.what());
+    }
     s.labels.as<int32_t>()[i] = data_.label(id);
     s.ids.as<int32_t>()[i] = static_cast<int32_t>(id);
   }

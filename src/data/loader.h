@@ -1,9 +1,11 @@
 // Reads a rank's batches before they are used. The loader's threads fill a ring of slots, which is allocated once. The
-// bytes of a batch do not depend on the number of threads. next() rethrows an exception of a thread.
+// bytes of a batch do not depend on the number of threads. next() rethrows an exception of a thread, except where a
+// picture that cannot be read becomes an excluded sample: a grey image with the label kExcludedLabel.
 #pragma once
 
 #include "core/span_recorder.h"
 #include "data/dataset.h"
+#include "data/exclusions.h"
 #include "data/sampler.h"
 #include "device/buffer.h"
 
@@ -17,6 +19,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace ddp {
@@ -26,6 +29,7 @@ struct HostBatch {
   const uint8_t* images = nullptr;  // HWC; null if LoaderConfig::images is false
   const int32_t* labels = nullptr;
   const int32_t* ids = nullptr;  // indices in the data set
+  int64_t excluded = 0;          // samples with the label kExcludedLabel
   BatchPlan plan = {};
 };
 
@@ -40,7 +44,8 @@ struct LoaderConfig {
   int keep = 1;        // number of batches that stay valid, the newest included
   int workers = 1;     // threads; one thread reads whole batches, several share out the samples of each batch
   SlowData slow = {};
-  SpanRecorder* spans = nullptr;  // records each piece of a thread's work; null: none
+  Exclusions* exclusions = nullptr;  // null: Error(Exit::data) of a sample ends the reading
+  SpanRecorder* spans = nullptr;     // records each piece of a thread's work; null: none
 };
 
 class Loader {
@@ -63,6 +68,7 @@ class Loader {
     int64_t begin = 0;    // position of the first sample in the order of the epoch
     int64_t issued = 0;   // samples that a worker has taken
     int64_t missing = 0;  // samples that are not yet read; 1 for an empty batch until a worker has seen it
+    std::vector<std::pair<int64_t, std::string>> unread;  // samples of the batch that cannot be read, and why
   };
   struct Work {  // samples [first, end) of a batch
     int64_t batch = 0, first = 0, end = 0;
@@ -76,6 +82,7 @@ class Loader {
   Slot& newest() { return slot(first_ + begun_ - 1); }
   void begin_batch();
   void read(const Work& work);
+  void exclude(Slot& slot) const;
   void record(const Work& work, int thread, int64_t begin_ns) const;
   void announce_after(int64_t batch);
   void finish(const Work& work);

@@ -32,6 +32,7 @@ class PictureDataset final : public Dataset {
   // Throws Error(Exit::data) with the path if the file cannot be read or decoded.
   void read(const SampleKey& key, std::span<uint8_t> pixels) const override;
   int32_t label(int64_t index) const override;
+  int64_t picture(int64_t index) const override;
   bool in_memory() const override { return false; }
   std::string being_read() const override;
   void announce(std::span<const int64_t> indices) const override;
@@ -42,7 +43,6 @@ class PictureDataset final : public Dataset {
   struct Worker;  // the buffers of one thread
   std::unique_ptr<Worker> take_worker(int64_t picture) const;
   void give_back(std::unique_ptr<Worker> worker) const;
-  int64_t picture(int64_t index) const;
 
   const PictureList list_;
   const FolderReader files_;

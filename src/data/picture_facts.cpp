@@ -39,6 +39,18 @@ T take(std::string_view& from) {
 
 }  // namespace
 
+void PictureFacts::add(const CheckedPicture& one, bool full) {
+  if (!one.reason.empty()) {
+    broken.emplace_back(static_cast<int64_t>(one.id), one.reason);
+    return;
+  }
+  ++pictures;
+  grey += one.grey ? 1 : 0;
+  smallest = {std::min<int64_t>(smallest.w, one.w), std::min<int64_t>(smallest.h, one.h)};
+  largest = {std::max<int64_t>(largest.w, one.w), std::max<int64_t>(largest.h, one.h)};
+  if (full) content.emplace_back(one.content, static_cast<int64_t>(one.id));
+}
+
 void PictureFacts::merge(const PictureFacts& other) {
   pictures += other.pictures;
   grey += other.grey;
@@ -46,6 +58,7 @@ void PictureFacts::merge(const PictureFacts& other) {
   largest = {std::max(largest.w, other.largest.w), std::max(largest.h, other.largest.h)};
   append_sorted(broken, other.broken);
   append_sorted(content, other.content);
+  checked.insert(checked.end(), other.checked.begin(), other.checked.end());
 }
 
 std::string PictureFacts::pack(size_t reasons) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "data/geometry.h"
+#include "data/kept_check.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -20,13 +21,17 @@ struct PictureFacts {
   PictureSize smallest = {INT64_MAX, INT64_MAX}, largest = {0, 0};  // each side by itself; upright
   std::vector<std::pair<int64_t, std::string>> broken = {};         // position in the list, reason; ascending
   Pairs content = {};                                               // full: hash of the file, position; ascending
+  std::vector<CheckedPicture> checked = {};                         // full: by position, in any order
+
+  // One picture; its id is its position. `full`: its content counts too.
+  void add(const CheckedPicture& picture, bool full);
 
   bool one_size() const { return pictures > 0 && smallest == largest; }
   // Combines the facts of several parts of a list, in any order.
   void merge(const PictureFacts& other);
 
-  // All facts but the content, as bytes: 5 for each broken picture and, for the first `reasons` of them, up to 200 of
-  // its reason; the other reasons become empty. unpack() reads the bytes of a process of the same program.
+  // All facts but content and checked, as bytes: 5 for each broken picture and, for the first `reasons` of them, up to
+  // 200 of its reason; the other reasons become empty. unpack() reads the bytes of a process of the same program.
   std::string pack(size_t reasons) const;
   static PictureFacts unpack(std::string_view bytes);
 };

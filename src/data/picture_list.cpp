@@ -121,14 +121,15 @@ std::string_view PictureList::class_name(int i) const {
   return text(i > 0 ? class_end_[i - 1] : files_ > 0 ? file_[files_ - 1].path_end : 0, class_end_[i]);
 }
 
-uint64_t PictureList::hash() const {
+uint64_t PictureList::hash(const std::map<int64_t, int64_t>& earlier) const {
   KeyedHash hash(0, Operation::picture_list);
   hash.add(static_cast<uint64_t>(files_));
   hash.add(static_cast<uint64_t>(classes_));
   for (int i = 0; i < classes_; ++i) hash.add(class_name(i));
   for (int64_t i = 0; i < files_; ++i) {
     hash.add(path(i));
-    hash.add(static_cast<uint64_t>(bytes(i)));
+    const auto size = earlier.find(i);
+    hash.add(static_cast<uint64_t>(size == earlier.end() ? bytes(i) : size->second));
     hash.add(static_cast<uint64_t>(label(i)));
   }
   return hash.value();

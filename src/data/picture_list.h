@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -35,8 +36,8 @@ class PictureList {
   std::span<const std::byte> block() const { return block_; }  // empty for a list made by PictureList()
 
   // Of paths, sizes, labels and class names, in their order. The root and the times do not count: a copy of the data
-  // elsewhere has the same hash.
-  uint64_t hash() const;
+  // elsewhere has the same hash. `earlier`: sizes by position that count instead.
+  uint64_t hash(const std::map<int64_t, int64_t>& earlier = {}) const;
 
  private:
   friend class PictureListBuilder;

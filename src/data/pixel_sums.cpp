@@ -61,7 +61,7 @@ std::vector<int64_t> chosen_samples(int64_t size, int64_t most) {
 }
 
 PixelSums pixel_sums(const Dataset& data, std::span<const int64_t> samples, int workers,
-                     const std::function<void()>& progress) {
+                     const std::function<void()>& progress, bool excludes) {
   const auto channels = static_cast<size_t>(data.image_shape().c);
   DDP_EXPECT((channels == 1 || channels == 3) && workers >= 1);
   struct OfThread {
@@ -73,7 +73,12 @@ PixelSums pixel_sums(const Dataset& data, std::span<const int64_t> samples, int 
   run_items(workers, std::ssize(samples), [&](int thread, int64_t i) {
     if (thread == 0) progress();
     auto& [pixels, sums] = threads[thread];
-    data.read({.index = samples[i]}, pixels);
+    try {
+      data.read({.index = samples[i]}, pixels);
+    } catch (const Error& e) {
+      if (!excludes || e.code() != Exit::data) throw;
+      return;
+    }
     sums.add(sums_of(pixels, channels));
   });
   PixelSums all;

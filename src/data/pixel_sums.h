@@ -26,8 +26,9 @@ struct PixelSums {
 std::vector<int64_t> chosen_samples(int64_t size, int64_t most);
 
 // Reads the samples in epoch 0 with `workers` threads. The data have 1 or 3 channels. Calls `progress` from time to
-// time, in the caller's thread. Throws what reading throws.
+// time, in the caller's thread. Throws what reading throws, but passes over Error(Exit::data) with `excludes`.
 PixelSums pixel_sums(
-    const Dataset& data, std::span<const int64_t> samples, int workers, const std::function<void()>& progress = [] {});
+    const Dataset& data, std::span<const int64_t> samples, int workers, const std::function<void()>& progress = [] {},
+    bool excludes = false);
 
 }  // namespace ddp

@@ -31,6 +31,7 @@ class Subset final : public Dataset {
     whole_.read({original(key.index), key.epoch}, pixels);
   }
   int32_t label(int64_t index) const override { return whole_.label(original(index)); }
+  int64_t picture(int64_t index) const override { return whole_.picture(original(index)); }
   bool in_memory() const override { return whole_.in_memory(); }
   std::string being_read() const override { return whole_.being_read(); }
   void announce(std::span<const int64_t> indices) const override {

@@ -39,6 +39,7 @@ class Numbers final : public Dataset {
     while (readers < awaited) std::this_thread::yield();
     if (delay_.count() > 0) std::this_thread::sleep_for(delay_);
     if (index == broken_) throw std::runtime_error("sample is broken");
+    if (index == unreadable) fail(Exit::data, "sample {} cannot be read", index);
     ASSERT_EQ(pixels.size(), 10u);
     std::memcpy(pixels.data(), &index, sizeof index);
   }
@@ -52,6 +53,7 @@ class Numbers final : public Dataset {
   }
 
   bool on_disk = false;
+  int64_t unreadable = -1;
   size_t awaited = 0;  // threads: reading begins when they all read; needs a delay
   mutable std::atomic<int64_t> reads{0}, unannounced{0};
   mutable std::atomic<size_t> readers{0};  // threads
@@ -122,6 +124,36 @@ TEST(Loader, BatchIsValidUntilTheNextCall) {
     if (step % 20 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));  // the thread fills every free slot
     expect_batch(batch, order, step);
   }
+}
+
+// A sample that this rank cannot read, or that another rank could not read, has no weight; the others are as before.
+TEST(Loader, ExcludesWhatCannotBeRead) {
+  Numbers data(20);
+  data.unreadable = 13;
+  PictureListBuilder list({"a"});
+  for (int i = 0; i < 20; ++i) list.add(std::to_string(i), 0, i, 0);
+  const PictureList pictures = std::move(list).finish();
+  const auto order = sampler(20, 6);
+  for (const int workers : {1, 3}) {
+    Exclusions exclusions(pictures, {{.picture = 4}});
+    Loader loader(data, order, 0, 8, *memory, {.workers = workers, .exclusions = &exclusions});
+    for (int64_t step = 0; step < 8; ++step) {
+      const HostBatch& batch = loader.next();
+      int64_t excluded = 0;
+      for (int64_t i = 0; i < batch.plan.size; ++i) {
+        const bool is_excluded = batch.ids[i] == 4 || batch.ids[i] == 13;
+        excluded += is_excluded ? 1 : 0;
+        EXPECT_EQ(batch.labels[i], is_excluded ? kExcludedLabel : batch.ids[i] % 7);
+        EXPECT_EQ(batch.images[10 * i], is_excluded ? 128 : batch.ids[i]);
+      }
+      EXPECT_EQ(batch.excluded, excluded);
+    }
+    ASSERT_EQ(exclusions.found().size(), 1u);
+    EXPECT_EQ(exclusions.found()[0].reason, "sample 13 cannot be read");
+    EXPECT_LE(exclusions.found()[0].step, 4);
+  }
+  Loader without(data, order, 0, 4, *memory);
+  EXPECT_THROW(for (int step = 0; step < 4; ++step) without.next(), Error);
 }
 
 TEST(Loader, WaitsForASlowDataset) {

@@ -1,0 +1,37 @@
+// The pictures of one part of the data that a run excludes because it could not read them. They stay in the plan of the
+// epochs: each keeps its place in a batch, with no weight. For the thread that takes the batches.
+#pragma once
+
+#include "core/broken_picture.h"
+#include "data/picture_list.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ddp {
+
+class Exclusions {
+ public:
+  // `known`: on all ranks, in any order. Throws Error(Exit::data) for a picture that `list` does not have.
+  explicit Exclusions(PictureList list, const std::vector<BrokenPicture>& known = {});
+
+  bool empty() const { return known_.empty() && found_.empty(); }
+  bool contains(int64_t picture) const;
+  const std::vector<BrokenPicture>& known() const { return known_; }  // to all ranks; ascending by picture
+  int64_t pictures() const { return list_.size(); }
+
+  // This rank could not read the picture for `step`. It is excluded here from now on, and on the other ranks when they
+  // know it.
+  void found(int64_t picture, int64_t step, const std::string& reason);
+  const std::vector<BrokenPicture>& found() const { return found_; }
+
+  // All ranks know these pictures now, this rank's found() among them. Returns those that are new, ascending.
+  std::vector<BrokenPicture> agree(std::vector<BrokenPicture> pictures);
+
+ private:
+  PictureList list_;
+  std::vector<BrokenPicture> known_, found_;
+};
+
+}  // namespace ddp
