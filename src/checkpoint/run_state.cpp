@@ -16,6 +16,7 @@ constexpr int kStateFormat = 2;  // format 1 has other names for the last three 
 
 // Older programs wrote none of these.
 constexpr std::string_view kOptional[] = {"best_epoch", "bn_stats_samples", "options"};
+constexpr const char *kPictures = "pictures", *kExcludedInEpoch = "excluded_in_epoch";
 
 // Calls field(name, member) for each field of a state that is written or read in this format.
 template <class State, class Field>
@@ -63,19 +64,51 @@ bool assign(const nlohmann::json& from, std::map<std::string, std::string>& to) 
   return true;
 }
 
+nlohmann::ordered_json to_json(const PartState& part) {
+  nlohmann::ordered_json json{{"left_out", part.left_out}, {"broken", nlohmann::ordered_json::array()}};
+  for (const BrokenPicture& one : part.broken)
+    json["broken"].push_back(
+        {{"picture", one.picture}, {"bytes", one.bytes}, {"step", one.step}, {"reason", one.reason}});
+  return json;
+}
+
+bool assign(const nlohmann::json& from, std::string& to) {
+  if (from.is_string()) to = from.get<std::string>();
+  return from.is_string();
+}
+bool assign(const nlohmann::json& from, PartState& to) {
+  for (const auto& picture : from.at("left_out"))
+    if (!assign(picture, to.left_out.emplace_back())) return false;
+  for (const auto& one : from.at("broken")) {
+    BrokenPicture& broken = to.broken.emplace_back();
+    if (!assign(one.at("picture"), broken.picture) || !assign(one.at("bytes"), broken.bytes) ||
+        !assign(one.at("step"), broken.step) || !assign(one.at("reason"), broken.reason))
+      return false;
+  }
+  return std::ranges::is_sorted(to.left_out) && std::ranges::is_sorted(to.broken, {}, &BrokenPicture::picture);
+}
+bool assign(const nlohmann::json& from, PicturesState& to) {
+  return assign(from.at("training"), to.training) && assign(from.at("validation"), to.validation) &&
+         assign(from.at(kExcludedInEpoch), to.excluded_in_epoch);
+}
+
 }  // namespace
 
 std::string to_json(const RunState& state) {
   nlohmann::ordered_json json;
   json["format"] = kStateFormat;
   for_each_field(state, kStateFormat, [&](const char* name, const auto& member) { json[name] = member; });
+  if (state.pictures)
+    json[kPictures] = {{"training", to_json(state.pictures->training)},
+                       {"validation", to_json(state.pictures->validation)},
+                       {kExcludedInEpoch, state.pictures->excluded_in_epoch}};
   return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 RunState run_state_from_json(const std::string& text, const std::string& file) {
   RunState state;
   try {
-    const auto json = read_json(text, file, {.bytes = kMaxStateBytes});
+    const auto json = read_json(text, file, {.bytes = kMaxStateBytes, .values = 1 << 20});
     const auto& format = json.at("format");
     require(format == 1 || format == kStateFormat, Exit::data,
             "{} has an unknown format; this program reads formats 1 and {}", file, kStateFormat);
@@ -83,6 +116,9 @@ RunState run_state_from_json(const std::string& text, const std::string& file) {
       if (std::ranges::count(kOptional, name) > 0 && !json.contains(name)) return;
       require(assign(json.at(name), member), Exit::data, "{}: \"{}\" has an invalid value", file, name);
     });
+    if (json.contains(kPictures))
+      require(assign(json.at(kPictures), state.pictures.emplace()), Exit::data, "{}: \"{}\" has an invalid value", file,
+              kPictures);
   } catch (const nlohmann::json::exception& e) {
     fail(Exit::data, "{} is not a checkpoint's state: {}", file, e.what());
   }

@@ -2,11 +2,25 @@
 // of samples, the learning rate and dropout follow from these values.
 #pragma once
 
+#include "core/broken_picture.h"
+
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace ddp {
+
+// Which pictures of a part of the data are no samples, by their positions in the list of the files; ascending.
+struct PartState {
+  std::vector<int64_t> left_out = {};      // found broken at the start of the run: not in the plan of the epochs
+  std::vector<BrokenPicture> broken = {};  // later: in the plan, excluded from a step on
+};
+struct PicturesState {
+  PartState training = {}, validation = {};
+  int64_t excluded_in_epoch = 0;  // excluded samples of the steps of the epoch so far
+};
 
 struct RunState {
   int64_t step = 0;              // optimizer steps done, skipped steps included
@@ -23,6 +37,8 @@ struct RunState {
   int64_t bn_stats_samples = 0;  // training samples from which the last evaluation recomputed the statistics of the
                                  // batch norms, for the weights of this step; 0: there are running averages only
 
+  std::optional<PicturesState> pictures = {};  // of a run on pictures in files
+
   // By name: the options and data that change results; the settings that change rounding only (ranks, precision,
   // buckets, versions); the algorithms that timings chose, as opaque texts.
   std::map<std::string, std::string> affects_results = {};
@@ -36,9 +52,9 @@ std::string to_json(const RunState& state);
 
 inline constexpr int64_t kMaxStateBytes = int64_t{1} << 24;
 
-// Reads formats 1 and 2 and ignores unknown keys. Older programs wrote no best_epoch, bn_stats_samples or options: these
-// may be missing. Throws Error(Exit::data) with the file's name where the format is unknown; with the key's name too where
-// another key is missing, or a key has an invalid or impossible value.
+// Reads formats 1 and 2 and ignores unknown keys. Older programs wrote no best_epoch, bn_stats_samples, options or
+// pictures: these may be missing. Throws Error(Exit::data) with the file's name where the format is unknown; with the
+// key's name too where another key is missing, or a key has an invalid or impossible value.
 RunState run_state_from_json(const std::string& text, const std::string& file);
 
 }  // namespace ddp

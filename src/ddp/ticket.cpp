@@ -38,7 +38,7 @@ Ticket read_ticket(std::span<const float> summed, int world) {
 
 Request Ticket::requested() const { return static_cast<Request>(*std::max_element(request.begin(), request.end())); }
 
-void check_agreement(const Ticket& ticket, int64_t step, int64_t expected_samples) {
+void check_agreement(const Ticket& ticket, int64_t step, int64_t expected_samples, bool excludes) {
   const auto expected = static_cast<float>(step % kStepModulus);
   if (std::any_of(ticket.step.begin(), ticket.step.end(), [&](float s) { return s != expected; }))
     throw CollectiveError(
@@ -46,16 +46,20 @@ void check_agreement(const Ticket& ticket, int64_t step, int64_t expected_sample
         fmt::format("ranks are not at the same step: {} is expected, ranks 0 to {} are at {} (modulo {}). "
                     "This is a bug: please report it",
                     expected, ticket.step.size() - 1, fmt::join(ticket.step, ", "), kStepModulus));
-  if (ticket.samples != expected_samples)
+  const bool too_few = excludes ? ticket.samples < 0 : ticket.samples < expected_samples;
+  if (too_few || ticket.samples > expected_samples)
     throw CollectiveError(Exit::communication, fmt::format("step {} saw {} samples over all ranks, {} were planned",
                                                            step, ticket.samples, expected_samples));
 }
+
+bool ends_unread(const Ticket& ticket) { return std::ranges::count(ticket.bad, TicketLayout::kUnreadable) > 0; }
 
 std::optional<BadStep> bad_step(const Ticket& ticket, int64_t step) {
   const bool finite_loss = std::isfinite(ticket.loss_sum);
   for (size_t rank = 0; rank < ticket.bad.size(); ++rank) {
     const float bad = ticket.bad[rank];
     if (bad == 0) continue;
+    if (bad == TicketLayout::kNoSamples) return BadStep{true, fmt::format("no picture of step {} can be read", step)};
     const std::string what = !finite_loss ? "the loss"
                              : bad == TicketLayout::kBadBnSums
                                  ? "the input of a batch norm"

@@ -11,14 +11,16 @@
 
 namespace ddp {
 
-// A rank's request to all ranks; the maximum wins.
-enum class Request : uint8_t { none, save, stop };
+// A rank's request to all ranks; the maximum wins. exclude: it could not read a picture, and tells the others which.
+enum class Request : uint8_t { none, exclude, save, stop };
 
 struct TicketLayout {
   int world = 1;
 
   static constexpr int64_t kLossSum = 0, kCorrect = 1, kSamples = 2, kSquares = 3;
-  static constexpr float kBadBnSums = -1;  // mark in `bad`: NaN or infinity in batch-norm sums
+  static constexpr float kBadBnSums = -1;   // mark in `bad`: NaN or infinity in batch-norm sums
+  static constexpr float kNoSamples = -2;   // mark in `bad`: all samples of the step are excluded
+  static constexpr float kUnreadable = -3;  // mark in `bad`: this rank could not read a sample, which ends the run
   // Mark in `bad`: NaN or infinity in a gradient of this bucket. 0: all values are finite.
   static constexpr float bad_bucket(int bucket) { return 1.0f + static_cast<float>(bucket); }
 
@@ -47,8 +49,12 @@ struct Ticket {
 Ticket read_ticket(std::span<const float> summed, int world);
 
 // Throws CollectiveError(Exit::communication) if a rank is at another step or samples are missing; the text has the
-// values of each rank. The ticket holds the step modulo 2^20.
-void check_agreement(const Ticket& ticket, int64_t step, int64_t expected_samples);
+// values of each rank. The ticket holds the step modulo 2^20. `excludes`: samples may be excluded.
+void check_agreement(const Ticket& ticket, int64_t step, int64_t expected_samples, bool excludes = false);
+
+// Whether a rank could not read a sample of this step, or of a step before it, and the run ends: the weights did not
+// change.
+bool ends_unread(const Ticket& ticket);
 
 // A step with NaN or infinity on some rank.
 struct BadStep {

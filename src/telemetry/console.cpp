@@ -3,6 +3,7 @@
 #include "core/log.h"
 #include "telemetry/progress_bar.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -89,9 +90,10 @@ void Console::draw_bar(const StepResult& last) {
 }
 
 void Console::evaluation(int64_t epoch, int64_t, const Evaluation& e, double seconds) {
-  write_text(stdout, fmt::format("epoch {}/{} test acc {:.4f} ({}/{} samples evaluated in {:.2f} s{}), loss {:.4f}\n",
+  const std::string excluded = e.excluded > 0 ? fmt::format(", {} excluded", e.excluded) : "";
+  write_text(stdout, fmt::format("epoch {}/{} test acc {:.4f} ({}/{} samples evaluated in {:.2f} s{}{}), loss {:.4f}\n",
                                  epoch, config_.epochs, e.accuracy(), e.samples, e.expected_samples,
-                                 seconds - e.statistics_seconds, recomputed(e), e.loss));
+                                 seconds - e.statistics_seconds, excluded, recomputed(e), e.loss));
   window_ = {};
 }
 
@@ -99,6 +101,25 @@ void Console::speed(int64_t epoch, int64_t, const StepSpeed& speed) {
   window_ = {};
   if (config_.print_freq == 0) return;
   write_text(stdout, fmt::format("epoch {}/{} {}\n", epoch, config_.epochs, speed_line(speed)));
+}
+
+void Console::excluded(const std::string& part, const std::vector<BrokenPicture>& broken, int64_t known,
+                       int64_t pictures) {
+  constexpr size_t kShown = 20;
+  std::string lines;
+  for (size_t i = 0; i < std::min(broken.size(), kShown); ++i)
+    lines += fmt::format("\n  {}, from step {} on", broken[i].reason, broken[i].step);
+  if (broken.size() > kShown)
+    lines +=
+        fmt::format("\n  and {} more: skipped-{}.txt in the run's folder names them", broken.size() - kShown, part);
+  Log(0).warn("{} {} {} broken and {} excluded ({} of {} by now):{}", broken.size(), part,
+              broken.size() == 1 ? "picture has" : "pictures have", broken.size() == 1 ? "is" : "are", known, pictures,
+              lines);
+}
+
+void Console::exclusions_of_epoch(int64_t epoch, int64_t, int64_t samples, int64_t excluded) {
+  write_text(stdout, fmt::format("epoch {}/{} saw each of {} samples once; {} excluded\n", epoch, config_.epochs,
+                                 samples, excluded));
 }
 
 void Console::saved(const SaveOutcome& outcome) {

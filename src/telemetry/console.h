@@ -33,6 +33,9 @@ class Console final : public RunObserver {
   void evaluation(int64_t epoch, int64_t step, const Evaluation& evaluation, double seconds) override;
   void speed(int64_t epoch, int64_t step, const StepSpeed& speed) override;
   void saved(const SaveOutcome& outcome) override;
+  void excluded(const std::string& part, const std::vector<BrokenPicture>& broken, int64_t known,
+                int64_t pictures) override;
+  void exclusions_of_epoch(int64_t epoch, int64_t step, int64_t samples, int64_t excluded) override;
   void close(bool stopped) override;
 
  private:

@@ -25,6 +25,7 @@ nlohmann::ordered_json step_event(const StepResult& r) {
                                {"compute_ms", r.times.compute},
                                {"exposed_comm_ms", r.times.exposed_comm},
                                {"begin_ns", r.begin_ns}};
+  if (r.excluded > 0) event["excluded"] = r.excluded;
   if (!r.skipped.empty()) event["skipped"] = r.skipped;
   return event;
 }
@@ -57,15 +58,17 @@ nlohmann::ordered_json timeline_event(const StepTimeline& timeline) {
 }
 
 nlohmann::ordered_json eval_event(int64_t epoch, int64_t step, const Evaluation& e, double seconds) {
-  return {{"event", "eval"},
-          {"epoch", epoch},
-          {"step", step},
-          {"accuracy", e.accuracy()},
-          {"correct", e.correct},
-          {"samples", e.samples},
-          {"loss", e.loss},
-          {"seconds", seconds - e.statistics_seconds},
-          {"statistics_seconds", e.statistics_seconds}};
+  nlohmann::ordered_json event{{"event", "eval"},
+                               {"epoch", epoch},
+                               {"step", step},
+                               {"accuracy", e.accuracy()},
+                               {"correct", e.correct},
+                               {"samples", e.samples},
+                               {"loss", e.loss},
+                               {"seconds", seconds - e.statistics_seconds},
+                               {"statistics_seconds", e.statistics_seconds}};
+  if (e.excluded > 0) event["excluded"] = e.excluded;
+  return event;
 }
 
 constexpr JsonLimits kEventLimits{.bytes = 1 << 22, .values = 1'000'000};  // a timeline has 1 KB for each rank
@@ -127,6 +130,20 @@ void MetricsFile::saved(const SaveOutcome& outcome) {
   write_line(nlohmann::ordered_json{
       {"event", "save"}, {"step", outcome.step}, {"path", outcome.path.string()}, {"seconds", outcome.seconds}}
                  .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));  // the path may be no UTF-8
+}
+
+void MetricsFile::excluded(const std::string& part, const std::vector<BrokenPicture>& broken, int64_t, int64_t) {
+  for (const BrokenPicture& one : broken)
+    write_line(nlohmann::ordered_json{
+        {"event", "excluded"}, {"step", one.step}, {"part", part}, {"picture", one.picture}, {"reason", one.reason}}
+                   .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  flush();
+}
+
+void MetricsFile::exclusions_of_epoch(int64_t epoch, int64_t step, int64_t samples, int64_t excluded) {
+  write_line(nlohmann::ordered_json{
+      {"event", "epoch"}, {"epoch", epoch}, {"step", step}, {"samples", samples}, {"excluded", excluded}}
+                 .dump());
 }
 
 void MetricsFile::timeline(const StepTimeline& timeline) {

@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "core/stopwatch.h"
+#include "train/broken_data.h"
 #include "train/evaluation/precise_bn.h"
 #include "train/observers/speed_meter.h"
 #include "train/saving/saver.h"
@@ -66,11 +67,15 @@ class Trainer {
   bool save_put_off_ = false;
   SpeedMeter speed_;
   bool gradients_reported_ = false;
+  BrokenData broken_;
+  bool unread_ = false;  // a step lacks a sample, and the run ends
   Stopwatch training_;
 };
 
 // The ids of a batch travel with its step's block.
-DataPlacement with_ids(DataPlacement placement, const Replica& replica) {
+DataPlacement of_training(const TrainConfig& config, const Replica& replica) {
+  DataPlacement placement = config.data_placement;
+  placement.exclusions = config.train_exclusions;
   placement.ids = replica.block.ids().data();
   return placement;
 }
@@ -84,14 +89,16 @@ Trainer::Trainer(const TrainConfig& config, Replica& replica, const Datasets& da
       phases_(observers.phases),
       steps_per_epoch_(sampler_.steps_per_epoch()),
       total_(total_steps(config, sampler_)),
-      train_data_(replica.device, *data.train, sampler_.largest_shard(), with_ids(config.data_placement, replica)),
+      train_data_(replica.device, *data.train, sampler_.largest_shard(), of_training(config, replica)),
       step_(replica, step_config(), &phases_, observers.trace),
       state_(report_.state),
       saver_(replica, observers.reporter, phases_, observers.writer),
-      speed_(replica, sampler_) {
+      speed_(replica, sampler_),
+      broken_(config.train_exclusions, config.test_exclusions, replica, observers.reporter, phases_) {
   if (data.test) prepare_evaluation(data, samplers);
   DDP_EXPECT(evaluator_ || config.eval_every == 0);
   state_ = config.start;
+  if (config.train_exclusions && !state_.pictures) state_.pictures.emplace();
   if (config.start_is_saved) {
     saver_.set_saved(state_, config.checkpoint);
   } else {
@@ -104,7 +111,9 @@ Trainer::Trainer(const TrainConfig& config, Replica& replica, const Datasets& da
 void Trainer::prepare_evaluation(const Datasets& data, const Samplers& samplers) {
   DataPlacement placement = config_.data_placement;
   placement.spans = nullptr;  // a trace has the loader of the training, whose threads wait meanwhile
+  placement.exclusions = config_.train_exclusions;
   if (samplers.statistics) precise_bn_.emplace(replica_, *data.train, *samplers.statistics, placement);
+  placement.exclusions = config_.test_exclusions;
   test_data_.emplace(replica_.device, *data.test, samplers.test->largest_shard(), placement);
   Model& model = config_.evaluation_model ? *config_.evaluation_model : replica_.model;
   evaluator_.emplace(replica_, model, *test_data_, *samplers.test, precise_bn_ ? &*precise_bn_ : nullptr);
@@ -122,7 +131,8 @@ Request Trainer::request() const {
   if (config_.stop_requested()) return Request::stop;
   const double seconds = config_.save_every.seconds;
   const bool late = seconds > 0 && saver_.seconds() >= seconds, may_save_now = save_put_off_ && !saver_.busy();
-  return replica_.communicator.rank() == 0 && (late || may_save_now) ? Request::save : Request::none;
+  if (replica_.communicator.rank() == 0 && (late || may_save_now)) return Request::save;
+  return broken_.found() ? Request::exclude : Request::none;
 }
 
 TrainReport Trainer::run() {
@@ -135,6 +145,7 @@ TrainReport Trainer::run() {
     else
       saver_.finish(state_.step);  // a save of the best may be in progress
     trace(true);
+    if (broken_.lost()) broken_.end(state_, saver_.saved(state_.step));
     if (!report_.stopped && report_.evaluation) {
       phases_.enter(Phase::evaluation, state_.step);
       report_.classes.emplace(evaluator_->count_classes());
@@ -180,6 +191,8 @@ int64_t Trainer::samples_before(int64_t step) const {
 }
 
 void Trainer::record(const StepResult& result) {
+  unread_ = unread_ || result.unread;
+  if (unread_) return;  // no later step has changed the weights
   observers_.reporter.step(result);
   speed_.add(result);
   requested_ = std::max(requested_, result.request);
@@ -189,6 +202,10 @@ void Trainer::record(const StepResult& result) {
   state_.samples += result.samples;
   state_.bn_stats_samples = 0;
   report_.samples += result.samples;
+  if (state_.pictures) {
+    int64_t& excluded = state_.pictures->excluded_in_epoch;
+    excluded = (state_.step % steps_per_epoch_ == 1 % steps_per_epoch_ ? 0 : excluded) + result.excluded;
+  }
   if (result.skipped.empty())
     ++report_.updates;
   else
@@ -196,8 +213,9 @@ void Trainer::record(const StepResult& result) {
 }
 
 bool Trainer::pauses_after(int64_t step) const {
-  return requested_ != Request::none || step == total_ || step % steps_per_epoch_ == 0 || compares_at(step) ||
-         config_.save_every.at_step(step) || (observers_.trace && observers_.trace->pauses_after(step));
+  return unread_ || requested_ != Request::none || step == total_ || step % steps_per_epoch_ == 0 ||
+         compares_at(step) || config_.save_every.at_step(step) ||
+         (observers_.trace && observers_.trace->pauses_after(step));
 }
 
 bool Trainer::compares_at(int64_t step) const { return config_.check_every > 0 && step % config_.check_every == 0; }
@@ -206,7 +224,8 @@ void Trainer::pause() {
   for (const StepResult& result : step_.drain()) record(result);
   state_.skipped_in_a_row = step_.skipped_in_a_row();
   const Request requested = std::exchange(requested_, Request::none);
-  report_.stopped = requested == Request::stop;
+  report_.stopped = !broken_.agree(state_, false) || requested == Request::stop;
+  if (unread_) return;
 
   const int64_t step = state_.step, epoch = (step + steps_per_epoch_ - 1) / steps_per_epoch_;
   const bool run_ends = step == total_, epoch_ends = step % steps_per_epoch_ == 0;
@@ -215,6 +234,9 @@ void Trainer::pause() {
     replica_.check_replicas();
   }
   report_gradients();
+  const int64_t excluded = state_.pictures ? state_.pictures->excluded_in_epoch : 0;
+  if (epoch_ends && excluded > 0)
+    observers_.reporter.exclusions_of_epoch(epoch, step, sampler_.samples() - excluded, excluded);
   if ((epoch_ends || run_ends) && !report_.stopped) report_speed(epoch);
   if (config_.eval_every > 0 && (run_ends || (epoch_ends && epoch % config_.eval_every == 0))) {
     state_.evaluation_due = true;
@@ -269,7 +291,8 @@ void Trainer::evaluate() {
     phases_.enter(Phase::evaluation, state_.step);
     return ++batches % Evaluator::kStopCheckInterval != 0 || !replica_.communicator.any(config_.stop_requested());
   });
-  if (evaluation) {
+  const bool goes_on = broken_.agree(state_, true);
+  if (evaluation && goes_on) {
     report_.evaluation = evaluation;
     state_.evaluation_due = false;
     state_.bn_stats_samples = evaluation->statistics_samples;

@@ -4,6 +4,7 @@
 #include "checkpoint/run_state.h"
 #include "checkpoint/writer.h"
 #include "data/dataset.h"
+#include "data/exclusions.h"
 #include "data/sampler.h"
 #include "ddp/step_speed.h"
 #include "health/phase_tracker.h"
@@ -36,6 +37,10 @@ struct TrainConfig {
   SaveEvery save_every;     // unless never, the end of the run is saved too
   bool keep_best = false;   // saves after each evaluation with a new best accuracy
   DataPlacement data_placement = {};
+  // Pictures that cannot be read: those of the training and of the test data. Null: an unreadable sample ends the job
+  // at once. Unless the replica excludes them, the run is saved and ends with Exit::data.
+  Exclusions* train_exclusions = nullptr;
+  Exclusions* test_exclusions = nullptr;
   // Evaluates in place of the replica's model, for images of another size. It is bound to the replica's weights.
   Model* evaluation_model = nullptr;
   bool last_step_learns = true;  // false: the gradients of the last step of an epoch are not reported
@@ -94,7 +99,8 @@ struct Observers {
 // Optimizer steps in the whole run.
 int64_t total_steps(const TrainConfig& config, const DistributedSampler& sampler);
 
-// Collective. A requested stop saves a checkpoint first.
+// Collective. A requested stop saves a checkpoint first, as does an end because of pictures that cannot be read:
+// CollectiveError(Exit::data).
 TrainReport train(const TrainConfig& config, Replica& replica, const Datasets& data, const Samplers& samplers,
                   const Observers& observers);
 

@@ -127,6 +127,28 @@ TEST_F(Checkpoint, RunStateRoundTripsBitForBit) {
   EXPECT_EQ(read.autotune, saved.autotune);
 }
 
+TEST_F(Checkpoint, RunStateHasThePicturesThatAreNoSamples) {
+  RunState saved{.step = 7};
+  saved.pictures = PicturesState{
+      .training = {.left_out = {1, 5}, .broken = {{.picture = 2, .bytes = 9, .step = 3, .reason = "a \"b\""}}},
+      .validation = {.left_out = {0}},
+      .excluded_in_epoch = 4};
+  const std::string text = to_json(saved);
+  const RunState read = run_state_from_json(text, "state.json");
+  ASSERT_TRUE(read.pictures);
+  EXPECT_EQ(read.pictures->training.left_out, saved.pictures->training.left_out);
+  EXPECT_EQ(read.pictures->training.broken, saved.pictures->training.broken);
+  EXPECT_EQ(read.pictures->validation.left_out, saved.pictures->validation.left_out);
+  EXPECT_EQ(read.pictures->excluded_in_epoch, 4);
+  EXPECT_FALSE(run_state_from_json(to_json(RunState()), "state.json").pictures);
+  std::string wrong = text;
+  wrong.replace(wrong.find("\"bytes\": 9"), 10, "\"bytes\": -");
+  EXPECT_THROW(run_state_from_json(wrong, "state.json"), Error);
+  wrong = text;
+  wrong.replace(wrong.find("\"broken\""), 8, "\"Broken\"");
+  EXPECT_THROW(run_state_from_json(wrong, "state.json"), Error);
+}
+
 TEST_F(Checkpoint, RunStateOfFormat1IsRead) {
   RunState saved{.step = 7, .best_accuracy = 0.25};
   saved.affects_results = {{"--lr", "0.1"}};

@@ -54,7 +54,7 @@ TEST(Ticket, RoundTrip) {
   EXPECT_EQ(ticket.loss_sum, 4.5);
   EXPECT_EQ(ticket.correct, 3);
   EXPECT_EQ(ticket.samples, 300);
-  EXPECT_EQ(copy(ticket.request), (std::vector<float>{0, 2, 0}));
+  EXPECT_EQ(copy(ticket.request), (std::vector<float>{0, 3, 0}));
   EXPECT_EQ(ticket.requested(), Request::stop);
   EXPECT_EQ(copy(ticket.bad), (std::vector<float>{0, 0, 0}));
   EXPECT_EQ(copy(ticket.step), (std::vector<float>{7, 7, 7}));
@@ -79,6 +79,24 @@ TEST(Ticket, DisagreementNamesTheStepOfEachRank) {
 TEST(Ticket, MissingSampleIsAnError) {
   const std::string text = disagreement(summed(2, 10, {1, 1}), 2, 1, 21);
   EXPECT_NE(text.find("20 samples"), text.npos) << text;
+}
+
+TEST(Ticket, ExcludedSamplesMayBeMissing) {
+  const Ticket ticket = read_ticket(summed(2, 10, {1, 1}), 2);
+  EXPECT_NO_THROW(check_agreement(ticket, 1, 21, true));
+  EXPECT_THROW(check_agreement(ticket, 1, 19, true), CollectiveError);
+}
+
+TEST(Ticket, TellsThatTheRunEndsForLackOfASample) {
+  const TicketLayout layout{3};
+  std::vector<float> slots = summed(3, 1, {4, 4, 4});
+  EXPECT_FALSE(ends_unread(read_ticket(slots, 3)));
+  slots[layout.bad(2)] = TicketLayout::kUnreadable;
+  EXPECT_TRUE(ends_unread(read_ticket(slots, 3)));
+  slots[layout.bad(2)] = 0;
+  slots[layout.bad(0)] = TicketLayout::kNoSamples;
+  EXPECT_FALSE(ends_unread(read_ticket(slots, 3)));
+  EXPECT_EQ(bad_step(read_ticket(slots, 3), 4)->text, "no picture of step 4 can be read");
 }
 
 TEST(Ticket, InfiniteLossIsBadEvenWithFiniteGradients) {

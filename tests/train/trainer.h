@@ -41,6 +41,12 @@ class EventList final : public RunObserver {
   }
   void speed(int64_t epoch, int64_t, const StepSpeed&) override { add(fmt::format("speed:{}", epoch)); }
   void gradients(const std::vector<std::string>&) override { add("gradients"); }
+  void excluded(const std::string& part, const std::vector<BrokenPicture>& broken, int64_t known, int64_t) override {
+    for (const BrokenPicture& one : broken) add(fmt::format("{}:{}@{}/{}", part, one.picture, one.step, known));
+  }
+  void exclusions_of_epoch(int64_t epoch, int64_t, int64_t samples, int64_t excluded) override {
+    add(fmt::format("epoch:{}={}-{}", epoch, samples, excluded));
+  }
   void saved(const SaveOutcome& outcome) override {
     (outcome.error.empty() ? saves : failures).push_back(outcome.step);
   }
@@ -79,14 +85,15 @@ class Training : public ::testing::Test {
     run_world(kRanks, [&](Communicator& communicator, Device& device, Ops& ops) {
       const int rank = communicator.rank();
       const auto sampler = [&](const Dataset& of, Order order) {
-        return DistributedSampler(of.size(), kBatch, order, 0, rank, std::vector<double>(kRanks, 1.0));
+        return DistributedSampler(of.size(), batch, order, 0, rank, std::vector<double>(kRanks, 1.0));
       };
       const Samplers samplers{
           .train = sampler(*data.train, Order::shuffled),
           .test = sampler(*data.test, Order::sequential),
           .statistics = recompute_bn ? std::optional(sampler(*data.train, Order::sequential)) : std::nullopt};
-      Replica replica(network, {.batch_sizes = samplers.batch_sizes(), .optimizer = {.momentum = 0.9f}}, device, ops,
-                      communicator);
+      ReplicaConfig of_replica = replica_config;
+      of_replica.batch_sizes = samplers.batch_sizes();
+      Replica replica(network, of_replica, device, ops, communicator);
       const Tensors tensors{.parameters = replica.parameters, .batch_norms = replica.batch_norms};
       std::vector<float> initial(replica.plan.gradients);
       initialize(initial, replica.parameters, {}, 0);
@@ -98,6 +105,12 @@ class Training : public ::testing::Test {
         mine.start = snapshot.run;
         mine.start_is_saved = true;
         mine.checkpoint = from;
+      }
+      std::optional<Exclusions> exclusions;
+      if (pictures) {
+        const auto& known = mine.start.pictures;
+        exclusions.emplace(*pictures, known ? known->training.broken : std::vector<BrokenPicture>());
+        mine.train_exclusions = &*exclusions;
       }
       if (adapt) adapt(mine, replica);
 
@@ -145,6 +158,9 @@ class Training : public ::testing::Test {
   Network network = small_network();
   bool recompute_bn = false;                                         // before each evaluation
   std::function<void(const std::filesystem::path&)> about_to_write;  // see CheckpointWriterConfig
+  ReplicaConfig replica_config{.optimizer = {.momentum = 0.9f}};
+  int64_t batch = kBatch;
+  std::optional<PictureList> pictures;  // of the training data; none: its samples can always be read
 
   std::unique_ptr<CheckpointWriter> writer;  // of rank 0, during a run
 

@@ -60,7 +60,7 @@ std::optional<Evaluation> Evaluator::run(const std::function<bool()>& go_on) {
   float* const stats = host_stats_.as<float>();
   auto* const ranked = ranked_.as<RankedClass>();
   RankedClass* host_ranked = host_ranked_.as<RankedClass>();
-  std::array<double, 3> sums{};  // loss, correct, samples
+  std::array<double, 4> sums{};  // loss, correct, samples, excluded samples
   Prefetcher prefetcher(data_, sampler_, 0, steps, kEvaluationFences);
   for (int64_t step = 0; step < steps; ++step) {
     if (!go_on()) return std::nullopt;
@@ -72,7 +72,8 @@ std::optional<Evaluation> Evaluator::run(const std::function<bool()>& go_on) {
     device.download(stats + 2 * step, stats_.data(), kStatBytes);
     device.download(host_ranked, ranked, bytes_of_ranked(batch.size));
     host_ranked += batch.size;
-    sums[2] += static_cast<double>(batch.size);
+    sums[2] += static_cast<double>(batch.size - batch.excluded);
+    sums[3] += static_cast<double>(batch.excluded);
   }
   device.synchronize();
   for (int64_t step = 0; step < steps; ++step) {
@@ -81,13 +82,14 @@ std::optional<Evaluation> Evaluator::run(const std::function<bool()>& go_on) {
   }
   evaluated_.communicator.all_reduce_host(sums);
 
-  const auto samples = std::llround(sums[2]);
+  const int64_t samples = std::llround(sums[2]), excluded = std::llround(sums[3]);
   const int64_t expected = sampler_.samples();
-  if (samples != expected)
+  if (samples + excluded != expected)
     throw CollectiveError(Exit::internal, fmt::format("evaluation saw {} samples of {}", samples, expected));
   return Evaluation{.correct = std::llround(sums[1]),
                     .samples = samples,
                     .expected_samples = expected,
+                    .excluded = excluded,
                     .loss = sums[0] / sums[2],
                     .statistics_samples = precise_bn_ ? precise_bn_->samples() : 0,
                     .statistics_seconds = precise_bn_ ? recomputed : 0};
@@ -98,7 +100,10 @@ ClassCounts Evaluator::count_classes() const {
   const auto* ranked = host_ranked_.as<RankedClass>();
   for (int64_t step = 0; step < sampler_.steps_per_epoch(); ++step) {
     const Range shard = sampler_.shard(step);
-    for (int64_t i = shard.begin; i < shard.end; ++i) counts.add(data_.data.label(sampler_.sample(0, i)), *ranked++);
+    for (int64_t i = shard.begin; i < shard.end; ++i, ++ranked) {
+      const int64_t id = sampler_.sample(0, i);
+      if (ranked->label_rank >= 0) counts.add(data_.data.label(id), *ranked);
+    }
   }
   counts.sum_over_ranks(evaluated_.communicator);
   return counts;

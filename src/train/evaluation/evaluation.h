@@ -19,6 +19,7 @@ namespace ddp {
 struct Evaluation {
   int64_t correct = 0;
   int64_t samples = 0, expected_samples = 0;  // samples evaluated by all ranks, samples of the data set
+  int64_t excluded = 0;                       // samples that could not be read: the others of expected_samples
   double loss = 0;                            // mean over the samples
   int64_t statistics_samples = 0;             // samples of the recomputed statistics; 0: running statistics were used
   double statistics_seconds = 0;              // time of that recomputation, evaluation excluded

@@ -30,6 +30,13 @@ class Reporter final : public RunObserver {
   void timeline(const StepTimeline& timeline) override {
     for (const auto& observer : observers_) observer->timeline(timeline);
   }
+  void excluded(const std::string& part, const std::vector<BrokenPicture>& broken, int64_t known,
+                int64_t pictures) override {
+    for (const auto& observer : observers_) observer->excluded(part, broken, known, pictures);
+  }
+  void exclusions_of_epoch(int64_t epoch, int64_t step, int64_t samples, int64_t excluded) override {
+    for (const auto& observer : observers_) observer->exclusions_of_epoch(epoch, step, samples, excluded);
+  }
   void gradients(const std::vector<std::string>& zero) override {
     for (const auto& observer : observers_) observer->gradients(zero);
   }

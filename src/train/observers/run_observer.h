@@ -2,6 +2,7 @@
 #pragma once
 
 #include "checkpoint/writer.h"
+#include "core/broken_picture.h"
 #include "ddp/step_speed.h"
 #include "train/evaluation/evaluation.h"
 #include "train/step/step_result.h"
@@ -22,6 +23,17 @@ class RunObserver {
   virtual void speed(int64_t epoch, int64_t step, const StepSpeed& speed) = 0;  // of the steps since the last call
   virtual void saved(const SaveOutcome& outcome) = 0;
   virtual void timeline(const StepTimeline&) {}  // of a typical step, once in a run with a trace
+
+  // Pictures of a part of the data that cannot be read any more. `part`: "training" or "validation". `known`: how many
+  // of its `pictures` have been excluded since the run began, these included.
+  virtual void excluded(const std::string& part, const std::vector<BrokenPicture>& broken, int64_t known,
+                        int64_t pictures) {
+    (void)part, (void)broken, (void)known, (void)pictures;
+  }
+  // An epoch with excluded samples has ended: each of the other `samples` was seen exactly once.
+  virtual void exclusions_of_epoch(int64_t epoch, int64_t step, int64_t samples, int64_t excluded) {
+    (void)epoch, (void)step, (void)samples, (void)excluded;
+  }
 
   // The parameters without a gradient in a step, once a process: at its first pause after some steps.
   virtual void gradients(const std::vector<std::string>& zero) { (void)zero; }

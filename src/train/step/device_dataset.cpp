@@ -22,7 +22,8 @@ DeviceDataset::DeviceDataset(Device& device_, const Dataset& data_, int64_t larg
       place(choose(device_, data_, placement.device_bytes)),
       workers(data_.in_memory() ? 1 : placement.workers),
       slow(placement.slow),
-      spans(placement.spans) {
+      spans(placement.spans),
+      exclusions(placement.exclusions) {
   if (place == Place::host) return;
   if (place == Place::resident) given_ids_ = placement.ids;
   const auto count = static_cast<size_t>(place == Place::resident ? data.size() : kRing * largest);

@@ -17,7 +17,8 @@ struct DataPlacement {
   size_t device_bytes = 0;  // the largest data set that is copied to the device as a whole
   int workers = 1;          // threads that read data which are not in memory
   SlowData slow = {};
-  SpanRecorder* spans = nullptr;  // of the loader's threads; null: none
+  SpanRecorder* spans = nullptr;     // of the loader's threads; null: none
+  Exclusions* exclusions = nullptr;  // as LoaderConfig::exclusions; outlives the data set
 
   // Device memory for the ids of a batch: who issues the work on the batch uploads them to it, if the data set is
   // resident. Null: the prefetcher uploads them.
@@ -39,6 +40,7 @@ class DeviceDataset {
   const int workers;  // threads that read the data
   const SlowData slow;
   SpanRecorder* const spans;
+  Exclusions* const exclusions;
 
   // Device memory; null on the host. Images and labels of the whole data set, or of kRing x largest samples. `ids`: the
   // samples of one batch as positions in this memory. `keys`: the same samples as indices in the data set.

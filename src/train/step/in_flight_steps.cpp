@@ -3,6 +3,7 @@
 #include "core/error.h"
 
 #include <algorithm>
+#include <tuple>
 
 namespace ddp {
 
@@ -21,23 +22,40 @@ StepResult& InFlightSteps::push(const DeviceBatch& batch, const OptimizerScalars
   Slot& slot = slot_of(++issued_);
   slot.result = {.step = issued_, .epoch = plan.epoch + 1, .skipped = {}};
   slot.expected_samples = plan.step_size;
+  slot.seen_samples = static_cast<float>(plan.local_step_size);
 
   const StepBlock block = block_of(slot);
   write_ticket(block.ticket(), block.ticket_layout(), replica_.communicator.rank(), plan.local_step_size, issued_,
                request_ ? request_() : Request::none);
   *block.scalars() = scalars;
+  if (replica_.excludes) block.scalars()->gradient_scale = static_cast<float>(plan.step_size);
   *block.epoch() = static_cast<uint32_t>(plan.epoch);
   *block.squares() = 0;
   const int64_t ids = batch.ids_to_upload ? batch.size : 0;
   std::copy_n(batch.ids_to_upload, ids, block.ids().begin());
   replica_.device.upload(replica_.block.ticket().data(), block.ticket().data(), block.inputs(ids).size_bytes());
+  exclude(batch);
   return slot.result;
 }
 
-void InFlightSteps::upload_ids(const DeviceBatch& batch) {
+void InFlightSteps::add(const DeviceBatch& batch) {
   if (batch.ids_to_upload)
     replica_.device.upload(replica_.block.ids().data(), batch.ids_to_upload,
                            static_cast<size_t>(batch.size) * sizeof(int32_t));
+  exclude(batch);
+}
+
+// The copies from local variables are done when the calls return.
+void InFlightSteps::exclude(const DeviceBatch& batch) {
+  const auto& [device, block] = std::tie(replica_.device, replica_.block);
+  unread_ = unread_ || (batch.excluded > 0 && !replica_.excludes);
+  if (unread_) {
+    const float mark = TicketLayout::kUnreadable;
+    device.upload(&block.bad()[replica_.communicator.rank()], &mark, sizeof mark);
+  } else if (batch.excluded > 0) {
+    const float seen = slot_of(issued_).seen_samples -= static_cast<float>(batch.excluded);
+    device.upload(&block.ticket()[TicketLayout::kSamples], &seen, sizeof seen);
+  }
 }
 
 void InFlightSteps::download(const DataTimes& data) {
@@ -72,9 +90,12 @@ StepResult InFlightSteps::retire() {
   set_times(block, slot);
 
   const Ticket ticket = read_ticket(block.ticket(), block.ticket_layout().world);
-  check_agreement(ticket, result.step, slot.expected_samples);
+  check_agreement(ticket, result.step, slot.expected_samples, replica_.excludes);
+  result.unread = ends_unread(ticket);
+  if (result.unread) return result;
   check_finite(ticket, result);
   result.request = ticket.requested();
+  result.excluded = slot.expected_samples - ticket.samples;
   result.samples = ticket.samples;
   result.local_squares = ticket.squares;
   result.squares = *block.squares();
@@ -88,9 +109,10 @@ void InFlightSteps::check_finite(const Ticket& ticket, StepResult& result) {
     skipped_in_a_row_ = 0;
     return;
   }
+  result.skipped = bad->text;
+  if (ticket.samples == 0) return;
   if (!bad->skipped || ++skipped_in_a_row_ > skip_limit_)
     throw CollectiveError(Exit::numerics, bad->text + ". Lower --lr");
-  result.skipped = bad->text;
 }
 
 }  // namespace ddp

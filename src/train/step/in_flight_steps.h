@@ -27,10 +27,11 @@ class InFlightSteps {
   int64_t skipped_in_a_row() const { return skipped_in_a_row_; }  // up to retired()
 
   // Begins step issued() + 1: uploads its ticket, scalars, epoch and the ids of its first micro-batch. Returns its
-  // result with step and epoch; the caller sets lr; download() and retire() set the other fields.
+  // result with step and epoch; the caller sets lr; download() and retire() set the other fields. Excluded samples of
+  // a micro-batch get no weight. Unless the replica excludes samples, this step and all later ones change nothing.
   StepResult& push(const DeviceBatch& batch, const OptimizerScalars& scalars);
 
-  void upload_ids(const DeviceBatch& batch);  // of a micro-batch behind the first
+  void add(const DeviceBatch& batch);  // of a micro-batch behind the first: its ids and excluded samples
 
   // Downloads the block of the newest step, after all of its work was issued.
   void download(const DataTimes& data);
@@ -40,7 +41,7 @@ class InFlightSteps {
   // Returns the result of the oldest step; call await_oldest() first. Every rank gets the same loss, samples, request
   // and `skipped`, or throws the same CollectiveError: Exit::communication if a rank is at another step or samples are
   // missing; Exit::numerics if the loss is not finite although all gradients are, or if more than skip_limit
-  // consecutive steps were bad.
+  // consecutive steps were bad. Without samples a step is skipped, which no limit counts.
   StepResult retire();
 
  private:
@@ -49,11 +50,13 @@ class InFlightSteps {
     StepResult result;
     DataTimes data;
     int64_t expected_samples = 0;
+    float seen_samples = 0;  // of this rank, with weight
   };
 
   Slot& slot_of(int64_t step) { return slots_[step % kStepSlots]; }
   static int fence_of(int64_t step) { return kStepFences + static_cast<int>(step % kStepSlots); }
   StepBlock block_of(const Slot& slot) const { return replica_.layout.on_host(slot.memory.data()); }
+  void exclude(const DeviceBatch& batch);
   void set_times(const StepBlock& block, Slot& slot);
   void check_finite(const Ticket& ticket, StepResult& result);
 
@@ -61,6 +64,7 @@ class InFlightSteps {
   const int64_t skip_limit_;
   const std::function<Request()> request_;
   int64_t issued_, retired_, skipped_in_a_row_;
+  bool unread_ = false;      // a sample of this rank could not be read, and the run ends
   int64_t last_end_ns_ = 0;  // device time of the end of the last retired step; 0: none yet
   std::array<Slot, kStepSlots> slots_;
 };

@@ -23,6 +23,14 @@ struct OptimizerConfig {
   bool sums_squares = true;  // false: FlatBuffers::squares has its value before step()
 };
 
+// The samples of a step that have weight, in device memory. Without any, *flag gets the mark: it is one of the values
+// of `skip` of Optimizer::step().
+struct SeenSamples {
+  const float* count = nullptr;  // null: all planned samples have weight
+  float mark = 0;
+  float* flag = nullptr;
+};
+
 // The flat buffers of one rank, on the device: plan.padded elements each. step() sets *squares to the squared norm of
 // the summed gradients, before clipping, unless the caller has done so (sums_squares).
 struct FlatBuffers {
@@ -31,6 +39,7 @@ struct FlatBuffers {
   const float* gradients = nullptr;
   float* squares = nullptr;
   uint16_t* bf16_weights = nullptr;  // step() writes it too, unless sharded; may be null
+  SeenSamples seen = {};
 };
 
 class Optimizer {
@@ -41,8 +50,9 @@ class Optimizer {
             Device& device, Ops& ops, Communicator& communicator);
 
   // Issues the update, ordered after the device work so far; a graph may capture it. `scalars` and `skip` are in device
-  // memory; clipping overwrites gradient_scale. If a value of `skip` is not 0, weights and state do not change; `skip`
-  // is equal on all ranks. Collective if sharded.
+  // memory; clipping overwrites gradient_scale. With FlatBuffers::seen, gradient_scale has the planned samples before.
+  // If a value of `skip` is not 0, weights and state do not change; `skip` is equal on all ranks. Collective if
+  // sharded.
   void step(OptimizerScalars* scalars, std::span<const float> skip);
   bool rounds_weights() const { return !config_.sharded; }
   // Whether step() sets FlatBuffers::squares to those of this rank's partitions only.

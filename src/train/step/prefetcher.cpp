@@ -5,11 +5,17 @@ namespace {
 
 LoaderConfig config_for(const DeviceDataset& data) {
   switch (data.place) {
-    case DeviceDataset::Place::host: return {.workers = data.workers, .slow = data.slow, .spans = data.spans};
+    case DeviceDataset::Place::host:
+      return {.workers = data.workers, .slow = data.slow, .exclusions = data.exclusions, .spans = data.spans};
     case DeviceDataset::Place::resident: return {.images = false, .keep = Prefetcher::kFences, .spans = data.spans};
     case DeviceDataset::Place::streamed: break;
   }
-  return {.images = true, .keep = Prefetcher::kFences, .workers = data.workers, .slow = data.slow, .spans = data.spans};
+  return {.images = true,
+          .keep = Prefetcher::kFences,
+          .workers = data.workers,
+          .slow = data.slow,
+          .exclusions = data.exclusions,
+          .spans = data.spans};
 }
 
 }  // namespace
@@ -46,6 +52,7 @@ void Prefetcher::bring(const HostBatch& loaded) {
               .labels = loaded.labels,
               .keys = loaded.ids,
               .size = loaded.plan.size,
+              .excluded = loaded.excluded,
               .plan = loaded.plan};
     return;
   }
@@ -54,6 +61,7 @@ void Prefetcher::bring(const HostBatch& loaded) {
             .ids = data_.ids(),
             .keys = data_.keys(),
             .size = loaded.plan.size,
+            .excluded = loaded.excluded,
             .plan = loaded.plan};
   if (data_.place == DeviceDataset::Place::resident) {
     if (data_.prefetcher_uploads_ids())

@@ -55,6 +55,12 @@ std::unique_ptr<Communicator> casting_for(const Replica& r) {
        .cast_from_comm = [&r, comm](int64_t at, int64_t n) { r.ops.from_bf16(comm + at, r.gradients() + at, n); }});
 }
 
+SeenSamples seen_samples(const Replica& r) {
+  if (!r.excludes) return {};
+  return {
+      .count = &r.block.ticket()[TicketLayout::kSamples], .mark = TicketLayout::kNoSamples, .flag = &r.block.bad()[0]};
+}
+
 ModelConfig model_config(const ReplicaConfig& config, Communicator* bn_communicator) {
   ModelConfig model{.sync_bn = config.sync_bn,
                     .all_reduce = {},
@@ -120,6 +126,7 @@ Replica::Replica(const Network& network, const ReplicaConfig& config, Device& de
       running_stats_hash(communicator_.size() == 1 ? nullptr : ops_.tensor_hash(hashed(batch_norms))),
       hashes(communicator_.size() == 1 ? Buffer()
                                        : Buffer(device_, (parameters.size() + batch_norms.size()) * sizeof(uint64_t))),
+      excludes(config.excludes),
       sync_bn(config.sync_bn && bn_communicator),
       model(network, parameters, batch_norms, config.batch_sizes, device_, ops_,
             {weights(), gradients(), bn_batch_sums(), running_stats(), block.loss_stats(), block.epoch()},
@@ -129,7 +136,8 @@ Replica::Replica(const Network& network, const ReplicaConfig& config, Device& de
               {.sharded = config.zero, .trailer_in_last_bucket = !casting}),
       optimizer({config.optimizer, config.max_grad_norm, config.zero, !scans_once},
                 optimizer_tensors(parameters, config.all_decay),
-                {plan, weights(), gradients(), block.squares(), model.bf16_weights()}, device_, ops_, communicator_) {
+                {plan, weights(), gradients(), block.squares(), model.bf16_weights(), seen_samples(*this)}, device_,
+                ops_, communicator_) {
   check_same_on_all_ranks(plan.hash(), "bucket plan", communicator);
   reducer.set_launch_hook(nonfinite_scan(*this));
   device.set_poll([this] { communicator.progress(); });

@@ -27,6 +27,7 @@ struct ReplicaConfig {
   double max_grad_norm = 0;       // largest norm of all gradients together; 0: no clipping
   bool zero = false;              // optimizer state is sharded (ZeRO stage 1)
   DType grad_dtype = DType::f32;  // type of gradients in communication
+  bool excludes = false;          // samples that cannot be read have no weight; false: they end the run
   bool sync_bn = false;           // batch norms normalise over the shards of all ranks
   float label_smoothing = 0;
   uint64_t seed = 0;  // of dropout and augmentation
@@ -61,6 +62,7 @@ struct Replica {
   const std::unique_ptr<RunningStats> running_stats_op;
   const std::unique_ptr<TensorHash> weight_hash, running_stats_hash;  // null with one rank
   const Buffer hashes;  // of the parameters, then of the running statistics of each batch norm
+  const bool excludes;  // samples that cannot be read have no weight
   const bool sync_bn;   // batch norms communicate while they compute
 
   Model model;

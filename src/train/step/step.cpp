@@ -27,7 +27,7 @@ std::optional<StepResult> Step::run(const NextBatch& next, double lr) {
     if (micro == 0)
       in_flight_.push(batch, replica_.optimizer.scalars_for(lr, step)).lr = lr;
     else
-      in_flight_.upload_ids(batch);
+      in_flight_.add(batch);
     const auto work = [&] {
       compute(batch);
       observer_.end_work();

@@ -31,7 +31,9 @@ struct StepResult {
   int64_t epoch = 0;  // from 1
   double loss = 0;    // mean over the global batch, before the update
   double lr = 0;
-  int64_t samples = 0;                    // samples of the global batch
+  int64_t samples = 0;                    // samples of the global batch, without excluded ones
+  int64_t excluded = 0;                   // excluded samples of the global batch
+  bool unread = false;                    // a rank could not read a sample, and the run ends: not a step of the run
   std::string skipped;                    // the reason to skip the update; empty: weights were updated
   Request request = Request::none;        // maximum of the requests of all ranks
   StepTimes times = {};                   // of this rank
