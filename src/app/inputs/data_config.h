@@ -51,7 +51,7 @@ struct DataConfig {
   bool coarse_labels = false;
   int64_t train_samples = 0;  // 0: all
   int workers = 0;            // decoding threads of a rank; 0: its share of the cores
-  CheckData check = CheckData::headers;
+  CheckData check = CheckData::automatic;
   bool skip_broken = false;
   InputConfig input = {};
   // If given, it replaces `input`, and only validation pictures are read: all pictures where there are none.

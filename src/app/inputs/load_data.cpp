@@ -58,7 +58,7 @@ void require_options_fit(const DataConfig& config, const std::string& kind) {
   refuse(config.val_split > 0, "--val-split", why);
   refuse(config.skip_broken, "--on-error skip", why);
   refuse(config.workers > 0, "--workers", why);
-  refuse(config.check != CheckData::headers, "--check-data", why);
+  refuse(config.check != CheckData::automatic, "--check-data", why);
   refuse(input.channels != 0, "--channels", why);
   refuse(!input.exif && !config.evaluated, "--exif ignore", why);
   refuse(input.alpha != Alpha::drop, "--alpha", why);
@@ -122,7 +122,7 @@ std::string LoadedData::input() const {
 }
 
 LoadedData load_data(const DataConfig& config, uint64_t seed, MpiSession& session, Communicator& world, const Log& log,
-                     const Reading& reading) {
+                     const Reading& reading, const ResumedPictures& resumed) {
   const std::string kind = run_on_all_ranks(session, [&] {
     reading.progress();
     std::string found = kind_of(config);
@@ -131,7 +131,7 @@ LoadedData load_data(const DataConfig& config, uint64_t seed, MpiSession& sessio
     return found;
   });
   LoadedData loaded = has_pictures(kind)
-                          ? load_pictures(config, kind, seed, session, world, log, reading)
+                          ? load_pictures(config, kind, seed, session, world, log, reading, resumed)
                           : run_on_all_ranks(session, [&] {
                               reading.progress();
                               LoadedData images = load_images(config, kind, memory_limit() / session.local_size());

@@ -3,20 +3,31 @@
 
 #include "app/inputs/data_config.h"
 #include "app/inputs/reading.h"
+#include "checkpoint/run_state.h"
 #include "comm/communicator.h"
 #include "comm/mpi/session.h"
 #include "core/log.h"
 #include "data/dataset.h"
+#include "data/exclusions.h"
 #include "ops/input_transform.h"
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace ddp {
+
+// What a resumed run knows of its pictures. The defaults: a new run.
+struct ResumedPictures {
+  const PicturesState* pictures = nullptr;
+  int64_t next_step = 1;                  // of the run, from 1
+  std::filesystem::path run_folder = {};  // rank 0
+};
 
 struct LoadedData {
   Datasets data;
@@ -33,6 +44,11 @@ struct LoadedData {
   std::vector<std::string> notes;               // what the user should know about the data
   std::map<std::string, std::string> listings;  // file name, content: what the output folder gets
 
+  // Of pictures in files, else none: those that are no samples, and those that this process finds.
+  std::optional<PicturesState> pictures = {};
+  std::unique_ptr<Exclusions> train_exclusions = {}, test_exclusions = {};
+  bool excludes = false;  // pictures that cannot be read are excluded; false: they end the run
+
   // What happens to an image before the network reads it, normalization excepted. Empty: nothing.
   std::string input() const;
 };
@@ -41,7 +57,7 @@ struct LoadedData {
 // Exit::usage for options that do not fit the data, Exit::data for missing or broken files, with their paths, and for
 // hosts that see different files, Exit::communication if the ranks see other differences.
 LoadedData load_data(const DataConfig& config, uint64_t seed, MpiSession& session, Communicator& world, const Log& log,
-                     const Reading& reading = {});
+                     const Reading& reading = {}, const ResumedPictures& resumed = {});
 
 // Mean and standard deviation as scale and shift. `pixels` is one of none, given and measured; measured reads up to
 // 10,000 samples, shared out over the ranks; collective. Returns the statistics as given, for the run state and the

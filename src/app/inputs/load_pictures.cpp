@@ -2,6 +2,7 @@
 
 #include "app/inputs/check_all_pictures.h"
 #include "app/inputs/choose_transforms.h"
+#include "app/inputs/excluded_pictures.h"
 #include "app/inputs/share_lists.h"
 #include "app/machine/threads.h"
 #include "core/error.h"
@@ -19,29 +20,45 @@ namespace ddp {
 namespace {
 
 constexpr int kMostWorkers = 16;
-constexpr size_t kShown = 20;  // broken pictures in a message
-
-std::string lines_of(const PictureList& list, const PictureFacts& facts, size_t most) {
-  std::string lines;
-  for (size_t i = 0; i < std::min(facts.broken.size(), most); ++i) {
-    const auto& [picture, reason] = facts.broken[i];
-    lines += fmt::format("\n  {}{}{}", printable(list.path(picture)), reason.empty() ? "" : ": ", reason);
-  }
-  if (facts.broken.size() > most) lines += fmt::format("\n  and {} more", facts.broken.size() - most);
-  return lines;
-}
+constexpr size_t kShown = 20;             // broken pictures in a message
+constexpr size_t kMostLeftOut = 500'000;  // pictures, so that the state in a checkpoint stays small
 
 // With --on-error stop, broken pictures end the run.
-void judge(const PictureList& list, const PictureFacts& facts, const DataConfig& config, const char* part,
+void judge(const PartFacts& part, const PartState& state, const DataConfig& config, const char* name,
            LoadedData& loaded) {
-  if (facts.broken.empty()) return;
-  const std::string count = fmt::format("{} of {} {} pictures cannot be read", facts.broken.size(), list.size(), part);
-  require(config.skip_broken, Exit::data, "{}: {}:{}\nmend or remove them, or give --on-error skip",
-          printable(config.path), count, lines_of(list, facts, kShown));
-  require(facts.pictures > 0, Exit::data, "{}: no {} picture can be read:{}", printable(config.path), part,
-          lines_of(list, facts, kShown));
-  loaded.notes.push_back(fmt::format("{}; they are left out:{}", count, lines_of(list, facts, kShown)));
-  loaded.listings[fmt::format("skipped-{}.txt", part)] = lines_of(list, facts, facts.broken.size()).substr(1) + "\n";
+  const PictureFacts& facts = part.facts;
+  const PartState broken = excluded_pictures(part, nullptr, 0);
+  const auto cannot_be_read = [&](const PartState& which) {
+    return fmt::format("{} of {} {} pictures cannot be read", which.left_out.size(), part.list.size(), name);
+  };
+  require(config.skip_broken || facts.broken.empty(), Exit::data,
+          "{}: {}:{}\nmend or remove them, or give --on-error skip", printable(config.path), cannot_be_read(broken),
+          left_out_lines(part, broken, kShown));
+  require(facts.pictures > 0 || facts.broken.empty(), Exit::data, "{}: no {} picture can be read:{}",
+          printable(config.path), name, left_out_lines(part, broken, kShown));
+  require(state.left_out.size() <= kMostLeftOut, Exit::data, "{}: {}; a run leaves out at most {}",
+          printable(config.path), cannot_be_read(broken), kMostLeftOut);
+  if (!state.left_out.empty())
+    loaded.notes.push_back(
+        fmt::format("{}; they are left out:{}", cannot_be_read(state), left_out_lines(part, state, kShown)));
+  if (!state.broken.empty())
+    loaded.notes.push_back(fmt::format("{} of {} {} pictures have broken since the run began; they stay excluded:{}",
+                                       state.broken.size(), part.list.size(), name,
+                                       broken_lines(state.broken, kShown)));
+  if (const std::string lines = left_out_lines(part, state, SIZE_MAX) + broken_lines(state.broken, SIZE_MAX);
+      !lines.empty())
+    loaded.listings[skipped_file(name)] = lines.substr(1) + "\n";
+}
+
+void note_kept(const PictureLists& lists, const CheckedPictures& checked, const DataConfig& config,
+               LoadedData& loaded) {
+  if (config.check != CheckData::full) return;
+  const int64_t pictures = lists.train.size() + lists.val.size();
+  if (checked.decoded < pictures)
+    loaded.notes.push_back(
+        fmt::format("the check decoded {} of {} pictures; the others have not changed since an earlier check",
+                    checked.decoded, pictures));
+  if (!checked.kept.empty()) loaded.listings[kKeptCheck] = checked.kept;
 }
 
 void note_leaks(const PictureLists& lists, const CheckedPictures& checked, LoadedData& loaded) {
@@ -66,24 +83,21 @@ void keep_evaluated(PictureLists& lists, const DataConfig& config, LoadedData& l
   lists.train = PictureListBuilder(std::move(names)).finish();
 }
 
-std::vector<int64_t> positions(const PictureFacts& facts) {
-  std::vector<int64_t> found;
-  for (const auto& [picture, reason] : facts.broken) found.push_back(picture);
-  return found;
-}
-
-uint64_t fingerprint_of(const PictureList& list, const std::vector<int64_t>& left_out) {
+uint64_t fingerprint_of(const PartFacts& part, const PartState& state, bool excludes) {
   Hash hash;
-  hash.add(list.hash());
-  for (const int64_t picture : left_out) hash.add(static_cast<uint64_t>(picture));
+  hash.add(excludes ? hash_at_start(part, state) : part.list.hash());
+  for (const int64_t picture : state.left_out) hash.add(static_cast<uint64_t>(picture));
   return hash.value();
 }
 
 }  // namespace
 
-LoadedData load_pictures(const DataConfig& config, const std::string& kind, uint64_t seed, MpiSession& session,
-                         Communicator& world, const Log& log, const Reading& reading) {
+LoadedData load_pictures(const DataConfig& given, const std::string& kind, uint64_t seed, MpiSession& session,
+                         Communicator& world, const Log& log, const Reading& reading, const ResumedPictures& resumed) {
+  DataConfig config = given;
+  if (config.check == CheckData::automatic) config.check = given.skip_broken ? CheckData::full : CheckData::headers;
   LoadedData loaded;
+  loaded.excludes = config.skip_broken;
   loaded.kind = kind;
   PictureLists lists = share_lists(config, kind, seed, session, reading);
   loaded.notes = lists.notes;
@@ -93,11 +107,18 @@ LoadedData load_pictures(const DataConfig& config, const std::string& kind, uint
 
   const bool is_checked = config.check != CheckData::none;
   const CheckedPictures checked =
-      is_checked ? check_all_pictures(lists, config, loaded.workers, kShown, session, log, reading) : CheckedPictures{};
+      is_checked ? check_all_pictures(lists, config, resumed.run_folder, loaded.workers, kShown, session, log, reading)
+                 : CheckedPictures{};
   const PictureFacts &train = checked.train, &val = checked.val;
   run_on_all_ranks(session, [&] {
-    judge(lists.train, train, config, "training", loaded);
-    if (!val.broken.empty()) judge(lists.val, val, config, "validation", loaded);
+    const PartFacts train_part{lists.train, train, checked.train_sizes}, val_part{lists.val, val, checked.val_sizes};
+    const PicturesState& state = loaded.pictures.emplace(PicturesState{
+        excluded_pictures(train_part, resumed.pictures ? &resumed.pictures->training : nullptr, resumed.next_step),
+        excluded_pictures(val_part, resumed.pictures ? &resumed.pictures->validation : nullptr, resumed.next_step),
+        resumed.pictures ? resumed.pictures->excluded_in_epoch : 0});
+    judge(train_part, state.training, config, "training", loaded);
+    judge(val_part, state.validation, config, "validation", loaded);
+    note_kept(lists, checked, config, loaded);
     note_leaks(lists, checked, loaded);
 
     PictureFacts both = train;
@@ -116,20 +137,25 @@ LoadedData load_pictures(const DataConfig& config, const std::string& kind, uint
                         .alpha = input.alpha,
                         .interpolation = input.interpolation};
     if (config.evaluated) decode = config.evaluated->decode;
-    const std::vector<int64_t> no_train = positions(train), no_val = positions(val);
     const auto open = [&](const PictureList& list, const TransformConfig& transform,
                           const std::vector<int64_t>& without) {
       return std::make_unique<PictureDataset>(list, config.path, transform, decode, without);
     };
-    loaded.data.train = open(lists.train, transforms.train, no_train);
-    if (lists.val.size() > 0) loaded.data.test = open(lists.val, transforms.validation, no_val);
-    loaded.measured = open(lists.train, transforms.validation, no_train);
+    loaded.data.train = open(lists.train, transforms.train, state.training.left_out);
+    if (lists.val.size() > 0) loaded.data.test = open(lists.val, transforms.validation, state.validation.left_out);
+    loaded.measured = open(lists.train, transforms.validation, state.training.left_out);
     const auto names = loaded.data.train->class_names();
     loaded.class_names.assign(names.begin(), names.end());
     loaded.validation = transforms.validation;
     loaded.decode = decode;
     loaded.transforms = describe(transforms, decode);
-    loaded.fingerprint = fingerprint_of(lists.train, no_train) ^ fingerprint_of(lists.val, no_val) << 1;
+    loaded.fingerprint = fingerprint_of(train_part, state.training, config.skip_broken) ^
+                         fingerprint_of(val_part, state.validation, config.skip_broken) << 1;
+    const auto exclusions = [&](const PictureList& list, const PartState& part) {
+      return std::make_unique<Exclusions>(list, config.skip_broken ? part.broken : std::vector<BrokenPicture>());
+    };
+    loaded.train_exclusions = exclusions(lists.train, state.training);
+    loaded.test_exclusions = exclusions(lists.val, state.validation);
     loaded.pixels = input.pixels;
     const bool cropped = transforms.train.kind != TransformConfig::Kind::none;
     loaded.augmentation.hflip = static_cast<float>(input.hflip.value_or(cropped && !input.alternate_flip ? 0.5 : 0));

@@ -69,7 +69,7 @@ PixelNormalization measure_pixels(const LoadedData& loaded, MpiSession& session,
     std::vector<int64_t> mine;
     const std::vector<int64_t> all = chosen_samples(data.size(), kSamples);
     for (size_t i = session.rank(); i < all.size(); i += session.size()) mine.push_back(all[i]);
-    PixelSums of_mine = pixel_sums(data, mine, loaded.workers, reading.progress);
+    PixelSums of_mine = pixel_sums(data, mine, loaded.workers, reading.progress, loaded.excludes);
     reading.done();
     return of_mine;
   });

@@ -230,18 +230,24 @@ OptionGroup data_options() {
         .check = CLI::Range(0, 1024)},
        {.name = "--check-data",
         .target = one_of<CheckData>(
-            {{"headers", CheckData::headers}, {"full", CheckData::full}, {"none", CheckData::none}},
+            {{"auto", CheckData::automatic},
+             {"headers", CheckData::headers},
+             {"full", CheckData::full},
+             {"none", CheckData::none}},
             [](Options & o) -> auto& { return o.data.check; }),
         .on_resume = Effect::nothing,
-        .help = "what to check of all pictures before the first step; full: decodes them; none: sizes are taken as "
-                "different, and pictures as colour"},
+        .help = "what to check of all pictures before the first step; full: decodes those that have changed since an "
+                "earlier check; none: sizes are taken as different, and pictures as colour; auto: headers, with "
+                "--on-error skip full"},
        {.name = "--on-error",
         .target = one_of<bool>(
             {{"stop", false}, {"skip", true}}, [](Options & o) -> auto& { return o.data.skip_broken; }),
         .on_resume = kSameData,
-        .help = "what to do about a picture that the check finds broken; skip: train without it",
-        .condition = {"needs --check-data headers or full",
-                      [](const Options& o) { return o.data.check != CheckData::none; }}}}};
+        .help = "what to do about a picture that cannot be read; stop: save and end; skip: train without it",
+        .conflict = [](const Options& o) {
+          const bool whole = o.data.check == CheckData::automatic || o.data.check == CheckData::full;
+          return o.data.skip_broken && !whole ? std::string("skip needs --check-data auto or full") : "";
+        }}}};
 }
 
 }  // namespace ddp

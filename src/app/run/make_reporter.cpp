@@ -2,6 +2,7 @@
 
 #include "app/run/make_early_signs.h"
 #include "app/run/run_event.h"
+#include "app/run/skipped_files.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "health/run_on_all_ranks.h"
@@ -83,6 +84,9 @@ void add_observers(Reporter& reporter, const Job& job, const PlannedRun& run, co
   if (output.metrics_port > 0)
     if (auto server = make_metrics_server(output, config, total, *job.watchdog)) reporter.add(std::move(server));
   reporter.add(make_status_file(job, start));
+  if (job.data.excludes)
+    reporter.add(std::make_unique<SkippedFiles>(
+        folder, [&start] { start.folder.require_in_place(); }, job.data.listings));
   reporter.add(
       std::make_unique<Console>(ConsoleConfig{.bar = bar,
                                               .colour = has_colour(std::getenv("TERM"), std::getenv("NO_COLOR")),

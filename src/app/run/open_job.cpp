@@ -2,6 +2,7 @@
 
 #include "app/run/injection.h"
 #include "app/run/make_network.h"
+#include "app/run/resume_point.h"
 #include "app/run/samplers.h"
 #include "core/error.h"
 #include "ddp/hash.h"
@@ -34,6 +35,20 @@ void refuse_options_of_evaluations(const Options& options) {
   refuse(options.network.recompute_bn.has_value(), "--bn-stats");
 }
 
+// None: the network of the training. Pictures alone may have another size in validation.
+std::optional<Network> network_of_validation(const Options& options, const LoadedData& data, const Network& network) {
+  if (data.transforms.empty()) return std::nullopt;
+  const ImageShape image{.h = data.validation.crop.h, .w = data.validation.crop.w, .c = network.input().c};
+  return network_for(options.network, network, image, data.data.train->classes());
+}
+
+ResumedPictures pictures_of(const ResumePoint& resume_point) {
+  const RunState& state = resume_point.state;
+  return {.pictures = state.pictures ? &*state.pictures : nullptr,
+          .next_step = state.step + 1,
+          .run_folder = resume_point.resuming ? resume_point.run_folder : ""};
+}
+
 }  // namespace
 
 std::unique_ptr<Watchdog> start_watchdog(std::optional<double> step_timeout, MpiSession& session,
@@ -43,7 +58,8 @@ std::unique_ptr<Watchdog> start_watchdog(std::optional<double> step_timeout, Mpi
   });
 }
 
-Job open_job(const Options& options, MpiSession& session, PhaseTracker& phases, const Log& log) {
+Job open_job(const Options& options, const ResumePoint& resume_point, MpiSession& session, PhaseTracker& phases,
+             const Log& log) {
   auto watchdog = start_watchdog(options.step_timeout, session, phases);
   auto world = session.world(options.transport.allreduce);
   check_same_on_all_ranks(hash_of(options.effective_config), "configuration", *world);
@@ -54,18 +70,14 @@ Job open_job(const Options& options, MpiSession& session, PhaseTracker& phases, 
     rank_weights = weights_of_ranks(options.batch, session.size());
     injection = injection_of(options.inject, session.size());
   });
-  LoadedData data = load_data(options.data, options.seed, session, *world, log, reading_phase(phases));
+  LoadedData data =
+      load_data(options.data, options.seed, session, *world, log, reading_phase(phases), pictures_of(resume_point));
 
   Network network = run_on_all_ranks(session, [&] {
     if (!data.data.test) refuse_options_of_evaluations(options);
     return make_network(options.network, options.replica.sync_bn, *data.data.train);
   });
-  // Pictures alone may have another size in validation.
-  auto validation_network = run_on_all_ranks(session, [&]() -> std::optional<Network> {
-    if (data.transforms.empty()) return std::nullopt;
-    const ImageShape image{.h = data.validation.crop.h, .w = data.validation.crop.w, .c = network.input().c};
-    return network_for(options.network, network, image, data.data.train->classes());
-  });
+  auto validation_network = run_on_all_ranks(session, [&] { return network_of_validation(options, data, network); });
   const bool statistics = options.network.recompute_bn.value_or(true) && !batch_norm_states_of(network).empty();
   Samplers samplers = make_samplers(options.batch, options.train.step.micro_batches, options.seed, statistics,
                                     data.data, session.rank(), rank_weights);

@@ -20,6 +20,8 @@
 
 namespace ddp {
 
+struct ResumePoint;
+
 struct Job {
   const Options& options;
   MpiSession& session;
@@ -41,6 +43,8 @@ std::unique_ptr<Watchdog> start_watchdog(std::optional<double> step_timeout, Mpi
 // The arguments outlive the job. Collective. The ranks compare their configurations first: a rank with other options
 // may make other collectives. Throws CollectiveError: Exit::communication if configurations or data sets differ,
 // Exit::usage, Exit::data or Exit::model on a wrong option, wrong data or a network that does not fit them.
-Job open_job(const Options& options, MpiSession& session, PhaseTracker& phases, const Log& log);
+// `resume_point`: a resumed run excludes the same pictures.
+Job open_job(const Options& options, const ResumePoint& resume_point, MpiSession& session, PhaseTracker& phases,
+             const Log& log);
 
 }  // namespace ddp

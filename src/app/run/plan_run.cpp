@@ -19,6 +19,7 @@ ReplicaConfig replica_config(const Job& job, const PixelNormalization& pixels) {
   config.seed = job.options.seed;
   config.pixel_scale = pixels.scale;
   config.augmentation = job.data.augmentation;
+  config.excludes = job.data.excludes;
   return config;
 }
 

@@ -20,8 +20,9 @@ namespace ddp {
 namespace {
 
 // The state of the first step: the resume point's counters with the fingerprint of this run.
-RunState start_of(const ResumePoint& resume_point, const RunState& fingerprint) {
+RunState start_of(const ResumePoint& resume_point, const RunState& fingerprint, const LoadedData& data) {
   RunState start = resume_point.state;
+  start.pictures = data.pictures;
   start.affects_results = fingerprint.affects_results;
   start.affects_rounding = fingerprint.affects_rounding;
   start.autotune = fingerprint.autotune;
@@ -50,6 +51,8 @@ RestoredRun restore_run(const Job& job, PlannedRun& run) {
   if (!job.data.data.test) config.eval_every = 0;
   config.evaluation_model = run.validation_model.get();
   config.last_step_learns = run.last_step_learns;
+  config.train_exclusions = job.data.train_exclusions.get();
+  config.test_exclusions = job.data.data.test ? job.data.test_exclusions.get() : nullptr;
 
   const RunState now =
       run_fingerprint(options, job.data, run.pixels, run.backend, run.threads, *run.replica, *run.autotune);
@@ -60,7 +63,7 @@ RestoredRun restore_run(const Job& job, PlannedRun& run) {
       require_possible(resume_point.state, job.samplers.train.steps_per_epoch(),
                        job.samplers.train.global_batch_size(0), printable(resume_point.checkpoint.native()));
   });
-  config.start = start_of(resume_point, now);
+  config.start = start_of(resume_point, now, job.data);
   config.checkpoint = resume_point.checkpoint;
   if (job.injection) inject(*job.injection, job, *run.replica, config);
 

@@ -170,12 +170,20 @@ TEST_F(PictureFolder, LeavesOutBrokenPicturesIfAsked) {
 
   fs::rename(data, folder / "not-utf8-\xff");
   data = folder / "not-utf8-\xff";
+  const std::string jpeg = read_file(fs::path(DDP_PICTURES) / "rgb.jpg");
+  std::string png = read_file(fs::path(DDP_PICTURES) / "rgb.png");
+  png[png.size() - 14] = static_cast<char>(png[png.size() - 14] ^ 1);           // in the last checksum of the pixels
+  write_text(data / "train/cat/cut.jpg", jpeg.substr(0, jpeg.size() * 3 / 4));  // whose headers are good
+  write_text(data / "train/dog/sum.png", png);
   write_text(data / "train/cat/phone.heic", "x");
   write_text(data / "train/cat/two\nlines.txt", "x");
-  const Outcome skipped = train(3, "skip", "--on-error skip --check-data full --epochs 1");
+  const Outcome skipped = train(3, "skip", "--on-error skip --epochs 1");
   ASSERT_EQ(skipped.code, 0) << skipped.output;
   EXPECT_EQ(count(skipped.output, "50 training and 10 test samples"), 1) << skipped.output;
-  EXPECT_EQ(count(read_file(folder / "skip" / "skipped-training.txt"), "\n"), 2);
+  EXPECT_EQ(count(skipped.output, "4 of 54 training pictures cannot be read; they are left out:\n"), 1);
+  const std::string listed = read_file(folder / "skip" / "skipped-training.txt");
+  EXPECT_EQ(count(listed, "\n"), 4) << listed;
+  for (const char* name : {"page.jpg: ", "cut.jpg: ", "empty.png: ", "sum.png: "}) EXPECT_EQ(count(listed, name), 1);
   EXPECT_EQ(count(skipped.output, "1 .heic file is not read; convert it: "), 1) << skipped.output;
   EXPECT_EQ(count(skipped.output, "warning: 50 training pictures are validation pictures too:\n"), 1);
   EXPECT_EQ(count(skipped.output, "\n  train/cat/0.jpg and val/dog/5.jpg\n"), 1) << skipped.output;
@@ -196,7 +204,46 @@ class FailingDisk {
   }
 };
 
-// The first checkpoint is there when the disk fails, and stays.
+// The check finds the picture good; from the first step on it cannot be read. Rank 1 dies in the step that excludes it.
+TEST_F(PictureFolder, ExcludesAPictureThatBreaksAndResumesToTheSameBytes) {
+  const std::string options = "--on-error skip --epochs 2 --bn-stats running --lr 0.01 ";
+  const std::string file = (data / "train/cat/0.jpg").string();
+  const auto broken_in = [&](const char* run) {
+    return FailingDisk("EIO", "train/cat/0.jpg", folder / run / "config.toml");
+  };
+  int64_t step = 0;
+  {
+    const auto disk = broken_in("whole");
+    const Outcome whole = train(2, "whole", options + "--save-every never");
+    ASSERT_EQ(whole.code, 0) << whole.output;
+    EXPECT_EQ(count(whole.output, "warning: 1 training picture has broken and is excluded (1 of 50 by now):\n"), 1)
+        << whole.output;
+    EXPECT_EQ(count(whole.output, fmt::format("\n  cannot read {}: Input/output error (errno 5), from step ", file)), 1)
+        << whole.output;
+    for (const int epoch : {1, 2})
+      EXPECT_EQ(count(whole.output, fmt::format("epoch {}/2 saw each of 49 samples once; 1 excluded\n", epoch)), 1)
+          << whole.output;
+    const auto excluded = events(folder / "whole", "excluded");
+    ASSERT_EQ(excluded.size(), 1u);
+    step = excluded[0].at("step");
+  }
+  const std::string listed = read_file(folder / "whole" / "skipped-training.txt");
+  EXPECT_EQ(listed, fmt::format("  cannot read {}: Input/output error (errno 5), from step {} on\n", file, step));
+
+  const auto disk = broken_in("cut");
+  const Outcome killed =
+      train(2, "cut", options + fmt::format("--save-every 1steps --inject rank=1,step={},kind=kill", step));
+  ASSERT_TRUE(was_killed(killed.code)) << killed.code << "\n" << killed.output;
+  const Outcome resumed = train(2, "cut", options + "--save-every 5steps --resume auto");
+  ASSERT_EQ(resumed.code, 0) << resumed.output;
+  EXPECT_EQ(count(resumed.output, "the check decoded 0 of 60 pictures; the others have not changed since"), 1)
+      << resumed.output;
+  EXPECT_EQ(count(resumed.output, file), 1) << resumed.output;
+  EXPECT_EQ(read_file(folder / "cut" / "skipped-training.txt"), listed);
+  EXPECT_TRUE(read_file(folder / "cut" / "model.safetensors") == read_file(folder / "whole" / "model.safetensors"));
+}
+
+// The first checkpoint is there when the disk fails. The run saves before it ends.
 TEST_F(PictureFolder, OnAFailingDiskEndsWithTheFilesName) {
   const std::string reads_on =
       "--train-transform rrc --check-data none --mean 0.5 --std 0.2 --eval-every 0 --save-every 1epochs --epochs 1000 ";
@@ -228,6 +275,14 @@ TEST_F(PictureFolder, OnAFailingDiskEndsWithTheFilesName) {
     EXPECT_EQ(outcome.code, static_cast<int>(c.code)) << outcome.output;
     for (const std::string& text : c.texts) EXPECT_EQ(count(outcome.output, text), 1) << text << "\n" << outcome.output;
     EXPECT_TRUE(fs::exists(latest / "manifest.json"));
+    if (c.code != Exit::data) continue;
+    const int64_t saved = nlohmann::json::parse(read_file(latest / "state.json")).at("step");
+    EXPECT_EQ(
+        count(outcome.output,
+              fmt::format("\nstep {} is saved: mend the data and resume the run, or resume it with --on-error skip\n",
+                          saved)),
+        1)
+        << outcome.output;
   }
 }
 

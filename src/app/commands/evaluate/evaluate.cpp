@@ -16,10 +16,12 @@
 #include "health/run_on_all_ranks.h"
 #include "health/watchdog.h"
 #include "health/watchdog_limits.h"
+#include "train/agree_on_exclusions.h"
 #include "train/evaluation/evaluation.h"
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -130,15 +132,26 @@ class Evaluate {
       DeviceDataset on_device(device, *data.data, sampler.largest_shard(),
                               {.device_bytes = static_cast<size_t>(options_.device.data_mb) << 20,
                                .workers = data.workers,
-                               .slow = name_slow_files(options_.step_timeout, log_)});
+                               .slow = name_slow_files(options_.step_timeout, log_),
+                               .exclusions = data.exclusions.get()});
       Evaluator evaluator({model.model(), model.running_stats(), device, *world_}, on_device, sampler);
       const auto evaluation = evaluator.run([&, batches = int64_t{0}]() mutable {
         phases_.enter(Phase::evaluation, 0);
         return batches++ % Evaluator::kStopCheckInterval != 0 || !world_->any(signals_.stop_requested());
       });
+      if (evaluation && data.exclusions) name_excluded(*data.exclusions);
       if (evaluation) return Result{*evaluation, evaluator.count_classes()};
       return std::nullopt;
     });
+  }
+
+  void name_excluded(Exclusions& exclusions) const {
+    constexpr size_t kShown = 20;
+    const auto broken = agree_on_exclusions(exclusions, 1, *world_);
+    if (broken.empty() || session_.rank() != 0) return;
+    std::string lines;
+    for (size_t i = 0; i < std::min(broken.size(), kShown); ++i) lines += "\n  " + broken[i].reason;
+    log_.warn("{} pictures could not be read any more and are excluded:{}", broken.size(), lines);
   }
 
   Exit report_stop() const {

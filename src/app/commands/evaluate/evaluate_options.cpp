@@ -21,8 +21,10 @@ constexpr BorrowedRow kRows[] = {
     {"--coarse-labels"},
     {"--workers"},
     {"--check-data",
-     "what to check of the pictures before the evaluation; full: decodes them; none: broken ones are found later"},
-    {"--on-error", "what to do about a picture that the check finds broken; skip: evaluate without it"},
+     "what to check of the pictures before the evaluation; full: decodes those that have changed since an earlier "
+     "check; "
+     "none: broken ones are found later; auto: headers, with --on-error skip full"},
+    {"--on-error", "what to do about a picture that cannot be read; skip: evaluate without it"},
     {"--batch-size", "samples of a batch over all ranks"},
     {"--seed", "that of the training, for --val-split"},
     {"--device"},

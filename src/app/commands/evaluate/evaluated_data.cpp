@@ -1,5 +1,6 @@
 #include "app/commands/evaluate/evaluated_data.h"
 
+#include "app/inputs/check_all_pictures.h"
 #include "core/error.h"
 #include "core/printable.h"
 #include "data/relabelled.h"
@@ -46,13 +47,15 @@ EvaluatedData load_evaluated_data(const DataConfig& given, uint64_t seed, const 
     require(image == read, Exit::model,
             "the network reads images of {} x {} x {}, and the images of {} have {} x {} x {}", read.w, read.h, read.c,
             loaded.kind, image.w, image.h, image.c);
+    loaded.listings.erase(kKeptCheck);  // the data's folder has it
     std::vector<int32_t> labels = labels_of_network(*data, loaded.class_names, network);
     return EvaluatedData{
         .data = std::make_unique<Relabelled>(std::move(data), std::move(labels), static_cast<int>(network.classes)),
         .kind = std::move(loaded.kind),
         .workers = loaded.workers,
         .notes = std::move(loaded.notes),
-        .listings = std::move(loaded.listings)};
+        .listings = std::move(loaded.listings),
+        .exclusions = loaded.excludes ? std::move(loaded.test_exclusions) : nullptr};
   });
 }
 

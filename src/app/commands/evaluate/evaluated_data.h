@@ -23,6 +23,7 @@ struct EvaluatedData {
   int workers = 1;
   std::vector<std::string> notes;
   std::map<std::string, std::string> listings;  // as those of LoadedData
+  std::unique_ptr<Exclusions> exclusions;       // with --on-error skip; null: a picture that cannot be read is an error
 };
 
 // The label of the network for each class of the data, by name; -1 for a class without samples. `names`: of the classes

@@ -1,0 +1,24 @@
+#include "app/run/skipped_files.h"
+
+#include "app/inputs/excluded_pictures.h"
+#include "core/durable_file.h"
+
+#include <utility>
+
+namespace ddp {
+
+SkippedFiles::SkippedFiles(std::filesystem::path folder, std::function<void()> require_in_place,
+                           const std::map<std::string, std::string>& lists)
+    : folder_(std::move(folder)), require_in_place_(std::move(require_in_place)) {
+  for (const char* part : {"training", "validation"})
+    if (const auto list = lists.find(skipped_file(part)); list != lists.end()) lists_.insert(*list);
+}
+
+void SkippedFiles::excluded(const std::string& part, const std::vector<BrokenPicture>& broken, int64_t, int64_t) {
+  std::string& list = lists_[skipped_file(part)];
+  list += broken_lines(broken, SIZE_MAX).substr(1) + "\n";
+  require_in_place_();
+  replace_file(folder_ / skipped_file(part), list);
+}
+
+}  // namespace ddp
