@@ -2,67 +2,25 @@
 
 #include "core/error.h"
 #include "core/printable.h"
+#include "data/folder_node.h"
 #include "data/picture_name.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cstring>
 #include <memory>
-#include <optional>
 #include <utility>
 
 namespace ddp {
 namespace {
 
-// Each level of folders keeps a file open: this stays below the usual limit of 1,024.
-constexpr int kMaxDepth = 256;
-
 constexpr int64_t kEntriesOfProgress = 256;
 
-struct CloseFolder {
-  void operator()(DIR* dir) const { ::closedir(dir); }
-};
-
-struct DirEntry {
-  std::string name;
-  unsigned char type;  // DT_...
-};
-
-unsigned char type_of(const struct stat& status) {
-  return S_ISDIR(status.st_mode) ? DT_DIR : S_ISREG(status.st_mode) ? DT_REG : DT_FIFO;
-}
-
-std::string joined(std::string_view folder, std::string_view name) {
-  return fmt::format("{}{}{}", folder, folder.empty() || name.empty() ? "" : "/", name);
-}
-
 }  // namespace
-
-struct FolderScan::Node {
-  Node(const FolderScan& owner, const Node* above, const std::string& name, std::string relative);
-  [[noreturn]] void fail_at(std::string_view name, std::string_view why) const {
-    fail(Exit::data, "{}: {}", scan.shown(joined(path, name)), why);
-  }
-  // The status of an entry; follows a link. Nothing if a link leads nowhere.
-  std::optional<struct stat> status(const DirEntry& entry) const;
-  // The entries in the order of their names. Links and unknown types are resolved, dot files left out. Entries that are
-  // neither folders nor files have the type DT_FIFO, links that lead nowhere DT_UNKNOWN.
-  std::vector<DirEntry> entries() const;
-
-  const FolderScan& scan;
-  const Node* parent;
-  std::string path;
-  int depth = 0;
-  std::unique_ptr<DIR, CloseFolder> dir;
-  dev_t device;
-  ino_t inode;
-};
 
 struct FolderScan::Found {
   struct Place {
@@ -77,54 +35,9 @@ struct FolderScan::Found {
   std::vector<Place> places;
   std::vector<Folder> folders;
   std::map<std::string_view, int64_t> unread;
+  std::map<std::string, int64_t> left_out;
   int64_t others = 0;
 };
-
-FolderScan::Node::Node(const FolderScan& owner, const Node* above, const std::string& name, std::string relative)
-    : scan(owner), parent(above), path(std::move(relative)), depth(above == nullptr ? 0 : above->depth + 1) {
-  if (depth > kMaxDepth) fail_at("", fmt::format("there are more than {} folders in each other", kMaxDepth));
-  const int file = ::openat(above == nullptr ? AT_FDCWD : ::dirfd(above->dir.get()), name.c_str(),
-                            O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK);
-  if (file >= 0) dir.reset(::fdopendir(file));
-  if (dir == nullptr) {
-    const int error = errno;
-    if (file >= 0) ::close(file);
-    fail_at("", fmt::format("cannot read the folder: {}", errno_text(error)));
-  }
-  struct stat status;
-  if (::fstat(file, &status) != 0) fail_at("", fmt::format("cannot read the folder: {}", std::strerror(errno)));
-  device = status.st_dev;
-  inode = status.st_ino;
-  for (const Node* node = above; node != nullptr; node = node->parent)
-    if (node->device == device && node->inode == inode)
-      fail_at("", fmt::format("is a link to {}, a folder above it: a circle of links; remove the link",
-                              owner.shown(node->path)));
-}
-
-std::optional<struct stat> FolderScan::Node::status(const DirEntry& entry) const {
-  struct stat result;
-  if (::fstatat(::dirfd(dir.get()), entry.name.c_str(), &result, 0) == 0) return result;
-  if (errno == ENOENT && entry.type == DT_LNK) return std::nullopt;
-  fail_at(entry.name, fmt::format("cannot read its size: {}", std::strerror(errno)));
-}
-
-std::vector<DirEntry> FolderScan::Node::entries() const {
-  std::vector<DirEntry> result;
-  ::rewinddir(dir.get());
-  errno = 0;
-  while (const dirent* entry = ::readdir(dir.get()))
-    if (entry->d_name[0] != '.') result.push_back({entry->d_name, entry->d_type});
-  if (errno != 0) fail_at("", fmt::format("cannot read the folder: {}", std::strerror(errno)));
-  for (DirEntry& entry : result)
-    if (entry.type == DT_LNK || entry.type == DT_UNKNOWN) {
-      const std::optional<struct stat> found = status(entry);
-      entry.type = found ? type_of(*found) : static_cast<unsigned char>(DT_UNKNOWN);
-    } else if (entry.type != DT_DIR && entry.type != DT_REG) {
-      entry.type = DT_FIFO;
-    }
-  std::ranges::sort(result, {}, &DirEntry::name);
-  return result;
-}
 
 FolderScan::FolderScan(std::filesystem::path root, std::function<void()> progress)
     : root_(std::move(root)), progress_(std::move(progress)) {
@@ -135,28 +48,33 @@ FolderScan::FolderScan(std::filesystem::path root, std::function<void()> progres
           shown(""));
 }
 
-std::string FolderScan::shown(std::string_view path) const {
-  return printable(path.empty() ? root_.native() : (root_ / path).native());
-}
+std::string FolderScan::shown(std::string_view path) const { return printable(full(path).native()); }
 
 FolderScan::Level FolderScan::level(const std::string& folder) const {
   Level level;
-  for (DirEntry& entry : Node(*this, nullptr, root_ / folder, folder).entries())
-    if (entry.type == DT_DIR)
-      level.folders.push_back(std::move(entry.name));
-    else if (!has_picture_name(entry.name))
+  const FolderNode node(root_, nullptr, root_ / folder, folder);
+  FolderNode::Entries entries = node.entries();
+  for (DirEntry& entry : entries.shown)
+    if (entry.type == DT_DIR) {
+      const bool left_out = FolderNode(root_, &node, entry.name, node.below(entry.name)).has_only_hidden();
+      (left_out ? level.left_out : level.folders).push_back(std::move(entry.name));
+    } else if (!has_picture_name(entry.name)) {
       level.others.push_back(std::move(entry.name));
-    else if (level.pictures++ == 0)
+    } else if (level.pictures++ == 0) {
       level.picture = std::move(entry.name);
+    }
+  level.left_out.insert(level.left_out.end(), entries.system.begin(), entries.system.end());
   return level;
 }
 
-void FolderScan::walk(const Node& folder, Found& found) const {
+void FolderScan::walk(const FolderNode& folder, Found& found) const {
   std::vector<std::string> below;
   found.folders.push_back({folder.path, found.places.size(), 0});
   const size_t number = found.folders.size() - 1;
   int64_t count = 0;
-  for (const DirEntry& entry : folder.entries()) {
+  const FolderNode::Entries entries = folder.entries();
+  for (const std::string& name : entries.system) ++found.left_out[name];
+  for (const DirEntry& entry : entries.shown) {
     if (count++ % kEntriesOfProgress == 0) progress_();
     if (entry.type == DT_DIR) {
       below.push_back(entry.name);
@@ -179,18 +97,18 @@ void FolderScan::walk(const Node& folder, Found& found) const {
     }
   }
   found.folders[number].end = found.places.size();
-  for (const std::string& name : below) walk(Node(*this, &folder, name, joined(folder.path, name)), found);
+  for (const std::string& name : below) walk(FolderNode(root_, &folder, name, folder.below(name)), found);
 }
 
 const std::vector<FolderScan::Picture>& FolderScan::pictures(const std::string& folder) {
   Found found;
   // The folders above take part in the search for circles.
-  std::vector<std::unique_ptr<Node>> above;
-  above.push_back(std::make_unique<Node>(*this, nullptr, root_, ""));
+  std::vector<std::unique_ptr<FolderNode>> above;
+  above.push_back(std::make_unique<FolderNode>(root_, nullptr, root_, ""));
   for (size_t begin = 0; begin < folder.size();) {
     const size_t end = std::min(folder.find('/', begin), folder.size());
-    above.push_back(
-        std::make_unique<Node>(*this, above.back().get(), folder.substr(begin, end - begin), folder.substr(0, end)));
+    above.push_back(std::make_unique<FolderNode>(root_, above.back().get(), folder.substr(begin, end - begin),
+                                                 folder.substr(0, end)));
     begin = end + 1;
   }
   walk(*above.back(), found);
@@ -204,6 +122,7 @@ const std::vector<FolderScan::Picture>& FolderScan::pictures(const std::string& 
       pictures_.push_back({std::string_view(text_).substr(place.begin, place.size), place.bytes, place.mtime_ns});
     }
   for (const auto& [kind, count] : found.unread) unread_[kind] += count;
+  for (const auto& [name, count] : found.left_out) left_out_[name] += count;
   others_ += found.others;
   return pictures_;
 }

@@ -1,6 +1,7 @@
 // Lists the pictures below a folder in the order of torchvision's ImageFolder: the folders by their path, the files of
 // a folder by their name, both byte by byte. (Its code: for root, _, names in sorted(os.walk(folder,
-// followlinks=True)), then sorted(names).) Unlike there, names that start with a dot are passed over.
+// followlinks=True)), then sorted(names).) Unlike there, hidden files and folders of systems are passed over
+// (data/known_names.h).
 //
 // Links are followed. A file takes one fstatat call, for its size and time. Errors are Error(Exit::data) with the path:
 // a folder that cannot be read, a link that leads nowhere or to a folder above it, a FIFO, socket or device with the
@@ -17,6 +18,8 @@
 
 namespace ddp {
 
+struct FolderNode;
+
 class FolderScan {
  public:
   // All paths below are relative to the root; "" is the root. Calls `progress` from time to time. Throws if `root` is
@@ -28,10 +31,11 @@ class FolderScan {
 
   // The entries of one folder, not of those in it.
   struct Level {
-    std::vector<std::string> folders;  // names, sorted
+    std::vector<std::string> folders;   // names, sorted
+    std::vector<std::string> left_out;  // folders of systems, and folders that hold hidden files only
     int64_t pictures = 0;
     std::string picture;              // the name of the first one
-    std::vector<std::string> others;  // names of other files, sorted
+    std::vector<std::string> others;  // names of other files that are not hidden, sorted
   };
   Level level(const std::string& folder) const;
 
@@ -44,20 +48,23 @@ class FolderScan {
 
   // What pictures() has met and passed over.
   const std::map<std::string_view, int64_t>& unread() const { return unread_; }  // pictures of other kinds: ".heic"
+  const std::map<std::string, int64_t>& left_out() const { return left_out_; }   // folders of systems
   int64_t others() const { return others_; }                                     // other files
 
-  std::string shown(std::string_view path) const;  // root and path, for a message
+  std::filesystem::path full(std::string_view path) const { return path.empty() ? root_ : root_ / path; }
+  std::string shown(std::string_view path) const;  // the same, for a message
+  void progress() const { progress_(); }
 
  private:
-  struct Node;   // an open folder
   struct Found;  // what the walk below a folder has found
-  void walk(const Node& folder, Found& found) const;
+  void walk(const FolderNode& folder, Found& found) const;
 
   const std::filesystem::path root_;
   const std::function<void()> progress_;
   std::string text_;  // the paths of pictures_
   std::vector<Picture> pictures_;
   std::map<std::string_view, int64_t> unread_;
+  std::map<std::string, int64_t> left_out_;
   int64_t others_ = 0;
 };
 

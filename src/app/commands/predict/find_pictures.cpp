@@ -1,6 +1,7 @@
 #include "app/commands/predict/find_pictures.h"
 
 #include "core/printable.h"
+#include "data/known_names.h"
 #include "data/picture_name.h"
 
 #include <fmt/format.h>
@@ -30,16 +31,17 @@ class Folder {
     std::vector<fs::path> entries;
     std::error_code error;
     for (fs::directory_iterator i(folder, error), end; !error && i != end; i.increment(error))
-      if (!i->path().filename().native().starts_with('.')) entries.push_back(i->path());
+      if (!is_hidden(i->path().filename().native())) entries.push_back(i->path());
     std::ranges::sort(entries, {}, [](const fs::path& path) -> const std::string& { return path.native(); });
     for (const fs::path& entry : entries) {
       std::error_code ignored;
-      if (fs::is_directory(entry, ignored))
-        add(entry);
-      else if (has_picture_name(entry.native()))
+      if (fs::is_directory(entry, ignored)) {
+        if (!is_system_folder(entry.filename().native())) add(entry);
+      } else if (has_picture_name(entry.native())) {
         found_.pictures.push_back({entry.native()});
-      else
+      } else {
         (unread_kind(entry.native()).empty() ? found_.others : found_.unread).push_back(entry.native());
+      }
     }
     if (error) found_.pictures.push_back({folder.native(), "cannot be listed: " + error.message()});
     above_.erase(place);

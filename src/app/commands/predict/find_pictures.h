@@ -22,8 +22,8 @@ struct FoundPictures {
 };
 
 // In the order of `names`. A folder stands for all files below it whose names end in .jpg, .jpeg or .png, in any case,
-// sorted by path; files and folders whose names begin with a dot are passed over, links are followed. "-" stands for
-// the names in `list`, one a line.
+// sorted by path; hidden files and folders, and folders of systems (data/known_names.h), are passed over, links are
+// followed. "-" stands for the names in `list`, one a line.
 FoundPictures find_pictures(const std::vector<std::string>& names, std::istream& list);
 
 }  // namespace ddp
