@@ -31,6 +31,12 @@ class Dataset {
   // The position of the sample's picture in the list of the files, for a data set of pictures.
   virtual int64_t picture(int64_t index) const { return index; }
 
+  // Bits of a channel in the file of the sample; read() gives the upper 8.
+  virtual int bits(int64_t index) const {
+    (void)index;
+    return 8;
+  }
+
   // Whether read() only copies memory, and ignores the epoch. If not, several threads should read.
   virtual bool in_memory() const { return true; }
   // The file that a thread has been reading for the longest time, for a message; empty: none, or there are no files.

@@ -33,6 +33,17 @@ int64_t PictureDataset::picture(int64_t index) const {
 
 int32_t PictureDataset::label(int64_t index) const { return list_.label(picture(index)); }
 
+int PictureDataset::bits(int64_t index) const {
+  const int64_t i = picture(index);
+  std::vector<uint8_t> file;
+  files_.read(list_.path(i), {.bytes = list_.bytes(i), .mtime_ns = list_.mtime_ns(i)}, file);
+  try {
+    return read_picture_header(file, false).bits;
+  } catch (const PictureError& e) {
+    fail(Exit::data, "{}: {}", path(index), e.what());
+  }
+}
+
 std::string PictureDataset::path(int64_t index) const {
   return printable(files_.full(list_.path(picture(index))).native());
 }

@@ -33,6 +33,7 @@ class PictureDataset final : public Dataset {
   void read(const SampleKey& key, std::span<uint8_t> pixels) const override;
   int32_t label(int64_t index) const override;
   int64_t picture(int64_t index) const override;
+  int bits(int64_t index) const override;
   bool in_memory() const override { return false; }
   std::string being_read() const override;
   void announce(std::span<const int64_t> indices) const override;

@@ -4,6 +4,8 @@
 #include "core/run_items.h"
 #include "data/permutation.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -18,6 +20,7 @@ PixelSums sums_of(std::span<const uint8_t> pixels, size_t channels) {
       const uint64_t pixel = pixels[i + c];
       sums.sum[c] += pixel;
       sums.squares[c] += pixel * pixel;
+      sums.largest = std::max(sums.largest, pixels[i + c]);
     }
   return sums;
 }
@@ -30,6 +33,7 @@ void PixelSums::add(const PixelSums& other) {
     squares[c] += other.squares[c];
   }
   pixels += other.pixels;
+  largest = std::max(largest, other.largest);
 }
 
 std::vector<double> PixelSums::mean(int64_t channels) const {
@@ -47,6 +51,17 @@ std::vector<double> PixelSums::deviation(int64_t channels) const {
     deviations.push_back(std::sqrt(std::max(square - means[c] * means[c], 1 / (255.0 * 255.0))));
   }
   return deviations;
+}
+
+std::string narrow_range_hint(int largest, int bits) {
+  constexpr int kValues = 256;
+  if (bits <= 8 || largest > kValues / 8) return "";
+  int unused = 3;  // bits
+  while (largest << (unused + 1) <= kValues && unused < 8) ++unused;
+  return fmt::format(
+      "hint: the files have {} bits a channel, but the largest measured value is {} of 255, as if they held {} bits: "
+      "the network sees {} levels of grey; multiply the values in the files by {}",
+      bits, largest, bits - unused, largest + 1, 1 << unused);
 }
 
 std::vector<int64_t> chosen_samples(int64_t size, int64_t most) {

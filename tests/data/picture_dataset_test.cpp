@@ -290,6 +290,25 @@ TEST_F(Pictures, OfASubsetAreMixed) {
   EXPECT_EQ(sum, 16);  // each sample once
 }
 
+TEST_F(Pictures, HaveTheBitsOfTheirFiles) {
+  const PictureDataset pictures = data();
+  for (int64_t i = 0; i < pictures.size(); ++i) {
+    const std::string target = fs::read_symlink(pictures.path(i));
+    EXPECT_EQ(pictures.bits(i), target.ends_with("grey-16.png") ? 16 : 8) << target;
+  }
+}
+
+TEST(NarrowRange, HasAHint) {
+  for (const auto& [largest, bits, factor] :
+       {std::tuple(16, 12, 16), std::tuple(32, 13, 8), std::tuple(4, 10, 64), std::tuple(1, 8, 256)}) {
+    const std::string hint = narrow_range_hint(largest, 16);
+    EXPECT_NE(hint.find(fmt::format("is {} of 255, as if they held {} bits: ", largest, bits)), hint.npos) << hint;
+    EXPECT_TRUE(hint.ends_with(fmt::format("multiply the values in the files by {}", factor))) << hint;
+  }
+  EXPECT_EQ(narrow_range_hint(33, 16), "");
+  EXPECT_EQ(narrow_range_hint(16, 8), "");
+}
+
 TEST_F(Pictures, HaveTheSameSumsInAnyParts) {
   const PictureDataset pictures = data({.kind = Kind::center, .crop = {9, 9}, .resize = 10});
   const std::vector<int64_t> all = chosen_samples(33, 100);
@@ -300,6 +319,7 @@ TEST_F(Pictures, HaveTheSameSumsInAnyParts) {
   EXPECT_EQ(parts.sum, whole.sum);
   EXPECT_EQ(parts.squares, whole.squares);
   double mean = 0, square = 0;
+  uint8_t largest = 0;
   Image pixels(9 * 9 * 3);
   for (const int64_t i : all) {
     pictures.read({i, 0}, pixels);
@@ -307,7 +327,10 @@ TEST_F(Pictures, HaveTheSameSumsInAnyParts) {
       mean += pixels[k] / 255.0 / (33 * 81);
       square += pixels[k] / 255.0 * pixels[k] / 255.0 / (33 * 81);
     }
+    largest = std::max(largest, *std::ranges::max_element(pixels));
   }
+  EXPECT_EQ(whole.largest, largest);
+  EXPECT_EQ(parts.largest, largest);
   EXPECT_NEAR(whole.mean(3)[1], mean, 1e-12);
   EXPECT_NEAR(whole.deviation(3)[1], std::sqrt(square - mean * mean), 1e-12);
 

@@ -66,6 +66,7 @@ struct PixelNormalization {
   PixelScale scale = {};
   std::vector<double> mean, std;  // empty: pixels are only divided by 255
   bool measured = false;
+  std::string hint = {};     // narrow_range_hint() of the measured values
   std::string text() const;  // such as "0.49,0.48,0.45 / 0.25,0.24,0.26", exact; empty: neither
 };
 PixelNormalization measure_pixels(const LoadedData& loaded, MpiSession& session, Communicator& world,

@@ -6,6 +6,7 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <sstream>
 #include <string_view>
@@ -13,7 +14,8 @@
 namespace ddp {
 namespace {
 
-constexpr int64_t kSamples = 10'000;
+constexpr int64_t kSamples = 10'000, kSamplesOfBits = 10;
+constexpr int kMostBits = 16;
 constexpr std::string_view kMeasured = "measured ";
 
 // Sums over all ranks, exactly: as two halves of 32 bits, whose sums a double holds.
@@ -82,6 +84,16 @@ PixelNormalization measure_pixels(const LoadedData& loaded, MpiSession& session,
   PixelNormalization result =
       normalization_of({PixelStatistics::Kind::given, sums.mean(channels), sums.deviation(channels)});
   result.measured = true;
+  int largest = 0;
+  for (const std::string& of_rank : session.gather(fmt::format("{}", sums.largest)))
+    largest = std::max(largest, std::stoi(of_rank));
+  result.hint = run_on_all_ranks(session, [&] {
+    // Most data are of one kind, so few files show it. They are read where the values are small, as a rule never.
+    if (narrow_range_hint(largest, kMostBits).empty()) return std::string();
+    int bits = 8;
+    for (const int64_t sample : chosen_samples(data.size(), kSamplesOfBits)) bits = std::max(bits, data.bits(sample));
+    return narrow_range_hint(largest, bits);
+  });
   return result;
 }
 

@@ -37,6 +37,7 @@ std::string describe_data(const LoadedData& loaded, const PixelNormalization& pi
   if (const std::string input = loaded.input(); !input.empty()) text += "\nimages: " + input;
   if (!pixels.mean.empty())
     text += fmt::format("\npixels: mean {:.4g}, std {:.4g}", fmt::join(pixels.mean, " "), fmt::join(pixels.std, " "));
+  if (!pixels.hint.empty()) text += "\n" + pixels.hint;
   for (const std::string& note : loaded.notes) text += "\n" + note;
   return text;
 }

@@ -37,6 +37,7 @@ struct PictureHeader {
   PictureSize size;       // upright: after the EXIF orientation, if that is applied
   int orientation = 1;    // EXIF's, 1 to 8; 1 where it is not applied, missing or broken
   int channels = 3;       // 1: grey; 3: colour
+  int bits = 8;           // of a channel, in the file; less than 8 count as 8
   bool alpha = false;     // has transparent pixels, or may have
   bool buffered = false;  // is decoded as a whole: a progressive JPEG, an interlaced PNG
 };

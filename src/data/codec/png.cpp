@@ -134,6 +134,7 @@ PictureHeader read_header(std::span<const uint8_t> file, Walk how) {
           .size = {header.width, header.height},
           .orientation = exif_orientation(chunks.exif),
           .channels = is_grey(header) ? 1 : 3,
+          .bits = std::max<int>(header.bit_depth, 8),
           .alpha = chunks.transparency || header.color_type == SPNG_COLOR_TYPE_GRAYSCALE_ALPHA ||
                    header.color_type == SPNG_COLOR_TYPE_TRUECOLOR_ALPHA,
           .buffered = header.interlace_method != SPNG_INTERLACE_NONE};

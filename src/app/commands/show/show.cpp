@@ -152,6 +152,7 @@ Exit show(std::span<const std::string> arguments, MpiSession& session, const Sig
   const PixelNormalization pixels = measure_pixels(data, session, *world);
   if (const std::string input = data.input(); !input.empty()) log.info("input: {}", input);
   if (const std::string text = pixels.text(); !text.empty()) log.info("mean and standard deviation: {}", text);
+  if (!pixels.hint.empty()) log.info("{}", pixels.hint);
 
   const bool done = run_on_all_ranks(session, [&] {
     const bool written = Show(options, data, pixels, signals, log).write(*files);
