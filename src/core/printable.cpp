@@ -47,6 +47,12 @@ std::string printable_variable(std::string_view name, std::string_view value) {
   return printable(name) + "=" + printable(value);
 }
 
+std::string shell_word(std::string_view text) {
+  std::string result = "'";
+  for (const char c : printable(text)) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return result + "'";
+}
+
 std::string shortened(std::string_view text) {
   constexpr size_t kMostBytes = 100;
   const std::string result = printable(text.substr(0, kMostBytes + 1));

@@ -15,6 +15,9 @@ std::string printable(std::string_view text);
 // SECRET: the value is a secret.
 std::string printable_variable(std::string_view name, std::string_view value);
 
+// As printable(), as one word of a shell, in quotes.
+std::string shell_word(std::string_view text);
+
 // As printable(); what is longer than 100 bytes ends with "...".
 std::string shortened(std::string_view text);
 

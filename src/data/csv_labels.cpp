@@ -3,9 +3,12 @@
 #include "core/csv_rows.h"
 #include "core/error.h"
 #include "core/printable.h"
+#include "data/known_names.h"
+#include "data/unicode.h"
 
 #include <algorithm>
 #include <climits>
+#include <map>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
@@ -17,6 +20,7 @@ namespace {
 struct Columns {
   size_t path, label, count;
   std::optional<size_t> split;
+  std::string others;  // that are not read
 };
 
 // `header`: the first row of the file.
@@ -43,13 +47,14 @@ Columns find_columns(const std::string& name, const std::vector<std::string>& he
           "spaces. It names {}",
           name, all);
   if (!others.empty()) notes.push_back(fmt::format("{}: not read: the columns {}", name, others));
-  return {*path, *label, header.size(), split};
+  return {*path, *label, header.size(), split, others};
 }
 
-bool is_validation(const std::string& split, const CsvRows& rows) {
-  if (split == "train") return false;
-  if (split == "val" || split == "validation" || split == "valid" || split == "test") return true;
-  fail(Exit::data, "{}: unknown split \"{}\"; write train or val", rows.at(), printable(split));
+bool is_validation(const std::string& name, const CsvRows& rows) {
+  const Split split = split_of(name);
+  if (split == Split::none)
+    fail(Exit::data, "{}: unknown split \"{}\"; write train or val", rows.at(), printable(name));
+  return split == Split::val;
 }
 
 // Resolves `.` and `..` in the text of a path.
@@ -96,16 +101,41 @@ void require_no_duplicates(const std::string& name, LabelTable& table) {
     table.notes.push_back(fmt::format("warning: {}: {} files are training and validation data", name, in_both));
 }
 
-void find_classes(const std::string& name, LabelTable& table) {
+// A label as it stands in the file, and where.
+struct WrittenLabel {
+  std::string text;
+  int64_t line;
+};
+
+// Gives the label its normal form. Refuses another form of a label that the same split has; `seen`: labels so far.
+void normalize(LabelRow& row, std::map<std::string, WrittenLabel>& seen, const std::string& name) {
+  std::string form = composed(row.label);
+  const auto [first, is_new] = seen.try_emplace(form, row.label, row.line);
+  if (first->second.text != row.label)
+    fail(Exit::data, "{}, lines {} and {}: one label in two Unicode normal forms: {}; write it in one", name,
+         first->second.line, row.line, shown_with_bytes(first->second.text, row.label));
+  row.label = std::move(form);
+}
+
+void find_classes(const std::string& name, const Columns& columns, int least_classes, LabelTable& table) {
   std::unordered_set<std::string_view> known;
   for (const LabelRow& row : table.rows)
     if (!row.val && known.insert(row.label).second) table.classes.push_back(row.label);
   require(!known.empty(), Exit::data, "{}: has no row of training data", name);
   sort_classes(table.classes);
+  const std::string others = columns.others.empty() ? "" : "; columns that are not read: " + columns.others;
+  if (std::ranges::all_of(table.classes, [](const std::string& label) { return split_of(label) != Split::none; }))
+    fail(
+        Exit::data,
+        "{}: all labels have names of splits: {}; name the column of the splits split, and that of the classes label{}",
+        name, first_names(table.classes), others);
+  require(std::ssize(table.classes) >= least_classes, Exit::data,
+          "{}: all training rows have the label {}, and a network learns to tell at least two classes apart{}", name,
+          printable(table.classes.front()), others);
   for (const LabelRow& row : table.rows)
     if (!known.contains(row.label))
-      fail(Exit::data, "{}, line {}: no training row has the label {}; the classes are those of the training rows",
-           name, row.line, printable(row.label));
+      fail(Exit::data, "{}, line {}: no training row has the label {}; the classes are those of the training rows{}",
+           name, row.line, printable(row.label), case_differences({&row.label, 1}, table.classes));
 }
 
 // A whole decimal number: its sign and its digits without leading zeros.
@@ -139,13 +169,14 @@ void sort_classes(std::vector<std::string>& names) {
   });
 }
 
-LabelTable parse_labels(const std::string& file, std::string_view text) {
+LabelTable parse_labels(const std::string& file, std::string_view text, int least_classes) {
   const std::string name = printable(file);
   CsvRows rows(file, text);
   std::vector<std::string> fields;
   require(rows.next(fields), Exit::data, "{}: is empty; its first line names the columns: path,label", name);
   LabelTable table;
   const Columns columns = find_columns(name, fields, table.notes);
+  std::map<std::string, WrittenLabel> seen[2];  // training and validation
   while (rows.next(fields)) {
     if (fields.size() != columns.count)
       fail(Exit::data, "{}: has {} fields, the first line {}; put a field with a comma in quotes", rows.at(),
@@ -156,9 +187,10 @@ LabelTable parse_labels(const std::string& file, std::string_view text) {
                           .label = std::move(label),
                           .val = columns.split && is_validation(fields[*columns.split], rows),
                           .line = rows.line()});
+    normalize(table.rows.back(), seen[table.rows.back().val], name);
   }
   require_no_duplicates(name, table);
-  find_classes(name, table);
+  find_classes(name, columns, least_classes, table);
   return table;
 }
 

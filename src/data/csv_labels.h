@@ -9,8 +9,8 @@
 namespace ddp {
 
 struct LabelRow {
-  std::string path;  // relative, without components `.` and `..`; these are resolved in the text
-  std::string label;
+  std::string path;   // relative, without components `.` and `..`; these are resolved in the text
+  std::string label;  // in Unicode normal form C
   bool val = false;
   int64_t line = 0;  // where the row begins, from 1
 };
@@ -22,7 +22,7 @@ struct LabelTable {
 };
 
 // `file`: its path, for messages. Throws Error(Exit::data) with the line, as csv.h says.
-LabelTable parse_labels(const std::string& file, std::string_view text);
+LabelTable parse_labels(const std::string& file, std::string_view text, int least_classes = 1);
 
 // Sorts unique names: by value if all are whole decimal numbers, otherwise byte by byte.
 void sort_classes(std::vector<std::string>& names);

@@ -41,16 +41,21 @@ void refuse_python_cifar(const fs::path& folder, const FolderScan& scan) {
 
 }  // namespace
 
-std::string detect_dataset(const fs::path& folder) {
-  const FolderScan scan(folder);
+std::string known_files_in(const fs::path& folder) {
   if (!find_cifar(folder, false).empty()) return "cifar10";
   if (!find_cifar(folder, true).empty()) return "cifar100";
-  if (has_idx(folder)) return "mnist";
+  return has_idx(folder) ? "mnist" : "";
+}
+
+std::string detect_dataset(const fs::path& folder) {
+  const FolderScan scan(folder);
+  if (const std::string known = known_files_in(folder); !known.empty()) return known;
   refuse_python_cifar(folder, scan);
-  const FolderScan::Level level = scan.level("");
+  FolderScan::Level level = scan.level("");
   if (!level.folders.empty() || level.pictures > 0) return "folder";
 
   constexpr size_t kShown = 5;
+  level.others.insert(level.others.begin(), level.left_out.begin(), level.left_out.end());
   std::string found, advice;
   for (size_t i = 0; i < std::min(level.others.size(), kShown); ++i)
     found += (i == 0 ? "" : ", ") + printable(level.others[i]);

@@ -11,4 +11,7 @@ namespace ddp {
 // pictures in it. Reads names only. Throws Error(Exit::data) with what was found and what is expected.
 std::string detect_dataset(const std::filesystem::path& folder);
 
+// "cifar10", "cifar100" or "mnist" where the folder holds files of these names, else "".
+std::string known_files_in(const std::filesystem::path& folder);
+
 }  // namespace ddp

@@ -16,6 +16,8 @@ namespace {
 
 using Names = std::vector<std::string>;
 
+const std::string kOne = "caf\u00e9", kTwo = "cafe\u0301";  // one name in two Unicode normal forms
+
 TEST(CsvLabels, SortsClasses) {
   const auto sorted = [](Names names) {
     sort_classes(names);
@@ -72,6 +74,20 @@ TEST(CsvLabels, RefusesBadRows) {
   expect_refused(head + "2.jpg,dog,val", {"line 3: no training row has the label dog"});
   const LabelTable both = parse_labels("f.csv", head + "1.jpg,a,val\n");
   EXPECT_EQ(both.notes, Names{"warning: f.csv: 1 files are training and validation data"});
+  expect_refused(head + "2.jpg,A,val", {"line 3: no training row has the label A; ", "; only by case differ A and a"});
+  for (const std::string split : {"train", "val"})
+    expect_refused(head + "2.jpg," + kOne + ",train\n3.jpg," + kOne + "," + split + "\n4.jpg," + kTwo + "," + split,
+                   {split == "val" ? "lines 4 and 5: " : "lines 3 and 5: ", "one label in two Unicode normal forms: ",
+                    "(C3 A9)", "(65 CC 81)"});
+}
+
+TEST(CsvLabels, HaveOneNormalForm) {
+  const LabelTable table =
+      parse_labels("f.csv", "path,label,split\n1.jpg," + kTwo + ",Training\n2.jpg," + kOne + ",VAL\n");
+  EXPECT_EQ(table.classes, Names{kOne});
+  for (const LabelRow& row : table.rows) EXPECT_EQ(row.label, kOne);
+  EXPECT_FALSE(table.rows.at(0).val);
+  EXPECT_TRUE(table.rows.at(1).val);
 }
 
 TEST(Csv, ListsFilesInTheOrderOfRows) {
@@ -89,6 +105,17 @@ TEST(Csv, ListsFilesInTheOrderOfRows) {
   ASSERT_EQ(lists.val.size(), 1);
   EXPECT_EQ(lists.val.path(0), "m/b.png");
   EXPECT_EQ(lists.val.class_name(0), "ant");
+}
+
+TEST(Csv, FindsFilesInAnotherNormalForm) {
+  const TempFolder data;
+  data.write(kTwo + "/" + kTwo + ".jpg");
+  data.write(kOne + ".jpg");
+  const auto file = data.write("l.csv", "path,label\n" + kOne + "/" + kTwo + ".jpg,a\n" + kTwo + ".jpg,b\n");
+  const PictureLists lists = list_csv(file, data.path());
+  ASSERT_EQ(lists.train.size(), 2);
+  EXPECT_EQ(lists.train.path(0), kTwo + "/" + kTwo + ".jpg");
+  EXPECT_EQ(lists.train.path(1), kOne + ".jpg");
 }
 
 TEST(Csv, CountsMissingFiles) {

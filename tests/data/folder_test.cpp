@@ -156,6 +156,82 @@ TEST_F(Folder, WrongLayoutsAreRefused) {
   expect_refused({root + "/train holds 1 pictures (such as 5.jpg)"});
 }
 
+TEST_F(Folder, FoldersOfSystemsAreLeftOut) {
+  for (const char* name : {"train/a/1.jpg", "train/a/@eaDir/1.jpg/thumb.jpg", "train/a/desktop.ini", "train/b/.1.jpg",
+                           "train/b/c/Thumbs.db", "train/d/@eaDir/2.jpg", "val/a/3.jpg", "val/#recycle/4.jpg"})
+    data_.write(name);
+  fs::create_directories(data_ / "train/e");
+  fs::create_directories(data_ / "train/f/g");
+  const PictureLists lists = list();
+  EXPECT_EQ(classes(lists.train), (Names{"a", "e", "f"}));
+  EXPECT_EQ(paths(lists.train), Names{"train/a/1.jpg"});
+  EXPECT_EQ(paths(lists.val), Names{"val/a/3.jpg"});
+  EXPECT_HAS(notes(lists), "hidden files only: #recycle, @eaDir, b, d\n");
+  EXPECT_LACKS(notes(lists), "no pictures and are");
+  data_.write("val/b/5.jpg");
+  expect_refused({"that " + (data_ / "train").string() + " lacks: b;", "hidden files only: #recycle, b, d"});
+}
+
+TEST_F(Folder, NamesHaveOneNormalForm) {
+  const std::string one = "caf\u00e9", two = "cafe\u0301";
+  for (const std::string& name : {"train/" + two + "/1.jpg", "train/cafes/2.jpg"s, "val/" + one + "/3.jpg"})
+    data_.write(name);
+  const PictureLists lists = list();
+  EXPECT_EQ(classes(lists.train), (Names{"cafes", one}));
+  EXPECT_EQ(paths(lists.train), (Names{"train/cafes/2.jpg", "train/" + two + "/1.jpg"}));
+  EXPECT_EQ(lists.train.label(1), 1);
+  EXPECT_EQ(paths(lists.val), Names{"val/" + one + "/3.jpg"});
+  EXPECT_EQ(lists.val.label(0), 1);
+  for (const char* part : {"val", "train"}) {
+    data_.write(part + "/"s + one + "/4.jpg");
+    data_.write(part + "/"s + two + "/5.jpg");
+    expect_refused({(data_ / part).string() + ": two class folders have one name, in two Unicode normal forms: ",
+                    "(65 CC 81)", "(C3 A9)", "move the pictures of one into the other"});
+    fs::remove_all(data_ / "val");
+  }
+}
+
+TEST_F(Folder, NamesThatDifferOnlyByCaseAreShown) {
+  for (const char* name : {"train/cat/1.jpg", "train/\u00e9t\u00e9/2.jpg", "val/Cat/3.jpg", "val/\u00c9T\u00c9/4.jpg"})
+    data_.write(name);
+  expect_refused({"lacks: Cat, \u00c9T\u00c9; ", "; only by case differ Cat and cat, \u00c9T\u00c9 and \u00e9t\u00e9"});
+}
+
+TEST_F(Folder, PartsMayHaveTwoFolders) {
+  for (const char* name : {"Train/a/1.jpg", "train/b/2.jpg", "Val/b/3.jpg", "val/b/4.jpg"}) data_.write(name);
+  const PictureLists lists = list();
+  EXPECT_EQ(paths(lists.train), Names{"train/b/2.jpg"});
+  EXPECT_EQ(paths(lists.val), Names{"val/b/4.jpg"});
+  EXPECT_HAS(notes(lists), "warning: not read, because they are not in train: the folders Train\n");
+  EXPECT_HAS(notes(lists), "validation data are those of val; Val is not read\n");
+}
+
+// A network may be evaluated on one of its classes, but not on a data set one level deeper.
+TEST_F(Folder, OneClassIsEnoughToEvaluate) {
+  data_.write("cat/1.jpg");
+  EXPECT_EQ(list_folder(
+                data_.path(), [] {}, 1)
+                .meant,
+            "");
+  expect_error(Exit::data, {"only one class folder, cat,", "/val/cat/3.jpg"}, [&] {
+    list_folder(
+        data_.path(), [] {}, 2);
+  });
+  data_.write("cat/tom/2.jpg");
+  data_.write("cat/felix/3.jpg");
+  EXPECT_EQ(list_folder(
+                data_.path(), [] {}, 1)
+                .meant,
+            "; probably meant:\n  --data-path '" + (data_ / "cat").string() + "'");
+  data_.write("cat/training/tom/2.jpg");
+  data_.write("cat/training/felix/3.jpg");
+  data_.write("cat/Test/felix/4.jpg");
+  expect_error(Exit::data, {(data_ / "cat").string() + " is no class folder", "probably meant:\n  --data-path '"}, [&] {
+    list_folder(
+        data_.path(), [] {}, 1);
+  });
+}
+
 TEST_F(Folder, LinksAreFollowed) {
   data_.write("store/sub/1.jpg", "four");
   data_.write("root/a/2.jpg");

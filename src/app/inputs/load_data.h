@@ -42,6 +42,7 @@ struct LoadedData {
   PixelStatistics pixels = {};                  // resolved: measured, none or given
   int workers = 1;                              // decoding threads of this rank
   std::vector<std::string> notes;               // what the user should know about the data
+  std::string meant;                            // as PictureLists::meant
   std::map<std::string, std::string> listings;  // file name, content: what the output folder gets
 
   // Of pictures in files, else none: those that are no samples, and those that this process finds.

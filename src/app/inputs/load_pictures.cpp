@@ -101,6 +101,7 @@ LoadedData load_pictures(const DataConfig& given, const std::string& kind, uint6
   loaded.kind = kind;
   PictureLists lists = share_lists(config, kind, seed, session, reading);
   loaded.notes = lists.notes;
+  loaded.meant = lists.meant;
   if (config.evaluated) run_on_all_ranks(session, [&] { keep_evaluated(lists, config, loaded); });
   loaded.workers =
       std::min(choose_threads(config.workers, world, session.host()), config.workers > 0 ? 1024 : kMostWorkers);

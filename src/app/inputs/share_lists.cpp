@@ -21,8 +21,9 @@ using nlohmann::json;
 
 PictureLists list_pictures(const DataConfig& config, const std::string& kind, uint64_t seed, const Reading& reading) {
   reading.progress();
-  PictureLists lists = kind == "csv" ? list_csv(config.labels, config.path, reading.progress)
-                                     : list_folder(config.path, reading.progress);
+  const int least_classes = config.evaluated ? 1 : 2;  // a network may be evaluated on one of its classes
+  PictureLists lists = kind == "csv" ? list_csv(config.labels, config.path, reading.progress, least_classes)
+                                     : list_folder(config.path, reading.progress, least_classes);
   require(!config.evaluated || lists.val_part.empty() || lists.val.size() > 0, Exit::data,
           "{}: the folder {} holds no pictures; put the pictures to evaluate there, or remove it to evaluate those of "
           "train",
@@ -45,8 +46,9 @@ int leader_of(const MpiSession& session, const HeartbeatTable& heartbeats) {
 }
 
 // What a leader tells the ranks of its host.
-std::string told_by(const SharedBlock& block, const std::vector<std::string>& notes) {
-  return json{{"block", block.key()}, {"notes", notes}}.dump(-1, ' ', false, json::error_handler_t::replace);
+std::string told_by(const SharedBlock& block, const PictureLists& lists) {
+  return json{{"block", block.key()}, {"notes", lists.notes}, {"meant", lists.meant}}.dump(
+      -1, ' ', false, json::error_handler_t::replace);
 }
 
 // Returns nothing if this process cannot map the leader's memory.
@@ -56,6 +58,7 @@ std::optional<PictureLists> map_lists(const std::string& text) {
   if (!mapped.bytes) return std::nullopt;
   PictureLists lists = PictureLists::from_block(mapped.bytes, mapped.size);
   lists.notes = told.at("notes").get<std::vector<std::string>>();
+  lists.meant = told.at("meant");
   return lists;
 }
 
@@ -88,7 +91,7 @@ PictureLists share_lists(const DataConfig& config, const std::string& kind, uint
     lists = list_pictures(config, kind, seed, reading);
     shared.emplace(lists.block());
   });
-  const auto told = session.gather(shared ? told_by(*shared, lists.notes) : "");
+  const auto told = session.gather(shared ? told_by(*shared, lists) : "");
   run_on_all_ranks(session, [&] {
     if (leads) return;
     const auto mapped = map_lists(told[leader]);

@@ -4,6 +4,7 @@
 #include "core/error.h"
 #include "core/printable.h"
 #include "data/relabelled.h"
+#include "data/unicode.h"
 #include "health/run_on_all_ranks.h"
 
 #include <unordered_map>
@@ -12,12 +13,14 @@
 namespace ddp {
 
 std::vector<int32_t> labels_of_network(const Dataset& data, const std::vector<std::string>& names,
-                                       const ModelInfo& network) {
+                                       const ModelInfo& network, const std::string& meant) {
   std::vector<bool> used(data.classes());
   for (int64_t i = 0; i < data.size(); ++i) used[data.label(i)] = true;
   std::unordered_map<std::string, int32_t> known;
+  std::vector<std::string> known_names;
   for (int64_t k = 0; k < network.classes; ++k) {
-    const std::string name = stored_name(network.class_name(k));
+    const std::string name = composed(stored_name(network.class_name(k)));
+    known_names.push_back(name);
     require(known.emplace(name, static_cast<int32_t>(k)).second, Exit::data, "the network has two classes {}", name);
   }
 
@@ -25,12 +28,13 @@ std::vector<int32_t> labels_of_network(const Dataset& data, const std::vector<st
   std::vector<std::string> unknown;
   for (int k = 0; k < data.classes(); ++k) {
     const std::string name = names.empty() ? fmt::format("{}", k) : names.at(k);
-    const auto found = known.find(stored_name(name));
+    const auto found = known.find(composed(stored_name(name)));
     labels.push_back(found != known.end() && used[k] ? found->second : -1);
     if (found == known.end() && used[k]) unknown.push_back(name);
   }
-  require(unknown.empty(), Exit::data, "the data have classes that the network lacks: {}; classes are matched by name",
-          first_names(unknown));
+  require(unknown.empty(), Exit::data,
+          "the data have classes that the network lacks: {}; classes are matched by name{}{}", first_names(unknown),
+          case_differences(unknown, known_names), meant);
   return labels;
 }
 
@@ -48,7 +52,7 @@ EvaluatedData load_evaluated_data(const DataConfig& given, uint64_t seed, const 
             "the network reads images of {} x {} x {}, and the images of {} have {} x {} x {}", read.w, read.h, read.c,
             loaded.kind, image.w, image.h, image.c);
     loaded.listings.erase(kKeptCheck);  // the data's folder has it
-    std::vector<int32_t> labels = labels_of_network(*data, loaded.class_names, network);
+    std::vector<int32_t> labels = labels_of_network(*data, loaded.class_names, network, loaded.meant);
     return EvaluatedData{
         .data = std::make_unique<Relabelled>(std::move(data), std::move(labels), static_cast<int>(network.classes)),
         .kind = std::move(loaded.kind),

@@ -26,10 +26,11 @@ struct EvaluatedData {
   std::unique_ptr<Exclusions> exclusions;       // with --on-error skip; null: a picture that cannot be read is an error
 };
 
-// The label of the network for each class of the data, by name; -1 for a class without samples. `names`: of the classes
-// of the data; empty: they have numbers only. Throws Error(Exit::data) that names the classes that the network lacks.
+// The label of the network for each class of the data, by name in Unicode normal form C; -1 for a class without
+// samples. `names`: of the classes of the data; empty: they have numbers only. Throws Error(Exit::data) that names the
+// classes that the network lacks, and ends with `meant`.
 std::vector<int32_t> labels_of_network(const Dataset& data, const std::vector<std::string>& names,
-                                       const ModelInfo& network);
+                                       const ModelInfo& network, const std::string& meant);
 
 // Opens and checks the validation part of the data, with the network's own sizes and transform. Collective. Throws
 // CollectiveError as load_data() does; Exit::model for images of a size that the network does not read, Exit::data for
