@@ -1,4 +1,4 @@
-// Writes PNG files of 8 bits a channel, without filters.
+// Writes PNG files without filters.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,9 +24,10 @@ inline std::string png_chunk(const std::string& name, const std::string& content
   return png_number(content.size()) + covered + png_number(crc32(0, bytes, static_cast<uInt>(covered.size())));
 }
 
-// `pixels`: HWC; `channels`: 1 or 3.
-inline void write_png(const std::filesystem::path& path, int w, int h, int channels, std::span<const uint8_t> pixels) {
-  const size_t row = static_cast<size_t>(w) * channels;
+// `pixels`: HWC; `channels`: 1 or 3; `bits` of a channel: 8, or 16 with the upper byte first.
+inline void write_png(const std::filesystem::path& path, int w, int h, int channels, std::span<const uint8_t> pixels,
+                      int bits = 8) {
+  const size_t row = static_cast<size_t>(w) * channels * bits / 8;
   ASSERT_EQ(pixels.size(), row * h);
   std::string rows;
   for (int y = 0; y < h; ++y) {
@@ -39,7 +40,7 @@ inline void write_png(const std::filesystem::path& path, int w, int h, int chann
                      rows.size()),
             Z_OK);
   packed.resize(size);
-  const std::string kind{8, channels == 1 ? '\0' : '\2', 0, 0, 0};
+  const std::string kind{static_cast<char>(bits), channels == 1 ? '\0' : '\2', 0, 0, 0};
   std::ofstream(path, std::ios::binary) << "\x89PNG\r\n\x1a\n"
                                         << png_chunk("IHDR", png_number(w) + png_number(h) + kind)
                                         << png_chunk("IDAT", packed) << png_chunk("IEND", "");
