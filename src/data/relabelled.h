@@ -27,6 +27,7 @@ class Relabelled final : public Dataset {
     return label;
   }
   int64_t picture(int64_t index) const override { return whole_->picture(index); }
+  int bits(int64_t index) const override { return whole_->bits(index); }
   bool in_memory() const override { return whole_->in_memory(); }
   std::string being_read() const override { return whole_->being_read(); }
   void announce(std::span<const int64_t> indices) const override { whole_->announce(indices); }
