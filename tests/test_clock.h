@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 
 namespace ddp::testing {
 
@@ -15,6 +16,7 @@ class TestClock {
   TestClock& operator=(const TestClock&) = delete;
 
   void pass(std::chrono::nanoseconds time);
+  int64_t reads() const;  // of this clock, by all threads
 };
 
 }  // namespace ddp::testing

@@ -4,7 +4,6 @@
 #include "core/read_file.h"
 
 #include <fmt/format.h>
-#include <httplib.h>
 #include <netdb.h>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -17,7 +16,7 @@
 #include <chrono>
 #include <cstring>
 #include <optional>
-#include <string_view>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -25,100 +24,69 @@ namespace ddp {
 namespace {
 
 using SteadyClock = std::chrono::steady_clock;
-using Deadline = std::optional<SteadyClock::time_point>;
+using std::chrono::milliseconds;
 
-constexpr size_t kLargestRequest = 4096;
-constexpr auto kLongestConnection = std::chrono::seconds(2);
-constexpr auto kPauseWithoutFiles = std::chrono::milliseconds(100);
-constexpr int kWaitingConnections = 16;
+constexpr size_t kLargestRequest = 4096, kMostConnections = 32;
+constexpr auto kLongestRequest = std::chrono::seconds(2);  // with its answer, from its first byte
+constexpr auto kPauseWithoutFiles = milliseconds(100);
+constexpr pollfd kNoFile{.fd = -1, .events = 0, .revents = 0};
 
-// Waits until `file` is ready for `events`. Returns false on the deadline, and as soon as `stop` is readable.
-bool await(int file, short events, int stop, const Deadline& deadline) {
-  std::array<pollfd, 2> files{pollfd{.fd = stop, .events = POLLIN, .revents = 0},
-                              pollfd{.fd = file, .events = events, .revents = 0}};
-  while (true) {
-    int milliseconds = -1;
-    if (deadline) {
-      const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline - SteadyClock::now()).count();
-      milliseconds = static_cast<int>(std::max<int64_t>(0, left));
-    }
-    const int ready = ::poll(files.data(), files.size(), milliseconds);
-    if (ready < 0 && errno == EINTR) continue;
-    return ready > 0 && files[0].revents == 0;
-  }
-}
-
-class Connection final : public httplib::Stream {
+class Connection {
  public:
-  Connection(int socket, int stop) : socket_(socket), stop_(stop), deadline_(SteadyClock::now() + kLongestConnection) {}
+  explicit Connection(int socket) : socket_(socket) {}
 
-  bool is_readable() const override { return true; }
-  bool is_writable() const override { return true; }
-  socket_t socket() const override { return socket_; }
-  void get_remote_ip_and_port(std::string&, int&) const override {}
-  void get_local_ip_and_port(std::string&, int&) const override {}
+  pollfd awaited() const {
+    return {.fd = socket_.get(), .events = static_cast<short>(answer_.empty() ? POLLIN : POLLOUT), .revents = 0};
+  }
+  SteadyClock::time_point end() const { return end_; }
 
-  // Reads a request up to its empty line. Returns false on the deadline, and where the request is too large.
+  int64_t turn = 0;  // when it last went on, as a count
+
+  // Receives and sends what needs no waiting. Returns false where the connection is to be closed. An exception ends
+  // this connection only.
+  bool proceed(const HttpRoutes& routes) try {
+    if (answer_.empty()) {
+      if (!receive()) return false;
+      if (!complete()) return true;
+      answer_ = routes.answer(request_);
+    }
+    return !send();
+  } catch (const std::exception&) {
+    return false;
+  }
+
+ private:
+  bool complete() const { return request_.find("\r\n\r\n") != request_.npos; }
+
+  // Returns false where the client has left, and where the request is too large.
   bool receive() {
-    while (text().find("\r\n\r\n") == std::string_view::npos) {
-      if (received_ == request_.size() || !await(socket_, POLLIN, stop_, deadline_)) return false;
-      const ssize_t got = ::recv(socket_, request_.data() + received_, request_.size() - received_, MSG_DONTWAIT);
-      if (got < 0 && (errno == EAGAIN || errno == EINTR)) continue;
-      if (got <= 0) return false;
-      received_ += static_cast<size_t>(got);
+    std::array<char, kLargestRequest> part;
+    while (!complete()) {
+      const size_t room = kLargestRequest - request_.size();
+      const ssize_t got = room == 0 ? 0 : ::recv(socket_.get(), part.data(), room, 0);
+      if (got < 0) return errno == EAGAIN || errno == EINTR;
+      if (got == 0) return false;
+      if (request_.empty()) end_ = SteadyClock::now() + kLongestRequest;
+      request_.append(part.data(), static_cast<size_t>(got));
     }
     return true;
   }
 
-  // Drops the headers: no answer depends on one, and httplib searches some with std::regex, whose stack grows with
-  // them.
-  void keep_first_line() {
-    const size_t end = text().find("\r\n");
-    received_ = end + 4;
-    std::copy_n("\r\n\r\n", 4, request_.data() + end);
-  }
-
-  ssize_t read(char* to, size_t bytes) override {
-    bytes = std::min(bytes, received_ - taken_);
-    std::copy_n(request_.data() + taken_, bytes, to);
-    taken_ += bytes;
-    return static_cast<ssize_t>(bytes);
-  }
-  ssize_t write(const char* from, size_t bytes) override {
-    for (size_t done = 0; done < bytes;) {
-      if (!await(socket_, POLLOUT, stop_, deadline_)) return -1;
-      const ssize_t sent = ::send(socket_, from + done, bytes - done, MSG_NOSIGNAL | MSG_DONTWAIT);
-      if (sent < 0 && errno != EAGAIN && errno != EINTR) return -1;
-      if (sent > 0) done += static_cast<size_t>(sent);
+  // Returns true where there is no more to send.
+  bool send() {
+    while (sent_ < answer_.size()) {
+      const ssize_t sent = ::send(socket_.get(), answer_.data() + sent_, answer_.size() - sent_, MSG_NOSIGNAL);
+      if (sent < 0) return errno != EAGAIN && errno != EINTR;
+      sent_ += static_cast<size_t>(sent);
     }
-    return static_cast<ssize_t>(bytes);
+    ::shutdown(socket_.get(), SHUT_WR);
+    return true;
   }
 
- private:
-  std::string_view text() const { return {request_.data(), received_}; }
-
-  const int socket_, stop_;
-  const SteadyClock::time_point deadline_;
-  std::array<char, kLargestRequest> request_;
-  size_t received_ = 0, taken_ = 0;
-};
-
-// httplib parses a request, finds its answer and writes it. Its own loops over connections have no limit of time.
-class Routes final : public httplib::Server {
- public:
-  explicit Routes(HttpServer::Answers answers) {
-    set_payload_max_length(0);
-    for (auto& [path, answer] : answers)
-      Get(path, [answer = std::move(answer)](const httplib::Request&, httplib::Response& response) {
-        const HttpAnswer given = answer();
-        response.status = given.status;
-        response.set_content(given.content, given.type);
-      });
-  }
-  void serve(httplib::Stream& stream) {
-    bool closed = false;
-    process_request(stream, true, closed, nullptr);
-  }
+  const OpenFile socket_;  // never blocks
+  std::string request_, answer_;
+  size_t sent_ = 0;
+  SteadyClock::time_point end_ = SteadyClock::time_point::max();
 };
 
 int listen_on(const std::string& address, uint16_t port) {
@@ -135,7 +103,7 @@ int listen_on(const std::string& address, uint16_t port) {
   const int socket = ::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   const int yes = 1;  // a port that an ended run has left is free
   if (socket >= 0 && ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) == 0 &&
-      ::bind(socket, found->ai_addr, found->ai_addrlen) == 0 && ::listen(socket, kWaitingConnections) == 0)
+      ::bind(socket, found->ai_addr, found->ai_addrlen) == 0 && ::listen(socket, SOMAXCONN) == 0)
     return socket;
   const int reason = errno;
   if (socket >= 0) ::close(socket);
@@ -146,7 +114,7 @@ int listen_on(const std::string& address, uint16_t port) {
 }  // namespace
 
 struct HttpServer::State {
-  State(const std::string& address, uint16_t port, Answers answers)
+  State(const std::string& address, uint16_t port, HttpAnswers answers)
       : listener(listen_on(address, port)), stop(::eventfd(0, EFD_CLOEXEC)), routes(std::move(answers)) {
     require(stop.get() >= 0, Exit::output, "cannot make an eventfd: {}", std::strerror(errno));
     thread = std::thread([this] { serve(); });
@@ -157,33 +125,60 @@ struct HttpServer::State {
   }
 
   void serve() {
-    while (await(listener.get(), POLLIN, stop.get(), {})) {
-      const OpenFile socket(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
-      if (socket.get() >= 0)
-        answer(socket.get());
-      else if (errno == EMFILE || errno == ENFILE)  // the client keeps waiting
-        await(-1, 0, stop.get(), SteadyClock::now() + kPauseWithoutFiles);
+    std::array<pollfd, 2 + kMostConnections> files;
+    for (bool accepts = true;;) {
+      files[0] = {.fd = stop.get(), .events = POLLIN, .revents = 0};
+      files[1] = {.fd = accepts ? listener.get() : -1, .events = POLLIN, .revents = 0};
+      for (size_t i = 0; i < slots.size(); ++i) files[2 + i] = slots[i] ? slots[i]->awaited() : kNoFile;
+      ::poll(files.data(), files.size(), longest_wait(accepts));
+      if (files[0].revents != 0) return;
+      const auto now = SteadyClock::now();
+      for (size_t i = 0; i < slots.size(); ++i) {
+        if (files[2 + i].revents != 0) proceed(slots[i]);
+        if (slots[i] && slots[i]->end() <= now) slots[i].reset();
+      }
+      accepts = files[1].revents == 0 || accept();
     }
   }
 
-  // An exception ends this connection only.
-  void answer(int socket) {
-    try {
-      Connection connection(socket, stop.get());
-      if (!connection.receive()) return;
-      connection.keep_first_line();
-      routes.serve(connection);
-    } catch (const std::exception&) {
+  // In ms, as poll() takes it.
+  int longest_wait(bool accepts) const {
+    const auto now = SteadyClock::now();
+    auto end = accepts ? SteadyClock::time_point::max() : now + kPauseWithoutFiles;
+    for (const auto& connection : slots)
+      if (connection) end = std::min(end, connection->end());
+    if (end == SteadyClock::time_point::max()) return -1;
+    return static_cast<int>(std::max(std::chrono::ceil<milliseconds>(end - now), milliseconds(0)).count());
+  }
+
+  void proceed(std::optional<Connection>& slot) {
+    slot->turn = ++turn;
+    if (!slot->proceed(routes)) slot.reset();
+  }
+
+  // Takes a free slot, or that of the client that has been silent longest. Returns false where the process has no file
+  // for the connection, whose client keeps waiting.
+  bool accept() {
+    auto& slot = *std::ranges::min_element(slots, {}, [](const auto& c) { return c ? c->turn : 0; });
+    const int socket = ::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (socket >= 0) {
+      slot.emplace(socket);
+      proceed(slot);
+      return true;
     }
-    ::shutdown(socket, SHUT_WR);
+    if (errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM) return true;
+    slot.reset();  // the next connection gets its file
+    return false;
   }
 
   const OpenFile listener, stop;
-  Routes routes;
+  const HttpRoutes routes;
+  std::array<std::optional<Connection>, kMostConnections> slots;
+  int64_t turn = 0;
   std::thread thread;
 };
 
-HttpServer::HttpServer(const std::string& address, uint16_t port, Answers answers)
+HttpServer::HttpServer(const std::string& address, uint16_t port, HttpAnswers answers)
     : state_(std::make_unique<State>(address, port, std::move(answers))) {}
 
 HttpServer::~HttpServer() = default;

@@ -1,27 +1,21 @@
-// Answers GET requests for a few paths, in its own thread, one connection after the other. A connection has one request
-// of at most 4 KiB and ends after two seconds: a slow client delays others by that, and never the end of the run.
+// Answers GET requests for a few paths, in its own thread, which never waits for one client. A connection has one
+// request of at most 4 KiB; request and answer have two seconds from the first byte. There are at most 32 connections:
+// a new one takes the place of the one that has been silent longest.
 #pragma once
 
+#include "telemetry/http_routes.h"
+
 #include <cstdint>
-#include <functional>
-#include <map>
 #include <memory>
 #include <string>
 
 namespace ddp {
 
-struct HttpAnswer {
-  int status = 200;
-  std::string type;  // of the content, such as "application/json"
-  std::string content;
-};
-
 class HttpServer {
  public:
-  using Answers = std::map<std::string, std::function<HttpAnswer()>>;  // by path; called in the thread
-
-  // Listens on a numeric address. Throws Error(Exit::output) where it cannot, as on a port that is taken.
-  HttpServer(const std::string& address, uint16_t port, Answers answers);
+  // Listens on a numeric address, and calls the answers in its thread. Throws Error(Exit::output) where it cannot
+  // listen, as on a port that is taken.
+  HttpServer(const std::string& address, uint16_t port, HttpAnswers answers);
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;

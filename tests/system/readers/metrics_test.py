@@ -2,8 +2,9 @@
 parser of prometheus_client, and /healthz.
 
 The values must be those of metrics.jsonl, and each metric that the Grafana dashboard asks for must be there. While a
-rank is stopped, /healthz must say so with the status 503. A run whose port is taken must say so, and train. A reader
-that follows metrics.jsonl must see whole events at each moment."""
+rank is stopped, /healthz must say so with the status 503. Clients that stall must delay neither answers nor steps. A
+run whose port is taken must say so, and train. A reader that follows metrics.jsonl must see whole events at each
+moment."""
 import json
 import math
 import os
@@ -169,6 +170,26 @@ def health(port):
     return status, report["ranks"]
 
 
+def check_stalled_clients(port):
+    """300 clients send half a request or nothing. Both paths answer before the server has cut off the silent ones."""
+    clients = [socket.create_connection(("127.0.0.1", port)) for _ in range(300)]
+    for client in clients[::2]:
+        try:
+            client.sendall(b"GET /metrics HTTP/1.1\r\n")
+        except ConnectionError:
+            pass  # a newer one has its place
+    check(health(port)[0] == 200, "the status 200 beside stalled clients")
+    steps = read_metrics(port)["ddp_train_step", ()]
+    clients[-1].setblocking(False)
+    try:
+        check(clients[-1].recv(1) != b"", "the newest of 300 silent clients was cut off")
+    except BlockingIOError:
+        pass
+    wait_until(lambda: read_metrics(port)["ddp_train_step", ()] > steps, 300, "a step beside stalled clients")
+    for client in clients:
+        client.close()
+
+
 def check_live_run(output, dashboard, program, mpirun):
     port = free_port()
     command = [*mpirun, "-np", "2", program, "--output-dir", output, "--train-samples", "2000", "--epochs", "100000", "--print-freq",
@@ -195,6 +216,7 @@ def check_live_run(output, dashboard, program, mpirun):
         status, ranks = health(port)
         check(status == 200 and [rank["state"] for rank in ranks] == ["running"] * 2, f"{status} {ranks}")
 
+        check_stalled_clients(port)
         ranks_of_job = rank_processes(job.pid)
         os.kill(ranks_of_job[1], signal.SIGSTOP)
         wait_until(lambda: health(port)[0] == 503, 300, "the status 503 for a stopped rank")
