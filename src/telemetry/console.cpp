@@ -64,15 +64,15 @@ void Console::print_line(const StepResult& last) {
       fmt::format(
           "epoch {}/{} step {}/{} loss {:.4f} {:.0f} samples/s, ms: data {:.2f} compute {:.2f} exposed comm {:.2f}\n",
           last.epoch, config_.epochs, step_of_epoch(last.step), config_.steps_per_epoch, last.loss,
-          static_cast<double>(window_.samples) / window_.watch.seconds(), window_.parts.data / steps,
+          static_cast<double>(window_.samples) / window_.seconds(), window_.parts.data / steps,
           window_.parts.compute / steps, window_.parts.exposed_comm / steps));
   if (config_.printed) config_.printed();
   window_ = {};
 }
 
-// The time before the first step is that of the start.
+// The first step takes longer than others: libraries make their plans.
 void Console::draw_bar(const StepResult& last) {
-  if (drawn_ != Clock::time_point{}) rate_.add(window_.steps, window_.samples, window_.watch.seconds());
+  if (drawn_ != Clock::time_point{}) rate_.add(window_.steps, window_.samples, window_.seconds());
   const Progress progress{.epoch = last.epoch,
                           .epochs = config_.epochs,
                           .step = step_of_epoch(last.step),
@@ -94,11 +94,9 @@ void Console::evaluation(int64_t epoch, int64_t, const Evaluation& e, double sec
   write_text(stdout, fmt::format("epoch {}/{} test acc {:.4f} ({}/{} samples evaluated in {:.2f} s{}{}), loss {:.4f}\n",
                                  epoch, config_.epochs, e.accuracy(), e.samples, e.expected_samples,
                                  seconds - e.statistics_seconds, excluded, recomputed(e), e.loss));
-  window_ = {};
 }
 
 void Console::speed(int64_t epoch, int64_t, const StepSpeed& speed) {
-  window_ = {};
   if (config_.print_freq == 0) return;
   write_text(stdout, fmt::format("epoch {}/{} {}\n", epoch, config_.epochs, speed_line(speed)));
 }

@@ -1,7 +1,6 @@
 // The progress of a run on stdout: lines, or a progress bar on a terminal.
 #pragma once
 
-#include "core/stopwatch.h"
 #include "telemetry/progress_rate.h"
 #include "telemetry/terminal.h"
 #include "train/observers/run_observer.h"
@@ -48,7 +47,7 @@ class Console final : public RunObserver {
   struct Window {  // since the last printed line
     int64_t steps = 0, samples = 0;
     StepTimes parts = {};  // sums
-    Stopwatch watch;
+    double seconds() const { return 1e-3 * parts.total(); }
   } window_;
 
   std::shared_ptr<const Terminal> terminal_;  // null: lines

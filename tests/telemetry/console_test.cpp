@@ -1,10 +1,12 @@
 #include "telemetry/console.h"
 
 #include "tests/test_clock.h"
+#include "tests/text.h"
 
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <string>
 
 namespace ddp {
 namespace {
@@ -23,6 +25,24 @@ TEST(Console, DrawsTheBarTenTimesASecond) {
   }
   console.close(false);
   ::testing::internal::GetCapturedStdout();
+}
+
+// The results of two steps may come at the same moment.
+TEST(Console, TheRateIsThatOfTheStepsOwnTimes) {
+  Console console({.print_freq = 2, .steps_per_epoch = 5});
+  StepResult result;
+  result.epoch = 1;
+  result.samples = 256;
+  result.times = {.data = 1, .compute = 6, .exposed_comm = 1};
+  ::testing::internal::CaptureStdout();
+  for (result.step = 1; result.step <= 4; ++result.step) {
+    console.step(result);
+    if (result.step == 3) console.evaluation(1, 3, {.samples = 1, .expected_samples = 1}, 60);
+    result.times.compute += 2;
+  }
+  const std::string lines = ::testing::internal::GetCapturedStdout();
+  EXPECT_HAS(lines, "step 2/5 loss 0.0000 28444 samples/s, ms: data 1.00 compute 7.00 exposed comm 1.00\n");
+  EXPECT_HAS(lines, "step 4/5 loss 0.0000 19692 samples/s, ms: data 1.00 compute 11.00 exposed comm 1.00\n");
 }
 
 TEST(Console, SpeedIsALine) {
