@@ -55,6 +55,7 @@ class Checker {
       one.w = static_cast<int32_t>(header.size.w);
       one.h = static_cast<int32_t>(header.size.h);
       one.grey = header.channels == 1;
+      one.animated = header.animated;
     } catch (const PictureError& e) {
       one.reason = e.what();
     } catch (const Error& e) {
@@ -85,7 +86,8 @@ class Checker {
       files_.read_part(list_.path(i), expected, 0, bytes, file_);
       try {
         const PictureHeader header = read_picture_head(file_, exif_);
-        if (header.kind == PictureHeader::Kind::jpeg) return header;
+        if (header.file_bytes > list_.bytes(i)) throw PictureError("the file is cut short");
+        if (header.kind != PictureHeader::Kind::png) return header;
         files_.read_part(list_.path(i), expected, file_bytes - kEndBytes, kEndBytes, file_);
         if (ends_plainly(file_)) return header;
         break;

@@ -66,8 +66,8 @@ class FolderLister {
     lists_.train = pictures(train_, folders_, true);
     lists_.val = val_.empty() ? PictureListBuilder(classes_).finish() : pictures(val_, val_folders_, false);
     lists_.val_part = val_;
-    require(lists_.train.size() > 0, Exit::data, "{}: no class folder holds a .jpg, .jpeg or .png file{}",
-            scan_.shown(train_), what_else());
+    require(lists_.train.size() > 0, Exit::data, "{}: no class folder holds a {} file{}", scan_.shown(train_),
+            kPictureEndings, what_else());
     judge_splits_inside();
     judge_empty_classes();
     for (std::string& note : conversion_notes(scan_.unread(), root_text())) lists_.notes.push_back(std::move(note));

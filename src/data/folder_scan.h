@@ -43,7 +43,7 @@ class FolderScan {
     std::string_view path;
     int64_t bytes = 0, mtime_ns = 0;
   };
-  // All pictures below the folder, .jpg .jpeg .png in any case. They are valid until the next call.
+  // All pictures below the folder, .jpg .jpeg .png .webp in any case. They are valid until the next call.
   const std::vector<Picture>& pictures(const std::string& folder);
 
   // What pictures() has met and passed over.

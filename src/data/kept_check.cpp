@@ -37,11 +37,12 @@ bool each_field(Picture& p, Field&& field) {
 
 std::optional<CheckedPicture> take_picture(std::string_view& from) {
   CheckedPicture p;
-  uint8_t grey = 0, length = 0;
-  if (!each_field(p, [&](auto& value) { return take(from, value); }) || !take(from, grey) || !take(from, length) ||
+  uint8_t kind = 0, length = 0;
+  if (!each_field(p, [&](auto& value) { return take(from, value); }) || !take(from, kind) || !take(from, length) ||
       from.size() < length)
     return std::nullopt;
-  p.grey = grey != 0;
+  p.grey = (kind & 1) != 0;
+  p.animated = (kind & 2) != 0;
   p.reason = from.substr(0, length);
   from.remove_prefix(length);
   return p;
@@ -66,7 +67,7 @@ std::string pack_checked(std::span<const CheckedPicture> pictures) {
   for (const CheckedPicture& p : pictures) {
     each_field(p, [&](auto value) { return put(bytes, value), true; });
     const size_t length = std::min(p.reason.size(), kMostReasonBytes);
-    put(bytes, static_cast<uint8_t>(p.grey));
+    put(bytes, static_cast<uint8_t>((p.grey ? 1 : 0) | (p.animated ? 2 : 0)));
     put(bytes, static_cast<uint8_t>(length));
     bytes.append(p.reason, 0, length);
   }

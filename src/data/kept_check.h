@@ -16,7 +16,7 @@ struct CheckedPicture {
   int64_t memory = 0;    // bytes that decoding takes, its file included
   uint64_t content = 0;  // hash of its file
   int32_t w = 0, h = 0;  // upright
-  bool grey = false;
+  bool grey = false, animated = false;
   std::string reason = {};  // why it cannot be read; empty: it can
   friend bool operator==(const CheckedPicture&, const CheckedPicture&) = default;
 };

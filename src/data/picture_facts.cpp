@@ -46,6 +46,7 @@ void PictureFacts::add(const CheckedPicture& one, bool full) {
   }
   ++pictures;
   grey += one.grey ? 1 : 0;
+  animated += one.animated ? 1 : 0;
   smallest = {std::min<int64_t>(smallest.w, one.w), std::min<int64_t>(smallest.h, one.h)};
   largest = {std::max<int64_t>(largest.w, one.w), std::max<int64_t>(largest.h, one.h)};
   if (full) content.emplace_back(one.content, static_cast<int64_t>(one.id));
@@ -54,6 +55,7 @@ void PictureFacts::add(const CheckedPicture& one, bool full) {
 void PictureFacts::merge(const PictureFacts& other) {
   pictures += other.pictures;
   grey += other.grey;
+  animated += other.animated;
   smallest = {std::min(smallest.w, other.smallest.w), std::min(smallest.h, other.smallest.h)};
   largest = {std::max(largest.w, other.largest.w), std::max(largest.h, other.largest.h)};
   append_sorted(broken, other.broken);
@@ -63,7 +65,8 @@ void PictureFacts::merge(const PictureFacts& other) {
 
 std::string PictureFacts::pack(size_t reasons) const {
   std::string bytes;
-  for (const int64_t number : {pictures, grey, smallest.w, smallest.h, largest.w, largest.h}) put(bytes, number);
+  for (const int64_t number : {pictures, grey, animated, smallest.w, smallest.h, largest.w, largest.h})
+    put(bytes, number);
   for (size_t i = 0; i < broken.size(); ++i) {
     const auto& [picture, reason] = broken[i];
     const size_t length = i < reasons ? std::min(reason.size(), kMostReasonBytes) : 0;
@@ -76,8 +79,8 @@ std::string PictureFacts::pack(size_t reasons) const {
 
 PictureFacts PictureFacts::unpack(std::string_view bytes) {
   PictureFacts facts;
-  for (int64_t* number :
-       {&facts.pictures, &facts.grey, &facts.smallest.w, &facts.smallest.h, &facts.largest.w, &facts.largest.h})
+  for (int64_t* number : {&facts.pictures, &facts.grey, &facts.animated, &facts.smallest.w, &facts.smallest.h,
+                          &facts.largest.w, &facts.largest.h})
     *number = take<int64_t>(bytes);
   while (!bytes.empty()) {
     const int64_t picture = take<uint32_t>(bytes);

@@ -17,7 +17,7 @@ struct PictureFacts {
   using Pairs = std::vector<std::pair<uint64_t, int64_t>>;  // the second number is a position in a list
 
   int64_t pictures = 0;                                             // that can be read
-  int64_t grey = 0;                                                 // of these, with one channel
+  int64_t grey = 0, animated = 0;                                   // of these, with one channel; with several frames
   PictureSize smallest = {INT64_MAX, INT64_MAX}, largest = {0, 0};  // each side by itself; upright
   std::vector<std::pair<int64_t, std::string>> broken = {};         // position in the list, reason; ascending
   Pairs content = {};                                               // full: hash of the file, position; ascending

@@ -14,9 +14,9 @@ struct UnreadKind {
   std::string_view ending, convert_to;
 };
 // Kinds that may be lossless become PNG.
-constexpr UnreadKind kUnread[] = {{".heic", "jpg"}, {".heif", "jpg"}, {".webp", "jpg"}, {".avif", "jpg"},
-                                  {".jxl", "jpg"},  {".jfif", "jpg"}, {".gif", "png"},  {".bmp", "png"},
-                                  {".tif", "png"},  {".tiff", "png"}, {".ppm", "png"},  {".pgm", "png"}};
+constexpr UnreadKind kUnread[] = {{".heic", "jpg"}, {".heif", "jpg"}, {".avif", "jpg"}, {".jxl", "jpg"},
+                                  {".jfif", "jpg"}, {".gif", "png"},  {".bmp", "png"},  {".tif", "png"},
+                                  {".tiff", "png"}, {".ppm", "png"},  {".pgm", "png"}};
 
 bool ends_in(std::string_view name, std::string_view ending) {
   const auto same = [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a - 'A' + 'a' : a) == b; };
@@ -27,7 +27,7 @@ bool ends_in(std::string_view name, std::string_view ending) {
 }  // namespace
 
 bool has_picture_name(std::string_view name) {
-  return ends_in(name, ".jpg") || ends_in(name, ".jpeg") || ends_in(name, ".png");
+  return ends_in(name, ".jpg") || ends_in(name, ".jpeg") || ends_in(name, ".png") || ends_in(name, ".webp");
 }
 
 std::string_view unread_kind(std::string_view name) {

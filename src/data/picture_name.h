@@ -9,7 +9,8 @@
 
 namespace ddp {
 
-// Whether the name ends in .jpg, .jpeg or .png, in any case.
+// Whether the name ends in one of these, in any case.
+inline constexpr const char* kPictureEndings = ".jpg, .jpeg, .png or .webp";
 bool has_picture_name(std::string_view name);
 
 // The ending of a picture of another kind, in lower case, such as ".heic"; empty for any other name.

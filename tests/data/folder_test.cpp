@@ -130,10 +130,10 @@ TEST_F(Folder, EmptyClassKeepsItsLabel) {
 
 TEST_F(Folder, OtherFilesAreCounted) {
   for (const char* name : {"a/1.jpg", "a/2.HEIC", "a/3.heic", "a/b/4.tiff", "a/notes.txt", "a/jpg", "a/.5.jpg",
-                           "a/.thumbs/6.jpg", ".git/7.jpg", "8.jpg", "b/9.png"})
+                           "a/.thumbs/6.jpg", ".git/7.jpg", "8.jpg", "b/9.WebP"})
     data_.write(name);
   const PictureLists lists = list();
-  EXPECT_EQ(paths(lists.train), (Names{"a/1.jpg", "b/9.png"}));
+  EXPECT_EQ(paths(lists.train), (Names{"a/1.jpg", "b/9.WebP"}));
   EXPECT_HAS(notes(lists), "2 .heic files are not read; convert them: find -L '" + data_.path().string() +
                                "' -iname '*.heic' -exec mogrify -format jpg {} +");
   EXPECT_HAS(notes(lists), "1 .tiff file is not read");
@@ -149,8 +149,8 @@ TEST_F(Folder, WrongLayoutsAreRefused) {
   data_.write("2.jpg");
   data_.write("1.png");
   expect_refused({root + " holds 2 pictures (such as 1.png) but no class folders", root + "/val/cat/3.jpg"});
-  data_.write("cat/1.webp");
-  expect_refused({"no class folder holds a .jpg", "1 .webp file is not read; convert it"});
+  data_.write("cat/1.gif");
+  expect_refused({"no class folder holds a .jpg, .jpeg, .png or .webp file", "1 .gif file is not read; convert it"});
   data_.write("train/5.jpg");
   fs::remove_all(data_ / "cat");
   expect_refused({root + "/train holds 1 pictures (such as 5.jpg)"});

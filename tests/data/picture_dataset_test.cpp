@@ -32,8 +32,9 @@ class Pictures : public ::testing::Test {
  protected:
   Pictures() {
     int number = 0;
-    for (const char* name : {"rgb.jpg", "sampling-2x2.jpg", "grey.jpg", "exif-6.jpg", "cmyk.jpg", "rgba.png",
-                             "palette-4.png", "grey-16.png", "progressive.jpg", "tall.png", "sampling-grey.jpg"}) {
+    for (const char* name :
+         {"rgb.jpg", "sampling-2x2.jpg", "grey.jpg", "exif-6.jpg", "cmyk.jpg", "rgba.png", "palette-4.png",
+          "grey-16.png", "progressive.jpg", "tall.png", "sampling-grey.jpg", "lossy-alpha.webp"}) {
       const std::string picture = std::string(name).ends_with("jpg") ? ".jpg" : ".png";
       for (int copy = 0; copy < 3; ++copy, ++number)
         link(name, (number % 2 ? "train/dog/" : "train/cat/") + std::to_string(number) + picture);
@@ -163,7 +164,7 @@ TEST_F(Pictures, AreCheckedByHeaderOrWhole) {
   };
   const PictureFacts headers = check(CheckData::headers, 0, 1, 1);
   EXPECT_EQ(names(headers), "z1 z2 ");
-  EXPECT_EQ(headers.pictures, 34);  // the cut one has a header
+  EXPECT_EQ(headers.pictures, 37);  // the cut one has a header
   EXPECT_EQ(headers.smallest, (PictureSize{1, 14}));
   EXPECT_EQ(headers.largest, (PictureSize{150, 5000}));
   EXPECT_GT(headers.grey, 6);
@@ -173,11 +174,11 @@ TEST_F(Pictures, AreCheckedByHeaderOrWhole) {
     PictureFacts whole;
     for (const int part : {2, 0, 1}) whole.merge(check(CheckData::full, part, 3, workers));
     EXPECT_EQ(names(whole), "z1 z2 z3 ");
-    EXPECT_EQ(whole.pictures, 33);
-    EXPECT_EQ(whole.content.size(), 33u);
+    EXPECT_EQ(whole.pictures, 36);
+    EXPECT_EQ(whole.content.size(), 36u);
     std::set<uint64_t> different;
     for (const auto& [hash, picture] : whole.content) different.insert(hash);
-    EXPECT_EQ(different.size(), 11u);
+    EXPECT_EQ(different.size(), 12u);
   }
   try {
     check(CheckData::headers, 0, 1, 3, 20'000);
@@ -196,12 +197,14 @@ TEST_F(Pictures, AreCheckedByHeaderOrWhole) {
 }
 
 TEST(PictureFacts, ReachOtherRanks) {
-  PictureFacts facts{.pictures = int64_t{1} << 40, .grey = 2, .smallest = {3, 4}, .largest = {50'000, 6}};
+  PictureFacts facts{
+      .pictures = int64_t{1} << 40, .grey = 2, .animated = 1, .smallest = {3, 4}, .largest = {50'000, 6}};
   facts.broken = {{0, "first\n\xff"}, {7, std::string(300, 'x')}, {2'147'483'646, "not told"}};
   facts.content = {{1, 2}};
   const PictureFacts got = PictureFacts::unpack(facts.pack(2));
   EXPECT_EQ(got.pictures, facts.pictures);
   EXPECT_EQ(got.grey, 2);
+  EXPECT_EQ(got.animated, 1);
   EXPECT_EQ(got.smallest, facts.smallest);
   EXPECT_EQ(got.largest, facts.largest);
   const decltype(facts.broken) told = {{0, "first\n\xff"}, {7, std::string(200, 'x')}, {2'147'483'646, ""}};
@@ -225,7 +228,8 @@ int64_t bytes_read() {
   return bytes;
 }
 
-// Their heads may be long, their pixels are not read; but a PNG has its end, and may be turned behind its pixels.
+// Their heads may be long, their pixels are not read; but a PNG has its end, and may be turned behind its pixels. A
+// WebP tells its length.
 TEST(LargePictures, AreCheckedByTheirEnds) {
   constexpr size_t kLarge = 4 << 20;
   const auto file_of = [](const char* name) {
@@ -257,6 +261,10 @@ TEST(LargePictures, AreCheckedByTheirEnds) {
   EXPECT_EQ(size(check(start + end, kLittle)), std::pair(int64_t{21}, int64_t{14}));
   EXPECT_EQ(size(check(start + std::string(3, '\0') + turned + end, kAll)), std::pair(int64_t{14}, int64_t{21}));
   EXPECT_EQ(check(start, kAll).broken.at(0).second, "the file is cut short");
+  const std::string webp = "RIFF" + std::string("\x50\0\x40\0", 4) + "WEBPVP8L" + std::string("\x44\0\x40\0", 4) +
+                           file_of("lossless.webp").substr(20, 20) + std::string(kLarge + 48, 'x');
+  EXPECT_EQ(size(check(webp, kLittle)), std::pair(int64_t{23}, int64_t{17}));
+  EXPECT_EQ(check(webp.substr(0, webp.size() - 1), kLittle).broken.at(0).second, "the file is cut short");
   EXPECT_EQ(size(check(jpeg + std::string(kLarge, 'x'), kLittle)), std::pair(int64_t{17}, int64_t{23}));
   std::string long_head = jpeg.substr(0, 2);
   for (int i = 0; i < 3; ++i) long_head += segment + std::string(65'533, 'x');

@@ -17,11 +17,9 @@ namespace ddp::testing {
 
 class HttpClient {
  public:
-  // `window`: bytes that it receives without a read; 0: the system's.
-  explicit HttpClient(uint16_t port, int window = 0) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  explicit HttpClient(uint16_t port) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     const timeval limit{.tv_sec = 60, .tv_usec = 0};
     ::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-    if (window > 0) ::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVBUF, &window, sizeof window);
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(port);

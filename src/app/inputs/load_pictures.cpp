@@ -127,6 +127,9 @@ LoadedData load_pictures(const DataConfig& given, const std::string& kind, uint6
     if (is_checked && both.grey > 0 && both.grey < both.pictures)
       loaded.notes.push_back(
           fmt::format("{} of {} pictures are grey: they get three equal channels", both.grey, both.pictures));
+    if (both.animated > 0)
+      loaded.notes.push_back(
+          fmt::format("{} of {} pictures are animated: the first frame is read", both.animated, both.pictures));
     const InputConfig& input = config.input;
     const Transforms transforms =
         config.evaluated ? transforms_of(*config.evaluated, both) : transforms_of(input, both, seed);

@@ -1,10 +1,11 @@
-// What the decoders of JPEG and PNG share: what they are asked for, and where their pixels go.
+// What the decoders of JPEG, PNG and WebP share: what they are asked for, and where their pixels go.
 #pragma once
 
 #include "data/codec/picture.h"
 #include "data/geometry.h"
 
 #include <cstdint>
+#include <cstring>
 
 namespace ddp {
 
@@ -33,6 +34,20 @@ inline uint8_t grey_of(const uint8_t* rgb) {
 inline uint8_t over_255(uint32_t product) {
   const uint32_t sum = product + 128;
   return static_cast<uint8_t>((sum + (sum >> 8)) >> 8);
+}
+
+// Writes a pixel of red, green, blue and alpha as it is asked for. `to` may be the pixel or stand before it.
+inline void put_pixel(const uint8_t* rgba, const DecodeRequest& request, uint8_t* to) {
+  uint8_t pixel[4];
+  std::memcpy(pixel, rgba, 4);
+  if (request.alpha != Alpha::drop) {
+    const uint32_t background = request.alpha == Alpha::white ? 255 : 0;
+    for (int c = 0; c < 3; ++c) pixel[c] = over_255(pixel[c] * uint32_t{pixel[3]} + background * (255u - pixel[3]));
+  }
+  if (request.pixel_bytes == 1)
+    *to = grey_of(pixel);
+  else
+    std::memcpy(to, pixel, 4);
 }
 
 }  // namespace ddp

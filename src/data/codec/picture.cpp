@@ -6,6 +6,7 @@
 #include "data/codec/orientation.h"
 #include "data/codec/png.h"
 #include "data/codec/turning_sink.h"
+#include "data/codec/webp.h"
 #include "data/resize.h"
 
 #include <fmt/format.h>
@@ -33,7 +34,7 @@ bool is_png(std::span<const uint8_t> file) {
   for (const uint8_t byte : file.first(std::min<size_t>(file.size(), 16)))
     start += byte >= 0x20 && byte < 0x7f && byte != '\\' ? std::string(1, static_cast<char>(byte))
                                                          : fmt::format("\\x{:02x}", byte);
-  throw PictureError(fmt::format("not a JPEG or PNG file: it begins with \"{}\"", start));
+  throw PictureError(fmt::format("not a JPEG, PNG or WebP file: it begins with \"{}\"", start));
 }
 
 // Writes rows to their place in the window, resized.
@@ -67,6 +68,7 @@ int64_t ceil_of(double edge) { return static_cast<int64_t>(std::ceil(edge)); }
 struct PictureDecoder::State {
   JpegDecoder jpeg;
   PngDecoder png;
+  WebpDecoder webp;
   Resize resize;
   std::vector<uint8_t> stored, strip, grey;
 };
@@ -80,11 +82,14 @@ PictureDecoder& PictureDecoder::operator=(PictureDecoder&&) noexcept = default;
 
 namespace {
 
-PictureHeader read_header(std::span<const uint8_t> file, bool exif,
-                          PictureHeader (*read_png)(std::span<const uint8_t>)) {
+using ReadHeader = PictureHeader (*)(std::span<const uint8_t>);
+
+PictureHeader read_header(std::span<const uint8_t> file, bool exif, ReadHeader read_png, ReadHeader read_webp) {
   PictureHeader header;
   if (is_png(file)) {
     header = read_png(file);
+  } else if (is_webp(file)) {
+    header = read_webp(file);
   } else if (is_jpeg(file)) {
     header = read_jpeg_header(file);
     header.orientation = exif_orientation(find_jpeg_exif(file));
@@ -99,11 +104,11 @@ PictureHeader read_header(std::span<const uint8_t> file, bool exif,
 }  // namespace
 
 PictureHeader read_picture_header(std::span<const uint8_t> file, bool exif) {
-  return read_header(file, exif, read_png_header);
+  return read_header(file, exif, read_png_header, read_webp_header);
 }
 
 PictureHeader read_picture_head(std::span<const uint8_t> head, bool exif) {
-  return read_header(head, exif, read_png_head);
+  return read_header(head, exif, read_png_head, read_webp_head);
 }
 
 bool ends_plainly(std::span<const uint8_t> png_tail) { return is_plain_png_end(png_tail); }
@@ -112,7 +117,8 @@ int64_t decode_bytes(const PictureHeader& header) {
   constexpr int64_t kBlock = 32;                  // pixels to which libjpeg rounds up
   constexpr int64_t kRow = 256, kRest = 1 << 20;  // a row or column: weights, rows of the resize; libraries
   const int64_t w = header.size.w + kBlock, h = header.size.h + kBlock;
-  const int64_t a_pixel = (header.buffered ? 8 : 0) + (header.orientation != 1 ? 4 : 0);
+  const int64_t whole = header.kind == PictureHeader::Kind::webp ? 12 : header.buffered ? 8 : 0;
+  const int64_t a_pixel = whole + (header.orientation != 1 ? 4 : 0);
   return a_pixel * w * h + kRow * (w + h) + kRest;
 }
 
@@ -174,10 +180,11 @@ void PictureDecoder::decode(std::span<const uint8_t> file, const PictureHeader& 
   ResizingSink resizing(state_->resize, result + (y0 - window.y) * stride + (x0 - window.x) * channels, stride);
   TurningSink turning(state_->stored, orientation.upright() ? Box{} : request.box, request.pixel_bytes, state_->strip);
   RowSink& sink = orientation.upright() ? static_cast<RowSink&>(resizing) : turning;
-  if (header.kind == PictureHeader::Kind::jpeg)
-    state_->jpeg.decode(file, request, sink);
-  else
-    state_->png.decode(file, request, sink);
+  switch (header.kind) {
+    case PictureHeader::Kind::jpeg: state_->jpeg.decode(file, request, sink); break;
+    case PictureHeader::Kind::png: state_->png.decode(file, request, sink); break;
+    case PictureHeader::Kind::webp: state_->webp.decode(file, request, sink); break;
+  }
   if (!orientation.upright()) turning.turn(orientation, resizing);
   if (!spread) return;
   for (int64_t y = y0; y < y1; ++y)

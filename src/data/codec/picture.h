@@ -1,9 +1,10 @@
-// Reads JPEG and PNG files that are in memory. Only this folder sees the headers of the libraries that decode them.
+// Reads JPEG, PNG and WebP files that are in memory. Only this folder sees the headers of the libraries that decode
+// them.
 //
 // Decoding is a pure function of (bytes, geometry). A JPEG is decoded only where the geometry needs it: rows below that
 // box are not read, so an error there does not show. A JPEG at least 2, 4 or 8 times as large as the result is decoded
 // at 1/2, 1/4 or 1/8, unless the interpolation is `nearest`; then pixels at the edges of the source are averages with
-// their neighbours outside. A PNG is checked to its end.
+// their neighbours outside. A PNG and a WebP are checked to their ends.
 #pragma once
 
 #include "data/geometry.h"
@@ -31,23 +32,25 @@ class PictureCutShort : public PictureError {
 inline constexpr int64_t kMaxPicturePixels = 178'956'970;
 
 struct PictureHeader {
-  enum class Kind : uint8_t { jpeg, png };
+  enum class Kind : uint8_t { jpeg, png, webp };
 
   Kind kind = Kind::jpeg;
-  PictureSize size;       // upright: after the EXIF orientation, if that is applied
-  int orientation = 1;    // EXIF's, 1 to 8; 1 where it is not applied, missing or broken
-  int channels = 3;       // 1: grey; 3: colour
-  int bits = 8;           // of a channel, in the file; less than 8 count as 8
-  bool alpha = false;     // has transparent pixels, or may have
-  bool buffered = false;  // is decoded as a whole: a progressive JPEG, an interlaced PNG
+  PictureSize size;        // upright: after the EXIF orientation, if that is applied
+  int orientation = 1;     // EXIF's, 1 to 8; 1 where it is not applied, missing or broken
+  int channels = 3;        // 1: grey; 3: colour
+  int bits = 8;            // of a channel, in the file; less than 8 count as 8
+  bool alpha = false;      // has transparent pixels, or may have
+  bool buffered = false;   // is decoded as a whole: a progressive JPEG, an interlaced PNG, a WebP
+  bool animated = false;   // a WebP with several frames: the picture is the first one
+  int64_t file_bytes = 0;  // length of the file, as the head of a WebP says; 0: not said
 };
 
 // Reads a whole file's header. The first bytes decide the format. `exif`: whether the orientation is applied. Throws
 // PictureError.
 PictureHeader read_picture_header(std::span<const uint8_t> file, bool exif);
 
-// Reads the header from the first bytes of a file. What follows is not seen: whether a PNG has its end, and an EXIF
-// block behind its pixels. Throws PictureCutShort if the header needs more bytes, else as above.
+// Reads the header from the first bytes of a file. What follows is not seen: whether a PNG or a WebP has its end,
+// and an EXIF block behind the pixels of a PNG. Throws PictureCutShort if the header needs more bytes, else as above.
 PictureHeader read_picture_head(std::span<const uint8_t> head, bool exif);
 
 // Whether these last bytes of a PNG are its end and hold no EXIF block. Then what its head says holds for the file.

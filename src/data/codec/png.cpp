@@ -103,7 +103,6 @@ void convert(const uint8_t* from, const Rows& rows, int64_t count, const DecodeR
     std::memcpy(to, from, static_cast<size_t>(count));
     return;
   }
-  const uint32_t background = request.alpha == Alpha::white ? 255 : 0;
   for (int64_t i = 0; i < count; ++i, from += rows.bytes, to += request.pixel_bytes) {
     uint8_t pixel[4];
     if (rows.bytes == 4) {
@@ -113,12 +112,7 @@ void convert(const uint8_t* from, const Rows& rows, int64_t count, const DecodeR
       std::memcpy(wide, from, 8);
       for (int c = 0; c < 4; ++c) pixel[c] = static_cast<uint8_t>((wide[c] * 255u + 32767u) / 65535u);
     }
-    if (request.alpha != Alpha::drop)
-      for (int c = 0; c < 3; ++c) pixel[c] = over_255(pixel[c] * uint32_t{pixel[3]} + background * (255u - pixel[3]));
-    if (request.pixel_bytes == 1)
-      *to = grey_of(pixel);
-    else
-      std::memcpy(to, pixel, 4);
+    put_pixel(pixel, request, to);
   }
 }
 

@@ -22,14 +22,15 @@ Bytes changed(Bytes file, size_t at, std::initializer_list<int> bytes) {
 }
 
 TEST(DamagedPicture, CutShort) {
-  for (const char* name : {"sampling-2x2.jpg", "sampling-progressive.jpg", "sampling-restart.jpg", "cmyk.jpg",
-                           "rgb.png", "interlaced.png", "palette-4.png"}) {
+  for (const char* name :
+       {"sampling-2x2.jpg", "sampling-progressive.jpg", "sampling-restart.jpg", "cmyk.jpg", "rgb.png", "interlaced.png",
+        "palette-4.png", "lossy-large.webp", "lossless.webp", "animated.webp"}) {
     const Bytes file = picture_file(name);
     for (const size_t eighths : {4, 6, 7})
       expect_picture_error("cut short", [&] { read({file.begin(), file.begin() + file.size() * eighths / 8}); });
   }
   // A cut at any byte gives an error, not a crash. Without its last two bytes, which say that it ends, a JPEG is whole.
-  for (const char* name : {"one.jpg", "rgb-trns.png", "exif-3.jpg"}) {
+  for (const char* name : {"one.jpg", "rgb-trns.png", "exif-3.jpg", "lossy-alpha.webp", "animated.webp"}) {
     const Bytes file = picture_file(name);
     for (size_t size = 0; size + 2 < file.size(); ++size)
       EXPECT_THROW(read({file.begin(), file.begin() + static_cast<std::ptrdiff_t>(size)}), PictureError)
@@ -56,6 +57,13 @@ TEST(DamagedPicture, DamagedData) {
   // A box above the damage is checked too.
   const Bytes bad = changed(png, png.size() - 20, {png[png.size() - 20] ^ 1});
   expect_picture_error("wrong checksum", [&] { decode_box(bad, {0, 0, 1, 1}); });
+  const Bytes webp = picture_file("lossless.webp");
+  expect_picture_error("damaged WebP data: its chunks are not those of a picture", [&] {
+    read(changed(webp, 12, {'V', 'P', '9'}));
+  });
+  expect_picture_error("damaged WebP data: its pixels cannot be decoded", [&] {
+    read(changed(webp, 40, {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}));
+  });
 }
 
 TEST(DamagedPicture, Unsupported) {
@@ -70,6 +78,15 @@ TEST(DamagedPicture, Unsupported) {
   expect_picture_error("100000 x 10000000 pixels, more than", [&] {
     read_picture_header(changed(png, 16, {0, 1, 0x86, 0xa0, 0, 0x98, 0x96, 0x80}), true);
   });
+}
+
+TEST(DamagedPicture, WebPFramesLieInThePicture) {
+  const Bytes animated = picture_file("animated.webp");  // its canvas stands at 24: 30 x 20, less one each
+  expect_picture_error("20000 x 10000 pixels, more than 178956970 are not read", [&] {
+    read_picture_header(changed(animated, 24, {0x1f, 0x4e, 0, 0x0f, 0x27, 0}), true);
+  });
+  expect_picture_error("damaged WebP data", [&] { read(changed(animated, 24, {25})); });
+  EXPECT_EQ(decode_all(changed(animated, 24, {26})).size(), 27u * 20 * 3);
 }
 
 // Any number of scans may repeat a component, so time is limited by their number.
@@ -101,11 +118,14 @@ TEST(DamagedPicture, ChangedMeanwhile) {
       decoder.decode(picture_file(now), header, corner, std::span(pixels).first(3));
     };
   };
-  for (const auto& [before, now] :
-       {std::pair("small-1x1.jpg", "one.jpg"), {"small-1x1.jpg", "grey.jpg"}, {"rgb.png", "interlaced-thin.png"}})
+  for (const auto& [before, now] : {std::pair("small-1x1.jpg", "one.jpg"),
+                                    {"small-1x1.jpg", "grey.jpg"},
+                                    {"rgb.png", "interlaced-thin.png"},
+                                    {"lossy.webp", "lossy-alpha.webp"}})
     expect_picture_error("it has changed since its header was read", decode(before, now));
   expect_picture_error("not a PNG file", decode("rgb.png", "one.jpg"));
   expect_picture_error("Not a JPEG file", decode("one.jpg", "rgb.png"));
+  expect_picture_error("not a WebP file", decode("lossy.webp", "rgb.png"));
   decode("rgb.png", "rgb-trns.png")();  // and a good file can be read after all these
 }
 

@@ -40,7 +40,7 @@ std::vector<Expected> expected_decodes() {
 
 TEST(Picture, EqualsPillow) {
   const std::vector<Expected> decodes = expected_decodes();
-  EXPECT_GE(decodes.size(), 55u);
+  EXPECT_GE(decodes.size(), 70u);
   for (const Expected& e : decodes) {
     const Bytes file = picture_file(e.file);
     const PictureHeader header = read_picture_header(file, true);
@@ -70,11 +70,12 @@ TEST(Picture, ABoxEqualsTheWhole) {
 
 // All bytes before the pixels are enough. With fewer it is cut short, not broken.
 TEST(Picture, HasItsHeaderInItsHead) {
-  for (const char* name : {"exif-6.jpg", "grey-trns.png", "interlaced.png"}) {
+  for (const char* name : {"exif-6.jpg", "grey-trns.png", "interlaced.png", "lossy.webp", "lossless-alpha.webp",
+                           "webp-exif-6.png", "animated.webp"}) {
     const Bytes file = picture_file(name);
     const PictureHeader whole = read_picture_header(file, true);
     const auto head = [&](size_t size) { return read_picture_head(std::span(file).first(size), true); };
-    size_t size = 8;
+    size_t size = 12;
     for (;; ++size) {
       ASSERT_LT(size, file.size()) << name;
       try {
@@ -90,6 +91,9 @@ TEST(Picture, HasItsHeaderInItsHead) {
       EXPECT_EQ(header.channels, whole.channels) << name;
       EXPECT_EQ(header.alpha, whole.alpha) << name;
       EXPECT_EQ(header.buffered, whole.buffered) << name;
+      EXPECT_EQ(header.animated, std::string(name) == "animated.webp");
+      EXPECT_EQ(header.animated, whole.animated);
+      EXPECT_EQ(header.file_bytes, header.kind == PictureHeader::Kind::webp ? std::ssize(file) : 0) << name;
     }
   }
 }
@@ -159,19 +163,24 @@ TEST(Picture, NamesWhatIsNoPicture) {
     return [text] { read_picture_header(Bytes(text.begin(), text.end()), true); };
   };
   expect_picture_error("the file is empty", read(""));
-  expect_picture_error("not a JPEG or PNG file: it begins with \"<!DOCTYPE html>\\x0a\"",
+  expect_picture_error("not a JPEG, PNG or WebP file: it begins with \"<!DOCTYPE html>\\x0a\"",
                        read("<!DOCTYPE html>\n<html>"));
-  expect_picture_error("it begins with \"RIFF$\\x01\\x02\\x03WEBP\\x80\"", read("RIFF$\1\2\3WEBP\x80"));
+  expect_picture_error("it begins with \"RIFF$\\x01\\x02\\x03WAVE\\x80\"", read("RIFF$\1\2\3WAVE\x80"));
+  for (const std::string& other :
+       {std::string("GIF89a"), std::string("BM6\f"), std::string("II*\0\b", 5), std::string("RIFF")})
+    expect_picture_error("not a JPEG, PNG or WebP file: it begins with", read(other));
 }
 
 // The memory that a caller should expect grows with the picture only where it is decoded as a whole.
 TEST(Picture, TellsItsMemory) {
-  const auto bytes = [](PictureSize size, bool buffered, int orientation) {
-    return decode_bytes({.size = size, .orientation = orientation, .buffered = buffered});
+  using Kind = PictureHeader::Kind;
+  const auto bytes = [](PictureSize size, bool buffered, int orientation, Kind kind = Kind::jpeg) {
+    return decode_bytes({.kind = kind, .size = size, .orientation = orientation, .buffered = buffered});
   };
   EXPECT_LT(bytes({10'000, 10'000}, false, 1), 8 << 20);
   EXPECT_GT(bytes({10'000, 10'000}, true, 1), 8 * 100'000'000LL);
   EXPECT_GT(bytes({10'000, 10'000}, false, 6), 4 * 100'000'000LL);
+  EXPECT_GT(bytes({10'000, 10'000}, true, 6, Kind::webp), 16 * 100'000'000LL);
 }
 
 }  // namespace

@@ -211,6 +211,58 @@ def make_pngs():
     expect("tall.png", channels=1, header=(1, 0))
 
 
+# WebP: from pictures of this folder, so that a new one changes no other file
+
+
+def webp(name, image, **options):
+    image.save(HERE / name, "WEBP", **({"quality": 80} | options))
+    return name
+
+
+def webp_chunks(name):
+    """[(name, content)] of a file."""
+    data, at, chunks = (HERE / name).read_bytes(), 12, []
+    while at < len(data):
+        length = int.from_bytes(data[at + 4:at + 8], "little")
+        chunks.append((data[at:at + 4], data[at + 8:at + 8 + length]))
+        at += 8 + length + length % 2
+    return chunks
+
+
+def webp_file(name, chunks):
+    body = b"".join(n + struct.pack("<I", len(d)) + d + b"\0" * (len(d) % 2) for n, d in chunks)
+    (HERE / name).write_bytes(b"RIFF" + struct.pack("<I", 4 + len(body)) + b"WEBP" + body)
+
+
+def make_webps():
+    small, large = Image.open(HERE / "small-1x1.jpg"), Image.open(HERE / "sampling-1x1.jpg")
+    rgba = Image.open(HERE / "rgba.png")
+    expect(webp("lossy.webp", small), tolerance=0)
+    expect("lossy.webp", channels=1, tolerance=0)
+    expect(webp("lossy-large.webp", large, quality=50), tolerance=0)
+    expect(webp("lossless.webp", small, lossless=True), tolerance=0)
+    for name in (webp("lossy-alpha.webp", rgba), webp("lossless-alpha.webp", rgba, lossless=True, exact=True)):
+        expect(name, header=(3, 1), tolerance=0)
+        for treatment in ("white", "black"):
+            expect(name, alpha=treatment, header=(3, 1))
+    expect(webp("webp-exif-6.png", small, exif=exif(6, ">")), orientation=6, tolerance=0)  # a WebP with another name
+
+    # The first of two frames covers a part of the canvas, from (4, 2) on.
+    def frame(x, y, name, image):
+        w, h = image.size
+        header = b"".join(struct.pack("<I", n)[:3] for n in (x // 2, y // 2, w - 1, h - 1, 100)) + b"\0"
+        body = b"".join(n + struct.pack("<I", len(d)) + d + b"\0" * (len(d) % 2) for n, d in webp_chunks(name)
+                        if n in (b"ALPH", b"VP8 ", b"VP8L"))
+        return b"ANMF", header + body
+    size = b"".join(struct.pack("<I", n - 1)[:3] for n in (30, 20))
+    for name, flags, first, image in (("animated.webp", 2, "lossy.webp", small),
+                                      ("animated-alpha.webp", 18, "lossy-alpha.webp", rgba)):
+        webp_file(name, [(b"VP8X", struct.pack("<I", flags) + size), (b"ANIM", b"\xff\xff\xff\xff\0\0"),
+                         frame(4, 2, first, image), frame(0, 0, "lossless.webp", small)])
+        expect(name, header=(3, int(flags == 18)), tolerance=0)
+        expect(name, header=(3, int(flags == 18)), alpha="white")
+
+
 def pattern(w, h, channels):
     y, x, c = np.mgrid[0:h, 0:w, 0:channels].astype(np.uint64)
     n = (x * 73856093 + y * 19349663 + c * 83492791) % 4294967296
@@ -246,6 +298,7 @@ def make_resizes():
 
 make_jpegs()
 make_pngs()
+make_webps()
 (HERE / "expected.txt").write_text("\n".join(lines) + "\n")
 (HERE / "expected.bin").write_bytes(b"".join(pixels))
 make_resizes()

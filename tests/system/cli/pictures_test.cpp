@@ -176,14 +176,16 @@ TEST_F(PictureFolder, LeavesOutBrokenPicturesIfAsked) {
   write_text(data / "train/cat/cut.jpg", jpeg.substr(0, jpeg.size() * 3 / 4));  // whose headers are good
   write_text(data / "train/dog/sum.png", png);
   write_text(data / "train/cat/phone.heic", "x");
+  link("animated.webp", "train/cat/moves.webp");
   write_text(data / "train/cat/two\nlines.txt", "x");
   const Outcome skipped = train(3, "skip", "--on-error skip --epochs 1");
   ASSERT_EQ(skipped.code, 0) << skipped.output;
-  EXPECT_EQ(count(skipped.output, "50 training and 10 test samples"), 1) << skipped.output;
-  EXPECT_EQ(count(skipped.output, "4 of 54 training pictures cannot be read; they are left out:\n"), 1);
+  EXPECT_EQ(count(skipped.output, "51 training and 10 test samples"), 1) << skipped.output;
+  EXPECT_EQ(count(skipped.output, "4 of 55 training pictures cannot be read; they are left out:\n"), 1);
   const std::string listed = read_file(folder / "skip" / "skipped-training.txt");
   EXPECT_EQ(count(listed, "\n"), 4) << listed;
   for (const char* name : {"page.jpg: ", "cut.jpg: ", "empty.png: ", "sum.png: "}) EXPECT_EQ(count(listed, name), 1);
+  EXPECT_EQ(count(skipped.output, "1 of 61 pictures are animated: the first frame is read"), 1) << skipped.output;
   EXPECT_EQ(count(skipped.output, "1 .heic file is not read; convert it: "), 1) << skipped.output;
   EXPECT_EQ(count(skipped.output, "warning: 50 training pictures are validation pictures too:\n"), 1);
   EXPECT_EQ(count(skipped.output, "\n  train/cat/0.jpg and val/dog/5.jpg\n"), 1) << skipped.output;

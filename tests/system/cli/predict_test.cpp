@@ -57,20 +57,23 @@ TEST_F(Predict, SaysWhatIsWrongWithEachFile) {
   std::ofstream(cut, std::ios::binary) << read_file(good).substr(0, 200);
   std::ofstream(html) << "<html>";
   fs::create_directories(folder / "empty" / ".hidden");
-  const Outcome outcome = shell(fmt::format(
-      "printf '%s\\n' '{1}' '{2}' '{3}' '{4}' '' '{1}' | {0} predict {5} - {6} --top-k 1", DDP_PROGRAM, good.string(),
-      cut.string(), html.string(), (folder / "none.png").string(), run.string(), (folder / "empty").string()));
+  const Outcome outcome =
+      shell(fmt::format("printf '%s\\n' '{1}' '{2}' '{3}' '{4}' '' '{1}' | {0} predict {5} - {6} {7} --top-k 1",
+                        DDP_PROGRAM, good.string(), cut.string(), html.string(), (folder / "none.png").string(),
+                        run.string(), (folder / "empty").string(), DDP_PICTURES "/animated.webp"));
   EXPECT_EQ(outcome.code, kBroken);
   std::vector<std::string> lines;
   std::istringstream stream(outcome.output);
   for (std::string line; std::getline(stream, line);) lines.push_back(line);
-  ASSERT_EQ(lines.size(), 6u) << outcome.output;
+  ASSERT_EQ(lines.size(), 8u) << outcome.output;
   EXPECT_EQ(lines[0].find(good.string() + "  rot "), 0u) << lines[0];
   EXPECT_EQ(lines[1].find(cut.string() + "  error: "), 0u) << lines[1];
   EXPECT_EQ(lines[2].find(html.string() + "  error: "), 0u) << lines[2];
   EXPECT_EQ(lines[3].find((folder / "none.png").string() + "  error: cannot be read: No such file"), 0u) << lines[3];
   EXPECT_EQ(lines[4], lines[0]);
-  EXPECT_NE(lines[5].find("a folder without pictures"), std::string::npos) << lines[5];
+  EXPECT_NE(lines[5].find("no name in it ends in .jpg, .jpeg, .png or .webp"), std::string::npos) << lines[5];
+  EXPECT_EQ(lines[6].find(DDP_PICTURES "/animated.webp  "), 0u) << lines[6];
+  EXPECT_EQ(lines[7], "warning: 1 of 7 pictures are animated: the first frame is read");
 }
 
 TEST_F(Predict, WeightsWithoutMetadataNeedOptions) {

@@ -62,7 +62,7 @@ void add_named(const std::string& name, FoundPictures& found) {
   const size_t before = pictures.size();
   Folder(found).add(name);
   if (pictures.size() == before)
-    pictures.push_back({name, "a folder without pictures: no name in it ends in .jpg, .jpeg or .png"});
+    pictures.push_back({name, std::string("a folder without pictures: no name in it ends in ") + kPictureEndings});
 }
 
 // Such as "a.webp, b.webp, c.bmp and 2 more".

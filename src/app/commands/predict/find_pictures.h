@@ -21,9 +21,9 @@ struct FoundPictures {
   std::string left_out() const;
 };
 
-// In the order of `names`. A folder stands for all files below it whose names end in .jpg, .jpeg or .png, in any case,
-// sorted by path; hidden files and folders, and folders of systems (data/known_names.h), are passed over, links are
-// followed. "-" stands for the names in `list`, one a line.
+// In the order of `names`. A folder stands for all files below it whose names end in .jpg, .jpeg, .png or .webp, in any
+// case, sorted by path; hidden files and folders, and folders of systems (data/known_names.h), are passed over, links
+// are followed. "-" stands for the names in `list`, one a line.
 FoundPictures find_pictures(const std::vector<std::string>& names, std::istream& list);
 
 }  // namespace ddp

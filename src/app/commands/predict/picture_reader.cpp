@@ -30,7 +30,7 @@ void PictureReader::read_file(const std::string& path) {
   require(result.bytes == file_.size(), Exit::data, "became shorter while it was read");
 }
 
-void PictureReader::read(const std::string& path, std::span<uint8_t> pixels) {
+PictureHeader PictureReader::read(const std::string& path, std::span<uint8_t> pixels) {
   read_file(path);
   const PictureHeader header = read_picture_header(file_, exif_);
   const PictureSize size = header.size, crop = transform_.crop;
@@ -39,6 +39,7 @@ void PictureReader::read(const std::string& path, std::span<uint8_t> pixels) {
       "has {} x {} pixels, and the network reads {} x {}: it was trained on images of one size, which are not resized",
       size.w, size.h, crop.w, crop.h);
   decoder_.decode(file_, header, geometry_of(transform_, size, {}), pixels);
+  return header;
 }
 
 }  // namespace ddp

@@ -16,8 +16,9 @@ class PictureReader {
   PictureReader(const TransformConfig& transform, const DecodeConfig& decode)
       : transform_(transform), exif_(decode.exif), decoder_(decode) {}
 
-  // Writes the image to `pixels`, HWC. Throws Error(Exit::data), or PictureError, with the reason but without the path.
-  void read(const std::string& path, std::span<uint8_t> pixels);
+  // Writes the image to `pixels`, HWC, and returns its header. Throws Error(Exit::data), or PictureError, with the
+  // reason but without the path.
+  PictureHeader read(const std::string& path, std::span<uint8_t> pixels);
 
  private:
   void read_file(const std::string& path);

@@ -11,6 +11,7 @@
 #include "core/run_items.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <deque>
 #include <filesystem>
@@ -52,6 +53,8 @@ class Predict {
         lines += line(pictures_[first + i], probabilities.subspan(i * info_.classes, info_.classes));
       if (!write(out, lines)) return Exit::done;
     }
+    if (animated_ > 0)
+      Log(0).warn("{} of {} pictures are animated: the first frame is read", animated_.load(), pictures_.size());
     return broken_ ? Exit::data : Exit::done;
   }
 
@@ -60,7 +63,7 @@ class Predict {
     NamedPicture& named = pictures_[picture];
     if (!named.error.empty()) return;
     try {
-      readers_[thread].read(named.path, predictor_.image(slot));
+      if (readers_[thread].read(named.path, predictor_.image(slot)).animated) ++animated_;
     } catch (const std::exception& e) {
       named.error = e.what();
     }
@@ -87,6 +90,7 @@ class Predict {
   const int count_;  // classes in a line
   Predictor predictor_;
   std::deque<PictureReader> readers_;  // one for each thread
+  std::atomic<int64_t> animated_{0};
 };
 
 }  // namespace
