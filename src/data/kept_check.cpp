@@ -2,9 +2,9 @@
 
 #include "core/error.h"
 #include "core/keyed_hash.h"
+#include "data/packed.h"
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 #include <utility>
 
@@ -12,21 +12,7 @@ namespace ddp {
 namespace {
 
 constexpr std::string_view kKind = "ddp_train check 1\n";
-constexpr size_t kMostReasonBytes = 255;
-
-template <class T>
-void put(std::string& to, T value) {
-  to.append(reinterpret_cast<const char*>(&value), sizeof value);
-}
-
-// Returns false where the bytes end too early.
-template <class T>
-bool take(std::string_view& from, T& value) {
-  if (from.size() < sizeof value) return false;
-  std::memcpy(&value, from.data(), sizeof value);
-  from.remove_prefix(sizeof value);
-  return true;
-}
+constexpr size_t kLongestReason = 255;
 
 // The numbers of fixed size, and the length of the reason.
 template <class Picture, class Field>
@@ -66,7 +52,7 @@ std::string pack_checked(std::span<const CheckedPicture> pictures) {
   std::string bytes;
   for (const CheckedPicture& p : pictures) {
     each_field(p, [&](auto value) { return put(bytes, value), true; });
-    const size_t length = std::min(p.reason.size(), kMostReasonBytes);
+    const size_t length = std::min(p.reason.size(), kLongestReason);
     put(bytes, static_cast<uint8_t>((p.grey ? 1 : 0) | (p.animated ? 2 : 0)));
     put(bytes, static_cast<uint8_t>(length));
     bytes.append(p.reason, 0, length);

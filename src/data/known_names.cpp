@@ -7,8 +7,6 @@
 namespace ddp {
 namespace {
 
-using Names = std::span<const std::string_view>;
-
 constexpr std::string_view kSystemFolders[] = {"__MACOSX",
                                                ".AppleDouble",
                                                "Network Trash Folder",  // macOS and netatalk
@@ -28,7 +26,7 @@ constexpr std::string_view kHiddenFiles[] = {"Thumbs.db", "ehthumbs.db", "deskto
 constexpr char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 constexpr bool is_letter(char c) { return lower(c) >= 'a' && lower(c) <= 'z'; }
 
-bool contains(Names names, std::string_view name) {
+bool contains(std::span<const std::string_view> names, std::string_view name) {
   return std::ranges::any_of(names, [&](std::string_view known) { return equal_but_for_case(known, name); });
 }
 

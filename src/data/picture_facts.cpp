@@ -1,9 +1,9 @@
 #include "data/picture_facts.h"
 
 #include "core/error.h"
+#include "data/packed.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace ddp {
 namespace {
@@ -18,12 +18,7 @@ void append_sorted(std::vector<T>& to, const std::vector<T>& from) {
   std::inplace_merge(to.begin(), middle, to.end());
 }
 
-template <class T>
-void put(std::string& to, T value) {
-  to.append(reinterpret_cast<const char*>(&value), sizeof value);
-}
-
-std::string_view take(std::string_view& from, size_t bytes) {
+std::string_view take_text(std::string_view& from, size_t bytes) {
   DDP_EXPECT(bytes <= from.size());
   const std::string_view taken = from.substr(0, bytes);
   from.remove_prefix(bytes);
@@ -31,9 +26,9 @@ std::string_view take(std::string_view& from, size_t bytes) {
 }
 
 template <class T>
-T take(std::string_view& from) {
-  T value;
-  std::memcpy(&value, take(from, sizeof value).data(), sizeof value);
+T taken(std::string_view& from) {
+  T value = 0;
+  DDP_EXPECT(take(from, value));
   return value;
 }
 
@@ -81,11 +76,11 @@ PictureFacts PictureFacts::unpack(std::string_view bytes) {
   PictureFacts facts;
   for (int64_t* number : {&facts.pictures, &facts.grey, &facts.animated, &facts.smallest.w, &facts.smallest.h,
                           &facts.largest.w, &facts.largest.h})
-    *number = take<int64_t>(bytes);
+    *number = taken<int64_t>(bytes);
   while (!bytes.empty()) {
-    const int64_t picture = take<uint32_t>(bytes);
-    const size_t length = take<uint8_t>(bytes);
-    facts.broken.emplace_back(picture, take(bytes, length));
+    const int64_t picture = taken<uint32_t>(bytes);
+    const size_t length = taken<uint8_t>(bytes);
+    facts.broken.emplace_back(picture, take_text(bytes, length));
   }
   return facts;
 }
@@ -102,8 +97,8 @@ std::string pack_pairs(const Pairs& pairs) {
 Pairs unpack_pairs(std::string_view bytes) {
   Pairs pairs;
   while (!bytes.empty()) {
-    const auto number = take<uint64_t>(bytes);
-    pairs.emplace_back(number, int64_t{take<uint32_t>(bytes)});
+    const auto number = taken<uint64_t>(bytes);
+    pairs.emplace_back(number, int64_t{taken<uint32_t>(bytes)});
   }
   return pairs;
 }

@@ -15,7 +15,7 @@ struct PictureLists {
   PictureList train, val;               // have the same classes; without validation data, `val` has no files
   std::vector<std::string> notes = {};  // what the user should know, a line each; a probable mistake: "warning: ..."
   std::string val_part = {};            // the folder of `val`; empty: the data have no such folder
-  std::string meant = {};     // of a folder with one class: as probably_meant() in data/meant_folder.h
+  std::string meant = {};               // of a folder with one class: as probably_meant() in data/meant_folder.h
 
   // Both lists as one block, for another process of the host. Notes and names stay behind.
   std::vector<std::byte> block() const;

@@ -50,7 +50,7 @@ std::string case_differences(std::span<const std::string> unknown, std::span<con
   for (const std::string& name : unknown)
     if (const auto found = folded.find(case_folded(name)); found != folded.end())
       pairs.push_back(fmt::format("{} and {}", name, *found->second));
-  return pairs.empty() ? "" : "; only by case differ " + first_names(pairs);
+  return pairs.empty() ? "" : "; these names differ only by case: " + first_names(pairs);
 }
 
 std::string shown_with_bytes(std::string_view a, std::string_view b) {

@@ -13,8 +13,8 @@ std::string composed(std::string_view text);     // Unicode normal form C
 std::string decomposed(std::string_view text);   // Unicode normal form D
 std::string case_folded(std::string_view text);  // in form C; equal for texts that differ only by case
 
-// Names which of the unknown names differ only by case from a known one: "; only by case differ Cat and cat". Empty:
-// none. Printable.
+// Names which of the unknown names differ only by case from a known one: "; these names differ only by case: Cat and
+// cat". Empty: none. Printable.
 std::string case_differences(std::span<const std::string> unknown, std::span<const std::string> known);
 
 // Both names with the bytes by which they differ: "é (65 CC 81) and é (C3 A9)". Printable.

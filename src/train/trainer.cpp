@@ -145,7 +145,7 @@ TrainReport Trainer::run() {
     else
       saver_.finish(state_.step);  // a save of the best may be in progress
     trace(true);
-    if (broken_.lost()) broken_.end(state_, saver_.saved(state_.step));
+    if (broken_.lost()) broken_.end(state_, saver_.saved(state_));
     if (!report_.stopped && report_.evaluation) {
       phases_.enter(Phase::evaluation, state_.step);
       report_.classes.emplace(evaluator_->count_classes());

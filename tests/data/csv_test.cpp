@@ -74,7 +74,8 @@ TEST(CsvLabels, RefusesBadRows) {
   expect_refused(head + "2.jpg,dog,val", {"line 3: no training row has the label dog"});
   const LabelTable both = parse_labels("f.csv", head + "1.jpg,a,val\n");
   EXPECT_EQ(both.notes, Names{"warning: f.csv: 1 files are training and validation data"});
-  expect_refused(head + "2.jpg,A,val", {"line 3: no training row has the label A; ", "; only by case differ A and a"});
+  expect_refused(head + "2.jpg,A,val",
+                 {"line 3: no training row has the label A; ", "; these names differ only by case: A and a"});
   for (const std::string split : {"train", "val"})
     expect_refused(head + "2.jpg," + kOne + ",train\n3.jpg," + kOne + "," + split + "\n4.jpg," + kTwo + "," + split,
                    {split == "val" ? "lines 4 and 5: " : "lines 3 and 5: ", "one label in two Unicode normal forms: ",

@@ -194,7 +194,8 @@ TEST_F(Folder, NamesHaveOneNormalForm) {
 TEST_F(Folder, NamesThatDifferOnlyByCaseAreShown) {
   for (const char* name : {"train/cat/1.jpg", "train/\u00e9t\u00e9/2.jpg", "val/Cat/3.jpg", "val/\u00c9T\u00c9/4.jpg"})
     data_.write(name);
-  expect_refused({"lacks: Cat, \u00c9T\u00c9; ", "; only by case differ Cat and cat, \u00c9T\u00c9 and \u00e9t\u00e9"});
+  expect_refused({"lacks: Cat, \u00c9T\u00c9; ",
+                  "; these names differ only by case: Cat and cat, \u00c9T\u00c9 and \u00e9t\u00e9"});
 }
 
 TEST_F(Folder, PartsMayHaveTwoFolders) {

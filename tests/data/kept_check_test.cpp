@@ -6,9 +6,16 @@ namespace ddp {
 namespace {
 
 std::vector<CheckedPicture> two_pictures() {
-  return {
-      {.id = path_hash("b/1.jpg"), .bytes = 5, .mtime_ns = -7, .memory = 9, .content = 3, .w = 4, .h = 6, .grey = true, .animated = true},
-      {.id = path_hash("a/2.jpg"), .bytes = 1, .mtime_ns = 8, .reason = "the file is cut short"}};
+  return {{.id = path_hash("b/1.jpg"),
+           .bytes = 5,
+           .mtime_ns = -7,
+           .memory = 9,
+           .content = 3,
+           .w = 4,
+           .h = 6,
+           .grey = true,
+           .animated = true},
+          {.id = path_hash("a/2.jpg"), .bytes = 1, .mtime_ns = 8, .reason = "the file is cut short"}};
 }
 
 TEST(KeptCheck, FindsPicturesByPath) {

@@ -59,7 +59,7 @@ using Image = std::vector<uint8_t>;
 
 TEST_F(Pictures, AreTheSameInEveryWorldAndWithAnyNumberOfThreads) {
   const PictureDataset pictures = data();
-  ASSERT_EQ(pictures.size(), 33);
+  ASSERT_EQ(pictures.size(), 36);
   std::map<std::pair<int64_t, int64_t>, Image> seen;  // by epoch and sample
   const auto image = static_cast<size_t>(pictures.image_shape().elements());
   const auto compare = [&](const std::vector<double>& weights, int workers) {

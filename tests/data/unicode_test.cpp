@@ -12,12 +12,12 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-const std::string kOne = "caf\u00e9", kTwo = "cafe\u0301";  // one character; a letter and an accent
+const std::string kComposed = "caf\u00e9", kDecomposed = "cafe\u0301";  // one character; a letter and an accent
 
 TEST(Unicode, FormsOfAName) {
-  EXPECT_EQ(composed(kTwo), kOne);
-  EXPECT_EQ(composed(kOne), kOne);
-  EXPECT_EQ(decomposed(kOne), kTwo);
+  EXPECT_EQ(composed(kDecomposed), kComposed);
+  EXPECT_EQ(composed(kComposed), kComposed);
+  EXPECT_EQ(decomposed(kComposed), kDecomposed);
   EXPECT_EQ(composed("Cat"), "Cat");
   EXPECT_EQ(composed("\uac00"), composed("\u1100\u1161"));  // Hangul
   EXPECT_EQ(case_folded("\u00c9T\u00c9 Stra\u00dfe"), case_folded("e\u0301te\u0301 STRASSE"));
@@ -30,13 +30,14 @@ TEST(Unicode, LongTextsStayAsTheyAre) {
   std::string text = "a";
   while (text.size() < 2'000'000) text += "\u0301\u0316";
   EXPECT_EQ(composed(text), text);
-  EXPECT_EQ(composed(kTwo + std::string(300, 'x')), kTwo + std::string(300, 'x'));
+  EXPECT_EQ(composed(kDecomposed + std::string(300, 'x')), kDecomposed + std::string(300, 'x'));
 }
 
 TEST(Unicode, ShowsTheDifferences) {
-  EXPECT_EQ(shown_with_bytes(kTwo + "s", kOne + "s"), kTwo + "s (65 CC 81) and " + kOne + "s (C3 A9)");
-  EXPECT_EQ(case_differences(Names{"Cat", "bird", "CAF\u00c9"}, Names{"cat", kOne}),
-            "; only by case differ Cat and cat, CAF\u00c9 and " + kOne);
+  EXPECT_EQ(shown_with_bytes(kDecomposed + "s", kComposed + "s"),
+            kDecomposed + "s (65 CC 81) and " + kComposed + "s (C3 A9)");
+  EXPECT_EQ(case_differences(Names{"Cat", "bird", "CAF\u00c9"}, Names{"cat", kComposed}),
+            "; these names differ only by case: Cat and cat, CAF\u00c9 and " + kComposed);
   EXPECT_EQ(case_differences(Names{"bird"}, Names{"cat"}), "");
 }
 

@@ -28,8 +28,8 @@ TEST_P(Clipping, SumOfSquaresIsTheSameAtAnyNumberOfThreads) {
 }
 
 TEST_P(Clipping, ScaleBoundsTheNorm) {
-  const auto scale_of = [&](float squares, float limit, float before = 1) {
-    const auto sum = on_device(Values{squares}), scale = on_device(Values{before});
+  const auto scale_of = [&](float squares, float limit, float earlier = 1) {
+    const auto sum = on_device(Values{squares}), scale = on_device(Values{earlier});
     ops->clip_scale(sum.data(), limit, scale.data());
     return scale.values()[0];
   };
@@ -50,11 +50,11 @@ TEST_P(Clipping, ScaleBoundsTheNorm) {
 
 TEST_P(Clipping, ExcludedSamplesCorrectTheGradient) {
   for (const float seen : {8.0f, 6.0f, 0.0f})
-    for (const float before : {0.0f, 5.0f}) {
-      const auto count = on_device(Values{seen}), scale = on_device(Values{8}), flag = on_device(Values{before});
+    for (const float earlier : {0.0f, 5.0f}) {
+      const auto count = on_device(Values{seen}), scale = on_device(Values{8}), flag = on_device(Values{earlier});
       ops->correct_for_excluded(count.data(), -2, scale.data(), flag.data());
       EXPECT_EQ(scale.values()[0], seen == 6 ? 8.0f / 6 : 1.0f);
-      EXPECT_EQ(flag.values()[0], seen == 0 && before == 0 ? -2.0f : before);
+      EXPECT_EQ(flag.values()[0], seen == 0 && earlier == 0 ? -2.0f : earlier);
     }
 }
 

@@ -85,7 +85,7 @@ class Training : public ::testing::Test {
     run_world(kRanks, [&](Communicator& communicator, Device& device, Ops& ops) {
       const int rank = communicator.rank();
       const auto sampler = [&](const Dataset& of, Order order) {
-        return DistributedSampler(of.size(), batch, order, 0, rank, std::vector<double>(kRanks, 1.0));
+        return DistributedSampler(of.size(), batch_size, order, 0, rank, std::vector<double>(kRanks, 1.0));
       };
       const Samplers samplers{
           .train = sampler(*data.train, Order::shuffled),
@@ -159,7 +159,7 @@ class Training : public ::testing::Test {
   bool recompute_bn = false;                                         // before each evaluation
   std::function<void(const std::filesystem::path&)> about_to_write;  // see CheckpointWriterConfig
   ReplicaConfig replica_config{.optimizer = {.momentum = 0.9f}};
-  int64_t batch = kBatch;
+  int64_t batch_size = kBatch;
   std::optional<PictureList> pictures;  // of the training data; none: its samples can always be read
 
   std::unique_ptr<CheckpointWriter> writer;  // of rank 0, during a run

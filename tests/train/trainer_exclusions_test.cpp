@@ -119,7 +119,7 @@ TEST_F(Exclusion, DividesByTheSamplesWithWeight) {
     replica_config.max_grad_norm = limit;
     whole = small_data(2);
     data.train = std::make_unique<MemoryDataset>(small_data(2));
-    batch = 2;
+    batch_size = 2;
     replica_config.excludes = false;
     pictures.reset();
     TrainConfig config = steps(6);
@@ -128,7 +128,7 @@ TEST_F(Exclusion, DividesByTheSamplesWithWeight) {
     const std::vector<float> expected = weights;
 
     whole = small_data(4);
-    batch = 4;
+    batch_size = 4;
     replica_config.excludes = true;
     break_pictures({2, 3}, 0);
     run(config);

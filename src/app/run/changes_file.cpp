@@ -14,7 +14,7 @@
 namespace ddp {
 namespace {
 
-constexpr int64_t kMostBytes = 1 << 20;
+constexpr int64_t kMostBytesOfChanges = 1 << 20;
 
 }  // namespace
 
@@ -26,7 +26,7 @@ std::string to_json(std::span<const OptionChange> changes) {
 }
 
 std::vector<OptionChange> changes_from_json(const std::string& text, const std::string& subject) {
-  const auto list = read_json(text, subject, {.bytes = kMostBytes});
+  const auto list = read_json(text, subject, {.bytes = kMostBytesOfChanges});
   std::vector<OptionChange> changes;
   try {
     for (const auto& entry : list)
@@ -42,7 +42,7 @@ std::vector<OptionChange> read_changes(const std::filesystem::path& folder) {
   const std::filesystem::path file = folder / kChangesFile;
   std::error_code ignored;
   if (!std::filesystem::exists(file, ignored)) return {};
-  return changes_from_json(read_whole_file(file, kMostBytes), printable(file.native()));
+  return changes_from_json(read_whole_file(file, kMostBytesOfChanges), printable(file.native()));
 }
 
 void write_changes(const std::filesystem::path& folder, std::vector<OptionChange> earlier,

@@ -30,8 +30,8 @@ struct PlannedRun {
   bool last_step_learns = true;                 // false: a batch norm has a single value in the last step of an epoch
 };
 
-// The job outlives the result. Collective. Throws CollectiveError: Exit::device, Exit::data or Exit::usage, also where a
-// batch norm has a single value in every step.
+// The job outlives the result. Collective. Throws CollectiveError: Exit::device, Exit::data or Exit::usage, also where
+// a batch norm has a single value in every step.
 PlannedRun plan_run(const Job& job, ResumePoint resume_point);
 
 }  // namespace ddp

@@ -39,11 +39,8 @@ void inject(const FaultInjection& fault, const Job& job, Replica& replica, Train
   };
 }
 
-}  // namespace
-
-RestoredRun restore_run(const Job& job, PlannedRun& run) {
+TrainConfig train_config(const Job& job, const PlannedRun& run) {
   const Options& options = job.options;
-  ResumePoint& resume_point = run.resume_point;
   TrainConfig config = options.train;
   config.data_placement = {.device_bytes = static_cast<size_t>(options.device.data_mb) << 20,
                            .workers = job.data.workers,
@@ -53,6 +50,15 @@ RestoredRun restore_run(const Job& job, PlannedRun& run) {
   config.last_step_learns = run.last_step_learns;
   config.train_exclusions = job.data.train_exclusions.get();
   config.test_exclusions = job.data.data.test ? job.data.test_exclusions.get() : nullptr;
+  return config;
+}
+
+}  // namespace
+
+RestoredRun restore_run(const Job& job, PlannedRun& run) {
+  const Options& options = job.options;
+  ResumePoint& resume_point = run.resume_point;
+  TrainConfig config = train_config(job, run);
 
   const RunState now =
       run_fingerprint(options, job.data, run.pixels, run.backend, run.threads, *run.replica, *run.autotune);

@@ -244,7 +244,8 @@ int64_t restore_or_initialize(const Job& job, const ResumePoint& resume_point, c
       require_same_results(resume_point.expected, now, resume_point.checkpoint.string(), changed);
       return read_for(replica, resume_point);
     }
-    Snapshot empty{.run = resume_point.state};
+    Snapshot empty;
+    empty.run = resume_point.state;
     for (const std::string& name : optimizer_state_names(replica)) empty.optimizer.push_back({name, {}});
     return empty;
   });

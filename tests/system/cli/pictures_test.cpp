@@ -125,7 +125,7 @@ TEST_F(PictureFolder, AfterAKillEndsWithTheSameBytes) {
   for (const char* part :
        {"data set was 50 and 10 images of 32 x 32 x 3 (", "is 51 and 10 images of 32 x 32 x 1 (",
         "mean and std was measured 0.", "is measured 0.", "input was rrc 32 x 32 scale 0.3,1",
-        "crop padding 4 reflect, flips 0.5, is rrc 32 x 32 ", "bicubic, crop padding 3 constant, flips 0.25"})
+        "crop padding 4 reflect, flips 0.5, is rrc 32 x 32 ", "bicubic, crop padding 3 reflect, flips 0.25"})
     EXPECT_EQ(count(other.output, part), 1) << part << "\n" << other.output;
 }
 

@@ -29,7 +29,7 @@ TEST_F(RateOptions, GiveTheseRatesThroughAResume) {
   for (const Rates& rates : kRates) {
     const std::string options = fmt::format("--batch-size 24 --epochs 4 {} ", rates.options);
     const Run& cut = run(options + "--max-steps 5 --save-every 5steps");
-    const Outcome resumed = start(options + "--resume " + cut.folder.string());
+    const Outcome resumed = start(options + "--max-steps 12 --resume " + cut.folder.string());
     ASSERT_EQ(resumed.code, 0) << resumed.output;
     EXPECT_EQ(count(resumed.output, " at step 5\n"), 1) << resumed.output;
     const auto given = cut.steps<double>("lr");

@@ -151,8 +151,7 @@ void rename_tensors(const fs::path& from, const fs::path& to, const std::string&
   const std::string data = file.substr(8 + length);
   const auto header = nlohmann::json::parse(file.substr(8, length));
   nlohmann::json renamed;
-  for (const auto& [name, entry] : header.items())
-    renamed[name.starts_with("__") ? name : prefix + name] = entry;
+  for (const auto& [name, entry] : header.items()) renamed[name.starts_with("__") ? name : prefix + name] = entry;
   const std::string text = renamed.dump();
   length = text.size();
   std::ofstream(to, std::ios::binary) << std::string(reinterpret_cast<const char*>(&length), 8) << text << data;

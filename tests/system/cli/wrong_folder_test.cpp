@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kSide = 8;
+constexpr int kPixels = 8;
 
 class WrongFolder : public ::testing::Test {
  protected:
@@ -21,12 +21,12 @@ class WrongFolder : public ::testing::Test {
                              "data/cifar/val/dog", "one/caf\u00e9"}) {
       fs::create_directories(folder_ / name);
       for (int i = 0; i < 4; ++i) {
-        std::vector<uint8_t> pixels(2 * kSide * kSide);
+        std::vector<uint8_t> pixels(2 * kPixels * kPixels);
         for (size_t k = 0; k < pixels.size(); k += 2) {
           const int value = k == 0 ? 4095 : static_cast<int>(k * (i + 1) * 31 % 4096);
           pixels[k] = static_cast<uint8_t>(value >> 8), pixels[k + 1] = static_cast<uint8_t>(value);
         }
-        write_png(folder_ / name / fmt::format("{}.png", i), kSide, kSide, 1, pixels, 16);
+        write_png(folder_ / name / fmt::format("{}.png", i), kPixels, kPixels, 1, pixels, 16);
       }
     }
     folder_.write("data/cifar/__MACOSX/train/dog/._1.png");
@@ -53,7 +53,7 @@ TEST_F(WrongFolder, IsRefusedWithTheRightOne) {
   const std::string right = fmt::format("--data-path '{}/cifar'", above_);
   EXPECT_EQ(meant(0, "--val-split 0.5 --data-path " + above_), right);
   EXPECT_EQ(meant(2, "--data-path " + above_), right);
-  EXPECT_EQ(meant(0, "show " + above_), right);
+  EXPECT_EQ(meant(0, fmt::format("show {} --output {}/grid.png", above_, folder_.path().string())), right);
   const Outcome csv =
       program(2, fmt::format("--data-path {}/cifar --labels {}/one.csv", above_, folder_.path().string()));
   EXPECT_EQ(csv.code, static_cast<int>(Exit::data)) << csv.output;

@@ -146,11 +146,11 @@ class Evaluate {
   }
 
   void name_excluded(Exclusions& exclusions) const {
-    constexpr size_t kShown = 20;
+    constexpr size_t kMostNamed = 20;
     const auto broken = agree_on_exclusions(exclusions, 1, *world_);
     if (broken.empty() || session_.rank() != 0) return;
     std::string lines;
-    for (size_t i = 0; i < std::min(broken.size(), kShown); ++i) lines += "\n  " + broken[i].reason;
+    for (size_t i = 0; i < std::min(broken.size(), kMostNamed); ++i) lines += "\n  " + broken[i].reason;
     log_.warn("{} pictures could not be read any more and are excluded:{}", broken.size(), lines);
   }
 

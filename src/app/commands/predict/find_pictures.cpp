@@ -67,10 +67,10 @@ void add_named(const std::string& name, FoundPictures& found) {
 
 // Such as "a.webp, b.webp, c.bmp and 2 more".
 std::string some_of(const std::vector<std::string>& names) {
-  constexpr size_t kShown = 3;
+  constexpr size_t kMostNamed = 3;
   std::string text;
-  for (size_t i = 0; i < std::min(names.size(), kShown); ++i) text += (i > 0 ? ", " : "") + printable(names[i]);
-  return names.size() > kShown ? fmt::format("{} and {} more", text, names.size() - kShown) : text;
+  for (size_t i = 0; i < std::min(names.size(), kMostNamed); ++i) text += (i > 0 ? ", " : "") + printable(names[i]);
+  return names.size() > kMostNamed ? fmt::format("{} and {} more", text, names.size() - kMostNamed) : text;
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 namespace ddp {
 namespace {
 
-constexpr int64_t kMostBytes = int64_t{1} << 31;  // of a file
+constexpr int64_t kMostFileBytes = int64_t{1} << 31;  // of a file
 
 }  // namespace
 
@@ -22,7 +22,7 @@ void PictureReader::read_file(const std::string& path) {
   require(file.get() >= 0 && fstat(file.get(), &status) == 0, Exit::data, "cannot be read: {}", errno_text(errno));
   require(S_ISREG(status.st_mode), Exit::data, "is {}, not a file", kind_of_file(status.st_mode));
   require(status.st_size > 0, Exit::data, "is empty");
-  require(status.st_size <= kMostBytes, Exit::data, "has {} bytes, too many for a picture",
+  require(status.st_size <= kMostFileBytes, Exit::data, "has {} bytes, too many for a picture",
           static_cast<int64_t>(status.st_size));
   file_.resize(static_cast<size_t>(status.st_size));
   const ReadResult result = read_at(file.get(), 0, file_);
