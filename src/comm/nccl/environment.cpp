@@ -24,6 +24,7 @@ const NcclVariables kOneOrder{{"NCCL_LAUNCH_ORDER_IMPLICIT", "1"}};
 NcclVariables shared_gpu_variables(int rank) {
   return {{"NCCL_HOSTID", fmt::format("ddp-rank-{}", rank)},
           {"NCCL_ALGO", "Ring"},
+          {"NCCL_CUMEM_HOST_ENABLE", "0"},  // needs NUMA information, which virtual machines may lack
           {"NCCL_IB_DISABLE", "1"},
           {"NCCL_MAX_CTAS", "2"},
           {"NCCL_MNNVL_ENABLE", "0"},

@@ -49,6 +49,7 @@ TEST(NcclEnvironment, SharedGpuSetsAHostIdPerRankAndKeepsUserValues) {
   const NcclVariables second = nccl_variables_to_set({.share_gpu = true}, 1, {});
   EXPECT_EQ(first.at("NCCL_SOCKET_IFNAME"), "lo");
   EXPECT_EQ(first.at("NCCL_MAX_CTAS"), "2");
+  EXPECT_EQ(first.at("NCCL_CUMEM_HOST_ENABLE"), "0");
   EXPECT_FALSE(first.contains("NCCL_ALGO"));
   EXPECT_EQ(second.at("NCCL_ALGO"), "Ring");
   EXPECT_NE(first.at("NCCL_HOSTID"), second.at("NCCL_HOSTID"));
