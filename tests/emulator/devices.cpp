@@ -62,6 +62,8 @@ cudaError_t cudaGetLastError() { return std::exchange(last_error, cudaSuccess); 
   X(cudaErrorIllegalState, "the operation cannot be performed in the present state")                       \
   X(cudaErrorNotReady, "device not ready")                                                                 \
   X(cudaErrorIllegalAddress, "an illegal memory access was encountered")                                   \
+  X(cudaErrorIllegalInstruction, "an illegal instruction was encountered")                                 \
+  X(cudaErrorMisalignedAddress, "misaligned address")                                                      \
   X(cudaErrorLaunchFailure, "unspecified launch failure")                                                  \
   X(cudaErrorNotPermitted, "operation not permitted")                                                      \
   X(cudaErrorNotSupported, "operation not supported")                                                      \
