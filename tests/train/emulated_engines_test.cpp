@@ -8,6 +8,8 @@
 #include <emulator/emulator.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -30,7 +32,13 @@ class EmulatedEngines : public ::testing::Test {
                                              .deterministic = deterministic,
                                              .agree = [&](auto words) { agreed.push_back(words[0]); },
                                              .decided = [&] { return decided; },
-                                             .measured = [&](const auto& pass) { measured.push_back(pass); }});
+                                             .measured =
+                                                 [&](const auto& pass) {
+                                                   measured.push_back(pass);
+                                                   clock.pass(std::chrono::seconds(1));
+                                                 },
+                                             .measuring_seconds = seconds,
+                                             .known = known});
     const int64_t sizes[] = {2, 3};
     for (const int64_t channels : {4, 4, 8})
       ops->conv2d({.input = {5, 5, 2}, .input_format = {}, .out_channels = channels, .window = {3, 1}}, sizes);
@@ -38,6 +46,8 @@ class EmulatedEngines : public ::testing::Test {
   }
 
   TestClock clock;
+  double seconds = 60;
+  std::map<std::string, std::vector<int64_t>> known;
   std::vector<int64_t> agreed;
   std::vector<MeasuredPass> measured;
 };
@@ -67,6 +77,28 @@ TEST_F(EmulatedEngines, AreNotMeasuredWithoutAChoice) {
   EXPECT_TRUE(measured.empty());
   EXPECT_EQ(agreed,
             (std::vector<int64_t>{5, 5, 5, 5, 5, 5, 5, 5, 5, 6, 6, 6, 6, 6, 6, 6, 6, 6, 0, 0, 0, 0, 0, 0, 0, 0, 0}));
+}
+
+TEST_F(EmulatedEngines, AreRecommendedWhenTheTimeIsUp) {
+  seconds = 1.5;  // each pass takes 1 s
+  plan({6, 5});
+  EXPECT_EQ(measured.size(), 2u);
+  seconds = 0;
+  plan({7, 5});
+  EXPECT_EQ(measured.size(), 2u);
+  EXPECT_EQ(std::vector<int64_t>(agreed.begin() + 9, agreed.end()), std::vector<int64_t>(9, 7));
+}
+
+TEST_F(EmulatedEngines, OfAnEarlierRunAreNotMeasured) {
+  plan({6, 5});
+  ASSERT_EQ(measured.size(), 6u);
+  for (const MeasuredPass& pass : measured) known[pass.name] = {9, 1, 4};  // a setting of type 1
+  known[measured[5].name] = {9, 1};                                        // no list of an engine
+  measured.clear();
+  agreed.clear();
+  plan({6, 5});
+  EXPECT_EQ(agreed, (std::vector<int64_t>{9, 9, 9, 9, 9, 9, 9, 9, 6}));
+  EXPECT_EQ(measured.size(), 1u);
 }
 
 TEST_F(EmulatedEngines, ThatAllFailEndTheRun) {

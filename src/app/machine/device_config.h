@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 namespace ddp {
 
@@ -22,8 +23,10 @@ struct DeviceConfig {
   bool deterministic = false;
   bool share_gpu = false;
   bool graphs = true;
-  bool programmatic = false;  // launches of kernels
-  int64_t data_mb = 4096;     // size limit of a data set on the GPU in MiB; a larger one is streamed
+  bool programmatic = false;     // launches of kernels
+  double engine_seconds = 60;    // for measurements of cuDNN's engines at the start; 0: none
+  std::string engine_file = {};  // app/machine/engine_file.h; empty: none
+  int64_t data_mb = 4096;        // size limit of a data set on the GPU in MiB; a larger one is streamed
 };
 
 struct TransportConfig {

@@ -30,6 +30,8 @@ void require_cpu_options(const DeviceConfig& config, const TransportConfig& tran
   only_gpu(config.share_gpu, "--share-gpu");
   only_gpu(!config.graphs, "--no-graph");
   only_gpu(config.programmatic, "--programmatic-launch");
+  only_gpu(config.engine_seconds != DeviceConfig{}.engine_seconds, "--engine-seconds");
+  only_gpu(!config.engine_file.empty(), "--engine-file");
   only_gpu(config.data_mb != DeviceConfig{}.data_mb, "--device-data-mb");
 }
 
@@ -106,7 +108,8 @@ Backend make_backend(const DeviceConfig& config, const TransportConfig& transpor
   return run_on_all_ranks(session, [&] { return make_cpu_backend(config, transport, why); });
 }
 
-std::unique_ptr<Ops> make_ops(const Backend& backend, Communicator& host, int threads, AutotuneCache& autotune) {
+std::unique_ptr<Ops> make_ops(const Backend& backend, Communicator& host, int threads, AutotuneCache& autotune,
+                              const MeasuredEngines& known) {
   const DeviceConfig& config = backend.config;
   const Precision precision = config.precision.value();
   if (backend.device->is_host())
@@ -118,7 +121,9 @@ std::unique_ptr<Ops> make_ops(const Backend& backend, Communicator& host, int th
                                          .deterministic = config.deterministic,
                                          .agree = [&](auto values) { autotune.agree(host, values); },
                                          .decided = [&] { return autotune.has_more(); },
-                                         .measured = [&](const auto& pass) { autotune.keep(pass); }});
+                                         .measured = [&](const auto& pass) { autotune.keep(pass); },
+                                         .measuring_seconds = config.engine_seconds,
+                                         .known = known});
 }
 
 std::unique_ptr<Communicator> make_transport(const Backend& backend, MpiSession& session, Communicator& host,

@@ -4,6 +4,7 @@
 
 #include "app/machine/autotune_cache.h"
 #include "app/machine/device_config.h"
+#include "app/machine/engine_file.h"
 #include "comm/communicator.h"
 #include "device/device.h"
 #include "ops/ops.h"
@@ -16,11 +17,11 @@ namespace ddp {
 
 struct Backend {
   std::unique_ptr<Device> device;
-  std::string description;                      // for the banner: GPU, driver and libraries; CPU: the reason to use it
-  std::string arithmetic;                       // for the banner: precision and modes; empty: a CPU's default
-  std::string compiling;                        // what to say before the first kernel: CudaDeviceInfo::compiling
-  std::map<std::string, std::string> identity;  // entries of RunState::affects_rounding
-  DeviceConfig config;                          // the requested config with the device's defaults filled in
+  std::string description;  // for the banner: GPU, driver and libraries; CPU: the reason to use it
+  std::string arithmetic;   // for the banner: precision and modes; empty: a CPU's default
+  std::string compiling;    // what to say before the first kernel: CudaDeviceInfo::compiling
+  Identity identity;        // entries of RunState::affects_rounding
+  DeviceConfig config;      // the requested config with the device's defaults filled in
   TransportConfig transport;
 };
 
@@ -29,7 +30,8 @@ struct Backend {
 Backend make_backend(const DeviceConfig& config, const TransportConfig& transport, MpiSession& session);
 
 // `host` and `autotune` outlive the result.
-std::unique_ptr<Ops> make_ops(const Backend& backend, Communicator& host, int threads, AutotuneCache& autotune);
+std::unique_ptr<Ops> make_ops(const Backend& backend, Communicator& host, int threads, AutotuneCache& autotune,
+                              const MeasuredEngines& known = {});
 
 // Returns null for a CPU: `host`, which is over MPI, then serves the device itself. Collective. A failure to connect on
 // one rank ends the job. `batch_norms`: whether a replica with batch norms will use it, which splits it.

@@ -20,6 +20,9 @@ void set_step_timeout(Options& o, const std::string& text) {
   o.step_timeout = automatic ? std::nullopt : std::optional(seconds);
 }
 
+// Times differ from run to run.
+constexpr Condition kTimesEngines{"excludes --deterministic", [](const Options& o) { return !o.device.deterministic; }};
+
 int64_t seconds_of(WatchdogLimits::Time time) { return time / std::chrono::seconds(1); }
 
 std::string conflict_of_zero(const Options& o) {
@@ -119,6 +122,20 @@ OptionGroup machine_options() {
         .target = to([](Options & o) -> auto& { return o.device.programmatic; }),
         .on_resume = Effect::nothing,
         .help = "start a kernel before the previous one has ended; needs compute capability 9.0"},
+       {.name = "--engine-seconds",
+        .target = to([](Options & o) -> auto& { return o.device.engine_seconds; }),
+        .on_resume = Effect::nothing,
+        .help =
+            "longest time, s, in which a start measures cuDNN's engines; the other passes get the engine that cuDNN "
+            "recommends; 0: all of them",
+        .check = number(0, 1e9),
+        .condition = kTimesEngines},
+       {.name = "--engine-file",
+        .target = to([](Options & o) -> auto& { return o.device.engine_file; }),
+        .on_resume = Effect::nothing,
+        .help = "file with measured engines: a run takes over those of the same device, libraries and precision, and "
+                "adds its own",
+        .condition = kTimesEngines},
        {.name = "--device-data-mb",
         .target = to([](Options & o) -> auto& { return o.device.data_mb; }),
         .on_resume = Effect::nothing,

@@ -4,6 +4,7 @@
 #include "app/machine/threads.h"
 #include "app/options/options.h"
 #include "app/run/single_values.h"
+#include "comm/broadcast_host.h"
 #include "health/abort.h"
 #include "health/run_on_all_ranks.h"
 
@@ -66,6 +67,24 @@ bool check_single_values(const Job& job) {
   });
 }
 
+// Those of the file of rank 0. Collective.
+MeasuredEngines known_engines(const Job& job, const Backend& backend) {
+  const std::string& file = backend.config.engine_file;
+  if (file.empty()) return {};
+  std::string content =
+      run_on_all_ranks(job.session, [&] { return job.session.rank() == 0 ? read_engine_file(file) : std::string(); });
+  broadcast_host(*job.world, content);
+  return engines_of(content, backend.identity);
+}
+
+// Adds what this rank has measured to its file.
+void keep_engines(const Backend& backend, const AutotuneCache& autotune, MeasuredEngines engines) {
+  const std::string& file = backend.config.engine_file;
+  if (file.empty() || autotune.passes().empty()) return;
+  for (const MeasuredPass& pass : autotune.passes()) engines[pass.name] = pass.fastest;
+  write_engine_file(file, backend.identity, engines);
+}
+
 }  // namespace
 
 PlannedRun plan_run(const Job& job, ResumePoint resume_point) {
@@ -81,7 +100,8 @@ PlannedRun plan_run(const Job& job, ResumePoint resume_point) {
   doctor::preflight(options.device, options.transport, session, !on_cpu, job.log);
 
   auto autotune = std::make_unique<AutotuneCache>(earlier_autotune(resume_point, backend, world));
-  auto ops = run_on_all_ranks(session, [&] { return make_ops(backend, world, threads, *autotune); });
+  const MeasuredEngines known = known_engines(job, backend);
+  auto ops = run_on_all_ranks(session, [&] { return make_ops(backend, world, threads, *autotune, known); });
 
   PixelNormalization pixels = pixels_of(job, resume_point);
   auto own_transport = make_transport(backend, session, world, !batch_norm_states_of(job.network).empty());
@@ -90,6 +110,9 @@ PlannedRun plan_run(const Job& job, ResumePoint resume_point) {
     return std::make_unique<Replica>(job.network, replica_config(job, pixels), *backend.device, *ops, transport);
   });
   auto of_validation = abort_on_error(session, [&] { return validation_model(job, *replica, pixels); });
+  run_on_all_ranks(session, [&] {
+    if (session.rank() == 0) keep_engines(backend, *autotune, known);
+  });
   return {.backend = std::move(backend),
           .threads = threads,
           .resume_point = std::move(resume_point),

@@ -1,4 +1,5 @@
 #include "core/error.h"
+#include "core/stopwatch.h"
 #include "ops/cuda/bias_gradient.h"
 #include "ops/cuda/cuda_ops.h"
 #include "ops/cuda/cudnn_timing.h"
@@ -23,6 +24,7 @@ struct CudnnLibrary {
   std::unique_ptr<cudnnContext, Destroy<cudnnDestroy>> handle;
   cudnn::Target target;
   std::map<std::string, cudnn::Choice> fastest;  // by the name of a pass; of this rank
+  std::optional<Stopwatch> since_first;          // since the first measurement
 
  private:
   static cudnnHandle_t create() {
@@ -173,18 +175,30 @@ class CudnnConv2d final : public Conv2d {
   }
 
   Choice fastest(Pass pass, int64_t n, const std::string& name) {
+    if (const auto known = context_.config.known.find(name); known != context_.config.known.end())
+      if (Choice choice = cudnn::from_list(known->second); !choice.none()) return choice;
+    const double left = seconds_left();
     std::vector<Plan> found =
-        find_plans(library_->target, graph(pass, n), rules_, rules_.deterministic ? 1 : cudnn::kAll);
+        find_plans(library_->target, graph(pass, n), rules_, rules_.deterministic || left <= 0 ? 1 : cudnn::kAll);
     if (found.size() < 2) return found.empty() ? Choice{} : found.front().choice();
-    const std::vector<double> times = measure(context_, library_->handle.get(), found, operand_bytes(pass, n), type());
+    if (!library_->since_first) library_->since_first.emplace();
+    constexpr double kSecondsOfAPass = 0.5;
+    const std::vector<double> times = measure(context_, library_->handle.get(), found, operand_bytes(pass, n), type(),
+                                              std::min(kSecondsOfAPass, left));
+    const Choice best = found[std::ranges::min_element(times) - times.begin()].choice();
     if (context_.config.measured) {
-      MeasuredPass measured{name, {}};
+      MeasuredPass measured{name, {}, cudnn::to_list(best)};
       for (size_t i = 0; i < found.size(); ++i)
         if (std::isfinite(times[i])) measured.engines.push_back({found[i].choice().engine, times[i]});
       std::ranges::stable_sort(measured.engines, {}, &MeasuredPass::Engine::microseconds);
       context_.config.measured(measured);
     }
-    return found[std::ranges::min_element(times) - times.begin()].choice();
+    return best;
+  }
+
+  // Of the time for measurements.
+  double seconds_left() const {
+    return context_.config.measuring_seconds - (library_->since_first ? library_->since_first->seconds() : 0);
   }
 
   // All that its engines depend on.

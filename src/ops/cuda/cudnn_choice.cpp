@@ -35,9 +35,22 @@ ChoiceWords to_words(const Choice& choice) {
 }
 
 Choice from_words(std::span<const int64_t> words) {
-  DDP_EXPECT(words.size() == ChoiceWords{}.size() && words[1] >= 0 && words[1] <= CUDNN_KNOB_TYPE_COUNTS);
+  DDP_EXPECT(words.size() == ChoiceWords{}.size() && words[1] >= 0 && words[1] <= kMostKnobs);
   Choice choice{words[0], {}};
   for (int64_t i = 0; i < words[1]; ++i) choice.knobs.push_back({words[2 + 2 * i], words[3 + 2 * i]});
+  return choice;
+}
+
+std::vector<int64_t> to_list(const Choice& choice) {
+  std::vector<int64_t> list{choice.engine};
+  for (const Knob& knob : choice.knobs) list.insert(list.end(), {knob.type, knob.value});
+  return list;
+}
+
+Choice from_list(std::span<const int64_t> list) {
+  if (list.size() % 2 == 0 || std::ssize(list) > 1 + 2 * kMostKnobs) return {};
+  Choice choice{list[0], {}};
+  for (size_t i = 1; i < list.size(); i += 2) choice.knobs.push_back({list[i], list[i + 1]});
   return choice;
 }
 

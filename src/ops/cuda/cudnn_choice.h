@@ -44,8 +44,14 @@ struct Choice {
   friend bool operator==(const Choice&, const Choice&) = default;
 };
 
-using ChoiceWords = std::array<int64_t, 2 + 2 * CUDNN_KNOB_TYPE_COUNTS>;
+// More settings than the words hold: an engine of a newer cuDNN.
+constexpr int64_t kMostKnobs = CUDNN_KNOB_TYPE_COUNTS;
+using ChoiceWords = std::array<int64_t, 2 + 2 * kMostKnobs>;
 ChoiceWords to_words(const Choice& choice);
 Choice from_words(std::span<const int64_t> words);
+
+// An engine's number, then the type and the value of each setting. No engine from a list that is none, or too long.
+std::vector<int64_t> to_list(const Choice& choice);
+Choice from_list(std::span<const int64_t> list);
 
 }  // namespace ddp::cudnn

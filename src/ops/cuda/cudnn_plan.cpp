@@ -21,8 +21,10 @@ Notes notes_of(const Descriptor& engine) {
 Candidate candidate(const Descriptor& config) {
   const Descriptor engine = config.parts(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR, 1).at(0);
   Candidate found{{engine.get<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX), {}}, notes_of(engine)};
+  constexpr int64_t kMore = 128;  // than a newer cuDNN has
+  static_assert(kMore > kMostKnobs);
   for (const Descriptor& knob :
-       config.parts(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, CUDNN_KNOB_TYPE_COUNTS))
+       config.parts(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, kMore))
     found.choice.knobs.push_back({knob.get<cudnnBackendKnobType_t>(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE),
                                   knob.get<int64_t>(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE)});
   return found;
@@ -105,7 +107,8 @@ std::vector<Plan> find_plans(const Target& target, const Graph& graph, const Rul
       for (const Candidate& c : candidates(target, graph, mode)) {
         if (plans.size() == max_count) return plans;
         const bool known = std::ranges::any_of(plans, [&](const Plan& plan) { return plan.choice() == c.choice; });
-        if (known || !admissible(c.notes, rules, compiling)) continue;
+        const bool too_many = std::ssize(c.choice.knobs) > kMostKnobs;
+        if (known || too_many || !admissible(c.notes, rules, compiling)) continue;
         std::optional<Plan> plan = Plan::make(target, graph, c.choice);
         if (plan && plan->workspace() <= rules.workspace) plans.push_back(std::move(*plan));
       }

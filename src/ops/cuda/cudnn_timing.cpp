@@ -97,9 +97,8 @@ size_t cache_bytes() {
 
 // Plans come in the order of the speed that cuDNN expects: those left when the time is out are hardly the fastest.
 std::vector<double> measure(CudaContext& context, cudnnHandle_t handle, std::span<Plan> plans,
-                            std::span<const int64_t> bytes, DType type) {
+                            std::span<const int64_t> bytes, DType type, double seconds) {
   DDP_EXPECT(!plans.empty());
-  constexpr double kSeconds = 0.5;  // for all plans
   const Stopwatch since_begin;
   const RandomValues random(context, type);
   std::vector<Buffer> operands;
@@ -123,7 +122,7 @@ std::vector<double> measure(CudaContext& context, cudnnHandle_t handle, std::spa
   std::vector<double> times(plans.size(), kInfinity);
   double best = kInfinity;
   for (size_t i = 0; i < plans.size(); ++i) {
-    if (std::isfinite(best) && since_begin.seconds() > kSeconds) break;
+    if (std::isfinite(best) && since_begin.seconds() > seconds) break;
     const auto run = [&] { plans[i].run(handle, pointers, workspace.data()); };
     try {
       run();  // loads its kernels

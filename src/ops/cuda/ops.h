@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -28,6 +29,7 @@ struct MeasuredPass {
   };
   std::string name;
   std::vector<Engine> engines;
+  std::vector<int64_t> fastest = {};  // its number, then the type and the value of each setting
 };
 
 struct CudaOpsConfig {
@@ -36,6 +38,10 @@ struct CudaOpsConfig {
   AgreeFn agree;                       // null: this rank selects its own algorithms
   std::function<bool()> decided = {};  // whether `agree` has the next algorithm already; null: it has not
   std::function<void(const MeasuredPass&)> measured = {};  // told of each measured pass; null: nobody is
+  // No pass is measured later than this after the first one, in seconds: the others get the engine that cuDNN
+  // recommends. 0: none is measured.
+  double measuring_seconds = 1e9;
+  std::map<std::string, std::vector<int64_t>> known = {};  // MeasuredPass::fastest by name: these are not measured
 };
 
 // Such as "cuDNN 9.19.0, cuBLASLt 13.1.0", or "built without CUDA".

@@ -51,7 +51,7 @@ const std::vector<Effects> kEffects{
     {"system/cli/run_options_test.cpp", "RunOptions.MetricsAddressIsListenedOn", {"--metrics-address"}},
     {"system/cli/run_options_test.cpp",
      "RunOptions.ForGpusAreRefusedWithoutOne",
-     {"--share-gpu", "--no-graph", "--programmatic-launch", "--device-data-mb"}},
+     {"--share-gpu", "--no-graph", "--programmatic-launch", "--device-data-mb", "--engine-seconds", "--engine-file"}},
     {"system/cli/input_options_test.cpp",
      "InputOptions.CropsOfTheWholePictureEqualIt",
      {"--train-transform", "--train-crop-size", "--val-resize-size", "--rrc-scale", "--rrc-ratio"}},

@@ -85,6 +85,8 @@ inline const std::vector<std::string> kLines{
     "--deterministic",
     "--no-graph",
     "--programmatic-launch",
+    "--engine-seconds 2.5",
+    "--engine-file engines.json",
     "--device-data-mb 12",
     "--step-timeout 1.5",
     "--bucket-cap-mb 2.5",

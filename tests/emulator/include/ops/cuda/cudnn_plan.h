@@ -31,10 +31,13 @@ void offer_engines(std::vector<int64_t> engines);
 
 struct Choice {
   int64_t engine = 0;
+  bool none() const { return engine < 0; }
 };
 using ChoiceWords = std::array<int64_t, 1>;
 inline ChoiceWords to_words(const Choice& choice) { return {choice.engine}; }
 inline Choice from_words(std::span<const int64_t> words) { return {words[0]}; }
+inline std::vector<int64_t> to_list(const Choice& choice) { return {choice.engine}; }
+inline Choice from_list(std::span<const int64_t> list) { return {list.size() % 2 == 1 ? list[0] : -1}; }
 
 struct Rules {
   Precision precision;
