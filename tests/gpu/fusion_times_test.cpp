@@ -26,7 +26,7 @@ class FusionsOnGpu : public ::testing::Test {
     const Rules rules{.precision = Precision::bf16, .workspace = int64_t{512} << 20};
     std::vector<Plan> plans = find_plans(target_, made.graph, rules);
     if (plans.empty()) return 0;
-    return std::ranges::min(measure(context_, handle_.get(), plans, made.bytes, DType::bf16));
+    return std::ranges::min(measure(context_, handle_.get(), plans, made.bytes, DType::bf16, kSecondsOfAPass));
   }
 
   const Target& target() const { return target_; }

@@ -31,12 +31,12 @@ class Layers {
  public:
   Layers(Device& device, Ops& ops, std::span<const LayerSpec> specs, std::span<const Parameter> parameters,
          std::span<const BatchNormState> norms, const Values& weights)
-      : device_(device),
-        weights_(device, weights),
+      : weights_(device, weights),
         bf16_(device, std::vector<uint16_t>(weights.size())),
         gradients_(device, Values(weights.size())),
         sums_(device, Values(state_count(norms) + 1)),
-        stats_(device, initial_state(norms)) {
+        stats_(device, initial_state(norms)),
+        epoch_(device, {0}) {
     if (ops.reads_bf16_weights()) ops.to_bf16(weights_.data(), bf16_.data(), std::ssize(weights));
     memory_.weights = weights_.data();
     memory_.gradients = gradients_.data();
@@ -52,16 +52,18 @@ class Layers {
 
   Layer* at(size_t layer) const { return made_[layer].get(); }
   Pass pass(const int32_t* keys) const {
-    return {
-        .kind = Pass::Kind::train, .batch = {.keys = keys, .size = kSamples}, .running_stats = memory_.running_stats};
+    return {.kind = Pass::Kind::train,
+            .batch = {.keys = keys, .size = kSamples},
+            .running_stats = memory_.running_stats,
+            .epoch = epoch_.data()};
   }
   Values gradients() const { return gradients_.values(); }
 
  private:
-  Device& device_;
   OnDevice<float> weights_;
   OnDevice<uint16_t> bf16_;
   OnDevice<float> gradients_, sums_, stats_;
+  OnDevice<uint32_t> epoch_;
   ModelConfig config_;
   ModelMemory memory_;
   std::vector<std::unique_ptr<Layer>> made_;
@@ -104,7 +106,6 @@ class LayersOnDevice : public CaseTest<Case> {
         .write(reinterpret_cast<const char*>(values.data()), std::ssize(values) * static_cast<int64_t>(sizeof(float)));
   }
 };
-// Networks of a backend without convolutions' formats of its own: GPUs, and the emulator.
 constexpr Case kCases[] = {{"lenet", {28, 28, 1}}, {"keras-convnet", {28, 28, 1}}, {"resnet18", {28, 28, 1}, On::gpu}};
 INSTANTIATE_TEST_SUITE_P(, LayersOnDevice, on_each_backend(kCases), kCaseName);
 

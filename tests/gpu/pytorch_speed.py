@@ -26,8 +26,9 @@ from networks import resnet18, torchvision_resnet  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.nn.parallel import DistributedDataParallel  # noqa: E402
 
-MODELS = {"lenet": lenet, "resnet18": resnet18, "torchvision-resnet18": lambda: torchvision_resnet("resnet18", 3)}
-STEPS = {"lenet": 600, "resnet18": 60, "torchvision-resnet18": 20}  # of a measurement; a graph takes five times as many
+MODELS = {"lenet": lenet, "resnet18": resnet18, "torchvision-resnet18": lambda: torchvision_resnet("resnet18", 3),
+          "torchvision-resnet50": lambda: torchvision_resnet("resnet50", 3)}
+STEPS = {"lenet": 600, "resnet18": 60, "torchvision-resnet18": 20, "torchvision-resnet50": 10}  # of a measurement; a graph takes five times as many
 
 
 class Trainer:

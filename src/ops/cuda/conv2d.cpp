@@ -182,9 +182,8 @@ class CudnnConv2d final : public Conv2d {
         find_plans(library_->target, graph(pass, n), rules_, rules_.deterministic || left <= 0 ? 1 : cudnn::kAll);
     if (found.size() < 2) return found.empty() ? Choice{} : found.front().choice();
     if (!library_->since_first) library_->since_first.emplace();
-    constexpr double kSecondsOfAPass = 0.5;
     const std::vector<double> times = measure(context_, library_->handle.get(), found, operand_bytes(pass, n), type(),
-                                              std::min(kSecondsOfAPass, left));
+                                              std::min(cudnn::kSecondsOfAPass, left));
     const Choice best = found[std::ranges::min_element(times) - times.begin()].choice();
     if (context_.config.measured) {
       MeasuredPass measured{name, {}, cudnn::to_list(best)};

@@ -10,6 +10,8 @@
 
 namespace ddp::cudnn {
 
+inline constexpr double kSecondsOfAPass = 0.5;  // to measure all its plans
+
 // The time of a run of each plan, in microseconds; infinity for a plan that fails, and for the last ones after
 // `seconds`. `bytes` has the sizes of the plans' operands, of `type`; all have random values. Plans run in a graph.
 // Where the operands are larger than the cache (L2), it holds none of them before a run. Allocates and frees memory,

@@ -4,7 +4,17 @@ import math
 import re
 
 from process import run
-from table import Failed, Late, Row, Skipped
+from table import Again, Failed, Late, Row, Skipped
+
+PRECISIONS = ("fp32", "tf32", "bf16")
+# The suites that each precision of a GPU runs. rows_test compares them with the suites of the program.
+GROUPS = {"convolutions": ("Conv2d", "Conv2dNan"),
+          "linear layers": ("Linear", "LinearNan"),
+          "elementwise and softmax": ("Elementwise", "Spans", "Softmax"),
+          "batch norm and pooling": ("BatchNorm*", "RunningStats", "Pool2d"),
+          "dropout and augmentation": ("Dropout*", "Augmented"),
+          "optimizers, clipping, scans and hashes": ("Optimizer*", "Clipping", "GradientScan", "TensorHashes"),
+          "kernels that are no op": ("CudaKernels",)}
 
 
 def figures_of(output):
@@ -16,15 +26,18 @@ def figures_of(output):
     return [f"{name} {value:.2g}" for name, value in greatest.items()]
 
 
+def failed_tests(output):
+    return list(dict.fromkeys(re.findall(r"^\[  FAILED  \] ([^\s,]+)(?:, where.*)?$", output, re.MULTILINE)))
+
+
 def result_of(code, output):
     """The figures in a gtest program's output. Raises Failed or Skipped."""
     counted = re.findall(r"^\[  (PASSED|SKIPPED)  ?\] (\d+) tests?", output, re.MULTILINE)
     count = {word: int(number) for word, number in counted}
-    failed = re.findall(r"^\[  FAILED  \] ([^\s,]+)(?:, where.*)?$", output, re.MULTILINE)
     if code is None:
         raise Late("not done in time" + last_test(output), output)
     if code != 0:
-        names = ", ".join(dict.fromkeys(failed))
+        names = ", ".join(failed_tests(output))
         raise Failed(f"failed: {names[:300]}" if names else f"exit code {code}" + last_test(output), output)
     if count.get("PASSED", 0) == 0:
         if count.get("SKIPPED", 0) > 0:
@@ -39,45 +52,85 @@ def last_test(output):
     return f" in {started[-1]}" if started else ""
 
 
-def gtest(stage, name, limit, pattern, keep=None):
-    """`keep`: the lines that begin with `<keep>: ` go to a file of this name beside the results."""
+def tests_of(listed):
+    """The names in the output of --gtest_list_tests."""
+    names, suite = [], ""
+    for line in listed.splitlines():
+        name = line.split("#")[0].strip()
+        if line.startswith("  "):
+            names.append(suite + name)
+        elif name.endswith("."):
+            suite = name
+    return names
+
+
+def first_cases(names):
+    """Of each test and precision, the first parameter."""
+    first = {}
+    for name in names:
+        precision = re.search(r"/gpu_(\w{4})", name)
+        first.setdefault((name.split("/")[0], precision and precision[1]), name)
+    return list(first.values())
+
+
+def gtest(stage, name, limit, pattern, keep=None, few=False):
+    """`keep`: the lines that begin with `<keep>: ` go to a file of this name. `few`: only the first case of each test
+    and precision."""
+    found = []
+
     def work(machine, clock):
-        command = [machine.gpu_test, f"--gtest_filter={pattern}", "--gtest_color=no"]
+        chosen = pattern
+        if few:
+            listed = machine.run([machine.gpu_test, "--gtest_list_tests", f"--gtest_filter={pattern}"], clock)
+            chosen = ":".join(first_cases(tests_of(listed)))
+        if not chosen:
+            raise Failed("gpu_test has no such test")
+        command = [*machine.prefix, machine.gpu_test, f"--gtest_filter={chosen}", "--gtest_color=no"]
         code, output = run(command, machine.env, clock.left())
+        found[:] = failed_tests(output)[:1] or [last_test(output).removeprefix(" in ")]
         if keep:
             machine.keep(keep, name, "".join(line + "\n" for line in re.findall(f"^{keep}: (.*)$", output, re.MULTILINE)))
         return result_of(code, output)
-    return Row(stage, name, limit, work)
+
+    def again(machine, prefix, _):
+        return [*prefix, *machine.prefix, machine.gpu_test, f"--gtest_filter={(found and found[0]) or pattern}", "--gtest_color=no"]
+    return Row(stage, name, limit, work, Again(again, False, ""), pattern)
 
 
 def ranks_gtest(name, limit, ranks, pattern):
     def work(machine, clock):
-        command = machine.ranks(ranks, machine.ranks_test, f"--gtest_filter={pattern}", "--gtest_color=no")
+        command = machine.ranks(ranks, *machine.prefix, machine.ranks_test, f"--gtest_filter={pattern}", "--gtest_color=no")
         return result_of(*run(command, {**machine.env, "DDP_EXPECT_WORLD": str(ranks)}, clock.left()))
-    return Row("ranks", f"{name}, {ranks} ranks", limit, work)
+    return Row("ranks", f"{name}, {ranks} ranks", limit, work, pattern=pattern)
+
+
+def suites(names, precision=None):
+    return ":".join(f"{name}.*/gpu_{precision or ''}*" for name in names)
 
 
 def ops_rows():
-    rows = [gtest("ops", "device: memory, order, timestamps, graphs", 60, "DeviceOnGpu.*")]
-    for precision in ("fp32", "tf32", "bf16"):
-        def suites(*names):
-            return ":".join(f"{name}.*/gpu_{precision}*" for name in names)
-        rows += [gtest("ops", f"convolutions, {precision}", 120, suites("Conv2d")),
-                 gtest("ops", f"linear layers, {precision}", 60, suites("Linear")),
-                 gtest("ops", f"elementwise and softmax, {precision}", 60, suites("Elementwise", "Spans", "Softmax"))]
-        if precision != "tf32":
-            rows.append(gtest("ops", f"batch norm, pooling, dropout, optimizers, {precision}", 60,
-                              suites("BatchNorm*", "RunningStats", "Pool2d", "Dropout*", "Optimizer*", "Clipping")))
-    return [*rows, gtest("ops", "convolutions of several batch sizes", 60, "Conv2dPlan.*"),
-            gtest("ops", "gradients against finite differences, fp32", 60, "Gradients.*"),
-            gtest("ops", "20 repetitions, the same bits", 120, "DeterminismOnGpu.*")]
+    return [gtest("ops", "device: memory, order, timestamps, graphs", 60, "DeviceOnGpu.*"),
+            *(gtest("ops", f"{group}, a case of each test and precision", 60, suites(names), few=True)
+              for group, names in GROUPS.items())]
+
+
+def cases_rows():
+    rows = [gtest("cases", f"{group}, {precision}", 120, suites(names, precision))
+            for precision in PRECISIONS for group, names in GROUPS.items()]
+    return [*rows, gtest("cases", "convolutions of several batch sizes", 60, "Conv2dPlan.*"),
+            gtest("cases", "gradients against finite differences, fp32", 60, "Gradients.*"),
+            gtest("cases", "20 repetitions, the same bits", 120, "DeterminismOnGpu.*"),
+            gtest("cases", "layers of networks, one after another", 120, "LayersOnDevice.*")]
+
+
+def graphs_rows():
+    return [gtest("graphs", "graphs on and off, data resident and streamed: the same bits", 90,
+                  "FreeRunningOnGpu.GraphsAndStreamed*")]
 
 
 def lenet_rows():
     return [gtest("lenet", "one step's gradients against the CPU's, after 0, 50, 200 steps", 180, "LenetOnGpu.*"),
-            gtest("lenet", "100 losses against the CPU's", 120, "FreeRunningOnGpu.HundredLosses*"),
-            gtest("lenet", "graphs on and off, data resident and streamed: the same bits", 90,
-                  "FreeRunningOnGpu.GraphsAndStreamed*")]
+            gtest("lenet", "100 losses against the CPU's", 120, "FreeRunningOnGpu.HundredLosses*")]
 
 
 def networks_rows():

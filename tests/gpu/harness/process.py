@@ -1,11 +1,23 @@
 """Runs programs so that none outlives its row. Each has its own process session; leftover processes of the session are
 ended."""
+import ctypes
 import os
+import re
 import signal
 import subprocess
 import tempfile
 import time
 from pathlib import Path
+
+SET_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
+LIBC = ctypes.CDLL(None)
+CAUSES = (r"first difference: .*", r"Invalid __\w+__ .*", r"=+ *(?:Program hit|ERROR SUMMARY: [1-9]).*", r".*\berror: .*",
+          r".*: Failure", r".*[Ee]rror.*")
+
+
+def end_with_parent():
+    """In a new process: it gets SIGTERM when its parent ends in any way. mpirun then ends its ranks."""
+    LIBC.prctl(SET_DEATH_SIGNAL, signal.SIGTERM)
 
 
 class Clock:
@@ -28,7 +40,8 @@ class Process:
         self.started = time.monotonic()
         try:
             self.popen = subprocess.Popen(self.command, env=env, stdin=subprocess.DEVNULL,
-                                          stdout=self.log, stderr=subprocess.STDOUT, start_new_session=True)
+                                          stdout=self.log, stderr=subprocess.STDOUT, start_new_session=True,
+                                          preexec_fn=end_with_parent)
         except OSError as error:
             raise RuntimeError(f"cannot start {self.command[0]}: {error.strerror}") from error
 
@@ -96,3 +109,11 @@ def run(command, env, limit):
         code = process.wait(limit)
         process.end()
         return code, process.output()
+
+
+def cause(output):
+    """The line that says most about a failure."""
+    found = next((found for pattern in CAUSES if (found := re.search(pattern, output))), None)
+    lines = output.strip().splitlines()
+    text = found.group(0) if found else lines[-1] if lines else ""
+    return text.strip()[:300]

@@ -49,7 +49,7 @@ def row(tool, name, make_command, limit, least=0):
 
 
 def tests(pattern):
-    return lambda machine, sanitizer: [*sanitizer, machine.gpu_test, f"--gtest_filter={pattern}", "--gtest_color=no"]
+    return lambda machine, sanitizer: [*sanitizer, *machine.prefix, machine.gpu_test, f"--gtest_filter={pattern}", "--gtest_color=no"]
 
 
 def training(machine, sanitizer):

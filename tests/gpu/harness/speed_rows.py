@@ -14,8 +14,9 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from first_rows import ONLY_STEPS, period_us
+import expected
 from machine import events
+from step_rows import ONLY_STEPS, period_us
 from table import Failed, Late, Row, Skipped
 
 SCRIPT = Path(__file__).resolve().parent.parent / "pytorch_speed.py"
@@ -29,7 +30,7 @@ class Task:
     model: str
     steps: int
     pairs: int
-    limit_us: float = 0    # of our step; 0: none
+    limit_us: float = 0    # of our step on an H200; 0: none
     over_eager: float = 1  # least ratio
     peers: tuple = ("eager", "graph")
     seconds: int = 115
@@ -39,16 +40,21 @@ class Task:
         return self.model.startswith("torchvision")
 
 
-TASKS = [Task("LeNet", "tf32", "lenet", 2350, 5, limit_us=100, over_eager=8),
-         Task("ResNet-18", "bf16", "resnet18", 470, 5, limit_us=2400),
-         Task("LeNet", "bf16", "lenet", 2350, 5, over_eager=8),
-         Task("LeNet", "fp32", "lenet", 2350, 5, over_eager=8),
-         Task("ResNet-18", "tf32", "resnet18", 235, 3),
-         Task("torchvision's ResNet-18, 224 x 224", "bf16", "torchvision-resnet18", 60, 3),
-         Task("torchvision's ResNet-18, 224 x 224", "tf32", "torchvision-resnet18", 60, 3),
-         Task("ResNet-18", "fp32", "resnet18", 100, 2),
-         Task("torchvision's ResNet-18, 224 x 224", "fp32", "torchvision-resnet18", 30, 2),
-         Task("ResNet-18, compiled peer", "bf16", "resnet18", 470, 3, peers=("compiled",), seconds=240)]
+COMPILED = ("compiled",)
+FIRST = [Task("LeNet", "tf32", "lenet", 2350, 3, limit_us=100, over_eager=8),
+         Task("ResNet-18", "bf16", "resnet18", 470, 3, limit_us=2400),
+         Task("torchvision's ResNet-50, 224 x 224", "bf16", "torchvision-resnet50", 30, 2),
+         Task("LeNet, compiled peer", "tf32", "lenet", 2350, 1, peers=COMPILED),
+         Task("ResNet-18, compiled peer", "bf16", "resnet18", 470, 1, peers=COMPILED, seconds=240),
+         Task("torchvision's ResNet-50, 224 x 224, compiled peer", "bf16", "torchvision-resnet50", 30, 1, peers=COMPILED,
+              seconds=240)]
+OTHERS = [Task("LeNet", "bf16", "lenet", 2350, 5, over_eager=8),
+          Task("LeNet", "fp32", "lenet", 2350, 5, over_eager=8),
+          Task("ResNet-18", "tf32", "resnet18", 235, 3),
+          Task("torchvision's ResNet-18, 224 x 224", "bf16", "torchvision-resnet18", 60, 3),
+          Task("torchvision's ResNet-18, 224 x 224", "tf32", "torchvision-resnet18", 60, 3),
+          Task("ResNet-18", "fp32", "resnet18", 100, 2),
+          Task("torchvision's ResNet-18, 224 x 224", "fp32", "torchvision-resnet18", 30, 2)]
 
 
 def python_with_torch(machine, task):
@@ -119,13 +125,23 @@ def pictures(folder):
     return folder
 
 
+def keep_engines(machine, name, folder):
+    """Writes the times of all engines that the run has measured: for each pass of a convolution the fastest first."""
+    passes = next(iter(events(folder, "run"))).get("engines", [])
+    lines = [f"  {each['pass']}: " + ", ".join(f"{number} {us:.1f}" for number, us in each["number_and_us"]) + "\n"
+             for each in passes]
+    if lines:
+        machine.keep("engines", name, f"{name}: engine and microseconds\n" + "".join(lines))
+
+
 def ours(machine, clock, task):
     """Of the second half, in microseconds: a step, its median, and what the device waits for data in it."""
     folder = machine.folder / "speed"
     data = ["--data-path", pictures(machine.folder / "pictures")] if task.decodes else []
-    machine.run(machine.ranks(1, *machine.training(
-        folder, *data, "--model", task.model, "--precision", task.precision, "--lr", 0.02, "--max-steps", task.steps,
-        "--epochs", task.steps, *ONLY_STEPS)), clock)
+    machine.train_alone(folder, [
+        *data, "--model", task.model, "--precision", task.precision, "--lr", 0.02, "--max-steps", task.steps,
+        "--epochs", task.steps, "--engine-file", machine.beside(f"engines-{task.precision}.json"), *ONLY_STEPS], clock)
+    keep_engines(machine, f"{task.name}, {task.precision}", folder)
     steps = events(folder, "step")
     if len(steps) != task.steps:
         raise Failed(f"{len(steps)} steps in place of {task.steps}")
@@ -150,14 +166,14 @@ def figures_of(mine, theirs, task):
                      f"ratio {spread(ratios(mine, theirs, peer), 2)}")
         else:
             text += f"; no PyTorch {peer}"
-    return text
+    return f"{text}; {expected.text(task.model, task.precision)}"
 
 
 def ratios(mine, theirs, peer):
     return [their[peer] / step for their, (step, *_) in zip(theirs, mine)]
 
 
-def misses(mine, theirs, task):
+def misses(mine, theirs, task, gpu):
     """What the row misses; None: nothing judges it."""
     found = []
     peers = [peer for peer in task.peers if theirs and theirs[0].get(peer)]
@@ -165,31 +181,36 @@ def misses(mine, theirs, task):
         least = task.over_eager if peer == "eager" else 1
         if not statistics.median(ratios(mine, theirs, peer)) >= least:
             found.append(f"less than {least} x PyTorch {peer}")
-    if task.limit_us and not statistics.median(step for step, *_ in mine) <= task.limit_us:
-        found.append(f"over {task.limit_us} us")
-    return ", ".join(found) if peers or task.limit_us else None
+    limit = expected.limit(task.model, task.precision, task.limit_us, gpu)
+    if limit and not statistics.median(step for step, *_ in mine) <= limit:
+        found.append(f"over {limit:.0f} us")
+    return ", ".join(found) if peers or limit else None
 
 
-def row(task):
+def row(stage, task):
     def work(machine, clock):
         mine, theirs = [], []
         python = None if machine.alone else python_with_torch(machine, task)
         with PyTorch(python, machine, task) if python else contextlib.nullcontext() as pytorch:
             if pytorch:
                 pytorch.await_line(clock)
-            for _ in range(task.pairs):
+            for _ in range(machine.pairs or task.pairs):
                 mine.append(ours(machine, clock, task))
                 yield figures_of(mine, theirs, task)
                 if pytorch:
                     theirs.append(pytorch.measure(clock))
                     yield figures_of(mine, theirs, task)
-        missed = misses(mine, theirs, task)
+        missed = misses(mine, theirs, task, machine.gpu)
         if missed is None:
             raise Skipped("nothing to compare with: " + figures_of(mine, theirs, task))
         if missed:
             raise Failed(missed)
-    return Row("speed", f"{task.name}, batch 256, {task.precision}", task.seconds, work)
+    return Row(stage, f"{task.name}, batch 256, {task.precision}", task.seconds, work)
 
 
 def rows():
-    return [row(task) for task in TASKS]
+    return [row("speed", task) for task in FIRST]
+
+
+def other_rows():
+    return [row("peers", task) for task in OTHERS]

@@ -25,6 +25,15 @@ class Skipped(Exception):
 
 
 @dataclass
+class Again:
+    """How diagnosis.py runs the smallest program of a row again."""
+    # command(machine, prefix, options): `prefix` stands before the program; `options` are those of ddp_train.
+    command: Callable
+    trains: bool   # whether the program is ddp_train
+    layers: str    # precision and network of LayersOnDevice; empty: the row has no network
+
+
+@dataclass(eq=False)
 class Row:
     stage: str
     name: str
@@ -32,6 +41,8 @@ class Row:
     # work(machine, clock) returns the figures, or yields them as they become more: the last ones stay if it raises
     # Failed. Skipped: the machine cannot run the row. See process.Clock.
     work: Callable
+    again: "Again | None" = None  # how to find the cause of a failure
+    pattern: str = ""              # of the tests that it runs, if it runs GoogleTest
     result: str = "not run"
     figures: str = ""
     seconds: str = ""
@@ -42,20 +53,20 @@ class Row:
 
 
 class Results:
-    """The rows of all stages. Stages that are not selected keep their rows and times from the file."""
+    """The rows of all stages, with the results of the file until they run again."""
 
-    def __init__(self, path, rows, asked, fresh):
+    def __init__(self, path, rows):
         self.path = Path(path)
         self.rows = rows
         self.runs = {row.stage: NEVER for row in rows}
-        if not fresh and self.path.exists():
-            self._keep(self.path.read_text(), asked)
 
-    def _keep(self, text, asked):
-        by_name = {(row.stage, row.name): row for row in self.rows if row.stage not in asked}
-        for line in text.splitlines():
+    def read(self):
+        if not self.path.exists():
+            return
+        by_name = {(row.stage, row.name): row for row in self.rows}
+        for line in self.path.read_text().splitlines():
             cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip().strip("|"))]
-            if len(cells) == 2 and cells[0] in self.runs and cells[0] not in asked:
+            if len(cells) == 2 and cells[0] in self.runs:
                 self.runs[cells[0]] = cells[1]
             elif len(cells) == 5 and (row := by_name.get((cells[0], cells[1]))):
                 row.result, row.figures, row.seconds = cells[2:]

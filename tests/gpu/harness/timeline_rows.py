@@ -8,7 +8,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 
-from first_rows import ONLY_STEPS, period_us
+from step_rows import ONLY_STEPS, period_us
 from machine import LIBRARY
 from table import Failed, Row, Skipped
 
@@ -120,11 +120,12 @@ def row(name, model, precision, steps):
     def work(machine, clock):
         folder = machine.folder / "kernels"
         lines_of = machine.folder / f"{model}.lines"
-        command = machine.ranks(1, *machine.training(folder, "--model", model, "--precision", precision, "--lr", 0.02,
-                                                     "--max-steps", steps, *ONLY_STEPS))
+        options = ["--model", model, "--precision", precision, "--lr", 0.02, "--max-steps", steps,
+                   "--engine-file", machine.beside(f"engines-{precision}.json"), *ONLY_STEPS]
         written = lines_of.with_name(lines_of.name + ".0")
         written.unlink(missing_ok=True)
-        output = machine.run(command, clock, CUDA_INJECTION64_PATH=library(machine), GPU_TIMELINE=lines_of)
+        output, _, _ = machine.train_alone(folder, options, clock, CUDA_INJECTION64_PATH=library(machine),
+                                           GPU_TIMELINE=lines_of)
         if not written.exists():
             raise Failed("no timeline was written", output)
         found, lost = activities(written)
