@@ -1,6 +1,6 @@
 #include "checkpoint/foreign_file.h"
 
-#include "core/shell_word.h"
+#include "core/printable.h"
 
 #include <fmt/format.h>
 
@@ -22,7 +22,8 @@ constexpr const char* kConvert =
     "save_file({k: v.clone().contiguous() for k, v in w.items() if torch.is_tensor(v)}, sys.argv[2])";
 
 std::string converted_by_pytorch(const std::string& name) {
-  const std::string to = std::filesystem::path(name).replace_extension(".safetensors").string();
+  std::string to = std::filesystem::path(name).replace_extension(".safetensors").string();
+  if (to == name) to = std::filesystem::path(name).replace_extension(".converted.safetensors").string();
   return fmt::format("convert it: python3 -c \"{}\" {} {}", kConvert, shell_word(name), shell_word(to));
 }
 
@@ -67,15 +68,23 @@ bool is_text(std::string_view head) {
   return std::ranges::all_of(head, [](unsigned char c) { return c >= ' ' || (c >= '\t' && c <= '\r'); });
 }
 
+// Without the suffix of a packer; a file of another suffix keeps its own behind another stem.
+std::string unpacked_name(const std::string& name) {
+  std::filesystem::path path = name;
+  const std::string suffix = path.extension().string();
+  const bool packer = suffix == ".gz" || suffix == ".bz2" || suffix == ".xz" || suffix == ".zst";
+  return path.replace_extension(packer ? "" : ".unpacked" + suffix).string();
+}
+
 struct Unpacked {
   std::string_view magic;
   const char *what, *command;
 };
-constexpr Unpacked kPacked[] = {{"\x1F\x8B"sv, "gzip", "gunzip -k"},
-                                {"BZh"sv, "bzip2", "bunzip2 -k"},
+constexpr Unpacked kPacked[] = {{"\x1F\x8B"sv, "gzip", "gunzip"},
+                                {"BZh"sv, "bzip2", "bunzip2"},
                                 {"\xFD"
                                  "7zXZ\0"sv,
-                                 "xz", "unxz -k"},
+                                 "xz", "unxz"},
                                 {"\x28\xB5\x2F\xFD"sv, "zstd", "unzstd"}};
 
 }  // namespace
@@ -85,7 +94,8 @@ std::string foreign_file(std::string_view head, const std::string& name) {
   if (head.starts_with("PK\x03\x04")) return zip_archive(head, name);
   for (const Unpacked& packed : kPacked)
     if (head.starts_with(packed.magic))
-      return fmt::format("it is packed with {}; unpack it: {} {}", packed.what, packed.command, shell_word(name));
+      return fmt::format("it is packed with {}; unpack it: {} -c {} > {}", packed.what, packed.command,
+                         shell_word(name), shell_word(unpacked_name(name)));
   if (head.size() > 2 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5)
     return "it is a Python pickle, as of torch.save in its old format; " + converted_by_pytorch(name);
   if (head.size() > 257 && head.substr(257).starts_with("ustar"))

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <string_view>
 
@@ -16,7 +17,7 @@ constexpr int kStateFormat = 2;  // format 1 has other names for the last three 
 
 // Older programs wrote none of these.
 constexpr std::string_view kOptional[] = {"best_epoch", "bn_stats_samples", "options"};
-constexpr const char *kPictures = "pictures", *kExcludedInEpoch = "excluded_in_epoch";
+constexpr const char *kPictures = "pictures", *kExcludedInEpoch = "excluded_in_epoch", *kSizes = "sizes";
 
 // Calls field(name, member) for each field of a state that is written or read in this format.
 template <class State, class Field>
@@ -69,6 +70,7 @@ nlohmann::ordered_json to_json(const PartState& part) {
   for (const BrokenPicture& one : part.broken)
     json["broken"].push_back(
         {{"picture", one.picture}, {"bytes", one.bytes}, {"step", one.step}, {"reason", one.reason}});
+  for (const auto& [picture, bytes] : part.sizes) json[kSizes].push_back({{"picture", picture}, {"bytes", bytes}});
   return json;
 }
 
@@ -77,6 +79,8 @@ bool assign(const nlohmann::json& from, std::string& to) {
   return from.is_string();
 }
 bool assign(const nlohmann::json& from, PartState& to) {
+  const auto sizes = from.value(kSizes, nlohmann::json::array());
+  if (!from.at("left_out").is_array() || !from.at("broken").is_array() || !sizes.is_array()) return false;
   for (const auto& picture : from.at("left_out"))
     if (!assign(picture, to.left_out.emplace_back())) return false;
   for (const auto& one : from.at("broken")) {
@@ -85,7 +89,15 @@ bool assign(const nlohmann::json& from, PartState& to) {
         !assign(one.at("step"), broken.step) || !assign(one.at("reason"), broken.reason))
       return false;
   }
-  return std::ranges::is_sorted(to.left_out) && std::ranges::is_sorted(to.broken, {}, &BrokenPicture::picture);
+  for (const auto& one : sizes) {
+    int64_t picture = 0, bytes = 0;
+    if (!assign(one.at("picture"), picture) || !assign(one.at("bytes"), bytes)) return false;
+    if (!to.sizes.emplace(picture, bytes).second) return false;
+  }
+  const auto ascend = [](const auto& pictures, auto position) {
+    return std::ranges::adjacent_find(pictures, std::ranges::greater_equal(), position) == pictures.end();
+  };
+  return ascend(to.left_out, std::identity()) && ascend(to.broken, &BrokenPicture::picture);
 }
 bool assign(const nlohmann::json& from, PicturesState& to) {
   return assign(from.at("training"), to.training) && assign(from.at("validation"), to.validation) &&

@@ -16,6 +16,8 @@ namespace ddp {
 struct PartState {
   std::vector<int64_t> left_out = {};      // found broken at the start of the run: not in the plan of the epochs
   std::vector<BrokenPicture> broken = {};  // later: in the plan, excluded from a step on
+  // Bytes of files when the run began: of pictures that were `broken` in an earlier process. They may be mended now.
+  std::map<int64_t, int64_t> sizes = {};
 };
 struct PicturesState {
   PartState training = {}, validation = {};

@@ -18,6 +18,8 @@ void insert(std::vector<BrokenPicture>& pictures, BrokenPicture one) {
 
 }  // namespace
 
+bool are_gone(int64_t broken, int64_t pictures) { return broken > std::max<int64_t>(10, pictures / 100); }
+
 Exclusions::Exclusions(PictureList list, const std::vector<BrokenPicture>& known) : list_(std::move(list)) {
   for (const BrokenPicture& one : known) {
     require(one.picture >= 0 && one.picture < list_.size(), Exit::data,

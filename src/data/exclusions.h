@@ -11,6 +11,12 @@
 
 namespace ddp {
 
+// So many of the pictures have broken in one process that the data must be gone: more than 1 %, and more than 10.
+bool are_gone(int64_t broken, int64_t pictures);
+
+// Pictures of a part over the whole run, so that the state in a checkpoint stays small.
+inline constexpr int64_t kMostExcluded = 20'000;
+
 class Exclusions {
  public:
   // `known`: on all ranks, in any order. Throws Error(Exit::data) for a picture that `list` does not have.

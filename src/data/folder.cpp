@@ -160,8 +160,11 @@ class FolderLister {
   }
 
   void require_no_split_names() const {
-    const auto is_split = [](const std::string& name) { return split_word_of(name) != Split::none; };
-    if (!std::ranges::all_of(classes_, is_split)) return;
+    const auto is_split = [](const std::string& name) { return split_of(name) != Split::none; };
+    const auto count_words = [&](Split split) { return std::ranges::count(classes_, split, split_word_of); };
+    const int64_t train = count_words(Split::train), val = count_words(Split::val);
+    const bool words = train_.empty() && train > 0 && val > 0 && train + val == std::ssize(classes_);
+    if (!words && !std::ranges::all_of(classes_, is_split)) return;
     fail(Exit::data,
          "{} holds no classes: all its folders have names of splits: {}; the folder of the training data is named "
          "train or training, that of the validation data val, validation, valid, test or testing{}",

@@ -43,8 +43,8 @@ void FolderReader::read_part(std::string_view path, const Expected& expected, si
       require(S_ISREG(status.st_mode), Exit::data, "{} is {}, not a file", name(), kind_of_file(status.st_mode));
       const int64_t mtime_ns = int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
       require(status.st_size == expected.bytes && mtime_ns == expected.mtime_ns, Exit::data,
-              "{} has changed since this run listed its data ({} bytes then, {} now); start the run again", name(),
-              expected.bytes, static_cast<int64_t>(status.st_size));
+              "{} has changed since this run listed its data ({} bytes then, {} now)", name(), expected.bytes,
+              static_cast<int64_t>(status.st_size));
       require(expected.bytes <= kMostBytes, Exit::data, "{} has {} bytes; a picture may have {}", name(),
               expected.bytes, kMostBytes);
       const auto whole = static_cast<size_t>(expected.bytes);

@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "core/keyed_hash.h"
+#include "data/codec/picture.h"
 #include "data/packed.h"
 
 #include <algorithm>
@@ -32,6 +33,11 @@ std::optional<CheckedPicture> take_picture(std::string_view& from) {
   p.reason = from.substr(0, length);
   from.remove_prefix(length);
   return p;
+}
+
+bool is_possible(const CheckedPicture& p) {
+  if (p.bytes < 0 || p.memory < 0 || p.w < 0 || p.h < 0) return false;
+  return !p.reason.empty() || (p.w >= 1 && p.h >= 1 && int64_t{p.w} * p.h <= kMaxPicturePixels && p.memory >= p.bytes);
 }
 
 uint64_t hash_of(std::string_view bytes) {
@@ -101,7 +107,7 @@ KeptCheck KeptCheck::from_file(std::string_view content, bool exif) {
   std::vector<CheckedPicture> pictures;
   while (!content.empty()) {
     auto one = take_picture(content);
-    if (!one || one->bytes < 0 || one->memory < 0 || one->w < 0 || one->h < 0) return {};
+    if (!one || !is_possible(*one)) return {};
     pictures.push_back(std::move(*one));
   }
   return KeptCheck(std::move(pictures));

@@ -39,7 +39,8 @@ class KeptCheck {
 
   // The content of the file. `exif` as in the check: it turns pictures.
   std::string file(bool exif) const;
-  // Nothing if the content is not whole, is of another version of the program, or of a check with another `exif`.
+  // Nothing if the content is not whole or not possible, is of another version of the program, or of a check with
+  // another `exif`.
   static KeptCheck from_file(std::string_view content, bool exif);
 
  private:

@@ -1,6 +1,6 @@
 #include "data/picture_name.h"
 
-#include "core/shell_word.h"
+#include "core/printable.h"
 
 #include <fmt/format.h>
 

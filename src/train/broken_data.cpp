@@ -3,47 +3,50 @@
 #include "core/error.h"
 #include "train/agree_on_exclusions.h"
 
-#include <algorithm>
 #include <utility>
 #include <vector>
 
 namespace ddp {
-namespace {
-
-// More than 1 % of the pictures, and more than 10.
-bool are_gone(int64_t broken, int64_t pictures) { return broken > std::max<int64_t>(10, pictures / 100); }
-
-}  // namespace
 
 BrokenData::BrokenData(Exclusions* training, Exclusions* validation, Replica& replica, RunObserver& reporter,
                        PhaseTracker& phases)
     : training_(training), validation_(validation), replica_(replica), reporter_(reporter), phases_(phases) {}
 
 // The pictures of an evaluation that ends the run count as broken after the last step: a resumed run may read them.
-bool BrokenData::agree(RunState& state, bool evaluated) {
+bool BrokenData::agree(RunState& state, bool evaluated, bool has_samples) {
   if (!training_ && !validation_) return true;
   phases_.enter(Phase::replicas, state.step);
   if (!state.pictures) state.pictures.emplace();
   const int64_t step = !evaluated ? 0 : state.step + (replica_.excludes ? 0 : 1);
   const bool trains = agree(training_, "training", state.pictures->training, step),
-             tests = agree(validation_, "validation", state.pictures->validation, step);
+             tests = agree(validation_, "validation", state.pictures->validation, step, has_samples);
   return trains && tests;
 }
 
-bool BrokenData::agree(Exclusions* exclusions, const char* part, PartState& state, int64_t step) {
+bool BrokenData::agree(Exclusions* exclusions, const char* part, PartState& state, int64_t step, bool has_samples) {
   if (!exclusions) return true;
   const std::vector<BrokenPicture> added = agree_on_exclusions(*exclusions, step, replica_.communicator);
+  if (replica_.excludes && !has_samples) {
+    why_ = fmt::format("no {} picture can be read{}", part, added.empty() ? "" : ", such as: " + added[0].reason);
+    return false;
+  }
   if (added.empty()) return true;
   const int64_t new_ones = excluded_[part] += std::ssize(added), pictures = exclusions->pictures();
+  const int64_t known = std::ssize(exclusions->known());
   if (replica_.excludes && are_gone(new_ones, pictures)) {
     why_ = fmt::format("{} of {} {} pictures cannot be read any more, such as: {}", new_ones, pictures, part,
                        added[0].reason);
     return false;
   }
+  if (replica_.excludes && known > kMostExcluded) {
+    why_ =
+        fmt::format("{} of {} {} pictures have broken since the run began, and a run excludes at most {}, such as: {}",
+                    known, pictures, part, kMostExcluded, added[0].reason);
+    return false;
+  }
   state.broken = exclusions->known();
   if (!replica_.excludes) why_ = added[0].reason;
-  if (replica_.excludes && replica_.communicator.rank() == 0)
-    reporter_.excluded(part, added, std::ssize(exclusions->known()), pictures);
+  if (replica_.excludes && replica_.communicator.rank() == 0) reporter_.excluded(part, added, known, pictures);
   return replica_.excludes;
 }
 

@@ -23,15 +23,16 @@ class BrokenData {
 
   // Between steps. The ranks tell each other which pictures they could not read; all exclude them from now on. Writes
   // them to `state`, and rank 0 reports them. `evaluated`: an evaluation has read them, not a step. Returns whether the
-  // run goes on: not where it excludes none, nor where so many have broken that the data must be gone. Collective.
-  bool agree(RunState& state, bool evaluated);
+  // run goes on: not where it excludes none, nor where so many have broken that the data must be gone, nor where the
+  // evaluation had no sample left (`has_samples`). Collective.
+  bool agree(RunState& state, bool evaluated, bool has_samples = true);
 
   bool lost() const { return !why_.empty(); }  // the run cannot go on
   // Throws CollectiveError(Exit::data). `saved`: whether the step of the state is on the disk.
   [[noreturn]] void end(const RunState& state, bool saved) const;
 
  private:
-  bool agree(Exclusions* exclusions, const char* part, PartState& state, int64_t step);
+  bool agree(Exclusions* exclusions, const char* part, PartState& state, int64_t step, bool has_samples = true);
 
   Exclusions *const training_, *const validation_;
   Replica& replica_;

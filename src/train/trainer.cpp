@@ -291,7 +291,7 @@ void Trainer::evaluate() {
     phases_.enter(Phase::evaluation, state_.step);
     return ++batches % Evaluator::kStopCheckInterval != 0 || !replica_.communicator.any(config_.stop_requested());
   });
-  const bool goes_on = broken_.agree(state_, true);
+  const bool goes_on = broken_.agree(state_, true, !evaluation || evaluation->samples > 0);
   if (evaluation && goes_on) {
     report_.evaluation = evaluation;
     state_.evaluation_due = false;

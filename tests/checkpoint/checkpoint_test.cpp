@@ -71,7 +71,8 @@ TEST_F(Checkpoint, StatisticsOfAnEvaluationAndRunningAveragesRoundTrip) {
   fs::remove(path / "manifest.json");
   write_manifest(path, kCheckpointFiles);
   expect_error(error_of([&] { read_checkpoint(path, network.tensors(), kAdam); }), Exit::model,
-               "optimizer.safetensors has no tensor 1.running_mean");
+               "optimizer.safetensors does not fit the model and its optimizer: 22 of its 28 tensors fit; not in the "
+               "file: 1.running_mean,");
 }
 
 TEST_F(Checkpoint, LoadsIntoABufferWithAnotherAlignment) {
@@ -138,7 +139,7 @@ TEST_F(Checkpoint, RunStateHasThePicturesThatAreNoSamples) {
   RunState saved{.step = 7};
   saved.pictures = PicturesState{
       .training = {.left_out = {1, 5}, .broken = {{.picture = 2, .bytes = 9, .step = 3, .reason = "a \"b\""}}},
-      .validation = {.left_out = {0}},
+      .validation = {.left_out = {0}, .sizes = {{3, 8}, {6, 0}}},
       .excluded_in_epoch = 4};
   const std::string text = to_json(saved);
   const RunState read = run_state_from_json(text, "state.json");
@@ -146,6 +147,7 @@ TEST_F(Checkpoint, RunStateHasThePicturesThatAreNoSamples) {
   EXPECT_EQ(read.pictures->training.left_out, saved.pictures->training.left_out);
   EXPECT_EQ(read.pictures->training.broken, saved.pictures->training.broken);
   EXPECT_EQ(read.pictures->validation.left_out, saved.pictures->validation.left_out);
+  EXPECT_EQ(read.pictures->validation.sizes, saved.pictures->validation.sizes);
   EXPECT_EQ(read.pictures->excluded_in_epoch, 4);
   EXPECT_FALSE(run_state_from_json(to_json(RunState()), "state.json").pictures);
   std::string wrong = text;
@@ -154,6 +156,22 @@ TEST_F(Checkpoint, RunStateHasThePicturesThatAreNoSamples) {
   wrong = text;
   wrong.replace(wrong.find("\"broken\""), 8, "\"Broken\"");
   EXPECT_THROW(run_state_from_json(wrong, "state.json"), Error);
+  const PartState wrong_parts[] = {{.left_out = {-5}},
+                                   {.left_out = {1, 1}},
+                                   {.left_out = {2, 1}},
+                                   {.broken = {{.picture = -1}}},
+                                   {.broken = {{.picture = 1}, {.picture = 1}}},
+                                   {.broken = {{.picture = 1, .bytes = -1}}},
+                                   {.broken = {{.picture = 1, .step = -1}}},
+                                   {.sizes = {{-1, 5}}},
+                                   {.sizes = {{1, -5}}}};
+  for (const PartState& part : wrong_parts) {
+    saved.pictures = PicturesState{.validation = part};
+    expect_error(error_of([&] { run_state_from_json(to_json(saved), "state.json"); }), Exit::data,
+                 "state.json: \"pictures\" has an invalid value");
+  }
+  saved.pictures = PicturesState{.excluded_in_epoch = -1};
+  EXPECT_THROW(run_state_from_json(to_json(saved), "state.json"), Error);
 }
 
 TEST_F(Checkpoint, RunStateOfFormat1IsRead) {

@@ -26,8 +26,8 @@ TEST(ForeignFile, IsNamedForWhatItIs) {
       {zip("photo.jpg"), "it is a zip archive; unpack it: unzip 'w.pth'"},
       {"\x89HDF\r\n\x1a\n\0\0"s, "it is an HDF5 file, as of Keras"},
       {"\x93NUMPY\x01\0v\0"s, "it is a NumPy array"},
-      {"\x1f\x8b\x08\0"s, "it is packed with gzip; unpack it: gunzip -k 'w.pth'"},
-      {"\x28\xb5\x2f\xfd\0"s, "it is packed with zstd; unpack it: unzstd 'w.pth'"},
+      {"\x1f\x8b\x08\0"s, "it is packed with gzip; unpack it: gunzip -c 'w.pth' > 'w.unpacked.pth'"},
+      {"\x28\xb5\x2f\xfd\0"s, "it is packed with zstd; unpack it: unzstd -c 'w.pth' > 'w.unpacked.pth'"},
       {std::string(257, 'a') + "ustar\0"s, "it is a tar archive; unpack it: tar -xf 'w.pth'"},
       {"\x08\x07\x12\x07pytorch\0"s, "it is an ONNX model"},
       {"GGUF\x03\0\0\0"s, "it is a GGUF file"},
@@ -41,6 +41,13 @@ TEST(ForeignFile, IsNamedForWhatItIs) {
   for (const auto& [head, text] : cases)
     EXPECT_EQ(foreign_file(head, "w.pth").find(text), 0u) << text << ": " << foreign_file(head, "w.pth");
   EXPECT_EQ(foreign_file("\x10\0\0\0\0\0\0\0[]"s, "w.pth"), "");
+}
+
+TEST(ForeignFile, KeepsItsContent) {
+  const std::string pickle = foreign_file(zip("archive/data.pkl"), "m/model.safetensors");
+  EXPECT_TRUE(pickle.ends_with(" 'm/model.safetensors' 'm/model.converted.safetensors'")) << pickle;
+  const std::string packed = foreign_file("\x1f\x8b\x08\0"s, "m/model.safetensors.gz");
+  EXPECT_TRUE(packed.ends_with("gunzip -c 'm/model.safetensors.gz' > 'm/model.safetensors'")) << packed;
 }
 
 // The line stands in double quotes of a shell.

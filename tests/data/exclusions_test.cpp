@@ -33,5 +33,12 @@ TEST(Exclusions, AreKnownToAllRanksOnce) {
   EXPECT_THROW(Exclusions(five_files(), {{.picture = 5}}), Error);
 }
 
+TEST(Exclusions, OfManyPicturesAreGone) {
+  EXPECT_FALSE(are_gone(10, 10));
+  EXPECT_TRUE(are_gone(11, 20));
+  EXPECT_FALSE(are_gone(20, 2000));
+  EXPECT_TRUE(are_gone(21, 2000));
+}
+
 }  // namespace
 }  // namespace ddp

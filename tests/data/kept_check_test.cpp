@@ -44,5 +44,20 @@ TEST(KeptCheck, OfAnotherKindOrDamagedIsNone) {
   }
 }
 
+// The file beside the data may be a stranger's.
+TEST(KeptCheck, OfImpossiblePicturesIsNone) {
+  const auto is_none = [](auto change) {
+    auto pictures = two_pictures();
+    change(pictures[0]);
+    return KeptCheck::from_file(KeptCheck(pictures).file(true), true).empty();
+  };
+  EXPECT_FALSE(is_none([](CheckedPicture&) {}));
+  EXPECT_TRUE(is_none([](CheckedPicture& p) { p.w = 0; }));
+  EXPECT_TRUE(is_none([](CheckedPicture& p) { p.h = 0; }));
+  EXPECT_TRUE(is_none([](CheckedPicture& p) { p.w = p.h = 100'000; }));
+  EXPECT_TRUE(is_none([](CheckedPicture& p) { p.memory = p.bytes - 1; }));
+  EXPECT_TRUE(is_none([](CheckedPicture& p) { p.bytes = -1; }));
+}
+
 }  // namespace
 }  // namespace ddp

@@ -137,6 +137,9 @@ const std::vector<Layout> kLayouts = {
      "DATA/cat/train: all their pictures are training data; for validation data put the classes into the splits, such "
      "as DATA/train/cat"},
     {"WithoutSplits", {"cat/1.jpg", "dog/2.jpg"}, "folder: 2 training and 0 validation pictures of cat dog"},
+    {"ClassesWithWordsOfSplits",
+     {"freight-train/1.jpg", "passenger-train/2.jpg"},
+     "folder: 2 training and 0 validation pictures of freight-train passenger-train"},
     {"WithoutTraining",
      {"cat/1.jpg", "dog/2.jpg", "test/3.jpg"},
      "folder: 3 training and 0 validation pictures of cat dog test\nwarning: the folder DATA/test is a class here, "

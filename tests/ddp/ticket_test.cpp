@@ -82,7 +82,8 @@ TEST(Ticket, MissingSampleIsAnError) {
 }
 
 TEST(Ticket, ExcludedSamplesMayBeMissing) {
-  const Ticket ticket = read_ticket(summed(2, 10, {1, 1}), 2);
+  const std::vector<float> slots = summed(2, 10, {1, 1});
+  const Ticket ticket = read_ticket(slots, 2);
   EXPECT_NO_THROW(check_agreement(ticket, 1, 21, true));
   EXPECT_THROW(check_agreement(ticket, 1, 19, true), CollectiveError);
 }

@@ -39,6 +39,14 @@ TEST_F(TrainerTest, EvaluatesAfterEveryKthEpochAndAtTheEnd) {
   EXPECT_EQ(events.line, "1 2 3 4 5 speed:1 6 speed:2");
 }
 
+// Where the last step of an epoch has none, those of another step are reported.
+TEST_F(TrainerTest, GradientsOfALastStepThatDoesNotLearnAreNotReported) {
+  TrainConfig config = steps(17);
+  config.last_step_learns = false;
+  run(config);
+  EXPECT_EQ(events.line, "1 2 3 4 5 speed:1 6 7 8 9 10 speed:2 11 12 13 14 15 speed:3 16 17 gradients speed:4");
+}
+
 // The rate depends on the samples before the step: 18 in an epoch, 36 in all.
 TEST_F(TrainerTest, RateFollowsTheSamplesOfTheRun) {
   TrainConfig config = steps(10);

@@ -22,12 +22,15 @@ PartState excluded_pictures(const PartFacts& part, const PartState* resumed, int
     for (const auto& [picture, reason] : part.facts.broken) state.left_out.push_back(picture);
     return state;
   }
-  const auto is_there = [&](int64_t picture) { return picture < part.list.size(); };  // in other data it may not be
+  // In other data it may not be.
+  const auto is_there = [&](int64_t picture) { return picture >= 0 && picture < part.list.size(); };
   std::ranges::copy_if(resumed->left_out, std::back_inserter(state.left_out), is_there);
   // A picture that has ended the run may have been mended.
   const auto is_broken = [&](int64_t picture) {
     return std::ranges::count(part.facts.broken, picture, &std::pair<int64_t, std::string>::first) > 0;
   };
+  state.sizes = resumed->sizes;
+  for (const BrokenPicture& one : resumed->broken) state.sizes.emplace(one.picture, one.bytes);
   for (const BrokenPicture& one : resumed->broken)
     if (is_there(one.picture) && (one.step < next || is_broken(one.picture))) state.broken.push_back(one);
   const std::vector<BrokenPicture> known = state.broken;
@@ -50,6 +53,7 @@ uint64_t hash_at_start(const PartFacts& part, const PartState& state) {
   for (const int64_t picture : state.left_out)
     if (const auto size = part.earlier_sizes.find(picture); size != part.earlier_sizes.end()) sizes.insert(*size);
   for (const BrokenPicture& one : state.broken) sizes[one.picture] = one.bytes;
+  for (const auto& [picture, bytes] : state.sizes) sizes[picture] = bytes;
   return part.list.hash(sizes);
 }
 

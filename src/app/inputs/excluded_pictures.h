@@ -23,11 +23,11 @@ struct PartFacts {
 
 // A new run (`resumed` is null) leaves out the pictures that the check found broken. A resumed run leaves out those
 // that it has left out from its start, and excludes those that it had excluded before the step `next`; from that step
-// on it excludes those that have broken since.
+// on it excludes those that have broken since. It keeps the first sizes of all that have ever been broken.
 PartState excluded_pictures(const PartFacts& part, const PartState* resumed, int64_t next);
 
-// The list's hash with the sizes that excluded pictures had when the run began. A picture that breaks, or is mended,
-// does not make other data of the data.
+// The list's hash with the sizes that excluded and mended pictures had when the run began. A picture that breaks, or is
+// mended, does not make other data of the data.
 uint64_t hash_at_start(const PartFacts& part, const PartState& state);
 
 // The file of the run's folder that lists the pictures of a part, "training" or "validation".

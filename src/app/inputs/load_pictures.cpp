@@ -38,14 +38,19 @@ void judge(const PartFacts& part, const PartState& state, const DataConfig& conf
           printable(config.path), name, left_out_lines(part, broken, kShown));
   require(state.left_out.size() <= kMostLeftOut, Exit::data, "{}: {}; a run leaves out at most {}",
           printable(config.path), cannot_be_read(broken), kMostLeftOut);
+  require(state.left_out.empty() || std::ssize(state.left_out) < part.list.size(), Exit::data,
+          "{}: the run leaves out all {} {} pictures", printable(config.path), part.list.size(), name);
   if (!state.left_out.empty())
     loaded.notes.push_back(
         fmt::format("{}; they are left out:{}", cannot_be_read(state), left_out_lines(part, state, kShown)));
-  if (!state.broken.empty())
+  const std::vector<BrokenPicture> excluded = config.skip_broken ? state.broken : std::vector<BrokenPicture>();
+  require(std::ssize(excluded) <= kMostExcluded, Exit::data,
+          "{}: {} of {} {} pictures have broken since the run began; a run excludes at most {}", printable(config.path),
+          excluded.size(), part.list.size(), name, kMostExcluded);
+  if (!excluded.empty())
     loaded.notes.push_back(fmt::format("{} of {} {} pictures have broken since the run began; they stay excluded:{}",
-                                       state.broken.size(), part.list.size(), name,
-                                       broken_lines(state.broken, kShown)));
-  if (const std::string lines = left_out_lines(part, state, SIZE_MAX) + broken_lines(state.broken, SIZE_MAX);
+                                       excluded.size(), part.list.size(), name, broken_lines(excluded, kShown)));
+  if (const std::string lines = left_out_lines(part, state, SIZE_MAX) + broken_lines(excluded, SIZE_MAX);
       !lines.empty())
     loaded.listings[skipped_file(name)] = lines.substr(1) + "\n";
 }
@@ -83,9 +88,9 @@ void keep_evaluated(PictureLists& lists, const DataConfig& config, LoadedData& l
   lists.train = PictureListBuilder(std::move(names)).finish();
 }
 
-uint64_t fingerprint_of(const PartFacts& part, const PartState& state, bool excludes) {
+uint64_t fingerprint_of(const PartFacts& part, const PartState& state) {
   Hash hash;
-  hash.add(excludes ? hash_at_start(part, state) : part.list.hash());
+  hash.add(hash_at_start(part, state));
   for (const int64_t picture : state.left_out) hash.add(static_cast<uint64_t>(picture));
   return hash.value();
 }
@@ -153,8 +158,7 @@ LoadedData load_pictures(const DataConfig& given, const std::string& kind, uint6
     loaded.validation = transforms.validation;
     loaded.decode = decode;
     loaded.transforms = describe(transforms, decode);
-    loaded.fingerprint = fingerprint_of(train_part, state.training, config.skip_broken) ^
-                         fingerprint_of(val_part, state.validation, config.skip_broken) << 1;
+    loaded.fingerprint = fingerprint_of(train_part, state.training) ^ fingerprint_of(val_part, state.validation) << 1;
     const auto exclusions = [&](const PictureList& list, const PartState& part) {
       return std::make_unique<Exclusions>(list, config.skip_broken ? part.broken : std::vector<BrokenPicture>());
     };

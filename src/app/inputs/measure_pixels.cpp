@@ -1,5 +1,6 @@
 #include "app/inputs/load_data.h"
 #include "app/inputs/model_info.h"
+#include "core/error.h"
 #include "core/printable.h"
 #include "data/pixel_sums.h"
 #include "health/run_on_all_ranks.h"
@@ -91,7 +92,13 @@ PixelNormalization measure_pixels(const LoadedData& loaded, MpiSession& session,
     // Most data are of one kind, so few files show it. They are read where the values are small, as a rule never.
     if (narrow_range_hint(largest, kMostBits).empty()) return std::string();
     int bits = 8;
-    for (const int64_t sample : chosen_samples(data.size(), kSamplesOfBits)) bits = std::max(bits, data.bits(sample));
+    for (const int64_t sample : chosen_samples(data.size(), kSamplesOfBits)) {
+      try {
+        bits = std::max(bits, data.bits(sample));
+      } catch (const Error& e) {
+        if (!loaded.excludes || e.code() != Exit::data) throw;
+      }
+    }
     return narrow_range_hint(largest, bits);
   });
   return result;

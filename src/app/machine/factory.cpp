@@ -20,28 +20,17 @@
 namespace ddp {
 namespace {
 
-void require_cpu_options(const DeviceConfig& config, const TransportConfig& transport) {
-  const auto only_gpu = [](bool given, const char* option) {
-    require(!given, Exit::usage, "{} is for GPUs; this run computes on the CPU", option);
-  };
-  only_gpu(config.precision == Precision::tf32, "--precision tf32");
-  only_gpu(transport.kind == TransportKind::nccl, "--transport nccl");
-  only_gpu(transport.nccl_ring, "--nccl-algo");
-  only_gpu(config.share_gpu, "--share-gpu");
-  only_gpu(!config.graphs, "--no-graph");
-  only_gpu(config.programmatic, "--programmatic-launch");
-  only_gpu(config.engine_seconds != DeviceConfig{}.engine_seconds, "--engine-seconds");
-  only_gpu(!config.engine_file.empty(), "--engine-file");
-  only_gpu(config.data_mb != DeviceConfig{}.data_mb, "--device-data-mb");
+void require_fit(const DeviceConfig& config, const TransportConfig& transport, DeviceKind device) {
+  const auto unfit = unfit_options(config, transport, device);
+  require(unfit.empty(), Exit::usage, "{}", unfit.empty() ? "" : unfit[0].refusal);
 }
 
-void require_gpu_options(const DeviceConfig& config, const TransportConfig& transport) {
-  require(config.threads == 0, Exit::usage, "--threads is for CPUs; this run computes on GPUs");
-  require(config.winograd, Exit::usage, "--conv direct is for CPUs; this run computes on GPUs");
-  require(!config.cpu_isa, Exit::usage, "--cpu-isa is for CPUs; this run computes on GPUs");
-  const bool over_mpi = choose_transport(transport.kind, true) == TransportKind::mpi;
-  require(over_mpi || transport.allreduce == Allreduce::automatic, Exit::usage, "--allreduce needs --transport mpi");
-  require(!over_mpi || !transport.nccl_ring, Exit::usage, "--nccl-algo needs --transport nccl");
+// `gpus`: the number of GPUs that each rank sees. `why`: the reason why this rank sees none. Collective.
+DeviceKind agree_on_device(DeviceKind asked, MpiSession& session, std::vector<int>& gpus, std::string& why) {
+  why = "--device cpu";
+  const int visible = asked == DeviceKind::cpu ? 0 : count_cuda_devices(why);
+  for (const std::string& count : session.gather(fmt::format("{}", visible))) gpus.push_back(std::atoi(count.c_str()));
+  return run_on_all_ranks(session, [&] { return choose_device(asked, gpus, why); });
 }
 
 const char* name_of(Precision precision) {
@@ -51,7 +40,7 @@ const char* name_of(Precision precision) {
 Backend make_cuda_backend(DeviceConfig config, const TransportConfig& transport, MpiSession& session,
                           std::span<const int> visible) {
   const int index = run_on_all_ranks(session, [&] {
-    require_gpu_options(config, transport);
+    require_fit(config, transport, DeviceKind::cuda);
     return choose_gpu(session.local_rank(), visible[session.rank()], config.share_gpu);
   });
   const CudaDeviceInfo info = run_on_all_ranks(session, [&] { return cuda_device_info(index); });
@@ -78,7 +67,7 @@ Backend make_cuda_backend(DeviceConfig config, const TransportConfig& transport,
 }
 
 Backend make_cpu_backend(DeviceConfig config, const TransportConfig& transport, const std::string& description) {
-  require_cpu_options(config, transport);
+  require_fit(config, transport, DeviceKind::cpu);
   const Precision precision = config.precision.emplace(config.precision.value_or(Precision::fp32));
   std::string limit;
   if (config.cpu_isa) limit_dnnl(*config.cpu_isa);
@@ -98,13 +87,17 @@ Backend make_cpu_backend(DeviceConfig config, const TransportConfig& transport, 
 
 }  // namespace
 
-Backend make_backend(const DeviceConfig& config, const TransportConfig& transport, MpiSession& session) {
-  std::string why = "--device cpu";
-  const int visible = config.kind == DeviceKind::cpu ? 0 : count_cuda_devices(why);
+DeviceKind device_in_use(DeviceKind asked, MpiSession& session) {
+  std::string why;
   std::vector<int> gpus;
-  for (const std::string& count : session.gather(fmt::format("{}", visible))) gpus.push_back(std::atoi(count.c_str()));
-  const DeviceKind kind = run_on_all_ranks(session, [&] { return choose_device(config.kind, gpus, why); });
-  if (kind == DeviceKind::cuda) return make_cuda_backend(config, transport, session, gpus);
+  return agree_on_device(asked, session, gpus, why);
+}
+
+Backend make_backend(const DeviceConfig& config, const TransportConfig& transport, MpiSession& session) {
+  std::string why;
+  std::vector<int> gpus;
+  if (agree_on_device(config.kind, session, gpus, why) == DeviceKind::cuda)
+    return make_cuda_backend(config, transport, session, gpus);
   return run_on_all_ranks(session, [&] { return make_cpu_backend(config, transport, why); });
 }
 

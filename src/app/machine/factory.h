@@ -25,6 +25,9 @@ struct Backend {
   TransportConfig transport;
 };
 
+// The kind of device that make_backend() will choose: cpu or cuda. Collective. Throws CollectiveError: Exit::device.
+DeviceKind device_in_use(DeviceKind asked, MpiSession& session);
+
 // Makes the device of this rank. Collective. Throws CollectiveError: Exit::device if this machine or this build lacks
 // the requested device, Exit::usage if an option does not fit the device.
 Backend make_backend(const DeviceConfig& config, const TransportConfig& transport, MpiSession& session);

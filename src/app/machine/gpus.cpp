@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace ddp {
 
@@ -22,6 +24,35 @@ DeviceKind choose_device(DeviceKind asked, std::span<const int> gpus, const std:
 
 TransportKind choose_transport(TransportKind asked, bool on_gpus) {
   return on_gpus && asked != TransportKind::mpi ? TransportKind::nccl : TransportKind::mpi;
+}
+
+std::vector<UnfitOption> unfit_options(const DeviceConfig& config, const TransportConfig& transport,
+                                       DeviceKind device) {
+  std::vector<UnfitOption> unfit;
+  const auto refuse = [&](bool given, const char* name, const std::string& why) {
+    if (given) unfit.push_back({name, name + why});
+  };
+  if (device == DeviceKind::cpu) {
+    const std::string why = " is for GPUs; this run computes on the CPU";
+    refuse(config.precision == Precision::tf32, "--precision", " tf32" + why);
+    refuse(transport.kind == TransportKind::nccl, "--transport", " nccl" + why);
+    refuse(transport.nccl_ring, "--nccl-algo", why);
+    refuse(config.share_gpu, "--share-gpu", why);
+    refuse(!config.graphs, "--no-graph", why);
+    refuse(config.programmatic, "--programmatic-launch", why);
+    refuse(config.engine_seconds != DeviceConfig{}.engine_seconds, "--engine-seconds", why);
+    refuse(!config.engine_file.empty(), "--engine-file", why);
+    refuse(config.data_mb != DeviceConfig{}.data_mb, "--device-data-mb", why);
+    return unfit;
+  }
+  const std::string why = " is for CPUs; this run computes on GPUs";
+  refuse(config.threads != 0, "--threads", why);
+  refuse(!config.winograd, "--conv", " direct" + why);
+  refuse(config.cpu_isa.has_value(), "--cpu-isa", why);
+  const bool over_mpi = choose_transport(transport.kind, true) == TransportKind::mpi;
+  refuse(!over_mpi && transport.allreduce != Allreduce::automatic, "--allreduce", " needs --transport mpi");
+  refuse(over_mpi && transport.nccl_ring, "--nccl-algo", " needs --transport nccl");
+  return unfit;
 }
 
 int choose_gpu(int local_rank, int visible, bool share) {

@@ -5,6 +5,7 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 namespace ddp {
 
@@ -19,6 +20,14 @@ TransportKind choose_transport(TransportKind asked, bool on_gpus);
 // The GPU's index for a rank that sees `visible` > 0 GPUs: its local rank; 0 if the launcher shows each rank only
 // its own GPU. Throws Error(Exit::device) if a host has more ranks than GPUs and `share` is false.
 int choose_gpu(int local_rank, int visible, bool share);
+
+struct UnfitOption {
+  const char* name;
+  std::string refusal;  // "--threads is for CPUs; this run computes on GPUs"
+};
+
+// The options that are not at their defaults and have no meaning on `device`, which is cpu or cuda.
+std::vector<UnfitOption> unfit_options(const DeviceConfig& config, const TransportConfig& transport, DeviceKind device);
 
 struct RankGpu {
   std::string host, bus_id, uuid;

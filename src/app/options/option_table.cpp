@@ -280,7 +280,8 @@ void declare(CLI::App& app, Options& options, std::span<const BorrowedRow> rows)
     }
 }
 
-void require_rows_fit(const CLI::App& app, const Options& o, std::span<const BorrowedRow> rows) {
+void require_rows_fit(const CLI::App& app, const Options& o, std::span<const BorrowedRow> rows,
+                      const NamedValues& kept) {
   const auto is_declared = [&](const OptionRow& row) {
     return rows.empty() || std::ranges::find(rows, std::string_view(row.name), &BorrowedRow::name) != rows.end();
   };
@@ -290,7 +291,14 @@ void require_rows_fit(const CLI::App& app, const Options& o, std::span<const Bor
   });
   for_each_row([&](const OptionRow& row) {
     const std::string conflict = row.conflict && is_declared(row) ? row.conflict(o) : "";
-    require(conflict.empty(), Exit::usage, "{} {}", row.name, conflict);
+    if (conflict.empty()) return;
+    const OnResume& rule = row.on_resume;
+    const bool is_kept = kept.contains(row.name);
+    const char* const advice = !is_kept || rule.fixed_because   ? ""
+                               : rule.effect == Effect::results ? ": change it too by --change"
+                                                                : ": give it another value";
+    fail(Exit::usage, "{} {}{}{}", row.name, conflict,
+         is_kept ? fmt::format("; {} is as in the run so far", row.name) : "", advice);
   });
 }
 

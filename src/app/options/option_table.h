@@ -31,8 +31,9 @@ struct BorrowedRow {
 void declare(CLI::App& app, Options& options, std::span<const BorrowedRow> rows);
 
 // Checks the options of these rows, or of all rows where there are none, against their conditions and for conflicts.
-// Throws Error(Exit::usage).
-void require_rows_fit(const CLI::App& app, const Options& options, std::span<const BorrowedRow> rows = {});
+// `kept`: values that a resumed run has kept. Throws Error(Exit::usage).
+void require_rows_fit(const CLI::App& app, const Options& options, std::span<const BorrowedRow> rows = {},
+                      const NamedValues& kept = {});
 
 // Whether the learning rate depends on --epochs.
 bool rate_depends_on_epochs(const Options& options);

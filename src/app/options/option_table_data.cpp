@@ -242,7 +242,7 @@ OptionGroup data_options() {
        {.name = "--on-error",
         .target = one_of<bool>(
             {{"stop", false}, {"skip", true}}, [](Options & o) -> auto& { return o.data.skip_broken; }),
-        .on_resume = kSameData,
+        .on_resume = Effect::nothing,
         .help = "what to do about a picture that cannot be read; stop: save and end; skip: train without it",
         .conflict = [](const Options& o) {
           const bool whole = o.data.check == CheckData::automatic || o.data.check == CheckData::full;

@@ -65,7 +65,8 @@ Options options_of(const NamedValues& given, const NamedValues& kept) {
     if (!row.condition.met_by(o) && !given.contains(row.name)) effective.erase(row.name);
   });
   if (effective.size() < kept.size()) return options_of(given, effective);
-  require_rows_fit(app, o);
+  std::erase_if(effective, [&](const auto& value) { return given.empty() || given.contains(value.first); });
+  require_rows_fit(app, o, {}, effective);
   note_effective_config(app, o);
   o.given = given;
   return o;

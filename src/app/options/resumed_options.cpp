@@ -55,6 +55,16 @@ NamedValues values_of_run(const RunState& saved, int ranks) {
   return values;
 }
 
+// --on-error skip needs --check-data auto or full; auto is then full.
+bool replaces_check(const NamedValues& asked, const Options& given, std::span<const OptionChange> pending) {
+  NamedValues now = asked, earlier;
+  now.insert(given.given.begin(), given.given.end());
+  for (const OptionChange& change : pending) earlier[change.option] = change.to;
+  now.insert(earlier.begin(), earlier.end());
+  const auto found = now.find("--on-error");
+  return found != now.end() && found->second == "skip" && !now.contains("--check-data");
+}
+
 // The entries of options by their own names become those of `options`.
 RunState with_options(RunState state, const Options& options) {
   for_each_row([&](const OptionRow& row) {
@@ -111,14 +121,18 @@ NamedValues kept_values(const Options& options) {
 }
 
 ResumedOptions resumed_options(const Options& given, const RunState& saved, std::span<const OptionChange> pending,
-                               int ranks) {
-  const NamedValues own = values_of_run(saved, ranks), asked = parse_changes(given.checkpoint.change);
+                               int ranks, const std::set<std::string>& left_out) {
+  NamedValues own = values_of_run(saved, ranks);
+  const NamedValues asked = parse_changes(given.checkpoint.change);
+  std::erase_if(own, [&](const auto& value) { return left_out.contains(value.first); });
+  if (replaces_check(asked, given, pending)) own.erase("--check-data");
   NamedValues kept = own, names = asked;
   Options before;
   try {
     before = options_of({}, own);
     for (const OptionChange& change : pending) {
       require_changeable(change.option);
+      if (left_out.contains(change.option)) continue;
       kept[change.option] = change.to;
       names[change.option] = change.to;
     }
@@ -130,7 +144,8 @@ ResumedOptions resumed_options(const Options& given, const RunState& saved, std:
   ResumedOptions resumed{.options = {},
                          .changes = changes_between(before, expected, names, saved.step),
                          .expected = saved,
-                         .optimizer_states = before.replica.optimizer.states()};
+                         .optimizer_states = before.replica.optimizer.states(),
+                         .left_out = left_out};
   if (!resumed.changes.empty()) resumed.expected = with_options(saved, expected);
   if (!saved.options.empty()) resumed.expected.options = kept_values(expected);
 
@@ -158,6 +173,9 @@ std::vector<std::string> describe(const ResumedOptions& resumed) {
       kept.push_back(fmt::format("{} {}", name, shortened(value)));
   }
   if (!kept.empty()) lines.push_back(fmt::format("as in the run so far: {}", fmt::join(kept, ", ")));
+  if (!resumed.left_out.empty())
+    lines.push_back(fmt::format("at their defaults, because they do not fit this device or transport: {}",
+                                fmt::join(resumed.left_out, ", ")));
   for (const OptionChange& change : resumed.changes)
     lines.push_back(fmt::format("changed after step {}: {} was {}, is {}", change.step, change.option,
                                 change.from.empty() ? "not set" : shortened(change.from), shortened(change.to)));

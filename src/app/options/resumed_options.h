@@ -5,6 +5,7 @@
 #include "checkpoint/run_state.h"
 
 #include <cstdint>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -30,16 +31,18 @@ struct ResumedOptions {
   // The state of the checkpoint as if its run had had the changed options. What is given now must not differ from it.
   RunState expected;
   int optimizer_states = 0;  // in the checkpoint
+  std::set<std::string> left_out;
 };
 
 // A value of --change wins, then `given` ones, then those of the run. `pending`: changes that the run has made since
 // the checkpoint, in order; they hold as if --change gave them again. `ranks`: of this process's world; the run's
 // --rank-weights hold for as many ranks only. Throws Error: Exit::usage for a wrong change or values that exclude each
-// other, Exit::data where the values of `saved` are no options.
+// other, Exit::data where the values of `saved` are no options. `left_out`: kept options that do not fit this device;
+// they take their defaults.
 ResumedOptions resumed_options(const Options& given, const RunState& saved, std::span<const OptionChange> pending,
-                               int ranks);
+                               int ranks, const std::set<std::string>& left_out = {});
 
-// Lines for the user: the kept values that are no defaults, and each change. Empty: neither.
+// Lines for the user: the kept values that are no defaults, what is left out, and each change. Empty: nothing of it.
 std::vector<std::string> describe(const ResumedOptions& resumed);
 
 }  // namespace ddp

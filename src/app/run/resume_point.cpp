@@ -1,5 +1,6 @@
 #include "app/run/resume_point.h"
 
+#include "app/machine/gpus.h"
 #include "app/options/resume.h"
 #include "app/run/changes_file.h"
 #include "checkpoint/checkpoint.h"
@@ -12,7 +13,10 @@
 #include "train/saving/snapshot.h"
 
 #include <algorithm>
+#include <exception>
 #include <optional>
+#include <set>
+#include <span>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -34,9 +38,9 @@ std::vector<OptionChange> changes_since(const FoundCheckpoint& found) {
 }
 
 // Searches again under the lock, because an earlier run may have saved a checkpoint before it released the lock.
-ResumePoint find_on_rank_0(const std::string& resume, const std::string& output_dir, const Log& log) {
-  const bool automatic = resume == "auto";
-  const fs::path wanted = automatic ? output_dir : resume;
+ResumePoint find_on_rank_0(const Options& given, const Log& log) {
+  const bool automatic = given.checkpoint.resume == "auto", locks = !given.action.print_order;
+  const fs::path wanted = automatic ? given.output.dir : given.checkpoint.resume;
   ResumePoint resume_point;
   std::vector<std::string> skipped;
   std::optional<FoundCheckpoint> found;
@@ -46,9 +50,9 @@ ResumePoint find_on_rank_0(const std::string& resume, const std::string& output_
           printable(wanted.native()), error.message());
   require(!automatic || !exists || fs::is_directory(wanted, error), Exit::output,
           "{} is not a folder; choose another --output-dir", printable(wanted.native()));
-  if (automatic && exists) resume_point.lock.emplace(wanted, FolderLock::kWaitSeconds);
+  if (automatic && exists && locks) resume_point.lock.emplace(wanted, FolderLock::kWaitSeconds);
   if (!automatic || exists) found = find_checkpoint(wanted, skipped);
-  if (found && !automatic && !found->run_folder.empty()) {
+  if (found && !automatic && locks && !found->run_folder.empty()) {
     resume_point.lock.emplace(found->run_folder, FolderLock::kWaitSeconds);
     skipped.clear();
     found = find_checkpoint(wanted, skipped);
@@ -95,6 +99,32 @@ Snapshot read_for(const Replica& replica, const ResumePoint& resume_point) {
   for (size_t k = saved; k < names.size(); ++k)
     snapshot.optimizer.push_back({names[k], std::vector<float>(flat_count(replica.parameters))});
   return snapshot;
+}
+
+// An option that does not fit the kind of device in use takes its default, unless it is given now. Collective.
+ResumedOptions resumed_on_device(const Options& given, const RunState& saved, std::span<const OptionChange> pending,
+                                 MpiSession& session) {
+  const auto without = [&](const std::set<std::string>& left_out) {
+    return run_on_all_ranks(session, [&] { return resumed_options(given, saved, pending, session.size(), left_out); });
+  };
+  ResumedOptions resumed = without({});
+  const Options& options = resumed.options;
+  const auto unfit_on = [&](DeviceKind kind) {
+    std::set<std::string> names;
+    for (const UnfitOption& unfit : unfit_options(options.device, options.transport, kind))
+      if (!options.given.contains(unfit.name)) names.insert(unfit.name);
+    return names;
+  };
+  const bool matters = !unfit_on(DeviceKind::cpu).empty() || !unfit_on(DeviceKind::cuda).empty();
+  const auto ranks = session.gather(matters && !given.action.print_order ? "yes" : "");
+  if (std::ranges::count(ranks, "yes") == 0) return resumed;
+  DeviceKind kind = DeviceKind::automatic;
+  try {
+    kind = device_in_use(options.device.kind, session);
+  } catch (const CollectiveError&) {  // make_backend() will name the fault
+    return resumed;
+  }
+  return without(unfit_on(kind));
 }
 
 void broadcast(Communicator& world, ModelState& model) {
@@ -175,11 +205,10 @@ std::string earlier_autotune(const ResumePoint& resume_point, const Backend& bac
   return autotune;
 }
 
-ResumePoint find_resume_point(const std::string& resume, const std::string& output_dir, MpiSession& session,
-                              const Log& log) {
-  if (std::ranges::count(session.gather(resume), "") > 0) return {};
-  ResumePoint resume_point = run_on_all_ranks(
-      session, [&] { return session.rank() == 0 ? find_on_rank_0(resume, output_dir, log) : ResumePoint(); });
+ResumePoint find_resume_point(const Options& given, MpiSession& session, const Log& log) {
+  if (std::ranges::count(session.gather(given.checkpoint.resume), "") > 0) return {};
+  ResumePoint resume_point =
+      run_on_all_ranks(session, [&] { return session.rank() == 0 ? find_on_rank_0(given, log) : ResumePoint(); });
   const bool found = !resume_point.checkpoint.empty();
   const std::string state = session.gather(found ? to_json(resume_point.state) : "")[0];
   const std::string changes = session.gather(found ? to_json(resume_point.changes) : "")[0];
@@ -192,38 +221,45 @@ ResumePoint find_resume_point(const std::string& resume, const std::string& outp
 }
 
 Options take_up_options(const Options& given, ResumePoint& resume_point, MpiSession& session, const Log& log) {
-  return run_on_all_ranks(session, [&] {
-    if (!resume_point.resuming) {
+  if (!resume_point.resuming) {
+    run_on_all_ranks(session, [&] {
       require(given.checkpoint.change.empty(), Exit::usage,
               "--change needs a checkpoint, and {} has none yet; give its options themselves, without --change",
               printable(given.output.dir));
-      return given;
-    }
-    ResumedOptions resumed = resumed_options(given, resume_point.state, resume_point.changes, session.size());
-    for (const std::string& line : describe(resumed)) log.info("{}", line);
-    resume_point.changes = std::move(resumed.changes);
-    resume_point.expected = std::move(resumed.expected);
-    resume_point.optimizer_states = resumed.optimizer_states;
-    return std::move(resumed.options);
-  });
+    });
+    return given;
+  }
+  ResumedOptions resumed = resumed_on_device(given, resume_point.state, resume_point.changes, session);
+  for (const std::string& line : describe(resumed)) log.info("{}", line);
+  resume_point.changes = std::move(resumed.changes);
+  resume_point.expected = std::move(resumed.expected);
+  resume_point.optimizer_states = resumed.optimizer_states;
+  return std::move(resumed.options);
 }
 
 Options options_of_doctor(const Options& given, MpiSession& session) {
   const std::string& resume = given.checkpoint.resume;
   if (std::ranges::count(session.gather(resume), "") > 0) return given;
-  std::string state;
+  std::string state, changes;
   try {
     std::vector<std::string> skipped;
     if (session.rank() == 0)
-      if (const auto found = find_checkpoint(resume == "auto" ? given.output.dir : resume, skipped))
+      if (const auto found = find_checkpoint(resume == "auto" ? given.output.dir : resume, skipped)) {
+        changes = to_json(changes_since(*found));
         state = to_json(found->state);
-  } catch (const Error&) {  // the run will name the fault
+      }
+  } catch (const std::exception&) {  // the run will name the fault
   }
   state = session.gather(state)[0];
+  changes = session.gather(changes)[0];
   if (state.empty()) return given;
-  return run_on_all_ranks(session, [&] {
-    return resumed_options(given, run_state_from_json(state, "the state of rank 0"), {}, session.size()).options;
+  RunState saved;
+  std::vector<OptionChange> pending;
+  run_on_all_ranks(session, [&] {
+    saved = run_state_from_json(state, "the state of rank 0");
+    pending = changes_from_json(changes, "the changes of rank 0");
   });
+  return resumed_on_device(given, saved, pending, session).options;
 }
 
 int64_t restore_or_initialize(const Job& job, const ResumePoint& resume_point, const RunState& now, Replica& replica) {

@@ -34,14 +34,15 @@ struct ResumePoint {
   int optimizer_states = 0;                // in the checkpoint
 };
 
-// Finds the checkpoint that --resume means, with --resume auto in `output_dir`: rank 0 reads it, all ranks get its
+// Finds the checkpoint that --resume means, with --resume auto in --output-dir: rank 0 reads it, all ranks get its
 // state and the changes that its run has made since. Nothing where a rank has no --resume: open_job() refuses that.
-// Collective. Throws CollectiveError: Exit::data, or Exit::output if another run uses the folder.
-ResumePoint find_resume_point(const std::string& resume, const std::string& output_dir, MpiSession& session,
-                              const Log& log);
+// Takes no lock for --print-order. Collective. Throws CollectiveError: Exit::data, or Exit::output if another run uses
+// the folder.
+ResumePoint find_resume_point(const Options& given, MpiSession& session, const Log& log);
 
 // The options of this process: `given`, completed by those of the run and by --change. Completes `resume_point` and
-// prints what has changed. Collective. Throws CollectiveError: Exit::usage, Exit::data (see resumed_options()).
+// prints what has changed. Options that the run has from another kind of device are at their defaults. Collective.
+// Throws CollectiveError: Exit::usage, Exit::data (see resumed_options()).
 Options take_up_options(const Options& given, ResumePoint& resume_point, MpiSession& session, const Log& log);
 
 // The same for the doctor, which takes no lock and looks for no fault in checkpoints. Collective.

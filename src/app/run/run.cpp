@@ -38,11 +38,12 @@ void print_order(const DistributedSampler& sampler, int64_t epoch) {
 // an error of one rank aborts the job (MPI_Abort) before that memory is freed, so that no rank is left waiting.
 Exit run_stages(const Options& given, MpiSession& session, Signals& signals, PhaseTracker& phases,
                 FlightRecorder& flight_recorder, const Log& log) {
-  ResumePoint resume_point = [&] {
+  ResumePoint resume_point;
+  const Options options = [&] {
     const auto watchdog = start_watchdog(given.step_timeout, session, phases);
-    return find_resume_point(given.checkpoint.resume, given.output.dir, session, log);
+    resume_point = find_resume_point(given, session, log);
+    return take_up_options(given, resume_point, session, log);
   }();
-  const Options options = take_up_options(given, resume_point, session, log);
   Stopwatch stage;
   const Job job = open_job(options, resume_point, session, phases, log);
   if (options.action.print_order) {

@@ -2,6 +2,8 @@
 
 #include "app/inputs/excluded_pictures.h"
 #include "core/durable_file.h"
+#include "core/error.h"
+#include "core/log.h"
 
 #include <utility>
 
@@ -18,7 +20,11 @@ void SkippedFiles::excluded(const std::string& part, const std::vector<BrokenPic
   std::string& list = lists_[skipped_file(part)];
   list += broken_lines(broken, SIZE_MAX).substr(1) + "\n";
   require_in_place_();
-  replace_file(folder_ / skipped_file(part), list);
+  try {
+    replace_file(folder_ / skipped_file(part), list);
+  } catch (const Error& e) {  // such as a full disk; the next call writes the whole list
+    if (!std::exchange(warned_, true)) Log(0).warn("{}; training goes on", e.what());
+  }
 }
 
 }  // namespace ddp

@@ -30,6 +30,7 @@ class SkippedFiles final : public RunObserver {
   const std::filesystem::path folder_;
   const std::function<void()> require_in_place_;
   std::map<std::string, std::string> lists_;
+  bool warned_ = false;  // that a list could not be written
 };
 
 }  // namespace ddp

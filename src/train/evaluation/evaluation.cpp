@@ -90,7 +90,7 @@ std::optional<Evaluation> Evaluator::run(const std::function<bool()>& go_on) {
                     .samples = samples,
                     .expected_samples = expected,
                     .excluded = excluded,
-                    .loss = sums[0] / sums[2],
+                    .loss = samples == 0 ? 0 : sums[0] / sums[2],
                     .statistics_samples = precise_bn_ ? precise_bn_->samples() : 0,
                     .statistics_seconds = precise_bn_ ? recomputed : 0};
 }

@@ -20,10 +20,10 @@ struct Evaluation {
   int64_t correct = 0;
   int64_t samples = 0, expected_samples = 0;  // samples evaluated by all ranks, samples of the data set
   int64_t excluded = 0;                       // samples that could not be read: the others of expected_samples
-  double loss = 0;                            // mean over the samples
+  double loss = 0;                            // mean over the samples; 0 without samples
   int64_t statistics_samples = 0;             // samples of the recomputed statistics; 0: running statistics were used
   double statistics_seconds = 0;              // time of that recomputation, evaluation excluded
-  double accuracy() const { return static_cast<double>(correct) / static_cast<double>(samples); }
+  double accuracy() const { return samples == 0 ? 0 : static_cast<double>(correct) / static_cast<double>(samples); }
 };
 
 // A model with its weights, and the statistics of its batch norms. All parts outlive the evaluator.

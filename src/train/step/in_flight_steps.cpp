@@ -99,7 +99,7 @@ StepResult InFlightSteps::retire() {
   result.samples = ticket.samples;
   result.local_squares = ticket.squares;
   result.squares = *block.squares();
-  result.loss = ticket.loss_sum / static_cast<double>(ticket.samples);
+  result.loss = ticket.samples == 0 ? 0 : ticket.loss_sum / static_cast<double>(ticket.samples);
   return result;
 }
 

@@ -52,6 +52,30 @@ TEST(ExcludedPictures, StayTheSameAfterAResume) {
   const PartState cut = excluded_pictures({shorter, {}, none}, &state, 9);
   EXPECT_EQ(cut.left_out, std::vector<int64_t>{1});
   EXPECT_TRUE(cut.broken.empty());
+  const PictureFacts no_facts;
+  const PartState foreign{.left_out = {-5}, .broken = {{.picture = -3}}};
+  EXPECT_TRUE(excluded_pictures({before, no_facts, none}, &foreign, 9).left_out.empty());
+  EXPECT_TRUE(excluded_pictures({before, no_facts, none}, &foreign, 9).broken.empty());
+}
+
+// Picture 1 lacks its end from the start, and ends the run in step 5. Then it is whole, and has another size. The data
+// stay the same for all later processes, also where it breaks again.
+TEST(ExcludedPictures, AreTheSameDataOnceMended) {
+  const std::map<int64_t, int64_t> none;
+  const PictureList cut = list_of({10, 6, 12}), whole = list_of({10, 11, 12});
+  const PictureFacts no_facts;
+  const PartFacts now{whole, no_facts, none};
+  const uint64_t hash = cut.hash();
+  const PartState saved{.broken = {{.picture = 1, .bytes = 6, .step = 5, .reason = "1.jpg: cut"}}};
+  PartState resumed = excluded_pictures(now, &saved, 5);
+  EXPECT_TRUE(resumed.broken.empty());
+  EXPECT_EQ(hash_at_start(now, resumed), hash);
+  resumed = excluded_pictures(now, &resumed, 9);
+  EXPECT_EQ(hash_at_start(now, resumed), hash);
+  resumed.broken = {{.picture = 1, .bytes = 11, .step = 9, .reason = "1.jpg: cut"}};
+  EXPECT_EQ(hash_at_start(now, excluded_pictures(now, &resumed, 12)), hash);
+  const PictureList other = list_of({10, 11, 13});
+  EXPECT_NE(hash_at_start({other, no_facts, none}, resumed), hash);
 }
 
 }  // namespace

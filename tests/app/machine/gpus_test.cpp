@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <string>
 #include <vector>
 
 namespace ddp {
@@ -35,6 +36,25 @@ TEST(ChooseDevice, RefusesAGpuThatARankLacks) {
     const std::string text = refusal([&] { choose_device(asked, mixed, ""); });
     EXPECT_NE(text.find("rank 0 sees a GPU and rank 2 sees none"), std::string::npos) << text;
   }
+}
+
+TEST(UnfitOptions, AreThoseOfTheOtherDevice) {
+  const auto names = [](const DeviceConfig& config, const TransportConfig& transport, DeviceKind device) {
+    std::string text;
+    for (const UnfitOption& unfit : unfit_options(config, transport, device)) text += unfit.name + std::string(" ");
+    return text;
+  };
+  DeviceConfig cpu, gpu;
+  cpu.threads = 2;
+  cpu.winograd = false;
+  gpu.graphs = false;
+  gpu.precision = Precision::tf32;
+  EXPECT_EQ(names(cpu, {.allreduce = Allreduce::ring}, DeviceKind::cuda), "--threads --conv --allreduce ");
+  EXPECT_EQ(names(cpu, {.allreduce = Allreduce::ring}, DeviceKind::cpu), "");
+  EXPECT_EQ(names(gpu, {.nccl_ring = true}, DeviceKind::cpu), "--precision --nccl-algo --no-graph ");
+  EXPECT_EQ(names(gpu, {.nccl_ring = true}, DeviceKind::cuda), "");
+  EXPECT_EQ(unfit_options(gpu, {}, DeviceKind::cpu)[0].refusal,
+            "--precision tf32 is for GPUs; this run computes on the CPU");
 }
 
 TEST(ChooseTransport, IsNcclBetweenGpusOnly) {

@@ -158,6 +158,40 @@ TEST(ResumedOptions, ChangesWithoutACheckpointHoldToo) {
   EXPECT_TRUE(has(says(run, "", {{20, "--seed", "0", "3"}}), "3: the options that the run has recorded are wrong"));
 }
 
+TEST(ResumedOptions, LeaveOutWhatDoesNotFitTheDevice) {
+  const RunState run = run_of("--no-graph --nccl-algo ring --precision tf32");
+  const ResumedOptions result =
+      resumed_options(parse("--resume runs/1 --nccl-algo ring"), run,
+                      std::vector<OptionChange>{{20, "--no-graph", "", "true"}}, kRanks, {"--no-graph", "--precision"});
+  EXPECT_TRUE(result.options.device.graphs);
+  EXPECT_FALSE(result.options.device.precision.has_value());
+  EXPECT_TRUE(result.options.transport.nccl_ring);
+  EXPECT_EQ(describe(result),
+            (std::vector<std::string>{
+                "at their defaults, because they do not fit this device or transport: --no-graph, --precision"}));
+}
+
+TEST(ResumedOptions, SkippingReplacesAKeptCheckOfTheData) {
+  const RunState run = run_of("--check-data none");
+  for (const char* const line : {"--on-error skip", "--change on-error=skip"}) {
+    EXPECT_FALSE(has(says(run, line), "2:")) << says(run, line);
+    EXPECT_TRUE(resumed(run, line).options.data.skip_broken);
+    EXPECT_EQ(resumed(run, line).options.data.check, CheckData::automatic);
+  }
+  EXPECT_TRUE(resumed(run, "", {{20, "--on-error", "stop", "skip"}}).options.data.skip_broken);
+  EXPECT_TRUE(
+      has(says(run, "--on-error skip --check-data none"), "2: --on-error skip needs --check-data auto or full"));
+  EXPECT_EQ(resumed(run, "").options.data.check, CheckData::none);
+}
+
+TEST(ResumedOptions, AConflictNamesAValueOfTheRun) {
+  const RunState run = run_of("--on-error skip");
+  EXPECT_TRUE(has(says(run, "--check-data none"),
+                  "2: --on-error skip needs --check-data auto or full; --on-error is as in the run so far: give it "
+                  "another value"))
+      << says(run, "--check-data none");
+}
+
 TEST(ResumedOptions, FitTheNumberOfRanks) {
   EXPECT_EQ(resumed(run_of("--rank-weights 2,1"), "").options.batch.rank_weights, (std::vector<double>{2, 1}));
   EXPECT_TRUE(resumed(run_of("--rank-weights 2,1,1"), "").options.batch.rank_weights.empty());

@@ -197,15 +197,18 @@ TEST(Rules, NotesExcludePlans) {
   }
 }
 
-TEST(PlanChoice, RoundTripsAsWords) {
+TEST(PlanChoice, RoundTripsAsWordsAndAsAList) {
   Choice full{7, {}};
   for (int64_t knob = 0; knob < CUDNN_KNOB_TYPE_COUNTS; ++knob) full.knobs.push_back({knob, -knob});
-  for (const Choice& choice : {Choice{}, Choice{0, {}}, Choice{51, {{2, 16}, {12, -1}}}, full})
+  for (const Choice& choice : {Choice{}, Choice{0, {}}, Choice{51, {{2, 16}, {12, -1}}}, full}) {
     EXPECT_EQ(from_words(to_words(choice)), choice);
+    EXPECT_EQ(from_list(to_list(choice)), choice);
+  }
   EXPECT_TRUE(from_words(to_words({})).none());
 
   full.knobs.push_back({0, 0});
   EXPECT_THROW(to_words(full), Error);
+  for (const std::vector<int64_t>& list : {to_list(full), {}, {5, 1}}) EXPECT_TRUE(from_list(list).none());
   ChoiceWords words = to_words({});
   words[1] = CUDNN_KNOB_TYPE_COUNTS + 1;
   EXPECT_THROW(from_words(words), Error);

@@ -187,10 +187,12 @@ TEST_F(NewRun, RefusesAFolderThatAnotherRunWritesTo) {
   const Outcome outcome =
       shell(fmt::format("( {0} --epochs 1000000 >/dev/null & job=$!; "
                         "for i in $(seq 3000); do [ -s {1}/metrics.jsonl ] && break; sleep 0.1; done; "
+                        "{0} --resume auto --print-order 1 >/dev/null && echo printed; "
                         "{0} --max-steps 1 --resume auto; code=$?; kill -KILL $job; wait $job; exit $code )",
                         DDP_PROGRAM + (" " + options("run")), run));
   EXPECT_EQ(outcome.code, 4) << outcome.output;
   EXPECT_EQ(count(outcome.output, "another run still writes to " + run), 1) << outcome.output;
+  EXPECT_EQ(count(outcome.output, "printed\n"), 1) << outcome.output;
 }
 
 }  // namespace

@@ -139,16 +139,21 @@ class Evaluate {
         phases_.enter(Phase::evaluation, 0);
         return batches++ % Evaluator::kStopCheckInterval != 0 || !world_->any(signals_.stop_requested());
       });
-      if (evaluation && data.exclusions) name_excluded(*data.exclusions);
+      if (evaluation && data.exclusions) name_excluded(*data.exclusions, *evaluation);
       if (evaluation) return Result{*evaluation, evaluator.count_classes()};
       return std::nullopt;
     });
   }
 
-  void name_excluded(Exclusions& exclusions) const {
+  // Throws where too few samples are left.
+  void name_excluded(Exclusions& exclusions, const Evaluation& evaluation) const {
     constexpr size_t kMostNamed = 20;
     const auto broken = agree_on_exclusions(exclusions, 1, *world_);
-    if (broken.empty() || session_.rank() != 0) return;
+    if (broken.empty()) return;
+    if (evaluation.samples == 0 || are_gone(std::ssize(broken), exclusions.pictures()))
+      throw CollectiveError(Exit::data, fmt::format("{} of {} pictures cannot be read any more, such as: {}",
+                                                    broken.size(), exclusions.pictures(), broken[0].reason));
+    if (session_.rank() != 0) return;
     std::string lines;
     for (size_t i = 0; i < std::min(broken.size(), kMostNamed); ++i) lines += "\n  " + broken[i].reason;
     log_.warn("{} pictures could not be read any more and are excluded:{}", broken.size(), lines);
@@ -163,7 +168,8 @@ class Evaluate {
     const Evaluation& e = result.evaluation;
     const auto top5 = result.classes.top5_accuracy();
     log_.info("{}", class_table(result.classes, model));
-    log_.info("{}: {} samples evaluated on {} x {}", data.kind, e.samples, session_.size(), backend.device->name());
+    log_.info("{}: {} samples evaluated{} on {} x {}", data.kind, e.samples,
+              e.excluded > 0 ? fmt::format(", {} excluded,", e.excluded) : "", session_.size(), backend.device->name());
     log_.info("acc {:.4f} ({}/{}){}, loss {:.4f}, macro F1 {:.4f}", e.accuracy(), e.correct, e.samples,
               top5 ? fmt::format(", top-5 acc {:.4f}", *top5) : "", e.loss, result.classes.macro_f1());
   }
@@ -176,6 +182,7 @@ class Evaluate {
                                   {"accuracy", e.accuracy()},     {"correct", e.correct},
                                   {"samples", e.samples},         {"loss", e.loss},
                                   {"world_size", session_.size()}};
+    if (e.excluded > 0) report["excluded"] = e.excluded;
     add_class_figures(report, result.classes, model);
     replace_file(folder / "evaluation.json", report.dump(2) + "\n");
     for (const auto& [name, content] : listings) replace_file(folder / name, content);

@@ -65,7 +65,7 @@ void add_named(const std::string& name, FoundPictures& found) {
     pictures.push_back({name, std::string("a folder without pictures: no name in it ends in ") + kPictureEndings});
 }
 
-// Such as "a.webp, b.webp, c.bmp and 2 more".
+// Such as "a.tiff, b.tiff, c.bmp and 2 more".
 std::string some_of(const std::vector<std::string>& names) {
   constexpr size_t kMostNamed = 3;
   std::string text;
