@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 
 namespace ddp {
@@ -13,5 +14,8 @@ struct BrokenPicture {
   std::string reason = {};  // names the file
   friend bool operator==(const BrokenPicture&, const BrokenPicture&) = default;
 };
+
+// A line for each: "\n  REASON, from step N on".
+std::string lines_of(std::span<const BrokenPicture> pictures);
 
 }  // namespace ddp

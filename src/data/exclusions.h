@@ -11,7 +11,7 @@
 
 namespace ddp {
 
-// So many of the pictures have broken in one process that the data must be gone: more than 1 %, and more than 10.
+// Whether the data must be gone: more than 1 % of the pictures, and more than 10, have broken in one process.
 bool are_gone(int64_t broken, int64_t pictures);
 
 // Pictures of a part over the whole run, so that the state in a checkpoint stays small.

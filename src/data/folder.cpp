@@ -187,7 +187,7 @@ class FolderLister {
     return std::move(builder).finish();
   }
 
-  // A class folder may be a data set of its own, or be divided into splits.
+  // Refuses a class folder that holds a data set, and warns of class folders that hold splits.
   void judge_splits_inside() {
     const auto is_data_set = [](const auto& folder) { return folder.second.train_of_folders; };
     const auto with_val = [](const auto& folder) {

@@ -11,8 +11,8 @@
 // without pictures keeps its label, with a warning. Throws Error(Exit::data) for a path that is no folder, for no
 // classes, no pictures, and for what FolderScan refuses.
 //
-// The wrong folder is Error(Exit::data) too, with the folder that was probably meant: fewer than `least_classes`
-// classes with pictures, classes that all have the names of splits, or a class folder that holds a data set of its own.
+// The wrong folder is Error(Exit::data) too, with the folder that was probably meant. It has fewer than `least_classes`
+// classes with pictures, all its classes have names of splits, or a class folder holds a data set.
 #pragma once
 
 #include "data/picture_lists.h"

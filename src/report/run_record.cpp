@@ -128,7 +128,7 @@ class Collector {
 };
 
 void read_changes(RunRecord& run) {
-  const fs::path file = run.folder / "changes.json";
+  const fs::path file = run.folder / kChangesFile;
   if (!is_there(file)) return;
   const json list = read_json(read_whole_file(file, kLargestFile), file.string(), kSummaryLimits);
   require(list.is_array(), Exit::data, "{} is no JSON array", file.string());

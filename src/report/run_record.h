@@ -1,6 +1,7 @@
 // What the output folder of a run tells about it: what the report shows.
 #pragma once
 
+#include "core/option_change.h"
 #include "report/confusion.h"
 #include "report/curve.h"
 #include "report/events.h"
@@ -29,12 +30,6 @@ struct Summary {
   double seconds_per_epoch = kUnknown, samples_per_second = kUnknown;
   std::vector<std::string> speed;  // sentences
   std::vector<ClassFigures> classes;
-};
-
-// An option that --change has changed in all steps after `step`.
-struct OptionChange {
-  int64_t step = 0;
-  std::string option, from, to;  // option: such as "--lr"; from: empty where the run had no value
 };
 
 struct RunRecord {

@@ -104,9 +104,7 @@ void Console::speed(int64_t epoch, int64_t, const StepSpeed& speed) {
 void Console::excluded(const std::string& part, const std::vector<BrokenPicture>& broken, int64_t known,
                        int64_t pictures) {
   constexpr size_t kShown = 20;
-  std::string lines;
-  for (size_t i = 0; i < std::min(broken.size(), kShown); ++i)
-    lines += fmt::format("\n  {}, from step {} on", broken[i].reason, broken[i].step);
+  std::string lines = lines_of(std::span(broken).first(std::min(broken.size(), kShown)));
   if (broken.size() > kShown)
     lines +=
         fmt::format("\n  and {} more: skipped-{}.txt in the run's folder names them", broken.size() - kShown, part);

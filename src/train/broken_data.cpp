@@ -26,28 +26,31 @@ bool BrokenData::agree(RunState& state, bool evaluated, bool has_samples) {
 bool BrokenData::agree(Exclusions* exclusions, const char* part, PartState& state, int64_t step, bool has_samples) {
   if (!exclusions) return true;
   const std::vector<BrokenPicture> added = agree_on_exclusions(*exclusions, step, replica_.communicator);
-  if (replica_.excludes && !has_samples) {
-    why_ = fmt::format("no {} picture can be read{}", part, added.empty() ? "" : ", such as: " + added[0].reason);
+  const std::string such_as = added.empty() ? "" : ", such as: " + added[0].reason;
+  if (!replica_.excludes) {
+    if (added.empty()) return true;
+    state.broken = exclusions->known();
+    why_ = added[0].reason;
+    return false;
+  }
+  const int64_t new_ones = excluded_[part] += std::ssize(added), pictures = exclusions->pictures(),
+                known = std::ssize(exclusions->known());
+  std::string why;
+  if (!has_samples)
+    why = fmt::format("no {} picture can be read{}", part, such_as);
+  else if (!added.empty() && are_gone(new_ones, pictures))
+    why = fmt::format("{} of {} {} pictures cannot be read any more{}", new_ones, pictures, part, such_as);
+  else if (!added.empty() && known > kMostExcluded)
+    why = fmt::format("{} of {} {} pictures have broken since the run began, and a run excludes at most {}{}", known,
+                      pictures, part, kMostExcluded, such_as);
+  if (!why.empty()) {
+    why_ = std::move(why);
     return false;
   }
   if (added.empty()) return true;
-  const int64_t new_ones = excluded_[part] += std::ssize(added), pictures = exclusions->pictures();
-  const int64_t known = std::ssize(exclusions->known());
-  if (replica_.excludes && are_gone(new_ones, pictures)) {
-    why_ = fmt::format("{} of {} {} pictures cannot be read any more, such as: {}", new_ones, pictures, part,
-                       added[0].reason);
-    return false;
-  }
-  if (replica_.excludes && known > kMostExcluded) {
-    why_ =
-        fmt::format("{} of {} {} pictures have broken since the run began, and a run excludes at most {}, such as: {}",
-                    known, pictures, part, kMostExcluded, added[0].reason);
-    return false;
-  }
   state.broken = exclusions->known();
-  if (!replica_.excludes) why_ = added[0].reason;
-  if (replica_.excludes && replica_.communicator.rank() == 0) reporter_.excluded(part, added, known, pictures);
-  return replica_.excludes;
+  if (replica_.communicator.rank() == 0) reporter_.excluded(part, added, known, pictures);
+  return true;
 }
 
 void BrokenData::end(const RunState& state, bool saved) const {

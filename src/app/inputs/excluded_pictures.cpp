@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <iterator>
+#include <span>
+#include <utility>
 #include <vector>
 
 namespace ddp {
@@ -27,7 +29,7 @@ PartState excluded_pictures(const PartFacts& part, const PartState* resumed, int
   std::ranges::copy_if(resumed->left_out, std::back_inserter(state.left_out), is_there);
   // A picture that has ended the run may have been mended.
   const auto is_broken = [&](int64_t picture) {
-    return std::ranges::count(part.facts.broken, picture, &std::pair<int64_t, std::string>::first) > 0;
+    return std::ranges::binary_search(part.facts.broken, picture, {}, &std::pair<int64_t, std::string>::first);
   };
   state.sizes = resumed->sizes;
   for (const BrokenPicture& one : resumed->broken) state.sizes.emplace(one.picture, one.bytes);
@@ -72,10 +74,7 @@ std::string left_out_lines(const PartFacts& part, const PartState& state, size_t
 }
 
 std::string broken_lines(const std::vector<BrokenPicture>& broken, size_t most) {
-  std::string lines;
-  for (size_t i = 0; i < std::min(broken.size(), most); ++i)
-    lines += fmt::format("\n  {}, from step {} on", broken[i].reason, broken[i].step);
-  return lines + more_than(broken.size(), most);
+  return lines_of(std::span(broken).first(std::min(broken.size(), most))) + more_than(broken.size(), most);
 }
 
 }  // namespace ddp

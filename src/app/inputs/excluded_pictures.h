@@ -14,7 +14,7 @@
 
 namespace ddp {
 
-// What is known of a part of the data when a run begins or goes on.
+// The facts about a part of the data at the start of a run, or of its resume.
 struct PartFacts {
   const PictureList& list;
   const PictureFacts& facts;                        // of the check

@@ -26,9 +26,8 @@ KeptCheck read(const fs::path& file, bool exif) {
   }
 }
 
-const CheckedPicture* find_same(const KeptCheck& kept, const PictureList& list, int64_t i) {
-  const CheckedPicture* const found = kept.find(list.path(i));
-  return found && found->bytes == list.bytes(i) && found->mtime_ns == list.mtime_ns(i) ? found : nullptr;
+bool is_same(const CheckedPicture* found, const PictureList& list, int64_t i) {
+  return found && found->bytes == list.bytes(i) && found->mtime_ns == list.mtime_ns(i);
 }
 
 }  // namespace
@@ -43,8 +42,9 @@ KeptPart share_kept(KeptChecks& kept, const PictureList& list, int64_t limit, Mp
   std::vector<CheckedPicture> earlier;  // of other sizes; their ids are positions
   std::string known(session.rank() == 0 ? static_cast<size_t>(list.size() + 7) / 8 : 0, '\0');
   for (int64_t i = 0; session.rank() == 0 && i < list.size(); ++i) {
-    const CheckedPicture* found = find_same(kept.of_data, list, i);
-    if (!found) found = find_same(kept.of_run, list, i);
+    const CheckedPicture* const before = kept.of_run.find(list.path(i));
+    const CheckedPicture* found = kept.of_data.find(list.path(i));
+    if (!is_same(found, list, i)) found = is_same(before, list, i) ? before : nullptr;
     if (found && found->memory <= limit) {
       known[static_cast<size_t>(i / 8)] |= static_cast<char>(1 << i % 8);
       kept.current.push_back(*found);
@@ -52,7 +52,6 @@ KeptPart share_kept(KeptChecks& kept, const PictureList& list, int64_t limit, Mp
       here.id = static_cast<uint64_t>(i);
       part.facts.add(here, true);
     }
-    const CheckedPicture* const before = kept.of_run.find(list.path(i));
     if (before && before->bytes != list.bytes(i))
       earlier.push_back({.id = static_cast<uint64_t>(i), .bytes = before->bytes});
   }

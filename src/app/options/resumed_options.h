@@ -3,6 +3,7 @@
 
 #include "app/options/options.h"
 #include "checkpoint/run_state.h"
+#include "core/option_change.h"
 
 #include <cstdint>
 #include <set>
@@ -11,12 +12,6 @@
 #include <vector>
 
 namespace ddp {
-
-// An option of the run that has the value `to` in all steps after `step`.
-struct OptionChange {
-  int64_t step = 0;
-  std::string option, from, to;  // option: such as "--lr"; from: empty where the run had no value
-};
 
 // The values of --change by name: NAME=VALUE with commas between. A part without "=" belongs to the value before, as in
 // lr-milestones=30,60. Throws Error(Exit::usage) where there is no such option, or where its row does not allow it.
@@ -42,7 +37,7 @@ struct ResumedOptions {
 ResumedOptions resumed_options(const Options& given, const RunState& saved, std::span<const OptionChange> pending,
                                int ranks, const std::set<std::string>& left_out = {});
 
-// Lines for the user: the kept values that are no defaults, what is left out, and each change. Empty: nothing of it.
+// Lines for the user: the kept values that are not defaults, the options that are left out, and each change.
 std::vector<std::string> describe(const ResumedOptions& resumed);
 
 }  // namespace ddp

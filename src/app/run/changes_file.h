@@ -10,8 +10,6 @@
 
 namespace ddp {
 
-inline constexpr const char* kChangesFile = "changes.json";
-
 std::string to_json(std::span<const OptionChange> changes);
 
 // `text` may be a stranger's; `subject` is its name in the message. Throws Error(Exit::data).

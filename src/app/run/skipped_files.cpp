@@ -18,12 +18,12 @@ SkippedFiles::SkippedFiles(std::filesystem::path folder, std::function<void()> r
 
 void SkippedFiles::excluded(const std::string& part, const std::vector<BrokenPicture>& broken, int64_t, int64_t) {
   std::string& list = lists_[skipped_file(part)];
-  list += broken_lines(broken, SIZE_MAX).substr(1) + "\n";
+  list += lines_of(broken).substr(1) + "\n";
   require_in_place_();
   try {
     replace_file(folder_ / skipped_file(part), list);
   } catch (const Error& e) {  // such as a full disk; the next call writes the whole list
-    if (!std::exchange(warned_, true)) Log(0).warn("{}; training goes on", e.what());
+    if (!std::exchange(warned_, true)) Log(0).warn("{}; training continues", e.what());
   }
 }
 
