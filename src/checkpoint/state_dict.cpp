@@ -45,14 +45,24 @@ void save_state_dict(const std::filesystem::path& path, std::span<const Paramete
   write_safetensors(path, tensors, metadata);
 }
 
+std::string misfit(const std::string& file, const std::map<std::string, NamedTensor>& tensors, const TensorFit& fit,
+                   const NamedNetwork& network) {
+  return fmt::format("{} does not fit {}: {}{}", file, network.name.empty() ? "the model" : network.name, fit.text(),
+                     network.name.empty() ? "" : better_network(tensors, fit, network));
+}
+
 ModelState load_state_dict(const std::filesystem::path& path, std::span<const Parameter> parameters,
                            std::span<const BatchNormState> batch_norms, const LoadNotes& notes) {
   const std::string file = printable(path.native());
-  auto tensors = read_safetensors(path);
+  const auto tensors = read_safetensors(path);
   const TensorFit fit = fit_of(tensors, state_dict_of(parameters, batch_norms));
-  const std::string& network = notes.network.name;
-  require(fit.fits(), Exit::model, "{} does not fit {}: {}{}", file, network.empty() ? "the model" : network,
-          fit.text(), network.empty() ? "" : better_network(tensors, fit, notes.network));
+  if (!fit.fits()) fail(Exit::model, "{}", misfit(file, tensors, fit, notes.network));
+  return state_in(tensors, fit, file, parameters, batch_norms, notes);
+}
+
+ModelState state_in(const std::map<std::string, NamedTensor>& tensors, const TensorFit& fit, const std::string& file,
+                    std::span<const Parameter> parameters, std::span<const BatchNormState> batch_norms,
+                    const LoadNotes& notes) {
   if (!fit.prefix.empty() && notes.note)
     notes.note(fmt::format("{}: the names of all {} tensors begin with \"{}\", which is removed", file, tensors.size(),
                            shortened(fit.prefix)));

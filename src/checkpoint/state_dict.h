@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -49,5 +50,12 @@ struct LoadNotes {
 // some that do not, and the program's network that fits better. The file's length bounds the memory that it allocates.
 ModelState load_state_dict(const std::filesystem::path& path, std::span<const Parameter> parameters,
                            std::span<const BatchNormState> batch_norms, const LoadNotes& notes = {});
+
+// Its parts. The text of the error that the tensors do not fit; and the state in tensors that do. `file`: in messages.
+std::string misfit(const std::string& file, const std::map<std::string, NamedTensor>& tensors, const TensorFit& fit,
+                   const NamedNetwork& network);
+ModelState state_in(const std::map<std::string, NamedTensor>& tensors, const TensorFit& fit, const std::string& file,
+                    std::span<const Parameter> parameters, std::span<const BatchNormState> batch_norms,
+                    const LoadNotes& notes);
 
 }  // namespace ddp

@@ -4,6 +4,7 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/folder.h"
 #include "checkpoint/manifest.h"
+#include "checkpoint/tensor_fit.h"
 #include "core/error.h"
 #include "tests/temp_folder.h"
 
@@ -72,6 +73,20 @@ struct Weights {
     return snapshot;
   }
 };
+
+// The tensors of a network's state dict, all of ones; num_batches_tracked is 7.
+inline std::vector<NamedTensor> tensors_of_ones(const Network& model) {
+  std::vector<NamedTensor> tensors;
+  for (const NeededTensor& needed : state_dict_of(parameters_of(model), batch_norm_states_of(model))) {
+    int64_t count = 1;
+    for (const int64_t n : needed.shape) count *= n;
+    if (needed.shape.empty())
+      tensors.push_back({.name = needed.name, .shape = {}, .integer = 7});
+    else
+      tensors.push_back({needed.name, needed.shape, std::vector<float>(count, 1)});
+  }
+  return tensors;
+}
 
 // A linear layer with eight weights. Its files are short enough to flip every bit.
 inline Weights few_weights() {

@@ -26,19 +26,7 @@ class WeightsOfOthers : public ::testing::Test {
     return load_state_dict(path, parameters_of(model), batch_norm_states_of(model),
                            {.network = {name, kImage, 10}, .note = [&](const std::string& line) { note = line; }});
   }
-  static Tensors tensors_of(const std::string& name) {
-    const Network model = make_model(name, kImage, 10);
-    Tensors tensors;
-    for (const NeededTensor& needed : state_dict_of(parameters_of(model), batch_norm_states_of(model))) {
-      int64_t count = 1;
-      for (const int64_t n : needed.shape) count *= n;
-      if (needed.shape.empty())
-        tensors.push_back({.name = needed.name, .shape = {}, .integer = 7});
-      else
-        tensors.push_back({needed.name, needed.shape, std::vector<float>(count, 1)});
-    }
-    return tensors;
-  }
+  static Tensors tensors_of(const std::string& name) { return tensors_of_ones(make_model(name, kImage, 10)); }
   static void prepend(Tensors& tensors, const std::string& prefix) {
     for (NamedTensor& tensor : tensors) tensor.name = prefix + tensor.name;
   }

@@ -12,6 +12,8 @@
 #include "health/run_on_all_ranks.h"
 
 #include <algorithm>
+#include <cmath>
+#include <numeric>
 #include <string_view>
 #include <utility>
 
@@ -91,7 +93,8 @@ LoadedData load_images(const DataConfig& config, const std::string& kind, int64_
   return loaded;
 }
 
-void set_statistics(PixelStatistics& pixels, int64_t channels) {
+// Notes what it averages.
+void set_statistics(PixelStatistics& pixels, int64_t channels, std::vector<std::string>& notes) {
   if (pixels.kind == Statistics::automatic) pixels.kind = Statistics::measured;
   if (pixels.kind == Statistics::imagenet) {
     pixels = {Statistics::given, kImageNetMean, kImageNetStd};
@@ -99,15 +102,19 @@ void set_statistics(PixelStatistics& pixels, int64_t channels) {
     pixels = {Statistics::given, {0.4914, 0.4822, 0.4465}, {0.2470, 0.2435, 0.2616}};
   }
   if (pixels.kind != Statistics::given) return;
-  for (std::vector<double>* values : {&pixels.mean, &pixels.std}) {
-    if (values->size() == 1) values->resize(static_cast<size_t>(channels), values->front());
-    require(static_cast<int64_t>(values->size()) == channels, Exit::usage,
-            "--mean and --std have {} numbers; the images have {} channel{}", values->size(), channels,
-            channels == 1 ? "" : "s");
+  for (const auto& [name, values] : {std::pair("mean", &pixels.mean), {"std", &pixels.std}}) {
+    if (std::cmp_greater(values->size(), channels)) {
+      const double mean = std::accumulate(values->begin(), values->end(), 0.0) / static_cast<double>(values->size());
+      *values = {std::round(mean * 1e6) / 1e6};
+      notes.push_back(fmt::format("{} {} is the average of three channels, for grey images", name, values->front()));
+    }
+    values->resize(static_cast<size_t>(channels), values->front());
   }
 }
 
 }  // namespace
+
+bool reads_pictures(const DataConfig& config) { return has_pictures(kind_of(config)); }
 
 std::string LoadedData::input() const {
   std::string text = transforms;
@@ -149,7 +156,7 @@ LoadedData load_data(const DataConfig& config, uint64_t seed, MpiSession& sessio
             "--crop-padding {} with --padding-mode reflect needs images of more than {} rows and columns; they have {} "
             "and {}",
             augmentation.crop_padding, augmentation.crop_padding, image.h, image.w);
-    set_statistics(loaded.pixels, image.c);
+    set_statistics(loaded.pixels, image.c, loaded.notes);
     if (config.train_samples > 0)
       loaded.data.train = std::make_unique<Subset>(std::move(loaded.data.train), config.train_samples);
   });

@@ -54,6 +54,9 @@ struct LoadedData {
   std::string input() const;
 };
 
+// Whether the data are pictures in files. Throws Error(Exit::data).
+bool reads_pictures(const DataConfig& config);
+
 // Opens, checks and describes the data. Collective. Tells `reading` of its progress. Throws CollectiveError:
 // Exit::usage for options that do not fit the data, Exit::data for missing or broken files, with their paths, and for
 // hosts that see different files, Exit::communication if the ranks see other differences.

@@ -76,11 +76,18 @@ OptionGroup task_options() {
         .target = through<std::string>("default", set_init),
         .on_resume = Effect::process,
         .help = "initial weights: default (PyTorch's), normal:S for N(0, S^2) with zero biases, or glorot (Keras's)",
-        .condition = {"excludes --init-from", [](const Options& o) { return o.network.init_from.empty(); }}},
+        .condition = {"excludes --init-from without --new-head",
+                      [](const Options& o) { return o.network.init_from.empty() || o.network.new_head; }}},
        {.name = "--init-from",
         .target = to([](Options & o) -> auto& { return o.network.init_from; }),
         .on_resume = Effect::process,
-        .help = "initial weights from a safetensors file with PyTorch's names, a checkpoint or a run's folder"}}};
+        .help = "initial weights from a safetensors file with PyTorch's names, a checkpoint or a run's folder"},
+       {.name = "--new-head",
+        .target = to([](Options & o) -> auto& { return o.network.new_head; }),
+        .on_resume = Effect::process,
+        .help = "begin the last linear layer by --init, whatever the file has for it; all other weights come from the "
+                "file",
+        .condition = {"needs --init-from", [](const Options& o) { return !o.network.init_from.empty(); }}}}};
 }
 
 OptionGroup training_options() {

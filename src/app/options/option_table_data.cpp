@@ -199,9 +199,10 @@ OptionGroup data_options() {
        {.name = "--mean",
         .target = through<std::string>("auto", set_mean),
         .on_resume = kFixedInput,
-        .help = "mean of the pixels, which is subtracted: numbers from 0 to 1, or measured (with the standard "
-                "deviation, from 10,000 training samples), imagenet, cifar10, or none; auto: measured for pictures, "
-                "cifar10 for CIFAR, none for MNIST",
+        .help = "mean of the pixels, which is subtracted: numbers from 0 to 1, of which three are averaged for grey "
+                "images, or measured (with the standard deviation, from 10,000 training samples), imagenet, cifar10, "
+                "or none; auto: that of the weights of --init-from, if their metadata have it, else measured for "
+                "pictures, cifar10 for CIFAR, none for MNIST",
         .conflict = conflict_of_mean},
        {.name = "--std",
         .target = through<std::string>("", set_std),

@@ -21,6 +21,7 @@ struct NetworkConfig {
   std::string name = "lenet";
   Init init = {};
   std::string init_from = {};             // safetensors file with the initial weights; empty: `init`
+  bool new_head = false;                  // the last linear layer begins with `init`, not with the file
   std::optional<bool> recompute_bn = {};  // recompute the statistics before evaluations; none: if there are batch norms
 };
 

@@ -2,9 +2,9 @@
 
 #include "app/machine/gpus.h"
 #include "app/options/resume.h"
+#include "app/run/begin_from.h"
 #include "app/run/changes_file.h"
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/find_weights.h"
 #include "checkpoint/folder.h"
 #include "comm/broadcast_host.h"
 #include "core/printable.h"
@@ -78,10 +78,7 @@ bool same_folder(const fs::path& a, const fs::path& b) {
 
 ModelState initial_model(const Job& job, const Replica& replica) {
   const NetworkConfig& config = job.options.network;
-  if (!config.init_from.empty())
-    return load_state_dict(find_weights(config.init_from, job.log), replica.parameters, replica.batch_norms,
-                           {.network = {config.name, job.network.input(), job.data.data.train->classes()},
-                            .note = [&](const std::string& line) { job.log.info("{}", line); }});
+  if (!config.init_from.empty()) return initial_weights_from_file(job, replica);
   ModelState state{.weights = std::vector<float>(flat_count(replica.parameters)),
                    .statistics = initial_state(replica.batch_norms)};
   initialize(state.weights, replica.parameters, config.init, job.options.seed);
@@ -227,7 +224,7 @@ Options take_up_options(const Options& given, ResumePoint& resume_point, MpiSess
               "--change needs a checkpoint, and {} has none yet; give its options themselves, without --change",
               printable(given.output.dir));
     });
-    return given;
+    return with_inherited_input(given, session, log);
   }
   ResumedOptions resumed = resumed_on_device(given, resume_point.state, resume_point.changes, session);
   for (const std::string& line : describe(resumed)) log.info("{}", line);

@@ -71,6 +71,7 @@ const std::vector<Effects> kEffects{
     {"system/cli/pictures_test.cpp", "PictureFolder.LeavesOutBrokenPicturesIfAsked", {"--on-error"}},
     {"system/cli/pictures_test.cpp", "PictureFolder.OnASlowDiskLimitTheRun", {"--workers"}},
     {"system/cli/run_test.cpp", "Run.WritesItsResults", {"--init-from", "--output-dir"}},
+    {"system/cli/finetune_test.cpp", "FineTune.BeginsAHeadNewAndKeepsTheRest", {"--new-head"}},
     {"system/cli/run_test.cpp", "Run.GivesTheSameBitsOnEveryRun", {"--deterministic"}},
     {"system/cli/run_test.cpp", "Run.InstructionSetOfTheCpuIsLimited", {"--cpu-isa"}},
     {"system/cli/run_test.cpp",

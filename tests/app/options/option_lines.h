@@ -50,6 +50,7 @@ inline const std::vector<std::string> kLines{
     "--init normal:0.5",
     "--init glorot",
     "--init-from weights.safetensors",
+    "--init-from weights.safetensors --new-head",
     "--batch-size 100 --accumulate 4",
     "--epochs 7",
     "--max-steps 9",

@@ -5,6 +5,7 @@
 #include "app/commands/show/show_options.h"
 #include "app/commands/show/training_input.h"
 #include "app/inputs/load_data.h"
+#include "app/run/begin_from.h"
 #include "core/log.h"
 #include "data/codec/png_writer.h"
 #include "health/run_on_all_ranks.h"
@@ -145,7 +146,7 @@ Exit show(std::span<const std::string> arguments, MpiSession& session, const Sig
   }
   std::optional<Files> files;
   run_on_all_ranks(session, [&] { files.emplace(options); });
-  const Options& training = options.training;
+  const Options training = with_inherited_input(options.training, session, log);
   const auto world = session.world(training.transport.allreduce);
   const LoadedData data = load_data(training.data, training.seed, session, *world, log);
   for (const std::string& note : data.notes) log.info("{}", note);
