@@ -45,11 +45,11 @@ SIDE, PADDING, CLASSES, POINT = 32, 4, 10, 0.01
 MEAN, STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
 
 
-def read(folder):
+def read(folder, classes=CLASSES):
     """All pictures as uint8 (n,3,32,32), and labels."""
     data = ImageFolder(folder)
-    if len(data.classes) != CLASSES:
-        sys.exit(f"{folder} has {len(data.classes)} classes, not {CLASSES}")
+    if len(data.classes) != classes:
+        sys.exit(f"{folder} has {len(data.classes)} classes, not {classes}")
     images = torch.empty(len(data), 3, SIDE, SIDE, dtype=torch.uint8)
     for image, (path, _) in zip(images, data.samples):
         image.copy_(torch.from_numpy(np.array(data.loader(path))).permute(2, 0, 1))

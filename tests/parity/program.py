@@ -17,8 +17,8 @@ def run(*command, **environment):
         sys.exit(f"this command failed with code {done.returncode}")
 
 
-def train(program, ranks, folder, *options):
+def train(program, ranks, folder, *options, save_every="never"):
     """Trains on the CPU, and returns the events of the run: objects of metrics.jsonl."""
-    run(LAUNCHER, "-np", ranks, *options, "--device", "cpu", "--save-every", "never", "--print-freq", 0, "--output-dir",
+    run(LAUNCHER, "-np", ranks, *options, "--device", "cpu", "--save-every", save_every, "--print-freq", 0, "--output-dir",
         folder, DDP_TRAIN=str(Path(program).resolve()))
     return [json.loads(line) for line in (Path(folder) / "metrics.jsonl").read_text().splitlines()]
