@@ -37,11 +37,12 @@ enum class Operation : uint32_t {
   initial_weights = 1,
   shuffle = 2,
   dropout = 3,
-  flip = 4,          // of a training image (ops/input_transform.h)
-  padded_crop = 5,   // the offset of a training image in its padding (ops/input_transform.h)
-  picture_crop = 6,  // the box that is cut out of a picture for training
-  val_split = 7,     // which files are validation data
-  picture_list = 8,  // the hash of a list of pictures
+  flip = 4,           // of a training image (ops/input_transform.h)
+  padded_crop = 5,    // the offset of a training image in its padding (ops/input_transform.h)
+  picture_crop = 6,   // the box that is cut out of a picture for training
+  val_split = 7,      // which files are validation data
+  picture_list = 8,   // the hash of a list of pictures
+  auto_augment = 11,  // the operations on a training image (data/augment/policy.h)
 };
 
 // The random numbers of one operation and one `stream` (for example, a parameter), read by index in any order.

@@ -37,6 +37,9 @@ class Dataset {
     return 8;
   }
 
+  // The same samples without automatic augmentation: what the statistics of pixels and of batch norms are taken from.
+  virtual const Dataset& unaugmented() const { return *this; }
+
   // Whether read() only copies memory, and ignores the epoch. If not, several threads should read.
   virtual bool in_memory() const { return true; }
   // The file that a thread has been reading for the longest time, for a message; empty: none, or there are no files.
