@@ -81,7 +81,7 @@ std::optional<std::string> hint_of_data(const StepSpeed& speed, int64_t steps, c
   if (!(step.data > kShare * total) || !(total * static_cast<double>(steps) >= kLeastMs)) return std::nullopt;
   std::string what = "a larger --batch-size gives the loader more time";
   if (data.workers > 0)
-    what = fmt::format("more --workers read and decode pictures ahead (now {})", data.workers);
+    what = fmt::format("more --workers read images ahead (now {})", data.workers);
   else if (data.threads == 0)
     what = "a larger --device-data-mb keeps the data on the GPU";
   else if (data.threads > 1)

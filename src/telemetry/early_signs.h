@@ -36,7 +36,7 @@ std::optional<std::string> hint_of_gradients(const std::vector<std::string>& zer
                                              double lr);
 // None before half a second of steps.
 struct DataFacts {
-  int workers = 0;  // threads of a rank that decode pictures; 0: the data are in memory
+  int workers = 0;  // threads of a rank that decode or augment; 0: the data are in memory
   int threads = 0;  // computing threads of a rank; 0: it computes on a GPU
 };
 std::optional<std::string> hint_of_data(const StepSpeed& speed, int64_t steps, const DataFacts& data);

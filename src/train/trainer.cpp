@@ -112,7 +112,7 @@ void Trainer::prepare_evaluation(const Datasets& data, const Samplers& samplers)
   DataPlacement placement = config_.data_placement;
   placement.spans = nullptr;  // a trace has the loader of the training, whose threads wait meanwhile
   placement.exclusions = config_.train_exclusions;
-  if (samplers.statistics) precise_bn_.emplace(replica_, *data.train, *samplers.statistics, placement);
+  if (samplers.statistics) precise_bn_.emplace(replica_, data.train->unaugmented(), *samplers.statistics, placement);
   placement.exclusions = config_.test_exclusions;
   test_data_.emplace(replica_.device, *data.test, samplers.test->largest_shard(), placement);
   Model& model = config_.evaluation_model ? *config_.evaluation_model : replica_.model;

@@ -137,7 +137,7 @@ TEST(EarlySigns, AWaitForDataAboveATenthIs) {
   const DataFacts pictures{.workers = 2, .threads = 1};
   EXPECT_EQ(hint_of_data(good, 1000, pictures), std::nullopt);
   EXPECT_EQ(hint_of_data(bad, 1000, pictures),
-            "rank 1 waits for data 29 % of a step; more --workers read and decode pictures ahead (now 2)");
+            "rank 1 waits for data 29 % of a step; more --workers read images ahead (now 2)");
   const auto remedy = [&](int threads) {
     const std::string hint = hint_of_data(bad, 1000, {.workers = 0, .threads = threads}).value_or("; none");
     return hint.substr(hint.find("; ") + 2);

@@ -29,7 +29,8 @@ void require_used_as_they_are(const InputConfig& input) {
   refuse(input.val_resize > 0, "--val-resize-size");
   refuse(input.rrc_scale != defaults.rrc_scale, "--rrc-scale");
   refuse(input.rrc_ratio != defaults.rrc_ratio, "--rrc-ratio");
-  refuse(input.interpolation != defaults.interpolation, "--interpolation");
+  if (input.auto_augment == AutoAugmentConfig::Policy::none)
+    refuse(input.interpolation != defaults.interpolation, "--interpolation");
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Which data a run trains on, and what becomes of an image before the network reads it.
 #pragma once
 
+#include "data/augment/policy.h"
 #include "data/check_pictures.h"
 #include "data/codec/picture.h"
 #include "data/transform.h"
@@ -31,6 +32,8 @@ struct InputConfig {
   bool reflect = false;
   std::optional<double> hflip = {};  // none: 0.5 for pictures that are cropped, else 0
   bool alternate_flip = false;
+  AutoAugmentConfig::Policy auto_augment = AutoAugmentConfig::Policy::none;
+  int ra_magnitude = 9;
   PixelStatistics pixels = {};
   int channels = 0;  // 0: 1 if all pictures are grey, else 3
   bool exif = true;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/error.h"
+#include "data/augment/policy.h"
 #include "data/codec/picture.h"
 #include "data/transform.h"
 
@@ -21,6 +22,9 @@ inline const Names<TransformConfig::Kind> kTransformNames = {{"rrc", TransformCo
                                                              {"none", TransformConfig::Kind::none}};
 inline const Names<Interpolation> kInterpolationNames = {
     {"bilinear", Interpolation::bilinear}, {"bicubic", Interpolation::bicubic}, {"nearest", Interpolation::nearest}};
+inline const Names<AutoAugmentConfig::Policy> kAutoAugmentNames = {{"none", AutoAugmentConfig::Policy::none},
+                                                                   {"ta_wide", AutoAugmentConfig::Policy::ta_wide},
+                                                                   {"ra", AutoAugmentConfig::Policy::ra}};
 inline const Names<Alpha> kAlphaNames = {{"drop", Alpha::drop}, {"white", Alpha::white}, {"black", Alpha::black}};
 inline const Names<bool> kExifNames = {{"apply", true}, {"ignore", false}};
 

@@ -1,8 +1,11 @@
 #include "app/inputs/load_data.h"
 
+#include "app/inputs/input_names.h"
 #include "app/inputs/load_pictures.h"
 #include "app/inputs/model_info.h"
+#include "app/machine/threads.h"
 #include "core/control_group.h"
+#include "data/augment/augmented_dataset.h"
 #include "data/catalog.h"
 #include "data/cifar.h"
 #include "data/detect.h"
@@ -57,9 +60,13 @@ void require_options_fit(const DataConfig& config, const std::string& kind) {
   refuse((is_cifar(kind) || has_pictures(kind)) && config.path.empty(), "--dataset", "needs --data-path FOLDER");
   if (has_pictures(kind)) return;
   const char* const why = "needs a folder of pictures or --labels";
+  if (input.auto_augment == AutoAugmentConfig::Policy::none) {
+    refuse(config.workers > 0, "--workers", "needs a folder of pictures, --labels or --auto-augment");
+    refuse(input.interpolation != Interpolation::bilinear, "--interpolation",
+           "needs a folder of pictures, --labels or --auto-augment");
+  }
   refuse(config.val_split > 0, "--val-split", why);
   refuse(config.skip_broken, "--on-error skip", why);
-  refuse(config.workers > 0, "--workers", why);
   refuse(config.check != CheckData::automatic, "--check-data", why);
   refuse(input.channels != 0, "--channels", why);
   refuse(!input.exif && !config.evaluated, "--exif ignore", why);
@@ -67,7 +74,6 @@ void require_options_fit(const DataConfig& config, const std::string& kind) {
   refuse(input.train_crop > 0 || input.val_crop > 0 || input.val_resize > 0, "a size of a crop or resize", why);
   refuse(input.transform.value_or(TransformConfig::Kind::none) != TransformConfig::Kind::none, "--train-transform",
          why);
-  refuse(input.interpolation != Interpolation::bilinear, "--interpolation", why);
   const InputConfig defaults;
   refuse(input.rrc_scale != defaults.rrc_scale || input.rrc_ratio != defaults.rrc_ratio, "--rrc-scale or --rrc-ratio",
          why);
@@ -112,6 +118,20 @@ void set_statistics(PixelStatistics& pixels, int64_t channels, std::vector<std::
   }
 }
 
+// Replaces the training data by augmented ones. Data in memory get threads of their own for it. Collective.
+void augment(const DataConfig& config, uint64_t seed, MpiSession& session, Communicator& world, LoadedData& loaded) {
+  const InputConfig& input = config.input;
+  if (input.auto_augment == AutoAugmentConfig::Policy::none) return;
+  loaded.auto_augment = {.policy = input.auto_augment,
+                         .ra_magnitude = input.ra_magnitude,
+                         .interpolation = input.interpolation,
+                         .seed = seed};
+  if (!has_pictures(loaded.kind)) loaded.workers = choose_workers(config.workers, world, session.host());
+  run_on_all_ranks(session, [&] {
+    loaded.data.train = std::make_unique<AugmentedDataset>(std::move(loaded.data.train), loaded.auto_augment);
+  });
+}
+
 }  // namespace
 
 bool reads_pictures(const DataConfig& config) { return has_pictures(kind_of(config)); }
@@ -119,6 +139,12 @@ bool reads_pictures(const DataConfig& config) { return has_pictures(kind_of(conf
 std::string LoadedData::input() const {
   std::string text = transforms;
   const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
+  if (auto_augment.operations() > 0) {
+    const bool ra = auto_augment.policy == AutoAugmentConfig::Policy::ra;
+    add(fmt::format("auto-augment {}{} {}", name_in(kAutoAugmentNames, auto_augment.policy),
+                    ra ? fmt::format(" {}", auto_augment.ra_magnitude) : "",
+                    name_in(kInterpolationNames, auto_augment.interpolation)));
+  }
   if (augmentation.crop_padding > 0)
     add(fmt::format("crop padding {} {}", augmentation.crop_padding, augmentation.reflect ? "reflect" : "constant"));
   if (augmentation.alternate_flip)
@@ -165,6 +191,7 @@ LoadedData load_data(const DataConfig& config, uint64_t seed, MpiSession& sessio
     loaded.fingerprint = fingerprint_of(*data.train) ^ (data.test ? fingerprint_of(*data.test) << 1 : 0);
   }
   check_same_on_all_ranks(loaded.fingerprint, "data set", world);
+  augment(config, seed, session, world, loaded);
   return loaded;
 }
 

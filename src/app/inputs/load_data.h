@@ -39,6 +39,7 @@ struct LoadedData {
   DecodeConfig decode = {};                     // of pictures
   std::vector<std::string> class_names;         // empty: the classes have numbers only
   Augmentation augmentation = {};               // resolved
+  AutoAugmentConfig auto_augment = {};          // resolved; data.train is augmented so
   PixelStatistics pixels = {};                  // resolved: measured, none or given
   int workers = 1;                              // decoding threads of this rank
   std::vector<std::string> notes;               // what the user should know about the data

@@ -19,7 +19,6 @@
 namespace ddp {
 namespace {
 
-constexpr int kMostWorkers = 16;
 constexpr size_t kShown = 20;             // broken pictures in a message
 constexpr size_t kMostLeftOut = 500'000;  // pictures, so that the state in a checkpoint stays small
 
@@ -108,8 +107,7 @@ LoadedData load_pictures(const DataConfig& given, const std::string& kind, uint6
   loaded.notes = lists.notes;
   loaded.meant = lists.meant;
   if (config.evaluated) run_on_all_ranks(session, [&] { keep_evaluated(lists, config, loaded); });
-  loaded.workers =
-      std::min(choose_threads(config.workers, world, session.host()), config.workers > 0 ? 1024 : kMostWorkers);
+  loaded.workers = choose_workers(config.workers, world, session.host());
 
   const bool is_checked = config.check != CheckData::none;
   const CheckedPictures checked =

@@ -64,7 +64,7 @@ PixelNormalization normalization_of(const PixelStatistics& given) {
 
 PixelNormalization measure_pixels(const LoadedData& loaded, MpiSession& session, Communicator& world,
                                   const Reading& reading) {
-  const Dataset& data = loaded.measured ? *loaded.measured : *loaded.data.train;
+  const Dataset& data = loaded.measured ? *loaded.measured : loaded.data.train->unaugmented();
   const int64_t channels = data.image_shape().c;
   if (loaded.pixels.kind != PixelStatistics::Kind::measured) return normalization_of(loaded.pixels);
   PixelSums sums = run_on_all_ranks(session, [&] {

@@ -22,4 +22,10 @@ int choose_threads(int asked, Communicator& world, const std::string& host) {
   return share_of_cores(asked, usable, sharing);
 }
 
+int choose_workers(int asked, Communicator& world, const std::string& host) {
+  constexpr int kMost = 16;
+  const int threads = choose_threads(asked, world, host);
+  return asked > 0 ? threads : std::min(threads, kMost);
+}
+
 }  // namespace ddp

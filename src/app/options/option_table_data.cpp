@@ -75,6 +75,14 @@ std::string conflict_of_mean(const Options& o) {
   return pixels.mean.empty() || !pixels.std.empty() ? "" : "with numbers needs --std with numbers";
 }
 
+// torchvision's operations on tensors have no bicubic.
+std::string conflict_of_auto_augment(const Options& o) {
+  const InputConfig& input = o.data.input;
+  const bool fits =
+      input.auto_augment == AutoAugmentConfig::Policy::none || input.interpolation != Interpolation::bicubic;
+  return fits ? "" : "needs --interpolation bilinear or nearest";
+}
+
 bool is_rrc(const Options& o) { return o.data.input.transform.value_or(Kind::rrc) == Kind::rrc; }
 bool is_resized(const Options& o) {
   const auto kind = o.data.input.transform;
@@ -196,6 +204,20 @@ OptionGroup data_options() {
         .on_resume = kSameInput,
         .help = "probability of a horizontal flip in training; alternate: each image flips every other epoch; auto: "
                 "0.5 for pictures that are cropped, 0 for images of one size"},
+       {.name = "--auto-augment",
+        .target = one_of<AutoAugmentConfig::Policy>(
+            kAutoAugmentNames, [](Options & o) -> auto& { return o.data.input.auto_augment; }),
+        .on_resume = kSameInput,
+        .help = "random operations on each training image, torchvision's on uint8; ta_wide: one of TrivialAugmentWide; "
+                "ra: two of RandAugment; shears, translations and rotations use --interpolation",
+        .conflict = conflict_of_auto_augment},
+       {.name = "--ra-magnitude",
+        .target = to([](Options & o) -> auto& { return o.data.input.ra_magnitude; }),
+        .on_resume = kSameInput,
+        .help = "magnitude of RandAugment's operations, in 31 steps from none to the strongest",
+        .check = CLI::Range(0, kAugmentBins - 1),
+        .condition = {"needs --auto-augment ra",
+                      [](const Options& o) { return o.data.input.auto_augment == AutoAugmentConfig::Policy::ra; }}},
        {.name = "--mean",
         .target = through<std::string>("auto", set_mean),
         .on_resume = kFixedInput,
@@ -227,7 +249,7 @@ OptionGroup data_options() {
        {.name = "--workers",
         .target = to([](Options & o) -> auto& { return o.data.workers; }),
         .on_resume = Effect::nothing,
-        .help = "threads of a rank that decode pictures; 0: its share of the cores",
+        .help = "threads of a rank that decode or augment pictures; 0: its share of the cores",
         .check = CLI::Range(0, 1024)},
        {.name = "--check-data",
         .target = one_of<CheckData>(

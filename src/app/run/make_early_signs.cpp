@@ -49,13 +49,13 @@ std::unique_ptr<EarlySigns> make_early_signs(const Job& job, const PlannedRun& r
                                              std::span<const std::string> hosts) {
   std::vector<RankCores> cores = cores_of_ranks(job, run, hosts);
   if (job.session.rank() != 0) return nullptr;
-  const bool pictures = !job.data.transforms.empty();
+  const bool in_memory = job.data.data.train->in_memory();
   return std::make_unique<EarlySigns>(EarlySignsConfig{
       .classes = job.data.data.train->classes(),
       .smoothing = job.options.replica.label_smoothing,
       .clips = job.options.replica.max_grad_norm > 0,
       .network = facts_of(job, run),
-      .data = {.workers = pictures ? job.data.workers : 0, .threads = run.backend.device->is_host() ? run.threads : 0},
+      .data = {.workers = in_memory ? 0 : job.data.workers, .threads = run.backend.device->is_host() ? run.threads : 0},
       .cores = std::move(cores)});
 }
 

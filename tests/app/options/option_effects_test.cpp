@@ -65,6 +65,7 @@ const std::vector<Effects> kEffects{
     {"system/cli/show_test.cpp",
      "Show.WritesTheBatchesOfTheSteps",
      {"--crop-padding", "--padding-mode", "--hflip", "--mean", "--std"}},
+    {"system/cli/show_test.cpp", "Show.AppliesTheDrawnOperationsFirst", {"--auto-augment", "--ra-magnitude"}},
     {"system/cli/evaluate_test.cpp", "Evaluate.EqualsATrainingThatEvaluatesLargerImages", {"--val-crop-size"}},
     {"system/cli/pictures_test.cpp", "PicturesOfIdxImages.GiveTheWeightsOfTheIdxRun", {"--data-path", "--labels"}},
     {"system/cli/pictures_test.cpp", "PictureFolder.SplitsOffTheSameValidationDataAtAnyWorldSize", {"--val-split"}},

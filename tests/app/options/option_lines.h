@@ -39,6 +39,8 @@ inline const std::vector<std::string> kLines{
     "--crop-padding 4 --padding-mode reflect",
     "--hflip alternate",
     "--hflip 0.25",
+    "--auto-augment ta_wide --interpolation nearest",
+    "--auto-augment ra --ra-magnitude 12",
     "--mean 0.5 --std 0.2,0.3,0.4",
     "--mean imagenet",
     "--channels 1",

@@ -26,6 +26,7 @@ const std::vector<Equal> kEqual{{"", 0, "", 3},
                                 {"", 3, "--rank-weights 4,2,1", 3},
                                 {"", 3, "--allreduce ring", 3},
                                 {kAdam, 3, "--zero 1", 3},
+                                {"--auto-augment ra --ra-magnitude 20 ", 0, "", 3},
                                 {kKeras + "--sync-bn ", 0, "", 3, 1e-4}};
 
 class EqualOptions : public OptionRuns {

@@ -131,7 +131,8 @@ INSTANTIATE_TEST_SUITE_P(
                    3},
         ResumeCase{"LeNetLarsAugmentedSavedByTime",
                    "--optimizer lars --momentum 0.9 --weight-decay 0.001 --no-decay-bias-norm --rank-weights 3,1 "
-                   "--crop-padding 4 --padding-mode reflect --hflip 0.5 --lr-scheduler linear --epochs 3",
+                   "--auto-augment ta_wide --crop-padding 4 --padding-mode reflect --hflip 0.5 --lr-scheduler linear "
+                   "--epochs 3",
                    2, "0.0001s"}),
     [](const auto& test) { return std::string(test.param.name); });
 

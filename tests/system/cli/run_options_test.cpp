@@ -89,6 +89,15 @@ TEST_F(RunOptions, BnStatsAreRecomputedOrRunning) {
   EXPECT_GT(std::abs(running.at("loss").get<double>() - recomputed.at("loss").get<double>()), 1e-3);
 }
 
+// The statistics of pixels and of batch norms are those of the images as they are.
+TEST_F(RunOptions, AutoAugmentChangesTrainingAndNoStatistics) {
+  const std::string options = "--model keras-convnet --max-steps 1 --lr 0 --eval-every 1 --mean measured ";
+  const Run &plain = run(options), &augmented = run(options + "--auto-augment ta_wide --workers 2");
+  const auto loss = [](const Run& run, const char* event) { return events(run.folder, event).at(0).at("loss"); };
+  EXPECT_EQ(loss(augmented, "eval"), loss(plain, "eval"));
+  EXPECT_NE(loss(augmented, "step"), loss(plain, "step"));
+}
+
 TEST_F(RunOptions, MetricsAddressIsListenedOn) {
   const Run& done = run("--max-steps 1 --metrics-port 45871 --metrics-address 127.0.0.2");
   EXPECT_EQ(count(done.output, "127.0.0.2"), 1) << done.output;  // named even if the port is taken

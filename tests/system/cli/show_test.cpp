@@ -1,6 +1,8 @@
 // ddp_train show: its batches and its sheet of pictures are what a training gets.
 #include "core/error.h"
 #include "core/philox.h"
+#include "data/augment/affine.h"
+#include "data/augment/policy.h"
 #include "data/codec/picture.h"
 #include "data/sampler.h"
 #include "tests/system/cli/job.h"
@@ -61,8 +63,8 @@ class Show : public ::testing::Test {
     return program(0, fmt::format("show {} {}", data.string(), arguments));
   }
 
-  // Pixel (y, x) of a sample after RandomCrop(padding=2, reflected) and RandomHorizontalFlip(0.5), by their definition.
-  const uint8_t* augmented(int64_t sample, int64_t epoch, int64_t y, int64_t x) const {
+  // Where pixel (y, x) comes from by RandomCrop(padding=2, reflected) and RandomHorizontalFlip(0.5), by definition.
+  static int64_t source_of(int64_t sample, int64_t epoch, int64_t y, int64_t x) {
     const auto draw = [&](Operation operation) {
       return philox4x32(
           {{0, static_cast<uint32_t>(sample), static_cast<uint32_t>(epoch), static_cast<uint32_t>(operation)}}, kSeed);
@@ -73,7 +75,10 @@ class Show : public ::testing::Test {
     const int64_t left = static_cast<int64_t>(crop.word[1] * uint64_t{5} >> 32) - 2;
     const bool flipped = draw(Operation::flip).word[0] < 0x80000000u;
     const int64_t row = mirrored(y + top, kH), column = mirrored((flipped ? kW - 1 - x : x) + left, kW);
-    return &images[sample][(row * kW + column) * 3];
+    return (row * kW + column) * 3;
+  }
+  const uint8_t* augmented(int64_t sample, int64_t epoch, int64_t y, int64_t x) const {
+    return &images[sample][source_of(sample, epoch, y, x)];
   }
 
   static constexpr uint64_t kSeed = 5;
@@ -104,6 +109,43 @@ TEST_F(Show, WritesTheBatchesOfTheSteps) {
       for (int y = 0; y < kH; ++y)
         for (int x = 0; x < kW; ++x, ++at)
           ASSERT_NEAR(values[at], (augmented(sample, epoch, y, x)[c] / 255.0 - mean[c]) / deviation[c], 1e-6)
+              << "sample " << sample << " channel " << c << " row " << y << " column " << x;
+  }
+}
+
+// Before the crop and the flip of the device.
+TEST_F(Show, AppliesTheDrawnOperationsFirst) {
+  const fs::path file = folder / "b.npy";
+  const Outcome outcome =
+      show(fmt::format("{} --auto-augment ra --ra-magnitude 20 --interpolation nearest --workers 3 --batch-size {} "
+                       "--epoch 2 --steps 1 --batches {}",
+                       kAugmented, kSamples, file.string()));
+  ASSERT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_EQ(count(outcome.output,
+                  "input: none 9 x 7, nearest, auto-augment ra 20 nearest, crop padding 2 reflect, flips 0.5\n"),
+            1)
+      << outcome.output;
+  const auto values = read_npy<float>(file, "<f4", "(22, 3, 7, 9, )");
+  ASSERT_EQ(values.size(), 22u * 3 * kH * kW);
+  const DistributedSampler order(kSamples, kSamples, Order::shuffled, kSeed, 0, {1.0});
+  const AutoAugmentConfig config{.policy = AutoAugmentConfig::Policy::ra,
+                                 .ra_magnitude = 20,
+                                 .interpolation = Interpolation::nearest,
+                                 .seed = kSeed};
+  constexpr ImageShape kShape{kH, kW, 3};
+  const double mean[] = {0.4, 0.5, 0.6}, deviation[] = {0.2, 0.25, 0.3};
+  std::vector<uint8_t> scratch(scratch_bytes(kShape));
+  int64_t at = 0;
+  for (int64_t i = 0; i < kSamples; ++i) {
+    const int64_t sample = order.sample(1, i);
+    std::vector<uint8_t> image = images[sample];
+    for (const int number : {0, 1})
+      apply_step(draw_step(config, kShape, {.index = sample, .epoch = 1}, number), kShape, config.interpolation, image,
+                 scratch);
+    for (int c = 0; c < 3; ++c)
+      for (int y = 0; y < kH; ++y)
+        for (int x = 0; x < kW; ++x, ++at)
+          ASSERT_NEAR(values[at], (image[source_of(sample, 1, y, x) + c] / 255.0 - mean[c]) / deviation[c], 1e-6)
               << "sample " << sample << " channel " << c << " row " << y << " column " << x;
   }
 }
