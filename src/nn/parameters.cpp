@@ -89,13 +89,6 @@ int64_t flat_count(std::span<const Parameter> parameters, int64_t multiple) {
   return round_up(parameters.back().offset + parameters.back().count, std::lcm(kAlign, multiple));
 }
 
-std::vector<OptimizerTensor> optimizer_tensors(std::span<const Parameter> parameters, bool all_decay) {
-  std::vector<OptimizerTensor> tensors;
-  for (const Parameter& p : parameters)
-    tensors.push_back({p.offset, p.count, all_decay || p.role == Parameter::Role::weight});
-  return tensors;
-}
-
 std::vector<float> to_pytorch(const Parameter& p, std::span<const float> flat) {
   std::vector<float> tensor(p.count);
   for (int64_t i = 0; i < p.count; ++i) tensor[p.pytorch_index(i)] = flat[p.offset + i];

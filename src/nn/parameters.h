@@ -7,7 +7,6 @@
 
 #include "nn/network.h"
 #include "ops/batch_norm.h"
-#include "ops/optimizer.h"
 
 #include <cstdint>
 #include <span>
@@ -43,9 +42,6 @@ std::vector<int> ids_of_layer(std::span<const Parameter> parameters, int layer);
 int64_t total_count(std::span<const Parameter> parameters);  // elements, without gaps
 // Elements of the flat buffer, with gaps.
 int64_t flat_count(std::span<const Parameter> parameters, int64_t multiple = 1);
-
-// With `all_decay`, weight decay applies also to biases and to the parameters of batch norms.
-std::vector<OptimizerTensor> optimizer_tensors(std::span<const Parameter> parameters, bool all_decay);
 
 // Copy one parameter between the flat buffer and a tensor in PyTorch's order.
 std::vector<float> to_pytorch(const Parameter& parameter, std::span<const float> flat);

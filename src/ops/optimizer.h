@@ -1,5 +1,6 @@
 // The optimizer step: one pass over the flat buffers, which reads gradients once and writes weights and state once.
-// With g the gradient times gradient_scale, d the weight decay (0 for tensors without it) and lr the learning rate:
+// With g the gradient times gradient_scale, d the tensor's weight decay, momentum its momentum, and lr the learning
+// rate times its rate:
 //
 //   decay      decoupled: w -= lr * d * w first; else g += d * w first
 //   sgd        without momentum: w -= lr * g
@@ -9,7 +10,7 @@
 //              w -= lr / (1 - b1^t) * m / (sqrt(v / (1 - b2^t)) + epsilon)   (Kingma and Ba, 2015; torch.optim.Adam,
 //              and AdamW of Loshchilov and Hutter, 2019, if decoupled)
 //   lars       m = momentum * m + lr * l * (g + d * w), w -= m, where l = trust * |w| / (|g| + d * |w|) over the whole
-//              tensor if it has weight decay and both norms are above 0, else l = 1; always coupled
+//              tensor if it adapts and both norms are above 0, else l = 1; always coupled
 //              (You, Gitman and Ginsburg, 2017, algorithm 1)
 #pragma once
 
@@ -22,22 +23,29 @@ namespace ddp {
 struct OptimizerDesc {
   enum class Kind : uint8_t { sgd, adam, lars };
   Kind kind = Kind::sgd;
-  float momentum = 0;
+  float momentum = 0;  // of a tensor without a value of its own, as weight_decay; an op reads OptimizerTensor's
   bool nesterov = false;
   float beta1 = 0.9f, beta2 = 0.999f, epsilon = 1e-8f;
   float weight_decay = 0;
   bool decoupled = false;
   float trust = 0.001f;
+  bool group_momentum = false;  // a tensor has momentum above 0 of its own
 
   // Number of state buffers: m, then v.
-  int states() const { return kind == Kind::adam ? 2 : kind == Kind::lars || momentum != 0 ? 1 : 0; }
+  int states() const {
+    if (kind == Kind::adam) return 2;
+    return kind == Kind::lars || momentum != 0 || group_momentum ? 1 : 0;
+  }
 };
 
 // One tensor of the flat buffer, in elements. Tensors are in ascending order and start at multiples of 16. The gaps
 // between them hold 0 in weights, gradients and state.
 struct OptimizerTensor {
   int64_t offset = 0, count = 0;
-  bool decays = true;
+  float rate = 1;      // factor of OptimizerScalars::lr
+  float decay = 0;     // weight decay
+  float momentum = 0;  // sgd and lars
+  bool adapts = true;  // lars: the tensor has a rate factor of its own
 };
 
 // The values that change from step to step. They are in device memory.

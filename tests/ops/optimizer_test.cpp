@@ -11,6 +11,7 @@ using OptimizerKind = OptimizerDesc::Kind;
 struct OptimizerCase {
   const char* name;
   OptimizerDesc desc;
+  bool mixed = false;  // tensors have values of their own
   On on = On::every;
 };
 
@@ -32,17 +33,44 @@ const OptimizerCase kOptimizerCases[] = {
       .decoupled = true}},
     {"lars", {.kind = OptimizerKind::lars, .momentum = 0.9f, .weight_decay = 0.01f, .trust = 0.02f}},
     {"lars_plain", {.kind = OptimizerKind::lars, .trust = 0.02f}},
+    {"sgd_mixed", {.weight_decay = 0.1f, .decoupled = true}, true},
+    {"sgd_momentum_mixed", {.group_momentum = true}, true},
+    {"sgd_nesterov_mixed", {.momentum = 0.9f, .nesterov = true, .weight_decay = 0.1f}, true},
+    {"adam_mixed", {.kind = OptimizerKind::adam, .weight_decay = 0.1f}, true},
+    {"adamw_mixed", {.kind = OptimizerKind::adam, .weight_decay = 0.1f, .decoupled = true}, true},
+    {"lars_mixed", {.kind = OptimizerKind::lars, .momentum = 0.9f, .weight_decay = 0.01f, .trust = 0.02f}, true},
 };
 
 std::string name_of(const OptimizerCase& c) { return c.name; }
 
 // Odd sizes, gaps, and one tensor of many blocks.
-const OptimizerTensor kTensors[] = {{0, 5, true},        {16, 16, false},     {32, 33, true},     {96, 2000, true},
-                                    {2096, 1024, false}, {3120, 70001, true}, {73136, 17, false}, {73168, 64, false},
-                                    {73232, 333, true},  {73568, 1, true}};
+struct Place {
+  int64_t offset, count;
+  bool decays;
+};
+const Place kPlaces[] = {{0, 5, true},        {16, 16, false},     {32, 33, true},     {96, 2000, true},
+                         {2096, 1024, false}, {3120, 70001, true}, {73136, 17, false}, {73168, 64, false},
+                         {73232, 333, true},  {73568, 1, true}};
 constexpr int64_t kEnd = 73569, kCount = 73600;  // kCount includes a gap at the end
 // Inside tensors, inside gaps and between tensors; one part is empty.
 const std::vector<int64_t> kEdges = {0, 16, 80, 80, 1104, 16384, 16400, 73152, 73216, kEnd};
+
+std::vector<OptimizerTensor> tensors_of(const OptimizerCase& c) {
+  std::vector<OptimizerTensor> tensors;
+  for (const Place& place : kPlaces) {
+    OptimizerTensor& t = tensors.emplace_back(OptimizerTensor{.offset = place.offset,
+                                                              .count = place.count,
+                                                              .decay = place.decays ? c.desc.weight_decay : 0.0f,
+                                                              .momentum = c.desc.momentum,
+                                                              .adapts = place.decays});
+    if (!c.mixed) continue;
+    const size_t i = tensors.size();
+    t.rate = std::array{1.0f, 0.25f, 0.0f}[i % 3];
+    t.decay = std::array{0.1f, 0.0f, 0.3f, 0.02f}[i % 4];
+    if (c.desc.states() == 1) t.momentum = std::array{0.9f, 0.0f, 0.5f, 0.8f, 1.0f}[i % 5];
+  }
+  return tensors;
+}
 
 struct Stepped {
   Values weights;
@@ -52,7 +80,7 @@ struct Stepped {
 
 Values without_gaps(const Values& values) {
   Values kept(values.size());
-  for (const OptimizerTensor& t : kTensors) std::copy_n(values.begin() + t.offset, t.count, kept.begin() + t.offset);
+  for (const Place& t : kPlaces) std::copy_n(values.begin() + t.offset, t.count, kept.begin() + t.offset);
   return kept;
 }
 
@@ -75,7 +103,7 @@ class Optimizer : public CaseTest<OptimizerCase> {
   // Steps in parts that end at `edges`. Each part has its own memory for the optimizer state.
   Stepped steps(Ops& tested, Device& on, const std::vector<int64_t>& edges, int count = 3,
                 const Values& skip = {0, 0, 0}) const {
-    const auto optimizer = tested.optimizer(desc, kTensors);
+    const auto optimizer = tested.optimizer(desc, tensors_of(c));
     const OnDevice<float> weights(on, start.weights), on_skip(on, skip);
     const OnDevice<uint16_t> rounded(on, bf16_of(start.weights));
     std::vector<OnDevice<float>> states;
@@ -148,8 +176,9 @@ class OptimizerStep : public BackendTest {
  protected:
   // One weight, worked out by hand: w = 2, g = 1, rate 0.1, decay 0.5.
   float one_step(const OptimizerDesc& desc, const Values& state = {}, OptimizerScalars scalars = {.lr = 0.1f},
-                 bool decays = true) const {
-    const OptimizerTensor tensors[] = {{0, 1, decays}};
+                 bool decays = true, float rate = 1) const {
+    const OptimizerTensor tensors[] = {
+        {0, 1, rate, decays ? desc.weight_decay : 0.0f, desc.momentum, /*adapts=*/decays}};
     const auto w = on_device(Values{2}), g = on_device(Values{1});
     const auto on_scalars = on_device(std::vector{scalars});
     std::vector<OnDevice<float>> states;
@@ -167,6 +196,7 @@ TEST_P(OptimizerStep, FollowsTheDocumentedFormulas) {
   EXPECT_FLOAT_EQ(one_step({.weight_decay = 0.5f}, {}, {.lr = 0.1f}, false), 1.9f);
   EXPECT_FLOAT_EQ(one_step({.weight_decay = 0.5f, .decoupled = true}), 1.8f);
   EXPECT_FLOAT_EQ(one_step({}, {}, {.lr = 0.1f, .gradient_scale = 3}), 1.7f);
+  EXPECT_FLOAT_EQ(one_step({.weight_decay = 0.5f, .decoupled = true}, {}, {.lr = 0.1f}, true, 0.5f), 1.9f);
   EXPECT_FLOAT_EQ(one_step({.momentum = 0.5f}, {4}), 1.7f);                     // m = 3
   EXPECT_FLOAT_EQ(one_step({.momentum = 0.5f, .nesterov = true}, {4}), 1.75f);  // 1 + 0.5 * 3
   // The first step of Adam is lr for any gradient. Weight decay is decoupled, or part of the gradient.
@@ -181,7 +211,7 @@ TEST_P(OptimizerStep, FollowsTheDocumentedFormulas) {
 }
 
 TEST_P(OptimizerStep, LarsHasALocalRateOfOneForATensorOfZeros) {
-  const OptimizerTensor tensors[] = {{0, 16, true}, {16, 16, true}};
+  const OptimizerTensor tensors[] = {{0, 16}, {16, 16}};
   Values weights(32), gradients(32);
   for (int i = 0; i < 16; ++i) gradients[i] = weights[16 + i] = 1;
   const auto w = on_device(weights), g = on_device(gradients), m = on_device(Values(32));
@@ -195,7 +225,7 @@ TEST_P(OptimizerStep, LarsHasALocalRateOfOneForATensorOfZeros) {
 // The chunk size of a CUDA kernel grows with the model, so the number of chunks stays small.
 TEST_P(OptimizerStep, UpdatesMoreElementsThanAGridHasThreads) {
   const int64_t count = 2'200'001;
-  const OptimizerTensor tensors[] = {{0, count, true}};
+  const OptimizerTensor tensors[] = {{0, count}};
   const auto w = on_device(Values(count, 1)), g = on_device(Values(count, 2));
   const auto scalars = on_device(std::vector<OptimizerScalars>{{.lr = -1}});
   ops->optimizer({}, tensors)->step({w.data(), g.data(), 0, count, {}}, scalars.data(), {});

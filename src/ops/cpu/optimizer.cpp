@@ -58,20 +58,26 @@ class CpuOptimizer final : public OptimizerOp {
     float* const w = part.weights + at;
     const float* const g = part.gradients + at;
     const auto state = [&](int k) { return part.state[k] + (at - part.begin); };
-    const float decay = tensor.decays ? desc_.weight_decay : 0.0f;
+    const float lr = s.lr * tensor.rate, decay = tensor.decay;
     switch (desc_.kind) {
       case OptimizerDesc::Kind::sgd: {
-        const SgdRule rule{s.lr, s.gradient_scale, desc_.momentum, desc_.nesterov, desc_.decoupled};
+        const SgdRule rule{lr, s.gradient_scale, tensor.momentum, desc_.nesterov, desc_.decoupled};
         if (desc_.states() == 0) return rules_.sgd(rule, w, g, decay, count);
         return rules_.sgd_momentum(rule, w, g, state(0), decay, count);
       }
       case OptimizerDesc::Kind::adam: {
-        const AdamRule rule{s.lr,          s.gradient_scale, desc_.beta1,   desc_.beta2,
-                            desc_.epsilon, s.correction1,    s.correction2, desc_.decoupled};
+        const AdamRule rule{lr,
+                            s.gradient_scale,
+                            desc_.beta1,
+                            desc_.beta2,
+                            desc_.epsilon,
+                            s.correction1,
+                            s.correction2,
+                            desc_.decoupled};
         return rules_.adam(rule, w, g, state(0), state(1), decay, count);
       }
       case OptimizerDesc::Kind::lars: {
-        const LarsRule rule{s.lr, s.gradient_scale, desc_.momentum};
+        const LarsRule rule{lr, s.gradient_scale, tensor.momentum};
         return rules_.lars(rule, w, g, state(0), decay, rate_factors_[&tensor - tensors_.data()], count);
       }
     }
@@ -85,14 +91,14 @@ class CpuOptimizer final : public OptimizerOp {
       piece.weights = flat_.sum_of_squares(part.weights + piece.offset, piece.count);
       piece.gradients = flat_.sum_of_squares(part.gradients + piece.offset, piece.count);
     });
-    const LarsFactorOf<double> factor{desc_.trust, desc_.weight_decay, s.gradient_scale};
     for (size_t t = 0; t < tensors_.size(); ++t) {
       double weights = 0, gradients = 0;
       for (int64_t i = first_piece_[t]; i < first_piece_[t + 1]; ++i) {
         weights += pieces_[i].weights;
         gradients += pieces_[i].gradients;
       }
-      rate_factors_[t] = tensors_[t].decays ? static_cast<float>(factor(weights, gradients)) : 1.0f;
+      const LarsFactorOf<double> factor{desc_.trust, tensors_[t].decay, s.gradient_scale};
+      rate_factors_[t] = tensors_[t].adapts ? static_cast<float>(factor(weights, gradients)) : 1.0f;
     }
   }
 

@@ -11,16 +11,17 @@
 namespace ddp {
 namespace {
 
-// A block has one weight decay and one rate factor. A step on a part of the buffer clips the first and the last chunk.
+// A block has the values of one tensor. A step on a part of the buffer clips the first and the last chunk.
 struct Chunk {
   int64_t begin, end;  // elements of the flat buffer
-  float decay;
+  float rate, decay, momentum;
   int32_t tensor;
 };
 
 struct ChunksOfTensor {
   int32_t first, count;
-  bool decays;
+  float decay;
+  bool adapts;
 };
 
 struct KernelArguments {
@@ -42,6 +43,7 @@ __global__ void update_kernel(const Chunk* chunks, KernelArguments a, OptimizerD
   using enum OptimizerDesc::Kind;
   const Chunk chunk = chunks[blockIdx.x];
   const OptimizerScalars s = *a.scalars;
+  const float lr = s.lr * chunk.rate;
   const int64_t begin = max(chunk.begin, a.begin), end = min(chunk.end, a.end);
   each_of_block<W>(begin, end, [&]<int N>(int64_t i) {
     auto w = load<N>(a.weights + i);
@@ -51,14 +53,14 @@ __global__ void update_kernel(const Chunk* chunks, KernelArguments a, OptimizerD
     if constexpr (kStates > 1) v = load<N>(a.v + i - a.begin);
     for (int k = 0; k < N; ++k) {
       if constexpr (kKind == adam) {
-        const AdamRule rule{s.lr,         s.gradient_scale, desc.beta1,    desc.beta2,
+        const AdamRule rule{lr,           s.gradient_scale, desc.beta1,    desc.beta2,
                             desc.epsilon, s.correction1,    s.correction2, desc.decoupled};
         rule(w.at[k], g.at[k], m.at[k], v.at[k], chunk.decay);
       } else if constexpr (kKind == lars) {
-        const LarsRule rule{s.lr, s.gradient_scale, desc.momentum};
+        const LarsRule rule{lr, s.gradient_scale, chunk.momentum};
         rule(w.at[k], g.at[k], m.at[k], chunk.decay, factors[chunk.tensor]);
       } else {
-        const SgdRule rule{s.lr, s.gradient_scale, desc.momentum, desc.nesterov, desc.decoupled};
+        const SgdRule rule{lr, s.gradient_scale, chunk.momentum, desc.nesterov, desc.decoupled};
         if constexpr (kStates > 0)
           rule(w.at[k], g.at[k], m.at[k], chunk.decay);
         else
@@ -101,8 +103,8 @@ __global__ void factors_kernel(const ChunksOfTensor* tensors, int count, const S
     for (int m = 0; m < 2; ++m) sum.at[m] += squares[tensor.first + k].at[m];
   for (float& s : sum.at) s = sum_over_lanes(s, kWarp);
   if (lane > 0) return;
-  const LarsFactorOf<float> factor{desc.trust, desc.weight_decay, scalars->gradient_scale};
-  factors[i] = tensor.decays ? factor(sum.at[0], sum.at[1]) : 1.0f;
+  const LarsFactorOf<float> factor{desc.trust, tensor.decay, scalars->gradient_scale};
+  factors[i] = tensor.adapts ? factor(sum.at[0], sum.at[1]) : 1.0f;
 }
 
 // A step is one kernel per part. lars runs two kernels before it: one for the norms of all tensors and one for their
@@ -114,13 +116,15 @@ class CudaOptimizer final : public OptimizerOp {
         desc_(desc),
         host_chunks_(make_chunks<Chunk>(tensors,
                                         [&](Chunk& chunk, size_t i) {
-                                          chunk.decay = tensors[i].decays ? desc.weight_decay : 0.0f;
+                                          chunk.rate = tensors[i].rate;
+                                          chunk.decay = tensors[i].decay;
+                                          chunk.momentum = tensors[i].momentum;
                                           chunk.tensor = static_cast<int32_t>(i);
                                         })),
         chunks_(uploaded(context.device, host_chunks_)) {
     if (desc.kind != OptimizerDesc::Kind::lars) return;
     std::vector<ChunksOfTensor> chunks_of;
-    for (const OptimizerTensor& t : tensors) chunks_of.push_back({0, 0, t.decays});
+    for (const OptimizerTensor& t : tensors) chunks_of.push_back({0, 0, t.decay, t.adapts});
     for (size_t c = 0; c < host_chunks_.size(); ++c) {
       ChunksOfTensor& tensor = chunks_of[host_chunks_[c].tensor];
       if (tensor.count++ == 0) tensor.first = static_cast<int32_t>(c);
@@ -151,7 +155,7 @@ class CudaOptimizer final : public OptimizerOp {
         find_factors<W>(arguments);
         update<W>(update_kernel<lars, 1, W>, arguments);
       } else {
-        update<W>(desc_.momentum != 0 ? update_kernel<sgd, 1, W> : update_kernel<sgd, 0, W>, arguments);
+        update<W>(desc_.states() > 0 ? update_kernel<sgd, 1, W> : update_kernel<sgd, 0, W>, arguments);
       }
     };
     wide ? start.template operator()<4>() : start.template operator()<1>();

@@ -135,7 +135,7 @@ Replica::Replica(const Network& network, const ReplicaConfig& config, Device& de
       reducer(plan, casting ? *casting : communicator_, {gradients(), static_cast<size_t>(plan.total)},
               {.sharded = config.zero, .trailer_in_last_bucket = !casting}),
       optimizer({config.optimizer, config.max_grad_norm, config.zero, !scans_once},
-                optimizer_tensors(parameters, config.all_decay),
+                optimizer_tensors(parameters, config.optimizer, config.all_decay, config.groups),
                 {plan, weights(), gradients(), block.squares(), model.bf16_weights(), seen_samples(*this)}, device_,
                 ops_, communicator_) {
   check_same_on_all_ranks(plan.hash(), "bucket plan", communicator);

@@ -8,6 +8,7 @@
 #include "device/buffer.h"
 #include "device/graph_cache.h"
 #include "nn/model.h"
+#include "nn/parameter_groups.h"
 #include "train/step/optimizer.h"
 #include "train/step/step_block.h"
 
@@ -23,7 +24,8 @@ struct ReplicaConfig {
   std::vector<int64_t> batch_sizes = {};  // all local batch sizes above 0 of training and evaluation
   BucketCaps caps = {};
   OptimizerDesc optimizer = {};
-  bool all_decay = true;          // weight decay for biases and the parameters of norms too
+  bool all_decay = true;  // weight decay for biases and the parameters of norms too
+  std::vector<ParameterGroup> groups = {};
   double max_grad_norm = 0;       // largest norm of all gradients together; 0: no clipping
   bool zero = false;              // optimizer state is sharded (ZeRO stage 1)
   DType grad_dtype = DType::f32;  // type of gradients in communication

@@ -9,6 +9,9 @@
 //   cosine       min_lr + (lr - min_lr) * (1 + cos(pi * u / (T - W))) / 2   (Loshchilov and Hutter, 2017)
 //   linear       lr + (min_lr - lr) * u / (T - W)
 //
+// A parameter group with a rate of its own has lr_at() times the ratio of its rate and `lr`, so also its min_lr
+// differs.
+//
 // At whole epochs these are the values of torchvision's train.py. Between them warm-up, cosine and linear move on with
 // every step, where PyTorch's schedulers stand still until the epoch ends.
 #pragma once

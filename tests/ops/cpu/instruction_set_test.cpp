@@ -35,7 +35,8 @@ INSTANTIATE_TEST_SUITE_P(, InstructionSetTest,
 // The weights and the state after three steps.
 std::array<Values, 3> trained(Ops& ops, const OptimizerDesc& desc) {
   constexpr int64_t kValues = 40013;
-  const OptimizerTensor tensors[] = {{0, 40000, true}, {40000, 13, false}};
+  const OptimizerTensor tensors[] = {{0, 40000, 1, desc.weight_decay, desc.momentum},
+                                     {40000, 13, 0.5f, 0, desc.momentum / 2, false}};
   std::array<Values, 3> of = {random_values(kValues, 1), Values(kValues), Values(kValues)};
   const auto optimizer = ops.optimizer(desc, tensors);
   for (uint64_t step = 1; step <= 3; ++step) {

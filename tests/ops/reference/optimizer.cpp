@@ -25,12 +25,12 @@ class ReferenceOptimizer final : public OptimizerOp {
  private:
   void update(const OptimizerTensor& t, const OptimizerPart& part, int64_t i, const OptimizerScalars& s,
               double local) const {
-    const double decay = t.decays ? d_.weight_decay : 0.0f, rate = s.lr;
+    const double decay = t.decay, momentum = t.momentum, rate = double{s.lr} * t.rate;
     double w = part.weights[i], g = static_cast<double>(part.gradients[i]) * s.gradient_scale;
     float* const m = part.state[0] ? part.state[0] + (i - part.begin) : nullptr;
     float* const v = part.state[1] ? part.state[1] + (i - part.begin) : nullptr;
     if (d_.kind == OptimizerDesc::Kind::lars) {
-      const double moved = d_.momentum * static_cast<double>(*m) + rate * local * (g + decay * w);
+      const double moved = momentum * static_cast<double>(*m) + rate * local * (g + decay * w);
       *m = static_cast<float>(moved);
       part.weights[i] = static_cast<float>(w - moved);
       return;
@@ -42,9 +42,9 @@ class ReferenceOptimizer final : public OptimizerOp {
     if (d_.kind == OptimizerDesc::Kind::sgd) {
       double direction = g;
       if (d_.states() == 1) {
-        const double moved = d_.momentum * static_cast<double>(*m) + g;
+        const double moved = momentum * static_cast<double>(*m) + g;
         *m = static_cast<float>(moved);
-        direction = d_.nesterov ? g + d_.momentum * moved : moved;
+        direction = d_.nesterov ? g + momentum * moved : moved;
       }
       w -= rate * direction;
     } else {
@@ -66,8 +66,8 @@ class ReferenceOptimizer final : public OptimizerOp {
     }
     weights = std::sqrt(weights);
     gradients = std::sqrt(gradients);
-    if (!t.decays || weights == 0 || gradients == 0) return 1;
-    return d_.trust * weights / (gradients + d_.weight_decay * weights);
+    if (!t.adapts || weights == 0 || gradients == 0) return 1;
+    return d_.trust * weights / (gradients + t.decay * weights);
   }
 
   OptimizerDesc d_;

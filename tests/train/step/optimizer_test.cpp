@@ -21,13 +21,18 @@ const int64_t kSizes[] = {70, 1, 700, 33, 0, 129, 40, 3};
 struct Layout {
   static constexpr int64_t kTail = 5;
 
-  explicit Layout(int world, bool sharded) {
+  // The tensors have a rate, a decay and a momentum of their own.
+  explicit Layout(int world, bool sharded, const OptimizerDesc& desc = {}) {
     const int64_t unit = sharded ? partition_alignment(world) : 16;
     std::vector<int64_t> counts;
     int64_t offset = 0;
     for (const int64_t size : kSizes) {
       counts.push_back((size + unit - 1) / unit * unit);
-      tensors.push_back({.offset = offset, .count = size, .decays = size % 2 == 0});
+      tensors.push_back({.offset = offset,
+                         .count = size,
+                         .rate = size % 3 == 0 ? 0.5f : 1,
+                         .decay = size % 2 == 0 ? desc.weight_decay : 0,
+                         .momentum = size % 5 == 0 ? desc.momentum / 2 : desc.momentum});
       offset += counts.back();
     }
     plan = plan_buckets(counts, world, kTail, {.cap_mb = 0.001});
@@ -70,7 +75,7 @@ struct Outcome {
 // Runs kSteps steps on one rank. The gradients are as after a Reducer: NaN outside this rank's partition.
 Outcome run_steps(const OptimizerConfig& config, Communicator& communicator, const std::vector<float>& skip = {0},
                   bool reload = false) {
-  const Layout layout(communicator.size(), config.sharded);
+  const Layout layout(communicator.size(), config.sharded, config.optimizer);
   const auto device = make_cpu_device();
   const auto ops = make_reference_ops(*device);
   std::vector<float> weights = layout.spread(some_values(0)), gradients(layout.plan.padded);
