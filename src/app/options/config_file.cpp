@@ -1,5 +1,6 @@
 #include "app/options/config_file.h"
 
+#include "app/options/parameter_groups.h"
 #include "app/options/toml.h"
 #include "core/error.h"
 
@@ -7,6 +8,8 @@
 
 #include <istream>
 #include <sstream>
+#include <string>
+#include <vector>
 
 namespace ddp {
 namespace {
@@ -30,6 +33,24 @@ std::string read_text(std::istream& input) {
   return text;
 }
 
+// The tables [[group]] as the value of --group.
+std::string text_of_tables(const toml::array& tables) {
+  std::vector<ParameterGroup> groups;
+  for (const toml::node& node : tables) {
+    std::string match;
+    GroupValues values;
+    for (const auto& [name, value] : *node.as_table()) {
+      const std::string key(name.str()), text = text_of(value, key);
+      if (key == "match")
+        match = text;
+      else
+        values.emplace_back(key, text);
+    }
+    groups.push_back(group_of(groups.size() + 1, match, values));
+  }
+  return text_of_groups(groups);
+}
+
 CLI::ConfigItem item_of(const std::string& key, const toml::node& node) {
   const auto line = node.source().begin.line;
   // CLI11 gives "++" and "--" another meaning.
@@ -37,7 +58,10 @@ CLI::ConfigItem item_of(const std::string& key, const toml::node& node) {
           "configuration file, line {}: \"{}\": keys are the long options without dashes", line, key);
   CLI::ConfigItem item;
   item.name = key;
-  if (const toml::array* array = node.as_array())
+  const toml::array* const array = node.as_array();
+  if (key == "group" && array && array->is_array_of_tables())
+    item.inputs = {text_of_tables(*array)};
+  else if (array)
     for (const toml::node& entry : *array) item.inputs.push_back(text_of(entry, key));
   else
     item.inputs = {text_of(node, key)};

@@ -1,5 +1,6 @@
 // Options of the optimizer and of the learning rate.
 #include "app/options/option_table.h"
+#include "app/options/parameter_groups.h"
 
 #include <fmt/format.h>
 
@@ -15,7 +16,10 @@ using Schedule = ScheduleDesc::Kind;
 bool is_adam(const Options& o) { return o.replica.optimizer.kind == Optimizer::adam; }
 bool is_sgd(const Options& o) { return o.replica.optimizer.kind == Optimizer::sgd; }
 bool is_lars(const Options& o) { return o.replica.optimizer.kind == Optimizer::lars; }
-bool decays(const Options& o) { return o.replica.optimizer.weight_decay > 0; }
+bool decays(const Options& o) {
+  const auto group_decays = [](const ParameterGroup& g) { return g.weight_decay > 0.0; };
+  return o.replica.optimizer.weight_decay > 0 || std::ranges::any_of(o.replica.groups, group_decays);
+}
 
 constexpr Condition kOfAdam{"needs --optimizer adam or adamw", is_adam};
 
@@ -24,6 +28,37 @@ constexpr Condition kOfAdam{"needs --optimizer adam or adamw", is_adam};
 void set_optimizer(Options& o, const std::string& name) {
   o.replica.optimizer.kind = name == "sgd" ? Optimizer::sgd : name == "lars" ? Optimizer::lars : Optimizer::adam;
   if (name == "adamw") o.replica.optimizer.decoupled = true;
+}
+
+CLI::Option* declare_groups(CLI::App& app, const std::string& name, Options& options) {
+  const auto set = [&options](const std::string& text) { options.replica.groups = parse_groups(text); };
+  const auto rewrite = [](std::string& text) {  // so that equal groups are equal values
+    text = text_of_groups(parse_groups(text));
+    return std::string();
+  };
+  return app.add_option_function<std::string>(name, set)->transform(CLI::Validator(rewrite, ""));
+}
+
+double group_rate(const ParameterGroup& group, double lr) { return group.lr && lr > 0 ? *group.lr / lr : 1; }
+
+std::string conflict_of_rate(const Options& o, const ParameterGroup& group) {
+  if (!group.lr) return "";
+  const double lr = o.train.schedule.lr;
+  if (!(lr > 0)) return "needs --lr above 0, because the schedule multiplies both";
+  const auto is_finite = [](double value) { return std::isfinite(static_cast<float>(value)); };
+  return is_finite(group.rate) && is_finite(group.rate * lr) ? ""
+                                                             : "must be finite times --lr-scale, and divided by --lr";
+}
+
+std::string conflict_of_groups(const Options& o) {
+  for (size_t i = 0; i < o.replica.groups.size(); ++i) {
+    const ParameterGroup& group = o.replica.groups[i];
+    if (group.momentum && is_adam(o))
+      return fmt::format("{} has a momentum, which needs --optimizer sgd or lars", i + 1);
+    const std::string conflict = conflict_of_rate(o, group);
+    if (!conflict.empty()) return fmt::format("{} has an lr, which {}", i + 1, conflict);
+  }
+  return "";
 }
 
 bool warms_up(const Options& o) { return o.train.schedule.warm_up_epochs > 0; }
@@ -80,6 +115,20 @@ OptionGroup optimizer_options() {
         .help = "biases and norm parameters have no weight decay, and lars does not adapt their rate",
         .condition = {"needs --weight-decay above 0, or --optimizer lars",
                       [](const Options& o) { return decays(o) || is_lars(o); }}},
+       {.name = "--group",
+        .target = declare_groups,
+        .on_resume = Effect::results,
+        .help =
+            "values of some parameters, as fc.*:lr=0.1:weight-decay=0/conv1.weight:momentum=0.8 or as tables [[group]] "
+            "of the file of --config, with match, lr, weight-decay and momentum; a parameter belongs to the first "
+            "group that matches its name; the schedule and --lr-scale multiply lr as --lr",
+        .conflict = conflict_of_groups},
+       {.name = "--head-lr",
+        .target = to([](Options & o) -> auto& { return o.head.lr; }),
+        .on_resume = Effect::results,
+        .help = "lr of the last linear layer: a group after those of --group",
+        .check = number(0, kLargestFloat),
+        .conflict = [](const Options& o) { return conflict_of_rate(o, o.head); }},
        {.name = "--adam-beta1",
         .target = to([](Options & o) -> auto& { return o.replica.optimizer.beta1; }),
         .on_resume = Effect::results,
@@ -203,6 +252,11 @@ OptionGroup learning_rate_options() {
 void complete_schedule(Options& o) {
   ScheduleDesc& schedule = o.train.schedule;
   schedule.total_epochs = static_cast<double>(o.train.epochs);
+  o.head.rate = group_rate(o.head, schedule.lr);
+  for (ParameterGroup& group : o.replica.groups) {
+    group.rate = group_rate(group, schedule.lr);
+    o.replica.optimizer.group_momentum |= group.momentum > 0.0;
+  }
   schedule.lr = scaled_lr(schedule.lr, o.lr_scaling.kind, o.batch.size, o.lr_scaling.base_batch);
 }
 

@@ -65,6 +65,7 @@ struct Options {
   uint64_t seed = 0;
   RateScaling lr_scaling;
   ReplicaConfig replica;  // without batch sizes and seed
+  ParameterGroup head;    // of --head-lr, without its match
   // Without the state at the start of the run.
   TrainConfig train{.check_every = 1000, .schedule = {}, .step = {}, .save_every = {.epochs = 1}};
   DeviceConfig device;

@@ -178,7 +178,8 @@ std::vector<std::string> describe(const ResumedOptions& resumed) {
                                 fmt::join(resumed.left_out, ", ")));
   for (const OptionChange& change : resumed.changes)
     lines.push_back(fmt::format("changed after step {}: {} was {}, is {}", change.step, change.option,
-                                change.from.empty() ? "not set" : shortened(change.from), shortened(change.to)));
+                                change.from.empty() ? "not set" : shortened(change.from),
+                                change.to.empty() ? "not set" : shortened(change.to)));
   return lines;
 }
 

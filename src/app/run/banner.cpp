@@ -1,5 +1,7 @@
 #include "app/run/banner.h"
 
+#include "app/run/run_groups.h"
+
 #include <fmt/ranges.h>
 
 #include <vector>
@@ -65,12 +67,12 @@ std::string banner(const Options& o, const Replica& replica, const LoadedData& d
       o.train.step.micro_batches == 1 ? "" : fmt::format(" in {} micro-batches", o.train.step.micro_batches);
   return fmt::format(
       "{} ({} parameters) on {}\n"
-      "{}, buckets of {} KiB{}{}\n"
+      "{}, buckets of {} KiB{}{}\n{}"
       "global batch {}{}, {} steps an epoch, {}, seed {}; results in {}{}",
       o.network.name, total_count(replica.parameters), describe_data(data, pixels), ranks, fmt::join(buckets, " + "),
       o.replica.grad_dtype == DType::bf16 ? " in bf16" : "", o.replica.zero ? ", optimizer state sharded" : "",
-      o.batch.size, micro_batches, samplers.train.steps_per_epoch(), describe(o.train.schedule), o.seed,
-      folder.string(), remarks(o, replica));
+      describe_groups(o, replica.parameters), o.batch.size, micro_batches, samplers.train.steps_per_epoch(),
+      describe(o.train.schedule), o.seed, folder.string(), remarks(o, replica));
 }
 
 }  // namespace ddp

@@ -3,6 +3,7 @@
 #include "app/run/injection.h"
 #include "app/run/make_network.h"
 #include "app/run/resume_point.h"
+#include "app/run/run_groups.h"
 #include "app/run/samplers.h"
 #include "core/error.h"
 #include "ddp/hash.h"
@@ -75,7 +76,9 @@ Job open_job(const Options& options, const ResumePoint& resume_point, MpiSession
 
   Network network = run_on_all_ranks(session, [&] {
     if (!data.data.test) refuse_options_of_evaluations(options);
-    return make_network(options.network, options.replica.sync_bn, *data.data.train);
+    Network made = make_network(options.network, options.replica.sync_bn, *data.data.train);
+    groups_of_run(options, parameters_of(made));
+    return made;
   });
   auto validation_network = run_on_all_ranks(session, [&] { return network_of_validation(options, data, network); });
   const bool statistics = options.network.recompute_bn.value_or(true) && !batch_norm_states_of(network).empty();

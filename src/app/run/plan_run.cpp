@@ -3,6 +3,7 @@
 #include "app/commands/doctor/doctor.h"
 #include "app/machine/threads.h"
 #include "app/options/options.h"
+#include "app/run/run_groups.h"
 #include "app/run/single_values.h"
 #include "comm/broadcast_host.h"
 #include "health/abort.h"
@@ -18,6 +19,7 @@ ReplicaConfig replica_config(const Job& job, const PixelNormalization& pixels) {
   ReplicaConfig config = job.options.replica;
   config.batch_sizes = job.samplers.batch_sizes();
   config.seed = job.options.seed;
+  config.groups = groups_of_run(job.options, parameters_of(job.network));
   config.pixel_scale = pixels.scale;
   config.augmentation = job.data.augmentation;
   config.excludes = job.data.excludes;

@@ -8,6 +8,7 @@
 #include "app/run/plan_run.h"
 #include "app/run/restore_run.h"
 #include "app/run/resume_point.h"
+#include "app/run/run_groups.h"
 #include "app/run/train_run.h"
 #include "core/log.h"
 #include "core/stopwatch.h"
@@ -55,7 +56,8 @@ Exit run_stages(const Options& given, MpiSession& session, Signals& signals, Pha
   if (options.action.plan) {
     const std::string report = abort_on_error(
         session, [&] { return plan_report(*run.replica, job.samplers.train, run.validation_model.get()); });
-    if (session.rank() == 0) write_output(stdout, report + "\n", "the plan");
+    if (session.rank() == 0)
+      write_output(stdout, report + describe_groups(options, run.replica->parameters) + "\n", "the plan");
     return Exit::done;
   }
   require_possible_trace(job);

@@ -67,6 +67,7 @@ inline const std::vector<std::string> kLines{
     "--optimizer adam --adam-beta1 0.8 --adam-beta2 0.99 --adam-epsilon 1e-06",
     "--optimizer adamw --weight-decay 0.01",
     "--optimizer lars --momentum 0.9 --lars-trust 0.02 --no-decay-bias-norm",
+    "--group fc.*:momentum=0.8:lr=1e-1:weight-decay=0/conv1.*:lr=1e-3 --head-lr 0.1",
     "--lr 0.05 --lr-scale sqrt --lr-base-batch 64",
     "--lr-scheduler step --lr-step-size 2.5 --lr-gamma 0.3",
     "--lr-scheduler multistep --lr-milestones 3,6.5",

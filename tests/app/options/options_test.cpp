@@ -90,6 +90,68 @@ TEST(Options, RefusesInvalidConfigurationFiles) {
   EXPECT_NE(refusal_of_file("#" + std::string(70000, ' ')).find("configuration file"), std::string::npos);
 }
 
+constexpr const char* kTwoGroups = R"(lr = 0.2
+lr-scale = "linear"
+batch-size = 512
+[[group]]
+match = "fc.*"
+weight-decay = 0
+lr = 0.10
+[[group]]
+match = "conv1.*"
+momentum = 8e-1
+)";
+
+TEST(Options, TablesOfGroupsAreTheValueOfGroup) {
+  std::ofstream(scratch_file()) << kTwoGroups;
+  const Options o = parse("--config " + scratch_file().string());
+  EXPECT_EQ(o.named.at("--group"), "fc.*:lr=0.1:weight-decay=0/conv1.*:momentum=0.8");
+  EXPECT_EQ(o.given.at("--group"), o.named.at("--group"));
+  ASSERT_EQ(o.replica.groups.size(), 2u);
+  EXPECT_EQ(o.replica.groups[0].rate, 0.5);
+  EXPECT_EQ(o.replica.groups[1].rate, 1);
+  EXPECT_EQ(o.replica.groups[1].momentum, 0.8);
+  EXPECT_EQ(o.train.schedule.lr, 0.4);
+  EXPECT_EQ(o.replica.optimizer.states(), 1);
+  EXPECT_EQ(parse("--config " + scratch_file().string() + " --group *:lr=1").replica.groups.size(), 1u);
+  EXPECT_EQ(through_a_file(o).effective_config, o.effective_config);
+  EXPECT_EQ(parse("--lr 0.2 --lr-scale linear --batch-size 512 --head-lr 0.1").head.rate, 0.5);
+}
+
+TEST(Options, RefusesWrongGroups) {
+  const auto refused = [](const std::string& text, const std::string& message) {
+    EXPECT_EQ(refusal_of_file(text), message) << text;
+  };
+  const std::string first = "[[group]]\nmatch = \"fc.*\"\nlr = 0.1\n[[group]]\n", second = first + "match = \"a.*\"\n";
+  refused(second + "rate = 1", "group 2: there is no value \"rate\"; give lr, weight-decay or momentum");
+  refused(second + "lr = -1", "group 2: lr -1 is not a number from 0, at most 1e+38");
+  refused(second + "momentum = nan", "group 2: momentum nan is not a number from 0, at most 1");
+  refused(second + "lr = \"0.1/b:lr=2\"", "group 2: lr 0.1/b:lr=2 is not a number from 0, at most 1e+38");
+  refused(second, "group 2 (a.*) has no value; give it lr, weight-decay or momentum");
+  refused(first + "match = \"a:lr\"\nlr = 1",
+          "group 2 cannot match \"a:lr\": give the names of parameters, such as fc.weight, where * stands for any "
+          "text, as in fc.*");
+  refused("lr = 0\n" + first + "match = \"b\"\nlr = 1",
+          "--group 1 has an lr, which needs --lr above 0, because the schedule multiplies both");
+  const auto refused_line = [](const std::string& line, const std::string& message) {
+    EXPECT_EQ(refusal(line), message) << line;
+  };
+  refused_line("--group a:lr=1/b:lr=1:lr=2", "group 2 has lr twice; leave one of them out");
+  refused_line("--group a:lr", "group 1: \"lr\" is no value such as lr=0.1");
+  refused_line("--group a:lr=1//b:lr=2",
+               "group 2 cannot match \"\": give the names of parameters, such as fc.weight, where * stands for any "
+               "text, as in fc.*");
+  refused_line("--optimizer adam --group a:lr=1/b:momentum=0.5",
+               "--group 2 has a momentum, which needs --optimizer sgd or lars");
+  refused_line("--lr 1e-38 --group a:lr=10",
+               "--group 1 has an lr, which must be finite times --lr-scale, and divided "
+               "by --lr");
+  refused_line("--lr 0 --head-lr 1", "--head-lr needs --lr above 0, because the schedule multiplies both");
+  std::string many = "a:lr=1";
+  for (int i = 0; i < 64; ++i) many += "/a:lr=1";
+  refused_line("--group " + many, "there are 65 groups; the limit is 64");
+}
+
 TEST(Options, SelectsOptimizersByName) {
   const auto desc = [](const std::string& line) { return parse("--optimizer " + line).replica.optimizer; };
   EXPECT_EQ(desc("adam --weight-decay 0.1").kind, OptimizerDesc::Kind::adam);

@@ -104,6 +104,20 @@ TEST(ResumedOptions, ChangeHoldsFromHereOn) {
 }
 
 // The command line of the first start may stay.
+TEST(ResumedOptions, GroupsChangeAndEnd) {
+  const RunState run = run_of("--lr 0.1 --group a.*:lr=0.2:weight-decay=0");
+  EXPECT_EQ(says(run, "--group a.*:weight-decay=0.0:lr=.2"), "as in the run so far: --lr 0.1");
+  EXPECT_TRUE(has(says(run, "--group a.*:lr=0.3"),
+                  "2: step-20 cannot be resumed by this run: --group was "
+                  "a.*:lr=0.2:weight-decay=0, is a.*:lr=0.3; leave out what differs"));
+  const std::string changed = "--change group=b:lr=0.4:weight-decay=0/c:momentum=0.5,lr=0.2";
+  EXPECT_TRUE(
+      has(says(run, changed), "--group was a.*:lr=0.2:weight-decay=0, is b:lr=0.4:weight-decay=0/c:momentum=0.5"));
+  EXPECT_EQ(resumed(run, changed).options.replica.groups.at(0).rate, 2);
+  EXPECT_TRUE(has(says(run, "--change group="), "--group was a.*:lr=0.2:weight-decay=0, is not set"));
+  EXPECT_TRUE(resumed(run, "--change group=").options.replica.groups.empty());
+}
+
 TEST(ResumedOptions, ChangeReplacesAGivenValue) {
   const RunState run = run_of("--lr 0.1 --hflip 0.5 --crop-padding 4");
   EXPECT_TRUE(has(says(run, "--lr 0.1 --change lr=0.01"), "changed after step 20: --lr was 0.1, is 0.01"));

@@ -21,6 +21,7 @@ struct At {
   double norm;  // of the first gradients of all tensors
 
   bool is_bias() const { return name.ends_with(".bias"); }
+  bool is_head() const { return name.starts_with("3."); }
 };
 
 struct Update {
@@ -55,12 +56,32 @@ const std::vector<Update> kUpdates{
      [](const At& at) { return Doubles(adam(at.g1, at.g1 * at.g1) + 0.1 * at.w); }},
     {kOneStep + "--optimizer lars --lars-trust 0.02 --weight-decay 0.1", [](const At& at) { return lars(at, 0.1); }},
     {kOneStep + "--optimizer lars --lars-trust 0.02 --no-decay-bias-norm",
-     [](const At& at) { return at.is_bias() ? at.g1 : lars(at, 0); }}};
+     [](const At& at) { return at.is_bias() ? at.g1 : lars(at, 0); }},
+    {kSecond + "--momentum 0.9 --nesterov --weight-decay 0.1 --no-decay-bias-norm " +
+         "--group 3.*:lr=0.5:weight-decay=0.2:momentum=0.5/*:lr=0.25",
+     [](const At& at) {
+       const bool head = at.is_head();
+       const double momentum = head ? 0.5 : 0.9, decay = at.is_bias() ? 0 : head ? 0.2 : 0.1;
+       const Doubles g = at.g2 + decay * at.w;
+       return Doubles((head ? 0.5 : 0.25) * (g + momentum * (momentum * (at.g1 + decay * at.w) + g)));
+     }},
+    {kOneStep + "--lr 0.5 --head-lr 2 --group 3.bias:lr=0",
+     [](const At& at) {
+       return Doubles((at.name == "3.bias" ? 0 : at.is_head() ? 2 : 0.5) * at.g1);
+     }},
+    {kOneStep + "--optimizer adamw --adam-epsilon 0.01 --weight-decay 0.1 --group 3.weight:lr=2:weight-decay=0.3",
+     [](const At& at) {
+       const bool own = at.name == "3.weight";
+       return Doubles((own ? 2 : 1) * (adam(at.g1, at.g1 * at.g1) + (own ? 0.3 : 0.1) * at.w));
+     }},
+    {kOneStep + "--optimizer lars --lars-trust 0.02 --weight-decay 0.1 --group 1.*:weight-decay=0/3.weight:lr=0.5",
+     [](const At& at) { return at.is_head() ? Doubles((at.is_bias() ? 1 : 0.5) * lars(at, 0.1)) : Doubles(at.g1); }}};
 
 class UpdateOptions : public OptionRuns {
  protected:
   const Weights& initial() { return run(kOneStep + "--lr 0").weights(); }
-  Weights change(const std::string& options) { return initial() - run(options).weights(); }
+  Weights change(const std::string& options) { return change_on(0, options); }
+  Weights change_on(int ranks, const std::string& options) { return initial() - run(options, ranks).weights(); }
   static double distance(const Weights& changed, const Weights& expected) {
     return norm(changed - expected) / norm(expected);
   }
@@ -82,6 +103,37 @@ TEST_F(UpdateOptions, ChangeTheWeightsByTheirFormula) {
     const Weights& plain = update.options.starts_with(kOneStep) ? g1 : g2;
     EXPECT_GE(distance(plain, expected), 100 * kTolerance) << "the option has no effect here";
   }
+}
+
+// Ranks, sharded state, a resume inside an epoch and the run's own config.toml keep the groups.
+TEST_F(UpdateOptions, GroupsStayThroughRanksAndAResume) {
+  const std::string rule = "--lr 0.1 --momentum 0.5 --weight-decay 0.01 ",
+                    groups = "--group 3.*:lr=0.5:weight-decay=0:momentum=0.9/1.bias:lr=0 ", six = "--max-steps 6 ";
+  const Run& one = run(rule + groups + six);
+  EXPECT_EQ(count(one.output, "group 3.*: 2570 parameters, lr 0.5, weight decay 0, momentum 0.9\n"), 1) << one.output;
+  EXPECT_EQ(norm(change(rule + groups + six).at("1.bias")), 0);
+  const Weights expected = change(rule + groups + six);
+  EXPECT_LE(distance(change_on(2, rule + groups + six), expected), 1e-5);
+  EXPECT_LE(distance(change_on(3, rule + groups + six + "--zero 1"), expected), 1e-5);
+  EXPECT_GE(distance(change(rule + six), expected), 0.01);
+
+  const Run& cut = run(rule + groups + "--max-steps 3 --save-every 3steps");
+  const fs::path again = folder_ / "again";
+  const Outcome restarted = program(0, fmt::format("--config {} --max-steps 6 --output-dir {}",
+                                                   (cut.folder / "config.toml").string(), again.string()));
+  EXPECT_EQ(restarted.code, 0) << restarted.output;
+  EXPECT_TRUE(read_file(again / "model.safetensors") == one.bytes());
+  const std::string resume = six + "--resume " + cut.folder.string();
+  const Outcome refused = start("--group 3.*:lr=0.5 " + resume);
+  EXPECT_EQ(refused.code, 2) << refused.output;
+  EXPECT_EQ(count(refused.output, "--group was 3.*:lr=0.5:weight-decay=0:momentum=0.9/1.bias:lr=0, is 3.*:lr=0.5; "), 1)
+      << refused.output;
+  const Outcome resumed = start("--lr 0.1 " + resume);
+  EXPECT_EQ(resumed.code, 0) << resumed.output;
+  EXPECT_TRUE(cut.bytes() == one.bytes());
+  const Outcome plan = start(rule + groups + "--plan");
+  EXPECT_EQ(count(plan.output, "group 1.bias: 256 parameters, lr 0, weight decay 0.01, momentum 0.5\n"), 1)
+      << plan.output;
 }
 
 // The gradient of the last bias is the mean of (probabilities - target).
