@@ -12,7 +12,7 @@ training mode, dropout is off. A run has the `network`, its `batch_size`, the `o
 
 Options, by the names of torch.optim and torch.nn: optimizer, lr, momentum, nesterov, weight_decay, betas, eps,
 clip_grad_norm (torch.nn.utils.clip_grad_norm_), label_smoothing. If decay_biases is false, tensors named *.bias do not
-decay; otherwise all tensors decay. PyTorch has no lars; Lars below is algorithm 1 of You, Gitman and Ginsburg (2017),
+decay; otherwise all tensors decay. `groups` has parameter groups, with the prefix of their names as `match`. PyTorch has no lars; Lars below is algorithm 1 of You, Gitman and Ginsburg (2017),
 with a local rate of 1 and no decay for biases.
 """
 from pathlib import Path
@@ -40,6 +40,12 @@ RUNS = [  # network, options
     ("mlp", {"optimizer": "lars", "lr": 0.1, "momentum": 0.9, "weight_decay": 5e-4, "trust": 0.02}),
     ("mlp", {"optimizer": "sgd", "lr": 0.05, "clip_grad_norm": 0.5}),
     ("mlp", {"optimizer": "sgd", "lr": 0.05, "label_smoothing": 0.1}),
+    ("mlp", {"optimizer": "sgd", "lr": 0.05, "momentum": 0.9, "nesterov": True, "weight_decay": 5e-4, "groups": [
+        {"match": "3.", "lr": 0.2, "weight_decay": 0.01, "momentum": 0.5}, {"match": "1.bias", "lr": 0.005}]}),
+    ("mlp", {"optimizer": "adam", "lr": 1e-3, "weight_decay": 5e-4, "groups": [
+        {"match": "3.bias", "lr": 1e-4}, {"match": "3.", "lr": 2e-3, "weight_decay": 0.05}]}),
+    ("mlp", {"optimizer": "adamw", "lr": 1e-3, "weight_decay": 0.1, "eps": 1e-6, "groups": [
+        {"match": "3.", "lr": 5e-4, "weight_decay": 0.0}]}),
     ("keras-convnet", {"optimizer": "adam", "lr": 1e-4}),
     ("keras-convnet", {"optimizer": "sgd", "lr": 0.002, "momentum": 0.9, "weight_decay": 5e-4}),
 ]
@@ -63,11 +69,18 @@ class Lars(torch.optim.Optimizer):
 def optimizer_of(options):
     class_of = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW,
                 "lars": lambda groups, **o: Lars(groups, o)}[options["optimizer"]]
-    ours = {"optimizer", "decay_biases", "clip_grad_norm", "label_smoothing"}
+    ours = {"optimizer", "decay_biases", "clip_grad_norm", "label_smoothing", "groups"}
     theirs = {k: v for k, v in options.items() if k not in ours}
     excluded = options["optimizer"] == "lars" or not options.get("decay_biases", True)
 
     def make(parameters):
+        if "groups" in options:
+            left, groups = dict(parameters), []
+            for group in options["groups"]:
+                names = [n for n in left if n.startswith(group["match"])]
+                values = {k: v for k, v in group.items() if k != "match"}
+                groups.append({"params": [left.pop(n) for n in names], **values})
+            return class_of([*groups, {"params": list(left.values())}], **theirs)
         if not excluded:
             return class_of(list(parameters.values()), **theirs)
         biases = [p for n, p in parameters.items() if n.endswith(".bias")]
