@@ -5,6 +5,7 @@
 #include "data/augment/policy.h"
 #include "data/codec/picture.h"
 #include "data/transform.h"
+#include "ops/precision.h"
 
 #include <string>
 #include <utility>
@@ -27,6 +28,8 @@ inline const Names<AutoAugmentConfig::Policy> kAutoAugmentNames = {{"none", Auto
                                                                    {"ra", AutoAugmentConfig::Policy::ra}};
 inline const Names<Alpha> kAlphaNames = {{"drop", Alpha::drop}, {"white", Alpha::white}, {"black", Alpha::black}};
 inline const Names<bool> kExifNames = {{"apply", true}, {"ignore", false}};
+inline const Names<Precision> kPrecisionNames = {
+    {"fp32", Precision::fp32}, {"tf32", Precision::tf32}, {"bf16", Precision::bf16}};
 
 template <class Value>
 const std::string& name_in(const Names<Value>& names, Value value) {

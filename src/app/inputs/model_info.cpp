@@ -151,6 +151,7 @@ Metadata ModelInfo::to_metadata() const {
   entry["scale"] = std::vector(pixel_scale.scale.begin(), pixel_scale.scale.begin() + channels);
   entry["shift"] = std::vector(pixel_scale.shift.begin(), pixel_scale.shift.begin() + channels);
   add_mean_and_std(entry, pixel_scale, image.c);
+  if (precision) entry["precision"] = name_in(kPrecisionNames, *precision);
   return {{kEntry, entry.dump()}, {"model", model}, {"classes", fmt::format("{}", classes)}};
 }
 
@@ -180,6 +181,7 @@ std::optional<ModelInfo> model_info_in(const Metadata& metadata, const std::stri
   info.alpha = reader.one_of("alpha", kAlphaNames);
   info.pixel_scale.scale = reader.for_each_channel("scale", info.image.c, info.pixel_scale.scale);
   info.pixel_scale.shift = reader.for_each_channel("shift", info.image.c, info.pixel_scale.shift);
+  if (entry.contains("precision")) info.precision = reader.one_of("precision", kPrecisionNames);
   return info;
 }
 

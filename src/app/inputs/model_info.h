@@ -10,6 +10,7 @@
 #include "data/codec/picture.h"
 #include "data/transform.h"
 #include "ops/input_transform.h"
+#include "ops/precision.h"
 
 #include <cstdint>
 #include <optional>
@@ -30,6 +31,7 @@ struct ModelInfo {
   bool exif = true;
   Alpha alpha = Alpha::drop;
   PixelScale pixel_scale = {};
+  std::optional<Precision> precision = {};  // of --precision in the training; none: the device's default
 
   // The transform of validation, and what a decoder makes of a picture for it.
   TransformConfig transform() const {

@@ -36,7 +36,8 @@ ModelInfo describe_model(const Job& job, const PixelNormalization& pixels) {
           .interpolation = loaded.decode.interpolation,
           .exif = loaded.decode.exif,
           .alpha = loaded.decode.alpha,
-          .pixel_scale = pixels.scale};
+          .pixel_scale = pixels.scale,
+          .precision = job.options.device.precision};
 }
 
 // Null on ranks other than 0. `run`, `start` and `spans` outlive the writer.

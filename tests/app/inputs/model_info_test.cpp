@@ -35,6 +35,10 @@ TEST(ModelInfo, ComesBackFromTheMetadata) {
   EXPECT_EQ(back.pixel_scale.scale, flowers().pixel_scale.scale);  // the same bits
   EXPECT_EQ(back.pixel_scale.shift, flowers().pixel_scale.shift);
   EXPECT_EQ(back.to_metadata(), metadata);
+  EXPECT_FALSE(back.precision);
+  ModelInfo bf16 = flowers();
+  bf16.precision = Precision::bf16;
+  EXPECT_EQ(model_info_in(bf16.to_metadata(), "file")->precision, Precision::bf16);
 }
 
 TEST(ModelInfo, DescribesImagesOfOneSize) {

@@ -84,6 +84,31 @@ TEST_F(Evaluate, EqualsATrainingThatEvaluatesLargerImages) {
   EXPECT_NEAR(parsed(out / "evaluation.json").at("loss"), loss, 1e-4 * loss);
 }
 
+TEST_F(Evaluate, ComputesInThePrecisionOfTheTraining) {
+  if (!has_avx512()) GTEST_SKIP() << "bf16 on a CPU needs AVX-512";
+  const fs::path bf16 = folder / "bf16";
+  const std::string data = (folder / "data").string();
+  const Outcome training =
+      program(0, fmt::format("--data-path {} --model mlp --train-crop-size 16 --batch-size 16 --epochs 1 --lr 0.02 "
+                             "--print-freq 0 --precision bf16 --output-dir {}",
+                             data, bf16.string()));
+  ASSERT_EQ(training.code, 0) << training.output;
+  const double loss = values_of<double>(bf16, "eval", "loss").back();
+  for (const bool given : {false, true}) {
+    const fs::path out = folder / fmt::format("given{}", given);
+    const Outcome outcome =
+        evaluate(0, fmt::format("{} --data-path {} --batch-size 16 --output-dir {} {}", bf16.string(), data,
+                                out.string(), given ? "--precision fp32" : ""));
+    ASSERT_EQ(outcome.code, 0) << outcome.output;
+    EXPECT_EQ(count(outcome.output, "--precision bf16, as in the training"), given ? 0 : 1) << outcome.output;
+    const double difference = std::abs(parsed(out / "evaluation.json").at("loss").get<double>() - loss);
+    if (given)
+      EXPECT_GE(difference, 1e-6 * loss);
+    else
+      EXPECT_LE(difference, 1e-7 * loss);
+  }
+}
+
 // Data with some of the network's classes, in another order and without parts, are evaluated whole.
 TEST_F(Evaluate, MatchesClassesByName) {
   const fs::path val = folder / "data" / "val";

@@ -3,6 +3,7 @@
 #include "app/commands/evaluate/evaluate_options.h"
 #include "app/commands/evaluate/evaluated_data.h"
 #include "app/commands/predict/trained_network.h"
+#include "app/inputs/input_names.h"
 #include "app/machine/factory.h"
 #include "app/machine/threads.h"
 #include "app/run/class_report.h"
@@ -96,7 +97,7 @@ class Evaluate {
         load_evaluated_data(options_.data, options_.seed, model, session_, *world_, log_, reading_phase(phases_));
     for (const std::string& note : data.notes) log_.info("{}", note);
 
-    const Backend backend = make_backend(options_.device, options_.transport, session_);
+    const Backend backend = make_backend(device_for(model), options_.transport, session_);
     if (!backend.compiling.empty()) log_.info("{}", backend.compiling);
     const auto result = compute(network, weights, data, backend);
     phases_.enter(Phase::shutdown, 0);
@@ -112,6 +113,21 @@ class Evaluate {
   }
 
  private:
+  // Without --precision, that of the training where the device in use has it. Collective.
+  DeviceConfig device_for(const ModelInfo& model) const {
+    DeviceConfig config = options_.device;
+    if (config.precision || !model.precision) return config;
+    const std::string& name = name_in(kPrecisionNames, *model.precision);
+    const bool on_cpu = device_in_use(config.kind, session_) == DeviceKind::cpu;
+    if (on_cpu && model.precision == Precision::tf32) {
+      log_.info("the training had --precision {}, which a CPU does not have: fp32", name);
+      return config;
+    }
+    log_.info("--precision {}, as in the training", name);
+    config.precision = model.precision;
+    return config;
+  }
+
   // None after a stop signal.
   std::optional<Result> compute(const TrainedNetwork& network, const std::string& weights, const EvaluatedData& data,
                                 const Backend& backend) {

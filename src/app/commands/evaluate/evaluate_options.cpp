@@ -29,7 +29,7 @@ constexpr BorrowedRow kRows[] = {
     {"--seed", "that of the training, for --val-split"},
     {"--device"},
     {"--threads"},
-    {"--precision"},
+    {"--precision", "precision of multiplications; auto: that of the training, where this device has it"},
     {"--share-gpu"},
     {"--step-timeout",
      "longest time, s, of a batch before the job ends with the rank to blame; auto: at least 60; 0: no limit"},
