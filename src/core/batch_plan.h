@@ -2,7 +2,8 @@
 // has one or more micro-batches. Each is divided among the ranks; the part of a rank is its shard.
 //
 // The loss of a step is the sum over its samples divided by step_size, on every rank and in every micro-batch. No other
-// size divides a loss or a gradient. Where a step has excluded samples, Ops::correct_for_excluded corrects the divisor.
+// size divides a loss or a gradient. Where a step has excluded samples, or the labels have weights,
+// Ops::correct_for_excluded corrects the divisor.
 #pragma once
 
 #include <cstdint>

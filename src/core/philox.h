@@ -42,6 +42,8 @@ enum class Operation : uint32_t {
   picture_crop = 6,   // the box that is cut out of a picture for training
   val_split = 7,      // which files are validation data
   picture_list = 8,   // the hash of a list of pictures
+  mix = 9,            // of the samples of a global batch (train/step/draw_mix.h)
+  random_erase = 10,  // the erased box of a training image (ops/input_transform.h)
   auto_augment = 11,  // the operations on a training image (data/augment/policy.h)
 };
 

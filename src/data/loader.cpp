@@ -31,7 +31,7 @@ Loader::Loader(const Dataset& data, const DistributedSampler& sampler, int64_t f
   DDP_EXPECT(0 <= first && first <= end && (first == end || sampler.steps_per_epoch() > 0));
   DDP_EXPECT(sampler.samples() <= data.size() && config.workers >= 1);
   const std::vector<int64_t> sizes = sampler.local_batch_sizes();
-  const int64_t largest = sizes.empty() ? 0 : sizes.back();
+  const int64_t largest = sizes.empty() ? 0 : sizes.back() + (config.sample_before ? 1 : 0);
   const int64_t bytes = largest * data.image_shape().elements();
   ring_.resize(std::clamp(kRingBytes / std::max<int64_t>(bytes, 1), kMinSlots, kMaxSlots) + config.keep - 1);
   for (Slot& slot : ring_) {
@@ -92,11 +92,14 @@ void Loader::exclude(Slot& slot) const {
   const int64_t step = batch.plan.epoch * sampler_.steps_per_epoch() + batch.plan.step + 1;
   for (const auto& [sample, reason] : slot.unread) exclusions.found(data_.picture(batch.ids[sample]), step, reason);
   const auto image = static_cast<size_t>(data_.image_shape().elements());
-  for (int64_t i = 0; i < batch.plan.size; ++i) {
+  for (int64_t i = 0; i < batch.stored; ++i) {
     if (!exclusions.contains(data_.picture(batch.ids[i]))) continue;
     std::fill_n(slot.images.as<uint8_t>() + i * image, image, kGrey);
     slot.labels.as<int32_t>()[i] = kExcludedLabel;
-    ++batch.excluded;
+    if (i < batch.plan.size)
+      ++batch.excluded;
+    else
+      batch.before_excluded = true;
   }
 }
 
@@ -132,7 +135,7 @@ void Loader::record(const Work& work, int thread, int64_t begin_ns) const {
 // last batch, after an error, and if the loader is being destroyed.
 std::optional<Loader::Work> Loader::take_work() {
   std::unique_lock lock(mutex_);
-  while (begun_ == 0 || newest().issued == newest().batch.plan.size) {
+  while (begun_ == 0 || newest().issued == newest().batch.stored) {
     if (stop_ || error_ || first_ + begun_ == end_) return std::nullopt;
     if (begun_ - released_ == slots()) workers_rest_ = true;
     if (!workers_rest_) {
@@ -143,7 +146,7 @@ std::optional<Loader::Work> Loader::take_work() {
   }
   if (stop_ || error_) return std::nullopt;
   Slot& open = newest();
-  const int64_t size = open.batch.plan.size, first = open.issued;
+  const int64_t size = open.batch.stored, first = open.issued;
   open.issued = config_.workers == 1 ? size : std::min(first + 1, size);
   return Work{.batch = first_ + begun_ - 1, .first = first, .end = open.issued};
 }
@@ -152,12 +155,16 @@ void Loader::begin_batch() {
   const int64_t number = first_ + begun_++;
   const BatchPlan plan = sampler_.plan(number);
   Slot& s = slot(number);
-  s.batch = {
-      .images = s.images.as<uint8_t>(), .labels = s.labels.as<int32_t>(), .ids = s.ids.as<int32_t>(), .plan = plan};
+  s.batch = {.images = s.images.as<uint8_t>(),
+             .labels = s.labels.as<int32_t>(),
+             .ids = s.ids.as<int32_t>(),
+             .plan = plan,
+             .stored = plan.size + (config_.sample_before && plan.size > 0 ? 1 : 0)};
   s.unread.clear();
   s.begin = sampler_.shard(plan.step, plan.micro).begin;
+  s.before = sampler_.before_shard(plan.step, plan.micro);
   s.issued = 0;
-  s.missing = std::max<int64_t>(plan.size, 1);  // an empty batch is one piece of work
+  s.missing = std::max<int64_t>(s.batch.stored, 1);  // an empty batch is one piece of work
 }
 
 void Loader::read(const Work& work) {
@@ -166,7 +173,7 @@ void Loader::read(const Work& work) {
   const int64_t epoch = s.batch.plan.epoch;
   const auto image = static_cast<size_t>(data_.image_shape().elements());
   for (int64_t i = work.first; i < work.end && !stop_; ++i) {
-    const int64_t id = sampler_.sample(epoch, s.begin + i);
+    const int64_t id = sampler_.sample(epoch, position(s, i));
     try {
       if (config_.images) data_.read({.index = id, .epoch = epoch}, {s.images.as<uint8_t>() + i * image, image});
     } catch (const Error& e) {
@@ -186,6 +193,8 @@ void Loader::announce_after(int64_t batch) {
     const Range shard = sampler_.shard(plan.step, plan.micro);
     std::vector<int64_t> ids;
     for (int64_t i = shard.begin; i < shard.end; ++i) ids.push_back(sampler_.sample(plan.epoch, i));
+    if (config_.sample_before && plan.size > 0)
+      ids.push_back(sampler_.sample(plan.epoch, sampler_.before_shard(plan.step, plan.micro)));
     data_.announce(ids);
   }
 }

@@ -24,13 +24,15 @@
 
 namespace ddp {
 
-// A batch of plan.size samples in the loader's memory.
+// A batch of plan.size samples in the loader's memory, and the sample before them if the loader reads it.
 struct HostBatch {
   const uint8_t* images = nullptr;  // HWC; null if LoaderConfig::images is false
   const int32_t* labels = nullptr;
   const int32_t* ids = nullptr;  // indices in the data set
-  int64_t excluded = 0;          // samples with the label kExcludedLabel
+  int64_t excluded = 0;          // samples with the label kExcludedLabel, without that of the sample before
+  bool before_excluded = false;  // whether the sample before has it
   BatchPlan plan = {};
+  int64_t stored = 0;  // samples in memory: plan.size, or one more
 };
 
 // `report` gets the file that is being read (Dataset::being_read) when a call of next() has waited for so long.
@@ -45,7 +47,10 @@ struct LoaderConfig {
   int workers = 1;     // threads; one thread reads whole batches, several share out the samples of each batch
   SlowData slow = {};
   Exclusions* exclusions = nullptr;  // null: Error(Exit::data) of a sample ends the reading
-  SpanRecorder* spans = nullptr;     // records each piece of a thread's work; null: none
+  // Whether a batch that is not empty has one sample more, behind the others: the one before its shard
+  // (DistributedSampler::before_shard).
+  bool sample_before = false;
+  SpanRecorder* spans = nullptr;  // records each piece of a thread's work; null: none
 };
 
 class Loader {
@@ -66,6 +71,7 @@ class Loader {
     Buffer images, labels, ids;
     HostBatch batch;
     int64_t begin = 0;    // position of the first sample in the order of the epoch
+    int64_t before = 0;   // position of the sample before
     int64_t issued = 0;   // samples that a worker has taken
     int64_t missing = 0;  // samples that are not yet read; 1 for an empty batch until a worker has seen it
     std::vector<std::pair<int64_t, std::string>> unread;  // samples of the batch that cannot be read, and why
@@ -81,6 +87,9 @@ class Loader {
   std::optional<Work> take_work();
   Slot& newest() { return slot(first_ + begun_ - 1); }
   void begin_batch();
+  static int64_t position(const Slot& slot, int64_t i) {  // of sample i in the order of the epoch
+    return i < slot.batch.plan.size ? slot.begin + i : slot.before;
+  }
   void read(const Work& work);
   void exclude(Slot& slot) const;
   void record(const Work& work, int thread, int64_t begin_ns) const;

@@ -63,6 +63,11 @@ Range DistributedSampler::shard(int64_t step, int micro) const {
   return {whole.begin + part.begin, whole.begin + part.end};
 }
 
+int64_t DistributedSampler::before_shard(int64_t step, int micro) const {
+  const int64_t begin = shard(step, micro).begin, first = step * global_batch_;
+  return begin > first ? begin - 1 : first + global_batch_size(step) - 1;
+}
+
 BatchPlan DistributedSampler::plan(int64_t number) const {
   const int micro = static_cast<int>(number % micro_batches_);
   const int64_t step = number / micro_batches_ % steps_per_epoch();

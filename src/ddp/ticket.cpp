@@ -23,13 +23,13 @@ void write_ticket(std::span<float> slots, const TicketLayout& layout, int rank, 
   slots[layout.step(rank)] = static_cast<float>(step % kStepModulus);
 }
 
-Ticket read_ticket(std::span<const float> summed, int world) {
-  const TicketLayout layout{world};
+Ticket read_ticket(std::span<const float> summed, const TicketLayout& layout) {
   DDP_EXPECT(std::ssize(summed) == layout.elements());
-  const auto slots = [&](int64_t from) { return summed.subspan(from, world); };
+  const auto slots = [&](int64_t from) { return summed.subspan(from, layout.world); };
   return {.loss_sum = summed[TicketLayout::kLossSum],
           .correct = std::llround(summed[TicketLayout::kCorrect]),
           .samples = std::llround(summed[TicketLayout::kSamples]),
+          .divisor = summed[layout.divisor()],
           .squares = summed[TicketLayout::kSquares],
           .request = slots(layout.request(0)),
           .bad = slots(layout.bad(0)),

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/philox.h"
+#include "ops/erased_box.h"
 #include "ops/host_device.h"
 #include "ops/input_transform.h"
 
@@ -23,6 +24,7 @@ class AugmentedImage {
       flipped_ = (draw(a.seed, key, 0, Operation::flip).word[0] < 0x80000000u) != (epoch % 2 == 1);
     else if (a.hflip > 0)
       flipped_ = draw(a.seed, key, epoch, Operation::flip).word[0] < static_cast<double>(a.hflip) * 0x1p32;
+    if (a.erase > 0) erased_ = draw_erased_box(a.erase, a.seed, epoch, key, h, w);
   }
 
   // The row or column of the image that row i or column j shows; -1 in constant padding.
@@ -40,6 +42,8 @@ class AugmentedImage {
   }
   DDP_HOST_DEVICE int64_t step() const { return flipped_ ? -1 : 1; }
 
+  DDP_HOST_DEVICE const ErasedBox& erased() const { return erased_; }  // of the changed image
+
  private:
   DDP_HOST_DEVICE static Bits128 draw(uint64_t seed, int32_t key, uint32_t epoch, Operation operation) {
     return philox4x32({{0, static_cast<uint32_t>(key), epoch, static_cast<uint32_t>(operation)}}, seed);
@@ -56,6 +60,7 @@ class AugmentedImage {
 
   int64_t h_, w_, top_, left_;
   bool flipped_, reflect_;
+  ErasedBox erased_;
 };
 
 }  // namespace ddp

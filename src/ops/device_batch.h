@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/batch_plan.h"
+#include "ops/batch_mix.h"
 
 #include <cstdint>
 
@@ -21,7 +22,16 @@ struct DeviceBatch {
   BatchPlan plan = {};      // ops ignore it
   bool uncaptured = false;  // true: work on this batch is issued, not replayed from a graph
 
-  int64_t id(int64_t i) const { return ids ? ids[i] : i; }  // only if the device is the host
+  // Of training. Not null: each sample is mixed with its partner, by these values in device memory. The partner of
+  // sample 0 is sample `size`: images, labels, ids and keys have one sample more. A sample whose partner is excluded is
+  // not mixed.
+  const BatchMix* mix = nullptr;
+  bool partner_excluded = false;         // whether sample `size` is excluded; ops ignore it
+  const float* class_weights = nullptr;  // of training, in device memory, by label; null: all weights are 1
+  double label_weights = 0;              // sum of the weights of the labels, without excluded samples; ops ignore it
+
+  int64_t stored() const { return mix && size > 0 ? size + 1 : size; }  // samples in memory
+  int64_t id(int64_t i) const { return ids ? ids[i] : i; }              // only if the device is the host
 };
 
 }  // namespace ddp

@@ -2,7 +2,9 @@
 // for sums, because the CPU sums in double.
 #pragma once
 
+#include "core/batch_plan.h"
 #include "core/philox.h"
+#include "ops/batch_mix.h"
 #include "ops/dropout.h"
 #include "ops/host_device.h"
 #include "ops/input_transform.h"
@@ -177,13 +179,41 @@ DDP_HOST_DEVICE uint32_t dropout_operation(const Dropout& d) {
   return static_cast<uint32_t>(Operation::dropout) + 256 * d.layer;
 }
 
+// The labels of one sample. A mixed sample has the share `lambda` of its own label and 1 - lambda of the other one.
+struct SampleLabels {
+  int32_t own = kExcludedLabel, other = kExcludedLabel;  // other: kExcludedLabel if there is none
+  float lambda = 1;
+
+  DDP_HOST_DEVICE bool mixed() const { return other != kExcludedLabel; }
+};
+// Of sample i of `size` ones (ops/device_batch.h).
+DDP_HOST_DEVICE SampleLabels labels_of(const int32_t* labels, const int32_t* ids, const BatchMix* mix, int64_t i,
+                                       int64_t size) {
+  SampleLabels of{labels[ids ? ids[i] : i]};
+  if (!mix) return of;
+  const int64_t partner = partner_of(i, size);
+  const int32_t other = labels[ids ? ids[partner] : partner];
+  if (other == kExcludedLabel || other == of.own) return of;
+  of.other = other;
+  of.lambda = mix->lambda;
+  return of;
+}
+
 // d loss / d logit of one class, from its exp(z - max) and the reciprocal of the sum of exp(z - max) over classes.
 struct SoftmaxGradient {
   float scale;
   float smoothing_share = 0;  // smoothing / classes
   float label_target = 1;     // 1 - smoothing + smoothing_share
-  DDP_HOST_DEVICE float operator()(float exp_z, float reciprocal_sum, bool is_label) const {
-    return (exp_z * reciprocal_sum - (is_label ? label_target : smoothing_share)) * scale;
+
+  // The targets of a sample's own label and of its other one.
+  DDP_HOST_DEVICE float own_target(const SampleLabels& of) const {
+    return of.mixed() ? smoothing_share + (label_target - smoothing_share) * of.lambda : label_target;
+  }
+  DDP_HOST_DEVICE float other_target(const SampleLabels& of) const {
+    return smoothing_share + (label_target - smoothing_share) * (1 - of.lambda);
+  }
+  DDP_HOST_DEVICE float operator()(float exp_z, float reciprocal_sum, float target) const {
+    return (exp_z * reciprocal_sum - target) * scale;
   }
 };
 

@@ -18,6 +18,8 @@
 // CIFAR-10 in 3.29 seconds on a single GPU", 2024):
 //
 //   flipped = (random(0, Operation::flip).word[0] < 2^31) != (epoch is odd)
+//
+// RandomErasing (ops/erased_box.h) comes after normalization: x = 0 in the box.
 #pragma once
 
 #include "core/shape.h"
@@ -44,13 +46,15 @@ struct Augmentation {
   bool alternate_flip = false;  // instead of hflip
   int crop_padding = 0;         // N, in pixels
   bool reflect = false;         // the padding is the mirrored image, which must have more than N rows and columns
+  float erase = 0;              // probability that a box of the image is erased, in [0, 1]
   uint64_t seed = 0;
   const uint32_t* epoch = nullptr;  // in device memory; read when the work runs. Null: epoch 0
 
   bool flips() const { return hflip > 0 || alternate_flip; }
-  bool any() const { return flips() || crop_padding > 0; }
+  bool any() const { return flips() || crop_padding > 0 || erase > 0; }
   bool fits(const ImageShape& image) const {
-    return hflip >= 0 && hflip <= 1 && crop_padding >= 0 && (!reflect || crop_padding < std::min(image.h, image.w));
+    return hflip >= 0 && hflip <= 1 && erase >= 0 && erase <= 1 && crop_padding >= 0 &&
+           (!reflect || crop_padding < std::min(image.h, image.w));
   }
 };
 

@@ -57,7 +57,7 @@ class Ops {
   // The values of the pixels of x.shape.n = batch.size images of shape `image`, after random changes of the images
   // (ops/input_transform.h). If x has a smaller shape, it gets the top left part of the changed images. Lanes past n
   // become 0. `augmentation` must fit the image; if it changes anything, the batch has keys. More than three channels
-  // need a uniform scale.
+  // need a uniform scale. If the batch has a mix, x gets the mixed values (ops/batch_mix.h).
   virtual void normalize(const DeviceBatch& batch, const ImageShape& image, const PixelScale& scale,
                          const Augmentation& augmentation, const Tensor& x) = 0;
 
@@ -81,6 +81,11 @@ class Ops {
   //
   // A sample with the label kExcludedLabel adds nothing to stats, and its dlogits are 0.
   //
+  // If the batch has a mix, onehot is the sum of both labels' by their shares (ops/batch_mix.h), as for
+  // CrossEntropyLoss with probabilities; stats[1] counts the sample's own label. If it has class weights, loss_i and
+  // the gradient of a sample are multiplied by the weight of its label, as for CrossEntropyLoss(weight). Both together
+  // are not permitted, nor class weights with smoothing, where PyTorch has another formula.
+  //
   // The first function overwrites stats. `ranked`, if not null, gets an entry for each sample; {-1, -1} for an excluded
   // one.
   virtual void softmax_cross_entropy(const Tensor& logits, const DeviceBatch& batch, float* stats,
@@ -101,8 +106,8 @@ class Ops {
   // *scale *= min(1, limit / (*scale * sqrt(*sum) + 1e-6)), as in torch.nn.utils.clip_grad_norm_ for a gradient times
   // *scale. The factor is 0 for an infinite sum and 1 for NaN.
   virtual void clip_scale(const float* sum, float limit, float* scale) = 0;
-  // A gradient was divided by *scale samples, of which *seen have weight: *scale becomes *scale / *seen. If none has:
-  // *scale = 1, and *flag = mark where *flag is 0.
+  // A gradient was divided by *scale samples, whose weights add to *seen; excluded samples have none: *scale becomes
+  // *scale / *seen. If *seen is 0: *scale = 1, and *flag = mark where *flag is 0.
   virtual void correct_for_excluded(const float* seen, float mark, float* scale, float* flag) = 0;
 };
 

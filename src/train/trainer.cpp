@@ -77,6 +77,8 @@ DataPlacement of_training(const TrainConfig& config, const Replica& replica) {
   DataPlacement placement = config.data_placement;
   placement.exclusions = config.train_exclusions;
   placement.ids = replica.block.ids().data();
+  placement.mix = replica.batch_mix();
+  placement.class_weights = replica.class_weights;
   return placement;
 }
 

@@ -56,7 +56,7 @@ void run() {
         r.gradient_scan->run({.gradients = r.gradients(), .begin = bucket.offset, .count = bucket.count},
                              slots.data() + layout.bad(0), slots.data() + TicketLayout::kSquares, Gradient::add);
       }
-      const Ticket read = read_ticket(slots, 1);
+      const Ticket read = read_ticket(slots, {1});
       check_agreement(read, i, 128);
     }
     return watch.milliseconds() / kSteps;

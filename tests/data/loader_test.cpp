@@ -115,6 +115,32 @@ TEST(Loader, BeginsWithTheFirstMicroBatchOfAStep) {
   }
 }
 
+// 103 samples in steps of 20: the sample before position 0 of a step is its last one, in the last step the third.
+TEST(Loader, ReadsTheSampleBeforeEachShard) {
+  Numbers data(103);
+  data.on_disk = true;
+  for (const int world : {1, 2, 3})
+    for (int rank = 0; rank < world; ++rank)
+      for (const int workers : {1, 3}) {
+        const DistributedSampler order = sampler(103, 20, rank, world, Order::shuffled, 2);
+        Loader loader(data, order, 4, 9, *memory, {.workers = workers, .sample_before = true});
+        for (int64_t step = 4; step < 9; ++step)
+          for (const int micro : {0, 1}) {
+            const HostBatch& batch = loader.next();
+            expect_batch(batch, order, step, micro);
+            const int64_t size = batch.plan.size, first = step % 6 * 20, count = first == 100 ? 3 : 20;
+            ASSERT_EQ(batch.stored, size == 0 ? 0 : size + 1);
+            if (size == 0) continue;
+            const int64_t at = order.shard(step % 6, micro).begin - first;
+            const int64_t before = order.sample(batch.plan.epoch, first + (at + count - 1) % count);
+            EXPECT_EQ(batch.ids[size], before);
+            EXPECT_EQ(batch.labels[size], before % 7);
+            EXPECT_EQ(batch.images[10 * size], before);
+          }
+      }
+  EXPECT_EQ(data.unannounced, 0);
+}
+
 TEST(Loader, BatchIsValidUntilTheNextCall) {
   const Numbers data(100'000);
   const DistributedSampler order = sampler(100'000, 500);
@@ -134,9 +160,10 @@ TEST(Loader, ExcludesWhatCannotBeRead) {
   for (int i = 0; i < 20; ++i) list.add(std::to_string(i), 0, i, 0);
   const PictureList pictures = std::move(list).finish();
   const auto order = sampler(20, 6);
+  int64_t before = 0;
   for (const int workers : {1, 3}) {
     Exclusions exclusions(pictures, {{.picture = 4}});
-    Loader loader(data, order, 0, 8, *memory, {.workers = workers, .exclusions = &exclusions});
+    Loader loader(data, order, 0, 8, *memory, {.workers = workers, .exclusions = &exclusions, .sample_before = true});
     for (int64_t step = 0; step < 8; ++step) {
       const HostBatch& batch = loader.next();
       int64_t excluded = 0;
@@ -147,10 +174,15 @@ TEST(Loader, ExcludesWhatCannotBeRead) {
         EXPECT_EQ(batch.images[10 * i], is_excluded ? 128 : batch.ids[i]);
       }
       EXPECT_EQ(batch.excluded, excluded);
+      const int32_t last = batch.ids[batch.plan.size];
+      EXPECT_EQ(batch.before_excluded, last == 4 || last == 13);
+      EXPECT_EQ(batch.labels[batch.plan.size], batch.before_excluded ? kExcludedLabel : last % 7);
+      before += batch.before_excluded ? 1 : 0;
     }
     ASSERT_EQ(exclusions.found().size(), 1u);
     EXPECT_EQ(exclusions.found()[0].reason, "sample 13 cannot be read");
     EXPECT_LE(exclusions.found()[0].step, 4);
+    EXPECT_GT(before, 0);
   }
   Loader without(data, order, 0, 4, *memory);
   EXPECT_THROW(for (int step = 0; step < 4; ++step) without.next(), Error);

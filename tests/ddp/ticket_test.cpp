@@ -27,7 +27,7 @@ std::vector<float> summed(int world, int64_t samples_of_each, const std::vector<
 
 std::string disagreement(const std::vector<float>& slots, int world, int64_t step, int64_t samples) {
   try {
-    check_agreement(read_ticket(slots, world), step, samples);
+    check_agreement(read_ticket(slots, {world}), step, samples);
   } catch (const CollectiveError& e) {
     EXPECT_EQ(e.code(), Exit::communication);
     return e.what();
@@ -50,7 +50,7 @@ std::vector<float> copy(std::span<const float> slots) { return {slots.begin(), s
 
 TEST(Ticket, RoundTrip) {
   const std::vector<float> slots = summed(3, 100, {7, 7, 7});
-  const Ticket ticket = read_ticket(slots, 3);
+  const Ticket ticket = read_ticket(slots, {3});
   EXPECT_EQ(ticket.loss_sum, 4.5);
   EXPECT_EQ(ticket.correct, 3);
   EXPECT_EQ(ticket.samples, 300);
@@ -65,7 +65,7 @@ TEST(Ticket, RoundTrip) {
 TEST(Ticket, StepsAreEncodedModulo2To20) {
   const int64_t step = (int64_t{5} << 20) + 1048575;
   const std::vector<float> slots = summed(2, 1, {step, step});
-  const Ticket ticket = read_ticket(slots, 2);
+  const Ticket ticket = read_ticket(slots, {2});
   EXPECT_EQ(copy(ticket.step), (std::vector<float>{1048575, 1048575}));
   EXPECT_NO_THROW(check_agreement(ticket, step, 2));
   EXPECT_THROW(check_agreement(ticket, step + 1, 2), CollectiveError);
@@ -83,7 +83,7 @@ TEST(Ticket, MissingSampleIsAnError) {
 
 TEST(Ticket, ExcludedSamplesMayBeMissing) {
   const std::vector<float> slots = summed(2, 10, {1, 1});
-  const Ticket ticket = read_ticket(slots, 2);
+  const Ticket ticket = read_ticket(slots, {2});
   EXPECT_NO_THROW(check_agreement(ticket, 1, 21, true));
   EXPECT_THROW(check_agreement(ticket, 1, 19, true), CollectiveError);
 }
@@ -91,20 +91,20 @@ TEST(Ticket, ExcludedSamplesMayBeMissing) {
 TEST(Ticket, TellsThatTheRunEndsForLackOfASample) {
   const TicketLayout layout{3};
   std::vector<float> slots = summed(3, 1, {4, 4, 4});
-  EXPECT_FALSE(ends_unread(read_ticket(slots, 3)));
+  EXPECT_FALSE(ends_unread(read_ticket(slots, {3})));
   slots[layout.bad(2)] = TicketLayout::kUnreadable;
-  EXPECT_TRUE(ends_unread(read_ticket(slots, 3)));
+  EXPECT_TRUE(ends_unread(read_ticket(slots, {3})));
   slots[layout.bad(2)] = 0;
   slots[layout.bad(0)] = TicketLayout::kNoSamples;
-  EXPECT_FALSE(ends_unread(read_ticket(slots, 3)));
-  EXPECT_EQ(bad_step(read_ticket(slots, 3), 4)->text, "no picture of step 4 can be read");
+  EXPECT_FALSE(ends_unread(read_ticket(slots, {3})));
+  EXPECT_EQ(bad_step(read_ticket(slots, {3}), 4)->text, "no picture of step 4 can be read");
 }
 
 TEST(Ticket, InfiniteLossIsBadEvenWithFiniteGradients) {
   std::vector<float> slots = summed(2, 1, {4, 4});
   for (const float loss : {INFINITY, -INFINITY, NAN}) {
     slots[TicketLayout::kLossSum] = loss;
-    const auto bad = bad_step(read_ticket(slots, 2), 4);
+    const auto bad = bad_step(read_ticket(slots, {2}), 4);
     ASSERT_TRUE(bad);
     EXPECT_FALSE(bad->skipped);
     EXPECT_NE(bad->text.find("step 4: the loss"), std::string::npos) << bad->text;
@@ -116,14 +116,14 @@ TEST(Ticket, BadStepNamesStepRankAndLocation) {
   std::vector<float> slots = summed(3, 1, {4, 4, 4});
   slots[layout.bad(2)] = TicketLayout::bad_bucket(0);
   slots[TicketLayout::kLossSum] = INFINITY;
-  auto bad = bad_step(read_ticket(slots, 3), 4);
+  auto bad = bad_step(read_ticket(slots, {3}), 4);
   ASSERT_TRUE(bad);
   EXPECT_TRUE(bad->skipped);
   EXPECT_NE(bad->text.find("step 4 on rank 2: the loss"), std::string::npos) << bad->text;
-  EXPECT_NO_THROW(check_agreement(read_ticket(slots, 3), 4, 3));
+  EXPECT_NO_THROW(check_agreement(read_ticket(slots, {3}), 4, 3));
   slots[TicketLayout::kLossSum] = 3;
   slots[layout.bad(1)] = TicketLayout::bad_bucket(6);
-  bad = bad_step(read_ticket(slots, 3), 4);
+  bad = bad_step(read_ticket(slots, {3}), 4);
   ASSERT_TRUE(bad);
   EXPECT_NE(bad->text.find("rank 1: a gradient of bucket 6"), std::string::npos) << bad->text;
 }

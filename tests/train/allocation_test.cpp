@@ -55,8 +55,12 @@ std::vector<Case> cases() {
                                  .zero = true,
                                  .grad_dtype = DType::bf16,
                                  .sync_bn = true,
-                                 .label_smoothing = 0.1f};
-  const ReplicaConfig lars{.optimizer = {.kind = OptimizerDesc::Kind::lars, .momentum = 0.9f}, .sync_bn = true};
+                                 .label_smoothing = 0.1f,
+                                 .mix = {0.2, 1},
+                                 .augmentation = {.crop_padding = 1, .erase = 0.5f}};
+  const ReplicaConfig lars{.optimizer = {.kind = OptimizerDesc::Kind::lars, .momentum = 0.9f},
+                           .sync_bn = true,
+                           .class_weights = std::vector<float>(10, 2.0f)};
   const ImageShape grey{28, 28, 1};
   return {{"lenet", make_model("lenet", grey, 4), grey, {}, 1},
           {"keras_convnet", make_model("keras-convnet", grey, 4), grey, everything, 2},
@@ -80,7 +84,9 @@ void expect_no_allocation(const Case& tested, SpanRecorder* spans) {
   const StepConfig config{.micro_batches = tested.micro_batches};
   Fixture fixture({.batch_size = 32, .replica = tested.replica, .step = config}, tested.network, data, *device, *ops,
                   alone);
-  DeviceDataset on_device(*device, data, fixture.largest(), {});
+  const Replica& replica = fixture.replica;
+  DeviceDataset on_device(*device, data, fixture.largest(),
+                          {.mix = replica.batch_mix(), .class_weights = replica.class_weights});
   Prefetcher prefetcher(on_device, fixture.sampler(), 0, 16, kTrainingFences);
   const auto tables = make_local_heartbeat_tables(1);
   PhaseTracker phases(*tables[0]);

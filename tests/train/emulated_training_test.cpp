@@ -117,6 +117,8 @@ struct Variant {
   int micro_batches = 1;
   int64_t samples = kSamples;  // 3 gives empty shards
   Network network = two_norms();
+  MixConfig mix = {};
+  std::vector<float> class_weights = {};
 
   FixtureConfig config() const {
     return {.batch_size = kBatch,
@@ -125,8 +127,10 @@ struct Variant {
                         .max_grad_norm = max_grad_norm,
                         .zero = zero,
                         .sync_bn = true,
+                        .mix = mix,
+                        .class_weights = class_weights,
                         .seed = 3,
-                        .augmentation = {.alternate_flip = true, .crop_padding = 2}},
+                        .augmentation = {.alternate_flip = true, .crop_padding = 2, .erase = mix.any() ? 0.5f : 0}},
             .step = {.micro_batches = micro_batches},
             .device_data_bytes = world.device_data_bytes()};
   }
@@ -148,6 +152,12 @@ const Variant kOptimizers[] = {{.name = "adam", .world = kNccl2Streamed, .optimi
 const Variant kPartitions[] = {{.name = "momentum_clipped", .world = kNccl3, .zero = true, .max_grad_norm = 0.7},
                                {.name = "staged", .world = kStaged2Streamed, .zero = true, .max_grad_norm = 0.7},
                                {.name = "adam_no_graph", .world = kNccl2NoGraph, .optimizer = kAdam, .zero = true}};
+
+const Variant kMixes[] = {
+    {.name = "both", .world = kNccl2, .mix = {0.4, 1}},
+    {.name = "streamed", .world = kStaged2Streamed, .micro_batches = 2, .mix = {.cutmix_alpha = 1}},
+    {.name = "empty_shards", .world = kNccl4Streamed, .samples = 3, .mix = {.mixup_alpha = 1}},
+    {.name = "weights", .world = kNccl3, .max_grad_norm = 0.7, .micro_batches = 2, .class_weights = {0.5f, 2, 4, 1}}};
 
 class EmulatedVariants : public ::testing::TestWithParam<Variant> {
  protected:
@@ -173,6 +183,10 @@ INSTANTIATE_TEST_SUITE_P(, EmulatedNorms, ::testing::ValuesIn(kNorms), name_of);
 class EmulatedMicroBatches : public EmulatedVariants {};
 TEST_P(EmulatedMicroBatches, MatchOneRankOnTheCpu) { expect_match(); }
 INSTANTIATE_TEST_SUITE_P(, EmulatedMicroBatches, ::testing::ValuesIn(kMicroBatches), name_of);
+
+class EmulatedMixes : public EmulatedVariants {};
+TEST_P(EmulatedMixes, MatchOneRankOnTheCpu) { expect_match(); }
+INSTANTIATE_TEST_SUITE_P(, EmulatedMixes, ::testing::ValuesIn(kMixes), name_of);
 
 class EmulatedOptimizers : public EmulatedVariants {};
 TEST_P(EmulatedOptimizers, MatchOneRankOnTheCpu) { expect_match(); }

@@ -72,7 +72,10 @@ class Fixture {
     step_config.done = first;
     Step step(replica, step_config, nullptr, config_.spans);
     DeviceDataset data(replica.device, data_, largest(),
-                       {.device_bytes = config_.device_data_bytes, .ids = replica.block.ids().data()});
+                       {.device_bytes = config_.device_data_bytes,
+                        .mix = replica.batch_mix(),
+                        .class_weights = replica.class_weights,
+                        .ids = replica.block.ids().data()});
     Prefetcher prefetcher(data, sampler_, first, end, kTrainingFences);
     DeviceBatch batch;
     const NextBatch next = [&]() -> const DeviceBatch& {

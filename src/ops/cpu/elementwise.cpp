@@ -62,6 +62,8 @@ void normalize_row(const Input<T>& input, int64_t n, const AugmentedImage& augme
   const uint8_t* const pixels = input.pixels(n) + (row < 0 ? 0 : row) * input.image.w * all;
   const Interval inside =
       row < 0 ? Interval{width, width} : Interval{augmented.first_inside(width), augmented.end_inside(width)};
+  const ErasedBox& box = augmented.erased();
+  const Interval erased = box.has_row(i) ? Interval{box.left, std::min(box.right, width)} : Interval{0, 0};
   for (int64_t c = channels.first; c < channels.end; ++c, to += channel_stride) {
     const T* const values = input.values(c);
     const auto write_padding = [&](int64_t first, int64_t end) {
@@ -75,6 +77,7 @@ void normalize_row(const Input<T>& input, int64_t n, const AugmentedImage& augme
       look_up(values, pixels + augmented.column(inside.first) * all + c, augmented.step() * all,
               to + inside.first * pixel_stride, pixel_stride, inside.size());
     write_padding(std::max(inside.first, inside.end), width);
+    for (int64_t j = erased.first; j < erased.end; ++j) to[j * pixel_stride] = T{};
   }
 }
 
@@ -181,6 +184,7 @@ void CpuOps::normalize(const DeviceBatch& batch, const ImageShape& image, const 
   DDP_EXPECT(x.shape.image.h <= image.h && x.shape.image.w <= image.w && x.shape.image.c == image.c);
   DDP_EXPECT(augmentation.fits(image) && (batch.keys || !augmentation.any()));
   DDP_EXPECT(image.c <= 3 || scale.uniform(image.c));
+  if (batch.mix) return normalize_mixed(workers_, batch, image, scale, augmentation, x);
   with_values(x, [&](auto* out) {
     const Input<std::remove_pointer_t<decltype(out)>> input(batch, image, scale, augmentation);
     if (x.format.kind == Format::Kind::blocked_channels)

@@ -3,8 +3,14 @@
 
 #include "device/tensor.h"
 #include "ops/cpu/parallel.h"
+#include "ops/device_batch.h"
+#include "ops/input_transform.h"
 
 namespace ddp {
+
+// Ops::normalize for a batch with a mix.
+void normalize_mixed(const Workers& workers, const DeviceBatch& batch, const ImageShape& image, const PixelScale& scale,
+                     const Augmentation& augmentation, const Tensor& x);
 
 void relu(const Workers& workers, const Tensor& x, const Tensor& y);                              // Ops::relu
 void relu_backward(const Workers& workers, const Tensor& y, const Tensor& dy, const Tensor& dx);  // Ops::relu_backward

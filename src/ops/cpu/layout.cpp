@@ -10,25 +10,6 @@
 namespace ddp {
 namespace {
 
-// The layout of one sample: strides over pixels, over channels in a block, and over blocks of channels.
-struct SampleLayout {
-  int64_t first, pixel_step, channel_step, block, block_step;
-
-  int64_t at(int64_t channel) const { return first + channel / block * block_step + channel % block * channel_step; }
-};
-
-SampleLayout layout_of(const Tensor& t, int64_t n) {
-  const int64_t pixels = t.shape.image.h * t.shape.image.w, channels = t.shape.image.c, block = t.format.block;
-  switch (t.format.kind) {
-    case Format::Kind::batch_interleaved:
-      return {n / block * block * pixels * channels + n % block, channels * block, block, channels, 0};
-    case Format::Kind::blocked_channels:
-      return {n * pixels * ceil_div(channels, block) * block, block, 1, block, pixels * block};
-    case Format::Kind::dense: break;
-  }
-  return {n * pixels * channels, channels, 1, channels, 0};
-}
-
 float as_float(float value) { return value; }
 float as_float(uint16_t bits) { return float_of_bf16(bits); }
 
@@ -115,6 +96,18 @@ void reorder_typed(const Workers& workers, const Tensor& from, const Tensor& to)
 }
 
 }  // namespace
+
+SampleLayout layout_of(const Tensor& t, int64_t n) {
+  const int64_t pixels = t.shape.image.h * t.shape.image.w, channels = t.shape.image.c, block = t.format.block;
+  switch (t.format.kind) {
+    case Format::Kind::batch_interleaved:
+      return {n / block * block * pixels * channels + n % block, channels * block, block, channels, 0};
+    case Format::Kind::blocked_channels:
+      return {n * pixels * ceil_div(channels, block) * block, block, 1, block, pixels * block};
+    case Format::Kind::dense: break;
+  }
+  return {n * pixels * channels, channels, 1, channels, 0};
+}
 
 bool is_dense(const Tensor& t) {
   const auto& [h, w, c] = t.shape.image;

@@ -17,6 +17,15 @@ struct Interval {
   int64_t size() const { return end > first ? end - first : 0; }
 };
 
+// The layout of one sample: strides over pixels, over channels in a block, and over blocks of channels.
+struct SampleLayout {
+  int64_t first, pixel_step, channel_step, block, block_step;
+
+  int64_t at(int64_t channel) const { return first + channel / block * block_step + channel % block * channel_step; }
+};
+
+SampleLayout layout_of(const Tensor& t, int64_t n);
+
 // The number of lanes: 16 if the kernels are for AVX-512 and the largest batch fills 16 nearly as well as 8, else 8.
 int choose_lanes(const Workers& workers, std::span<const int64_t> batch_sizes);
 

@@ -32,8 +32,9 @@ int32_t rank_of(int64_t label, const T* z, int64_t classes, int64_t stride) {
 
 // Loss and gradient of one sample. Its classes are `stride` elements apart.
 template <class T>
-Stats cross_entropy(const T* z, int64_t classes, int64_t stride, int64_t label, float scale, float smoothing,
+Stats cross_entropy(const T* z, int64_t classes, int64_t stride, const SampleLabels& of, float scale, float smoothing,
                     T* dlogits) {
+  const int64_t label = of.own;
   int64_t best = 0;
   for (int64_t k = 1; k < classes; ++k)
     if (get(z[k * stride]) > get(z[best * stride])) best = k;
@@ -45,14 +46,21 @@ Stats cross_entropy(const T* z, int64_t classes, int64_t stride, int64_t label, 
     logits += shifted;
   }
   const float share = smoothing / static_cast<float>(classes);
+  double target_logit = label_logit;
+  if (of.mixed()) {
+    const double lambda = of.lambda;
+    target_logit = lambda * label_logit + (1 - lambda) * (get(z[of.other * stride]) - max);
+  }
   // The targets sum to 1, so the factor of log(sum) is 1.
-  double loss = std::log(sum) - static_cast<double>(1 - smoothing) * label_logit;
+  double loss = std::log(sum) - static_cast<double>(1 - smoothing) * target_logit;
   if (smoothing > 0) loss -= static_cast<double>(share) * logits;
   if (dlogits) {
     const SoftmaxGradient gradient{scale, share, 1 - smoothing + share};
-    const float reciprocal = 1.0f / sum;
-    for (int64_t k = 0; k < classes; ++k)
-      set(dlogits[k * stride], gradient(std::exp(get(z[k * stride]) - max), reciprocal, k == label));
+    const float reciprocal = 1.0f / sum, own = gradient.own_target(of), other = gradient.other_target(of);
+    for (int64_t k = 0; k < classes; ++k) {
+      const float target = k == label ? own : k == of.other ? other : share;
+      set(dlogits[k * stride], gradient(std::exp(get(z[k * stride]) - max), reciprocal, target));
+    }
   }
   return {loss, best == label, best};
 }
@@ -76,17 +84,19 @@ void cross_entropy_of_batch(const Workers& workers, const Tensor& logits, const 
       Stats sum;
       const int64_t first = item * blocks_per_item * lanes, end = first + blocks_per_item * lanes;
       for (int64_t i = first; i < std::min(n, end); ++i) {
-        const int64_t at = i / lanes * lanes * classes + i % lanes, label = batch.labels[batch.id(i)];
-        if (label == kExcludedLabel) {
+        const int64_t at = i / lanes * lanes * classes + i % lanes;
+        const SampleLabels of = labels_of(batch.labels, batch.ids, batch.mix, i, n);
+        if (of.own == kExcludedLabel) {
           for (int64_t k = 0; d && k < classes; ++k) d[at + k * lanes] = T{};
           if (ranked) ranked[i] = {.best = -1, .label_rank = -1};
           continue;
         }
-        const Stats one = cross_entropy(z + at, classes, lanes, label, scale, smoothing, d ? d + at : nullptr);
-        sum.loss += one.loss;
+        const float weight = batch.class_weights ? batch.class_weights[of.own] : 1;
+        const Stats one = cross_entropy(z + at, classes, lanes, of, scale * weight, smoothing, d ? d + at : nullptr);
+        sum.loss += weight * one.loss;
         sum.correct += one.correct;
         if (ranked)
-          ranked[i] = {.best = static_cast<int32_t>(one.best), .label_rank = rank_of(label, z + at, classes, lanes)};
+          ranked[i] = {.best = static_cast<int32_t>(one.best), .label_rank = rank_of(of.own, z + at, classes, lanes)};
       }
       partial[static_cast<size_t>(item)] = sum;
     });

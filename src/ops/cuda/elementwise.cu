@@ -93,11 +93,11 @@ __global__ void augment_kernel(const uint8_t* images, const int32_t* ids, const 
     const int64_t image = ids ? ids[sample] : static_cast<int64_t>(sample);
     const AugmentedImage augmented(augmentation, epoch, keys[sample], image_h, image_w);
     const int64_t row = augmented.row(i), column = augmented.column(j);
-    const bool padding = row < 0 || column < 0;
+    const bool padding = row < 0 || column < 0, erased = augmented.erased().contains(i, j);
     const int64_t from = ((image * image_h + row) * image_w + column) * channels;
     for (uint32_t c = 0; c < channels; ++c) {
-      const Pack<float, 1> value{{Normalize(scale, c)(padding ? uint8_t{0} : images[from + c])}};
-      store<1>(x + static_cast<int64_t>(pixel) * channels + c, value);
+      const float value = Normalize(scale, c)(padding ? uint8_t{0} : images[from + c]);
+      store<1>(x + static_cast<int64_t>(pixel) * channels + c, Pack<float, 1>{{erased ? 0 : value}});
     }
   }
 }
@@ -171,6 +171,7 @@ void CudaOps::normalize(const DeviceBatch& batch, const ImageShape& image, const
   DDP_EXPECT(x.shape.elements() < INT32_MAX && image.elements() < INT32_MAX);
   DDP_EXPECT(augmentation.fits(image) && (batch.keys || !augmentation.any()));
   DDP_EXPECT(image.c <= 3 || scale.uniform(image.c));
+  if (batch.mix) return normalize_mixed(context_, batch, image, scale, augmentation, x);
   if (augmentation.any()) {
     const Extents extents{static_cast<uint32_t>(part.h), static_cast<uint32_t>(part.w), static_cast<uint32_t>(image.h),
                           static_cast<uint32_t>(image.w), static_cast<uint32_t>(image.c)};

@@ -21,12 +21,18 @@ __device__ void store_sum(const Stats& mine, Stats& to, bool add) {
   for (int m = 0; m < 2; ++m) to.at[m] = (add ? to.at[m] : 0.0f) + sum.at[m];
 }
 
+// Of a batch (ops/device_batch.h).
+struct Labels {
+  const int32_t *labels, *ids;
+  const BatchMix* mix;
+  const float* class_weights;
+};
+
 // A group of `lanes` adjacent threads processes one sample at a time; each thread has every lanes-th class. Only one
 // thread reads and writes a class, so dlogits may be logits. `stats` has one entry per block.
 template <class T>
-__global__ void softmax_kernel(const T* logits, const int32_t* labels, const int32_t* ids, int64_t samples, int classes,
-                               int lanes, SoftmaxGradient gradient, T* dlogits, Stats* stats, RankedClass* ranked,
-                               bool add) {
+__global__ void softmax_kernel(const T* logits, Labels labels, int64_t samples, int classes, int lanes,
+                               SoftmaxGradient gradient, T* dlogits, Stats* stats, RankedClass* ranked, bool add) {
   await_previous_kernel();
   const int lane = grid_thread() % lanes, samples_per_warp = kWarp / lanes;
   const int64_t warp = grid_thread() / kWarp, stride = grid_threads() / lanes;
@@ -35,15 +41,19 @@ __global__ void softmax_kernel(const T* logits, const int32_t* labels, const int
   for (int64_t first = warp * samples_per_warp; first < samples; first += stride) {
     const int64_t sample = first + static_cast<int>(threadIdx.x) % kWarp / lanes;
     const int mine_end = sample < samples ? classes : 0;
-    const int label = sample < samples ? labels[ids ? ids[sample] : sample] : 0;
+    const SampleLabels of =
+        sample < samples ? labels_of(labels.labels, labels.ids, labels.mix, sample, samples) : SampleLabels{0};
+    const int label = of.own;
     const bool has_weight = sample < samples && label != kExcludedLabel;
+    const float weight = labels.class_weights && has_weight ? labels.class_weights[label] : 1.0f;
     const T* z = logits + sample * classes;
 
-    float max = -INFINITY, label_logit = 0;
+    float max = -INFINITY, label_logit = 0, other_logit = 0;
     int best = classes;
     for (int k = lane; k < mine_end; k += lanes) {
       const float value = to_float(z[k]);
       if (k == label) label_logit = value;
+      if (k == of.other) other_logit = value;
       if (value > max) {
         max = value;
         best = k;
@@ -67,9 +77,13 @@ __global__ void softmax_kernel(const T* logits, const int32_t* labels, const int
     sum = sum_over_lanes(sum, lanes);
     const float share = gradient.smoothing_share;
     float target_logit = (gradient.label_target - share) * (sum_over_lanes(label_logit, lanes) - max);
+    if (labels.mix) {  // for all threads or for none
+      const float other_part = gradient.other_target(of) - share, other = sum_over_lanes(other_logit, lanes) - max;
+      if (of.mixed()) target_logit = of.lambda * target_logit + other_part * other;
+    }
     if (share != 0) target_logit += share * sum_over_lanes(below_max, lanes);
     if (lane == 0 && has_weight) {
-      mine.at[0] += std::log(sum) - target_logit;
+      mine.at[0] += weight * (std::log(sum) - target_logit);
       mine.at[1] += best == label ? 1.0f : 0.0f;
     }
     if (ranked) {  // for all threads or for none
@@ -84,10 +98,11 @@ __global__ void softmax_kernel(const T* logits, const int32_t* labels, const int
       if (lane == 0 && sample < samples) ranked[sample] = has_weight ? RankedClass{best, rank} : RankedClass{-1, -1};
     }
     if (!dlogits) continue;
-    const float reciprocal = 1.0f / sum;
+    const float reciprocal = 1.0f / sum, own_target = gradient.own_target(of), other_target = gradient.other_target(of);
     for (int k = lane; k < mine_end; k += lanes) {
       const float exp_z = std::exp(to_float(z[k]) - max);
-      const float value = has_weight ? gradient(exp_z, reciprocal, k == label) : 0.0f;
+      const float target = k == label ? own_target : k == of.other ? other_target : share;
+      const float value = has_weight ? weight * gradient(exp_z, reciprocal, target) : 0.0f;
       from_float(value, dlogits[sample * classes + k]);
     }
   }
@@ -122,13 +137,13 @@ void cross_entropy_of_batch(CudaContext& context, const Tensor& logits, const De
   const int block = single_block ? static_cast<int>(std::min<int64_t>(threads, kBlock)) : kThreads;
   const float share = smoothing / static_cast<float>(classes);
   const SoftmaxGradient gradient{scale, share, 1 - smoothing + share};
+  const Labels labels{batch.labels, batch.ids, batch.mix, batch.class_weights};
   const bool add = mode == Gradient::add;
   auto* result = reinterpret_cast<Stats*>(stats);
   auto* partials = single_block ? result : static_cast<Stats*>(context.workspace.data());
   with_packs(logits.dtype, 1, [&]<class T, int>() {
-    launch(context.stream, blocks, block, softmax_kernel<T>, static_cast<const T*>(logits.data), batch.labels,
-           batch.ids, n, classes, lanes, gradient, dlogits ? data<T>(*dlogits) : nullptr, partials, ranked,
-           single_block && add);
+    launch(context.stream, blocks, block, softmax_kernel<T>, static_cast<const T*>(logits.data), labels, n, classes,
+           lanes, gradient, dlogits ? data<T>(*dlogits) : nullptr, partials, ranked, single_block && add);
   });
   if (!single_block) launch(context.stream, 1, kThreads, add_stats_kernel, partials, blocks, result, add);
 }

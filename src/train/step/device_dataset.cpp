@@ -1,6 +1,7 @@
 #include "train/step/device_dataset.h"
 
 #include <algorithm>
+#include <iterator>
 #include <span>
 #include <vector>
 
@@ -18,12 +19,18 @@ DeviceDataset::Place choose(const Device& device, const Dataset& data, size_t li
 DeviceDataset::DeviceDataset(Device& device_, const Dataset& data_, int64_t largest_, const DataPlacement& placement)
     : device(device_),
       data(data_),
-      largest(largest_),
+      largest(largest_ + (placement.mix ? 1 : 0)),
       place(choose(device_, data_, placement.device_bytes)),
       workers(data_.in_memory() ? 1 : placement.workers),
       slow(placement.slow),
       spans(placement.spans),
-      exclusions(placement.exclusions) {
+      exclusions(placement.exclusions),
+      mix(placement.mix),
+      class_weights(placement.class_weights.begin(), placement.class_weights.end()) {
+  if (!class_weights.empty()) {
+    class_weights_ = Buffer(device, bytes_of_floats(std::ssize(class_weights)));
+    device.upload(class_weights_.data(), class_weights.data(), class_weights_.bytes());
+  }
   if (place == Place::host) return;
   if (place == Place::resident) given_ids_ = placement.ids;
   const auto count = static_cast<size_t>(place == Place::resident ? data.size() : kRing * largest);

@@ -28,27 +28,32 @@ StepResult& InFlightSteps::push(const DeviceBatch& batch, const OptimizerScalars
   write_ticket(block.ticket(), block.ticket_layout(), replica_.communicator.rank(), plan.local_step_size, issued_,
                request_ ? request_() : Request::none);
   *block.scalars() = scalars;
-  if (replica_.excludes) block.scalars()->gradient_scale = static_cast<float>(plan.step_size);
+  if (replica_.corrects_divisor()) block.scalars()->gradient_scale = static_cast<float>(plan.step_size);
   *block.epoch() = static_cast<uint32_t>(plan.epoch);
   *block.squares() = 0;
-  const int64_t ids = batch.ids_to_upload ? batch.size : 0;
+  if (replica_.mix.any())
+    *block.mix() = draw_mix(replica_.mix, replica_.seed, plan.epoch, plan.step, replica_.model.input());
+  const int64_t ids = batch.ids_to_upload ? batch.stored() : 0;
   std::copy_n(batch.ids_to_upload, ids, block.ids().begin());
   replica_.device.upload(replica_.block.ticket().data(), block.ticket().data(), block.inputs(ids).size_bytes());
+  slot.label_weights = 0;
   exclude(batch);
+  add_label_weights(batch);
   return slot.result;
 }
 
 void InFlightSteps::add(const DeviceBatch& batch) {
   if (batch.ids_to_upload)
     replica_.device.upload(replica_.block.ids().data(), batch.ids_to_upload,
-                           static_cast<size_t>(batch.size) * sizeof(int32_t));
+                           static_cast<size_t>(batch.stored()) * sizeof(int32_t));
   exclude(batch);
+  add_label_weights(batch);
 }
 
 // The copies from local variables are done when the calls return.
 void InFlightSteps::exclude(const DeviceBatch& batch) {
   const auto& [device, block] = std::tie(replica_.device, replica_.block);
-  unread_ = unread_ || (batch.excluded > 0 && !replica_.excludes);
+  unread_ = unread_ || ((batch.excluded > 0 || batch.partner_excluded) && !replica_.excludes);
   if (unread_) {
     const float mark = TicketLayout::kUnreadable;
     device.upload(&block.bad()[replica_.communicator.rank()], &mark, sizeof mark);
@@ -56,6 +61,13 @@ void InFlightSteps::exclude(const DeviceBatch& batch) {
     const float seen = slot_of(issued_).seen_samples -= static_cast<float>(batch.excluded);
     device.upload(&block.ticket()[TicketLayout::kSamples], &seen, sizeof seen);
   }
+}
+
+void InFlightSteps::add_label_weights(const DeviceBatch& batch) {
+  if (replica_.class_weights.empty()) return;
+  const TicketLayout& layout = replica_.block.ticket_layout();
+  const auto weights = static_cast<float>(slot_of(issued_).label_weights += batch.label_weights);
+  replica_.device.upload(&replica_.block.ticket()[layout.weights()], &weights, sizeof weights);
 }
 
 void InFlightSteps::download(const DataTimes& data) {
@@ -89,7 +101,7 @@ StepResult InFlightSteps::retire() {
   StepResult& result = slot.result;
   set_times(block, slot);
 
-  const Ticket ticket = read_ticket(block.ticket(), block.ticket_layout().world);
+  const Ticket ticket = read_ticket(block.ticket(), block.ticket_layout());
   check_agreement(ticket, result.step, slot.expected_samples, replica_.excludes);
   result.unread = ends_unread(ticket);
   if (result.unread) return result;
@@ -97,9 +109,11 @@ StepResult InFlightSteps::retire() {
   result.request = ticket.requested();
   result.excluded = slot.expected_samples - ticket.samples;
   result.samples = ticket.samples;
-  result.local_squares = ticket.squares;
-  result.squares = *block.squares();
-  result.loss = ticket.samples == 0 ? 0 : ticket.loss_sum / static_cast<double>(ticket.samples);
+  result.loss = ticket.samples == 0 ? 0 : ticket.loss_sum / ticket.divisor;
+  // The gradient was divided by the planned samples.
+  const double correction = ticket.samples == 0 ? 1 : static_cast<double>(slot.expected_samples) / ticket.divisor;
+  result.local_squares = correction * correction * ticket.squares;
+  result.squares = correction * correction * *block.squares();
   return result;
 }
 

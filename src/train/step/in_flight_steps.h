@@ -26,12 +26,12 @@ class InFlightSteps {
   int64_t retired() const { return retired_; }
   int64_t skipped_in_a_row() const { return skipped_in_a_row_; }  // up to retired()
 
-  // Begins step issued() + 1: uploads its ticket, scalars, epoch and the ids of its first micro-batch. Returns its
+  // Begins step issued() + 1: uploads its ticket, scalars, epoch, mix and the ids of its first micro-batch. Returns its
   // result with step and epoch; the caller sets lr; download() and retire() set the other fields. Excluded samples of
   // a micro-batch get no weight. Unless the replica excludes samples, this step and all later ones change nothing.
   StepResult& push(const DeviceBatch& batch, const OptimizerScalars& scalars);
 
-  void add(const DeviceBatch& batch);  // of a micro-batch behind the first: its ids and excluded samples
+  void add(const DeviceBatch& batch);  // of a micro-batch behind the first: its ids, excluded samples and weights
 
   // Downloads the block of the newest step, after all of its work was issued.
   void download(const DataTimes& data);
@@ -50,13 +50,15 @@ class InFlightSteps {
     StepResult result;
     DataTimes data;
     int64_t expected_samples = 0;
-    float seen_samples = 0;  // of this rank, with weight
+    float seen_samples = 0;    // of this rank, with weight
+    double label_weights = 0;  // of this rank's samples
   };
 
   Slot& slot_of(int64_t step) { return slots_[step % kStepSlots]; }
   static int fence_of(int64_t step) { return kStepFences + static_cast<int>(step % kStepSlots); }
   StepBlock block_of(const Slot& slot) const { return replica_.layout.on_host(slot.memory.data()); }
   void exclude(const DeviceBatch& batch);
+  void add_label_weights(const DeviceBatch& batch);
   void set_times(const StepBlock& block, Slot& slot);
   void check_finite(const Ticket& ticket, StepResult& result);
 

@@ -6,8 +6,13 @@ namespace {
 LoaderConfig config_for(const DeviceDataset& data) {
   switch (data.place) {
     case DeviceDataset::Place::host:
-      return {.workers = data.workers, .slow = data.slow, .exclusions = data.exclusions, .spans = data.spans};
-    case DeviceDataset::Place::resident: return {.images = false, .keep = Prefetcher::kFences, .spans = data.spans};
+      return {.workers = data.workers,
+              .slow = data.slow,
+              .exclusions = data.exclusions,
+              .sample_before = data.mix != nullptr,
+              .spans = data.spans};
+    case DeviceDataset::Place::resident:
+      return {.images = false, .keep = Prefetcher::kFences, .sample_before = data.mix != nullptr, .spans = data.spans};
     case DeviceDataset::Place::streamed: break;
   }
   return {.images = true,
@@ -15,7 +20,15 @@ LoaderConfig config_for(const DeviceDataset& data) {
           .workers = data.workers,
           .slow = data.slow,
           .exclusions = data.exclusions,
+          .sample_before = data.mix != nullptr,
           .spans = data.spans};
+}
+
+double sum_of_weights(const HostBatch& loaded, const std::vector<float>& class_weights) {
+  double sum = 0;
+  for (int64_t i = 0; !class_weights.empty() && i < loaded.plan.size; ++i)
+    if (loaded.labels[i] != kExcludedLabel) sum += class_weights[static_cast<size_t>(loaded.labels[i])];
+  return sum;
 }
 
 }  // namespace
@@ -46,23 +59,24 @@ const DeviceBatch& Prefetcher::next() {
 
 void Prefetcher::bring(const HostBatch& loaded) {
   Device& device = data_.device;
-  const auto size = static_cast<size_t>(loaded.plan.size);
+  const auto size = static_cast<size_t>(loaded.stored);
+  batch_ = {.size = loaded.plan.size,
+            .excluded = loaded.excluded,
+            .plan = loaded.plan,
+            .mix = data_.mix,
+            .partner_excluded = loaded.before_excluded,
+            .class_weights = data_.device_class_weights(),
+            .label_weights = sum_of_weights(loaded, data_.class_weights)};
   if (data_.place == DeviceDataset::Place::host) {
-    batch_ = {.images = loaded.images,
-              .labels = loaded.labels,
-              .keys = loaded.ids,
-              .size = loaded.plan.size,
-              .excluded = loaded.excluded,
-              .plan = loaded.plan};
+    batch_.images = loaded.images;
+    batch_.labels = loaded.labels;
+    batch_.keys = loaded.ids;
     return;
   }
-  batch_ = {.images = data_.images(),
-            .labels = data_.labels(),
-            .ids = data_.ids(),
-            .keys = data_.keys(),
-            .size = loaded.plan.size,
-            .excluded = loaded.excluded,
-            .plan = loaded.plan};
+  batch_.images = data_.images();
+  batch_.labels = data_.labels();
+  batch_.ids = data_.ids();
+  batch_.keys = data_.keys();
   if (data_.place == DeviceDataset::Place::resident) {
     if (data_.prefetcher_uploads_ids())
       device.upload(data_.ids(), loaded.ids, size * sizeof(int32_t));

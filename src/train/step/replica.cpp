@@ -12,13 +12,15 @@ namespace {
 
 int64_t alignment(const ReplicaConfig& config, int world) { return config.zero ? partition_alignment(world) : 1; }
 
-BucketPlan plan_for(std::span<const Parameter> parameters, int64_t multiple, int64_t bn_batch_sums, int world,
-                    const BucketCaps& caps) {
+TicketLayout ticket_layout(const ReplicaConfig& config, int world) { return {world, !config.class_weights.empty()}; }
+
+BucketPlan plan_for(std::span<const Parameter> parameters, int64_t multiple, int64_t bn_batch_sums,
+                    const TicketLayout& ticket, const BucketCaps& caps) {
   std::vector<int64_t> counts;
   for (size_t i = 0; i < parameters.size(); ++i)  // counts include the gap after the parameter
     counts.push_back((i + 1 < parameters.size() ? parameters[i + 1].offset : flat_count(parameters, multiple)) -
                      parameters[i].offset);
-  return plan_buckets(counts, world, bn_batch_sums + TicketLayout{world}.elements(), caps);
+  return plan_buckets(counts, ticket.world, bn_batch_sums + ticket.elements(), caps);
 }
 
 std::vector<ScannedTensor> scanned_tensors(std::span<const Parameter> parameters, const BucketPlan& plan,
@@ -56,9 +58,9 @@ std::unique_ptr<Communicator> casting_for(const Replica& r) {
 }
 
 SeenSamples seen_samples(const Replica& r) {
-  if (!r.excludes) return {};
-  return {
-      .count = &r.block.ticket()[TicketLayout::kSamples], .mark = TicketLayout::kNoSamples, .flag = &r.block.bad()[0]};
+  if (!r.corrects_divisor()) return {};
+  const int64_t divisor = r.layout.ticket_layout.divisor();
+  return {.count = &r.block.ticket()[divisor], .mark = TicketLayout::kNoSamples, .flag = &r.block.bad()[0]};
 }
 
 ModelConfig model_config(const ReplicaConfig& config, Communicator* bn_communicator) {
@@ -107,9 +109,10 @@ Replica::Replica(const Network& network, const ReplicaConfig& config, Device& de
       communicator(communicator_),
       parameters(parameters_of(network, alignment(config, communicator_.size()))),
       batch_norms(batch_norm_states_of(network)),
-      plan(plan_for(parameters, alignment(config, communicator_.size()), state_count(batch_norms), communicator_.size(),
-                    config.caps)),
-      layout(plan, communicator_.size(), largest(config.batch_sizes)),
+      plan(plan_for(parameters, alignment(config, communicator_.size()), state_count(batch_norms),
+                    ticket_layout(config, communicator_.size()), config.caps)),
+      layout(plan, ticket_layout(config, communicator_.size()),
+             largest(config.batch_sizes) + (config.mix.any() ? 1 : 0)),
       weight_buffer(config.zero ? comm_memory(communicator_, device_) : device_, bytes_of_floats(plan.padded)),
       gradient_buffer(comm_memory(communicator_, device_), bytes_of_floats(layout.end)),
       comm_buffer(in_bf16(config) ? Buffer(comm_memory(communicator_, device_),
@@ -127,6 +130,9 @@ Replica::Replica(const Network& network, const ReplicaConfig& config, Device& de
       hashes(communicator_.size() == 1 ? Buffer()
                                        : Buffer(device_, (parameters.size() + batch_norms.size()) * sizeof(uint64_t))),
       excludes(config.excludes),
+      mix(config.mix),
+      class_weights(config.class_weights),
+      seed(config.seed),
       sync_bn(config.sync_bn && bn_communicator),
       model(network, parameters, batch_norms, config.batch_sizes, device_, ops_,
             {weights(), gradients(), bn_batch_sums(), running_stats(), block.loss_stats(), block.epoch()},
@@ -138,6 +144,7 @@ Replica::Replica(const Network& network, const ReplicaConfig& config, Device& de
                 optimizer_tensors(parameters, config.optimizer, config.all_decay, config.groups),
                 {plan, weights(), gradients(), block.squares(), model.bf16_weights(), seen_samples(*this)}, device_,
                 ops_, communicator_) {
+  DDP_EXPECT(class_weights.empty() || (!mix.any() && config.label_smoothing == 0));
   check_same_on_all_ranks(plan.hash(), "bucket plan", communicator);
   reducer.set_launch_hook(nonfinite_scan(*this));
   device.set_poll([this] { communicator.progress(); });

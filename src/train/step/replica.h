@@ -9,6 +9,7 @@
 #include "device/graph_cache.h"
 #include "nn/model.h"
 #include "nn/parameter_groups.h"
+#include "train/step/draw_mix.h"
 #include "train/step/optimizer.h"
 #include "train/step/step_block.h"
 
@@ -32,7 +33,9 @@ struct ReplicaConfig {
   bool excludes = false;          // samples that cannot be read have no weight; false: they end the run
   bool sync_bn = false;           // batch norms normalise over the shards of all ranks
   float label_smoothing = 0;
-  uint64_t seed = 0;  // of dropout and augmentation
+  MixConfig mix = {};                     // of the samples of a global batch
+  std::vector<float> class_weights = {};  // of the loss of a sample, by its label; empty: 1. Without smoothing and mix
+  uint64_t seed = 0;                      // of dropout, augmentation and mix
   PixelScale pixel_scale = {};
   Augmentation augmentation = {};  // of training images; the replica sets its seed and epoch
 };
@@ -65,12 +68,20 @@ struct Replica {
   const std::unique_ptr<TensorHash> weight_hash, running_stats_hash;  // null with one rank
   const Buffer hashes;  // of the parameters, then of the running statistics of each batch norm
   const bool excludes;  // samples that cannot be read have no weight
-  const bool sync_bn;   // batch norms communicate while they compute
+  const MixConfig mix;
+  const std::vector<float> class_weights;  // empty: none
+  const uint64_t seed;
+  const bool sync_bn;  // batch norms communicate while they compute
 
   Model model;
   const std::unique_ptr<GradientScan> gradient_scan;
   Reducer reducer;
   Optimizer optimizer;
+
+  // How the model's input is mixed, in device memory; null: not at all.
+  const BatchMix* batch_mix() const { return mix.any() ? block.mix() : nullptr; }
+  // Whether the divisor of the gradient is known only when the ticket is summed.
+  bool corrects_divisor() const { return excludes || !class_weights.empty(); }
 
   float* weights() const { return weight_buffer.as<float>(); }
   float* gradients() const { return gradient_buffer.as<float>(); }

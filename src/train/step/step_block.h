@@ -2,12 +2,13 @@
 // gradients and the batch-norm sums. It begins with the ticket, which is summed over ranks with them. The host has a
 // copy for each step in flight.
 //
-//   | gradients | padding | batch-norm sums | ticket | scalars | epoch | squares | timestamps | ids |
-//                                           '--------------------- StepBlock ---------------------'
+//   | gradients | padding | batch-norm sums | ticket | scalars | epoch | squares | timestamps | mix | ids |
+//                                           '------------------------ StepBlock ------------------------'
 #pragma once
 
 #include "ddp/bucket_plan.h"
 #include "ddp/ticket.h"
+#include "ops/batch_mix.h"
 #include "ops/optimizer.h"
 
 #include <cstddef>
@@ -21,10 +22,10 @@ class StepBlock;
 // Offsets in floats from the start of the flat gradients.
 struct StepBlockLayout {
   // `largest_batch`: ids, of a batch of this rank.
-  StepBlockLayout(const BucketPlan& plan, int world, int64_t largest_batch);
+  StepBlockLayout(const BucketPlan& plan, const TicketLayout& of_ticket, int64_t largest_batch);
 
   TicketLayout ticket_layout;
-  int64_t bn_batch_sums, ticket, scalars, epoch, squares, timestamps, ids, end;
+  int64_t bn_batch_sums, ticket, scalars, epoch, squares, timestamps, mix, ids, end;
 
   StepBlock on_device(float* gradients) const;  // `gradients` has `end` floats
   size_t host_bytes() const;
@@ -53,15 +54,17 @@ class StepBlock {
     return std::span<int64_t, kTimes>(reinterpret_cast<int64_t*>(at(layout_.timestamps)), kTimes);
   }
 
+  BatchMix* mix() const { return reinterpret_cast<BatchMix*>(at(layout_.mix)); }  // of the step's samples
+
   // Of the samples of the step's first micro-batch (DeviceBatch::ids).
   std::span<int32_t> ids() const {
     return {reinterpret_cast<int32_t*>(at(layout_.ids)), static_cast<size_t>(layout_.end - layout_.ids)};
   }
 
   // What the host sends, with the ids of a batch of `size` samples: also its values of the timestamps, which the device
-  // overwrites. What it gets: all but the ids.
+  // overwrites. What it gets: all before the mix.
   std::span<float> inputs(int64_t size) const { return {begin_, at(layout_.ids) + size}; }
-  std::span<float> results() const { return {begin_, at(layout_.ids)}; }
+  std::span<float> results() const { return {begin_, at(layout_.mix)}; }
   const TicketLayout& ticket_layout() const { return layout_.ticket_layout; }
 
  private:

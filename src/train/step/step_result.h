@@ -29,16 +29,17 @@ struct DataTimes {
 struct StepResult {
   int64_t step = 0;   // 1 for the first of the run
   int64_t epoch = 0;  // from 1
-  double loss = 0;    // mean over the global batch, before the update
+  double loss = 0;    // mean over the global batch, weighted if labels have weights, before the update
   double lr = 0;
-  int64_t samples = 0;                    // samples of the global batch, without excluded ones
-  int64_t excluded = 0;                   // excluded samples of the global batch
-  bool unread = false;                    // a rank could not read a sample, and the run ends: not a step of the run
-  std::string skipped;                    // the reason to skip the update; empty: weights were updated
-  Request request = Request::none;        // maximum of the requests of all ranks
-  StepTimes times = {};                   // of this rank
-  int64_t begin_ns = 0;                   // when the step began on the device, by its clock
-  double local_squares = 0, squares = 0;  // as in the StepBlock, the former summed over ranks; see SpeedMeter
+  int64_t samples = 0;              // samples of the global batch, without excluded ones
+  int64_t excluded = 0;             // excluded samples of the global batch
+  bool unread = false;              // a rank could not read a sample, and the run ends: not a step of the run
+  std::string skipped;              // the reason to skip the update; empty: weights were updated
+  Request request = Request::none;  // maximum of the requests of all ranks
+  StepTimes times = {};             // of this rank
+  int64_t begin_ns = 0;             // when the step began on the device, by its clock
+  // As in the StepBlock, the former summed over ranks, for the gradient with the right divisor; see SpeedMeter.
+  double local_squares = 0, squares = 0;
 
   double samples_per_second() const { return 1000 * static_cast<double>(samples) / times.total(); }
 };

@@ -73,10 +73,11 @@ class ReferenceOps final : public Ops {
     expect_dense(to);
     std::copy_n(from.f32(), from.shape.elements(), to.f32());
   }
-  // Pads the image, crops it, flips it, and normalizes the top left part.
+  // Pads the image, crops it, flips it, normalizes the top left part, and erases its box.
   void normalize(const DeviceBatch& batch, const ImageShape& image, const PixelScale& scale,
                  const Augmentation& augmentation, const Tensor& x) override {
     expect_dense(x);
+    if (batch.mix) return normalize_mixed(batch, image, scale, augmentation, x);
     const auto& [h, w, channels] = x.shape.image;
     const int64_t padding = augmentation.crop_padding, padded_w = image.w + 2 * padding;
     const uint32_t epoch = augmentation.epoch ? *augmentation.epoch : 0;
@@ -113,6 +114,7 @@ class ReferenceOps final : public Ops {
         x.f32()[n * h * w * channels + e] =
             static_cast<float>(pixel * static_cast<double>(scale.scale[entry]) + scale.shift[entry]);
       }
+      erase(augmentation, epoch, batch.keys ? batch.keys[n] : 0, image, x, n);
     }
   }
   void relu(const Tensor& x, const Tensor& y) override {
@@ -187,6 +189,55 @@ class ReferenceOps final : public Ops {
   }
 
  private:
+  // Mixes normalized images, one more than x has.
+  void normalize_mixed(const DeviceBatch& batch, const ImageShape& image, const PixelScale& scale,
+                       const Augmentation& augmentation, const Tensor& x) {
+    const auto& [h, w, channels] = x.shape.image;
+    const int64_t size = x.shape.n, elements = x.shape.image.elements();
+    std::vector<float> values((size + 1) * elements);
+    DeviceBatch plain = batch;
+    plain.mix = nullptr;
+    normalize(plain, image, scale, augmentation, {values.data(), {size + 1, x.shape.image}, {}, DType::f32});
+    const BatchMix& mix = *batch.mix;
+    const bool box = mix.bottom > mix.top && mix.right > mix.left;
+    for (int64_t n = 0; n < size; ++n) {
+      const int64_t partner = (n + size) % (size + 1);
+      const bool mixed = batch.labels[batch.id(partner)] >= 0;
+      for (int64_t e = 0; e < elements; ++e) {
+        const int64_t i = e / channels / w, j = e / channels % w;
+        const bool inside = i >= mix.top && i < mix.bottom && j >= mix.left && j < mix.right;
+        const double share = !mixed ? 1 : !box ? static_cast<double>(mix.lambda) : inside ? 0 : 1;
+        x.f32()[n * elements + e] =
+            static_cast<float>(share * values[n * elements + e] + (1 - share) * values[partner * elements + e]);
+      }
+    }
+  }
+
+  // torchvision's RandomErasing.get_params, from the numbers of ops/erased_box.h.
+  static void erase(const Augmentation& augmentation, uint32_t epoch, int32_t key, const ImageShape& image,
+                    const Tensor& x, int64_t n) {
+    const auto uniform = [&](uint32_t k, int word) {
+      const Bits128 bits = philox4x32(
+          {{k, static_cast<uint32_t>(key), epoch, static_cast<uint32_t>(Operation::random_erase)}}, augmentation.seed);
+      return bits.word[word] / 4294967296.0;
+    };
+    if (uniform(0, 0) >= augmentation.erase) return;
+    for (uint32_t k = 1; k <= 10; ++k) {
+      const double area = static_cast<double>(image.h * image.w) * (0.02 + uniform(k, 0) * (0.33 - 0.02));
+      const double ratio = std::exp(std::log(0.3) + uniform(k, 1) * (std::log(3.3) - std::log(0.3)));
+      const int64_t h = std::lround(std::sqrt(area * ratio)), w = std::lround(std::sqrt(area / ratio));
+      if (h >= image.h || w >= image.w) continue;
+      const auto top = static_cast<int64_t>(uniform(k, 2) * static_cast<double>(image.h - h + 1));
+      const auto left = static_cast<int64_t>(uniform(k, 3) * static_cast<double>(image.w - w + 1));
+      const auto& [rows, columns, channels] = x.shape.image;
+      for (int64_t e = 0; e < x.shape.image.elements(); ++e) {
+        const int64_t i = e / channels / columns, j = e / channels % columns;
+        if (i >= top && i < top + h && j >= left && j < left + w) x.f32()[n * x.shape.image.elements() + e] = 0;
+      }
+      return;
+    }
+  }
+
   void softmax(const Tensor& logits, const DeviceBatch& batch, float scale, float smoothing, float* dlogits,
                float* stats, Gradient mode) {
     expect_dense(logits);
@@ -197,6 +248,9 @@ class ReferenceOps final : public Ops {
       const float* z = logits.f32() + n * classes;
       const float* largest = std::max_element(z, z + classes);
       const int64_t label = batch.labels[batch.id(n)], best = largest - z;
+      const int64_t other = batch.mix ? batch.labels[batch.id((n + logits.shape.n) % (logits.shape.n + 1))] : label;
+      const double lambda = batch.mix && other >= 0 ? static_cast<double>(batch.mix->lambda) : 1;
+      const double weight = batch.class_weights && label >= 0 ? batch.class_weights[label] : 1;
       if (label == kExcludedLabel) {
         if (dlogits) std::fill_n(dlogits + n * classes, classes, 0.0f);
         continue;
@@ -206,9 +260,10 @@ class ReferenceOps final : public Ops {
       for (int64_t k = 0; k < classes; ++k) sum += std::exp(z[k] - max);
       correct += best == label;
       for (int64_t k = 0; k < classes; ++k) {
-        const double target = (k == label ? 1.0 - smoothing : 0.0) + share, shifted = z[k] - max;
-        loss += target == 0 ? 0 : target * (std::log(sum) - shifted);
-        if (dlogits) dlogits[n * classes + k] = static_cast<float>((std::exp(shifted) / sum - target) * scale);
+        const double labels = (k == label ? lambda : 0) + (k == other ? 1 - lambda : 0);
+        const double target = labels * (1.0 - smoothing) + share, shifted = z[k] - max;
+        loss += target == 0 ? 0 : weight * target * (std::log(sum) - shifted);
+        if (dlogits) dlogits[n * classes + k] = static_cast<float>(weight * (std::exp(shifted) / sum - target) * scale);
       }
     }
     store(stats, loss, mode);
