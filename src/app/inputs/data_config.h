@@ -34,6 +34,7 @@ struct InputConfig {
   bool alternate_flip = false;
   AutoAugmentConfig::Policy auto_augment = AutoAugmentConfig::Policy::none;
   int ra_magnitude = 9;
+  double random_erase = 0;  // probability
   PixelStatistics pixels = {};
   int channels = 0;  // 0: 1 if all pictures are grey, else 3
   bool exif = true;

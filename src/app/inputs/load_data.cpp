@@ -151,6 +151,7 @@ std::string LoadedData::input() const {
     add("alternate flips");
   else if (augmentation.hflip > 0)
     add(fmt::format("flips {:g}", augmentation.hflip));
+  if (augmentation.erase > 0) add(fmt::format("erases {:g}", augmentation.erase));
   return text;
 }
 
@@ -178,6 +179,7 @@ LoadedData load_data(const DataConfig& config, uint64_t seed, MpiSession& sessio
     augmentation.alternate_flip = config.input.alternate_flip;
     augmentation.crop_padding = config.input.crop_padding;
     augmentation.reflect = config.input.reflect;
+    augmentation.erase = static_cast<float>(config.input.random_erase);
     require(augmentation.fits(image), Exit::usage,
             "--crop-padding {} with --padding-mode reflect needs images of more than {} rows and columns; they have {} "
             "and {}",

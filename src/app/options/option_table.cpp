@@ -48,6 +48,17 @@ void set_trace_steps(Options& o, const std::string& text) {
           Exit::usage, "--trace-steps {}: give the first and the last step, from 1, such as 10:20", text);
 }
 
+std::string conflict_of_alpha(double alpha) {
+  return alpha == 0 || alpha >= kLeastMixAlpha ? "" : fmt::format("must be 0 or at least {:g}", kLeastMixAlpha);
+}
+
+std::string conflict_of_label_weights(const Options& o) {
+  if (o.label_weights.empty()) return "";
+  if (o.replica.mix.any()) return "excludes --mixup-alpha and --cutmix-alpha: a mixed sample has two labels";
+  if (o.replica.label_smoothing > 0) return "excludes --label-smoothing, which gives a sample a share of all labels";
+  return "";
+}
+
 bool evaluates(const Options& o) { return o.train.eval_every > 0; }
 bool is_no_doctor(const Options& o) { return !o.action.doctor; }
 
@@ -128,6 +139,28 @@ OptionGroup training_options() {
         .on_resume = Effect::results,
         .help = "share of the target that is spread over all classes, in training",
         .check = number(0, 1)},
+       {.name = "--mixup-alpha",
+        .target = to([](Options & o) -> auto& { return o.replica.mix.mixup_alpha; }),
+        .on_resume = {Effect::results,
+                      {"where it is above 0", [](const Options& o) { return o.replica.mix.mixup_alpha > 0; }}},
+        .help = "mixup: mixes each training sample and its label with the one before it in the batch, by a share from "
+                "Beta(A, A) for each batch; 0: off; with --cutmix-alpha, each batch has one of the two",
+        .check = number(0, kMostMixAlpha),
+        .conflict = [](const Options& o) { return conflict_of_alpha(o.replica.mix.mixup_alpha); }},
+       {.name = "--cutmix-alpha",
+        .target = to([](Options & o) -> auto& { return o.replica.mix.cutmix_alpha; }),
+        .on_resume = {Effect::results,
+                      {"where it is above 0", [](const Options& o) { return o.replica.mix.cutmix_alpha > 0; }}},
+        .help = "CutMix: pastes a box of the sample before it in the batch into each training sample, with a share of "
+                "its label; the share of the rest is from Beta(A, A) for each batch; 0: off",
+        .check = number(0, kMostMixAlpha),
+        .conflict = [](const Options& o) { return conflict_of_alpha(o.replica.mix.cutmix_alpha); }},
+       {.name = "--label-weights",
+        .target = to([](Options & o) -> auto& { return o.label_weights; }),
+        .on_resume = {Effect::results, "label weights"},
+        .help = "weights of the classes in the training loss, which is divided by the sum of the weights of the batch; "
+                "balanced: classes count alike; else a CSV file with the columns class (name or number) and weight",
+        .conflict = conflict_of_label_weights},
        {.name = "--clip-grad-norm",
         .target = to([](Options & o) -> auto& { return o.replica.max_grad_norm; }),
         .on_resume = Effect::results,

@@ -63,8 +63,9 @@ struct Options {
   NetworkConfig network;
   BatchConfig batch;
   uint64_t seed = 0;
+  std::string label_weights = {};  // "balanced", a CSV file, or empty: none
   RateScaling lr_scaling;
-  ReplicaConfig replica;  // without batch sizes and seed
+  ReplicaConfig replica;  // without batch sizes, class weights and seed
   ParameterGroup head;    // of --head-lr, without its match
   // Without the state at the start of the run.
   TrainConfig train{.check_every = 1000, .schedule = {}, .step = {}, .save_every = {.epochs = 1}};

@@ -4,6 +4,7 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <vector>
 
 namespace ddp {
@@ -11,9 +12,14 @@ namespace {
 
 // Effects of the options that a user may not expect.
 std::string remarks(const Options& o, const Replica& replica) {
-  if (replica.batch_norms.empty()) return "";
-  const bool one_rank = replica.communicator.size() == 1;
   std::string text;
+  if (replica.mix.any()) text += "\nsamples are mixed in training only: losses of steps are not those of evaluations";
+  if (!replica.class_weights.empty()) {
+    const auto [least, most] = std::ranges::minmax_element(replica.class_weights);
+    text += fmt::format("\nlabels have weights from {:.4g} to {:.4g} in training only", *least, *most);
+  }
+  if (replica.batch_norms.empty()) return text;
+  const bool one_rank = replica.communicator.size() == 1;
   if (!o.replica.sync_bn && !one_rank)
     text +=
         "\nbatch norms normalise over each rank's part of a batch: results depend on the number of ranks; --sync-bn "

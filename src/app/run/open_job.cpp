@@ -1,11 +1,14 @@
 #include "app/run/open_job.h"
 
+#include "app/inputs/label_weights.h"
 #include "app/run/injection.h"
 #include "app/run/make_network.h"
 #include "app/run/resume_point.h"
 #include "app/run/run_groups.h"
 #include "app/run/samplers.h"
+#include "comm/broadcast_host.h"
 #include "core/error.h"
+#include "core/read_file.h"
 #include "ddp/hash.h"
 #include "ddp/replica_check.h"
 #include "health/abort.h"
@@ -43,6 +46,22 @@ std::optional<Network> network_of_validation(const Options& options, const Loade
   return network_for(options.network, network, image, data.data.train->classes());
 }
 
+// Rank 0 reads the file. Collective.
+std::vector<float> class_weights_of(const std::string& option, const LoadedData& data, MpiSession& session,
+                                    Communicator& world) {
+  if (option.empty()) return {};
+  const bool balanced = option == kBalancedLabels;
+  std::string text = run_on_all_ranks(session, [&] {
+    return balanced || session.rank() != 0 ? std::string() : read_whole_file(option, kMostWeightBytes);
+  });
+  broadcast_host(world, text);
+  const Dataset& train = *data.data.train;
+  return run_on_all_ranks(session, [&] {
+    return balanced ? balanced_weights(train, data.class_names)
+                    : parse_label_weights(option, text, data.class_names, train.classes());
+  });
+}
+
 ResumedPictures pictures_of(const ResumePoint& resume_point) {
   const RunState& state = resume_point.state;
   return {.pictures = state.pictures ? &*state.pictures : nullptr,
@@ -74,6 +93,7 @@ Job open_job(const Options& options, const ResumePoint& resume_point, MpiSession
   LoadedData data =
       load_data(options.data, options.seed, session, *world, log, reading_phase(phases), pictures_of(resume_point));
 
+  std::vector<float> class_weights = class_weights_of(options.label_weights, data, session, *world);
   Network network = run_on_all_ranks(session, [&] {
     if (!data.data.test) refuse_options_of_evaluations(options);
     Network made = make_network(options.network, options.replica.sync_bn, *data.data.train);
@@ -92,6 +112,7 @@ Job open_job(const Options& options, const ResumePoint& resume_point, MpiSession
           .world = std::move(world),
           .injection = injection,
           .data = std::move(data),
+          .class_weights = std::move(class_weights),
           .network = std::move(network),
           .validation_network = std::move(validation_network),
           .samplers = std::move(samplers)};

@@ -17,6 +17,7 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 namespace ddp {
 
@@ -32,6 +33,7 @@ struct Job {
   std::unique_ptr<Communicator> world;  // of host memory, over all ranks
   std::optional<FaultInjection> injection;
   LoadedData data;
+  std::vector<float> class_weights;  // in the loss of the training, by label; empty: none
   Network network;
   std::optional<Network> validation_network;  // for validation images of another size; none: `network`
   Samplers samplers;                          // of this rank

@@ -23,6 +23,7 @@ ReplicaConfig replica_config(const Job& job, const PixelNormalization& pixels) {
   config.pixel_scale = pixels.scale;
   config.augmentation = job.data.augmentation;
   config.excludes = job.data.excludes;
+  config.class_weights = job.class_weights;
   return config;
 }
 

@@ -1,5 +1,6 @@
 #include "app/run/resume_point.h"
 
+#include "app/inputs/label_weights.h"
 #include "app/machine/gpus.h"
 #include "app/options/resume.h"
 #include "app/run/begin_from.h"
@@ -167,6 +168,8 @@ RunState run_fingerprint(const Options& o, const LoadedData& data, const PixelNo
                                                   test ? test->size() : 0, h, w, c, data.fingerprint);
   if (const std::string input = data.input(); !input.empty()) state.affects_results["input"] = input;
   if (const std::string numbers = pixels.text(); !numbers.empty()) state.affects_results[kPixelsEntry] = numbers;
+  if (!r.class_weights.empty())
+    state.affects_results["label weights"] = describe_weights(o.label_weights, r.class_weights);
   state.affects_rounding = rounding_options(o);
   state.affects_rounding["world size"] = fmt::format("{}", r.communicator.size());
   state.affects_rounding.insert(backend.identity.begin(), backend.identity.end());

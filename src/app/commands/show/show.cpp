@@ -154,6 +154,8 @@ Exit show(std::span<const std::string> arguments, MpiSession& session, const Sig
   if (const std::string input = data.input(); !input.empty()) log.info("input: {}", input);
   if (const std::string text = pixels.text(); !text.empty()) log.info("mean and standard deviation: {}", text);
   if (!pixels.hint.empty()) log.info("{}", pixels.hint);
+  if (training.replica.mix.any())
+    log.info("the pictures are as they are before --mixup-alpha or --cutmix-alpha mixes them");
 
   const bool done = run_on_all_ranks(session, [&] {
     const bool written = Show(options, data, pixels, signals, log).write(*files);
