@@ -6,6 +6,8 @@
 //              y = act(scale * xhat + shift + skip)
 //   backward_sum:  g = y <= 0 ? 0 : dy + more, t1 = sum of g, t2 = sum of g * xhat
 //   backward:  dx = scale / sqrt(var + epsilon) * (g - t1/count - xhat * t2/count)
+//   evaluate:           y as forward, from a given mean and var
+//   evaluate_backward:  dx = scale / sqrt(var + epsilon) * g
 //
 // - count is the number of samples x positions in the sums, at least 1. A var that rounding makes negative counts as 0.
 // - act is a ReLU if `relu` is set. skip is added if `add` is set.
@@ -33,7 +35,7 @@ struct BatchNormDesc {
   Format format;
   float epsilon = 1e-5f;
   bool relu = false, add = false;
-  bool gradients = true;  // false: only evaluate is called
+  bool gradients = true;  // false: only evaluate and evaluate_backward are called
 };
 
 // A plan; no call allocates. It keeps what backward_sum and backward need of the last forward, such as the mean.
@@ -51,6 +53,10 @@ class BatchNorm {
   // Computes y as forward does, but from the given mean and variance. Does not change what backward reads.
   virtual void evaluate(const Tensor& x, const Tensor& skip, const Tensor& y, const float* mean,
                         const float* variance) = 0;
+  // The backward pass of evaluate, with the same variance. `more` as in backward_sum. Leaves g in dy if `add` is set,
+  // or if `more` has data or dx has none; else either g or dy. Reads y only if `relu` is set. dx may be dy.
+  virtual void evaluate_backward(const Tensor& y, const Tensor& more, const Tensor& dy, const Tensor& dx,
+                                 const float* variance) = 0;
 
   // Overwrites t1 and t2. `more` is a second term of the gradient of y; it may have no data. Reads y only if `relu` is
   // set.

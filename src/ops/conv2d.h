@@ -16,8 +16,9 @@ struct Conv2dDesc {
   Format input_format;
   int64_t out_channels = 0;
   Window2d window;
-  bool bias = true;           // false: bias and dbias are null in all calls
-  bool bias_gradient = true;  // false: dbias is null in all calls
+  bool bias = true;             // false: bias and dbias are null in all calls
+  bool bias_gradient = true;    // false: dbias is null in all calls
+  bool weight_gradient = true;  // false: dweight is null in all calls
   bool relu = false;
   bool input_gradient = true;  // false: backward_input is never called, as for the first layer
 };
@@ -37,10 +38,10 @@ class Conv2d {
 
   virtual void forward(const Tensor& x, const Tensor& y) = 0;
 
-  // Computes the weight and bias gradients, dense. With a fused ReLU, it first sets dy to 0 in place where y <= 0, but
-  // not if y has no data: then a pool has done so (ReluBefore), and dbias is null. Call it before backward_input, which
-  // reads that dy. `bf16`: if not null, an op that computes the weight gradient in bf16 leaves it there, whatever the
-  // mode, and does not change dweight; GradientScan takes it.
+  // Computes the weight and bias gradients, dense. Reads x only for the weight gradient. With a fused ReLU, it first
+  // sets dy to 0 in place where y <= 0, but not if y has no data: then a pool has done so (ReluBefore), and dbias is
+  // null. Call it before backward_input, which reads that dy. `bf16`: if not null, an op that computes the weight
+  // gradient in bf16 leaves it there, whatever the mode, and does not change dweight; GradientScan takes it.
   virtual void backward_weight(const Tensor& x, const Tensor& y, const Tensor& dy, float* dweight, float* dbias,
                                Gradient mode, uint16_t* bf16 = nullptr) = 0;
   virtual void backward_input(const Tensor& dy, const Tensor& dx) = 0;

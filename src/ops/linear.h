@@ -17,6 +17,8 @@ struct LinearDesc {
   int64_t in_features = 0;
   int64_t out_features = 0;
   Format input_format;
+  bool bias_gradient = true;    // false: dbias is null in all calls
+  bool weight_gradient = true;  // false: dweight is null in all calls
   bool relu = false;
   bool input_gradient = true;
 };

@@ -98,6 +98,15 @@ class BatchNorm : public CaseTest<BatchNormCase> {
                          t_sums.data() + channels, samples);
     };
 
+    Values scaled(count), added_dy;  // of the given statistics
+    const auto expect_scaled_for = [&](Values y_of_relu) {
+      for (const bool again : {false, true}) {
+        added_dy = again ? rounded(added_dy, type) : given_dy;
+        expected->evaluate_backward(on_host(y_of_relu, shape), v.more && !again ? on_host(more, shape) : Tensor{},
+                                    on_host(added_dy, shape), on_host(scaled, shape), variance.data());
+      }
+    };
+
     std::map<std::string, std::vector<Values>> first;  // of each format
     each_setup([&] {
       const int64_t sizes[] = {c.n, 2};
@@ -146,7 +155,22 @@ class BatchNorm : public CaseTest<BatchNormCase> {
       expect_zero(actual_dx.padding, "dx");
       EXPECT_EQ(ady.values(), actual_dx.dense) << "in place";
 
-      std::vector<Values> results = {asums.values(), at_sums.values(), actual_dx.dense};
+      expect_scaled_for(actual_e.dense);
+      const auto sdy = filled(shape, given_dy), gdy = filled(shape, given_dy), sdx = unwritten(shape);
+      const Tensor of_relu = v.relu ? ae.tensor() : Tensor{}, term = v.more ? amore.tensor() : Tensor{};
+      norm->evaluate_backward(of_relu, term, sdy.tensor(), sdx.tensor(), avariance.data());
+      norm->evaluate_backward(of_relu, term, gdy.tensor(), {}, avariance.data());
+      expect_activations(sdx.loaded().dense, scaled, "dx of given statistics");
+      expect_zero(sdx.loaded().padding, "dx of given statistics");
+      EXPECT_EQ(gdy.loaded().dense, added_dy) << "g alone";
+      if (v.add || v.more)
+        EXPECT_EQ(sdy.loaded().dense, added_dy);
+      else
+        EXPECT_TRUE(sdy.loaded().dense == added_dy || sdy.loaded().dense == given_dy);
+      norm->evaluate_backward(of_relu, {}, gdy.tensor(), gdy.tensor(), avariance.data());
+      EXPECT_EQ(gdy.values(), sdx.loaded().dense) << "in place";
+
+      std::vector<Values> results = {sdx.values(), asums.values(), at_sums.values(), actual_dx.dense};
       EXPECT_EQ(results, first.emplace(text_of(format), results).first->second) << "at another number of threads";
     });
   }

@@ -95,6 +95,44 @@ TEST_P(Conv2d, AgreesWithTheReference) {
                    [&](ddp::Conv2d& conv, Format from, double bound) { expect_agreement(conv, results, from, bound); });
 }
 
+// Where the weights are frozen, the other results have the same bits.
+class Conv2dFrozen : public BackendTest {};
+INSTANTIATE_TEST_SUITE_P(, Conv2dFrozen, ::testing::ValuesIn(backends_where(is_compared, convolves)), kBackendName);
+
+TEST_P(Conv2dFrozen, ComputesAllButTheWeightGradient) {
+  if (!has_convolutions(backend)) GTEST_SKIP() << "this processor cannot convolve in bf16";
+  for (const int64_t channels : {3, 32})
+    for (const bool relu : {false, true})
+      for (const bool bias_gradient : {false, true}) {
+        Conv2dDesc desc{.input = {9, 9, channels},
+                        .input_format = {},
+                        .out_channels = 2 * channels,
+                        .window = {3, 1, 1},
+                        .bias_gradient = bias_gradient,
+                        .relu = relu};
+        const Shape in{5, desc.input}, out{5, conv2d_output(desc)};
+        const Values w = rounded(random_values(18 * channels * channels, 1), type);
+        const WeightsOnDevice aw(*device, w), ab(*device, Values(2 * channels, 0.1f));
+        std::vector<std::vector<Values>> whole, frozen;  // of each implementation
+        for (const bool trains : {true, false}) {
+          desc.weight_gradient = trains;
+          each_convolution(*device, backend, desc, 5, [&](ddp::Conv2d& conv, Format from, double) {
+            const Format to = conv.output_format();
+            const TensorOnDevice x(*device, in, from, type, random(in.elements(), 2)), y(*device, out, to, type),
+                dy(*device, out, to, type, random(out.elements(), 3)), dx(*device, in, from, type);
+            const auto dw = on_device(Values(std::ssize(w))), db = on_device(Values(2 * channels));
+            conv.bind(aw.data(), ab.data());
+            conv.forward(x.tensor(), y.tensor());
+            conv.backward_weight(x.tensor(), y.tensor(), dy.tensor(), trains ? dw.data() : nullptr,
+                                 bias_gradient ? db.data() : nullptr, Gradient::overwrite);
+            conv.backward_input(dy.tensor(), dx.tensor());
+            (trains ? whole : frozen).push_back({dy.values(), dx.values(), db.values()});
+          });
+        }
+        EXPECT_EQ(frozen, whole) << channels << " channels, ReLU " << relu << ", bias " << bias_gradient;
+      }
+}
+
 class Conv2dNan : public BackendTest {};
 INSTANTIATE_TEST_SUITE_P(, Conv2dNan, ::testing::ValuesIn(backends_where(is_compared, convolves)), kBackendName);
 

@@ -45,6 +45,42 @@ TEST_P(Linear, AgreesWithTheReference) {
   });
 }
 
+// Where parameters are frozen, the other results have the same bits.
+class LinearFrozen : public BackendTest {};
+INSTANTIATE_TEST_SUITE_P(, LinearFrozen, ::testing::ValuesIn(backends_where(is_compared)), kBackendName);
+
+TEST_P(LinearFrozen, ComputesOnlyTheOtherGradients) {
+  const Shape in{9, {2, 2, 5}}, out{9, {1, 1, 7}};
+  const int64_t sizes[] = {9};
+  const WeightsOnDevice w(*device, rounded(random_values(140, 2), backend.parameters)), b(*device, Values(7, 0.1f));
+  for (const bool relu : {false, true})
+    each_setup(backend.linear_formats, {0}, [&] {
+      const auto results_with = [&](bool weight, bool bias) {
+        const auto linear = ops->linear({.in_features = 20,
+                                         .out_features = 7,
+                                         .input_format = format,
+                                         .bias_gradient = bias,
+                                         .weight_gradient = weight,
+                                         .relu = relu},
+                                        sizes);
+        const Format to = linear->output_format();
+        const TensorOnDevice x = filled(in, random(in.elements(), 1)), dx = unwritten(in), y(*device, out, to, type),
+                             dy(*device, out, to, type, random(out.elements(), 3));
+        const auto dw = on_device(Values(140)), db = on_device(Values(7));
+        linear->bind(w.data(), b.data());
+        linear->forward(x.tensor(), y.tensor());
+        linear->backward_weight(x.tensor(), y.tensor(), dy.tensor(), weight ? dw.data() : nullptr,
+                                bias ? db.data() : nullptr, Gradient::overwrite);
+        linear->backward_input(dy.tensor(), dx.tensor());
+        return std::vector{dy.values(), dx.values(), dw.values(), db.values()};
+      };
+      const auto whole = results_with(true, true);
+      EXPECT_EQ(results_with(false, true), (std::vector{whole[0], whole[1], Values(140), whole[3]}));
+      EXPECT_EQ(results_with(true, false), (std::vector{whole[0], whole[1], whole[2], Values(7)}));
+      EXPECT_EQ(results_with(false, false), (std::vector{whole[0], whole[1], Values(140), Values(7)}));
+    });
+}
+
 class LinearNan : public BackendTest {};
 INSTANTIATE_TEST_SUITE_P(, LinearNan, ::testing::ValuesIn(backends_where(is_compared)), kBackendName);
 

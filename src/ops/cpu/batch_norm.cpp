@@ -72,6 +72,27 @@ class CpuBatchNorm final : public BatchNorm {
     normalize(x, skip, y, statistic(kCenter));
   }
 
+  void evaluate_backward(const Tensor& y, const Tensor& more, const Tensor& dy, const Tensor& dx,
+                         const float* variance) override {
+    check(dy);
+    if (desc_.relu) check(y);
+    if (more.data) check(more);
+    if (dx.data) check(dx);
+    const int64_t n = dy.shape.n;
+    fill_columns(kFactor, [&](int64_t c) { return scale(c) * inverse_deviation(variance[c]); });
+    workers_.each(rows_.items(n), [&](int64_t item) {
+      rows_.each_run(item, n, [&](int64_t at, int64_t rows, int64_t column) {
+        kernels_.scale({.y = desc_.relu ? element(y, at) : nullptr,
+                        .more = more.data ? element(more, at) : nullptr,
+                        .dy = element(dy, at),
+                        .dx = dx.data ? element(dx, at) : nullptr,
+                        .rows = rows,
+                        .width = rows_.width(),
+                        .factor = statistic(kFactor) + column});
+      });
+    });
+  }
+
   void backward_sum(const Tensor& x, const Tensor& y, const Tensor& more, const Tensor& dy, float* t1,
                     float* t2) override {
     check(x);

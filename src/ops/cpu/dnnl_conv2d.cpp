@@ -48,11 +48,13 @@ class DnnlConv2d final : public Conv2d {
         context_(make_context(workers, *config_.scratch)),
         dense_({out_.c, desc.input.c, desc.window.kernel, desc.window.kernel}, memory::data_type::f32, Tag::ohwi) {
     DDP_EXPECT(!batch_sizes.empty());
+    if (!desc.weight_gradient && sums_bias(desc)) unused_dweight_ = Buffer(workers.device, dense_.get_size());
     output_format_ = preferred_output(*std::max_element(batch_sizes.begin(), batch_sizes.end()));
     for (const int64_t n : batch_sizes) {
       if (n == 0) continue;
       for (const SlicePass pass : {kForward, kWeights, kData}) {
         if (pass == kData && !desc.input_gradient) continue;
+        if (pass == kWeights && !desc.weight_gradient && !sums_bias(desc)) continue;
         each_slice(n, pass, [&](int64_t, int64_t samples, bool winograd) {
           const Key key{pass, samples, winograd};
           if (!executions_.contains(key)) executions_.emplace(key, plan(key));
@@ -86,6 +88,8 @@ class DnnlConv2d final : public Conv2d {
                        uint16_t*) override {
     check(x, dy);
     if (desc_.relu) relu_backward(context_.workers, y, dy, dy);
+    if (!desc_.weight_gradient && !sums_bias(desc_)) return;
+    if (!dweight) dweight = unused_dweight_.as<float>();
     each_slice(x.shape.n, kWeights, [&](int64_t first, int64_t samples, bool winograd) {
       Execution& execution = executions_.at({kWeights, samples, winograd});
       const Execution::Address src{DNNL_ARG_SRC, at(x, first)}, diff{DNNL_ARG_DIFF_DST, at(dy, first)};
@@ -249,6 +253,7 @@ class DnnlConv2d final : public Conv2d {
   memory::desc dense_;  // of the weights and their gradient
   std::deque<PackedWeights> packed_;
   std::map<Key, Execution> executions_;
+  Buffer unused_dweight_;  // oneDNN has no sum for the bias alone
   const float* bias_ = nullptr;
 };
 

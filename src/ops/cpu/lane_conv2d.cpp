@@ -32,8 +32,9 @@ class LaneConv2d final : public Conv2d {
         lanes_(desc.input_format.block),
         kernels_(workers.kernels.lanes(lanes_)),
         piece_(std::clamp<int64_t>(kPieceFloats / std::max<int64_t>(1, out_.w * out_.c * lanes_), 1, out_.h)),
-        forward_weights_(workers.device, sizeof(float) * ceil_div(out_.c, kTile) * kTile * taps() * desc.input.c),
-        weight_sums_(workers.device, sizeof(float) * out_.c * taps() * desc.input.c * lanes_) {
+        forward_weights_(workers.device, sizeof(float) * ceil_div(out_.c, kTile) * kTile * taps() * desc.input.c) {
+    if (desc.weight_gradient)
+      weight_sums_ = Buffer(workers.device, sizeof(float) * out_.c * taps() * desc.input.c * lanes_);
     if (desc.input_gradient)
       input_weights_ = Buffer(workers.device, sizeof(float) * ceil_div(desc.input.c, kTile) * kTile * taps() * out_.c);
   }
@@ -71,7 +72,7 @@ class LaneConv2d final : public Conv2d {
     check(x, dy);
     const bool add = mode == Gradient::add;
     const int64_t tiles = ceil_div(out_.c, kTile), weights = out_.c * taps() * desc_.input.c;
-    std::fill_n(weight_sums_.as<float>(), weights * lanes_, 0.0f);
+    if (dweight) std::fill_n(weight_sums_.as<float>(), weights * lanes_, 0.0f);
     const auto tile_of_piece = [&](int64_t block, int64_t row, int64_t tile) {
       const int64_t o = tile * kTile, end = std::min(row + piece_, out_.h);
       const int64_t image = block * out_.elements() * lanes_, at = image + row * out_.w * out_.c * lanes_;
@@ -85,6 +86,7 @@ class LaneConv2d final : public Conv2d {
                                 .outs = outs,
                                 .db = sums_bias(desc_) ? dbias + o : unused,
                                 .add = sums_bias(desc_) && (add || block > 0 || row > 0)});
+      if (!dweight) return;
       weight_tile(x.f32() + block * desc_.input.elements() * lanes_, dy.f32() + image + o * lanes_, outs,
                   weight_sums_.as<float>() + o * taps() * desc_.input.c * lanes_, {row, end});
     };
@@ -102,7 +104,7 @@ class LaneConv2d final : public Conv2d {
       workers_.each(tiles, [&](int64_t tile) {
         each_piece([&](int64_t block, int64_t row) { tile_of_piece(block, row, tile); });
       });
-    kernels_.sum_lanes(weight_sums_.as<float>(), weights, dweight, add);
+    if (dweight) kernels_.sum_lanes(weight_sums_.as<float>(), weights, dweight, add);
   }
 
   void backward_input(const Tensor& dy, const Tensor& dx) override {

@@ -36,6 +36,7 @@ class LaneLinear final : public Linear {
     if (x_staged_) x_lanes_ = floats(padded * in_);
     if (y_staged_) y_lanes_ = floats(padded * out_);
     if (y_staged_) dy_lanes_ = floats(padded * out_);
+    if (!desc.weight_gradient) return;
     x_rows_ = floats(max_batch_ * row_);
     dy_rows_ = floats(ceil_div(out_, kTile) * kTile * max_batch_);
   }
@@ -58,23 +59,26 @@ class LaneLinear final : public Linear {
   void backward_weight(const Tensor& x, const Tensor& y, const Tensor& dy, float* dweight, float* dbias, Gradient mode,
                        uint16_t*) override {
     check(x, dy);
+    if (!dweight && !dbias && !desc_.relu) return;
     const int64_t n = x.shape.n;
     const bool add = mode == Gradient::add, rows_given = !y_staged_ && row_ == in_ && is_dense(x);
     const Tensor dy_lanes = staged(dy, dy_lanes_, y_staged_);
     const float* const y_lanes = desc_.relu ? staged(y, y_lanes_, y_staged_).f32() : nullptr;
     const float* const rows = rows_given ? x.f32() : x_rows_.as<float>();
-    if (!rows_given)
+    if (dweight && !rows_given)
       to_dense(workers_, staged(x, x_lanes_, x_staged_).f32(), n, in_, lanes_, x_rows_.as<float>(), row_);
 
     workers_.each(ceil_div(out_, kTile), [&](int64_t tile) {
       const int64_t o = tile * kTile, outs = std::min<int64_t>(kTile, out_ - o);
+      float unused[kTile];
       kernels_.bias_gradient({.y = desc_.relu ? y_lanes + o * lanes_ : nullptr,
                               .dy = dy_lanes.f32() + o * lanes_,
                               .pixels = ceil_div(n, lanes_),
                               .pixel = out_ * lanes_,
                               .outs = static_cast<int>(outs),
-                              .db = dbias + o,
-                              .add = add});
+                              .db = dbias ? dbias + o : unused,
+                              .add = dbias && add});
+      if (!dweight) return;
       float* packed = dy_rows_.as<float>() + tile * max_batch_ * kTile;
       for (int64_t i = 0; i < n; ++i)
         for (int64_t r = 0; r < outs; ++r)

@@ -208,6 +208,45 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
   });
 }
 
+// The gradients of a forward pass with given statistics. `dx` may be null.
+template <class T, int N>
+__global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
+    scale_kernel(const T* y, const T* more, T* dy, bool stores, T* dx, ColumnPlan plan, const float* variance,
+                 Affine affine) {
+  await_previous_kernel();
+  __shared__ float per_channel[kTileChannels];
+  const ColumnPlace place(plan);
+  each_channel<N>(plan, place, [&](int c, int in_tile) {
+    const float inverse_deviation = 1 / std::sqrt(variance[c] + affine.epsilon);
+    per_channel[in_tile] = (affine.scale ? affine.scale[c] : 1.0f) * inverse_deviation;
+  });
+  float factors[N] = {};
+  if (place.active)
+    for (int k = 0; k < N; ++k) factors[k] = per_channel[threadIdx.x % plan.width * N + k];
+  struct Item {
+    Pack<T, N> y, more, dy;
+  };
+  const auto load_item = [&](int64_t i) {
+    Item item;
+    item.dy = load_raw<N>(dy + i);
+    if (y) item.y = load_raw<N>(y + i);
+    if (more) item.more = load_raw<N>(more + i);
+    return item;
+  };
+  each_row<N, 2>(plan, place, load_item, [&](int64_t i, const Item& item) {
+    auto gradients = to_floats(item.dy);
+    if (more) {
+      const auto terms = to_floats(item.more);
+      for (int k = 0; k < N; ++k) gradients.at[k] += terms.at[k];
+    }
+    if (y) gradients = where(positive_of(item.y), gradients);
+    if (stores) gradients = to_floats(store<N>(dy + i, gradients));
+    if (!dx) return;
+    for (int k = 0; k < N; ++k) gradients.at[k] *= factors[k];
+    store<N>(dx + i, gradients);
+  });
+}
+
 class CudaBatchNorm final : public BatchNorm {
  public:
   CudaBatchNorm(CudaContext& context, const BatchNormDesc& desc, std::span<const int64_t> batch_sizes)
@@ -246,6 +285,20 @@ class CudaBatchNorm final : public BatchNorm {
   void evaluate(const Tensor& x, const Tensor& skip, const Tensor& y, const float* mean,
                 const float* variance) override {
     normalize(x, skip, y, {nullptr, nullptr, 0, mean, variance}, nullptr, nullptr);
+  }
+
+  void evaluate_backward(const Tensor& y, const Tensor& more, const Tensor& dy, const Tensor& dx,
+                         const float* variance) override {
+    check(dy);
+    if (desc_.relu) check(y);
+    if (more.data) check(more);
+    if (dx.data) check(dx);
+    const ColumnPlan columns = plan(dy.shape.n, false);
+    with_packs(dy.dtype, pack_, [&]<class T, int N>() {
+      launch(context_.stream, columns.blocks(), kThreads, scale_kernel<T, N>, desc_.relu ? data<T>(y) : nullptr,
+             data<T>(more), data<T>(dy), more.data || desc_.add || !dx.data, data<T>(dx), columns, variance,
+             Affine{scale_, nullptr, desc_.epsilon});
+    });
   }
 
   void backward_sum(const Tensor& x, const Tensor&, const Tensor& more, const Tensor& dy, float* t1,

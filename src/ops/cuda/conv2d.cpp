@@ -83,14 +83,17 @@ class CudnnConv2d final : public Conv2d {
       if (n > 0) batch_sizes_.push_back(n);
 
     forward_ = plans(Pass::forward, choose(Pass::forward));
-    const Choice weight_gradient = choose(Pass::weight_gradient);
-    weight_gradient_ = plans(Pass::weight_gradient, weight_gradient);
+    Choice weight_gradient;
+    if (desc.weight_gradient) {
+      weight_gradient = choose(Pass::weight_gradient);
+      weight_gradient_ = plans(Pass::weight_gradient, weight_gradient);
+    }
     if (desc.input_gradient) input_gradient_ = plans(Pass::input_gradient, choose(Pass::input_gradient));
     if (adds_bias_ && !desc.bias) zeros_ = Buffer(context.device, out_.c * size_of(type()));
-    if (bf16()) {
+    if (desc.weight_gradient && bf16()) {
       scratch_offset_ = aligned(workspace_);
       workspace_ = scratch_offset_ + weights_count_ * size_of(type());
-    } else {
+    } else if (desc.weight_gradient) {
       added_weight_gradient_ = plans(Pass::weight_gradient, weight_gradient, true);
     }
     context.workspace.reserve(workspace_);
@@ -117,6 +120,7 @@ class CudnnConv2d final : public Conv2d {
                        uint16_t* left) override {
     const int64_t n = samples(x, dy);
     bias_gradient(context_, desc_.relu ? y : Tensor{}, dy, sums_bias(desc_) ? dbias : nullptr, mode);
+    if (!dweight) return;
     if (bf16() && left) {
       run(weight_gradient_, n, {x.data, left, dy.data});
     } else if (bf16()) {

@@ -65,7 +65,7 @@ class CublasLinear final : public Linear {
     DDP_EXPECT(desc.input_format == Format{} && !batch_sizes.empty());
     const int64_t largest = *std::max_element(batch_sizes.begin(), batch_sizes.end());
     plan(forward_, &Shapes::forward, batch_sizes, largest);
-    plan(weight_gradient_, &Shapes::weight_gradient, batch_sizes, largest);
+    if (desc.weight_gradient) plan(weight_gradient_, &Shapes::weight_gradient, batch_sizes, largest);
     if (desc.input_gradient) plan(input_gradient_, &Shapes::input_gradient, batch_sizes, largest);
     reserve_bias_gradient(context, largest, desc.out_features);
   }
@@ -86,7 +86,7 @@ class CublasLinear final : public Linear {
                        uint16_t*) override {
     check(x, dy);
     bias_gradient(context_, desc_.relu ? y : Tensor{}, dy, dbias, mode);
-    at(weight_gradient_, x).run(x.data, dy.data, dweight, mode == Gradient::add);
+    if (dweight) at(weight_gradient_, x).run(x.data, dy.data, dweight, mode == Gradient::add);
   }
 
   void backward_input(const Tensor& dy, const Tensor& dx) override {

@@ -47,6 +47,20 @@ class ReferenceBatchNorm final : public BatchNorm {
     normalize(x, skip, y, {mean, mean + c_}, inverse_deviation);
   }
 
+  void evaluate_backward(const Tensor& y, const Tensor& more, const Tensor& dy, const Tensor& dx,
+                         const float* variance) override {
+    check(dy);
+    each(dy, [&](int64_t i, int64_t c) {
+      float& g = dy.f32()[i];
+      if (more.data) g += more.f32()[i];
+      if (d_.relu && y.f32()[i] <= 0) g = 0;
+      const double scale = scale_ ? scale_[c] : 1.0;
+      if (dx.data)
+        dx.f32()[i] = static_cast<float>(scale / std::sqrt(static_cast<double>(variance[c]) + d_.epsilon) * g);
+    });
+    device_.poll();
+  }
+
   void backward_sum(const Tensor& x, const Tensor& y, const Tensor& more, const Tensor& dy, float* t1,
                     float* t2) override {
     check(dy);

@@ -54,7 +54,7 @@ class ReferenceConv2d final : public Conv2d {
               for (int64_t c = 0; c < d_.input.c; ++c) dw[index(o, p, q, c)] += g * *at(x, n, h, w, c);
             });
           }
-    for (size_t k = 0; k < dw.size(); ++k) store(dweight + k, dw[k], mode);
+    for (size_t k = 0; d_.weight_gradient && k < dw.size(); ++k) store(dweight + k, dw[k], mode);
     for (size_t k = 0; sums_bias(d_) && k < db.size(); ++k) store(dbias + k, db[k], mode);
     device_.poll();
   }
@@ -105,6 +105,8 @@ class ReferenceLinear final : public Linear {
                        .input_format = {},
                        .out_channels = d.out_features,
                        .window = {},
+                       .bias_gradient = d.bias_gradient,
+                       .weight_gradient = d.weight_gradient,
                        .relu = d.relu,
                        .input_gradient = d.input_gradient}) {}
 

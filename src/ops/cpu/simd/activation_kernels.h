@@ -28,6 +28,14 @@ struct NormBackwardSum {  // t2 is without the factor 1 / sqrt(var + epsilon)
   const float* mean;
   float *t1, *t2;
 };
+struct NormScale {   // dx = factor * g, with g as in NormBackwardSum; dy gets g if y or more is not null
+  const void* y;     // null: no ReLU
+  const void* more;  // may be null
+  void* dy;
+  void* dx;  // null: dy only
+  long rows, width;
+  const float* factor;
+};
 struct NormBackward {
   const void* x;
   const void* dy;
@@ -60,6 +68,7 @@ struct NormKernels {
   void (*forward)(const NormForward&);
   void (*backward_sum)(const NormBackwardSum&);
   void (*backward)(const NormBackward&);
+  void (*scale)(const NormScale&);
 };
 
 struct PoolKernels {

@@ -120,8 +120,34 @@ void norm_backward(const NormBackward& a) {
   });
 }
 
+template <class T, bool kRelu, bool kMore>
+void norm_scale_as(const NormScale& a) {
+  const T* y = static_cast<const T*>(a.y);
+  const T* more = static_cast<const T*>(a.more);
+  T* dy = static_cast<T*>(a.dy);
+  T* dx = static_cast<T*>(a.dx);
+  each_strip(a.rows, a.width, [&](auto length, long first, long rows, long k) {
+    constexpr int L = length;
+    const Vector<L> factor = load<L>(a.factor + k);
+    each_row(first, rows, a.width, k, [&](int, long at) {
+      Vector<L> g = load<L>(dy + at);
+      if constexpr (kMore) g += load<L>(more + at);
+      if constexpr (kRelu) g = ReluGradientOf<Vector<L>>{}(load<L>(y + at), g);
+      if constexpr (kMore || kRelu) store<L>(dy + at, g);
+      if constexpr (kMore && sizeof(T) < sizeof(float)) g = load<L>(dy + at);
+      if (dx) store<L>(dx + at, factor * g);
+    });
+  });
+}
+
 template <class T>
-constexpr NormKernels kNorm = {norm_sum<T>, norm_forward<T>, norm_backward_sum<T>, norm_backward<T>};
+void norm_scale(const NormScale& a) {
+  if (a.y) return a.more ? norm_scale_as<T, true, true>(a) : norm_scale_as<T, true, false>(a);
+  return a.more ? norm_scale_as<T, false, true>(a) : norm_scale_as<T, false, false>(a);
+}
+
+template <class T>
+constexpr NormKernels kNorm = {norm_sum<T>, norm_forward<T>, norm_backward_sum<T>, norm_backward<T>, norm_scale<T>};
 
 }  // namespace
 
