@@ -60,7 +60,7 @@ void for_each_average(std::span<const BatchNormState> batch_norms, Stats stats, 
 void write_optimizer(const fs::path& path, const SnapshotView& snapshot, const Tensors& of) {
   std::vector<NamedTensor> tensors;
   for (const OptimizerStateView& state : snapshot.optimizer)
-    for (const Parameter& p : of.parameters) {
+    for (const Parameter& p : trained_of(of.parameters)) {
       DDP_EXPECT(p.offset + p.count <= static_cast<int64_t>(state.values.size()));
       tensors.push_back({p.name + "." + state.name, p.pytorch_shape, to_pytorch(p, state.values)});
     }
@@ -78,7 +78,7 @@ void read_optimizer(const fs::path& path, const Tensors& of, std::span<const std
   snapshot.running_stats.resize(averages ? state_count(of.batch_norms) : 0);
   std::vector<NeededTensor> needed;
   for (const std::string& state : states)
-    for (const Parameter& p : of.parameters) needed.push_back({p.name + "." + state, p.pytorch_shape});
+    for (const Parameter& p : trained_of(of.parameters)) needed.push_back({p.name + "." + state, p.pytorch_shape});
   if (averages)
     for_each_average(of.batch_norms, std::span(snapshot.running_stats),
                      [&](const std::string& name, std::span<float> values) {
@@ -88,8 +88,10 @@ void read_optimizer(const fs::path& path, const Tensors& of, std::span<const std
   require(fit.fits() && fit.prefix.empty(), Exit::model, "{} does not fit the model and its optimizer: {}",
           printable(path.native()), fit.text());
   for (const std::string& name : states) {
-    OptimizerState& state = snapshot.optimizer.emplace_back(name, std::vector<float>(flat_count(of.parameters)));
-    for (const Parameter& p : of.parameters) from_pytorch(p, tensors.at(p.name + "." + name).values, state.values);
+    OptimizerState& state =
+        snapshot.optimizer.emplace_back(name, std::vector<float>(flat_count(trained_of(of.parameters))));
+    for (const Parameter& p : trained_of(of.parameters))
+      from_pytorch(p, tensors.at(p.name + "." + name).values, state.values);
   }
   if (averages)
     for_each_average(of.batch_norms, std::span(snapshot.running_stats),

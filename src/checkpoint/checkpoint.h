@@ -2,7 +2,8 @@
 // of ranks on any device can load it:
 //
 //   checkpoints/step-00001234/model.safetensors       weights and batch-norm statistics, as PyTorch's state_dict
-//                             optimizer.safetensors   "<parameter>.<state>", in PyTorch's layouts; running averages
+//                             optimizer.safetensors   "<parameter>.<state>" of trained parameters, in PyTorch's
+//                                                     layouts; running averages
 //                             state.json              RunState
 //                             manifest.json           size and CRC-32 of each file above
 //   checkpoints/latest, checkpoints/best              links to such folders
@@ -29,7 +30,7 @@ namespace ddp {
 
 struct OptimizerState {
   std::string name;           // PyTorch's, such as "momentum_buffer"
-  std::vector<float> values;  // in the layout of the flat parameter buffer
+  std::vector<float> values;  // in the layout of the flat parameter buffer, of the trained parameters
 };
 
 struct OptimizerStateView {

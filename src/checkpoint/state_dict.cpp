@@ -35,12 +35,15 @@ void save_state_dict(const std::filesystem::path& path, std::span<const Paramete
 
   std::vector<NamedTensor> tensors;
   for (const Parameter* p : forward) tensors.push_back({p->name, p->pytorch_shape, to_pytorch(*p, state.weights)});
+  size_t frozen = 0;
   for (const BatchNormState& n : batch_norms) {
+    int64_t updates = state.updates;
+    if (!n.trained) updates = state.frozen_updates.empty() ? 0 : state.frozen_updates[frozen++];
     const std::vector<int64_t> shape{n.span.channels};
     if (!n.scale) tensors.push_back({n.layer_name + ".weight", shape, std::vector<float>(n.span.channels, 1.0f)});
     tensors.push_back({n.layer_name + ".running_mean", shape, values_of(n, state.statistics, 0)});
     tensors.push_back({n.layer_name + ".running_var", shape, values_of(n, state.statistics, 1)});
-    tensors.push_back({.name = n.layer_name + ".num_batches_tracked", .shape = {}, .integer = state.updates});
+    tensors.push_back({.name = n.layer_name + ".num_batches_tracked", .shape = {}, .integer = updates});
   }
   write_safetensors(path, tensors, metadata);
 }
@@ -79,7 +82,11 @@ ModelState state_in(const std::map<std::string, NamedTensor>& tensors, const Ten
     std::ranges::copy(tensor(n.layer_name + ".running_mean").values, first);
     std::ranges::copy(tensor(n.layer_name + ".running_var").values, first + n.span.channels);
     const auto updates = tensors.find(fit.prefix + n.layer_name + ".num_batches_tracked");
-    if (updates != tensors.end()) state.updates = updates->second.integer.value_or(0);
+    const bool given = updates != tensors.end();
+    if (!n.trained)
+      state.frozen_updates.push_back(given ? updates->second.integer.value_or(0) : 0);
+    else if (given)
+      state.updates = updates->second.integer.value_or(0);
   }
   return state;
 }

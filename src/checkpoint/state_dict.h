@@ -20,14 +20,16 @@ namespace ddp {
 struct ModelStateView {
   std::span<const float> weights, statistics;
   int64_t updates = 0;
+  std::span<const int64_t> frozen_updates = {};
 };
 
 struct ModelState {
-  std::vector<float> weights;     // the flat parameter buffer
-  std::vector<float> statistics;  // means and variances for evaluations, at the offsets of the batch norms
-  int64_t updates = 0;            // updates of the running averages: PyTorch's num_batches_tracked
+  std::vector<float> weights;                // the flat parameter buffer
+  std::vector<float> statistics;             // means and variances for evaluations, at the offsets of the batch norms
+  int64_t updates = 0;                       // updates of the running averages: PyTorch's num_batches_tracked
+  std::vector<int64_t> frozen_updates = {};  // the same of each frozen batch norm, in their order; empty: all 0
 
-  ModelStateView view() const { return {weights, statistics, updates}; }
+  ModelStateView view() const { return {weights, statistics, updates, frozen_updates}; }
 };
 
 // `metadata` with the entry "batch_norm_statistics", which says what the statistics of the file are: recomputed from

@@ -14,17 +14,19 @@ namespace {
 // they belong: the gradients before it announces them, because the reducer sums them in place.
 class BatchNormLayer final : public Layer {
  public:
-  BatchNormLayer(std::unique_ptr<BatchNorm> op, const LayerSpec& spec, std::vector<int> ids, bool input_gradient,
-                 Format format, const RunningStatsSpan& span, const LayerContext& context)
-      : Layer(ids),
+  BatchNormLayer(std::unique_ptr<BatchNorm> op, const LayerSpec& spec, int index, bool input_gradient, Format format,
+                 const RunningStatsSpan& span, const LayerContext& context)
+      : Layer(ids_of_layer(context.parameters, index)),
         op_(std::move(op)),
         ops_(context.ops),
         device_(context.device),
         config_(context.config),
         gradients_(context.memory.gradients),
         batch_sums_(context.memory.bn_batch_sums ? context.memory.bn_batch_sums + span.offset : nullptr),
-        scale_(spec.norm.scale ? context.parameters[ids[0]].offset : -1),
-        shift_(context.parameters[ids.back()].offset),
+        scale_(offset_of(find_parameter(context.parameters, index, Parameter::Role::norm_scale))),
+        shift_(offset_of(find_parameter(context.parameters, index, Parameter::Role::norm_shift))),
+        trains_scale_(spec.norm.scale && spec.trains_weight),
+        trains_shift_(spec.trains_bias),
         skip_bias_(skip_bias(spec, context.parameters)),
         span_(span),
         input_gradient_(input_gradient),
@@ -54,8 +56,8 @@ class BatchNormLayer final : public Layer {
   void backward(const LayerValues& v, const Tensor& more, const Tensor& dy, const Tensor& dx,
                 const Pass& pass) override {
     if (in_place(pass)) {
-      float* const t1 = gradients_ + shift_;
-      float* const t2 = scale_ < 0 ? backward_sums() : gradients_ + scale_;
+      float* const t1 = trains_shift_ ? gradients_ + shift_ : backward_sums();
+      float* const t2 = trains_scale_ ? gradients_ + scale_ : backward_sums() + span_.channels;
       op_->backward_sum(v.x, v.y, more, dy, t1, t2);
       write_skip_bias(t1, pass);
       if (dx.data) op_->backward(v.x, dy, dx, t1, t2, count(pass));
@@ -65,9 +67,9 @@ class BatchNormLayer final : public Layer {
     float* const t1 = backward_sums();
     float* const t2 = t1 + span_.channels;
     op_->backward_sum(v.x, v.y, more, dy, t1, t2);
-    ops_.copy_or_add(t1, gradients_ + shift_, span_.channels, pass.mode);
+    if (trains_shift_) ops_.copy_or_add(t1, gradients_ + shift_, span_.channels, pass.mode);
     write_skip_bias(t1, pass);
-    if (scale_ >= 0) ops_.copy_or_add(t2, gradients_ + scale_, span_.channels, pass.mode);
+    if (trains_scale_) ops_.copy_or_add(t2, gradients_ + scale_, span_.channels, pass.mode);
     announce(pass);
     if (!dx.data) return;
     if (global(pass)) all_reduce(t1);
@@ -89,8 +91,10 @@ class BatchNormLayer final : public Layer {
   }
 
  private:
+  static int64_t offset_of(const Parameter* parameter) { return parameter ? parameter->offset : -1; }
+
   static int64_t skip_bias(const LayerSpec& spec, std::span<const Parameter> parameters) {
-    for (const Parameter& p : parameters)
+    for (const Parameter& p : trained_of(parameters))
       if (p.layer == spec.skip && p.bias_gradient == LayerSpec::BiasGradient::norm) return p.offset;
     return -1;
   }
@@ -118,7 +122,8 @@ class BatchNormLayer final : public Layer {
   const ModelConfig& config_;
   float *gradients_, *batch_sums_;
   int64_t scale_, shift_;  // offsets in the flat buffers; scale_ is -1 without a scale
-  int64_t skip_bias_;      // of the bias whose gradient is that of the shift; -1: none
+  bool trains_scale_, trains_shift_;
+  int64_t skip_bias_;  // of the bias whose gradient is that of the shift; -1: none
   RunningStatsSpan span_;
   bool input_gradient_, relu_;
   Format format_;
@@ -129,18 +134,18 @@ class BatchNormLayer final : public Layer {
 
 std::unique_ptr<Layer> make_batch_norm_layer(const LayerSpec& spec, int index, bool input_gradient, Format format,
                                              const LayerContext& context) {
+  const auto norm = std::find_if(context.batch_norms.begin(), context.batch_norms.end(),
+                                 [&](const BatchNormState& state) { return state.layer == index; });
+  DDP_EXPECT(norm != context.batch_norms.end());
+  if (!norm->trained) return make_frozen_batch_norm_layer(spec, index, format, norm->span, context);
   const BatchNormDesc desc{.input = spec.input,
                            .format = format,
                            .epsilon = spec.norm.epsilon,
                            .relu = spec.relu,
                            .add = spec.skip != LayerSpec::kNone,
                            .gradients = !context.config.inference};
-  const auto norm = std::find_if(context.batch_norms.begin(), context.batch_norms.end(),
-                                 [&](const BatchNormState& state) { return state.layer == index; });
-  DDP_EXPECT(norm != context.batch_norms.end());
-  return std::make_unique<BatchNormLayer>(context.ops.batch_norm(desc, context.batch_sizes), spec,
-                                          ids_of_layer(context.parameters, index), input_gradient, format, norm->span,
-                                          context);
+  return std::make_unique<BatchNormLayer>(context.ops.batch_norm(desc, context.batch_sizes), spec, index,
+                                          input_gradient, format, norm->span, context);
 }
 
 }  // namespace ddp

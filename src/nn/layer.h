@@ -73,6 +73,8 @@ class Layer {
   // Whether backward accepts the gradient of y as a sum of two tensors.
   virtual bool accepts_split_gradient() const { return false; }
 
+  bool trains() const { return !parameters_.empty(); }
+
   // `weights` is the flat buffer. Call this again after each change of its values.
   virtual void bind(const WeightData& weights) { (void)weights; }
   virtual void forward(const LayerValues& values, const Pass& pass) = 0;
@@ -94,7 +96,7 @@ class Layer {
   }
 
  private:
-  std::vector<int> parameters_;  // ids, in the order announced
+  std::vector<int> parameters_;  // ids of trained parameters, in the order announced
 };
 
 // Arguments of make_layer that all layers share. The references outlive the layers; the spans need not.
@@ -113,6 +115,9 @@ std::unique_ptr<Layer> make_layer(const LayerSpec& spec, int index, bool input_g
                                   const LayerContext& context);
 std::unique_ptr<Layer> make_batch_norm_layer(const LayerSpec& spec, int index, bool input_gradient, Format format,
                                              const LayerContext& context);
+// For a batch norm whose parameters are all frozen.
+std::unique_ptr<Layer> make_frozen_batch_norm_layer(const LayerSpec& spec, int index, Format format,
+                                                    const RunningStatsSpan& span, const LayerContext& context);
 
 Conv2dDesc conv2d_desc(const LayerSpec& spec, bool input_gradient, Format input_format);
 

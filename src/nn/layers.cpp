@@ -6,23 +6,29 @@
 namespace ddp {
 namespace {
 
+// Whether the layer itself computes the gradient of its bias.
+bool sums_own_bias(const LayerSpec& spec) {
+  return spec.bias && spec.trains_bias && spec.bias_gradient == LayerSpec::BiasGradient::layer;
+}
+
 // One class for both Conv2d and Linear, which have the same member functions.
 template <class Op>
 class WeightLayer : public Layer {
  public:
   // `pooled`: the pool behind computes the gradients of the ReLU and the bias.
-  WeightLayer(std::unique_ptr<Op> op, bool relu, bool pooled, const std::vector<int>& ids, const LayerContext& context)
-      : Layer(ids),
+  WeightLayer(std::unique_ptr<Op> op, const LayerSpec& spec, bool pooled, int index, const LayerContext& context)
+      : Layer(ids_of_layer(context.parameters, index)),
         op_(std::move(op)),
-        relu_(relu),
+        relu_(spec.relu),
         pooled_(pooled),
-        weight_(context.parameters[ids[0]].offset),
-        bias_(ids.size() > 1 ? context.parameters[ids[1]].offset : -1),
-        sums_bias_(bias_ >= 0 && !pooled && context.parameters[ids[1]].bias_gradient == LayerSpec::BiasGradient::layer),
+        weight_(find_parameter(context.parameters, index, Parameter::Role::weight)->offset),
+        bias_(spec.bias ? find_parameter(context.parameters, index, Parameter::Role::bias)->offset : -1),
+        trains_weight_(spec.trains_weight),
+        sums_bias_(!pooled && sums_own_bias(spec)),
         gradients_(context.memory.gradients) {}
 
   Format output_format() const override { return op_->output_format(); }
-  bool saves_input() const override { return true; }
+  bool saves_input() const override { return trains_weight_; }
   bool saves_output() const override { return relu_ && !pooled_; }
   void bind(const WeightData& weights) override {
     op_->bind(weights.at(weight_), bias_ < 0 ? WeightData{} : weights.at(bias_));
@@ -30,9 +36,9 @@ class WeightLayer : public Layer {
   void forward(const LayerValues& v, const Pass&) override { op_->forward(v.x, v.y); }
 
   void backward(const LayerValues& v, const Tensor&, const Tensor& dy, const Tensor& dx, const Pass& pass) override {
-    op_->backward_weight(v.x, pooled_ ? Tensor{} : v.y, dy, gradients_ + weight_,
+    op_->backward_weight(v.x, pooled_ ? Tensor{} : v.y, dy, trains_weight_ ? gradients_ + weight_ : nullptr,
                          sums_bias_ ? gradients_ + bias_ : nullptr, pass.mode,
-                         pass.bf16_gradients ? pass.bf16_gradients + weight_ : nullptr);
+                         trains_weight_ && pass.bf16_gradients ? pass.bf16_gradients + weight_ : nullptr);
     announce(pass);
     if (dx.data) op_->backward_input(dy, dx);
   }
@@ -41,7 +47,7 @@ class WeightLayer : public Layer {
   std::unique_ptr<Op> op_;
   bool relu_, pooled_;
   int64_t weight_, bias_;  // offsets in the flat buffers; bias_ is -1 without a bias
-  bool sums_bias_;
+  bool trains_weight_, sums_bias_;
   float* gradients_;
 };
 
@@ -139,9 +145,9 @@ class FlattenLayer : public SimpleLayer {
 
 ReluBefore relu_before(const LayerSpec& pool, const LayerContext& context) {
   if (pool.pooled_conv == LayerSpec::kNone || !context.ops.pools_take_relu()) return {};
-  const auto ids = ids_of_layer(context.parameters, pool.pooled_conv);
-  const bool sums_bias = ids.size() > 1 && !context.config.inference;
-  return {.applies = true, .dbias = sums_bias ? context.memory.gradients + context.parameters[ids[1]].offset : nullptr};
+  const Parameter* const bias = find_parameter(context.parameters, pool.pooled_conv, Parameter::Role::bias);
+  const bool sums_bias = bias && bias->trained && !context.config.inference;
+  return {.applies = true, .dbias = sums_bias ? context.memory.gradients + bias->offset : nullptr};
 }
 
 }  // namespace
@@ -152,7 +158,8 @@ Conv2dDesc conv2d_desc(const LayerSpec& spec, bool input_gradient, Format input_
           .out_channels = spec.output.c,
           .window = spec.window,
           .bias = spec.bias,
-          .bias_gradient = spec.bias_gradient == LayerSpec::BiasGradient::layer,
+          .bias_gradient = sums_own_bias(spec),
+          .weight_gradient = spec.trains_weight,
           .relu = spec.relu,
           .input_gradient = input_gradient};
 }
@@ -163,20 +170,20 @@ std::unique_ptr<Layer> make_layer(const LayerSpec& spec, int index, bool input_g
                          (spec.input.h * spec.input.w > 1 || spec.input.c % format.block != 0);
   if (spec.view && !reordered) return nullptr;
   Ops& ops = context.ops;
-  const auto ids = ids_of_layer(context.parameters, index);
   switch (spec.kind) {
     case LayerSpec::Kind::conv2d:
       return std::make_unique<WeightLayer<Conv2d>>(
-          ops.conv2d(conv2d_desc(spec, input_gradient, format), context.batch_sizes), spec.relu,
-          spec.pooled && ops.pools_take_relu(), ids, context);
+          ops.conv2d(conv2d_desc(spec, input_gradient, format), context.batch_sizes), spec,
+          spec.pooled && ops.pools_take_relu(), index, context);
     case LayerSpec::Kind::linear: {
       const LinearDesc desc{.in_features = spec.input.c,
                             .out_features = spec.output.c,
                             .input_format = format,
+                            .bias_gradient = sums_own_bias(spec),
+                            .weight_gradient = spec.trains_weight,
                             .relu = spec.relu,
                             .input_gradient = input_gradient};
-      return std::make_unique<WeightLayer<Linear>>(ops.linear(desc, context.batch_sizes), spec.relu, false, ids,
-                                                   context);
+      return std::make_unique<WeightLayer<Linear>>(ops.linear(desc, context.batch_sizes), spec, false, index, context);
     }
     case LayerSpec::Kind::pool2d:
       return std::make_unique<PoolLayer>(

@@ -19,8 +19,9 @@ Model::Model(const Network& network, std::span<const Parameter> parameters, std:
       read_image_(network.input()),
       parameters_(flat_count(parameters)),
       bf16_weights_(ops.reads_bf16_weights() ? Buffer(device, parameters_ * size_of(DType::bf16)) : Buffer()),
-      bf16_gradients_(ops.reads_bf16_weights() && !config.inference ? Buffer(device, parameters_ * size_of(DType::bf16))
-                                                                    : Buffer()) {
+      bf16_gradients_(ops.reads_bf16_weights() && !config.inference
+                          ? Buffer(device, flat_count(trained_of(parameters)) * size_of(DType::bf16))
+                          : Buffer()) {
   require(!network.layers().empty() && network.output().h == 1 && network.output().w == 1, Exit::model,
           "model {} ends in an image, not in one value per class", network.name());
   const std::vector<LayerSpec> specs = network.trimmed().layers();
@@ -33,7 +34,7 @@ Model::Model(const Network& network, std::span<const Parameter> parameters, std:
   const LayerContext context{ops, device, config_, memory_, parameters, batch_norms, batch_sizes};
   for (int i = 0; i < static_cast<int>(specs.size()); ++i) {
     const LayerSpec& spec = specs[i];
-    const bool has_parameters = !ids_of_layer(parameters, i).empty();
+    const bool is_trained = !ids_of_layer(parameters, i).empty();
     const auto has_gradient = [&](int stage) { return stage >= 0 && stages_[stage].has_gradient; };
     const auto format_of = [&](int stage) { return stage < 0 ? input_format_ : stages_[stage].format; };
     const bool input_gradient = has_gradient(spec.from);
@@ -46,14 +47,13 @@ Model::Model(const Network& network, std::span<const Parameter> parameters, std:
     if (layer) format = layer->output_format();
     // A flatten that is a view yields the dense format, except from a batch-interleaved input.
     if (!layer && spec.kind == LayerSpec::Kind::flatten && format.kind == Format::Kind::blocked_channels) format = {};
-    stages_.push_back(
-        {.layer = std::move(layer),
-         .name = fmt::format("{} {}", spec.name, name_of(spec.kind)),
-         .from = spec.from,
-         .skip = spec.skip,
-         .image = spec.output,
-         .format = format,
-         .has_gradient = !config.inference && (input_gradient || has_gradient(spec.skip) || has_parameters)});
+    stages_.push_back({.layer = std::move(layer),
+                       .name = fmt::format("{} {}", spec.name, name_of(spec.kind)),
+                       .from = spec.from,
+                       .skip = spec.skip,
+                       .image = spec.output,
+                       .format = format,
+                       .has_gradient = !config.inference && (input_gradient || has_gradient(spec.skip) || is_trained)});
   }
   require(format.kind != Format::Kind::blocked_channels, Exit::model, "model {}: add flatten() after the last layer",
           network.name());
@@ -70,8 +70,8 @@ void Model::plan_memory(int64_t largest_batch) {
                        .view = !s.layer,
                        .from = s.from,
                        .skip = s.skip,
-                       .saves_input = !config_.inference && s.layer && s.layer->saves_input(),
-                       .saves_output = !config_.inference && s.layer && s.layer->saves_output(),
+                       .saves_input = s.has_gradient && s.layer && s.layer->saves_input(),
+                       .saves_output = s.has_gradient && s.layer && s.layer->saves_output(),
                        .has_gradient = s.has_gradient});
   MemoryPlan plan = ddp::plan_memory(bytes(read_image_, input_format_), planned);
   const auto needed = static_cast<size_t>(plan.bytes);
@@ -103,10 +103,10 @@ LayerValues Model::values(const Stage& stage, int index, int64_t n) const {
   return {value(stage.from, n), stage.skip == LayerSpec::kNone ? Tensor{} : value(stage.skip, n), value(index, n)};
 }
 
-void Model::bind(bool rounded) {
+void Model::bind(bool rounded, bool trained_only) {
   if (bf16_weights() && !rounded) ops_.to_bf16(memory_.weights, bf16_weights(), parameters_);
   for (const Stage& stage : stages_)
-    if (stage.layer) stage.layer->bind({memory_.weights, bf16_weights()});
+    if (stage.layer && (!trained_only || stage.layer->trains())) stage.layer->bind({memory_.weights, bf16_weights()});
 }
 
 Augmentation Model::augmentation_in(const Pass& pass) const {

@@ -29,7 +29,8 @@ class Model {
         const ModelConfig& config);
 
   // Call this after each change of the weights, before the next pass. `rounded`: bf16_weights() has changed with them.
-  void bind(bool rounded = false);
+  // `trained_only`: frozen weights are as before.
+  void bind(bool rounded = false, bool trained_only = false);
 
   // The flat buffer rounded to bf16, for backends whose ops read that (Ops::reads_bf16_weights()), else null. bind()
   // writes it.
@@ -71,7 +72,7 @@ class Model {
     int from = LayerSpec::kImage, skip = LayerSpec::kNone;  // indices of stages
     ImageShape image;                                       // shape of the output
     Format format;                                          // format of the output
-    bool has_gradient = false;                              // whether the output depends on parameters
+    bool has_gradient = false;                              // whether the output depends on trained parameters
     int64_t output = 0;                                     // byte offset in the arena, as the two below
     int64_t from_gradient = -1;                             // gradient of the input; -1: none
     std::vector<int64_t> gradient = {};                     // terms whose sum is the gradient of the output

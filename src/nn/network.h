@@ -59,7 +59,11 @@ struct LayerSpec {
   Pool2dDesc::Kind pool = Pool2dDesc::Kind::average;
   int pooled_conv = kNone;  // pool2d: the convolution that is `pooled` here
   BatchNormOptions norm = {};
-  float rate = 0;  // dropout
+  bool trains_weight = true, trains_bias = true;  // conv2d, linear, batch_norm: whether the optimizer changes them
+  float rate = 0;                                 // dropout
+
+  // A batch norm whose parameters are all frozen.
+  bool is_frozen_norm() const { return kind == Kind::batch_norm && !trains_bias && !(norm.scale && trains_weight); }
 };
 
 const char* name_of(LayerSpec::Kind kind);

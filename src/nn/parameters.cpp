@@ -3,7 +3,10 @@
 #include "core/error.h"
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 #include <numeric>
+#include <utility>
 
 namespace ddp {
 namespace {
@@ -18,9 +21,11 @@ int64_t round_up(int64_t elements, int64_t multiple) { return (elements + multip
 std::vector<Parameter> parameters_of_layer(const LayerSpec& spec, int layer) {
   const int64_t out = spec.output.c;
   const auto vector = [&](const char* suffix, Parameter::Role role, int64_t fan_in, int64_t fan_out) {
+    const bool is_weight = role == Parameter::Role::weight || role == Parameter::Role::norm_scale;
     return Parameter{.name = spec.name + suffix,
                      .layer = layer,
                      .role = role,
+                     .trained = is_weight ? spec.trains_weight : spec.trains_bias,
                      .out = out,
                      .in = {},
                      .count = out,
@@ -61,21 +66,32 @@ int64_t Parameter::pytorch_index(int64_t dense) const {
 
 std::vector<Parameter> parameters_of(const Network& network, int64_t multiple) {
   std::vector<Parameter> parameters;
-  int64_t offset = 0;
   for (int i = static_cast<int>(network.layers().size()) - 1; i >= 0; --i)
-    for (Parameter& p : parameters_of_layer(network.layers()[i], i)) {
-      p.offset = offset;
-      offset = round_up(offset + p.count, std::lcm(kAlign, multiple));
-      parameters.push_back(std::move(p));
-    }
+    std::ranges::move(parameters_of_layer(network.layers()[i], i), std::back_inserter(parameters));
+  std::ranges::stable_partition(parameters, std::identity{}, &Parameter::trained);
+  int64_t offset = 0;
+  for (Parameter& p : parameters) {
+    p.offset = offset;
+    offset = round_up(offset + p.count, std::lcm(kAlign, multiple));
+  }
   return parameters;
 }
 
 std::vector<int> ids_of_layer(std::span<const Parameter> parameters, int layer) {
   std::vector<int> ids;
   for (size_t id = 0; id < parameters.size(); ++id)
-    if (parameters[id].layer == layer) ids.push_back(static_cast<int>(id));
+    if (parameters[id].layer == layer && parameters[id].trained) ids.push_back(static_cast<int>(id));
   return ids;
+}
+
+const Parameter* find_parameter(std::span<const Parameter> parameters, int layer, Parameter::Role role) {
+  const auto found =
+      std::ranges::find_if(parameters, [&](const Parameter& p) { return p.layer == layer && p.role == role; });
+  return found == parameters.end() ? nullptr : &*found;
+}
+
+std::span<const Parameter> trained_of(std::span<const Parameter> parameters) {
+  return parameters.first(std::ranges::find(parameters, false, &Parameter::trained) - parameters.begin());
 }
 
 int64_t total_count(std::span<const Parameter> parameters) {
@@ -102,32 +118,42 @@ void from_pytorch(const Parameter& p, std::span<const float> tensor, std::span<f
 
 std::vector<BatchNormState> batch_norm_states_of(const Network& network) {
   std::vector<BatchNormState> batch_norms;
-  int64_t offset = 0;
   for (int i = 0; i < static_cast<int>(network.layers().size()); ++i) {
     const LayerSpec& spec = network.layers()[i];
     if (spec.kind != LayerSpec::Kind::batch_norm) continue;
     const auto& [h, w, c] = spec.input;
     batch_norms.push_back({.layer_name = spec.name,
                            .layer = i,
-                           .span = {.offset = offset,
-                                    .channels = c,
+                           .span = {.channels = c,
                                     .positions = static_cast<float>(h * w),
                                     .momentum = spec.norm.momentum,
                                     .unbiased = spec.norm.unbiased},
-                           .scale = spec.norm.scale});
-    offset += 2 * c;
+                           .scale = spec.norm.scale,
+                           .trained = !spec.is_frozen_norm()});
   }
+  int64_t offset = 0;
+  for (const bool trained : {true, false})
+    for (BatchNormState& norm : batch_norms)
+      if (norm.trained == trained) norm.span.offset = std::exchange(offset, offset + 2 * norm.span.channels);
   return batch_norms;
 }
 
 int64_t state_count(std::span<const BatchNormState> batch_norms) {
-  return batch_norms.empty() ? 0 : batch_norms.back().span.offset + 2 * batch_norms.back().span.channels;
+  int64_t count = 0;
+  for (const BatchNormState& norm : batch_norms) count += 2 * norm.span.channels;
+  return count;
+}
+
+int64_t trained_state_count(std::span<const BatchNormState> batch_norms) {
+  int64_t count = 0;
+  for (const BatchNormState& norm : batch_norms) count += norm.trained ? 2 * norm.span.channels : 0;
+  return count;
 }
 
 std::vector<float> initial_state(std::span<const BatchNormState> batch_norms) {
   std::vector<float> state(state_count(batch_norms), 0.0f);
-  for (const auto& [name, layer, span, scale] : batch_norms)
-    std::fill_n(state.begin() + span.offset + span.channels, span.channels, 1.0f);
+  for (const BatchNormState& norm : batch_norms)
+    std::fill_n(state.begin() + norm.span.offset + norm.span.channels, norm.span.channels, 1.0f);
   return state;
 }
 

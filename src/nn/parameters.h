@@ -1,7 +1,8 @@
 // The parameters of a network and their places in the flat buffers.
 //
-// The order is the reverse of the forward pass, so the gradients that backward finishes first come first. Tensors are
-// dense, in the order O,H,W,I, and start at multiples of 64 bytes, as tensor cores need; the gaps stay 0. Names and
+// The order is the reverse of the forward pass, so the gradients that backward finishes first come first. Frozen
+// parameters lie behind all trained ones: gradients and optimizer state have places for the trained ones only. Tensors
+// are dense, in the order O,H,W,I, and start at multiples of 64 bytes, as tensor cores need; the gaps stay 0. Names and
 // shapes on disk are those of PyTorch.
 #pragma once
 
@@ -21,6 +22,7 @@ struct Parameter {
   std::string name;  // as in PyTorch, such as "3.weight"
   int layer = 0;     // index in the network
   Role role = Role::weight;
+  bool trained = true;                                                     // false: frozen
   LayerSpec::BiasGradient bias_gradient = LayerSpec::BiasGradient::layer;  // of a bias
   int64_t out = 0;
   ImageShape in;  // of weights: kernel h, kernel w and input channels, or the image that a linear layer's input was
@@ -36,8 +38,12 @@ struct Parameter {
 // The index in the result is the id of the parameter. Offsets are multiples of 16 elements and of `multiple`.
 std::vector<Parameter> parameters_of(const Network& network, int64_t multiple = 1);
 
-// The ids of a layer's parameters, ascending.
+// The ids of a layer's trained parameters, ascending.
 std::vector<int> ids_of_layer(std::span<const Parameter> parameters, int layer);
+// Null: the layer has no such parameter.
+const Parameter* find_parameter(std::span<const Parameter> parameters, int layer, Parameter::Role role);
+// The trained parameters: those before the first frozen one.
+std::span<const Parameter> trained_of(std::span<const Parameter> parameters);
 
 int64_t total_count(std::span<const Parameter> parameters);  // elements, without gaps
 // Elements of the flat buffer, with gaps.
@@ -53,10 +59,14 @@ struct BatchNormState {
   int layer = 0;           // index in the network
   RunningStatsSpan span;   // place in the buffer of running statistics
   bool scale = true;       // false: the tensor "weight" on disk is all 1
+  bool trained = true;     // false: all its parameters are frozen, and so are the statistics, which it normalises by
 };
 
-std::vector<BatchNormState> batch_norm_states_of(const Network& network);  // in the order of the forward pass
+// In the order of the forward pass. In the buffer, the statistics of trained batch norms lie before those of frozen
+// ones.
+std::vector<BatchNormState> batch_norm_states_of(const Network& network);
 int64_t state_count(std::span<const BatchNormState> batch_norms);          // size of the buffer in floats
+int64_t trained_state_count(std::span<const BatchNormState> batch_norms);  // of the trained batch norms
 
 // The values before training: means 0, variances 1.
 std::vector<float> initial_state(std::span<const BatchNormState> batch_norms);

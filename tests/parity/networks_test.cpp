@@ -41,10 +41,11 @@ Worst gradient_distance(const json& state, std::span<const Parameter> parameters
 double buffer_distance(const json& state, std::span<const BatchNormState> batch_norms,
                        const std::vector<float>& statistics) {
   double worst = 0;
-  for (const auto& [name, layer, span, scale] : batch_norms)
+  for (const BatchNormState& norm : batch_norms)
     for (const int part : {0, 1}) {
-      const json& figures = state.at("buffers").at(name + (part == 0 ? ".running_mean" : ".running_var"));
-      const auto values = std::span(statistics).subspan(span.offset + part * span.channels, span.channels);
+      const json& figures = state.at("buffers").at(norm.layer_name + (part == 0 ? ".running_mean" : ".running_var"));
+      const auto values =
+          std::span(statistics).subspan(norm.span.offset + part * norm.span.channels, norm.span.channels);
       const double distance = projected_distance(values, figures.at("tensor"), figures.at("projections"));
       worst = worse(worst, distance / figures.at("norm").get<double>());
     }

@@ -6,6 +6,7 @@
 #include "tests/emulator/seeds.h"
 #include "tests/spans.h"
 #include "tests/train/emulated_world.h"
+#include "tests/train/frozen_networks.h"
 #include "tests/train/small.h"
 #include "tests/train/trained.h"
 #include "tests/values.h"
@@ -140,18 +141,35 @@ void PrintTo(const Variant& variant, std::ostream* out) { *out << variant.name; 
 
 constexpr OptimizerDesc kLars{.kind = OptimizerDesc::Kind::lars, .momentum = 0.9f, .weight_decay = 1e-2f};
 
-const Variant kNorms[] = {{.name = "nccl_2", .world = kNccl2},
-                          {.name = "nccl_3_no_graph_streamed", .world = kNccl3NoGraphStreamed},
-                          {.name = "staged_3", .world = kStaged3},
-                          {.name = "empty_shards", .world = kNccl4Streamed, .samples = 3},
-                          {.name = "residual_sums", .world = kNccl2, .network = norm_network()}};
-const Variant kMicroBatches[] = {{.name = "nccl_3", .world = kNccl3, .micro_batches = 3},
-                                 {.name = "staged_2_streamed", .world = kStaged2Streamed, .micro_batches = 2}};
+const Variant kNorms[] = {
+    {.name = "nccl_2", .world = kNccl2},
+    {.name = "nccl_3_no_graph_streamed", .world = kNccl3NoGraphStreamed},
+    {.name = "staged_3", .world = kStaged3},
+    {.name = "empty_shards", .world = kNccl4Streamed, .samples = 3},
+    {.name = "residual_sums", .world = kNccl2, .network = norm_network()},
+    {.name = "frozen_beginning", .world = kNccl2, .network = frozen_network(kFrozenParts[0])},
+    {.name = "frozen_norms", .world = kNccl3NoGraphStreamed, .network = frozen_network(kFrozenParts[1])},
+    {.name = "frozen_tensors", .world = kNccl4Streamed, .samples = 3, .network = frozen_network(kFrozenParts[3])},
+    {.name = "frozen_before_a_pool",
+     .world = kNccl2,
+     .network = freeze(two_pools(), std::vector<std::string>{"0.weight", "3.bias"})},
+    {.name = "frozen_between_pools",
+     .world = kNccl2,
+     .network = freeze(two_pools(), std::vector<std::string>{"0.bias", "3", "7.weight"})}};
+const Variant kMicroBatches[] = {
+    {.name = "nccl_3", .world = kNccl3, .micro_batches = 3},
+    {.name = "staged_2_streamed", .world = kStaged2Streamed, .micro_batches = 2},
+    {.name = "frozen", .world = kNccl3, .micro_batches = 3, .network = frozen_network(kFrozenParts[2])}};
 const Variant kOptimizers[] = {{.name = "adam", .world = kNccl2Streamed, .optimizer = kAdam},
                                {.name = "lars", .world = kNccl2, .optimizer = kLars}};
 const Variant kPartitions[] = {{.name = "momentum_clipped", .world = kNccl3, .zero = true, .max_grad_norm = 0.7},
                                {.name = "staged", .world = kStaged2Streamed, .zero = true, .max_grad_norm = 0.7},
-                               {.name = "adam_no_graph", .world = kNccl2NoGraph, .optimizer = kAdam, .zero = true}};
+                               {.name = "adam_no_graph", .world = kNccl2NoGraph, .optimizer = kAdam, .zero = true},
+                               {.name = "frozen",
+                                .world = kNccl3,
+                                .zero = true,
+                                .max_grad_norm = 0.7,
+                                .network = frozen_network(kFrozenParts[0])}};
 
 const Variant kMixes[] = {
     {.name = "both", .world = kNccl2, .mix = {0.4, 1}},
@@ -215,6 +233,8 @@ const Variant kBf16Gradients[] = {{.name = "nccl_2_no_graph", .world = kNccl2NoG
                                   {.name = "partitions", .world = kNccl2, .zero = true}};
 INSTANTIATE_TEST_SUITE_P(, EmulatedBf16Gradients, ::testing::ValuesIn(kBf16Gradients), name_of);
 
+Network frozen_two_norms() { return freeze(two_norms(), std::vector<std::string>{"3.weight", "4"}); }
+
 // The ops read the weights that the optimizer rounds or, where its state is sharded, those that the ranks gather.
 // Gradients that are left in bf16 become f32 once, on ranks that have samples.
 struct Bf16Case {
@@ -225,20 +245,21 @@ struct Bf16Case {
   int64_t samples;
   bool nccl = true;
   DType grad_dtype = DType::f32;
+  Network network = two_norms();
 };
 void PrintTo(const Bf16Case& tested, std::ostream* out) { *out << tested.name; }
 
 class EmulatedBf16 : public ::testing::TestWithParam<Bf16Case> {};
 TEST_P(EmulatedBf16, IsNearF32AndRoundsTheWeightsOfEachStep) {
-  const auto& [name, world, zero, micro_batches, samples, nccl, grad_dtype] = GetParam();
+  const auto& [name, world, zero, micro_batches, samples, nccl, grad_dtype, network] = GetParam();
   const MemoryDataset data = small_data(samples);
   const FixtureConfig config{.batch_size = kBatch,
                              .lr = 0.1,
                              .replica = {.zero = zero, .grad_dtype = grad_dtype, .sync_bn = true, .seed = 3},
                              .step = {.micro_batches = micro_batches}};
-  const Trained f32 = trained_on_cpus(world, config, two_norms(), data, 5);
+  const Trained f32 = trained_on_cpus(world, config, network, data, 5);
   on_gpus({name, world, nccl, true, true, Precision::bf16}, [&](Communicator& c, Device& device, Ops& ops) {
-    Fixture fixture(config, two_norms(), data, device, ops, c);
+    Fixture fixture(config, network, data, device, ops, c);
     expect_near(train_steps(fixture, 0, 5), f32, {2e-2, 0.15});
     std::vector<float> weights = fixture.replica.download_weights();
     weights.resize(flat_count(fixture.replica.parameters));
@@ -248,15 +269,16 @@ TEST_P(EmulatedBf16, IsNearF32AndRoundsTheWeightsOfEachStep) {
     EXPECT_EQ(rounded, bf16_of(weights));
   });
 }
-INSTANTIATE_TEST_SUITE_P(, EmulatedBf16,
-                         ::testing::Values(Bf16Case{"one_rank", 1, false, 1, kSamples},
-                                           Bf16Case{"one_rank_staged", 1, false, 3, kSamples, false},
-                                           Bf16Case{"one_rank_casting", 1, false, 1, kSamples, true, DType::bf16},
-                                           Bf16Case{"two_ranks", 2, false, 1, kSamples},
-                                           Bf16Case{"micro_batches", 2, false, 3, kSamples},
-                                           Bf16Case{"empty_shards", 4, false, 1, 3},
-                                           Bf16Case{"partitions", 2, true, 1, kSamples}),
-                         [](const auto& tested) { return tested.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    , EmulatedBf16,
+    ::testing::Values(Bf16Case{"one_rank", 1, false, 1, kSamples},
+                      Bf16Case{"one_rank_staged", 1, false, 3, kSamples, false},
+                      Bf16Case{"one_rank_casting", 1, false, 1, kSamples, true, DType::bf16},
+                      Bf16Case{"two_ranks", 2, false, 1, kSamples}, Bf16Case{"micro_batches", 2, false, 3, kSamples},
+                      Bf16Case{"empty_shards", 4, false, 1, 3}, Bf16Case{"partitions", 2, true, 1, kSamples},
+                      Bf16Case{"frozen", 2, false, 3, kSamples, true, DType::f32, frozen_two_norms()},
+                      Bf16Case{"frozen_partitions", 2, true, 1, kSamples, true, DType::f32, frozen_two_norms()}),
+    [](const auto& tested) { return tested.param.name; });
 
 // The emulator runs nothing until the host waits, so the completed work shows whether the host waited.
 TEST(EmulatedStreams, HostRunsTwoStepsAheadOfTheDevice) {

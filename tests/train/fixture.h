@@ -42,7 +42,7 @@ class Fixture {
                  config.rank_weights.empty() ? std::vector<double>(communicator.size(), 1.0) : config.rank_weights,
                  config.step.micro_batches),
         replica(network, replica_config(), device, ops, communicator) {
-    std::vector<float> weights(replica.plan.gradients);
+    std::vector<float> weights(replica.weights_count);
     initialize(weights, replica.parameters, {}, config.seed);
     replica.load(weights);
   }

@@ -37,9 +37,10 @@ inline std::string message_of_a_flipped(const Replica& r, float* value) {
 }
 
 // Every rank of a world of at least two must call it.
-inline void expect_a_flipped_bit_is_named(Communicator& communicator, Device& device, Ops& ops) {
+inline void expect_a_flipped_bit_is_named_in(const Network& network, Communicator& communicator, Device& device,
+                                             Ops& ops) {
   const MemoryDataset data = small_data(16);
-  Fixture fixture({.batch_size = 16}, norm_network(), data, device, ops, communicator);
+  Fixture fixture({.batch_size = 16}, network, data, device, ops, communicator);
   const Replica& r = fixture.replica;
   const auto expect_named = [&](const std::string& name, float* value) {
     const std::string message = message_of_a_flipped(r, value), start = name + " is not the same on all ranks";
@@ -54,6 +55,9 @@ inline void expect_a_flipped_bit_is_named(Communicator& communicator, Device& de
     expect_named(n.layer_name, r.running_stats() + n.span.offset + 2 * n.span.channels - 1);
   }
   r.check_replicas();
+}
+inline void expect_a_flipped_bit_is_named(Communicator& communicator, Device& device, Ops& ops) {
+  expect_a_flipped_bit_is_named_in(norm_network(), communicator, device, ops);
 }
 
 }  // namespace ddp::testing

@@ -22,8 +22,9 @@ struct Distance {
   }
 };
 
-// Relative to the norm of each parameter's gradient. In a network with batch norms the divisor is at least a thousandth
-// of the norm of all gradients: the gradient of a bias before a norm is only rounding, and others may be little else.
+// Relative to the norm of each trained parameter's gradient. In a network with batch norms the divisor is at least a
+// thousandth of the norm of all gradients: the gradient of a bias before a norm is only rounding, and others may be
+// little else.
 inline Distance gradient_distance(std::span<const Parameter> parameters, std::span<const float> actual,
                                   std::span<const float> expected) {
   if (actual.size() != expected.size()) return {NAN, "another number of values"};
@@ -31,7 +32,7 @@ inline Distance gradient_distance(std::span<const Parameter> parameters, std::sp
       std::ranges::any_of(parameters, [](const Parameter& p) { return p.role == Parameter::Role::norm_shift; });
   const double least = norms ? 1e-3 * deviation(expected, expected).norm : 0;
   Distance worst;
-  for (const Parameter& p : parameters)
+  for (const Parameter& p : trained_of(parameters))
     worst.see(distance(actual.subspan(p.offset, p.count), expected.subspan(p.offset, p.count), least), p.name);
   return worst;
 }

@@ -13,7 +13,8 @@ inline std::vector<float> copy_of(std::span<const float> values) { return {value
 inline Snapshot copy_of(const SnapshotView& view) {
   Snapshot copy{.model = {.weights = copy_of(view.model.weights),
                           .statistics = copy_of(view.model.statistics),
-                          .updates = view.model.updates},
+                          .updates = view.model.updates,
+                          .frozen_updates = {view.model.frozen_updates.begin(), view.model.frozen_updates.end()}},
                 .running_stats = copy_of(view.running_stats),
                 .optimizer = {},
                 .run = view.run};

@@ -95,7 +95,7 @@ class Training : public ::testing::Test {
       of_replica.batch_sizes = samplers.batch_sizes();
       Replica replica(network, of_replica, device, ops, communicator);
       const Tensors tensors{.parameters = replica.parameters, .batch_norms = replica.batch_norms};
-      std::vector<float> initial(replica.plan.gradients);
+      std::vector<float> initial(replica.weights_count);
       initialize(initial, replica.parameters, {}, 0);
       replica.load(initial);
       TrainConfig mine = config;

@@ -98,7 +98,12 @@ OptionGroup task_options() {
         .on_resume = Effect::process,
         .help = "begin the last linear layer by --init, whatever the file has for it; all other weights come from the "
                 "file",
-        .condition = {"needs --init-from", [](const Options& o) { return !o.network.init_from.empty(); }}}}};
+        .condition = {"needs --init-from", [](const Options& o) { return !o.network.init_from.empty(); }}},
+       {.name = "--freeze",
+        .target = to([](Options & o) -> auto& { return o.network.freeze; }),
+        .on_resume = OnResume::fixed("the optimizer has the state of the trained parameters only"),
+        .help = "parameters that keep their values, by the beginnings of their names up to a dot, such as "
+                "conv1,bn1,layer1; batch norms whose parameters are all frozen use their running statistics"}}};
 }
 
 OptionGroup training_options() {

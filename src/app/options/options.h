@@ -22,6 +22,7 @@ struct NetworkConfig {
   Init init = {};
   std::string init_from = {};             // safetensors file with the initial weights; empty: `init`
   bool new_head = false;                  // the last linear layer begins with `init`, not with the file
+  std::string freeze = {};                // prefixes of the names of frozen parameters, with commas between
   std::optional<bool> recompute_bn = {};  // recompute the statistics before evaluations; none: if there are batch norms
 };
 

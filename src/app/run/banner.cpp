@@ -5,10 +5,18 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <span>
+#include <string>
 #include <vector>
 
 namespace ddp {
 namespace {
+
+// Such as ", of which 513000 are trained and 11176512 are frozen".
+std::string describe_frozen(std::span<const Parameter> parameters) {
+  const int64_t trained = total_count(trained_of(parameters)), frozen = total_count(parameters) - trained;
+  return frozen == 0 ? "" : fmt::format(", of which {} are trained and {} are frozen", trained, frozen);
+}
 
 // Effects of the options that a user may not expect.
 std::string remarks(const Options& o, const Replica& replica) {
@@ -18,7 +26,7 @@ std::string remarks(const Options& o, const Replica& replica) {
     const auto [least, most] = std::ranges::minmax_element(replica.class_weights);
     text += fmt::format("\nlabels have weights from {:.4g} to {:.4g} in training only", *least, *most);
   }
-  if (replica.batch_norms.empty()) return text;
+  if (replica.bn_batch_sums_count() == 0) return text;
   const bool one_rank = replica.communicator.size() == 1;
   if (!o.replica.sync_bn && !one_rank)
     text +=
@@ -72,12 +80,13 @@ std::string banner(const Options& o, const Replica& replica, const LoadedData& d
   const std::string micro_batches =
       o.train.step.micro_batches == 1 ? "" : fmt::format(" in {} micro-batches", o.train.step.micro_batches);
   return fmt::format(
-      "{} ({} parameters) on {}\n"
+      "{} ({} parameters{}) on {}\n"
       "{}, buckets of {} KiB{}{}\n{}"
       "global batch {}{}, {} steps an epoch, {}, seed {}; results in {}{}",
-      o.network.name, total_count(replica.parameters), describe_data(data, pixels), ranks, fmt::join(buckets, " + "),
-      o.replica.grad_dtype == DType::bf16 ? " in bf16" : "", o.replica.zero ? ", optimizer state sharded" : "",
-      describe_groups(o, replica.parameters), o.batch.size, micro_batches, samplers.train.steps_per_epoch(),
+      o.network.name, total_count(replica.parameters), describe_frozen(replica.parameters), describe_data(data, pixels),
+      ranks, fmt::join(buckets, " + "), o.replica.grad_dtype == DType::bf16 ? " in bf16" : "",
+      o.replica.zero ? ", optimizer state sharded" : "", describe_groups(o, replica.parameters), o.batch.size,
+      micro_batches, samplers.train.steps_per_epoch(),
       describe(o.train.schedule), o.seed, folder.string(), remarks(o, replica));
 }
 

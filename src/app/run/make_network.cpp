@@ -1,6 +1,7 @@
 #include "app/run/make_network.h"
 
 #include "core/error.h"
+#include "nn/freeze.h"
 #include "nn/models.h"
 #include "nn/parameters.h"
 
@@ -8,11 +9,21 @@
 
 namespace ddp {
 
+namespace {
+
+Network frozen_model(const NetworkConfig& config, ImageShape image, int64_t classes) {
+  const Network network = make_model(config.name, image, classes);
+  return config.freeze.empty() ? network : freeze(network, freeze_prefixes(config.freeze));
+}
+
+}  // namespace
+
 Network make_network(const NetworkConfig& config, bool sync_bn, const Dataset& data) {
-  Network network = make_model(config.name, data.image_shape(), data.classes());
+  Network network = frozen_model(config, data.image_shape(), data.classes());
   const bool asks_for_norms = sync_bn || config.recompute_bn;
-  require(!asks_for_norms || !batch_norm_states_of(network).empty(), Exit::usage, "--{}: {} has no batch norms",
-          sync_bn ? "sync-bn" : "bn-stats", config.name);
+  const auto norms = batch_norm_states_of(network);
+  require(!asks_for_norms || trained_state_count(norms) > 0, Exit::usage, "--{}: {} has no batch norms{}",
+          sync_bn ? "sync-bn" : "bn-stats", config.name, norms.empty() ? "" : " besides those of --freeze");
   return network;
 }
 
@@ -20,7 +31,7 @@ std::optional<Network> network_for(const NetworkConfig& config, const Network& n
                                    int64_t classes) {
   const ImageShape& trained = network.input();
   if (image == trained) return std::nullopt;
-  Network other = make_model(config.name, image, classes);
+  Network other = frozen_model(config, image, classes);
   const auto same = [](const Parameter& a, const Parameter& b) {
     return a.name == b.name && a.in == b.in && a.pytorch_shape == b.pytorch_shape;
   };

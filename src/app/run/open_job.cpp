@@ -101,7 +101,8 @@ Job open_job(const Options& options, const ResumePoint& resume_point, MpiSession
     return made;
   });
   auto validation_network = run_on_all_ranks(session, [&] { return network_of_validation(options, data, network); });
-  const bool statistics = options.network.recompute_bn.value_or(true) && !batch_norm_states_of(network).empty();
+  const bool statistics =
+      options.network.recompute_bn.value_or(true) && trained_state_count(batch_norm_states_of(network)) > 0;
   Samplers samplers = make_samplers(options.batch, options.train.step.micro_batches, options.seed, statistics,
                                     data.data, session.rank(), rank_weights);
   return {.options = options,

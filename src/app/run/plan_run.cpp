@@ -107,7 +107,8 @@ PlannedRun plan_run(const Job& job, ResumePoint resume_point) {
   auto ops = run_on_all_ranks(session, [&] { return make_ops(backend, world, threads, *autotune, known); });
 
   PixelNormalization pixels = pixels_of(job, resume_point);
-  auto own_transport = make_transport(backend, session, world, !batch_norm_states_of(job.network).empty());
+  auto own_transport =
+      make_transport(backend, session, world, trained_state_count(batch_norm_states_of(job.network)) > 0);
   Communicator& transport = own_transport ? *own_transport : world;
   auto replica = abort_on_error(session, [&] {
     return std::make_unique<Replica>(job.network, replica_config(job, pixels), *backend.device, *ops, transport);

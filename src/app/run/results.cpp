@@ -25,7 +25,8 @@ void write_results(const ModelInfo& model, const TrainReport& report, const Repl
   const ModelState state{
       .weights = replica.download_weights(),
       .statistics = replica.download_stats(recomputed > 0 ? replica.eval_stats() : replica.running_stats()),
-      .updates = report.updates};
+      .updates = report.updates,
+      .frozen_updates = replica.frozen_updates};
   if (replica.communicator.rank() != 0) return;
 
   save_state_dict(folder / "model.safetensors", replica.parameters, replica.batch_norms, state.view(),

@@ -95,7 +95,7 @@ Snapshot read_for(const Replica& replica, const ResumePoint& resume_point) {
                       saved == names.size() ? names : std::vector<std::string>(saved, "momentum_buffer"));
   if (saved > names.size()) snapshot.optimizer.resize(names.size());
   for (size_t k = saved; k < names.size(); ++k)
-    snapshot.optimizer.push_back({names[k], std::vector<float>(flat_count(replica.parameters))});
+    snapshot.optimizer.push_back({names[k], std::vector<float>(flat_count(trained_of(replica.parameters)))});
   return snapshot;
 }
 
@@ -271,6 +271,7 @@ int64_t restore_or_initialize(const Job& job, const ResumePoint& resume_point, c
     if (from_file) broadcast(*job.world, initial);
     replica.load(initial.weights);
     replica.load_running_stats(initial.statistics);
+    replica.frozen_updates = std::move(initial.frozen_updates);
     return initial.updates;
   }
   Snapshot snapshot = run_on_all_ranks(session, [&] {
@@ -290,7 +291,7 @@ int64_t restore_or_initialize(const Job& job, const ResumePoint& resume_point, c
   job.log.info("resumed from {} at step {}", resume_point.checkpoint.string(), resume_point.state.step);
   const std::string different = rounding_differences(resume_point.state, now);
   if (!different.empty()) job.log.info("not bit-identical to a run that was not interrupted: {}", different);
-  if (session.rank() == 0 && !same_shards(resume_point.state, now) && !replica.batch_norms.empty() &&
+  if (session.rank() == 0 && !same_shards(resume_point.state, now) && replica.bn_batch_sums_count() > 0 &&
       !job.options.replica.sync_bn)
     job.log.warn(
         "batch norms normalise over each rank's part of a batch, and the parts have changed: without --sync-bn the "

@@ -10,7 +10,8 @@ namespace {
 
 std::optional<std::string> first_norm_of_one_position(const Network& network) {
   for (const LayerSpec& layer : network.layers())
-    if (layer.kind == LayerSpec::Kind::batch_norm && layer.output.h * layer.output.w == 1) return layer.name;
+    if (layer.kind == LayerSpec::Kind::batch_norm && !layer.is_frozen_norm() && layer.output.h * layer.output.w == 1)
+      return layer.name;
   return std::nullopt;
 }
 

@@ -27,9 +27,9 @@ bool PreciseBn::run(const std::function<bool()>& go_on) {
     r.run(graphs_.get(), {.kind = static_cast<int>(mode), .size = batch.plan.global_size}, std::ref(work));
     r.device.poll();
   }
-  const int64_t count = state_count(r.batch_norms);
+  const int64_t count = r.bn_batch_sums_count();
   r.communicator.wait(r.communicator.all_reduce({r.bn_batch_sums(), count, DType::f32}));
-  r.ops.copy_or_add(r.running_stats(), r.eval_stats(), count,
+  r.ops.copy_or_add(r.running_stats(), r.eval_stats(), state_count(r.batch_norms),
                     Gradient::overwrite);  // the update needs the centres of the sums: the running means
   r.running_stats_op->update(r.eval_stats(), r.bn_batch_sums(), static_cast<float>(sampler_.samples()), true, {});
   r.device.synchronize();

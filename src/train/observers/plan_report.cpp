@@ -26,8 +26,11 @@ std::string plan_report(Replica& replica, const DistributedSampler& sampler, con
                           .plan = sampler.plan(0)};
   const double compute =
       sampler.micro_batches() * median_ms(replica, kRuns, [&] { replica.model.forward_backward(batch); });
-  std::string text = fmt::format("{} parameters in {} buckets, launched in this order:\n",
-                                 total_count(replica.parameters), replica.plan.buckets.size());
+  const int64_t trained = total_count(trained_of(replica.parameters)),
+                frozen = total_count(replica.parameters) - trained;
+  std::string text =
+      fmt::format("{}{} parameters in {} buckets, launched in this order{}:\n", trained, frozen > 0 ? " trained" : "",
+                  replica.plan.buckets.size(), frozen > 0 ? fmt::format("; {} more are frozen", frozen) : "");
   const Reducer& reducer = replica.reducer;
   const int buckets = static_cast<int>(replica.plan.buckets.size());
   const std::string kind = fmt::format("{}{}", reducer.sharded() ? "reduce-scatter" : "allreduce",
@@ -53,10 +56,12 @@ std::string plan_report(Replica& replica, const DistributedSampler& sampler, con
   }
   const double state = static_cast<double>(replica.optimizer.state_bytes()) / 1024;
   const Model& model = replica.model;
-  const auto half = [&](const void* copy) { return copy ? kib(replica.plan.padded) / 2 : 0; };  // in bf16
-  const double weights = kib(replica.plan.padded) + half(model.bf16_weights()) +
-                         (evaluation_model ? half(evaluation_model->bf16_weights()) : 0);
-  const double gradients = kib(replica.plan.total) + half(replica.comm_buffer.data()) + half(model.bf16_gradients());
+  const auto half = [&](const void* copy, int64_t count) { return copy ? kib(count) / 2 : 0; };  // in bf16
+  const int64_t padded = replica.plan.padded, flat = std::max(padded, replica.weights_count);
+  const double weights = kib(flat) + half(model.bf16_weights(), flat) +
+                         (evaluation_model ? half(evaluation_model->bf16_weights(), flat) : 0);
+  const double gradients =
+      kib(replica.plan.total) + half(replica.comm_buffer.data(), padded) + half(model.bf16_gradients(), padded);
   const size_t arenas = replica.model.arena().bytes() + (evaluation_model ? evaluation_model->arena().bytes() : 0);
   const double activations = static_cast<double>(arenas) / 1024;
   text += fmt::format(

@@ -17,7 +17,7 @@ std::optional<SnapshotView> SnapshotBuffers::take(const RunState& run, int64_t u
   const bool wanted = r.communicator.rank() == 0;
   if (wanted && !weights_.data()) {
     Memory& memory = r.device.host_memory();
-    weights_ = Buffer(memory, bytes_of_floats(r.plan.gradients));
+    weights_ = Buffer(memory, bytes_of_floats(r.weights_count));
     eval_stats_ = Buffer(memory, bytes_of_floats(state_count(r.batch_norms)));
     running_stats_ = Buffer(memory, bytes_of_floats(state_count(r.batch_norms)));
     for (int k = 0; k < r.optimizer.states(); ++k) optimizer_.emplace_back(memory, bytes_of_floats(r.plan.gradients));
@@ -32,10 +32,11 @@ std::optional<SnapshotView> SnapshotBuffers::take(const RunState& run, int64_t u
   if (recomputed) r.device.download(eval_stats_.data(), r.eval_stats(), eval_stats_.bytes());
   r.device.synchronize();
 
-  SnapshotView view{.model = {floats(weights_), floats(recomputed ? eval_stats_ : running_stats_), updates},
-                    .running_stats = recomputed ? floats(running_stats_) : std::span<const float>(),
-                    .optimizer = {},
-                    .run = run};
+  SnapshotView view{
+      .model = {floats(weights_), floats(recomputed ? eval_stats_ : running_stats_), updates, r.frozen_updates},
+      .running_stats = recomputed ? floats(running_stats_) : std::span<const float>(),
+      .optimizer = {},
+      .run = run};
   for (int k = 0; k < r.optimizer.states(); ++k)
     view.optimizer.push_back({std::string(r.optimizer.state_name(k)), floats(optimizer_[k])});
   return view;
@@ -44,6 +45,7 @@ std::optional<SnapshotView> SnapshotBuffers::take(const RunState& run, int64_t u
 void restore(Replica& replica, const Snapshot& snapshot) {
   DDP_EXPECT(std::ssize(snapshot.optimizer) == replica.optimizer.states());
   replica.load(snapshot.model.weights);
+  replica.frozen_updates = snapshot.model.frozen_updates;
   const bool recomputed = snapshot.run.bn_stats_samples > 0;
   replica.load_running_stats(recomputed ? snapshot.running_stats : snapshot.model.statistics);
   if (recomputed) replica.load_eval_stats(snapshot.model.statistics);

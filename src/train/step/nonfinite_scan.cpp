@@ -24,8 +24,8 @@ LaunchHook nonfinite_scan(const Replica& replica) {
                            once ? Gradient::overwrite : Gradient::add);
     }
     // The last collective contains the trailer: the batch-norm sums and the ticket.
-    if (number + 1 == r.reducer.collectives() && !r.batch_norms.empty())
-      r.ops.flag_nonfinite(r.bn_batch_sums(), state_count(r.batch_norms), TicketLayout::kBadBnSums, flag);
+    if (number + 1 == r.reducer.collectives() && r.bn_batch_sums_count() > 0)
+      r.ops.flag_nonfinite(r.bn_batch_sums(), r.bn_batch_sums_count(), TicketLayout::kBadBnSums, flag);
     run();
   };
 }

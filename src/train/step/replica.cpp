@@ -14,8 +14,9 @@ int64_t alignment(const ReplicaConfig& config, int world) { return config.zero ?
 
 TicketLayout ticket_layout(const ReplicaConfig& config, int world) { return {world, !config.class_weights.empty()}; }
 
-BucketPlan plan_for(std::span<const Parameter> parameters, int64_t multiple, int64_t bn_batch_sums,
-                    const TicketLayout& ticket, const BucketCaps& caps) {
+BucketPlan plan_for(std::span<const Parameter> all, int64_t multiple, int64_t bn_batch_sums, const TicketLayout& ticket,
+                    const BucketCaps& caps) {
+  const auto parameters = trained_of(all);
   std::vector<int64_t> counts;
   for (size_t i = 0; i < parameters.size(); ++i)  // counts include the gap after the parameter
     counts.push_back((i + 1 < parameters.size() ? parameters[i + 1].offset : flat_count(parameters, multiple)) -
@@ -26,7 +27,7 @@ BucketPlan plan_for(std::span<const Parameter> parameters, int64_t multiple, int
 std::vector<ScannedTensor> scanned_tensors(std::span<const Parameter> parameters, const BucketPlan& plan,
                                            const Ops& ops) {
   std::vector<ScannedTensor> tensors;
-  for (const Parameter& p : parameters)
+  for (const Parameter& p : trained_of(parameters))
     tensors.push_back({.offset = p.offset,
                        .count = p.count,
                        .mark = TicketLayout::bad_bucket(plan.bucket_of(static_cast<ParameterId>(tensors.size()))),
@@ -36,7 +37,8 @@ std::vector<ScannedTensor> scanned_tensors(std::span<const Parameter> parameters
 
 std::vector<RunningStatsSpan> spans_of(std::span<const BatchNormState> batch_norms) {
   std::vector<RunningStatsSpan> spans;
-  for (const BatchNormState& norm : batch_norms) spans.push_back(norm.span);
+  for (const BatchNormState& norm : batch_norms)
+    if (norm.trained) spans.push_back(norm.span);
   return spans;
 }
 
@@ -109,11 +111,13 @@ Replica::Replica(const Network& network, const ReplicaConfig& config, Device& de
       communicator(communicator_),
       parameters(parameters_of(network, alignment(config, communicator_.size()))),
       batch_norms(batch_norm_states_of(network)),
-      plan(plan_for(parameters, alignment(config, communicator_.size()), state_count(batch_norms),
+      plan(plan_for(parameters, alignment(config, communicator_.size()), bn_batch_sums_count(),
                     ticket_layout(config, communicator_.size()), config.caps)),
+      weights_count(flat_count(parameters, alignment(config, communicator_.size()))),
       layout(plan, ticket_layout(config, communicator_.size()),
              largest(config.batch_sizes) + (config.mix.any() ? 1 : 0)),
-      weight_buffer(config.zero ? comm_memory(communicator_, device_) : device_, bytes_of_floats(plan.padded)),
+      weight_buffer(config.zero ? comm_memory(communicator_, device_) : device_,
+                    bytes_of_floats(std::max(plan.padded, weights_count))),
       gradient_buffer(comm_memory(communicator_, device_), bytes_of_floats(layout.end)),
       comm_buffer(in_bf16(config) ? Buffer(comm_memory(communicator_, device_),
                                            static_cast<size_t>(plan.padded) * size_of(DType::bf16))
@@ -121,7 +125,7 @@ Replica::Replica(const Network& network, const ReplicaConfig& config, Device& de
       running_stats_buffer(device_, bytes_of_floats(state_count(batch_norms))),
       eval_stats_buffer(device_, bytes_of_floats(state_count(batch_norms))),
       block(layout.on_device(gradients())),
-      bn_communicator(batch_norms.empty() || communicator_.size() == 1 ? nullptr : communicator_.split(0)),
+      bn_communicator(bn_batch_sums_count() == 0 || communicator_.size() == 1 ? nullptr : communicator_.split(0)),
       casting(casting_for(*this)),
       scans_once(communicator_.size() == 1 && !casting && !communicator_.copies()),
       running_stats_op(ops_.running_stats(spans_of(batch_norms))),
@@ -141,7 +145,7 @@ Replica::Replica(const Network& network, const ReplicaConfig& config, Device& de
       reducer(plan, casting ? *casting : communicator_, {gradients(), static_cast<size_t>(plan.total)},
               {.sharded = config.zero, .trailer_in_last_bucket = !casting}),
       optimizer({config.optimizer, config.max_grad_norm, config.zero, !scans_once},
-                optimizer_tensors(parameters, config.optimizer, config.all_decay, config.groups),
+                optimizer_tensors(trained_of(parameters), config.optimizer, config.all_decay, config.groups),
                 {plan, weights(), gradients(), block.squares(), model.bf16_weights(), seen_samples(*this)}, device_,
                 ops_, communicator_) {
   DDP_EXPECT(class_weights.empty() || (!mix.any() && config.label_smoothing == 0));
@@ -163,12 +167,12 @@ void Replica::run(GraphCache* graphs, GraphKey key, const std::function<void()>&
 void Replica::zero_gradients() const { device.zero(gradients(), bytes_of_floats(plan.gradients)); }
 
 void Replica::update_running_stats(int64_t samples) const {
-  if (batch_norms.empty()) return;
+  if (bn_batch_sums_count() == 0) return;
   running_stats_op->update(running_stats(), bn_batch_sums(), static_cast<float>(samples), false, block.bad());
 }
 
 void Replica::load(std::span<const float> values) {
-  DDP_EXPECT(std::ssize(values) <= plan.gradients &&
+  DDP_EXPECT(std::ssize(values) <= weights_count &&
              std::ssize(values) >= parameters.back().offset + parameters.back().count);
   device.upload(weights(), values.data(), values.size_bytes());
   model.bind();
@@ -184,7 +188,7 @@ void Replica::load_eval_stats(std::span<const float> values) {
   if (!values.empty()) device.upload(eval_stats(), values.data(), values.size_bytes());
 }
 
-std::vector<float> Replica::download_weights() const { return download(device, weights(), plan.gradients); }
+std::vector<float> Replica::download_weights() const { return download(device, weights(), weights_count); }
 std::vector<float> Replica::download_gradients() const { return download(device, gradients(), plan.gradients); }
 std::vector<float> Replica::download_stats(const float* stats) const {
   return download(device, stats, state_count(batch_norms));

@@ -53,7 +53,8 @@ struct Replica {
   Communicator& communicator;
   const std::vector<Parameter> parameters;
   const std::vector<BatchNormState> batch_norms;
-  const BucketPlan plan;
+  const BucketPlan plan;         // of the trained parameters
+  const int64_t weights_count;   // elements of the flat weights: plan.gradients, then those of the frozen parameters
   const StepBlockLayout layout;  // of `block`, after the gradients
 
   const Buffer weight_buffer, gradient_buffer;
@@ -61,7 +62,7 @@ struct Replica {
   const Buffer running_stats_buffer, eval_stats_buffer;
   const StepBlock block;  // in gradient_buffer
 
-  const std::unique_ptr<Communicator> bn_communicator;  // for batch-norm sums; null without them or with one rank
+  const std::unique_ptr<Communicator> bn_communicator;  // for batch-norm sums; null where none trains or with one rank
   const std::unique_ptr<Communicator> casting;          // bf16 gradients over `communicator`; null if grad_dtype is f32
   const bool scans_once;  // one rank whose collectives copy nothing: all gradients are scanned at once
   const std::unique_ptr<RunningStats> running_stats_op;
@@ -72,6 +73,9 @@ struct Replica {
   const std::vector<float> class_weights;  // empty: none
   const uint64_t seed;
   const bool sync_bn;  // batch norms communicate while they compute
+
+  // PyTorch's num_batches_tracked of each frozen batch norm; empty: 0. It does not change.
+  std::vector<int64_t> frozen_updates = {};
 
   Model model;
   const std::unique_ptr<GradientScan> gradient_scan;
@@ -86,6 +90,7 @@ struct Replica {
   float* weights() const { return weight_buffer.as<float>(); }
   float* gradients() const { return gradient_buffer.as<float>(); }
   float* bn_batch_sums() const { return gradients() + layout.bn_batch_sums; }
+  int64_t bn_batch_sums_count() const { return trained_state_count(batch_norms); }
 
   // Running statistics in the layout of `batch_norms`, and the statistics that PreciseBn computes for evaluations.
   float* running_stats() const { return running_stats_buffer.as<float>(); }
@@ -98,7 +103,8 @@ struct Replica {
   // like the optimizer's step.
   void update_running_stats(int64_t samples) const;
 
-  // Host copies in flat order: plan.gradients weights, state_count(batch_norms) statistics. Downloads wait
+  // Host copies in flat order: weights_count weights, plan.gradients gradients, state_count(batch_norms) statistics.
+  // Downloads wait
   // for the device. load() also accepts weights without the gap after the last tensor. load_running_stats() sets both
   // statistics.
   void load(std::span<const float> weights);

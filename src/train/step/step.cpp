@@ -66,7 +66,7 @@ void Step::compute(const DeviceBatch& batch) {
   optimizer.step(block.scalars(), block.bad());
 
   replica_.update_running_stats(batch.plan.step_size);
-  model.bind(optimizer.rounds_weights());
+  model.bind(optimizer.rounds_weights(), true);
   observer_.timestamp(StepBlock::kWeights);
 }
 

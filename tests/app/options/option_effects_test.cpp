@@ -35,6 +35,7 @@ const std::vector<Effects> kEffects{
      {"--mixup-alpha", "--cutmix-alpha"}},
     {"system/cli/mix_options_test.cpp", "MixOptions.RandomEraseErasesABoxOfEachPicture", {"--random-erase"}},
     {"system/cli/mix_options_test.cpp", "MixOptions.LabelWeightsWeighTheGradient", {"--label-weights"}},
+    {"system/cli/update_options_test.cpp", "UpdateOptions.FreezeKeepsTensorsAndMovesTheOthers", {"--freeze"}},
     {"system/cli/rate_options_test.cpp",
      "RateOptions.GiveTheseRatesThroughAResume",
      {"--lr-scale", "--lr-base-batch", "--lr-scheduler", "--lr-step-size", "--lr-gamma", "--lr-milestones", "--lr-min",

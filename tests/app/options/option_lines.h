@@ -54,6 +54,7 @@ inline const std::vector<std::string> kLines{
     "--init glorot",
     "--init-from weights.safetensors",
     "--init-from weights.safetensors --new-head",
+    "--freeze 0,3.bias",
     "--batch-size 100 --accumulate 4",
     "--epochs 7",
     "--max-steps 9",

@@ -72,6 +72,9 @@ const std::vector<Case> kCases = {
     {"GpuOption", Exit::usage, "--nccl-algo", "--device cpu --nccl-algo ring"},
     {"GpuPrecision", Exit::usage, "--precision", "--device cpu --precision tf32"},
     {"NormsOfANetworkWithout", Exit::usage, "lenet has no batch norms", "--sync-bn"},
+    {"UnknownPartToFreeze", Exit::usage,
+     "--freeze: lenet has no parameter \"layer1\", nor one below it; its parts are 0, 3, 7, 9", "--freeze 3,layer1", 3},
+    {"EverythingFrozen", Exit::usage, "all 8 parameters of lenet are frozen", "--freeze 0,3,7,9"},
     {"GpuTransport", Exit::usage, "--transport nccl", "--device cpu --transport nccl"},
 };
 

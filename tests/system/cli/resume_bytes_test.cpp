@@ -126,6 +126,9 @@ INSTANTIATE_TEST_SUITE_P(
         ResumeCase{"KerasConvnetBf16",
                    "--model keras-convnet --precision bf16 --grad-dtype bf16 --lr 0.01 --momentum 0.9 --lr-scheduler "
                    "multistep --lr-milestones 0.5,1.3 --label-smoothing 0.1"},
+        ResumeCase{
+            "KerasConvnetFrozen",
+            "--model keras-convnet --freeze 0,1,3.weight,14.bias --zero 1 --momentum 0.9 --lr 0.01 --accumulate 2"},
         ResumeCase{"KerasConvnetZero",
                    "--model keras-convnet --zero 1 --optimizer adamw --lr 0.001 --weight-decay 0.01 --bn-stats running",
                    3},

@@ -48,15 +48,16 @@ TEST_F(Checkpointed, FallsBackToThePreviousCheckpointAndNamesTheBrokenFile) {
 }
 
 TEST_F(Checkpointed, RefusesOptionsThatChangeTheResults) {
-  refuse("--resume auto --lr 0.1 --model mlp --seed 7 --optimizer adam", 2,
+  refuse("--resume auto --lr 0.1 --model mlp --seed 7 --optimizer adam --freeze 3", 2,
          {"--lr was 0.2, is 0.1", "--model was lenet, is mlp", "--seed was 0, is 7", "--optimizer was sgd, is adam",
-          "--train-samples was 640, is 320"},
+          "--freeze was not set, is 3", "--train-samples was 640, is 320"},
          320, 2);
   refuse("--resume " + checkpoint(20).string(), 4, {checkpoint(40).string() + " is newer"});
   refuse("--resume " + run().string() + " --init-from x.safetensors", 2, {"excludes --init-from"});
   refuse("", 4, {"already has a run"});
   refuse("--resume nowhere", 3, {"nowhere"});
   refuse("--resume auto --change seed=3", 2, {"--seed cannot change in a run: the order of the samples"});
+  refuse("--resume auto --change freeze=3,0.bias", 2, {"--freeze cannot change in a run: the optimizer has the state"});
   for (const int step : {10, 20, 30, 40}) fs::resize_file(checkpoint(step) / "state.json", 10);
   refuse("--resume auto", 3, {});
 }

@@ -156,6 +156,12 @@ TEST(Run, PlanPrintsBucketsMemoryAndTimes) {
   EXPECT_NE(outcome.output.find("129068 parameters in 3 buckets"), std::string::npos) << outcome.output;
   EXPECT_NE(outcome.output.find("memory of a rank"), std::string::npos);
   EXPECT_NE(outcome.output.find("predicted step"), std::string::npos);
+  const std::string frozen = program(2, plan + "--freeze 0,3,7").output;
+  EXPECT_NE(frozen.find("1290 trained parameters in 2 buckets, launched in this order; 127778 more are frozen:"),
+            std::string::npos)
+      << frozen;
+  const auto activations = [](const std::string& text) { return number_after(text, "activations "); };
+  EXPECT_LT(activations(frozen), 0.7 * activations(outcome.output)) << frozen;
   EXPECT_NE(program(2, plan + "--bucket-cap-mb 0.05").output.find("in 5 buckets"), std::string::npos);
   EXPECT_NE(outcome.output.find("9.weight 9.bias\n"), std::string::npos) << outcome.output;
   EXPECT_NE(program(0, plan + "--first-bucket-mb 0.001").output.find("9.weight\n"), std::string::npos);

@@ -162,6 +162,19 @@ TEST_F(UpdateOptions, Bf16RoundsGradientsOrMultiplications) {
   EXPECT_LE(distance(multiplied), 0.05);
 }
 
+TEST_F(UpdateOptions, FreezeKeepsTensorsAndMovesTheOthers) {
+  const Weights whole = change(kOneStep), frozen = change(kOneStep + "--freeze 1.bias,3"),
+                several = change("--max-steps 5 --momentum 0.9 --weight-decay 0.1 --freeze 1.bias,3");
+  EXPECT_EQ(norm(Weights{{"1.weight", frozen.at("1.weight") - whole.at("1.weight")}}), 0);
+  for (const char* const name : {"1.bias", "3.weight", "3.bias"}) {
+    EXPECT_GT(norm(whole.at(name)), 0) << name;
+    EXPECT_EQ(norm(frozen.at(name)), 0) << name;
+    EXPECT_EQ(norm(several.at(name)), 0) << name;
+  }
+  const std::string& output = run(kOneStep + "--freeze 1.bias,3").output;
+  EXPECT_EQ(count(output, "mlp (203530 parameters, of which 200704 are trained and 2826 are frozen) on"), 1) << output;
+}
+
 // By the definitions of the values.
 TEST_F(UpdateOptions, InitChoosesTheFirstWeights) {
   const auto first = [&](const std::string& options) { return run(kOneStep + "--lr 0 " + options).weights(); };
