@@ -7,13 +7,15 @@ Weights and samples are those of networks.py. Dropout is off, norms are in train
 of
     parity   the parity weights
     open     the open weights
+    frozen   the parity weights, and the running statistics of a network with frozen parts
     trained  PyTorch's weights after 50 such steps from the parity weights in float32. All float tensors are rounded to bfloat16
              precision (half of their bits are zero) and stored as float32 in the file `weights` in the same folder
 For each state:
     losses           mean cross-entropy before each of six successive steps
     gradients        gradients of the first step, as fingerprints (figures.py); `tensor` is t, the index among the float tensors
     gradient_norm    norm of all gradients together
-    buffers          running_mean and running_var after the first step, as fingerprints
+    tensors          of a network with frozen parts: the index of each float tensor
+    buffers          running_mean and running_var of the norms that train, after the first step, as fingerprints
     evaluation_loss  loss of first_batch after the six steps, in evaluation mode: with the running statistics
 
 Small gradients. The bias of a convolution before a batch norm has a true gradient of zero. Its norm here is float64
@@ -41,23 +43,28 @@ from torch import nn
 
 from figures import (VARIANTS, Run, distance, fingerprints, largest, loss_distance, rounded, rounded_spread, tolerances,
                      whole_norm, write_json)
-from networks import NETWORKS, FashionMnist, Noise, float_tensors, parity_numbers, set_parity_weights
+from networks import NETWORKS, FashionMnist, Noise, float_tensors, freeze, parity_numbers, set_parity_weights
 
 FOLDER = Path(__file__).parent / "expected" / "networks"
 TRAINED_STEPS = 50
 LEAST = {"losses": 1e-5, "gradients": 1e-4, "zero_gradients": 1e-6, "buffers": 1e-5, "evaluation_loss": 1e-5}
-CASES = {  # network, image (H, W, C), and for each state: start, batch size, lr, first batch
+CASES = {  # network, image (H, W, C), for each state: start, batch size, lr, first batch; and the frozen parts
     "mlp": ("mlp", (28, 28, 1), [("parity", 32, 0.05, 0), ("trained", 32, 0.05, 50)]),
     "keras-convnet": ("keras-convnet", (28, 28, 1), [("parity", 32, 0.05, 0), ("trained", 32, 0.05, 50)]),
     "resnet18": ("resnet18", (28, 28, 1), [("parity", 2, 1e-4, 290), ("open", 8, 1e-5, 0)]),
     "torchvision-resnet18-28": ("torchvision-resnet18", (28, 28, 1), [("parity", 8, 1e-4, 45)]),
     "torchvision-resnet50-64": ("torchvision-resnet50", (64, 64, 3), [("parity", 4, 1e-7, 77), ("open", 16, 1e-5, 0)]),
+    "frozen-beginning": ("torchvision-resnet18", (32, 32, 3), [("frozen", 8, 1e-4, 26)],
+                         ["conv1", "bn1", "layer1"]),
+    "frozen-norms": ("resnet18", (28, 28, 1), [("frozen", 2, 1e-4, 119)],
+                     ["1", "resnet_block1", "resnet_block2.0.bn1", "resnet_block2.0.bn2", "resnet_block2.0.conv3.weight",
+                      "resnet_block3.0.bn2.bias", "resnet_block3.0.conv3", "resnet_block4.1.bn2", "fc.1.bias"]),
 }
 
 
 def maker(case):
-    network, image, _ = CASES[case]
-    return lambda: NETWORKS[network](image[2])
+    network, image, _, *frozen = CASES[case]
+    return lambda: freeze(NETWORKS[network](image[2]), *frozen) if frozen else NETWORKS[network](image[2])
 
 
 def data_of(case):
@@ -88,16 +95,21 @@ def spread_of(got, reference):
             "evaluation_loss": loss_distance([got["evaluation_loss"]], [reference["evaluation_loss"]])}
 
 
-def expected_of_state(make_network, weights, data, batch, lr, first):
+def expected_of_state(make_network, weights, data, batch, lr, first, frozen):
     reference = six_steps(make_network, weights, data, batch, lr, first, "float64")
     spread = {v: spread_of(six_steps(make_network, weights, data, batch, lr, first, v), reference) for v in VARIANTS}
     index = {name: t for t, name in enumerate(float_tensors(make_network()))}
+    count = 8 if frozen else 64
+    if frozen:  # the others do not change
+        trained = {n.rpartition(".")[0] for n, m in make_network().named_parameters() if m.requires_grad}
+        reference["buffers"] = {n: b for n, b in reference["buffers"].items() if n.rpartition(".")[0] in trained}
     return {"losses": [rounded(x, 12) for x in reference["losses"]],
             "evaluation_loss": rounded(reference["evaluation_loss"], 12),
+            **({"tensors": index} if frozen else {}),
             "gradient_norm": rounded(whole_norm(reference["gradients"]), 9),
             "spread": rounded_spread(spread), "tolerances": tolerances(spread, LEAST),
-            "gradients": fingerprints(reference["gradients"], index),
-            "buffers": fingerprints(reference["buffers"], index)}
+            "gradients": fingerprints(reference["gradients"], index, count),
+            "buffers": fingerprints(reference["buffers"], index, count)}
 
 
 def trained_weights(make_network, weights, data, batch, lr):
@@ -107,19 +119,21 @@ def trained_weights(make_network, weights, data, batch, lr):
 
 
 def make(case):
-    network, image, starts = CASES[case]
+    network, image, starts, *frozen = CASES[case]
     make_network, data, states = maker(case), data_of(case), []
     for start, batch, lr, first in starts:
         state = {"start": start, "batch_size": batch, "lr": lr, "first_batch": first}
-        weights = set_parity_weights(make_network(), shift=8.0 if start == "open" else 0.0).state_dict()
+        shift, statistics = 8.0 if start == "open" else 0.0, start == "frozen"
+        weights = set_parity_weights(make_network(), shift, statistics).state_dict()
         if start == "trained":
             state["weights"] = f"{case}_{TRAINED_STEPS:03}.safetensors"
             if not (FOLDER / state["weights"]).exists():
                 save_file(trained_weights(make_network, weights, data, batch, lr), FOLDER / state["weights"])
             weights = load_file(FOLDER / state["weights"])
-        states.append(state | expected_of_state(make_network, weights, data, batch, lr, first))
+        states.append(state | expected_of_state(make_network, weights, data, batch, lr, first, frozen))
     write_json(FOLDER / f"{case}.json",
-               {"torch": torch.__version__, "network": network, "image": list(image), "states": states})
+               {"torch": torch.__version__, "network": network, "image": list(image), **({"freeze": frozen[0]} if frozen else {}),
+                "states": states})
     return states
 
 
@@ -147,8 +161,9 @@ def margin(model, images):
 
 
 def print_margins(case, candidates):
-    model, data = set_parity_weights(maker(case)()), data_of(case)
-    for batch in sorted({batch for start, batch, *_ in CASES[case][2] if start == "parity"}):
+    starts = CASES[case][2]
+    model, data = set_parity_weights(maker(case)(), statistics=starts[0][0] == "frozen"), data_of(case)
+    for batch in sorted({batch for start, batch, *_ in starts if start in ("parity", "frozen")}):
         margins = {k: margin(model, data.samples(parity_numbers(k, batch))[0]) for k in range(candidates)}
         best = sorted(margins, key=margins.get)[:-4:-1]
         print(f"{case}, batches of {batch}:", ", ".join(f"first_batch {k} {margins[k]:.1e}" for k in best), flush=True)

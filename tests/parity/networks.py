@@ -21,6 +21,8 @@ its layer. (lenet has its own figures and weights: lenet.py has the same rule, b
 Open weights differ in the norms' biases, which are 8 larger (float32(8 + 0.25 * u)): no ReLU behind a norm
 closes.
 
+A network with frozen parts has running_mean = 0.1 * u(t, e) and running_var = 1 + 0.25 * u(t, e).
+
 Parity samples. Sample j of the stream is number (j * 7919) mod 60000 of a dataset; with batches of B, global batch k
 has the samples k * B ... k * B + B - 1 of the stream. The dataset is Fashion-MNIST's training set for images of
 28 x 28 x 1, else 60000 images of noise: pixel e of image i (e in the order H,W,C) is hash((2**20 + i) << 32 | e) >> 56, and its
@@ -125,8 +127,22 @@ def units(tensor_index, count):
     return 2 * ((element_hashes(tensor_index, count) >> np.uint64(11)) * 2.0**-53) - 1
 
 
-def set_parity_weights(model, shift=0.0):
-    """Sets the parity weights, or with a shift of 8 the open weights."""
+def freeze(model, prefixes):
+    """As --freeze: parameters at and below the prefixes are constant; norms without trained parameters stay in eval()."""
+    def is_below(name):
+        return any(name == prefix or name.startswith(prefix + ".") for prefix in prefixes)
+
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad = not is_below(name)
+    for module in model.modules():
+        if isinstance(module, nn.BatchNorm2d) and not any(p.requires_grad for p in module.parameters()):
+            module.eval()
+            module.train = lambda mode=True, norm=module: norm
+    return model
+
+
+def set_parity_weights(model, shift=0.0, statistics=False):
+    """Sets the parity weights, or with a shift of 8 the open weights; with `statistics` those of frozen parts."""
     modules = dict(model.named_modules())
     for t, (name, tensor) in enumerate(float_tensors(model).items()):
         path, _, kind = name.rpartition(".")
@@ -134,7 +150,7 @@ def set_parity_weights(model, shift=0.0):
         if isinstance(layer, nn.BatchNorm2d):
             scale = 0 if isinstance(layer, KerasBatchNorm2d) else 0.25
             values = {"weight": 1 + scale * u, "bias": shift + 0.25 * u,
-                      "running_mean": 0 * u, "running_var": 0 * u + 1}[kind]
+                      "running_mean": 0.1 * statistics * u, "running_var": 0.25 * statistics * u + 1}[kind]
         else:
             values = u / np.sqrt(layer.weight[0].numel())
         tensor.copy_(torch.from_numpy(values.astype(np.float32)).reshape(tensor.shape))

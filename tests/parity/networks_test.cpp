@@ -2,6 +2,7 @@
 // describes the figures in expected/networks.
 #include "comm/local/communicator.h"
 #include "data/catalog.h"
+#include "nn/freeze.h"
 #include "nn/models.h"
 #include "tests/parity/centre.h"
 #include "tests/parity/parity.h"
@@ -24,7 +25,7 @@ struct Worst {
 Worst gradient_distance(const json& state, std::span<const Parameter> parameters, std::span<const float> gradients) {
   const double whole = state.at("gradient_norm");
   Worst worst;
-  for (const Parameter& p : parameters) {
+  for (const Parameter& p : trained_of(parameters)) {
     const json& figures = state.at("gradients").at(p.name);
     const std::vector<float> gradient = to_pytorch(p, gradients);
     const double norm = figures.at("norm");
@@ -43,6 +44,7 @@ double buffer_distance(const json& state, std::span<const BatchNormState> batch_
   double worst = 0;
   for (const BatchNormState& norm : batch_norms)
     for (const int part : {0, 1}) {
+      if (!norm.trained) continue;
       const json& figures = state.at("buffers").at(norm.layer_name + (part == 0 ? ".running_mean" : ".running_var"));
       const auto values =
           std::span(statistics).subspan(norm.span.offset + part * norm.span.channels, norm.span.channels);
@@ -50,6 +52,20 @@ double buffer_distance(const json& state, std::span<const BatchNormState> batch_
       worst = worse(worst, distance / figures.at("norm").get<double>());
     }
   return worst;
+}
+
+// Frozen tensors and the statistics of frozen norms have the bits that they had before.
+void expect_frozen(const Replica& r, const std::vector<float>& weights, const std::vector<float>& statistics) {
+  const std::vector<float> after = r.download_weights(), of_norms = r.download_stats(r.running_stats());
+  for (const Parameter& p : r.parameters) {
+    const auto first = weights.begin() + p.offset;
+    EXPECT_TRUE(p.trained || std::equal(first, first + p.count, after.begin() + p.offset)) << p.name;
+  }
+  for (const BatchNormState& n : r.batch_norms) {
+    const auto first = statistics.begin() + n.span.offset;
+    EXPECT_TRUE(n.trained || std::equal(first, first + 2 * n.span.channels, of_norms.begin() + n.span.offset))
+        << n.layer_name;
+  }
 }
 
 struct Case {
@@ -73,6 +89,7 @@ class Networks : public ::testing::TestWithParam<Case> {
     Replica& r = fixture.replica;
     start_from(state, r);
     if (centred) centre_statistics(r, batch_again, batch);
+    const std::vector<float> weights = r.download_weights(), statistics = r.download_stats(r.running_stats());
 
     std::printf("%s, %s weights, batch %d: ", GetParam().file, start.c_str(), static_cast<int>(batch));
     const std::vector<double> expected = state.at("losses");
@@ -101,6 +118,7 @@ class Networks : public ::testing::TestWithParam<Case> {
       EXPECT_LE(evaluation, loss_bound(state, "evaluation_loss"));
       std::printf("evaluation %.1e, ", evaluation);
     }
+    expect_frozen(r, weights, statistics);
     const double first_loss = std::abs(losses[0] / expected[0] - 1);
     EXPECT_LE(first_loss, 1e-5);
     if (whole) {
@@ -114,7 +132,8 @@ class Networks : public ::testing::TestWithParam<Case> {
 
   const json figures = expected_figures(std::string("networks/") + GetParam().file + ".json");
   const ImageShape image{figures.at("image")[0], figures.at("image")[1], figures.at("image")[2]};
-  const Network network = without_dropout(make_model(figures.at("network").get<std::string>(), image, 10));
+  const Network network = freeze(without_dropout(make_model(figures.at("network").get<std::string>(), image, 10)),
+                                 figures.value("freeze", std::vector<std::string>()));
   const std::unique_ptr<Dataset> data = image == ImageShape{28, 28, 1}
                                             ? std::move(open_datasets("fashion-mnist", "").train)
                                             : std::make_unique<Noise>(image);
@@ -133,7 +152,9 @@ const Case kCases[] = {{"mlp"},
                        {"keras-convnet"},
                        {"resnet18", true},
                        {"torchvision-resnet18-28", false},
-                       {"torchvision-resnet50-64", true}};
+                       {"torchvision-resnet50-64", true},
+                       {"frozen-beginning"},
+                       {"frozen-norms"}};
 INSTANTIATE_TEST_SUITE_P(, Networks, ::testing::ValuesIn(kCases), [](const auto& tested) {
   std::string name = tested.param.file;
   std::replace(name.begin(), name.end(), '-', '_');

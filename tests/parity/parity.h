@@ -13,7 +13,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdint>
 #include <fstream>
@@ -99,17 +98,17 @@ class Noise final : public Dataset {
 
 // The estimated L2 distance between a tensor in PyTorch's layout and the tensor of the fingerprint.
 inline double projected_distance(std::span<const float> tensor, uint64_t place, const nlohmann::json& projections) {
-  std::array<double, 64> sums{};
+  std::vector<double> sums(projections.size());
   for (size_t e = 0; e < tensor.size(); ++e) {
     const uint64_t signs = hash((256 + place) << 32 | e);
-    for (int k = 0; k < 64; ++k) sums[k] += (signs >> k & 1 ? 1.0 : -1.0) * tensor[e];
+    for (size_t k = 0; k < sums.size(); ++k) sums[k] += (signs >> k & 1 ? 1.0 : -1.0) * tensor[e];
   }
   double squares = 0;
-  for (int k = 0; k < 64; ++k) {
+  for (size_t k = 0; k < sums.size(); ++k) {
     const double difference = sums[k] - projections[k].get<double>();
     squares += difference * difference;
   }
-  return std::sqrt(squares / 64);
+  return std::sqrt(squares / static_cast<double>(sums.size()));
 }
 
 inline double norm_of(std::span<const float> values) {
@@ -120,14 +119,31 @@ inline double norm_of(std::span<const float> values) {
 
 // The index of each tensor in a state of expected/networks.
 inline std::map<std::string, uint64_t> places_of(const nlohmann::json& state) {
+  if (state.contains("tensors")) return state.at("tensors");
   std::map<std::string, uint64_t> places;
   for (const char* kind : {"gradients", "buffers"})
     for (const auto& [name, figures] : state.at(kind).items()) places[name] = figures.at("tensor");
   return places;
 }
 
+// The running statistics of a network with frozen parts.
+inline std::vector<float> parity_statistics(std::span<const BatchNormState> batch_norms,
+                                            const std::map<std::string, uint64_t>& places) {
+  std::vector<float> statistics(state_count(batch_norms));
+  for (const BatchNormState& norm : batch_norms)
+    for (int64_t c = 0; c < norm.span.channels; ++c) {
+      const auto u = [&](const char* name) {
+        return unit(places.at(norm.layer_name + name), static_cast<uint64_t>(c));
+      };
+      statistics[norm.span.offset + c] = static_cast<float>(0.1 * u(".running_mean"));
+      statistics[norm.span.offset + norm.span.channels + c] = static_cast<float>(1 + 0.25 * u(".running_var"));
+    }
+  return statistics;
+}
+
 inline void start_from(const nlohmann::json& state, Replica& replica) {
   const std::string start = state.at("start");
+  if (start == "frozen") replica.load_running_stats(parity_statistics(replica.batch_norms, places_of(state)));
   if (start != "trained")
     return replica.load(parity_weights(replica.parameters, places_of(state), start == "open" ? 8 : 0));
   const std::string weights = std::string(DDP_EXPECTED) + "/networks/" + state.at("weights").get<std::string>();
