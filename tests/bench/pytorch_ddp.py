@@ -24,21 +24,23 @@ from torch.nn.parallel import DistributedDataParallel
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "parity"))
 from lenet import DATA_PATH, lenet, read_split  # noqa: E402
-from networks import keras_convnet, resnet18  # noqa: E402
+from networks import freeze, keras_convnet, resnet18, torchvision_resnet  # noqa: E402
 
 # keras-convnet with PyTorch's own norm: KerasBatchNorm2d does extra work for exact parity, which would cost time here.
-MODELS = {"lenet": lenet, "resnet18": resnet18, "keras-convnet": lambda: keras_convnet(nn.BatchNorm2d)}
+MODELS = {"lenet": lenet, "resnet18": resnet18, "keras-convnet": lambda: keras_convnet(nn.BatchNorm2d),
+          "torchvision-resnet18": lambda: torchvision_resnet("resnet18", 1)}
 FORMATS = {"contiguous": torch.contiguous_format, "channels_last": torch.channels_last}
 
 
 def measure(model, data, args, rank, memory_format):
     """Samples per second over all ranks, one figure per block of steps."""
     images, labels = data
+    model = freeze(model, args.freeze)
     images = images.to(memory_format=memory_format)
     model = DistributedDataParallel(model.to(memory_format=memory_format), gradient_as_bucket_view=True)
     model = torch.compile(model) if args.compile else model
     loss_of = nn.CrossEntropyLoss()
-    optimizer = torch.optim.SGD(model.parameters(), lr=args.lr, fused=True)
+    optimizer = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=args.lr, fused=True)
     local = args.batch_size // args.ranks
     steps_per_epoch = len(labels) // args.batch_size
     generator = torch.Generator().manual_seed(0)
@@ -99,6 +101,7 @@ def main():
     parser.add_argument("--lr", type=float, default=0.02)
     parser.add_argument("--memory-format", choices=[*FORMATS, "best"], default="best")
     parser.add_argument("--compile", action="store_true", help="torch.compile the model; the warm-up includes the compilation")
+    parser.add_argument("--freeze", type=lambda text: text.split(","), default=[], help="as ddp_train's option")
     parser.add_argument("--data-path", default=DATA_PATH)
     args = parser.parse_args()
     if args.batch_size % args.ranks:
