@@ -107,6 +107,16 @@ struct LarsRule {
   }
 };
 
+// One element of an average, from there to a new value by `rate`: the branches of torch.lerp.
+struct Lerp {
+  float rate;
+  DDP_HOST_DEVICE float operator()(float average, float value) const {
+    if (rate == 1) return value;
+    const float difference = value - average;
+    return rate < 0.5f ? average + rate * difference : value - difference * (1 - rate);
+  }
+};
+
 // The factor that clips gradients, from the sum of their squares: 0 for an infinite sum, 1 for NaN.
 struct ClipScale {
   float limit;

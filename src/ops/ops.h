@@ -98,6 +98,8 @@ class Ops {
 
   // For f32 values in device memory, such as parameters, gradients and sums.
   virtual void copy_or_add(const float* from, float* to, int64_t count, Gradient mode) = 0;  // to = from or to += from
+  // to += rate * (from - to), as torch.lerp; rate 1 copies. Does nothing if a value of `skip` is not 0.
+  virtual void lerp(const float* from, float* to, int64_t count, float rate, std::span<const float> skip) = 0;
   virtual void to_bf16(const float* from, void* to, int64_t count) = 0;
   virtual void from_bf16(const void* from, float* to, int64_t count) = 0;
 

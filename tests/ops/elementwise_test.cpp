@@ -318,6 +318,22 @@ TEST_P(Spans, CopyOrAddIsExact) {
   });
 }
 
+TEST_P(Spans, LerpMovesAnAverageUnlessItIsSkipped) {
+  each_span([&](int64_t count) {
+    const Values start = random_values(count, 1), value = random_values(count, 2);
+    const auto from = on_device(value), none = on_device(Values{0, 0, 0}), bad = on_device(Values{0, 0, 7});
+    for (const float rate : {0.0001f, 0.25f, 0.75f, 1.0f}) {
+      Values expected = start;
+      reference->lerp(value.data(), expected.data(), count, rate, {});
+      const auto to = on_device(start), skipped = on_device(start);
+      ops->lerp(from.data(), to.data(), count, rate, {none.data(), 3});
+      ops->lerp(from.data(), skipped.data(), count, rate, {bad.data(), 3});
+      expect_close(to.values(), expected, "average", rate == 1 ? 0 : 1e-6);
+      EXPECT_EQ(skipped.values(), start);
+    }
+  });
+}
+
 TEST_P(Spans, Bf16RoundsToNearestEvenAndKeepsNanAndInfinity) {
   // Plain rounding would turn the last two, both NaN, into 0 and infinity.
   const Values special = {0,

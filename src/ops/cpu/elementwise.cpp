@@ -247,6 +247,14 @@ void CpuOps::copy_or_add(const float* from, float* to, int64_t count, Gradient m
   });
 }
 
+void CpuOps::lerp(const float* from, float* to, int64_t count, float rate, std::span<const float> skip) {
+  if (std::ranges::any_of(skip, [](float value) { return value != 0; })) return;
+  const Lerp lerp{rate};
+  workers_.spans(count, [&](int64_t first, int64_t end) {
+    for (int64_t i = first; i < end; ++i) to[i] = lerp(to[i], from[i]);
+  });
+}
+
 void CpuOps::to_bf16(const float* from, void* to, int64_t count) {
   const FlatKernels& kernels = workers_.kernels.flat;
   workers_.spans(count, [&](int64_t first, int64_t end) {

@@ -59,6 +59,7 @@ class CudaOps final : public Ops {
   void add(const Tensor& a, const Tensor& b, const Tensor& y) override;
   void flag_nonfinite(const float* values, int64_t count, float mark, float* flag) override;
   void copy_or_add(const float* from, float* to, int64_t count, Gradient mode) override;
+  void lerp(const float* from, float* to, int64_t count, float rate, std::span<const float> skip) override;
   void to_bf16(const float* from, void* to, int64_t count) override;
   void from_bf16(const void* from, float* to, int64_t count) override;
   void sum_of_squares(const float* values, int64_t count, float* sum, Gradient mode) override;

@@ -39,6 +39,18 @@ __global__ void convert_kernel(const From* from, To* to, int64_t count) {
   each_pack<W>(count, [&]<int N>(int64_t i) { store<N>(to + i, load<N>(from + i)); });
 }
 
+template <int W>
+__global__ void lerp_kernel(const float* from, float* to, int64_t count, Lerp lerp, const float* skip, int skips) {
+  await_previous_kernel();
+  if (any_set(skip, skips)) return;
+  each_pack<W>(count, [&]<int N>(int64_t i) {
+    const auto values = load<N>(from + i);
+    auto averages = load<N>(to + i);
+    for (int k = 0; k < N; ++k) averages.at[k] = lerp(averages.at[k], values.at[k]);
+    store<N>(to + i, averages);
+  });
+}
+
 template <class A, class B, class Y, int W>
 __global__ void add_kernel(const A* a, const B* b, Y* y, int64_t count) {
   await_previous_kernel();
@@ -231,6 +243,14 @@ void CudaOps::flag_nonfinite(const float* values, int64_t count, float mark, flo
 
 void CudaOps::copy_or_add(const float* from, float* to, int64_t count, Gradient mode) {
   convert_or_add<4>(context_, from, to, count, mode);
+}
+
+void CudaOps::lerp(const float* from, float* to, int64_t count, float rate, std::span<const float> skip) {
+  const auto start = [&]<int N>() {
+    launch(context_.stream, blocks_over(count / N + 1), kThreads, lerp_kernel<N>, from, to, count, Lerp{rate},
+           skip.data(), skip.size());
+  };
+  aligned(from, to) ? start.operator()<4>() : start.operator()<1>();
 }
 
 void to_bf16(CudaContext& context, const float* from, void* to, int64_t count) {

@@ -168,6 +168,11 @@ class ReferenceOps final : public Ops {
   void copy_or_add(const float* from, float* to, int64_t count, Gradient mode) override {
     for (int64_t i = 0; i < count; ++i) to[i] = mode == Gradient::add ? to[i] + from[i] : from[i];
   }
+  void lerp(const float* from, float* to, int64_t count, float rate, std::span<const float> skip) override {
+    if (std::ranges::any_of(skip, [](float value) { return value != 0; })) return;
+    for (int64_t i = 0; i < count; ++i)
+      to[i] = static_cast<float>((1.0 - rate) * to[i] + static_cast<double>(rate) * from[i]);
+  }
   void to_bf16(const float* from, void* to, int64_t count) override {
     for (int64_t i = 0; i < count; ++i) static_cast<uint16_t*>(to)[i] = bf16_of_float(from[i]);
   }
