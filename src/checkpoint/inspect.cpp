@@ -81,6 +81,12 @@ void print_state(Out out, const fs::path& checkpoint) {
     fmt::format_to(out,
                    "  batch-norm statistics: recomputed from {} training samples for the evaluation of this step\n",
                    state.bn_stats_samples);
+  if (state.plateau)
+    fmt::format_to(out, "  plateau: the rate is multiplied by {:g}; best {:g}, {} evaluations since, cooldown of {}\n",
+                   state.plateau->factor, state.plateau->best, state.plateau->bad, state.plateau->cooldown);
+  if (state.early_stop)
+    fmt::format_to(out, "  early stop: best accuracy {}, {} evaluations since\n", accuracy(state.early_stop->best),
+                   state.early_stop->bad);
   print_map(out, "affects_results: a resumed run must have the same values", state.affects_results);
   print_map(out, "affects_rounding: a resumed run with other values differs by rounding", state.affects_rounding);
   print_map(out, "autotune: the algorithms that timings chose", state.autotune);

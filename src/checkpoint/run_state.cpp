@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <string_view>
 
 namespace ddp {
@@ -18,6 +19,7 @@ constexpr int kStateFormat = 2;  // format 1 has other names for the last three 
 // Older programs wrote none of these.
 constexpr std::string_view kOptional[] = {"best_epoch", "bn_stats_samples", "options"};
 constexpr const char *kPictures = "pictures", *kExcludedInEpoch = "excluded_in_epoch", *kSizes = "sizes";
+constexpr const char *kPlateau = "plateau", *kEarlyStop = "early_stop";
 
 // Calls field(name, member) for each field of a state that is written or read in this format.
 template <class State, class Field>
@@ -38,6 +40,20 @@ void for_each_field(State& state, int format, Field&& field) {
   field(format == 1 ? "bits" : "affects_rounding", state.affects_rounding);
   field(format == 1 ? "choices" : "autotune", state.autotune);
   field("options", state.options);
+}
+
+template <class State, class Field>
+void for_each_field_of_plateau(State& state, Field&& field) {
+  field("best", state.best);
+  field("bad", state.bad);
+  field("cooldown", state.cooldown);
+  field("factor", state.factor);
+}
+template <class State, class Field>
+void for_each_field_of_early_stop(State& state, Field&& field) {
+  field("best", state.best);
+  field("best_epoch", state.best_epoch);
+  field("bad", state.bad);
 }
 
 // These return false for a JSON value of the wrong kind. JSON has no NaN: null stands for it.
@@ -104,6 +120,25 @@ bool assign(const nlohmann::json& from, PicturesState& to) {
          assign(from.at(kExcludedInEpoch), to.excluded_in_epoch);
 }
 
+bool assign(const nlohmann::json& from, PlateauState& to) {
+  bool fits = true;
+  for_each_field_of_plateau(to, [&](const char* name, auto& member) { fits = fits && assign(from.at(name), member); });
+  return fits && to.factor >= 0 && to.factor <= 1;
+}
+bool assign(const nlohmann::json& from, EarlyStopState& to) {
+  bool fits = true;
+  for_each_field_of_early_stop(to,
+                               [&](const char* name, auto& member) { fits = fits && assign(from.at(name), member); });
+  return fits;
+}
+
+// A part that only some runs have.
+template <class Part>
+void assign_part(const nlohmann::json& json, const char* name, const std::string& file, std::optional<Part>& part) {
+  if (json.contains(name))
+    require(assign(json.at(name), part.emplace()), Exit::data, "{}: \"{}\" has an invalid value", file, name);
+}
+
 }  // namespace
 
 std::string to_json(const RunState& state) {
@@ -114,6 +149,12 @@ std::string to_json(const RunState& state) {
     json[kPictures] = {{"training", to_json(state.pictures->training)},
                        {"validation", to_json(state.pictures->validation)},
                        {kExcludedInEpoch, state.pictures->excluded_in_epoch}};
+  if (state.plateau)
+    for_each_field_of_plateau(*state.plateau,
+                              [&](const char* name, const auto& member) { json[kPlateau][name] = member; });
+  if (state.early_stop)
+    for_each_field_of_early_stop(*state.early_stop,
+                                 [&](const char* name, const auto& member) { json[kEarlyStop][name] = member; });
   return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
@@ -128,9 +169,9 @@ RunState run_state_from_json(const std::string& text, const std::string& file) {
       if (std::ranges::count(kOptional, name) > 0 && !json.contains(name)) return;
       require(assign(json.at(name), member), Exit::data, "{}: \"{}\" has an invalid value", file, name);
     });
-    if (json.contains(kPictures))
-      require(assign(json.at(kPictures), state.pictures.emplace()), Exit::data, "{}: \"{}\" has an invalid value", file,
-              kPictures);
+    assign_part(json, kPictures, file, state.pictures);
+    assign_part(json, kPlateau, file, state.plateau);
+    assign_part(json, kEarlyStop, file, state.early_stop);
   } catch (const nlohmann::json::exception& e) {
     fail(Exit::data, "{} is not a checkpoint's state: {}", file, e.what());
   }

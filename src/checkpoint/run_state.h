@@ -5,6 +5,7 @@
 #include "core/broken_picture.h"
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -24,6 +25,21 @@ struct PicturesState {
   int64_t excluded_in_epoch = 0;  // excluded samples of the steps of the epoch so far
 };
 
+// Of --lr-scheduler plateau: torch.optim.lr_scheduler.ReduceLROnPlateau.
+struct PlateauState {
+  double best = std::numeric_limits<double>::quiet_NaN();  // best loss or accuracy; NaN: none yet
+  int64_t bad = 0;                                         // evaluations since then, or since a reduction or cooldown
+  int64_t cooldown = 0;                                    // evaluations left in which none counts as bad
+  double factor = 1;                                       // of the learning rate
+};
+
+// Of --early-stop.
+struct EarlyStopState {
+  double best = -1;        // best accuracy; -1: none yet
+  int64_t best_epoch = 0;  // epoch of the first evaluation with it, from 1; 0: none yet
+  int64_t bad = 0;         // evaluations since then
+};
+
 struct RunState {
   int64_t step = 0;              // optimizer steps done, skipped steps included
   int64_t epoch = 0;             // epoch of the next step, from 0
@@ -40,6 +56,9 @@ struct RunState {
                                  // batch norms, for the weights of this step; 0: there are running averages only
 
   std::optional<PicturesState> pictures = {};  // of a run on pictures in files
+
+  std::optional<PlateauState> plateau = {};       // of a run with this schedule
+  std::optional<EarlyStopState> early_stop = {};  // of a run with --early-stop
 
   // By name: the options and data that change results; the settings that change rounding only (ranks, precision,
   // buckets, versions); the algorithms that timings chose, as opaque texts.

@@ -173,6 +173,7 @@ std::string headline(std::span<const RunRecord> runs) {
   for (size_t r = 0; r < runs.size(); ++r) {
     const RunRecord& run = runs[r];
     std::vector<std::string> sentences = run.summary ? run.summary->speed : std::vector<std::string>();
+    if (run.summary && !run.summary->early_stop.empty()) sentences.push_back(run.summary->early_stop);
     if (run.skipped > 0)
       sentences.push_back(fmt::format("{} steps were skipped: their gradients were not finite", run.skipped));
     if (run.unread_lines > 0)

@@ -36,6 +36,15 @@ int64_t whole(const json& object, const char* name) {
   return found != object.end() && found->is_number_integer() ? std::max<int64_t>(0, found->get<int64_t>()) : 0;
 }
 
+std::string early_stop_of(const json& summary) {
+  const auto found = summary.find("early_stop");
+  if (found == summary.end() || !found->is_object()) return "";
+  return fmt::format(
+      "ended early after epoch {}: evaluations in a row without a better accuracy than {:.4g} of epoch {}: {}",
+      whole(*found, "epoch"), figure(*found, "best_accuracy"), whole(*found, "best_epoch"),
+      whole(*found, "evaluations"));
+}
+
 Summary summary_of(const json& object) {
   Summary summary{.steps = whole(object, "steps"),
                   .world_size = whole(object, "world_size"),
@@ -47,6 +56,7 @@ Summary summary_of(const json& object) {
                   .seconds_per_epoch = figure(object, "sec_per_epoch"),
                   .samples_per_second = figure(object, "samples_per_second"),
                   .speed = {},
+                  .early_stop = early_stop_of(object),
                   .classes = {}};
   if (const auto speed = object.find("speed"); speed != object.end() && speed->is_array())
     for (const json& sentence : *speed)

@@ -29,6 +29,7 @@ struct Summary {
   double accuracy = kUnknown, top5_accuracy = kUnknown, macro_f1 = kUnknown;
   double seconds_per_epoch = kUnknown, samples_per_second = kUnknown;
   std::vector<std::string> speed;  // sentences
+  std::string early_stop;          // sentence; empty: the run went on to its last step
   std::vector<ClassFigures> classes;
 };
 

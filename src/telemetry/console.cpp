@@ -96,6 +96,14 @@ void Console::evaluation(int64_t epoch, int64_t, const Evaluation& e, double sec
                                  seconds - e.statistics_seconds, excluded, recomputed(e), e.loss));
 }
 
+void Console::early_stop(int64_t epoch, int64_t, const EarlyStopState& state) {
+  write_text(stdout, fmt::format("epoch {}/{} ends the run early: {} in a row without a better accuracy than {:.4f} of "
+                                 "epoch {}\n",
+                                 epoch, config_.epochs,
+                                 state.bad == 1 ? "1 evaluation" : fmt::format("{} evaluations", state.bad), state.best,
+                                 state.best_epoch));
+}
+
 void Console::speed(int64_t epoch, int64_t, const StepSpeed& speed) {
   if (config_.print_freq == 0) return;
   write_text(stdout, fmt::format("epoch {}/{} {}\n", epoch, config_.epochs, speed_line(speed)));

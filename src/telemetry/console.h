@@ -30,6 +30,7 @@ class Console final : public RunObserver {
 
   void step(const StepResult& result) override;
   void evaluation(int64_t epoch, int64_t step, const Evaluation& evaluation, double seconds) override;
+  void early_stop(int64_t epoch, int64_t step, const EarlyStopState& state) override;
   void speed(int64_t epoch, int64_t step, const StepSpeed& speed) override;
   void saved(const SaveOutcome& outcome) override;
   void excluded(const std::string& part, const std::vector<BrokenPicture>& broken, int64_t known,

@@ -86,7 +86,7 @@ bool is_kept(const std::string& line, const MetricsFileConfig& config) {
   if (step == event.end()) return true;
   if (!step->is_number_integer() || *step > config.done) return false;
   return !(config.evaluation_due && *step == config.done && event.find("event") != event.end() &&
-           event["event"] == "eval");
+           (event["event"] == "eval" || event["event"] == "early_stop"));
 }
 
 std::string kept_events(const MetricsFileConfig& config) {
@@ -117,6 +117,17 @@ void MetricsFile::step(const StepResult& r) { write_line(step_event(r).dump()); 
 
 void MetricsFile::evaluation(int64_t epoch, int64_t step, const Evaluation& e, double seconds) {
   write_line(eval_event(epoch, step, e, seconds).dump());
+  flush();
+}
+
+void MetricsFile::early_stop(int64_t epoch, int64_t step, const EarlyStopState& state) {
+  write_line(nlohmann::ordered_json{{"event", "early_stop"},
+                                    {"epoch", epoch},
+                                    {"step", step},
+                                    {"evaluations", state.bad},
+                                    {"best_accuracy", state.best},
+                                    {"best_epoch", state.best_epoch}}
+                 .dump());
   flush();
 }
 

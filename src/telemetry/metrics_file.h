@@ -15,7 +15,7 @@ struct MetricsFileConfig {
   std::filesystem::path path;
 
   // Steps done by a resumed run. The file keeps its events up to this step (with `evaluation_due`, without the
-  // evaluation of this step); new events follow. 0: a new file.
+  // evaluation of this step and what it has decided); new events follow. 0: a new file.
   int64_t done = 0;
   bool evaluation_due = false;
 
@@ -29,6 +29,7 @@ class MetricsFile final : public RunObserver {
 
   void step(const StepResult& result) override;
   void evaluation(int64_t epoch, int64_t step, const Evaluation& evaluation, double seconds) override;
+  void early_stop(int64_t epoch, int64_t step, const EarlyStopState& state) override;
   void speed(int64_t epoch, int64_t step, const StepSpeed& speed) override;
   void saved(const SaveOutcome& outcome) override;
   void excluded(const std::string& part, const std::vector<BrokenPicture>& broken, int64_t known,

@@ -3,8 +3,10 @@
 #include "core/error.h"
 #include "core/stopwatch.h"
 #include "train/broken_data.h"
-#include "train/evaluation/precise_bn.h"
+#include "train/evaluation/judgement.h"
+#include "train/evaluation/validation.h"
 #include "train/observers/speed_meter.h"
+#include "train/run_steps.h"
 #include "train/saving/saver.h"
 #include "train/step/device_dataset.h"
 #include "train/step/fences.h"
@@ -26,15 +28,13 @@ class Trainer {
   TrainReport run();
 
  private:
-  void prepare_evaluation(const Datasets& data, const Samplers& samplers);
   StepConfig step_config();
   Request request() const;
 
   void train_to_end();
-  int64_t samples_before(int64_t step) const;  // samples of the run before `step`
+  bool ends_early() const { return stops_early(config_.early_stop, state_); }
   void record(const StepResult& result);
   bool pauses_after(int64_t step) const;
-  bool compares_at(int64_t step) const;
   void pause();
   void report_gradients();
   void report_speed(int64_t epoch);
@@ -51,12 +51,11 @@ class Trainer {
   const DistributedSampler& sampler_;
   const Observers& observers_;
   PhaseTracker& phases_;
-  const int64_t steps_per_epoch_, total_;
+  const RunSteps steps_;
+  const Judgement judgement_;
 
   DeviceDataset train_data_;
-  std::optional<DeviceDataset> test_data_;  // none without test data, as the next two
-  std::optional<PreciseBn> precise_bn_;
-  std::optional<Evaluator> evaluator_;
+  std::optional<Validation> validation_;  // none without test data
   Step step_;
   std::optional<Prefetcher> prefetcher_;  // a member, so that an error is reported before it waits for the device
 
@@ -89,16 +88,16 @@ Trainer::Trainer(const TrainConfig& config, Replica& replica, const Datasets& da
       sampler_(samplers.train),
       observers_(observers),
       phases_(observers.phases),
-      steps_per_epoch_(sampler_.steps_per_epoch()),
-      total_(total_steps(config, sampler_)),
+      steps_(config, sampler_),
+      judgement_{.schedule = config.schedule, .early_stop = config.early_stop},
       train_data_(replica.device, *data.train, sampler_.largest_shard(), of_training(config, replica)),
       step_(replica, step_config(), &phases_, observers.trace),
       state_(report_.state),
       saver_(replica, observers.reporter, phases_, observers.writer),
       speed_(replica, sampler_),
       broken_(config.train_exclusions, config.test_exclusions, replica, observers.reporter, phases_) {
-  if (data.test) prepare_evaluation(data, samplers);
-  DDP_EXPECT(evaluator_ || config.eval_every == 0);
+  if (data.test) validation_.emplace(config, replica, data, samplers);
+  DDP_EXPECT(validation_ || config.eval_every == 0);
   state_ = config.start;
   if (config.train_exclusions && !state_.pictures) state_.pictures.emplace();
   if (config.start_is_saved) {
@@ -107,18 +106,8 @@ Trainer::Trainer(const TrainConfig& config, Replica& replica, const Datasets& da
     state_.best_accuracy = -1;  // `best` refers to the checkpoints and evaluations of this folder
     state_.best_epoch = 0;
   }
+  begin_judging(judgement_, state_);
   report_.updates = config.updates;
-}
-
-void Trainer::prepare_evaluation(const Datasets& data, const Samplers& samplers) {
-  DataPlacement placement = config_.data_placement;
-  placement.spans = nullptr;  // a trace has the loader of the training, whose threads wait meanwhile
-  placement.exclusions = config_.train_exclusions;
-  if (samplers.statistics) precise_bn_.emplace(replica_, data.train->unaugmented(), *samplers.statistics, placement);
-  placement.exclusions = config_.test_exclusions;
-  test_data_.emplace(replica_.device, *data.test, samplers.test->largest_shard(), placement);
-  Model& model = config_.evaluation_model ? *config_.evaluation_model : replica_.model;
-  evaluator_.emplace(replica_, model, *test_data_, *samplers.test, precise_bn_ ? &*precise_bn_ : nullptr);
 }
 
 StepConfig Trainer::step_config() {
@@ -150,7 +139,7 @@ TrainReport Trainer::run() {
     if (broken_.lost()) broken_.end(state_, saver_.saved(state_));
     if (!report_.stopped && report_.evaluation) {
       phases_.enter(Phase::evaluation, state_.step);
-      report_.classes.emplace(evaluator_->count_classes());
+      report_.classes.emplace(validation_->count_classes());
     }
   } catch (...) {
     phases_.enter(Phase::shutdown, state_.step);  // the saver's destructor waits for the writer
@@ -174,22 +163,19 @@ void Trainer::save_final() {
 
 // Up to two steps are in flight between pauses, none in a pause.
 void Trainer::train_to_end() {
-  if (state_.step > total_) return;  // resumed with fewer --epochs or --max-steps
-  prefetcher_.emplace(train_data_, sampler_, state_.step, total_, kTrainingFences);
+  if (state_.step > steps_.total() || ends_early())
+    return;  // resumed with fewer --epochs or --max-steps, or at its early end
+  prefetcher_.emplace(train_data_, sampler_, state_.step, steps_.total(), kTrainingFences);
   const NextBatch next_batch = config_.batch_source([&]() -> const DeviceBatch& { return prefetcher_->next(); });
   training_ = {};
   trace();
-  for (int64_t k = state_.step; k < total_ && !report_.stopped; ++k) {
-    const auto result = step_.run(next_batch, lr_at(config_.schedule, samples_before(k), sampler_.samples()));
+  for (int64_t k = state_.step + 1; k <= steps_.total() && !report_.stopped && !ends_early(); ++k) {
+    const auto result = step_.run(next_batch, steps_.lr(k, state_));
     if (result) record(*result);
-    if (pauses_after(k + 1)) pause();
+    if (pauses_after(k)) pause();
   }
   prefetcher_.reset();
   accumulate_train_time();
-}
-
-int64_t Trainer::samples_before(int64_t step) const {
-  return step / steps_per_epoch_ * sampler_.samples() + step % steps_per_epoch_ * sampler_.global_batch_size(0);
 }
 
 void Trainer::record(const StepResult& result) {
@@ -199,14 +185,14 @@ void Trainer::record(const StepResult& result) {
   speed_.add(result);
   requested_ = std::max(requested_, result.request);
   ++state_.step;
-  state_.epoch = state_.step / steps_per_epoch_;
-  state_.cursor = state_.step % steps_per_epoch_ * sampler_.global_batch_size(0);
+  state_.epoch = steps_.epoch_of(state_.step + 1) - 1;
+  state_.cursor = steps_.samples_in_epoch(state_.step);
   state_.samples += result.samples;
   state_.bn_stats_samples = 0;
   report_.samples += result.samples;
   if (state_.pictures) {
     int64_t& excluded = state_.pictures->excluded_in_epoch;
-    excluded = (state_.step % steps_per_epoch_ == 1 % steps_per_epoch_ ? 0 : excluded) + result.excluded;
+    excluded = (steps_.in_epoch(state_.step) == steps_.in_epoch(1) ? 0 : excluded) + result.excluded;
   }
   if (result.skipped.empty())
     ++report_.updates;
@@ -215,12 +201,10 @@ void Trainer::record(const StepResult& result) {
 }
 
 bool Trainer::pauses_after(int64_t step) const {
-  return unread_ || requested_ != Request::none || step == total_ || step % steps_per_epoch_ == 0 ||
-         compares_at(step) || config_.save_every.at_step(step) ||
+  return unread_ || requested_ != Request::none || steps_.end_run(step) || steps_.end_epoch(step) ||
+         steps_.compare_replicas(step) || config_.save_every.at_step(step) ||
          (observers_.trace && observers_.trace->pauses_after(step));
 }
-
-bool Trainer::compares_at(int64_t step) const { return config_.check_every > 0 && step % config_.check_every == 0; }
 
 void Trainer::pause() {
   for (const StepResult& result : step_.drain()) record(result);
@@ -229,9 +213,9 @@ void Trainer::pause() {
   report_.stopped = !broken_.agree(state_, false) || requested == Request::stop;
   if (unread_) return;
 
-  const int64_t step = state_.step, epoch = (step + steps_per_epoch_ - 1) / steps_per_epoch_;
-  const bool run_ends = step == total_, epoch_ends = step % steps_per_epoch_ == 0;
-  if (epoch_ends || run_ends || compares_at(step)) {
+  const int64_t step = state_.step, epoch = steps_.epoch_of(step);
+  const bool run_ends = steps_.end_run(step), epoch_ends = steps_.end_epoch(step);
+  if (epoch_ends || run_ends || steps_.compare_replicas(step)) {
     phases_.enter(Phase::replicas, step);
     replica_.check_replicas();
   }
@@ -240,7 +224,7 @@ void Trainer::pause() {
   if (epoch_ends && excluded > 0)
     observers_.reporter.exclusions_of_epoch(epoch, step, sampler_.samples() - excluded, excluded);
   if ((epoch_ends || run_ends) && !report_.stopped) report_speed(epoch);
-  if (config_.eval_every > 0 && (run_ends || (epoch_ends && epoch % config_.eval_every == 0))) {
+  if (steps_.evaluate(step)) {
     state_.evaluation_due = true;
     if (!report_.stopped) evaluate();
   }
@@ -262,7 +246,7 @@ void Trainer::trace(bool run_ends) {
 void Trainer::report_gradients() {
   constexpr int64_t kSteps = 10;
   if (gradients_reported_ || state_.step - config_.start.step < kSteps) return;
-  if (!config_.last_step_learns && state_.step % steps_per_epoch_ == 0) return;
+  if (!config_.last_step_learns && steps_.end_epoch(state_.step)) return;
   gradients_reported_ = true;
   if (replica_.communicator.rank() == 0) observers_.reporter.gradients(zero_gradients_of(replica_));
 }
@@ -278,8 +262,7 @@ void Trainer::report_speed(int64_t epoch) {
 // A run that had ended is evaluated again: a checkpoint does not have the figures of the classes. The checkpoint of
 // this step is saved again if it does not have the statistics of this evaluation.
 void Trainer::evaluate_at_start() {
-  const bool has_ended = state_.step > 0 && state_.step >= total_;
-  if (has_ended ? config_.eval_every == 0 : !state_.evaluation_due) return;
+  if (has_ended(config_, steps_.total()) ? config_.eval_every == 0 : !state_.evaluation_due) return;
   evaluate();
   if (!report_.stopped && !config_.save_every.never()) save(false);
 }
@@ -288,24 +271,21 @@ void Trainer::evaluate() {
   accumulate_train_time();
   const Stopwatch watch;
   int64_t batches = 0;
-  if (config_.evaluation_model) config_.evaluation_model->bind();
-  const auto evaluation = evaluator_->run([&] {
+  const auto evaluation = validation_->run([&] {
     phases_.enter(Phase::evaluation, state_.step);
     return ++batches % Evaluator::kStopCheckInterval != 0 || !replica_.communicator.any(config_.stop_requested());
   });
   const bool goes_on = broken_.agree(state_, true, !evaluation || evaluation->samples > 0);
   if (evaluation && goes_on) {
     report_.evaluation = evaluation;
-    state_.evaluation_due = false;
-    state_.bn_stats_samples = evaluation->statistics_samples;
-    state_.accuracy = evaluation->accuracy();
-    const int64_t epoch = (state_.step + steps_per_epoch_ - 1) / steps_per_epoch_;
-    const bool best = state_.accuracy > state_.best_accuracy;
-    if (best) {
-      state_.best_accuracy = state_.accuracy;
-      state_.best_epoch = epoch;
-    }
+    const int64_t epoch = steps_.epoch_of(state_.step);
+    const bool regular = state_.evaluation_due && steps_.evaluate_regularly(state_.step);
+    const bool best = judge(judgement_, *evaluation, {.epoch = epoch, .regular = regular}, state_);
     observers_.reporter.evaluation(epoch, state_.step, *evaluation, watch.seconds());
+    if (ends_early() && state_.step < steps_.total()) {
+      report_.early_stop = state_.early_stop;
+      observers_.reporter.early_stop(epoch, state_.step, *state_.early_stop);
+    }
     training_ = {};
     if (best && config_.keep_best) save(true);
   } else {
@@ -349,6 +329,10 @@ std::vector<int64_t> Samplers::batch_sizes() const {
 int64_t total_steps(const TrainConfig& config, const DistributedSampler& sampler) {
   const int64_t all = config.epochs * sampler.steps_per_epoch();
   return config.max_steps > 0 ? std::min(all, config.max_steps) : all;
+}
+
+bool has_ended(const TrainConfig& config, int64_t total) {
+  return config.start.step > 0 && (config.start.step >= total || stops_early(config.early_stop, config.start));
 }
 
 TrainReport train(const TrainConfig& config, Replica& replica, const Datasets& data, const Samplers& samplers,

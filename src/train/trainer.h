@@ -36,6 +36,7 @@ struct TrainConfig {
   StepConfig step;          // the trainer sets the fields that a resumed run needs
   SaveEvery save_every;     // unless never, the end of the run is saved too
   bool keep_best = false;   // saves after each evaluation with a new best accuracy
+  int64_t early_stop = 0;   // evaluations in a row without a better accuracy that end the run; 0: none. Needs test data
   DataPlacement data_placement = {};
   // Pictures that cannot be read: those of the training and of the test data. Null: an unreadable sample ends the job
   // at once. Unless the replica excludes them, the run is saved and ends with Exit::data.
@@ -59,14 +60,15 @@ struct TrainConfig {
 };
 
 struct TrainReport {
-  std::optional<Evaluation> evaluation;  // the last evaluation of this process
-  std::optional<ClassCounts> classes;    // of that evaluation; none where the run was stopped
-  RunState state;                        // state at the end of this process's run
-  int64_t updates = 0;                   // updates of the running statistics in the whole run
-  bool stopped = false;                  // stopped early on request
-  std::filesystem::path checkpoint;      // rank 0: path of the last checkpoint on the disk; empty: none
-  int64_t checkpoint_step = -1;          // step of `checkpoint`; -1: none
-  int64_t samples = 0;                   // samples of this process's run, over all ranks
+  std::optional<Evaluation> evaluation;      // the last evaluation of this process
+  std::optional<ClassCounts> classes;        // of that evaluation; none where the run was stopped
+  RunState state;                            // state at the end of this process's run
+  int64_t updates = 0;                       // updates of the running statistics in the whole run
+  bool stopped = false;                      // stopped early on request
+  std::optional<EarlyStopState> early_stop;  // of a run that --early-stop has ended before its last step
+  std::filesystem::path checkpoint;          // rank 0: path of the last checkpoint on the disk; empty: none
+  int64_t checkpoint_step = -1;              // step of `checkpoint`; -1: none
+  int64_t samples = 0;                       // samples of this process's run, over all ranks
   // Training time in s of this process's run, with saves and the trace, without evaluations and measurements of the
   // speed.
   double seconds = 0;
@@ -98,6 +100,9 @@ struct Observers {
 
 // Optimizer steps in the whole run.
 int64_t total_steps(const TrainConfig& config, const DistributedSampler& sampler);
+
+// Whether a run of so many steps has ended in an earlier process.
+bool has_ended(const TrainConfig& config, int64_t total);
 
 // Collective. A requested stop saves a checkpoint first, as does an end because of pictures that cannot be read:
 // CollectiveError(Exit::data).

@@ -174,6 +174,29 @@ TEST_F(Checkpoint, RunStateHasThePicturesThatAreNoSamples) {
   EXPECT_THROW(run_state_from_json(to_json(saved), "state.json"), Error);
 }
 
+TEST_F(Checkpoint, RunStateHasThePlateauAndTheEarlyStop) {
+  RunState saved{.step = 7};
+  saved.plateau = PlateauState{.best = 0.1 + 0.2, .bad = 3, .cooldown = 2, .factor = 0.1 * 0.1};
+  saved.early_stop = EarlyStopState{.best = 1.0 / 3, .best_epoch = 4, .bad = 5};
+  const RunState read = run_state_from_json(to_json(saved), "state.json");
+  EXPECT_EQ(to_json(read), to_json(saved));
+  ASSERT_TRUE(read.plateau && read.early_stop);
+  EXPECT_EQ(read.plateau->best, saved.plateau->best);
+  EXPECT_EQ(read.plateau->factor, saved.plateau->factor);
+  EXPECT_EQ(read.early_stop->bad, 5);
+  saved.plateau = PlateauState{};  // without a best figure yet
+  EXPECT_TRUE(std::isnan(run_state_from_json(to_json(saved), "state.json").plateau->best));
+  const std::string none = to_json(RunState());
+  EXPECT_EQ(none.find("plateau"), none.npos);
+  EXPECT_EQ(none.find("early_stop"), none.npos);
+  for (const PlateauState& wrong : {PlateauState{.bad = -1}, PlateauState{.factor = -0.5}, PlateauState{.factor = 2},
+                                    PlateauState{.factor = std::nan("")}}) {
+    saved.plateau = wrong;
+    expect_error(error_of([&] { run_state_from_json(to_json(saved), "state.json"); }), Exit::data,
+                 "state.json: \"plateau\" has an invalid value");
+  }
+}
+
 TEST_F(Checkpoint, RunStateOfFormat1IsRead) {
   RunState saved{.step = 7, .best_accuracy = 0.25};
   saved.affects_results = {{"--lr", "0.1"}};

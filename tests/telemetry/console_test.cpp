@@ -45,6 +45,14 @@ TEST(Console, TheRateIsThatOfTheStepsOwnTimes) {
   EXPECT_HAS(lines, "step 4/5 loss 0.0000 19692 samples/s, ms: data 1.00 compute 11.00 exposed comm 1.00\n");
 }
 
+TEST(Console, EarlyStopIsALine) {
+  Console console({.epochs = 3});
+  ::testing::internal::CaptureStdout();
+  console.early_stop(2, 40, {.best = 0.9, .best_epoch = 1, .bad = 1});
+  EXPECT_EQ(::testing::internal::GetCapturedStdout(),
+            "epoch 2/3 ends the run early: 1 evaluation in a row without a better accuracy than 0.9000 of epoch 1\n");
+}
+
 TEST(Console, SpeedIsALine) {
   Console console({.epochs = 3});
   ::testing::internal::CaptureStdout();

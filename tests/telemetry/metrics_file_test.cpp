@@ -47,11 +47,31 @@ TEST_F(ResumedMetrics, KeepTheEventsOfEarlierSteps) {
             first);
   EXPECT_EQ(kept(first, true), R"({"event":"step","step":5})"
                                "\n");
+  const std::string stop = R"({"event":"early_stop","step":5})"
+                           "\n";
+  EXPECT_EQ(kept(stop), stop);
+  EXPECT_EQ(kept(stop, true), "");
 }
 
 TEST_F(ResumedMetrics, KeepALongEvent) {
   const std::string timeline = R"({"event":"timeline","step":5,"name":")" + std::string(200'000, 'x') + "\"}\n";
   EXPECT_EQ(kept(timeline), timeline);
+}
+
+TEST(MetricsFile, EarlyStopIsAnEvent) {
+  const TempFolder temp;
+  MetricsFile file({.path = temp / "metrics.jsonl"});
+  file.early_stop(2, 40, {.best = 0.9, .best_epoch = 1, .bad = 3});
+  file.close(false);
+  std::ifstream lines(temp / "metrics.jsonl");
+  std::string line;
+  std::getline(lines, line);
+  EXPECT_EQ(nlohmann::json::parse(line), (nlohmann::json{{"event", "early_stop"},
+                                                         {"epoch", 2},
+                                                         {"step", 40},
+                                                         {"evaluations", 3},
+                                                         {"best_accuracy", 0.9},
+                                                         {"best_epoch", 1}}));
 }
 
 TEST(MetricsFile, SpeedIsAnEvent) {

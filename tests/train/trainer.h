@@ -39,6 +39,9 @@ class EventList final : public RunObserver {
     accuracies.push_back(evaluation.accuracy());
     add(fmt::format("eval:{}", epoch));
   }
+  void early_stop(int64_t epoch, int64_t, const EarlyStopState& state) override {
+    add(fmt::format("early_stop:{}@{}", epoch, state.best_epoch));
+  }
   void speed(int64_t epoch, int64_t, const StepSpeed&) override { add(fmt::format("speed:{}", epoch)); }
   void gradients(const std::vector<std::string>&) override { add("gradients"); }
   void excluded(const std::string& part, const std::vector<BrokenPicture>& broken, int64_t known, int64_t) override {

@@ -60,6 +60,7 @@ std::string conflict_of_label_weights(const Options& o) {
 }
 
 bool evaluates(const Options& o) { return o.train.eval_every > 0; }
+constexpr Condition kWithPlateau{"with --lr-scheduler plateau", rate_depends_on_evaluations};
 bool is_no_doctor(const Options& o) { return !o.action.doctor; }
 
 std::string conflict_of_accumulate(const Options& o) {
@@ -122,7 +123,8 @@ OptionGroup training_options() {
         .conflict = conflict_of_accumulate},
        {.name = "--epochs",
         .target = to([](Options & o) -> auto& { return o.train.epochs; }),
-        .on_resume = {Effect::results, {"with --lr-scheduler cosine or linear", rate_depends_on_epochs}},
+        .on_resume = {Effect::results,
+                      {"with --lr-scheduler cosine, linear, polynomial or onecycle", rate_depends_on_epochs}},
         .help = "epochs of the run",
         .check = CLI::Range(int64_t{1}, int64_t{1'000'000'000})},
        {.name = "--max-steps",
@@ -136,9 +138,16 @@ OptionGroup training_options() {
         .help = "seed of initial weights, order of samples, crops, flips and dropout"},
        {.name = "--eval-every",
         .target = to([](Options & o) -> auto& { return o.train.eval_every; }),
-        .on_resume = Effect::nothing,
+        .on_resume = {Effect::results, kWithPlateau},
         .help = "epochs between evaluations; 0: none",
         .check = CLI::NonNegativeNumber},
+       {.name = "--early-stop",
+        .target = to([](Options & o) -> auto& { return o.train.early_stop; }),
+        .on_resume = Effect::nothing,
+        .help = "end the run after N evaluations in a row without a better accuracy, as --keep-best judges it; 0: no "
+                "early end",
+        .check = CLI::NonNegativeNumber,
+        .condition = {"needs --eval-every above 0", evaluates}},
        {.name = "--label-smoothing",
         .target = to([](Options & o) -> auto& { return o.replica.label_smoothing; }),
         .on_resume = Effect::results,
@@ -184,7 +193,7 @@ OptionGroup training_options() {
        {.name = "--bn-stats",
         .target = one_of<bool>(
             {{"running", false}, {"recompute", true}}, [](Options & o) -> auto& { return o.network.recompute_bn; }),
-        .on_resume = Effect::nothing,
+        .on_resume = {Effect::results, kWithPlateau},
         .help = fmt::format("batch-norm statistics of an evaluation: running averages, or recomputed with the present "
                             "weights from up to {} training samples; default: recompute",
                             PreciseBn::kSamples),

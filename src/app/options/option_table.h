@@ -38,6 +38,9 @@ void require_rows_fit(const CLI::App& app, const Options& options, std::span<con
 // Whether the learning rate depends on --epochs.
 bool rate_depends_on_epochs(const Options& options);
 
+// Whether it depends on the evaluations.
+bool rate_depends_on_evaluations(const Options& options);
+
 // The groups of the other files. complete_schedule() runs after parsing: it sets the fields of the schedule that depend
 // on options of other groups.
 OptionGroup data_options();

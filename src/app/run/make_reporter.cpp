@@ -73,7 +73,7 @@ void add_observers(Reporter& reporter, const Job& job, const PlannedRun& run, co
   const DistributedSampler& sampler = job.samplers.train;
   const fs::path& folder = start.folder.path();
   const int64_t total = total_steps(config, sampler);
-  const bool evaluation_due = config.start.evaluation_due || config.start.step >= total;
+  const bool evaluation_due = config.start.evaluation_due || has_ended(config, total);
   reporter.add(std::make_unique<MetricsFile>(MetricsFileConfig{.path = folder / "metrics.jsonl",
                                                                .done = config.start.step,
                                                                .evaluation_due = evaluation_due,

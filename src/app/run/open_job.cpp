@@ -36,6 +36,8 @@ void refuse_options_of_evaluations(const Options& options) {
   };
   refuse(options.train.eval_every > TrainConfig().eval_every, "--eval-every");
   refuse(options.train.keep_best, "--keep-best");
+  refuse(options.train.early_stop > 0, "--early-stop");
+  refuse(options.train.schedule.kind == ScheduleDesc::Kind::plateau, "--lr-scheduler plateau");
   refuse(options.network.recompute_bn.has_value(), "--bn-stats");
 }
 

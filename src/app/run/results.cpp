@@ -47,6 +47,11 @@ void write_results(const ModelInfo& model, const TrainReport& report, const Repl
   if (report.classes) {
     add_class_figures(summary, *report.classes, model);
   }
+  if (report.early_stop)
+    summary["early_stop"] = {{"epoch", report.state.epoch},
+                             {"evaluations", report.early_stop->bad},
+                             {"best_accuracy", report.early_stop->best},
+                             {"best_epoch", report.early_stop->best_epoch}};
   const std::vector<std::string> speed = report.speed ? explain(*report.speed, hosts) : std::vector<std::string>();
   if (!speed.empty()) summary["speed"] = speed;
   // A matrix of earlier weights does not stay.

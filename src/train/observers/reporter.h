@@ -21,6 +21,9 @@ class Reporter final : public RunObserver {
   void evaluation(int64_t epoch, int64_t step, const Evaluation& evaluation, double seconds) override {
     for (const auto& observer : observers_) observer->evaluation(epoch, step, evaluation, seconds);
   }
+  void early_stop(int64_t epoch, int64_t step, const EarlyStopState& state) override {
+    for (const auto& observer : observers_) observer->early_stop(epoch, step, state);
+  }
   void speed(int64_t epoch, int64_t step, const StepSpeed& speed) override {
     for (const auto& observer : observers_) observer->speed(epoch, step, speed);
   }

@@ -1,6 +1,7 @@
 // Receives the events of a run, in their order, on the training thread of rank 0.
 #pragma once
 
+#include "checkpoint/run_state.h"
 #include "checkpoint/writer.h"
 #include "core/broken_picture.h"
 #include "ddp/step_speed.h"
@@ -20,6 +21,10 @@ class RunObserver {
 
   virtual void step(const StepResult& result) = 0;  // in the order of the steps
   virtual void evaluation(int64_t epoch, int64_t step, const Evaluation& evaluation, double seconds) = 0;
+  // After the evaluation that ends the run before its last step.
+  virtual void early_stop(int64_t epoch, int64_t step, const EarlyStopState& state) {
+    (void)epoch, (void)step, (void)state;
+  }
   virtual void speed(int64_t epoch, int64_t step, const StepSpeed& speed) = 0;  // of the steps since the last call
   virtual void saved(const SaveOutcome& outcome) = 0;
   virtual void timeline(const StepTimeline&) {}  // of a typical step, once in a run with a trace

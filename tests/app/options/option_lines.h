@@ -60,6 +60,7 @@ inline const std::vector<std::string> kLines{
     "--max-steps 9",
     "--seed 3",
     "--eval-every 0",
+    "--early-stop 3",
     "--label-smoothing 0.1",
     "--mixup-alpha 0.2 --cutmix-alpha 1",
     "--label-weights balanced",
@@ -78,6 +79,10 @@ inline const std::vector<std::string> kLines{
     "--lr-scheduler multistep --lr-milestones 3",
     "--lr-scheduler cosineannealinglr --lr-min 0.001 --epochs 7",
     "--lr-scheduler linear --lr-warmup-epochs 2 --lr-warmup-method constant --lr-warmup-decay 0.5",
+    "--lr-scheduler polynomial --lr-power 0.9",
+    "--lr-scheduler onecycle --lr-pct-start 0.4 --lr-div-factor 10 --lr-final-div-factor 100 --lr-anneal linear",
+    "--lr-scheduler plateau --lr-plateau-metric acc --lr-plateau-patience 2 --lr-plateau-threshold 0.01 "
+    "--lr-plateau-cooldown 1",
     "--device cpu",
     "--threads 2",
     "--rank-weights 2,1",

@@ -98,9 +98,18 @@ TEST(ResumedOptions, ChangeHoldsFromHereOn) {
   // A value of the run that has lost its meaning has no effect; a changed one is refused.
   EXPECT_FALSE(resumed(run, "--change momentum=0").options.replica.optimizer.nesterov);
   EXPECT_EQ(resumed(run, "--change momentum=0").optimizer_states, 1);
-  EXPECT_TRUE(has(says(run, "--change lr-min=0.1"), "2: --lr-min needs --lr-scheduler cosine or linear"));
+  EXPECT_TRUE(has(says(run, "--change lr-min=0.1"), "2: --lr-min needs --lr-scheduler cosine, linear or plateau"));
   EXPECT_FALSE(has(says(run, "--change lr-scheduler=cosine,lr-min=0.001"), "2:"));
   EXPECT_FALSE(has(says(run, "--change lr=0.10"), "changed"));
+  // Evaluations matter where they change the rate, epochs where it falls until their end.
+  const RunState plateau = run_of("--lr-scheduler plateau");
+  EXPECT_TRUE(
+      has(says(plateau, "--eval-every 2"), "2: step-20 cannot be resumed by this run: --eval-every was 1, is 2"));
+  EXPECT_TRUE(has(says(plateau, "--bn-stats running"), "--bn-stats"));
+  EXPECT_FALSE(has(says(run, "--eval-every 2"), "2:"));
+  EXPECT_FALSE(has(says(plateau, "--epochs 20"), "2:"));
+  for (const std::string over_all : {"polynomial", "onecycle"})
+    EXPECT_TRUE(has(says(run_of("--lr-scheduler " + over_all), "--epochs 20"), "--epochs was 10, is 20")) << over_all;
 }
 
 // The command line of the first start may stay.

@@ -152,10 +152,13 @@ TEST_F(PictureFolder, SplitsOffTheSameValidationDataAtAnyWorldSize) {
   ASSERT_EQ(without.code, 0) << without.output;
   EXPECT_EQ(count(without.output, "no test samples: no evaluation"), 1) << without.output;
   EXPECT_EQ(count(without.output, "test acc: not evaluated"), 1) << without.output;
-  const Outcome refused = train(0, "refused", "--eval-every 2");
-  EXPECT_EQ(refused.code, static_cast<int>(Exit::usage)) << refused.output;
-  EXPECT_EQ(count(refused.output, "--eval-every needs validation data: the data set has none; leave it out"), 1)
-      << refused.output;
+  for (const std::string option : {"--eval-every 2", "--early-stop 2", "--lr-scheduler plateau"}) {
+    const Outcome refused = train(0, "refused", option);
+    EXPECT_EQ(refused.code, static_cast<int>(Exit::usage)) << refused.output;
+    const std::string name = option.substr(0, option.find(" 2"));
+    EXPECT_EQ(count(refused.output, name + " needs validation data: the data set has none; leave it out"), 1)
+        << refused.output;
+  }
 }
 
 TEST_F(PictureFolder, LeavesOutBrokenPicturesIfAsked) {

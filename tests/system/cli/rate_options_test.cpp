@@ -21,7 +21,13 @@ const std::vector<Rates> kRates{
       0.02472315, 0.02076859}},
     {"--lr 0.1 --lr-scheduler linear --lr-min 0.02 --lr-warmup-epochs 0.5 --lr-warmup-decay 0.1",
      {0.01, 0.0775, 0.09428571, 0.08857143, 0.08, 0.07142857, 0.06571429, 0.05714286, 0.04857143, 0.04285714,
-      0.03428571, 0.02571429}}};
+      0.03428571, 0.02571429}},
+    {"--lr 0.1 --lr-scheduler polynomial --lr-power 2 --lr-warmup-epochs 1 --lr-warmup-decay 0.4",
+     {0.04, 0.0625, 0.085, 0.1, 0.0765625, 0.05625, 0.04444444, 0.02934028, 0.01736111, 0.01111111, 0.0043402778,
+      0.00069444444}},
+    {"--lr 0.1 --lr-scheduler onecycle --lr-pct-start 0.5 --lr-div-factor 10 --lr-final-div-factor 4 --lr-anneal "
+     "linear",
+     {0.01, 0.028, 0.046, 0.064, 0.082, 0.1, 0.08375, 0.0675, 0.05125, 0.035, 0.01875, 0.0025}}};
 
 class RateOptions : public OptionRuns {};
 

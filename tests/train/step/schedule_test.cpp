@@ -95,6 +95,12 @@ TEST(Schedule, DescribesItself) {
             "lr 0.001, 0.1 after 5 epochs, 0 at the end of epoch 90 (cosine)");
   EXPECT_EQ(describe({.kind = Kind::step, .lr = 0.1, .total_epochs = 90, .step_epochs = 30}),
             "lr 0.1, 0.001 at the end of epoch 90 (in steps)");
+  EXPECT_EQ(describe({.kind = Kind::polynomial, .lr = 0.1, .total_epochs = 9, .power = 2}),
+            "lr 0.1, 0 at the end of epoch 9 (polynomial)");
+  EXPECT_EQ(describe({.kind = Kind::one_cycle, .lr = 0.1, .total_epochs = 10}),
+            "lr 0.004, 0.1 after 3 epochs, 4e-07 at the end of epoch 10 (one cycle)");
+  EXPECT_EQ(describe({.kind = Kind::plateau, .lr = 0.1, .warm_up_epochs = 2}),
+            "lr 0.001, 0.1 after 2 epochs, times 0.1 after more than 10 evaluations without a better loss");
 }
 
 }  // namespace

@@ -1,0 +1,35 @@
+#include "train/evaluation/validation.h"
+
+namespace ddp {
+namespace {
+
+// A trace has the loader of the training, whose threads wait meanwhile.
+DataPlacement placement_for(const TrainConfig& config, Exclusions* exclusions) {
+  DataPlacement placement = config.data_placement;
+  placement.spans = nullptr;
+  placement.exclusions = exclusions;
+  return placement;
+}
+
+std::optional<PreciseBn> precise_bn_for(const TrainConfig& config, Replica& replica, const Datasets& data,
+                                        const Samplers& samplers) {
+  if (!samplers.statistics) return std::nullopt;
+  return std::make_optional<PreciseBn>(replica, *data.train, *samplers.statistics,
+                                       placement_for(config, config.train_exclusions));
+}
+
+}  // namespace
+
+Validation::Validation(const TrainConfig& config, Replica& replica, const Datasets& data, const Samplers& samplers)
+    : config_(config),
+      precise_bn_(precise_bn_for(config, replica, data, samplers)),
+      data_(replica.device, *data.test, samplers.test->largest_shard(), placement_for(config, config.test_exclusions)),
+      weights_(replica, config.evaluation_model ? *config.evaluation_model : replica.model, data_, *samplers.test,
+               precise_bn_ ? &*precise_bn_ : nullptr) {}
+
+std::optional<Evaluation> Validation::run(const std::function<bool()>& go_on) {
+  if (config_.evaluation_model) config_.evaluation_model->bind();
+  return weights_.run(go_on);
+}
+
+}  // namespace ddp
