@@ -21,6 +21,7 @@ namespace fs = std::filesystem;
 namespace {
 
 const std::array<std::string, 3> kFiles = {"model.safetensors", "optimizer.safetensors", "state.json"};
+const std::array<std::string, 1> kOptionalFiles = {kAverageFile};
 
 // A temporary folder. The destructor deletes it with all its content.
 class TemporaryFolder {
@@ -104,6 +105,7 @@ void read_optimizer(const fs::path& path, const Tensors& of, std::span<const std
 
 SnapshotView Snapshot::view() const {
   SnapshotView view{.model = model.view(), .running_stats = running_stats, .optimizer = {}, .run = run};
+  if (average) view.average = average->view();
   for (const OptimizerState& state : optimizer) view.optimizer.push_back({state.name, state.values});
   return view;
 }
@@ -125,10 +127,15 @@ fs::path write_checkpoint(const fs::path& folder, const SnapshotView& snapshot, 
     };
     save_state_dict(next_file(kFiles[0]), tensors.parameters, tensors.batch_norms, snapshot.model,
                     with_statistics(tensors.metadata, tensors.batch_norms, samples));
+    if (snapshot.average)
+      save_state_dict(next_file(kAverageFile), tensors.parameters, tensors.batch_norms, *snapshot.average,
+                      of_average(tensors.metadata, tensors.batch_norms));
     write_optimizer(next_file(kFiles[1]), snapshot, tensors);
     write_durable_file(next_file(kFiles[2]), to_json(snapshot.run));
     next_file(kManifestFile);
-    write_manifest(temporary.path(), kFiles);
+    std::vector<std::string> files(kFiles.begin(), kFiles.end());
+    if (snapshot.average) files.emplace_back(kAverageFile);
+    write_manifest(temporary.path(), files);
     flush_folder(temporary.path());
     replace_folder(temporary.path(), checkpoint);
     flush_folder(folder);  // before a link may lead to it
@@ -147,16 +154,18 @@ RunState read_run_state(const fs::path& checkpoint) {
   std::error_code error;
   require(fs::is_directory(checkpoint, error), Exit::data, "{} is {}", printable(checkpoint.native()),
           fs::exists(checkpoint, error) ? "a file, not a checkpoint folder" : "missing");
-  verify_manifest(checkpoint, kFiles);
+  verify_manifest(checkpoint, kFiles, kOptionalFiles);
   const fs::path path = checkpoint / kFiles[2];
   return run_state_from_json(read_whole_file(path, kMaxStateBytes), printable(path.native()));
 }
 
 Snapshot read_checkpoint(const fs::path& checkpoint, const Tensors& tensors,
-                         std::span<const std::string> optimizer_states) {
+                         std::span<const std::string> optimizer_states, bool with_average) {
   Snapshot snapshot;
   snapshot.run = read_run_state(checkpoint);
   snapshot.model = load_state_dict(checkpoint / kFiles[0], tensors.parameters, tensors.batch_norms);
+  if (with_average)
+    snapshot.average = load_state_dict(checkpoint / kAverageFile, tensors.parameters, tensors.batch_norms);
   read_optimizer(checkpoint / kFiles[1], tensors, optimizer_states, snapshot);
   return snapshot;
 }

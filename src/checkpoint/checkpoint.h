@@ -2,6 +2,7 @@
 // of ranks on any device can load it:
 //
 //   checkpoints/step-00001234/model.safetensors       weights and batch-norm statistics, as PyTorch's state_dict
+//                             model_ema.safetensors   the average of both, of a run with --model-ema
 //                             optimizer.safetensors   "<parameter>.<state>" of trained parameters, in PyTorch's
 //                                                     layouts; running averages
 //                             state.json              RunState
@@ -22,6 +23,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -40,8 +42,9 @@ struct OptimizerStateView {
 
 // Views of a snapshot's values: the owner outlives them.
 struct SnapshotView {
-  ModelStateView model;                       // with the statistics of the evaluation at this step, if there was one
-  std::span<const float> running_stats = {};  // running averages, laid out as `model.statistics`; empty: equal to them
+  ModelStateView model;                        // with the statistics of the evaluation at this step, if there was one
+  std::span<const float> running_stats = {};   // running averages, laid out as `model.statistics`; empty: equal to them
+  std::optional<ModelStateView> average = {};  // none: the run has no average
   std::vector<OptimizerStateView> optimizer;
   RunState run;
 };
@@ -49,6 +52,7 @@ struct SnapshotView {
 struct Snapshot {
   ModelState model;
   std::vector<float> running_stats = {};  // as in SnapshotView
+  std::optional<ModelState> average = {};
   std::vector<OptimizerState> optimizer;
   RunState run;
 
@@ -75,6 +79,6 @@ std::filesystem::path write_checkpoint(const std::filesystem::path& folder, cons
 // allocate no more memory than the files have bytes.
 RunState read_run_state(const std::filesystem::path& checkpoint);
 Snapshot read_checkpoint(const std::filesystem::path& checkpoint, const Tensors& tensors,
-                         std::span<const std::string> optimizer_states);
+                         std::span<const std::string> optimizer_states, bool with_average = false);
 
 }  // namespace ddp

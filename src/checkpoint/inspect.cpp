@@ -2,6 +2,7 @@
 
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/folder.h"
+#include "checkpoint/names.h"
 #include "checkpoint/safetensors.h"
 #include "core/error.h"
 #include "core/printable.h"
@@ -119,7 +120,8 @@ std::string inspect(std::span<const std::string> arguments) {
   }
   if (holds_checkpoints(path)) path = newest_good(out, path);
   print_state(out, path);
-  for (const char* name : {"model.safetensors", "optimizer.safetensors"}) print_tensors(out, path / name);
+  for (const char* name : {"model.safetensors", kAverageFile, "optimizer.safetensors"})
+    if (name != kAverageFile || fs::exists(path / name, error)) print_tensors(out, path / name);
   return text;
 }
 

@@ -65,13 +65,17 @@ std::string manifest_text(const std::map<std::string, FileEntry>& entries) {
 }
 
 std::map<std::string, FileEntry> parse_manifest(const std::string& text, const std::string& file,
-                                                std::span<const std::string> names) {
+                                                std::span<const std::string> names,
+                                                std::span<const std::string> optional) {
   std::map<std::string, FileEntry> entries;
   try {
     const auto manifest = read_json(text, file, {.bytes = kMaxManifestBytes});
     require(manifest.at("format") == kManifestFormat, Exit::data,
             "{} has an unknown format; this program reads format {}", file, kManifestFormat);
-    for (const std::string& name : names) {
+    std::vector<std::string> all(names.begin(), names.end());
+    for (const std::string& name : optional)
+      if (manifest.at("files").contains(name)) all.push_back(name);
+    for (const std::string& name : all) {
       const auto& entry = manifest.at("files").at(name);
       require(entry.at("bytes").is_number_unsigned(), Exit::data, "{}: the size of {} is not a whole number", file,
               name);
@@ -93,10 +97,11 @@ void write_manifest(const fs::path& folder, std::span<const std::string> names) 
   write_durable_file(folder / kManifestFile, manifest_text(entries));
 }
 
-void verify_manifest(const fs::path& folder, std::span<const std::string> names) {
+void verify_manifest(const fs::path& folder, std::span<const std::string> names,
+                     std::span<const std::string> optional) {
   const fs::path manifest = folder / kManifestFile;
   const auto entries =
-      parse_manifest(read_whole_file(manifest, kMaxManifestBytes), printable(manifest.native()), names);
+      parse_manifest(read_whole_file(manifest, kMaxManifestBytes), printable(manifest.native()), names, optional);
   for (const auto& [name, entry] : entries) {
     FileStream file(folder / name);
     const std::string path = printable((folder / name).native());

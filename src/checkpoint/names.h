@@ -8,4 +8,6 @@ namespace ddp {
 
 std::string checkpoint_name(int64_t step);  // "step-00001234"
 
+inline constexpr const char* kAverageFile = "model_ema.safetensors";  // of checkpoints, and of a run's folder
+
 }  // namespace ddp

@@ -50,7 +50,8 @@ struct RunState {
   int64_t samples = 0;           // samples seen in the run, over all ranks and epochs
   double train_seconds = 0;      // training time in s, evaluations excluded
   double accuracy = -1;          // accuracy of the last evaluation; -1: no evaluation yet
-  double best_accuracy = -1;     // best accuracy of all evaluations; -1: no evaluation yet
+  double best_accuracy = -1;     // best accuracy of all evaluations, of the average of the weights if there is one; -1:
+                                 // no evaluation yet
   int64_t best_epoch = 0;        // epoch of the first evaluation with it, from 1; 0: none yet, or unknown
   int64_t bn_stats_samples = 0;  // training samples from which the last evaluation recomputed the statistics of the
                                  // batch norms, for the weights of this step; 0: there are running averages only

@@ -26,6 +26,11 @@ Metadata with_statistics(Metadata metadata, std::span<const BatchNormState> batc
   return metadata;
 }
 
+Metadata of_average(Metadata metadata, std::span<const BatchNormState> batch_norms) {
+  metadata["weights"] = "exponential moving average";
+  return with_statistics(std::move(metadata), batch_norms, 0);
+}
+
 void save_state_dict(const std::filesystem::path& path, std::span<const Parameter> parameters,
                      std::span<const BatchNormState> batch_norms, const ModelStateView& state,
                      const Metadata& metadata) {

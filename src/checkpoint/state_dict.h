@@ -36,6 +36,9 @@ struct ModelState {
 // `samples` training samples; 0: running averages. Without batch norms there is no entry.
 Metadata with_statistics(Metadata metadata, std::span<const BatchNormState> batch_norms, int64_t samples);
 
+// The same for the average of the weights, which the entry "weights" says.
+Metadata of_average(Metadata metadata, std::span<const BatchNormState> batch_norms);
+
 // Writes parameters in forward order, as PyTorch does, then the batch norms' statistics. Throws Error(Exit::output).
 void save_state_dict(const std::filesystem::path& path, std::span<const Parameter> parameters,
                      std::span<const BatchNormState> batch_norms, const ModelStateView& state,

@@ -89,7 +89,8 @@ EvalEvent eval_of(const json& event) {
           .accuracy = number_in(event, "accuracy"),
           .loss = number_in(event, "loss"),
           .samples = number_in(event, "samples"),
-          .seconds = number_in(event, "seconds")};
+          .seconds = number_in(event, "seconds"),
+          .ema_accuracy = number_in(event, "ema_accuracy")};
 }
 
 std::optional<Event> speed_of(const json& event) {

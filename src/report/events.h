@@ -36,6 +36,7 @@ struct StepEvent {
 struct EvalEvent {
   int64_t step = 0, epoch = 0;
   double accuracy = kUnknown, loss = kUnknown, samples = kUnknown, seconds = kUnknown;
+  double ema_accuracy = kUnknown;
 };
 
 // Means since the last such event.

@@ -61,6 +61,10 @@ std::string better_accuracy(const RunRecord& run) {
   if (!best || run.evaluations.back().accuracy >= best->accuracy) return "";
   return fmt::format("<dd class=\"best\">best {}</dd>", text_of(*best));
 }
+std::string average_accuracy(const RunRecord& run) {
+  if (run.evaluations.empty() || std::isnan(run.evaluations.back().ema_accuracy)) return "";
+  return fmt::format("<dd class=\"best\">EMA {}</dd>", number(run.evaluations.back().ema_accuracy));
+}
 std::string last_loss(const RunRecord& run) {
   return run.evaluations.empty() ? "–" : number(run.evaluations.back().loss);
 }
@@ -118,7 +122,7 @@ std::string tiles(const RunRecord& run) {
   std::string text = "<dl class=\"tiles\">";
   for (const auto& [name, of] : figures)
     text += fmt::format("<div><dt>{}</dt><dd>{}</dd>{}</div>", name, of(run),
-                        of == last_accuracy ? better_accuracy(run) : "");
+                        of == last_accuracy ? better_accuracy(run) + average_accuracy(run) : "");
   return text + "</dl>\n";
 }
 

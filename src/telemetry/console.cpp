@@ -91,9 +91,12 @@ void Console::draw_bar(const StepResult& last) {
 
 void Console::evaluation(int64_t epoch, int64_t, const Evaluation& e, double seconds) {
   const std::string excluded = e.excluded > 0 ? fmt::format(", {} excluded", e.excluded) : "";
-  write_text(stdout, fmt::format("epoch {}/{} test acc {:.4f} ({}/{} samples evaluated in {:.2f} s{}{}), loss {:.4f}\n",
-                                 epoch, config_.epochs, e.accuracy(), e.samples, e.expected_samples,
-                                 seconds - e.statistics_seconds, excluded, recomputed(e), e.loss));
+  const std::string accuracy = e.average ? fmt::format(", EMA {:.4f}", e.average->accuracy) : "";
+  const std::string loss = e.average ? fmt::format(", EMA {:.4f}", e.average->loss) : "";
+  write_text(stdout,
+             fmt::format("epoch {}/{} test acc {:.4f}{} ({}/{} samples evaluated in {:.2f} s{}{}), loss {:.4f}{}\n",
+                         epoch, config_.epochs, e.accuracy(), accuracy, e.samples, e.expected_samples,
+                         seconds - e.statistics_seconds, excluded, recomputed(e), e.loss, loss));
 }
 
 void Console::early_stop(int64_t epoch, int64_t, const EarlyStopState& state) {

@@ -67,6 +67,10 @@ nlohmann::ordered_json eval_event(int64_t epoch, int64_t step, const Evaluation&
                                {"loss", e.loss},
                                {"seconds", seconds - e.statistics_seconds},
                                {"statistics_seconds", e.statistics_seconds}};
+  if (e.average) {
+    event["ema_accuracy"] = e.average->accuracy;
+    event["ema_loss"] = e.average->loss;
+  }
   if (e.excluded > 0) event["excluded"] = e.excluded;
   return event;
 }

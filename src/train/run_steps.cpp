@@ -1,14 +1,26 @@
 #include "train/run_steps.h"
 
 #include "train/step/schedule.h"
+#include "train/step/weight_average.h"
 
 namespace ddp {
+namespace {
+
+AverageConfig average_of(const TrainConfig& config) {
+  AverageConfig average = config.average;
+  average.warm_up_epochs = config.schedule.warm_up_epochs;
+  return average;
+}
+
+}  // namespace
+
 RunSteps::RunSteps(const TrainConfig& config, const DistributedSampler& sampler)
     : config_(config),
       samples_(sampler.samples()),
       batch_(sampler.global_batch_size(0)),
       per_epoch_(sampler.steps_per_epoch()),
-      total_(total_steps(config, sampler)) {}
+      total_(total_steps(config, sampler)),
+      average_(average_of(config)) {}
 
 int64_t RunSteps::samples_in_epoch(int64_t step) const { return in_epoch(step) * batch_; }
 
@@ -29,5 +41,7 @@ double RunSteps::lr(int64_t step, const RunState& state) const {
   const double lr = lr_at(config_.schedule, seen, samples_);
   return state.plateau ? lr * state.plateau->factor : lr;
 }
+
+double RunSteps::average_rate(int64_t step) const { return ddp::average_rate(average_, step, per_epoch_); }
 
 }  // namespace ddp

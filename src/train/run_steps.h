@@ -28,10 +28,12 @@ class RunSteps {
 
   // `state`: before the step.
   double lr(int64_t step, const RunState& state) const;
+  double average_rate(int64_t step) const;  // of a replica with an average
 
  private:
   const TrainConfig& config_;
   const int64_t samples_, batch_, per_epoch_, total_;
+  const AverageConfig average_;
 };
 
 }  // namespace ddp

@@ -170,7 +170,7 @@ void Trainer::train_to_end() {
   training_ = {};
   trace();
   for (int64_t k = state_.step + 1; k <= steps_.total() && !report_.stopped && !ends_early(); ++k) {
-    const auto result = step_.run(next_batch, steps_.lr(k, state_));
+    const auto result = step_.run(next_batch, steps_.lr(k, state_), replica_.average ? steps_.average_rate(k) : 0);
     if (result) record(*result);
     if (pauses_after(k)) pause();
   }

@@ -44,7 +44,9 @@ struct TrainConfig {
   Exclusions* test_exclusions = nullptr;
   // Evaluates in place of the replica's model, for images of another size. It is bound to the replica's weights.
   Model* evaluation_model = nullptr;
-  bool last_step_learns = true;  // false: the gradients of the last step of an epoch are not reported
+  AverageConfig average = {};      // of a replica with an average; the trainer sets warm_up_epochs
+  Model* average_model = nullptr;  // for inference, bound to the replica's average; null: there is none
+  bool last_step_learns = true;    // false: the gradients of the last step of an epoch are not reported
 
   RunState start = {};                    // state at the start of this process; a resumed run's is its checkpoint's
   bool start_is_saved = false;            // `start` is in a checkpoint of the folder that the writer writes to

@@ -75,6 +75,36 @@ TEST_F(Checkpoint, StatisticsOfAnEvaluationAndRunningAveragesRoundTrip) {
                "file: 1.running_mean,");
 }
 
+// A checkpoint without an average has no such file.
+TEST_F(Checkpoint, AverageRoundTripsAndItsFileIsVerified) {
+  const Weights network = weights_of("keras-convnet", 1);
+  Snapshot saved = network.snapshot(12);
+  fs::path path = write_checkpoint(folder, saved.view(), network.tensors(), false);
+  const fs::path file = path / "model_ema.safetensors";
+  EXPECT_FALSE(fs::exists(file));
+  expect_error(error_of([&] { read_checkpoint(path, network.tensors(), kAdam, true); }), Exit::data,
+               "model_ema.safetensors");
+
+  saved.average = saved.model;
+  for (float& value : saved.average->weights) value *= 2;
+  for (float& value : saved.average->statistics) value *= 3;
+  path = write_checkpoint(folder, saved.view(), network.tensors(), false);
+  const Snapshot read = read_checkpoint(path, network.tensors(), kAdam, true);
+  EXPECT_EQ(read.model.weights, saved.model.weights);
+  ASSERT_TRUE(read.average);
+  EXPECT_EQ(read.average->weights, saved.average->weights);
+  EXPECT_EQ(read.average->statistics, saved.average->statistics);
+  EXPECT_EQ(read_safetensors_metadata(file).at("weights"), "exponential moving average");
+  EXPECT_EQ(read_safetensors_metadata(path / "model.safetensors").count("weights"), 0u);
+
+  std::string content = content_of(file);
+  content.back() = static_cast<char>(content.back() ^ 1);
+  put(file, content);
+  expect_error(error_of([&] { read_run_state(path); }), Exit::data, "does not match the checksum in its manifest");
+  fs::remove(file);
+  expect_error(error_of([&] { read_run_state(path); }), Exit::data, "model_ema.safetensors");
+}
+
 TEST_F(Checkpoint, LoadsIntoABufferWithAnotherAlignment) {
   const Weights one = weights_of("lenet", 1), three = weights_of("lenet", 48);
   ASSERT_NE(flat_count(one.parameters), flat_count(three.parameters));

@@ -45,11 +45,12 @@ TEST_F(Inspect, PrintsTheBestEpoch) {
   snapshot.run.bn_stats_samples = 500;
   snapshot.run.plateau = PlateauState{.best = 1.5, .bad = 2, .factor = 0.25};
   snapshot.run.early_stop = EarlyStopState{.best = 0.75, .best_epoch = 1, .bad = 3};
+  snapshot.average = snapshot.model;
   write_checkpoint(folder, snapshot.view(), weights.tensors(), false);
   expect_in(inspected(folder),
             {"best 0.9000 after epoch 2\n", "recomputed from 500 training samples",
              "plateau: the rate is multiplied by 0.25; best 1.5, 2 evaluations since, cooldown of 0\n",
-             "early stop: best accuracy 0.7500, 3 evaluations since\n"});
+             "early stop: best accuracy 0.7500, 3 evaluations since\n", "model_ema.safetensors: 2 tensors"});
 }
 
 TEST_F(Inspect, PrintsTheNewestValidCheckpointOfARun) {

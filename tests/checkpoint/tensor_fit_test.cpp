@@ -108,6 +108,15 @@ TEST_F(WeightsOfAFolder, AreThoseOfTheRunOrItsNewestCheckpoint) {
   put(run / "model.safetensors", "");
   EXPECT_EQ(find_weights(run, log), run / "model.safetensors");
   EXPECT_EQ(find_weights(run / "other.safetensors", log), run / "other.safetensors");
+
+  expect_error(error_of([&] { find_weights(run, log, true); }), Exit::data,
+               "has no model_ema.safetensors: its run had no --model-ema; leave out --ema");
+  expect_error(error_of([&] { find_weights(run / "other.safetensors", log, true); }), Exit::data,
+               "--ema needs a run's folder or a checkpoint");
+  put(newest.parent_path() / "model_ema.safetensors", "");
+  EXPECT_TRUE(fs::equivalent(find_weights(folder, log, true), newest.parent_path() / "model_ema.safetensors"));
+  put(run / "model_ema.safetensors", "");
+  EXPECT_EQ(find_weights(run, log, true), run / "model_ema.safetensors");
 }
 
 }  // namespace

@@ -41,13 +41,17 @@ TEST(ReportPage, NamesTheBestEpochBesideTheLast) {
   EXPECT_FALSE(has(page_of({run}), "<dd class=\"best\">"));
 }
 
-TEST(ReportPage, TellsTheEarlyEnd) {
+TEST(ReportPage, TellsTheEarlyEndAndTheAverage) {
   const RunFolder folder;
+  EXPECT_FALSE(has(page_of({folder.read()}), "EMA"));
   folder.folder.write("summary.json",
                       R"({"steps":20,"early_stop":{"epoch":2,"evaluations":1,"best_accuracy":0.4,"best_epoch":1}})");
-  const std::string text = page_of({folder.read()});
+  RunRecord run = folder.read();
+  run.evaluations.back().ema_accuracy = 0.85;
+  const std::string text = page_of({run});
   EXPECT_TRUE(
       has(text, "ended early after epoch 2: evaluations in a row without a better accuracy than 0.4 of epoch 1: 1"));
+  EXPECT_TRUE(has(text, "<dd class=\"best\">EMA 0.85</dd>"));
   folder.folder.write("summary.json", R"({"steps":20,"early_stop":[1]})");
   EXPECT_FALSE(has(page_of({folder.read()}), "ended early"));
 }

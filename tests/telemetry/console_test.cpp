@@ -45,11 +45,17 @@ TEST(Console, TheRateIsThatOfTheStepsOwnTimes) {
   EXPECT_HAS(lines, "step 4/5 loss 0.0000 19692 samples/s, ms: data 1.00 compute 11.00 exposed comm 1.00\n");
 }
 
-TEST(Console, EarlyStopIsALine) {
+TEST(Console, EvaluationHasTheFiguresOfTheAverage) {
   Console console({.epochs = 3});
+  Evaluation evaluation{.correct = 3, .samples = 4, .expected_samples = 4, .loss = 0.5};
   ::testing::internal::CaptureStdout();
+  console.evaluation(2, 40, evaluation, 1);
+  evaluation.average = {.accuracy = 0.875, .loss = 0.25};
+  console.evaluation(2, 40, evaluation, 1);
   console.early_stop(2, 40, {.best = 0.9, .best_epoch = 1, .bad = 1});
   EXPECT_EQ(::testing::internal::GetCapturedStdout(),
+            "epoch 2/3 test acc 0.7500 (4/4 samples evaluated in 1.00 s), loss 0.5000\n"
+            "epoch 2/3 test acc 0.7500, EMA 0.8750 (4/4 samples evaluated in 1.00 s), loss 0.5000, EMA 0.2500\n"
             "epoch 2/3 ends the run early: 1 evaluation in a row without a better accuracy than 0.9000 of epoch 1\n");
 }
 

@@ -58,13 +58,22 @@ TEST_F(ResumedMetrics, KeepALongEvent) {
   EXPECT_EQ(kept(timeline), timeline);
 }
 
-TEST(MetricsFile, EarlyStopIsAnEvent) {
+TEST(MetricsFile, EvaluationsOfAnAverageAndTheEarlyStopAreEvents) {
   const TempFolder temp;
+  Evaluation evaluation{.correct = 3, .samples = 4, .expected_samples = 4, .loss = 0.5};
   MetricsFile file({.path = temp / "metrics.jsonl"});
+  file.evaluation(2, 40, evaluation, 1);
+  evaluation.average = {.accuracy = 0.875, .loss = 0.25};
+  file.evaluation(2, 40, evaluation, 1);
   file.early_stop(2, 40, {.best = 0.9, .best_epoch = 1, .bad = 3});
   file.close(false);
   std::ifstream lines(temp / "metrics.jsonl");
   std::string line;
+  std::getline(lines, line);
+  EXPECT_FALSE(nlohmann::json::parse(line).contains("ema_accuracy"));
+  std::getline(lines, line);
+  EXPECT_EQ(nlohmann::json::parse(line).at("ema_accuracy"), 0.875);
+  EXPECT_EQ(nlohmann::json::parse(line).at("ema_loss"), 0.25);
   std::getline(lines, line);
   EXPECT_EQ(nlohmann::json::parse(line), (nlohmann::json{{"event", "early_stop"},
                                                          {"epoch", 2},

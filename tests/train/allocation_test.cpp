@@ -54,6 +54,7 @@ std::vector<Case> cases() {
                                  .max_grad_norm = 1,
                                  .zero = true,
                                  .grad_dtype = DType::bf16,
+                                 .averages = true,
                                  .sync_bn = true,
                                  .label_smoothing = 0.1f,
                                  .mix = {0.2, 1},
@@ -94,7 +95,8 @@ void expect_no_allocation(const Case& tested, SpanRecorder* spans) {
   Step step(fixture.replica, config, &phases, spans);
   const NextBatch next = [&]() -> const DeviceBatch& { return prefetcher.next(); };
   for (int i = 0; i < 16; ++i) {  // short batches and new epochs among them
-    const int64_t taken = allocations_of([&] { step.run(next, 0.001); });
+    const int64_t taken =
+        allocations_of([&] { step.run(next, 0.001, fixture.replica.average ? Fixture::kAverageRate : 0); });
     if (i >= 5) {
       EXPECT_EQ(taken, 0) << "in step " << i;
     }

@@ -12,6 +12,8 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 namespace ddp::testing {
@@ -73,8 +75,8 @@ TEST_P(EmulatedState, ErrorNamesRankAndBucketOfAnInjectedNan) {
   });
 }
 
-// Step 3 would replay a graph; a rank injects a NaN into its gradients. Weights, momentum and statistics of the other
-// steps are as on one rank with the same fault.
+// Step 3 would replay a graph; a rank injects a NaN into its gradients. Weights, momentum, statistics and the average
+// of the other steps are as on one rank with the same fault.
 TEST_P(EmulatedState, SkippedStepChangesNothing) {
   constexpr int64_t kBad = 3;
   const MemoryDataset data = small_data(kSamples);
@@ -83,22 +85,28 @@ TEST_P(EmulatedState, SkippedStepChangesNothing) {
   const auto train = [&](Communicator& c, Device& device, Ops& ops) {
     FixtureConfig mine = skipping;
     mine.replica.zero = c.size() > 1;
+    mine.replica.averages = true;
     Fixture fixture(mine, two_norms(), data, device, ops, c);
     DeviceBatch given;
     const NextBatch faulty = with_fault({.rank = c.size() - 1, .step = kBad, .kind = FaultInjection::Kind::nan},
                                         fixture.replica, 0, [&]() -> const DeviceBatch& { return given; });
-    return train_steps(fixture, 0, kEnd, [&](DeviceBatch& batch) {
+    const Trained trained = train_steps(fixture, 0, kEnd, [&](DeviceBatch& batch) {
       given = batch;
       batch = faulty();
     });
+    const Replica& r = fixture.replica;
+    return std::pair(trained, dense(r, r.download(r.average->weights(), r.plan.gradients)));
   };
   Trained expected;
-  run_world(1, [&](Communicator& c, Device& device, Ops& ops) { expected = train(c, device, ops); });
+  std::vector<float> average;
+  run_world(1, [&](Communicator& c, Device& device, Ops& ops) { std::tie(expected, average) = train(c, device, ops); });
   const Trained all = trained_on_cpus(1, skipping, two_norms(), data, kEnd);
   EXPECT_GT(distance(all.change, expected.change), 1e-2) << "no step was skipped";
   for_each_seed([&] {
     on_gpus(GetParam(), [&](Communicator& c, Device& device, Ops& ops) {
-      expect_near(train(c, device, ops), expected, {2e-5, 1e-3});
+      const auto [trained, its_average] = train(c, device, ops);
+      expect_near(trained, expected, {2e-5, 1e-3});
+      EXPECT_LE(distance(its_average, average), 1e-5);
     });
   });
 }

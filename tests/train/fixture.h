@@ -34,6 +34,8 @@ struct FixtureConfig {
 
 class Fixture {
  public:
+  static constexpr double kAverageRate = 0.25;  // of a replica with an average, in each step
+
   Fixture(const FixtureConfig& config, const Network& network, const Dataset& data, Device& device, Ops& ops,
           Communicator& communicator)
       : config_(config),
@@ -87,7 +89,7 @@ class Fixture {
       for (const StepResult& result : step.drain()) see(result);
     };
     for (int64_t k = first; k < end; ++k) {
-      if (const auto result = step.run(next, config_.lr)) see(*result);
+      if (const auto result = step.run(next, config_.lr, replica.average ? kAverageRate : 0)) see(*result);
       if (alone) drain();
     }
     drain();
@@ -141,12 +143,13 @@ inline SixSteps six_steps(Fixture& fixture, int64_t first) {
 }
 
 // The weights without gaps. With partitioned state the flat layout has other gaps.
-inline std::vector<float> dense_weights(const Replica& replica) {
-  const std::vector<float> flat = replica.download_weights();
+inline std::vector<float> dense(const Replica& replica, const std::vector<float>& flat) {
   std::vector<float> dense;
   for (const Parameter& p : replica.parameters)
     dense.insert(dense.end(), flat.begin() + p.offset, flat.begin() + p.offset + p.count);
   return dense;
 }
+
+inline std::vector<float> dense_weights(const Replica& replica) { return dense(replica, replica.download_weights()); }
 
 }  // namespace ddp::testing

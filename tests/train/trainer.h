@@ -103,7 +103,8 @@ class Training : public ::testing::Test {
       replica.load(initial);
       TrainConfig mine = config;
       if (!from.empty()) {
-        const Snapshot snapshot = read_checkpoint(from, tensors, optimizer_state_names(replica));
+        const Snapshot snapshot =
+            read_checkpoint(from, tensors, optimizer_state_names(replica), replica.average != nullptr);
         restore(replica, snapshot);
         mine.start = snapshot.run;
         mine.start_is_saved = true;
@@ -114,6 +115,16 @@ class Training : public ::testing::Test {
         const auto& known = mine.start.pictures;
         exclusions.emplace(*pictures, known ? known->training.broken : std::vector<BrokenPicture>());
         mine.train_exclusions = &*exclusions;
+      }
+      std::unique_ptr<Model> average_model;
+      if (replica.average) {
+        ModelConfig inference;
+        inference.inference = true;
+        average_model = std::make_unique<Model>(
+            network, replica.parameters, replica.batch_norms, of_replica.batch_sizes, device, ops,
+            ModelMemory{.weights = replica.average->weights(), .running_stats = replica.average->running_stats()},
+            inference);
+        mine.average_model = average_model.get();
       }
       if (adapt) adapt(mine, replica);
 
@@ -128,6 +139,10 @@ class Training : public ::testing::Test {
       if (rank != 0) return;
       weights = replica.download_weights();
       running_stats = replica.download_stats(replica.running_stats());
+      if (replica.average) {
+        average_weights = replica.download(replica.average->weights(), replica.plan.gradients);
+        average_stats = replica.download_stats(replica.average->running_stats());
+      }
       writer.reset();
     });
   }
@@ -170,7 +185,7 @@ class Training : public ::testing::Test {
   // Of the last run; events and weights are those of rank 0.
   EventList events;
   std::array<std::optional<TrainReport>, kRanks> reports;
-  std::vector<float> weights, running_stats;
+  std::vector<float> weights, running_stats, average_weights, average_stats;
 };
 
 }  // namespace ddp::testing

@@ -61,6 +61,7 @@ std::string conflict_of_label_weights(const Options& o) {
 
 bool evaluates(const Options& o) { return o.train.eval_every > 0; }
 constexpr Condition kWithPlateau{"with --lr-scheduler plateau", rate_depends_on_evaluations};
+constexpr Condition kOfAverage{"needs --model-ema", [](const Options& o) { return o.replica.averages; }};
 bool is_no_doctor(const Options& o) { return !o.action.doctor; }
 
 std::string conflict_of_accumulate(const Options& o) {
@@ -148,6 +149,26 @@ OptionGroup training_options() {
                 "early end",
         .check = CLI::NonNegativeNumber,
         .condition = {"needs --eval-every above 0", evaluates}},
+       {.name = "--model-ema",
+        .target = to([](Options & o) -> auto& { return o.replica.averages; }),
+        .on_resume = OnResume::fixed("the average begins with the run"),
+        .help = "keep an exponential moving average (EMA) of the weights and of the batch-norm statistics; evaluate it "
+                "too, with these statistics, and save it as model_ema.safetensors; --keep-best and --early-stop judge "
+                "it in place of the weights"},
+       {.name = "--model-ema-decay",
+        .target = to([](Options & o) -> auto& { return o.train.average.decay; }),
+        .on_resume = Effect::results,
+        .help = "decay of the average in an update, used as given; torchvision's train.py adapts it to batch, ranks "
+                "and epochs",
+        .check = number(0, 1),
+        .condition = kOfAverage},
+       {.name = "--model-ema-steps",
+        .target = to([](Options & o) -> auto& { return o.train.average.every; }),
+        .on_resume = Effect::results,
+        .help = "steps between updates of the average, from the first step on; the first update and those of the "
+                "warm-up copy the weights",
+        .check = CLI::Range(int64_t{1}, kMost),
+        .condition = kOfAverage},
        {.name = "--label-smoothing",
         .target = to([](Options & o) -> auto& { return o.replica.label_smoothing; }),
         .on_resume = Effect::results,

@@ -286,7 +286,7 @@ OptionGroup learning_rate_options() {
                 {{"loss", PlateauDesc::Metric::loss}, {"acc", PlateauDesc::Metric::accuracy}},
                 [](Options & o) -> auto& { return o.train.schedule.plateau.metric; }),
             .on_resume = Effect::results,
-            .help = "figure of the evaluations that must get better",
+            .help = "figure of the evaluations that must get better, with --model-ema too that of the weights",
             .condition = kOfPlateau},
            {.name = "--lr-plateau-patience",
             .target = to([](Options & o) -> auto& { return o.train.schedule.plateau.patience; }),

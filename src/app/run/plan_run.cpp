@@ -37,18 +37,33 @@ PixelNormalization pixels_of(const Job& job, const ResumePoint& resume_point) {
   return measure_pixels(job.data, job.session, *job.world, reading_phase(job.phases));
 }
 
-std::unique_ptr<Model> validation_model(const Job& job, Replica& replica, const PixelNormalization& pixels) {
-  if (!job.validation_network || !job.samplers.test) return nullptr;
+// A model for evaluations. `arena` is that of a model which never computes at the same time.
+std::unique_ptr<Model> inference_model(const Job& job, const Network& network, const float* weights,
+                                       const float* running_stats, const Buffer& arena, const Replica& replica,
+                                       const PixelNormalization& pixels) {
   ModelConfig config;
   config.inference = true;
   config.pixel_scale = pixels.scale;
   std::vector<int64_t> sizes = job.samplers.test->local_batch_sizes();
   if (sizes.empty()) sizes.push_back(1);
-  return std::make_unique<Model>(
-      *job.validation_network, replica.parameters, replica.batch_norms, sizes, replica.device, replica.ops,
-      ModelMemory{
-          .weights = replica.weights(), .running_stats = replica.running_stats(), .arena = &replica.model.arena()},
-      config);
+  return std::make_unique<Model>(network, replica.parameters, replica.batch_norms, sizes, replica.device, replica.ops,
+                                 ModelMemory{.weights = weights, .running_stats = running_stats, .arena = &arena},
+                                 config);
+}
+
+std::unique_ptr<Model> validation_model(const Job& job, const Replica& replica, const PixelNormalization& pixels) {
+  if (!job.validation_network || !job.samplers.test) return nullptr;
+  return inference_model(job, *job.validation_network, replica.weights(), replica.running_stats(),
+                         replica.model.arena(), replica, pixels);
+}
+
+std::unique_ptr<Model> average_model(const Job& job, const Replica& replica, const Model* of_validation,
+                                     const PixelNormalization& pixels) {
+  if (!replica.average || !job.samplers.test) return nullptr;
+  const bool has_arena = of_validation && of_validation->arena().bytes() > 0;
+  return inference_model(job, of_validation ? *job.validation_network : job.network, replica.average->weights(),
+                         replica.average->running_stats(), (has_arena ? *of_validation : replica.model).arena(),
+                         replica, pixels);
 }
 
 // Whether each batch norm has several values in the last step of an epoch. Warns if not. Throws where one has a single
@@ -114,6 +129,7 @@ PlannedRun plan_run(const Job& job, ResumePoint resume_point) {
     return std::make_unique<Replica>(job.network, replica_config(job, pixels), *backend.device, *ops, transport);
   });
   auto of_validation = abort_on_error(session, [&] { return validation_model(job, *replica, pixels); });
+  auto of_average = abort_on_error(session, [&] { return average_model(job, *replica, of_validation.get(), pixels); });
   run_on_all_ranks(session, [&] {
     if (session.rank() == 0) keep_engines(backend, *autotune, known);
   });
@@ -126,6 +142,7 @@ PlannedRun plan_run(const Job& job, ResumePoint resume_point) {
           .pixels = std::move(pixels),
           .replica = std::move(replica),
           .validation_model = std::move(of_validation),
+          .average_model = std::move(of_average),
           .last_step_learns = last_step_learns};
 }
 

@@ -27,6 +27,7 @@ struct PlannedRun {
   PixelNormalization pixels;                    // of the images; a resumed run has those of its checkpoint
   std::unique_ptr<Replica> replica;             // weights 0
   std::unique_ptr<Model> validation_model;      // of the job's validation_network, on the replica's weights; or null
+  std::unique_ptr<Model> average_model;         // of the network that is evaluated, on the replica's average; or null
   bool last_step_learns = true;                 // false: a batch norm has a single value in the last step of an epoch
 };
 

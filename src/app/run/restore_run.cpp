@@ -47,6 +47,7 @@ TrainConfig train_config(const Job& job, const PlannedRun& run) {
                            .slow = name_slow_files(options.step_timeout, job.log)};
   if (!job.data.data.test) config.eval_every = 0;
   config.evaluation_model = run.validation_model.get();
+  config.average_model = run.average_model.get();
   config.last_step_learns = run.last_step_learns;
   config.train_exclusions = job.data.train_exclusions.get();
   config.test_exclusions = job.data.data.test ? job.data.test_exclusions.get() : nullptr;

@@ -1,6 +1,7 @@
 #include "app/run/results.h"
 
 #include "app/run/class_report.h"
+#include "checkpoint/names.h"
 #include "checkpoint/state_dict.h"
 #include "core/durable_file.h"
 #include "ddp/step_speed.h"
@@ -27,10 +28,19 @@ void write_results(const ModelInfo& model, const TrainReport& report, const Repl
       .statistics = replica.download_stats(recomputed > 0 ? replica.eval_stats() : replica.running_stats()),
       .updates = report.updates,
       .frozen_updates = replica.frozen_updates};
+  const bool averages = replica.average != nullptr;
+  const ModelState average{
+      .weights = averages ? replica.download(replica.average->weights(), replica.weights_count) : std::vector<float>(),
+      .statistics = averages ? replica.download_stats(replica.average->running_stats()) : std::vector<float>(),
+      .updates = report.updates,
+      .frozen_updates = replica.frozen_updates};
   if (replica.communicator.rank() != 0) return;
 
   save_state_dict(folder / "model.safetensors", replica.parameters, replica.batch_norms, state.view(),
                   with_statistics(model.to_metadata(), replica.batch_norms, recomputed));
+  if (averages)
+    save_state_dict(folder / kAverageFile, replica.parameters, replica.batch_norms, average.view(),
+                    of_average(model.to_metadata(), replica.batch_norms));
   nlohmann::ordered_json summary{{"model", model.model},
                                  {"test_accuracy", nullptr},
                                  {"best_accuracy", nullptr},
@@ -42,6 +52,7 @@ void write_results(const ModelInfo& model, const TrainReport& report, const Repl
                                  {"parameters", total_count(replica.parameters)},
                                  {"steps", report.state.step}};
   if (report.evaluation) summary["test_accuracy"] = report.evaluation->accuracy();
+  if (report.evaluation && report.evaluation->average) summary["ema_accuracy"] = report.evaluation->average->accuracy;
   if (report.state.best_accuracy >= 0) summary["best_accuracy"] = report.state.best_accuracy;
   if (report.state.best_epoch > 0) summary["best_epoch"] = report.state.best_epoch;
   if (report.classes) {
@@ -60,8 +71,9 @@ void write_results(const ModelInfo& model, const TrainReport& report, const Repl
   else
     std::filesystem::remove(folder / "confusion.csv");
   replace_file(folder / "summary.json", summary.dump(2) + "\n");
-  const std::string accuracy =
-      report.evaluation ? fmt::format("{:.2f}", report.evaluation->accuracy()) : "not evaluated";
+  std::string accuracy = report.evaluation ? fmt::format("{:.2f}", report.evaluation->accuracy()) : "not evaluated";
+  if (report.evaluation && report.evaluation->average)
+    accuracy += fmt::format(", EMA {:.2f}", report.evaluation->average->accuracy);
   for (const std::string& sentence : speed) log.info("{}", sentence);
   log.info("test acc: {}, {:.1f} sec/epoch on {} x {}", accuracy, per_epoch, world, device);
 }

@@ -17,9 +17,10 @@
 
 namespace ddp {
 
-// Rank 0 writes model.safetensors, which says what `model` is, summary.json, and confusion.csv where the run was
-// evaluated and has few enough classes, to the folder, and prints what limits the speed and the last line. `hosts`: the
-// host of each rank, on rank 0. All ranks call it. Throws Error(Exit::output).
+// Rank 0 writes model.safetensors, which says what `model` is, model_ema.safetensors if there is an average,
+// summary.json, and confusion.csv where the run was evaluated and has few enough classes, to the folder, and prints
+// what limits the speed and the last line. `hosts`: the host of each rank, on rank 0. All ranks call it. Throws
+// Error(Exit::output).
 void write_results(const ModelInfo& model, const TrainReport& report, const Replica& replica,
                    const DistributedSampler& sampler, std::span<const std::string> hosts, const Log& log,
                    const std::filesystem::path& folder);

@@ -90,9 +90,9 @@ ModelState initial_model(const Job& job, const Replica& replica) {
 Snapshot read_for(const Replica& replica, const ResumePoint& resume_point) {
   const std::vector<std::string> names = optimizer_state_names(replica);
   const auto saved = static_cast<size_t>(resume_point.optimizer_states);
-  Snapshot snapshot =
-      read_checkpoint(resume_point.checkpoint, {replica.parameters, replica.batch_norms},
-                      saved == names.size() ? names : std::vector<std::string>(saved, "momentum_buffer"));
+  Snapshot snapshot = read_checkpoint(
+      resume_point.checkpoint, {replica.parameters, replica.batch_norms},
+      saved == names.size() ? names : std::vector<std::string>(saved, "momentum_buffer"), replica.average != nullptr);
   if (saved > names.size()) snapshot.optimizer.resize(names.size());
   for (size_t k = saved; k < names.size(); ++k)
     snapshot.optimizer.push_back({names[k], std::vector<float>(flat_count(trained_of(replica.parameters)))});
@@ -134,6 +134,7 @@ void broadcast(Communicator& world, ModelState& model) {
 void broadcast(Communicator& world, Snapshot& snapshot) {
   broadcast(world, snapshot.model);
   broadcast_host(world, snapshot.running_stats);
+  if (snapshot.average) broadcast(world, *snapshot.average);
   for (OptimizerState& state : snapshot.optimizer) broadcast_host(world, state.values);
 }
 
@@ -283,6 +284,7 @@ int64_t restore_or_initialize(const Job& job, const ResumePoint& resume_point, c
     }
     Snapshot empty;
     empty.run = resume_point.state;
+    if (replica.average) empty.average.emplace();
     for (const std::string& name : optimizer_state_names(replica)) empty.optimizer.push_back({name, {}});
     return empty;
   });

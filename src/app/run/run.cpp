@@ -54,8 +54,9 @@ Exit run_stages(const Options& given, MpiSession& session, Signals& signals, Pha
   const double data_seconds = std::exchange(stage, {}).seconds();
   PlannedRun run = plan_run(job, std::move(resume_point));
   if (options.action.plan) {
-    const std::string report = abort_on_error(
-        session, [&] { return plan_report(*run.replica, job.samplers.train, run.validation_model.get()); });
+    const std::string report = abort_on_error(session, [&] {
+      return plan_report(*run.replica, job.samplers.train, {run.validation_model.get(), run.average_model.get()});
+    });
     if (session.rank() == 0)
       write_output(stdout, report + describe_groups(options, run.replica->parameters) + "\n", "the plan");
     return Exit::done;

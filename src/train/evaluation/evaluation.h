@@ -16,13 +16,20 @@
 
 namespace ddp {
 
+struct AverageFigures {
+  double accuracy = 0, loss = 0;
+};
+
 struct Evaluation {
   int64_t correct = 0;
-  int64_t samples = 0, expected_samples = 0;  // samples evaluated by all ranks, samples of the data set
-  int64_t excluded = 0;                       // samples that could not be read: the others of expected_samples
-  double loss = 0;                            // mean over the samples; 0 without samples
-  int64_t statistics_samples = 0;             // samples of the recomputed statistics; 0: running statistics were used
-  double statistics_seconds = 0;              // time of that recomputation, evaluation excluded
+  int64_t samples = 0, expected_samples = 0;   // samples evaluated by all ranks, samples of the data set
+  int64_t excluded = 0;                        // samples that could not be read: the others of expected_samples
+  double loss = 0;                             // mean over the samples; 0 without samples
+  int64_t statistics_samples = 0;              // samples of the recomputed statistics; 0: running statistics were used
+  double statistics_seconds = 0;               // time of that recomputation, evaluation excluded
+  std::optional<AverageFigures> average = {};  // of the average of the weights; none: the run has none
+  // What --keep-best and --early-stop judge: of the average if there is one.
+  double judged_accuracy() const { return average ? average->accuracy : accuracy(); }
   double accuracy() const { return samples == 0 ? 0 : static_cast<double>(correct) / static_cast<double>(samples); }
 };
 

@@ -17,7 +17,7 @@ void begin_judging(const Judgement& judgement, RunState& state) {
 
 bool judge(const Judgement& judgement, const Evaluation& evaluation, EvaluationPlace place, RunState& state) {
   const ScheduleDesc& s = judgement.schedule;
-  const double judged = evaluation.accuracy();
+  const double judged = evaluation.judged_accuracy();
   state.evaluation_due = false;
   state.bn_stats_samples = evaluation.statistics_samples;
   state.accuracy = evaluation.accuracy();

@@ -26,7 +26,7 @@ struct EvaluationPlace {
 // Prepares the state of a run: it has the parts of this schedule and of the early stop, as they are or new.
 void begin_judging(const Judgement& judgement, RunState& state);
 
-// Takes an evaluation into the state. Returns whether its accuracy is the best so far.
+// Takes an evaluation into the state. Returns whether its judged_accuracy() is the best so far.
 bool judge(const Judgement& judgement, const Evaluation& evaluation, EvaluationPlace place, RunState& state);
 
 bool stops_early(int64_t early_stop, const RunState& state);

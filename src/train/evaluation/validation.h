@@ -1,4 +1,5 @@
-// The evaluations of a run: of the weights over all test data, with precise batch norm where that is asked for.
+// The evaluations of a run: of the weights over all test data, with precise batch norm where that is asked for, and of
+// the average of the weights with its averaged statistics.
 #pragma once
 
 #include "train/evaluation/evaluation.h"
@@ -26,6 +27,7 @@ class Validation {
   std::optional<PreciseBn> precise_bn_;
   DeviceDataset data_;
   Evaluator weights_;
+  std::optional<Evaluator> average_;  // none without an average
 };
 
 }  // namespace ddp

@@ -15,7 +15,8 @@ double kib(int64_t floats) { return static_cast<double>(floats) * 4 / 1024; }
 
 }  // namespace
 
-std::string plan_report(Replica& replica, const DistributedSampler& sampler, const Model* evaluation_model) {
+std::string plan_report(Replica& replica, const DistributedSampler& sampler,
+                        std::initializer_list<const Model*> evaluation_models) {
   const int64_t local = sampler.shard(0).size();
   Buffer images(replica.device, static_cast<size_t>(std::max<int64_t>(local, 1) * replica.model.input().elements()));
   Buffer labels(replica.device, static_cast<size_t>(std::max<int64_t>(local, 1)) * sizeof(int32_t));
@@ -58,11 +59,15 @@ std::string plan_report(Replica& replica, const DistributedSampler& sampler, con
   const Model& model = replica.model;
   const auto half = [&](const void* copy, int64_t count) { return copy ? kib(count) / 2 : 0; };  // in bf16
   const int64_t padded = replica.plan.padded, flat = std::max(padded, replica.weights_count);
-  const double weights = kib(flat) + half(model.bf16_weights(), flat) +
-                         (evaluation_model ? half(evaluation_model->bf16_weights(), flat) : 0);
+  double weights = kib(flat) * (replica.average ? 2 : 1) + half(model.bf16_weights(), flat);
+  size_t arenas = model.arena().bytes();
+  for (const Model* const other : evaluation_models) {
+    if (!other) continue;
+    weights += half(other->bf16_weights(), flat);
+    arenas += other->arena().bytes();
+  }
   const double gradients =
       kib(replica.plan.total) + half(replica.comm_buffer.data(), padded) + half(model.bf16_gradients(), padded);
-  const size_t arenas = replica.model.arena().bytes() + (evaluation_model ? evaluation_model->arena().bytes() : 0);
   const double activations = static_cast<double>(arenas) / 1024;
   text += fmt::format(
       "memory of a rank: weights {:.1f} KiB, gradients {:.1f} KiB, optimizer {:.1f} KiB, activations {:.1f} KiB\n"

@@ -4,12 +4,14 @@
 #include "data/sampler.h"
 #include "train/step/replica.h"
 
+#include <initializer_list>
 #include <string>
 
 namespace ddp {
 
-// `evaluation_model`: TrainConfig::evaluation_model, whose memory counts too. Collective; takes well under a second for
+// `evaluation_models`: those of TrainConfig or null, whose memory counts too. Collective; takes well under a second for
 // small models. Leaves the weights unchanged.
-std::string plan_report(Replica& replica, const DistributedSampler& sampler, const Model* evaluation_model = nullptr);
+std::string plan_report(Replica& replica, const DistributedSampler& sampler,
+                        std::initializer_list<const Model*> evaluation_models = {});
 
 }  // namespace ddp

@@ -20,6 +20,10 @@ std::optional<SnapshotView> SnapshotBuffers::take(const RunState& run, int64_t u
     weights_ = Buffer(memory, bytes_of_floats(r.weights_count));
     eval_stats_ = Buffer(memory, bytes_of_floats(state_count(r.batch_norms)));
     running_stats_ = Buffer(memory, bytes_of_floats(state_count(r.batch_norms)));
+    if (r.average) {
+      average_weights_ = Buffer(memory, weights_.bytes());
+      average_stats_ = Buffer(memory, running_stats_.bytes());
+    }
     for (int k = 0; k < r.optimizer.states(); ++k) optimizer_.emplace_back(memory, bytes_of_floats(r.plan.gradients));
   }
   if (wanted || r.optimizer.downloads_together())
@@ -30,6 +34,9 @@ std::optional<SnapshotView> SnapshotBuffers::take(const RunState& run, int64_t u
   if (running_stats_.bytes() > 0) r.device.download(running_stats_.data(), r.running_stats(), running_stats_.bytes());
   const bool recomputed = run.bn_stats_samples > 0;
   if (recomputed) r.device.download(eval_stats_.data(), r.eval_stats(), eval_stats_.bytes());
+  if (r.average) r.device.download(average_weights_.data(), r.average->weights(), average_weights_.bytes());
+  if (average_stats_.bytes() > 0)
+    r.device.download(average_stats_.data(), r.average->running_stats(), average_stats_.bytes());
   r.device.synchronize();
 
   SnapshotView view{
@@ -37,6 +44,8 @@ std::optional<SnapshotView> SnapshotBuffers::take(const RunState& run, int64_t u
       .running_stats = recomputed ? floats(running_stats_) : std::span<const float>(),
       .optimizer = {},
       .run = run};
+  if (r.average)
+    view.average = ModelStateView{floats(average_weights_), floats(average_stats_), updates, r.frozen_updates};
   for (int k = 0; k < r.optimizer.states(); ++k)
     view.optimizer.push_back({std::string(r.optimizer.state_name(k)), floats(optimizer_[k])});
   return view;
@@ -44,11 +53,13 @@ std::optional<SnapshotView> SnapshotBuffers::take(const RunState& run, int64_t u
 
 void restore(Replica& replica, const Snapshot& snapshot) {
   DDP_EXPECT(std::ssize(snapshot.optimizer) == replica.optimizer.states());
+  DDP_EXPECT(snapshot.average.has_value() == (replica.average != nullptr));
   replica.load(snapshot.model.weights);
   replica.frozen_updates = snapshot.model.frozen_updates;
   const bool recomputed = snapshot.run.bn_stats_samples > 0;
   replica.load_running_stats(recomputed ? snapshot.running_stats : snapshot.model.statistics);
   if (recomputed) replica.load_eval_stats(snapshot.model.statistics);
+  if (snapshot.average) replica.load_average(snapshot.average->weights, snapshot.average->statistics);
   for (int k = 0; k < replica.optimizer.states(); ++k) replica.optimizer.load_state(k, snapshot.optimizer[k].values);
 }
 

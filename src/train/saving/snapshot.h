@@ -25,10 +25,11 @@ class SnapshotBuffers {
  private:
   Replica& replica_;
   Buffer weights_, eval_stats_, running_stats_;
+  Buffer average_weights_, average_stats_;
   std::vector<Buffer> optimizer_;
 };
 
-// Loads weights, both statistics of the batch norms and optimizer state. All ranks give the same snapshot.
+// Loads weights, both statistics of the batch norms, the average and optimizer state. All ranks give the same snapshot.
 void restore(Replica& replica, const Snapshot& snapshot);
 
 std::vector<std::string> optimizer_state_names(const Replica& replica);

@@ -95,13 +95,6 @@ int64_t largest(std::span<const int64_t> batch_sizes) {
   return batch_sizes.empty() ? 0 : std::ranges::max(batch_sizes);
 }
 
-std::vector<float> download(Device& device, const float* from, int64_t count) {
-  std::vector<float> values(count);
-  if (count > 0) device.download(values.data(), from, bytes_of_floats(count));
-  device.synchronize();
-  return values;
-}
-
 }  // namespace
 
 Replica::Replica(const Network& network, const ReplicaConfig& config, Device& device_, Ops& ops_,
@@ -124,6 +117,9 @@ Replica::Replica(const Network& network, const ReplicaConfig& config, Device& de
                                   : Buffer()),
       running_stats_buffer(device_, bytes_of_floats(state_count(batch_norms))),
       eval_stats_buffer(device_, bytes_of_floats(state_count(batch_norms))),
+      average(config.averages
+                  ? std::make_unique<WeightAverage>(device_, ops_, weight_buffer.bytes(), running_stats_buffer.bytes())
+                  : nullptr),
       block(layout.on_device(gradients())),
       bn_communicator(bn_batch_sums_count() == 0 || communicator_.size() == 1 ? nullptr : communicator_.split(0)),
       casting(casting_for(*this)),
@@ -171,16 +167,28 @@ void Replica::update_running_stats(int64_t samples) const {
   running_stats_op->update(running_stats(), bn_batch_sums(), static_cast<float>(samples), false, block.bad());
 }
 
+void Replica::update_average(float rate) const { average->update(weights(), running_stats(), rate, block.bad()); }
+
 void Replica::load(std::span<const float> values) {
   DDP_EXPECT(std::ssize(values) <= weights_count &&
              std::ssize(values) >= parameters.back().offset + parameters.back().count);
   device.upload(weights(), values.data(), values.size_bytes());
+  if (average) device.upload(average->weights(), values.data(), values.size_bytes());
   model.bind();
 }
 
 void Replica::load_running_stats(std::span<const float> values) {
   load_eval_stats(values);
-  if (!values.empty()) device.upload(running_stats(), values.data(), values.size_bytes());
+  if (values.empty()) return;
+  device.upload(running_stats(), values.data(), values.size_bytes());
+  if (average) device.upload(average->running_stats(), values.data(), values.size_bytes());
+}
+
+void Replica::load_average(std::span<const float> weights, std::span<const float> stats) {
+  DDP_EXPECT(average && weights.size_bytes() <= weight_buffer.bytes() &&
+             stats.size_bytes() == running_stats_buffer.bytes());
+  device.upload(average->weights(), weights.data(), weights.size_bytes());
+  if (!stats.empty()) device.upload(average->running_stats(), stats.data(), stats.size_bytes());
 }
 
 void Replica::load_eval_stats(std::span<const float> values) {
@@ -188,10 +196,17 @@ void Replica::load_eval_stats(std::span<const float> values) {
   if (!values.empty()) device.upload(eval_stats(), values.data(), values.size_bytes());
 }
 
-std::vector<float> Replica::download_weights() const { return download(device, weights(), weights_count); }
-std::vector<float> Replica::download_gradients() const { return download(device, gradients(), plan.gradients); }
+std::vector<float> Replica::download(const float* from, int64_t count) const {
+  std::vector<float> values(count);
+  if (count > 0) device.download(values.data(), from, bytes_of_floats(count));
+  device.synchronize();
+  return values;
+}
+
+std::vector<float> Replica::download_weights() const { return download(weights(), weights_count); }
+std::vector<float> Replica::download_gradients() const { return download(gradients(), plan.gradients); }
 std::vector<float> Replica::download_stats(const float* stats) const {
-  return download(device, stats, state_count(batch_norms));
+  return download(stats, state_count(batch_norms));
 }
 
 void Replica::check_replicas() const {

@@ -12,6 +12,7 @@
 #include "train/step/draw_mix.h"
 #include "train/step/optimizer.h"
 #include "train/step/step_block.h"
+#include "train/step/weight_average.h"
 
 #include <cstdint>
 #include <functional>
@@ -31,6 +32,7 @@ struct ReplicaConfig {
   bool zero = false;              // optimizer state is sharded (ZeRO stage 1)
   DType grad_dtype = DType::f32;  // type of gradients in communication
   bool excludes = false;          // samples that cannot be read have no weight; false: they end the run
+  bool averages = false;          // keeps an average of the weights
   bool sync_bn = false;           // batch norms normalise over the shards of all ranks
   float label_smoothing = 0;
   MixConfig mix = {};                     // of the samples of a global batch
@@ -60,7 +62,8 @@ struct Replica {
   const Buffer weight_buffer, gradient_buffer;
   const Buffer comm_buffer;  // gradients in bf16 for communication; no data if grad_dtype is f32
   const Buffer running_stats_buffer, eval_stats_buffer;
-  const StepBlock block;  // in gradient_buffer
+  const std::unique_ptr<WeightAverage> average;  // of weight_buffer and running_stats_buffer; null: none
+  const StepBlock block;                         // in gradient_buffer
 
   const std::unique_ptr<Communicator> bn_communicator;  // for batch-norm sums; null where none trains or with one rank
   const std::unique_ptr<Communicator> casting;          // bf16 gradients over `communicator`; null if grad_dtype is f32
@@ -102,14 +105,18 @@ struct Replica {
   // Updates the running statistics from the batch-norm sums of a step with `samples` samples over all ranks. Skipped
   // like the optimizer's step.
   void update_running_stats(int64_t samples) const;
+  // Moves the average by `rate`, after a step. Skipped like the optimizer's step.
+  void update_average(float rate) const;
 
   // Host copies in flat order: weights_count weights, plan.gradients gradients, state_count(batch_norms) statistics.
   // Downloads wait
   // for the device. load() also accepts weights without the gap after the last tensor. load_running_stats() sets both
-  // statistics.
+  // statistics. These two set the average too.
   void load(std::span<const float> weights);
   void load_running_stats(std::span<const float> stats);
   void load_eval_stats(std::span<const float> stats);
+  void load_average(std::span<const float> weights, std::span<const float> stats);
+  std::vector<float> download(const float* values, int64_t count) const;
   std::vector<float> download_weights() const;
   std::vector<float> download_gradients() const;  // of the last step
   std::vector<float> download_stats(const float* stats) const;

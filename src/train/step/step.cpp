@@ -12,9 +12,8 @@ Step::Step(Replica& replica, const StepConfig& config, PhaseTracker* phases, Spa
       observer_(replica, phases, trace_ ? &*trace_ : nullptr),
       in_flight_(replica, config) {}
 
-std::optional<StepResult> Step::run(const NextBatch& next, double lr) {
-  std::optional<StepResult> finished;
-  if (in_flight_.full()) finished = retire();
+std::optional<StepResult> Step::run(const NextBatch& next, double lr, double average_rate) {
+  auto finished = in_flight_.full() ? std::make_optional(retire()) : std::nullopt;
 
   const int64_t step = in_flight_.issued() + 1;
   for (int micro = 0; micro < micro_batches_; ++micro) {
@@ -36,6 +35,7 @@ std::optional<StepResult> Step::run(const NextBatch& next, double lr) {
     replica_.run(batch.uncaptured ? nullptr : graphs_.get(), key, std::ref(work));
     observer_.end_work();  // a replayed graph has not called it
   }
+  if (average_rate > 0) replica_.update_average(static_cast<float>(average_rate));
   in_flight_.download(observer_.end_step());
   return finished;
 }

@@ -19,8 +19,8 @@ class Step {
 
   // Issues the next step; calls `next` once for each micro-batch. Does not allocate. Apart from `next`, waits only for
   // the step two steps before, and returns its result, or nullopt if there is none. Throws as InFlightSteps::retire()
-  // does.
-  std::optional<StepResult> run(const NextBatch& next, double lr);
+  // does. `average_rate` above 0 updates the replica's average after the step.
+  std::optional<StepResult> run(const NextBatch& next, double lr, double average_rate = 0);
 
   // Waits for the steps in flight, and returns their results in order.
   std::vector<StepResult> drain();

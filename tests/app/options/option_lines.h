@@ -61,6 +61,7 @@ inline const std::vector<std::string> kLines{
     "--seed 3",
     "--eval-every 0",
     "--early-stop 3",
+    "--model-ema --model-ema-decay 0.9 --model-ema-steps 4",
     "--label-smoothing 0.1",
     "--mixup-alpha 0.2 --cutmix-alpha 1",
     "--label-weights balanced",

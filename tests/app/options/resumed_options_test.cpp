@@ -145,6 +145,7 @@ TEST(ResumedOptions, RefuseWhatCannotChange) {
   const std::pair<const char*, const char*> cases[] = {
       {"seed=3", "2: --change: --seed cannot change in a run: the order of the samples in the epoch follows from it; "},
       {"batch-size=8", "--batch-size cannot change in a run: the number of a step"},
+      {"model-ema=true", "--model-ema cannot change in a run: the average begins with the run"},
       {"model=mlp", "--model cannot change in a run: "},
       {"optimizer=adam", "--optimizer cannot change in a run: its state belongs to this rule"},
       {"train-samples=5", "--train-samples cannot change in a run: the place in the epoch"},

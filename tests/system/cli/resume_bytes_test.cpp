@@ -139,6 +139,31 @@ INSTANTIATE_TEST_SUITE_P(
                    2, "0.0001s"}),
     [](const auto& test) { return std::string(test.param.name); });
 
+// Four steps an epoch. The evaluations after the second epoch and later ones halve the rate; the average has an update
+// in the third step, in the sixth, and so on. The best is that of the average.
+TEST_F(Resumed, WithAPlateauAndAnAverageEndsWithTheSameBytes) {
+  const std::string options =
+      "--model keras-convnet --train-samples 56 --eval-every 1 --keep-best --lr 0.005 --lr-scheduler plateau "
+      "--lr-plateau-patience 0 --lr-plateau-threshold 0.9 --lr-gamma 0.5 --early-stop 20 --model-ema --model-ema-decay "
+      "0.8 --model-ema-steps 3 --zero 1 ";
+  const Outcome undisturbed = run(2, "whole", fmt::format("{} --max-steps {} --save-every never", options, kSteps));
+  ASSERT_EQ(undisturbed.code, 0) << undisturbed.output;
+  for (size_t number = 0; number < 3; ++number) {
+    const Outcome outcome = part(number, 2, options + "--save-every 3steps");
+    if (HasFailure()) return;
+    EXPECT_EQ(count(outcome.output, "not bit-identical"), 0) << outcome.output;
+  }
+  for (const char* file : {"model.safetensors", "model_ema.safetensors"})
+    EXPECT_TRUE(read_file(path("cut") / file) == read_file(path("whole") / file)) << file;
+  EXPECT_FALSE(read_file(path("whole") / "model_ema.safetensors") == read_file(path("whole") / "model.safetensors"));
+  EXPECT_EQ(steps_in(path("cut")), steps_in(path("whole")));
+  const auto rates = values_of<double>(path("whole"), "step", "lr");
+  EXPECT_LT(rates.back(), 0.1 * rates.front());
+  EXPECT_EQ(values_of<double>(path("cut"), "eval", "ema_loss"), values_of<double>(path("whole"), "eval", "ema_loss"));
+  const json summary = json::parse(read_file(path("cut") / "summary.json"));
+  EXPECT_EQ(summary.at("best_accuracy"), std::ranges::max(values_of<double>(path("whole"), "eval", "ema_accuracy")));
+}
+
 // The ranks and ZeRO's parts change the order of sums. With sync batch norm that is all.
 TEST_F(Resumed, OnOtherRanksOrWithoutZeroDiffersByRoundingOnly) {
   const std::string options = "--model keras-convnet --sync-bn --accumulate 2 --lr 0.01 --momentum 0.9 --zero ";

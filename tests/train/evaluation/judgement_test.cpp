@@ -56,6 +56,26 @@ TEST(Judgement, OtherEvaluationsChangeNeitherRateNorEnd) {
   EXPECT_EQ(state.early_stop->best, 0.9);
 }
 
+// The plateau is that of the weights: the average follows the rate late.
+TEST(Judgement, AverageIsJudgedInPlaceOfTheWeights) {
+  const Judgement judgement{
+      .schedule = {.kind = ScheduleDesc::Kind::plateau, .lr = 1, .gamma = 0.5, .plateau = {.patience = 0}},
+      .early_stop = 1};
+  RunState state;
+  begin_judging(judgement, state);
+  Evaluation evaluation = evaluation_of(40, 2.0);
+  evaluation.average = {.accuracy = 0.5, .loss = 1.0};
+  EXPECT_TRUE(judge(judgement, evaluation, {.epoch = 1, .regular = true}, state));
+  evaluation = evaluation_of(45, 1.5);
+  evaluation.average = {.accuracy = 0.49, .loss = 1.1};
+  EXPECT_FALSE(judge(judgement, evaluation, {.epoch = 2, .regular = true}, state));
+  EXPECT_TRUE(stops_early(1, state));
+  EXPECT_EQ(state.plateau->factor, 1);
+  EXPECT_EQ(state.plateau->best, 1.5);
+  EXPECT_EQ(state.best_accuracy, 0.5);
+  EXPECT_EQ(state.accuracy, 0.45);
+}
+
 TEST(Judgement, BeginsWithThePartsOfItsOptions) {
   RunState state;
   begin_judging({}, state);

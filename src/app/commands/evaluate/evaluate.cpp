@@ -80,7 +80,7 @@ class Evaluate {
     std::string weights, metadata;  // rank 0 alone reads the file of the weights
     run_on_all_ranks(session_, [&] {
       if (session_.rank() != 0) return;
-      weights = find_weights(given_.weights, log_).string();
+      weights = find_weights(given_.weights, log_, given_.ema).string();
       metadata = nlohmann::json(model_info_of(given_.network, weights).to_metadata()).dump();
     });
     broadcast_host(*world_, weights);

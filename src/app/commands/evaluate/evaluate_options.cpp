@@ -47,6 +47,7 @@ EvaluateOptions parse_evaluate_options(std::span<const std::string> arguments, s
       "--val-split chooses; data without either are evaluated whole. Classes are matched by name.",
       "ddp_train evaluate");
   app.add_option("RUN_OR_MODEL", result.weights, "folder of a run, checkpoint, or safetensors file")->required();
+  app.add_flag("--ema", result.ema, "evaluate the average of the weights, of a run with --model-ema");
   declare(app, result.options, kRows);
   description.declare(app);
   if (!parse_command(app, arguments, answer)) return result;

@@ -12,6 +12,7 @@ namespace ddp {
 
 struct EvaluateOptions {
   std::string weights;       // folder of a run, checkpoint, or safetensors file
+  bool ema = false;          // the average of the weights, of a run or a checkpoint
   DescribedNetwork network;  // for weights without metadata
   Options options;           // data, batch, seed, device, step_timeout, output.dir; an empty output.dir: no files
 };

@@ -102,7 +102,7 @@ Exit predict(std::span<const std::string> arguments, std::istream& list, std::FI
     write_output(out, *answer, "the output");
     return Exit::done;
   }
-  const fs::path weights = find_weights(options.weights, Log(0));
+  const fs::path weights = find_weights(options.weights, Log(0), options.ema);
   const ModelInfo info = model_info_of(options.network, weights);
   FoundPictures found = find_pictures(options.files, list);
   if (const std::string left_out = found.left_out(); !left_out.empty()) Log(0).warn("{}", left_out);

@@ -21,6 +21,7 @@ PredictOptions parse_predict_options(std::span<const std::string> arguments, std
          "FILES", options.files,
          "pictures; folders, for all pictures below them; - for a list of these on the standard input, one a line")
       ->required();
+  app.add_flag("--ema", options.ema, "use the average of the weights, of a run with --model-ema");
   const std::map<std::string, PredictionFormat> formats{
       {"text", PredictionFormat::text}, {"csv", PredictionFormat::csv}, {"jsonl", PredictionFormat::jsonl}};
   std::string format = "text";

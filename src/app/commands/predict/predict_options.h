@@ -13,6 +13,7 @@ namespace ddp {
 
 struct PredictOptions {
   std::string weights;             // folder of a run, checkpoint, or safetensors file
+  bool ema = false;                // the average of the weights, of a run or a checkpoint
   std::vector<std::string> files;  // see find_pictures()
   PredictionFormat format = PredictionFormat::text;
   int top_k = 5;
