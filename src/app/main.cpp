@@ -7,6 +7,7 @@
 #include "app/commands/watch/watch.h"
 #include "app/run/run.h"
 #include "checkpoint/inspect.h"
+#include "comm/mpi/launcher.h"
 #include "core/log.h"
 #include "health/abort.h"
 #include "health/signals.h"
@@ -31,11 +32,14 @@ using Limit = std::unique_ptr<ddp::doctor::TimeLimit>;
 
 ddp::Exit run_in(ddp::MpiSession& session, ddp::Signals& signals, int argc, char** argv, Limit limit) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
-  const bool evaluates = !arguments.empty() && arguments[0] == "evaluate";
+  const std::string command = arguments.empty() ? "" : arguments[0];
+  const auto rest = std::span(arguments).subspan(command.empty() ? 0 : 1);
   try {
-    if (evaluates)
+    if (command == "evaluate")
+      return ddp::abort_on_error(session, [&] { return ddp::evaluate(session, signals, rest); });
+    if (command == "predict")
       return ddp::abort_on_error(session,
-                                 [&] { return ddp::evaluate(session, signals, std::span(arguments).subspan(1)); });
+                                 [&] { return ddp::predict_on_ranks(rest, std::cin, stdout, session, signals); });
     return ddp::abort_on_error(session, [&] { return ddp::run(session, signals, argc, argv, std::move(limit)); });
   } catch (const ddp::ReportedError& e) {
     return e.code();
@@ -47,13 +51,18 @@ ddp::Exit run_in(ddp::MpiSession& session, ddp::Signals& signals, int argc, char
   }
 }
 
+bool on_several_ranks() {
+  const auto expected = ddp::expected_world(ddp::environment_of_process());
+  return expected && expected->ranks > 1;
+}
+
 // The commands that run without MPI. None if the arguments are not those of such a command.
 std::optional<int> run_without_mpi(const std::vector<std::string>& arguments) {
   if (arguments.empty()) return std::nullopt;
   const std::string& command = arguments[0];
   const auto rest = std::span(arguments).subspan(1);
   try {
-    if (command == "predict") return static_cast<int>(ddp::predict(rest, std::cin, stdout));
+    if (command == "predict" && !on_several_ranks()) return static_cast<int>(ddp::predict(rest, std::cin, stdout));
     if (command == "report") return static_cast<int>(ddp::write_report(rest, stdout));
     if (command == "watch") return static_cast<int>(ddp::watch(rest));
     if (command != "inspect") return std::nullopt;

@@ -1,6 +1,7 @@
 // ddp_train predict: from a training to what the network sees in pictures.
 #include "core/error.h"
 #include "tests/system/cli/few_images.h"
+#include "tests/system/cli/job.h"
 #include "tests/system/cli/three_colours.h"
 
 namespace ddp::testing {
@@ -74,6 +75,55 @@ TEST_F(Predict, SaysWhatIsWrongWithEachFile) {
   EXPECT_NE(lines[5].find("no name in it ends in .jpg, .jpeg, .png or .webp"), std::string::npos) << lines[5];
   EXPECT_EQ(lines[6].find(DDP_PICTURES "/animated.webp  "), 0u) << lines[6];
   EXPECT_EQ(lines[7], "warning: 1 of 7 pictures are animated: the first frame is read");
+}
+
+// Three batches of 25 or 26 pictures, which two and three ranks share.
+TEST_F(Predict, WritesTheSameLinesOnAnyNumberOfRanks) {
+  const fs::path odd = folder / "odd", table = folder / "table.csv";
+  fs::create_directories(odd);
+  for (const char* name : {"a\nb.png", "q\"uote, d.png", "caf\xe9.png"}) write(odd / name, 1);
+  std::ofstream(odd / "cut.png", std::ios::binary) << read_file(odd / "a\nb.png").substr(0, 200);
+  const std::string inputs = fmt::format("{} {} {} --top-k 2", run.string(), (folder / "data").string(), odd.string());
+
+  const Outcome alone = predict(inputs + " --format csv");
+  EXPECT_EQ(alone.code, kBroken) << alone.output;
+  EXPECT_EQ(count(alone.output, "path,error,class1,probability1,class2,probability2\n"), 1);
+  EXPECT_EQ(count(alone.output, ".png"), 76);
+  EXPECT_EQ(count(alone.output, fmt::format("\"{}/a\nb.png\",,", odd.string())), 1) << alone.output;
+  EXPECT_EQ(count(alone.output, fmt::format("\"{}/q\"\"uote, d.png\",,", odd.string())), 1) << alone.output;
+  EXPECT_EQ(count(alone.output, fmt::format("\n{}/caf\xe9.png,,", odd.string())), 1) << alone.output;
+  for (const int ranks : {0, 2, 3}) {
+    const fs::path file = folder / fmt::format("table{}.csv", ranks);
+    const Outcome outcome = program(ranks, fmt::format("predict {} --csv {}", inputs, file.string()));
+    EXPECT_EQ(outcome.code, kBroken) << outcome.output;
+    EXPECT_EQ(count(outcome.output, file.string() + ": 76 pictures, 1 of them without a prediction\n"), 1)
+        << outcome.output;
+    EXPECT_TRUE(read_file(file) == alone.output) << ranks;
+  }
+
+  const std::string three = fmt::format("{} {} --json", run.string(), odd.string());
+  const Outcome json_alone = predict(three), json_shared = program(2, "predict " + three);
+  EXPECT_EQ(lines_of(json_alone.output).size(), 4u);
+  EXPECT_EQ(json_shared.code, kBroken);
+  EXPECT_EQ(count(json_shared.output, json_alone.output), 1) << json_shared.output;
+
+  fs::create_symlink(folder / "nowhere", table);
+  const Outcome refused = program(2, fmt::format("predict {} --csv {}", inputs, table.string()));
+  EXPECT_EQ(refused.code, static_cast<int>(Exit::output));
+  EXPECT_EQ(count(refused.output, fmt::format("error: rank 0: cannot create {}: File exists", table.string())), 1)
+      << refused.output;
+  EXPECT_FALSE(fs::exists(folder / "nowhere"));
+}
+
+// The exit code and one message say that lines are missing.
+TEST_F(Predict, StopsOnAllRanks) {
+  std::string many;
+  for (int i = 0; i < 500; ++i) many += " " + (folder / "data").string();
+  Job job(folder, 2, fmt::format("predict {} --format csv --threads 1{}", run.string(), many));
+  ASSERT_TRUE(job.says("path,error,class1")) << job.output();
+  ::kill(job.rank(1), SIGUSR1);
+  EXPECT_EQ(job.end(), static_cast<int>(Exit::stopped)) << job.output().substr(0, 2000);
+  EXPECT_EQ(count(job.output(), "stopped by a signal before the end: lines are missing\n"), 1);
 }
 
 TEST_F(Predict, WeightsWithoutMetadataNeedOptions) {

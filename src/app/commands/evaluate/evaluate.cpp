@@ -2,17 +2,12 @@
 
 #include "app/commands/evaluate/evaluate_options.h"
 #include "app/commands/evaluate/evaluated_data.h"
-#include "app/commands/predict/trained_network.h"
-#include "app/inputs/input_names.h"
+#include "app/commands/predict/shared_network.h"
 #include "app/machine/factory.h"
 #include "app/machine/threads.h"
 #include "app/run/class_report.h"
-#include "checkpoint/find_weights.h"
-#include "comm/broadcast_host.h"
 #include "core/durable_file.h"
 #include "core/log.h"
-#include "ddp/hash.h"
-#include "ddp/replica_check.h"
 #include "health/abort.h"
 #include "health/run_on_all_ranks.h"
 #include "health/watchdog.h"
@@ -37,15 +32,6 @@ struct Result {
   Evaluation evaluation;
   ClassCounts classes;
 };
-
-uint64_t hash_of(std::span<const std::string> arguments) {
-  Hash hash;
-  for (const std::string& argument : arguments) {
-    for (const char c : argument) hash.add(static_cast<unsigned char>(c));
-    hash.add(256);  // the end of an argument
-  }
-  return hash.value();
-}
 
 // Rank 0: creates the folder, which has no run.
 void open_folder(const fs::path& folder) {
@@ -73,33 +59,21 @@ class Evaluate {
         world_(session.world(options_.transport.allreduce)) {}
 
   Exit run(std::span<const std::string> arguments) {
-    check_same_on_all_ranks(hash_of(arguments), "command line", *world_);
+    require_same_arguments(arguments, *world_);
     run_on_all_ranks(session_, [&] {
       if (session_.rank() == 0 && !options_.output.dir.empty()) open_folder(options_.output.dir);
     });
-    std::string weights, metadata;  // rank 0 alone reads the file of the weights
-    run_on_all_ranks(session_, [&] {
-      if (session_.rank() != 0) return;
-      weights = find_weights(given_.weights, log_, given_.ema).string();
-      metadata = nlohmann::json(model_info_of(given_.network, weights).to_metadata()).dump();
-    });
-    broadcast_host(*world_, weights);
-    broadcast_host(*world_, metadata);
-    const ModelInfo model = run_on_all_ranks(
-        session_, [&] { return *model_info_in(nlohmann::json::parse(metadata).get<Metadata>(), weights); });
-    TrainedNetwork network = run_on_all_ranks(session_, [&] {
-      if (session_.rank() != 0) return network_without_weights(model);
-      return read_trained_network(model, weights, [&](const std::string& line) { log_.info("{}", line); });
-    });
-    broadcast_host(*world_, network.state.weights);
-    broadcast_host(*world_, network.state.statistics);
+    const SharedNetwork shared = share_trained_network(given_.weights, given_.ema, given_.network, session_, *world_,
+                                                       log_, [&](const std::string& line) { log_.info("{}", line); });
+    const std::string& weights = shared.weights;
+    const ModelInfo& model = shared.info;
     const EvaluatedData data =
         load_evaluated_data(options_.data, options_.seed, model, session_, *world_, log_, reading_phase(phases_));
     for (const std::string& note : data.notes) log_.info("{}", note);
 
     const Backend backend = make_backend(device_for(model), options_.transport, session_);
     if (!backend.compiling.empty()) log_.info("{}", backend.compiling);
-    const auto result = compute(network, weights, data, backend);
+    const auto result = compute(shared.trained, weights, data, backend);
     phases_.enter(Phase::shutdown, 0);
     if (!result) return report_stop();
     const double loss = result->evaluation.loss;

@@ -14,7 +14,7 @@ PredictOptions parse_predict_options(std::span<const std::string> arguments, std
   DescriptionOptions description;
   CLI::App app(
       "Says what a trained network sees in pictures, one line a file. A broken file is a line with its error; the exit "
-      "code is then 3.",
+      "code is then 3. On any number of ranks, mpirun -np N ddp_train predict ... writes the same lines.",
       "ddp_train predict");
   app.add_option("RUN_OR_MODEL", options.weights, "folder of a run, checkpoint, or safetensors file")->required();
   app.add_option(
@@ -25,9 +25,14 @@ PredictOptions parse_predict_options(std::span<const std::string> arguments, std
   const std::map<std::string, PredictionFormat> formats{
       {"text", PredictionFormat::text}, {"csv", PredictionFormat::csv}, {"jsonl", PredictionFormat::jsonl}};
   std::string format = "text";
-  app.add_option("--format", format, "form of the lines")
-      ->check(CLI::IsMember({"text", "csv", "jsonl"}))
-      ->capture_default_str();
+  CLI::Option* const form = app.add_option("--format", format, "form of the lines")
+                                ->check(CLI::IsMember({"text", "csv", "jsonl"}))
+                                ->capture_default_str();
+  bool json = false;
+  CLI::Option* const json_lines = app.add_flag("--json", json, "short for --format jsonl")->excludes(form);
+  app.add_option("--csv", options.csv, "write the lines to this new file, as --format csv does")
+      ->excludes(form)
+      ->excludes(json_lines);
   app.add_option("--top-k", options.top_k, "number of classes in a line, the most probable first")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
@@ -36,7 +41,7 @@ PredictOptions parse_predict_options(std::span<const std::string> arguments, std
       ->capture_default_str();
   description.declare(app);
   if (!parse_command(app, arguments, answer)) return options;
-  options.format = formats.at(format);
+  options.format = !options.csv.empty() ? PredictionFormat::csv : formats.at(json ? "jsonl" : format);
   options.network = description.read(app);
   return options;
 }

@@ -16,6 +16,7 @@ struct PredictOptions {
   bool ema = false;                // the average of the weights, of a run or a checkpoint
   std::vector<std::string> files;  // see find_pictures()
   PredictionFormat format = PredictionFormat::text;
+  std::string csv;  // new file for the lines, which are then csv; empty: none
   int top_k = 5;
   int threads = 0;           // 0: one for each core
   DescribedNetwork network;  // for weights without metadata

@@ -1,12 +1,12 @@
 #include "app/commands/predict/predictor.h"
 
 #include "core/error.h"
-#include "core/log.h"
 #include "device/cpu/device.h"
 #include "ops/cpu/ops.h"
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace ddp {
 namespace {
@@ -19,22 +19,15 @@ void softmax(std::span<float> values) {
   for (float& value : values) value = static_cast<float>(std::exp(double{value} - largest) / sum);
 }
 
-TrainedNetwork read_for_batches(int64_t batch, const ModelInfo& info, const std::filesystem::path& weights) {
-  TrainedNetwork trained =
-      read_trained_network(info, weights, [](const std::string& line) { Log(0).warn("{}", line); });
-  require_memory(trained.network, batch, 1, weights);
-  return trained;
-}
-
 }  // namespace
 
-Predictor::Predictor(const ModelInfo& info, const std::filesystem::path& weights, int64_t batch, int threads)
-    : batch_(batch),
-      image_bytes_(info.image.elements()),
-      classes_(info.classes),
+Predictor::Predictor(TrainedNetwork trained, int64_t batch, int threads)
+    : trained_(std::move(trained)),
+      batch_(batch),
+      image_bytes_(trained_.network.input().elements()),
+      classes_(trained_.network.output().elements()),
       device_(make_cpu_device()),
       ops_(make_cpu_ops(*device_, {.threads = threads})),
-      trained_(read_for_batches(batch, info, weights)),
       images_(*device_, static_cast<size_t>(batch * image_bytes_)),
       probabilities_(*device_, bytes_of_floats(batch * classes_)),
       model_(trained_, std::span(&batch_, 1), *device_, *ops_) {

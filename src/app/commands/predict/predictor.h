@@ -1,14 +1,12 @@
-// A trained network on the CPU, without MPI: a batch of images in, the probability of each class out.
+// A trained network on the CPU: a batch of images in, the probability of each class out.
 #pragma once
 
 #include "app/commands/predict/trained_network.h"
-#include "app/inputs/model_info.h"
 #include "device/buffer.h"
 #include "device/device.h"
 #include "ops/ops.h"
 
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <span>
 #include <vector>
@@ -17,10 +15,8 @@ namespace ddp {
 
 class Predictor {
  public:
-  // Reads the safetensors file `weights`. A batch has `batch` images; `threads` threads compute. Throws Error:
-  // Exit::data for a broken file and for images that need more memory than this process may use, Exit::usage for an
-  // unknown network, Exit::model if the weights do not fit it.
-  Predictor(const ModelInfo& info, const std::filesystem::path& weights, int64_t batch, int threads);
+  // A batch has `batch` images; `threads` threads compute.
+  Predictor(TrainedNetwork trained, int64_t batch, int threads);
   Predictor(const Predictor&) = delete;
   Predictor& operator=(const Predictor&) = delete;
 
@@ -33,10 +29,10 @@ class Predictor {
   int64_t classes() const { return classes_; }
 
  private:
+  const TrainedNetwork trained_;
   const int64_t batch_, image_bytes_, classes_;
   const std::unique_ptr<Device> device_;
   const std::unique_ptr<Ops> ops_;
-  const TrainedNetwork trained_;
   const Buffer images_, probabilities_;
   InferenceModel model_;
 };
