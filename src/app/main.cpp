@@ -2,6 +2,7 @@
 // exit.
 #include "app/commands/doctor/start.h"
 #include "app/commands/evaluate/evaluate.h"
+#include "app/commands/export/export.h"
 #include "app/commands/predict/predict.h"
 #include "app/commands/report/report.h"
 #include "app/commands/watch/watch.h"
@@ -63,6 +64,7 @@ std::optional<int> run_without_mpi(const std::vector<std::string>& arguments) {
   const auto rest = std::span(arguments).subspan(1);
   try {
     if (command == "predict" && !on_several_ranks()) return static_cast<int>(ddp::predict(rest, std::cin, stdout));
+    if (command == "export") return static_cast<int>(ddp::export_network(rest, stdout));
     if (command == "report") return static_cast<int>(ddp::write_report(rest, stdout));
     if (command == "watch") return static_cast<int>(ddp::watch(rest));
     if (command != "inspect") return std::nullopt;

@@ -207,8 +207,7 @@ NamedTensor read_tensor(std::istream& file, Entry&& entry, const Malformed& malf
 
 }  // namespace
 
-void write_safetensors(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors,
-                       const Metadata& metadata) {
+std::string safetensors_content(const std::vector<NamedTensor>& tensors, const Metadata& metadata) {
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
   header[kMetadata] = metadata;
   header[kMetadata]["format"] = "pt";
@@ -229,7 +228,12 @@ void write_safetensors(const std::filesystem::path& path, const std::vector<Name
     content.append(reinterpret_cast<const char*>(t.values.data()), t.values.size() * sizeof(float));
     if (t.integer) content.append(reinterpret_cast<const char*>(&*t.integer), sizeof *t.integer);
   }
-  replace_file(path, content);
+  return content;
+}
+
+void write_safetensors(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors,
+                       const Metadata& metadata) {
+  replace_file(path, safetensors_content(tensors, metadata));
 }
 
 std::map<std::string, NamedTensor> read_safetensors(const std::filesystem::path& path) {

@@ -22,8 +22,11 @@ struct NamedTensor {
 // Texts about the tensors, in UTF-8: the entry __metadata__ of the header.
 using Metadata = std::map<std::string, std::string>;
 
-// Writes `values` as F32 and `integer` as I64. The metadata of the file also has "format": "pt", which other readers
-// ask for. The path holds the old content or the new at any moment. Throws Error(Exit::output).
+// The bytes of a file with `values` as F32 and `integer` as I64. Its metadata also have "format": "pt", which other
+// readers ask for.
+std::string safetensors_content(const std::vector<NamedTensor>& tensors, const Metadata& metadata);
+
+// Writes them. The path holds the old content or the new at any moment. Throws Error(Exit::output).
 void write_safetensors(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors,
                        const Metadata& metadata = {});
 

@@ -31,9 +31,8 @@ Metadata of_average(Metadata metadata, std::span<const BatchNormState> batch_nor
   return with_statistics(std::move(metadata), batch_norms, 0);
 }
 
-void save_state_dict(const std::filesystem::path& path, std::span<const Parameter> parameters,
-                     std::span<const BatchNormState> batch_norms, const ModelStateView& state,
-                     const Metadata& metadata) {
+std::vector<NamedTensor> named_tensors(std::span<const Parameter> parameters,
+                                       std::span<const BatchNormState> batch_norms, const ModelStateView& state) {
   std::vector<const Parameter*> forward;
   for (const Parameter& p : parameters) forward.push_back(&p);
   std::stable_sort(forward.begin(), forward.end(), [](auto* a, auto* b) { return a->layer < b->layer; });
@@ -50,7 +49,13 @@ void save_state_dict(const std::filesystem::path& path, std::span<const Paramete
     tensors.push_back({n.layer_name + ".running_var", shape, values_of(n, state.statistics, 1)});
     tensors.push_back({.name = n.layer_name + ".num_batches_tracked", .shape = {}, .integer = updates});
   }
-  write_safetensors(path, tensors, metadata);
+  return tensors;
+}
+
+void save_state_dict(const std::filesystem::path& path, std::span<const Parameter> parameters,
+                     std::span<const BatchNormState> batch_norms, const ModelStateView& state,
+                     const Metadata& metadata) {
+  write_safetensors(path, named_tensors(parameters, batch_norms, state), metadata);
 }
 
 std::string misfit(const std::string& file, const std::map<std::string, NamedTensor>& tensors, const TensorFit& fit,

@@ -78,6 +78,7 @@ Options parse_options(int argc, const char* const* argv, std::optional<std::stri
   app.footer(
       "ddp_train inspect PATH prints what is in a checkpoint, a run's newest one, or a safetensors file.\n"
       "ddp_train predict RUN FILES prints what a trained network sees in pictures; see ddp_train predict --help.\n"
+      "ddp_train export RUN writes a trained network for other programs; see ddp_train export --help.\n"
       "ddp_train watch RUN shows a run and its ranks from another terminal.\n"
       "ddp_train evaluate RUN measures a trained network on labelled data, on any number of ranks; see ddp_train "
       "evaluate --help.\n"

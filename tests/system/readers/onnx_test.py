@@ -1,0 +1,157 @@
+"""tests/system/readers/onnx_test.py PROGRAM: runs exported networks in onnxruntime.
+
+Each network is trained for a few steps on Fashion-MNIST and exported: as it is, with its batch norms folded, and with
+the normalization in the graph too. onnx's checker must accept each file. The logits, in batches of 1 and of 7, must be
+those of `predict` within 1e-4 of the largest one, up to a constant, which softmax does not see; those of the folded
+network must be those of the other one as they are. LeNet's best class must be the same for 1,000 pictures."""
+import gzip
+import json
+import os
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+import zlib
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+
+PICTURES, BATCHES = 1000, (1, 7)
+TOLERANCE = 1e-4
+failures = []
+
+
+def check(holds, what):
+    if not holds:
+        failures.append(what)
+        print("failed:", what)
+
+
+def run(program, *arguments, code=0):
+    ran = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, timeout=400,
+                         env={**os.environ, "CUDA_VISIBLE_DEVICES": ""})
+    if ran.returncode != code:
+        raise RuntimeError(f"{arguments}: exit code {ran.returncode}: {ran.stdout}{ran.stderr}")
+    return ran.stdout + ran.stderr
+
+
+def images():
+    with gzip.open("/usr/share/datasets/fashion-mnist/t10k-images-idx3-ubyte.gz") as file:
+        return np.frombuffer(file.read(16 + PICTURES * 784), np.uint8)[16:].reshape(PICTURES, 28, 28, 1)
+
+
+def write_png(path, grey):
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    height, width = grey.shape[:2]
+    rows = b"".join(b"\0" + row.tobytes() for row in grey)
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)) +
+                     chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+
+
+def predicted(program, weights, files):
+    """The probabilities of all classes of each picture."""
+    lines = [json.loads(line) for line in run(program, "predict", weights, *files, "--json", "--top-k", 10,
+                                              "--threads", 1).splitlines()]
+    check([line["path"] for line in lines] == [str(file) for file in files], f"{weights}: the pictures in order")
+    probabilities = [{int(p["class"]): p["probability"] for p in line["predictions"]} for line in lines]
+    return np.array([[p[k] for k in range(10)] for p in probabilities])
+
+
+def agree(logits, probabilities):
+    """Compares the distances from the logit of the best class. A probability below 1e-30 has lost its digits."""
+    logits, best = np.asarray(logits, np.float64), probabilities.argmax(axis=1)[:, None]
+    with np.errstate(divide="ignore"):
+        expected = np.log(probabilities / np.take_along_axis(probabilities, best, axis=1))
+    actual = logits - np.take_along_axis(logits, best, axis=1)
+    fits = np.abs(actual - expected) <= TOLERANCE * np.abs(logits).max()  # false for NaN
+    return bool(np.all(np.where(probabilities > 1e-30, fits, actual < -60)))
+
+
+def close(actual, expected):
+    error = np.abs(np.asarray(actual, np.float64) - expected)
+    return bool(np.all(error <= TOLERANCE * np.abs(expected).max()))  # false for NaN
+
+
+def open_model(path, names):
+    model = onnx.load(path)
+    onnx.checker.check_model(model, full_check=True)
+    check(len(model.graph.initializer) > 0 and names >= {t.name for t in model.graph.initializer if "pixels." not in t.name},
+          f"{path.name}: names of initializers")
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+
+def tensors(path):
+    """{name: array} of a safetensors file."""
+    content = path.read_bytes()
+    length, = struct.unpack_from("<Q", content)
+    header = json.loads(content[8:8 + length])
+    kinds = {"F32": np.float32, "I64": np.int64}
+    return {name: np.frombuffer(content, kinds[entry["dtype"]], int(np.prod(entry["shape"])),
+                                8 + length + entry["data_offsets"][0]).reshape(entry["shape"])
+            for name, entry in header.items() if name != "__metadata__"}
+
+
+def inferred(session, batch):
+    return np.concatenate([session.run(["logits"], {"input": batch[i:i + size]})[0]
+                           for size in BATCHES for i in range(0, size * 2, size)])
+
+
+def check_network(program, name, folder, pixels, files):
+    training = folder / name
+    run(program, "--model", name, "--train-samples", 48, "--max-steps", 3, "--batch-size", 16, "--eval-every", 0, "--threads",
+        1, "--lr", 0.05, "--mean", 0.3, "--std", 0.35, "--output-dir", training)
+    trained = tensors(training / "model.safetensors")
+    for tensor, values in trained.items():
+        check("running_" not in tensor or np.all(np.abs(values - (tensor.endswith("var"))) > 0), f"{name}: {tensor} is new")
+    order = [i for size in BATCHES for i in range(size * 2)]
+    expected = predicted(program, training, [files[i] for i in order])
+    scale, shift = np.float32(1 / (255 * 0.35)), np.float32(-0.3 / 0.35)
+    normalized = (pixels * scale + shift).transpose(0, 3, 1, 2)
+
+    def export(label, *options):
+        path = folder / f"{name}-{label}.onnx"
+        run(program, "export", training, "--output", path, *options)
+        return path
+
+    names = set(trained) | {re.sub("weight$", "bias", tensor) for tensor in trained}
+    plain = inferred(open_model(export("plain"), names), normalized)
+    check(plain.shape == expected.shape and agree(plain, expected), f"{name}: logits")
+    folded = open_model(export("folded", "--fold-batch-norm", "--with-preprocessing"), names)
+    check(close(inferred(folded, pixels), plain.astype(np.float64)), f"{name}: logits with folded batch norms from bytes")
+    kept = sum(node.op_type == "BatchNormalization" for node in onnx.load(folder / f"{name}-folded.onnx").graph.node)
+    check(kept == 0, f"{name}: {kept} batch norms are not folded")
+    entry = json.loads(folded.get_modelmeta().custom_metadata_map["ddp_train"])
+    check(entry["model"] == name and entry["mean"] == [0.3] and entry["std"] == [0.35] and entry["image"] == [28, 28, 1],
+          f"{name}: metadata {entry}")
+    if name == "lenet":
+        everything = folded.run(["logits"], {"input": pixels})[0]
+        best = predicted(program, training, files)
+        equal = int(np.sum(everything.argmax(axis=1) == best.argmax(axis=1)))
+        check(equal == PICTURES and len(set(best.argmax(axis=1))) > 1, f"lenet: {equal} of {PICTURES} best classes are equal")
+
+
+def main():
+    program, = sys.argv[1:] if len(sys.argv) == 2 else sys.exit(__doc__)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        (folder / "pictures").mkdir()
+        pixels = images()
+        files = [folder / "pictures" / f"{i:04}.png" for i in range(PICTURES)]
+        for file, grey in zip(files, pixels):
+            write_png(file, grey)
+        refused = run(program, "--model", "none", "--output-dir", folder / "none", code=2)
+        names = re.findall(r"[\w-]+", refused.partition("the models are: ")[2])
+        check(len(names) >= 6, f"names of networks: {refused}")
+        for name in names:
+            check_network(program, name, folder, pixels, files)
+    sys.exit(bool(failures))
+
+
+if __name__ == "__main__":
+    main()
