@@ -19,4 +19,9 @@ std::vector<std::string> group_values(const std::string& controller, const char*
 // the memory of the machine.
 int64_t memory_limit(const std::filesystem::path& system = "/");
 
+// How much memory this process can still take, in bytes, at least 0: its share of what the machine has available and of
+// what the limit of each group leaves, and all that its own limits leave (ulimit -v and -d). The kernel gives the
+// memory of inactive files back, so a group does not use it. `processes`: how many share machine and groups.
+int64_t available_memory(int processes, const std::filesystem::path& system = "/");
+
 }  // namespace ddp

@@ -19,6 +19,10 @@ constexpr int64_t kMinSlots = 4, kMaxSlots = 64, kRingBytes = 1 << 20;
 
 constexpr int64_t kAnnounced = 4;  // batches whose files are announced ahead
 
+int64_t slots_for(int64_t bytes, int keep) {
+  return std::clamp(kRingBytes / std::max<int64_t>(bytes, 1), kMinSlots, kMaxSlots) + keep - 1;
+}
+
 }  // namespace
 
 Loader::Loader(const Dataset& data, const DistributedSampler& sampler, int64_t first, int64_t end, Memory& memory,
@@ -33,7 +37,7 @@ Loader::Loader(const Dataset& data, const DistributedSampler& sampler, int64_t f
   const std::vector<int64_t> sizes = sampler.local_batch_sizes();
   const int64_t largest = sizes.empty() ? 0 : sizes.back() + (config.sample_before ? 1 : 0);
   const int64_t bytes = largest * data.image_shape().elements();
-  ring_.resize(std::clamp(kRingBytes / std::max<int64_t>(bytes, 1), kMinSlots, kMaxSlots) + config.keep - 1);
+  ring_.resize(slots_for(bytes, config.keep));
   for (Slot& slot : ring_) {
     if (config.images) slot.images = Buffer(memory, bytes);
     slot.labels = Buffer(memory, largest * sizeof(int32_t));
@@ -49,6 +53,11 @@ Loader::Loader(const Dataset& data, const DistributedSampler& sampler, int64_t f
 }
 
 Loader::~Loader() { stop(); }
+
+int64_t Loader::ring_bytes(int64_t largest, int64_t image, const LoaderConfig& config) {
+  const int64_t numbers = largest * 2 * static_cast<int64_t>(sizeof(int32_t));
+  return slots_for(largest * image, config.keep) * (numbers + (config.images ? largest * image : 0));
+}
 
 void Loader::stop() {
   {

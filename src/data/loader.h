@@ -60,6 +60,10 @@ class Loader {
   Loader(const Dataset& data, const DistributedSampler& sampler, int64_t first, int64_t end, Memory& memory,
          const LoaderConfig& config = {});
   ~Loader();
+
+  // Bytes of the ring. `largest`: samples of this rank's largest batch; `image`: bytes of an image.
+  static int64_t ring_bytes(int64_t largest, int64_t image, const LoaderConfig& config);
+
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 

@@ -29,6 +29,12 @@ class Device : public Memory {
   // Whether host memory is device memory.
   virtual bool is_host() const = 0;
 
+  // Memory of a device that is not the host: bytes of all calls of allocate() so far, and bytes that are free.
+  struct MemoryUse {
+    int64_t allocated = 0, free = 0;
+  };
+  virtual MemoryUse memory_use() const { return {}; }
+
   // Host memory for asynchronous copies (pinned with CUDA).
   virtual Memory& host_memory() = 0;
 

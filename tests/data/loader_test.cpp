@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "device/cpu/device.h"
+#include "device/planning_memory.h"
 #include "tests/spans.h"
 
 #include <gtest/gtest.h>
@@ -331,6 +332,17 @@ TEST(Loader, KeepsTheRequestedNumberOfBatches) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));  // time to overwrite a batch that is not kept
     for (int k = std::max(0, step - 2); k <= step; ++k) expect_batch(kept[k], order, k);
   }
+}
+
+TEST(Loader, TellsTheBytesOfItsRing) {
+  const Numbers data(5000);
+  for (const int64_t batch : {1, 6, 4000})
+    for (const LoaderConfig& config : {LoaderConfig{}, LoaderConfig{.images = false, .keep = 3}}) {
+      const DistributedSampler sampler(data.size(), batch, Order::sequential, 0, 0, {1.0});
+      PlanningMemory ring;
+      const Loader loader(data, sampler, 0, 0, ring, config);
+      EXPECT_EQ(ring.peak(), Loader::ring_bytes(batch, data.image_shape().elements(), config)) << batch;
+    }
 }
 
 TEST(Loader, ReadsNothingWithoutImages) {

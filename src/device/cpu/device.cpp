@@ -16,6 +16,8 @@ class EagerGraphCache final : public GraphCache {
 
 class CpuDevice final : public Device {
  public:
+  explicit CpuDevice(Memory* memory) : memory_(memory ? *memory : own_) {}
+
   std::string name() const override {
     std::ifstream info("/proc/cpuinfo");
     for (std::string line; std::getline(info, line);) {
@@ -52,11 +54,14 @@ class CpuDevice final : public Device {
     if (bytes > 0) std::memcpy(to, from, bytes);
   }
 
-  HostMemory memory_;
+  HostMemory own_;
+  Memory& memory_;
 };
 
 }  // namespace
 
-std::unique_ptr<Device> make_cpu_device() { return std::make_unique<CpuDevice>(); }
+std::unique_ptr<Device> make_cpu_device() { return std::make_unique<CpuDevice>(nullptr); }
+
+std::unique_ptr<Device> make_cpu_device(Memory& memory) { return std::make_unique<CpuDevice>(&memory); }
 
 }  // namespace ddp

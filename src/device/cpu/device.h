@@ -9,4 +9,7 @@ namespace ddp {
 
 std::unique_ptr<Device> make_cpu_device();
 
+// Allocates from `memory`, which outlives the device.
+std::unique_ptr<Device> make_cpu_device(Memory& memory);
+
 }  // namespace ddp

@@ -86,6 +86,11 @@ class CudaDevice final : public Device {
 
   std::string name() const override { return info_.name; }
   bool is_host() const override { return false; }
+  MemoryUse memory_use() const override {
+    size_t free = 0, total = 0;
+    DDP_CUDA(cudaMemGetInfo(&free, &total));
+    return {.allocated = allocated_, .free = static_cast<int64_t>(free)};
+  }
   Memory& host_memory() override { return pinned_; }
   cudaStream_t compute() const { return compute_.get(); }
   void join_later(cudaStream_t stream) {
@@ -98,6 +103,7 @@ class CudaDevice final : public Device {
     void* memory = nullptr;
     require_memory(cudaMalloc(&memory, bytes > 0 ? bytes : 1), bytes,
                    "on the GPU; use a smaller --batch-size, more ranks, or a smaller --device-data-mb");
+    allocated_ += static_cast<int64_t>(bytes);
     zero(memory, bytes);
     synchronize();
     return memory;
@@ -161,6 +167,7 @@ class CudaDevice final : public Device {
   CudaDeviceConfig config_;
   CudaDeviceInfo info_;
   PinnedMemory pinned_;
+  int64_t allocated_ = 0;  // bytes, those freed since included
   CudaStream compute_, ahead_, clock_;
   CudaEvent order_;
   std::array<CudaEvent, kFences> fences_;

@@ -41,6 +41,15 @@ DeviceDataset::DeviceDataset(Device& device_, const Dataset& data_, int64_t larg
   if (place == Place::resident) copy_all();
 }
 
+int64_t DeviceDataset::bytes_on(const Device& device, const Dataset& data, int64_t largest,
+                                const DataPlacement& placement) {
+  const Place place = choose(device, data, placement.device_bytes);
+  if (place == Place::host) return 0;
+  constexpr int64_t kNumber = sizeof(int32_t);
+  const int64_t count = place == Place::resident ? data.size() : kRing * largest;
+  return count * (data.image_shape().elements() + kNumber) + 2 * largest * kNumber;
+}
+
 void DeviceDataset::copy_all() {
   constexpr int64_t kPiece = 4096;
   const auto image = static_cast<size_t>(data.image_shape().elements());

@@ -40,6 +40,9 @@ class DeviceDataset {
   // `largest`: samples of this rank's largest batch. Device and data set outlive this object.
   DeviceDataset(Device& device, const Dataset& data, int64_t largest, const DataPlacement& placement);
 
+  // The device memory that it takes.
+  static int64_t bytes_on(const Device& device, const Dataset& data, int64_t largest, const DataPlacement& placement);
+
   Device& device;
   const Dataset& data;
   const int64_t largest;  // samples in the memory of a batch: with the partner of the first one, if batches are mixed

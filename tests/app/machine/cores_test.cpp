@@ -65,6 +65,28 @@ TEST(ControlGroup, KnowsTheFirstVersion) {
   EXPECT_EQ(cpu_limit_of_container(system.path()), "50000 100000");
 }
 
+TEST(ControlGroup, LeavesWhatNoOneUses) {
+  const TempFolder system;
+  system.write("proc/meminfo", "MemTotal:  9000 kB\nMemAvailable:    8000 kB\n");
+  EXPECT_EQ(available_memory(1, system.path()), 8'192'000);  // no groups at all
+  system.write("proc/self/cgroup", "0::/job/step\n");
+  system.write("sys/fs/cgroup/job/step/memory.max", "max\n");
+  system.write("sys/fs/cgroup/job/step/memory.current", "1000000\n");
+  EXPECT_EQ(available_memory(1, system.path()), 8'192'000);
+  system.write("sys/fs/cgroup/job/memory.max", "3000000\n");
+  system.write("sys/fs/cgroup/job/memory.current", "1800000\n");
+  EXPECT_EQ(available_memory(1, system.path()), 1'200'000);
+  system.write("sys/fs/cgroup/job/memory.stat", "anon 5\nfile 900000\ninactive_file 300000\n");
+  EXPECT_EQ(available_memory(3, system.path()), 500'000);
+  system.write("sys/fs/cgroup/job/memory.current", "9000000\n");
+  EXPECT_EQ(available_memory(1, system.path()), 0);
+  system.write("proc/self/cgroup", "4:memory:/a\n");
+  system.write("sys/fs/cgroup/memory/a/memory.limit_in_bytes", "5000000\n");
+  system.write("sys/fs/cgroup/memory/a/memory.usage_in_bytes", "2000000\n");
+  system.write("sys/fs/cgroup/memory/a/memory.stat", "inactive_file 7\ntotal_inactive_file 500000\n");
+  EXPECT_EQ(available_memory(1, system.path()), 3'500'000);
+}
+
 TEST(Cores, ParseAndPrintKernelLists) {
   EXPECT_EQ(parse_list("0-2,5,7-8\n"), (std::vector<int>{0, 1, 2, 5, 7, 8}));
   EXPECT_EQ(parse_list("3"), std::vector<int>{3});

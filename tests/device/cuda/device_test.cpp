@@ -44,6 +44,14 @@ TEST_P(CudaDevice, AllocatesZeros) {
   EXPECT_EQ(values, std::vector<int>(kCount, 0));
 }
 
+TEST_P(CudaDevice, CountsWhatItHasAllocated) {
+  const int64_t before = device->memory_use().allocated;
+  { const Buffer freed(*device, kBytes); }
+  const Buffer kept(*device, 3 * kBytes);
+  EXPECT_EQ(device->memory_use().allocated - before, static_cast<int64_t>(4 * kBytes));
+  EXPECT_GT(device->memory_use().free, 0);
+}
+
 TEST_P(CudaDevice, CopiesAreOrderedWithWork) {
   const Buffer memory(*device, kBytes), pinned(device->host_memory(), kBytes);
   auto* const host = pinned.as<int>();
