@@ -1,7 +1,6 @@
 #include "report/page.h"
 
 #include "core/error.h"
-#include "report/assets.h"
 #include "report/confusion_grid.h"
 #include "report/headline.h"
 #include "report/plot.h"
@@ -147,10 +146,6 @@ class Plots {
   const Progress progress_;
 };
 
-std::string section(const std::string& title, const std::string& content) {
-  return content.empty() ? "" : fmt::format("<section><h2>{}</h2>\n{}</section>\n", title, content);
-}
-
 // A line for each run whose options --change has changed.
 std::string changes(std::span<const RunRecord> runs) {
   std::string lines;
@@ -220,26 +215,14 @@ std::string classes(std::span<const RunRecord> runs) {
 std::string page(std::span<const RunRecord> runs, const PageInfo& info) {
   DDP_EXPECT(!runs.empty() && std::cmp_less_equal(runs.size(), Plot::kColours));
   const std::string title = title_of(runs);
-  std::string text = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
-  text += fmt::format(
-      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'nonce-{0}'; script-src "
-      "'nonce-{0}'; base-uri 'none'; form-action 'none'\">\n",
-      info.nonce);
-  text += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
-  text += "<meta name=\"color-scheme\" content=\"light dark\">\n";
-  text += fmt::format("<title>{}</title>\n<style nonce=\"{}\">\n{}</style>\n</head>\n<body>\n<main>\n", title,
-                      info.nonce, kStyle);
-  text += fmt::format("<header><h1>{}</h1>\n{}</header>\n", title, headline(runs));
+  std::string text = fmt::format("<header><h1>{}</h1>\n{}</header>\n", title, headline(runs));
   text += section("Learning", curves(runs));
   text += section("Where the time of a step goes", parts_of_a_step(runs));
   text += section("Buckets of a typical step", timelines(runs));
   text += section("Classes", classes(runs));
   text += section("Options", option_tables(runs));
   text += section("Versions", process_table(runs));
-  text += fmt::format(
-      "<footer>made by ddp_train {} on {}</footer>\n</main>\n<script nonce=\"{}\">\n{}</script>\n</body>\n</html>\n",
-      html(info.version), html(info.time), info.nonce, kScript);
-  return text;
+  return document(title, text, info);
 }
 
 }  // namespace ddp::report

@@ -23,15 +23,16 @@ function element(name, attributes, parent) {
 
 function followCurves(figure, data) {
   const svg = figure.querySelector('svg'), readout = figure.querySelector('.readout');
-  const [x0, x1, left, right] = data.x, [y0, y1, bottom, top, log] = data.y;
-  const toX = (value) => left + (right - left) * (value - x0) / (x1 - x0);
-  const toY = (value) => bottom + (top - bottom) * (log ? Math.log(Math.max(value, y0) / y0) / Math.log(y1 / y0) : (value - y0) / (y1 - y0));
+  const [x0, x1, left, right, logX] = data.x, [y0, y1, bottom, top, logY] = data.y;
+  const share = (value, low, high, log) => log ? Math.log(Math.max(value, low) / low) / Math.log(high / low) : (value - low) / (high - low);
+  const toX = (value) => left + (right - left) * share(value, x0, x1, logX);
+  const toY = (value) => bottom + (top - bottom) * share(value, y0, y1, logY);
   const rest = [...readout.childNodes], marks = element('g', {}, svg);
 
   function show(event) {
     const box = svg.getBoundingClientRect();
     const at = (event.clientX - box.left) / box.width * svg.viewBox.baseVal.width;
-    const x = x0 + (x1 - x0) * (at - left) / (right - left);
+    const part = (at - left) / (right - left), x = logX ? x0 * (x1 / x0) ** part : x0 + (x1 - x0) * part;
     let best = null;
     for (const series of data.series) {
       const found = series.x[nearest(series.x, x)];

@@ -32,6 +32,8 @@ Axis make_x_axis(const Plot& plot) {
   Range x;
   for (const Series& series : plot.series)
     for (const CurvePoint& point : series.points) x.add(point.x);
+  if (plot.log_x)
+    return Axis({.low = x.low, .high = x.high, .from = kPlotLeft, .to = kPlotRight, .ticks = 9, .log = true});
   return Axis({.low = std::min(x.low, x.high > 0 ? 0.0 : x.low),
                .high = x.high,
                .from = kPlotLeft,
@@ -107,10 +109,10 @@ void write_list(Out out, const char* name, const Series& series, double CurvePoi
 
 // The values for page.js.
 void write_data(Out out, const Plot& plot, const Axis& x, const Axis& y) {
-  fmt::format_to(out, "<script type=\"application/json\">{{\"name\":{},\"x\":[{},{},{},{}],\"y\":[{},{},{},{},{}]",
+  fmt::format_to(out, "<script type=\"application/json\">{{\"name\":{},\"x\":[{},{},{},{},{}],\"y\":[{},{},{},{},{}]",
                  json_string(plot.x_name), json_number(x.config().low, kStepDigits),
-                 json_number(x.config().high, kStepDigits), kPlotLeft, kPlotRight, json_number(y.config().low),
-                 json_number(y.config().high), kPlotBottom, kPlotTop, y.config().log);
+                 json_number(x.config().high, kStepDigits), kPlotLeft, kPlotRight, x.config().log,
+                 json_number(y.config().low), json_number(y.config().high), kPlotBottom, kPlotTop, y.config().log);
   fmt::format_to(out, ",\"series\":[");
   for (size_t i = 0; i < plot.series.size(); ++i) {
     const Series& series = plot.series[i];

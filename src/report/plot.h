@@ -1,5 +1,5 @@
-// A plot of curves over the steps, as HTML: a figure with an SVG drawing, and a line that shows the values under the
-// pointer (page.js).
+// A plot of curves, as a rule over the steps, as HTML: a figure with an SVG drawing, and a line that shows the values
+// under the pointer (page.js).
 #pragma once
 
 #include "report/curve.h"
@@ -28,9 +28,10 @@ struct Plot {
   static constexpr int kColours = 12;  // six colours; from the sixth on they are dashed
 
   std::string id, title, unit;   // unit: of the values; may be empty
-  std::string x_name = "step";   // "step" or "epoch"
+  std::string x_name = "step";   // such as "step" or "epoch"
   bool from_zero = false;        // the axis of the values begins at 0
   bool may_be_log = false;       // a logarithmic axis where values differ by more than 1,000 times
+  bool log_x = false;            // a logarithmic horizontal axis; all x are above 0
   std::string note;              // below the title; may be empty
   std::vector<Series> series;    // those without points are left out
   std::vector<Mark> marks = {};  // those outside of the axis are left out

@@ -83,6 +83,8 @@ Options parse_options(int argc, const char* const* argv, std::optional<std::stri
       "ddp_train evaluate RUN measures a trained network on labelled data, on any number of ranks; see ddp_train "
       "evaluate --help.\n"
       "ddp_train report RUNS writes one HTML page of one or several runs; see ddp_train report --help.\n"
+      "ddp_train lr-find [options] tries learning rates for a few steps, on any number of ranks, and suggests one; see "
+      "ddp_train lr-find --help.\n"
       "ddp_train show --output FILE.png [options] shows the training pictures as the network gets them; see ddp_train "
       "show --help.");
   app.set_version_flag("--version", std::string("ddp_train ") + DDP_VERSION);
@@ -93,6 +95,20 @@ Options parse_options(int argc, const char* const* argv, std::optional<std::stri
   note_effective_config(app, o);
   o.given = given_values(app);
   return o;
+}
+
+Options parse_training(std::span<const std::string> arguments, const char* command) {
+  std::vector<const char*> words{"ddp_train"};
+  for (const std::string& argument : arguments) words.push_back(argument.c_str());
+  std::optional<std::string> answer;
+  Options options = parse_options(static_cast<int>(words.size()), words.data(), answer);
+  const ActionConfig& action = options.action;
+  const bool other = answer || action.plan || action.doctor || action.json || action.print_order;
+  require(!other && options.checkpoint.resume.empty(), Exit::usage,
+          "{0} takes no option of another action, such as --plan, and no --resume; ddp_train {0} --help lists the "
+          "options",
+          command);
+  return options;
 }
 
 }  // namespace ddp

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 
 namespace ddp {
@@ -86,6 +87,10 @@ struct Options {
 // Parses the command line and the file of --config; the command line wins. A request for help or the version sets
 // `answer` to its text. Throws Error(Exit::usage).
 Options parse_options(int argc, const char* const* argv, std::optional<std::string>& answer);
+
+// The options of a training on the command line of `command`, such as "show". Throws Error(Exit::usage), also for an
+// option of another action, such as --plan, and for --resume.
+Options parse_training(std::span<const std::string> arguments, const char* command);
 
 // The options with the values `given`, then `kept`, and the defaults of all others. A kept value has no effect where
 // this program has no such option, or where the condition of its row is not met. Throws Error(Exit::usage).

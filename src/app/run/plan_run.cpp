@@ -146,4 +146,10 @@ PlannedRun plan_run(const Job& job, ResumePoint resume_point) {
           .last_step_learns = last_step_learns};
 }
 
+Watchdog::MonitorGuard monitor_steps(const Job& job, const Replica& replica) {
+  const int buckets = static_cast<int>(replica.plan.buckets.size());
+  const int others = replica.reducer.collectives() - buckets + replica.optimizer.collectives();
+  return job.watchdog->monitor(replica.communicator, replica.bn_communicator.get(), buckets, others);
+}
+
 }  // namespace ddp

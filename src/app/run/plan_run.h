@@ -35,4 +35,7 @@ struct PlannedRun {
 // a batch norm has a single value in every step.
 PlannedRun plan_run(const Job& job, ResumePoint resume_point);
 
+// The watchdog counts the collectives of the steps until the result is destroyed.
+[[nodiscard]] Watchdog::MonitorGuard monitor_steps(const Job& job, const Replica& replica);
+
 }  // namespace ddp

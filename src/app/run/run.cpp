@@ -1,6 +1,7 @@
 #include "app/run/run.h"
 
 #include "app/commands/doctor/doctor.h"
+#include "app/commands/lr_find/lr_find.h"
 #include "app/commands/show/show.h"
 #include "app/options/options.h"
 #include "app/run/make_trace.h"
@@ -77,6 +78,8 @@ Exit run(MpiSession& session, Signals& signals, int argc, char** argv,
   const Log log(session.rank());
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   if (!arguments.empty() && arguments[0] == "show") return show(std::span(arguments).subspan(1), session, signals, log);
+  if (!arguments.empty() && arguments[0] == "lr-find")
+    return lr_find(std::span(arguments).subspan(1), session, signals, log);
   std::optional<std::string> answer;
   const Options options = run_on_all_ranks(session, [&] { return parse_options(argc, argv, answer); });
   if (answer) {

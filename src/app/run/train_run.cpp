@@ -59,11 +59,8 @@ std::unique_ptr<CheckpointWriter> make_writer(const Job& job, const PlannedRun& 
 // Trains while the watchdog counts the collectives of the steps.
 TrainReport train_monitored(const Job& job, const PlannedRun& run, const TrainConfig& config,
                             const Observers& observers) {
-  Replica& replica = *run.replica;
-  const int buckets = static_cast<int>(replica.plan.buckets.size());
-  const int others = replica.reducer.collectives() - buckets + replica.optimizer.collectives();
-  const auto monitoring = job.watchdog->monitor(replica.communicator, replica.bn_communicator.get(), buckets, others);
-  return train(config, replica, job.data.data, job.samplers, observers);
+  const auto monitoring = monitor_steps(job, *run.replica);
+  return train(config, *run.replica, job.data.data, job.samplers, observers);
 }
 
 }  // namespace

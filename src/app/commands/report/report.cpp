@@ -1,5 +1,6 @@
 #include "app/commands/report/report.h"
 
+#include "app/commands/report/page_info.h"
 #include "app/commands/report/report_options.h"
 #include "core/durable_file.h"
 #include "core/log.h"
@@ -8,12 +9,8 @@
 #include "report/page.h"
 #include "report/run_record.h"
 
-#include <fmt/chrono.h>
-
 #include <algorithm>
-#include <ctime>
 #include <filesystem>
-#include <random>
 #include <system_error>
 #include <vector>
 
@@ -35,11 +32,6 @@ std::vector<std::string> names_of(const std::vector<fs::path>& folders) {
   std::ranges::sort(sorted);
   const bool distinct = std::ranges::adjacent_find(sorted) == sorted.end();
   return distinct ? names : paths;
-}
-
-std::string random_word() {
-  std::random_device random;
-  return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
 }
 
 // Writes to `out` until its reader ends.
@@ -69,11 +61,7 @@ Exit write_report(std::span<const std::string> arguments, std::FILE* out) {
   std::vector<report::RunRecord> runs;
   for (size_t r = 0; r < options.runs.size(); ++r)
     runs.push_back(report::read_run(options.runs[r], names[r], options_of_run(options.runs[r])));
-  const std::string page =
-      report::page(runs, {.version = DDP_VERSION,
-                          .time = fmt::format("{:%Y-%m-%d %H:%M} UTC", fmt::gmtime(std::time(nullptr))),
-                          .nonce = random_word()});
-  replace_file(options.output, page, false);
+  replace_file(options.output, report::page(runs, page_info()), false);
   write_output(out, printable(options.output.native()) + "\n", "the path of the page");
   return Exit::done;
 }

@@ -13,19 +13,6 @@ namespace {
 
 constexpr const char* kHelp = "ddp_train show --help lists the options";
 
-// Options that the training's parser refuses get its message.
-Options parse_training(const std::vector<std::string>& arguments) {
-  std::vector<const char*> words{"ddp_train"};
-  for (const std::string& argument : arguments) words.push_back(argument.c_str());
-  std::optional<std::string> answer;
-  Options options = parse_options(static_cast<int>(words.size()), words.data(), answer);
-  const ActionConfig& action = options.action;
-  const bool other = answer || action.plan || action.doctor || action.json || action.print_order;
-  require(!other && options.checkpoint.resume.empty(), Exit::usage,
-          "show takes no option of another action, such as --plan, and no --resume; {}", kHelp);
-  return options;
-}
-
 void require_files_fit(const ShowOptions& options) {
   const auto require_ending = [](const std::string& file, const char* option, const char* ending) {
     require(file.empty() || file.ends_with(ending), Exit::usage, "{} {}: the name must end in {}", option, file,
@@ -68,7 +55,7 @@ ShowOptions parse_show_options(std::span<const std::string> arguments, std::opti
   if (!parse_command(app, arguments.subspan(names_data ? 1 : 0), answer)) return options;
   std::vector<std::string> rest = app.remaining();
   if (names_data) rest.insert(rest.begin(), {"--data-path", arguments[0]});
-  options.training = parse_training(rest);
+  options.training = parse_training(rest, "show");
   require_files_fit(options);
   return options;
 }
