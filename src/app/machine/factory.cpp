@@ -101,22 +101,38 @@ Backend make_backend(const DeviceConfig& config, const TransportConfig& transpor
   return run_on_all_ranks(session, [&] { return make_cpu_backend(config, transport, why); });
 }
 
+namespace {
+
+CpuOpsConfig cpu_ops_config(const DeviceConfig& config, int threads) {
+  const Precision precision = config.precision.value();
+  return {.threads = threads,
+          .precision = precision,
+          .winograd = config.winograd,
+          .instruction_set = config.cpu_isa.value()};
+}
+
+}  // namespace
+
 std::unique_ptr<Ops> make_ops(const Backend& backend, Communicator& host, int threads, AutotuneCache& autotune,
                               const MeasuredEngines& known) {
   const DeviceConfig& config = backend.config;
-  const Precision precision = config.precision.value();
-  if (backend.device->is_host())
-    return make_cpu_ops(*backend.device, {.threads = threads,
-                                          .precision = precision,
-                                          .winograd = config.winograd,
-                                          .instruction_set = config.cpu_isa.value()});
-  return make_cuda_ops(*backend.device, {.precision = precision,
+  if (backend.device->is_host()) return make_cpu_ops(*backend.device, cpu_ops_config(config, threads));
+  return make_cuda_ops(*backend.device, {.precision = config.precision.value(),
                                          .deterministic = config.deterministic,
                                          .agree = [&](auto values) { autotune.agree(host, values); },
                                          .decided = [&] { return autotune.has_more(); },
                                          .measured = [&](const auto& pass) { autotune.keep(pass); },
                                          .measuring_seconds = config.engine_seconds,
                                          .known = known});
+}
+
+std::unique_ptr<Ops> make_planning_ops(const Backend& backend, Device& device, int threads) {
+  const DeviceConfig& config = backend.config;
+  if (device.is_host()) return make_cpu_ops(device, cpu_ops_config(config, threads));
+  return make_cuda_ops(device, {.precision = config.precision.value(),
+                                .deterministic = config.deterministic,
+                                .agree = {},
+                                .measuring_seconds = 0});
 }
 
 std::unique_ptr<Communicator> make_transport(const Backend& backend, MpiSession& session, Communicator& host,

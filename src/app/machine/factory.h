@@ -36,6 +36,10 @@ Backend make_backend(const DeviceConfig& config, const TransportConfig& transpor
 std::unique_ptr<Ops> make_ops(const Backend& backend, Communicator& host, int threads, AutotuneCache& autotune,
                               const MeasuredEngines& known = {});
 
+// Ops for models that are built and never run, on a device of the backend's kind: they time no engine, and do not ask
+// other ranks.
+std::unique_ptr<Ops> make_planning_ops(const Backend& backend, Device& device, int threads);
+
 // Returns null for a CPU: `host`, which is over MPI, then serves the device itself. Collective. A failure to connect on
 // one rank ends the job. `batch_norms`: whether a replica with batch norms will use it, which splits it.
 std::unique_ptr<Communicator> make_transport(const Backend& backend, MpiSession& session, Communicator& host,

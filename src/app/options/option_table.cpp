@@ -14,8 +14,6 @@
 namespace ddp {
 namespace {
 
-constexpr int64_t kMost = int64_t{1} << 40;
-
 std::string names_of_networks() {
   std::vector<const char*> names;
   for (const NamedModel& model : models()) names.push_back(model.name);
@@ -57,6 +55,21 @@ std::string conflict_of_label_weights(const Options& o) {
   if (o.replica.mix.any()) return "excludes --mixup-alpha and --cutmix-alpha: a mixed sample has two labels";
   if (o.replica.label_smoothing > 0) return "excludes --label-smoothing, which gives a sample a share of all labels";
   return "";
+}
+
+// A number, or max.
+CLI::Option* batch_size(CLI::App& app, const std::string& name, Options& options) {
+  const auto set = [&options](const std::string& text) {
+    options.batch.largest = text == "max";
+    options.batch.size = BatchConfig::kUnknown;
+    if (!options.batch.largest) CLI::detail::lexical_cast(text, options.batch.size);
+  };
+  const CLI::Range range(int64_t{1}, BatchConfig::kUnknown);
+  const auto check = [range](std::string& text) { return text == "max" ? std::string() : range(text); };
+  return app.add_option_function<std::string>(name, set)
+      ->check(CLI::Validator(check, range.get_description() + " or max"))
+      ->type_name("INT")
+      ->default_str(fmt::format("{}", options.batch.size));
 }
 
 bool evaluates(const Options& o) { return o.train.eval_every > 0; }
@@ -112,10 +125,9 @@ OptionGroup training_options() {
   return {
       "Training",
       {{.name = "--batch-size",
-        .target = to([](Options & o) -> auto& { return o.batch.size; }),
+        .target = batch_size,
         .on_resume = OnResume::fixed("the number of a step and the place in the epoch count its batches"),
-        .help = "samples of a step over all ranks",
-        .check = CLI::Range(int64_t{1}, kMost)},
+        .help = "samples of a step over all ranks; max: as many as fit in memory, which the run records"},
        {.name = "--accumulate",
         .target = to([](Options & o) -> auto& { return o.train.step.micro_batches; }),
         .on_resume = Effect::results,

@@ -150,11 +150,12 @@ ResumedOptions resumed_options(const Options& given, const RunState& saved, std:
   if (!saved.options.empty()) resumed.expected.options = kept_values(expected);
 
   // A given value that differs from that of the run stays: the comparison with `expected` refuses it by name. The
-  // others may lose their meaning by a change.
+  // others may lose their meaning by a change. --batch-size max is the number that the run has found.
   NamedValues values = given.given;
   std::erase_if(values, [&](const auto& value) {
     const auto found = kept.find(value.first);
-    return found != kept.end() && same_value(found->second, value.second);
+    if (found == kept.end()) return false;
+    return same_value(found->second, value.second) || (value.first == "--batch-size" && value.second == "max");
   });
   for (const auto& [name, value] : asked) values[name] = value;
   resumed.options = options_of(values, kept);

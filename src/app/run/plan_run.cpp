@@ -4,6 +4,7 @@
 #include "app/machine/threads.h"
 #include "app/options/options.h"
 #include "app/run/run_groups.h"
+#include "app/run/settle_batch.h"
 #include "app/run/single_values.h"
 #include "comm/broadcast_host.h"
 #include "health/abort.h"
@@ -85,6 +86,16 @@ bool check_single_values(const Job& job) {
   });
 }
 
+// Rank 0 has a snapshot, and writes files from three more copies of the weights: downloaded, in PyTorch's order, and as
+// a file.
+void find_batch(Job& job, const PixelNormalization& pixels, const Backend& backend, int threads) {
+  settle_batch(job, backend, threads, [&](Device& device, Ops& ops, Communicator& alone) {
+    Replica replica(job.network, replica_config(job, pixels), device, ops, alone);
+    const auto of_validation = validation_model(job, replica, pixels);
+    return static_cast<int64_t>(bytes_of_floats(replica.plan.gradients * (4 + replica.optimizer.states())));
+  });
+}
+
 // Those of the file of rank 0. Collective.
 MeasuredEngines known_engines(const Job& job, const Backend& backend) {
   const std::string& file = backend.config.engine_file;
@@ -105,11 +116,12 @@ void keep_engines(const Backend& backend, const AutotuneCache& autotune, Measure
 
 }  // namespace
 
-PlannedRun plan_run(const Job& job, ResumePoint resume_point) {
+PlannedRun plan_run(Job& job, ResumePoint resume_point) {
   const Options& options = job.options;
   MpiSession& session = job.session;
   Communicator& world = *job.world;
-  const bool last_step_learns = check_single_values(job);
+  const bool finds_batch = options.batch.largest;
+  bool last_step_learns = finds_batch || check_single_values(job);
 
   Backend backend = make_backend(options.device, options.transport, session);
   if (!backend.compiling.empty()) job.log.info("{}", backend.compiling);
@@ -125,6 +137,10 @@ PlannedRun plan_run(const Job& job, ResumePoint resume_point) {
   auto own_transport =
       make_transport(backend, session, world, trained_state_count(batch_norm_states_of(job.network)) > 0);
   Communicator& transport = own_transport ? *own_transport : world;
+  if (finds_batch) {
+    find_batch(job, pixels, backend, threads);
+    last_step_learns = check_single_values(job);
+  }
   auto replica = abort_on_error(session, [&] {
     return std::make_unique<Replica>(job.network, replica_config(job, pixels), *backend.device, *ops, transport);
   });

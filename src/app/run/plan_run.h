@@ -31,9 +31,9 @@ struct PlannedRun {
   bool last_step_learns = true;                 // false: a batch norm has a single value in the last step of an epoch
 };
 
-// The job outlives the result. Collective. Throws CollectiveError: Exit::device, Exit::data or Exit::usage, also where
-// a batch norm has a single value in every step.
-PlannedRun plan_run(const Job& job, ResumePoint resume_point);
+// With --batch-size max it settles the batch of the job. The job outlives the result. Collective. Throws
+// CollectiveError: Exit::device, Exit::data or Exit::usage, also where a batch norm has a single value in every step.
+PlannedRun plan_run(Job& job, ResumePoint resume_point);
 
 // The watchdog counts the collectives of the steps until the result is destroyed.
 [[nodiscard]] Watchdog::MonitorGuard monitor_steps(const Job& job, const Replica& replica);

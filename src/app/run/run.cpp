@@ -47,7 +47,7 @@ Exit run_stages(const Options& given, MpiSession& session, Signals& signals, Pha
     return take_up_options(given, resume_point, session, log);
   }();
   Stopwatch stage;
-  const Job job = open_job(options, resume_point, session, phases, log);
+  Job job = open_job(options, resume_point, session, phases, log);
   if (options.action.print_order) {
     if (session.rank() == 0) print_order(job.samplers.train, *options.action.print_order);
     return Exit::done;

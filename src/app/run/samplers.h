@@ -10,7 +10,9 @@
 namespace ddp {
 
 struct BatchConfig {
+  static constexpr int64_t kUnknown = int64_t{1} << 40;
   int64_t size = 256;                     // samples of a step, over all ranks and micro-batches
+  bool largest = false;                   // as many as fit in memory; until they are known, `size` is kUnknown
   std::vector<double> rank_weights = {};  // relative speed of each rank; empty: equal
 };
 

@@ -71,6 +71,24 @@ TEST(Options, ParsedValuesSurviveTheConfigurationFile) {
   EXPECT_EQ(o.network.init.kind, Init::Kind::glorot);
 }
 
+// Conflicts with the number are found when it is known.
+TEST(Options, TheBatchMayBeTheLargest) {
+  const Options o = parse("--batch-size max --accumulate 4 --lr-scale linear --lr-scheduler cosine --lr-min 1");
+  EXPECT_TRUE(o.batch.largest);
+  EXPECT_NE(o.effective_config.find("batch-size = 'max'"), std::string::npos) << o.effective_config;
+  NamedValues given = o.given;
+  given["--batch-size"] = "4096";
+  const Options known = options_of(given, {});
+  EXPECT_FALSE(known.batch.largest);
+  EXPECT_EQ(known.batch.size, 4096);
+  EXPECT_NEAR(known.train.schedule.lr, 0.2 * 16, 1e-12);
+  EXPECT_NE(known.effective_config.find("batch-size = 4096\n"), std::string::npos) << known.effective_config;
+  given["--batch-size"] = "3";
+  EXPECT_THROW(options_of(given, {}), Error);
+  for (const char* wrong : {"--batch-size 0", "--batch-size maxi", "--batch-size 1.5"})
+    EXPECT_THROW(parse(wrong), Error);
+}
+
 TEST(Options, ParsesSaveEvery) {
   const auto every = [](const std::string& text) { return parse("--save-every " + text).train.save_every; };
   EXPECT_EQ(every("100steps").steps, 100);

@@ -182,6 +182,17 @@ TEST(ResumedOptions, ChangesWithoutACheckpointHoldToo) {
   EXPECT_TRUE(has(says(run, "", {{20, "--seed", "0", "3"}}), "3: the options that the run has recorded are wrong"));
 }
 
+TEST(ResumedOptions, TheLargestBatchIsTheOneThatTheRunHasFound) {
+  const RunState run = run_of("--batch-size 480 --lr-scale linear --lr 0.1");
+  const ResumedOptions result = resumed(run, "--batch-size max");
+  EXPECT_FALSE(result.options.batch.largest);
+  EXPECT_EQ(result.options.batch.size, 480);
+  EXPECT_EQ(result.options.named.at("--batch-size"), "480");
+  EXPECT_NEAR(result.options.train.schedule.lr, 0.1 * 480 / 256, 1e-12);
+  EXPECT_FALSE(has(says(run, "--batch-size max"), "cannot be resumed"));
+  EXPECT_TRUE(has(says(run, "--batch-size 256"), "--batch-size was 480, is 256"));
+}
+
 TEST(ResumedOptions, LeaveOutWhatDoesNotFitTheDevice) {
   const RunState run = run_of("--no-graph --nccl-algo ring --precision tf32");
   const ResumedOptions result =

@@ -52,6 +52,7 @@ EvaluateOptions parse_evaluate_options(std::span<const std::string> arguments, s
   description.declare(app);
   if (!parse_command(app, arguments, answer)) return result;
   require_rows_fit(app, result.options, kRows);
+  require(!result.options.batch.largest, Exit::usage, "--batch-size max is for a training: give evaluate a number");
   require(app.count("--seed") == 0 || result.options.data.val_split > 0, Exit::usage, "--seed needs --val-split");
   result.network = description.read(app);
   return result;

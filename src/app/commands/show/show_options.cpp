@@ -56,6 +56,8 @@ ShowOptions parse_show_options(std::span<const std::string> arguments, std::opti
   std::vector<std::string> rest = app.remaining();
   if (names_data) rest.insert(rest.begin(), {"--data-path", arguments[0]});
   options.training = parse_training(rest, "show");
+  require(!options.training.batch.largest, Exit::usage,
+          "--batch-size max is for a training: give show the number that the run has printed");
   require_files_fit(options);
   return options;
 }
