@@ -35,6 +35,9 @@ void declare(CLI::App& app, Options& options, std::span<const BorrowedRow> rows)
 void require_rows_fit(const CLI::App& app, const Options& options, std::span<const BorrowedRow> rows = {},
                       const NamedValues& kept = {});
 
+// Whether there are evaluations.
+bool evaluates(const Options& options);
+
 // Whether the learning rate depends on --epochs.
 bool rate_depends_on_epochs(const Options& options);
 
@@ -43,6 +46,7 @@ bool rate_depends_on_evaluations(const Options& options);
 
 // The groups of the other files. complete_schedule() runs after parsing: it sets the fields of the schedule that depend
 // on options of other groups.
+OptionGroup training_options();
 OptionGroup data_options();
 OptionGroup optimizer_options();
 OptionGroup learning_rate_options();
