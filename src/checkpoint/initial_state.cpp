@@ -21,11 +21,8 @@ std::string with_shape(const std::string& name, const std::vector<int64_t>& shap
   return fmt::format("{} [{}]", shortened(name), fmt::join(shape, ", "));
 }
 
-// The parameters of the last linear layer, whose weight alone has two dimensions.
 std::vector<const Parameter*> head_of(std::span<const Parameter> parameters) {
-  int layer = -1;
-  for (const Parameter& p : parameters)
-    if (p.pytorch_shape.size() == 2) layer = std::max(layer, p.layer);
+  const int layer = head_layer(parameters);
   std::vector<const Parameter*> head;
   for (const Parameter& p : parameters)
     if (p.layer == layer) head.push_back(&p);

@@ -129,7 +129,7 @@ bool assign(const nlohmann::json& from, EarlyStopState& to) {
   bool fits = true;
   for_each_field_of_early_stop(to,
                                [&](const char* name, auto& member) { fits = fits && assign(from.at(name), member); });
-  return fits;
+  return fits && to.best >= -1 && to.best <= 1;
 }
 
 // A part that only some runs have.

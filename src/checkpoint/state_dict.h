@@ -60,7 +60,8 @@ struct LoadNotes {
 ModelState load_state_dict(const std::filesystem::path& path, std::span<const Parameter> parameters,
                            std::span<const BatchNormState> batch_norms, const LoadNotes& notes = {});
 
-// Its parts. The text of the error that the tensors do not fit; and the state in tensors that do. `file`: in messages.
+// The two parts of load_state_dict(): the text of the error that the tensors do not fit; and the state in tensors that
+// do. `file`: in messages.
 std::string misfit(const std::string& file, const std::map<std::string, NamedTensor>& tensors, const TensorFit& fit,
                    const NamedNetwork& network);
 ModelState state_in(const std::map<std::string, NamedTensor>& tensors, const TensorFit& fit, const std::string& file,

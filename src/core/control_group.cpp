@@ -77,6 +77,7 @@ int64_t memory_limit(const fs::path& system) {
 int64_t available_memory(int processes, const fs::path& system) {
   constexpr int64_t kKiB = 1024;
   int64_t shared = entry_of(system / "proc/meminfo", "MemAvailable:") * kKiB;
+  if (shared <= 0) shared = int64_t{sysconf(_SC_AVPHYS_PAGES)} * sysconf(_SC_PAGESIZE);  // /proc is hidden
   for (const auto& [folder, old] : groups_of("memory", system)) {
     const int64_t limit = number_in(first_line(folder / (old ? "memory.limit_in_bytes" : "memory.max")));
     if (limit <= 0) continue;  // "max" is 0

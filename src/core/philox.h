@@ -31,6 +31,11 @@ constexpr Bits128 philox4x32(Bits128 counter, uint64_t key) {
   return {{c0, c1, c2, c3}};
 }
 
+// Uniform in [0, count), from 32 random bits: floor(word * count / 2^32).
+constexpr int64_t drawn_below(uint32_t word, int64_t count) {
+  return static_cast<int64_t>(word * static_cast<uint64_t>(count) >> 32);
+}
+
 // The use of the random numbers. It is part of the counter, so two operations never share numbers. The values define
 // the meaning of a seed: do not change them.
 enum class Operation : uint32_t {
@@ -43,7 +48,7 @@ enum class Operation : uint32_t {
   val_split = 7,      // which files are validation data
   picture_list = 8,   // the hash of a list of pictures
   mix = 9,            // of the samples of a global batch (train/step/draw_mix.h)
-  random_erase = 10,  // the erased box of a training image (ops/input_transform.h)
+  random_erase = 10,  // the erased box of a training image (ops/erased_box.h)
   auto_augment = 11,  // the operations on a training image (data/augment/policy.h)
 };
 

@@ -55,8 +55,9 @@ Loader::Loader(const Dataset& data, const DistributedSampler& sampler, int64_t f
 Loader::~Loader() { stop(); }
 
 int64_t Loader::ring_bytes(int64_t largest, int64_t image, const LoaderConfig& config) {
-  const int64_t numbers = largest * 2 * static_cast<int64_t>(sizeof(int32_t));
-  return slots_for(largest * image, config.keep) * (numbers + (config.images ? largest * image : 0));
+  const int64_t samples = largest + (config.sample_before ? 1 : 0);
+  const int64_t numbers = samples * 2 * static_cast<int64_t>(sizeof(int32_t));
+  return slots_for(samples * image, config.keep) * (numbers + (config.images ? samples * image : 0));
 }
 
 void Loader::stop() {

@@ -38,7 +38,8 @@ class DistributedSampler {
   int64_t global_batch_size(int64_t step) const;
   Range micro_batch(int64_t step, int micro) const;  // positions in the order of the epoch, over all ranks
   Range shard(int64_t step, int micro = 0) const;    // this rank's positions in the order of the epoch
-  // The position before this rank's shard, in the step's global batch; before its first sample comes its last one.
+  // The position before this rank's shard, in the step's global batch. Its last sample counts as the one before its
+  // first.
   int64_t before_shard(int64_t step, int micro = 0) const;
   BatchPlan plan(int64_t micro_batch) const;              // `micro_batch` counts over all epochs, from 0
   int64_t sample(int64_t epoch, int64_t position) const;  // index in the data set

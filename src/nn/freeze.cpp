@@ -7,7 +7,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <sstream>
 #include <utility>
 #include <vector>
 
@@ -40,8 +39,7 @@ Network freeze(const Network& network, std::span<const std::string> prefixes) {
     for (const Parameter& p : parameters) {
       if (!is_below(p.name, prefix)) continue;
       found = true;
-      const bool is_weight = p.role == Parameter::Role::weight || p.role == Parameter::Role::norm_scale;
-      (is_weight ? layers[p.layer].trains_weight : layers[p.layer].trains_bias) = false;
+      (is_weight(p.role) ? layers[p.layer].trains_weight : layers[p.layer].trains_bias) = false;
     }
     require(found, Exit::usage, "--freeze: {} has no parameter \"{}\", nor one below it; its parts are {}",
             network.name(), shortened(prefix), top_names(network));
@@ -56,13 +54,6 @@ Network freeze(const Network& network, std::span<const std::string> prefixes) {
           "--freeze: all {} parameters of {} are frozen; leave out a part that is to be trained", parameters.size(),
           network.name());
   return frozen;
-}
-
-std::vector<std::string> freeze_prefixes(const std::string& text) {
-  std::vector<std::string> prefixes;
-  std::istringstream parts(text);
-  for (std::string part; std::getline(parts, part, ',');) prefixes.push_back(part);
-  return prefixes;
 }
 
 }  // namespace ddp

@@ -15,7 +15,4 @@ namespace ddp {
 // where a prefix matches no parameter, and where all parameters are frozen.
 Network freeze(const Network& network, std::span<const std::string> prefixes);
 
-// The prefixes of --freeze, which have commas between them.
-std::vector<std::string> freeze_prefixes(const std::string& text);
-
 }  // namespace ddp

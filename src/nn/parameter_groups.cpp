@@ -33,8 +33,9 @@ std::vector<int> groups_of(std::span<const Parameter> parameters, std::span<cons
 }
 
 std::string head_of(std::span<const Parameter> parameters) {
-  const auto head = std::ranges::find_if(parameters, [](const Parameter& p) { return p.pytorch_shape.size() == 2; });
-  return head == parameters.end() ? "" : head->name.substr(0, head->name.rfind('.') + 1) + "*";
+  const int layer = head_layer(parameters);
+  const auto head = std::ranges::find(parameters, layer, &Parameter::layer);
+  return layer < 0 ? "" : head->name.substr(0, head->name.rfind('.') + 1) + "*";
 }
 
 std::vector<OptimizerTensor> optimizer_tensors(std::span<const Parameter> parameters, const OptimizerDesc& desc,

@@ -21,11 +21,10 @@ int64_t round_up(int64_t elements, int64_t multiple) { return (elements + multip
 std::vector<Parameter> parameters_of_layer(const LayerSpec& spec, int layer) {
   const int64_t out = spec.output.c;
   const auto vector = [&](const char* suffix, Parameter::Role role, int64_t fan_in, int64_t fan_out) {
-    const bool is_weight = role == Parameter::Role::weight || role == Parameter::Role::norm_scale;
     return Parameter{.name = spec.name + suffix,
                      .layer = layer,
                      .role = role,
-                     .trained = is_weight ? spec.trains_weight : spec.trains_bias,
+                     .trained = is_weight(role) ? spec.trains_weight : spec.trains_bias,
                      .out = out,
                      .in = {},
                      .count = out,
@@ -75,6 +74,13 @@ std::vector<Parameter> parameters_of(const Network& network, int64_t multiple) {
     offset = round_up(offset + p.count, std::lcm(kAlign, multiple));
   }
   return parameters;
+}
+
+int head_layer(std::span<const Parameter> parameters) {
+  int layer = -1;
+  for (const Parameter& p : parameters)
+    if (p.pytorch_shape.size() == 2) layer = std::max(layer, p.layer);
+  return layer;
 }
 
 std::vector<int> ids_of_layer(std::span<const Parameter> parameters, int layer) {

@@ -35,8 +35,16 @@ struct Parameter {
   int64_t pytorch_index(int64_t dense) const;
 };
 
+// Whether LayerSpec::trains_weight is about it; else trains_bias is.
+constexpr bool is_weight(Parameter::Role role) {
+  return role == Parameter::Role::weight || role == Parameter::Role::norm_scale;
+}
+
 // The index in the result is the id of the parameter. Offsets are multiples of 16 elements and of `multiple`.
 std::vector<Parameter> parameters_of(const Network& network, int64_t multiple = 1);
+
+// Of the head, which is the last linear layer; -1: there is none.
+int head_layer(std::span<const Parameter> parameters);
 
 // The ids of a layer's trained parameters, ascending.
 std::vector<int> ids_of_layer(std::span<const Parameter> parameters, int layer);

@@ -50,7 +50,7 @@ class AugmentedImage {
   }
   // Uniform in [-padding, padding]: of the crop against the image without padding.
   DDP_HOST_DEVICE static int64_t offset(uint32_t word, int64_t padding) {
-    return static_cast<int64_t>(word * static_cast<uint64_t>(2 * padding + 1) >> 32) - padding;
+    return drawn_below(word, 2 * padding + 1) - padding;
   }
   DDP_HOST_DEVICE int64_t source(int64_t at, int64_t extent) const {
     if (at >= 0 && at < extent) return at;

@@ -33,9 +33,6 @@ DDP_HOST_DEVICE ErasedBox draw_erased_box(float probability, uint64_t seed, uint
   const auto random = [&](uint32_t k) {
     return philox4x32({{k, static_cast<uint32_t>(key), epoch, static_cast<uint32_t>(Operation::random_erase)}}, seed);
   };
-  const auto below = [](uint32_t word, int64_t count) {
-    return static_cast<int64_t>(word * static_cast<uint64_t>(count) >> 32);
-  };
   if (!(random(0).word[0] < static_cast<double>(probability) * 0x1p32)) return {};
   for (uint32_t k = 1; k <= kTries; ++k) {
     const Bits128 r = random(k);
@@ -45,7 +42,7 @@ DDP_HOST_DEVICE ErasedBox draw_erased_box(float probability, uint64_t seed, uint
     const auto h = static_cast<int64_t>(std::sqrt(area * ratio) + 0.5),
                w = static_cast<int64_t>(std::sqrt(area / ratio) + 0.5);
     if (h >= rows || w >= columns) continue;
-    const int64_t top = below(r.word[2], rows - h + 1), left = below(r.word[3], columns - w + 1);
+    const int64_t top = drawn_below(r.word[2], rows - h + 1), left = drawn_below(r.word[3], columns - w + 1);
     return {top, left, top + h, left + w};
   }
   return {};

@@ -12,6 +12,7 @@
 #include "train/step/fences.h"
 #include "train/step/prefetcher.h"
 #include "train/step/step.h"
+#include "train/step/training_placement.h"
 #include "train/step/zero_gradients.h"
 
 #include <algorithm>
@@ -71,13 +72,9 @@ class Trainer {
   Stopwatch training_;
 };
 
-// The ids of a batch travel with its step's block.
-DataPlacement of_training(const TrainConfig& config, const Replica& replica) {
-  DataPlacement placement = config.data_placement;
+DataPlacement placement_of(const TrainConfig& config, const Replica& replica) {
+  DataPlacement placement = of_training(config.data_placement, replica);
   placement.exclusions = config.train_exclusions;
-  placement.ids = replica.block.ids().data();
-  placement.mix = replica.batch_mix();
-  placement.class_weights = replica.class_weights;
   return placement;
 }
 
@@ -90,7 +87,7 @@ Trainer::Trainer(const TrainConfig& config, Replica& replica, const Datasets& da
       phases_(observers.phases),
       steps_(config, sampler_),
       judgement_{.schedule = config.schedule, .early_stop = config.early_stop},
-      train_data_(replica.device, *data.train, sampler_.largest_shard(), of_training(config, replica)),
+      train_data_(replica.device, *data.train, sampler_.largest_shard(), placement_of(config, replica)),
       step_(replica, step_config(), &phases_, observers.trace),
       state_(report_.state),
       saver_(replica, observers.reporter, phases_, observers.writer),

@@ -337,7 +337,8 @@ TEST(Loader, KeepsTheRequestedNumberOfBatches) {
 TEST(Loader, TellsTheBytesOfItsRing) {
   const Numbers data(5000);
   for (const int64_t batch : {1, 6, 4000})
-    for (const LoaderConfig& config : {LoaderConfig{}, LoaderConfig{.images = false, .keep = 3}}) {
+    for (const LoaderConfig& config :
+         {LoaderConfig{}, LoaderConfig{.sample_before = true}, LoaderConfig{.images = false, .keep = 3}}) {
       const DistributedSampler sampler(data.size(), batch, Order::sequential, 0, 0, {1.0});
       PlanningMemory ring;
       const Loader loader(data, sampler, 0, 0, ring, config);

@@ -1,14 +1,12 @@
 #include "report/lr_page.h"
 
+#include "tests/report/page_text.h"
+
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 namespace ddp::report {
 namespace {
-
-const PageInfo kLrPageInfo{.version = "1.2.3", .time = "now", .nonce = "abc123"};
-
-bool shows(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 // Four decades, in the middle of the plot's 58 to 470 at 1e-2.
 LrRecord record_of_four_decades() {
@@ -20,14 +18,14 @@ LrRecord record_of_four_decades() {
 }
 
 TEST(ReportLrPage, DrawsTheLossOverTheLogarithmOfTheRate) {
-  const std::string page = lr_page(record_of_four_decades(), kLrPageInfo);
+  const std::string page = lr_page(record_of_four_decades(), kInfo);
   for (const char* part :
        {"<h1>Learning rates of a&lt;b&gt;</h1>", "<li>a line &amp; more</li>", "nonce=\"abc123\"",
         "<path class=\"change s2\" d=\"M264 12V212\"><title>a tenth of the rate with the least loss: 0.01, the "
         "suggestion</title></path>",
         "<path class=\"change s3\" d=\"M367 12V212\"><title>steepest descent: 0.1</title></path>", ">0.0001</text>",
         "1 losses of steps lie above the plot."})
-    EXPECT_TRUE(shows(page, part)) << part;
+    EXPECT_TRUE(has(page, part)) << part;
   EXPECT_LT(page.find(kMarkOfPages), 512u);
   const std::string open = "<script type=\"application/json\">";
   const size_t begin = page.find(open) + open.size();
@@ -40,9 +38,9 @@ TEST(ReportLrPage, DrawsTheLossOverTheLogarithmOfTheRate) {
 TEST(ReportLrPage, HasNoMarksWithoutASuggestion) {
   LrRecord record = record_of_four_decades();
   record.suggested = record.tenth = record.steepest = 0;
-  EXPECT_FALSE(shows(lr_page(record, kLrPageInfo), "class=\"change"));
+  EXPECT_FALSE(has(lr_page(record, kInfo), "class=\"change"));
   record.steps.clear();
-  EXPECT_FALSE(shows(lr_page(record, kLrPageInfo), "<figure"));
+  EXPECT_FALSE(has(lr_page(record, kInfo), "<figure"));
 }
 
 }  // namespace

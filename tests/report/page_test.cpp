@@ -1,14 +1,13 @@
 #include "report/page.h"
 
 #include "report/plot.h"
+#include "tests/report/page_text.h"
 #include "tests/report/run_folder.h"
 
 #include <gtest/gtest.h>
 
 namespace ddp::report {
 namespace {
-
-const PageInfo kInfo{.version = "1.2.3", .time = "now", .nonce = "abc123"};
 
 std::string page_of(const std::vector<RunRecord>& runs) { return page(runs, kInfo); }
 
@@ -17,7 +16,6 @@ size_t place(const std::string& text, const std::string& part) {
   EXPECT_NE(at, std::string::npos) << part;
   return at;
 }
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 TEST(ReportPage, ShowsARun) {
   const std::string text = page_of({RunFolder().read()});

@@ -40,7 +40,7 @@ inline std::string message_of_a_flipped(const Replica& r, float* value) {
 inline void expect_a_flipped_bit_is_named_in(const Network& network, Communicator& communicator, Device& device,
                                              Ops& ops) {
   const MemoryDataset data = small_data(16);
-  Fixture fixture({.batch_size = 16}, network, data, device, ops, communicator);
+  Fixture fixture({.batch_size = 16, .replica = {.averages = true}}, network, data, device, ops, communicator);
   const Replica& r = fixture.replica;
   const auto expect_named = [&](const std::string& name, float* value) {
     const std::string message = message_of_a_flipped(r, value), start = name + " is not the same on all ranks";
@@ -54,6 +54,10 @@ inline void expect_a_flipped_bit_is_named_in(const Network& network, Communicato
     expect_named(n.layer_name, r.running_stats() + n.span.offset);
     expect_named(n.layer_name, r.running_stats() + n.span.offset + 2 * n.span.channels - 1);
   }
+  expect_named("the average of " + r.parameters.back().name,
+               r.average->weights() + r.parameters.back().offset + r.parameters.back().count - 1);
+  expect_named("the average of " + r.batch_norms.front().layer_name,
+               r.average->running_stats() + r.batch_norms.front().span.offset);
   r.check_replicas();
 }
 inline void expect_a_flipped_bit_is_named(Communicator& communicator, Device& device, Ops& ops) {

@@ -2,6 +2,7 @@
 
 #include "core/control_group.h"
 #include "core/first_line.h"
+#include "core/split.h"
 
 #include <fmt/format.h>
 #include <sched.h>
@@ -26,8 +27,7 @@ double cores_of(const std::string& cpu_max) {
 
 std::vector<int> parse_list(const std::string& text) {
   std::vector<int> numbers;
-  std::istringstream stream(text);
-  for (std::string item; std::getline(stream, item, ',');) {
+  for (const std::string& item : split(text, ',')) {
     int first = 0, last = 0;
     const char* const end = item.data() + item.size();
     const auto [rest, error] = std::from_chars(item.data(), end, first);

@@ -2,12 +2,12 @@
 
 #include "core/error.h"
 #include "core/printable.h"
+#include "core/split.h"
 
 #include <fmt/ranges.h>
 
 #include <cmath>
 #include <cstdlib>
-#include <sstream>
 
 namespace ddp {
 namespace {
@@ -23,14 +23,6 @@ struct GroupKey {
 constexpr GroupKey kGroupKeys[] = {{"lr", &ParameterGroup::lr, 1e38},
                                    {"weight-decay", &ParameterGroup::weight_decay, 1e38},
                                    {"momentum", &ParameterGroup::momentum, 1}};
-
-// Without empty parts at the end.
-std::vector<std::string> split_groups(const std::string& text, char separator) {
-  std::vector<std::string> parts;
-  std::istringstream stream(text);
-  for (std::string part; std::getline(stream, part, separator);) parts.push_back(part);
-  return parts;
-}
 
 void set_group_value(ParameterGroup& group, size_t number, const std::string& name, const std::string& text) {
   for (const GroupKey& key : kGroupKeys) {
@@ -62,8 +54,8 @@ ParameterGroup group_of(size_t number, const std::string& match, const GroupValu
 
 std::vector<ParameterGroup> parse_groups(const std::string& text) {
   std::vector<ParameterGroup> groups;
-  for (const std::string& part : split_groups(text, '/')) {
-    const std::vector<std::string> fields = split_groups(part, ':');
+  for (const std::string& part : split(text, '/')) {
+    const std::vector<std::string> fields = split(part, ':');
     GroupValues values;
     for (size_t i = 1; i < fields.size(); ++i) {
       const size_t equals = fields[i].find('=');

@@ -4,11 +4,11 @@
 #include "app/options/resume.h"
 #include "core/error.h"
 #include "core/printable.h"
+#include "core/split.h"
 
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <sstream>
 #include <utility>
 
 namespace ddp {
@@ -94,8 +94,7 @@ std::vector<OptionChange> changes_between(const Options& before, const Options& 
 NamedValues parse_changes(const std::string& text) {
   NamedValues changes;
   std::string* value = nullptr;
-  std::istringstream parts(text);
-  for (std::string part; std::getline(parts, part, ',');) {
+  for (const std::string& part : split(text, ',')) {
     const size_t equals = part.find('=');
     require(equals != part.npos || value, Exit::usage,
             "--change {}: give NAME=VALUE with commas between, such as lr=0.01,epochs=20, and true for a flag",

@@ -39,7 +39,6 @@ std::string remarks(const Options& o, const Replica& replica) {
 
 }  // namespace
 
-// Such as "folder: 900 training and 100 test samples of 5 classes", then the images and the notes.
 std::string describe_data(const LoadedData& loaded, const PixelNormalization& pixels) {
   const auto& [train, test] = loaded.data;
   std::string text =
@@ -86,8 +85,8 @@ std::string banner(const Options& o, const Replica& replica, const LoadedData& d
       o.network.name, total_count(replica.parameters), describe_frozen(replica.parameters), describe_data(data, pixels),
       ranks, fmt::join(buckets, " + "), o.replica.grad_dtype == DType::bf16 ? " in bf16" : "",
       o.replica.zero ? ", optimizer state sharded" : "", describe_groups(o, replica.parameters), o.batch.size,
-      micro_batches, samplers.train.steps_per_epoch(),
-      describe(o.train.schedule), o.seed, folder.string(), remarks(o, replica));
+      micro_batches, samplers.train.steps_per_epoch(), describe(o.train.schedule), o.seed, folder.string(),
+      remarks(o, replica));
 }
 
 }  // namespace ddp

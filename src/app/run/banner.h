@@ -13,6 +13,9 @@
 
 namespace ddp {
 
+// Such as "folder: 900 training and 100 test samples of 5 classes", then the images and the notes.
+std::string describe_data(const LoadedData& loaded, const PixelNormalization& pixels);
+
 // The devices and the transport: one line for CPU ranks; for GPUs one line for each rank, then a summary. Collective.
 std::string describe_ranks(const Backend& backend, const Communicator& communicator, int threads, MpiSession& session);
 

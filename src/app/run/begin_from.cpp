@@ -56,7 +56,6 @@ Options with_inherited_input(const Options& given, MpiSession& session, const Lo
   std::istringstream stream(inherited);
   for (std::string name, value; std::getline(stream, name) && std::getline(stream, value);) values[name] = value;
   Options options = run_on_all_ranks(session, [&] { return options_of(values, {}); });
-  options.given = given.given;
   options.network.init_from = weights;  // the file that was found, on rank 0
   return options;
 }

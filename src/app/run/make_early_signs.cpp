@@ -30,7 +30,7 @@ std::string first_name(std::span<const Parameter> parameters, const Wanted& want
 
 NetworkFacts facts_of(const Job& job, const PlannedRun& run) {
   using Role = Parameter::Role;
-  const std::vector<Parameter>& parameters = run.replica->parameters;
+  const auto parameters = trained_of(run.replica->parameters);
   const NetworkConfig& config = job.options.network;
   return {.parameters = std::ssize(parameters),
           .first_weight = first_name(parameters, [](const Parameter& p) { return p.role == Role::weight; }),

@@ -1,6 +1,7 @@
 #include "app/run/make_network.h"
 
 #include "core/error.h"
+#include "core/split.h"
 #include "nn/freeze.h"
 #include "nn/models.h"
 #include "nn/parameters.h"
@@ -13,13 +14,23 @@ namespace {
 
 Network frozen_model(const NetworkConfig& config, ImageShape image, int64_t classes) {
   const Network network = make_model(config.name, image, classes);
-  return config.freeze.empty() ? network : freeze(network, freeze_prefixes(config.freeze));
+  return config.freeze.empty() ? network : freeze(network, split(config.freeze, ','));
+}
+
+// A new head that is frozen would stay at random.
+void require_trained_head(const Network& network) {
+  const std::vector<Parameter> parameters = parameters_of(network);
+  const int head = head_layer(parameters);
+  for (const Parameter& p : parameters)
+    require(p.trained || p.layer != head, Exit::usage,
+            "--freeze keeps {}, which --new-head begins at random; leave it out of --freeze", p.name);
 }
 
 }  // namespace
 
 Network make_network(const NetworkConfig& config, bool sync_bn, const Dataset& data) {
   Network network = frozen_model(config, data.image_shape(), data.classes());
+  if (config.new_head) require_trained_head(network);
   const bool asks_for_norms = sync_bn || config.recompute_bn;
   const auto norms = batch_norm_states_of(network);
   require(!asks_for_norms || trained_state_count(norms) > 0, Exit::usage, "--{}: {} has no batch norms{}",

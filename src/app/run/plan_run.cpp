@@ -86,14 +86,19 @@ bool check_single_values(const Job& job) {
   });
 }
 
-// Rank 0 has a snapshot, and writes files from three more copies of the weights: downloaded, in PyTorch's order, and as
-// a file.
-void find_batch(Job& job, const PixelNormalization& pixels, const Backend& backend, int threads) {
+// Rank 0 has a snapshot of the weights and of the optimizer's state, with --model-ema of the average too, and writes
+// files from three more copies of the weights: downloaded, in PyTorch's order, and as a file. Returns what
+// check_single_values() does for the batch that is found.
+bool find_batch(Job& job, const PixelNormalization& pixels, const Backend& backend, int threads) {
   settle_batch(job, backend, threads, [&](Device& device, Ops& ops, Communicator& alone) {
     Replica replica(job.network, replica_config(job, pixels), device, ops, alone);
     const auto of_validation = validation_model(job, replica, pixels);
-    return static_cast<int64_t>(bytes_of_floats(replica.plan.gradients * (4 + replica.optimizer.states())));
+    const auto of_average = average_model(job, replica, of_validation.get(), pixels);
+    const int64_t copies = replica.average ? 5 : 4;
+    return static_cast<int64_t>(
+        bytes_of_floats(copies * replica.weights_count + replica.optimizer.states() * replica.plan.gradients));
   });
+  return check_single_values(job);
 }
 
 // Those of the file of rank 0. Collective.
@@ -120,8 +125,7 @@ PlannedRun plan_run(Job& job, ResumePoint resume_point) {
   const Options& options = job.options;
   MpiSession& session = job.session;
   Communicator& world = *job.world;
-  const bool finds_batch = options.batch.largest;
-  bool last_step_learns = finds_batch || check_single_values(job);
+  bool last_step_learns = options.batch.largest || check_single_values(job);
 
   Backend backend = make_backend(options.device, options.transport, session);
   if (!backend.compiling.empty()) job.log.info("{}", backend.compiling);
@@ -137,10 +141,7 @@ PlannedRun plan_run(Job& job, ResumePoint resume_point) {
   auto own_transport =
       make_transport(backend, session, world, trained_state_count(batch_norm_states_of(job.network)) > 0);
   Communicator& transport = own_transport ? *own_transport : world;
-  if (finds_batch) {
-    find_batch(job, pixels, backend, threads);
-    last_step_learns = check_single_values(job);
-  }
+  if (options.batch.largest) last_step_learns = find_batch(job, pixels, backend, threads);
   auto replica = abort_on_error(session, [&] {
     return std::make_unique<Replica>(job.network, replica_config(job, pixels), *backend.device, *ops, transport);
   });

@@ -59,7 +59,7 @@ Exit run_stages(const Options& given, MpiSession& session, Signals& signals, Pha
       return plan_report(*run.replica, job.samplers.train, {run.validation_model.get(), run.average_model.get()});
     });
     if (session.rank() == 0)
-      write_output(stdout, report + describe_groups(options, run.replica->parameters) + "\n", "the plan");
+      write_output(stdout, report + describe_groups(job.options, run.replica->parameters) + "\n", "the plan");
     return Exit::done;
   }
   require_possible_trace(job);

@@ -26,16 +26,18 @@ void require_parameters(const std::string& whose, int group, std::span<const Par
   require(std::ranges::none_of(names, [&](const std::string& name) { return matches(match, name); }), Exit::usage,
           "{} ({}) has no parameter: groups before it match all of them; change their order", whose, shortened(match));
   std::ranges::sort(names);
-  fail(Exit::usage, "{} ({}) matches no parameter; the network has {}", whose, shortened(match), first_names(names));
+  fail(Exit::usage, "{} ({}) matches no trained parameter; the network has {}", whose, shortened(match),
+       first_names(names));
 }
 
 }  // namespace
 
-std::vector<ParameterGroup> groups_of_run(const Options& options, std::span<const Parameter> parameters) {
+std::vector<ParameterGroup> groups_of_run(const Options& options, std::span<const Parameter> all) {
+  const auto parameters = trained_of(all);
   std::vector<ParameterGroup> groups = options.replica.groups;
   if (options.head.lr) {
     groups.push_back(options.head);
-    groups.back().match = head_of(parameters);
+    groups.back().match = head_of(all);
     require(!groups.back().match.empty(), Exit::usage, "--head-lr needs a network with a linear layer; use --group");
   }
   for (size_t g = 0; g < groups.size(); ++g)
@@ -44,8 +46,9 @@ std::vector<ParameterGroup> groups_of_run(const Options& options, std::span<cons
   return groups;
 }
 
-std::string describe_groups(const Options& options, std::span<const Parameter> parameters) {
-  const std::vector<ParameterGroup> groups = groups_of_run(options, parameters);
+std::string describe_groups(const Options& options, std::span<const Parameter> all) {
+  const auto parameters = trained_of(all);
+  const std::vector<ParameterGroup> groups = groups_of_run(options, all);
   if (groups.empty()) return "";
   const OptimizerDesc& desc = options.replica.optimizer;
   const auto line = [&](const std::string& name, int index, const ParameterGroup& group) {

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <new>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -88,6 +89,8 @@ class RankMemory {
       const auto device = make_cpu_device(memory);
       build_models(*device);
       return memory.peak();
+    } catch (const std::bad_alloc&) {  // of a library, under ulimit
+      return kEndless / 2;
     } catch (const Error& e) {
       if (e.code() != Exit::device) throw;
       return kEndless / 2;
@@ -126,26 +129,28 @@ class RankMemory {
     return {.device_bytes = static_cast<size_t>(job_.options.device.data_mb) << 20, .workers = job_.data.workers};
   }
 
+  // A mixed batch has one sample more in memory.
   template <class Sum>
   int64_t over_samplers(const Sum& sum) const {
     const Samplers& samplers = job_.samplers;
     const Datasets& data = job_.data.data;
-    int64_t bytes = sum(*data.train, samplers.train.largest_shard());
-    if (samplers.test) bytes += sum(*data.test, samplers.test->largest_shard());
-    if (samplers.statistics) bytes += sum(*data.train, samplers.statistics->largest_shard());
+    int64_t bytes = sum(*data.train, samplers.train.largest_shard(), job_.options.replica.mix.any());
+    if (samplers.test) bytes += sum(*data.test, samplers.test->largest_shard(), false);
+    if (samplers.statistics) bytes += sum(data.train->unaugmented(), samplers.statistics->largest_shard(), false);
     return bytes;
   }
 
   // Of the loaders, as if none had its images on the device.
   int64_t rings() const {
-    return over_samplers([&](const Dataset& data, int64_t largest) {
-      return Loader::ring_bytes(largest, data.image_shape().elements(), {.keep = on_host_ ? 1 : Prefetcher::kFences});
+    return over_samplers([&](const Dataset& data, int64_t largest, bool mixed) {
+      return Loader::ring_bytes(largest, data.image_shape().elements(),
+                                {.keep = on_host_ ? 1 : Prefetcher::kFences, .sample_before = mixed});
     });
   }
 
   int64_t of_data() const {
-    return over_samplers([&](const Dataset& data, int64_t largest) {
-      return DeviceDataset::bytes_on(*backend_.device, data, largest, placement());
+    return over_samplers([&](const Dataset& data, int64_t largest, bool mixed) {
+      return DeviceDataset::bytes_on(*backend_.device, data, largest + (mixed ? 1 : 0), placement());
     });
   }
 
@@ -195,7 +200,9 @@ void settle_batch(Job& job, const Backend& backend, int threads, const BuildMode
         "that the run prints");
   NamedValues given = job.options.given;
   given["--batch-size"] = fmt::format("{}", size);
+  const std::string weights = job.options.network.init_from;  // the file that was found
   job.options = run_on_all_ranks(session, [&] { return options_of(given, {}); });
+  job.options.network.init_from = weights;
   set_batch(job, size);
 }
 

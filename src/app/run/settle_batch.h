@@ -3,7 +3,8 @@
 // The memory of a batch is planned, not tried. On a CPU, the models of a batch are built in address space alone
 // (PlanningMemory), so the plan has what the run will allocate: flat buffers, activations, and the packed weights and
 // the scratch of the ops. On a GPU, two small batches are built; their difference is what a sample takes. The rings of
-// the loaders and, on rank 0, the copies of the weights in which it writes files are added. What libraries allocate for
+// the loaders and, on rank 0, the copies of the weights in which it writes files are added. With --zero 1, the plan has
+// the whole optimizer state on each rank, which is more than the run takes. What libraries allocate for
 // themselves has no plan: one in 16 bytes is left for it, and 64 MiB on a CPU, 768 MiB on a GPU (a workspace of cuDNN
 // has up to 512).
 #pragma once

@@ -4,8 +4,7 @@
 //   brightness  b(pixel, 0)
 //   saturation  b(pixel, grey of the pixel); nothing where there is one channel
 //   contrast    b(pixel, mean grey of the image)
-//   sharpness   b(pixel, mean of 3 x 3 pixels, the centre five times); the edge keeps its own value in place of the
-//   mean
+//   sharpness   b(pixel, mean of 3 x 3 pixels, the centre five times); at the edge b(pixel, pixel)
 //
 // grey = 0.2989 red + 0.587 green + 0.114 blue, cut off.
 #pragma once

@@ -21,11 +21,6 @@ double linspace(float start, float end, int bin) {
 
 bool has_sign(AugmentOp op) { return AugmentOp::shear_x <= op && op <= AugmentOp::sharpness; }
 
-// floor(word / 2^32 * count)
-int drawn_below(int count, uint32_t word) {
-  return static_cast<int>(uint64_t{word} * static_cast<uint64_t>(count) >> 32);
-}
-
 }  // namespace
 
 double magnitude_of(Policy policy, AugmentOp op, int bin, const ImageShape& image) {
@@ -55,8 +50,9 @@ AugmentStep draw_step(const AutoAugmentConfig& config, const ImageShape& image, 
   DDP_EXPECT(0 <= number && number < config.operations());
   const RandomStream stream(config.seed, Operation::auto_augment, static_cast<uint32_t>(key.epoch));
   const Bits128 random = stream.bits(static_cast<uint64_t>(key.index) * 2 + static_cast<uint64_t>(number));
-  AugmentStep step{.op = static_cast<AugmentOp>(drawn_below(kAugmentOps, random.word[0]))};
-  const int bin = config.policy == Policy::ta_wide ? drawn_below(kAugmentBins, random.word[1]) : config.ra_magnitude;
+  AugmentStep step{.op = static_cast<AugmentOp>(drawn_below(random.word[0], kAugmentOps))};
+  const int bin = config.policy == Policy::ta_wide ? static_cast<int>(drawn_below(random.word[1], kAugmentBins))
+                                                   : config.ra_magnitude;
   step.magnitude = magnitude_of(config.policy, step.op, bin, image);
   if (has_sign(step.op) && random.word[2] >> 31) step.magnitude = -step.magnitude;
   return step;

@@ -16,7 +16,7 @@ DataPlacement placement_for(const TrainConfig& config, Exclusions* exclusions) {
 std::optional<PreciseBn> precise_bn_for(const TrainConfig& config, Replica& replica, const Datasets& data,
                                         const Samplers& samplers) {
   if (!samplers.statistics) return std::nullopt;
-  return std::make_optional<PreciseBn>(replica, *data.train, *samplers.statistics,
+  return std::make_optional<PreciseBn>(replica, data.train->unaugmented(), *samplers.statistics,
                                        placement_for(config, config.train_exclusions));
 }
 

@@ -4,6 +4,7 @@
 #include "train/step/fences.h"
 #include "train/step/prefetcher.h"
 #include "train/step/step.h"
+#include "train/step/training_placement.h"
 
 #include <optional>
 
@@ -25,9 +26,7 @@ bool record(const StepResult& result, RangeTest& test) {
 RangeTest test_lr_range(const RangeTestConfig& config, Replica& replica, const Dataset& data,
                         const DistributedSampler& sampler, PhaseTracker& phases) {
   RangeTest test;
-  DataPlacement placement = config.data;
-  placement.ids = replica.block.ids().data();
-  DeviceDataset on_device(replica.device, data, sampler.largest_shard(), placement);
+  DeviceDataset on_device(replica.device, data, sampler.largest_shard(), of_training(config.data, replica));
   Step step(replica, config.step, &phases);
   Prefetcher prefetcher(on_device, sampler, 0, config.range.steps, kTrainingFences);
   const NextBatch next = [&]() -> const DeviceBatch& { return prefetcher.next(); };

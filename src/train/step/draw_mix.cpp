@@ -48,10 +48,7 @@ double beta_number(double alpha, MixDraws& draws) {
 }
 
 BatchMix cut_out(double lambda, const Bits128& centre, const ImageShape& image) {
-  const auto below = [](uint32_t word, int64_t count) {
-    return static_cast<int64_t>(word * static_cast<uint64_t>(count) >> 32);
-  };
-  const int64_t x = below(centre.word[1], image.w), y = below(centre.word[2], image.h);
+  const int64_t x = drawn_below(centre.word[1], image.w), y = drawn_below(centre.word[2], image.h);
   const double half = 0.5 * std::sqrt(1 - lambda);
   const auto w = static_cast<int64_t>(half * static_cast<double>(image.w)),
              h = static_cast<int64_t>(half * static_cast<double>(image.h));

@@ -34,8 +34,8 @@ void Optimizer::step(OptimizerScalars* scalars, std::span<const float> skip) {
   for (size_t i = 0; config_.sums_squares && i < partitions_.size(); ++i)
     ops_.sum_of_squares(flat_.gradients + partitions_[i].begin, partitions_[i].count, flat_.squares,
                         i == 0 ? Gradient::overwrite : Gradient::add);
-  if (flat_.seen.count)
-    ops_.correct_for_excluded(flat_.seen.count, flat_.seen.mark, &scalars->gradient_scale, flat_.seen.flag);
+  if (flat_.seen.divisor)
+    ops_.correct_for_excluded(flat_.seen.divisor, flat_.seen.mark, &scalars->gradient_scale, flat_.seen.flag);
   if (config_.max_grad_norm > 0) {
     if (config_.sharded) communicator_.wait(communicator_.all_reduce({flat_.squares, 1, DType::f32}));
     ops_.clip_scale(flat_.squares, static_cast<float>(config_.max_grad_norm), &scalars->gradient_scale);

@@ -23,16 +23,16 @@ struct OptimizerConfig {
   bool sums_squares = true;  // false: FlatBuffers::squares has its value before step()
 };
 
-// The samples of a step that have weight, in device memory. Without any, *flag gets the mark: it is one of the values
-// of `skip` of Optimizer::step().
+// What divides the gradient of a step, in device memory: the number of samples that have weight, or the sum of the
+// weights of their labels. Where it is 0, *flag gets the mark: it is one of the values of `skip` of Optimizer::step().
 struct SeenSamples {
-  const float* count = nullptr;  // null: all planned samples have weight
+  const float* divisor = nullptr;  // null: all planned samples have weight
   float mark = 0;
   float* flag = nullptr;
 };
 
-// The flat buffers of one rank, on the device: plan.padded elements each. step() sets *squares to the squared norm of
-// the summed gradients, before clipping, unless the caller has done so (sums_squares).
+// The flat buffers of one rank, on the device: plan.padded elements each; frozen weights may follow. step() sets
+// *squares to the squared norm of the summed gradients, before clipping, unless the caller has done so (sums_squares).
 struct FlatBuffers {
   const BucketPlan& plan;
   float* weights = nullptr;

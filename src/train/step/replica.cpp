@@ -62,7 +62,7 @@ std::unique_ptr<Communicator> casting_for(const Replica& r) {
 SeenSamples seen_samples(const Replica& r) {
   if (!r.corrects_divisor()) return {};
   const int64_t divisor = r.layout.ticket_layout.divisor();
-  return {.count = &r.block.ticket()[divisor], .mark = TicketLayout::kNoSamples, .flag = &r.block.bad()[0]};
+  return {.divisor = &r.block.ticket()[divisor], .mark = TicketLayout::kNoSamples, .flag = &r.block.bad()[0]};
 }
 
 ModelConfig model_config(const ReplicaConfig& config, Communicator* bn_communicator) {
@@ -127,8 +127,9 @@ Replica::Replica(const Network& network, const ReplicaConfig& config, Device& de
       running_stats_op(ops_.running_stats(spans_of(batch_norms))),
       weight_hash(communicator_.size() == 1 ? nullptr : ops_.tensor_hash(hashed(parameters))),
       running_stats_hash(communicator_.size() == 1 ? nullptr : ops_.tensor_hash(hashed(batch_norms))),
-      hashes(communicator_.size() == 1 ? Buffer()
-                                       : Buffer(device_, (parameters.size() + batch_norms.size()) * sizeof(uint64_t))),
+      hashes(communicator_.size() == 1
+                 ? Buffer()
+                 : Buffer(device_, (average ? 2 : 1) * (parameters.size() + batch_norms.size()) * sizeof(uint64_t))),
       excludes(config.excludes),
       mix(config.mix),
       class_weights(config.class_weights),
@@ -212,14 +213,23 @@ std::vector<float> Replica::download_stats(const float* stats) const {
 void Replica::check_replicas() const {
   if (communicator.size() == 1) return;
   auto* const on_device = hashes.as<uint64_t>();
+  const size_t tensors = parameters.size() + batch_norms.size();
   weight_hash->hash(weights(), on_device);
   running_stats_hash->hash(running_stats(), on_device + parameters.size());
-  std::vector<uint64_t> values(parameters.size() + batch_norms.size());
+  if (average) {
+    weight_hash->hash(average->weights(), on_device + tensors);
+    running_stats_hash->hash(average->running_stats(), on_device + tensors + parameters.size());
+  }
+  std::vector<uint64_t> values(hashes.bytes() / sizeof(uint64_t));
   device.download(values.data(), on_device, hashes.bytes());
   device.synchronize();
+  std::vector<std::string> names;
+  for (const std::string whose : {"", "the average of "}) {
+    for (const Parameter& p : parameters) names.push_back(whose + p.name);
+    for (const BatchNormState& n : batch_norms) names.push_back(whose + n.layer_name);
+  }
   std::vector<NamedHash> named;
-  for (const Parameter& p : parameters) named.push_back({p.name, values[named.size()]});
-  for (const BatchNormState& n : batch_norms) named.push_back({n.layer_name, values[named.size()]});
+  for (size_t i = 0; i < values.size(); ++i) named.push_back({names[i], values[i]});
   check_same_on_all_ranks(named, communicator);
 }
 

@@ -70,7 +70,7 @@ struct Replica {
   const bool scans_once;  // one rank whose collectives copy nothing: all gradients are scanned at once
   const std::unique_ptr<RunningStats> running_stats_op;
   const std::unique_ptr<TensorHash> weight_hash, running_stats_hash;  // null with one rank
-  const Buffer hashes;  // of the parameters, then of the running statistics of each batch norm
+  const Buffer hashes;  // of the parameters, then of the running statistics of each batch norm; then of their averages
   const bool excludes;  // samples that cannot be read have no weight
   const MixConfig mix;
   const std::vector<float> class_weights;  // empty: none
@@ -109,9 +109,8 @@ struct Replica {
   void update_average(float rate) const;
 
   // Host copies in flat order: weights_count weights, plan.gradients gradients, state_count(batch_norms) statistics.
-  // Downloads wait
-  // for the device. load() also accepts weights without the gap after the last tensor. load_running_stats() sets both
-  // statistics. These two set the average too.
+  // Downloads wait for the device. load() also accepts weights without the gap after the last tensor.
+  // load_running_stats() sets both statistics. These two set the average too.
   void load(std::span<const float> weights);
   void load_running_stats(std::span<const float> stats);
   void load_eval_stats(std::span<const float> stats);
@@ -121,8 +120,8 @@ struct Replica {
   std::vector<float> download_gradients() const;  // of the last step
   std::vector<float> download_stats(const float* stats) const;
 
-  // Compares hashes of weights and running statistics over ranks; does nothing with one rank. Collective. Throws
-  // CollectiveError(Exit::communication) that names the tensor and the ranks if bits differ.
+  // Compares hashes of weights, running statistics and their averages over ranks; does nothing with one rank.
+  // Collective. Throws CollectiveError(Exit::communication) that names the tensor and the ranks if bits differ.
   void check_replicas() const;
 };
 

@@ -41,7 +41,7 @@ std::optional<StepResult> Step::run(const NextBatch& next, double lr, double ave
 }
 
 // Steps of equal size issue equal device work, so a graph may replay it. The values that differ are in the memory of
-// the batch and in the step's block: ticket, optimizer scalars, epoch, ids (step_block.h).
+// the batch and in the step's block: ticket, optimizer scalars, epoch, mix, ids (step_block.h).
 //
 // The launch hook marks block.bad() where this rank has NaN or infinity, before the sum. The sums give all ranks the
 // same marks. Where one is set, optimizer.step() changes nothing on any rank. The host reads the marks when it retires

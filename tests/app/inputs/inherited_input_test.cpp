@@ -25,7 +25,7 @@ ModelInfo cropped() {
           .pixel_scale = pixel_scale_of(kImageNetMean, kImageNetStd)};
 }
 
-const OptionValues kPixels = {{"--mean", "0.485,0.456,0.406"}, {"--std", "0.229,0.224,0.225"}};
+const OptionValues kPixelOptions = {{"--mean", "0.485,0.456,0.406"}, {"--std", "0.229,0.224,0.225"}};
 
 OptionValues joined(OptionValues values, const OptionValues& more) {
   values.insert(more.begin(), more.end());
@@ -34,15 +34,15 @@ OptionValues joined(OptionValues values, const OptionValues& more) {
 
 TEST(InheritedInput, IsThatOfTheFilesNetwork) {
   const OptionValues sizes = {{"--val-crop-size", "176"}, {"--val-resize-size", "232"}, {"--interpolation", "bicubic"}};
-  EXPECT_EQ(inherited_input(cropped(), true, {}, "f"), joined(kPixels, sizes));
-  EXPECT_EQ(inherited_input(cropped(), false, {}, "f"), kPixels);
+  EXPECT_EQ(inherited_input(cropped(), true, {}, "f"), joined(kPixelOptions, sizes));
+  EXPECT_EQ(inherited_input(cropped(), false, {}, "f"), kPixelOptions);
   ModelInfo info = cropped();
   info.kind = Kind::stretch;
   EXPECT_EQ(inherited_input(info, true, {}, "f"),
-            joined(kPixels,
+            joined(kPixelOptions,
                    {{"--train-transform", "stretch"}, {"--train-crop-size", "176"}, {"--interpolation", "bicubic"}}));
   info.kind = Kind::none;
-  EXPECT_EQ(inherited_input(info, true, {}, "f"), kPixels);
+  EXPECT_EQ(inherited_input(info, true, {}, "f"), kPixelOptions);
   info.pixel_scale = {};
   EXPECT_EQ(inherited_input(info, true, {}, "f"), (OptionValues{{"--mean", "none"}}));
 }
@@ -51,7 +51,7 @@ TEST(InheritedInput, GivesWayToTheUser) {
   const OptionValues sizes = {{"--val-crop-size", "176"}, {"--val-resize-size", "232"}};
   EXPECT_EQ(inherited_input(cropped(), true, {{"--mean", "measured"}, {"--interpolation", "nearest"}}, "f"), sizes);
   for (const char* size : {"--train-crop-size", "--val-crop-size", "--val-resize-size", "--train-transform"})
-    EXPECT_EQ(inherited_input(cropped(), true, {{size, "64"}}, "f"), kPixels) << size;
+    EXPECT_EQ(inherited_input(cropped(), true, {{size, "64"}}, "f"), kPixelOptions) << size;
 }
 
 // Scale and shift come back with the same bits, also of measured values and of one channel.

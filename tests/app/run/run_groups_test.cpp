@@ -48,7 +48,7 @@ TEST(RunGroups, WithoutAParameterAreRefused) {
   Options o;
   o.replica.groups = {{.match = "3.*", .lr = 1}, {.match = "fc.*", .lr = 1}};
   EXPECT_EQ(refused_groups(o, mlp()),
-            "group 2 (fc.*) matches no parameter; the network has 1.bias, 1.weight, 3.bias, 3.weight");
+            "group 2 (fc.*) matches no trained parameter; the network has 1.bias, 1.weight, 3.bias, 3.weight");
   o.replica.groups[1].match = "3.weight";
   EXPECT_EQ(refused_groups(o, mlp()),
             "group 2 (3.weight) has no parameter: groups before it match all of them; change their order");

@@ -51,11 +51,18 @@ TEST_F(AverageOptions, SaveAndEvaluateTheAverage) {
     EXPECT_EQ(report.at("accuracy"), evaluation.at(of + "accuracy"));
     EXPECT_NEAR(report.at("loss").get<double>(), evaluation.at(of + "loss").get<double>(), 1e-6);
   }
-  const Outcome none =
-      program(0, fmt::format("predict {} --ema {}", run(options).folder.string(), done.folder.string()));
-  EXPECT_EQ(none.code, 3) << none.output;
-  EXPECT_EQ(count(none.output, "has no model_ema.safetensors: its run had no --model-ema; leave out --ema"), 1)
-      << none.output;
+  const fs::path exported = folder_ / "exported.safetensors";
+  const Outcome of_export = program(
+      0, fmt::format("export {} --ema --format safetensors --output {}", done.folder.string(), exported.string()));
+  ASSERT_EQ(of_export.code, 0) << of_export.output;
+  EXPECT_EQ(norm(read_weights(exported) - read_weights(done.folder / average)), 0);
+
+  for (const int ranks : {0, 2}) {
+    const Outcome none = program(ranks, fmt::format("predict {} --ema no.png", run(options).folder.string()));
+    EXPECT_EQ(none.code, 3) << none.output;
+    EXPECT_EQ(count(none.output, "has no model_ema.safetensors: its run had no --model-ema; leave out --ema"), 1)
+        << none.output;
+  }
 }
 
 }  // namespace

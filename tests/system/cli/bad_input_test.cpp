@@ -57,7 +57,7 @@ const std::vector<Case> kCases = {
      [](const fs::path& folder) { write(folder / "config.toml", "frobnicate = 1\n"); }},
     {"BrokenConfig", Exit::usage, "line 2", "--config {}/config.toml", 0,
      [](const fs::path& folder) { write(folder / "config.toml", "lr = 0.1\nepochs = = 3\n"); }},
-    {"GroupWithoutAParameter", Exit::usage, "group 2 (fx.*) matches no parameter; the network has",
+    {"GroupWithoutAParameter", Exit::usage, "group 2 (fx.*) matches no trained parameter; the network has",
      "--config {}/config.toml", 3,
      [](const fs::path& folder) {
        write(folder / "config.toml", "[[group]]\nmatch = \"*.bias\"\nlr = 1\n[[group]]\nmatch = \"fx.*\"\nlr = 1\n");

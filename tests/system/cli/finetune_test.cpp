@@ -18,10 +18,11 @@ class FineTune : public ThreeColours {
         fs::copy(folder / "data" / part / name, two_ / part / name);
       }
   }
-  Outcome train(int ranks, const fs::path& data, const fs::path& weights, const std::string& options) const {
-    return program(ranks, fmt::format("--data-path {} --model keras-convnet --init-from {} --batch-size 16 "
+  Outcome train(int ranks, const fs::path& data, const fs::path& weights, const std::string& options,
+                const std::string& batch = "16") const {
+    return program(ranks, fmt::format("--data-path {} --model keras-convnet --init-from {} --batch-size {} "
                                       "--max-steps 2 --output-dir {} {}",
-                                      data.string(), weights.string(), (folder / "tuned").string(), options));
+                                      data.string(), weights.string(), batch, (folder / "tuned").string(), options));
   }
   void expect_refused(const Outcome& outcome, Exit code, const std::string& message) const {
     EXPECT_EQ(outcome.code, static_cast<int>(code)) << outcome.output;
@@ -42,7 +43,7 @@ class FineTune : public ThreeColours {
 };
 
 TEST_F(FineTune, BeginsAHeadNewAndKeepsTheRest) {
-  const Outcome begun = train(2, two_, run, "--new-head --lr 0 --threads 1 --print-freq 1");
+  const Outcome begun = train(2, two_, run, "--new-head --lr 0 --threads 1 --print-freq 1", "max");
   ASSERT_EQ(begun.code, 0) << begun.output;
   EXPECT_EQ(
       count(begun.output,
@@ -69,7 +70,10 @@ TEST_F(FineTune, BeginsAHeadNewAndKeepsTheRest) {
   }
   EXPECT_EQ(kept, 12);
 
-  // A resume keeps the input, and show has it.
+  // The configuration and a resume keep the input, and show has it.
+  const std::string config = read_file(folder / "tuned/config.toml");
+  for (const char* line : {"mean = '0.5,0.5,0.5'\n", "val-resize-size = 36\n", "batch-size = 32\n"})
+    EXPECT_EQ(count(config, line), 1) << config;
   const Outcome resumed =
       program(0, fmt::format("--resume {} --max-steps 3 --threads 1 --progress lines", (folder / "tuned").string()));
   EXPECT_EQ(resumed.code, 0) << resumed.output;
@@ -103,6 +107,8 @@ TEST_F(FineTune, NamesWhatIsWrongWithTheWeights) {
     const float nan = std::numeric_limits<float>::quiet_NaN();
     std::memcpy(content.data() + sizeof length + length, &nan, sizeof nan);
   });
+  expect_refused(train(0, two_, run, "--new-head --freeze 14"), Exit::usage,
+                 "--freeze keeps 14.weight, which --new-head begins at random; leave it out of --freeze");
   expect_refused(train(0, two_, with_nan, "--new-head"), Exit::numerics,
                  "the tensor 0.weight holds nan (number 1 of its ");
 }

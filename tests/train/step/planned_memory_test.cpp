@@ -37,12 +37,12 @@ class CountingMemory final : public Memory {
 };
 
 // Returns the bytes of the activations.
-int64_t build(Memory& memory, const Network& network, std::vector<int64_t> sizes) {
+int64_t build(Memory& memory, const Network& network, ReplicaConfig config) {
   const auto device = make_cpu_device(memory);
   const auto ops = make_cpu_ops(*device, {.threads = 2});
   const auto alone = std::move(make_local_communicators(1).front());
-  const Replica replica(network, {.batch_sizes = std::move(sizes), .optimizer = {.momentum = 0.9f}}, *device, *ops,
-                        *alone);
+  config.optimizer.momentum = 0.9f;
+  const Replica replica(network, config, *device, *ops, *alone);
   return static_cast<int64_t>(replica.model.arena().bytes());
 }
 
@@ -59,8 +59,8 @@ TEST(PlannedMemory, EqualsWhatARealReplicaAllocates) {
     for (const int64_t size : {1, 7, 40, 41, 300}) {
       PlanningMemory planned;
       CountingMemory real;
-      const int64_t activations = build(planned, network, {1, size});
-      EXPECT_EQ(build(real, network, {1, size}), activations);
+      const int64_t activations = build(planned, network, {.batch_sizes = {1, size}});
+      EXPECT_EQ(build(real, network, {.batch_sizes = {1, size}}), activations);
       EXPECT_EQ(planned.peak(), real.peak) << network.name() << ' ' << size;
       EXPECT_GE(planned.peak(), activations);
       EXPECT_GE(planned.peak(), before) << "the memory decreases with the batch";
@@ -69,9 +69,26 @@ TEST(PlannedMemory, EqualsWhatARealReplicaAllocates) {
   }
 }
 
+TEST(PlannedMemory, HasTheAverageAndTheSampleOfAMix) {
+  const ReplicaConfig plain{.batch_sizes = {40}};
+  ReplicaConfig averaged = plain, mixed = plain;
+  averaged.averages = true;
+  mixed.mix = {.mixup_alpha = 1};
+  PlanningMemory without;
+  build(without, with_batch_norms(), plain);
+  for (const ReplicaConfig& config : {averaged, mixed}) {
+    PlanningMemory planned;
+    CountingMemory real;
+    build(planned, with_batch_norms(), config);
+    build(real, with_batch_norms(), config);
+    EXPECT_EQ(planned.peak(), real.peak);
+    EXPECT_GT(planned.peak(), without.peak());
+  }
+}
+
 TEST(PlannedMemory, TakesNoMemoryForTheBatch) {
   PlanningMemory planned;
-  EXPECT_GE(build(planned, with_batch_norms(), {int64_t{1} << 22}), int64_t{1} << 34);
+  EXPECT_GE(build(planned, with_batch_norms(), {.batch_sizes = {int64_t{1} << 22}}), int64_t{1} << 34);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 #include "app/commands/doctor/checks.h"
+#include "core/split.h"
 
 #include <arpa/inet.h>
 #include <fmt/ranges.h>
@@ -9,7 +10,6 @@
 #include <charconv>
 #include <map>
 #include <set>
-#include <sstream>
 
 namespace ddp::doctor {
 namespace {
@@ -155,10 +155,8 @@ Findings check_several_hosts(Ranks ranks, const std::vector<HostRanks>& hosts) {
 }  // namespace
 
 std::vector<std::string> items_of(const std::string& text) {
-  std::vector<std::string> items;
-  std::istringstream stream(text);
-  for (std::string item; std::getline(stream, item, ',');)
-    if (!item.empty()) items.push_back(item);
+  std::vector<std::string> items = split(text, ',');
+  std::erase(items, "");
   return items;
 }
 

@@ -6,12 +6,11 @@
 #include "app/machine/factory.h"
 #include "app/machine/threads.h"
 #include "app/run/class_report.h"
+#include "app/run/open_job.h"
 #include "core/durable_file.h"
 #include "core/log.h"
 #include "health/abort.h"
 #include "health/run_on_all_ranks.h"
-#include "health/watchdog.h"
-#include "health/watchdog_limits.h"
 #include "train/agree_on_exclusions.h"
 #include "train/evaluation/evaluation.h"
 
@@ -52,10 +51,7 @@ class Evaluate {
         signals_(signals),
         log_(session.rank()),
         phases_(session.heartbeats()),
-        watchdog_(limits_of(options_.step_timeout, session.rank()), phases_,
-                  [&session](const std::string& text) {
-                    abort_job(session, fmt::format("on {}: {}", session.host(), text), Exit::communication);
-                  }),
+        watchdog_(start_watchdog(options_.step_timeout, session, phases_)),
         world_(session.world(options_.transport.allreduce)) {}
 
   Exit run(std::span<const std::string> arguments) {
@@ -188,7 +184,7 @@ class Evaluate {
   const Signals& signals_;
   const Log log_;
   PhaseTracker phases_;
-  Watchdog watchdog_;
+  const std::unique_ptr<Watchdog> watchdog_;
   const std::unique_ptr<Communicator> world_;
 };
 

@@ -65,7 +65,7 @@ Exit export_network(std::span<const std::string> arguments, std::FILE* out) {
   require(!expected || expected->ranks == 1, Exit::usage, "export runs on one rank, not on {}: start it without mpirun",
           expected ? expected->ranks : 1);
 
-  const fs::path weights = find_weights(options.weights, Log(0));
+  const fs::path weights = find_weights(options.weights, Log(0), options.ema);
   const ModelInfo info = model_info_of(options.network, weights);
   const TrainedNetwork planned = network_without_weights(info);
   if (options.format == ExportFormat::onnx)

@@ -15,6 +15,7 @@ ExportOptions parse_export_options(std::span<const std::string> arguments, std::
       "PyTorch's names. Names of classes, mean, std and sizes are in the metadata.",
       "ddp_train export");
   app.add_option("RUN_OR_MODEL", options.weights, "folder of a run, checkpoint, or safetensors file")->required();
+  app.add_flag("--ema", options.ema, "export the average of the weights, of a run with --model-ema");
   std::string format = "onnx";
   app.add_option("--format", format, "form of the file")
       ->check(CLI::IsMember({"onnx", "safetensors"}))

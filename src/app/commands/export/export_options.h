@@ -15,6 +15,7 @@ enum class ExportFormat : uint8_t { onnx, safetensors };
 struct ExportOptions {
   std::string weights;       // folder of a run, checkpoint, or safetensors file
   DescribedNetwork network;  // for weights without metadata
+  bool ema = false;          // the average of the weights, of a run with --model-ema
   ExportFormat format = ExportFormat::onnx;
   std::string output;  // empty: the name of the network with the ending of the format
   bool fold_batch_norm = false;

@@ -13,11 +13,13 @@
 namespace ddp {
 namespace {
 
-// The test tries the rates itself, ends by its own steps, evaluates nothing and writes no run folder.
+// The test tries the rates itself, ends by its own steps, evaluates nothing, keeps no average of the weights and writes
+// no run folder.
 bool is_unused(std::string_view group, std::string_view name) {
   constexpr std::string_view kGroups[] = {"Learning rate", "Checkpoints", "Output"};
-  constexpr std::string_view kNames[] = {"--epochs",         "--max-steps", "--eval-every",
-                                         "--skip-bad-steps", "--bn-stats",  "--check-every"};
+  constexpr std::string_view kNames[] = {"--epochs",    "--max-steps",       "--eval-every",      "--early-stop",
+                                         "--model-ema", "--model-ema-decay", "--model-ema-steps", "--skip-bad-steps",
+                                         "--bn-stats",  "--check-every"};
   return std::ranges::count(kGroups, group) > 0 || std::ranges::count(kNames, name) > 0;
 }
 

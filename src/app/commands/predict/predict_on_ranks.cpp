@@ -3,11 +3,10 @@
 #include "app/commands/predict/prediction_output.h"
 #include "app/commands/predict/shared_network.h"
 #include "app/machine/threads.h"
+#include "app/run/open_job.h"
 #include "comm/broadcast_host.h"
 #include "health/abort.h"
 #include "health/run_on_all_ranks.h"
-#include "health/watchdog.h"
-#include "health/watchdog_limits.h"
 
 #include <array>
 #include <sstream>
@@ -35,10 +34,7 @@ class PredictOnRanks {
         signals_(signals),
         log_(session.rank()),
         phases_(session.heartbeats()),
-        watchdog_(limits_of(std::nullopt, session.rank()), phases_,
-                  [&session](const std::string& text) {
-                    abort_job(session, fmt::format("on {}: {}", session.host(), text), Exit::communication);
-                  }),
+        watchdog_(start_watchdog(std::nullopt, session, phases_)),
         world_(session.world(Allreduce::automatic)) {}
 
   Exit run(std::span<const std::string> arguments, std::istream& list, std::FILE* out) {
@@ -52,22 +48,22 @@ class PredictOnRanks {
     });
     if (const std::string left_out = found.left_out(); !left_out.empty()) log_.warn("{}", left_out);
     share(found.pictures, *world_);
-    const SharedNetwork network = share_trained_network(options_.weights, options_.network, session_, *world_, log_,
-                                                        [&](const std::string& line) { log_.warn("{}", line); });
+    SharedNetwork network = share_trained_network(options_.weights, options_.ema, options_.network, session_, *world_,
+                                                  log_, [&](const std::string& line) { log_.warn("{}", line); });
     const int threads = choose_threads(options_.threads, *world_, session_.host());
-    return abort_on_error(session_, [&] { return predict(found, network, threads, output); });
+    return abort_on_error(session_, [&] { return predict(found, std::move(network), threads, output); });
   }
 
  private:
   // In rounds: each rank has one batch of a round, in the order of the ranks.
-  Exit predict(const FoundPictures& found, const SharedNetwork& network, int threads,
+  Exit predict(const FoundPictures& found, SharedNetwork network, int threads,
                std::optional<PredictionOutput>& output) {
     const int64_t pictures = std::ssize(found.pictures), ranks = session_.size();
     if (pictures == 0 && options_.csv.empty()) return Exit::done;  // of an empty list
     std::optional<PictureBatches> batches;
     run_on_all_ranks(session_, [&] {
       if (pictures > 0)
-        batches.emplace(options_, network.info, network.trained, network.weights, found.pictures, threads,
+        batches.emplace(options_, network.info, std::move(network.trained), network.weights, found.pictures, threads,
                         session_.local_size());
     });
     const int64_t count = batches ? batches->count() : 0;
@@ -104,7 +100,7 @@ class PredictOnRanks {
   const Signals& signals_;
   const Log log_;
   PhaseTracker phases_;
-  Watchdog watchdog_;
+  const std::unique_ptr<Watchdog> watchdog_;
   const std::unique_ptr<Communicator> world_;
 };
 

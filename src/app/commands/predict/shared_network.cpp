@@ -12,13 +12,13 @@
 
 namespace ddp {
 
-SharedNetwork share_trained_network(const std::string& given, const DescribedNetwork& described, MpiSession& session,
-                                    Communicator& world, const Log& log,
+SharedNetwork share_trained_network(const std::string& given, bool average, const DescribedNetwork& described,
+                                    MpiSession& session, Communicator& world, const Log& log,
                                     const std::function<void(const std::string&)>& note) {
   std::string weights, metadata;
   run_on_all_ranks(session, [&] {
     if (session.rank() != 0) return;
-    weights = find_weights(given, log).string();
+    weights = find_weights(given, log, average).string();
     metadata = nlohmann::json(model_info_of(described, weights).to_metadata()).dump();
   });
   broadcast_host(world, weights);

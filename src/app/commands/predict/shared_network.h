@@ -18,10 +18,10 @@ struct SharedNetwork {
   TrainedNetwork trained;
 };
 
-// `given`: what find_weights() takes. `note`: as for read_trained_network(), on rank 0. Collective. Throws
+// `given`, `average`: what find_weights() takes. `note`: as for read_trained_network(), on rank 0. Collective. Throws
 // CollectiveError as model_info_of() and read_trained_network() do.
-SharedNetwork share_trained_network(const std::string& given, const DescribedNetwork& described, MpiSession& session,
-                                    Communicator& world, const Log& log,
+SharedNetwork share_trained_network(const std::string& given, bool average, const DescribedNetwork& described,
+                                    MpiSession& session, Communicator& world, const Log& log,
                                     const std::function<void(const std::string&)>& note);
 
 // Throws CollectiveError(Exit::communication) where ranks have other arguments than the others. Collective.
