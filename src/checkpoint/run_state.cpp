@@ -6,10 +6,12 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <concepts>
 #include <functional>
 #include <limits>
 #include <optional>
 #include <string_view>
+#include <type_traits>
 
 namespace ddp {
 namespace {
@@ -43,14 +45,16 @@ void for_each_field(State& state, int format, Field&& field) {
 }
 
 template <class State, class Field>
-void for_each_field_of_plateau(State& state, Field&& field) {
+requires std::same_as<std::remove_const_t<State>, PlateauState>
+void for_each_field(State& state, Field&& field) {
   field("best", state.best);
   field("bad", state.bad);
   field("cooldown", state.cooldown);
   field("factor", state.factor);
 }
 template <class State, class Field>
-void for_each_field_of_early_stop(State& state, Field&& field) {
+requires std::same_as<std::remove_const_t<State>, EarlyStopState>
+void for_each_field(State& state, Field&& field) {
   field("best", state.best);
   field("best_epoch", state.best_epoch);
   field("bad", state.bad);
@@ -120,16 +124,17 @@ bool assign(const nlohmann::json& from, PicturesState& to) {
          assign(from.at(kExcludedInEpoch), to.excluded_in_epoch);
 }
 
-bool assign(const nlohmann::json& from, PlateauState& to) {
+template <class State>
+bool assign_fields(const nlohmann::json& from, State& to) {
   bool fits = true;
-  for_each_field_of_plateau(to, [&](const char* name, auto& member) { fits = fits && assign(from.at(name), member); });
-  return fits && to.factor >= 0 && to.factor <= 1;
+  for_each_field(to, [&](const char* name, auto& member) { fits = fits && assign(from.at(name), member); });
+  return fits;
+}
+bool assign(const nlohmann::json& from, PlateauState& to) {
+  return assign_fields(from, to) && to.factor >= 0 && to.factor <= 1;
 }
 bool assign(const nlohmann::json& from, EarlyStopState& to) {
-  bool fits = true;
-  for_each_field_of_early_stop(to,
-                               [&](const char* name, auto& member) { fits = fits && assign(from.at(name), member); });
-  return fits && to.best >= -1 && to.best <= 1;
+  return assign_fields(from, to) && to.best >= -1 && to.best <= 1;
 }
 
 // A part that only some runs have.
@@ -149,12 +154,11 @@ std::string to_json(const RunState& state) {
     json[kPictures] = {{"training", to_json(state.pictures->training)},
                        {"validation", to_json(state.pictures->validation)},
                        {kExcludedInEpoch, state.pictures->excluded_in_epoch}};
-  if (state.plateau)
-    for_each_field_of_plateau(*state.plateau,
-                              [&](const char* name, const auto& member) { json[kPlateau][name] = member; });
-  if (state.early_stop)
-    for_each_field_of_early_stop(*state.early_stop,
-                                 [&](const char* name, const auto& member) { json[kEarlyStop][name] = member; });
+  const auto write_part = [&](const char* part, const auto& of_part) {
+    if (of_part) for_each_field(*of_part, [&](const char* name, const auto& member) { json[part][name] = member; });
+  };
+  write_part(kPlateau, state.plateau);
+  write_part(kEarlyStop, state.early_stop);
   return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
