@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 namespace ddp {
 
@@ -25,13 +26,16 @@ Reading reading_phase(PhaseTracker& phases) {
               }};
 }
 
-SlowData name_slow_files(std::optional<double> step_timeout, const Log& log) {
+DataPlacement placement_for(const Options& options, int workers, const Log& log) {
   constexpr double kSeconds = 20;
+  const std::optional<double> step_timeout = options.step_timeout;
   const double seconds = step_timeout && *step_timeout > 0 ? std::min(kSeconds, *step_timeout / 2) : kSeconds;
-  return {.patience = std::chrono::milliseconds(static_cast<int64_t>(1e3 * seconds)),
-          .report = [seconds, &log](const std::string& file) {
-            log.warn("has waited {:g} s for data{}{}", seconds, file.empty() ? "" : "; reads ", file);
-          }};
+  return {.device_bytes = static_cast<size_t>(options.device.data_mb) << 20,
+          .workers = workers,
+          .slow = {.patience = std::chrono::milliseconds(static_cast<int64_t>(1e3 * seconds)),
+                   .report = [seconds, &log](const std::string& file) {
+                     log.warn("has waited {:g} s for data{}{}", seconds, file.empty() ? "" : "; reads ", file);
+                   }}};
 }
 
 }  // namespace ddp

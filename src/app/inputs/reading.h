@@ -1,12 +1,12 @@
 // How the reading of the data proceeds: what the watchdog, the doctor and the user need to know.
 #pragma once
 
+#include "app/options/options.h"
 #include "core/log.h"
-#include "data/loader.h"
 #include "health/phase_tracker.h"
+#include "train/step/device_dataset.h"
 
 #include <functional>
-#include <optional>
 
 namespace ddp {
 
@@ -20,8 +20,8 @@ struct Reading {
 // `phases` outlives the result.
 Reading reading_phase(PhaseTracker& phases);
 
-// After 20 s without data, or half of `step_timeout` (s) if that is less, a rank names the file that it reads. `log`
-// outlives the result.
-SlowData name_slow_files(std::optional<double> step_timeout, const Log& log);
+// Where data lie and who reads them, without exclusions. After 20 s without data, or half of --step-timeout if that is
+// less, a rank names the file that it reads. `log` outlives the result.
+DataPlacement placement_for(const Options& options, int workers, const Log& log);
 
 }  // namespace ddp

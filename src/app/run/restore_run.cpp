@@ -42,9 +42,7 @@ void inject(const FaultInjection& fault, const Job& job, Replica& replica, Train
 TrainConfig train_config(const Job& job, const PlannedRun& run) {
   const Options& options = job.options;
   TrainConfig config = options.train;
-  config.data_placement = {.device_bytes = static_cast<size_t>(options.device.data_mb) << 20,
-                           .workers = job.data.workers,
-                           .slow = name_slow_files(options.step_timeout, job.log)};
+  config.data_placement = placement_for(options, job.data.workers, job.log);
   if (!job.data.data.test) config.eval_every = 0;
   config.evaluation_model = run.validation_model.get();
   config.average_model = run.average_model.get();

@@ -1,5 +1,6 @@
 #include "app/run/settle_batch.h"
 
+#include "app/inputs/reading.h"
 #include "app/run/largest_batch.h"
 #include "app/run/samplers.h"
 #include "comm/local/communicator.h"
@@ -125,10 +126,6 @@ class RankMemory {
 
   int64_t files() const { return job_.session.rank() == 0 ? files_ : 0; }
 
-  DataPlacement placement() const {
-    return {.device_bytes = static_cast<size_t>(job_.options.device.data_mb) << 20, .workers = job_.data.workers};
-  }
-
   // A mixed batch has one sample more in memory.
   template <class Sum>
   int64_t over_samplers(const Sum& sum) const {
@@ -149,8 +146,9 @@ class RankMemory {
   }
 
   int64_t of_data() const {
+    const DataPlacement placement = placement_for(job_.options, job_.data.workers, job_.log);
     return over_samplers([&](const Dataset& data, int64_t largest, bool mixed) {
-      return DeviceDataset::bytes_on(*backend_.device, data, largest + (mixed ? 1 : 0), placement());
+      return DeviceDataset::bytes_on(*backend_.device, data, largest + (mixed ? 1 : 0), placement);
     });
   }
 

@@ -3,6 +3,7 @@
 #include "app/commands/evaluate/evaluate_options.h"
 #include "app/commands/evaluate/evaluated_data.h"
 #include "app/commands/predict/shared_network.h"
+#include "app/inputs/reading.h"
 #include "app/machine/factory.h"
 #include "app/machine/threads.h"
 #include "app/run/class_report.h"
@@ -115,11 +116,9 @@ class Evaluate {
       if (sizes.empty()) sizes.push_back(1);
       Device& device = *backend.device;
       InferenceModel model(network, sizes, device, *ops);
-      DeviceDataset on_device(device, *data.data, sampler.largest_shard(),
-                              {.device_bytes = static_cast<size_t>(options_.device.data_mb) << 20,
-                               .workers = data.workers,
-                               .slow = name_slow_files(options_.step_timeout, log_),
-                               .exclusions = data.exclusions.get()});
+      DataPlacement placement = placement_for(options_, data.workers, log_);
+      placement.exclusions = data.exclusions.get();
+      DeviceDataset on_device(device, *data.data, sampler.largest_shard(), placement);
       Evaluator evaluator({model.model(), model.running_stats(), device, *world_}, on_device, sampler);
       const auto evaluation = evaluator.run([&, batches = int64_t{0}]() mutable {
         phases_.enter(Phase::evaluation, 0);

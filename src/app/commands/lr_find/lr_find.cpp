@@ -47,11 +47,9 @@ RangeTest run_test(const LrRange& range, const Job& job, const PlannedRun& run, 
   RangeTestConfig config{.range = range,
                          .step = {.micro_batches = job.options.train.step.micro_batches,
                                   .request = [&] { return signals.stop_requested() ? Request::stop : Request::none; }},
-                         .data = {.device_bytes = static_cast<size_t>(job.options.device.data_mb) << 20,
-                                  .workers = job.data.workers,
-                                  .slow = name_slow_files(job.options.step_timeout, job.log),
-                                  .exclusions = job.data.excludes ? job.data.train_exclusions.get() : nullptr},
+                         .data = placement_for(job.options, job.data.workers, job.log),
                          .on_error = [&] { report_before_unwinding(job.session); }};
+  if (job.data.excludes) config.data.exclusions = job.data.train_exclusions.get();
   return abort_on_error(job.session, [&] {
     const auto monitoring = monitor_steps(job, replica);
     return test_lr_range(config, replica, *job.data.data.train, job.samplers.train, job.phases);
