@@ -30,7 +30,7 @@ class BatchNormLayer final : public Layer {
         skip_bias_(skip_bias(spec, context.parameters)),
         span_(span),
         input_gradient_(input_gradient),
-        relu_(spec.relu),
+        relu_(spec.has_relu()),
         format_(format),
         sums_(context.device, 2 * floats(2)) {}
 
@@ -53,8 +53,8 @@ class BatchNormLayer final : public Layer {
     op_->forward(v.x, v.skip, v.y, mean, sums, count(pass));
   }
 
-  void backward(const LayerValues& v, const Tensor& more, const Tensor& dy, const Tensor& dx,
-                const Pass& pass) override {
+  void backward(const LayerValues& v, const LayerGradients& g, const Pass& pass) override {
+    const auto& [dy, more, dx, dskip] = g;
     if (in_place(pass)) {
       float* const t1 = trains_shift_ ? gradients_ + shift_ : backward_sums();
       float* const t2 = trains_scale_ ? gradients_ + scale_ : backward_sums() + span_.channels;
@@ -141,7 +141,7 @@ std::unique_ptr<Layer> make_batch_norm_layer(const LayerSpec& spec, int index, b
   const BatchNormDesc desc{.input = spec.input,
                            .format = format,
                            .epsilon = spec.norm.epsilon,
-                           .relu = spec.relu,
+                           .relu = spec.has_relu(),
                            .add = spec.skip != LayerSpec::kNone,
                            .gradients = !context.config.inference};
   return std::make_unique<BatchNormLayer>(context.ops.batch_norm(desc, context.batch_sizes), spec, index,

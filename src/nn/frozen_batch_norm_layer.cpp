@@ -14,7 +14,7 @@ class FrozenBatchNormLayer final : public Layer {
         scale_(spec.norm.scale ? find_parameter(context.parameters, index, Parameter::Role::norm_scale)->offset : -1),
         shift_(find_parameter(context.parameters, index, Parameter::Role::norm_shift)->offset),
         span_(span),
-        relu_(spec.relu),
+        relu_(spec.has_relu()),
         format_(format) {}
 
   Format output_format() const override { return format_; }
@@ -30,9 +30,8 @@ class FrozenBatchNormLayer final : public Layer {
     op_->evaluate(v.x, v.skip, v.y, mean(pass), mean(pass) + span_.channels);
   }
 
-  void backward(const LayerValues& v, const Tensor& more, const Tensor& dy, const Tensor& dx,
-                const Pass& pass) override {
-    op_->evaluate_backward(v.y, more, dy, dx, mean(pass) + span_.channels);
+  void backward(const LayerValues& v, const LayerGradients& g, const Pass& pass) override {
+    op_->evaluate_backward(v.y, g.more, g.dy, g.dx, mean(pass) + span_.channels);
   }
 
  private:
@@ -52,7 +51,7 @@ std::unique_ptr<Layer> make_frozen_batch_norm_layer(const LayerSpec& spec, int i
   const BatchNormDesc desc{.input = spec.input,
                            .format = format,
                            .epsilon = spec.norm.epsilon,
-                           .relu = spec.relu,
+                           .relu = spec.has_relu(),
                            .add = spec.skip != LayerSpec::kNone,
                            .gradients = false};
   return std::make_unique<FrozenBatchNormLayer>(context.ops.batch_norm(desc, context.batch_sizes), spec, index, format,

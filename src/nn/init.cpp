@@ -10,8 +10,15 @@ namespace {
 using Role = Parameter::Role;
 
 float value_of(const Parameter& p, const Init& init, const RandomStream& random, uint64_t index) {
-  if (p.role == Role::norm_scale) return 1;
-  if (p.role == Role::norm_shift) return 0;
+  switch (p.role) {
+    case Role::norm_scale: return 1;
+    case Role::norm_shift:
+    case Role::class_token: return 0;
+    case Role::layer_scale: return p.initial;
+    case Role::position_embedding: return static_cast<float>(0.02 * random.normal(index));
+    case Role::weight:
+    case Role::bias: break;
+  }
   const auto uniform = [&](double bound) { return static_cast<float>(bound * (2.0 * random.uniform(index) - 1)); };
   const auto fan_in = static_cast<double>(p.fan_in), fan_out = static_cast<double>(p.fan_out);
   if (init.kind == Init::Kind::pytorch) return uniform(1 / std::sqrt(fan_in));

@@ -23,7 +23,8 @@ struct Init {
 //   glorot    weights uniform in [-b, b] with b = sqrt(6 / (fan_in + fan_out)), biases 0 (Glorot and Bengio, 2010; the
 //             default of Keras)
 //
-// Batch norms start with scale 1 and shift 0 in all three.
+// In all three, norms start with scale 1 and shift 0, layer scales with the value of their layer, class tokens with 0,
+// and position embeddings as N(0, 0.02^2), as in torchvision.
 void initialize(std::span<float> flat, std::span<const Parameter> parameters, const Init& init, uint64_t seed);
 
 }  // namespace ddp

@@ -61,6 +61,12 @@ struct LayerValues {
   Tensor x, skip, y;  // skip has no data if the layer has no skip input
 };
 
+// The gradient of y is dy, or dy + more if `more` has data. dx and dskip are to be written; one without data is not
+// needed. dskip has data only if the layer separates it.
+struct LayerGradients {
+  Tensor dy, more, dx, dskip;
+};
+
 class Layer {
  public:
   explicit Layer(std::vector<int> parameters = {}) : parameters_(std::move(parameters)) {}
@@ -73,17 +79,18 @@ class Layer {
   // Whether backward accepts the gradient of y as a sum of two tensors.
   virtual bool accepts_split_gradient() const { return false; }
 
+  // Whether backward writes the gradient of `skip` to dskip; else it leaves it in dy.
+  virtual bool separates_skip() const { return false; }
+
   bool trains() const { return !parameters_.empty(); }
 
   // `weights` is the flat buffer. Call this again after each change of its values.
   virtual void bind(const WeightData& weights) { (void)weights; }
   virtual void forward(const LayerValues& values, const Pass& pass) = 0;
 
-  // Computes the weight gradients, then the input gradient, unless dx has no data. Announces the former as soon as
-  // nothing reads them here. The gradient of y is dy, or dy + more if `more` has data. May overwrite dy. Leaves the
-  // gradient of `skip` in dy.
-  virtual void backward(const LayerValues& values, const Tensor& more, const Tensor& dy, const Tensor& dx,
-                        const Pass& pass) = 0;
+  // Computes the weight gradients, then the gradients of the inputs. Announces the former as soon as nothing reads them
+  // here. May overwrite dy.
+  virtual void backward(const LayerValues& values, const LayerGradients& gradients, const Pass& pass) = 0;
 
   // For a rank with an empty batch: the same collectives and announcements as above. Gradients are not touched.
   virtual void forward_empty(const Pass&) {}
@@ -108,6 +115,7 @@ struct LayerContext {
   std::span<const Parameter> parameters;
   std::span<const BatchNormState> batch_norms;
   std::span<const int64_t> batch_sizes;
+  bool dense = false;  // Network::prefers_dense()
 };
 
 // `input_gradient`: whether backward is called with a dx that has data. Returns null for a view.
@@ -119,6 +127,13 @@ std::unique_ptr<Layer> make_batch_norm_layer(const LayerSpec& spec, int index, b
 std::unique_ptr<Layer> make_frozen_batch_norm_layer(const LayerSpec& spec, int index, Format format,
                                                     const RunningStatsSpan& span, const LayerContext& context);
 
-Conv2dDesc conv2d_desc(const LayerSpec& spec, bool input_gradient, Format input_format);
+// A copy of its input in another format.
+std::unique_ptr<Layer> make_reorder_layer(Ops& ops, Format format);
+
+// The format in which a layer reads its first input, which a model has in `given`.
+Format input_format_of(const LayerSpec& spec, Format given);
+
+bool is_reshape(const LayerSpec& spec);  // a flatten or tokens
+Conv2dDesc conv2d_desc(const LayerSpec& spec, bool input_gradient, Format input_format, bool dense);
 
 }  // namespace ddp

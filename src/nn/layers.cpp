@@ -19,7 +19,7 @@ class WeightLayer : public Layer {
   WeightLayer(std::unique_ptr<Op> op, const LayerSpec& spec, bool pooled, int index, const LayerContext& context)
       : Layer(ids_of_layer(context.parameters, index)),
         op_(std::move(op)),
-        relu_(spec.relu),
+        relu_(spec.has_relu()),
         pooled_(pooled),
         weight_(find_parameter(context.parameters, index, Parameter::Role::weight)->offset),
         bias_(spec.bias ? find_parameter(context.parameters, index, Parameter::Role::bias)->offset : -1),
@@ -35,12 +35,12 @@ class WeightLayer : public Layer {
   }
   void forward(const LayerValues& v, const Pass&) override { op_->forward(v.x, v.y); }
 
-  void backward(const LayerValues& v, const Tensor&, const Tensor& dy, const Tensor& dx, const Pass& pass) override {
-    op_->backward_weight(v.x, pooled_ ? Tensor{} : v.y, dy, trains_weight_ ? gradients_ + weight_ : nullptr,
+  void backward(const LayerValues& v, const LayerGradients& g, const Pass& pass) override {
+    op_->backward_weight(v.x, pooled_ ? Tensor{} : v.y, g.dy, trains_weight_ ? gradients_ + weight_ : nullptr,
                          sums_bias_ ? gradients_ + bias_ : nullptr, pass.mode,
                          trains_weight_ && pass.bf16_gradients ? pass.bf16_gradients + weight_ : nullptr);
     announce(pass);
-    if (dx.data) op_->backward_input(dy, dx);
+    if (g.dx.data) op_->backward_input(g.dy, g.dx);
   }
 
  private:
@@ -60,10 +60,10 @@ class PoolLayer : public Layer {
   bool saves_input() const override { return maximum_ || relu_.applies; }
   bool saves_output() const override { return maximum_; }
   void forward(const LayerValues& v, const Pass&) override { op_->forward(v.x, v.y); }
-  void backward(const LayerValues& v, const Tensor&, const Tensor& dy, const Tensor& dx, const Pass& pass) override {
+  void backward(const LayerValues& v, const LayerGradients& g, const Pass& pass) override {
     ReluBefore relu = relu_;
     relu.mode = pass.mode;
-    if (dx.data) op_->backward(v.x, v.y, dy, dx, relu);
+    if (g.dx.data) op_->backward(v.x, v.y, g.dy, g.dx, relu);
   }
 
  private:
@@ -91,8 +91,8 @@ class ReluLayer : public SimpleLayer {
   using SimpleLayer::SimpleLayer;
   bool saves_output() const override { return true; }
   void forward(const LayerValues& v, const Pass&) override { ops_.relu(v.x, v.y); }
-  void backward(const LayerValues& v, const Tensor&, const Tensor& dy, const Tensor& dx, const Pass&) override {
-    if (dx.data) ops_.relu_backward(v.y, dy, dx);
+  void backward(const LayerValues& v, const LayerGradients& g, const Pass&) override {
+    if (g.dx.data) ops_.relu_backward(v.y, g.dy, g.dx);
   }
 };
 
@@ -100,8 +100,8 @@ class AddLayer : public SimpleLayer {
  public:
   using SimpleLayer::SimpleLayer;
   void forward(const LayerValues& v, const Pass&) override { ops_.add(v.x, v.skip, v.y); }
-  void backward(const LayerValues&, const Tensor&, const Tensor& dy, const Tensor& dx, const Pass&) override {
-    if (dx.data) ops_.reorder(dy, dx);
+  void backward(const LayerValues&, const LayerGradients& g, const Pass&) override {
+    if (g.dx.data) ops_.reorder(g.dy, g.dx);
   }
 };
 
@@ -115,8 +115,8 @@ class DropoutLayer : public SimpleLayer {
     else
       ops_.reorder(v.x, v.y);
   }
-  void backward(const LayerValues&, const Tensor&, const Tensor& dy, const Tensor& dx, const Pass& pass) override {
-    if (dx.data) ops_.dropout(dropout_in(pass), dy, pass.batch, dx);
+  void backward(const LayerValues&, const LayerGradients& g, const Pass& pass) override {
+    if (g.dx.data) ops_.dropout(dropout_in(pass), g.dy, pass.batch, g.dx);
   }
 
  private:
@@ -129,18 +129,18 @@ class DropoutLayer : public SimpleLayer {
   Dropout dropout_;
 };
 
-// Copies an input with blocked channels to the dense format. For other formats a flatten is a view, without a layer.
-class FlattenLayer : public SimpleLayer {
+// Copies its input to another format. The shape may change too, if the other format is dense.
+class ReorderLayer : public SimpleLayer {
  public:
-  explicit FlattenLayer(Ops& ops) : SimpleLayer(ops, {}) {}
+  using SimpleLayer::SimpleLayer;
 
-  void forward(const LayerValues& v, const Pass&) override { ops_.reorder(v.x, as_dense(v.y.data, v.x)); }
-  void backward(const LayerValues& v, const Tensor&, const Tensor& dy, const Tensor& dx, const Pass&) override {
-    if (dx.data) ops_.reorder(as_dense(dy.data, v.x), dx);
+  void forward(const LayerValues& v, const Pass&) override { ops_.reorder(v.x, as_input(v.y, v.x)); }
+  void backward(const LayerValues& v, const LayerGradients& g, const Pass&) override {
+    if (g.dx.data) ops_.reorder(as_input(g.dy, v.x), g.dx);
   }
 
  private:
-  static Tensor as_dense(void* data, const Tensor& image) { return {data, image.shape, {}, image.dtype}; }
+  static Tensor as_input(const Tensor& other, const Tensor& x) { return {other.data, x.shape, other.format, x.dtype}; }
 };
 
 ReluBefore relu_before(const LayerSpec& pool, const LayerContext& context) {
@@ -152,36 +152,65 @@ ReluBefore relu_before(const LayerSpec& pool, const LayerContext& context) {
 
 }  // namespace
 
-Conv2dDesc conv2d_desc(const LayerSpec& spec, bool input_gradient, Format input_format) {
+Conv2dDesc conv2d_desc(const LayerSpec& spec, bool input_gradient, Format input_format, bool dense) {
   return {.input = spec.input,
           .input_format = input_format,
           .out_channels = spec.output.c,
           .window = spec.window,
+          .groups = spec.groups,
+          .dense = dense,
           .bias = spec.bias,
           .bias_gradient = sums_own_bias(spec),
           .weight_gradient = spec.trains_weight,
-          .relu = spec.relu,
+          .relu = spec.has_relu(),
           .input_gradient = input_gradient};
+}
+
+Format input_format_of(const LayerSpec& spec, Format given) {
+  using Kind = LayerSpec::Kind;
+  switch (spec.kind) {
+    case Kind::linear: return spec.input.h * spec.input.w > 1 ? Format{} : given;
+    case Kind::concat:  // whole blocks of channels
+      return given.kind == Format::Kind::blocked_channels && spec.input.c % given.block != 0 ? Format{} : given;
+    case Kind::layer_norm:
+    case Kind::group_norm:
+    case Kind::class_token:
+    case Kind::position_embedding:
+    case Kind::attention:
+    case Kind::first_token: return {};
+    default: return given;
+  }
+}
+
+bool is_reshape(const LayerSpec& spec) {
+  return spec.kind == LayerSpec::Kind::flatten || spec.kind == LayerSpec::Kind::tokens;
+}
+
+std::unique_ptr<Layer> make_reorder_layer(Ops& ops, Format format) {
+  return std::make_unique<ReorderLayer>(ops, format);
 }
 
 std::unique_ptr<Layer> make_layer(const LayerSpec& spec, int index, bool input_gradient, Format format,
                                   const LayerContext& context) {
-  const bool reordered = spec.kind == LayerSpec::Kind::flatten && format.kind == Format::Kind::blocked_channels &&
+  const bool reordered = is_reshape(spec) && format.kind == Format::Kind::blocked_channels &&
                          (spec.input.h * spec.input.w > 1 || spec.input.c % format.block != 0);
   if (spec.view && !reordered) return nullptr;
   Ops& ops = context.ops;
   switch (spec.kind) {
     case LayerSpec::Kind::conv2d:
       return std::make_unique<WeightLayer<Conv2d>>(
-          ops.conv2d(conv2d_desc(spec, input_gradient, format), context.batch_sizes), spec,
+          ops.conv2d(conv2d_desc(spec, input_gradient, format, context.dense), context.batch_sizes), spec,
           spec.pooled && ops.pools_take_relu(), index, context);
     case LayerSpec::Kind::linear: {
       const LinearDesc desc{.in_features = spec.input.c,
                             .out_features = spec.output.c,
                             .input_format = format,
+                            .positions = spec.input.h * spec.input.w,
+                            .dense = context.dense,
+                            .bias = spec.bias,
                             .bias_gradient = sums_own_bias(spec),
                             .weight_gradient = spec.trains_weight,
-                            .relu = spec.relu,
+                            .relu = spec.has_relu(),
                             .input_gradient = input_gradient};
       return std::make_unique<WeightLayer<Linear>>(ops.linear(desc, context.batch_sizes), spec, false, index, context);
     }
@@ -194,9 +223,11 @@ std::unique_ptr<Layer> make_layer(const LayerSpec& spec, int index, bool input_g
       return std::make_unique<DropoutLayer>(
           ops, format, Dropout{.seed = context.config.seed, .layer = static_cast<uint32_t>(index), .rate = spec.rate});
     case LayerSpec::Kind::add: return std::make_unique<AddLayer>(ops, format);
-    case LayerSpec::Kind::relu: return std::make_unique<ReluLayer>(ops, format);
-    case LayerSpec::Kind::flatten: return std::make_unique<FlattenLayer>(ops);
+    case LayerSpec::Kind::activation: return std::make_unique<ReluLayer>(ops, format);
+    case LayerSpec::Kind::flatten:
+    case LayerSpec::Kind::tokens: return make_reorder_layer(ops, {});
     case LayerSpec::Kind::batch_norm: return make_batch_norm_layer(spec, index, input_gradient, format, context);
+    default: break;
   }
   fail(Exit::internal, "layer {} has a kind that make_layer() does not know ({})", index, name_of(spec.kind));
 }

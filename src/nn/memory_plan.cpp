@@ -20,13 +20,16 @@ MemoryPlan plan_memory(int64_t image_bytes, std::span<const PlannedStage> stages
     if (stage.view) continue;
     Lifetime& read = life(stage.from);
     read.last = std::max(read.last, stage.saves_input ? backward_time(i) : i);
-    if (stage.skip != LayerSpec::kNone) life(stage.skip).last = std::max(life(stage.skip).last, i);
+    if (stage.skip != LayerSpec::kNone) {
+      Lifetime& other = life(stage.skip);
+      other.last = std::max(other.last, stage.saves_input && stage.separates_skip ? backward_time(i) : i);
+    }
     life_of[i] = static_cast<int>(lives.size());
     lives.push_back({stage.bytes, i, stage.saves_output ? backward_time(i) : i});
   }
 
   std::vector<std::vector<int>> terms(count);  // of the gradient of each stage's value, as indices into `lives`
-  std::vector<int> written(count, -1);
+  std::vector<int> written(count, -1), written_skip(count, -1);
   const int last = root(count - 1);
   if (count > 0) {
     life(last).last = std::max(life(last).last, count);
@@ -40,20 +43,33 @@ MemoryPlan plan_memory(int64_t image_bytes, std::span<const PlannedStage> stages
     if (stage.view || !stage.has_gradient) continue;
     for (const int term : terms[i]) lives[term].last = backward_time(i);
     const int from = root(stage.from), skip = stage.skip >= 0 ? root(stage.skip) : LayerSpec::kNone;
-    if (skip >= 0 && stages[skip].has_gradient) terms[skip].push_back(terms[i][0]);
-    if (from >= 0 && stages[from].has_gradient) {
-      written[i] = static_cast<int>(lives.size());
-      terms[from].push_back(written[i]);
-      lives.push_back({stages[from].bytes, backward_time(i), backward_time(i)});
+    const auto write = [&](int input) {
+      const int term = static_cast<int>(lives.size());
+      terms[input].push_back(term);
+      lives.push_back({stages[input].bytes, backward_time(i), backward_time(i)});
+      return term;
+    };
+    if (skip >= 0 && stages[skip].has_gradient) {
+      if (stage.separates_skip)
+        written_skip[i] = write(skip);
+      else
+        terms[skip].push_back(terms[i][0]);
     }
+    if (from >= 0 && stages[from].has_gradient) written[i] = write(from);
   }
 
   const Arena arena = plan_arena(lives);
-  MemoryPlan plan{.bytes = arena.bytes, .image = arena.offsets[0], .value = {}, .from_gradient = {}, .gradient = {}};
+  MemoryPlan plan{.bytes = arena.bytes,
+                  .image = arena.offsets[0],
+                  .value = {},
+                  .from_gradient = {},
+                  .skip_gradient = {},
+                  .gradient = {}};
   plan.gradient.resize(count);
   for (int i = 0; i < count; ++i) {
     plan.value.push_back(arena.offsets[root(i) < 0 ? 0 : life_of[root(i)]]);
     plan.from_gradient.push_back(written[i] < 0 ? -1 : arena.offsets[written[i]]);
+    plan.skip_gradient.push_back(written_skip[i] < 0 ? -1 : arena.offsets[written_skip[i]]);
     for (const int term : terms[i]) plan.gradient[i].push_back(arena.offsets[term]);
   }
   return plan;

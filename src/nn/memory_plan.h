@@ -17,6 +17,7 @@ struct PlannedStage {
   int from = LayerSpec::kImage, skip = LayerSpec::kNone;
   bool saves_input = false, saves_output = false;  // whether its backward reads them
   bool has_gradient = false;
+  bool separates_skip = false;  // its backward writes the gradient of `skip` to memory of its own
 };
 
 struct MemoryPlan {
@@ -24,6 +25,7 @@ struct MemoryPlan {
   int64_t image = 0;                   // byte offset, as all offsets below
   std::vector<int64_t> value;          // one offset per stage
   std::vector<int64_t> from_gradient;  // per stage: where its backward writes the gradient of `from`; -1: nowhere
+  std::vector<int64_t> skip_gradient;  // the same of `skip`; -1 too where it is that of the value
   // Per stage: the terms whose sum is the gradient of its value. All terms are complete before the backward of the
   // stage starts, and that backward may overwrite the first term.
   std::vector<std::vector<int64_t>> gradient;
@@ -33,7 +35,8 @@ struct MemoryPlan {
 //
 // A value lives from its forward to the last forward or backward that reads it. A gradient term of a value lives from
 // the backward that writes it (the loss, or a stage that reads the value) to the backward of the value's own stage. The
-// gradient of a skip input is the gradient of the value that its reader writes, in the same memory.
+// gradient of a skip input is the gradient of the value that its reader writes, in the same memory, unless the reader
+// separates them.
 MemoryPlan plan_memory(int64_t image_bytes, std::span<const PlannedStage> stages);
 
 // The bytes of the activations of a batch in inference, in f32 and without the padding of an op's own format: what a

@@ -22,41 +22,56 @@ Model::Model(const Network& network, std::span<const Parameter> parameters, std:
       bf16_gradients_(ops.reads_bf16_weights() && !config.inference
                           ? Buffer(device, flat_count(trained_of(parameters)) * size_of(DType::bf16))
                           : Buffer()) {
-  require(!network.layers().empty() && network.output().h == 1 && network.output().w == 1, Exit::model,
-          "model {} ends in an image, not in one value per class", network.name());
+  require(
+      !network.layers().empty() && network.output().h == 1 && network.output().w == 1, Exit::model,
+      "model {} ends in an image of {}x{}x{}, not in one value per class; put a flatten or a global pooling before its "
+      "last linear layer",
+      network.name(), network.output().h, network.output().w, network.output().c);
   const std::vector<LayerSpec> specs = network.trimmed().layers();
   read_image_ = specs[0].input;
+  const bool dense = network.prefers_dense();
   const bool conv_first = specs[0].kind == LayerSpec::Kind::conv2d;
-  const Conv2dDesc first_desc = conv_first ? conv2d_desc(specs[0], false, {}) : Conv2dDesc{};
-  input_format_ = ops.input_format(conv_first ? &first_desc : nullptr, batch_sizes);
+  const Conv2dDesc first_desc = conv_first ? conv2d_desc(specs[0], false, {}, dense) : Conv2dDesc{};
+  input_format_ = dense ? Format{} : ops.input_format(conv_first ? &first_desc : nullptr, batch_sizes);
 
-  Format format = input_format_;
-  const LayerContext context{ops, device, config_, memory_, parameters, batch_norms, batch_sizes};
+  const LayerContext context{ops, device, config_, memory_, parameters, batch_norms, batch_sizes, dense};
+  const auto has_gradient = [&](int stage) { return stage >= 0 && stages_[stage].has_gradient; };
+  const auto format_of = [&](int stage) { return stage < 0 ? input_format_ : stages_[stage].format; };
+  const auto image_of = [&](int stage) { return stage < 0 ? read_image_ : stages_[stage].image; };
+  // The stage that has the value of `stage` in another format; a copy if that is necessary.
+  const auto in_format = [&](int stage, Format format, const std::string& reader) {
+    if (stage == LayerSpec::kNone || format_of(stage) == format) return stage;
+    stages_.push_back({.layer = make_reorder_layer(ops, format),
+                       .name = fmt::format("{} input", reader),
+                       .from = stage,
+                       .image = image_of(stage),
+                       .format = format,
+                       .has_gradient = has_gradient(stage)});
+    return static_cast<int>(stages_.size()) - 1;
+  };
+  std::vector<int> stage_of;  // by layer
+  const auto stage_at = [&](int layer) { return layer < 0 ? layer : stage_of[static_cast<size_t>(layer)]; };
   for (int i = 0; i < static_cast<int>(specs.size()); ++i) {
     const LayerSpec& spec = specs[i];
+    const int from = in_format(stage_at(spec.from), input_format_of(spec, format_of(stage_at(spec.from))), spec.name);
+    Format format = format_of(from);
+    const int skip = in_format(stage_at(spec.skip), format, spec.name);
     const bool is_trained = !ids_of_layer(parameters, i).empty();
-    const auto has_gradient = [&](int stage) { return stage >= 0 && stages_[stage].has_gradient; };
-    const auto format_of = [&](int stage) { return stage < 0 ? input_format_ : stages_[stage].format; };
-    const bool input_gradient = has_gradient(spec.from);
-    format = format_of(spec.from);
-    require(spec.skip == LayerSpec::kNone || format_of(spec.skip) == format, Exit::model,
-            "model {}: the two paths that meet in layer {} end in different memory formats on this device; use "
-            "convolutions with a multiple of 16 output channels on both paths, or on neither",
-            network.name(), spec.name);
-    auto layer = make_layer(spec, i, input_gradient, format, context);
+    auto layer = make_layer(spec, i, has_gradient(from), format, context);
     if (layer) format = layer->output_format();
-    // A flatten that is a view yields the dense format, except from a batch-interleaved input.
-    if (!layer && spec.kind == LayerSpec::Kind::flatten && format.kind == Format::Kind::blocked_channels) format = {};
+    // A reshape that is a view yields the dense format, except from a batch-interleaved input.
+    if (!layer && is_reshape(spec) && format.kind == Format::Kind::blocked_channels) format = {};
+    stage_of.push_back(static_cast<int>(stages_.size()));
     stages_.push_back({.layer = std::move(layer),
                        .name = fmt::format("{} {}", spec.name, name_of(spec.kind)),
-                       .from = spec.from,
-                       .skip = spec.skip,
+                       .from = from,
+                       .skip = skip,
                        .image = spec.output,
                        .format = format,
-                       .has_gradient = !config.inference && (input_gradient || has_gradient(spec.skip) || is_trained)});
+                       .has_gradient = !config.inference && (has_gradient(from) || has_gradient(skip) || is_trained)});
   }
-  require(format.kind != Format::Kind::blocked_channels, Exit::model, "model {}: add flatten() after the last layer",
-          network.name());
+  require(format_of(static_cast<int>(stages_.size()) - 1).kind != Format::Kind::blocked_channels, Exit::model,
+          "model {}: add flatten() after the last layer", network.name());
   plan_memory(batch_sizes.empty() ? 0 : *std::max_element(batch_sizes.begin(), batch_sizes.end()));
   bind();
 }
@@ -72,7 +87,8 @@ void Model::plan_memory(int64_t largest_batch) {
                        .skip = s.skip,
                        .saves_input = s.has_gradient && s.layer && s.layer->saves_input(),
                        .saves_output = s.has_gradient && s.layer && s.layer->saves_output(),
-                       .has_gradient = s.has_gradient});
+                       .has_gradient = s.has_gradient,
+                       .separates_skip = s.layer && s.layer->separates_skip()});
   MemoryPlan plan = ddp::plan_memory(bytes(read_image_, input_format_), planned);
   const auto needed = static_cast<size_t>(plan.bytes);
   const bool shared = memory_.arena && memory_.arena->bytes() >= needed;
@@ -82,6 +98,7 @@ void Model::plan_memory(int64_t largest_batch) {
   for (size_t i = 0; i < stages_.size(); ++i) {
     stages_[i].output = plan.value[i];
     stages_[i].from_gradient = plan.from_gradient[i];
+    stages_[i].skip_gradient = plan.skip_gradient[i];
     stages_[i].gradient = std::move(plan.gradient[i]);
     if (stages_[i].layer) last_ = static_cast<int>(i);
   }
@@ -141,8 +158,13 @@ void Model::backward(int index, const Pass& pass) {
   const auto term = [&](size_t t) { return at(index, stage.gradient[t], n); };
   size_t terms = stage.gradient.size();  // buffers whose sum is the gradient of the stage's output
   for (; terms > (stage.layer->accepts_split_gradient() ? 2u : 1u); --terms) ops_.add(dy, term(terms - 1), dy);
-  stage.layer->backward(values(stage, index, n), terms > 1 ? term(1) : Tensor{}, dy,
-                        stage.from_gradient < 0 ? Tensor{} : at(stage.from, stage.from_gradient, n), pass);
+  const auto input = [&](int from, int64_t offset) { return offset < 0 ? Tensor{} : at(from, offset, n); };
+  stage.layer->backward(values(stage, index, n),
+                        {.dy = dy,
+                         .more = terms > 1 ? term(1) : Tensor{},
+                         .dx = input(stage.from, stage.from_gradient),
+                         .dskip = input(stage.skip, stage.skip_gradient)},
+                        pass);
 }
 
 void Model::forward_backward(const DeviceBatch& batch, const GradientReady& gradient_ready) {

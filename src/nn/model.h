@@ -23,7 +23,7 @@ class Model {
  public:
   // Later calls run batches of these sizes, or empty ones. `parameters` and `batch_norms` belong to `network`.
   // The device, the ops and the memory outlive the model. Throws Error(Exit::model) if the network does not end in one
-  // value per class, or if two paths that meet have different formats.
+  // value per class.
   Model(const Network& network, std::span<const Parameter> parameters, std::span<const BatchNormState> batch_norms,
         std::span<const int64_t> batch_sizes, Device& device, Ops& ops, const ModelMemory& memory,
         const ModelConfig& config);
@@ -73,8 +73,9 @@ class Model {
     ImageShape image;                                       // shape of the output
     Format format;                                          // format of the output
     bool has_gradient = false;                              // whether the output depends on trained parameters
-    int64_t output = 0;                                     // byte offset in the arena, as the two below
+    int64_t output = 0;                                     // byte offset in the arena, as the three below
     int64_t from_gradient = -1;                             // gradient of the input; -1: none
+    int64_t skip_gradient = -1;                             // of the second input, if the layer separates it; -1: none
     std::vector<int64_t> gradient = {};                     // terms whose sum is the gradient of the output
   };
 

@@ -19,13 +19,42 @@ const char* name_of(Kind kind) {
     case Kind::conv2d: return "conv2d";
     case Kind::linear: return "linear";
     case Kind::batch_norm: return "batch_norm";
-    case Kind::relu: return "relu";
+    case Kind::layer_norm: return "layer_norm";
+    case Kind::group_norm: return "group_norm";
+    case Kind::activation: return "activation";
     case Kind::pool2d: return "pool2d";
     case Kind::flatten: return "flatten";
+    case Kind::tokens: return "tokens";
     case Kind::dropout: return "dropout";
+    case Kind::stochastic_depth: return "stochastic_depth";
     case Kind::add: return "add";
+    case Kind::concat: return "concat";
+    case Kind::gate: return "gate";
+    case Kind::layer_scale: return "layer_scale";
+    case Kind::class_token: return "class_token";
+    case Kind::position_embedding: return "position_embedding";
+    case Kind::attention: return "attention";
+    case Kind::first_token: return "first_token";
   }
   return "layer";
+}
+
+const char* name_of(Activation::Kind kind) {
+  using enum Activation::Kind;
+  switch (kind) {
+    case none: return "none";
+    case relu: return "relu";
+    case relu6: return "relu6";
+    case leaky_relu: return "leaky_relu";
+    case sigmoid: return "sigmoid";
+    case hard_sigmoid: return "hard_sigmoid";
+    case silu: return "silu";
+    case hard_swish: return "hard_swish";
+    case gelu: return "gelu";
+    case gelu_tanh: return "gelu_tanh";
+    case tanh: return "tanh";
+  }
+  return "activation";
 }
 
 Network::Network(std::string name, ImageShape input) : name_(std::move(name)), input_(input) {}
@@ -58,29 +87,50 @@ void Network::add(LayerSpec layer, const std::string& what, bool fits) {
           "model {} does not fit the data: layer {} ({}) cannot take an input of {}x{}x{}; the images are {}x{}x{}, "
           "use larger images or another --model",
           name_, layer.name, what, layer.input.h, layer.input.w, layer.input.c, input_.h, input_.w, input_.c);
+  count_reader(layer.from);
+  if (layer.skip != LayerSpec::kNone) count_reader(layer.skip);
   layers_.push_back(std::move(layer));
+  shared_.push_back(false);
+  readers_.push_back(0);
   last_ = static_cast<int>(layers_.size()) - 1;
-  forked_ = false;
+}
+
+// A second reader ends what holds for a value with one reader only.
+void Network::count_reader(int value) {
+  if (value < 0 || ++readers_[static_cast<size_t>(value)] < 2) return;
+  layers_[static_cast<size_t>(value)].bias_gradient = BiasGradient::layer;
+  for (LayerSpec& pool : layers_)
+    if (pool.pooled_conv >= 0 && pool.from == value) {
+      layers_[static_cast<size_t>(pool.pooled_conv)].pooled = false;
+      pool.pooled_conv = LayerSpec::kNone;
+    }
 }
 
 Network& Network::conv2d(int64_t out_channels, int64_t kernel, const ConvOptions& options) {
   const Padding padding = options.same ? same_padding(output(), kernel, options.stride) : options.padding;
-  const Window2d window{kernel, options.stride, padding};
+  const Window2d window{kernel, options.stride, padding, options.dilation};
+  const int64_t groups = options.groups, in = output().c;
+  require(
+      groups >= 1 && in % groups == 0 && out_channels % groups == 0, Exit::model,
+      "model {}: layer {} (conv2d {}@{}x{}) has {} groups, which must divide its {} input channels and its {} output "
+      "channels",
+      name_, peek_name(), out_channels, kernel, kernel, groups, in, out_channels);
   add({.kind = Kind::conv2d,
        .output = window_output(output(), window, out_channels),
        .window = window,
+       .groups = groups,
        .bias = options.bias},
       fmt::format("conv2d {}@{}x{}", out_channels, kernel, kernel), window_fits(output(), window));
   return *this;
 }
 
-Network& Network::linear(int64_t out_features) {
+Network& Network::linear(int64_t out_features, bool bias) {
   const ImageShape in = output();
-  require(in.h == 1 && in.w == 1, Exit::model,
-          "model {}: layer {} (linear {}) follows an image of {}x{}x{}; put flatten() before it", name_, peek_name(),
-          out_features, in.h, in.w, in.c);
   const int flatten = flatten_before();
-  add({.kind = Kind::linear, .output = {1, 1, out_features}, .flattened = flatten >= 0 ? layers_[flatten].input : in},
+  add({.kind = Kind::linear,
+       .output = {in.h, in.w, out_features},
+       .bias = bias,
+       .flattened = flatten >= 0 ? layers_[flatten].input : ImageShape{1, 1, in.c}},
       fmt::format("linear {}", out_features));
   return *this;
 }
@@ -88,14 +138,18 @@ Network& Network::linear(int64_t out_features) {
 // The flatten whose features are still separate in the output of the last layer; -1: none.
 int Network::flatten_before() const {
   int layer = last_;
-  const auto keeps = [](Kind kind) { return kind == Kind::dropout || kind == Kind::relu || kind == Kind::batch_norm; };
+  const auto keeps = [](Kind kind) {
+    return kind == Kind::dropout || kind == Kind::activation || kind == Kind::batch_norm;
+  };
   while (layer >= 0 && keeps(layers_[layer].kind)) layer = layers_[layer].from;
   return layer >= 0 && layers_[layer].kind == Kind::flatten ? layer : -1;
 }
 
-// Whether the layer is a convolution that ends in its bias.
-bool Network::ends_in_bias(int layer) const {
-  return layer >= 0 && layers_[layer].kind == Kind::conv2d && layers_[layer].bias && !layers_[layer].relu;
+// Whether `value` is that of a convolution that ends in its bias, and has one reader up to now.
+bool Network::is_biased_convolution(int value) const {
+  if (value < 0 || readers_[static_cast<size_t>(value)] != 1) return false;
+  const LayerSpec& layer = layers_[static_cast<size_t>(value)];
+  return layer.kind == Kind::conv2d && layer.bias && !layer.activation;
 }
 
 Network& Network::batch_norm(const BatchNormOptions& options) {
@@ -105,20 +159,38 @@ Network& Network::batch_norm(const BatchNormOptions& options) {
           "model {}: layer {} (batch norm) follows the flatten of an image, whose features have another order in "
           "PyTorch; put it before the flatten or after a linear layer",
           name_, peek_name());
-  if (ends_in_bias(last_) && !forked_) layers_[last_].bias_gradient = BiasGradient::nobody;
+  const int before = last_;
   add({.kind = Kind::batch_norm, .output = output(), .norm = options}, "batch norm");
+  if (is_biased_convolution(before)) layers_[static_cast<size_t>(before)].bias_gradient = BiasGradient::nobody;
   return *this;
 }
 
-// Fuses the ReLU into the layer before it, unless another path reads that layer. If that layer is a sum that is itself
-// fused into a batch norm, the ReLU goes into the batch norm.
-Network& Network::relu() {
+Network& Network::layer_norm(float epsilon) {
+  add({.kind = Kind::layer_norm, .output = output(), .norm = {.epsilon = epsilon}}, "layer norm");
+  return *this;
+}
+
+Network& Network::group_norm(int64_t groups, float epsilon) {
+  require(groups >= 1 && output().c % groups == 0, Exit::model,
+          "model {}: layer {} (group norm) has {} groups, which must divide its {} channels", name_, peek_name(),
+          groups, output().c);
+  add({.kind = Kind::group_norm, .output = output(), .groups = groups, .norm = {.epsilon = epsilon}}, "group norm");
+  return *this;
+}
+
+// Fuses the activation into the layer before it if that can contain it, unless another path reads that layer. If that
+// layer is a sum that is itself fused into a batch norm, the activation goes into the batch norm.
+Network& Network::activation(const Activation& activation) {
   int target = last_;
   if (target >= 0 && layers_[target].kind == Kind::add && layers_[target].view) target = layers_[target].from;
-  const auto takes = [](Kind kind) { return kind == Kind::conv2d || kind == Kind::linear || kind == Kind::batch_norm; };
-  const bool fused = target >= 0 && !forked_ && !layers_[target].relu && takes(layers_[target].kind);
-  if (fused) layers_[target].relu = true;
-  add({.kind = Kind::relu, .output = output(), .view = fused}, "relu");
+  const auto takes = [&](const LayerSpec& layer) {
+    return activation.is_relu() && !layer.activation &&
+           (layer.kind == Kind::conv2d || layer.kind == Kind::linear || layer.kind == Kind::batch_norm);
+  };
+  const bool fused = target >= 0 && !is_shared(last_) && !is_shared(target) && takes(layers_[target]);
+  if (fused) layers_[target].activation = activation;
+  add({.kind = Kind::activation, .output = output(), .activation = activation, .view = fused},
+      name_of(activation.kind));
   return *this;
 }
 
@@ -127,7 +199,8 @@ void Network::add_pool(Pool2dDesc::Kind kind, const Window2d& window, const std:
   const auto& [top, left, bottom, right] = window.padding;
   // Larger padding would make windows that contain nothing but padding.
   const bool some_padding_only = std::max({top, left, bottom, right}) < window.kernel;
-  const bool after_relu = last_ >= 0 && layers_[last_].kind == Kind::relu && layers_[last_].view && !forked_;
+  const bool after_relu =
+      last_ >= 0 && layers_[last_].kind == Kind::activation && layers_[last_].view && !is_shared(last_);
   const int layer = after_relu ? layers_[last_].from : LayerSpec::kNone;
   const int conv = layer >= 0 && layers_[layer].kind == Kind::conv2d ? layer : LayerSpec::kNone;
   if (conv >= 0) layers_[conv].pooled = true;
@@ -150,6 +223,12 @@ Network& Network::global_avg_pool() {
   return *this;
 }
 
+Network& Network::adaptive_avg_pool(int64_t h, int64_t w) {
+  add({.kind = Kind::pool2d, .output = {h, w, output().c}, .pool = Pool2dDesc::Kind::adaptive_average},
+      fmt::format("adaptive average pool {}x{}", h, w));
+  return *this;
+}
+
 Network& Network::flatten() {
   add({.kind = Kind::flatten, .output = {1, 1, output().elements()}, .view = true}, "flatten");
   return *this;
@@ -159,6 +238,106 @@ Network& Network::dropout(float rate) {
   require(rate >= 0 && rate < 1, Exit::model, "model {}: layer {} (dropout of {}): the rate must be in [0, 1)", name_,
           peek_name(), rate);
   add({.kind = Kind::dropout, .output = output(), .rate = rate}, "dropout");
+  return *this;
+}
+
+Network& Network::stochastic_depth(float rate) {
+  require(rate >= 0 && rate < 1, Exit::model, "model {}: layer {} (stochastic depth of {}): the rate must be in [0, 1)",
+          name_, peek_name(), rate);
+  add({.kind = Kind::stochastic_depth, .output = output(), .rate = rate}, "stochastic depth");
+  return *this;
+}
+
+Network& Network::layer_scale(float initial) {
+  add({.kind = Kind::layer_scale, .output = output(), .initial = initial}, "layer scale");
+  return *this;
+}
+
+Network& Network::tokens() {
+  const ImageShape in = output();
+  add({.kind = Kind::tokens, .output = {in.h * in.w, 1, in.c}, .view = true}, "tokens");
+  return *this;
+}
+
+Network& Network::class_token() {
+  const ImageShape in = output();
+  add({.kind = Kind::class_token, .output = {in.h + 1, 1, in.c}}, "class token", in.w == 1);
+  return *this;
+}
+
+Network& Network::position_embedding() {
+  add({.kind = Kind::position_embedding, .output = output()}, "position embedding", output().w == 1);
+  return *this;
+}
+
+Network& Network::attention(int64_t heads, bool causal) {
+  const ImageShape in = output();
+  require(heads >= 1 && in.c % heads == 0 && in.w == 1, Exit::model,
+          "model {}: layer {} (attention) has {} heads, which must divide the {} values of its tokens; its input is "
+          "{}x{}x{}, and tokens are Tx1xC",
+          name_, peek_name(), heads, in.c, in.h, in.w, in.c);
+  return block([&](Network& net) {
+    net.named("in_proj").linear(3 * in.c);
+    net.layers_.back().joined_names = true;
+    net.named("attention").add({.kind = Kind::attention, .output = in, .heads = heads, .causal = causal}, "attention");
+    net.named("out_proj").linear(in.c);
+  });
+}
+
+Network& Network::first_token() {
+  const ImageShape in = output();
+  add({.kind = Kind::first_token, .output = {1, 1, in.c}}, "first token", in.w == 1);
+  return *this;
+}
+
+int Network::here() {
+  if (last_ >= 0) shared_[static_cast<size_t>(last_)] = true;
+  return last_;
+}
+
+Network& Network::from(int value) {
+  DDP_EXPECT(value >= LayerSpec::kImage && value < static_cast<int>(layers_.size()));
+  last_ = value;
+  return *this;
+}
+
+void Network::require_same_positions(int value, const char* what) const {
+  const ImageShape a = at(value), b = output();
+  require(a.h == b.h && a.w == b.w, Exit::model, "model {}: layer {} ({}) cannot join {}x{}x{} and {}x{}x{}", name_,
+          peek_name(), what, a.h, a.w, a.c, b.h, b.w, b.c);
+}
+
+// The sum is fused into a batch norm that ends either path.
+Network& Network::add(int value) {
+  require(at(value) == output(), Exit::model, "model {}: layer {} (add) cannot add {}x{}x{} and {}x{}x{}", name_,
+          peek_name(), at(value).h, at(value).w, at(value).c, output().h, output().w, output().c);
+  LayerSpec* const norm = last_ >= 0 ? &layers_[static_cast<size_t>(last_)] : nullptr;
+  const bool fused = norm && value < last_ && !is_shared(last_) && norm->kind == Kind::batch_norm &&
+                     !norm->activation && norm->skip == LayerSpec::kNone;
+  if (fused) {
+    norm->skip = value;
+    count_reader(value);
+    if (is_biased_convolution(value)) layers_[static_cast<size_t>(value)].bias_gradient = BiasGradient::norm;
+  }
+  add({.kind = Kind::add, .skip = fused ? LayerSpec::kNone : value, .output = output(), .view = fused}, "add");
+  return *this;
+}
+
+Network& Network::concat(int value) {
+  require_same_positions(value, "concat");
+  const int other = std::exchange(last_, value);
+  const ImageShape a = at(value), b = at(other);
+  add({.kind = Kind::concat, .skip = other, .output = {a.h, a.w, a.c + b.c}}, "concat");
+  return *this;
+}
+
+Network& Network::gate(int value) {
+  const int other = std::exchange(last_, value);
+  const ImageShape a = at(value), b = at(other);
+  require(b == ImageShape{1, 1, a.c}, Exit::model,
+          "model {}: layer {} (gate) multiplies {}x{}x{} by {}x{}x{}, which must be 1x1x{}", name_, peek_name(), a.h,
+          a.w, a.c, b.h, b.w, b.c, a.c);
+  add({.kind = Kind::gate, .skip = other, .output = a}, "gate");
   return *this;
 }
 
@@ -175,21 +354,27 @@ Network& Network::block(const AddLayers& layers) {
 // The shortcut is added first, so that the sum can be fused into a batch norm at the end of the main path.
 Network& Network::residual(const AddLayers& main, const AddLayers& shortcut) {
   return block([&](Network& net) {
-    const int fork = net.last_;
-    net.forked_ = true;
+    const int fork = net.here();
     shortcut(net);
     const int skip = std::exchange(net.last_, fork);
-    net.forked_ = true;
     main(net);
-    require(net.at(skip) == net.output(), Exit::model,
-            "model {}: the two paths of {} have different shapes: {}x{}x{} and {}x{}x{}", net.name_, net.prefix_,
-            net.at(skip).h, net.at(skip).w, net.at(skip).c, net.output().h, net.output().w, net.output().c);
-    const bool fused = net.last_ != fork && net.layers_[net.last_].kind == Kind::batch_norm;
-    if (fused) net.layers_[net.last_].skip = skip;
-    if (fused && skip != fork && net.ends_in_bias(skip)) net.layers_[skip].bias_gradient = BiasGradient::norm;
-    net.named("add").add(
-        {.kind = Kind::add, .skip = fused ? LayerSpec::kNone : skip, .output = net.output(), .view = fused}, "add");
-    net.named("relu").relu();
+    net.named("add").add(skip).named("relu").relu();
+  });
+}
+
+bool Network::prefers_dense() const {
+  return std::ranges::any_of(layers_, [](const LayerSpec& l) {
+    switch (l.kind) {
+      case Kind::conv2d: return l.groups > 1 || l.window.dilation > 1;
+      case Kind::linear: return l.input.h * l.input.w > 1;
+      case Kind::layer_norm:
+      case Kind::group_norm:
+      case Kind::attention:
+      case Kind::class_token:
+      case Kind::position_embedding:
+      case Kind::first_token: return true;
+      default: return false;
+    }
   });
 }
 
@@ -203,7 +388,7 @@ Network Network::trimmed() const {
       if (read != LayerSpec::kNone) ++readers[read + 1];
 
   const auto trims = [](const LayerSpec& l) {
-    return l.kind == Kind::relu || (l.kind == Kind::conv2d && l.window.padding.none()) ||
+    return l.kind == Kind::activation || (l.kind == Kind::conv2d && l.window.padding.none()) ||
            (l.kind == Kind::pool2d && l.pool == Pool2dDesc::Kind::average);
   };
   auto end = trimmed.begin();
@@ -213,9 +398,9 @@ Network Network::trimmed() const {
   for (auto layer = std::make_reverse_iterator(end); layer != trimmed.rend(); ++layer) {
     layer->output.h = needed.h;
     layer->output.w = needed.w;
-    if (layer->kind != Kind::relu) {
-      needed.h = (needed.h - 1) * layer->window.stride + layer->window.kernel;
-      needed.w = (needed.w - 1) * layer->window.stride + layer->window.kernel;
+    if (layer->kind != Kind::activation) {
+      needed.h = (needed.h - 1) * layer->window.stride + layer->window.extent();
+      needed.w = (needed.w - 1) * layer->window.stride + layer->window.extent();
     }
     layer->input.h = needed.h;
     layer->input.w = needed.w;

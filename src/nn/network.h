@@ -1,14 +1,17 @@
 // A description of a network as a graph of layers. It allocates no device memory.
 //
-// Each call adds a layer after the last one; residual() adds two paths and their sum. Each call infers the output
-// shape. A layer that does not fit its input throws Error(Exit::model) with the name of the layer, its input shape and
-// the image shape.
+// Each call adds a layer after the last one; residual() adds two paths and their sum. here() and from() make any other
+// graph. Each call infers the output shape. A layer that does not fit its input throws Error(Exit::model) with the name
+// of the layer, its input shape and the image shape.
+//
+// Tokens are positions: an image of h x w positions with c channels is a sequence of h*w tokens in rows, {h*w, 1, c}.
 //
 // Layer names are those of the same network in PyTorch, such as "layer1.0.conv1": the names of the enclosing blocks,
 // then the name from named(), or else the index in the enclosing nn.Sequential.
 #pragma once
 
 #include "core/shape.h"
+#include "ops/activation.h"
 #include "ops/pool2d.h"
 #include "ops/window.h"
 
@@ -26,6 +29,8 @@ struct ConvOptions {
   Padding padding = {};
   bool same = false;  // Keras's padding="same"; `padding` is then ignored
   bool bias = true;
+  int64_t groups = 1;
+  int64_t dilation = 1;
 };
 
 struct BatchNormOptions {
@@ -36,7 +41,27 @@ struct BatchNormOptions {
 };
 
 struct LayerSpec {
-  enum class Kind { conv2d, linear, batch_norm, relu, pool2d, flatten, dropout, add };
+  enum class Kind {
+    conv2d,
+    linear,  // of the channels of each position
+    batch_norm,
+    layer_norm,
+    group_norm,
+    activation,
+    pool2d,
+    flatten,  // h x w x c to 1 x 1 x hwc
+    tokens,   // h x w x c to hw x 1 x c
+    dropout,
+    stochastic_depth,    // keeps or drops a sample as a whole
+    add,                 // from + skip
+    concat,              // the channels of from, then those of skip
+    gate,                // from * skip; skip is 1 x 1 and has as many channels
+    layer_scale,         // times a trained value for each channel
+    class_token,         // a trained token before those of the input
+    position_embedding,  // plus a trained value for each token and channel
+    attention,           // tokens x 1 x 3c to tokens x 1 x c (ops/attention.h)
+    first_token          // the first token, 1 x 1 x c
+  };
   static constexpr int kImage = -1, kNone = -2;  // values of `from` and `skip` that are no layer
   // Who computes the gradient of a convolution's bias. Where only a batch norm reads the output, nobody: the norm
   // subtracts the mean, so the gradient is 0. Where only a batch norm reads it, as `skip`, the norm: the gradient is
@@ -47,26 +72,33 @@ struct LayerSpec {
   Kind kind;
   std::string name = {};  // as in PyTorch
   int from = kImage;      // index of the layer whose output this layer reads
-  int skip = kNone;       // second input, of an add or of a batch_norm that contains one
+  int skip = kNone;       // second input, of an add, a concat, a gate, or a batch_norm that contains an add
   ImageShape input = {}, output = {};
-  bool relu = false;     // conv2d, linear, batch_norm: contains the ReLU that follows
-  bool view = false;     // the output is the memory of `from`: a flatten, or a layer fused into `from`
-  bool pooled = false;   // conv2d: contains a ReLU that only a pool reads
-  Window2d window = {};  // conv2d, pool2d
-  bool bias = true;      // conv2d
+  Activation activation = {};  // conv2d, linear: contains the ReLU that follows; batch_norm: the activation
+  bool view = false;           // the output is the memory of `from`: a flatten, or a layer fused into `from`
+  bool pooled = false;         // conv2d: contains a ReLU that only a pool reads
+  Window2d window = {};        // conv2d, pool2d
+  int64_t groups = 1;          // conv2d, group_norm
+  bool bias = true;            // conv2d, linear
   BiasGradient bias_gradient = BiasGradient::layer;
-  ImageShape flattened = {};  // linear: shape of the image before the flatten
+  ImageShape flattened = {};  // linear: shape of the image before the flatten, or 1 x 1 x channels
   Pool2dDesc::Kind pool = Pool2dDesc::Kind::average;
-  int pooled_conv = kNone;  // pool2d: the convolution that is `pooled` here
-  BatchNormOptions norm = {};
-  bool trains_weight = true, trains_bias = true;  // conv2d, linear, batch_norm: whether the optimizer changes them
-  float rate = 0;                                 // dropout
+  int pooled_conv = kNone;                        // pool2d: the convolution that is `pooled` here
+  BatchNormOptions norm = {};                     // of all norms; layer_norm and group_norm have epsilon only
+  bool trains_weight = true, trains_bias = true;  // whether the optimizer changes them
+  float rate = 0;                                 // dropout, stochastic_depth
+  float initial = 1;                              // layer_scale: the value before training
+  int64_t heads = 1;                              // attention
+  bool causal = false;                            // attention
+  bool joined_names = false;                      // linear: parameters are name + "_weight", not name + ".weight"
 
   // A batch norm whose parameters are all frozen.
+  bool has_relu() const { return activation.is_relu(); }
   bool is_frozen_norm() const { return kind == Kind::batch_norm && !trains_bias && !(norm.scale && trains_weight); }
 };
 
 const char* name_of(LayerSpec::Kind kind);
+const char* name_of(Activation::Kind kind);
 
 class Network {
  public:
@@ -74,14 +106,27 @@ class Network {
   Network(const Network& network, std::vector<LayerSpec> layers);  // `network` with other specs of its layers
 
   Network& conv2d(int64_t out_channels, int64_t kernel, const ConvOptions& options = {});
-  Network& linear(int64_t out_features);
+  Network& linear(int64_t out_features, bool bias = true);
   Network& batch_norm(const BatchNormOptions& options = {});
-  Network& relu();
+  Network& layer_norm(float epsilon = 1e-5f);
+  Network& group_norm(int64_t groups, float epsilon = 1e-5f);
+  Network& activation(const Activation& activation);
+  Network& relu() { return activation(kRelu); }
   Network& avg_pool2d(int64_t kernel);  // stride = kernel
   Network& max_pool2d(int64_t kernel, int64_t stride, Padding padding = {});
   Network& global_avg_pool();
+  Network& adaptive_avg_pool(int64_t h, int64_t w);
   Network& flatten();
   Network& dropout(float rate);
+  Network& stochastic_depth(float rate);
+  Network& layer_scale(float initial);
+
+  Network& tokens();
+  Network& class_token();
+  Network& position_embedding();
+  // torch.nn.MultiheadAttention with batch_first, of one input: in_proj, the attention and out_proj.
+  Network& attention(int64_t heads, bool causal = false);
+  Network& first_token();
 
   Network& named(std::string name);  // names the next layer, block or sum
 
@@ -90,10 +135,21 @@ class Network {
   // relu(main(x) + shortcut(x)). A shortcut without layers is the identity.
   Network& residual(const AddLayers& main, const AddLayers& shortcut);
 
+  // A value of the graph: the output of the last layer. More than one layer may read it.
+  int here();
+  Network& from(int value);    // the next layer reads this value
+  Network& add(int value);     // value + the last output, of the same shape
+  Network& concat(int value);  // the channels of value, then those of the last output
+  Network& gate(int value);    // value * the last output, which is 1 x 1 and has as many channels
+
   const std::string& name() const { return name_; }
   ImageShape input() const { return input_; }
   ImageShape output() const { return at(last_); }
   const std::vector<LayerSpec>& layers() const { return layers_; }
+
+  // Whether all activations are dense on every backend: the network has a layer for which that is the fastest format,
+  // such as a grouped convolution, or the only one, such as a layer norm.
+  bool prefers_dense() const;
 
   // The same layers, without the rows and columns that no later layer reads: a pooling whose windows do not cover its
   // whole input leaves some unread. The first layer then reads the top left part of the image. Results and gradients
@@ -105,7 +161,10 @@ class Network {
   std::string peek_name() const;  // name of the next layer
   std::string take_name();        // the same, and moves on to the name after it
   int flatten_before() const;
-  bool ends_in_bias(int layer) const;
+  bool is_biased_convolution(int value) const;
+  void count_reader(int value);
+  bool is_shared(int layer) const { return layer < 0 || shared_[static_cast<size_t>(layer)]; }
+  void require_same_positions(int value, const char* what) const;
   void add(LayerSpec layer, const std::string& what, bool fits = true);
   void add_pool(Pool2dDesc::Kind kind, const Window2d& window, const std::string& what);
 
@@ -113,7 +172,8 @@ class Network {
   ImageShape input_;
   std::vector<LayerSpec> layers_;
   int last_ = LayerSpec::kImage;  // the layer whose output the next layer reads
-  bool forked_ = false;           // two paths read the output of last_, so nothing is fused into last_
+  std::vector<bool> shared_;      // by layer: here() gave its output away, so nothing is fused into it
+  std::vector<int> readers_;      // by layer: layers that read its output
   std::string prefix_;            // of names in the current block
   int number_ = 0;                // index of the next layer in the current block
   std::optional<std::string> given_name_;

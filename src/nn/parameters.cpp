@@ -32,23 +32,38 @@ std::vector<Parameter> parameters_of_layer(const LayerSpec& spec, int layer) {
                      .fan_out = fan_out,
                      .pytorch_shape = {out}};
   };
-  if (spec.kind == Kind::batch_norm) {
+  if (spec.kind == Kind::batch_norm || spec.kind == Kind::layer_norm || spec.kind == Kind::group_norm) {
     std::vector<Parameter> both;
     if (spec.norm.scale) both.push_back(vector(".weight", Parameter::Role::norm_scale, 1, 1));
     both.push_back(vector(".bias", Parameter::Role::norm_shift, 1, 1));
     return both;
   }
+  // A tensor that has the name of its layer.
+  const auto tensor = [&](Parameter::Role role, std::vector<int64_t> shape) {
+    Parameter p = vector("", role, 1, 1);
+    p.count = std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies{});
+    p.pytorch_shape = std::move(shape);
+    p.initial = spec.initial;
+    return std::vector{std::move(p)};
+  };
+  if (spec.kind == Kind::layer_scale) return tensor(Parameter::Role::layer_scale, {out, 1, 1});
+  if (spec.kind == Kind::class_token) return tensor(Parameter::Role::class_token, {1, 1, out});
+  if (spec.kind == Kind::position_embedding)
+    return tensor(Parameter::Role::position_embedding, {1, spec.output.h * spec.output.w, out});
+
   const bool conv = spec.kind == Kind::conv2d;
   if (!conv && spec.kind != Kind::linear) return {};
-  const ImageShape in = conv ? ImageShape{spec.window.kernel, spec.window.kernel, spec.input.c} : spec.flattened;
-  const int64_t fan_in = in.elements(), fan_out = conv ? in.h * in.w * out : out;
-  Parameter weight = vector(".weight", Parameter::Role::weight, fan_in, fan_out);
+  const ImageShape in =
+      conv ? ImageShape{spec.window.kernel, spec.window.kernel, spec.input.c / spec.groups} : spec.flattened;
+  const int64_t fan_in = in.elements(), fan_out = conv ? in.h * in.w * out / spec.groups : out;
+  const std::string separator = spec.joined_names ? "_" : ".";
+  Parameter weight = vector((separator + "weight").c_str(), Parameter::Role::weight, fan_in, fan_out);
   weight.in = in;
   weight.count = out * fan_in;
   weight.pytorch_shape = conv ? std::vector{out, in.c, in.h, in.w} : std::vector{out, fan_in};
   std::vector<Parameter> both{std::move(weight)};
   if (spec.bias) {
-    both.push_back(vector(".bias", Parameter::Role::bias, fan_in, fan_out));
+    both.push_back(vector((separator + "bias").c_str(), Parameter::Role::bias, fan_in, fan_out));
     both.back().bias_gradient = spec.bias_gradient;
   }
   return both;

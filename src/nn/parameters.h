@@ -17,7 +17,7 @@
 namespace ddp {
 
 struct Parameter {
-  enum class Role { weight, bias, norm_scale, norm_shift };
+  enum class Role { weight, bias, norm_scale, norm_shift, layer_scale, class_token, position_embedding };
 
   std::string name;  // as in PyTorch, such as "3.weight"
   int layer = 0;     // index in the network
@@ -29,7 +29,8 @@ struct Parameter {
   int64_t offset = 0, count = 0;  // in elements of the flat buffer
 
   int64_t fan_in = 0, fan_out = 0;     // of the layer, also in its bias
-  std::vector<int64_t> pytorch_shape;  // {O,I,H,W}, {O,I} or {O}
+  std::vector<int64_t> pytorch_shape;  // {O,I,H,W}, {O,I} or {O}; the roles after norm_shift have others
+  float initial = 0;                   // of a layer_scale
 
   // Index in PyTorch's tensor (O,I,H,W) of the element at index `dense` of ours (O,H,W,I), 0 <= dense < count.
   int64_t pytorch_index(int64_t dense) const;
@@ -37,7 +38,7 @@ struct Parameter {
 
 // Whether LayerSpec::trains_weight is about it; else trains_bias is.
 constexpr bool is_weight(Parameter::Role role) {
-  return role == Parameter::Role::weight || role == Parameter::Role::norm_scale;
+  return role != Parameter::Role::bias && role != Parameter::Role::norm_shift;
 }
 
 // The index in the result is the id of the parameter. Offsets are multiples of 16 elements and of `multiple`.

@@ -1,5 +1,8 @@
 // Two-dimensional convolution (cross-correlation) with an optional bias and an optional fused ReLU:
-//   y[n,i,j,o] = act(b[o] + sum over (p,q,c) of w[o,p,q,c] * x[n, i*stride+p-top, j*stride+q-left, c])
+//   y[n,i,j,o] = act(b[o] + sum over (p,q,c) of w[o,p,q,c] * x[n, i*stride+p*dilation-top, j*stride+q*dilation-left,
+//   c])
+// With groups, output channels and input channels fall into `groups` equal parts, and a part of the outputs reads its
+// part of the inputs only: w has input.c / groups input channels.
 // On every backend, weights and their gradients are dense f32 in the order O,H,W,I.
 #pragma once
 
@@ -16,6 +19,8 @@ struct Conv2dDesc {
   Format input_format;
   int64_t out_channels = 0;
   Window2d window;
+  int64_t groups = 1;           // divides the channels of input and output; equal to both: depthwise
+  bool dense = false;           // input and output are dense, also where another format would be faster
   bool bias = true;             // false: bias and dbias are null in all calls
   bool bias_gradient = true;    // false: dbias is null in all calls
   bool weight_gradient = true;  // false: dweight is null in all calls

@@ -4,6 +4,8 @@
 //                  gradient goes to the first largest value of the window, or to its first NaN, in row-major order.
 //                  (PyTorch differs for windows with several NaN.)
 //   global_average y = mean over all positions, 1 x 1; the window is ignored
+//   adaptive_average  y = mean over rows floor(i*h/oh) ... ceil((i+1)*h/oh)-1 and columns likewise, for an output of
+//                  oh x ow, as torch.nn.AdaptiveAvgPool2d; the window is ignored
 #pragma once
 
 #include "device/tensor.h"
@@ -15,15 +17,17 @@
 namespace ddp {
 
 struct Pool2dDesc {
-  enum class Kind : uint8_t { average, maximum, global_average };
+  enum class Kind : uint8_t { average, maximum, global_average, adaptive_average };
   Kind kind = Kind::average;
   ImageShape input;
   Format format;  // format of input and output
   Window2d window = {};
+  int64_t out_h = 1, out_w = 1;  // of adaptive_average
 };
 
 inline ImageShape pool2d_output(const Pool2dDesc& d) {
   if (d.kind == Pool2dDesc::Kind::global_average) return {1, 1, d.input.c};
+  if (d.kind == Pool2dDesc::Kind::adaptive_average) return {d.out_h, d.out_w, d.input.c};
   return window_output(d.input, d.window, d.input.c);
 }
 

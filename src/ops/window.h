@@ -20,17 +20,20 @@ struct Padding {
 struct Window2d {
   int64_t kernel = 1, stride = 1;
   Padding padding = {};
+  int64_t dilation = 1;  // distance of the window's elements; poolings have 1
+
+  int64_t extent() const { return (kernel - 1) * dilation + 1; }  // positions from the first to the last element
 };
 
 inline bool window_fits(const ImageShape& in, const Window2d& w) {
-  return in.h + w.padding.top + w.padding.bottom >= w.kernel && in.w + w.padding.left + w.padding.right >= w.kernel;
+  return in.h + w.padding.top + w.padding.bottom >= w.extent() && in.w + w.padding.left + w.padding.right >= w.extent();
 }
 
 // Output shape with whole windows only (floor mode, as in PyTorch): windows may leave rows at the bottom and columns at
 // the right uncovered.
 inline ImageShape window_output(const ImageShape& in, const Window2d& w, int64_t channels) {
-  return {(in.h + w.padding.top + w.padding.bottom - w.kernel) / w.stride + 1,
-          (in.w + w.padding.left + w.padding.right - w.kernel) / w.stride + 1, channels};
+  return {(in.h + w.padding.top + w.padding.bottom - w.extent()) / w.stride + 1,
+          (in.w + w.padding.left + w.padding.right - w.extent()) / w.stride + 1, channels};
 }
 
 // The padding that gives an output of ceil(extent / stride) positions, as "same" in Keras and TensorFlow. An odd total

@@ -61,9 +61,9 @@ TEST(Network, FusesASumAndItsReluIntoTheNorm) {
     if (layer.kind == LayerSpec::Kind::add) {
       ++sums;
       const LayerSpec& norm = network.layers()[layer.from];
-      EXPECT_TRUE(layer.view && norm.kind == LayerSpec::Kind::batch_norm && norm.relu && norm.skip >= 0);
+      EXPECT_TRUE(layer.view && norm.kind == LayerSpec::Kind::batch_norm && norm.has_relu() && norm.skip >= 0);
     }
-    EXPECT_TRUE(layer.kind != LayerSpec::Kind::relu || layer.view) << layer.name;
+    EXPECT_TRUE(layer.kind != LayerSpec::Kind::activation || layer.view) << layer.name;
   }
   EXPECT_EQ(sums, 8);
 }
@@ -73,8 +73,8 @@ TEST(Network, DoesNotFuseAReluBeforeAFork) {
       Network("pre-activation", {8, 8, 2})
           .conv2d(4, 3, {.padding = 1})
           .residual([](Network& main) { main.relu().conv2d(4, 3, {.padding = 1}); }, [](Network&) {});
-  EXPECT_FALSE(network.layers()[0].relu);
-  EXPECT_EQ(network.layers()[1].kind, LayerSpec::Kind::relu);
+  EXPECT_FALSE(network.layers()[0].has_relu());
+  EXPECT_EQ(network.layers()[1].kind, LayerSpec::Kind::activation);
   EXPECT_FALSE(network.layers()[1].view);
 }
 

@@ -149,7 +149,7 @@ class WinogradConv2d final : public Conv2d {
 
 bool suits_bf16_winograd(const Conv2dDesc& desc, int64_t n) {
   constexpr int64_t kMinTiles = 64;
-  const auto& [kernel, stride, padding] = desc.window;
+  const auto& [kernel, stride, padding, dilation] = desc.window;
   if (kernel != 3 || stride != 1 || std::max({padding.top, padding.left, padding.bottom, padding.right}) > 2)
     return false;
   if (desc.input_format != Format::blocked_channels(16) || desc.input.c % kWinogradOutputs != 0 ||

@@ -150,7 +150,7 @@ class DnnlConv2d final : public Conv2d {
 
   // All weights and activations have the format "any": oneDNN selects it. Callers replace it where the format is given.
   ConvShape shape(int64_t n, SlicePass pass, bool winograd) const {
-    const auto& [kernel, stride, padding] = desc_.window;
+    const auto& [kernel, stride, padding, dilation] = desc_.window;
     const DType weights = pass == kWeights ? DType::f32 : config_.activations;
     const bool bias = pass == kWeights ? sums_bias(desc_) : desc_.bias;
     return {.algorithm = winograd ? dnnl::algorithm::convolution_winograd : dnnl::algorithm::convolution_direct,

@@ -126,7 +126,7 @@ class LaneConv2d final : public Conv2d {
   }
 
   void forward_row(const float* x, int64_t row, float* y) const {
-    const auto& [kernel, stride, padding] = desc_.window;
+    const auto& [kernel, stride, padding, dilation] = desc_.window;
     const auto& [height, width, in] = desc_.input;
     const int64_t top = row * stride - padding.top;
     const Interval p{std::clamp<int64_t>(-top, 0, kernel), std::clamp<int64_t>(height - top, 0, kernel)};
@@ -171,7 +171,7 @@ class LaneConv2d final : public Conv2d {
   // Adds the output rows `piece` of one block. Without padding at the left and right, all taps of a kernel row use the
   // same output columns and run together. With padding, each kernel column has its own range of output columns.
   void weight_tile(const float* x, const float* dy, int outs, float* sums, Interval piece) const {
-    const auto& [kernel, stride, padding] = desc_.window;
+    const auto& [kernel, stride, padding, dilation] = desc_.window;
     const auto& [height, width, in] = desc_.input;
     const bool whole = padding.left == 0 && padding.right == 0;
     const int64_t run = whole ? kernel * in : in, groups = ceil_div(run, kernels_.max_taps);
@@ -202,7 +202,7 @@ class LaneConv2d final : public Conv2d {
   }
 
   void input_row(const float* dy, int64_t row, float* dx) const {
-    const auto& [kernel, stride, padding] = desc_.window;
+    const auto& [kernel, stride, padding, dilation] = desc_.window;
     const auto& [height, width, in] = desc_.input;
     std::fill_n(dx, width * in * lanes_, 0.0f);
     // The kernel rows that read this input row: `first`, first + stride, ... Each step goes to the previous output row.

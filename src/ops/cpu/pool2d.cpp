@@ -35,7 +35,7 @@ class CpuPool2d final : public Pool2d {
         type_(activations),
         kernels_(workers.kernels.activations(activations).pool),
         out_(pool2d_output(desc)) {
-    const auto& [kernel, stride, padding] = desc.window;
+    const auto& [kernel, stride, padding, dilation] = desc.window;
     if (desc.kind == Pool2dDesc::Kind::global_average) {
       rows_ = {desc.input.h, 1, 0, desc.input.h, 1};
       columns_ = {desc.input.w, 1, 0, desc.input.w, 1};

@@ -206,7 +206,7 @@ class CudnnConv2d final : public Conv2d {
 
   // All that its engines depend on.
   std::string describe(Pass pass, int64_t n) const {
-    const auto& [kernel, stride, padding] = desc_.window;
+    const auto& [kernel, stride, padding, dilation] = desc_.window;
     return fmt::format("{} of {} images of {}x{}x{} to {}, {}x{}, stride {}, padding {},{},{},{}{}{}", name_of(pass), n,
                        desc_.input.h, desc_.input.w, desc_.input.c, out_.c, kernel, kernel, stride, padding.top,
                        padding.left, padding.bottom, padding.right, adds_bias_ ? ", bias" : "",

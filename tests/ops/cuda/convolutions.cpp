@@ -19,7 +19,7 @@ std::vector<Convolution> convolutions_of(const Network& model) {
     if (layer.kind != LayerSpec::Kind::conv2d) continue;
     Conv2dDesc desc = conv2d_desc(layer, layer.from != LayerSpec::kImage, {});
     desc.bias = desc.bias || desc.relu;  // as in the op
-    const auto& [kernel, stride, padding] = desc.window;
+    const auto& [kernel, stride, padding, dilation] = desc.window;
     const std::string name =
         fmt::format("{} {}x{}x{} to {} k{} s{} p{},{},{},{}{}{}", model.name(), desc.input.h, desc.input.w,
                     desc.input.c, desc.out_channels, kernel, stride, padding.top, padding.left, padding.bottom,

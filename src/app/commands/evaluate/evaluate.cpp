@@ -3,6 +3,7 @@
 #include "app/commands/evaluate/evaluate_options.h"
 #include "app/commands/evaluate/evaluated_data.h"
 #include "app/commands/predict/shared_network.h"
+#include "app/inputs/input_names.h"
 #include "app/inputs/reading.h"
 #include "app/machine/factory.h"
 #include "app/machine/threads.h"

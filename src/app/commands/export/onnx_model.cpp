@@ -172,7 +172,7 @@ class GraphBuilder {
                  {from.name, tensor(".weight"), tensor(".bias"), tensor(".running_mean"), tensor(".running_var")}),
             "epsilon", l.norm.epsilon);
         return result;
-      case LayerKind::relu: node(l.name, "Relu", {from.name}); return result;
+      case LayerKind::activation: node(l.name, "Relu", {from.name}); return result;
       case LayerKind::pool2d: add_pool(l); return result;
       case LayerKind::flatten: return flat(from, l.name);
       case LayerKind::dropout: return from;  // none in inference
@@ -186,6 +186,7 @@ class GraphBuilder {
         node(l.name, "Add", {a.name, b.name});
         return {result.name, true};
       }
+      default: break;
     }
     return result;
   }
@@ -194,7 +195,8 @@ class GraphBuilder {
     switch (l.pool) {
       case Pool2dDesc::Kind::average: return set_window(node(l.name, "AveragePool", {image(l)}), l.window);
       case Pool2dDesc::Kind::maximum: return set_window(node(l.name, "MaxPool", {image(l)}), l.window);
-      case Pool2dDesc::Kind::global_average: node(l.name, "GlobalAveragePool", {image(l)});
+      case Pool2dDesc::Kind::global_average: node(l.name, "GlobalAveragePool", {image(l)}); return;
+      case Pool2dDesc::Kind::adaptive_average: break;
     }
   }
 
