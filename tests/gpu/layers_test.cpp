@@ -160,10 +160,11 @@ TEST_P(LayersOnDevice, EqualTheReference) {
     const auto dy = on(*device, spec.output, random_dy, type), dy_here = on(*host, spec.output, random_dy, DType::f32);
     const auto dx = on(*device, spec.input, nothing, type), dx_here = on(*host, spec.input, nothing, DType::f32);
     const bool input_gradient = spec.from >= 0;
-    expected.at(i)->backward(here.values(has_skip(spec)), {}, dy_here.tensor(),
-                             input_gradient ? dx_here.tensor() : Tensor{}, pass_here);
-    actual.at(i)->backward(there.values(has_skip(spec)), {}, dy.tensor(), input_gradient ? dx.tensor() : Tensor{},
-                           pass);
+    const auto gradients = [&](const Tensor& from, const Tensor& to) {
+      return LayerGradients{.dy = from, .more = {}, .dx = input_gradient ? to : Tensor{}, .dskip = {}};
+    };
+    expected.at(i)->backward(here.values(has_skip(spec)), gradients(dy_here.tensor(), dx_here.tensor()), pass_here);
+    actual.at(i)->backward(there.values(has_skip(spec)), gradients(dy.tensor(), dx.tensor()), pass);
     const Values all = actual.gradients(), all_here = expected.gradients();
     for (const Parameter& p : parameters) {
       const bool of_skip = p.layer == spec.skip && p.bias_gradient == LayerSpec::BiasGradient::norm;

@@ -149,7 +149,13 @@ TEST(Network, ErrorNamesTheLayerThatDoesNotFit) {
   refused([](Network& n) { n.max_pool2d(2, 2, 2); }, "layer 0 (max pool 2x2)");
   refused([](Network& n) { n.named("head").avg_pool2d(6); }, "layer head (average pool 6x6)");
   refused([](Network& n) { n.flatten().linear(3).dropout(1); }, "layer 2 (dropout of 1)");
-  refused([](Network& n) { n.named("head").linear(3); }, "layer head (linear 3)");
+  refused([](Network& n) { n.named("a").attention(3); }, "layer a (attention) has 3 heads");
+  refused([](Network& n) { n.flatten().named("wide").conv2d(3, 1, {.groups = 5}); }, "layer wide (conv2d 3@1x1) has 5");
+  refused([](Network& n) { n.group_norm(2); }, "layer 0 (group norm) has 2 groups");
+  refused([](Network& n) { n.here(), n.conv2d(2, 1).gate(LayerSpec::kImage); },
+          "layer 1 (gate) multiplies 4x4x1 by 4x4x2");
+  refused([](Network& n) { n.conv2d(1, 3).concat(LayerSpec::kImage); }, "layer 1 (concat) cannot join 4x4x1 and 2x2x1");
+  refused([](Network& n) { n.class_token(); }, "layer 0 (class token) cannot take an input of 4x4x1");
   refused([](Network& n) { n.flatten().batch_norm(); }, "layer 1 (batch norm)");
 }
 
