@@ -95,6 +95,90 @@ TEST_P(Conv2d, AgreesWithTheReference) {
                    [&](ddp::Conv2d& conv, Format from, double bound) { expect_agreement(conv, results, from, bound); });
 }
 
+struct DenseCase {
+  int64_t n, h, w, in, out, groups, kernel, stride = 1;
+  Padding padding = {};
+  int64_t dilation = 1;
+  bool relu = false, bias = true;
+  On on = On::every;
+
+  Conv2dDesc desc() const {
+    return {.input = {h, w, in},
+            .input_format = {},
+            .out_channels = out,
+            .window = {kernel, stride, padding, dilation},
+            .groups = groups,
+            .dense = true,
+            .bias = bias,
+            .relu = relu};
+  }
+};
+
+const DenseCase kDenseCases[] = {
+    {3, 5, 4, 3, 17, 1, 1, 1, 0, 1, true},  // products
+    {17, 1, 9, 17, 1, 1, 1},
+    {1, 7, 7, 40, 24, 1, 1, 1, 0, 1, false, false},
+    {17, 16, 16, 24, 40, 1, 1, 1, 0, 1, true, true, On::cpu},    // several parts of the rows
+    {3, 20, 20, 200, 400, 1, 1, 1, 0, 1, false, true, On::cpu},  // several tiles and rounds
+
+    {2, 9, 9, 3, 3, 3, 3, 1, 1, 1, true},  // depthwise
+    {3, 7, 7, 40, 40, 40, 5, 1, 2},
+    {1, 8, 17, 24, 24, 24, 3, 2, 1, 1, false, false},
+    {2, 15, 14, 17, 17, 17, 7, 1, 3, 1, true},
+    {3, 3, 4, 40, 40, 40, 7, 1, 3},               // the window is larger than the image
+    {2, 11, 30, 48, 48, 48, 5, 2, 2, 1, true},    // several blocks of columns
+    {17, 1, 6, 24, 24, 24, 3, 1, 1},              // one row
+    {2, 12, 10, 24, 24, 24, 3, 2, {0, 1, 2, 0}},  // asymmetric padding
+    {2, 13, 9, 24, 24, 24, 3, 1, 2, 2, true},     // dilation
+    {1, 13, 12, 17, 17, 17, 5, 2, 4, 2},          // with a stride that has a common divisor
+    {1, 14, 11, 24, 24, 24, 3, 2, 3, 3},          // and without
+    {2, 9, 10, 24, 24, 24, 2, 3, 0},              // a stride larger than the window
+    {2, 5, 6, 24, 24, 24, 1, 2, 0, 1, true},
+    {40, 4, 3, 32, 32, 32, 3, 1, 1, 1, true, true, On::cpu},     // several samples in a part
+    {1, 150, 60, 32, 32, 32, 5, 1, 2, 1, false, true, On::cpu},  // several bands of rows
+    {2, 20, 21, 16, 16, 16, 7, 2, 3, 1, false, true, On::cpu},
+
+    {3, 9, 9, 3, 16, 1, 3, 2, 1, 1, true},  // neither
+    {2, 8, 8, 3, 24, 1, 4, 4, 0},
+    {2, 6, 7, 24, 16, 1, 3, 1, 1},
+    {3, 9, 8, 16, 32, 1, 1, 2, 0, 1, false, false},
+    {2, 9, 10, 16, 24, 1, 3, 1, 2, 2, true},
+    {2, 10, 9, 32, 32, 8, 3, 1, 1, 1, true},
+    {2, 10, 9, 32, 64, 4, 3, 2, 1, 1, false, false},
+    {1, 9, 9, 32, 16, 4, 3, 1, 2, 2},
+    {2, 7, 6, 12, 24, 3, 1, 1, 0},
+    {2, 6, 5, 8, 16, 8, 3, 1, 1},  // two outputs for each input
+    {3, 5, 5, 24, 17, 1, 5, 1, 2, 1, true, true, On::cpu},
+    {3, 14, 14, 64, 64, 32, 3, 1, 1, 1, false, false, On::cpu},
+};
+
+std::string name_of(const DenseCase& c) {
+  const auto& [top, left, bottom, right] = c.padding;
+  return fmt::format("n{}_{}x{}x{}_o{}_g{}_k{}_s{}_p{}{}{}{}_d{}{}{}", c.n, c.h, c.w, c.in, c.out, c.groups, c.kernel,
+                     c.stride, top, left, bottom, right, c.dilation, c.relu ? "_relu" : "", c.bias ? "" : "_nobias");
+}
+
+class DenseConv2d : public LayerTest<DenseCase> {
+ protected:
+  int64_t weights() const { return c.out * c.kernel * c.kernel * c.in / c.groups; }
+};
+INSTANTIATE_TEST_SUITE_P(, DenseConv2d, on_each_backend(kDenseCases, convolves), kCaseName);
+
+TEST_P(DenseConv2d, AgreesWithTheReference) {
+  if (!has_convolutions(backend)) GTEST_SKIP() << "this processor cannot convolve in bf16";
+  const Conv2dDesc desc = c.desc();
+  const int64_t sizes[] = {c.n, c.n + 1};
+  const auto plain = reference->conv2d(desc, {});
+  const LayerResults results =
+      results_of(*plain, {c.n, desc.input}, {c.n, conv2d_output(desc)}, rounded(random_values(weights(), 2), type),
+                 rounded(random_values(c.out, 3), backend.parameters), c.bias, sums_bias(desc));
+  each_setup({{}}, {0}, [&] {
+    const auto conv = ops->conv2d(desc, sizes);
+    EXPECT_EQ(conv->output_format(), Format{});
+    expect_agreement(*conv, results, {}, backend.products);
+  });
+}
+
 // Where the weights are frozen, the other results have the same bits.
 class Conv2dFrozen : public BackendTest {};
 INSTANTIATE_TEST_SUITE_P(, Conv2dFrozen, ::testing::ValuesIn(backends_where(is_compared, convolves)), kBackendName);

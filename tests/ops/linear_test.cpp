@@ -7,6 +7,8 @@ struct LinearCase {
   int64_t n, h, w, c, out;
   bool relu = false;
   On on = On::every;
+  int64_t positions = 1;  // more than 1: h * w
+  bool dense = false, bias = true;
 };
 
 const LinearCase kLinearCases[] = {{8, 4, 4, 50, 128, true},
@@ -20,26 +22,44 @@ const LinearCase kLinearCases[] = {{8, 4, 4, 50, 128, true},
                                    {33, 1, 1, 24, 6, true},
                                    {1, 1, 1, 800, 128, true},
                                    {1, 1, 1, 128, 10},
+                                   {5, 2, 2, 16, 9, true, On::every, 1, false, false},  // without a bias
+                                   {17, 1, 1, 24, 7, false, On::every, 1, true, false},
+                                   {9, 2, 3, 5, 8, true, On::every, 1, true},
+                                   {3, 1, 5, 24, 40, true, On::every, 5},
+                                   {2, 7, 7, 40, 17, false, On::every, 49, true, false},
                                    {96, 1, 1, 800, 128, true, On::gpu},
                                    {256, 1, 1, 800, 128, true, On::gpu},
                                    {256, 1, 1, 128, 10, false, On::gpu},
                                    {64, 1, 1, 1024, 512, true, On::gpu}};
 
 std::string name_of(const LinearCase& c) {
-  return fmt::format("n{}_{}x{}x{}to{}{}", c.n, c.h, c.w, c.c, c.out, c.relu ? "_relu" : "");
+  return fmt::format("n{}_{}x{}x{}to{}{}{}{}{}", c.n, c.h, c.w, c.c, c.out, c.relu ? "_relu" : "",
+                     c.positions > 1 ? "_positions" : "", c.dense ? "_dense" : "", c.bias ? "" : "_nobias");
 }
 
 class Linear : public LayerTest<LinearCase> {};
 INSTANTIATE_TEST_SUITE_P(, Linear, on_each_backend(kLinearCases), kCaseName);
 
 TEST_P(Linear, AgreesWithTheReference) {
-  LinearDesc desc{.in_features = c.h * c.w * c.c, .out_features = c.out, .input_format = {}, .relu = c.relu};
+  const bool dense = c.dense || c.positions > 1;
+  if (dense && !(convolves(backend) && has_convolutions(backend)))
+    GTEST_SKIP() << "this processor cannot convolve in bf16";
+  LinearDesc desc{.in_features = c.h * c.w * c.c / c.positions,
+                  .out_features = c.out,
+                  .input_format = {},
+                  .positions = c.positions,
+                  .dense = c.dense,
+                  .bias = c.bias,
+                  .relu = c.relu};
   const int64_t sizes[] = {c.n, c.n + 3};
   const auto plain = reference->linear(desc, {});
-  const LayerResults results = results_of(*plain, {c.n, {c.h, c.w, c.c}}, {c.n, {1, 1, c.out}},
-                                          rounded(random_values(desc.in_features * c.out, 2), backend.parameters),
-                                          rounded(random_values(c.out, 3), backend.parameters), true, true);
-  each_setup(backend.linear_formats, {0}, [&] {
+  const ImageShape output = c.positions > 1 ? ImageShape{c.h, c.w, c.out} : ImageShape{1, 1, c.out};
+  // A dense layer is a convolution in bf16, where weights are bf16 too.
+  const DType weights = dense ? type : backend.parameters;
+  const LayerResults results = results_of(*plain, {c.n, {c.h, c.w, c.c}}, {c.n, output},
+                                          rounded(random_values(desc.in_features * c.out, 2), weights),
+                                          rounded(random_values(c.out, 3), backend.parameters), c.bias, c.bias);
+  each_setup(dense ? std::vector<Format>{{}} : backend.linear_formats, {0}, [&] {
     desc.input_format = format;
     expect_agreement(*ops->linear(desc, sizes), results, format, backend.products);
   });

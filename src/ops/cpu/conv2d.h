@@ -1,5 +1,6 @@
-// The two convolution implementations on the CPU. Our kernels for the batch-interleaved format are faster if the number
-// of channels is small or not a multiple of 16. oneDNN is faster for multiples of 16, and does all bf16 convolutions.
+// The convolution implementations on the CPU. Our kernels for the batch-interleaved format are faster if the number of
+// channels is small or not a multiple of 16. oneDNN is faster for multiples of 16, and does all bf16 convolutions.
+// Dense convolutions have matrix products for 1 x 1 windows, our kernels if they are depthwise, and oneDNN else.
 #pragma once
 
 #include "device/scratch.h"
@@ -30,8 +31,20 @@ bool suits_winograd(const Conv2dDesc& desc, int64_t n);
 // Input and output are batch-interleaved f32. Accepts all batch sizes.
 std::unique_ptr<Conv2d> make_lane_conv2d(const Workers& workers, const Conv2dDesc& desc);
 // Accepts an input of any format, and reorders it if oneDNN needs another one. The output has oneDNN's preferred
-// format. The first use after a bind packs the weights.
+// format, or the dense one if desc.dense. The first use after a bind packs the weights.
 std::unique_ptr<Conv2d> make_dnnl_conv2d(const Workers& workers, const DnnlConfig& config, const Conv2dDesc& desc,
                                          std::span<const int64_t> batch_sizes);
+
+// Whether a convolution is a matrix product over samples and positions.
+bool is_product(const Conv2dDesc& desc);
+// Input and output are dense f32. Accepts all batch sizes up to the largest of batch_sizes.
+std::unique_ptr<Conv2d> make_gemm_conv2d(const Workers& workers, const std::shared_ptr<Scratch>& scratch,
+                                         const Conv2dDesc& desc, std::span<const int64_t> batch_sizes);
+
+bool is_depthwise(const Conv2dDesc& desc);
+// Input and output are dense. Accepts all batch sizes up to the largest of batch_sizes.
+std::unique_ptr<Conv2d> make_depthwise_conv2d(const Workers& workers, const std::shared_ptr<Scratch>& scratch,
+                                              DType activations, const Conv2dDesc& desc,
+                                              std::span<const int64_t> batch_sizes);
 
 }  // namespace ddp

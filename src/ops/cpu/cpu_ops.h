@@ -60,7 +60,9 @@ class CpuOps final : public Ops {
   void correct_for_excluded(const float* seen, float mark, float* scale, float* flag) override;
 
  private:
-  bool uses_lanes(const Conv2dDesc& desc) const { return activations_ == DType::f32 && !suits_dnnl(desc); }
+  bool uses_lanes(const Conv2dDesc& desc) const {
+    return activations_ == DType::f32 && !desc.dense && !suits_dnnl(desc);
+  }
 
   Workers workers_;
   DType activations_;

@@ -31,7 +31,7 @@ int64_t slice_size(const Conv2dDesc& desc, int64_t n, SlicePass pass, bool winog
   constexpr int64_t kPositions = 8192, kMultiplications = int64_t{1} << 28;
   if (desc.input_format.kind == Format::Kind::batch_interleaved) return n;
   const ImageShape out = conv2d_output(desc);
-  const int64_t positions = out.h * out.w, taps = desc.window.kernel * desc.window.kernel * desc.input.c;
+  const int64_t positions = out.h * out.w, taps = desc.window.kernel * desc.window.kernel * desc.input.c / desc.groups;
   const int64_t samples =
       winograd || pass == kWeights ? kPositions / positions : kMultiplications / (positions * taps * out.c);
   return std::clamp<int64_t>(samples, 1, n);
@@ -46,7 +46,7 @@ class DnnlConv2d final : public Conv2d {
         out_(conv2d_output(desc)),
         batch_sizes_(batch_sizes.begin(), batch_sizes.end()),
         context_(make_context(workers, *config_.scratch)),
-        dense_({out_.c, desc.input.c, desc.window.kernel, desc.window.kernel}, memory::data_type::f32, Tag::ohwi) {
+        dense_(weight_dims(desc), memory::data_type::f32, desc.groups > 1 ? Tag::gohwi : Tag::ohwi) {
     DDP_EXPECT(!batch_sizes.empty());
     if (!desc.weight_gradient && sums_bias(desc)) unused_dweight_ = Buffer(workers.device, dense_.get_size());
     output_format_ = preferred_output(*std::max_element(batch_sizes.begin(), batch_sizes.end()));
@@ -118,6 +118,12 @@ class DnnlConv2d final : public Conv2d {
     friend auto operator<=>(const Key&, const Key&) = default;
   };
 
+  static memory::dims weight_dims(const Conv2dDesc& d) {
+    const int64_t k = d.window.kernel;
+    if (d.groups == 1) return {d.out_channels, d.input.c, k, k};
+    return {d.groups, d.out_channels / d.groups, d.input.c / d.groups, k, k};
+  }
+
   static onednn::Context make_context(const Workers& workers, Scratch& scratch) {
     const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
     return {workers, engine, dnnl::stream(engine), scratch};
@@ -126,7 +132,8 @@ class DnnlConv2d final : public Conv2d {
   // Calls slice(first sample, samples, winograd) for the slices of n samples.
   template <class F>
   void each_slice(int64_t n, SlicePass pass, F&& slice) const {
-    const bool winograd = config_.winograd && config_.activations == DType::f32 && suits_winograd(desc_, n);
+    const bool winograd =
+        config_.winograd && config_.activations == DType::f32 && !desc_.dense && suits_winograd(desc_, n);
     const int64_t most = slice_size(desc_, n, pass, winograd);
     for (int64_t first = 0; first < n; first += most) slice(first, std::min(most, n - first), winograd);
   }
@@ -148,19 +155,22 @@ class DnnlConv2d final : public Conv2d {
     return {dims, dtype == DType::bf16 ? memory::data_type::bf16 : memory::data_type::f32, Tag::any};
   }
 
-  // All weights and activations have the format "any": oneDNN selects it. Callers replace it where the format is given.
+  // All weights have the format "any": oneDNN selects it. So have activations, unless the convolution is dense. Callers
+  // replace it where the format is given.
   ConvShape shape(int64_t n, SlicePass pass, bool winograd) const {
     const auto& [kernel, stride, padding, dilation] = desc_.window;
     const DType weights = pass == kWeights ? DType::f32 : config_.activations;
     const bool bias = pass == kWeights ? sums_bias(desc_) : desc_.bias;
-    return {.algorithm = winograd ? dnnl::algorithm::convolution_winograd : dnnl::algorithm::convolution_direct,
-            .src = any({n, desc_.input.c, desc_.input.h, desc_.input.w}, config_.activations),
-            .weights = any({out_.c, desc_.input.c, kernel, kernel}, weights),
-            .bias = bias ? memory::desc({out_.c}, memory::data_type::f32, Tag::x) : memory::desc(),
-            .dst = any({n, out_.c, out_.h, out_.w}, config_.activations),
-            .strides = {stride, stride},
-            .padding_l = {padding.top, padding.left},
-            .padding_r = {padding.bottom, padding.right}};
+    return {
+        .algorithm = winograd ? dnnl::algorithm::convolution_winograd : dnnl::algorithm::convolution_direct,
+        .src = desc_.dense ? describe_x(n) : any({n, desc_.input.c, desc_.input.h, desc_.input.w}, config_.activations),
+        .weights = any(weight_dims(desc_), weights),
+        .bias = bias ? memory::desc({out_.c}, memory::data_type::f32, Tag::x) : memory::desc(),
+        .dst = desc_.dense ? describe_y(n) : any({n, out_.c, out_.h, out_.w}, config_.activations),
+        .strides = {stride, stride},
+        .dilates = {dilation - 1, dilation - 1},
+        .padding_l = {padding.top, padding.left},
+        .padding_r = {padding.bottom, padding.right}};
   }
 
   // No fused ReLU: oneDNN's changes NaN to 0.
@@ -171,6 +181,7 @@ class DnnlConv2d final : public Conv2d {
   }
 
   Format preferred_output(int64_t n) const {
+    if (desc_.dense) return {};
     const auto chosen = onednn::forward(context_.engine, shape(n, kForward, false), attributes()).dst_desc();
     for (const Format format : {Format::blocked_channels(16), Format::blocked_channels(8)})
       if (chosen == describe({n, out_}, format, config_.activations)) return format;
@@ -271,6 +282,7 @@ bool dnnl_offers_bf16() {
                      .bias = {},
                      .dst = any,
                      .strides = {1, 1},
+                     .dilates = {0, 0},
                      .padding_l = {0, 0},
                      .padding_r = {0, 0}},
                     {});

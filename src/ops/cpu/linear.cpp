@@ -195,9 +195,51 @@ class LaneLinear final : public Linear {
   const float* bias_ = nullptr;
 };
 
+// A dense linear layer is a convolution with 1 x 1 windows over its positions.
+class DenseLinear final : public Linear {
+ public:
+  DenseLinear(CpuOps& ops, const LinearDesc& d, std::span<const int64_t> batch_sizes)
+      : input_{1, d.positions, d.in_features},
+        output_{1, d.positions, d.out_features},
+        conv_(ops.conv2d({.input = input_,
+                          .input_format = {},
+                          .out_channels = d.out_features,
+                          .window = {},
+                          .dense = true,
+                          .bias = d.bias,
+                          .bias_gradient = d.bias_gradient,
+                          .weight_gradient = d.weight_gradient,
+                          .relu = d.relu,
+                          .input_gradient = d.input_gradient},
+                         batch_sizes)) {}
+
+  Format output_format() const override { return {}; }
+  void bind(const WeightData& weight, const WeightData& bias) override { conv_->bind(weight, bias); }
+  void forward(const Tensor& x, const Tensor& y) override { conv_->forward(as(input_, x), as(output_, y)); }
+  void backward_weight(const Tensor& x, const Tensor& y, const Tensor& dy, float* dweight, float* dbias, Gradient mode,
+                       uint16_t* bf16) override {
+    conv_->backward_weight(as(input_, x), as(output_, y), as(output_, dy), dweight, dbias, mode, bf16);
+  }
+  void backward_input(const Tensor& dy, const Tensor& dx) override {
+    conv_->backward_input(as(output_, dy), as(input_, dx));
+  }
+
+ private:
+  static Tensor as(const ImageShape& image, Tensor t) {
+    DDP_EXPECT(is_dense(t) && (!t.data || t.shape.image.elements() == image.elements()));
+    t.shape.image = image;
+    t.format = {};
+    return t;
+  }
+
+  ImageShape input_, output_;
+  std::unique_ptr<Conv2d> conv_;
+};
+
 }  // namespace
 
 std::unique_ptr<Linear> CpuOps::linear(const LinearDesc& desc, std::span<const int64_t> batch_sizes) {
+  if (desc.dense || desc.positions > 1) return std::make_unique<DenseLinear>(*this, desc, batch_sizes);
   return std::make_unique<LaneLinear>(workers_, activations_, desc, batch_sizes);
 }
 

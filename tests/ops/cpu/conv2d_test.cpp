@@ -56,6 +56,42 @@ TEST(CpuConv2d, PicksOneDnnForEveryConvolutionInBf16) {
   EXPECT_EQ(ops->conv2d(lenet, sizes)->output_format().kind, Format::Kind::blocked_channels);
 }
 
+// y, dx, dweight and dbias of a dense convolution.
+std::vector<Values> dense_results(const Conv2dDesc& desc, int64_t n, int threads) {
+  const auto device = make_cpu_device();
+  const auto ops = make_cpu_ops(*device, {.threads = threads});
+  const int64_t sizes[] = {n};
+  const auto conv = ops->conv2d(desc, sizes);
+  const int64_t weights = desc.out_channels * desc.window.kernel * desc.window.kernel * desc.input.c / desc.groups;
+  const Shape in{n, desc.input}, out{n, conv2d_output(desc)};
+  Values x = random_values(in.elements(), 1), w = random_values(weights, 2), b = random_values(desc.out_channels, 3),
+         dy = random_values(out.elements(), 4), y(out.elements()), dx(in.elements()), dw(weights),
+         db(desc.out_channels);
+  conv->bind({w.data()}, {b.data()});
+  conv->forward(on_host(x, in), on_host(y, out));
+  conv->backward_weight(on_host(x, in), on_host(y, out), on_host(dy, out), dw.data(), db.data(), Gradient::overwrite);
+  conv->backward_input(on_host(dy, out), on_host(dx, in));
+  return {y, dx, dw, db};
+}
+
+TEST(CpuConv2d, DenseResultsDoNotDependOnTheNumberOfThreads) {
+  const auto desc = [](ImageShape input, int64_t out, const Window2d& window, int64_t groups) {
+    return Conv2dDesc{.input = input,
+                      .input_format = {},
+                      .out_channels = out,
+                      .window = window,
+                      .groups = groups,
+                      .dense = true,
+                      .relu = true};
+  };
+  for (const Conv2dDesc& tested : {desc({24, 24, 24}, 40, {}, 1), desc({9, 9, 200}, 400, {}, 1),
+                                   desc({24, 24, 40}, 40, {5, 1, 2}, 40), desc({24, 24, 40}, 40, {3, 2, 1}, 40)}) {
+    const auto one = dense_results(tested, 19, 1);
+    EXPECT_EQ(dense_results(tested, 19, 2), one) << tested.out_channels;
+    EXPECT_EQ(dense_results(tested, 19, 3), one) << tested.out_channels;
+  }
+}
+
 TEST(CpuConv2d, PicksWinogradForWideLayersOfStrideOneWithEnoughTiles) {
   const auto suits = [](int64_t extent, int64_t in, int64_t out, const Window2d& window, int64_t n) {
     const Conv2dDesc desc{.input = {extent, extent, in}, .input_format = {}, .out_channels = out, .window = window};

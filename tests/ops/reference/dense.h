@@ -23,7 +23,8 @@ template <class Window, class F>
 void each_tap(const ImageShape& image, const Window& window, int64_t i, int64_t j, F&& f) {
   for (int64_t p = 0; p < window.kernel; ++p)
     for (int64_t q = 0; q < window.kernel; ++q) {
-      const int64_t h = i * window.stride + p - window.padding.top, w = j * window.stride + q - window.padding.left;
+      const int64_t h = i * window.stride + p * window.dilation - window.padding.top,
+                    w = j * window.stride + q * window.dilation - window.padding.left;
       if (h >= 0 && h < image.h && w >= 0 && w < image.w) f(p, q, h, w);
     }
 }

@@ -9,6 +9,7 @@
 #include "core/dtype.h"
 #include "ops/cpu/instruction_set.h"
 #include "ops/cpu/simd/activation_kernels.h"
+#include "ops/cpu/simd/dense_kernels.h"
 #include "ops/cpu/simd/lane_kernels.h"
 #include "ops/functors.h"
 
@@ -19,6 +20,7 @@ struct ActivationKernels {
   const NormKernels& norm;
   const PoolKernels& pool;
   const ElementwiseKernels& elementwise;
+  const DenseKernels& dense;
 };
 
 // For flat f32 buffers.
