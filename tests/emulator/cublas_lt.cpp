@@ -43,8 +43,9 @@ void multiply(const Matrix& a, const Matrix& b, const Matrix& d, const cublasLtM
     for (int64_t j = 0; j < d.columns(); ++j) {
       double sum = add ? d.value(i, j) : 0.0;
       for (int64_t k = 0; k < a.columns(); ++k) sum += static_cast<double>(a.value(i, k)) * b.value(k, j);
-      if (operation.epilogue != CUBLASLT_EPILOGUE_DEFAULT) sum += load(operation.bias, operation.bias_type, i);
-      if (operation.epilogue == CUBLASLT_EPILOGUE_RELU_BIAS) sum = std::max(sum, 0.0);
+      if (operation.bias) sum += load(operation.bias, operation.bias_type, i);
+      if (operation.epilogue == CUBLASLT_EPILOGUE_RELU || operation.epilogue == CUBLASLT_EPILOGUE_RELU_BIAS)
+        sum = std::max(sum, 0.0);
       store(d.data, d.layout.type, d.at(i, j), sum);
     }
 }
@@ -145,7 +146,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
   const float scale = *static_cast<const float*>(alpha), more = *static_cast<const float*>(beta);
   const bool fits =
       left.columns() == right.rows() && left.rows() == result.rows() && right.columns() == result.columns();
-  const bool biased = operation->epilogue != CUBLASLT_EPILOGUE_DEFAULT;
+  const bool biased =
+      operation->epilogue == CUBLASLT_EPILOGUE_BIAS || operation->epilogue == CUBLASLT_EPILOGUE_RELU_BIAS;
   if (!fits || scale != 1 || (more != 0 && more != 1) || c != d || !aligned({a, b, d, operation->bias}) ||
       biased != (operation->bias != nullptr) || (biased && operation->bias_type != d_layout->type) ||
       a_layout->type != b_layout->type || algorithm->data[0] != kOnlyAlgorithm)

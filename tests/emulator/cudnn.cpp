@@ -34,7 +34,7 @@ void compute(const Graph& graph, std::span<void* const> at) {
   const bool forward = graph.pass == Pass::forward;
   if (!forward) desc.bias = desc.relu = false;
   const ImageShape out = conv2d_output(desc);
-  const int64_t weights = out.c * desc.window.kernel * desc.window.kernel * desc.input.c;
+  const int64_t weights = out.c * desc.window.kernel * desc.window.kernel * desc.input.c / desc.groups;
   const auto device = make_cpu_device();
   const auto conv = reference::make_conv2d(*device, desc);
   std::vector<float> x = loaded(at[0], graph.type, graph.n * desc.input.elements()),

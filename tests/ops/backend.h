@@ -1,6 +1,6 @@
 // The contract suite of the ops: each test runs on the backends of its program and compares them with the plain loops
-// of tests/ops/reference. A program links one of backend_cpu.cpp, backend_emulated.cpp and backend_gpu.cpp. The
-// emulator has neither cuDNN nor cuBLASLt, so conv2d_test.cpp and linear_test.cpp are not part of its program.
+// of tests/ops/reference. A program links one of backend_cpu.cpp, backend_emulated.cpp and backend_gpu.cpp. On the
+// emulator the reference ops take the place of cuDNN and cuBLASLt, so the layers show what the ops make of them.
 #pragma once
 
 #include "device/cpu/device.h"

@@ -9,7 +9,9 @@ std::vector<Backend> backends() {
   Backend bf16 = f32;
   bf16.name = "emulated_bf16";
   bf16.precision = Precision::bf16;
-  bf16.activations = 0;
+  bf16.parameters = DType::bf16;
+  bf16.activations = bf16.products = 0;
+  bf16.weights = 1e-2;  // cuDNN computes the weight gradient in bf16
   return {f32, bf16};
 }
 
@@ -17,6 +19,15 @@ std::unique_ptr<Device> make_device(const Backend&) { return make_cuda_device({}
 
 std::unique_ptr<Ops> make_ops(Device& device, const Backend& backend, int) {
   return make_cuda_ops(device, {.precision = backend.precision, .deterministic = false, .agree = {}});
+}
+
+bool has_convolutions(const Backend&) { return true; }
+
+void each_convolution(Device& device, const Backend& backend, Conv2dDesc desc, int64_t n,
+                      const std::function<void(ddp::Conv2d&, Format, double)>& check) {
+  const int64_t sizes[] = {n, n + 1};
+  const auto ops = make_ops(device, backend, 1);
+  check(*ops->conv2d(desc, sizes), {}, backend.products);
 }
 
 }  // namespace ddp::testing

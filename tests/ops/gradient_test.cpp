@@ -74,6 +74,37 @@ TEST_P(Gradients, ConvolutionMatchesFiniteDifferences) {
   }
 }
 
+TEST_P(Gradients, DenseConvolutionMatchesFiniteDifferences) {
+  struct Tested {
+    int64_t out, groups;
+    Window2d window;
+  };
+  for (const auto& [out_channels, groups, window] :
+       {Tested{3, 1, {1, 1, 0}}, Tested{4, 4, {3, 1, 1}}, Tested{4, 4, {3, 2, 1}}, Tested{4, 4, {3, 2, 2, 2}},
+        Tested{4, 4, {5, 1, 2}}, Tested{8, 2, {3, 1, 1}}, Tested{3, 1, {3, 1, 2, 2}}}) {
+    const Conv2dDesc desc{.input = {6, 5, 4},
+                          .input_format = {},
+                          .out_channels = out_channels,
+                          .window = window,
+                          .groups = groups,
+                          .dense = true};
+    const Shape in{2, desc.input}, out{2, conv2d_output(desc)};
+    const int64_t sizes[] = {2};
+    const auto conv = ops->conv2d(desc, sizes);
+    expect_gradients(*conv, in, out, random_values(in.elements(), 1),
+                     random_values(out_channels * window.kernel * window.kernel * 4 / groups, 2),
+                     random_values(out_channels, 3));
+  }
+}
+
+TEST_P(Gradients, LinearOverPositionsMatchesFiniteDifferences) {
+  const LinearDesc desc{.in_features = 4, .out_features = 3, .input_format = {}, .positions = 5, .dense = true};
+  const Shape in{2, {1, 5, 4}}, out{2, {1, 5, 3}};
+  const int64_t sizes[] = {2};
+  const auto linear = ops->linear(desc, sizes);
+  expect_gradients(*linear, in, out, random_values(40, 1), random_values(12, 2), random_values(3, 3));
+}
+
 TEST_P(Gradients, FusedReluMatchesFiniteDifferences) {
   const LinearDesc desc{.in_features = 4, .out_features = 6, .input_format = {}, .relu = true};
   const Shape in{3, {1, 1, 4}}, out{3, {1, 1, 6}};

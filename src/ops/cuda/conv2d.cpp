@@ -76,7 +76,7 @@ class CudnnConv2d final : public Conv2d {
         desc_(desc),
         adds_bias_(desc.bias || desc.relu),
         out_(conv2d_output(desc)),
-        weights_count_(out_.c * desc.window.kernel * desc.window.kernel * desc.input.c),
+        weights_count_(out_.c * desc.window.kernel * desc.window.kernel * desc.input.c / desc.groups),
         rules_{context.config.precision, context.config.deterministic, workspace_limit()} {
     DDP_EXPECT(desc.input_format == Format{});
     for (const int64_t n : batch_sizes)
@@ -207,9 +207,11 @@ class CudnnConv2d final : public Conv2d {
   // All that its engines depend on.
   std::string describe(Pass pass, int64_t n) const {
     const auto& [kernel, stride, padding, dilation] = desc_.window;
-    return fmt::format("{} of {} images of {}x{}x{} to {}, {}x{}, stride {}, padding {},{},{},{}{}{}", name_of(pass), n,
-                       desc_.input.h, desc_.input.w, desc_.input.c, out_.c, kernel, kernel, stride, padding.top,
-                       padding.left, padding.bottom, padding.right, adds_bias_ ? ", bias" : "",
+    return fmt::format("{} of {} images of {}x{}x{} to {}, {}x{}, stride {}, padding {},{},{},{}{}{}{}{}",
+                       name_of(pass), n, desc_.input.h, desc_.input.w, desc_.input.c, out_.c, kernel, kernel, stride,
+                       padding.top, padding.left, padding.bottom, padding.right,
+                       desc_.groups > 1 ? fmt::format(", {} groups", desc_.groups) : "",
+                       dilation > 1 ? fmt::format(", dilation {}", dilation) : "", adds_bias_ ? ", bias" : "",
                        desc_.relu ? ", ReLU" : "");
   }
 

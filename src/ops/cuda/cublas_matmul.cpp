@@ -46,10 +46,9 @@ Matmul::Matmul(cublasLtHandle_t library, CudaContext& context, const MatmulDesc&
   operation_.reset(operation);
   set(operation, CUBLASLT_MATMUL_DESC_TRANSA, transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(operation, CUBLASLT_MATMUL_DESC_TRANSB, transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
-  if (bias) {
-    set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS);
-    set(operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<int32_t>(type_of(output)));
-  }
+  if (relu) set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU);
+  if (bias && !relu) set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+  if (bias) set(operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<int32_t>(type_of(output)));
   a_.reset(transpose_a ? make_layout(inputs, k, m) : make_layout(inputs, m, k));
   b_.reset(transpose_b ? make_layout(inputs, n, k) : make_layout(inputs, k, n));
   d_.reset(make_layout(output, m, n));

@@ -21,7 +21,7 @@ struct MatmulDesc {
   int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;  // in memory, a is then k x m, and b is n x k
   DType inputs = DType::f32, output = DType::f32;
-  bool bias = false, relu = false;  // one bias per row of d, of the type of d; relu needs a bias
+  bool bias = false, relu = false;  // one bias per row of d, of the type of d
 };
 
 class Matmul {

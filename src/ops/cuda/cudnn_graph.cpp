@@ -14,7 +14,7 @@ Descriptor window(const Window2d& w) {
       .set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, {w.stride, w.stride})
       .set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, {w.padding.top, w.padding.left})
       .set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, {w.padding.bottom, w.padding.right})
-      .set(CUDNN_ATTR_CONVOLUTION_DILATIONS, {1, 1})
+      .set(CUDNN_ATTR_CONVOLUTION_DILATIONS, {w.dilation, w.dilation})
       .finalize();
 }
 
@@ -81,8 +81,8 @@ Descriptor convolution(Pass pass, const Window2d& w, const ConvTensors& t, bool 
 
 ConvDims dims_of(const Conv2dDesc& desc, int64_t n) {
   const ImageShape out = conv2d_output(desc);
-  const int64_t k = desc.window.kernel;
-  return {{n, desc.input.c, desc.input.h, desc.input.w}, {out.c, desc.input.c, k, k}, {n, out.c, out.h, out.w}};
+  const int64_t k = desc.window.kernel, group = desc.input.c / desc.groups;  // cuDNN infers the groups from it
+  return {{n, desc.input.c, desc.input.h, desc.input.w}, {out.c, group, k, k}, {n, out.c, out.h, out.w}};
 }
 
 Graph graph_of(const Target& target, std::span<const Descriptor> operations, std::vector<Operand> operands) {

@@ -28,28 +28,28 @@ constexpr size_t kAlgorithmWords = sizeof(cublasLtMatmulAlgo_t) / sizeof(int64_t
 using AlgorithmWords = std::array<int64_t, kAlgorithmWords>;
 static_assert(sizeof(AlgorithmWords) == sizeof(cublasLtMatmulAlgo_t));
 
-// A row-major n x c matrix is a column-major c x n matrix. In column-major terms, x is in x n, w is in x out and y is
-// out x n: y = w^T x, dw = x dy^T, dx = w dy.
+// A row-major n x c matrix is a column-major c x n matrix. In column-major terms, with rows = samples x positions, x is
+// in x rows, w is in x out and y is out x rows: y = w^T x, dw = x dy^T, dx = w dy.
 struct Shapes {
   int64_t in, out;
   DType activations;
-  bool relu;
+  bool bias, relu;
 
-  MatmulDesc forward(int64_t n) const {
+  MatmulDesc forward(int64_t rows) const {
     return {.m = out,
-            .n = n,
+            .n = rows,
             .k = in,
             .transpose_a = true,
             .inputs = activations,
             .output = activations,
-            .bias = true,
+            .bias = bias,
             .relu = relu};
   }
-  MatmulDesc weight_gradient(int64_t n) const {
-    return {.m = in, .n = out, .k = n, .transpose_b = true, .inputs = activations, .output = DType::f32};
+  MatmulDesc weight_gradient(int64_t rows) const {
+    return {.m = in, .n = out, .k = rows, .transpose_b = true, .inputs = activations, .output = DType::f32};
   }
-  MatmulDesc input_gradient(int64_t n) const {
-    return {.m = in, .n = n, .k = out, .inputs = activations, .output = activations};
+  MatmulDesc input_gradient(int64_t rows) const {
+    return {.m = in, .n = rows, .k = out, .inputs = activations, .output = activations};
   }
 };
 
@@ -61,19 +61,20 @@ class CublasLinear final : public Linear {
       : library_(std::move(library)),
         context_(context),
         desc_(desc),
-        shapes_{desc.in_features, desc.out_features, context.activations(), desc.relu} {
+        shapes_{desc.in_features, desc.out_features, context.activations(), desc.bias, desc.relu} {
     DDP_EXPECT(desc.input_format == Format{} && !batch_sizes.empty());
     const int64_t largest = *std::max_element(batch_sizes.begin(), batch_sizes.end());
     plan(forward_, &Shapes::forward, batch_sizes, largest);
     if (desc.weight_gradient) plan(weight_gradient_, &Shapes::weight_gradient, batch_sizes, largest);
     if (desc.input_gradient) plan(input_gradient_, &Shapes::input_gradient, batch_sizes, largest);
-    reserve_bias_gradient(context, largest, desc.out_features);
+    reserve_bias_gradient(context, largest * desc.positions, desc.out_features);
   }
 
   Format output_format() const override { return {}; }
 
   void bind(const WeightData& weight, const WeightData& bias) override {
     weight_ = weight.as(shapes_.activations);
+    if (!desc_.bias) return;
     for (auto& [n, product] : forward_) product.set_bias(bias.as(shapes_.activations));
   }
 
@@ -100,12 +101,12 @@ class CublasLinear final : public Linear {
   // All ranks use the algorithm that rank 0 selects for the largest batch, for all batch sizes that it supports.
   void plan(Products& products, MatmulDesc (Shapes::*shape)(int64_t) const, std::span<const int64_t> batch_sizes,
             int64_t largest) {
-    const Matmul mine(library_->handle.get(), context_, (shapes_.*shape)(largest), nullptr);
+    const Matmul mine(library_->handle.get(), context_, (shapes_.*shape)(largest * desc_.positions), nullptr);
     auto words = std::bit_cast<AlgorithmWords>(mine.algorithm());
     if (context_.config.agree) context_.config.agree(words);
     const auto agreed = std::bit_cast<cublasLtMatmulAlgo_t>(words);
     for (const int64_t n : batch_sizes)
-      products.try_emplace(n, library_->handle.get(), context_, (shapes_.*shape)(n), &agreed);
+      products.try_emplace(n, library_->handle.get(), context_, (shapes_.*shape)(n * desc_.positions), &agreed);
   }
 
   const Matmul& at(const Products& products, const Tensor& t) const {
@@ -116,7 +117,9 @@ class CublasLinear final : public Linear {
 
   void check(const Tensor& x, const Tensor& y) const {
     DDP_EXPECT(x.shape.n == y.shape.n && x.format == Format{} && y.format == Format{});
-    DDP_EXPECT(x.shape.image.elements() == desc_.in_features && y.shape.image.elements() == desc_.out_features);
+    DDP_EXPECT(x.shape.image.elements() == desc_.positions * desc_.in_features);
+    DDP_EXPECT(y.shape.image.elements() == desc_.positions * desc_.out_features);
+    DDP_EXPECT(y.shape.image.c == desc_.out_features);  // bias_gradient sums its columns
     DDP_EXPECT(x.dtype == shapes_.activations && y.dtype == shapes_.activations);
   }
 

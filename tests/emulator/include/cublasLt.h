@@ -14,7 +14,12 @@ enum cudaDataType_t { CUDA_R_32F, CUDA_R_16BF };
 using cudaDataType = cudaDataType_t;
 enum cublasComputeType_t { CUBLAS_COMPUTE_32F, CUBLAS_COMPUTE_32F_FAST_TF32 };
 enum cublasOperation_t { CUBLAS_OP_N, CUBLAS_OP_T };
-enum cublasLtEpilogue_t { CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_BIAS, CUBLASLT_EPILOGUE_RELU_BIAS };
+enum cublasLtEpilogue_t {
+  CUBLASLT_EPILOGUE_DEFAULT,
+  CUBLASLT_EPILOGUE_BIAS,
+  CUBLASLT_EPILOGUE_RELU,
+  CUBLASLT_EPILOGUE_RELU_BIAS
+};
 enum { CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE };
 
 enum cublasLtMatmulDescAttributes_t {

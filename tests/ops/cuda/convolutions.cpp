@@ -17,13 +17,13 @@ std::vector<Convolution> convolutions_of(const Network& model) {
   const Network trimmed = model.trimmed();
   for (const LayerSpec& layer : trimmed.layers()) {
     if (layer.kind != LayerSpec::Kind::conv2d) continue;
-    Conv2dDesc desc = conv2d_desc(layer, layer.from != LayerSpec::kImage, {});
+    Conv2dDesc desc = conv2d_desc(layer, layer.from != LayerSpec::kImage, {}, model.prefers_dense());
     desc.bias = desc.bias || desc.relu;  // as in the op
     const auto& [kernel, stride, padding, dilation] = desc.window;
     const std::string name =
-        fmt::format("{} {}x{}x{} to {} k{} s{} p{},{},{},{}{}{}", model.name(), desc.input.h, desc.input.w,
-                    desc.input.c, desc.out_channels, kernel, stride, padding.top, padding.left, padding.bottom,
-                    padding.right, desc.bias ? " bias" : "", desc.relu ? " relu" : "");
+        fmt::format("{} {}x{}x{} to {} g{} k{} s{} d{} p{},{},{},{}{}{}", model.name(), desc.input.h, desc.input.w,
+                    desc.input.c, desc.out_channels, desc.groups, kernel, stride, dilation, padding.top, padding.left,
+                    padding.bottom, padding.right, desc.bias ? " bias" : "", desc.relu ? " relu" : "");
     if (std::ranges::none_of(found, [&](const Convolution& other) { return other.name == name; }))
       found.push_back({name, desc});
   }

@@ -34,15 +34,29 @@ Network asymmetric() {
   return net;
 }
 
+// Depthwise, grouped and dilated.
+Network grouped() {
+  Network net("grouped", {56, 56, 3});
+  net.conv2d(24, 3, {.stride = 2, .padding = 1, .bias = false}).batch_norm().relu();
+  net.conv2d(24, 3, {.padding = 1, .bias = false, .groups = 24}).batch_norm().relu();
+  net.conv2d(96, 5, {.stride = 2, .padding = 2, .groups = 24});
+  net.conv2d(96, 7, {.padding = 3, .groups = 96});
+  net.conv2d(128, 3, {.padding = 1, .bias = false, .groups = 32}).batch_norm().relu();
+  net.conv2d(64, 3, {.padding = 2, .dilation = 2}).relu();
+  return net;
+}
+
 std::vector<Convolution> convolutions_of(const std::string& model) {
-  return model == "asymmetric" ? testing::convolutions_of(asymmetric()) : testing::convolutions_of(model);
+  if (model == "asymmetric") return testing::convolutions_of(asymmetric());
+  if (model == "grouped") return testing::convolutions_of(grouped());
+  return testing::convolutions_of(model);
 }
 
 Convolution resnet18_convolution() { return convolutions_of("resnet18")[1]; }
 Convolution lenet_convolution() { return convolutions_of("lenet")[1]; }
 
 std::vector<std::string> models_with_convolutions() {
-  std::vector<std::string> names{"asymmetric"};
+  std::vector<std::string> names{"asymmetric", "grouped"};
   for (const NamedModel& model : models())
     if (!convolutions_of(std::string(model.name)).empty()) names.emplace_back(model.name);
   return names;
@@ -154,6 +168,10 @@ TEST(Models, ConvolutionsAreFoundWithTheirShapes) {
   ASSERT_EQ(asymmetric.size(), 4u);
   EXPECT_EQ(asymmetric[0].desc.window.padding, (Padding{0, 0, 1, 1}));
   EXPECT_FALSE(asymmetric[2].desc.bias);
+  const std::vector<Convolution> grouped = convolutions_of("grouped");
+  ASSERT_EQ(grouped.size(), 6u);
+  EXPECT_EQ(grouped[1].desc.groups, 24);
+  EXPECT_EQ(grouped[5].desc.window.dilation, 2);
 }
 
 // fp32 and tf32 have the same graph; only the precision rule selects different engines.
