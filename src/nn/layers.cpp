@@ -215,10 +215,14 @@ std::unique_ptr<Layer> make_layer(const LayerSpec& spec, int index, bool input_g
       return std::make_unique<WeightLayer<Linear>>(ops.linear(desc, context.batch_sizes), spec, false, index, context);
     }
     case LayerSpec::Kind::pool2d:
-      return std::make_unique<PoolLayer>(
-          ops.pool2d({.kind = spec.pool, .input = spec.input, .format = format, .window = spec.window},
-                     context.batch_sizes),
-          format, spec.pool == Pool2dDesc::Kind::maximum, relu_before(spec, context));
+      return std::make_unique<PoolLayer>(ops.pool2d({.kind = spec.pool,
+                                                     .input = spec.input,
+                                                     .format = format,
+                                                     .window = spec.window,
+                                                     .out_h = spec.output.h,
+                                                     .out_w = spec.output.w},
+                                                    context.batch_sizes),
+                                         format, spec.pool == Pool2dDesc::Kind::maximum, relu_before(spec, context));
     case LayerSpec::Kind::dropout:
       return std::make_unique<DropoutLayer>(
           ops, format, Dropout{.seed = context.config.seed, .layer = static_cast<uint32_t>(index), .rate = spec.rate});

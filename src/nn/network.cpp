@@ -224,7 +224,8 @@ Network& Network::global_avg_pool() {
 }
 
 Network& Network::adaptive_avg_pool(int64_t h, int64_t w) {
-  add({.kind = Kind::pool2d, .output = {h, w, output().c}, .pool = Pool2dDesc::Kind::adaptive_average},
+  const bool same = h == output().h && w == output().w;
+  add({.kind = Kind::pool2d, .output = {h, w, output().c}, .view = same, .pool = Pool2dDesc::Kind::adaptive_average},
       fmt::format("adaptive average pool {}x{}", h, w));
   return *this;
 }

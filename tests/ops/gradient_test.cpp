@@ -121,7 +121,8 @@ TEST_P(Gradients, PoolingMatchesFiniteDifferences) {
   for (const Pool2dDesc& desc :
        {Pool2dDesc{average, {7, 6, 2}, {}, {2, 2}}, Pool2dDesc{average, {7, 6, 2}, {}, {3, 2}},
         Pool2dDesc{maximum, {7, 6, 2}, {}, {2, 2}}, Pool2dDesc{maximum, {7, 6, 2}, {}, {3, 2, 1}},
-        Pool2dDesc{maximum, {6, 6, 2}, {}, {3, 2, {0, 0, 1, 1}}}, Pool2dDesc{global_average, {7, 6, 2}, {}, {}}}) {
+        Pool2dDesc{maximum, {6, 6, 2}, {}, {3, 2, {0, 0, 1, 1}}}, Pool2dDesc{global_average, {7, 6, 2}, {}, {}},
+        Pool2dDesc{adaptive_average, {7, 6, 2}, {}, {}, 3, 4}, Pool2dDesc{adaptive_average, {2, 3, 2}, {}, {}, 5, 4}}) {
     const Shape in{2, desc.input}, out{2, pool2d_output(desc)};
     // All values are so far apart that no step changes the maximum of a window.
     Values x = random_values(in.elements(), 1);

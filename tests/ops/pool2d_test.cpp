@@ -10,6 +10,9 @@ struct Pool2dCase {
   int64_t n, h, w, c;
   Window2d window = {};
   On on = On::every;
+  int64_t out_h = 1, out_w = 1;  // of an adaptive average
+
+  Pool2dDesc desc(Format format) const { return {kind, {h, w, c}, format, window, out_h, out_w}; }
 };
 
 // LeNet's two poolings, edges that no window covers, windows with gaps, and overlapping windows.
@@ -53,11 +56,19 @@ const Pool2dCase kPool2dCases[] = {{PoolKind::average, 5, 26, 26, 20, {2, 2}},
                                    {PoolKind::global_average, 5, 7, 6, 20},
                                    {PoolKind::global_average, 3, 7, 5, 17},
                                    {PoolKind::global_average, 2, 3, 8, 12},
-                                   {PoolKind::global_average, 700, 2, 1, 3, {}, On::cuda}};
+                                   {PoolKind::global_average, 700, 2, 1, 3, {}, On::cuda},
+                                   {PoolKind::adaptive_average, 5, 7, 6, 20, {}, On::every, 3, 4},
+                                   {PoolKind::adaptive_average, 3, 1, 1, 17, {}, On::every, 7, 7},
+                                   {PoolKind::adaptive_average, 9, 2, 5, 3, {}, On::every, 5, 3},
+                                   {PoolKind::adaptive_average, 2, 4, 4, 8, {}, On::every, 4, 4},
+                                   {PoolKind::adaptive_average, 2, 13, 8, 64, {}, On::every, 6, 1},
+                                   {PoolKind::adaptive_average, 1, 700, 800, 1, {}, On::cuda, 699, 800}};
 
 std::string name_of(const Pool2dCase& c) {
-  const char* const kinds[] = {"average", "maximum", "global"};
+  const char* const kinds[] = {"average", "maximum", "global", "adaptive"};
   const Padding& p = c.window.padding;
+  if (c.kind == PoolKind::adaptive_average)
+    return fmt::format("adaptive_n{}_{}x{}x{}_to_{}x{}", c.n, c.h, c.w, c.c, c.out_h, c.out_w);
   return fmt::format("{}_n{}_{}x{}x{}_k{}_s{}_p{}{}{}{}", kinds[static_cast<int>(c.kind)], c.n, c.h, c.w, c.c,
                      c.window.kernel, c.window.stride, p.top, p.left, p.bottom, p.right);
 }
@@ -65,7 +76,7 @@ std::string name_of(const Pool2dCase& c) {
 class Pool2d : public CaseTest<Pool2dCase> {
  protected:
   void expect_agreement(Values x) {
-    const Pool2dDesc plain{c.kind, {c.h, c.w, c.c}, {}, c.window};
+    const Pool2dDesc plain = c.desc({});
     const Shape in{c.n, plain.input}, out{c.n, pool2d_output(plain)};
     const bool reads = c.kind == PoolKind::maximum;  // backward reads x and y
     Values y(out.elements()), dy = random(out.elements(), 2), dx(in.elements());
@@ -75,7 +86,7 @@ class Pool2d : public CaseTest<Pool2dCase> {
     const Values comparable_y = comparable(y);
     const int64_t sizes[] = {c.n};
     each_setup(backend.formats, backend.offsets, [&] {
-      const auto pool = ops->pool2d({c.kind, plain.input, format, c.window}, sizes);
+      const auto pool = ops->pool2d(c.desc(format), sizes);
       const TensorOnDevice ax = filled(in, x), ay = unwritten(out), ady = filled(out, dy), adx = unwritten(in);
       pool->forward(ax.tensor(), ay.tensor());
       pool->backward(reads ? ax.tensor() : Tensor{nullptr, in, format, type},
@@ -94,7 +105,7 @@ class Pool2d : public CaseTest<Pool2dCase> {
 
   // With and without a bias, whose gradient is overwritten or added to. No terms cancel in the sums.
   void expect_gradients_of_relu(ddp::Pool2d& pool, ddp::Pool2d& expected, Values x, Values y, Values dy) {
-    const Shape in{c.n, {c.h, c.w, c.c}}, out{c.n, pool2d_output({c.kind, in.image, {}, c.window})};
+    const Shape in{c.n, {c.h, c.w, c.c}}, out{c.n, pool2d_output(c.desc({}))};
     for (float& v : dy) v = std::abs(v);
     const TensorOnDevice ax = filled(in, x), ay = filled(out, y), ady = filled(out, dy);
     for (const bool bias : {false, true})

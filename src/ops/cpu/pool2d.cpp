@@ -4,21 +4,25 @@
 #include "ops/cpu/layout.h"
 
 #include <algorithm>
+#include <vector>
 
 namespace ddp {
 namespace {
 
-// Windows along one axis of an image. A global average has one window, of the size of the image.
+// Windows along one axis of an image. A global average has one window, of the size of the image. The windows of an
+// adaptive average have kernel 0: their sizes differ.
 struct Axis {
   int64_t kernel, stride, padding, input, output;
 
   // The inputs in the window of output i.
   Interval inputs_of(int64_t i) const {
+    if (kernel == 0) return {i * input / output, ceil_div((i + 1) * input, output)};
     const int64_t first = i * stride - padding;
     return {std::max<int64_t>(0, first), std::min(input, first + kernel)};
   }
   // The outputs whose windows contain input h.
   Interval outputs_of(int64_t h) const {
+    if (kernel == 0) return {h * output / input, ceil_div((h + 1) * output, input)};
     const int64_t past = h + padding - kernel;  // the last start, with padding, of a window that ends before h
     const int64_t first = past < 0 ? 0 : past / stride + 1;
     return {first, std::max(first, std::min(output, (h + padding) / stride + 1))};
@@ -39,6 +43,11 @@ class CpuPool2d final : public Pool2d {
     if (desc.kind == Pool2dDesc::Kind::global_average) {
       rows_ = {desc.input.h, 1, 0, desc.input.h, 1};
       columns_ = {desc.input.w, 1, 0, desc.input.w, 1};
+    } else if (adaptive()) {
+      rows_ = {0, 1, 0, desc.input.h, out_.h};
+      columns_ = {0, 1, 0, desc.input.w, out_.w};
+      row_weights_ = weights_of(rows_);
+      column_weights_ = weights_of(columns_);
     } else {
       DDP_EXPECT(kernel > std::max({padding.top, padding.left, padding.bottom, padding.right}));
       DDP_EXPECT(desc.kind == Pool2dDesc::Kind::maximum || padding.none());
@@ -67,7 +76,7 @@ class CpuPool2d final : public Pool2d {
               .rows = h.size(),
               .columns = w.size(),
               .width = inner_,
-              .scale = scale(),
+              .scale = adaptive() ? 1 / static_cast<float>(h.size() * w.size()) : scale(),
               .y = at(y, item * out_.w + j)});
       }
     });
@@ -101,6 +110,16 @@ class CpuPool2d final : public Pool2d {
                                      .row_of_x = desc_.input.w,
                                      .row_of_y = out_.w,
                                      .width = inner_});
+        else if (adaptive())
+          kernels_.weighted({.x = at(dy, (plane * out_.h + i.first) * out_.w + j.first),
+                             .row = out_.w * inner_,
+                             .column = inner_,
+                             .rows = i.size(),
+                             .columns = j.size(),
+                             .width = inner_,
+                             .row_weights = row_weights_.data() + i.first,
+                             .column_weights = column_weights_.data() + j.first,
+                             .y = at(dx, to)});
         else
           kernels_.average({.x = at(dy, (plane * out_.h + i.first) * out_.w + j.first),
                             .row = out_.w * inner_,
@@ -116,6 +135,12 @@ class CpuPool2d final : public Pool2d {
 
  private:
   bool maximum() const { return desc_.kind == Pool2dDesc::Kind::maximum; }
+  bool adaptive() const { return desc_.kind == Pool2dDesc::Kind::adaptive_average; }
+  static std::vector<float> weights_of(const Axis& axis) {  // of each window: 1 / its size
+    std::vector<float> weights;
+    for (int64_t i = 0; i < axis.output; ++i) weights.push_back(1 / static_cast<float>(axis.inputs_of(i).size()));
+    return weights;
+  }
   float scale() const { return 1.0f / static_cast<float>(rows_.kernel * columns_.kernel); }
   int64_t planes(const Tensor& t) const { return t.stored() / (t.shape.image.h * t.shape.image.w * inner_); }
   std::byte* at(const Tensor& t, int64_t place) const { return element(t, place * inner_); }
@@ -130,6 +155,7 @@ class CpuPool2d final : public Pool2d {
   const PoolKernels& kernels_;
   ImageShape out_;
   Axis rows_{}, columns_{};
+  std::vector<float> row_weights_, column_weights_;  // of an adaptive average
   int64_t inner_ = 1;
 };
 

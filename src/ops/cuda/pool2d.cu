@@ -32,9 +32,28 @@ struct Axis {
   }
 };
 
+// The same for an adaptive average.
+struct AdaptiveAxis {
+  int in, out;
+
+  __device__ Interval window(int o) const { return {part(o, in, out), part_end(o, in, out)}; }
+  __device__ Interval windows_over(int i) const { return {part(i, out, in), part_end(i, out, in)}; }
+  __device__ float weight(int o) const {
+    const Interval inputs = window(o);
+    return 1 / static_cast<float>(inputs.end - inputs.first);
+  }
+
+ private:
+  __device__ static int part(int64_t i, int from, int to) { return static_cast<int>(i * from / to); }
+  __device__ static int part_end(int64_t i, int from, int to) {
+    return static_cast<int>(((i + 1) * from + to - 1) / to);
+  }
+};
+
 // A thread processes one pack of channels at a time. A position has `packs` packs.
-struct PoolShape {
-  Axis rows, columns;
+template <class OneAxis>
+struct PoolShapeOf {
+  OneAxis rows, columns;
   int packs;
   float scale;
 
@@ -45,6 +64,8 @@ struct PoolShape {
     return ((static_cast<int64_t>(n) * rows.out + i) * columns.out + j) * packs + pack;
   }
 };
+using PoolShape = PoolShapeOf<Axis>;
+using AdaptiveShape = PoolShapeOf<AdaptiveAxis>;
 
 // Calls body(n, i, j, pack) for all packs of n x h x w positions. `count` is the number of packs.
 template <class Body>
@@ -69,6 +90,23 @@ __global__ void average_kernel(const T* x, T* y, PoolShape s, uint32_t count) {
         for (int k = 0; k < N; ++k) sum.at[k] += values.at[k];
       }
     for (float& v : sum.at) v *= s.scale;
+    store<N>(y + s.output(n, i, j, pack) * N, sum);
+  });
+}
+
+template <class T, int N>
+__global__ void adaptive_kernel(const T* x, T* y, AdaptiveShape s, uint32_t count) {
+  await_previous_kernel();
+  each_position(count, s.rows.out, s.columns.out, s.packs, [&](int n, int i, int j, int pack) {
+    Pack<float, N> sum{};
+    const Interval rows = s.rows.window(i), columns = s.columns.window(j);
+    for (int h = rows.first; h < rows.end; ++h)
+      for (int w = columns.first; w < columns.end; ++w) {
+        const auto values = load<N>(x + s.input(n, h, w, pack) * N);
+        for (int k = 0; k < N; ++k) sum.at[k] += values.at[k];
+      }
+    const float scale = 1 / static_cast<float>((rows.end - rows.first) * (columns.end - columns.first));
+    for (float& v : sum.at) v *= scale;
     store<N>(y + s.output(n, i, j, pack) * N, sum);
   });
 }
@@ -203,6 +241,26 @@ __global__ void gather_average_kernel(const T* x, const T* dy, T* dx, PoolShape 
   });
 }
 
+template <class T, int N>
+__global__ void gather_adaptive_kernel(const T* x, const T* dy, T* dx, AdaptiveShape s, ColumnPlan plan,
+                                       ReluGradients relu) {
+  await_previous_kernel();
+  each_gradient<N>(plan, s.rows.in, s.columns.in, relu, [&](int n, int h, int w, int pack, Pack<float, N>& sum) {
+    Pack<float, N> here{};
+    const Interval rows = s.rows.windows_over(h), columns = s.columns.windows_over(w);
+    for (int i = rows.first; i < rows.end; ++i)
+      for (int j = columns.first; j < columns.end; ++j) {
+        const auto gradients = load<N>(dy + s.output(n, i, j, pack) * N);
+        const float weight = s.rows.weight(i) * s.columns.weight(j);
+        for (int k = 0; k < N; ++k) here.at[k] += gradients.at[k] * weight;
+      }
+    const int64_t at = s.input(n, h, w, pack) * N;
+    if (relu.applies) here = relu.before(load<N>(x + at), here);
+    add_to(sum, here);
+    store<N>(dx + at, here);
+  });
+}
+
 // Whether a value of a window equals the output of the window. The output is NaN if any value is NaN.
 __device__ bool is_largest(float value, float output) { return value == output || std::isnan(value); }
 
@@ -250,10 +308,11 @@ class CudaPool2d final : public Pool2d {
       : context_(context), desc_(desc), out_(pool2d_output(desc)) {
     const Window2d& w = desc.window;
     DDP_EXPECT(desc.format == Format{} && out_.h > 0 && out_.w > 0);
-    DDP_EXPECT(global() || (w.kernel > 0 && w.stride > 0 && window_fits(desc.input, w)));
-    DDP_EXPECT(maximum() || global() || w.padding.none());
+    const bool windowed = !global() && !adaptive();
+    DDP_EXPECT(!windowed || (w.kernel > 0 && w.stride > 0 && window_fits(desc.input, w)));
+    DDP_EXPECT(maximum() || !windowed || w.padding.none());
     // Then each window contains at least one input.
-    DDP_EXPECT(global() || std::max({w.padding.top, w.padding.left, w.padding.bottom, w.padding.right}) < w.kernel);
+    DDP_EXPECT(!windowed || std::max({w.padding.top, w.padding.left, w.padding.bottom, w.padding.right}) < w.kernel);
     if (batch_sizes.empty()) return;
     const int64_t positions = std::ranges::max(batch_sizes) * swept().h * swept().w;
     for (const DType type : {DType::f32, DType::bf16})
@@ -263,6 +322,12 @@ class CudaPool2d final : public Pool2d {
 
   void forward(const Tensor& x, const Tensor& y) override {
     check(x, y);
+    if (adaptive()) {
+      const int width = aligned(x.data, y.data) ? pack_width(x.dtype, desc_.input.c) : 1;
+      return with_packs(x.dtype, width, [&]<class T, int N>() {
+        start<N>(y, adaptive_kernel<T, N>, data<T>(x), data<T>(y), adaptive_shape(width));
+      });
+    }
     each_width(aligned(x.data, y.data), x.dtype, [&]<class T, int N>(const PoolShape& shape) {
       const bool by_two = desc_.window.kernel == 2 && !global();
       const auto kernel = maximum() ? maximum_kernel<T, N> : by_two ? average_kernel<T, N, 2> : average_kernel<T, N, 0>;
@@ -288,7 +353,10 @@ class CudaPool2d final : public Pool2d {
       const auto start = [&](auto* kernel, const auto*... read) {
         launch(context_.stream, p.blocks(), kThreads, kernel, read..., result, shape, p, before);
       };
-      if (!maximum())
+      if (adaptive())
+        launch(context_.stream, p.blocks(), kThreads, gather_adaptive_kernel<T, N>, in, gradients, result,
+               adaptive_shape(N), p, before);
+      else if (!maximum())
         start(overlap() ? gather_average_kernel<T, N> : spread_average_kernel<T, N>, in, gradients);
       else if (overlap())
         start(gather_maximum_kernel<T, N>, in, out, gradients);
@@ -300,8 +368,19 @@ class CudaPool2d final : public Pool2d {
  private:
   bool maximum() const { return desc_.kind == Pool2dDesc::Kind::maximum; }
   bool global() const { return desc_.kind == Pool2dDesc::Kind::global_average; }
+  bool adaptive() const { return desc_.kind == Pool2dDesc::Kind::adaptive_average; }
   bool overlap() const { return !global() && desc_.window.kernel > desc_.window.stride; }
-  const ImageShape& swept() const { return overlap() ? desc_.input : out_; }  // the positions of a backward pass
+  const ImageShape& swept() const {
+    return adaptive() || overlap() ? desc_.input : out_;
+  }  // the positions of a backward pass
+
+  AdaptiveShape adaptive_shape(int width) const {
+    const ImageShape& in = desc_.input;
+    return {{static_cast<int>(in.h), static_cast<int>(out_.h)},
+            {static_cast<int>(in.w), static_cast<int>(out_.w)},
+            static_cast<int>(in.c / width),
+            0};
+  }
 
   // Without sums there are no groups to add, so more blocks share the work.
   ColumnPlan plan(int64_t positions, int width, bool sums) const {

@@ -66,6 +66,10 @@ class ReferencePool2d final : public Pool2d {
     if (d_.kind == Pool2dDesc::Kind::global_average) {
       for (int64_t h = 0; h < d_.input.h; ++h)
         for (int64_t w = 0; w < d_.input.w; ++w) f(h, w);
+    } else if (d_.kind == Pool2dDesc::Kind::adaptive_average) {
+      const auto& [in_h, in_w, channels] = d_.input;
+      for (int64_t h = i * in_h / out_.h; h * out_.h < (i + 1) * in_h; ++h)
+        for (int64_t w = j * in_w / out_.w; w * out_.w < (j + 1) * in_w; ++w) f(h, w);
     } else {
       each_tap(d_.input, d_.window, i, j, [&](int64_t, int64_t, int64_t h, int64_t w) { f(h, w); });
     }

@@ -53,6 +53,14 @@ struct PoolWindow {
   float scale;
   void* y;
 };
+// y[k] = sum of row_weights[p] * column_weights[q] * x at (p, q), over `rows` x `columns` positions of x.
+struct PoolWeighted {
+  const void* x;
+  long row, column;  // strides
+  long rows, columns, width;
+  const float *row_weights, *column_weights;
+  void* y;
+};
 // dx[k] at position (h, w) of the plane x[..][row_of_x][width] = sum of dy over the windows whose first largest value
 // is at (h, w). The windows that contain (h, w) are rows i0 to i1 - 1, columns j0 to j1 - 1 of y[..][row_of_y][width].
 struct PoolMaximumGradient {
@@ -73,6 +81,7 @@ struct NormKernels {
 
 struct PoolKernels {
   void (*average)(const PoolWindow&);
+  void (*weighted)(const PoolWeighted&);
   void (*maximum)(const PoolWindow&);
   void (*maximum_gradient)(const PoolMaximumGradient&);
 };

@@ -18,6 +18,19 @@ void pool_average(const PoolWindow& a) {
 }
 
 template <class T>
+void pool_weighted(const PoolWeighted& a) {
+  const T* x = static_cast<const T*>(a.x);
+  each_column(a.width, [&](auto length, long k) {
+    constexpr int L = length;
+    Vector<L> sum = {};
+    for (long p = 0; p < a.rows; ++p)
+      for (long q = 0; q < a.columns; ++q)
+        sum += load<L>(x + p * a.row + q * a.column + k) * (a.row_weights[p] * a.column_weights[q]);
+    store<L>(static_cast<T*>(a.y) + k, sum);
+  });
+}
+
+template <class T>
 void pool_maximum(const PoolWindow& a) {
   const T* x = static_cast<const T*>(a.x);
   each_column(a.width, [&](auto length, long k) {
@@ -64,7 +77,7 @@ void pool_maximum_gradient(const PoolMaximumGradient& a) {
 }
 
 template <class T>
-constexpr PoolKernels kPool = {pool_average<T>, pool_maximum<T>, pool_maximum_gradient<T>};
+constexpr PoolKernels kPool = {pool_average<T>, pool_weighted<T>, pool_maximum<T>, pool_maximum_gradient<T>};
 
 }  // namespace
 
