@@ -141,7 +141,7 @@ std::unique_ptr<Layer> make_batch_norm_layer(const LayerSpec& spec, int index, b
   const BatchNormDesc desc{.input = spec.input,
                            .format = format,
                            .epsilon = spec.norm.epsilon,
-                           .relu = spec.has_relu(),
+                           .activation = spec.activation,
                            .add = spec.skip != LayerSpec::kNone,
                            .gradients = !context.config.inference};
   return std::make_unique<BatchNormLayer>(context.ops.batch_norm(desc, context.batch_sizes), spec, index,

@@ -14,12 +14,12 @@ class FrozenBatchNormLayer final : public Layer {
         scale_(spec.norm.scale ? find_parameter(context.parameters, index, Parameter::Role::norm_scale)->offset : -1),
         shift_(find_parameter(context.parameters, index, Parameter::Role::norm_shift)->offset),
         span_(span),
-        relu_(spec.has_relu()),
+        activation_(spec.activation),
         format_(format) {}
 
   Format output_format() const override { return format_; }
-  bool saves_input() const override { return false; }
-  bool saves_output() const override { return relu_; }
+  bool saves_input() const override { return activation_.reads_input(); }
+  bool saves_output() const override { return activation_.is_relu(); }
   bool accepts_split_gradient() const override { return true; }
 
   void bind(const WeightData& weights) override {
@@ -31,7 +31,7 @@ class FrozenBatchNormLayer final : public Layer {
   }
 
   void backward(const LayerValues& v, const LayerGradients& g, const Pass& pass) override {
-    op_->evaluate_backward(v.y, g.more, g.dy, g.dx, mean(pass) + span_.channels);
+    op_->evaluate_backward(v.x, v.y, g.more, g.dy, g.dx, mean(pass), mean(pass) + span_.channels);
   }
 
  private:
@@ -40,7 +40,7 @@ class FrozenBatchNormLayer final : public Layer {
   std::unique_ptr<BatchNorm> op_;
   int64_t scale_, shift_;  // offsets in the flat buffer; scale_ is -1 without a scale
   RunningStatsSpan span_;
-  bool relu_;
+  Activation activation_;
   Format format_;
 };
 
@@ -51,7 +51,7 @@ std::unique_ptr<Layer> make_frozen_batch_norm_layer(const LayerSpec& spec, int i
   const BatchNormDesc desc{.input = spec.input,
                            .format = format,
                            .epsilon = spec.norm.epsilon,
-                           .relu = spec.has_relu(),
+                           .activation = spec.activation,
                            .add = spec.skip != LayerSpec::kNone,
                            .gradients = false};
   return std::make_unique<FrozenBatchNormLayer>(context.ops.batch_norm(desc, context.batch_sizes), spec, index, format,

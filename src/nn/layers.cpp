@@ -96,6 +96,22 @@ class ReluLayer : public SimpleLayer {
   }
 };
 
+// Another function than a ReLU.
+class ActivationLayer : public SimpleLayer {
+ public:
+  ActivationLayer(Ops& ops, Format format, const Activation& activation)
+      : SimpleLayer(ops, format), activation_(activation) {}
+
+  bool saves_input() const override { return true; }
+  void forward(const LayerValues& v, const Pass&) override { ops_.activation(activation_, v.x, v.y); }
+  void backward(const LayerValues& v, const LayerGradients& g, const Pass&) override {
+    if (g.dx.data) ops_.activation_backward(activation_, v.x, g.dy, g.dx);
+  }
+
+ private:
+  Activation activation_;
+};
+
 class AddLayer : public SimpleLayer {
  public:
   using SimpleLayer::SimpleLayer;
@@ -227,7 +243,9 @@ std::unique_ptr<Layer> make_layer(const LayerSpec& spec, int index, bool input_g
       return std::make_unique<DropoutLayer>(
           ops, format, Dropout{.seed = context.config.seed, .layer = static_cast<uint32_t>(index), .rate = spec.rate});
     case LayerSpec::Kind::add: return std::make_unique<AddLayer>(ops, format);
-    case LayerSpec::Kind::activation: return std::make_unique<ReluLayer>(ops, format);
+    case LayerSpec::Kind::activation:
+      if (spec.activation.is_relu()) return std::make_unique<ReluLayer>(ops, format);
+      return std::make_unique<ActivationLayer>(ops, format, spec.activation);
     case LayerSpec::Kind::flatten:
     case LayerSpec::Kind::tokens: return make_reorder_layer(ops, {});
     case LayerSpec::Kind::batch_norm: return make_batch_norm_layer(spec, index, input_gradient, format, context);

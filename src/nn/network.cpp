@@ -184,8 +184,10 @@ Network& Network::activation(const Activation& activation) {
   int target = last_;
   if (target >= 0 && layers_[target].kind == Kind::add && layers_[target].view) target = layers_[target].from;
   const auto takes = [&](const LayerSpec& layer) {
-    return activation.is_relu() && !layer.activation &&
-           (layer.kind == Kind::conv2d || layer.kind == Kind::linear || layer.kind == Kind::batch_norm);
+    if (layer.activation) return false;
+    if (activation.is_relu())
+      return layer.kind == Kind::conv2d || layer.kind == Kind::linear || layer.kind == Kind::batch_norm;
+    return layer.kind == Kind::batch_norm && layer.skip == LayerSpec::kNone;
   };
   const bool fused = target >= 0 && !is_shared(last_) && !is_shared(target) && takes(layers_[target]);
   if (fused) layers_[target].activation = activation;

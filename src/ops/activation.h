@@ -10,6 +10,9 @@
 //   gelu          x / 2 * (1 + erf(x / sqrt(2)))
 //   gelu_tanh     x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))
 //   tanh          tanh(x)
+//
+// The derivative at a kink is PyTorch's: relu 0, relu6 0 at both, leaky_relu slope, hard_sigmoid 0 at both, hard_swish
+// 0 at -3 and 1 at 3.
 #pragma once
 
 #include <cstdint>
@@ -34,6 +37,9 @@ struct Activation {
   float slope = 0.01f;  // of leaky_relu, for negative values
 
   constexpr bool is_relu() const { return kind == Kind::relu; }
+  // Whether the backward pass reads the input of the function; for a ReLU it reads the output.
+  constexpr bool reads_input() const { return kind != Kind::none && kind != Kind::relu; }
+  constexpr bool keeps_zero() const { return kind != Kind::sigmoid && kind != Kind::hard_sigmoid; }  // f(0) = 0
   constexpr explicit operator bool() const { return kind != Kind::none; }
   friend constexpr bool operator==(const Activation&, const Activation&) = default;
 };

@@ -4,13 +4,14 @@
 //   sum:       s1 = sum of (x - center), s2 = sum of (x - center)^2
 //   forward:   mean = center + s1/count, var = s2/count - (s1/count)^2, xhat = (x - mean) / sqrt(var + epsilon),
 //              y = act(scale * xhat + shift + skip)
-//   backward_sum:  g = y <= 0 ? 0 : dy + more, t1 = sum of g, t2 = sum of g * xhat
+//   backward_sum:  g = act'(z) * (dy + more), t1 = sum of g, t2 = sum of g * xhat
 //   backward:  dx = scale / sqrt(var + epsilon) * (g - t1/count - xhat * t2/count)
 //   evaluate:           y as forward, from a given mean and var
 //   evaluate_backward:  dx = scale / sqrt(var + epsilon) * g
 //
 // - count is the number of samples x positions in the sums, at least 1. A var that rounding makes negative counts as 0.
-// - act is a ReLU if `relu` is set. skip is added if `add` is set.
+// - act is `activation` (ops/activation.h). skip is added if `add` is set; then act is nothing or a ReLU.
+// - z is the argument of act. For a ReLU act'(z) = y <= 0 ? 0 : 1; for other functions z comes from x again.
 // - g is the gradient of skip. backward_sum leaves it in dy if `add` is set or `more` has data; else it leaves either g
 //   or dy there. backward reads what it left. t1 and t2 sum g as dy stores it, rounded if activations are bf16.
 // - Of this rank's samples, the gradient of shift is t1 and the gradient of scale is t2.
@@ -23,6 +24,7 @@
 
 #include "core/shape.h"
 #include "device/tensor.h"
+#include "ops/activation.h"
 #include "ops/gradient.h"
 
 #include <cstdint>
@@ -34,7 +36,8 @@ struct BatchNormDesc {
   ImageShape input;
   Format format;
   float epsilon = 1e-5f;
-  bool relu = false, add = false;
+  Activation activation = {};
+  bool add = false;
   bool gradients = true;  // false: only evaluate and evaluate_backward are called
 };
 
@@ -53,13 +56,13 @@ class BatchNorm {
   // Computes y as forward does, but from the given mean and variance. Does not change what backward reads.
   virtual void evaluate(const Tensor& x, const Tensor& skip, const Tensor& y, const float* mean,
                         const float* variance) = 0;
-  // The backward pass of evaluate, with the same variance. `more` as in backward_sum. Leaves g in dy if `add` is set,
-  // or if `more` has data or dx has none; else either g or dy. Reads y only if `relu` is set. dx may be dy.
-  virtual void evaluate_backward(const Tensor& y, const Tensor& more, const Tensor& dy, const Tensor& dx,
-                                 const float* variance) = 0;
+  // The backward pass of evaluate, with the same mean and variance. `more` as in backward_sum. Leaves g in dy if `add`
+  // is set, or if `more` has data or dx has none; else either g or dy. Reads y for a ReLU only, x and mean for other
+  // functions only. dx may be dy.
+  virtual void evaluate_backward(const Tensor& x, const Tensor& y, const Tensor& more, const Tensor& dy,
+                                 const Tensor& dx, const float* mean, const float* variance) = 0;
 
-  // Overwrites t1 and t2. `more` is a second term of the gradient of y; it may have no data. Reads y only if `relu` is
-  // set.
+  // Overwrites t1 and t2. `more` is a second term of the gradient of y; it may have no data. Reads y for a ReLU only.
   virtual void backward_sum(const Tensor& x, const Tensor& y, const Tensor& more, const Tensor& dy, float* t1,
                             float* t2) = 0;
   // dx may be dy.

@@ -7,6 +7,7 @@
 // Calls run in order on the device of the Ops. No call allocates or waits.
 #pragma once
 
+#include "ops/activation.h"
 #include "ops/batch_norm.h"
 #include "ops/conv2d.h"
 #include "ops/device_batch.h"
@@ -65,6 +66,12 @@ class Ops {
   // allowed.
   virtual void relu(const Tensor& x, const Tensor& y) = 0;
   virtual void relu_backward(const Tensor& y, const Tensor& dy, const Tensor& dx) = 0;
+
+  // y = f(x) and dx = dy * f'(x), for any function but `none`. NaN stays NaN. Padding follows device/format.h. In place
+  // is allowed: y may be x, and dx may be dy.
+  virtual void activation(const Activation& activation, const Tensor& x, const Tensor& y) = 0;
+  virtual void activation_backward(const Activation& activation, const Tensor& x, const Tensor& dy,
+                                   const Tensor& dx) = 0;
 
   // y = a + b; all have the same format and type. y may be a or b.
   virtual void add(const Tensor& a, const Tensor& b, const Tensor& y) = 0;

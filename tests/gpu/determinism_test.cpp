@@ -97,7 +97,7 @@ TEST_P(DeterminismOnGpu, Linear) {
 }
 
 TEST_P(DeterminismOnGpu, BatchNorm) {
-  const BatchNormDesc desc{.input = {28, 28, 64}, .format = {}, .relu = true};
+  const BatchNormDesc desc{.input = {28, 28, 64}, .format = {}, .activation = kRelu};
   const Shape shape{128, desc.input};
   expect_same_bits([&](Gpu& gpu) -> std::function<Bits()> {
     const int64_t sizes[] = {128};

@@ -8,6 +8,9 @@ namespace {
 
 struct BatchNormVariant {
   bool relu, add, more, affine, center;
+  Activation function = {};  // another one than a ReLU
+
+  Activation activation() const { return relu ? kRelu : function; }
 };
 
 const std::vector<BatchNormVariant> kSomeVariants = {{false, false, false, true, false},
@@ -17,6 +20,18 @@ const std::vector<BatchNormVariant> kSomeVariants = {{false, false, false, true,
 const std::vector<BatchNormVariant> kMoreVariants = {
     {true, true, true, true, true},    {true, true, false, false, true},  {true, false, true, true, true},
     {false, false, true, true, false}, {false, false, false, true, true}, {false, false, false, false, false}};
+
+// Each function, with and without the other parts.
+std::vector<BatchNormVariant> function_variants() {
+  using enum Activation::Kind;
+  std::vector<BatchNormVariant> variants;
+  for (const Activation::Kind kind :
+       {relu6, leaky_relu, sigmoid, hard_sigmoid, silu, hard_swish, gelu, gelu_tanh, Activation::Kind::tanh}) {
+    const bool more = variants.size() % 2 == 0, affine = variants.size() % 4 != 3, center = variants.size() % 3 == 0;
+    variants.push_back({false, false, more, affine, center, {kind, 0.3f}});
+  }
+  return variants;
+}
 
 struct BatchNormCase {
   int64_t n, h, w, c;
@@ -73,44 +88,63 @@ class BatchNorm : public CaseTest<BatchNormCase> {
     for (int64_t i = 0; i < count; ++i) x[i] = 2 * x[i] + static_cast<float>(i % channels % 5);
     x = rounded(x, type);
     Values scale = random_values(channels, 5), shift = random_values(channels, 6), center(channels);
+    const bool function = v.function.reads_input();
+    if (function)
+      for (float& s : scale) s *= 3;  // beyond the kinks of the functions
     for (int64_t k = 0; k < channels; ++k) center[k] = static_cast<float>(k % 5) + 0.1f;
     const Values mean = random_values(channels, 7), variance = positive(random_values(channels, 8)), given_dy = dy;
 
     Values sums(2 * channels), y(count), evaluated(count);
-    const auto expected = reference->batch_norm({shape.image, {}, 1e-3f, v.relu, v.add}, {});
-    expected->bind(v.affine ? scale.data() : nullptr, v.affine ? shift.data() : nullptr);
+    const auto expected = reference->batch_norm({shape.image, {}, 1e-3f, v.activation(), v.add}, {});
+    const auto behind = reference->batch_norm({shape.image, {}, 1e-3f}, {});  // takes the gradient g itself
+    for (ddp::BatchNorm* const norm : {expected.get(), behind.get()})
+      norm->bind(v.affine ? scale.data() : nullptr, v.affine ? shift.data() : nullptr);
     expected->sum(on_host(x, shape), v.center ? center.data() : nullptr, sums.data());
+    behind->forward(on_host(x, shape), {}, on_host(y, shape), v.center ? center.data() : nullptr, sums.data(), samples);
     expected->evaluate(on_host(x, shape), on_host(skip, shape), on_host(evaluated, shape), mean.data(),
                        variance.data());
     expected->forward(on_host(x, shape), on_host(skip, shape), on_host(y, shape), v.center ? center.data() : nullptr,
                       sums.data(), samples);
     // Rounding decides the sign of a y near 0, so the gradients use the y of the op. The sums are those of the dy that
     // the op stores, which is rounded.
-    Values t_sums(2 * channels), dx(count);
+    Values t_sums(2 * channels), dx(count), exact_g;
     const auto expect_gradients_for = [&](Values y_of_relu) {
       dy = given_dy;
       expected->backward_sum(on_host(x, shape), on_host(y_of_relu, shape), v.more ? on_host(more, shape) : Tensor{},
                              on_host(dy, shape), t_sums.data(), t_sums.data() + channels);
+      exact_g = dy;
       dy = rounded(dy, type);
-      expected->backward_sum(on_host(x, shape), on_host(y_of_relu, shape), {}, on_host(dy, shape), t_sums.data(),
-                             t_sums.data() + channels);
-      expected->backward(on_host(x, shape), on_host(dy, shape), on_host(dx, shape), t_sums.data(),
-                         t_sums.data() + channels, samples);
+    };
+    const auto expect_sums_of = [&](Values g) {
+      behind->backward_sum(on_host(x, shape), {}, {}, on_host(g, shape), t_sums.data(), t_sums.data() + channels);
+      behind->backward(on_host(x, shape), on_host(g, shape), on_host(dx, shape), t_sums.data(),
+                       t_sums.data() + channels, samples);
     };
 
     Values scaled(count), added_dy;  // of the given statistics
     const auto expect_scaled_for = [&](Values y_of_relu) {
-      for (const bool again : {false, true}) {
-        added_dy = again ? rounded(added_dy, type) : given_dy;
-        expected->evaluate_backward(on_host(y_of_relu, shape), v.more && !again ? on_host(more, shape) : Tensor{},
-                                    on_host(added_dy, shape), on_host(scaled, shape), variance.data());
-      }
+      added_dy = given_dy;
+      expected->evaluate_backward(on_host(x, shape), on_host(y_of_relu, shape),
+                                  v.more ? on_host(more, shape) : Tensor{}, on_host(added_dy, shape), {}, mean.data(),
+                                  variance.data());
+      exact_g = added_dy;
+      added_dy = rounded(added_dy, type);
+    };
+    const auto expect_scaled_of = [&](Values g) {
+      behind->evaluate_backward({}, {}, {}, on_host(g, shape), on_host(scaled, shape), mean.data(), variance.data());
+    };
+    // g, after a pass that may leave it or the given dy there. Only the derivatives of functions round.
+    const auto expect_left = [&](const Values& actual, const Values& g, bool leaves_g, const char* what) {
+      if (function)
+        expect_activations(actual, exact_g, what);
+      else
+        EXPECT_TRUE(actual == g || (!leaves_g && actual == given_dy)) << what;
     };
 
     std::map<std::string, std::vector<Values>> first;  // of each format
     each_setup([&] {
       const int64_t sizes[] = {c.n, 2};
-      const auto norm = ops->batch_norm({shape.image, format, 1e-3f, v.relu, v.add}, sizes);
+      const auto norm = ops->batch_norm({shape.image, format, 1e-3f, v.activation(), v.add}, sizes);
       const auto ascale = on_device(scale), ashift = on_device(shift), acenter = on_device(center),
                  amean = on_device(mean), avariance = on_device(variance), given = on_device(sums),
                  asums = unwritten(2 * channels), again = unwritten(2 * channels);
@@ -138,14 +172,13 @@ class BatchNorm : public CaseTest<BatchNormCase> {
 
       expect_gradients_for(actual_y.dense);
       const auto ady = filled(shape, given_dy), amore = filled(shape, more), adx = unwritten(shape);
-      const auto at_sums = unwritten(2 * channels), given_t = on_device(t_sums);
+      const auto at_sums = unwritten(2 * channels);
       norm->backward_sum(ax.tensor(), v.relu ? ay.tensor() : Tensor{}, v.more ? amore.tensor() : Tensor{}, ady.tensor(),
                          at_sums.data(), at_sums.data() + channels);
       const auto actual_dy = ady.loaded();
-      if (v.add || v.more)
-        EXPECT_EQ(actual_dy.dense, dy);
-      else
-        EXPECT_TRUE(actual_dy.dense == dy || actual_dy.dense == given_dy);
+      expect_left(actual_dy.dense, dy, v.add || v.more, "g");
+      expect_sums_of(function ? actual_dy.dense : dy);
+      const auto given_t = on_device(t_sums);
       expect_sums(at_sums.values(), t_sums, "sums of gradients");
       expect_zero(actual_dy.padding, "dy");
       norm->backward(ax.tensor(), ady.tensor(), adx.tensor(), given_t.data(), given_t.data() + channels, samples);
@@ -158,17 +191,17 @@ class BatchNorm : public CaseTest<BatchNormCase> {
       expect_scaled_for(actual_e.dense);
       const auto sdy = filled(shape, given_dy), gdy = filled(shape, given_dy), sdx = unwritten(shape);
       const Tensor of_relu = v.relu ? ae.tensor() : Tensor{}, term = v.more ? amore.tensor() : Tensor{};
-      norm->evaluate_backward(of_relu, term, sdy.tensor(), sdx.tensor(), avariance.data());
-      norm->evaluate_backward(of_relu, term, gdy.tensor(), {}, avariance.data());
+      const Tensor of_function = function ? ax.tensor() : Tensor{};
+      const auto in_place = filled(shape, given_dy);
+      for (const auto& [to_dy, to_dx] :
+           {std::pair{sdy.tensor(), sdx.tensor()}, {gdy.tensor(), Tensor{}}, {in_place.tensor(), in_place.tensor()}})
+        norm->evaluate_backward(of_function, of_relu, term, to_dy, to_dx, amean.data(), avariance.data());
+      expect_scaled_of(!function ? added_dy : v.more ? gdy.values() : exact_g);
       expect_activations(sdx.loaded().dense, scaled, "dx of given statistics");
       expect_zero(sdx.loaded().padding, "dx of given statistics");
-      EXPECT_EQ(gdy.loaded().dense, added_dy) << "g alone";
-      if (v.add || v.more)
-        EXPECT_EQ(sdy.loaded().dense, added_dy);
-      else
-        EXPECT_TRUE(sdy.loaded().dense == added_dy || sdy.loaded().dense == given_dy);
-      norm->evaluate_backward(of_relu, {}, gdy.tensor(), gdy.tensor(), avariance.data());
-      EXPECT_EQ(gdy.values(), sdx.loaded().dense) << "in place";
+      expect_left(gdy.loaded().dense, added_dy, true, "g alone");
+      if (!function || v.more) expect_left(sdy.loaded().dense, added_dy, v.add || v.more, "g of given statistics");
+      EXPECT_EQ(in_place.values(), sdx.loaded().dense) << "in place";
 
       std::vector<Values> results = {sdx.values(), asums.values(), at_sums.values(), actual_dx.dense};
       EXPECT_EQ(results, first.emplace(text_of(format), results).first->second) << "at another number of threads";
@@ -183,9 +216,12 @@ TEST_P(BatchNorm, AgreesWithTheReference) {
     variants = kSomeVariants;
     if (!backend.cuda()) variants.insert(variants.end(), kMoreVariants.begin(), kMoreVariants.end());
   }
+  const std::vector<BatchNormVariant> functions = function_variants();
+  for (size_t i = 0; c.variants.empty() && i < functions.size(); ++i)
+    if ((static_cast<int64_t>(i) + c.n + c.c) % 3 == 0) variants.push_back(functions[i]);
   for (const BatchNormVariant& v : variants) {
-    SCOPED_TRACE(
-        fmt::format("relu {}, add {}, more {}, affine {}, center {}", v.relu, v.add, v.more, v.affine, v.center));
+    SCOPED_TRACE(fmt::format("activation {}, add {}, more {}, affine {}, center {}",
+                             static_cast<int>(v.activation().kind), v.add, v.more, v.affine, v.center));
     expect_agreement(v);
   }
 }
@@ -215,7 +251,7 @@ TEST_P(BatchNormSums, RefuseMoreSamplesThanDeclared) {
   const Shape shape{5, {1, 1, 3}};
   const int64_t sizes[] = {4};
   each_setup([&] {
-    const auto norm = ops->batch_norm({.input = shape.image, .format = format, .relu = true}, sizes);
+    const auto norm = ops->batch_norm({.input = shape.image, .format = format, .activation = kRelu}, sizes);
     const auto x = unwritten(shape), y = unwritten(shape);
     const auto sums = on_device(Values(6)), ones = on_device(Values(3, 1));
     norm->bind(nullptr, nullptr);
@@ -232,7 +268,8 @@ TEST_P(BatchNormSums, NanStaysNan) {
   Values x = random(count, 1);
   x[at] = NAN;
   each_setup([&] {
-    const auto norm = ops->batch_norm({.input = shape.image, .format = format, .relu = true, .add = true}, sizes);
+    const auto norm =
+        ops->batch_norm({.input = shape.image, .format = format, .activation = kRelu, .add = true}, sizes);
     const auto ax = filled(shape, x), askip = filled(shape, random(count, 2)), ay = unwritten(shape),
                ae = unwritten(shape), ady = filled(shape, Values(count, 1)), adx = unwritten(shape);
     const auto sums = unwritten(2 * channels), t = unwritten(2 * channels), mean = on_device(Values(channels)),

@@ -155,7 +155,8 @@ TEST_P(Gradients, BatchNormMatchesFiniteDifferences) {
   for (float& v : more) v -= 0.5f;  // the gradient comes in two parts, which the op adds
   const auto center = on_device(Values{0.25f, 0, -1, 0.5f});
   for (const bool relu : {false, true}) {
-    const auto norm = ops->batch_norm({.input = shape.image, .format = {}, .relu = relu, .add = true}, sizes);
+    const auto norm = ops->batch_norm(
+        {.input = shape.image, .format = {}, .activation = relu ? kRelu : Activation{}, .add = true}, sizes);
     const auto loss = [&](const Values& at_x, const Values& at_skip, const Values& at_scale, const Values& at_shift) {
       const auto ax = filled(shape, at_x), askip = filled(shape, at_skip), ay = unwritten(shape);
       const auto ascale = on_device(at_scale), ashift = on_device(at_shift), sums = unwritten(8);
@@ -184,6 +185,78 @@ TEST_P(Gradients, BatchNormMatchesFiniteDifferences) {
     expect_within(backend.gradients, {t.begin(), t.begin() + 4}, expected_dshift, "dshift");
     expect_within(backend.gradients, {t.begin() + 4, t.end()}, expected_dscale, "dscale");
     expect_within(curved, dx.values(), expected_dx, "dx");
+  }
+}
+
+// No argument is near a kink.
+TEST_P(Gradients, ActivationsMatchFiniteDifferences) {
+  using enum Activation::Kind;
+  const Values x = {-7, -4.25f, -3.5f, -2.5f, -1.25f, -0.375f, 0.25f, 1, 1.5f, 2.75f, 3.25f, 4.5f, 5.5f, 6.5f};
+  const Shape shape{2, {1, 1, 7}};
+  const Values dy = random_values(shape.elements(), 1);
+  for (const Activation::Kind kind :
+       {relu, relu6, leaky_relu, sigmoid, hard_sigmoid, silu, hard_swish, gelu, gelu_tanh, Activation::Kind::tanh}) {
+    SCOPED_TRACE(static_cast<int>(kind));
+    const Activation f{kind, 0.3f};
+    const Values expected = differences(x, [&](const Values& v) {
+      const auto ax = filled(shape, v), ay = unwritten(shape);
+      ops->activation(f, ax.tensor(), ay.tensor());
+      return dot(ay.values(), dy);
+    });
+    const auto ax = filled(shape, x), ady = filled(shape, dy), adx = unwritten(shape);
+    ops->activation_backward(f, ax.tensor(), ady.tensor(), adx.tensor());
+    expect_within(curved, adx.values(), expected, "dx");
+  }
+}
+
+TEST_P(Gradients, ActivatedBatchNormMatchesFiniteDifferences) {
+  using enum Activation::Kind;
+  const Shape shape{3, {2, 3, 4}};
+  const int64_t count = shape.elements(), sizes[] = {3};
+  const float samples = 18;
+  const Values scale = {0.5f, -0.25f, 0.75f, 0.5f}, shift = random_values(4, 4), dy = random_values(count, 5);
+  Values x = random_values(count, 1);
+  for (float& v : x) v *= 4;
+  const auto sums = unwritten(8), t = unwritten(8), mean = on_device(random_values(4, 6)),
+             variance = on_device(Values{1, 2, 0.5f, 4});
+  for (const Activation::Kind kind : {sigmoid, silu, gelu, gelu_tanh, Activation::Kind::tanh}) {
+    SCOPED_TRACE(static_cast<int>(kind));
+    const auto norm = ops->batch_norm({.input = shape.image, .format = {}, .activation = {kind}}, sizes);
+    const auto forward = [&](const TensorOnDevice& ax, const TensorOnDevice& ay) {
+      norm->sum(ax.tensor(), nullptr, sums.data());
+      norm->forward(ax.tensor(), {}, ay.tensor(), nullptr, sums.data(), samples);
+    };
+    const auto loss = [&](const Values& at_x, const Values& at_scale, const Values& at_shift) {
+      const auto ax = filled(shape, at_x), ay = unwritten(shape);
+      const auto ascale = on_device(at_scale), ashift = on_device(at_shift);
+      norm->bind(ascale.data(), ashift.data());
+      forward(ax, ay);
+      return dot(ay.values(), dy);
+    };
+    const auto evaluated = [&](const Values& at_x) {
+      const auto ax = filled(shape, at_x), ay = unwritten(shape);
+      const auto ascale = on_device(scale), ashift = on_device(shift);
+      norm->bind(ascale.data(), ashift.data());
+      norm->evaluate(ax.tensor(), {}, ay.tensor(), mean.data(), variance.data());
+      return dot(ay.values(), dy);
+    };
+    const Values expected_dx = differences(x, [&](const Values&v) { return loss(v, scale, shift); }),
+                 expected_dscale = differences(scale, [&](const Values&v) { return loss(x, v, shift); }),
+                 expected_dshift = differences(shift, [&](const Values&v) { return loss(x, scale, v); }),
+                 expected_evaluated = differences(x, evaluated);
+    const auto ax = filled(shape, x), ay = unwritten(shape), ady = filled(shape, dy), adx = unwritten(shape),
+               edy = filled(shape, dy), edx = unwritten(shape);
+    const auto ascale = on_device(scale), ashift = on_device(shift);
+    norm->bind(ascale.data(), ashift.data());
+    forward(ax, ay);
+    norm->backward_sum(ax.tensor(), {}, {}, ady.tensor(), t.data(), t.data() + 4);
+    norm->backward(ax.tensor(), ady.tensor(), adx.tensor(), t.data(), t.data() + 4, samples);
+    norm->evaluate_backward(ax.tensor(), {}, {}, edy.tensor(), edx.tensor(), mean.data(), variance.data());
+    const Values gradients = t.values();
+    expect_within(curved, {gradients.begin(), gradients.begin() + 4}, expected_dshift, "dshift");
+    expect_within(curved, {gradients.begin() + 4, gradients.end()}, expected_dscale, "dscale");
+    expect_within(curved, adx.values(), expected_dx, "dx");
+    expect_within(curved, edx.values(), expected_evaluated, "dx of given statistics");
   }
 }
 

@@ -2,6 +2,7 @@
 #include "device/buffer.h"
 #include "ops/cpu/activation.h"
 #include "ops/cpu/cpu_ops.h"
+#include "ops/cpu/elementwise.h"
 #include "ops/cpu/rows.h"
 
 #include <algorithm>
@@ -25,6 +26,7 @@ class CpuBatchNorm final : public BatchNorm {
         rows_(desc.input, desc.format),
         max_batch_(batch_sizes.empty() ? 0 : *std::max_element(batch_sizes.begin(), batch_sizes.end())),
         statistics_(workers.device, sizeof(float) * kStatistics * rows_.columns()) {
+    DDP_EXPECT(!desc.add || !desc.activation.reads_input());
     int64_t items = 0;  // a smaller batch can have more items, because its last block is ragged
     for (int64_t n = 1; n <= max_batch_; ++n) items = std::max(items, rows_.items(n));
     partials_ = Buffer(workers.device, sizeof(float) * items * 2 * rows_.columns());
@@ -72,23 +74,32 @@ class CpuBatchNorm final : public BatchNorm {
     normalize(x, skip, y, statistic(kCenter));
   }
 
-  void evaluate_backward(const Tensor& y, const Tensor& more, const Tensor& dy, const Tensor& dx,
-                         const float* variance) override {
+  void evaluate_backward(const Tensor& x, const Tensor& y, const Tensor& more, const Tensor& dy, const Tensor& dx,
+                         const float* mean, const float* variance) override {
     check(dy);
-    if (desc_.relu) check(y);
+    if (relu()) check(y);
     if (more.data) check(more);
     if (dx.data) check(dx);
     const int64_t n = dy.shape.n;
     fill_columns(kFactor, [&](int64_t c) { return scale(c) * inverse_deviation(variance[c]); });
+    if (function()) {
+      check(x);
+      fill_columns(kCenter, [&](int64_t c) { return mean[c]; });
+      fill_shift();
+    }
     workers_.each(rows_.items(n), [&](int64_t item) {
       rows_.each_run(item, n, [&](int64_t at, int64_t rows, int64_t column) {
-        kernels_.scale({.y = desc_.relu ? element(y, at) : nullptr,
+        kernels_.scale({.x = function() ? element(x, at) : nullptr,
+                        .y = relu() ? element(y, at) : nullptr,
                         .more = more.data ? element(more, at) : nullptr,
                         .dy = element(dy, at),
                         .dx = dx.data ? element(dx, at) : nullptr,
                         .rows = rows,
                         .width = rows_.width(),
-                        .factor = statistic(kFactor) + column});
+                        .mean = statistic(kCenter) + column,
+                        .factor = statistic(kFactor) + column,
+                        .shift = statistic(kShift) + column,
+                        .activation = function()});
       });
     });
   }
@@ -97,19 +108,26 @@ class CpuBatchNorm final : public BatchNorm {
                     float* t2) override {
     check(x);
     check(dy);
-    if (desc_.relu) check(y);
+    if (relu()) check(y);
     if (more.data) check(more);
     const int64_t n = x.shape.n;
+    if (function()) {
+      fill_columns(kFactor, [&](int64_t c) { return scale(c) * statistic(kInverseDeviation)[column_of(c)]; });
+      fill_shift();
+    }
     workers_.each(rows_.items(n), [&](int64_t item) {
       float* partial = clear_partial(item);
       rows_.each_run(item, n, [&](int64_t at, int64_t rows, int64_t column) {
         kernels_.backward_sum({.x = element(x, at),
-                               .y = desc_.relu ? element(y, at) : nullptr,
+                               .y = relu() ? element(y, at) : nullptr,
                                .more = more.data ? element(more, at) : nullptr,
                                .dy = element(dy, at),
                                .rows = rows,
                                .width = rows_.width(),
                                .mean = statistic(kMean) + column,
+                               .factor = statistic(kFactor) + column,
+                               .shift = statistic(kShift) + column,
+                               .activation = function(),
                                .t1 = partial + column,
                                .t2 = partial + rows_.columns() + column});
       });
@@ -152,7 +170,7 @@ class CpuBatchNorm final : public BatchNorm {
     check(y);
     if (desc_.add) check(skip);
     const int64_t n = x.shape.n;
-    fill_columns(kShift, [&](int64_t c) { return shift_ ? shift_[c] : 0.0f; });
+    fill_shift();
     workers_.each(rows_.items(n), [&](int64_t item) {
       rows_.each_run(item, n, [&](int64_t at, int64_t rows, int64_t column) {
         kernels_.forward({.x = element(x, at),
@@ -163,9 +181,17 @@ class CpuBatchNorm final : public BatchNorm {
                           .mean = mean + column,
                           .factor = statistic(kFactor) + column,
                           .shift = statistic(kShift) + column,
-                          .relu = desc_.relu});
+                          .relu = relu(),
+                          .activation = function()});
       });
     });
+    if (!desc_.activation.keeps_zero()) clear_padded_channels(workers_, y);
+  }
+
+  bool relu() const { return desc_.activation.is_relu(); }
+  const Activation* function() const { return desc_.activation.reads_input() ? &desc_.activation : nullptr; }
+  void fill_shift() const {
+    fill_columns(kShift, [&](int64_t c) { return shift_ ? shift_[c] : 0.0f; });
   }
 
   float scale(int64_t c) const { return scale_ ? scale_[c] : 1.0f; }

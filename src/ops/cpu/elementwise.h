@@ -12,6 +12,9 @@ namespace ddp {
 void normalize_mixed(const Workers& workers, const DeviceBatch& batch, const ImageShape& image, const PixelScale& scale,
                      const Augmentation& augmentation, const Tensor& x);
 
+// Zeroes the channels past c.
+void clear_padded_channels(const Workers& workers, const Tensor& t);  // activation.cpp
+
 void relu(const Workers& workers, const Tensor& x, const Tensor& y);                              // Ops::relu
 void relu_backward(const Workers& workers, const Tensor& y, const Tensor& dy, const Tensor& dx);  // Ops::relu_backward
 

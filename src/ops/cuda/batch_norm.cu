@@ -1,4 +1,5 @@
 #include "core/error.h"
+#include "ops/activation_functors.h"
 #include "ops/cuda/columns.cuh"
 #include "ops/cuda/cuda_ops.h"
 #include "ops/cuda/reduce.cuh"
@@ -82,10 +83,12 @@ struct Affine {
   float epsilon;
 };
 
-template <class T, int N>
+// kFunction: `activation` is another function than a ReLU. Its body is large, and two rows at a time would leave the
+// registers.
+template <class T, int N, bool kFunction>
 __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
     forward_kernel(const T* x, const T* skip, T* y, ColumnPlan plan, Statistics from, Affine affine, bool relu,
-                   float* saved, uint8_t* positive) {
+                   Activation activation, float* saved, uint8_t* positive) {
   await_previous_kernel();
   __shared__ BatchNormForward per_channel[kTileChannels];
   const ColumnPlace place(plan);
@@ -118,13 +121,17 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
     if (skip) packs.b = load_raw<N>(skip + i);
     return packs;
   };
-  each_row<N, 2>(plan, place, load_packs, [&](int64_t i, const TwoPacks<T, N>& packs) {
+  each_row<N, kFunction ? 1 : 2>(plan, place, load_packs, [&](int64_t i, const TwoPacks<T, N>& packs) {
     auto values = to_floats(packs.a);
     for (int k = 0; k < N; ++k) values.at[k] = normalize[k](values.at[k]);
     if (skip) {
       const auto more = to_floats(packs.b);
       for (int k = 0; k < N; ++k) values.at[k] += more.at[k];
     }
+    if constexpr (kFunction)
+      with_kind(activation.kind, [&]<Activation::Kind kind>() {
+        for (int k = 0; k < N; ++k) values.at[k] = activated<kind>(values.at[k], activation.slope);
+      });
     if (relu)
       for (float& v : values.at) v = Relu{}(v);
     const auto stored = store<N>(y + i, values);
@@ -132,17 +139,33 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
   });
 }
 
+// gradients *= act'(normalize(x)).
+template <int N>
+__device__ void times_derivative(const Activation& activation, const BatchNormForward (&normalize)[N],
+                                 const Pack<float, N>& x, Pack<float, N>& gradients) {
+  with_kind(activation.kind, [&]<Activation::Kind kind>() {
+    for (int k = 0; k < N; ++k) gradients.at[k] *= derivative_at<kind>(normalize[k](x.at[k]), activation.slope);
+  });
+}
+
 // Sums the gradients as `dy` stores them, rounded, so that the dx of the backward pass sums to 0. Stores them only
 // where they are sums, or where the skip path reads them.
-template <class T, int N>
+template <class T, int N, bool kFunction>
 __global__ void __launch_bounds__(kThreads, kSumBlocksAtOnce)
     backward_sum_kernel(const T* x, const uint8_t* positive, const T* more, T* dy, bool stores, ColumnPlan plan,
-                        const float* saved, SumsOf<2> out) {
+                        const float* saved, Affine affine, Activation activation, SumsOf<2> out) {
   await_previous_kernel();
   const ColumnPlace place(plan);
   Pack<float, N> means{}, sums[2] = {};
   if (place.active)
     for (int k = 0; k < N; ++k) means.at[k] = saved[place.column * N + k];
+  BatchNormForward normalize[N] = {};
+  if constexpr (kFunction)
+    for (int k = 0; place.active && k < N; ++k) {
+      const int c = place.column * N + k;
+      normalize[k] = {means.at[k], (affine.scale ? affine.scale[c] : 1.0f) * saved[plan.packs * N + c],
+                      affine.shift ? affine.shift[c] : 0.0f};
+    }
   struct Item {
     Pack<T, N> x, more, dy;
     uint8_t positive;
@@ -162,8 +185,9 @@ __global__ void __launch_bounds__(kThreads, kSumBlocksAtOnce)
       for (int k = 0; k < N; ++k) gradients.at[k] += terms.at[k];
     }
     if (positive) gradients = where(item.positive, gradients);
-    if (stores) gradients = to_floats(store<N>(dy + i, gradients));
     const auto values = to_floats(item.x);
+    if constexpr (kFunction) times_derivative(activation, normalize, values, gradients);
+    if (stores) gradients = to_floats(store<N>(dy + i, gradients));
     for (int k = 0; k < N; ++k) {
       sums[0].at[k] += gradients.at[k];
       sums[1].at[k] += gradients.at[k] * (values.at[k] - means.at[k]);
@@ -209,10 +233,10 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
 }
 
 // The gradients of a forward pass with given statistics. `dx` may be null.
-template <class T, int N>
+template <class T, int N, bool kFunction>
 __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
-    scale_kernel(const T* y, const T* more, T* dy, bool stores, T* dx, ColumnPlan plan, const float* variance,
-                 Affine affine) {
+    scale_kernel(const T* x, const T* y, const T* more, T* dy, bool stores, T* dx, ColumnPlan plan, const float* mean,
+                 const float* variance, Affine affine, Activation activation) {
   await_previous_kernel();
   __shared__ float per_channel[kTileChannels];
   const ColumnPlace place(plan);
@@ -223,23 +247,31 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
   float factors[N] = {};
   if (place.active)
     for (int k = 0; k < N; ++k) factors[k] = per_channel[threadIdx.x % plan.width * N + k];
+  BatchNormForward normalize[N] = {};
+  if constexpr (kFunction)
+    for (int k = 0; place.active && k < N; ++k) {
+      const int c = place.column * N + k;
+      normalize[k] = {mean[c], factors[k], affine.shift ? affine.shift[c] : 0.0f};
+    }
   struct Item {
-    Pack<T, N> y, more, dy;
+    Pack<T, N> x, y, more, dy;
   };
   const auto load_item = [&](int64_t i) {
     Item item;
     item.dy = load_raw<N>(dy + i);
+    if constexpr (kFunction) item.x = load_raw<N>(x + i);
     if (y) item.y = load_raw<N>(y + i);
     if (more) item.more = load_raw<N>(more + i);
     return item;
   };
-  each_row<N, 2>(plan, place, load_item, [&](int64_t i, const Item& item) {
+  each_row<N, kFunction ? 1 : 2>(plan, place, load_item, [&](int64_t i, const Item& item) {
     auto gradients = to_floats(item.dy);
     if (more) {
       const auto terms = to_floats(item.more);
       for (int k = 0; k < N; ++k) gradients.at[k] += terms.at[k];
     }
     if (y) gradients = where(positive_of(item.y), gradients);
+    if constexpr (kFunction) times_derivative(activation, normalize, to_floats(item.x), gradients);
     if (stores) gradients = to_floats(store<N>(dy + i, gradients));
     if (!dx) return;
     for (int k = 0; k < N; ++k) gradients.at[k] *= factors[k];
@@ -256,11 +288,12 @@ class CudaBatchNorm final : public BatchNorm {
         pack_(pack_width(context.activations(), desc.input.c)),
         saved_(context.device, 2 * desc.input.c * sizeof(float)) {
     DDP_EXPECT(desc.format == Format{} && channels_ > 0);
+    DDP_EXPECT(!desc.add || !function());
     for (const int64_t n : batch_sizes) {
       context.workspace.reserve(partials_bytes(plan(n, true)));
       max_batch_ = std::max(max_batch_, n);
     }
-    if (desc.relu && desc.gradients) positive_ = Buffer(context.device, max_batch_ * desc.input.elements() / pack_);
+    if (relu() && desc.gradients) positive_ = Buffer(context.device, max_batch_ * desc.input.elements() / pack_);
   }
 
   void bind(const float* scale, const float* shift) override {
@@ -287,17 +320,19 @@ class CudaBatchNorm final : public BatchNorm {
     normalize(x, skip, y, {nullptr, nullptr, 0, mean, variance}, nullptr, nullptr);
   }
 
-  void evaluate_backward(const Tensor& y, const Tensor& more, const Tensor& dy, const Tensor& dx,
-                         const float* variance) override {
+  void evaluate_backward(const Tensor& x, const Tensor& y, const Tensor& more, const Tensor& dy, const Tensor& dx,
+                         const float* mean, const float* variance) override {
     check(dy);
-    if (desc_.relu) check(y);
+    if (relu()) check(y);
+    if (function()) check(x);
     if (more.data) check(more);
     if (dx.data) check(dx);
     const ColumnPlan columns = plan(dy.shape.n, false);
     with_packs(dy.dtype, pack_, [&]<class T, int N>() {
-      launch(context_.stream, columns.blocks(), kThreads, scale_kernel<T, N>, desc_.relu ? data<T>(y) : nullptr,
-             data<T>(more), data<T>(dy), more.data || desc_.add || !dx.data, data<T>(dx), columns, variance,
-             Affine{scale_, nullptr, desc_.epsilon});
+      launch(context_.stream, columns.blocks(), kThreads,
+             function() ? scale_kernel<T, N, true> : scale_kernel<T, N, false>, data<T>(x),
+             relu() ? data<T>(y) : nullptr, data<T>(more), data<T>(dy), more.data || desc_.add || !dx.data, data<T>(dx),
+             columns, mean, variance, Affine{scale_, shift_, desc_.epsilon}, desc_.activation);
     });
   }
 
@@ -308,9 +343,10 @@ class CudaBatchNorm final : public BatchNorm {
     if (more.data) check(more);
     const ColumnPlan columns = plan_of_sums(x);
     with_packs(x.dtype, pack_, [&]<class T, int N>() {
-      launch(context_.stream, columns.blocks(), kThreads, backward_sum_kernel<T, N>, data<T>(x),
-             positive_.as<uint8_t>(), data<T>(more), data<T>(dy), more.data || desc_.add, columns, saved_.as<float>(),
-             to(t1, t2));
+      launch(context_.stream, columns.blocks(), kThreads,
+             function() ? backward_sum_kernel<T, N, true> : backward_sum_kernel<T, N, false>, data<T>(x),
+             positive_.as<uint8_t>(), data<T>(more), data<T>(dy), more.data || desc_.add || function(), columns,
+             saved_.as<float>(), Affine{scale_, shift_, desc_.epsilon}, desc_.activation, to(t1, t2));
     });
   }
 
@@ -327,6 +363,9 @@ class CudaBatchNorm final : public BatchNorm {
   }
 
  private:
+  bool relu() const { return desc_.activation.is_relu(); }
+  bool function() const { return desc_.activation.reads_input(); }
+
   ColumnPlan plan(int64_t n, bool sums) const {
     return plan_of(n * desc_.input.h * desc_.input.w, channels_, context_.activations(), pack_, sums);
   }
@@ -348,9 +387,10 @@ class CudaBatchNorm final : public BatchNorm {
     if (desc_.add) check(skip);
     const ColumnPlan columns = plan(x.shape.n, false);
     with_packs(x.dtype, pack_, [&]<class T, int N>() {
-      launch(context_.stream, columns.blocks(), kThreads, forward_kernel<T, N>, data<T>(x),
+      launch(context_.stream, columns.blocks(), kThreads,
+             function() ? forward_kernel<T, N, true> : forward_kernel<T, N, false>, data<T>(x),
              desc_.add ? data<T>(skip) : nullptr, data<T>(y), columns, from, Affine{scale_, shift_, desc_.epsilon},
-             desc_.relu, saved, positive);
+             relu(), desc_.activation, saved, positive);
     });
   }
 

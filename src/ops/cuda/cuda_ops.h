@@ -51,6 +51,9 @@ class CudaOps final : public Ops {
                              RankedClass* ranked) override;
   void softmax_cross_entropy_backward(const Tensor& logits, const DeviceBatch& batch, float scale, float smoothing,
                                       const Tensor& dlogits, float* stats, Gradient mode) override;
+  // activation.cu
+  void activation(const Activation& activation, const Tensor& x, const Tensor& y) override;
+  void activation_backward(const Activation& activation, const Tensor& x, const Tensor& dy, const Tensor& dx) override;
   // elementwise.cu
   void normalize(const DeviceBatch& batch, const ImageShape& image, const PixelScale& scale,
                  const Augmentation& augmentation, const Tensor& x) override;

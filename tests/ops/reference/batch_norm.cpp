@@ -1,3 +1,4 @@
+#include "tests/ops/reference/activation.h"
 #include "tests/ops/reference/dense.h"
 #include "tests/ops/reference/plans.h"
 
@@ -47,16 +48,17 @@ class ReferenceBatchNorm final : public BatchNorm {
     normalize(x, skip, y, {mean, mean + c_}, inverse_deviation);
   }
 
-  void evaluate_backward(const Tensor& y, const Tensor& more, const Tensor& dy, const Tensor& dx,
-                         const float* variance) override {
+  void evaluate_backward(const Tensor& x, const Tensor& y, const Tensor& more, const Tensor& dy, const Tensor& dx,
+                         const float* mean, const float* variance) override {
     check(dy);
     each(dy, [&](int64_t i, int64_t c) {
       float& g = dy.f32()[i];
-      if (more.data) g += more.f32()[i];
-      if (d_.relu && y.f32()[i] <= 0) g = 0;
       const double scale = scale_ ? scale_[c] : 1.0;
-      if (dx.data)
-        dx.f32()[i] = static_cast<float>(scale / std::sqrt(static_cast<double>(variance[c]) + d_.epsilon) * g);
+      const double factor = scale / std::sqrt(static_cast<double>(variance[c]) + d_.epsilon);
+      if (more.data) g += more.f32()[i];
+      mask(g, y, i);
+      if (d_.activation.reads_input()) multiply(g, (x.f32()[i] - static_cast<double>(mean[c])) * factor, c);
+      if (dx.data) dx.f32()[i] = static_cast<float>(factor * g);
     });
     device_.poll();
   }
@@ -68,7 +70,9 @@ class ReferenceBatchNorm final : public BatchNorm {
     each(x, [&](int64_t i, int64_t c) {
       float& g = dy.f32()[i];
       if (more.data) g += more.f32()[i];
-      if (d_.relu && y.f32()[i] <= 0) g = 0;
+      mask(g, y, i);
+      if (d_.activation.reads_input())
+        multiply(g, (scale_ ? scale_[c] : 1.0) * (x.f32()[i] - mean_[c]) * inverse_deviation_[c], c);
       first[c] += g;
       second[c] += g * (x.f32()[i] - mean_[c]) * inverse_deviation_[c];
     });
@@ -92,6 +96,12 @@ class ReferenceBatchNorm final : public BatchNorm {
     expect_dense(t);
     DDP_EXPECT(t.shape.image == d_.input);
   }
+  void mask(float& g, const Tensor& y, int64_t i) const {
+    if (d_.activation.is_relu() && y.f32()[i] <= 0) g = 0;
+  }
+  void multiply(float& g, double scaled, int64_t c) const {
+    g = static_cast<float>(g * derivative_at(d_.activation, scaled + (shift_ ? shift_[c] : 0.0)));
+  }
   template <class F>
   void each(const Tensor& t, F&& f) const {
     for (int64_t i = 0; i < t.shape.elements(); ++i) f(i, i % c_);
@@ -112,7 +122,7 @@ class ReferenceBatchNorm final : public BatchNorm {
       const double xhat = (x.f32()[i] - mean[c]) * inverse_deviation[c];
       double v = (scale_ ? scale_[c] : 1.0) * xhat + (shift_ ? shift_[c] : 0.0);
       if (d_.add) v += skip.f32()[i];
-      y.f32()[i] = static_cast<float>(d_.relu ? std::max(v, 0.0) : v);
+      y.f32()[i] = static_cast<float>(d_.activation ? value_of(d_.activation, v) : v);
     });
     device_.poll();
   }

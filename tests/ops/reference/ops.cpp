@@ -2,6 +2,7 @@
 
 #include "core/bf16.h"
 #include "core/philox.h"
+#include "tests/ops/reference/activation.h"
 #include "tests/ops/reference/dense.h"
 #include "tests/ops/reference/plans.h"
 
@@ -122,6 +123,14 @@ class ReferenceOps final : public Ops {
   }
   void relu_backward(const Tensor& y, const Tensor& dy, const Tensor& dx) override {
     for (int64_t i = 0; i < y.shape.elements(); ++i) dx.f32()[i] = y.f32()[i] <= 0 ? 0.0f : dy.f32()[i];
+  }
+  void activation(const Activation& activation, const Tensor& x, const Tensor& y) override {
+    for (int64_t i = 0; i < x.shape.elements(); ++i)
+      y.f32()[i] = static_cast<float>(reference::value_of(activation, x.f32()[i]));
+  }
+  void activation_backward(const Activation& activation, const Tensor& x, const Tensor& dy, const Tensor& dx) override {
+    for (int64_t i = 0; i < x.shape.elements(); ++i)
+      dx.f32()[i] = static_cast<float>(dy.f32()[i] * reference::derivative_at(activation, x.f32()[i]));
   }
   void add(const Tensor& a, const Tensor& b, const Tensor& y) override {
     for (int64_t i = 0; i < y.shape.elements(); ++i) y.f32()[i] = a.f32()[i] + b.f32()[i];

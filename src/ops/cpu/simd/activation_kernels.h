@@ -2,6 +2,8 @@
 // for one of these types. Strides and widths are in elements. Do not define inline functions here (kernels.h).
 #pragma once
 
+#include "ops/activation.h"
+
 namespace ddp {
 
 // Batch norm (ops/batch_norm.h) over x[rows][width], with statistics for `width` columns. The kernels add to the sums.
@@ -18,23 +20,29 @@ struct NormForward {
   long rows, width;
   const float *mean, *factor, *shift;
   bool relu;
+  const Activation* activation;  // another function than a ReLU; null: none
 };
 struct NormBackwardSum {  // t2 is without the factor 1 / sqrt(var + epsilon)
   const void* x;
   const void* y;     // null: no ReLU
   const void* more;  // may be null
-  void* dy;          // written only if y or more is not null
+  void* dy;          // written only if y, more or activation is not null
   long rows, width;
-  const float* mean;
+  const float *mean, *factor, *shift;  // factor and shift: read with an activation
+  const Activation* activation;        // as in NormForward
   float *t1, *t2;
 };
-struct NormScale {   // dx = factor * g, with g as in NormBackwardSum; dy gets g if y or more is not null
+// dx = factor * g, with g as in NormBackwardSum. dy gets g if y or more is not null; with an activation if more is not
+// null or dx is null.
+struct NormScale {
+  const void* x;     // read with an activation
   const void* y;     // null: no ReLU
   const void* more;  // may be null
   void* dy;
   void* dx;  // null: dy only
   long rows, width;
-  const float* factor;
+  const float *mean, *factor, *shift;  // mean and shift: read with an activation
+  const Activation* activation;        // as in NormForward
 };
 struct NormBackward {
   const void* x;
@@ -91,6 +99,15 @@ struct ElementwiseKernels {
   void (*relu)(const void* x, void* y, long count);
   void (*relu_backward)(const void* y, const void* dy, void* dx, long count);
   void (*add)(const void* a, const void* b, void* y, long count);
+  void (*activation)(const Activation& activation, const void* x, void* y, long count);
+  void (*activation_backward)(const Activation& activation, const void* x, const void* dy, void* dx, long count);
+};
+
+// The functions of ops/activation.h but `none` and `relu`, and their derivatives, in place. `count` is a multiple
+// of 16.
+struct ActivationFunctions {
+  void (*value)(const Activation& activation, float* x, long count);
+  void (*derivative)(const Activation& activation, float* x, long count);
 };
 
 }  // namespace ddp

@@ -30,6 +30,40 @@ void add(const void* a, const void* b, void* y, long count) {
   });
 }
 
+constexpr long kPiece = 256;  // values between memory and the functions, which take f32
+
+template <class T>
+void load_piece(const T* from, long count, float* to) {
+  each_column(count, [&](auto length, long k) { store<length>(to + k, load<length>(from + k)); });
+  for (long k = count; k % 16 != 0; ++k) to[k] = 0;
+}
+
+template <class T>
+void activation_of(const Activation& activation, const void* x, void* y, long count) {
+  alignas(64) float values[kPiece];
+  for (long first = 0; first < count; first += kPiece) {
+    const long length = count - first < kPiece ? count - first : kPiece;
+    load_piece(static_cast<const T*>(x) + first, length, values);
+    kActivationFunctions.value(activation, values, (length + 15) / 16 * 16);
+    T* const to = static_cast<T*>(y) + first;
+    each_column(length, [&](auto lanes, long k) { store<lanes>(to + k, load<lanes>(values + k)); });
+  }
+}
+
+template <class T>
+void activation_backward(const Activation& activation, const void* x, const void* dy, void* dx, long count) {
+  alignas(64) float slopes[kPiece];
+  for (long first = 0; first < count; first += kPiece) {
+    const long length = count - first < kPiece ? count - first : kPiece;
+    load_piece(static_cast<const T*>(x) + first, length, slopes);
+    kActivationFunctions.derivative(activation, slopes, (length + 15) / 16 * 16);
+    const T* const from = static_cast<const T*>(dy) + first;
+    T* const to = static_cast<T*>(dx) + first;
+    each_column(length,
+                [&](auto lanes, long k) { store<lanes>(to + k, load<lanes>(from + k) * load<lanes>(slopes + k)); });
+  }
+}
+
 void add_floats(const float* from, float* to, long count) { add<float>(from, to, to, count); }
 
 void to_bf16(const float* from, void* to, long count) {
@@ -70,7 +104,8 @@ bool any_nonfinite(const float* values, long count) {
 }
 
 template <class T>
-constexpr ElementwiseKernels kElementwise = {relu_of<T>, relu_backward<T>, add<T>};
+constexpr ElementwiseKernels kElementwise = {relu_of<T>, relu_backward<T>, add<T>, activation_of<T>,
+                                             activation_backward<T>};
 
 }  // namespace
 

@@ -68,8 +68,72 @@ void norm_forward_as(const NormForward& a) {
   });
 }
 
+// At most 1024 values, for a function that is not a ReLU: it takes many values at once.
+struct ActivatedTile {
+  alignas(64) float values[1024];
+  long first, rows, column, columns;  // of the matrix
+
+  // Calls pass(length, k)(r) for row r and the columns from `k` of the tile. Wide tiles are swept row by row, so that
+  // memory is read in order; narrow tiles column by column, so that the statistics stay in registers.
+  template <class F>
+  void sweep(const F& pass) {
+    const long count = rows, width = columns;
+    if (width <= 16)
+      return each_column(width, [&](auto length, long k) {
+        const auto at_row = pass(length, k);
+        for (long r = 0; r < count; ++r) at_row(r);
+      });
+    for (long r = 0; r < count; ++r) each_column(width, [&](auto length, long k) { pass(length, k)(r); });
+  }
+
+  // values = normalized(x)
+  template <class T, class Norm>
+  void fill(const Norm& a, const T* x) {
+    sweep([&](auto length, long k) {
+      constexpr int L = length;
+      const long c = column + k;
+      const BatchNormForwardOf<Vector<L>> normalized{load<L>(a.mean + c), load<L>(a.factor + c), load<L>(a.shift + c)};
+      const T* const from = x + first * a.width + c;
+      return [=, to = values + k, step = columns, width = a.width](long r) {
+        store<L>(to + r * step, normalized(load<L>(from + r * width)));
+      };
+    });
+    for (long i = rows * columns; i % 16 != 0; ++i) values[i] = 0;
+  }
+  long padded() const { return (rows * columns + 15) / 16 * 16; }
+};
+
+// Calls f(tile) for the tiles of a matrix.
+template <class F>
+inline void each_tile(long rows, long width, F&& f) {
+  const long columns = width < 128 ? width : 128, strip = 1024 / columns;
+  ActivatedTile tile;
+  for (tile.first = 0; tile.first < rows; tile.first += strip)
+    for (tile.column = 0; tile.column < width; tile.column += columns) {
+      tile.rows = rows - tile.first < strip ? rows - tile.first : strip;
+      tile.columns = width - tile.column < columns ? width - tile.column : columns;
+      f(tile);
+    }
+}
+
+template <class T>
+void norm_forward_activated(const NormForward& a) {
+  each_tile(a.rows, a.width, [&](ActivatedTile& tile) {
+    tile.fill(a, static_cast<const T*>(a.x));
+    kActivationFunctions.value(*a.activation, tile.values, tile.padded());
+    tile.sweep([&](auto length, long k) {
+      constexpr int L = length;
+      T* const y = static_cast<T*>(a.y) + tile.first * a.width + tile.column + k;
+      return [=, from = tile.values + k, step = tile.columns, width = a.width](long r) {
+        store<L>(y + r * width, load<L>(from + r * step));
+      };
+    });
+  });
+}
+
 template <class T>
 void norm_forward(const NormForward& a) {
+  if (a.activation) return norm_forward_activated<T>(a);
   if (a.skip) return a.relu ? norm_forward_as<T, true, true>(a) : norm_forward_as<T, true, false>(a);
   return a.relu ? norm_forward_as<T, false, true>(a) : norm_forward_as<T, false, false>(a);
 }
@@ -99,8 +163,47 @@ void norm_backward_sum_as(const NormBackwardSum& a) {
   });
 }
 
+template <class T, bool kMore>
+void norm_backward_sum_activated(const NormBackwardSum& a) {
+  const T* x = static_cast<const T*>(a.x);
+  const T* more = static_cast<const T*>(a.more);
+  T* dy = static_cast<T*>(a.dy);
+  each_tile(a.rows, a.width, [&](ActivatedTile& tile) {
+    tile.fill(a, x);
+    kActivationFunctions.derivative(*a.activation, tile.values, tile.padded());
+    tile.sweep([&](auto length, long k) {
+      constexpr int L = length;
+      const long begin = tile.first * a.width + tile.column + k;
+      return [=, slopes = tile.values + k, step = tile.columns, width = a.width](long r) {
+        const long at = begin + r * width;
+        Vector<L> g = load<L>(dy + at);
+        if constexpr (kMore) g += load<L>(more + at);
+        store<L>(dy + at, g * load<L>(slopes + r * step));
+        store<L>(slopes + r * step, load<L>(dy + at));
+      };
+    });
+    each_column(tile.columns, [&](auto length, long k) {
+      constexpr int L = length;
+      const long c = tile.column + k;
+      const Vector<L> mean = load<L>(a.mean + c);
+      const float* from = tile.values + k;
+      const long step = tile.columns;
+      Vector<L> t1[kChains] = {}, t2[kChains] = {};
+      each_row(tile.first, tile.rows, a.width, c, [&](int chain, long at) {
+        const Vector<L> g = load<L>(from);
+        from += step;
+        t1[chain] += g;
+        t2[chain] += g * (load<L>(x + at) - mean);
+      });
+      add_chains<L>(t1, a.t1 + c);
+      add_chains<L>(t2, a.t2 + c);
+    });
+  });
+}
+
 template <class T>
 void norm_backward_sum(const NormBackwardSum& a) {
+  if (a.activation) return a.more ? norm_backward_sum_activated<T, true>(a) : norm_backward_sum_activated<T, false>(a);
   if (a.y) return a.more ? norm_backward_sum_as<T, true, true>(a) : norm_backward_sum_as<T, true, false>(a);
   return a.more ? norm_backward_sum_as<T, false, true>(a) : norm_backward_sum_as<T, false, false>(a);
 }
@@ -140,8 +243,36 @@ void norm_scale_as(const NormScale& a) {
   });
 }
 
+template <class T, bool kMore>
+void norm_scale_activated(const NormScale& a) {
+  const T* more = static_cast<const T*>(a.more);
+  T* dy = static_cast<T*>(a.dy);
+  T* dx = static_cast<T*>(a.dx);
+  each_tile(a.rows, a.width, [&](ActivatedTile& tile) {
+    tile.fill(a, static_cast<const T*>(a.x));
+    kActivationFunctions.derivative(*a.activation, tile.values, tile.padded());
+    tile.sweep([&](auto length, long k) {
+      constexpr int L = length;
+      const long begin = tile.first * a.width + tile.column + k;
+      const Vector<L> factor = load<L>(a.factor + tile.column + k);
+      return [=, slopes = tile.values + k, step = tile.columns, width = a.width](long r) {
+        const long at = begin + r * width;
+        Vector<L> g = load<L>(dy + at);
+        if constexpr (kMore) g += load<L>(more + at);
+        g *= load<L>(slopes + r * step);
+        if (kMore || !dx) {
+          store<L>(dy + at, g);
+          g = load<L>(dy + at);
+        }
+        if (dx) store<L>(dx + at, factor * g);
+      };
+    });
+  });
+}
+
 template <class T>
 void norm_scale(const NormScale& a) {
+  if (a.activation) return a.more ? norm_scale_activated<T, true>(a) : norm_scale_activated<T, false>(a);
   if (a.y) return a.more ? norm_scale_as<T, true, true>(a) : norm_scale_as<T, true, false>(a);
   return a.more ? norm_scale_as<T, false, true>(a) : norm_scale_as<T, false, false>(a);
 }
