@@ -53,6 +53,27 @@ TEST(Network, SkipsOutputsThatNoPoolingReads) {
             (std::vector<int64_t>{3, 1, 7}));
 }
 
+// A norm takes any function, but behind a sum only a ReLU; a convolution and a linear layer take only a ReLU.
+TEST(Network, FusesFunctionsIntoNorms) {
+  const Activation silu{Activation::Kind::silu};
+  const auto fused = [](const Network& network) { return network.layers().back().view; };
+  const auto conv = [] { return Network("conv", {8, 8, 3}).conv2d(4, 3); };
+  EXPECT_TRUE(fused(conv().batch_norm().activation(silu)));
+  EXPECT_FALSE(fused(conv().activation(silu)));
+  EXPECT_FALSE(fused(conv().batch_norm().relu().activation(silu)));
+  Network sum = conv();
+  const int value = sum.here();
+  sum.conv2d(4, 1).batch_norm().add(value);
+  EXPECT_FALSE(fused(Network(sum).activation(silu)));
+  EXPECT_TRUE(fused(Network(sum).relu()));
+}
+
+TEST(Network, AnAdaptivePoolOfTheSameExtentsIsAView) {
+  const Network same = Network("pool", {7, 7, 3}).adaptive_avg_pool(7, 7), other = same;
+  EXPECT_TRUE(same.layers().back().view);
+  EXPECT_FALSE(Network(other).adaptive_avg_pool(7, 8).layers().back().view);
+}
+
 // In a residual block the sum and the ReLU after it are fused into the norm before the sum, and into no other norm.
 TEST(Network, FusesASumAndItsReluIntoTheNorm) {
   const Network network = make_model("resnet18", {28, 28, 1}, 10);
