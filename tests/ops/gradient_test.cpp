@@ -280,5 +280,34 @@ TEST_P(Gradients, SoftmaxMatchesFiniteDifferences) {
   }
 }
 
+TEST_P(Gradients, LayerNormMatchesFiniteDifferences) {
+  for (const int64_t groups : {0, 2}) {
+    const Shape shape{2, {3, 2, 4}};
+    const int64_t count = shape.elements(), sizes[] = {2};
+    const auto norm = ops->layer_norm({.input = shape.image, .groups = groups, .epsilon = 0.25f}, sizes);
+    Values x = random_values(count, 1);
+    for (float& v : x) v = 3 * v + 1;  // so that the differences are small beside the deviation
+    const Values dy = random_values(count, 2), scale = random_values(4, 3), shift = random_values(4, 4);
+    const auto loss = [&](const Values& at_x, const Values& at_scale, const Values& at_shift) {
+      const auto ax = filled(shape, at_x), ay = unwritten(shape);
+      const auto ascale = on_device(at_scale), ashift = on_device(at_shift);
+      norm->bind(ascale.data(), ashift.data());
+      norm->forward(ax.tensor(), ay.tensor());
+      return dot(ay.values(), dy);
+    };
+    const Values expected_dx = differences(x, [&](const Values&v) { return loss(v, scale, shift); }),
+                 expected_dscale = differences(scale, [&](const Values&v) { return loss(x, v, shift); }),
+                 expected_dshift = differences(shift, [&](const Values&v) { return loss(x, scale, v); });
+    const auto ax = filled(shape, x), ay = unwritten(shape), ady = filled(shape, dy), adx = unwritten(shape);
+    const auto ascale = on_device(scale), ashift = on_device(shift), dscale = unwritten(4), dshift = unwritten(4);
+    norm->bind(ascale.data(), ashift.data());
+    norm->forward(ax.tensor(), ay.tensor());
+    norm->backward(ax.tensor(), ady.tensor(), adx.tensor(), dscale.data(), dshift.data(), Gradient::overwrite);
+    expect_within(backend.gradients, dscale.values(), expected_dscale, "dscale");
+    expect_within(backend.gradients, dshift.values(), expected_dshift, "dshift");
+    expect_within(curved, adx.values(), expected_dx, "dx");
+  }
+}
+
 }  // namespace
 }  // namespace ddp::testing

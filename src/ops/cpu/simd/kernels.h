@@ -11,6 +11,7 @@
 #include "ops/cpu/simd/activation_kernels.h"
 #include "ops/cpu/simd/dense_kernels.h"
 #include "ops/cpu/simd/lane_kernels.h"
+#include "ops/cpu/simd/layer_norm_kernels.h"
 #include "ops/functors.h"
 
 namespace ddp {
@@ -21,6 +22,7 @@ struct ActivationKernels {
   const PoolKernels& pool;
   const ElementwiseKernels& elementwise;
   const DenseKernels& dense;
+  const LayerNormKernels& layer_norm;
 };
 
 // For flat f32 buffers.
