@@ -20,8 +20,8 @@ struct AttentionDesc {
   bool gradients = true;  // false: backward is never called
 };
 
-// A plan; no call allocates. It keeps what backward needs of the last forward besides qkv and y, such as the logarithms
-// of the sums of the softmax.
+// A plan; no call allocates. It keeps what backward needs of the last forward besides qkv and y: of each softmax, the
+// largest score and the sum. No p_ij is stored.
 class Attention {
  public:
   virtual ~Attention() = default;

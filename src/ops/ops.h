@@ -1,13 +1,14 @@
 // The operations of a backend.
 //
-// The model makes plans once, when it is built: conv2d, linear, pool2d, and the norms for a list of batch
-// sizes, running_stats, optimizer, gradient_scan and tensor_hash for their flat buffers. Callers use planned batch sizes
-// only, of at least one sample; ops that cannot run another size throw Error(Exit::internal).
+// The model makes plans once, when it is built: conv2d, linear, pool2d, the norms and attention for a list of batch
+// sizes, running_stats, optimizer, gradient_scan and tensor_hash for their flat buffers. Callers use planned batch
+// sizes only, of at least one sample; ops that cannot run another size throw Error(Exit::internal).
 //
 // Calls run in order on the device of the Ops. No call allocates or waits.
 #pragma once
 
 #include "ops/activation.h"
+#include "ops/attention.h"
 #include "ops/batch_norm.h"
 #include "ops/conv2d.h"
 #include "ops/device_batch.h"
@@ -36,6 +37,7 @@ class Ops {
   virtual std::unique_ptr<Pool2d> pool2d(const Pool2dDesc& desc, std::span<const int64_t> batch_sizes) = 0;
   virtual std::unique_ptr<BatchNorm> batch_norm(const BatchNormDesc& desc, std::span<const int64_t> batch_sizes) = 0;
   virtual std::unique_ptr<LayerNorm> layer_norm(const LayerNormDesc& desc, std::span<const int64_t> batch_sizes) = 0;
+  virtual std::unique_ptr<Attention> attention(const AttentionDesc& desc, std::span<const int64_t> batch_sizes) = 0;
   virtual std::unique_ptr<RunningStats> running_stats(std::span<const RunningStatsSpan> layers) = 0;
   virtual std::unique_ptr<OptimizerOp> optimizer(const OptimizerDesc& desc,
                                                  std::span<const OptimizerTensor> tensors) = 0;

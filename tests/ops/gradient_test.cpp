@@ -309,5 +309,23 @@ TEST_P(Gradients, LayerNormMatchesFiniteDifferences) {
   }
 }
 
+TEST_P(Gradients, AttentionMatchesFiniteDifferences) {
+  for (const bool causal : {false, true}) {
+    const Shape in{2, {5, 1, 12}}, out{2, {5, 1, 4}};
+    const int64_t sizes[] = {2};
+    const auto attention = ops->attention({.tokens = 5, .width = 4, .heads = 2, .causal = causal}, sizes);
+    const Values qkv = random_values(in.elements(), 1), dy = random_values(out.elements(), 2);
+    const Values expected = differences(qkv, [&](const Values& v) {
+      const auto from = filled(in, v), y = unwritten(out);
+      attention->forward(from.tensor(), y.tensor());
+      return dot(y.values(), dy);
+    });
+    const auto from = filled(in, qkv), y = unwritten(out), ady = filled(out, dy), dqkv = unwritten(in);
+    attention->forward(from.tensor(), y.tensor());
+    attention->backward(from.tensor(), y.tensor(), ady.tensor(), dqkv.tensor());
+    expect_within(curved, dqkv.values(), expected, "dqkv");
+  }
+}
+
 }  // namespace
 }  // namespace ddp::testing

@@ -35,6 +35,8 @@ class CudaOps final : public Ops {
   std::unique_ptr<BatchNorm> batch_norm(const BatchNormDesc& desc, std::span<const int64_t> batch_sizes) override;
   // layer_norm.cu
   std::unique_ptr<LayerNorm> layer_norm(const LayerNormDesc& desc, std::span<const int64_t> batch_sizes) override;
+  // attention.cu
+  std::unique_ptr<Attention> attention(const AttentionDesc& desc, std::span<const int64_t> batch_sizes) override;
   // running_stats.cu
   std::unique_ptr<RunningStats> running_stats(std::span<const RunningStatsSpan> layers) override;
   // optimizer.cu

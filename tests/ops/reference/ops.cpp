@@ -57,6 +57,9 @@ class ReferenceOps final : public Ops {
   std::unique_ptr<LayerNorm> layer_norm(const LayerNormDesc& desc, std::span<const int64_t>) override {
     return reference::make_layer_norm(device_, desc);
   }
+  std::unique_ptr<Attention> attention(const AttentionDesc& desc, std::span<const int64_t>) override {
+    return reference::make_attention(device_, desc);
+  }
   std::unique_ptr<RunningStats> running_stats(std::span<const RunningStatsSpan> layers) override {
     return reference::make_running_stats(layers);
   }

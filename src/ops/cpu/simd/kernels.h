@@ -10,6 +10,7 @@
 #include "ops/cpu/instruction_set.h"
 #include "ops/cpu/simd/activation_kernels.h"
 #include "ops/cpu/simd/dense_kernels.h"
+#include "ops/cpu/simd/attention_kernels.h"
 #include "ops/cpu/simd/lane_kernels.h"
 #include "ops/cpu/simd/layer_norm_kernels.h"
 #include "ops/functors.h"
@@ -23,6 +24,7 @@ struct ActivationKernels {
   const ElementwiseKernels& elementwise;
   const DenseKernels& dense;
   const LayerNormKernels& layer_norm;
+  const AttentionKernels& attention;
 };
 
 // For flat f32 buffers.
