@@ -127,6 +127,10 @@ std::unique_ptr<Layer> make_batch_norm_layer(const LayerSpec& spec, int index, b
 std::unique_ptr<Layer> make_frozen_batch_norm_layer(const LayerSpec& spec, int index, Format format,
                                                     const RunningStatsSpan& span, const LayerContext& context);
 
+// Of a layer norm or a group norm.
+std::unique_ptr<Layer> make_layer_norm_layer(const LayerSpec& spec, int index, const LayerContext& context);
+std::unique_ptr<Layer> make_attention_layer(const LayerSpec& spec, const LayerContext& context);
+
 // A copy of its input in another format.
 std::unique_ptr<Layer> make_reorder_layer(Ops& ops, Format format);
 

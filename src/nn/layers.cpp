@@ -249,6 +249,9 @@ std::unique_ptr<Layer> make_layer(const LayerSpec& spec, int index, bool input_g
     case LayerSpec::Kind::flatten:
     case LayerSpec::Kind::tokens: return make_reorder_layer(ops, {});
     case LayerSpec::Kind::batch_norm: return make_batch_norm_layer(spec, index, input_gradient, format, context);
+    case LayerSpec::Kind::layer_norm:
+    case LayerSpec::Kind::group_norm: return make_layer_norm_layer(spec, index, context);
+    case LayerSpec::Kind::attention: return make_attention_layer(spec, context);
     default: break;
   }
   fail(Exit::internal, "layer {} has a kind that make_layer() does not know ({})", index, name_of(spec.kind));
