@@ -175,6 +175,13 @@ struct BatchNormGradientOf {
 };
 using BatchNormGradient = BatchNormGradientOf<float>;
 
+template <class T>
+struct ScaleAndShiftOf {
+  T factor, shift;
+  DDP_HOST_DEVICE T operator()(T x) const { return x * factor + shift; }
+};
+using ScaleAndShift = ScaleAndShiftOf<float>;
+
 // The factor of dropout (ops/dropout.h) for element e of a sample. `word` is word e % 4 of its random bits.
 struct DropoutFactor {
   uint32_t threshold;  // rate * 2^32

@@ -83,6 +83,28 @@ class Ops {
   // Computes y from x; backward makes the same call with dy and dx. In place is allowed.
   virtual void dropout(const Dropout& dropout, const Tensor& x, const DeviceBatch& batch, const Tensor& y) = 0;
 
+  // Copies channels [first, first + count) of `from` to channels [to_first, to_first + count) of `to`. Both have the
+  // same samples, positions, format and type. With blocked channels both ranges start at a block, and end at one or
+  // where their tensors end; padding is copied too. Not in place.
+  virtual void copy_channels(const Tensor& from, int64_t first, const Tensor& to, int64_t to_first, int64_t count) = 0;
+  // y[channel first + k] = values[k] for k in [0, count), at each position of a dense y. `values` are f32; null: zeros.
+  virtual void set_channels(const float* values, const Tensor& y, int64_t first, int64_t count) = 0;
+  // sums[k] = sum of dy[channel first + k] over the samples and positions of a dense dy.
+  virtual void sum_channels(const Tensor& dy, int64_t first, int64_t count, float* sums, Gradient mode) = 0;
+
+  // y = x * s, where s has one position and the samples and channels of x. All have the same format and type. y may be
+  // x. backward: dx = dy * s, ds = sum of dy * x over positions, in f32. dx may be dy, or have no data; so may ds.
+  virtual void gate(const Tensor& x, const Tensor& s, const Tensor& y) = 0;
+  virtual void gate_backward(const Tensor& x, const Tensor& s, const Tensor& dy, const Tensor& dx,
+                             const Tensor& ds) = 0;
+
+  // y = x * scale[c] + shift[c]; `scale` and `shift` are f32, one value for each channel. Null: 1, and 0. y may be x.
+  // Padding follows device/format.h if shift is null. backward: dx = dy * scale[c], dscale[c] = sum of dy * x over
+  // samples and positions. dx may be dy, or have no data. dscale may be null; then x is not read.
+  virtual void scale_channels(const Tensor& x, const float* scale, const float* shift, const Tensor& y) = 0;
+  virtual void scale_channels_backward(const Tensor& x, const float* scale, const Tensor& dy, const Tensor& dx,
+                                       float* dscale, Gradient mode) = 0;
+
   // Softmax cross-entropy over the channels of `logits` (1 x 1 x classes), in the numerically safe form
   //   loss_i = log(sum_k exp(z_ik - max_i)) - (z_i,label - max_i).
   // stats[0] = sum of loss_i; stats[1] = number of samples whose largest logit (the first of equal ones) is the label.

@@ -26,7 +26,7 @@ TEST_P(DropoutMask, AgreesWithTheReference) {
   Values x = random(shape.elements(), 1), expected(shape.elements());
   for (const auto& [rate, epoch] : {std::pair{0.5f, 0u}, {0.1f, 7u}, {0.0f, 1u}, {0.97f, 2u}, {0.25f, 3u}}) {
     SCOPED_TRACE(fmt::format("rate {}", rate));
-    Dropout dropout{0x123456789abcdef, 3, rate, &epoch};
+    Dropout dropout{0x123456789abcdef, 3, rate, &epoch, rate == 0.5f ? c.n % 2 == 0 : rate == 0.25f};
     reference->dropout(dropout, on_host(x, shape), {.keys = keys.data(), .size = shape.n}, on_host(expected, shape));
     each_setup(backend.formats, backend.offsets, [&] {
       const auto ax = filled(shape, x), ay = unwritten(shape);
@@ -92,6 +92,22 @@ TEST_P(DropoutStatistics, KeepsTheExpectedShareAndTheMean) {
     EXPECT_LE(std::abs(kept - count * (1 - rate)), 4 * deviation) << rate;
     for (const float v : f) ASSERT_TRUE(v == 0 || std::abs(v * (1 - rate) - 1) < tolerance);
   }
+}
+
+// torchvision.ops.stochastic_depth with mode "row": a sample is kept as a whole, and then divided by 1 - rate.
+TEST_P(DropoutStatistics, StochasticDepthDrawsOnceForASample) {
+  dropout.whole_sample = true;
+  const auto keys = keys_from(7, 2000);
+  const ImageShape image{1, 2, 5};
+  const Values f = factors(keys, image);
+  int64_t kept = 0;
+  for (int64_t i = 0; i < std::ssize(keys); ++i) {
+    const float factor = f[i * image.elements()];
+    EXPECT_TRUE(factor == 0 || std::abs(factor - 1 / 0.75f) < 0x1p-8f);
+    for (int64_t e = 0; e < image.elements(); ++e) ASSERT_EQ(f[i * image.elements() + e], factor);
+    kept += factor != 0;
+  }
+  EXPECT_NEAR(static_cast<double>(kept), 1500, 4 * std::sqrt(2000 * 0.25 * 0.75));
 }
 
 TEST_P(DropoutStatistics, NanStaysNan) {

@@ -43,6 +43,16 @@ class CpuOps final : public Ops {
   void reorder(const Tensor& from, const Tensor& to) override;
   // dropout.cpp
   void dropout(const Dropout& dropout, const Tensor& x, const DeviceBatch& batch, const Tensor& y) override;
+  // channels.cpp
+  void copy_channels(const Tensor& from, int64_t first, const Tensor& to, int64_t to_first, int64_t count) override;
+  void set_channels(const float* values, const Tensor& y, int64_t first, int64_t count) override;
+  // scale.cpp
+  void sum_channels(const Tensor& dy, int64_t first, int64_t count, float* sums, Gradient mode) override;
+  void gate(const Tensor& x, const Tensor& s, const Tensor& y) override;
+  void gate_backward(const Tensor& x, const Tensor& s, const Tensor& dy, const Tensor& dx, const Tensor& ds) override;
+  void scale_channels(const Tensor& x, const float* scale, const float* shift, const Tensor& y) override;
+  void scale_channels_backward(const Tensor& x, const float* scale, const Tensor& dy, const Tensor& dx, float* dscale,
+                               Gradient mode) override;
   // softmax.cpp
   void softmax_cross_entropy(const Tensor& logits, const DeviceBatch& batch, float* stats,
                              RankedClass* ranked) override;

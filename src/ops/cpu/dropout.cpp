@@ -6,6 +6,7 @@
 #include "ops/functors.h"
 
 #include <algorithm>
+#include <array>
 
 namespace ddp {
 namespace {
@@ -63,6 +64,40 @@ void apply_dropout(const Workers& workers, const Dropout& d, const T* x, const D
   });
 }
 
+// One factor for each sample. A row of kRow values has kRow / lanes values of each of `lanes` samples.
+void drop_samples(const Workers& workers, const Dropout& d, const DeviceBatch& batch, const Tensor& x,
+                  const Tensor& y) {
+  constexpr int64_t kRow = 128;
+  const int64_t lanes = x.format.kind == Format::Kind::batch_interleaved ? x.format.block : 1;
+  const int64_t groups = ceil_div(x.shape.n, lanes), length = x.stored() / groups,
+                pieces = ceil_div(length, 4 * kPiece);
+  const ScaleKernels& kernels = workers.kernels.activations(x.dtype).scale;
+  workers.each(groups * pieces, [&](int64_t item) {
+    const int64_t group = item / pieces, first = item % pieces * 4 * kPiece, end = std::min(length, first + 4 * kPiece);
+    std::array<float, kRow> factors;
+    const std::array<float, kRow> shift{};
+    for (int64_t l = 0; l < lanes; ++l) {
+      float factor = 0;  // of lanes past n
+      const int64_t n = group * lanes + l;
+      if (n < x.shape.n) Factors(d, batch.keys[n]).each(0, 1, [&](int64_t, float drawn) { factor = drawn; });
+      for (int64_t k = l; k < kRow; k += lanes) factors[static_cast<size_t>(k)] = factor;
+    }
+    const auto scale = [&](int64_t at, int64_t rows, int64_t width) {
+      kernels.forward({.x = element(x, group * length + at),
+                       .y = element(y, group * length + at),
+                       .rows = rows,
+                       .stride = kRow,
+                       .width = width,
+                       .factor = factors.data(),
+                       .shift = shift.data()});
+    };
+    const int64_t rows = (end - first) / kRow;
+    scale(first, rows, kRow);
+    const int64_t rest = end - first - rows * kRow;
+    if (rest > 0) scale(first + rows * kRow, 1, rest);
+  });
+}
+
 // Zeroes lanes past n and channels past c.
 template <class T>
 void clear_padding(T* y, const Shape& shape, Format format) {
@@ -88,7 +123,10 @@ void CpuOps::dropout(const Dropout& dropout, const Tensor& x, const DeviceBatch&
   DDP_EXPECT(batch.keys && dropout.epoch && dropout.rate >= 0 && dropout.rate < 1);
   with_values(x, [&](auto* from) {
     auto* to = static_cast<decltype(from)>(y.data);
-    apply_dropout(workers_, dropout, from, batch, to, x.shape, x.format);
+    if (dropout.whole_sample)
+      drop_samples(workers_, dropout, batch, x, y);
+    else
+      apply_dropout(workers_, dropout, from, batch, to, x.shape, x.format);
     clear_padding(to, x.shape, x.format);
   });
 }

@@ -50,6 +50,16 @@ class CudaOps final : public Ops {
   void reorder(const Tensor& from, const Tensor& to) override;
   // dropout.cu
   void dropout(const Dropout& dropout, const Tensor& x, const DeviceBatch& batch, const Tensor& y) override;
+  // channels.cu
+  void copy_channels(const Tensor& from, int64_t first, const Tensor& to, int64_t to_first, int64_t count) override;
+  void set_channels(const float* values, const Tensor& y, int64_t first, int64_t count) override;
+  // scale.cu
+  void sum_channels(const Tensor& dy, int64_t first, int64_t count, float* sums, Gradient mode) override;
+  void gate(const Tensor& x, const Tensor& s, const Tensor& y) override;
+  void gate_backward(const Tensor& x, const Tensor& s, const Tensor& dy, const Tensor& dx, const Tensor& ds) override;
+  void scale_channels(const Tensor& x, const float* scale, const float* shift, const Tensor& y) override;
+  void scale_channels_backward(const Tensor& x, const float* scale, const Tensor& dy, const Tensor& dx, float* dscale,
+                               Gradient mode) override;
   // softmax.cu
   void softmax_cross_entropy(const Tensor& logits, const DeviceBatch& batch, float* stats,
                              RankedClass* ranked) override;
@@ -89,5 +99,6 @@ std::string describe_cublas();  // such as "cuBLASLt 13.1.0"
 // The workspace of ops that have no plan; the constructor reserves it.
 void reserve_softmax(CudaContext& context);         // softmax.cu
 void reserve_sum_of_squares(CudaContext& context);  // elementwise.cu
+void reserve_channel_sums(CudaContext& context);    // scale.cu
 
 }  // namespace ddp

@@ -18,6 +18,7 @@ struct Randomness {
   const uint32_t* epoch;
   uint32_t operation;
   DropoutFactor factor;
+  bool whole_sample;
 };
 
 template <class T, int N>
@@ -32,8 +33,9 @@ __global__ void dropout_kernel(const T* x, T* y, const int32_t* keys, Randomness
     auto values = load<N>(x + i);
     Bits128 bits;
     for (uint32_t k = 0; k < N; ++k) {
-      if (k % 4 == 0) bits = philox4x32({{(first + k) / 4, key, epoch, random.operation}}, random.seed);
-      values.at[k] *= random.factor(word_of(bits, first + k));
+      const uint32_t element = random.whole_sample ? 0 : first + k;
+      if (k % 4 == 0) bits = philox4x32({{element / 4, key, epoch, random.operation}}, random.seed);
+      values.at[k] *= random.factor(word_of(bits, element));
     }
     store<N>(y + i, values);
   }
@@ -45,7 +47,8 @@ void CudaOps::dropout(const Dropout& dropout, const Tensor& x, const DeviceBatch
   DDP_EXPECT(x.format == Format{} && y.format == Format{} && x.dtype == y.dtype && x.shape == y.shape);
   DDP_EXPECT(batch.size == x.shape.n && batch.keys && x.shape.elements() < INT32_MAX);
   DDP_EXPECT(dropout.epoch && dropout.rate >= 0 && dropout.rate < 1);
-  const Randomness random{dropout.seed, dropout.epoch, dropout_operation(dropout), dropout_factor(dropout)};
+  const Randomness random{dropout.seed, dropout.epoch, dropout_operation(dropout), dropout_factor(dropout),
+                          dropout.whole_sample};
   const int64_t features = x.shape.image.elements();
   with_packs(x.dtype, aligned(x.data, y.data) ? pack_width(x.dtype, features) : 1, [&]<class T, int N>() {
     const int64_t packs = x.shape.elements() / N;

@@ -7,6 +7,7 @@ CudaOps::CudaOps(Device& device, const CudaOpsConfig& config)
     : context_(device, config), cudnn_(load_cudnn(context_)), cublas_(load_cublas()) {
   reserve_softmax(context_);
   reserve_sum_of_squares(context_);
+  reserve_channel_sums(context_);
 }
 
 void CudaOps::reorder(const Tensor& from, const Tensor& to) {

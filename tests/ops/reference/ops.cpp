@@ -148,13 +148,70 @@ class ReferenceOps final : public Ops {
     const double threshold = dropout.rate * 0x1p32, kept = 1 / (1 - static_cast<double>(dropout.rate));
     for (int64_t n = 0; n < x.shape.n; ++n)
       for (int64_t e = 0; e < elements; ++e) {
+        const int64_t drawn = dropout.whole_sample ? 0 : e;
         const Bits128 random =
-            philox4x32({{static_cast<uint32_t>(e / 4), static_cast<uint32_t>(batch.keys[n]), *dropout.epoch,
+            philox4x32({{static_cast<uint32_t>(drawn / 4), static_cast<uint32_t>(batch.keys[n]), *dropout.epoch,
                          static_cast<uint32_t>(Operation::dropout) + 256 * dropout.layer}},
                        dropout.seed);
         y.f32()[n * elements + e] =
-            static_cast<float>(x.f32()[n * elements + e] * (random.word[e % 4] >= threshold ? kept : 0.0));
+            static_cast<float>(x.f32()[n * elements + e] * (random.word[drawn % 4] >= threshold ? kept : 0.0));
       }
+  }
+
+  void copy_channels(const Tensor& from, int64_t first, const Tensor& to, int64_t to_first, int64_t count) override {
+    expect_dense(from);
+    expect_dense(to);
+    const int64_t a = from.shape.image.c, b = to.shape.image.c;
+    for (int64_t row = 0; row < from.shape.elements() / a; ++row)
+      for (int64_t k = 0; k < count; ++k) to.f32()[row * b + to_first + k] = from.f32()[row * a + first + k];
+  }
+  void set_channels(const float* values, const Tensor& y, int64_t first, int64_t count) override {
+    expect_dense(y);
+    const int64_t c = y.shape.image.c;
+    for (int64_t row = 0; row < y.shape.elements() / c; ++row)
+      for (int64_t k = 0; k < count; ++k) y.f32()[row * c + first + k] = values ? values[k] : 0;
+  }
+  void sum_channels(const Tensor& dy, int64_t first, int64_t count, float* sums, Gradient mode) override {
+    expect_dense(dy);
+    const int64_t c = dy.shape.image.c;
+    for (int64_t k = 0; k < count; ++k) {
+      double sum = 0;
+      for (int64_t row = 0; row < dy.shape.elements() / c; ++row)
+        sum += static_cast<double>(dy.f32()[row * c + first + k]);
+      store(sums + k, sum, mode);
+    }
+  }
+  void gate(const Tensor& x, const Tensor& s, const Tensor& y) override {
+    expect_dense(x);
+    const int64_t sample = x.shape.image.elements(), c = x.shape.image.c;
+    for (int64_t i = 0; i < x.shape.elements(); ++i) y.f32()[i] = x.f32()[i] * s.f32()[i / sample * c + i % c];
+  }
+  void gate_backward(const Tensor& x, const Tensor& s, const Tensor& dy, const Tensor& dx, const Tensor& ds) override {
+    expect_dense(x);
+    const int64_t sample = x.shape.image.elements(), c = x.shape.image.c;
+    for (int64_t i = 0; ds.data && i < s.shape.elements(); ++i) {
+      double sum = 0;
+      for (int64_t at = i / c * sample + i % c; at < (i / c + 1) * sample; at += c)
+        sum += static_cast<double>(dy.f32()[at]) * x.f32()[at];
+      ds.f32()[i] = static_cast<float>(sum);
+    }
+    if (dx.data) gate(dy, s, dx);
+  }
+  void scale_channels(const Tensor& x, const float* scale, const float* shift, const Tensor& y) override {
+    expect_dense(x);
+    const int64_t c = x.shape.image.c;
+    for (int64_t i = 0; i < x.shape.elements(); ++i)
+      y.f32()[i] = x.f32()[i] * (scale ? scale[i % c] : 1) + (shift ? shift[i % c] : 0);
+  }
+  void scale_channels_backward(const Tensor& x, const float* scale, const Tensor& dy, const Tensor& dx, float* dscale,
+                               Gradient mode) override {
+    const int64_t c = dy.shape.image.c;
+    for (int64_t k = 0; dscale && k < c; ++k) {
+      double sum = 0;
+      for (int64_t i = k; i < dy.shape.elements(); i += c) sum += static_cast<double>(dy.f32()[i]) * x.f32()[i];
+      store(dscale + k, sum, mode);
+    }
+    if (dx.data) scale_channels(dy, scale, nullptr, dx);
   }
 
   void softmax_cross_entropy(const Tensor& logits, const DeviceBatch& batch, float* stats,

@@ -79,6 +79,23 @@ struct PoolMaximumGradient {
   long row_of_x, row_of_y, width;
 };
 
+// y = x * factor + shift over rows of `width` columns that lie `stride` apart.
+struct ScaleForward {
+  const void* x;
+  void* y;
+  long rows, stride, width;
+  const float *factor, *shift;
+};
+// dx = dy * factor; sums += dy * x, or += dy if x is null.
+struct ScaleBackward {
+  const void* x;
+  const void* dy;
+  void* dx;  // may be null
+  long rows, stride, width;
+  const float* factor;
+  float* sums;  // may be null
+};
+
 struct NormKernels {
   void (*sum)(const NormSum&);
   void (*forward)(const NormForward&);
@@ -92,6 +109,11 @@ struct PoolKernels {
   void (*weighted)(const PoolWeighted&);
   void (*maximum)(const PoolWindow&);
   void (*maximum_gradient)(const PoolMaximumGradient&);
+};
+
+struct ScaleKernels {
+  void (*forward)(const ScaleForward&);
+  void (*backward)(const ScaleBackward&);
 };
 
 // For all formats: these loops do not depend on the order of the elements.

@@ -25,6 +25,7 @@ struct ActivationKernels {
   const DenseKernels& dense;
   const LayerNormKernels& layer_norm;
   const AttentionKernels& attention;
+  const ScaleKernels& scale;
 };
 
 // For flat f32 buffers.

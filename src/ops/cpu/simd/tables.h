@@ -12,6 +12,7 @@ extern const DenseKernels kDenseF32, kDenseBf16;
 extern const ActivationFunctions kActivationFunctions;  // for the other files of this folder
 extern const LayerNormKernels kLayerNormF32, kLayerNormBf16;
 extern const AttentionKernels kAttentionF32, kAttentionBf16;
+extern const ScaleKernels kScaleF32, kScaleBf16;
 extern const FlatKernels kFlat;
 extern const OptimizerKernels kOptimizer;
 extern const LaneKernels kLanes8, kLanes16;
