@@ -130,6 +130,12 @@ std::unique_ptr<Layer> make_frozen_batch_norm_layer(const LayerSpec& spec, int i
 // Of a layer norm or a group norm.
 std::unique_ptr<Layer> make_layer_norm_layer(const LayerSpec& spec, int index, const LayerContext& context);
 std::unique_ptr<Layer> make_attention_layer(const LayerSpec& spec, const LayerContext& context);
+// For a concat and a gate.
+std::unique_ptr<Layer> make_join_layer(const LayerSpec& spec, Format format, const LayerContext& context);
+std::unique_ptr<Layer> make_layer_scale_layer(const LayerSpec& spec, int index, Format format,
+                                              const LayerContext& context);
+// For a class token, a position embedding and a first token.
+std::unique_ptr<Layer> make_token_layer(const LayerSpec& spec, int index, const LayerContext& context);
 
 // A copy of its input in another format.
 std::unique_ptr<Layer> make_reorder_layer(Ops& ops, Format format);
@@ -138,6 +144,7 @@ std::unique_ptr<Layer> make_reorder_layer(Ops& ops, Format format);
 Format input_format_of(const LayerSpec& spec, Format given);
 
 bool is_reshape(const LayerSpec& spec);  // a flatten or tokens
+bool is_dropout(const LayerSpec& spec);  // a dropout or stochastic depth: the identity in inference
 Conv2dDesc conv2d_desc(const LayerSpec& spec, bool input_gradient, Format input_format, bool dense);
 
 }  // namespace ddp

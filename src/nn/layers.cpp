@@ -1,5 +1,6 @@
 #include "core/error.h"
 #include "nn/layer.h"
+#include "nn/simple_layer.h"
 
 #include <utility>
 
@@ -71,19 +72,6 @@ class PoolLayer : public Layer {
   Format format_;
   bool maximum_;
   ReluBefore relu_;
-};
-
-// A layer without a plan: one op forward, one op backward.
-class SimpleLayer : public Layer {
- public:
-  SimpleLayer(Ops& ops, Format format) : ops_(ops), format_(format) {}
-  Format output_format() const override { return format_; }
-  bool saves_input() const override { return false; }
-  bool saves_output() const override { return false; }
-
- protected:
-  Ops& ops_;
-  Format format_;
 };
 
 class ReluLayer : public SimpleLayer {
@@ -198,6 +186,10 @@ Format input_format_of(const LayerSpec& spec, Format given) {
   }
 }
 
+bool is_dropout(const LayerSpec& spec) {
+  return spec.kind == LayerSpec::Kind::dropout || spec.kind == LayerSpec::Kind::stochastic_depth;
+}
+
 bool is_reshape(const LayerSpec& spec) {
   return spec.kind == LayerSpec::Kind::flatten || spec.kind == LayerSpec::Kind::tokens;
 }
@@ -211,6 +203,7 @@ std::unique_ptr<Layer> make_layer(const LayerSpec& spec, int index, bool input_g
   const bool reordered = is_reshape(spec) && format.kind == Format::Kind::blocked_channels &&
                          (spec.input.h * spec.input.w > 1 || spec.input.c % format.block != 0);
   if (spec.view && !reordered) return nullptr;
+  if (context.config.inference && is_dropout(spec)) return nullptr;
   Ops& ops = context.ops;
   switch (spec.kind) {
     case LayerSpec::Kind::conv2d:
@@ -240,8 +233,12 @@ std::unique_ptr<Layer> make_layer(const LayerSpec& spec, int index, bool input_g
                                                     context.batch_sizes),
                                          format, spec.pool == Pool2dDesc::Kind::maximum, relu_before(spec, context));
     case LayerSpec::Kind::dropout:
-      return std::make_unique<DropoutLayer>(
-          ops, format, Dropout{.seed = context.config.seed, .layer = static_cast<uint32_t>(index), .rate = spec.rate});
+    case LayerSpec::Kind::stochastic_depth:
+      return std::make_unique<DropoutLayer>(ops, format,
+                                            Dropout{.seed = context.config.seed,
+                                                    .layer = static_cast<uint32_t>(index),
+                                                    .rate = spec.rate,
+                                                    .whole_sample = spec.kind == LayerSpec::Kind::stochastic_depth});
     case LayerSpec::Kind::add: return std::make_unique<AddLayer>(ops, format);
     case LayerSpec::Kind::activation:
       if (spec.activation.is_relu()) return std::make_unique<ReluLayer>(ops, format);
@@ -252,6 +249,12 @@ std::unique_ptr<Layer> make_layer(const LayerSpec& spec, int index, bool input_g
     case LayerSpec::Kind::layer_norm:
     case LayerSpec::Kind::group_norm: return make_layer_norm_layer(spec, index, context);
     case LayerSpec::Kind::attention: return make_attention_layer(spec, context);
+    case LayerSpec::Kind::concat:
+    case LayerSpec::Kind::gate: return make_join_layer(spec, format, context);
+    case LayerSpec::Kind::layer_scale: return make_layer_scale_layer(spec, index, format, context);
+    case LayerSpec::Kind::class_token:
+    case LayerSpec::Kind::position_embedding:
+    case LayerSpec::Kind::first_token: return make_token_layer(spec, index, context);
     default: break;
   }
   fail(Exit::internal, "layer {} has a kind that make_layer() does not know ({})", index, name_of(spec.kind));

@@ -1,5 +1,7 @@
 #include "nn/memory_plan.h"
 
+#include "nn/layer.h"
+
 #include <algorithm>
 
 namespace ddp {
@@ -82,7 +84,10 @@ int64_t least_inference_bytes(const Network& network, int64_t batch) {
   const Network trimmed = network.trimmed();
   std::vector<PlannedStage> stages;
   for (const LayerSpec& layer : trimmed.layers())
-    stages.push_back({.bytes = bytes(layer.output), .view = layer.view, .from = layer.from, .skip = layer.skip});
+    stages.push_back({.bytes = bytes(layer.output),
+                      .view = layer.view || is_dropout(layer),
+                      .from = layer.from,
+                      .skip = layer.skip});
   return plan_memory(bytes(trimmed.layers().at(0).input), stages).bytes;
 }
 

@@ -28,6 +28,13 @@ Model::Model(const Network& network, std::span<const Parameter> parameters, std:
       "last linear layer",
       network.name(), network.output().h, network.output().w, network.output().c);
   const std::vector<LayerSpec> specs = network.trimmed().layers();
+  std::vector<bool> is_read(specs.size());
+  for (const LayerSpec& spec : specs)
+    for (const int value : {spec.from, spec.skip})
+      if (value >= 0) is_read[static_cast<size_t>(value)] = true;
+  for (size_t i = 0; i + 1 < specs.size(); ++i)
+    require(is_read[i], Exit::model, "model {}: no layer reads the output of layer {} ({}); join it or remove it",
+            network.name(), specs[i].name, name_of(specs[i].kind));
   read_image_ = specs[0].input;
   const bool dense = network.prefers_dense();
   const bool conv_first = specs[0].kind == LayerSpec::Kind::conv2d;

@@ -30,6 +30,13 @@ Network residual_network() {
       .linear(kClasses);
 }
 
+Network joined_network() {
+  Network net = Network("joined", kImage).conv2d(16, 3, {.stride = 2});
+  const int x = net.here();
+  net.global_avg_pool().dropout(0.3f).gate(x).layer_scale(2).stochastic_depth(0.3f).concat(x).dropout(0.2f);
+  return net.global_avg_pool().flatten().linear(kClasses);
+}
+
 void expect_same_logits(const Network& network) {
   SCOPED_TRACE(network.name());
   const auto parameters = parameters_of(network);
@@ -79,6 +86,7 @@ void expect_same_logits(const Network& network) {
 TEST(Inference, HasTheLogitsOfAnEvaluation) {
   for (const char* name : {"lenet", "keras-convnet", "mlp"}) expect_same_logits(make_model(name, kImage, kClasses));
   expect_same_logits(residual_network());
+  expect_same_logits(joined_network());
 }
 
 }  // namespace
