@@ -7,6 +7,7 @@
 #include "tests/spans.h"
 #include "tests/train/emulated_world.h"
 #include "tests/train/frozen_networks.h"
+#include "tests/train/joined_network.h"
 #include "tests/train/small.h"
 #include "tests/train/trained.h"
 #include "tests/values.h"
@@ -147,6 +148,7 @@ const Variant kNorms[] = {
     {.name = "staged_3", .world = kStaged3},
     {.name = "empty_shards", .world = kNccl4Streamed, .samples = 3},
     {.name = "residual_sums", .world = kNccl2, .network = norm_network()},
+    {.name = "joined_values", .world = kNccl2, .network = joined_network()},
     {.name = "frozen_beginning", .world = kNccl2, .network = frozen_network(kFrozenParts[0])},
     {.name = "frozen_norms", .world = kNccl3NoGraphStreamed, .network = frozen_network(kFrozenParts[1])},
     {.name = "frozen_tensors", .world = kNccl4Streamed, .samples = 3, .network = frozen_network(kFrozenParts[3])},
