@@ -1,4 +1,5 @@
-// A trained network as an ONNX model: operator set 13 and IR version 7, which ONNX 1.8 and later read.
+// A trained network as an ONNX model: operator set 13 and IR version 7, which ONNX 1.8 and later read; with a layer
+// norm operator set 17 and IR version 8, which ONNX 1.12 and later read.
 //
 // The batch size is free. Initializers have the names of PyTorch's tensors, nodes those of its layers.
 //
@@ -27,7 +28,7 @@ void require_onnx_holds(int64_t bytes);
 
 // Returns the bytes of the file. `bytes`: the normalization, for an input of bytes. `metadata` go to metadata_props.
 // The tensors have values for all layers. Throws Error(Exit::usage) as above, and Error(Exit::model) for a layer that
-// needs an image but reads features.
+// needs an image but reads features, and for an adaptive pooling whose windows have several sizes.
 std::string onnx_model(const ExportedNetwork& exported, const std::optional<PixelScale>& bytes,
                        const Metadata& metadata);
 

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace ddp {
@@ -40,6 +41,29 @@ TEST(OnnxModel, ComputesTheLogitsOfEveryNetwork) {
     expect_same_logits(network, std::ssize(batch_norm_states_of(network)));
   }
   expect_same_logits(probe(), 3);
+}
+
+TEST(OnnxModel, ComputesTheLogitsOfJoinedValues) { expect_same_logits(joins(), 3); }
+
+TEST(OnnxModel, ComputesTheLogitsOfEveryKindOfLayer) {
+  try {
+    expect_same_logits(activated(), 0);
+    expect_same_logits(grouped(), 2);
+    expect_same_logits(transformer(), 0);
+  } catch (const Error& error) {
+    if (error.code() == Exit::internal) GTEST_SKIP() << error.what();
+    throw;
+  }
+}
+
+TEST(OnnxModel, NeedsANewerOperatorSetOnlyForALayerNorm) {
+  const auto sets = [](const Network& network) {
+    const OnnxInterpreter interpreter(onnx_model(RandomNetwork(network).exported(), {}, {}));
+    return std::pair(interpreter.model().ir_version(), interpreter.model().opset_import(0).version());
+  };
+  EXPECT_EQ(sets(joins()), (std::pair<int64_t, int64_t>(7, 13)));
+  EXPECT_EQ(sets(activated()), (std::pair<int64_t, int64_t>(7, 13)));
+  EXPECT_EQ(sets(transformer()), (std::pair<int64_t, int64_t>(8, 17)));
 }
 
 TEST(OnnxModel, HasNamesShapesAndMetadata) {
@@ -78,6 +102,9 @@ TEST(OnnxModel, RefusesWhatAFileCannotHold) {
   expect_error(Exit::usage, {"2.0 GiB", "--format safetensors"}, [] { require_onnx_holds(int64_t{INT32_MAX} + 1); });
   const RandomNetwork random(Network("features", kImage).flatten().conv2d(kClasses, 1));
   expect_error(Exit::model, {"layer 1 (conv2d) needs an image"}, [&] { onnx_model(random.exported(), {}, {}); });
+  const RandomNetwork uneven(Network("uneven", kImage).adaptive_avg_pool(3, 7).flatten().linear(kClasses));
+  expect_error(Exit::model, {"layer 0 (adaptive average pool)", "from 16x14 to 3x7 positions"},
+               [&] { onnx_model(uneven.exported(), {}, {}); });
 }
 
 }  // namespace

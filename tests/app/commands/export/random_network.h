@@ -44,6 +44,51 @@ inline Network probe() {
       .dropout(0.5f);
 }
 
+// Layers that join and scale values, in each layout that they may have in ONNX.
+inline Network joins() {
+  Network net = Network("joins", kImage).conv2d(8, 3, {.stride = 2}).batch_norm().relu();
+  const int x = net.here();
+  net.global_avg_pool().conv2d(4, 1).relu().conv2d(8, 1).gate(x);
+  const int gated = net.here();
+  net.conv2d(8, 3, {.padding = 1}).batch_norm().layer_scale(0.5f).stochastic_depth(0.3f).add(gated).concat(x);
+  net.conv2d(6, 2, {.stride = 2}).tokens().class_token().position_embedding().dropout(0.2f).layer_scale(2);
+  const int tokens = net.here();
+  net.first_token().gate(tokens).concat(tokens).global_avg_pool().flatten();
+  const int flat = net.here();
+  net.linear(9, false).batch_norm().layer_scale(0.5f).concat(flat);
+  const int both = net.here();
+  return net.linear(21).gate(both).linear(kClasses);
+}
+
+// A convolution and the other activations than a ReLU.
+inline Network activated() {
+  using enum Activation::Kind;
+  Network net = Network("activated", kImage).conv2d(6, 3);
+  for (const auto kind : {relu6, leaky_relu, sigmoid, hard_sigmoid, silu, hard_swish, gelu, gelu_tanh, tanh})
+    net.conv2d(6, 1).activation({.kind = kind, .slope = 0.2f});
+  return net.adaptive_avg_pool(7, 6).adaptive_avg_pool(7, 6).adaptive_avg_pool(1, 1).flatten().linear(kClasses);
+}
+
+// Groups and norms of a sample, with a linear layer at each position.
+inline Network grouped() {
+  Network net = Network("grouped", kImage).conv2d(8, 3, {.bias = false, .dilation = 2}).batch_norm();
+  const int x = net.conv2d(8, 3, {.padding = 1, .groups = 8}).batch_norm().group_norm(2).here();
+  net.conv2d(8, 3, {.padding = 1, .groups = 2}).layer_norm(1e-6f).linear(12).relu().linear(8, false).layer_scale(0.5f);
+  return net.add(x).layer_norm().global_avg_pool().flatten().layer_norm().linear(kClasses);
+}
+
+// Two blocks of a transformer.
+inline Network transformer() {
+  Network net = Network("transformer", kImage).conv2d(12, 4, {.stride = 4});
+  net.tokens().class_token().position_embedding();
+  for (const bool causal : {false, true}) {
+    const int x = net.here();
+    const int y = net.layer_norm(1e-6f).attention(3, causal).add(x).here();
+    net.layer_norm(1e-6f).linear(20).activation({.kind = Activation::Kind::gelu}).linear(12).add(y);
+  }
+  return net.layer_norm(1e-6f).first_token().linear(kClasses);
+}
+
 // A network with random weights and statistics.
 struct RandomNetwork {
   explicit RandomNetwork(const Network& network_) : network(network_) {
@@ -51,7 +96,8 @@ struct RandomNetwork {
     initialize(std::span(state.weights).first(flat_count(parameters)), parameters, {}, 1);
     for (const Parameter& p : parameters) {
       const auto noise = random_values(p.count, p.offset + 1);
-      const float centre = p.role == Parameter::Role::norm_scale ? 1 : 0;
+      const bool factor = p.role == Parameter::Role::norm_scale || p.role == Parameter::Role::layer_scale;
+      const float centre = factor ? 1 : 0;
       if (p.role != Parameter::Role::weight)
         for (int64_t i = 0; i < p.count; ++i) state.weights[p.offset + i] = centre + 0.5f * noise[i];
     }
