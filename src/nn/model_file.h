@@ -12,7 +12,7 @@
 //   [defaults.batch_norm]                 # optional: options of all layers of one kind
 //   epsilon = 0.001
 //   [blocks.basic]                        # a list of layers with parameters
-//   parameters = { width = 64, stride = 1 }   # and their defaults; "required" is none
+//   parameters = { width = 64, stride = 1 }   # and their defaults; "required" is none; a name of an activation is one
 //   layers = [ { conv2d = "width", kernel = 3, stride = "stride", padding = 1, name = "conv1" }, ...,
 //              { add = "input" } ]
 //
@@ -23,7 +23,7 @@
 //   batch_norm = true           epsilon, momentum, scale, unbiased
 //   layer_norm = true           epsilon
 //   group_norm = groups         epsilon
-//   activation = "relu"         a name of ops/activation.h; slope
+//   activation = "relu"         a name of ops/activation.h, or a parameter whose default is one; slope
 //   max_pool2d = kernel         stride (default: kernel), padding
 //   avg_pool2d = kernel
 //   global_avg_pool = true
@@ -42,16 +42,21 @@
 //
 //   name    as in PyTorch; the names of enclosing blocks and groups come before it, as in "layer1.0.conv1". A layer
 //           without a name has its number in its block. A block that is repeated has its number: with a name, it is a
-//           group of that name with the copies 0, 1, ... in it. inline = true: a block or group adds no name, and its
-//           layers count on in the enclosing one.
+//           group of that name with the copies 0, 1, ... in it, unless {index} stands in the name. inline = true: a
+//           block or group adds no name, and its layers count on in the enclosing one.
 //   label   names the output as a value that later layers read, in this block and the blocks in it
-//   from    the value that the layer reads, in place of the output before. "input" is the input of the block.
+//   from    the value that the layer reads, in place of the output before. "input" is the input of the block. A group
+//           has no labels and no input of its own.
 //
 // Numbers may be texts with +, -, *, /, % and parentheses over integers, decimals, the parameters of the block, and
 //   classes    of the data                       channels, height, width    of the value that the layer reads
-//   index      of the copy of a repeated block, from 0
+//   index      of the copy of the innermost repeated block, from 0
+// A parameter named channels, height or width hides that variable.
 // A name may contain such a text in braces: "encoder_layer_{index}". "/" of two integers must leave no remainder where
 // a whole number is needed.
+//
+// The last layer gives one value for each class, and each output has a reader. Numbers are at most 2^31, and names have
+// letters, digits, _ . and - only.
 //
 // Errors name the file, the line, the layer, and both shapes where two do not fit.
 #pragma once

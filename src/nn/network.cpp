@@ -89,6 +89,9 @@ void Network::add(LayerSpec layer, const std::string& what, bool fits) {
           name_, layer.name, what, layer.input.h, layer.input.w, layer.input.c, input_.h, input_.w, input_.c);
   count_reader(layer.from);
   if (layer.skip != LayerSpec::kNone) count_reader(layer.skip);
+  const bool keeps = layer.kind == Kind::dropout || layer.kind == Kind::activation || layer.kind == Kind::batch_norm;
+  const int flatten = keeps ? flatten_before() : -1;
+  flattens_.push_back(layer.kind == Kind::flatten ? static_cast<int>(layers_.size()) : flatten);
   layers_.push_back(std::move(layer));
   shared_.push_back(false);
   readers_.push_back(0);
@@ -98,7 +101,9 @@ void Network::add(LayerSpec layer, const std::string& what, bool fits) {
 // A second reader ends what holds for a value with one reader only.
 void Network::count_reader(int value) {
   if (value < 0 || ++readers_[static_cast<size_t>(value)] < 2) return;
-  layers_[static_cast<size_t>(value)].bias_gradient = BiasGradient::layer;
+  LayerSpec& layer = layers_[static_cast<size_t>(value)];
+  layer.bias_gradient = BiasGradient::layer;
+  if (layer.kind != Kind::activation || layer.from < 0 || !layers_[static_cast<size_t>(layer.from)].pooled) return;
   for (LayerSpec& pool : layers_)
     if (pool.pooled_conv >= 0 && pool.from == value) {
       layers_[static_cast<size_t>(pool.pooled_conv)].pooled = false;
@@ -107,7 +112,8 @@ void Network::count_reader(int value) {
 }
 
 Network& Network::conv2d(int64_t out_channels, int64_t kernel, const ConvOptions& options) {
-  const Padding padding = options.same ? same_padding(output(), kernel, options.stride) : options.padding;
+  const Padding padding =
+      options.same ? same_padding(output(), (kernel - 1) * options.dilation + 1, options.stride) : options.padding;
   const Window2d window{kernel, options.stride, padding, options.dilation};
   const int64_t groups = options.groups, in = output().c;
   require(
@@ -136,14 +142,7 @@ Network& Network::linear(int64_t out_features, bool bias) {
 }
 
 // The flatten whose features are still separate in the output of the last layer; -1: none.
-int Network::flatten_before() const {
-  int layer = last_;
-  const auto keeps = [](Kind kind) {
-    return kind == Kind::dropout || kind == Kind::activation || kind == Kind::batch_norm;
-  };
-  while (layer >= 0 && keeps(layers_[layer].kind)) layer = layers_[layer].from;
-  return layer >= 0 && layers_[layer].kind == Kind::flatten ? layer : -1;
-}
+int Network::flatten_before() const { return last_ < 0 ? -1 : flattens_[static_cast<size_t>(last_)]; }
 
 // Whether `value` is that of a convolution that ends in its bias, and has one reader up to now.
 bool Network::is_biased_convolution(int value) const {

@@ -129,6 +129,7 @@ class Network {
   Network& first_token();
 
   Network& named(std::string name);  // names the next layer, block or sum
+  std::string peek_name() const;     // of the next layer or block
 
   using AddLayers = std::function<void(Network&)>;
   Network& block(const AddLayers& layers);  // a nested nn.Sequential
@@ -158,8 +159,7 @@ class Network {
 
  private:
   ImageShape at(int layer) const { return layer == LayerSpec::kImage ? input_ : layers_[layer].output; }
-  std::string peek_name() const;  // name of the next layer
-  std::string take_name();        // the same, and moves on to the name after it
+  std::string take_name();  // the same, and moves on to the name after it
   int flatten_before() const;
   bool is_biased_convolution(int value) const;
   void count_reader(int value);
@@ -174,6 +174,7 @@ class Network {
   int last_ = LayerSpec::kImage;  // the layer whose output the next layer reads
   std::vector<bool> shared_;      // by layer: here() gave its output away, so nothing is fused into it
   std::vector<int> readers_;      // by layer: layers that read its output
+  std::vector<int> flattens_;     // by layer: the flatten whose features are still separate in its output; -1: none
   std::string prefix_;            // of names in the current block
   int number_ = 0;                // index of the next layer in the current block
   std::optional<std::string> given_name_;

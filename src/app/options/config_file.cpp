@@ -1,8 +1,8 @@
 #include "app/options/config_file.h"
 
 #include "app/options/parameter_groups.h"
-#include "app/options/toml.h"
 #include "core/error.h"
+#include "core/toml.h"
 
 #include <CLI/CLI.hpp>
 

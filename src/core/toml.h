@@ -1,8 +1,11 @@
 // toml++ without two assumptions of version 3.3 that broken files violate. It asserts that a key starts with a key
 // character; "[=]" does not, and the next check of toml++ reports it. It tells the compiler that no letter up to U+0499
 // except spaces occurs outside of strings. With these macros such a letter is an error of the file.
+//
+// It recurses for each dot of a key and for each array in an array. A reader limits the dots; here is the other limit.
 #pragma once
 
+#define TOML_MAX_NESTED_VALUES 64
 #define TOML_ASSERT(expression) static_assert(true)
 #include <toml++/impl/preprocessor.h>
 #undef TOML_ASSERT_ASSUME

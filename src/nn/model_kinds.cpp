@@ -1,0 +1,131 @@
+#include "nn/model_kinds.h"
+
+#include <fmt/format.h>
+
+#include <ranges>
+#include <string>
+
+namespace ddp {
+namespace {
+
+void add_conv2d(Network& net, const ModelEntry& entry) {
+  ConvOptions options{.stride = entry.whole_or("stride", 1),
+                      .bias = entry.flag_or("bias", true),
+                      .groups = entry.whole_or("groups", 1),
+                      .dilation = entry.whole_or("dilation", 1)};
+  const toml::node* const padding = entry.find("padding");
+  options.same = padding && padding->value_exact<std::string>() == "same";
+  if (!options.same) options.padding = entry.whole_or("padding", 0, 0);
+  const int64_t channels = entry.whole("conv2d");
+  net.conv2d(channels, entry.whole("kernel"), options);
+}
+
+float epsilon_of(const ModelEntry& entry) {
+  const float epsilon = entry.decimal_or("epsilon", 1e-5f);
+  if (!(epsilon > 0)) entry.fail_at("epsilon", "epsilon must be greater than 0");
+  return epsilon;
+}
+
+void add_batch_norm(Network& net, const ModelEntry& entry) {
+  entry.require_true();
+  BatchNormOptions options;
+  options.epsilon = epsilon_of(entry);
+  options.momentum = entry.decimal_or("momentum", options.momentum);
+  if (!(options.momentum >= 0 && options.momentum <= 1))
+    entry.fail_at("momentum", "momentum must be from 0 to 1: it is the weight of the batch in the running statistics");
+  options.scale = entry.flag_or("scale", options.scale);
+  options.unbiased = entry.flag_or("unbiased", options.unbiased);
+  net.batch_norm(options);
+}
+
+void add_activation(Network& net, const ModelEntry& entry) {
+  Activation activation{.kind = entry.activation("activation")};
+  if (entry.has("slope") && activation.kind != Activation::Kind::leaky_relu)
+    entry.fail_at("slope", "slope is for activation = \"leaky_relu\" only");
+  activation.slope = entry.decimal_or("slope", activation.slope);
+  net.activation(activation);
+}
+
+void add_max_pool2d(Network& net, const ModelEntry& entry) {
+  const int64_t kernel = entry.whole("max_pool2d");
+  net.max_pool2d(kernel, entry.whole_or("stride", kernel), entry.whole_or("padding", 0, 0));
+}
+
+void add_adaptive_avg_pool2d(Network& net, const ModelEntry& entry) {
+  const std::string_view key = "adaptive_avg_pool2d";
+  const toml::array* const both = entry.find(key)->as_array();
+  if (!both) {
+    const int64_t size = entry.whole(key);
+    net.adaptive_avg_pool(size, size);
+    return;
+  }
+  if (both->size() != 2) entry.fail_at(key, fmt::format("{} must be a number, or [height, width]", key));
+  net.adaptive_avg_pool(entry.whole_in(key, (*both)[0]), entry.whole_in(key, (*both)[1]));
+}
+
+// [x, y]: the concatenation of y and the output before, then of x and that.
+void add_concat(Network& net, const ModelEntry& entry) {
+  std::vector<int> values;
+  for (const std::string& label : entry.texts("concat")) values.push_back(entry.value("concat", label));
+  if (values.size() == 1) {
+    net.concat(values.front());
+    return;
+  }
+  net.block([&](Network& nested) {
+    for (const int value : values | std::views::reverse) nested.concat(value);
+  });
+}
+
+// Adds a layer that has no options, by a call of the builder.
+template <Network& (Network::*call)()>
+void add_plain(Network& net, const ModelEntry& entry) {
+  entry.require_true();
+  (net.*call)();
+}
+
+}  // namespace
+
+std::span<const ModelKind> model_kinds() {
+  static const std::vector<ModelKind> kKinds = {
+      {"conv2d", {"kernel", "stride", "padding", "dilation", "groups", "bias"}, add_conv2d},
+      {"linear",
+       {"bias"},
+       [](Network& net, const ModelEntry& entry) { net.linear(entry.whole("linear"), entry.flag_or("bias", true)); }},
+      {"batch_norm", {"epsilon", "momentum", "scale", "unbiased"}, add_batch_norm},
+      {"layer_norm",
+       {"epsilon"},
+       [](Network& net, const ModelEntry& entry) {
+         entry.require_true();
+         net.layer_norm(epsilon_of(entry));
+       }},
+      {"group_norm",
+       {"epsilon"},
+       [](Network& net, const ModelEntry& entry) { net.group_norm(entry.whole("group_norm"), epsilon_of(entry)); }},
+      {"activation", {"slope"}, add_activation},
+      {"max_pool2d", {"stride", "padding"}, add_max_pool2d},
+      {"avg_pool2d", {}, [](Network& net, const ModelEntry& entry) { net.avg_pool2d(entry.whole("avg_pool2d")); }},
+      {"global_avg_pool", {}, add_plain<&Network::global_avg_pool>},
+      {"adaptive_avg_pool2d", {}, add_adaptive_avg_pool2d},
+      {"flatten", {}, add_plain<&Network::flatten>},
+      {"tokens", {}, add_plain<&Network::tokens>},
+      {"class_token", {}, add_plain<&Network::class_token>},
+      {"position_embedding", {}, add_plain<&Network::position_embedding>},
+      {"first_token", {}, add_plain<&Network::first_token>},
+      {"dropout", {}, [](Network& net, const ModelEntry& entry) { net.dropout(entry.decimal("dropout")); }},
+      {"stochastic_depth",
+       {},
+       [](Network& net, const ModelEntry& entry) { net.stochastic_depth(entry.decimal("stochastic_depth")); }},
+      {"layer_scale", {}, [](Network& net, const ModelEntry& entry) { net.layer_scale(entry.decimal("layer_scale")); }},
+      {"attention",
+       {"causal"},
+       [](Network& net, const ModelEntry& entry) {
+         net.attention(entry.whole("attention"), entry.flag_or("causal", false));
+       }},
+      {"add", {}, [](Network& net, const ModelEntry& entry) { net.add(entry.value("add")); }},
+      {"concat", {}, add_concat},
+      {"gate", {}, [](Network& net, const ModelEntry& entry) { net.gate(entry.value("gate")); }},
+  };
+  return kKinds;
+}
+
+}  // namespace ddp
