@@ -95,10 +95,10 @@ TensorFit fit_of(const std::map<std::string, NamedTensor>& file, std::span<const
 std::string better_network(const std::map<std::string, NamedTensor>& file, const TensorFit& fit,
                            const NamedNetwork& network) {
   TensorFit best = fit;
-  const char* name = nullptr;
-  for (const NamedModel& model : models()) {
+  std::string name;
+  for (const ModelFile& model : built_in_models()) {
     try {
-      const Network other = model.make(network.image, network.classes);
+      const Network other = make_model(model.name, network.image, network.classes);
       TensorFit its = fit_of(file, state_dict_of(parameters_of(other), batch_norm_states_of(other)));
       if (its.fitting <= best.fitting) continue;
       best = std::move(its);
@@ -106,7 +106,7 @@ std::string better_network(const std::map<std::string, NamedTensor>& file, const
     } catch (const Error&) {  // a network that these images do not fit
     }
   }
-  if (!name) return "";
+  if (name.empty()) return "";
   return fmt::format("; {} fits better: {} of its {} tensors, so use --model {}", name, best.fitting, best.needed,
                      name);
 }

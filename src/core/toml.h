@@ -5,6 +5,8 @@
 // It recurses for each dot of a key and for each array in an array. A reader limits the dots; here is the other limit.
 #pragma once
 
+#include <cstdint>
+
 #define TOML_MAX_NESTED_VALUES 64
 #define TOML_ASSERT(expression) static_assert(true)
 #include <toml++/impl/preprocessor.h>

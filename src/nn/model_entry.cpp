@@ -60,8 +60,8 @@ std::optional<Activation::Kind> find_activation(std::string_view name) {
 }
 
 ModelEntry::ModelEntry(const std::string& where, const toml::table& table, std::string_view kind,
-                       const toml::table* defaults, std::string layer, const ModelScope& scope)
-    : where_(where), table_(table), kind_(kind), defaults_(defaults), layer_(std::move(layer)), scope_(scope) {}
+                       const toml::table* defaults, std::string title, const ModelScope& scope)
+    : where_(where), table_(table), kind_(kind), defaults_(defaults), title_(std::move(title)), scope_(scope) {}
 
 const toml::node* ModelEntry::find(std::string_view key) const {
   const toml::node* const own = table_.get(key);
@@ -70,7 +70,7 @@ const toml::node* ModelEntry::find(std::string_view key) const {
 
 void ModelEntry::fail_at(std::string_view key, const std::string& message) const {
   const toml::node* const node = find(key);
-  throw ModelFileError(where_, node ? *node : table_, fmt::format("layer {} ({}): {}", layer_, kind_, message));
+  throw ModelFileError(where_, node ? *node : table_, fmt::format("{}: {}", title_, message));
 }
 
 const toml::node& ModelEntry::node(std::string_view key) const {
@@ -173,6 +173,8 @@ Activation::Kind ModelEntry::activation(std::string_view key) const {
 std::string ModelEntry::name() const {
   const std::string_view key = "name";
   const std::string text = this->text(key);
+  if (text.size() > kLongestExpression)
+    fail_at(key, fmt::format("{} = \"{}\" is longer than {} bytes", key, shortened(text), kLongestExpression));
   std::string name;
   for (size_t at = 0; at < text.size();) {
     const size_t open = text.find('{', at), close = text.find('}', open);

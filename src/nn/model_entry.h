@@ -43,14 +43,14 @@ std::optional<Activation::Kind> find_activation(std::string_view name);
 
 class ModelEntry {
  public:
-  // `kind` is the key that says the kind. `defaults` (may be null) has values for the keys that `table` lacks. `layer`
-  // is the layer's name in messages.
+  // `kind` is the key that says the kind. `defaults` (may be null) has values for the keys that `table` lacks. `title`
+  // stands before each message.
   ModelEntry(const std::string& where, const toml::table& table, std::string_view kind, const toml::table* defaults,
-             std::string layer, const ModelScope& scope);
+             std::string title, const ModelScope& scope);
 
   const toml::table& table() const { return table_; }
   std::string_view kind() const { return kind_; }
-  void rename(std::string layer) { layer_ = std::move(layer); }
+  void rename(std::string title) { title_ = std::move(title); }
 
   const toml::node* find(std::string_view key) const;
   bool has(std::string_view key) const { return find(key) != nullptr; }
@@ -85,7 +85,7 @@ class ModelEntry {
   const toml::table& table_;
   const std::string_view kind_;
   const toml::table* const defaults_;
-  std::string layer_;
+  std::string title_;
   const ModelScope& scope_;
 };
 

@@ -65,8 +65,10 @@ void add_adaptive_avg_pool2d(Network& net, const ModelEntry& entry) {
 
 // [x, y]: the concatenation of y and the output before, then of x and that.
 void add_concat(Network& net, const ModelEntry& entry) {
+  constexpr size_t kMostValues = 64;
   std::vector<int> values;
   for (const std::string& label : entry.texts("concat")) values.push_back(entry.value("concat", label));
+  if (values.size() > kMostValues) entry.fail_at("concat", fmt::format("concat has more than {} values", kMostValues));
   if (values.size() == 1) {
     net.concat(values.front());
     return;

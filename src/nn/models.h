@@ -1,7 +1,8 @@
-// The networks that --model accepts: one file each in models/. To add a network, add a file that has the name of its
-// function: models/my_net.cpp defines Network my_net(ImageShape image, int64_t classes), and --model my-net selects it.
+// The networks that stand in the program: one file each in models/, in the language of nn/model_file.h. To add one, add
+// a file: models/my_net.toml is --model my_net.
 #pragma once
 
+#include "nn/model_file.h"
 #include "nn/network.h"
 
 #include <span>
@@ -9,12 +10,7 @@
 
 namespace ddp {
 
-struct NamedModel {
-  const char* name;
-  Network (*make)(ImageShape image, int64_t classes);
-};
-
-std::span<const NamedModel> models();  // sorted by name
+std::span<const ModelFile> built_in_models();  // sorted by name
 
 // Throws Error(Exit::usage), with a list of the names, for an unknown name, and Error(Exit::model) if the images do not
 // fit the network.

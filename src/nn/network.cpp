@@ -101,14 +101,7 @@ void Network::add(LayerSpec layer, const std::string& what, bool fits) {
 // A second reader ends what holds for a value with one reader only.
 void Network::count_reader(int value) {
   if (value < 0 || ++readers_[static_cast<size_t>(value)] < 2) return;
-  LayerSpec& layer = layers_[static_cast<size_t>(value)];
-  layer.bias_gradient = BiasGradient::layer;
-  if (layer.kind != Kind::activation || layer.from < 0 || !layers_[static_cast<size_t>(layer.from)].pooled) return;
-  for (LayerSpec& pool : layers_)
-    if (pool.pooled_conv >= 0 && pool.from == value) {
-      layers_[static_cast<size_t>(pool.pooled_conv)].pooled = false;
-      pool.pooled_conv = LayerSpec::kNone;
-    }
+  layers_[static_cast<size_t>(value)].bias_gradient = BiasGradient::layer;
 }
 
 Network& Network::conv2d(int64_t out_channels, int64_t kernel, const ConvOptions& options) {

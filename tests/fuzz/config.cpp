@@ -13,8 +13,8 @@
 
 namespace ddp {
 
-std::span<const NamedModel> models() {  // for the help text; replaces nn/models
-  static const NamedModel lenet = {"lenet", nullptr};
+std::span<const ModelFile> built_in_models() {  // for the help text; replaces nn/models
+  static const ModelFile lenet = {.name = "lenet", .text = ""};
   return {&lenet, 1};
 }
 

@@ -36,7 +36,7 @@ TEST(Expression, RefusesWhatHasNoValue) {
   expect_refused("", "ends where a number or a variable must follow");
   expect_refused("1 +", "ends where");
   expect_refused("1 2", "\"2\" at character 3");
-  expect_refused("2 * \x1b", "\"\\x1b\" at character 5");
+  expect_refused("2 * \x1b", "\"\\x1B\" at character 5");
   expect_refused("(1", "lacks a \")\"");
   expect_refused("1)", "\")\" at character 2");
   expect_refused("1.2.3", "1.2.3 is no number");

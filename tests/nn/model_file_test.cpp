@@ -11,12 +11,12 @@
 namespace ddp {
 namespace {
 
-constexpr ImageShape kImage{8, 8, 3};
-constexpr int64_t kClasses = 10;
+constexpr ImageShape kFileImage{8, 8, 3};
+constexpr int64_t kFileClasses = 10;
 const std::string kHead = "{ global_avg_pool = true }, { flatten = true }, { linear = \"classes\", name = \"fc\" } ]\n";
 
 Network network_of(const std::string& text) {
-  return make_model({.name = "net", .text = text}, "net.toml", kImage, kClasses);
+  return make_model({.name = "net", .text = text}, "net.toml", kFileImage, kFileClasses);
 }
 
 // Layers before the head of a network, in line 2 and later.
@@ -105,7 +105,7 @@ layers = [
   EXPECT_EQ(layer_of(network, "self.attention").heads, 2);
   EXPECT_EQ(layer_of(network, "scale").initial, 1e-6f);
   EXPECT_EQ(layer_of(network, "10").rate, 0.1f);
-  EXPECT_EQ(network.output(), (ImageShape{1, 1, kClasses}));
+  EXPECT_EQ(network.output(), (ImageShape{1, 1, kFileClasses}));
 }
 
 TEST(ModelFile, NamesBlocksGroupsAndCopies) {
@@ -173,11 +173,11 @@ TEST(ModelFile, JoinsBranches) {
                { activation = "sigmoid", label = "scale" } ], name = "se" },
   { gate = "all", name = "gate" },
   { concat = "stem", name = "two" },
-  { conv2d = 4, kernel = 1, name = "down" },
+  { conv2d = 4, kernel = 1, name = "down", label = "down" },
   { add = "stem", from = "stem", name = "double" },
-  { add = "stem", name = "triple", label = "t" },
-  { conv2d = 14, kernel = 1, name = "back", from = "scale" },
-  { conv2d = 4, kernel = 1, name = "small" },
+  { add = "down", name = "triple", label = "t" },
+  { conv2d = 4, kernel = 1, name = "back", from = "scale" },
+  { adaptive_avg_pool2d = 1, name = "small" },
   { gate = "t", name = "end" })");
   const auto expect_reads = [&](const std::string& name, const std::string& from, const std::string& skip) {
     const LayerSpec& layer = layer_of(network, name);
@@ -191,7 +191,10 @@ TEST(ModelFile, JoinsBranches) {
   EXPECT_EQ(layer_of(network, "all.1").output, (ImageShape{8, 8, 10}));
   expect_reads("gate", "all.1", "se.0");
   expect_reads("two", "stem", "gate");
+  expect_reads("double", "stem", "stem");
+  expect_reads("triple", "double", "down");
   EXPECT_EQ(source_of(network, layer_of(network, "back").from), "se.0");
+  expect_reads("end", "triple", "small");
 }
 
 // A value with a label has other readers, so no activation is fused into it. Neither is one into the input of a block
@@ -218,7 +221,7 @@ layers = [ { activation = "relu", name = "relu" }, { block = "skips" } ]
 TEST(ModelFile, TakesTheNameOfTheFile) {
   EXPECT_EQ(with_head("{ dropout = 0 }").name(), "net");
   const std::string text = "layers = [ { flatten = true }, { linear = 'classes' } ]";
-  EXPECT_EQ(make_model({.name = "a\nb", .text = text}, "x", kImage, kClasses).name(), "a\\x0ab");
+  EXPECT_EQ(make_model({.name = "a\nb", .text = text}, "x", kFileImage, kFileClasses).name(), "a\\x0Ab");
 }
 
 }  // namespace

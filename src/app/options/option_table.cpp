@@ -14,8 +14,8 @@ namespace ddp {
 namespace {
 
 std::string names_of_networks() {
-  std::vector<const char*> names;
-  for (const NamedModel& model : models()) names.push_back(model.name);
+  std::vector<std::string> names;
+  for (const ModelFile& model : built_in_models()) names.push_back(model.name);
   return fmt::format("{}", fmt::join(names, ", "));
 }
 

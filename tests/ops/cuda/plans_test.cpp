@@ -272,5 +272,6 @@ TEST(CublasLt, IsLoadedAtItsFirstCall) {
   EXPECT_TRUE(loaded());
 }
 
+
 }  // namespace
 }  // namespace ddp::cudnn

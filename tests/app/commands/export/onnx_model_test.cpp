@@ -36,8 +36,8 @@ void expect_same_logits(const Network& network, int64_t foldable) {
 }
 
 TEST(OnnxModel, ComputesTheLogitsOfEveryNetwork) {
-  for (const NamedModel& model : models()) {
-    const Network network = model.make(kImage, kClasses);
+  for (const ModelFile& model : built_in_models()) {
+    const Network network = make_model(model.name, kImage, kClasses);
     expect_same_logits(network, std::ssize(batch_norm_states_of(network)));
   }
   expect_same_logits(probe(), 3);

@@ -1,0 +1,44 @@
+#include "nn/model_check.h"
+
+#include "nn/model_entry.h"
+#include "nn/parameters.h"
+
+#include <set>
+#include <vector>
+
+namespace ddp {
+
+void require_whole_network(const Network& network, int64_t classes, std::span<const toml::table* const> texts,
+                           const std::string& where) {
+  const std::vector<LayerSpec>& layers = network.layers();
+  const auto fail_at = [&](size_t layer, const std::string& message) {
+    throw ModelFileError(where, *texts[layer], fmt::format("layer {}: {}", layers[layer].name, message));
+  };
+  std::vector<bool> is_read(layers.size());
+  for (const LayerSpec& layer : layers)
+    for (const int value : {layer.from, layer.skip})
+      if (value >= 0) is_read[static_cast<size_t>(value)] = true;
+  for (size_t i = 0; i + 1 < layers.size(); ++i)
+    if (!is_read[i]) fail_at(i, "no layer reads its output; remove it, or give it a label that a later layer reads");
+  const ImageShape out = network.output();
+  if (out != ImageShape{1, 1, classes})
+    fail_at(layers.size() - 1,
+            fmt::format("it is the last one and gives {}x{}x{}, but the data have {} classes; end with {{ linear = "
+                        "\"classes\" }} on one position",
+                        out.h, out.w, out.c, classes));
+
+  std::set<std::string> tensors;
+  const auto require_new = [&](const std::string& tensor, int layer) {
+    if (!tensors.insert(tensor).second)
+      fail_at(static_cast<size_t>(layer),
+              fmt::format("another layer has a tensor of the name {} too; give this layer another name", tensor));
+  };
+  const std::vector<Parameter> parameters = parameters_of(network);
+  if (parameters.empty()) fail_at(layers.size() - 1, "no layer has parameters, so there is nothing to train");
+  for (const Parameter& parameter : parameters) require_new(parameter.name, parameter.layer);
+  for (const BatchNormState& norm : batch_norm_states_of(network))
+    for (const char* const tensor : {".running_mean", ".running_var", ".num_batches_tracked"})
+      require_new(norm.layer_name + tensor, norm.layer);
+}
+
+}  // namespace ddp
