@@ -46,9 +46,9 @@ class ModelReader {
  public:
   ModelReader(const ModelFile& file, const std::string& where, ImageShape image, int64_t classes)
       : built_in_(file.built_in),
-        where_(where),
-        file_(parsed(file, where)),
-        definitions_(file_, where),
+        where_(printable(where)),
+        file_(parsed(file, where_)),
+        definitions_(file_, where_),
         classes_(classes),
         sizes_(image),
         net_(name_of_network(file), image) {}
@@ -238,11 +238,13 @@ class ModelReader {
   }
 
   static void require_no_cycle(const ModelEntry& entry, const std::string& name, const ModelScope& scope) {
+    const ModelScope* same = &scope;
+    while (same && same->block != name) same = same->outer;
+    if (!same) return;
     std::string chain = name;
-    for (const ModelScope* outer = &scope; outer; outer = outer->outer) {
-      chain = fmt::format("{} > {}", outer->block, chain);
-      if (outer->block == name) entry.fail_at("block", fmt::format("the block {} contains itself: {}", name, chain));
-    }
+    for (const ModelScope* inner = &scope; inner != same->outer; inner = inner->outer)
+      chain = fmt::format("{} > {}", inner->block, chain);
+    entry.fail_at("block", fmt::format("the block {} contains itself: {}", name, chain));
   }
 
   // The values of a block's parameters, its input, and what else its layers may name.
@@ -290,7 +292,7 @@ class ModelReader {
   }
 
   const bool built_in_;
-  const std::string& where_;
+  const std::string where_;
   const toml::table file_;
   const ModelDefinitions definitions_;
   const int64_t classes_;

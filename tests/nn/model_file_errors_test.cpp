@@ -41,6 +41,8 @@ TEST(ModelFileErrors, NameTheLineOfBrokenText) {
   expect_refused("layer = []",
                  {"line 1: \"layer\" is no key of a network; the keys are: name, layers, defaults, blocks"});
   expect_refused("name = 'a b'", {"line 1: name must be a text of letters"});
+  expect_error(Exit::model, {"a\\x0Ab, line 1: "},
+               [] { make_model({.name = "net", .text = "layers"}, "a\nb", kSmallImage, 10); });
   expect_refused(std::string(kMostModelBytes + 1, ' '),
                  {"net.toml: has 1048577 bytes; a network file may have 1048576"});
 }
