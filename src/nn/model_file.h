@@ -77,7 +77,7 @@ struct ModelFile {
 };
 
 inline constexpr int64_t kMostModelBytes = int64_t{1} << 20;  // of a file
-inline constexpr int64_t kMostModelLayers = 100'000;          // of a network, with all copies
+inline constexpr int64_t kMostModelLayers = 100'000;          // of a network, with all copies, blocks and groups
 
 // The network for images of this shape. `where` names the file in messages. Throws Error(Exit::model) if the text is no
 // network, or if the images do not fit it.
