@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 namespace ddp {
 
@@ -13,5 +14,11 @@ class Hash {
  private:
   uint64_t value_ = 0xcbf29ce484222325;
 };
+
+inline uint64_t hash_of(std::string_view text) {
+  Hash hash;
+  for (const char c : text) hash.add(static_cast<unsigned char>(c));
+  return hash.value();
+}
 
 }  // namespace ddp

@@ -65,6 +65,15 @@ class Reader {
     return value.get<std::string>();
   }
 
+  // The network of a stranger may have any name, and an exported file has this name.
+  std::string graph(const std::string& model) const {
+    constexpr const char* kKey = "graph";
+    std::string found = text(kKey);
+    if (found.empty() || std::ssize(found) > kMostModelBytes) refuse(kKey, "a text of at most 1 MiB");
+    if (model.empty() || model.find('/') != model.npos || model.size() > 200) refuse("model", "the name of a file");
+    return found;
+  }
+
   template <class Value>
   Value one_of(const char* key, const Names<Value>& names) const {
     std::string expected;
@@ -140,6 +149,7 @@ Metadata ModelInfo::to_metadata() const {
   DDP_EXPECT(image.c == 1 || image.c == 3);
   const auto channels = static_cast<size_t>(image.c);
   nlohmann::ordered_json entry{{"format", kFormat}, {"model", model}, {"image", {image.h, image.w, image.c}}};
+  if (!graph.empty()) entry["graph"] = graph;
   entry["classes"] = classes;
   entry["class_names"] = json::array();
   for (const std::string& name : class_names) entry["class_names"].push_back(stored_name(name));
@@ -169,6 +179,7 @@ std::optional<ModelInfo> model_info_in(const Metadata& metadata, const std::stri
 
   ModelInfo info;
   info.model = printable(reader.text("model"));
+  if (entry.contains("graph")) info.graph = reader.graph(info.model);
   info.image = reader.image();
   info.classes = reader.number("classes", 1, kMostClasses, "a number above 0");
   info.class_names = reader.class_names(info.classes);

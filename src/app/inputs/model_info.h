@@ -9,6 +9,7 @@
 #include "core/shape.h"
 #include "data/codec/picture.h"
 #include "data/transform.h"
+#include "nn/model_file.h"
 #include "ops/input_transform.h"
 #include "ops/precision.h"
 
@@ -20,8 +21,9 @@
 namespace ddp {
 
 struct ModelInfo {
-  std::string model;  // of --model
-  ImageShape image;   // that the network reads
+  std::string model;       // a name, which may be part of the name of a file
+  std::string graph = {};  // the text of its file (nn/model_file.h); empty: a built-in network
+  ImageShape image;        // that the network reads
   int64_t classes = 0;
   std::vector<std::string> class_names = {};  // `classes` names, or none
 
@@ -44,6 +46,8 @@ struct ModelInfo {
   DecodeConfig decode() const {
     return {.channels = static_cast<int>(image.c), .exif = exif, .alpha = alpha, .interpolation = interpolation};
   }
+
+  ModelFile source() const { return {.name = model, .text = graph, .built_in = graph.empty()}; }
 
   std::string class_name(int64_t k) const;  // its number where there are no names
 

@@ -60,9 +60,9 @@ OptionGroup task_options() {
   return {
       "Task",
       {{.name = "--model",
-        .target = to([](Options & o) -> auto& { return o.network.name; }),
+        .target = to([](Options & o) -> auto& { return o.network.model; }),
         .on_resume = OnResume::fixed("the weights are those of this network"),
-        .help = "network: " + names_of_networks()},
+        .help = "network: " + names_of_networks() + ", or a file FILE.toml that describes one"},
        {.name = "--init",
         .target = through<std::string>("default", set_init),
         .on_resume = Effect::process,

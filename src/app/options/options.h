@@ -6,6 +6,7 @@
 #include "app/machine/device_config.h"
 #include "app/run/samplers.h"
 #include "nn/init.h"
+#include "nn/model_file.h"
 #include "telemetry/trace.h"
 #include "train/step/replica.h"
 #include "train/trainer.h"
@@ -19,7 +20,8 @@
 namespace ddp {
 
 struct NetworkConfig {
-  std::string name = "lenet";
+  std::string model = "lenet";  // of --model: a built-in network, or a file that ends in .toml
+  ModelFile source = {};        // what `model` is, from share_model() on; without a name before
   Init init = {};
   std::string init_from = {};             // safetensors file with the initial weights; empty: `init`
   bool new_head = false;                  // the last linear layer begins with `init`, not with the file

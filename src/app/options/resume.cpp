@@ -1,5 +1,6 @@
 #include "app/options/resume.h"
 
+#include "app/inputs/model_source.h"
 #include "app/options/option_table.h"
 #include "core/error.h"
 #include "core/printable.h"
@@ -99,7 +100,12 @@ bool same_value(const std::string& a, const std::string& b) {
   return !a.empty() && !b.empty() && *end_a == 0 && *end_b == 0 && number_a == number_b;
 }
 
-Named results_options(const Options& options) { return options_with(Effect::results, options); }
+Named results_options(const Options& options) {
+  Named found = options_with(Effect::results, options);
+  const ModelFile& source = options.network.source;
+  if (!source.name.empty()) found[kModelOption] = identity_of(source);
+  return found;
+}
 
 Named rounding_options(const Options& options) {
   Named found = options_with(Effect::rounding, options);

@@ -11,7 +11,10 @@
 
 namespace ddp {
 
-// Values by name of the options whose rows have the effect results, and of those with the effect rounding.
+inline constexpr const char* kModelOption = "--model";
+
+// Values by name of the options whose rows have the effect results, and of those with the effect rounding. --model has
+// its identity_of(), once the network has been read.
 std::map<std::string, std::string> results_options(const Options& options);
 std::map<std::string, std::string> rounding_options(const Options& options);
 

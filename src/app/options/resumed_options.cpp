@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 namespace ddp {
@@ -65,10 +66,12 @@ bool replaces_check(const NamedValues& asked, const Options& given, std::span<co
   return found != now.end() && found->second == "skip" && !now.contains("--check-data");
 }
 
-// The entries of options by their own names become those of `options`.
+// The entries of options by their own names become those of `options`. --model cannot change; its entry may be the hash
+// of a file.
 RunState with_options(RunState state, const Options& options) {
   for_each_row([&](const OptionRow& row) {
-    if (row.on_resume.effect == Effect::results && !row.on_resume.recorded_as) state.affects_results.erase(row.name);
+    const bool own_entry = !row.on_resume.recorded_as && row.name != std::string_view(kModelOption);
+    if (row.on_resume.effect == Effect::results && own_entry) state.affects_results.erase(row.name);
   });
   state.affects_results.merge(results_options(options));
   return state;

@@ -1,5 +1,6 @@
 #include "app/run/banner.h"
 
+#include "app/inputs/model_source.h"
 #include "app/run/run_groups.h"
 
 #include <fmt/ranges.h>
@@ -82,11 +83,11 @@ std::string banner(const Options& o, const Replica& replica, const LoadedData& d
       "{} ({} parameters{}) on {}\n"
       "{}, buckets of {} KiB{}{}\n{}"
       "global batch {}{}, {} steps an epoch, {}, seed {}; results in {}{}",
-      o.network.name, total_count(replica.parameters), describe_frozen(replica.parameters), describe_data(data, pixels),
-      ranks, fmt::join(buckets, " + "), o.replica.grad_dtype == DType::bf16 ? " in bf16" : "",
-      o.replica.zero ? ", optimizer state sharded" : "", describe_groups(o, replica.parameters), o.batch.size,
-      micro_batches, samplers.train.steps_per_epoch(), describe(o.train.schedule), o.seed, folder.string(),
-      remarks(o, replica));
+      describe(o.network.source), total_count(replica.parameters), describe_frozen(replica.parameters),
+      describe_data(data, pixels), ranks, fmt::join(buckets, " + "),
+      o.replica.grad_dtype == DType::bf16 ? " in bf16" : "", o.replica.zero ? ", optimizer state sharded" : "",
+      describe_groups(o, replica.parameters), o.batch.size, micro_batches, samplers.train.steps_per_epoch(),
+      describe(o.train.schedule), o.seed, folder.string(), remarks(o, replica));
 }
 
 }  // namespace ddp

@@ -65,9 +65,10 @@ ModelState initial_weights_from_file(const Job& job, const Replica& replica) {
   const std::filesystem::path weights = config.init_from;
   std::optional<NewHead> new_head;
   if (config.new_head) new_head = NewHead{config.init, job.options.seed};
-  ModelState state = load_initial_state(weights, replica.parameters, replica.batch_norms, new_head,
-                                        {.network = {config.name, job.network.input(), job.data.data.train->classes()},
-                                         .note = [&](const std::string& line) { job.log.info("{}", line); }});
+  ModelState state =
+      load_initial_state(weights, replica.parameters, replica.batch_norms, new_head,
+                         {.network = {config.source.name, job.network.input(), job.data.data.train->classes()},
+                          .note = [&](const std::string& line) { job.log.info("{}", line); }});
   if (new_head) return state;
   const std::string file = printable(weights.native());
   if (const auto info = model_info_in(read_safetensors_metadata(weights), file))

@@ -1,9 +1,9 @@
 #include "app/run/make_network.h"
 
+#include "app/inputs/model_source.h"
 #include "core/error.h"
 #include "core/split.h"
 #include "nn/freeze.h"
-#include "nn/models.h"
 #include "nn/parameters.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace ddp {
 namespace {
 
 Network frozen_model(const NetworkConfig& config, ImageShape image, int64_t classes) {
-  const Network network = make_model(config.name, image, classes);
+  const Network network = network_of(config.source, config.model, image, classes);
   return config.freeze.empty() ? network : freeze(network, split(config.freeze, ','));
 }
 
@@ -34,7 +34,7 @@ Network make_network(const NetworkConfig& config, bool sync_bn, const Dataset& d
   const bool asks_for_norms = sync_bn || config.recompute_bn;
   const auto norms = batch_norm_states_of(network);
   require(!asks_for_norms || trained_state_count(norms) > 0, Exit::usage, "--{}: {} has no batch norms{}",
-          sync_bn ? "sync-bn" : "bn-stats", config.name, norms.empty() ? "" : " besides those of --freeze");
+          sync_bn ? "sync-bn" : "bn-stats", config.source.name, norms.empty() ? "" : " besides those of --freeze");
   return network;
 }
 
@@ -49,7 +49,7 @@ std::optional<Network> network_for(const NetworkConfig& config, const Network& n
   require(std::ranges::equal(parameters_of(network), parameters_of(other), same), Exit::usage,
           "--val-crop-size {} differs from the crop of training, {}: {} has other weights for images of that size; use "
           "a network with global average pooling, such as resnet18",
-          image.h, trained.h, config.name);
+          image.h, trained.h, config.source.name);
   return other;
 }
 

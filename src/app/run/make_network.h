@@ -10,9 +10,9 @@
 
 namespace ddp {
 
-// With the frozen parameters of --freeze. Throws Error: Exit::usage for an unknown name, for a part that --freeze
-// cannot freeze, or for a batch-norm option if the network has no batch norms that train; Exit::model if the images do
-// not fit the network.
+// `config` has its source. With the frozen parameters of --freeze. Throws Error: Exit::usage for an unknown name, for a
+// part that --freeze cannot freeze, or for a batch-norm option if the network has no batch norms that train;
+// Exit::model if the images do not fit the network.
 Network make_network(const NetworkConfig& config, bool sync_bn, const Dataset& data);
 
 // The network for images of another size that has the same parameters as `network`. None where the size is equal.

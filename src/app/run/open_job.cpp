@@ -6,6 +6,7 @@
 #include "app/run/resume_point.h"
 #include "app/run/run_groups.h"
 #include "app/run/samplers.h"
+#include "app/run/share_model.h"
 #include "comm/broadcast_host.h"
 #include "core/error.h"
 #include "core/read_file.h"
@@ -21,12 +22,6 @@
 
 namespace ddp {
 namespace {
-
-uint64_t hash_of(const std::string& text) {
-  Hash hash;
-  for (const char c : text) hash.add(static_cast<unsigned char>(c));
-  return hash.value();
-}
 
 // Refuses what would have no effect without validation data. A default is no wish.
 void refuse_options_of_evaluations(const Options& options) {
@@ -80,12 +75,14 @@ std::unique_ptr<Watchdog> start_watchdog(std::optional<double> step_timeout, Mpi
   });
 }
 
-Job open_job(const Options& options, const ResumePoint& resume_point, MpiSession& session, PhaseTracker& phases,
+Job open_job(const Options& given, const ResumePoint& resume_point, MpiSession& session, PhaseTracker& phases,
              const Log& log) {
+  Options options = given;
   auto watchdog = start_watchdog(options.step_timeout, session, phases);
   auto world = session.world(options.transport.allreduce);
   check_same_on_all_ranks(hash_of(options.effective_config), "configuration", *world);
 
+  share_model(options.network, session);
   std::vector<double> rank_weights;
   std::optional<FaultInjection> injection;
   run_on_all_ranks(session, [&] {
@@ -107,7 +104,7 @@ Job open_job(const Options& options, const ResumePoint& resume_point, MpiSession
       options.network.recompute_bn.value_or(true) && trained_state_count(batch_norm_states_of(network)) > 0;
   Samplers samplers = make_samplers(options.batch, options.train.step.micro_batches, options.seed, statistics,
                                     data.data, session.rank(), rank_weights);
-  return {.options = options,
+  return {.options = std::move(options),
           .session = session,
           .phases = phases,
           .log = log,

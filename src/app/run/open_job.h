@@ -42,11 +42,11 @@ struct Job {
 // Its text ends the job. `session` and `phases` outlive the watchdog.
 std::unique_ptr<Watchdog> start_watchdog(std::optional<double> step_timeout, MpiSession& session, PhaseTracker& phases);
 
-// The arguments but `options` outlive the job. Collective. The ranks compare their configurations first: a rank with
-// other options may make other collectives. Throws CollectiveError: Exit::communication if configurations or data sets
-// differ, Exit::usage, Exit::data or Exit::model on a wrong option, wrong data or a network that does not fit them.
-// `resume_point`: a resumed run excludes the same pictures.
-Job open_job(const Options& options, const ResumePoint& resume_point, MpiSession& session, PhaseTracker& phases,
+// Reads the network of --model, unless `given` has it. The arguments but `given` outlive the job. Collective. The ranks
+// compare their configurations first: a rank with other options may make other collectives. Throws CollectiveError:
+// Exit::communication if configurations or data sets differ, Exit::usage, Exit::data or Exit::model on a wrong option,
+// wrong data or a network that does not fit them. `resume_point`: a resumed run excludes the same pictures.
+Job open_job(const Options& given, const ResumePoint& resume_point, MpiSession& session, PhaseTracker& phases,
              const Log& log);
 
 }  // namespace ddp

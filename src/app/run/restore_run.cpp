@@ -79,6 +79,8 @@ RestoredRun restore_run(const Job& job, PlannedRun& run) {
   run_on_all_ranks(job.session, [&] {
     if (folder.path().empty()) return;
     for (const auto& [name, content] : job.data.listings) replace_file(folder.path() / name, content);
+    const ModelFile& model = options.network.source;
+    if (!model.built_in) replace_file(folder.path() / "model.toml", model.text);
     if (resume_point.resuming)
       write_changes(folder.path(), read_changes(folder.path()), resume_point.changes, resume_point.state);
   });

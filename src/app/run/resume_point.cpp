@@ -5,6 +5,7 @@
 #include "app/options/resume.h"
 #include "app/run/begin_from.h"
 #include "app/run/changes_file.h"
+#include "app/run/share_model.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/folder.h"
 #include "comm/broadcast_host.h"
@@ -235,6 +236,7 @@ Options take_up_options(const Options& given, ResumePoint& resume_point, MpiSess
   resume_point.changes = std::move(resumed.changes);
   resume_point.expected = std::move(resumed.expected);
   resume_point.optimizer_states = resumed.optimizer_states;
+  share_resumed_model(resumed.options, resume_point.state, resume_point.checkpoint, session);
   return std::move(resumed.options);
 }
 
@@ -242,10 +244,12 @@ Options options_of_doctor(const Options& given, MpiSession& session) {
   const std::string& resume = given.checkpoint.resume;
   if (std::ranges::count(session.gather(resume), "") > 0) return given;
   std::string state, changes;
+  fs::path checkpoint;
   try {
     std::vector<std::string> skipped;
     if (session.rank() == 0)
       if (const auto found = find_checkpoint(resume == "auto" ? given.output.dir : resume, skipped)) {
+        checkpoint = found->path;
         changes = to_json(changes_since(*found));
         state = to_json(found->state);
       }
@@ -260,7 +264,9 @@ Options options_of_doctor(const Options& given, MpiSession& session) {
     saved = run_state_from_json(state, "the state of rank 0");
     pending = changes_from_json(changes, "the changes of rank 0");
   });
-  return resumed_on_device(given, saved, pending, session).options;
+  Options options = resumed_on_device(given, saved, pending, session).options;
+  share_resumed_model(options, saved, checkpoint, session);
+  return options;
 }
 
 int64_t restore_or_initialize(const Job& job, const ResumePoint& resume_point, const RunState& now, Replica& replica) {

@@ -42,8 +42,8 @@ ResumePoint find_resume_point(const Options& given, MpiSession& session, const L
 
 // The options of this process: `given`, completed by those of the run and by --change, or for a new run by the input of
 // the weights of --init-from (begin_from.h). Completes `resume_point` and prints what has changed. Options that the run
-// has from another kind of device are at their defaults. Collective. Throws CollectiveError: Exit::usage, Exit::data
-// (see resumed_options()).
+// has from another kind of device are at their defaults; its network is read (share_model.h). Collective. Throws
+// CollectiveError: Exit::usage, Exit::data (see resumed_options()).
 Options take_up_options(const Options& given, ResumePoint& resume_point, MpiSession& session, const Log& log);
 
 // The same for the doctor, which takes no lock and looks for no fault in checkpoints. Collective.

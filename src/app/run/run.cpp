@@ -3,6 +3,7 @@
 #include "app/commands/doctor/doctor.h"
 #include "app/commands/lr_find/lr_find.h"
 #include "app/commands/show/show.h"
+#include "app/inputs/model_source.h"
 #include "app/options/options.h"
 #include "app/run/make_trace.h"
 #include "app/run/open_job.h"
@@ -58,8 +59,10 @@ Exit run_stages(const Options& given, MpiSession& session, Signals& signals, Pha
     const std::string report = abort_on_error(session, [&] {
       return plan_report(*run.replica, job.samplers.train, {run.validation_model.get(), run.average_model.get()});
     });
+    const ModelFile& model = job.options.network.source;
+    const std::string file = model.built_in ? "" : describe(model) + "\n";
     if (session.rank() == 0)
-      write_output(stdout, report + describe_groups(job.options, run.replica->parameters) + "\n", "the plan");
+      write_output(stdout, file + report + describe_groups(job.options, run.replica->parameters) + "\n", "the plan");
     return Exit::done;
   }
   require_possible_trace(job);

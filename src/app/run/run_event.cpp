@@ -18,7 +18,7 @@ std::string run_event(const Job& job, const PlannedRun& run, const RestoredRun& 
                                {"step", start.config.start.step},
                                {"time", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))},
                                {"version", DDP_VERSION},
-                               {"model", job.options.network.name},
+                               {"model", job.options.network.source.name},
                                {"parameters", total_count(run.replica->parameters)},
                                {"data", job.data.kind},
                                {"training_samples", data.train->size()},

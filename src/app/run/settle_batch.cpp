@@ -198,9 +198,9 @@ void settle_batch(Job& job, const Backend& backend, int threads, const BuildMode
         "that the run prints");
   NamedValues given = job.options.given;
   given["--batch-size"] = fmt::format("{}", size);
-  const std::string weights = job.options.network.init_from;  // the file that was found
+  const NetworkConfig network = job.options.network;  // with the files that were found
   job.options = run_on_all_ranks(session, [&] { return options_of(given, {}); });
-  job.options.network.init_from = weights;
+  job.options.network = network;
   set_batch(job, size);
 }
 

@@ -27,7 +27,8 @@ ModelInfo describe_model(const Job& job, const PixelNormalization& pixels) {
   const Dataset& train = *loaded.data.train;
   const bool as_is = loaded.transforms.empty();
   const Network& network = job.validation_network ? *job.validation_network : job.network;
-  return {.model = job.options.network.name,
+  return {.model = job.options.network.source.name,
+          .graph = job.options.network.source.text,
           .image = network.input(),
           .classes = train.classes(),
           .class_names = loaded.class_names,

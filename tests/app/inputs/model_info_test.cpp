@@ -57,6 +57,35 @@ TEST(ModelInfo, EscapesNamesThatAreNotUtf8) {
   EXPECT_EQ(model_info_in(info.to_metadata(), "file")->class_name(1), "caf\\xE9");
 }
 
+TEST(ModelInfo, HasTheGraphOfAFile) {
+  ModelInfo info = flowers();
+  info.model = "mine";
+  info.graph = "layers = [{ flatten = true }, { linear = \"classes\" }]\n# é\n";
+  const Metadata metadata = info.to_metadata();
+  const ModelInfo back = model_info_in(metadata, "file").value();
+  EXPECT_EQ(back.graph, info.graph);
+  EXPECT_FALSE(back.source().built_in);
+  EXPECT_TRUE(flowers().source().built_in);
+  EXPECT_EQ(back.to_metadata(), metadata);
+
+  const auto expect_refused = [](const ModelInfo& wrong, const char* key) {
+    try {
+      model_info_in(wrong.to_metadata(), "a file");
+      ADD_FAILURE() << "accepted " << wrong.model;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), Exit::data);
+      EXPECT_NE(std::string(e.what()).find(fmt::format("has an invalid {}, ", key)), std::string::npos) << e.what();
+    }
+  };
+  ModelInfo large = info, elsewhere = info, nameless = info;
+  large.graph.resize(kMostModelBytes + 1, ' ');
+  expect_refused(large, "graph");
+  elsewhere.model = "../mine";  // the default name of an exported file
+  expect_refused(elsewhere, "model");
+  nameless.model.clear();
+  expect_refused(nameless, "model");
+}
+
 TEST(ModelInfo, IsAbsentWithoutItsEntry) { EXPECT_FALSE(model_info_in({{"format", "pt"}}, "file")); }
 
 TEST(ModelInfo, MissingAndWrongEntriesAreRefused) {

@@ -29,6 +29,7 @@ inline Options parse(const std::string& line, std::string* answered = nullptr) {
 // Each configurable option with a value that is not its default, and with the options that it needs.
 inline const std::vector<std::string> kLines{
     "--model resnet18",
+    "--model nets/mine.toml",
     "--dataset mnist",
     "--data-path /some/where --labels labels.csv",
     "--val-split 0.25",

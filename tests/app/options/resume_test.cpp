@@ -37,6 +37,27 @@ TEST(Resume, RefusesChangesOfTheMathematics) {
   EXPECT_NE(refusal("--lr-scheduler cosine --epochs 5", "--lr-scheduler cosine --epochs 6"), "");
 }
 
+// The path of a file is no part of the comparison, but its text is.
+TEST(Resume, ComparesTheTextOfANetworkFile) {
+  const auto state_of = [](const std::string& path, const std::string& text) {
+    Options options = parse("--model " + path);
+    options.network.source = {.name = "net", .text = text};
+    RunState state;
+    state.affects_results = results_options(options);
+    return state;
+  };
+  EXPECT_NO_THROW(require_same_results(state_of("a/net.toml", "x"), state_of("b/other.toml", "x"), "step-7"));
+  try {
+    require_same_results(state_of("net.toml", "x"), state_of("net.toml", "y"), "step-7");
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("--model was a file of hash af63f54c2961e24b, is a file of hash "),
+              std::string::npos)
+        << e.what();
+  }
+  EXPECT_THROW(require_same_results(saved_by("--model mlp"), state_of("net.toml", "x"), "step-7"), Error);
+}
+
 // A run that found IDX files without their name compares their images, not the name.
 TEST(Resume, TakesIdxFilesOfBothNamesForTheSame) {
   RunState saved = saved_by(""), now = saved;

@@ -53,7 +53,7 @@ TEST(ResumedOptions, KeepTheValuesOfTheRun) {
   const ResumedOptions result = resumed(run, "--print-freq 9");
   const Options& o = result.options;
   EXPECT_EQ(o.train.schedule.lr, 0.1);
-  EXPECT_EQ(o.network.name, "mlp");
+  EXPECT_EQ(o.network.model, "mlp");
   EXPECT_EQ(o.train.epochs, 20);
   EXPECT_EQ(o.train.save_every.steps, 100);
   EXPECT_EQ(o.data.path, "d");

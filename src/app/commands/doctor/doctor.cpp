@@ -9,6 +9,7 @@
 #include "app/machine/gpus.h"
 #include "app/run/make_network.h"
 #include "app/run/samplers.h"
+#include "app/run/share_model.h"
 #include "core/stopwatch.h"
 #include "device/cpu/device.h"
 #include "health/diagnosis.h"
@@ -17,6 +18,7 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 namespace ddp::doctor {
@@ -81,8 +83,9 @@ Findings findings_or_refusal(const char* check, const std::function<Findings()>&
   try {
     return work();
   } catch (const CollectiveError& error) {
-    Finding refused = error.code() == Exit::data ? fault(Exit::data, error.what(), "ddp_train --data-path FOLDER")
-                                                 : hint("ddp_train --help", fault(error.code(), error.what()));
+    const bool of_data = error.code() == Exit::data && std::string_view(check) == "data";
+    Finding refused = of_data ? fault(Exit::data, error.what(), "ddp_train --data-path FOLDER")
+                              : hint("ddp_train --help", fault(error.code(), error.what()));
     return with_found({std::move(refused)}, check, "refused");
   }
 }
@@ -102,10 +105,11 @@ Findings check_data(const Options& options, MpiSession& session, std::optional<L
 Findings check_options(const Options& options, MpiSession& session, const std::optional<LoadedData>& data,
                        const std::function<void()>& make_device) {
   return findings_or_refusal("options", [&]() -> Findings {
+    NetworkConfig network = options.network;
+    share_model(network, session);
     run_on_all_ranks(session, [&] { return weights_of_ranks(options.batch, session.size()); });
     if (data)
-      run_on_all_ranks(session,
-                       [&] { return make_network(options.network, options.replica.sync_bn, *data->data.train); });
+      run_on_all_ranks(session, [&] { return make_network(network, options.replica.sync_bn, *data->data.train); });
     make_device();
     return {};
   });

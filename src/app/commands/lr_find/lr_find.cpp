@@ -95,7 +95,7 @@ std::vector<std::string> result_of(const LrRange& range, const Options& run, con
 
 std::string page_of(const Job& job, const RangeTest& test, const std::optional<LrSuggestion>& found,
                     std::vector<std::string> lines) {
-  report::LrRecord record{.subject = fmt::format("{} on {}", job.options.network.name, job.data.kind),
+  report::LrRecord record{.subject = fmt::format("{} on {}", job.options.network.source.name, job.data.kind),
                           .lines = std::move(lines),
                           .steps = {}};
   for (const LrPoint& point : test.curve.points()) record.steps.push_back({point.lr, point.loss, point.smoothed});
@@ -131,7 +131,7 @@ Exit lr_find(std::span<const std::string> arguments, MpiSession& session, const 
   const PlannedRun run = plan_run(job, {});
   restore_or_initialize(job, {}, {}, *run.replica);
   run.replica->check_replicas();
-  log.info("{}, global batch {}, {}", training.network.name, job.options.batch.size,
+  log.info("{}, global batch {}, {}", job.options.network.source.name, job.options.batch.size,
            describe_data(job.data, run.pixels));
   const RangeTest test = run_test(range, job, run, signals);
   if (test.stopped) {

@@ -69,7 +69,7 @@ void DescriptionOptions::declare(CLI::App& app) {
   const auto add = [&](const char* name, auto& value, const char* help) {
     return app.add_option(name, value, help)->group(kGroup);
   };
-  add("--model", given_.model, "the network, by its name in training");
+  add("--model", given_.model, "the network, by its name in training, or the file FILE.toml that describes it");
   add("--classes", given_.classes, "number of classes")->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
   add("--class-names", given_.class_names, "file with the names of the classes, one a line");
   add("--val-crop-size", given_.crop, "side, in pixels, of the images that the network reads")

@@ -1,9 +1,9 @@
 #include "app/commands/predict/trained_network.h"
 
+#include "app/inputs/model_source.h"
 #include "core/control_group.h"
 #include "core/error.h"
 #include "nn/memory_plan.h"
-#include "nn/models.h"
 
 #include <fmt/ranges.h>
 
@@ -30,20 +30,24 @@ ModelConfig inference_config(const PixelScale& pixel_scale) {
 }  // namespace
 
 ModelInfo model_info_of(const DescribedNetwork& described, const fs::path& weights) {
-  const auto info = model_info_in(read_safetensors_metadata(weights), weights.string());
-  if (info) {
+  const auto stored = model_info_in(read_safetensors_metadata(weights), weights.string());
+  if (stored) {
     require(described.given.empty(), Exit::usage, "{} is for weights without metadata, but {} has them: leave it out",
             fmt::join(described.given, ", "), weights.string());
-    return *info;
+    return *stored;
   }
   require(described.missing.empty(), Exit::usage,
           "{} has no metadata of ddp_train, which say what the network reads; give {} too", weights.string(),
           fmt::join(described.missing, ", "));
-  return described.info;
+  ModelInfo info = described.info;
+  const ModelFile source = read_model_source(info.model);
+  info.model = source.name;
+  info.graph = source.text;
+  return info;
 }
 
 TrainedNetwork network_without_weights(const ModelInfo& info) {
-  Network network = make_model(info.model, info.image, info.classes);
+  Network network = network_of(info.source(), info.model + ".toml", info.image, info.classes);
   std::vector<Parameter> parameters = parameters_of(network);
   std::vector<BatchNormState> batch_norms = batch_norm_states_of(network);
   return {.network = std::move(network),

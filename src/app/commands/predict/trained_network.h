@@ -19,7 +19,7 @@
 namespace ddp {
 
 // What the metadata of the weights say, or else the options. Throws Error: Exit::usage where options are missing or
-// not needed, Exit::data for a broken file.
+// not needed, Exit::data for a broken file. Reads the file of --model.
 ModelInfo model_info_of(const DescribedNetwork& described, const std::filesystem::path& weights);
 
 struct TrainedNetwork {
@@ -30,7 +30,7 @@ struct TrainedNetwork {
   PixelScale pixel_scale;
 };
 
-// With an empty state. Throws Error(Exit::usage) for an unknown network.
+// With an empty state. Throws Error: Exit::usage for an unknown network, Exit::model for a wrong graph.
 TrainedNetwork network_without_weights(const ModelInfo& info);
 
 // `note` receives a line about a prefix that is removed. Throws Error: Exit::data for a broken file, Exit::usage for an

@@ -1,0 +1,30 @@
+// Where a network comes from: the program, or a file (nn/model_file.h).
+#pragma once
+
+#include "core/shape.h"
+#include "nn/model_file.h"
+#include "nn/network.h"
+
+#include <cstdint>
+#include <string>
+
+namespace ddp {
+
+// Whether --model names a file: it ends in ".toml". Any other value is the name of a built-in network.
+bool is_model_path(const std::string& model);
+
+// Reads the file; a built-in network has its name only. Throws Error(Exit::data) as read_whole_file(), at
+// kMostModelBytes.
+ModelFile read_model_source(const std::string& model);
+
+// The value of --model in the run state: the name of a built-in network, or the hash of the text of a file, without its
+// path.
+std::string identity_of(const ModelFile& source);
+
+// For people: "lenet", or "mine from a file of hash 0123456789abcdef".
+std::string describe(const ModelFile& source);
+
+// `where` names the file in messages. Throws Error: Exit::usage for an unknown name, Exit::model as make_model().
+Network network_of(const ModelFile& source, const std::string& where, ImageShape image, int64_t classes);
+
+}  // namespace ddp
