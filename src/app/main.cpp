@@ -5,6 +5,7 @@
 #include "app/commands/export/export.h"
 #include "app/commands/predict/predict.h"
 #include "app/commands/report/report.h"
+#include "app/commands/show_model/show_model.h"
 #include "app/commands/watch/watch.h"
 #include "app/run/run.h"
 #include "checkpoint/inspect.h"
@@ -66,6 +67,7 @@ std::optional<int> run_without_mpi(const std::vector<std::string>& arguments) {
     if (command == "predict" && !on_several_ranks()) return static_cast<int>(ddp::predict(rest, std::cin, stdout));
     if (command == "export") return static_cast<int>(ddp::export_network(rest, stdout));
     if (command == "report") return static_cast<int>(ddp::write_report(rest, stdout));
+    if (command == "show-model") return static_cast<int>(ddp::show_model(rest, stdout));
     if (command == "watch") return static_cast<int>(ddp::watch(rest));
     if (command != "inspect") return std::nullopt;
     ddp::write_output(stdout, ddp::inspect(rest), "the contents");

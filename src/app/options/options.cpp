@@ -86,7 +86,8 @@ Options parse_options(int argc, const char* const* argv, std::optional<std::stri
       "ddp_train lr-find [options] tries learning rates for a few steps, on any number of ranks, and suggests one; see "
       "ddp_train lr-find --help.\n"
       "ddp_train show --output FILE.png [options] shows the training pictures as the network gets them; see ddp_train "
-      "show --help.");
+      "show --help.\n"
+      "ddp_train show-model MODEL_OR_RUN prints and draws the layers of a network; see ddp_train show-model --help.");
   app.set_version_flag("--version", std::string("ddp_train ") + DDP_VERSION);
   declare(app, o);
   if (!parse_command(app, std::vector<std::string>(argv + 1, argv + argc), answer)) return o;
