@@ -77,6 +77,14 @@ Network& Network::named(std::string name) {
   return *this;
 }
 
+Network& Network::initialized(const InitRule& weight, const InitRule& bias) {
+  LayerSpec& layer = layers_.back();
+  DDP_EXPECT(layer.kind == Kind::conv2d || layer.kind == Kind::linear);
+  layer.weight_init = weight;
+  layer.bias_init = bias;
+  return *this;
+}
+
 // Sets the name, the input and the input shape of the layer.
 void Network::add(LayerSpec layer, const std::string& what, bool fits) {
   layer.name = take_name();
@@ -271,11 +279,13 @@ Network& Network::attention(int64_t heads, bool causal) {
           "model {}: layer {} (attention) has {} heads, which must divide the {} values of its tokens; its input is "
           "{}x{}x{}, and tokens are Tx1xC",
           name_, peek_name(), heads, in.c, in.h, in.w, in.c);
+  const InitRule zeros{InitRule::Kind::constant, 0};
   return block([&](Network& net) {
-    net.named("in_proj").linear(3 * in.c);
+    net.named("in_proj").linear(3 * in.c).initialized(
+        *init_rule("xavier_uniform", {static_cast<double>(in.c), 3.0 * static_cast<double>(in.c)}), zeros);
     net.layers_.back().joined_names = true;
     net.named("attention").add({.kind = Kind::attention, .output = in, .heads = heads, .causal = causal}, "attention");
-    net.named("out_proj").linear(in.c);
+    net.named("out_proj").linear(in.c).initialized({}, zeros);
   });
 }
 

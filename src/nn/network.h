@@ -11,6 +11,7 @@
 #pragma once
 
 #include "core/shape.h"
+#include "nn/init_rule.h"
 #include "ops/activation.h"
 #include "ops/pool2d.h"
 #include "ops/window.h"
@@ -91,6 +92,7 @@ struct LayerSpec {
   int64_t heads = 1;                              // attention
   bool causal = false;                            // attention
   bool joined_names = false;                      // linear: parameters are name + "_weight", not name + ".weight"
+  InitRule weight_init = {}, bias_init = {};      // conv2d, linear
 
   // A batch norm whose parameters are all frozen.
   bool has_relu() const { return activation.is_relu(); }
@@ -130,6 +132,8 @@ class Network {
 
   Network& named(std::string name);  // names the next layer, block or sum
   std::string peek_name() const;     // of the next layer or block
+  // How the values of the last layer, a conv2d or linear, begin. The default is PyTorch's rule of that layer.
+  Network& initialized(const InitRule& weight, const InitRule& bias);
 
   using AddLayers = std::function<void(Network&)>;
   Network& block(const AddLayers& layers);  // a nested nn.Sequential

@@ -17,6 +17,12 @@ constexpr int64_t kAlign = 64 / sizeof(float);
 
 int64_t round_up(int64_t elements, int64_t multiple) { return (elements + multiple - 1) / multiple * multiple; }
 
+// Of a conv2d: the kernel and the input channels of a group; of a linear layer: the image that its input was.
+ImageShape weight_input(const LayerSpec& spec) {
+  if (spec.kind == Kind::linear) return spec.flattened;
+  return {spec.window.kernel, spec.window.kernel, spec.input.c / spec.groups};
+}
+
 // The parameters of one layer, without offsets.
 std::vector<Parameter> parameters_of_layer(const LayerSpec& spec, int layer) {
   const int64_t out = spec.output.c;
@@ -53,18 +59,19 @@ std::vector<Parameter> parameters_of_layer(const LayerSpec& spec, int layer) {
 
   const bool conv = spec.kind == Kind::conv2d;
   if (!conv && spec.kind != Kind::linear) return {};
-  const ImageShape in =
-      conv ? ImageShape{spec.window.kernel, spec.window.kernel, spec.input.c / spec.groups} : spec.flattened;
-  const int64_t fan_in = in.elements(), fan_out = conv ? in.h * in.w * out / spec.groups : out;
+  const ImageShape in = weight_input(spec);
+  const int64_t fan_in = in.elements(), fan_out = static_cast<int64_t>(fans_of(spec).out);
   const std::string separator = spec.joined_names ? "_" : ".";
   Parameter weight = vector((separator + "weight").c_str(), Parameter::Role::weight, fan_in, fan_out);
   weight.in = in;
   weight.count = out * fan_in;
   weight.pytorch_shape = conv ? std::vector{out, in.c, in.h, in.w} : std::vector{out, fan_in};
+  weight.init = spec.weight_init;
   std::vector<Parameter> both{std::move(weight)};
   if (spec.bias) {
     both.push_back(vector((separator + "bias").c_str(), Parameter::Role::bias, fan_in, fan_out));
     both.back().bias_gradient = spec.bias_gradient;
+    both.back().init = spec.bias_init;
   }
   return both;
 }
@@ -76,6 +83,13 @@ int64_t Parameter::pytorch_index(int64_t dense) const {
   const int64_t c = dense % in.c, w = dense / in.c % in.w, h = dense / in.c / in.w % in.h;
   const int64_t o = dense / in.elements();
   return ((o * in.c + c) * in.h + h) * in.w + w;
+}
+
+Fans fans_of(const LayerSpec& spec) {
+  const ImageShape in = weight_input(spec);
+  const double positions = static_cast<double>(in.h) * static_cast<double>(in.w);
+  const auto out = static_cast<double>(spec.output.c);
+  return {positions * static_cast<double>(in.c), spec.kind == Kind::conv2d ? positions * out : out};
 }
 
 std::vector<Parameter> parameters_of(const Network& network, int64_t multiple) {

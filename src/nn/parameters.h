@@ -6,6 +6,7 @@
 // shapes on disk are those of PyTorch.
 #pragma once
 
+#include "nn/init_rule.h"
 #include "nn/network.h"
 #include "ops/batch_norm.h"
 
@@ -31,6 +32,7 @@ struct Parameter {
   int64_t fan_in = 0, fan_out = 0;     // of the layer, also in its bias
   std::vector<int64_t> pytorch_shape;  // {O,I,H,W}, {O,I} or {O}; the roles after norm_shift have others
   float initial = 0;                   // of a layer_scale
+  InitRule init = {};                  // of a weight or bias
 
   // Index in PyTorch's tensor (O,I,H,W) of the element at index `dense` of ours (O,H,W,I), 0 <= dense < count.
   int64_t pytorch_index(int64_t dense) const;
@@ -40,6 +42,9 @@ struct Parameter {
 constexpr bool is_weight(Parameter::Role role) {
   return role != Parameter::Role::bias && role != Parameter::Role::norm_shift;
 }
+
+// Of a conv2d or linear layer.
+Fans fans_of(const LayerSpec& spec);
 
 // The index in the result is the id of the parameter. Offsets are multiples of 16 elements and of `multiple`.
 std::vector<Parameter> parameters_of(const Network& network, int64_t multiple = 1);

@@ -66,7 +66,8 @@ OptionGroup task_options() {
        {.name = "--init",
         .target = through<std::string>("default", set_init),
         .on_resume = Effect::process,
-        .help = "initial weights: default (PyTorch's), normal:S for N(0, S^2) with zero biases, or glorot (Keras's)",
+        .help = "initial weights: default (the network's own, or PyTorch's), normal:S for N(0, S^2) with zero biases, "
+                "or glorot (Keras's)",
         .condition = {"excludes --init-from without --new-head",
                       [](const Options& o) { return o.network.init_from.empty() || o.network.new_head; }}},
        {.name = "--init-from",

@@ -40,7 +40,7 @@ NetworkFacts facts_of(const Job& job, const PlannedRun& run) {
                                              p.bias_gradient != LayerSpec::BiasGradient::nobody;
                                     }),
           .default_init =
-              run.resume_point.resuming || !config.init_from.empty() || config.init.kind == Init::Kind::pytorch};
+              run.resume_point.resuming || !config.init_from.empty() || config.init.kind == Init::Kind::of_network};
 }
 
 }  // namespace
