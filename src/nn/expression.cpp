@@ -49,7 +49,7 @@ Number result_of(char op, const Number& a, const Number& b) {
 }
 
 // A parser by recursive descent: sum = product {+ product}, product = factor {* factor}, and a factor is a number, a
-// variable, -factor or (sum).
+// variable, -factor, (sum) or sqrt(sum).
 class Parser {
  public:
   Parser(std::string_view text, const Variables& variables) : text_(text), variables_(variables) {}
@@ -135,6 +135,7 @@ class Parser {
     size_t end = at_;
     while (end < text_.size() && (starts_variable(text_[end]) || is_digit(text_[end]))) ++end;
     const std::string_view name = text_.substr(at_, end - at_);
+    if (name == "sqrt" && !variables_.contains(name)) return square_root(end);
     const auto found = variables_.find(name);
     if (found == variables_.end()) {
       std::string known;
@@ -143,6 +144,15 @@ class Parser {
     }
     at_ = end;
     return found->second;
+  }
+
+  // `end`: of the word sqrt.
+  Number square_root(size_t end) {
+    at_ = end;
+    require(next() == '(', Exit::model, "sqrt lacks a \"(\"");
+    const double x = decimal_of(factor());
+    require(x >= 0, Exit::model, "sqrt({}) is not real", x);
+    return std::sqrt(x);
   }
 
   const std::string_view text_;

@@ -80,6 +80,10 @@ const toml::node& ModelEntry::node(std::string_view key) const {
 }
 
 Number ModelEntry::number_in(std::string_view key, const toml::node& node) const {
+  return number_in(key, node, scope_.variables);
+}
+
+Number ModelEntry::number_in(std::string_view key, const toml::node& node, const Variables& variables) const {
   if (const auto whole = node.value_exact<int64_t>()) return *whole;
   if (const auto decimal = node.value_exact<double>()) {
     if (!std::isfinite(*decimal)) fail_at(key, fmt::format("{} = {} must be finite", key, *decimal));
@@ -89,7 +93,7 @@ Number ModelEntry::number_in(std::string_view key, const toml::node& node) const
   if (!text)
     fail_at(key, fmt::format("{} = {} must be a number, or a text that computes one", key, text_of_node(node)));
   try {
-    return evaluate(*text, scope_.variables);
+    return evaluate(*text, variables);
   } catch (const Error& error) {
     fail_at(key, fmt::format("{} = {}: {}", key, text_of_node(node), error.what()));
   }
@@ -168,6 +172,34 @@ Activation::Kind ModelEntry::activation(std::string_view key) const {
     fail_at(key, fmt::format("{} = \"{}\" is no activation; the activations are: {}", key, shortened(text),
                              names_of_activations()));
   return *kind;
+}
+
+InitRule ModelEntry::init(std::string_view key, const Fans& fans) const {
+  if (!has(key)) return {};
+  const toml::node& node = this->node(key);
+  if (const auto name = node.value_exact<std::string>()) {
+    if (const auto rule = init_rule(*name, fans)) return *rule;
+    fail_at(key, fmt::format("{} = \"{}\" is no initial value; the names are: {}", key, shortened(*name),
+                             init_rule_names()));
+  }
+  constexpr std::pair<std::string_view, InitRule::Kind> kKinds[] = {{"constant", InitRule::Kind::constant},
+                                                                    {"normal", InitRule::Kind::normal},
+                                                                    {"trunc_normal", InitRule::Kind::trunc_normal},
+                                                                    {"uniform", InitRule::Kind::uniform}};
+  const toml::table* const table = node.as_table();
+  const auto kind = std::ranges::find_if(kKinds, [&](const auto& k) { return table && table->contains(k.first); });
+  if (kind == std::end(kKinds) || table->size() != 1)
+    fail_at(key, fmt::format("{} must be a name ({}), or one of {{ normal = 0.02 }}, {{ trunc_normal = 0.02 }}, "
+                             "{{ uniform = 0.1 }} and {{ constant = 0 }}",
+                             key, init_rule_names()));
+  Variables variables = scope_.variables;
+  variables["fan_in"] = fans.in;
+  variables["fan_out"] = fans.out;
+  const Number number = number_in(key, *table->get(kind->first), variables);
+  const double value = std::visit([](auto v) { return static_cast<double>(v); }, number);
+  if (kind->second != InitRule::Kind::constant && !(value > 0))
+    fail_at(key, fmt::format("{}: {} = {} must be greater than 0", key, kind->first, value));
+  return {kind->second, value};
 }
 
 std::string ModelEntry::name() const {

@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/toml.h"
 #include "nn/expression.h"
+#include "nn/init_rule.h"
 #include "ops/activation.h"
 
 #include <cstdint>
@@ -64,6 +65,7 @@ class ModelEntry {
   std::string text(std::string_view key) const;
   std::vector<std::string> texts(std::string_view key) const;  // of a text or an array of texts
   Activation::Kind activation(std::string_view key) const;
+  InitRule init(std::string_view key, const Fans& fans) const;
   std::string name() const;  // with the value of each text in braces
   // The value of the network with this label.
   int value(std::string_view key, const std::string& label) const;
@@ -80,6 +82,7 @@ class ModelEntry {
   const toml::node& node(std::string_view key) const;  // of a required key
   void require_name(std::string_view key, const std::string& name) const;
   Number number_in(std::string_view key, const toml::node& node) const;
+  Number number_in(std::string_view key, const toml::node& node, const Variables& variables) const;
 
   const std::string& where_;
   const toml::table& table_;

@@ -18,8 +18,9 @@
 //
 // A layer has one key that says its kind:
 //
-//   conv2d = channels           kernel (required), stride, padding (a number or "same"), dilation, groups, bias
-//   linear = features           bias
+//   conv2d = channels           kernel (required), stride, padding (a number or "same"), dilation, groups, bias, init,
+//                               bias_init
+//   linear = features           bias, init, bias_init
 //   batch_norm = true           epsilon, momentum, scale, unbiased
 //   layer_norm = true           epsilon
 //   group_norm = groups         epsilon
@@ -48,7 +49,13 @@
 //   from    the value that the layer reads, in place of the output before. "input" is the input of the block. A group
 //           has no labels and no input of its own.
 //
-// Numbers may be texts with +, -, *, /, % and parentheses over integers, decimals, the parameters of the block, and
+// init and bias_init say how the values of a weight and of a bias begin: a name of nn/init_rule.h such as "zeros" or
+// "kaiming_normal_fan_out"; or { normal = 0.02 }, { trunc_normal = 0.02 } (cut at -2 and 2), { uniform = 0.1 } (in
+// [-0.1, 0.1]) or { constant = 0 }, where texts may name fan_in and fan_out. Without them a layer begins as PyTorch's,
+// and attention always does.
+//
+// Numbers may be texts with +, -, *, /, %, sqrt(x) and parentheses over integers, decimals, the parameters of the
+// block, and
 //   classes    of the data                       channels, height, width    of the value that the layer reads
 //   index      of the copy of the innermost repeated block, from 0
 // A parameter named channels, height or width hides that variable.

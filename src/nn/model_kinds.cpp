@@ -1,5 +1,7 @@
 #include "nn/model_kinds.h"
 
+#include "nn/parameters.h"
+
 #include <fmt/format.h>
 
 #include <ranges>
@@ -7,6 +9,14 @@
 
 namespace ddp {
 namespace {
+
+// Of the layer added last.
+void set_init(Network& net, const ModelEntry& entry) {
+  const Fans fans = fans_of(net.layers().back());
+  if (!net.layers().back().bias && entry.table().contains("bias_init"))
+    entry.fail_at("bias_init", "bias_init is for a layer with a bias; leave it out");
+  net.initialized(entry.init("init", fans), entry.init("bias_init", fans));
+}
 
 void add_conv2d(Network& net, const ModelEntry& entry) {
   ConvOptions options{.stride = entry.whole_or("stride", 1),
@@ -18,6 +28,7 @@ void add_conv2d(Network& net, const ModelEntry& entry) {
   if (!options.same) options.padding = entry.whole_or("padding", 0, 0);
   const int64_t channels = entry.whole("conv2d");
   net.conv2d(channels, entry.whole("kernel"), options);
+  set_init(net, entry);
 }
 
 float epsilon_of(const ModelEntry& entry) {
@@ -89,10 +100,13 @@ void add_plain(Network& net, const ModelEntry& entry) {
 
 std::span<const ModelKind> model_kinds() {
   static const std::vector<ModelKind> kKinds = {
-      {"conv2d", {"kernel", "stride", "padding", "dilation", "groups", "bias"}, add_conv2d},
+      {"conv2d", {"kernel", "stride", "padding", "dilation", "groups", "bias", "init", "bias_init"}, add_conv2d},
       {"linear",
-       {"bias"},
-       [](Network& net, const ModelEntry& entry) { net.linear(entry.whole("linear"), entry.flag_or("bias", true)); }},
+       {"bias", "init", "bias_init"},
+       [](Network& net, const ModelEntry& entry) {
+         net.linear(entry.whole("linear"), entry.flag_or("bias", true));
+         set_init(net, entry);
+       }},
       {"batch_norm", {"epsilon", "momentum", "scale", "unbiased"}, add_batch_norm},
       {"layer_norm",
        {"epsilon"},
