@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Samples per second of PyTorch's DistributedDataParallel on Fashion-MNIST: the comparison for bench/run.
+"""Samples per second of PyTorch's DistributedDataParallel on Fashion-MNIST: the comparison for bench/run and
+bench/networks. torchvision's networks have a first convolution of one channel.
 
 CPU ranks over gloo, in eager mode, or with --compile under torch.compile. All images are in memory as float tensors
 (x/255), without a DataLoader: each rank indexes its shard of a global batch from a per-epoch permutation. Rank r is
@@ -10,6 +11,7 @@ forward pass and loss. The last output line is one JSON object.
 import argparse
 import json
 import os
+import resource
 import socket
 import statistics
 import sys
@@ -24,12 +26,16 @@ from torch.nn.parallel import DistributedDataParallel
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "parity"))
 from lenet import DATA_PATH, lenet, read_split  # noqa: E402
-from networks import freeze, keras_convnet, resnet18, torchvision_resnet  # noqa: E402
+from networks import TORCHVISION, freeze, keras_convnet, resnet18, torchvision_network  # noqa: E402
 
 # keras-convnet with PyTorch's own norm: KerasBatchNorm2d does extra work for exact parity, which would cost time here.
-MODELS = {"lenet": lenet, "resnet18": resnet18, "keras-convnet": lambda: keras_convnet(nn.BatchNorm2d),
-          "torchvision-resnet18": lambda: torchvision_resnet("resnet18", 1)}
+MODELS = {"lenet": lenet, "resnet18": resnet18, "keras-convnet": lambda: keras_convnet(nn.BatchNorm2d)}
+NAMES = [*MODELS, "torchvision-resnet18", "torchvision-resnet50", *TORCHVISION]
 FORMATS = {"contiguous": torch.contiguous_format, "channels_last": torch.channels_last}
+
+
+def make_model(name, size):
+    return MODELS[name]() if name in MODELS else torchvision_network(name.removeprefix("torchvision-"), size, in_channels=1)
 
 
 def measure(model, data, args, rank, memory_format):
@@ -77,20 +83,20 @@ def worker(rank, args, port):
     dist.init_process_group("gloo", rank=rank, world_size=args.ranks)
     data = read_split("train", args.data_path)
     names = list(FORMATS) if args.memory_format == "best" else [args.memory_format]
-    rates = {name: statistics.median(measure(MODELS[args.model](), data, args, rank, FORMATS[name])) for name in names}
+    rates = {name: statistics.median(measure(make_model(args.model, data[0].shape[2]), data, args, rank, FORMATS[name])) for name in names}
     if rank == 0:
         best = max(rates, key=rates.get)
         print(json.dumps({
             "torch": torch.__version__, "model": args.model, "precision": args.precision, "ranks": args.ranks,
             "threads": args.threads, "compiled": args.compile, "batch_size": args.batch_size, "memory_format": best,
-            "samples_per_second": round(rates[best], 1),
+            "samples_per_second": round(rates[best], 2), "mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
             "all": {name: round(rate, 1) for name, rate in rates.items()}}), flush=True)
     dist.destroy_process_group()
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", choices=MODELS, default="lenet")
+    parser.add_argument("--model", choices=NAMES, default="lenet")
     parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--threads", type=int, default=1, help="per rank")

@@ -22,12 +22,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "parity"))
 import torch  # noqa: E402
 import torch.distributed as dist  # noqa: E402
 from lenet import BATCH, DATA_PATH, lenet, read_split  # noqa: E402
-from networks import resnet18, torchvision_resnet  # noqa: E402
+from networks import resnet18, torchvision_network  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.nn.parallel import DistributedDataParallel  # noqa: E402
 
-MODELS = {"lenet": lenet, "resnet18": resnet18, "torchvision-resnet18": lambda: torchvision_resnet("resnet18", 3),
-          "torchvision-resnet50": lambda: torchvision_resnet("resnet50", 3)}
+MODELS = {"lenet": lenet, "resnet18": resnet18, "torchvision-resnet18": lambda: torchvision_network("resnet18"),
+          "torchvision-resnet50": lambda: torchvision_network("resnet50")}
 STEPS = {"lenet": 600, "resnet18": 60, "torchvision-resnet18": 20, "torchvision-resnet50": 10}  # of a measurement; a graph takes five times as many
 
 

@@ -11,12 +11,14 @@ an element in PyTorch's own layout (O,I,H,W; rows of a linear layer). Computed i
 the end:
 
     convolution and linear, weight and bias   u(t, e) / sqrt(fan_in)
-    batch norm, weight                        1 + 0.25 * u(t, e); 1 in keras-convnet, whose norms have no scale
-    batch norm, bias                          0.25 * u(t, e)
+    norms, weight                             1 + 0.25 * u(t, e); 1 in keras-convnet, whose norms have no scale
+    norms, bias                               0.25 * u(t, e)
     running_mean, running_var                 0, 1
+    layer_scale                               1 + 0.25 * u(t, e)
+    class_token, pos_embedding                u(t, e)
 
 fan_in is I*H*W of a convolution's weight and the number of columns of a linear layer's weight; a bias has the fan_in of
-its layer. (lenet has its own figures and weights: lenet.py has the same rule, but with 180 in the layer whose fan_in is
+its layer. In vgg16, which has no norms, the first line is sqrt(6) times as large. (lenet has its own figures and weights: lenet.py has the same rule, but with 180 in the layer whose fan_in is
 500.)
 Open weights differ in the norms' biases, which are 8 larger (float32(8 + 0.25 * u)): no ReLU behind a norm
 closes.
@@ -100,22 +102,38 @@ def keras_convnet(norm=KerasBatchNorm2d, dropout=0.5, in_channels=1):
         nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(32, 256), nn.ReLU(), nn.Dropout(dropout), nn.Linear(256, 10))
 
 
-def torchvision_resnet(name, in_channels):
+def torchvision_network(name, size=224, classes=10, in_channels=3):
+    """A network of torchvision. `size` is the height and width of a transformer's images."""
     import torchvision  # optional: the other networks do not need it
-    net = getattr(torchvision.models, name)(num_classes=10)
+    if name == "vit-tiny":
+        net = torchvision.models.VisionTransformer(image_size=size, patch_size=4, num_layers=12, num_heads=3, hidden_dim=192,
+                                                   mlp_dim=768, num_classes=classes)
+    else:
+        sized = {"image_size": size} if name.startswith("vit") else {}
+        net = getattr(torchvision.models, name)(num_classes=classes, **sized)
     if in_channels != 3:
-        net.conv1 = nn.Conv2d(in_channels, 64, 7, stride=2, padding=3, bias=False)
+        path, conv = next((n, m) for n, m in net.named_modules() if isinstance(m, nn.Conv2d))
+        parent, _, last = path.rpartition(".")
+        setattr(net.get_submodule(parent), last, nn.Conv2d(in_channels, conv.out_channels, conv.kernel_size, conv.stride,
+                                                           conv.padding, bias=conv.bias is not None))
     return net
 
 
+TORCHVISION = ("mobilenet_v3_small", "efficientnet_b0", "vgg16", "densenet121", "convnext_tiny", "vit_b_16", "vit-tiny")
+GAINS = {"vgg16": 6 ** 0.5}  # of the parity weights
 NETWORKS = {
     "lenet": lambda in_channels=1: lenet(),
     "mlp": lambda in_channels=1: mlp(),
     "resnet18": resnet18,
     "keras-convnet": lambda in_channels=1: keras_convnet(in_channels=in_channels),
-    "torchvision-resnet18": lambda in_channels=1: torchvision_resnet("resnet18", in_channels),
-    "torchvision-resnet50": lambda in_channels=1: torchvision_resnet("resnet50", in_channels),
+    "torchvision-resnet18": lambda in_channels=1: torchvision_network("resnet18", in_channels=in_channels),
+    "torchvision-resnet50": lambda in_channels=1: torchvision_network("resnet50", in_channels=in_channels),
 }
+
+
+def network_for(name, image):
+    """For images of a shape H, W, C."""
+    return torchvision_network(name, image[0]) if name in TORCHVISION else NETWORKS[name](image[2])
 
 
 def float_tensors(model):
@@ -141,18 +159,23 @@ def freeze(model, prefixes):
     return model
 
 
-def set_parity_weights(model, shift=0.0, statistics=False):
+def set_parity_weights(model, shift=0.0, statistics=False, gain=1.0):
     """Sets the parity weights, or with a shift of 8 the open weights; with `statistics` those of frozen parts."""
     modules = dict(model.named_modules())
     for t, (name, tensor) in enumerate(float_tensors(model).items()):
         path, _, kind = name.rpartition(".")
         layer, u = modules[path], units(t, tensor.numel())
-        if isinstance(layer, nn.BatchNorm2d):
+        if isinstance(layer, (nn.BatchNorm2d, nn.LayerNorm)):
             scale = 0 if isinstance(layer, KerasBatchNorm2d) else 0.25
             values = {"weight": 1 + scale * u, "bias": shift + 0.25 * u,
                       "running_mean": 0.1 * statistics * u, "running_var": 0.25 * statistics * u + 1}[kind]
+        elif kind == "layer_scale":
+            values = 1 + 0.25 * u
+        elif kind in ("class_token", "pos_embedding"):
+            values = u
         else:
-            values = u / np.sqrt(layer.weight[0].numel())
+            weight = layer.in_proj_weight if kind.startswith("in_proj") else layer.weight
+            values = gain * u / np.sqrt(weight[0].numel())
         tensor.copy_(torch.from_numpy(values.astype(np.float32)).reshape(tensor.shape))
     return model
 
