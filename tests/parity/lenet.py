@@ -51,8 +51,8 @@ def hash64(x):
     return z ^ (z >> np.uint64(31))
 
 
-def element_hashes(tensor_index, count):
-    return hash64(np.uint64(tensor_index << 32) | np.arange(count, dtype=np.uint64))
+def element_hashes(tensor_index, count, stride=1):
+    return hash64(np.uint64(tensor_index << 32) | np.arange(0, count * stride, stride, dtype=np.uint64))
 
 
 def set_parity_weights(model):

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Makes expected/networks/CASE.json, the expected figures of networks other than LeNet. Run it from any folder, with
-names of cases, or without for all cases (3 minutes on one core). Needs torch and torchvision.
+names of cases, or without for all cases (6 minutes on one core). Needs torch and torchvision.
 
-Weights and samples are those of networks.py. Dropout is off, norms are in training mode, and the steps are plain SGD at
+Weights and samples are those of networks.py. Dropout and stochastic depth are off, norms are in training mode, and the steps are plain SGD at
 `lr` on global batches of `batch_size`: first_batch, first_batch + 1, ... Each case has several `states`; `start` is one
 of
     parity   the parity weights
@@ -15,6 +15,7 @@ For each state:
     gradients        gradients of the first step, as fingerprints (figures.py); `tensor` is t, the index among the float tensors
     gradient_norm    norm of all gradients together
     tensors          of a network with frozen parts: the index of each float tensor
+    gain             of the parity weights, where it is not 1
     buffers          running_mean and running_var of the norms that train, after the first step, as fingerprints
     evaluation_loss  loss of first_batch after the six steps, in evaluation mode: with the running statistics
 
@@ -41,9 +42,10 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from figures import (VARIANTS, Run, distance, fingerprints, largest, loss_distance, rounded, rounded_spread, tolerances,
-                     whole_norm, write_json)
-from networks import NETWORKS, FashionMnist, Noise, float_tensors, freeze, parity_numbers, set_parity_weights
+from figures import (VARIANTS, Run, distance, fingerprints, largest, loss_distance, rounded, rounded_spread,
+                     sampled_fingerprints, tolerances, whole_norm, write_json)
+from networks import (GAINS, TORCHVISION, FashionMnist, Noise, float_tensors, freeze, network_for, parity_numbers,
+                      set_parity_weights)
 
 FOLDER = Path(__file__).parent / "expected" / "networks"
 TRAINED_STEPS = 50
@@ -59,12 +61,19 @@ CASES = {  # network, image (H, W, C), for each state: start, batch size, lr, fi
     "frozen-norms": ("resnet18", (28, 28, 1), [("frozen", 2, 1e-4, 119)],
                      ["1", "resnet_block1", "resnet_block2.0.bn1", "resnet_block2.0.bn2", "resnet_block2.0.conv3.weight",
                       "resnet_block3.0.bn2.bias", "resnet_block3.0.conv3", "resnet_block4.1.bn2", "fc.1.bias"]),
+    "mobilenet_v3_small": ("mobilenet_v3_small", (64, 64, 3), [("parity", 4, 1e-2, 38)]),
+    "efficientnet_b0": ("efficientnet_b0", (64, 64, 3), [("parity", 4, 1e-3, 0)]),
+    "vgg16": ("vgg16", (32, 32, 3), [("parity", 4, 1e-3, 0)]),
+    "densenet121": ("densenet121", (64, 64, 3), [("open", 8, 1e-5, 0)]),
+    "convnext_tiny": ("convnext_tiny", (64, 64, 3), [("parity", 4, 1e-3, 0)]),
+    "vit_b_16": ("vit_b_16", (48, 48, 3), [("parity", 4, 1e-3, 0)]),
+    "vit-tiny": ("vit-tiny", (32, 32, 3), [("parity", 4, 1e-3, 0)]),
 }
 
 
 def maker(case):
     network, image, _, *frozen = CASES[case]
-    return lambda: freeze(NETWORKS[network](image[2]), *frozen) if frozen else NETWORKS[network](image[2])
+    return lambda: freeze(network_for(network, image), *frozen) if frozen else network_for(network, image)
 
 
 def data_of(case):
@@ -95,11 +104,11 @@ def spread_of(got, reference):
             "evaluation_loss": loss_distance([got["evaluation_loss"]], [reference["evaluation_loss"]])}
 
 
-def expected_of_state(make_network, weights, data, batch, lr, first, frozen):
+def expected_of_state(make_network, weights, data, batch, lr, first, frozen, sampled):
     reference = six_steps(make_network, weights, data, batch, lr, first, "float64")
     spread = {v: spread_of(six_steps(make_network, weights, data, batch, lr, first, v), reference) for v in VARIANTS}
     index = {name: t for t, name in enumerate(float_tensors(make_network()))}
-    count = 8 if frozen else 64
+    figures = sampled_fingerprints if sampled else lambda *of: fingerprints(*of, 8 if frozen else 64)
     if frozen:  # the others do not change
         trained = {n.rpartition(".")[0] for n, m in make_network().named_parameters() if m.requires_grad}
         reference["buffers"] = {n: b for n, b in reference["buffers"].items() if n.rpartition(".")[0] in trained}
@@ -108,8 +117,7 @@ def expected_of_state(make_network, weights, data, batch, lr, first, frozen):
             **({"tensors": index} if frozen else {}),
             "gradient_norm": rounded(whole_norm(reference["gradients"]), 9),
             "spread": rounded_spread(spread), "tolerances": tolerances(spread, LEAST),
-            "gradients": fingerprints(reference["gradients"], index, count),
-            "buffers": fingerprints(reference["buffers"], index, count)}
+            "gradients": figures(reference["gradients"], index), "buffers": figures(reference["buffers"], index)}
 
 
 def trained_weights(make_network, weights, data, batch, lr):
@@ -122,28 +130,39 @@ def make(case):
     network, image, starts, *frozen = CASES[case]
     make_network, data, states = maker(case), data_of(case), []
     for start, batch, lr, first in starts:
-        state = {"start": start, "batch_size": batch, "lr": lr, "first_batch": first}
+        gain = GAINS.get(network, 1.0)
+        state = {"start": start, "batch_size": batch, "lr": lr, "first_batch": first, **({"gain": gain} if gain != 1 else {})}
         shift, statistics = 8.0 if start == "open" else 0.0, start == "frozen"
-        weights = set_parity_weights(make_network(), shift, statistics).state_dict()
+        weights = set_parity_weights(make_network(), shift, statistics, gain).state_dict()
         if start == "trained":
             state["weights"] = f"{case}_{TRAINED_STEPS:03}.safetensors"
             if not (FOLDER / state["weights"]).exists():
                 save_file(trained_weights(make_network, weights, data, batch, lr), FOLDER / state["weights"])
             weights = load_file(FOLDER / state["weights"])
-        states.append(state | expected_of_state(make_network, weights, data, batch, lr, first, frozen))
+        states.append(state | expected_of_state(make_network, weights, data, batch, lr, first, frozen,
+                                                network in TORCHVISION))
+        if network in TORCHVISION and start == "open":  # nobody compares them
+            states[-1]["buffers"] = {}
     write_json(FOLDER / f"{case}.json",
                {"torch": torch.__version__, "network": network, "image": list(image), **({"freeze": frozen[0]} if frozen else {}),
                 "states": states})
     return states
 
 
+KINKS = {nn.ReLU: 0.0, nn.Hardswish: 3.0, nn.Hardsigmoid: 3.0}  # at plus and minus this
+
+
 @torch.no_grad()
 def margin(model, images):
-    """The smallest distance of a ReLU input from zero, or of the two largest values in a max-pool window."""
+    """The smallest distance of an activation's input from a kink, or of the two largest values in a max-pool window."""
     nearest = []
 
-    def relu_margin(_, inputs):
-        nearest.append(inputs[0].abs().min().item())
+    def kink_margin(activation, inputs):
+        distance = (inputs[0].abs() - KINKS[type(activation)]).abs()
+        nearest.append(distance.min().item())
+
+    def output_margin(_, inputs, output):  # densenet121 has a ReLU that is no module
+        nearest.append(output.abs().min().item())
 
     def pool_margin(pool, inputs):
         padded = nn.functional.pad(inputs[0], [pool.padding] * 4, value=-1.0)
@@ -152,8 +171,13 @@ def margin(model, images):
         gaps = largest[..., 0] - largest[..., 1]
         nearest.append(gaps[gaps > 0].min().item())
 
-    hooks = [module.register_forward_pre_hook(relu_margin if isinstance(module, nn.ReLU) else pool_margin)
-             for module in model.modules() if isinstance(module, (nn.ReLU, nn.MaxPool2d))]
+    hooks = [module.register_forward_pre_hook(pool_margin if isinstance(module, nn.MaxPool2d) else kink_margin)
+             for module in model.modules() if isinstance(module, (*KINKS, nn.MaxPool2d))]
+    if type(model).__name__ == "DenseNet":
+        hooks.append(model.features.register_forward_hook(output_margin))
+    for module in model.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = 0.0
     model(images)
     for hook in hooks:
         hook.remove()
@@ -162,7 +186,8 @@ def margin(model, images):
 
 def print_margins(case, candidates):
     starts = CASES[case][2]
-    model, data = set_parity_weights(maker(case)(), statistics=starts[0][0] == "frozen"), data_of(case)
+    model = set_parity_weights(maker(case)(), statistics=starts[0][0] == "frozen", gain=GAINS.get(CASES[case][0], 1.0))
+    data = data_of(case)
     for batch in sorted({batch for start, batch, *_ in starts if start in ("parity", "frozen")}):
         margins = {k: margin(model, data.samples(parity_numbers(k, batch))[0]) for k in range(candidates)}
         best = sorted(margins, key=margins.get)[:-4:-1]

@@ -33,7 +33,8 @@ Worst gradient_distance(const json& state, std::span<const Parameter> parameters
       worst.zero = worse(worst.zero, norm_of(gradient) / whole);
       continue;
     }
-    const double distance = projected_distance(gradient, figures.at("tensor"), figures.at("projections"));
+    const double distance = projected_distance(gradient, figures.at("tensor"), figures.at("projections"),
+                                               figures.value("stride", size_t{1}));
     worst.relative.see(distance / std::max(norm, 1e-3 * whole), p.name);
   }
   return worst;
@@ -154,7 +155,14 @@ const Case kCases[] = {{"mlp"},
                        {"torchvision-resnet18-28", false},
                        {"torchvision-resnet50-64", true},
                        {"frozen-beginning"},
-                       {"frozen-norms"}};
+                       {"frozen-norms"},
+                       {"mobilenet_v3_small"},
+                       {"efficientnet_b0"},
+                       {"vgg16"},
+                       {"densenet121"},
+                       {"convnext_tiny"},
+                       {"vit_b_16"},
+                       {"vit-tiny"}};
 INSTANTIATE_TEST_SUITE_P(, Networks, ::testing::ValuesIn(kCases), [](const auto& tested) {
   std::string name = tested.param.file;
   std::replace(name.begin(), name.end(), '-', '_');

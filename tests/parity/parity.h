@@ -48,16 +48,19 @@ inline double unit(uint64_t tensor, uint64_t element) {  // in [-1, 1)
 
 // `places` maps a name to the tensor's index among the float tensors of PyTorch's state_dict.
 inline std::vector<float> parity_weights(std::span<const Parameter> parameters,
-                                         const std::map<std::string, uint64_t>& places, double shift) {
+                                         const std::map<std::string, uint64_t>& places, double shift, double gain = 1) {
+  using Role = Parameter::Role;
   std::vector<float> flat(flat_count(parameters));
-  for (const Parameter& p : parameters)
+  for (const Parameter& p : parameters) {
+    const uint64_t place = places.at(p.name);
+    const bool of_norm = p.role == Role::norm_scale || p.role == Role::norm_shift || p.role == Role::layer_scale;
+    const bool has_fan = p.role == Role::weight || p.role == Role::bias;
+    const double centre = p.role == Role::norm_shift ? shift : of_norm ? 1 : 0, fan_in = static_cast<double>(p.fan_in);
     for (int64_t i = 0; i < p.count; ++i) {
-      const double u = unit(places.at(p.name), static_cast<uint64_t>(p.pytorch_index(i)));
-      const double value = p.role == Parameter::Role::norm_scale   ? 1 + 0.25 * u
-                           : p.role == Parameter::Role::norm_shift ? shift + 0.25 * u
-                                                                   : u / std::sqrt(static_cast<double>(p.fan_in));
-      flat[p.offset + i] = static_cast<float>(value);
+      const double u = unit(place, static_cast<uint64_t>(p.pytorch_index(i)));
+      flat[p.offset + i] = static_cast<float>(of_norm ? centre + 0.25 * u : has_fan ? gain * u / std::sqrt(fan_in) : u);
     }
+  }
   return flat;
 }
 
@@ -97,9 +100,10 @@ class Noise final : public Dataset {
 };
 
 // The estimated L2 distance between a tensor in PyTorch's layout and the tensor of the fingerprint.
-inline double projected_distance(std::span<const float> tensor, uint64_t place, const nlohmann::json& projections) {
+inline double projected_distance(std::span<const float> tensor, uint64_t place, const nlohmann::json& projections,
+                                 size_t stride = 1) {
   std::vector<double> sums(projections.size());
-  for (size_t e = 0; e < tensor.size(); ++e) {
+  for (size_t e = 0; e < tensor.size(); e += stride) {
     const uint64_t signs = hash((256 + place) << 32 | e);
     for (size_t k = 0; k < sums.size(); ++k) sums[k] += (signs >> k & 1 ? 1.0 : -1.0) * tensor[e];
   }
@@ -108,7 +112,7 @@ inline double projected_distance(std::span<const float> tensor, uint64_t place, 
     const double difference = sums[k] - projections[k].get<double>();
     squares += difference * difference;
   }
-  return std::sqrt(squares / static_cast<double>(sums.size()));
+  return std::sqrt(squares * static_cast<double>(stride) / static_cast<double>(sums.size()));
 }
 
 inline double norm_of(std::span<const float> values) {
@@ -145,7 +149,8 @@ inline void start_from(const nlohmann::json& state, Replica& replica) {
   const std::string start = state.at("start");
   if (start == "frozen") replica.load_running_stats(parity_statistics(replica.batch_norms, places_of(state)));
   if (start != "trained")
-    return replica.load(parity_weights(replica.parameters, places_of(state), start == "open" ? 8 : 0));
+    return replica.load(
+        parity_weights(replica.parameters, places_of(state), start == "open" ? 8 : 0, state.value("gain", 1.0)));
   const std::string weights = std::string(DDP_EXPECTED) + "/networks/" + state.at("weights").get<std::string>();
   const ModelState trained = load_state_dict(weights, replica.parameters, replica.batch_norms);
   replica.load(trained.weights);
