@@ -1,20 +1,23 @@
 #!/usr/bin/env python3
-"""Compares the test accuracy of keras-convnet on CIFAR-10, as a folder of pictures, with PyTorch's.
+"""Compares the test accuracy of a network on CIFAR-10, as a folder of pictures, with PyTorch's.
 
     $BENCH_PYTHON tests/parity/accuracy_cifar10.py build/cpu/ddp_train CIFAR10
+    $BENCH_PYTHON tests/parity/accuracy_cifar10.py build/cpu/ddp_train CIFAR10 --model vit-tiny --init pytorch --lr 5e-4
+    $BENCH_PYTHON tests/parity/accuracy_cifar10.py build/cpu/ddp_train CIFAR10 --model mobilenet_v3_small --init pytorch
 
 CIFAR10 has train/CLASS/*.jpg and test/CLASS/*.jpg.
 
 Both train five epochs with three seeds: Adam at 0.001 with a cosine to 0 that moves with every step, batches of 128,
-RandomCrop(32, padding=4), RandomHorizontalFlip, CIFAR-10's mean and standard deviation, and new weights of --init.
+RandomCrop(32, padding=4), RandomHorizontalFlip, CIFAR-10's mean and standard deviation, and new weights of --init; with
+--init pytorch both begin with the same weights of the seed.
 ddp_train has two ranks and --sync-bn, so that its batch norms see whole batches. Dropout is on; evaluations use the
 running averages. PyTorch reads all pictures once, with torchvision's ImageFolder, and augments a batch at a time; a
 check compares that with torchvision's own functions. The two draw other numbers, so only means agree.
 
 Prints each accuracy, the means and their difference. Its bound is a percentage point, or twice the standard error of
 the difference where that is more. Exits with 0; with 1 above the bound; and with 77 and the word SKIPPED if a package
-is missing. --only runs one side. A run takes a minute on two cores, PyTorch's three to five. The means were 0.572 and
-0.569 with torch 2.15, single runs from 0.562 to 0.587.
+is missing. --only runs one side. A run of keras-convnet takes a minute on two cores, PyTorch's three to five. Its means
+were 0.572 and 0.569 with torch 2.15, single runs from 0.562 to 0.587.
 """
 import argparse
 import json
@@ -31,11 +34,12 @@ sys.dont_write_bytecode = True
 try:
     import numpy as np
     import torch
+    from safetensors.torch import save_file
     from torch import nn
     from torchvision.datasets import ImageFolder
     from torchvision.transforms import functional as transforms
 
-    from networks import keras_convnet
+    from networks import keras_convnet, torchvision_network
     from program import train as train_ddp
 except ImportError as missing:
     print(f"SKIPPED: {missing}; pip install torch torchvision safetensors numpy pillow")
@@ -85,9 +89,10 @@ def check_augmentation(images):
         assert torch.allclose(normalized(image[None])[0], normal, atol=1e-6)
 
 
-def initialised(init):
-    model = keras_convnet(in_channels=3)  # the default is PyTorch's
-    if init == "glorot":
+def initialised(args):
+    """By the default of PyTorch or torchvision, unless --init is glorot."""
+    model = keras_convnet(in_channels=3) if args.model == "keras-convnet" else torchvision_network(args.model, SIDE)
+    if args.init == "glorot":
         for module in model.modules():
             if isinstance(module, (nn.Conv2d, nn.Linear)):
                 nn.init.xavier_uniform_(module.weight)
@@ -108,7 +113,7 @@ def accuracy_of(model, images, labels):
 def train_pytorch(args, seed, train_data, test_data):
     """The accuracy after each epoch."""
     torch.manual_seed(seed)
-    model = initialised(args.init)
+    model = initialised(args)
     images, labels = train_data
     optimizer = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], lr=args.lr)
     accuracies, seen = [], 0
@@ -131,10 +136,16 @@ def cosine(args, epochs_seen):
 def train_here(args, seed):
     """The accuracy after each epoch. Checks the learning rate of each step."""
     with tempfile.TemporaryDirectory() as folder:
+        start = ["--init", args.init]
+        if args.init == "pytorch":
+            torch.manual_seed(seed)
+            file = Path(folder) / "initial.safetensors"
+            save_file({name: t.clone() for name, t in initialised(args).state_dict().items()}, file)
+            start = ["--init-from", file]
         events = train_ddp(
-            args.program, args.ranks, Path(folder) / "run", "--model", "keras-convnet", "--data-path", args.data_path,
+            args.program, args.ranks, Path(folder) / "run", "--model", args.model, "--data-path", args.data_path,
             "--train-samples", args.train_samples, "--crop-padding", PADDING, "--hflip", 0.5,
-            "--mean", ",".join(map(str, MEAN)), "--std", ",".join(map(str, STD)), "--init", args.init,
+            "--mean", ",".join(map(str, MEAN)), "--std", ",".join(map(str, STD)), *start,
             "--optimizer", "adam", "--lr", args.lr, "--lr-scheduler", "cosine", "--epochs", args.epochs,
             "--batch-size", args.batch_size, "--seed", seed, "--sync-bn", "--bn-stats", "running")
     steps = [event for event in events if event["event"] == "step"]
@@ -176,7 +187,8 @@ def main():
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--batch-size", type=int, default=128)
     parser.add_argument("--lr", type=float, default=0.001)
-    parser.add_argument("--init", choices=["default", "glorot"], default="glorot")
+    parser.add_argument("--model", choices=["keras-convnet", "vit-tiny", "mobilenet_v3_small"], default="keras-convnet")
+    parser.add_argument("--init", choices=["default", "glorot", "pytorch"], default="glorot")
     parser.add_argument("--train-samples", type=int, default=0, help="for a quick trial; 0: all")
     parser.add_argument("--ranks", type=int, default=2, help="of ddp_train")
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="of PyTorch")
