@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Makes expected/networks/CASE.json, the expected figures of networks other than LeNet. Run it from any folder, with
-names of cases, or without for all cases (6 minutes on one core). Needs torch and torchvision.
+names of cases, or without for all cases (5 minutes on one core). Needs torch and torchvision.
 
 Weights and samples are those of networks.py. Dropout and stochastic depth are off, norms are in training mode, and the steps are plain SGD at
 `lr` on global batches of `batch_size`: first_batch, first_batch + 1, ... Each case has several `states`; `start` is one

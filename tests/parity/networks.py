@@ -128,6 +128,8 @@ NETWORKS = {
     "keras-convnet": lambda in_channels=1: keras_convnet(in_channels=in_channels),
     "torchvision-resnet18": lambda in_channels=1: torchvision_network("resnet18", in_channels=in_channels),
     "torchvision-resnet50": lambda in_channels=1: torchvision_network("resnet50", in_channels=in_channels),
+    **{name: lambda in_channels=1, name=name: torchvision_network(name, 28, in_channels=in_channels)
+       for name in ("mobilenet_v3_small", "efficientnet_b0", "convnext_tiny", "vit-tiny")},
 }
 
 
