@@ -4,7 +4,7 @@
 #include "nn/models.h"
 #include "tests/parity/parity.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 namespace ddp::testing {
@@ -53,10 +53,12 @@ Lines options_of(const Network& network) {
   return lines;
 }
 
+constexpr int64_t kMostValues = 20'000;
+
 // The mean of the absolute values and the standard deviation of a parameter's first values before training.
 std::pair<double, double> initial_figures(Parameter p) {
   p.offset = 0;
-  p.count = std::min<int64_t>(p.count, 20'000);
+  p.count = std::min(p.count, kMostValues);
   std::vector<float> values(static_cast<size_t>(p.count));
   initialize(values, {&p, 1}, {}, 1);
   double sum = 0, absolute = 0, squares = 0;
@@ -90,8 +92,8 @@ TEST_P(Torchvision, TensorsOptionsAndInitialWeightsAreTorchvisions) {
   for (size_t i = 0; i < parameters.size(); ++i) {
     const Parameter& p = parameters[i];
     const auto [absolute, deviation] = initial_figures(p);
-    const double least = static_cast<double>(std::min<int64_t>(p.count, 20'000));
-    const double tolerance = 0.01 + 5 / std::sqrt(2 * least);  // three digits; five standard errors
+    const auto values = static_cast<double>(std::min(p.count, kMostValues));
+    const double tolerance = 0.01 + 5 / std::sqrt(2 * values);  // three digits; five standard errors
     EXPECT_NEAR(absolute, init[2 * i], tolerance * init[2 * i]) << p.name;
     EXPECT_NEAR(deviation, init[2 * i + 1], tolerance * init[2 * i + 1]) << p.name;
   }

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <string_view>
 
 namespace ddp::cudnn::testing {
 
@@ -31,8 +32,10 @@ std::vector<Convolution> convolutions_of(const Network& model) {
 }
 
 std::vector<Convolution> convolutions_of(const std::string& model) {
-  const bool photographs = model.starts_with("torchvision");
-  return convolutions_of(photographs ? make_model(model, {224, 224, 3}, 1000) : make_model(model, {28, 28, 1}, 10));
+  constexpr std::string_view kGrey[] = {"keras-convnet", "lenet", "mlp", "resnet18"};
+  if (std::ranges::find(kGrey, model) != std::end(kGrey)) return convolutions_of(make_model(model, {28, 28, 1}, 10));
+  return convolutions_of(model == "vit-tiny" ? make_model(model, {32, 32, 3}, 10)
+                                             : make_model(model, {224, 224, 3}, 1000));
 }
 
 Target h200() {

@@ -35,9 +35,10 @@ void expect_same_logits(const Network& network, int64_t foldable) {
   expect_logits(expected, onnx_model(exported, kPixels, {}), random.bytes());
 }
 
-TEST(OnnxModel, ComputesTheLogitsOfEveryNetwork) {
-  for (const ModelFile& model : built_in_models()) {
-    const Network network = make_model(model.name, kImage, kClasses);
+TEST(OnnxModel, ComputesTheLogitsOfNetworksForSmallImages) {
+  for (const char* name : {"keras-convnet", "lenet", "mlp", "mobilenet_v3_small", "resnet18", "torchvision-resnet18",
+                           "torchvision-resnet50", "vit-tiny"}) {
+    const Network network = make_model(name, kImage, kClasses);
     expect_same_logits(network, std::ssize(batch_norm_states_of(network)));
   }
   expect_same_logits(probe(), 3);
