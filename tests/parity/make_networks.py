@@ -65,7 +65,7 @@ CASES = {  # network, image (H, W, C), for each state: start, batch size, lr, fi
     "efficientnet_b0": ("efficientnet_b0", (64, 64, 3), [("parity", 4, 1e-3, 0)]),
     "vgg16": ("vgg16", (32, 32, 3), [("parity", 4, 1e-3, 0)]),
     "densenet121": ("densenet121", (64, 64, 3), [("open", 8, 1e-5, 0)]),
-    "convnext_tiny": ("convnext_tiny", (64, 64, 3), [("parity", 4, 1e-3, 0)]),
+    "convnext_tiny": ("convnext_tiny", (32, 32, 3), [("parity", 4, 1e-3, 0)]),
     "vit_b_16": ("vit_b_16", (48, 48, 3), [("parity", 4, 1e-3, 0)]),
     "vit-tiny": ("vit-tiny", (32, 32, 3), [("parity", 4, 1e-3, 0)]),
 }
