@@ -42,7 +42,8 @@ except ImportError as missing:
 
 MODELS = Path(__file__).resolve().parents[2] / "src" / "nn" / "models"
 STEPS, BATCH, MOMENTUM = 5, 8, 0.9
-SIDES = {"vit-tiny": 32}
+SIDES = {"vit-tiny": 32, "vgg16": 32}
+RATES = {"vgg16": 1e-6}
 SHIFTS = {"densenet121": 4.0, "mobilenet_v3_small": 4.0}
 GRADIENT, LOSS = 1e-4, 1e-5
 
@@ -101,15 +102,16 @@ def compare(args, name, data, work):
                "--mean", "imagenet", "--seed", 1]
     run(args.program, "show", *options, "--steps", STEPS, "--batches", work / f"{name}.npy")
     batches = [torch.from_numpy(np.load(work / part)) for part in (f"{name}.npy", f"{name}.labels.npy")]
-    reference, gradients = pytorch(name, weights, batches, args.lr, torch.float64)
-    losses, buffers = pytorch(name, weights, batches, args.lr, torch.float32)
+    lr = RATES.get(name, 1e-4)
+    reference, gradients = pytorch(name, weights, batches, lr, torch.float64)
+    losses, buffers = pytorch(name, weights, batches, lr, torch.float32)
     own = {"gradients": largest(gradient_distance(buffers, gradients).values()), "losses": loss_distance(losses, reference)}
     bounds = {what: largest([least, 3 * own[what]]) for what, least in (("gradients", GRADIENT), ("losses", LOSS))}
     print(f"{name}: PyTorch's float32 has gradients within {own['gradients']:.1e}, losses within {own['losses']:.1e}")
     for what, least in ("gradients", GRADIENT), ("losses", LOSS):
         if bounds[what] > least:
             print(f"{name}: the bound of the {what} is {bounds[what]:.1e}, three times PyTorch's own distance")
-    options += ["--model", without_rates(name, work), "--init-from", file, "--epochs", 1000, "--eval-every", 0, "--lr", args.lr,
+    options += ["--model", without_rates(name, work), "--init-from", file, "--epochs", 1000, "--eval-every", 0, "--lr", lr,
                 "--momentum", MOMENTUM, *["--sync-bn"] * any(key.endswith("running_mean") for key in weights)]
     for ranks in 1, 2:
         events = train(args.program, ranks, work / f"{name}-{ranks}", *options, "--max-steps", STEPS)
@@ -137,7 +139,6 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program", metavar="DDP_TRAIN", type=lambda text: Path(text).resolve())
     parser.add_argument("--networks", nargs="+", default=TORCHVISION, choices=TORCHVISION)
-    parser.add_argument("--lr", type=float, default=1e-4)
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="of PyTorch")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
