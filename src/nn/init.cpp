@@ -32,7 +32,7 @@ InitRule rule_of(const Parameter& p, const Init& init) {
 }
 
 // By the inverse of the distribution, from one uniform number.
-double trunc_normal(double stddev, const RandomStream& random, uint64_t index) {
+double draw_trunc_normal(double stddev, const RandomStream& random, uint64_t index) {
   constexpr double kCut = 2;
   const double below = normal_cdf(-kCut / stddev);
   const double u = (random.bits(index).word[0] + 0.5) * 0x1p-32;
@@ -43,7 +43,7 @@ float value_of(const InitRule& rule, const RandomStream& random, uint64_t index)
   switch (rule.kind) {
     case RuleKind::constant: return static_cast<float>(rule.value);
     case RuleKind::normal: return static_cast<float>(rule.value * random.normal(index));
-    case RuleKind::trunc_normal: return static_cast<float>(trunc_normal(rule.value, random, index));
+    case RuleKind::trunc_normal: return static_cast<float>(draw_trunc_normal(rule.value, random, index));
     case RuleKind::pytorch:
     case RuleKind::uniform: break;
   }

@@ -10,41 +10,39 @@ struct NamedRule {
   InitRule (*of)(double fan_in, double fan_out);
 };
 
-using enum InitRule::Kind;
-
 constexpr NamedRule kNamedRules[] = {
     {"zeros",
      [](double, double) {
-       return InitRule{constant, 0};
+       return InitRule{InitRule::Kind::constant, 0};
      }},
     {"ones",
      [](double, double) {
-       return InitRule{constant, 1};
+       return InitRule{InitRule::Kind::constant, 1};
      }},
     {"pytorch", [](double, double) { return InitRule{}; }},
     {"kaiming_normal_fan_in",
      [](double in, double) {
-       return InitRule{normal, std::sqrt(2 / in)};
+       return InitRule{InitRule::Kind::normal, std::sqrt(2 / in)};
      }},
     {"kaiming_normal_fan_out",
      [](double, double out) {
-       return InitRule{normal, std::sqrt(2 / out)};
+       return InitRule{InitRule::Kind::normal, std::sqrt(2 / out)};
      }},
     {"kaiming_uniform_fan_in",
      [](double in, double) {
-       return InitRule{uniform, std::sqrt(6 / in)};
+       return InitRule{InitRule::Kind::uniform, std::sqrt(6 / in)};
      }},
     {"kaiming_uniform_fan_out",
      [](double, double out) {
-       return InitRule{uniform, std::sqrt(6 / out)};
+       return InitRule{InitRule::Kind::uniform, std::sqrt(6 / out)};
      }},
     {"xavier_normal",
      [](double in, double out) {
-       return InitRule{normal, std::sqrt(2 / (in + out))};
+       return InitRule{InitRule::Kind::normal, std::sqrt(2 / (in + out))};
      }},
     {"xavier_uniform",
      [](double in, double out) {
-       return InitRule{uniform, std::sqrt(6 / (in + out))};
+       return InitRule{InitRule::Kind::uniform, std::sqrt(6 / (in + out))};
      }},
 };
 

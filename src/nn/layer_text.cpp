@@ -63,7 +63,7 @@ int computed_by(const Network& network, int index) {
 std::string describe_fusion(const Network& network, int index) {
   const LayerSpec& layer = network.layers().at(static_cast<size_t>(index));
   if (!layer.view) return "";
-  if (is_reshape(layer)) return "no copy";
+  if (is_reshape(layer) || layer.kind == LayerSpec::Kind::pool2d) return "no copy";
   const int by = computed_by(network, index);
   return by < 0 ? "into the image" : "into " + network.layers()[static_cast<size_t>(by)].name;
 }

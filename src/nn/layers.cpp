@@ -255,7 +255,6 @@ std::unique_ptr<Layer> make_layer(const LayerSpec& spec, int index, bool input_g
     case LayerSpec::Kind::class_token:
     case LayerSpec::Kind::position_embedding:
     case LayerSpec::Kind::first_token: return make_token_layer(spec, index, context);
-    default: break;
   }
   fail(Exit::internal, "layer {} has a kind that make_layer() does not know ({})", index, name_of(spec.kind));
 }

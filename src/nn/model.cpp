@@ -27,6 +27,7 @@ Model::Model(const Network& network, std::span<const Parameter> parameters, std:
       "model {} ends in an image of {}x{}x{}, not in one value per class; put a flatten or a global pooling before its "
       "last linear layer",
       network.name(), network.output().h, network.output().w, network.output().c);
+  require(network.ends_in_last_layer(), Exit::model, "model {}: its last layer must give the output", network.name());
   const std::vector<LayerSpec> specs = network.trimmed().layers();
   std::vector<bool> is_read(specs.size());
   for (const LayerSpec& spec : specs)

@@ -29,7 +29,8 @@
 //   avg_pool2d = kernel
 //   global_avg_pool = true
 //   adaptive_avg_pool2d = 7     or [7, 7]: height and width of the output
-//   flatten = true              tokens = true, class_token = true, position_embedding = true, first_token = true
+//   flatten = true              in the order of torch.nn.Flatten on N x C x H x W, after tokens too
+//                               tokens = true, class_token = true, position_embedding = true, first_token = true
 //   dropout = 0.5               stochastic_depth = 0.1
 //   layer_scale = 1e-6          the value before training
 //   attention = heads           causal
@@ -42,12 +43,14 @@
 // and may have
 //
 //   name    as in PyTorch; the names of enclosing blocks and groups come before it, as in "layer1.0.conv1". A layer
-//           without a name has its number in its block. A block that is repeated has its number: with a name, it is a
-//           group of that name with the copies 0, 1, ... in it, unless {index} stands in the name. inline = true: a
-//           block or group adds no name, and its layers count on in the enclosing one.
+//           without a name has its number in its block, where layers with a name do not count. A block that is repeated
+//           has its number: with a name, it is a group of that name with the copies 0, 1, ... in it, unless {index}
+//           stands in the name. inline = true: a block or group adds no name, and its layers count on in the enclosing
+//           one.
 //   label   names the output as a value that later layers read, in this block and the blocks in it
-//   from    the value that the layer reads, in place of the output before. "input" is the input of the block. A group
-//           has no labels and no input of its own.
+//   from    the value that the layer reads, in place of the output before; of a repeated block, the first copy reads
+//   it.
+//           "input" is the input of the block. A group has no labels and no input of its own.
 //
 // init and bias_init say how the values of a weight and of a bias begin: a name of nn/init_rule.h such as "zeros" or
 // "kaiming_normal_fan_out"; or { normal = 0.02 }, { trunc_normal = 0.02 } (cut at -2 and 2), { uniform = 0.1 } (in
@@ -59,8 +62,8 @@
 //   classes    of the data                       channels, height, width    of the value that the layer reads
 //   index      of the copy of the innermost repeated block, from 0
 // A parameter named channels, height or width hides that variable.
-// A name may contain such a text in braces: "encoder_layer_{index}". "/" of two integers must leave no remainder where
-// a whole number is needed.
+// The default of a block's parameter may not name another parameter. A name may contain such a text in braces:
+// "encoder_layer_{index}". "/" gives a decimal where it leaves a remainder, and a whole number is an error then.
 //
 // The last layer gives one value for each class, and each output has a reader. Numbers are at most 2^31, and names have
 // letters, digits, _ . and - only.
@@ -71,6 +74,7 @@
 #include "nn/network.h"
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -83,8 +87,12 @@ struct ModelFile {
   bool built_in = false;
 };
 
+inline constexpr size_t kLongestModelName = 200;              // characters of a network's name
 inline constexpr int64_t kMostModelBytes = int64_t{1} << 20;  // of a file
-inline constexpr int64_t kMostModelLayers = 100'000;          // of a network, with all copies, blocks and groups
+inline constexpr int64_t kMostModelLayers = 10'000;           // of a network, with all copies, blocks and groups
+
+// The name that the text gives the network; none: it gives none. Errors are as those of make_model().
+std::optional<std::string> network_name_in(const ModelFile& file, const std::string& where);
 
 // The network for images of this shape. `where` names the file in messages. Throws Error(Exit::model) if the text is no
 // network, or if the images do not fit it.

@@ -97,13 +97,51 @@ void Network::add(LayerSpec layer, const std::string& what, bool fits) {
           name_, layer.name, what, layer.input.h, layer.input.w, layer.input.c, input_.h, input_.w, input_.c);
   count_reader(layer.from);
   if (layer.skip != LayerSpec::kNone) count_reader(layer.skip);
-  const bool keeps = layer.kind == Kind::dropout || layer.kind == Kind::activation || layer.kind == Kind::batch_norm;
-  const int flatten = keeps ? flatten_before() : -1;
-  flattens_.push_back(layer.kind == Kind::flatten ? static_cast<int>(layers_.size()) : flatten);
+  require_order_of_features(layer, what);
+  flattens_.push_back(flatten_after(layer));
   layers_.push_back(std::move(layer));
   shared_.push_back(false);
   readers_.push_back(0);
   last_ = static_cast<int>(layers_.size()) - 1;
+}
+
+// Whether the features of `value` are those of an image of several positions, which PyTorch has in another order.
+bool Network::is_permuted(int value) const {
+  const int flatten = value < 0 ? -1 : flattens_[static_cast<size_t>(value)];
+  return flatten >= 0 &&
+         layers_[static_cast<size_t>(flatten)].input.h * layers_[static_cast<size_t>(flatten)].input.w > 1;
+}
+
+// A linear layer knows the order of its features; a layer that treats all alike keeps it.
+void Network::require_order_of_features(const LayerSpec& layer, const std::string& what) const {
+  switch (layer.kind) {
+    case Kind::linear:
+    case Kind::flatten:
+    case Kind::dropout:
+    case Kind::stochastic_depth:
+    case Kind::activation: return;
+    default: break;
+  }
+  const bool one = is_permuted(layer.from), other = layer.skip >= 0 && is_permuted(layer.skip);
+  const bool alike = layer.kind == Kind::add && one && other && flattened(layer.from) == flattened(layer.skip);
+  require(
+      alike || (!one && !other), Exit::model,
+      "model {}: layer {} ({}) follows the flatten of an image, whose features have another order in PyTorch; put it "
+      "before the flatten or after a linear layer",
+      name_, layer.name, what);
+}
+
+// The flatten whose features are still separate in the output of the layer that comes next; -1: none.
+int Network::flatten_after(const LayerSpec& layer) const {
+  switch (layer.kind) {
+    case Kind::flatten: return flatten_before() >= 0 ? flatten_before() : static_cast<int>(layers_.size());
+    case Kind::dropout:
+    case Kind::stochastic_depth:
+    case Kind::activation:
+    case Kind::batch_norm:
+    case Kind::add: return flatten_before();
+    default: return -1;
+  }
 }
 
 // A second reader ends what holds for a value with one reader only.
@@ -153,12 +191,6 @@ bool Network::is_biased_convolution(int value) const {
 }
 
 Network& Network::batch_norm(const BatchNormOptions& options) {
-  const int flatten = flatten_before();
-  const bool permuted = flatten >= 0 && layers_[flatten].input.h * layers_[flatten].input.w > 1;
-  require(!permuted, Exit::model,
-          "model {}: layer {} (batch norm) follows the flatten of an image, whose features have another order in "
-          "PyTorch; put it before the flatten or after a linear layer",
-          name_, peek_name());
   const int before = last_;
   add({.kind = Kind::batch_norm, .output = output(), .norm = options}, "batch norm");
   if (is_biased_convolution(before)) layers_[static_cast<size_t>(before)].bias_gradient = BiasGradient::nobody;
@@ -262,14 +294,22 @@ Network& Network::tokens() {
   return *this;
 }
 
+void Network::require_tokens(const char* what) const {
+  const auto& [h, w, c] = output();
+  require(w == 1, Exit::model, "model {}: layer {} ({}) follows an image of {}x{}x{}; put tokens before it", name_,
+          peek_name(), what, h, w, c);
+}
+
 Network& Network::class_token() {
   const ImageShape in = output();
-  add({.kind = Kind::class_token, .output = {in.h + 1, 1, in.c}}, "class token", in.w == 1);
+  require_tokens("class token");
+  add({.kind = Kind::class_token, .output = {in.h + 1, 1, in.c}}, "class token");
   return *this;
 }
 
 Network& Network::position_embedding() {
-  add({.kind = Kind::position_embedding, .output = output()}, "position embedding", output().w == 1);
+  require_tokens("position embedding");
+  add({.kind = Kind::position_embedding, .output = output()}, "position embedding");
   return *this;
 }
 
@@ -291,7 +331,8 @@ Network& Network::attention(int64_t heads, bool causal) {
 
 Network& Network::first_token() {
   const ImageShape in = output();
-  add({.kind = Kind::first_token, .output = {1, 1, in.c}}, "first token", in.w == 1);
+  require_tokens("first token");
+  add({.kind = Kind::first_token, .output = {1, 1, in.c}}, "first token");
   return *this;
 }
 
@@ -312,7 +353,7 @@ void Network::require_same_positions(int value, const char* what) const {
           peek_name(), what, a.h, a.w, a.c, b.h, b.w, b.c);
 }
 
-// The sum is fused into a batch norm that ends either path.
+// The sum is fused into a batch norm that is the last layer.
 Network& Network::add(int value) {
   require(at(value) == output(), Exit::model, "model {}: layer {} (add) cannot add {}x{}x{} and {}x{}x{}", name_,
           peek_name(), at(value).h, at(value).w, at(value).c, output().h, output().w, output().c);

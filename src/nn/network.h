@@ -76,11 +76,11 @@ struct LayerSpec {
   int skip = kNone;       // second input, of an add, a concat, a gate, or a batch_norm that contains an add
   ImageShape input = {}, output = {};
   Activation activation = {};  // conv2d, linear: contains the ReLU that follows; batch_norm: the activation
-  bool view = false;           // the output is the memory of `from`: a flatten, or a layer fused into `from`
-  bool pooled = false;         // conv2d: contains a ReLU that only a pool reads
-  Window2d window = {};        // conv2d, pool2d
-  int64_t groups = 1;          // conv2d, group_norm
-  bool bias = true;            // conv2d, linear
+  bool view = false;     // the output is the memory of `from`: a reshape, the identity, or a layer fused into `from`
+  bool pooled = false;   // conv2d: contains a ReLU that only a pool reads
+  Window2d window = {};  // conv2d, pool2d
+  int64_t groups = 1;    // conv2d, group_norm
+  bool bias = true;      // conv2d, linear
   BiasGradient bias_gradient = BiasGradient::layer;
   ImageShape flattened = {};  // linear: shape of the image before the flatten, or 1 x 1 x channels
   Pool2dDesc::Kind pool = Pool2dDesc::Kind::average;
@@ -94,8 +94,8 @@ struct LayerSpec {
   bool joined_names = false;                      // linear: parameters are name + "_weight", not name + ".weight"
   InitRule weight_init = {}, bias_init = {};      // conv2d, linear
 
-  // A batch norm whose parameters are all frozen.
   bool has_relu() const { return activation.is_relu(); }
+  // A batch norm whose parameters are all frozen.
   bool is_frozen_norm() const { return kind == Kind::batch_norm && !trains_bias && !(norm.scale && trains_weight); }
 };
 
@@ -140,7 +140,8 @@ class Network {
   // relu(main(x) + shortcut(x)). A shortcut without layers is the identity.
   Network& residual(const AddLayers& main, const AddLayers& shortcut);
 
-  // A value of the graph: the output of the last layer. More than one layer may read it.
+  // A value of the graph: the output of the last layer. More than one layer may read it, so no later layer is fused
+  // into the last one.
   int here();
   Network& from(int value);    // the next layer reads this value
   Network& add(int value);     // value + the last output, of the same shape
@@ -150,6 +151,9 @@ class Network {
   const std::string& name() const { return name_; }
   ImageShape input() const { return input_; }
   ImageShape output() const { return at(last_); }
+  bool ends_in_last_layer() const {
+    return last_ == static_cast<int>(layers_.size()) - 1;
+  }  // whether that gives output()
   const std::vector<LayerSpec>& layers() const { return layers_; }
 
   // Whether all activations are dense on every backend: the network has a layer for which that is the fastest format,
@@ -165,6 +169,13 @@ class Network {
   ImageShape at(int layer) const { return layer == LayerSpec::kImage ? input_ : layers_[layer].output; }
   std::string take_name();  // the same, and moves on to the name after it
   int flatten_before() const;
+  int flatten_after(const LayerSpec& layer) const;
+  bool is_permuted(int value) const;
+  ImageShape flattened(int value) const {
+    return layers_[static_cast<size_t>(flattens_[static_cast<size_t>(value)])].input;
+  }
+  void require_order_of_features(const LayerSpec& layer, const std::string& what) const;
+  void require_tokens(const char* what) const;
   bool is_biased_convolution(int value) const;
   void count_reader(int value);
   bool is_shared(int layer) const { return layer < 0 || shared_[static_cast<size_t>(layer)]; }

@@ -1,6 +1,6 @@
 // Two-dimensional convolution (cross-correlation) with an optional bias and an optional fused ReLU:
-//   y[n,i,j,o] = act(b[o] + sum over (p,q,c) of w[o,p,q,c] * x[n, i*stride+p*dilation-top, j*stride+q*dilation-left,
-//   c])
+//   y[n,i,j,o] = act(b[o] + sum over (p,q,c) of w[o,p,q,c] * x[n, i*stride+p*d-top, j*stride+q*d-left, c])
+// where d is the dilation.
 // With groups, output channels and input channels fall into `groups` equal parts, and a part of the outputs reads its
 // part of the inputs only: w has input.c / groups input channels.
 // On every backend, weights and their gradients are dense f32 in the order O,H,W,I.

@@ -4,7 +4,8 @@
 //                  gradient goes to the first largest value of the window, or to its first NaN, in row-major order.
 //                  (PyTorch differs for windows with several NaN.)
 //   global_average y = mean over all positions, 1 x 1; the window is ignored
-//   adaptive_average  y = mean over rows floor(i*h/oh) ... ceil((i+1)*h/oh)-1 and columns likewise, for an output of
+//   adaptive_average
+//                  y = mean over rows floor(i*h/oh) ... ceil((i+1)*h/oh)-1 and columns likewise, for an output of
 //                  oh x ow, as torch.nn.AdaptiveAvgPool2d; the window is ignored
 #pragma once
 

@@ -1,4 +1,4 @@
-#include "nn/expression.h"
+#include "nn/model_file/expression.h"
 
 #include "tests/expect_error.h"
 

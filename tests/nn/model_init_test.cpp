@@ -13,7 +13,7 @@ namespace {
 
 using enum InitRule::Kind;
 
-Network network_of(const std::string& convolution, const std::string& rest = "") {
+Network with_init(const std::string& convolution, const std::string& rest = "") {
   const std::string text = "layers = [\n  { conv2d = 16, kernel = 3, groups = 2" + convolution +
                            " },\n  { global_avg_pool = true }, { flatten = true },\n"
                            "  { linear = \"classes\", name = \"fc\" } ]\n" +
@@ -27,20 +27,20 @@ void expect_rule(const InitRule& rule, InitRule::Kind kind, double value) {
 }
 
 TEST(ModelInit, IsARuleOrAnExpressionOfTheFans) {
-  const auto weight = [](const std::string& init) { return network_of(", init = " + init).layers()[0].weight_init; };
+  const auto weight = [](const std::string& init) { return with_init(", init = " + init).layers()[0].weight_init; };
   expect_rule(weight("\"kaiming_normal_fan_out\""), normal, std::sqrt(2 / 144.0));
   expect_rule(weight("{ trunc_normal = \"sqrt(1 / fan_in)\" }"), trunc_normal, std::sqrt(1 / 18.0));
   expect_rule(weight("{ uniform = \"2 * sqrt(fan_out + 1 - 1) / classes\" }"), uniform, 2.4);
   expect_rule(weight("{ constant = -1 }"), constant, -1);
-  const LayerSpec conv = network_of(", bias_init = { normal = 1e-6 }").layers()[0];
+  const LayerSpec conv = with_init(", bias_init = { normal = 1e-6 }").layers()[0];
   expect_rule(conv.weight_init, pytorch, 0);
   expect_rule(conv.bias_init, normal, 1e-6);
 }
 
 TEST(ModelInit, MayBeADefaultOfAKind) {
-  const auto layers = network_of(", init = \"ones\"",
-                                 "[defaults.conv2d]\ninit = \"zeros\"\nbias_init = \"zeros\"\n"
-                                 "[defaults.linear]\ninit = { normal = 0.01 }\n")
+  const auto layers = with_init(", init = \"ones\"",
+                                "[defaults.conv2d]\ninit = \"zeros\"\nbias_init = \"zeros\"\n"
+                                "[defaults.linear]\ninit = { normal = 0.01 }\n")
                           .layers();
   expect_rule(layers[0].weight_init, constant, 1);
   expect_rule(layers[0].bias_init, constant, 0);
@@ -51,7 +51,7 @@ TEST(ModelInit, MayBeADefaultOfAKind) {
 TEST(ModelInit, ErrorsNameTheLineAndTheKey) {
   const auto refused = [](const std::string& convolution, const std::string& part) {
     try {
-      network_of(convolution);
+      with_init(convolution);
       ADD_FAILURE() << part;
     } catch (const Error& e) {
       EXPECT_EQ(e.code(), Exit::model);

@@ -41,13 +41,13 @@ Shapes shapes_of(std::span<const Parameter> parameters, std::span<const BatchNor
 }
 
 Lines options_of(const Network& network) {
-  using Kind = LayerSpec::Kind;
+  using LayerKind = LayerSpec::Kind;
   Lines lines;
   for (const LayerSpec& l : network.layers()) {
-    if (l.kind == Kind::batch_norm)
+    if (l.kind == LayerKind::batch_norm)
       lines.push_back(fmt::format("{} {:.6g} {:.6g}", l.name, l.norm.epsilon, l.norm.momentum));
-    if (l.kind == Kind::layer_norm) lines.push_back(fmt::format("{} {:.6g}", l.name, l.norm.epsilon));
-    if ((l.kind == Kind::dropout || l.kind == Kind::stochastic_depth) && l.rate > 0)
+    if (l.kind == LayerKind::layer_norm) lines.push_back(fmt::format("{} {:.6g}", l.name, l.norm.epsilon));
+    if ((l.kind == LayerKind::dropout || l.kind == LayerKind::stochastic_depth) && l.rate > 0)
       lines.push_back(fmt::format("{} {:.6g}", l.name, l.rate));
   }
   return lines;

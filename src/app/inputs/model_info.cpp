@@ -20,7 +20,7 @@ using nlohmann::json;
 using Kind = TransformConfig::Kind;
 
 constexpr const char* kEntry = "ddp_train";
-constexpr int64_t kFormat = 1;
+constexpr int64_t kFormat = 1, kFormatWithGraph = 2;
 constexpr int64_t kMostPixels = 16384;       // of a side, as for --train-crop-size
 constexpr int64_t kMostBytes = 100'000'000;  // of the entry; a file's header has no more
 constexpr int64_t kMostClasses = int64_t{1} << 20;
@@ -70,7 +70,8 @@ class Reader {
     constexpr const char* kKey = "graph";
     std::string found = text(kKey);
     if (found.empty() || std::ssize(found) > kMostModelBytes) refuse(kKey, "a text of at most 1 MiB");
-    if (model.empty() || model.find('/') != model.npos || model.size() > 200) refuse("model", "the name of a file");
+    if (model.empty() || model.find('/') != model.npos || model.size() > kLongestModelName)
+      refuse("model", "the name of a file");
     return found;
   }
 
@@ -148,7 +149,8 @@ Metadata ModelInfo::to_metadata() const {
   DDP_EXPECT(class_names.empty() || std::cmp_equal(class_names.size(), classes));
   DDP_EXPECT(image.c == 1 || image.c == 3);
   const auto channels = static_cast<size_t>(image.c);
-  nlohmann::ordered_json entry{{"format", kFormat}, {"model", model}, {"image", {image.h, image.w, image.c}}};
+  nlohmann::ordered_json entry{
+      {"format", graph.empty() ? kFormat : kFormatWithGraph}, {"model", model}, {"image", {image.h, image.w, image.c}}};
   if (!graph.empty()) entry["graph"] = graph;
   entry["classes"] = classes;
   entry["class_names"] = json::array();
@@ -173,9 +175,9 @@ std::optional<ModelInfo> model_info_in(const Metadata& metadata, const std::stri
   require(entry.is_object(), Exit::data, "{}: its metadata {} is not a JSON object", file, kEntry);
   const Reader reader(entry, file);
   const int64_t format = reader.number("format", 1, INT64_MAX, "a number");
-  require(format == kFormat, Exit::data,
-          "{}: its metadata {} has format {}; this program reads format {}: use a newer one", file, kEntry, format,
-          kFormat);
+  require(format == (entry.contains("graph") ? kFormatWithGraph : kFormat), Exit::data,
+          "{}: its metadata {} has format {}; this program reads formats up to {}: use a newer one", file, kEntry,
+          format, kFormatWithGraph);
 
   ModelInfo info;
   info.model = printable(reader.text("model"));

@@ -1,5 +1,7 @@
 #include "app/inputs/model_source.h"
 
+#include "app/inputs/model_info.h"
+#include "core/error.h"
 #include "core/printable.h"
 #include "core/read_file.h"
 #include "ddp/hash.h"
@@ -16,7 +18,15 @@ bool is_model_path(const std::string& model) { return model.ends_with(".toml"); 
 ModelFile read_model_source(const std::string& model) {
   if (!is_model_path(model)) return {.name = model, .text = "", .built_in = true};
   const std::filesystem::path path = model;
-  return {.name = printable(path.stem().native()), .text = read_whole_file(path, kMostModelBytes)};
+  const std::string shown = printable(path.native());
+  ModelFile file{.name = printable(path.stem().native()), .text = read_whole_file(path, kMostModelBytes)};
+  require(!file.text.empty(), Exit::model, "{}: is empty; it must describe a network", shown);
+  require(stored_name(file.text) == file.text, Exit::model, "{}: is no text in UTF-8", shown);
+  if (auto name = network_name_in(file, shown)) file.name = std::move(*name);
+  require(!file.name.empty() && file.name.size() <= kLongestModelName, Exit::model,
+          "{}: the name of the network has {} characters, and 1 to {} are possible; write name = \"...\" in the file",
+          shown, file.name.size(), kLongestModelName);
+  return file;
 }
 
 std::string identity_of(const ModelFile& source) {

@@ -42,7 +42,7 @@ void require_allowed(const fs::path& folder, OutputFolder::Content allowed) {
     if (fs::exists(folder / name, error)) refuse(name);
   if (!list_checkpoints(checkpoints_of(folder)).empty()) refuse("checkpoints");
   if (allowed == OutputFolder::Content::no_results) return;
-  for (const char* name : {"config.toml", "metrics.jsonl", "checkpoints"})
+  for (const char* name : {"config.toml", "model.toml", "metrics.jsonl", "checkpoints"})
     if (fs::exists(folder / name, error)) refuse(name);
 }
 

@@ -8,6 +8,7 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <atomic>
 
 namespace ddp {
 namespace {
@@ -17,18 +18,6 @@ constexpr int64_t kItemFloats = 512 * 1024;       // of the wider operand of an 
 constexpr int64_t kFewWeights = 64 * 1024;        // up to this, parts of the rows have weight gradients of their own
 constexpr int64_t kMostParts = 16;                // of the rows, for the weight gradient
 constexpr int64_t kMinRows = 768, kRound = 1024;  // of an item, and of a weight gradient between two polls
-
-// Row-major c[m][n] = a * b (+ c), on the calling thread. A transposed a is stored as [k][m], a transposed b as [n][k].
-void multiply(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const float* a, int64_t row_of_a,
-              const float* b, int64_t row_of_b, float* c, int64_t row_of_c, bool add) {
-  const int threads = omp_get_max_threads();
-  omp_set_num_threads(1);
-  const dnnl_status_t status = dnnl_sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k, 1.0f, a, row_of_a,
-                                          b, row_of_b, add ? 1.0f : 0.0f, c, row_of_c);
-  omp_set_num_threads(threads);
-  if (status != dnnl_success)
-    fail(Exit::device, "oneDNN cannot multiply matrices: status {}", static_cast<int>(status));
-}
 
 // A convolution with 1 x 1 windows of stride 1 on dense activations: matrix products over rows = samples x positions,
 //   y = x W^T, dx = dy W, dW = dy^T x.
@@ -83,6 +72,7 @@ class GemmConv2d final : public Conv2d {
         multiply(true, false, std::min(tile, out_ - o), in_, end - first, dy.f32() + first * out_ + o, out_,
                  x.f32() + first * in_, in_, to, in_, round > 0 || (p == 0 && mode == Gradient::add));
       });
+    check_products();
     workers_.spans(parts > 1 ? size : 0, [&](int64_t first, int64_t end) {
       for (int64_t p = 1; p < ceil_div(count, part); ++p)
         workers_.kernels.flat.add(scratch + (p - 1) * size + first, dweight + first, end - first);
@@ -98,6 +88,24 @@ class GemmConv2d final : public Conv2d {
   }
 
  private:
+  // Row-major c[m][n] = a * b (+ c), on the calling thread. A transposed a is stored as [k][m], a transposed b as
+  // [n][k]. oneDNN takes the memory of its packed operands from malloc(). The calls run in items, which must not throw:
+  // the status waits for check_products().
+  void multiply(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const float* a, int64_t row_of_a,
+                const float* b, int64_t row_of_b, float* c, int64_t row_of_c, bool add) {
+    const int threads = omp_get_max_threads();
+    omp_set_num_threads(1);
+    const dnnl_status_t status = dnnl_sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k, 1.0f, a,
+                                            row_of_a, b, row_of_b, add ? 1.0f : 0.0f, c, row_of_c);
+    omp_set_num_threads(threads);
+    if (status != dnnl_success) status_ = status;
+  }
+
+  void check_products() const {
+    require(status_ == dnnl_success, Exit::device, "oneDNN cannot multiply matrices: status {}",
+            static_cast<int>(status_.load()));
+  }
+
   // Equal tiles of at most kMostTile columns, in whole vectors.
   static int64_t tile_of(int64_t columns) { return ceil_div(ceil_div(columns, ceil_div(columns, kMostTile)), 16) * 16; }
 
@@ -112,13 +120,14 @@ class GemmConv2d final : public Conv2d {
 
   // Calls product(rows, columns) for the items of a product with `inner` summands and `outer` columns.
   template <class F>
-  void each_tile(int64_t rows, int64_t inner, int64_t outer, F&& product) const {
+  void each_tile(int64_t rows, int64_t inner, int64_t outer, F&& product) {
     const int64_t tile = tile_of(outer), tiles = ceil_div(outer, tile);
     const int64_t most = std::max(kMinRows, kItemFloats / std::max(inner, tile));
     workers_.each(ceil_div(rows, most) * tiles, [&](int64_t item) {
       const int64_t row = item / tiles * most, column = item % tiles * tile;
       product(Interval{row, std::min(row + most, rows)}, Interval{column, std::min(column + tile, outer)});
     });
+    check_products();
   }
 
   int64_t rows(const Tensor& x, const Tensor& y) const {
@@ -134,6 +143,7 @@ class GemmConv2d final : public Conv2d {
   Conv2dDesc desc_;
   int64_t in_, out_, positions_, max_batch_;
   const float *weight_ = nullptr, *bias_ = nullptr;
+  std::atomic<dnnl_status_t> status_ = dnnl_success;  // of the last product that failed
 };
 
 }  // namespace

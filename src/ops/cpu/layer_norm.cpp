@@ -171,7 +171,8 @@ class CpuGroupNorm final : public CpuLayerNormBase {
                      .mean = mean,
                      .factor = factor,
                      .shift = shift,
-                     .relu = false});
+                     .relu = false,
+                     .activation = nullptr});
     });
   }
 
@@ -197,6 +198,9 @@ class CpuGroupNorm final : public CpuLayerNormBase {
                           .rows = positions_,
                           .width = channels_,
                           .mean = mean,
+                          .factor = nullptr,
+                          .shift = nullptr,
+                          .activation = nullptr,
                           .t1 = t1,
                           .t2 = t2});
       for (int64_t g = 0; g < desc_.groups; ++g) {

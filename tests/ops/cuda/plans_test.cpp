@@ -275,6 +275,5 @@ TEST(CublasLt, IsLoadedAtItsFirstCall) {
   EXPECT_TRUE(loaded());
 }
 
-
 }  // namespace
 }  // namespace ddp::cudnn

@@ -1,5 +1,7 @@
 #include "app/commands/export/onnx_blocks.h"
 
+#include "app/commands/export/onnx_model.h"
+
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -83,6 +85,7 @@ std::string add_onnx_attention(OnnxGraph& graph, const LayerSpec& layer, const s
   const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(of_head)));
   std::string scores = graph.add(name + ".scores", "Mul", {products, graph.constant(name + ".scale", scale)});
   if (layer.causal) {
+    require_onnx_holds(tokens * tokens * static_cast<int64_t>(sizeof(float)));
     std::vector<float> mask(static_cast<size_t>(tokens * tokens));
     for (int64_t i = 0; i < tokens; ++i)
       std::fill(mask.begin() + i * tokens + i + 1, mask.begin() + (i + 1) * tokens,

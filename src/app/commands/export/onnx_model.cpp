@@ -23,6 +23,9 @@ class GraphBuilder {
 
   void add(const std::optional<PixelScale>& bytes) {
     const Network& network = exported_.network;
+    for (const LayerSpec& l : network.layers())
+      require(l.name != "input" && l.name != "logits" && !l.name.starts_with("pixels."), Exit::model,
+              "model {}: layer {} has a name that the ONNX graph needs; give it another one", network.name(), l.name);
     for (const NamedTensor& tensor : exported_.tensors)
       if (!tensor.integer) graph_.initializer(tensor.name, tensor.shape, tensor.values);
     image_ = {"input", network.input()};

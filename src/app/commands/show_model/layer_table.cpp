@@ -20,7 +20,7 @@ using Row = std::array<std::string, kColumns>;
 
 std::string shape_of(const ImageShape& image) { return fmt::format("{} x {} x {}", image.h, image.w, image.c); }
 
-// Without the zeros of small and of whole numbers.
+// With few digits where the number is large.
 std::string scaled(double value, double unit) {
   if (value == 0) return "";
   const double number = value / unit;

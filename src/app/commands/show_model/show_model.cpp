@@ -16,6 +16,7 @@
 #include "device/planning_memory.h"
 #include "nn/freeze.h"
 #include "nn/memory_plan.h"
+#include "nn/models.h"
 #include "ops/cpu/ops.h"
 #include "train/step/replica.h"
 
@@ -39,8 +40,10 @@ struct ShownNetwork {
 ShownNetwork shown_network(const ShowModelOptions& options) {
   std::error_code ignored;
   const fs::path path = options.model;
-  const bool is_folder = fs::is_directory(path, ignored);
-  const bool is_weights = is_folder || path.extension() == ".safetensors";
+  const bool is_name = is_model_path(options.model) || std::ranges::any_of(built_in_models(), [&](const ModelFile& m) {
+                         return m.name == options.model;
+                       });
+  const bool is_weights = !is_name && fs::exists(path, ignored);
   ModelFile source;
   ImageShape image = kShownImage;
   int64_t classes = kShownClasses;
@@ -65,7 +68,7 @@ ShownNetwork shown_network(const ShowModelOptions& options) {
 // What a rank takes in training with SGD and momentum, by the plan of a CPU. Builds the replica in address space, so it
 // refuses what a training refuses.
 std::string describe_memory(const Network& network, int64_t batch) {
-  constexpr double kMiB = 1 << 20;
+  constexpr double mebibyte = 1 << 20;
   PlanningMemory memory;
   const auto device = make_cpu_device(memory);
   const auto ops = make_cpu_ops(*device, {});
@@ -76,9 +79,9 @@ std::string describe_memory(const Network& network, int64_t batch) {
   return fmt::format(
       "a rank with {} image{}: {:.0f} MiB in training on a CPU (of these {:.0f} MiB are activations and their "
       "gradients), {:.0f} MiB of activations in inference\n",
-      batch, batch == 1 ? "" : "s", static_cast<double>(memory.peak()) / kMiB,
-      static_cast<double>(replica.model.arena().bytes()) / kMiB,
-      static_cast<double>(least_inference_bytes(network, batch)) / kMiB);
+      batch, batch == 1 ? "" : "s", static_cast<double>(memory.peak()) / mebibyte,
+      static_cast<double>(replica.model.arena().bytes()) / mebibyte,
+      static_cast<double>(least_inference_bytes(network, batch)) / mebibyte);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 //
 // The forward pass has the scores of a block of queries with all keys. The backward pass computes them again, in the
 // same order of sums, for one panel of keys at a time, and so has the same bits: p = exp(score - maximum) / sum.
+#include "ops/activation_functors.h"
 #include "ops/cpu/simd/row_sums.h"
 #include "ops/cpu/simd/tables.h"
 #include "ops/cpu/simd/vectors.h"
@@ -83,23 +84,6 @@ void multiply(const LeftMatrix& a, const float* b, long b_row, long rows, long c
   }
 }
 
-// exp(x) for x <= 0, to 2 units in the last place; 0 below -87.3, where the result would be no normal number. As
-// expf() of the Cephes library.
-inline Vector<16> exp_of(const Vector<16>& x) {
-  using Bits = SimdTypes<16>::Bits;
-  const Vector<16> shifted = x * 1.44269504f + 12582912.0f;  // the integer is in the lowest bits of the mantissa
-  const Vector<16> n = shifted - 12582912.0f;
-  const Vector<16> r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
-  Vector<16> p = r * 1.9875691500e-4f + 1.3981999507e-3f;
-  p = p * r + 8.3334519073e-3f;
-  p = p * r + 4.1665795894e-2f;
-  p = p * r + 1.6666665459e-1f;
-  p = p * r + 5.0000001201e-1f;
-  p = p * (r * r) + (r + 1.0f);
-  const Bits power = (__builtin_bit_cast(Bits, shifted) << 23) + 0x3f800000u;
-  return x < -87.3f ? Vector<16>{} : p * __builtin_bit_cast(Vector<16>, power);
-}
-
 // to[rows][padded size] = scale * from, with zeros behind each row.
 template <class T>
 void copy_rows(const T* from, long stride, long rows, long size, float scale, float* to) {
@@ -140,7 +124,7 @@ void exponentials(float* scores, long valid, long columns, float* saved) {
   for (int i = 1; i < 16; ++i) maximum = largest[i] > maximum ? largest[i] : maximum;
   const float sum = sum_of_row(columns, [&](auto length, long j) {
     if constexpr (length == 16) {
-      const Vector<16> e = exp_of(load<16>(scores + j) - maximum);
+      const Vector<16> e = exp_of_negative(load<16>(scores + j) - maximum);
       store<16>(scores + j, e);
       return e;
     } else {
@@ -241,7 +225,7 @@ void attention_backward(const AttentionHead& a) {
         if (a.causal && first + i < j + columns - 1)
           fill(p + (first + i < j ? 0 : first + i + 1 - j), p + columns, kNoScore);
         for (long k = 0; k < columns; k += 16) {
-          const Vector<16> share = exp_of(load<16>(p + k) - maximum) * inverse;
+          const Vector<16> share = exp_of_negative(load<16>(p + k) - maximum) * inverse;
           store<16>(p + k, share);
           store<16>(ds + k, share * (load<16>(ds + k) - at.means[i]));
         }

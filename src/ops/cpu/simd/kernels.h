@@ -9,8 +9,8 @@
 #include "core/dtype.h"
 #include "ops/cpu/instruction_set.h"
 #include "ops/cpu/simd/activation_kernels.h"
-#include "ops/cpu/simd/dense_kernels.h"
 #include "ops/cpu/simd/attention_kernels.h"
+#include "ops/cpu/simd/dense_kernels.h"
 #include "ops/cpu/simd/lane_kernels.h"
 #include "ops/cpu/simd/layer_norm_kernels.h"
 #include "ops/functors.h"
@@ -22,10 +22,10 @@ struct ActivationKernels {
   const NormKernels& norm;
   const PoolKernels& pool;
   const ElementwiseKernels& elementwise;
-  const DenseKernels& dense;
   const LayerNormKernels& layer_norm;
   const AttentionKernels& attention;
   const ScaleKernels& scale;
+  const DenseKernels& dense;
 };
 
 // For flat f32 buffers.

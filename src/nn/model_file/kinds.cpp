@@ -1,4 +1,4 @@
-#include "nn/model_kinds.h"
+#include "nn/model_file/kinds.h"
 
 #include "nn/parameters.h"
 
@@ -51,7 +51,7 @@ void add_batch_norm(Network& net, const ModelEntry& entry) {
 
 void add_activation(Network& net, const ModelEntry& entry) {
   Activation activation{.kind = entry.activation("activation")};
-  if (entry.has("slope") && activation.kind != Activation::Kind::leaky_relu)
+  if (entry.table().contains("slope") && activation.kind != Activation::Kind::leaky_relu)
     entry.fail_at("slope", "slope is for activation = \"leaky_relu\" only");
   activation.slope = entry.decimal_or("slope", activation.slope);
   net.activation(activation);

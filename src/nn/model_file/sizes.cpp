@@ -1,4 +1,4 @@
-#include "nn/model_sizes.h"
+#include "nn/model_file/sizes.h"
 
 #include "core/error.h"
 

@@ -1,11 +1,10 @@
-#include "nn/model_file.h"
-
 #include "core/printable.h"
-#include "nn/model_check.h"
-#include "nn/model_definitions.h"
-#include "nn/model_entry.h"
-#include "nn/model_kinds.h"
-#include "nn/model_sizes.h"
+#include "nn/model_file.h"
+#include "nn/model_file/check.h"
+#include "nn/model_file/definitions.h"
+#include "nn/model_file/entry.h"
+#include "nn/model_file/kinds.h"
+#include "nn/model_file/sizes.h"
 
 #include <fmt/ranges.h>
 
@@ -42,6 +41,15 @@ toml::table parsed(const ModelFile& file, const std::string& where) try {
   fail(Exit::model, "{}, line {}: {}", where, e.source().begin.line, printable(e.description()));
 }
 
+std::optional<std::string> network_name_in(const toml::table& file, const std::string& where) {
+  const toml::node* const name = file.get("name");
+  if (!name) return std::nullopt;
+  const auto text = name->value_exact<std::string>();
+  if (!text || !is_model_name(*text))
+    throw ModelFileError(where, *name, "name must be a text of letters, digits, _ . and -");
+  return text;
+}
+
 class ModelReader {
  public:
   ModelReader(const ModelFile& file, const std::string& where, ImageShape image, int64_t classes)
@@ -51,7 +59,7 @@ class ModelReader {
         definitions_(file_, where_),
         classes_(classes),
         sizes_(image),
-        net_(name_of_network(file), image) {}
+        net_(network_name_in(file_, where).value_or(printable(file.name)), image) {}
 
   Network read() {
     ModelScope scope{.layers = &layers_of(file_, where_, "the network")};
@@ -66,14 +74,6 @@ class ModelReader {
  private:
   [[noreturn]] void fail_at(const toml::node& node, const std::string& message) const {
     throw ModelFileError(where_, node, message);
-  }
-
-  std::string name_of_network(const ModelFile& file) const {
-    const toml::node* const name = file_.get("name");
-    if (!name) return printable(file.name);
-    const auto text = name->value_exact<std::string>();
-    if (!text || !is_model_name(*text)) fail_at(*name, "name must be a text of letters, digits, _ . and -");
-    return *text;
   }
 
   void add_layers(const toml::array& layers, ModelScope& scope) {
@@ -306,6 +306,11 @@ class ModelReader {
 };
 
 }  // namespace
+
+std::optional<std::string> network_name_in(const ModelFile& file, const std::string& where) {
+  const toml::table table = parsed(file, where);
+  return network_name_in(table, where);
+}
 
 Network make_model(const ModelFile& file, const std::string& where, ImageShape image, int64_t classes) {
   return ModelReader(file, where, image, classes).read();

@@ -3,7 +3,7 @@
 // Errors are ModelFileErrors.
 #pragma once
 
-#include "nn/model_entry.h"
+#include "nn/model_file/entry.h"
 
 #include <map>
 #include <string>

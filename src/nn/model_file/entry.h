@@ -5,8 +5,8 @@
 
 #include "core/error.h"
 #include "core/toml.h"
-#include "nn/expression.h"
 #include "nn/init_rule.h"
+#include "nn/model_file/expression.h"
 #include "ops/activation.h"
 
 #include <cstdint>

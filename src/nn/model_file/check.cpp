@@ -1,6 +1,6 @@
-#include "nn/model_check.h"
+#include "nn/model_file/check.h"
 
-#include "nn/model_entry.h"
+#include "nn/model_file/entry.h"
 #include "nn/parameters.h"
 
 #include <set>
@@ -20,6 +20,7 @@ void require_whole_network(const Network& network, int64_t classes, std::span<co
       if (value >= 0) is_read[static_cast<size_t>(value)] = true;
   for (size_t i = 0; i + 1 < layers.size(); ++i)
     if (!is_read[i]) fail_at(i, "no layer reads its output; remove it, or give it a label that a later layer reads");
+  if (!network.ends_in_last_layer()) fail_at(layers.size() - 1, "it is the last one, and must give the output");
   const ImageShape out = network.output();
   if (out != ImageShape{1, 1, classes})
     fail_at(layers.size() - 1,

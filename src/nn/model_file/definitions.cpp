@@ -1,7 +1,7 @@
-#include "nn/model_definitions.h"
+#include "nn/model_file/definitions.h"
 
 #include "core/printable.h"
-#include "nn/model_kinds.h"
+#include "nn/model_file/kinds.h"
 
 #include <fmt/ranges.h>
 

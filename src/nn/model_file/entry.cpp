@@ -1,4 +1,4 @@
-#include "nn/model_entry.h"
+#include "nn/model_file/entry.h"
 
 #include "core/printable.h"
 #include "nn/network.h"
@@ -6,7 +6,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 namespace ddp {
@@ -197,6 +199,8 @@ InitRule ModelEntry::init(std::string_view key, const Fans& fans) const {
   variables["fan_out"] = fans.out;
   const Number number = number_in(key, *table->get(kind->first), variables);
   const double value = std::visit([](auto v) { return static_cast<double>(v); }, number);
+  if (!(std::abs(value) <= std::numeric_limits<float>::max()))
+    fail_at(key, fmt::format("{}: {} = {} is no number of single precision", key, kind->first, value));
   if (kind->second != InitRule::Kind::constant && !(value > 0))
     fail_at(key, fmt::format("{}: {} = {} must be greater than 0", key, kind->first, value));
   return {kind->second, value};
@@ -227,8 +231,16 @@ std::string ModelEntry::name() const {
 
 bool ModelEntry::names_index() const {
   const std::string text = this->text("name");
-  const size_t open = text.find('{');
-  return open != std::string::npos && text.find("index", open) != std::string::npos;
+  const auto in_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
+  constexpr std::string_view kIndex = "index";
+  for (size_t open = text.find('{'); open != std::string::npos; open = text.find('{', open + 1)) {
+    const std::string inside = text.substr(open + 1, text.find('}', open) - open - 1);
+    for (size_t at = inside.find(kIndex); at != std::string::npos; at = inside.find(kIndex, at + 1)) {
+      const size_t end = at + kIndex.size();
+      if ((at == 0 || !in_word(inside[at - 1])) && (end == inside.size() || !in_word(inside[end]))) return true;
+    }
+  }
+  return false;
 }
 
 std::string ModelEntry::label() const {

@@ -1,7 +1,7 @@
 // The kinds of layers of a network file (nn/model_file.h), without blocks and groups.
 #pragma once
 
-#include "nn/model_entry.h"
+#include "nn/model_file/entry.h"
 #include "nn/network.h"
 
 #include <span>
