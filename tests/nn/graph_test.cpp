@@ -209,52 +209,69 @@ TEST(Graph, CpuHasTheGradientsOfTheReference) {
   }
 }
 
-// A random graph: each layer reads any earlier value, and all values that nothing reads are joined at the end.
+// A random graph: each layer reads any earlier value, and all values that nothing reads are joined at the end. Every
+// second one has layers that make all activations dense. Channels are multiples of four.
 Network random_graph(uint64_t seed) {
   uint64_t state = seed * 0x9e3779b97f4a7c15u + 1;
   const auto draw = [&](int64_t below) {
     state = state * 6364136223846793005u + 1442695040888963407u;
     return static_cast<int64_t>((state >> 33) % static_cast<uint64_t>(below));
   };
-  Network net = Network(fmt::format("graph {}", seed), kSmall).conv2d(8 + 8 * draw(3), 3);
+  const bool dense = seed % 2 == 1;
+  Network net =
+      Network(fmt::format("graph {}", seed), kSmall).conv2d(8 + 8 * draw(3), 3, {.groups = dense ? kSmall.c : 1});
   std::vector<int> values{net.here()}, unread;
   const auto channels = [&](int value) { return net.layers()[static_cast<size_t>(value)].output.c; };
   const auto read = [&](int value) { std::erase(unread, value); };
+  const auto add_dense = [&](int64_t c) {
+    switch (draw(5)) {
+      case 0: net.linear(8 + 4 * draw(4)); break;
+      case 1: net.layer_norm(); break;
+      case 2: net.group_norm(1 << draw(3)); break;
+      case 3: net.conv2d(c, 3, {.padding = 2, .groups = c, .dilation = 2}); break;
+      default: net.conv2d(8 + 8 * draw(3), 3, {.padding = 1, .groups = 2 + 2 * draw(2)});
+    }
+  };
   for (int i = 0; i < 9; ++i) {
     const int value = values[draw(std::ssize(values))], other = values[draw(std::ssize(values))];
     read(value);
     net.from(value);
-    switch (draw(8)) {
+    switch (draw(dense ? 14 : 9)) {
       case 0: net.conv2d(8 + 8 * draw(4), 3, {.padding = 1}); break;
       case 1: net.conv2d(channels(value), 1).batch_norm().add(value); break;
       case 2: net.global_avg_pool().conv2d(channels(value), 1).gate(value); break;
       case 3: net.layer_scale(0.5f).stochastic_depth(0.3f); break;
-      case 4: net.conv2d(12, 1).relu(); break;
-      case 5:
+      case 4: net.conv2d(12, 1).activation({static_cast<Activation::Kind>(1 + draw(10))}); break;
+      case 5: net.conv2d(12, 1).batch_norm().activation({static_cast<Activation::Kind>(1 + draw(10))}); break;
+      case 6:
         if (channels(other) == channels(value)) {
           read(other);
           net.add(other);
           break;
         }
         [[fallthrough]];
-      default:
+      case 7:
+      case 8:
         if (channels(other) + channels(value) > 64) {
           net.max_pool2d(3, 1, 1);
           break;
         }
         read(other);
         net.concat(other);
+        break;
+      default: add_dense(channels(value));
     }
     values.push_back(net.here());
     unread.push_back(values.back());
   }
   net.from(unread.at(0));
   for (size_t i = 1; i < unread.size(); ++i) net.concat(unread[i]);
-  return head(net);
+  EXPECT_EQ(head(net).prefers_dense(), dense);
+  return net;
 }
 
 TEST(Graph, RandomGraphsHaveTheGradientsOfTheReference) {
-  for (uint64_t seed = 0; seed < 25; ++seed) {
+  for (uint64_t seed = 0; seed < 40; ++seed) {
     const Network network = random_graph(seed);
     SCOPED_TRACE(network.name());
     expect_equal_gradients(network, 5e-4);
