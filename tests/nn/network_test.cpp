@@ -3,6 +3,7 @@
 #include "core/error.h"
 #include "nn/models.h"
 #include "nn/parameters.h"
+#include "tests/expect_error.h"
 
 #include <gtest/gtest.h>
 
@@ -176,8 +177,52 @@ TEST(Network, ErrorNamesTheLayerThatDoesNotFit) {
   refused([](Network& n) { n.here(), n.conv2d(2, 1).gate(LayerSpec::kImage); },
           "layer 1 (gate) multiplies 4x4x1 by 4x4x2");
   refused([](Network& n) { n.conv2d(1, 3).concat(LayerSpec::kImage); }, "layer 1 (concat) cannot join 4x4x1 and 2x2x1");
-  refused([](Network& n) { n.class_token(); }, "layer 0 (class token) cannot take an input of 4x4x1");
+  refused([](Network& n) { n.class_token(); }, "layer 0 (class token) follows an image of 4x4x1; put tokens before it");
   refused([](Network& n) { n.flatten().batch_norm(); }, "layer 1 (batch norm)");
+}
+
+// Layers that know their features apart would need them in PyTorch's order.
+TEST(Network, RefusesMostLayersAfterTheFlattenOfAnImage) {
+  const auto refused = [](const char* layer, const Network::AddLayers& layers) {
+    Network network("flat", {4, 2, 2});
+    expect_error(Exit::model, {layer, "follows the flatten of an image"}, [&] { layers(network); });
+  };
+  refused("(layer norm)", [](Network& n) { n.flatten().layer_norm(); });
+  refused("(group norm)", [](Network& n) { n.flatten().group_norm(2); });
+  refused("(layer scale)", [](Network& n) { n.flatten().relu().layer_scale(1); });
+  for (const bool of_both : {true, false}) {
+    const auto features = [&](Network& n) -> Network& { return of_both ? n.relu() : n.linear(16); };
+    const auto join = [&](Network& n, bool swapped) {
+      const int flat = n.flatten().here(), other = features(n).here();
+      n.from(swapped ? flat : other);
+      return swapped ? other : flat;
+    };
+    for (const bool swapped : {false, true}) {
+      refused("(concat)", [&](Network& n) { n.concat(join(n, swapped)); });
+      refused("(gate)", [&](Network& n) { n.gate(join(n, swapped)); });
+    }
+  }
+  refused("(add)", [](Network& n) {
+    const int flat = n.flatten().here();
+    n.linear(16).add(flat);
+  });
+  refused("(add)", [](Network& n) {
+    const int flat = n.flatten().here();
+    n.from(LayerSpec::kImage).conv2d(8, 3, {.padding = {0, 0, 0, 1}}).flatten().add(flat);  // of 2 x 1 positions
+  });
+  Network one("one position", {4, 2, 2});
+  EXPECT_EQ(one.global_avg_pool().flatten().layer_norm().output(), (ImageShape{1, 1, 2}));
+}
+
+TEST(Network, RemembersTheImageOfAFlatten) {
+  const ImageShape image{4, 2, 2};
+  const auto flattened = [](const Network& network) { return network.layers().back().flattened; };
+  EXPECT_EQ(flattened(Network("depth", image).flatten().dropout(0.1f).stochastic_depth(0.2f).linear(3)), image);
+  Network sum("sum", image);
+  const int flat = sum.flatten().here();
+  sum.from(LayerSpec::kImage).relu().flatten().add(flat);
+  EXPECT_EQ(flattened(Network(sum).linear(3)), image);
+  EXPECT_EQ(flattened(sum.linear(5).linear(3)), (ImageShape{1, 1, 5}));
 }
 
 }  // namespace
