@@ -89,6 +89,8 @@ TEST(ModelFileErrors, NameTheWrongValue) {
   expect_layers_refused("{ batch_norm = true, epsilon = nan }", {"epsilon = nan must be finite"});
   expect_layers_refused("{ batch_norm = true, momentum = 2 }", {"momentum must be from 0 to 1"});
   expect_layers_refused("{ layer_scale = 1e39 }", {"layer_scale = 1e+39 must be finite"});
+  expect_layers_refused("{ conv2d = 4, kernel = 1, init = { constant = 1e39 } }",
+                        {"line 2: layer 0 (conv2d): init: constant = 1e+39 is no number of single precision"});
   expect_layers_refused("{ dropout = 1 }",
                         {"net.toml, line 2: model net: layer 0 (dropout of 1): the rate must be in"});
   expect_layers_refused("{ activation = 'swish' }",
@@ -126,6 +128,10 @@ TEST(ModelFileErrors, ShowBothShapes) {
       {"net.toml, line 2: layer 1: it is the last one and gives 1x1x5, but the data have 10 classes; end with { "
        "linear = \"classes\" } on one position"});
   expect_refused("layers = [ { conv2d = 'classes', kernel = 1 } ]", {"gives 8x8x10, but the data have 10 classes"});
+  expect_refused(
+      "layers = [ { flatten = true }, { linear = 'classes', label = 'x' },\n{ linear = 7 }, { block = 'b', repeat = 0, "
+      "from = 'x' } ]\n[blocks.b]\nlayers = [ { dropout = 0 } ]",
+      {"net.toml, line 2: layer 2: it is the last one, and must give the output"});
 }
 
 TEST(ModelFileErrors, NameCyclesAndMissingValues) {
@@ -196,16 +202,16 @@ TEST(ModelFileErrors, NameWhatHasTheSameName) {
 TEST(ModelFileErrors, BoundTheNumberOfLayers) {
   const std::string one = "layers = [ { dropout = 0 } ]\n";
   expect_block_refused("{ block = 'b', repeat = 1000000000 }", one,
-                       {"net.toml, line 2: the network has more than 100000 layers with all copies, the limit"});
+                       {"net.toml, line 2: the network has more than 10000 layers with all copies, the limit"});
   // Of all copies, before the first one is complete.
   expect_block_refused(
       "{ block = 'b', repeat = 1000 }",
       "layers = [ { block = 'c', repeat = 1000 } ]\n[blocks.c]\nlayers = [ { block = 'd', repeat = 1000 "
       "} ]\n[blocks.d]\n" +
           one,
-      {"line 5: the network has more than 100000 layers"});
-  expect_block_refused("{ block = 'b', repeat = 60000 }", "layers = [ { dropout = 0 }, { dropout = 0 } ]",
-                       {"the network has more than 100000 layers"});
+      {"line 5: the network has more than 10000 layers"});
+  expect_block_refused("{ block = 'b', repeat = 6000 }", "layers = [ { dropout = 0 }, { dropout = 0 } ]",
+                       {"the network has more than 10000 layers"});
   expect_block_refused("{ block = 'b', repeat = -1 }", one, {"repeat = -1 must be a whole number from 0"});
   std::string chain;
   for (int i = 0; i < 70; ++i) chain += fmt::format("[blocks.b{}]\nlayers = [ {{ block = 'b{}' }} ]\n", i, i + 1);

@@ -124,6 +124,8 @@ layers = [ { conv2d = 4, kernel = 1 } ]
                                "{ block = 'flat', repeat = 2, name = 'layer_{index + 1}.x' }",
                                block)),
             (std::vector<std::string>{"0", "1", "2", "3", "layer_1.x.0", "layer_2.x.0", "4", "5", "fc"}));
+  EXPECT_EQ(names_of(with_head("{ block = 'flat', repeat = 2, name = 'stage{width}_index' }", block)),
+            (std::vector<std::string>{"stage8_index.0.0", "stage8_index.1.0", "0", "1", "fc"}));
 }
 
 TEST(ModelFile, GivesBlocksTheirParameters) {
@@ -160,6 +162,12 @@ TEST(ModelFile, ReadsDefaultsOfAKind) {
   EXPECT_EQ(layer_of(network, "1").output.h, 8);
   EXPECT_TRUE(layer_of(network, "1").bias);
   EXPECT_TRUE(layer_of(network, "fc").bias);
+
+  // A slope is for one function; the others do not read it.
+  const Network sloped =
+      with_head("{ activation = 'relu' }, { activation = 'leaky_relu' }", "[defaults.activation]\nslope = 0.2\n");
+  EXPECT_TRUE(layer_of(sloped, "0").has_relu());
+  EXPECT_EQ(layer_of(sloped, "1").activation, (Activation{Activation::Kind::leaky_relu, 0.2f}));
 }
 
 TEST(ModelFile, JoinsBranches) {
