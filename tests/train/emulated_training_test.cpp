@@ -5,6 +5,7 @@
 // The third step of a size is the first replay of its graph.
 #include "tests/emulator/seeds.h"
 #include "tests/spans.h"
+#include "tests/train/dense_network.h"
 #include "tests/train/emulated_world.h"
 #include "tests/train/frozen_networks.h"
 #include "tests/train/joined_network.h"
@@ -149,6 +150,7 @@ const Variant kNorms[] = {
     {.name = "empty_shards", .world = kNccl4Streamed, .samples = 3},
     {.name = "residual_sums", .world = kNccl2, .network = norm_network()},
     {.name = "joined_values", .world = kNccl2, .network = joined_network()},
+    {.name = "dense_layers", .world = kNccl2, .network = dense_network()},
     {.name = "frozen_beginning", .world = kNccl2, .network = frozen_network(kFrozenParts[0])},
     {.name = "frozen_norms", .world = kNccl3NoGraphStreamed, .network = frozen_network(kFrozenParts[1])},
     {.name = "frozen_tensors", .world = kNccl4Streamed, .samples = 3, .network = frozen_network(kFrozenParts[3])},
