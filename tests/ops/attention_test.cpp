@@ -42,7 +42,7 @@ class Attentions : public CaseTest<AttentionCase> {
     std::map<std::string, Values> first;
     for (const int thread_count : backend.cuda() ? std::vector{1} : std::vector{1, 2, 3}) {
       const auto tested = make_ops(*device, backend, thread_count);
-      const int64_t sizes[] = {c.n, 1};
+      const int64_t sizes[] = {c.n + 2, c.n};
       const auto attention = tested->attention(desc(), sizes);
       AttentionDesc without_gradients = desc();
       without_gradients.gradients = false;

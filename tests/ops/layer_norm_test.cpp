@@ -66,7 +66,7 @@ TEST_P(LayerNorms, EqualsTheReference) {
     std::map<std::string, Values> first;
     for (const int thread_count : backend.cuda() ? std::vector{1} : std::vector{1, 2, 3}) {
       const auto tested = make_ops(*device, backend, thread_count);
-      const int64_t sizes[] = {c.n, 1};
+      const int64_t sizes[] = {c.n + 2, c.n};
       const auto norm = tested->layer_norm(desc, sizes);
       const auto ascale = on_device(scale), ashift = on_device(shift), adscale = unwritten(c.c),
                  adshift = unwritten(c.c), sum_dscale = on_device(dscale0), sum_dshift = on_device(dshift0),
