@@ -1,6 +1,7 @@
 #include "app/inputs/model_source.h"
 
 #include "core/error.h"
+#include "tests/expect_error.h"
 #include "tests/temp_folder.h"
 
 #include <gtest/gtest.h>
@@ -41,6 +42,31 @@ TEST(ModelSource, RefusesWhatIsNoSmallFile) {
       EXPECT_EQ(e.code(), Exit::data);
       EXPECT_NE(std::string(e.what()).find(name), std::string::npos) << e.what();
     }
+  }
+}
+
+TEST(ModelSource, RefusesWhatIsNoText) {
+  const TempFolder folder;
+  const std::string long_stem(kLongestModelName + 1, 'x');
+  folder.write("empty.toml", "");
+  folder.write("latin.toml", "# caf\xe9\n" + kText);
+  folder.write(long_stem + ".toml", kText);
+  const auto refused = [&](const std::string& name, const std::string& message) {
+    expect_error(Exit::model, {name, message}, [&] { read_model_source((folder / name).string()); });
+  };
+  refused("empty.toml", "is empty; it must describe a network");
+  refused("latin.toml", "is no text in UTF-8");
+  refused(long_stem + ".toml", "has 201 characters, and 1 to 200 are possible; write name = \"...\" in the file");
+}
+
+TEST(ModelSource, HasTheNameInTheFile) {
+  const TempFolder folder;
+  const std::string named = "name = \"my-net_2\"\n" + kText;
+  for (const std::string& stem : {std::string("file"), std::string(kLongestModelName + 1, 'x')}) {
+    folder.write(stem + ".toml", named);
+    const ModelFile file = read_model_source((folder / (stem + ".toml")).string());
+    EXPECT_EQ(file.name, "my-net_2");
+    EXPECT_EQ(network_of(file, "there", {4, 4, 1}, 3).name(), "my-net_2");
   }
 }
 
