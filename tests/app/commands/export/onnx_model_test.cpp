@@ -36,8 +36,8 @@ void expect_same_logits(const Network& network, int64_t foldable) {
 }
 
 TEST(OnnxModel, ComputesTheLogitsOfNetworksForSmallImages) {
-  for (const char* name :
-       {"keras-convnet", "lenet", "mlp", "resnet18", "torchvision-resnet18", "torchvision-resnet50"}) {
+  for (const char* name : {"keras-convnet", "lenet", "mlp", "mobilenet_v3_small", "resnet18", "torchvision-resnet18",
+                           "torchvision-resnet50", "vit-tiny"}) {
     const Network network = make_model(name, kImage, kClasses);
     expect_same_logits(network, std::ssize(batch_norm_states_of(network)));
   }
@@ -96,7 +96,7 @@ TEST(OnnxModel, HasNamesShapesAndMetadata) {
 TEST(OnnxModel, RefusesWhatAFileCannotHold) {
   require_onnx_holds(INT32_MAX);
   expect_error(Exit::usage, {"2.0 GiB", "--format safetensors"}, [] { require_onnx_holds(int64_t{INT32_MAX} + 1); });
-  const RandomNetwork random(Network("features", kImage).global_avg_pool().flatten().conv2d(kClasses, 1));
+  const RandomNetwork random(Network("features", kImage).flatten().linear(5).conv2d(kClasses, 1));
   expect_error(Exit::model, {"layer 2 (conv2d) needs an image"}, [&] { onnx_model(random.exported(), {}, {}); });
   const RandomNetwork uneven(Network("uneven", kImage).adaptive_avg_pool(3, 7).flatten().linear(kClasses));
   expect_error(Exit::model, {"layer 0 (adaptive average pool)", "from 16x14 to 3x7 positions"},

@@ -12,6 +12,7 @@
 #include "tests/app/commands/export/onnx_interpreter.h"
 #include "tests/values.h"
 
+#include <cmath>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -93,7 +94,11 @@ inline Network transformer() {
 struct RandomNetwork {
   explicit RandomNetwork(const Network& network_) : network(network_) {
     state.weights.resize(flat_count(parameters) + 16);
-    initialize(std::span(state.weights).first(flat_count(parameters)), parameters, {}, 1);
+    std::vector<Parameter> drawn = parameters;
+    for (Parameter& p : drawn)  // zeros and small weights would hide the image
+      if (p.init.kind != InitRule::Kind::pytorch)
+        p.init = {InitRule::Kind::uniform, std::sqrt(6.0 / static_cast<double>(p.fan_in))};
+    initialize(std::span(state.weights).first(flat_count(parameters)), drawn, {}, 1);
     for (const Parameter& p : parameters) {
       const auto noise = random_values(p.count, p.offset + 1);
       const bool factor = p.role == Parameter::Role::norm_scale || p.role == Parameter::Role::layer_scale;
