@@ -140,8 +140,8 @@ std::unique_ptr<Layer> make_token_layer(const LayerSpec& spec, int index, const 
 // A copy of its input in another format.
 std::unique_ptr<Layer> make_reorder_layer(Ops& ops, Format format);
 
-// The format in which a layer reads its first input, which a model has in `given`.
-Format input_format_of(const LayerSpec& spec, Format given);
+// The format in which a layer reads its first input, which a model has in `given`. `dense`: Network::prefers_dense().
+Format input_format_of(const LayerSpec& spec, Format given, bool dense);
 
 bool is_reshape(const LayerSpec& spec);  // a flatten or tokens
 bool is_dropout(const LayerSpec& spec);  // a dropout or stochastic depth: the identity in inference

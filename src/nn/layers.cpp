@@ -157,12 +157,14 @@ ReluBefore relu_before(const LayerSpec& pool, const LayerContext& context) {
 }  // namespace
 
 Conv2dDesc conv2d_desc(const LayerSpec& spec, bool input_gradient, Format input_format, bool dense) {
+  // oneDNN has only its slow reference for one or two channels and a dense output.
+  const bool reads_few_channels = spec.input.c <= 2 && spec.groups == 1 && spec.window.dilation == 1;
   return {.input = spec.input,
           .input_format = input_format,
           .out_channels = spec.output.c,
           .window = spec.window,
           .groups = spec.groups,
-          .dense = dense,
+          .dense = dense && !reads_few_channels,
           .bias = spec.bias,
           .bias_gradient = sums_own_bias(spec),
           .weight_gradient = spec.trains_weight,
@@ -170,10 +172,11 @@ Conv2dDesc conv2d_desc(const LayerSpec& spec, bool input_gradient, Format input_
           .input_gradient = input_gradient};
 }
 
-Format input_format_of(const LayerSpec& spec, Format given) {
+Format input_format_of(const LayerSpec& spec, Format given, bool dense) {
   using Kind = LayerSpec::Kind;
   switch (spec.kind) {
-    case Kind::linear: return spec.input.h * spec.input.w > 1 ? Format{} : given;
+    case Kind::conv2d:
+    case Kind::linear: return dense ? Format{} : given;
     case Kind::concat:  // whole blocks of channels
       return given.kind == Format::Kind::blocked_channels && spec.input.c % given.block != 0 ? Format{} : given;
     case Kind::layer_norm:

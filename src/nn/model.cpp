@@ -61,7 +61,8 @@ Model::Model(const Network& network, std::span<const Parameter> parameters, std:
   const auto stage_at = [&](int layer) { return layer < 0 ? layer : stage_of[static_cast<size_t>(layer)]; };
   for (int i = 0; i < static_cast<int>(specs.size()); ++i) {
     const LayerSpec& spec = specs[i];
-    const int from = in_format(stage_at(spec.from), input_format_of(spec, format_of(stage_at(spec.from))), spec.name);
+    const int from =
+        in_format(stage_at(spec.from), input_format_of(spec, format_of(stage_at(spec.from)), dense), spec.name);
     Format format = format_of(from);
     const int skip = in_format(stage_at(spec.skip), format, spec.name);
     const bool is_trained = !ids_of_layer(parameters, i).empty();
