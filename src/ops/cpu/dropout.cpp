@@ -2,6 +2,7 @@
 #include "core/philox.h"
 #include "ops/cpu/activation.h"
 #include "ops/cpu/cpu_ops.h"
+#include "ops/cpu/elementwise.h"
 #include "ops/cpu/layout.h"
 #include "ops/functors.h"
 
@@ -98,22 +99,12 @@ void drop_samples(const Workers& workers, const Dropout& d, const DeviceBatch& b
   });
 }
 
-// Zeroes lanes past n and channels past c.
 template <class T>
-void clear_padding(T* y, const Shape& shape, Format format) {
-  const int64_t block = format.block;
-  if (format.kind == Format::Kind::batch_interleaved) {
-    const int64_t elements = shape.image.elements();
-    for (int64_t i = shape.n; i % block != 0; ++i)
-      for (int64_t e = 0; e < elements; ++e) y[(i / block * elements + e) * block + i % block] = T{};
-  } else if (format.kind == Format::Kind::blocked_channels && shape.image.c % block != 0) {
-    const int64_t positions = shape.image.h * shape.image.w, blocks = ceil_div(shape.image.c, block);
-    for (int64_t n = 0; n < shape.n; ++n)
-      for (int64_t p = 0; p < positions; ++p) {
-        T* const last = y + (((n + 1) * blocks - 1) * positions + p) * block;
-        std::fill(last + shape.image.c % block, last + block, T{});
-      }
-  }
+void clear_padded_lanes(T* y, const Shape& shape, Format format) {
+  if (format.kind != Format::Kind::batch_interleaved) return;
+  const int64_t block = format.block, elements = shape.image.elements();
+  for (int64_t i = shape.n; i % block != 0; ++i)
+    for (int64_t e = 0; e < elements; ++e) y[(i / block * elements + e) * block + i % block] = T{};
 }
 
 }  // namespace
@@ -127,8 +118,9 @@ void CpuOps::dropout(const Dropout& dropout, const Tensor& x, const DeviceBatch&
       drop_samples(workers_, dropout, batch, x, y);
     else
       apply_dropout(workers_, dropout, from, batch, to, x.shape, x.format);
-    clear_padding(to, x.shape, x.format);
+    clear_padded_lanes(to, x.shape, x.format);
   });
+  clear_padded_channels(workers_, y);
 }
 
 }  // namespace ddp

@@ -117,6 +117,15 @@ void scale_gradients(const Workers& workers, const Tensor& x, const float* scale
   }
 }
 
+// The values of a gate for the columns of a chunk, from the element `at` on.
+ChunkValues gate_values(const Tensor& s, int64_t at, int64_t columns) {
+  ChunkValues factor;
+  with_values(s, [&](const auto* values) {
+    for (int64_t k = 0; k < columns; ++k) factor[static_cast<size_t>(k)] = get(values[at + k]);
+  });
+  return factor;
+}
+
 }  // namespace
 
 void CpuOps::gate(const Tensor& x, const Tensor& s, const Tensor& y) {
@@ -126,12 +135,7 @@ void CpuOps::gate(const Tensor& x, const Tensor& s, const Tensor& y) {
   const ScaleView view(x);
   workers_.each(view.samples * view.parts * view.chunks, [&](int64_t item) {
     const int64_t plane = item / view.chunks, at = plane * view.rows * view.width + view.column(item);
-    ChunkValues factor;
-    const ChunkValues shift{};
-    with_values(s, [&](const auto* values) {
-      for (int64_t k = 0; k < view.columns(item); ++k)
-        factor[static_cast<size_t>(k)] = get(values[plane * view.width + view.column(item) + k]);
-    });
+    const ChunkValues factor = gate_values(s, plane * view.width + view.column(item), view.columns(item)), shift{};
     kernels.forward({.x = element(x, at),
                      .y = element(y, at),
                      .rows = view.rows,
@@ -152,10 +156,8 @@ void CpuOps::gate_backward(const Tensor& x, const Tensor& s, const Tensor& dy, c
   workers_.each(view.samples * view.parts * view.chunks, [&](int64_t item) {
     const int64_t plane = item / view.chunks, at = plane * view.rows * view.width + view.column(item);
     const int64_t at_gate = plane * view.width + view.column(item);
-    ChunkValues factor, sum{};
-    with_values(s, [&](const auto* values) {
-      for (int64_t k = 0; k < view.columns(item); ++k) factor[static_cast<size_t>(k)] = get(values[at_gate + k]);
-    });
+    const ChunkValues factor = gate_values(s, at_gate, view.columns(item));
+    ChunkValues sum{};
     kernels.backward({.x = element(x, at),
                       .dy = element(dy, at),
                       .dx = dx.data ? element(dx, at) : nullptr,

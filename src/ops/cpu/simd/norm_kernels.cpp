@@ -7,16 +7,7 @@ namespace ddp::DDP_ISA {
 namespace {
 
 constexpr int kChains = 4;
-
-// Calls f(vector length, first row, rows, k) for the strips and column groups.
-template <class F>
-inline void each_strip(long rows, long width, F&& f) {
-  const long strip = width >= 128 ? 8 : 1024 / width;
-  for (long first = 0; first < rows; first += strip) {
-    const long count = rows - first < strip ? rows - first : strip;
-    each_column(width, [&](auto length, long k) { f(length, first, count, k); });
-  }
-}
+constexpr long kStrip = 8;  // rows of a strip, at least
 
 // Calls add(chain, offset) for the element at column k of each row. Rows are distributed evenly over the chains.
 template <class F>
@@ -37,7 +28,7 @@ inline void add_chains(const Vector<L> (&chains)[kChains], float* to) {
 template <class T>
 void norm_sum(const NormSum& a) {
   const T* x = static_cast<const T*>(a.x);
-  each_strip(a.rows, a.width, [&](auto length, long first, long rows, long k) {
+  each_strip(a.rows, a.width, kStrip, [&](auto length, long first, long rows, long k) {
     constexpr int L = length;
     const Vector<L> center = load<L>(a.center + k);
     Vector<L> s1[kChains] = {}, s2[kChains] = {};
@@ -56,7 +47,7 @@ void norm_forward_as(const NormForward& a) {
   const T* x = static_cast<const T*>(a.x);
   const T* skip = static_cast<const T*>(a.skip);
   T* y = static_cast<T*>(a.y);
-  each_strip(a.rows, a.width, [&](auto length, long first, long rows, long k) {
+  each_strip(a.rows, a.width, kStrip, [&](auto length, long first, long rows, long k) {
     constexpr int L = length;
     const BatchNormForwardOf<Vector<L>> normalized{load<L>(a.mean + k), load<L>(a.factor + k), load<L>(a.shift + k)};
     each_row(first, rows, a.width, k, [&](int, long at) {
@@ -145,7 +136,7 @@ void norm_backward_sum_as(const NormBackwardSum& a) {
   const T* y = static_cast<const T*>(a.y);
   const T* more = static_cast<const T*>(a.more);
   T* dy = static_cast<T*>(a.dy);
-  each_strip(a.rows, a.width, [&](auto length, long first, long rows, long k) {
+  each_strip(a.rows, a.width, kStrip, [&](auto length, long first, long rows, long k) {
     constexpr int L = length;
     const Vector<L> mean = load<L>(a.mean + k);
     Vector<L> t1[kChains] = {}, t2[kChains] = {};
@@ -213,7 +204,7 @@ void norm_backward(const NormBackward& a) {
   const T* x = static_cast<const T*>(a.x);
   const T* dy = static_cast<const T*>(a.dy);
   T* dx = static_cast<T*>(a.dx);
-  each_strip(a.rows, a.width, [&](auto length, long first, long rows, long k) {
+  each_strip(a.rows, a.width, kStrip, [&](auto length, long first, long rows, long k) {
     constexpr int L = length;
     const BatchNormGradientOf<Vector<L>> gradient{load<L>(a.mean + k), load<L>(a.inverse_deviation + k),
                                                   load<L>(a.factor + k), load<L>(a.mean_t1 + k),
@@ -229,7 +220,7 @@ void norm_scale_as(const NormScale& a) {
   const T* more = static_cast<const T*>(a.more);
   T* dy = static_cast<T*>(a.dy);
   T* dx = static_cast<T*>(a.dx);
-  each_strip(a.rows, a.width, [&](auto length, long first, long rows, long k) {
+  each_strip(a.rows, a.width, kStrip, [&](auto length, long first, long rows, long k) {
     constexpr int L = length;
     const Vector<L> factor = load<L>(a.factor + k);
     each_row(first, rows, a.width, k, [&](int, long at) {

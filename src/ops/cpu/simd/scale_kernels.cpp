@@ -6,24 +6,16 @@
 namespace ddp::DDP_ISA {
 namespace {
 
-// Calls f(vector length, first row, end, k) for the strips and column groups.
-template <class F>
-inline void each_group(long rows, long width, F&& f) {
-  const long strip = width >= 256 ? 4 : 1024 / width;  // rows
-  for (long first = 0; first < rows; first += strip) {
-    const long end = rows - first < strip ? rows : first + strip;
-    each_column(width, [&](auto length, long k) { f(length, first, end, k); });
-  }
-}
+constexpr long kStrip = 4;  // rows of a strip, at least
 
 template <class T>
 void scale_forward(const ScaleForward& a) {
   const T* x = static_cast<const T*>(a.x);
   T* y = static_cast<T*>(a.y);
-  each_group(a.rows, a.width, [&](auto length, long first, long end, long k) {
+  each_strip(a.rows, a.width, kStrip, [&](auto length, long first, long rows, long k) {
     constexpr int L = length;
     const ScaleAndShiftOf<Vector<L>> scaled{load<L>(a.factor + k), load<L>(a.shift + k)};
-    for (long r = first; r < end; ++r) store<L>(y + r * a.stride + k, scaled(load<L>(x + r * a.stride + k)));
+    for (long r = first; r < first + rows; ++r) store<L>(y + r * a.stride + k, scaled(load<L>(x + r * a.stride + k)));
   });
 }
 
@@ -32,11 +24,11 @@ void scale_backward_as(const ScaleBackward& a) {
   const T* x = static_cast<const T*>(a.x);
   const T* dy = static_cast<const T*>(a.dy);
   T* dx = static_cast<T*>(a.dx);
-  each_group(a.rows, a.width, [&](auto length, long first, long end, long k) {
+  each_strip(a.rows, a.width, kStrip, [&](auto length, long first, long rows, long k) {
     constexpr int L = length;
     const Vector<L> factor = load<L>(a.factor + k);
     Vector<L> sum{};
-    for (long r = first; r < end; ++r) {
+    for (long r = first; r < first + rows; ++r) {
       const long at = r * a.stride + k;
       const Vector<L> g = load<L>(dy + at);
       if constexpr (kSums) {

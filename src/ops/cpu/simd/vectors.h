@@ -88,5 +88,16 @@ inline void each_column(long width, F&& f) {
   for (; k < width; ++k) f(std::integral_constant<int, 1>{}, k);
 }
 
+// Calls f(vector length, first row, rows, k) for the column groups of each strip of rows. A strip has at most 1024
+// values, so that it stays in the L1 cache, but at least `least` rows.
+template <class F>
+inline void each_strip(long rows, long width, long least, F&& f) {
+  const long strip = width >= 1024 / least ? least : 1024 / width;
+  for (long first = 0; first < rows; first += strip) {
+    const long count = rows - first < strip ? rows - first : strip;
+    each_column(width, [&](auto length, long k) { f(length, first, count, k); });
+  }
+}
+
 }  // namespace
 }  // namespace ddp
