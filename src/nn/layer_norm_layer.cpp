@@ -41,8 +41,7 @@ class LayerNormLayer final : public Layer {
 std::unique_ptr<Layer> make_layer_norm_layer(const LayerSpec& spec, int index, const LayerContext& context) {
   const LayerNormDesc desc{.input = spec.input,
                            .groups = spec.kind == LayerSpec::Kind::group_norm ? spec.groups : 0,
-                           .epsilon = spec.norm.epsilon,
-                           .gradients = !context.config.inference};
+                           .epsilon = spec.norm.epsilon};
   return std::make_unique<LayerNormLayer>(context.ops.layer_norm(desc, context.batch_sizes), spec, index, context);
 }
 

@@ -29,13 +29,9 @@ Model::Model(const Network& network, std::span<const Parameter> parameters, std:
       network.name(), network.output().h, network.output().w, network.output().c);
   require(network.ends_in_last_layer(), Exit::model, "model {}: its last layer must give the output", network.name());
   const std::vector<LayerSpec> specs = network.trimmed().layers();
-  std::vector<bool> is_read(specs.size());
-  for (const LayerSpec& spec : specs)
-    for (const int value : {spec.from, spec.skip})
-      if (value >= 0) is_read[static_cast<size_t>(value)] = true;
-  for (size_t i = 0; i + 1 < specs.size(); ++i)
-    require(is_read[i], Exit::model, "model {}: no layer reads the output of layer {} ({}); join it or remove it",
-            network.name(), specs[i].name, name_of(specs[i].kind));
+  if (const int unread = network.unread_layer(); unread >= 0)
+    fail(Exit::model, "model {}: no layer reads the output of layer {} ({}); join it or remove it", network.name(),
+         specs[unread].name, name_of(specs[unread].kind));
   read_image_ = specs[0].input;
   const bool dense = network.prefers_dense();
   const bool conv_first = specs[0].kind == LayerSpec::Kind::conv2d;

@@ -3,6 +3,7 @@
 #include "core/error.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace ddp {
@@ -59,6 +60,12 @@ void Network::add(LayerSpec layer, const std::string& what, bool fits) {
   shared_.push_back(false);
   readers_.push_back(0);
   last_ = static_cast<int>(layers_.size()) - 1;
+}
+
+int Network::unread_layer() const {
+  const auto last = readers_.empty() ? readers_.end() : std::prev(readers_.end());
+  const auto unread = std::find(readers_.begin(), last, 0);
+  return unread == last ? -1 : static_cast<int>(unread - readers_.begin());
 }
 
 // Whether the features of `value` are those of an image of several positions, which PyTorch has in another order.

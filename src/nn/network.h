@@ -148,6 +148,9 @@ class Network {
   Network& concat(int value);  // the channels of value, then those of the last output
   Network& gate(int value);    // value * the last output, which is 1 x 1 and has as many channels
 
+  // The first layer before the last one whose output no layer reads; -1: there is none.
+  int unread_layer() const;
+
   const std::string& name() const { return name_; }
   ImageShape input() const { return input_; }
   ImageShape output() const { return at(last_); }

@@ -25,7 +25,6 @@ struct LayerNormDesc {
   ImageShape input;
   int64_t groups = 0;  // 0: a layer norm; else a group norm
   float epsilon = 1e-5f;
-  bool gradients = true;  // false: backward is never called
 };
 
 // A plan; no call allocates. It keeps what backward needs of the last forward, such as 1 / sqrt(var + epsilon).

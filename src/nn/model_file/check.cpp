@@ -14,12 +14,9 @@ void require_whole_network(const Network& network, int64_t classes, std::span<co
   const auto fail_at = [&](size_t layer, const std::string& message) {
     throw ModelFileError(where, *texts[layer], fmt::format("layer {}: {}", layers[layer].name, message));
   };
-  std::vector<bool> is_read(layers.size());
-  for (const LayerSpec& layer : layers)
-    for (const int value : {layer.from, layer.skip})
-      if (value >= 0) is_read[static_cast<size_t>(value)] = true;
-  for (size_t i = 0; i + 1 < layers.size(); ++i)
-    if (!is_read[i]) fail_at(i, "no layer reads its output; remove it, or give it a label that a later layer reads");
+  if (const int unread = network.unread_layer(); unread >= 0)
+    fail_at(static_cast<size_t>(unread),
+            "no layer reads its output; remove it, or give it a label that a later layer reads");
   if (!network.ends_in_last_layer()) fail_at(layers.size() - 1, "it is the last one, and must give the output");
   const ImageShape out = network.output();
   if (out != ImageShape{1, 1, classes})
