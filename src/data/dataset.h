@@ -1,5 +1,5 @@
-// A dataset: labelled images of one fixed shape, read by index. All functions are thread-safe. The interface does not
-// assume that the dataset is in memory.
+// A dataset: samples of one fixed size, read by index. A sample is an image with a label, or a window of tokens. All
+// functions are thread-safe. The interface does not assume that the dataset is in memory.
 #pragma once
 
 #include "core/shape.h"
@@ -21,12 +21,19 @@ class Dataset {
  public:
   virtual ~Dataset() = default;
   virtual int64_t size() const = 0;
+  // What the network reads: an image, or one position for each token, {sequence_length(), 1, 1}.
   virtual ImageShape image_shape() const = 0;
-  virtual int classes() const = 0;
+  virtual int classes() const = 0;  // of labels; of tokens, the size of the vocabulary
   virtual std::span<const std::string> class_names() const { return {}; }  // classes() names, or none
-  // Writes the image to `pixels`: image_shape().elements() values, HWC.
-  virtual void read(const SampleKey& key, std::span<uint8_t> pixels) const = 0;
-  virtual int32_t label(int64_t index) const = 0;  // 0 <= label < classes()
+  // Of tokens: how many of a window the network reads. A window has one token more, because each token is the label of
+  // the position before it. 0: samples are images.
+  virtual int64_t sequence_length() const { return 0; }
+  int64_t sample_bytes() const {
+    return sequence_length() > 0 ? (sequence_length() + 1) * int64_t{sizeof(int32_t)} : image_shape().elements();
+  }
+  // Writes the sample to `bytes`: sample_bytes(), which are an image in the order HWC, or tokens as int32.
+  virtual void read(const SampleKey& key, std::span<uint8_t> bytes) const = 0;
+  virtual int32_t label(int64_t index) const = 0;  // 0 <= label < classes(); of a window 0
 
   // The position of the sample's picture in the list of the files, for a data set of pictures.
   virtual int64_t picture(int64_t index) const { return index; }

@@ -36,10 +36,10 @@ Loader::Loader(const Dataset& data, const DistributedSampler& sampler, int64_t f
   DDP_EXPECT(sampler.samples() <= data.size() && config.workers >= 1);
   const std::vector<int64_t> sizes = sampler.local_batch_sizes();
   const int64_t largest = sizes.empty() ? 0 : sizes.back() + (config.sample_before ? 1 : 0);
-  const int64_t bytes = largest * data.image_shape().elements();
+  const int64_t bytes = largest * data.sample_bytes();
   ring_.resize(slots_for(bytes, config.keep));
   for (Slot& slot : ring_) {
-    if (config.images) slot.images = Buffer(memory, bytes);
+    if (config.samples) slot.samples = Buffer(memory, bytes);
     slot.labels = Buffer(memory, largest * sizeof(int32_t));
     slot.ids = Buffer(memory, largest * sizeof(int32_t));
   }
@@ -54,10 +54,10 @@ Loader::Loader(const Dataset& data, const DistributedSampler& sampler, int64_t f
 
 Loader::~Loader() { stop(); }
 
-int64_t Loader::ring_bytes(int64_t largest, int64_t image, const LoaderConfig& config) {
+int64_t Loader::ring_bytes(int64_t largest, int64_t bytes, const LoaderConfig& config) {
   const int64_t samples = largest + (config.sample_before ? 1 : 0);
   const int64_t numbers = samples * 2 * static_cast<int64_t>(sizeof(int32_t));
-  return slots_for(samples * image, config.keep) * (numbers + (config.images ? samples * image : 0));
+  return slots_for(samples * bytes, config.keep) * (numbers + (config.samples ? samples * bytes : 0));
 }
 
 void Loader::stop() {
@@ -96,15 +96,15 @@ const HostBatch& Loader::next() {
 
 // A picture that another rank could not read is excluded too, even if this rank has read it ahead.
 void Loader::exclude(Slot& slot) const {
-  constexpr uint8_t kGrey = 128;
+  const uint8_t unread = data_.sequence_length() > 0 ? 0 : 128;
   Exclusions& exclusions = *config_.exclusions;
   HostBatch& batch = slot.batch;
   const int64_t step = batch.plan.epoch * sampler_.steps_per_epoch() + batch.plan.step + 1;
   for (const auto& [sample, reason] : slot.unread) exclusions.found(data_.picture(batch.ids[sample]), step, reason);
-  const auto image = static_cast<size_t>(data_.image_shape().elements());
+  const auto bytes = static_cast<size_t>(data_.sample_bytes());
   for (int64_t i = 0; i < batch.stored; ++i) {
     if (!exclusions.contains(data_.picture(batch.ids[i]))) continue;
-    std::fill_n(slot.images.as<uint8_t>() + i * image, image, kGrey);
+    std::fill_n(slot.samples.as<uint8_t>() + i * bytes, bytes, unread);
     slot.labels.as<int32_t>()[i] = kExcludedLabel;
     if (i < batch.plan.size)
       ++batch.excluded;
@@ -165,7 +165,7 @@ void Loader::begin_batch() {
   const int64_t number = first_ + begun_++;
   const BatchPlan plan = sampler_.plan(number);
   Slot& s = slot(number);
-  s.batch = {.images = s.images.as<uint8_t>(),
+  s.batch = {.samples = s.samples.as<uint8_t>(),
              .labels = s.labels.as<int32_t>(),
              .ids = s.ids.as<int32_t>(),
              .plan = plan,
@@ -178,14 +178,14 @@ void Loader::begin_batch() {
 }
 
 void Loader::read(const Work& work) {
-  if (work.first == 0 && config_.images && !data_.in_memory()) announce_after(work.batch);
+  if (work.first == 0 && config_.samples && !data_.in_memory()) announce_after(work.batch);
   Slot& s = slot(work.batch);
   const int64_t epoch = s.batch.plan.epoch;
-  const auto image = static_cast<size_t>(data_.image_shape().elements());
+  const auto bytes = static_cast<size_t>(data_.sample_bytes());
   for (int64_t i = work.first; i < work.end && !stop_; ++i) {
     const int64_t id = sampler_.sample(epoch, position(s, i));
     try {
-      if (config_.images) data_.read({.index = id, .epoch = epoch}, {s.images.as<uint8_t>() + i * image, image});
+      if (config_.samples) data_.read({.index = id, .epoch = epoch}, {s.samples.as<uint8_t>() + i * bytes, bytes});
     } catch (const Error& e) {
       if (!config_.exclusions || e.code() != Exit::data) throw;
       const std::lock_guard lock(mutex_);

@@ -1,6 +1,6 @@
 // Reads a rank's batches before they are used. The loader's threads fill a ring of slots, which is allocated once. The
 // bytes of a batch do not depend on the number of threads. next() rethrows an exception of a thread, except where a
-// picture that cannot be read becomes an excluded sample: a grey image with the label kExcludedLabel.
+// sample that cannot be read becomes an excluded one, with the label kExcludedLabel: a grey image, or tokens 0.
 #pragma once
 
 #include "core/span_recorder.h"
@@ -26,7 +26,7 @@ namespace ddp {
 
 // A batch of plan.size samples in the loader's memory, and the sample before them if the loader reads it.
 struct HostBatch {
-  const uint8_t* images = nullptr;  // HWC; null if LoaderConfig::images is false
+  const uint8_t* samples = nullptr;  // as Dataset::read() gives them; null if LoaderConfig::samples is false
   const int32_t* labels = nullptr;
   const int32_t* ids = nullptr;  // indices in the data set
   int64_t excluded = 0;          // samples with the label kExcludedLabel, without that of the sample before
@@ -42,9 +42,9 @@ struct SlowData {
 };
 
 struct LoaderConfig {
-  bool images = true;  // whether images are read
-  int keep = 1;        // number of batches that stay valid, the newest included
-  int workers = 1;     // threads; one thread reads whole batches, several share out the samples of each batch
+  bool samples = true;  // whether samples are read
+  int keep = 1;         // number of batches that stay valid, the newest included
+  int workers = 1;      // threads; one thread reads whole batches, several share out the samples of each batch
   SlowData slow = {};
   Exclusions* exclusions = nullptr;  // null: Error(Exit::data) of a sample ends the reading
   // Whether a batch that is not empty has one sample more, behind the others: the one before its shard
@@ -61,8 +61,8 @@ class Loader {
          const LoaderConfig& config = {});
   ~Loader();
 
-  // Bytes of the ring. `largest`: samples of this rank's largest batch; `image`: bytes of an image.
-  static int64_t ring_bytes(int64_t largest, int64_t image, const LoaderConfig& config);
+  // Bytes of the ring. `largest`: samples of this rank's largest batch; `bytes`: of a sample.
+  static int64_t ring_bytes(int64_t largest, int64_t bytes, const LoaderConfig& config);
 
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
@@ -72,7 +72,7 @@ class Loader {
 
  private:
   struct Slot {
-    Buffer images, labels, ids;
+    Buffer samples, labels, ids;
     HostBatch batch;
     int64_t begin = 0;    // position of the first sample in the order of the epoch
     int64_t before = 0;   // position of the sample before

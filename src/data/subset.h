@@ -25,6 +25,7 @@ class Subset final : public Dataset {
 
   int64_t size() const override { return samples_; }
   ImageShape image_shape() const override { return whole_.image_shape(); }
+  int64_t sequence_length() const override { return whole_.sequence_length(); }
   int classes() const override { return whole_.classes(); }
   std::span<const std::string> class_names() const override { return whole_.class_names(); }
   void read(const SampleKey& key, std::span<uint8_t> pixels) const override {

@@ -44,6 +44,8 @@ Network freeze(const Network& network, std::span<const std::string> prefixes) {
     require(found, Exit::usage, "--freeze: {} has no parameter \"{}\", nor one below it; its parts are {}",
             network.name(), shortened(prefix), top_names(network));
   }
+  for (LayerSpec& layer : layers)
+    if (layer.tied != LayerSpec::kNone) layer.trains_weight = layers[static_cast<size_t>(layer.tied)].trains_weight;
   // A batch norm that normalises by its running statistics does not subtract the mean of the batch. So a bias before it
   // has a gradient, which the bias's own layer computes.
   for (const BatchNormState& norm : batch_norm_states_of({network, layers}))

@@ -19,7 +19,7 @@ InitRule rule_of(const Parameter& p, const Init& init) {
     case Role::norm_shift:
     case Role::class_token: return zeros;
     case Role::layer_scale: return {RuleKind::constant, p.initial};
-    case Role::position_embedding: return {RuleKind::normal, 0.02};
+    case Role::position_embedding: return p.init;
     case Role::weight:
     case Role::bias: break;
   }

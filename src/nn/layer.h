@@ -134,7 +134,7 @@ std::unique_ptr<Layer> make_attention_layer(const LayerSpec& spec, const LayerCo
 std::unique_ptr<Layer> make_join_layer(const LayerSpec& spec, Format format, const LayerContext& context);
 std::unique_ptr<Layer> make_layer_scale_layer(const LayerSpec& spec, int index, Format format,
                                               const LayerContext& context);
-// For a class token, a position embedding and a first token.
+// For an embedding, a class token, a position embedding and a first token.
 std::unique_ptr<Layer> make_token_layer(const LayerSpec& spec, int index, const LayerContext& context);
 
 // A copy of its input in another format.

@@ -19,6 +19,7 @@ const char* name_of(LayerSpec::Kind kind) {
     case LayerSpec::Kind::concat: return "concat";
     case LayerSpec::Kind::gate: return "gate";
     case LayerSpec::Kind::layer_scale: return "layer_scale";
+    case LayerSpec::Kind::embedding: return "embedding";
     case LayerSpec::Kind::class_token: return "class_token";
     case LayerSpec::Kind::position_embedding: return "position_embedding";
     case LayerSpec::Kind::attention: return "attention";

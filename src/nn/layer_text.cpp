@@ -42,7 +42,9 @@ std::string describe(const LayerSpec& layer) {
     case Kind::conv2d:
       return fmt::format("{} {}, {}{}{}", kind, layer.output.c, text_of_window(layer.window),
                          layer.groups == 1 ? "" : fmt::format(", groups {}", layer.groups), bias);
-    case Kind::linear: return fmt::format("{} {}{}", kind, layer.output.c, bias);
+    case Kind::linear:
+      return fmt::format("{} {}{}{}", kind, layer.output.c, bias, layer.tied == LayerSpec::kNone ? "" : ", tied");
+    case Kind::embedding: return fmt::format("{} {} x {}", kind, layer.rows, layer.output.c);
     case Kind::group_norm: return fmt::format("{} {}", kind, layer.groups);
     case Kind::activation: return name_of(layer.activation.kind);
     case Kind::pool2d: return text_of_pool(layer);

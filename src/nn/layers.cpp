@@ -22,7 +22,9 @@ class WeightLayer : public Layer {
         op_(std::move(op)),
         relu_(spec.has_relu()),
         pooled_(pooled),
-        weight_(find_parameter(context.parameters, index, Parameter::Role::weight)->offset),
+        weight_(find_parameter(context.parameters, spec.tied == LayerSpec::kNone ? index : spec.tied,
+                               Parameter::Role::weight)
+                    ->offset),
         bias_(spec.bias ? find_parameter(context.parameters, index, Parameter::Role::bias)->offset : -1),
         trains_weight_(spec.trains_weight),
         sums_bias_(!pooled && sums_own_bias(spec)),
@@ -181,6 +183,7 @@ Format input_format_of(const LayerSpec& spec, Format given, bool dense) {
       return given.kind == Format::Kind::blocked_channels && spec.input.c % given.block != 0 ? Format{} : given;
     case Kind::layer_norm:
     case Kind::group_norm:
+    case Kind::embedding:
     case Kind::class_token:
     case Kind::position_embedding:
     case Kind::attention:
@@ -255,6 +258,7 @@ std::unique_ptr<Layer> make_layer(const LayerSpec& spec, int index, bool input_g
     case LayerSpec::Kind::concat:
     case LayerSpec::Kind::gate: return make_join_layer(spec, format, context);
     case LayerSpec::Kind::layer_scale: return make_layer_scale_layer(spec, index, format, context);
+    case LayerSpec::Kind::embedding:
     case LayerSpec::Kind::class_token:
     case LayerSpec::Kind::position_embedding:
     case LayerSpec::Kind::first_token: return make_token_layer(spec, index, context);

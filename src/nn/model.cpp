@@ -17,13 +17,15 @@ Model::Model(const Network& network, std::span<const Parameter> parameters, std:
       config_(config),
       input_image_(network.input()),
       read_image_(network.input()),
+      reads_tokens_(network.reads_tokens()),
       parameters_(flat_count(parameters)),
       bf16_weights_(ops.reads_bf16_weights() ? Buffer(device, parameters_ * size_of(DType::bf16)) : Buffer()),
       bf16_gradients_(ops.reads_bf16_weights() && !config.inference
                           ? Buffer(device, flat_count(trained_of(parameters)) * size_of(DType::bf16))
                           : Buffer()) {
+  const int64_t positions = network.reads_tokens() ? network.input().h : 1;
   require(
-      !network.layers().empty() && network.output().h == 1 && network.output().w == 1, Exit::model,
+      !network.layers().empty() && network.output().h == positions && network.output().w == 1, Exit::model,
       "model {} ends in an image of {}x{}x{}, not in one value per class; put a flatten or a global pooling before its "
       "last linear layer",
       network.name(), network.output().h, network.output().w, network.output().c);
@@ -142,7 +144,7 @@ Augmentation Model::augmentation_in(const Pass& pass) const {
 void Model::forward(const Pass& pass) {
   const ProfileRange whole(device_, "forward");
   const int64_t n = pass.batch.size;
-  if (n > 0)
+  if (n > 0 && !reads_tokens_)
     ops_.normalize(pass.batch, input_image_, config_.pixel_scale, augmentation_in(pass), value(LayerSpec::kImage, n));
   for (int i = 0; i < static_cast<int>(stages_.size()); ++i) {
     const Stage& stage = stages_[i];

@@ -23,7 +23,7 @@ class Model {
  public:
   // Later calls run batches of these sizes, or empty ones. `parameters` and `batch_norms` belong to `network`.
   // The device, the ops and the memory outlive the model. Throws Error(Exit::model) if the network does not end in one
-  // value per class.
+  // value per class, or in one for each class and token.
   Model(const Network& network, std::span<const Parameter> parameters, std::span<const BatchNormState> batch_norms,
         std::span<const int64_t> batch_sizes, Device& device, Ops& ops, const ModelMemory& memory,
         const ModelConfig& config);
@@ -58,8 +58,8 @@ class Model {
   // label smoothing. `ranked`, if not null, gets an entry for each sample. The batch must not be empty.
   void evaluate(const DeviceBatch& batch, const float* running_stats, float* loss_stats, RankedClass* ranked = nullptr);
 
-  // The forward pass of evaluate(). Returns the logits, 1 x 1 x classes, in the model's own format and type. They are
-  // valid until the next pass. Needs no labels.
+  // The forward pass of evaluate(). Returns the logits, 1 x 1 x classes or T x 1 x classes, in the model's own format
+  // and type. They are valid until the next pass. Needs no labels.
   Tensor logits(const DeviceBatch& batch, const float* running_stats);
 
   ImageShape input() const { return input_image_; }
@@ -93,6 +93,7 @@ class Model {
   const ModelConfig config_;
   ImageShape input_image_;  // shape of the images in the data
   ImageShape read_image_;   // shape of their top left part, which the network reads
+  bool reads_tokens_;       // the first layer reads the batch itself
   Format input_format_;
   int64_t input_offset_ = 0;
   std::vector<Stage> stages_;     // layers and views, in forward order

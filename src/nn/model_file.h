@@ -20,7 +20,8 @@
 //
 //   conv2d = channels           kernel (required), stride, padding (a number or "same"), dilation, groups, bias, init,
 //                               bias_init
-//   linear = features           bias, init, bias_init
+//   linear = features           bias, init, bias_init; transposed = true: PyTorch has the weight as in x out (Conv1D)
+//   linear = "classes"          tied = "x": without a bias, with the table of the embedding of label x as its weight
 //   batch_norm = true           epsilon, momentum, scale, unbiased
 //   layer_norm = true           epsilon
 //   group_norm = groups         epsilon
@@ -31,9 +32,12 @@
 //   adaptive_avg_pool2d = 7     or [7, 7]: height and width of the output
 //   flatten = true              in the order of torch.nn.Flatten on N x C x H x W, after tokens too
 //                               tokens = true, class_token = true, position_embedding = true, first_token = true
+//   position_embedding = 1024   init; the number of positions of the table, for at most as many tokens
+//   embedding = channels        rows = "classes" (required), init; the first layer of a network that reads tokens
 //   dropout = 0.5               stochastic_depth = 0.1
 //   layer_scale = 1e-6          the value before training
-//   attention = heads           causal
+//   attention = heads           causal; torch.nn.MultiheadAttention with its two linear layers
+//   scaled_dot_product_attention = heads    causal; of query, key and value in the channels of the input
 //   add = "x"                   the value x + the output before
 //   concat = "x"                the channels of x, then those of the output before; a list ["x", "y"]: x, y, then those
 //   gate = "x"                  the value x times the output before, which is 1 x 1
@@ -65,8 +69,8 @@
 // The default of a block's parameter may not name another parameter. A name may contain such a text in braces:
 // "encoder_layer_{index}". "/" gives a decimal where it leaves a remainder, and a whole number is an error then.
 //
-// The last layer gives one value for each class, and each output has a reader. Numbers are at most 2^31, and names have
-// letters, digits, _ . and - only.
+// The last layer gives one value for each class, or one for each class at each token; each output has a reader. Numbers
+// are at most 2^31, and names have letters, digits, _ . and - only.
 //
 // Errors name the file, the line, the layer, and both shapes where two do not fit.
 #pragma once

@@ -36,7 +36,8 @@ Network& Network::named(std::string name) {
 
 Network& Network::initialized(const InitRule& weight, const InitRule& bias) {
   LayerSpec& layer = layers_.back();
-  DDP_EXPECT(layer.kind == Kind::conv2d || layer.kind == Kind::linear);
+  DDP_EXPECT(layer.kind == Kind::conv2d || layer.kind == Kind::linear || layer.kind == Kind::embedding ||
+             layer.kind == Kind::position_embedding);
   layer.weight_init = weight;
   layer.bias_init = bias;
   return *this;
@@ -185,6 +186,8 @@ Network& Network::residual(const AddLayers& main, const AddLayers& shortcut) {
   });
 }
 
+bool Network::reads_tokens() const { return !layers_.empty() && layers_.front().kind == Kind::embedding; }
+
 bool Network::prefers_dense() const {
   return std::ranges::any_of(layers_, [](const LayerSpec& l) {
     switch (l.kind) {
@@ -193,6 +196,7 @@ bool Network::prefers_dense() const {
       case Kind::layer_norm:
       case Kind::group_norm:
       case Kind::attention:
+      case Kind::embedding:
       case Kind::class_token:
       case Kind::position_embedding:
       case Kind::first_token: return true;

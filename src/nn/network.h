@@ -58,6 +58,7 @@ struct LayerSpec {
     concat,              // the channels of from, then those of skip
     gate,                // from * skip; skip is 1 x 1 and has as many channels
     layer_scale,         // times a trained value for each channel
+    embedding,           // tokens of the data to their rows of a trained table, T x 1 x c
     class_token,         // a trained token before those of the input
     position_embedding,  // plus a trained value for each token and channel
     attention,           // tokens x 1 x 3c to tokens x 1 x c (ops/attention.h)
@@ -91,8 +92,12 @@ struct LayerSpec {
   float initial = 1;                              // layer_scale: the value before training
   int64_t heads = 1;                              // attention
   bool causal = false;                            // attention
-  bool joined_names = false;                      // linear: parameters are name + "_weight", not name + ".weight"
-  InitRule weight_init = {}, bias_init = {};      // conv2d, linear
+  int64_t rows = 0;      // embedding, position_embedding: of the table; 0: a position embedding with one for each token
+  int tied = kNone;      // linear: the embedding whose table is the weight
+  bool is_tied = false;  // embedding: its table is the weight of a linear layer too
+  bool transposed = false;                    // linear: PyTorch has the weight as {I,O}
+  bool joined_names = false;                  // linear: parameters are name + "_weight", not name + ".weight"
+  InitRule weight_init = {}, bias_init = {};  // as Network::initialized()
 
   bool has_relu() const { return activation.is_relu(); }
   // A batch norm whose parameters are all frozen.
@@ -109,6 +114,10 @@ class Network {
 
   Network& conv2d(int64_t out_channels, int64_t kernel, const ConvOptions& options = {});
   Network& linear(int64_t out_features, bool bias = true);
+  // A linear layer without bias, whose weight is the table of `embedding`, a value of the graph.
+  Network& tied_linear(int embedding);
+  // The last layer, a linear one, has its weight in the order {I,O} in PyTorch, as Conv1D of transformers.
+  Network& transposed();
   Network& batch_norm(const BatchNormOptions& options = {});
   Network& layer_norm(float epsilon = 1e-5f);
   Network& group_norm(int64_t groups, float epsilon = 1e-5f);
@@ -125,14 +134,20 @@ class Network {
 
   Network& tokens();
   Network& class_token();
-  Network& position_embedding();
+  // `rows`: positions of the table, of which the input has at most as many; 0: as many as the input.
+  Network& position_embedding(int64_t rows = 0);
+  // The first layer of a network that reads tokens. `rows`: the size of the vocabulary.
+  Network& embedding(int64_t channels, int64_t rows);
+  // For an input of T x 1 x 3c, which has query, key and value of each token (ops/attention.h).
+  Network& scaled_dot_product_attention(int64_t heads, bool causal);
   // torch.nn.MultiheadAttention with batch_first, of one input: in_proj, the attention and out_proj.
   Network& attention(int64_t heads, bool causal = false);
   Network& first_token();
 
   Network& named(std::string name);  // names the next layer, block or sum
   std::string peek_name() const;     // of the next layer or block
-  // How the values of the last layer, a conv2d or linear, begin. The default is PyTorch's rule of that layer.
+  // How the values of the last layer, a conv2d, linear, embedding or position embedding, begin. The default is
+  // PyTorch's rule of that layer.
   Network& initialized(const InitRule& weight, const InitRule& bias);
 
   using AddLayers = std::function<void(Network&)>;
@@ -158,6 +173,9 @@ class Network {
     return last_ == static_cast<int>(layers_.size()) - 1;
   }  // whether that gives output()
   const std::vector<LayerSpec>& layers() const { return layers_; }
+
+  // Whether it reads tokens, not images. Its output is then T x 1 x classes.
+  bool reads_tokens() const;
 
   // Whether all activations are dense on every backend: the network has a layer for which that is the fastest format,
   // such as a grouped convolution, or the only one, such as a layer norm.

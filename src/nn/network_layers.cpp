@@ -43,6 +43,29 @@ Network& Network::linear(int64_t out_features, bool bias) {
   return *this;
 }
 
+Network& Network::tied_linear(int embedding) {
+  const bool is_embedding = embedding >= 0 && layers_[static_cast<size_t>(embedding)].kind == LayerKind::embedding;
+  require(is_embedding, Exit::model, "model {}: layer {} (linear) is tied to a layer that is no embedding", name_,
+          peek_name());
+  const LayerSpec& table = layers_[static_cast<size_t>(embedding)];
+  require(output().c == table.output.c, Exit::model,
+          "model {}: layer {} (linear) reads {} channels, and the embedding that it is tied to has {}", name_,
+          peek_name(), output().c, table.output.c);
+  linear(table.rows, false);
+  layers_.back().tied = embedding;
+  layers_[static_cast<size_t>(embedding)].is_tied = true;
+  return *this;
+}
+
+Network& Network::transposed() {
+  LayerSpec& layer = layers_.back();
+  DDP_EXPECT(layer.kind == LayerKind::linear && layer.tied == LayerSpec::kNone);
+  require(layer.flattened.h * layer.flattened.w == 1, Exit::model,
+          "model {}: layer {} (linear) reads a flattened image, so its weight cannot be transposed", name_, layer.name);
+  layer.transposed = true;
+  return *this;
+}
+
 // The flatten whose features are still separate in the output of the last layer; -1: none.
 int Network::flatten_before() const { return last_ < 0 ? -1 : flattens_[static_cast<size_t>(last_)]; }
 
@@ -174,9 +197,33 @@ Network& Network::class_token() {
   return *this;
 }
 
-Network& Network::position_embedding() {
+Network& Network::position_embedding(int64_t rows) {
+  const ImageShape in = output();
   require_tokens("position embedding");
-  add({.kind = LayerKind::position_embedding, .output = output()}, "position embedding");
+  require(rows == 0 || in.h <= rows, Exit::model,
+          "model {}: layer {} (position embedding of {} positions) cannot take {} tokens; use a shorter sequence",
+          name_, peek_name(), rows, in.h);
+  add({.kind = LayerKind::position_embedding, .output = in, .rows = rows}, "position embedding");
+  layers_.back().weight_init = {InitRule::Kind::normal, 0.02};
+  return *this;
+}
+
+Network& Network::embedding(int64_t channels, int64_t rows) {
+  require(layers_.empty(), Exit::model, "model {}: layer {} (embedding) reads the tokens of the data; put it first",
+          name_, peek_name());
+  add({.kind = LayerKind::embedding, .output = {output().h, 1, channels}, .rows = rows}, "embedding",
+      output().w == 1 && output().c == 1);
+  layers_.back().weight_init = {InitRule::Kind::normal, 1};
+  return *this;
+}
+
+Network& Network::scaled_dot_product_attention(int64_t heads, bool causal) {
+  const ImageShape in = output();
+  require(heads >= 1 && in.c % 3 == 0 && in.c / 3 % heads == 0 && in.w == 1, Exit::model,
+          "model {}: layer {} (attention) has {} heads; its input is {}x{}x{}, and must be Tx1x3C, with heads that "
+          "divide C",
+          name_, peek_name(), heads, in.h, in.w, in.c);
+  add({.kind = LayerKind::attention, .output = {in.h, 1, in.c / 3}, .heads = heads, .causal = causal}, "attention");
   return *this;
 }
 
@@ -191,8 +238,7 @@ Network& Network::attention(int64_t heads, bool causal) {
     net.named("in_proj").linear(3 * in.c).initialized(
         *init_rule("xavier_uniform", {static_cast<double>(in.c), 3.0 * static_cast<double>(in.c)}), zeros);
     net.layers_.back().joined_names = true;
-    net.named("attention")
-        .add({.kind = LayerKind::attention, .output = in, .heads = heads, .causal = causal}, "attention");
+    net.named("attention").scaled_dot_product_attention(heads, causal);
     net.named("out_proj").linear(in.c).initialized({}, zeros);
   });
 }

@@ -54,8 +54,24 @@ std::vector<Parameter> parameters_of_layer(const LayerSpec& spec, int layer) {
   };
   if (spec.kind == Kind::layer_scale) return tensor(Parameter::Role::layer_scale, {out, 1, 1});
   if (spec.kind == Kind::class_token) return tensor(Parameter::Role::class_token, {1, 1, out});
-  if (spec.kind == Kind::position_embedding)
-    return tensor(Parameter::Role::position_embedding, {1, spec.output.h * spec.output.w, out});
+  if (spec.kind == Kind::position_embedding) {
+    const int64_t tokens = spec.output.h * spec.output.w;
+    std::vector<Parameter> table =
+        tensor(Parameter::Role::position_embedding,
+               spec.rows > 0 ? std::vector{spec.rows, out} : std::vector{int64_t{1}, tokens, out});
+    if (spec.rows > 0) table.front().name += ".weight";
+    table.front().init = spec.weight_init;
+    return table;
+  }
+  if (spec.kind == Kind::embedding) {
+    Parameter table = vector(".weight", Parameter::Role::weight, spec.rows, out);
+    table.out = spec.rows;
+    table.in = {1, 1, out};
+    table.count = spec.rows * out;
+    table.pytorch_shape = {spec.rows, out};
+    table.init = spec.weight_init;
+    return {std::move(table)};
+  }
 
   const bool conv = spec.kind == Kind::conv2d;
   if (!conv && spec.kind != Kind::linear) return {};
@@ -67,7 +83,12 @@ std::vector<Parameter> parameters_of_layer(const LayerSpec& spec, int layer) {
   weight.count = out * fan_in;
   weight.pytorch_shape = conv ? std::vector{out, in.c, in.h, in.w} : std::vector{out, fan_in};
   weight.init = spec.weight_init;
-  std::vector<Parameter> both{std::move(weight)};
+  if (spec.transposed) {
+    weight.transposed = true;
+    weight.pytorch_shape = {fan_in, out};
+  }
+  std::vector<Parameter> both;
+  if (spec.tied == LayerSpec::kNone) both.push_back(std::move(weight));
   if (spec.bias) {
     both.push_back(vector((separator + "bias").c_str(), Parameter::Role::bias, fan_in, fan_out));
     both.back().bias_gradient = spec.bias_gradient;
@@ -80,6 +101,7 @@ std::vector<Parameter> parameters_of_layer(const LayerSpec& spec, int layer) {
 
 int64_t Parameter::pytorch_index(int64_t dense) const {
   if (role != Role::weight) return dense;
+  if (transposed) return dense % in.c * out + dense / in.c;
   const int64_t c = dense % in.c, w = dense / in.c % in.w, h = dense / in.c / in.w % in.h;
   const int64_t o = dense / in.elements();
   return ((o * in.c + c) * in.h + h) * in.w + w;

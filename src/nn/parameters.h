@@ -30,11 +30,12 @@ struct Parameter {
   int64_t offset = 0, count = 0;  // in elements of the flat buffer
 
   int64_t fan_in = 0, fan_out = 0;     // of the layer, also in its bias
-  std::vector<int64_t> pytorch_shape;  // {O,I,H,W}, {O,I} or {O}; the roles after norm_shift have others
+  std::vector<int64_t> pytorch_shape;  // {O,I,H,W}, {O,I}, {I,O} or {O}; the roles after norm_shift have others
+  bool transposed = false;             // of a weight: PyTorch's tensor is {I,O}
   float initial = 0;                   // of a layer_scale
-  InitRule init = {};                  // of a weight or bias
+  InitRule init = {};                  // of a weight, a bias or a position_embedding
 
-  // Index in PyTorch's tensor (O,I,H,W) of the element at index `dense` of ours (O,H,W,I), 0 <= dense < count.
+  // Index in PyTorch's tensor (O,I,H,W or I,O) of the element at index `dense` of ours (O,H,W,I), 0 <= dense < count.
   int64_t pytorch_index(int64_t dense) const;
 };
 

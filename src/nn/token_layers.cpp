@@ -15,6 +15,7 @@ class TrainedTokenLayer : public SimpleLayer {
       : SimpleLayer(context.ops, {}, ids_of_layer(context.parameters, index)),
         offset_(find_parameter(context.parameters, index, role)->offset),
         trains_(spec.trains_weight),
+        device_(context.device),
         gradients_(context.memory.gradients) {}
 
   void bind(const WeightData& weights) override { values_ = weights.at(offset_).f32; }
@@ -27,10 +28,9 @@ class TrainedTokenLayer : public SimpleLayer {
   }
 
   const float* values_ = nullptr;
-
- private:
   int64_t offset_;  // in the flat buffers
   bool trains_;
+  Device& device_;
   float* gradients_;
 };
 
@@ -53,18 +53,43 @@ class ClassTokenLayer : public TrainedTokenLayer {
   }
 };
 
+class EmbeddingLayer : public TrainedTokenLayer {
+ public:
+  EmbeddingLayer(const LayerSpec& spec, int index, const LayerContext& context)
+      : TrainedTokenLayer(Parameter::Role::weight, spec, index, context), rows_(spec.rows), is_tied_(spec.is_tied) {}
+
+  void forward(const LayerValues& v, const Pass& pass) override { ops_.embedding(pass.batch, values_, v.y); }
+  // The tied linear layer has written its part of the gradient.
+  void backward(const LayerValues&, const LayerGradients& g, const Pass& pass) override {
+    if (trains_)
+      ops_.embedding_backward(pass.batch, g.dy, rows_, gradients_ + offset_, is_tied_ ? Gradient::add : pass.mode);
+    announce(pass);
+  }
+
+ private:
+  int64_t rows_;
+  bool is_tied_;
+};
+
 class PositionEmbeddingLayer : public TrainedTokenLayer {
  public:
   PositionEmbeddingLayer(const LayerSpec& spec, int index, const LayerContext& context)
-      : TrainedTokenLayer(Parameter::Role::position_embedding, spec, index, context) {}
+      : TrainedTokenLayer(Parameter::Role::position_embedding, spec, index, context),
+        unused_(spec.rows > 0 ? (spec.rows - spec.output.h) * spec.output.c : 0) {}
 
   void forward(const LayerValues& v, const Pass&) override {
     ops_.scale_channels(as_channels(v.x), nullptr, values_, as_channels(v.y));
   }
   void backward(const LayerValues& v, const LayerGradients& g, const Pass& pass) override {
-    sum_gradient(as_channels(g.dy), v.x.shape.image.elements(), pass);
+    const int64_t used = v.x.shape.image.elements();
+    if (trains_ && pass.mode == Gradient::overwrite && unused_ > 0)
+      device_.zero(gradients_ + offset_ + used, static_cast<size_t>(unused_) * sizeof(float));
+    sum_gradient(as_channels(g.dy), used, pass);
     if (g.dx.data) ops_.reorder(g.dy, g.dx);
   }
+
+ private:
+  int64_t unused_;  // values of the table behind the last token
 };
 
 class FirstTokenLayer : public SimpleLayer {
@@ -86,6 +111,7 @@ class FirstTokenLayer : public SimpleLayer {
 }  // namespace
 
 std::unique_ptr<Layer> make_token_layer(const LayerSpec& spec, int index, const LayerContext& context) {
+  if (spec.kind == LayerSpec::Kind::embedding) return std::make_unique<EmbeddingLayer>(spec, index, context);
   if (spec.kind == LayerSpec::Kind::class_token) return std::make_unique<ClassTokenLayer>(spec, index, context);
   if (spec.kind == LayerSpec::Kind::position_embedding)
     return std::make_unique<PositionEmbeddingLayer>(spec, index, context);

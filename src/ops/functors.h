@@ -5,6 +5,7 @@
 #include "core/batch_plan.h"
 #include "core/philox.h"
 #include "ops/batch_mix.h"
+#include "ops/device_batch.h"
 #include "ops/dropout.h"
 #include "ops/host_device.h"
 #include "ops/input_transform.h"
@@ -196,6 +197,21 @@ DDP_HOST_DEVICE uint32_t dropout_operation(const Dropout& d) {
   return static_cast<uint32_t>(Operation::dropout) + 256 * d.layer;
 }
 
+// The tokens of a batch (ops/device_batch.h), by position over all samples.
+struct BatchTokens {
+  const int32_t *tokens, *ids;
+  int64_t length;  // of a sequence; 0: the samples are images
+
+  DDP_HOST_DEVICE int64_t id(int64_t n) const { return ids ? ids[n] : n; }
+  DDP_HOST_DEVICE int32_t input(int64_t position) const {
+    return tokens[id(position / length) * (length + 1) + position % length];
+  }
+  DDP_HOST_DEVICE int32_t label(int64_t position) const {
+    return tokens[id(position / length) * (length + 1) + position % length + 1];
+  }
+};
+inline BatchTokens tokens_of(const DeviceBatch& batch) { return {batch.tokens(), batch.ids, batch.sequence_length}; }
+
 // The labels of one sample. A mixed sample has the share `lambda` of its own label and 1 - lambda of the other one.
 struct SampleLabels {
   int32_t own = kExcludedLabel, other = kExcludedLabel;  // other: kExcludedLabel if there is none
@@ -203,17 +219,30 @@ struct SampleLabels {
 
   DDP_HOST_DEVICE bool mixed() const { return other != kExcludedLabel; }
 };
-// Of sample i of `size` ones (ops/device_batch.h).
-DDP_HOST_DEVICE SampleLabels labels_of(const int32_t* labels, const int32_t* ids, const BatchMix* mix, int64_t i,
-                                       int64_t size) {
-  SampleLabels of{labels[ids ? ids[i] : i]};
-  if (!mix) return of;
-  const int64_t partner = partner_of(i, size);
-  const int32_t other = labels[ids ? ids[partner] : partner];
-  if (other == kExcludedLabel || other == of.own) return of;
-  of.other = other;
-  of.lambda = mix->lambda;
-  return of;
+// Of a batch (ops/device_batch.h).
+struct BatchLabels {
+  const int32_t* labels;
+  const BatchMix* mix;
+  const float* class_weights;
+  BatchTokens tokens;
+
+  // Of sample i of `size` ones; of tokens, of position i.
+  DDP_HOST_DEVICE SampleLabels of(int64_t i, int64_t size) const {
+    if (tokens.length > 0) {
+      const bool excluded = labels[tokens.id(i / tokens.length)] == kExcludedLabel;
+      return {excluded ? kExcludedLabel : tokens.label(i)};
+    }
+    SampleLabels of{labels[tokens.id(i)]};
+    if (!mix) return of;
+    const int32_t other = labels[tokens.id(partner_of(i, size))];
+    if (other == kExcludedLabel || other == of.own) return of;
+    of.other = other;
+    of.lambda = mix->lambda;
+    return of;
+  }
+};
+inline BatchLabels labels_of(const DeviceBatch& batch) {
+  return {batch.labels, batch.mix, batch.class_weights, tokens_of(batch)};
 }
 
 // d loss / d logit of one class, from its exp(z - max) and the reciprocal of the sum of exp(z - max) over classes.

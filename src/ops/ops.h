@@ -105,12 +105,23 @@ class Ops {
   virtual void scale_channels_backward(const Tensor& x, const float* scale, const Tensor& dy, const Tensor& dx,
                                        float* dscale, Gradient mode) = 0;
 
+  // y[n, t] = row of `table` (f32, rows of y's channels) for token t of sample n; y is dense, T x 1 x c. All tokens of
+  // the batch are below the number of rows. backward: dtable[row] = sum of dy over the positions with that token, in
+  // their order; Gradient::overwrite sets the other of the `rows` rows to 0.
+  virtual void embedding(const DeviceBatch& batch, const float* table, const Tensor& y) = 0;
+  virtual void embedding_backward(const DeviceBatch& batch, const Tensor& dy, int64_t rows, float* dtable,
+                                  Gradient mode) = 0;
+
   // Softmax cross-entropy over the channels of `logits` (1 x 1 x classes), in the numerically safe form
   //   loss_i = log(sum_k exp(z_ik - max_i)) - (z_i,label - max_i).
   // stats[0] = sum of loss_i; stats[1] = number of samples whose largest logit (the first of equal ones) is the label.
   // `mode` holds for both. dlogits = (softmax - target) * scale, and 0 in lanes past n; dlogits may be logits. With
   // smoothing, target = (1 - smoothing) * onehot + smoothing / classes and loss_i = - sum_k target_ik * log softmax_ik,
   // as in torch.nn.CrossEntropyLoss(label_smoothing).
+  //
+  // Of tokens (DeviceBatch::sequence_length), logits are T x 1 x classes and dense, and each position has a label: the
+  // loss of a sample is the mean over its positions, and stats[1] sums the shares of correct positions. `ranked` is
+  // null then, and the batch has neither mix nor class weights.
   //
   // A sample with the label kExcludedLabel adds nothing to stats, and its dlogits are 0.
   //

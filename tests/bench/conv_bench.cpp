@@ -226,7 +226,7 @@ void lenet(Device& device, int64_t n, int rounds) {
   std::map<std::string, double> spent;
   const auto timed = [&](const char* name, const std::function<void()>& work) { spent[name] += seconds(work); };
   const DeviceBatch batch{
-      .images = pixels.data(), .labels = labels.data(), .size = static_cast<int64_t>(labels.size())};
+      .samples = pixels.data(), .labels = labels.data(), .size = static_cast<int64_t>(labels.size())};
   const auto step = [&] {
     timed("bind", [&] {
       c1.conv->bind({c1.w.data()}, {c1.b.data()});

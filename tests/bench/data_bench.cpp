@@ -76,7 +76,7 @@ void pipeline(const std::string& folder, int workers, double seconds, int channe
     for (int64_t step = 0; step < sampler.steps_per_epoch(); ++step) {
       const HostBatch& batch = loader.next();
       const DeviceBatch input = {
-          .images = batch.images, .labels = batch.labels, .keys = batch.ids, .size = batch.plan.size};
+          .samples = batch.samples, .labels = batch.labels, .keys = batch.ids, .size = batch.plan.size};
       ops->normalize(input, data.image_shape(), scale, {.hflip = 0.5f, .seed = 1, .epoch = &epoch},
                      {values.data(), {input.size, data.image_shape()}, {}, DType::f32});
       if (!means) continue;

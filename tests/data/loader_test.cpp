@@ -84,7 +84,7 @@ void expect_batch(const HostBatch& batch, const DistributedSampler& order, int64
   ASSERT_EQ(batch.plan.size, shard.size());
   for (int64_t i = 0; i < batch.plan.size; ++i) {
     int64_t id;
-    std::memcpy(&id, batch.images + 10 * i, sizeof id);
+    std::memcpy(&id, batch.samples + 10 * i, sizeof id);
     ASSERT_EQ(id, order.sample(batch.plan.epoch, shard.begin + i));
     ASSERT_EQ(batch.ids[i], id);
     ASSERT_EQ(batch.labels[i], id % 7);
@@ -136,7 +136,7 @@ TEST(Loader, ReadsTheSampleBeforeEachShard) {
             const int64_t before = order.sample(batch.plan.epoch, first + (at + count - 1) % count);
             EXPECT_EQ(batch.ids[size], before);
             EXPECT_EQ(batch.labels[size], before % 7);
-            EXPECT_EQ(batch.images[10 * size], before);
+            EXPECT_EQ(batch.samples[10 * size], before);
           }
       }
   EXPECT_EQ(data.unannounced, 0);
@@ -172,7 +172,7 @@ TEST(Loader, ExcludesWhatCannotBeRead) {
         const bool is_excluded = batch.ids[i] == 4 || batch.ids[i] == 13;
         excluded += is_excluded ? 1 : 0;
         EXPECT_EQ(batch.labels[i], is_excluded ? kExcludedLabel : batch.ids[i] % 7);
-        EXPECT_EQ(batch.images[10 * i], is_excluded ? 128 : batch.ids[i]);
+        EXPECT_EQ(batch.samples[10 * i], is_excluded ? 128 : batch.ids[i]);
       }
       EXPECT_EQ(batch.excluded, excluded);
       const int32_t last = batch.ids[batch.plan.size];
@@ -325,7 +325,7 @@ TEST(Loader, DestructionDoesNotWaitForTheRestOfABatch) {
 TEST(Loader, KeepsTheRequestedNumberOfBatches) {
   const Numbers data(200);
   const DistributedSampler order = sampler(200, 10);
-  Loader loader(data, order, 0, 20, *memory, {.images = true, .keep = 3});
+  Loader loader(data, order, 0, 20, *memory, {.samples = true, .keep = 3});
   std::vector<HostBatch> kept;
   for (int step = 0; step < 20; ++step) {
     kept.push_back(loader.next());
@@ -338,7 +338,7 @@ TEST(Loader, TellsTheBytesOfItsRing) {
   const Numbers data(5000);
   for (const int64_t batch : {1, 6, 4000})
     for (const LoaderConfig& config :
-         {LoaderConfig{}, LoaderConfig{.sample_before = true}, LoaderConfig{.images = false, .keep = 3}}) {
+         {LoaderConfig{}, LoaderConfig{.sample_before = true}, LoaderConfig{.samples = false, .keep = 3}}) {
       const DistributedSampler sampler(data.size(), batch, Order::sequential, 0, 0, {1.0});
       PlanningMemory ring;
       const Loader loader(data, sampler, 0, 0, ring, config);
@@ -349,9 +349,9 @@ TEST(Loader, TellsTheBytesOfItsRing) {
 TEST(Loader, ReadsNothingWithoutImages) {
   const Numbers data(20);
   const DistributedSampler order = sampler(20, 10);
-  Loader loader(data, order, 0, 2, *memory, {.images = false});
+  Loader loader(data, order, 0, 2, *memory, {.samples = false});
   const HostBatch& batch = loader.next();
-  EXPECT_EQ(batch.images, nullptr);
+  EXPECT_EQ(batch.samples, nullptr);
   EXPECT_EQ(batch.ids[3], order.sample(0, 3));
   loader.next();
   EXPECT_EQ(data.reads, 0);

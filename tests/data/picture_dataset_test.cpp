@@ -70,7 +70,7 @@ TEST_F(Pictures, AreTheSameInEveryWorldAndWithAnyNumberOfThreads) {
       for (int64_t step = 0; step < 2 * order.steps_per_epoch(); ++step) {
         const HostBatch& batch = loader.next();
         for (int64_t i = 0; i < batch.plan.size; ++i, ++count) {
-          const Image pixels(batch.images + i * image, batch.images + (i + 1) * image);
+          const Image pixels(batch.samples + i * image, batch.samples + (i + 1) * image);
           const auto [first, is_new] = seen.emplace(std::pair(batch.plan.epoch, int64_t{batch.ids[i]}), pixels);
           EXPECT_EQ(first->second, pixels) << "epoch " << batch.plan.epoch << " sample " << batch.ids[i];
         }

@@ -62,7 +62,7 @@ class Trainee {
     model_->bind();
     std::vector<int32_t> keys(kSamples);
     std::iota(keys.begin(), keys.end(), 40);
-    model_->forward_backward({.images = pixels_.data(),
+    model_->forward_backward({.samples = pixels_.data(),
                               .labels = labels_,
                               .keys = keys.data(),
                               .size = kSamples,

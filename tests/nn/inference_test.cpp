@@ -50,7 +50,7 @@ void expect_same_logits(const Network& network) {
   for (size_t i = 0; i < stats.size(); ++i) stats[i] += static_cast<float>(i % 5) / 16;
   std::vector<uint8_t> pixels(kBatch * kImage.elements());
   for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<uint8_t>(i * i % 251);
-  const DeviceBatch batch{.images = pixels.data(), .size = kBatch};
+  const DeviceBatch batch{.samples = pixels.data(), .size = kBatch};
 
   const auto logits_of = [&](const ModelMemory& memory, bool inference, int64_t& bytes) {
     ModelConfig config;

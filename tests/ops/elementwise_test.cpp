@@ -76,12 +76,12 @@ TEST_P(Elementwise, NormalizeTransformsGathersCropsAndClearsThePadding) {
       Augmentation augmented = augmentation;
       augmented.epoch = &epoch;
       reference->normalize(
-          {.images = pixels.data(), .ids = by_id ? ids.data() : nullptr, .keys = keys.data(), .size = n}, image, scale,
+          {.samples = pixels.data(), .ids = by_id ? ids.data() : nullptr, .keys = keys.data(), .size = n}, image, scale,
           augmented, on_host(expected, shape));
       augmented.epoch = epoch == 0 ? nullptr : on_epoch.data();
       each_setup([&] {
         const auto x = unwritten(shape);
-        ops->normalize({.images = on_pixels.data(),
+        ops->normalize({.samples = on_pixels.data(),
                         .ids = by_id ? on_ids.data() : nullptr,
                         .keys = augmentation.any() ? on_keys.data() : nullptr,
                         .size = n},
@@ -110,7 +110,7 @@ class Augmented : public BackendTest {
     const auto on_epoch = on_device(std::vector<uint32_t>{epoch});
     augmentation.epoch = on_epoch.data();
     const auto x = unwritten(shape);
-    ops->normalize({.images = on_pixels.data(), .ids = on_ids.data(), .keys = on_keys.data(), .size = shape.n},
+    ops->normalize({.samples = on_pixels.data(), .ids = on_ids.data(), .keys = on_keys.data(), .size = shape.n},
                    shape.image, {.scale = {1, 1, 1}}, augmentation, x.tensor());
     const Values values = x.values();
     std::vector<Seen> seen;

@@ -38,12 +38,12 @@ class Mix : public BackendTest {
       }
       for (size_t i = 0; i < labels.size(); ++i)
         labels[i] = i % 5 == 4 ? kExcludedLabel : static_cast<int32_t>(i * 3 % 7);
-      on_host = {.images = pixels.data(),
+      on_host = {.samples = pixels.data(),
                  .labels = labels.data(),
                  .ids = by_id ? ids.data() : nullptr,
                  .keys = keys.data(),
                  .size = n};
-      on_device = {.images = device_pixels.emplace_back(*test.device, pixels).data(),
+      on_device = {.samples = device_pixels.emplace_back(*test.device, pixels).data(),
                    .labels = device_numbers.emplace_back(*test.device, labels).data(),
                    .ids = by_id ? device_numbers.emplace_back(*test.device, ids).data() : nullptr,
                    .keys = device_numbers.emplace_back(*test.device, keys).data(),
@@ -108,7 +108,7 @@ TEST_P(Mix, ErasedBoxesHaveTheRangesOfRandomErasing) {
   for (int64_t i = 0; i < kSamples; ++i) keys[i] = static_cast<int32_t>(i);
   const auto on_keys = on_device(keys), on_ids = on_device(std::vector<int32_t>(kSamples, 0));
   const auto x = unwritten(shape);
-  ops->normalize({.images = on_pixels.data(), .ids = on_ids.data(), .keys = on_keys.data(), .size = kSamples},
+  ops->normalize({.samples = on_pixels.data(), .ids = on_ids.data(), .keys = on_keys.data(), .size = kSamples},
                  shape.image, {}, {.erase = 0.5f, .seed = 9}, x.tensor());
   const Values values = x.values();
   int erased = 0;

@@ -142,12 +142,13 @@ def train_here(args, seed):
             file = Path(folder) / "initial.safetensors"
             save_file({name: t.clone() for name, t in initialised(args).state_dict().items()}, file)
             start = ["--init-from", file]
+        norms = [] if args.model == "vit-tiny" else ["--sync-bn", "--bn-stats", "running"]  # it has no batch norms
         events = train_ddp(
             args.program, args.ranks, Path(folder) / "run", "--model", args.model, "--data-path", args.data_path,
             "--train-samples", args.train_samples, "--crop-padding", PADDING, "--hflip", 0.5,
             "--mean", ",".join(map(str, MEAN)), "--std", ",".join(map(str, STD)), *start,
             "--optimizer", "adam", "--lr", args.lr, "--lr-scheduler", "cosine", "--epochs", args.epochs,
-            "--batch-size", args.batch_size, "--seed", seed, "--sync-bn", "--bn-stats", "running")
+            "--batch-size", args.batch_size, "--seed", seed, *norms)
     steps = [event for event in events if event["event"] == "step"]
     seen, samples = 0, sum(step["samples"] for step in steps)
     for step in steps:

@@ -293,11 +293,11 @@ TEST_F(PlantedFaults, RepeatedSample) {
   expect_caught(none, [&](int rank, DeviceBatch& batch) {
     if (rank != 1) return;
     const int64_t image = whole->image_shape().elements();
-    images.assign(batch.images, batch.images + batch.size * image);
+    images.assign(batch.samples, batch.samples + batch.size * image);
     labels.assign(batch.labels, batch.labels + batch.size);
     std::memcpy(images.data() + image, images.data(), image);
     labels[1] = labels[0];
-    batch.images = images.data();
+    batch.samples = images.data();
     batch.labels = labels.data();
   });
 }

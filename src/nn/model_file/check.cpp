@@ -19,11 +19,15 @@ void require_whole_network(const Network& network, int64_t classes, std::span<co
             "no layer reads its output; remove it, or give it a label that a later layer reads");
   if (!network.ends_in_last_layer()) fail_at(layers.size() - 1, "it is the last one, and must give the output");
   const ImageShape out = network.output();
-  if (out != ImageShape{1, 1, classes})
+  const bool tokens = network.reads_tokens();
+  if (tokens && layers.front().rows != classes)
+    fail_at(0, fmt::format("its table has {} rows, but the vocabulary has {} tokens; write rows = \"classes\"",
+                           layers.front().rows, classes));
+  if (out != ImageShape{tokens ? network.input().h : 1, 1, classes})
     fail_at(layers.size() - 1,
             fmt::format("it is the last one and gives {}x{}x{}, but the data have {} classes; end with {{ linear = "
-                        "\"classes\" }} on one position",
-                        out.h, out.w, out.c, classes));
+                        "\"classes\" }} on {}",
+                        out.h, out.w, out.c, classes, tokens ? "each token" : "one position"));
 
   std::set<std::string> tensors;
   const auto require_new = [&](const std::string& tensor, int layer) {

@@ -31,6 +31,26 @@ void add_conv2d(Network& net, const ModelEntry& entry) {
   set_init(net, entry);
 }
 
+// Of an embedding that is the layer added last: it keeps its own rule without the key.
+void set_table_init(Network& net, const ModelEntry& entry) {
+  if (entry.has("init")) net.initialized(entry.init("init", {}), {});
+}
+
+void add_linear(Network& net, const ModelEntry& entry) {
+  const int64_t features = entry.whole("linear");
+  if (!entry.has("tied")) {
+    net.linear(features, entry.flag_or("bias", true));
+    set_init(net, entry);
+    if (entry.flag_or("transposed", false)) net.transposed();
+    return;
+  }
+  for (const char* const key : {"bias", "init", "bias_init", "transposed"})
+    if (entry.table().contains(key)) entry.fail_at(key, fmt::format("{} is for a layer with its own weight", key));
+  net.tied_linear(entry.value("tied"));
+  if (net.output().c != features)
+    entry.fail_at("linear", fmt::format("linear = {} must be {}, the rows of the embedding", features, net.output().c));
+}
+
 float epsilon_of(const ModelEntry& entry) {
   const float epsilon = entry.decimal_or("epsilon", 1e-5f);
   if (!(epsilon > 0)) entry.fail_at("epsilon", "epsilon must be greater than 0");
@@ -101,12 +121,7 @@ void add_plain(Network& net, const ModelEntry& entry) {
 std::span<const ModelKind> model_kinds() {
   static const std::vector<ModelKind> kKinds = {
       {"conv2d", {"kernel", "stride", "padding", "dilation", "groups", "bias", "init", "bias_init"}, add_conv2d},
-      {"linear",
-       {"bias", "init", "bias_init"},
-       [](Network& net, const ModelEntry& entry) {
-         net.linear(entry.whole("linear"), entry.flag_or("bias", true));
-         set_init(net, entry);
-       }},
+      {"linear", {"bias", "init", "bias_init", "tied", "transposed"}, add_linear},
       {"batch_norm", {"epsilon", "momentum", "scale", "unbiased"}, add_batch_norm},
       {"layer_norm",
        {"epsilon"},
@@ -125,7 +140,20 @@ std::span<const ModelKind> model_kinds() {
       {"flatten", {}, add_plain<&Network::flatten>},
       {"tokens", {}, add_plain<&Network::tokens>},
       {"class_token", {}, add_plain<&Network::class_token>},
-      {"position_embedding", {}, add_plain<&Network::position_embedding>},
+      {"embedding",
+       {"rows", "init"},
+       [](Network& net, const ModelEntry& entry) {
+         net.embedding(entry.whole("embedding"), entry.whole("rows"));
+         set_table_init(net, entry);
+       }},
+      {"position_embedding",
+       {"init"},
+       [](Network& net, const ModelEntry& entry) {
+         const bool is_flag = entry.find("position_embedding")->is_boolean();
+         if (is_flag) entry.require_true();
+         net.position_embedding(is_flag ? 0 : entry.whole("position_embedding"));
+         set_table_init(net, entry);
+       }},
       {"first_token", {}, add_plain<&Network::first_token>},
       {"dropout", {}, [](Network& net, const ModelEntry& entry) { net.dropout(entry.decimal("dropout")); }},
       {"stochastic_depth",
@@ -136,6 +164,11 @@ std::span<const ModelKind> model_kinds() {
        {"causal"},
        [](Network& net, const ModelEntry& entry) {
          net.attention(entry.whole("attention"), entry.flag_or("causal", false));
+       }},
+      {"scaled_dot_product_attention",
+       {"causal"},
+       [](Network& net, const ModelEntry& entry) {
+         net.scaled_dot_product_attention(entry.whole("scaled_dot_product_attention"), entry.flag_or("causal", false));
        }},
       {"add", {}, [](Network& net, const ModelEntry& entry) { net.add(entry.value("add")); }},
       {"concat", {}, add_concat},

@@ -32,7 +32,7 @@ struct Input {
       for (int pixel = 0; pixel < 256; ++pixel) set(table[c][pixel], Normalize(scale, c)(static_cast<uint8_t>(pixel)));
   }
 
-  const uint8_t* pixels(int64_t n) const { return batch.images + batch.id(n) * image.elements(); }
+  const uint8_t* pixels(int64_t n) const { return batch.samples + batch.id(n) * image.elements(); }
   const T* values(int64_t c) const { return table[std::min<int64_t>(c, 2)]; }  // by pixel
   AugmentedImage augmented(int64_t n) const {
     return {augmentation, epoch, augmentation.any() ? batch.keys[n] : 0, image.h, image.w};

@@ -27,7 +27,7 @@ class MixedSample {
   MixedSample(const DeviceBatch& batch, const ImageShape& image, const Augmentation& augmentation, uint32_t epoch,
               int64_t i)
       : image_(image),
-        pixels_(batch.images + batch.id(i) * image.elements()),
+        pixels_(batch.samples + batch.id(i) * image.elements()),
         augmented_(augmentation, epoch, augmentation.any() ? batch.keys[i] : 0, image.h, image.w) {}
 
   // `values`: of channel c, by byte.

@@ -70,7 +70,12 @@ Stats cross_entropy(const T* z, int64_t classes, int64_t stride, const SampleLab
 void cross_entropy_of_batch(const Workers& workers, const Tensor& logits, const DeviceBatch& batch, float scale,
                             float smoothing, const Tensor* dlogits, float* stats, RankedClass* ranked, Gradient mode) {
   constexpr int64_t kItems = 64;
-  const int64_t n = logits.shape.n, classes = logits.shape.image.c;
+  const int64_t positions = logits.shape.image.h * logits.shape.image.w, n = logits.shape.n * positions;
+  const int64_t classes = logits.shape.image.c;
+  const BatchLabels labels = labels_of(batch);
+  const auto share = static_cast<float>(1.0 / static_cast<double>(positions));  // of a position in its sample
+  DDP_EXPECT(positions == std::max<int64_t>(1, batch.sequence_length));
+  DDP_EXPECT(positions == 1 || (is_dense(logits) && !ranked));
   DDP_EXPECT(logits.format.kind != Format::Kind::blocked_channels);
   DDP_EXPECT(!dlogits || (dlogits->format == logits.format && dlogits->dtype == logits.dtype));
   const int64_t lanes = logits.format.kind == Format::Kind::batch_interleaved ? logits.format.block : 1;
@@ -85,14 +90,15 @@ void cross_entropy_of_batch(const Workers& workers, const Tensor& logits, const 
       const int64_t first = item * blocks_per_item * lanes, end = first + blocks_per_item * lanes;
       for (int64_t i = first; i < std::min(n, end); ++i) {
         const int64_t at = i / lanes * lanes * classes + i % lanes;
-        const SampleLabels of = labels_of(batch.labels, batch.ids, batch.mix, i, n);
+        const SampleLabels of = labels.of(i, n);
         if (of.own == kExcludedLabel) {
           for (int64_t k = 0; d && k < classes; ++k) d[at + k * lanes] = T{};
           if (ranked) ranked[i] = {.best = -1, .label_rank = -1};
           continue;
         }
         const float weight = batch.class_weights ? batch.class_weights[of.own] : 1;
-        const Stats one = cross_entropy(z + at, classes, lanes, of, scale * weight, smoothing, d ? d + at : nullptr);
+        const Stats one =
+            cross_entropy(z + at, classes, lanes, of, scale * share * weight, smoothing, d ? d + at : nullptr);
         sum.loss += weight * one.loss;
         sum.correct += one.correct;
         if (ranked)
@@ -110,8 +116,9 @@ void cross_entropy_of_batch(const Workers& workers, const Tensor& logits, const 
     total.correct += partial[static_cast<size_t>(item)].correct;
   }
   const bool add = mode == Gradient::add;
-  stats[0] = static_cast<float>(total.loss) + (add ? stats[0] : 0.0f);
-  stats[1] = static_cast<float>(total.correct) + (add ? stats[1] : 0.0f);
+  const auto count = static_cast<double>(positions);
+  stats[0] = static_cast<float>(total.loss / count) + (add ? stats[0] : 0.0f);
+  stats[1] = static_cast<float>(static_cast<double>(total.correct) / count) + (add ? stats[1] : 0.0f);
 }
 
 }  // namespace

@@ -60,6 +60,10 @@ class CudaOps final : public Ops {
   void scale_channels(const Tensor& x, const float* scale, const float* shift, const Tensor& y) override;
   void scale_channels_backward(const Tensor& x, const float* scale, const Tensor& dy, const Tensor& dx, float* dscale,
                                Gradient mode) override;
+  // embedding.cu
+  void embedding(const DeviceBatch& batch, const float* table, const Tensor& y) override;
+  void embedding_backward(const DeviceBatch& batch, const Tensor& dy, int64_t rows, float* dtable,
+                          Gradient mode) override;
   // softmax.cu
   void softmax_cross_entropy(const Tensor& logits, const DeviceBatch& batch, float* stats,
                              RankedClass* ranked) override;

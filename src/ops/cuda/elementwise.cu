@@ -189,7 +189,7 @@ void CudaOps::normalize(const DeviceBatch& batch, const ImageShape& image, const
                           static_cast<uint32_t>(image.w), static_cast<uint32_t>(image.c)};
     const int64_t pixels = x.shape.n * part.h * part.w;
     return with_packs(x.dtype, 1, [&]<class T, int>() {
-      launch(context_.stream, blocks_over(pixels), kThreads, augment_kernel<T>, batch.images, batch.ids, batch.keys,
+      launch(context_.stream, blocks_over(pixels), kThreads, augment_kernel<T>, batch.samples, batch.ids, batch.keys,
              extents, augmentation, scale, pixels, data<T>(x));
     });
   }
@@ -198,11 +198,11 @@ void CudaOps::normalize(const DeviceBatch& batch, const ImageShape& image, const
   const int64_t image_row = whole_rows ? image.elements() : image.w * image.c;
   const Crop crop{static_cast<uint32_t>(row), static_cast<uint32_t>(part.elements()), static_cast<uint32_t>(image_row),
                   image.elements()};
-  const bool wide = aligned(batch.images, x.data);
+  const bool wide = aligned(batch.samples, x.data);
   const int width = wide ? pack_width(x.dtype, std::gcd(row, std::gcd(image_row, image.elements()))) : 1;
   with_packs(x.dtype, width, [&]<class T, int N>() {
     const int64_t packs = x.shape.elements() / N;
-    launch(context_.stream, blocks_over(packs), kThreads, normalize_kernel<T, N>, batch.images, batch.ids, crop, scale,
+    launch(context_.stream, blocks_over(packs), kThreads, normalize_kernel<T, N>, batch.samples, batch.ids, crop, scale,
            scale.uniform(image.c) ? 1 : image.c, packs, data<T>(x));
   });
 }

@@ -60,7 +60,7 @@ __global__ void mix_kernel(MixedInput input, int64_t samples, uint32_t pixels, T
 void normalize_mixed(CudaContext& context, const DeviceBatch& batch, const ImageShape& image, const PixelScale& scale,
                      const Augmentation& augmentation, const Tensor& x) {
   const ImageShape& part = x.shape.image;
-  const MixedInput input{batch.images,
+  const MixedInput input{batch.samples,
                          batch.labels,
                          batch.ids,
                          augmentation.any() ? batch.keys : nullptr,

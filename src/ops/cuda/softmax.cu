@@ -21,18 +21,12 @@ __device__ void store_sum(const Stats& mine, Stats& to, bool add) {
   for (int m = 0; m < 2; ++m) to.at[m] = (add ? to.at[m] : 0.0f) + sum.at[m];
 }
 
-// Of a batch (ops/device_batch.h).
-struct Labels {
-  const int32_t *labels, *ids;
-  const BatchMix* mix;
-  const float* class_weights;
-};
-
 // A group of `lanes` adjacent threads processes one sample at a time; each thread has every lanes-th class. Only one
 // thread reads and writes a class, so dlogits may be logits. `stats` has one entry per block.
 template <class T>
-__global__ void softmax_kernel(const T* logits, Labels labels, int64_t samples, int classes, int lanes,
-                               SoftmaxGradient gradient, T* dlogits, Stats* stats, RankedClass* ranked, bool add) {
+__global__ void softmax_kernel(const T* logits, BatchLabels labels, int64_t samples, int classes, int lanes,
+                               SoftmaxGradient gradient, float share_of_row, T* dlogits, Stats* stats,
+                               RankedClass* ranked, bool add) {
   await_previous_kernel();
   const int lane = grid_thread() % lanes, samples_per_warp = kWarp / lanes;
   const int64_t warp = grid_thread() / kWarp, stride = grid_threads() / lanes;
@@ -41,8 +35,7 @@ __global__ void softmax_kernel(const T* logits, Labels labels, int64_t samples, 
   for (int64_t first = warp * samples_per_warp; first < samples; first += stride) {
     const int64_t sample = first + static_cast<int>(threadIdx.x) % kWarp / lanes;
     const int mine_end = sample < samples ? classes : 0;
-    const SampleLabels of =
-        sample < samples ? labels_of(labels.labels, labels.ids, labels.mix, sample, samples) : SampleLabels{0};
+    const SampleLabels of = sample < samples ? labels.of(sample, samples) : SampleLabels{0};
     const int label = of.own;
     const bool has_weight = sample < samples && label != kExcludedLabel;
     const float weight = labels.class_weights && has_weight ? labels.class_weights[label] : 1.0f;
@@ -83,8 +76,8 @@ __global__ void softmax_kernel(const T* logits, Labels labels, int64_t samples, 
     }
     if (share != 0) target_logit += share * sum_over_lanes(below_max, lanes);
     if (lane == 0 && has_weight) {
-      mine.at[0] += weight * (std::log(sum) - target_logit);
-      mine.at[1] += best == label ? 1.0f : 0.0f;
+      mine.at[0] += share_of_row * weight * (std::log(sum) - target_logit);
+      mine.at[1] += best == label ? share_of_row : 0.0f;
     }
     if (ranked) {  // for all threads or for none
       const float own_logit = sum_over_lanes(label_logit, lanes);
@@ -125,8 +118,10 @@ int lanes_for(int64_t classes) {
 // With null dlogits, computes only `stats`.
 void cross_entropy_of_batch(CudaContext& context, const Tensor& logits, const DeviceBatch& batch, float scale,
                             float smoothing, const Tensor* dlogits, float* stats, RankedClass* ranked, Gradient mode) {
-  const int64_t n = logits.shape.n, classes = logits.shape.image.c;
-  DDP_EXPECT(logits.format == Format{} && logits.shape.image.elements() == classes && batch.size == n);
+  const int64_t positions = logits.shape.image.h * logits.shape.image.w, n = logits.shape.n * positions;
+  const int64_t classes = logits.shape.image.c;
+  DDP_EXPECT(logits.format == Format{} && batch.size == logits.shape.n);
+  DDP_EXPECT(positions == std::max<int64_t>(1, batch.sequence_length) && (positions == 1 || !ranked));
   DDP_EXPECT(!dlogits || (dlogits->format == Format{} && dlogits->dtype == logits.dtype));
   DDP_EXPECT(!dlogits || dlogits->shape == logits.shape);
 
@@ -136,14 +131,15 @@ void cross_entropy_of_batch(CudaContext& context, const Tensor& logits, const De
   const int64_t blocks = single_block ? 1 : std::min(blocks_for(threads, kThreads), kMaxPartials);
   const int block = single_block ? static_cast<int>(std::min<int64_t>(threads, kBlock)) : kThreads;
   const float share = smoothing / static_cast<float>(classes);
-  const SoftmaxGradient gradient{scale, share, 1 - smoothing + share};
-  const Labels labels{batch.labels, batch.ids, batch.mix, batch.class_weights};
+  const auto share_of_row = static_cast<float>(1.0 / static_cast<double>(positions));
+  const SoftmaxGradient gradient{scale * share_of_row, share, 1 - smoothing + share};
+  const BatchLabels labels = labels_of(batch);
   const bool add = mode == Gradient::add;
   auto* result = reinterpret_cast<Stats*>(stats);
   auto* partials = single_block ? result : static_cast<Stats*>(context.workspace.data());
   with_packs(logits.dtype, 1, [&]<class T, int>() {
     launch(context.stream, blocks, block, softmax_kernel<T>, static_cast<const T*>(logits.data), labels, n, classes,
-           lanes, gradient, dlogits ? data<T>(*dlogits) : nullptr, partials, ranked, single_block && add);
+           lanes, gradient, share_of_row, dlogits ? data<T>(*dlogits) : nullptr, partials, ranked, single_block && add);
   });
   if (!single_block) launch(context.stream, 1, kThreads, add_stats_kernel, partials, blocks, result, add);
 }

@@ -20,7 +20,7 @@ std::string plan_report(Replica& replica, const DistributedSampler& sampler,
   const int64_t local = sampler.shard(0).size();
   Buffer images(replica.device, static_cast<size_t>(std::max<int64_t>(local, 1) * replica.model.input().elements()));
   Buffer labels(replica.device, static_cast<size_t>(std::max<int64_t>(local, 1)) * sizeof(int32_t));
-  const DeviceBatch batch{.images = images.as<uint8_t>(),
+  const DeviceBatch batch{.samples = images.as<uint8_t>(),
                           .labels = labels.as<int32_t>(),
                           .keys = labels.as<int32_t>(),
                           .size = local,

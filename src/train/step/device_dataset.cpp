@@ -10,7 +10,7 @@ namespace {
 
 DeviceDataset::Place choose(const Device& device, const Dataset& data, size_t limit_bytes) {
   if (device.is_host()) return DeviceDataset::Place::host;
-  const auto bytes = static_cast<size_t>(data.size()) * (data.image_shape().elements() + sizeof(int32_t));
+  const auto bytes = static_cast<size_t>(data.size() * (data.sample_bytes() + int64_t{sizeof(int32_t)}));
   return data.in_memory() && bytes <= limit_bytes ? DeviceDataset::Place::resident : DeviceDataset::Place::streamed;
 }
 
@@ -34,7 +34,7 @@ DeviceDataset::DeviceDataset(Device& device_, const Dataset& data_, int64_t larg
   if (place == Place::host) return;
   if (place == Place::resident) given_ids_ = placement.ids;
   const auto count = static_cast<size_t>(place == Place::resident ? data.size() : kRing * largest);
-  images_ = Buffer(device, count * data.image_shape().elements());
+  samples_ = Buffer(device, count * static_cast<size_t>(data.sample_bytes()));
   labels_ = Buffer(device, count * sizeof(int32_t));
   if (prefetcher_uploads_ids()) ids_ = Buffer(device, static_cast<size_t>(largest) * sizeof(int32_t));
   if (place == Place::streamed) keys_ = Buffer(device, static_cast<size_t>(largest) * sizeof(int32_t));
@@ -47,21 +47,21 @@ int64_t DeviceDataset::bytes_on(const Device& device, const Dataset& data, int64
   if (place == Place::host) return 0;
   constexpr int64_t kNumber = sizeof(int32_t);
   const int64_t count = place == Place::resident ? data.size() : kRing * largest;
-  return count * (data.image_shape().elements() + kNumber) + 2 * largest * kNumber;
+  return count * (data.sample_bytes() + kNumber) + 2 * largest * kNumber;
 }
 
 void DeviceDataset::copy_all() {
   constexpr int64_t kPiece = 4096;
-  const auto image = static_cast<size_t>(data.image_shape().elements());
-  std::vector<uint8_t> pixels(std::min(kPiece, data.size()) * image);
+  const auto bytes = static_cast<size_t>(data.sample_bytes());
+  std::vector<uint8_t> samples(static_cast<size_t>(std::min(kPiece, data.size())) * bytes);
   std::vector<int32_t> labels(std::min(kPiece, data.size()));
   for (int64_t begin = 0; begin < data.size(); begin += kPiece) {
     const int64_t count = std::min(kPiece, data.size() - begin);
     for (int64_t i = 0; i < count; ++i) {
-      data.read({begin + i}, std::span(pixels).subspan(i * image, image));
+      data.read({begin + i}, std::span(samples).subspan(i * bytes, bytes));
       labels[i] = data.label(begin + i);
     }
-    device.upload(this->images() + begin * image, pixels.data(), count * image);
+    device.upload(this->samples() + begin * bytes, samples.data(), count * bytes);
     device.upload(this->labels() + begin, labels.data(), count * sizeof(int32_t));
   }
 }

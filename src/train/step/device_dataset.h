@@ -54,9 +54,9 @@ class DeviceDataset {
   const BatchMix* const mix;
   const std::vector<float> class_weights;
 
-  // Device memory; null on the host. Images and labels of the whole data set, or of kRing x largest samples. `ids`: the
-  // samples of one batch as positions in this memory. `keys`: the same samples as indices in the data set.
-  uint8_t* images() const { return images_.as<uint8_t>(); }
+  // Device memory; null on the host. Samples and labels of the whole data set, or of kRing x largest samples. `ids`:
+  // the samples of one batch as positions in this memory. `keys`: the same samples as indices in the data set.
+  uint8_t* samples() const { return samples_.as<uint8_t>(); }
   int32_t* labels() const { return labels_.as<int32_t>(); }
   int32_t* ids() const { return given_ids_ ? given_ids_ : ids_.as<int32_t>(); }
   const float* device_class_weights() const { return class_weights_.as<float>(); }
@@ -67,7 +67,7 @@ class DeviceDataset {
  private:
   void copy_all();
   int32_t* given_ids_ = nullptr;
-  Buffer images_, labels_, ids_, keys_, class_weights_;
+  Buffer samples_, labels_, ids_, keys_, class_weights_;
 };
 
 }  // namespace ddp

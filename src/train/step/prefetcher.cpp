@@ -12,10 +12,10 @@ LoaderConfig config_for(const DeviceDataset& data) {
               .sample_before = data.mix != nullptr,
               .spans = data.spans};
     case DeviceDataset::Place::resident:
-      return {.images = false, .keep = Prefetcher::kFences, .sample_before = data.mix != nullptr, .spans = data.spans};
+      return {.samples = false, .keep = Prefetcher::kFences, .sample_before = data.mix != nullptr, .spans = data.spans};
     case DeviceDataset::Place::streamed: break;
   }
-  return {.images = true,
+  return {.samples = true,
           .keep = Prefetcher::kFences,
           .workers = data.workers,
           .slow = data.slow,
@@ -66,14 +66,15 @@ void Prefetcher::bring(const HostBatch& loaded) {
             .mix = data_.mix,
             .partner_excluded = loaded.before_excluded,
             .class_weights = data_.device_class_weights(),
-            .label_weights = sum_of_weights(loaded, data_.class_weights)};
+            .label_weights = sum_of_weights(loaded, data_.class_weights),
+            .sequence_length = data_.data.sequence_length()};
   if (data_.place == DeviceDataset::Place::host) {
-    batch_.images = loaded.images;
+    batch_.samples = loaded.samples;
     batch_.labels = loaded.labels;
     batch_.keys = loaded.ids;
     return;
   }
-  batch_.images = data_.images();
+  batch_.samples = data_.samples();
   batch_.labels = data_.labels();
   batch_.ids = data_.ids();
   batch_.keys = data_.keys();
@@ -85,8 +86,8 @@ void Prefetcher::bring(const HostBatch& loaded) {
     return;
   }
   const int64_t slot = taken_ % DeviceDataset::kRing;
-  const auto image = static_cast<size_t>(data_.data.image_shape().elements());
-  device.upload_ahead(data_.images() + slot * data_.largest * image, loaded.images, size * image);
+  const auto bytes = static_cast<size_t>(data_.data.sample_bytes());
+  device.upload_ahead(data_.samples() + slot * data_.largest * bytes, loaded.samples, size * bytes);
   device.upload_ahead(data_.labels() + slot * data_.largest, loaded.labels, size * sizeof(int32_t));
   device.upload(data_.ids(), ring_ids_[slot].data(), size * sizeof(int32_t));
   device.upload(data_.keys(), loaded.ids, size * sizeof(int32_t));

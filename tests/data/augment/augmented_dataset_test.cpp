@@ -50,7 +50,7 @@ TEST(AugmentedDataset, IsTheSameInEveryWorldWithAnyNumberOfThreadsAndAfterAnySte
           for (int64_t step = first; step < kSteps; ++step) {
             const HostBatch& batch = loader.next();
             for (int64_t i = 0; i < batch.plan.size; ++i, ++seen) {
-              const uint8_t* const image = batch.images + i * kImageShape.elements();
+              const uint8_t* const image = batch.samples + i * kImageShape.elements();
               EXPECT_EQ(Image(image, image + kImageShape.elements()),
                         read_image(data, {.index = batch.ids[i], .epoch = batch.plan.epoch}));
             }

@@ -92,7 +92,7 @@ class ReferenceOps final : public Ops {
       return at < 0 ? -at : at >= extent ? 2 * extent - 2 - at : at;
     };
     for (int64_t n = 0; n < x.shape.n; ++n) {
-      const uint8_t* const pixels = batch.images + batch.id(n) * image.elements();
+      const uint8_t* const pixels = batch.samples + batch.id(n) * image.elements();
       const auto random = [&](Operation operation, uint32_t of_epoch) {
         return philox4x32(
             {{0, static_cast<uint32_t>(batch.keys ? batch.keys[n] : 0), of_epoch, static_cast<uint32_t>(operation)}},
@@ -158,6 +158,21 @@ class ReferenceOps final : public Ops {
       }
   }
 
+  void embedding(const DeviceBatch& batch, const float* table, const Tensor& y) override {
+    expect_dense(y);
+    const int64_t c = y.shape.image.c, length = batch.sequence_length;
+    for (int64_t i = 0; i < y.shape.elements(); ++i)
+      y.f32()[i] = table[batch.tokens()[batch.id(i / c / length) * (length + 1) + i / c % length] * c + i % c];
+  }
+  void embedding_backward(const DeviceBatch& batch, const Tensor& dy, int64_t rows, float* dtable,
+                          Gradient mode) override {
+    expect_dense(dy);
+    const int64_t c = dy.shape.image.c, length = batch.sequence_length;
+    std::vector<double> sums(static_cast<size_t>(rows * c));
+    for (int64_t i = 0; i < dy.shape.elements(); ++i)
+      sums[batch.tokens()[batch.id(i / c / length) * (length + 1) + i / c % length] * c + i % c] += dy.f32()[i];
+    for (int64_t i = 0; i < rows * c; ++i) store(dtable + i, sums[i], mode);
+  }
   void copy_channels(const Tensor& from, int64_t first, const Tensor& to, int64_t to_first, int64_t count) override {
     expect_dense(from);
     expect_dense(to);
@@ -318,13 +333,17 @@ class ReferenceOps final : public Ops {
   void softmax(const Tensor& logits, const DeviceBatch& batch, float scale, float smoothing, float* dlogits,
                float* stats, Gradient mode) {
     expect_dense(logits);
-    const int64_t classes = logits.shape.image.c;
+    const int64_t classes = logits.shape.image.c, length = batch.sequence_length;
+    const int64_t positions = length > 0 ? length : 1, samples = logits.shape.n * positions;
+    const double part = 1 / static_cast<double>(positions);
     const double share = static_cast<double>(smoothing) / static_cast<double>(classes);
     double loss = 0, correct = 0;
-    for (int64_t n = 0; n < logits.shape.n; ++n) {
+    for (int64_t n = 0; n < samples; ++n) {
       const float* z = logits.f32() + n * classes;
       const float* largest = std::max_element(z, z + classes);
-      const int64_t label = batch.labels[batch.id(n)], best = largest - z;
+      const int64_t id = batch.id(n / positions), best = largest - z;
+      int64_t label = batch.labels[id];
+      if (length > 0 && label != kExcludedLabel) label = batch.tokens()[id * (length + 1) + n % length + 1];
       const int64_t other = batch.mix ? batch.labels[batch.id((n + logits.shape.n) % (logits.shape.n + 1))] : label;
       const double lambda = batch.mix && other >= 0 ? static_cast<double>(batch.mix->lambda) : 1;
       const double weight = batch.class_weights && label >= 0 ? batch.class_weights[label] : 1;
@@ -335,12 +354,13 @@ class ReferenceOps final : public Ops {
       const double max = *largest;
       double sum = 0;
       for (int64_t k = 0; k < classes; ++k) sum += std::exp(z[k] - max);
-      correct += best == label;
+      correct += best == label ? part : 0;
       for (int64_t k = 0; k < classes; ++k) {
         const double labels = (k == label ? lambda : 0) + (k == other ? 1 - lambda : 0);
         const double target = labels * (1.0 - smoothing) + share, shifted = z[k] - max;
-        loss += target == 0 ? 0 : weight * target * (std::log(sum) - shifted);
-        if (dlogits) dlogits[n * classes + k] = static_cast<float>(weight * (std::exp(shifted) / sum - target) * scale);
+        loss += target == 0 ? 0 : part * weight * target * (std::log(sum) - shifted);
+        if (dlogits)
+          dlogits[n * classes + k] = static_cast<float>(part * weight * (std::exp(shifted) / sum - target) * scale);
       }
     }
     store(stats, loss, mode);

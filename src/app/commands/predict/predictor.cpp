@@ -40,7 +40,7 @@ std::span<uint8_t> Predictor::image(int64_t i) {
 }
 
 std::span<const float> Predictor::run() {
-  const DeviceBatch batch{.images = images_.as<uint8_t>(), .size = batch_};
+  const DeviceBatch batch{.samples = images_.as<uint8_t>(), .size = batch_};
   const Tensor logits = model_.model().logits(batch, model_.running_stats());
   ops_->reorder(logits, {probabilities_.data(), logits.shape, {}, DType::f32});
   const std::span<float> values(probabilities_.as<float>(), static_cast<size_t>(batch_ * classes_));

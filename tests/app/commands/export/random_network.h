@@ -128,7 +128,7 @@ struct RandomNetwork {
     Model model(network, parameters, norms, std::span(&kImages, 1), *device, *ops,
                 {.weights = weights.data(), .running_stats = statistics.data()}, config);
     std::vector<uint8_t> images = pixels;
-    const Tensor result = model.logits({.images = images.data(), .size = kImages}, statistics.data());
+    const Tensor result = model.logits({.samples = images.data(), .size = kImages}, statistics.data());
     std::vector<float> values(kImages * kClasses);
     ops->reorder(result, {values.data(), result.shape, {}, DType::f32});
     return values;
