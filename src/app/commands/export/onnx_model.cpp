@@ -122,6 +122,7 @@ class GraphBuilder {
         const std::string scale = first ? l.name : graph_.reshape(l.name + ".scale", l.name, {l.output.c});
         return result(graph_.add(l.name, "Mul", {from.name, scale}), from.layout);
       }
+      case LayerKind::embedding: fail(Exit::model, "a network that reads tokens has no export yet");
       case LayerKind::class_token:
         return result(add_onnx_class_token(graph_, l, to_tokens(graph_, from, l.name).name), Layout::tokens);
       case LayerKind::position_embedding:
