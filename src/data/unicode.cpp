@@ -39,6 +39,13 @@ std::string hexadecimal(std::string_view bytes) {
 
 }  // namespace
 
+size_t utf8_bytes(std::string_view text) {
+  utf8proc_int32_t ignored = 0;
+  const auto bytes = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
+                                      static_cast<utf8proc_ssize_t>(text.size()), &ignored);
+  return bytes > 0 ? static_cast<size_t>(bytes) : 0;
+}
+
 std::string composed(std::string_view text) { return mapped(text, UTF8PROC_COMPOSE); }
 std::string decomposed(std::string_view text) { return mapped(text, UTF8PROC_DECOMPOSE); }
 std::string case_folded(std::string_view text) { return mapped(text, UTF8PROC_COMPOSE | UTF8PROC_CASEFOLD); }

@@ -1,13 +1,16 @@
 // Names as people read them: a Mac writes "é" as a letter and an accent, most other systems as one character.
 //
-// Text that is not UTF-8, or is longer than the name of a file may be (255 bytes), is returned as it is.
+// The forms return text as it is that is not UTF-8, or is longer than the name of a file may be (255 bytes).
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>
 
 namespace ddp {
+
+size_t utf8_bytes(std::string_view text);  // of the character at its begin; 0 where that is not UTF-8
 
 std::string composed(std::string_view text);     // Unicode normal form C
 std::string decomposed(std::string_view text);   // Unicode normal form D

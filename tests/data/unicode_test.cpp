@@ -14,6 +14,14 @@ using Names = std::vector<std::string>;
 
 const std::string kComposed = "caf\u00e9", kDecomposed = "cafe\u0301";  // one character; a letter and an accent
 
+TEST(Unicode, BytesOfACharacter) {
+  for (const char* whole : {"a", "\u00e9", "\u4f60", "\U0010ffff", "\x7f"})
+    EXPECT_EQ(utf8_bytes(std::string(whole) + "x"), std::string(whole).size());
+  for (const char* wrong :
+       {"", "\x80", "\xc3", "\xc3x", "\xe2\x80", "\xc0\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xff"})
+    EXPECT_EQ(utf8_bytes(wrong), 0u) << wrong;
+}
+
 TEST(Unicode, FormsOfAName) {
   EXPECT_EQ(composed(kDecomposed), kComposed);
   EXPECT_EQ(composed(kComposed), kComposed);

@@ -1,31 +1,24 @@
 #include "data/text/pre_tokens.h"
 
 #include "core/error.h"
+#include "data/unicode.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
-#include <utf8proc.h>
 
 #include <algorithm>
 #include <new>
+#include <string>
 
 namespace ddp {
 namespace {
 
-// PCRE2's own \s has U+180E, which is no white space since Unicode 6.3.
-#define DDP_SPACE R"(\x09-\x0D\x20\x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000})"
-
-constexpr std::string_view kPreToken = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^)" DDP_SPACE
-                                       R"(\p{L}\p{N}]+|[)" DDP_SPACE R"(]+(?![^)" DDP_SPACE R"(])|[)" DDP_SPACE R"(]+)";
-
-#undef DDP_SPACE
-
-// 0 where no character of UTF-8 begins.
-size_t character_bytes(std::string_view text) {
-  utf8proc_int32_t code = 0;
-  const auto bytes = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
-                                      static_cast<utf8proc_ssize_t>(text.size()), &code);
-  return bytes > 0 ? static_cast<size_t>(bytes) : 0;
+// GPT-2's, with classes in place of \s and \S.
+std::string pattern_of_gpt2() {
+  // PCRE2's own \s has U+180E, which is no white space since Unicode 6.3.
+  const std::string s = R"(\x09-\x0D\x20\x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000})";
+  return R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^)" + s + R"(\p{L}\p{N}]+|[)" + s + "]+(?![^" + s + "])|[" +
+         s + "]+";
 }
 
 bool ends_with_space(std::string_view text) {
@@ -43,7 +36,8 @@ PCRE2_SPTR subject(std::string_view text) { return reinterpret_cast<PCRE2_SPTR>(
 PreTokenPattern::PreTokenPattern() {
   int error = 0;
   size_t offset = 0;
-  code_.reset(pcre2_compile(subject(kPreToken), kPreToken.size(), PCRE2_UTF | PCRE2_ANCHORED, &error, &offset, nullptr),
+  const std::string pattern = pattern_of_gpt2();
+  code_.reset(pcre2_compile(subject(pattern), pattern.size(), PCRE2_UTF | PCRE2_ANCHORED, &error, &offset, nullptr),
               pcre2_code_free);
   require(code_ != nullptr, Exit::internal, "PCRE2 refuses the pattern of text at {}: error {}", offset, error);
   pcre2_jit_compile(code_.get(), PCRE2_JIT_COMPLETE);  // where it cannot, the pattern is interpreted
@@ -58,9 +52,9 @@ bool PreTokens::next(std::string_view& pre_token) {
   if (at_ == text_.size()) return false;
   const size_t begin = at_;
   if (at_ == valid_end_) {
-    while (at_ < text_.size() && character_bytes(text_.substr(at_)) == 0) ++at_;
+    while (at_ < text_.size() && utf8_bytes(text_.substr(at_)) == 0) ++at_;
     valid_end_ = at_;
-    while (const size_t bytes = character_bytes(text_.substr(valid_end_))) valid_end_ += bytes;
+    while (const size_t bytes = utf8_bytes(text_.substr(valid_end_))) valid_end_ += bytes;
   }
   if (at_ == begin) {
     const int found = pcre2_match(pattern_.code(), subject(text_.substr(at_)), valid_end_ - at_, 0, PCRE2_NO_UTF_CHECK,

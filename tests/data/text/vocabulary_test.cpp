@@ -68,6 +68,12 @@ TEST(Vocabulary, KeepsBytesThatAreNotUtf8) {
   EXPECT_EQ(merges.encode("a  b"), (Tokens{64, 220, 220, 65}));
 }
 
+// A merge of the last byte of a character with "!" is made where both are in one pre-token.
+TEST(Vocabulary, HasTheWhiteSpaceOfUnicode) {
+  EXPECT_EQ(Vocabulary::parse("83", "\u0125 !").encode("\u2003!").size(), 4u);
+  EXPECT_EQ(Vocabulary::parse("8e", "\u0130 !").encode("\u180e!").size(), 3u);  // no white space since Unicode 6.3
+}
+
 TEST(Vocabulary, CutsALongTextBetweenPreTokens) {
   std::ifstream file(DDP_EXPECTED_DATA "/make_vocabulary.py");
   const std::string text{std::istreambuf_iterator(file), {}};
