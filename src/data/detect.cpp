@@ -4,6 +4,7 @@
 #include "core/printable.h"
 #include "data/cifar.h"
 #include "data/folder_scan.h"
+#include "data/token_files.h"
 
 #include <algorithm>
 #include <string_view>
@@ -48,11 +49,15 @@ std::string known_files_in(const fs::path& folder) {
 }
 
 std::string detect_dataset(const fs::path& folder) {
+  std::error_code none;
+  if (fs::is_regular_file(folder, none) && holds_tokens(folder, false)) return "tokens";
   const FolderScan scan(folder);
   if (const std::string known = known_files_in(folder); !known.empty()) return known;
   refuse_python_cifar(folder, scan);
   FolderScan::Level level = scan.level("");
-  if (!level.folders.empty() || level.pictures > 0) return "folder";
+  const bool pictures = !level.folders.empty() || level.pictures > 0;
+  if (holds_tokens(folder, pictures)) return "tokens";
+  if (pictures) return "folder";
 
   constexpr size_t kShown = 5;
   level.others.insert(level.others.begin(), level.left_out.begin(), level.left_out.end());
@@ -66,8 +71,8 @@ std::string detect_dataset(const fs::path& folder) {
         advice = "; " + fmt::format(fmt::runtime(hint.advice), printable((folder / name).native()));
   fail(
       Exit::data,
-      "{}: holds no data set that --dataset auto knows: found {}; expected are class folders of pictures, or the files "
-      "of CIFAR-10 or CIFAR-100 (binary version) or MNIST{}",
+      "{}: holds no data set that --dataset auto knows: found {}; expected are class folders of pictures, the files of "
+      "CIFAR-10 or CIFAR-100 (binary version) or MNIST, or token files *.bin with `train` in their names{}",
       scan.shown(""), found.empty() ? "no files" : found, advice);
 }
 

@@ -20,7 +20,8 @@ void insert(std::vector<BrokenPicture>& pictures, BrokenPicture one) {
 
 bool are_gone(int64_t broken, int64_t pictures) { return broken > std::max<int64_t>(10, pictures / 100); }
 
-Exclusions::Exclusions(PictureList list, const std::vector<BrokenPicture>& known) : list_(std::move(list)) {
+Exclusions::Exclusions(PictureList list, const std::vector<BrokenPicture>& known)
+    : pictures_(list.size()), list_(std::move(list)) {
   for (const BrokenPicture& one : known) {
     require(one.picture >= 0 && one.picture < list_.size(), Exit::data,
             "the run excludes picture {}, and the data have {}", one.picture, list_.size());
@@ -31,8 +32,8 @@ Exclusions::Exclusions(PictureList list, const std::vector<BrokenPicture>& known
 bool Exclusions::contains(int64_t picture) const { return has(known_, picture) || has(found_, picture); }
 
 void Exclusions::found(int64_t picture, int64_t step, const std::string& reason) {
-  if (!contains(picture))
-    insert(found_, {.picture = picture, .bytes = list_.bytes(picture), .step = step, .reason = reason});
+  const int64_t bytes = are_pictures() ? list_.bytes(picture) : 0;
+  if (!contains(picture)) insert(found_, {.picture = picture, .bytes = bytes, .step = step, .reason = reason});
 }
 
 std::vector<BrokenPicture> Exclusions::agree(std::vector<BrokenPicture> pictures) {

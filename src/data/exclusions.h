@@ -21,11 +21,14 @@ class Exclusions {
  public:
   // `known`: on all ranks, in any order. Throws Error(Exit::data) for a picture that `list` does not have.
   explicit Exclusions(PictureList list, const std::vector<BrokenPicture>& known = {});
+  // Of `windows` windows of tokens, which take the place of the pictures.
+  explicit Exclusions(int64_t windows) : pictures_(windows) {}
 
   bool empty() const { return known_.empty() && found_.empty(); }
   bool contains(int64_t picture) const;
   const std::vector<BrokenPicture>& known() const { return known_; }  // to all ranks; ascending by picture
-  int64_t pictures() const { return list_.size(); }
+  int64_t pictures() const { return pictures_; }
+  bool are_pictures() const { return list_.size() == pictures_; }
 
   // This rank could not read the picture for `step`. It is excluded here from now on, and on the other ranks when they
   // know it.
@@ -36,7 +39,8 @@ class Exclusions {
   std::vector<BrokenPicture> agree(std::vector<BrokenPicture> pictures);
 
  private:
-  PictureList list_;
+  int64_t pictures_ = 0;
+  PictureList list_;  // empty of windows
   std::vector<BrokenPicture> known_, found_;
 };
 

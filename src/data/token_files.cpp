@@ -1,0 +1,95 @@
+#include "data/token_files.h"
+
+#include "core/error.h"
+#include "core/printable.h"
+#include "data/known_names.h"
+#include "data/token_file.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <system_error>
+
+namespace ddp {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uintmax_t kCifar100Record = 2 + 3 * 32 * 32;  // bytes
+
+bool has_word(std::string_view name, std::string_view word) {
+  return !std::ranges::search(name, word, {}, [](char c) {
+            return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+          }).empty();
+}
+
+bool is_bin(std::string_view name) {
+  return name.size() >= 4 && equal_but_for_case(name.substr(name.size() - 4), ".bin");
+}
+
+// Names of files *.bin, sorted byte by byte.
+std::vector<std::string> bins_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    std::string name = entry->path().filename().native();
+    if (!is_hidden(name) && is_bin(name)) names.push_back(std::move(name));
+  }
+  require(!error, Exit::data, "{}: cannot read it: {}", printable(folder.native()), error.message());
+  std::ranges::sort(names);
+  return names;
+}
+
+bool has_header(const fs::path& path) {
+  std::array<uint8_t, kTokenHeaderBytes> first{};
+  const ReadResult result = read_at(open_for_reading(path).get(), 0, first);
+  return parse_token_header(printable(path.native()), std::span(first).first(result.bytes)).has_value();
+}
+
+}  // namespace
+
+TokenFiles find_token_files(const fs::path& path) {
+  std::error_code error;
+  TokenFiles files;
+  if (!fs::is_directory(path, error)) {
+    files.train = {path};
+    return files;
+  }
+  std::vector<fs::path> test;
+  const std::vector<std::string> names = bins_in(path);
+  for (const std::string& name : names) {
+    const bool train = has_word(name, "train"), val = has_word(name, "val"), tests = has_word(name, "test");
+    require(!train || !(val || tests), Exit::data, "{}: its name says training and validation data; rename it",
+            printable((path / name).native()));
+    if (train) files.train.push_back(path / name);
+    if (val) files.val.push_back(path / name);
+    if (!val && tests) test.push_back(path / name);
+  }
+  require(!files.train.empty(), Exit::data,
+          "{}: has no token file *.bin with `train` in its name; found {}; rename the files, or name one file with "
+          "--data-path",
+          printable(path.native()), names.empty() ? "no *.bin" : first_names(names));
+  if (files.val.empty())
+    files.val = std::move(test);
+  else if (!test.empty())
+    files.notes.push_back(fmt::format("not read: {}, because there are files with `val` in their names",
+                                      printable(test.front().filename().native()) +
+                                          (test.size() > 1 ? fmt::format(" and {} more", test.size() - 1) : "")));
+  return files;
+}
+
+bool holds_tokens(const fs::path& path, bool needs_header) {
+  std::error_code error;
+  if (!fs::is_directory(path, error)) return fs::is_regular_file(path, error) && is_bin(path.native());
+  for (const std::string& name : bins_in(path)) {
+    const fs::path file = path / name;
+    if (!has_word(name, "train") || !fs::is_regular_file(file, error)) continue;
+    if (has_header(file)) return true;
+    const bool of_cifar = name == "train.bin" && fs::exists(path / "test.bin", error) &&
+                          fs::file_size(file, error) % kCifar100Record == 0;
+    if (!needs_header && !of_cifar) return true;
+  }
+  return false;
+}
+
+}  // namespace ddp

@@ -1,0 +1,26 @@
+// The token files of a run, by their names.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace ddp {
+
+// Files *.bin, in any case, in the order of their names.
+struct TokenFiles {
+  std::vector<std::filesystem::path> train;  // in a folder: names with `train`
+  std::vector<std::filesystem::path> val;    // names with `val`; where there are none, names with `test`
+  std::vector<std::string> notes;
+};
+
+// `path`: a file, which is training data, or a folder. Reads names only; hidden files are passed over. Throws
+// Error(Exit::data) if `path` is neither, or a folder without training files, and for a name that has both `train` and
+// `val` or `test`.
+TokenFiles find_token_files(const std::filesystem::path& path);
+
+// Whether --dataset auto takes the path for tokens: a file *.bin, or a folder with training files. Where the folder has
+// other data too, a training file must have a header (`needs_header`). The files of CIFAR-100 are no token files.
+bool holds_tokens(const std::filesystem::path& path, bool needs_header);
+
+}  // namespace ddp
