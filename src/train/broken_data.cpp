@@ -54,9 +54,10 @@ bool BrokenData::agree(Exclusions* exclusions, const char* part, PartState& stat
 }
 
 void BrokenData::end(const RunState& state, bool saved) const {
+  const bool skips = !replica_.excludes && training_ && training_->are_pictures();
   throw CollectiveError(Exit::data, fmt::format("{}\nstep {} {}: mend the data and resume the run{}", why_, state.step,
                                                 saved ? "is saved" : "could not be saved",
-                                                replica_.excludes ? "" : ", or resume it with --on-error skip"));
+                                                skips ? ", or resume it with --on-error skip" : ""));
 }
 
 }  // namespace ddp

@@ -4,6 +4,7 @@
 #include "data/augment/policy.h"
 #include "data/check_pictures.h"
 #include "data/codec/picture.h"
+#include "data/token_file.h"
 #include "data/transform.h"
 
 #include <cstdint>
@@ -49,12 +50,15 @@ struct EvaluatedInput {
 
 struct DataConfig {
   std::string name = "auto";  // auto: what `path` holds; without a path Fashion-MNIST
-  std::string path = {};      // folder of the files; empty: that of the data set's Debian package
+  std::string path = {};      // folder of the files, or a file of tokens; empty: that of the data set's Debian package
   std::string labels = {};    // CSV file
   double val_split = 0;       // share of each class; 0: none
   bool coarse_labels = false;
-  int64_t train_samples = 0;  // 0: all
-  int workers = 0;            // decoding threads of a rank; 0: its share of the cores
+  int64_t train_samples = 0;    // 0: all
+  int64_t sequence_length = 0;  // of tokens; 0: kSequenceLength
+  int64_t vocabulary_size = 0;  // of tokens; 0: kGpt2Vocabulary
+  std::optional<TokenType> token_type = {};
+  int workers = 0;  // decoding threads of a rank; 0: its share of the cores
   CheckData check = CheckData::automatic;
   bool skip_broken = false;
   InputConfig input = {};

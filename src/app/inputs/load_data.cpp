@@ -2,7 +2,9 @@
 
 #include "app/inputs/input_names.h"
 #include "app/inputs/load_pictures.h"
+#include "app/inputs/load_tokens.h"
 #include "app/inputs/model_info.h"
+#include "app/inputs/options_fit_data.h"
 #include "app/machine/threads.h"
 #include "core/control_group.h"
 #include "data/augment/augmented_dataset.h"
@@ -30,8 +32,9 @@ uint64_t fingerprint_of(const Dataset& data) {
   const auto& [h, w, c] = data.image_shape();
   Hash hash;
   for (const int64_t number : {data.size(), h, w, c}) hash.add(static_cast<uint64_t>(number));
+  if (data.sequence_length() > 0) hash.add(static_cast<uint64_t>(data.classes()));
   for (int64_t i = 0; i < data.size(); ++i) hash.add(static_cast<uint64_t>(data.label(i)));
-  std::vector<uint8_t> pixels(data.image_shape().elements());
+  std::vector<uint8_t> pixels(data.sample_bytes());
   for (int64_t i = 0; i < data.size(); i += std::max<int64_t>(1, data.size() / kImages)) {
     data.read({i}, pixels);
     for (const uint8_t pixel : pixels) hash.add(pixel);
@@ -43,40 +46,6 @@ std::string kind_of(const DataConfig& config) {
   if (config.name != "auto") return config.name;
   if (config.path.empty()) return "fashion-mnist";
   return config.labels.empty() ? detect_dataset(config.path) : "csv";
-}
-
-bool is_cifar(const std::string& kind) { return kind.starts_with("cifar"); }
-bool has_pictures(const std::string& kind) { return kind == "folder" || kind == "csv"; }
-
-// Refuses options that mean nothing for this kind of data.
-void require_options_fit(const DataConfig& config, const std::string& kind) {
-  const InputConfig& input = config.input;
-  const auto refuse = [&](bool given, const char* name, const char* why) {
-    require(!given, Exit::usage, "{} {}; the data set is {}", name, why, kind);
-  };
-  refuse(config.coarse_labels && kind != "cifar100", "--coarse-labels", "needs --dataset cifar100");
-  refuse(!config.labels.empty() && kind != "csv", "--labels", "needs --dataset csv or auto");
-  refuse(config.labels.empty() && kind == "csv", "--dataset csv", "needs --labels FILE.csv");
-  refuse((is_cifar(kind) || has_pictures(kind)) && config.path.empty(), "--dataset", "needs --data-path FOLDER");
-  if (has_pictures(kind)) return;
-  const char* const why = "needs a folder of pictures or --labels";
-  if (input.auto_augment == AutoAugmentConfig::Policy::none) {
-    refuse(config.workers > 0, "--workers", "needs a folder of pictures, --labels or --auto-augment");
-    refuse(input.interpolation != Interpolation::bilinear, "--interpolation",
-           "needs a folder of pictures, --labels or --auto-augment");
-  }
-  refuse(config.val_split > 0, "--val-split", why);
-  refuse(config.skip_broken, "--on-error skip", why);
-  refuse(config.check != CheckData::automatic, "--check-data", why);
-  refuse(input.channels != 0, "--channels", why);
-  refuse(!input.exif && !config.evaluated, "--exif ignore", why);
-  refuse(input.alpha != Alpha::drop, "--alpha", why);
-  refuse(input.train_crop > 0 || input.val_crop > 0 || input.val_resize > 0, "a size of a crop or resize", why);
-  refuse(input.transform.value_or(TransformConfig::Kind::none) != TransformConfig::Kind::none, "--train-transform",
-         why);
-  const InputConfig defaults;
-  refuse(input.rrc_scale != defaults.rrc_scale || input.rrc_ratio != defaults.rrc_ratio, "--rrc-scale or --rrc-ratio",
-         why);
 }
 
 // The data set in memory. Throws Error: Exit::usage or Exit::data.
@@ -134,7 +103,15 @@ void augment(const DataConfig& config, uint64_t seed, MpiSession& session, Commu
 
 }  // namespace
 
+std::string describe_samples(const Dataset& data) {
+  const auto& [h, w, c] = data.image_shape();
+  return data.sequence_length() > 0
+             ? fmt::format("windows of {} tokens of a vocabulary of {}", data.sequence_length(), data.classes())
+             : fmt::format("images of {} x {} x {}", h, w, c);
+}
+
 bool reads_pictures(const DataConfig& config) { return has_pictures(kind_of(config)); }
+bool reads_tokens(const DataConfig& config) { return has_tokens(kind_of(config)); }
 
 std::string LoadedData::input() const {
   std::string text = transforms;
@@ -168,9 +145,11 @@ LoadedData load_data(const DataConfig& config, uint64_t seed, MpiSession& sessio
                           ? load_pictures(config, kind, seed, session, world, log, reading, resumed)
                           : run_on_all_ranks(session, [&] {
                               reading.progress();
-                              LoadedData images = load_images(config, kind, memory_limit() / session.local_size());
+                              LoadedData data = has_tokens(kind)
+                                                    ? load_tokens(config)
+                                                    : load_images(config, kind, memory_limit() / session.local_size());
                               reading.done();
-                              return images;
+                              return data;
                             });
   run_on_all_ranks(session, [&] {
     Dataset& train = *loaded.data.train;
@@ -189,8 +168,10 @@ LoadedData load_data(const DataConfig& config, uint64_t seed, MpiSession& sessio
       loaded.data.train = std::make_unique<Subset>(std::move(loaded.data.train), config.train_samples);
   });
   if (!has_pictures(kind)) {
-    const Datasets& data = loaded.data;
-    loaded.fingerprint = fingerprint_of(*data.train) ^ (data.test ? fingerprint_of(*data.test) << 1 : 0);
+    loaded.fingerprint = run_on_all_ranks(session, [&] {
+      const Datasets& data = loaded.data;
+      return fingerprint_of(*data.train) ^ (data.test ? fingerprint_of(*data.test) << 1 : 0);
+    });
   }
   check_same_on_all_ranks(loaded.fingerprint, "data set", world);
   augment(config, seed, session, world, loaded);

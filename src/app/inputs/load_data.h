@@ -55,8 +55,12 @@ struct LoadedData {
   std::string input() const;
 };
 
+// Such as "images of 32 x 32 x 3", or "windows of 1024 tokens of a vocabulary of 50257".
+std::string describe_samples(const Dataset& data);
+
 // Whether the data are pictures in files. Throws Error(Exit::data).
 bool reads_pictures(const DataConfig& config);
+bool reads_tokens(const DataConfig& config);  // or token files
 
 // Opens, checks and describes the data. Collective. Tells `reading` of its progress. Throws CollectiveError:
 // Exit::usage for options that do not fit the data, Exit::data for missing or broken files, with their paths, and for

@@ -12,7 +12,8 @@ namespace {
 
 using Kind = TransformConfig::Kind;
 
-constexpr int64_t kMostPixels = 16384;  // of a side of an image that a network reads
+constexpr int64_t kMostPixels = 16384;       // of a side of an image that a network reads
+constexpr int64_t kMostTokens = 16'777'216;  // of a sequence and of a vocabulary
 constexpr double kMostRatio = 1000;
 constexpr OnResume kSameInput = {Effect::results, "input"};
 constexpr OnResume kFixedInput = OnResume::fixed("the weights were trained on images that are made so", "input");
@@ -115,15 +116,17 @@ OptionGroup data_options() {
              {"cifar10", "cifar10"},
              {"cifar100", "cifar100"},
              {"mnist", "mnist"},
-             {"fashion-mnist", "fashion-mnist"}},
+             {"fashion-mnist", "fashion-mnist"},
+             {"tokens", "tokens"}},
             [](Options & o) -> auto& { return o.data.name; }),
         .on_resume = OnResume::fixed(kOfData, "--dataset"),
         .help = "kind of the data; folder: pictures in train/CLASS and val/CLASS, or in CLASS; csv: pictures that "
-                "--labels names; auto: what --data-path holds, and fashion-mnist without it"},
+                "--labels names; tokens: files *.bin of token numbers; auto: what --data-path holds, and fashion-mnist "
+                "without it"},
        {.name = "--data-path",
         .target = to([](Options & o) -> auto& { return o.data.path; }),
         .on_resume = kSameData,
-        .help = "folder of the data; default: that of Debian's package of Fashion-MNIST"},
+        .help = "folder of the data, or one file of tokens; default: the folder of Debian's package of Fashion-MNIST"},
        {.name = "--labels",
         .target = to([](Options & o) -> auto& { return o.data.labels; }),
         .on_resume = kSameData,
@@ -144,6 +147,22 @@ OptionGroup data_options() {
         .on_resume = OnResume::fixed(kOfData),
         .help = "train on N samples only: the first ones, or of pictures a fixed choice from all classes; 0: all",
         .check = CLI::NonNegativeNumber},
+       {.name = "--sequence-length",
+        .target = to([](Options & o) -> auto& { return o.data.sequence_length; }),
+        .on_resume = kSameData,
+        .help = "tokens of a sample; 0: 1024",
+        .check = CLI::Range(int64_t{0}, kMostTokens)},
+       {.name = "--vocab-size",
+        .target = to([](Options & o) -> auto& { return o.data.vocabulary_size; }),
+        .on_resume = kSameData,
+        .help = "number of different tokens; 0: 50257, that of GPT-2",
+        .check = CLI::Range(int64_t{0}, kMostTokens)},
+       {.name = "--token-type",
+        .target = one_of<std::optional<TokenType>>(
+            {{"auto", std::nullopt}, {"uint16", TokenType::uint16}, {"uint32", TokenType::uint32}},
+            [](Options & o) -> auto& { return o.data.token_type; }),
+        .on_resume = kSameData,
+        .help = "numbers in a file of tokens without a header; auto: those of the header of llm.c, else uint16"},
        {.name = "--train-transform",
         .target = one_of<std::optional<Kind>>(
             transforms_and_auto(), [](Options & o) -> auto& { return o.data.input.transform; }),

@@ -46,6 +46,7 @@ std::string describe_data(const LoadedData& loaded, const PixelNormalization& pi
       test ? fmt::format("{}: {} training and {} test samples", loaded.kind, train->size(), test->size())
            : fmt::format("{}: {} training samples, no test samples: no evaluation (--val-split gives some)",
                          loaded.kind, train->size());
+  if (train->sequence_length() > 0) text += fmt::format(", {}", describe_samples(*train));
   if (!loaded.class_names.empty()) {
     const auto& [h, w, c] = train->image_shape();
     text += fmt::format(" of {} classes, {} x {} x {}", train->classes(), h, w, c);

@@ -7,6 +7,7 @@
 #include "nn/parameters.h"
 
 #include <algorithm>
+#include <initializer_list>
 
 namespace ddp {
 
@@ -15,6 +16,43 @@ namespace {
 Network frozen_model(const NetworkConfig& config, ImageShape image, int64_t classes) {
   const Network network = network_of(config.source, config.model, image, classes);
   return config.freeze.empty() ? network : freeze(network, split(config.freeze, ','));
+}
+
+// Whether the network fits one of these shapes, and reads tokens or images.
+bool fits(const NetworkConfig& config, std::initializer_list<ImageShape> shapes, int64_t classes, bool tokens) {
+  return std::ranges::any_of(shapes, [&](ImageShape shape) {
+    try {
+      return network_of(config.source, config.model, shape, classes).reads_tokens() == tokens;
+    } catch (const Error&) {
+      return false;
+    }
+  });
+}
+
+// The network of these data, or an error that says that it reads tokens, not images, or the reverse.
+Network network_of_data(const NetworkConfig& config, const Dataset& data) {
+  const bool tokens = data.sequence_length() > 0;
+  const auto refuse = [&] {
+    if (tokens)
+      fail(Exit::usage,
+           "--model {} reads images, but the data set holds tokens; give a network that reads tokens, such as gpt-tiny",
+           config.model);
+    fail(Exit::usage,
+         "--model {} reads tokens, but the data set holds images; give --dataset tokens and --data-path with token "
+         "files, or a network that reads images",
+         config.model);
+  };
+  try {
+    Network network = frozen_model(config, data.image_shape(), data.classes());
+    if (network.reads_tokens() != tokens) refuse();
+    return network;
+  } catch (const Error& error) {
+    if (error.code() != Exit::model) throw;
+    if (tokens ? fits(config, {{224, 224, 3}, {32, 32, 3}}, data.classes(), false)
+               : fits(config, {{1, 1, 1}}, data.classes(), true))
+      refuse();
+    throw;
+  }
 }
 
 // A new head that is frozen would stay at random.
@@ -30,7 +68,7 @@ void require_trained_head(const Network& network) {
 }  // namespace
 
 Network make_network(const NetworkConfig& config, bool sync_bn, const Dataset& data) {
-  Network network = frozen_model(config, data.image_shape(), data.classes());
+  Network network = network_of_data(config, data);
   if (config.new_head) require_trained_head(network);
   const bool asks_for_norms = sync_bn || config.recompute_bn;
   const auto norms = batch_norm_states_of(network);

@@ -1,4 +1,4 @@
-// The network of --model for the images of a data set.
+// The network of --model for the samples of a data set.
 #pragma once
 
 #include "app/options/options.h"
@@ -11,8 +11,8 @@
 namespace ddp {
 
 // `config` has its source. With the frozen parameters of --freeze. Throws Error: Exit::usage for an unknown name, for a
-// part that --freeze cannot freeze, or for a batch-norm option if the network has no batch norms that train;
-// Exit::model if the images do not fit the network.
+// part that --freeze cannot freeze, for a batch-norm option if the network has no batch norms that train, and for a
+// network that reads tokens where the data are images, or the reverse; Exit::model if the data do not fit the network.
 Network make_network(const NetworkConfig& config, bool sync_bn, const Dataset& data);
 
 // The network for images of another size that has the same parameters as `network`. None where the size is equal.

@@ -162,12 +162,11 @@ bool is_same_run(const fs::path& folder, const ResumePoint& resume_point) {
 RunState run_fingerprint(const Options& o, const LoadedData& data, const PixelNormalization& pixels,
                          const Backend& backend, int threads, const Replica& r, const AutotuneCache& autotune) {
   const auto& [train, test] = data.data;
-  const auto& [h, w, c] = train->image_shape();
   RunState state;
   state.affects_results = results_options(o);
   state.affects_results["--dataset"] = data.kind;
-  state.affects_results["data set"] = fmt::format("{} and {} images of {} x {} x {} ({:016x})", train->size(),
-                                                  test ? test->size() : 0, h, w, c, data.fingerprint);
+  state.affects_results["data set"] = fmt::format("{} and {} {} ({:016x})", train->size(), test ? test->size() : 0,
+                                                  describe_samples(*train), data.fingerprint);
   if (const std::string input = data.input(); !input.empty()) state.affects_results["input"] = input;
   if (const std::string numbers = pixels.text(); !numbers.empty()) state.affects_results[kPixelsEntry] = numbers;
   if (!r.class_weights.empty())

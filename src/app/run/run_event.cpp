@@ -31,6 +31,7 @@ std::string run_event(const Job& job, const PlannedRun& run, const RestoredRun& 
                                {"threads", run.threads},
                                {"backend", printable(run.backend.description)},
                                {"transport", printable(describe_transport(run.backend, run.replica->communicator))}};
+  if (const int64_t length = data.train->sequence_length(); length > 0) event["sequence_length"] = length;
   event["start_seconds"] = {
       {"data", start.data_seconds}, {"plan", start.plan_seconds}, {"restore", start.restore_seconds}};
   for (const MeasuredPass& pass : run.autotune->passes()) {

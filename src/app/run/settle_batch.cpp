@@ -140,7 +140,7 @@ class RankMemory {
   // Of the loaders, as if none had its images on the device.
   int64_t rings() const {
     return over_samplers([&](const Dataset& data, int64_t largest, bool mixed) {
-      return Loader::ring_bytes(largest, data.image_shape().elements(),
+      return Loader::ring_bytes(largest, data.sample_bytes(),
                                 {.keep = on_host_ ? 1 : Prefetcher::kFences, .sample_before = mixed});
     });
   }

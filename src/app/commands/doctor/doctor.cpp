@@ -95,9 +95,8 @@ Findings check_data(const Options& options, MpiSession& session, std::optional<L
     const auto world = session.world(Allreduce::automatic);
     loaded = load_data(options.data, options.seed, session, *world, Log(session.rank()));
     const auto& [train, test] = loaded->data;
-    const auto [h, w, c] = train->image_shape();
-    return all_ok("data", fmt::format("{}: {} training and {} test images of {}x{}x{}", loaded->kind, train->size(),
-                                      test ? test->size() : 0, h, w, c));
+    return all_ok("data", fmt::format("{}: {} training and {} test {}", loaded->kind, train->size(),
+                                      test ? test->size() : 0, describe_samples(*train)));
   });
 }
 

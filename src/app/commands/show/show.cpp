@@ -149,6 +149,9 @@ Exit show(std::span<const std::string> arguments, MpiSession& session, const Sig
   const Options training = with_inherited_input(options.training, session, log);
   const auto world = session.world(training.transport.allreduce);
   const LoadedData data = load_data(training.data, training.seed, session, *world, log);
+  run_on_all_ranks(session, [&] {
+    require(data.data.train->sequence_length() == 0, Exit::usage, "show draws images; the data set is tokens");
+  });
   for (const std::string& note : data.notes) log.info("{}", note);
   const PixelNormalization pixels = measure_pixels(data, session, *world);
   if (const std::string input = data.input(); !input.empty()) log.info("input: {}", input);
