@@ -56,7 +56,8 @@ struct DataConfig {
   bool coarse_labels = false;
   int64_t train_samples = 0;    // 0: all
   int64_t sequence_length = 0;  // of tokens; 0: kSequenceLength
-  int64_t vocabulary_size = 0;  // of tokens; 0: kGpt2Vocabulary
+  int64_t vocabulary_size = 0;  // of tokens; 0: that of `vocabulary`, else kGpt2Vocabulary
+  std::string vocabulary = {};  // of the text of the tokens: a file, or "bytes"; empty: not known
   std::optional<TokenType> token_type = {};
   int workers = 0;  // decoding threads of a rank; 0: its share of the cores
   CheckData check = CheckData::automatic;

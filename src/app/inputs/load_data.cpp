@@ -111,7 +111,6 @@ std::string describe_samples(const Dataset& data) {
 }
 
 bool reads_pictures(const DataConfig& config) { return has_pictures(kind_of(config)); }
-bool reads_tokens(const DataConfig& config) { return has_tokens(kind_of(config)); }
 
 std::string LoadedData::input() const {
   std::string text = transforms;
@@ -170,7 +169,7 @@ LoadedData load_data(const DataConfig& config, uint64_t seed, MpiSession& sessio
   if (!has_pictures(kind)) {
     loaded.fingerprint = run_on_all_ranks(session, [&] {
       const Datasets& data = loaded.data;
-      return fingerprint_of(*data.train) ^ (data.test ? fingerprint_of(*data.test) << 1 : 0);
+      return loaded.fingerprint ^ fingerprint_of(*data.train) ^ (data.test ? fingerprint_of(*data.test) << 1 : 0);
     });
   }
   check_same_on_all_ranks(loaded.fingerprint, "data set", world);

@@ -32,7 +32,7 @@ struct ResumedPictures {
 struct LoadedData {
   Datasets data;
   std::string kind;                             // --dataset, never "auto"
-  uint64_t fingerprint = 0;                     // of the training and the test data; the same on all ranks
+  uint64_t fingerprint = 0;                     // of the data and of the vocabulary; the same on all ranks
   std::unique_ptr<Dataset> measured;            // training pictures with the transform of validation; null: data.train
   std::string transforms;                       // for the banner and the resume; empty: images as they are
   TransformConfig validation = {};              // of pictures
@@ -60,7 +60,6 @@ std::string describe_samples(const Dataset& data);
 
 // Whether the data are pictures in files. Throws Error(Exit::data).
 bool reads_pictures(const DataConfig& config);
-bool reads_tokens(const DataConfig& config);  // or token files
 
 // Opens, checks and describes the data. Collective. Tells `reading` of its progress. Throws CollectiveError:
 // Exit::usage for options that do not fit the data, Exit::data for missing or broken files, with their paths, and for

@@ -2,8 +2,10 @@
 
 #include "core/error.h"
 #include "core/printable.h"
+#include "data/text/vocabulary.h"
 #include "data/token_dataset.h"
 #include "data/token_files.h"
+#include "ddp/hash.h"
 
 #include <sys/resource.h>
 
@@ -35,10 +37,17 @@ std::vector<TokenPart> open_files(const Paths& paths, const DataConfig& config) 
   return parts;
 }
 
-std::unique_ptr<TokenDataset> windows_of(std::vector<TokenPart> parts, const DataConfig& config) {
-  return std::make_unique<TokenDataset>(std::move(parts),
-                                        config.sequence_length > 0 ? config.sequence_length : kSequenceLength,
-                                        config.vocabulary_size > 0 ? config.vocabulary_size : kGpt2Vocabulary);
+// Keeps the vocabulary for the output folder. Returns its size.
+int64_t load_vocabulary(const DataConfig& config, LoadedData& loaded) {
+  const int64_t given = config.vocabulary_size;
+  if (config.vocabulary.empty()) return given > 0 ? given : kGpt2Vocabulary;
+  const Vocabulary vocabulary = Vocabulary::named(config.vocabulary);
+  require(given == 0 || given == vocabulary.size(), Exit::usage,
+          "--vocab-size {}: --vocabulary {} has {} tokens; leave out --vocab-size", given, printable(config.vocabulary),
+          vocabulary.size());
+  loaded.fingerprint = hash_of(vocabulary.text());
+  loaded.listings["vocabulary.txt"] = vocabulary.text();
+  return vocabulary.size();
 }
 
 }  // namespace
@@ -58,8 +67,10 @@ LoadedData load_tokens(const DataConfig& config) {
   loaded.notes = std::move(files.notes);
   loaded.pixels.kind = PixelStatistics::Kind::none;
   loaded.workers = std::max(1, config.workers);
-  loaded.data.train = windows_of(std::move(train), config);
-  if (!val.empty()) loaded.data.test = windows_of(std::move(val), config);
+  const int64_t length = config.sequence_length > 0 ? config.sequence_length : kSequenceLength,
+                vocabulary = load_vocabulary(config, loaded);
+  loaded.data.train = std::make_unique<TokenDataset>(std::move(train), length, vocabulary);
+  if (!val.empty()) loaded.data.test = std::make_unique<TokenDataset>(std::move(val), length, vocabulary);
 
   // A window that cannot be read ends the run on all ranks.
   loaded.train_exclusions = std::make_unique<Exclusions>(loaded.data.train->size());

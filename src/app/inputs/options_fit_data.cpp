@@ -41,6 +41,7 @@ void require_options_fit(const DataConfig& config, const std::string& kind) {
   if (has_tokens(kind)) return require_options_fit_tokens(config);
   refuse(config.sequence_length > 0, "--sequence-length", "needs --dataset tokens");
   refuse(config.vocabulary_size > 0, "--vocab-size", "needs --dataset tokens");
+  refuse(!config.vocabulary.empty(), "--vocabulary", "needs --dataset tokens");
   refuse(config.token_type.has_value(), "--token-type", "needs --dataset tokens");
   if (has_pictures(kind)) return;
   const char* const why = "needs a folder of pictures or --labels";

@@ -155,8 +155,13 @@ OptionGroup data_options() {
        {.name = "--vocab-size",
         .target = to([](Options & o) -> auto& { return o.data.vocabulary_size; }),
         .on_resume = kSameData,
-        .help = "number of different tokens; 0: 50257, that of GPT-2",
+        .help = "number of different tokens; 0: that of --vocabulary, else 50257, that of GPT-2",
         .check = CLI::Range(int64_t{0}, kMostTokens)},
+       {.name = "--vocabulary",
+        .target = to([](Options & o) -> auto& { return o.data.vocabulary; }),
+        .on_resume = kSameData,
+        .help = "text of the tokens: a file with GPT-2's merges (vocab.bpe, merges.txt), or bytes; the run keeps it as "
+                "vocabulary.txt"},
        {.name = "--token-type",
         .target = one_of<std::optional<TokenType>>(
             {{"auto", std::nullopt}, {"uint16", TokenType::uint16}, {"uint32", TokenType::uint32}},

@@ -21,7 +21,6 @@ namespace {
 
 // The options to take over, a line for each, and what the user should know about them.
 std::string read_inherited(const Options& given, const std::filesystem::path& weights, const Log& log) {
-  if (reads_tokens(given.data)) return "";
   const std::string file = printable(weights.native());
   const auto info = model_info_in(read_safetensors_metadata(weights), file);
   const bool pictures = reads_pictures(given.data);

@@ -66,6 +66,7 @@ TEST(OptionsFitData, RefuseThoseOfTokensWithImages) {
   const std::vector<std::pair<const char*, Change>> options = {
       {"--sequence-length", [](auto& c) { c.sequence_length = 8; }},
       {"--vocab-size", [](auto& c) { c.vocabulary_size = 8; }},
+      {"--vocabulary", [](auto& c) { c.vocabulary = "bytes"; }},
       {"--token-type", [](auto& c) { c.token_type = TokenType::uint16; }}};
   for (const char* kind : {"mnist", "folder", "cifar10"})
     for (const auto& [name, change] : options) {

@@ -88,7 +88,7 @@ const std::vector<Effects> kEffects{
     {"system/cli/pictures_test.cpp", "PictureFolder.OnASlowDiskLimitTheRun", {"--workers"}},
     {"system/cli/tokens_test.cpp",
      "Tokens.OptionsSayWhatTheFilesHold",
-     {"--sequence-length", "--vocab-size", "--token-type"}},
+     {"--sequence-length", "--vocab-size", "--vocabulary", "--token-type"}},
     {"system/cli/run_test.cpp", "Run.WritesItsResults", {"--init-from", "--output-dir"}},
     {"system/cli/finetune_test.cpp", "FineTune.BeginsAHeadNewAndKeepsTheRest", {"--new-head"}},
     {"system/cli/run_test.cpp", "Run.GivesTheSameBitsOnEveryRun", {"--deterministic"}},

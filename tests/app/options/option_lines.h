@@ -51,7 +51,7 @@ inline const std::vector<std::string> kLines{
     "--workers 3",
     "--check-data full --on-error skip",
     "--train-samples 5",
-    "--dataset tokens --sequence-length 64 --vocab-size 257 --token-type uint32",
+    "--dataset tokens --sequence-length 64 --vocab-size 257 --vocabulary bytes --token-type uint32",
     "--init normal:0.5",
     "--init glorot",
     "--init-from weights.safetensors",

@@ -1,5 +1,6 @@
 // A run on token files.
 #include "core/error.h"
+#include "data/text/vocabulary.h"
 #include "tests/system/cli/run_folder.h"
 
 #include <cstdint>
@@ -99,6 +100,9 @@ TEST_F(Tokens, OptionsSayWhatTheFilesHold) {
   EXPECT_EQ(run.at("test_samples"), 9);
   run = begun("tokens", "text", "--dataset tokens --sequence-length 16 --vocab-size 300 --train-samples 9");
   EXPECT_EQ(run.at("training_samples"), 9);
+  run = begun("bytes", "text", "--vocabulary bytes --sequence-length 16");
+  EXPECT_EQ(run.at("classes"), 257);
+  EXPECT_EQ(Vocabulary::read(folder_ / "bytes/vocabulary.txt").size(), 257);
   run = begun("gpt2", "text", "--model gpt-tiny --sequence-length 32 --batch-size 1");
   EXPECT_EQ(run.at("classes"), 50'257);
 }
@@ -126,6 +130,8 @@ TEST_F(Tokens, AreRefusedWhereTheyDoNotFit) {
               fmt::format("--model gpt-tiny --data-path {} --output-dir {}", path("text"), path("none")));
   expect_code(Exit::usage, "--random-erase needs images; the data set is tokens", 2,
               training("none", "text", "--random-erase 0.1"));
+  expect_code(Exit::usage, "--vocab-size 300: --vocabulary bytes has 257 tokens", 2,
+              training("none", "text", "--vocabulary bytes --vocab-size 300"));
   expect_code(Exit::usage, "some_val_000.bin is validation data already", 0,
               training("none", "text", "--val-split 0.1"));
   expect_code(Exit::usage, "show draws images; the data set is tokens", 0,
