@@ -136,7 +136,7 @@ OptionGroup data_options() {
         .target = to([](Options & o) -> auto& { return o.data.val_split; }),
         .on_resume = kSameData,
         .help = "share of each class that is validation data, for pictures that have none of their own; chosen by "
-                "--seed, class and path",
+                "--seed, class and path; of tokens the end",
         .check = number(0, 0.9)},
        {.name = "--coarse-labels",
         .target = to([](Options & o) -> auto& { return o.data.coarse_labels; }),
@@ -145,7 +145,7 @@ OptionGroup data_options() {
        {.name = "--train-samples",
         .target = to([](Options & o) -> auto& { return o.data.train_samples; }),
         .on_resume = OnResume::fixed(kOfData),
-        .help = "train on N samples only: the first ones, or of pictures a fixed choice from all classes; 0: all",
+        .help = "train on N samples only: the first ones, or of pictures and tokens a fixed choice from all; 0: all",
         .check = CLI::NonNegativeNumber},
        {.name = "--sequence-length",
         .target = to([](Options & o) -> auto& { return o.data.sequence_length; }),
@@ -278,7 +278,8 @@ OptionGroup data_options() {
        {.name = "--workers",
         .target = to([](Options & o) -> auto& { return o.data.workers; }),
         .on_resume = Effect::nothing,
-        .help = "threads of a rank that decode or augment pictures; 0: its share of the cores",
+        .help = "threads of a rank that decode or augment pictures, or read tokens; 0: its share of the cores, for "
+                "tokens one",
         .check = CLI::Range(0, 1024)},
        {.name = "--check-data",
         .target = one_of<CheckData>(
