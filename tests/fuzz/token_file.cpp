@@ -1,6 +1,5 @@
 // An input is a file of tokens, whose windows of three tokens are read.
 #include "data/token_dataset.h"
-
 #include "tests/fuzz/memory_file.h"
 
 #include <algorithm>
