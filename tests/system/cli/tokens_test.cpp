@@ -76,7 +76,7 @@ TEST_F(Tokens, KilledRunEndsWithTheSameBytes) {
   const Outcome killed =
       program(2, training("cut", "text", options + "--save-every 2steps --inject kind=kill,rank=1,step=11"));
   EXPECT_TRUE(was_killed(killed.code)) << killed.output;
-  expect_code(Exit::usage, "42 and 7 windows of 8 tokens", 2,
+  expect_code(Exit::usage, "84 and 14 windows of 8 tokens", 2,
               training("cut", "text", others + "--sequence-length 8 --resume auto"));
   const Outcome resumed = program(2, training("cut", "text", options + "--resume auto"));
   EXPECT_EQ(resumed.code, 0) << resumed.output;
@@ -115,19 +115,20 @@ TEST_F(Tokens, ATokenOutsideOfTheVocabularyIsNamedOnce) {
   const Outcome outcome =
       expect_code(Exit::data, " is not in the vocabulary of 57 tokens; give --vocab-size", 2,
                   training("broken", "broken.bin", "--sequence-length 4 --vocab-size 57 --epochs 1"));
-  EXPECT_EQ(count(outcome.output, "step 0 is saved: mend the data and resume the run\n"), 1) << outcome.output;
+  EXPECT_EQ(count(outcome.output, " is saved: mend the data and resume the run\n"), 1) << outcome.output;
   folder_.write("broken.bin", tokens<uint16_t>(4 * 600 + 1));
   expect_code(Exit::done, "resumed from ", 2,
               training("broken", "broken.bin", "--sequence-length 4 --vocab-size 57 --epochs 1 --resume auto"));
 }
 
 TEST_F(Tokens, AreRefusedWhereTheyDoNotFit) {
+  folder_.write("long.bin", tokens<uint16_t>(1100));
   expect_code(Exit::usage, "--model lenet reads images, but the data set holds tokens", 2,
-              fmt::format("--data-path {} --output-dir {}", path("text"), path("none")));
+              fmt::format("--data-path {} --sequence-length 16 --output-dir {}", path("text"), path("none")));
   expect_code(Exit::usage, "--model gpt-tiny reads tokens, but the data set holds images; give --dataset tokens", 0,
               fmt::format("--model gpt-tiny --output-dir {}", path("none")));
   expect_code(Exit::model, "cannot take 1024 tokens; use a shorter --sequence-length", 0,
-              fmt::format("--model gpt-tiny --data-path {} --output-dir {}", path("text"), path("none")));
+              fmt::format("--model gpt-tiny --data-path {} --output-dir {}", path("long.bin"), path("none")));
   expect_code(Exit::usage, "--random-erase needs images; the data set is tokens", 2,
               training("none", "text", "--random-erase 0.1"));
   expect_code(Exit::usage, "--vocab-size 300: --vocabulary bytes has 257 tokens", 2,
