@@ -15,6 +15,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <string_view>
 #include <utility>
 
 namespace ddp {
@@ -205,9 +206,8 @@ NamedTensor read_tensor(std::istream& file, Entry&& entry, const Malformed& malf
   return tensor;
 }
 
-}  // namespace
-
-std::string safetensors_content(const std::vector<NamedTensor>& tensors, const Metadata& metadata) {
+// What stands before the data: the length of the header, and the header.
+std::string file_start(const std::vector<NamedTensor>& tensors, const Metadata& metadata) {
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
   header[kMetadata] = metadata;
   header[kMetadata]["format"] = "pt";
@@ -220,20 +220,36 @@ std::string safetensors_content(const std::vector<NamedTensor>& tensors, const M
   std::string text = header.dump();
   text.append((8 - text.size() % 8) % 8, ' ');
   const uint64_t length = text.size();
+  return std::string(reinterpret_cast<const char*>(&length), sizeof length) + text;
+}
 
-  std::string content;
-  content.reserve(sizeof length + length + end);
-  content.append(reinterpret_cast<const char*>(&length), sizeof length).append(text);
+// Views of `start` and of the values.
+std::vector<std::string_view> parts_of_file(std::string_view start, const std::vector<NamedTensor>& tensors) {
+  std::vector<std::string_view> parts{start};
   for (const NamedTensor& t : tensors) {
-    content.append(reinterpret_cast<const char*>(t.values.data()), t.values.size() * sizeof(float));
-    if (t.integer) content.append(reinterpret_cast<const char*>(&*t.integer), sizeof *t.integer);
+    parts.emplace_back(reinterpret_cast<const char*>(t.values.data()), t.values.size() * sizeof(float));
+    if (t.integer) parts.emplace_back(reinterpret_cast<const char*>(&*t.integer), sizeof *t.integer);
   }
+  return parts;
+}
+
+}  // namespace
+
+std::string safetensors_content(const std::vector<NamedTensor>& tensors, const Metadata& metadata) {
+  const std::string start = file_start(tensors, metadata);
+  const std::vector<std::string_view> parts = parts_of_file(start, tensors);
+  size_t size = 0;
+  for (const std::string_view part : parts) size += part.size();
+  std::string content;
+  content.reserve(size);
+  for (const std::string_view part : parts) content.append(part);
   return content;
 }
 
 void write_safetensors(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors,
                        const Metadata& metadata) {
-  replace_file(path, safetensors_content(tensors, metadata));
+  const std::string start = file_start(tensors, metadata);
+  replace_file(path, parts_of_file(start, tensors));
 }
 
 std::map<std::string, NamedTensor> read_safetensors(const std::filesystem::path& path) {

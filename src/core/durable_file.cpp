@@ -118,20 +118,24 @@ void remove_leftovers(const fs::path& folder) {
 
 namespace {
 
-void create_file(const fs::path& path, std::string_view content, bool durable) {
+void create_file(const fs::path& path, std::span<const std::string_view> parts, bool durable) {
   const Descriptor file(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW);
-  write_all(file.get(), path, content, kOtherFolder);
+  for (const std::string_view part : parts) write_all(file.get(), path, part, kOtherFolder);
   if (durable) flush(file.get(), path, kOtherFolder);
 }
 
 }  // namespace
 
-void write_durable_file(const fs::path& path, std::string_view content) { create_file(path, content, true); }
+void write_durable_file(const fs::path& path, std::string_view content) { create_file(path, {&content, 1}, true); }
 
 void replace_file(const fs::path& path, std::string_view content, bool durable) {
+  replace_file(path, {&content, 1}, durable);
+}
+
+void replace_file(const fs::path& path, std::span<const std::string_view> parts, bool durable) {
   const fs::path temporary = path.parent_path() / temporary_name(path.filename());
   try {
-    create_file(temporary, content, durable);
+    create_file(temporary, parts, durable);
     move(temporary, path);
   } catch (const Error&) {
     std::error_code ignored;

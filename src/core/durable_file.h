@@ -62,6 +62,8 @@ class NewFile {
 // Replaces a file atomically: at any moment the path has the old content or the new. A link is replaced itself.
 // Without `durable` it does not wait for the disk.
 void replace_file(const std::filesystem::path& path, std::string_view content, bool durable = true);
+// The content is that of all parts, in their order.
+void replace_file(const std::filesystem::path& path, std::span<const std::string_view> parts, bool durable = true);
 
 // Throws where something other than a regular file is at the path, such as a link or a device, for files that a user
 // names: the message asks for another `option`.
