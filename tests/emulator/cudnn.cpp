@@ -2,6 +2,7 @@
 #include "core/error.h"
 #include "device/cpu/device.h"
 #include "ops/cuda/cudnn_plan.h"
+#include "tests/emulator/attention.h"
 #include "tests/ops/reference/plans.h"
 
 #include <emulator/emulator.h>
@@ -29,7 +30,15 @@ void store(const std::vector<float>& values, void* to, DType type) {
       static_cast<uint16_t*>(to)[i] = bf16_of_float(values[i]);
 }
 
-void compute(const Graph& graph, std::span<void* const> at) {
+struct ConvGraph {
+  Conv2dDesc desc;
+  int64_t n;
+  DType type;
+  Pass pass;
+  bool add;
+};
+
+void compute(const ConvGraph& graph, std::span<void* const> at) {
   Conv2dDesc desc = graph.desc;
   const bool forward = graph.pass == Pass::forward;
   if (!forward) desc.bias = desc.relu = false;
@@ -52,26 +61,46 @@ void compute(const Graph& graph, std::span<void* const> at) {
   }
 }
 
-std::vector<int64_t> engines{0};
+std::vector<int64_t> conv_engines{0}, attention_engines;
 
 }  // namespace
 
-void offer_engines(std::vector<int64_t> offered) { engines = std::move(offered); }
+void offer_engines(std::vector<int64_t> offered) { conv_engines = std::move(offered); }
+void offer_attention_engines(std::vector<int64_t> offered) { attention_engines = std::move(offered); }
+
+Graph conv_graph(const Target&, const Conv2dDesc& desc, int64_t n, DType type, Pass pass, bool add) {
+  return {[graph = ConvGraph{desc, n, type, pass, add}](std::span<void* const> at) { compute(graph, at); },
+          &conv_engines};
+}
+
+Graph graph_of(const Target&, const AttentionGraph& attention) {
+  return {[attention](std::span<void* const> at) { emulated::compute(attention, at); }, &attention_engines};
+}
+
+std::optional<Plan> make_plan(const Target& target, const Graph& graph, const Rules& rules, const Choice& choice) {
+  if (!choice.none()) return Plan(graph, choice);
+  std::vector<Plan> found = find_plans(target, graph, rules, 1);
+  if (found.empty()) return std::nullopt;
+  return found.front();
+}
 
 std::vector<Plan> find_plans(const Target&, const Graph& graph, const Rules&, size_t max_count) {
   std::vector<Plan> plans;
-  for (const int64_t engine : engines)
+  for (const int64_t engine : *graph.engines)
     if (plans.size() < max_count) plans.emplace_back(graph, Choice{engine});
   return plans;
 }
 
 void Plan::run(cudnnHandle_t handle, std::span<void* const> pointers, void* workspace) const {
   require(choice_.engine >= 0, Exit::device, "engine {} fails", choice_.engine);
-  for (const void* const pointer : pointers) DDP_EXPECT(pointer && reinterpret_cast<uintptr_t>(pointer) % 16 == 0);
+  for (const void* const pointer : pointers) {
+    DDP_EXPECT(pointer && reinterpret_cast<uintptr_t>(pointer) % 16 == 0);
+    DDP_EXPECT(pointer < workspace || pointer >= static_cast<std::byte*>(workspace) + this->workspace());
+  }
   emulator::call_library(handle->stream, [=, graph = graph_, bytes = this->workspace(),
                                           at = std::vector<void*>(pointers.begin(), pointers.end())] {
-    std::memset(workspace, 0xff, bytes);  // before: an operand may not lie there
-    compute(graph, at);
+    std::memset(workspace, 0xff, bytes);
+    graph.compute(at);
     std::memset(workspace, 0xff, bytes);
   });
 }

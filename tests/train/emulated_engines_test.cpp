@@ -75,8 +75,8 @@ TEST_F(EmulatedEngines, AreNotMeasuredWithoutAChoice) {
   plan({6, 5}, true);
   plan({6, 5}, false, true);
   EXPECT_TRUE(measured.empty());
-  EXPECT_EQ(agreed,
-            (std::vector<int64_t>{5, 5, 5, 5, 5, 5, 5, 5, 5, 6, 6, 6, 6, 6, 6, 6, 6, 6, 0, 0, 0, 0, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(agreed, (std::vector<int64_t>{5, 5, 5, 5, 5,  5,  5,  5,  5,  6,  6,  6,  6, 6,
+                                          6, 6, 6, 6, -1, -1, -1, -1, -1, -1, -1, -1, -1}));
 }
 
 TEST_F(EmulatedEngines, AreRecommendedWhenTheTimeIsUp) {

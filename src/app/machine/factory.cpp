@@ -53,6 +53,8 @@ Backend make_cuda_backend(DeviceConfig config, const TransportConfig& transport,
     const Precision precision = config.precision.emplace(config.precision.value_or(Precision::tf32));
     auto device = make_cuda_device({.index = index, .graphs = config.graphs, .programmatic = config.programmatic});
     const std::string libraries = describe_cuda_ops(), name = device->name();
+    Identity identity{{"device", name}, {"libraries", libraries}, {"precision", name_of(precision)}};
+    if (precision == Precision::bf16) identity["attention"] = "cuDNN where it has an engine";
     return Backend{.device = std::move(device),
                    .description = fmt::format("{}: {} {}, {}, {}", session.host(), info.name, info.bus_id, info.version,
                                               libraries),
@@ -60,7 +62,7 @@ Backend make_cuda_backend(DeviceConfig config, const TransportConfig& transport,
                        "{}{}{}{}", name_of(precision), config.deterministic ? ", deterministic" : "",
                        config.graphs ? "" : ", without graphs", config.programmatic ? ", programmatic launches" : ""),
                    .compiling = info.compiling,
-                   .identity = {{"device", name}, {"libraries", libraries}, {"precision", name_of(precision)}},
+                   .identity = std::move(identity),
                    .config = config,
                    .transport = transport};
   });

@@ -346,8 +346,9 @@ class CudaAttention final : public Attention {
 
 }  // namespace
 
-std::unique_ptr<Attention> CudaOps::attention(const AttentionDesc& desc, std::span<const int64_t> batch_sizes) {
-  return std::make_unique<CudaAttention>(context_, desc, batch_sizes);
+std::unique_ptr<Attention> make_attention_kernels(CudaContext& context, const AttentionDesc& desc,
+                                                  std::span<const int64_t> batch_sizes) {
+  return std::make_unique<CudaAttention>(context, desc, batch_sizes);
 }
 
 }  // namespace ddp

@@ -1,12 +1,10 @@
 #include "core/error.h"
-#include "core/stopwatch.h"
 #include "ops/cuda/bias_gradient.h"
 #include "ops/cuda/cuda_ops.h"
-#include "ops/cuda/cudnn_timing.h"
+#include "ops/cuda/cudnn_library.h"
 #include "ops/cuda/elementwise.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <initializer_list>
 #include <map>
@@ -15,24 +13,6 @@
 #include <vector>
 
 namespace ddp {
-
-struct CudnnLibrary {
-  explicit CudnnLibrary(cudaStream_t stream) : handle(create()), target(handle.get()) {
-    DDP_CUDNN(cudnnSetStream(handle.get(), stream));
-  }
-
-  std::unique_ptr<cudnnContext, Destroy<cudnnDestroy>> handle;
-  cudnn::Target target;
-  std::map<std::string, cudnn::Choice> fastest;  // by the name of a pass; of this rank
-  std::optional<Stopwatch> since_first;          // since the first measurement
-
- private:
-  static cudnnHandle_t create() {
-    cudnnHandle_t created = nullptr;
-    DDP_CUDNN(cudnnCreate(&created));
-    return created;
-  }
-};
 
 namespace {
 
@@ -50,18 +30,10 @@ const char* name_of(Pass pass) {
   return "";
 }
 
-// For one plan, in bytes. Engines that transpose or pad large tensors need more than a small GPU has to spare.
-int64_t workspace_limit() {
-  size_t free = 0, total = 0;
-  DDP_CUDA(cudaMemGetInfo(&free, &total));
-  return int64_t{total > size_t{16} << 30 ? 512 : 64} << 20;
-}
-
 // A convolution with cuDNN's graph API, in NHWC.
 //
-// For each pass, a rank times cuDNN's engines at its largest batch size, once for equal convolutions. All ranks then
-// use the fastest engine of rank 0, for all batch sizes; if it does not support a batch size, that uses the engine that
-// cuDNN recommends. Deterministic runs do not time, because times differ from run to run and recommendations do not.
+// All batch sizes use the engine that is chosen for the largest one (cudnn_library.h); if it does not support a batch
+// size, that uses the engine that cuDNN recommends.
 //
 // cuDNN uses the weights in the flat buffers and writes their gradients there. In bf16 it computes the weight gradient
 // in bf16 only: where that cannot be left, it goes to scratch memory first.
@@ -77,7 +49,7 @@ class CudnnConv2d final : public Conv2d {
         adds_bias_(desc.bias || desc.relu),
         out_(conv2d_output(desc)),
         weights_count_(out_.c * desc.window.kernel * desc.window.kernel * desc.input.c / desc.groups),
-        rules_{context.config.precision, context.config.deterministic, workspace_limit()} {
+        rules_{context.config.precision, context.config.deterministic, cudnn_workspace_limit()} {
     DDP_EXPECT(desc.input_format == Format{});
     for (const int64_t n : batch_sizes)
       if (n > 0) batch_sizes_.push_back(n);
@@ -164,44 +136,13 @@ class CudnnConv2d final : public Conv2d {
 
   // Collective: all ranks call it, even a rank without batch sizes.
   Choice choose(Pass pass) {
-    Choice choice;
-    const bool decided = context_.config.decided && context_.config.decided();
-    if (!batch_sizes_.empty() && !decided) {
-      const int64_t n = std::ranges::max(batch_sizes_);
-      const std::string name = describe(pass, n);
-      if (!library_->fastest.contains(name)) library_->fastest[name] = fastest(pass, n, name);
-      choice = library_->fastest[name];
-    }
-    if (!context_.config.agree) return choice;
-    cudnn::ChoiceWords words = to_words(choice);
-    context_.config.agree(words);
-    return cudnn::from_words(words);
-  }
-
-  Choice fastest(Pass pass, int64_t n, const std::string& name) {
-    if (const auto known = context_.config.known.find(name); known != context_.config.known.end())
-      if (Choice choice = cudnn::from_list(known->second); !choice.none()) return choice;
-    const double left = seconds_left();
-    std::vector<Plan> found =
-        find_plans(library_->target, graph(pass, n), rules_, rules_.deterministic || left <= 0 ? 1 : cudnn::kAll);
-    if (found.size() < 2) return found.empty() ? Choice{} : found.front().choice();
-    if (!library_->since_first) library_->since_first.emplace();
-    const std::vector<double> times = measure(context_, library_->handle.get(), found, operand_bytes(pass, n), type(),
-                                              std::min(cudnn::kSecondsOfAPass, left));
-    const Choice best = found[std::ranges::min_element(times) - times.begin()].choice();
-    if (context_.config.measured) {
-      MeasuredPass measured{name, {}, cudnn::to_list(best)};
-      for (size_t i = 0; i < found.size(); ++i)
-        if (std::isfinite(times[i])) measured.engines.push_back({found[i].choice().engine, times[i]});
-      std::ranges::stable_sort(measured.engines, {}, &MeasuredPass::Engine::microseconds);
-      context_.config.measured(measured);
-    }
-    return best;
-  }
-
-  // Of the time for measurements.
-  double seconds_left() const {
-    return context_.config.measuring_seconds - (library_->since_first ? library_->since_first->seconds() : 0);
+    if (batch_sizes_.empty()) return library_->choose(context_, std::nullopt);
+    const int64_t n = std::ranges::max(batch_sizes_);
+    return library_->choose(context_, EngineSearch{.name = describe(pass, n),
+                                                   .graph = graph(pass, n),
+                                                   .bytes = operand_bytes(pass, n),
+                                                   .type = type(),
+                                                   .rules = rules_});
   }
 
   // All that its engines depend on.
@@ -257,17 +198,8 @@ class CudnnConv2d final : public Conv2d {
 
 }  // namespace
 
-std::shared_ptr<CudnnLibrary> load_cudnn(const CudaContext& context) {
-  return std::make_shared<CudnnLibrary>(context.stream);
-}
-
 std::unique_ptr<Conv2d> CudaOps::conv2d(const Conv2dDesc& desc, std::span<const int64_t> batch_sizes) {
   return std::make_unique<CudnnConv2d>(cudnn_, context_, desc, batch_sizes);
-}
-
-std::string describe_cudnn() {
-  const size_t version = cudnnGetVersion();  // 91900
-  return fmt::format("cuDNN {}.{}.{}", version / 10000, version / 100 % 100, version % 100);
 }
 
 }  // namespace ddp

@@ -12,7 +12,7 @@
 
 namespace ddp {
 
-struct CudnnLibrary;   // conv2d.cpp
+struct CudnnLibrary;   // cudnn_library.h
 struct CublasLibrary;  // linear.cpp
 
 class CudaOps final : public Ops {
@@ -35,7 +35,7 @@ class CudaOps final : public Ops {
   std::unique_ptr<BatchNorm> batch_norm(const BatchNormDesc& desc, std::span<const int64_t> batch_sizes) override;
   // layer_norm.cu
   std::unique_ptr<LayerNorm> layer_norm(const LayerNormDesc& desc, std::span<const int64_t> batch_sizes) override;
-  // attention.cu
+  // attention.cpp
   std::unique_ptr<Attention> attention(const AttentionDesc& desc, std::span<const int64_t> batch_sizes) override;
   // running_stats.cu
   std::unique_ptr<RunningStats> running_stats(std::span<const RunningStatsSpan> layers) override;
@@ -89,11 +89,15 @@ class CudaOps final : public Ops {
 
  private:
   CudaContext context_;
-  std::shared_ptr<CudnnLibrary> cudnn_;  // its convolutions keep it loaded
+  std::shared_ptr<CudnnLibrary> cudnn_;  // its plans keep it loaded
   std::shared_ptr<CublasLibrary> cublas_;
 };
 
-// conv2d.cpp
+// attention.cu: our own kernels, for each type and shape.
+std::unique_ptr<Attention> make_attention_kernels(CudaContext& context, const AttentionDesc& desc,
+                                                  std::span<const int64_t> batch_sizes);
+
+// cudnn_library.cpp
 std::shared_ptr<CudnnLibrary> load_cudnn(const CudaContext& context);
 std::string describe_cudnn();  // such as "cuDNN 9.19.0"
 // linear.cpp

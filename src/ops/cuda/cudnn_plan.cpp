@@ -77,6 +77,7 @@ std::optional<Plan> Plan::make(const Target& target, const Graph& graph, const C
 Plan::Plan(Descriptor plan, const Graph& graph, Choice choice, Notes notes)
     : plan_(std::move(plan)),
       operands_(graph.operands),
+      constants_(std::make_shared<std::vector<Constant>>(graph.constants)),
       choice_(std::move(choice)),
       notes_(std::move(notes)),
       workspace_(plan_.get<int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE)) {}
@@ -88,9 +89,14 @@ void Plan::run(cudnnHandle_t handle, std::span<void* const> pointers, void* work
     std::vector<int64_t> ids;
     for (const Operand operand : operands_) ids.push_back(static_cast<int64_t>(operand));
     for (void* p : pointers) DDP_EXPECT(p && reinterpret_cast<uintptr_t>(p) % kAlignment == 0);
+    std::vector<void*> all(pointers.begin(), pointers.end());
+    for (Constant& constant : *constants_) {
+      ids.push_back(constant.id);
+      all.push_back(&constant.value);
+    }
     variant_pack_ = Descriptor(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR)
                         .set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, std::span<const int64_t>(ids))
-                        .set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, pointers)
+                        .set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, std::span<void* const>(all))
                         .set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, workspace)
                         .finalize();
     pack_pointers_.assign(pointers.begin(), pointers.end());

@@ -6,12 +6,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
 namespace ddp::cudnn {
 
+// A copy has the same kernel, and operands of its own.
 class Plan {
  public:
   // Returns nullopt if the engine, with these settings, does not support the graph.
@@ -29,6 +31,7 @@ class Plan {
 
   Descriptor plan_;
   std::vector<Operand> operands_;
+  std::shared_ptr<std::vector<Constant>> constants_;  // variant packs of all copies point to them
   Choice choice_;
   Notes notes_;
   int64_t workspace_;

@@ -20,8 +20,8 @@ namespace ddp {
 // Replaces the values on all ranks by those of rank 0. Collective: all ranks make the same calls with the same counts.
 using AgreeFn = std::function<void(std::span<int64_t>)>;
 
-// The engines of cuDNN that were measured for a pass of a convolution, in the order of their times. An engine is there
-// once for each of its settings.
+// The engines of cuDNN that were measured for a pass of a convolution or of attention, in the order of their times. An
+// engine is there once for each of its settings.
 struct MeasuredPass {
   struct Engine {
     int64_t number = 0;

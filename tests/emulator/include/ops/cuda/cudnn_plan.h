@@ -1,14 +1,17 @@
-// Stands for src/ops/cuda/cudnn_plan.h and what it includes. Its engines enqueue the reference convolution as work in
-// the stream. tests/ops/cuda/plans_test.cpp tests the real ones, with cuDNN.
+// Stands for src/ops/cuda/cudnn_plan.h and what it includes. Its engines enqueue the reference convolution, or the
+// operations of a graph of attention, as work in the stream. tests/ops/cuda/plans_test.cpp and attention_plans_test.cpp
+// test the real ones, with cuDNN.
 #pragma once
 
 #include "core/dtype.h"
 #include "ops/conv2d.h"
+#include "ops/cuda/attention_graph.h"
 #include "ops/cuda/context.h"
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -28,9 +31,11 @@ namespace ddp::cudnn {
 
 // The engines of all convolutions from now on. One below 0 fails in each run. Default: 0.
 void offer_engines(std::vector<int64_t> engines);
+// The same for attention. Default: none.
+void offer_attention_engines(std::vector<int64_t> engines);
 
 struct Choice {
-  int64_t engine = 0;
+  int64_t engine = -1;
   bool none() const { return engine < 0; }
 };
 using ChoiceWords = std::array<int64_t, 1>;
@@ -52,15 +57,12 @@ struct Target {
 enum class Pass { forward, weight_gradient, input_gradient };
 
 struct Graph {
-  Conv2dDesc desc;
-  int64_t n;
-  DType type;
-  Pass pass;
-  bool add;
+  std::function<void(std::span<void* const>)> compute;
+  const std::vector<int64_t>* engines;
 };
-inline Graph conv_graph(const Target&, const Conv2dDesc& desc, int64_t n, DType type, Pass pass, bool add = false) {
-  return {desc, n, type, pass, add};
-}
+// Pointers: x, w, y, and for a forward pass with a bias the bias; all are of the graph's type.
+Graph conv_graph(const Target&, const Conv2dDesc& desc, int64_t n, DType type, Pass pass, bool add = false);
+Graph graph_of(const Target&, const AttentionGraph& attention);
 
 class Plan {
  public:
@@ -68,7 +70,7 @@ class Plan {
   Choice choice() const { return choice_; }
   int64_t workspace() const { return 512; }  // run() leaves NaNs there
 
-  // Pointers: x, w, y, and for a forward pass with a bias the bias; all are of the graph's type and 16-byte aligned.
+  // All pointers are 16-byte aligned.
   void run(cudnnHandle_t handle, std::span<void* const> pointers, void* workspace) const;
 
  private:
@@ -78,8 +80,6 @@ class Plan {
 
 inline constexpr size_t kAll = SIZE_MAX;
 std::vector<Plan> find_plans(const Target& target, const Graph& graph, const Rules& rules, size_t max_count = kAll);
-inline std::optional<Plan> make_plan(const Target&, const Graph& graph, const Rules&, const Choice& choice) {
-  return Plan(graph, choice);
-}
+std::optional<Plan> make_plan(const Target& target, const Graph& graph, const Rules& rules, const Choice& choice);
 
 }  // namespace ddp::cudnn
