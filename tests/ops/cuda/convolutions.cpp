@@ -38,10 +38,13 @@ std::vector<Convolution> convolutions_of(const std::string& model) {
                                              : make_model(model, {224, 224, 3}, 1000));
 }
 
-Target h200() {
-  std::ifstream file(DDP_H200_JSON);
-  require(file.is_open(), Exit::data, "cannot read {}", DDP_H200_JSON);
+Target described_gpu(const std::string& name) {
+  const std::string path = DDP_GPUS "/" + name;
+  std::ifstream file(path);
+  require(file.is_open(), Exit::data, "cannot read {}", path);
   return Target(std::string(std::istreambuf_iterator<char>(file), {}));
 }
+
+Target h200() { return described_gpu("h200.json"); }
 
 }  // namespace ddp::cudnn::testing

@@ -19,7 +19,8 @@ struct Convolution {
 std::vector<Convolution> convolutions_of(const Network& model);
 std::vector<Convolution> convolutions_of(const std::string& model);
 
-// An H200, without a driver or a GPU.
+// A GPU of a file of this folder, without a driver or a GPU.
+Target described_gpu(const std::string& name);
 Target h200();
 
 }  // namespace ddp::cudnn::testing
