@@ -96,6 +96,28 @@ TEST_P(DeterminismOnGpu, Linear) {
   });
 }
 
+// The shapes of ViT-B/16 and GPT-2.
+TEST_P(DeterminismOnGpu, Attention) {
+  for (const AttentionDesc& desc : {AttentionDesc{.tokens = 197, .width = 768, .heads = 12},
+                                    AttentionDesc{.tokens = 1024, .width = 768, .heads = 12, .causal = true}}) {
+    SCOPED_TRACE(fmt::format("{} tokens", desc.tokens));
+    expect_same_bits([&](Gpu& gpu) -> std::function<Bits()> {
+      const int64_t sizes[] = {4};
+      const std::shared_ptr<Attention> attention = gpu.ops->attention(desc, sizes);
+      return [&gpu, attention, &desc] {
+        Device& device = *gpu.device;
+        const DType dtype = gpu.ops->activation_dtype();
+        const Shape in{4, {desc.tokens, 1, 3 * desc.width}}, out{4, {desc.tokens, 1, desc.width}};
+        const TensorOnDevice qkv(device, in, {}, dtype, random_values(in.elements(), 1)), y(device, out, {}, dtype),
+            dy(device, out, {}, dtype, random_values(out.elements(), 2)), dqkv(device, in, {}, dtype);
+        attention->forward(qkv.tensor(), y.tensor());
+        attention->backward(qkv.tensor(), y.tensor(), dy.tensor(), dqkv.tensor());
+        return bits_of({y.values(), dqkv.values()});
+      };
+    });
+  }
+}
+
 TEST_P(DeterminismOnGpu, BatchNorm) {
   const BatchNormDesc desc{.input = {28, 28, 64}, .format = {}, .activation = kRelu};
   const Shape shape{128, desc.input};

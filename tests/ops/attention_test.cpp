@@ -12,13 +12,20 @@ struct AttentionCase {
 };
 
 const AttentionCase kAttentionCases[] = {
-    {2, 1, 4, 1, false},    {1, 1, 6, 2, true},
-    {2, 5, 6, 2, false},    {2, 5, 6, 2, true},
-    {3, 17, 24, 3, false},  {1, 64, 64, 1, true},
-    {2, 65, 32, 2, false},  {2, 65, 32, 2, true},
+    {2, 1, 4, 1, false},
+    {1, 1, 6, 2, true},
+    {2, 5, 6, 2, false},
+    {2, 5, 6, 2, true},
+    {3, 17, 24, 3, false},
+    {1, 64, 64, 1, true},
+    {2, 65, 32, 2, false},
+    {2, 65, 32, 2, true},
     {1, 50, 160, 2, false},  // heads of more than 64 values
-    {1, 70, 80, 1, true},   {1, 197, 128, 2, false, On::cpu},
+    {1, 70, 80, 1, true},
+    {1, 197, 128, 2, false, On::cpu},
     {2, 150, 128, 2, true},
+    {2, 197, 128, 2, false, On::gpu},
+    {1, 1024, 128, 2, true, On::gpu},
 };
 
 std::string name_of(const AttentionCase& c) {

@@ -149,3 +149,8 @@ def ranks_rows(ranks):
 def fusions_rows():
     return [gtest("kernels", "convolutions of ResNet-18 beside those with fused operations, bf16", 240, "FusionsOnGpu.*",
                   keep="fusions")]
+
+
+def attention_rows():
+    return [gtest("kernels", "attention of cuDNN beside our kernels, bf16: errors and times", 90, "AttentionOnGpu.*",
+                  keep="attention")]
