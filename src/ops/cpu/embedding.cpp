@@ -1,9 +1,12 @@
 #include "core/error.h"
 #include "ops/cpu/activation.h"
 #include "ops/cpu/cpu_ops.h"
+#include "ops/cpu/layout.h"
 #include "ops/functors.h"
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 
 namespace ddp {
 namespace {
@@ -19,12 +22,15 @@ void CpuOps::embedding(const DeviceBatch& batch, const float* table, const Tenso
   expect_positions(batch, y);
   const int64_t channels = y.shape.image.c, positions = y.shape.elements() / channels;
   const BatchTokens tokens = tokens_of(batch);
-  with_values(y, [&](auto* to) {
-    constexpr int64_t kPiece = 16;  // positions
-    workers_.each((positions + kPiece - 1) / kPiece, [&](int64_t piece) {
-      for (int64_t p = piece * kPiece; p < std::min(positions, (piece + 1) * kPiece); ++p)
-        for (int64_t k = 0; k < channels; ++k) set(to[p * channels + k], table[tokens.input(p) * channels + k]);
-    });
+  constexpr int64_t kPiece = 16;  // positions
+  workers_.each(ceil_div(positions, kPiece), [&](int64_t piece) {
+    for (int64_t p = piece * kPiece; p < std::min(positions, (piece + 1) * kPiece); ++p) {
+      const float* const row = table + tokens.input(p) * channels;
+      if (y.dtype == DType::bf16)
+        workers_.kernels.flat.to_bf16(row, element(y, p * channels), channels);
+      else
+        std::copy_n(row, channels, y.f32() + p * channels);
+    }
   });
 }
 
@@ -34,15 +40,22 @@ void CpuOps::embedding_backward(const DeviceBatch& batch, const Tensor& dy, int6
   expect_positions(batch, dy);
   const int64_t channels = dy.shape.image.c, positions = dy.shape.elements() / channels;
   if (mode == Gradient::overwrite)
-    workers_.spans(rows * channels, [&](int64_t first, int64_t end) { std::fill(dtable + first, dtable + end, 0.0f); });
-  const BatchTokens tokens = tokens_of(batch);
-  with_values(dy, [&](auto* from) {
-    constexpr int64_t kPiece = 64;  // channels
-    workers_.each((channels + kPiece - 1) / kPiece, [&](int64_t piece) {
-      const int64_t first = piece * kPiece, end = std::min(channels, first + kPiece);
-      for (int64_t p = 0; p < positions; ++p)
-        for (int64_t k = first; k < end; ++k) dtable[tokens.input(p) * channels + k] += get(from[p * channels + k]);
+    workers_.spans(rows * channels, [&](int64_t first, int64_t end) {
+      std::memset(dtable + first, 0, static_cast<size_t>(end - first) * sizeof(float));
     });
+  const BatchTokens tokens = tokens_of(batch);
+  constexpr int64_t kPiece = 128;  // channels
+  workers_.each(ceil_div(channels, kPiece), [&](int64_t piece) {
+    const int64_t first = piece * kPiece, count = std::min(channels - first, kPiece);
+    std::array<float, kPiece> wide;
+    for (int64_t p = 0; p < positions; ++p) {
+      const void* from = element(dy, p * channels + first);
+      if (dy.dtype == DType::bf16) {
+        workers_.kernels.flat.from_bf16(from, wide.data(), count);
+        from = wide.data();
+      }
+      workers_.kernels.flat.add(static_cast<const float*>(from), dtable + tokens.input(p) * channels + first, count);
+    }
   });
 }
 

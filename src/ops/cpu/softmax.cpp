@@ -65,6 +65,18 @@ Stats cross_entropy(const T* z, int64_t classes, int64_t stride, const SampleLab
   return {loss, best == label, best};
 }
 
+// Loss and gradient of one position of tokens. Images keep the plain loop above, whose results have other bits.
+template <class T>
+Stats token_cross_entropy(const SoftmaxKernels& kernels, const T* z, int64_t classes, int64_t label, float scale,
+                          float smoothing, T* dlogits) {
+  const float share = smoothing / static_cast<float>(classes);
+  const SoftmaxGradient gradient{scale, share, 1 - smoothing + share};
+  const SoftmaxSums sums = kernels.row({z, dlogits, classes, label, gradient});
+  double loss = std::log(sums.exponentials) - static_cast<double>(1 - smoothing) * sums.label_logit;
+  if (smoothing > 0) loss -= static_cast<double>(share) * sums.below_max;
+  return {loss, sums.correct, 0};
+}
+
 // With null dlogits, computes only `stats`. Samples are split into at most kItems items, for any number of threads. The
 // stats of the items are added in double, in order.
 void cross_entropy_of_batch(const Workers& workers, const Tensor& logits, const DeviceBatch& batch, float scale,
@@ -82,6 +94,7 @@ void cross_entropy_of_batch(const Workers& workers, const Tensor& logits, const 
   const int64_t blocks = ceil_div(n, lanes), blocks_per_item = ceil_div(blocks, kItems);
   std::array<Stats, kItems> partial;
   const int64_t items = ceil_div(blocks, blocks_per_item);
+  const SoftmaxKernels& kernels = workers.kernels.activations(logits.dtype).softmax;
   with_values(logits, [&](auto* z) {
     using T = std::remove_pointer_t<decltype(z)>;
     T* const d = dlogits ? static_cast<T*>(dlogits->data) : nullptr;
@@ -94,6 +107,13 @@ void cross_entropy_of_batch(const Workers& workers, const Tensor& logits, const 
         if (of.own == kExcludedLabel) {
           for (int64_t k = 0; d && k < classes; ++k) d[at + k * lanes] = T{};
           if (ranked) ranked[i] = {.best = -1, .label_rank = -1};
+          continue;
+        }
+        if (batch.sequence_length > 0) {
+          const Stats one =
+              token_cross_entropy(kernels, z + at, classes, of.own, scale * share, smoothing, d ? d + at : nullptr);
+          sum.loss += one.loss;
+          sum.correct += one.correct;
           continue;
         }
         const float weight = batch.class_weights ? batch.class_weights[of.own] : 1;

@@ -10,8 +10,8 @@ PRECISIONS = ("fp32", "tf32", "bf16")
 # The suites that each precision of a GPU runs. rows_test compares them with the suites of the program.
 GROUPS = {"convolutions": ("Conv2d", "Conv2dFrozen", "Conv2dNan", "DenseConv2d"),
           "linear layers": ("Linear", "LinearFrozen", "LinearNan"),
-          "elementwise and softmax": ("Elementwise", "Spans", "Softmax", "Activations"),
-          "channels and scales": ("Channels", "Scale"),
+          "elementwise and softmax": ("Elementwise", "Spans", "Softmax", "TokenSoftmax", "Activations"),
+          "channels and scales": ("Channels", "Scale", "Embedding"),
           "layer norm and attention": ("LayerNorms", "Attentions", "LargeScores"),
           "batch norm and pooling": ("BatchNorm*", "RunningStats", "Pool2d"),
           "dropout and augmentation": ("Dropout*", "Augmented", "Mix"),

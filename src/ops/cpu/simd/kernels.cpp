@@ -3,8 +3,9 @@
 namespace ddp::DDP_ISA {
 
 const Kernels kKernels = {
-    .f32 = {kNormF32, kPoolF32, kElementwiseF32, kLayerNormF32, kAttentionF32, kScaleF32, kDenseF32},
-    .bf16 = {kNormBf16, kPoolBf16, kElementwiseBf16, kLayerNormBf16, kAttentionBf16, kScaleBf16, kDenseBf16},
+    .f32 = {kNormF32, kPoolF32, kElementwiseF32, kLayerNormF32, kAttentionF32, kScaleF32, kDenseF32, kSoftmaxF32},
+    .bf16 = {kNormBf16, kPoolBf16, kElementwiseBf16, kLayerNormBf16, kAttentionBf16, kScaleBf16, kDenseBf16,
+             kSoftmaxBf16},
     .flat = kFlat,
     .optimizer = kOptimizer,
     .lanes8 = kLanes8,

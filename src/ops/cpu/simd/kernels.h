@@ -13,6 +13,7 @@
 #include "ops/cpu/simd/dense_kernels.h"
 #include "ops/cpu/simd/lane_kernels.h"
 #include "ops/cpu/simd/layer_norm_kernels.h"
+#include "ops/cpu/simd/softmax_kernels.h"
 #include "ops/functors.h"
 
 namespace ddp {
@@ -26,6 +27,7 @@ struct ActivationKernels {
   const AttentionKernels& attention;
   const ScaleKernels& scale;
   const DenseKernels& dense;
+  const SoftmaxKernels& softmax;
 };
 
 // For flat f32 buffers.

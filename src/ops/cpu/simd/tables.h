@@ -13,6 +13,7 @@ extern const LayerNormKernels kLayerNormF32, kLayerNormBf16;
 extern const AttentionKernels kAttentionF32, kAttentionBf16;
 extern const ScaleKernels kScaleF32, kScaleBf16;
 extern const DenseKernels kDenseF32, kDenseBf16;
+extern const SoftmaxKernels kSoftmaxF32, kSoftmaxBf16;
 extern const FlatKernels kFlat;
 extern const OptimizerKernels kOptimizer;
 extern const LaneKernels kLanes8, kLanes16;
