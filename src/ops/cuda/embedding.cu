@@ -1,6 +1,7 @@
 #include "core/error.h"
 #include "ops/cuda/cuda_ops.h"
 #include "ops/cuda/pack.cuh"
+#include "ops/cuda/reduce.cuh"
 #include "ops/functors.h"
 
 namespace ddp {
@@ -12,33 +13,45 @@ BatchTokens read_tokens(const DeviceBatch& batch, const Tensor& y) {
   return tokens_of(batch);
 }
 
-template <class T>
+template <class T, int N>
 __global__ void embedding_kernel(BatchTokens tokens, const float* table, uint32_t channels, uint32_t elements, T* y) {
   await_previous_kernel();
-  for (uint32_t e = grid_thread(); e < elements; e += grid_threads())
-    from_float(table[static_cast<int64_t>(tokens.input(e / channels)) * channels + e % channels], y[e]);
+  for (uint32_t e = grid_thread() * N; e < elements; e += grid_threads() * N)
+    store<N>(y + e, load<N>(table + static_cast<int64_t>(tokens.input(e / channels)) * channels + e % channels));
 }
 
-__global__ void zero_kernel(float* values, int64_t count) {
+// A block has one position. It sums all positions with the same token, in their order, where its own is the first of
+// them, so no other block writes the row. Each thread compares the token of one position at a time, and the block
+// shares the answers as bits.
+template <class T, int N>
+__global__ void __launch_bounds__(kThreads)
+    embedding_backward_kernel(BatchTokens tokens, const T* dy, uint32_t channels, uint32_t positions, float* dtable) {
   await_previous_kernel();
-  for (int64_t i = grid_thread(); i < count; i += grid_threads()) values[i] = 0;
-}
-
-// A block has one position. It sums all positions with the same token where its own is the first of them, so no other
-// block writes the row.
-template <class T>
-__global__ void embedding_backward_kernel(BatchTokens tokens, const T* dy, uint32_t channels, uint32_t positions,
-                                          float* dtable) {
-  await_previous_kernel();
+  constexpr uint32_t kWarps = kThreads / kWarp;
+  __shared__ uint32_t same[kWarps];
   const uint32_t mine = blockIdx.x;
   const int32_t row = tokens.input(mine);
   bool is_later = false;
-  for (uint32_t p = threadIdx.x; p < mine; p += blockDim.x) is_later |= tokens.input(p) == row;
+  for (uint32_t p = threadIdx.x; p < mine; p += kThreads) is_later |= tokens.input(p) == row;
   if (__syncthreads_or(is_later)) return;
-  for (uint32_t p = mine; p < positions; ++p) {
-    if (tokens.input(p) != row) continue;
-    for (uint32_t k = threadIdx.x; k < channels; k += blockDim.x)
-      dtable[static_cast<int64_t>(row) * channels + k] += to_float(dy[p * channels + k]);
+  for (uint32_t first = mine; first < positions; first += kThreads) {
+    const uint32_t p = first + threadIdx.x;
+    const uint32_t found = __ballot_sync(0xffffffffu, p < positions && tokens.input(p) == row);
+    if (threadIdx.x % kWarp == 0) same[threadIdx.x / kWarp] = found;
+    if (__syncthreads_or(found != 0)) {
+      for (uint32_t k = threadIdx.x * N; k < channels; k += kThreads * N) {
+        float* const to = dtable + static_cast<int64_t>(row) * channels + k;
+        Pack<float, N> sum = load<N>(to);
+        for (uint32_t warp = 0; warp < kWarps; ++warp)
+          for (uint32_t left = same[warp]; left != 0; left &= left - 1) {
+            const uint32_t at = first + warp * kWarp + static_cast<uint32_t>(__ffs(static_cast<int>(left)) - 1);
+            const auto values = load<N>(dy + static_cast<int64_t>(at) * channels + k);
+            for (int i = 0; i < N; ++i) sum.at[i] += values.at[i];
+          }
+        store<N>(to, sum);
+      }
+    }
+    __syncthreads();
   }
 }
 
@@ -46,9 +59,10 @@ __global__ void embedding_backward_kernel(BatchTokens tokens, const T* dy, uint3
 
 void CudaOps::embedding(const DeviceBatch& batch, const float* table, const Tensor& y) {
   const BatchTokens tokens = read_tokens(batch, y);
-  with_packs(y.dtype, 1, [&]<class T, int>() {
-    launch(context_.stream, blocks_over(y.shape.elements()), kThreads, embedding_kernel<T>, tokens, table,
-           y.shape.image.c, y.shape.elements(), data<T>(y));
+  const int64_t channels = y.shape.image.c, elements = y.shape.elements();
+  with_packs(y.dtype, aligned(table, y.data) ? pack_width(y.dtype, channels) : 1, [&]<class T, int N>() {
+    launch(context_.stream, blocks_over(elements / N), kThreads, embedding_kernel<T, N>, tokens, table, channels,
+           elements, data<T>(y));
   });
 }
 
@@ -56,11 +70,10 @@ void CudaOps::embedding_backward(const DeviceBatch& batch, const Tensor& dy, int
                                  Gradient mode) {
   const BatchTokens tokens = read_tokens(batch, dy);
   const int64_t channels = dy.shape.image.c, positions = dy.shape.elements() / channels;
-  if (mode == Gradient::overwrite)
-    launch(context_.stream, blocks_over(rows * channels), kThreads, zero_kernel, dtable, rows * channels);
-  with_packs(dy.dtype, 1, [&]<class T, int>() {
-    launch(context_.stream, positions, kThreads, embedding_backward_kernel<T>, tokens, data<T>(dy), channels, positions,
-           dtable);
+  if (mode == Gradient::overwrite) context_.device.zero(dtable, static_cast<size_t>(rows * channels) * sizeof(float));
+  with_packs(dy.dtype, aligned(dtable, dy.data) ? pack_width(dy.dtype, channels) : 1, [&]<class T, int N>() {
+    launch(context_.stream, positions, kThreads, embedding_backward_kernel<T, N>, tokens, data<T>(dy), channels,
+           positions, dtable);
   });
 }
 

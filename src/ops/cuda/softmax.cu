@@ -11,6 +11,7 @@ namespace {
 
 constexpr int kBlock = 512;
 constexpr int64_t kMaxPartials = kThreads;  // one per thread of the kernel that adds them
+constexpr int64_t kClassesOfWarp = 1024;    // of a token; with more, a block has a row
 constexpr int64_t kSingleBlockRounds = 4;   // with more rounds, several blocks and a second kernel are faster
 
 using Stats = Sums<2>;  // loss, correct
@@ -102,6 +103,84 @@ __global__ void softmax_kernel(const T* logits, BatchLabels labels, int64_t samp
   store_sum(mine, stats[blockIdx.x], add);
 }
 
+// Calls body<N>(k) for the classes of a row from k on: single ones up to an aligned address, packs, and single ones.
+template <int N, class T, class Body>
+__device__ void each_class(const T* z, int classes, const Body& body) {
+  const int before = N > 1 ? static_cast<int>(reinterpret_cast<uintptr_t>(z) / sizeof(T) % N) : 0;
+  const int first = min(classes, before > 0 ? N - before : 0), end = first + (classes - first) / N * N;
+  for (int k = static_cast<int>(threadIdx.x); k < first; k += kBlock) body.template operator()<1>(k);
+  for (int k = first + static_cast<int>(threadIdx.x) * N; k < end; k += kBlock * N) body.template operator()<N>(k);
+  for (int k = end + static_cast<int>(threadIdx.x); k < classes; k += kBlock) body.template operator()<1>(k);
+}
+
+// Of the tokens: a block of kBlock threads processes one row at a time. Only one thread reads and writes a class, but
+// for the label's logit, which all threads read before the first barrier; so dlogits may be logits.
+template <class T, int N>
+__global__ void __launch_bounds__(kBlock)
+    token_softmax_kernel(const T* logits, BatchLabels labels, int64_t rows, int classes, SoftmaxGradient gradient,
+                         float share_of_row, T* dlogits, Stats* stats, bool add) {
+  await_previous_kernel();
+  __shared__ float warp_max[kBlock / kWarp];
+  __shared__ Sums<3> of_row;
+  const float share = gradient.smoothing_share;
+  Stats mine{};
+  for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+    const int label = labels.of(row, rows).own;
+    const T* const z = logits + row * classes;
+    T* const d = dlogits ? dlogits + row * classes : nullptr;
+    if (label == kExcludedLabel) {
+      if (d) each_class<N>(z, classes, [&]<int M>(int k) { store<M>(d + k, Pack<float, M>{}); });
+      continue;
+    }
+
+    const float label_logit = to_float(z[label]);
+    float max = -INFINITY;
+    each_class<N>(z, classes, [&]<int M>(int k) {
+      const auto values = load<M>(z + k);
+      for (int i = 0; i < M; ++i)
+        if (values.at[i] > max) max = values.at[i];
+    });
+    for (int offset = kWarp / 2; offset > 0; offset /= 2) {
+      const float other = __shfl_xor_sync(0xffffffffu, max, offset);
+      if (other > max) max = other;
+    }
+    if (threadIdx.x % kWarp == 0) warp_max[threadIdx.x / kWarp] = max;
+    __syncthreads();
+    for (const float other : warp_max)
+      if (other > max) max = other;
+
+    Sums<3> sums{};  // of exp(z - max), of z - max, of the largest logits before the label's
+    each_class<N>(z, classes, [&]<int M>(int k) {
+      const auto values = load<M>(z + k);
+      for (int i = 0; i < M; ++i) {
+        const float difference = values.at[i] - max;
+        sums.at[0] += std::exp(difference);
+        sums.at[1] += difference;
+        sums.at[2] += difference == 0 && k + i < label ? 1.0f : 0.0f;
+      }
+    });
+    const Sums<3> total = sum_over_block(sums);
+    if (threadIdx.x == 0) {
+      of_row = total;
+      float target_logit = (gradient.label_target - share) * (label_logit - max);
+      if (share != 0) target_logit += share * total.at[1];
+      mine.at[0] += share_of_row * (std::log(total.at[0]) - target_logit);
+      mine.at[1] += label_logit == max && total.at[2] == 0 ? share_of_row : 0.0f;
+    }
+    __syncthreads();
+    if (!d) continue;
+    const float reciprocal = 1.0f / of_row.at[0];
+    each_class<N>(z, classes, [&]<int M>(int k) {
+      auto values = load<M>(z + k);
+      for (int i = 0; i < M; ++i)
+        values.at[i] =
+            gradient(std::exp(values.at[i] - max), reciprocal, k + i == label ? gradient.label_target : share);
+      store<M>(d + k, values);
+    });
+  }
+  store_sum(mine, stats[blockIdx.x], add);
+}
+
 __global__ void add_stats_kernel(const Stats* partials, int count, Stats* stats, bool add) {
   await_previous_kernel();
   const int i = threadIdx.x;
@@ -125,10 +204,11 @@ void cross_entropy_of_batch(CudaContext& context, const Tensor& logits, const De
   DDP_EXPECT(!dlogits || (dlogits->format == Format{} && dlogits->dtype == logits.dtype));
   DDP_EXPECT(!dlogits || dlogits->shape == logits.shape);
 
+  const bool block_per_row = batch.sequence_length > 0 && classes > kClassesOfWarp;
   const int lanes = lanes_for(classes);
   const int64_t threads = (n * lanes + kWarp - 1) / kWarp * kWarp;
-  const bool single_block = threads <= kSingleBlockRounds * kBlock;
-  const int64_t blocks = single_block ? 1 : std::min(blocks_for(threads, kThreads), kMaxPartials);
+  const bool single_block = block_per_row ? n == 1 : threads <= kSingleBlockRounds * kBlock;
+  const int64_t blocks = single_block ? 1 : std::min(block_per_row ? n : blocks_for(threads, kThreads), kMaxPartials);
   const int block = single_block ? static_cast<int>(std::min<int64_t>(threads, kBlock)) : kThreads;
   const float share = smoothing / static_cast<float>(classes);
   const auto share_of_row = static_cast<float>(1.0 / static_cast<double>(positions));
@@ -137,10 +217,19 @@ void cross_entropy_of_batch(CudaContext& context, const Tensor& logits, const De
   const bool add = mode == Gradient::add;
   auto* result = reinterpret_cast<Stats*>(stats);
   auto* partials = single_block ? result : static_cast<Stats*>(context.workspace.data());
-  with_packs(logits.dtype, 1, [&]<class T, int>() {
-    launch(context.stream, blocks, block, softmax_kernel<T>, static_cast<const T*>(logits.data), labels, n, classes,
-           lanes, gradient, share_of_row, dlogits ? data<T>(*dlogits) : nullptr, partials, ranked, single_block && add);
-  });
+  if (block_per_row)
+    with_packs(logits.dtype, width_of(logits.dtype, aligned(logits.data, dlogits ? dlogits->data : nullptr)),
+               [&]<class T, int N>() {
+                 launch(context.stream, blocks, kBlock, token_softmax_kernel<T, N>, static_cast<const T*>(logits.data),
+                        labels, n, classes, gradient, share_of_row, dlogits ? data<T>(*dlogits) : nullptr, partials,
+                        single_block && add);
+               });
+  else
+    with_packs(logits.dtype, 1, [&]<class T, int>() {
+      launch(context.stream, blocks, block, softmax_kernel<T>, static_cast<const T*>(logits.data), labels, n, classes,
+             lanes, gradient, share_of_row, dlogits ? data<T>(*dlogits) : nullptr, partials, ranked,
+             single_block && add);
+    });
   if (!single_block) launch(context.stream, 1, kThreads, add_stats_kernel, partials, blocks, result, add);
 }
 
