@@ -36,8 +36,12 @@ MemoryPlan plan_memory(int64_t image_bytes, std::span<const PlannedStage> stages
   if (count > 0) {
     life(last).last = std::max(life(last).last, count);
     if (stages[last].has_gradient) {
-      terms[last].push_back(static_cast<int>(lives.size()));
-      lives.push_back({stages[last].bytes, count, backward_time(last)});
+      const bool is_read_later = life(last).last > count;
+      terms[last].push_back(is_read_later ? static_cast<int>(lives.size()) : life_of[last]);
+      if (is_read_later)
+        lives.push_back({stages[last].bytes, count, backward_time(last)});
+      else
+        life(last).last = backward_time(last);
     }
   }
   for (int i = count - 1; i >= 0; --i) {

@@ -36,7 +36,7 @@ struct MemoryPlan {
 // A value lives from its forward to the last forward or backward that reads it. A gradient term of a value lives from
 // the backward that writes it (the loss, or a stage that reads the value) to the backward of the value's own stage. The
 // gradient of a skip input is the gradient of the value that its reader writes, in the same memory, unless the reader
-// separates them.
+// separates them. The gradient of the last value takes its place in memory where no backward reads that value.
 MemoryPlan plan_memory(int64_t image_bytes, std::span<const PlannedStage> stages);
 
 // The bytes of the activations of a batch in inference, in f32 and without the padding of an op's own format: what a

@@ -48,5 +48,22 @@ TEST(MemoryPlan, SeparatedGradientHasItsOwnMemory) {
   EXPECT_NE(plan.value[3], plan.value[1]);
 }
 
+// The loss writes its gradient over the logits, unless the backward of the last stage reads them.
+TEST(MemoryPlan, GradientOfTheLossTakesThePlaceOfTheLogits) {
+  std::vector<PlannedStage> stages = {
+      {.bytes = 256, .from = LayerSpec::kImage, .saves_output = true, .has_gradient = true},
+      {.bytes = 1024, .from = 0, .saves_input = true, .has_gradient = true},
+      {.bytes = 1024, .view = true, .from = 1}};
+  const MemoryPlan in_place = plan_memory(128, stages);
+  EXPECT_EQ(in_place.gradient[1], std::vector{in_place.value[1]});
+  EXPECT_LT(in_place.bytes, 2 * 1024);
+  EXPECT_NE(in_place.value[0], in_place.value[1]);
+  EXPECT_NE(in_place.from_gradient[1], in_place.value[1]);
+  stages[1].saves_output = true;
+  const MemoryPlan apart = plan_memory(128, stages);
+  ASSERT_EQ(apart.gradient[1].size(), 1u);
+  EXPECT_NE(apart.gradient[1][0], apart.value[1]);
+}
+
 }  // namespace
 }  // namespace ddp
