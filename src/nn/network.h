@@ -114,7 +114,7 @@ class Network {
 
   Network& conv2d(int64_t out_channels, int64_t kernel, const ConvOptions& options = {});
   Network& linear(int64_t out_features, bool bias = true);
-  // A linear layer without bias, whose weight is the table of `embedding`, a value of the graph.
+  // A linear layer without bias, the only one whose weight is the table of `embedding`, a value of the graph.
   Network& tied_linear(int embedding);
   // The last layer, a linear one, has its weight in the order {I,O} in PyTorch, as Conv1D of transformers.
   Network& transposed();

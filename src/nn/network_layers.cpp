@@ -51,6 +51,8 @@ Network& Network::tied_linear(int embedding) {
   require(output().c == table.output.c, Exit::model,
           "model {}: layer {} (linear) reads {} channels, and the embedding that it is tied to has {}", name_,
           peek_name(), output().c, table.output.c);
+  require(!table.is_tied, Exit::model, "model {}: layer {} (linear): another layer is tied to the embedding {} already",
+          name_, peek_name(), table.name);
   linear(table.rows, false);
   layers_.back().tied = embedding;
   layers_[static_cast<size_t>(embedding)].is_tied = true;

@@ -17,6 +17,8 @@ void check_layers(const Network& network) {
   for (const LayerSpec& layer : network.layers()) {
     check(layer.from >= LayerSpec::kImage && layer.from < index, "a layer reads an earlier one");
     check(layer.skip >= LayerSpec::kNone && layer.skip < index, "a layer skips from an earlier one");
+    check(layer.tied == LayerSpec::kNone || network.layers().at(layer.tied).kind == LayerSpec::Kind::embedding,
+          "a layer is tied to an embedding");
     const auto& [h, w, c] = layer.output;
     check(h > 0 && w > 0 && c > 0 && h <= kMost && w <= kMost / h && c <= kMost / (h * w), "a shape is in its limits");
     outputs += layer.output.elements();
@@ -25,8 +27,8 @@ void check_layers(const Network& network) {
   check(index > 0 && index <= kMostModelLayers && outputs <= kMost, "a network is in its limits");
 }
 
-void read_network(const std::string& text) {
-  const Network network = make_model({.name = "net", .text = text}, "net.toml", {32, 32, 3}, 10);
+void read_network(const std::string& text, ImageShape input) {
+  const Network network = make_model({.name = "net", .text = text}, "net.toml", input, 10);
   check_layers(network);
   check_layers(network.trimmed());
   check(flat_count(parameters_of(network)) > 0, "a network has parameters");
@@ -37,6 +39,7 @@ void read_network(const std::string& text) {
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
-  ddp::read_or_refuse(ddp::Exit::model, [&] { ddp::read_network(text); });
+  ddp::read_or_refuse(ddp::Exit::model, [&] { ddp::read_network(text, {32, 32, 3}); });
+  ddp::read_or_refuse(ddp::Exit::model, [&] { ddp::read_network(text, {16, 1, 1}); });
   return 0;
 }

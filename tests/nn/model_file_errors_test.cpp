@@ -134,6 +134,68 @@ TEST(ModelFileErrors, ShowBothShapes) {
       {"net.toml, line 2: layer 2: it is the last one, and must give the output"});
 }
 
+// Of a network for eight tokens of ten; `rest` stands in line 2 behind the embedding.
+void expect_tokens_refused(const std::string& rest, Parts parts, ImageShape input = {8, 1, 1}) {
+  const std::string text =
+      "layers = [ { embedding = 4, rows = 'classes', label = 'table', name = 'wte' },\n" + rest + "]";
+  expect_error(Exit::model, parts, [&] { make_model({.name = "net", .text = text}, "net.toml", input, 10); });
+}
+
+TEST(ModelFileErrors, NameWhatDoesNotFitTokens) {
+  const std::string head = "{ linear = 'classes', tied = 'table', name = 'head' }";
+  expect_tokens_refused(head,
+                        {"net.toml, line 1: model net does not fit the data: layer wte (embedding) cannot take an "
+                         "input of 8x8x3; the images are 8x8x3"},
+                        kSmallImage);
+  expect_tokens_refused("{ embedding = 4, rows = 'classes', name = 'again' }, " + head,
+                        {"net.toml, line 2: model net: layer again (embedding) reads the tokens of the data; put it "
+                         "first"});
+  expect_tokens_refused(
+      "{ linear = 'classes', tied = 'x' }",
+      {"line 2: layer 0 (linear): tied = \"x\" is no label of an earlier layer; the labels here are: input, table"});
+  expect_tokens_refused("{ linear = 'classes', tied = 'input' }",
+                        {"line 2: model net: layer 0 (linear) is tied to a layer that is no embedding"});
+  expect_tokens_refused("{ layer_norm = true, label = 'x' }, { linear = 'classes', tied = 'x' }",
+                        {"line 2: model net: layer 1 (linear) is tied to a layer that is no embedding"});
+  expect_tokens_refused("{ linear = 5 }, " + head,
+                        {"line 2: model net: layer head (linear) reads 5 channels, and the embedding that it is tied "
+                         "to has 4"});
+  expect_tokens_refused(head + ", { linear = 4 }, { linear = 'classes', tied = 'table' }",
+                        {"line 2: model net: layer 1 (linear): another layer is tied to the embedding wte already"});
+  expect_tokens_refused("{ linear = 9, tied = 'table' }",
+                        {"line 2: layer 0 (linear): linear = 9 must be 10, the rows of the embedding"});
+  for (const std::string key : {"bias = false", "init = 'zeros'", "transposed = true"})
+    expect_tokens_refused("{ linear = 'classes', tied = 'table', " + key + " }",
+                          {key.substr(0, key.find(' ')) + " is for a layer with its own weight"});
+  expect_tokens_refused("{ position_embedding = 7, name = 'wpe' }, " + head,
+                        {"line 2: model net: layer wpe (position embedding of 7 positions) cannot take 8 tokens; use "
+                         "a shorter --sequence-length"});
+  expect_tokens_refused("{ position_embedding = 0 }, " + head,
+                        {"position_embedding = 0 must be a whole number from 1"});
+  expect_tokens_refused("{ position_embedding = false }, " + head,
+                        {"position_embedding = false must be true; for no such layer, leave it out"});
+  expect_tokens_refused("{ scaled_dot_product_attention = 2 }, " + head,
+                        {"line 2: model net: layer 0 (attention) has 2 heads; its input is 8x1x4, and must be Tx1x3C, "
+                         "with heads that divide C"});
+  expect_tokens_refused("{ linear = 9 }, { scaled_dot_product_attention = 2 }", {"has 2 heads; its input is 8x1x9"});
+  expect_tokens_refused("{ linear = 3, from = 'input', name = 'x' }, { concat = 'table' }, { linear = 'classes' }",
+                        {"line 2: layer x: reads the tokens of the data, which only the embedding can"});
+  expect_tokens_refused("{ flatten = true }, { linear = 'classes' }",
+                        {"it is the last one and gives 1x1x10, but the data have 10 classes; end with { linear = "
+                         "\"classes\" } on each token"});
+  expect_tokens_refused("{ linear = 100000 }, { position_embedding = 2147483648 }, { linear = 'classes' }",
+                        {"layer 1 (position_embedding)", "the network has more than 1099511627776 parameters"});
+  const auto expect_table_refused = [](const char* table, const char* message) {
+    const std::string text = fmt::format("layers = [ {{ {} }}, {{ linear = 'classes' }} ]", table);
+    expect_error(Exit::model, {message}, [&] { make_model({.name = "net", .text = text}, "net.toml", {8, 1, 1}, 10); });
+  };
+  expect_table_refused("embedding = 4", "layer 0 (embedding): needs the key \"rows\"");
+  expect_table_refused("embedding = 4, rows = 11",
+                       "layer 0: its table has 11 rows, but the vocabulary has 10 tokens; write rows = \"classes\"");
+  expect_table_refused("embedding = 2147483648, rows = 2147483648",
+                       "the network has more than 1099511627776 parameters");
+}
+
 TEST(ModelFileErrors, NameCyclesAndMissingValues) {
   expect_layers_refused(
       "{ dropout = 0, from = 'x' },\n{ dropout = 0, label = 'x' }",

@@ -20,6 +20,9 @@ void require_whole_network(const Network& network, int64_t classes, std::span<co
   if (!network.ends_in_last_layer()) fail_at(layers.size() - 1, "it is the last one, and must give the output");
   const ImageShape out = network.output();
   const bool tokens = network.reads_tokens();
+  for (size_t i = 1; tokens && i < layers.size(); ++i)
+    if (layers[i].from == LayerSpec::kImage || layers[i].skip == LayerSpec::kImage)
+      fail_at(i, "reads the tokens of the data, which only the embedding can; let it read the label of another layer");
   if (tokens && layers.front().rows != classes)
     fail_at(0, fmt::format("its table has {} rows, but the vocabulary has {} tokens; write rows = \"classes\"",
                            layers.front().rows, classes));

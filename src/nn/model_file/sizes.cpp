@@ -26,13 +26,16 @@ int64_t bounded_parameters(const LayerSpec& layer) {
   switch (layer.kind) {
     case conv2d:
       return bounded_product({layer.window.kernel, layer.window.kernel, layer.input.c / layer.groups, out}) + bias;
-    case linear: return bounded_product({bounded_elements(layer.flattened), out}) + bias;
+    case linear:
+      return layer.tied == LayerSpec::kNone ? bounded_product({bounded_elements(layer.flattened), out}) + bias : 0;
     case batch_norm:
     case layer_norm:
     case group_norm: return 2 * out;
     case layer_scale:
     case class_token: return out;
-    case position_embedding: return bounded_elements(layer.output);
+    case embedding: return bounded_product({layer.rows, out});
+    case position_embedding:
+      return layer.rows > 0 ? bounded_product({layer.rows, out}) : bounded_elements(layer.output);
     default: return 0;
   }
 }
