@@ -45,6 +45,8 @@ std::string describe(const LayerSpec& layer) {
     case Kind::linear:
       return fmt::format("{} {}{}{}", kind, layer.output.c, bias, layer.tied == LayerSpec::kNone ? "" : ", tied");
     case Kind::embedding: return fmt::format("{} {} x {}", kind, layer.rows, layer.output.c);
+    case Kind::position_embedding:
+      return layer.rows > 0 ? fmt::format("{} {} x {}", kind, layer.rows, layer.output.c) : kind;
     case Kind::group_norm: return fmt::format("{} {}", kind, layer.groups);
     case Kind::activation: return name_of(layer.activation.kind);
     case Kind::pool2d: return text_of_pool(layer);

@@ -25,6 +25,9 @@ TEST(Flops, KnowGroupsTokensAndAttention) {
   tokens.tokens().attention(2).layer_norm();
   const double in_proj = 6 * 24 * 8, products = 2 * 6 * 6 * 8, out_proj = 6 * 8 * 8;
   EXPECT_EQ(forward_flops(tokens), 2 * (in_proj + products + out_proj));
+  Network reader("reader", {6, 1, 1});  // a row of the table is copied; the tied head multiplies
+  reader.embedding(8, 50).position_embedding(9).linear(24).scaled_dot_product_attention(2, true).tied_linear(0);
+  EXPECT_EQ(forward_flops(reader), 2 * (in_proj + products + 6 * 50 * 8));
 }
 
 }  // namespace

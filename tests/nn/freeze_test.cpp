@@ -58,6 +58,17 @@ TEST(Freeze, RefusesUnknownNamesAndEverything) {
   });
 }
 
+// The head has no tensor of its own: it is frozen with the table.
+TEST(Freeze, TiedHeadFollowsItsTable) {
+  const Network network = make_model("gpt-tiny", {32, 1, 1}, 257);
+  const Network frozen = freeze(network, Names{"transformer.wte"});
+  EXPECT_EQ(frozen_in(frozen), Names{"transformer.wte.weight"});
+  EXPECT_FALSE(frozen.layers().back().trains_weight);
+  EXPECT_TRUE(freeze(network, Names{"transformer.wpe"}).layers().back().trains_weight);
+  expect_error(Exit::usage, {"gpt-tiny has no parameter \"lm_head\", nor one below it; its parts are transformer"},
+               [&] { freeze(network, Names{"lm_head"}); });
+}
+
 // The trained parameters have the ids and places that they would have without the others. Nothing moves where nothing
 // is frozen.
 TEST(Freeze, PutsTrainedParametersFirst) {

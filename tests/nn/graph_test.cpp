@@ -1,96 +1,18 @@
 // Gradients through graphs whose values have several readers: on the reference ops they are the central differences of
 // the loss, and the ops of the CPU, with their formats, give the same.
-#include "device/cpu/device.h"
-#include "nn/init.h"
-#include "nn/model.h"
-#include "ops/cpu/ops.h"
+#include "nn/freeze.h"
 #include "tests/expect_error.h"
-#include "tests/ops/reference/ops.h"
-#include "tests/values.h"
+#include "tests/nn/trainee.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdint>
-#include <memory>
-#include <numeric>
 #include <string>
 #include <vector>
 
 namespace ddp::testing {
 namespace {
-
-constexpr int64_t kSamples = 5, kGraphClasses = 3;
-constexpr ImageShape kSmall{6, 5, 2};
-
-// A model for training on the CPU. A call of run() is one forward and backward pass.
-class Trainee {
- public:
-  Trainee(const Network& network, bool reference)
-      : parameters(parameters_of(network)),
-        norms_(batch_norm_states_of(network)),
-        device_(make_cpu_device()),
-        ops_(reference ? make_reference_ops(*device_) : make_cpu_ops(*device_, {})),
-        weights(flat_count(parameters) + 16),
-        gradients(weights.size()),
-        sums_(state_count(norms_) + 1),
-        stats_(initial_state(norms_)) {
-    initialize(std::span(weights).first(flat_count(parameters)), parameters, {}, 1);
-    for (const Parameter& p : parameters) {
-      const Values noise = random_values(p.count, p.offset + 3);
-      if (p.role != Parameter::Role::weight && p.role != Parameter::Role::norm_scale)
-        for (int64_t i = 0; i < p.count; ++i) weights[p.offset + i] += 0.5f * noise[i];
-    }
-    for (size_t i = 0; i < pixels_.size(); ++i) pixels_[i] = static_cast<uint8_t>(i * i % 251);
-    for (int32_t i = 0; i < kSamples; ++i) labels_[i] = i * i % static_cast<int32_t>(kGraphClasses);
-    ModelConfig config;
-    config.seed = 9;
-    config.pixel_scale = {.scale = {1 / 128.0f, 1 / 100.0f, 1 / 128.0f}, .shift = {-1, -1, -1}};
-    model_.emplace(network, parameters, norms_, std::span(&kSamples, 1), *device_, *ops_,
-                   ModelMemory{.weights = weights.data(),
-                               .gradients = gradients.data(),
-                               .bn_batch_sums = sums_.data(),
-                               .running_stats = stats_.data(),
-                               .loss_stats = loss_,
-                               .epoch = &epoch_},
-                   config);
-  }
-
-  // Returns the sum of the losses. `gradients` has then that of their mean.
-  double run() {
-    model_->bind();
-    std::vector<int32_t> keys(kSamples);
-    std::iota(keys.begin(), keys.end(), 40);
-    model_->forward_backward({.samples = pixels_.data(),
-                              .labels = labels_,
-                              .keys = keys.data(),
-                              .size = kSamples,
-                              .plan = {.size = kSamples, .global_size = kSamples, .step_size = kSamples}},
-                             [&](int id) { announced.push_back(id); });
-    return static_cast<double>(loss_[0]);
-  }
-  std::span<const float> gradient(const Parameter& p) const { return std::span(gradients).subspan(p.offset, p.count); }
-
-  const std::vector<Parameter> parameters;
-  std::vector<int> announced;  // ids of parameters
-
- private:
-  const std::vector<BatchNormState> norms_;
-  std::unique_ptr<Device> device_;
-  std::unique_ptr<Ops> ops_;
-
- public:
-  std::vector<float> weights, gradients;
-
- private:
-  std::vector<float> sums_, stats_;
-  std::vector<uint8_t> pixels_ = std::vector<uint8_t>(kSamples * 16 * 16 * 3);
-  int32_t labels_[kSamples] = {};
-  float loss_[2] = {};
-  uint32_t epoch_ = 2;
-  std::optional<Model> model_;
-};
 
 Network& head(Network& network) { return network.global_avg_pool().flatten().linear(kGraphClasses); }
 
@@ -158,9 +80,27 @@ Network class_token() {
   return head(net);
 }
 
-const std::vector<Network> kGraphs{
-    squeeze_and_excitation(), dense_chain(), deep_residual(), three_readers(), gated_image(),
-    joined_image(),           two_formats(), class_token()};
+// A transformer of one block for up to eight tokens.
+Network gpt(bool tied) {
+  Network net("gpt", {5, 1, 1});
+  const int table = net.named("wte").embedding(6, 7).here();
+  const int x = net.named("wpe").position_embedding(8).dropout(0.2f).here();
+  net.layer_norm().linear(18).transposed().scaled_dot_product_attention(2, true).linear(6).transposed().add(x);
+  net.layer_norm().named("head");
+  return tied ? net.tied_linear(table) : net.linear(7, false);
+}
+const Network kGpt = gpt(true);
+
+const std::vector<Network> kGraphs{squeeze_and_excitation(),
+                                   dense_chain(),
+                                   deep_residual(),
+                                   three_readers(),
+                                   gated_image(),
+                                   joined_image(),
+                                   two_formats(),
+                                   class_token(),
+                                   kGpt,
+                                   gpt(false)};
 
 // Some values of each parameter, because each takes two passes.
 TEST(Graph, GradientsMatchFiniteDifferences) {
@@ -206,6 +146,75 @@ TEST(Graph, CpuHasTheGradientsOfTheReference) {
   for (const Network& network : kGraphs) {
     SCOPED_TRACE(network.name());
     expect_equal_gradients(network, 1e-4);
+  }
+}
+
+const Parameter& parameter_of(const Trainee& trainee, const std::string& name) {
+  return *std::ranges::find(trainee.parameters, name, &Parameter::name);
+}
+
+// A twin has a head of its own with the same weights.
+TEST(Graph, TiedTableHasTheSumOfTheGradientsOfItsUses) {
+  for (const bool reference : {true, false}) {
+    Trainee tied(kGpt, reference), twin(gpt(false), reference);
+    EXPECT_EQ(tied.parameters.size() + 1, twin.parameters.size());
+    for (const Parameter& p : twin.parameters) {
+      const Parameter& from = parameter_of(tied, p.name == "head.weight" ? "wte.weight" : p.name);
+      std::copy_n(tied.weights.begin() + from.offset, p.count, twin.weights.begin() + p.offset);
+    }
+    const double loss = tied.run();
+    EXPECT_NEAR(twin.run(), loss, 1e-6);
+    const Parameter& table = parameter_of(tied, "wte.weight");
+    const auto of_rows = twin.gradient(parameter_of(twin, "wte.weight")),
+               of_head = twin.gradient(parameter_of(twin, "head.weight"));
+    Values sum, doubled;
+    for (int64_t i = 0; i < table.count; ++i) sum.push_back(of_rows[i] + of_head[i]);
+    expect_close({tied.gradient(table).begin(), tied.gradient(table).end()}, sum, "the table");
+    // The table is one of the announced parameters, and the last one.
+    const auto id = static_cast<int>(&table - tied.parameters.data());
+    EXPECT_EQ(std::ranges::count(tied.announced, id), 1);
+    EXPECT_EQ(tied.announced.back(), id);
+    tied.run(1);
+    for (const float v : sum) doubled.push_back(2 * v);
+    expect_close({tied.gradient(table).begin(), tied.gradient(table).end()}, doubled, "the table after two batches");
+  }
+}
+
+// A frozen parameter has no place in the gradients.
+TEST(Graph, FrozenTableFreezesItsTiedHeadAndKeepsTheOtherGradients) {
+  for (const bool reference : {true, false}) {
+    const Network frozen = freeze(kGpt, std::vector<std::string>{"wte"});
+    Trainee all(kGpt, reference), part(frozen, reference);
+    for (const Parameter& p : part.parameters)
+      std::copy_n(all.weights.begin() + parameter_of(all, p.name).offset, p.count, part.weights.begin() + p.offset);
+    part.gradients.assign(part.gradients.size(), 77);
+    EXPECT_NEAR(all.run(), part.run(), 1e-6);
+    EXPECT_EQ(part.announced.size() + 1, all.announced.size());
+    for (const Parameter& p : part.parameters) {
+      const auto found = part.gradient(p), of_all = all.gradient(parameter_of(all, p.name));
+      const Values expected = p.trained ? Values(of_all.begin(), of_all.end()) : Values(p.count, 77.0f);
+      EXPECT_EQ(p.trained, p.name != "wte.weight");
+      expect_close({found.begin(), found.end()}, expected, p.name.c_str());
+    }
+  }
+}
+
+// The table has eight positions, of which the input has five.
+TEST(Graph, UnusedPositionsHaveNoGradient) {
+  for (const bool reference : {true, false}) {
+    Trainee trainee(kGpt, reference);
+    const Parameter& table = parameter_of(trainee, "wpe.weight");
+    const auto unused = trainee.gradient(table).subspan(5 * 6);
+    trainee.gradients.assign(trainee.gradients.size(), 7);
+    trainee.run();
+    EXPECT_EQ(Values(unused.begin(), unused.end()), Values(3 * 6, 0.0f));
+    const Values once(trainee.gradient(table).begin(), trainee.gradient(table).end());
+    trainee.gradients.assign(trainee.gradients.size(), 7);
+    trainee.run(1);
+    Values expected;
+    for (const float v : once) expected.push_back(v + 7);
+    expect_close({trainee.gradient(table).begin(), trainee.gradient(table).end()}, expected, "added");
+    EXPECT_EQ(Values(unused.begin(), unused.end()), Values(3 * 6, 7.0f));
   }
 }
 

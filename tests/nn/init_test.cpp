@@ -54,6 +54,26 @@ TEST(Init, NormalHasZeroBiases) {
   }
 }
 
+// --init begins a table as the weights of a linear layer, and positions as the network does.
+TEST(Init, OfATableFollowsTheNetworkOrTheOption) {
+  Network network("reader", {6, 1, 1});
+  network.named("wte").embedding(40, 500).named("wpe").position_embedding(100);
+  network.tied_linear(0);
+  const auto parameters = parameters_of(network);
+  for (const auto& [init, table] : {std::pair(Init{}, 1.0),
+                                    {Init{Init::Kind::normal, 0.01}, 0.01},
+                                    {Init{Init::Kind::glorot, 0}, std::sqrt(2.0 / 540)}}) {
+    std::vector<float> flat(flat_count(parameters));
+    initialize(flat, parameters, init, 0);
+    for (const Parameter& p : parameters) {
+      double squares = 0;
+      for (int64_t i = p.offset; i < p.offset + p.count; ++i) squares += double{flat[i]} * flat[i];
+      const double expected = p.name == "wte.weight" ? table : 0.02;
+      EXPECT_NEAR(std::sqrt(squares / static_cast<double>(p.count)), expected, 0.05 * expected) << p.name;
+    }
+  }
+}
+
 TEST(Init, GlorotIsUniformWithKerassBound) {
   const auto parameters = parameters_of(make_model("keras-convnet", {28, 28, 1}, 10));
   std::vector<float> flat(flat_count(parameters));

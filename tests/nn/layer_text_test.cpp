@@ -31,6 +31,11 @@ TEST(LayerText, NamesTheKindAndItsNumbers) {
   EXPECT_EQ(describe(other.layers()[0]), "conv2d 8, 2 x 2, stride 2, padding 0 0 1 1");
   EXPECT_EQ(describe(other.layers()[1]), "adaptive_avg_pool2d 2 x 2");
   EXPECT_EQ(describe(other.layers()[4]), "attention of 4 heads, causal");
+  Network reader("reader", {6, 1, 1});
+  reader.embedding(8, 50).position_embedding(9).tied_linear(0);
+  EXPECT_EQ(describe(reader.layers()[0]), "embedding 50 x 8");
+  EXPECT_EQ(describe(reader.layers()[1]), "position_embedding 9 x 8");
+  EXPECT_EQ(describe(reader.layers()[2]), "linear 50, no bias, tied");
 }
 
 // The sum is in the batch norm, and the ReLU behind it too.

@@ -29,6 +29,17 @@ TEST(Models, ParameterCountsMatchTheirSources) {
   }
 }
 
+// The head has no tensor of its own.
+TEST(Models, Gpt2HasTheParametersOfItsName) {
+  for (const int64_t tokens : {1024, 256}) {
+    const auto gpt2 = parameters_of(make_model("gpt2-124m", {tokens, 1, 1}, 50257));
+    EXPECT_EQ(total_count(gpt2), 124'439'808);
+    EXPECT_EQ(gpt2.back().name, "transformer.wte.weight");
+    EXPECT_EQ(gpt2[gpt2.size() - 2].pytorch_shape, (std::vector<int64_t>{1024, 768}));
+    EXPECT_EQ(std::ranges::count(gpt2, 50257 * 768, &Parameter::count), 1);
+  }
+}
+
 TEST(Models, LayersHaveTheNamesOfNestedModules) {
   const auto has = [](const std::vector<Parameter>& parameters, const std::string& name, std::vector<int64_t> shape) {
     return std::any_of(parameters.begin(), parameters.end(),
