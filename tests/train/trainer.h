@@ -85,7 +85,7 @@ class Training : public ::testing::Test {
   void run(const TrainConfig& config, const Adapt& adapt = {}, const std::filesystem::path& from = {}) {
     events = {};
     const auto tables = make_local_heartbeat_tables(kRanks);
-    run_world(kRanks, [&](Communicator& communicator, Device& device, Ops& ops) {
+    const auto work = [&](Communicator& communicator, Device& device, Ops& ops) {
       const int rank = communicator.rank();
       const auto sampler = [&](const Dataset& of, Order order) {
         return DistributedSampler(of.size(), batch_size, order, 0, rank, std::vector<double>(kRanks, 1.0));
@@ -144,7 +144,8 @@ class Training : public ::testing::Test {
         average_stats = replica.download_stats(replica.average->running_stats());
       }
       writer.reset();
-    });
+    };
+    run_world(kRanks, work, make_ops);
   }
 
   // Rank 0 calls `act` with the number of each batch, from 1, before it takes the batch.
@@ -174,6 +175,7 @@ class Training : public ::testing::Test {
   Datasets data{.train = std::make_unique<MemoryDataset>(small_data(kSamples)),
                 .test = std::make_unique<MemoryDataset>(small_data(10))};
   Network network = small_network();
+  MakeOps make_ops = make_reference_ops;
   bool recompute_bn = false;                                         // before each evaluation
   std::function<void(const std::filesystem::path&)> about_to_write;  // see CheckpointWriterConfig
   ReplicaConfig replica_config{.optimizer = {.momentum = 0.9f}};

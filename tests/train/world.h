@@ -8,15 +8,19 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <vector>
 
 namespace ddp::testing {
 
+using MakeOps = std::function<std::unique_ptr<Ops>(Device&)>;
+
 // Runs `work` in one thread per rank; each has its own device, ops and communicator.
-inline void run_world(int size, const std::function<void(Communicator&, Device&, Ops&)>& work) {
+inline void run_world(int size, const std::function<void(Communicator&, Device&, Ops&)>& work,
+                      const MakeOps& make_ops = make_reference_ops) {
   run_ranks(size, [&](Communicator& communicator) {
     const auto device = make_cpu_device();
-    const auto ops = make_reference_ops(*device);
+    const auto ops = make_ops(*device);
     work(communicator, *device, *ops);
   });
 }
@@ -38,12 +42,15 @@ inline Result train(const FixtureConfig& config, const Network& network, const D
 }
 
 inline Result train_world(int size, const FixtureConfig& config, const Network& network, const Dataset& data,
-                          int64_t steps) {
+                          int64_t steps, const MakeOps& make_ops = make_reference_ops) {
   Result result;
-  run_world(size, [&](Communicator& c, Device& device, Ops& ops) {
-    const Result mine = train(config, network, data, steps, c, device, ops);
-    if (c.rank() == 0) result = mine;
-  });
+  run_world(
+      size,
+      [&](Communicator& c, Device& device, Ops& ops) {
+        const Result mine = train(config, network, data, steps, c, device, ops);
+        if (c.rank() == 0) result = mine;
+      },
+      make_ops);
   return result;
 }
 
