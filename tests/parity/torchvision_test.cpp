@@ -1,5 +1,6 @@
 // Compares torchvision's networks with the files in nn/models: names and shapes of all tensors, options of the norms,
-// rates, and initial weights. make_torchvision.py describes the figures in expected/torchvision.json.
+// rates, and initial weights. make_torchvision.py describes the figures in expected/torchvision.json. make_gpt2.py
+// makes those of transformers' GPT-2.
 #include "nn/init.h"
 #include "nn/models.h"
 #include "tests/parity/parity.h"
@@ -71,12 +72,7 @@ std::pair<double, double> initial_figures(Parameter p) {
   return {absolute / n, std::sqrt(std::max(0.0, squares / n - sum / n * sum / n))};
 }
 
-class Torchvision : public ::testing::TestWithParam<const char*> {};
-
-TEST_P(Torchvision, TensorsOptionsAndInitialWeightsAreTorchvisions) {
-  const json figures = expected_figures("torchvision.json").at(GetParam());
-  const int64_t size = figures.at("image");
-  const Network network = make_model(GetParam(), {size, size, 3}, figures.at("classes").get<int64_t>());
+void expect_figures(const Network& network, const json& figures) {
   std::vector<Parameter> parameters = parameters_of(network);
   const Shapes shapes = shapes_of(parameters, batch_norm_states_of(network));
   EXPECT_EQ(std::ssize(shapes.lines), figures.at("tensors").get<int64_t>());
@@ -97,6 +93,20 @@ TEST_P(Torchvision, TensorsOptionsAndInitialWeightsAreTorchvisions) {
     EXPECT_NEAR(absolute, init[2 * i], tolerance * init[2 * i]) << p.name;
     EXPECT_NEAR(deviation, init[2 * i + 1], tolerance * init[2 * i + 1]) << p.name;
   }
+}
+
+class Torchvision : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(Torchvision, TensorsOptionsAndInitialWeightsAreTorchvisions) {
+  const json figures = expected_figures("torchvision.json").at(GetParam());
+  const int64_t size = figures.at("image");
+  expect_figures(make_model(GetParam(), {size, size, 3}, figures.at("classes").get<int64_t>()), figures);
+}
+
+TEST(Transformers, TensorsOptionsAndInitialWeightsAreThoseOfGpt2) {
+  const json figures = expected_figures("gpt2.json").at("gpt2-124m");
+  for (const int64_t tokens : {1024, 16})  // fewer tokens change no tensor
+    expect_figures(make_model("gpt2-124m", {tokens, 1, 1}, figures.at("classes").get<int64_t>()), figures);
 }
 
 INSTANTIATE_TEST_SUITE_P(, Torchvision,
