@@ -6,6 +6,7 @@
 #include "app/commands/predict/predict.h"
 #include "app/commands/report/report.h"
 #include "app/commands/show_model/show_model.h"
+#include "app/commands/tokenize/tokenize.h"
 #include "app/commands/watch/watch.h"
 #include "app/run/run.h"
 #include "checkpoint/inspect.h"
@@ -68,6 +69,7 @@ std::optional<int> run_without_mpi(const std::vector<std::string>& arguments) {
     if (command == "export") return static_cast<int>(ddp::export_network(rest, stdout));
     if (command == "report") return static_cast<int>(ddp::write_report(rest, stdout));
     if (command == "show-model") return static_cast<int>(ddp::show_model(rest, stdout));
+    if (command == "tokenize") return static_cast<int>(ddp::tokenize(rest, stdout));
     if (command == "watch") return static_cast<int>(ddp::watch(rest));
     if (command != "inspect") return std::nullopt;
     ddp::write_output(stdout, ddp::inspect(rest), "the contents");

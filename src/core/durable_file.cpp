@@ -241,6 +241,11 @@ NewFile::~NewFile() {
 
 void NewFile::write(std::string_view content) { write_all(file_, path_, content, kOtherName); }
 
+void NewFile::write_at(int64_t offset, std::string_view content) {
+  require(::pwrite(file_, content.data(), content.size(), offset) == std::ssize(content), Exit::output,
+          "cannot write {}: {}; make room or {}", path_.string(), std::strerror(errno), kOtherName);
+}
+
 void NewFile::keep(std::span<NewFile* const> files) {
   for (const NewFile* file : files) flush(file->file_, file->path_, kOtherName);
   for (NewFile* file : files) {

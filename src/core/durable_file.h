@@ -48,7 +48,8 @@ class NewFile {
   NewFile(const NewFile&) = delete;
   NewFile& operator=(const NewFile&) = delete;
 
-  void write(std::string_view content);  // appends
+  void write(std::string_view content);                     // appends
+  void write_at(int64_t offset, std::string_view content);  // a few bytes, over what has been written
 
   // The contents are complete. All files get their names, or none does.
   static void keep(std::span<NewFile* const> files);

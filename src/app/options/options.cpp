@@ -87,7 +87,8 @@ Options parse_options(int argc, const char* const* argv, std::optional<std::stri
       "ddp_train lr-find --help.\n"
       "ddp_train show --output FILE.png [options] shows the training pictures as the network gets them; see ddp_train "
       "show --help.\n"
-      "ddp_train show-model MODEL_OR_RUN prints and draws the layers of a network; see ddp_train show-model --help.");
+      "ddp_train show-model MODEL_OR_RUN prints and draws the layers of a network; see ddp_train show-model --help.\n"
+      "ddp_train tokenize TEXTS writes texts as tokens, to train on; see ddp_train tokenize --help.");
   app.set_version_flag("--version", std::string("ddp_train ") + DDP_VERSION);
   declare(app, o);
   if (!parse_command(app, std::vector<std::string>(argv + 1, argv + argc), answer)) return o;
