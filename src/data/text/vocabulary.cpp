@@ -29,7 +29,7 @@ std::string written(uint8_t byte) {
 }  // namespace
 
 // Encodes pre-tokens. The symbols of one are a linked list; a heap has the possible merges, of which some are out of
-// date. So n bytes takes O(n log n) steps.
+// date. So n bytes take O(n log n) steps.
 class Vocabulary::Merger {
  public:
   explicit Merger(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {}

@@ -42,9 +42,8 @@ class Vocabulary {
   // Error(Exit::data) unless 0 <= token < size().
   std::string decode(std::span<const int32_t> tokens) const;
 
-  const std::string& text() const {
-    return text_;
-  }  // a file that read() reads as this vocabulary; equal ones are equal
+  // What a file holds that read() reads as this vocabulary. Equal vocabularies have equal texts.
+  const std::string& text() const { return text_; }
 
  private:
   class Merger;
