@@ -2,6 +2,7 @@
 
 #include "app/commands/tokenize/text_files.h"
 #include "data/text/vocabulary.h"
+#include "data/token_file.h"
 #include "tests/expect_error.h"
 #include "tests/temp_folder.h"
 #include "tests/text.h"
@@ -34,6 +35,7 @@ std::vector<int32_t> tokens_in(const fs::path& path, int32_t magic = 20240520, i
   EXPECT_EQ(header[1], version);
   EXPECT_EQ(header[2], std::ssize(tokens));
   for (int i = 3; i < 256; ++i) EXPECT_EQ(header[i], 0);
+  EXPECT_EQ(TokenFile(path).tokens(), std::ssize(tokens));
   return {tokens.begin(), tokens.end()};
 }
 
