@@ -86,8 +86,8 @@ void read_optimizer(const fs::path& path, const Tensors& of, std::span<const std
                        needed.push_back({name, {std::ssize(values)}});
                      });
   const TensorFit fit = fit_of(tensors, needed);
-  require(fit.fits() && fit.prefix.empty(), Exit::model, "{} does not fit the model and its optimizer: {}",
-          printable(path.native()), fit.text());
+  require(fit.fits() && fit.prefix.empty() && fit.lacking.empty(), Exit::model,
+          "{} does not fit the model and its optimizer: {}", printable(path.native()), fit.text());
   for (const std::string& name : states) {
     OptimizerState& state =
         snapshot.optimizer.emplace_back(name, std::vector<float>(flat_count(trained_of(of.parameters))));

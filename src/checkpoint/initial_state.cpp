@@ -40,14 +40,14 @@ const Parameter* first_convolution(std::span<const Parameter> parameters) {
 }
 
 // The file's names of its head: the network's own, or those of the only linear layer that the network does not have.
-std::set<std::string> head_in(const TensorMap& tensors, const std::string& prefix,
-                              const std::vector<const Parameter*>& head, std::span<const NeededTensor> needed) {
+std::set<std::string> head_in(const TensorMap& tensors, const TensorFit& fit, const std::vector<const Parameter*>& head,
+                              std::span<const NeededTensor> needed) {
   std::set<std::string> names;
   for (const Parameter* p : head)
-    if (tensors.contains(prefix + p->name)) names.insert(prefix + p->name);
+    if (tensors.contains(fit.in_file(p->name))) names.insert(fit.in_file(p->name));
   if (!names.empty()) return names;
   std::set<std::string> known;
-  for (const NeededTensor& tensor : needed) known.insert(prefix + tensor.name);
+  for (const NeededTensor& tensor : needed) known.insert(fit.in_file(tensor.name));
   for (const auto& [name, tensor] : tensors)
     if (!known.contains(name) && name.ends_with(kWeight) && tensor.shape.size() == 2) names.insert(name);
   if (names.size() != 1) return {};
@@ -56,16 +56,16 @@ std::set<std::string> head_in(const TensorMap& tensors, const std::string& prefi
   return names;
 }
 
-std::string replace_head(TensorMap& tensors, const std::string& prefix, std::span<const Parameter> parameters,
+std::string replace_head(TensorMap& tensors, const TensorFit& fit, std::span<const Parameter> parameters,
                          std::span<const BatchNormState> batch_norms, const NewHead& rule) {
   const std::vector<const Parameter*> head = head_of(parameters);
   std::vector<std::string> left_out, begun;
   bool fits = true;
-  for (const std::string& name : head_in(tensors, prefix, head, state_dict_of(parameters, batch_norms))) {
+  for (const std::string& name : head_in(tensors, fit, head, state_dict_of(parameters, batch_norms))) {
     const auto found = tensors.find(name);
     left_out.push_back(with_shape(name, found->second.shape));
     fits = fits && std::ranges::any_of(head, [&](const Parameter* p) {
-             return prefix + p->name == name && p->pytorch_shape == found->second.shape;
+             return fit.in_file(p->name) == name && p->pytorch_shape == found->second.shape;
            });
     tensors.erase(found);
   }
@@ -73,7 +73,8 @@ std::string replace_head(TensorMap& tensors, const std::string& prefix, std::spa
   for (const Parameter* p : head) {
     initialize(flat, {p, 1}, rule.init, rule.seed);
     begun.push_back(with_shape(p->name, p->pytorch_shape));
-    tensors[prefix + p->name] = {prefix + p->name, p->pytorch_shape, to_pytorch(*p, flat)};
+    const std::string name = fit.in_file(p->name);
+    tensors[name] = {name, p->pytorch_shape, to_pytorch(*p, flat)};
   }
   return fmt::format("{} begin{} new; {}", fmt::join(begun, " and "), begun.size() == 1 ? "s" : "",
                      left_out.empty()
@@ -83,10 +84,10 @@ std::string replace_head(TensorMap& tensors, const std::string& prefix, std::spa
 }
 
 // O,3,H,W to O,1,H,W. Empty: there is nothing to sum.
-std::string sum_channels(TensorMap& tensors, const std::string& prefix, std::span<const Parameter> parameters) {
+std::string sum_channels(TensorMap& tensors, const TensorFit& fit, std::span<const Parameter> parameters) {
   constexpr int64_t kColours = 3;
   const Parameter* const first = first_convolution(parameters);
-  const auto found = first ? tensors.find(prefix + first->name) : tensors.end();
+  const auto found = first ? tensors.find(fit.in_file(first->name)) : tensors.end();
   if (found == tensors.end() || first->pytorch_shape[1] != 1) return "";
   NamedTensor& tensor = found->second;
   std::vector<int64_t> of_colour = first->pytorch_shape;
@@ -110,13 +111,14 @@ std::string sum_channels(TensorMap& tensors, const std::string& prefix, std::spa
 std::string advice(TensorMap tensors, const TensorFit& fit, std::span<const Parameter> parameters,
                    std::span<const BatchNormState> batch_norms, bool has_new_head) {
   const Parameter* const first = first_convolution(parameters);
-  const auto found = first ? tensors.find(fit.prefix + first->name) : tensors.end();
+  const auto found = first ? tensors.find(fit.in_file(first->name)) : tensors.end();
   if (found != tensors.end() && first->pytorch_shape[1] == 3 && found->second.shape.size() == 4 &&
       found->second.shape[1] == 1)
     return fmt::format("; {} reads one channel in the file: read the pictures as grey ones, with --channels 1",
                        shortened(first->name));
   if (has_new_head) return "; --new-head changes the last linear layer only";
-  const auto lines = renew_head(tensors, fit.prefix, parameters, batch_norms, {});
+  if (head_layer(parameters) < 0) return "";
+  const auto lines = renew_head(tensors, fit, parameters, batch_norms, {});
   if (!fit_of(tensors, state_dict_of(parameters, batch_norms)).fits()) return "";
   return fmt::format("; all but the last layer{} fits: add --new-head, which begins that layer new{}",
                      lines.size() > 1 ? " and the channels of the first" : "",
@@ -136,11 +138,10 @@ void require_finite(const TensorMap& tensors, const std::string& file) {
 
 }  // namespace
 
-std::vector<std::string> renew_head(TensorMap& tensors, const std::string& prefix,
-                                    std::span<const Parameter> parameters, std::span<const BatchNormState> batch_norms,
-                                    const NewHead& head) {
-  std::vector<std::string> lines{replace_head(tensors, prefix, parameters, batch_norms, head)};
-  if (std::string line = sum_channels(tensors, prefix, parameters); !line.empty()) lines.push_back(std::move(line));
+std::vector<std::string> renew_head(TensorMap& tensors, const TensorFit& fit, std::span<const Parameter> parameters,
+                                    std::span<const BatchNormState> batch_norms, const NewHead& head) {
+  std::vector<std::string> lines{replace_head(tensors, fit, parameters, batch_norms, head)};
+  if (std::string line = sum_channels(tensors, fit, parameters); !line.empty()) lines.push_back(std::move(line));
   return lines;
 }
 
@@ -150,11 +151,11 @@ ModelState load_initial_state(const std::filesystem::path& path, std::span<const
   const std::string file = printable(path.native());
   const auto needed = state_dict_of(parameters, batch_norms);
   TensorMap tensors = read_safetensors(path);
-  TensorFit fit = fit_of(tensors, needed);
+  TensorFit fit = fit_of(tensors, needed, notes.derived);
   std::vector<std::string> lines;
   if (new_head) {
-    lines = renew_head(tensors, fit.prefix, parameters, batch_norms, *new_head);
-    fit = fit_of(tensors, needed);
+    lines = renew_head(tensors, fit, parameters, batch_norms, *new_head);
+    fit = fit_of(tensors, needed, notes.derived);
   }
   if (!fit.fits())
     fail(Exit::model, "{}{}", misfit(file, tensors, fit, notes.network),

@@ -23,9 +23,9 @@ struct NewHead {
 
 // Makes the tensors of a file, by name, those of a network with a new head: the file's own head gives way to new
 // weights, of whatever shape it is and also under another name; a first convolution of three input channels is summed
-// over them for a network that reads one. `prefix`: of the names in the file. Returns a line for each change, which
-// names the tensors that are left out and those that begin new.
-std::vector<std::string> renew_head(std::map<std::string, NamedTensor>& tensors, const std::string& prefix,
+// over them for a network that reads one. `fit`: has the names in the file. Returns a line for each change, which names
+// the tensors that are left out and those that begin new.
+std::vector<std::string> renew_head(std::map<std::string, NamedTensor>& tensors, const TensorFit& fit,
                                     std::span<const Parameter> parameters, std::span<const BatchNormState> batch_norms,
                                     const NewHead& head);
 

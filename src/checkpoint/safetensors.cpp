@@ -40,7 +40,7 @@ struct Width {
   const char* dtype;
   uint64_t bytes;
 };
-constexpr Width kWidths[] = {{"F32", 4}, {"F16", 2}, {"BF16", 2}, {"F64", 8}, {"I64", 8}};
+constexpr Width kWidths[] = {{"F32", 4}, {"F16", 2}, {"BF16", 2}, {"F64", 8}, {"I64", 8}, {"U8", 1}, {"BOOL", 1}};
 
 class Malformed {
  public:
@@ -88,7 +88,8 @@ Entry parse_entry(const std::string& name, const json& entry, uint64_t data_byte
                                   [&](const Width& known) { return result.dtype == known.dtype; });
   if (width == std::end(kWidths) || (result.dtype == "I64" && !shape.empty()))
     malformed(
-        "tensor {} has dtype {}; supported are F32, F16, BF16, F64 and single I64 numbers: convert it, in PyTorch with "
+        "tensor {} has dtype {}; supported are F32, F16, BF16, F64, single I64 numbers, and masks of U8 or BOOL: "
+        "convert it, in PyTorch with "
         "tensor.float()",
         in_quotes(name), in_quotes(result.dtype));
   uint64_t bytes = width->bytes;
@@ -192,6 +193,9 @@ NamedTensor read_tensor(std::istream& file, Entry&& entry, const Malformed& malf
     tensor.values = converted<uint16_t>(file, bytes, float_of_f16);
   } else if (entry.dtype == "BF16") {
     tensor.values = converted<uint16_t>(file, bytes, float_of_bf16);
+  } else if (entry.dtype == "U8" || entry.dtype == "BOOL") {
+    tensor.values = converted<uint8_t>(file, bytes, [](uint8_t value) { return static_cast<float>(value); });
+    tensor.is_mask = true;
   } else if (entry.dtype == "F64") {
     tensor.values = converted<double>(file, bytes, [&](double value) {
       const bool fits = !std::isfinite(value) || std::abs(value) <= std::numeric_limits<float>::max();

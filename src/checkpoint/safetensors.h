@@ -17,6 +17,7 @@ struct NamedTensor {
   std::vector<int64_t> shape;
   std::vector<float> values = {};
   std::optional<int64_t> integer = {};  // a single number, instead of `values`
+  bool is_mask = false;                 // of U8 or BOOL in the file: no weight
 };
 
 // Texts about the tensors, in UTF-8: the entry __metadata__ of the header.
@@ -30,10 +31,10 @@ std::string safetensors_content(const std::vector<NamedTensor>& tensors, const M
 void write_safetensors(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors,
                        const Metadata& metadata = {});
 
-// Returns the tensors by name. Converts F16, BF16 and F64 to f32, reads a single number of I64, and no other type.
-// Throws Error(Exit::data) with the names of the file and the tensor where data are missing, truncated, malformed or of
-// another type; for a file of another format, with what it is (foreign_file.h). The file's length bounds the memory
-// that it allocates; as in other readers, a header has at most 100 MB.
+// Returns the tensors by name. Converts F16, BF16, F64, U8 and BOOL to f32, reads a single number of I64, and no other
+// type. Throws Error(Exit::data) with the names of the file and the tensor where data are missing, truncated, malformed
+// or of another type; for a file of another format, with what it is (foreign_file.h). The file's length bounds the
+// memory that it allocates; as in other readers, a header has at most 100 MB.
 std::map<std::string, NamedTensor> read_safetensors(const std::filesystem::path& path);
 
 // Returns the metadata alone, empty where the file has none. Throws as read_safetensors(), but reads no tensor.

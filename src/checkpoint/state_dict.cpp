@@ -68,7 +68,7 @@ ModelState load_state_dict(const std::filesystem::path& path, std::span<const Pa
                            std::span<const BatchNormState> batch_norms, const LoadNotes& notes) {
   const std::string file = printable(path.native());
   const auto tensors = read_safetensors(path);
-  const TensorFit fit = fit_of(tensors, state_dict_of(parameters, batch_norms));
+  const TensorFit fit = fit_of(tensors, state_dict_of(parameters, batch_norms), notes.derived);
   if (!fit.fits()) fail(Exit::model, "{}", misfit(file, tensors, fit, notes.network));
   return state_in(tensors, fit, file, parameters, batch_norms, notes);
 }
@@ -79,10 +79,13 @@ ModelState state_in(const std::map<std::string, NamedTensor>& tensors, const Ten
   if (!fit.prefix.empty() && notes.note)
     notes.note(fmt::format("{}: the names of all {} tensors begin with \"{}\", which is removed", file, tensors.size(),
                            shortened(fit.prefix)));
+  if (!fit.lacking.empty() && notes.note)
+    notes.note(fmt::format("{}: the names of all {} tensors lack \"{}\", which is added", file, tensors.size(),
+                           shortened(fit.lacking)));
 
   ModelState state{.weights = std::vector<float>(flat_count(parameters)),
                    .statistics = std::vector<float>(state_count(batch_norms))};
-  const auto tensor = [&](const std::string& name) -> const NamedTensor& { return tensors.at(fit.prefix + name); };
+  const auto tensor = [&](const std::string& name) -> const NamedTensor& { return tensors.at(fit.in_file(name)); };
   for (const Parameter& p : parameters) from_pytorch(p, tensor(p.name).values, state.weights);
   for (const BatchNormState& n : batch_norms) {
     if (!n.scale)
@@ -91,7 +94,7 @@ ModelState state_in(const std::map<std::string, NamedTensor>& tensors, const Ten
     const auto first = state.statistics.begin() + n.span.offset;
     std::ranges::copy(tensor(n.layer_name + ".running_mean").values, first);
     std::ranges::copy(tensor(n.layer_name + ".running_var").values, first + n.span.channels);
-    const auto updates = tensors.find(fit.prefix + n.layer_name + ".num_batches_tracked");
+    const auto updates = tensors.find(fit.in_file(n.layer_name + ".num_batches_tracked"));
     const bool given = updates != tensors.end();
     if (!n.trained)
       state.frozen_updates.push_back(given ? updates->second.integer.value_or(0) : 0);

@@ -48,13 +48,15 @@ void save_state_dict(const std::filesystem::path& path, std::span<const Paramete
                      std::span<const BatchNormState> batch_norms, const ModelStateView& state,
                      const Metadata& metadata = {});
 
-// What load_state_dict() says besides its errors.
+// What load_state_dict() takes from the file besides the model's tensors, and says besides its errors.
 struct LoadNotes {
   NamedNetwork network = {};                          // of the model, for errors; without a name "the model"
-  std::function<void(const std::string&)> note = {};  // receives a line about a prefix that was removed; may be empty
+  std::vector<DerivedTensor> derived = {};            // derived_tensors() of the network
+  std::function<void(const std::string&)> note = {};  // receives a line about a prefix that was changed; may be empty
 };
 
-// Removes a prefix that the names of all tensors share; a missing num_batches_tracked is 0. Throws Error(Exit::data)
+// Removes a prefix that the names of all tensors share, and adds one that the names of the model share and those of the
+// file lack; a missing num_batches_tracked is 0. Throws Error(Exit::data)
 // where the file is broken; Error(Exit::model) where names or shapes do not match the model, with how many tensors fit,
 // some that do not, and the program's network that fits better. The file's length bounds the memory that it allocates.
 ModelState load_state_dict(const std::filesystem::path& path, std::span<const Parameter> parameters,

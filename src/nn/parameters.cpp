@@ -70,6 +70,7 @@ std::vector<Parameter> parameters_of_layer(const LayerSpec& spec, int layer) {
     table.count = spec.rows * out;
     table.pytorch_shape = {spec.rows, out};
     table.init = spec.weight_init;
+    table.tied = spec.is_tied;
     return {std::move(table)};
   }
 
@@ -129,6 +130,7 @@ std::vector<Parameter> parameters_of(const Network& network, int64_t multiple) {
 
 int head_layer(std::span<const Parameter> parameters) {
   int layer = -1;
+  if (std::ranges::any_of(parameters, &Parameter::tied)) return layer;
   for (const Parameter& p : parameters)
     if (p.pytorch_shape.size() == 2) layer = std::max(layer, p.layer);
   return layer;

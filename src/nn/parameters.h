@@ -32,6 +32,7 @@ struct Parameter {
   int64_t fan_in = 0, fan_out = 0;     // of the layer, also in its bias
   std::vector<int64_t> pytorch_shape;  // {O,I,H,W}, {O,I}, {I,O} or {O}; the roles after norm_shift have others
   bool transposed = false;             // of a weight: PyTorch's tensor is {I,O}
+  bool tied = false;                   // the table of an embedding is the weight of the head too
   float initial = 0;                   // of a layer_scale
   InitRule init = {};                  // of a weight, a bias or a position_embedding
 
@@ -50,7 +51,7 @@ Fans fans_of(const LayerSpec& spec);
 // The index in the result is the id of the parameter. Offsets are multiples of 16 elements and of `multiple`.
 std::vector<Parameter> parameters_of(const Network& network, int64_t multiple = 1);
 
-// Of the head, which is the last linear layer; -1: there is none.
+// Of the head, which is the last linear layer; -1: there is none, or its weight is the table of an embedding.
 int head_layer(std::span<const Parameter> parameters);
 
 // The ids of a layer's trained parameters, ascending.

@@ -128,9 +128,9 @@ TEST_F(BrokenCheckpoint, InvalidModelFileWithAValidChecksumIsRefused) {
     std::memcpy(bytes.data(), &length, 8);
     return bytes + rest;
   };
-  const std::string header = R"({"0.weight":{"dtype":"U8","shape":[2,3],"data_offsets":[0,6]}})";
+  const std::string header = R"({"0.weight":{"dtype":"I8","shape":[2,3],"data_offsets":[0,6]}})";
   expect_refused(file, with_header(uint64_t{1} << 60, "{}"), Exit::data, "");
-  expect_refused(file, with_header(header.size(), header + std::string(6, 'x')), Exit::data, "U8");
+  expect_refused(file, with_header(header.size(), header + std::string(6, 'x')), Exit::data, "I8");
   write_safetensors(checkpoint / file, {{"0.weight", {3, 2}, std::vector<float>(6)}, {"0.bias", {2}, {1, 2}}});
   expect_refused(file, content_of(checkpoint / file), Exit::model, "[3, 2]");
   write_safetensors(checkpoint / file, {{"0.weight", {2, 3}, std::vector<float>(6)}});

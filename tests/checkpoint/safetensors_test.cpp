@@ -175,7 +175,9 @@ TEST_F(Safetensors, OtherFloatTypesAreRead) {
         << with_header(fmt::format(R"({{"a":{{"dtype":"{}","shape":[{}],"data_offsets":[0,{}]}}}})", dtype,
                                    stored.size(), data.size()),
                        data);
-    return read_safetensors(path).at("a").values;
+    const NamedTensor tensor = read_safetensors(path).at("a");
+    EXPECT_EQ(tensor.is_mask, dtype == "U8" || dtype == "BOOL");
+    return tensor.values;
   };
   const float infinity = std::numeric_limits<float>::infinity();
   const auto half = read_one(
@@ -186,6 +188,8 @@ TEST_F(Safetensors, OtherFloatTypesAreRead) {
   EXPECT_TRUE(std::isnan(half[9]));
   EXPECT_EQ(read_one("BF16", std::vector<uint16_t>{0x3f80, 0xc020}), (std::vector<float>{1, -2.5f}));
   EXPECT_EQ(read_one("F64", std::vector<double>{0.1, -1e30}), (std::vector<float>{0.1f, -1e30f}));
+  EXPECT_EQ(read_one("U8", std::vector<uint8_t>{0, 255}), (std::vector<float>{0, 255}));
+  EXPECT_EQ(read_one("BOOL", std::vector<uint8_t>{0, 1}), (std::vector<float>{0, 1}));
   EXPECT_EQ(read_one("F64", std::vector<double>{-HUGE_VAL}), std::vector<float>{-infinity});
   const auto expect_tensor_refused = [&](const std::string& entry, const std::string& data,
                                          const std::string& message) {

@@ -96,6 +96,122 @@ TEST_F(WeightsOfOthers, OfATrainingForOtherClassesFitTheRestOfTheNetwork) {
   EXPECT_EQ(text.find("fits better"), std::string::npos) << text;
 }
 
+// A network whose head is tied to its embedding and whose attention is causal, as GPT-2.
+class WeightsOfATiedNetwork : public ::testing::Test {
+ protected:
+  static constexpr const char* kText = R"(
+    layers = [
+      { name = "transformer", layers = [
+        { embedding = 4, rows = "classes", label = "table", name = "wte" },
+        { name = "attn", layers = [
+          { linear = 12, transposed = true, name = "c_attn" },
+          { scaled_dot_product_attention = 2, causal = true, name = "sdpa" },
+        ] },
+      ] },
+      { linear = "classes", tied = "table", name = "lm_head" },
+    ])";
+  static Network tied_network() { return make_model({.name = "tied", .text = kText}, "tied.toml", {3, 1, 1}, 5); }
+
+  using File = std::map<std::string, NamedTensor>;
+  WeightsOfATiedNetwork() {
+    for (NamedTensor& tensor : tensors_of_ones(network)) {
+      for (size_t i = 0; i < tensor.values.size(); ++i) tensor.values[i] = static_cast<float>(i) - 3;
+      const std::string name = tensor.name;
+      file[name] = std::move(tensor);
+    }
+  }
+  static File with_prefixes(const File& from, const std::string& old, const std::string& prefix) {
+    File changed;
+    for (const auto& [name, tensor] : from)
+      changed[prefix + name.substr(name.starts_with(old) ? old.size() : 0)] = tensor;
+    return changed;
+  }
+  ModelState load(const File& tensors) {
+    std::vector<NamedTensor> list;
+    for (const auto& [name, tensor] : tensors) {
+      list.push_back(tensor);
+      list.back().name = name;
+    }
+    write_safetensors(path, list);
+    note.clear();
+    return load_state_dict(
+        path, parameters_of(network), {},
+        {.derived = derived_tensors(network), .note = [&](const std::string& line) { note = line; }});
+  }
+  std::string refusal(const File& tensors) {
+    const Error error = error_of([&] { load(tensors); });
+    EXPECT_EQ(error.code(), Exit::model);
+    return error.what();
+  }
+  static NamedTensor mask(int64_t n) {
+    NamedTensor tensor{.name = "", .shape = {1, 1, n, n}};
+    for (int64_t i = 0; i < n * n; ++i) tensor.values.push_back(i % n <= i / n ? 1.0f : 0.0f);
+    return tensor;
+  }
+
+  const Network network = tied_network();
+  const TempFolder temp;
+  const fs::path path = temp / "w.safetensors";
+  File file;
+  std::string note;
+};
+
+TEST_F(WeightsOfATiedNetwork, MayHaveItsHeadAndMasksAndLackItsPrefix) {
+  const ModelState plain = load(file);
+  EXPECT_EQ(note, "");
+  const File tensors = file;
+  file["lm_head.weight"] = file.at("transformer.wte.weight");
+  EXPECT_EQ(load(file).weights, plain.weights);
+  EXPECT_EQ(load(with_prefixes(file, "", "module.")).weights, plain.weights);
+
+  File bare = with_prefixes(tensors, "transformer.", "");
+  bare["attn.bias"] = mask(6);
+  bare["attn.masked_bias"] = {.name = "", .shape = {}, .values = {-1e4f}};
+  EXPECT_EQ(load(bare).weights, plain.weights);
+  EXPECT_NE(note.find("the names of all 5 tensors lack \"transformer.\", which is added"), std::string::npos) << note;
+}
+
+TEST_F(WeightsOfATiedNetwork, AreRefusedWithAnotherHeadOrMask) {
+  file["lm_head.weight"] = file.at("transformer.wte.weight");
+  file["lm_head.weight"].values.back() += 1;
+  EXPECT_TRUE(
+      refusal(file).ends_with("the model: 3 of its 3 tensors fit; other values: lm_head.weight (not the values of "
+                              "transformer.wte.weight, and the network has one tensor for both)"))
+      << refusal(file);
+  file.erase("lm_head.weight");
+
+  const std::string bias = "transformer.attn.bias",
+                    no_mask = "; other values: transformer.attn.bias (not a causal mask)";
+  file[bias] = mask(3);
+  file[bias].values[1] = 1;
+  EXPECT_TRUE(refusal(file).ends_with(no_mask));
+  file[bias] = mask(4);
+  file[bias].shape = {1, 2, 2, 4};
+  EXPECT_TRUE(refusal(file).ends_with(no_mask));
+  file.erase(bias);
+  file["transformer.attn.masked_bias"] = {.name = "", .shape = {}, .values = {0}};
+  EXPECT_TRUE(refusal(file).ends_with("(not the value of a mask, -10000)"));
+  file.erase("transformer.attn.masked_bias");
+
+  file["transformer.other.bias"] = mask(3);
+  EXPECT_TRUE(refusal(file).ends_with("; only in the file: transformer.other.bias"));
+  file.erase("transformer.other.bias");
+  file.erase("transformer.attn.c_attn.bias");
+  EXPECT_TRUE(refusal(file).ends_with("; not in the file: transformer.attn.c_attn.bias"));
+}
+
+TEST_F(WeightsOfATiedNetwork, HaveNoMaskInPlaceOfAWeight) {
+  const auto needed = state_dict_of(parameters_of(network), {});
+  EXPECT_TRUE(fit_of(file, needed).fits());
+  file.at("transformer.wte.weight").is_mask = true;
+  const TensorFit fit = fit_of(file, needed);
+  EXPECT_FALSE(fit.fits());
+  EXPECT_EQ(
+      fit.text(),
+      "2 of its 3 tensors fit; another shape: transformer.wte.weight (numbers of U8 or BOOL, which only a mask may "
+      "have)");
+}
+
 class WeightsOfAFolder : public CheckpointFolder {};
 
 TEST_F(WeightsOfAFolder, AreThoseOfTheRunOrItsNewestCheckpoint) {

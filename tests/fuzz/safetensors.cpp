@@ -18,7 +18,7 @@ void read(const std::string& bytes) {
     for (const int64_t dimension : tensor.shape) count *= static_cast<uint64_t>(dimension);
     check(tensor.integer ? tensor.values.empty() && count == 1 : tensor.values.size() == count,
           "a tensor has as many values as its shape says");
-    stored += tensor.integer ? 8 : 2 * tensor.values.size();
+    stored += tensor.integer ? 8 : (tensor.is_mask ? 1 : 2) * tensor.values.size();
   }
   check(stored <= bytes.size(), "tensors are no larger than their file");
   size_t texts = 0;

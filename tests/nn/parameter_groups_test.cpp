@@ -24,6 +24,7 @@ TEST(ParameterGroups, HeadIsTheLastLinearLayer) {
   EXPECT_EQ(head_of(parameters_of(make_model("torchvision-resnet18", {224, 224, 3}, 10))), "fc.*");
   EXPECT_EQ(head_of(parameters_of(make_model("mlp", {28, 28, 1}, 10))), "3.*");
   EXPECT_EQ(head_of(parameters_of(Network("convolution", {5, 5, 1}).conv2d(2, 5).flatten())), "");
+  EXPECT_EQ(head_of(parameters_of(make_model("gpt-tiny", {8, 1, 1}, 11))), "");  // tied
 }
 
 constexpr OptimizerDesc kDesc{.momentum = 0.9f, .weight_decay = 0.5f};

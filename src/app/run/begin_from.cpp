@@ -68,6 +68,7 @@ ModelState initial_weights_from_file(const Job& job, const Replica& replica) {
   ModelState state =
       load_initial_state(weights, replica.parameters, replica.batch_norms, new_head,
                          {.network = {config.source.name, job.network.input(), job.data.data.train->classes()},
+                          .derived = derived_tensors(job.network),
                           .note = [&](const std::string& line) { job.log.info("{}", line); }});
   if (new_head) return state;
   const std::string file = printable(weights.native());

@@ -59,7 +59,7 @@ Network network_of_data(const NetworkConfig& config, const Dataset& data) {
 void require_trained_head(const Network& network) {
   const std::vector<Parameter> parameters = parameters_of(network);
   const int head = head_layer(parameters);
-  require(head >= 0, Exit::usage, "--new-head: {} has no linear layer", network.name());
+  require(head >= 0, Exit::usage, "--new-head: {} has no last linear layer with a weight of its own", network.name());
   for (const Parameter& p : parameters)
     require(p.trained || p.layer != head, Exit::usage,
             "--freeze keeps {}, which --new-head begins at random; leave it out of --freeze", p.name);

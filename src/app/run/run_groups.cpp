@@ -38,7 +38,8 @@ std::vector<ParameterGroup> groups_of_run(const Options& options, std::span<cons
   if (options.head.lr) {
     groups.push_back(options.head);
     groups.back().match = head_of(all);
-    require(!groups.back().match.empty(), Exit::usage, "--head-lr needs a network with a linear layer; use --group");
+    require(!groups.back().match.empty(), Exit::usage,
+            "--head-lr needs a last linear layer with a weight of its own; use --group");
   }
   for (size_t g = 0; g < groups.size(); ++g)
     require_parameters(g < options.replica.groups.size() ? fmt::format("group {}", g + 1) : "--head-lr",

@@ -58,7 +58,7 @@ TEST(RunGroups, WithoutAParameterAreRefused) {
             "--head-lr (3.*) has no parameter: groups before it match all of them; change their order");
   o.replica.groups.clear();
   EXPECT_EQ(refused_groups(o, parameters_of(Network("plain", {5, 5, 1}).conv2d(2, 5).flatten())),
-            "--head-lr needs a network with a linear layer; use --group");
+            "--head-lr needs a last linear layer with a weight of its own; use --group");
 }
 
 }  // namespace

@@ -60,8 +60,9 @@ TrainedNetwork network_without_weights(const ModelInfo& info) {
 TrainedNetwork read_trained_network(const ModelInfo& info, const fs::path& weights,
                                     const std::function<void(const std::string&)>& note) {
   TrainedNetwork trained = network_without_weights(info);
-  trained.state = load_state_dict(weights, trained.parameters, trained.batch_norms,
-                                  {.network = {info.model, info.image, info.classes}, .note = note});
+  trained.state = load_state_dict(
+      weights, trained.parameters, trained.batch_norms,
+      {.network = {info.model, info.image, info.classes}, .derived = derived_tensors(trained.network), .note = note});
   return trained;
 }
 
