@@ -5,7 +5,7 @@ The fingerprint of a tensor t (networks.py) has `norm`, its L2 norm, and 64 rand
     projection[p] = sum over e of (bit p of hash((256 + t) << 32 | e) ? +1 : -1) * value[e],    t, e, hash as in networks.py.
 The mean over p of the squares of the differences between two tensors' projections is an unbiased estimate of the
 squared L2 norm of their difference, with a relative deviation of 0.18. Figures of networks with frozen parts have the
-first 8 projections only, with a deviation of 0.5; those of torchvision's newer networks the first 4, with one of 0.7.
+first 8 projections only, with a deviation of 0.5; those of torchvision's newer networks and of GPT the first 4, with one of 0.7.
 The latter are those of a sample where the tensor is large: with a `stride` s, of the elements 0, s, 2s, ... The estimate
 is then s times as large.
 
@@ -57,8 +57,10 @@ class Run:
     def loss(self, k):
         images, labels = self.batch_of(k)
         with torch.backends.mkldnn.flags(enabled=self.variant != "without_onednn"):
-            outputs = self.model(images.to(self.dtype, memory_format=self.layout))
-            return nn.functional.cross_entropy(outputs, labels, label_smoothing=self.smoothing)
+            if images.is_floating_point():
+                images = images.to(self.dtype, memory_format=self.layout)
+            outputs = self.model(images).flatten(0, -2)  # of tokens, one row each
+            return nn.functional.cross_entropy(outputs, labels.flatten(), label_smoothing=self.smoothing)
 
     def step(self, k):
         self.optimizer.zero_grad()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Makes expected/networks/CASE.json, the expected figures of networks other than LeNet. Run it from any folder, with
-names of cases, or without for all cases (5 minutes on one core). Needs torch and torchvision.
+names of cases, or without for all cases (5 minutes on one core). Needs torch, torchvision and transformers.
 
 Weights and samples are those of networks.py. Dropout and stochastic depth are off, norms are in training mode, and the steps are plain SGD at
 `lr` on global batches of `batch_size`: first_batch, first_batch + 1, ... Each case has several `states`; `start` is one
@@ -44,13 +44,13 @@ from torch import nn
 
 from figures import (VARIANTS, Run, distance, fingerprints, largest, loss_distance, rounded, rounded_spread,
                      sampled_fingerprints, tolerances, whole_norm, write_json)
-from networks import (GAINS, TORCHVISION, FashionMnist, Noise, float_tensors, freeze, network_for, parity_numbers,
+from networks import (GAINS, GPT_VOCABULARY, TORCHVISION, FashionMnist, Noise, Tokens, float_tensors, freeze, network_for, parity_numbers,
                       set_parity_weights)
 
 FOLDER = Path(__file__).parent / "expected" / "networks"
 TRAINED_STEPS = 50
 LEAST = {"losses": 1e-5, "gradients": 1e-4, "zero_gradients": 1e-6, "buffers": 1e-5, "evaluation_loss": 1e-5}
-CASES = {  # network, image (H, W, C), for each state: start, batch size, lr, first batch; and the frozen parts
+CASES = {  # network, image (H, W, C) or (tokens, 1, 1), for each state: start, batch size, lr, first batch; and the frozen parts
     "mlp": ("mlp", (28, 28, 1), [("parity", 32, 0.05, 0), ("trained", 32, 0.05, 50)]),
     "keras-convnet": ("keras-convnet", (28, 28, 1), [("parity", 32, 0.05, 0), ("trained", 32, 0.05, 50)]),
     "resnet18": ("resnet18", (28, 28, 1), [("parity", 2, 1e-4, 290), ("open", 8, 1e-5, 0)]),
@@ -68,6 +68,7 @@ CASES = {  # network, image (H, W, C), for each state: start, batch size, lr, fi
     "convnext_tiny": ("convnext_tiny", (32, 32, 3), [("parity", 4, 1e-3, 0)]),
     "vit_b_16": ("vit_b_16", (48, 48, 3), [("parity", 4, 1e-3, 0)]),
     "vit-tiny": ("vit-tiny", (32, 32, 3), [("parity", 4, 1e-3, 0)]),
+    "gpt": ("gpt.toml", (24, 1, 1), [("parity", 4, 0.1, 0)]),
 }
 
 
@@ -77,7 +78,9 @@ def maker(case):
 
 
 def data_of(case):
-    image = CASES[case][1]
+    network, image = CASES[case][:2]
+    if network == "gpt.toml":
+        return Tokens(image[0], GPT_VOCABULARY)
     return FashionMnist() if image == (28, 28, 1) else Noise(*image)
 
 
@@ -140,11 +143,12 @@ def make(case):
                 save_file(trained_weights(make_network, weights, data, batch, lr), FOLDER / state["weights"])
             weights = load_file(FOLDER / state["weights"])
         states.append(state | expected_of_state(make_network, weights, data, batch, lr, first, frozen,
-                                                network in TORCHVISION))
+                                                network in (*TORCHVISION, "gpt.toml")))
         if network in TORCHVISION and start == "open":  # nobody compares them
             states[-1]["buffers"] = {}
     write_json(FOLDER / f"{case}.json",
-               {"torch": torch.__version__, "network": network, "image": list(image), **({"freeze": frozen[0]} if frozen else {}),
+               {"torch": torch.__version__, "network": network, "image": list(image),
+                **({"classes": GPT_VOCABULARY} if network == "gpt.toml" else {}), **({"freeze": frozen[0]} if frozen else {}),
                 "states": states})
     return states
 

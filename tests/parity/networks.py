@@ -10,14 +10,15 @@ Parity weights. Tensor t is the t-th float tensor (from 0, including running_mea
 an element in PyTorch's own layout (O,I,H,W; rows of a linear layer). Computed in double and rounded to float32 once, at
 the end:
 
-    convolution and linear, weight and bias   u(t, e) / sqrt(fan_in)
+    convolution and linear, weight and bias   u(t, e) / sqrt(fan_in); a tied weight is that of its embedding
+    embedding                                 u(t, e) / sqrt(rows)
     norms, weight                             1 + 0.25 * u(t, e); 1 in keras-convnet, whose norms have no scale
     norms, bias                               0.25 * u(t, e)
     running_mean, running_var                 0, 1
     layer_scale                               1 + 0.25 * u(t, e)
-    class_token, pos_embedding                u(t, e)
+    class_token, pos_embedding, wpe           u(t, e)
 
-fan_in is I*H*W of a convolution's weight and the number of columns of a linear layer's weight; a bias has the fan_in of
+fan_in is I*H*W of a convolution's weight, the number of columns of a linear layer's weight, and of rows of a Conv1D's; a bias has the fan_in of
 its layer. In vgg16, which has no norms, the first line is sqrt(6) times as large. (lenet has its own figures and weights: lenet.py has the same rule, but with 180 in the layer whose fan_in is
 500.)
 Open weights differ in the norms' biases, which are 8 larger (float32(8 + 0.25 * u)): no ReLU behind a norm
@@ -28,7 +29,8 @@ A network with frozen parts has running_mean = 0.1 * u(t, e) and running_var = 1
 Parity samples. Sample j of the stream is number (j * 7919) mod 60000 of a dataset; with batches of B, global batch k
 has the samples k * B ... k * B + B - 1 of the stream. The dataset is Fashion-MNIST's training set for images of
 28 x 28 x 1, else 60000 images of noise: pixel e of image i (e in the order H,W,C) is hash((2**20 + i) << 32 | e) >> 56, and its
-label is i mod 10. The network's input is pixels/255, without further normalization.
+label is i mod 10. The network's input is pixels/255, without further normalization. For a network that reads tokens, token e
+of window i is hash((2**20 + i) << 32 | e) mod the size of the vocabulary.
 """
 import numpy as np
 import torch
@@ -119,6 +121,25 @@ def torchvision_network(name, size=224, classes=10, in_channels=3):
     return net
 
 
+def gpt2(layers, heads, channels, positions, vocabulary, dropout=0.0):
+    """transformers' GPT2LMHeadModel. Its output is the logits, N x T x vocabulary."""
+    from transformers import GPT2Config, GPT2LMHeadModel  # optional
+
+    class GPT2(GPT2LMHeadModel):
+        def forward(self, tokens):
+            return super().forward(input_ids=tokens, use_cache=False).logits
+
+    return GPT2(GPT2Config(n_layer=layers, n_head=heads, n_embd=channels, n_positions=positions, vocab_size=vocabulary,
+                           resid_pdrop=dropout, embd_pdrop=dropout, attn_pdrop=dropout, attn_implementation="sdpa",
+                           bos_token_id=None, eos_token_id=None))
+
+
+GPT2 = {  # layers, heads, channels, positions; networks of --model, and gpt.toml in expected/networks
+    "gpt2-124m": (12, 12, 768, 1024),
+    "gpt-tiny": (6, 6, 384, 256),
+    "gpt.toml": (2, 2, 32, 48),
+}
+GPT_VOCABULARY = 100  # of gpt.toml
 TORCHVISION = ("mobilenet_v3_small", "efficientnet_b0", "vgg16", "densenet121", "convnext_tiny", "vit_b_16", "vit-tiny")
 GAINS = {"vgg16": 6 ** 0.5}  # of the parity weights
 NETWORKS = {
@@ -134,7 +155,9 @@ NETWORKS = {
 
 
 def network_for(name, image):
-    """For images of a shape H, W, C."""
+    """For images of a shape H, W, C; of gpt.toml, for any number of tokens."""
+    if name == "gpt.toml":
+        return gpt2(*GPT2[name], GPT_VOCABULARY)
     return torchvision_network(name, image[0]) if name in TORCHVISION else NETWORKS[name](image[2])
 
 
@@ -167,14 +190,18 @@ def set_parity_weights(model, shift=0.0, statistics=False, gain=1.0):
     for t, (name, tensor) in enumerate(float_tensors(model).items()):
         path, _, kind = name.rpartition(".")
         layer, u = modules[path], units(t, tensor.numel())
+        if path == "lm_head":  # tied
+            continue
         if isinstance(layer, (nn.BatchNorm2d, nn.LayerNorm)):
             scale = 0 if isinstance(layer, KerasBatchNorm2d) else 0.25
             values = {"weight": 1 + scale * u, "bias": shift + 0.25 * u,
                       "running_mean": 0.1 * statistics * u, "running_var": 0.25 * statistics * u + 1}[kind]
         elif kind == "layer_scale":
             values = 1 + 0.25 * u
-        elif kind in ("class_token", "pos_embedding"):
+        elif kind in ("class_token", "pos_embedding") or path.endswith("wpe"):
             values = u
+        elif isinstance(layer, nn.Embedding) or type(layer).__name__ == "Conv1D":
+            values = gain * u / np.sqrt(len(layer.weight))
         else:
             weight = layer.in_proj_weight if kind.startswith("in_proj") else layer.weight
             values = gain * u / np.sqrt(weight[0].numel())
@@ -201,6 +228,16 @@ class Noise:
                   for i in map(int, numbers)]
         images = torch.from_numpy(np.stack(pixels).astype(np.float32)).permute(0, 3, 1, 2) / 255
         return images.contiguous(), numbers % 10
+
+
+class Tokens:
+    def __init__(self, length, vocabulary):
+        self.length, self.vocabulary = length, vocabulary
+
+    def samples(self, numbers):
+        windows = [element_hashes(2**20 + i, self.length + 1) % np.uint64(self.vocabulary) for i in map(int, numbers)]
+        windows = torch.from_numpy(np.stack(windows).astype(np.int64))
+        return windows[:, :-1], windows[:, 1:]
 
 
 def parity_numbers(k, batch):

@@ -13,6 +13,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 
 namespace ddp::testing {
 namespace {
@@ -78,6 +80,20 @@ struct Case {
 
 void PrintTo(const Case& tested, std::ostream* out) { *out << tested.file << (tested.winograd ? "" : ", direct"); }
 
+// A network of the program, or of a file beside the figures.
+Network network_named(const std::string& name, ImageShape image, int64_t classes) {
+  if (!name.ends_with(".toml")) return make_model(name, image, classes);
+  std::ifstream file(fmt::format("{}/networks/{}", DDP_EXPECTED, name));
+  return make_model({.name = name, .text = {std::istreambuf_iterator<char>(file), {}}}, name, image, classes);
+}
+
+std::unique_ptr<Dataset> data_for(const Network& network, int classes) {
+  const ImageShape image = network.input();
+  if (network.reads_tokens()) return std::make_unique<NoiseTokens>(image.h, classes);
+  if (image == ImageShape{28, 28, 1}) return std::move(open_datasets("fashion-mnist", "").train);
+  return std::make_unique<Noise>(image);
+}
+
 class Networks : public ::testing::TestWithParam<Case> {
  protected:
   // If rounding flips ReLUs, PyTorch's gradients are no reference. Then the test compares the first loss, the running
@@ -135,11 +151,10 @@ class Networks : public ::testing::TestWithParam<Case> {
 
   const json figures = expected_figures(std::string("networks/") + GetParam().file + ".json");
   const ImageShape image{figures.at("image")[0], figures.at("image")[1], figures.at("image")[2]};
-  const Network network = freeze(without_dropout(make_model(figures.at("network").get<std::string>(), image, 10)),
+  const int classes = figures.value("classes", 10);
+  const Network network = freeze(without_dropout(network_named(figures.at("network"), image, classes)),
                                  figures.value("freeze", std::vector<std::string>()));
-  const std::unique_ptr<Dataset> data = image == ImageShape{28, 28, 1}
-                                            ? std::move(open_datasets("fashion-mnist", "").train)
-                                            : std::make_unique<Noise>(image);
+  const std::unique_ptr<Dataset> data = data_for(network, classes);
   const std::unique_ptr<Device> device = make_cpu_device();
   const std::unique_ptr<Ops> ops = make_cpu_ops(*device, {.winograd = GetParam().winograd});
   std::vector<std::unique_ptr<Communicator>> world = make_local_communicators(1);
@@ -164,7 +179,8 @@ std::vector<Case> cases() {
                           {"efficientnet_b0"},
                           {"densenet121"},
                           {"convnext_tiny"},
-                          {"vit-tiny"}};
+                          {"vit-tiny"},
+                          {"gpt"}};
   if (std::getenv("DDP_EVERY_NETWORK")) cases.insert(cases.end(), {{"vgg16"}, {"vit_b_16"}});
   return cases;
 }

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <fstream>
 #include <map>
 #include <span>
@@ -71,6 +72,7 @@ class ParityOrder final : public Dataset {
   int64_t size() const override { return count_; }
   ImageShape image_shape() const override { return whole_.image_shape(); }
   int classes() const override { return whole_.classes(); }
+  int64_t sequence_length() const override { return whole_.sequence_length(); }
   void read(const SampleKey& key, std::span<uint8_t> pixels) const override {
     whole_.read({at(key.index), key.epoch}, pixels);
   }
@@ -97,6 +99,29 @@ class Noise final : public Dataset {
 
  private:
   ImageShape shape_;
+};
+
+// Windows of tokens.
+class NoiseTokens final : public Dataset {
+ public:
+  NoiseTokens(int64_t length, int vocabulary) : length_(length), vocabulary_(vocabulary) {}
+  int64_t size() const override { return 60000; }
+  ImageShape image_shape() const override { return {length_, 1, 1}; }
+  int classes() const override { return vocabulary_; }
+  int64_t sequence_length() const override { return length_; }
+  void read(const SampleKey& key, std::span<uint8_t> bytes) const override {
+    std::vector<int32_t> tokens;
+    for (uint64_t e = 0; std::cmp_less_equal(e, length_); ++e) {
+      const uint64_t number = hash(((uint64_t{1} << 20) + static_cast<uint64_t>(key.index)) << 32 | e);
+      tokens.push_back(static_cast<int32_t>(number % static_cast<uint64_t>(vocabulary_)));
+    }
+    std::memcpy(bytes.data(), tokens.data(), bytes.size());
+  }
+  int32_t label(int64_t) const override { return 0; }
+
+ private:
+  int64_t length_;
+  int vocabulary_;
 };
 
 // The estimated L2 distance between a tensor in PyTorch's layout and the tensor of the fingerprint.
