@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Samples per second of PyTorch's DistributedDataParallel on Fashion-MNIST: the comparison for bench/run and
-bench/networks. torchvision's networks have a first convolution of one channel.
+bench/networks. torchvision's networks have a first convolution of one channel. A GPT-2 is transformers', with the attention
+"sdpa" and without dropout; it reads windows of the file train.bin (tests/parity/tokens.py).
 
 CPU ranks over gloo, in eager mode, or with --compile under torch.compile. All images are in memory as float tensors
 (x/255), without a DataLoader: each rank indexes its shard of a global batch from a per-epoch permutation. Rank r is
@@ -26,15 +27,25 @@ from torch.nn.parallel import DistributedDataParallel
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "parity"))
 from lenet import DATA_PATH, lenet, read_split  # noqa: E402
-from networks import TORCHVISION, freeze, keras_convnet, resnet18, torchvision_network  # noqa: E402
+from networks import GPT2, TORCHVISION, freeze, gpt2, keras_convnet, resnet18, torchvision_network  # noqa: E402
+from tokens import read_tokens  # noqa: E402
 
 # keras-convnet with PyTorch's own norm: KerasBatchNorm2d does extra work for exact parity, which would cost time here.
 MODELS = {"lenet": lenet, "resnet18": resnet18, "keras-convnet": lambda: keras_convnet(nn.BatchNorm2d)}
-NAMES = [*MODELS, "torchvision-resnet18", "torchvision-resnet50", *TORCHVISION]
+NAMES = [*MODELS, "torchvision-resnet18", "torchvision-resnet50", *TORCHVISION, "gpt-tiny", "gpt2-124m"]
 FORMATS = {"contiguous": torch.contiguous_format, "channels_last": torch.channels_last}
 
 
-def make_model(name, size):
+def read_windows(args):
+    """Tokens and the token behind each."""
+    tokens = torch.frombuffer(read_tokens(Path(args.data_path) / "train.bin"), dtype=torch.uint16).long()
+    windows = (len(tokens) - 1) // args.sequence_length
+    return [tokens[first:first + windows * args.sequence_length].view(windows, -1) for first in (0, 1)]
+
+
+def make_model(name, size, vocabulary):
+    if name in GPT2:
+        return gpt2(*GPT2[name], vocabulary)
     return MODELS[name]() if name in MODELS else torchvision_network(name.removeprefix("torchvision-"), size, in_channels=1)
 
 
@@ -42,7 +53,8 @@ def measure(model, data, args, rank, memory_format):
     """Samples per second over all ranks, one figure per block of steps."""
     images, labels = data
     model = freeze(model, args.freeze)
-    images = images.to(memory_format=memory_format)
+    if images.is_floating_point():
+        images = images.to(memory_format=memory_format)
     model = DistributedDataParallel(model.to(memory_format=memory_format), gradient_as_bucket_view=True)
     model = torch.compile(model) if args.compile else model
     loss_of = nn.CrossEntropyLoss()
@@ -61,7 +73,7 @@ def measure(model, data, args, rank, memory_format):
             first = at * args.batch_size + rank * local
             index = order[first:first + local]
             with torch.autocast("cpu", dtype=torch.bfloat16, enabled=args.precision == "bf16"):
-                loss = loss_of(model(images[index]), labels[index])
+                loss = loss_of(model(images[index]).flatten(0, -2), labels[index].flatten())
             optimizer.zero_grad(set_to_none=True)
             loss.backward()
             optimizer.step()
@@ -81,9 +93,12 @@ def worker(rank, args, port):
     torch.manual_seed(0)
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), GLOO_SOCKET_IFNAME="lo")
     dist.init_process_group("gloo", rank=rank, world_size=args.ranks)
-    data = read_split("train", args.data_path)
+    data = read_windows(args) if args.model in GPT2 else read_split("train", args.data_path)
     names = list(FORMATS) if args.memory_format == "best" else [args.memory_format]
-    rates = {name: statistics.median(measure(make_model(args.model, data[0].shape[2]), data, args, rank, FORMATS[name])) for name in names}
+    rates = {}
+    for name in names:
+        model = make_model(args.model, data[0].shape[-1], args.vocabulary)
+        rates[name] = statistics.median(measure(model, data, args, rank, FORMATS[name]))
     if rank == 0:
         best = max(rates, key=rates.get)
         print(json.dumps({
@@ -109,6 +124,8 @@ def main():
     parser.add_argument("--compile", action="store_true", help="torch.compile the model; the warm-up includes the compilation")
     parser.add_argument("--freeze", type=lambda text: text.split(","), default=[], help="as ddp_train's option")
     parser.add_argument("--data-path", default=DATA_PATH)
+    parser.add_argument("--sequence-length", type=int, default=256, help="tokens of a sample of a GPT-2")
+    parser.add_argument("--vocabulary", type=int, default=50257, help="of a GPT-2")
     args = parser.parse_args()
     if args.batch_size % args.ranks:
         parser.error("--batch-size must be a multiple of --ranks")
