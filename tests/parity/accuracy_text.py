@@ -90,8 +90,8 @@ def train_pytorch(model, numbers, train_part, validation):
 
 
 def train_here(args, folder, options):
-    events = train(args.program, args.ranks, folder / "run", *options, "--model", folder / "gpt-small.toml", "--init-from",
-                   folder / "initial.safetensors", "--epochs", 1, "--optimizer", "adamw", "--lr", RATE, "--weight-decay", DECAY)
+    events = train(args.program, args.ranks, folder / "run", *options, "--init-from", folder / "initial.safetensors",
+                   "--epochs", 1, "--optimizer", "adamw", "--lr", RATE, "--weight-decay", DECAY)
     return [event["loss"] for event in events if event["event"] == "eval"][-1]
 
 
@@ -112,8 +112,8 @@ def compare(args, folder):
     torch.manual_seed(0)
     model = gpt2(LAYERS, HEADS, CHANNELS, POSITIONS, VOCABULARY)
     save_file({key: value for key, value in model.state_dict().items() if key != TIED}, folder / "initial.safetensors")
-    options = ["--dataset", "tokens", "--data-path", folder / "data", "--vocab-size", VOCABULARY, "--sequence-length", LENGTH,
-               "--batch-size", BATCH, "--seed", 0]
+    options = ["--model", folder / "gpt-small.toml", "--dataset", "tokens", "--data-path", folder / "data", "--vocab-size",
+               VOCABULARY, "--sequence-length", LENGTH, "--batch-size", BATCH, "--seed", 0]
     print(f"before training: validation loss {validation_loss(model, *windows_of(parts['val'])):.5f}", flush=True)
     losses = []
     if args.only != "pytorch":

@@ -129,7 +129,7 @@ def compare_weights(args, name, model, options, work):
         folder = work / f"read{number}"
         train(args.program, 1, folder, *options, "--init-from", file, "--lr", 1e-38, "--max-steps", 1, save_every="1steps")
         got = load_file(folder / "checkpoints/latest/model.safetensors")
-        same = got.keys() == state.keys() and all(torch.equal(bits_of(got[key]), bits_of(value)) for key, value in state.items())
+        same = got.keys() == state.keys() and all(torch.equal(bits_of(got[key]), bits_of(state[key])) for key in state)
         print(f"{name}, {kind}: {len(got)} tensors, {'the same bits' if same else 'other names or bits'}", flush=True)
         faults += [] if same else [f"{name}: {kind} is read as other weights"]
     for message, file in wrong_files(model, work):
@@ -185,7 +185,7 @@ def compare(args, name, work):
     options = ["--model", name, *data_options(name, work / "data"), "--eval-every", 0]
     faults = compare_weights(args, name, model, options, work)
     weights = model.state_dict()
-    numbers = order(args.program, data_options(name, work / "data"))[:STEPS * BATCHES[name]]
+    numbers = order(args.program, options)[:STEPS * BATCHES[name]]
     batches = windows[numbers].split(BATCHES[name])
     trained, reference, gradients = pytorch(name, weights, batches, torch.float64)
     _, losses, buffers = pytorch(name, weights, batches, torch.float32)

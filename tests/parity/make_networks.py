@@ -44,8 +44,8 @@ from torch import nn
 
 from figures import (VARIANTS, Run, distance, fingerprints, largest, loss_distance, rounded, rounded_spread,
                      sampled_fingerprints, tolerances, whole_norm, write_json)
-from networks import (GAINS, GPT_VOCABULARY, TORCHVISION, FashionMnist, Noise, Tokens, float_tensors, freeze, network_for, parity_numbers,
-                      set_parity_weights)
+from networks import (GAINS, GPT_VOCABULARY, TORCHVISION, FashionMnist, Noise, Tokens, float_tensors, freeze, network_for,
+                      parity_numbers, set_parity_weights)
 
 FOLDER = Path(__file__).parent / "expected" / "networks"
 TRAINED_STEPS = 50
