@@ -76,7 +76,11 @@ void print_state(Out out, const fs::path& checkpoint) {
                  state.evaluation_due ? ", evaluation of the last epoch due" : "");
   fmt::format_to(out, "  {} samples in {:.1f} s of training, {} steps skipped\n", state.samples, state.train_seconds,
                  state.skipped);
-  fmt::format_to(out, "  accuracy {}, best {}{}\n", accuracy(state.accuracy), accuracy(state.best_accuracy),
+  const auto best = [&](double best_accuracy, const std::optional<double>& best_loss) {
+    return best_loss ? fmt::format("loss {:.4f}", *best_loss) : accuracy(best_accuracy);
+  };
+  fmt::format_to(out, "  accuracy {}, best {}{}\n", accuracy(state.accuracy),
+                 best(state.best_accuracy, state.best_loss),
                  state.best_epoch > 0 ? fmt::format(" after epoch {}", state.best_epoch) : "");
   if (state.bn_stats_samples > 0)
     fmt::format_to(out,
@@ -86,8 +90,9 @@ void print_state(Out out, const fs::path& checkpoint) {
     fmt::format_to(out, "  plateau: the rate is multiplied by {:g}; best {:g}, {} evaluations since, cooldown of {}\n",
                    state.plateau->factor, state.plateau->best, state.plateau->bad, state.plateau->cooldown);
   if (state.early_stop)
-    fmt::format_to(out, "  early stop: best accuracy {}, {} evaluations since\n", accuracy(state.early_stop->best),
-                   state.early_stop->bad);
+    fmt::format_to(out, "  early stop: best {}{}, {} evaluations since\n",
+                   state.early_stop->best_loss ? "" : "accuracy ",
+                   best(state.early_stop->best, state.early_stop->best_loss), state.early_stop->bad);
   print_map(out, "affects_results: a resumed run must have the same values", state.affects_results);
   print_map(out, "affects_rounding: a resumed run with other values differs by rounding", state.affects_rounding);
   print_map(out, "autotune: the algorithms that timings chose", state.autotune);

@@ -19,7 +19,8 @@ namespace {
 constexpr int kStateFormat = 2;  // format 1 has other names for the last three fields
 
 // Older programs wrote none of these.
-constexpr std::string_view kOptional[] = {"best_epoch", "bn_stats_samples", "options"};
+constexpr std::string_view kBestLoss = "best_loss";  // of tokens only
+constexpr std::string_view kOptional[] = {"best_epoch", "bn_stats_samples", "options", kBestLoss};
 constexpr const char *kPictures = "pictures", *kExcludedInEpoch = "excluded_in_epoch", *kSizes = "sizes";
 constexpr const char *kPlateau = "plateau", *kEarlyStop = "early_stop";
 
@@ -37,6 +38,7 @@ void for_each_field(State& state, int format, Field&& field) {
   field("accuracy", state.accuracy);
   field("best_accuracy", state.best_accuracy);
   field("best_epoch", state.best_epoch);
+  field(kBestLoss.data(), state.best_loss);
   field("bn_stats_samples", state.bn_stats_samples);
   field(format == 1 ? "mathematics" : "affects_results", state.affects_results);
   field(format == 1 ? "bits" : "affects_rounding", state.affects_rounding);
@@ -58,6 +60,7 @@ void for_each_field(State& state, Field&& field) {
   field("best", state.best);
   field("best_epoch", state.best_epoch);
   field("bad", state.bad);
+  field(kBestLoss.data(), state.best_loss);
 }
 
 // These return false for a JSON value of the wrong kind. JSON has no NaN: null stands for it.
@@ -69,6 +72,11 @@ bool assign(const nlohmann::json& from, int64_t& to) {
 bool assign(const nlohmann::json& from, double& to) {
   if (!from.is_number() && !from.is_null()) return false;
   to = from.is_null() ? std::numeric_limits<double>::quiet_NaN() : from.get<double>();
+  return true;
+}
+bool assign(const nlohmann::json& from, std::optional<double>& to) {
+  if (!from.is_number() || from < 0) return false;
+  to = from.get<double>();
   return true;
 }
 bool assign(const nlohmann::json& from, bool& to) {
@@ -124,10 +132,18 @@ bool assign(const nlohmann::json& from, PicturesState& to) {
          assign(from.at(kExcludedInEpoch), to.excluded_in_epoch);
 }
 
+void write_member(nlohmann::ordered_json& json, const char* name, const auto& member) { json[name] = member; }
+void write_member(nlohmann::ordered_json& json, const char* name, const std::optional<double>& member) {
+  if (member) json[name] = *member;
+}
+
 template <class State>
 bool assign_fields(const nlohmann::json& from, State& to) {
   bool fits = true;
-  for_each_field(to, [&](const char* name, auto& member) { fits = fits && assign(from.at(name), member); });
+  for_each_field(to, [&](const char* name, auto& member) {
+    if (name == kBestLoss && !from.contains(name)) return;
+    fits = fits && assign(from.at(name), member);
+  });
   return fits;
 }
 bool assign(const nlohmann::json& from, PlateauState& to) {
@@ -149,13 +165,14 @@ void assign_part(const nlohmann::json& json, const char* name, const std::string
 std::string to_json(const RunState& state) {
   nlohmann::ordered_json json;
   json["format"] = kStateFormat;
-  for_each_field(state, kStateFormat, [&](const char* name, const auto& member) { json[name] = member; });
+  for_each_field(state, kStateFormat, [&](const char* name, const auto& member) { write_member(json, name, member); });
   if (state.pictures)
     json[kPictures] = {{"training", to_json(state.pictures->training)},
                        {"validation", to_json(state.pictures->validation)},
                        {kExcludedInEpoch, state.pictures->excluded_in_epoch}};
   const auto write_part = [&](const char* part, const auto& of_part) {
-    if (of_part) for_each_field(*of_part, [&](const char* name, const auto& member) { json[part][name] = member; });
+    if (of_part)
+      for_each_field(*of_part, [&](const char* name, const auto& member) { write_member(json[part], name, member); });
   };
   write_part(kPlateau, state.plateau);
   write_part(kEarlyStop, state.early_stop);

@@ -35,9 +35,10 @@ struct PlateauState {
 
 // Of --early-stop.
 struct EarlyStopState {
-  double best = -1;        // best accuracy; -1: none yet
-  int64_t best_epoch = 0;  // epoch of the first evaluation with it, from 1; 0: none yet
-  int64_t bad = 0;         // evaluations since then
+  double best = -1;                      // best accuracy; -1: none yet
+  int64_t best_epoch = 0;                // epoch of the first evaluation with it, from 1; 0: none yet
+  int64_t bad = 0;                       // evaluations since then
+  std::optional<double> best_loss = {};  // of tokens, in place of `best`; none yet, or samples are images
 };
 
 struct RunState {
@@ -53,6 +54,7 @@ struct RunState {
   double best_accuracy = -1;     // best accuracy of all evaluations, of the average of the weights if there is one; -1:
                                  // no evaluation yet
   int64_t best_epoch = 0;        // epoch of the first evaluation with it, from 1; 0: none yet, or unknown
+  std::optional<double> best_loss = {};  // of tokens, in place of best_accuracy; none yet, or samples are images
   int64_t bn_stats_samples = 0;  // training samples from which the last evaluation recomputed the statistics of the
                                  // batch norms, for the weights of this step; 0: there are running averages only
 

@@ -27,7 +27,7 @@ Ticket read_ticket(std::span<const float> summed, const TicketLayout& layout) {
   DDP_EXPECT(std::ssize(summed) == layout.elements());
   const auto slots = [&](int64_t from) { return summed.subspan(from, layout.world); };
   return {.loss_sum = summed[TicketLayout::kLossSum],
-          .correct = std::llround(summed[TicketLayout::kCorrect]),
+          .correct = summed[TicketLayout::kCorrect],
           .samples = std::llround(summed[TicketLayout::kSamples]),
           .divisor = summed[layout.divisor()],
           .squares = summed[TicketLayout::kSquares],

@@ -42,7 +42,8 @@ void write_ticket(std::span<float> slots, const TicketLayout& layout, int rank, 
 // A summed ticket.
 struct Ticket {
   double loss_sum = 0;  // over the samples of the step
-  int64_t correct = 0, samples = 0;
+  double correct = 0;   // sum over the samples: 1 or 0, or of tokens the share of the right ones
+  int64_t samples = 0;
   double divisor = 0;  // of the loss sum
   double squares = 0;  // of the norms of the ranks' parts of the gradient, before their sum; for one rank, 0 or that of
                        // its first micro-batch: see noise_scale.h

@@ -102,8 +102,10 @@ Trainer::Trainer(const TrainConfig& config, Replica& replica, const Datasets& da
   } else {
     state_.best_accuracy = -1;  // `best` refers to the checkpoints and evaluations of this folder
     state_.best_epoch = 0;
+    state_.best_loss.reset();
   }
   begin_judging(judgement_, state_);
+  report_.sequence_length = data.train->sequence_length();
   report_.updates = config.updates;
 }
 
@@ -134,7 +136,7 @@ TrainReport Trainer::run() {
       saver_.finish(state_.step);  // a save of the best may be in progress
     trace(true);
     if (broken_.lost()) broken_.end(state_, saver_.saved(state_));
-    if (!report_.stopped && report_.evaluation) {
+    if (!report_.stopped && report_.evaluation && !report_.evaluation->of_tokens()) {
       phases_.enter(Phase::evaluation, state_.step);
       report_.classes.emplace(validation_->count_classes());
     }

@@ -35,8 +35,8 @@ struct TrainConfig {
   ScheduleDesc schedule;    // learning rate
   StepConfig step;          // the trainer sets the fields that a resumed run needs
   SaveEvery save_every;     // unless never, the end of the run is saved too
-  bool keep_best = false;   // saves after each evaluation with a new best accuracy
-  int64_t early_stop = 0;   // evaluations in a row without a better accuracy that end the run; 0: none. Needs test data
+  bool keep_best = false;   // saves after each evaluation that is the best so far (judge())
+  int64_t early_stop = 0;   // evaluations in a row without a better one that end the run; 0: none. Needs test data
   DataPlacement data_placement = {};
   // Pictures that cannot be read: those of the training and of the test data. Null: an unreadable sample ends the job
   // at once. Unless the replica excludes them, the run is saved and ends with Exit::data.
@@ -63,7 +63,8 @@ struct TrainConfig {
 
 struct TrainReport {
   std::optional<Evaluation> evaluation;      // the last evaluation of this process
-  std::optional<ClassCounts> classes;        // of that evaluation; none where the run was stopped
+  std::optional<ClassCounts> classes;        // of that evaluation, of images; none where the run was stopped
+  int64_t sequence_length = 0;               // of the training data, as Dataset::sequence_length()
   RunState state;                            // state at the end of this process's run
   int64_t updates = 0;                       // updates of the running statistics in the whole run
   bool stopped = false;                      // stopped early on request

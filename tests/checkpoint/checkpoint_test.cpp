@@ -214,6 +214,19 @@ TEST_F(Checkpoint, RunStateHasThePlateauAndTheEarlyStop) {
   EXPECT_EQ(read.plateau->best, saved.plateau->best);
   EXPECT_EQ(read.plateau->factor, saved.plateau->factor);
   EXPECT_EQ(read.early_stop->bad, 5);
+  EXPECT_EQ(to_json(saved).find("best_loss"), std::string::npos);
+  RunState of_tokens = saved;
+  of_tokens.best_loss = 0.1 + 0.2;
+  of_tokens.early_stop->best_loss = 1.0 / 3;
+  const RunState tokens = run_state_from_json(to_json(of_tokens), "state.json");
+  EXPECT_EQ(tokens.best_loss, of_tokens.best_loss);
+  EXPECT_EQ(tokens.early_stop->best_loss, of_tokens.early_stop->best_loss);
+  of_tokens.early_stop->best_loss = -1;
+  expect_error(error_of([&] { run_state_from_json(to_json(of_tokens), "state.json"); }), Exit::data,
+               "state.json: \"early_stop\" has an invalid value");
+  of_tokens.best_loss = std::nan("");
+  expect_error(error_of([&] { run_state_from_json(to_json(of_tokens), "state.json"); }), Exit::data,
+               "state.json: \"best_loss\" has an invalid value");
   saved.plateau = PlateauState{};  // without a best figure yet
   EXPECT_TRUE(std::isnan(run_state_from_json(to_json(saved), "state.json").plateau->best));
   const std::string none = to_json(RunState());

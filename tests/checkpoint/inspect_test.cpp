@@ -51,6 +51,12 @@ TEST_F(Inspect, PrintsTheBestEpoch) {
             {"best 0.9000 after epoch 2\n", "recomputed from 500 training samples",
              "plateau: the rate is multiplied by 0.25; best 1.5, 2 evaluations since, cooldown of 0\n",
              "early stop: best accuracy 0.7500, 3 evaluations since\n", "model_ema.safetensors: 2 tensors"});
+  snapshot.run.best_loss = 3.25;
+  snapshot.run.early_stop->best_loss = 3.5;
+  snapshot.run.step = 4;
+  write_checkpoint(folder, snapshot.view(), weights.tensors(), false);
+  expect_in(inspected(folder),
+            {"best loss 3.2500 after epoch 2\n", "early stop: best loss 3.5000, 3 evaluations since\n"});
 }
 
 TEST_F(Inspect, PrintsTheNewestValidCheckpointOfARun) {

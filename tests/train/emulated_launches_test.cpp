@@ -92,7 +92,7 @@ TEST(EmulatedPlan, CountsTheCopiesInBf16) {
             [&](Communicator& c, Device& device, Ops& ops) {
               const MemoryDataset data = small_data(16);
               Fixture fixture({.batch_size = 16}, small_network(), data, device, ops, c);
-              const std::string text = plan_report(fixture.replica, fixture.sampler());
+              const std::string text = plan_report(fixture.replica, data, fixture.sampler());
               const size_t at = text.find("memory of a rank");
               ASSERT_NE(at, text.npos);
               EXPECT_EQ(

@@ -88,35 +88,38 @@ OptionGroup task_options() {
 }
 
 OptionGroup checkpoint_options() {
-  return {"Checkpoints",
-          {{.name = "--save-every",
-            .target = through<std::string>(
-                "1epochs", [](Options& o, const std::string& text) { o.train.save_every = parse_save_every(text); }),
-            .on_resume = Effect::nothing,
-            .help = "time between checkpoints: 100steps, 1epochs, 10min, 30s, or never"},
-           {.name = "--keep-last",
-            .target = to([](Options & o) -> auto& { return o.checkpoint.keep_last; }),
-            .on_resume = Effect::nothing,
-            .help = "number of checkpoints to keep; 0: all",
-            .check = CLI::Range(0, 1'000'000)},
-           {.name = "--keep-best",
-            .target = to([](Options & o) -> auto& { return o.train.keep_best; }),
-            .on_resume = Effect::nothing,
-            .help = "save after each evaluation with the best accuracy so far, and keep that checkpoint too",
-            .condition = {"needs --eval-every above 0", evaluates}},
-           {.name = "--resume",
-            .target = to([](Options & o) -> auto& { return o.checkpoint.resume; }),
-            .on_resume = Effect::process,
-            .help = "continue from a run's folder, from a checkpoint in it, or with auto from --output-dir, which may "
-                    "be new; options that are not given have the run's own values",
-            .conflict = conflict_of_resume},
-           {.name = "--change",
-            .target = to([](Options & o) -> auto& { return o.checkpoint.change; }),
-            .on_resume = Effect::process,
-            .help = "change options of the resumed run from here on, such as lr=0.01,epochs=20; they replace the same "
-                    "options on the command line and in the configuration file",
-            .condition = {"needs --resume", [](const Options& o) { return !o.checkpoint.resume.empty(); }},
-            .configurable = false}}};
+  return {
+      "Checkpoints",
+      {{.name = "--save-every",
+        .target = through<std::string>(
+            "1epochs", [](Options& o, const std::string& text) { o.train.save_every = parse_save_every(text); }),
+        .on_resume = Effect::nothing,
+        .help = "time between checkpoints: 100steps, 1epochs, 10min, 30s, or never"},
+       {.name = "--keep-last",
+        .target = to([](Options & o) -> auto& { return o.checkpoint.keep_last; }),
+        .on_resume = Effect::nothing,
+        .help = "number of checkpoints to keep; 0: all",
+        .check = CLI::Range(0, 1'000'000)},
+       {.name = "--keep-best",
+        .target = to([](Options & o) -> auto& { return o.train.keep_best; }),
+        .on_resume = Effect::nothing,
+        .help =
+            "save after each evaluation with the best accuracy so far, of tokens with the lowest loss, and keep that "
+            "checkpoint too",
+        .condition = {"needs --eval-every above 0", evaluates}},
+       {.name = "--resume",
+        .target = to([](Options & o) -> auto& { return o.checkpoint.resume; }),
+        .on_resume = Effect::process,
+        .help = "continue from a run's folder, from a checkpoint in it, or with auto from --output-dir, which may "
+                "be new; options that are not given have the run's own values",
+        .conflict = conflict_of_resume},
+       {.name = "--change",
+        .target = to([](Options & o) -> auto& { return o.checkpoint.change; }),
+        .on_resume = Effect::process,
+        .help = "change options of the resumed run from here on, such as lr=0.01,epochs=20; they replace the same "
+                "options on the command line and in the configuration file",
+        .condition = {"needs --resume", [](const Options& o) { return !o.checkpoint.resume.empty(); }},
+        .configurable = false}}};
 }
 
 OptionGroup output_options() {

@@ -83,8 +83,9 @@ OptionGroup training_options() {
        {.name = "--early-stop",
         .target = to([](Options & o) -> auto& { return o.train.early_stop; }),
         .on_resume = Effect::nothing,
-        .help = "end the run after N evaluations in a row without a better accuracy, as --keep-best judges it; 0: no "
-                "early end",
+        .help =
+            "end the run after N evaluations in a row without a better one, as --keep-best judges them; 0: no early "
+            "end",
         .check = CLI::NonNegativeNumber,
         .condition = {"needs --eval-every above 0", evaluates}},
        {.name = "--model-ema",

@@ -57,7 +57,8 @@ Exit run_stages(const Options& given, MpiSession& session, Signals& signals, Pha
   PlannedRun run = plan_run(job, std::move(resume_point));
   if (options.action.plan) {
     const std::string report = abort_on_error(session, [&] {
-      return plan_report(*run.replica, job.samplers.train, {run.validation_model.get(), run.average_model.get()});
+      return plan_report(*run.replica, *job.data.data.train, job.samplers.train,
+                         {run.validation_model.get(), run.average_model.get()});
     });
     const ModelFile& model = job.options.network.source;
     const std::string file = model.built_in ? "" : describe(model) + "\n";

@@ -5,6 +5,7 @@
 #include "train/step/fences.h"
 #include "train/step/prefetcher.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -14,6 +15,11 @@ namespace {
 constexpr size_t kStatBytes = 2 * sizeof(float);
 
 size_t bytes_of_ranked(int64_t samples) { return sizeof(RankedClass) * static_cast<size_t>(samples); }
+
+// Of a RankedClass for each image.
+Buffer ranked_buffer(Memory& memory, const Dataset& data, int64_t images) {
+  return data.sequence_length() > 0 ? Buffer() : Buffer(memory, bytes_of_ranked(images));
+}
 
 int64_t samples_of_rank(const DistributedSampler& sampler) {
   int64_t samples = 0;
@@ -36,8 +42,8 @@ Evaluator::Evaluator(const EvaluatedModel& evaluated, DeviceDataset& data, const
       precise_bn_(precise_bn),
       stats_(evaluated.device, kStatBytes),
       host_stats_(evaluated.device.host_memory(), kStatBytes * static_cast<size_t>(sampler.steps_per_epoch())),
-      ranked_(evaluated.device, bytes_of_ranked(sampler.largest_shard())),
-      host_ranked_(evaluated.device.host_memory(), bytes_of_ranked(samples_of_rank(sampler))),
+      ranked_(ranked_buffer(evaluated.device, data.data, sampler.largest_shard())),
+      host_ranked_(ranked_buffer(evaluated.device.host_memory(), data.data, samples_of_rank(sampler))),
       graphs_(evaluated.device.graph_cache()) {}
 
 Evaluator::Evaluator(Replica& replica, Model& model, DeviceDataset& data, const DistributedSampler& sampler,
@@ -55,7 +61,8 @@ std::optional<Evaluation> Evaluator::run(const std::function<bool()>& go_on) {
   if (precise_bn_ && !precise_bn_->run(go_on)) return std::nullopt;
   const double recomputed = watch.seconds();
 
-  const int64_t steps = sampler_.steps_per_epoch();
+  const int64_t steps = sampler_.steps_per_epoch(), sequence_length = data_.data.sequence_length();
+  const auto labels_of_sample = static_cast<double>(std::max<int64_t>(1, sequence_length));
   Device& device = evaluated_.device;
   float* const stats = host_stats_.as<float>();
   auto* const ranked = ranked_.as<RankedClass>();
@@ -70,15 +77,17 @@ std::optional<Evaluation> Evaluator::run(const std::function<bool()>& go_on) {
     const auto work = [&] { evaluated_.model.evaluate(batch, evaluated_.running_stats, stats_.as<float>(), ranked); };
     graphs_->run({.size = batch.size}, std::ref(work));
     device.download(stats + 2 * step, stats_.data(), kStatBytes);
-    device.download(host_ranked, ranked, bytes_of_ranked(batch.size));
-    host_ranked += batch.size;
+    if (ranked) {
+      device.download(host_ranked, ranked, bytes_of_ranked(batch.size));
+      host_ranked += batch.size;
+    }
     sums[2] += static_cast<double>(batch.size - batch.excluded);
     sums[3] += static_cast<double>(batch.excluded);
   }
   device.synchronize();
   for (int64_t step = 0; step < steps; ++step) {
     sums[0] += stats[2 * step];
-    sums[1] += stats[2 * step + 1];
+    sums[1] += std::round(stats[2 * step + 1] * labels_of_sample);
   }
   evaluated_.communicator.all_reduce_host(sums);
 
@@ -90,12 +99,14 @@ std::optional<Evaluation> Evaluator::run(const std::function<bool()>& go_on) {
                     .samples = samples,
                     .expected_samples = expected,
                     .excluded = excluded,
+                    .sequence_length = sequence_length,
                     .loss = samples == 0 ? 0 : sums[0] / sums[2],
                     .statistics_samples = precise_bn_ ? precise_bn_->samples() : 0,
                     .statistics_seconds = precise_bn_ ? recomputed : 0};
 }
 
 ClassCounts Evaluator::count_classes() const {
+  DDP_EXPECT(data_.data.sequence_length() == 0);
   ClassCounts counts(data_.data.classes());
   const auto* ranked = host_ranked_.as<RankedClass>();
   for (int64_t step = 0; step < sampler_.steps_per_epoch(); ++step) {

@@ -9,6 +9,8 @@
 #include "train/step/device_dataset.h"
 #include "train/step/replica.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -21,16 +23,21 @@ struct AverageFigures {
 };
 
 struct Evaluation {
-  int64_t correct = 0;
+  int64_t correct = 0;                         // samples whose class was predicted, or tokens that were
   int64_t samples = 0, expected_samples = 0;   // samples evaluated by all ranks, samples of the data set
   int64_t excluded = 0;                        // samples that could not be read: the others of expected_samples
-  double loss = 0;                             // mean over the samples; 0 without samples
+  int64_t sequence_length = 0;                 // tokens that are predicted in a sample; 0: samples are images
+  double loss = 0;                             // mean over the samples, so over all tokens; 0 without samples
   int64_t statistics_samples = 0;              // samples of the recomputed statistics; 0: running statistics were used
   double statistics_seconds = 0;               // time of that recomputation, evaluation excluded
   std::optional<AverageFigures> average = {};  // of the average of the weights; none: the run has none
-  // What --keep-best and --early-stop judge: of the average if there is one.
+  bool of_tokens() const { return sequence_length > 0; }
+  int64_t labels() const { return samples * std::max<int64_t>(1, sequence_length); }
+  // What --keep-best and --early-stop judge: the accuracy, of tokens the loss; of the average if there is one.
   double judged_accuracy() const { return average ? average->accuracy : accuracy(); }
-  double accuracy() const { return samples == 0 ? 0 : static_cast<double>(correct) / static_cast<double>(samples); }
+  double judged_loss() const { return average ? average->loss : loss; }
+  double accuracy() const { return samples == 0 ? 0 : static_cast<double>(correct) / static_cast<double>(labels()); }
+  double perplexity() const { return std::exp(loss); }  // of tokens
 };
 
 // A model with its weights, and the statistics of its batch norms. All parts outlive the evaluator.
@@ -58,7 +65,7 @@ class Evaluator {
   // samples as the data set has.
   std::optional<Evaluation> run(const std::function<bool()>& go_on);
 
-  // The classes of all ranks' samples, as the last run() predicted them. That run was not ended early. Collective.
+  // The classes of all ranks' images, as the last run() predicted them. That run was not ended early. Collective.
   ClassCounts count_classes() const;
 
  private:
@@ -69,8 +76,9 @@ class Evaluator {
   DeviceDataset& data_;
   const DistributedSampler& sampler_;
   PreciseBn* precise_bn_;
-  Buffer stats_, host_stats_;    // loss and correct count: of one step on the device; of each step on the host
-  Buffer ranked_, host_ranked_;  // a RankedClass of each sample: of one step on the device; of all steps on the host
+  Buffer stats_, host_stats_;  // loss and correct sum: of one step on the device; of each step on the host
+  // A RankedClass of each image: of one step on the device; of all steps on the host. Empty: samples are tokens.
+  Buffer ranked_, host_ranked_;
   std::unique_ptr<GraphCache> graphs_;
 };
 

@@ -1,5 +1,6 @@
-// What an evaluation decides about the run: the best accuracy so far, the plateau of the learning rate, and the early
-// stop. Pure decisions. An evaluation is equal on all ranks, so all ranks decide alike.
+// What an evaluation decides about the run: whether it is the best so far, by its accuracy or for tokens by its loss,
+// the plateau of the learning rate, and the early stop. Pure decisions. An evaluation is equal on all ranks, so all
+// ranks decide alike.
 #pragma once
 
 #include "checkpoint/run_state.h"
@@ -12,7 +13,7 @@ namespace ddp {
 
 struct Judgement {
   ScheduleDesc schedule = {};
-  int64_t early_stop = 0;  // evaluations in a row without a better accuracy that end the run; 0: none
+  int64_t early_stop = 0;  // evaluations in a row without a better one that end the run; 0: none
 };
 
 struct EvaluationPlace {
@@ -26,7 +27,8 @@ struct EvaluationPlace {
 // Prepares the state of a run: it has the parts of this schedule and of the early stop, as they are or new.
 void begin_judging(const Judgement& judgement, RunState& state);
 
-// Takes an evaluation into the state. Returns whether its judged_accuracy() is the best so far.
+// Takes an evaluation into the state. Returns whether it is the best so far: by its judged_accuracy(), or for tokens by
+// its judged_loss(), which must be finite.
 bool judge(const Judgement& judgement, const Evaluation& evaluation, EvaluationPlace place, RunState& state);
 
 bool stops_early(int64_t early_stop, const RunState& state);

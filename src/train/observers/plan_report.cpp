@@ -15,16 +15,17 @@ double kib(int64_t floats) { return static_cast<double>(floats) * 4 / 1024; }
 
 }  // namespace
 
-std::string plan_report(Replica& replica, const DistributedSampler& sampler,
+std::string plan_report(Replica& replica, const Dataset& data, const DistributedSampler& sampler,
                         std::initializer_list<const Model*> evaluation_models) {
   const int64_t local = sampler.shard(0).size();
-  Buffer images(replica.device, static_cast<size_t>(std::max<int64_t>(local, 1) * replica.model.input().elements()));
+  Buffer samples(replica.device, static_cast<size_t>(std::max<int64_t>(local, 1) * data.sample_bytes()));
   Buffer labels(replica.device, static_cast<size_t>(std::max<int64_t>(local, 1)) * sizeof(int32_t));
-  const DeviceBatch batch{.samples = images.as<uint8_t>(),
+  const DeviceBatch batch{.samples = samples.as<uint8_t>(),
                           .labels = labels.as<int32_t>(),
                           .keys = labels.as<int32_t>(),
                           .size = local,
-                          .plan = sampler.plan(0)};
+                          .plan = sampler.plan(0),
+                          .sequence_length = data.sequence_length()};
   const double compute =
       sampler.micro_batches() * median_ms(replica, kRuns, [&] { replica.model.forward_backward(batch); });
   const int64_t trained = total_count(trained_of(replica.parameters)),

@@ -1,6 +1,7 @@
 // The output of --plan: the buckets, the memory of a rank, and predicted times, from measurements of a few steps.
 #pragma once
 
+#include "data/dataset.h"
 #include "data/sampler.h"
 #include "train/step/replica.h"
 
@@ -9,9 +10,9 @@
 
 namespace ddp {
 
-// `evaluation_models`: those of TrainConfig or null, whose memory counts too. Collective; takes well under a second for
-// small models. Leaves the weights unchanged.
-std::string plan_report(Replica& replica, const DistributedSampler& sampler,
+// Of a training on `data`, whose samples are not read. `evaluation_models`: those of TrainConfig or null, whose memory
+// counts too. Collective; takes well under a second for small models. Leaves the weights unchanged.
+std::string plan_report(Replica& replica, const Dataset& data, const DistributedSampler& sampler,
                         std::initializer_list<const Model*> evaluation_models = {});
 
 }  // namespace ddp

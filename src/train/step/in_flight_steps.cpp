@@ -20,7 +20,7 @@ InFlightSteps::InFlightSteps(Replica& replica, const StepConfig& config)
 StepResult& InFlightSteps::push(const DeviceBatch& batch, const OptimizerScalars& scalars) {
   const BatchPlan& plan = batch.plan;
   Slot& slot = slot_of(++issued_);
-  slot.result = {.step = issued_, .epoch = plan.epoch + 1, .skipped = {}};
+  slot.result = {.step = issued_, .epoch = plan.epoch + 1, .sequence_length = batch.sequence_length, .skipped = {}};
   slot.expected_samples = plan.step_size;
   slot.seen_samples = static_cast<float>(plan.local_step_size);
 

@@ -32,6 +32,7 @@ struct StepResult {
   double loss = 0;    // mean over the global batch, weighted if labels have weights, before the update
   double lr = 0;
   int64_t samples = 0;              // samples of the global batch, without excluded ones
+  int64_t sequence_length = 0;      // tokens that are predicted in a sample; 0: samples are images
   int64_t excluded = 0;             // excluded samples of the global batch
   bool unread = false;              // a rank could not read a sample, and the run ends: not a step of the run
   std::string skipped;              // the reason to skip the update; empty: weights were updated
@@ -42,6 +43,8 @@ struct StepResult {
   double local_squares = 0, squares = 0;
 
   double samples_per_second() const { return 1000 * static_cast<double>(samples) / times.total(); }
+  int64_t tokens() const { return samples * sequence_length; }
+  double tokens_per_second() const { return 1000 * static_cast<double>(tokens()) / times.total(); }
 };
 
 }  // namespace ddp

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace ddp {
 namespace {
 
@@ -74,6 +76,32 @@ TEST(Judgement, AverageIsJudgedInPlaceOfTheWeights) {
   EXPECT_EQ(state.plateau->best, 1.5);
   EXPECT_EQ(state.best_accuracy, 0.5);
   EXPECT_EQ(state.accuracy, 0.45);
+}
+
+// The accuracies say the opposite.
+TEST(Judgement, TokensAreJudgedByTheirLoss) {
+  const Judgement judgement{.early_stop = 2};
+  RunState state;
+  begin_judging(judgement, state);
+  const auto is_best = [&](int64_t epoch, int64_t correct, double loss) {
+    Evaluation evaluation = evaluation_of(correct, loss);
+    evaluation.sequence_length = 1;
+    return judge(judgement, evaluation, {.epoch = epoch, .regular = true}, state);
+  };
+  EXPECT_FALSE(is_best(1, 1, std::nan("")));
+  EXPECT_FALSE(state.best_loss);
+  EXPECT_TRUE(is_best(2, 90, 4));
+  EXPECT_FALSE(is_best(3, 95, 4));
+  EXPECT_TRUE(is_best(4, 30, 3.5));
+  EXPECT_FALSE(stops_early(2, state));
+  EXPECT_FALSE(is_best(5, 99, 3.75));
+  EXPECT_FALSE(is_best(6, 99, std::nan("")));
+  EXPECT_TRUE(stops_early(2, state));
+  EXPECT_EQ(state.best_loss, 3.5);
+  EXPECT_EQ(state.best_epoch, 4);
+  EXPECT_EQ(state.best_accuracy, -1);
+  EXPECT_EQ(state.early_stop->best_loss, 3.5);
+  EXPECT_EQ(state.early_stop->best_epoch, 4);
 }
 
 TEST(Judgement, BeginsWithThePartsOfItsOptions) {
