@@ -46,6 +46,7 @@ void Console::step(const StepResult& r) {
   if (!r.skipped.empty()) write_text(stdout, fmt::format("skipped: {}\n", r.skipped));
   ++window_.steps;
   window_.samples += r.samples;
+  window_.tokens += r.tokens();
   window_.parts += r.times;
 
   if (config_.print_freq == 0) return;
@@ -59,13 +60,15 @@ void Console::step(const StepResult& r) {
 
 void Console::print_line(const StepResult& last) {
   const auto steps = static_cast<double>(window_.steps);
-  write_text(
-      stdout,
-      fmt::format(
-          "epoch {}/{} step {}/{} loss {:.4f} {:.0f} samples/s, ms: data {:.2f} compute {:.2f} exposed comm {:.2f}\n",
-          last.epoch, config_.epochs, step_of_epoch(last.step), config_.steps_per_epoch, last.loss,
-          static_cast<double>(window_.samples) / window_.seconds(), window_.parts.data / steps,
-          window_.parts.compute / steps, window_.parts.exposed_comm / steps));
+  const auto per_second = [&](int64_t count) { return static_cast<double>(count) / window_.seconds(); };
+  const std::string tokens =
+      last.sequence_length > 0 ? fmt::format(" {:.0f} tokens/s", per_second(window_.tokens)) : "";
+  write_text(stdout, fmt::format("epoch {}/{} step {}/{} loss {:.4f} {:.{}f} samples/s{}, ms: data {:.2f} compute "
+                                 "{:.2f} exposed comm {:.2f}\n",
+                                 last.epoch, config_.epochs, step_of_epoch(last.step), config_.steps_per_epoch,
+                                 last.loss, per_second(window_.samples), last.sequence_length > 0 ? 1 : 0, tokens,
+                                 window_.parts.data / steps, window_.parts.compute / steps,
+                                 window_.parts.exposed_comm / steps));
   if (config_.printed) config_.printed();
   window_ = {};
 }
@@ -79,6 +82,7 @@ void Console::draw_bar(const StepResult& last) {
                           .steps = config_.steps_per_epoch,
                           .loss = last.loss,
                           .samples_per_second = rate_.samples_per_second(),
+                          .sequence_length = last.sequence_length,
                           .seconds_left = rate_.seconds_of(config_.total_steps - last.step),
                           .parts = window_.parts};
   draw_status([progress, terminal = terminal_, colour = config_.colour] {
@@ -93,6 +97,14 @@ void Console::evaluation(int64_t epoch, int64_t, const Evaluation& e, double sec
   const std::string excluded = e.excluded > 0 ? fmt::format(", {} excluded", e.excluded) : "";
   const std::string accuracy = e.average ? fmt::format(", EMA {:.4f}", e.average->accuracy) : "";
   const std::string loss = e.average ? fmt::format(", EMA {:.4f}", e.average->loss) : "";
+  if (e.of_tokens()) {
+    write_text(stdout,
+               fmt::format("epoch {}/{} val loss {:.4f}{}, perplexity {:.4g} ({}/{} samples evaluated in {:.2f} "
+                           "s{}), acc {:.4f}{}\n",
+                           epoch, config_.epochs, e.loss, loss, e.perplexity(), e.samples, e.expected_samples,
+                           seconds - e.statistics_seconds, recomputed(e), e.accuracy(), accuracy));
+    return;
+  }
   write_text(stdout,
              fmt::format("epoch {}/{} test acc {:.4f}{} ({}/{} samples evaluated in {:.2f} s{}{}), loss {:.4f}{}\n",
                          epoch, config_.epochs, e.accuracy(), accuracy, e.samples, e.expected_samples,
@@ -100,11 +112,11 @@ void Console::evaluation(int64_t epoch, int64_t, const Evaluation& e, double sec
 }
 
 void Console::early_stop(int64_t epoch, int64_t, const EarlyStopState& state) {
-  write_text(stdout, fmt::format("epoch {}/{} ends the run early: {} in a row without a better accuracy than {:.4f} of "
-                                 "epoch {}\n",
-                                 epoch, config_.epochs,
-                                 state.bad == 1 ? "1 evaluation" : fmt::format("{} evaluations", state.bad), state.best,
-                                 state.best_epoch));
+  write_text(stdout,
+             fmt::format("epoch {}/{} ends the run early: {} in a row without a {} than {:.4f} of epoch {}\n", epoch,
+                         config_.epochs, state.bad == 1 ? "1 evaluation" : fmt::format("{} evaluations", state.bad),
+                         state.best_loss ? "lower loss" : "better accuracy",
+                         state.best_loss ? *state.best_loss : state.best, state.best_epoch));
 }
 
 void Console::speed(int64_t epoch, int64_t, const StepSpeed& speed) {

@@ -46,7 +46,7 @@ class Console final : public RunObserver {
 
   const ConsoleConfig config_;
   struct Window {  // since the last printed line
-    int64_t steps = 0, samples = 0;
+    int64_t steps = 0, samples = 0, tokens = 0;
     StepTimes parts = {};  // sums
     double seconds() const { return 1e-3 * parts.total(); }
   } window_;

@@ -44,12 +44,13 @@ std::optional<std::string> hint_of_loss(double loss, int64_t classes, int64_t st
       classes, guessing, loss, steps, loss > kRisen * guessing ? "a lower --lr" : "another --lr", lr);
 }
 
-// Near a loss of 0, or in a small batch, one hard sample makes three times the mean. So the step must also be worse
-// than guessing, and in sum as bad as kSamples samples that are guessed: what a network has learnt is lost.
+// Near a loss of 0, or in a small batch, one hard label makes three times the mean. So the step must also be worse
+// than guessing, and in sum as bad as kLabels labels that are guessed: what a network has learnt is lost.
 std::optional<std::string> hint_of_jump(const StepResult& step, double mean, int64_t classes, bool clips) {
-  constexpr double kTimes = 3, kSamples = 64;
+  constexpr double kTimes = 3, kLabels = 64;
   if (classes < 2 || !std::isfinite(step.loss)) return std::nullopt;
-  const double share = std::min(static_cast<double>(step.samples) / kSamples, 1.0);
+  const int64_t labels = step.sequence_length > 0 ? step.tokens() : step.samples;
+  const double share = std::min(static_cast<double>(labels) / kLabels, 1.0);
   if (!(step.loss > kTimes * mean && share * step.loss > std::log(static_cast<double>(classes)))) return std::nullopt;
   return fmt::format(
       "the loss jumped at step {}: {:.4g}, {:.3g} times the mean of the last {} steps ({:.4g}); try a lower --lr (now "
@@ -81,7 +82,7 @@ std::optional<std::string> hint_of_data(const StepSpeed& speed, int64_t steps, c
   if (!(step.data > kShare * total) || !(total * static_cast<double>(steps) >= kLeastMs)) return std::nullopt;
   std::string what = "a larger --batch-size gives the loader more time";
   if (data.workers > 0)
-    what = fmt::format("more --workers read images ahead (now {})", data.workers);
+    what = fmt::format("more --workers read {} ahead (now {})", data.tokens ? "tokens" : "images", data.workers);
   else if (data.threads == 0)
     what = "a larger --device-data-mb keeps the data on the GPU";
   else if (data.threads > 1)

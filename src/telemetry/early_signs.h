@@ -38,6 +38,7 @@ std::optional<std::string> hint_of_gradients(const std::vector<std::string>& zer
 struct DataFacts {
   int workers = 0;  // threads of a rank that decode or augment; 0: the data are in memory
   int threads = 0;  // computing threads of a rank; 0: it computes on a GPU
+  bool tokens = false;
 };
 std::optional<std::string> hint_of_data(const StepSpeed& speed, int64_t steps, const DataFacts& data);
 // `ranks`: in the order of their numbers.

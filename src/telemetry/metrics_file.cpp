@@ -25,6 +25,7 @@ nlohmann::ordered_json step_event(const StepResult& r) {
                                {"compute_ms", r.times.compute},
                                {"exposed_comm_ms", r.times.exposed_comm},
                                {"begin_ns", r.begin_ns}};
+  if (r.sequence_length > 0) event["tokens"] = r.tokens();
   if (r.excluded > 0) event["excluded"] = r.excluded;
   if (!r.skipped.empty()) event["skipped"] = r.skipped;
   return event;
@@ -67,6 +68,10 @@ nlohmann::ordered_json eval_event(int64_t epoch, int64_t step, const Evaluation&
                                {"loss", e.loss},
                                {"seconds", seconds - e.statistics_seconds},
                                {"statistics_seconds", e.statistics_seconds}};
+  if (e.of_tokens()) {
+    event["tokens"] = e.labels();
+    event["perplexity"] = e.perplexity();
+  }
   if (e.average) {
     event["ema_accuracy"] = e.average->accuracy;
     event["ema_loss"] = e.average->loss;
@@ -125,13 +130,14 @@ void MetricsFile::evaluation(int64_t epoch, int64_t step, const Evaluation& e, d
 }
 
 void MetricsFile::early_stop(int64_t epoch, int64_t step, const EarlyStopState& state) {
-  write_line(nlohmann::ordered_json{{"event", "early_stop"},
-                                    {"epoch", epoch},
-                                    {"step", step},
-                                    {"evaluations", state.bad},
-                                    {"best_accuracy", state.best},
-                                    {"best_epoch", state.best_epoch}}
-                 .dump());
+  write_line(
+      nlohmann::ordered_json{{"event", "early_stop"},
+                             {"epoch", epoch},
+                             {"step", step},
+                             {"evaluations", state.bad},
+                             {state.best_loss ? "best_loss" : "best_accuracy", state.best_loss.value_or(state.best)},
+                             {"best_epoch", state.best_epoch}}
+          .dump());
   flush();
 }
 

@@ -19,19 +19,23 @@ void MetricsServer::step(const StepResult& r) {
   newest_.epoch = r.epoch;
   ++newest_.steps;
   newest_.samples += r.samples;
+  if (r.sequence_length > 0) newest_.tokens = newest_.tokens.value_or(0) + r.tokens();
   newest_.skipped += r.skipped.empty() ? 0 : 1;
   newest_.data_seconds += 1e-3 * r.times.data;
   newest_.compute_seconds += 1e-3 * r.times.compute;
   newest_.exposed_comm_seconds += 1e-3 * r.times.exposed_comm;
   newest_.loss = r.loss;
   newest_.lr = r.lr;
-  if (r.times.total() > 0) newest_.samples_per_second = r.samples_per_second();
+  if (!(r.times.total() > 0)) return;
+  newest_.samples_per_second = r.samples_per_second();
+  if (r.sequence_length > 0) newest_.tokens_per_second = r.tokens_per_second();
 }
 
 void MetricsServer::evaluation(int64_t, int64_t, const Evaluation& e, double) {
   const std::lock_guard lock(mutex_);
   newest_.accuracy = e.accuracy();
   newest_.test_loss = e.loss;
+  if (e.of_tokens()) newest_.perplexity = e.perplexity();
 }
 
 void MetricsServer::speed(int64_t, int64_t, const StepSpeed& speed) {

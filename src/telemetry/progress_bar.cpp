@@ -12,8 +12,8 @@ constexpr const char* kGap = "  ";
 constexpr int kGapColumns = 2, kLeastBar = 10, kMostBar = 32;  // the bar with its brackets
 
 // Fields in their order on the line.
-enum Field : uint8_t { epoch, bar, steps, loss, samples, left, parts, kFields };
-constexpr std::array kByImportance{steps, left, loss, samples, bar, epoch, parts};
+enum Field : uint8_t { epoch, bar, steps, loss, samples, tokens, left, parts, kFields };
+constexpr std::array kByImportance{steps, left, loss, tokens, samples, bar, epoch, parts};
 static_assert(kByImportance.size() == kFields);
 
 double share_of(const Progress& p) {
@@ -48,6 +48,8 @@ std::array<std::string, kFields> texts_of(const Progress& p) {
   texts[loss] = "loss " + number(p.loss, 1e4, 4);
   if (std::isfinite(p.samples_per_second))
     texts[samples] = number(p.samples_per_second, 1e9, p.samples_per_second < 10 ? 1 : 0) + " samples/s";
+  if (const double rate = p.tokens_per_second(); std::isfinite(rate))
+    texts[tokens] = number(rate, 1e9, 0) + " tokens/s";
   if (const std::string time = duration_text(p.seconds_left); !time.empty()) texts[left] = time + " left";
   texts[parts] = text_of_parts(p.parts);
   return texts;

@@ -58,18 +58,25 @@ void add_run(Exposition& text, const RunMetrics& run) {
   text.counter("ddp_train_steps_total", "Optimizer steps since this process started.", run.steps);
   text.counter("ddp_train_skipped_steps_total", "Those that were skipped because of NaN or infinity.", run.skipped);
   text.counter("ddp_train_samples_total", "Training samples of these steps, over all ranks.", run.samples);
+  if (run.tokens)
+    text.counter("ddp_train_tokens_total", "Training tokens of these steps, over all ranks.", *run.tokens);
   text.gauge("ddp_train_loss", "Mean training loss of the last step.", run.loss);
   text.gauge("ddp_train_learning_rate", "Learning rate of the last step.", run.lr);
   text.gauge("ddp_train_samples_per_second", "Training samples per second of the last step, over all ranks.",
              run.samples_per_second);
+  text.gauge("ddp_train_tokens_per_second", "Training tokens per second of the last step, over all ranks.",
+             run.tokens_per_second);
   text.family("ddp_train_step_seconds_total", "counter",
               "Time of rank 0 in these steps: waiting for data, computing, waiting for communication.");
   text.sample(run.data_seconds, "part=\"data\"");
   text.sample(run.compute_seconds, "part=\"compute\"");
   text.sample(run.exposed_comm_seconds, "part=\"exposed_communication\"");
-  text.gauge("ddp_train_test_accuracy", "Share of the test samples that the last evaluation found right.",
+  text.gauge("ddp_train_test_accuracy",
+             run.perplexity ? "Share of the test tokens that the last evaluation found right."
+                            : "Share of the test samples that the last evaluation found right.",
              run.accuracy);
   text.gauge("ddp_train_test_loss", "Mean loss of the last evaluation.", run.test_loss);
+  text.gauge("ddp_train_test_perplexity", "Perplexity of the last evaluation.", run.perplexity);
   text.gauge("ddp_train_noise_scale_samples", "Gradient noise scale.", run.noise_scale);
   if (run.checkpoint_step >= 0)
     text.gauge("ddp_train_checkpoint_step", "Step of the newest checkpoint.", static_cast<double>(run.checkpoint_step));

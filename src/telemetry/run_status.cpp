@@ -25,6 +25,7 @@ class Reader {
     require(object.is_object(), Exit::data, "{} is not the status of a run", subject);
   }
 
+  bool has(const char* name) const { return object_.contains(name); }
   const json& at(const char* name) const {
     const auto found = object_.find(name);
     require(found != object_.end(), Exit::data, "{} is not the status of a run: it has no \"{}\"", subject_, name);
@@ -96,6 +97,11 @@ std::string status_json(const RunStatus& s) {
                                 {"accuracy", nullptr},
                                 {"ranks", json::array()}};
   if (s.accuracy) status["accuracy"] = *s.accuracy;
+  if (p.sequence_length > 0) {
+    status["sequence_length"] = p.sequence_length;
+    status["tokens_per_second"] = p.tokens_per_second();
+  }
+  if (s.test_loss) status["test_loss"] = *s.test_loss;
   for (const RankLine& rank : s.ranks)
     status["ranks"].push_back({{"rank", rank.rank},
                                {"host", rank.host},
@@ -122,6 +128,7 @@ RunStatus parse_status(std::string_view text, const std::string& subject) {
                                 .steps = status.count("steps_per_epoch"),
                                 .loss = status.real("loss"),
                                 .samples_per_second = status.real("samples_per_second"),
+                                .sequence_length = status.has("sequence_length") ? status.count("sequence_length") : 0,
                                 .seconds_left = status.real("seconds_left"),
                                 .parts = {.data = status.real("data_ms"),
                                           .compute = status.real("compute_ms"),
@@ -129,6 +136,7 @@ RunStatus parse_status(std::string_view text, const std::string& subject) {
                    .step = status.count("step"),
                    .steps = status.count("steps"),
                    .accuracy = std::isnan(accuracy) ? std::nullopt : std::optional(accuracy),
+                   .test_loss = status.has("test_loss") ? std::optional(status.real("test_loss")) : std::nullopt,
                    .ranks = {}};
   const json& ranks = status.at("ranks");
   require(ranks.is_array(), Exit::data, "\"ranks\" of {} is not a list", subject);

@@ -25,12 +25,13 @@ RankLine line_of(const RankStatus& rank);
 struct RunStatus {
   enum class State : uint8_t { running, done, stopped, failed };
   State state = State::running;
-  std::string host;                // of rank 0
-  int64_t pid = 0;                 // of rank 0, on its host
-  double written = 0;              // seconds since 1970, by the clock of that host
-  Progress progress;               // of the newest step
-  int64_t step = 0, steps = 0;     // steps of the run: done, and all
-  std::optional<double> accuracy;  // of the last evaluation of this process
+  std::string host;                      // of rank 0
+  int64_t pid = 0;                       // of rank 0, on its host
+  double written = 0;                    // seconds since 1970, by the clock of that host
+  Progress progress;                     // of the newest step
+  int64_t step = 0, steps = 0;           // steps of the run: done, and all
+  std::optional<double> accuracy;        // of the last evaluation of this process
+  std::optional<double> test_loss = {};  // of that evaluation, on tokens
   std::vector<RankLine> ranks;
 };
 

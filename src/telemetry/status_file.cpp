@@ -56,12 +56,14 @@ void StatusFile::step(const StepResult& r) {
   mine_.loss = r.loss;
   ++mine_.steps;
   mine_.samples += r.samples;
+  mine_.sequence_length = r.sequence_length;
   mine_.parts += r.times;
   share();
 }
 
 void StatusFile::evaluation(int64_t, int64_t, const Evaluation& evaluation, double seconds) {
   mine_.accuracy = evaluation.accuracy();
+  if (evaluation.of_tokens()) mine_.test_loss = evaluation.loss;
   mine_.evaluating_seconds += seconds;
   share();
 }
@@ -111,11 +113,13 @@ RunStatus StatusFile::status(const Counters& now) {
                        .steps = config_.steps_per_epoch,
                        .loss = now.loss,
                        .samples_per_second = rate_.samples_per_second(),
+                       .sequence_length = now.sequence_length,
                        .seconds_left = rate_.seconds_of(config_.total_steps - now.step),
                        .parts = parts_},
           .step = now.step,
           .steps = config_.total_steps,
           .accuracy = now.accuracy,
+          .test_loss = now.test_loss,
           .ranks = std::move(ranks)};
 }
 

@@ -49,7 +49,8 @@ class StatusFile final : public RunObserver {
     int64_t epoch = 1, step = 0, steps = 0, samples = 0;
     double loss = std::nan(""), evaluating_seconds = 0;
     StepTimes parts = {};  // sums, in ms
-    std::optional<double> accuracy = {};
+    int64_t sequence_length = 0;
+    std::optional<double> accuracy = {}, test_loss = {};
   };
   void run();
   Counters latest();

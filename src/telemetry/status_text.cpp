@@ -20,8 +20,13 @@ std::string silence(double seconds) {
                         : duration_text(seconds);
 }
 
+std::string evaluation_text(const RunStatus& s) {
+  if (s.test_loss) return fmt::format(", val loss {:.4f}, perplexity {:.4g}", *s.test_loss, std::exp(*s.test_loss));
+  return s.accuracy ? fmt::format(", test acc {:.4f}", *s.accuracy) : "";
+}
+
 std::string outcome(const RunStatus& s, const Sight& sight) {
-  const std::string accuracy = s.accuracy ? fmt::format(", test acc {:.4f}", *s.accuracy) : "";
+  const std::string accuracy = evaluation_text(s);
   const std::string steps = fmt::format("step {} of {}", s.step, s.steps);
   switch (s.state) {
     case RunStatus::State::done: return "the run has ended: " + steps + accuracy;

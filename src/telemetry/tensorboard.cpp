@@ -26,10 +26,12 @@ void TensorBoard::step(const StepResult& r) {
                       {"step_ms/data", r.times.data},
                       {"step_ms/compute", r.times.compute},
                       {"step_ms/exposed_communication", r.times.exposed_comm}});
+  if (r.sequence_length > 0) train_.add(r.step, {{"tokens_per_second", r.tokens_per_second()}});
 }
 
 void TensorBoard::evaluation(int64_t, int64_t step, const Evaluation& e, double) {
   test_.add(step, {{"loss", e.loss}, {"accuracy", e.accuracy()}});
+  if (e.of_tokens()) test_.add(step, {{"perplexity", e.perplexity()}});
   flush();
 }
 

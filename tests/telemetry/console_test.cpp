@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cmath>
 #include <string>
 
 namespace ddp {
@@ -57,6 +58,32 @@ TEST(Console, EvaluationHasTheFiguresOfTheAverage) {
             "epoch 2/3 test acc 0.7500 (4/4 samples evaluated in 1.00 s), loss 0.5000\n"
             "epoch 2/3 test acc 0.7500, EMA 0.8750 (4/4 samples evaluated in 1.00 s), loss 0.5000, EMA 0.2500\n"
             "epoch 2/3 ends the run early: 1 evaluation in a row without a better accuracy than 0.9000 of epoch 1\n");
+}
+
+TEST(Console, TokensHaveASpeedALossAndAPerplexity) {
+  Console console({.print_freq = 2, .epochs = 3, .steps_per_epoch = 2});
+  ::testing::internal::CaptureStdout();
+  for (const int64_t step : {1, 2})
+    console.step({.step = step,
+                  .epoch = 1,
+                  .loss = 3,
+                  .samples = 4,
+                  .sequence_length = 256,
+                  .skipped = {},
+                  .times = {.data = 0, .compute = 125, .exposed_comm = 0}});
+  Evaluation evaluation{
+      .correct = 300, .samples = 4, .expected_samples = 4, .sequence_length = 250, .loss = std::log(30.5)};
+  console.evaluation(1, 2, evaluation, 1);
+  evaluation.average = {.accuracy = 0.5, .loss = 2};
+  console.evaluation(1, 2, evaluation, 1);
+  console.early_stop(2, 4, {.best_epoch = 1, .bad = 2, .best_loss = 1.5});
+  EXPECT_EQ(::testing::internal::GetCapturedStdout(),
+            "epoch 1/3 step 2/2 loss 3.0000 32.0 samples/s 8192 tokens/s, ms: data 0.00 compute 125.00 exposed comm "
+            "0.00\n"
+            "epoch 1/3 val loss 3.4177, perplexity 30.5 (4/4 samples evaluated in 1.00 s), acc 0.3000\n"
+            "epoch 1/3 val loss 3.4177, EMA 2.0000, perplexity 30.5 (4/4 samples evaluated in 1.00 s), acc 0.3000, EMA "
+            "0.5000\n"
+            "epoch 2/3 ends the run early: 2 evaluations in a row without a lower loss than 1.5000 of epoch 1\n");
 }
 
 TEST(Console, SpeedIsALine) {

@@ -79,6 +79,9 @@ TEST(EarlySigns, ALossThatJumpsIs) {
   EXPECT_NE(hint_of_jump(step_of(1, 2.31), 0.001, 10, false), std::nullopt);
   EXPECT_EQ(hint_of_jump(step_of(1, 9.2, 16), 0.001, 10, false), std::nullopt);  // hard samples of a few
   EXPECT_NE(hint_of_jump(step_of(1, 9.3, 16), 0.001, 10, false), std::nullopt);
+  StepResult tokens = step_of(1, 9.2, 16);
+  tokens.sequence_length = 4;  // 64 labels
+  EXPECT_NE(hint_of_jump(tokens, 0.001, 10, false), std::nullopt);
   EXPECT_EQ(hint_of_jump(step_of(1, kNan), 0.4, 10, false), std::nullopt);
   EXPECT_EQ(hint_of_jump(step_of(1, std::numeric_limits<double>::infinity()), 0.4, 10, false), std::nullopt);
   EXPECT_EQ(hint_of_jump(step_of(1, 4), kNan, 10, false), std::nullopt);
@@ -138,6 +141,8 @@ TEST(EarlySigns, AWaitForDataAboveATenthIs) {
   EXPECT_EQ(hint_of_data(good, 1000, pictures), std::nullopt);
   EXPECT_EQ(hint_of_data(bad, 1000, pictures),
             "rank 1 waits for data 29 % of a step; more --workers read images ahead (now 2)");
+  EXPECT_EQ(hint_of_data(bad, 1000, {.workers = 2, .threads = 1, .tokens = true}),
+            "rank 1 waits for data 29 % of a step; more --workers read tokens ahead (now 2)");
   const auto remedy = [&](int threads) {
     const std::string hint = hint_of_data(bad, 1000, {.workers = 0, .threads = threads}).value_or("; none");
     return hint.substr(hint.find("; ") + 2);

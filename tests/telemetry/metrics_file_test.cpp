@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cmath>
 #include <cstdint>
 #include <fstream>
 #include <iterator>
@@ -81,6 +82,32 @@ TEST(MetricsFile, EvaluationsOfAnAverageAndTheEarlyStopAreEvents) {
                                                          {"evaluations", 3},
                                                          {"best_accuracy", 0.9},
                                                          {"best_epoch", 1}}));
+}
+
+TEST(MetricsFile, TokensAreCountedAndJudgedByTheLoss) {
+  const TempFolder temp;
+  MetricsFile file({.path = temp / "metrics.jsonl"});
+  file.step({.step = 1, .samples = 4, .sequence_length = 256, .skipped = {}});
+  file.evaluation(2, 40, {.correct = 300, .samples = 4, .expected_samples = 4, .sequence_length = 250, .loss = 2}, 1);
+  file.early_stop(2, 40, {.best_epoch = 1, .bad = 3, .best_loss = 1.5});
+  file.step({.step = 1, .samples = 4, .skipped = {}});
+  file.close(false);
+  std::ifstream lines(temp / "metrics.jsonl");
+  const auto next = [&] {
+    std::string line;
+    std::getline(lines, line);
+    return nlohmann::json::parse(line);
+  };
+  EXPECT_EQ(next().at("tokens"), 1024);
+  const auto evaluation = next();
+  EXPECT_EQ(evaluation.at("accuracy"), 0.3);
+  EXPECT_EQ(evaluation.at("correct"), 300);
+  EXPECT_EQ(evaluation.at("tokens"), 1000);
+  EXPECT_EQ(evaluation.at("perplexity"), std::exp(2.0));
+  const auto stop = next();
+  EXPECT_EQ(stop.at("best_loss"), 1.5);
+  EXPECT_FALSE(stop.contains("best_accuracy"));
+  EXPECT_FALSE(next().contains("tokens"));
 }
 
 TEST(MetricsFile, SpeedIsAnEvent) {

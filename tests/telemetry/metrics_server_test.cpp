@@ -19,6 +19,20 @@ using testing::get;
 using testing::HttpClient;
 using testing::status_of;
 
+TEST(MetricsServer, CountsTokensOfARunOnTokens) {
+  MetricsServer server({.address = "127.0.0.1", .start = {}, .ranks = [] { return std::vector<RankStatus>(); }});
+  const std::string url = server.url();
+  const auto port = static_cast<uint16_t>(std::stoi(url.substr(url.rfind(':') + 1)));
+  for (const int64_t step : {1, 2})
+    server.step({.step = step, .samples = 4, .sequence_length = 256, .skipped = {}, .times = {.compute = 125}});
+  server.evaluation(1, 2, {.correct = 1, .samples = 1, .sequence_length = 2, .loss = 0}, 1);
+  const std::string text = get(port, "/metrics");
+  EXPECT_HAS(text, "\nddp_train_tokens_total 2048\n");
+  EXPECT_HAS(text, "\nddp_train_tokens_per_second 8192\n");
+  EXPECT_HAS(text, "\nddp_train_test_accuracy 0.5\n");
+  EXPECT_HAS(text, "\nddp_train_test_perplexity 1\n");
+}
+
 // The clock stands still, so the server cuts off no client, and each answer comes at the time of its request.
 TEST(MetricsServer, StalledClientsDelayNeitherOthersNorASteps) {
   constexpr int kReaders = 6, kSteps = 1000, kRequests = 50;

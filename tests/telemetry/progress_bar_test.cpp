@@ -41,8 +41,20 @@ TEST(ProgressBar, HasAllFieldsWhereThereIsRoom) {
             "epoch 2/3  [######......]  120/240  loss 0.4321  1234 samples/s  0:42 left  data 3% compute 90% comm 7%");
 }
 
+TEST(ProgressBar, ShowsTokensBeforeSamplesWhereRoomIsShort) {
+  Progress tokens = in_the_middle();
+  tokens.sequence_length = 256;
+  tokens.samples_per_second = 12.25;
+  EXPECT_EQ(
+      progress_bar(tokens, 120, false),
+      "epoch 2/3  [#######........]  120/240  loss 0.4321  12 samples/s  3136 tokens/s  0:42 left  data 3% compute "
+      "90% comm 7%");
+  EXPECT_EQ(progress_bar(tokens, 52, false), "120/240  loss 0.4321  3136 tokens/s  0:42 left");
+}
+
 TEST(ProgressBar, IsNarrowerThanTheTerminal) {
   Progress early = in_the_middle(), huge = in_the_middle();
+  huge.sequence_length = std::numeric_limits<int64_t>::max();
   early.samples_per_second = early.seconds_left = early.loss = kUnknown;
   huge.step = huge.steps = huge.epoch = huge.epochs = std::numeric_limits<int64_t>::max();
   huge.loss = huge.samples_per_second = huge.seconds_left = std::numeric_limits<double>::max();

@@ -43,6 +43,14 @@ TEST(RunStatus, IsReadAsWritten) {
   ASSERT_EQ(status.ranks.size(), 1U);
   EXPECT_EQ(status.ranks[0].phase, "saving");
   EXPECT_EQ(status.ranks[0].silent_seconds, 0.5);
+  EXPECT_EQ(json.find("tokens"), json.npos);
+
+  RunStatus tokens = some_status();
+  tokens.progress.sequence_length = 256;
+  tokens.test_loss = 3.25;
+  const RunStatus read = parse_status(status_json(tokens), "status.json");
+  EXPECT_EQ(read.progress.tokens_per_second(), 25600);
+  EXPECT_EQ(read.test_loss, 3.25);
 }
 
 TEST(RunStatus, ARankIsInItsPhaseUnlessItIsNot) {

@@ -66,6 +66,19 @@ TEST_F(AStatusFile, FollowsTheRun) {
   EXPECT_EQ(now.step, 10);
   EXPECT_EQ(now.progress.step, 5);
   EXPECT_EQ(now.accuracy, 0.75);
+  EXPECT_FALSE(now.test_loss);
+}
+
+TEST_F(AStatusFile, HasTheFiguresOfTokens) {
+  StatusFile file(config());
+  StepResult of_tokens = result(1);
+  of_tokens.sequence_length = 256;
+  file.step(of_tokens);
+  file.evaluation(1, 5, {.correct = 3, .samples = 1, .sequence_length = 4, .loss = 2.5}, 0.1);
+  file.close(false);
+  EXPECT_EQ(read().progress.sequence_length, 256);
+  EXPECT_EQ(read().accuracy, 0.75);
+  EXPECT_EQ(read().test_loss, 2.5);
 }
 
 TEST_F(AStatusFile, AResumedRunIsInTheEpochOfItsLastStep) {

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <regex>
 #include <sstream>
@@ -42,6 +43,16 @@ TEST(StatusText, HasTheBarAndAllRanks) {
             "   0  node1   computing             14   0.0 s\n"
             "   1  結節二  in the data loader    13   never\n"
             "step 13 of 30, test acc 0.7500\n");
+}
+
+TEST(StatusText, HasTheLossOfTokens) {
+  RunStatus status = two_ranks();
+  status.progress.samples_per_second = 12.25;
+  status.progress.sequence_length = 256;
+  status.test_loss = std::log(30.5);
+  const std::string text = status_text(status, {}, {120, 24}, false);
+  EXPECT_HAS(text, "  12 samples/s  3136 tokens/s");
+  EXPECT_HAS(text, "\nstep 13 of 30, val loss 3.4177, perplexity 30.5\n");
 }
 
 TEST(StatusText, FitsEveryTerminal) {

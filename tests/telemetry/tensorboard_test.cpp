@@ -67,6 +67,23 @@ TEST(TensorBoard, LeavesOutWhatIsNotFinite) {
                                             "step_ms/exposed_communication"}));
 }
 
+TEST(TensorBoard, ShowsTokensAndThePerplexity) {
+  const TempFolder temp;
+  TensorBoard board({.folder = temp / "tensorboard"});
+  board.step({.step = 1, .samples = 4, .sequence_length = 256, .skipped = {}, .times = {.compute = 125}});
+  board.evaluation(1, 1, {.correct = 1, .samples = 1, .sequence_length = 4, .loss = std::log(30.5)}, 1);
+  board.close(false);
+  const auto value_of = [&](const char* run, const std::string& tag) {
+    for (const auto& event : events_of(files_in(temp / "tensorboard" / run).at(0)))
+      for (const auto& value : event.summary().value())
+        if (value.tag() == tag) return value.simple_value();
+    return std::nanf("");
+  };
+  EXPECT_EQ(value_of("train", "tokens_per_second"), 8192.0f);
+  EXPECT_FLOAT_EQ(value_of("test", "perplexity"), 30.5f);
+  EXPECT_EQ(value_of("test", "accuracy"), 0.25f);
+}
+
 TEST(TensorBoard, ShowsTheSpeedOfRanks) {
   const TempFolder temp;
   TensorBoard board({.folder = temp / "tensorboard"});

@@ -33,7 +33,9 @@ NetworkFacts facts_of(const Job& job, const PlannedRun& run) {
   const auto parameters = trained_of(run.replica->parameters);
   const NetworkConfig& config = job.options.network;
   return {.parameters = std::ssize(parameters),
-          .first_weight = first_name(parameters, [](const Parameter& p) { return p.role == Role::weight; }),
+          .first_weight = job.network.reads_tokens()  // an embedding reads no values that may be zeros
+                              ? ""
+                              : first_name(parameters, [](const Parameter& p) { return p.role == Role::weight; }),
           .first_shift = first_name(parameters,
                                     [](const Parameter& p) {
                                       return (p.role == Role::bias || p.role == Role::norm_shift) &&
@@ -50,13 +52,15 @@ std::unique_ptr<EarlySigns> make_early_signs(const Job& job, const PlannedRun& r
   std::vector<RankCores> cores = cores_of_ranks(job, run, hosts);
   if (job.session.rank() != 0) return nullptr;
   const bool in_memory = job.data.data.train->in_memory();
-  return std::make_unique<EarlySigns>(EarlySignsConfig{
-      .classes = job.data.data.train->classes(),
-      .smoothing = job.options.replica.label_smoothing,
-      .clips = job.options.replica.max_grad_norm > 0,
-      .network = facts_of(job, run),
-      .data = {.workers = in_memory ? 0 : job.data.workers, .threads = run.backend.device->is_host() ? run.threads : 0},
-      .cores = std::move(cores)});
+  return std::make_unique<EarlySigns>(
+      EarlySignsConfig{.classes = job.data.data.train->classes(),
+                       .smoothing = job.options.replica.label_smoothing,
+                       .clips = job.options.replica.max_grad_norm > 0,
+                       .network = facts_of(job, run),
+                       .data = {.workers = in_memory ? 0 : job.data.workers,
+                                .threads = run.backend.device->is_host() ? run.threads : 0,
+                                .tokens = job.network.reads_tokens()},
+                       .cores = std::move(cores)});
 }
 
 }  // namespace ddp

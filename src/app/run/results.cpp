@@ -12,6 +12,29 @@
 #include <vector>
 
 namespace ddp {
+namespace {
+
+void add_token_figures(nlohmann::ordered_json& summary, const TrainReport& report, double tokens_per_second) {
+  summary["tokens_per_second"] = tokens_per_second;
+  if (report.state.best_loss) summary["best_loss"] = *report.state.best_loss;
+  if (!report.evaluation) return;
+  summary["test_loss"] = report.evaluation->loss;
+  summary["perplexity"] = report.evaluation->perplexity();
+  if (report.evaluation->average) summary["ema_loss"] = report.evaluation->average->loss;
+}
+
+// Such as "test acc: 0.91", or of tokens "val loss 3.42, perplexity 30.6".
+std::string last_figures(const TrainReport& report) {
+  const auto& e = report.evaluation;
+  if (report.sequence_length == 0)
+    return "test acc: " + (e ? fmt::format("{:.2f}", e->accuracy()) : "not evaluated") +
+           (e && e->average ? fmt::format(", EMA {:.2f}", e->average->accuracy) : "");
+  if (!e) return "val loss: not evaluated";
+  return fmt::format("val loss {:.2f}{}, perplexity {:.3g}", e->loss,
+                     e->average ? fmt::format(", EMA {:.2f}", e->average->loss) : "", e->perplexity());
+}
+
+}  // namespace
 
 void write_results(const ModelInfo& model, const TrainReport& report, const Replica& replica,
                    const DistributedSampler& sampler, std::span<const std::string> hosts, const Log& log,
@@ -20,6 +43,7 @@ void write_results(const ModelInfo& model, const TrainReport& report, const Repl
   const double per_second = trained ? static_cast<double>(report.samples) / report.seconds
                                     : static_cast<double>(report.state.samples) / report.state.train_seconds;
   const double per_epoch = static_cast<double>(sampler.samples()) / per_second;
+  const double tokens_per_second = static_cast<double>(report.sequence_length) * per_second;
   const std::string device = replica.device.name();
   const int world = replica.communicator.size();
   const int64_t recomputed = report.state.bn_stats_samples;
@@ -55,14 +79,15 @@ void write_results(const ModelInfo& model, const TrainReport& report, const Repl
   if (report.evaluation && report.evaluation->average) summary["ema_accuracy"] = report.evaluation->average->accuracy;
   if (report.state.best_accuracy >= 0) summary["best_accuracy"] = report.state.best_accuracy;
   if (report.state.best_epoch > 0) summary["best_epoch"] = report.state.best_epoch;
+  if (report.sequence_length > 0) add_token_figures(summary, report, tokens_per_second);
   if (report.classes) {
     add_class_figures(summary, *report.classes, model);
   }
-  if (report.early_stop)
+  if (const auto& stop = report.early_stop)
     summary["early_stop"] = {{"epoch", report.state.epoch},
-                             {"evaluations", report.early_stop->bad},
-                             {"best_accuracy", report.early_stop->best},
-                             {"best_epoch", report.early_stop->best_epoch}};
+                             {"evaluations", stop->bad},
+                             {stop->best_loss ? "best_loss" : "best_accuracy", stop->best_loss.value_or(stop->best)},
+                             {"best_epoch", stop->best_epoch}};
   const std::vector<std::string> speed = report.speed ? explain(*report.speed, hosts) : std::vector<std::string>();
   if (!speed.empty()) summary["speed"] = speed;
   // A matrix of earlier weights does not stay.
@@ -71,11 +96,9 @@ void write_results(const ModelInfo& model, const TrainReport& report, const Repl
   else
     std::filesystem::remove(folder / "confusion.csv");
   replace_file(folder / "summary.json", summary.dump(2) + "\n");
-  std::string accuracy = report.evaluation ? fmt::format("{:.2f}", report.evaluation->accuracy()) : "not evaluated";
-  if (report.evaluation && report.evaluation->average)
-    accuracy += fmt::format(", EMA {:.2f}", report.evaluation->average->accuracy);
   for (const std::string& sentence : speed) log.info("{}", sentence);
-  log.info("test acc: {}, {:.1f} sec/epoch on {} x {}", accuracy, per_epoch, world, device);
+  const std::string tokens = report.sequence_length > 0 ? fmt::format(", {:.0f} tokens/sec", tokens_per_second) : "";
+  log.info("{}, {:.1f} sec/epoch{} on {} x {}", last_figures(report), per_epoch, tokens, world, device);
 }
 
 Exit report_stop(MpiSession& session, const Signals& signals, const TrainReport& report,
