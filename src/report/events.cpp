@@ -79,6 +79,7 @@ StepEvent step_of(const json& event) {
           .loss = number_in(event, "loss"),
           .lr = number_in(event, "lr"),
           .samples = number_in(event, "samples"),
+          .tokens = number_in(event, "tokens"),
           .times = parts_of(event),
           .skipped = text_in(event, "skipped")};
 }
@@ -90,7 +91,9 @@ EvalEvent eval_of(const json& event) {
           .loss = number_in(event, "loss"),
           .samples = number_in(event, "samples"),
           .seconds = number_in(event, "seconds"),
-          .ema_accuracy = number_in(event, "ema_accuracy")};
+          .ema_accuracy = number_in(event, "ema_accuracy"),
+          .ema_loss = number_in(event, "ema_loss"),
+          .perplexity = number_in(event, "perplexity")};
 }
 
 std::optional<Event> speed_of(const json& event) {

@@ -29,6 +29,7 @@ const Parts& slowest_of(const std::vector<Parts>& ranks);
 struct StepEvent {
   int64_t step = 0, epoch = 0;
   double loss = kUnknown, lr = kUnknown, samples = kUnknown;  // the loss of a skipped step may be unknown
+  double tokens = kUnknown;                                   // of a run on tokens only
   Parts times;                                                // of rank 0
   std::string skipped;                                        // the reason; empty: the weights were updated
 };
@@ -36,7 +37,8 @@ struct StepEvent {
 struct EvalEvent {
   int64_t step = 0, epoch = 0;
   double accuracy = kUnknown, loss = kUnknown, samples = kUnknown, seconds = kUnknown;
-  double ema_accuracy = kUnknown;
+  double ema_accuracy = kUnknown, ema_loss = kUnknown;
+  double perplexity = kUnknown;  // of a run on tokens only
 };
 
 // Means since the last such event.

@@ -68,9 +68,40 @@ std::string average_accuracy(const RunRecord& run) {
 std::string last_loss(const RunRecord& run) {
   return run.evaluations.empty() ? "–" : number(run.evaluations.back().loss);
 }
+std::string last_perplexity(const RunRecord& run) {
+  return run.evaluations.empty() ? "–" : number(run.evaluations.back().perplexity);
+}
+
+// The first of those with the lowest loss; null where no loss is known.
+const EvalEvent* lowest_loss(const RunRecord& run) {
+  const EvalEvent* best = nullptr;
+  for (const EvalEvent& eval : run.evaluations)
+    if (best ? eval.loss < best->loss : !std::isnan(eval.loss)) best = &eval;
+  return best;
+}
+std::string text_of_loss(const EvalEvent& eval) {
+  return number(eval.loss) + ", epoch " + number(static_cast<double>(eval.epoch));
+}
+std::string best_loss(const RunRecord& run) {
+  const EvalEvent* const best = lowest_loss(run);
+  return best ? text_of_loss(*best) : "–";
+}
+// Beside the last loss.
+std::string other_losses(const RunRecord& run) {
+  std::string text;
+  const EvalEvent* const best = lowest_loss(run);
+  if (best && !(run.evaluations.back().loss <= best->loss))
+    text = fmt::format("<dd class=\"best\">best {}</dd>", text_of_loss(*best));
+  if (!run.evaluations.empty() && !std::isnan(run.evaluations.back().ema_loss))
+    text += fmt::format("<dd class=\"best\">EMA {}</dd>", number(run.evaluations.back().ema_loss));
+  return text;
+}
 
 double samples_per_second(const RunRecord& run) {
   return run.summary ? run.summary->samples_per_second : run.throughput.mean();
+}
+double tokens_per_second(const RunRecord& run) {
+  return run.summary ? run.summary->tokens_per_second : run.token_throughput.mean();
 }
 std::string seconds_per_epoch(const RunRecord& run) {
   if (run.summary) return number(run.summary->seconds_per_epoch, 3);
@@ -112,33 +143,46 @@ struct Figure {
   std::string (*of)(const RunRecord&);
 };
 
+std::string samples_text(const RunRecord& run) { return number(samples_per_second(run), 3); }
+std::string tokens_text(const RunRecord& run) { return number(tokens_per_second(run), 3); }
+
 std::string tiles(const RunRecord& run) {
-  const Figure figures[] = {{"test accuracy", last_accuracy},
-                            {"test loss", last_loss},
-                            {"samples/s", [](const RunRecord& r) { return number(samples_per_second(r), 3); }},
-                            {"s an epoch", seconds_per_epoch},
-                            {"ms a step", parts},
-                            {"ranks", ranks}};
+  const bool tokens = run.of_tokens();
+  std::vector<Figure> figures{{"test accuracy", last_accuracy}, {"test loss", last_loss}, {"samples/s", samples_text}};
+  if (tokens)
+    figures = {{"test loss", last_loss},
+               {"perplexity", last_perplexity},
+               {"test accuracy", last_accuracy},
+               {"tokens/s", tokens_text},
+               {"samples/s", samples_text}};
+  figures.insert(figures.end(), {{"s an epoch", seconds_per_epoch}, {"ms a step", parts}, {"ranks", ranks}});
   std::string text = "<dl class=\"tiles\">";
-  for (const auto& [name, of] : figures)
-    text += fmt::format("<div><dt>{}</dt><dd>{}</dd>{}</div>", name, of(run),
-                        of == last_accuracy ? better_accuracy(run) + average_accuracy(run) : "");
+  for (const auto& [name, of] : figures) {
+    const bool judged = of == (tokens ? last_loss : last_accuracy);
+    const std::string others = tokens ? other_losses(run) : better_accuracy(run) + average_accuracy(run);
+    text += fmt::format("<div><dt>{}</dt><dd>{}</dd>{}</div>", name, of(run), judged ? others : "");
+  }
   return text + "</dl>\n";
 }
 
 std::string comparison(std::span<const RunRecord> runs) {
-  const Figure figures[] = {{"model", model},
-                            {"data", data},
-                            {"ranks", ranks},
-                            {"state", state},
-                            {"progress", progress},
-                            {"test accuracy", last_accuracy},
-                            {"best test accuracy", best_accuracy},
-                            {"test loss", last_loss},
-                            {"samples/s", [](const RunRecord& r) { return number(samples_per_second(r), 3); }},
-                            {"s an epoch", seconds_per_epoch},
-                            {"ms a step", parts},
-                            {"noise scale, samples", noise_scale}};
+  const bool tokens = std::ranges::any_of(runs, &RunRecord::of_tokens);
+  const auto speed = std::ranges::all_of(runs, &RunRecord::of_tokens) ? tokens_per_second : samples_per_second;
+  std::vector<Figure> figures{{"model", model},
+                              {"data", data},
+                              {"ranks", ranks},
+                              {"state", state},
+                              {"progress", progress},
+                              {"test accuracy", last_accuracy},
+                              {"best test accuracy", best_accuracy},
+                              {"test loss", last_loss}};
+  if (tokens)
+    figures.insert(figures.end(),
+                   {{"best test loss", best_loss}, {"perplexity", last_perplexity}, {"tokens/s", tokens_text}});
+  figures.insert(figures.end(), {{"samples/s", samples_text},
+                                 {"s an epoch", seconds_per_epoch},
+                                 {"ms a step", parts},
+                                 {"noise scale, samples", noise_scale}});
   std::vector<std::string> heads{""};
   for (size_t r = 0; r < runs.size(); ++r) heads.push_back(name_with_key(runs, r));
   Table table(heads, 1);
@@ -146,9 +190,9 @@ std::string comparison(std::span<const RunRecord> runs) {
     std::vector<std::string> cells{name};
     for (const RunRecord& run : runs) cells.push_back(of(run));
     table.add(cells);
-    if (of != figures[8].of) continue;
+    if (of != samples_text) continue;
     cells = {"times as fast as " + html(runs[0].name)};
-    for (const RunRecord& run : runs) cells.push_back(number(samples_per_second(run) / samples_per_second(runs[0]), 3));
+    for (const RunRecord& run : runs) cells.push_back(number(speed(run) / speed(runs[0]), 3));
     table.add(cells);
   }
   return table.text();

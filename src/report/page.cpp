@@ -90,7 +90,14 @@ class Plots {
     return one_for_each("accuracy", "Test accuracy", "", false, true,
                         [](const RunRecord& run) { return curve_of(run.evaluations, &EvalEvent::accuracy); });
   }
+  std::string perplexity() const {
+    return one_for_each("perplexity", "Test perplexity", "", false, true,
+                        [](const RunRecord& run) { return curve_of(run.evaluations, &EvalEvent::perplexity); });
+  }
   std::string throughput() const {
+    if (std::ranges::all_of(runs_, &RunRecord::of_tokens))
+      return one_for_each("throughput", "Throughput", "tokens/s", true, false,
+                          [](const RunRecord& run) { return run.token_throughput.points(); });
     return one_for_each("throughput", "Throughput", "samples/s", true, false,
                         [](const RunRecord& run) { return run.throughput.points(); });
   }
@@ -171,8 +178,8 @@ std::string curves(std::span<const RunRecord> runs) {
   }
   const std::string rate = plots.learning_rate();
   const bool drawn = rate.starts_with("<figure");
-  const std::string figures =
-      plots.loss() + plots.accuracy() + plots.throughput() + plots.noise_scale() + (drawn ? rate : "");
+  const std::string figures = plots.loss() + plots.perplexity() + plots.accuracy() + plots.throughput() +
+                              plots.noise_scale() + (drawn ? rate : "");
   if (figures.empty()) return "<p>No step has been recorded yet.</p>\n";
   return legend + changes(runs) + "<div class=\"figures\">" + figures + "</div>\n" + (drawn ? "" : rate) +
          epoch_tables(runs);

@@ -39,10 +39,12 @@ int64_t whole(const json& object, const char* name) {
 std::string early_stop_of(const json& summary) {
   const auto found = summary.find("early_stop");
   if (found == summary.end() || !found->is_object()) return "";
-  return fmt::format(
-      "ended early after epoch {}: evaluations in a row without a better accuracy than {:.4g} of epoch {}: {}",
-      whole(*found, "epoch"), figure(*found, "best_accuracy"), whole(*found, "best_epoch"),
-      whole(*found, "evaluations"));
+  const double loss = figure(*found, "best_loss");
+  const bool by_loss = !std::isnan(loss);
+  return fmt::format("ended early after epoch {}: evaluations in a row without a {} than {:.4g} of epoch {}: {}",
+                     whole(*found, "epoch"), by_loss ? "lower loss" : "better accuracy",
+                     by_loss ? loss : figure(*found, "best_accuracy"), whole(*found, "best_epoch"),
+                     whole(*found, "evaluations"));
 }
 
 Summary summary_of(const json& object) {
@@ -55,6 +57,7 @@ Summary summary_of(const json& object) {
                   .macro_f1 = figure(object, "macro_f1"),
                   .seconds_per_epoch = figure(object, "sec_per_epoch"),
                   .samples_per_second = figure(object, "samples_per_second"),
+                  .tokens_per_second = figure(object, "tokens_per_second"),
                   .speed = {},
                   .early_stop = early_stop_of(object),
                   .classes = {}};
@@ -91,6 +94,7 @@ class Collector {
     run_.lr.add(x, step.lr);
     const double seconds = step.times.total() / 1e3;
     run_.throughput.add(x, step.samples / seconds, seconds);  // the mean is all samples over all seconds
+    run_.token_throughput.add(x, step.tokens / seconds, seconds);
     add(of_steps_, step.times, 1);
   }
   void operator()(EvalEvent& eval) { keep(run_.evaluations, eval); }

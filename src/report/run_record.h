@@ -6,6 +6,7 @@
 #include "report/curve.h"
 #include "report/events.h"
 
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -27,7 +28,7 @@ struct Summary {
   int64_t steps = 0, world_size = 0;
   std::string model, device;
   double accuracy = kUnknown, top5_accuracy = kUnknown, macro_f1 = kUnknown;
-  double seconds_per_epoch = kUnknown, samples_per_second = kUnknown;
+  double seconds_per_epoch = kUnknown, samples_per_second = kUnknown, tokens_per_second = kUnknown;
   std::vector<std::string> speed;  // sentences
   std::string early_stop;          // sentence; empty: the run went on to its last step
   std::vector<ClassFigures> classes;
@@ -43,7 +44,8 @@ struct RunRecord {
   std::vector<RunEvent> processes;
   int64_t steps = 0, epoch = 0;  // of the last step
   int64_t skipped = 0;           // steps
-  Curve loss, lr, throughput;    // by step; throughput in samples/s, from the times of the steps
+  // By step; throughput in samples/s and in tokens/s, from the times of the steps. Images have no tokens.
+  Curve loss, lr, throughput, token_throughput;
   std::vector<EvalEvent> evaluations;
   std::vector<SpeedEvent> speeds;  // their `ranks` hold the slowest rank alone
   std::vector<Parts> ranks;        // mean parts of a step since the run has this number of ranks
@@ -57,6 +59,7 @@ struct RunRecord {
   std::optional<Confusion> confusion;
 
   bool ended() const { return summary.has_value(); }
+  bool of_tokens() const { return !std::isnan(token_throughput.mean()); }
   int64_t world_size() const;  // 0: unknown
 };
 

@@ -27,17 +27,22 @@ std::string count_text(int64_t value) { return number(static_cast<double>(value)
 std::string epochs_of(const RunRecord& run) {
   std::map<int64_t, const SpeedEvent*> speeds;
   for (const SpeedEvent& speed : run.speeds) speeds[speed.step] = &speed;
-  Table table({"epoch", "step", "test accuracy", "test loss", "data ms", "computing ms", "exposed ms", "noise scale"},
-              1);
+  std::vector<std::string> heads{"epoch", "step", "test accuracy", "test loss"};
+  if (run.of_tokens()) heads.emplace_back("perplexity");
+  heads.insert(heads.end(), {"data ms", "computing ms", "exposed ms", "noise scale"});
+  Table table(heads, 1);
   for (size_t i = 0; i < run.evaluations.size(); ++i) {
     if (!is_shown(i, run.evaluations.size())) continue;
     const EvalEvent& eval = run.evaluations[i];
     const auto found = speeds.find(eval.step);
     const SpeedEvent* const speed = found == speeds.end() ? nullptr : found->second;
     const Parts times = speed ? speed->slowest() : Parts{};
-    table.add({count_text(eval.epoch), count_text(eval.step), number(eval.accuracy), number(eval.loss),
-               number(times.data, 3), number(times.compute, 3), number(times.exposed_comm, 3),
-               number(speed ? std::round(speed->noise_scale) : kUnknown)});
+    std::vector<std::string> cells{count_text(eval.epoch), count_text(eval.step), number(eval.accuracy),
+                                   number(eval.loss)};
+    if (run.of_tokens()) cells.push_back(number(eval.perplexity));
+    cells.insert(cells.end(), {number(times.data, 3), number(times.compute, 3), number(times.exposed_comm, 3),
+                               number(speed ? std::round(speed->noise_scale) : kUnknown)});
+    table.add(cells);
   }
   return table.empty() ? "" : table.text();
 }

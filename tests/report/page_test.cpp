@@ -54,6 +54,67 @@ TEST(ReportPage, TellsTheEarlyEndAndTheAverage) {
   EXPECT_FALSE(has(page_of({folder.read()}), "ended early"));
 }
 
+// A run on tokens: its loss falls from 4 to 2 and rises to 3.
+class TokenRunFolder {
+ public:
+  explicit TokenRunFolder(double step_ms = 500) {
+    std::string metrics = R"({"event":"run","step":0,"model":"gpt-tiny","data":"tokens","epochs":3,)"
+                          R"("steps_per_epoch":2,"world_size":1})"
+                          "\n";
+    for (int step = 1; step <= 6; ++step) {
+      metrics += fmt::format(R"({{"event":"step","step":{0},"epoch":{1},"loss":4,"lr":0.1,"samples":4,"tokens":1024,)"
+                             R"("data_ms":0,"compute_ms":{2},"exposed_comm_ms":0}})"
+                             "\n",
+                             step, (step + 1) / 2, step_ms);
+      if (step % 2 == 0)
+        metrics += fmt::format(R"({{"event":"eval","epoch":{0},"step":{1},"accuracy":0.{0},"correct":9,"samples":10,)"
+                               R"("loss":{2},"tokens":2560,"perplexity":{3},"seconds":1}})"
+                               "\n",
+                               step / 2, step,
+                               step == 2       ? 4
+                               : step / 2 == 2 ? 2
+                                               : 3,
+                               step == 2 ? 54.6 : 20.1);
+    }
+    folder.write("metrics.jsonl", metrics);
+    folder.write("summary.json",
+                 R"({"model":"gpt-tiny","test_accuracy":0.3,"best_accuracy":null,"tokens_per_second":2048.0,)"
+                 R"("samples_per_second":8.0,"steps":6,"test_loss":3.0,"perplexity":20.1,"best_loss":2.0,)"
+                 R"("early_stop":{"epoch":3,"evaluations":1,"best_loss":2.0,"best_epoch":2}})");
+  }
+  RunRecord read(const std::string& name = "one") const { return read_run(folder.path(), name, {}); }
+
+  const TempFolder folder;
+};
+
+TEST(ReportPage, ShowsARunOnTokens) {
+  RunRecord run = TokenRunFolder().read();
+  run.evaluations.back().ema_loss = 2.5;
+  const std::string text = page_of({run});
+  for (const char* part :
+       {"<dt>test loss</dt><dd>3</dd><dd class=\"best\">best 2, epoch 2</dd><dd class=\"best\">EMA 2.5</dd>",
+        "<dt>perplexity</dt><dd>20.1</dd></div>", "<dt>test accuracy</dt><dd>0.3</dd></div>",
+        "<dt>tokens/s</dt><dd>2,048</dd>", "<dt>samples/s</dt><dd>8</dd>", "id=\"perplexity\"", "id=\"loss\"",
+        "<span>tokens/s</span>", "<th scope=\"col\" class=\"n\">perplexity</th>",
+        "in a row without a lower loss than 2 of epoch 2: 1"})
+    EXPECT_TRUE(has(text, part)) << part;
+  EXPECT_FALSE(has(text, "<h2>Classes</h2>"));
+  const std::string pictures = page_of({RunFolder().read()});
+  for (const char* part : {"perplexity", "tokens"}) EXPECT_FALSE(has(pictures, part)) << part;
+}
+
+TEST(ReportPage, SetsRunsOnTokensSideBySide) {
+  RunRecord slow = TokenRunFolder().read("slow"), fast = TokenRunFolder(250).read("fast");
+  fast.summary.reset();  // it goes on
+  const std::string text = page_of({slow, fast});
+  for (const char* part : {"<th scope=\"row\">tokens/s</th><td class=\"n\">2,048</td><td class=\"n\">4,096</td>",
+                           "<th scope=\"row\">times as fast as slow</th><td class=\"n\">1</td><td class=\"n\">2</td>",
+                           "<th scope=\"row\">best test loss</th><td class=\"n\">2, epoch 2</td>",
+                           "<th scope=\"row\">perplexity</th><td class=\"n\">20.1</td>"})
+    EXPECT_TRUE(has(text, part)) << part;
+  EXPECT_TRUE(has(page_of({slow, RunFolder().read("pictures")}), "<span>samples/s</span>"));
+}
+
 TEST(ReportPage, MarksChangedOptionsOnTheCurves) {
   const RunFolder folder;
   EXPECT_FALSE(has(page_of({folder.read()}), "class=\"change"));
