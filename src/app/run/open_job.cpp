@@ -7,6 +7,7 @@
 #include "app/run/run_groups.h"
 #include "app/run/samplers.h"
 #include "app/run/share_model.h"
+#include "app/run/token_options.h"
 #include "comm/broadcast_host.h"
 #include "core/error.h"
 #include "core/read_file.h"
@@ -66,6 +67,17 @@ ResumedPictures pictures_of(const ResumePoint& resume_point) {
           .run_folder = resume_point.resuming ? resume_point.run_folder : ""};
 }
 
+// Collective.
+LoadedData data_of(const Options& options, const ResumePoint& resume_point, MpiSession& session, Communicator& world,
+                   PhaseTracker& phases, const Log& log) {
+  LoadedData data =
+      load_data(options.data, options.seed, session, world, log, reading_phase(phases), pictures_of(resume_point));
+  run_on_all_ranks(session, [&] {
+    if (data.data.train->sequence_length() > 0) require_options_for_tokens(options);
+  });
+  return data;
+}
+
 }  // namespace
 
 std::unique_ptr<Watchdog> start_watchdog(std::optional<double> step_timeout, MpiSession& session,
@@ -89,9 +101,7 @@ Job open_job(const Options& given, const ResumePoint& resume_point, MpiSession& 
     rank_weights = weights_of_ranks(options.batch, session.size());
     injection = injection_of(options.inject, session.size());
   });
-  LoadedData data =
-      load_data(options.data, options.seed, session, *world, log, reading_phase(phases), pictures_of(resume_point));
-
+  LoadedData data = data_of(options, resume_point, session, *world, phases, log);
   std::vector<float> class_weights = class_weights_of(options.label_weights, data, session, *world);
   Network network = run_on_all_ranks(session, [&] {
     if (!data.data.test) refuse_options_of_evaluations(options);

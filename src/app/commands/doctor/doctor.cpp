@@ -10,6 +10,7 @@
 #include "app/run/make_network.h"
 #include "app/run/samplers.h"
 #include "app/run/share_model.h"
+#include "app/run/token_options.h"
 #include "core/stopwatch.h"
 #include "device/cpu/device.h"
 #include "health/diagnosis.h"
@@ -108,7 +109,10 @@ Findings check_options(const Options& options, MpiSession& session, const std::o
     share_model(network, session);
     run_on_all_ranks(session, [&] { return weights_of_ranks(options.batch, session.size()); });
     if (data)
-      run_on_all_ranks(session, [&] { return make_network(network, options.replica.sync_bn, *data->data.train); });
+      run_on_all_ranks(session, [&] {
+        if (data->data.train->sequence_length() > 0) require_options_for_tokens(options);
+        return make_network(network, options.replica.sync_bn, *data->data.train);
+      });
     make_device();
     return {};
   });

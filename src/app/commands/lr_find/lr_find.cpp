@@ -71,7 +71,7 @@ std::string as_options(const Options& run, double rate) {
   return text;
 }
 
-std::vector<std::string> result_of(const LrRange& range, const Options& run, const RangeTest& test,
+std::vector<std::string> result_of(const LrRange& range, const Job& job, const RangeTest& test,
                                    const std::optional<LrSuggestion>& found) {
   const auto& points = test.curve.points();
   std::vector<std::string> lines;
@@ -81,15 +81,17 @@ std::vector<std::string> result_of(const LrRange& range, const Options& run, con
     lines.push_back(fmt::format("{} of {} steps, learning rates from {:.3g} to {:.3g}; then {}", points.size(),
                                 range.steps, range.from, points.empty() ? range.from : points.back().lr, test.end));
   if (!found) {
+    const bool tokens = job.data.data.train->sequence_length() > 0;
     lines.push_back(
-        "no suggestion: the smoothed loss never falls by more than its noise; give more --steps, another --from and "
-        "--to, or a larger --batch-size, and look at the pictures with ddp_train show");
+        fmt::format("no suggestion: the smoothed loss never falls by more than its noise; give more --steps, another "
+                    "--from and --to, or a larger --batch-size{}",
+                    tokens ? "" : ", and look at the pictures with ddp_train show"));
     return lines;
   }
   lines.push_back(fmt::format("steepest descent at {:.3g}; least smoothed loss at {:.3g}, a tenth of it {:.3g}",
                               found->steepest, found->tenth * 10, found->tenth));
   if (found->at_end) lines.push_back("the loss still falls at the last rate: give a larger --to");
-  lines.push_back(fmt::format("suggestion: {}, the lower one of the two", as_options(run, found->lr)));
+  lines.push_back(fmt::format("suggestion: {}, the lower one of the two", as_options(job.options, found->lr)));
   return lines;
 }
 
@@ -141,7 +143,7 @@ Exit lr_find(std::span<const std::string> arguments, MpiSession& session, const 
     return Exit::stopped;
   }
   const auto found = suggest_lr(test.curve.points(), range.steps);
-  const std::vector<std::string> lines = result_of(range, job.options, test, found);
+  const std::vector<std::string> lines = result_of(range, job, test, found);
   for (const std::string& line : lines) log.info("{}", line);
   run_on_all_ranks(session, [&] {
     if (session.rank() == 0) replace_file(options.output, page_of(job, test, found, lines), false);
