@@ -14,12 +14,13 @@ struct LayerBox {
   std::string what;          // such as "conv2d 64, 3 x 3"
   std::string output, size;  // its shape; its parameters, may be empty
   Colour colour = Colour::other;
-  std::vector<int> inputs = {};  // boxes before this one, by index; -1: the image
+  std::vector<int> inputs = {};  // boxes before this one, by index; -1: the input
 };
 
 struct NetworkDrawing {
   std::string title, subtitle, image;  // image: the shape of the input
   std::vector<LayerBox> boxes;
+  std::string input = "image";  // what it is
 };
 
 // A drawing grows with the number of boxes that are open at once; more are no drawing that anyone reads.

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -21,9 +22,11 @@ using Kind = TransformConfig::Kind;
 
 constexpr const char* kEntry = "ddp_train";
 constexpr int64_t kFormat = 1, kFormatWithGraph = 2;
+constexpr int64_t kFormatOfTokens = 3;       // with or without a graph
 constexpr int64_t kMostPixels = 16384;       // of a side, as for --train-crop-size
 constexpr int64_t kMostBytes = 100'000'000;  // of the entry; a file's header has no more
 constexpr int64_t kMostClasses = int64_t{1} << 20;
+constexpr int64_t kLongestSequence = int64_t{1} << 24;
 
 // The transforms of validation.
 Names<Kind> validation_names() {
@@ -73,6 +76,15 @@ class Reader {
     if (model.empty() || model.find('/') != model.npos || model.size() > kLongestModelName)
       refuse("model", "the name of a file");
     return found;
+  }
+
+  uint64_t hash(const char* key) const {
+    const std::string digits = text(key);
+    const char* const end = digits.data() + digits.size();
+    uint64_t value = 0;
+    const auto [rest, error] = std::from_chars(digits.data(), end, value, 16);
+    if (digits.size() != 16 || rest != end || error != std::errc()) refuse(key, "16 hexadecimal digits");
+    return value;
   }
 
   template <class Value>
@@ -130,6 +142,36 @@ class Reader {
   const std::string& file_;
 };
 
+void add_image_input(nlohmann::ordered_json& entry, const ModelInfo& info) {
+  const auto channels = static_cast<size_t>(info.image.c);
+  const PixelScale& pixels = info.pixel_scale;
+  entry["transform"] = name_in(validation_names(), info.kind);
+  entry["resize"] = info.resize;
+  entry["interpolation"] = name_in(kInterpolationNames, info.interpolation);
+  entry["exif"] = name_in(kExifNames, info.exif);
+  entry["alpha"] = name_in(kAlphaNames, info.alpha);
+  entry["scale"] = std::vector(pixels.scale.begin(), pixels.scale.begin() + channels);
+  entry["shift"] = std::vector(pixels.shift.begin(), pixels.shift.begin() + channels);
+  add_mean_and_std(entry, pixels, info.image.c);
+}
+
+void read_image_input(const Reader& reader, ModelInfo& info) {
+  info.kind = reader.one_of("transform", validation_names());
+  const bool resized = info.kind == Kind::center;
+  info.resize = reader.number("resize", resized ? std::max(info.image.h, info.image.w) : 0, 2 * kMostPixels,
+                              "a length in pixels, at least the sides of the image");
+  info.interpolation = reader.one_of("interpolation", kInterpolationNames);
+  info.exif = reader.one_of("exif", kExifNames);
+  info.alpha = reader.one_of("alpha", kAlphaNames);
+  info.pixel_scale.scale = reader.for_each_channel("scale", info.image.c, info.pixel_scale.scale);
+  info.pixel_scale.shift = reader.for_each_channel("shift", info.image.c, info.pixel_scale.shift);
+}
+
+int64_t format_of(bool tokens, bool graph) {
+  if (tokens) return kFormatOfTokens;
+  return graph ? kFormatWithGraph : kFormat;
+}
+
 }  // namespace
 
 std::string stored_name(const std::string& text) {
@@ -148,21 +190,17 @@ std::string ModelInfo::class_name(int64_t k) const {
 Metadata ModelInfo::to_metadata() const {
   DDP_EXPECT(class_names.empty() || std::cmp_equal(class_names.size(), classes));
   DDP_EXPECT(image.c == 1 || image.c == 3);
-  const auto channels = static_cast<size_t>(image.c);
-  nlohmann::ordered_json entry{
-      {"format", graph.empty() ? kFormat : kFormatWithGraph}, {"model", model}, {"image", {image.h, image.w, image.c}}};
+  nlohmann::ordered_json entry{{"format", format_of(reads_tokens(), !graph.empty())}, {"model", model}};
+  if (reads_tokens())
+    entry["sequence_length"] = sequence_length;
+  else
+    entry["image"] = {image.h, image.w, image.c};
   if (!graph.empty()) entry["graph"] = graph;
   entry["classes"] = classes;
   entry["class_names"] = json::array();
   for (const std::string& name : class_names) entry["class_names"].push_back(stored_name(name));
-  entry["transform"] = name_in(validation_names(), kind);
-  entry["resize"] = resize;
-  entry["interpolation"] = name_in(kInterpolationNames, interpolation);
-  entry["exif"] = name_in(kExifNames, exif);
-  entry["alpha"] = name_in(kAlphaNames, alpha);
-  entry["scale"] = std::vector(pixel_scale.scale.begin(), pixel_scale.scale.begin() + channels);
-  entry["shift"] = std::vector(pixel_scale.shift.begin(), pixel_scale.shift.begin() + channels);
-  add_mean_and_std(entry, pixel_scale, image.c);
+  if (!reads_tokens()) add_image_input(entry, *this);
+  if (vocabulary_hash) entry["vocabulary"] = fmt::format("{:016x}", *vocabulary_hash);
   if (precision) entry["precision"] = name_in(kPrecisionNames, *precision);
   return {{kEntry, entry.dump()}, {"model", model}, {"classes", fmt::format("{}", classes)}};
 }
@@ -175,25 +213,24 @@ std::optional<ModelInfo> model_info_in(const Metadata& metadata, const std::stri
   require(entry.is_object(), Exit::data, "{}: its metadata {} is not a JSON object", file, kEntry);
   const Reader reader(entry, file);
   const int64_t format = reader.number("format", 1, INT64_MAX, "a number");
-  require(format == (entry.contains("graph") ? kFormatWithGraph : kFormat), Exit::data,
+  const bool tokens = entry.contains("sequence_length");
+  require(format == format_of(tokens, entry.contains("graph")), Exit::data,
           "{}: its metadata {} has format {}; this program reads formats up to {}: use a newer one", file, kEntry,
-          format, kFormatWithGraph);
+          format, kFormatOfTokens);
 
   ModelInfo info;
   info.model = printable(reader.text("model"));
   if (entry.contains("graph")) info.graph = reader.graph(info.model);
-  info.image = reader.image();
+  if (tokens) {
+    info.sequence_length = reader.number("sequence_length", 1, kLongestSequence, "a number of tokens");
+    info.image = {info.sequence_length, 1, 1};
+    if (entry.contains("vocabulary")) info.vocabulary_hash = reader.hash("vocabulary");
+  } else {
+    info.image = reader.image();
+  }
   info.classes = reader.number("classes", 1, kMostClasses, "a number above 0");
   info.class_names = reader.class_names(info.classes);
-  info.kind = reader.one_of("transform", validation_names());
-  const bool resized = info.kind == Kind::center;
-  info.resize = reader.number("resize", resized ? std::max(info.image.h, info.image.w) : 0, 2 * kMostPixels,
-                              "a length in pixels, at least the sides of the image");
-  info.interpolation = reader.one_of("interpolation", kInterpolationNames);
-  info.exif = reader.one_of("exif", kExifNames);
-  info.alpha = reader.one_of("alpha", kAlphaNames);
-  info.pixel_scale.scale = reader.for_each_channel("scale", info.image.c, info.pixel_scale.scale);
-  info.pixel_scale.shift = reader.for_each_channel("shift", info.image.c, info.pixel_scale.shift);
+  if (!tokens) read_image_input(reader, info);
   if (entry.contains("precision")) info.precision = reader.one_of("precision", kPrecisionNames);
   return info;
 }

@@ -21,12 +21,16 @@
 namespace ddp {
 
 struct ModelInfo {
-  std::string model;       // a name, which may be part of the name of a file
-  std::string graph = {};  // the text of its file (nn/model_file.h); empty: a built-in network
-  ImageShape image;        // that the network reads
-  int64_t classes = 0;
+  std::string model;                          // a name, which may be part of the name of a file
+  std::string graph = {};                     // the text of its file (nn/model_file.h); empty: a built-in network
+  ImageShape image;                           // that the network reads; of tokens {sequence_length, 1, 1}
+  int64_t classes = 0;                        // of tokens, the size of the vocabulary
   std::vector<std::string> class_names = {};  // `classes` names, or none
 
+  int64_t sequence_length = 0;                   // tokens that the network read in training; 0: it reads images
+  std::optional<uint64_t> vocabulary_hash = {};  // of the text of the vocabulary; none: the run had no vocabulary
+
+  // From here to `pixel_scale`: of images.
   TransformConfig::Kind kind = TransformConfig::Kind::center;  // of validation: center, stretch or none
   int64_t resize = 0;                                          // center: the shorter side after Resize, in pixels
   Interpolation interpolation = Interpolation::bilinear;
@@ -47,6 +51,7 @@ struct ModelInfo {
     return {.channels = static_cast<int>(image.c), .exif = exif, .alpha = alpha, .interpolation = interpolation};
   }
 
+  bool reads_tokens() const { return sequence_length > 0; }
   ModelFile source() const { return {.name = model, .text = graph, .built_in = graph.empty()}; }
 
   std::string class_name(int64_t k) const;  // its number where there are no names

@@ -6,9 +6,11 @@
 #include "core/read_file.h"
 #include "ddp/hash.h"
 #include "nn/models.h"
+#include "nn/token_network.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 namespace ddp {
@@ -39,6 +41,23 @@ std::string describe(const ModelFile& source) {
 
 Network network_of(const ModelFile& source, const std::string& where, ImageShape image, int64_t classes) {
   return source.built_in ? make_model(source.name, image, classes) : make_model(source, where, image, classes);
+}
+
+bool reads_tokens(const ModelFile& source, const std::string& where) {
+  if (!source.built_in) return begins_with_embedding(source, where);
+  const auto models = built_in_models();
+  const auto found = std::ranges::find(models, source.name, &ModelFile::name);
+  return found != models.end() && begins_with_embedding(*found, where);
+}
+
+int64_t longest_sequence(const ModelFile& source, const std::string& where, int64_t classes) {
+  constexpr int64_t kDefault = 1024;
+  int64_t longest = 0;
+  const Network network = network_of(source, where, {1, 1, 1}, classes);
+  for (const LayerSpec& layer : network.layers())
+    if (layer.kind == LayerSpec::Kind::position_embedding && layer.rows > 0 && (longest == 0 || layer.rows < longest))
+      longest = layer.rows;
+  return longest > 0 ? longest : kDefault;
 }
 
 }  // namespace ddp

@@ -27,4 +27,14 @@ std::string describe(const ModelFile& source);
 // `where` names the file in messages. Throws Error: Exit::usage for an unknown name, Exit::model as make_model().
 Network network_of(const ModelFile& source, const std::string& where, ImageShape image, int64_t classes);
 
+// Whether the network reads tokens, not images; false of an unknown name. Errors are as those of network_of().
+bool reads_tokens(const ModelFile& source, const std::string& where);
+
+// The size of GPT-2's vocabulary: that of a network that reads tokens, where nothing says another one.
+inline constexpr int64_t kShownVocabulary = 50257;
+
+// Of a network that reads tokens, where nothing says its sequence length: as many as its positions, else 1024. Errors
+// are as those of network_of().
+int64_t longest_sequence(const ModelFile& source, const std::string& where, int64_t classes);
+
 }  // namespace ddp

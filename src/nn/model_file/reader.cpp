@@ -5,6 +5,7 @@
 #include "nn/model_file/entry.h"
 #include "nn/model_file/kinds.h"
 #include "nn/model_file/sizes.h"
+#include "nn/token_network.h"
 
 #include <fmt/ranges.h>
 
@@ -310,6 +311,25 @@ class ModelReader {
 std::optional<std::string> network_name_in(const ModelFile& file, const std::string& where) {
   const toml::table table = parsed(file, where);
   return network_name_in(table, where);
+}
+
+bool begins_with_embedding(const ModelFile& file, const std::string& where) {
+  const toml::table table = parsed(file, where);
+  const ModelDefinitions definitions(table, where);
+  const toml::array* layers = table.get_as<toml::array>("layers");
+  for (int nested = 0; nested < kMostNested && layers && !layers->empty(); ++nested) {
+    const toml::table* const first = layers->front().as_table();
+    if (!first) return false;
+    if (const auto name = first->get_as<std::string>("block")) {
+      const auto block = definitions.blocks().find(name->get());
+      layers = block == definitions.blocks().end() ? nullptr : block->second.layers;
+    } else if (first->contains("layers")) {
+      layers = first->get_as<toml::array>("layers");
+    } else {
+      return first->contains("embedding");
+    }
+  }
+  return false;
 }
 
 Network make_model(const ModelFile& file, const std::string& where, ImageShape image, int64_t classes) {

@@ -1,6 +1,7 @@
 #include "app/inputs/model_info.h"
 
 #include "core/error.h"
+#include "tests/expect_error.h"
 
 #include <gtest/gtest.h>
 
@@ -84,6 +85,35 @@ TEST(ModelInfo, HasTheGraphOfAFile) {
   expect_refused(elsewhere, "model");
   nameless.model.clear();
   expect_refused(nameless, "model");
+}
+
+TEST(ModelInfo, DescribesTokens) {
+  ModelInfo info{.model = "gpt-tiny", .image = {64, 1, 1}, .classes = 257, .sequence_length = 64};
+  EXPECT_FALSE(model_info_in(info.to_metadata(), "file")->vocabulary_hash);
+  info.vocabulary_hash = 0x0123456789abcdef;
+  info.graph = "layers = []\n";
+  const Metadata metadata = info.to_metadata();
+  const std::string& text = metadata.at("ddp_train");
+  EXPECT_EQ(text.find(R"({"format":3,"model":"gpt-tiny","sequence_length":64,"graph":)"), 0u) << text;
+  EXPECT_EQ(text.find("mean"), text.npos) << text;
+  const ModelInfo back = model_info_in(metadata, "file").value();
+  EXPECT_TRUE(back.reads_tokens());
+  EXPECT_EQ(back.image, (ImageShape{64, 1, 1}));
+  EXPECT_EQ(back.classes, 257);
+  EXPECT_EQ(back.vocabulary_hash, info.vocabulary_hash);
+  EXPECT_EQ(back.graph, info.graph);
+  EXPECT_EQ(back.to_metadata(), metadata);
+
+  const auto expect_refused = [&](const char* part, const char* other, const char* message) {
+    std::string wrong = text;
+    wrong.replace(wrong.find(part), std::string(part).size(), other);
+    expect_error(Exit::data, {message}, [&] { model_info_in({{"ddp_train", wrong}}, "file"); });
+  };
+  expect_refused(R"("format":3)", R"("format":2)", "has format 2");
+  expect_refused(R"("format":3)", R"("format":4)", "has format 4; this program reads formats up to 3");
+  expect_refused(":64", ":0", "has an invalid sequence_length");
+  expect_refused("0123456789abcdef", "0123456789abcde", "has an invalid vocabulary");
+  expect_refused("0123456789abcdef", "0123456789abcdeg", "has an invalid vocabulary");
 }
 
 TEST(ModelInfo, IsAbsentWithoutItsEntry) { EXPECT_FALSE(model_info_in({{"format", "pt"}}, "file")); }

@@ -82,6 +82,11 @@ void DescriptionOptions::declare(CLI::App& app) {
   add("--std", given_.std, "their standard deviation, for --mean with numbers")
       ->delimiter(',')
       ->check(CLI::Range(1e-6, 1e6));
+  add("--sequence-length", given_.sequence_length,
+      "of a network that reads tokens: how many it reads; default: as many as it has positions, else 1024")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 24));
+  add("--vocab-size", given_.vocabulary_size, "of a network that reads tokens: how many there are; default: 50257")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
 }
 
 DescribedNetwork DescriptionOptions::read(const CLI::App& app) const {
@@ -97,6 +102,9 @@ DescribedNetwork DescriptionOptions::read(const CLI::App& app) const {
   need("--channels", given_.channels > 0);
   need("--mean", !given_.mean.empty());
   if (network.missing.empty()) network.info = info_of(given_);
+  network.info.model = given_.model;
+  network.sequence_length = given_.sequence_length;
+  network.vocabulary_size = given_.vocabulary_size;
   return network;
 }
 

@@ -13,10 +13,12 @@ class App;
 
 namespace ddp {
 
-// What the options say: those that were given, and those that are missing ("--model"). Without missing ones, `info`.
+// What the options say: those that were given, and those that are missing ("--model") for a network that reads images.
+// `info` has the model; without missing ones, all of that network.
 struct DescribedNetwork {
   ModelInfo info;
   std::vector<std::string> given, missing;
+  int64_t sequence_length = 0, vocabulary_size = 0;  // of a network that reads tokens; 0: not given
 };
 
 class DescriptionOptions {
@@ -26,6 +28,7 @@ class DescriptionOptions {
     std::vector<double> std;
     int64_t classes = 0, resize = 0, crop = 0;
     int channels = 0;
+    int64_t sequence_length = 0, vocabulary_size = 0;
   };
 
   void declare(CLI::App& app);  // this object outlives the parsing

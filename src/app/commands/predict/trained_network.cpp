@@ -7,7 +7,10 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <iterator>
 #include <string>
+#include <string_view>
 
 namespace ddp {
 namespace {
@@ -27,6 +30,23 @@ ModelConfig inference_config(const PixelScale& pixel_scale) {
   return config;
 }
 
+// Refuses the options of networks that read something else.
+void require_fit(const DescribedNetwork& described, bool tokens) {
+  constexpr std::string_view kOfTokens[] = {"--sequence-length", "--vocab-size"};
+  for (const std::string& name : described.given)
+    require(name == "--model" || (std::ranges::find(kOfTokens, name) != std::end(kOfTokens)) == tokens, Exit::usage,
+            "{} is for a network that reads {}: leave it out", name, tokens ? "images" : "tokens");
+}
+
+ModelInfo tokens_of(const DescribedNetwork& described, const ModelFile& source) {
+  ModelInfo info;
+  info.classes = described.vocabulary_size > 0 ? described.vocabulary_size : kShownVocabulary;
+  info.sequence_length = described.sequence_length > 0 ? described.sequence_length
+                                                       : longest_sequence(source, described.info.model, info.classes);
+  info.image = {info.sequence_length, 1, 1};
+  return info;
+}
+
 }  // namespace
 
 ModelInfo model_info_of(const DescribedNetwork& described, const fs::path& weights) {
@@ -36,11 +56,14 @@ ModelInfo model_info_of(const DescribedNetwork& described, const fs::path& weigh
             fmt::join(described.given, ", "), weights.string());
     return *stored;
   }
-  require(described.missing.empty(), Exit::usage,
+  const std::string& model = described.info.model;
+  const ModelFile source = model.empty() ? ModelFile() : read_model_source(model);
+  const bool tokens = !model.empty() && reads_tokens(source, model);
+  require_fit(described, tokens);
+  require(tokens || described.missing.empty(), Exit::usage,
           "{} has no metadata of ddp_train, which say what the network reads; give {} too", weights.string(),
           fmt::join(described.missing, ", "));
-  ModelInfo info = described.info;
-  const ModelFile source = read_model_source(info.model);
+  ModelInfo info = tokens ? tokens_of(described, source) : described.info;
   info.model = source.name;
   info.graph = source.text;
   return info;
@@ -68,12 +91,15 @@ TrainedNetwork read_trained_network(const ModelInfo& info, const fs::path& weigh
 
 void require_memory(const Network& network, int64_t batch, int processes, const fs::path& weights) {
   const ImageShape image = network.input();
+  const bool tokens = network.reads_tokens();
   const int64_t bytes = least_inference_bytes(network, batch) + batch * image.elements();
   const int64_t limit = memory_limit() / processes;
+  const std::string size = tokens ? fmt::format("{} tokens", image.h) : fmt::format("{} x {} pixels", image.w, image.h);
   require(bytes <= limit, Exit::data,
-          "{}: on {} image{} of {} x {} pixels, {} takes {} MiB or more, and this process may use {} MiB; use smaller "
-          "batches, if this size is right",
-          weights.string(), batch, batch == 1 ? "" : "s", image.w, image.h, network.name(), bytes >> 20, limit >> 20);
+          "{}: on {} {}{} of {}, {} takes {} MiB or more, and this process may use {} MiB; use smaller batches, if "
+          "this size is right",
+          weights.string(), batch, tokens ? "sequence" : "image", batch == 1 ? "" : "s", size, network.name(),
+          bytes >> 20, limit >> 20);
 }
 
 InferenceModel::InferenceModel(const TrainedNetwork& trained, std::span<const int64_t> batch_sizes, Device& device,

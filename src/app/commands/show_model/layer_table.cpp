@@ -49,8 +49,9 @@ std::string totals(const Network& network, std::span<const Parameter> parameters
   const double giga = forward_flops(network) / 1e9;
   return fmt::format(
       "{} layers; {} parameters, of which {} are trained and {} are frozen\n"
-      "forward pass of an image: {:.4g} GFLOP ({:.4g} GMAC), outputs of {:.1f} MiB in f32\n",
-      network.layers().size(), all, trained, all - trained, giga, giga / 2, bytes / (1 << 20));
+      "forward pass of {}: {:.4g} GFLOP ({:.4g} GMAC), outputs of {:.1f} MiB in f32\n",
+      network.layers().size(), all, trained, all - trained, network.reads_tokens() ? "a sequence" : "an image", giga,
+      giga / 2, bytes / (1 << 20));
 }
 
 }  // namespace

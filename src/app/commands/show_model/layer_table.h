@@ -8,7 +8,7 @@
 namespace ddp {
 
 // A line for each layer: name, kind, shapes, parameters, MFLOP of the forward pass and KiB of the output in f32 for one
-// image, and what it is fused into. Then the totals.
+// image or sequence, and what it is fused into. Then the totals.
 std::string layer_table(const Network& network);
 
 }  // namespace ddp

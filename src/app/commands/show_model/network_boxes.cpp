@@ -45,12 +45,15 @@ report::NetworkDrawing drawing_of(const Network& network) {
   const std::vector<Parameter> parameters = parameters_of(network);
   std::vector<int64_t> counts(network.layers().size());
   for (const Parameter& p : parameters) counts[static_cast<size_t>(p.layer)] += p.count;
-  report::NetworkDrawing drawing{.title = network.name(),
-                                 .subtitle = fmt::format("{} parameters, {:.4g} GFLOP forward for an image",
-                                                         report::number(static_cast<double>(total_count(parameters))),
-                                                         forward_flops(network) / 1e9),
-                                 .image = shape_text(network.input()),
-                                 .boxes = {}};
+  report::NetworkDrawing drawing{
+      .title = network.name(),
+      .subtitle = fmt::format("{} parameters, {:.4g} GFLOP forward for {}",
+                              report::number(static_cast<double>(total_count(parameters))),
+                              forward_flops(network) / 1e9, network.reads_tokens() ? "a sequence" : "an image"),
+      .image =
+          network.reads_tokens() ? report::number(static_cast<double>(network.input().h)) : shape_text(network.input()),
+      .boxes = {},
+      .input = network.reads_tokens() ? "tokens" : "image"};
   std::vector<int> box_of;  // by layer
   const auto box_at = [&](int layer) { return layer < 0 ? LayerSpec::kImage : box_of[static_cast<size_t>(layer)]; };
   for (size_t i = 0; i < network.layers().size(); ++i) {

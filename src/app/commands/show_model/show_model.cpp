@@ -36,6 +36,32 @@ struct ShownNetwork {
   ModelFile source;
 };
 
+struct ShownInput {
+  ImageShape image;
+  int64_t classes;
+};
+
+ShownInput shown_input(const ShowModelOptions& options, const ModelFile& source, const std::string& where,
+                       const std::optional<ModelInfo>& info) {
+  const bool tokens = reads_tokens(source, where);
+  const auto refuse = [&](bool given, const char* option) {
+    require(!given, Exit::usage, "{}: {} reads {}, not {}; leave the option out", option, printable(source.name),
+            tokens ? "tokens" : "images", tokens ? "images" : "tokens");
+  };
+  if (!tokens) {
+    refuse(options.sequence_length > 0, "--sequence-length");
+    refuse(options.vocabulary_size > 0, "--vocab-size");
+    return {.image = options.image.value_or(info ? info->image : kShownImage),
+            .classes = options.classes.value_or(info ? info->classes : kShownClasses)};
+  }
+  refuse(options.image.has_value(), "--image");
+  refuse(options.classes.has_value(), "--classes");
+  int64_t classes = options.vocabulary_size, length = options.sequence_length;
+  if (classes == 0) classes = info ? info->classes : kShownVocabulary;
+  if (length == 0) length = info ? info->sequence_length : longest_sequence(source, where, classes);
+  return {.image = {length, 1, 1}, .classes = classes};
+}
+
 // Weights are what exists and is neither the name of a network nor that of a file of one.
 ShownNetwork shown_network(const ShowModelOptions& options) {
   std::error_code ignored;
@@ -45,22 +71,20 @@ ShownNetwork shown_network(const ShowModelOptions& options) {
                        });
   const bool is_weights = !is_name && fs::exists(path, ignored);
   ModelFile source;
-  ImageShape image = kShownImage;
-  int64_t classes = kShownClasses;
+  std::optional<ModelInfo> info;
   std::string where = options.model;
   if (is_weights) {
     const fs::path weights = find_weights(path, Log(0));
     where = printable(weights.native());
-    const auto info = model_info_in(read_safetensors_metadata(weights), where);
+    info = model_info_in(read_safetensors_metadata(weights), where);
     require(info.has_value(), Exit::data,
             "{} has no metadata of ddp_train, which say what the network is; give the name of the network", where);
     source = info->source();
-    image = info->image;
-    classes = info->classes;
   } else {
     source = read_model_source(options.model);
   }
-  Network network = network_of(source, where, options.image.value_or(image), options.classes.value_or(classes));
+  const auto [image, classes] = shown_input(options, source, where, info);
+  Network network = network_of(source, where, image, classes);
   if (!options.freeze.empty()) network = freeze(network, split(options.freeze, ','));
   return {std::move(network), std::move(source)};
 }
@@ -77,10 +101,10 @@ std::string describe_memory(const Network& network, int64_t batch) {
   config.optimizer.momentum = 0.9f;
   const Replica replica(network, config, *device, *ops, *alone);
   return fmt::format(
-      "a rank with {} image{}: {:.0f} MiB in training on a CPU (of these {:.0f} MiB are activations and their "
+      "a rank with {} {}{}: {:.0f} MiB in training on a CPU (of these {:.0f} MiB are activations and their "
       "gradients), {:.0f} MiB of activations in inference\n",
-      batch, batch == 1 ? "" : "s", static_cast<double>(memory.peak()) / mebibyte,
-      static_cast<double>(replica.model.arena().bytes()) / mebibyte,
+      batch, network.reads_tokens() ? "sequence" : "image", batch == 1 ? "" : "s",
+      static_cast<double>(memory.peak()) / mebibyte, static_cast<double>(replica.model.arena().bytes()) / mebibyte,
       static_cast<double>(least_inference_bytes(network, batch)) / mebibyte);
 }
 
@@ -100,7 +124,9 @@ Exit show_model(std::span<const std::string> arguments, std::FILE* out) {
           "show-model runs on one rank, not on {}: start it without mpirun", expected ? expected->ranks : 1);
   const auto [network, source] = shown_network(options);
   const auto& [h, w, c] = network.input();
-  std::string text = fmt::format("{}, images of {} x {} x {}\n\n", printable(describe(source)), h, w, c);
+  const std::string input = network.reads_tokens() ? fmt::format("sequences of {} tokens", h)
+                                                   : fmt::format("images of {} x {} x {}", h, w, c);
+  std::string text = fmt::format("{}, {}\n\n", printable(describe(source)), input);
   text += layer_table(network) + describe_memory(network, options.batch);
   if (!options.drawing.empty()) {
     report::NetworkDrawing drawing = drawing_of(network);

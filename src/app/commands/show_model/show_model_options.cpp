@@ -47,7 +47,13 @@ ShowModelOptions parse_show_model_options(std::span<const std::string> arguments
                  "height, width and channels of the images; default: those of the run, else 224x224x3");
   app.add_option("--classes", classes, "number of classes; default: those of the run, else 1000")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
-  app.add_option("--batch-size", options.batch, "images of a rank, for its memory in training")
+  app.add_option("--sequence-length", options.sequence_length,
+                 "tokens that a network reads; default: those of the run, else as many as its positions, else 1024")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 24));
+  app.add_option("--vocab-size", options.vocabulary_size,
+                 "tokens of its vocabulary; default: those of the run, else 50257")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
+  app.add_option("--batch-size", options.batch, "images or sequences of a rank, for its memory in training")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
       ->capture_default_str();
   app.add_option("--freeze", options.freeze, "parameters that keep their values, as in a training");

@@ -1,6 +1,7 @@
 #include "app/commands/show_model/layer_table.h"
 
 #include "app/commands/show_model/network_boxes.h"
+#include "nn/flops.h"
 #include "nn/freeze.h"
 #include "nn/models.h"
 
@@ -24,6 +25,20 @@ TEST(LayerTable, HasALineForEachLayerAndTheTotals) {
                       "forward pass of an image: 0.004501 GFLOP (0.00225 GMAC), outputs of 0.1 MiB in f32\n"),
             std::string::npos)
       << text;
+}
+
+TEST(LayerTable, CountsATableThatTheHeadShares) {
+  constexpr double kTokens = 1024, kWidth = 768, kVocabulary = 50257, kBlocks = 12;
+  const Network network = make_model("gpt2-124m", {1024, 1, 1}, 50257);
+  const std::string text = layer_table(network);
+  EXPECT_NE(text.find(" layers; 124439808 parameters, of which 124439808 are trained and 0 are frozen\n"
+                      "forward pass of a sequence: 291.6 GFLOP"),
+            std::string::npos)
+      << text;
+  const double of_token = kBlocks * (12 * kWidth * kWidth + 2 * kTokens * kWidth) + kWidth * kVocabulary;
+  EXPECT_EQ(forward_flops(network), 2 * kTokens * of_token);
+  const report::NetworkDrawing drawing = drawing_of(network);
+  EXPECT_EQ(drawing.input + " " + drawing.image, "tokens 1,024");
 }
 
 // Of a residual block: the sum and the ReLU are in the second batch norm, which reads the shortcut.
