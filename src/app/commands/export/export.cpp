@@ -9,6 +9,7 @@
 #include "core/durable_file.h"
 #include "core/log.h"
 #include "core/printable.h"
+#include "nn/token_network.h"
 
 #include <algorithm>
 #include <array>
@@ -38,14 +39,19 @@ ExportedNetwork read_network(const ModelInfo& info, const fs::path& weights) {
   return exported;
 }
 
-std::string description(const ExportOptions& options, const ModelInfo& info, int folded, int64_t batch_norms) {
+std::string description(const ExportOptions& options, const ModelInfo& info, const Network& network, int folded,
+                        int64_t batch_norms) {
   const ImageShape image = info.image;
   std::string text = info.model;
-  if (options.preprocessing)
+  const std::string length = is_causal(network) ? "sequence" : fmt::format("{}", image.h);
+  if (info.reads_tokens() && options.format == ExportFormat::onnx)
+    text += fmt::format(", input i64 (batch, {0}), logits f32 (batch, {0}, {1})", length, info.classes);
+  else if (options.preprocessing)
     text += fmt::format(", input u8 (batch, {}, {}, {})", image.h, image.w, image.c);
   else if (options.format == ExportFormat::onnx)
     text += fmt::format(", input f32 (batch, {}, {}, {})", image.c, image.h, image.w);
-  if (options.format == ExportFormat::onnx) text += fmt::format(", logits f32 (batch, {})", info.classes);
+  if (options.format == ExportFormat::onnx && !info.reads_tokens())
+    text += fmt::format(", logits f32 (batch, {})", info.classes);
   if (options.fold_batch_norm) text += fmt::format(", {} of {} batch norms folded", folded, batch_norms);
   return text;
 }
@@ -67,6 +73,8 @@ Exit export_network(std::span<const std::string> arguments, std::FILE* out) {
 
   const fs::path weights = find_weights(options.weights, Log(0), options.ema);
   const ModelInfo info = model_info_of(options.network, weights);
+  require(!options.preprocessing || !info.reads_tokens(), Exit::usage,
+          "--with-preprocessing is for a network that reads images, and {} reads tokens: leave it out", info.model);
   const TrainedNetwork planned = network_without_weights(info);
   if (options.format == ExportFormat::onnx)
     require_onnx_holds(static_cast<int64_t>(sizeof(float)) *
@@ -81,10 +89,10 @@ Exit export_network(std::span<const std::string> arguments, std::FILE* out) {
           ? onnx_model(exported, options.preprocessing ? std::optional(info.pixel_scale) : std::nullopt, metadata)
           : safetensors_content(exported.tensors, metadata));
   NewFile::keep(std::array{&file});
-  write_output(
-      out,
-      fmt::format("{}: {}\n", printable(output), description(options, info, folded, std::ssize(planned.batch_norms))),
-      "the line about the file");
+  write_output(out,
+               fmt::format("{}: {}\n", printable(output),
+                           description(options, info, planned.network, folded, std::ssize(planned.batch_norms))),
+               "the line about the file");
   return Exit::done;
 }
 

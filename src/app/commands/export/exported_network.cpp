@@ -19,7 +19,8 @@ int foldable_into(const std::vector<LayerSpec>& layers, int norm) {
   const LayerSpec::Kind kind = layers[from].kind;
   const auto readers = std::ranges::count_if(layers, [&](const LayerSpec& l) { return l.from == from; }) +
                        std::ranges::count_if(layers, [&](const LayerSpec& l) { return l.skip == from; });
-  const bool fits = kind == LayerSpec::Kind::conv2d || kind == LayerSpec::Kind::linear;
+  const bool rows = !layers[from].transposed && layers[from].tied == LayerSpec::kNone;  // a row for each output
+  const bool fits = kind == LayerSpec::Kind::conv2d || (kind == LayerSpec::Kind::linear && rows);
   return fits && readers == 1 ? from : LayerSpec::kNone;
 }
 

@@ -70,7 +70,32 @@ std::string add_onnx_activation(OnnxGraph& graph, const LayerSpec& layer, const 
   return x;
 }
 
-std::string add_onnx_attention(OnnxGraph& graph, const LayerSpec& layer, const std::string& qkv) {
+std::string add_onnx_length(OnnxGraph& graph, const std::string& tokens) {
+  const int64_t axis[] = {1};
+  const std::string shape = graph.add("sequence:shape", "Shape", {tokens});
+  return graph.add("sequence:length", "Gather", {shape, graph.constant("sequence:axis", axis)});
+}
+
+// Minus infinity where the column, the token that is read, is behind the row.
+std::string add_onnx_causal_mask(OnnxGraph& graph, const std::string& length) {
+  const std::string zero = graph.index("sequence:zero", 0), one = graph.index("sequence:one", 1);
+  const std::string end = graph.add("sequence:end", "Gather", {length, zero});
+  const std::string columns = graph.add("sequence:columns", "Range", {zero, end, one});
+  const std::string rows = graph.reshape("sequence:rows", columns, {-1, 1});
+  const std::string later = graph.add("sequence:later", "Less", {rows, columns});
+  const std::string none = graph.constant("sequence:none", 0.0f);
+  const std::string never = graph.constant("sequence:never", -std::numeric_limits<float>::infinity());
+  return graph.add("sequence:mask", "Where", {later, never, none});
+}
+
+std::string add_onnx_positions(OnnxGraph& graph, const std::string& table, const std::string& length, int64_t axis) {
+  const int64_t first[] = {0}, axes[] = {axis};
+  const std::string begin = graph.constant(table + ":first", first), along = graph.constant(table + ":axis", axes);
+  return graph.add(table + ":rows", "Slice", {table, begin, length, along});
+}
+
+std::string add_onnx_attention(OnnxGraph& graph, const LayerSpec& layer, const std::string& qkv,
+                               const std::string& mask) {
   const std::string& name = layer.name;
   const int64_t tokens = layer.output.h, width = layer.output.c, of_head = width / layer.heads;
   const std::string parts = graph.reshape(name + ".parts", qkv, {0, 0, 3, layer.heads, of_head});
@@ -84,14 +109,15 @@ std::string add_onnx_attention(OnnxGraph& graph, const LayerSpec& layer, const s
   const std::string products = graph.add(name + ".products", "MatMul", {q, keys});
   const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(of_head)));
   std::string scores = graph.add(name + ".scores", "Mul", {products, graph.constant(name + ".scale", scale)});
-  if (layer.causal) {
+  if (layer.causal && !mask.empty()) scores = graph.add(name + ".masked", "Add", {scores, mask});
+  if (layer.causal && mask.empty()) {
     require_onnx_holds(tokens * tokens * static_cast<int64_t>(sizeof(float)));
-    std::vector<float> mask(static_cast<size_t>(tokens * tokens));
+    std::vector<float> own(static_cast<size_t>(tokens * tokens));
     for (int64_t i = 0; i < tokens; ++i)
-      std::fill(mask.begin() + i * tokens + i + 1, mask.begin() + (i + 1) * tokens,
+      std::fill(own.begin() + i * tokens + i + 1, own.begin() + (i + 1) * tokens,
                 -std::numeric_limits<float>::infinity());
     const int64_t shape[] = {tokens, tokens};
-    scores = graph.add(name + ".masked", "Add", {scores, graph.constant(name + ".mask", shape, mask)});
+    scores = graph.add(name + ".masked", "Add", {scores, graph.constant(name + ".mask", shape, own)});
   }
   onnx::NodeProto& softmax = graph.node(name + ".softmax", "Softmax", {scores});
   OnnxGraph::set(softmax, "axis", int64_t{-1});

@@ -14,7 +14,13 @@ void declare(onnx::ValueInfoProto& info, const char* name, int32_t type, std::sp
   onnx::TypeProto::Tensor& tensor = *info.mutable_type()->mutable_tensor_type();
   tensor.set_elem_type(type);
   tensor.mutable_shape()->add_dim()->set_dim_param("batch");
-  for (const int64_t size : sample) tensor.mutable_shape()->add_dim()->set_dim_value(size);
+  for (const int64_t size : sample) {
+    auto& dim = *tensor.mutable_shape()->add_dim();
+    if (size == OnnxGraph::kFree)
+      dim.set_dim_param("sequence");
+    else
+      dim.set_dim_value(size);
+  }
 }
 
 template <class T>

@@ -16,7 +16,8 @@ class OnnxGraph {
  public:
   explicit OnnxGraph(onnx::GraphProto& graph) : graph_(graph) {}
 
-  // A value with the free dimension "batch" before those of a sample.
+  // A value with the free dimension "batch" before those of a sample, of which one may be kFree: "sequence".
+  static constexpr int64_t kFree = 0;
   void input(const char* name, int32_t type, std::span<const int64_t> sample);
   void output(const char* name, int32_t type, std::span<const int64_t> sample);
   void initializer(const std::string& name, std::span<const int64_t> shape, std::span<const float> values);

@@ -4,7 +4,9 @@
 #include "app/commands/export/onnx_graph.h"
 #include "app/commands/export/onnx_layout.h"
 #include "core/error.h"
+#include "nn/token_network.h"
 
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <utility>
@@ -29,6 +31,7 @@ class GraphBuilder {
     for (const NamedTensor& tensor : exported_.tensors)
       if (!tensor.integer) graph_.initializer(tensor.name, tensor.shape, tensor.values);
     image_ = {"input", network.input()};
+    if (network.reads_tokens()) return add_of_tokens();
     if (bytes)
       normalize(*bytes);
     else
@@ -41,6 +44,18 @@ class GraphBuilder {
   }
 
  private:
+  void add_of_tokens() {
+    const Network& network = exported_.network;
+    const int64_t length = is_causal(network) ? OnnxGraph::kFree : network.input().h;
+    graph_.input("input", onnx::TensorProto::INT64, std::array{length});
+    length_ = add_onnx_length(graph_, "input");
+    if (std::ranges::any_of(network.layers(), &LayerSpec::causal)) mask_ = add_onnx_causal_mask(graph_, length_);
+    for (size_t i = 0; i < network.layers().size(); ++i) values_.push_back(value_of(i));
+    const GraphValue result = to_tokens(graph_, values_.back(), "features");
+    graph_.rename_last(result.name, "logits");
+    graph_.output("logits", onnx::TensorProto::FLOAT, std::array{length, network.output().c});
+  }
+
   void normalize(const PixelScale& pixels) {
     const ImageShape image = exported_.network.input();
     graph_.input("input", onnx::TensorProto::UINT8, std::array{image.h, image.w, image.c});
@@ -122,13 +137,13 @@ class GraphBuilder {
         const std::string scale = first ? l.name : graph_.reshape(l.name + ".scale", l.name, {l.output.c});
         return result(graph_.add(l.name, "Mul", {from.name, scale}), from.layout);
       }
-      case LayerKind::embedding: fail(Exit::model, "a network that reads tokens has no export yet");
+      case LayerKind::embedding:
+        return result(graph_.add(l.name, "Gather", {l.name + ".weight", from.name}), Layout::tokens);
       case LayerKind::class_token:
         return result(add_onnx_class_token(graph_, l, to_tokens(graph_, from, l.name).name), Layout::tokens);
-      case LayerKind::position_embedding:
-        return result(graph_.add(l.name, "Add", {to_tokens(graph_, from, l.name).name, l.name}), Layout::tokens);
+      case LayerKind::position_embedding: return add_positions(l);
       case LayerKind::attention:
-        return result(add_onnx_attention(graph_, l, to_tokens(graph_, from, l.name).name), Layout::tokens);
+        return result(add_onnx_attention(graph_, l, to_tokens(graph_, from, l.name).name, mask_), Layout::tokens);
       case LayerKind::first_token: {
         const GraphValue x = to_tokens(graph_, from, l.name);
         const std::string first = graph_.index(l.name + ".index", 0);
@@ -150,20 +165,35 @@ class GraphBuilder {
     return conv.output(0);
   }
 
+  // A table with a row for each position has more rows than the sequence.
+  GraphValue add_positions(const LayerSpec& l) {
+    const GraphValue x = to_tokens(graph_, at(l.from), l.name);
+    const bool has_rows = l.rows > 0;
+    std::string table = has_rows ? l.name + ".weight" : l.name;
+    if (has_rows || !length_.empty()) {
+      const std::string length = length_.empty() ? graph_.constant(l.name + ".length", std::array{x.shape.h}) : length_;
+      table = add_onnx_positions(graph_, table, length, has_rows ? 0 : 1);
+    }
+    return {graph_.add(l.name, "Add", {x.name, table}), l.output, Layout::tokens};
+  }
+
   // With several positions, a product with the transposed weight at each of them.
   GraphValue add_linear(const LayerSpec& l) {
     const std::string separator = l.joined_names ? "_" : ".";
-    const std::string weight = l.name + separator + "weight", bias = l.name + separator + "bias";
+    const auto& layers = exported_.network.layers();
+    const std::string weight = (l.tied == LayerSpec::kNone ? l : layers[static_cast<size_t>(l.tied)]).name + separator +
+                               "weight",
+                      bias = l.name + separator + "bias";
     const bool has_bias = exported_.find(bias);
-    if (l.input.h * l.input.w == 1) {
+    if (l.input.h * l.input.w == 1 && length_.empty()) {
       const GraphValue features = to_flat(graph_, at(l.from), l.name + ".flatten");
       onnx::NodeProto& gemm = graph_.node(l.name, "Gemm", {features.name, weight});
       if (has_bias) gemm.add_input(bias);
-      OnnxGraph::set(gemm, "transB", int64_t{1});
+      OnnxGraph::set(gemm, "transB", int64_t{l.transposed ? 0 : 1});
       return {gemm.output(0), l.output, Layout::flat};
     }
     const GraphValue x = to_channels_last(graph_, at(l.from), l.name);
-    const std::string columns = graph_.transpose(l.name + ".columns", weight, {1, 0});
+    const std::string columns = l.transposed ? weight : graph_.transpose(l.name + ".columns", weight, {1, 0});
     const std::string product = graph_.add(has_bias ? l.name + ".product" : l.name, "MatMul", {x.name, columns});
     return {has_bias ? graph_.add(l.name, "Add", {product, bias}) : product, l.output, x.layout};
   }
@@ -235,6 +265,7 @@ class GraphBuilder {
   OnnxGraph& graph_;
   GraphValue image_;
   std::vector<GraphValue> values_;  // of each layer
+  std::string length_, mask_;       // of a network that reads tokens: as in onnx_blocks.h
 };
 
 }  // namespace

@@ -7,6 +7,11 @@
 //           with `bytes`: u8 (batch, height, width, channels), the pixels themselves, which the graph normalizes
 //   logits  f32 (batch, classes)
 //
+// Of a network that reads tokens, the length of the sequence is free too where no position reads later ones:
+//
+//   input   i64 (batch, sequence): tokens
+//   logits  f32 (batch, sequence, size of the vocabulary): of the token that follows each one
+//
 // The messages are those of ONNX's own onnx.proto, compiled for protobuf's lite runtime, which the event files use too.
 // libonnx would link protobuf's full runtime, and two runtimes in one process define the same symbols.
 #pragma once
@@ -26,9 +31,9 @@ namespace ddp {
 // Throws Error(Exit::usage) where `bytes` bytes are more than an ONNX file may have, which is 2 GiB less one byte.
 void require_onnx_holds(int64_t bytes);
 
-// Returns the bytes of the file. `bytes`: the normalization, for an input of bytes. `metadata` go to metadata_props.
-// The tensors have values for all layers. Throws Error(Exit::usage) as above, and Error(Exit::model) for a layer that
-// needs an image but reads features, and for an adaptive pooling whose windows have several sizes.
+// Returns the bytes of the file. `bytes`: the normalization, for an input of bytes, not of tokens. `metadata` go to
+// metadata_props. The tensors have values for all layers. Throws Error(Exit::usage) as above, and Error(Exit::model)
+// for a layer that needs an image but reads features, and for an adaptive pooling whose windows have several sizes.
 std::string onnx_model(const ExportedNetwork& exported, const std::optional<PixelScale>& bytes,
                        const Metadata& metadata);
 

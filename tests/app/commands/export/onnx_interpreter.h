@@ -175,18 +175,58 @@ class OnnxInterpreter {
     return y;
   }
 
-  // The indices are a scalar, or one in a list.
+  // The dimensions of the indices take the place of the axis.
   static OnnxValue gather(const OnnxValue& x, const OnnxValue& indices, int64_t of) {
-    const size_t axis = axis_of(x, of);
-    if (indices.values.size() != 1) throw std::runtime_error("Gather");
-    std::vector<int64_t> dims = x.dims;
-    dims.at(axis) = 1;
-    OnnxValue y{dims, {}};
-    each_index(dims, [&](std::vector<int64_t> index) {
-      index[axis] = static_cast<int64_t>(indices.values[0]);
-      y.values.push_back(broadcast(x, index));
+    const auto axis = static_cast<std::ptrdiff_t>(axis_of(x, of));
+    OnnxValue y{{x.dims.begin(), x.dims.begin() + axis}, {}};
+    y.dims.insert(y.dims.end(), indices.dims.begin(), indices.dims.end());
+    y.dims.insert(y.dims.end(), x.dims.begin() + axis + 1, x.dims.end());
+    const auto behind = axis + std::ssize(indices.dims);
+    each_index(y.dims, [&](const std::vector<int64_t>& index) {
+      std::vector<int64_t> from(index.begin(), index.begin() + axis);
+      from.push_back(static_cast<int64_t>(broadcast(indices, {index.begin() + axis, index.begin() + behind})));
+      if (from.back() < 0 || from.back() >= x.dims.at(static_cast<size_t>(axis))) throw std::runtime_error("Gather");
+      from.insert(from.end(), index.begin() + behind, index.end());
+      y.values.push_back(at_index(x, from));
     });
-    if (indices.dims.empty()) y.dims.erase(y.dims.begin() + static_cast<std::ptrdiff_t>(axis));
+    return y;
+  }
+
+  static double at_index(const OnnxValue& x, const std::vector<int64_t>& index) {
+    int64_t at = 0;
+    for (size_t d = 0; d < x.dims.size(); ++d) at = at * x.dims[d] + index[d];
+    return x.values.at(static_cast<size_t>(at));
+  }
+
+  // Of one axis, from 0 on.
+  static OnnxValue slice(const Inputs& in) {
+    const OnnxValue& x = *in.at(0);
+    const auto number = [&](size_t input) {
+      if (in.at(input)->dims != std::vector<int64_t>{1}) throw std::runtime_error("Slice");
+      return static_cast<int64_t>(in[input]->values[0]);
+    };
+    if (in.size() != 4 || number(1) != 0) throw std::runtime_error("Slice");
+    OnnxValue y{x.dims, {}};
+    int64_t& length = y.dims.at(static_cast<size_t>(number(3)));
+    length = std::min(length, number(2));
+    each_index(y.dims, [&](const auto& index) { y.values.push_back(at_index(x, index)); });
+    return y;
+  }
+
+  static OnnxValue range(const Inputs& in) {
+    OnnxValue y{{0}, {}};
+    for (const OnnxValue* const number : in)
+      if (!number->dims.empty()) throw std::runtime_error("Range");
+    for (double v = in.at(0)->values[0]; v < in.at(1)->values[0]; v += in.at(2)->values[0]) y.values.push_back(v);
+    y.dims[0] = std::ssize(y.values);
+    return y;
+  }
+
+  static OnnxValue where(const Inputs& in) {
+    OnnxValue y{in.at(0)->dims, {}};  // no value has more dimensions
+    each_index(y.dims, [&](const auto& index) {
+      y.values.push_back(broadcast(*in.at(broadcast(*in[0], index) != 0 ? 1 : 2), index));
+    });
     return y;
   }
 
@@ -434,6 +474,10 @@ class OnnxInterpreter {
     if (op == "Reshape") return reshape(x, *in.at(1));
     if (op == "Concat") return concat(in, attributes.integer("axis"));
     if (op == "Gather") return gather(x, *in.at(1), attributes.has("axis") ? attributes.integer("axis") : 0);
+    if (op == "Slice") return slice(in);
+    if (op == "Range") return range(in);
+    if (op == "Where") return where(in);
+    if (op == "Less") return both(x, *in.at(1), [](double a, double b) { return a < b ? 1.0 : 0.0; });
     if (op == "Expand") return expand(x, *in.at(1));
     if (op == "Shape") return {{std::ssize(x.dims)}, {x.dims.begin(), x.dims.end()}};
     throw std::runtime_error("unknown operator " + op);

@@ -15,6 +15,13 @@ namespace {
 
 using namespace testing;
 
+std::string shape_of(const onnx::ValueInfoProto& value) {
+  std::string text = value.name() + fmt::format(" {}", value.type().tensor_type().elem_type());
+  for (const auto& dim : value.type().tensor_type().shape().dim())
+    text += " " + (dim.has_dim_param() ? dim.dim_param() : std::to_string(dim.dim_value()));
+  return text;
+}
+
 void expect_logits(const std::vector<float>& expected, const std::string& file, const OnnxValue& input) {
   const OnnxValue result = OnnxInterpreter(file).run(input);
   EXPECT_EQ(result.dims, (std::vector<int64_t>{kImages, kClasses}));
@@ -52,6 +59,36 @@ TEST(OnnxModel, ComputesTheLogitsOfEveryKindOfLayer) {
   expect_same_logits(transformer(), 0);
 }
 
+TEST(OnnxModel, ComputesTheLogitsOfTokensInSequencesOfAnyLength) {
+  const RandomNetwork random(gpt());
+  const std::vector<float> all = random.logits();
+  const OnnxInterpreter interpreter(onnx_model(random.exported(), {}, {}));
+  for (const int64_t length : {kTokens, kTokens - 2}) {
+    std::vector<float> expected;  // no token changes those before it
+    for (int64_t n = 0; n < kImages; ++n)
+      expected.insert(expected.end(), all.begin() + n * kTokens * kVocabulary,
+                      all.begin() + (n * kTokens + length) * kVocabulary);
+    const OnnxValue result = interpreter.run(random.first_tokens(length));
+    EXPECT_EQ(result.dims, (std::vector<int64_t>{kImages, length, kVocabulary}));
+    const Deviation of = deviation(std::vector<float>(result.values.begin(), result.values.end()), expected);
+    EXPECT_LE(of.largest_error, 2e-5 * of.largest);
+  }
+  const onnx::GraphProto& graph = interpreter.model().graph();
+  EXPECT_EQ(shape_of(graph.input(0)), "input 7 batch sequence");
+  EXPECT_EQ(shape_of(graph.output(0)), "logits 1 batch sequence 11");
+  int tables = 0;
+  for (const auto& tensor : graph.initializer()) tables += tensor.name() == "wte.weight" ? 1 : 0;
+  EXPECT_EQ(tables, 1);
+}
+
+TEST(OnnxModel, FoldsNoBatchNormIntoAWeightThatIsTransposedOrShared) {
+  Network net("shared", {kTokens, 1, 1});
+  const int table = net.embedding(4, kVocabulary).here();
+  net.linear(4).transposed().batch_norm().tied_linear(table).batch_norm();
+  ExportedNetwork exported = RandomNetwork(net).exported();
+  EXPECT_EQ(fold_batch_norms(exported), 0);
+}
+
 TEST(OnnxModel, NeedsANewerOperatorSetOnlyForALayerNorm) {
   const auto sets = [](const Network& network) {
     const OnnxInterpreter interpreter(onnx_model(RandomNetwork(network).exported(), {}, {}));
@@ -73,12 +110,6 @@ TEST(OnnxModel, HasNamesShapesAndMetadata) {
   ASSERT_EQ(model.metadata_props_size(), 1);
   EXPECT_EQ(model.metadata_props(0).key() + "=" + model.metadata_props(0).value(), "key=text");
 
-  const auto shape_of = [](const onnx::ValueInfoProto& value) {
-    std::string text = value.name() + fmt::format(" {}", value.type().tensor_type().elem_type());
-    for (const auto& dim : value.type().tensor_type().shape().dim())
-      text += " " + (dim.has_dim_param() ? dim.dim_param() : std::to_string(dim.dim_value()));
-    return text;
-  };
   ASSERT_EQ(model.graph().input_size() + model.graph().output_size(), 2);
   EXPECT_EQ(shape_of(model.graph().input(0)), "input 1 batch 3 16 14");
   EXPECT_EQ(shape_of(model.graph().output(0)), "logits 1 batch 7");

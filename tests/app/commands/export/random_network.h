@@ -90,6 +90,19 @@ inline Network transformer() {
   return net.layer_norm(1e-6f).first_token().linear(kClasses);
 }
 
+constexpr int64_t kTokens = 6, kVocabulary = 11;
+
+// GPT-2's block, with a table of more positions than tokens.
+inline Network gpt() {
+  Network net("gpt", {kTokens, 1, 1});
+  const int table = net.named("wte").embedding(8, kVocabulary).here();
+  const int x = net.named("wpe").position_embedding(kTokens + 3).here();
+  net.layer_norm().linear(24).transposed().scaled_dot_product_attention(2, true).linear(8).transposed().add(x);
+  const int attended = net.here();
+  net.layer_norm().linear(12).transposed().activation({.kind = Activation::Kind::gelu_tanh});
+  return net.linear(8).add(attended).layer_norm().tied_linear(table);
+}
+
 // A network with random weights and statistics.
 struct RandomNetwork {
   explicit RandomNetwork(const Network& network_) : network(network_) {
@@ -114,6 +127,7 @@ struct RandomNetwork {
         variance = 1 + 0.9f * variance;
       }
     for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<uint8_t>(i * i % 251);
+    for (size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<int32_t>((i * i + i / 7) % kVocabulary);
   }
 
   ExportedNetwork exported() const { return {network, named_tensors(parameters, norms, state.view())}; }
@@ -127,9 +141,11 @@ struct RandomNetwork {
     std::vector<float> weights = state.weights, statistics = state.statistics;
     Model model(network, parameters, norms, std::span(&kImages, 1), *device, *ops,
                 {.weights = weights.data(), .running_stats = statistics.data()}, config);
-    std::vector<uint8_t> images = pixels;
-    const Tensor result = model.logits({.samples = images.data(), .size = kImages}, statistics.data());
-    std::vector<float> values(kImages * kClasses);
+    const bool reads_tokens = network.reads_tokens();
+    const auto* const samples = reads_tokens ? reinterpret_cast<const uint8_t*>(tokens.data()) : pixels.data();
+    const Tensor result = model.logits(
+        {.samples = samples, .size = kImages, .sequence_length = reads_tokens ? kTokens : 0}, statistics.data());
+    std::vector<float> values(kImages * network.output().elements());
     ops->reorder(result, {values.data(), result.shape, {}, DType::f32});
     return values;
   }
@@ -145,11 +161,19 @@ struct RandomNetwork {
     return x;
   }
 
+  OnnxValue first_tokens(int64_t length) const {
+    OnnxValue x{{kImages, length}, {}};
+    for (int64_t n = 0; n < kImages; ++n)
+      for (int64_t t = 0; t < length; ++t) x.values.push_back(tokens[n * (kTokens + 1) + t]);
+    return x;
+  }
+
   const Network network;
   const std::vector<Parameter> parameters = parameters_of(network);
   const std::vector<BatchNormState> norms = batch_norm_states_of(network);
   ModelState state;
   std::vector<uint8_t> pixels = std::vector<uint8_t>(kImages * kImage.elements());
+  std::vector<int32_t> tokens = std::vector<int32_t>(kImages * (kTokens + 1));
 };
 
 }  // namespace ddp::testing
