@@ -1,5 +1,7 @@
 #include "core/printable.h"
 
+#include "core/printable_text.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,12 +28,10 @@ size_t character_bytes(std::string_view text) {
   return 4;
 }
 
-}  // namespace
-
-std::string printable(std::string_view text) {
+std::string escaped(std::string_view text, std::string_view kept) {
   std::string result;
   while (!text.empty()) {
-    const size_t bytes = character_bytes(text);
+    const size_t bytes = kept.find(text[0]) != kept.npos ? 1 : character_bytes(text);
     if (bytes > 0)
       result += text.substr(0, bytes);
     else
@@ -39,6 +39,21 @@ std::string printable(std::string_view text) {
     text.remove_prefix(bytes > 0 ? bytes : 1);
   }
   return result;
+}
+
+}  // namespace
+
+std::string printable(std::string_view text) { return escaped(text, ""); }
+std::string printable_text(std::string_view text) { return escaped(text, "\n\t"); }
+
+size_t whole_characters(std::string_view text) {
+  for (size_t back = 1; back <= std::min<size_t>(3, text.size()); ++back) {
+    const auto byte = static_cast<uint8_t>(text[text.size() - back]);
+    if ((byte & 0xC0) == 0x80) continue;  // not the first byte of a character
+    const size_t bytes = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : byte >= 0xC0 ? 2 : 1;
+    return bytes > back ? text.size() - back : text.size();
+  }
+  return text.size();
 }
 
 std::string printable_variable(std::string_view name, std::string_view value) {

@@ -1,5 +1,7 @@
 #include "core/printable.h"
 
+#include "core/printable_text.h"
+
 #include <gtest/gtest.h>
 
 #include <string>
@@ -17,6 +19,20 @@ TEST(Printable, KeepsText) {
 TEST(Printable, EscapesControlCharacters) {
   EXPECT_EQ(printable("a\nb\tc\0d\x1b[31m\x7f"s), "a\\x0Ab\\x09c\\x00d\\x1B[31m\\x7F");
   EXPECT_EQ(printable("\u0080\u009f"), "\\xC2\\x80\\xC2\\x9F");
+}
+
+TEST(Printable, KeepsNewlinesAndTabsOfATextThatHasThem) {
+  EXPECT_EQ(printable_text("a\n\tä\r\x1b[2J\xe9"), "a\n\tä\\x0D\\x1B[2J\\xE9");
+}
+
+TEST(WholeCharacters, LeaveOutALastCharacterThatMoreBytesMayComplete) {
+  for (const std::string character : {"a", "ä", "€", "😀"})
+    for (size_t bytes = 0; bytes <= character.size(); ++bytes)
+      EXPECT_EQ(whole_characters("xyz" + character.substr(0, bytes)), bytes == character.size() ? 3 + bytes : 3)
+          << character << bytes;
+  EXPECT_EQ(whole_characters("\x80\x80\x80\x80"), 4u);  // no character begins there
+  EXPECT_EQ(whole_characters("\xff"), 0u);
+  EXPECT_EQ(whole_characters("\xff "), 2u);
 }
 
 TEST(Printable, HidesTheValuesOfSecrets) {

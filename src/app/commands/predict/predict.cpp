@@ -1,5 +1,6 @@
 #include "app/commands/predict/predict.h"
 
+#include "app/commands/predict/continue_texts.h"
 #include "app/commands/predict/picture_batches.h"
 #include "app/commands/predict/prediction_output.h"
 #include "app/machine/cores.h"
@@ -26,6 +27,8 @@ Exit predict(std::span<const std::string> arguments, std::istream& list, std::FI
   PredictionOutput output(options, out);
   const std::filesystem::path weights = find_weights(options.weights, log, options.ema);
   const ModelInfo info = model_info_of(options.network, weights);
+  require_options_fit(options, info);
+  if (info.reads_tokens()) return continue_texts(options, info, weights, list, out, log);
   const FoundPictures found = find_pictures(options.files, list);
   const int64_t pictures = std::ssize(found.pictures);
   if (const std::string left_out = found.left_out(); !left_out.empty()) log.warn("{}", left_out);

@@ -1,3 +1,4 @@
+#include "app/commands/predict/continue_texts.h"
 #include "app/commands/predict/picture_batches.h"
 #include "app/commands/predict/predict.h"
 #include "app/commands/predict/prediction_output.h"
@@ -50,6 +51,11 @@ class PredictOnRanks {
     share(found.pictures, *world_);
     SharedNetwork network = share_trained_network(options_.weights, options_.ema, options_.network, session_, *world_,
                                                   log_, [&](const std::string& line) { log_.warn("{}", line); });
+    run_on_all_ranks(session_, [&] {
+      require_options_fit(options_, network.info);
+      require(!network.info.reads_tokens(), Exit::usage,
+              "predict continues texts on one rank, not on {}: start it without mpirun", session_.size());
+    });
     const int threads = choose_threads(options_.threads, *world_, session_.host());
     return abort_on_error(session_, [&] { return predict(found, std::move(network), threads, output); });
   }
