@@ -107,4 +107,11 @@ std::string compare_classes(const ModelInfo& info, std::span<const std::string> 
       file, others, names.size(), difference(*first));
 }
 
+std::string compare_vocabularies(const ModelInfo& info, std::optional<uint64_t> hash, const std::string& file) {
+  if (!info.vocabulary_hash || !hash || *info.vocabulary_hash == *hash) return "";
+  return fmt::format(
+      "{}: its vocabulary has the hash {:016x}, and that of this run {:016x}: the same number means another token",
+      file, *info.vocabulary_hash, *hash);
+}
+
 }  // namespace ddp

@@ -4,7 +4,9 @@
 
 #include "app/inputs/model_info.h"
 
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -23,5 +25,8 @@ std::map<std::string, std::string> inherited_input(const ModelInfo& info, bool p
 // equal numbers, and the data must have one of the file's names at least: else throws Error(Exit::model). Returns a
 // warning where some names differ, else "". Without names on either side, or with other numbers of classes, "".
 std::string compare_classes(const ModelInfo& info, std::span<const std::string> names, const std::string& file);
+
+// Returns a warning where the network's vocabulary is another one than that of the run, which has this hash, else "".
+std::string compare_vocabularies(const ModelInfo& info, std::optional<uint64_t> hash, const std::string& file);
 
 }  // namespace ddp

@@ -1,5 +1,6 @@
 #include "app/inputs/load_tokens.h"
 
+#include "app/inputs/vocabulary_of_run.h"
 #include "core/error.h"
 #include "core/printable.h"
 #include "data/text/vocabulary.h"
@@ -11,6 +12,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <system_error>
 #include <utility>
 
 namespace ddp {
@@ -37,16 +39,26 @@ std::vector<TokenPart> open_files(const Paths& paths, const DataConfig& config) 
   return parts;
 }
 
+// That of --vocabulary, else the file in the folder of the data; empty: there is none.
+std::string vocabulary_of(const DataConfig& config) {
+  if (!config.vocabulary.empty()) return config.vocabulary;
+  std::error_code error;
+  const std::filesystem::path path = config.path;
+  const auto file = (std::filesystem::is_directory(path, error) ? path : path.parent_path()) / kVocabularyFile;
+  return std::filesystem::exists(file, error) ? file.native() : "";
+}
+
 // Keeps the vocabulary for the output folder. Returns its size.
 int64_t load_vocabulary(const DataConfig& config, LoadedData& loaded) {
   const int64_t given = config.vocabulary_size;
-  if (config.vocabulary.empty()) return given > 0 ? given : kGpt2Vocabulary;
-  const Vocabulary vocabulary = Vocabulary::named(config.vocabulary);
+  const std::string name = vocabulary_of(config);
+  if (name.empty()) return given > 0 ? given : kGpt2Vocabulary;
+  const Vocabulary vocabulary = Vocabulary::named(name);
   require(given == 0 || given == vocabulary.size(), Exit::usage,
-          "--vocab-size {}: --vocabulary {} has {} tokens; leave out --vocab-size", given, printable(config.vocabulary),
+          "--vocab-size {}: --vocabulary {} has {} tokens; leave out --vocab-size", given, printable(name),
           vocabulary.size());
   loaded.fingerprint = hash_of(vocabulary.text());
-  loaded.listings["vocabulary.txt"] = vocabulary.text();
+  loaded.listings[kVocabularyFile] = vocabulary.text();
   return vocabulary.size();
 }
 

@@ -1,5 +1,6 @@
 #include "app/inputs/model_source.h"
 
+#include "app/inputs/load_tokens.h"
 #include "app/inputs/model_info.h"
 #include "core/error.h"
 #include "core/printable.h"
@@ -51,13 +52,12 @@ bool reads_tokens(const ModelFile& source, const std::string& where) {
 }
 
 int64_t longest_sequence(const ModelFile& source, const std::string& where, int64_t classes) {
-  constexpr int64_t kDefault = 1024;
   int64_t longest = 0;
   const Network network = network_of(source, where, {1, 1, 1}, classes);
   for (const LayerSpec& layer : network.layers())
     if (layer.kind == LayerSpec::Kind::position_embedding && layer.rows > 0 && (longest == 0 || layer.rows < longest))
       longest = layer.rows;
-  return longest > 0 ? longest : kDefault;
+  return longest > 0 ? longest : kSequenceLength;
 }
 
 }  // namespace ddp

@@ -30,9 +30,6 @@ Network network_of(const ModelFile& source, const std::string& where, ImageShape
 // Whether the network reads tokens, not images; false of an unknown name. Errors are as those of network_of().
 bool reads_tokens(const ModelFile& source, const std::string& where);
 
-// The size of GPT-2's vocabulary: that of a network that reads tokens, where nothing says another one.
-inline constexpr int64_t kShownVocabulary = 50257;
-
 // Of a network that reads tokens, where nothing says its sequence length: as many as its positions, else 1024. Errors
 // are as those of network_of().
 int64_t longest_sequence(const ModelFile& source, const std::string& where, int64_t classes);

@@ -160,8 +160,9 @@ OptionGroup data_options() {
        {.name = "--vocabulary",
         .target = to([](Options & o) -> auto& { return o.data.vocabulary; }),
         .on_resume = kSameData,
-        .help = "text of the tokens: a file with GPT-2's merges (vocab.bpe, merges.txt), or bytes; the run keeps it as "
-                "vocabulary.txt"},
+        .help =
+            "text of the tokens: a file with GPT-2's merges (vocab.bpe, merges.txt), or bytes; default: vocabulary.txt "
+            "in the folder of the data; the run keeps it as vocabulary.txt"},
        {.name = "--token-type",
         .target = one_of<std::optional<TokenType>>(
             {{"auto", std::nullopt}, {"uint16", TokenType::uint16}, {"uint32", TokenType::uint32}},

@@ -2,6 +2,7 @@
 
 #include "app/inputs/inherited_input.h"
 #include "app/inputs/load_data.h"
+#include "app/inputs/vocabulary_of_run.h"
 #include "checkpoint/find_weights.h"
 #include "checkpoint/initial_state.h"
 #include "checkpoint/safetensors.h"
@@ -32,6 +33,7 @@ std::string read_inherited(const Options& given, const std::filesystem::path& we
           file);
     return "";
   }
+  if (info->reads_tokens()) return "";
   std::vector<std::string> shown;
   std::string lines;
   for (const auto& [name, value] : inherited_input(*info, pictures, given.given, file)) {
@@ -73,8 +75,9 @@ ModelState initial_weights_from_file(const Job& job, const Replica& replica) {
   if (new_head) return state;
   const std::string file = printable(weights.native());
   if (const auto info = model_info_in(read_safetensors_metadata(weights), file))
-    if (const std::string text = compare_classes(*info, job.data.class_names, file); !text.empty())
-      job.log.warn("{}", text);
+    for (const std::string& text : {compare_classes(*info, job.data.class_names, file),
+                                    compare_vocabularies(*info, vocabulary_hash(job.data), file)})
+      if (!text.empty()) job.log.warn("{}", text);
   return state;
 }
 

@@ -1,6 +1,7 @@
 #include "app/run/train_run.h"
 
 #include "app/inputs/model_info.h"
+#include "app/inputs/vocabulary_of_run.h"
 #include "app/run/banner.h"
 #include "app/run/make_reporter.h"
 #include "app/run/make_trace.h"
@@ -32,6 +33,8 @@ ModelInfo describe_model(const Job& job, const PixelNormalization& pixels) {
           .image = network.input(),
           .classes = train.classes(),
           .class_names = loaded.class_names,
+          .sequence_length = train.sequence_length(),
+          .vocabulary_hash = vocabulary_hash(loaded),
           .kind = as_is ? TransformConfig::Kind::none : loaded.validation.kind,
           .resize = as_is ? 0 : loaded.validation.resize,
           .interpolation = loaded.decode.interpolation,

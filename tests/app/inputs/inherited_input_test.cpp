@@ -32,6 +32,17 @@ OptionValues joined(OptionValues values, const OptionValues& more) {
   return values;
 }
 
+TEST(CompareVocabularies, WarnsOfAnotherOne) {
+  ModelInfo info{.model = "gpt-tiny", .image = {64, 1, 1}, .classes = 257, .sequence_length = 64};
+  EXPECT_EQ(compare_vocabularies(info, 5, "f"), "");
+  info.vocabulary_hash = 5;
+  EXPECT_EQ(compare_vocabularies(info, 5, "f"), "");
+  EXPECT_EQ(compare_vocabularies(info, std::nullopt, "f"), "");
+  EXPECT_EQ(compare_vocabularies(info, 6, "f"),
+            "f: its vocabulary has the hash 0000000000000005, and that of this run 0000000000000006: the same number "
+            "means another token");
+}
+
 TEST(InheritedInput, IsThatOfTheFilesNetwork) {
   const OptionValues sizes = {{"--val-crop-size", "176"}, {"--val-resize-size", "232"}, {"--interpolation", "bicubic"}};
   EXPECT_EQ(inherited_input(cropped(), true, {}, "f"), joined(kPixelOptions, sizes));

@@ -3,7 +3,10 @@
 Each network is trained for a few steps on Fashion-MNIST and exported: as it is, with its batch norms folded, and with
 the normalization in the graph too. onnx's checker must accept each file. The logits, in batches of 1 and of 7, must be
 those of `predict` within 1e-4 of the largest one, up to a constant, which softmax does not see; those of the folded
-network must be those of the other one as they are. LeNet's best class must be the same for 1,000 pictures."""
+network must be those of the other one as they are. LeNet's best class must be the same for 1,000 pictures.
+
+A small GPT is trained on the bytes of this file. What onnxruntime continues, with the most probable token each time and
+sequences that grow, must be what `predict` continues."""
 import gzip
 import json
 import os
@@ -24,6 +27,7 @@ PICTURES, BATCHES = 1000, (1, 7)
 TOLERANCE = 1e-4
 # For images larger than those of the test, or with layers that smaller networks have too.
 LARGE = {"convnext_tiny", "densenet121", "efficientnet_b0", "vgg16", "vit_b_16"}
+OF_TOKENS = {"gpt-tiny", "gpt2-124m"}
 failures = []
 
 
@@ -152,6 +156,47 @@ def check_network(program, name, folder, pixels, files):
         check(equal == PICTURES and len(set(best.argmax(axis=1))) > 1, f"lenet: {equal} of {PICTURES} best classes are equal")
 
 
+GPT = """layers = [
+  { embedding = 32, rows = "classes", init = { normal = 0.1 }, label = "table", name = "wte" },
+  { position_embedding = 64, init = { normal = 0.1 }, label = "x", name = "wpe" },
+  { layer_norm = true, name = "ln_1" },
+  { linear = 96, transposed = true, name = "c_attn" },
+  { scaled_dot_product_attention = 4, causal = true, name = "sdpa" },
+  { linear = 32, name = "c_proj" },
+  { add = "x", name = "add" },
+  { activation = "gelu_tanh", name = "act" },
+  { layer_norm = true, name = "ln_f" },
+  { linear = "classes", tied = "table", name = "lm_head" },
+]
+"""
+
+
+def check_text(program, folder):
+    visible = [b for b in range(256) if 33 <= b <= 126 or 161 <= b <= 172 or b >= 174]
+    alphabet = visible + [b for b in range(256) if b not in visible]  # GPT-2's
+    tokens = np.argsort(alphabet).astype(np.uint16)[np.frombuffer(Path(__file__).read_bytes(), np.uint8)]
+    (folder / "tokens").mkdir()
+    for part in ("train", "val"):
+        tokens.tofile(folder / "tokens" / f"{part}.bin")
+    (folder / "gpt.toml").write_text(GPT)
+    run(program, "--model", folder / "gpt.toml", "--dataset", "tokens", "--data-path", folder / "tokens", "--vocabulary",
+        "bytes", "--vocab-size", 257, "--sequence-length", 48, "--batch-size", 16, "--max-steps", 40, "--optimizer",
+        "adamw", "--lr", 0.01, "--threads", 1, "--eval-every", 0, "--output-dir", folder / "gpt")
+    run(program, "export", folder / "gpt", "--output", folder / "gpt.onnx")
+    session = open_model(folder / "gpt.onnx", set(tensors(folder / "gpt" / "model.safetensors")))
+    prompts = ["a", "def"]
+    lines = [json.loads(line) for line in run(program, "predict", folder / "gpt", *prompts, "--json", "--temperature", 0,
+                                              "--max-new-tokens", 24).splitlines()]
+    for prompt, line in zip(prompts, lines):
+        text = [alphabet.index(b) for b in prompt.encode()]
+        start = len(text)
+        while len(text) < start + len(line["tokens"]):
+            logits = session.run(["logits"], {"input": np.array([text, text], np.int64)})[0]
+            check(logits.shape == (2, len(text), 257) and close(logits[0], logits[1]), "gpt: logits of a batch")
+            text.append(int(logits[0, -1].argmax()))
+        check(len(line["tokens"]) == 24 and text[start:] == line["tokens"], f"gpt: {text[start:]} and {line}")
+
+
 def main():
     program, = sys.argv[1:] if len(sys.argv) == 2 else sys.exit(__doc__)
     with tempfile.TemporaryDirectory() as temporary:
@@ -165,9 +210,10 @@ def main():
         names = re.findall(r"[\w-]+", refused.partition("the models are: ")[2])
         check(len(names) >= 6, f"names of networks: {refused}")
         for name in names:
-            if name in LARGE:
+            if name in LARGE | OF_TOKENS:
                 continue
             check_network(program, name, folder, pixels, files)
+        check_text(program, folder)
     sys.exit(bool(failures))
 
 

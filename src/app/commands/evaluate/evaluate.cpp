@@ -31,7 +31,7 @@ namespace fs = std::filesystem;
 
 struct Result {
   Evaluation evaluation;
-  ClassCounts classes;
+  std::optional<ClassCounts> classes = {};  // of images
 };
 
 // Rank 0: creates the folder, which has no run.
@@ -126,8 +126,9 @@ class Evaluate {
         return batches++ % Evaluator::kStopCheckInterval != 0 || !world_->any(signals_.stop_requested());
       });
       if (evaluation && data.exclusions) name_excluded(*data.exclusions, *evaluation);
-      if (evaluation) return Result{*evaluation, evaluator.count_classes()};
-      return std::nullopt;
+      if (!evaluation) return std::nullopt;
+      if (data.data->sequence_length() > 0) return Result{*evaluation};
+      return Result{*evaluation, evaluator.count_classes()};
     });
   }
 
@@ -152,12 +153,19 @@ class Evaluate {
 
   void print(const Result& result, const ModelInfo& model, const EvaluatedData& data, const Backend& backend) const {
     const Evaluation& e = result.evaluation;
-    const auto top5 = result.classes.top5_accuracy();
-    log_.info("{}", class_table(result.classes, model));
+    if (!result.classes) {
+      log_.info("{}: {} windows of {} tokens evaluated on {} x {}", data.kind, e.samples, data.data->sequence_length(),
+                session_.size(), backend.device->name());
+      log_.info("loss {:.4f}, perplexity {:.4f}, acc {:.4f}", e.loss, std::exp(e.loss), e.accuracy());
+      return;
+    }
+    const ClassCounts& classes = *result.classes;
+    const auto top5 = classes.top5_accuracy();
+    log_.info("{}", class_table(classes, model));
     log_.info("{}: {} samples evaluated{} on {} x {}", data.kind, e.samples,
               e.excluded > 0 ? fmt::format(", {} excluded,", e.excluded) : "", session_.size(), backend.device->name());
     log_.info("acc {:.4f} ({}/{}){}, loss {:.4f}, macro F1 {:.4f}", e.accuracy(), e.correct, e.samples,
-              top5 ? fmt::format(", top-5 acc {:.4f}", *top5) : "", e.loss, result.classes.macro_f1());
+              top5 ? fmt::format(", top-5 acc {:.4f}", *top5) : "", e.loss, classes.macro_f1());
   }
 
   void write(const Result& result, const ModelInfo& model, const std::string& weights,
@@ -169,11 +177,13 @@ class Evaluate {
                                   {"samples", e.samples},         {"loss", e.loss},
                                   {"world_size", session_.size()}};
     if (e.excluded > 0) report["excluded"] = e.excluded;
-    add_class_figures(report, result.classes, model);
+    if (!result.classes) report["perplexity"] = std::exp(e.loss);
+    if (result.classes) add_class_figures(report, *result.classes, model);
     replace_file(folder / "evaluation.json", report.dump(2) + "\n");
     for (const auto& [name, content] : listings) replace_file(folder / name, content);
-    if (result.classes.has_matrix())
-      replace_file(folder / "confusion.csv", confusion_csv(result.classes, model));
+    if (!result.classes) return;
+    if (result.classes->has_matrix())
+      replace_file(folder / "confusion.csv", confusion_csv(*result.classes, model));
     else
       log_.info("no confusion.csv: the network has more than {} classes", ClassCounts::kMostInMatrix);
   }

@@ -17,8 +17,9 @@ constexpr BorrowedRow kRows[] = {
     {"--labels"},
     {"--val-split",
      "evaluate only this share of each class, for pictures that have no validation part; chosen by --seed, class and "
-     "path, as in training"},
+     "path, as in training; of tokens the last share"},
     {"--coarse-labels"},
+    {"--token-type"},
     {"--workers"},
     {"--check-data",
      "what to check of the pictures before the evaluation; full: decodes those that have changed since an earlier "

@@ -1,6 +1,7 @@
 #include "app/commands/evaluate/evaluated_data.h"
 
 #include "app/inputs/check_all_pictures.h"
+#include "app/inputs/vocabulary_of_run.h"
 #include "core/error.h"
 #include "core/printable.h"
 #include "data/relabelled.h"
@@ -38,15 +39,42 @@ std::vector<int32_t> labels_of_network(const Dataset& data, const std::vector<st
   return labels;
 }
 
+namespace {
+
+EvaluatedData tokens_of(LoadedData loaded, std::unique_ptr<Dataset> data, const ModelInfo& network) {
+  const auto hash = vocabulary_hash(loaded);
+  require(!hash || !network.vocabulary_hash || *hash == *network.vocabulary_hash, Exit::data,
+          "the vocabulary of the data has the hash {:016x}, and that of the network {:016x}: the same number means "
+          "another token; evaluate on data with the vocabulary of the training",
+          hash.value_or(0), network.vocabulary_hash.value_or(0));
+  return {.data = std::move(data),
+          .kind = std::move(loaded.kind),
+          .workers = loaded.workers,
+          .notes = std::move(loaded.notes),
+          .listings = {},
+          .exclusions = nullptr};
+}
+
+}  // namespace
+
 EvaluatedData load_evaluated_data(const DataConfig& given, uint64_t seed, const ModelInfo& network, MpiSession& session,
                                   Communicator& world, const Log& log, const Reading& reading) {
   DataConfig config = given;
-  config.evaluated = EvaluatedInput{.transform = network.transform(), .decode = network.decode()};
-  config.input.exif = network.exif;
-  config.input.pixels.kind = PixelStatistics::Kind::none;
+  if (network.reads_tokens()) {
+    config.sequence_length = network.sequence_length;
+    config.vocabulary_size = network.classes;
+  } else {
+    config.evaluated = EvaluatedInput{.transform = network.transform(), .decode = network.decode()};
+    config.input.exif = network.exif;
+    config.input.pixels.kind = PixelStatistics::Kind::none;
+  }
   LoadedData loaded = load_data(config, seed, session, world, log, reading);
   return run_on_all_ranks(session, [&] {
-    std::unique_ptr<Dataset> data = std::move(loaded.data.test);
+    std::unique_ptr<Dataset> data = std::move(loaded.data.test ? loaded.data.test : loaded.data.train);
+    const bool tokens = data->sequence_length() > 0;
+    require(tokens == network.reads_tokens(), Exit::model, "the network reads {}, and the data set {} has {}",
+            network.reads_tokens() ? "tokens" : "images", loaded.kind, tokens ? "tokens" : "images");
+    if (tokens) return tokens_of(std::move(loaded), std::move(data), network);
     const ImageShape image = data->image_shape(), read = network.image;
     require(image == read, Exit::model,
             "the network reads images of {} x {} x {}, and the images of {} have {} x {} x {}", read.w, read.h, read.c,

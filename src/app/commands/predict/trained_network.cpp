@@ -1,5 +1,6 @@
 #include "app/commands/predict/trained_network.h"
 
+#include "app/inputs/load_tokens.h"
 #include "app/inputs/model_source.h"
 #include "core/control_group.h"
 #include "core/error.h"
@@ -40,7 +41,7 @@ void require_fit(const DescribedNetwork& described, bool tokens) {
 
 ModelInfo tokens_of(const DescribedNetwork& described, const ModelFile& source) {
   ModelInfo info;
-  info.classes = described.vocabulary_size > 0 ? described.vocabulary_size : kShownVocabulary;
+  info.classes = described.vocabulary_size > 0 ? described.vocabulary_size : kGpt2Vocabulary;
   info.sequence_length = described.sequence_length > 0 ? described.sequence_length
                                                        : longest_sequence(source, described.info.model, info.classes);
   info.image = {info.sequence_length, 1, 1};

@@ -3,6 +3,7 @@
 #include "app/commands/show_model/layer_table.h"
 #include "app/commands/show_model/network_boxes.h"
 #include "app/commands/show_model/show_model_options.h"
+#include "app/inputs/load_tokens.h"
 #include "app/inputs/model_info.h"
 #include "app/inputs/model_source.h"
 #include "checkpoint/find_weights.h"
@@ -57,7 +58,7 @@ ShownInput shown_input(const ShowModelOptions& options, const ModelFile& source,
   refuse(options.image.has_value(), "--image");
   refuse(options.classes.has_value(), "--classes");
   int64_t classes = options.vocabulary_size, length = options.sequence_length;
-  if (classes == 0) classes = info ? info->classes : kShownVocabulary;
+  if (classes == 0) classes = info ? info->classes : kGpt2Vocabulary;
   if (length == 0) length = info ? info->sequence_length : longest_sequence(source, where, classes);
   return {.image = {length, 1, 1}, .classes = classes};
 }
