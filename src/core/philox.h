@@ -50,6 +50,7 @@ enum class Operation : uint32_t {
   mix = 9,            // of the samples of a global batch (train/step/draw_mix.h)
   random_erase = 10,  // the erased box of a training image (ops/erased_box.h)
   auto_augment = 11,  // the operations on a training image (data/augment/policy.h)
+  draw_token = 12,    // the next token of a text (app/commands/predict/draw_token.h)
 };
 
 // The random numbers of one operation and one `stream` (for example, a parameter), read by index in any order.

@@ -43,7 +43,7 @@ except ImportError as missing:
 
 NETWORKS = [*TORCHVISION, "gpt-tiny"]
 STEPS, SAVED, BATCH = 6, 3, 10
-SEEDS = {"mobilenet_v3_small": 2}  # with seed 1, an input of a hard-swish is within rounding of its kink
+SEEDS = {"mobilenet_v3_small": 2}  # with seed 1, one weight of a block is 6.6e-4 off on some worlds, for reasons unknown
 WORLDS = {"1": [], "2": [], "3": [], "5": [], "2, weights 3,1": ["--rank-weights", "3,1"]}
 
 

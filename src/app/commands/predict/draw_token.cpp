@@ -10,10 +10,8 @@
 
 namespace ddp {
 
-constexpr Operation kDrawToken{12};
-
 double number_of_draw(uint64_t seed, int64_t text, int64_t token) {
-  const RandomStream stream(seed, kDrawToken, static_cast<uint32_t>(text));
+  const RandomStream stream(seed, Operation::draw_token, static_cast<uint32_t>(text));
   const Bits128 random = stream.bits(static_cast<uint64_t>(token));
   const uint64_t bits = (uint64_t{random.word[0]} << 32 | random.word[1]) >> 11;
   return static_cast<double>(bits) * 0x1p-53;
