@@ -12,7 +12,7 @@
 namespace ddp::testing {
 namespace {
 
-constexpr int64_t kSteps = 8;  // two epochs of three whole batches and a short one
+constexpr int64_t kTokenSteps = 8;  // two epochs of three whole batches and a short one
 
 FixtureConfig token_config() {
   return {.batch_size = 4, .lr = 0.05, .replica = {.optimizer = {.momentum = 0.9f}, .seed = 3}};
@@ -28,7 +28,7 @@ TokenRun run_tokens(int ranks, const FixtureConfig& config, const Network& netwo
   TokenRun run;
   run_world(ranks, [&](Communicator& communicator, Device& device, Ops& ops) {
     Fixture fixture(config, network, data, device, ops, communicator);
-    const std::vector<double> losses = fixture.losses(0, kSteps);
+    const std::vector<double> losses = fixture.losses(0, kTokenSteps);
     fixture.replica.check_replicas();
     if (communicator.rank() == 0) run = {losses, dense_weights(fixture.replica)};
   });
@@ -42,7 +42,7 @@ void expect_same(const TokenRun& actual, const TokenRun& expected, const char* w
 
 TEST(TokenTraining, TheDivisionOfABatchChangesNothing) {
   const TokenRun one = run_tokens(1, token_config());
-  EXPECT_LT(one.losses[kSteps - 2], one.losses[0]);
+  EXPECT_LT(one.losses[kTokenSteps - 2], one.losses[0]);
   FixtureConfig config = token_config();
   for (const int ranks : {2, 3}) expect_same(run_tokens(ranks, config), one, "ranks");
   config.step.micro_batches = 3;
@@ -85,7 +85,7 @@ TEST(TokenTraining, AFrozenTableStaysAsItWas) {
     run_world(ranks, [&](Communicator& communicator, Device& device, Ops& ops) {
       Fixture fixture(token_config(), network, data, device, ops, communicator);
       const std::vector<float> before = dense_weights(fixture.replica);
-      const std::vector<double> losses = fixture.losses(0, kSteps);
+      const std::vector<double> losses = fixture.losses(0, kTokenSteps);
       const std::vector<float> after = dense_weights(fixture.replica);
       int64_t at = 0;
       for (const Parameter& p : fixture.replica.parameters) {
@@ -106,7 +106,7 @@ TEST(TokenEvaluation, IsOverAllTokensAtEveryWorldSize) {
   for (const int ranks : {1, 2, 3, 5})
     run_world(ranks, [&](Communicator& communicator, Device& device, Ops& ops) {
       Fixture fixture(token_config(), small_gpt(), data, device, ops, communicator);
-      fixture.losses(0, kSteps);
+      fixture.losses(0, kTokenSteps);
       Replica& replica = fixture.replica;
       const DistributedSampler sampler(data.size(), 4, Order::sequential, 0, communicator.rank(),
                                        std::vector<double>(ranks, 1.0));

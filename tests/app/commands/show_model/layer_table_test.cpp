@@ -28,14 +28,14 @@ TEST(LayerTable, HasALineForEachLayerAndTheTotals) {
 }
 
 TEST(LayerTable, CountsATableThatTheHeadShares) {
-  constexpr double kTokens = 1024, kWidth = 768, kVocabulary = 50257, kBlocks = 12;
+  constexpr double kTokens = 1024, kWidth = 768, kGpt2Tokens = 50257, kBlocks = 12;
   const Network network = make_model("gpt2-124m", {1024, 1, 1}, 50257);
   const std::string text = layer_table(network);
   EXPECT_NE(text.find(" layers; 124439808 parameters, of which 124439808 are trained and 0 are frozen\n"
                       "forward pass of a sequence: 291.6 GFLOP"),
             std::string::npos)
       << text;
-  const double of_token = kBlocks * (12 * kWidth * kWidth + 2 * kTokens * kWidth) + kWidth * kVocabulary;
+  const double of_token = kBlocks * (12 * kWidth * kWidth + 2 * kTokens * kWidth) + kWidth * kGpt2Tokens;
   EXPECT_EQ(forward_flops(network), 2 * kTokens * of_token);
   const report::NetworkDrawing drawing = drawing_of(network);
   EXPECT_EQ(drawing.input + " " + drawing.image, "tokens 1,024");
