@@ -43,7 +43,9 @@ except ImportError as missing:
 
 NETWORKS = [*TORCHVISION, "gpt-tiny"]
 STEPS, SAVED, BATCH = 6, 3, 10
-SEEDS = {"mobilenet_v3_small": 2}  # with seed 1, one weight of a block is 6.6e-4 off on some worlds, for reasons unknown
+# With seed 1, an input of the hard-swish behind features.6.block.1 lies at its kink: the gradient of channel 102 takes one
+# side or the other by rounding. It is 6.7e-5 off, every other channel of the weight at most 2e-7.
+SEEDS = {"mobilenet_v3_small": 2}
 WORLDS = {"1": [], "2": [], "3": [], "5": [], "2, weights 3,1": ["--rank-weights", "3,1"]}
 
 
