@@ -51,12 +51,12 @@ std::string known_files_in(const fs::path& folder) {
 std::string detect_dataset(const fs::path& folder) {
   std::error_code none;
   if (fs::is_regular_file(folder, none) && holds_tokens(folder, false)) return "tokens";
-  const FolderScan scan(folder);
+  FolderScan scan(folder);
   if (const std::string known = known_files_in(folder); !known.empty()) return known;
   refuse_python_cifar(folder, scan);
   FolderScan::Level level = scan.level("");
   const bool pictures = !level.folders.empty() || level.pictures > 0;
-  if (holds_tokens(folder, pictures)) return "tokens";
+  if (holds_tokens(folder, true) || (holds_tokens(folder, false) && scan.pictures("").empty())) return "tokens";
   if (pictures) return "folder";
 
   constexpr size_t kShown = 5;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <span>
 
 namespace ddp {
 namespace {
@@ -45,6 +44,15 @@ Split split_word_of(std::string_view name) {
     at = end;
   }
   return Split::none;
+}
+
+bool has_word(std::string_view name, std::span<const std::string_view> words) {
+  for (auto at = name.begin(); at != name.end();) {
+    const auto begin = std::find_if(at, name.end(), is_letter), end = std::find_if_not(begin, name.end(), is_letter);
+    if (contains(words, {begin, end})) return true;
+    at = end;
+  }
+  return false;
 }
 
 bool is_system_folder(std::string_view name) { return contains(kSystemFolders, name); }

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 namespace ddp {
@@ -15,6 +16,8 @@ enum class Split : uint8_t { none, train, val };
 Split split_of(std::string_view name);
 // The first word of the name that is a name of a split, as in seg_train, Test-set and val2017.
 Split split_word_of(std::string_view name);
+// Whether one of the words stands in the name, in any case, with no letter beside it.
+bool has_word(std::string_view name, std::span<const std::string_view> words);
 
 bool equal_but_for_case(std::string_view a, std::string_view b);  // ASCII
 

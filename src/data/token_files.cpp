@@ -16,12 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr uintmax_t kCifar100Record = 2 + 3 * 32 * 32;  // bytes
-
-bool has_word(std::string_view name, std::string_view word) {
-  return !std::ranges::search(name, word, {}, [](char c) {
-            return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-          }).empty();
-}
+constexpr std::string_view kValWords[] = {"val", "validation", "valid"}, kTestWords[] = {"test", "testing"};
 
 bool is_bin(std::string_view name) {
   return name.size() >= 4 && equal_but_for_case(name.substr(name.size() - 4), ".bin");
@@ -40,10 +35,13 @@ std::vector<std::string> bins_in(const fs::path& folder) {
   return names;
 }
 
-bool has_header(const fs::path& path) {
+// False for a file with a fault: it is named where the file is read for its tokens.
+bool has_header(const fs::path& path) try {
   std::array<uint8_t, kTokenHeaderBytes> first{};
   const ReadResult result = read_at(open_for_reading(path).get(), 0, first);
   return parse_token_header(printable(path.native()), std::span(first).first(result.bytes)).has_value();
+} catch (const Error&) {
+  return false;
 }
 
 }  // namespace
@@ -58,7 +56,7 @@ TokenFiles find_token_files(const fs::path& path) {
   std::vector<fs::path> test;
   const std::vector<std::string> names = bins_in(path);
   for (const std::string& name : names) {
-    const bool train = has_word(name, "train"), val = has_word(name, "val"), tests = has_word(name, "test");
+    const bool train = has_word(name, kTrainNames), val = has_word(name, kValWords), tests = has_word(name, kTestWords);
     require(!train || !(val || tests), Exit::data, "{}: its name says training and validation data; rename it",
             printable((path / name).native()));
     if (train) files.train.push_back(path / name);
@@ -83,7 +81,7 @@ bool holds_tokens(const fs::path& path, bool needs_header) {
   if (!fs::is_directory(path, error)) return fs::is_regular_file(path, error) && is_bin(path.native());
   for (const std::string& name : bins_in(path)) {
     const fs::path file = path / name;
-    if (!has_word(name, "train") || !fs::is_regular_file(file, error)) continue;
+    if (!has_word(name, kTrainNames) || !fs::is_regular_file(file, error)) continue;
     if (has_header(file)) return true;
     const bool of_cifar = name == "train.bin" && fs::exists(path / "test.bin", error) &&
                           fs::file_size(file, error) % kCifar100Record == 0;

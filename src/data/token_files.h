@@ -9,14 +9,14 @@ namespace ddp {
 
 // Files *.bin, in any case, in the order of their names.
 struct TokenFiles {
-  std::vector<std::filesystem::path> train;  // in a folder: names with `train`
-  std::vector<std::filesystem::path> val;    // names with `val`; where there are none, names with `test`
+  std::vector<std::filesystem::path> train;  // in a folder: names with the word `train`
+  std::vector<std::filesystem::path> val;    // names with the word `val`; where there are none, with `test`
   std::vector<std::string> notes;
 };
 
-// `path`: a file, which is training data, or a folder. Reads names only; hidden files are passed over. Throws
-// Error(Exit::data) if `path` is neither, or a folder without training files, and for a name that has both `train` and
-// `val` or `test`.
+// `path`: a folder; any other path is training data. Reads names only; hidden files are passed over. No letter stands
+// beside a word; `training`, `validation`, `valid` and `testing` are words too. Throws Error(Exit::data) for a folder
+// that cannot be read or has no training files, and for a name that has both `train` and `val` or `test`.
 TokenFiles find_token_files(const std::filesystem::path& path);
 
 // Whether --dataset auto takes the path for tokens: a file *.bin, or a folder with training files. Where the folder has

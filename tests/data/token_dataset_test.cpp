@@ -184,9 +184,16 @@ TEST_F(TokenData, NamesChooseTheParts) {
   folder_.write("train_val.bin");
   expect_error(Exit::data, {"train_val.bin: its name says training and validation data"}, [&] { names(); });
   EXPECT_EQ(find_token_files(folder_ / "meta.bin").train, std::vector<fs::path>{folder_ / "meta.bin"});
+  const TempFolder words;
+  for (const char* name : {"latest_train_0.bin", "interval_training.bin", "retrieval-Train2.bin", "value.bin"})
+    words.write(name);
+  EXPECT_EQ(find_token_files(words.path()).train.size(), 3u);
+  EXPECT_TRUE(find_token_files(words.path()).val.empty());
+  for (const char* name : {"TinyStoriesV2-GPT4-valid.bin", "validation.bin"}) words.write(name);
+  EXPECT_EQ(find_token_files(words.path()).val.size(), 2u);
   const TempFolder other;
-  other.write("val.bin");
-  expect_error(Exit::data, {"has no token file *.bin with `train` in its name; found val.bin"},
+  for (const char* name : {"val.bin", "trainer.bin"}) other.write(name);
+  expect_error(Exit::data, {"has no token file *.bin with `train` in its name; found trainer.bin, val.bin"},
                [&] { find_token_files(other.path()); });
 }
 
@@ -195,7 +202,12 @@ TEST_F(TokenData, AutoFindsThemAndNoOtherFiles) {
   folder_.write("nano/meta.pkl");
   EXPECT_EQ(detect_dataset(folder_ / "nano"), "tokens");
   EXPECT_EQ(detect_dataset(folder_ / "nano/train.bin"), "tokens");
-  folder_.write("nano/cat/a.png");
+  folder_.write("nano/logs/log.txt");
+  EXPECT_EQ(detect_dataset(folder_ / "nano"), "tokens");
+  folder_.write("nano/classes/cat/a.png");
+  EXPECT_EQ(detect_dataset(folder_ / "nano"), "folder");
+  folder_.write("nano/cut_train.bin", header(20240520, 1, 0).substr(0, 1023));
+  folder_.write("nano/new_train.bin", header(20240520, 2, 0));
   EXPECT_EQ(detect_dataset(folder_ / "nano"), "folder");
   folder_.write("nano/shard_train_0.bin", header(20240520, 1, 0));
   EXPECT_EQ(detect_dataset(folder_ / "nano"), "tokens");
