@@ -99,7 +99,7 @@ void Console::evaluation(int64_t epoch, int64_t, const Evaluation& e, double sec
   const std::string loss = e.average ? fmt::format(", EMA {:.4f}", e.average->loss) : "";
   if (e.of_tokens()) {
     write_text(stdout,
-               fmt::format("epoch {}/{} val loss {:.4f}{}, perplexity {:.4g} ({}/{} samples evaluated in {:.2f} "
+               fmt::format("epoch {}/{} test loss {:.4f}{}, perplexity {:.4g} ({}/{} samples evaluated in {:.2f} "
                            "s{}), acc {:.4f}{}\n",
                            epoch, config_.epochs, e.loss, loss, e.perplexity(), e.samples, e.expected_samples,
                            seconds - e.statistics_seconds, recomputed(e), e.accuracy(), accuracy));

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <span>
 
 namespace ddp {
@@ -21,7 +22,7 @@ std::string silence(double seconds) {
 }
 
 std::string evaluation_text(const RunStatus& s) {
-  if (s.test_loss) return fmt::format(", val loss {:.4f}, perplexity {:.4g}", *s.test_loss, std::exp(*s.test_loss));
+  if (s.test_loss) return fmt::format(", test loss {:.4f}, perplexity {:.4g}", *s.test_loss, std::exp(*s.test_loss));
   return s.accuracy ? fmt::format(", test acc {:.4f}", *s.accuracy) : "";
 }
 

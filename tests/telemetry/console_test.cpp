@@ -77,13 +77,14 @@ TEST(Console, TokensHaveASpeedALossAndAPerplexity) {
   evaluation.average = {.accuracy = 0.5, .loss = 2};
   console.evaluation(1, 2, evaluation, 1);
   console.early_stop(2, 4, {.best_epoch = 1, .bad = 2, .best_loss = 1.5});
-  EXPECT_EQ(::testing::internal::GetCapturedStdout(),
-            "epoch 1/3 step 2/2 loss 3.0000 32.0 samples/s 8192 tokens/s, ms: data 0.00 compute 125.00 exposed comm "
-            "0.00\n"
-            "epoch 1/3 val loss 3.4177, perplexity 30.5 (4/4 samples evaluated in 1.00 s), acc 0.3000\n"
-            "epoch 1/3 val loss 3.4177, EMA 2.0000, perplexity 30.5 (4/4 samples evaluated in 1.00 s), acc 0.3000, EMA "
-            "0.5000\n"
-            "epoch 2/3 ends the run early: 2 evaluations in a row without a lower loss than 1.5000 of epoch 1\n");
+  EXPECT_EQ(
+      ::testing::internal::GetCapturedStdout(),
+      "epoch 1/3 step 2/2 loss 3.0000 32.0 samples/s 8192 tokens/s, ms: data 0.00 compute 125.00 exposed comm "
+      "0.00\n"
+      "epoch 1/3 test loss 3.4177, perplexity 30.5 (4/4 samples evaluated in 1.00 s), acc 0.3000\n"
+      "epoch 1/3 test loss 3.4177, EMA 2.0000, perplexity 30.5 (4/4 samples evaluated in 1.00 s), acc 0.3000, EMA "
+      "0.5000\n"
+      "epoch 2/3 ends the run early: 2 evaluations in a row without a lower loss than 1.5000 of epoch 1\n");
 }
 
 TEST(Console, SpeedIsALine) {

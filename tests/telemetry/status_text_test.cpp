@@ -52,7 +52,7 @@ TEST(StatusText, HasTheLossOfTokens) {
   status.test_loss = std::log(30.5);
   const std::string text = status_text(status, {}, {120, 24}, false);
   EXPECT_HAS(text, "  12 samples/s  3136 tokens/s");
-  EXPECT_HAS(text, "\nstep 13 of 30, val loss 3.4177, perplexity 30.5\n");
+  EXPECT_HAS(text, "\nstep 13 of 30, test loss 3.4177, perplexity 30.5\n");
 }
 
 TEST(StatusText, FitsEveryTerminal) {

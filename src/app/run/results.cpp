@@ -23,14 +23,14 @@ void add_token_figures(nlohmann::ordered_json& summary, const TrainReport& repor
   if (report.evaluation->average) summary["ema_loss"] = report.evaluation->average->loss;
 }
 
-// Such as "test acc: 0.91", or of tokens "val loss 3.42, perplexity 30.6".
+// Such as "test acc: 0.91", or of tokens "test loss 3.42, perplexity 30.6".
 std::string last_figures(const TrainReport& report) {
   const auto& e = report.evaluation;
   if (report.sequence_length == 0)
     return "test acc: " + (e ? fmt::format("{:.2f}", e->accuracy()) : "not evaluated") +
            (e && e->average ? fmt::format(", EMA {:.2f}", e->average->accuracy) : "");
-  if (!e) return "val loss: not evaluated";
-  return fmt::format("val loss {:.2f}{}, perplexity {:.3g}", e->loss,
+  if (!e) return "test loss: not evaluated";
+  return fmt::format("test loss {:.2f}{}, perplexity {:.3g}", e->loss,
                      e->average ? fmt::format(", EMA {:.2f}", e->average->loss) : "", e->perplexity());
 }
 

@@ -48,8 +48,8 @@ TEST_F(TokenRuns, ShowLossPerplexityAndTokens) {
   ASSERT_EQ(outcome.code, 0) << outcome.output;
   for (const char* line :
        {R"(epoch 1/3 step 5/5 loss [\d.]+ [\d.]+ samples/s \d+ tokens/s, ms: )",
-        R"(epoch 3/3 val loss [\d.]+, EMA [\d.]+, perplexity [\d.]+ \(10/10 samples evaluated in )",
-        R"(\nval loss [\d.]+, EMA [\d.]+, perplexity [\d.]+, [\d.]+ sec/epoch, \d+ tokens/sec on 2 x )"})
+        R"(epoch 3/3 test loss [\d.]+, EMA [\d.]+, perplexity [\d.]+ \(10/10 samples evaluated in )",
+        R"(\ntest loss [\d.]+, EMA [\d.]+, perplexity [\d.]+, [\d.]+ sec/epoch, \d+ tokens/sec on 2 x )"})
     EXPECT_TRUE(std::regex_search(outcome.output, std::regex(line))) << line << "\n" << outcome.output;
   for (const char* word : {"test acc", "image", "picture", "class"})
     EXPECT_EQ(outcome.output.find(word), std::string::npos) << word << "\n" << outcome.output;
@@ -69,7 +69,7 @@ TEST_F(TokenRuns, ShowLossPerplexityAndTokens) {
   EXPECT_TRUE(fs::exists(run / "checkpoints/best"));
 
   const Outcome watched = program(0, "watch " + run.string());
-  EXPECT_NE(watched.output.find("step 15 of 15, val loss "), std::string::npos) << watched.output;
+  EXPECT_NE(watched.output.find("step 15 of 15, test loss "), std::string::npos) << watched.output;
   ASSERT_EQ(program(0, "report " + run.string()).code, 0);
   const std::string page = read_file(run / "report.html");
   EXPECT_NE(page.find("Test perplexity"), std::string::npos);

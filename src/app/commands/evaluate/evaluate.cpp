@@ -156,7 +156,7 @@ class Evaluate {
     if (!result.classes) {
       log_.info("{}: {} windows of {} tokens evaluated on {} x {}", data.kind, e.samples, data.data->sequence_length(),
                 session_.size(), backend.device->name());
-      log_.info("loss {:.4f}, perplexity {:.4f}, acc {:.4f}", e.loss, std::exp(e.loss), e.accuracy());
+      log_.info("loss {:.4f}, perplexity {:.4f}, acc {:.4f}", e.loss, e.perplexity(), e.accuracy());
       return;
     }
     const ClassCounts& classes = *result.classes;
@@ -177,7 +177,7 @@ class Evaluate {
                                   {"samples", e.samples},         {"loss", e.loss},
                                   {"world_size", session_.size()}};
     if (e.excluded > 0) report["excluded"] = e.excluded;
-    if (!result.classes) report["perplexity"] = std::exp(e.loss);
+    if (!result.classes) report["perplexity"] = e.perplexity();
     if (result.classes) add_class_figures(report, *result.classes, model);
     replace_file(folder / "evaluation.json", report.dump(2) + "\n");
     for (const auto& [name, content] : listings) replace_file(folder / name, content);
