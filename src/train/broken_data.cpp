@@ -16,10 +16,11 @@ BrokenData::BrokenData(Exclusions* training, Exclusions* validation, Replica& re
 bool BrokenData::agree(RunState& state, bool evaluated, bool has_samples) {
   if (!training_ && !validation_) return true;
   phases_.enter(Phase::replicas, state.step);
-  if (!state.pictures) state.pictures.emplace();
+  PicturesState not_kept;  // of windows of tokens
+  PicturesState& pictures = state.pictures ? *state.pictures : not_kept;
   const int64_t step = !evaluated ? 0 : state.step + (replica_.excludes ? 0 : 1);
-  const bool trains = agree(training_, "training", state.pictures->training, step),
-             tests = agree(validation_, "validation", state.pictures->validation, step, has_samples);
+  const bool trains = agree(training_, "training", pictures.training, step),
+             tests = agree(validation_, "validation", pictures.validation, step, has_samples);
   return trains && tests;
 }
 

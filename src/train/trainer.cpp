@@ -96,7 +96,7 @@ Trainer::Trainer(const TrainConfig& config, Replica& replica, const Datasets& da
   if (data.test) validation_.emplace(config, replica, data, samplers);
   DDP_EXPECT(validation_ || config.eval_every == 0);
   state_ = config.start;
-  if (config.train_exclusions && !state_.pictures) state_.pictures.emplace();
+  if (config.train_exclusions && config.train_exclusions->are_pictures() && !state_.pictures) state_.pictures.emplace();
   if (config.start_is_saved) {
     saver_.set_saved(state_, config.checkpoint);
   } else {
