@@ -18,8 +18,8 @@ namespace {
 
 constexpr int kStateFormat = 2;  // format 1 has other names for the last three fields
 
-// Older programs wrote none of these.
 constexpr std::string_view kBestLoss = "best_loss";  // of tokens only
+// Older programs wrote none of these.
 constexpr std::string_view kOptional[] = {"best_epoch", "bn_stats_samples", "options", kBestLoss};
 constexpr const char *kPictures = "pictures", *kExcludedInEpoch = "excluded_in_epoch", *kSizes = "sizes";
 constexpr const char *kPlateau = "plateau", *kEarlyStop = "early_stop";

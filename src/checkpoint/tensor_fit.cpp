@@ -64,10 +64,10 @@ std::string fault_of(const DerivedTensor& derived, const NamedTensor& tensor,
   constexpr float kMaskValue = -9984;  // -10,000 in bf16
   switch (derived.kind) {
     case DerivedTensor::Kind::copy: {
+      const auto bits = [](float value) { return std::bit_cast<uint32_t>(value); };
       const auto found = file.find(fit.in_file(derived.of));
       const bool equal = found != file.end() && found->second.shape == tensor.shape &&
-                         std::ranges::equal(found->second.values, tensor.values, {}, std::bit_cast<uint32_t, float>,
-                                            std::bit_cast<uint32_t, float>);
+                         std::ranges::equal(found->second.values, tensor.values, {}, bits, bits);
       return equal ? "" : fmt::format("not the values of {}, and the network has one tensor for both", derived.of);
     }
     case DerivedTensor::Kind::causal_mask: return is_causal_mask(tensor) ? "" : "not a causal mask";

@@ -242,8 +242,14 @@ NewFile::~NewFile() {
 void NewFile::write(std::string_view content) { write_all(file_, path_, content, kOtherName); }
 
 void NewFile::write_at(int64_t offset, std::string_view content) {
-  require(::pwrite(file_, content.data(), content.size(), offset) == std::ssize(content), Exit::output,
-          "cannot write {}: {}; make room or {}", path_.string(), std::strerror(errno), kOtherName);
+  while (!content.empty()) {
+    const ssize_t written = ::pwrite(file_, content.data(), content.size(), offset);
+    if (written < 0 && errno == EINTR) continue;
+    require(written > 0, Exit::output, "cannot write {}: {}; make room or {}", path_.string(), std::strerror(errno),
+            kOtherName);
+    content.remove_prefix(static_cast<size_t>(written));
+    offset += written;
+  }
 }
 
 void NewFile::keep(std::span<NewFile* const> files) {

@@ -46,7 +46,7 @@ std::string escaped(std::string_view text, std::string_view kept) {
 std::string printable(std::string_view text) { return escaped(text, ""); }
 std::string printable_text(std::string_view text) { return escaped(text, "\n\t"); }
 
-size_t whole_characters(std::string_view text) {
+size_t bytes_of_whole_characters(std::string_view text) {
   for (size_t back = 1; back <= std::min<size_t>(3, text.size()); ++back) {
     const auto byte = static_cast<uint8_t>(text[text.size() - back]);
     if ((byte & 0xC0) == 0x80) continue;  // not the first byte of a character

@@ -10,7 +10,7 @@ namespace ddp {
 // As printable() (core/printable.h), but newlines and tabs stay.
 std::string printable_text(std::string_view text);
 
-// The number of bytes of `text` without a last character in UTF-8 that is not complete: more bytes may complete it.
-size_t whole_characters(std::string_view text);
+// The bytes of `text` before a last character in UTF-8 that is not complete: more bytes may complete it.
+size_t bytes_of_whole_characters(std::string_view text);
 
 }  // namespace ddp

@@ -13,8 +13,6 @@
 namespace ddp {
 namespace {
 
-constexpr int32_t kMagicOf16 = 20240520, kVersionOf16 = 1, kMagicOf32 = 20240801, kVersionOf32 = 7;
-
 int32_t int32_at(std::span<const uint8_t> bytes, size_t place) {
   int32_t number = 0;
   if ((place + 1) * sizeof number <= bytes.size())
@@ -57,7 +55,7 @@ std::optional<TokenHeader> parse_token_header(const std::string& name, std::span
   require(version == (is_16 ? kVersionOf16 : kVersionOf32), Exit::data,
           "{}: its header has version {}; version {} is read after the magic number {}", name, version,
           is_16 ? kVersionOf16 : kVersionOf32, magic);
-  const int32_t tokens = int32_at(first_bytes, 2);
+  const int32_t tokens = int32_at(first_bytes, kPlaceOfTokens);
   require(tokens >= 0, Exit::data, "{}: its header says {} tokens", name, tokens);
   return TokenHeader{is_16 ? TokenType::uint16 : TokenType::uint32, tokens};
 }

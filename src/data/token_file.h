@@ -9,6 +9,7 @@
 
 #include "core/read_file.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -20,6 +21,8 @@ namespace ddp {
 enum class TokenType : uint8_t { uint16, uint32 };
 
 inline constexpr int64_t kTokenHeaderBytes = 1024;
+inline constexpr int32_t kMagicOf16 = 20240520, kVersionOf16 = 1, kMagicOf32 = 20240801, kVersionOf32 = 7;
+inline constexpr size_t kPlaceOfTokens = 2;  // the int32 of the header that is the number of tokens
 
 // What a header says. `first_bytes`: up to kTokenHeaderBytes of the file. Nothing: the file has no header. Throws
 // Error(Exit::data) with `name`, the file, for a header that is cut or has another version.

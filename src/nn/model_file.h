@@ -98,6 +98,10 @@ inline constexpr int64_t kMostModelLayers = 10'000;           // of a network, w
 // The name that the text gives the network; none: it gives none. Errors are as those of make_model().
 std::optional<std::string> network_name_in(const ModelFile& file, const std::string& where);
 
+// Whether the first layer of the file is an embedding: the network reads tokens, not images. Errors are as those of
+// make_model().
+bool begins_with_embedding(const ModelFile& file, const std::string& where);
+
 // The network for images of this shape. `where` names the file in messages. Throws Error(Exit::model) if the text is no
 // network, or if the images do not fit it.
 Network make_model(const ModelFile& file, const std::string& where, ImageShape image, int64_t classes);

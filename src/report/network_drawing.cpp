@@ -221,7 +221,7 @@ std::string draw_network(const NetworkDrawing& drawing) {
                  coordinate(kBoxLeft), label_html(drawing.title, kMostLabel), html(drawing.subtitle));
   draw_legend(out);
   for (const Frame& frame : layout.frames) draw_frame(out, frame);
-  draw_box(out, {.name = drawing.input, .what = "", .output = drawing.image, .size = ""}, image);
+  draw_box(out, {.name = drawing.input_name, .what = "", .output = drawing.input_shape, .size = ""}, image);
   for (size_t box = 0; box < boxes.size(); ++box) {
     const Place& place = layout.places[box];
     draw_box(out, boxes[box], place);

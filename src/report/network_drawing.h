@@ -18,9 +18,9 @@ struct LayerBox {
 };
 
 struct NetworkDrawing {
-  std::string title, subtitle, image;  // image: the shape of the input
+  std::string title, subtitle, input_shape;
   std::vector<LayerBox> boxes;
-  std::string input = "image";  // what it is
+  std::string input_name = "image";
 };
 
 // A drawing grows with the number of boxes that are open at once; more are no drawing that anyone reads.

@@ -28,11 +28,12 @@ TEST(Printable, KeepsNewlinesAndTabsOfATextThatHasThem) {
 TEST(WholeCharacters, LeaveOutALastCharacterThatMoreBytesMayComplete) {
   for (const std::string character : {"a", "ä", "€", "😀"})
     for (size_t bytes = 0; bytes <= character.size(); ++bytes)
-      EXPECT_EQ(whole_characters("xyz" + character.substr(0, bytes)), bytes == character.size() ? 3 + bytes : 3)
+      EXPECT_EQ(bytes_of_whole_characters("xyz" + character.substr(0, bytes)),
+                bytes == character.size() ? 3 + bytes : 3)
           << character << bytes;
-  EXPECT_EQ(whole_characters("\x80\x80\x80\x80"), 4u);  // no character begins there
-  EXPECT_EQ(whole_characters("\xff"), 0u);
-  EXPECT_EQ(whole_characters("\xff "), 2u);
+  EXPECT_EQ(bytes_of_whole_characters("\x80\x80\x80\x80"), 4u);  // no character begins there
+  EXPECT_EQ(bytes_of_whole_characters("\xff"), 0u);
+  EXPECT_EQ(bytes_of_whole_characters("\xff "), 2u);
 }
 
 TEST(Printable, HidesTheValuesOfSecrets) {

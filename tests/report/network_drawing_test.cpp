@@ -53,7 +53,7 @@ NetworkDrawing residual() {
   return {
       .title = "net",
       .subtitle = "",
-      .image = "4 x 4 x 3",
+      .input_shape = "4 x 4 x 3",
       .boxes = {box("conv1", {-1}), box("layer1.0.shortcut", {0}), box("layer1.0.conv1", {0}),
                 box("layer1.0.conv2", {2}), box("layer1.0.gate", {3, 2}), box("layer1.0.add", {4, 1}), box("fc", {5})}};
 }
@@ -71,7 +71,7 @@ TEST(NetworkDrawing, HasBoxesFramesAndBranches) {
   EXPECT_EQ(count_of(svg, "class=\"tip b\""), 3);
   EXPECT_EQ(count_of(svg, "d=\"M644 "), 2) << svg;  // from boxes of the inner frame
   EXPECT_EQ(count_of(svg, "H644\"/>"), 3) << svg;   // to them
-  EXPECT_EQ(draw_network({.title = "empty", .subtitle = "", .image = "1", .boxes = {}}).find("<svg "), 0u);
+  EXPECT_EQ(draw_network({.title = "empty", .subtitle = "", .input_shape = "1", .boxes = {}}).find("<svg "), 0u);
 }
 
 // The gate's branch is within that of the shortcut: it has the lane at the boxes.
@@ -107,7 +107,7 @@ TEST(NetworkDrawing, KeepsNestedNamesOfStrangersInThePage) {
   for (int depth = 0; depth < 200; ++depth) name += ".a";
   for (const int input : {-1, 0})
     boxes.push_back({.name = name, .what = "", .output = "", .size = "", .inputs = {input}});
-  const std::string svg = draw_network({.title = "deep", .subtitle = "", .image = "", .boxes = boxes});
+  const std::string svg = draw_network({.title = "deep", .subtitle = "", .input_shape = "", .boxes = boxes});
   expect_xml(svg);
   EXPECT_EQ(svg.find("width=\"-"), svg.npos);
 }

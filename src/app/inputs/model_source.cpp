@@ -7,7 +7,6 @@
 #include "core/read_file.h"
 #include "ddp/hash.h"
 #include "nn/models.h"
-#include "nn/token_network.h"
 
 #include <fmt/format.h>
 

@@ -5,7 +5,6 @@
 #include "nn/model_file/entry.h"
 #include "nn/model_file/kinds.h"
 #include "nn/model_file/sizes.h"
-#include "nn/token_network.h"
 
 #include <fmt/ranges.h>
 

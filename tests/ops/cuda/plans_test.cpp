@@ -2,7 +2,6 @@
 // cuDNN with a description of the GPU, so they need neither GPU nor driver. DDP_VERBOSE=1 prints the plans.
 #include "core/error.h"
 #include "nn/models.h"
-#include "nn/token_network.h"
 #include "ops/cuda/cuda_ops.h"
 #include "ops/cuda/cudnn_plan.h"
 #include "tests/ops/cuda/convolutions.h"

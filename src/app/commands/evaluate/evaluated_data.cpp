@@ -41,7 +41,7 @@ std::vector<int32_t> labels_of_network(const Dataset& data, const std::vector<st
 
 namespace {
 
-EvaluatedData tokens_of(LoadedData loaded, std::unique_ptr<Dataset> data, const ModelInfo& network) {
+EvaluatedData evaluated_tokens(LoadedData loaded, std::unique_ptr<Dataset> data, const ModelInfo& network) {
   const auto hash = vocabulary_hash(loaded);
   require(!hash || !network.vocabulary_hash || *hash == *network.vocabulary_hash, Exit::data,
           "the vocabulary of the data has the hash {:016x}, and that of the network {:016x}: the same number means "
@@ -74,7 +74,7 @@ EvaluatedData load_evaluated_data(const DataConfig& given, uint64_t seed, const 
     const bool tokens = data->sequence_length() > 0;
     require(tokens == network.reads_tokens(), Exit::model, "the network reads {}, and the data set {} has {}",
             network.reads_tokens() ? "tokens" : "images", loaded.kind, tokens ? "tokens" : "images");
-    if (tokens) return tokens_of(std::move(loaded), std::move(data), network);
+    if (tokens) return evaluated_tokens(std::move(loaded), std::move(data), network);
     const ImageShape image = data->image_shape(), read = network.image;
     require(image == read, Exit::model,
             "the network reads images of {} x {} x {}, and the images of {} have {} x {} x {}", read.w, read.h, read.c,

@@ -48,7 +48,7 @@ class TextWriter {
   bool write(const std::string& text) { return write_output(out_, text, "the text"); }
 
   bool write_characters(std::string& bytes) {
-    const std::string whole = bytes.substr(0, whole_characters(bytes));
+    const std::string whole = bytes.substr(0, bytes_of_whole_characters(bytes));
     bytes.erase(0, whole.size());
     return whole.empty() || write(printable_text(whole));
   }
@@ -83,7 +83,7 @@ class TextWriter {
 
 }  // namespace
 
-void require_options_fit(const PredictOptions& options, const ModelInfo& info) {
+void require_options_fit_network(const PredictOptions& options, const ModelInfo& info) {
   const bool tokens = info.reads_tokens();
   const std::vector<std::string>& wrong = tokens ? options.of_pictures : options.of_texts;
   require(wrong.empty(), Exit::usage, "{} is for a network that reads {}, and {} reads {}: leave it out",

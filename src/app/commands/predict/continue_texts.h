@@ -12,7 +12,7 @@
 namespace ddp {
 
 // Refuses the options of networks that read something else. Throws Error(Exit::usage).
-void require_options_fit(const PredictOptions& options, const ModelInfo& info);
+void require_options_fit_network(const PredictOptions& options, const ModelInfo& info);
 
 // Writes each text of `options` with its continuation to `out`, as it is made; "-" stands for the lines of `list`. A
 // continuation ends before <|endoftext|>, which also begins a text without tokens. Returns early if the reader of `out`

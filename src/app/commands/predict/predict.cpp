@@ -27,7 +27,7 @@ Exit predict(std::span<const std::string> arguments, std::istream& list, std::FI
   PredictionOutput output(options, out);
   const std::filesystem::path weights = find_weights(options.weights, log, options.ema);
   const ModelInfo info = model_info_of(options.network, weights);
-  require_options_fit(options, info);
+  require_options_fit_network(options, info);
   if (info.reads_tokens()) return continue_texts(options, info, weights, list, out, log);
   const FoundPictures found = find_pictures(options.files, list);
   const int64_t pictures = std::ssize(found.pictures);

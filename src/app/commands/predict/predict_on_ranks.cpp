@@ -52,7 +52,7 @@ class PredictOnRanks {
     SharedNetwork network = share_trained_network(options_.weights, options_.ema, options_.network, session_, *world_,
                                                   log_, [&](const std::string& line) { log_.warn("{}", line); });
     run_on_all_ranks(session_, [&] {
-      require_options_fit(options_, network.info);
+      require_options_fit_network(options_, network.info);
       require(!network.info.reads_tokens(), Exit::usage,
               "predict continues texts on one rank, not on {}: start it without mpirun", session_.size());
     });

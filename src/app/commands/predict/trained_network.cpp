@@ -39,7 +39,7 @@ void require_fit(const DescribedNetwork& described, bool tokens) {
             "{} is for a network that reads {}: leave it out", name, tokens ? "images" : "tokens");
 }
 
-ModelInfo tokens_of(const DescribedNetwork& described, const ModelFile& source) {
+ModelInfo info_of_tokens(const DescribedNetwork& described, const ModelFile& source) {
   ModelInfo info;
   info.classes = described.vocabulary_size > 0 ? described.vocabulary_size : kGpt2Vocabulary;
   info.sequence_length = described.sequence_length > 0 ? described.sequence_length
@@ -64,7 +64,7 @@ ModelInfo model_info_of(const DescribedNetwork& described, const fs::path& weigh
   require(tokens || described.missing.empty(), Exit::usage,
           "{} has no metadata of ddp_train, which say what the network reads; give {} too", weights.string(),
           fmt::join(described.missing, ", "));
-  ModelInfo info = tokens ? tokens_of(described, source) : described.info;
+  ModelInfo info = tokens ? info_of_tokens(described, source) : described.info;
   info.model = source.name;
   info.graph = source.text;
   return info;

@@ -50,10 +50,10 @@ report::NetworkDrawing drawing_of(const Network& network) {
       .subtitle = fmt::format("{} parameters, {:.4g} GFLOP forward for {}",
                               report::number(static_cast<double>(total_count(parameters))),
                               forward_flops(network) / 1e9, network.reads_tokens() ? "a sequence" : "an image"),
-      .image =
+      .input_shape =
           network.reads_tokens() ? report::number(static_cast<double>(network.input().h)) : shape_text(network.input()),
       .boxes = {},
-      .input = network.reads_tokens() ? "tokens" : "image"};
+      .input_name = network.reads_tokens() ? "tokens" : "image"};
   std::vector<int> box_of;  // by layer
   const auto box_at = [&](int layer) { return layer < 0 ? LayerSpec::kImage : box_of[static_cast<size_t>(layer)]; };
   for (size_t i = 0; i < network.layers().size(); ++i) {

@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "core/printable.h"
+#include "data/token_file.h"
 
 #include <array>
 #include <limits>
@@ -10,8 +11,6 @@
 
 namespace ddp {
 namespace {
-
-constexpr int kPlaceOfCount = 2;
 
 template <class T>
 std::string_view raw_bytes(const T& values) {
@@ -22,9 +21,9 @@ std::string_view raw_bytes(const T& values) {
 
 NewTokenFile::NewTokenFile(const std::filesystem::path& path, int64_t vocabulary_size)
     : name_(printable(path.native())), wide_(vocabulary_size > std::numeric_limits<uint16_t>::max() + 1), file_(path) {
-  std::array<int32_t, 256> header{};
-  header[0] = wide_ ? 20240801 : 20240520;
-  header[1] = wide_ ? 7 : 1;
+  std::array<int32_t, kTokenHeaderBytes / sizeof(int32_t)> header{};
+  header[0] = wide_ ? kMagicOf32 : kMagicOf16;
+  header[1] = wide_ ? kVersionOf32 : kVersionOf16;
   file_.write(raw_bytes(header));
 }
 
@@ -39,7 +38,7 @@ void NewTokenFile::write(std::span<const int32_t> tokens) {
 
 NewFile& NewTokenFile::finish() {
   const std::array count = {static_cast<int32_t>(tokens_)};
-  file_.write_at(kPlaceOfCount * sizeof(int32_t), raw_bytes(count));
+  file_.write_at(kPlaceOfTokens * sizeof(int32_t), raw_bytes(count));
   return file_;
 }
 

@@ -38,7 +38,7 @@ TEST(LayerTable, CountsATableThatTheHeadShares) {
   const double of_token = kBlocks * (12 * kWidth * kWidth + 2 * kTokens * kWidth) + kWidth * kGpt2Tokens;
   EXPECT_EQ(forward_flops(network), 2 * kTokens * of_token);
   const report::NetworkDrawing drawing = drawing_of(network);
-  EXPECT_EQ(drawing.input + " " + drawing.image, "tokens 1,024");
+  EXPECT_EQ(drawing.input_name + " " + drawing.input_shape, "tokens 1,024");
 }
 
 // Of a residual block: the sum and the ReLU are in the second batch norm, which reads the shortcut.
@@ -53,7 +53,7 @@ TEST(NetworkBoxes, HaveWhatIsFusedIntoThem) {
     EXPECT_EQ(box.inputs.size(), 2u);
   }
   EXPECT_EQ(sums, 8);
-  EXPECT_EQ(drawing.image, "32 x 32 x 3");
+  EXPECT_EQ(drawing.input_shape, "32 x 32 x 3");
 }
 
 }  // namespace
