@@ -89,8 +89,7 @@ Entry parse_entry(const std::string& name, const json& entry, uint64_t data_byte
   if (width == std::end(kWidths) || (result.dtype == "I64" && !shape.empty()))
     malformed(
         "tensor {} has dtype {}; supported are F32, F16, BF16, F64, single I64 numbers, and masks of U8 or BOOL: "
-        "convert it, in PyTorch with "
-        "tensor.float()",
+        "convert it, in PyTorch with tensor.float()",
         in_quotes(name), in_quotes(result.dtype));
   uint64_t bytes = width->bytes;
   for (const uint64_t dimension : shape)

@@ -23,10 +23,10 @@ class Dataset {
   virtual int64_t size() const = 0;
   // What the network reads: an image, or one position for each token, {sequence_length(), 1, 1}.
   virtual ImageShape image_shape() const = 0;
-  virtual int classes() const = 0;  // of labels; of tokens, the size of the vocabulary
+  virtual int classes() const = 0;  // number of labels; for tokens, the size of the vocabulary
   virtual std::span<const std::string> class_names() const { return {}; }  // classes() names, or none
-  // Of tokens: how many of a window the network reads. A window has one token more, because each token is the label of
-  // the position before it. 0: samples are images.
+  // For tokens: the number of tokens of a window that the network reads. A window has one token more, because each
+  // token is the label of the position before it. 0: samples are images.
   virtual int64_t sequence_length() const { return 0; }
   int64_t sample_bytes() const {
     return sequence_length() > 0 ? (sequence_length() + 1) * int64_t{sizeof(int32_t)} : image_shape().elements();

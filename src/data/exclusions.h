@@ -21,7 +21,7 @@ class Exclusions {
  public:
   // `known`: on all ranks, in any order. Throws Error(Exit::data) for a picture that `list` does not have.
   explicit Exclusions(PictureList list, const std::vector<BrokenPicture>& known = {});
-  // Of `windows` windows of tokens, which take the place of the pictures.
+  // For a data set of tokens: each of its `windows` windows counts as a picture.
   explicit Exclusions(int64_t windows) : pictures_(windows) {}
 
   bool empty() const { return known_.empty() && found_.empty(); }

@@ -94,7 +94,7 @@ const HostBatch& Loader::next() {
   return slot.batch;
 }
 
-// A picture that another rank could not read is excluded too, even if this rank has read it ahead.
+// A sample that another rank could not read is excluded too, even if this rank has read it ahead.
 void Loader::exclude(Slot& slot) const {
   const uint8_t unread = data_.sequence_length() > 0 ? 0 : 128;
   Exclusions& exclusions = *config_.exclusions;

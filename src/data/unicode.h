@@ -1,6 +1,7 @@
 // Names as people read them: a Mac writes "é" as a letter and an accent, most other systems as one character.
 //
-// The forms return text as it is that is not UTF-8, or is longer than the name of a file may be (255 bytes).
+// composed(), decomposed() and case_folded() return a text unchanged if it is not UTF-8 or longer than 255 bytes, the
+// limit of a file name.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +11,7 @@
 
 namespace ddp {
 
-size_t utf8_bytes(std::string_view text);  // of the character at its begin; 0 where that is not UTF-8
+size_t utf8_bytes(std::string_view text);  // of the character at its start; 0 where that is not UTF-8
 
 std::string composed(std::string_view text);     // Unicode normal form C
 std::string decomposed(std::string_view text);   // Unicode normal form D

@@ -137,7 +137,7 @@ class RankMemory {
     return bytes;
   }
 
-  // Of the loaders, as if none had its images on the device.
+  // Of the loaders, as if none had its samples on the device.
   int64_t rings() const {
     return over_samplers([&](const Dataset& data, int64_t largest, bool mixed) {
       return Loader::ring_bytes(largest, data.sample_bytes(),

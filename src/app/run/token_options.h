@@ -5,7 +5,8 @@
 
 namespace ddp {
 
-// Throws Error(Exit::usage) for an option that needs images or their classes. Options of the data are not judged here.
+// Throws Error(Exit::usage) for an option that needs images or their classes. Options of the data:
+// app/inputs/options_fit_data.h.
 void require_options_for_tokens(const Options& options);
 
 }  // namespace ddp

@@ -33,8 +33,8 @@ std::vector<int32_t> labels_of_network(const Dataset& data, const std::vector<st
                                        const ModelInfo& network, const std::string& meant);
 
 // Opens and checks the validation part of the data, with the network's own sizes and transform. Collective. Throws
-// CollectiveError as load_data() does; Exit::model for images of a size that the network does not read, Exit::data for
-// classes that it lacks.
+// CollectiveError as load_data() does; Exit::model for samples of a kind, or images of a size, that the network does
+// not read; Exit::data for classes that it lacks, and for tokens of another vocabulary.
 EvaluatedData load_evaluated_data(const DataConfig& config, uint64_t seed, const ModelInfo& network,
                                   MpiSession& session, Communicator& world, const Log& log, const Reading& reading);
 

@@ -8,7 +8,7 @@ namespace ddp {
 
 struct DrawConfig {
   double temperature = 1;  // divides the logits; 0: the most probable token
-  int64_t top_k = 0;       // draws from so many of the most probable tokens; 0: from all
+  int64_t top_k = 0;       // draws from the K most probable tokens; 0: from all
   uint64_t seed = 0;
 };
 

@@ -17,8 +17,7 @@ PredictOptions parse_predict_options(std::span<const std::string> arguments, std
   CLI::App app(
       "Says what a trained network sees in pictures, one line a file. A broken file is a line with its error; the exit "
       "code is then 3. On any number of ranks, mpirun -np N ddp_train predict ... writes the same lines. A network "
-      "that "
-      "reads tokens continues texts.",
+      "that reads tokens continues texts.",
       "ddp_train predict");
   app.add_option("RUN_OR_MODEL", options.weights, "folder of a run, checkpoint, or safetensors file")->required();
   app.add_option(
@@ -47,12 +46,13 @@ PredictOptions parse_predict_options(std::span<const std::string> arguments, std
   const auto of_text = [&](const char* name, auto& value, const char* help) {
     return app.add_option(name, value, help)->capture_default_str()->group(kText);
   };
-  of_text("--max-new-tokens", options.most_tokens, "the most tokens of a continuation; <|endoftext|> ends it too")
+  of_text("--max-new-tokens", options.most_tokens,
+          "greatest number of tokens of a continuation, which <|endoftext|> may end earlier")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 30));
   of_text("--temperature", options.draw.temperature,
           "divides the logits of which each token is drawn; 0: the most probable token")
       ->check(CLI::Range(0.0, 1e6));
-  of_text("--sample-top-k", options.draw.top_k, "draw from so many of the most probable tokens; 0: from all")
+  of_text("--sample-top-k", options.draw.top_k, "draw from the K most probable tokens; 0: from all")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 20));
   of_text("--seed", options.draw.seed, "seed of the draws: the same seed and texts give the same continuations");
   of_text("--vocabulary", options.vocabulary, "file with GPT-2's merges, or bytes; default: vocabulary.txt of the run");

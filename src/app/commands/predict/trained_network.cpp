@@ -97,10 +97,10 @@ void require_memory(const Network& network, int64_t batch, int processes, const 
   const int64_t limit = memory_limit() / processes;
   const std::string size = tokens ? fmt::format("{} tokens", image.h) : fmt::format("{} x {} pixels", image.w, image.h);
   require(bytes <= limit, Exit::data,
-          "{}: on {} {}{} of {}, {} takes {} MiB or more, and this process may use {} MiB; use smaller batches, if "
-          "this size is right",
+          "{}: on {} {}{} of {}, {} takes {} MiB or more, and this process may use {} MiB; use {}, if this size "
+          "is right",
           weights.string(), batch, tokens ? "sequence" : "image", batch == 1 ? "" : "s", size, network.name(),
-          bytes >> 20, limit >> 20);
+          bytes >> 20, limit >> 20, batch == 1 ? "a machine with more memory" : "smaller batches");
 }
 
 InferenceModel::InferenceModel(const TrainedNetwork& trained, std::span<const int64_t> batch_sizes, Device& device,
