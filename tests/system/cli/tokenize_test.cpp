@@ -46,8 +46,9 @@ TEST(Tokenize, LeavesNothingOnAFullDisk) {
                                          folder.path().string(), DDP_PROGRAM));
   if (full.code == 77) GTEST_SKIP() << "needs root and unshare: " << full.output;
   EXPECT_EQ(full.code, static_cast<int>(Exit::output));
-  EXPECT_EQ(full.output,
-            "error: cannot write disk/out/train.bin: No space left on device; make room or choose another name\n");
+  EXPECT_EQ(
+      full.output,
+      "ddp_train: error: cannot write disk/out/train.bin: No space left on device; make room or choose another name\n");
 }
 
 }  // namespace

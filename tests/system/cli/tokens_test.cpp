@@ -136,7 +136,7 @@ TEST_F(Tokens, AreRefusedWhereTheyDoNotFit) {
   expect_code(Exit::usage, "some_val_000.bin is validation data already", 0,
               training("none", "text", "--val-split 0.1"));
   expect_code(Exit::usage, "show draws images; the data set is tokens", 0,
-              fmt::format("show --data-path {} --sequence-length 16 --grid {}", path("text"), path("grid.png")));
+              fmt::format("show --data-path {} --sequence-length 16 --output {}", path("text"), path("grid.png")));
   EXPECT_FALSE(fs::exists(folder_ / "none"));
   expect_code(Exit::done, "tokens: 42 training and 7 test windows of 16 tokens of a vocabulary of 50257\n", 0,
               training("none", "text", "--sequence-length 16 --doctor"));
