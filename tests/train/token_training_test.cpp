@@ -1,6 +1,6 @@
 // Training and evaluation on tokens; ranks are threads on the reference ops.
 #include "nn/freeze.h"
-#include "tests/train/tokens.h"
+#include "tests/train/token_network.h"
 #include "tests/train/trainer.h"
 #include "train/observers/plan_report.h"
 #include "train/range_test/range_test.h"
@@ -23,8 +23,9 @@ struct TokenRun {
   std::vector<float> weights;
 };
 
-TokenRun run_tokens(int ranks, const FixtureConfig& config, const Network& network = small_gpt()) {
-  const TokenData data(14);
+TokenRun run_tokens(int ranks, const FixtureConfig& config) {
+  const Network network = token_network();
+  const TokenWindows data(14);
   TokenRun run;
   run_world(ranks, [&](Communicator& communicator, Device& device, Ops& ops) {
     Fixture fixture(config, network, data, device, ops, communicator);
@@ -38,21 +39,6 @@ TokenRun run_tokens(int ranks, const FixtureConfig& config, const Network& netwo
 void expect_same(const TokenRun& actual, const TokenRun& expected, const char* what) {
   EXPECT_LE(loss_distance(actual.losses, expected.losses), 1e-5) << what;
   EXPECT_LE(distance(actual.weights, expected.weights), 1e-5) << what;
-}
-
-TEST(TokenTraining, TheDivisionOfABatchChangesNothing) {
-  const TokenRun one = run_tokens(1, token_config());
-  EXPECT_LT(one.losses[kTokenSteps - 2], one.losses[0]);
-  FixtureConfig config = token_config();
-  for (const int ranks : {2, 3}) expect_same(run_tokens(ranks, config), one, "ranks");
-  config.step.micro_batches = 3;
-  for (const int ranks : {1, 2}) expect_same(run_tokens(ranks, config), one, "--accumulate");
-  config = token_config();
-  config.replica.zero = true;
-  expect_same(run_tokens(2, config), one, "--zero");
-  config = token_config();
-  config.rank_weights = {3, 1};
-  expect_same(run_tokens(2, config), one, "--rank-weights");
 }
 
 // Each option changes the training, and in the same way on one and on two ranks.
@@ -69,43 +55,32 @@ TEST(TokenTraining, OptionsOfTheUpdateHaveTheirEffect) {
   config = token_config();
   config.replica.max_grad_norm = 0.1;
   expect_effect("--clip-grad-norm", config);
-  config = token_config();
-  config.replica.grad_dtype = DType::bf16;
-  EXPECT_GT(distance(run_tokens(2, config).weights, plain.weights), 1e-6);
-  EXPECT_LE(distance(run_tokens(2, config).weights, plain.weights), 2e-2);
 }
 
 // The table of the embedding is the weight of the head too.
 TEST(TokenTraining, AFrozenTableStaysAsItWas) {
-  const std::vector<std::string> frozen{"0"};
-  const Network network = freeze(small_gpt(), frozen);
-  const TokenData data(14);
-  TokenRun one;
-  for (const int ranks : {1, 2})
-    run_world(ranks, [&](Communicator& communicator, Device& device, Ops& ops) {
-      Fixture fixture(token_config(), network, data, device, ops, communicator);
-      const std::vector<float> before = dense_weights(fixture.replica);
-      const std::vector<double> losses = fixture.losses(0, kTokenSteps);
-      const std::vector<float> after = dense_weights(fixture.replica);
-      int64_t at = 0;
-      for (const Parameter& p : fixture.replica.parameters) {
-        const bool same = std::equal(after.begin() + at, after.begin() + at + p.count, before.begin() + at);
-        EXPECT_EQ(same, p.name.starts_with("0.")) << p.name;
-        at += p.count;
-      }
-      if (ranks == 1)
-        one = {losses, after};
-      else
-        expect_same({losses, after}, one, "--freeze");
-    });
+  const Network network = freeze(token_network(), std::vector<std::string>{"wte"});
+  const TokenWindows data(14);
+  run_world(2, [&](Communicator& communicator, Device& device, Ops& ops) {
+    Fixture fixture(token_config(), network, data, device, ops, communicator);
+    const std::vector<float> before = dense_weights(fixture.replica);
+    fixture.losses(0, kTokenSteps);
+    const std::vector<float> after = dense_weights(fixture.replica);
+    int64_t at = 0;
+    for (const Parameter& p : fixture.replica.parameters) {
+      const bool same = std::equal(after.begin() + at, after.begin() + at + p.count, before.begin() + at);
+      EXPECT_EQ(same, p.name.starts_with("wte.")) << p.name;
+      at += p.count;
+    }
+  });
 }
 
 // Loss and accuracy by the formula, over all tokens of all samples.
 TEST(TokenEvaluation, IsOverAllTokensAtEveryWorldSize) {
-  const TokenData data(14);
+  const TokenWindows data(14);
   for (const int ranks : {1, 2, 3, 5})
     run_world(ranks, [&](Communicator& communicator, Device& device, Ops& ops) {
-      Fixture fixture(token_config(), small_gpt(), data, device, ops, communicator);
+      Fixture fixture(token_config(), token_network(), data, device, ops, communicator);
       fixture.losses(0, kTokenSteps);
       Replica& replica = fixture.replica;
       const DistributedSampler sampler(data.size(), 4, Order::sequential, 0, communicator.rank(),
@@ -120,45 +95,45 @@ TEST(TokenEvaluation, IsOverAllTokensAtEveryWorldSize) {
       for (int64_t sample = 0; sample < data.size(); ++sample) {
         data.read({sample}, bytes);
         const Tensor logits = replica.model.logits(
-            {.samples = bytes.data(), .size = 1, .plan = {}, .sequence_length = kGptWindow}, replica.running_stats());
-        for (int64_t t = 0; t < kGptWindow; ++t) {
-          const auto* const z = static_cast<const float*>(logits.data) + t * kGptVocabulary;
+            {.samples = bytes.data(), .size = 1, .plan = {}, .sequence_length = kWindow}, replica.running_stats());
+        for (int64_t t = 0; t < kWindow; ++t) {
+          const auto* const z = static_cast<const float*>(logits.data) + t * kTokenVocabulary;
           const int32_t label = data.token(sample, t + 1);
           double sum = 0;
-          for (int64_t k = 0; k < kGptVocabulary; ++k) sum += std::exp(static_cast<double>(z[k]));
+          for (int64_t k = 0; k < kTokenVocabulary; ++k) sum += std::exp(static_cast<double>(z[k]));
           loss += std::log(sum) - z[label];
-          correct += std::max_element(z, z + kGptVocabulary) - z == label ? 1 : 0;
+          correct += std::max_element(z, z + kTokenVocabulary) - z == label ? 1 : 0;
         }
       }
       EXPECT_EQ(found.samples, 14);
-      EXPECT_EQ(found.labels(), 14 * kGptWindow);
+      EXPECT_EQ(found.labels(), 14 * kWindow);
       EXPECT_EQ(found.correct, correct);
-      EXPECT_EQ(found.accuracy(), static_cast<double>(correct) / (14 * kGptWindow));
+      EXPECT_EQ(found.accuracy(), static_cast<double>(correct) / (14 * kWindow));
       EXPECT_GT(correct, 0);
-      EXPECT_NEAR(found.loss, loss / (14 * kGptWindow), 1e-6);
-      EXPECT_NEAR(found.perplexity(), std::exp(loss / (14 * kGptWindow)), 1e-5);
+      EXPECT_NEAR(found.loss, loss / (14 * kWindow), 1e-6);
+      EXPECT_NEAR(found.perplexity(), std::exp(loss / (14 * kWindow)), 1e-5);
     });
 }
 
 TEST(TokenPlan, IsMeasuredOnWindows) {
-  const TokenData data(14);
+  const TokenWindows data(14);
   run_world(2, [&](Communicator& communicator, Device& device, Ops& ops) {
-    Fixture fixture(token_config(), small_gpt(), data, device, ops, communicator);
+    Fixture fixture(token_config(), token_network(), data, device, ops, communicator);
     EXPECT_NE(plan_report(fixture.replica, data, fixture.sampler()).find("predicted step"), std::string::npos);
   });
 }
 
 TEST(TokenRangeTest, TrainsThroughTheRates) {
-  const TokenData data(14);
+  const TokenWindows data(14);
   const auto tables = make_local_heartbeat_tables(2);
   run_world(2, [&](Communicator& communicator, Device& device, Ops& ops) {
-    Fixture fixture(token_config(), small_gpt(), data, device, ops, communicator);
+    Fixture fixture(token_config(), token_network(), data, device, ops, communicator);
     PhaseTracker phases(*tables[communicator.rank()]);
     const RangeTestConfig config{
         .range = {.steps = 20, .from = 1e-4, .to = 1e-2}, .step = {.micro_batches = 1}, .data = {}};
     const RangeTest test = test_lr_range(config, fixture.replica, data, fixture.sampler(), phases);
     ASSERT_EQ(test.curve.points().size(), 20U) << test.end;
-    Fixture same(token_config(), small_gpt(), data, device, ops, communicator);
+    Fixture same(token_config(), token_network(), data, device, ops, communicator);
     EXPECT_EQ(test.curve.points().front().loss, same.losses(0, 1)[0]);
   });
 }
@@ -167,9 +142,9 @@ TEST(TokenRangeTest, TrainsThroughTheRates) {
 class TokenTrainer : public Training {
  protected:
   TokenTrainer() {
-    network = small_gpt(0);
-    data.train = std::make_unique<TokenData>(kSamples);
-    data.test = std::make_unique<TokenData>(10);
+    network = token_network(false);
+    data.train = std::make_unique<TokenWindows>(kSamples);
+    data.test = std::make_unique<TokenWindows>(10);
     replica_config.optimizer = {};
     config = steps(5 * kStepsPerEpoch);
     config.eval_every = 1;
@@ -208,17 +183,17 @@ TEST_F(TokenTrainer, TheLossIsJudged) {
   EXPECT_EQ(std::filesystem::read_symlink(folder / "best"), "step-00000010");
   for (const auto& report : reports) {
     EXPECT_FALSE(report->classes);
-    EXPECT_EQ(report->sequence_length, kGptWindow);
+    EXPECT_EQ(report->sequence_length, kWindow);
     EXPECT_EQ(report->state.best_epoch, 2);
     EXPECT_EQ(report->state.best_accuracy, -1);
     ASSERT_TRUE(report->state.best_loss && report->early_stop && report->early_stop->best_loss);
-    EXPECT_NEAR(*report->state.best_loss, std::log(kGptVocabulary), 1e-5);
+    EXPECT_NEAR(*report->state.best_loss, std::log(kTokenVocabulary), 1e-5);
     EXPECT_EQ(report->early_stop->best_loss, report->state.best_loss);
     EXPECT_EQ(report->state.plateau->factor, 0.25);
     EXPECT_EQ(report->state.accuracy, report->evaluation->accuracy());
   }
-  EXPECT_EQ(events.steps[0].tokens(), kBatch * kGptWindow);
-  EXPECT_EQ(events.steps[4].tokens(), 2 * kGptWindow);  // of the short batch
+  EXPECT_EQ(events.steps[0].tokens(), kBatch * kWindow);
+  EXPECT_EQ(events.steps[4].tokens(), 2 * kWindow);  // of the short batch
 
   const RunState saved = read_run_state(folder / "best");
   EXPECT_EQ(saved.best_loss, reports[0]->state.best_loss);
