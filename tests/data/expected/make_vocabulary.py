@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Trains a small vocabulary on the maps of the tree, and writes it with the tokens that tiktoken and Hugging Face's tokenizers make of difficult
-texts:
+"""Writes the tokens that tiktoken and Hugging Face's tokenizers make of difficult texts with the vocabulary of merges.txt:
 
-    python3 tests/data/expected/make_vocabulary.py      writes merges.txt and vocabulary.txt; needs tiktoken and tokenizers
+    python3 tests/data/expected/make_vocabulary.py      writes vocabulary.txt; needs tiktoken and tokenizers
 
-merges.txt is a file of merges. A line of vocabulary.txt has the bytes of a text in hexadecimal digits, and behind a colon its tokens. The ids are
-those of GPT-2's order: the bytes in the order of its alphabet, then the merges. tests/parity/vocabulary.py takes the same texts.
+A line of vocabulary.txt has the bytes of a text in hexadecimal digits, and behind a colon its tokens. The ids are those of GPT-2's order: the bytes
+in the order of its alphabet, then the merges. tests/parity/vocabulary.py takes the same texts.
+
+merges.txt has 700 merges. ByteLevelBPETokenizer of tokenizers learned them from the README files of an older tree, with min_frequency=2.
 """
 import sys
 from pathlib import Path
@@ -15,7 +16,6 @@ from tokenizers import ByteLevelBPETokenizer
 
 PATTERN = r"""'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"""
 END_OF_TEXT = "<|endoftext|>"
-MERGES = 700
 
 TEXTS = [
     "the",
@@ -65,10 +65,6 @@ def read_merges(path):
 
 def main():
     here = Path(__file__).resolve().parent
-    trained = ByteLevelBPETokenizer()
-    trained.train([str(path) for path in sorted((here / "../../..").resolve().glob("*/README.md"))], vocab_size=256 + MERGES, min_frequency=2)
-    trained.save_model(str(here))
-    (here / "vocab.json").unlink()
     both = references(read_merges(here / "merges.txt"))
     with open(here / "vocabulary.txt", "w") as out:
         for text in TEXTS:
