@@ -196,7 +196,7 @@ const TokenSoftmaxCase kTokenSoftmaxCases[] = {{1, 1, 1},
                                                {1, 1, 1025},
                                                {3, 2, 1500},
                                                {2, 2, 50257},
-                                               {2, 150, 1027, On::cuda},
+                                               {2, 129, 1027, On::cuda},
                                                {4, 256, 50257, On::gpu}};
 
 // A sample is a row of tokens, and its loss is the mean over them.

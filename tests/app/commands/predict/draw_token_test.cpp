@@ -1,5 +1,7 @@
 #include "app/commands/predict/draw_token.h"
 
+#include "core/philox.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -58,7 +60,9 @@ TEST(NumberOfDraw, IsAFunctionOfSeedTextAndToken) {
         numbers.insert(number);
       }
   EXPECT_EQ(numbers.size(), 12u);
-  EXPECT_DOUBLE_EQ(number_of_draw(0, 0, 0), 0.4062364689326078);
+  // The counter is the token, the text and the operation; the key is the seed. A number has 53 bits.
+  const Bits128 random = philox4x32({{3, 1, 2, 12}}, 5);
+  EXPECT_EQ(number_of_draw(5, 2, (int64_t{1} << 32) + 3), random.word[0] * 0x1p-32 + (random.word[1] >> 11) * 0x1p-53);
 }
 
 }  // namespace
