@@ -54,9 +54,34 @@ TokenDataset::Place TokenDataset::place_of(int64_t index) const {
   return {*parts_[part].file, parts_[part].first + (index - before) * sequence_length_};
 }
 
+// The time in which a window of a file is read.
+class TokenDataset::Reading {
+ public:
+  Reading(const TokenDataset& data, const TokenFile& file) : data_(data), file_(file) {
+    const std::lock_guard lock(data_.mutex_);
+    data_.busy_.push_back(&file_);
+  }
+  Reading(const Reading&) = delete;
+  Reading& operator=(const Reading&) = delete;
+  ~Reading() {
+    const std::lock_guard lock(data_.mutex_);
+    data_.busy_.erase(std::ranges::find(data_.busy_, &file_));
+  }
+
+ private:
+  const TokenDataset& data_;
+  const TokenFile& file_;
+};
+
+std::string TokenDataset::being_read() const {
+  const std::lock_guard lock(mutex_);
+  return busy_.empty() ? "" : busy_.front()->name();
+}
+
 void TokenDataset::read(const SampleKey& key, std::span<uint8_t> bytes) const {
   DDP_EXPECT(std::ssize(bytes) == sample_bytes());
   const Place place = place_of(key.index);
+  const Reading reading(*this, place.file);
   place.file.read(place.first, vocabulary_, bytes);
 }
 

@@ -8,6 +8,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <string>
 #include <vector>
 
 namespace ddp {
@@ -37,6 +39,7 @@ class TokenDataset final : public Dataset {
   int32_t label(int64_t) const override { return 0; }
   bool in_memory() const override { return false; }
   bool is_fixed() const override { return true; }
+  std::string being_read() const override;
   void announce(std::span<const int64_t> indices) const override;
 
  private:
@@ -45,10 +48,13 @@ class TokenDataset final : public Dataset {
     int64_t first;
   };
   Place place_of(int64_t index) const;
+  class Reading;
 
   const std::vector<TokenPart> parts_;
   const int64_t sequence_length_, vocabulary_;
   std::vector<int64_t> ends_;  // windows of the parts up to each one
+  mutable std::mutex mutex_;
+  mutable std::vector<const TokenFile*> busy_;  // the oldest first; guarded by mutex_
 };
 
 }  // namespace ddp

@@ -12,10 +12,12 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <numeric>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace ddp {
@@ -131,11 +133,30 @@ TEST_F(TokenData, OnlyRegularFilesAreRead) {
   expect_error(Exit::data, {"fifo: is a FIFO"}, [&] { TokenFile(folder_ / "fifo"); });
 }
 
+TEST_F(TokenData, TheFileThatIsReadHasAName) {
+  const TokenDataset data({part("a", numbers(0, 2001))}, 2000, kAny);
+  EXPECT_EQ(data.being_read(), "");
+  std::atomic<bool> seen = false;
+  std::thread reader([&] {
+    while (!seen) window(data, 0);
+  });
+  std::string name;
+  for (int poll = 0; poll < 1'000'000 && name.empty(); ++poll) {
+    name = data.being_read();
+    std::this_thread::yield();
+  }
+  seen = true;
+  reader.join();
+  EXPECT_EQ(name, (folder_ / "a").string());
+  EXPECT_EQ(data.being_read(), "");
+}
+
 TEST_F(TokenData, AFileThatShrinksOrAForeignTokenIsNamed) {
   const TokenDataset data({part("a", header(20240520, 1, 21) + numbers(0, 21))}, 4, 13);
   EXPECT_EQ(window(data, 2).back(), 12);
   expect_error(Exit::data, {"/a: token 13 at position 13 is not in the vocabulary of 13 tokens", "--vocab-size"},
                [&] { window(data, 3); });
+  EXPECT_EQ(data.being_read(), "");
   fs::resize_file(folder_ / "a", 1024 + 30);
   EXPECT_EQ(window(data, 2).back(), 12);
   expect_error(Exit::data, {"/a: has become shorter: it had 1066 bytes when this run began, and has 1054 now"},
