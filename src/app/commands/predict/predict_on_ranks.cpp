@@ -40,6 +40,13 @@ class PredictOnRanks {
 
   Exit run(std::span<const std::string> arguments, std::istream& list, std::FILE* out) {
     require_same_arguments(arguments, *world_);
+    SharedNetwork network = share_trained_network(options_.weights, options_.ema, options_.network, session_, *world_,
+                                                  log_, [&](const std::string& line) { log_.warn("{}", line); });
+    run_on_all_ranks(session_, [&] {
+      require_options_fit_network(options_, network.info);
+      require(!network.info.reads_tokens(), Exit::usage,
+              "predict continues texts on one rank, not on {}: start it without mpirun", session_.size());
+    });
     std::optional<PredictionOutput> output;  // of rank 0
     FoundPictures found;
     run_on_all_ranks(session_, [&] {
@@ -49,13 +56,6 @@ class PredictOnRanks {
     });
     if (const std::string left_out = found.left_out(); !left_out.empty()) log_.warn("{}", left_out);
     share(found.pictures, *world_);
-    SharedNetwork network = share_trained_network(options_.weights, options_.ema, options_.network, session_, *world_,
-                                                  log_, [&](const std::string& line) { log_.warn("{}", line); });
-    run_on_all_ranks(session_, [&] {
-      require_options_fit_network(options_, network.info);
-      require(!network.info.reads_tokens(), Exit::usage,
-              "predict continues texts on one rank, not on {}: start it without mpirun", session_.size());
-    });
     const int threads = choose_threads(options_.threads, *world_, session_.host());
     return abort_on_error(session_, [&] { return predict(found, std::move(network), threads, output); });
   }
