@@ -44,6 +44,9 @@ void set_batch(Job& job, int64_t size) {
 int64_t largest_to_consider(const Job& job) {
   int64_t elements = job.network.input().elements();
   for (const LayerSpec& layer : job.network.layers()) elements = std::max(elements, layer.output.elements());
+  require(elements <= std::numeric_limits<int32_t>::max(), Exit::usage,
+          "a sample of {} values is more than an op takes; use {}", elements,
+          job.network.reads_tokens() ? "a shorter --sequence-length" : "smaller images");
   const auto weights = weights_of_ranks(job.options.batch, job.session.size());
   const double shares = std::accumulate(weights.begin(), weights.end(), 0.0) / std::ranges::max(weights);
   const auto of_rank = static_cast<double>(std::numeric_limits<int32_t>::max() / elements);
@@ -175,7 +178,7 @@ int64_t least(MpiSession& session, int64_t value) {
 void settle_batch(Job& job, const Backend& backend, int threads, const BuildModels& build) {
   MpiSession& session = job.session;
   RankMemory memory(job, backend, threads, build, ranks_on_host(session));
-  const int64_t most = largest_to_consider(job);
+  const int64_t most = run_on_all_ranks(session, [&] { return largest_to_consider(job); });
   const int64_t unit = unit_of_batches(most, int64_t{session.size()} * job.options.train.step.micro_batches);
   const int64_t own = run_on_all_ranks(session, [&] { return memory.largest(unit, most); });
   const int64_t size = least(session, own);
