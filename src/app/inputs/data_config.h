@@ -1,6 +1,7 @@
 // Which data a run trains on, and what becomes of an image before the network reads it.
 #pragma once
 
+#include "app/inputs/token_sizes.h"
 #include "data/augment/policy.h"
 #include "data/check_pictures.h"
 #include "data/codec/picture.h"
@@ -55,7 +56,8 @@ struct DataConfig {
   double val_split = 0;       // share of each class; 0: none
   bool coarse_labels = false;
   int64_t train_samples = 0;    // 0: all
-  int64_t sequence_length = 0;  // of tokens; 0: kSequenceLength
+  int64_t sequence_length = 0;  // of tokens; 0: default_sequence_length
+  int64_t default_sequence_length = kSequenceLength;
   int64_t vocabulary_size = 0;  // of tokens; 0: that of `vocabulary`, else kGpt2Vocabulary
   std::string vocabulary = {};  // of the text of the tokens: a file, or "bytes"; empty: not known
   std::optional<TokenType> token_type = {};

@@ -79,7 +79,7 @@ LoadedData load_tokens(const DataConfig& config) {
   loaded.notes = std::move(files.notes);
   loaded.pixels.kind = PixelStatistics::Kind::none;
   loaded.workers = std::max(1, config.workers);
-  const int64_t length = config.sequence_length > 0 ? config.sequence_length : kSequenceLength,
+  const int64_t length = config.sequence_length > 0 ? config.sequence_length : config.default_sequence_length,
                 vocabulary = load_vocabulary(config, loaded);
   loaded.data.train = std::make_unique<TokenDataset>(std::move(train), length, vocabulary);
   if (!val.empty()) loaded.data.test = std::make_unique<TokenDataset>(std::move(val), length, vocabulary);

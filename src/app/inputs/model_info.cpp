@@ -1,6 +1,7 @@
 #include "app/inputs/model_info.h"
 
 #include "app/inputs/input_names.h"
+#include "app/inputs/token_sizes.h"
 #include "core/error.h"
 #include "core/json_reader.h"
 #include "core/printable.h"
@@ -25,8 +26,6 @@ constexpr int64_t kFormat = 1, kFormatWithGraph = 2;
 constexpr int64_t kFormatOfTokens = 3;       // with or without a graph
 constexpr int64_t kMostPixels = 16384;       // of a side, as for --train-crop-size
 constexpr int64_t kMostBytes = 100'000'000;  // of the entry; a file's header has no more
-constexpr int64_t kMostClasses = int64_t{1} << 20;
-constexpr int64_t kLongestSequence = int64_t{1} << 24;
 
 // The transforms of validation.
 Names<Kind> validation_names() {
@@ -209,7 +208,7 @@ std::optional<ModelInfo> model_info_in(const Metadata& metadata, const std::stri
   const auto found = metadata.find(kEntry);
   if (found == metadata.end()) return std::nullopt;
   const json entry = read_json(found->second, fmt::format("{}: its metadata {}", file, kEntry),
-                               {.bytes = kMostBytes, .values = 2 * kMostClasses});
+                               {.bytes = kMostBytes, .values = 2 * kMostVocabulary});
   require(entry.is_object(), Exit::data, "{}: its metadata {} is not a JSON object", file, kEntry);
   const Reader reader(entry, file);
   const int64_t format = reader.number("format", 1, INT64_MAX, "a number");
@@ -228,7 +227,7 @@ std::optional<ModelInfo> model_info_in(const Metadata& metadata, const std::stri
   } else {
     info.image = reader.image();
   }
-  info.classes = reader.number("classes", 1, kMostClasses, "a number above 0");
+  info.classes = reader.number("classes", 1, kMostVocabulary, "a number above 0");
   info.class_names = reader.class_names(info.classes);
   if (!tokens) read_image_input(reader, info);
   if (entry.contains("precision")) info.precision = reader.one_of("precision", kPrecisionNames);

@@ -1,7 +1,7 @@
 #include "app/inputs/model_source.h"
 
-#include "app/inputs/load_tokens.h"
 #include "app/inputs/model_info.h"
+#include "app/inputs/token_sizes.h"
 #include "core/error.h"
 #include "core/printable.h"
 #include "core/read_file.h"
@@ -50,13 +50,16 @@ bool reads_tokens(const ModelFile& source, const std::string& where) {
   return found != models.end() && begins_with_embedding(*found, where);
 }
 
-int64_t longest_sequence(const ModelFile& source, const std::string& where, int64_t classes) {
-  int64_t longest = 0;
-  const Network network = network_of(source, where, {1, 1, 1}, classes);
+TokenInput complete(TokenInput input, const ModelFile& source, const std::string& where) {
+  if (input.vocabulary == 0) input.vocabulary = kGpt2Vocabulary;
+  if (input.length > 0) return input;
+  const Network network = network_of(source, where, {1, 1, 1}, input.vocabulary);
   for (const LayerSpec& layer : network.layers())
-    if (layer.kind == LayerSpec::Kind::position_embedding && layer.rows > 0 && (longest == 0 || layer.rows < longest))
-      longest = layer.rows;
-  return longest > 0 ? longest : kSequenceLength;
+    if (layer.kind == LayerSpec::Kind::position_embedding && layer.rows > 0 &&
+        (input.length == 0 || layer.rows < input.length))
+      input.length = layer.rows;
+  if (input.length == 0) input.length = kSequenceLength;
+  return input;
 }
 
 }  // namespace ddp

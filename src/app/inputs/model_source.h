@@ -30,8 +30,13 @@ Network network_of(const ModelFile& source, const std::string& where, ImageShape
 // Whether the network reads tokens, not images; false of an unknown name. Errors are as those of network_of().
 bool reads_tokens(const ModelFile& source, const std::string& where);
 
-// Of a network that reads tokens, where nothing says its sequence length: as many as its positions, else 1024. Errors
-// are as those of network_of().
-int64_t longest_sequence(const ModelFile& source, const std::string& where, int64_t classes);
+// What a network of tokens reads; 0: not known.
+struct TokenInput {
+  int64_t length = 0, vocabulary = 0;
+};
+
+// Replaces 0: the sequence length by the least number of positions of the network, else 1024, the size of the
+// vocabulary by GPT-2's. Errors are as those of network_of().
+TokenInput complete(TokenInput input, const ModelFile& source, const std::string& where);
 
 }  // namespace ddp

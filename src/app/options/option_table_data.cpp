@@ -1,5 +1,6 @@
 // Options of the data set, and of what becomes of an image before the network reads it.
 #include "app/inputs/input_names.h"
+#include "app/inputs/token_sizes.h"
 #include "app/options/option_table.h"
 
 #include <cmath>
@@ -12,8 +13,7 @@ namespace {
 
 using Kind = TransformConfig::Kind;
 
-constexpr int64_t kMostPixels = 16384;       // of a side of an image that a network reads
-constexpr int64_t kMostTokens = 16'777'216;  // of a sequence and of a vocabulary
+constexpr int64_t kMostPixels = 16384;  // of a side of an image that a network reads
 constexpr double kMostRatio = 1000;
 constexpr OnResume kSameInput = {Effect::results, "input"};
 constexpr OnResume kFixedInput = OnResume::fixed("the weights were trained on images that are made so", "input");
@@ -150,13 +150,13 @@ OptionGroup data_options() {
        {.name = "--sequence-length",
         .target = to([](Options & o) -> auto& { return o.data.sequence_length; }),
         .on_resume = kSameData,
-        .help = "tokens of a sample; 0: 1024",
-        .check = CLI::Range(int64_t{0}, kMostTokens)},
+        .help = "tokens of a sample; 0: 1024, or as many as the network has positions, if these are fewer",
+        .check = CLI::Range(int64_t{0}, kLongestSequence)},
        {.name = "--vocab-size",
         .target = to([](Options & o) -> auto& { return o.data.vocabulary_size; }),
         .on_resume = kSameData,
         .help = "number of different tokens; 0: that of --vocabulary, else 50257, that of GPT-2",
-        .check = CLI::Range(int64_t{0}, kMostTokens)},
+        .check = CLI::Range(int64_t{0}, kMostVocabulary)},
        {.name = "--vocabulary",
         .target = to([](Options & o) -> auto& { return o.data.vocabulary; }),
         .on_resume = kSameData,

@@ -95,6 +95,7 @@ Job open_job(const Options& given, const ResumePoint& resume_point, MpiSession& 
   check_same_on_all_ranks(hash_of(options.effective_config), "configuration", *world);
 
   share_model(options.network, session);
+  options.data.default_sequence_length = default_sequence_length(options.network, options.data.vocabulary_size);
   std::vector<double> rank_weights;
   std::optional<FaultInjection> injection;
   run_on_all_ranks(session, [&] {

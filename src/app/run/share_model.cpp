@@ -2,12 +2,14 @@
 
 #include "app/inputs/model_info.h"
 #include "app/inputs/model_source.h"
+#include "app/inputs/token_sizes.h"
 #include "app/options/resume.h"
 #include "checkpoint/find_weights.h"
 #include "core/log.h"
 #include "core/printable.h"
 #include "health/run_on_all_ranks.h"
 
+#include <algorithm>
 #include <functional>
 #include <optional>
 #include <string>
@@ -52,6 +54,16 @@ void share_resumed_model(Options& options, const RunState& saved, const fs::path
     const bool missing = same_path && !fs::exists(model, error) && !error;
     return options.given.contains(kModelOption) && !missing ? read_model_source(model) : source_in(checkpoint, model);
   });
+}
+
+int64_t default_sequence_length(const NetworkConfig& network, int64_t vocabulary_size) {
+  try {
+    if (!reads_tokens(network.source, network.model)) return kSequenceLength;
+    const TokenInput input = complete({.length = 0, .vocabulary = vocabulary_size}, network.source, network.model);
+    return std::min(input.length, kSequenceLength);
+  } catch (const Error&) {
+    return kSequenceLength;
+  }
 }
 
 }  // namespace ddp

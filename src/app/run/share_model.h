@@ -20,4 +20,8 @@ void share_model(NetworkConfig& network, MpiSession& session);
 void share_resumed_model(Options& options, const RunState& saved, const std::filesystem::path& checkpoint,
                          MpiSession& session);
 
+// DataConfig::default_sequence_length for the network that is shared: 1024, or as many as its positions, if these are
+// fewer. 1024 also for a network that reads images, and for one that make_network() refuses.
+int64_t default_sequence_length(const NetworkConfig& network, int64_t vocabulary_size);
+
 }  // namespace ddp

@@ -1,5 +1,6 @@
 #include "app/inputs/model_info.h"
 
+#include "app/inputs/token_sizes.h"
 #include "core/error.h"
 #include "tests/expect_error.h"
 
@@ -103,6 +104,11 @@ TEST(ModelInfo, DescribesTokens) {
   EXPECT_EQ(back.vocabulary_hash, info.vocabulary_hash);
   EXPECT_EQ(back.graph, info.graph);
   EXPECT_EQ(back.to_metadata(), metadata);
+
+  ModelInfo largest = info;
+  largest.classes = kMostVocabulary;
+  largest.sequence_length = kLongestSequence;
+  EXPECT_EQ(model_info_in(largest.to_metadata(), "file")->classes, kMostVocabulary);
 
   const auto expect_refused = [&](const char* part, const char* other, const char* message) {
     std::string wrong = text;

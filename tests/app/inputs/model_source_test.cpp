@@ -8,6 +8,7 @@
 
 #include <filesystem>
 #include <string>
+#include <utility>
 
 namespace ddp {
 namespace {
@@ -28,6 +29,21 @@ TEST(ModelSource, IsAFileOrABuiltInNetwork) {
   EXPECT_EQ(identity_of(lenet), "lenet");
   EXPECT_EQ(identity_of({.name = "other", .text = kText}), identity_of(file));
   EXPECT_NE(identity_of({.name = "my.net", .text = kText + " "}), identity_of(file));
+}
+
+TEST(ModelSource, SaysWhatANetworkOfTokensReads) {
+  const auto completed = [](TokenInput given, const std::string& positions, const std::string& rows) {
+    const ModelFile source{.name = "small",
+                           .text = "layers = [ { embedding = 8, rows = " + rows +
+                                   " }, { position_embedding = " + positions + " }, { linear = \"classes\" } ]\n"};
+    const TokenInput input = complete(given, source, "there");
+    return std::pair(input.length, input.vocabulary);
+  };
+  const std::string any = "\"classes\"";
+  EXPECT_EQ(completed({}, "64", any), std::pair(int64_t{64}, int64_t{50257}));
+  EXPECT_EQ(completed({}, "true", any), std::pair(int64_t{1024}, int64_t{50257}));
+  EXPECT_EQ(completed({.vocabulary = 9}, "64", "9"), std::pair(int64_t{64}, int64_t{9}));
+  EXPECT_EQ(completed({.length = 5, .vocabulary = 9}, "64", any), std::pair(int64_t{5}, int64_t{9}));
 }
 
 TEST(ModelSource, RefusesWhatIsNoSmallFile) {

@@ -1,3 +1,4 @@
+#include "app/inputs/token_sizes.h"
 #include "tests/app/options/option_lines.h"
 
 #include <gtest/gtest.h>
@@ -197,6 +198,8 @@ TEST(Options, GivenTwiceAreRefused) {
 }
 
 TEST(Options, UnexpectedWordsAreNamedInTheirOrder) {
+  EXPECT_EQ(parse(fmt::format("--vocab-size {}", kMostVocabulary)).data.vocabulary_size, kMostVocabulary);
+  EXPECT_NE(refusal(fmt::format("--vocab-size {}", kMostVocabulary + 1)).find("--vocab-size"), std::string::npos);
   EXPECT_EQ(refusal("--lr 1 first --frobnicate second"),
             "not expected: first, --frobnicate, second; ddp_train --help lists the options");
 }

@@ -153,7 +153,9 @@ TEST_F(Evaluate, MatchesClassesByName) {
   strip_metadata(run / "model.safetensors", bare);
   outcome = evaluate(0, fmt::format("{} --data-path {}", bare.string(), val.string()));
   EXPECT_EQ(outcome.code, static_cast<int>(Exit::usage));
-  EXPECT_EQ(count(outcome.output, "give --model, --classes or --class-names, --val-crop-size, --channels, --mean too"),
+  EXPECT_EQ(count(outcome.output,
+                  "give --model, and for a network that reads images --classes or --class-names, --val-crop-size, "
+                  "--channels, --mean too"),
             1)
       << outcome.output;
   std::ofstream(folder / "names") << "blue, deep\ngreen\nrot\n";

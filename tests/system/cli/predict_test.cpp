@@ -131,7 +131,10 @@ TEST_F(Predict, WeightsWithoutMetadataNeedOptions) {
   strip_metadata(run / "model.safetensors", bare);
   const Outcome refused = predict(fmt::format("{} {} --channels 3", bare.string(), train.string()));
   EXPECT_EQ(refused.code, static_cast<int>(Exit::usage));
-  EXPECT_EQ(count(refused.output, "give --model, --classes or --class-names, --val-crop-size, --mean too"), 1)
+  EXPECT_EQ(count(refused.output,
+                  "give --model, and for a network that reads images --classes or --class-names, --val-crop-size, "
+                  "--mean too"),
+            1)
       << refused.output;
 
   const std::string names = (folder / "names").string();

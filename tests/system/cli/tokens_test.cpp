@@ -85,7 +85,7 @@ TEST_F(Tokens, KilledRunEndsWithTheSameBytes) {
   EXPECT_TRUE(read_file(folder_ / "cut" / "model.safetensors") == read_file(folder_ / "whole" / "model.safetensors"));
 }
 
-// One step each. A raw file of uint32 has twice as many numbers of uint16.
+// One step each. The network has 256 positions. A raw file of uint32 has twice as many numbers of uint16.
 TEST_F(Tokens, OptionsSayWhatTheFilesHold) {
   folder_.write("wide.bin", tokens<uint32_t>(16 * 10 + 1, 66'000));
   const auto begun = [&](const char* run, const char* data, const std::string& more) {
@@ -100,8 +100,10 @@ TEST_F(Tokens, OptionsSayWhatTheFilesHold) {
   run = begun("narrow", "wide.bin", "--token-type uint16 --sequence-length 8 --vocab-size 65536 --val-split 0.25");
   EXPECT_EQ(run.at("training_samples"), 30);
   EXPECT_EQ(run.at("test_samples"), 9);
-  run = begun("tokens", "text", "--dataset tokens --sequence-length 16 --vocab-size 300 --train-samples 9");
-  EXPECT_EQ(run.at("training_samples"), 9);
+  folder_.write("long.bin", tokens<uint16_t>(256 * 4 + 1));
+  run = begun("tokens", "long.bin", "--dataset tokens --vocab-size 300 --train-samples 3");
+  EXPECT_EQ(run.at("training_samples"), 3);
+  EXPECT_EQ(run.at("sequence_length"), 256);
   run = begun("bytes", "text", "--model gpt-tiny --vocabulary bytes --sequence-length 16");
   EXPECT_EQ(run.at("classes"), 257);
   EXPECT_EQ(Vocabulary::read(folder_ / "bytes/vocabulary.txt").size(), 257);
@@ -126,6 +128,9 @@ TEST_F(Tokens, AreRefusedWhereTheyDoNotFit) {
               fmt::format("--data-path {} --sequence-length 16 --output-dir {}", path("text"), path("none")));
   expect_code(Exit::usage, "--model gpt-tiny reads tokens, but the data set holds images; give --dataset tokens", 0,
               fmt::format("--model gpt-tiny --output-dir {}", path("none")));
+  expect_code(Exit::model, "cannot take 1024 tokens; use a shorter --sequence-length", 0,
+              fmt::format("--model gpt-tiny --data-path {} --sequence-length 1024 --output-dir {}", path("long.bin"),
+                          path("none")));
   expect_code(Exit::usage, "--random-erase needs images; the data set is tokens", 0,
               training("none", "text", "--random-erase 0.1"));
   expect_code(Exit::usage, "--vocab-size 300: --vocabulary bytes has 257 tokens", 0,
@@ -135,8 +140,8 @@ TEST_F(Tokens, AreRefusedWhereTheyDoNotFit) {
   expect_code(Exit::usage, "show draws images; the data set is tokens", 0,
               fmt::format("show --data-path {} --sequence-length 16 --output {}", path("text"), path("grid.png")));
   EXPECT_FALSE(fs::exists(folder_ / "none"));
-  expect_code(Exit::done, "tokens: 42 training and 7 test windows of 16 tokens of a vocabulary of 50257\n", 0,
-              training("none", "text", "--sequence-length 16 --doctor"));
+  expect_code(Exit::done, "tokens: 4 training and 0 test windows of 256 tokens of a vocabulary of 50257\n", 0,
+              training("none", "long.bin", "--doctor"));
 }
 
 }  // namespace

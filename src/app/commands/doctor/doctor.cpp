@@ -91,10 +91,22 @@ Findings findings_or_refusal(const char* check, const std::function<Findings()>&
   }
 }
 
+DataConfig data_for_network(const Options& options, MpiSession& session) {
+  DataConfig data = options.data;
+  NetworkConfig network = options.network;
+  try {
+    share_model(network, session);
+    data.default_sequence_length = default_sequence_length(network, data.vocabulary_size);
+  } catch (const CollectiveError&) {
+    return data;  // check_options() reports the network
+  }
+  return data;
+}
+
 Findings check_data(const Options& options, MpiSession& session, std::optional<LoadedData>& loaded) {
   return findings_or_refusal("data", [&] {
     const auto world = session.world(Allreduce::automatic);
-    loaded = load_data(options.data, options.seed, session, *world, Log(session.rank()));
+    loaded = load_data(data_for_network(options, session), options.seed, session, *world, Log(session.rank()));
     const auto& [train, test] = loaded->data;
     return all_ok("data", fmt::format("{}: {} training and {} test {}", loaded->kind, train->size(),
                                       test ? test->size() : 0, describe_samples(*train)));

@@ -1,5 +1,6 @@
 #include "app/commands/predict/description_options.h"
 
+#include "app/inputs/token_sizes.h"
 #include "core/error.h"
 #include "core/read_file.h"
 
@@ -84,9 +85,9 @@ void DescriptionOptions::declare(CLI::App& app) {
       ->check(CLI::Range(1e-6, 1e6));
   add("--sequence-length", given_.sequence_length,
       "of a network that reads tokens: how many it reads; default: as many as it has positions, else 1024")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 24));
+      ->check(CLI::Range(int64_t{1}, kLongestSequence));
   add("--vocab-size", given_.vocabulary_size, "of a network that reads tokens: how many there are; default: 50257")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
+      ->check(CLI::Range(int64_t{1}, kMostVocabulary));
 }
 
 DescribedNetwork DescriptionOptions::read(const CLI::App& app) const {

@@ -1,6 +1,5 @@
 #include "app/commands/predict/trained_network.h"
 
-#include "app/inputs/load_tokens.h"
 #include "app/inputs/model_source.h"
 #include "core/control_group.h"
 #include "core/error.h"
@@ -10,6 +9,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -41,9 +41,10 @@ void require_fit(const DescribedNetwork& described, bool tokens) {
 
 ModelInfo info_of_tokens(const DescribedNetwork& described, const ModelFile& source) {
   ModelInfo info;
-  info.classes = described.vocabulary_size > 0 ? described.vocabulary_size : kGpt2Vocabulary;
-  info.sequence_length = described.sequence_length > 0 ? described.sequence_length
-                                                       : longest_sequence(source, described.info.model, info.classes);
+  const auto [length, vocabulary] =
+      complete({described.sequence_length, described.vocabulary_size}, source, described.info.model);
+  info.classes = vocabulary;
+  info.sequence_length = length;
   info.image = {info.sequence_length, 1, 1};
   return info;
 }
@@ -58,8 +59,13 @@ ModelInfo model_info_of(const DescribedNetwork& described, const fs::path& weigh
     return *stored;
   }
   const std::string& model = described.info.model;
-  const ModelFile source = model.empty() ? ModelFile() : read_model_source(model);
-  const bool tokens = !model.empty() && reads_tokens(source, model);
+  if (model.empty()) {
+    const std::span<const std::string> others = std::span(described.missing).subspan(1);
+    fail(Exit::usage, "{} has no metadata of ddp_train, which say what the network reads; give --model{}{} too",
+         weights.string(), others.empty() ? "" : ", and for a network that reads images ", fmt::join(others, ", "));
+  }
+  const ModelFile source = read_model_source(model);
+  const bool tokens = reads_tokens(source, model);
   require_fit(described, tokens);
   require(tokens || described.missing.empty(), Exit::usage,
           "{} has no metadata of ddp_train, which say what the network reads; give {} too", weights.string(),
@@ -71,7 +77,11 @@ ModelInfo model_info_of(const DescribedNetwork& described, const fs::path& weigh
 }
 
 TrainedNetwork network_without_weights(const ModelInfo& info) {
-  Network network = network_of(info.source(), info.model + ".toml", info.image, info.classes);
+  const std::string where = info.model + ".toml";
+  const bool tokens = reads_tokens(info.source(), where);
+  require(tokens == info.reads_tokens(), Exit::data, "the metadata say that {} reads {}, and its graph reads {}",
+          info.model, tokens ? "images" : "tokens", tokens ? "tokens" : "images");
+  Network network = network_of(info.source(), where, info.image, info.classes);
   std::vector<Parameter> parameters = parameters_of(network);
   std::vector<BatchNormState> batch_norms = batch_norm_states_of(network);
   return {.network = std::move(network),

@@ -3,7 +3,6 @@
 #include "app/commands/show_model/layer_table.h"
 #include "app/commands/show_model/network_boxes.h"
 #include "app/commands/show_model/show_model_options.h"
-#include "app/inputs/load_tokens.h"
 #include "app/inputs/model_info.h"
 #include "app/inputs/model_source.h"
 #include "checkpoint/find_weights.h"
@@ -57,10 +56,11 @@ ShownInput shown_input(const ShowModelOptions& options, const ModelFile& source,
   }
   refuse(options.image.has_value(), "--image");
   refuse(options.classes.has_value(), "--classes");
-  int64_t classes = options.vocabulary_size, length = options.sequence_length;
-  if (classes == 0) classes = info ? info->classes : kGpt2Vocabulary;
-  if (length == 0) length = info ? info->sequence_length : longest_sequence(source, where, classes);
-  return {.image = {length, 1, 1}, .classes = classes};
+  TokenInput input{.length = options.sequence_length, .vocabulary = options.vocabulary_size};
+  if (input.vocabulary == 0 && info) input.vocabulary = info->classes;
+  if (input.length == 0 && info) input.length = info->sequence_length;
+  input = complete(input, source, where);
+  return {.image = {input.length, 1, 1}, .classes = input.vocabulary};
 }
 
 // Weights are what exists and is neither the name of a network nor that of a file of one.

@@ -1,5 +1,6 @@
 #include "app/commands/show_model/show_model_options.h"
 
+#include "app/inputs/token_sizes.h"
 #include "app/options/parse_command.h"
 #include "core/error.h"
 
@@ -49,10 +50,10 @@ ShowModelOptions parse_show_model_options(std::span<const std::string> arguments
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
   app.add_option("--sequence-length", options.sequence_length,
                  "tokens that a network reads; default: those of the run, else as many as its positions, else 1024")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 24));
+      ->check(CLI::Range(int64_t{1}, kLongestSequence));
   app.add_option("--vocab-size", options.vocabulary_size,
                  "tokens of its vocabulary; default: those of the run, else 50257")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
+      ->check(CLI::Range(int64_t{1}, kMostVocabulary));
   app.add_option("--batch-size", options.batch, "images or sequences of a rank, for its memory in training")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
       ->capture_default_str();

@@ -14,7 +14,7 @@ struct ShowModelOptions {
   std::string model;  // a built-in network, a file, or weights: a run, a checkpoint, a safetensors file
   std::optional<ImageShape> image = {};  // none: that of the weights, else kShownImage
   std::optional<int64_t> classes = {};   // none: those of the weights, else kShownClasses
-  // Of a network that reads tokens; 0: those of the weights, else longest_sequence() and kGpt2Vocabulary.
+  // Of a network that reads tokens; 0: those of the weights, else those of complete().
   int64_t sequence_length = 0, vocabulary_size = 0;
   int64_t batch = 32;        // images or sequences of a rank
   std::string freeze = {};   // as in a training

@@ -58,6 +58,13 @@ void expect_equal(std::span<const float> actual, std::span<const float> expected
   EXPECT_LE(of.largest_error, 1e-5 * of.largest);
 }
 
+TEST(TrainedNetworkOfTokens, RefusesMetadataOfAnImage) {
+  ModelInfo info = info_of(kCausal, "{ position_embedding = 64 }");
+  info.sequence_length = 0, info.image = {28, 28, 1};
+  expect_error(Exit::data, {"the metadata say that small reads images, and its graph reads tokens"},
+               [&] { network_without_weights(info); });
+}
+
 TEST(NextToken, GivesTheSameLogitsAtEachLength) {
   for (const char* const positions : {"{ position_embedding = 64 }", "{ position_embedding = true }"}) {
     const ModelInfo info = info_of(kCausal, positions);
