@@ -45,6 +45,7 @@ struct InputConfig {
 
 // For data that a trained network is evaluated on, not trained.
 struct EvaluatedInput {
+  bool tokens = false;  // else images
   TransformConfig transform = {};
   DecodeConfig decode = {};
 };

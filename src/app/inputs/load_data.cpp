@@ -5,13 +5,16 @@
 #include "app/inputs/load_tokens.h"
 #include "app/inputs/model_info.h"
 #include "app/inputs/options_fit_data.h"
+#include "app/inputs/vocabulary_of_run.h"
 #include "app/machine/threads.h"
+#include "comm/broadcast_host.h"
 #include "core/control_group.h"
 #include "data/augment/augmented_dataset.h"
 #include "data/catalog.h"
 #include "data/cifar.h"
 #include "data/detect.h"
 #include "data/subset.h"
+#include "data/text/vocabulary.h"
 #include "ddp/hash.h"
 #include "ddp/replica_check.h"
 #include "health/run_on_all_ranks.h"
@@ -20,6 +23,7 @@
 #include <cmath>
 #include <numeric>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 namespace ddp {
@@ -101,6 +105,22 @@ void augment(const DataConfig& config, uint64_t seed, MpiSession& session, Commu
   });
 }
 
+// The copy in the folder of a resumed run, where a rank has no file of --vocabulary; empty: there is none. Collective.
+std::string kept_vocabulary(const DataConfig& config, const ResumedPictures& resumed, MpiSession& session,
+                            Communicator& world) {
+  std::error_code unknown;
+  if (!world.any(config.vocabulary != "bytes" && !std::filesystem::exists(config.vocabulary, unknown) && !unknown))
+    return "";
+  std::string text = run_on_all_ranks(session, [&] {
+    std::error_code error;
+    const auto file = resumed.run_folder / kVocabularyFile;
+    const bool exists = !resumed.run_folder.empty() && std::filesystem::exists(file, error);
+    return exists ? Vocabulary::read(file).text() : std::string();
+  });
+  broadcast_host(world, text);
+  return text;
+}
+
 }  // namespace
 
 std::string describe_samples(const Dataset& data) {
@@ -140,12 +160,14 @@ LoadedData load_data(const DataConfig& config, uint64_t seed, MpiSession& sessio
     reading.done();
     return found;
   });
+  const std::string vocabulary =
+      has_tokens(kind) && !config.vocabulary.empty() ? kept_vocabulary(config, resumed, session, world) : "";
   LoadedData loaded = has_pictures(kind)
                           ? load_pictures(config, kind, seed, session, world, log, reading, resumed)
                           : run_on_all_ranks(session, [&] {
                               reading.progress();
                               LoadedData data = has_tokens(kind)
-                                                    ? load_tokens(config)
+                                                    ? load_tokens(config, vocabulary)
                                                     : load_images(config, kind, memory_limit() / session.local_size());
                               reading.done();
                               return data;

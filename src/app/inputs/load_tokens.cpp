@@ -49,14 +49,22 @@ std::string vocabulary_of(const DataConfig& config) {
 }
 
 // Keeps the vocabulary for the output folder. Returns its size.
-int64_t load_vocabulary(const DataConfig& config, LoadedData& loaded) {
+int64_t load_vocabulary(const DataConfig& config, const std::string& resumed_vocabulary, LoadedData& loaded) {
   const int64_t given = config.vocabulary_size;
   const std::string name = vocabulary_of(config);
   if (name.empty()) return given > 0 ? given : kGpt2Vocabulary;
-  const Vocabulary vocabulary = Vocabulary::named(name);
+  std::error_code error;
+  const bool moved = name != "bytes" && !resumed_vocabulary.empty() && !std::filesystem::exists(name, error) && !error;
+  const Vocabulary vocabulary =
+      moved ? Vocabulary::parse(kVocabularyFile, resumed_vocabulary) : Vocabulary::named(name);
+  if (config.evaluated)
+    require(given == vocabulary.size(), Exit::data,
+            "the network has {} tokens, and the vocabulary {} has {}; evaluate on data of the vocabulary of the "
+            "training",
+            given, printable(name), vocabulary.size());
   require(given == 0 || given == vocabulary.size(), Exit::usage,
-          "--vocab-size {}: --vocabulary {} has {} tokens; leave out --vocab-size", given, printable(name),
-          vocabulary.size());
+          "--vocab-size {}: {} {} has {} tokens; leave out --vocab-size", given,
+          config.vocabulary.empty() ? "the vocabulary" : "--vocabulary", printable(name), vocabulary.size());
   loaded.fingerprint = hash_of(vocabulary.text());
   loaded.listings[kVocabularyFile] = vocabulary.text();
   return vocabulary.size();
@@ -64,7 +72,7 @@ int64_t load_vocabulary(const DataConfig& config, LoadedData& loaded) {
 
 }  // namespace
 
-LoadedData load_tokens(const DataConfig& config) {
+LoadedData load_tokens(const DataConfig& config, const std::string& resumed_vocabulary) {
   TokenFiles files = find_token_files(config.path);
   allow_open_files(files.train.size() + files.val.size());
   std::vector<TokenPart> train = open_files(files.train, config), val = open_files(files.val, config);
@@ -80,7 +88,7 @@ LoadedData load_tokens(const DataConfig& config) {
   loaded.pixels.kind = PixelStatistics::Kind::none;
   loaded.workers = std::max(1, config.workers);
   const int64_t length = config.sequence_length > 0 ? config.sequence_length : config.default_sequence_length,
-                vocabulary = load_vocabulary(config, loaded);
+                vocabulary = load_vocabulary(config, resumed_vocabulary, loaded);
   loaded.data.train = std::make_unique<TokenDataset>(std::move(train), length, vocabulary);
   if (!val.empty()) loaded.data.test = std::make_unique<TokenDataset>(std::move(val), length, vocabulary);
 

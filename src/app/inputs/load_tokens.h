@@ -5,7 +5,9 @@
 
 namespace ddp {
 
-// Throws Error: Exit::data for the files, Exit::usage for options that do not fit them.
-LoadedData load_tokens(const DataConfig& config);
+// `resumed_vocabulary`: what the vocabulary.txt of a resumed run holds, in place of a file of --vocabulary that does
+// not exist any more; empty: there is none. Throws Error: Exit::data for the files, Exit::usage for options that do not
+// fit them.
+LoadedData load_tokens(const DataConfig& config, const std::string& resumed_vocabulary);
 
 }  // namespace ddp

@@ -33,6 +33,10 @@ void require_options_fit(const DataConfig& config, const std::string& kind) {
   const auto refuse = [&](bool given, const char* name, const char* why) {
     require(!given, Exit::usage, "{} {}; the data set is {}", name, why, kind);
   };
+  if (config.evaluated)
+    require(config.evaluated->tokens == has_tokens(kind), Exit::model,
+            "the network reads {}, and the data set {} has {}", config.evaluated->tokens ? "tokens" : "images", kind,
+            has_tokens(kind) ? "tokens" : "images");
   refuse(config.coarse_labels && kind != "cifar100", "--coarse-labels", "needs --dataset cifar100");
   refuse(!config.labels.empty() && kind != "csv", "--labels", "needs --dataset csv or auto");
   refuse(config.labels.empty() && kind == "csv", "--dataset csv", "needs --labels FILE.csv");

@@ -76,5 +76,19 @@ TEST(OptionsFitData, RefuseThoseOfTokensWithImages) {
     }
 }
 
+TEST(OptionsFitData, NetworksReadTheirOwnKind) {
+  const auto evaluated = [](bool tokens) {
+    return with([&](auto& c) {
+      c.evaluated = EvaluatedInput{.tokens = tokens};
+      if (tokens) c.sequence_length = c.vocabulary_size = 8;
+    });
+  };
+  expect_error(Exit::model, {"the network reads tokens, and the data set mnist has images"},
+               [&] { require_options_fit(evaluated(true), "mnist"); });
+  expect_error(Exit::model, {"the network reads images, and the data set tokens has tokens"},
+               [&] { require_options_fit(evaluated(false), "tokens"); });
+  require_options_fit(evaluated(true), "tokens");
+}
+
 }  // namespace
 }  // namespace ddp

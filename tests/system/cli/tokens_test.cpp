@@ -60,7 +60,8 @@ class Tokens : public ::testing::Test {
 
 // Six steps an epoch; the last one has 2 windows.
 TEST_F(Tokens, KilledRunEndsWithTheSameBytes) {
-  const std::string others = "--vocab-size 257 --epochs 2 --momentum 0.9 --workers 2 ",
+  const fs::path vocabulary = folder_.write("words.bpe", Vocabulary::bytes().text());
+  const std::string others = "--vocabulary " + vocabulary.string() + " --epochs 2 --momentum 0.9 --workers 2 ",
                     options = others + "--sequence-length 16 ";
   expect_code(Exit::done, "tokens: 42 training and 7 test samples, windows of 16 tokens of a vocabulary of 257\n", 2,
               training("whole", "text", options + "--save-every never"));
@@ -78,6 +79,7 @@ TEST_F(Tokens, KilledRunEndsWithTheSameBytes) {
   EXPECT_TRUE(was_killed(killed.code)) << killed.output;
   expect_code(Exit::usage, "84 and 14 windows of 8 tokens", 2,
               training("cut", "text", others + "--sequence-length 8 --resume auto"));
+  fs::rename(vocabulary, folder_ / "moved.bpe");  // the run keeps a copy
   const Outcome resumed = program(2, training("cut", "text", options + "--resume auto"));
   EXPECT_EQ(resumed.code, 0) << resumed.output;
   EXPECT_EQ(count(resumed.output, "resumed from "), 1) << resumed.output;

@@ -61,6 +61,7 @@ EvaluatedData load_evaluated_data(const DataConfig& given, uint64_t seed, const 
                                   Communicator& world, const Log& log, const Reading& reading) {
   DataConfig config = given;
   if (network.reads_tokens()) {
+    config.evaluated = EvaluatedInput{.tokens = true};
     config.sequence_length = network.sequence_length;
     config.vocabulary_size = network.classes;
   } else {
@@ -71,10 +72,7 @@ EvaluatedData load_evaluated_data(const DataConfig& given, uint64_t seed, const 
   LoadedData loaded = load_data(config, seed, session, world, log, reading);
   return run_on_all_ranks(session, [&] {
     std::unique_ptr<Dataset> data = std::move(loaded.data.test ? loaded.data.test : loaded.data.train);
-    const bool tokens = data->sequence_length() > 0;
-    require(tokens == network.reads_tokens(), Exit::model, "the network reads {}, and the data set {} has {}",
-            network.reads_tokens() ? "tokens" : "images", loaded.kind, tokens ? "tokens" : "images");
-    if (tokens) return evaluated_tokens(std::move(loaded), std::move(data), network);
+    if (network.reads_tokens()) return evaluated_tokens(std::move(loaded), std::move(data), network);
     const ImageShape image = data->image_shape(), read = network.image;
     require(image == read, Exit::model,
             "the network reads images of {} x {} x {}, and the images of {} have {} x {} x {}", read.w, read.h, read.c,
