@@ -82,7 +82,8 @@ class Layer {
   // Whether backward writes the gradient of `skip` to dskip; else it leaves it in dy.
   virtual bool separates_skip() const { return false; }
 
-  bool trains() const { return !parameters_.empty(); }
+  // Whether it reads weights that are trained; they may be those of another layer.
+  virtual bool trains() const { return !parameters_.empty(); }
 
   // `weights` is the flat buffer. Call this again after each change of its values.
   virtual void bind(const WeightData& weights) { (void)weights; }

@@ -33,6 +33,7 @@ class WeightLayer : public Layer {
   Format output_format() const override { return op_->output_format(); }
   bool saves_input() const override { return trains_weight_; }
   bool saves_output() const override { return relu_ && !pooled_; }
+  bool trains() const override { return trains_weight_ || Layer::trains(); }
   void bind(const WeightData& weights) override {
     op_->bind(weights.at(weight_), bias_ < 0 ? WeightData{} : weights.at(bias_));
   }

@@ -5,7 +5,9 @@
 #include "nn/memory_plan.h"
 #include "nn/model.h"
 #include "nn/models.h"
+#include "ops/cpu/conv2d.h"
 #include "ops/cpu/ops.h"
+#include "tests/train/token_network.h"
 
 #include <gtest/gtest.h>
 
@@ -87,6 +89,38 @@ TEST(Inference, HasTheLogitsOfAnEvaluation) {
   for (const char* name : {"lenet", "keras-convnet", "mlp"}) expect_same_logits(make_model(name, kImage, kClasses));
   expect_same_logits(residual_network());
   expect_same_logits(joined_network());
+}
+
+// In bf16, layers keep packed copies of their weights. A tied head has that of the embedding's table.
+TEST(Inference, ReadsAllTrainedWeightsAfterAStep) {
+  if (!dnnl_offers_bf16()) GTEST_SKIP() << "this processor cannot convolve in bf16";
+  const Network network = testing::token_network();
+  const auto parameters = parameters_of(network);
+  const auto device = make_cpu_device();
+  const auto ops = make_cpu_ops(*device, {.precision = Precision::bf16});
+  std::vector<float> weights(flat_count(parameters) + 16), gradients = weights;
+  initialize(std::span(weights).first(flat_count(parameters)), parameters, {}, 1);
+  std::vector<int32_t> tokens(kBatch * (testing::kWindow + 1));
+  for (size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<int32_t>(i * i % testing::kTokenVocabulary);
+  Model model(network, parameters, {}, std::span(&kBatch, 1), *device, *ops,
+              {.weights = weights.data(), .gradients = gradients.data()}, {});
+  const auto logits = [&] {
+    const Tensor found = model.logits({.samples = reinterpret_cast<const uint8_t*>(tokens.data()),
+                                       .size = kBatch,
+                                       .plan = {},
+                                       .sequence_length = testing::kWindow},
+                                      nullptr);
+    std::vector<float> values(found.shape.elements());
+    ops->reorder(found, {values.data(), found.shape, {}, DType::f32});
+    return values;
+  };
+  const auto before = logits();
+  for (float& weight : weights) weight = 1.5f * weight + 0.25f;
+  model.bind(false, true);
+  const auto after = logits();
+  EXPECT_NE(after, before);
+  model.bind();
+  EXPECT_EQ(after, logits());
 }
 
 }  // namespace
