@@ -49,8 +49,6 @@ class Dataset {
 
   // Whether read() only copies memory, and ignores the epoch. If not, several threads should read.
   virtual bool in_memory() const { return true; }
-  // Whether a device may keep all samples: read() ignores the epoch.
-  virtual bool is_fixed() const { return in_memory(); }
   // The file that a thread has been reading for the longest time, for a message; empty: none, or there are no files.
   virtual std::string being_read() const { return {}; }
   // These samples are read soon: a hint to the system to load their files.

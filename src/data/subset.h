@@ -35,7 +35,6 @@ class Subset final : public Dataset {
   int64_t picture(int64_t index) const override { return whole_.picture(original(index)); }
   int bits(int64_t index) const override { return whole_.bits(original(index)); }
   bool in_memory() const override { return whole_.in_memory(); }
-  bool is_fixed() const override { return whole_.is_fixed(); }
   std::string being_read() const override { return whole_.being_read(); }
   void announce(std::span<const int64_t> indices) const override {
     std::vector<int64_t> originals;

@@ -38,7 +38,6 @@ class TokenDataset final : public Dataset {
   void read(const SampleKey& key, std::span<uint8_t> bytes) const override;
   int32_t label(int64_t) const override { return 0; }
   bool in_memory() const override { return false; }
-  bool is_fixed() const override { return true; }
   std::string being_read() const override;
   void announce(std::span<const int64_t> indices) const override;
 

@@ -11,7 +11,7 @@ namespace {
 DeviceDataset::Place choose(const Device& device, const Dataset& data, size_t limit_bytes) {
   if (device.is_host()) return DeviceDataset::Place::host;
   const auto bytes = static_cast<size_t>(data.size() * (data.sample_bytes() + int64_t{sizeof(int32_t)}));
-  return data.is_fixed() && bytes <= limit_bytes ? DeviceDataset::Place::resident : DeviceDataset::Place::streamed;
+  return data.in_memory() && bytes <= limit_bytes ? DeviceDataset::Place::resident : DeviceDataset::Place::streamed;
 }
 
 }  // namespace
