@@ -8,8 +8,10 @@ struct EmbeddingCase {
   On on = On::every;
 };
 
-const EmbeddingCase kEmbeddingCases[] = {{1, 1, 1, 1},    {1, 5, 3, 2},   {3, 7, 20, 300},  {2, 16, 257, 40},
-                                         {2, 129, 64, 9}, {5, 70, 24, 1}, {2, 40, 768, 50}, {4, 1024, 8, 700, On::gpu}};
+// A GPU seeks an equal token in pieces of 256 positions.
+const EmbeddingCase kEmbeddingCases[] = {{1, 1, 1, 1},     {1, 5, 3, 2},     {3, 7, 20, 300},
+                                         {2, 16, 257, 40}, {2, 129, 64, 9},  {5, 70, 24, 1},
+                                         {2, 40, 768, 50}, {2, 300, 8, 200}, {4, 1024, 8, 700, On::gpu}};
 
 class Embedding : public BackendTest {
  protected:

@@ -281,6 +281,25 @@ TEST_P(TokenSoftmax, AgreesWithTheReference) {
     }
 }
 
+// 1/1000, the share of a token, is no float, so their sum is not exact.
+TEST_P(TokenSoftmax, CountsTheCorrectTokensExactly) {
+  draw({300, 1000, 3});
+  Values z(shape.elements());
+  int64_t correct = 0;
+  for (int64_t p = 0; p < 300 * 1000; ++p) {
+    const int32_t predicted = p % 7 == 0 ? 0 : label(p / 1000, p % 1000);
+    z[3 * p + predicted] = 1;
+    correct += labels[p / 1000] == 0 && predicted == label(p / 1000, p % 1000) ? 1 : 0;
+  }
+  each_setup({Format{}}, {0}, [&] {
+    const Memory memory = load();
+    const auto logits = filled(shape, z);
+    const auto stats = unwritten(2);
+    ops->softmax_cross_entropy(logits.tensor(), batch(memory), stats.data(), nullptr);
+    EXPECT_EQ(std::lround(1000.0 * stats.values()[1]), correct);
+  });
+}
+
 // The later of two equal maxima is not the prediction. In a block, it belongs to another thread.
 TEST_P(TokenSoftmax, PredictsTheFirstMaximum) {
   for (const auto& [classes, first, later] :

@@ -87,7 +87,7 @@ void cross_entropy_of_batch(const Workers& workers, const Tensor& logits, const 
   const BatchLabels labels = labels_of(batch);
   const auto share = static_cast<float>(1.0 / static_cast<double>(positions));  // of a position in its sample
   DDP_EXPECT(positions == std::max<int64_t>(1, batch.sequence_length));
-  DDP_EXPECT(positions == 1 || (is_dense(logits) && !ranked));
+  DDP_EXPECT(batch.sequence_length == 0 || (is_dense(logits) && !ranked));
   DDP_EXPECT(logits.format.kind != Format::Kind::blocked_channels);
   DDP_EXPECT(!dlogits || (dlogits->format == logits.format && dlogits->dtype == logits.dtype));
   const int64_t lanes = logits.format.kind == Format::Kind::batch_interleaved ? logits.format.block : 1;

@@ -13,16 +13,22 @@ BatchTokens read_tokens(const DeviceBatch& batch, const Tensor& y) {
   return tokens_of(batch);
 }
 
+// BatchTokens::input() with divisions of 32 bits, which are faster.
+__device__ int32_t token_at(const BatchTokens& tokens, uint32_t position) {
+  const auto length = static_cast<uint32_t>(tokens.length);
+  return tokens.tokens[tokens.id(position / length) * (tokens.length + 1) + position % length];
+}
+
 template <class T, int N>
 __global__ void embedding_kernel(BatchTokens tokens, const float* table, uint32_t channels, uint32_t elements, T* y) {
   await_previous_kernel();
   for (uint32_t e = grid_thread() * N; e < elements; e += grid_threads() * N)
-    store<N>(y + e, load<N>(table + static_cast<int64_t>(tokens.input(e / channels)) * channels + e % channels));
+    store<N>(y + e, load<N>(table + static_cast<int64_t>(token_at(tokens, e / channels)) * channels + e % channels));
 }
 
 // A block has one position. It sums all positions with the same token, in their order, where its own is the first of
-// them, so no other block writes the row. Each thread compares the token of one position at a time, and the block
-// shares the answers as bits.
+// them, so no other block writes the row. It seeks an earlier one backwards, because that is near for most tokens. Each
+// thread compares the token of one position at a time, and the block shares the answers as bits.
 template <class T, int N>
 __global__ void __launch_bounds__(kThreads)
     embedding_backward_kernel(BatchTokens tokens, const T* dy, uint32_t channels, uint32_t positions, float* dtable) {
@@ -30,13 +36,14 @@ __global__ void __launch_bounds__(kThreads)
   constexpr uint32_t kWarps = kThreads / kWarp;
   __shared__ uint32_t same[kWarps];
   const uint32_t mine = blockIdx.x;
-  const int32_t row = tokens.input(mine);
-  bool is_later = false;
-  for (uint32_t p = threadIdx.x; p < mine; p += kThreads) is_later |= tokens.input(p) == row;
-  if (__syncthreads_or(is_later)) return;
+  const int32_t row = token_at(tokens, mine);
+  for (uint32_t back = 0; back < mine; back += kThreads) {
+    const uint32_t before = back + threadIdx.x;
+    if (__syncthreads_or(before < mine && token_at(tokens, mine - 1 - before) == row)) return;
+  }
   for (uint32_t first = mine; first < positions; first += kThreads) {
     const uint32_t p = first + threadIdx.x;
-    const uint32_t found = __ballot_sync(0xffffffffu, p < positions && tokens.input(p) == row);
+    const uint32_t found = __ballot_sync(0xffffffffu, p < positions && token_at(tokens, p) == row);
     if (threadIdx.x % kWarp == 0) same[threadIdx.x / kWarp] = found;
     if (__syncthreads_or(found != 0)) {
       for (uint32_t k = threadIdx.x * N; k < channels; k += kThreads * N) {

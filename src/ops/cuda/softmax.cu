@@ -78,7 +78,7 @@ __global__ void softmax_kernel(const T* logits, BatchLabels labels, int64_t samp
     if (share != 0) target_logit += share * sum_over_lanes(below_max, lanes);
     if (lane == 0 && has_weight) {
       mine.at[0] += share_of_row * weight * (std::log(sum) - target_logit);
-      mine.at[1] += best == label ? share_of_row : 0.0f;
+      mine.at[1] += best == label ? 1.0f : 0.0f;
     }
     if (ranked) {  // for all threads or for none
       const float own_logit = sum_over_lanes(label_logit, lanes);
@@ -100,6 +100,7 @@ __global__ void softmax_kernel(const T* logits, BatchLabels labels, int64_t samp
       from_float(value, dlogits[sample * classes + k]);
     }
   }
+  mine.at[1] *= share_of_row;  // after the sum of the thread, which is exact
   store_sum(mine, stats[blockIdx.x], add);
 }
 
@@ -165,7 +166,7 @@ __global__ void __launch_bounds__(kBlock)
       float target_logit = (gradient.label_target - share) * (label_logit - max);
       if (share != 0) target_logit += share * total.at[1];
       mine.at[0] += share_of_row * (std::log(total.at[0]) - target_logit);
-      mine.at[1] += label_logit == max && total.at[2] == 0 ? share_of_row : 0.0f;
+      mine.at[1] += label_logit == max && total.at[2] == 0 ? 1.0f : 0.0f;
     }
     __syncthreads();
     if (!d) continue;
@@ -178,6 +179,7 @@ __global__ void __launch_bounds__(kBlock)
       store<M>(d + k, values);
     });
   }
+  mine.at[1] *= share_of_row;  // after the sum of the thread, which is exact
   store_sum(mine, stats[blockIdx.x], add);
 }
 
@@ -200,7 +202,7 @@ void cross_entropy_of_batch(CudaContext& context, const Tensor& logits, const De
   const int64_t positions = logits.shape.image.h * logits.shape.image.w, n = logits.shape.n * positions;
   const int64_t classes = logits.shape.image.c;
   DDP_EXPECT(logits.format == Format{} && batch.size == logits.shape.n);
-  DDP_EXPECT(positions == std::max<int64_t>(1, batch.sequence_length) && (positions == 1 || !ranked));
+  DDP_EXPECT(positions == std::max<int64_t>(1, batch.sequence_length) && (batch.sequence_length == 0 || !ranked));
   DDP_EXPECT(!dlogits || (dlogits->format == Format{} && dlogits->dtype == logits.dtype));
   DDP_EXPECT(!dlogits || dlogits->shape == logits.shape);
 
