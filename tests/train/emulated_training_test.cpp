@@ -10,6 +10,7 @@
 #include "tests/train/frozen_networks.h"
 #include "tests/train/joined_network.h"
 #include "tests/train/small.h"
+#include "tests/train/token_network.h"
 #include "tests/train/trained.h"
 #include "tests/values.h"
 
@@ -236,6 +237,34 @@ const Variant kBf16Gradients[] = {{.name = "nccl_2_no_graph", .world = kNccl2NoG
                                   {.name = "staged_2_streamed", .world = kStaged2Streamed},
                                   {.name = "partitions", .world = kNccl2, .zero = true}};
 INSTANTIATE_TEST_SUITE_P(, EmulatedBf16Gradients, ::testing::ValuesIn(kBf16Gradients), name_of);
+
+// A tied head, and weights that the first layer reads.
+constexpr int64_t kTokenSamples = 14;  // a whole batch and a short one
+
+FixtureConfig token_config() {
+  return {.batch_size = kBatch,
+          .lr = 0.05,
+          .replica = {.optimizer = {.momentum = 0.9f}, .seed = 3},
+          .device_data_bytes = kNccl2Streamed.device_data_bytes()};
+}
+
+TEST(EmulatedTokens, MatchOneRankOnTheCpu) {
+  const TokenWindows data(kTokenSamples);
+  const Trained expected = trained_on_cpus(1, token_config(), token_network(), data, 5);
+  for_each_seed([&] {
+    expect_near(trained_on_gpus(kNccl2Streamed, token_config(), token_network(), data, 5), expected, {2e-5, 1e-3});
+  });
+}
+
+TEST(EmulatedTokens, InBf16AreNearF32) {
+  const TokenWindows data(kTokenSamples);
+  const Trained f32 = trained_on_cpus(1, token_config(), token_network(), data, 5);
+  GpuWorld world = kNccl2Streamed;
+  world.precision = Precision::bf16;
+  const Trained bf16 = trained_on_gpus(world, token_config(), token_network(), data, 5);
+  expect_near(bf16, f32, {2e-2, 0.15});
+  EXPECT_GT(distance(bf16.change, f32.change), 1e-3) << "nothing was rounded";
+}
 
 Network frozen_two_norms() { return freeze(two_norms(), std::vector<std::string>{"3.weight", "4"}); }
 
