@@ -107,7 +107,7 @@ TEST_F(EmulatedEngines, ThatAllFailEndTheRun) {
     FAIL();
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), Exit::device);
-    EXPECT_STREQ(e.what(), "none of cuDNN's 2 plans for a convolution runs on this GPU");
+    EXPECT_STREQ(e.what(), "none of cuDNN's 2 plans for this pass runs on this GPU");
   }
 }
 

@@ -115,7 +115,8 @@ MeasuredEngines known_engines(const Job& job, const Backend& backend) {
 void keep_engines(const Backend& backend, const AutotuneCache& autotune, MeasuredEngines engines) {
   const std::string& file = backend.config.engine_file;
   if (file.empty() || autotune.passes().empty()) return;
-  for (const MeasuredPass& pass : autotune.passes()) engines[pass.name] = pass.fastest;
+  for (const MeasuredPass& pass : autotune.passes())
+    if (!pass.fastest.empty()) engines[pass.name] = pass.fastest;
   write_engine_file(file, backend.identity, engines);
 }
 

@@ -35,7 +35,7 @@ std::string run_event(const Job& job, const PlannedRun& run, const RestoredRun& 
   event["start_seconds"] = {
       {"data", start.data_seconds}, {"plan", start.plan_seconds}, {"restore", start.restore_seconds}};
   for (const MeasuredPass& pass : run.autotune->passes()) {
-    nlohmann::ordered_json engines;
+    auto engines = nlohmann::ordered_json::array();
     for (const auto& [number, microseconds] : pass.engines) engines.push_back({number, microseconds});
     event["engines"].push_back({{"pass", pass.name}, {"number_and_us", std::move(engines)}});
   }

@@ -118,7 +118,7 @@ class CudnnAttention final : public Attention {
     std::vector<int64_t> bytes;
     for (const int operand : attention.operands) bytes.push_back(attention.tensors[operand].bytes());
     return library_->choose(context_, EngineSearch{.name = describe(backward, n),
-                                                   .graph = graph_of(library_->target, attention),
+                                                   .graph = [&] { return graph_of(library_->target, attention); },
                                                    .bytes = std::move(bytes),
                                                    .type = DType::bf16,
                                                    .rules = rules(),
@@ -154,6 +154,7 @@ class CudnnAttention final : public Attention {
     require(found != plans.end(), Exit::internal, "attention was not planned for {} samples", n);
     found->second.run(library_->handle.get(), pointers, context_.workspace.data());
   }
+
   std::shared_ptr<CudnnLibrary> library_;
   CudaContext& context_;
   AttentionDesc desc_;

@@ -139,7 +139,7 @@ class CudnnConv2d final : public Conv2d {
     if (batch_sizes_.empty()) return library_->choose(context_, std::nullopt);
     const int64_t n = std::ranges::max(batch_sizes_);
     return library_->choose(context_, EngineSearch{.name = describe(pass, n),
-                                                   .graph = graph(pass, n),
+                                                   .graph = [&] { return graph(pass, n); },
                                                    .bytes = operand_bytes(pass, n),
                                                    .type = type(),
                                                    .rules = rules_});

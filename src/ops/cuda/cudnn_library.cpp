@@ -39,7 +39,11 @@ cudnn::Choice CudnnLibrary::fastest(CudaContext& context, const EngineSearch& se
     if (cudnn::Choice choice = cudnn::from_list(known->second); !choice.none()) return choice;
   const double left = config.measuring_seconds - (since_first_ ? since_first_->seconds() : 0);
   const bool measures = !search.rules.deterministic && left > 0;
-  std::vector<cudnn::Plan> found = find_plans(target, search.graph, search.rules, measures ? search.candidates : 1);
+  std::vector<cudnn::Plan> found = find_plans(target, search.graph(), search.rules, measures ? search.candidates : 1);
+  const auto tell_of_none = [&] {
+    if (!search.required && config.measured) config.measured({search.name, {}});
+  };
+  if (found.empty()) tell_of_none();
   if (found.size() < 2) return found.empty() ? cudnn::Choice{} : found.front().choice();
   if (!since_first_) since_first_.emplace();
   std::vector<double> times;
@@ -47,6 +51,7 @@ cudnn::Choice CudnnLibrary::fastest(CudaContext& context, const EngineSearch& se
     times = measure(context, handle.get(), found, search.bytes, search.type, std::min(cudnn::kSecondsOfAPass, left));
   } catch (const Error&) {
     if (search.required) throw;
+    tell_of_none();
     return {};
   }
   const cudnn::Choice best = found[std::ranges::min_element(times) - times.begin()].choice();

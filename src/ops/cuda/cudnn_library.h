@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -18,11 +19,11 @@ namespace ddp {
 // A pass at the largest batch size of a rank, to choose an engine for.
 struct EngineSearch {
   std::string name;  // all that its engines depend on
-  cudnn::Graph graph;
+  std::function<cudnn::Graph()> graph;
   std::vector<int64_t> bytes;  // of the graph's operands
   DType type;
   cudnn::Rules rules;
-  size_t candidates = cudnn::kAll;  // at most so many engines, those that cuDNN expects to be the fastest
+  size_t candidates = cudnn::kAll;  // the largest number of engines to try, the fastest first, as cuDNN expects them
   bool required = true;             // false: if no engine runs, none is chosen; else Error(Exit::device)
 };
 

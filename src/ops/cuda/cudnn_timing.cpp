@@ -141,8 +141,7 @@ std::vector<double> measure(CudaContext& context, cudnnHandle_t handle, std::spa
     }
     best = std::min(best, times[i]);
   }
-  require(std::isfinite(best), Exit::device, "none of cuDNN's {} plans for a convolution runs on this GPU",
-          plans.size());
+  require(std::isfinite(best), Exit::device, "none of cuDNN's {} plans for this pass runs on this GPU", plans.size());
   return times;
 }
 

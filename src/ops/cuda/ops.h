@@ -21,7 +21,7 @@ namespace ddp {
 using AgreeFn = std::function<void(std::span<int64_t>)>;
 
 // The engines of cuDNN that were measured for a pass of a convolution or of attention, in the order of their times. An
-// engine is there once for each of its settings.
+// engine is there once for each of its settings. No engines: none computes this pass of attention, and our kernel does.
 struct MeasuredPass {
   struct Engine {
     int64_t number = 0;

@@ -107,19 +107,21 @@ TEST_F(EmulatedAttention, HasTheEngineOfRankZero) {
 }
 
 TEST_F(EmulatedAttention, IsOurOwnWhereCudnnHasNone) {
-  const auto expect_own = [&](const AttentionDesc& desc, size_t agreements, const char* why) {
+  const auto expect_own = [&](const AttentionDesc& desc, size_t agreements, const char* why, int told = 0) {
     SCOPED_TRACE(why);
     agreed.clear();
+    measured.clear();
     EXPECT_EQ(calls_of(desc), 0);
     EXPECT_EQ(agreed.size(), agreements);
+    EXPECT_EQ(std::ssize(measured), told);  // of passes that no engine computes
   };
   expect_own({.tokens = 17, .width = 36, .heads = 3}, 0, "heads of 12");
   expect_own({.tokens = 5, .width = 136, .heads = 1}, 0, "heads of 136");
   expect_own({.tokens = 1, .width = 16, .heads = 2}, 0, "one token");
   cudnn::offer_attention_engines({-1, -2});
-  expect_own(kSmall, 4, "all engines fail");
+  expect_own(kSmall, 4, "all engines fail", 2);
   cudnn::offer_attention_engines({});
-  expect_own(kSmall, 4, "no engine");
+  expect_own(kSmall, 4, "no engine", 2);
   cudnn::offer_attention_engines({3, 4});
   emulator::set_capability(100);
   config.deterministic = true;
