@@ -31,7 +31,8 @@
 //   global_avg_pool = true
 //   adaptive_avg_pool2d = 7     or [7, 7]: height and width of the output
 //   flatten = true              in the order of torch.nn.Flatten on N x C x H x W, after tokens too
-//                               tokens = true, class_token = true, position_embedding = true, first_token = true
+//                               tokens = true, class_token = true, first_token = true
+//   position_embedding = true   init; a position for each token
 //   position_embedding = 1024   init; the number of positions of the table, for at most as many tokens
 //   embedding = channels        rows = "classes" (required), init; the first layer of a network that reads tokens
 //   dropout = 0.5               stochastic_depth = 0.1

@@ -202,10 +202,9 @@ Network& Network::class_token() {
 Network& Network::position_embedding(int64_t rows) {
   const ImageShape in = output();
   require_tokens("position embedding");
-  require(
-      rows == 0 || in.h <= rows, Exit::model,
-      "model {}: layer {} (position embedding of {} positions) cannot take {} tokens; use a shorter --sequence-length",
-      name_, peek_name(), rows, in.h);
+  require(rows == 0 || in.h <= rows, Exit::model,
+          "model {}: layer {} (position embedding of {} positions) cannot take {} tokens; {}", name_, peek_name(), rows,
+          in.h, reads_tokens() ? "use a shorter --sequence-length" : "give it as many positions as tokens");
   add({.kind = LayerKind::position_embedding, .output = in, .rows = rows}, "position embedding");
   layers_.back().weight_init = {InitRule::Kind::normal, 0.02};
   return *this;

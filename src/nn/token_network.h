@@ -1,4 +1,4 @@
-// What a network that reads tokens is.
+// Questions about networks that read tokens: whether a file describes one, and whether it is causal.
 #pragma once
 
 #include "nn/network.h"

@@ -107,7 +107,7 @@ class Ops {
 
   // y[n, t] = row of `table` (f32, rows of y's channels) for token t of sample n; y is dense, T x 1 x c. All tokens of
   // the batch are below the number of rows. backward: dtable[row] = sum of dy over the positions with that token, in
-  // their order; Gradient::overwrite sets the other of the `rows` rows to 0.
+  // their order; Gradient::overwrite sets the other rows of the table, which has `rows` rows, to 0.
   virtual void embedding(const DeviceBatch& batch, const float* table, const Tensor& y) = 0;
   virtual void embedding_backward(const DeviceBatch& batch, const Tensor& dy, int64_t rows, float* dtable,
                                   Gradient mode) = 0;
