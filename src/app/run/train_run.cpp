@@ -85,7 +85,7 @@ Exit train_run(const Job& job, const PlannedRun& run, RestoredRun& start, Signal
   const PhaseTracker::Recording phases(job.phases, trace.get());
   const auto writer = make_writer(job, run, start, trace.get());
 
-  const auto work = [&] {
+  return abort_on_error(session, [&] {
     const TrainReport report = train_monitored(job, run, start.config,
                                                {.reporter = *reporter,
                                                 .phases = job.phases,
@@ -102,9 +102,7 @@ Exit train_run(const Job& job, const PlannedRun& run, RestoredRun& start, Signal
       if (trace) trace->close();
     });
     return report.stopped ? report_stop(session, signals, report, start.path, job.log) : Exit::done;
-  };
-  // All ranks find a broken sample that each of them copies to its GPU.
-  return abort_on_error(session, work, report_delay(session.rank()));
+  });
 }
 
 }  // namespace ddp

@@ -112,7 +112,7 @@ class Evaluate {
     if (backend.device->is_host())
       run_on_all_ranks(
           session_, [&] { require_memory(network.network, sampler.largest_shard(), session_.local_size(), weights); });
-    const auto work = [&]() -> std::optional<Result> {
+    return abort_on_error(session_, [&]() -> std::optional<Result> {
       std::vector<int64_t> sizes = sampler.local_batch_sizes();
       if (sizes.empty()) sizes.push_back(1);
       Device& device = *backend.device;
@@ -129,8 +129,7 @@ class Evaluate {
       if (!evaluation) return std::nullopt;
       if (data.data->sequence_length() > 0) return Result{*evaluation};
       return Result{*evaluation, evaluator.count_classes()};
-    };
-    return abort_on_error(session_, work, report_delay(session_.rank()));
+    });
   }
 
   // Throws where too few samples are left.

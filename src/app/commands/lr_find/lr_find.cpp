@@ -50,11 +50,10 @@ RangeTest run_test(const LrRange& range, const Job& job, const PlannedRun& run, 
                          .data = placement_for(job.options, job.data.workers, job.log),
                          .on_error = [&] { report_before_unwinding(job.session); }};
   if (job.data.excludes) config.data.exclusions = job.data.train_exclusions.get();
-  const auto work = [&] {
+  return abort_on_error(job.session, [&] {
     const auto monitoring = monitor_steps(job, replica);
     return test_lr_range(config, replica, *job.data.data.train, job.samplers.train, job.phases);
-  };
-  return abort_on_error(job.session, work, report_delay(job.session.rank()));
+  });
 }
 
 // What to give a run: --lr is multiplied by --lr-scale. The rates of groups have kept their ratios to --lr.
