@@ -114,6 +114,9 @@ TEST(ModelFileErrors, ShowBothShapes) {
                          "input of 8x8x3; the images are 8x8x3"});
   expect_layers_refused("{ avg_pool2d = 8 },\n{ avg_pool2d = 2 }",
                         {"line 3: ", "layer 1 (average pool 2x2) cannot take an input of 1x1x3"});
+  expect_layers_refused("{ tokens = true }, { position_embedding = 7 }",
+                        {"(position embedding of 7 positions) cannot take 64 tokens; give it as many positions as "
+                         "tokens"});
   expect_layers_refused("{ conv2d = 4, kernel = 3 },\n{ add = 'input' }",
                         {"net.toml, line 3: model net: layer 1 (add) cannot add 8x8x3 and 6x6x4"});
   expect_layers_refused("{ conv2d = 4, kernel = 3 },\n{ concat = 'input' }",
