@@ -129,6 +129,11 @@ def check_pages(lines, name):
     check(end > page and not cut, f"{len(cut)} of the {len(lines)} lines of {name}, {end} bytes, lie in two pages: {cut[:1]}")
 
 
+def saves_in(output):
+    events = [json.loads(line) for line in (output / "metrics.jsonl").read_text().splitlines()]
+    return [e["step"] for e in events if e["event"] == "save"]
+
+
 def check_values(values, output):
     events = [json.loads(line) for line in (output / "metrics.jsonl").read_text().splitlines()]
     done = int(values["ddp_train_step", ()])
@@ -149,8 +154,8 @@ def check_values(values, output):
     evaluations = [(e["accuracy"], e["loss"]) for e in events if e["event"] == "eval" and e["step"] <= done]
     found = values["ddp_train_test_accuracy", ()], values["ddp_train_test_loss", ()]
     check(found in evaluations[-2:], f"evaluation {found}, not in {evaluations[-2:]}")
-    saves = [e["step"] for e in events if e["event"] == "save"]
-    check(values["ddp_train_checkpoint_step", ()] in saves, f"checkpoint {values['ddp_train_checkpoint_step', ()]} not in {saves}")
+    # Its line may come after the scrape.
+    wait_until(lambda: values["ddp_train_checkpoint_step", ()] in saves_in(output), 10, "the line of the scraped checkpoint")
     noise = [e["noise_scale"] for e in events if e["event"] == "speed"]
     check(values["ddp_train_noise_scale_samples", ()] in noise, f"noise scale not in {noise}")
     for rank in "01":
