@@ -146,7 +146,7 @@ TEST_F(RunFolder, OtherUsersHaveNoAccess) {
                   folder_.path().string(), run, stranger));
   ASSERT_EQ(planted.code, 0) << planted.output;
   const mode_t before = ::umask(077);
-  Job job(folder_, 2, arguments("--max-steps 1000000 --save-every 20steps"));
+  Job job(folder_, 2, arguments("--max-steps 1000000 --epochs 100000 --save-every 20steps"));
   ::umask(before);
   ASSERT_TRUE(job.says("saved ")) << job.output();
   const Outcome found = shell(fmt::format("{{ {} find {} -type f -readable 2>/dev/null | cat; }}", stranger, run));
