@@ -8,7 +8,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static ddp::MemoryFile file;
-  constexpr int32_t kVocabulary = 60'000;
+  constexpr int32_t kVocabulary = 100'000;
   file.assign({reinterpret_cast<const char*>(data), size});
   ddp::read_or_refuse(ddp::Exit::data, [&] {
     const auto tokens = std::make_shared<const ddp::TokenFile>(file.path());
