@@ -44,14 +44,18 @@ OpenFile open_for_reading(const std::filesystem::path& path) {
   return file;
 }
 
+int64_t size_of(const OpenFile& file, const std::string& name) {
+  struct stat status {};
+  require(::fstat(file.get(), &status) == 0, Exit::data, "{}: cannot read it: {}", name, errno_text(errno));
+  return status.st_size;
+}
+
 std::string read_whole_file(const std::filesystem::path& path, int64_t most) {
   const std::string name = printable(path.native());
   const OpenFile file = open_for_reading(path);
-  struct stat status {};
-  require(::fstat(file.get(), &status) == 0, Exit::data, "{}: cannot read it: {}", name, std::strerror(errno));
-  require(status.st_size <= most, Exit::data, "{}: has {} bytes; such a file may have {}", name,
-          int64_t{status.st_size}, most);
-  std::string content(static_cast<size_t>(status.st_size), '\0');
+  const int64_t size = size_of(file, name);
+  require(size <= most, Exit::data, "{}: has {} bytes; such a file may have {}", name, size, most);
+  std::string content(static_cast<size_t>(size), '\0');
   const ReadResult result = read_at(file.get(), 0, {reinterpret_cast<uint8_t*>(content.data()), content.size()});
   require(result.error == 0, Exit::data, "{}: cannot read it: {}", name, std::strerror(result.error));
   require(result.bytes == content.size(), Exit::data, "{}: became shorter while it was read", name);

@@ -52,6 +52,9 @@ class FileStream : public std::istream {
   __gnu_cxx::stdio_filebuf<char> buffer_;  // closes the file
 };
 
+// The size of an open file. Throws Error(Exit::data) with `name`.
+int64_t size_of(const OpenFile& file, const std::string& name);
+
 struct ReadResult {
   size_t bytes = 0;  // fewer than asked for at the end of the file, or after an error
   int error = 0;     // errno of a failed read; 0: none

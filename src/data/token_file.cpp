@@ -4,10 +4,8 @@
 #include "core/printable.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 
 #include <array>
-#include <cerrno>
 #include <cstring>
 
 namespace ddp {
@@ -62,9 +60,7 @@ std::optional<TokenHeader> parse_token_header(const std::string& name, std::span
 
 TokenFile::TokenFile(const std::filesystem::path& path, std::optional<TokenType> type)
     : name_(printable(path.native())), file_(open_for_reading(path)) {
-  struct stat status {};
-  require(::fstat(file_.get(), &status) == 0, Exit::data, "{}: cannot read it: {}", name_, errno_text(errno));
-  bytes_ = status.st_size;
+  bytes_ = size_of(file_, name_);
   std::array<uint8_t, kTokenHeaderBytes> first{};
   const ReadResult result = read_at(file_.get(), 0, first);
   require(result.error == 0, Exit::data, "{}: cannot read it: {}", name_, errno_text(result.error));
@@ -105,10 +101,8 @@ void TokenFile::read(int64_t first, int64_t vocabulary, std::span<uint8_t> to) c
 }
 
 void TokenFile::fail_shorter() const {
-  struct stat status {};
-  ::fstat(file_.get(), &status);
   fail(Exit::data, "{}: has become shorter: it had {} bytes when this run began, and has {} now", name_, bytes_,
-       int64_t{status.st_size});
+       size_of(file_, name_));
 }
 
 void TokenFile::announce(int64_t first, int64_t count) const {

@@ -57,6 +57,12 @@ void require_expected_ranks(const Environment& environment, int world_size) {
        expected->variable, world_size, expected->remedy);
 }
 
+void require_one_rank(const Environment& environment, const std::string& command) {
+  const std::optional<ExpectedWorld> expected = expected_world(environment);
+  require(!expected || expected->ranks == 1, Exit::usage, "{} runs on one rank, not on {}: start it without mpirun",
+          command, expected ? expected->ranks : 1);
+}
+
 void require_pmi(const Environment& environment) {
   const std::optional<ExpectedWorld> expected = expected_world(environment);
   if (!expected || expected->launcher != "srun" || expected->ranks < 2) return;

@@ -29,6 +29,9 @@ std::optional<ExpectedWorld> expected_world(const Environment& environment);
 // and launcher use different MPI libraries, and every rank would train alone.
 void require_expected_ranks(const Environment& environment, int world_size);
 
+// Throws Error(Exit::usage) if the launcher started several ranks of this command of the program.
+void require_one_rank(const Environment& environment, const std::string& command);
+
 // Throws Error(Exit::world) if srun started several tasks without PMI, as with --mpi=none. Call it before MPI_Init:
 // Open MPI would end each task with a page of text.
 void require_pmi(const Environment& environment);

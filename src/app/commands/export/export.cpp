@@ -67,9 +67,7 @@ Exit export_network(std::span<const std::string> arguments, std::FILE* out) {
     write_output(out, *answer, "the output");
     return Exit::done;
   }
-  const auto expected = expected_world(environment);
-  require(!expected || expected->ranks == 1, Exit::usage, "export runs on one rank, not on {}: start it without mpirun",
-          expected ? expected->ranks : 1);
+  require_one_rank(environment, "export");
 
   const fs::path weights = find_weights(options.weights, Log(0), options.ema);
   const ModelInfo info = model_info_of(options.network, weights);

@@ -120,9 +120,7 @@ Exit show_model(std::span<const std::string> arguments, std::FILE* out) {
     write_output(out, *answer, "the output");
     return Exit::done;
   }
-  const auto expected = expected_world(environment);
-  require(!expected || expected->ranks == 1, Exit::usage,
-          "show-model runs on one rank, not on {}: start it without mpirun", expected ? expected->ranks : 1);
+  require_one_rank(environment, "show-model");
   const auto [network, source] = shown_network(options);
   const auto& [h, w, c] = network.input();
   const std::string input = network.reads_tokens() ? fmt::format("sequences of {} tokens", h)

@@ -4,10 +4,7 @@
 #include "core/printable.h"
 #include "core/read_file.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
-#include <cerrno>
 
 namespace ddp {
 namespace {
@@ -28,13 +25,7 @@ std::vector<fs::path> texts_below(const fs::path& folder) {
   return found;
 }
 
-TextFile text_file(const fs::path& path) {
-  const OpenFile file = open_for_reading(path);
-  struct stat status {};
-  require(::fstat(file.get(), &status) == 0, Exit::data, "{}: cannot read it: {}", printable(path.native()),
-          errno_text(errno));
-  return {path, status.st_size};
-}
+TextFile text_file(const fs::path& path) { return {path, size_of(open_for_reading(path), printable(path.native()))}; }
 
 }  // namespace
 

@@ -14,9 +14,7 @@ Exit tokenize(std::span<const std::string> arguments, std::FILE* out) {
   if (!first_at_launch(environment)) return Exit::done;
   std::optional<std::string> answer;
   const TokenizeOptions options = parse_tokenize_options(arguments, answer);
-  const auto expected = expected_world(environment);
-  require(answer || !expected || expected->ranks == 1, Exit::usage,
-          "tokenize runs on one rank, not on {}: start it without mpirun", expected ? expected->ranks : 1);
+  if (!answer) require_one_rank(environment, "tokenize");
   write_output(out, answer ? *answer : write_tokens(options), "the output");
   return Exit::done;
 }
