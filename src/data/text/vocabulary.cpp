@@ -35,9 +35,8 @@ class Vocabulary::Merger {
   explicit Merger(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {}
 
   void append(std::string_view pre_token, std::vector<int32_t>& tokens) {
-    constexpr size_t kLongest = size_t{16} << 20;
-    for (; !pre_token.empty(); pre_token.remove_prefix(std::min(pre_token.size(), kLongest))) {
-      begin(pre_token.substr(0, kLongest));
+    for (; !pre_token.empty(); pre_token.remove_prefix(std::min(pre_token.size(), kLongestPreToken))) {
+      begin(pre_token.substr(0, kLongestPreToken));
       merge();
       for (uint32_t at = 0; at < symbols_.size(); at = symbols_[at].next) tokens.push_back(symbols_[at].token);
     }

@@ -22,6 +22,8 @@ namespace ddp {
 
 class Vocabulary {
  public:
+  static constexpr size_t kLongestPreToken = size_t{16} << 20;  // bytes; a longer one is cut
+
   static Vocabulary bytes();  // without merges: 257 tokens
 
   // A file of merges. It may begin with a line "#version: ...". Each other line is a merge: two earlier tokens with a

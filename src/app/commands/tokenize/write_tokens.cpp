@@ -2,6 +2,7 @@
 
 #include "app/commands/tokenize/new_token_file.h"
 #include "app/commands/tokenize/text_files.h"
+#include "app/inputs/vocabulary_of_run.h"
 #include "core/durable_file.h"
 #include "core/error.h"
 #include "core/printable.h"
@@ -12,7 +13,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
 #include <filesystem>
 #include <limits>
 #include <optional>
@@ -24,7 +24,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kLongestWord = size_t{16} << 20;
 constexpr int64_t kNowhere = std::numeric_limits<int64_t>::max();
 
 // Where a character begins, at most three bytes before the end, so that no character is cut.
@@ -66,14 +65,14 @@ void encode_document(const TextFile& document, const Vocabulary& vocabulary, siz
     const ReadResult result = read_at(file.get(), static_cast<size_t>(offset),
                                       {reinterpret_cast<uint8_t*>(text.data()) + before, static_cast<size_t>(wanted)});
     require(result.error == 0, Exit::data, "{}: cannot read it: {}", printable(document.path.native()),
-            std::strerror(result.error));
+            errno_text(result.error));
     text.resize(before + result.bytes);
     offset += static_cast<int64_t>(result.bytes);
     if (static_cast<int64_t>(result.bytes) < wanted) return encode_to(*to, vocabulary, text, text.size());
     const bool splits = to == &part && offset == split;
     size_t cut = last_cut(text);
     const bool whole = offset == std::ssize(text);  // no cut before
-    if (cut == 0 && (splits ? whole : text.size() >= kLongestWord)) cut = last_character(text);
+    if (cut == 0 && (splits ? whole : text.size() >= Vocabulary::kLongestPreToken)) cut = last_character(text);
     encode_to(*to, vocabulary, text, cut);
     if (splits) to = next;
   }
@@ -89,7 +88,7 @@ std::string write_tokens(const TokenizeOptions& options, size_t most) {
   require(total > 0, Exit::data, "the texts are empty; give other files");
   const fs::path folder = options.output_folder;
   create_durable_folders(folder);
-  NewFile words(folder / "vocabulary.txt");
+  NewFile words(folder / kVocabularyFile);
   Part train(folder / "train.bin", vocabulary.size());
   std::optional<Part> val;
   if (options.val_split > 0) val.emplace(folder / "val.bin", vocabulary.size());
@@ -110,7 +109,7 @@ std::string write_tokens(const TokenizeOptions& options, size_t most) {
   if (val) files.push_back(&val->file.finish());
   NewFile::keep(files);
   return train.line() + (val ? val->line() : "") +
-         fmt::format("{}: {} tokens\n", printable((folder / "vocabulary.txt").native()), vocabulary.size());
+         fmt::format("{}: {} tokens\n", printable((folder / kVocabularyFile).native()), vocabulary.size());
 }
 
 }  // namespace ddp
