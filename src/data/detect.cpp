@@ -50,14 +50,15 @@ std::string known_files_in(const fs::path& folder) {
 
 std::string detect_dataset(const fs::path& folder) {
   std::error_code none;
-  if (fs::is_regular_file(folder, none) && holds_tokens(folder, false)) return "tokens";
+  if (fs::is_regular_file(folder, none) && token_signs(folder) != TokenSigns::none) return "tokens";
   FolderScan scan(folder);
   if (const std::string known = known_files_in(folder); !known.empty()) return known;
   refuse_python_cifar(folder, scan);
   FolderScan::Level level = scan.level("");
-  const bool pictures = !level.folders.empty() || level.pictures > 0;
-  if (holds_tokens(folder, true) || (holds_tokens(folder, false) && scan.pictures("").empty())) return "tokens";
-  if (pictures) return "folder";
+  // Beside pictures, a name alone does not say that a file has tokens.
+  const TokenSigns signs = token_signs(folder);
+  if (signs == TokenSigns::header || (signs == TokenSigns::name && scan.pictures("").empty())) return "tokens";
+  if (!level.folders.empty() || level.pictures > 0) return "folder";
 
   constexpr size_t kShown = 5;
   level.others.insert(level.others.begin(), level.left_out.begin(), level.left_out.end());

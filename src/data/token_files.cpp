@@ -76,18 +76,20 @@ TokenFiles find_token_files(const fs::path& path) {
   return files;
 }
 
-bool holds_tokens(const fs::path& path, bool needs_header) {
+TokenSigns token_signs(const fs::path& path) {
   std::error_code error;
-  if (!fs::is_directory(path, error)) return fs::is_regular_file(path, error) && is_bin(path.native());
+  if (!fs::is_directory(path, error))
+    return fs::is_regular_file(path, error) && is_bin(path.native()) ? TokenSigns::name : TokenSigns::none;
+  TokenSigns signs = TokenSigns::none;
   for (const std::string& name : bins_in(path)) {
     const fs::path file = path / name;
     if (!has_word(name, kTrainNames) || !fs::is_regular_file(file, error)) continue;
-    if (has_header(file)) return true;
+    if (has_header(file)) return TokenSigns::header;
     const bool of_cifar = name == "train.bin" && fs::exists(path / "test.bin", error) &&
                           fs::file_size(file, error) % kCifar100Record == 0;
-    if (!needs_header && !of_cifar) return true;
+    if (!of_cifar) signs = TokenSigns::name;
   }
-  return false;
+  return signs;
 }
 
 }  // namespace ddp

@@ -1,6 +1,7 @@
 // The token files of a run, by their names.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -19,8 +20,9 @@ struct TokenFiles {
 // that cannot be read or has no training files, and for a name that has both `train` and `val` or `test`.
 TokenFiles find_token_files(const std::filesystem::path& path);
 
-// Whether --dataset auto takes the path for tokens: a file *.bin, or a folder with training files. Where the folder has
-// other data too, a training file must have a header (`needs_header`). The files of CIFAR-100 are no token files.
-bool holds_tokens(const std::filesystem::path& path, bool needs_header);
+// What says that a path holds tokens: a file *.bin, or a training file in a folder. The files of CIFAR-100 are no token
+// files.
+enum class TokenSigns : uint8_t { none, name, header };  // header: a training file of the folder has one
+TokenSigns token_signs(const std::filesystem::path& path);
 
 }  // namespace ddp
