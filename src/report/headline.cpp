@@ -41,30 +41,6 @@ std::string last_accuracy(const RunRecord& run) {
   return run.evaluations.empty() ? "–" : number(run.evaluations.back().accuracy);
 }
 
-// The first of the best ones; null where no accuracy is known.
-const EvalEvent* best_evaluation(const RunRecord& run) {
-  const EvalEvent* best = nullptr;
-  for (const EvalEvent& eval : run.evaluations)
-    if (best ? eval.accuracy > best->accuracy : !std::isnan(eval.accuracy)) best = &eval;
-  return best;
-}
-std::string text_of(const EvalEvent& eval) {
-  return number(eval.accuracy) + ", epoch " + number(static_cast<double>(eval.epoch));
-}
-std::string best_accuracy(const RunRecord& run) {
-  const EvalEvent* const best = best_evaluation(run);
-  return best ? text_of(*best) : "–";
-}
-// Beside the last accuracy; empty where that is the best.
-std::string better_accuracy(const RunRecord& run) {
-  const EvalEvent* const best = best_evaluation(run);
-  if (!best || run.evaluations.back().accuracy >= best->accuracy) return "";
-  return fmt::format("<dd class=\"best\">best {}</dd>", text_of(*best));
-}
-std::string average_accuracy(const RunRecord& run) {
-  if (run.evaluations.empty() || std::isnan(run.evaluations.back().ema_accuracy)) return "";
-  return fmt::format("<dd class=\"best\">EMA {}</dd>", number(run.evaluations.back().ema_accuracy));
-}
 std::string last_loss(const RunRecord& run) {
   return run.evaluations.empty() ? "–" : number(run.evaluations.back().loss);
 }
@@ -72,28 +48,34 @@ std::string last_perplexity(const RunRecord& run) {
   return run.evaluations.empty() ? "–" : number(run.evaluations.back().perplexity);
 }
 
-// The first of those with the lowest loss; null where no loss is known.
-const EvalEvent* lowest_loss(const RunRecord& run) {
+using Judged = double EvalEvent::*;  // the accuracy, of which the largest is the best, or the loss, the smallest
+
+bool is_better(const EvalEvent& a, const EvalEvent& b, Judged judged) {
+  return judged == &EvalEvent::loss ? a.*judged < b.*judged : a.*judged > b.*judged;
+}
+// The first of the best ones; null where no value is known.
+const EvalEvent* best_evaluation(const RunRecord& run, Judged judged) {
   const EvalEvent* best = nullptr;
   for (const EvalEvent& eval : run.evaluations)
-    if (best ? eval.loss < best->loss : !std::isnan(eval.loss)) best = &eval;
+    if (best ? is_better(eval, *best, judged) : !std::isnan(eval.*judged)) best = &eval;
   return best;
 }
-std::string text_of_loss(const EvalEvent& eval) {
-  return number(eval.loss) + ", epoch " + number(static_cast<double>(eval.epoch));
+std::string text_of(const EvalEvent& eval, Judged judged) {
+  return number(eval.*judged) + ", epoch " + number(static_cast<double>(eval.epoch));
 }
-std::string best_loss(const RunRecord& run) {
-  const EvalEvent* const best = lowest_loss(run);
-  return best ? text_of_loss(*best) : "–";
+template <Judged judged>
+std::string best(const RunRecord& run) {
+  const EvalEvent* const best = best_evaluation(run, judged);
+  return best ? text_of(*best, judged) : "–";
 }
-// Beside the last loss.
-std::string other_losses(const RunRecord& run) {
+// Beside the last value: the best one, where that is another, and the value of the average of the weights.
+std::string others(const RunRecord& run, Judged judged, double EvalEvent::*of_average) {
+  const EvalEvent* const best = best_evaluation(run, judged);
   std::string text;
-  const EvalEvent* const best = lowest_loss(run);
-  if (best && !(run.evaluations.back().loss <= best->loss))
-    text = fmt::format("<dd class=\"best\">best {}</dd>", text_of_loss(*best));
-  if (!run.evaluations.empty() && !std::isnan(run.evaluations.back().ema_loss))
-    text += fmt::format("<dd class=\"best\">EMA {}</dd>", number(run.evaluations.back().ema_loss));
+  if (best && run.evaluations.back().*judged != best->*judged)
+    text = fmt::format("<dd class=\"best\">best {}</dd>", text_of(*best, judged));
+  if (!run.evaluations.empty() && !std::isnan(run.evaluations.back().*of_average))
+    text += fmt::format("<dd class=\"best\">EMA {}</dd>", number(run.evaluations.back().*of_average));
   return text;
 }
 
@@ -159,8 +141,9 @@ std::string tiles(const RunRecord& run) {
   std::string text = "<dl class=\"tiles\">";
   for (const auto& [name, of] : figures) {
     const bool judged = of == (tokens ? last_loss : last_accuracy);
-    const std::string others = tokens ? other_losses(run) : better_accuracy(run) + average_accuracy(run);
-    text += fmt::format("<div><dt>{}</dt><dd>{}</dd>{}</div>", name, of(run), judged ? others : "");
+    const std::string beside = tokens ? others(run, &EvalEvent::loss, &EvalEvent::ema_loss)
+                                      : others(run, &EvalEvent::accuracy, &EvalEvent::ema_accuracy);
+    text += fmt::format("<div><dt>{}</dt><dd>{}</dd>{}</div>", name, of(run), judged ? beside : "");
   }
   return text + "</dl>\n";
 }
@@ -174,11 +157,12 @@ std::string comparison(std::span<const RunRecord> runs) {
                               {"state", state},
                               {"progress", progress},
                               {"test accuracy", last_accuracy},
-                              {"best test accuracy", best_accuracy},
+                              {"best test accuracy", best<&EvalEvent::accuracy>},
                               {"test loss", last_loss}};
   if (tokens)
-    figures.insert(figures.end(),
-                   {{"best test loss", best_loss}, {"perplexity", last_perplexity}, {"tokens/s", tokens_text}});
+    figures.insert(
+        figures.end(),
+        {{"best test loss", best<&EvalEvent::loss>}, {"perplexity", last_perplexity}, {"tokens/s", tokens_text}});
   figures.insert(figures.end(), {{"samples/s", samples_text},
                                  {"s an epoch", seconds_per_epoch},
                                  {"ms a step", parts},
