@@ -1,5 +1,5 @@
 // A data set for a device. If the device is the host, the data stay where they are. Otherwise all data are copied to
-// the device; if they are not fixed, or take more than the limit, batches stream through a ring of buffers on the
+// the device; if they are not in memory, or take more than the limit, batches stream through a ring of buffers on the
 // device.
 #pragma once
 
