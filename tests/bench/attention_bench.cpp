@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <cstdlib>
 #include <map>
 #include <string>
@@ -47,9 +46,7 @@ int time_case(const AttentionCase& c, int rounds) {
   norm->bind(scale.data(), shift.data());
   const auto attention = ops->attention(
       {.tokens = c.tokens, .width = c.width, .heads = c.heads == 0 ? 1 : c.heads, .causal = c.causal}, sizes);
-  std::vector<double> times;
-  for (int round = 0; round < rounds + 2; ++round) {
-    const auto start = std::chrono::steady_clock::now();
+  const auto work = [&] {
     if (c.heads == 0) {
       norm->forward(x.tensor, y.tensor);
       norm->backward(x.tensor, dy.tensor, dx.tensor, dscale.data(), dshift.data(), Gradient::overwrite);
@@ -57,10 +54,9 @@ int time_case(const AttentionCase& c, int rounds) {
       attention->forward(x.tensor, y.tensor);
       attention->backward(x.tensor, y.tensor, dy.tensor, dx.tensor);
     }
-    if (round >= 2)
-      times.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
-  }
-  fmt::print("{:.3f}\n", median(times));
+  };
+  fmt::print("{:.3f}\n", median_milliseconds(
+                             rounds, [] {}, work));
   return 0;
 }
 

@@ -7,6 +7,7 @@
 #include "core/bf16.h"
 #include "device/buffer.h"
 #include "device/cpu/device.h"
+#include "median.h"
 #include "ops/cpu/conv2d.h"
 #include "ops/cpu/layout.h"
 #include "ops/cpu/ops.h"
@@ -16,7 +17,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstdlib>
 #include <functional>
 #include <limits>
@@ -26,12 +26,6 @@
 
 namespace ddp {
 namespace {
-
-double seconds(const std::function<void()>& work) {
-  const auto start = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 struct Memory {
   Memory(Device& device, Shape shape, Format format, DType dtype = DType::f32)
@@ -73,7 +67,7 @@ struct Layer {
   // GFLOP/s of one part; it repeats the part until the time is long enough to measure.
   double rate(int part) {
     const int repeats = static_cast<int>(std::max(1.0, 4e8 / flop));
-    return flop * repeats / seconds([&] {
+    return flop * repeats / seconds_of([&] {
              for (int i = 0; i < repeats; ++i) run(part);
            }) /
            1e9;
@@ -107,7 +101,7 @@ double peak(const Kernels& kernels, int rounds) {
               .add = false};
   double best = 0;
   for (int i = 0; i < rounds; ++i)
-    best = std::max(best, 20 * 2.0 * 500 * 16 * 25 * lanes / seconds([&] {
+    best = std::max(best, 20 * 2.0 * 500 * 16 * 25 * lanes / seconds_of([&] {
                             for (int k = 0; k < 20; ++k) kernels.lanes(lanes).sum(sum);
                           }) / 1e9);
   return best;
@@ -224,7 +218,7 @@ void lenet(Device& device, int64_t n, int rounds) {
   float stats[2];
 
   std::map<std::string, double> spent;
-  const auto timed = [&](const char* name, const std::function<void()>& work) { spent[name] += seconds(work); };
+  const auto timed = [&](const char* name, const std::function<void()>& work) { spent[name] += seconds_of(work); };
   const DeviceBatch batch{
       .samples = pixels.data(), .labels = labels.data(), .size = static_cast<int64_t>(labels.size())};
   const auto step = [&] {
@@ -261,7 +255,7 @@ void lenet(Device& device, int64_t n, int rounds) {
   const int steps = static_cast<int>(std::max<int64_t>(1, 256 / n));
   for (int r = 0; r < rounds; ++r) {
     spent.clear();
-    const double t = seconds([&] {
+    const double t = seconds_of([&] {
                        for (int i = 0; i < steps; ++i) step();
                      }) /
                      steps;

@@ -5,27 +5,20 @@
 //   dense_bench [rounds]
 #include "device/buffer.h"
 #include "device/cpu/device.h"
+#include "median.h"
 #include "ops/cpu/conv2d.h"
 #include "ops/cpu/ops.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <functional>
 #include <limits>
 #include <vector>
 
 namespace ddp {
 namespace {
-
-double seconds_of(const std::function<void()>& work) {
-  const auto start = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 struct Timed {
   const char* name;

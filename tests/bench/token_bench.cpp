@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -41,10 +40,8 @@ int time_case(bool loss, DType type, int64_t columns, int rounds) {
                           .sequence_length = kLength};
   std::vector<float> table(loss ? 0 : static_cast<size_t>(kVocabulary * columns)), gradient(table.size());
   const Tensor x{memory.data(), shape, {}, type};
-  std::vector<double> times;
-  for (int round = 0; round < rounds + 2; ++round) {
-    std::memcpy(memory.data(), source.data(), bytes);
-    const auto start = std::chrono::steady_clock::now();
+  const auto prepare = [&] { std::memcpy(memory.data(), source.data(), bytes); };
+  const auto work = [&] {
     float stats[2];
     if (loss) {
       ops->softmax_cross_entropy_backward(x, batch, 0.5f, 0, x, stats, Gradient::overwrite);
@@ -52,10 +49,8 @@ int time_case(bool loss, DType type, int64_t columns, int rounds) {
       ops->embedding(batch, table.data(), x);
       ops->embedding_backward(batch, x, kVocabulary, gradient.data(), Gradient::overwrite);
     }
-    if (round >= 2)
-      times.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
-  }
-  fmt::print("{:.3f}\n", median(times));
+  };
+  fmt::print("{:.3f}\n", median_milliseconds(rounds, prepare, work));
   return 0;
 }
 
