@@ -41,6 +41,7 @@ try:
     from networks import set_parity_weights
     from pictures import CLASSES, make_pictures
     from program import run, train
+    from steps import gradient_distance
 except ImportError as missing:
     print(f"SKIPPED: {missing}; pip install torch torchvision safetensors numpy pillow")
     sys.exit(77)
@@ -50,7 +51,7 @@ RATE, MOMENTUM, DECAY = 1e-3, 0.9, 1e-4
 HEAD_RATE = 1e-2
 GROUP = {"match": "layer4.*", "lr": 3e-4, "weight-decay": 1e-3, "momentum": 0.5}
 FROZEN = ("conv1", "bn1", "layer1")
-GRADIENT, FLOOR, LOSS = 1e-4, 1e-3, 1e-5
+GRADIENT, LOSS = 1e-4, 1e-5
 OPTIONS = {"new head": [], "frozen": ["--freeze", ",".join(FROZEN)], "groups": ["--head-lr", HEAD_RATE]}
 
 
@@ -107,11 +108,6 @@ def pytorch(name, weights, batches, case, dtype):
             buffers = {path: optimizer.state[p]["momentum_buffer"].double().clone()
                        for path, p in model.named_parameters() if p.requires_grad}
     return losses, buffers
-
-
-def gradient_distance(got, reference):
-    whole = torch.stack([t.norm() for t in reference.values()]).norm().item()
-    return {name: (got[name] - r).norm().item() / max(r.norm().item(), FLOOR * whole) for name, r in reference.items()}
 
 
 class Comparison:

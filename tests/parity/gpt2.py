@@ -35,10 +35,9 @@ try:
     from safetensors.torch import load_file, save_file
     from torch import nn
 
-    from figures import largest, loss_distance
-    from finetune import gradient_distance
     from networks import GPT2, gpt2
     from program import LAUNCHER, train
+    from steps import bounds_of, compare_steps
     from tokens import write_tokens
 except ImportError as missing:
     print(f"SKIPPED: {missing}; pip install torch transformers safetensors numpy")
@@ -187,33 +186,14 @@ def compare(args, name, work):
     weights = model.state_dict()
     numbers = order(args.program, options)[:STEPS * BATCHES[name]]
     batches = windows[numbers].split(BATCHES[name])
-    trained, reference, gradients = pytorch(name, weights, batches, torch.float64)
-    _, losses, buffers = pytorch(name, weights, batches, torch.float32)
-    own = {"gradients": largest(gradient_distance(buffers, gradients).values()), "losses": loss_distance(losses, reference)}
-    bounds = {what: largest([least, 3 * own[what]]) for what, least in (("gradients", GRADIENT), ("losses", LOSS))}
-    print(f"{name}: PyTorch's float32 has gradients within {own['gradients']:.1e}, losses within {own['losses']:.1e}")
-    for what, least in ("gradients", GRADIENT), ("losses", LOSS):
-        if bounds[what] > least:
-            print(f"{name}: the bound of the {what} is {bounds[what]:.1e}, three times PyTorch's own distance")
+    trained, *reference = pytorch(name, weights, batches, torch.float64)
+    _, *own = pytorch(name, weights, batches, torch.float32)
+    bounds = bounds_of(name, own, reference, {"gradients": GRADIENT, "losses": LOSS})
     options += ["--init-from", work / "pretrained/model.safetensors", "--epochs", 1000, "--lr", RATE, "--momentum", MOMENTUM]
     for ranks in 1, 2:
-        folder, first = work / f"run{ranks}", work / f"first{ranks}"
-        events = train(args.program, ranks, folder, *options, "--max-steps", STEPS, save_every=f"{STEPS}steps")
-        train(args.program, ranks, first, *options, "--max-steps", 1, save_every="1steps")
-        got = {key.removesuffix(".momentum_buffer"): t.double()
-               for key, t in load_file(first / "checkpoints/latest/optimizer.safetensors").items()}
-        if got.keys() != gradients.keys():
-            return [*faults, f"{name}: the optimizer has other tensors than PyTorch's: {got.keys() ^ gradients.keys()}"]
-        distances = gradient_distance(got, gradients)
-        worst = max(distances, key=lambda key: (distances[key] != distances[key], distances[key]))
-        found = [event["loss"] for event in events if event["event"] == "step"]
-        off = loss_distance(found, reference) if len(found) == STEPS else float("nan")
-        print(f"{name}, ranks: {ranks}: gradients of {len(got)} tensors within {distances[worst]:.1e} ({worst}), losses within "
-              f"{off:.1e}", flush=True)
-        if not distances[worst] <= bounds["gradients"]:
-            faults.append(f"{name}, ranks: {ranks}: the gradient of {worst} differs by {distances[worst]:.1e}")
-        if not off <= bounds["losses"]:
-            faults.append(f"{name}, ranks: {ranks}: losses {found}, PyTorch has {reference}")
+        folder = work / f"run{ranks}"
+        faults += compare_steps(args.program, name, ranks, (folder, work / f"first{ranks}"), options, STEPS, reference, bounds,
+                                save_every=f"{STEPS}steps")
         faults += compare_back(name, folder / "checkpoints/latest", trained, model.config, batches[0])
     return faults
 

@@ -28,14 +28,13 @@ sys.dont_write_bytecode = True
 try:
     import numpy as np
     import torch
-    from safetensors.torch import load_file, save_file
+    from safetensors.torch import save_file
     from torch import nn
 
-    from figures import largest, loss_distance
-    from finetune import gradient_distance
     from networks import GAINS, TORCHVISION, set_parity_weights, torchvision_network
     from pictures import make_pictures
-    from program import run, train
+    from program import run
+    from steps import bounds_of, compare_steps
 except ImportError as missing:
     print(f"SKIPPED: {missing}; pip install torch torchvision safetensors numpy pillow")
     sys.exit(77)
@@ -103,35 +102,14 @@ def compare(args, name, data, work):
     run(args.program, "show", *options, "--steps", STEPS, "--batches", work / f"{name}.npy")
     batches = [torch.from_numpy(np.load(work / part)) for part in (f"{name}.npy", f"{name}.labels.npy")]
     lr = RATES.get(name, 1e-4)
-    reference, gradients = pytorch(name, weights, batches, lr, torch.float64)
-    losses, buffers = pytorch(name, weights, batches, lr, torch.float32)
-    own = {"gradients": largest(gradient_distance(buffers, gradients).values()), "losses": loss_distance(losses, reference)}
-    bounds = {what: largest([least, 3 * own[what]]) for what, least in (("gradients", GRADIENT), ("losses", LOSS))}
-    print(f"{name}: PyTorch's float32 has gradients within {own['gradients']:.1e}, losses within {own['losses']:.1e}")
-    for what, least in ("gradients", GRADIENT), ("losses", LOSS):
-        if bounds[what] > least:
-            print(f"{name}: the bound of the {what} is {bounds[what]:.1e}, three times PyTorch's own distance")
+    reference = pytorch(name, weights, batches, lr, torch.float64)
+    bounds = bounds_of(name, pytorch(name, weights, batches, lr, torch.float32), reference,
+                       {"gradients": GRADIENT, "losses": LOSS})
     options += ["--model", without_rates(name, work), "--init-from", file, "--epochs", 1000, "--eval-every", 0, "--lr", lr,
                 "--momentum", MOMENTUM, *["--sync-bn"] * any(key.endswith("running_mean") for key in weights)]
     for ranks in 1, 2:
-        events = train(args.program, ranks, work / f"{name}-{ranks}", *options, "--max-steps", STEPS)
-        first = work / f"{name}-{ranks}-first"
-        train(args.program, ranks, first, *options, "--max-steps", 1, save_every="1steps")
-        got = {key.removesuffix(".momentum_buffer"): t.double()
-               for key, t in load_file(first / "checkpoints/latest/optimizer.safetensors").items()
-               if key.endswith(".momentum_buffer")}
-        if got.keys() != gradients.keys():
-            return [f"{name}: the optimizer has {len(got)} tensors, PyTorch's {len(gradients)}"]
-        distances = gradient_distance(got, gradients)
-        worst = max(distances, key=lambda key: (distances[key] != distances[key], distances[key]))
-        found = [event["loss"] for event in events if event["event"] == "step"]
-        off = loss_distance(found, reference) if len(found) == STEPS else float("nan")
-        print(f"{name}, ranks: {ranks}: gradients of {len(got)} tensors within {distances[worst]:.1e} ({worst}), losses within "
-              f"{off:.1e}", flush=True)
-        if not distances[worst] <= bounds["gradients"]:
-            faults.append(f"{name}, ranks: {ranks}: the gradient of {worst} differs by {distances[worst]:.1e}")
-        if not off <= bounds["losses"]:
-            faults.append(f"{name}, ranks: {ranks}: losses {found}, PyTorch has {reference}")
+        folders = work / f"{name}-{ranks}", work / f"{name}-{ranks}-first"
+        faults += compare_steps(args.program, name, ranks, folders, options, STEPS, reference, bounds)
     return faults
 
 

@@ -28,14 +28,14 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 
 try:
-    from safetensors.torch import load_file, save_file
+    from safetensors.torch import save_file
 
     import gpt2
     from figures import loss_distance
-    from finetune import gradient_distance
     from networks import TORCHVISION
     from pictures import make_pictures
     from program import LAUNCHER, train
+    from steps import gradient_distance, gradients_in, worst_of
     from torchvision_networks import GRADIENT, LOSS, MODELS, MOMENTUM, RATES, SIDES, initial
 except ImportError as missing:
     print(f"SKIPPED: {missing}; pip install torch torchvision transformers safetensors numpy pillow")
@@ -59,10 +59,6 @@ def with_dropout(name, folder):
     file = folder / f"{name}.toml"
     file.write_text(text)
     return file
-
-
-def optimizer_of(folder):
-    return load_file(folder / "checkpoints/latest/optimizer.safetensors")
 
 
 def kill_and_resume(args, name, options, work):
@@ -91,12 +87,12 @@ def compare(args, name, options, work):
         ranks = world.split(",")[0]
         first, folder = work / f"{world} first", work / world
         train(args.program, ranks, first, *options, *weights, "--max-steps", 1, save_every="1steps")
-        gradients[world] = {key: t.double() for key, t in optimizer_of(first).items() if key.endswith(".momentum_buffer")}
+        gradients[world] = gradients_in(first)
         events = train(args.program, ranks, folder, *options, *weights, "--max-steps", STEPS,
                        save_every=f"{SAVED}steps" if world == "2" else "never")
         losses[world] = [event["loss"] for event in events if event["event"] == "step"]
         distances = gradient_distance(gradients[world], gradients["1"])
-        worst = max(distances, key=lambda key: (distances[key] != distances[key], distances[key]))
+        worst = worst_of(distances)
         off = loss_distance(losses[world], losses["1"]) if len(losses[world]) == STEPS else float("nan")
         print(f"{name}, ranks: {world}: gradients within {distances[worst]:.1e} ({worst}), losses within {off:.1e}", flush=True)
         if not distances[worst] <= GRADIENT:
