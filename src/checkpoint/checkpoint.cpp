@@ -59,17 +59,19 @@ void for_each_average(std::span<const BatchNormState> batch_norms, Stats stats, 
 }
 
 void write_optimizer(const fs::path& path, const SnapshotView& snapshot, const Tensors& of) {
-  std::vector<NamedTensor> tensors;
+  std::vector<TensorSource> tensors;
   for (const OptimizerStateView& state : snapshot.optimizer)
     for (const Parameter& p : trained_of(of.parameters)) {
       DDP_EXPECT(p.offset + p.count <= static_cast<int64_t>(state.values.size()));
-      tensors.push_back({p.name + "." + state.name, p.pytorch_shape, to_pytorch(p, state.values)});
+      tensors.push_back(
+          {p.name + "." + state.name, p.pytorch_shape, [&p, flat = state.values] { return to_pytorch(p, flat); }});
     }
   if (!snapshot.running_stats.empty())
-    for_each_average(of.batch_norms, snapshot.running_stats,
-                     [&](const std::string& name, std::span<const float> values) {
-                       tensors.push_back({name, {std::ssize(values)}, {values.begin(), values.end()}});
-                     });
+    for_each_average(
+        of.batch_norms, snapshot.running_stats, [&](const std::string& name, std::span<const float> values) {
+          tensors.push_back(
+              {name, {std::ssize(values)}, [values] { return std::vector<float>(values.begin(), values.end()); }});
+        });
   write_safetensors(path, tensors);
 }
 

@@ -14,7 +14,9 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <limits>
+#include <numeric>
 #include <string_view>
 #include <utility>
 
@@ -209,15 +211,29 @@ NamedTensor read_tensor(std::istream& file, Entry&& entry, const Malformed& malf
   return tensor;
 }
 
+uint64_t bytes_in_file(const NamedTensor& t) { return t.integer ? sizeof(int64_t) : t.values.size() * sizeof(float); }
+
+uint64_t bytes_in_file(const TensorSource& t) {
+  if (t.integer) return sizeof(int64_t);
+  return std::accumulate(t.shape.begin(), t.shape.end(), uint64_t{sizeof(float)}, std::multiplies<>());
+}
+
+std::string_view bytes_of(const std::vector<float>& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
+}
+
+std::string_view bytes_of(const int64_t& integer) { return {reinterpret_cast<const char*>(&integer), sizeof integer}; }
+
 // What stands before the data: the length of the header, and the header.
-std::string file_start(const std::vector<NamedTensor>& tensors, const Metadata& metadata) {
+template <class AnyTensor>
+std::string file_start(const std::vector<AnyTensor>& tensors, const Metadata& metadata) {
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
   header[kMetadata] = metadata;
   header[kMetadata]["format"] = "pt";
   uint64_t end = 0;
-  for (const NamedTensor& t : tensors) {
+  for (const AnyTensor& t : tensors) {
     const uint64_t begin = end;
-    end += t.integer ? sizeof(int64_t) : t.values.size() * sizeof(float);
+    end += bytes_in_file(t);
     header[t.name] = {{"dtype", t.integer ? "I64" : "F32"}, {"shape", t.shape}, {"data_offsets", {begin, end}}};
   }
   std::string text = header.dump();
@@ -226,33 +242,30 @@ std::string file_start(const std::vector<NamedTensor>& tensors, const Metadata& 
   return std::string(reinterpret_cast<const char*>(&length), sizeof length) + text;
 }
 
-// Views of `start` and of the values.
-std::vector<std::string_view> parts_of_file(std::string_view start, const std::vector<NamedTensor>& tensors) {
-  std::vector<std::string_view> parts{start};
-  for (const NamedTensor& t : tensors) {
-    parts.emplace_back(reinterpret_cast<const char*>(t.values.data()), t.values.size() * sizeof(float));
-    if (t.integer) parts.emplace_back(reinterpret_cast<const char*>(&*t.integer), sizeof *t.integer);
-  }
-  return parts;
-}
-
 }  // namespace
 
 std::string safetensors_content(const std::vector<NamedTensor>& tensors, const Metadata& metadata) {
-  const std::string start = file_start(tensors, metadata);
-  const std::vector<std::string_view> parts = parts_of_file(start, tensors);
-  size_t size = 0;
-  for (const std::string_view part : parts) size += part.size();
-  std::string content;
+  std::string content = file_start(tensors, metadata);
+  size_t size = content.size();
+  for (const NamedTensor& t : tensors) size += bytes_in_file(t);
   content.reserve(size);
-  for (const std::string_view part : parts) content.append(part);
+  for (const NamedTensor& t : tensors) content.append(t.integer ? bytes_of(*t.integer) : bytes_of(t.values));
   return content;
 }
 
-void write_safetensors(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors,
+void write_safetensors(const std::filesystem::path& path, const std::vector<TensorSource>& tensors,
                        const Metadata& metadata) {
   const std::string start = file_start(tensors, metadata);
-  replace_file(path, parts_of_file(start, tensors));
+  std::vector<float> values;
+  replace_file(path, tensors.size() + 1, [&](size_t part) {
+    if (part == 0) return std::string_view(start);
+    const TensorSource& tensor = tensors[part - 1];
+    if (tensor.integer) return bytes_of(*tensor.integer);
+    values = std::vector<float>();  // frees them before the next are made
+    values = tensor.values();
+    DDP_EXPECT(bytes_of(values).size() == bytes_in_file(tensor));
+    return bytes_of(values);
+  });
 }
 
 std::map<std::string, NamedTensor> read_safetensors(const std::filesystem::path& path) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <istream>
 #include <map>
 #include <optional>
@@ -27,8 +28,17 @@ using Metadata = std::map<std::string, std::string>;
 // readers ask for.
 std::string safetensors_content(const std::vector<NamedTensor>& tensors, const Metadata& metadata);
 
-// Writes them. The path holds the old content or the new at any moment. Throws Error(Exit::output).
-void write_safetensors(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors,
+// A tensor that is written: `values` makes its values when their turn comes, as many as the shape says.
+struct TensorSource {
+  std::string name;
+  std::vector<int64_t> shape;
+  std::function<std::vector<float>()> values = {};
+  std::optional<int64_t> integer = {};  // a single number, instead of `values`
+};
+
+// Writes such a file. Memory holds the values of one tensor at a time. The path holds the old content or the new at any
+// moment. Throws Error(Exit::output).
+void write_safetensors(const std::filesystem::path& path, const std::vector<TensorSource>& tensors,
                        const Metadata& metadata = {});
 
 // Returns the tensors by name. Converts F16, BF16, F64, U8 and BOOL to f32, reads a single number of I64, and no other

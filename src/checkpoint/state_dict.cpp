@@ -31,31 +31,46 @@ Metadata of_average(Metadata metadata, std::span<const BatchNormState> batch_nor
   return with_statistics(std::move(metadata), batch_norms, 0);
 }
 
-std::vector<NamedTensor> named_tensors(std::span<const Parameter> parameters,
-                                       std::span<const BatchNormState> batch_norms, const ModelStateView& state) {
+std::vector<TensorSource> tensor_sources(std::span<const Parameter> parameters,
+                                         std::span<const BatchNormState> batch_norms, const ModelStateView& state) {
   std::vector<const Parameter*> forward;
   for (const Parameter& p : parameters) forward.push_back(&p);
   std::stable_sort(forward.begin(), forward.end(), [](auto* a, auto* b) { return a->layer < b->layer; });
 
-  std::vector<NamedTensor> tensors;
-  for (const Parameter* p : forward) tensors.push_back({p->name, p->pytorch_shape, to_pytorch(*p, state.weights)});
+  std::vector<TensorSource> tensors;
+  for (const Parameter* p : forward)
+    tensors.push_back({p->name, p->pytorch_shape, [p, flat = state.weights] { return to_pytorch(*p, flat); }});
   size_t frozen = 0;
   for (const BatchNormState& n : batch_norms) {
     int64_t updates = state.updates;
     if (!n.trained) updates = state.frozen_updates.empty() ? 0 : state.frozen_updates[frozen++];
     const std::vector<int64_t> shape{n.span.channels};
-    if (!n.scale) tensors.push_back({n.layer_name + ".weight", shape, std::vector<float>(n.span.channels, 1.0f)});
-    tensors.push_back({n.layer_name + ".running_mean", shape, values_of(n, state.statistics, 0)});
-    tensors.push_back({n.layer_name + ".running_var", shape, values_of(n, state.statistics, 1)});
+    if (!n.scale)
+      tensors.push_back(
+          {n.layer_name + ".weight", shape, [n = n.span.channels] { return std::vector<float>(n, 1.0f); }});
+    for (const int part : {0, 1})
+      tensors.push_back({n.layer_name + (part == 0 ? ".running_mean" : ".running_var"), shape,
+                         [&n, part, all = state.statistics] { return values_of(n, all, part); }});
     tensors.push_back({.name = n.layer_name + ".num_batches_tracked", .shape = {}, .integer = updates});
   }
+  return tensors;
+}
+
+std::vector<NamedTensor> named_tensors(std::span<const Parameter> parameters,
+                                       std::span<const BatchNormState> batch_norms, const ModelStateView& state) {
+  std::vector<NamedTensor> tensors;
+  for (TensorSource& source : tensor_sources(parameters, batch_norms, state))
+    tensors.push_back({.name = std::move(source.name),
+                       .shape = std::move(source.shape),
+                       .values = source.values ? source.values() : std::vector<float>(),
+                       .integer = source.integer});
   return tensors;
 }
 
 void save_state_dict(const std::filesystem::path& path, std::span<const Parameter> parameters,
                      std::span<const BatchNormState> batch_norms, const ModelStateView& state,
                      const Metadata& metadata) {
-  write_safetensors(path, named_tensors(parameters, batch_norms, state), metadata);
+  write_safetensors(path, tensor_sources(parameters, batch_norms, state), metadata);
 }
 
 std::string misfit(const std::string& file, const std::map<std::string, NamedTensor>& tensors, const TensorFit& fit,

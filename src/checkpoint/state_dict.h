@@ -39,11 +39,16 @@ Metadata with_statistics(Metadata metadata, std::span<const BatchNormState> batc
 // The same for the average of the weights, which the entry "weights" says.
 Metadata of_average(Metadata metadata, std::span<const BatchNormState> batch_norms);
 
-// Parameters in forward order, as PyTorch has them, then the batch norms' statistics.
+// Parameters in forward order, as PyTorch has them, then the batch norms' statistics. Views: all arguments
+// outlive the sources.
+std::vector<TensorSource> tensor_sources(std::span<const Parameter> parameters,
+                                         std::span<const BatchNormState> batch_norms, const ModelStateView& state);
+
+// The same with their values.
 std::vector<NamedTensor> named_tensors(std::span<const Parameter> parameters,
                                        std::span<const BatchNormState> batch_norms, const ModelStateView& state);
 
-// Writes the tensors of named_tensors(). Throws Error(Exit::output).
+// Writes the tensors of tensor_sources(). Throws Error(Exit::output).
 void save_state_dict(const std::filesystem::path& path, std::span<const Parameter> parameters,
                      std::span<const BatchNormState> batch_norms, const ModelStateView& state,
                      const Metadata& metadata = {});

@@ -118,24 +118,30 @@ void remove_leftovers(const fs::path& folder) {
 
 namespace {
 
-void create_file(const fs::path& path, std::span<const std::string_view> parts, bool durable) {
+using Part = std::function<std::string_view(size_t)>;
+
+void create_file(const fs::path& path, size_t count, const Part& part, bool durable) {
   const Descriptor file(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW);
-  for (const std::string_view part : parts) write_all(file.get(), path, part, kOtherFolder);
+  for (size_t i = 0; i < count; ++i) write_all(file.get(), path, part(i), kOtherFolder);
   if (durable) flush(file.get(), path, kOtherFolder);
 }
 
 }  // namespace
 
-void write_durable_file(const fs::path& path, std::string_view content) { create_file(path, {&content, 1}, true); }
-
-void replace_file(const fs::path& path, std::string_view content, bool durable) {
-  replace_file(path, {&content, 1}, durable);
+void write_durable_file(const fs::path& path, std::string_view content) {
+  create_file(
+      path, 1, [&](size_t) { return content; }, true);
 }
 
-void replace_file(const fs::path& path, std::span<const std::string_view> parts, bool durable) {
+void replace_file(const fs::path& path, std::string_view content, bool durable) {
+  replace_file(
+      path, 1, [&](size_t) { return content; }, durable);
+}
+
+void replace_file(const fs::path& path, size_t count, const Part& part, bool durable) {
   const fs::path temporary = path.parent_path() / temporary_name(path.filename());
   try {
-    create_file(temporary, parts, durable);
+    create_file(temporary, count, part, durable);
     move(temporary, path);
   } catch (const Error&) {
     std::error_code ignored;

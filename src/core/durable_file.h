@@ -5,8 +5,10 @@
 // name that was free, and a link at the path itself is replaced or refused. Links in the parent folders are followed.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -63,8 +65,9 @@ class NewFile {
 // Replaces a file atomically: at any moment the path has the old content or the new. A link is replaced itself.
 // Without `durable` it does not wait for the disk.
 void replace_file(const std::filesystem::path& path, std::string_view content, bool durable = true);
-// The content is that of all parts, in their order.
-void replace_file(const std::filesystem::path& path, std::span<const std::string_view> parts, bool durable = true);
+// The content is that of `count` parts: part(0), part(1), ... Each part stays valid until the next call of `part`.
+void replace_file(const std::filesystem::path& path, size_t count, const std::function<std::string_view(size_t)>& part,
+                  bool durable = true);
 
 // Throws where something other than a regular file is at the path, such as a link or a device, for files that a user
 // names: the message asks for another `option`.

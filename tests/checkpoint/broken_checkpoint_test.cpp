@@ -131,9 +131,10 @@ TEST_F(BrokenCheckpoint, InvalidModelFileWithAValidChecksumIsRefused) {
   const std::string header = R"({"0.weight":{"dtype":"I8","shape":[2,3],"data_offsets":[0,6]}})";
   expect_refused(file, with_header(uint64_t{1} << 60, "{}"), Exit::data, "");
   expect_refused(file, with_header(header.size(), header + std::string(6, 'x')), Exit::data, "I8");
-  write_safetensors(checkpoint / file, {{"0.weight", {3, 2}, std::vector<float>(6)}, {"0.bias", {2}, {1, 2}}});
+  write_safetensors(checkpoint / file,
+                    sources_of({{"0.weight", {3, 2}, std::vector<float>(6)}, {"0.bias", {2}, {1, 2}}}));
   expect_refused(file, content_of(checkpoint / file), Exit::model, "[3, 2]");
-  write_safetensors(checkpoint / file, {{"0.weight", {2, 3}, std::vector<float>(6)}});
+  write_safetensors(checkpoint / file, sources_of({{"0.weight", {2, 3}, std::vector<float>(6)}}));
   expect_refused(file, content_of(checkpoint / file), Exit::model, "0.bias");
 }
 
@@ -144,7 +145,7 @@ TEST_F(BrokenCheckpoint, InvalidOptimizerFileWithAValidChecksumIsRefused) {
                                          {"0.weight.exp_avg_sq", {2, 3}, std::vector<float>(6)},
                                          {"0.bias.exp_avg_sq", {2}, {1, 2}}};
   const auto expect = [&](const std::vector<NamedTensor>& tensors, const std::string& why) {
-    write_safetensors(checkpoint / file, tensors);
+    write_safetensors(checkpoint / file, sources_of(tensors));
     expect_refused(file, content_of(checkpoint / file), Exit::model, why);
   };
   auto bad = good;

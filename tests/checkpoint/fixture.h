@@ -28,6 +28,15 @@ inline std::string content_of(const fs::path& path) {
 
 inline void put(const fs::path& path, const std::string& content) { std::ofstream(path, std::ios::binary) << content; }
 
+// The same tensors, for write_safetensors().
+inline std::vector<TensorSource> sources_of(const std::vector<NamedTensor>& tensors) {
+  std::vector<TensorSource> sources;
+  for (const NamedTensor& t : tensors)
+    sources.push_back(
+        {.name = t.name, .shape = t.shape, .values = [values = t.values] { return values; }, .integer = t.integer});
+  return sources;
+}
+
 // The error that `call` throws.
 template <class Call>
 Error error_of(Call&& call) {

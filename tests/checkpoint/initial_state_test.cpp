@@ -29,7 +29,7 @@ class WeightsWithANewHead : public ::testing::Test {
                   bool new_head = true) {
     Tensors tensors = tensors_of_ones(network(channels, kThere));
     if (change) change(tensors);
-    write_safetensors(path, tensors);
+    write_safetensors(path, sources_of(tensors));
     const Network here = network(reads, classes);
     parameters = parameters_of(here);
     notes.clear();

@@ -74,7 +74,7 @@ TEST_F(Inspect, PrintsAWeightsFile) {
 TEST_F(Inspect, EscapesTextOfTheFile) {
   const std::string evil = "\x1b]0;owned\a\r\nall is well \u202e\x7f";
   const fs::path file = run / "evil.safetensors";
-  write_safetensors(file, {{evil, {1}, {1}}}, {{evil, evil}});
+  write_safetensors(file, sources_of({{evil, {1}, {1}}}), {{evil, evil}});
   Snapshot snapshot = weights.snapshot(2);
   snapshot.run.affects_results = snapshot.run.affects_rounding = snapshot.run.autotune = {{evil, evil}};
   write_checkpoint(folder, snapshot.view(), weights.tensors(), false);
@@ -90,7 +90,7 @@ TEST_F(Inspect, PrintsLittleForASmallFile) {
   std::vector<NamedTensor> tensors = {{std::string(20'000, 'x'), {0}, {}}};
   for (int i = 0; i < 1'000; ++i) tensors.push_back({fmt::format("{}", i), {0}, {}});
   const fs::path file = run / "wide.safetensors";
-  write_safetensors(file, tensors);
+  write_safetensors(file, sources_of(tensors));
   EXPECT_LT(inspected(file).size(), 10 * fs::file_size(file));
 }
 

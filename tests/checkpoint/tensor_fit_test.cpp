@@ -20,7 +20,7 @@ class WeightsOfOthers : public ::testing::Test {
   ModelState load(const std::function<void(Tensors&)>& change, const char* into = nullptr) {
     Tensors tensors = tensors_of(network);
     change(tensors);
-    write_safetensors(path, tensors);
+    write_safetensors(path, sources_of(tensors));
     const std::string name = into ? into : network;
     const Network model = make_model(name, kImage, 10);
     return load_state_dict(path, parameters_of(model), batch_norm_states_of(model),
@@ -132,7 +132,7 @@ class WeightsOfATiedNetwork : public ::testing::Test {
       list.push_back(tensor);
       list.back().name = name;
     }
-    write_safetensors(path, list);
+    write_safetensors(path, sources_of(list));
     note.clear();
     return load_state_dict(
         path, parameters_of(network), {},

@@ -34,6 +34,24 @@ std::string last_figures(const TrainReport& report) {
                      e->average ? fmt::format(", EMA {:.2f}", e->average->loss) : "", e->perplexity());
 }
 
+// Weights and statistics are in device memory; those of a CPU are not copied.
+void save(const std::filesystem::path& file, const Replica& replica, int64_t updates, const float* weights,
+          const float* stats, const Metadata& metadata) {
+  const bool copies = !replica.device.is_host();
+  const int64_t stats_count = state_count(replica.batch_norms);
+  std::vector<float> own_weights, own_stats;
+  if (copies) {
+    own_weights = replica.download(weights, replica.weights_count);
+    own_stats = replica.download(stats, stats_count);
+  }
+  save_state_dict(file, replica.parameters, replica.batch_norms,
+                  {.weights = {copies ? own_weights.data() : weights, static_cast<size_t>(replica.weights_count)},
+                   .statistics = {copies ? own_stats.data() : stats, static_cast<size_t>(stats_count)},
+                   .updates = updates,
+                   .frozen_updates = replica.frozen_updates},
+                  metadata);
+}
+
 }  // namespace
 
 void write_results(const ModelInfo& model, const TrainReport& report, const Replica& replica,
@@ -47,24 +65,14 @@ void write_results(const ModelInfo& model, const TrainReport& report, const Repl
   const std::string device = replica.device.name();
   const int world = replica.communicator.size();
   const int64_t recomputed = report.state.bn_stats_samples;
-  const ModelState state{
-      .weights = replica.download_weights(),
-      .statistics = replica.download_stats(recomputed > 0 ? replica.eval_stats() : replica.running_stats()),
-      .updates = report.updates,
-      .frozen_updates = replica.frozen_updates};
-  const bool averages = replica.average != nullptr;
-  const ModelState average{
-      .weights = averages ? replica.download(replica.average->weights(), replica.weights_count) : std::vector<float>(),
-      .statistics = averages ? replica.download_stats(replica.average->running_stats()) : std::vector<float>(),
-      .updates = report.updates,
-      .frozen_updates = replica.frozen_updates};
   if (replica.communicator.rank() != 0) return;
 
-  save_state_dict(folder / "model.safetensors", replica.parameters, replica.batch_norms, state.view(),
-                  with_statistics(model.to_metadata(), replica.batch_norms, recomputed));
-  if (averages)
-    save_state_dict(folder / kAverageFile, replica.parameters, replica.batch_norms, average.view(),
-                    of_average(model.to_metadata(), replica.batch_norms));
+  save(folder / "model.safetensors", replica, report.updates, replica.weights(),
+       recomputed > 0 ? replica.eval_stats() : replica.running_stats(),
+       with_statistics(model.to_metadata(), replica.batch_norms, recomputed));
+  if (replica.average)
+    save(folder / kAverageFile, replica, report.updates, replica.average->weights(), replica.average->running_stats(),
+         of_average(model.to_metadata(), replica.batch_norms));
   nlohmann::ordered_json summary{{"model", model.model},
                                  {"test_accuracy", nullptr},
                                  {"best_accuracy", nullptr},

@@ -41,7 +41,7 @@ void save_all(const fs::path& run) {
   remove_leftovers(folder);
 
   for (const char* generation : {"1", "2"}) {
-    write_safetensors(run / kExport, {{.name = generation, .shape = {1}, .values = {0}}});
+    write_safetensors(run / kExport, {{.name = generation, .shape = {}, .integer = 0}});
     print(fmt::format("exported {}", generation));
   }
   std::array<NewFile, 2> files = {NewFile(run / kNewFiles[0]), NewFile(run / kNewFiles[1])};
