@@ -56,6 +56,7 @@ def initial(name):
     with torch.no_grad():
         for parameter in model.parameters():
             parameter += 0.02 * torch.randn_like(parameter)
+            parameter.masked_fill_(parameter == 0, 0.02)  # some of 124 million sums; a rate of 1e-38 would change them
     return model
 
 

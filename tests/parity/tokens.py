@@ -7,7 +7,7 @@ MAGIC, VERSION, HEADER = 20240520, 1, 256
 
 
 def write_tokens(path, tokens):
-    tokens = array("H", tokens)
+    tokens = array("H", list(tokens))  # array() takes bytes as raw memory
     path.write_bytes(struct.pack(f"<{HEADER}i", MAGIC, VERSION, len(tokens), *[0] * (HEADER - 3)) + tokens.tobytes())
 
 
