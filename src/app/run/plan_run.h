@@ -9,11 +9,13 @@
 #include "app/run/open_job.h"
 #include "app/run/resume_point.h"
 #include "comm/communicator.h"
+#include "ddp/step_costs.h"
 #include "nn/model.h"
 #include "ops/ops.h"
 #include "train/step/replica.h"
 
 #include <memory>
+#include <optional>
 
 namespace ddp {
 
@@ -28,6 +30,7 @@ struct PlannedRun {
   std::unique_ptr<Replica> replica;             // weights 0
   std::unique_ptr<Model> validation_model;      // of the job's validation_network, on the replica's weights; or null
   std::unique_ptr<Model> average_model;         // of the network that is evaluated, on the replica's average; or null
+  std::optional<StepCosts> costs = {};          // that the bucket plan was made from; none: they were not measured
   bool last_step_learns = true;                 // false: a batch norm has a single value in the last step of an epoch
 };
 
