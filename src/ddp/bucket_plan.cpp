@@ -43,18 +43,9 @@ ParameterId last_begin(std::span<const int64_t> counts, ParameterId earliest, do
 // more than it hides.
 BucketPlan plan_buckets(std::span<const int64_t> counts, int world_size, int64_t trailer_elements,
                         const BucketCaps& caps) {
-  DDP_EXPECT(world_size > 0 && trailer_elements >= 0);
   require(caps.cap_mb > 0 && caps.first_cap_mb > 0, Exit::usage, "bucket sizes must be above 0 MiB");
-  BucketPlan plan;
-  plan.parameter_counts.assign(counts.begin(), counts.end());
-  plan.parameter_offsets.resize(counts.size());
-  std::exclusive_scan(counts.begin(), counts.end(), plan.parameter_offsets.begin(), int64_t{0});
-  plan.gradients = std::accumulate(counts.begin(), counts.end(), int64_t{0});
-  plan.padded = (plan.gradients + world_size - 1) / world_size * world_size;
-  plan.total = plan.padded + trailer_elements;
-
   const auto parameters = static_cast<ParameterId>(counts.size());
-  const auto all = static_cast<double>(plan.gradients);
+  const auto all = static_cast<double>(std::accumulate(counts.begin(), counts.end(), int64_t{0}));
   const double cap = caps.cap_mb * kElementsPerMb;
   std::vector<ParameterId> begins{0};
   if (parameters > 1) {
@@ -64,12 +55,28 @@ BucketPlan plan_buckets(std::span<const int64_t> counts, int world_size, int64_t
     for (ParameterId begin = first_end; begin < last;) {
       begins.push_back(begin);
       ParameterId end = grow(counts, begin, last, cap);
-      const auto size = static_cast<double>(plan.parameter_offsets[end] - plan.parameter_offsets[begin]);
+      const auto run = counts.subspan(begin, end - begin);
+      const auto size = static_cast<double>(std::accumulate(run.begin(), run.end(), int64_t{0}));
       if (size < std::min(kLeastElements, cap / 8) && end < last) end = grow(counts, end, last, cap);
       begin = end;
     }
     begins.push_back(last);
   }
+  return plan_buckets_at(counts, world_size, trailer_elements, begins);
+}
+
+BucketPlan plan_buckets_at(std::span<const int64_t> counts, int world_size, int64_t trailer_elements,
+                           std::span<const ParameterId> begins) {
+  DDP_EXPECT(world_size > 0 && trailer_elements >= 0);
+  DDP_EXPECT(possible_begins(begins, std::max<int64_t>(std::ssize(counts), 1)));
+  BucketPlan plan;
+  plan.parameter_counts.assign(counts.begin(), counts.end());
+  plan.parameter_offsets.resize(counts.size());
+  std::exclusive_scan(counts.begin(), counts.end(), plan.parameter_offsets.begin(), int64_t{0});
+  plan.gradients = std::accumulate(counts.begin(), counts.end(), int64_t{0});
+  plan.padded = (plan.gradients + world_size - 1) / world_size * world_size;
+  plan.total = plan.padded + trailer_elements;
+  const auto parameters = static_cast<ParameterId>(counts.size());
   for (size_t b = 0; b < begins.size(); ++b) {
     const bool is_last = b + 1 == begins.size();
     const ParameterId first = begins[b], end = is_last ? parameters : begins[b + 1];
@@ -78,6 +85,11 @@ BucketPlan plan_buckets(std::span<const int64_t> counts, int world_size, int64_t
     plan.buckets.push_back({.offset = from, .count = to - from, .first = first, .end = end});
   }
   return plan;
+}
+
+bool possible_begins(std::span<const ParameterId> begins, int64_t parameters) {
+  return !begins.empty() && begins.front() == 0 && begins.back() < parameters &&
+         std::ranges::adjacent_find(begins, std::ranges::greater_equal()) == begins.end();
 }
 
 int BucketPlan::bucket_of(ParameterId id) const {

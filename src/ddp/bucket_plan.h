@@ -46,6 +46,13 @@ struct BucketPlan {
 BucketPlan plan_buckets(std::span<const int64_t> parameter_counts, int world_size, int64_t trailer_elements,
                         const BucketCaps& caps);
 
+// The plan whose buckets begin at these parameters; `begins` are possible_begins().
+BucketPlan plan_buckets_at(std::span<const int64_t> parameter_counts, int world_size, int64_t trailer_elements,
+                           std::span<const ParameterId> begins);
+
+// Whether buckets of so many parameters can begin there: from 0, ascending, below `parameters`.
+bool possible_begins(std::span<const ParameterId> begins, int64_t parameters);
+
 // The part of a bucket that a rank updates when optimizer state is sharded (ZeRO stage 1): each of `world` ranks has an
 // equal partition of every bucket, in rank order. The partition and its state begin at multiples of 64 bytes.
 struct Partition {

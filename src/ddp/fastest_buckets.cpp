@@ -1,0 +1,107 @@
+#include "ddp/fastest_buckets.h"
+
+#include "core/error.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace ddp {
+namespace {
+
+bool is_cost(double ms) { return std::isfinite(ms) && ms >= 0; }
+
+void require_costs(const BucketPlan& plan, const StepCosts& costs) {
+  DDP_EXPECT(costs.ready_ms.size() == plan.parameter_counts.size());
+  DDP_EXPECT(std::ranges::all_of(costs.ready_ms, is_cost) && std::ranges::is_sorted(costs.ready_ms));
+  DDP_EXPECT(is_cost(costs.compute_ms) && is_cost(costs.link.latency_ms) && is_cost(costs.link.ms_per_mib) &&
+             is_cost(costs.bucket_ms));
+}
+
+// One collective of the model: the parameters [first, end) after the collectives before have ended.
+class CollectiveModel {
+ public:
+  CollectiveModel(const BucketPlan& sizes, const StepCosts& costs, bool rides)
+      : sizes_(sizes), costs_(costs), rides_(rides), parameters_(static_cast<ParameterId>(costs.ready_ms.size())) {}
+
+  CollectiveTime bucket(double previous_end, ParameterId first, ParameterId end) const {
+    const bool last = end == parameters_, trailer = last && rides_;
+    const double ready = trailer ? pass_end() : end > 0 ? costs_.ready_ms[end - 1] : 0;
+    const int64_t stop = trailer ? sizes_.total : last ? sizes_.padded : sizes_.parameter_offsets[end];
+    const int64_t start = first < parameters_ ? sizes_.parameter_offsets[first] : 0;
+    return after(previous_end, ready, stop - start);
+  }
+  CollectiveTime trailer(double previous_end) const { return after(previous_end, pass_end(), sizes_.trailer()); }
+
+  double pass_end() const { return std::max(costs_.compute_ms, costs_.ready_ms.empty() ? 0 : costs_.ready_ms.back()); }
+
+ private:
+  CollectiveTime after(double previous_end, double ready, int64_t elements) const {
+    const double begin = std::max(previous_end, ready);
+    return {.ready = ready, .begin = begin, .end = begin + costs_.link.ms(elements)};
+  }
+
+  const BucketPlan& sizes_;
+  const StepCosts& costs_;
+  const bool rides_;
+  const ParameterId parameters_;
+};
+
+}  // namespace
+
+std::vector<CollectiveTime> predict_collectives(const BucketPlan& plan, const StepCosts& costs,
+                                                bool trailer_in_last_bucket) {
+  require_costs(plan, costs);
+  const CollectiveModel model(plan, costs, trailer_in_last_bucket);
+  std::vector<CollectiveTime> times;
+  double end = 0;
+  for (const Bucket& bucket : plan.buckets) {
+    times.push_back(model.bucket(end, bucket.first, bucket.end));
+    end = times.back().end;
+  }
+  if (!trailer_in_last_bucket) times.push_back(model.trailer(end));
+  return times;
+}
+
+double exposed_ms(const BucketPlan& plan, const StepCosts& costs, bool trailer_in_last_bucket) {
+  const double end = predict_collectives(plan, costs, trailer_in_last_bucket).back().end;
+  return end - CollectiveModel(plan, costs, trailer_in_last_bucket).pass_end();
+}
+
+// Dynamic programming. ends[j] is the least time at which k buckets of the parameters [0, j) have ended, for k = 1, 2,
+// ...; a bucket that begins after an earlier end never ends later, so that only this least time of a prefix matters.
+// begins[k][j] is where the last of these buckets begins.
+std::vector<ParameterId> fastest_buckets(const BucketPlan& sizes, const StepCosts& costs, bool trailer_in_last_bucket) {
+  require_costs(sizes, costs);
+  const auto parameters = static_cast<ParameterId>(costs.ready_ms.size());
+  if (parameters == 0) return {0};
+  const CollectiveModel model(sizes, costs, trailer_in_last_bucket);
+  constexpr double kNever = std::numeric_limits<double>::infinity();
+  const int most = std::min<int>(parameters, kMostFastestBuckets);
+  std::vector<double> ends(parameters + 1, kNever);
+  std::vector<std::vector<ParameterId>> begins(most + 1, std::vector<ParameterId>(parameters + 1, 0));
+  ends[0] = 0;
+  double least = kNever;
+  int fewest = 0;
+  for (int k = 1; k <= most; ++k) {
+    std::vector<double> next(parameters + 1, kNever);
+    for (ParameterId end = k; end <= parameters; ++end)
+      for (ParameterId first = k - 1; first < end; ++first) {
+        const double time = model.bucket(ends[first], first, end).end;
+        if (time >= next[end]) continue;
+        next[end] = time;
+        begins[k][end] = first;
+      }
+    ends = std::move(next);
+    const double end = trailer_in_last_bucket ? ends[parameters] : model.trailer(ends[parameters]).end;
+    const double time = end + k * costs.bucket_ms;
+    if (time >= least) continue;
+    least = time;
+    fewest = k;
+  }
+  std::vector<ParameterId> found(fewest);
+  for (ParameterId end = parameters; fewest > 0; --fewest) found[fewest - 1] = end = begins[fewest][end];
+  return found;
+}
+
+}  // namespace ddp
