@@ -21,10 +21,14 @@ Reducer::Reducer(const BucketPlan& plan, Communicator& communicator, std::span<f
       communicator_(communicator),
       flat_(flat),
       config_{config.sharded, config.trailer_in_last_bucket && !config.sharded},
-      announced_(plan.parameter_counts.size() + 1, char{1}),
-      pending_(plan.buckets.size() + (config_.trailer_in_last_bucket ? 0 : 1)),
-      launched_(collectives()) {
+      announced_(plan.parameter_counts.size() + 1, char{1}) {
   DDP_EXPECT(std::ssize(flat) == plan.total);
+  buckets_changed();
+}
+
+void Reducer::buckets_changed() {
+  pending_.assign(plan_.buckets.size() + (config_.trailer_in_last_bucket ? 0 : 1), 0);
+  launched_ = collectives();
 }
 
 void Reducer::begin() {

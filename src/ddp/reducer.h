@@ -49,6 +49,9 @@ class Reducer {
   // Number of collectives of a step: one for each bucket, then the trailer's own, if any.
   int collectives() const { return static_cast<int>(pending_.size()); }
 
+  // The plan has other buckets from now on. Between steps.
+  void buckets_changed();
+
   // Runs one collective between steps and waits for it, to measure it.
   void run_alone(int collective) { communicator_.wait(start(collective)); }
 

@@ -30,6 +30,8 @@ Optimizer::Optimizer(const OptimizerConfig& config, std::span<const OptimizerTen
                         bytes_of_floats(partitions_.empty() ? 0 : partitions_.back().state + partitions_.back().count));
 }
 
+void Optimizer::buckets_changed() { partitions_ = partitions_to_update(flat_.plan, communicator_, config_.sharded); }
+
 void Optimizer::step(OptimizerScalars* scalars, std::span<const float> skip) {
   for (size_t i = 0; config_.sums_squares && i < partitions_.size(); ++i)
     ops_.sum_of_squares(flat_.gradients + partitions_[i].begin, partitions_[i].count, flat_.squares,

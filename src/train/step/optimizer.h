@@ -57,6 +57,8 @@ class Optimizer {
   bool rounds_weights() const { return !config_.sharded; }
   // Whether step() sets FlatBuffers::squares to those of this rank's partitions only.
   bool sums_own_part() const { return config_.sharded && config_.max_grad_norm == 0; }
+  // The plan has other buckets from now on. Before the first step, while the state is zero.
+  void buckets_changed();
   // Gathers the weights alone, to measure it; between steps. Nothing if not sharded.
   void gather_alone();
   int collectives() const;  // number of collectives that step() starts
@@ -83,7 +85,7 @@ class Optimizer {
   Device& device_;
   Ops& ops_;
   Communicator& communicator_;
-  const std::vector<Partition> partitions_;  // of this rank, in the order of the flat buffer
+  std::vector<Partition> partitions_;  // of this rank, in the order of the flat buffer
   std::vector<Buffer> state_;
   std::unique_ptr<OptimizerOp> op_;
 };

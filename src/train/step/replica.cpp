@@ -154,6 +154,15 @@ Replica::Replica(const Network& network, const ReplicaConfig& config, Device& de
 
 Replica::~Replica() { device.set_poll({}); }
 
+void Replica::set_buckets(std::span<const ParameterId> begins) {
+  device.synchronize();
+  plan = plan_buckets_at(plan.parameter_counts, communicator.size(), plan.trailer(), begins);
+  check_same_on_all_ranks(plan.hash(), "bucket plan", communicator);
+  gradient_scan = ops.gradient_scan(scanned_tensors(parameters, plan, ops));
+  reducer.buckets_changed();
+  optimizer.buckets_changed();
+}
+
 void Replica::run(GraphCache* graphs, GraphKey key, const std::function<void()>& work) const {
   if (graphs != nullptr && communicator.capturable())
     graphs->run(key, work);

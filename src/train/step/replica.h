@@ -55,7 +55,7 @@ struct Replica {
   Communicator& communicator;
   const std::vector<Parameter> parameters;
   const std::vector<BatchNormState> batch_norms;
-  const BucketPlan plan;         // of the trained parameters
+  BucketPlan plan;               // of the trained parameters; only set_buckets() changes it
   const int64_t weights_count;   // elements of the flat weights: plan.gradients, then those of the frozen parameters
   const StepBlockLayout layout;  // of `block`, after the gradients
 
@@ -81,7 +81,7 @@ struct Replica {
   std::vector<int64_t> frozen_updates = {};
 
   Model model;
-  const std::unique_ptr<GradientScan> gradient_scan;
+  std::unique_ptr<GradientScan> gradient_scan;  // marks bad gradients by bucket
   Reducer reducer;
   Optimizer optimizer;
 
@@ -89,6 +89,10 @@ struct Replica {
   const BatchMix* batch_mix() const { return mix.any() ? block.mix() : nullptr; }
   // Whether the divisor of the gradient is known only when the ticket is summed.
   bool corrects_divisor() const { return excludes || !class_weights.empty(); }
+
+  // Cuts the gradients into buckets that begin at these parameters, in place of those of ReplicaConfig::caps. Before
+  // the first step and before optimizer state is loaded. Collective.
+  void set_buckets(std::span<const ParameterId> begins);
 
   float* weights() const { return weight_buffer.as<float>(); }
   float* gradients() const { return gradient_buffer.as<float>(); }
