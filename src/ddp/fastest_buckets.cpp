@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace ddp {
 namespace {
@@ -47,6 +48,70 @@ class CollectiveModel {
   const ParameterId parameters_;
 };
 
+class BucketSearch {
+ public:
+  using Begins = std::vector<ParameterId>;
+
+  BucketSearch(const BucketPlan& sizes, const StepCosts& costs, bool rides)
+      : sizes_(sizes), costs_(costs), rides_(rides) {
+    require_costs(sizes, costs);
+  }
+
+  // The plan that ends first for each number of buckets, from 1 to kMostFastestBuckets or the number of parameters.
+  //
+  // Dynamic programming. ends[j] is the least time at which k buckets of the parameters [0, j) have ended, for k = 1,
+  // 2,
+  // ...; a bucket that begins after an earlier end never ends later, so that only this least time of a prefix matters.
+  // begins[k][j] is where the last of these buckets begins.
+  std::vector<Begins> fastest_by_count() const {
+    const auto parameters = static_cast<ParameterId>(costs_.ready_ms.size());
+    if (parameters == 0) return {{0}};
+    const CollectiveModel model(sizes_, costs_, rides_);
+    constexpr double kNever = std::numeric_limits<double>::infinity();
+    const int most = std::min<int>(parameters, kMostFastestBuckets);
+    std::vector<double> ends(parameters + 1, kNever);
+    std::vector<Begins> begins(most + 1, Begins(parameters + 1, 0)), plans;
+    ends[0] = 0;
+    for (int k = 1; k <= most; ++k) {
+      std::vector<double> next(parameters + 1, kNever);
+      for (ParameterId end = k; end <= parameters; ++end)
+        for (ParameterId first = k - 1; first < end; ++first) {
+          const double time = model.bucket(ends[first], first, end).end;
+          if (time >= next[end]) continue;
+          next[end] = time;
+          begins[k][end] = first;
+        }
+      ends = std::move(next);
+      Begins plan(k);
+      for (ParameterId last = k, end = parameters; last > 0; --last) plan[last - 1] = end = begins[last][end];
+      plans.push_back(std::move(plan));
+    }
+    return plans;
+  }
+
+  // When the last collective ends, and what the buckets cost besides.
+  double time(const Begins& begins, const StepCosts& costs) const {
+    const CollectiveModel model(sizes_, costs, rides_);
+    double end = 0;
+    for (size_t b = 0; b < begins.size(); ++b) {
+      const bool last = b + 1 == begins.size();
+      end = model.bucket(end, begins[b], last ? static_cast<ParameterId>(costs.ready_ms.size()) : begins[b + 1]).end;
+    }
+    if (!rides_) end = model.trailer(end).end;
+    return end + static_cast<double>(begins.size()) * costs.bucket_ms;
+  }
+
+  // The first one with the least time.
+  const Begins& best(const std::vector<Begins>& plans, const StepCosts& costs) const {
+    return *std::ranges::min_element(plans, {}, [&](const Begins& begins) { return time(begins, costs); });
+  }
+
+ private:
+  const BucketPlan& sizes_;
+  const StepCosts& costs_;
+  const bool rides_;
+};
+
 }  // namespace
 
 std::vector<CollectiveTime> predict_collectives(const BucketPlan& plan, const StepCosts& costs,
@@ -68,40 +133,20 @@ double exposed_ms(const BucketPlan& plan, const StepCosts& costs, bool trailer_i
   return end - CollectiveModel(plan, costs, trailer_in_last_bucket).pass_end();
 }
 
-// Dynamic programming. ends[j] is the least time at which k buckets of the parameters [0, j) have ended, for k = 1, 2,
-// ...; a bucket that begins after an earlier end never ends later, so that only this least time of a prefix matters.
-// begins[k][j] is where the last of these buckets begins.
 std::vector<ParameterId> fastest_buckets(const BucketPlan& sizes, const StepCosts& costs, bool trailer_in_last_bucket) {
-  require_costs(sizes, costs);
-  const auto parameters = static_cast<ParameterId>(costs.ready_ms.size());
-  if (parameters == 0) return {0};
-  const CollectiveModel model(sizes, costs, trailer_in_last_bucket);
-  constexpr double kNever = std::numeric_limits<double>::infinity();
-  const int most = std::min<int>(parameters, kMostFastestBuckets);
-  std::vector<double> ends(parameters + 1, kNever);
-  std::vector<std::vector<ParameterId>> begins(most + 1, std::vector<ParameterId>(parameters + 1, 0));
-  ends[0] = 0;
-  double least = kNever;
-  int fewest = 0;
-  for (int k = 1; k <= most; ++k) {
-    std::vector<double> next(parameters + 1, kNever);
-    for (ParameterId end = k; end <= parameters; ++end)
-      for (ParameterId first = k - 1; first < end; ++first) {
-        const double time = model.bucket(ends[first], first, end).end;
-        if (time >= next[end]) continue;
-        next[end] = time;
-        begins[k][end] = first;
-      }
-    ends = std::move(next);
-    const double end = trailer_in_last_bucket ? ends[parameters] : model.trailer(ends[parameters]).end;
-    const double time = end + k * costs.bucket_ms;
-    if (time >= least) continue;
-    least = time;
-    fewest = k;
-  }
-  std::vector<ParameterId> found(fewest);
-  for (ParameterId end = parameters; fewest > 0; --fewest) found[fewest - 1] = end = begins[fewest][end];
-  return found;
+  const BucketSearch search(sizes, costs, trailer_in_last_bucket);
+  return search.best(search.fastest_by_count(), costs);
+}
+
+std::vector<ParameterId> robust_buckets(const BucketPlan& sizes, const StepCosts& costs, bool trailer_in_last_bucket) {
+  const BucketSearch search(sizes, costs, trailer_in_last_bucket);
+  auto plans = search.fastest_by_count();
+  const double most = search.time(search.best(plans, costs), costs) * (1 + kRobustTolerance);
+  std::erase_if(plans, [&](const auto& begins) { return search.time(begins, costs) > most; });
+  StepCosts slower = costs;
+  slower.link.latency_ms *= kRobustSlowdown;
+  slower.link.ms_per_mib *= kRobustSlowdown;
+  return search.best(plans, slower);
 }
 
 }  // namespace ddp

@@ -38,4 +38,11 @@ double exposed_ms(const BucketPlan& plan, const StepCosts& costs, bool trailer_i
 std::vector<ParameterId> fastest_buckets(const BucketPlan& sizes, const StepCosts& costs,
                                          bool trailer_in_last_bucket = true);
 
+// Nearly as fast, with room for a link that is slower beside computing than alone: of the plans that are fastest for
+// each number of buckets, those whose time is at most kRobustTolerance above the least, and of these the one that is
+// fastest on a link kRobustSlowdown times as slow.
+inline constexpr double kRobustTolerance = 0.01, kRobustSlowdown = 2;
+std::vector<ParameterId> robust_buckets(const BucketPlan& sizes, const StepCosts& costs,
+                                        bool trailer_in_last_bucket = true);
+
 }  // namespace ddp

@@ -97,6 +97,33 @@ TEST(FastestBuckets, FollowTheCosts) {
   EXPECT_EQ(fastest({kMib, kMib}, costs).size(), 1u);
 }
 
+// At most a hundredth slower by the measured costs, and never slower on a link of half the speed.
+TEST(RobustBuckets, LeaveRoomForASlowerLink) {
+  std::mt19937 random(2);
+  const auto from_to = [&](double from, double to) { return std::uniform_real_distribution<>(from, to)(random); };
+  int better = 0;
+  for (int trial = 0; trial < 200; ++trial) {
+    std::vector<int64_t> counts(30);
+    StepCosts costs{
+        .ready_ms = {}, .link = {.latency_ms = from_to(0, 0.3), .ms_per_mib = from_to(0.1, 5)}, .bucket_ms = 0.02};
+    double ready = 30;
+    for (int64_t& count : counts) {
+      count = static_cast<int64_t>(from_to(0.01, 2) * kMib);
+      costs.ready_ms.push_back(ready += from_to(0, 10));
+    }
+    costs.compute_ms = ready;
+    const bool rides = trial % 2;
+    StepCosts slower = costs;
+    slower.link = {2 * costs.link.latency_ms, 2 * costs.link.ms_per_mib};
+    const BucketPlan robust = cut(counts, robust_buckets(cut(counts, {0}), costs, rides)),
+                     fast = cut(counts, fastest(counts, costs, rides));
+    ASSERT_LE(ready + cost_of(robust, costs, rides), 1.01 * (ready + cost_of(fast, costs, rides)) + 1e-9);
+    ASSERT_LE(cost_of(robust, slower, rides), cost_of(fast, slower, rides) + 1e-9);
+    better += ready + cost_of(robust, slower, rides) < 0.99 * (ready + cost_of(fast, slower, rides));
+  }
+  EXPECT_GT(better, 10);
+}
+
 // A tensor's gradient is ready as a whole.
 TEST(FastestBuckets, ASplitTensorNeverEndsEarlier) {
   for (const LinkCost link : {LinkCost{1, 1}, LinkCost{0, 1}, LinkCost{0.5, 0}})
