@@ -8,9 +8,12 @@
 #include "tests/train/trained.h"
 #include "train/evaluation/precise_bn.h"
 #include "train/fault_injection.h"
+#include "train/observers/measure_costs.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -48,6 +51,28 @@ TEST_P(EmulatedState, NanEndsTheRunOnEveryRank) {
 
 TEST_P(EmulatedState, ReplicaCheckNamesTheTensorOfAFlippedBit) {
   for_each_seed([&] { on_gpus(GetParam(), expect_a_flipped_bit_is_named); });
+}
+
+// With the buckets of the constant sizes, and after a measurement with others. Times are those of the device.
+TEST_P(EmulatedState, MeasuredCostsChangeNoBits) {
+  const MemoryDataset data = small_data(4 * kBatch);
+  for_each_seed([&] {
+    std::array<std::vector<float>, 2> weights;
+    for (const bool measured : {false, true})
+      on_gpus(GetParam(), [&](Communicator& c, Device& device, Ops& ops) {
+        Fixture fixture(config({.momentum = 0.9f}), two_norms(), data, device, ops, c);
+        if (measured) {
+          const StepCosts costs = measure_costs(fixture.replica, data, fixture.sampler());
+          EXPECT_EQ(costs.ready_ms.size(), fixture.replica.plan.parameter_counts.size());
+          EXPECT_TRUE(std::ranges::is_sorted(costs.ready_ms));
+          EXPECT_GE(costs.compute_ms, costs.ready_ms.back());
+          fixture.replica.set_buckets(std::vector<ParameterId>{0, 1, 3});
+        }
+        fixture.losses(0, kEnd);
+        if (c.rank() == 0) weights[measured] = fixture.replica.download_weights();
+      });
+    EXPECT_EQ(weights[0], weights[1]);
+  });
 }
 
 // A replay of step 4 would not call the reducer's hook, so the injection must prevent it.

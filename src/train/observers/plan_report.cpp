@@ -1,10 +1,15 @@
 #include "train/observers/plan_report.h"
 
+#include "ddp/fastest_buckets.h"
+#include "train/observers/blank_batch.h"
+#include "train/observers/measure_costs.h"
 #include "train/observers/speed_meter.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 namespace ddp {
 namespace {
@@ -13,27 +18,42 @@ constexpr int kRuns = 5;
 
 double kib(int64_t floats) { return static_cast<double>(floats) * 4 / 1024; }
 
+// The prediction for these buckets and for those of constant sizes.
+std::string describe_exposed(const Replica& replica, const StepCosts& costs) {
+  const BucketPlan& plan = replica.plan;
+  const bool rides = replica.reducer.trailer_in_last_bucket();
+  const BucketCaps caps;
+  const BucketPlan constant = plan_buckets(plan.parameter_counts, replica.communicator.size(), plan.trailer(), caps);
+  const auto& [latency_ms, ms_per_mib] = costs.link;
+  return fmt::format(
+      "link: latency {:.3f} ms, {:.3f} ms a MiB ({})\n"
+      "predicted exposed communication: {:.2f} ms with these buckets, {:.2f} ms with {} of at most {:g} MiB\n",
+      latency_ms, ms_per_mib, ms_per_mib > 0 ? fmt::format("{:.1f} MiB/s", 1e3 / ms_per_mib) : "too fast to measure",
+      exposed_ms(plan, costs, rides), exposed_ms(constant, costs, rides), constant.buckets.size(), caps.cap_mb);
+}
+
 }  // namespace
 
 std::string plan_report(Replica& replica, const Dataset& data, const DistributedSampler& sampler,
-                        std::initializer_list<const Model*> evaluation_models) {
-  const int64_t local = sampler.shard(0).size();
-  Buffer samples(replica.device, static_cast<size_t>(std::max<int64_t>(local, 1) * data.sample_bytes()));
-  Buffer labels(replica.device, static_cast<size_t>(std::max<int64_t>(local, 1)) * sizeof(int32_t));
-  const DeviceBatch batch{.samples = samples.as<uint8_t>(),
-                          .labels = labels.as<int32_t>(),
-                          .keys = labels.as<int32_t>(),
-                          .size = local,
-                          .plan = sampler.plan(0),
-                          .sequence_length = data.sequence_length()};
+                        std::initializer_list<const Model*> evaluation_models, std::optional<StepCosts> costs) {
+  const BlankBatch blank(replica, data, sampler);
   const double compute =
-      sampler.micro_batches() * median_ms(replica, kRuns, [&] { replica.model.forward_backward(batch); });
+      sampler.micro_batches() * median_ms(replica, kRuns, [&] { replica.model.forward_backward(blank.batch); });
   const int64_t trained = total_count(trained_of(replica.parameters)),
                 frozen = total_count(replica.parameters) - trained;
   std::string text =
       fmt::format("{}{} parameters in {} buckets, launched in this order{}:\n", trained, frozen > 0 ? " trained" : "",
                   replica.plan.buckets.size(), frozen > 0 ? fmt::format("; {} more are frozen", frozen) : "");
   const Reducer& reducer = replica.reducer;
+  const bool communicates = replica.communicator.size() > 1;
+  if (communicates && !costs) costs = measure_costs(replica, data, sampler);
+  if (!communicates) costs.reset();
+  std::vector<std::string> runs(reducer.collectives());  // when each collective runs; empty: with one rank
+  if (costs)
+    std::ranges::transform(predict_collectives(replica.plan, *costs, reducer.trailer_in_last_bucket()), runs.begin(),
+                           [](const CollectiveTime& time) {
+                             return fmt::format(", runs from {:.2f} to {:.2f} ms", time.begin, time.end);
+                           });
   const int buckets = static_cast<int>(replica.plan.buckets.size());
   const std::string kind = fmt::format("{}{}", reducer.sharded() ? "reduce-scatter" : "allreduce",
                                        replica.comm_buffer.data() ? " in bf16" : "");
@@ -42,11 +62,12 @@ std::string plan_report(Replica& replica, const Dataset& data, const Distributed
     last = median_ms(replica, kRuns, [&] { replica.reducer.run_alone(c); });
     communication += last;
     if (c == buckets) {
-      text += fmt::format("  trailer:  {:10.1f} KiB, allreduce {:7.3f} ms\n", kib(replica.plan.trailer()), last);
+      text +=
+          fmt::format("  trailer:  {:10.1f} KiB, allreduce {:7.3f} ms{}\n", kib(replica.plan.trailer()), last, runs[c]);
       continue;
     }
     const Bucket& bucket = replica.plan.buckets[c];
-    text += fmt::format("  bucket {}: {:10.1f} KiB, {} {:7.3f} ms:", c, kib(bucket.count), kind, last);
+    text += fmt::format("  bucket {}: {:10.1f} KiB, {} {:7.3f} ms{}:", c, kib(bucket.count), kind, last, runs[c]);
     for (ParameterId id = bucket.first; id < bucket.end; ++id) text += " " + replica.parameters[id].name;
     text += c + 1 == buckets && reducer.trailer_in_last_bucket() ? " + trailer\n" : "\n";
   }
@@ -56,6 +77,7 @@ std::string plan_report(Replica& replica, const Dataset& data, const Distributed
     communication += gather;
     last += gather;
   }
+  if (costs) text += describe_exposed(replica, *costs);
   const double state = static_cast<double>(replica.optimizer.state_bytes()) / 1024;
   const Model& model = replica.model;
   const auto half = [&](const void* copy, int64_t count) { return copy ? kib(count) / 2 : 0; };  // in bf16
