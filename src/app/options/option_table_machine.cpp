@@ -20,6 +20,23 @@ void set_step_timeout(Options& o, const std::string& text) {
   o.step_timeout = automatic ? std::nullopt : std::optional(seconds);
 }
 
+// `place`, an auto&(Options&), returns a std::optional<double>, which auto empties. config.toml has numbers as numbers.
+template <class Place>
+Target mib_or_auto(Place place) {
+  const Target target = through<std::string>("auto", [place](Options& o, const std::string& text) {
+    double mib = 0;
+    place(o) = CLI::detail::lexical_cast(text, mib) ? std::optional(mib) : std::nullopt;
+  });
+  return [=](CLI::App& app, const std::string& name, Options& options) {
+    return target(app, name, options)->type_name("FLOAT");
+  };
+}
+
+CLI::Validator auto_or_above_0(double to) {
+  const CLI::Validator number = above_0(to);
+  return CLI::Validator([=](std::string& text) { return text == "auto" ? "" : number(text); }, "");
+}
+
 // Times differ from run to run.
 constexpr Condition kTimesEngines{"excludes --deterministic", [](const Options& o) { return !o.device.deterministic; }};
 
@@ -113,7 +130,8 @@ OptionGroup machine_options() {
        {.name = "--deterministic",
         .target = to([](Options & o) -> auto& { return o.device.deterministic; }),
         .on_resume = Effect::rounding,
-        .help = "the same bits on every run; on a CPU always true for one number of threads"},
+        .help = "the same bits on every run: no algorithm and no bucket is chosen by measurement; the ops of a CPU are "
+                "always deterministic for one number of threads"},
        {.name = "--no-graph",
         .target = to_false([](Options & o) -> auto& { return o.device.graphs; }),
         .on_resume = Effect::nothing,
@@ -155,15 +173,16 @@ OptionGroup machine_options() {
         .help = "steps between comparisons of all ranks' weights, besides those after each epoch; 0: none",
         .check = CLI::NonNegativeNumber},
        {.name = "--bucket-cap-mb",
-        .target = to([](Options & o) -> auto& { return o.replica.caps.cap_mb; }),
+        .target = mib_or_auto([](Options & o) -> auto& { return o.bucket_cap_mb; }),
         .on_resume = {Effect::rounding, "bucket plan"},
-        .help = "largest bucket of gradients, MiB",
-        .check = above_0(kMostMiB)},
+        .help = "largest bucket of gradients, MiB; auto: several ranks have the buckets that measurements before the "
+                "first step make fastest, else 8",
+        .check = auto_or_above_0(kMostMiB)},
        {.name = "--first-bucket-mb",
-        .target = to([](Options & o) -> auto& { return o.replica.caps.first_cap_mb; }),
+        .target = mib_or_auto([](Options & o) -> auto& { return o.first_bucket_mb; }),
         .on_resume = {Effect::rounding, "bucket plan"},
-        .help = "largest first bucket, MiB",
-        .check = above_0(kMostMiB)}}};
+        .help = "largest first bucket, MiB; auto: measured as by --bucket-cap-mb auto, else 1",
+        .check = auto_or_above_0(kMostMiB)}}};
 }
 
 }  // namespace ddp

@@ -69,8 +69,9 @@ struct Options {
   uint64_t seed = 0;
   std::string label_weights = {};  // "balanced", a CSV file, or empty: none
   RateScaling lr_scaling;
-  ReplicaConfig replica;  // without batch sizes, class weights and seed
-  ParameterGroup head;    // of --head-lr, without its match
+  ReplicaConfig replica;                                 // without batch sizes, bucket sizes, class weights and seed
+  std::optional<double> bucket_cap_mb, first_bucket_mb;  // MiB; none: BucketCaps, and if both are none by measurement
+  ParameterGroup head;                                   // of --head-lr, without its match
   // Without the state at the start of the run.
   TrainConfig train{.check_every = 1000, .schedule = {}, .step = {}, .save_every = {.epochs = 1}};
   DeviceConfig device;

@@ -38,6 +38,17 @@ std::string remarks(const Options& o, const Replica& replica) {
   return text;
 }
 
+// Such as "3 buckets by measurement: 5.1 + 498.4 + 0.9 KiB".
+std::string describe_buckets(const Options& o, const Replica& replica, bool measured) {
+  std::vector<std::string> sizes;
+  for (const Bucket& b : replica.plan.buckets)
+    sizes.push_back(fmt::format("{:.1f}", static_cast<double>(b.count) * 4 / 1024));
+  const std::string how =
+      measured ? "by measurement" : fmt::format("of at most {:g} MiB", o.bucket_cap_mb.value_or(BucketCaps().cap_mb));
+  return fmt::format("{} bucket{} {}: {} KiB", sizes.size(), sizes.size() == 1 ? "" : "s", how,
+                     fmt::join(sizes, " + "));
+}
+
 }  // namespace
 
 std::string describe_data(const LoadedData& loaded, const PixelNormalization& pixels) {
@@ -73,19 +84,17 @@ std::string describe_ranks(const Backend& backend, const Communicator& communica
   return text + fmt::format("{} in {}", ranks, backend.arithmetic);
 }
 
-std::string banner(const Options& o, const Replica& replica, const LoadedData& data, const PixelNormalization& pixels,
-                   const Samplers& samplers, const std::string& ranks, const std::filesystem::path& folder) {
-  std::vector<std::string> buckets;
-  for (const Bucket& b : replica.plan.buckets)
-    buckets.push_back(fmt::format("{:.1f}", static_cast<double>(b.count) * 4 / 1024));
+std::string banner(const Options& o, const Replica& replica, bool measured, const LoadedData& data,
+                   const PixelNormalization& pixels, const Samplers& samplers, const std::string& ranks,
+                   const std::filesystem::path& folder) {
   const std::string micro_batches =
       o.train.step.micro_batches == 1 ? "" : fmt::format(" in {} micro-batches", o.train.step.micro_batches);
   return fmt::format(
       "{} ({} parameters{}) on {}\n"
-      "{}, buckets of {} KiB{}{}\n{}"
+      "{}, {}{}{}\n{}"
       "global batch {}{}, {} steps an epoch, {}, seed {}; results in {}{}",
       describe(o.network.source), total_count(replica.parameters), describe_frozen(replica.parameters),
-      describe_data(data, pixels), ranks, fmt::join(buckets, " + "),
+      describe_data(data, pixels), ranks, describe_buckets(o, replica, measured),
       o.replica.grad_dtype == DType::bf16 ? " in bf16" : "", o.replica.zero ? ", optimizer state sharded" : "",
       describe_groups(o, replica.parameters), o.batch.size, micro_batches, samplers.train.steps_per_epoch(),
       describe(o.train.schedule), o.seed, folder.string(), remarks(o, replica));

@@ -19,8 +19,9 @@ std::string describe_data(const LoadedData& loaded, const PixelNormalization& pi
 // The devices and the transport: one line for CPU ranks; for GPUs one line for each rank, then a summary. Collective.
 std::string describe_ranks(const Backend& backend, const Communicator& communicator, int threads, MpiSession& session);
 
-// The banner: model, data, buckets, batch, schedule, output folder and remarks. `ranks`: text of describe_ranks().
-std::string banner(const Options& options, const Replica& replica, const LoadedData& data,
+// The banner: model, data, buckets, batch, schedule, output folder and remarks. `measured`: whether the buckets are
+// planned by measurement. `ranks`: text of describe_ranks().
+std::string banner(const Options& options, const Replica& replica, bool measured, const LoadedData& data,
                    const PixelNormalization& pixels, const Samplers& samplers, const std::string& ranks,
                    const std::filesystem::path& folder);
 

@@ -3,6 +3,7 @@
 #include "app/commands/doctor/doctor.h"
 #include "app/machine/threads.h"
 #include "app/options/options.h"
+#include "app/run/measured_buckets.h"
 #include "app/run/run_groups.h"
 #include "app/run/settle_batch.h"
 #include "app/run/single_values.h"
@@ -18,6 +19,8 @@ namespace {
 
 ReplicaConfig replica_config(const Job& job, const PixelNormalization& pixels) {
   ReplicaConfig config = job.options.replica;
+  config.caps.cap_mb = job.options.bucket_cap_mb.value_or(config.caps.cap_mb);
+  config.caps.first_cap_mb = job.options.first_bucket_mb.value_or(config.caps.first_cap_mb);
   config.batch_sizes = job.samplers.batch_sizes();
   config.seed = job.options.seed;
   config.groups = groups_of_run(job.options, parameters_of(job.network));
@@ -146,6 +149,8 @@ PlannedRun plan_run(Job& job, ResumePoint resume_point) {
   auto replica = abort_on_error(session, [&] {
     return std::make_unique<Replica>(job.network, replica_config(job, pixels), *backend.device, *ops, transport);
   });
+  auto costs = set_measured_buckets(
+      job, resume_point, run_fingerprint(options, job.data, pixels, backend, threads, *replica, *autotune), *replica);
   auto of_validation = abort_on_error(session, [&] { return validation_model(job, *replica, pixels); });
   auto of_average = abort_on_error(session, [&] { return average_model(job, *replica, of_validation.get(), pixels); });
   run_on_all_ranks(session, [&] {
@@ -161,6 +166,7 @@ PlannedRun plan_run(Job& job, ResumePoint resume_point) {
           .replica = std::move(replica),
           .validation_model = std::move(of_validation),
           .average_model = std::move(of_average),
+          .costs = std::move(costs),
           .last_step_learns = last_step_learns};
 }
 

@@ -60,7 +60,7 @@ RestoredRun restore_run(const Job& job, PlannedRun& run) {
   TrainConfig config = train_config(job, run);
 
   const RunState now =
-      run_fingerprint(options, job.data, run.pixels, run.backend, run.threads, *run.replica, *run.autotune);
+      run_fingerprint(options, job.data, run.pixels, run.backend, run.threads, *run.replica, *run.autotune, run.costs);
   config.updates = restore_or_initialize(job, resume_point, now, *run.replica);
   run.replica->check_replicas();
   run_on_all_ranks(job.session, [&] {

@@ -5,6 +5,7 @@
 #include "app/options/resume.h"
 #include "app/run/begin_from.h"
 #include "app/run/changes_file.h"
+#include "app/run/kept_buckets.h"
 #include "app/run/share_model.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/folder.h"
@@ -160,7 +161,8 @@ bool is_same_run(const fs::path& folder, const ResumePoint& resume_point) {
 }
 
 RunState run_fingerprint(const Options& o, const LoadedData& data, const PixelNormalization& pixels,
-                         const Backend& backend, int threads, const Replica& r, const AutotuneCache& autotune) {
+                         const Backend& backend, int threads, const Replica& r, const AutotuneCache& autotune,
+                         const std::optional<StepCosts>& costs) {
   const auto& [train, test] = data.data;
   RunState state;
   state.affects_results = results_options(o);
@@ -179,6 +181,7 @@ RunState run_fingerprint(const Options& o, const LoadedData& data, const PixelNo
   state.affects_rounding["threads of a rank"] = fmt::format("{}", threads);
   state.affects_rounding["bucket plan"] = fmt::format("{:016x}", r.plan.hash());
   state.autotune["ops"] = autotune.text();
+  if (costs) state.autotune[kBucketsEntry] = kept_text(r.plan, *costs);
   state.options = kept_values(o);
   return state;
 }

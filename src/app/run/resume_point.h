@@ -12,6 +12,7 @@
 #include "comm/communicator.h"
 #include "comm/mpi/session.h"
 #include "core/log.h"
+#include "ddp/step_costs.h"
 #include "train/step/replica.h"
 
 #include <cstdint>
@@ -58,9 +59,11 @@ OutputFolder open_folder(const std::string& dir, bool resume_given, const std::s
 // Whether the checkpoint of `resume_point` belongs to the run in `folder`. False on ranks other than 0.
 bool is_same_run(const std::filesystem::path& folder, const ResumePoint& resume_point);
 
-// The settings of this run that a resumed run is compared with, as a RunState with no counters.
+// The settings of this run that a resumed run is compared with, as a RunState with no counters. `costs`: those that
+// the replica's buckets were made from; none: the buckets have constant sizes.
 RunState run_fingerprint(const Options& options, const LoadedData& data, const PixelNormalization& pixels,
-                         const Backend& backend, int threads, const Replica& replica, const AutotuneCache& autotune);
+                         const Backend& backend, int threads, const Replica& replica, const AutotuneCache& autotune,
+                         const std::optional<StepCosts>& costs = std::nullopt);
 
 // The measured normalization that the checkpoint records; nothing if it records none, or one of other channels, or if
 // the run is new.

@@ -58,7 +58,7 @@ Exit run_stages(const Options& given, MpiSession& session, Signals& signals, Pha
   if (options.action.plan) {
     const std::string report = abort_on_error(session, [&] {
       return plan_report(*run.replica, *job.data.data.train, job.samplers.train,
-                         {run.validation_model.get(), run.average_model.get()});
+                         {run.validation_model.get(), run.average_model.get()}, run.costs);
     });
     const ModelFile& model = job.options.network.source;
     const std::string file = model.built_in ? "" : describe(model) + "\n";

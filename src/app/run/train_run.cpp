@@ -76,7 +76,8 @@ Exit train_run(const Job& job, const PlannedRun& run, RestoredRun& start, Signal
   start.config.stop_requested = [&] { return signals.stop_requested(); };
   flight_recorder.set_run_folder(start.path);
   const std::string ranks = describe_ranks(run.backend, run.replica->communicator, run.threads, session);
-  job.log.info("{}", banner(job.options, *run.replica, job.data, run.pixels, job.samplers, ranks, start.path));
+  job.log.info("{}", banner(job.options, *run.replica, run.costs.has_value(), job.data, run.pixels, job.samplers, ranks,
+                            start.path));
 
   const std::vector<std::string> hosts = session.gather(session.host());
   const auto reporter = make_reporter(job, run, start, hosts);

@@ -151,12 +151,12 @@ TEST(Run, UsesTheCpuWithoutAGpuAndReportsIt) {
 TEST(Run, PlanPrintsBucketsMemoryAndTimes) {
   const TempFolder folder;
   const std::string plan = of_few_images(folder) + "--plan ";
-  const Outcome outcome = program(2, plan);
+  const Outcome outcome = program(2, plan + "--bucket-cap-mb 8");
   ASSERT_EQ(outcome.code, 0) << outcome.output;
   EXPECT_NE(outcome.output.find("129068 parameters in 3 buckets"), std::string::npos) << outcome.output;
   EXPECT_NE(outcome.output.find("memory of a rank"), std::string::npos);
   EXPECT_NE(outcome.output.find("predicted step"), std::string::npos);
-  const std::string frozen = program(2, plan + "--freeze 0,3,7").output;
+  const std::string frozen = program(2, plan + "--bucket-cap-mb 8 --freeze 0,3,7").output;
   EXPECT_NE(frozen.find("1290 trained parameters in 2 buckets, launched in this order; 127778 more are frozen:"),
             std::string::npos)
       << frozen;
@@ -164,7 +164,13 @@ TEST(Run, PlanPrintsBucketsMemoryAndTimes) {
   EXPECT_LT(activations(frozen), 0.7 * activations(outcome.output)) << frozen;
   EXPECT_NE(program(2, plan + "--bucket-cap-mb 0.05").output.find("in 5 buckets"), std::string::npos);
   EXPECT_NE(outcome.output.find("9.weight 9.bias\n"), std::string::npos) << outcome.output;
-  EXPECT_NE(program(0, plan + "--first-bucket-mb 0.001").output.find("9.weight\n"), std::string::npos);
+  const std::string alone = program(0, plan + "--first-bucket-mb 0.001").output;
+  EXPECT_NE(alone.find("9.weight\n"), std::string::npos) << alone;
+  const std::string measured = program(2, plan + "--batch-size 1").output;  // rank 1 has no sample
+  for (const char* text : {"runs from ", "link: latency ", "predicted exposed communication: "}) {
+    EXPECT_NE(measured.find(text), std::string::npos) << measured;
+    EXPECT_EQ(alone.find(text), std::string::npos) << alone;
+  }
 }
 
 TEST(Run, HelpIsPrintedOnce) {

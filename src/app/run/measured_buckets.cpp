@@ -1,0 +1,54 @@
+#include "app/run/measured_buckets.h"
+
+#include "app/options/resume.h"
+#include "app/run/kept_buckets.h"
+#include "ddp/fastest_buckets.h"
+#include "health/abort.h"
+#include "train/observers/measure_costs.h"
+
+#include <fmt/format.h>
+
+#include <iterator>
+#include <string>
+
+namespace ddp {
+namespace {
+
+bool are_measured(const Options& options, int world) {
+  return world > 1 && !options.bucket_cap_mb && !options.first_bucket_mb && !options.device.deterministic;
+}
+
+// The buckets of the checkpoint, if they are those of its plan and only the buckets differ in what changes rounding.
+std::optional<KeptBuckets> kept_buckets(const RunState& saved, const RunState& now, const Replica& replica) {
+  constexpr const char* kPlan = "bucket plan";
+  const auto text = saved.autotune.find(kBucketsEntry);
+  const auto plan = saved.affects_rounding.find(kPlan);
+  if (text == saved.autotune.end() || plan == saved.affects_rounding.end()) return std::nullopt;
+  RunState others = now;
+  others.affects_rounding[kPlan] = plan->second;
+  if (!rounding_differences(saved, others).empty()) return std::nullopt;
+  const BucketPlan& built = replica.plan;
+  auto kept = kept_buckets_from(text->second, std::ssize(built.parameter_counts));
+  if (!kept) return std::nullopt;
+  const BucketPlan cut =
+      plan_buckets_at(built.parameter_counts, replica.communicator.size(), built.trailer(), kept->begins);
+  return fmt::format("{:016x}", cut.hash()) == plan->second ? kept : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<StepCosts> set_measured_buckets(const Job& job, const ResumePoint& resume_point, const RunState& now,
+                                              Replica& replica) {
+  if (!are_measured(job.options, job.session.size())) return std::nullopt;
+  auto kept = kept_buckets(resume_point.state, now, replica);
+  return abort_on_error(job.session, [&] {
+    if (!kept) {
+      const StepCosts costs = measure_costs(replica, *job.data.data.train, job.samplers.train);
+      kept = {robust_buckets(replica.plan, costs, replica.reducer.trailer_in_last_bucket()), costs};
+    }
+    replica.set_buckets(kept->begins);
+    return std::optional(kept->costs);
+  });
+}
+
+}  // namespace ddp
