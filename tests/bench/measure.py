@@ -1,6 +1,9 @@
-"""The bench scripts share this: trainings under mpirun, samples per second, ratios of neighbouring runs, others' load."""
+"""The bench scripts share this: trainings under mpirun, samples per second, ratios of neighbouring runs, others' load,
+simulated hosts."""
+import ctypes
 import json
 import os
+import shlex
 import statistics
 import subprocess
 import sys
@@ -8,6 +11,8 @@ import time
 from pathlib import Path
 
 
+ROOT = Path(__file__).resolve().parent.parent.parent
+HOSTS = ROOT / "tests/system/cluster/hosts"
 MPIRUN = ["env", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "mpirun"]
 
 
@@ -39,7 +44,7 @@ def bench_python(*packages):
     """$BENCH_PYTHON, or the python of build/bench-venv with the newest of these packages from PyPI."""
     if "BENCH_PYTHON" in os.environ:
         return os.environ["BENCH_PYTHON"]
-    venv = Path(__file__).resolve().parent.parent.parent / "build" / "bench-venv"
+    venv = ROOT / "build" / "bench-venv"
     python, installed = venv / "bin" / "python", venv / "installed"
     there = set(installed.read_text().split()) if installed.exists() else set()
     if not set(packages) <= there:
@@ -105,6 +110,24 @@ def samples_per_second(program, folder, model, batch, steps, ranks, threads, opt
         return json.loads(Path(f"{folder}/summary.json").read_text())["samples_per_second"]
     steady = steps_of(folder)[2:]
     return sum(step["samples"] for step in steady) / sum(step["ms"] for step in steady) * 1e3
+
+
+def adopt_orphans():
+    """Makes this process the parent of its orphans: mpirun leaves the ranks of the other host behind, and Contention must
+    count their time as ours."""
+    PR_SET_CHILD_SUBREAPER = 36
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+
+def wait_for_orphans():
+    time.sleep(0.5)
+    while os.waitpid(-1, os.WNOHANG)[0]:  # the first processes of the hosts stay
+        pass
+
+
+def on_host(folder, host, command):
+    """The command on a simulated host: 0 is h1."""
+    return [HOSTS, "on", folder, f"h{1 + host}", shlex.join(map(str, command))]
 
 
 def ratio_text(us, them, digits=2):
