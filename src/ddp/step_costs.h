@@ -15,9 +15,9 @@ struct LinkCost {
 struct StepCosts {
   // By trained parameter in flat-buffer order: from the start of the step's last micro-batch until its gradient is
   // final. Never falls.
-  std::vector<double> ready_ms;
+  std::vector<double> ready_ms = {};
   double compute_ms = 0;  // forward and backward pass of one micro-batch; at least ready_ms.back()
-  LinkCost link;          // 0 with one rank
+  LinkCost link = {};     // 0 with one rank
   // What each bucket costs besides its collective: the launch by the computing thread, and with sharded optimizer state
   // the latency of the gather of its weights.
   double bucket_ms = 0;
