@@ -66,6 +66,7 @@ class Trainer {
   Saver saver_;
   bool save_put_off_ = false;
   SpeedMeter speed_;
+  ComputeTimes compute_times_;
   bool gradients_reported_ = false;
   BrokenData broken_;
   bool unread_ = false;  // a step lacks a sample, and the run ends
@@ -92,6 +93,7 @@ Trainer::Trainer(const TrainConfig& config, Replica& replica, const Datasets& da
       state_(report_.state),
       saver_(replica, observers.reporter, phases_, observers.writer),
       speed_(replica, sampler_),
+      compute_times_(sampler_.global_batch_size(0)),
       broken_(config.train_exclusions, config.test_exclusions, replica, observers.reporter, phases_) {
   if (data.test) validation_.emplace(config, replica, data, samplers);
   DDP_EXPECT(validation_ || config.eval_every == 0);
@@ -149,6 +151,8 @@ TrainReport Trainer::run() {
   report_.checkpoint = saver_.path();
   report_.checkpoint_step = saver_.step();
   report_.speed = speed_.over_the_run();
+  report_.compute_ms = compute_times_.ms();
+  report_.data_ms = compute_times_.mean_data_ms();
   return report_;
 }
 
@@ -182,6 +186,7 @@ void Trainer::record(const StepResult& result) {
   if (unread_) return;  // no later step has changed the weights
   observers_.reporter.step(result);
   speed_.add(result);
+  compute_times_.add(result);
   requested_ = std::max(requested_, result.request);
   ++state_.step;
   state_.epoch = steps_.epoch_of(state_.step + 1) - 1;

@@ -9,6 +9,7 @@
 #include "ddp/step_speed.h"
 #include "health/phase_tracker.h"
 #include "train/evaluation/evaluation.h"
+#include "train/observers/compute_times.h"
 #include "train/observers/run_observer.h"
 #include "train/observers/run_trace.h"
 #include "train/saving/save_schedule.h"
@@ -76,6 +77,8 @@ struct TrainReport {
   // speed.
   double seconds = 0;
   std::optional<StepSpeed> speed;  // of the steps of this process; none: too few
+  std::vector<double> compute_ms;  // of steps of this rank in this process (ComputeTimes)
+  double data_ms = 0;              // mean wait for data of these steps
 };
 
 // Samplers of this rank.

@@ -5,9 +5,11 @@
 #include "app/run/banner.h"
 #include "app/run/make_reporter.h"
 #include "app/run/make_trace.h"
+#include "app/run/profile_of_run.h"
 #include "app/run/results.h"
 #include "checkpoint/folder.h"
 #include "checkpoint/writer.h"
+#include "core/durable_file.h"
 #include "health/abort.h"
 #include "health/run_on_all_ranks.h"
 #include "train/fault_injection.h"
@@ -102,6 +104,13 @@ Exit train_run(const Job& job, const PlannedRun& run, RestoredRun& start, Signal
       reporter->close(report.stopped);
       if (trace) trace->close();
     });
+    const auto profile = profile_of_run(job, run, report, hosts);
+    run_on_all_ranks(session, [&] {
+      if (!profile) return;
+      start.folder.require_in_place();
+      replace_file(start.folder.path() / kProfileFile, to_json(*profile));
+    });
+    job.phases.enter(Phase::shutdown, report.state.step);
     return report.stopped ? report_stop(session, signals, report, start.path, job.log) : Exit::done;
   });
 }

@@ -72,9 +72,9 @@ class PassClock {
 };
 
 // Medians of this rank, then means over the ranks with samples, made non-falling.
-void measure_pass(Replica& replica, const DeviceBatch& batch, StepCosts& costs) {
+void measure_pass(Replica& replica, const DeviceBatch& batch, int most, StepCosts& costs) {
   PassClock clock(replica, batch);
-  const int runs = repetitions(slowest_ms(replica, [&] { clock.run(); }), kPassesMs, 5);
+  const int runs = repetitions(slowest_ms(replica, [&] { clock.run(); }), kPassesMs, most);
   std::vector<std::vector<double>> by_stamp(replica.plan.parameter_counts.size() + 1);
   for (int i = 0; i < runs; ++i) {
     slowest_ms(replica, [&] { clock.run(); });
@@ -135,10 +135,10 @@ void measure_link(Replica& replica, StepCosts& costs) {
 
 }  // namespace
 
-StepCosts measure_costs(Replica& replica, const Dataset& data, const DistributedSampler& sampler) {
+StepCosts measure_costs(Replica& replica, const Dataset& data, const DistributedSampler& sampler, int passes) {
   const BlankBatch blank(replica, data, sampler);
   StepCosts costs;
-  measure_pass(replica, blank.batch, costs);
+  measure_pass(replica, blank.batch, passes, costs);
   if (replica.communicator.size() > 1) measure_link(replica, costs);
   return costs;
 }

@@ -3,6 +3,7 @@
 #include "ddp/fastest_buckets.h"
 #include "train/observers/blank_batch.h"
 #include "train/observers/measure_costs.h"
+#include "train/observers/rank_memory.h"
 #include "train/observers/speed_meter.h"
 
 #include <fmt/format.h>
@@ -78,26 +79,14 @@ std::string plan_report(Replica& replica, const Dataset& data, const Distributed
     last += gather;
   }
   if (costs) text += describe_exposed(replica, *costs);
-  const double state = static_cast<double>(replica.optimizer.state_bytes()) / 1024;
-  const Model& model = replica.model;
-  const auto half = [&](const void* copy, int64_t count) { return copy ? kib(count) / 2 : 0; };  // in bf16
-  const int64_t padded = replica.plan.padded, flat = std::max(padded, replica.weights_count);
-  double weights = kib(flat) * (replica.average ? 2 : 1) + half(model.bf16_weights(), flat);
-  size_t arenas = model.arena().bytes();
-  for (const Model* const other : evaluation_models) {
-    if (!other) continue;
-    weights += half(other->bf16_weights(), flat);
-    arenas += other->arena().bytes();
-  }
-  const double gradients =
-      kib(replica.plan.total) + half(replica.comm_buffer.data(), padded) + half(model.bf16_gradients(), padded);
-  const double activations = static_cast<double>(arenas) / 1024;
+  const RankMemory memory = memory_of(replica, evaluation_models);
   text += fmt::format(
       "memory of a rank: weights {:.1f} KiB, gradients {:.1f} KiB, optimizer {:.1f} KiB, activations {:.1f} KiB\n"
       "predicted step: compute {:.2f} ms, communication {:.2f} ms, of which {:.2f} ms (after the last gradient) "
       "cannot be hidden: {:.2f} to {:.2f} ms\n"
       "predicted epoch: {:.1f} to {:.1f} s ({} steps)\n",
-      weights, gradients, state, activations, compute, communication, last, compute + last, compute + communication,
+      memory.weights / 1024, memory.gradients / 1024, memory.optimizer / 1024, memory.activations / 1024, compute,
+      communication, last, compute + last, compute + communication,
       1e-3 * static_cast<double>(sampler.steps_per_epoch()) * (compute + last),
       1e-3 * static_cast<double>(sampler.steps_per_epoch()) * (compute + communication), sampler.steps_per_epoch());
   return text;

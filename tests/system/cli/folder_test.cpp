@@ -41,6 +41,7 @@ TEST_F(RunFolder, LinksAreReplacedOrRefused) {
                                                  {"metrics.jsonl", false, false},
                                                  {"summary.json", false, false},
                                                  {"model.safetensors", false, false},
+                                                 {"profile.json", false, false},
                                                  {"flight/rank-0.json", false, false},
                                                  {".lock", false, true},
                                                  {"flight", true, true},

@@ -1,0 +1,94 @@
+#include "app/run/profile_of_run.h"
+
+#include "core/stopwatch.h"
+#include "train/observers/compute_times.h"
+#include "train/observers/measure_costs.h"
+#include "train/observers/rank_memory.h"
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+namespace ddp {
+namespace {
+
+// The mean time to read one of a few samples, in ms; without those that cannot be read.
+double time_to_read(const Dataset& data) {
+  if (data.in_memory()) return 0;
+  constexpr int64_t kSamples = 16;
+  constexpr double kLimitMs = 100;
+  std::vector<uint8_t> bytes(static_cast<size_t>(data.sample_bytes()));
+  const Stopwatch all;
+  double ms = 0;
+  int64_t read = 0;
+  for (int64_t i = 0; i < kSamples && all.milliseconds() < kLimitMs; ++i) {
+    const Stopwatch watch;
+    try {
+      data.read({.index = i * data.size() / kSamples}, bytes);
+    } catch (const Error&) {
+      continue;
+    }
+    ms += watch.milliseconds();
+    ++read;
+  }
+  return read > 0 ? ms / static_cast<double>(read) : 0;
+}
+
+int64_t largest_shard(const Job& job) {
+  std::vector<double> shards(static_cast<size_t>(job.session.size()));
+  shards[static_cast<size_t>(job.session.rank())] = static_cast<double>(job.samplers.train.shard(0).size());
+  job.world->all_reduce_host(shards);
+  return static_cast<int64_t>(std::ranges::max(shards));
+}
+
+int64_t most_on_a_host(std::span<const std::string> hosts, std::map<std::string, int64_t>& ranks) {
+  int64_t most = 0;
+  for (const std::string& host : hosts) most = std::max(most, ++ranks[host]);
+  return most;
+}
+
+}  // namespace
+
+std::optional<RunProfile> profile_of_run(const Job& job, const PlannedRun& run, const TrainReport& report,
+                                         std::span<const std::string> hosts) {
+  job.phases.enter(Phase::measuring, report.state.step);
+  const auto spread = spread_over_ranks(report.compute_ms, *job.world);
+  if (!spread) return std::nullopt;
+  constexpr int kPasses = 1;  // after the training
+  const StepCosts costs =
+      run.costs ? *run.costs : measure_costs(*run.replica, *job.data.data.train, job.samplers.train, kPasses);
+  const int64_t shard = largest_shard(job);
+  if (job.session.rank() != 0 || costs.compute_ms <= 0) return std::nullopt;
+
+  const Replica& replica = *run.replica;
+  const DistributedSampler& sampler = job.samplers.train;
+  std::map<std::string, int64_t> ranks_of_hosts;
+  const int64_t most = most_on_a_host(hosts, ranks_of_hosts);
+  return RunProfile{
+      .network = job.options.network.source.name,
+      .device = replica.device.name(),
+      .precision = run.backend.arithmetic.empty() ? "fp32" : run.backend.arithmetic,
+      .on_gpu = !replica.device.is_host(),
+      .ranks = job.session.size(),
+      .hosts = static_cast<int64_t>(ranks_of_hosts.size()),
+      .ranks_per_host = most,
+      .batch = sampler.global_batch_size(0),
+      .shard = shard,
+      .micro_batches = sampler.micro_batches(),
+      .epoch_samples = sampler.samples(),
+      .zero = job.options.replica.zero,
+      .computes_with_collectives = job.session.size() > 1 && (replica.reducer.sharded() || replica.sync_bn),
+      .parameters = replica.plan.parameter_counts,
+      .trailer = replica.plan.trailer(),
+      .gradient_bytes = static_cast<int64_t>(size_of(job.options.replica.grad_dtype)),
+      .costs = costs,
+      .compute_ms = spread->median_ms,
+      .spread = spread->spread,
+      .data_ms = report.data_ms,
+      .read_ms = time_to_read(*job.data.data.train),
+      .workers = std::max(1, job.data.workers),
+      .memory = memory_of(replica, {run.validation_model.get(), run.average_model.get()}),
+      .noise_scale = report.speed ? report.speed->noise_scale : std::nullopt};
+}
+
+}  // namespace ddp

@@ -1,0 +1,79 @@
+#include "train/observers/compute_times.h"
+
+#include "tests/train/small.h"
+#include "tests/train/world.h"
+#include "train/observers/pass_costs.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace ddp::testing {
+namespace {
+
+StepResult step_of(double compute, int64_t samples = 8) {
+  StepResult step;
+  step.samples = samples;
+  step.times = {.data = 0.5, .compute = compute};
+  return step;
+}
+
+TEST(ComputeTimes, AreThoseOfFullSteps) {
+  ComputeTimes times(8);
+  for (const double ms : {100.0, 90.0, 1.0, 2.0}) times.add(step_of(ms));
+  times.add(step_of(3, 5));  // the last step of an epoch
+  StepResult bad = step_of(4);
+  bad.skipped = "NaN";
+  times.add(bad);
+  times.add(step_of(5));
+  EXPECT_EQ(times.ms(), (std::vector<double>{1, 2, 5}));
+  EXPECT_EQ(times.mean_data_ms(), 0.5);
+}
+
+TEST(ComputeTimes, OfALongRunAreEquallyDistant) {
+  ComputeTimes times(8);
+  const auto most = static_cast<int>(ComputeTimes::kMost);
+  for (int i = 0; i < 2 + 5 * most; ++i) times.add(step_of(i - 1));
+  EXPECT_GT(times.ms().size(), ComputeTimes::kMost / 2);
+  EXPECT_LE(times.ms().size(), ComputeTimes::kMost);
+  for (size_t i = 0; i < times.ms().size(); ++i) EXPECT_EQ(times.ms()[i], 1 + 8 * static_cast<double>(i));
+}
+
+// Rank 1 is three times as slow, with the same spread; rank 2 has no samples.
+TEST(ComputeTimes, SpreadOverRanksIsRelativeToEach) {
+  run_world(3, [&](Communicator& rank, Device&, Ops&) {
+    std::vector<double> mine;
+    for (int i = 1; rank.rank() < 2 && i <= 99; ++i) mine.push_back((rank.rank() == 1 ? 3 : 1) * (i == 99 ? 500 : i));
+    const auto spread = spread_over_ranks(mine, rank);
+    ASSERT_TRUE(spread);
+    EXPECT_EQ(spread->median_ms, 150);
+    EXPECT_EQ(spread->spread.front().value, 1.0 / 50);
+    EXPECT_EQ(spread->spread.back().value, 500.0 / 50);
+    EXPECT_NEAR(value_at(spread->spread, 0.5), 1, 0.02);
+    EXPECT_FALSE(spread_over_ranks({}, rank));
+  });
+}
+
+// Rank 1 has no samples in a batch of one.
+TEST(PassCosts, AreEqualOnAllRanks) {
+  const std::vector<uint8_t> pixels(128), labels(1);
+  const MemoryDataset data({8, 8, 2}, 4, pixels, labels);
+  run_world(2, [&](Communicator& rank, Device& device, Ops& ops) {
+    Fixture fixture({.batch_size = 1}, norm_network(), data, device, ops, rank);
+    Replica& replica = fixture.replica;
+    const std::vector<float> weights = replica.download_weights();
+    const StepCosts costs = pass_costs(replica, data, fixture.sampler());
+    EXPECT_EQ(replica.download_weights(), weights);
+    ASSERT_EQ(costs.ready_ms.size(), replica.plan.parameter_counts.size());
+    EXPECT_TRUE(std::ranges::is_sorted(costs.ready_ms));
+    EXPECT_GT(costs.ready_ms.front(), 0);
+    EXPECT_GE(costs.compute_ms, costs.ready_ms.back());
+    std::vector<double> sum{costs.compute_ms, costs.ready_ms.back()};
+    rank.all_reduce_host(sum);
+    EXPECT_EQ(sum, (std::vector<double>{2 * costs.compute_ms, 2 * costs.ready_ms.back()}));
+  });
+}
+
+}  // namespace
+}  // namespace ddp::testing
