@@ -3,6 +3,7 @@
 #include "app/commands/doctor/start.h"
 #include "app/commands/evaluate/evaluate.h"
 #include "app/commands/export/export.h"
+#include "app/commands/plan/plan.h"
 #include "app/commands/predict/predict.h"
 #include "app/commands/report/report.h"
 #include "app/commands/show_model/show_model.h"
@@ -67,6 +68,7 @@ std::optional<int> run_without_mpi(const std::vector<std::string>& arguments) {
   try {
     if (command == "predict" && !on_several_ranks()) return static_cast<int>(ddp::predict(rest, std::cin, stdout));
     if (command == "export") return static_cast<int>(ddp::export_network(rest, stdout));
+    if (command == "plan") return static_cast<int>(ddp::plan_cluster(rest, stdout));
     if (command == "report") return static_cast<int>(ddp::write_report(rest, stdout));
     if (command == "show-model") return static_cast<int>(ddp::show_model(rest, stdout));
     if (command == "tokenize") return static_cast<int>(ddp::tokenize(rest, stdout));

@@ -85,6 +85,8 @@ Options parse_options(int argc, const char* const* argv, std::optional<std::stri
       "ddp_train report RUNS writes one HTML page of one or several runs; see ddp_train report --help.\n"
       "ddp_train lr-find [options] tries learning rates for a few steps, on any number of ranks, and suggests one; see "
       "ddp_train lr-find --help.\n"
+      "ddp_train plan --profile RUN --world N predicts a training on N ranks from a run on fewer; see ddp_train plan "
+      "--help.\n"
       "ddp_train show --output FILE.png [options] shows the training pictures as the network gets them; see ddp_train "
       "show --help.\n"
       "ddp_train show-model MODEL_OR_RUN prints and draws the layers of a network; see ddp_train show-model --help.\n"

@@ -55,25 +55,5 @@ TEST(ComputeTimes, SpreadOverRanksIsRelativeToEach) {
   });
 }
 
-// Rank 1 has no samples in a batch of one.
-TEST(PassCosts, AreEqualOnAllRanks) {
-  const std::vector<uint8_t> pixels(128), labels(1);
-  const MemoryDataset data({8, 8, 2}, 4, pixels, labels);
-  run_world(2, [&](Communicator& rank, Device& device, Ops& ops) {
-    Fixture fixture({.batch_size = 1}, norm_network(), data, device, ops, rank);
-    Replica& replica = fixture.replica;
-    const std::vector<float> weights = replica.download_weights();
-    const StepCosts costs = pass_costs(replica, data, fixture.sampler());
-    EXPECT_EQ(replica.download_weights(), weights);
-    ASSERT_EQ(costs.ready_ms.size(), replica.plan.parameter_counts.size());
-    EXPECT_TRUE(std::ranges::is_sorted(costs.ready_ms));
-    EXPECT_GT(costs.ready_ms.front(), 0);
-    EXPECT_GE(costs.compute_ms, costs.ready_ms.back());
-    std::vector<double> sum{costs.compute_ms, costs.ready_ms.back()};
-    rank.all_reduce_host(sum);
-    EXPECT_EQ(sum, (std::vector<double>{2 * costs.compute_ms, 2 * costs.ready_ms.back()}));
-  });
-}
-
 }  // namespace
 }  // namespace ddp::testing
