@@ -25,9 +25,10 @@ RUN docker/pack build/cpu/ddp_train /packed
 
 FROM ${RUN_BASE}
 COPY launch /opt/ddp_train/launch
-RUN /opt/ddp_train/launch/setup run && rm -rf /var/lib/apt/lists/* && \
+RUN /opt/ddp_train/launch/setup run image && rm -rf /var/lib/apt/lists/* /etc/ssh/ssh_host_* && \
     install -d /data && ln -s /usr/share/datasets/fashion-mnist/* /data/ && \
     useradd --uid 1000 trainer && install -d -m 1777 -o trainer -g trainer /output
+COPY docker/ssh /etc/ssh
 COPY --from=build /packed /usr/local
 RUN ldconfig
 # NVIDIA's container runtime adds these on a host with GPUs.
