@@ -2,7 +2,6 @@
 
 #include "tests/train/small.h"
 #include "tests/train/world.h"
-#include "train/observers/pass_costs.h"
 
 #include <gtest/gtest.h>
 
