@@ -39,6 +39,12 @@ DistributedSampler::DistributedSampler(int64_t samples, int64_t global_batch, Or
   shard_range(0, rank_, weights_);  // checks rank and weights
 }
 
+void DistributedSampler::set_weights(std::vector<double> weights) {
+  DDP_EXPECT(weights.size() == weights_.size());
+  weights_ = std::move(weights);
+  shard_range(0, rank_, weights_);  // checks them
+}
+
 int64_t DistributedSampler::samples() const { return samples_; }
 
 int64_t DistributedSampler::steps_per_epoch() const {
@@ -96,6 +102,10 @@ std::vector<int64_t> DistributedSampler::local_batch_sizes() const {
   std::sort(sizes.begin(), sizes.end());
   sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
   return sizes;
+}
+
+int64_t DistributedSampler::largest_micro_batch() const {
+  return samples_ == 0 ? 0 : (global_batch_size(0) + micro_batches_ - 1) / micro_batches_;
 }
 
 int64_t DistributedSampler::largest_shard() const {

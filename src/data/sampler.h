@@ -30,6 +30,10 @@ class DistributedSampler {
   DistributedSampler(int64_t samples, int64_t global_batch, Order order, uint64_t seed, int rank,
                      std::vector<double> weights, int micro_batches = 1);
 
+  // The same batches in other shards.
+  void set_weights(std::vector<double> weights);
+  const std::vector<double>& weights() const { return weights_; }
+
   int64_t samples() const;
   int64_t steps_per_epoch() const;  // ceil(samples / global batch)
   int micro_batches() const;
@@ -44,6 +48,7 @@ class DistributedSampler {
   BatchPlan plan(int64_t micro_batch) const;              // `micro_batch` counts over all epochs, from 0
   int64_t sample(int64_t epoch, int64_t position) const;  // index in the data set
   std::vector<int64_t> local_batch_sizes() const;         // distinct sizes > 0 of this rank's shards, ascending
+  int64_t largest_micro_batch() const;                    // samples of it, over all ranks; 0 without samples
   int64_t largest_shard() const;                          // largest of local_batch_sizes(); 1 if there is none
 
  private:

@@ -30,6 +30,12 @@ Model::Model(const Network& network, std::span<const Parameter> parameters, std:
       "last linear layer",
       network.name(), network.output().h, network.output().w, network.output().c);
   require(network.ends_in_last_layer(), Exit::model, "model {}: its last layer must give the output", network.name());
+  plan(network, parameters, batch_norms, batch_sizes);
+}
+
+void Model::plan(const Network& network, std::span<const Parameter> parameters,
+                 std::span<const BatchNormState> batch_norms, std::span<const int64_t> batch_sizes) {
+  stages_.clear();
   const std::vector<LayerSpec> specs = network.trimmed().layers();
   if (const int unread = network.unread_layer(); unread >= 0)
     fail(Exit::model, "model {}: no layer reads the output of layer {} ({}); join it or remove it", network.name(),
@@ -38,16 +44,16 @@ Model::Model(const Network& network, std::span<const Parameter> parameters, std:
   const bool dense = network.prefers_dense();
   const bool conv_first = specs[0].kind == LayerSpec::Kind::conv2d;
   const Conv2dDesc first_desc = conv_first ? conv2d_desc(specs[0], false, {}, dense) : Conv2dDesc{};
-  input_format_ = dense ? Format{} : ops.input_format(conv_first ? &first_desc : nullptr, batch_sizes);
+  input_format_ = dense ? Format{} : ops_.input_format(conv_first ? &first_desc : nullptr, batch_sizes);
 
-  const LayerContext context{ops, device, config_, memory_, parameters, batch_norms, batch_sizes, dense};
+  const LayerContext context{ops_, device_, config_, memory_, parameters, batch_norms, batch_sizes, dense};
   const auto has_gradient = [&](int stage) { return stage >= 0 && stages_[stage].has_gradient; };
   const auto format_of = [&](int stage) { return stage < 0 ? input_format_ : stages_[stage].format; };
   const auto image_of = [&](int stage) { return stage < 0 ? read_image_ : stages_[stage].image; };
   // The stage that has the value of `stage` in another format; a copy if that is necessary.
   const auto in_format = [&](int stage, Format format, const std::string& reader) {
     if (stage == LayerSpec::kNone || format_of(stage) == format) return stage;
-    stages_.push_back({.layer = make_reorder_layer(ops, format),
+    stages_.push_back({.layer = make_reorder_layer(ops_, format),
                        .name = fmt::format("{} input", reader),
                        .from = stage,
                        .image = image_of(stage),
@@ -75,7 +81,7 @@ Model::Model(const Network& network, std::span<const Parameter> parameters, std:
                        .skip = skip,
                        .image = spec.output,
                        .format = format,
-                       .has_gradient = !config.inference && (has_gradient(from) || has_gradient(skip) || is_trained)});
+                       .has_gradient = !config_.inference && (has_gradient(from) || has_gradient(skip) || is_trained)});
   }
   require(format_of(static_cast<int>(stages_.size()) - 1).kind != Format::Kind::blocked_channels, Exit::model,
           "model {}: add flatten() after the last layer", network.name());
@@ -99,7 +105,7 @@ void Model::plan_memory(int64_t largest_batch) {
   MemoryPlan plan = ddp::plan_memory(bytes(read_image_, input_format_), planned);
   const auto needed = static_cast<size_t>(plan.bytes);
   const bool shared = memory_.arena && memory_.arena->bytes() >= needed;
-  if (!shared) own_arena_ = Buffer(device_, needed);
+  if (!shared && own_arena_.bytes() < needed) own_arena_ = Buffer(device_, needed);
   arena_ = (shared ? *memory_.arena : own_arena_).as<char>();
   input_offset_ = plan.image;
   for (size_t i = 0; i < stages_.size(); ++i) {

@@ -28,6 +28,12 @@ class Model {
         std::span<const int64_t> batch_sizes, Device& device, Ops& ops, const ModelMemory& memory,
         const ModelConfig& config);
 
+  // Plans the model again, for batches of these sizes. Their largest is that of the constructor's, which gets the other
+  // arguments too. Memory and weights stay. No work of this model is in flight, and none of its graphs is launched
+  // again.
+  void plan(const Network& network, std::span<const Parameter> parameters, std::span<const BatchNormState> batch_norms,
+            std::span<const int64_t> batch_sizes);
+
   // Call this after each change of the weights, before the next pass. `rounded`: bf16_weights() has changed with them.
   // `trained_only`: frozen weights are as before.
   void bind(bool rounded = false, bool trained_only = false);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <sstream>
+#include <utility>
 
 namespace ddp {
 
@@ -21,6 +22,8 @@ void AutotuneCache::agree(Communicator& host, std::span<int64_t> values) {
     broadcast_host(host, values);
   made_.insert(made_.end(), values.begin(), values.end());
 }
+
+void AutotuneCache::repeat() { earlier_ = std::exchange(made_, {}); }
 
 std::string AutotuneCache::text() const { return fmt::format("{}", fmt::join(made_, " ")); }
 

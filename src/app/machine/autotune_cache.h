@@ -24,6 +24,9 @@ class AutotuneCache {
   // Collective.
   void agree(Communicator& host, std::span<int64_t> values);
 
+  // The choices of all ops so far are those of the same ops when they are made again, in the same order.
+  void repeat();
+
   std::string text() const;  // all values agreed on so far
 
   // What this rank has measured, in order.

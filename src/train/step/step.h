@@ -22,6 +22,10 @@ class Step {
   // does. `average_rate` above 0 updates the replica's average after the step.
   std::optional<StepResult> run(const NextBatch& next, double lr, double average_rate = 0);
 
+  // The next steps of each kind are issued again before a graph replays them: the model has been planned again. No step
+  // is in flight.
+  void drop_graphs() { graphs_ = replica_.device.graph_cache(); }
+
   // Waits for the steps in flight, and returns their results in order.
   std::vector<StepResult> drain();
 
@@ -35,7 +39,7 @@ class Step {
   Replica& replica_;
   const int micro_batches_;
   std::optional<StepTrace> trace_;  // graphs write to its memory
-  const std::unique_ptr<GraphCache> graphs_;
+  std::unique_ptr<GraphCache> graphs_;
   StepObserver observer_;
   InFlightSteps in_flight_;
 };

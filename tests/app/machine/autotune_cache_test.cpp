@@ -35,5 +35,19 @@ TEST(AutotuneCache, ReproducesEarlierChoices) {
   EXPECT_EQ(agree("5 -1", 6), (std::vector<int64_t>{5, -1, 60}));
 }
 
+// A model that is planned again takes its own choices, and the text has them once.
+TEST(AutotuneCache, RepeatsItsChoices) {
+  run_ranks(2, [&](Communicator& comm) {
+    AutotuneCache autotune;
+    for (const int64_t measured : {5, 6, 7}) {
+      std::array<int64_t, 2> choice{measured, 8};
+      autotune.agree(comm, choice);
+      EXPECT_EQ(choice[0], 5);
+      EXPECT_EQ(autotune.text(), "5 8");
+      autotune.repeat();
+    }
+  });
+}
+
 }  // namespace
 }  // namespace ddp
