@@ -31,7 +31,7 @@ std::string about_a_slow_rank(const StepSpeed& speed) {
   const int64_t world = std::ssize(speed.ranks), samples = micro_batch_of(speed);
   if (samples % world != 0 && samples / world < 10)
     return fmt::format("{} samples do not divide evenly among {} ranks; another --batch-size helps", samples, world);
-  return "see what else runs there, or give it fewer samples with --rank-weights";
+  return "see what else runs there, or give it fewer samples with --rank-weights auto";
 }
 
 std::string sentence(const StepSpeed& speed, const SpeedLimit& limit, std::span<const std::string> hosts) {
@@ -93,6 +93,10 @@ int StepSpeed::slowest() const {
   DDP_EXPECT(!ranks.empty());
   const auto found = std::ranges::max_element(ranks, {}, busy);
   return static_cast<int>(found - ranks.begin());
+}
+
+double StepSpeed::samples_per_second(int rank) const {
+  return samples[rank] > 0 ? 1000 * samples[rank] / busy(ranks[rank]) : 0;
 }
 
 double StepSpeed::imbalance() const {

@@ -31,10 +31,13 @@ struct StepSpeed {
   int64_t batch = 0;                       // samples of a full step over all ranks
   int micro_batches = 1;                   // of a step
   std::optional<double> noise_scale = {};  // in samples (noise_scale.h); none: not known
+  std::vector<double> samples = {};        // of each rank in a step
 
   // The rank that the others wait for: with the longest time of data and compute.
   int slowest() const;
   const StepTimes& critical() const { return ranks[slowest()]; }  // its times are those of the step
+  // What a rank computes in the time of data and compute, without its waits for other ranks; 0 if it has no samples.
+  double samples_per_second(int rank) const;
   // How much longer than the mean of all ranks it takes, as a share.
   double imbalance() const;
   // The communication that no rank hides, in ms. What a rank waits beyond that, it waits for another rank.

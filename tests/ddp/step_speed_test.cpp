@@ -29,6 +29,14 @@ TEST(StepSpeed, NamesEachCauseFromATenthOfAStepOn) {
   EXPECT_EQ(kinds({.ranks = {{2, 8, 0}}}), (std::vector{Kind::data}));
 }
 
+// A rank's waits for other ranks are not its own.
+TEST(StepSpeed, SamplesPerSecondCountDataAndComputing) {
+  const StepSpeed speed{.ranks = {{2, 8, 10}, {0, 20, 0}, {0, 1, 19}}, .samples = {4, 4, 0}};
+  EXPECT_EQ(speed.samples_per_second(0), 400);
+  EXPECT_EQ(speed.samples_per_second(1), 200);
+  EXPECT_EQ(speed.samples_per_second(2), 0);
+}
+
 // The others' wait for a slow rank is no communication, and neither is the wait of all for each other.
 TEST(StepSpeed, TellsASlowRankFromASlowLink) {
   const StepSpeed slow{.ranks = {{0, 10, 201}, {0, 208, 2}, {0, 12, 199}}, .communication = 4};
@@ -74,7 +82,7 @@ TEST(StepSpeed, ExplainsInSentences) {
       "a larger batch would save steps, so more ranks would help: the gradient noise scale is about 3000 samples, "
       "the batch has 256");
   EXPECT_TRUE(sentences[0].starts_with("rank 1 on b limits this run: it computes 198.0 ms longer")) << sentences[0];
-  EXPECT_TRUE(sentences[0].ends_with("; see what else runs there, or give it fewer samples with --rank-weights"));
+  EXPECT_TRUE(sentences[0].ends_with("; see what else runs there, or give it fewer samples with --rank-weights auto"));
   EXPECT_TRUE(sentences[1].starts_with("4 ranks")) << sentences[1];
   EXPECT_NE(sentences[1].find("about 206.0 ms"), std::string::npos) << sentences[1];
   EXPECT_NE(sentences[1].find("1.0 times as fast"), std::string::npos) << sentences[1];

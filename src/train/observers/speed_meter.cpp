@@ -14,6 +14,7 @@ namespace {
 StepSpeed mean_of(StepSpeed sums, int64_t steps) {
   for (StepTimes& times : sums.ranks)
     for (double* part : {&times.data, &times.compute, &times.exposed_comm}) *part /= static_cast<double>(steps);
+  for (double& samples : sums.samples) samples /= static_cast<double>(steps);
   return sums;
 }
 
@@ -50,6 +51,7 @@ SpeedMeter::SpeedMeter(Replica& replica, const DistributedSampler& sampler) : re
 }
 
 void SpeedMeter::add(const StepResult& step) {
+  last_ = step.step;
   if (++seen_ <= kWarmUp) return;
   ++steps_;
   sum_ += step.times;
@@ -60,8 +62,15 @@ void SpeedMeter::add(const StepResult& step) {
   squares_.whole += replica_.optimizer.sums_own_part() ? step.squares : step.squares / world;
 }
 
-// The shares of the ranks in a step, or of its first micro-batch if there is one rank; and the collectives alone.
 void SpeedMeter::begin(const std::function<void()>& enter) {
+  measure_shares();
+  taken_.ranks.resize(replica_.communicator.size());
+  taken_.samples.resize(replica_.communicator.size());
+  taken_.communication = communication_ms(enter);
+}
+
+// The shares of the ranks in a step, or of its first micro-batch if there is one rank.
+void SpeedMeter::measure_shares() {
   const int world = replica_.communicator.size();
   const auto batch = static_cast<double>(taken_.batch);
   double samples = 0;
@@ -70,8 +79,13 @@ void SpeedMeter::begin(const std::function<void()>& enter) {
   squares_.share = samples / batch * (samples / batch);
   squares_.noise = world > 1 ? 1 : samples / batch;
   replica_.communicator.all_reduce_host({&squares_.share, 1});
-  taken_.ranks.resize(world);
-  taken_.communication = communication_ms(enter);
+}
+
+// The estimate of the noise scale begins again.
+void SpeedMeter::shards_changed() {
+  noise_steps_ = 0;
+  squares_.parts = squares_.whole = 0;
+  measure_shares();
 }
 
 // One to five runs, in 0.3 s if possible.
@@ -89,29 +103,38 @@ double SpeedMeter::communication_ms(const std::function<void()>& enter) const {
   return median(std::move(times));
 }
 
+// Of the last `steps` steps of this rank. Only the last step of an epoch has another number of samples.
+double SpeedMeter::own_samples(int64_t steps) const {
+  const int64_t per_epoch = sampler_.steps_per_epoch(), ends = last_ / per_epoch - (last_ - steps) / per_epoch;
+  const auto in_step = [&](int64_t step) { return sampler_.plan(step * sampler_.micro_batches()).local_step_size; };
+  return static_cast<double>((steps - ends) * in_step(0) + ends * in_step(per_epoch - 1));
+}
+
 // Also estimates the noise scale, if there are enough steps for it.
-std::vector<StepTimes> SpeedMeter::sums_over_ranks() {
-  constexpr size_t kParts = 3;
+StepSpeed SpeedMeter::sums_over_ranks(int64_t steps) {
+  constexpr size_t kParts = 4;
   const int world = replica_.communicator.size(), rank = replica_.communicator.rank();
   std::vector<double> sums(kParts * static_cast<size_t>(world) + 2);
-  const std::array mine{sum_.data, sum_.compute, sum_.exposed_comm};
+  const std::array mine{sum_.data, sum_.compute, sum_.exposed_comm, own_samples(steps)};
   std::ranges::copy(mine, sums.begin() + static_cast<int64_t>(kParts) * rank);
   sums.end()[-2] = squares_.parts;
   sums.end()[-1] = squares_.whole;
   replica_.communicator.all_reduce_host(sums);
   sum_ = {};
 
-  std::vector<StepTimes> ranks;
-  for (size_t i = 0; i + 2 < sums.size(); i += kParts)
-    ranks.push_back({.data = sums[i], .compute = sums[i + 1], .exposed_comm = sums[i + 2]});
-  if (noise_steps_ < kNoiseSteps) return ranks;
+  StepSpeed speed;
+  for (size_t i = 0; i + 2 < sums.size(); i += kParts) {
+    speed.ranks.push_back({.data = sums[i], .compute = sums[i + 1], .exposed_comm = sums[i + 2]});
+    speed.samples.push_back(sums[i + 3]);
+  }
+  if (noise_steps_ < kNoiseSteps) return speed;
   noise_steps_ = 0;
   squares_.parts = squares_.whole = 0;
   const double noise =
       noise_scale({.parts = sums.end()[-2], .whole = sums.end()[-1], .share = squares_.share, .noise = squares_.noise},
                   static_cast<double>(taken_.batch));
   if (std::isfinite(noise)) taken_.noise_scale = noise;
-  return ranks;
+  return speed;
 }
 
 std::optional<StepSpeed> SpeedMeter::take(const std::function<void()>& enter) {
@@ -119,11 +142,15 @@ std::optional<StepSpeed> SpeedMeter::take(const std::function<void()>& enter) {
   if (steps == 0) return std::nullopt;
   enter();
   if (taken_.ranks.empty()) begin(enter);
-  const std::vector<StepTimes> sums = sums_over_ranks();
-  for (size_t rank = 0; rank < sums.size(); ++rank) taken_.ranks[rank] += sums[rank];
+  StepSpeed sums = sums_over_ranks(steps);
+  for (size_t rank = 0; rank < sums.ranks.size(); ++rank) {
+    taken_.ranks[rank] += sums.ranks[rank];
+    taken_.samples[rank] += sums.samples[rank];
+  }
   taken_steps_ += steps;
   StepSpeed speed = taken_;
-  speed.ranks = sums;
+  speed.ranks = std::move(sums.ranks);
+  speed.samples = std::move(sums.samples);
   return mean_of(std::move(speed), steps);
 }
 

@@ -32,6 +32,8 @@ class SpeedMeter {
   // `enter` before each wait for the other ranks. Collective, between steps; leaves the training's state unchanged.
   std::optional<StepSpeed> take(const std::function<void()>& enter = [] {});
 
+  void shards_changed();  // collective; call it after take()
+
   std::optional<StepSpeed> over_the_run() const;  // of all steps that take() has had
 
  private:
@@ -39,13 +41,15 @@ class SpeedMeter {
   static constexpr int64_t kNoiseSteps = 10;  // the least for an estimate of the noise scale
 
   void begin(const std::function<void()>& enter);
+  void measure_shares();
   double communication_ms(const std::function<void()>& enter) const;
-  std::vector<StepTimes> sums_over_ranks();
+  double own_samples(int64_t steps) const;
+  StepSpeed sums_over_ranks(int64_t steps);
 
   Replica& replica_;
   const DistributedSampler& sampler_;
-  int64_t seen_ = 0, steps_ = 0;
-  StepTimes sum_;  // of this rank's `steps_` steps since the last take()
+  int64_t seen_ = 0, steps_ = 0, last_ = 0;  // last_: number of the last step
+  StepTimes sum_;                            // of this rank's `steps_` steps since the last take()
   int64_t noise_steps_ = 0;
   GradientSquares squares_;  // this rank's part of `noise_steps_` full steps, since the last estimate
   StepSpeed taken_;          // sums, not means, of `taken_steps_` steps; the last estimate of the noise scale

@@ -80,6 +80,10 @@ TEST(SpeedMeter, NoiseScaleIsThatOfTheGradients) {
       EXPECT_NEAR(*speed->noise_scale / expected, 1, 0.01) << expected;
       EXPECT_EQ(std::ssize(speed->ranks), c.world);
       EXPECT_EQ(speed->communication > 0, c.world > 1);
+      double counted = 0;  // samples of this rank
+      for (int64_t step = 2; step < 18; ++step)
+        counted += static_cast<double>(fixture.sampler().plan(step * c.micro_batches).local_step_size);
+      EXPECT_NEAR(speed->samples[rank.rank()], counted / 16, 1e-9);
       EXPECT_FALSE(meter.take().has_value());
       EXPECT_EQ(speed->computes_with_collectives, c.replica.zero);
     });
