@@ -93,6 +93,9 @@ void print_state(Out out, const fs::path& checkpoint) {
     fmt::format_to(out, "  early stop: best {}{}, {} evaluations since\n",
                    state.early_stop->best_loss ? "" : "accuracy ",
                    best(state.early_stop->best, state.early_stop->best_loss), state.early_stop->bad);
+  if (state.balance && !state.balance->shares.empty())
+    fmt::format_to(out, "  shards by measured speed: {} samples of a micro-batch\n",
+                   fmt::join(state.balance->shares, ", "));
   print_map(out, "affects_results: a resumed run must have the same values", state.affects_results);
   print_map(out, "affects_rounding: a resumed run with other values differs by rounding", state.affects_rounding);
   print_map(out, "autotune: the algorithms that timings chose", state.autotune);

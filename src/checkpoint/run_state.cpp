@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <concepts>
 #include <functional>
 #include <limits>
@@ -22,7 +23,7 @@ constexpr std::string_view kBestLoss = "best_loss";  // of tokens only
 // Older programs wrote none of these.
 constexpr std::string_view kOptional[] = {"best_epoch", "bn_stats_samples", "options", kBestLoss};
 constexpr const char *kPictures = "pictures", *kExcludedInEpoch = "excluded_in_epoch", *kSizes = "sizes";
-constexpr const char *kPlateau = "plateau", *kEarlyStop = "early_stop";
+constexpr const char *kPlateau = "plateau", *kEarlyStop = "early_stop", *kBalance = "balance";
 
 // Calls field(name, member) for each field of a state that is written or read in this format.
 template <class State, class Field>
@@ -63,6 +64,13 @@ void for_each_field(State& state, Field&& field) {
   field(kBestLoss.data(), state.best_loss);
 }
 
+template <class State, class Field>
+requires std::same_as<std::remove_const_t<State>, BalanceState>
+void for_each_field(State& state, Field&& field) {
+  field("shares", state.shares);
+  field("speeds", state.speeds);
+}
+
 // These return false for a JSON value of the wrong kind. JSON has no NaN: null stands for it.
 bool assign(const nlohmann::json& from, int64_t& to) {
   if (!from.is_number_integer() || from < 0 || from > std::numeric_limits<int64_t>::max()) return false;
@@ -91,6 +99,12 @@ bool assign(const nlohmann::json& from, std::map<std::string, std::string>& to) 
     to[name] = value.get<std::string>();
   }
   return true;
+}
+
+template <class Number>
+bool assign(const nlohmann::json& from, std::vector<Number>& to) {
+  return from.is_array() &&
+         std::ranges::all_of(from, [&](const nlohmann::json& one) { return assign(one, to.emplace_back()); });
 }
 
 nlohmann::ordered_json to_json(const PartState& part) {
@@ -153,6 +167,14 @@ bool assign(const nlohmann::json& from, EarlyStopState& to) {
   return assign_fields(from, to) && to.best >= -1 && to.best <= 1;
 }
 
+bool assign(const nlohmann::json& from, BalanceState& to) {
+  constexpr int64_t kMost = int64_t{1} << 40;
+  if (!assign_fields(from, to)) return false;
+  return (to.shares.empty() || to.speeds.empty() || to.shares.size() == to.speeds.size()) &&
+         std::ranges::all_of(to.shares, [](int64_t share) { return share >= 1 && share <= kMost; }) &&
+         std::ranges::all_of(to.speeds, [](double speed) { return std::isfinite(speed) && speed > 0; });
+}
+
 // A part that only some runs have.
 template <class Part>
 void assign_part(const nlohmann::json& json, const char* name, const std::string& file, std::optional<Part>& part) {
@@ -176,6 +198,7 @@ std::string to_json(const RunState& state) {
   };
   write_part(kPlateau, state.plateau);
   write_part(kEarlyStop, state.early_stop);
+  write_part(kBalance, state.balance);
   return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
@@ -193,6 +216,7 @@ RunState run_state_from_json(const std::string& text, const std::string& file) {
     assign_part(json, kPictures, file, state.pictures);
     assign_part(json, kPlateau, file, state.plateau);
     assign_part(json, kEarlyStop, file, state.early_stop);
+    assign_part(json, kBalance, file, state.balance);
   } catch (const nlohmann::json::exception& e) {
     fail(Exit::data, "{} is not a checkpoint's state: {}", file, e.what());
   }

@@ -41,6 +41,12 @@ struct EarlyStopState {
   std::optional<double> best_loss = {};  // of tokens, in place of `best`; none yet, or samples are images
 };
 
+// Of --rank-weights auto, from the next step on.
+struct BalanceState {
+  std::vector<int64_t> shares = {};  // samples of each rank in a full micro-batch, 1 at least; empty: equal shards
+  std::vector<double> speeds = {};   // of each rank in the last measurement, in samples/s; empty: none
+};
+
 struct RunState {
   int64_t step = 0;              // optimizer steps done, skipped steps included
   int64_t epoch = 0;             // epoch of the next step, from 0
@@ -62,6 +68,7 @@ struct RunState {
 
   std::optional<PlateauState> plateau = {};       // of a run with this schedule
   std::optional<EarlyStopState> early_stop = {};  // of a run with --early-stop
+  std::optional<BalanceState> balance = {};       // of a run with --rank-weights auto
 
   // By name: the options and data that change results; the settings that change rounding only (ranks, precision,
   // buckets, versions); the algorithms that timings chose, as opaque texts.

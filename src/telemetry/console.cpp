@@ -1,6 +1,7 @@
 #include "telemetry/console.h"
 
 #include "core/log.h"
+#include "ddp/balance.h"
 #include "telemetry/progress_bar.h"
 
 #include <algorithm>
@@ -122,6 +123,11 @@ void Console::early_stop(int64_t epoch, int64_t, const EarlyStopState& state) {
 void Console::speed(int64_t epoch, int64_t, const StepSpeed& speed) {
   if (config_.print_freq == 0) return;
   write_text(stdout, fmt::format("epoch {}/{} {}\n", epoch, config_.epochs, speed_line(speed)));
+}
+
+void Console::balanced(int64_t epoch, int64_t, const std::vector<int64_t>& shares, const std::vector<double>& speeds) {
+  write_text(stdout, fmt::format("epoch {}/{} begins with shards by measured speed: {}\n", epoch, config_.epochs,
+                                 describe_shares(shares, speeds)));
 }
 
 void Console::excluded(const std::string& part, const std::vector<BrokenPicture>& broken, int64_t known,

@@ -141,6 +141,14 @@ void MetricsFile::early_stop(int64_t epoch, int64_t step, const EarlyStopState& 
   flush();
 }
 
+void MetricsFile::balanced(int64_t epoch, int64_t step, const std::vector<int64_t>& shares,
+                           const std::vector<double>& speeds) {
+  write_line(nlohmann::ordered_json{
+      {"event", "shards"}, {"epoch", epoch}, {"step", step}, {"samples", shares}, {"samples_per_second", speeds}}
+                 .dump());
+  flush();
+}
+
 void MetricsFile::speed(int64_t epoch, int64_t step, const StepSpeed& speed) {
   write_line(speed_event(epoch, step, speed).dump());
   flush();

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 namespace ddp {
 
@@ -31,6 +32,8 @@ class MetricsFile final : public RunObserver {
   void evaluation(int64_t epoch, int64_t step, const Evaluation& evaluation, double seconds) override;
   void early_stop(int64_t epoch, int64_t step, const EarlyStopState& state) override;
   void speed(int64_t epoch, int64_t step, const StepSpeed& speed) override;
+  void balanced(int64_t epoch, int64_t step, const std::vector<int64_t>& shares,
+                const std::vector<double>& speeds) override;
   void saved(const SaveOutcome& outcome) override;
   void excluded(const std::string& part, const std::vector<BrokenPicture>& broken, int64_t known,
                 int64_t pictures) override;

@@ -2,6 +2,9 @@
 
 #include "core/error.h"
 #include "core/stopwatch.h"
+#include "ddp/balance.h"
+#include "ddp/hash.h"
+#include "ddp/replica_check.h"
 #include "train/broken_data.h"
 #include "train/evaluation/judgement.h"
 #include "train/evaluation/validation.h"
@@ -38,7 +41,10 @@ class Trainer {
   bool pauses_after(int64_t step) const;
   void pause();
   void report_gradients();
-  void report_speed(int64_t epoch);
+  std::optional<StepSpeed> report_speed(int64_t epoch);
+  void balance(const StepSpeed& speed, int64_t epoch);
+  void cut_shards(const std::vector<double>& weights);
+  void begin_to_read();
   void evaluate_at_start();
   void evaluate();
   void save(bool best);
@@ -49,6 +55,8 @@ class Trainer {
 
   const TrainConfig& config_;
   Replica& replica_;
+  const Datasets& data_;
+  Samplers samplers_;  // the weights change if they are balanced
   const DistributedSampler& sampler_;
   const Observers& observers_;
   PhaseTracker& phases_;
@@ -83,19 +91,21 @@ Trainer::Trainer(const TrainConfig& config, Replica& replica, const Datasets& da
                  const Observers& observers)
     : config_(config),
       replica_(replica),
-      sampler_(samplers.train),
+      data_(data),
+      samplers_(samplers),
+      sampler_(samplers_.train),
       observers_(observers),
       phases_(observers.phases),
       steps_(config, sampler_),
       judgement_{.schedule = config.schedule, .early_stop = config.early_stop},
-      train_data_(replica.device, *data.train, sampler_.largest_shard(), placement_of(config, replica)),
+      train_data_(replica.device, *data.train, samplers_.largest_shard(sampler_), placement_of(config, replica)),
       step_(replica, step_config(), &phases_, observers.trace),
       state_(report_.state),
       saver_(replica, observers.reporter, phases_, observers.writer),
       speed_(replica, sampler_),
       compute_times_(sampler_.global_batch_size(0)),
       broken_(config.train_exclusions, config.test_exclusions, replica, observers.reporter, phases_) {
-  if (data.test) validation_.emplace(config, replica, data, samplers);
+  if (data.test) validation_.emplace(config, replica, data, samplers_);
   DDP_EXPECT(validation_ || config.eval_every == 0);
   state_ = config.start;
   if (config.train_exclusions && config.train_exclusions->are_pictures() && !state_.pictures) state_.pictures.emplace();
@@ -106,6 +116,10 @@ Trainer::Trainer(const TrainConfig& config, Replica& replica, const Datasets& da
     state_.best_epoch = 0;
     state_.best_loss.reset();
   }
+  if (!samplers_.balanced)
+    state_.balance.reset();
+  else if (!state_.balance)
+    state_.balance.emplace();
   begin_judging(judgement_, state_);
   report_.sequence_length = data.train->sequence_length();
   report_.updates = config.updates;
@@ -168,7 +182,7 @@ void Trainer::save_final() {
 void Trainer::train_to_end() {
   if (state_.step > steps_.total() || ends_early())
     return;  // resumed with fewer --epochs or --max-steps, or at its early end
-  prefetcher_.emplace(train_data_, sampler_, state_.step, steps_.total(), kTrainingFences);
+  begin_to_read();
   const NextBatch next_batch = config_.batch_source([&]() -> const DeviceBatch& { return prefetcher_->next(); });
   training_ = {};
   trace();
@@ -179,6 +193,10 @@ void Trainer::train_to_end() {
   }
   prefetcher_.reset();
   accumulate_train_time();
+}
+
+void Trainer::begin_to_read() {
+  prefetcher_.emplace(train_data_, sampler_, state_.step, steps_.total(), kTrainingFences);
 }
 
 void Trainer::record(const StepResult& result) {
@@ -227,7 +245,10 @@ void Trainer::pause() {
   const int64_t excluded = state_.pictures ? state_.pictures->excluded_in_epoch : 0;
   if (epoch_ends && excluded > 0)
     observers_.reporter.exclusions_of_epoch(epoch, step, sampler_.samples() - excluded, excluded);
-  if ((epoch_ends || run_ends) && !report_.stopped) report_speed(epoch);
+  if ((epoch_ends || run_ends) && !report_.stopped) {
+    const auto speed = report_speed(epoch);
+    if (samplers_.balanced && speed && epoch_ends && !run_ends) balance(*speed, epoch);
+  }
   if (steps_.evaluate(step)) {
     state_.evaluation_due = true;
     if (!report_.stopped) evaluate();
@@ -256,10 +277,55 @@ void Trainer::report_gradients() {
 }
 
 // Not part of the training time.
-void Trainer::report_speed(int64_t epoch) {
+std::optional<StepSpeed> Trainer::report_speed(int64_t epoch) {
   accumulate_train_time();
   const auto enter = [&] { phases_.enter(Phase::measuring, state_.step); };
-  if (const auto speed = speed_.take(enter)) observers_.reporter.speed(epoch, state_.step, *speed);
+  auto speed = speed_.take(enter);
+  if (speed) observers_.reporter.speed(epoch, state_.step, *speed);
+  training_ = {};
+  return speed;
+}
+
+// All ranks have the same measurement, so they decide the same.
+void Trainer::balance(const StepSpeed& speed, int64_t epoch) {
+  phases_.enter(Phase::measuring, state_.step);
+  const int world = replica_.communicator.size();
+  std::vector<double> speeds;
+  for (int rank = 0; rank < world; ++rank) speeds.push_back(speed.samples_per_second(rank));
+  if (config_.replace_speeds) config_.replace_speeds(epoch, speeds);
+
+  const auto shares_by = [&](const std::vector<double>& weights) {
+    Shares shares;
+    for (int rank = 0; rank < world; ++rank)
+      shares.push_back(shard_range(sampler_.largest_micro_batch(), rank, weights).size());
+    return shares;
+  };
+  BalanceState& state = *state_.balance;
+  const std::vector<double> equal(world, 1.0);
+  const Shares equal_shares = shares_by(equal);
+  auto next = balanced(shares_by(sampler_.weights()), equal_shares, speeds, state.speeds);
+  state.speeds = are_speeds(speeds, world) ? speeds : std::vector<double>();
+  if (next && !config_.allows({next->begin(), next->end()})) next.reset();
+  Hash hash;
+  for (const int64_t share : next.value_or(Shares())) hash.add(static_cast<uint64_t>(share));
+  check_same_on_all_ranks(hash.value(), "shards", replica_.communicator);
+  if (!next) return;
+  const bool are_equal = *next == equal_shares;
+  state.shares = are_equal ? Shares() : *next;
+  observers_.reporter.balanced(epoch + 1, state_.step, *next, speeds);
+  cut_shards(are_equal ? equal : std::vector<double>(next->begin(), next->end()));
+}
+
+// For the steps and evaluations from now on. No step is in flight.
+void Trainer::cut_shards(const std::vector<double>& weights) {
+  prefetcher_.reset();
+  validation_.reset();
+  step_.drop_graphs();
+  samplers_.set_weights(weights);
+  if (config_.plan_models) config_.plan_models(samplers_);
+  if (data_.test) validation_.emplace(config_, replica_, data_, samplers_);
+  speed_.shards_changed();
+  begin_to_read();
   training_ = {};
 }
 
@@ -321,11 +387,25 @@ void Trainer::accumulate_train_time() {
 
 }  // namespace
 
+void Samplers::set_weights(const std::vector<double>& weights) {
+  train.set_weights(weights);
+  if (test) test->set_weights(weights);
+  if (statistics) statistics->set_weights(weights);
+}
+
+int64_t Samplers::largest_shard(const DistributedSampler& sampler) const {
+  if (!balanced) return sampler.largest_shard();
+  return std::max<int64_t>(
+      1, largest_share(sampler.largest_micro_batch(), static_cast<int>(std::ssize(sampler.weights()))));
+}
+
 std::vector<int64_t> Samplers::batch_sizes() const {
   std::set<int64_t> sizes;
-  for (const auto* sampler : {&train, test ? &*test : nullptr, statistics ? &*statistics : nullptr})
-    if (sampler)
-      for (const int64_t size : sampler->local_batch_sizes()) sizes.insert(size);
+  for (const auto* sampler : {&train, test ? &*test : nullptr, statistics ? &*statistics : nullptr}) {
+    if (!sampler) continue;
+    for (const int64_t size : sampler->local_batch_sizes()) sizes.insert(size);
+    if (balanced) sizes.insert(largest_shard(*sampler));
+  }
   if (sizes.empty()) sizes.insert(1);  // a rank without samples still builds a model
   return {sizes.begin(), sizes.end()};
 }

@@ -27,6 +27,8 @@
 
 namespace ddp {
 
+struct Samplers;
+
 struct TrainConfig {
   int64_t epochs = 10;
   int64_t max_steps = 0;  // steps of the whole run; 0: all steps of the epochs
@@ -58,6 +60,13 @@ struct TrainConfig {
   // decorator may wrap the launch hook, which the end of the Step restores.
   std::function<NextBatch(NextBatch)> batch_source = [](NextBatch next) { return next; };
 
+  // Of balanced samplers. Plans the models of the run, for Samplers::batch_sizes(), while no device work is in flight.
+  std::function<void(const Samplers&)> plan_models = {};
+  // Whether shards may have these weights.
+  std::function<bool(const std::vector<double>& weights)> allows = [](const std::vector<double>&) { return true; };
+  // Replaces the measured samples/s of all ranks after an epoch; null: never. For tests.
+  std::function<void(int64_t epoch, std::vector<double>& speeds)> replace_speeds = {};
+
   // Whether a stop of this rank was requested. The training thread calls it at least once a step.
   std::function<bool()> stop_requested = [] { return false; };
 };
@@ -88,8 +97,14 @@ struct Samplers {
   // Sequential over a subset of the training data. If present, precise batch norm statistics are computed over it
   // before each evaluation.
   std::optional<DistributedSampler> statistics;
+  // The weights follow the measured speeds of the ranks, from epoch to epoch (--rank-weights auto). They begin with
+  // those of TrainConfig::start.
+  bool balanced = false;
 
-  std::vector<int64_t> batch_sizes() const;  // all local batch sizes above 0, at least one size
+  void set_weights(const std::vector<double>& weights);
+  // All local batch sizes above 0, at least one size; of balanced samplers the largest possible ones too.
+  std::vector<int64_t> batch_sizes() const;
+  int64_t largest_shard(const DistributedSampler& sampler) const;  // one of these; the largest possible one if balanced
 };
 
 // Receivers of the run's events, phases and snapshots.

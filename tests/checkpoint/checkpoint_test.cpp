@@ -204,6 +204,24 @@ TEST_F(Checkpoint, RunStateHasThePicturesThatAreNoSamples) {
   EXPECT_THROW(run_state_from_json(to_json(saved), "state.json"), Error);
 }
 
+TEST_F(Checkpoint, RunStateHasTheSharesOfTheRanks) {
+  RunState saved{.step = 7};
+  saved.balance = BalanceState{.shares = {171, 85}, .speeds = {200.0 / 3, 0.1 + 0.2}};
+  const RunState read = run_state_from_json(to_json(saved), "state.json");
+  ASSERT_TRUE(read.balance);
+  EXPECT_EQ(read.balance->shares, saved.balance->shares);
+  EXPECT_EQ(read.balance->speeds, saved.balance->speeds);
+  EXPECT_FALSE(run_state_from_json(to_json(RunState()), "state.json").balance);
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const BalanceState wrong[] = {{.shares = {256, 0}}, {.shares = {-1, 5}}, {.shares = {int64_t{1} << 41, 1}},
+                                {.speeds = {1, nan}}, {.speeds = {1, 0}},  {.shares = {1, 1}, .speeds = {1, 1, 1}}};
+  for (const BalanceState& one : wrong) {
+    saved.balance = one;
+    expect_error(error_of([&] { run_state_from_json(to_json(saved), "state.json"); }), Exit::data,
+                 "state.json: \"balance\" has an invalid value");
+  }
+}
+
 TEST_F(Checkpoint, RunStateHasThePlateauAndTheEarlyStop) {
   RunState saved{.step = 7};
   saved.plateau = PlateauState{.best = 0.1 + 0.2, .bad = 3, .cooldown = 2, .factor = 0.1 * 0.1};

@@ -1,4 +1,4 @@
-// Runs the training loop on two ranks that are threads, and keeps what it reports.
+// Runs the training loop on ranks that are threads, two unless told otherwise, and keeps what it reports.
 #pragma once
 
 #include "checkpoint/folder.h"
@@ -10,9 +10,9 @@
 #include "train/trainer.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
-#include <array>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
@@ -38,6 +38,9 @@ class EventList final : public RunObserver {
     EXPECT_EQ(evaluation.samples, evaluation.expected_samples);
     accuracies.push_back(evaluation.accuracy());
     add(fmt::format("eval:{}", epoch));
+  }
+  void balanced(int64_t epoch, int64_t, const std::vector<int64_t>& shares, const std::vector<double>&) override {
+    add(fmt::format("shares:{}={}", epoch, fmt::join(shares, ",")));
   }
   void early_stop(int64_t epoch, int64_t, const EarlyStopState& state) override {
     add(fmt::format("early_stop:{}@{}", epoch, state.best_epoch));
@@ -81,19 +84,25 @@ class Training : public ::testing::Test {
     return config;
   }
 
-  // Trains from the initial weights, or from `from`.
-  void run(const TrainConfig& config, const Adapt& adapt = {}, const std::filesystem::path& from = {}) {
+  // Trains from the initial weights, or from `from`, which may be in the reports of the last run.
+  void run(const TrainConfig& config, const Adapt& adapt = {}, std::filesystem::path from = {}) {
     events = {};
-    const auto tables = make_local_heartbeat_tables(kRanks);
+    reports = std::vector<std::optional<TrainReport>>(ranks);
+    const auto tables = make_local_heartbeat_tables(ranks);
     const auto work = [&](Communicator& communicator, Device& device, Ops& ops) {
       const int rank = communicator.rank();
       const auto sampler = [&](const Dataset& of, Order order) {
-        return DistributedSampler(of.size(), batch_size, order, 0, rank, std::vector<double>(kRanks, 1.0));
+        return DistributedSampler(of.size(), batch_size, order, 0, rank, std::vector<double>(ranks, 1.0));
       };
-      const Samplers samplers{
+      Samplers samplers{
           .train = sampler(*data.train, Order::shuffled),
           .test = sampler(*data.test, Order::sequential),
-          .statistics = recompute_bn ? std::optional(sampler(*data.train, Order::sequential)) : std::nullopt};
+          .statistics = recompute_bn ? std::optional(sampler(*data.train, Order::sequential)) : std::nullopt,
+          .balanced = balanced};
+      if (balanced && !from.empty()) {
+        const std::vector<int64_t> shares = read_run_state(from).balance.value().shares;
+        if (!shares.empty()) samplers.set_weights({shares.begin(), shares.end()});
+      }
       ReplicaConfig of_replica = replica_config;
       of_replica.batch_sizes = samplers.batch_sizes();
       Replica replica(network, of_replica, device, ops, communicator);
@@ -126,6 +135,10 @@ class Training : public ::testing::Test {
             inference);
         mine.average_model = average_model.get();
       }
+      mine.plan_models = [&](const Samplers& now) {
+        for (Model* const model : {&replica.model, average_model.get()})
+          if (model) model->plan(network, replica.parameters, replica.batch_norms, now.batch_sizes());
+      };
       if (adapt) adapt(mine, replica);
 
       if (rank == 0)
@@ -145,7 +158,7 @@ class Training : public ::testing::Test {
       }
       writer.reset();
     };
-    run_world(kRanks, work, make_ops);
+    run_world(ranks, work, make_ops);
   }
 
   // Rank 0 calls `act` with the number of each batch, from 1, before it takes the batch.
@@ -179,14 +192,16 @@ class Training : public ::testing::Test {
   bool recompute_bn = false;                                         // before each evaluation
   std::function<void(const std::filesystem::path&)> about_to_write;  // see CheckpointWriterConfig
   ReplicaConfig replica_config{.optimizer = {.momentum = 0.9f}};
+  int ranks = kRanks;
   int64_t batch_size = kBatch;
+  bool balanced = false;                // the shards follow the speeds
   std::optional<PictureList> pictures;  // of the training data; none: its samples can always be read
 
   std::unique_ptr<CheckpointWriter> writer;  // of rank 0, during a run
 
   // Of the last run; events and weights are those of rank 0.
   EventList events;
-  std::array<std::optional<TrainReport>, kRanks> reports;
+  std::vector<std::optional<TrainReport>> reports;
   std::vector<float> weights, running_stats, average_weights, average_stats;
 };
 

@@ -25,7 +25,8 @@ std::optional<PreciseBn> precise_bn_for(const TrainConfig& config, Replica& repl
 Validation::Validation(const TrainConfig& config, Replica& replica, const Datasets& data, const Samplers& samplers)
     : config_(config),
       precise_bn_(precise_bn_for(config, replica, data, samplers)),
-      data_(replica.device, *data.test, samplers.test->largest_shard(), placement_for(config, config.test_exclusions)),
+      data_(replica.device, *data.test, samplers.largest_shard(*samplers.test),
+            placement_for(config, config.test_exclusions)),
       weights_(replica, config.evaluation_model ? *config.evaluation_model : replica.model, data_, *samplers.test,
                precise_bn_ ? &*precise_bn_ : nullptr) {
   if (!replica.average) return;

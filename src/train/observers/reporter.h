@@ -27,6 +27,10 @@ class Reporter final : public RunObserver {
   void speed(int64_t epoch, int64_t step, const StepSpeed& speed) override {
     for (const auto& observer : observers_) observer->speed(epoch, step, speed);
   }
+  void balanced(int64_t epoch, int64_t step, const std::vector<int64_t>& shares,
+                const std::vector<double>& speeds) override {
+    for (const auto& observer : observers_) observer->balanced(epoch, step, shares, speeds);
+  }
   void saved(const SaveOutcome& outcome) override {
     for (const auto& observer : observers_) observer->saved(outcome);
   }

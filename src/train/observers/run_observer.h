@@ -26,6 +26,11 @@ class RunObserver {
     (void)epoch, (void)step, (void)state;
   }
   virtual void speed(int64_t epoch, int64_t step, const StepSpeed& speed) = 0;  // of the steps since the last call
+  // The ranks have other shares (ddp/balance.h) from `epoch` on, by these speeds in samples/s.
+  virtual void balanced(int64_t epoch, int64_t step, const std::vector<int64_t>& shares,
+                        const std::vector<double>& speeds) {
+    (void)epoch, (void)step, (void)shares, (void)speeds;
+  }
   virtual void saved(const SaveOutcome& outcome) = 0;
   virtual void timeline(const StepTimeline&) {}  // of a typical step, once in a run with a trace
 
