@@ -3,8 +3,12 @@
 #include "app/options/option_table.h"
 #include "health/diagnosis.h"
 
+#include <fmt/ranges.h>
+
 #include <chrono>
 #include <cstdint>
+#include <string>
+#include <vector>
 
 namespace ddp {
 namespace {
@@ -37,6 +41,36 @@ CLI::Validator auto_or_above_0(double to) {
   return CLI::Validator([=](std::string& text) { return text == "auto" ? "" : number(text); }, "");
 }
 
+Target rank_weights() {
+  return [](CLI::App& app, const std::string& name, Options& options) {
+    const auto set = [&o = options](const std::vector<std::string>& words) {
+      o.batch.balanced = words == std::vector<std::string>{"auto"};
+      o.batch.rank_weights.clear();
+      if (o.batch.balanced) return;
+      constexpr double kMost = 1e9;
+      for (const std::string& word : words) {
+        double& weight = o.batch.rank_weights.emplace_back();
+        require(CLI::detail::lexical_cast(word, weight) && weight > 0 && weight <= kMost, Exit::usage,
+                "--rank-weights {}: give auto, or a number above 0, up to {}, for each rank, such as 2,1",
+                fmt::join(words, ","), kMost);
+      }
+    };
+    return app.add_option_function<std::vector<std::string>>(name, set)->delimiter(',')->default_str("");
+  };
+}
+
+// What a rank computes and what it waits for are not told apart there.
+std::string conflict_of_balance(const Options& o) {
+  const char* const other = o.replica.sync_bn ? "--sync-bn"
+                            : o.replica.zero  ? "--zero 1"
+                            : o.batch.largest ? "--batch-size max"
+                                              : nullptr;
+  if (!o.batch.balanced || !other) return "";
+  return fmt::format("auto excludes {}: {}", other,
+                     o.batch.largest ? "the memory of a rank is planned for twice its equal shard"
+                                     : "the time that a rank computes has waits for the other ranks in it");
+}
+
 // Times differ from run to run.
 constexpr Condition kTimesEngines{"excludes --deterministic", [](const Options& o) { return !o.device.deterministic; }};
 
@@ -64,10 +98,10 @@ OptionGroup machine_options() {
         .help = "computing threads of a CPU rank; 0: its share of the cores",
         .check = CLI::NonNegativeNumber},
        {.name = "--rank-weights",
-        .target = to([](Options & o) -> auto& { return o.batch.rank_weights; }),
+        .target = rank_weights(),
         .on_resume = Effect::rounding,
-        .help = "relative speed of each rank, such as 2,1; default: equal",
-        .check = above_0(1e9)},
+        .help = "relative speed of each rank, such as 2,1; auto: as measured, from epoch to epoch; default: equal",
+        .conflict = conflict_of_balance},
        {.name = "--allreduce",
         .target = one_of<Allreduce>(
             {{"auto", Allreduce::automatic},

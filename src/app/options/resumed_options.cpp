@@ -52,7 +52,8 @@ NamedValues values_of_run(const RunState& saved, int ranks) {
     return !row || !is_kept(*row);
   });
   const auto weights = values.find("--rank-weights");
-  if (weights != values.end() && std::ranges::count(weights->second, ',') + 1 != ranks) values.erase(weights);
+  const bool listed = weights != values.end() && weights->second != "auto";
+  if (listed && std::ranges::count(weights->second, ',') + 1 != ranks) values.erase(weights);
   return values;
 }
 

@@ -30,9 +30,10 @@ std::string remarks(const Options& o, const Replica& replica) {
   if (replica.bn_batch_sums_count() == 0) return text;
   const bool one_rank = replica.communicator.size() == 1;
   if (!o.replica.sync_bn && !one_rank)
-    text +=
-        "\nbatch norms normalise over each rank's part of a batch: results depend on the number of ranks; --sync-bn "
-        "prevents this";
+    text += fmt::format(
+        "\nbatch norms normalise over each rank's part of a batch: results depend on the number of ranks{}; --sync-bn "
+        "prevents this",
+        o.batch.balanced ? " and, with --rank-weights auto, on their speeds" : "");
   if (o.train.step.micro_batches > 1)
     text += "\nbatch norms normalise over micro-batches: results differ from those of one large batch";
   return text;

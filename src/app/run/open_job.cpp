@@ -17,6 +17,7 @@
 #include "health/run_on_all_ranks.h"
 #include "health/watchdog_limits.h"
 
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -78,6 +79,14 @@ LoadedData data_of(const Options& options, const ResumePoint& resume_point, MpiS
   return data;
 }
 
+void go_on_with_shares(const RunState& saved, Samplers& samplers, const Log& log) {
+  if (!saved.balance || saved.balance->shares.empty()) return;
+  const std::vector<int64_t>& shares = saved.balance->shares;
+  if (fit(*saved.balance, samplers.train)) return samplers.set_weights({shares.begin(), shares.end()});
+  log.info("--rank-weights auto begins with equal shards: those of the checkpoint are for {} ranks and {} samples",
+           shares.size(), std::reduce(shares.begin(), shares.end()));
+}
+
 }  // namespace
 
 std::unique_ptr<Watchdog> start_watchdog(std::optional<double> step_timeout, MpiSession& session,
@@ -115,6 +124,7 @@ Job open_job(const Options& given, const ResumePoint& resume_point, MpiSession& 
       options.network.recompute_bn.value_or(true) && trained_state_count(batch_norm_states_of(network)) > 0;
   Samplers samplers = make_samplers(options.batch, options.train.step.micro_batches, options.seed, statistics,
                                     data.data, session.rank(), rank_weights);
+  if (samplers.balanced) go_on_with_shares(resume_point.state, samplers, log);
   return {.options = std::move(options),
           .session = session,
           .phases = phases,

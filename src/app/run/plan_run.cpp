@@ -41,6 +41,13 @@ PixelNormalization pixels_of(const Job& job, const ResumePoint& resume_point) {
   return measure_pixels(job.data, job.session, *job.world, reading_phase(job.phases));
 }
 
+// For each the largest possible one too, if the samplers are balanced.
+std::vector<int64_t> evaluation_sizes(const Samplers& samplers) {
+  std::vector<int64_t> sizes = samplers.test->local_batch_sizes();
+  if (sizes.empty() || samplers.balanced) sizes.push_back(samplers.largest_shard(*samplers.test));
+  return sizes;
+}
+
 // A model for evaluations. `arena` is that of a model which never computes at the same time.
 std::unique_ptr<Model> inference_model(const Job& job, const Network& network, const float* weights,
                                        const float* running_stats, const Buffer& arena, const Replica& replica,
@@ -48,11 +55,9 @@ std::unique_ptr<Model> inference_model(const Job& job, const Network& network, c
   ModelConfig config;
   config.inference = true;
   config.pixel_scale = pixels.scale;
-  std::vector<int64_t> sizes = job.samplers.test->local_batch_sizes();
-  if (sizes.empty()) sizes.push_back(1);
-  return std::make_unique<Model>(network, replica.parameters, replica.batch_norms, sizes, replica.device, replica.ops,
-                                 ModelMemory{.weights = weights, .running_stats = running_stats, .arena = &arena},
-                                 config);
+  return std::make_unique<Model>(
+      network, replica.parameters, replica.batch_norms, evaluation_sizes(job.samplers), replica.device, replica.ops,
+      ModelMemory{.weights = weights, .running_stats = running_stats, .arena = &arena}, config);
 }
 
 std::unique_ptr<Model> validation_model(const Job& job, const Replica& replica, const PixelNormalization& pixels) {
@@ -70,16 +75,20 @@ std::unique_ptr<Model> average_model(const Job& job, const Replica& replica, con
                          replica, pixels);
 }
 
+BatchDivision division_of(const Job& job, const std::vector<double>& weights) {
+  return {.samples = job.samplers.train.samples(),
+          .batch = job.options.batch.size,
+          .micro_batches = job.options.train.step.micro_batches,
+          .rank_weights = weights,
+          .sync_bn = job.options.replica.sync_bn};
+}
+
 // Whether each batch norm has several values in the last step of an epoch. Warns if not. Throws where one has a single
 // value in every step.
 bool check_single_values(const Job& job) {
   return run_on_all_ranks(job.session, [&] {
     const Options& options = job.options;
-    const BatchDivision division{.samples = job.samplers.train.samples(),
-                                 .batch = options.batch.size,
-                                 .micro_batches = options.train.step.micro_batches,
-                                 .rank_weights = weights_of_ranks(options.batch, job.session.size()),
-                                 .sync_bn = options.replica.sync_bn};
+    const BatchDivision division = division_of(job, job.samplers.train.weights());
     const auto found = find_single_value(job.network, division);
     if (!found) return true;
     require(!found->every_step, Exit::usage, "{}", explain(*found, division));
@@ -168,6 +177,26 @@ PlannedRun plan_run(Job& job, ResumePoint resume_point) {
           .average_model = std::move(of_average),
           .costs = std::move(costs),
           .last_step_learns = last_step_learns};
+}
+
+// The largest size decides on the algorithms of all, and it stays.
+void plan_models(const Job& job, const PlannedRun& run, const Samplers& samplers) {
+  run.autotune->repeat();
+  Replica& replica = *run.replica;
+  const auto plan = [&](Model& model, const Network& network, const std::vector<int64_t>& sizes) {
+    model.plan(network, replica.parameters, replica.batch_norms, sizes);
+  };
+  const Network& evaluated = job.validation_network ? *job.validation_network : job.network;
+  plan(replica.model, job.network, samplers.batch_sizes());
+  if (run.validation_model) plan(*run.validation_model, evaluated, evaluation_sizes(samplers));
+  if (run.average_model) plan(*run.average_model, evaluated, evaluation_sizes(samplers));
+}
+
+bool allows_weights(const Job& job, const std::vector<double>& weights) {
+  const auto found = find_single_value(job.network, division_of(job, weights));
+  if (!found) return true;
+  return !found->every_step &&
+         find_single_value(job.network, division_of(job, std::vector<double>(weights.size(), 1.0))).has_value();
 }
 
 Watchdog::MonitorGuard monitor_steps(const Job& job, const Replica& replica) {

@@ -16,6 +16,7 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 namespace ddp {
 
@@ -37,6 +38,12 @@ struct PlannedRun {
 // With --batch-size max it settles the batch of the job. The job outlives the result. Collective. Throws
 // CollectiveError: Exit::device, Exit::data or Exit::usage, also where a batch norm has a single value in every step.
 PlannedRun plan_run(Job& job, ResumePoint resume_point);
+
+// Plans the models again for the batch sizes of `samplers`, while no device work is in flight. Collective.
+void plan_models(const Job& job, const PlannedRun& run, const Samplers& samplers);
+
+// Whether batch norms have several values in as many steps with these weights of the ranks as with equal ones.
+bool allows_weights(const Job& job, const std::vector<double>& weights);
 
 // The watchdog counts the collectives of the steps until the result is destroyed.
 [[nodiscard]] Watchdog::MonitorGuard monitor_steps(const Job& job, const Replica& replica);

@@ -5,6 +5,7 @@
 #include "app/run/changes_file.h"
 #include "app/run/injection.h"
 #include "app/run/resume_point.h"
+#include "app/run/samplers.h"
 #include "comm/broadcast_host.h"
 #include "core/durable_file.h"
 #include "core/printable.h"
@@ -20,8 +21,10 @@ namespace ddp {
 namespace {
 
 // The state of the first step: the resume point's counters with the fingerprint of this run.
-RunState start_of(const ResumePoint& resume_point, const RunState& fingerprint, const LoadedData& data) {
+RunState start_of(const ResumePoint& resume_point, const RunState& fingerprint, const LoadedData& data,
+                  const DistributedSampler& sampler) {
   RunState start = resume_point.state;
+  if (start.balance && !start.balance->shares.empty() && !fit(*start.balance, sampler)) start.balance.reset();
   start.pictures = data.pictures;
   start.affects_results = fingerprint.affects_results;
   start.affects_rounding = fingerprint.affects_rounding;
@@ -47,6 +50,8 @@ TrainConfig train_config(const Job& job, const PlannedRun& run) {
   config.evaluation_model = run.validation_model.get();
   config.average_model = run.average_model.get();
   config.last_step_learns = run.last_step_learns;
+  config.plan_models = [&job, &run](const Samplers& samplers) { plan_models(job, run, samplers); };
+  config.allows = [&job](const std::vector<double>& weights) { return allows_weights(job, weights); };
   config.train_exclusions = job.data.train_exclusions.get();
   config.test_exclusions = job.data.data.test ? job.data.test_exclusions.get() : nullptr;
   return config;
@@ -68,7 +73,7 @@ RestoredRun restore_run(const Job& job, PlannedRun& run) {
       require_possible(resume_point.state, job.samplers.train.steps_per_epoch(),
                        job.samplers.train.global_batch_size(0), printable(resume_point.checkpoint.native()));
   });
-  config.start = start_of(resume_point, now, job.data);
+  config.start = start_of(resume_point, now, job.data, job.samplers.train);
   config.checkpoint = resume_point.checkpoint;
   if (job.injection) inject(*job.injection, job, *run.replica, config);
 

@@ -230,6 +230,8 @@ TEST(ResumedOptions, AConflictNamesAValueOfTheRun) {
 TEST(ResumedOptions, FitTheNumberOfRanks) {
   EXPECT_EQ(resumed(run_of("--rank-weights 2,1"), "").options.batch.rank_weights, (std::vector<double>{2, 1}));
   EXPECT_TRUE(resumed(run_of("--rank-weights 2,1,1"), "").options.batch.rank_weights.empty());
+  EXPECT_TRUE(resumed(run_of("--rank-weights auto"), "").options.batch.balanced);
+  EXPECT_FALSE(resumed(run_of("--rank-weights auto"), "--rank-weights 2,1").options.batch.balanced);
 }
 
 // An older program recorded options with an effect only; one of a later program may record others.

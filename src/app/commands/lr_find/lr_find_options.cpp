@@ -60,6 +60,8 @@ LrFindOptions parse_lr_find_options(std::span<const std::string> arguments, std:
   const std::vector<std::string> rest = app.remaining();
   refuse_unused(rest);
   options.training = parse_training(rest, "lr-find");
+  require(!options.training.batch.balanced, Exit::usage,
+          "lr-find takes no --rank-weights auto: shards change after an epoch only; leave it out, or give weights");
   return options;
 }
 
