@@ -1,5 +1,6 @@
 // What a run on emulated GPUs does beside plain steps: bad and skipped steps, recomputed statistics of batch norms,
 // checkpoints.
+#include "comm/local/heartbeat_table.h"
 #include "tests/emulator/seeds.h"
 #include "tests/train/bad_step.h"
 #include "tests/train/flipped_bit.h"
@@ -9,6 +10,8 @@
 #include "train/evaluation/precise_bn.h"
 #include "train/fault_injection.h"
 #include "train/observers/measure_costs.h"
+#include "train/observers/reporter.h"
+#include "train/trainer.h"
 
 #include <gtest/gtest.h>
 
@@ -132,6 +135,70 @@ TEST_P(EmulatedState, SkippedStepChangesNothing) {
       const auto [trained, its_average] = train(c, device, ops);
       expect_near(trained, expected, {2e-5, 1e-3});
       EXPECT_LE(distance(its_average, average), 1e-5);
+    });
+  });
+}
+
+// Rank 1 is slow after the first epoch. The graphs of the steps, evaluations and statistics of other shards are
+// dropped.
+TEST_P(EmulatedState, RanksWithOtherSharesTrainAsBefore) {
+  Datasets data{.train = std::make_unique<MemoryDataset>(small_data(kSamples)),
+                .test = std::make_unique<MemoryDataset>(small_data(2 * kBatch))};
+  const Network network = norm_network();
+  struct Run {
+    std::vector<float> weights;
+    int64_t correct = 0;
+  };
+  const auto train = [&](bool balanced, Communicator& c, Device& device, Ops& ops) {
+    const auto sampler = [&](const Dataset& of, Order order) {
+      return DistributedSampler(of.size(), kBatch, order, 0, c.rank(), std::vector<double>(c.size(), 1.0));
+    };
+    const Samplers samplers{.train = sampler(*data.train, Order::shuffled),
+                            .test = sampler(*data.test, Order::sequential),
+                            .statistics = sampler(*data.train, Order::sequential),
+                            .balanced = balanced};
+    ReplicaConfig of_replica = config({}).replica;
+    of_replica.batch_sizes = samplers.batch_sizes();
+    Replica replica(network, of_replica, device, ops, c);
+    std::vector<float> initial(replica.weights_count);
+    initialize(initial, replica.parameters, {}, 0);
+    replica.load(initial);
+    TrainConfig training;
+    training.epochs = 3;
+    training.schedule.lr = 0.02;
+    training.data_placement.device_bytes = GetParam().device_data_bytes();
+    training.plan_models = [&](const Samplers& now) {
+      replica.model.plan(network, replica.parameters, replica.batch_norms, now.batch_sizes());
+    };
+    int64_t local = 0;
+    training.replace_speeds = [](int64_t epoch, std::vector<double>& speeds) {
+      speeds.assign(speeds.size(), 100);
+      if (epoch == 1) speeds.back() = 40;
+    };
+    training.batch_source = [&local](NextBatch next) {
+      return [&local, next]() -> const DeviceBatch& {
+        const DeviceBatch& batch = next();
+        if (batch.plan.epoch == 1 && batch.plan.step == 0) local = batch.size;
+        return batch;
+      };
+    };
+    const auto tables = make_local_heartbeat_tables(c.size());
+    PhaseTracker phases(*tables[c.rank()]);
+    Reporter nobody;
+    const TrainReport report = ddp::train(training, replica, data, samplers, {.reporter = nobody, .phases = phases});
+    EXPECT_EQ(local < kBatch / c.size(), balanced && c.rank() + 1 == c.size());
+    return Run{replica.download_weights(), report.evaluation->correct};
+  };
+  Run expected;
+  run_world(2, [&](Communicator& c, Device& device, Ops& ops) {
+    const Run run = train(false, c, device, ops);
+    if (c.rank() == 0) expected = run;
+  });
+  for_each_seed([&] {
+    on_gpus(GetParam(), [&](Communicator& c, Device& device, Ops& ops) {
+      const Run run = train(true, c, device, ops);
+      EXPECT_LE(distance(run.weights, expected.weights), 1e-4);
+      EXPECT_EQ(run.correct, expected.correct);
     });
   });
 }
