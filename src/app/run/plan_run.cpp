@@ -123,10 +123,10 @@ MeasuredEngines known_engines(const Job& job, const Backend& backend) {
   return engines_of(content, backend.identity);
 }
 
-// Adds what this rank has measured to its file.
-void keep_engines(const Backend& backend, const AutotuneCache& autotune, MeasuredEngines engines) {
+// Adds what rank 0 has measured to its file.
+void keep_engines(int rank, const Backend& backend, const AutotuneCache& autotune, MeasuredEngines engines) {
   const std::string& file = backend.config.engine_file;
-  if (file.empty() || autotune.passes().empty()) return;
+  if (rank != 0 || file.empty() || autotune.passes().empty()) return;
   for (const MeasuredPass& pass : autotune.passes())
     if (!pass.fastest.empty()) engines[pass.name] = pass.fastest;
   write_engine_file(file, backend.identity, engines);
@@ -162,9 +162,7 @@ PlannedRun plan_run(Job& job, ResumePoint resume_point) {
       job, resume_point, run_fingerprint(options, job.data, pixels, backend, threads, *replica, *autotune), *replica);
   auto of_validation = abort_on_error(session, [&] { return validation_model(job, *replica, pixels); });
   auto of_average = abort_on_error(session, [&] { return average_model(job, *replica, of_validation.get(), pixels); });
-  run_on_all_ranks(session, [&] {
-    if (session.rank() == 0) keep_engines(backend, *autotune, known);
-  });
+  run_on_all_ranks(session, [&] { keep_engines(session.rank(), backend, *autotune, known); });
   return {.backend = std::move(backend),
           .threads = threads,
           .resume_point = std::move(resume_point),
