@@ -43,11 +43,11 @@ StepCosts costs_on(const RunProfile& profile, const Cluster& cluster, double pas
 }
 
 BucketPlan buckets_on(const RunProfile& profile, const Cluster& cluster, const Workload& workload, double pass_ms) {
-  constexpr size_t kMostParameters = 1000;  // the time of fastest_buckets() grows with their square
+  constexpr size_t kMostPlanned = 1000;  // the time of fastest_buckets() grows with their square
   const int ranks = static_cast<int>(cluster.ranks);
   const std::vector<int64_t> counts = padded_counts(profile, ranks);
   BucketPlan plan = plan_buckets(counts, ranks, profile.trailer, workload.caps.value_or(BucketCaps()));
-  if (workload.caps || ranks == 1 || counts.size() > kMostParameters) return plan;
+  if (workload.caps || ranks == 1 || counts.size() > kMostPlanned) return plan;
   const StepCosts costs = costs_on(profile, cluster, pass_ms, plan.total);
   return plan_buckets_at(counts, ranks, profile.trailer, fastest_buckets(plan, costs, !profile.zero));
 }

@@ -9,7 +9,7 @@
 namespace ddp {
 namespace {
 
-constexpr int64_t kMostMessages = 100'000'000, kMessagesOfARun = 4'000'000, kMostSimulatedSteps = 20;
+constexpr int64_t kMostMessages = 100'000'000, kMessagesOfARun = 4'000'000, kMostRankSteps = 20'000;
 
 class ClusterSimulation {
  public:
@@ -97,7 +97,8 @@ std::optional<double> simulate_scaling(const RunProfile& profile, const Cluster&
   const StepPlan plan = plan_step(profile, cluster, workload);
   const int64_t messages = messages_of_step(plan, cluster);
   if (messages > kMostMessages) return std::nullopt;
-  const int64_t steps = std::clamp(kMessagesOfARun / std::max<int64_t>(1, messages), int64_t{1}, kMostSimulatedSteps);
+  const int64_t steps = std::clamp(kMessagesOfARun / std::max<int64_t>(1, messages), int64_t{1},
+                                   std::max(int64_t{20}, kMostRankSteps / cluster.ranks));
   return simulate_steps(plan, cluster, profile.spread, data_ms, steps);
 }
 

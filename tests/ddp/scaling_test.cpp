@@ -10,11 +10,11 @@ namespace {
 
 using testing::sample_profile;
 
-constexpr double kMib = 1 << 20;
+constexpr double kBytesOfMib = 1 << 20;
 constexpr Workload kWeak{.batch_per_rank = 4, .caps = BucketCaps{.cap_mb = 1}};
 
 // A ring of two hosts takes 4 ms for a bucket of 1 MiB.
-Cluster two_hosts() { return {.ranks = 2, .network = {.ms_per_byte = 4 / kMib}, .allreduce = Cluster::Allreduce::shm}; }
+Cluster two_hosts() { return {.ranks = 2, .network = {.ms_per_byte = 4 / kBytesOfMib}, .allreduce = Cluster::Allreduce::shm}; }
 
 TEST(Scaling, OfOneRankHasNoCommunication) {
   const Scaling one = scaling_on(sample_profile(), {.network = {.latency_ms = 100}}, kWeak);
@@ -66,7 +66,7 @@ TEST(Scaling, OnOneHostHasTheLinkInside) {
   const Cluster host{.ranks = 2,
                      .ranks_per_host = 8,
                      .network = {.latency_ms = 1000},
-                     .inside = {.ms_per_byte = 4 / kMib},
+                     .inside = {.ms_per_byte = 4 / kBytesOfMib},
                      .allreduce = Cluster::Allreduce::shm};
   EXPECT_DOUBLE_EQ(scaling_on(sample_profile(), host, kWeak).step_ms, 16);
 }
@@ -141,13 +141,13 @@ TEST(MeasuredLinks, GiveTheMeasuredAllReduce) {
   profile.ranks = profile.ranks_per_host = 4;
   EXPECT_FALSE(measured_network(profile));
   Cluster cluster{.ranks = 4, .ranks_per_host = 4, .inside = measured_inside(profile).value()};
-  EXPECT_NEAR(all_reduce_times(cluster, 3 * kMib).total(), 0.6 + 6, 1e-9);
+  EXPECT_NEAR(all_reduce_times(cluster, 3 * kBytesOfMib).total(), 0.6 + 6, 1e-9);
   profile.hosts = 4;
   profile.ranks_per_host = 1;
   profile.gradient_bytes = 2;  // a MiB of gradients has half a MiB in a collective
   EXPECT_FALSE(measured_inside(profile));
   cluster = {.ranks = 4, .network = measured_network(profile).value()};
-  EXPECT_NEAR(ring_ms(cluster.network, 4, 6, 1.5 * kMib, false), 0.6 + 6, 1e-9);
+  EXPECT_NEAR(ring_ms(cluster.network, 4, 6, 1.5 * kBytesOfMib, false), 0.6 + 6, 1e-9);
 }
 
 }  // namespace

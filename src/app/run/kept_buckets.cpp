@@ -23,13 +23,13 @@ bool is_id_below(const nlohmann::json& value, int64_t parameters) {
   return value.is_number_unsigned() && value.get<uint64_t>() < static_cast<uint64_t>(parameters);
 }
 
-bool has_kept_shape(const nlohmann::json& json, int64_t parameters) {
-  const auto list = [&](const char* name) { return json.contains(name) && json[name].is_array(); };
-  const auto time = [&](const char* name) { return json.contains(name) && is_measured_ms(json[name]); };
-  return json.is_object() && list(kBegins) && list(kReady) && time(kCompute) && time(kLatency) && time(kPerMib) &&
-         time(kBucket) && std::cmp_equal(json[kReady].size(), parameters) &&
-         std::ranges::all_of(json[kReady], is_measured_ms) &&
-         std::ranges::all_of(json[kBegins], [&](const auto& id) { return is_id_below(id, parameters); });
+bool has_kept_shape(const nlohmann::json& kept, int64_t parameters) {
+  const auto list = [&](const char* name) { return kept.contains(name) && kept[name].is_array(); };
+  const auto time = [&](const char* name) { return kept.contains(name) && is_measured_ms(kept[name]); };
+  return kept.is_object() && list(kBegins) && list(kReady) && time(kCompute) && time(kLatency) && time(kPerMib) &&
+         time(kBucket) && std::cmp_equal(kept[kReady].size(), parameters) &&
+         std::ranges::all_of(kept[kReady], is_measured_ms) &&
+         std::ranges::all_of(kept[kBegins], [&](const auto& id) { return is_id_below(id, parameters); });
 }
 
 }  // namespace

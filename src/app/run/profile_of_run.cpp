@@ -15,16 +15,16 @@ namespace {
 // The mean time to read one of a few samples, in ms; without those that cannot be read.
 double time_to_read(const Dataset& data) {
   if (data.in_memory()) return 0;
-  constexpr int64_t kSamples = 16;
+  constexpr int64_t kRead = 16;
   constexpr double kLimitMs = 100;
   std::vector<uint8_t> bytes(static_cast<size_t>(data.sample_bytes()));
   const Stopwatch all;
   double ms = 0;
   int64_t read = 0;
-  for (int64_t i = 0; i < kSamples && all.milliseconds() < kLimitMs; ++i) {
+  for (int64_t i = 0; i < kRead && all.milliseconds() < kLimitMs; ++i) {
     const Stopwatch watch;
     try {
-      data.read({.index = i * data.size() / kSamples}, bytes);
+      data.read({.index = i * data.size() / kRead}, bytes);
     } catch (const Error&) {
       continue;
     }

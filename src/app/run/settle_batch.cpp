@@ -55,9 +55,9 @@ int64_t largest_to_consider(const Job& job) {
 }
 
 // The memory of this rank. Each function takes the present batch of the job.
-class RankMemory {
+class MemoryOfBatches {
  public:
-  RankMemory(Job& job, const Backend& backend, int threads, const BuildModels& build, int sharers)
+  MemoryOfBatches(Job& job, const Backend& backend, int threads, const BuildModels& build, int sharers)
       : job_(job), backend_(backend), threads_(threads), build_(build), on_host_(backend.device->is_host()) {
     host_ = available_memory(sharers);
     device_ = on_host_ ? host_ : backend.device->memory_use().free;
@@ -177,7 +177,7 @@ int64_t least(MpiSession& session, int64_t value) {
 
 void settle_batch(Job& job, const Backend& backend, int threads, const BuildModels& build) {
   MpiSession& session = job.session;
-  RankMemory memory(job, backend, threads, build, ranks_on_host(session));
+  MemoryOfBatches memory(job, backend, threads, build, ranks_on_host(session));
   const int64_t most = run_on_all_ranks(session, [&] { return largest_to_consider(job); });
   const int64_t unit = unit_of_batches(most, int64_t{session.size()} * job.options.train.step.micro_batches);
   const int64_t own = run_on_all_ranks(session, [&] { return memory.largest(unit, most); });

@@ -12,15 +12,15 @@ using nlohmann::json;
 namespace fs = std::filesystem;
 
 // Three epochs of four steps; the last step of an epoch has two samples. The first two steps are not measured.
-constexpr int kSamples = 26, kBatch = 8, kSteps = 12;
+constexpr int kImages = 26, kBalancedBatch = 8, kBalancedSteps = 12;
 
 class BalanceOptions : public ::testing::Test {
  protected:
-  BalanceOptions() { few_images(folder_ / "images", kSamples, 50); }
+  BalanceOptions() { few_images(folder_ / "images", kImages, 50); }
 
   Outcome run(int ranks, const char* name, const std::string& options) const {
     return program(ranks, fmt::format("--data-path {} --batch-size {} --lr 0.05 --epochs 3 --output-dir {} {}",
-                                      (folder_ / "images").string(), kBatch, path(name).string(), options));
+                                      (folder_ / "images").string(), kBalancedBatch, path(name).string(), options));
   }
   fs::path path(const char* name) const { return folder_ / name; }
 
@@ -44,7 +44,7 @@ TEST_F(BalanceOptions, GiveASlowRankFewerSamplesAndAResumedRunTheSame) {
 
   const auto losses = values_of<double>(path("auto"), "step", "loss"),
              of_equal = values_of<double>(path("equal"), "step", "loss");
-  ASSERT_EQ(losses.size(), static_cast<size_t>(kSteps));
+  ASSERT_EQ(losses.size(), static_cast<size_t>(kBalancedSteps));
   for (size_t i = 0; i < losses.size(); ++i) EXPECT_NEAR(losses[i], of_equal[i], 1e-4) << i;
   EXPECT_EQ(values_of<int64_t>(path("auto"), "eval", "correct"), values_of<int64_t>(path("equal"), "eval", "correct"));
 

@@ -17,7 +17,7 @@
 namespace ddp::testing {
 namespace {
 
-struct Case {
+struct MeasuredRun {
   int world;
   int64_t batch = 16;
   ReplicaConfig replica = {};
@@ -33,8 +33,8 @@ std::vector<double> values_of(const StepCosts& costs) {
 // A batch of one sample leaves a rank of two without samples.
 TEST(MeasureCosts, AreThoseOfAllRanks) {
   const MemoryDataset data = small_data(40);
-  for (const Case& c : {Case{1}, Case{2}, Case{3, 16, {.sync_bn = true}}, Case{2, 1}, Case{2, 16, {.zero = true}, 2},
-                        Case{2, 16, {.grad_dtype = DType::bf16}}})
+  for (const MeasuredRun& c : {MeasuredRun{1}, MeasuredRun{2}, MeasuredRun{3, 16, {.sync_bn = true}}, MeasuredRun{2, 1},
+                               MeasuredRun{2, 16, {.zero = true}, 2}, MeasuredRun{2, 16, {.grad_dtype = DType::bf16}}})
     run_world(c.world, [&](Communicator& rank, Device& device, Ops& ops) {
       FixtureConfig config{.batch_size = c.batch, .replica = c.replica};
       config.step.micro_batches = c.micro_batches;

@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 using Choice = PlanOptions::AllreduceChoice;
 
 RunProfile read_profile(fs::path path) {
-  constexpr int64_t kMostBytes = 1 << 23;
+  constexpr int64_t kMostProfileBytes = 1 << 23;
   std::error_code ignored;
   if (fs::is_directory(path, ignored)) {
     path /= kProfileFile;
@@ -33,7 +33,7 @@ RunProfile read_profile(fs::path path) {
             "{} does not exist: a run of this version writes it when it ends or stops after three steps or more",
             printable(path.native()));
   }
-  return profile_from(read_whole_file(path, kMostBytes), printable(path.native()));
+  return profile_from(read_whole_file(path, kMostProfileBytes), printable(path.native()));
 }
 
 // Of the given numbers; what is not given is measured.
