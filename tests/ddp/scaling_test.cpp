@@ -14,7 +14,9 @@ constexpr double kBytesOfMib = 1 << 20;
 constexpr Workload kWeak{.batch_per_rank = 4, .caps = BucketCaps{.cap_mb = 1}};
 
 // A ring of two hosts takes 4 ms for a bucket of 1 MiB.
-Cluster two_hosts() { return {.ranks = 2, .network = {.ms_per_byte = 4 / kBytesOfMib}, .allreduce = Cluster::Allreduce::shm}; }
+Cluster two_hosts() {
+  return {.ranks = 2, .network = {.ms_per_byte = 4 / kBytesOfMib}, .allreduce = Cluster::Allreduce::shm};
+}
 
 TEST(Scaling, OfOneRankHasNoCommunication) {
   const Scaling one = scaling_on(sample_profile(), {.network = {.latency_ms = 100}}, kWeak);

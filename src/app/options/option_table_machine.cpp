@@ -55,7 +55,8 @@ Target rank_weights() {
                 fmt::join(words, ","), kMost);
       }
     };
-    return app.add_option_function<std::vector<std::string>>(name, set)->delimiter(',')->default_str("");
+    return app.add_option_function<std::vector<std::string>>(name, set)->delimiter(',')->default_str("")->type_name(
+        "FLOAT");
   };
 }
 

@@ -86,7 +86,8 @@ void measure_pass(Replica& replica, const DeviceBatch& batch, int most, StepCost
   for (const std::vector<double>& times : by_stamp) sums.push_back(counts * std::max(median_of(times), 0.0));
   sums.push_back(counts);
   replica.communicator.all_reduce_host(sums);
-  for (double& sum : sums) sum /= sums.back();
+  const double ranks = std::max(1.0, sums.back());  // 0 where the first micro-batch is empty
+  for (double& sum : sums) sum /= ranks;
   take_those_of_rank_0(replica.communicator, sums);
   sums.pop_back();
   std::inclusive_scan(sums.begin(), sums.end(), sums.begin(), [](double a, double b) { return std::max(a, b); });
