@@ -143,7 +143,7 @@ void replace_file(const fs::path& path, size_t count, const Part& part, bool dur
   try {
     create_file(temporary, count, part, durable);
     move(temporary, path);
-  } catch (const Error&) {
+  } catch (...) {
     std::error_code ignored;
     fs::remove(temporary, ignored);
     throw;

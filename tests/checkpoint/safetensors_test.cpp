@@ -13,6 +13,7 @@
 #include <ctime>
 #include <fstream>
 #include <limits>
+#include <new>
 
 namespace ddp {
 namespace {
@@ -74,6 +75,13 @@ TEST_F(Safetensors, AWriterHoldsOneTensorAtATime) {
   ASSERT_EQ(held.size(), 3u);
   for (const int64_t bytes : held) EXPECT_LT(bytes - before, kCount);  // a tensor has four times as many
   EXPECT_EQ(read_safetensors(path).at("c").values, std::vector<float>(kCount, 3.0f));
+}
+
+TEST_F(Safetensors, ValuesThatCannotBeMadeLeaveNoFile) {
+  auto sources = sources_of({{"a", {4}, {1, 2, 3, 4}}, {"b", {4}, {}}});
+  sources[1].values = []() -> std::vector<float> { throw std::bad_alloc(); };
+  EXPECT_THROW(write_safetensors(path, sources), std::bad_alloc);
+  EXPECT_TRUE(fs::is_empty(folder));
 }
 
 TEST_F(Safetensors, MetadataIsKept) {
