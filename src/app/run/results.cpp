@@ -34,15 +34,16 @@ std::string last_figures(const TrainReport& report) {
                      e->average ? fmt::format(", EMA {:.2f}", e->average->loss) : "", e->perplexity());
 }
 
-// Weights and statistics are in device memory; those of a CPU are not copied.
-void save(const std::filesystem::path& file, const Replica& replica, int64_t updates, const float* weights,
+// Saves the weights, or their average, with statistics in device memory. Those of a CPU are not copied.
+void save(const std::filesystem::path& file, const Replica& replica, int64_t updates, const WeightAverage* average,
           const float* stats, const Metadata& metadata) {
   const bool copies = !replica.device.is_host();
+  const float* weights = average ? average->weights() : replica.weights();
   const int64_t stats_count = state_count(replica.batch_norms);
   std::vector<float> own_weights, own_stats;
   if (copies) {
-    own_weights = replica.download(weights, replica.weights_count);
-    own_stats = replica.download(stats, stats_count);
+    own_weights = average ? replica.download(weights, replica.weights_count) : replica.download_weights();
+    own_stats = replica.download_stats(stats);
   }
   save_state_dict(file, replica.parameters, replica.batch_norms,
                   {.weights = {copies ? own_weights.data() : weights, static_cast<size_t>(replica.weights_count)},
@@ -67,11 +68,11 @@ void write_results(const ModelInfo& model, const TrainReport& report, const Repl
   const int64_t recomputed = report.state.bn_stats_samples;
   if (replica.communicator.rank() != 0) return;
 
-  save(folder / "model.safetensors", replica, report.updates, replica.weights(),
+  save(folder / "model.safetensors", replica, report.updates, nullptr,
        recomputed > 0 ? replica.eval_stats() : replica.running_stats(),
        with_statistics(model.to_metadata(), replica.batch_norms, recomputed));
   if (replica.average)
-    save(folder / kAverageFile, replica, report.updates, replica.average->weights(), replica.average->running_stats(),
+    save(folder / kAverageFile, replica, report.updates, replica.average.get(), replica.average->running_stats(),
          of_average(model.to_metadata(), replica.batch_norms));
   nlohmann::ordered_json summary{{"model", model.model},
                                  {"test_accuracy", nullptr},
