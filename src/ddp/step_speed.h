@@ -32,6 +32,7 @@ struct StepSpeed {
   int micro_batches = 1;                   // of a step
   std::optional<double> noise_scale = {};  // in samples (noise_scale.h); none: not known
   std::vector<double> samples = {};        // of each rank in a step
+  bool balanced = false;                   // whether the shards follow the speeds (--rank-weights auto)
 
   // The rank that the others wait for: with the longest time of data and compute.
   int slowest() const;

@@ -42,7 +42,8 @@ class Trainer {
   void pause();
   void report_gradients();
   std::optional<StepSpeed> report_speed(int64_t epoch);
-  void balance(const StepSpeed& speed, int64_t epoch);
+  Shares shares_by(const std::vector<double>& weights) const;  // of full micro-batches
+  bool balance(const StepSpeed& speed, int64_t epoch);
   void cut_shards(const std::vector<double>& weights);
   void begin_to_read();
   void evaluate_at_start();
@@ -165,6 +166,8 @@ TrainReport Trainer::run() {
   report_.checkpoint = saver_.path();
   report_.checkpoint_step = saver_.step();
   report_.speed = speed_.over_the_run();
+  if (report_.speed) report_.speed->balanced = samplers_.balanced;
+  report_.rank_weights = sampler_.weights();
   report_.compute_ms = compute_times_.ms();
   report_.data_ms = compute_times_.mean_data_ms();
   return report_;
@@ -245,14 +248,15 @@ void Trainer::pause() {
   const int64_t excluded = state_.pictures ? state_.pictures->excluded_in_epoch : 0;
   if (epoch_ends && excluded > 0)
     observers_.reporter.exclusions_of_epoch(epoch, step, sampler_.samples() - excluded, excluded);
-  if ((epoch_ends || run_ends) && !report_.stopped) {
-    const auto speed = report_speed(epoch);
-    if (samplers_.balanced && speed && epoch_ends && !run_ends) balance(*speed, epoch);
-  }
+  std::optional<StepSpeed> speed;
+  if ((epoch_ends || run_ends) && !report_.stopped) speed = report_speed(epoch);
+  const bool moved = samplers_.balanced && speed && epoch_ends && !run_ends && balance(*speed, epoch);
   if (steps_.evaluate(step)) {
     state_.evaluation_due = true;
     if (!report_.stopped) evaluate();
   }
+  if (moved && !ends_early())
+    observers_.reporter.balanced(epoch + 1, step, shares_by(sampler_.weights()), state_.balance->speeds);
   if (requested == Request::save || config_.save_every.at_step(step))
     save(false);
   else if (epoch_ends && config_.save_every.at_epoch(epoch))
@@ -286,34 +290,36 @@ std::optional<StepSpeed> Trainer::report_speed(int64_t epoch) {
   return speed;
 }
 
-// All ranks have the same measurement, so they decide the same.
-void Trainer::balance(const StepSpeed& speed, int64_t epoch) {
+Shares Trainer::shares_by(const std::vector<double>& weights) const {
+  Shares shares;
+  for (int rank = 0; rank < replica_.communicator.size(); ++rank)
+    shares.push_back(shard_range(sampler_.largest_micro_batch(), rank, weights).size());
+  return shares;
+}
+
+// Whether the shards change. All ranks have the same measurement, so they decide the same. An evaluation that a resumed
+// run makes up for has the shards of its state, so the evaluation of this epoch has the new ones.
+bool Trainer::balance(const StepSpeed& speed, int64_t epoch) {
   phases_.enter(Phase::measuring, state_.step);
   const int world = replica_.communicator.size();
   std::vector<double> speeds;
   for (int rank = 0; rank < world; ++rank) speeds.push_back(speed.samples_per_second(rank));
   if (config_.replace_speeds) config_.replace_speeds(epoch, speeds);
 
-  const auto shares_by = [&](const std::vector<double>& weights) {
-    Shares shares;
-    for (int rank = 0; rank < world; ++rank)
-      shares.push_back(shard_range(sampler_.largest_micro_batch(), rank, weights).size());
-    return shares;
-  };
   BalanceState& state = *state_.balance;
   const std::vector<double> equal(world, 1.0);
   const Shares equal_shares = shares_by(equal);
   auto next = balanced(shares_by(sampler_.weights()), equal_shares, speeds, state.speeds);
   state.speeds = are_speeds(speeds, world) ? speeds : std::vector<double>();
-  if (next && !config_.allows({next->begin(), next->end()})) next.reset();
+  if (next && !config_.may_have_weights({next->begin(), next->end()})) next.reset();
   Hash hash;
   for (const int64_t share : next.value_or(Shares())) hash.add(static_cast<uint64_t>(share));
   check_same_on_all_ranks(hash.value(), "shards", replica_.communicator);
-  if (!next) return;
+  if (!next) return false;
   const bool are_equal = *next == equal_shares;
   state.shares = are_equal ? Shares() : *next;
-  observers_.reporter.balanced(epoch + 1, state_.step, *next, speeds);
   cut_shards(are_equal ? equal : std::vector<double>(next->begin(), next->end()));
+  return true;
 }
 
 // For the steps and evaluations from now on. No step is in flight.
@@ -322,9 +328,11 @@ void Trainer::cut_shards(const std::vector<double>& weights) {
   validation_.reset();
   step_.drop_graphs();
   samplers_.set_weights(weights);
+  phases_.enter(Phase::start_up, state_.step);  // a plan has as much time as in the start
   if (config_.plan_models) config_.plan_models(samplers_);
   if (data_.test) validation_.emplace(config_, replica_, data_, samplers_);
   speed_.shards_changed();
+  compute_times_ = ComputeTimes(sampler_.global_batch_size(0));
   begin_to_read();
   training_ = {};
 }

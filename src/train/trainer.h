@@ -63,7 +63,9 @@ struct TrainConfig {
   // Of balanced samplers. Plans the models of the run, for Samplers::batch_sizes(), while no device work is in flight.
   std::function<void(const Samplers&)> plan_models = {};
   // Whether shards may have these weights.
-  std::function<bool(const std::vector<double>& weights)> allows = [](const std::vector<double>&) { return true; };
+  std::function<bool(const std::vector<double>& weights)> may_have_weights = [](const std::vector<double>&) {
+    return true;
+  };
   // Replaces the measured samples/s of all ranks after an epoch; null: never. For tests.
   std::function<void(int64_t epoch, std::vector<double>& speeds)> replace_speeds = {};
 
@@ -88,6 +90,8 @@ struct TrainReport {
   std::optional<StepSpeed> speed;  // of the steps of this process; none: too few
   std::vector<double> compute_ms;  // of steps of this rank in this process (ComputeTimes)
   double data_ms = 0;              // mean wait for data of these steps
+  // Of the ranks, for which the models are planned at the end. `compute_ms` and `data_ms` are of steps with them.
+  std::vector<double> rank_weights;
 };
 
 // Samplers of this rank.

@@ -167,7 +167,7 @@ TEST_F(TrainerBalance, StaysWhereItMayNotMove) {
   run(config, [&](TrainConfig& mine, Replica& replica) {
     with({{1, slow}, {2, slow}})(mine, replica);
     const bool first = replica.communicator.rank() == 0;
-    mine.allows = [&asked, first](const std::vector<double>& wanted) {
+    mine.may_have_weights = [&asked, first](const std::vector<double>& wanted) {
       if (first) asked.push_back(wanted);
       return false;
     };

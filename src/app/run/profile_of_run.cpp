@@ -34,9 +34,9 @@ double time_to_read(const Dataset& data) {
   return read > 0 ? ms / static_cast<double>(read) : 0;
 }
 
-int64_t largest_shard(const Job& job) {
+int64_t largest_shard(const Job& job, const DistributedSampler& sampler) {
   std::vector<double> shards(static_cast<size_t>(job.session.size()));
-  shards[static_cast<size_t>(job.session.rank())] = static_cast<double>(job.samplers.train.shard(0).size());
+  shards[static_cast<size_t>(job.session.rank())] = static_cast<double>(sampler.shard(0).size());
   job.world->all_reduce_host(shards);
   return static_cast<int64_t>(std::ranges::max(shards));
 }
@@ -55,13 +55,15 @@ std::optional<RunProfile> profile_of_run(const Job& job, const PlannedRun& run, 
   const auto spread = spread_over_ranks(report.compute_ms, *job.world);
   if (!spread) return std::nullopt;
   constexpr int kPasses = 1;  // after the training
+  DistributedSampler sampler = job.samplers.train;
+  const bool moved = sampler.weights() != report.rank_weights;
+  sampler.set_weights(report.rank_weights);
   const StepCosts costs =
-      run.costs ? *run.costs : measure_costs(*run.replica, *job.data.data.train, job.samplers.train, kPasses);
-  const int64_t shard = largest_shard(job);
+      run.costs && !moved ? *run.costs : measure_costs(*run.replica, *job.data.data.train, sampler, kPasses);
+  const int64_t shard = largest_shard(job, sampler);
   if (job.session.rank() != 0 || costs.compute_ms <= 0) return std::nullopt;
 
   const Replica& replica = *run.replica;
-  const DistributedSampler& sampler = job.samplers.train;
   std::map<std::string, int64_t> ranks_of_hosts;
   const int64_t most = most_on_a_host(hosts, ranks_of_hosts);
   return RunProfile{

@@ -12,9 +12,10 @@
 
 namespace ddp {
 
-// After the training. None on ranks other than 0, and where this process has no full step after the first two. Where
-// the costs were not measured before the training, one more pass measures them; an all-reduce then costs its share of
-// the time that all buckets took alone. `hosts`: the host of each rank, on rank 0. Collective.
+// After the training. None on ranks other than 0, and where this process has no full step after the first two with its
+// last shards. Where the costs were not measured before the training, or for other shards, measure_costs() measures
+// them with one pass; after a stop nothing is measured, and there is no profile. `hosts`: the host of each rank, on
+// rank 0. Collective.
 std::optional<RunProfile> profile_of_run(const Job& job, const PlannedRun& run, const TrainReport& report,
                                          std::span<const std::string> hosts);
 

@@ -51,7 +51,7 @@ TrainConfig train_config(const Job& job, const PlannedRun& run) {
   config.average_model = run.average_model.get();
   config.last_step_learns = run.last_step_learns;
   config.plan_models = [&job, &run](const Samplers& samplers) { plan_models(job, run, samplers); };
-  config.allows = [&job](const std::vector<double>& weights) { return allows_weights(job, weights); };
+  config.may_have_weights = [&job](const std::vector<double>& weights) { return allows_weights(job, weights); };
   config.train_exclusions = job.data.train_exclusions.get();
   config.test_exclusions = job.data.data.test ? job.data.test_exclusions.get() : nullptr;
   return config;

@@ -83,7 +83,7 @@ void SpeedMeter::measure_shares() {
 
 // The estimate of the noise scale begins again.
 void SpeedMeter::shards_changed() {
-  noise_steps_ = 0;
+  seen_ = noise_steps_ = 0;
   squares_.parts = squares_.whole = 0;
   measure_shares();
 }

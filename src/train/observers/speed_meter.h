@@ -25,7 +25,8 @@ class SpeedMeter {
   // `sampler` of the training. Both outlive the meter.
   SpeedMeter(Replica& replica, const DistributedSampler& sampler);
 
-  // The first two steps do not count: libraries still make their plans, and a graph is captured.
+  // The first two steps, also after shards_changed(), do not count: libraries still make their plans, and a graph is
+  // captured.
   void add(const StepResult& step);
 
   // The steps since the last call; none: too few. The first call with steps also measures the collectives alone. Calls
