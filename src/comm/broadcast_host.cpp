@@ -1,5 +1,6 @@
 #include "comm/broadcast_host.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <vector>
@@ -19,6 +20,11 @@ void broadcast_host(Communicator& communicator, std::span<int64_t> values) {
   for (size_t i = 0; i < values.size(); ++i)
     values[i] =
         std::bit_cast<int64_t>(static_cast<uint64_t>(halves[2 * i]) << 32 | static_cast<uint64_t>(halves[2 * i + 1]));
+}
+
+void broadcast_host(Communicator& communicator, std::span<double> values) {
+  if (communicator.rank() != 0) std::ranges::fill(values, 0);
+  communicator.all_reduce_host(values);
 }
 
 void broadcast_host(Communicator& communicator, std::vector<float>& values) {

@@ -3,7 +3,9 @@
 #include "core/error.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -52,21 +54,18 @@ class BucketSearch {
  public:
   using Begins = std::vector<ParameterId>;
 
-  BucketSearch(const BucketPlan& sizes, const StepCosts& costs, bool rides)
-      : sizes_(sizes), costs_(costs), rides_(rides) {
-    require_costs(sizes, costs);
-  }
+  BucketSearch(const BucketPlan& sizes, bool rides) : sizes_(sizes), rides_(rides) {}
 
   // The plan that ends first for each number of buckets, from 1 to kMostFastestBuckets or the number of parameters.
   //
-  // Dynamic programming. ends[j] is the least time at which k buckets of the parameters [0, j) have ended, for k = 1,
-  // 2,
-  // ...; a bucket that begins after an earlier end never ends later, so that only this least time of a prefix matters.
+  // Dynamic programming. ends[j] is the least time at which k buckets of the parameters [0, j) have ended, for each k;
+  // a bucket that begins after an earlier end never ends later, so that only this least time of a prefix matters.
   // begins[k][j] is where the last of these buckets begins.
-  std::vector<Begins> fastest_by_count() const {
-    const auto parameters = static_cast<ParameterId>(costs_.ready_ms.size());
+  std::vector<Begins> fastest_by_count(const StepCosts& costs) const {
+    require_costs(sizes_, costs);
+    const auto parameters = static_cast<ParameterId>(costs.ready_ms.size());
     if (parameters == 0) return {{0}};
-    const CollectiveModel model(sizes_, costs_, rides_);
+    const CollectiveModel model(sizes_, costs, rides_);
     constexpr double kNever = std::numeric_limits<double>::infinity();
     const int most = std::min<int>(parameters, kMostFastestBuckets);
     std::vector<double> ends(parameters + 1, kNever);
@@ -108,9 +107,21 @@ class BucketSearch {
 
  private:
   const BucketPlan& sizes_;
-  const StepCosts& costs_;
   const bool rides_;
 };
+
+std::vector<ParameterId> begins_of(const BucketPlan& plan) {
+  std::vector<ParameterId> begins;
+  for (const Bucket& bucket : plan.buckets) begins.push_back(bucket.first);
+  return begins;
+}
+
+StepCosts slowed(StepCosts costs, double link, double pass) {
+  for (double* const ms : {&costs.link.latency_ms, &costs.link.ms_per_mib}) *ms *= link;
+  costs.compute_ms *= pass;
+  for (double& ms : costs.ready_ms) ms *= pass;
+  return costs;
+}
 
 }  // namespace
 
@@ -134,19 +145,31 @@ double exposed_ms(const BucketPlan& plan, const StepCosts& costs, bool trailer_i
 }
 
 std::vector<ParameterId> fastest_buckets(const BucketPlan& sizes, const StepCosts& costs, bool trailer_in_last_bucket) {
-  const BucketSearch search(sizes, costs, trailer_in_last_bucket);
-  return search.best(search.fastest_by_count(), costs);
+  const BucketSearch search(sizes, trailer_in_last_bucket);
+  return search.best(search.fastest_by_count(costs), costs);
 }
 
 std::vector<ParameterId> robust_buckets(const BucketPlan& sizes, const StepCosts& costs, bool trailer_in_last_bucket) {
-  const BucketSearch search(sizes, costs, trailer_in_last_bucket);
-  auto plans = search.fastest_by_count();
+  const BucketSearch search(sizes, trailer_in_last_bucket);
+  const std::array cases{slowed(costs, kRobustLink, 1), slowed(costs, 1, kRobustPass)};
+  auto plans = search.fastest_by_count(costs);
   const double most = search.time(search.best(plans, costs), costs) * (1 + kRobustTolerance);
+  plans.push_back(begins_of(sizes));
+  std::vector<double> least;
+  for (const StepCosts& other : cases) {
+    auto more = search.fastest_by_count(other);
+    least.push_back(search.time(search.best(more, other), other));
+    std::ranges::move(more, std::back_inserter(plans));
+  }
   std::erase_if(plans, [&](const auto& begins) { return search.time(begins, costs) > most; });
-  StepCosts slower = costs;
-  slower.link.latency_ms *= kRobustSlowdown;
-  slower.link.ms_per_mib *= kRobustSlowdown;
-  return search.best(plans, slower);
+  return *std::ranges::min_element(plans, {}, [&](const auto& begins) {
+    double worst = 0;
+    for (size_t k = 0; k < cases.size(); ++k) {
+      const double time = search.time(begins, cases[k]);
+      worst = std::max(worst, least[k] > 0 ? time / least[k] : time);
+    }
+    return worst;
+  });
 }
 
 }  // namespace ddp

@@ -19,7 +19,7 @@ TEST(BroadcastHost, GivesEveryRankTheBitsOfRank0) {
       if (c.rank() != 0) values.fill(c.rank() * 12345);
       broadcast_host(c, values);
       EXPECT_EQ(values, expected) << "rank " << c.rank() << " of " << size;
-      broadcast_host(c, {});
+      broadcast_host(c, std::span<int64_t>());
     });
 }
 

@@ -60,16 +60,14 @@ Target rank_weights() {
   };
 }
 
-// What a rank computes and what it waits for are not told apart there.
 std::string conflict_of_balance(const Options& o) {
-  const char* const other = o.replica.sync_bn ? "--sync-bn"
-                            : o.replica.zero  ? "--zero 1"
-                            : o.batch.largest ? "--batch-size max"
-                                              : nullptr;
-  if (!o.batch.balanced || !other) return "";
-  return fmt::format("auto excludes {}: {}", other,
-                     o.batch.largest ? "the memory of a rank is planned for twice its equal shard"
-                                     : "the time that a rank computes has waits for the other ranks in it");
+  if (!o.batch.balanced) return "";
+  if (o.device.deterministic) return "auto excludes --deterministic: it chooses shards by measurement";
+  if (o.batch.largest)
+    return "auto excludes --batch-size max: the memory of a rank is planned for twice its equal shard";
+  const char* const other = o.replica.sync_bn ? "--sync-bn" : o.replica.zero ? "--zero 1" : nullptr;
+  if (!other) return "";
+  return fmt::format("auto excludes {}: with it, a rank's computing time contains waits for the other ranks", other);
 }
 
 // Times differ from run to run.
@@ -210,8 +208,8 @@ OptionGroup machine_options() {
        {.name = "--bucket-cap-mb",
         .target = mib_or_auto([](Options & o) -> auto& { return o.bucket_cap_mb; }),
         .on_resume = {Effect::rounding, "bucket plan"},
-        .help = "largest bucket of gradients, MiB; auto: several ranks have the buckets that measurements before the "
-                "first step make fastest, else 8",
+        .help = "largest bucket of gradients, MiB; auto: several ranks measure before the first step which buckets "
+                "are fast, unless --first-bucket-mb or --deterministic is given; else 8",
         .check = auto_or_above_0(kMostMiB)},
        {.name = "--first-bucket-mb",
         .target = mib_or_auto([](Options & o) -> auto& { return o.first_bucket_mb; }),

@@ -45,7 +45,7 @@ std::string describe_buckets(const Options& o, const Replica& replica, bool meas
   for (const Bucket& b : replica.plan.buckets)
     sizes.push_back(fmt::format("{:.1f}", static_cast<double>(b.count) * 4 / 1024));
   const std::string how =
-      measured ? "by measurement" : fmt::format("of at most {:g} MiB", o.bucket_cap_mb.value_or(BucketCaps().cap_mb));
+      measured ? "by measurement" : fmt::format("by a cap of {:g} MiB", o.bucket_cap_mb.value_or(BucketCaps().cap_mb));
   return fmt::format("{} bucket{} {}: {} KiB", sizes.size(), sizes.size() == 1 ? "" : "s", how,
                      fmt::join(sizes, " + "));
 }

@@ -16,7 +16,8 @@ constexpr const char *kBegins = "begins", *kReady = "ready_ms", *kCompute = "com
                      *kPerMib = "ms_per_mib", *kBucket = "bucket_ms";
 
 bool is_measured_ms(const nlohmann::json& value) {
-  return value.is_number() && std::isfinite(value.get<double>()) && value.get<double>() >= 0;
+  constexpr double kMost = 1e9;
+  return value.is_number() && value.get<double>() >= 0 && value.get<double>() <= kMost;
 }
 
 bool is_id_below(const nlohmann::json& value, int64_t parameters) {
@@ -55,8 +56,10 @@ std::optional<KeptBuckets> kept_buckets_from(const std::string& text, int64_t pa
                 .compute_ms = json[kCompute].get<double>(),
                 .link = {.latency_ms = json[kLatency].get<double>(), .ms_per_mib = json[kPerMib].get<double>()},
                 .bucket_ms = json[kBucket].get<double>()}};
-  if (!possible_begins(kept.begins, parameters) || !std::ranges::is_sorted(kept.costs.ready_ms)) return std::nullopt;
-  return kept;
+  const StepCosts& costs = kept.costs;
+  const bool possible = possible_begins(kept.begins, parameters) && std::ranges::is_sorted(costs.ready_ms) &&
+                        (costs.ready_ms.empty() || costs.ready_ms.back() <= costs.compute_ms);
+  return possible ? std::optional(kept) : std::nullopt;
 } catch (const Error&) {
   return std::nullopt;
 }

@@ -2,6 +2,7 @@
 
 #include "app/options/resume.h"
 #include "app/run/kept_buckets.h"
+#include "comm/broadcast_host.h"
 #include "ddp/fastest_buckets.h"
 #include "health/abort.h"
 #include "train/observers/measure_costs.h"
@@ -40,7 +41,12 @@ std::optional<KeptBuckets> kept_buckets(const RunState& saved, const RunState& n
 std::optional<StepCosts> set_measured_buckets(const Job& job, const ResumePoint& resume_point, const RunState& now,
                                               Replica& replica) {
   if (!are_measured(job.options, job.session.size())) return std::nullopt;
-  auto kept = kept_buckets(resume_point.state, now, replica);
+  // Rank 0 decides: other ranks may have other processors, and so other settings.
+  std::string text;
+  if (job.session.rank() == 0 && kept_buckets(resume_point.state, now, replica))
+    text = resume_point.state.autotune.at(kBucketsEntry);
+  broadcast_host(*job.world, text);
+  auto kept = kept_buckets_from(text, std::ssize(replica.plan.parameter_counts));
   return abort_on_error(job.session, [&] {
     if (!kept) {
       const StepCosts costs = measure_costs(replica, *job.data.data.train, job.samplers.train);

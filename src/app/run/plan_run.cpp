@@ -11,6 +11,7 @@
 #include "health/abort.h"
 #include "health/run_on_all_ranks.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -98,17 +99,18 @@ bool check_single_values(const Job& job) {
   });
 }
 
-// Rank 0 has a snapshot of the weights and of the optimizer's state, with --model-ema of the average too, and writes
-// files from two more copies of the weights: downloaded, and in PyTorch's order. Returns what check_single_values()
-// does for the batch that is found.
+// Rank 0 has a snapshot of the weights and of the optimizer's state, with --model-ema of the average too. It writes
+// files a tensor at a time; on a GPU, from one more copy of the weights. Returns what check_single_values() does for
+// the batch that is found.
 bool find_batch(Job& job, const PixelNormalization& pixels, const Backend& backend, int threads) {
   settle_batch(job, backend, threads, [&](Device& device, Ops& ops, Communicator& alone) {
     Replica replica(job.network, replica_config(job, pixels), device, ops, alone);
     const auto of_validation = validation_model(job, replica, pixels);
     const auto of_average = average_model(job, replica, of_validation.get(), pixels);
-    const int64_t copies = replica.average ? 4 : 3;
+    const int64_t copies = (replica.average ? 2 : 1) + (device.is_host() ? 0 : 1);
+    const int64_t tensor = std::ranges::max(replica.parameters, {}, &Parameter::count).count;
     return static_cast<int64_t>(
-        bytes_of_floats(copies * replica.weights_count + replica.optimizer.states() * replica.plan.gradients));
+        bytes_of_floats(copies * replica.weights_count + replica.optimizer.states() * replica.plan.gradients + tensor));
   });
   return check_single_values(job);
 }

@@ -1,5 +1,6 @@
 #include "train/observers/measure_costs.h"
 
+#include "comm/broadcast_host.h"
 #include "core/stopwatch.h"
 #include "ddp/bucket_plan.h"
 #include "ddp/fit_link.h"
@@ -23,18 +24,6 @@ constexpr double kLeastMs = 1e-6;                                  // a clock ma
 // How often work is repeated that took so long: once at least.
 int repetitions(double once_ms, double limit_ms, int most) {
   return static_cast<int>(std::clamp(limit_ms / std::max(once_ms, kLeastMs), 1.0, static_cast<double>(most)));
-}
-
-double median_of(std::vector<double> values) {
-  const auto middle = values.begin() + std::ssize(values) / 2;
-  std::ranges::nth_element(values, middle);
-  return *middle;
-}
-
-// The same on all ranks: the sum over ranks may differ in its last bit.
-void take_those_of_rank_0(Communicator& communicator, std::span<double> values) {
-  if (communicator.rank() != 0) std::ranges::fill(values, 0);
-  communicator.all_reduce_host(values);
 }
 
 // The times in ms at which a pass of this rank has the gradient of each parameter, then its end.
@@ -83,12 +72,11 @@ void measure_pass(Replica& replica, const DeviceBatch& batch, int most, StepCost
   }
   const double counts = batch.size > 0 ? 1 : 0;  // an empty shard computes nothing
   std::vector<double> sums;
-  for (const std::vector<double>& times : by_stamp) sums.push_back(counts * std::max(median_of(times), 0.0));
+  for (const std::vector<double>& times : by_stamp) sums.push_back(counts * std::max(median(times), 0.0));
   sums.push_back(counts);
   replica.communicator.all_reduce_host(sums);
   const double ranks = std::max(1.0, sums.back());  // 0 where the first micro-batch is empty
   for (double& sum : sums) sum /= ranks;
-  take_those_of_rank_0(replica.communicator, sums);
   sums.pop_back();
   std::inclusive_scan(sums.begin(), sums.end(), sums.begin(), [](double a, double b) { return std::max(a, b); });
   costs.compute_ms = sums.back();
@@ -125,12 +113,11 @@ void measure_link(Replica& replica, StepCosts& costs) {
       if (measured.empty()) launches.push_back(launch);
     }
     spent += std::accumulate(times.begin(), times.end(), first);
-    measured.push_back({.elements = elements, .ms = median_of(times)});
+    measured.push_back({.elements = elements, .ms = median(times)});
   }
   costs.link = fit_link(measured);
-  double mean = median_of(launches) / communicator.size();
+  double mean = median(launches) / communicator.size();
   communicator.all_reduce_host({&mean, 1});
-  take_those_of_rank_0(communicator, {&mean, 1});
   costs.bucket_ms = mean + (sharded ? costs.link.latency_ms : 0);
 }
 
@@ -140,7 +127,12 @@ StepCosts measure_costs(Replica& replica, const Dataset& data, const Distributed
   const BlankBatch blank(replica, data, sampler);
   StepCosts costs;
   measure_pass(replica, blank.batch, passes, costs);
-  if (replica.communicator.size() > 1) measure_link(replica, costs);
+  if (replica.communicator.size() == 1) return costs;
+  measure_link(replica, costs);
+  // The same bits on all ranks.
+  for (double* const cost : {&costs.compute_ms, &costs.link.latency_ms, &costs.link.ms_per_mib, &costs.bucket_ms})
+    broadcast_host(replica.communicator, {cost, 1});
+  broadcast_host(replica.communicator, costs.ready_ms);
   return costs;
 }
 

@@ -9,9 +9,9 @@
 namespace ddp {
 
 // Of a training on `data`, whose samples are not read: means over the ranks that have samples in the first batch; equal
-// on all ranks. The weights may be zero. Takes up to 3 s: one pass that does not count and up to `passes`, at least
-// one; then collectives alone. Overwrites the gradients, which each step does too, and leaves the training's state
-// unchanged. Collective.
+// on all ranks. The weights may be zero. Makes one pass that does not count, and up to `passes` in 2 s, at least one;
+// then collectives of four sizes, each at least twice, in a second if possible. Overwrites the gradients, which each
+// step does too, and leaves the training's state unchanged. Collective.
 StepCosts measure_costs(Replica& replica, const Dataset& data, const DistributedSampler& sampler, int passes = 5);
 
 }  // namespace ddp

@@ -28,7 +28,7 @@ std::string describe_exposed(const Replica& replica, const StepCosts& costs) {
   const auto& [latency_ms, ms_per_mib] = costs.link;
   return fmt::format(
       "link: latency {:.3f} ms, {:.3f} ms a MiB ({})\n"
-      "predicted exposed communication: {:.2f} ms with these buckets, {:.2f} ms with {} of at most {:g} MiB\n",
+      "predicted exposed communication: {:.2f} ms with these buckets, {:.2f} ms with {} by a cap of {:g} MiB\n",
       latency_ms, ms_per_mib, ms_per_mib > 0 ? fmt::format("{:.1f} MiB/s", 1e3 / ms_per_mib) : "too fast to measure",
       exposed_ms(plan, costs, rides), exposed_ms(constant, costs, rides), constant.buckets.size(), caps.cap_mb);
 }

@@ -18,13 +18,13 @@ StepSpeed mean_of(StepSpeed sums, int64_t steps) {
   return sums;
 }
 
+}  // namespace
+
 double median(std::vector<double> values) {
   const auto middle = values.begin() + std::ssize(values) / 2;
   std::ranges::nth_element(values, middle);
   return *middle;
 }
-
-}  // namespace
 
 double slowest_ms(Replica& replica, const std::function<void()>& work) {
   replica.communicator.barrier();

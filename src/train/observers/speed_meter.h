@@ -17,6 +17,9 @@ namespace ddp {
 // The slowest rank's time in ms for `work`. Collective, between steps.
 double slowest_ms(Replica& replica, const std::function<void()>& work);
 
+// Of one value or more; of an even number the upper of the two in the middle.
+double median(std::vector<double> values);
+
 // The median of `runs` such times, after one run that does not count.
 double median_ms(Replica& replica, int runs, const std::function<void()>& work);
 

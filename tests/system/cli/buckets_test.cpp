@@ -55,11 +55,11 @@ TEST(Buckets, AreMeasuredOnceInARun) {
 
   const Outcome given = train(2, "given", resume + " --bucket-cap-mb 0.05");
   EXPECT_EQ(count(given.output, "bucket plan was "), 1) << given.output;
-  EXPECT_EQ(count(given.output, "5 buckets of at most 0.05 MiB: "), 1) << given.output;
+  EXPECT_EQ(count(given.output, "5 buckets by a cap of 0.05 MiB: "), 1) << given.output;
   EXPECT_EQ(kept_in(folder / "given", 6), "");
 
   const Outcome deterministic = train(2, "deterministic", "--deterministic --max-steps 1");
-  EXPECT_EQ(count(deterministic.output, "3 buckets of at most 8 MiB: "), 1) << deterministic.output;
+  EXPECT_EQ(count(deterministic.output, "3 buckets by a cap of 8 MiB: "), 1) << deterministic.output;
 }
 
 }  // namespace
