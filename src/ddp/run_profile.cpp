@@ -17,6 +17,7 @@ constexpr int64_t kProfileFormat = 1;
 constexpr int64_t kMostRanks = 1 << 20, kMostSamples = int64_t{1} << 40, kMostElements = int64_t{1} << 45;
 constexpr int64_t kMostParameters = 10'000;
 constexpr double kLongestMs = 1e9, kMostBytes = 1e18, kWorstSpread = 1e6, kLeastShare = 1e-9;
+constexpr double kShortestMs = 1e-6, kLeastSpread = 1e-6;  // of computing: predictions divide by it
 
 // An object of the profile. Each message names its key.
 class ProfileReader {
@@ -33,6 +34,7 @@ class ProfileReader {
     return *found;
   }
   double number(const char* key, double most) const { return number_of(at(key), key, 0, most); }
+  double duration(const char* key) const { return number_of(at(key), key, kShortestMs, kLongestMs); }
   double number_of(const json& value, const char* key, double least, double most) const {
     const double number = value.is_number() ? value.get<double>() : NAN;
     require(number >= least && number <= most, Exit::data, "{}: \"{}{}\" must be a number from {} to {}", subject_,
@@ -76,9 +78,8 @@ StepCosts read_costs(const ProfileReader& reader, size_t parameters) {
     costs.ready_ms.push_back(reader.number_of(value, "ready_ms", 0, kLongestMs));
   reader.check(costs.ready_ms.size() == parameters, "ready_ms", "must have a value for each parameter");
   reader.check(std::ranges::is_sorted(costs.ready_ms), "ready_ms", "must not fall");
-  costs.compute_ms = reader.number("compute_ms", kLongestMs);
-  reader.check(costs.compute_ms > 0 && costs.compute_ms >= costs.ready_ms.back(), "compute_ms",
-               "must be above 0 and not less than the last \"ready_ms\"");
+  costs.compute_ms = reader.duration("compute_ms");
+  reader.check(costs.compute_ms >= costs.ready_ms.back(), "compute_ms", "must not be less than the last \"ready_ms\"");
   costs.link = {.latency_ms = reader.number("link_latency_ms", kLongestMs),
                 .ms_per_mib = reader.number("link_ms_per_mib", kLongestMs)};
   costs.bucket_ms = reader.number("bucket_ms", kLongestMs);
@@ -96,7 +97,7 @@ std::vector<Quantile> read_spread(const ProfileReader& reader) {
     reader.check(spread[i].share - spread[i - 1].share >= kLeastShare && spread[i].value >= spread[i - 1].value,
                  "spread", "must ascend");
   reader.check(spread.front().share == 0 && spread.back().share == 1, "spread", "must go from share 0 to share 1");
-  reader.check(spread.back().value > 0, "spread", "must have times above 0");
+  reader.check(spread.back().value >= kLeastSpread, "spread", "must have times above 0");
   return spread;
 }
 
@@ -116,7 +117,6 @@ std::string to_json(const RunProfile& p) {
                                        {"batch", p.batch},
                                        {"shard", p.shard},
                                        {"micro_batches", p.micro_batches},
-                                       {"epoch_samples", p.epoch_samples},
                                        {"zero", p.zero},
                                        {"computes_with_collectives", p.computes_with_collectives},
                                        {"trailer", p.trailer},
@@ -158,20 +158,18 @@ RunProfile profile_from(std::string_view text, const std::string& subject) {
                .batch = reader.count("batch", 1, kMostSamples),
                .shard = reader.count("shard", 1, kMostSamples),
                .micro_batches = reader.count("micro_batches", 1, kMostSamples),
-               .epoch_samples = reader.count("epoch_samples", 1, kMostSamples),
                .zero = reader.flag("zero"),
                .computes_with_collectives = reader.flag("computes_with_collectives"),
                .parameters = {},
                .trailer = reader.count("trailer", 0, kMostElements),
                .gradient_bytes = reader.count("gradient_bytes", 1, 8),
                .costs = {},
-               .compute_ms = reader.number("compute_ms", kLongestMs),
+               .compute_ms = reader.duration("compute_ms"),
                .spread = read_spread(reader),
                .data_ms = reader.number("data_ms", kLongestMs),
                .read_ms = reader.number("read_ms", kLongestMs),
                .workers = reader.count("workers", 1, kMostRanks),
                .memory = {}};
-  reader.check(p.compute_ms > 0, "compute_ms", "must be above 0");
   reader.check(p.hosts <= p.ranks && p.ranks_per_host <= p.ranks && p.hosts * p.ranks_per_host >= p.ranks, "ranks",
                "do not fit \"hosts\" and \"ranks_per_host\"");
   reader.check(p.shard <= p.batch, "shard", "must not exceed \"batch\"");

@@ -30,8 +30,7 @@ struct RunProfile {
   int64_t batch = 1;           // samples of a step over all ranks
   int64_t shard = 1;           // samples of the largest shard of a micro-batch
   int64_t micro_batches = 1;   // of a step
-  int64_t epoch_samples = 1;
-  bool zero = false;  // the optimizer's state is sharded
+  bool zero = false;           // the optimizer's state is sharded
   // Whether compute_ms contains collectives (StepSpeed::computes_with_collectives).
   bool computes_with_collectives = false;
 
@@ -42,7 +41,7 @@ struct RunProfile {
   StepCosts costs;
   double compute_ms = 0;              // of a step: the median of the rank with the largest; optimizer included
   std::vector<Quantile> spread = {};  // of the computing time of single steps of all ranks, over the rank's median
-  double data_ms = 0;                 // the mean wait for data in a step
+  double data_ms = 0;                 // the mean wait for data in a step, of the rank with the largest
   double read_ms = 0;                 // one thread reads one sample; 0: samples are in memory
   int64_t workers = 1;                // threads of a rank that read
   RankMemory memory = {};

@@ -59,6 +59,7 @@ TEST(RunProfile, OfAStrangerIsChecked) {
            {"/micro_batches", "1099511627776", "\"micro_batches\""},
            {"/gradient_bytes", "9", "\"gradient_bytes\""},
            {"/compute_ms", "0", "\"compute_ms\""},
+           {"/compute_ms", "1e-320", "\"compute_ms\""},
            {"/compute_ms", "\"1\"", "\"compute_ms\""},
            {"/data_ms", "-0.1", "\"data_ms\""},
            {"/read_ms", "1e300", "\"read_ms\""},
@@ -78,6 +79,7 @@ TEST(RunProfile, OfAStrangerIsChecked) {
            {"/costs/ready_ms", "[2, 1, 3]", "\"costs.ready_ms\""},
            {"/costs/ready_ms", "[2, 6, 11]", "\"costs.compute_ms\""},
            {"/costs/compute_ms", "0", "\"costs.compute_ms\""},
+           {"/costs", R"({"ready_ms": [0, 0, 0], "compute_ms": 1e-7})", "\"costs.compute_ms\""},
            {"/costs/link_latency_ms", "true", "\"costs.link_latency_ms\""},
        }) {
     json profile = json::parse(to_json(sample_profile()));

@@ -11,7 +11,6 @@ inline RunProfile sample_profile() {
           .precision = "fp32",
           .batch = 4,
           .shard = 4,
-          .epoch_samples = 100,
           .parameters = {1 << 18, 1 << 18, 1 << 18},
           .costs = {.ready_ms = {2, 6, 9}, .compute_ms = 10},
           .compute_ms = 12,

@@ -34,11 +34,11 @@ double time_to_read(const Dataset& data) {
   return read > 0 ? ms / static_cast<double>(read) : 0;
 }
 
-int64_t largest_shard(const Job& job, const DistributedSampler& sampler) {
-  std::vector<double> shards(static_cast<size_t>(job.session.size()));
-  shards[static_cast<size_t>(job.session.rank())] = static_cast<double>(sampler.shard(0).size());
-  job.world->all_reduce_host(shards);
-  return static_cast<int64_t>(std::ranges::max(shards));
+double largest_of_ranks(const Job& job, double value) {
+  std::vector<double> values(static_cast<size_t>(job.session.size()));
+  values[static_cast<size_t>(job.session.rank())] = value;
+  job.world->all_reduce_host(values);
+  return std::ranges::max(values);
 }
 
 int64_t most_on_a_host(std::span<const std::string> hosts, std::map<std::string, int64_t>& ranks) {
@@ -57,10 +57,12 @@ std::optional<RunProfile> profile_of_run(const Job& job, const PlannedRun& run, 
   constexpr int kPasses = 1;  // after the training
   DistributedSampler sampler = job.samplers.train;
   const bool moved = sampler.weights() != report.rank_weights;
-  sampler.set_weights(report.rank_weights);
+  (void)0;
+  if (report.stopped && (!run.costs || moved)) return std::nullopt;
   const StepCosts costs =
       run.costs && !moved ? *run.costs : measure_costs(*run.replica, *job.data.data.train, sampler, kPasses);
-  const int64_t shard = largest_shard(job, sampler);
+  const double shard = largest_of_ranks(job, static_cast<double>(sampler.shard(0).size()));
+  const double data_ms = largest_of_ranks(job, report.data_ms);
   if (job.session.rank() != 0 || costs.compute_ms <= 0) return std::nullopt;
 
   const Replica& replica = *run.replica;
@@ -75,9 +77,8 @@ std::optional<RunProfile> profile_of_run(const Job& job, const PlannedRun& run, 
       .hosts = static_cast<int64_t>(ranks_of_hosts.size()),
       .ranks_per_host = most,
       .batch = sampler.global_batch_size(0),
-      .shard = shard,
+      .shard = static_cast<int64_t>(shard),
       .micro_batches = sampler.micro_batches(),
-      .epoch_samples = sampler.samples(),
       .zero = job.options.replica.zero,
       .computes_with_collectives = job.session.size() > 1 && (replica.reducer.sharded() || replica.sync_bn),
       .parameters = replica.plan.parameter_counts,
@@ -86,7 +87,7 @@ std::optional<RunProfile> profile_of_run(const Job& job, const PlannedRun& run, 
       .costs = costs,
       .compute_ms = spread->median_ms,
       .spread = spread->spread,
-      .data_ms = report.data_ms,
+      .data_ms = data_ms,
       .read_ms = time_to_read(*job.data.data.train),
       .workers = std::max(1, job.data.workers),
       .memory = memory_of(replica, {run.validation_model.get(), run.average_model.get()}),

@@ -62,6 +62,16 @@ std::unique_ptr<CheckpointWriter> make_writer(const Job& job, const PlannedRun& 
                                                     .metadata = describe_model(job, run.pixels).to_metadata()});
 }
 
+// The results are complete without it.
+void write_profile(const RunProfile& profile, const OutputFolder& folder, const Log& log) {
+  try {
+    folder.require_in_place();
+    replace_file(folder.path() / kProfileFile, to_json(profile));
+  } catch (const Error& error) {
+    log.warn("the profile of the run is not written: {}", error.what());
+  }
+}
+
 // Trains while the watchdog counts the collectives of the steps.
 TrainReport train_monitored(const Job& job, const PlannedRun& run, const TrainConfig& config,
                             const Observers& observers) {
@@ -106,9 +116,7 @@ Exit train_run(const Job& job, const PlannedRun& run, RestoredRun& start, Signal
     });
     const auto profile = profile_of_run(job, run, report, hosts);
     run_on_all_ranks(session, [&] {
-      if (!profile) return;
-      start.folder.require_in_place();
-      replace_file(start.folder.path() / kProfileFile, to_json(*profile));
+      if (profile) write_profile(*profile, start.folder, job.log);
     });
     job.phases.enter(Phase::shutdown, report.state.step);
     return report.stopped ? report_stop(session, signals, report, start.path, job.log) : Exit::done;
