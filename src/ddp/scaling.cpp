@@ -2,20 +2,43 @@
 
 #include "core/error.h"
 #include "ddp/fastest_buckets.h"
+#include "ddp/ticket.h"
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace ddp {
 namespace {
 
-// The inverse of a ring's all-reduce over `ends` hosts or ranks: 2 (n - 1) messages of an n-th of the bytes each.
+// The inverse of a ring over `ends` hosts or ranks. An all-reduce has 2 (n - 1) messages of an n-th of the bytes each,
+// and a reduce-scatter, which a run with sharded optimizer state measures, half of them.
 Link link_of(const RunProfile& profile, int64_t ends) {
   const LinkCost& cost = profile.costs.link;
-  const double messages = 2 * static_cast<double>(ends - 1);
+  const double messages = (profile.zero ? 1 : 2) * static_cast<double>(ends - 1);
   const double bytes_of_mib = static_cast<double>(1 << 20) / 4 * static_cast<double>(profile.gradient_bytes);
   return {.latency_ms = cost.latency_ms / messages,
           .ms_per_byte = cost.ms_per_mib / bytes_of_mib * static_cast<double>(ends) / messages};
+}
+
+// The inverse of ring_ms() in pieces for all gradients: its time is the larger one of two that are linear in
+// ms_per_byte.
+Link link_in_pieces_of(const RunProfile& profile, int64_t ends) {
+  Link link = link_of(profile, ends);
+  const int64_t elements = std::accumulate(profile.parameters.begin(), profile.parameters.end(), int64_t{0});
+  const double chunk = static_cast<double>(elements * profile.gradient_bytes) / static_cast<double>(ends);
+  const double piece = chunk / static_cast<double>(pieces_of(chunk));
+  const double messages = (profile.zero ? 1 : 2) * static_cast<double>(ends - 1);
+  const double bytes_ms = messages * chunk * link.ms_per_byte;
+  link.ms_per_byte = std::min(bytes_ms / ((messages - 1) * piece + chunk),
+                              (bytes_ms + (messages - 1) * link.latency_ms) / (messages * chunk));
+  return link;
+}
+
+// The ticket in the trailer has some elements for each rank.
+int64_t trailer_on(const RunProfile& profile, int64_t ranks) {
+  const auto ticket = [](int64_t world) { return TicketLayout{.world = static_cast<int>(world)}.elements(); };
+  return std::max(int64_t{0}, profile.trailer + ticket(ranks) - ticket(profile.ranks));
 }
 
 std::vector<int64_t> padded_counts(const RunProfile& profile, int64_t ranks) {
@@ -38,25 +61,28 @@ StepCosts costs_on(const RunProfile& profile, const Cluster& cluster, double pas
   const double latency = times_of(profile, cluster, 0).total();
   const double whole = times_of(profile, cluster, all * static_cast<double>(profile.gradient_bytes)).total();
   costs.link = {.latency_ms = latency, .ms_per_mib = std::max(0.0, whole - latency) / (4 * all / (1 << 20))};
-  if (profile.zero) costs.bucket_ms += gather_times(cluster, 0).total();
+  if (profile.zero) {
+    const double measured_gather = profile.ranks > 1 ? profile.costs.link.latency_ms : 0;
+    costs.bucket_ms = std::max(0.0, costs.bucket_ms - measured_gather) + gather_times(cluster, 0).total();
+  }
   return costs;
 }
 
 BucketPlan buckets_on(const RunProfile& profile, const Cluster& cluster, const Workload& workload, double pass_ms) {
-  constexpr size_t kMostPlanned = 1000;  // the time of fastest_buckets() grows with their square
   const int ranks = static_cast<int>(cluster.ranks);
   const std::vector<int64_t> counts = padded_counts(profile, ranks);
-  BucketPlan plan = plan_buckets(counts, ranks, profile.trailer, workload.caps.value_or(BucketCaps()));
-  if (workload.caps || ranks == 1 || counts.size() > kMostPlanned) return plan;
+  const int64_t trailer = trailer_on(profile, ranks);
+  BucketPlan plan = plan_buckets(counts, ranks, trailer, workload.caps.value_or(BucketCaps()));
+  if (workload.caps || ranks == 1 || counts.size() > kMostPlannedParameters) return plan;
   const StepCosts costs = costs_on(profile, cluster, pass_ms, plan.total);
-  return plan_buckets_at(counts, ranks, profile.trailer, fastest_buckets(plan, costs, !profile.zero));
+  return plan_buckets_at(counts, ranks, trailer, robust_buckets(plan, costs, !profile.zero));
 }
 
 }  // namespace
 
 std::optional<Link> measured_network(const RunProfile& profile) {
   if (profile.hosts == 1) return std::nullopt;
-  return link_of(profile, profile.hosts);
+  return profile.on_gpu ? link_of(profile, profile.hosts) : link_in_pieces_of(profile, profile.hosts);
 }
 
 std::optional<Link> measured_inside(const RunProfile& profile) {
@@ -77,30 +103,32 @@ StepPlan plan_step(const RunProfile& profile, const Cluster& cluster, const Work
   plan.update_ms = profile.compute_ms - measured_passes;
 
   const BucketPlan buckets = buckets_on(profile, cluster, workload, pass);
+  const double trailer_bytes = 4.0 * static_cast<double>(buckets.trailer());
   for (const Bucket& bucket : buckets.buckets) {
     const bool with_trailer = &bucket == &buckets.buckets.back() && !profile.zero;
     const double ready =
         with_trailer ? 1 : profile.costs.ready_ms[static_cast<size_t>(bucket.end) - 1] / profile.costs.compute_ms;
-    const double bytes = static_cast<double>(bucket.count * profile.gradient_bytes) +
-                         (with_trailer ? 4.0 * static_cast<double>(profile.trailer) : 0);
+    const double bytes =
+        static_cast<double>(bucket.count * profile.gradient_bytes) + (with_trailer ? trailer_bytes : 0);
     plan.buckets.push_back({.ready_ms = plan.passes_ms - pass + pass * ready,
                             .bytes = bytes,
                             .times = times_of(profile, cluster, bytes),
                             .ring_steps = (profile.zero ? 1 : 2) * (cluster.hosts() - 1)});
     if (profile.zero) plan.gather_ms += gather_times(cluster, 4.0 * static_cast<double>(bucket.count)).total();
   }
-  if (profile.zero) {
-    const double bytes = 4.0 * static_cast<double>(profile.trailer);
+  if (profile.zero)
     plan.buckets.push_back({.ready_ms = plan.passes_ms,
-                            .bytes = bytes,
-                            .times = all_reduce_times(cluster, bytes),
+                            .bytes = trailer_bytes,
+                            .times = all_reduce_times(cluster, trailer_bytes),
                             .ring_steps = 2 * (cluster.hosts() - 1)});
-  }
 
   const double host_rate = workload.host_samples_per_second / static_cast<double>(cluster.most_on_a_host());
   plan.read_ms = samples * profile.read_ms / static_cast<double>(profile.workers);
   if (host_rate > 0) plan.read_ms = std::max(plan.read_ms, 1000 * samples / host_rate);
   plan.data_ms = profile.data_ms * per_sample;
+  if (profile.read_ms > 0)
+    plan.hiding_ms =
+        profile.compute_ms * expected_maximum(profile.spread, static_cast<double>(profile.ranks)) * per_sample;
   return plan;
 }
 
@@ -119,7 +147,8 @@ Scaling scaling_on(const RunProfile& profile, const Cluster& cluster, const Work
   s.communication_ms += plan.gather_ms;
   s.exposed_ms = std::max(0.0, done - plan.passes_ms * factor) + plan.gather_ms;
   const double busy = s.compute_ms + s.straggler_ms + s.exposed_ms;
-  s.data_ms = std::max(plan.data_ms, plan.read_ms - busy);
+  const double hidden = plan.hiding_ms ? std::max(0.0, busy - *plan.hiding_ms) : 0;
+  s.data_ms = std::max({plan.data_ms - hidden, plan.read_ms - busy, 0.0});
   s.step_ms = busy + s.data_ms;
 
   s.memory = profile.memory;

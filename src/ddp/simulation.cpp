@@ -9,7 +9,7 @@
 namespace ddp {
 namespace {
 
-constexpr int64_t kMostMessages = 100'000'000, kMessagesOfARun = 4'000'000, kMostRankSteps = 20'000;
+constexpr int64_t kMostMessages = 10'000'000, kMessagesOfARun = 4'000'000, kMostRankSteps = 20'000;
 
 class ClusterSimulation {
  public:

@@ -20,7 +20,8 @@ int64_t messages_of_step(const StepPlan& plan, const Cluster& cluster);
 double simulate_steps(const StepPlan& plan, const Cluster& cluster, std::span<const Quantile> spread, double data_ms,
                       int64_t steps, uint64_t seed = 0);
 
-// The same for a profile, over as many steps as take about a second, at least one. None: a step has too many messages.
+// The same for a profile, over as many steps as have about 4 million messages together, at least one. None: a step has
+// more than 10 million.
 std::optional<double> simulate_scaling(const RunProfile& profile, const Cluster& cluster, const Workload& workload,
                                        double data_ms);
 

@@ -30,7 +30,7 @@ RunProfile read_profile(fs::path path) {
   if (fs::is_directory(path, ignored)) {
     path /= kProfileFile;
     require(fs::exists(path, ignored), Exit::data,
-            "{} does not exist: a run of this version writes it when it ends or stops after three steps or more",
+            "{} does not exist: a run of this version writes it when it ends after three steps or more",
             printable(path.native()));
   }
   return profile_from(read_whole_file(path, kMostProfileBytes), printable(path.native()));
@@ -48,16 +48,17 @@ Link link_of(std::optional<double> latency_us, std::optional<double> bandwidth_g
 
 Cluster cluster_of(const PlanOptions& options, const RunProfile& profile) {
   const bool nccl = options.allreduce == Choice::nccl || (options.allreduce == Choice::automatic && profile.on_gpu);
+  // Where GPUs sum inside hosts too, this is in the measured time.
+  const std::optional<Link> network = nccl && profile.ranks_per_host > 1 ? std::nullopt : measured_network(profile);
   Cluster cluster{.ranks = options.world,
                   .ranks_per_host = options.ranks_per_host.value_or(profile.ranks_per_host),
-                  .network = link_of(options.latency_us, options.bandwidth_gbs, measured_network(profile)),
+                  .network = link_of(options.latency_us, options.bandwidth_gbs, network),
                   .inside = link_of(options.host_latency_us, options.host_bandwidth_gbs, measured_inside(profile)),
                   .allreduce = nccl ? Cluster::Allreduce::nccl : Cluster::Allreduce::shm};
-  require(cluster.hosts() == 1 || measured_network(profile) || (options.latency_us && options.bandwidth_gbs),
-          Exit::usage,
-          "{} ranks, {} on a host, are {} hosts, and the profile has no link between hosts: give --latency-us and "
+  require(cluster.hosts() == 1 || network || (options.latency_us && options.bandwidth_gbs), Exit::usage,
+          "{} ranks, {} on a host, are {} hosts, and the profile has no link between hosts{}: give --latency-us and "
           "--bandwidth-gbs",
-          cluster.ranks, cluster.ranks_per_host, cluster.hosts());
+          cluster.ranks, cluster.ranks_per_host, cluster.hosts(), profile.hosts == 1 ? "" : " alone");
   require(cluster.most_on_a_host() == 1 || measured_inside(profile) ||
               (options.host_latency_us && options.host_bandwidth_gbs),
           Exit::usage,

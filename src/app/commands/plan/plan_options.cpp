@@ -54,7 +54,7 @@ PlanOptions parse_plan_options(std::span<const std::string> arguments, std::opti
                  "whichever is faster for a bucket; shm: as CPU ranks do; auto: nccl for the profile of a GPU")
       ->transform(CLI::CheckedTransformer(
           std::map<std::string, Choice>{{"auto", Choice::automatic}, {"nccl", Choice::nccl}, {"shm", Choice::shm}}));
-  app.add_option("--bucket-cap-mb", options.bucket_cap_mb, "largest bucket in MiB; default: the fastest buckets")
+  app.add_option("--bucket-cap-mb", options.bucket_cap_mb, "largest bucket in MiB; default: as a run would cut them")
       ->check(CLI::Range(1e-3, 1e6));
   app.add_option("--host-samples-per-second", options.host_samples_per_second,
                  "samples that a host can read in a second; default: as fast as its ranks' threads read in the profile")
