@@ -64,6 +64,17 @@ std::string Axis::label(double tick) {
   return number(tick, 6);
 }
 
+std::string horizontal_ticks(const Axis& y, double left, double right, std::string_view unit) {
+  std::string text = "<g class=\"grid\">";
+  for (const double tick : y.ticks())
+    text += fmt::format("<path d=\"M{} {}H{}\"/>", coordinate(left), coordinate(y.at(tick)), coordinate(right));
+  text += "</g><g class=\"tick end\">";
+  for (const double tick : y.ticks())
+    text += fmt::format("<text x=\"{}\" y=\"{}\">{}{}</text>", coordinate(left - 8), coordinate(y.at(tick) + 4),
+                        Axis::label(tick), unit);
+  return text + "</g>";
+}
+
 std::string vertical_ticks(const Axis& x, double top, double bottom, double label) {
   std::string lines, texts;
   for (const double tick : x.ticks()) {

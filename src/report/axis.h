@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace ddp::report {
@@ -31,6 +32,10 @@ class Axis {
   Config config_;
   std::vector<double> ticks_;
 };
+
+// SVG: a line from `left` to `right` at each tick of a vertical axis, and its text before `left`, with `unit` after the
+// number.
+std::string horizontal_ticks(const Axis& y, double left, double right, std::string_view unit = "");
 
 // SVG: a line from `top` to `bottom` at each tick of a horizontal axis, and its text at `label`.
 std::string vertical_ticks(const Axis& x, double top, double bottom, double label);

@@ -12,7 +12,7 @@ namespace ddp::report {
 namespace {
 
 constexpr double kChartWidth = 640, kChartHeight = 360, kChartLeft = 64, kChartRight = 616, kChartTop = 76,
-                 kChartBottom = 308;
+                 kChartBottom = 308, kChartLabel = 44;
 constexpr size_t kMostTitle = 70;
 
 // The colours of page.css, as values: not every reader of SVG knows variables.
@@ -26,20 +26,22 @@ constexpr const char* kChartStyle =
     ".grid path{stroke:#30363c}.s0{color:#56b4e9}.s1{color:#e69f00}}";
 
 void draw_chart_axes(std::back_insert_iterator<std::string> out, const Axis& x, const Axis& y) {
-  fmt::format_to(out, "<g class=\"grid\">");
-  for (const double tick : y.ticks())
-    fmt::format_to(out, "<path d=\"M{} {}H{}\"/>", coordinate(kChartLeft), coordinate(y.at(tick)),
-                   coordinate(kChartRight));
-  fmt::format_to(out, "</g>\n<g class=\"end\">");
-  for (const double tick : y.ticks())
-    fmt::format_to(out, "<text x=\"{}\" y=\"{}\">{} %</text>", coordinate(kChartLeft - 8), coordinate(y.at(tick) + 4),
-                   Axis::label(tick));
-  fmt::format_to(out, "<text x=\"{}\" y=\"{}\">ranks</text></g>\n<g class=\"mid\">", coordinate(kChartRight),
+  fmt::format_to(out, "{}\n<g class=\"end\"><text x=\"{}\" y=\"{}\">ranks</text></g>\n<g class=\"mid\">",
+                 horizontal_ticks(y, kChartLeft, kChartRight, " %"), coordinate(kChartRight),
                  coordinate(kChartBottom + 38));
-  const double most = x.config().high;
-  for (double ranks = 1; ranks <= most * 1.001; ranks *= 2)
+  const auto label = [&](double ranks) {
     fmt::format_to(out, "<text x=\"{}\" y=\"{}\">{}</text>", coordinate(x.at(ranks)), coordinate(kChartBottom + 20),
                    number(ranks, 6));
+  };
+  // Powers of two with room between them, then the end of the axis.
+  const double most = x.config().high;
+  double free_from = kChartLeft;
+  for (double ranks = 1; ranks < most; ranks *= 2)
+    if (x.at(ranks) >= free_from && x.at(ranks) + kChartLabel <= x.at(most)) {
+      label(ranks);
+      free_from = x.at(ranks) + kChartLabel;
+    }
+  label(most);
   fmt::format_to(out, "</g>\n");
 }
 

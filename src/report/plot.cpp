@@ -53,15 +53,7 @@ Axis make_y_axis(const Plot& plot) {
 }
 
 void draw_axes(Out out, const Plot& plot, const Axis& x, const Axis& y) {
-  fmt::format_to(out, "<g class=\"grid\">");
-  for (const double tick : y.ticks())
-    fmt::format_to(out, "<path d=\"M{} {}H{}\"/>", coordinate(kPlotLeft), coordinate(y.at(tick)),
-                   coordinate(kPlotRight));
-  fmt::format_to(out, "</g><g class=\"tick end\">");
-  for (const double tick : y.ticks())
-    fmt::format_to(out, "<text x=\"{}\" y=\"{}\">{}</text>", coordinate(kPlotLeft - 8), coordinate(y.at(tick) + 4),
-                   Axis::label(tick));
-  fmt::format_to(out, "</g><g class=\"tick mid\">");
+  fmt::format_to(out, "{}<g class=\"tick mid\">", horizontal_ticks(y, kPlotLeft, kPlotRight));
   for (const double tick : x.ticks())
     fmt::format_to(out, "<text x=\"{}\" y=\"{}\">{}</text>", coordinate(x.at(tick)), coordinate(kPlotBottom + 18),
                    Axis::label(tick));

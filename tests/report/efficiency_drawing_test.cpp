@@ -23,6 +23,20 @@ TEST(EfficiencyDrawing, HasAPointForEachNumberOfRanks) {
   EXPECT_NE(text.find("points=\"64,76 340,99.2 616,192 \""), text.npos) << text;
 }
 
+// The last number of ranks has a label, and labels do not overlap.
+TEST(EfficiencyDrawing, LabelsTheLastNumberOfRanks) {
+  const auto drawn = [](double ranks) {
+    return draw_efficiency({.title = "", .subtitle = "", .curves = {{.name = "", .points = {{1, 1}, {ranks, 0.5}}}}});
+  };
+  const std::string thousand = drawn(1000), large = drawn(1 << 16), next = drawn(1025);
+  EXPECT_NE(thousand.find(">512</text>"), thousand.npos) << thousand;
+  EXPECT_NE(thousand.find("<text x=\"616\" y=\"328\">1,000</text>"), thousand.npos) << thousand;
+  EXPECT_NE(large.find(">65,536</text>"), large.npos) << large;
+  EXPECT_NE(large.find(">16,384</text>"), large.npos) << large;
+  EXPECT_EQ(large.find(">32,768</text>"), large.npos) << large;
+  EXPECT_EQ(next.find(">1,024</text>"), next.npos) << next;
+}
+
 TEST(EfficiencyDrawing, OfOneRank) { expect_xml(draw_efficiency({.title = "", .subtitle = "", .curves = {}})); }
 
 }  // namespace
