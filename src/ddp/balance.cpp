@@ -15,6 +15,7 @@ namespace ddp {
 namespace {
 
 constexpr double kLeastGain = 0.1, kLeastGainToReturn = 0.02, kGainAtOnce = 0.2;
+constexpr double kLeastGainOfFit = 0.12, kMostOffFit = 0.1;
 
 int64_t samples_of(const Shares& shares) { return std::reduce(shares.begin(), shares.end()); }
 
@@ -28,6 +29,32 @@ double slowest_seconds(const Shares& shares, std::span<const double> speeds) {
 // The part of the step that is saved.
 double gain(const Shares& from, const Shares& to, std::span<const double> speeds) {
   return 1 - slowest_seconds(to, speeds) / slowest_seconds(from, speeds);
+}
+
+// The part of the step that equal shares save if all ranks are equally fast: each takes fixed + samples * per_sample
+// seconds, a least-squares fit. 0 where the seconds do not have this form.
+double gain_of_equal_ranks(const Shares& shares, std::span<const double> speeds) {
+  if (!are_speeds(speeds, shares.size())) return 0;
+  const auto ranks = static_cast<double>(shares.size()), mean_share = static_cast<double>(samples_of(shares)) / ranks;
+  double mean = 0, squares = 0, products = 0;
+  const auto seconds_of = [&](size_t rank) { return static_cast<double>(shares[rank]) / speeds[rank]; };
+  for (size_t rank = 0; rank < shares.size(); ++rank) {
+    const double from_mean = static_cast<double>(shares[rank]) - mean_share;
+    mean += seconds_of(rank) / ranks;
+    squares += from_mean * from_mean;
+    products += from_mean * seconds_of(rank);
+  }
+  const double per_sample = squares > 0 ? products / squares : 0, fixed = mean - per_sample * mean_share;
+  if (per_sample <= 0 || fixed < 0) return 0;
+  const auto fitted = [&](int64_t share) { return fixed + per_sample * static_cast<double>(share); };
+  for (size_t rank = 0; rank < shares.size(); ++rank)
+    if (std::abs(fitted(shares[rank]) / seconds_of(rank) - 1) > kMostOffFit) return 0;
+  return 1 - mean / fitted(std::ranges::max(shares));
+}
+
+bool are_equally_fast(const Shares& now, std::span<const double> speeds, std::span<const double> earlier) {
+  const double found = gain_of_equal_ranks(now, speeds);
+  return found >= kGainAtOnce || (found >= kLeastGainOfFit && gain_of_equal_ranks(now, earlier) >= kLeastGainOfFit);
 }
 
 }  // namespace
@@ -64,6 +91,7 @@ std::optional<Shares> balanced(const Shares& now, const Shares& equal, std::span
                                std::span<const double> earlier) {
   DDP_EXPECT(now.size() == equal.size() && samples_of(now) == samples_of(equal));
   if (now.size() < 2 || std::ranges::min(equal) == 0 || !are_speeds(speeds, now.size())) return std::nullopt;
+  if (now != equal && are_equally_fast(now, speeds, earlier)) return equal;
   Shares next = fastest_shares(samples_of(now), speeds);
   if (gain(equal, next, speeds) < kLeastGain) next = equal;
   const double least = next == equal ? kLeastGainToReturn : kLeastGain, found = gain(now, next, speeds);

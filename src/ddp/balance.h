@@ -30,7 +30,12 @@ bool are_speeds(std::span<const double> speeds, size_t ranks);
 //   - by 10 % or more, to leave `equal` or other shares. Measured speeds of a steady machine vary by up to 8 %, from
 //     which a change predicts as much on two ranks;
 //   - by 2 % or more, to return to `equal`, which then is at most 10 % slower than the fastest shares;
+//   - by 12 % or more, to return to `equal` if all ranks are equally fast: one line in the samples, with a fixed part
+//     that is not negative, is within 10 % of the time of each. Such ranks differ in speed: more samples, more speed;
 // by both measurements, or by 20 % according to the last one alone.
+//
+// Speeds have the fixed part of a step in them, so where it is large the shares come to the fastest ones in several
+// changes. Shares may stay where returning to `equal` would make the step up to 12 % shorter.
 std::optional<Shares> balanced(const Shares& now, const Shares& equal, std::span<const double> speeds,
                                std::span<const double> earlier);
 

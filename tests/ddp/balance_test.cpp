@@ -102,6 +102,17 @@ TEST(Balance, ASmallerDifferenceIsFollowedWhenTwoMeasurementsHaveIt) {
   EXPECT_EQ(balanced({34, 34, 34, 34, 34, 34, 34, 18}, eight, Speeds(8, 100), Speeds(8, 100)), eight);
 }
 
+// Ranks that take 171 ms and 1 ms a sample, after the neighbour that had slowed rank 1 has left.
+TEST(Balance, EquallyFastRanksWithAFixedPartHaveEqualShares) {
+  const Shares equal = equal_shares(256, 2);
+  const Speeds stale{171 / 0.342, 85 / 0.256}, half{171 / 0.342, 85 / 0.512};
+  EXPECT_EQ(balanced({171, 85}, equal, stale, half), std::nullopt);
+  EXPECT_EQ(balanced({171, 85}, equal, stale, stale), equal);
+  EXPECT_EQ(balanced({211, 45}, equal, Speeds{211 / 0.382, 45 / 0.216}, {}), equal);
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(balanced({171, 85}, equal, stale, Speeds{500, nan}), std::nullopt);
+}
+
 TEST(Balance, WithoutSpeedsSharesStay) {
   const double nan = std::numeric_limits<double>::quiet_NaN(), infinity = std::numeric_limits<double>::infinity();
   const Shares equal = equal_shares(256, 2);
@@ -115,14 +126,19 @@ TEST(Balance, WithoutSpeedsSharesStay) {
   EXPECT_EQ(balanced(some_empty, some_empty, Speeds(5, 1), {}), std::nullopt);
 }
 
-// A rank's measured speed is off by up to `noise`, and by another error in each epoch.
+// A rank's measured speed is off by up to `noise`, and by another error in each epoch. The fixed part of a step takes
+// as long as `fixed` samples.
 class Machine {
  public:
-  Machine(double noise, unsigned seed, int world) : noise_(noise), random_(seed), equal_(equal_shares(256, world)) {}
+  Machine(double noise, unsigned seed, int world, double fixed = 0)
+      : noise_(noise), fixed_(fixed), random_(seed), equal_(equal_shares(256, world)) {}
 
   // Whether the shares change after an epoch with these speeds.
   bool epoch(Speeds speeds) {
-    for (double& speed : speeds) speed *= 1 + std::uniform_real_distribution(-noise_, noise_)(random_);
+    for (size_t rank = 0; rank < speeds.size(); ++rank) {
+      const auto share = static_cast<double>(now_[rank]);
+      speeds[rank] *= share / (share + fixed_) * (1 + std::uniform_real_distribution(-noise_, noise_)(random_));
+    }
     const auto next = balanced(now_, equal_, speeds, earlier_);
     earlier_ = speeds;
     if (next) now_ = *next;
@@ -132,7 +148,7 @@ class Machine {
   const Shares& shares() const { return now_; }
 
  private:
-  double noise_;
+  double noise_, fixed_;
   std::mt19937 random_;
   Shares equal_, now_ = equal_;
   Speeds earlier_;
@@ -160,6 +176,30 @@ TEST(Balance, ASteadyNoisyMachineNeverMovesAndASlowRankIsFollowedAtOnce) {
           ++until_equal;
         }
         ASSERT_LE(until_equal, world == 2 ? 2 : kEpochs / 2);
+        for (int i = 0; i < kEpochs; ++i) ASSERT_FALSE(machine.epoch(steady)) << i;
+      }
+}
+
+TEST(Balance, AFixedPartNeitherHuntsNorKeepsSharesThatAreStale) {
+  constexpr int kEpochs = 20, kSeeds = 200;
+  for (const double fixed : {40, 80, 128, 171, 230})
+    for (const double noise : {0.0, 0.03, 0.08})
+      for (unsigned seed = 0; seed < kSeeds; ++seed) {
+        SCOPED_TRACE(std::to_string(fixed) + ", " + std::to_string(noise) + ", seed " + std::to_string(seed));
+        Machine machine(noise, seed, 2, fixed);
+        const Speeds steady(2, 100), slowed{100, 50};
+        for (int i = 0; i < kEpochs; ++i) ASSERT_FALSE(machine.epoch(steady)) << i;
+        ASSERT_TRUE(machine.epoch(slowed));
+        for (int i = 1; i < (seed % 2 == 0 ? kEpochs : 3); ++i) {
+          machine.epoch(slowed);
+          ASSERT_LT(machine.shares()[1], 100) << i;
+        }
+        int until_equal = 0;
+        while (!machine.is_equal() && until_equal < kEpochs) {
+          machine.epoch(steady);
+          ++until_equal;
+        }
+        ASSERT_LE(until_equal, noise < 0.05 ? 3 : 5);
         for (int i = 0; i < kEpochs; ++i) ASSERT_FALSE(machine.epoch(steady)) << i;
       }
 }
