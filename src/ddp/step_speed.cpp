@@ -31,7 +31,7 @@ std::string about_a_slow_rank(const StepSpeed& speed) {
   const int64_t world = std::ssize(speed.ranks), samples = micro_batch_of(speed);
   if (samples % world != 0 && samples / world < 10)
     return fmt::format("{} samples do not divide evenly among {} ranks; another --batch-size helps", samples, world);
-  return speed.balanced ? "see what else runs there; --rank-weights auto has moved what it can"
+  return speed.balanced ? "see what else runs there"
                         : "see what else runs there, or give it fewer samples with --rank-weights auto";
 }
 

@@ -29,8 +29,9 @@ class Model {
         const ModelConfig& config);
 
   // Plans the model again, for batches of these sizes. Their largest is that of the constructor's, which gets the other
-  // arguments too. Memory and weights stay. No work of this model is in flight, and none of its graphs is launched
-  // again.
+  // arguments too. The weights stay; the model makes its ops again, with their memory, and a larger arena if its own is
+  // too small. Models that share this arena are planned after it. Formats stay, because they follow from the largest
+  // size. No work of this model is in flight, and none of its graphs is launched again.
   void plan(const Network& network, std::span<const Parameter> parameters, std::span<const BatchNormState> batch_norms,
             std::span<const int64_t> batch_sizes);
 

@@ -83,6 +83,8 @@ TEST(StepSpeed, ExplainsInSentences) {
       "the batch has 256");
   EXPECT_TRUE(sentences[0].starts_with("rank 1 on b limits this run: it computes 198.0 ms longer")) << sentences[0];
   EXPECT_TRUE(sentences[0].ends_with("; see what else runs there, or give it fewer samples with --rank-weights auto"));
+  const auto balanced = explain({.ranks = {{0, 10, 200}, {0, 208, 2}}, .batch = 256, .balanced = true}, hosts);
+  EXPECT_TRUE(balanced[0].ends_with("; see what else runs there")) << balanced[0];
   EXPECT_TRUE(sentences[1].starts_with("4 ranks")) << sentences[1];
   EXPECT_NE(sentences[1].find("about 206.0 ms"), std::string::npos) << sentences[1];
   EXPECT_NE(sentences[1].find("1.0 times as fast"), std::string::npos) << sentences[1];

@@ -17,6 +17,7 @@
 #include "health/run_on_all_ranks.h"
 #include "health/watchdog_limits.h"
 
+#include <algorithm>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -87,6 +88,20 @@ void go_on_with_shares(const RunState& saved, Samplers& samplers, const Log& log
            shares.size(), std::reduce(shares.begin(), shares.end()));
 }
 
+// Shards change after an epoch that is not the last of the run.
+void say_if_shards_stay(const Options& options, const RunState& saved, const Samplers& samplers, const Log& log) {
+  if (!options.batch.balanced) return;
+  const DistributedSampler& train = samplers.train;
+  const int64_t per_epoch = std::max<int64_t>(train.steps_per_epoch(), 1), total = total_steps(options.train, train);
+  const char* const reason = !samplers.balanced ? "one rank computes every sample"
+                             : train.largest_micro_batch() < std::ssize(train.weights())
+                                 ? "there are more ranks than samples in a micro-batch"
+                             : saved.step >= (total - 1) / per_epoch * per_epoch
+                                 ? "shards change between epochs, and this run does not begin another one"
+                                 : nullptr;
+  if (reason) log.info("--rank-weights auto changes no shard in this run: {}", reason);
+}
+
 }  // namespace
 
 std::unique_ptr<Watchdog> start_watchdog(std::optional<double> step_timeout, MpiSession& session,
@@ -125,6 +140,7 @@ Job open_job(const Options& given, const ResumePoint& resume_point, MpiSession& 
   Samplers samplers = make_samplers(options.batch, options.train.step.micro_batches, options.seed, statistics,
                                     data.data, session.rank(), rank_weights);
   if (samplers.balanced) go_on_with_shares(resume_point.state, samplers, log);
+  say_if_shards_stay(options, resume_point.state, samplers, log);
   return {.options = std::move(options),
           .session = session,
           .phases = phases,

@@ -280,6 +280,8 @@ TEST(Options, RefusesOptionsWithoutEffect) {
       {"--rank-weights auto,1", {"--rank-weights"}},
       {"--rank-weights auto --sync-bn", {"--rank-weights auto excludes --sync-bn"}},
       {"--rank-weights auto --zero 1", {"--rank-weights auto excludes --zero 1"}},
+      {"--rank-weights auto --deterministic",
+       {"--rank-weights auto excludes --deterministic: it chooses shards by measurement"}},
       {"--rank-weights auto --batch-size max", {"--rank-weights auto excludes --batch-size max"}},
       {"--bucket-cap-mb nan", {"--bucket-cap-mb"}},
       {"--epochs 0", {"--epochs"}},

@@ -29,16 +29,18 @@ class BalanceOptions : public ::testing::Test {
 };
 
 TEST_F(BalanceOptions, GiveASlowRankFewerSamplesAndAResumedRunTheSame) {
-  const std::string slow = "--rank-weights auto --inject kind=slow,rank=1 --save-every 6steps ";
+  const std::string slow = "--rank-weights auto --inject kind=slow,rank=1 --save-every 6steps --bucket-cap-mb 8 ";
   const Outcome equal = run(2, "equal", "--save-every never"), balanced = run(2, "auto", slow);
   ASSERT_EQ(equal.code, 0) << equal.output;
   ASSERT_EQ(balanced.code, 0) << balanced.output;
-  EXPECT_EQ(
-      count(balanced.output, "epoch 2/3 begins with shards by measured speed: rank 0 1.75, rank 1 0.25 (rank 1 at"), 1)
-      << balanced.output;
+  EXPECT_EQ(count(balanced.output, "epoch 2/3 begins with shards by measured speed: rank 0 1."), 1) << balanced.output;
   const std::vector<json> changes = events(path("auto"), "shards");
   ASSERT_EQ(changes.size(), 1u);
-  EXPECT_EQ(changes[0].at("samples"), (std::vector<int>{7, 1}));
+  const auto samples = changes[0].at("samples").get<std::vector<int>>();
+  ASSERT_EQ(samples.size(), 2u);
+  EXPECT_EQ(samples[0] + samples[1], kBalancedBatch);
+  EXPECT_LT(samples[1], kBalancedBatch / 2);
+  EXPECT_EQ(json::parse(read_file(path("auto") / "profile.json")).at("shard"), samples[0]);
   EXPECT_EQ(changes[0].at("step"), 4);
   EXPECT_GT(changes[0].at("samples_per_second")[0], changes[0].at("samples_per_second")[1]);
 
@@ -55,6 +57,10 @@ TEST_F(BalanceOptions, GiveASlowRankFewerSamplesAndAResumedRunTheSame) {
   EXPECT_TRUE(read_file(path("resumed") / "model.safetensors") == read_file(path("auto") / "model.safetensors"));
   const Outcome wider = run(3, "wider", resume + "--plan");
   EXPECT_EQ(wider.code, 0) << wider.output;
+  const Outcome one_epoch = run(2, "one-epoch", "--rank-weights auto --max-steps 4 --plan");
+  EXPECT_EQ(count(one_epoch.output, "--rank-weights auto changes no shard in this run: shards change between epochs"),
+            1)
+      << one_epoch.output;
   EXPECT_EQ(count(wider.output,
                   "--rank-weights auto begins with equal shards: those of the checkpoint are for 2 ranks "
                   "and 8 samples"),
