@@ -57,7 +57,7 @@ std::optional<RunProfile> profile_of_run(const Job& job, const PlannedRun& run, 
   constexpr int kPasses = 1;  // after the training
   DistributedSampler sampler = job.samplers.train;
   const bool moved = sampler.weights() != report.rank_weights;
-  (void)0;
+  sampler.set_weights(report.rank_weights);
   if (report.stopped && (!run.costs || moved)) return std::nullopt;
   const StepCosts costs =
       run.costs && !moved ? *run.costs : measure_costs(*run.replica, *job.data.data.train, sampler, kPasses);
