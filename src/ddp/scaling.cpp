@@ -41,6 +41,9 @@ int64_t trailer_on(const RunProfile& profile, int64_t ranks) {
   return std::max(int64_t{0}, profile.trailer + ticket(ranks) - ticket(profile.ranks));
 }
 
+// Else the trailer, which is f32, has its own collective.
+bool trailer_in_last_bucket(const RunProfile& profile) { return !profile.zero && profile.gradient_bytes == 4; }
+
 std::vector<int64_t> padded_counts(const RunProfile& profile, int64_t ranks) {
   std::vector<int64_t> counts = profile.parameters;
   const int64_t multiple = profile.zero ? partition_alignment(static_cast<int>(ranks)) : 1;
@@ -75,7 +78,7 @@ BucketPlan buckets_on(const RunProfile& profile, const Cluster& cluster, const W
   BucketPlan plan = plan_buckets(counts, ranks, trailer, workload.caps.value_or(BucketCaps()));
   if (workload.caps || ranks == 1 || counts.size() > kMostPlannedParameters) return plan;
   const StepCosts costs = costs_on(profile, cluster, pass_ms, plan.total);
-  return plan_buckets_at(counts, ranks, trailer, robust_buckets(plan, costs, !profile.zero));
+  return plan_buckets_at(counts, ranks, trailer, robust_buckets(plan, costs, trailer_in_last_bucket(profile)));
 }
 
 }  // namespace
@@ -105,7 +108,7 @@ StepPlan plan_step(const RunProfile& profile, const Cluster& cluster, const Work
   const BucketPlan buckets = buckets_on(profile, cluster, workload, pass);
   const double trailer_bytes = 4.0 * static_cast<double>(buckets.trailer());
   for (const Bucket& bucket : buckets.buckets) {
-    const bool with_trailer = &bucket == &buckets.buckets.back() && !profile.zero;
+    const bool with_trailer = &bucket == &buckets.buckets.back() && trailer_in_last_bucket(profile);
     const double ready =
         with_trailer ? 1 : profile.costs.ready_ms[static_cast<size_t>(bucket.end) - 1] / profile.costs.compute_ms;
     const double bytes =
@@ -116,7 +119,7 @@ StepPlan plan_step(const RunProfile& profile, const Cluster& cluster, const Work
                             .ring_steps = (profile.zero ? 1 : 2) * (cluster.hosts() - 1)});
     if (profile.zero) plan.gather_ms += gather_times(cluster, 4.0 * static_cast<double>(bucket.count)).total();
   }
-  if (profile.zero)
+  if (!trailer_in_last_bucket(profile))
     plan.buckets.push_back({.ready_ms = plan.passes_ms,
                             .bytes = trailer_bytes,
                             .times = all_reduce_times(cluster, trailer_bytes),
