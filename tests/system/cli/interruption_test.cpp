@@ -29,8 +29,12 @@ TEST(Interruption, AfterAKillAndAStopEndsWithTheSameBytes) {
     EXPECT_EQ(count(job.output(), "stopped by SIGTERM at rank 1 at step "), 1) << job.output();
     EXPECT_TRUE(job.is_gone());
   }
+  // A profile that cannot be written does not fail the run.
+  std::filesystem::remove(folder / "cut" / "profile.json");
+  std::filesystem::create_directories(folder / "cut" / "profile.json" / "in the way");
   const Outcome resumed = program(2, options("cut", saves));
   EXPECT_EQ(resumed.code, 0) << resumed.output;
+  EXPECT_EQ(count(resumed.output, "warning: the profile of the run is not written: "), 1) << resumed.output;
   EXPECT_TRUE(read_file(folder / "cut" / "model.safetensors") == read_file(folder / "whole" / "model.safetensors"));
 }
 

@@ -1,6 +1,7 @@
 // ddp_train plan: a run writes its profile, from which the command predicts a larger cluster.
 #include "core/error.h"
 #include "tests/report/expect_xml.h"
+#include "tests/system/cli/job.h"
 #include "tests/system/cli/option_runs.h"
 
 namespace ddp::testing {
@@ -44,6 +45,17 @@ TEST_F(Plan, PredictsAClusterFromTwoRanks) {
                                         (two.folder / "profile.json").string()));
   ASSERT_EQ(slow.code, 0) << slow.output;
   EXPECT_GE(number_after(slow.output, "\n   16      2    128 +"), 2000) << slow.output;
+}
+
+// One rank has not measured what its parts cost, and a stop does not wait for that.
+TEST_F(Plan, HasNoProfileOfAStopThatWouldHaveToMeasure) {
+  Job job(folder_, 1,
+          fmt::format("--config {} --print-freq 1 --epochs 1000 --inject kind=slow,rank=0 --output-dir {}",
+                      (folder_ / "common.toml").string(), (folder_ / "stopped").string()));
+  ASSERT_TRUE(job.says("step 4/4")) << job.output();
+  ::kill(job.rank(0), SIGTERM);
+  EXPECT_EQ(job.end(), static_cast<int>(Exit::stopped)) << job.output();
+  EXPECT_FALSE(fs::exists(folder_ / "stopped" / "profile.json"));
 }
 
 TEST_F(Plan, NamesWhatIsMissing) {
