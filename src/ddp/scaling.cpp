@@ -11,11 +11,16 @@
 namespace ddp {
 namespace {
 
-// The inverse of a ring over `ends` hosts or ranks. An all-reduce has 2 (n - 1) messages of an n-th of the bytes each,
-// and a reduce-scatter, which a run with sharded optimizer state measures, half of them.
+// Of a ring over `ends` hosts or ranks, an n-th of the bytes each: 2 (n - 1) for an all-reduce, and half of them for a
+// reduce-scatter, which a run with sharded optimizer state measures.
+double messages_of(const RunProfile& profile, int64_t ends) {
+  return (profile.zero ? 1 : 2) * static_cast<double>(ends - 1);
+}
+
+// The inverse of a ring in whole chunks.
 Link link_of(const RunProfile& profile, int64_t ends) {
   const LinkCost& cost = profile.costs.link;
-  const double messages = (profile.zero ? 1 : 2) * static_cast<double>(ends - 1);
+  const double messages = messages_of(profile, ends);
   const double bytes_of_mib = static_cast<double>(1 << 20) / 4 * static_cast<double>(profile.gradient_bytes);
   return {.latency_ms = cost.latency_ms / messages,
           .ms_per_byte = cost.ms_per_mib / bytes_of_mib * static_cast<double>(ends) / messages};
@@ -28,7 +33,7 @@ Link link_in_pieces_of(const RunProfile& profile, int64_t ends) {
   const int64_t elements = std::accumulate(profile.parameters.begin(), profile.parameters.end(), int64_t{0});
   const double chunk = static_cast<double>(elements * profile.gradient_bytes) / static_cast<double>(ends);
   const double piece = chunk / static_cast<double>(pieces_of(chunk));
-  const double messages = (profile.zero ? 1 : 2) * static_cast<double>(ends - 1);
+  const double messages = messages_of(profile, ends);
   const double bytes_ms = messages * chunk * link.ms_per_byte;
   link.ms_per_byte = std::min(bytes_ms / ((messages - 1) * piece + chunk),
                               (bytes_ms + (messages - 1) * link.latency_ms) / (messages * chunk));
