@@ -15,7 +15,7 @@ namespace ddp {
 namespace {
 
 constexpr double kLeastGain = 0.1, kLeastGainToReturn = 0.02, kGainAtOnce = 0.2;
-constexpr double kLeastGainOfFit = 0.12, kMostOffFit = 0.1;
+constexpr double kLeastGainOfFit = 0.12, kMostOffFit = 0.1, kRounding = 0.05;
 
 int64_t samples_of(const Shares& shares) { return std::reduce(shares.begin(), shares.end()); }
 
@@ -32,9 +32,11 @@ double gain(const Shares& from, const Shares& to, std::span<const double> speeds
 }
 
 // The part of the step that equal shares save if all ranks are equally fast: each takes fixed + samples * per_sample
-// seconds, a least-squares fit. 0 where the seconds do not have this form.
+// seconds, a least-squares fit. 0 where the seconds do not have this form, and where the shares are the fastest but for
+// rounding.
 double gain_of_equal_ranks(const Shares& shares, std::span<const double> speeds) {
   if (!are_speeds(speeds, shares.size())) return 0;
+  if (gain(shares, fastest_shares(samples_of(shares), speeds), speeds) < kRounding) return 0;
   const auto ranks = static_cast<double>(shares.size()), mean_share = static_cast<double>(samples_of(shares)) / ranks;
   double mean = 0, squares = 0, products = 0;
   const auto seconds_of = [&](size_t rank) { return static_cast<double>(shares[rank]) / speeds[rank]; };

@@ -31,7 +31,8 @@ bool are_speeds(std::span<const double> speeds, size_t ranks);
 //     which a change predicts as much on two ranks;
 //   - by 2 % or more, to return to `equal`, which then is at most 10 % slower than the fastest shares;
 //   - by 12 % or more, to return to `equal` if all ranks are equally fast: one line in the samples, with a fixed part
-//     that is not negative, is within 10 % of the time of each. Such ranks differ in speed: more samples, more speed;
+//     that is not negative, is within 10 % of the time of each, and the fastest shares are 5 % faster than `now`. Such
+//     ranks differ in speed: more samples, more speed;
 // by both measurements, or by 20 % according to the last one alone.
 //
 // Speeds have the fixed part of a step in them, so where it is large the shares come to the fastest ones in several

@@ -111,6 +111,8 @@ TEST(Balance, EquallyFastRanksWithAFixedPartHaveEqualShares) {
   EXPECT_EQ(balanced({211, 45}, equal, Speeds{211 / 0.382, 45 / 0.216}, {}), equal);
   const double nan = std::numeric_limits<double>::quiet_NaN();
   EXPECT_EQ(balanced({171, 85}, equal, stale, Speeds{500, nan}), std::nullopt);
+  EXPECT_EQ(balanced({6, 2}, {4, 4}, Speeds{100, 50}, Speeds{100, 50}), std::nullopt);
+  EXPECT_EQ(balanced({7, 1}, {4, 4}, Speeds{56, 13}, Speeds{56, 13}), std::nullopt);
 }
 
 TEST(Balance, WithoutSpeedsSharesStay) {
@@ -130,8 +132,8 @@ TEST(Balance, WithoutSpeedsSharesStay) {
 // as long as `fixed` samples.
 class Machine {
  public:
-  Machine(double noise, unsigned seed, int world, double fixed = 0)
-      : noise_(noise), fixed_(fixed), random_(seed), equal_(equal_shares(256, world)) {}
+  Machine(double noise, unsigned seed, int world, double fixed = 0, int64_t samples = 256)
+      : noise_(noise), fixed_(fixed), random_(seed), equal_(equal_shares(samples, world)) {}
 
   // Whether the shares change after an epoch with these speeds.
   bool epoch(Speeds speeds) {
@@ -202,6 +204,23 @@ TEST(Balance, AFixedPartNeitherHuntsNorKeepsSharesThatAreStale) {
         ASSERT_LE(until_equal, noise < 0.05 ? 3 : 5);
         for (int i = 0; i < kEpochs; ++i) ASSERT_FALSE(machine.epoch(steady)) << i;
       }
+}
+
+TEST(Balance, RoundedSharesOfASmallBatchDoNotHunt) {
+  constexpr int kEpochs = 20, kSeeds = 50;
+  for (const double noise : {0.0, 0.03})
+    for (const int64_t samples : {8, 12, 16, 31, 64})
+      for (const double slow : {20, 40, 50, 60})
+        for (unsigned seed = 0; seed < kSeeds; ++seed) {
+          SCOPED_TRACE(std::to_string(noise) + ", samples " + std::to_string(samples) + ", " + std::to_string(slow));
+          Machine machine(noise, seed, 2, 0, samples);
+          machine.epoch({100, slow});
+          machine.epoch({100, slow});
+          for (int i = 2; i < kEpochs; ++i) {
+            machine.epoch({100, slow});
+            ASSERT_FALSE(machine.is_equal()) << i;
+          }
+        }
 }
 
 TEST(Balance, SharesAreDescribed) {

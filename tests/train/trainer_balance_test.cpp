@@ -96,7 +96,10 @@ TEST_F(TrainerBalance, MovesSamplesAndChangesNothingElse) {
     }
     EXPECT_EQ(events.accuracies, equal.accuracies);
     EXPECT_LE(distance(weights, equal_weights), 1e-5);
-    for (const auto& report : reports) EXPECT_TRUE(report->state.balance->shares.empty());
+    for (const auto& report : reports) {
+      EXPECT_TRUE(report->state.balance->shares.empty());
+      EXPECT_EQ(report->rank_weights, std::vector<double>(world, 1.0));
+    }
     ASSERT_TRUE(reports[0]->classes);
     EXPECT_EQ(reports[0]->classes->correct(), reports[0]->evaluation->correct);
   }
@@ -140,6 +143,8 @@ TEST_F(TrainerBalance, ResumedRunHasTheShardsOfItsCheckpoint) {
   EXPECT_NE(events.line.find("shares:2=9,3 "), std::string::npos) << events.line;
   EXPECT_EQ(reports[0]->state.balance->shares, (std::vector<int64_t>{9, 3}));
   EXPECT_EQ(reports[0]->state.balance->speeds, (std::vector<double>{100, 45}));
+  EXPECT_EQ(reports[1]->rank_weights, (std::vector<double>{9, 3}));
+  EXPECT_EQ(reports[1]->compute_ms.size(), 2u);  // of five steps with these shards, four of them full
   for (const int64_t step : {4, 6}) {
     SCOPED_TRACE(step);
     std::filesystem::remove_all(folder / "other");
@@ -154,6 +159,21 @@ TEST_F(TrainerBalance, ResumedRunHasTheShardsOfItsCheckpoint) {
     EXPECT_EQ(events.steps.front().step, step + 1);
     EXPECT_EQ(events.line.find("shares"), std::string::npos) << events.line;
   }
+}
+
+// The evaluation of the second epoch ends the run. Its state has the new shares, but no epoch begins with them.
+TEST_F(TrainerBalance, AnEarlyEndAnnouncesNoEpoch) {
+  batch_size = 12;
+  balanced = true;
+  TrainConfig config = steps(20);
+  config.epochs = 5;
+  config.eval_every = 1;
+  config.schedule.lr = 0;
+  config.early_stop = 1;
+  run(config, with({{2, {100, 40}}}));
+  EXPECT_TRUE(events.line.ends_with("speed:2 eval:2 early_stop:2@1")) << events.line;
+  EXPECT_EQ(reports[0]->state.balance->shares, (std::vector<int64_t>{9, 3}));
+  EXPECT_EQ(reports[0]->rank_weights, (std::vector<double>{9, 3}));
 }
 
 // Not where a batch norm would normalise a single value, nor after the last epoch, nor after a NaN.

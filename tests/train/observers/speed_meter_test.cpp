@@ -89,6 +89,23 @@ TEST(SpeedMeter, NoiseScaleIsThatOfTheGradients) {
     });
 }
 
+TEST(SpeedMeter, TheFirstTwoStepsWithNewShardsDoNotCount) {
+  const MemoryDataset data = small_data(40);
+  run_world(2, [&](Communicator& rank, Device& device, Ops& ops) {
+    Fixture fixture({.batch_size = 16}, norm_network(), data, device, ops, rank);
+    SpeedMeter meter(fixture.replica, fixture.sampler());
+    const auto measured = [&](int64_t first, int64_t last) {
+      for (int64_t step = first; step <= last; ++step) meter.add({.step = step, .samples = 16, .skipped = {}});
+      return meter.take().has_value();
+    };
+    EXPECT_FALSE(measured(1, 2));
+    EXPECT_TRUE(measured(3, 4));
+    meter.shards_changed();
+    EXPECT_FALSE(measured(5, 6));
+    EXPECT_TRUE(measured(7, 7));
+  });
+}
+
 // Three steps, the measurement, and three steps.
 TEST(SpeedMeter, LeavesTheTrainingUnchanged) {
   const MemoryDataset data = small_data(40);
