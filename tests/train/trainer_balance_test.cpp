@@ -112,8 +112,9 @@ TEST_F(TrainerBalance, EmptyShardsStay) {
   TrainConfig config = steps(26);
   config.epochs = 2;
   balanced = true;
+  const Adapt notes = with({});
   run(config, [&](TrainConfig& mine, Replica& replica) {
-    with({})(mine, replica);
+    notes(mine, replica);
     mine.replace_speeds = [](int64_t, std::vector<double>& measured) {
       EXPECT_EQ(std::ranges::count(measured, 0.0), 2);
       for (double& speed : measured) speed *= &speed == &measured[1] ? 0.1 : 1;
