@@ -185,8 +185,9 @@ TEST_F(TrainerBalance, StaysWhereItMayNotMove) {
   config.epochs = 2;
   const std::vector<double> slow{100, 40};
   std::vector<std::vector<double>> asked;
+  const Adapt notes = with({{1, slow}, {2, slow}});
   run(config, [&](TrainConfig& mine, Replica& replica) {
-    with({{1, slow}, {2, slow}})(mine, replica);
+    notes(mine, replica);
     const bool first = replica.communicator.rank() == 0;
     mine.may_have_weights = [&asked, first](const std::vector<double>& wanted) {
       if (first) asked.push_back(wanted);
