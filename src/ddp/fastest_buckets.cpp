@@ -154,7 +154,7 @@ std::vector<ParameterId> robust_buckets(const BucketPlan& sizes, const StepCosts
   const std::array cases{slowed(costs, kRobustLink, 1), slowed(costs, 1, kRobustPass)};
   auto plans = search.fastest_by_count(costs);
   const double most = search.time(search.best(plans, costs), costs) * (1 + kRobustTolerance);
-  plans.push_back(begins_of(sizes));
+  if (const auto built = begins_of(sizes); search.time(built, costs) <= most) return built;
   std::vector<double> least;
   for (const StepCosts& other : cases) {
     auto more = search.fastest_by_count(other);

@@ -38,11 +38,11 @@ double exposed_ms(const BucketPlan& plan, const StepCosts& costs, bool trailer_i
 std::vector<ParameterId> fastest_buckets(const BucketPlan& sizes, const StepCosts& costs,
                                          bool trailer_in_last_bucket = true);
 
-// Nearly as fast, with room for what differs while both run: a link that is kRobustLink times as slow beside computing,
-// or a pass that takes kRobustPass times as long beside communication. Of the buckets of `sizes`, and of the plans that
-// are fastest for each number of buckets by the costs and in each of these two cases, those whose time is at most
-// kRobustTolerance above the least by the costs; and of these the one whose worst ratio to the least time of a case is
-// least.
+// Those of `sizes`, unless others are faster by more than kRobustTolerance. Then nearly the fastest, with room for what
+// differs while both run: a link that is kRobustLink times as slow beside computing, or a pass that takes kRobustPass
+// times as long beside communication. Of the plans that are fastest for each number of buckets by the costs and in each
+// of these two cases, those whose time is at most kRobustTolerance above the least by the costs; and of these the one
+// whose worst ratio to the least time of a case is least.
 inline constexpr double kRobustTolerance = 0.01, kRobustLink = 2, kRobustPass = 1.5;
 std::vector<ParameterId> robust_buckets(const BucketPlan& sizes, const StepCosts& costs,
                                         bool trailer_in_last_bucket = true);

@@ -102,7 +102,7 @@ TEST(FastestBuckets, FollowTheCosts) {
 TEST(RobustBuckets, LeaveRoomForASlowerLinkAndASlowerPass) {
   std::mt19937 random(2);
   const auto from_to = [&](double from, double to) { return std::uniform_real_distribution<>(from, to)(random); };
-  int better = 0, near_best = 0;
+  int built_stay = 0, better = 0, near_best = 0;
   for (int trial = 0; trial < 200; ++trial) {
     std::vector<int64_t> counts(30);
     StepCosts costs{
@@ -118,9 +118,12 @@ TEST(RobustBuckets, LeaveRoomForASlowerLinkAndASlowerPass) {
     slow_link.link = {2 * costs.link.latency_ms, 2 * costs.link.ms_per_mib};
     for (double& ms : slow_pass.ready_ms) ms *= 1.5;
     slow_pass.compute_ms *= 1.5;
-    const BucketPlan robust = cut(counts, robust_buckets(cut(counts, {0}), costs, rides)),
+    const BucketPlan built = plan_buckets(counts, 2, 40, BucketCaps()),
+                     robust = cut(counts, robust_buckets(built, costs, rides)),
                      fast = cut(counts, fastest(counts, costs, rides));
     ASSERT_LE(ready + cost_of(robust, costs, rides), 1.01 * (ready + cost_of(fast, costs, rides)) + 1e-9);
+    built_stay += robust.buckets == built.buckets;
+    if (robust.buckets == built.buckets) continue;
     const auto time = [&](const BucketPlan& plan, const StepCosts& c) {
       return c.compute_ms + cost_of(plan, c, rides);
     };
@@ -134,8 +137,9 @@ TEST(RobustBuckets, LeaveRoomForASlowerLinkAndASlowerPass) {
     better += worst(robust) < worst(fast) - 0.01;
     near_best += worst(robust) < 1.02;
   }
-  EXPECT_GT(better, 20);
-  EXPECT_GT(near_best, 150);
+  EXPECT_GT(built_stay, 20);
+  EXPECT_GT(better, 10);
+  EXPECT_GT(near_best, 50);
 }
 
 // A tensor's gradient is ready as a whole.
