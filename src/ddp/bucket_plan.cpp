@@ -99,6 +99,12 @@ int BucketPlan::bucket_of(ParameterId id) const {
   return static_cast<int>(after - buckets.begin()) - 1;
 }
 
+std::vector<ParameterId> BucketPlan::begins() const {
+  std::vector<ParameterId> firsts;
+  for (const Bucket& bucket : buckets) firsts.push_back(bucket.first);
+  return firsts;
+}
+
 uint64_t BucketPlan::hash() const {
   Hash hash;
   for (const int64_t count : parameter_counts) hash.add(static_cast<uint64_t>(count));

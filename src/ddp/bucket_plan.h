@@ -38,7 +38,8 @@ struct BucketPlan {
   int64_t total = 0;            // `padded` and the trailer
   int64_t trailer() const { return total - padded; }  // elements of the trailer
   int bucket_of(ParameterId id) const;
-  uint64_t hash() const;  // equal plans have equal hashes, on every machine
+  std::vector<ParameterId> begins() const;  // the first parameter of each bucket
+  uint64_t hash() const;                    // equal plans have equal hashes, on every machine
 };
 
 // parameter_counts: elements of each parameter in flat-buffer order. The last bucket has at most a 64th of all
@@ -50,7 +51,7 @@ BucketPlan plan_buckets(std::span<const int64_t> parameter_counts, int world_siz
 BucketPlan plan_buckets_at(std::span<const int64_t> parameter_counts, int world_size, int64_t trailer_elements,
                            std::span<const ParameterId> begins);
 
-// Whether buckets of so many parameters can begin there: from 0, ascending, below `parameters`.
+// Whether buckets of a plan with this number of parameters can begin there: from 0, ascending, below `parameters`.
 bool possible_begins(std::span<const ParameterId> begins, int64_t parameters);
 
 // The part of a bucket that a rank updates when optimizer state is sharded (ZeRO stage 1): each of `world` ranks has an

@@ -30,10 +30,10 @@ struct Cluster {
 // Bytes of a message of a pipelined collective, as comm/mpi sends them.
 inline constexpr double kPieceBytes = 60 << 10;
 
-// A chunk of a ring, or half of a tree's data, goes in so many messages.
+// The number of messages that carry a chunk of a ring, or half of a tree's data.
 int64_t pieces_of(double bytes);
 
-// The parts of one collective of so many bytes. A reduce-scatter is the first half of an all-reduce, and a gather the
+// The parts of one collective of `bytes` bytes. A reduce-scatter is the first half of an all-reduce, and a gather the
 // second.
 struct CollectiveTimes {
   double before = 0, between = 0, after = 0;  // inside each host, between the hosts, inside each host again

@@ -110,12 +110,6 @@ class BucketSearch {
   const bool rides_;
 };
 
-std::vector<ParameterId> begins_of(const BucketPlan& plan) {
-  std::vector<ParameterId> begins;
-  for (const Bucket& bucket : plan.buckets) begins.push_back(bucket.first);
-  return begins;
-}
-
 StepCosts slowed(StepCosts costs, double link, double pass) {
   for (double* const ms : {&costs.link.latency_ms, &costs.link.ms_per_mib}) *ms *= link;
   costs.compute_ms *= pass;
@@ -154,7 +148,7 @@ std::vector<ParameterId> robust_buckets(const BucketPlan& sizes, const StepCosts
   const std::array cases{slowed(costs, kRobustLink, 1), slowed(costs, 1, kRobustPass)};
   auto plans = search.fastest_by_count(costs);
   const double most = search.time(search.best(plans, costs), costs) * (1 + kRobustTolerance);
-  if (const auto built = begins_of(sizes); search.time(built, costs) <= most) return built;
+  if (const auto built = sizes.begins(); search.time(built, costs) <= most) return built;
   std::vector<double> least;
   for (const StepCosts& other : cases) {
     auto more = search.fastest_by_count(other);

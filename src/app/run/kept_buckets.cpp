@@ -36,14 +36,9 @@ bool has_kept_shape(const nlohmann::json& kept, int64_t parameters) {
 }  // namespace
 
 std::string kept_text(const BucketPlan& plan, const StepCosts& costs) {
-  std::vector<ParameterId> begins;
-  for (const Bucket& bucket : plan.buckets) begins.push_back(bucket.first);
-  return nlohmann::json{{kBegins, begins},
-                        {kReady, costs.ready_ms},
-                        {kCompute, costs.compute_ms},
-                        {kLatency, costs.link.latency_ms},
-                        {kPerMib, costs.link.ms_per_mib},
-                        {kBucket, costs.bucket_ms}}
+  return nlohmann::json{{kBegins, plan.begins()},         {kReady, costs.ready_ms},
+                        {kCompute, costs.compute_ms},     {kLatency, costs.link.latency_ms},
+                        {kPerMib, costs.link.ms_per_mib}, {kBucket, costs.bucket_ms}}
       .dump();
 }
 

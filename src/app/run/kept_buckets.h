@@ -21,7 +21,7 @@ struct KeptBuckets {
 
 std::string kept_text(const BucketPlan& plan, const StepCosts& costs);  // JSON
 
-// Nothing where the text is not that of possible buckets of so many parameters, and of possible costs.
+// Nothing where the text is not that of possible buckets of this number of parameters, and of possible costs.
 std::optional<KeptBuckets> kept_buckets_from(const std::string& text, int64_t parameters);
 
 }  // namespace ddp

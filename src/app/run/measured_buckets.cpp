@@ -19,21 +19,21 @@ bool are_measured(const Options& options, int world) {
   return world > 1 && !options.bucket_cap_mb && !options.first_bucket_mb && !options.device.deterministic;
 }
 
-// The buckets of the checkpoint, if they are those of its plan and only the buckets differ in what changes rounding.
-std::optional<KeptBuckets> kept_buckets(const RunState& saved, const RunState& now, const Replica& replica) {
+// Whether a checkpoint has buckets that are those of its plan, and only the buckets differ in what changes rounding.
+bool has_kept_buckets(const RunState& saved, const RunState& now, const Replica& replica) {
   constexpr const char* kPlan = "bucket plan";
   const auto text = saved.autotune.find(kBucketsEntry);
   const auto plan = saved.affects_rounding.find(kPlan);
-  if (text == saved.autotune.end() || plan == saved.affects_rounding.end()) return std::nullopt;
+  if (text == saved.autotune.end() || plan == saved.affects_rounding.end()) return false;
   RunState others = now;
   others.affects_rounding[kPlan] = plan->second;
-  if (!rounding_differences(saved, others).empty()) return std::nullopt;
+  if (!rounding_differences(saved, others).empty()) return false;
   const BucketPlan& built = replica.plan;
-  auto kept = kept_buckets_from(text->second, std::ssize(built.parameter_counts));
-  if (!kept) return std::nullopt;
+  const auto kept = kept_buckets_from(text->second, std::ssize(built.parameter_counts));
+  if (!kept) return false;
   const BucketPlan cut =
       plan_buckets_at(built.parameter_counts, replica.communicator.size(), built.trailer(), kept->begins);
-  return fmt::format("{:016x}", cut.hash()) == plan->second ? kept : std::nullopt;
+  return fmt::format("{:016x}", cut.hash()) == plan->second;
 }
 
 }  // namespace
@@ -43,7 +43,7 @@ std::optional<StepCosts> set_measured_buckets(const Job& job, const ResumePoint&
   if (!are_measured(job.options, job.session.size())) return std::nullopt;
   // Rank 0 decides: other ranks may have other processors, and so other settings.
   std::string text;
-  if (job.session.rank() == 0 && kept_buckets(resume_point.state, now, replica))
+  if (job.session.rank() == 0 && has_kept_buckets(resume_point.state, now, replica))
     text = resume_point.state.autotune.at(kBucketsEntry);
   broadcast_host(*job.world, text);
   auto kept = kept_buckets_from(text, std::ssize(replica.plan.parameter_counts));

@@ -17,8 +17,7 @@ PlanOptions parse_plan_options(std::span<const std::string> arguments, std::opti
   std::string profile;
   CLI::App app(
       "Predicts a training on more ranks and hosts from the profile of a run: the time of a step, communication that "
-      "is "
-      "not hidden, efficiency, and the memory of a rank. Trains nothing.",
+      "is not hidden, efficiency, and the memory of a rank. Trains nothing.",
       "ddp_train plan");
   app.add_option("--profile", profile, "profile.json of a run, or the folder of the run")->required();
   app.add_option("--world", options.world, "largest number of ranks; the table has 1, 2, 4, ... up to it")
