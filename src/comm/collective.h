@@ -14,7 +14,7 @@ struct Collective {
   int root = 0;  // rank whose span a broadcast copies
 };
 
-// Whether kind, count, dtype and root are equal, as the posts of two ranks for one collective must be.
+// Whether kind, count, dtype, int8 and root are equal, as the posts of two ranks for one collective must be.
 bool same_on_all_ranks(const Collective& a, const Collective& b);
 
 // Text for messages: "all_reduce of 1024 f32".

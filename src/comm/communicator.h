@@ -18,8 +18,16 @@ struct DeviceSpan {
   void* data = nullptr;
   int64_t count = 0;  // elements; 0 is legal
   DType dtype = DType::f32;
+  // `count` floats of host memory. Not null: a sum of f32 travels between hosts in int8 (comm/int8.h), and here is what
+  // the rounding has lost so far. Null on all ranks or on none.
+  float* residual = nullptr;
 
   static DeviceSpan of(std::span<float> s) { return {s.data(), static_cast<int64_t>(s.size()), DType::f32}; }
+};
+
+// Of a rank among the parties between which a sum in int8 travels.
+struct HostPlace {
+  int host = 0, hosts = 1;
 };
 
 class Communicator {
@@ -59,6 +67,10 @@ class Communicator {
   // are empty with one rank, and where the transport chooses; equal on all ranks.
   virtual std::string description() const { return ""; }
   virtual std::string order_of_terms() const { return ""; }
+
+  // Whether DeviceSpan::residual may be given. On one host such a sum is an ordinary one.
+  virtual bool sums_in_int8() const { return false; }
+  virtual HostPlace place() const { return {}; }
 
   // Whether the work of a GraphCache may contain collectives and wait().
   virtual bool capturable() const { return false; }

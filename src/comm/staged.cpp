@@ -48,6 +48,8 @@ class StagedCommunicator final : public Communicator {
   bool copies() const override { return true; }
   std::string description() const override { return host_.description(); }
   std::string order_of_terms() const override { return host_.order_of_terms(); }
+  bool sums_in_int8() const override { return host_.sums_in_int8(); }
+  HostPlace place() const override { return host_.place(); }
   void wait(Sequence n) override {
     DDP_EXPECT(n <= started_);
     if (n <= returned_) return;

@@ -20,7 +20,7 @@ Reducer::Reducer(const BucketPlan& plan, Communicator& communicator, std::span<f
     : plan_(plan),
       communicator_(communicator),
       flat_(flat),
-      config_{config.sharded, config.trailer_in_last_bucket && !config.sharded},
+      config_{config.sharded, config.trailer_in_last_bucket && !config.sharded && !config.residual, config.residual},
       announced_(plan.parameter_counts.size() + 1, char{1}) {
   DDP_EXPECT(std::ssize(flat) == plan.total);
   buckets_changed();
@@ -59,9 +59,10 @@ Communicator::Sequence Reducer::start(int collective) {
   const auto trailer = flat_.subspan(plan_.padded);
   if (collective == std::ssize(plan_.buckets)) return communicator_.all_reduce(DeviceSpan::of(trailer));
   const auto [offset, count, first, end] = plan_.buckets[collective];
-  if (config_.sharded) return communicator_.reduce_scatter(DeviceSpan::of(flat_.subspan(offset, count)));
   const bool with_trailer = config_.trailer_in_last_bucket && collective + 1 == collectives();
-  return communicator_.all_reduce(DeviceSpan::of(flat_.subspan(offset, count + (with_trailer ? trailer.size() : 0))));
+  auto span = DeviceSpan::of(flat_.subspan(offset, count + (with_trailer ? trailer.size() : 0)));
+  if (config_.residual) span.residual = config_.residual + offset;
+  return config_.sharded ? communicator_.reduce_scatter(span) : communicator_.all_reduce(span);
 }
 
 void Reducer::finish() {

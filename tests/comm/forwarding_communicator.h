@@ -16,6 +16,8 @@ class ForwardingCommunicator : public Communicator {
   Sequence all_gather(DeviceSpan span) override { return inner_.all_gather(span); }
   Sequence broadcast(DeviceSpan span, int root) override { return inner_.broadcast(span, root); }
   bool copies() const override { return inner_.copies(); }
+  bool sums_in_int8() const override { return inner_.sums_in_int8(); }
+  HostPlace place() const override { return inner_.place(); }
   void wait(Sequence n) override { inner_.wait(n); }
   Sequence completed() const override { return inner_.completed(); }
   std::optional<std::string> failure() const override { return inner_.failure(); }

@@ -2,6 +2,7 @@
 
 #include "comm/add.h"
 #include "comm/collective.h"
+#include "comm/int8.h"
 #include "comm/local/rendezvous.h"
 
 #include <algorithm>
@@ -43,6 +44,31 @@ void sum_parts(const std::vector<Collective>& posts, int64_t begin, int64_t coun
   }
 }
 
+// As between hosts of one rank each. `owner` adds the values of the others; `everywhere`: all get the rounded sum.
+void sum_block_in_int8(const std::vector<Collective>& posts, int64_t owner, int64_t at, int64_t count,
+                       bool everywhere) {
+  const auto ranks = std::ssize(posts);
+  const auto values = [&](int64_t rank) { return static_cast<float*>(posts[rank].span.data) + at; };
+  std::array<std::byte, int8_bytes(kInt8Block)> message;
+  const auto round = [&](int64_t rank) {
+    to_int8(values(rank), posts[rank].span.residual + at, count, message.data());
+  };
+  for (int64_t distance = 1; distance < ranks; ++distance) {
+    round((owner + ranks - distance) % ranks);
+    add_int8(message.data(), count, values(owner));
+  }
+  if (!everywhere) return;
+  round(owner);
+  for (int64_t rank = 0; rank < ranks; ++rank) from_int8(message.data(), count, values(rank));
+}
+
+// The elements [begin, begin + count) in blocks; `owner`: of all, or each block has the next one.
+void sum_in_int8(const std::vector<Collective>& posts, int64_t begin, int64_t count, std::optional<int64_t> owner) {
+  for (int64_t block = 0; block * kInt8Block < count; ++block)
+    sum_block_in_int8(posts, owner.value_or(block % std::ssize(posts)), begin + block * kInt8Block,
+                      std::min(kInt8Block, count - block * kInt8Block), !owner);
+}
+
 // Fills the undefined parts of a result with NaN, so that a test sees their use.
 void fill_with_nan(const DeviceSpan& span, int64_t begin, int64_t end) {
   for (int64_t i = begin; i < end; ++i) {
@@ -56,10 +82,14 @@ void fill_with_nan(const DeviceSpan& span, int64_t begin, int64_t end) {
 void execute(const std::vector<Collective>& posts) {
   const Collective& shape = posts[0];
   const int64_t count = shape.span.count, part = count / std::ssize(posts);
+  const bool in_int8 = shape.span.residual && posts.size() > 1;
   switch (shape.kind) {
-    case Collective::Kind::all_reduce: sum_parts(posts, 0, count); break;
+    case Collective::Kind::all_reduce:
+      in_int8 ? sum_in_int8(posts, 0, count, std::nullopt) : sum_parts(posts, 0, count);
+      break;
     case Collective::Kind::reduce_scatter:
-      sum_parts(posts, 0, count);
+      if (!in_int8) sum_parts(posts, 0, count);
+      for (int64_t r = 0; in_int8 && r < std::ssize(posts); ++r) sum_in_int8(posts, r * part, part, r);
       for (int64_t r = 0; r < std::ssize(posts); ++r) {
         fill_with_nan(posts[r].span, 0, r * part);
         fill_with_nan(posts[r].span, (r + 1) * part, count);
@@ -123,6 +153,8 @@ class LocalCommunicator final : public Communicator {
   }
   Sequence broadcast(DeviceSpan span, int root) override { return start({Collective::Kind::broadcast, span, root}); }
 
+  bool sums_in_int8() const override { return true; }
+  HostPlace place() const override { return {rank_, world_->size}; }
   void wait(Sequence n) override { world_->device.wait(n); }
   Sequence completed() const override { return world_->device.done(); }
   void record_done_times() override { world_->device.record_times(kDoneTimes); }

@@ -96,6 +96,7 @@ void CollectiveQueue::launch() {
   slot.done = false;
   slot.in_mpi =
       kind == Collective::Kind::broadcast || (kind == Collective::Kind::all_reduce && allreduce_ == Allreduce::mpi);
+  DDP_EXPECT(!slot.in_mpi || !span.residual);
   if (kind == Collective::Kind::broadcast) {
     DDP_MPI(MPI_Ibcast(span.data, checked_count(span), type_of(span.dtype), root, comm_, &slot.request));
   } else if (slot.in_mpi) {

@@ -49,6 +49,8 @@ class MpiCommunicator final : public Communicator {
   Memory* memory() override { return allreduce_ == Allreduce::mpi ? nullptr : host_.window.get(); }
   std::string description() const override { return host_.description(); }
   std::string order_of_terms() const override { return host_.order_of_terms(); }
+  bool sums_in_int8() const override { return allreduce_ != Allreduce::mpi; }
+  HostPlace place() const override { return {host_.config.layout.host[rank_], host_.config.layout.hosts}; }
   Sequence completed() const override { return queue_.completed(); }
   void record_done_times() override {
     engine_.locked([this] { queue_.record_done_times(); });

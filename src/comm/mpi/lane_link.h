@@ -1,4 +1,4 @@
-// The link of a lane over MPI: the segmented ring, and for little data the small exchange.
+// The link of a lane over MPI: the segmented ring, the exchange in int8, and for little data the small exchange.
 #pragma once
 
 #include "comm/shm/host_link.h"

@@ -133,6 +133,7 @@ class NcclCommunicator final : public Communicator {
   }
 
   Sequence start(const char* what, const DeviceSpan& span, const Nccl::Call& call) {
+    DDP_EXPECT(!span.residual);
     if (size() == 1) return ++started_;
     order_after(communication_.get(), compute_, event_.get());
     if (span.count > 0) nccl_.run(what, call);

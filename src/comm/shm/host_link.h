@@ -29,8 +29,10 @@ class HostLink {
   // reduce_scatter leaves the sum of this host's chunk, all_gather begins with it. start() and advance() call
   // host.collect() once for each piece that they read: all pieces of a sum, this host's chunk in an all_gather. They
   // call host.spread() once for each final piece: this host's chunk in a reduce_scatter, otherwise all pieces. Both get
-  // empty pieces too. `data`, `pieces` and `host` must stay until advance() has returned true.
-  virtual void start(std::byte* data, const Pieces& pieces, Collective::Kind kind, DType dtype, HostPieces& host) = 0;
+  // empty pieces too. `residual`: as DeviceSpan::residual, of `data`. All memory must stay until advance() has returned
+  // true.
+  virtual void start(std::byte* data, float* residual, const Pieces& pieces, Collective::Kind kind, DType dtype,
+                     HostPieces& host) = 0;
   // Sums all of `data` in as few messages as possible, with the same bits as start(). `offset`: see cut_blocks().
   virtual void start_small(std::byte* data, int64_t offset, int64_t bytes, DType dtype) = 0;
 

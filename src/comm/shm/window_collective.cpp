@@ -33,7 +33,8 @@ void WindowCollective::start(const Collective& collective) {
   collective_ = collective;
   bytes_ = collective.span.count * static_cast<int64_t>(size_of(collective.span.dtype));
   const int64_t ranks = std::ssize(config_.layout.host);
-  const bool small = collective.kind == Kind::all_reduce && bytes_ <= config_.small_bytes && ranks > 1;
+  const bool in_int8 = collective.span.residual && config_.layout.hosts > 1;
+  const bool small = collective.kind == Kind::all_reduce && bytes_ <= config_.small_bytes && ranks > 1 && !in_int8;
   const bool needs_place = !small || config_.layout.hosts > 1;
   place_ = needs_place ? window_->place_of(collective.span.data, static_cast<size_t>(bytes_)) : Window::kOutside;
   const bool shares = config_.layout.hosts < ranks;  // on some host
@@ -147,7 +148,7 @@ bool WindowCollective::sum_or_start_link() {
     return !is_alone;
   }
   if (link_)
-    link_->start(mine, pieces_, collective_.kind, dtype, *this);
+    link_->start(mine, residual(), pieces_, collective_.kind, dtype, *this);
   else if (config_.layout.hosts == 1)
     sum_pieces();
   return true;

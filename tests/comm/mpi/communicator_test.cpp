@@ -2,6 +2,7 @@
 #include "core/stopwatch.h"
 #include "ddp/hash.h"
 #include "ddp/replica_check.h"
+#include "tests/comm/int8_sums.h"
 #include "tests/comm/numbers.h"
 #include "tests/mpi_session.h"
 
@@ -102,6 +103,48 @@ TEST_P(EveryKind, ReduceScatterThenAllGatherIsAnAllReduce) {
   comm->reduce_scatter(numbers.span());
   comm->wait(comm->all_gather(numbers.span()));
   for (int64_t i = 0; i < count; ++i) ASSERT_EQ(numbers.at(i), static_cast<float>(sum_of_values(size, i, 4))) << i;
+}
+
+class Int8Kind : public EveryKind {};
+INSTANTIATE_TEST_SUITE_P(, Int8Kind,
+                         testing::Values(Case{"shm", Allreduce::shm, DType::f32},
+                                         Case{"mixed_hosts", Allreduce::shm, DType::f32, mixed},
+                                         Case{"unequal_hosts", Allreduce::shm, DType::f32, unequal},
+                                         Case{"three_hosts", Allreduce::shm, DType::f32, three},
+                                         Case{"ring", Allreduce::ring, DType::f32}),
+                         [](const auto& instance) { return std::string(instance.param.name); });
+
+TEST_P(Int8Kind, LosesNoValue) {
+  ASSERT_TRUE(comm->sums_in_int8());
+  for (Memory* const memory : memories()) {
+    expect_int8_all_reduces(*comm, *memory);
+    expect_int8_reduce_scatters(*comm, *memory);
+    expect_int8_shows_nan(*comm, *memory);
+  }
+}
+
+// Beside ordinary sums, as in a step, on all ranks with the same bits.
+TEST_P(Int8Kind, ManyAreOutstanding) {
+  constexpr int kMany = 24;
+  const int64_t count = 30'011;
+  const Buffer flat(*comm->memory(), bytes_of_floats(kMany * count));
+  std::vector<float> residual(kMany * count);
+  for (int64_t i = 0; i < kMany * count; ++i) flat.as<float>()[i] = real_value(rank, 0, i);
+  Communicator::Sequence last = 0;
+  for (int k = 0; k < kMany; ++k) {
+    float* const of_span = k % 3 == 0 ? nullptr : residual.data() + k * count;
+    last = comm->all_reduce({flat.as<float>() + k * count, count, DType::f32, of_span});
+    if ((k + rank) % 3 == 0) comm->progress();
+  }
+  comm->wait(last);
+  Hash hash;
+  for (int64_t i = 0; i < kMany * count; ++i) {
+    double exact = 0;
+    for (int r = 0; r < size; ++r) exact += real_value(r, 0, i);
+    ASSERT_NEAR(flat.as<float>()[i], exact, 2.0 * size / 127) << i;
+    hash.add(std::bit_cast<uint32_t>(flat.as<float>()[i]));
+  }
+  EXPECT_NO_THROW(check_same_on_all_ranks(hash.value(), "sums", *comm));
 }
 
 TEST_P(EveryKind, BroadcastsFromEveryRoot) {

@@ -1,6 +1,8 @@
 // Collectives in a window whose ranks are threads, so that the thread sanitizer sees them.
 #include "comm/shm/window_collective.h"
 #include "core/error.h"
+#include "tests/comm/forwarding_communicator.h"
+#include "tests/comm/int8_sums.h"
 #include "tests/comm/numbers.h"
 #include "tests/comm/rank_values.h"
 #include "tests/comm/ranks.h"
@@ -31,10 +33,12 @@ constexpr int64_t kSmall = 1024;
 class LocalLink final : public HostLink {
  public:
   explicit LocalLink(Communicator& lane) : lane_(lane) {}  // ranks in the order of their hosts
-  void start(std::byte* data, const Pieces& pieces, Kind kind, DType dtype, HostPieces& host) override {
+  void start(std::byte* data, float* residual, const Pieces& pieces, Kind kind, DType dtype,
+             HostPieces& host) override {
     for (int chunk = 0; chunk < pieces.hosts(); ++chunk)
       for (const Piece& piece : pieces.chunk(chunk)) {
-        const DeviceSpan span{data + piece.begin, piece.bytes / static_cast<int64_t>(size_of(dtype)), dtype};
+        DeviceSpan span{data + piece.begin, piece.bytes / static_cast<int64_t>(size_of(dtype)), dtype};
+        if (residual) span.residual = residual + piece.begin / static_cast<int64_t>(sizeof(float));
         const bool is_own = chunk == lane_.rank();
         if (kind != Kind::all_gather || is_own) host.collect(piece);
         lane_.wait(kind == Kind::all_gather ? lane_.broadcast(span, chunk) : lane_.all_reduce(span));
@@ -130,6 +134,33 @@ TEST_P(Windows, RunEveryKindInEveryMemory) {
         rank.run(Kind::all_gather, parts.span());
         for (int64_t i = 0; i < part * ranks; ++i) ASSERT_EQ(parts.at(i), sum_of_values(comm.size(), i)) << i;
       }
+  });
+}
+
+// A communicator of which expect_int8_sums() uses the sums alone.
+class WindowSums final : public ForwardingCommunicator {
+ public:
+  WindowSums(Communicator& comm, Rank& rank, int hosts) : ForwardingCommunicator(comm), rank_(rank), hosts_(hosts) {}
+  Sequence all_reduce(DeviceSpan span) override { return run(Kind::all_reduce, span); }
+  Sequence reduce_scatter(DeviceSpan span) override { return run(Kind::reduce_scatter, span); }
+  void wait(Sequence) override {}
+  HostPlace place() const override { return {0, hosts_}; }
+
+ private:
+  Sequence run(Kind kind, DeviceSpan span) {
+    rank_.run(kind, span);
+    return 0;
+  }
+  Rank& rank_;
+  const int hosts_;
+};
+
+TEST_P(Windows, SumInInt8BetweenHosts) {
+  if (GetParam().dtype != DType::f32) return;
+  run_windows(GetParam(), [&](Communicator& comm, Rank& rank) {
+    WindowSums sums(comm, rank, HostLayout(GetParam().hosts).hosts);
+    for (Memory* const memory : {&Numbers::heap(), static_cast<Memory*>(&rank.window())})
+      expect_int8_all_reduces(sums, *memory);
   });
 }
 
