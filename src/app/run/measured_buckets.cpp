@@ -6,11 +6,14 @@
 #include "ddp/fastest_buckets.h"
 #include "health/abort.h"
 #include "train/observers/measure_costs.h"
+#include "train/observers/try_buckets.h"
 
 #include <fmt/format.h>
 
-#include <iterator>
+#include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace ddp {
 namespace {
@@ -36,6 +39,22 @@ bool has_kept_buckets(const RunState& saved, const RunState& now, const Replica&
   return fmt::format("{:016x}", cut.hash()) == plan->second;
 }
 
+// What the model of the costs finds, then the constant sizes that others use.
+std::vector<BucketBegins> plans_to_try(const Replica& replica, const StepCosts& costs) {
+  const BucketPlan& built = replica.plan;
+  const bool rides = replica.reducer.trailer_in_last_bucket();
+  std::vector<BucketBegins> plans;
+  const auto add = [&](BucketBegins begins) {
+    if (std::ranges::find(plans, begins) == plans.end()) plans.push_back(std::move(begins));
+  };
+  add(robust_buckets(built, costs, rides));
+  add(built.begins());
+  add(fastest_buckets(built, costs, rides));
+  for (const double cap : {25.0, 4.0, 1.0})
+    add(plan_buckets(built.parameter_counts, replica.communicator.size(), built.trailer(), {.cap_mb = cap}).begins());
+  return plans;
+}
+
 }  // namespace
 
 std::optional<StepCosts> set_measured_buckets(const Job& job, const ResumePoint& resume_point, const RunState& now,
@@ -50,9 +69,11 @@ std::optional<StepCosts> set_measured_buckets(const Job& job, const ResumePoint&
   return abort_on_error(job.session, [&] {
     if (!kept) {
       const StepCosts costs = measure_costs(replica, *job.data.data.train, job.samplers.train);
-      kept = {robust_buckets(replica.plan, costs, replica.reducer.trailer_in_last_bucket()), costs};
+      const auto& data = *job.data.data.train;
+      kept = {fastest_in_trials(replica, data, job.samplers.train, plans_to_try(replica, costs), costs), costs};
+    } else {
+      replica.set_buckets(kept->begins);
     }
-    replica.set_buckets(kept->begins);
     return std::optional(kept->costs);
   });
 }

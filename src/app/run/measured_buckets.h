@@ -12,9 +12,10 @@
 
 namespace ddp {
 
-// Gives the replica the robust_buckets() of its costs, and returns these costs; nothing where the buckets have
-// constant sizes. `now`: run_fingerprint() of the replica as it was built. A resumed run takes the buckets of its
-// checkpoint, if on rank 0 nothing but the buckets changes its rounding. Collective; equal on all ranks.
+// Gives the replica buckets that are fast in trials (train/observers/try_buckets.h), of which the robust_buckets() of
+// its costs come first, and returns these costs; nothing where the buckets have constant sizes. `now`:
+// run_fingerprint() of the replica as it was built. A resumed run takes the buckets of its checkpoint, if on rank 0
+// nothing but the buckets changes its rounding. Collective; equal on all ranks.
 std::optional<StepCosts> set_measured_buckets(const Job& job, const ResumePoint& resume_point, const RunState& now,
                                               Replica& replica);
 
