@@ -58,9 +58,14 @@ void for_each_average(std::span<const BatchNormState> batch_norms, Stats stats, 
   }
 }
 
+std::string residual_name(size_t host) { return fmt::format("residual.{}", host); }
+
 void write_optimizer(const fs::path& path, const SnapshotView& snapshot, const Tensors& of) {
   std::vector<TensorSource> tensors;
-  for (const OptimizerStateView& state : snapshot.optimizer)
+  std::vector<OptimizerStateView> states = snapshot.optimizer;
+  for (size_t host = 0; host < snapshot.residuals.size(); ++host)
+    states.push_back({residual_name(host), snapshot.residuals[host]});
+  for (const OptimizerStateView& state : states)
     for (const Parameter& p : trained_of(of.parameters)) {
       DDP_EXPECT(p.offset + p.count <= static_cast<int64_t>(state.values.size()));
       tensors.push_back(
@@ -75,13 +80,18 @@ void write_optimizer(const fs::path& path, const SnapshotView& snapshot, const T
   write_safetensors(path, tensors);
 }
 
-void read_optimizer(const fs::path& path, const Tensors& of, std::span<const std::string> states, Snapshot& snapshot) {
+void read_optimizer(const fs::path& path, const Tensors& of, std::span<const std::string> optimizer_states,
+                    Snapshot& snapshot) {
   const auto tensors = read_safetensors(path);
   const bool averages = snapshot.run.bn_stats_samples > 0;
   snapshot.running_stats.resize(averages ? state_count(of.batch_norms) : 0);
+  const auto trained = trained_of(of.parameters);
+  std::vector<std::string> states(optimizer_states.begin(), optimizer_states.end());
+  for (size_t host = 0; !trained.empty() && tensors.contains(trained[0].name + "." + residual_name(host)); ++host)
+    states.push_back(residual_name(host));
   std::vector<NeededTensor> needed;
   for (const std::string& state : states)
-    for (const Parameter& p : trained_of(of.parameters)) needed.push_back({p.name + "." + state, p.pytorch_shape});
+    for (const Parameter& p : trained) needed.push_back({p.name + "." + state, p.pytorch_shape});
   if (averages)
     for_each_average(of.batch_norms, std::span(snapshot.running_stats),
                      [&](const std::string& name, std::span<float> values) {
@@ -90,11 +100,13 @@ void read_optimizer(const fs::path& path, const Tensors& of, std::span<const std
   const TensorFit fit = fit_of(tensors, needed);
   require(fit.fits() && fit.prefix.empty() && fit.lacking.empty(), Exit::model,
           "{} does not fit the model and its optimizer: {}", printable(path.native()), fit.text());
-  for (const std::string& name : states) {
-    OptimizerState& state =
-        snapshot.optimizer.emplace_back(name, std::vector<float>(flat_count(trained_of(of.parameters))));
-    for (const Parameter& p : trained_of(of.parameters))
-      from_pytorch(p, tensors.at(p.name + "." + name).values, state.values);
+  for (size_t k = 0; k < states.size(); ++k) {
+    std::vector<float> flat(flat_count(trained));
+    for (const Parameter& p : trained) from_pytorch(p, tensors.at(p.name + "." + states[k]).values, flat);
+    if (k < optimizer_states.size())
+      snapshot.optimizer.push_back({states[k], std::move(flat)});
+    else
+      snapshot.residuals.push_back(std::move(flat));
   }
   if (averages)
     for_each_average(of.batch_norms, std::span(snapshot.running_stats),
@@ -109,6 +121,7 @@ SnapshotView Snapshot::view() const {
   SnapshotView view{.model = model.view(), .running_stats = running_stats, .optimizer = {}, .run = run};
   if (average) view.average = average->view();
   for (const OptimizerState& state : optimizer) view.optimizer.push_back({state.name, state.values});
+  view.residuals.assign(residuals.begin(), residuals.end());
   return view;
 }
 

@@ -4,7 +4,8 @@
 //   checkpoints/step-00001234/model.safetensors       weights and batch-norm statistics, as PyTorch's state_dict
 //                             model_ema.safetensors   the average of both, of a run with --model-ema
 //                             optimizer.safetensors   "<parameter>.<state>" of trained parameters, in PyTorch's
-//                                                     layouts; running averages
+//                                                     layouts; running averages; "<parameter>.residual.<host>"
+//                                                     of a run with gradients in int8
 //                             state.json              RunState
 //                             manifest.json           size and CRC-32 of each file above
 //   checkpoints/latest, checkpoints/best              links to such folders
@@ -46,6 +47,7 @@ struct SnapshotView {
   std::span<const float> running_stats = {};   // running averages, laid out as `model.statistics`; empty: equal to them
   std::optional<ModelStateView> average = {};  // none: the run has no average
   std::vector<OptimizerStateView> optimizer;
+  std::vector<std::span<const float>> residuals = {};  // of each host, laid out as `optimizer`
   RunState run;
 };
 
@@ -54,6 +56,7 @@ struct Snapshot {
   std::vector<float> running_stats = {};  // as in SnapshotView
   std::optional<ModelState> average = {};
   std::vector<OptimizerState> optimizer;
+  std::vector<std::vector<float>> residuals = {};
   RunState run;
 
   SnapshotView view() const;

@@ -53,7 +53,7 @@ std::vector<Case> cases() {
   const ReplicaConfig everything{.optimizer = {.kind = OptimizerDesc::Kind::adam, .weight_decay = 0.01f},
                                  .max_grad_norm = 1,
                                  .zero = true,
-                                 .grad_dtype = DType::bf16,
+                                 .grad_dtype = GradDType::bf16,
                                  .averages = true,
                                  .sync_bn = true,
                                  .label_smoothing = 0.1f,

@@ -226,7 +226,7 @@ TEST_P(EmulatedBf16Gradients, MatchRanksOnTheCpu) {
   const MemoryDataset data = small_data(kSamples);
   FixtureConfig config = variant.config();
   const Trained f32 = trained_on_cpus(variant.world.size, config, variant.network, data, kSteps);
-  config.replica.grad_dtype = DType::bf16;
+  config.replica.grad_dtype = GradDType::bf16;
   const Trained expected = trained_on_cpus(variant.world.size, config, variant.network, data, kSteps);
   EXPECT_GT(distance(expected.change, f32.change), 1e-3) << "nothing was rounded";
   for_each_seed([&] {
@@ -277,7 +277,7 @@ struct Bf16Case {
   int micro_batches;
   int64_t samples;
   bool nccl = true;
-  DType grad_dtype = DType::f32;
+  GradDType grad_dtype = GradDType::fp32;
   Network network = two_norms();
 };
 void PrintTo(const Bf16Case& tested, std::ostream* out) { *out << tested.name; }
@@ -306,11 +306,11 @@ INSTANTIATE_TEST_SUITE_P(
     , EmulatedBf16,
     ::testing::Values(Bf16Case{"one_rank", 1, false, 1, kSamples},
                       Bf16Case{"one_rank_staged", 1, false, 3, kSamples, false},
-                      Bf16Case{"one_rank_casting", 1, false, 1, kSamples, true, DType::bf16},
+                      Bf16Case{"one_rank_casting", 1, false, 1, kSamples, true, GradDType::bf16},
                       Bf16Case{"two_ranks", 2, false, 1, kSamples}, Bf16Case{"micro_batches", 2, false, 3, kSamples},
                       Bf16Case{"empty_shards", 4, false, 1, 3}, Bf16Case{"partitions", 2, true, 1, kSamples},
-                      Bf16Case{"frozen", 2, false, 3, kSamples, true, DType::f32, frozen_two_norms()},
-                      Bf16Case{"frozen_partitions", 2, true, 1, kSamples, true, DType::f32, frozen_two_norms()}),
+                      Bf16Case{"frozen", 2, false, 3, kSamples, true, GradDType::fp32, frozen_two_norms()},
+                      Bf16Case{"frozen_partitions", 2, true, 1, kSamples, true, GradDType::fp32, frozen_two_norms()}),
     [](const auto& tested) { return tested.param.name; });
 
 // The emulator runs nothing until the host waits, so the completed work shows whether the host waited.

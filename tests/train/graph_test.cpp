@@ -80,7 +80,7 @@ TEST(GraphInWorlds, TokenGradientsTravelInBf16) {
   const TokenWindows data(26);
   FixtureConfig config{.batch_size = 8, .lr = 0.05, .seed = 1, .replica = {.seed = 5}, .step = {.micro_batches = 3}};
   const Result plain = train_world(3, config, token_network(), data, 5);
-  config.replica.grad_dtype = DType::bf16;
+  config.replica.grad_dtype = GradDType::bf16;
   const Result halves = train_world(3, config, token_network(), data, 5);
   EXPECT_NE(halves.gradients, plain.gradients);
   EXPECT_LE(loss_distance(halves.losses, plain.losses), 1e-2);

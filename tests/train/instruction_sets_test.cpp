@@ -41,7 +41,7 @@ TEST(InstructionSets, KeepReplicasEqual) {
   const ReplicaConfig configs[] = {
       {.optimizer = {.momentum = 0.9f, .weight_decay = 0.01f}, .max_grad_norm = 0.1, .sync_bn = true},
       {.optimizer = {.kind = lars, .momentum = 0.9f, .weight_decay = 0.01f}, .sync_bn = true},
-      {.optimizer = {.kind = adam}, .max_grad_norm = 0.1, .zero = true, .grad_dtype = DType::bf16}};
+      {.optimizer = {.kind = adam}, .max_grad_norm = 0.1, .zero = true, .grad_dtype = GradDType::bf16}};
   for (const ReplicaConfig& config : configs) {
     SCOPED_TRACE(static_cast<int>(config.optimizer.kind));
     const std::vector<float> unlike = trained(config, true), alike = trained(config, false);

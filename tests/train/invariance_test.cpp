@@ -202,8 +202,8 @@ TEST_F(Invariance, OptionsOfTheUpdateAreEqualAtEveryWorldSize) {
         Variant{"clipped, zero", {.optimizer = momentum, .max_grad_norm = 0.05, .zero = true}, 3, 1e-5},
         Variant{"adam", {.optimizer = adam}, 3, 1e-5},
         Variant{"adam, zero", {.optimizer = adam, .zero = true}, 3, 1e-5},
-        Variant{"bf16 gradients", {.grad_dtype = DType::bf16}, 1, 0x1p-6},
-        Variant{"bf16 gradients, zero", {.zero = true, .grad_dtype = DType::bf16}, 1, 0x1p-6}}) {
+        Variant{"bf16 gradients", {.grad_dtype = GradDType::bf16}, 1, 0x1p-6},
+        Variant{"bf16 gradients, zero", {.zero = true, .grad_dtype = GradDType::bf16}, 1, 0x1p-6}}) {
     const auto change = [&](const ReplicaConfig& replica, const std::vector<double>& rank_weights, Communicator& part) {
       Fixture fixture({.rank_weights = rank_weights, .replica = replica}, network, *whole, *device, *ops, part);
       const std::vector<float> before = dense_weights(fixture.replica);
@@ -215,7 +215,7 @@ TEST_F(Invariance, OptionsOfTheUpdateAreEqualAtEveryWorldSize) {
     };
     ReplicaConfig alone = variant.replica;
     alone.zero = false;
-    alone.grad_dtype = DType::f32;
+    alone.grad_dtype = GradDType::fp32;
     std::vector<float> expected;
     in_world(1, [&](Communicator& one) { expected = change(alone, {}, one); });
     for (const auto& [size, weights] : kFewWorlds)

@@ -171,7 +171,7 @@ TEST_P(Norms, Bf16GradientsAreRoundedAndNotScaled) {
   const auto off = [&](float scale) {
     return gradient_distance(parameters, first_update(GetParam(), config, scale), f32);
   };
-  config.replica.grad_dtype = DType::bf16;
+  config.replica.grad_dtype = GradDType::bf16;
   for (const bool zero : {false, true}) {
     config.replica.zero = zero;
     const Distance d = off(1);

@@ -19,6 +19,7 @@ inline Snapshot copy_of(const SnapshotView& view) {
                 .optimizer = {},
                 .run = view.run};
   for (const OptimizerStateView& state : view.optimizer) copy.optimizer.push_back({state.name, copy_of(state.values)});
+  for (const auto residual : view.residuals) copy.residuals.push_back(copy_of(residual));
   return copy;
 }
 

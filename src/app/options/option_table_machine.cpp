@@ -75,6 +75,13 @@ constexpr Condition kTimesEngines{"excludes --deterministic", [](const Options& 
 
 int64_t seconds_of(WatchdogLimits::Time time) { return time / std::chrono::seconds(1); }
 
+std::string conflict_of_int8(const Options& o) {
+  const bool cannot = o.transport.allreduce == Allreduce::mpi || o.transport.kind == TransportKind::nccl;
+  if (o.replica.grad_dtype != GradDType::int8 || !cannot) return "";
+  return "int8 excludes --allreduce mpi and --transport nccl, whose sums are not made here; from GPUs it takes "
+         "--transport mpi";
+}
+
 std::string conflict_of_zero(const Options& o) {
   const bool lars = o.replica.optimizer.kind == OptimizerDesc::Kind::lars;
   return o.replica.zero && lars ? "1 excludes --optimizer lars, which needs whole tensors on each rank" : "";
@@ -146,10 +153,14 @@ OptionGroup machine_options() {
         .on_resume = Effect::rounding,
         .help = "algorithm of NCCL; auto: NCCL's choice; NCCL_ variables of the environment hold too"},
        {.name = "--grad-dtype",
-        .target = one_of<DType>(
-            {{"fp32", DType::f32}, {"bf16", DType::bf16}}, [](Options & o) -> auto& { return o.replica.grad_dtype; }),
+        .target = one_of<GradDType>(
+            {{"fp32", GradDType::fp32}, {"bf16", GradDType::bf16}, {"int8", GradDType::int8}},
+            [](Options & o) -> auto& { return o.replica.grad_dtype; }),
         .on_resume = Effect::rounding,
-        .help = "type of gradients in communication; bf16 halves the bytes"},
+        .help =
+            "type of gradients in communication; bf16 halves the bytes; int8: a quarter between hosts, in blocks of "
+            "256 with error feedback: other results than fp32",
+        .conflict = conflict_of_int8},
        {.name = "--zero",
         .target = one_of<bool>(
             {{"0", false}, {"1", true}}, [](Options & o) -> auto& { return o.replica.zero; }),

@@ -156,6 +156,10 @@ PlannedRun plan_run(Job& job, ResumePoint resume_point) {
   auto own_transport =
       make_transport(backend, session, world, trained_state_count(batch_norm_states_of(job.network)) > 0);
   Communicator& transport = own_transport ? *own_transport : world;
+  run_on_all_ranks(session, [&] {
+    require(options.replica.grad_dtype != GradDType::int8 || transport.sums_in_int8(), Exit::usage,
+            "--grad-dtype int8 needs --transport mpi: NCCL sums no int8 with a scale");
+  });
   if (options.batch.largest) last_step_learns = find_batch(job, pixels, backend, threads);
   auto replica = abort_on_error(session, [&] {
     return std::make_unique<Replica>(job.network, replica_config(job, pixels), *backend.device, *ops, transport);

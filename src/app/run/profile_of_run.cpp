@@ -41,6 +41,10 @@ double largest_of_ranks(const Job& job, double value) {
   return std::ranges::max(values);
 }
 
+int64_t bytes_of_gradient(const Replica& replica) {
+  return replica.comm_buffer.data() ? 2 : replica.residual() ? 1 : 4;
+}
+
 int64_t most_on_a_host(std::span<const std::string> hosts, std::map<std::string, int64_t>& ranks) {
   int64_t most = 0;
   for (const std::string& host : hosts) most = std::max(most, ++ranks[host]);
@@ -83,7 +87,7 @@ std::optional<RunProfile> profile_of_run(const Job& job, const PlannedRun& run, 
       .computes_with_collectives = job.session.size() > 1 && (replica.reducer.sharded() || replica.sync_bn),
       .parameters = replica.plan.parameter_counts,
       .trailer = replica.plan.trailer(),
-      .gradient_bytes = static_cast<int64_t>(size_of(job.options.replica.grad_dtype)),
+      .gradient_bytes = bytes_of_gradient(replica),
       .costs = costs,
       .compute_ms = spread->median_ms,
       .spread = spread->spread,

@@ -138,6 +138,10 @@ void broadcast(Communicator& world, Snapshot& snapshot) {
   broadcast_host(world, snapshot.running_stats);
   if (snapshot.average) broadcast(world, *snapshot.average);
   for (OptimizerState& state : snapshot.optimizer) broadcast_host(world, state.values);
+  auto hosts = std::ssize(snapshot.residuals);
+  broadcast_host(world, {&hosts, 1});
+  snapshot.residuals.resize(hosts);
+  for (std::vector<float>& residual : snapshot.residuals) broadcast_host(world, residual);
 }
 
 }  // namespace

@@ -92,12 +92,13 @@ void measure_link(Replica& replica, StepCosts& costs) {
   const int64_t largest = std::min(replica.plan.padded, kLargestCollective) / multiple * multiple;
   double launch = 0;
   const auto run = [&](int64_t elements) {
-    const DeviceSpan span{replica.gradients(), elements, DType::f32};
+    const DeviceSpan span{replica.gradients(), elements, DType::f32, replica.residual()};
     const Stopwatch watch;
     const auto number = sharded ? communicator.reduce_scatter(span) : communicator.all_reduce(span);
     launch = watch.milliseconds();
     communicator.wait(number);
   };
+  const KeptResidual kept(replica);
   replica.zero_gradients();  // sums of sums would grow
   std::vector<TimedCollective> measured;
   std::vector<double> launches;

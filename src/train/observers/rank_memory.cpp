@@ -17,8 +17,8 @@ RankMemory memory_of(const Replica& replica, std::initializer_list<const Model*>
     memory.weights += half(other->bf16_weights(), flat);
     arenas += other->arena().bytes();
   }
-  memory.gradients =
-      bytes(replica.plan.total) + half(replica.comm_buffer.data(), padded) + half(model.bf16_gradients(), padded);
+  memory.gradients = bytes(replica.plan.total) + half(replica.comm_buffer.data(), padded) +
+                     half(model.bf16_gradients(), padded) + static_cast<double>(replica.residual_buffer.bytes());
   memory.optimizer = static_cast<double>(replica.optimizer.state_bytes());
   memory.activations = static_cast<double>(arenas);
   return memory;

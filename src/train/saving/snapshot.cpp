@@ -29,6 +29,9 @@ std::optional<SnapshotView> SnapshotBuffers::take(const RunState& run, int64_t u
   if (wanted || r.optimizer.downloads_together())
     for (int k = 0; k < r.optimizer.states(); ++k)
       r.optimizer.download_state(k, wanted ? optimizer_[k].as<float>() : nullptr);
+  residuals_.clear();
+  for (int host = 0; r.residual() && host < r.communicator.place().hosts; ++host)
+    residuals_.push_back(r.download_residual(host));
   if (!wanted) return std::nullopt;
   r.device.download(weights_.data(), r.weights(), weights_.bytes());
   if (running_stats_.bytes() > 0) r.device.download(running_stats_.data(), r.running_stats(), running_stats_.bytes());
@@ -48,6 +51,7 @@ std::optional<SnapshotView> SnapshotBuffers::take(const RunState& run, int64_t u
     view.average = ModelStateView{floats(average_weights_), floats(average_stats_), updates, r.frozen_updates};
   for (int k = 0; k < r.optimizer.states(); ++k)
     view.optimizer.push_back({std::string(r.optimizer.state_name(k)), floats(optimizer_[k])});
+  view.residuals.assign(residuals_.begin(), residuals_.end());
   return view;
 }
 
@@ -61,6 +65,7 @@ void restore(Replica& replica, const Snapshot& snapshot) {
   if (recomputed) replica.load_eval_stats(snapshot.model.statistics);
   if (snapshot.average) replica.load_average(snapshot.average->weights, snapshot.average->statistics);
   for (int k = 0; k < replica.optimizer.states(); ++k) replica.optimizer.load_state(k, snapshot.optimizer[k].values);
+  replica.load_residuals(snapshot.residuals);
 }
 
 std::vector<std::string> optimizer_state_names(const Replica& replica) {

@@ -27,9 +27,11 @@ class SnapshotBuffers {
   Buffer weights_, eval_stats_, running_stats_;
   Buffer average_weights_, average_stats_;
   std::vector<Buffer> optimizer_;
+  std::vector<std::vector<float>> residuals_;  // of each host
 };
 
-// Loads weights, both statistics of the batch norms, the average and optimizer state. All ranks give the same snapshot.
+// Loads weights, both statistics of the batch norms, the average, optimizer state and residuals. Collective. All ranks
+// give the same snapshot.
 void restore(Replica& replica, const Snapshot& snapshot);
 
 std::vector<std::string> optimizer_state_names(const Replica& replica);

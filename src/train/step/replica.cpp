@@ -46,7 +46,15 @@ Memory& comm_memory(Communicator& communicator, Device& device) {
   return communicator.memory() ? *communicator.memory() : device;
 }
 
-bool in_bf16(const ReplicaConfig& config) { return config.grad_dtype == DType::bf16; }
+bool in_bf16(const ReplicaConfig& config) { return config.grad_dtype == GradDType::bf16; }
+
+// Between hosts there is nothing to send where there is one.
+Buffer residual_for(const ReplicaConfig& config, const Communicator& communicator, Device& device,
+                    const BucketPlan& plan) {
+  if (config.grad_dtype != GradDType::int8 || communicator.place().hosts == 1) return {};
+  DDP_EXPECT(communicator.sums_in_int8());
+  return {device.host_memory(), bytes_of_floats(plan.padded)};
+}
 
 std::unique_ptr<Communicator> casting_for(const Replica& r) {
   if (!r.comm_buffer.data()) return nullptr;
@@ -115,6 +123,7 @@ Replica::Replica(const Network& network, const ReplicaConfig& config, Device& de
       comm_buffer(in_bf16(config) ? Buffer(comm_memory(communicator_, device_),
                                            static_cast<size_t>(plan.padded) * size_of(DType::bf16))
                                   : Buffer()),
+      residual_buffer(residual_for(config, communicator_, device_, plan)),
       running_stats_buffer(device_, bytes_of_floats(state_count(batch_norms))),
       eval_stats_buffer(device_, bytes_of_floats(state_count(batch_norms))),
       average(config.averages
@@ -140,7 +149,7 @@ Replica::Replica(const Network& network, const ReplicaConfig& config, Device& de
             model_config(config, bn_communicator.get())),
       gradient_scan(ops_.gradient_scan(scanned_tensors(parameters, plan, ops_))),
       reducer(plan, casting ? *casting : communicator_, {gradients(), static_cast<size_t>(plan.total)},
-              {.sharded = config.zero, .trailer_in_last_bucket = !casting}),
+              {.sharded = config.zero, .trailer_in_last_bucket = !casting, .residual = residual()}),
       optimizer({config.optimizer, config.max_grad_norm, config.zero, !scans_once},
                 optimizer_tensors(trained_of(parameters), config.optimizer, config.all_decay, config.groups),
                 {plan, weights(), gradients(), block.squares(), model.bf16_weights(), seen_samples(*this)}, device_,
@@ -219,6 +228,34 @@ std::vector<float> Replica::download_stats(const float* stats) const {
   return download(stats, state_count(batch_norms));
 }
 
+std::vector<float> Replica::download_residual(int host) {
+  const Buffer whole(device, bytes_of_floats(plan.padded));
+  if (communicator.place().host == host) device.upload(whole.data(), residual(), whole.bytes());
+  communicator.wait(communicator.all_reduce({whole.data(), plan.padded, DType::f32}));
+  if (communicator.rank() == 0) return download(whole.as<float>(), plan.gradients);
+  device.synchronize();
+  return {};
+}
+
+// A rank rounds the values of its lane alone, and in a reduce_scatter those of the other hosts alone. A sum of zeros
+// shows which: it rounds a residual of 1 to something else.
+void Replica::load_residuals(std::span<const std::vector<float>> of_hosts) {
+  if (!residual() || of_hosts.empty()) return;
+  const auto [host, hosts] = communicator.place();
+  const std::span mine(residual(), static_cast<size_t>(plan.padded));
+  std::ranges::fill(mine, 1.0f);
+  zero_gradients();
+  for (int c = 0; c < std::ssize(plan.buckets); ++c) reducer.run_alone(c);
+  const bool same = std::ssize(of_hosts) == hosts;
+  for (size_t i = 0; i < mine.size(); ++i) {
+    double value = 0;
+    if (mine[i] != 1)
+      for (size_t h = 0; h < of_hosts.size(); ++h)
+        if (i < of_hosts[h].size() && (!same || static_cast<int>(h) == host)) value += of_hosts[h][i];
+    mine[i] = static_cast<float>(same ? value : value / hosts);
+  }
+}
+
 void Replica::check_replicas() const {
   if (communicator.size() == 1) return;
   auto* const on_device = hashes.as<uint64_t>();
@@ -241,5 +278,12 @@ void Replica::check_replicas() const {
   for (size_t i = 0; i < values.size(); ++i) named.push_back({names[i], values[i]});
   check_same_on_all_ranks(named, communicator);
 }
+
+KeptResidual::KeptResidual(const Replica& replica) : replica_(replica) {
+  if (!replica.residual()) return;
+  replica.device.synchronize();
+  values_.assign(replica.residual(), replica.residual() + replica.plan.padded);
+}
+KeptResidual::~KeptResidual() { std::ranges::copy(values_, replica_.residual()); }
 
 }  // namespace ddp

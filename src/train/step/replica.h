@@ -22,18 +22,21 @@
 
 namespace ddp {
 
+// Of gradients in communication. int8: in blocks of 256 with error feedback, between hosts only (comm/int8.h).
+enum class GradDType : uint8_t { fp32, bf16, int8 };
+
 struct ReplicaConfig {
   std::vector<int64_t> batch_sizes = {};  // all local batch sizes above 0 of training and evaluation
   BucketCaps caps = {};
   OptimizerDesc optimizer = {};
   bool all_decay = true;  // weight decay for biases and the parameters of norms too
   std::vector<ParameterGroup> groups = {};
-  double max_grad_norm = 0;       // largest norm of all gradients together; 0: no clipping
-  bool zero = false;              // optimizer state is sharded (ZeRO stage 1)
-  DType grad_dtype = DType::f32;  // type of gradients in communication
-  bool excludes = false;          // samples that cannot be read have no weight; false: they end the run
-  bool averages = false;          // keeps an average of the weights
-  bool sync_bn = false;           // batch norms normalise over the shards of all ranks
+  double max_grad_norm = 0;  // largest norm of all gradients together; 0: no clipping
+  bool zero = false;         // optimizer state is sharded (ZeRO stage 1)
+  GradDType grad_dtype = GradDType::fp32;
+  bool excludes = false;  // samples that cannot be read have no weight; false: they end the run
+  bool averages = false;  // keeps an average of the weights
+  bool sync_bn = false;   // batch norms normalise over the shards of all ranks
   float label_smoothing = 0;
   MixConfig mix = {};                     // of the samples of a global batch
   std::vector<float> class_weights = {};  // of the loss of a sample, by its label; empty: 1. Without smoothing and mix
@@ -60,13 +63,14 @@ struct Replica {
   const StepBlockLayout layout;  // of `block`, after the gradients
 
   const Buffer weight_buffer, gradient_buffer;
-  const Buffer comm_buffer;  // gradients in bf16 for communication; no data if grad_dtype is f32
+  const Buffer comm_buffer;      // gradients in bf16 for communication; no data if grad_dtype is another one
+  const Buffer residual_buffer;  // plan.padded floats in host memory; no data unless gradients travel in int8
   const Buffer running_stats_buffer, eval_stats_buffer;
   const std::unique_ptr<WeightAverage> average;  // of weight_buffer and running_stats_buffer; null: none
   const StepBlock block;                         // in gradient_buffer
 
   const std::unique_ptr<Communicator> bn_communicator;  // for batch-norm sums; null where none trains or with one rank
-  const std::unique_ptr<Communicator> casting;          // bf16 gradients over `communicator`; null if grad_dtype is f32
+  const std::unique_ptr<Communicator> casting;  // bf16 gradients over `communicator`; null if grad_dtype is another one
   const bool scans_once;  // one rank whose collectives copy nothing: all gradients are scanned at once
   const std::unique_ptr<RunningStats> running_stats_op;
   const std::unique_ptr<TensorHash> weight_hash, running_stats_hash;  // null with one rank
@@ -96,6 +100,7 @@ struct Replica {
 
   float* weights() const { return weight_buffer.as<float>(); }
   float* gradients() const { return gradient_buffer.as<float>(); }
+  float* residual() const { return residual_buffer.as<float>(); }  // DeviceSpan::residual of the gradients, or null
   float* bn_batch_sums() const { return gradients() + layout.bn_batch_sums; }
   int64_t bn_batch_sums_count() const { return trained_state_count(batch_norms); }
 
@@ -124,9 +129,30 @@ struct Replica {
   std::vector<float> download_gradients() const;  // of the last step
   std::vector<float> download_stats(const float* stats) const;
 
+  // The residual of a host, in flat order: the sum over its ranks, as each has a part. On rank 0; others get nothing.
+  // Collective.
+  std::vector<float> download_residual(int host);
+  // Of each host of an earlier run, in its order; at most plan.padded values each. If that run had another number of
+  // hosts, each gets an equal part of the sum. Runs each collective of the gradients once, and overwrites them.
+  // Collective.
+  void load_residuals(std::span<const std::vector<float>> of_hosts);
+
   // Compares hashes of weights, running statistics and their averages over ranks; does nothing with one rank.
   // Collective. Throws CollectiveError(Exit::communication) that names the tensor and the ranks if bits differ.
   void check_replicas() const;
+};
+
+// Keeps the residual as it is over sums that are no step's.
+class KeptResidual {
+ public:
+  explicit KeptResidual(const Replica& replica);
+  ~KeptResidual();
+  KeptResidual(const KeptResidual&) = delete;
+  KeptResidual& operator=(const KeptResidual&) = delete;
+
+ private:
+  const Replica& replica_;
+  std::vector<float> values_;
 };
 
 }  // namespace ddp

@@ -55,8 +55,9 @@ void Step::compute(const DeviceBatch& batch) {
 
   if (batch.plan.micro == 0) {
     observer_.timestamp(StepBlock::kBegin);
-    // An empty batch writes no gradients. Sharded sums leave undefined values in the gaps between tensors.
-    if (batch.size == 0 || reducer.sharded()) replica_.zero_gradients();
+    // An empty batch writes no gradients. Sharded sums leave undefined values in the gaps between tensors, and sums in
+    // int8 leave NaN there after a bad step.
+    if (batch.size == 0 || reducer.sharded() || replica_.residual()) replica_.zero_gradients();
   }
   if (batch.plan.micro + 1 < micro_batches_) return accumulate(batch);
 

@@ -67,7 +67,7 @@ TEST(Options, ParsedValuesSurviveTheConfigurationFile) {
   EXPECT_EQ(o.train.schedule.gamma, 0.2);
   EXPECT_EQ(o.train.schedule.total_epochs, 90);
   EXPECT_EQ(o.train.schedule.warm_up_epochs, 5);
-  EXPECT_EQ(o.replica.grad_dtype, DType::bf16);
+  EXPECT_EQ(o.replica.grad_dtype, GradDType::bf16);
   EXPECT_TRUE(o.replica.zero);
   EXPECT_EQ(o.network.init.kind, Init::Kind::glorot);
 }
@@ -282,6 +282,8 @@ TEST(Options, RefusesOptionsWithoutEffect) {
       {"--rank-weights auto --zero 1", {"--rank-weights auto excludes --zero 1"}},
       {"--rank-weights auto --deterministic",
        {"--rank-weights auto excludes --deterministic: it chooses shards by measurement"}},
+      {"--grad-dtype int8 --allreduce mpi", {"--grad-dtype int8 excludes --allreduce mpi"}},
+      {"--grad-dtype int8 --transport nccl", {"--transport nccl", "from GPUs it takes --transport mpi"}},
       {"--rank-weights auto --batch-size max", {"--rank-weights auto excludes --batch-size max"}},
       {"--bucket-cap-mb nan", {"--bucket-cap-mb"}},
       {"--epochs 0", {"--epochs"}},

@@ -33,8 +33,9 @@ std::vector<double> values_of(const StepCosts& costs) {
 // A batch of one sample leaves a rank of two without samples.
 TEST(MeasureCosts, AreThoseOfAllRanks) {
   const MemoryDataset data = small_data(40);
-  for (const MeasuredRun& c : {MeasuredRun{1}, MeasuredRun{2}, MeasuredRun{3, 16, {.sync_bn = true}}, MeasuredRun{2, 1},
-                               MeasuredRun{2, 16, {.zero = true}, 2}, MeasuredRun{2, 16, {.grad_dtype = DType::bf16}}})
+  for (const MeasuredRun& c :
+       {MeasuredRun{1}, MeasuredRun{2}, MeasuredRun{3, 16, {.sync_bn = true}}, MeasuredRun{2, 1},
+        MeasuredRun{2, 16, {.zero = true}, 2}, MeasuredRun{2, 16, {.grad_dtype = GradDType::bf16}}})
     run_world(c.world, [&](Communicator& rank, Device& device, Ops& ops) {
       FixtureConfig config{.batch_size = c.batch, .replica = c.replica};
       config.step.micro_batches = c.micro_batches;
@@ -92,7 +93,7 @@ TEST(MeasureCosts, LeaveTheTrainingUnchanged) {
 TEST(SetBuckets, ChangesNoBitsOnOneHost) {
   const MemoryDataset data = small_data(40);
   for (const ReplicaConfig& config :
-       {ReplicaConfig{.max_grad_norm = 0.1}, ReplicaConfig{.zero = true}, ReplicaConfig{.grad_dtype = DType::bf16}})
+       {ReplicaConfig{.max_grad_norm = 0.1}, ReplicaConfig{.zero = true}, ReplicaConfig{.grad_dtype = GradDType::bf16}})
     run_world(3, [&](Communicator& rank, Device& device, Ops& ops) {
       std::vector<std::vector<float>> weights;
       for (const int buckets : {0, 1, 2, 1000}) {  // 0: those of the constant sizes

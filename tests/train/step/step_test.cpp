@@ -44,8 +44,8 @@ TEST_P(Threads, TicketStaysF32WithBf16Gradients) {
   const MemoryDataset data = small_data(50);
   for (const bool zero : {false, true})
     run_world(GetParam(), [&](Communicator& c, Device& device, Ops& ops) {
-      Fixture fixture({.batch_size = 16, .replica = {.zero = zero, .grad_dtype = DType::bf16}}, small_network(), data,
-                      device, ops, c);
+      Fixture fixture({.batch_size = 16, .replica = {.zero = zero, .grad_dtype = GradDType::bf16}}, small_network(),
+                      data, device, ops, c);
       EXPECT_EQ(fixture.losses(1000, 1006).size(), 6u);
     });
 }
@@ -120,7 +120,7 @@ TEST(BadSteps, AreSkippedIfRequested) {
       const FixtureConfig config{
           .batch_size = 16,
           .lr = 0.05,
-          .replica = {.optimizer = {.momentum = 0.9f}, .zero = true, .grad_dtype = DType::bf16, .sync_bn = true},
+          .replica = {.optimizer = {.momentum = 0.9f}, .zero = true, .grad_dtype = GradDType::bf16, .sync_bn = true},
           .step = {.skip_limit = limit}};
       Fixture fixture(config, norm_network(), data, device, ops, c);
       Replica& r = fixture.replica;
