@@ -23,8 +23,10 @@ constexpr microseconds kTaskPeriod(100'000);  // interval between two runs of a 
 constexpr int64_t kLeastSpacing_ns = 100'000, kLargestSpacing_ns = 1'000'000;
 constexpr int kFewMessages = 2, kManyMessages = 6;
 
-constexpr double kPatience = 2e-3;  // s without progress; then wait() sleeps between polls
-constexpr int kSpins = 50;          // polls of wait(), 1 us, before it yields the core; one, if it asks the kernel
+// s without progress; then wait() sleeps between polls. Behind a long wait the next one is long too, as a rank that is
+// faster than others waits in each step: it leaves its core to others, and keeps its quota of processor time.
+constexpr double kPatience = 2e-3, kPatienceInLongWaits = 2e-4, kLongWait = 1e-3;
+constexpr int kSpins = 50;  // polls of wait(), 1 us, before it yields the core; one, if it asks the kernel
 
 }  // namespace
 
@@ -111,17 +113,16 @@ int ProgressEngine::advance_until_dry() {
 void ProgressEngine::wait(CollectiveQueue& queue, Communicator::Sequence n) {
   DDP_EXPECT(n <= queue.issued());
   const int spins = queue.asks_kernel() ? 1 : kSpins;
-  PollPause pause(kPatience);
-  for (;; pause()) {
+  const Stopwatch waiting;
+  for (PollPause pause(waits_long_ ? kPatienceInLongWaits : kPatience); queue.completed() < n; pause()) {
     last_poll_ns_.store(steady_ns(), std::memory_order_relaxed);
     const std::lock_guard lock(mutex_);
-    for (int spin = 0; spin < spins; ++spin) {
-      if (queue.completed() >= n) return;
+    for (int spin = 0; spin < spins && queue.completed() < n; ++spin)
       if (advance()) pause.restart();
-    }
-    if (queue.completed() >= n) return;
+    if (queue.completed() >= n) break;
     run_task();
   }
+  waits_long_ = waiting.seconds() > kLongWait;
 }
 
 bool ProgressEngine::advance() {

@@ -65,6 +65,7 @@ class ProgressEngine {
   bool asleep_ = false;                    // the fallback thread sleeps until start() wakes it
   std::atomic<bool> busy_ = false;         // a collective is outstanding
   std::atomic<int64_t> last_poll_ns_ = 0;  // time of the computing thread's last poll
+  bool waits_long_ = false;                // whether the last wait() was long; wait() alone uses it
   int64_t poll_spacing_ns_ = 0;            // the least time between two polls of progress(), which alone uses it
   std::thread thread_;
 };
