@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 #include <system_error>
 #include <utility>
@@ -103,7 +104,11 @@ void read_optimizer(const fs::path& path, const Tensors& of, std::span<const std
   for (size_t k = 0; k < states.size(); ++k) {
     std::vector<float> flat(flat_count(trained));
     for (const Parameter& p : trained) from_pytorch(p, tensors.at(p.name + "." + states[k]).values, flat);
-    if (k < optimizer_states.size())
+    const bool is_residual = k >= optimizer_states.size();
+    require(!is_residual || std::ranges::all_of(flat, [](float value) { return std::isfinite(value); }), Exit::data,
+            "{} has a NaN or an infinity in a {}; resume from an earlier checkpoint", printable(path.native()),
+            states[k]);
+    if (!is_residual)
       snapshot.optimizer.push_back({states[k], std::move(flat)});
     else
       snapshot.residuals.push_back(std::move(flat));

@@ -2,6 +2,7 @@
 // calls differ. Collectives are in place; every reduction is a sum. A communicator belongs to one thread of its rank.
 #pragma once
 
+#include "comm/int8.h"
 #include "core/dtype.h"
 #include "device/memory.h"
 
@@ -18,14 +19,15 @@ struct DeviceSpan {
   void* data = nullptr;
   int64_t count = 0;  // elements; 0 is legal
   DType dtype = DType::f32;
-  // `count` floats of host memory. Not null: a sum of f32 travels between hosts in int8 (comm/int8.h), and here is what
-  // the rounding has lost so far. Null on all ranks or on none.
-  float* residual = nullptr;
+  // Of the `count` values, for all_reduce and reduce_scatter of f32: then the sum travels between hosts in int8
+  // (comm/int8.h). Given by all ranks or by none. It must stay as `data` does. On one host it is ignored.
+  Residual residual = {};
 
   static DeviceSpan of(std::span<float> s) { return {s.data(), static_cast<int64_t>(s.size()), DType::f32}; }
 };
 
-// Of a rank among the parties between which a sum in int8 travels.
+// The host of a rank, among the hosts between which sums in int8 travel. Where ranks do not share memory, as with
+// --allreduce ring, each is a host of its own.
 struct HostPlace {
   int host = 0, hosts = 1;
 };
@@ -68,7 +70,7 @@ class Communicator {
   virtual std::string description() const { return ""; }
   virtual std::string order_of_terms() const { return ""; }
 
-  // Whether DeviceSpan::residual may be given. On one host such a sum is an ordinary one.
+  // Whether DeviceSpan::residual may be given.
   virtual bool sums_in_int8() const { return false; }
   virtual HostPlace place() const { return {}; }
 

@@ -21,13 +21,16 @@ int32_t largest_bits(const float* __restrict values, const float* __restrict res
   return largest;
 }
 
-void round_block(const float* __restrict values, float* __restrict residual, int64_t count, float scale,
+void round_block(const float* __restrict values, const Residual& residual, int64_t count, float scale,
                  int8_t* __restrict to) {
+  const float* const before = residual.before;
+  float* const after = residual.after;
   const float steps = 1 / scale;
+#pragma GCC ivdep  // before and after may be equal
   for (int64_t i = 0; i < count; ++i) {
-    const float value = values[i] + residual[i];
+    const float value = values[i] + before[i];
     const int32_t q = std::bit_cast<int32_t>(value * steps + kRounder) - std::bit_cast<int32_t>(kRounder);
-    residual[i] = value - static_cast<float>(q) * scale;
+    after[i] = value - static_cast<float>(q) * scale;
     to[i] = static_cast<int8_t>(q);
   }
 }
@@ -51,21 +54,20 @@ void read_blocks(const std::byte* from, int64_t count, float* to, Put put) {
 
 }  // namespace
 
-void to_int8(const float* values, float* residual, int64_t count, std::byte* to) {
+void to_int8(const float* values, const Residual& residual, int64_t count, std::byte* to) {
   auto* const numbers = reinterpret_cast<int8_t*>(to + int8_bytes(count) - count);
   for_each_block(count, [&](int64_t at, int64_t n, int64_t block) {
-    const int32_t bits = largest_bits(values + at, residual + at, n);
+    const Residual here = residual.from(at);
+    const int32_t bits = largest_bits(values + at, here.before, n);
     const float largest = std::bit_cast<float>(bits);
-    float scale = 0;
-    if (bits >= kInfinity) {
-      scale = std::numeric_limits<float>::quiet_NaN();
-      std::memset(numbers + at, 0, static_cast<size_t>(n));
-    } else if (largest < kLeast) {
-      for (int64_t i = at; i < at + n; ++i) residual[i] += values[i];
-      std::memset(numbers + at, 0, static_cast<size_t>(n));
-    } else {
+    const bool bad = bits >= kInfinity;
+    float scale = bad ? std::numeric_limits<float>::quiet_NaN() : 0;
+    if (!bad && largest >= kLeast) {
       scale = largest / kMost;
-      round_block(values + at, residual + at, n, scale, numbers + at);
+      round_block(values + at, here, n, scale, numbers + at);
+    } else {
+      for (int64_t i = 0; i < n; ++i) here.after[i] = here.before[i] + (bad ? 0 : values[at + i]);
+      std::memset(numbers + at, 0, static_cast<size_t>(n));
     }
     std::memcpy(to + block * sizeof scale, &scale, sizeof scale);
   });

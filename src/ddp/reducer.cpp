@@ -61,7 +61,7 @@ Communicator::Sequence Reducer::start(int collective) {
   const auto [offset, count, first, end] = plan_.buckets[collective];
   const bool with_trailer = config_.trailer_in_last_bucket && collective + 1 == collectives();
   auto span = DeviceSpan::of(flat_.subspan(offset, count + (with_trailer ? trailer.size() : 0)));
-  if (config_.residual) span.residual = config_.residual + offset;
+  if (config_.residual) span.residual = config_.residual->from(offset);
   return config_.sharded ? communicator_.reduce_scatter(span) : communicator_.all_reduce(span);
 }
 

@@ -16,12 +16,12 @@ namespace ddp {
 struct ReducerConfig {
   // Reduce-scatter: afterwards each rank has the sums of its partitions (partitions_of); other gradients are undefined.
   bool sharded = false;
-  // One collective sums the last bucket and the trailer. If false, or with one of the other two, the trailer has its
-  // own all-reduce after the buckets.
+  // One collective sums the last bucket and the trailer. If false, or with `sharded` or `residual`, the trailer has
+  // its own all-reduce after the buckets.
   bool trailer_in_last_bucket = true;
-  // DeviceSpan::residual of the gradients, plan.padded floats: they are summed in int8, the trailer never is. Null:
-  // not.
-  float* residual = nullptr;
+  // DeviceSpan::residual of plan.padded gradients: they are summed in int8, and the trailer is not. It may change
+  // between steps, but not from something to nothing. Null: no sum is in int8.
+  const Residual* residual = nullptr;
 };
 
 // Called for each launch, with the number of the collective from 0, and for the wait after all launches, with the

@@ -36,7 +36,7 @@ struct RunProfile {
 
   std::vector<int64_t> parameters;  // elements of the trained parameters in flat-buffer order
   int64_t trailer = 0;              // elements that a step sums besides gradients
-  int64_t gradient_bytes = 4;       // of an element in a collective; of int8 without the scales
+  int64_t gradient_bytes = 4;       // of an element in a collective; 1: between hosts, in int8 without the scales
 
   StepCosts costs;
   double compute_ms = 0;              // of a step: the median of the rank with the largest; optimizer included

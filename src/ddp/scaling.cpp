@@ -17,11 +17,16 @@ double messages_of(const RunProfile& profile, int64_t ends) {
   return (profile.zero ? 1 : 2) * static_cast<double>(ends - 1);
 }
 
+// Of an element in the collectives that were measured: in int8 they travel between hosts alone.
+double measured_bytes(const RunProfile& profile) {
+  return profile.gradient_bytes == 1 && profile.hosts == 1 ? 4 : static_cast<double>(profile.gradient_bytes);
+}
+
 // The inverse of a ring in whole chunks.
 Link link_of(const RunProfile& profile, int64_t ends) {
   const LinkCost& cost = profile.costs.link;
   const double messages = messages_of(profile, ends);
-  const double bytes_of_mib = static_cast<double>(1 << 20) / 4 * static_cast<double>(profile.gradient_bytes);
+  const double bytes_of_mib = static_cast<double>(1 << 20) / 4 * measured_bytes(profile);
   return {.latency_ms = cost.latency_ms / messages,
           .ms_per_byte = cost.ms_per_mib / bytes_of_mib * static_cast<double>(ends) / messages};
 }
@@ -56,8 +61,15 @@ std::vector<int64_t> padded_counts(const RunProfile& profile, int64_t ranks) {
   return counts;
 }
 
+// Inside a host, int8 is f32.
 CollectiveTimes times_of(const RunProfile& profile, const Cluster& cluster, double bytes) {
-  return profile.zero ? reduce_scatter_times(cluster, bytes) : all_reduce_times(cluster, bytes);
+  const auto times = profile.zero ? reduce_scatter_times : all_reduce_times;
+  CollectiveTimes found = times(cluster, bytes);
+  if (profile.gradient_bytes > 1) return found;
+  const CollectiveTimes inside = times(cluster, 4 * bytes);
+  found.before = inside.before;
+  found.after = inside.after;
+  return found;
 }
 
 // As a run on this cluster would measure them, with collectives on a line from nothing to all gradients.

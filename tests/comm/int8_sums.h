@@ -35,7 +35,7 @@ inline void expect_int8_sums(Communicator& comm, Memory& memory, int64_t all, in
   std::vector<double> given(all), got(all);
   for (int step = 0; step < 3; ++step) {
     for (int64_t i = 0; i < all; ++i) data.as<float>()[i] = real_value(comm.rank(), step, i);
-    sum(comm, {data.data(), all, DType::f32, residual.data()});
+    sum(comm, {data.data(), all, DType::f32, {residual.data(), residual.data()}});
     for (int64_t i = begin; i < begin + count; ++i) {
       double exact = 0;
       for (int r = 0; r < ranks; ++r) exact += real_value(r, step, i);
@@ -79,7 +79,7 @@ inline void expect_int8_shows_nan(Communicator& comm, Memory& memory) {
   for (const bool bad : {false, true, false}) {
     for (int64_t i = 0; i < kCount; ++i) data.as<float>()[i] = real_value(comm.rank(), 0, i);
     if (bad && comm.rank() == comm.size() - 1) data.as<float>()[kBad] = NAN;
-    comm.wait(comm.all_reduce({data.data(), kCount, DType::f32, residual.data()}));
+    comm.wait(comm.all_reduce({data.data(), kCount, DType::f32, {residual.data(), residual.data()}}));
     EXPECT_EQ(std::isnan(data.as<float>()[kBad]), bad);
     EXPECT_FALSE(std::isnan(data.as<float>()[0]));
     EXPECT_TRUE(std::ranges::all_of(residual, [](float value) { return std::isfinite(value); }));

@@ -16,7 +16,7 @@ namespace {
 std::vector<float> sent(const std::vector<float>& values, std::vector<float>& residual) {
   const auto count = std::ssize(values);
   std::vector<std::byte> message(int8_bytes(count));
-  to_int8(values.data(), residual.data(), count, message.data());
+  to_int8(values.data(), {residual.data(), residual.data()}, count, message.data());
   std::vector<float> received(count), added(count, 10);
   from_int8(message.data(), count, received.data());
   add_int8(message.data(), count, added.data());

@@ -78,7 +78,7 @@ int64_t seconds_of(WatchdogLimits::Time time) { return time / std::chrono::secon
 std::string conflict_of_int8(const Options& o) {
   const bool cannot = o.transport.allreduce == Allreduce::mpi || o.transport.kind == TransportKind::nccl;
   if (o.replica.grad_dtype != GradDType::int8 || !cannot) return "";
-  return "int8 excludes --allreduce mpi and --transport nccl, whose sums are not made here; from GPUs it takes "
+  return "int8 excludes --allreduce mpi and --transport nccl, which sum no int8 with a scale; from GPUs it takes "
          "--transport mpi";
 }
 

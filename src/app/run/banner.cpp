@@ -95,10 +95,7 @@ std::string banner(const Options& o, const Replica& replica, bool measured, cons
       "{}, {}{}{}\n{}"
       "global batch {}{}, {} steps an epoch, {}, seed {}; results in {}{}",
       describe(o.network.source), total_count(replica.parameters), describe_frozen(replica.parameters),
-      describe_data(data, pixels), ranks, describe_buckets(o, replica, measured),
-      replica.comm_buffer.data() ? " in bf16"
-      : replica.residual()       ? " in int8 between hosts"
-                                 : "",
+      describe_data(data, pixels), ranks, describe_buckets(o, replica, measured), replica.gradient_type(),
       o.replica.zero ? ", optimizer state sharded" : "", describe_groups(o, replica.parameters), o.batch.size,
       micro_batches, samplers.train.steps_per_epoch(), describe(o.train.schedule), o.seed, folder.string(),
       remarks(o, replica));

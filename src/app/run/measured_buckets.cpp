@@ -70,7 +70,7 @@ std::optional<StepCosts> set_measured_buckets(const Job& job, const ResumePoint&
     if (!kept) {
       const StepCosts costs = measure_costs(replica, *job.data.data.train, job.samplers.train);
       const auto& data = *job.data.data.train;
-      kept = {fastest_in_trials(replica, data, job.samplers.train, plans_to_try(replica, costs), costs), costs};
+      kept = {fastest_in_trials(replica, data, job.samplers.train, plans_to_try(replica, costs)), costs};
     } else {
       replica.set_buckets(kept->begins);
     }

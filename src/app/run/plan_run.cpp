@@ -1,6 +1,7 @@
 #include "app/run/plan_run.h"
 
 #include "app/commands/doctor/doctor.h"
+#include "app/machine/gpus.h"
 #include "app/machine/threads.h"
 #include "app/options/options.h"
 #include "app/run/measured_buckets.h"
@@ -99,18 +100,20 @@ bool check_single_values(const Job& job) {
   });
 }
 
-// Rank 0 has a snapshot of the weights and of the optimizer's state, with --model-ema of the average too. It writes
-// files a tensor at a time; on a GPU, from one more copy of the weights. Returns what check_single_values() does for
-// the batch that is found.
-bool find_batch(Job& job, const PixelNormalization& pixels, const Backend& backend, int threads) {
+// Rank 0 has a snapshot of the weights and of the optimizer's state, with --model-ema of the average too, and of the
+// residual of each of the `hosts` with gradients in int8; each rank has two residuals of its own. It
+// writes files a tensor at a time; on a GPU, from one more copy of the weights. Returns what check_single_values() does
+// for the batch that is found.
+bool find_batch(Job& job, const PixelNormalization& pixels, const Backend& backend, int threads, int hosts) {
   settle_batch(job, backend, threads, [&](Device& device, Ops& ops, Communicator& alone) {
     Replica replica(job.network, replica_config(job, pixels), device, ops, alone);
     const auto of_validation = validation_model(job, replica, pixels);
     const auto of_average = average_model(job, replica, of_validation.get(), pixels);
     const int64_t copies = (replica.average ? 2 : 1) + (device.is_host() ? 0 : 1);
+    const int64_t residuals = job.options.replica.grad_dtype == GradDType::int8 && hosts > 1 ? hosts + 2 : 0;
     const int64_t tensor = std::ranges::max(replica.parameters, {}, &Parameter::count).count;
-    return static_cast<int64_t>(
-        bytes_of_floats(copies * replica.weights_count + replica.optimizer.states() * replica.plan.gradients + tensor));
+    return static_cast<int64_t>(bytes_of_floats(
+        copies * replica.weights_count + (replica.optimizer.states() + residuals) * replica.plan.gradients + tensor));
   });
   return check_single_values(job);
 }
@@ -145,6 +148,11 @@ PlannedRun plan_run(Job& job, ResumePoint resume_point) {
   Backend backend = make_backend(options.device, options.transport, session);
   if (!backend.compiling.empty()) job.log.info("{}", backend.compiling);
   const bool on_cpu = backend.device->is_host();
+  run_on_all_ranks(session, [&] {
+    const bool over_nccl = choose_transport(options.transport.kind, !on_cpu) == TransportKind::nccl;
+    require(options.replica.grad_dtype != GradDType::int8 || !over_nccl, Exit::usage,
+            "--grad-dtype int8 needs --transport mpi: NCCL sums no int8 with a scale");
+  });
   const int threads = on_cpu ? choose_threads(options.device.threads, world, session.host()) : 1;
   doctor::preflight(options.device, options.transport, session, !on_cpu, job.log);
 
@@ -156,11 +164,7 @@ PlannedRun plan_run(Job& job, ResumePoint resume_point) {
   auto own_transport =
       make_transport(backend, session, world, trained_state_count(batch_norm_states_of(job.network)) > 0);
   Communicator& transport = own_transport ? *own_transport : world;
-  run_on_all_ranks(session, [&] {
-    require(options.replica.grad_dtype != GradDType::int8 || transport.sums_in_int8(), Exit::usage,
-            "--grad-dtype int8 needs --transport mpi: NCCL sums no int8 with a scale");
-  });
-  if (options.batch.largest) last_step_learns = find_batch(job, pixels, backend, threads);
+  if (options.batch.largest) last_step_learns = find_batch(job, pixels, backend, threads, transport.place().hosts);
   auto replica = abort_on_error(session, [&] {
     return std::make_unique<Replica>(job.network, replica_config(job, pixels), *backend.device, *ops, transport);
   });

@@ -41,9 +41,7 @@ double largest_of_ranks(const Job& job, double value) {
   return std::ranges::max(values);
 }
 
-int64_t bytes_of_gradient(const Replica& replica) {
-  return replica.comm_buffer.data() ? 2 : replica.residual() ? 1 : 4;
-}
+int64_t bytes_of(GradDType type) { return type == GradDType::fp32 ? 4 : type == GradDType::bf16 ? 2 : 1; }
 
 int64_t most_on_a_host(std::span<const std::string> hosts, std::map<std::string, int64_t>& ranks) {
   int64_t most = 0;
@@ -87,7 +85,7 @@ std::optional<RunProfile> profile_of_run(const Job& job, const PlannedRun& run, 
       .computes_with_collectives = job.session.size() > 1 && (replica.reducer.sharded() || replica.sync_bn),
       .parameters = replica.plan.parameter_counts,
       .trailer = replica.plan.trailer(),
-      .gradient_bytes = bytes_of_gradient(replica),
+      .gradient_bytes = bytes_of(job.options.replica.grad_dtype),
       .costs = costs,
       .compute_ms = spread->median_ms,
       .spread = spread->spread,

@@ -138,10 +138,18 @@ void broadcast(Communicator& world, Snapshot& snapshot) {
   broadcast_host(world, snapshot.running_stats);
   if (snapshot.average) broadcast(world, *snapshot.average);
   for (OptimizerState& state : snapshot.optimizer) broadcast_host(world, state.values);
-  auto hosts = std::ssize(snapshot.residuals);
+}
+
+// One host's after the other, as they may be large. `residuals`: on rank 0.
+void restore_residuals(Communicator& world, const std::vector<std::vector<float>>& residuals, Replica& replica) {
+  auto hosts = static_cast<int64_t>(residuals.size());
   broadcast_host(world, {&hosts, 1});
-  snapshot.residuals.resize(hosts);
-  for (std::vector<float>& residual : snapshot.residuals) broadcast_host(world, residual);
+  replica.load_residuals(static_cast<int>(hosts), [&](int host) {
+    std::vector<float> values;
+    if (world.rank() == 0) values = residuals[host];
+    broadcast_host(world, values);
+    return values;
+  });
 }
 
 }  // namespace
@@ -301,7 +309,9 @@ int64_t restore_or_initialize(const Job& job, const ResumePoint& resume_point, c
     return empty;
   });
   broadcast(*job.world, snapshot);
+  const auto residuals = std::exchange(snapshot.residuals, {});
   restore(replica, snapshot);
+  restore_residuals(*job.world, residuals, replica);
   job.log.info("resumed from {} at step {}", resume_point.checkpoint.string(), resume_point.state.step);
   const std::string different = rounding_differences(resume_point.state, now);
   if (!different.empty()) job.log.info("not bit-identical to a run that was not interrupted: {}", different);

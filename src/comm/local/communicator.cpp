@@ -51,7 +51,7 @@ void sum_block_in_int8(const std::vector<Collective>& posts, int64_t owner, int6
   const auto values = [&](int64_t rank) { return static_cast<float*>(posts[rank].span.data) + at; };
   std::array<std::byte, int8_bytes(kInt8Block)> message;
   const auto round = [&](int64_t rank) {
-    to_int8(values(rank), posts[rank].span.residual + at, count, message.data());
+    to_int8(values(rank), posts[rank].span.residual.from(at), count, message.data());
   };
   for (int64_t distance = 1; distance < ranks; ++distance) {
     round((owner + ranks - distance) % ranks);

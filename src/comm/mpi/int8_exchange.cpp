@@ -16,7 +16,7 @@ Int8Exchange::Int8Exchange(MPI_Comm comm) : comm_(comm) {
   requests_.fill(MPI_REQUEST_NULL);
 }
 
-void Int8Exchange::start(std::byte* data, float* residual, const Pieces& pieces, Collective::Kind kind,
+void Int8Exchange::start(std::byte* data, const Residual& residual, const Pieces& pieces, Collective::Kind kind,
                          HostPieces& host, int tag) {
   DDP_EXPECT(pieces.hosts() == size_ && size_ > 1 && kind != Collective::Kind::all_gather);
   data_ = data;
@@ -57,7 +57,7 @@ std::byte* Int8Exchange::sent_memory(int64_t item) {
 }
 
 void Int8Exchange::round(const Piece& piece, std::byte* to) {
-  to_int8(values(piece), residual_ + piece.begin / static_cast<int64_t>(sizeof(float)), count(piece), to);
+  to_int8(values(piece), residual_.from(piece.begin / static_cast<int64_t>(sizeof(float))), count(piece), to);
 }
 
 // One call for all messages: each call of MPI asks the kernel for the state of its sockets.

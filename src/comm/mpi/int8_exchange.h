@@ -30,7 +30,8 @@ class Int8Exchange {
   // Sum or reduce_scatter of f32 `data`, in one chunk for each rank. `residual`: of the values of `data`. All ranks
   // give the same tag; collectives that are under way at the same time have different ones. All memory must stay until
   // advance() has returned true.
-  void start(std::byte* data, float* residual, const Pieces& pieces, Collective::Kind kind, HostPieces& host, int tag);
+  void start(std::byte* data, const Residual& residual, const Pieces& pieces, Collective::Kind kind, HostPieces& host,
+             int tag);
 
   bool advance();                                         // true when done
   int64_t messages() const { return received_ + sent_; }  // complete ones; grows while the exchange moves
@@ -65,7 +66,7 @@ class Int8Exchange {
   MPI_Comm comm_;
   int rank_ = 0, size_ = 0, tag_ = 0;
   std::byte* data_ = nullptr;
-  float* residual_ = nullptr;
+  Residual residual_;
   const Pieces* pieces_ = nullptr;
   HostPieces* host_ = nullptr;
   int64_t pieces_of_chunk_ = 0;           // G

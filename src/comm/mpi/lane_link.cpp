@@ -12,7 +12,7 @@ class LaneLink final : public HostLink {
   LaneLink(MPI_Comm lane, const BlockRule& rule, int tag)
       : rule_(rule), tag_(2 * tag), ring_(lane), int8_(lane), small_(lane) {}
 
-  void start(std::byte* data, float* residual, const Pieces& pieces, Collective::Kind kind, DType dtype,
+  void start(std::byte* data, const Residual& residual, const Pieces& pieces, Collective::Kind kind, DType dtype,
              HostPieces& host) override {
     route_ = residual ? Route::int8 : Route::ring;
     if (residual)

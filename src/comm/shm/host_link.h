@@ -31,8 +31,8 @@ class HostLink {
   // call host.spread() once for each final piece: this host's chunk in a reduce_scatter, otherwise all pieces. Both get
   // empty pieces too. `residual`: as DeviceSpan::residual, of `data`. All memory must stay until advance() has returned
   // true.
-  virtual void start(std::byte* data, float* residual, const Pieces& pieces, Collective::Kind kind, DType dtype,
-                     HostPieces& host) = 0;
+  virtual void start(std::byte* data, const Residual& residual, const Pieces& pieces, Collective::Kind kind,
+                     DType dtype, HostPieces& host) = 0;
   // Sums all of `data` in as few messages as possible, with the same bits as start(). `offset`: see cut_blocks().
   virtual void start_small(std::byte* data, int64_t offset, int64_t bytes, DType dtype) = 0;
 

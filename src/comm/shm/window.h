@@ -24,6 +24,7 @@ struct Post {
   int64_t count = 0, place = 0;
   Collective::Kind kind = Collective::Kind::all_reduce;
   DType dtype = DType::f32;
+  bool in_int8 = false;
   friend bool operator==(const Post&, const Post&) = default;
 };
 

@@ -67,7 +67,8 @@ void WindowCollective::begin_round() {
     }
     copy_bytes(bases_[me] + (from - begin_), span() + from, to - from);
   }
-  window_->slot(me, slot_).posts[half] = {collective_.span.count, place_, collective_.kind, collective_.span.dtype};
+  window_->slot(me, slot_).posts[half] = {collective_.span.count, place_, collective_.kind, collective_.span.dtype,
+                                          static_cast<bool>(collective_.span.residual)};
   publish();
   phase_ = Phase::posted;
 }
@@ -125,7 +126,8 @@ void WindowCollective::compare_posts() const {
     if (other == mine) [[likely]]
       continue;
     const auto text = [](const Post& post) {
-      return fmt::format("{} at place {}", describe({post.kind, {nullptr, post.count, post.dtype}}), post.place);
+      return fmt::format("{}{} at place {}", describe({post.kind, {nullptr, post.count, post.dtype}}),
+                         post.in_int8 ? " in int8" : "", post.place);
     };
     fail(Exit::internal, "ranks of a host disagree about a collective: rank {} of the host started a {}, rank {} a {}",
          window_->rank(), text(mine), r, text(other));
@@ -148,7 +150,7 @@ bool WindowCollective::sum_or_start_link() {
     return !is_alone;
   }
   if (link_)
-    link_->start(mine, residual(), pieces_, collective_.kind, dtype, *this);
+    link_->start(mine, collective_.span.residual.from(elements(begin_)), pieces_, collective_.kind, dtype, *this);
   else if (config_.layout.hosts == 1)
     sum_pieces();
   return true;

@@ -60,7 +60,6 @@ class WindowCollective final : private HostPieces {
   bool sums_on_leader() const { return route_ == Route::small && config_.layout.hosts > 1; }
   bool is_leader() const { return window_->rank() == 0; }
   std::byte* span() const { return static_cast<std::byte*>(collective_.span.data); }
-  float* residual() const { return collective_.span.residual ? collective_.span.residual + elements(begin_) : nullptr; }
   int64_t elements(int64_t bytes) const { return bytes / static_cast<int64_t>(size_of(collective_.span.dtype)); }
   std::vector<std::byte*>& at(int64_t begin);  // the round's bytes from `begin` on, on every rank of this host
 

@@ -90,16 +90,20 @@ void measure_link(Replica& replica, StepCosts& costs) {
   const bool sharded = replica.reducer.sharded();
   const int64_t multiple = sharded ? partition_alignment(communicator.size()) : 1;
   const int64_t largest = std::min(replica.plan.padded, kLargestCollective) / multiple * multiple;
+  std::vector<float> ones, lost;  // residuals: zeros would take no time to round
+  if (replica.sums_in_int8()) ones.assign(largest, 1), lost.resize(largest);
   double launch = 0;
   const auto run = [&](int64_t elements) {
-    const DeviceSpan span{replica.gradients(), elements, DType::f32, replica.residual()};
+    const DeviceSpan span{replica.gradients(), elements, DType::f32, {ones.data(), lost.data()}};
     const Stopwatch watch;
     const auto number = sharded ? communicator.reduce_scatter(span) : communicator.all_reduce(span);
     launch = watch.milliseconds();
     communicator.wait(number);
   };
-  const KeptResidual kept(replica);
-  replica.zero_gradients();  // sums of sums would grow
+  const auto timed = [&](int64_t elements) {
+    replica.zero_gradients();  // sums of sums would grow
+    return slowest_ms(replica, [&] { run(elements); });
+  };
   std::vector<TimedCollective> measured;
   std::vector<double> launches;
   double spent = 0;
@@ -107,10 +111,10 @@ void measure_link(Replica& replica, StepCosts& costs) {
     const int64_t elements = std::max(largest / part / multiple, int64_t{1}) * multiple;
     if (!measured.empty() && elements == measured.back().elements) continue;
     if (measured.size() > 1 && spent > kLinkMs) break;
-    const double first = slowest_ms(replica, [&] { run(elements); });
+    const double first = timed(elements);
     std::vector<double> times(repetitions(first, kSizeMs, 9));
     for (double& time : times) {
-      time = std::max(slowest_ms(replica, [&] { run(elements); }), kLeastMs);
+      time = std::max(timed(elements), kLeastMs);
       if (measured.empty()) launches.push_back(launch);
     }
     spent += std::accumulate(times.begin(), times.end(), first);

@@ -56,10 +56,8 @@ std::string plan_report(Replica& replica, const Dataset& data, const Distributed
                              return fmt::format(", runs from {:.2f} to {:.2f} ms", time.begin, time.end);
                            });
   const int buckets = static_cast<int>(replica.plan.buckets.size());
-  const std::string kind = fmt::format("{}{}", reducer.sharded() ? "reduce-scatter" : "allreduce",
-                                       replica.comm_buffer.data() ? " in bf16"
-                                       : replica.residual()       ? " in int8"
-                                                                  : "");
+  const std::string kind =
+      fmt::format("{}{}", reducer.sharded() ? "reduce-scatter" : "allreduce", replica.gradient_type());
   double communication = 0, last = 0;
   for (int c = 0; c < reducer.collectives(); ++c) {
     last = median_ms(replica, kRuns, [&] { replica.reducer.run_alone(c); });

@@ -18,7 +18,8 @@ RankMemory memory_of(const Replica& replica, std::initializer_list<const Model*>
     arenas += other->arena().bytes();
   }
   memory.gradients = bytes(replica.plan.total) + half(replica.comm_buffer.data(), padded) +
-                     half(model.bf16_gradients(), padded) + static_cast<double>(replica.residual_buffer.bytes());
+                     half(model.bf16_gradients(), padded) +
+                     2 * static_cast<double>(replica.residual_buffers[0].bytes());
   memory.optimizer = static_cast<double>(replica.optimizer.state_bytes());
   memory.activations = static_cast<double>(arenas);
   return memory;

@@ -91,7 +91,6 @@ void SpeedMeter::shards_changed() {
 // One to five runs, in 0.3 s if possible.
 double SpeedMeter::communication_ms(const std::function<void()>& enter) const {
   if (replica_.communicator.size() == 1) return 0;
-  const KeptResidual kept(replica_);
   const auto run = [&] {
     enter();
     replica_.zero_gradients();  // sums of sums would grow

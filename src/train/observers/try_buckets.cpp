@@ -1,7 +1,6 @@
 #include "train/observers/try_buckets.h"
 
 #include "core/error.h"
-#include "ddp/fastest_buckets.h"
 #include "train/observers/blank_batch.h"
 #include "train/observers/speed_meter.h"
 
@@ -11,26 +10,37 @@
 namespace ddp {
 namespace {
 
-// A pass with its sums, and with sharded optimizer state the gather of the weights.
-double pass_ms(Replica& replica, const DeviceBatch& batch) {
-  return slowest_ms(replica, [&] {
-    replica.reducer.begin();
-    replica.model.forward_backward(batch, [&](ParameterId id) { replica.reducer.ready(id); });
-    replica.reducer.finish();
-    replica.optimizer.gather_alone();
-  });
-}
-
-// How long a pass with the slowest of the plans takes, by the model.
-double predicted_ms(const BucketPlan& built, bool rides, const StepCosts& costs, const std::vector<BucketBegins>& plans,
-                    int world) {
-  double longest = 0;
-  for (const BucketBegins& begins : plans) {
-    const BucketPlan plan = plan_buckets_at(built.parameter_counts, world, built.trailer(), begins);
-    longest = std::max(longest, predict_collectives(plan, costs, rides).back().end);
+// Passes of a plan with its sums, and with sharded optimizer state the gather of the weights.
+class Trials {
+ public:
+  Trials(Replica& replica, const Dataset& data, const DistributedSampler& sampler)
+      : replica_(replica), kept_(replica.step_residual), blank_(replica, data, sampler) {
+    if (!replica.sums_in_int8()) return;
+    ones_.assign(replica.plan.padded, 1);  // zeros would take no time to round
+    lost_.resize(replica.plan.padded);
+    replica.step_residual = {ones_.data(), lost_.data()};
   }
-  return longest;
-}
+  ~Trials() { replica_.step_residual = kept_; }
+  Trials(const Trials&) = delete;
+  Trials& operator=(const Trials&) = delete;
+
+  double pass_ms(const BucketBegins& begins) {
+    replica_.set_buckets(begins);
+    replica_.zero_gradients();
+    return slowest_ms(replica_, [&] {
+      replica_.reducer.begin();
+      replica_.model.forward_backward(blank_.batch, [&](ParameterId id) { replica_.reducer.ready(id); });
+      replica_.reducer.finish();
+      replica_.optimizer.gather_alone();
+    });
+  }
+
+ private:
+  Replica& replica_;
+  const Residual kept_;
+  const BlankBatch blank_;
+  std::vector<float> ones_, lost_;
+};
 
 }  // namespace
 
@@ -42,26 +52,17 @@ size_t fastest_trial(const std::vector<std::vector<double>>& times) {
 }
 
 BucketBegins fastest_in_trials(Replica& replica, const Dataset& data, const DistributedSampler& sampler,
-                               const std::vector<BucketBegins>& plans, const StepCosts& costs) {
+                               const std::vector<BucketBegins>& plans, double limit_ms) {
   DDP_EXPECT(!plans.empty());
-  const double once =
-      predicted_ms(replica.plan, replica.reducer.trailer_in_last_bucket(), costs, plans, replica.communicator.size());
-  const double each = once * static_cast<double>(plans.size());
-  const auto turns = static_cast<int>(std::clamp((kTrialsMs - once) / each, 0.0, 5.0));
   size_t fastest = 0;
-  if (plans.size() > 1 && turns > 0) {
-    const BlankBatch blank(replica, data, sampler);
-    const KeptResidual kept(replica);
+  if (plans.size() > 1 && !replica.communicator.capturable()) {
+    Trials trials(replica, data, sampler);
+    const double each = trials.pass_ms(plans[0]) * static_cast<double>(plans.size());
+    const auto turns = static_cast<int>(std::clamp(limit_ms / each, 0.0, 5.0));
     std::vector<std::vector<double>> times(plans.size());
-    replica.set_buckets(plans[0]);
-    pass_ms(replica, blank.batch);  // the first pass of all is slower
     for (int turn = 0; turn < turns; ++turn)
-      for (size_t plan = 0; plan < plans.size(); ++plan) {
-        replica.set_buckets(plans[plan]);
-        replica.zero_gradients();
-        times[plan].push_back(pass_ms(replica, blank.batch));
-      }
-    fastest = fastest_trial(times);
+      for (size_t plan = 0; plan < plans.size(); ++plan) times[plan].push_back(trials.pass_ms(plans[plan]));
+    if (turns > 0) fastest = fastest_trial(times);
   }
   replica.set_buckets(plans[fastest]);
   return plans[fastest];

@@ -5,7 +5,6 @@
 #include "data/dataset.h"
 #include "data/sampler.h"
 #include "ddp/bucket_plan.h"
-#include "ddp/step_costs.h"
 #include "train/step/replica.h"
 
 #include <vector>
@@ -15,12 +14,13 @@ namespace ddp {
 using BucketBegins = std::vector<ParameterId>;
 
 // The first plan, unless the median pass of another takes less than 1 - kTrialTolerance of its time; then the plan with
-// the least. Each plan has up to five passes in turn, in kTrialsMs by `costs` if possible; without time for one pass
-// of each, the first plan. As measure_costs(), on a batch without samples of the data, and leaves the training's state
-// unchanged but for the buckets, which are those of the result. Collective; equal on all ranks.
+// the least. Each plan has up to five passes in turn, in `limit_ms` if the pass before them, which does not count, is
+// like them; without time for one pass of each, the first plan. Where steps replay graphs, which hide launches, the
+// first plan. On a batch as measure_costs()' one; leaves the training's state unchanged but for the buckets, which are
+// those of the result. Collective; equal on all ranks.
 inline constexpr double kTrialTolerance = 0.02, kTrialsMs = 4000;
 BucketBegins fastest_in_trials(Replica& replica, const Dataset& data, const DistributedSampler& sampler,
-                               const std::vector<BucketBegins>& plans, const StepCosts& costs);
+                               const std::vector<BucketBegins>& plans, double limit_ms = kTrialsMs);
 
 // The place of the plan to take, by the times in ms of the passes of each; all have as many, one at least.
 size_t fastest_trial(const std::vector<std::vector<double>>& times);

@@ -15,6 +15,7 @@ std::span<const float> floats(const Buffer& buffer) {
 std::optional<SnapshotView> SnapshotBuffers::take(const RunState& run, int64_t updates) {
   Replica& r = replica_;
   const bool wanted = r.communicator.rank() == 0;
+  const int hosts = r.sums_in_int8() ? r.communicator.place().hosts : 0;
   if (wanted && !weights_.data()) {
     Memory& memory = r.device.host_memory();
     weights_ = Buffer(memory, bytes_of_floats(r.weights_count));
@@ -25,13 +26,12 @@ std::optional<SnapshotView> SnapshotBuffers::take(const RunState& run, int64_t u
       average_stats_ = Buffer(memory, running_stats_.bytes());
     }
     for (int k = 0; k < r.optimizer.states(); ++k) optimizer_.emplace_back(memory, bytes_of_floats(r.plan.gradients));
+    for (int host = 0; host < hosts; ++host) residuals_.emplace_back(memory, bytes_of_floats(r.plan.gradients));
   }
   if (wanted || r.optimizer.downloads_together())
     for (int k = 0; k < r.optimizer.states(); ++k)
       r.optimizer.download_state(k, wanted ? optimizer_[k].as<float>() : nullptr);
-  residuals_.clear();
-  for (int host = 0; r.residual() && host < r.communicator.place().hosts; ++host)
-    residuals_.push_back(r.download_residual(host));
+  for (int host = 0; host < hosts; ++host) r.download_residual(host, wanted ? residuals_[host].as<float>() : nullptr);
   if (!wanted) return std::nullopt;
   r.device.download(weights_.data(), r.weights(), weights_.bytes());
   if (running_stats_.bytes() > 0) r.device.download(running_stats_.data(), r.running_stats(), running_stats_.bytes());
@@ -51,7 +51,7 @@ std::optional<SnapshotView> SnapshotBuffers::take(const RunState& run, int64_t u
     view.average = ModelStateView{floats(average_weights_), floats(average_stats_), updates, r.frozen_updates};
   for (int k = 0; k < r.optimizer.states(); ++k)
     view.optimizer.push_back({std::string(r.optimizer.state_name(k)), floats(optimizer_[k])});
-  view.residuals.assign(residuals_.begin(), residuals_.end());
+  for (const Buffer& residual : residuals_) view.residuals.push_back(floats(residual));
   return view;
 }
 
@@ -65,7 +65,8 @@ void restore(Replica& replica, const Snapshot& snapshot) {
   if (recomputed) replica.load_eval_stats(snapshot.model.statistics);
   if (snapshot.average) replica.load_average(snapshot.average->weights, snapshot.average->statistics);
   for (int k = 0; k < replica.optimizer.states(); ++k) replica.optimizer.load_state(k, snapshot.optimizer[k].values);
-  replica.load_residuals(snapshot.residuals);
+  replica.load_residuals(static_cast<int>(std::ssize(snapshot.residuals)),
+                         [&](int host) { return snapshot.residuals[host]; });
 }
 
 std::vector<std::string> optimizer_state_names(const Replica& replica) {

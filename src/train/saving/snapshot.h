@@ -27,7 +27,7 @@ class SnapshotBuffers {
   Buffer weights_, eval_stats_, running_stats_;
   Buffer average_weights_, average_stats_;
   std::vector<Buffer> optimizer_;
-  std::vector<std::vector<float>> residuals_;  // of each host
+  std::vector<Buffer> residuals_;  // of each host
 };
 
 // Loads weights, both statistics of the batch norms, the average, optimizer state and residuals. Collective. All ranks

@@ -6,6 +6,7 @@
 #include "train/step/nonfinite_scan.h"
 
 #include <algorithm>
+#include <functional>
 
 namespace ddp {
 namespace {
@@ -48,7 +49,7 @@ Memory& comm_memory(Communicator& communicator, Device& device) {
 
 bool in_bf16(const ReplicaConfig& config) { return config.grad_dtype == GradDType::bf16; }
 
-// Between hosts there is nothing to send where there is one.
+// On one host there is nothing to send.
 Buffer residual_for(const ReplicaConfig& config, const Communicator& communicator, Device& device,
                     const BucketPlan& plan) {
   if (config.grad_dtype != GradDType::int8 || communicator.place().hosts == 1) return {};
@@ -123,7 +124,8 @@ Replica::Replica(const Network& network, const ReplicaConfig& config, Device& de
       comm_buffer(in_bf16(config) ? Buffer(comm_memory(communicator_, device_),
                                            static_cast<size_t>(plan.padded) * size_of(DType::bf16))
                                   : Buffer()),
-      residual_buffer(residual_for(config, communicator_, device_, plan)),
+      residual_buffers{residual_for(config, communicator_, device_, plan),
+                       residual_for(config, communicator_, device_, plan)},
       running_stats_buffer(device_, bytes_of_floats(state_count(batch_norms))),
       eval_stats_buffer(device_, bytes_of_floats(state_count(batch_norms))),
       average(config.averages
@@ -149,11 +151,14 @@ Replica::Replica(const Network& network, const ReplicaConfig& config, Device& de
             model_config(config, bn_communicator.get())),
       gradient_scan(ops_.gradient_scan(scanned_tensors(parameters, plan, ops_))),
       reducer(plan, casting ? *casting : communicator_, {gradients(), static_cast<size_t>(plan.total)},
-              {.sharded = config.zero, .trailer_in_last_bucket = !casting, .residual = residual()}),
+              {.sharded = config.zero,
+               .trailer_in_last_bucket = !casting,
+               .residual = sums_in_int8() ? &step_residual : nullptr}),
       optimizer({config.optimizer, config.max_grad_norm, config.zero, !scans_once},
                 optimizer_tensors(trained_of(parameters), config.optimizer, config.all_decay, config.groups),
                 {plan, weights(), gradients(), block.squares(), model.bf16_weights(), seen_samples(*this)}, device_,
                 ops_, communicator_) {
+  step_residual = {residual_buffers[0].as<float>(), residual_buffers[1].as<float>()};
   DDP_EXPECT(class_weights.empty() || (!mix.any() && config.label_smoothing == 0));
   check_same_on_all_ranks(plan.hash(), "bucket plan", communicator);
   reducer.set_launch_hook(nonfinite_scan(*this));
@@ -179,7 +184,7 @@ void Replica::run(GraphCache* graphs, GraphKey key, const std::function<void()>&
     work();
 }
 
-void Replica::zero_gradients() const { device.zero(gradients(), bytes_of_floats(plan.gradients)); }
+void Replica::zero_gradients() const { device.zero(gradients(), bytes_of_floats(plan.padded)); }
 
 void Replica::update_running_stats(int64_t samples) const {
   if (bn_batch_sums_count() == 0) return;
@@ -228,32 +233,51 @@ std::vector<float> Replica::download_stats(const float* stats) const {
   return download(stats, state_count(batch_norms));
 }
 
-std::vector<float> Replica::download_residual(int host) {
-  const Buffer whole(device, bytes_of_floats(plan.padded));
-  if (communicator.place().host == host) device.upload(whole.data(), residual(), whole.bytes());
-  communicator.wait(communicator.all_reduce({whole.data(), plan.padded, DType::f32}));
-  if (communicator.rank() == 0) return download(whole.as<float>(), plan.gradients);
+const char* Replica::gradient_type() const {
+  return comm_buffer.data() ? " in bf16" : sums_in_int8() ? " in int8 between hosts" : "";
+}
+
+void Replica::take_residual() {
+  const auto good = [](std::span<const float> bad) { return std::ranges::count(bad, 0.0f) == std::ssize(bad); };
+  if (!(device.is_host() ? good(block.bad()) : good(download(block.bad().data(), std::ssize(block.bad()))))) return;
+  const bool first = step_residual.before == residual_buffers[0].data();
+  step_residual = {residual_buffers[first ? 1 : 0].as<float>(), residual_buffers[first ? 0 : 1].as<float>()};
+}
+
+void Replica::download_residual(int host, float* values) {
+  zero_gradients();
+  if (communicator.place().host == host) device.upload(gradients(), step_residual.before, bytes_of_floats(plan.padded));
+  communicator.wait(communicator.all_reduce({gradients(), plan.padded, DType::f32}));
+  if (values) device.download(values, gradients(), bytes_of_floats(plan.gradients));
   device.synchronize();
-  return {};
 }
 
 // A rank rounds the values of its lane alone, and in a reduce_scatter those of the other hosts alone. A sum of zeros
 // shows which: it rounds a residual of 1 to something else.
-void Replica::load_residuals(std::span<const std::vector<float>> of_hosts) {
-  if (!residual() || of_hosts.empty()) return;
-  const auto [host, hosts] = communicator.place();
-  const std::span mine(residual(), static_cast<size_t>(plan.padded));
-  std::ranges::fill(mine, 1.0f);
+void Replica::load_residuals(int hosts_then, const std::function<std::vector<float>(int host)>& of_host) {
+  if (!sums_in_int8() || hosts_then == 0) return;
+  const auto count = static_cast<size_t>(plan.padded);
+  const std::span before(residual_buffers[0].as<float>(), count), after(residual_buffers[1].as<float>(), count);
+  step_residual = {before.data(), after.data()};
+  std::ranges::fill(before, 1.0f);
+  std::ranges::fill(after, 1.0f);
   zero_gradients();
   for (int c = 0; c < std::ssize(plan.buckets); ++c) reducer.run_alone(c);
-  const bool same = std::ssize(of_hosts) == hosts;
-  for (size_t i = 0; i < mine.size(); ++i) {
-    double value = 0;
-    if (mine[i] != 1)
-      for (size_t h = 0; h < of_hosts.size(); ++h)
-        if (i < of_hosts[h].size() && (!same || static_cast<int>(h) == host)) value += of_hosts[h][i];
-    mine[i] = static_cast<float>(same ? value : value / hosts);
+  for (float& value : after) value = value == 1 ? 0 : 1;  // whether this rank rounds it
+  device.upload(gradients(), after.data(), after.size_bytes());
+  communicator.wait(communicator.all_reduce({gradients(), plan.padded, DType::f32}));
+  const std::vector<float> takers = download(gradients(), plan.padded);
+
+  const auto [host, hosts] = communicator.place();
+  const bool same = hosts_then == hosts;
+  std::ranges::fill(before, 0.0f);
+  for (int then = 0; then < hosts_then; ++then) {
+    const std::vector<float> values = of_host(then);
+    DDP_EXPECT(values.size() <= count);
+    if (!same || then == host) std::ranges::transform(values, before, before.begin(), std::plus());
   }
+  for (size_t i = 0; i < count; ++i) before[i] = after[i] == 0 ? 0 : same ? before[i] : before[i] / takers[i];
+  std::ranges::fill(after, 0.0f);
 }
 
 void Replica::check_replicas() const {
@@ -278,12 +302,5 @@ void Replica::check_replicas() const {
   for (size_t i = 0; i < values.size(); ++i) named.push_back({names[i], values[i]});
   check_same_on_all_ranks(named, communicator);
 }
-
-KeptResidual::KeptResidual(const Replica& replica) : replica_(replica) {
-  if (!replica.residual()) return;
-  replica.device.synchronize();
-  values_.assign(replica.residual(), replica.residual() + replica.plan.padded);
-}
-KeptResidual::~KeptResidual() { std::ranges::copy(values_, replica_.residual()); }
 
 }  // namespace ddp

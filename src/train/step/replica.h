@@ -63,8 +63,8 @@ struct Replica {
   const StepBlockLayout layout;  // of `block`, after the gradients
 
   const Buffer weight_buffer, gradient_buffer;
-  const Buffer comm_buffer;      // gradients in bf16 for communication; no data if grad_dtype is another one
-  const Buffer residual_buffer;  // plan.padded floats in host memory; no data unless gradients travel in int8
+  const Buffer comm_buffer;          // gradients in bf16 for communication; no data if grad_dtype is another one
+  const Buffer residual_buffers[2];  // plan.padded floats each in host memory; no data unless gradients travel in int8
   const Buffer running_stats_buffer, eval_stats_buffer;
   const std::unique_ptr<WeightAverage> average;  // of weight_buffer and running_stats_buffer; null: none
   const StepBlock block;                         // in gradient_buffer
@@ -80,6 +80,8 @@ struct Replica {
   const std::vector<float> class_weights;  // empty: none
   const uint64_t seed;
   const bool sync_bn;  // batch norms communicate while they compute
+
+  Residual step_residual = {};
 
   // PyTorch's num_batches_tracked of each frozen batch norm; empty: 0. It does not change.
   std::vector<int64_t> frozen_updates = {};
@@ -100,7 +102,11 @@ struct Replica {
 
   float* weights() const { return weight_buffer.as<float>(); }
   float* gradients() const { return gradient_buffer.as<float>(); }
-  float* residual() const { return residual_buffer.as<float>(); }  // DeviceSpan::residual of the gradients, or null
+  // Whether gradients travel between hosts in int8. Then step_residual goes with their sums. A sum that is no step's,
+  // as in a measurement, changes nothing: only take_residual() makes what is `after` a step what is `before` the next
+  // one.
+  bool sums_in_int8() const { return residual_buffers[0].data() != nullptr; }
+  const char* gradient_type() const;  // "", " in bf16", " in int8 between hosts"
   float* bn_batch_sums() const { return gradients() + layout.bn_batch_sums; }
   int64_t bn_batch_sums_count() const { return trained_state_count(batch_norms); }
 
@@ -129,30 +135,21 @@ struct Replica {
   std::vector<float> download_gradients() const;  // of the last step
   std::vector<float> download_stats(const float* stats) const;
 
-  // The residual of a host, in flat order: the sum over its ranks, as each has a part. On rank 0; others get nothing.
-  // Collective.
-  std::vector<float> download_residual(int host);
-  // Of each host of an earlier run, in its order; at most plan.padded values each. If that run had another number of
-  // hosts, each gets an equal part of the sum. Runs each collective of the gradients once, and overwrites them.
-  // Collective.
-  void load_residuals(std::span<const std::vector<float>> of_hosts);
+  // Behind the optimizer's step. A bad step leaves the residual as it was. Waits for the device.
+  void take_residual();
+  // The residual of a host, plan.gradients values: the sum over its ranks, of which each has a part. A rank with null
+  // `values` only takes part. Overwrites the gradients. Collective, between steps.
+  void download_residual(int host, float* values);
+  // of_host(h): that of a host of an earlier run, the same values on all ranks; called once for each of its hosts, in
+  // order, unless sums_in_int8() is false. With as many hosts as then, each goes on with its own: with sharded
+  // optimizer state and other parts, values that it does not round any more are lost. Else the hosts that round a value
+  // share its sum. Runs each collective of the gradients once, and overwrites them. Collective, after set_buckets() and
+  // before the first step.
+  void load_residuals(int hosts_then, const std::function<std::vector<float>(int host)>& of_host);
 
   // Compares hashes of weights, running statistics and their averages over ranks; does nothing with one rank.
   // Collective. Throws CollectiveError(Exit::communication) that names the tensor and the ranks if bits differ.
   void check_replicas() const;
-};
-
-// Keeps the residual as it is over sums that are no step's.
-class KeptResidual {
- public:
-  explicit KeptResidual(const Replica& replica);
-  ~KeptResidual();
-  KeptResidual(const KeptResidual&) = delete;
-  KeptResidual& operator=(const KeptResidual&) = delete;
-
- private:
-  const Replica& replica_;
-  std::vector<float> values_;
 };
 
 }  // namespace ddp

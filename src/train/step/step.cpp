@@ -57,7 +57,7 @@ void Step::compute(const DeviceBatch& batch) {
     observer_.timestamp(StepBlock::kBegin);
     // An empty batch writes no gradients. Sharded sums leave undefined values in the gaps between tensors, and sums in
     // int8 leave NaN there after a bad step.
-    if (batch.size == 0 || reducer.sharded() || replica_.residual()) replica_.zero_gradients();
+    if (batch.size == 0 || reducer.sharded() || replica_.sums_in_int8()) replica_.zero_gradients();
   }
   if (batch.plan.micro + 1 < micro_batches_) return accumulate(batch);
 
@@ -66,6 +66,7 @@ void Step::compute(const DeviceBatch& batch) {
   reducer.finish();
   optimizer.step(block.scalars(), block.bad());
 
+  if (replica_.sums_in_int8()) replica_.take_residual();
   replica_.update_running_stats(batch.plan.step_size);
   model.bind(optimizer.rounds_weights(), true);
   observer_.timestamp(StepBlock::kWeights);

@@ -96,6 +96,7 @@ inline const std::vector<std::string> kLines{
     "--transport mpi",
     "--nccl-algo ring",
     "--grad-dtype bf16",
+    "--grad-dtype int8",
     "--zero 1",
     "--share-gpu",
     "--deterministic",

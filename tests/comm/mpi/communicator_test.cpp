@@ -132,7 +132,8 @@ TEST_P(Int8Kind, ManyAreOutstanding) {
   for (int64_t i = 0; i < kMany * count; ++i) flat.as<float>()[i] = real_value(rank, 0, i);
   Communicator::Sequence last = 0;
   for (int k = 0; k < kMany; ++k) {
-    float* const of_span = k % 3 == 0 ? nullptr : residual.data() + k * count;
+    float* const lost = residual.data() + k * count;
+    const Residual of_span = k % 3 == 0 ? Residual() : Residual{lost, lost};
     last = comm->all_reduce({flat.as<float>() + k * count, count, DType::f32, of_span});
     if ((k + rank) % 3 == 0) comm->progress();
   }

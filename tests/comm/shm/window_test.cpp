@@ -33,12 +33,12 @@ constexpr int64_t kSmall = 1024;
 class LocalLink final : public HostLink {
  public:
   explicit LocalLink(Communicator& lane) : lane_(lane) {}  // ranks in the order of their hosts
-  void start(std::byte* data, float* residual, const Pieces& pieces, Kind kind, DType dtype,
+  void start(std::byte* data, const Residual& residual, const Pieces& pieces, Kind kind, DType dtype,
              HostPieces& host) override {
     for (int chunk = 0; chunk < pieces.hosts(); ++chunk)
       for (const Piece& piece : pieces.chunk(chunk)) {
         DeviceSpan span{data + piece.begin, piece.bytes / static_cast<int64_t>(size_of(dtype)), dtype};
-        if (residual) span.residual = residual + piece.begin / static_cast<int64_t>(sizeof(float));
+        span.residual = residual.from(piece.begin / static_cast<int64_t>(sizeof(float)));
         const bool is_own = chunk == lane_.rank();
         if (kind != Kind::all_gather || is_own) host.collect(piece);
         lane_.wait(kind == Kind::all_gather ? lane_.broadcast(span, chunk) : lane_.all_reduce(span));
@@ -159,8 +159,10 @@ TEST_P(Windows, SumInInt8BetweenHosts) {
   if (GetParam().dtype != DType::f32) return;
   run_windows(GetParam(), [&](Communicator& comm, Rank& rank) {
     WindowSums sums(comm, rank, HostLayout(GetParam().hosts).hosts);
-    for (Memory* const memory : {&Numbers::heap(), static_cast<Memory*>(&rank.window())})
+    for (Memory* const memory : {&Numbers::heap(), static_cast<Memory*>(&rank.window())}) {
       expect_int8_all_reduces(sums, *memory);
+      expect_int8_reduce_scatters(sums, *memory);
+    }
   });
 }
 

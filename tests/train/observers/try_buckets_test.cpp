@@ -49,12 +49,11 @@ TEST(TriedBuckets, AreThoseOfTheFasterPasses) {
     SlowLaunches slow(rank);
     Fixture fixture({.batch_size = 16}, norm_network(), data, device, ops, slow);
     Replica& r = fixture.replica;
-    StepCosts costs{.ready_ms = std::vector<double>(r.plan.parameter_counts.size(), 1), .compute_ms = 1};
-    const BucketBegins found = fastest_in_trials(r, data, fixture.sampler(), one_and_many(r), costs);
+    const BucketBegins found = fastest_in_trials(r, data, fixture.sampler(), one_and_many(r));
     EXPECT_EQ(found, BucketBegins{0});
     EXPECT_EQ(r.plan.begins(), found);
-    costs.compute_ms = 2 * kTrialsMs;  // no time to try
-    EXPECT_EQ(fastest_in_trials(r, data, fixture.sampler(), one_and_many(r), costs), one_and_many(r)[0]);
+    constexpr double kNoTime = 1e-3;  // ms
+    EXPECT_EQ(fastest_in_trials(r, data, fixture.sampler(), one_and_many(r), kNoTime), one_and_many(r)[0]);
   });
 }
 
@@ -66,9 +65,8 @@ TEST(TriedBuckets, LeaveTheTrainingUnchanged) {
     run_world(2, [&](Communicator& rank, Device& device, Ops& ops) {
       const FixtureConfig trained{.batch_size = 16, .replica = config};
       Fixture tried(trained, norm_network(), data, device, ops, rank);
-      const StepCosts costs = measure_costs(tried.replica, data, tried.sampler());
-      const BucketBegins found =
-          fastest_in_trials(tried.replica, data, tried.sampler(), one_and_many(tried.replica), costs);
+      measure_costs(tried.replica, data, tried.sampler());
+      const BucketBegins found = fastest_in_trials(tried.replica, data, tried.sampler(), one_and_many(tried.replica));
       const std::vector<double> losses = tried.losses(0, 4);
       const std::vector<float> weights = tried.replica.download_weights();
 
