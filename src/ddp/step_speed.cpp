@@ -50,7 +50,7 @@ std::string sentence(const StepSpeed& speed, const SpeedLimit& limit, std::span<
     case Kind::communication:
       return fmt::format(
           "communication limits this run: {} are not hidden behind computing; a larger --batch-size, --grad-dtype bf16 "
-          "and a faster network help",
+          "or (between hosts) int8, and a faster network help",
           share);
     case Kind::slow_rank:
       return fmt::format(

@@ -122,6 +122,34 @@ TEST_F(Checkpoint, OptimizersTensorsHavePytorchsShapes) {
   EXPECT_EQ(tensors.at("3.weight.exp_avg_sq").shape, (std::vector<int64_t>{50, 20, 5, 5}));
 }
 
+// Other optimizer states read the file too. One that lacks a tensor, or has a NaN, is refused.
+TEST_F(Checkpoint, ResidualsOfHostsRoundTrip) {
+  Snapshot saved = weights.snapshot(1);
+  saved.residuals = {weights.values(2), weights.values(-3)};
+  const fs::path path = write_checkpoint(folder, saved.view(), weights.tensors(), false),
+                 file = path / "optimizer.safetensors";
+  EXPECT_EQ(read(path).residuals, saved.residuals);
+  EXPECT_EQ(read_checkpoint(write(2), weights.tensors(), kAdam).residuals.size(), 0u);
+
+  const std::string& last = weights.parameters.back().name;
+  std::vector<TensorSource> tensors;
+  for (const auto& [name, tensor] : read_safetensors(file))
+    if (name != last + ".residual.1")
+      tensors.push_back({name, tensor.shape, [values = tensor.values] { return values; }});
+  const auto replaced = [&] {
+    write_safetensors(file, tensors);
+    fs::remove(path / "manifest.json");
+    write_manifest(path, kCheckpointFiles);
+    return error_of([&] { read(path); });
+  };
+  expect_error(replaced(), Exit::model, last + ".residual.1");
+
+  std::vector<float> values(weights.parameters.back().count);
+  values[0] = NAN;
+  tensors.push_back({last + ".residual.1", weights.parameters.back().pytorch_shape, [values] { return values; }});
+  expect_error(replaced(), Exit::data, "has a NaN or an infinity in a residual.1");
+}
+
 TEST_F(Checkpoint, OptimizerWithoutStateIsSaved) {
   Snapshot snapshot = weights.snapshot(1);
   snapshot.optimizer.clear();

@@ -162,6 +162,18 @@ TEST_F(UpdateOptions, Bf16RoundsGradientsOrMultiplications) {
   EXPECT_LE(distance(multiplied), 0.05);
 }
 
+// With --allreduce ring each rank is a host of its own.
+TEST_F(UpdateOptions, Int8RoundsGradientsBetweenHosts) {
+  const std::string steps = "--max-steps 4 ", int8 = steps + "--grad-dtype int8 ", ring = int8 + "--allreduce ring ";
+  const Weights plain = change_on(2, steps);
+  EXPECT_GE(distance(change_on(2, ring), plain), 1e-4);
+  EXPECT_LE(distance(change_on(2, ring), plain), 0.01);
+  EXPECT_EQ(distance(change_on(2, int8), plain), 0);
+  EXPECT_EQ(distance(change_on(1, int8), change_on(1, steps)), 0);
+  EXPECT_EQ(count(run(ring, 2).output, " in int8 between hosts"), 1) << run(ring, 2).output;
+  EXPECT_EQ(count(run(int8, 2).output, " in int8"), 0);
+}
+
 TEST_F(UpdateOptions, FreezeKeepsTensorsAndMovesTheOthers) {
   const Weights whole = change(kOneStep), frozen = change(kOneStep + "--freeze 1.bias,3"),
                 several = change("--max-steps 5 --momentum 0.9 --weight-decay 0.1 --freeze 1.bias,3");
