@@ -29,7 +29,6 @@ const std::vector<Effects> kEffects{
     {"system/cli/update_options_test.cpp",
      "UpdateOptions.Bf16RoundsGradientsOrMultiplications",
      {"--grad-dtype", "--precision"}},
-    {"system/cli/update_options_test.cpp", "UpdateOptions.Int8RoundsGradientsBetweenHosts", {"--grad-dtype"}},
     {"system/cli/update_options_test.cpp", "UpdateOptions.InitChoosesTheFirstWeights", {"--init"}},
     {"system/cli/mix_options_test.cpp",
      "MixOptions.MixEachSampleWithTheOneBeforeIt",
