@@ -5,6 +5,7 @@
 #include "tests/train/world.h"
 #include "train/observers/measure_costs.h"
 #include "train/observers/speed_meter.h"
+#include "train/step/residual.h"
 
 #include <gtest/gtest.h>
 
@@ -27,7 +28,7 @@ std::vector<double> residual_sum(Replica& replica) {
   std::vector<double> sum(replica.plan.gradients);
   for (int host = 0; host < replica.communicator.place().hosts; ++host) {
     std::vector<float> of_host(sum.size());
-    replica.download_residual(host, of_host.data());
+    download_residual(replica, host, of_host.data());
     for (size_t i = 0; i < of_host.size(); ++i) sum[i] += of_host[i];
   }
   return sum;

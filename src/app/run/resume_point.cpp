@@ -14,6 +14,7 @@
 #include "health/run_on_all_ranks.h"
 #include "nn/init.h"
 #include "train/saving/snapshot.h"
+#include "train/step/residual.h"
 
 #include <algorithm>
 #include <exception>
@@ -144,7 +145,7 @@ void broadcast(Communicator& world, Snapshot& snapshot) {
 void restore_residuals(Communicator& world, const std::vector<std::vector<float>>& residuals, Replica& replica) {
   auto hosts = static_cast<int64_t>(residuals.size());
   broadcast_host(world, {&hosts, 1});
-  replica.load_residuals(static_cast<int>(hosts), [&](int host) {
+  load_residuals(replica, static_cast<int>(hosts), [&](int host) {
     std::vector<float> values;
     if (world.rank() == 0) values = residuals[host];
     broadcast_host(world, values);

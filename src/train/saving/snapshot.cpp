@@ -1,6 +1,7 @@
 #include "train/saving/snapshot.h"
 
 #include "core/error.h"
+#include "train/step/residual.h"
 
 namespace ddp {
 
@@ -31,7 +32,7 @@ std::optional<SnapshotView> SnapshotBuffers::take(const RunState& run, int64_t u
   if (wanted || r.optimizer.downloads_together())
     for (int k = 0; k < r.optimizer.states(); ++k)
       r.optimizer.download_state(k, wanted ? optimizer_[k].as<float>() : nullptr);
-  for (int host = 0; host < hosts; ++host) r.download_residual(host, wanted ? residuals_[host].as<float>() : nullptr);
+  for (int host = 0; host < hosts; ++host) download_residual(r, host, wanted ? residuals_[host].as<float>() : nullptr);
   if (!wanted) return std::nullopt;
   r.device.download(weights_.data(), r.weights(), weights_.bytes());
   if (running_stats_.bytes() > 0) r.device.download(running_stats_.data(), r.running_stats(), running_stats_.bytes());
@@ -65,8 +66,8 @@ void restore(Replica& replica, const Snapshot& snapshot) {
   if (recomputed) replica.load_eval_stats(snapshot.model.statistics);
   if (snapshot.average) replica.load_average(snapshot.average->weights, snapshot.average->statistics);
   for (int k = 0; k < replica.optimizer.states(); ++k) replica.optimizer.load_state(k, snapshot.optimizer[k].values);
-  replica.load_residuals(static_cast<int>(std::ssize(snapshot.residuals)),
-                         [&](int host) { return snapshot.residuals[host]; });
+  load_residuals(replica, static_cast<int>(std::ssize(snapshot.residuals)),
+                 [&](int host) { return snapshot.residuals[host]; });
 }
 
 std::vector<std::string> optimizer_state_names(const Replica& replica) {

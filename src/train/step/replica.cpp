@@ -6,7 +6,6 @@
 #include "train/step/nonfinite_scan.h"
 
 #include <algorithm>
-#include <functional>
 
 namespace ddp {
 namespace {
@@ -235,49 +234,6 @@ std::vector<float> Replica::download_stats(const float* stats) const {
 
 const char* Replica::gradient_type() const {
   return comm_buffer.data() ? " in bf16" : sums_in_int8() ? " in int8 between hosts" : "";
-}
-
-void Replica::take_residual() {
-  const auto good = [](std::span<const float> bad) { return std::ranges::count(bad, 0.0f) == std::ssize(bad); };
-  if (!(device.is_host() ? good(block.bad()) : good(download(block.bad().data(), std::ssize(block.bad()))))) return;
-  const bool first = step_residual.before == residual_buffers[0].data();
-  step_residual = {residual_buffers[first ? 1 : 0].as<float>(), residual_buffers[first ? 0 : 1].as<float>()};
-}
-
-void Replica::download_residual(int host, float* values) {
-  zero_gradients();
-  if (communicator.place().host == host) device.upload(gradients(), step_residual.before, bytes_of_floats(plan.padded));
-  communicator.wait(communicator.all_reduce({gradients(), plan.padded, DType::f32}));
-  if (values) device.download(values, gradients(), bytes_of_floats(plan.gradients));
-  device.synchronize();
-}
-
-// A rank rounds the values of its lane alone, and in a reduce_scatter those of the other hosts alone. A sum of zeros
-// shows which: it rounds a residual of 1 to something else.
-void Replica::load_residuals(int hosts_then, const std::function<std::vector<float>(int host)>& of_host) {
-  if (!sums_in_int8() || hosts_then == 0) return;
-  const auto count = static_cast<size_t>(plan.padded);
-  const std::span before(residual_buffers[0].as<float>(), count), after(residual_buffers[1].as<float>(), count);
-  step_residual = {before.data(), after.data()};
-  std::ranges::fill(before, 1.0f);
-  std::ranges::fill(after, 1.0f);
-  zero_gradients();
-  for (int c = 0; c < std::ssize(plan.buckets); ++c) reducer.run_alone(c);
-  for (float& value : after) value = value == 1 ? 0 : 1;  // whether this rank rounds it
-  device.upload(gradients(), after.data(), after.size_bytes());
-  communicator.wait(communicator.all_reduce({gradients(), plan.padded, DType::f32}));
-  const std::vector<float> takers = download(gradients(), plan.padded);
-
-  const auto [host, hosts] = communicator.place();
-  const bool same = hosts_then == hosts;
-  std::ranges::fill(before, 0.0f);
-  for (int then = 0; then < hosts_then; ++then) {
-    const std::vector<float> values = of_host(then);
-    DDP_EXPECT(values.size() <= count);
-    if (!same || then == host) std::ranges::transform(values, before, before.begin(), std::plus());
-  }
-  for (size_t i = 0; i < count; ++i) before[i] = after[i] == 0 ? 0 : same ? before[i] : before[i] / takers[i];
-  std::ranges::fill(after, 0.0f);
 }
 
 void Replica::check_replicas() const {

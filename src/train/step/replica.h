@@ -102,9 +102,7 @@ struct Replica {
 
   float* weights() const { return weight_buffer.as<float>(); }
   float* gradients() const { return gradient_buffer.as<float>(); }
-  // Whether gradients travel between hosts in int8. Then step_residual goes with their sums. A sum that is no step's,
-  // as in a measurement, changes nothing: only take_residual() makes what is `after` a step what is `before` the next
-  // one.
+  // Whether gradients travel between hosts in int8. Then step_residual goes with their sums (train/step/residual.h).
   bool sums_in_int8() const { return residual_buffers[0].data() != nullptr; }
   const char* gradient_type() const;  // "", " in bf16", " in int8 between hosts"
   float* bn_batch_sums() const { return gradients() + layout.bn_batch_sums; }
@@ -134,18 +132,6 @@ struct Replica {
   std::vector<float> download_weights() const;
   std::vector<float> download_gradients() const;  // of the last step
   std::vector<float> download_stats(const float* stats) const;
-
-  // Behind the optimizer's step. A bad step leaves the residual as it was. Waits for the device.
-  void take_residual();
-  // The residual of a host, plan.gradients values: the sum over its ranks, of which each has a part. A rank with null
-  // `values` only takes part. Overwrites the gradients. Collective, between steps.
-  void download_residual(int host, float* values);
-  // of_host(h): that of a host of an earlier run, the same values on all ranks; called once for each of its hosts, in
-  // order, unless sums_in_int8() is false. With as many hosts as then, each goes on with its own: with sharded
-  // optimizer state and other parts, values that it does not round any more are lost. Else the hosts that round a value
-  // share its sum. Runs each collective of the gradients once, and overwrites them. Collective, after set_buckets() and
-  // before the first step.
-  void load_residuals(int hosts_then, const std::function<std::vector<float>(int host)>& of_host);
 
   // Compares hashes of weights, running statistics and their averages over ranks; does nothing with one rank.
   // Collective. Throws CollectiveError(Exit::communication) that names the tensor and the ranks if bits differ.

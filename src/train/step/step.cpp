@@ -1,6 +1,7 @@
 #include "train/step/step.h"
 
 #include "core/error.h"
+#include "train/step/residual.h"
 
 namespace ddp {
 
@@ -66,7 +67,7 @@ void Step::compute(const DeviceBatch& batch) {
   reducer.finish();
   optimizer.step(block.scalars(), block.bad());
 
-  if (replica_.sums_in_int8()) replica_.take_residual();
+  if (replica_.sums_in_int8()) take_residual(replica_);
   replica_.update_running_stats(batch.plan.step_size);
   model.bind(optimizer.rounds_weights(), true);
   observer_.timestamp(StepBlock::kWeights);
