@@ -77,6 +77,7 @@ void Model::plan(const Network& network, std::span<const Parameter> parameters,
     stage_of.push_back(static_cast<int>(stages_.size()));
     stages_.push_back({.layer = std::move(layer),
                        .name = fmt::format("{} {}", spec.name, name_of(spec.kind)),
+                       .index = i,
                        .from = from,
                        .skip = skip,
                        .image = spec.output,
@@ -131,6 +132,29 @@ Tensor Model::value(int stage, int64_t n) const {
 
 LayerValues Model::values(const Stage& stage, int index, int64_t n) const {
   return {value(stage.from, n), stage.skip == LayerSpec::kNone ? Tensor{} : value(stage.skip, n), value(index, n)};
+}
+
+std::vector<PlannedLayer> Model::planned_layers(int64_t samples) const {
+  const auto bytes = [](const Tensor& t) { return t.stored() * static_cast<int64_t>(size_of(t.dtype)); };
+  std::vector<PlannedLayer> planned;
+  for (int i = 0; i < static_cast<int>(stages_.size()); ++i) {
+    const Stage& stage = stages_[i];
+    if (!stage.layer) continue;
+    const LayerValues v = values(stage, i, samples);
+    const auto terms = stage.has_gradient ? std::ssize(stage.gradient) : 0;
+    planned.push_back({.range = stage.name.c_str(),
+                       .index = stage.index,
+                       .output = stage.image,
+                       .x = bytes(v.x),
+                       .skip = bytes(v.skip),
+                       .y = bytes(v.y),
+                       .dy = terms * bytes(v.y),
+                       .dx = stage.from_gradient < 0 ? 0 : bytes(v.x),
+                       .dskip = stage.skip_gradient < 0 ? 0 : bytes(v.skip),
+                       .saves_x = stage.layer->saves_input(),
+                       .saves_y = stage.layer->saves_output()});
+  }
+  return planned;
 }
 
 void Model::bind(bool rounded, bool trained_only) {

@@ -6,6 +6,7 @@
 #include "device/buffer.h"
 #include "device/device.h"
 #include "nn/layer.h"
+#include "nn/layer_work.h"
 #include "nn/network.h"
 #include "nn/parameters.h"
 #include "ops/ops.h"
@@ -69,6 +70,9 @@ class Model {
   // and type. They are valid until the next pass. Needs no labels.
   Tensor logits(const DeviceBatch& batch, const float* running_stats);
 
+  // What a pass over `samples` samples runs, in forward order. Views run nothing, and have no entry.
+  std::vector<PlannedLayer> planned_layers(int64_t samples) const;
+
   ImageShape input() const { return input_image_; }
   const Buffer& arena() const { return own_arena_; }  // for activations and their gradients; empty: another model's
 
@@ -76,6 +80,7 @@ class Model {
   struct Stage {
     std::unique_ptr<Layer> layer;                           // null for a view
     std::string name;                                       // such as "3 conv2d"
+    int index = -1;                                         // in the network; -1: a copy to another format
     int from = LayerSpec::kImage, skip = LayerSpec::kNone;  // indices of stages
     ImageShape image;                                       // shape of the output
     Format format;                                          // format of the output
