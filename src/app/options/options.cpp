@@ -107,7 +107,7 @@ Options parse_training(std::span<const std::string> arguments, const char* comma
   std::optional<std::string> answer;
   Options options = parse_options(static_cast<int>(words.size()), words.data(), answer);
   const ActionConfig& action = options.action;
-  const bool other = answer || action.plan || action.doctor || action.json || action.print_order;
+  const bool other = answer || action.plan || action.layer_times || action.doctor || action.json || action.print_order;
   require(!other && options.checkpoint.resume.empty(), Exit::usage,
           "{0} takes no option of another action, such as --plan, and no --resume; ddp_train {0} --help lists the "
           "options",

@@ -55,6 +55,7 @@ struct OutputConfig {
 // Actions that replace a training run.
 struct ActionConfig {
   bool plan = false;
+  bool layer_times = false;
   bool doctor = false;
   bool json = false;                        // prints the doctor's report as JSON
   std::optional<int64_t> print_order = {};  // epoch, from 1

@@ -17,6 +17,9 @@
 #include "health/abort.h"
 #include "health/flight_recorder.h"
 #include "health/run_on_all_ranks.h"
+#include "train/observers/layer_times.h"
+#include "train/observers/layer_times_text.h"
+#include "train/observers/machine_rates.h"
 #include "train/observers/plan_report.h"
 
 #include <optional>
@@ -32,6 +35,21 @@ void print_order(const DistributedSampler& sampler, int64_t epoch) {
   std::string lines;
   for (int64_t i = 0; i < sampler.samples(); ++i) lines += fmt::format("{}\n", sampler.sample(epoch - 1, i));
   write_output(stdout, lines, "the order");
+}
+
+// Of rank 0, which prints them.
+std::string times_of_layers(const Job& job, const PlannedRun& run) {
+  MpiSession& session = job.session;
+  const DistributedSampler& sampler = job.samplers.train;
+  run_on_all_ranks(session, [&] {
+    require(session.rank() > 0 || sampler.shard(0).size() > 0, Exit::usage,
+            "--layer-times: rank 0 has no sample of the first batch; use a larger --batch-size or other "
+            "--rank-weights");
+  });
+  return abort_on_error(session, [&] {
+    const LayerTimes times = measure_layer_times(*run.replica, job.network, *job.data.data.train, sampler);
+    return layer_times_text(times, measure_machine_rates(*run.replica));
+  });
 }
 
 // The four stages of a run. On return the parts of each stage are freed in reverse order; main() ends MPI later.
@@ -64,6 +82,11 @@ Exit run_stages(const Options& given, MpiSession& session, Signals& signals, Pha
     const std::string file = model.built_in ? "" : describe(model) + "\n";
     if (session.rank() == 0)
       write_output(stdout, file + report + describe_groups(job.options, run.replica->parameters) + "\n", "the plan");
+    return Exit::done;
+  }
+  if (options.action.layer_times) {
+    const std::string times = times_of_layers(job, run);
+    if (session.rank() == 0) write_output(stdout, times, "the times of the layers");
     return Exit::done;
   }
   require_possible_trace(job);

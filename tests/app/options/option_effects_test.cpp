@@ -99,6 +99,7 @@ const std::vector<Effects> kEffects{
     {"system/cli/run_test.cpp",
      "Run.PlanPrintsBucketsMemoryAndTimes",
      {"--plan", "--bucket-cap-mb", "--first-bucket-mb"}},
+    {"system/cli/run_test.cpp", "Run.LayerTimesPrintsTheLayersThatRun", {"--layer-times"}},
     {"system/cli/resume_bytes_test.cpp", "Resume.AfterAKillEndsWithTheSameBytes", {"--resume"}},
     {"system/cli/resume_test.cpp", "Checkpointed.ChangesOptionsInsideAnEpoch", {"--change"}},
     {"system/cli/bad_input_test.cpp",

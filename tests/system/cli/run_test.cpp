@@ -4,6 +4,7 @@
 #include "tests/system/cli/run_folder.h"
 
 #include <algorithm>
+#include <regex>
 #include <set>
 #include <vector>
 
@@ -171,6 +172,35 @@ TEST(Run, PlanPrintsBucketsMemoryAndTimes) {
     EXPECT_NE(measured.find(text), std::string::npos) << measured;
     EXPECT_EQ(alone.find(text), std::string::npos) << alone;
   }
+}
+
+// The second pool of LeNet reads 8 x 8 positions of the 9 x 9 that its convolution could give.
+TEST(Run, LayerTimesPrintsTheLayersThatRun) {
+  const TempFolder folder;
+  const std::string run = (folder / "run").string();
+  const std::string times = of_few_images(folder) + "--bucket-cap-mb 8 --output-dir " + run + " --layer-times ";
+  const Outcome outcome = program(2, times);
+  ASSERT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_FALSE(std::filesystem::exists(run));
+  EXPECT_EQ(count(outcome.output, "lenet: 32 samples on rank 0 of 2, activations in f32; medians of "), 1);
+  const std::string number = R"( +[0-9.]+ \|)", share = R"( +[0-9]+ % \|)", none = R"( + \|)";
+  const std::string product = number + number + share + share, no_pass = none + none + none + none;
+  const std::string copies = number + none + none + share;
+  for (const std::string& row :
+       {R"(\| input +\| normalize +\| 26 x 26 x 1 +\|)" + copies + no_pass + no_pass,
+        R"(\| 0 +\| conv2d 20, 3 x 3 \+ relu +\| 24 x 24 x 20 +\|)" + product + product + no_pass,
+        R"(\| 3 +\| conv2d 50, 5 x 5 \+ relu +\| 8 x 8 x 50 +\|)" + product + product + product,
+        R"(\| convolution +\| 2 +\| [0-9]+ % +\|)" + product + product + product,
+        R"(\| pool +\| 2 +\| [0-9]+ % +\|)" + copies + no_pass + copies}) {
+    EXPECT_TRUE(std::regex_search(outcome.output, std::regex("\n" + row + "\n"))) << row << "\n" << outcome.output;
+  }
+
+  const Outcome other = program(2, times + "--plan");
+  EXPECT_EQ(other.code, 2) << other.output;
+  EXPECT_EQ(count(other.output, "--layer-times excludes --plan, --print-order and --doctor"), 1) << other.output;
+  const Outcome empty = program(2, times + "--rank-weights 1,1000");
+  EXPECT_EQ(empty.code, 2) << empty.output;
+  EXPECT_EQ(count(empty.output, "--layer-times: rank 0 has no sample of the first batch"), 1) << empty.output;
 }
 
 TEST(Run, HelpIsPrintedOnce) {
