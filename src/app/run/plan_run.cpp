@@ -85,6 +85,14 @@ BatchDivision division_of(const Job& job, const std::vector<double>& weights) {
           .sync_bn = job.options.replica.sync_bn};
 }
 
+void check_int8(const Job& job, bool on_gpus) {
+  const auto transport = choose_transport(job.options.transport.kind, on_gpus);
+  run_on_all_ranks(job.session, [&] {
+    require(job.options.replica.grad_dtype != GradDType::int8 || transport == TransportKind::mpi, Exit::usage,
+            "--grad-dtype int8 needs --transport mpi: NCCL sums no int8 with a scale");
+  });
+}
+
 // Whether each batch norm has several values in the last step of an epoch. Warns if not. Throws where one has a single
 // value in every step.
 bool check_single_values(const Job& job) {
@@ -148,18 +156,13 @@ PlannedRun plan_run(Job& job, ResumePoint resume_point) {
   Backend backend = make_backend(options.device, options.transport, session);
   if (!backend.compiling.empty()) job.log.info("{}", backend.compiling);
   const bool on_cpu = backend.device->is_host();
-  run_on_all_ranks(session, [&] {
-    const bool over_nccl = choose_transport(options.transport.kind, !on_cpu) == TransportKind::nccl;
-    require(options.replica.grad_dtype != GradDType::int8 || !over_nccl, Exit::usage,
-            "--grad-dtype int8 needs --transport mpi: NCCL sums no int8 with a scale");
-  });
+  check_int8(job, !on_cpu);
   const int threads = on_cpu ? choose_threads(options.device.threads, world, session.host()) : 1;
   doctor::preflight(options.device, options.transport, session, !on_cpu, job.log);
 
   auto autotune = std::make_unique<AutotuneCache>(earlier_autotune(resume_point, backend, world));
   const MeasuredEngines known = known_engines(job, backend);
   auto ops = run_on_all_ranks(session, [&] { return make_ops(backend, world, threads, *autotune, known); });
-
   PixelNormalization pixels = pixels_of(job, resume_point);
   auto own_transport =
       make_transport(backend, session, world, trained_state_count(batch_norm_states_of(job.network)) > 0);
