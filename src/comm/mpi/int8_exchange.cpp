@@ -13,7 +13,6 @@ namespace ddp {
 Int8Exchange::Int8Exchange(MPI_Comm comm) : comm_(comm) {
   DDP_MPI(MPI_Comm_rank(comm, &rank_));
   DDP_MPI(MPI_Comm_size(comm, &size_));
-  requests_.fill(MPI_REQUEST_NULL);
 }
 
 void Int8Exchange::start(std::byte* data, const Residual& residual, const Pieces& pieces, Collective::Kind kind,
@@ -36,7 +35,7 @@ void Int8Exchange::start(std::byte* data, const Residual& residual, const Pieces
 }
 
 bool Int8Exchange::advance() {
-  test();
+  window_.test();
   finish_received();
   finish_sent();
   receive_more();
@@ -60,18 +59,11 @@ void Int8Exchange::round(const Piece& piece, std::byte* to) {
   to_int8(values(piece), residual_.from(piece.begin / static_cast<int64_t>(sizeof(float))), count(piece), to);
 }
 
-// One call for all messages: each call of MPI asks the kernel for the state of its sockets.
-void Int8Exchange::test() {
-  std::array<int, 2 * kMessages> completed;
-  int count = 0;
-  DDP_MPI(MPI_Testsome(2 * kMessages, requests_.data(), &count, completed.data(), MPI_STATUSES_IGNORE));
-}
-
 void Int8Exchange::receive_more() {
   for (; receiving_ < std::min(end_, received_ + kMessages); ++receiving_)
     if (const Piece piece = incoming(receiving_); piece.bytes > 0)
       DDP_MPI(MPI_Irecv(received_memory(receiving_), static_cast<int>(int8_bytes(count(piece))), MPI_BYTE,
-                        sender(receiving_), tag_, comm_, &receive(receiving_)));
+                        sender(receiving_), tag_, comm_, &window_.receive(receiving_)));
 }
 
 void Int8Exchange::send_more() {
@@ -86,12 +78,12 @@ void Int8Exchange::send_more() {
     }
     if (piece.bytes > 0)
       DDP_MPI(MPI_Isend(message, static_cast<int>(int8_bytes(count(piece))), MPI_BYTE, receiver(sending_), tag_, comm_,
-                        &send(sending_)));
+                        &window_.send(sending_)));
   }
 }
 
 void Int8Exchange::finish_received() {
-  for (; received_ < receiving_ && receive(received_) == MPI_REQUEST_NULL; ++received_) {
+  for (; received_ < receiving_ && window_.receive(received_) == MPI_REQUEST_NULL; ++received_) {
     const Piece piece = incoming(received_);
     if (!adds(received_)) {
       from_int8(received_memory(received_), count(piece), values(piece));
@@ -116,7 +108,7 @@ void Int8Exchange::finish_sum(int64_t item) {
 }
 
 void Int8Exchange::finish_sent() {
-  while (sent_ < sending_ && send(sent_) == MPI_REQUEST_NULL) ++sent_;
+  while (sent_ < sending_ && window_.send(sent_) == MPI_REQUEST_NULL) ++sent_;
 }
 
 void Int8Exchange::abandon() { new std::vector(std::move(scratch_)); }

@@ -9,15 +9,15 @@
 // Pieces go as in the ring: item i is piece i mod G of step i / G, and goes over the links in order. There are 2(N-1)
 // steps. In step s of the first half, rank r sends of chunk r+1+s to that rank, and adds what rank r-1-s sends of chunk
 // r; that is the order of the terms. In the second half, it sends of chunk r to these ranks, and receives of theirs. A
-// rank sends a piece of its own chunk when the last term of that piece has come.
+// rank sends a piece of its own chunk after it has received the last term of that piece.
 #pragma once
 
 #include "comm/collective.h"
+#include "comm/mpi/message_window.h"
 #include "comm/shm/host_link.h"
 
 #include <mpi.h>
 
-#include <array>
 #include <cstddef>
 #include <vector>
 
@@ -38,7 +38,7 @@ class Int8Exchange {
   void abandon();                                         // leaves outstanding messages their memory
 
  private:
-  static constexpr int kMessages = 16;  // messages under way in each direction
+  static constexpr int kMessages = MessageWindow::kMessages;
 
   bool adds(int64_t item) const { return item < half_; }
   int distance(int64_t item) const { return static_cast<int>(item / pieces_of_chunk_ % (size_ - 1)) + 1; }
@@ -55,9 +55,6 @@ class Int8Exchange {
   void round(const Piece& piece, std::byte* to);
   void finish_sum(int64_t item);
 
-  MPI_Request& receive(int64_t item) { return requests_[item % kMessages]; }
-  MPI_Request& send(int64_t item) { return requests_[kMessages + item % kMessages]; }
-  void test();
   void receive_more();
   void send_more();
   void finish_received();
@@ -74,7 +71,7 @@ class Int8Exchange {
   int64_t half_ = 0, end_ = 0;            // items that add, all items
   int64_t receiving_ = 0, received_ = 0;  // items before these are posted, done
   int64_t sending_ = 0, sent_ = 0;
-  std::array<MPI_Request, 2 * kMessages> requests_;  // receives, then sends; null: done, or an empty piece
+  MessageWindow window_;
   std::vector<std::byte> scratch_;  // messages that come, those that go, the rounded sums of this rank's chunk
 };
 

@@ -12,7 +12,6 @@ namespace ddp {
 Ring::Ring(MPI_Comm comm) : comm_(comm) {
   DDP_MPI(MPI_Comm_rank(comm, &rank_));
   DDP_MPI(MPI_Comm_size(comm, &size_));
-  requests_.fill(MPI_REQUEST_NULL);
 }
 
 void Ring::start(std::byte* data, const Pieces& pieces, Collective::Kind kind, DType dtype, HostPieces& host, int tag) {
@@ -34,7 +33,7 @@ void Ring::start(std::byte* data, const Pieces& pieces, Collective::Kind kind, D
 }
 
 bool Ring::advance() {
-  test();
+  window_.test();
   finish_received();
   finish_sent();
   receive_more();
@@ -48,13 +47,6 @@ Piece Ring::piece(int64_t item, int chunk_of_step_0) const {
   return index < std::ssize(chunk) ? chunk[index] : Piece{};
 }
 
-// One call for all messages: each call of MPI asks the kernel for the state of its sockets.
-void Ring::test() {
-  std::array<int, 2 * kMessages> completed;
-  int count = 0;
-  DDP_MPI(MPI_Testsome(2 * kMessages, requests_.data(), &count, completed.data(), MPI_STATUSES_IGNORE));
-}
-
 void Ring::receive_more() {
   const int previous = (rank_ + size_ - 1) % size_;
   for (; receiving_ < std::min(end_, received_ + kMessages); ++receiving_) {
@@ -62,7 +54,8 @@ void Ring::receive_more() {
     if (!reduces(receiving_) && sent_ <= receiving_ - (size_ - 1) * pieces_of_chunk_) return;
     std::byte* const to = reduces(receiving_) ? scratch(receiving_) : data_ + piece.begin;
     if (piece.bytes > 0)
-      DDP_MPI(MPI_Irecv(to, static_cast<int>(piece.bytes), MPI_BYTE, previous, tag_, comm_, &receive(receiving_)));
+      DDP_MPI(
+          MPI_Irecv(to, static_cast<int>(piece.bytes), MPI_BYTE, previous, tag_, comm_, &window_.receive(receiving_)));
   }
 }
 
@@ -77,13 +70,13 @@ void Ring::send_more() {
       if (!reduces(sending_)) host_->spread(piece);  // an all_gather begins with final pieces
     }
     if (piece.bytes > 0)
-      DDP_MPI(
-          MPI_Isend(data_ + piece.begin, static_cast<int>(piece.bytes), MPI_BYTE, next, tag_, comm_, &send(sending_)));
+      DDP_MPI(MPI_Isend(data_ + piece.begin, static_cast<int>(piece.bytes), MPI_BYTE, next, tag_, comm_,
+                        &window_.send(sending_)));
   }
 }
 
 void Ring::finish_received() {
-  for (; received_ < receiving_ && receive(received_) == MPI_REQUEST_NULL; ++received_) {
+  for (; received_ < receiving_ && window_.receive(received_) == MPI_REQUEST_NULL; ++received_) {
     const Piece piece = incoming(received_);
     if (reduces(received_)) {
       host_->collect(piece);
@@ -94,7 +87,7 @@ void Ring::finish_received() {
 }
 
 void Ring::finish_sent() {
-  while (sent_ < sending_ && send(sent_) == MPI_REQUEST_NULL) ++sent_;
+  while (sent_ < sending_ && window_.send(sent_) == MPI_REQUEST_NULL) ++sent_;
 }
 
 void Ring::abandon() { new std::vector(std::move(scratch_)); }

@@ -22,11 +22,11 @@
 #pragma once
 
 #include "comm/collective.h"
+#include "comm/mpi/message_window.h"
 #include "comm/shm/host_link.h"
 
 #include <mpi.h>
 
-#include <array>
 #include <cstddef>
 #include <vector>
 
@@ -46,7 +46,7 @@ class Ring {
   void abandon();                                         // leaves outstanding messages their memory
 
  private:
-  static constexpr int kMessages = 16;  // messages under way in each direction
+  static constexpr int kMessages = MessageWindow::kMessages;
 
   Piece piece(int64_t item, int chunk_of_step_0) const;
   Piece outgoing(int64_t item) const { return piece(item, rank_ - 1); }
@@ -55,9 +55,6 @@ class Ring {
   bool is_final(int64_t received) const { return received >= (size_ - 2) * pieces_of_chunk_; }
   std::byte* scratch(int64_t item) { return scratch_.data() + item % kMessages * largest_; }
 
-  MPI_Request& receive(int64_t item) { return requests_[item % kMessages]; }
-  MPI_Request& send(int64_t item) { return requests_[kMessages + item % kMessages]; }
-  void test();
   void receive_more();
   void send_more();
   void finish_received();
@@ -74,8 +71,8 @@ class Ring {
   int64_t first_ = 0, end_ = 0;           // the items of this collective
   int64_t receiving_ = 0, received_ = 0;  // items before these are posted, done
   int64_t sending_ = 0, sent_ = 0;
-  std::array<MPI_Request, 2 * kMessages> requests_;  // receives, then sends; null: done, or an empty piece
-  std::vector<std::byte> scratch_;                   // grows to the largest use and stays
+  MessageWindow window_;
+  std::vector<std::byte> scratch_;  // grows to the largest use and stays
 };
 
 }  // namespace ddp
