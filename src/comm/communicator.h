@@ -27,7 +27,7 @@ struct DeviceSpan {
 };
 
 // The host of a rank, among the hosts between which sums in int8 travel. Where ranks do not share memory, as with
-// --allreduce ring, each is a host of its own.
+// --allreduce ring, each rank counts as a host.
 struct HostPlace {
   int host = 0, hosts = 1;
 };

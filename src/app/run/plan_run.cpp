@@ -108,10 +108,10 @@ bool check_single_values(const Job& job) {
   });
 }
 
-// Rank 0 has a snapshot of the weights and of the optimizer's state, with --model-ema of the average too, and of the
-// residual of each of the `hosts` with gradients in int8; each rank has two residuals of its own. It
-// writes files a tensor at a time; on a GPU, from one more copy of the weights. Returns what check_single_values() does
-// for the batch that is found.
+// Rank 0 has a snapshot of the weights and of the optimizer's state, with --model-ema of the average too, and with
+// gradients in int8 of the residuals of all `hosts`. It writes files a tensor at a time; on a GPU, from one more copy
+// of the weights. With gradients in int8, each rank keeps two residuals. Returns what check_single_values() does for
+// the batch that is found.
 bool find_batch(Job& job, const PixelNormalization& pixels, const Backend& backend, int threads, int hosts) {
   settle_batch(job, backend, threads, [&](Device& device, Ops& ops, Communicator& alone) {
     Replica replica(job.network, replica_config(job, pixels), device, ops, alone);

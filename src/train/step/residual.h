@@ -20,10 +20,10 @@ void take_residual(Replica& replica);
 void download_residual(Replica& replica, int host, float* values);
 
 // of_host(h): that of a host of an earlier run, the same values on all ranks; called once for each of its hosts, in
-// order. With as many hosts as then, each goes on with its own: with sharded optimizer state and other parts, values
-// that it does not round any more are lost. Else the hosts that round a value share its sum. Does nothing without
-// sums_in_int8(). Runs each collective of the gradients once, and overwrites them. Collective, after set_buckets() and
-// before the first step.
+// order. If the number of hosts is the same, each host takes its own residual; with sharded optimizer state and other
+// parts, it loses the values that it does not round any more. Else the hosts that round a value share its sum. Does
+// nothing without sums_in_int8(). Runs each collective of the gradients once, and overwrites them. Collective, after
+// set_buckets() and before the first step.
 void load_residuals(Replica& replica, int hosts_then, const std::function<std::vector<float>(int host)>& of_host);
 
 }  // namespace ddp

@@ -162,7 +162,7 @@ TEST_F(UpdateOptions, Bf16RoundsGradientsOrMultiplications) {
   EXPECT_LE(distance(multiplied), 0.05);
 }
 
-// With --allreduce ring each rank is a host of its own.
+// With --allreduce ring each rank counts as a host.
 TEST_F(UpdateOptions, Int8RoundsGradientsBetweenHosts) {
   const std::string steps = "--max-steps 4 ", int8 = steps + "--grad-dtype int8 ", ring = int8 + "--allreduce ring ";
   const Weights plain = change_on(2, steps);
