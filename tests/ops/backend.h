@@ -69,6 +69,8 @@ inline std::string text_of(Format format) {
   return fmt::format("{} {}", kinds[static_cast<int>(format.kind)], format.block);
 }
 
+inline constexpr double kBf16Winograd = 6e-3;  // the bound where Winograd's algorithm rounds transformed values to bf16
+
 // The backend files define these.
 std::vector<Backend> backends();  // the reference ops, if present, are the last one
 std::unique_ptr<Device> make_device(const Backend& backend);

@@ -55,8 +55,8 @@ std::unique_ptr<Ops> make_ops(Device& device, const Backend& backend, int thread
 
 bool has_convolutions(const Backend& backend) { return backend.type() == DType::f32 || dnnl_offers_bf16(); }
 
-// Our own kernels, and oneDNN with and without Winograd's algorithm, in each format that they accept. With a forced set
-// only our own kernels: oneDNN does not follow the set of our kernels.
+// Our kernels for lanes, and the other ones with and without Winograd's algorithm, in each format that they accept.
+// With a forced set only our own kernels: oneDNN does not follow the set of our kernels.
 void each_convolution(Device& device, const Backend& backend, Conv2dDesc desc, int64_t n,
                       const std::function<void(ddp::Conv2d&, Format, double)>& check) {
   const int64_t sizes[] = {n, n + 1};
@@ -75,14 +75,15 @@ void each_convolution(Device& device, const Backend& backend, Conv2dDesc desc, i
         check(*make_lane_conv2d(workers, desc), format, backend.products);
       }
       if (backend.forced) continue;
-      const bool suited = type == DType::f32 ? suits_winograd(desc, n) : suits_bf16_winograd(desc, n);
+      const bool own = suits_own_winograd(workers, type, desc, n);
+      const bool suited = own || (type == DType::f32 && suits_winograd(desc, n));
       for (const bool winograd : {true, false}) {
         if (!winograd && !suited) continue;  // the same as with it
-        SCOPED_TRACE(fmt::format("oneDNN, Winograd {}", winograd));
+        SCOPED_TRACE(fmt::format("Winograd {}", winograd));
         // Winograd in bf16 rounds its transformed inputs.
-        const bool coarse = type == DType::bf16 && winograd && suited;
+        const bool coarse = type == DType::bf16 && winograd && own;
         check(*make_dnnl_conv2d(workers, {type, winograd, nullptr}, desc, sizes), format,
-              coarse ? 1e-2 : backend.products);
+              coarse ? kBf16Winograd : backend.products);
       }
     }
   }

@@ -268,7 +268,7 @@ class Conv2dPlan : public BackendTest {
   void expect_last_bound_weights(Conv2dDesc desc, std::span<const int64_t> sizes, int64_t larger) {
     const auto plain = reference->conv2d(desc, {});
     const double bound =
-        std::max(backend.products, backend.kind == Backend::Kind::cpu && type == DType::bf16 ? 1e-2 : 0);
+        std::max(backend.products, backend.kind == Backend::Kind::cpu && type == DType::bf16 ? kBf16Winograd : 0);
     // The last format of a backend is its most special one.
     if (desc.input.c % backend.formats.back().block == 0) desc.input_format = backend.formats.back();
     const auto conv = ops->conv2d(desc, sizes), other = ops->conv2d(desc, {&larger, 1});

@@ -297,11 +297,19 @@ std::unique_ptr<Conv2d> make_dnnl_conv2d(const Workers& workers, const DnnlConfi
                                          std::span<const int64_t> batch_sizes) {
   DnnlConfig shared = config;
   if (!shared.scratch) shared.scratch = std::make_shared<Scratch>(workers.device);
-  auto conv = std::make_unique<DnnlConv2d>(workers, shared, desc, batch_sizes);
-  const int64_t most = *std::max_element(batch_sizes.begin(), batch_sizes.end());
-  const bool winograd = config.winograd && config.activations == DType::bf16 && suits_bf16_winograd(desc, most);
-  if (!winograd || conv->output_format() != Format::blocked_channels(16)) return conv;
-  return make_bf16_winograd(workers, shared.scratch, desc, std::move(conv));
+  int64_t most_own = 0;
+  std::vector<int64_t> others;
+  for (const int64_t n : batch_sizes)
+    if (config.winograd && suits_own_winograd(workers, config.activations, desc, n))
+      most_own = std::max(most_own, n);
+    else if (n > 0)
+      others.push_back(n);
+  if (most_own > 0) {
+    auto fallback = others.empty() ? nullptr : std::make_unique<DnnlConv2d>(workers, shared, desc, others);
+    if (!fallback || fallback->output_format() == Format::blocked_channels(16))
+      return make_winograd_conv2d(workers, shared.scratch, config.activations, desc, most_own, std::move(fallback));
+  }
+  return std::make_unique<DnnlConv2d>(workers, shared, desc, batch_sizes);
 }
 
 }  // namespace ddp

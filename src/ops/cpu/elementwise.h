@@ -4,6 +4,7 @@
 #include "device/tensor.h"
 #include "ops/cpu/parallel.h"
 #include "ops/device_batch.h"
+#include "ops/gradient.h"
 #include "ops/input_transform.h"
 
 namespace ddp {
@@ -14,6 +15,9 @@ void normalize_mixed(const Workers& workers, const DeviceBatch& batch, const Ima
 
 // Zeroes the channels past c.
 void clear_padded_channels(const Workers& workers, const Tensor& t);  // activation.cpp
+
+// sums[c] = the sum of dy over samples and positions, or adds it.
+void sum_all_channels(const Workers& workers, const Tensor& dy, float* sums, Gradient mode);  // scale.cpp
 
 void relu(const Workers& workers, const Tensor& x, const Tensor& y);                              // Ops::relu
 void relu_backward(const Workers& workers, const Tensor& y, const Tensor& dy, const Tensor& dx);  // Ops::relu_backward

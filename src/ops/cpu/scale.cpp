@@ -1,6 +1,7 @@
 #include "core/error.h"
 #include "ops/cpu/activation.h"
 #include "ops/cpu/cpu_ops.h"
+#include "ops/cpu/elementwise.h"
 #include "ops/cpu/layout.h"
 
 #include <algorithm>
@@ -69,8 +70,8 @@ void expect_gate(const Tensor& x, const Tensor& s) {
   DDP_EXPECT(s.shape == (Shape{x.shape.n, {1, 1, x.shape.image.c}}) && s.format == x.format && s.dtype == x.dtype);
 }
 
-// What scale_channels_backward() and sum_channels() compute for `count` channels from `first` on; these are all of
-// them unless the format is dense. Pieces of samples have partial sums, which are added in order.
+// What scale_channels_backward(), sum_channels() and sum_all_channels() compute for `count` channels from `first` on;
+// these are all of them unless the format is dense. Pieces of samples have partial sums, which are added in order.
 void scale_gradients(const Workers& workers, const Tensor& x, const float* scale, const Tensor& dy, const Tensor& dx,
                      int64_t first, int64_t count, float* sums, Gradient mode) {
   constexpr int64_t kPartials = 16384, kMostPieces = 32;
@@ -201,6 +202,10 @@ void CpuOps::scale_channels_backward(const Tensor& x, const float* scale, const 
   if (dscale) expect_same(x, dy);
   if (dx.data) expect_same(dx, dy);
   scale_gradients(workers_, x, scale, dy, dx, 0, dy.shape.image.c, dscale, mode);
+}
+
+void sum_all_channels(const Workers& workers, const Tensor& dy, float* sums, Gradient mode) {
+  scale_gradients(workers, {}, nullptr, dy, {}, 0, dy.shape.image.c, sums, mode);
 }
 
 void CpuOps::sum_channels(const Tensor& dy, int64_t first, int64_t count, float* sums, Gradient mode) {

@@ -14,13 +14,13 @@ namespace {
 TEST(CpuConv2d, BoundOfBf16WinogradSeesOneWrongValue) {
   const Values expected = random_values(30'240, 1), noise = random_values(30'240, 2);
   Values actual = expected;
-  for (size_t i = 0; i < actual.size(); ++i) actual[i] += 0.008f * noise[i];
-  EXPECT_TRUE(within(1e-2, deviation(actual, expected)));
+  for (size_t i = 0; i < actual.size(); ++i) actual[i] += 0.004f * noise[i];
+  EXPECT_TRUE(within(kBf16Winograd, deviation(actual, expected)));
   for (const size_t wrong : {size_t{0}, actual.size() / 2, actual.size() - 1}) {
     Values one = actual;
-    one[wrong] += 0.5f;
-    EXPECT_LE(distance(one, expected), 1e-2);
-    EXPECT_FALSE(within(1e-2, deviation(one, expected)));
+    one[wrong] += 0.4f;
+    EXPECT_LE(distance(one, expected), kBf16Winograd);
+    EXPECT_FALSE(within(kBf16Winograd, deviation(one, expected)));
   }
 }
 
@@ -56,22 +56,26 @@ TEST(CpuConv2d, PicksOneDnnForEveryConvolutionInBf16) {
   EXPECT_EQ(ops->conv2d(lenet, sizes)->output_format().kind, Format::Kind::blocked_channels);
 }
 
-// y, dx, dweight and dbias of a dense convolution.
-std::vector<Values> dense_results(const Conv2dDesc& desc, int64_t n, int threads) {
+// y, dx, dweight and dbias.
+std::vector<Values> results_of(const Conv2dDesc& desc, int64_t n, int threads, Precision precision = Precision::fp32) {
   const auto device = make_cpu_device();
-  const auto ops = make_cpu_ops(*device, {.threads = threads});
+  const auto ops = make_cpu_ops(*device, {.threads = threads, .precision = precision});
   const int64_t sizes[] = {n};
   const auto conv = ops->conv2d(desc, sizes);
   const int64_t weights = desc.out_channels * desc.window.kernel * desc.window.kernel * desc.input.c / desc.groups;
   const Shape in{n, desc.input}, out{n, conv2d_output(desc)};
-  Values x = random_values(in.elements(), 1), w = random_values(weights, 2), b = random_values(desc.out_channels, 3),
-         dy = random_values(out.elements(), 4), y(out.elements()), dx(in.elements()), dw(weights),
-         db(desc.out_channels);
+  const Format to = conv->output_format();
+  const DType type = ops->activation_dtype();
+  const Values w = random_values(weights, 2), b = random_values(desc.out_channels, 3);
+  const TensorOnDevice x(*device, in, desc.input_format, type, random_values(in.elements(), 1)),
+      dy(*device, out, to, type, random_values(out.elements(), 4)), y(*device, out, to, type),
+      dx(*device, in, desc.input_format, type);
+  Values dw(weights), db(desc.out_channels);
   conv->bind({w.data()}, {b.data()});
-  conv->forward(on_host(x, in), on_host(y, out));
-  conv->backward_weight(on_host(x, in), on_host(y, out), on_host(dy, out), dw.data(), db.data(), Gradient::overwrite);
-  conv->backward_input(on_host(dy, out), on_host(dx, in));
-  return {y, dx, dw, db};
+  conv->forward(x.tensor(), y.tensor());
+  conv->backward_weight(x.tensor(), y.tensor(), dy.tensor(), dw.data(), db.data(), Gradient::overwrite);
+  conv->backward_input(dy.tensor(), dx.tensor());
+  return {y.values(), dx.values(), dw, db};
 }
 
 TEST(CpuConv2d, DenseResultsDoNotDependOnTheNumberOfThreads) {
@@ -86,9 +90,25 @@ TEST(CpuConv2d, DenseResultsDoNotDependOnTheNumberOfThreads) {
   };
   for (const Conv2dDesc& tested : {desc({24, 24, 24}, 40, {}, 1), desc({9, 9, 200}, 400, {}, 1),
                                    desc({24, 24, 40}, 40, {5, 1, 2}, 40), desc({24, 24, 40}, 40, {3, 2, 1}, 40)}) {
-    const auto one = dense_results(tested, 19, 1);
-    EXPECT_EQ(dense_results(tested, 19, 2), one) << tested.out_channels;
-    EXPECT_EQ(dense_results(tested, 19, 3), one) << tested.out_channels;
+    const auto one = results_of(tested, 19, 1);
+    EXPECT_EQ(results_of(tested, 19, 2), one) << tested.out_channels;
+    EXPECT_EQ(results_of(tested, 19, 3), one) << tested.out_channels;
+  }
+}
+
+TEST(CpuConv2d, WinogradsResultsDoNotDependOnTheNumberOfThreads) {
+  const auto device = make_cpu_device();
+  const Conv2dDesc desc{.input = {8, 7, 64},
+                        .input_format = Format::blocked_channels(16),
+                        .out_channels = 96,
+                        .window = {3, 1, 1},
+                        .relu = true};
+  for (const Precision precision : {Precision::fp32, Precision::bf16}) {
+    const DType type = precision == Precision::bf16 ? DType::bf16 : DType::f32;
+    if (!suits_own_winograd(Workers{*device, 1}, type, desc, 150)) GTEST_SKIP() << "this processor lacks AVX-512";
+    const auto one = results_of(desc, 150, 1, precision);  // several slices
+    EXPECT_EQ(results_of(desc, 150, 2, precision), one);
+    EXPECT_EQ(results_of(desc, 150, 3, precision), one);
   }
 }
 
@@ -107,6 +127,34 @@ TEST(CpuConv2d, PicksWinogradForWideLayersOfStrideOneWithEnoughTiles) {
   EXPECT_FALSE(suits(28, 64, 64, {3, 1, {0, 0, 1, 1}}, 64));
   EXPECT_FALSE(suits(28, 16, 64, {3, 1, 1}, 64));
   EXPECT_FALSE(suits(28, 64, 40, {3, 1, 1}, 64));
+}
+
+TEST(CpuConv2d, PicksItsOwnWinogradWhereTheProcessorAndTheShapeSuit) {
+  const auto device = make_cpu_device();
+  const Workers workers{*device, 1};
+  if (workers.kernels.widest_lanes < 16) GTEST_SKIP() << "this processor lacks AVX-512";
+  const Conv2dDesc suited{.input = {7, 7, 64},
+                          .input_format = Format::blocked_channels(16),
+                          .out_channels = 32,
+                          .window = {3, 1, {0, 2, 1, 0}}};
+  const auto suits = [&](const auto& change, int64_t n = 5) {
+    Conv2dDesc desc = suited;
+    change(desc);
+    return suits_own_winograd(workers, DType::f32, desc, n);
+  };
+  const auto nothing = [](Conv2dDesc&) {};
+  EXPECT_TRUE(suits(nothing));
+  EXPECT_FALSE(suits(nothing, 3));  // 6 x 7 outputs: 4 tiles of 16
+  EXPECT_FALSE(suits([](Conv2dDesc& d) { d.input.c = 48; }));
+  EXPECT_FALSE(suits([](Conv2dDesc& d) { d.out_channels = 48; }));
+  EXPECT_FALSE(suits([](Conv2dDesc& d) { d.input_format = Format::blocked_channels(8); }));
+  EXPECT_FALSE(suits([](Conv2dDesc& d) { d.window = {3, 2, 1}; }));
+  EXPECT_FALSE(suits([](Conv2dDesc& d) { d.window = {5, 1, 1}; }));
+  EXPECT_FALSE(suits([](Conv2dDesc& d) { d.window = {3, 1, 3}; }));
+  EXPECT_FALSE(suits([](Conv2dDesc& d) { d.window.dilation = 2; }));
+  EXPECT_FALSE(suits([](Conv2dDesc& d) { d.groups = 2; }));
+  const Workers narrow(*device, 1, InstructionSet::v3);
+  EXPECT_FALSE(suits_own_winograd(narrow, DType::f32, suited, 5));
 }
 
 TEST(CpuConv2d, PollsTheDeviceBetweenSlices) {

@@ -1,36 +1,77 @@
-// The inner loops of conv2d_winograd.h, compiled for AVX512_BF16 only. Do not define inline functions here (kernels.h).
+// The inner loops of conv2d_winograd.h, for activations in blocks of 16 channels. A word has 4 bytes: one f32 value, or
+// a pair of bf16 values that are multiplied and added together. Do not define inline functions here (kernels.h).
 #pragma once
-
-#include <cstdint>
 
 namespace ddp {
 
-inline constexpr long kWinogradTiles = 48;     // tiles of 2 x 2 outputs in a block
-inline constexpr long kWinogradOutputs = 32;   // output channels that are computed together
-inline constexpr long kWinogradProducts = 16;  // products per tile and pair of channels
+inline constexpr long kWinogradOutputs = 32;  // output channels that are computed together
 
-// Tiles [first, first + count) of images in blocks of 16 channels. Tile t is in row t / tile_columns % tile_rows and
-// column t % tile_columns of image t / (tile_columns * tile_rows).
-struct WinogradBlock {
-  const uint16_t* x;
-  long h, w, in;
-  uint16_t* y;
-  long out_h, out_w, out;
-  long top, left;  // padding
+// Tiles [first, first + count) of images of h x w. Tile t is in row t / tile_columns % tile_rows and column
+// t % tile_columns of image t / (tile_columns * tile_rows).
+struct WinogradTiles {
   long tile_rows, tile_columns;
   long first, count;
-  const uint16_t* weights;  // [out / 32][product][in / 2][32][2]
-  const float* bias;        // may be null
-  bool relu;
-  uint16_t* transformed;  // scratch: [kWinogradProducts][kWinogradTiles][in]
-  float* products;        // scratch: [kWinogradProducts][kWinogradTiles][kWinogradOutputs]
 };
 
-void winograd_block(const WinogradBlock& block);
+struct WinogradImages {
+  const void* data;
+  long h, w, channels;
+};
 
-// Transforms the weights of the output channels [o, o + 32). `dense` is in the order O,H,W,I.
-void winograd_weights(const float* dense, long in, long o, uint16_t* packed);
-// The same for the transposed convolution: its output channels are the input channels [c, c + 32).
-void winograd_transposed_weights(const float* dense, long out, long in, long c, uint16_t* packed);
+// Computes act(bias + weights * x), where x has `top` rows and `left` columns of padding.
+struct WinogradBlock {
+  WinogradTiles tiles;
+  WinogradImages x;
+  long top, left;
+  void* y;
+  long out_h, out_w, out;
+  const void* weights;  // words: [out / 32][product][in / pair][32]
+  const float* bias;    // may be null
+  bool relu;
+  void* transformed;  // scratch, words: [product][count][in / pair], products are `transformed_step` words apart
+  long transformed_step;
+  float* products;  // scratch: [product][count][32], products are `products_step` floats apart
+  long products_step;
+};
+
+// Transforms 16 channels, from `channel` on, of inputs (windows with padding) or of gradients of outputs.
+struct WinogradTransform {
+  WinogradTiles tiles;
+  WinogradImages from;
+  long channel;
+  long top, left;  // of inputs
+  void* to;        // words: [product][ceil(count / pair)][16], products are `step` words apart
+  long step;
+};
+
+// The gradient of the weights of 16 output and 32 input channels.
+struct WinogradWeightGradient {
+  const void* x;   // of WinogradTransform: two blocks of 16 input channels, which are x_block words apart
+  const void* dy;  // and a block of 16 output channels
+  long x_block;
+  long step;       // words between products
+  long depth;      // words of a product and a channel
+  float* dweight;  // of the first channels, in the order O,H,W,I
+  long in;
+  bool add;  // false: overwrites
+};
+
+// F(tile x tile, 3 x 3)
+struct WinogradKernels {
+  long tile;      // rows and columns of outputs of a tile
+  long products;  // of a tile and two channels: (tile + 2)^2
+  long pair;      // values of a word
+  void (*block)(const WinogradBlock&);
+  // Transforms the weights of the output channels [o, o + 32). `dense` is in the order O,H,W,I.
+  void (*pack)(const float* dense, long in, long o, void* packed);
+  // The same for the transposed convolution: its output channels are the input channels [c, c + 32).
+  void (*pack_transposed)(const float* dense, long out, long in, long c, void* packed);
+  void (*transform_inputs)(const WinogradTransform&);
+  void (*transform_gradients)(const WinogradTransform&);
+  void (*weight_gradient)(const WinogradWeightGradient&);
+};
+
+extern const WinogradKernels kWinogradF32;   // needs AVX-512
+extern const WinogradKernels kWinogradBf16;  // needs AVX512_BF16
 
 }  // namespace ddp

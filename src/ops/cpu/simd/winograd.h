@@ -1,0 +1,416 @@
+// Winograd's algorithm (Lavin and Gray, "Fast algorithms for convolutional neural networks", 2015) for values of a type
+// and a size of tiles. All names have internal linkage (kernels.h).
+//
+// y = A'((G g G') * (B' d B))A is the transposed form of dg = G'((A dy A') * (B' d B))G, so that weight gradients have
+// the same matrices.
+#pragma once
+
+#include "ops/cpu/simd/winograd_kernels.h"
+
+#include <immintrin.h>
+
+#include <cstdint>
+
+namespace ddp {
+namespace {
+
+// F(2 x 2, 3 x 3): the points 0, 1, -1 and infinity.
+struct TilesOf2 {
+  static constexpr long kTile = 2, kPoints = 4;
+
+  static void input(const __m512 (&d)[4], __m512 (&to)[4]) {  // B'
+    to[0] = d[0] - d[2];
+    to[1] = d[1] + d[2];
+    to[2] = d[2] - d[1];
+    to[3] = d[1] - d[3];
+  }
+  static void weights(__m512 g0, __m512 g1, __m512 g2, __m512 (&to)[4]) {  // G
+    const __m512 half = _mm512_set1_ps(0.5f), ends = (g0 + g2) * half, middle = g1 * half;
+    to[0] = g0;
+    to[1] = ends + middle;
+    to[2] = ends - middle;
+    to[3] = g2;
+  }
+  static void output(const __m512 (&m)[4], __m512 (&y)[2]) {  // A'
+    y[0] = m[0] + m[1] + m[2];
+    y[1] = m[1] - m[2] - m[3];
+  }
+  static void gradient(const __m512 (&y)[2], __m512 (&to)[4]) {  // A
+    to[0] = y[0];
+    to[1] = y[0] + y[1];
+    to[2] = y[0] - y[1];
+    to[3] = _mm512_setzero_ps() - y[1];
+  }
+  static void weight_gradient(const __m512 (&m)[4], __m512 (&g)[3]) {  // G'
+    const __m512 half = _mm512_set1_ps(0.5f), ends = (m[1] + m[2]) * half;
+    g[0] = m[0] + ends;
+    g[1] = (m[1] - m[2]) * half;
+    g[2] = ends + m[3];
+  }
+};
+
+// F(4 x 4, 3 x 3): the points 0, 1, -1, 2, -2 and infinity.
+struct TilesOf4 {
+  static constexpr long kTile = 4, kPoints = 6;
+
+  static __m512 number(float value) { return _mm512_set1_ps(value); }
+
+  static void input(const __m512 (&d)[6], __m512 (&to)[6]) {
+    const __m512 four = number(4), five = number(5), even = d[4] - four * d[2], odd = d[3] - four * d[1],
+                 even2 = d[4] - d[2], odd2 = number(2) * (d[3] - d[1]);
+    to[0] = four * d[0] - five * d[2] + d[4];
+    to[1] = even + odd;
+    to[2] = even - odd;
+    to[3] = even2 + odd2;
+    to[4] = even2 - odd2;
+    to[5] = four * d[1] - five * d[3] + d[5];
+  }
+  static void weights(__m512 g0, __m512 g1, __m512 g2, __m512 (&to)[6]) {
+    const __m512 sixth = number(-1.0f / 6), ends = (g0 + g2) * sixth, middle = g1 * sixth,
+                 ends2 = g0 * number(1.0f / 24) + g2 * number(1.0f / 6), middle2 = g1 * number(1.0f / 12);
+    to[0] = g0 * number(0.25f);
+    to[1] = ends + middle;
+    to[2] = ends - middle;
+    to[3] = ends2 + middle2;
+    to[4] = ends2 - middle2;
+    to[5] = g2;
+  }
+  static void output(const __m512 (&m)[6], __m512 (&y)[4]) {
+    const __m512 sum = m[1] + m[2], difference = m[1] - m[2], sum2 = m[3] + m[4], difference2 = m[3] - m[4];
+    y[0] = m[0] + sum + sum2;
+    y[1] = difference + number(2) * difference2;
+    y[2] = sum + number(4) * sum2;
+    y[3] = difference + number(8) * difference2 + m[5];
+  }
+  static void gradient(const __m512 (&y)[4], __m512 (&to)[6]) {
+    const __m512 even = y[0] + y[2], odd = y[1] + y[3], even2 = y[0] + number(4) * y[2],
+                 odd2 = number(2) * y[1] + number(8) * y[3];
+    to[0] = y[0];
+    to[1] = even + odd;
+    to[2] = even - odd;
+    to[3] = even2 + odd2;
+    to[4] = even2 - odd2;
+    to[5] = y[3];
+  }
+  static void weight_gradient(const __m512 (&m)[6], __m512 (&g)[3]) {
+    const __m512 sixth = number(1.0f / 6), sum = (m[1] + m[2]) * sixth, sum2 = m[3] + m[4];
+    g[0] = m[0] * number(0.25f) - sum + sum2 * number(1.0f / 24);
+    g[1] = (m[2] - m[1]) * sixth + (m[3] - m[4]) * number(1.0f / 12);
+    g[2] = sum2 * sixth - sum + m[5];
+  }
+};
+
+// products[row][32] = sum over `depth` words of v[row] * u, for Rows rows. Words of v are v_next words apart, its rows
+// v_row words. u is [depth][16], with two halves that are u_half words and steps that are u_next words apart.
+template <class Number, int Rows>
+inline void multiply(const uint32_t* v, long v_row, long v_next, const uint32_t* u, long u_half, long u_next,
+                     long depth, float* products) {
+  __m512 left[Rows], right[Rows];
+#pragma GCC unroll 12
+  for (int r = 0; r < Rows; ++r) left[r] = right[r] = _mm512_setzero_ps();
+  for (long c = 0; c < depth; ++c, v += v_next, u += u_next) {
+    const __m512i u0 = _mm512_loadu_si512(u), u1 = _mm512_loadu_si512(u + u_half);
+#pragma GCC unroll 12
+    for (int r = 0; r < Rows; ++r) {
+      const __m512i word = _mm512_set1_epi32(static_cast<int>(v[r * v_row]));
+      left[r] = Number::multiply_add(left[r], word, u0);
+      right[r] = Number::multiply_add(right[r], word, u1);
+    }
+  }
+#pragma GCC unroll 12
+  for (int r = 0; r < Rows; ++r) {
+    _mm512_storeu_ps(products + r * kWinogradOutputs, left[r]);
+    _mm512_storeu_ps(products + r * kWinogradOutputs + 16, right[r]);
+  }
+}
+
+// Of 16 rows of 16 values, `step` apart.
+inline void transpose(const float* from, long step, __m512 (&to)[16]) {
+  __m512 pairs[16], quads[16], halves[16];
+#pragma GCC unroll 8
+  for (int i = 0; i < 16; i += 2) {
+    const __m512 a = _mm512_loadu_ps(from + i * step), b = _mm512_loadu_ps(from + (i + 1) * step);
+    pairs[i] = _mm512_unpacklo_ps(a, b);
+    pairs[i + 1] = _mm512_unpackhi_ps(a, b);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 16; i += 4)  // quads[i + k] has column k of each 128 bits, of four rows
+#pragma GCC unroll 2
+    for (int k = 0; k < 2; ++k) {
+      const __m512d a = _mm512_castps_pd(pairs[i + k]), b = _mm512_castps_pd(pairs[i + 2 + k]);
+      quads[i + 2 * k] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, b));
+      quads[i + 2 * k + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, b));
+    }
+#pragma GCC unroll 4
+  for (int k = 0; k < 4; ++k) {
+#pragma GCC unroll 2
+    for (int i = 0; i < 2; ++i) {
+      halves[8 * i + k] = _mm512_shuffle_f32x4(quads[8 * i + k], quads[8 * i + 4 + k], 0x88);
+      halves[8 * i + 4 + k] = _mm512_shuffle_f32x4(quads[8 * i + k], quads[8 * i + 4 + k], 0xdd);
+    }
+    to[k] = _mm512_shuffle_f32x4(halves[k], halves[8 + k], 0x88);
+    to[8 + k] = _mm512_shuffle_f32x4(halves[k], halves[8 + k], 0xdd);
+    to[4 + k] = _mm512_shuffle_f32x4(halves[4 + k], halves[12 + k], 0x88);
+    to[12 + k] = _mm512_shuffle_f32x4(halves[4 + k], halves[12 + k], 0xdd);
+  }
+}
+
+template <class Number, class Tiles>
+struct Winograd {
+  using Stored = typename Number::Stored;
+  static constexpr long kTile = Tiles::kTile, kPoints = Tiles::kPoints, kProducts = kPoints * kPoints,
+                        kPair = Number::kPair, kRows = 8, kRowsStep = kRows * 32 + 16;
+
+  // The place of tile t: its image, and the row and column of its first output.
+  struct Place {
+    Place(const WinogradTiles& tiles, long t)
+        : image((tiles.first + t) / (tiles.tile_rows * tiles.tile_columns)),
+          row((tiles.first + t) / tiles.tile_columns % tiles.tile_rows * kTile),
+          column((tiles.first + t) % tiles.tile_columns * kTile) {}
+    long image, row, column;
+  };
+
+  // Size x Size pixels of an image from (row, column) on; those outside the image are 0.
+  template <long Size>
+  class Window {
+   public:
+    Window(const WinogradImages& from, long image, long row, long column)
+        : data_(static_cast<const Stored*>(from.data) + image * from.channels * from.h * from.w),
+          plane_(from.h * from.w),
+          row_(row),
+          column_(column),
+          h_(from.h),
+          w_(from.w) {}
+
+    // Calls column(q, pixels of column q) for 16 channels.
+    template <class F>
+    void each_column(long channel, const F& column) const {
+      const Stored* const x = data_ + channel * plane_;
+      if (row_ >= 0 && column_ >= 0 && row_ + Size <= h_ && column_ + Size <= w_) {
+        const Stored* const first = x + (row_ * w_ + column_) * 16;
+#pragma GCC unroll 6
+        for (long p = 0; p < Size; ++p) prefetch(first + (p * w_ + Size) * 16);
+#pragma GCC unroll 6
+        for (long q = 0; q < Size; ++q) {
+          __m512 d[Size];
+#pragma GCC unroll 6
+          for (long p = 0; p < Size; ++p) d[p] = Number::load(first + (p * w_ + q) * 16);
+          column(q, d);
+        }
+        return;
+      }
+      const Stored* rows[Size];
+      __mmask16 masks[Size];
+#pragma GCC unroll 6
+      for (long p = 0; p < Size; ++p) {
+        const bool there = row_ + p >= 0 && row_ + p < h_;
+        rows[p] = x + (there ? row_ + p : 0) * w_ * 16;
+        masks[p] = there ? 0xffff : 0;
+        prefetch(rows[p] + (column_ + Size) * 16);
+      }
+#pragma GCC unroll 6
+      for (long q = 0; q < Size; ++q) {
+        __m512 d[Size] = {};
+        if (column_ + q >= 0 && column_ + q < w_)
+#pragma GCC unroll 6
+          for (long p = 0; p < Size; ++p) d[p] = Number::load(rows[p] + (column_ + q) * 16, masks[p]);
+        column(q, d);
+      }
+    }
+
+   private:
+    // The pixels that the next window adds to a row. Windows are short, so the processor does not see their pattern.
+    static void prefetch(const Stored* pixels) {
+#pragma GCC unroll 4
+      for (long q = 0; q < kTile; ++q) _mm_prefetch(reinterpret_cast<const char*>(pixels + q * 16), _MM_HINT_T0);
+    }
+
+    const Stored* data_;
+    long plane_, row_, column_, h_, w_;
+  };
+
+  // Calls write(product, value) for the transformed window, which transform(line, result) makes of each column and row.
+  template <long Size, class F, class G>
+  static void transform(const Window<Size>& window, long channel, const F& transform_line, const G& write) {
+    __m512 half[kPoints][Size];
+    window.each_column(channel, [&](long q, const __m512(&d)[Size]) {
+      __m512 line[kPoints];
+      transform_line(d, line);
+#pragma GCC unroll 6
+      for (long p = 0; p < kPoints; ++p) half[p][q] = line[p];
+    });
+#pragma GCC unroll 6
+    for (long p = 0; p < kPoints; ++p) {
+      __m512 line[kPoints];
+      transform_line(half[p], line);
+#pragma GCC unroll 6
+      for (long q = 0; q < kPoints; ++q) write(p * kPoints + q, line[q]);
+    }
+  }
+
+  static void transform_tile(const WinogradBlock& b, long t) {
+    const Place at(b.tiles, t);
+    const Window<kPoints> window(b.x, at.image, at.row - b.top, at.column - b.left);
+    Stored* const to = static_cast<Stored*>(b.transformed) + t * b.x.channels;
+    for (long c = 0; c < b.x.channels; c += 16)
+      transform(
+          window, c, [](const auto& d, auto& line) { Tiles::input(d, line); },
+          [&](long k, __m512 v) { Number::store(to + k * b.transformed_step * kPair + c, v); });
+  }
+
+  static void write_tile(const WinogradBlock& b, long t, long o) {
+    const Place at(b.tiles, t);
+    for (long half = 0; half < kWinogradOutputs; half += 16) {
+      const float* const m = b.products + t * kWinogradOutputs + half;
+      __m512 rows[kTile][kPoints];
+#pragma GCC unroll 6
+      for (long q = 0; q < kPoints; ++q) {
+        __m512 column[kPoints], sums[kTile];
+#pragma GCC unroll 6
+        for (long p = 0; p < kPoints; ++p) column[p] = _mm512_loadu_ps(m + (p * kPoints + q) * b.products_step);
+        Tiles::output(column, sums);
+#pragma GCC unroll 4
+        for (long p = 0; p < kTile; ++p) rows[p][q] = sums[p];
+      }
+      const __m512 bias = b.bias ? _mm512_loadu_ps(b.bias + o + half) : _mm512_setzero_ps();
+      const __m512 least = _mm512_set1_ps(b.relu ? 0.0f : -__builtin_inff());
+      Stored* const y = static_cast<Stored*>(b.y) + (at.image * b.out + o + half) * b.out_h * b.out_w;
+      for (long p = 0; p < kTile && at.row + p < b.out_h; ++p) {
+        __m512 values[kTile];
+        Tiles::output(rows[p], values);
+        Stored* const to = y + ((at.row + p) * b.out_w + at.column) * 16;
+#pragma GCC unroll 4
+        for (long q = 0; q < kTile; ++q)  // this order of operands keeps NaN
+          if (at.column + q < b.out_w) Number::store(to + q * 16, _mm512_max_ps(least, values[q] + bias));
+      }
+    }
+  }
+
+  static void block(const WinogradBlock& b) {
+    const long count = b.tiles.count, depth = b.x.channels / kPair;
+    for (long t = 0; t < count; ++t) transform_tile(b, t);
+    for (long o = 0; o < b.out; o += kWinogradOutputs) {
+      for (long k = 0; k < kProducts; ++k) {
+        const uint32_t* u = static_cast<const uint32_t*>(b.weights) + (o * kProducts + k * kWinogradOutputs) * depth;
+        const uint32_t* v = static_cast<const uint32_t*>(b.transformed) + k * b.transformed_step;
+        float* m = b.products + k * b.products_step;
+        long t = 0;
+        const auto rows = [&](auto multiplied, long step) {
+          for (; t + step <= count; t += step)
+            multiplied(v + t * depth, depth, 1, u, 16, 32, depth, m + t * kWinogradOutputs);
+        };
+        rows(multiply<Number, 12>, 12);
+        rows(multiply<Number, 4>, 4);
+        rows(multiply<Number, 1>, 1);
+      }
+      for (long t = 0; t < count; ++t) write_tile(b, t, o);
+    }
+  }
+
+  // Transforms a word of 3 x 3 kernels, in each lane: weight(i, p, q) is that of value i in row p and column q.
+  template <class Weight>
+  static void pack_word(const Weight& weight, uint32_t* to, long step) {
+    __m512 words[kPair][kProducts];
+    for (long i = 0; i < kPair; ++i) {
+      __m512 columns[3][kPoints], line[kPoints];
+      for (int q = 0; q < 3; ++q) Tiles::weights(weight(i, 0, q), weight(i, 1, q), weight(i, 2, q), columns[q]);
+      for (long p = 0; p < kPoints; ++p) {
+        Tiles::weights(columns[0][p], columns[1][p], columns[2][p], line);
+        for (long q = 0; q < kPoints; ++q) words[i][p * kPoints + q] = line[q];
+      }
+    }
+    for (long k = 0; k < kProducts; ++k) Number::store_words(to + k * step, words[0][k], words[kPair - 1][k]);
+  }
+
+  static void pack(const float* dense, long in, long o, void* packed) {
+    for (long half = 0; half < kWinogradOutputs; half += 16)
+      for (long c = 0; c < in; c += 16) {
+        __m512 taps[9][16];  // lanes are output channels
+        for (long tap = 0; tap < 9; ++tap) transpose(dense + ((o + half) * 9 + tap) * in + c, 9 * in, taps[tap]);
+        for (long i = 0; i < 16; i += kPair)
+          pack_word([&](long k, int p, int q) { return taps[p * 3 + q][i + k]; },
+                    static_cast<uint32_t*>(packed) + (c + i) / kPair * kWinogradOutputs + half,
+                    in / kPair * kWinogradOutputs);
+      }
+  }
+
+  // The kernel is rotated by 180 degrees.
+  static void pack_transposed(const float* dense, long out, long in, long c, void* packed) {
+    for (long o = 0; o < out; o += kPair)
+      for (long half = 0; half < kWinogradOutputs; half += 16)
+        pack_word([&](long k, int p,
+                      int q) { return _mm512_loadu_ps(dense + ((o + k) * 9 + (2 - p) * 3 + 2 - q) * in + c + half); },
+                  static_cast<uint32_t*>(packed) + o / kPair * kWinogradOutputs + half, out / kPair * kWinogradOutputs);
+  }
+
+  // Adjacent tiles form a word.
+  template <long Size, class F>
+  static void transform_slice(const WinogradTransform& b, const F& transform_line) {
+    const auto tile = [&](long t, const auto& write) {
+      const Place at(b.tiles, t);
+      transform(Window<Size>(b.from, at.image, at.row - b.top, at.column - b.left), b.channel, transform_line, write);
+    };
+    for (long t = 0; t < b.tiles.count; t += kPair) {
+      uint32_t* const to = static_cast<uint32_t*>(b.to) + t / kPair * 16;
+      if constexpr (kPair == 1) {
+        tile(t, [&](long k, __m512 v) { Number::store_words(to + k * b.step, v, v); });
+      } else {
+        __m512 first[kProducts];
+        tile(t, [&](long k, __m512 v) { first[k] = v; });
+        if (t + 1 < b.tiles.count)
+          tile(t + 1, [&](long k, __m512 v) { Number::store_words(to + k * b.step, first[k], v); });
+        else
+          for (long k = 0; k < kProducts; ++k) Number::store_words(to + k * b.step, first[k], _mm512_setzero_ps());
+      }
+    }
+  }
+
+  static void transform_inputs(const WinogradTransform& b) {
+    transform_slice<kPoints>(b, [](const auto& d, auto& line) { Tiles::input(d, line); });
+  }
+  static void transform_gradients(const WinogradTransform& b) {
+    transform_slice<kTile>(b, [](const auto& d, auto& line) { Tiles::gradient(d, line); });
+  }
+
+  // Products are padded: rows at multiples of 4 KiB would share one place in the cache.
+  static void weight_gradient(const WinogradWeightGradient& b) {
+    alignas(64) float products[kProducts * kRowsStep];
+    for (long o = 0; o < 16; o += kRows) {
+      for (long k = 0; k < kProducts; ++k)
+        multiply<Number, kRows>(static_cast<const uint32_t*>(b.dy) + k * b.step + o, 1, 16,
+                                static_cast<const uint32_t*>(b.x) + k * b.step, b.x_block, 16, b.depth,
+                                products + k * kRowsStep);
+      for (long row = 0; row < kRows; ++row)
+        for (long half = 0; half < 32; half += 16) {
+          const float* const m = products + row * 32 + half;
+          __m512 rows[3][kPoints];
+          for (long q = 0; q < kPoints; ++q) {
+            __m512 column[kPoints], sums[3];
+            for (long p = 0; p < kPoints; ++p) column[p] = _mm512_loadu_ps(m + (p * kPoints + q) * kRowsStep);
+            Tiles::weight_gradient(column, sums);
+            for (long p = 0; p < 3; ++p) rows[p][q] = sums[p];
+          }
+          for (long p = 0; p < 3; ++p) {
+            __m512 sums[3];
+            Tiles::weight_gradient(rows[p], sums);
+            float* const to = b.dweight + ((o + row) * 9 + p * 3) * b.in + half;
+            for (long q = 0; q < 3; ++q)
+              _mm512_storeu_ps(to + q * b.in, b.add ? _mm512_loadu_ps(to + q * b.in) + sums[q] : sums[q]);
+          }
+        }
+    }
+  }
+
+  static constexpr WinogradKernels kTable = {.tile = kTile,
+                                             .products = kProducts,
+                                             .pair = kPair,
+                                             .block = block,
+                                             .pack = pack,
+                                             .pack_transposed = pack_transposed,
+                                             .transform_inputs = transform_inputs,
+                                             .transform_gradients = transform_gradients,
+                                             .weight_gradient = weight_gradient};
+};
+
+}  // namespace
+}  // namespace ddp

@@ -1,0 +1,23 @@
+#include "ops/cpu/simd/winograd.h"
+
+namespace ddp {
+namespace {
+
+struct NumberF32 {
+  using Stored = float;
+  static constexpr long kPair = 1;
+
+  static __m512 load(const float* p) { return _mm512_loadu_ps(p); }
+  static __m512 load(const float* p, __mmask16 mask) { return _mm512_maskz_loadu_ps(mask, p); }
+  static void store(float* p, __m512 v) { _mm512_storeu_ps(p, v); }
+  static void store_words(uint32_t* p, __m512 v, __m512) { _mm512_storeu_ps(p, v); }
+  static __m512 multiply_add(__m512 sum, __m512i a, __m512i b) {
+    return _mm512_fmadd_ps(_mm512_castsi512_ps(a), _mm512_castsi512_ps(b), sum);
+  }
+};
+
+}  // namespace
+
+const WinogradKernels kWinogradF32 = Winograd<NumberF32, TilesOf4>::kTable;
+
+}  // namespace ddp
