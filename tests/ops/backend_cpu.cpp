@@ -1,5 +1,5 @@
+#include "ops/cpu/blocked_conv2d.h"
 #include "ops/cpu/conv2d.h"
-#include "ops/cpu/conv2d_winograd.h"
 #include "ops/cpu/ops.h"
 #include "tests/ops/backend.h"
 
@@ -75,7 +75,7 @@ void each_convolution(Device& device, const Backend& backend, Conv2dDesc desc, i
         check(*make_lane_conv2d(workers, desc), format, backend.products);
       }
       if (backend.forced) continue;
-      const bool own = suits_own_winograd(workers, type, desc, n);
+      const bool own = own_passes(workers, {type, true, nullptr}, desc, n).winograd;
       const bool suited = own || (type == DType::f32 && suits_winograd(desc, n));
       for (const bool winograd : {true, false}) {
         if (!winograd && !suited) continue;  // the same as with it

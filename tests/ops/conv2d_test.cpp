@@ -50,6 +50,9 @@ const Conv2dCase kConv2dCases[] = {
     {9, 7, 5, 64, 96, 3, 1, {2, 0, 1, 2}, true, true, On::cpu},  // Winograd in bf16
     {1, 17, 15, 96, 32, 3, 1, 0, false, false, On::cpu},
     {270, 6, 6, 16, 16, 3, 1, 1, false, true, On::cpu},
+    {9, 8, 9, 96, 64, 1, 1, 0, true, true, On::cpu},  // weight gradients of tiles of one output
+    {11, 11, 10, 32, 64, 1, 2, 0, false, false, On::cpu},
+    {13, 11, 10, 64, 32, 3, 2, 1, true, true, On::cpu, false},
 
     {256, 26, 26, 1, 20, 3, 1, 0, true, true, On::gpu},  // LeNet's at full, half and short batch size
     {256, 12, 12, 20, 50, 5, 1, 0, true, true, On::gpu},

@@ -3,7 +3,7 @@
 
 #include "core/error.h"
 #include "device/cpu/device.h"
-#include "ops/cpu/conv2d_winograd.h"
+#include "ops/cpu/blocked_conv2d.h"
 #include "ops/cpu/ops.h"
 #include "tests/ops/backend.h"
 
@@ -57,9 +57,10 @@ TEST(CpuConv2d, PicksOneDnnForEveryConvolutionInBf16) {
 }
 
 // y, dx, dweight and dbias.
-std::vector<Values> results_of(const Conv2dDesc& desc, int64_t n, int threads, Precision precision = Precision::fp32) {
+std::vector<Values> results_of(const Conv2dDesc& desc, int64_t n, int threads, Precision precision = Precision::fp32,
+                               bool winograd = true) {
   const auto device = make_cpu_device();
-  const auto ops = make_cpu_ops(*device, {.threads = threads, .precision = precision});
+  const auto ops = make_cpu_ops(*device, {.threads = threads, .precision = precision, .winograd = winograd});
   const int64_t sizes[] = {n};
   const auto conv = ops->conv2d(desc, sizes);
   const int64_t weights = desc.out_channels * desc.window.kernel * desc.window.kernel * desc.input.c / desc.groups;
@@ -105,11 +106,27 @@ TEST(CpuConv2d, WinogradsResultsDoNotDependOnTheNumberOfThreads) {
                         .relu = true};
   for (const Precision precision : {Precision::fp32, Precision::bf16}) {
     const DType type = precision == Precision::bf16 ? DType::bf16 : DType::f32;
-    if (!suits_own_winograd(Workers{*device, 1}, type, desc, 150)) GTEST_SKIP() << "this processor lacks AVX-512";
+    if (!own_passes(Workers{*device, 1}, {type, true, nullptr}, desc, 150).winograd)
+      GTEST_SKIP() << "this processor lacks AVX-512";
     const auto one = results_of(desc, 150, 1, precision);  // several slices
     EXPECT_EQ(results_of(desc, 150, 2, precision), one);
     EXPECT_EQ(results_of(desc, 150, 3, precision), one);
   }
+}
+
+// Of more than 16 MiB, with a last part of 32 channels, and more than one block of tiles.
+TEST(CpuConv2d, LargeTransformedWeightsArePackedInParts) {
+  const auto device = make_cpu_device();
+  const Conv2dDesc desc{.input = {8, 7, 288},
+                        .input_format = Format::blocked_channels(16),
+                        .out_channels = 448,
+                        .window = {3, 1, 1},
+                        .bias = true,
+                        .relu = true};
+  if (!own_passes(Workers{*device, 1}, {}, desc, 17).winograd) GTEST_SKIP() << "this processor lacks AVX-512";
+  const auto one = results_of(desc, 17, 1), direct = results_of(desc, 17, 1, Precision::fp32, false);
+  EXPECT_EQ(results_of(desc, 17, 3), one);
+  for (const size_t result : {0, 1, 2, 3}) EXPECT_TRUE(within(3e-5, deviation(one[result], direct[result]))) << result;
 }
 
 TEST(CpuConv2d, PicksWinogradForWideLayersOfStrideOneWithEnoughTiles) {
@@ -140,7 +157,7 @@ TEST(CpuConv2d, PicksItsOwnWinogradWhereTheProcessorAndTheShapeSuit) {
   const auto suits = [&](const auto& change, int64_t n = 5) {
     Conv2dDesc desc = suited;
     change(desc);
-    return suits_own_winograd(workers, DType::f32, desc, n);
+    return own_passes(workers, {}, desc, n).winograd;
   };
   const auto nothing = [](Conv2dDesc&) {};
   EXPECT_TRUE(suits(nothing));
@@ -154,7 +171,7 @@ TEST(CpuConv2d, PicksItsOwnWinogradWhereTheProcessorAndTheShapeSuit) {
   EXPECT_FALSE(suits([](Conv2dDesc& d) { d.window.dilation = 2; }));
   EXPECT_FALSE(suits([](Conv2dDesc& d) { d.groups = 2; }));
   const Workers narrow(*device, 1, InstructionSet::v3);
-  EXPECT_FALSE(suits_own_winograd(narrow, DType::f32, suited, 5));
+  EXPECT_FALSE(own_passes(narrow, {}, suited, 5).winograd);
 }
 
 TEST(CpuConv2d, PollsTheDeviceBetweenSlices) {

@@ -5,18 +5,15 @@
 // the same matrices.
 #pragma once
 
-#include "ops/cpu/simd/winograd_kernels.h"
-
-#include <immintrin.h>
-
-#include <cstdint>
+#include "ops/cpu/simd/tiles.h"
+#include "ops/cpu/simd/weight_products.h"
 
 namespace ddp {
 namespace {
 
 // F(2 x 2, 3 x 3): the points 0, 1, -1 and infinity.
 struct TilesOf2 {
-  static constexpr long kTile = 2, kPoints = 4;
+  static constexpr long kTile = 2, kPoints = 4, kKernel = 3, kGradientPoints = 4;
 
   static void input(const __m512 (&d)[4], __m512 (&to)[4]) {  // B'
     to[0] = d[0] - d[2];
@@ -51,7 +48,7 @@ struct TilesOf2 {
 
 // F(4 x 4, 3 x 3): the points 0, 1, -1, 2, -2 and infinity.
 struct TilesOf4 {
-  static constexpr long kTile = 4, kPoints = 6;
+  static constexpr long kTile = 4, kPoints = 6, kKernel = 3, kGradientPoints = 6;
 
   static __m512 number(float value) { return _mm512_set1_ps(value); }
 
@@ -100,30 +97,6 @@ struct TilesOf4 {
   }
 };
 
-// products[row][32] = sum over `depth` words of v[row] * u, for Rows rows. Words of v are v_next words apart, its rows
-// v_row words. u is [depth][16], with two halves that are u_half words and steps that are u_next words apart.
-template <class Number, int Rows>
-inline void multiply(const uint32_t* v, long v_row, long v_next, const uint32_t* u, long u_half, long u_next,
-                     long depth, float* products) {
-  __m512 left[Rows], right[Rows];
-#pragma GCC unroll 12
-  for (int r = 0; r < Rows; ++r) left[r] = right[r] = _mm512_setzero_ps();
-  for (long c = 0; c < depth; ++c, v += v_next, u += u_next) {
-    const __m512i u0 = _mm512_loadu_si512(u), u1 = _mm512_loadu_si512(u + u_half);
-#pragma GCC unroll 12
-    for (int r = 0; r < Rows; ++r) {
-      const __m512i word = _mm512_set1_epi32(static_cast<int>(v[r * v_row]));
-      left[r] = Number::multiply_add(left[r], word, u0);
-      right[r] = Number::multiply_add(right[r], word, u1);
-    }
-  }
-#pragma GCC unroll 12
-  for (int r = 0; r < Rows; ++r) {
-    _mm512_storeu_ps(products + r * kWinogradOutputs, left[r]);
-    _mm512_storeu_ps(products + r * kWinogradOutputs + 16, right[r]);
-  }
-}
-
 // Of 16 rows of 16 values, `step` apart.
 inline void transpose(const float* from, long step, __m512 (&to)[16]) {
   __m512 pairs[16], quads[16], halves[16];
@@ -158,108 +131,26 @@ inline void transpose(const float* from, long step, __m512 (&to)[16]) {
 template <class Number, class Tiles>
 struct Winograd {
   using Stored = typename Number::Stored;
+  using Place = TilePlace<Tiles::kTile>;
   static constexpr long kTile = Tiles::kTile, kPoints = Tiles::kPoints, kProducts = kPoints * kPoints,
-                        kPair = Number::kPair, kRows = 8, kRowsStep = kRows * 32 + 16;
+                        kPair = Number::kPair;
 
-  // The place of tile t: its image, and the row and column of its first output.
-  struct Place {
-    Place(const WinogradTiles& tiles, long t)
-        : image((tiles.first + t) / (tiles.tile_rows * tiles.tile_columns)),
-          row((tiles.first + t) / tiles.tile_columns % tiles.tile_rows * kTile),
-          column((tiles.first + t) % tiles.tile_columns * kTile) {}
-    long image, row, column;
-  };
-
-  // Size x Size pixels of an image from (row, column) on; those outside the image are 0.
-  template <long Size>
-  class Window {
-   public:
-    Window(const WinogradImages& from, long image, long row, long column)
-        : data_(static_cast<const Stored*>(from.data) + image * from.channels * from.h * from.w),
-          plane_(from.h * from.w),
-          row_(row),
-          column_(column),
-          h_(from.h),
-          w_(from.w) {}
-
-    // Calls column(q, pixels of column q) for 16 channels.
-    template <class F>
-    void each_column(long channel, const F& column) const {
-      const Stored* const x = data_ + channel * plane_;
-      if (row_ >= 0 && column_ >= 0 && row_ + Size <= h_ && column_ + Size <= w_) {
-        const Stored* const first = x + (row_ * w_ + column_) * 16;
-#pragma GCC unroll 6
-        for (long p = 0; p < Size; ++p) prefetch(first + (p * w_ + Size) * 16);
-#pragma GCC unroll 6
-        for (long q = 0; q < Size; ++q) {
-          __m512 d[Size];
-#pragma GCC unroll 6
-          for (long p = 0; p < Size; ++p) d[p] = Number::load(first + (p * w_ + q) * 16);
-          column(q, d);
-        }
-        return;
-      }
-      const Stored* rows[Size];
-      __mmask16 masks[Size];
-#pragma GCC unroll 6
-      for (long p = 0; p < Size; ++p) {
-        const bool there = row_ + p >= 0 && row_ + p < h_;
-        rows[p] = x + (there ? row_ + p : 0) * w_ * 16;
-        masks[p] = there ? 0xffff : 0;
-        prefetch(rows[p] + (column_ + Size) * 16);
-      }
-#pragma GCC unroll 6
-      for (long q = 0; q < Size; ++q) {
-        __m512 d[Size] = {};
-        if (column_ + q >= 0 && column_ + q < w_)
-#pragma GCC unroll 6
-          for (long p = 0; p < Size; ++p) d[p] = Number::load(rows[p] + (column_ + q) * 16, masks[p]);
-        column(q, d);
-      }
-    }
-
-   private:
-    // The pixels that the next window adds to a row. Windows are short, so the processor does not see their pattern.
-    static void prefetch(const Stored* pixels) {
-#pragma GCC unroll 4
-      for (long q = 0; q < kTile; ++q) _mm_prefetch(reinterpret_cast<const char*>(pixels + q * 16), _MM_HINT_T0);
-    }
-
-    const Stored* data_;
-    long plane_, row_, column_, h_, w_;
-  };
-
-  // Calls write(product, value) for the transformed window, which transform(line, result) makes of each column and row.
-  template <long Size, class F, class G>
-  static void transform(const Window<Size>& window, long channel, const F& transform_line, const G& write) {
-    __m512 half[kPoints][Size];
-    window.each_column(channel, [&](long q, const __m512(&d)[Size]) {
-      __m512 line[kPoints];
-      transform_line(d, line);
-#pragma GCC unroll 6
-      for (long p = 0; p < kPoints; ++p) half[p][q] = line[p];
-    });
-#pragma GCC unroll 6
-    for (long p = 0; p < kPoints; ++p) {
-      __m512 line[kPoints];
-      transform_line(half[p], line);
-#pragma GCC unroll 6
-      for (long q = 0; q < kPoints; ++q) write(p * kPoints + q, line[q]);
-    }
+  template <class F>
+  static void each_tile(const WinogradBlock& b, const F& f) {
+    Place at(b.tiles, 0);
+    for (long t = 0; t < b.tiles.count; ++t, at.next()) f(at, t);
   }
 
-  static void transform_tile(const WinogradBlock& b, long t) {
-    const Place at(b.tiles, t);
-    const Window<kPoints> window(b.x, at.image, at.row - b.top, at.column - b.left);
+  static void transform_tile(const WinogradBlock& b, const Place& at, long t) {
+    const Window<Number, kPoints, kTile> window(b.x, at.image, at.row - b.top, at.column - b.left);
     Stored* const to = static_cast<Stored*>(b.transformed) + t * b.x.channels;
     for (long c = 0; c < b.x.channels; c += 16)
-      transform(
+      transform<kPoints>(
           window, c, [](const auto& d, auto& line) { Tiles::input(d, line); },
           [&](long k, __m512 v) { Number::store(to + k * b.transformed_step * kPair + c, v); });
   }
 
-  static void write_tile(const WinogradBlock& b, long t, long o) {
-    const Place at(b.tiles, t);
+  static void write_tile(const WinogradBlock& b, const Place& at, long t, long o) {
     for (long half = 0; half < kWinogradOutputs; half += 16) {
       const float* const m = b.products + t * kWinogradOutputs + half;
       __m512 rows[kTile][kPoints];
@@ -286,25 +177,29 @@ struct Winograd {
     }
   }
 
-  static void block(const WinogradBlock& b) {
-    const long count = b.tiles.count, depth = b.x.channels / kPair;
-    for (long t = 0; t < count; ++t) transform_tile(b, t);
-    for (long o = 0; o < b.out; o += kWinogradOutputs) {
-      for (long k = 0; k < kProducts; ++k) {
-        const uint32_t* u = static_cast<const uint32_t*>(b.weights) + (o * kProducts + k * kWinogradOutputs) * depth;
-        const uint32_t* v = static_cast<const uint32_t*>(b.transformed) + k * b.transformed_step;
-        float* m = b.products + k * b.products_step;
-        long t = 0;
-        const auto rows = [&](auto multiplied, long step) {
-          for (; t + step <= count; t += step)
-            multiplied(v + t * depth, depth, 1, u, 16, 32, depth, m + t * kWinogradOutputs);
-        };
-        rows(multiply<Number, 12>, 12);
-        rows(multiply<Number, 4>, 4);
-        rows(multiply<Number, 1>, 1);
-      }
-      for (long t = 0; t < count; ++t) write_tile(b, t, o);
+  static void transform_inputs(const WinogradBlock& b) {
+    each_tile(b, [&](const Place& at, long t) { transform_tile(b, at, t); });
+  }
+
+  static void multiply_tiles(const WinogradBlock& b, const void* weights, long first, long channels) {
+    const long depth = channels / kPair, row = b.x.channels / kPair;
+    for (long k = 0; k < kProducts; ++k) {
+      const uint32_t* u = static_cast<const uint32_t*>(weights) + k * kWinogradOutputs * depth;
+      const uint32_t* v = static_cast<const uint32_t*>(b.transformed) + k * b.transformed_step + first / kPair;
+      float* m = b.products + k * b.products_step;
+      long t = 0;
+      const auto rows = [&](auto multiplied, long step) {
+        for (; t + step <= b.tiles.count; t += step)
+          multiplied(v + t * row, row, 1, u, 16, 32, depth, first > 0, m + t * kWinogradOutputs);
+      };
+      rows(multiply<Number, 12>, 12);
+      rows(multiply<Number, 4>, 4);
+      rows(multiply<Number, 1>, 1);
     }
+  }
+
+  static void write_outputs(const WinogradBlock& b, long o) {
+    each_tile(b, [&](const Place& at, long t) { write_tile(b, at, t, o); });
   }
 
   // Transforms a word of 3 x 3 kernels, in each lane: weight(i, p, q) is that of value i in row p and column q.
@@ -322,94 +217,39 @@ struct Winograd {
     for (long k = 0; k < kProducts; ++k) Number::store_words(to + k * step, words[0][k], words[kPair - 1][k]);
   }
 
-  static void pack(const float* dense, long in, long o, void* packed) {
+  static void pack(const WinogradWeights& w) {
     for (long half = 0; half < kWinogradOutputs; half += 16)
-      for (long c = 0; c < in; c += 16) {
+      for (long c = 0; c < w.count; c += 16) {
         __m512 taps[9][16];  // lanes are output channels
-        for (long tap = 0; tap < 9; ++tap) transpose(dense + ((o + half) * 9 + tap) * in + c, 9 * in, taps[tap]);
+        for (long tap = 0; tap < 9; ++tap)
+          transpose(w.dense + ((w.o + half) * 9 + tap) * w.in + w.first + c, 9 * w.in, taps[tap]);
         for (long i = 0; i < 16; i += kPair)
           pack_word([&](long k, int p, int q) { return taps[p * 3 + q][i + k]; },
-                    static_cast<uint32_t*>(packed) + (c + i) / kPair * kWinogradOutputs + half,
-                    in / kPair * kWinogradOutputs);
+                    static_cast<uint32_t*>(w.packed) + (c + i) / kPair * kWinogradOutputs + half,
+                    w.count / kPair * kWinogradOutputs);
       }
   }
 
   // The kernel is rotated by 180 degrees.
-  static void pack_transposed(const float* dense, long out, long in, long c, void* packed) {
-    for (long o = 0; o < out; o += kPair)
+  static void pack_transposed(const WinogradWeights& w) {
+    for (long c = 0; c < w.count; c += kPair)
       for (long half = 0; half < kWinogradOutputs; half += 16)
-        pack_word([&](long k, int p,
-                      int q) { return _mm512_loadu_ps(dense + ((o + k) * 9 + (2 - p) * 3 + 2 - q) * in + c + half); },
-                  static_cast<uint32_t*>(packed) + o / kPair * kWinogradOutputs + half, out / kPair * kWinogradOutputs);
-  }
-
-  // Adjacent tiles form a word.
-  template <long Size, class F>
-  static void transform_slice(const WinogradTransform& b, const F& transform_line) {
-    const auto tile = [&](long t, const auto& write) {
-      const Place at(b.tiles, t);
-      transform(Window<Size>(b.from, at.image, at.row - b.top, at.column - b.left), b.channel, transform_line, write);
-    };
-    for (long t = 0; t < b.tiles.count; t += kPair) {
-      uint32_t* const to = static_cast<uint32_t*>(b.to) + t / kPair * 16;
-      if constexpr (kPair == 1) {
-        tile(t, [&](long k, __m512 v) { Number::store_words(to + k * b.step, v, v); });
-      } else {
-        __m512 first[kProducts];
-        tile(t, [&](long k, __m512 v) { first[k] = v; });
-        if (t + 1 < b.tiles.count)
-          tile(t + 1, [&](long k, __m512 v) { Number::store_words(to + k * b.step, first[k], v); });
-        else
-          for (long k = 0; k < kProducts; ++k) Number::store_words(to + k * b.step, first[k], _mm512_setzero_ps());
-      }
-    }
-  }
-
-  static void transform_inputs(const WinogradTransform& b) {
-    transform_slice<kPoints>(b, [](const auto& d, auto& line) { Tiles::input(d, line); });
-  }
-  static void transform_gradients(const WinogradTransform& b) {
-    transform_slice<kTile>(b, [](const auto& d, auto& line) { Tiles::gradient(d, line); });
-  }
-
-  // Products are padded: rows at multiples of 4 KiB would share one place in the cache.
-  static void weight_gradient(const WinogradWeightGradient& b) {
-    alignas(64) float products[kProducts * kRowsStep];
-    for (long o = 0; o < 16; o += kRows) {
-      for (long k = 0; k < kProducts; ++k)
-        multiply<Number, kRows>(static_cast<const uint32_t*>(b.dy) + k * b.step + o, 1, 16,
-                                static_cast<const uint32_t*>(b.x) + k * b.step, b.x_block, 16, b.depth,
-                                products + k * kRowsStep);
-      for (long row = 0; row < kRows; ++row)
-        for (long half = 0; half < 32; half += 16) {
-          const float* const m = products + row * 32 + half;
-          __m512 rows[3][kPoints];
-          for (long q = 0; q < kPoints; ++q) {
-            __m512 column[kPoints], sums[3];
-            for (long p = 0; p < kPoints; ++p) column[p] = _mm512_loadu_ps(m + (p * kPoints + q) * kRowsStep);
-            Tiles::weight_gradient(column, sums);
-            for (long p = 0; p < 3; ++p) rows[p][q] = sums[p];
-          }
-          for (long p = 0; p < 3; ++p) {
-            __m512 sums[3];
-            Tiles::weight_gradient(rows[p], sums);
-            float* const to = b.dweight + ((o + row) * 9 + p * 3) * b.in + half;
-            for (long q = 0; q < 3; ++q)
-              _mm512_storeu_ps(to + q * b.in, b.add ? _mm512_loadu_ps(to + q * b.in) + sums[q] : sums[q]);
-          }
-        }
-    }
+        pack_word(
+            [&](long k, int p, int q) {
+              return _mm512_loadu_ps(w.dense + ((w.first + c + k) * 9 + (2 - p) * 3 + 2 - q) * w.out + w.o + half);
+            },
+            static_cast<uint32_t*>(w.packed) + c / kPair * kWinogradOutputs + half, w.count / kPair * kWinogradOutputs);
   }
 
   static constexpr WinogradKernels kTable = {.tile = kTile,
                                              .products = kProducts,
                                              .pair = kPair,
-                                             .block = block,
                                              .pack = pack,
                                              .pack_transposed = pack_transposed,
                                              .transform_inputs = transform_inputs,
-                                             .transform_gradients = transform_gradients,
-                                             .weight_gradient = weight_gradient};
+                                             .multiply = multiply_tiles,
+                                             .write_outputs = write_outputs,
+                                             .weights = WeightProducts<Number, Tiles>::kTable};
 };
 
 }  // namespace

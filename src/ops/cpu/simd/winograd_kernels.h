@@ -1,4 +1,4 @@
-// The inner loops of conv2d_winograd.h, for activations in blocks of 16 channels. A word has 4 bytes: one f32 value, or
+// The inner loops of tile_passes.h, for activations in blocks of 16 channels. A word has 4 bytes: one f32 value, or
 // a pair of bf16 values that are multiplied and added together. Do not define inline functions here (kernels.h).
 #pragma once
 
@@ -25,8 +25,7 @@ struct WinogradBlock {
   long top, left;
   void* y;
   long out_h, out_w, out;
-  const void* weights;  // words: [out / 32][product][in / pair][32]
-  const float* bias;    // may be null
+  const float* bias;  // may be null
   bool relu;
   void* transformed;  // scratch, words: [product][count][in / pair], products are `transformed_step` words apart
   long transformed_step;
@@ -34,13 +33,22 @@ struct WinogradBlock {
   long products_step;
 };
 
+// The weights between the output channels [o, o + 32) and the input channels [first, first + count) of a pass. For a
+// transposed convolution, the outputs of the pass are its input channels.
+struct WinogradWeights {
+  const float* dense;  // in the order O,H,W,I of the convolution
+  long in, out;        // of the pass
+  long o, first, count;
+  void* packed;  // words: [product][count / pair][32]
+};
+
 // Transforms 16 channels, from `channel` on, of inputs (windows with padding) or of gradients of outputs.
 struct WinogradTransform {
   WinogradTiles tiles;
   WinogradImages from;
   long channel;
-  long top, left;  // of inputs
-  void* to;        // words: [product][ceil(count / pair)][16], products are `step` words apart
+  long stride, top, left;  // of inputs
+  void* to;                // words: [product][ceil(count / pair)][16], products are `step` words apart
   long step;
 };
 
@@ -56,22 +64,34 @@ struct WinogradWeightGradient {
   bool add;  // false: overwrites
 };
 
-// F(tile x tile, 3 x 3)
-struct WinogradKernels {
-  long tile;      // rows and columns of outputs of a tile
-  long products;  // of a tile and two channels: (tile + 2)^2
-  long pair;      // values of a word
-  void (*block)(const WinogradBlock&);
-  // Transforms the weights of the output channels [o, o + 32). `dense` is in the order O,H,W,I.
-  void (*pack)(const float* dense, long in, long o, void* packed);
-  // The same for the transposed convolution: its output channels are the input channels [c, c + 32).
-  void (*pack_transposed)(const float* dense, long out, long in, long c, void* packed);
+// Weight gradients of convolutions with kernels of kernel x kernel, in tiles of tile x tile outputs.
+struct WeightKernels {
+  long tile, kernel;
+  long products;           // of a tile and two channels: (tile + kernel - 1)^2
+  long gradient_products;  // transformed values of a tile of dy: as many, or one that all products share
+  long pair;               // values of a word
   void (*transform_inputs)(const WinogradTransform&);
   void (*transform_gradients)(const WinogradTransform&);
   void (*weight_gradient)(const WinogradWeightGradient&);
 };
 
+// F(tile x tile, 3 x 3)
+struct WinogradKernels {
+  long tile;      // rows and columns of outputs of a tile
+  long products;  // of a tile and two channels: (tile + 2)^2
+  long pair;      // values of a word
+  void (*pack)(const WinogradWeights&);
+  void (*pack_transposed)(const WinogradWeights&);
+  void (*transform_inputs)(const WinogradBlock&);
+  // Products with packed weights of the input channels [first, first + channels). The first ones overwrite, others add.
+  void (*multiply)(const WinogradBlock&, const void* weights, long first, long channels);
+  void (*write_outputs)(const WinogradBlock&, long o);  // y of the output channels [o, o + 32)
+  WeightKernels weights;
+};
+
 extern const WinogradKernels kWinogradF32;   // needs AVX-512
 extern const WinogradKernels kWinogradBf16;  // needs AVX512_BF16
+// The direct algorithm, for kernels of 1 x 1 or 3 x 3 and any stride.
+extern const WeightKernels kDirectWeights1Bf16, kDirectWeights3Bf16, kDirectWeights3F32;
 
 }  // namespace ddp

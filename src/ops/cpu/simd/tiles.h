@@ -1,0 +1,157 @@
+// Tiles of images and products of their transformed values, for the headers beside this one. All names have internal
+// linkage (kernels.h).
+#pragma once
+
+#include "ops/cpu/simd/winograd_kernels.h"
+
+#include <immintrin.h>
+
+#include <cstdint>
+
+namespace ddp {
+namespace {
+
+// The image, and the row and column of the first output of a tile of Tile x Tile outputs.
+template <long Tile>
+class TilePlace {
+ public:
+  TilePlace(const WinogradTiles& tiles, long t)
+      : rows_(tiles.tile_rows * Tile),
+        columns_(tiles.tile_columns * Tile),
+        image((tiles.first + t) / (tiles.tile_rows * tiles.tile_columns)),
+        row((tiles.first + t) / tiles.tile_columns % tiles.tile_rows * Tile),
+        column((tiles.first + t) % tiles.tile_columns * Tile) {}
+
+  void next() {
+    column += Tile;
+    if (column < columns_) return;
+    column = 0;
+    row += Tile;
+    if (row < rows_) return;
+    row = 0;
+    ++image;
+  }
+
+ private:
+  long rows_, columns_;
+
+ public:
+  long image, row, column;
+};
+
+// Size x Size pixels of an image from (row, column) on; those outside the image are 0. The next window is Step pixels
+// further.
+template <class Number, long Size, long Step>
+class Window {
+  using Stored = typename Number::Stored;
+
+ public:
+  Window(const WinogradImages& from, long image, long row, long column)
+      : data_(static_cast<const Stored*>(from.data) + image * from.channels * from.h * from.w),
+        plane_(from.h * from.w),
+        row_(row),
+        column_(column),
+        h_(from.h),
+        w_(from.w) {}
+
+  // Calls column(q, pixels of column q) for 16 channels.
+  template <class F>
+  void each_column(long channel, const F& column) const {
+    const Stored* const x = data_ + channel * plane_;
+    if (row_ >= 0 && column_ >= 0 && row_ + Size <= h_ && column_ + Size <= w_) {
+      const Stored* const first = x + (row_ * w_ + column_) * 16;
+#pragma GCC unroll 6
+      for (long p = 0; p < Size; ++p) prefetch(first + (p * w_ + Size) * 16);
+#pragma GCC unroll 6
+      for (long q = 0; q < Size; ++q) {
+        __m512 d[Size];
+#pragma GCC unroll 6
+        for (long p = 0; p < Size; ++p) d[p] = Number::load(first + (p * w_ + q) * 16);
+        column(q, d);
+      }
+      return;
+    }
+    if (column_ + Size >= w_)  // the next window is the first one of its row
+      for (long p = row_ + Size; p < row_ + Size + Step && p < h_; ++p) prefetch<Size>(x + p * w_ * 16);
+    const Stored* rows[Size];
+    __mmask16 masks[Size];
+#pragma GCC unroll 6
+    for (long p = 0; p < Size; ++p) {
+      const bool there = row_ + p >= 0 && row_ + p < h_;
+      rows[p] = x + (there ? row_ + p : 0) * w_ * 16;
+      masks[p] = there ? 0xffff : 0;
+      prefetch(rows[p] + (column_ + Size) * 16);
+    }
+#pragma GCC unroll 6
+    for (long q = 0; q < Size; ++q) {
+      __m512 d[Size] = {};
+      if (column_ + q >= 0 && column_ + q < w_)
+#pragma GCC unroll 6
+        for (long p = 0; p < Size; ++p) d[p] = Number::load(rows[p] + (column_ + q) * 16, masks[p]);
+      column(q, d);
+    }
+  }
+
+ private:
+  // The pixels that the next window adds to a row. Windows are short, so the processor does not see their pattern; but
+  // those of one pixel are read in order.
+  template <long Count = Step>
+  static void prefetch(const Stored* pixels) {
+    if constexpr (Size == 1) return;
+#pragma GCC unroll 6
+    for (long q = 0; q < Count; ++q) _mm_prefetch(reinterpret_cast<const char*>(pixels + q * 16), _MM_HINT_T0);
+  }
+
+  const Stored* data_;
+  long plane_, row_, column_, h_, w_;
+};
+
+// Calls write(k, value) for the Points x Points transformed values of a window. line(values, result) transforms each
+// column and then each row.
+template <long Points, class Number, long Size, long Step, class F, class G>
+inline void transform(const Window<Number, Size, Step>& window, long channel, const F& line, const G& write) {
+  __m512 half[Points][Size];
+  window.each_column(channel, [&](long q, const __m512(&d)[Size]) {
+    __m512 values[Points];
+    line(d, values);
+#pragma GCC unroll 6
+    for (long p = 0; p < Points; ++p) half[p][q] = values[p];
+  });
+#pragma GCC unroll 6
+  for (long p = 0; p < Points; ++p) {
+    __m512 values[Points];
+    line(half[p], values);
+#pragma GCC unroll 6
+    for (long q = 0; q < Points; ++q) write(p * Points + q, values[q]);
+  }
+}
+
+// products[row][32] = sum over `depth` words of v[row] * u, for Rows rows. Words of v are v_next words apart, its rows
+// v_row words. u is [depth][16], with two halves that are u_half words and steps that are u_next words apart.
+template <class Number, int Rows>
+inline void multiply(const uint32_t* v, long v_row, long v_next, const uint32_t* u, long u_half, long u_next,
+                     long depth, bool add, float* products) {
+  __m512 left[Rows], right[Rows];
+#pragma GCC unroll 12
+  for (int r = 0; r < Rows; ++r) {
+    left[r] = add ? _mm512_loadu_ps(products + r * kWinogradOutputs) : _mm512_setzero_ps();
+    right[r] = add ? _mm512_loadu_ps(products + r * kWinogradOutputs + 16) : _mm512_setzero_ps();
+  }
+  for (long c = 0; c < depth; ++c, v += v_next, u += u_next) {
+    const __m512i u0 = _mm512_loadu_si512(u), u1 = _mm512_loadu_si512(u + u_half);
+#pragma GCC unroll 12
+    for (int r = 0; r < Rows; ++r) {
+      const __m512i word = _mm512_set1_epi32(static_cast<int>(v[r * v_row]));
+      left[r] = Number::multiply_add(left[r], word, u0);
+      right[r] = Number::multiply_add(right[r], word, u1);
+    }
+  }
+#pragma GCC unroll 12
+  for (int r = 0; r < Rows; ++r) {
+    _mm512_storeu_ps(products + r * kWinogradOutputs, left[r]);
+    _mm512_storeu_ps(products + r * kWinogradOutputs + 16, right[r]);
+  }
+}
+
+}  // namespace
+}  // namespace ddp

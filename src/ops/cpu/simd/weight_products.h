@@ -1,0 +1,113 @@
+// Weight gradients of convolutions as products of transformed tiles, summed over tiles: Winograd's algorithm, and with
+// tiles of one output the direct one. All names have internal linkage (kernels.h).
+#pragma once
+
+#include "ops/cpu/simd/tiles.h"
+
+namespace ddp {
+namespace {
+
+// The direct algorithm for kernels of Kernel x Kernel: nothing is transformed, and all products have the same gradient.
+template <long Kernel>
+struct SingleOutputs {
+  static constexpr long kTile = 1, kPoints = Kernel, kKernel = Kernel, kGradientPoints = 1;
+
+  static void input(const __m512 (&d)[Kernel], __m512 (&to)[Kernel]) { copy(d, to); }
+  static void gradient(const __m512 (&y)[1], __m512 (&to)[1]) { to[0] = y[0]; }
+  static void weight_gradient(const __m512 (&m)[Kernel], __m512 (&g)[Kernel]) { copy(m, g); }
+
+ private:
+  static void copy(const __m512 (&from)[Kernel], __m512 (&to)[Kernel]) {
+    for (long i = 0; i < Kernel; ++i) to[i] = from[i];
+  }
+};
+
+template <class Number, class Tiles>
+struct WeightProducts {
+  using Place = TilePlace<Tiles::kTile>;
+  static constexpr long kTile = Tiles::kTile, kPoints = Tiles::kPoints, kProducts = kPoints * kPoints,
+                        kKernel = Tiles::kKernel, kGradientPoints = Tiles::kGradientPoints, kPair = Number::kPair,
+                        kRows = 8, kRowsStep = kRows * 32 + 16;
+
+  // Adjacent tiles form a word.
+  template <long Size, long Points, class F>
+  static void transform_slice(const WinogradTransform& b, const F& line) {
+    Place at(b.tiles, 0);
+    const auto tile = [&](const auto& write) {
+      transform<Points>(
+          Window<Number, Size, kTile>(b.from, at.image, at.row * b.stride - b.top, at.column * b.stride - b.left),
+          b.channel, line, write);
+      at.next();
+    };
+    for (long t = 0; t < b.tiles.count; t += kPair) {
+      uint32_t* const to = static_cast<uint32_t*>(b.to) + t / kPair * 16;
+      if constexpr (kPair == 1) {
+        tile([&](long k, __m512 v) { Number::store_words(to + k * b.step, v, v); });
+      } else {
+        __m512 first[Points * Points];
+        tile([&](long k, __m512 v) { first[k] = v; });
+        if (t + 1 < b.tiles.count)
+          tile([&](long k, __m512 v) { Number::store_words(to + k * b.step, first[k], v); });
+        else
+          for (long k = 0; k < Points * Points; ++k)
+            Number::store_words(to + k * b.step, first[k], _mm512_setzero_ps());
+      }
+    }
+  }
+
+  static void transform_inputs(const WinogradTransform& b) {
+    transform_slice<kPoints, kPoints>(b, [](const auto& d, auto& line) { Tiles::input(d, line); });
+  }
+  static void transform_gradients(const WinogradTransform& b) {
+    transform_slice<kTile, kGradientPoints>(b, [](const auto& d, auto& line) { Tiles::gradient(d, line); });
+  }
+
+  // Products are padded: rows at multiples of 4 KiB would share one place in the cache. Parts of the tiles stay in the
+  // L1 cache.
+  static void weight_gradient(const WinogradWeightGradient& b) {
+    constexpr long kPart = 128;
+    alignas(64) float all[16 / kRows][kProducts * kRowsStep];
+    for (long k = 0; k < kProducts; ++k) {
+      const uint32_t* const dy = static_cast<const uint32_t*>(b.dy) + (kGradientPoints > 1 ? k : 0) * b.step;
+      const uint32_t* const x = static_cast<const uint32_t*>(b.x) + k * b.step;
+      for (long first = 0; first < b.depth; first += kPart)
+        for (long o = 0; o < 16; o += kRows)
+          multiply<Number, kRows>(dy + first * 16 + o, 1, 16, x + first * 16, b.x_block, 16,
+                                  b.depth - first < kPart ? b.depth - first : kPart, first > 0,
+                                  all[o / kRows] + k * kRowsStep);
+    }
+    for (long o = 0; o < 16; o += kRows) {
+      const float* const products = all[o / kRows];
+      for (long row = 0; row < kRows; ++row)
+        for (long half = 0; half < 32; half += 16) {
+          const float* const m = products + row * 32 + half;
+          __m512 rows[kKernel][kPoints];
+          for (long q = 0; q < kPoints; ++q) {
+            __m512 column[kPoints], sums[kKernel];
+            for (long p = 0; p < kPoints; ++p) column[p] = _mm512_loadu_ps(m + (p * kPoints + q) * kRowsStep);
+            Tiles::weight_gradient(column, sums);
+            for (long p = 0; p < kKernel; ++p) rows[p][q] = sums[p];
+          }
+          for (long p = 0; p < kKernel; ++p) {
+            __m512 sums[kKernel];
+            Tiles::weight_gradient(rows[p], sums);
+            float* const to = b.dweight + ((o + row) * kKernel + p) * kKernel * b.in + half;
+            for (long q = 0; q < kKernel; ++q)
+              _mm512_storeu_ps(to + q * b.in, b.add ? _mm512_loadu_ps(to + q * b.in) + sums[q] : sums[q]);
+          }
+        }
+    }
+  }
+
+  static constexpr WeightKernels kTable = {.tile = kTile,
+                                           .kernel = kKernel,
+                                           .products = kProducts,
+                                           .gradient_products = kGradientPoints * kGradientPoints,
+                                           .pair = kPair,
+                                           .transform_inputs = transform_inputs,
+                                           .transform_gradients = transform_gradients,
+                                           .weight_gradient = weight_gradient};
+};
+
+}  // namespace
+}  // namespace ddp

@@ -1,0 +1,217 @@
+#include "ops/cpu/tile_passes.h"
+
+#include "ops/cpu/layout.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace ddp {
+namespace {
+
+constexpr int64_t kBlockTiles = 64;     // of a forward pass that are computed together
+constexpr int64_t kPartChannels = 128;  // input channels of weights that are packed in parts
+constexpr int64_t kWord = 4;            // bytes
+constexpr int64_t kBlock = 16;          // channels
+constexpr int64_t kPadding = 16;  // words; products that are multiples of 4 KiB apart would share a place in the cache
+constexpr int64_t kProductsStep = kBlockTiles * kWinogradOutputs + kPadding;
+
+WinogradTiles tiles_of(int64_t tile, const ImageShape& out, int64_t n) {
+  const int64_t rows = ceil_div(out.h, tile), columns = ceil_div(out.w, tile);
+  return {.tile_rows = rows, .tile_columns = columns, .first = 0, .count = n * rows * columns};
+}
+
+WinogradImages images_of(const Tensor& t) {
+  return {.data = t.data, .h = t.shape.image.h, .w = t.shape.image.w, .channels = t.shape.image.c};
+}
+
+int64_t even(int64_t count) { return ceil_div(count, 2) * 2; }
+
+}  // namespace
+
+int64_t count_tiles(int64_t tile, const ImageShape& out, int64_t n) { return tiles_of(tile, out, n).count; }
+
+WinogradPass::WinogradPass(const Workers& workers, Scratch& scratch, const WinogradKernels& kernels,
+                           const Conv2dDesc& desc, bool transposed)
+    : workers_(workers),
+      scratch_(scratch),
+      kernels_(kernels),
+      from_(transposed ? conv2d_output(desc) : desc.input),
+      to_(transposed ? desc.input : conv2d_output(desc)),
+      top_(transposed ? 2 - desc.window.padding.top : desc.window.padding.top),
+      left_(transposed ? 2 - desc.window.padding.left : desc.window.padding.left),
+      transposed_(transposed) {
+  constexpr int64_t kMostKept = 16 << 20;
+  const int64_t bytes = packed_words(from_.c) * (to_.c / kWinogradOutputs) * kWord;
+  const int64_t products = kernels.products * kProductsStep;
+  if (bytes <= kMostKept) {
+    packed_ = Buffer(workers.device, bytes);
+    scratch.reserve(workers.threads * (transformed_words() + products) * kWord);
+  } else {
+    scratch.reserve((transformed_words() + workers.threads * (products + packed_words(kPartChannels))) * kWord);
+  }
+}
+
+int64_t WinogradPass::packed_words(int64_t channels) const {
+  return kernels_.products * channels / kernels_.pair * kWinogradOutputs;
+}
+
+int64_t WinogradPass::transformed_words() const {
+  return kernels_.products * (kBlockTiles * from_.c / kernels_.pair + kPadding);
+}
+
+void WinogradPass::bind(const float* weight) {
+  weight_ = weight;
+  stale_ = true;
+}
+
+void WinogradPass::run(const Tensor& from, const float* bias, bool relu, const Tensor& to) {
+  if (keeps_weights() && std::exchange(stale_, false)) pack_all();
+  const WinogradBlock block{.tiles = tiles_of(kernels_.tile, to_, from.shape.n),
+                            .x = images_of(from),
+                            .top = top_,
+                            .left = left_,
+                            .y = to.data,
+                            .out_h = to_.h,
+                            .out_w = to_.w,
+                            .out = to_.c,
+                            .bias = bias,
+                            .relu = relu,
+                            .transformed = nullptr,
+                            .transformed_step = transformed_words() / kernels_.products,
+                            .products = nullptr,
+                            .products_step = kProductsStep};
+  keeps_weights() ? run_tiles(block) : run_outputs(block);
+}
+
+// Each item has tiles of its own.
+void WinogradPass::run_tiles(const WinogradBlock& all) {
+  const int64_t group = kBlockTiles * workers_.threads;
+  const int64_t item_words = transformed_words() + kernels_.products * kProductsStep;
+  for (int64_t start = 0; start < all.tiles.count; start += group)
+    workers_.each(ceil_div(std::min(group, all.tiles.count - start), kBlockTiles), [&](int64_t i) {
+      float* const memory = static_cast<float*>(scratch_.data()) + i * item_words;
+      WinogradBlock block = all;
+      block.tiles.first = start + i * kBlockTiles;
+      block.tiles.count = std::min(kBlockTiles, all.tiles.count - block.tiles.first);
+      block.transformed = memory;
+      block.products = memory + transformed_words();
+      kernels_.transform_inputs(block);
+      for (int64_t o = 0; o < to_.c; o += kWinogradOutputs) {
+        kernels_.multiply(block, packed_.as<float>() + o / kWinogradOutputs * packed_words(from_.c), 0, from_.c);
+        kernels_.write_outputs(block, o);
+      }
+    });
+}
+// Each item has output channels of its own, and packs their weights.
+void WinogradPass::run_outputs(const WinogradBlock& all) {
+  constexpr int64_t kItemTiles = 8;
+  float* const memory = static_cast<float*>(scratch_.data());
+  const int64_t row_words = from_.c / kernels_.pair, outputs = to_.c / kWinogradOutputs;
+  const int64_t item_words = kernels_.products * kProductsStep + packed_words(kPartChannels);
+  WinogradBlock group = all;
+  group.transformed = memory;
+  for (int64_t start = 0; start < all.tiles.count; start += kBlockTiles) {
+    group.tiles.first = start;
+    group.tiles.count = std::min(kBlockTiles, all.tiles.count - start);
+    workers_.each(ceil_div(group.tiles.count, kItemTiles), [&](int64_t i) {
+      WinogradBlock block = group;
+      block.tiles.first = start + i * kItemTiles;
+      block.tiles.count = std::min(kItemTiles, group.tiles.count - i * kItemTiles);
+      block.transformed = memory + i * kItemTiles * row_words;
+      kernels_.transform_inputs(block);
+    });
+    for (int64_t first = 0; first < outputs; first += workers_.threads)
+      workers_.each(std::min<int64_t>(workers_.threads, outputs - first), [&](int64_t i) {
+        const int64_t o = (first + i) * kWinogradOutputs;
+        float* const packed = memory + transformed_words() + i * item_words;
+        WinogradBlock block = group;
+        block.products = packed + packed_words(kPartChannels);
+        for (int64_t c = 0; c < from_.c; c += kPartChannels) {
+          const int64_t channels = std::min(kPartChannels, from_.c - c);
+          pack(o, c, channels, packed);
+          kernels_.multiply(block, packed, c, channels);
+        }
+        kernels_.write_outputs(block, o);
+      });
+  }
+}
+
+void WinogradPass::pack(int64_t o, int64_t first, int64_t count, void* packed) const {
+  (transposed_ ? kernels_.pack_transposed : kernels_.pack)(
+      {.dense = weight_, .in = from_.c, .out = to_.c, .o = o, .first = first, .count = count, .packed = packed});
+}
+
+void WinogradPass::pack_all() {
+  workers_.each(to_.c / kWinogradOutputs, [&](int64_t block) {
+    pack(block * kWinogradOutputs, 0, from_.c, packed_.as<float>() + block * packed_words(from_.c));
+  });
+}
+
+WeightPass::WeightPass(const Workers& workers, Scratch& scratch, const WeightKernels& kernels, const Conv2dDesc& desc,
+                       int64_t most)
+    : workers_(workers),
+      scratch_(scratch),
+      kernels_(kernels),
+      in_(desc.input.c),
+      out_(conv2d_output(desc)),
+      window_(desc.window) {
+  const int64_t slice = std::min(most_tiles(), even(count_tiles(kernels.tile, out_, most)));
+  scratch.reserve((in_ * kernels.products + out_.c * kernels.gradient_products) / kBlock * step(slice) * kWord);
+}
+
+// Tiles of the largest slice. Transformed slices fit in the cache; small ones would not pay for reading and writing the
+// gradient.
+int64_t WeightPass::most_tiles() const {
+  constexpr int64_t kSliceBytes = 2 << 20, kProducts = 4608;
+  const int64_t values = kernels_.products * in_ + kernels_.gradient_products * out_.c;
+  const int64_t least = std::min<int64_t>(128, kProducts / kernels_.products);
+  return std::max(kSliceBytes / (values * kWord / kernels_.pair), least) / 2 * 2;
+}
+
+int64_t WeightPass::slice_tiles(int64_t tiles) const { return even(ceil_div(tiles, ceil_div(tiles, most_tiles()))); }
+
+int64_t WeightPass::step(int64_t slice) const { return slice / kernels_.pair * kBlock + kPadding; }
+
+void WeightPass::run(const Tensor& x, const Tensor& dy, float* dweight, Gradient mode) {
+  WinogradTiles tiles = tiles_of(kernels_.tile, out_, x.shape.n);
+  const int64_t all = tiles.count, slice = slice_tiles(all), in_blocks = in_ / kBlock, out_blocks = out_.c / kBlock;
+  const int64_t x_block = kernels_.products * step(slice), dy_block = kernels_.gradient_products * step(slice);
+  float* const transformed_x = static_cast<float*>(scratch_.data());
+  float* const transformed_dy = transformed_x + in_blocks * x_block;
+  for (; tiles.first < all; tiles.first += slice) {
+    tiles.count = std::min(slice, all - tiles.first);
+    workers_.each(in_blocks + out_blocks, [&](int64_t i) {
+      if (i < in_blocks)
+        return kernels_.transform_inputs({.tiles = tiles,
+                                          .from = images_of(x),
+                                          .channel = i * kBlock,
+                                          .stride = window_.stride,
+                                          .top = window_.padding.top,
+                                          .left = window_.padding.left,
+                                          .to = transformed_x + i * x_block,
+                                          .step = step(slice)});
+      const int64_t o = i - in_blocks;
+      kernels_.transform_gradients({.tiles = tiles,
+                                    .from = images_of(dy),
+                                    .channel = o * kBlock,
+                                    .stride = 1,
+                                    .top = 0,
+                                    .left = 0,
+                                    .to = transformed_dy + o * dy_block,
+                                    .step = step(slice)});
+    });
+    workers_.each(in_blocks / 2 * out_blocks, [&](int64_t i) {
+      const int64_t c = i / out_blocks * 2, o = i % out_blocks;
+      kernels_.weight_gradient({.x = transformed_x + c * x_block,
+                                .dy = transformed_dy + o * dy_block,
+                                .x_block = x_block,
+                                .step = step(slice),
+                                .depth = ceil_div(tiles.count, kernels_.pair),
+                                .dweight = dweight + o * kBlock * kernels_.kernel * kernels_.kernel * in_ + c * kBlock,
+                                .in = in_,
+                                .add = mode == Gradient::add || tiles.first > 0});
+    });
+  }
+}
+
+}  // namespace ddp
