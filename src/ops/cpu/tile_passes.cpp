@@ -12,8 +12,7 @@ constexpr int64_t kBlockTiles = 64;     // of a forward pass that are computed t
 constexpr int64_t kPartChannels = 128;  // input channels of weights that are packed in parts
 constexpr int64_t kWord = 4;            // bytes
 constexpr int64_t kBlock = 16;          // channels
-constexpr int64_t kPadding = 16;  // words; products that are multiples of 4 KiB apart would share a place in the cache
-constexpr int64_t kProductsStep = kBlockTiles * kWinogradOutputs + kPadding;
+constexpr int64_t kProductsStep = kBlockTiles * kWinogradOutputs + kWinogradPadding;
 
 WinogradTiles tiles_of(int64_t tile, const ImageShape& out, int64_t n) {
   const int64_t rows = ceil_div(out.h, tile), columns = ceil_div(out.w, tile);
@@ -52,11 +51,11 @@ WinogradPass::WinogradPass(const Workers& workers, Scratch& scratch, const Winog
 }
 
 int64_t WinogradPass::packed_words(int64_t channels) const {
-  return kernels_.products * channels / kernels_.pair * kWinogradOutputs;
+  return kernels_.products * (channels / kernels_.pair * kWinogradOutputs + kWinogradPadding);
 }
 
 int64_t WinogradPass::transformed_words() const {
-  return kernels_.products * (kBlockTiles * from_.c / kernels_.pair + kPadding);
+  return kernels_.products * (kBlockTiles * from_.c / kernels_.pair + kWinogradPadding);
 }
 
 void WinogradPass::bind(const float* weight) {
@@ -170,7 +169,7 @@ int64_t WeightPass::most_tiles() const {
 
 int64_t WeightPass::slice_tiles(int64_t tiles) const { return even(ceil_div(tiles, ceil_div(tiles, most_tiles()))); }
 
-int64_t WeightPass::step(int64_t slice) const { return slice / kernels_.pair * kBlock + kPadding; }
+int64_t WeightPass::step(int64_t slice) const { return slice / kernels_.pair * kBlock + kWinogradPadding; }
 
 void WeightPass::run(const Tensor& x, const Tensor& dy, float* dweight, Gradient mode) {
   WinogradTiles tiles = tiles_of(kernels_.tile, out_, x.shape.n);

@@ -126,6 +126,18 @@ inline void transform(const Window<Number, Size, Step>& window, long channel, co
   }
 }
 
+// Stores the words k < Count, `step` words apart. values(i, write) calls write(k, v) for value i of each word.
+template <class Number, long Count, class F>
+inline void write_words(uint32_t* to, long step, const F& values) {
+  if constexpr (Number::kPair == 1) {
+    values(0, [&](long k, __m512 v) { Number::store_words(to + k * step, v, v); });
+  } else {
+    __m512 first[Count];
+    values(0, [&](long k, __m512 v) { first[k] = v; });
+    values(1, [&](long k, __m512 v) { Number::store_words(to + k * step, first[k], v); });
+  }
+}
+
 // products[row][32] = sum over `depth` words of v[row] * u, for Rows rows. Words of v are v_next words apart, its rows
 // v_row words. u is [depth][16], with two halves that are u_half words and steps that are u_next words apart.
 template <class Number, int Rows>

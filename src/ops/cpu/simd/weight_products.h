@@ -29,30 +29,22 @@ struct WeightProducts {
                         kKernel = Tiles::kKernel, kGradientPoints = Tiles::kGradientPoints, kPair = Number::kPair,
                         kRows = 8, kRowsStep = kRows * 32 + 16;
 
-  // Adjacent tiles form a word.
+  // Adjacent tiles form a word. The last word may lack a tile, which counts as 0.
   template <long Size, long Points, class F>
   static void transform_slice(const WinogradTransform& b, const F& line) {
     Place at(b.tiles, 0);
-    const auto tile = [&](const auto& write) {
-      transform<Points>(
-          Window<Number, Size, kTile>(b.from, at.image, at.row * b.stride - b.top, at.column * b.stride - b.left),
-          b.channel, line, write);
-      at.next();
-    };
-    for (long t = 0; t < b.tiles.count; t += kPair) {
-      uint32_t* const to = static_cast<uint32_t*>(b.to) + t / kPair * 16;
-      if constexpr (kPair == 1) {
-        tile([&](long k, __m512 v) { Number::store_words(to + k * b.step, v, v); });
-      } else {
-        __m512 first[Points * Points];
-        tile([&](long k, __m512 v) { first[k] = v; });
-        if (t + 1 < b.tiles.count)
-          tile([&](long k, __m512 v) { Number::store_words(to + k * b.step, first[k], v); });
-        else
-          for (long k = 0; k < Points * Points; ++k)
-            Number::store_words(to + k * b.step, first[k], _mm512_setzero_ps());
-      }
-    }
+    for (long t = 0; t < b.tiles.count; t += kPair)
+      write_words<Number, Points * Points>(
+          static_cast<uint32_t*>(b.to) + t / kPair * 16, b.step, [&](long i, const auto& write) {
+            if (t + i == b.tiles.count) {
+              for (long k = 0; k < Points * Points; ++k) write(k, _mm512_setzero_ps());
+              return;
+            }
+            const Window<Number, Size, kTile> window(b.from, at.image, at.row * b.stride - b.top,
+                                                     at.column * b.stride - b.left);
+            transform<Points>(window, b.channel, line, write);
+            at.next();
+          });
   }
 
   static void transform_inputs(const WinogradTransform& b) {

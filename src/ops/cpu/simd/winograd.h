@@ -135,6 +135,8 @@ struct Winograd {
   static constexpr long kTile = Tiles::kTile, kPoints = Tiles::kPoints, kProducts = kPoints * kPoints,
                         kPair = Number::kPair;
 
+  static long packed_step(long depth) { return depth * kWinogradOutputs + kWinogradPadding; }
+
   template <class F>
   static void each_tile(const WinogradBlock& b, const F& f) {
     Place at(b.tiles, 0);
@@ -184,7 +186,7 @@ struct Winograd {
   static void multiply_tiles(const WinogradBlock& b, const void* weights, long first, long channels) {
     const long depth = channels / kPair, row = b.x.channels / kPair;
     for (long k = 0; k < kProducts; ++k) {
-      const uint32_t* u = static_cast<const uint32_t*>(weights) + k * kWinogradOutputs * depth;
+      const uint32_t* u = static_cast<const uint32_t*>(weights) + k * packed_step(depth);
       const uint32_t* v = static_cast<const uint32_t*>(b.transformed) + k * b.transformed_step + first / kPair;
       float* m = b.products + k * b.products_step;
       long t = 0;
@@ -205,16 +207,24 @@ struct Winograd {
   // Transforms a word of 3 x 3 kernels, in each lane: weight(i, p, q) is that of value i in row p and column q.
   template <class Weight>
   static void pack_word(const Weight& weight, uint32_t* to, long step) {
-    __m512 words[kPair][kProducts];
-    for (long i = 0; i < kPair; ++i) {
-      __m512 columns[3][kPoints], line[kPoints];
-      for (int q = 0; q < 3; ++q) Tiles::weights(weight(i, 0, q), weight(i, 1, q), weight(i, 2, q), columns[q]);
-      for (long p = 0; p < kPoints; ++p) {
-        Tiles::weights(columns[0][p], columns[1][p], columns[2][p], line);
-        for (long q = 0; q < kPoints; ++q) words[i][p * kPoints + q] = line[q];
+    const auto kernel = [&](int i, const auto& write) {
+      __m512 columns[kPoints][3];
+#pragma GCC unroll 3
+      for (int q = 0; q < 3; ++q) {
+        __m512 line[kPoints];
+        Tiles::weights(weight(i, 0, q), weight(i, 1, q), weight(i, 2, q), line);
+#pragma GCC unroll 6
+        for (long p = 0; p < kPoints; ++p) columns[p][q] = line[p];
       }
-    }
-    for (long k = 0; k < kProducts; ++k) Number::store_words(to + k * step, words[0][k], words[kPair - 1][k]);
+#pragma GCC unroll 6
+      for (long p = 0; p < kPoints; ++p) {
+        __m512 line[kPoints];
+        Tiles::weights(columns[p][0], columns[p][1], columns[p][2], line);
+#pragma GCC unroll 6
+        for (long q = 0; q < kPoints; ++q) write(p * kPoints + q, line[q]);
+      }
+    };
+    write_words<Number, kProducts>(to, step, kernel);
   }
 
   static void pack(const WinogradWeights& w) {
@@ -226,7 +236,7 @@ struct Winograd {
         for (long i = 0; i < 16; i += kPair)
           pack_word([&](long k, int p, int q) { return taps[p * 3 + q][i + k]; },
                     static_cast<uint32_t*>(w.packed) + (c + i) / kPair * kWinogradOutputs + half,
-                    w.count / kPair * kWinogradOutputs);
+                    packed_step(w.count / kPair));
       }
   }
 
@@ -238,7 +248,7 @@ struct Winograd {
             [&](long k, int p, int q) {
               return _mm512_loadu_ps(w.dense + ((w.first + c + k) * 9 + (2 - p) * 3 + 2 - q) * w.out + w.o + half);
             },
-            static_cast<uint32_t*>(w.packed) + c / kPair * kWinogradOutputs + half, w.count / kPair * kWinogradOutputs);
+            static_cast<uint32_t*>(w.packed) + c / kPair * kWinogradOutputs + half, packed_step(w.count / kPair));
   }
 
   static constexpr WinogradKernels kTable = {.tile = kTile,

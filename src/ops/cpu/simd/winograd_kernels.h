@@ -5,6 +5,8 @@
 namespace ddp {
 
 inline constexpr long kWinogradOutputs = 32;  // output channels that are computed together
+// Words between the values of a product and those of the next one: multiples of 4 KiB would share a place in the cache.
+inline constexpr long kWinogradPadding = 16;
 
 // Tiles [first, first + count) of images of h x w. Tile t is in row t / tile_columns % tile_rows and column
 // t % tile_columns of image t / (tile_columns * tile_rows).
@@ -39,7 +41,7 @@ struct WinogradWeights {
   const float* dense;  // in the order O,H,W,I of the convolution
   long in, out;        // of the pass
   long o, first, count;
-  void* packed;  // words: [product][count / pair][32]
+  void* packed;  // words: [product][count / pair][32], and kWinogradPadding words behind each product
 };
 
 // Transforms 16 channels, from `channel` on, of inputs (windows with padding) or of gradients of outputs.
