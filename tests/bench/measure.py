@@ -1,5 +1,5 @@
-"""The bench scripts share this: trainings under mpirun, samples per second, memory, images of noise, ratios of
-neighbouring runs, others' load, simulated hosts."""
+"""The bench scripts share this: trainings under mpirun and of PyTorch, samples per second, memory, images of noise, ratios
+of neighbouring runs, others' load, simulated hosts."""
 import ctypes
 import gzip
 import json
@@ -131,6 +131,14 @@ def rate_and_memory(program, model, batch, steps, ranks, threads, options=()):
         start.chmod(0o755)
         rate = samples_per_second(start, f"{folder}/run", model, batch, steps, ranks, threads, options)
         return rate, max(map(int, memory.read_text().split()))
+
+
+def pytorch_ddp(args, model, batch, forms, *options):
+    """The result of pytorch_ddp.py in the fastest of `forms`; no forms stand for all. `args` has python, ranks and threads."""
+    lines = output_of([args.python, Path(__file__).with_name("pytorch_ddp.py"), "--model", model, "--ranks", args.ranks,
+                       "--threads", args.threads, "--batch-size", batch, *(["--forms", *forms] if forms else []), *options],
+                      PYTHONDONTWRITEBYTECODE="1", PYTHONWARNINGS="ignore").splitlines()
+    return json.loads(lines[-1])
 
 
 def write_idx(folder, split, count, size):
