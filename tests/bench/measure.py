@@ -1,12 +1,15 @@
-"""The bench scripts share this: trainings under mpirun, samples per second, ratios of neighbouring runs, others' load,
-simulated hosts."""
+"""The bench scripts share this: trainings under mpirun and of PyTorch, samples per second, memory, images of noise, ratios
+of neighbouring runs, others' load, simulated hosts."""
 import ctypes
+import gzip
 import json
 import os
+import random
 import shlex
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -14,6 +17,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 HOSTS = ROOT / "tests/system/cluster/hosts"
 MPIRUN = ["env", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "mpirun"]
+# Starts a rank, and adds its largest resident memory in MiB to a file.
+RANK = """#!%s
+import resource, subprocess, sys
+code = subprocess.run(["%s", *sys.argv[1:]]).returncode
+with open("%s", "a") as file:
+    print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024, file=file)
+sys.exit(code)
+"""
 
 
 class Contention:
@@ -102,7 +113,7 @@ def steps_of(folder):
 
 
 def samples_per_second(program, folder, model, batch, steps, ranks, threads, options=()):
-    """Of a training with each rank on its own cores; for resnet18 without the first two steps, as its runs have few."""
+    """Of a training with each rank on its own cores. Short runs, all but those of LeNet, leave out the first two steps."""
     train(program, folder, ranks, threads,
           ["--model", model, "--batch-size", batch, "--max-steps", steps, "--lr", "0.02", "--eval-every", 0, *options],
           ["--bind-to", "core", "--map-by", f"slot:PE={threads}"])
@@ -110,6 +121,33 @@ def samples_per_second(program, folder, model, batch, steps, ranks, threads, opt
         return json.loads(Path(f"{folder}/summary.json").read_text())["samples_per_second"]
     steady = steps_of(folder)[2:]
     return sum(step["samples"] for step in steady) / sum(step["ms"] for step in steady) * 1e3
+
+
+def rate_and_memory(program, model, batch, steps, ranks, threads, options=()):
+    """samples_per_second of `program`, and the largest memory of a rank in MiB."""
+    with tempfile.TemporaryDirectory(prefix="ddp-bench-") as folder:
+        start, memory = Path(folder) / "rank", Path(folder) / "memory"
+        start.write_text(RANK % (sys.executable, program, memory))
+        start.chmod(0o755)
+        rate = samples_per_second(start, f"{folder}/run", model, batch, steps, ranks, threads, options)
+        return rate, max(map(int, memory.read_text().split()))
+
+
+def pytorch_ddp(args, model, batch, forms, *options):
+    """The result of pytorch_ddp.py in the fastest of `forms`; no forms stand for all. `args` has python, ranks and threads."""
+    lines = output_of([args.python, Path(__file__).with_name("pytorch_ddp.py"), "--model", model, "--ranks", args.ranks,
+                       "--threads", args.threads, "--batch-size", batch, *(["--forms", *forms] if forms else []), *options],
+                      PYTHONDONTWRITEBYTECODE="1", PYTHONWARNINGS="ignore").splitlines()
+    return json.loads(lines[-1])
+
+
+def write_idx(folder, split, count, size):
+    """Grey images of noise, in the format of MNIST."""
+    noise = random.Random(split)
+    images = (0x803).to_bytes(4, "big") + b"".join(n.to_bytes(4, "big") for n in (count, size, size))
+    labels = (0x801).to_bytes(4, "big") + count.to_bytes(4, "big") + bytes(i % 10 for i in range(count))
+    for kind, content in ("images-idx3", images + noise.randbytes(count * size * size)), ("labels-idx1", labels):
+        (Path(folder) / f"{split}-{kind}-ubyte.gz").write_bytes(gzip.compress(content, 1))
 
 
 def adopt_orphans():

@@ -3,10 +3,11 @@
 bench/networks. torchvision's networks have a first convolution of one channel. A GPT-2 is transformers', with the attention
 "sdpa" and without dropout; it reads windows of the file train.bin (tests/parity/tokens.py).
 
-CPU ranks over gloo, in eager mode, or with --compile under torch.compile. All images are in memory as float tensors
+CPU ranks over gloo. All images are in memory as float tensors
 (x/255), without a DataLoader: each rank indexes its shard of a global batch from a per-epoch permutation. Rank r is
 pinned to its own `--threads` cores.
---memory-format best runs both memory formats and keeps the faster one. --precision bf16 is torch.autocast around
+--forms names the forms of the training to measure, each a mode (eager, or compiled by torch.compile) and a memory format.
+The result is that of the fastest form. The warm-up includes the compilation. --precision bf16 is torch.autocast around
 forward pass and loss. The last output line is one JSON object.
 """
 import argparse
@@ -34,6 +35,7 @@ from tokens import read_tokens  # noqa: E402
 MODELS = {"lenet": lenet, "resnet18": resnet18, "keras-convnet": lambda: keras_convnet(nn.BatchNorm2d)}
 NAMES = [*MODELS, "torchvision-resnet18", "torchvision-resnet50", *TORCHVISION, "gpt-tiny", "gpt2-124m"]
 FORMATS = {"contiguous": torch.contiguous_format, "channels_last": torch.channels_last}
+FORMS = [f"{mode}-{name}" for mode in ("eager", "compiled") for name in FORMATS]
 
 
 def read_windows(args):
@@ -49,14 +51,18 @@ def make_model(name, size, vocabulary):
     return MODELS[name]() if name in MODELS else torchvision_network(name.removeprefix("torchvision-"), size, in_channels=1)
 
 
-def measure(model, data, args, rank, memory_format):
+def measure(model, data, args, rank, form):
     """Samples per second over all ranks, one figure per block of steps."""
     images, labels = data
+    mode, name = form.split("-")
+    memory_format = FORMATS[name]
     model = freeze(model, args.freeze)
     if images.is_floating_point():
         images = images.to(memory_format=memory_format)
     model = DistributedDataParallel(model.to(memory_format=memory_format), gradient_as_bucket_view=True)
-    model = torch.compile(model) if args.compile else model
+    if mode == "compiled":
+        torch.compiler.reset()  # no form gets code for the shapes of an earlier one
+        model = torch.compile(model)
     loss_of = nn.CrossEntropyLoss()
     optimizer = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=args.lr, fused=True)
     local = args.batch_size // args.ranks
@@ -94,18 +100,17 @@ def worker(rank, args, port):
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), GLOO_SOCKET_IFNAME="lo")
     dist.init_process_group("gloo", rank=rank, world_size=args.ranks)
     data = read_windows(args) if args.model in GPT2 else read_split("train", args.data_path)
-    names = list(FORMATS) if args.memory_format == "best" else [args.memory_format]
     rates = {}
-    for name in names:
+    for form in args.forms:
         model = make_model(args.model, data[0].shape[-1], args.vocabulary)
-        rates[name] = statistics.median(measure(model, data, args, rank, FORMATS[name]))
+        rates[form] = statistics.median(measure(model, data, args, rank, form))
     if rank == 0:
         best = max(rates, key=rates.get)
         print(json.dumps({
             "torch": torch.__version__, "model": args.model, "precision": args.precision, "ranks": args.ranks,
-            "threads": args.threads, "compiled": args.compile, "batch_size": args.batch_size, "memory_format": best,
+            "threads": args.threads, "batch_size": args.batch_size, "form": best,
             "samples_per_second": round(rates[best], 2), "mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
-            "all": {name: round(rate, 1) for name, rate in rates.items()}}), flush=True)
+            "all": {form: round(rate, 1) for form, rate in rates.items()}}), flush=True)
     dist.destroy_process_group()
     sys.stdout.flush()
     os._exit(0)  # gloo's threads sometimes abort the interpreter's end: "terminate called without an active exception"
@@ -122,8 +127,7 @@ def main():
     parser.add_argument("--blocks", type=int, default=5)
     parser.add_argument("--warm-up-blocks", type=int, default=1)
     parser.add_argument("--lr", type=float, default=0.02)
-    parser.add_argument("--memory-format", choices=[*FORMATS, "best"], default="best")
-    parser.add_argument("--compile", action="store_true", help="torch.compile the model; the warm-up includes the compilation")
+    parser.add_argument("--forms", nargs="+", choices=FORMS, default=FORMS)
     parser.add_argument("--freeze", type=lambda text: text.split(","), default=[], help="as ddp_train's option")
     parser.add_argument("--data-path", default=DATA_PATH)
     parser.add_argument("--sequence-length", type=int, default=256, help="tokens of a sample of a GPT-2")
@@ -131,7 +135,7 @@ def main():
     args = parser.parse_args()
     if args.batch_size % args.ranks:
         parser.error("--batch-size must be a multiple of --ranks")
-    os.environ["OMP_NUM_THREADS"] = str(args.threads)
+    os.environ.update(OMP_NUM_THREADS=str(args.threads), TORCHINDUCTOR_COMPILE_THREADS="1")
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
